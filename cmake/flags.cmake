@@ -1,0 +1,13 @@
+# Compiler flags that every room shares.
+add_library(tide_flags INTERFACE)
+target_compile_options(tide_flags INTERFACE
+    -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith
+    -fno-math-errno -ffp-contract=off -fno-semantic-interposition -fno-plt
+    $<$<BOOL:${TIDE_WERROR}>:-Werror>)
+if(TIDE_SANITIZE) # a list of sanitizers has commas, which generator expressions take for their own
+    target_compile_options(tide_flags INTERFACE
+        -fsanitize=${TIDE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
+    target_link_options(tide_flags INTERFACE -fsanitize=${TIDE_SANITIZE})
+endif()
+target_compile_definitions(tide_flags INTERFACE _GNU_SOURCE TIDE_VERSION="${PROJECT_VERSION}")
+target_include_directories(tide_flags INTERFACE ${PROJECT_SOURCE_DIR})

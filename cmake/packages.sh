@@ -1,0 +1,105 @@
+# packages.sh: what Tide needs from a Debian or Ubuntu system, and how to get it. Sourced by repl/run,
+# tests/run and .ci/run with `root` set; says everything on stderr.
+
+# One package a word; "a|b" is met by either, and the first is what gets installed.
+tide_build_packages="gcc libc6-dev cmake ninja-build pkgconf|pkg-config liblua5.4-dev
+    libdnnl-dev libopenblas-openmp-dev libsleef-dev libzmq3-dev libjansson-dev
+    libreadline-dev|libedit-dev libsodium-dev"
+tide_test_packages="lua5.4 python3 python3-jupyter-client python3-nbclient python3-nbconvert
+    python3-jupyter-kernel-test python3-numpy time"
+tide_ci_packages="ccache git clang libomp-dev clang-format"
+
+# The same for a person on another system.
+tide_needs="a C compiler (gcc or clang), CMake 3.22, Ninja, pkg-config, and the development files of\
+ Lua 5.4, oneDNN, OpenBLAS, SLEEF, ZeroMQ, Jansson, GNU readline or libedit, and libsodium"
+
+tide_say() {
+    printf 'tide: %s\n' "$*" >&2
+}
+
+# tide_missing PACKAGES...: prints those that are not installed.
+tide_missing() {
+    local installed word one found
+    # One query for all; it fails when it doesn't know a name, which is an answer too.
+    installed=" $(dpkg-query -W -f='${db:Status-Status}:${Package}\n' ${*//|/ } 2>/dev/null |
+        sed -n 's/^installed://p' | tr '\n' ' ') "
+    for word in "$@"; do
+        found=
+        for one in ${word//|/ }; do
+            [[ $installed == *" $one "* ]] && found=1
+        done
+        [[ $found ]] || printf '%s\n' "${word%%|*}"
+    done
+}
+
+# How this user becomes root: nothing to put before a command, "sudo -n", "sudo" where a person can be
+# asked, or failure.
+tide_as_root() {
+    if [[ $(id -u) == 0 ]]; then
+        return 0
+    elif ! command -v sudo >/dev/null; then
+        return 1
+    elif sudo -n true 2>/dev/null; then
+        echo sudo -n
+    elif [[ -t 0 && -t 2 ]]; then
+        echo sudo
+    else
+        return 1
+    fi
+}
+
+# tide_install PACKAGES...: installs those of them that are missing. Where that is impossible, one line
+# names them, and the script ends with 1.
+tide_install() {
+    local missing sudo log="$root/build/packages.log"
+    command -v apt-get >/dev/null && command -v dpkg-query >/dev/null || return 0
+    missing=$(tide_missing "$@")
+    [[ $missing ]] || return 0
+    missing=${missing//$'\n'/ }
+    if ! sudo=$(tide_as_root); then
+        tide_say "missing packages, and no root or sudo to install them with: $missing"
+        exit 1
+    fi
+    mkdir -p "$root/build"
+    tide_say "installing $missing (log: build/packages.log)"
+    local apt="$sudo env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300"
+    # An update may fail for a source that isn't ours; whether the packages can be had shows next.
+    $apt update </dev/null >"$log" 2>&1
+    if ! $apt install --no-install-recommends $missing </dev/null >>"$log" 2>&1; then
+        grep -m 3 '^E:' "$log" >&2 || tail -n 5 "$log" >&2
+        tide_say "missing packages, and apt-get could not install them: $missing"
+        exit 1
+    fi
+}
+
+# tide_build PRESET [TARGETS...]: configures where that hasn't been done, and builds.
+tide_build() {
+    local preset=$1 dir="$root/build/$1" log="$root/build/$1.log"
+    shift
+    mkdir -p "$root/build"
+    # A build folder that was copied from elsewhere knows the wrong sources.
+    if [[ -f $dir/CMakeCache.txt ]] &&
+        ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$dir/CMakeCache.txt"; then
+        rm -rf "$dir"
+    fi
+    if ! command -v cmake >/dev/null || ! command -v ninja >/dev/null; then
+        tide_say "what Tide needs: $tide_needs"
+        return 1
+    fi
+    if [[ ! -f $dir/build.ninja ]]; then
+        tide_say "configuring build/$preset"
+        if ! (cd "$root" && cmake --preset "$preset") >"$log" 2>&1 </dev/null; then
+            grep -q 'CMake Error' "$log" && sed -n '/CMake Error/,$p' "$log" >&2 || cat "$log" >&2
+            command -v apt-get >/dev/null || tide_say "what Tide needs: $tide_needs"
+            tide_say "configuring failed (log: build/$preset.log)"
+            return 1
+        fi
+    fi
+    tide_say "building build/$preset"
+    if ! cmake --build "$dir" ${@:+--target "$@"} >"$log" 2>&1 </dev/null; then
+        # The first error is what counts; ninja prints successes as well.
+        grep -vE '^\[[0-9]+/[0-9]+\]' "$log" | head -n 60 >&2
+        tide_say "building failed (log: build/$preset.log)"
+        return 1
+    fi
+}

@@ -1,0 +1,25 @@
+-- run.lua: `tide tests/lua/run.lua FILE args...` runs a test file with the harness within reach of
+-- `require`, and closes with its count, so that a file without t.finish() at its end can't pass unseen.
+local here = arg[0]:match("^(.*)/") or "."
+package.path = here .. "/?.lua;" .. package.path
+
+local harness = require "harness"
+local file = table.remove(arg, 1)
+if not file then
+    io.stderr:write("usage: run.lua FILE [args...]\n")
+    os.exit(2)
+end
+arg[0] = file
+package.path = (file:match("^(.*)/") or ".") .. "/?.lua;" .. package.path
+
+local chunk, message = loadfile(file)
+if not chunk then
+    io.stderr:write(message, "\n")
+    os.exit(1)
+end
+local ok, trace = xpcall(chunk, function(err) return debug.traceback(tostring(err), 2) end, table.unpack(arg))
+if not ok then
+    io.stderr:write(trace, "\n")
+    harness.test("runs to its end", function() error("the file stopped with an error") end)
+end
+harness.finish()

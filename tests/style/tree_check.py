@@ -1,0 +1,34 @@
+#!/usr/bin/python3
+"""Applies the rules of style to every text file of the repository. Arguments: files to look at instead."""
+import os
+import sys
+
+import rules
+import tree
+
+
+def main():
+    paths = tree.files()
+    known = set(paths)
+    wrong = seen = 0
+    for path in sys.argv[1:] or paths:
+        with open(os.path.join(tree.ROOT, path), "rb") as file:
+            data = file.read()
+        if b"\0" in data:
+            continue
+        seen += 1
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            found = [(path, 1, f"not UTF-8: {error}")]
+        else:
+            found = rules.check(path, text, known)
+        for where, line, message in found:
+            wrong += 1
+            print(f"{where}:{line}: {message}")
+    print(f"{seen} files, {wrong} findings")
+    return 1 if wrong or not seen else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
