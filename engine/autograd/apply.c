@@ -1,0 +1,171 @@
+/* apply.c: runs the backward of one node: what it saved is checked and handed to the operator's
+ * backward function, and what comes back is brought to the shape and dtype of each input. */
+#include "engine/autograd/node.h"
+#include "engine/core/memory.h"
+#include "engine/core/observer.h"
+
+#include <string.h>
+
+static td_status check_version(const td_node *node, const td_tensor *saved, unsigned expected) {
+    if (TD_LIKELY(td_tensor_version(saved) == expected))
+        return TD_OK;
+    char shape[TD_SHAPE_TEXT];
+    return td_fail(TD_EAUTOGRAD,
+                   "a %s tensor of shape %s that %s needs was changed in place after it was saved: "
+                   "it is at version %u, expected version %u (write into a clone() instead)",
+                   td_dtype_name((td_dtype)saved->dtype), td_tensor_shape_text(saved, shape),
+                   td_node_name(node), td_tensor_version(saved), expected);
+}
+
+static td_status check_saved(const td_node *node) {
+    if (node->released)
+        return td_fail(TD_EAUTOGRAD, "backward a second time through a graph whose saved tensors "
+                                     "are gone (%s): give the first backward {retain_graph = true}",
+                       td_node_name(node));
+    for (uint32_t k = 0; k < node->nslots; k++) {
+        const td_slot *slot = &node->slots[k];
+        td_status status = slot->saved ? check_version(node, slot->saved, slot->version) : TD_OK;
+        if (status)
+            return status;
+    }
+    for (int k = 0; k < TD_MAX_RESULTS; k++) {
+        const td_tensor *saved = node->saved_out[k];
+        td_status status = saved ? check_version(node, saved, node->out_version[k]) : TD_OK;
+        if (status)
+            return status;
+    }
+    return TD_OK;
+}
+
+/* A saved result as backward sees it: with this node as its history when backward is recorded. */
+static td_status unpack_result(td_node *node, int k, td_tensor **out) {
+    *out = NULL;
+    if (!node->saved_out[k])
+        return TD_OK;
+    if (!td_grad_enabled()) {
+        *out = td_retain(node->saved_out[k]);
+        return TD_OK;
+    }
+    td_status status = td_tensor_alias(node->saved_out[k], out);
+    if (status == TD_OK && td_dtype_is_float((td_dtype)(*out)->dtype))
+        status = td_autograd_attach(*out, node, (uint32_t)k);
+    return status;
+}
+
+/* Bring a gradient to the shape and dtype of the input it is for. */
+static td_status fit(const td_slot *slot, td_tensor **gradient) {
+    td_tensor *g = *gradient, *fitted = NULL;
+    td_status status;
+    if (g->ndim != slot->ndim ||
+        memcmp(g->sizes, slot->sizes, sizeof(int64_t) * (size_t)slot->ndim)) {
+        td_value shape = TD_INTS(slot->ndim, slot->sizes);
+        bool smaller = g->numel < td_numel(slot->ndim, slot->sizes);
+        status = smaller ? TD_APPLY(&fitted, "expand", TD_T(g), shape)
+                         : TD_APPLY(&fitted, "sum_to_size", TD_T(g), shape);
+        if (status)
+            return status;
+        td_release(g);
+        *gradient = g = fitted;
+    }
+    if (g->dtype == slot->dtype)
+        return TD_OK;
+    status = TD_APPLY(&fitted, "to", TD_T(g), TD_DTYPE((td_dtype)slot->dtype));
+    if (status)
+        return status;
+    td_release(g);
+    *gradient = fitted;
+    return TD_OK;
+}
+
+static bool has_edge(const td_slot *slot) { return slot->edge.node || slot->edge.leaf; }
+
+bool td_grad_needs(const td_grad *grad, int slot) { return has_edge(&grad->node->slots[slot]); }
+
+int td_grad_slot(const td_grad *grad, int param, int element) {
+    int slot = grad->op->nparams;
+    if (grad->args[param].kind != TD_KIND_TENSORS)
+        return param;
+    for (int k = 0; k < param; k++)
+        if (grad->args[k].kind == TD_KIND_TENSORS)
+            slot += grad->args[k].n;
+    return slot + element;
+}
+
+const int64_t *td_grad_shape(const td_grad *grad, int slot, int *ndim) {
+    *ndim = grad->node->slots[slot].ndim;
+    return grad->node->slots[slot].sizes;
+}
+
+td_dtype td_grad_dtype(const td_grad *grad, int slot) {
+    return (td_dtype)grad->node->slots[slot].dtype;
+}
+
+/* Put the saved tensors into the arguments; `pointers` holds the elements of lists. */
+static void fill_args(const td_node *node, td_value *args, td_tensor **pointers) {
+    const td_slot *list = node->slots + node->nparams;
+    for (int k = 0; k < node->nparams; k++) {
+        args[k] = node->args[k];
+        if (args[k].kind == TD_KIND_TENSOR) {
+            args[k].tensor = node->slots[k].saved;
+        } else if (args[k].kind == TD_KIND_TENSORS) {
+            args[k].tensors = pointers;
+            for (int j = 0; j < args[k].n; j++)
+                *pointers++ = list++->saved;
+        }
+    }
+}
+
+static td_status apply_op(td_node *node, td_tensor *const *gout, td_tensor **in) {
+    td_value args[TD_MAX_PARAMS];
+    td_tensor *out[TD_MAX_RESULTS] = {NULL};
+    td_tensor *few[16], **pointers = few;
+    uint32_t elements = node->nslots - node->nparams;
+    td_status status = TD_OK;
+    if (elements > 16 && !(pointers = td_malloc(elements * sizeof *pointers)))
+        return td_fail(TD_ENOMEM, "out of memory");
+    fill_args(node, args, pointers);
+    for (int k = 0; k < node->op->nresults; k++)
+        TD_TRY(unpack_result(node, k, &out[k]));
+    td_grad grad = {
+        .op = node->op, .args = args, .out = out, .gout = gout, .in = in, .node = node};
+    status = node->op->backward(&grad);
+done:
+    for (int k = 0; k < TD_MAX_RESULTS; k++)
+        td_release(out[k]);
+    if (pointers != few)
+        td_free(pointers);
+    return status;
+}
+
+static td_status apply(td_node *node, td_tensor *const *gout, td_tensor **in) {
+    td_status status = check_saved(node);
+    if (status)
+        return status;
+    if (!node->op)
+        return node->node_class->apply(node->payload, gout, in);
+    status = apply_op(node, gout, in);
+    for (uint32_t k = 0; k < node->nslots && status == TD_OK; k++)
+        if (in[k])
+            status = fit(&node->slots[k], &in[k]);
+    return status;
+}
+
+td_status td_node_apply(td_node *node, td_tensor *const *gout, td_tensor **in) {
+    td_observer *o = td_observer_get(TD_EVENT_BACKWARD);
+    td_status status;
+    if (TD_UNLIKELY(o != NULL)) {
+        td_event event = {
+            .kind = TD_EVENT_BACKWARD, .name = td_node_name(node), .sequence = node->sequence};
+        o->begin(o->ctx, &event);
+        status = apply(node, gout, in);
+        o->end(o->ctx, TD_EVENT_BACKWARD);
+    } else {
+        status = apply(node, gout, in);
+    }
+    if (TD_UNLIKELY(status))
+        for (uint32_t k = 0; k < node->nslots; k++) {
+            td_release(in[k]);
+            in[k] = NULL;
+        }
+    return status;
+}

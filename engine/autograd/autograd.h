@@ -1,0 +1,82 @@
+/* autograd.h: the recorded graph, backward through it, and the modes that steer recording. */
+#ifndef TD_AUTOGRAD_H
+#define TD_AUTOGRAD_H
+
+#include "engine/ops/op.h"
+
+typedef struct td_node td_node;
+
+/* What autograd knows of one tensor; hangs off td_tensor.autograd. */
+typedef struct td_autograd {
+    td_tensor *grad;       /* accumulated gradient of a leaf (or kept by retain_grad); owned */
+    td_node *grad_fn;      /* the node that made it; owned; NULL for leaves */
+    uint32_t result;       /* which result of grad_fn it is */
+    bool retains_grad;     /* keep grad though not a leaf */
+} td_autograd;
+
+/* ---- modes of this thread ---- */
+
+bool td_grad_enabled(void);
+bool td_set_grad_enabled(bool enabled); /* returns the former state */
+
+/* ---- tensors ---- */
+
+/* EAUTOGRAD for integer tensors and for setting false on a result of an operator. */
+td_status td_set_requires_grad(td_tensor *x, bool requires_grad) TD_MUST_CHECK;
+bool td_is_leaf(const td_tensor *x);
+td_status td_retain_grad(td_tensor *x) TD_MUST_CHECK;
+td_tensor *td_get_grad(const td_tensor *x); /* borrowed, may be NULL */
+/* Replace (x's shape, dtype, device) or clear (NULL) the gradient; takes its own reference. */
+td_status td_set_grad(td_tensor *x, td_tensor *grad) TD_MUST_CHECK;
+/* Name of the operator that made it, with "Backward" as PyTorch prints it; NULL for leaves. */
+const char *td_grad_fn_name(const td_tensor *x);
+
+/* ---- recording: called by the dispatcher ---- */
+
+/* Does any tensor among the arguments require grad (and is recording on)? */
+bool td_autograd_wanted(const td_op *op, const td_value *args);
+/* May this tensor be written in place by an operator? EAUTOGRAD with the reason. */
+td_status td_autograd_check_inplace(const td_op *op, td_tensor *target);
+/* Sequence number that the next node of this thread will bear. */
+uint64_t td_autograd_next_sequence(void);
+/* Record a finished call. */
+td_status td_autograd_record(td_call *call);
+
+/* A result of recorded operators was overwritten by values that depend on nothing: it becomes a
+ * plain tensor. Leaves are left alone. */
+void td_autograd_forget(td_tensor *x);
+
+/* Nodes that are no operators: Lua Functions, later collectives. `apply` works as td_backward_fn
+ * over gout -> in (ninputs slots); `destroy` frees payload, may not call Lua. */
+typedef struct td_node_class {
+    const char *name;
+    td_status (*apply)(void *payload, td_tensor *const *gout, td_tensor **in);
+    void (*destroy)(void *payload);
+} td_node_class;
+td_status td_autograd_record_custom(const td_node_class *node_class, void *payload, int ninputs,
+                                    td_tensor *const *inputs, int noutputs,
+                                    td_tensor *const *outputs) TD_MUST_CHECK;
+
+/* ---- backward ---- */
+
+typedef struct td_backward_options {
+    bool retain_graph; /* keep what nodes saved, for another backward */
+    bool create_graph; /* record backward itself (implies retain_graph) */
+} td_backward_options;
+
+/* Accumulate gradients of sum(outputs * gradients) into the leaves. gradients[i] may be NULL for a
+ * one-element output. Errors as PyTorch's: no grad_fn, non-scalar without gradient, second backward,
+ * saved tensor changed in place. Iterative: the depth of the graph does not matter. */
+td_status td_backward(int n, td_tensor *const *outputs, td_tensor *const *gradients,
+                      td_backward_options options) TD_MUST_CHECK;
+
+/* Gradients with respect to `inputs` alone: results[i] new, NULL where unused (EAUTOGRAD unless
+ * allow_unused). Leaves' grad fields are not touched. */
+td_status td_autograd_grad(int n, td_tensor *const *outputs, td_tensor *const *gradients,
+                           int ninputs, td_tensor *const *inputs, td_backward_options options,
+                           bool allow_unused, td_tensor **results) TD_MUST_CHECK;
+
+/* For td_tensor_destroy. */
+void td_autograd_free(td_autograd *autograd);
+
+#endif

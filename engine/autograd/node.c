@@ -1,0 +1,186 @@
+/* node.c: birth, contents and death of graph nodes. */
+#include "engine/autograd/node.h"
+
+#include "engine/core/memory.h"
+
+#include <string.h>
+
+/* Grows in the order of recording: whoever reads a node's result is recorded after it, so that
+ * backward may run nodes from the highest number down. */
+static atomic_ullong next_sequence = 1;
+
+uint64_t td_autograd_next_sequence(void) {
+    return atomic_load_explicit(&next_sequence, memory_order_relaxed);
+}
+
+const char *td_node_name(const td_node *node) {
+    return node->op ? node->op->backward_name : node->node_class->name;
+}
+
+/* ---- layout of the block ---- */
+
+typedef struct layout {
+    uint32_t nslots;
+    size_t dims, ints, chars; /* counts of what follows slots and args */
+} layout;
+
+static void count_tensor(layout *l, const td_tensor *x) { l->dims += x ? x->ndim : 0; }
+
+static layout measure(const td_op *op, const td_value *args) {
+    layout l = {.nslots = op->nparams};
+    for (int k = 0; k < op->nparams; k++) {
+        switch (args[k].kind) {
+        case TD_KIND_TENSOR:
+            count_tensor(&l, args[k].tensor);
+            break;
+        case TD_KIND_TENSORS:
+            l.nslots += (uint32_t)args[k].n;
+            for (int j = 0; j < args[k].n; j++)
+                count_tensor(&l, args[k].tensors[j]);
+            break;
+        case TD_KIND_INTS:
+            l.ints += (size_t)args[k].n;
+            break;
+        case TD_KIND_STRING:
+            l.chars += strlen(args[k].string) + 1;
+            break;
+        default:
+            break;
+        }
+    }
+    return l;
+}
+
+static td_node *allocate(uint32_t nslots, int nargs, size_t ints, size_t chars, int64_t **tail) {
+    size_t bytes = sizeof(td_node) + nslots * sizeof(td_slot) + (size_t)nargs * sizeof(td_value) +
+                   ints * sizeof(int64_t) + chars;
+    td_node *node = td_object_alloc(bytes);
+    if (!node) {
+        td_fail(TD_ENOMEM, "out of memory for a graph node of %zu bytes", bytes);
+        return NULL;
+    }
+    memset(node, 0, sizeof *node + nslots * sizeof(td_slot));
+    atomic_init(&node->refs, 1);
+    node->bytes = bytes;
+    node->nslots = nslots;
+    node->slots = (td_slot *)(node + 1);
+    node->args = (td_value *)(node->slots + nslots);
+    node->sequence = atomic_fetch_add_explicit(&next_sequence, 1, memory_order_relaxed);
+    *tail = (int64_t *)(node->args + nargs);
+    return node;
+}
+
+static int64_t *fill_slot(td_slot *slot, td_tensor *x, bool save, int64_t *tail) {
+    slot->present = true;
+    slot->dtype = x->dtype;
+    slot->ndim = x->ndim;
+    slot->sizes = tail;
+    for (int d = 0; d < x->ndim; d++)
+        tail[d] = x->sizes[d];
+    if (save) {
+        slot->saved = td_retain(x);
+        slot->version = td_tensor_version(x);
+    }
+    return tail + x->ndim;
+}
+
+td_node *td_node_new(const td_op *op, const td_value *args, int nresults, td_status *status) {
+    layout l = measure(op, args);
+    int64_t *tail;
+    td_node *node = allocate(l.nslots, op->nparams, l.dims + l.ints, l.chars, &tail);
+    if (!node) {
+        *status = TD_ENOMEM;
+        return NULL;
+    }
+    node->op = op;
+    node->nparams = op->nparams;
+    node->nresults = (uint16_t)nresults;
+    char *chars = (char *)(tail + l.dims + l.ints);
+    td_slot *list = node->slots + op->nparams;
+    for (int k = 0; k < op->nparams; k++) {
+        bool save = op->save_args >> k & 1;
+        node->args[k] = args[k];
+        if (args[k].kind == TD_KIND_TENSOR) {
+            tail = fill_slot(&node->slots[k], args[k].tensor, save, tail);
+        } else if (args[k].kind == TD_KIND_TENSORS) {
+            for (int j = 0; j < args[k].n; j++, list++)
+                if (args[k].tensors[j])
+                    tail = fill_slot(list, args[k].tensors[j], save, tail);
+        } else if (args[k].kind == TD_KIND_INTS) {
+            memcpy(tail, args[k].ints, sizeof(int64_t) * (size_t)args[k].n);
+            node->args[k].ints = tail;
+            tail += args[k].n;
+        } else if (args[k].kind == TD_KIND_STRING) {
+            size_t size = strlen(args[k].string) + 1;
+            node->args[k].string = memcpy(chars, args[k].string, size);
+            chars += size;
+        }
+    }
+    *status = TD_OK;
+    return node;
+}
+
+td_node *td_node_new_custom(const td_node_class *node_class, void *payload, int nslots,
+                            int nresults, td_status *status) {
+    int64_t *tail;
+    td_node *node = allocate((uint32_t)nslots, 0, 0, 0, &tail);
+    *status = node ? TD_OK : TD_ENOMEM;
+    if (!node)
+        return NULL;
+    node->node_class = node_class;
+    node->payload = payload;
+    node->nresults = (uint16_t)nresults;
+    return node;
+}
+
+/* ---- death, without recursion however long the chain ---- */
+
+static _Thread_local td_node *dead_list;
+static _Thread_local bool draining;
+
+void td_node_release_saved(td_node *node) {
+    for (uint32_t k = 0; k < node->nslots; k++) {
+        td_tensor *saved = node->slots[k].saved;
+        node->slots[k].saved = NULL;
+        td_release(saved);
+    }
+    for (int k = 0; k < TD_MAX_RESULTS; k++) {
+        td_tensor *saved = node->saved_out[k];
+        node->saved_out[k] = NULL;
+        td_release(saved);
+    }
+    if (node->payload && node->node_class->destroy)
+        node->node_class->destroy(node->payload);
+    node->payload = NULL;
+    node->released = true;
+}
+
+void td_edge_release(td_edge *edge) {
+    td_node_release(edge->node);
+    td_release(edge->leaf);
+    *edge = (td_edge){0};
+}
+
+static void bury(td_node *node) {
+    td_node_release_saved(node);
+    for (uint32_t k = 0; k < node->nslots; k++)
+        td_edge_release(&node->slots[k].edge);
+    td_free(node->retained);
+    td_object_free(node, node->bytes);
+}
+
+void td_node_release(td_node *node) {
+    if (!node || atomic_fetch_sub_explicit(&node->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    node->next_dead = dead_list;
+    dead_list = node;
+    if (draining)
+        return;
+    draining = true;
+    while (dead_list) {
+        td_node *dead = dead_list;
+        dead_list = dead->next_dead;
+        bury(dead);
+    }
+    draining = false;
+}

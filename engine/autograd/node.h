@@ -1,0 +1,79 @@
+/* node.h: the recorded graph's nodes, private to autograd.
+ *
+ * A node belongs to the tensors it made and to the edges of later nodes. It holds what its
+ * operator's `saves` names; its own results it holds without history, so that no cycle of
+ * references arises. One block of memory carries the node and all its parts.
+ */
+#ifndef TD_AUTOGRAD_NODE_H
+#define TD_AUTOGRAD_NODE_H
+
+#include "engine/autograd/autograd.h"
+
+/* Where a gradient goes: to result `result` of a node, into a leaf, or nowhere. Owned. */
+typedef struct td_edge {
+    td_node *node;
+    td_tensor *leaf;
+    uint32_t result;
+} td_edge;
+
+typedef struct td_slot {
+    td_edge edge;
+    td_tensor *saved; /* owned; NULL when backward does not read it */
+    unsigned version; /* of `saved` when it was saved */
+    uint8_t dtype, ndim;
+    bool present;   /* a tensor was given here */
+    int64_t *sizes; /* in the node's block */
+} td_slot;
+
+struct td_node {
+    atomic_int refs;
+    bool released;       /* what it saved was given up by a backward */
+    uint8_t nparams;
+    uint16_t nresults;
+    uint32_t nslots;
+    const td_op *op;     /* or */
+    const td_node_class *node_class;
+    void *payload;
+    uint64_t sequence;
+    td_slot *slots;      /* parameters first, then elements of tensor lists */
+    td_value *args;      /* copies; their tensors are in the slots */
+    td_tensor *saved_out[TD_MAX_RESULTS];
+    unsigned out_version[TD_MAX_RESULTS];
+    td_autograd **retained; /* per result: where retain_grad wants it (weak); NULL: nowhere */
+    td_node *next_dead;  /* while being freed */
+    size_t bytes;
+};
+
+td_node *td_node_new(const td_op *op, const td_value *args, int nresults, td_status *status);
+td_node *td_node_new_custom(const td_node_class *node_class, void *payload, int nslots,
+                            int nresults, td_status *status);
+static inline td_node *td_node_retain(td_node *node) {
+    if (node)
+        atomic_fetch_add_explicit(&node->refs, 1, memory_order_relaxed);
+    return node;
+}
+void td_node_release(td_node *node);
+/* Give up saved tensors and custom payload, keeping the edges. */
+void td_node_release_saved(td_node *node);
+const char *td_node_name(const td_node *node);
+
+/* The edge to follow from an input (new references inside). */
+td_edge td_edge_of(td_tensor *x);
+void td_edge_release(td_edge *edge);
+
+/* x's autograd part, made when missing; NULL: out of memory (message set). */
+td_autograd *td_autograd_get(td_tensor *x);
+/* Make x result `result` of a node (its own reference is taken). */
+td_status td_autograd_attach(td_tensor *x, td_node *node, uint32_t result) TD_MUST_CHECK;
+
+/* Has the tensor that this view looks into got another history since the view was made? */
+bool td_view_is_stale(const td_tensor *x);
+/* Give a stale view the history of its base. */
+td_status td_view_refresh(td_tensor *x) TD_MUST_CHECK;
+/* After an operator wrote through view x, recorded as `node`: give x's base that history. */
+td_status td_view_written(td_tensor *x, td_node *node) TD_MUST_CHECK;
+
+/* Run one node: gout[nresults] -> in[nslots] (new references). */
+td_status td_node_apply(td_node *node, td_tensor *const *gout, td_tensor **in) TD_MUST_CHECK;
+
+#endif

@@ -1,0 +1,136 @@
+/* tensor_state.c: what autograd knows of a tensor, and the modes of a thread. */
+#include "engine/autograd/node.h"
+#include "engine/core/memory.h"
+
+static _Thread_local bool grad_disabled; /* zero: recording is on in a new thread */
+
+bool td_grad_enabled(void) { return !grad_disabled; }
+
+bool td_set_grad_enabled(bool enabled) {
+    bool before = !grad_disabled;
+    grad_disabled = !enabled;
+    return before;
+}
+
+td_autograd *td_autograd_get(td_tensor *x) {
+    if (x->autograd)
+        return x->autograd;
+    td_autograd *a = td_object_alloc(sizeof *a);
+    if (!a) {
+        td_fail(TD_ENOMEM, "out of memory for a tensor's autograd part");
+        return NULL;
+    }
+    *a = (td_autograd){0};
+    td_autograd_destroy_hook = td_autograd_free;
+    x->autograd = a;
+    return a;
+}
+
+void td_autograd_free(td_autograd *a) {
+    if (a->retains_grad && a->grad_fn && a->grad_fn->retained)
+        a->grad_fn->retained[a->result] = NULL;
+    td_release(a->grad);
+    td_node_release(a->grad_fn);
+    td_object_free(a, sizeof *a);
+}
+
+td_status td_autograd_attach(td_tensor *x, td_node *node, uint32_t result) {
+    td_autograd *a = td_autograd_get(x);
+    if (!a)
+        return TD_ENOMEM;
+    if (a->retains_grad && a->grad_fn && a->grad_fn->retained)
+        a->grad_fn->retained[a->result] = NULL;
+    a->retains_grad = false;
+    td_node_retain(node);
+    td_node_release(a->grad_fn);
+    a->grad_fn = node;
+    a->result = result;
+    x->requires_grad = true;
+    x->view_version = td_tensor_version(x);
+    return TD_OK;
+}
+
+void td_autograd_forget(td_tensor *x) {
+    td_autograd *a = x->autograd;
+    if (!a || !a->grad_fn)
+        return;
+    td_node *node = a->grad_fn;
+    if (a->retains_grad && node->retained)
+        node->retained[a->result] = NULL;
+    a->grad_fn = NULL;
+    a->retains_grad = false;
+    x->requires_grad = false;
+    td_node_release(node);
+}
+
+bool td_is_leaf(const td_tensor *x) {
+    return !(x->autograd && x->autograd->grad_fn) && !td_view_is_stale(x);
+}
+
+td_status td_set_requires_grad(td_tensor *x, bool requires_grad) {
+    if (requires_grad && !td_dtype_is_float((td_dtype)x->dtype))
+        return td_fail(TD_EAUTOGRAD, "only floating tensors can require grad, this one is %s",
+                       td_dtype_name((td_dtype)x->dtype));
+    if (!td_is_leaf(x))
+        return requires_grad
+                   ? TD_OK
+                   : td_fail(TD_EAUTOGRAD, "requires_grad can be set to false on leaves only; "
+                                           "x:detach() gives a tensor without history");
+    x->requires_grad = requires_grad;
+    return TD_OK;
+}
+
+td_status td_retain_grad(td_tensor *x) {
+    if (!x->requires_grad)
+        return td_fail(TD_EAUTOGRAD, "a tensor that does not require grad retains none");
+    if (td_is_leaf(x))
+        return TD_OK;
+    if (td_view_is_stale(x)) {
+        td_status status = td_view_refresh(x);
+        if (status)
+            return status;
+    }
+    td_autograd *a = x->autograd;
+    if (!a->grad_fn->retained) {
+        a->grad_fn->retained = td_calloc(a->grad_fn->nresults, sizeof(td_autograd *));
+        if (!a->grad_fn->retained)
+            return td_fail(TD_ENOMEM, "out of memory");
+    }
+    a->grad_fn->retained[a->result] = a;
+    a->retains_grad = true;
+    return TD_OK;
+}
+
+td_tensor *td_get_grad(const td_tensor *x) { return x->autograd ? x->autograd->grad : NULL; }
+
+td_status td_set_grad(td_tensor *x, td_tensor *grad) {
+    if (!grad && !x->autograd)
+        return TD_OK;
+    if (grad) {
+        char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
+        if (!td_tensor_same_shape(x, grad))
+            return td_fail(TD_ESHAPE, "a gradient of shape %s can't be that of a tensor of shape %s",
+                           td_tensor_shape_text(grad, a), td_tensor_shape_text(x, b));
+        if (grad->dtype != x->dtype)
+            return td_fail(TD_EDTYPE, "a %s gradient can't be that of a %s tensor",
+                           td_dtype_name((td_dtype)grad->dtype),
+                           td_dtype_name((td_dtype)x->dtype));
+        if (!td_device_same(td_tensor_device(grad), td_tensor_device(x)))
+            return td_fail(TD_EDEVICE, "a gradient on %s can't be that of a tensor on %s",
+                           td_device_name(td_tensor_device(grad)),
+                           td_device_name(td_tensor_device(x)));
+    }
+    td_autograd *autograd = td_autograd_get(x);
+    if (!autograd)
+        return TD_ENOMEM;
+    td_tensor *old = autograd->grad;
+    autograd->grad = td_retain(grad);
+    td_release(old);
+    return TD_OK;
+}
+
+const char *td_grad_fn_name(const td_tensor *x) {
+    if (td_view_is_stale(x))
+        return "AsStridedBackward";
+    return x->autograd && x->autograd->grad_fn ? td_node_name(x->autograd->grad_fn) : NULL;
+}

@@ -1,0 +1,60 @@
+/* dtype.h: element types, one row each. A new dtype is a new row here plus its kernels. */
+#ifndef TD_CORE_DTYPE_H
+#define TD_CORE_DTYPE_H
+
+#include "engine/core/status.h"
+
+typedef enum td_category { TD_CAT_BOOL, TD_CAT_INT, TD_CAT_FLOAT } td_category;
+
+/* ORDER DTYPE: within a category from narrow to wide; promotion reads this order.
+ *   name  ENUM  C type   printed name  category        alias of the Lua constant */
+#define TD_DTYPE_TABLE(X)                                                                          \
+    X(bool_, BOOL, uint8_t, "bool", TD_CAT_BOOL, "bool")                                           \
+    X(u8, U8, uint8_t, "uint8", TD_CAT_INT, "byte")                                                \
+    X(i32, I32, int32_t, "int32", TD_CAT_INT, "int")                                               \
+    X(i64, I64, int64_t, "int64", TD_CAT_INT, "long")                                              \
+    X(f32, F32, float, "float32", TD_CAT_FLOAT, "float")                                           \
+    X(f64, F64, double, "float64", TD_CAT_FLOAT, "double")
+
+typedef enum td_dtype {
+#define TD_DTYPE_ENUM(name, NAME, type, text, category, alias) TD_##NAME,
+    TD_DTYPE_TABLE(TD_DTYPE_ENUM)
+#undef TD_DTYPE_ENUM
+    TD_DTYPE_COUNT,
+    TD_DTYPE_NONE = 255 /* "not given" */
+} td_dtype;
+
+typedef struct td_dtype_info {
+    const char *name, *alias;
+    uint8_t size; /* bytes of an element */
+    uint8_t category;
+} td_dtype_info;
+
+extern const td_dtype_info td_dtypes[TD_DTYPE_COUNT];
+
+static inline size_t td_dtype_size(td_dtype d) { return td_dtypes[d].size; }
+static inline const char *td_dtype_name(td_dtype d) { return td_dtypes[d].name; }
+static inline bool td_dtype_is_float(td_dtype d) { return td_dtypes[d].category == TD_CAT_FLOAT; }
+static inline bool td_dtype_is_int(td_dtype d) { return td_dtypes[d].category == TD_CAT_INT; }
+
+/* The dtype both promote to (PyTorch's table: bool < ints < floats; u8 with i32 is i32). */
+td_dtype td_dtype_promote(td_dtype a, td_dtype b);
+
+/* By printed name or alias ("float32", "float"); TD_DTYPE_NONE when unknown. */
+td_dtype td_dtype_find(const char *name);
+
+/* The dtype of floating results made from nothing or from integers (float32). */
+td_dtype td_default_dtype(void);
+
+/* One element as double or int64, and back; `p` may be unaligned. Conversion as a C cast,
+ * bool by != 0. */
+double td_load_double(td_dtype d, const void *p);
+int64_t td_load_int(td_dtype d, const void *p);
+void td_store_double(td_dtype d, void *p, double value);
+void td_store_int(td_dtype d, void *p, int64_t value);
+
+/* Convert n elements between dtypes; strides in bytes (0 repeats). */
+void td_convert(td_dtype to, void *dst, int64_t dst_stride, td_dtype from, const void *src,
+                int64_t src_stride, int64_t n);
+
+#endif

@@ -1,0 +1,46 @@
+/* status.c: the thread's last error. */
+#include "engine/core/status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct error_state {
+    td_status code;
+    bool prefixed;
+    char message[768];
+} error_state;
+
+static _Thread_local error_state error;
+
+td_status td_fail(td_status code, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(error.message, sizeof error.message, format, args);
+    va_end(args);
+    error.code = code;
+    error.prefixed = false;
+    return code;
+}
+
+td_status td_error_code(void) { return error.code; }
+
+const char *td_error_message(void) { return error.message; }
+
+void td_error_prefix(const char *prefix) {
+    if (error.prefixed)
+        return;
+    char whole[sizeof error.message];
+    snprintf(whole, sizeof whole, "%s: %.*s", prefix, (int)(sizeof whole - 66), error.message);
+    memcpy(error.message, whole, sizeof whole);
+    error.prefixed = true;
+}
+
+const char *td_status_text(td_status code) {
+    static const char *const texts[] = {
+#define TEXT(name, text) [TD_##name] = text,
+        TD_STATUS_TABLE(TEXT)
+#undef TEXT
+    };
+    return (size_t)code < sizeof texts / sizeof *texts ? texts[code] : "unknown status";
+}

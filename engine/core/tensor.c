@@ -1,0 +1,345 @@
+/* tensor.c: birth and death of tensors and storages; views. Shapes are in shape.c. */
+#include "engine/core/tensor.h"
+
+#include "engine/core/allocator.h"
+#include "engine/core/memory.h"
+#include "engine/core/observer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Autograd sits on a higher floor and sets this when it first gives a tensor its part. */
+void (*td_autograd_destroy_hook)(struct td_autograd *autograd);
+
+static void report_memory(td_device device, int64_t bytes) {
+    td_observer *o = td_observer_get(TD_EVENT_ALLOC);
+    if (TD_LIKELY(!o))
+        return;
+    td_event event = {.kind = TD_EVENT_ALLOC,
+                      .name = "[memory]",
+                      .device = device,
+                      .bytes = bytes,
+                      .total = td_memory_get_stats(device).allocated};
+    o->instant(o->ctx, &event);
+}
+
+static const char *bytes_text(double bytes, char *buffer, size_t size) {
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    int u = 0;
+    for (; bytes >= 1024 && u < 6; u++)
+        bytes /= 1024;
+    snprintf(buffer, size, u ? "%.2f %s" : "%.0f %s", bytes, units[u]);
+    return buffer;
+}
+
+static td_status fail_memory(double bytes, td_device device) {
+    char want[40], have[40];
+    return td_fail(TD_ENOMEM, "out of memory: tried to allocate %s on %s (%s in use by tensors)",
+                   bytes_text(bytes, want, sizeof want), td_device_name(device),
+                   bytes_text((double)td_memory_get_stats(device).allocated, have, sizeof have));
+}
+
+static td_storage *storage_new(td_device device, size_t bytes) {
+    td_storage *s = td_object_alloc(sizeof *s);
+    if (!s)
+        return NULL;
+    atomic_init(&s->refs, 1);
+    atomic_init(&s->version, 0);
+    s->device = device;
+    s->bytes = bytes;
+    s->on_release = NULL;
+    s->inline_data = bytes <= sizeof s->small && device.type == TD_CPU;
+    if (s->inline_data) {
+        s->data = s->small;
+        s->granted = 0;
+        return s;
+    }
+    s->data = td_device_allocate(device, bytes, &s->granted);
+    if (!s->data) {
+        td_object_free(s, sizeof *s);
+        return NULL;
+    }
+    report_memory(device, (int64_t)s->granted);
+    return s;
+}
+
+static void storage_release(td_storage *s) {
+    if (atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    if (s->on_release) {
+        s->on_release(s->owner, s->data);
+    } else if (!s->inline_data) {
+        td_device_release(s->device, s->data, s->granted);
+        report_memory(s->device, -(int64_t)s->granted);
+    }
+    td_object_free(s, sizeof *s);
+}
+
+/* A header with room for ndim dims; refs 1, everything else but sizes and strides to be set. */
+static td_tensor *header_new(int ndim) {
+    td_tensor *x = td_object_alloc(sizeof *x);
+    if (!x)
+        return NULL;
+    atomic_init(&x->refs, 1);
+    x->ndim = (uint8_t)ndim;
+    x->requires_grad = false;
+    x->autograd = NULL;
+    x->base = NULL;
+    x->view_version = 0;
+    if (TD_LIKELY(ndim <= TD_INLINE_DIMS)) {
+        x->sizes = x->inline_dims;
+        x->strides = x->inline_dims + TD_INLINE_DIMS;
+        return x;
+    }
+    x->sizes = td_malloc(2 * TD_MAX_DIMS * sizeof(int64_t));
+    if (!x->sizes) {
+        td_object_free(x, sizeof *x);
+        return NULL;
+    }
+    x->strides = x->sizes + TD_MAX_DIMS;
+    return x;
+}
+
+static void header_free(td_tensor *x) {
+    if (x->sizes != x->inline_dims)
+        td_free(x->sizes);
+    td_object_free(x, sizeof *x);
+}
+
+void td_tensor_destroy(td_tensor *x) {
+    if (x->autograd)
+        td_autograd_destroy_hook(x->autograd);
+    storage_release(x->storage);
+    td_release(x->base);
+    header_free(x);
+}
+
+/* Elements of a shape, after checking it. */
+static td_status check_shape(int ndim, const int64_t *sizes, size_t itemsize, td_device device,
+                             int64_t *numel) {
+    char text[TD_SHAPE_TEXT];
+    if (ndim > TD_MAX_DIMS)
+        return td_fail(TD_ESHAPE, "a tensor has at most %d dims, got %d", TD_MAX_DIMS, ndim);
+    double exact = 1;
+    int64_t n = 1;
+    for (int d = 0; d < ndim; d++) {
+        if (sizes[d] < 0)
+            return td_fail(TD_ESHAPE, "size %lld of dimension %d is negative in shape %s",
+                           (long long)sizes[d], d + 1,
+                           td_shape_text(ndim, sizes, text, sizeof text));
+        exact *= (double)sizes[d];
+        if (__builtin_mul_overflow(n, sizes[d], &n))
+            n = -1;
+    }
+    if (exact * (double)itemsize > 0x1p62 || n < 0)
+        return exact == 0 ? (*numel = 0, TD_OK) : fail_memory(exact * (double)itemsize, device);
+    *numel = n;
+    return TD_OK;
+}
+
+td_status td_tensor_empty(td_dtype dtype, td_device device, int ndim, const int64_t *sizes,
+                          td_tensor **out) {
+    *out = NULL;
+    int64_t n;
+    size_t itemsize = td_dtype_size(dtype);
+    td_status status = check_shape(ndim, sizes, itemsize, device, &n);
+    if (TD_UNLIKELY(status))
+        return status;
+    td_tensor *x = header_new(ndim);
+    if (!x)
+        return fail_memory(sizeof *x, TD_DEVICE_CPU);
+    x->storage = storage_new(device, (size_t)n * itemsize);
+    if (TD_UNLIKELY(!x->storage)) {
+        header_free(x);
+        return fail_memory((double)n * (double)itemsize, device);
+    }
+    x->dtype = (uint8_t)dtype;
+    x->numel = n;
+    x->contiguous = true;
+    x->data = x->storage->data;
+    int64_t stride = 1;
+    for (int d = ndim - 1; d >= 0; d--) {
+        x->sizes[d] = sizes[d];
+        x->strides[d] = stride;
+        stride *= sizes[d] > 1 ? sizes[d] : 1;
+    }
+    *out = x;
+    return TD_OK;
+}
+
+td_status td_tensor_empty_like(const td_tensor *model, td_dtype dtype, td_tensor **out) {
+    td_device device = td_tensor_device(model);
+    size_t bytes = (size_t)model->numel * td_dtype_size(dtype);
+    int ndim = model->ndim;
+    *out = NULL;
+    td_tensor *x = header_new(ndim);
+    if (!x)
+        return fail_memory(sizeof *x, TD_DEVICE_CPU);
+    x->storage = storage_new(device, bytes);
+    if (TD_UNLIKELY(!x->storage)) {
+        header_free(x);
+        return fail_memory((double)bytes, device);
+    }
+    x->dtype = (uint8_t)dtype;
+    x->numel = model->numel;
+    x->contiguous = true;
+    x->data = x->storage->data;
+    if (TD_LIKELY(model->contiguous))
+        for (int d = 0; d < ndim; d++) {
+            x->sizes[d] = model->sizes[d];
+            x->strides[d] = model->strides[d];
+        }
+    else
+        for (int64_t d = ndim - 1, stride = 1; d >= 0; d--) {
+            x->sizes[d] = model->sizes[d];
+            x->strides[d] = stride;
+            stride *= model->sizes[d] > 1 ? model->sizes[d] : 1;
+        }
+    *out = x;
+    return TD_OK;
+}
+
+td_status td_tensor_from_meta(const td_meta *meta, td_tensor **out) {
+    td_status status = td_tensor_empty(meta->dtype, meta->device, meta->ndim, meta->sizes, out);
+    if (status == TD_OK && meta->strided) {
+        memcpy((*out)->strides, meta->strides, sizeof(int64_t) * (size_t)meta->ndim);
+        (*out)->contiguous = td_is_contiguous(meta->ndim, meta->sizes, meta->strides);
+    }
+    return status;
+}
+
+td_status td_tensor_view(td_tensor *base, int ndim, const int64_t *sizes, const int64_t *strides,
+                         int64_t offset, td_tensor **out) {
+    *out = NULL;
+    if (ndim > TD_MAX_DIMS)
+        return td_fail(TD_ESHAPE, "a tensor has at most %d dims, got %d", TD_MAX_DIMS, ndim);
+    td_tensor *x = header_new(ndim);
+    if (!x)
+        return fail_memory(sizeof *x, TD_DEVICE_CPU);
+    atomic_fetch_add_explicit(&base->storage->refs, 1, memory_order_relaxed);
+    x->storage = base->storage;
+    x->dtype = base->dtype;
+    x->data = (char *)base->data + offset * (int64_t)td_dtype_size(base->dtype);
+    for (int d = 0; d < ndim; d++) {
+        x->sizes[d] = sizes[d];
+        x->strides[d] = strides[d];
+    }
+    x->numel = td_numel(ndim, sizes);
+    x->contiguous = td_is_contiguous(ndim, sizes, strides);
+    *out = x;
+    return TD_OK;
+}
+
+td_status td_tensor_alias(td_tensor *x, td_tensor **out) {
+    return td_tensor_view(x, x->ndim, x->sizes, x->strides, 0, out);
+}
+
+td_status td_tensor_from_memory(td_dtype dtype, int ndim, const int64_t *sizes, void *data,
+                                void (*on_release)(void *owner, void *data), void *owner,
+                                td_tensor **out) {
+    *out = NULL;
+    int64_t n;
+    td_status status = check_shape(ndim, sizes, td_dtype_size(dtype), TD_DEVICE_CPU, &n);
+    if (status)
+        return status;
+    td_tensor *x = header_new(ndim);
+    td_storage *s = x ? storage_new(TD_DEVICE_CPU, 0) : NULL;
+    if (!s) {
+        if (x)
+            header_free(x);
+        return fail_memory(sizeof *x + sizeof *s, TD_DEVICE_CPU);
+    }
+    s->inline_data = false;
+    s->data = data;
+    s->bytes = (size_t)n * td_dtype_size(dtype);
+    s->on_release = on_release;
+    s->owner = owner;
+    x->storage = s;
+    x->dtype = (uint8_t)dtype;
+    x->numel = n;
+    x->contiguous = true;
+    x->data = data;
+    memcpy(x->sizes, sizes, sizeof(int64_t) * (size_t)ndim);
+    td_contiguous_strides(ndim, sizes, x->strides);
+    *out = x;
+    return TD_OK;
+}
+
+td_status td_tensor_scalar(td_dtype dtype, double value, td_tensor **out) {
+    td_status status = td_tensor_empty(dtype, TD_DEVICE_CPU, 0, NULL, out);
+    if (status == TD_OK)
+        td_store_double(dtype, (*out)->data, value);
+    return status;
+}
+
+td_status td_tensor_scalar_int(td_dtype dtype, int64_t value, td_tensor **out) {
+    td_status status = td_tensor_empty(dtype, TD_DEVICE_CPU, 0, NULL, out);
+    if (status == TD_OK)
+        td_store_int(dtype, (*out)->data, value);
+    return status;
+}
+
+/* The bytes of a one-element tensor on the host. */
+static td_status fetch_item(const td_tensor *x, unsigned char *bytes) {
+    char text[TD_SHAPE_TEXT];
+    if (x->numel != 1)
+        return td_fail(TD_ESHAPE, "a tensor of one element is needed, got shape %s",
+                       td_tensor_shape_text(x, text));
+    td_device device = td_tensor_device(x);
+    return td_device_get_ops(device.type)->copy(TD_DEVICE_CPU, bytes, device, x->data,
+                                                td_tensor_itemsize(x));
+}
+
+td_status td_tensor_item(const td_tensor *x, double *value) {
+    unsigned char bytes[16];
+    td_status status = fetch_item(x, bytes);
+    if (status == TD_OK)
+        *value = td_load_double(x->dtype, bytes);
+    return status;
+}
+
+td_status td_tensor_item_int(const td_tensor *x, int64_t *value) {
+    unsigned char bytes[16];
+    td_status status = fetch_item(x, bytes);
+    if (status == TD_OK)
+        *value = td_load_int(x->dtype, bytes);
+    return status;
+}
+
+td_status td_tensor_set_shape(td_tensor *x, int ndim, const int64_t *sizes,
+                              const int64_t *strides) {
+    if (ndim > TD_INLINE_DIMS && x->sizes == x->inline_dims) {
+        int64_t *dims = td_malloc(2 * TD_MAX_DIMS * sizeof(int64_t));
+        if (!dims)
+            return fail_memory(2 * TD_MAX_DIMS * sizeof(int64_t), TD_DEVICE_CPU);
+        x->sizes = dims;
+        x->strides = dims + TD_MAX_DIMS;
+    }
+    memmove(x->sizes, sizes, sizeof(int64_t) * (size_t)ndim);
+    memmove(x->strides, strides, sizeof(int64_t) * (size_t)ndim);
+    x->ndim = (uint8_t)ndim;
+    x->numel = td_numel(ndim, sizes);
+    x->contiguous = td_is_contiguous(ndim, sizes, strides);
+    return TD_OK;
+}
+
+td_status td_tensor_resize(td_tensor *x, int ndim, const int64_t *sizes) {
+    int64_t n;
+    td_status status = check_shape(ndim, sizes, td_tensor_itemsize(x), td_tensor_device(x), &n);
+    if (status)
+        return status;
+    int64_t strides[TD_MAX_DIMS];
+    td_contiguous_strides(ndim, sizes, strides);
+    size_t offset = (size_t)((char *)x->data - (char *)x->storage->data);
+    size_t bytes = (size_t)n * td_tensor_itemsize(x);
+    if (offset + bytes > x->storage->bytes) {
+        td_storage *s = storage_new(td_tensor_device(x), bytes);
+        if (!s)
+            return fail_memory((double)bytes, td_tensor_device(x));
+        storage_release(x->storage);
+        x->storage = s;
+        x->data = s->data;
+    }
+    td_tensor_bump_version(x);
+    return td_tensor_set_shape(x, ndim, sizes, strides);
+}

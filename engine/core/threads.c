@@ -1,0 +1,73 @@
+/* threads.c: parallel loops on OpenMP's pool. */
+#include "engine/core/threads.h"
+
+#include "engine/core/interrupt.h"
+
+#include <omp.h>
+
+/* Chunks per thread: enough that an interrupt is noticed between them and that a late thread does
+ * not hold up the rest, few enough to cost nothing. */
+enum { CHUNKS_PER_THREAD = 16 };
+
+static atomic_int num_threads; /* 0: not asked yet */
+
+int td_get_num_threads(void) {
+    int n = atomic_load_explicit(&num_threads, memory_order_relaxed);
+    if (n == 0) {
+        n = omp_get_max_threads();
+        atomic_store_explicit(&num_threads, n, memory_order_relaxed);
+    }
+    return n;
+}
+
+td_status td_set_num_threads(int n) {
+    if (n < 1 || n > 1024)
+        return td_fail(TD_EVALUE, "number of threads must be from 1 to 1024, got %d", n);
+    atomic_store_explicit(&num_threads, n, memory_order_relaxed);
+    omp_set_num_threads(n);
+    return TD_OK;
+}
+
+typedef struct loop {
+    int64_t n, chunk;
+    td_range_fn fn;
+    void *ctx;
+} loop;
+
+static void run_chunks(const loop *l, int64_t begin, int64_t end, int worker) {
+    for (int64_t at = begin; at < end && !td_interrupt_requested(); at += l->chunk)
+        l->fn(l->ctx, at, at + l->chunk < end ? at + l->chunk : end, worker);
+}
+
+td_status td_parallel_for(int64_t n, int64_t grain, td_range_fn fn, void *ctx) {
+    if (n <= 0)
+        return TD_OK;
+    if (grain < 1)
+        grain = 1;
+    if (n <= grain) {
+        fn(ctx, 0, n, 0);
+        return TD_OK;
+    }
+    int64_t parts = (n + grain - 1) / grain;
+    int threads = td_get_num_threads();
+    if (parts < threads)
+        threads = (int)parts;
+    if (threads > 1 && omp_in_parallel())
+        threads = 1;
+    loop l = {.n = n, .fn = fn, .ctx = ctx};
+    int64_t share = (n + threads - 1) / threads;
+    l.chunk = (share + CHUNKS_PER_THREAD - 1) / CHUNKS_PER_THREAD;
+    if (l.chunk < grain)
+        l.chunk = grain;
+    if (threads == 1) {
+        run_chunks(&l, 0, n, 0);
+    } else {
+#pragma omp parallel num_threads(threads)
+        {
+            int worker = omp_get_thread_num();
+            int64_t begin = worker * share, end = begin + share < n ? begin + share : n;
+            run_chunks(&l, begin, end, worker);
+        }
+    }
+    return td_interrupt_check();
+}

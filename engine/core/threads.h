@@ -1,0 +1,21 @@
+/* threads.h: the one place that forks parallel work, on OpenMP's pool (oneDNN uses the same). */
+#ifndef TD_CORE_THREADS_H
+#define TD_CORE_THREADS_H
+
+#include "engine/core/status.h"
+
+/* Threads that kernels may use; at first what OMP_NUM_THREADS or the machine says.
+ * EVALUE unless 1 <= n <= 1024. */
+td_status td_set_num_threads(int n) TD_MUST_CHECK;
+int td_get_num_threads(void);
+
+/* Part [begin, end) of a loop. `worker` is in [0, threads). */
+typedef void (*td_range_fn)(void *ctx, int64_t begin, int64_t end, int worker);
+
+/* Run fn over [0, n) split among the threads, parts of at least `grain` items; on the calling
+ * thread alone when n <= grain or within another parallel loop. Parts are cut into chunks between
+ * which an interrupt is noticed: returns EINTR then, else OK. The cut does not depend on anything
+ * but n, grain and the number of threads. */
+td_status td_parallel_for(int64_t n, int64_t grain, td_range_fn fn, void *ctx);
+
+#endif

@@ -1,0 +1,137 @@
+/* find.c: where the extremes are: argmax, argmin, max and min along a dim, on the CPU. Equal
+ * elements and NaN go by the first place. Knows nothing of gradients. */
+#include "engine/ops/reduce.h"
+
+#include "engine/core/memory.h"
+#include "engine/core/threads.h"
+#include "engine/cpu/isa/isa.h"
+#include "engine/ops/copy.h"
+#include "engine/ops/reduction.h"
+
+#include <string.h>
+
+enum {
+    GRAIN = 32 * 1024, /* elements worth a thread */
+    PIECE = 64 * 1024  /* elements of a piece of one long row */
+};
+
+typedef struct find_job {
+    td_reduction plan;
+    const char *x;
+    size_t itemsize;
+    td_dtype dtype;
+    bool least, by_columns;
+    td_tensor *index, *values; /* row-major, in the order of the kept dims; values may be NULL */
+    int64_t piece_len, *candidates;
+} find_job;
+
+static td_reduce_find_fn finder(const find_job *j) {
+    return j->least ? td_cpu->reduce->find_min[j->dtype] : td_cpu->reduce->find_max[j->dtype];
+}
+
+static void find_outputs(void *ctx, int64_t begin, int64_t end, int worker) {
+    const find_job *j = ctx;
+    const td_reduction *p = &j->plan;
+    int64_t stride = p->reduced_strides[0], row_stride = p->kept_strides[p->nkept - 1];
+    int64_t size = (int64_t)j->itemsize, index[TD_REDUCE_WIDTH];
+    td_reduce_find_columns_fn columns = j->least ? td_cpu->reduce->find_min_columns[j->dtype]
+                                                 : td_cpu->reduce->find_max_columns[j->dtype];
+    (void)worker;
+    while (begin < end) {
+        int64_t limit = end - begin < TD_REDUCE_WIDTH ? end : begin + TD_REDUCE_WIDTH;
+        td_segment kept = td_reduction_kept(p, begin, limit);
+        const char *x = j->x + kept.offset * size;
+        int64_t out_stride = p->out_strides[p->nkept - 1];
+        int64_t *out = (int64_t *)j->index->data + kept.out_offset;
+        if (j->by_columns)
+            columns(index, x, p->count, stride, kept.len);
+        for (int64_t k = 0; k < kept.len; k++) {
+            const char *row = x + k * row_stride * size;
+            int64_t found = j->by_columns ? index[k] : finder(j)(row, p->count, stride);
+            out[k * out_stride] = found;
+            if (j->values)
+                memcpy((char *)j->values->data + (kept.out_offset + k * out_stride) * size,
+                       row + found * stride * size, j->itemsize);
+        }
+        begin += kept.len;
+    }
+}
+
+static void find_pieces(void *ctx, int64_t begin, int64_t end, int worker) {
+    const find_job *j = ctx;
+    int64_t stride = j->plan.reduced_strides[0];
+    (void)worker;
+    for (int64_t piece = begin; piece < end; piece++) {
+        int64_t from = piece * j->piece_len, len = j->plan.count - from;
+        if (len > j->piece_len)
+            len = j->piece_len;
+        const char *x = j->x + from * stride * (int64_t)j->itemsize;
+        j->candidates[piece] = from + finder(j)(x, len, stride);
+    }
+}
+
+/* One long row: the best of each piece, then the first best of these. */
+static td_status find_in_row(find_job *j) {
+    int64_t stride = j->plan.reduced_strides[0], pieces = (j->plan.count + PIECE - 1) / PIECE;
+    unsigned char *best = td_malloc((size_t)pieces * (sizeof(int64_t) + j->itemsize));
+    if (!best)
+        return td_fail(TD_ENOMEM, "out of memory for partial results");
+    j->candidates = (int64_t *)(void *)best;
+    best += (size_t)pieces * sizeof(int64_t);
+    j->piece_len = PIECE;
+    td_status status = td_parallel_for(pieces, 1, find_pieces, j);
+    if (status == TD_OK) {
+        for (int64_t k = 0; k < pieces; k++)
+            memcpy(best + (size_t)k * j->itemsize,
+                   j->x + j->candidates[k] * stride * (int64_t)j->itemsize, j->itemsize);
+        int64_t found = finder(j)(best, pieces, 1);
+        *(int64_t *)j->index->data = j->candidates[found];
+        if (j->values)
+            memcpy(j->values->data, best + (size_t)found * j->itemsize, j->itemsize);
+    }
+    td_free(j->candidates);
+    return status;
+}
+
+/* Index (and value) of the extreme of x along one dim; of all of x when dim is nil. */
+static td_status find_extreme(td_tensor *x, td_value dim, bool least, td_tensor *index,
+                              td_tensor *values) {
+    td_tensor *flat = NULL;
+    td_status status = TD_OK;
+    uint32_t mask;
+    TD_TRY(td_reduce_dims(dim, x->ndim, &mask));
+    if (td_is_nil(dim) && !x->contiguous) { /* indices count in row-major order */
+        TD_TRY(td_contiguous(x, &flat));
+        x = flat;
+    }
+    find_job j = {.x = x->data,
+                  .itemsize = td_tensor_itemsize(x),
+                  .dtype = x->dtype,
+                  .least = least,
+                  .index = index,
+                  .values = values};
+    td_reduction_plan(x, mask, index, &j.plan);
+    int64_t stride = j.plan.reduced_strides[0], count = j.plan.count;
+    j.by_columns = j.plan.kept_strides[j.plan.nkept - 1] == 1 && stride != 1 && count <= INT32_MAX;
+    if (j.plan.outputs == 1 && count >= 2 * PIECE)
+        status = find_in_row(&j);
+    else
+        status =
+            td_parallel_for(j.plan.outputs, count < GRAIN ? GRAIN / count : 1, find_outputs, &j);
+done:
+    td_release(flat);
+    return status;
+}
+
+td_status td_cpu_argmax(td_call *call) {
+    return find_extreme(call->args[0].tensor, call->args[1], false, call->out[0], NULL);
+}
+td_status td_cpu_argmin(td_call *call) {
+    return find_extreme(call->args[0].tensor, call->args[1], true, call->out[0], NULL);
+}
+td_status td_cpu_max_dim(td_call *call) {
+    return find_extreme(call->args[0].tensor, call->args[1], false, call->out[1], call->out[0]);
+}
+td_status td_cpu_min_dim(td_call *call) {
+    return find_extreme(call->args[0].tensor, call->args[1], true, call->out[1], call->out[0]);
+}

@@ -1,0 +1,32 @@
+/* isa.h: the CPU kernels that are compiled once per instruction set.
+ *
+ * Files in cpu/isa/ are built as baseline, AVX2 and AVX-512 (TD_ISA names the one being built); each
+ * family defines one table of functions and isa_table.c gathers them. td_cpu points at the set
+ * chosen when the engine starts. Nothing else in cpu/isa/ has external linkage.
+ */
+#ifndef TD_CPU_ISA_H
+#define TD_CPU_ISA_H
+
+#include "engine/cpu/isa/convert_kernels.h"
+#include "engine/cpu/isa/isa_symbol.h"
+#include "engine/cpu/isa/pointwise_kernels.h"
+#include "engine/cpu/isa/reduce_kernels.h"
+#include "engine/cpu/isa/softmax_kernels.h"
+#include "engine/cpu/isa/pool_kernels.h"
+
+typedef struct td_isa {
+    const char *name;
+    const td_convert_kernels *convert;
+    const td_pointwise_kernels *pointwise;
+    const td_reduce_kernels *reduce;
+    const td_softmax_kernels *softmax;
+    const td_pool_kernels *pool;
+} td_isa;
+
+/* The chosen set; valid after td_init. */
+extern const td_isa *td_cpu;
+
+/* Choose by TIDE_CPU or by what the machine has. EVALUE names what the machine lacks. */
+td_status td_cpu_choose(void) TD_MUST_CHECK;
+
+#endif

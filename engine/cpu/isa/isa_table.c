@@ -1,0 +1,21 @@
+/* isa_table.c: all kernels of this instruction set in one table. */
+#include "engine/cpu/isa/isa.h"
+
+extern const td_convert_kernels TD_ISA_SYMBOL(td_convert_kernels);
+extern const td_pointwise_kernels TD_ISA_SYMBOL(td_pointwise_kernels);
+extern const td_reduce_kernels TD_ISA_SYMBOL(td_reduce_kernels);
+extern const td_softmax_kernels TD_ISA_SYMBOL(td_softmax_kernels);
+extern const td_pool_kernels TD_ISA_SYMBOL(td_pool_kernels);
+
+#define TEXT2(x) #x
+#define TEXT(x) TEXT2(x)
+
+extern const td_isa TD_ISA_SYMBOL(td_isa);
+const td_isa TD_ISA_SYMBOL(td_isa) = {
+    .name = TEXT(TD_ISA),
+    .convert = &TD_ISA_SYMBOL(td_convert_kernels),
+    .pointwise = &TD_ISA_SYMBOL(td_pointwise_kernels),
+    .reduce = &TD_ISA_SYMBOL(td_reduce_kernels),
+    .softmax = &TD_ISA_SYMBOL(td_softmax_kernels),
+    .pool = &TD_ISA_SYMBOL(td_pool_kernels),
+};

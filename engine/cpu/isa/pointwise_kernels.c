@@ -1,0 +1,94 @@
+/* pointwise_kernels.c: the primitives' loops for each element type, in this instruction set. */
+#include "engine/cpu/isa/pointwise_kernels.h"
+
+#include "engine/cpu/isa/isa_symbol.h"
+#include "engine/cpu/isa/vec.h"
+
+/* Remainder with the sign of the divisor. */
+static inline vf vf_floor_mod(vf x, vf y) {
+    vf m = vf_fmod(x, y);
+    return vf_select((m != 0) & ((y < 0) ^ (m < 0)), m + y, m);
+}
+static inline vd vd_floor_mod(vd x, vd y) {
+    vd m = vd_fmod(x, y);
+    return vd_select((m != 0) & ((y < 0) ^ (m < 0)), m + y, m);
+}
+/* floor(x / y) from the exact remainder, so that it agrees with it; x / 0 is as division says. */
+static inline vf vf_floor_div(vf x, vf y) {
+    vf q = vf_rint((x - vf_floor_mod(x, y)) / y);
+    return vf_select(y == 0, x / y, q);
+}
+static inline vd vd_floor_div(vd x, vd y) {
+    vd q = vd_rint((x - vd_floor_mod(x, y)) / y);
+    return vd_select(y == 0, x / y, q);
+}
+
+/* a to the b for integers, wrapping; a negative power of anything but 1 and -1 is 0. */
+static inline int64_t integer_power(int64_t a, int64_t b) {
+    uint64_t result = 1, base = (uint64_t)a;
+    if (b < 0)
+        return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;
+    for (; b; b >>= 1, base *= base)
+        if (b & 1)
+            result *= base;
+    return (int64_t)result;
+}
+
+#define T float
+#define V vf
+#define M vi
+#define N VF_N
+#define P vf
+#define FLOATING 1
+#include "engine/cpu/isa/pointwise_loops.h"
+
+#define T double
+#define V vd
+#define M vl
+#define N VD_N
+#define P vd
+#define FLOATING 1
+#include "engine/cpu/isa/pointwise_loops.h"
+
+#define T int32_t
+#define V vi
+#define M vi
+#define N VI_N
+#define P vi
+#define FLOATING 0
+#include "engine/cpu/isa/pointwise_loops.h"
+
+#define T int64_t
+#define V vl
+#define M vl
+#define N VL_N
+#define P vl
+#define FLOATING 0
+#include "engine/cpu/isa/pointwise_loops.h"
+
+#define T uint8_t
+#define V vb
+#define M vb
+#define N VB_N
+#define P vb
+#define FLOATING 0
+#include "engine/cpu/isa/pointwise_loops.h"
+
+extern const td_pointwise_kernels TD_ISA_SYMBOL(td_pointwise_kernels);
+const td_pointwise_kernels TD_ISA_SYMBOL(td_pointwise_kernels) = {
+    .primitive =
+        {
+#define INTEGERS(name)                                                                             \
+    [TD_I32] = loop_vi_##name, [TD_I64] = loop_vl_##name, [TD_U8] = loop_vb_##name,                \
+    [TD_BOOL] = loop_vb_##name
+#define FLOATS(name) [TD_F32] = loop_vf_##name, [TD_F64] = loop_vd_##name
+#define ARITH(name, arity, formula) [TD_PW_##name] = {FLOATS(name), INTEGERS(name)},
+#define FLOAT(name, arity, formula) [TD_PW_##name] = {FLOATS(name)},
+#define MATH(name, arity, formula) [TD_PW_##name] = {FLOATS(name)},
+#define INTEGER(name, arity, formula) [TD_PW_##name] = {INTEGERS(name)},
+#define EITHER(name, arity, float_formula, integer_formula)                                        \
+    [TD_PW_##name] = {FLOATS(name), INTEGERS(name)},
+#define DIVIDE(name, arity, float_formula, lane) [TD_PW_##name] = {FLOATS(name), INTEGERS(name)},
+#include "engine/ops/primitives.def"
+        },
+};

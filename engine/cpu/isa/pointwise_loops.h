@@ -1,0 +1,196 @@
+/* pointwise_loops.h: makes the loops of all primitives for one element type.
+ *
+ * Included once per type by pointwise_kernels.c, with T (element), V (vector), M (mask vector), N
+ * (lanes), P (prefix of the vector header's functions: vf, vd, vi, ...) and FLOATING (0 or 1).
+ * Whole vectors first, then one part vector, so that every element goes through the same code. */
+
+#define NAME2(p, n) loop_##p##_##n
+#define NAME1(p, n) NAME2(p, n)
+#define NAME(n) NAME1(P, n)
+#define CAT2(p, n) p##_##n
+#define CAT1(p, n) CAT2(p, n)
+#define OF(n) CAT1(P, n)
+
+#define K(x) ((T)(x))
+#define SPLAT(x) OF(set)((T)(x))
+#define SEL(mask, x, y) OF(select)((M)(mask), (x), (y))
+#define ONE(mask) ((V)((M)SPLAT(1) & (M)(mask)))
+#define ABS(x) OF(abs)(x)
+#define MAX(x, y) OF(max)(x, y)
+#define MIN(x, y) OF(min)(x, y)
+#define SQRT(x) OF(sqrt)(x)
+#define FLOOR(x) OF(floor)(x)
+#define CEIL(x) OF(ceil)(x)
+#define RINT(x) OF(rint)(x)
+#define TRUNC(x) OF(trunc)(x)
+#define EXP(x) OF(exp)(x)
+#define EXP2(x) OF(exp2)(x)
+#define EXPM1(x) OF(expm1)(x)
+#define LOG(x) OF(log)(x)
+#define LOG2(x) OF(log2)(x)
+#define LOG10(x) OF(log10)(x)
+#define LOG1P(x) OF(log1p)(x)
+#define SIN(x) OF(sin)(x)
+#define COS(x) OF(cos)(x)
+#define TAN(x) OF(tan)(x)
+#define ASIN(x) OF(asin)(x)
+#define ACOS(x) OF(acos)(x)
+#define ATAN(x) OF(atan)(x)
+#define SINH(x) OF(sinh)(x)
+#define COSH(x) OF(cosh)(x)
+#define TANH(x) OF(tanh)(x)
+#define ERF(x) OF(erf)(x)
+#define ERFC(x) OF(erfc)(x)
+#define POW(x, y) OF(pow)(x, y)
+#define ATAN2(x, y) OF(atan2)(x, y)
+#define FMOD(x, y) OF(fmod)(x, y)
+/* Remainder with the divisor's sign, and the quotient rounded down, as Python's. */
+#define FLOOR_MOD(x, y) OF(floor_mod)(x, y)
+#define FLOOR_DIV(x, y) OF(floor_div)(x, y)
+
+#define LOAD_WHOLE(p, s, at) ((s) ? OF(set)(*(p)) : OF(load)((p) + (at)))
+#define LOAD_PART(p, s, at, n) ((s) ? OF(set)(*(p)) : OF(load_part)((p) + (at), (n)))
+
+/* The scalar pattern is constant in each copy of the loop, so that loads of scalars leave it. */
+#define LOOP1(formula)                                                                             \
+    {                                                                                              \
+        (void)bp, (void)cp, (void)scalars;                                                         \
+        int64_t i = 0;                                                                             \
+        for (; i + N <= n; i += N) {                                                               \
+            V a = OF(load)(ap + i);                                                                \
+            OF(store)(op + i, (formula));                                                          \
+        }                                                                                          \
+        if (i < n) {                                                                               \
+            V a = OF(load_part)(ap + i, n - i);                                                    \
+            OF(store_part)(op + i, (formula), n - i);                                              \
+        }                                                                                          \
+    }
+#define PASS2(sa, sb, formula)                                                                     \
+    {                                                                                              \
+        int64_t i = 0;                                                                             \
+        for (; i + N <= n; i += N) {                                                               \
+            V a = LOAD_WHOLE(ap, sa, i), b = LOAD_WHOLE(bp, sb, i);                                \
+            OF(store)(op + i, (formula));                                                          \
+        }                                                                                          \
+        if (i < n) {                                                                               \
+            V a = LOAD_PART(ap, sa, i, n - i), b = LOAD_PART(bp, sb, i, n - i);                    \
+            OF(store_part)(op + i, (formula), n - i);                                              \
+        }                                                                                          \
+    }
+#define LOOP2(formula)                                                                             \
+    {                                                                                              \
+        (void)cp;                                                                                  \
+        if (!(scalars & 3))                                                                        \
+            PASS2(0, 0, formula)                                                                   \
+        else if ((scalars & 3) == 2)                                                               \
+            PASS2(0, 1, formula)                                                                   \
+        else if ((scalars & 3) == 1)                                                               \
+            PASS2(1, 0, formula)                                                                   \
+        else                                                                                       \
+            PASS2(1, 1, formula)                                                                   \
+    }
+#define LOOP3(formula)                                                                             \
+    {                                                                                              \
+        int64_t i = 0;                                                                             \
+        bool sa = scalars & 1, sb = scalars & 2, sc = scalars & 4;                                 \
+        for (; i + N <= n; i += N) {                                                               \
+            V a = LOAD_WHOLE(ap, sa, i), b = LOAD_WHOLE(bp, sb, i), c = LOAD_WHOLE(cp, sc, i);     \
+            OF(store)(op + i, (formula));                                                          \
+        }                                                                                          \
+        if (i < n) {                                                                               \
+            V a = LOAD_PART(ap, sa, i, n - i), b = LOAD_PART(bp, sb, i, n - i),                    \
+              c = LOAD_PART(cp, sc, i, n - i);                                                     \
+            OF(store_part)(op + i, (formula), n - i);                                              \
+        }                                                                                          \
+    }
+#define DEFINE(name, arity, formula)                                                               \
+    static void NAME(name)(int64_t n, void *out, const void *pa, const void *pb, const void *pc,   \
+                           unsigned scalars) {                                                     \
+        T *op = out;                                                                               \
+        const T *ap = pa, *bp = pb, *cp = pc;                                                      \
+        LOOP##arity(formula)                                                                       \
+    }
+/* Integer division has no vector form: lane by lane. */
+#define DEFINE_LANES(name, arity, expression)                                                      \
+    static void NAME(name)(int64_t n, void *out, const void *pa, const void *pb, const void *pc,   \
+                           unsigned scalars) {                                                     \
+        T *op = out;                                                                               \
+        const T *ap = pa, *bp = pb;                                                                \
+        (void)pc;                                                                                  \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            int64_t a = ap[scalars & 1 ? 0 : i], b = bp[scalars & 2 ? 0 : i];                      \
+            op[i] = (T)(expression);                                                               \
+        }                                                                                          \
+    }
+
+#define ARITH(name, arity, formula) DEFINE(name, arity, formula)
+#if FLOATING
+#define FLOAT(name, arity, formula) DEFINE(name, arity, formula)
+#define MATH(name, arity, formula) DEFINE(name, arity, formula)
+#define INTEGER(name, arity, formula)
+#define EITHER(name, arity, float_formula, integer_formula) DEFINE(name, arity, float_formula)
+#define DIVIDE(name, arity, float_formula, lane) DEFINE(name, arity, float_formula)
+#else
+#define FLOAT(name, arity, formula)
+#define MATH(name, arity, formula)
+#define INTEGER(name, arity, formula) DEFINE(name, arity, formula)
+#define EITHER(name, arity, float_formula, integer_formula) DEFINE(name, arity, integer_formula)
+#define DIVIDE(name, arity, float_formula, lane) DEFINE_LANES(name, arity, lane)
+#endif
+#include "engine/ops/primitives.def"
+
+#undef NAME2
+#undef NAME1
+#undef NAME
+#undef CAT2
+#undef CAT1
+#undef OF
+#undef K
+#undef SPLAT
+#undef SEL
+#undef ONE
+#undef ABS
+#undef MAX
+#undef MIN
+#undef SQRT
+#undef FLOOR
+#undef CEIL
+#undef RINT
+#undef TRUNC
+#undef EXP
+#undef EXP2
+#undef EXPM1
+#undef LOG
+#undef LOG2
+#undef LOG10
+#undef LOG1P
+#undef SIN
+#undef COS
+#undef TAN
+#undef ASIN
+#undef ACOS
+#undef ATAN
+#undef SINH
+#undef COSH
+#undef TANH
+#undef ERF
+#undef ERFC
+#undef POW
+#undef ATAN2
+#undef FMOD
+#undef FLOOR_MOD
+#undef FLOOR_DIV
+#undef LOAD_WHOLE
+#undef LOAD_PART
+#undef LOOP1
+#undef PASS2
+#undef LOOP2
+#undef LOOP3
+#undef DEFINE
+#undef DEFINE_LANES
+#undef T
+#undef V
+#undef M
+#undef N
+#undef P
+#undef FLOATING

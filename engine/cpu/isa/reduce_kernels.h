@@ -1,0 +1,61 @@
+/* reduce_kernels.h: inner loops of reductions. */
+#ifndef TD_CPU_ISA_REDUCE_KERNELS_H
+#define TD_CPU_ISA_REDUCE_KERNELS_H
+
+#include "engine/core/dtype.h"
+
+typedef enum td_reducer {
+    TD_REDUCE_SUM,
+    TD_REDUCE_NANSUM,  /* sum of what is not NaN */
+    TD_REDUCE_ABS_SUM, /* floats only, as the next two */
+    TD_REDUCE_SQUARE_SUM,
+    TD_REDUCE_CENTERED, /* sum of (x - center)^2 */
+    TD_REDUCE_NONZERO,  /* count of x != 0 */
+    TD_REDUCE_PROD,
+    TD_REDUCE_MAX, /* NaN wins, as in the next three */
+    TD_REDUCE_MIN,
+    TD_REDUCE_ABS_MAX, /* floats only, as the next */
+    TD_REDUCE_ABS_MIN,
+    TD_REDUCERS
+} td_reducer;
+
+/* What an output is while it grows: f for floating inputs, i for integers and bool. Float32 is
+ * summed in float32 over some thousand elements at a time and carried on in f. */
+typedef union td_accumulator {
+    double f;
+    int64_t i;
+} td_accumulator;
+
+/* Columns that one call of a columns function may have. */
+enum { TD_REDUCE_WIDTH = 512 };
+
+/* acc[r] takes in x[r * row_stride + k * stride] for k < n; r < rows. Strides in elements, n > 0.
+ * center[r] is read by TD_REDUCE_CENTERED alone and has the element type's precision. */
+typedef void (*td_reduce_rows_fn)(td_accumulator *acc, const void *x, int64_t rows,
+                                  int64_t row_stride, int64_t n, int64_t stride,
+                                  const double *center);
+
+/* acc[c] takes in x[r * row_stride + c] for r < rows; c < columns <= TD_REDUCE_WIDTH. What a
+ * column gives does not depend on the columns beside it. */
+typedef void (*td_reduce_columns_fn)(td_accumulator *acc, const void *x, int64_t rows,
+                                     int64_t row_stride, int64_t columns, const double *center);
+
+/* Index of the first largest (smallest) of x[k * stride], k < n, n > 0; the first NaN where there
+ * is one. */
+typedef int64_t (*td_reduce_find_fn)(const void *x, int64_t n, int64_t stride);
+
+/* The same for each column: index[c] over the rows. 0 < rows <= INT32_MAX. */
+typedef void (*td_reduce_find_columns_fn)(int64_t *index, const void *x, int64_t rows,
+                                          int64_t row_stride, int64_t columns);
+
+typedef struct td_reduce_kernels {
+    td_reduce_rows_fn rows[TD_REDUCERS][TD_DTYPE_COUNT]; /* NULL: not for this dtype */
+    td_reduce_columns_fn columns[TD_REDUCERS][TD_DTYPE_COUNT];
+    td_reduce_find_fn find_max[TD_DTYPE_COUNT], find_min[TD_DTYPE_COUNT];
+    td_reduce_find_columns_fn find_max_columns[TD_DTYPE_COUNT], find_min_columns[TD_DTYPE_COUNT];
+    /* out[i] = |x[i]|^p, contiguous */
+    void (*abs_pow_f32)(float *out, const float *x, int64_t n, double p);
+    void (*abs_pow_f64)(double *out, const double *x, int64_t n, double p);
+} td_reduce_kernels;
+
+#endif

@@ -1,0 +1,187 @@
+/* vec.h: vectors of the instruction set being built, as GCC vector types.
+ *
+ * + - * / & | ^ ~ and comparisons (giving masks of 0 / -1 integers) are the compiler's; this header
+ * adds loads, stores, selection and SLEEF's functions (at most 1 ulp unless a name says otherwise).
+ * vf is float, vd double, vi the integer vector of a mask of vf, vl that of vd.
+ */
+#ifndef TD_CPU_ISA_VEC_H
+#define TD_CPU_ISA_VEC_H
+
+#include <math.h>
+#include <sleef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(TD_ISA_avx512)
+#define TD_VBYTES 64
+#elif defined(TD_ISA_avx2)
+#define TD_VBYTES 32
+#else
+#define TD_VBYTES 16
+#endif
+
+typedef float vf __attribute__((vector_size(TD_VBYTES)));
+typedef double vd __attribute__((vector_size(TD_VBYTES)));
+typedef int32_t vi __attribute__((vector_size(TD_VBYTES)));
+typedef int64_t vl __attribute__((vector_size(TD_VBYTES)));
+typedef uint8_t vb __attribute__((vector_size(TD_VBYTES)));
+
+enum { VF_N = TD_VBYTES / 4, VD_N = TD_VBYTES / 8, VI_N = VF_N, VL_N = VD_N, VB_N = TD_VBYTES };
+
+#define TD_VEC_MEMORY(v, type)                                                                     \
+    static inline v v##_load(const type *p) {                                                      \
+        v r;                                                                                       \
+        memcpy(&r, p, sizeof r);                                                                   \
+        return r;                                                                                  \
+    }                                                                                              \
+    static inline void v##_store(type *p, v x) { memcpy(p, &x, sizeof x); }                        \
+    static inline v v##_set(type x) { return (v){0} + x; }                                         \
+    /* The first n elements; the rest of the vector is zero, the rest of memory untouched. */      \
+    static inline v v##_load_part(const type *p, int64_t n) {                                      \
+        v r = {0};                                                                                 \
+        memcpy(&r, p, (size_t)n * sizeof(type));                                                   \
+        return r;                                                                                  \
+    }                                                                                              \
+    static inline void v##_store_part(type *p, v x, int64_t n) {                                   \
+        memcpy(p, &x, (size_t)n * sizeof(type));                                                   \
+    }
+TD_VEC_MEMORY(vf, float)
+TD_VEC_MEMORY(vd, double)
+TD_VEC_MEMORY(vi, int32_t)
+TD_VEC_MEMORY(vl, int64_t)
+TD_VEC_MEMORY(vb, uint8_t)
+#undef TD_VEC_MEMORY
+
+/* mask ? a : b, lane by lane */
+static inline vf vf_select(vi mask, vf a, vf b) { return (vf)((mask & (vi)a) | (~mask & (vi)b)); }
+static inline vd vd_select(vl mask, vd a, vd b) { return (vd)((mask & (vl)a) | (~mask & (vl)b)); }
+static inline vi vi_select(vi mask, vi a, vi b) { return (mask & a) | (~mask & b); }
+static inline vl vl_select(vl mask, vl a, vl b) { return (mask & a) | (~mask & b); }
+static inline vb vb_select(vb mask, vb a, vb b) { return (mask & a) | (~mask & b); }
+
+/* SLEEF's name for a function of this set: Sleef_expf8_u10avx2 and so on. */
+#if defined(TD_ISA_avx512)
+#define TD_SLEEF_F(name, ulp) Sleef_##name##f16_##ulp##avx512f
+#define TD_SLEEF_D(name, ulp) Sleef_##name##d8_##ulp##avx512f
+#define TD_SLEEF_F0(name) Sleef_##name##f16_avx512f
+#define TD_SLEEF_D0(name) Sleef_##name##d8_avx512f
+typedef __m512 td_native_f;
+typedef __m512d td_native_d;
+#elif defined(TD_ISA_avx2)
+#define TD_SLEEF_F(name, ulp) Sleef_##name##f8_##ulp##avx2
+#define TD_SLEEF_D(name, ulp) Sleef_##name##d4_##ulp##avx2
+#define TD_SLEEF_F0(name) Sleef_##name##f8_avx2
+#define TD_SLEEF_D0(name) Sleef_##name##d4_avx2
+typedef __m256 td_native_f;
+typedef __m256d td_native_d;
+#elif defined(__SSE2__)
+#define TD_SLEEF_F(name, ulp) Sleef_##name##f4_##ulp##sse2
+#define TD_SLEEF_D(name, ulp) Sleef_##name##d2_##ulp##sse2
+#define TD_SLEEF_F0(name) Sleef_##name##f4_sse2
+#define TD_SLEEF_D0(name) Sleef_##name##d2_sse2
+typedef __m128 td_native_f;
+typedef __m128d td_native_d;
+#elif defined(__aarch64__)
+#define TD_SLEEF_F(name, ulp) Sleef_##name##f4_##ulp##advsimd
+#define TD_SLEEF_D(name, ulp) Sleef_##name##d2_##ulp##advsimd
+#define TD_SLEEF_F0(name) Sleef_##name##f4_advsimd
+#define TD_SLEEF_D0(name) Sleef_##name##d2_advsimd
+typedef float32x4_t td_native_f;
+typedef float64x2_t td_native_d;
+#else
+#error "SLEEF's vectors for this architecture are not known here"
+#endif
+
+#define TD_VEC_MATH1(name, sleef, ulp)                                                             \
+    static inline vf vf_##name(vf x) { return (vf)TD_SLEEF_F(sleef, ulp)((td_native_f)x); }        \
+    static inline vd vd_##name(vd x) { return (vd)TD_SLEEF_D(sleef, ulp)((td_native_d)x); }
+TD_VEC_MATH1(exp, exp, u10)
+TD_VEC_MATH1(exp2, exp2, u10)
+TD_VEC_MATH1(expm1, expm1, u10)
+TD_VEC_MATH1(log, log, u10)
+TD_VEC_MATH1(log2, log2, u10)
+TD_VEC_MATH1(log10, log10, u10)
+TD_VEC_MATH1(log1p, log1p, u10)
+TD_VEC_MATH1(sin, sin, u10)
+TD_VEC_MATH1(cos, cos, u10)
+TD_VEC_MATH1(tan, tan, u10)
+TD_VEC_MATH1(asin, asin, u10)
+TD_VEC_MATH1(acos, acos, u10)
+TD_VEC_MATH1(atan, atan, u10)
+TD_VEC_MATH1(sinh, sinh, u10)
+TD_VEC_MATH1(cosh, cosh, u10)
+TD_VEC_MATH1(tanh, tanh, u10)
+TD_VEC_MATH1(asinh, asinh, u10)
+TD_VEC_MATH1(acosh, acosh, u10)
+TD_VEC_MATH1(atanh, atanh, u10)
+TD_VEC_MATH1(erf, erf, u10)
+TD_VEC_MATH1(erfc, erfc, u15)
+TD_VEC_MATH1(sqrt, sqrt, u05)
+#undef TD_VEC_MATH1
+
+#define TD_VEC_ROUND(name, sleef)                                                                  \
+    static inline vf vf_##name(vf x) { return (vf)TD_SLEEF_F0(sleef)((td_native_f)x); }            \
+    static inline vd vd_##name(vd x) { return (vd)TD_SLEEF_D0(sleef)((td_native_d)x); }
+TD_VEC_ROUND(floor, floor)
+TD_VEC_ROUND(ceil, ceil)
+TD_VEC_ROUND(trunc, trunc)
+TD_VEC_ROUND(rint, rint) /* half to even */
+#undef TD_VEC_ROUND
+
+#define TD_VEC_MATH2(name, sleef, ulp)                                                             \
+    static inline vf vf_##name(vf x, vf y) {                                                       \
+        return (vf)TD_SLEEF_F(sleef, ulp)((td_native_f)x, (td_native_f)y);                         \
+    }                                                                                              \
+    static inline vd vd_##name(vd x, vd y) {                                                       \
+        return (vd)TD_SLEEF_D(sleef, ulp)((td_native_d)x, (td_native_d)y);                         \
+    }
+TD_VEC_MATH2(pow, pow, u10)
+TD_VEC_MATH2(atan2, atan2, u10)
+#undef TD_VEC_MATH2
+
+static inline vf vf_fmod(vf x, vf y) {
+    return (vf)TD_SLEEF_F0(fmod)((td_native_f)x, (td_native_f)y);
+}
+static inline vd vd_fmod(vd x, vd y) {
+    return (vd)TD_SLEEF_D0(fmod)((td_native_d)x, (td_native_d)y);
+}
+
+static inline vf vf_abs(vf x) { return (vf)((vi)x & INT32_MAX); }
+static inline vd vd_abs(vd x) { return (vd)((vl)x & INT64_MAX); }
+static inline vf vf_max(vf a, vf b) { /* NaN in either gives NaN */
+    return vf_select((a > b) | (a != a), a, b);
+}
+static inline vd vd_max(vd a, vd b) { return vd_select((a > b) | (a != a), a, b); }
+static inline vf vf_min(vf a, vf b) { return vf_select((a < b) | (a != a), a, b); }
+static inline vd vd_min(vd a, vd b) { return vd_select((a < b) | (a != a), a, b); }
+
+static inline float vf_hsum(vf x) {
+    float s[VF_N];
+    vf_store(s, x);
+    for (int w = VF_N / 2; w; w /= 2)
+        for (int i = 0; i < w; i++)
+            s[i] += s[i + w];
+    return s[0];
+}
+static inline double vd_hsum(vd x) {
+    double s[VD_N];
+    vd_store(s, x);
+    for (int w = VD_N / 2; w; w /= 2)
+        for (int i = 0; i < w; i++)
+            s[i] += s[i + w];
+    return s[0];
+}
+static inline float vf_hmax(vf x) { /* NaN wins */
+    float m = x[0];
+    for (int i = 1; i < VF_N; i++)
+        m = x[i] > m || x[i] != x[i] ? x[i] : m;
+    return m;
+}
+static inline double vd_hmax(vd x) {
+    double m = x[0];
+    for (int i = 1; i < VD_N; i++)
+        m = x[i] > m || x[i] != x[i] ? x[i] : m;
+    return m;
+}
+
+#endif

@@ -1,0 +1,120 @@
+/* softmax.c: softmax and its logarithm along a dim on the CPU, and their gradients.
+ *
+ * Inputs are seen as outer x n x inner, row-major: by rows when inner is 1, else by strips of
+ * neighbouring columns. Knows nothing of losses.
+ */
+#include "engine/cpu/softmax.h"
+
+#include "engine/core/threads.h"
+#include "engine/cpu/isa/isa.h"
+#include "engine/ops/copy.h"
+#include "engine/ops/loss.h"
+
+enum { GRAIN = 4 * 1024 }; /* elements, at some ns each, worth a thread */
+
+const td_softmax_functions *td_softmax_functions_of(td_dtype dtype) {
+    return dtype == TD_F64 ? td_cpu->softmax->f64 : td_cpu->softmax->f32;
+}
+
+td_class_layout td_class_layout_of(const td_tensor *x, int dim) {
+    td_class_layout l = {.outer = 1, .n = 1, .inner = 1};
+    for (int d = 0; d < x->ndim; d++)
+        *(d < dim ? &l.outer : d == dim ? &l.n : &l.inner) *= x->sizes[d];
+    l.strips = (l.inner + TD_SOFTMAX_WIDTH - 1) / TD_SOFTMAX_WIDTH;
+    return l;
+}
+
+int64_t td_class_items(const td_class_layout *l) {
+    return l->inner == 1 ? l->outer : l->outer * l->strips;
+}
+
+int64_t td_class_grain(const td_class_layout *l) {
+    int64_t work = l->n * (l->inner < TD_SOFTMAX_WIDTH ? l->inner : TD_SOFTMAX_WIDTH);
+    return work < GRAIN ? GRAIN / work : 1;
+}
+
+td_strip td_class_strip(const td_class_layout *l, int64_t item) {
+    int64_t outer = item / l->strips, column = item % l->strips * TD_SOFTMAX_WIDTH;
+    int64_t left = l->inner - column;
+    return (td_strip){.offset = outer * l->n * l->inner + column,
+                      .line = outer * l->inner + column,
+                      .width = left < TD_SOFTMAX_WIDTH ? left : TD_SOFTMAX_WIDTH};
+}
+
+typedef struct job {
+    td_class_layout layout;
+    const td_softmax_functions *fns;
+    const char *x, *g; /* g: NULL in the forward direction, where x is the input; else x is y */
+    char *out;
+    int64_t itemsize;
+    bool log;
+} job;
+
+static void run_items(void *ctx, int64_t begin, int64_t end, int worker) {
+    const job *j = ctx;
+    const td_class_layout *l = &j->layout;
+    (void)worker;
+    if (l->inner == 1) {
+        int64_t at = begin * l->n * j->itemsize;
+        if (j->g)
+            j->fns->backward_rows(j->out + at, j->g + at, j->x + at, end - begin, l->n, j->log);
+        else
+            j->fns->rows(j->out + at, j->x + at, end - begin, l->n, j->log);
+        return;
+    }
+    for (int64_t item = begin; item < end; item++) {
+        td_strip s = td_class_strip(l, item);
+        int64_t at = s.offset * j->itemsize;
+        if (j->g)
+            j->fns->backward_columns(j->out + at, j->g + at, j->x + at, l->n, l->inner, s.width,
+                                     j->log);
+        else
+            j->fns->columns(j->out + at, j->x + at, l->n, l->inner, s.width, j->log);
+    }
+}
+
+/* x (and g) along a dim into call->out[0]. */
+static td_status run(td_call *call, td_tensor *from, td_tensor *gradient, int64_t dim, bool log) {
+    td_tensor *out = call->out[0], *x = NULL, *g = NULL, *result = NULL;
+    td_status status = TD_OK;
+    int d;
+    TD_TRY(td_wrap_dim(dim, out->ndim, &d));
+    TD_TRY(td_contiguous_as(from, out->dtype, &x));
+    if (gradient)
+        TD_TRY(td_contiguous_as(gradient, out->dtype, &g));
+    if (out->contiguous && (out->storage != x->storage || out->data == x->data))
+        result = td_retain(out);
+    else
+        TD_TRY(td_tensor_empty(out->dtype, TD_DEVICE_CPU, out->ndim, out->sizes, &result));
+    if (out->numel > 0) {
+        job j = {.layout = td_class_layout_of(out, d),
+                 .fns = td_softmax_functions_of(out->dtype),
+                 .x = x->data,
+                 .g = g ? g->data : NULL,
+                 .out = result->data,
+                 .itemsize = (int64_t)td_tensor_itemsize(out),
+                 .log = log};
+        TD_TRY(
+            td_parallel_for(td_class_items(&j.layout), td_class_grain(&j.layout), run_items, &j));
+    }
+    if (result != out)
+        TD_TRY(td_copy_into(out, result));
+done:
+    td_release(x);
+    td_release(g);
+    td_release(result);
+    return status;
+}
+
+td_status td_cpu_softmax(td_call *call) {
+    return run(call, call->args[0].tensor, NULL, call->args[1].i, false);
+}
+td_status td_cpu_log_softmax(td_call *call) {
+    return run(call, call->args[0].tensor, NULL, call->args[1].i, true);
+}
+td_status td_cpu_softmax_backward(td_call *call) {
+    return run(call, call->args[1].tensor, call->args[0].tensor, call->args[2].i, false);
+}
+td_status td_cpu_log_softmax_backward(td_call *call) {
+    return run(call, call->args[1].tensor, call->args[0].tensor, call->args[2].i, true);
+}

@@ -1,0 +1,32 @@
+/* softmax.h: how the CPU's softmax and cross entropy kernels cut their work. */
+#ifndef TD_CPU_SOFTMAX_H
+#define TD_CPU_SOFTMAX_H
+
+#include "engine/core/tensor.h"
+#include "engine/cpu/isa/softmax_kernels.h"
+
+/* A row-major tensor seen as outer x n x inner around one dim; a "line" is one of its outer * inner
+ * runs along that dim. */
+typedef struct td_class_layout {
+    int64_t outer, n, inner;
+    int64_t strips; /* parts of TD_SOFTMAX_WIDTH columns that `inner` is cut into */
+} td_class_layout;
+
+/* Neighbouring columns that are worked on together. */
+typedef struct td_strip {
+    int64_t offset; /* of its first element */
+    int64_t line;   /* number of its first line */
+    int64_t width;
+} td_strip;
+
+td_class_layout td_class_layout_of(const td_tensor *x, int dim);
+
+/* Items of a parallel loop and how many are worth a thread: rows where inner is 1, else strips. */
+int64_t td_class_items(const td_class_layout *layout);
+int64_t td_class_grain(const td_class_layout *layout);
+td_strip td_class_strip(const td_class_layout *layout, int64_t item);
+
+/* The loops for float32 or float64. */
+const td_softmax_functions *td_softmax_functions_of(td_dtype dtype);
+
+#endif

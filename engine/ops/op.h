@@ -1,0 +1,279 @@
+/* op.h: what an operator is, and how one is called.
+ *
+ * An operator is one td_op in the file of its family. Everything else (dispatch, Lua function and
+ * method, in-place and out= forms, help, completion, profiler names, generic tests) follows from it.
+ *
+ * The way of a call: td_op_call -> observer -> (autocast) -> autograd -> rule -> kernel of the
+ * device. Kernels know nothing of gradients; backward functions call operators only, so that
+ * gradients of gradients come by themselves.
+ */
+#ifndef TD_OPS_OP_H
+#define TD_OPS_OP_H
+
+#include "engine/core/tensor.h"
+
+typedef struct td_op td_op;
+typedef struct td_call td_call;
+typedef struct td_grad td_grad;
+
+/* ---- values: what arguments are ---- */
+
+typedef enum td_kind {
+    TD_KIND_NIL,
+    TD_KIND_TENSOR,
+    TD_KIND_INT,   /* also dims and indices, counted from 0, negative from the end */
+    TD_KIND_FLOAT,
+    TD_KIND_BOOL,
+    TD_KIND_INTS,
+    TD_KIND_TENSORS,
+    TD_KIND_DTYPE,
+    TD_KIND_DEVICE,
+    TD_KIND_STRING,
+    TD_KIND_GENERATOR
+} td_kind;
+
+struct td_generator;
+
+/* An argument; everything in it is borrowed for the call. */
+typedef struct td_value {
+    uint8_t kind;
+    int32_t n; /* length of ints or tensors */
+    union {
+        td_tensor *tensor;
+        int64_t i;
+        double f;
+        bool b;
+        const int64_t *ints;
+        td_tensor *const *tensors; /* entries may be NULL where the schema says Tensor?[] */
+        td_dtype dtype;
+        td_device device;
+        const char *string;
+        struct td_generator *generator;
+    };
+} td_value;
+
+#define TD_NIL ((td_value){.kind = TD_KIND_NIL})
+#define TD_T(x) ((td_value){.kind = TD_KIND_TENSOR, .tensor = (x)}) /* x is not NULL */
+#define TD_I(x) ((td_value){.kind = TD_KIND_INT, .i = (x)})
+#define TD_F(x) ((td_value){.kind = TD_KIND_FLOAT, .f = (x)})
+#define TD_B(x) ((td_value){.kind = TD_KIND_BOOL, .b = (x)})
+#define TD_INTS(count, p) ((td_value){.kind = TD_KIND_INTS, .n = (count), .ints = (p)})
+#define TD_TENSORS(count, p) ((td_value){.kind = TD_KIND_TENSORS, .n = (count), .tensors = (p)})
+#define TD_DTYPE(x) ((td_value){.kind = TD_KIND_DTYPE, .dtype = (x)})
+#define TD_DEVICE(x) ((td_value){.kind = TD_KIND_DEVICE, .device = (x)})
+#define TD_STRING(x) ((td_value){.kind = TD_KIND_STRING, .string = (x)})
+static inline td_value td_tensor_or_nil(td_tensor *x) { return x ? TD_T(x) : TD_NIL; }
+
+static inline bool td_is_nil(td_value v) { return v.kind == TD_KIND_NIL; }
+static inline td_tensor *td_arg_tensor(td_value v) {
+    return v.kind == TD_KIND_TENSOR ? v.tensor : NULL;
+}
+static inline double td_arg_double(td_value v) { return v.kind == TD_KIND_INT ? (double)v.i : v.f; }
+
+/* ---- schemas ----
+ *
+ *   name(TYPE name[=default], ..., *, TYPE option[=default]) -> RESULT
+ *
+ * TYPE: Tensor, Tensor[] (list), number (Lua integer or float), Tensor|number, int, float, bool,
+ *   dim (counts from 1 in Lua), dim[] (one or a list), index (an int that counts from 1), int[]
+ *   (a list, or the rest of the positional arguments when it is the last positional parameter),
+ *   int[2] (two ints; one int is taken twice), dtype, device, str, generator,
+ *   index Tensor (elements count from 1 in Lua), class Tensor (the same, for labels).
+ * A `?` after the type lets nil in (the default is then nil). After `*` come options, given by name
+ * in the trailing table only. Every parameter may be given by name there.
+ * Defaults: nil, numbers, true, false, "text", {1, 1}.
+ * RESULT: Tensor, index Tensor, Tensor[], number, bool, nothing, or (Tensor a, index Tensor b). */
+
+typedef enum td_param_type {
+    TD_PARAM_TENSOR,
+    TD_PARAM_TENSORS,
+    TD_PARAM_NUMBER,
+    TD_PARAM_TENSOR_OR_NUMBER,
+    TD_PARAM_INT,
+    TD_PARAM_FLOAT,
+    TD_PARAM_BOOL,
+    TD_PARAM_DIM,
+    TD_PARAM_DIMS,
+    TD_PARAM_INDEX,
+    TD_PARAM_INTS,
+    TD_PARAM_DTYPE,
+    TD_PARAM_DEVICE,
+    TD_PARAM_STRING,
+    TD_PARAM_GENERATOR
+} td_param_type;
+
+typedef enum td_base { TD_BASE_NONE, TD_BASE_INDEX, TD_BASE_CLASS } td_base;
+
+typedef struct td_param {
+    char *name;
+    uint8_t type;     /* td_param_type */
+    uint8_t base;     /* td_base: elements of this tensor count from 1 in Lua */
+    uint8_t length;   /* int[2]: 2; 0: any */
+    bool optional;    /* nil is allowed */
+    bool has_default; /* may be left out */
+    bool option;      /* after the star */
+    td_value preset;  /* the default */
+    int64_t preset_ints[4];
+} td_param;
+
+typedef enum td_result_type {
+    TD_RESULT_TENSOR,
+    TD_RESULT_TENSORS,
+    TD_RESULT_NUMBER,
+    TD_RESULT_BOOL,
+    TD_RESULT_NOTHING
+} td_result_type;
+
+#define TD_MAX_PARAMS 16
+#define TD_MAX_RESULTS 4
+
+/* ---- the descriptor ---- */
+
+typedef enum td_autocast_class {
+    TD_AUTOCAST_NONE,    /* runs in the dtype it is given */
+    TD_AUTOCAST_LOWER,   /* matmul, convolution: the low dtype */
+    TD_AUTOCAST_FP32,    /* needs float32 */
+    TD_AUTOCAST_PROMOTE, /* takes the widest of its inputs */
+    TD_AUTOCAST_BANNED   /* refused, with advice */
+} td_autocast_class;
+
+typedef enum td_layout_rule {
+    TD_LAYOUT_KEEP,       /* result in the layout of the input */
+    TD_LAYOUT_CONTIGUOUS, /* row-major result */
+    TD_LAYOUT_CHANNELS    /* native in channels_last, and hands it on */
+} td_layout_rule;
+
+enum {
+    TD_OP_VIEW = 1,          /* result shares storage with the first argument */
+    TD_OP_INPLACE = 2,       /* a form `name_` exists: first argument is written */
+    TD_OP_INPLACE_ONLY = 4,  /* only `name_` exists; the schema's name ends in _ */
+    TD_OP_OUT = 8,           /* takes the option out= */
+    TD_OP_FUNCTION_ONLY = 16,/* not a method (creation) */
+    TD_OP_METHOD_ONLY = 32,  /* not a function */
+    TD_OP_NONDIFF = 64,      /* results never require grad */
+    TD_OP_RANDOM = 128,      /* reads the generator: never the same twice */
+    TD_OP_INTERNAL = 256,    /* for backward functions and bindings: not shown to Lua */
+    TD_OP_SHAPE_ONLY = 512,  /* backward needs the shapes of the inputs (saved with the node) */
+};
+
+/* Shape and dtype rule: read call->args, fill out[0 .. nresults). */
+typedef td_status (*td_rule_fn)(const td_call *call, td_meta *out);
+/* Kernel: results call->out[] are allocated as the rule said (or given by the user, of that shape
+ * and any strides, when the operator has TD_OP_OUT or TD_OP_INPLACE). */
+typedef td_status (*td_kernel_fn)(td_call *call);
+/* Gradient: fill grad->in[]; see td_grad. */
+typedef td_status (*td_backward_fn)(td_grad *grad);
+
+struct td_op {
+    /* Written by the family. */
+    const char *schema;
+    const char *doc;                        /* one line, ends with a full stop */
+    td_rule_fn rule;                        /* with kernels; or NULL with `run` */
+    td_kernel_fn kernel[TD_DEVICE_TYPES];   /* by device type */
+    td_kernel_fn run;                       /* instead of rule and kernel: makes call->out itself.
+                                               With `backward` it runs below autograd; without, the
+                                               operators it calls record themselves (composite). */
+    td_backward_fn backward;                /* NULL: composite or not differentiable */
+    const char *gradient;                   /* pointwise: formulas, "a: g * b; b: g * a" */
+    const char *saves;                      /* what backward reads: "x, out"; others are not kept */
+    const struct td_pointwise *pointwise;   /* pointwise operators (ops/pointwise.h) */
+    uint8_t autocast;                       /* td_autocast_class */
+    uint8_t layout;                         /* td_layout_rule */
+    uint16_t flags;
+
+    /* Filled at registration. */
+    const char *name;
+    const char *family;
+    td_param *params;
+    uint8_t nparams, npositional, nresults, result_type;
+    uint8_t result_base[TD_MAX_RESULTS];
+    char *result_names[TD_MAX_RESULTS]; /* NULL for a single result */
+    uint32_t save_args; /* bit per parameter */
+    uint8_t save_outs;  /* bit per result */
+    uint16_t id;
+    struct td_formula *formula; /* compiled gradient, made at first use */
+    const char *inplace_name;   /* "add_" or NULL */
+    const char *backward_name;  /* "AddBackward" */
+};
+
+/* ---- calls ---- */
+
+struct td_call {
+    const td_op *op;
+    const td_value *args; /* op->nparams of them, in the schema's order, defaults filled in */
+    td_tensor *out[TD_MAX_RESULTS]; /* results: new references */
+    td_tensor **list;     /* for Tensor[] results: td_malloc'ed array of new references */
+    int nlist;
+    td_value result;      /* for number and bool results */
+    td_tensor *given;     /* in-place target or out=, borrowed; out[0] then holds another reference */
+    bool inplace;
+};
+
+/* Run a prepared call. On failure nothing is left in out or list and the message begins with the
+ * operator's name. On success out[] (or list) hold new references. */
+td_status td_op_call(td_call *call) TD_MUST_CHECK;
+
+/* Run an operator from C: missing arguments at the end take their defaults. `out` takes
+ * op->nresults tensors (new references), all NULL on failure. */
+td_status td_op_apply(const td_op *op, td_tensor **out, int nargs,
+                      const td_value *args) TD_MUST_CHECK;
+/* The in-place form: writes `self`, which is args[0]. */
+td_status td_op_apply_inplace(const td_op *op, int nargs, const td_value *args) TD_MUST_CHECK;
+
+/* Find by name; NULL when there is none. TD_OP caches the look-up at its place in the code. */
+const td_op *td_op_find(const char *name);
+#define TD_OP(text)                                                                                \
+    (__extension__({                                                                               \
+        static const td_op *_Atomic cached_;                                                       \
+        const td_op *found_ = atomic_load_explicit(&cached_, memory_order_relaxed);                \
+        if (TD_UNLIKELY(!found_)) {                                                                \
+            found_ = td_op_find(text);                                                             \
+            atomic_store_explicit(&cached_, found_, memory_order_relaxed);                         \
+        }                                                                                          \
+        found_;                                                                                    \
+    }))
+/* TD_APPLY(&y, "mul", TD_T(a), TD_T(b)) */
+#define TD_APPLY(out, name, ...)                                                                   \
+    td_op_apply(TD_OP(name), (out), (int)(sizeof((td_value[]){__VA_ARGS__}) / sizeof(td_value)),   \
+                (td_value[]){__VA_ARGS__})
+#define TD_APPLY_INPLACE(name, ...)                                                                \
+    td_op_apply_inplace(TD_OP(name),                                                               \
+                        (int)(sizeof((td_value[]){__VA_ARGS__}) / sizeof(td_value)),               \
+                        (td_value[]){__VA_ARGS__})
+
+/* All operators, by id from 0. */
+int td_op_count(void);
+const td_op *td_op_get(int id);
+
+/* Build the table of operators; called by td_init. */
+td_status td_op_register_all(void);
+
+/* Start the engine: CPU variant, operators, threads. Cheap, idempotent, thread-safe. EVALUE for a
+ * TIDE_CPU that this machine does not have. Everything else here needs it first. */
+td_status td_init(void) TD_MUST_CHECK;
+
+/* "oneDNN 2.6.3, OpenBLAS 0.3.21, SLEEF 3.5.1": what kernels stand on; static. */
+const char *td_library_versions(void);
+
+/* ---- backward ---- */
+
+struct td_grad {
+    const td_op *op;
+    const td_value *args;  /* as in the forward call; tensors that `saves` does not name are NULL
+                              (kind stays TENSOR), lists of tensors likewise entry by entry */
+    td_tensor *const *out; /* results named in `saves`; others NULL */
+    td_tensor *const *gout;/* incoming gradient per result; NULL: zero */
+    td_tensor **in;        /* to fill: gradient per input slot, new references; NULL: none.
+                              Slot = parameter number; an element of a Tensor[] parameter sits at
+                              td_grad_slot(grad, parameter, element). */
+    const struct td_node *node;
+};
+
+/* Does the input in this slot want a gradient? */
+bool td_grad_needs(const td_grad *grad, int slot);
+int td_grad_slot(const td_grad *grad, int param, int element);
+/* Shape (and ndim) of the input in this slot, for operators with TD_OP_SHAPE_ONLY or a broadcast. */
+const int64_t *td_grad_shape(const td_grad *grad, int slot, int *ndim);
+td_dtype td_grad_dtype(const td_grad *grad, int slot);
+
+#endif

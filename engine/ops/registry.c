@@ -1,0 +1,92 @@
+/* registry.c: the table of all operators, and the engine's start. */
+#include "engine/core/memory.h"
+#include "engine/cpu/isa/isa.h"
+#include "engine/ops/families.h"
+#include "engine/ops/pointwise.h"
+#include "engine/ops/schema.h"
+
+#include <pthread.h>
+#include <string.h>
+
+enum { MAX_OPS = 1024, SLOTS = 4096 };
+
+static const td_op *ops[MAX_OPS];
+static int op_count;
+static uint16_t slots[SLOTS]; /* id + 1 by hash of the name, open addressing */
+
+static uint32_t hash_name(const char *name) {
+    uint32_t h = 2166136261u;
+    for (; *name; name++)
+        h = (h ^ (unsigned char)*name) * 16777619u;
+    return h;
+}
+
+static td_status add_op(td_op *op, const char *family) {
+    td_status status = td_schema_parse(op);
+    if (status)
+        return status;
+    if (td_op_find(op->name) || op_count == MAX_OPS)
+        return td_fail(TD_EINTERNAL, "operator '%s' stands twice, or there are too many", op->name);
+    op->family = family;
+    op->id = (uint16_t)op_count;
+    if (op->pointwise) {
+        status = td_pointwise_prepare(op);
+        if (status)
+            return status;
+        op->save_args = op->formula->reads_args;
+        op->save_outs = op->formula->reads_out;
+        if (op->gradient)
+            op->backward = td_pointwise_backward;
+    }
+    uint32_t slot = hash_name(op->name) % SLOTS;
+    while (slots[slot])
+        slot = (slot + 1) % SLOTS;
+    ops[op_count++] = op;
+    slots[slot] = (uint16_t)op_count;
+    return TD_OK;
+}
+
+td_status td_op_register_all(void) {
+    static const struct {
+        const char *name;
+        td_op *rows;
+    } families[] = {
+#define FAMILY(name) {#name, td_ops_##name},
+        TD_FAMILY_TABLE(FAMILY)
+#undef FAMILY
+    };
+    for (size_t f = 0; f < sizeof families / sizeof *families; f++)
+        for (td_op *op = families[f].rows; op->schema; op++) {
+            td_status status = add_op(op, families[f].name);
+            if (status)
+                return status;
+        }
+    return TD_OK;
+}
+
+const td_op *td_op_find(const char *name) {
+    for (uint32_t slot = hash_name(name) % SLOTS; slots[slot]; slot = (slot + 1) % SLOTS)
+        if (!strcmp(ops[slots[slot] - 1]->name, name))
+            return ops[slots[slot] - 1];
+    return NULL;
+}
+
+int td_op_count(void) { return op_count; }
+
+const td_op *td_op_get(int id) { return id >= 0 && id < op_count ? ops[id] : NULL; }
+
+static pthread_once_t init_once = PTHREAD_ONCE_INIT;
+static td_status init_status;
+
+static void init(void) {
+    init_status = td_cpu_choose();
+    if (init_status == TD_OK)
+        init_status = td_op_register_all();
+}
+
+td_status td_init(void) {
+    pthread_once(&init_once, init);
+    if (init_status && !*td_error_message()) /* another thread saw the message */
+        return td_fail(init_status, "the engine could not start");
+    return init_status;
+}

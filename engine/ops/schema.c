@@ -1,0 +1,326 @@
+/* schema.c: parses operator schemas (the grammar is in op.h). Runs once per operator at start. */
+#include "engine/ops/schema.h"
+
+#include "engine/core/memory.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct parser {
+    const char *text, *at;
+} parser;
+
+static td_status fail(const parser *p, const char *what) {
+    return td_fail(TD_EINTERNAL, "schema '%s', at %d: %s", p->text, (int)(p->at - p->text) + 1,
+                   what);
+}
+
+static void skip_space(parser *p) {
+    while (*p->at == ' ')
+        p->at++;
+}
+
+static bool accept(parser *p, const char *token) {
+    skip_space(p);
+    size_t len = strlen(token);
+    if (strncmp(p->at, token, len))
+        return false;
+    p->at += len;
+    return true;
+}
+
+/* A word must end where an identifier does. */
+static bool accept_word(parser *p, const char *word) {
+    skip_space(p);
+    size_t len = strlen(word);
+    if (strncmp(p->at, word, len) || isalnum((unsigned char)p->at[len]) || p->at[len] == '_')
+        return false;
+    p->at += len;
+    return true;
+}
+
+static char *identifier(parser *p) {
+    skip_space(p);
+    const char *from = p->at;
+    while (isalnum((unsigned char)*p->at) || *p->at == '_')
+        p->at++;
+    size_t len = (size_t)(p->at - from);
+    char *name = len ? td_malloc(len + 1) : NULL;
+    if (name) {
+        memcpy(name, from, len);
+        name[len] = 0;
+    }
+    return name;
+}
+
+typedef struct type_row {
+    const char *word;
+    uint8_t type, list_type; /* list_type: with [] behind it; 255: no list */
+} type_row;
+
+static const type_row type_rows[] = {
+    {"Tensor", TD_PARAM_TENSOR, TD_PARAM_TENSORS},
+    {"number", TD_PARAM_NUMBER, 255},
+    {"int", TD_PARAM_INT, TD_PARAM_INTS},
+    {"float", TD_PARAM_FLOAT, 255},
+    {"bool", TD_PARAM_BOOL, 255},
+    {"dim", TD_PARAM_DIM, TD_PARAM_DIMS},
+    {"index", TD_PARAM_INDEX, 255},
+    {"dtype", TD_PARAM_DTYPE, 255},
+    {"device", TD_PARAM_DEVICE, 255},
+    {"str", TD_PARAM_STRING, 255},
+    {"generator", TD_PARAM_GENERATOR, 255},
+};
+
+static td_status parse_list_suffix(parser *p, td_param *param, const type_row *row) {
+    if (!accept(p, "["))
+        return TD_OK;
+    if (row->list_type == 255)
+        return fail(p, "this type has no list");
+    param->type = row->list_type;
+    if (isdigit((unsigned char)*p->at))
+        param->length = (uint8_t)strtol(p->at, (char **)&p->at, 10);
+    return accept(p, "]") ? TD_OK : fail(p, "']' expected");
+}
+
+static td_status parse_type(parser *p, td_param *param) {
+    if (accept(p, "index Tensor")) {
+        param->base = TD_BASE_INDEX;
+        param->type = TD_PARAM_TENSOR;
+    } else if (accept(p, "class Tensor")) {
+        param->base = TD_BASE_CLASS;
+        param->type = TD_PARAM_TENSOR;
+    } else if (accept(p, "Tensor|number")) {
+        param->type = TD_PARAM_TENSOR_OR_NUMBER;
+    } else {
+        size_t n = sizeof type_rows / sizeof *type_rows, k = 0;
+        while (k < n && !accept_word(p, type_rows[k].word))
+            k++;
+        if (k == n)
+            return fail(p, "a type expected");
+        param->type = type_rows[k].type;
+        if (accept(p, "?[]")) { /* a list whose entries may be nil */
+            param->type = type_rows[k].list_type;
+            return TD_OK;
+        }
+        td_status status = parse_list_suffix(p, param, &type_rows[k]);
+        if (status)
+            return status;
+    }
+    param->optional = accept(p, "?");
+    return TD_OK;
+}
+
+static td_status parse_default(parser *p, td_param *param) {
+    td_value *v = &param->preset;
+    param->has_default = true;
+    if (accept_word(p, "nil")) {
+        *v = TD_NIL;
+    } else if (accept_word(p, "true")) {
+        *v = TD_B(true);
+    } else if (accept_word(p, "false")) {
+        *v = TD_B(false);
+    } else if (accept(p, "\"")) {
+        const char *from = p->at;
+        while (*p->at && *p->at != '"')
+            p->at++;
+        char *text = td_calloc(1, (size_t)(p->at - from) + 1);
+        if (!text || !*p->at)
+            return fail(p, "a string expected");
+        memcpy(text, from, (size_t)(p->at - from));
+        p->at++;
+        *v = TD_STRING(text);
+    } else if (accept(p, "{")) {
+        int n = 0;
+        while (n < 4 && !accept(p, "}")) {
+            param->preset_ints[n++] = strtol(p->at, (char **)&p->at, 10);
+            accept(p, ",");
+        }
+        *v = TD_INTS(n, param->preset_ints);
+    } else {
+        char *end;
+        double d = strtod(p->at, &end);
+        bool whole = true;
+        if (end == p->at)
+            return fail(p, "a default expected");
+        for (const char *c = p->at; c < end; c++)
+            whole = whole && (isdigit((unsigned char)*c) || *c == '-');
+        p->at = end;
+        *v = whole ? TD_I((int64_t)d) : TD_F(d);
+        if (param->type == TD_PARAM_FLOAT)
+            *v = TD_F(d);
+    }
+    return TD_OK;
+}
+
+static td_status parse_params(parser *p, td_op *op) {
+    td_param params[TD_MAX_PARAMS];
+    int n = 0;
+    bool options = false;
+    memset(params, 0, sizeof params);
+    op->npositional = 255;
+    while (!accept(p, ")")) {
+        if (n > 0 || options)
+            if (!accept(p, ","))
+                return fail(p, "',' or ')' expected");
+        if (accept(p, "*")) {
+            options = true;
+            op->npositional = (uint8_t)n;
+            continue;
+        }
+        if (n == TD_MAX_PARAMS)
+            return fail(p, "too many parameters");
+        td_param *param = &params[n++];
+        param->option = options;
+        td_status status = parse_type(p, param);
+        if (status)
+            return status;
+        param->name = identifier(p);
+        if (!param->name)
+            return fail(p, "a name expected");
+        if (accept(p, "=")) {
+            status = parse_default(p, param);
+            if (status)
+                return status;
+        } else if (param->optional) {
+            param->has_default = true;
+            param->preset = TD_NIL;
+        }
+    }
+    if (op->npositional == 255)
+        op->npositional = (uint8_t)n;
+    op->nparams = (uint8_t)n;
+    op->params = td_malloc(sizeof(td_param) * (size_t)(n ? n : 1));
+    if (!op->params)
+        return td_fail(TD_ENOMEM, "out of memory");
+    memcpy(op->params, params, sizeof(td_param) * (size_t)n);
+    for (int k = 0; k < n; k++)
+        if (params[k].preset.kind == TD_KIND_INTS)
+            op->params[k].preset.ints = op->params[k].preset_ints;
+    return TD_OK;
+}
+
+static td_status parse_one_result(parser *p, td_op *op, bool named) {
+    int n = op->nresults;
+    if (n == TD_MAX_RESULTS)
+        return fail(p, "too many results");
+    op->result_base[n] = accept(p, "index Tensor") ? TD_BASE_INDEX : TD_BASE_NONE;
+    if (!op->result_base[n] && !accept(p, "Tensor"))
+        return fail(p, "Tensor expected");
+    op->result_names[n] = named ? identifier(p) : NULL;
+    op->nresults++;
+    return TD_OK;
+}
+
+static td_status parse_results(parser *p, td_op *op) {
+    td_status status = TD_OK;
+    op->result_type = TD_RESULT_TENSOR;
+    if (!accept(p, "->"))
+        return fail(p, "'->' expected");
+    if (accept_word(p, "nothing"))
+        op->result_type = TD_RESULT_NOTHING;
+    else if (accept_word(p, "bool"))
+        op->result_type = TD_RESULT_BOOL;
+    else if (accept_word(p, "number"))
+        op->result_type = TD_RESULT_NUMBER;
+    else if (accept(p, "Tensor[]"))
+        op->result_type = TD_RESULT_TENSORS;
+    else if (accept(p, "(")) {
+        do
+            status = parse_one_result(p, op, true);
+        while (status == TD_OK && accept(p, ","));
+        if (status == TD_OK && !accept(p, ")"))
+            status = fail(p, "')' expected");
+    } else {
+        status = parse_one_result(p, op, false);
+    }
+    skip_space(p);
+    return status == TD_OK && *p->at ? fail(p, "end expected") : status;
+}
+
+static bool names_word(const char *list, const char *word) {
+    size_t len = strlen(word);
+    for (const char *at = list; at && *at;) {
+        while (*at == ' ' || *at == ',')
+            at++;
+        const char *end = at;
+        while (*end && *end != ',' && *end != ' ')
+            end++;
+        if ((size_t)(end - at) == len && !memcmp(at, word, len))
+            return true;
+        at = end;
+    }
+    return false;
+}
+
+/* `saves` names parameters and results (a single result is "out"). */
+static void read_saves(td_op *op) {
+    for (int k = 0; k < op->nparams; k++)
+        if (names_word(op->saves, op->params[k].name))
+            op->save_args |= 1u << k;
+    for (int k = 0; k < op->nresults; k++)
+        if (names_word(op->saves, op->result_names[k] ? op->result_names[k] : "out"))
+            op->save_outs |= (uint8_t)(1u << k);
+}
+
+/* "max_pool2d" -> "MaxPool2dBackward" */
+static char *make_backward_name(const char *name) {
+    char *text = td_malloc(strlen(name) + sizeof "Backward"), *to = text;
+    bool upper = true;
+    for (; text && *name; name++) {
+        if (*name != '_')
+            *to++ = (char)(upper ? toupper((unsigned char)*name) : *name);
+        upper = *name == '_';
+    }
+    if (text)
+        memcpy(to, "Backward", sizeof "Backward");
+    return text;
+}
+
+td_status td_schema_parse(td_op *op) {
+    parser p = {op->schema, op->schema};
+    op->name = identifier(&p);
+    if (!op->name || !accept(&p, "("))
+        return fail(&p, "name and '(' expected");
+    td_status status = parse_params(&p, op);
+    if (status == TD_OK)
+        status = parse_results(&p, op);
+    if (status)
+        return status;
+    read_saves(op);
+    size_t len = strlen(op->name);
+    op->backward_name = make_backward_name(op->name);
+    if (!op->backward_name)
+        return td_fail(TD_ENOMEM, "out of memory");
+    if (op->flags & TD_OP_INPLACE_ONLY) {
+        op->inplace_name = op->name;
+    } else if (op->flags & TD_OP_INPLACE) {
+        char *name = td_malloc(len + 2);
+        if (!name)
+            return td_fail(TD_ENOMEM, "out of memory");
+        memcpy(name, op->name, len);
+        memcpy(name + len, "_", 2);
+        op->inplace_name = name;
+    }
+    return TD_OK;
+}
+
+void td_param_type_text(const td_param *param, char *buffer, size_t size) {
+    static const char *const words[] = {
+        [TD_PARAM_TENSOR] = "Tensor",   [TD_PARAM_TENSORS] = "Tensor[]",
+        [TD_PARAM_NUMBER] = "number",   [TD_PARAM_TENSOR_OR_NUMBER] = "Tensor|number",
+        [TD_PARAM_INT] = "int",         [TD_PARAM_FLOAT] = "float",
+        [TD_PARAM_BOOL] = "bool",       [TD_PARAM_DIM] = "dim",
+        [TD_PARAM_DIMS] = "dim[]",      [TD_PARAM_INDEX] = "index",
+        [TD_PARAM_INTS] = "int[]",      [TD_PARAM_DTYPE] = "dtype",
+        [TD_PARAM_DEVICE] = "device",   [TD_PARAM_STRING] = "str",
+        [TD_PARAM_GENERATOR] = "generator"};
+    static const char *const bases[] = {"", "index ", "class "};
+    if (param->length)
+        snprintf(buffer, size, "int[%d]%s", param->length, param->optional ? "?" : "");
+    else
+        snprintf(buffer, size, "%s%s%s", bases[param->base], words[param->type],
+                 param->optional ? "?" : "");
+}

@@ -1,0 +1,17 @@
+/* td.h: all of libtide. */
+#ifndef TD_H
+#define TD_H
+
+#include "engine/autograd/autograd.h"
+#include "engine/core/device.h"
+#include "engine/core/dtype.h"
+#include "engine/core/interrupt.h"
+#include "engine/core/memory.h"
+#include "engine/core/observer.h"
+#include "engine/core/random.h"
+#include "engine/core/status.h"
+#include "engine/core/tensor.h"
+#include "engine/core/threads.h"
+#include "engine/ops/op.h"
+
+#endif
