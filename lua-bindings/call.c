@@ -1,0 +1,138 @@
+/* call.c: the bound function of an operator: arguments, handles for the results, the call, errors. */
+#include "lua-bindings/args.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const td_op *running_op(lua_State *L) {
+    return lua_touserdata(L, lua_upvalueindex(TIDE_UP_FIRST));
+}
+
+/* Out of memory may be garbage that Lua has not collected yet: collect, and try once more. */
+static td_status call_again(lua_State *L, td_call *call, td_status status) {
+    if (status != TD_ENOMEM)
+        return status;
+    tide_free_memory(L, TIDE_STATE(L));
+    return td_op_call(call);
+}
+
+static void fail_call(lua_State *L, const tide_frame *frame) {
+    const char *message = td_error_message(), *name = frame->op->name;
+    size_t len = strlen(name);
+    /* the engine names the operator; the user called it perhaps by its in-place name */
+    if (!strncmp(message, name, len) && message[len] == ':')
+        luaL_error(L, "%s%s", frame->name, message + len);
+    luaL_error(L, "%s", message);
+}
+
+/* Index results count from 1 here; a new tensor, since autograd may have saved the one from 0. */
+static void to_one_based(lua_State *L, tide_handle *handle) {
+    td_tensor *shifted;
+    TIDE_CHECK(L, TD_APPLY(&shifted, "add", TD_T(handle->tensor), TD_I(1)));
+    td_release(handle->tensor);
+    handle->tensor = shifted;
+}
+
+static int push_list(lua_State *L, td_call *call) {
+    lua_createtable(L, call->nlist, 0);
+    for (int k = 0; k < call->nlist; k++) {
+        tide_push_handle(L)->tensor = call->list[k];
+        call->list[k] = NULL;
+        lua_rawseti(L, -2, k + 1);
+    }
+    return 1;
+}
+
+static void release_list(td_call *call) {
+    for (int k = 0; k < call->nlist; k++)
+        td_release(call->list[k]);
+    td_free(call->list);
+}
+
+/* A list's handles can't be made before its length is known: they are made in a protected call, so
+ * that a memory error loses nothing. */
+static int protected_push_list(lua_State *L) { return push_list(L, lua_touserdata(L, 1)); }
+
+static int return_list(lua_State *L, td_call *call) {
+    tide_push_function(L, protected_push_list, 0);
+    lua_pushlightuserdata(L, call);
+    int failed = lua_pcall(L, 1, 1, 0);
+    release_list(call);
+    return failed ? lua_error(L) : 1;
+}
+
+static int return_other(lua_State *L, td_call *call) {
+    switch (call->op->result_type) {
+    case TD_RESULT_TENSORS:
+        return return_list(L, call);
+    case TD_RESULT_BOOL:
+        lua_pushboolean(L, call->result.b);
+        return 1;
+    case TD_RESULT_NUMBER:
+        if (call->result.kind == TD_KIND_INT)
+            lua_pushinteger(L, call->result.i);
+        else
+            lua_pushnumber(L, call->result.f);
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+int tide_call_operator(lua_State *L) {
+    tide_frame frame;
+    tide_handle *handles[TD_MAX_RESULTS];
+    const td_op *op = running_op(L);
+    frame.op = op;
+    frame.name = op->name;
+    tide_read_args(L, &frame);
+    luaL_checkstack(L, TD_MAX_RESULTS + 4, op->name);
+    td_call call = {.op = op, .args = frame.args, .given = frame.out};
+    int n = op->nresults;
+    for (int k = 0; k < n; k++)
+        handles[k] = tide_push_handle(L);
+    td_status status = td_op_call(&call);
+    if (TD_UNLIKELY(status)) {
+        status = call_again(L, &call, status);
+        if (status)
+            fail_call(L, &frame);
+    }
+    if (TD_UNLIKELY(op->result_type != TD_RESULT_TENSOR))
+        return return_other(L, &call);
+    int given = 0;
+    for (int k = 0; k < n; k++) {
+        handles[k]->tensor = call.out[k];
+        if (call.out[k])
+            given = k + 1;
+    }
+    for (int k = 0; k < given; k++)
+        if (TD_UNLIKELY(op->result_base[k] && handles[k]->tensor))
+            to_one_based(L, handles[k]);
+    if (TD_UNLIKELY(frame.requires_grad))
+        TIDE_CHECK(L, td_set_requires_grad(handles[0]->tensor, true));
+    tide_check_pressure(L, TIDE_STATE(L), call.out[0]);
+    lua_settop(L, lua_gettop(L) - (n - given));
+    return given;
+}
+
+int tide_call_operator_inplace(lua_State *L) {
+    tide_frame frame;
+    const td_op *op = running_op(L);
+    frame.op = op;
+    frame.name = op->inplace_name;
+    tide_read_args(L, &frame);
+    td_tensor *self = td_arg_tensor(frame.args[0]);
+    if (!self)
+        luaL_error(L, "%s: argument 1: a tensor expected", frame.name);
+    td_call call = {.op = op, .args = frame.args, .given = self, .inplace = true};
+    td_status status = td_op_call(&call);
+    if (TD_UNLIKELY(status)) {
+        status = call_again(L, &call, status);
+        if (status)
+            fail_call(L, &frame);
+    }
+    for (int k = 0; k < TD_MAX_RESULTS; k++)
+        td_release(call.out[k]);
+    lua_pushvalue(L, 1);
+    return 1;
+}

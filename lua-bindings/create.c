@@ -1,0 +1,227 @@
+/* create.c: tide.tensor: from nested tables and numbers to tensors; and the dtype constants. */
+#include "lua-bindings/args.h"
+#include "lua-bindings/modules.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- dtypes ---- */
+
+static const char dtypes_key = 0;
+
+/* A dtype is a userdata of one byte, one per state and dtype, so that == works. */
+void tide_push_dtype(lua_State *L, td_dtype dtype) {
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &dtypes_key);
+    lua_rawgeti(L, -1, dtype + 1);
+    lua_replace(L, -2);
+}
+
+td_dtype tide_to_dtype(lua_State *L, int index) {
+    if (lua_type(L, index) == LUA_TSTRING)
+        return td_dtype_find(lua_tostring(L, index));
+    uint8_t *d = luaL_testudata(L, index, "tide.dtype");
+    return d ? (td_dtype)*d : TD_DTYPE_NONE;
+}
+
+static int dtype_tostring(lua_State *L) {
+    uint8_t *d = luaL_checkudata(L, 1, "tide.dtype");
+    lua_pushfstring(L, "tide.%s", td_dtype_name((td_dtype)*d));
+    return 1;
+}
+
+static int dtype_index(lua_State *L) {
+    uint8_t *d = luaL_checkudata(L, 1, "tide.dtype");
+    const char *name = luaL_checkstring(L, 2);
+    if (!strcmp(name, "itemsize"))
+        lua_pushinteger(L, (lua_Integer)td_dtype_size((td_dtype)*d));
+    else if (!strcmp(name, "is_floating_point"))
+        lua_pushboolean(L, td_dtype_is_float((td_dtype)*d));
+    else
+        lua_pushnil(L);
+    return 1;
+}
+
+void tide_open_dtypes(lua_State *L) {
+    luaL_newmetatable(L, "tide.dtype");
+    lua_pushcfunction(L, dtype_tostring);
+    lua_setfield(L, -2, "__tostring");
+    lua_pushcfunction(L, dtype_index);
+    lua_setfield(L, -2, "__index");
+    lua_pop(L, 1);
+    lua_createtable(L, TD_DTYPE_COUNT, 0);
+    for (int d = 0; d < TD_DTYPE_COUNT; d++) {
+        uint8_t *dtype = lua_newuserdatauv(L, 1, 0);
+        *dtype = (uint8_t)d;
+        luaL_setmetatable(L, "tide.dtype");
+        lua_pushvalue(L, -1);
+        lua_setfield(L, -4, td_dtypes[d].name);
+        lua_pushvalue(L, -1);
+        lua_setfield(L, -4, td_dtypes[d].alias);
+        lua_rawseti(L, -2, d + 1);
+    }
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &dtypes_key);
+}
+
+/* ---- tide.tensor ---- */
+
+typedef struct shape_of {
+    int ndim;
+    int64_t sizes[TD_MAX_DIMS];
+    bool any_float, any_bool, any_number;
+} shape_of;
+
+static int fail_ragged(lua_State *L, const int64_t *place, int depth, const char *what) {
+    char text[TD_SHAPE_TEXT];
+    return luaL_error(L, "tensor: element %s %s", td_shape_text(depth, place, text, sizeof text), what);
+}
+
+/* Shape by the first elements, kinds by all; `place` counts from 1. */
+static void measure(lua_State *L, int index, int depth, int64_t *place, shape_of *s, bool first) {
+    char what[120];
+    int type = lua_type(L, index);
+    if (type == LUA_TTABLE) {
+        int64_t n = (int64_t)lua_rawlen(L, index);
+        if (first) {
+            if (depth == TD_MAX_DIMS)
+                luaL_error(L, "tensor: nested deeper than %d dims", TD_MAX_DIMS);
+            s->sizes[depth] = n;
+            s->ndim = depth + 1;
+        } else if (depth >= s->ndim) {
+            fail_ragged(L, place, depth, "is a table where the others are numbers");
+        } else if (s->sizes[depth] != n) {
+            snprintf(what, sizeof what, "has %lld elements, the first of its kind has %lld",
+                     (long long)n, (long long)s->sizes[depth]);
+            fail_ragged(L, place, depth, what);
+        }
+        luaL_checkstack(L, 4, "tensor");
+        for (int64_t k = 1; k <= n; k++) {
+            place[depth] = k;
+            lua_rawgeti(L, index, k);
+            measure(L, lua_gettop(L), depth + 1, place, s, first && k == 1);
+            lua_pop(L, 1);
+        }
+        return;
+    }
+    if (depth != s->ndim)
+        fail_ragged(L, place, depth, "is a number where the others are tables");
+    if (type == LUA_TBOOLEAN)
+        s->any_bool = true;
+    else if (type == LUA_TNUMBER && !lua_isinteger(L, index))
+        s->any_float = true;
+    else if (type == LUA_TNUMBER)
+        s->any_number = true;
+    else {
+        char text[80];
+        snprintf(what, sizeof what, "is %s, not a number",
+                 tide_describe(L, index, text, sizeof text));
+        fail_ragged(L, place, depth, what);
+    }
+}
+
+static char *fill(lua_State *L, int index, td_dtype dtype, char *to) {
+    if (lua_type(L, index) == LUA_TTABLE) {
+        lua_Integer n = (lua_Integer)lua_rawlen(L, index);
+        for (lua_Integer k = 1; k <= n; k++) {
+            lua_rawgeti(L, index, k);
+            to = fill(L, lua_gettop(L), dtype, to);
+            lua_pop(L, 1);
+        }
+        return to;
+    }
+    if (lua_isboolean(L, index))
+        td_store_int(dtype, to, lua_toboolean(L, index));
+    else if (lua_isinteger(L, index))
+        td_store_int(dtype, to, lua_tointeger(L, index));
+    else
+        td_store_double(dtype, to, lua_tonumber(L, index));
+    return to + td_dtype_size(dtype);
+}
+
+typedef struct options {
+    td_dtype dtype;
+    td_device device;
+    bool requires_grad;
+} options;
+
+static void read_options(lua_State *L, int index, options *o) {
+    static const char *const names[] = {"dtype", "device", "requires_grad"};
+    if (lua_isnoneornil(L, index))
+        return;
+    luaL_checktype(L, index, LUA_TTABLE);
+    for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1)) {
+        const char *name = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
+        if (!strcmp(name, "dtype")) {
+            o->dtype = tide_to_dtype(L, lua_gettop(L));
+            if (o->dtype == TD_DTYPE_NONE)
+                luaL_error(L, "tensor: option dtype: a dtype such as tide.float32 expected");
+        } else if (!strcmp(name, "requires_grad")) {
+            o->requires_grad = lua_toboolean(L, -1);
+        } else if (!strcmp(name, "device")) {
+            if (td_device_parse(luaL_checkstring(L, -1), &o->device))
+                luaL_error(L, "tensor: %s", td_error_message());
+        } else {
+            const char *near = tide_nearest(name, names, 3);
+            luaL_error(L, near ? "tensor: no option '%s': did you mean '%s'?"
+                               : "tensor: no option '%s'", name, near);
+        }
+    }
+}
+
+static int tide_tensor(lua_State *L) {
+    int64_t place[TD_MAX_DIMS + 1];
+    shape_of s = {0};
+    options o = {.dtype = TD_DTYPE_NONE, .device = TD_DEVICE_CPU};
+    char text[80];
+    if (lua_gettop(L) > 2)
+        return luaL_error(L, "tensor: a table (or number) and options expected, got %d arguments: put "
+                             "the values in a table", lua_gettop(L));
+    lua_settop(L, 2);
+    read_options(L, 2, &o);
+    td_tensor *source = lua_isuserdata(L, 1) ? tide_to_tensor(L, 1) : NULL;
+    tide_handle *handle = tide_push_handle(L);
+    if (source) {
+        TIDE_CHECK(L, TD_APPLY(&handle->tensor, "to", TD_T(source),
+                               o.dtype == TD_DTYPE_NONE ? TD_NIL : TD_DTYPE(o.dtype),
+                               TD_DEVICE(o.device), TD_B(true)));
+        td_tensor *plain = NULL;
+        TIDE_CHECK(L, td_tensor_alias(handle->tensor, &plain));
+        td_release(handle->tensor);
+        handle->tensor = plain;
+    } else {
+        if (lua_type(L, 1) != LUA_TTABLE && lua_type(L, 1) != LUA_TNUMBER &&
+            lua_type(L, 1) != LUA_TBOOLEAN)
+            return luaL_error(L, "tensor: argument 1: a table of numbers or a number expected, got %s",
+                              tide_describe(L, 1, text, sizeof text));
+        measure(L, 1, 0, place, &s, true);
+        if (o.dtype == TD_DTYPE_NONE)
+            o.dtype = s.any_float || !(s.any_number || s.any_bool) ? td_default_dtype()
+                      : s.any_number                               ? TD_I64
+                                                                   : TD_BOOL;
+        TIDE_CHECK(L, td_tensor_empty(o.dtype, TD_DEVICE_CPU, s.ndim, s.sizes, &handle->tensor));
+        fill(L, 1, o.dtype, handle->tensor->data);
+        if (o.device.type != TD_CPU) {
+            td_tensor *moved = NULL;
+            TIDE_CHECK(L, TD_APPLY(&moved, "to", TD_T(handle->tensor), TD_NIL, TD_DEVICE(o.device)));
+            td_release(handle->tensor);
+            handle->tensor = moved;
+        }
+    }
+    if (o.requires_grad)
+        TIDE_CHECK(L, td_set_requires_grad(handle->tensor, true));
+    tide_check_pressure(L, TIDE_STATE(L), handle->tensor);
+    return 1;
+}
+
+static int tide_is_tensor(lua_State *L) {
+    lua_pushboolean(L, lua_isuserdata(L, 1) && tide_is_handle(lua_touserdata(L, 1)));
+    return 1;
+}
+
+void tide_open_creation(lua_State *L) {
+    static const luaL_Reg functions[] = {
+        {"tensor", tide_tensor},
+        {"is_tensor", tide_is_tensor},
+        {NULL, NULL},
+    };
+    tide_set_functions(L, functions);
+}

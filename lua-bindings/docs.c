@@ -1,0 +1,190 @@
+/* docs.c: what help, completion and the tests read off the operators' descriptors. */
+#include "lua-bindings/args.h"
+#include "lua-bindings/modules.h"
+
+#include "engine/ops/schema.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A default as Lua users write it: dims and indices counted from 1. */
+static void add_default(luaL_Buffer *b, const td_param *p) {
+    char text[64];
+    const td_value *v = &p->preset;
+    bool counted = p->type == TD_PARAM_DIM || p->type == TD_PARAM_DIMS || p->type == TD_PARAM_INDEX;
+    switch (v->kind) {
+    case TD_KIND_NIL:
+        snprintf(text, sizeof text, "=nil");
+        break;
+    case TD_KIND_BOOL:
+        snprintf(text, sizeof text, "=%s", v->b ? "true" : "false");
+        break;
+    case TD_KIND_INT:
+        snprintf(text, sizeof text, "=%lld", (long long)(counted && v->i >= 0 ? v->i + 1 : v->i));
+        break;
+    case TD_KIND_FLOAT:
+        snprintf(text, sizeof text, "=%g", v->f);
+        break;
+    case TD_KIND_STRING:
+        snprintf(text, sizeof text, "=\"%s\"", v->string);
+        break;
+    case TD_KIND_INTS: {
+        size_t at = (size_t)snprintf(text, sizeof text, "={");
+        for (int k = 0; k < v->n; k++)
+            at += (size_t)snprintf(text + at, sizeof text - at, k ? ", %lld" : "%lld",
+                                   (long long)v->ints[k]);
+        snprintf(text + at, sizeof text - at, "}");
+        break;
+    }
+    default:
+        text[0] = 0;
+    }
+    luaL_addstring(b, text);
+}
+
+static void add_param(luaL_Buffer *b, const td_param *p, bool comma) {
+    char type[40];
+    td_param_type_text(p, type, sizeof type);
+    if (comma)
+        luaL_addstring(b, ", ");
+    luaL_addstring(b, type);
+    luaL_addchar(b, ' ');
+    luaL_addstring(b, p->name);
+    if (p->has_default)
+        add_default(b, p);
+}
+
+static void add_results(luaL_Buffer *b, const td_op *op) {
+    static const char *const words[] = {
+        [TD_RESULT_TENSORS] = "Tensor[]", [TD_RESULT_NUMBER] = "number", [TD_RESULT_BOOL] = "bool",
+        [TD_RESULT_NOTHING] = "nothing"};
+    luaL_addstring(b, " -> ");
+    if (op->result_type != TD_RESULT_TENSOR) {
+        luaL_addstring(b, words[op->result_type]);
+        return;
+    }
+    for (int k = 0; k < op->nresults; k++) {
+        if (k)
+            luaL_addstring(b, ", ");
+        luaL_addstring(b, op->result_base[k] ? "index Tensor" : "Tensor");
+        if (op->result_names[k]) {
+            luaL_addchar(b, ' ');
+            luaL_addstring(b, op->result_names[k]);
+        }
+    }
+}
+
+void tide_push_signature(lua_State *L, const td_op *op) {
+    luaL_Buffer b;
+    luaL_buffinit(L, &b);
+    luaL_addstring(&b, op->name);
+    luaL_addchar(&b, '(');
+    for (int k = 0; k < op->npositional; k++)
+        add_param(&b, &op->params[k], k > 0);
+    bool table = op->nparams > op->npositional;
+    if (table) {
+        luaL_addstring(&b, op->npositional ? ", {" : "{");
+        for (int k = op->npositional; k < op->nparams; k++)
+            add_param(&b, &op->params[k], k > op->npositional);
+        luaL_addchar(&b, '}');
+    }
+    luaL_addchar(&b, ')');
+    add_results(&b, op);
+    luaL_pushresult(&b);
+}
+
+static void set_string(lua_State *L, const char *key, const char *value) {
+    lua_pushstring(L, value);
+    lua_setfield(L, -2, key);
+}
+
+static void set_flag(lua_State *L, const char *key, bool value) {
+    lua_pushboolean(L, value);
+    lua_setfield(L, -2, key);
+}
+
+static void push_operator_doc(lua_State *L, const td_op *op) {
+    static const char *const autocast[] = {"none", "lower", "fp32", "promote", "banned"};
+    lua_createtable(L, 0, 16);
+    set_string(L, "name", op->name);
+    tide_push_signature(L, op);
+    lua_setfield(L, -2, "signature");
+    set_string(L, "doc", op->doc);
+    set_string(L, "family", op->family);
+    set_string(L, "autocast", autocast[op->autocast]);
+    set_flag(L, "differentiable", op->backward != NULL ||
+                                      (op->run && !(op->flags & (TD_OP_NONDIFF | TD_OP_INTERNAL))));
+    set_flag(L, "inplace", op->inplace_name != NULL);
+    set_flag(L, "inplace_only", op->flags & TD_OP_INPLACE_ONLY);
+    set_flag(L, "out", op->flags & TD_OP_OUT);
+    set_flag(L, "view", op->flags & TD_OP_VIEW);
+    set_flag(L, "random", op->flags & TD_OP_RANDOM);
+    set_flag(L, "internal", op->flags & TD_OP_INTERNAL);
+    set_flag(L, "method_only", op->flags & TD_OP_METHOD_ONLY);
+    set_flag(L, "function_only", op->flags & TD_OP_FUNCTION_ONLY);
+    lua_createtable(L, op->nparams, 0);
+    for (int k = 0; k < op->nparams; k++) {
+        lua_pushstring(L, op->params[k].name);
+        lua_rawseti(L, -2, k + 1);
+    }
+    lua_setfield(L, -2, "params");
+}
+
+/* The operator behind a bound function or a name; NULL when there is none. */
+static const td_op *find_operator(lua_State *L, int index) {
+    if (lua_type(L, index) == LUA_TSTRING) {
+        const char *name = lua_tostring(L, index);
+        const td_op *op = td_op_find(name);
+        size_t len = strlen(name);
+        char stem[64];
+        if (!op && len > 1 && len < sizeof stem && name[len - 1] == '_') {
+            memcpy(stem, name, len - 1);
+            stem[len - 1] = 0;
+            op = td_op_find(stem);
+        }
+        return op;
+    }
+    lua_CFunction fn = lua_tocfunction(L, index);
+    if (fn != tide_call_operator && fn != tide_call_operator_inplace)
+        return NULL;
+    lua_getupvalue(L, index, TIDE_UP_FIRST);
+    const td_op *op = lua_touserdata(L, -1);
+    lua_pop(L, 1);
+    return op;
+}
+
+/* tide._doc(name or function): {name, signature, doc, ...}, or nil for what is no operator. */
+static int doc(lua_State *L) {
+    const td_op *op = find_operator(L, 1);
+    if (op)
+        push_operator_doc(L, op);
+    else
+        lua_pushnil(L);
+    return 1;
+}
+
+/* tide._ops(): all of them. */
+static int ops(lua_State *L) {
+    lua_createtable(L, td_op_count(), 0);
+    for (int k = 0; k < td_op_count(); k++) {
+        push_operator_doc(L, td_op_get(k));
+        lua_rawseti(L, -2, k + 1);
+    }
+    return 1;
+}
+
+void tide_open_docs(lua_State *L) {
+    static const luaL_Reg functions[] = {{"_doc", doc}, {"_ops", ops}, {NULL, NULL}};
+    luaL_setfuncs(L, functions, 0);
+}
+
+void tide_open_operators(lua_State *L) {
+    for (int k = 0; k < td_op_count(); k++) {
+        const td_op *op = td_op_get(k);
+        if (op->flags & (TD_OP_METHOD_ONLY | TD_OP_INTERNAL | TD_OP_INPLACE_ONLY))
+            continue;
+        lua_pushlightuserdata(L, (void *)op);
+        tide_push_function(L, tide_call_operator, 1);
+        lua_setfield(L, -2, op->name);
+    }
+}

@@ -1,0 +1,211 @@
+/* format.c: the text of a tensor.
+ *
+ * The body is PyTorch's: aligned columns, four digits after the point, scientific where the range asks
+ * for it, integral floats as "1.", and the edges alone beyond 1,000 elements. A last line says dtype,
+ * shape and device. A 0-dim tensor is the number. Only elements that are shown are read.
+ */
+#include "lua-bindings/tensor.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { THRESHOLD = 1000, EDGE = 3, LINE_WIDTH = 80, PRECISION = 4, NUMBER_TEXT = 64 };
+
+typedef enum style { STYLE_INTEGER, STYLE_BOOL, STYLE_WHOLE, STYLE_FIXED, STYLE_SCIENTIFIC } style;
+
+typedef struct printer {
+    luaL_Buffer *buffer;
+    const td_tensor *x;
+    bool summarize;
+    style style;
+    int width;
+    /* what the shown elements are like */
+    bool all_whole, any_finite;
+    double largest, smallest;
+} printer;
+
+static bool is_gap(const printer *p, int64_t size, int64_t k) {
+    return p->summarize && size > 2 * EDGE && k >= EDGE && k < size - EDGE;
+}
+
+static void number_text(const printer *p, const char *at, char *text) {
+    td_dtype dtype = (td_dtype)p->x->dtype;
+    if (p->style == STYLE_BOOL) {
+        snprintf(text, NUMBER_TEXT, "%s", td_load_int(dtype, at) ? "true" : "false");
+        return;
+    }
+    if (p->style == STYLE_INTEGER) {
+        snprintf(text, NUMBER_TEXT, "%lld", (long long)td_load_int(dtype, at));
+        return;
+    }
+    double v = td_load_double(dtype, at);
+    if (isnan(v))
+        snprintf(text, NUMBER_TEXT, "nan");
+    else if (isinf(v))
+        snprintf(text, NUMBER_TEXT, v > 0 ? "inf" : "-inf");
+    else if (p->style == STYLE_WHOLE)
+        snprintf(text, NUMBER_TEXT, "%.0f.", v);
+    else
+        snprintf(text, NUMBER_TEXT, p->style == STYLE_SCIENTIFIC ? "%.*e" : "%.*f", PRECISION, v);
+}
+
+/* Visit the shown elements: their range first, their widths when the style is known. */
+static void survey(printer *p, int dim, const char *at, bool measure) {
+    const td_tensor *x = p->x;
+    if (dim == x->ndim) {
+        char text[NUMBER_TEXT];
+        if (measure) {
+            number_text(p, at, text);
+            int width = (int)strlen(text);
+            p->width = width > p->width ? width : p->width;
+            return;
+        }
+        double v = fabs(td_load_double((td_dtype)x->dtype, at));
+        if (!isfinite(v))
+            return;
+        p->any_finite = true;
+        p->all_whole = p->all_whole && v == floor(v);
+        if (v > p->largest)
+            p->largest = v;
+        if (v != 0 && v < p->smallest)
+            p->smallest = v;
+        return;
+    }
+    int64_t step = x->strides[dim] * (int64_t)td_tensor_itemsize(x);
+    for (int64_t k = 0; k < x->sizes[dim]; k++) {
+        if (is_gap(p, x->sizes[dim], k))
+            k = x->sizes[dim] - EDGE;
+        survey(p, dim + 1, at + k * step, measure);
+    }
+}
+
+static void choose_style(printer *p) {
+    td_dtype dtype = (td_dtype)p->x->dtype;
+    p->all_whole = true;
+    p->smallest = INFINITY;
+    if (dtype == TD_BOOL) {
+        p->style = STYLE_BOOL;
+    } else if (!td_dtype_is_float(dtype)) {
+        p->style = STYLE_INTEGER;
+    } else {
+        survey(p, 0, p->x->data, false);
+        bool wide = p->any_finite && p->largest > 0 &&
+                    (p->largest / p->smallest > 1000 || p->largest > 1e8 || p->smallest < 1e-4);
+        if (p->all_whole)
+            p->style = p->largest / p->smallest > 1000 && p->largest >= 1e8 ? STYLE_SCIENTIFIC
+                                                                           : STYLE_WHOLE;
+        else
+            p->style = wide ? STYLE_SCIENTIFIC : STYLE_FIXED;
+    }
+    survey(p, 0, p->x->data, true);
+}
+
+static void add_text(printer *p, const char *text) { luaL_addstring(p->buffer, text); }
+
+static void add_indent(printer *p, int n) {
+    luaL_addchar(p->buffer, '\n');
+    for (int k = 0; k < n; k++)
+        luaL_addchar(p->buffer, ' ');
+}
+
+/* One innermost row, wrapped at the line's width. */
+static void print_row(printer *p, const char *at, int indent) {
+    const td_tensor *x = p->x;
+    int dim = x->ndim - 1, per_line = (LINE_WIDTH - indent - 1) / (p->width + 2);
+    int64_t step = x->strides[dim] * (int64_t)td_tensor_itemsize(x);
+    char text[NUMBER_TEXT];
+    per_line = per_line < 1 ? 1 : per_line;
+    luaL_addchar(p->buffer, '[');
+    for (int64_t k = 0, shown = 0; k < x->sizes[dim]; k++, shown++) {
+        if (k > 0)
+            luaL_addchar(p->buffer, ',');
+        if (shown > 0 && shown % per_line == 0)
+            add_indent(p, indent + 1);
+        else if (k > 0)
+            luaL_addchar(p->buffer, ' ');
+        if (is_gap(p, x->sizes[dim], k)) {
+            add_text(p, "...");
+            k = x->sizes[dim] - EDGE - 1;
+            continue;
+        }
+        number_text(p, at + k * step, text);
+        for (int pad = p->width - (int)strlen(text); pad > 0; pad--)
+            luaL_addchar(p->buffer, ' ');
+        add_text(p, text);
+    }
+    luaL_addchar(p->buffer, ']');
+}
+
+static void print_dim(printer *p, int dim, const char *at, int indent) {
+    const td_tensor *x = p->x;
+    if (dim == x->ndim - 1) {
+        print_row(p, at, indent);
+        return;
+    }
+    int64_t step = x->strides[dim] * (int64_t)td_tensor_itemsize(x);
+    luaL_addchar(p->buffer, '[');
+    for (int64_t k = 0; k < x->sizes[dim]; k++) {
+        if (k > 0) {
+            luaL_addchar(p->buffer, ',');
+            for (int blank = x->ndim - dim - 2; blank > 0; blank--)
+                luaL_addchar(p->buffer, '\n');
+            add_indent(p, indent + 1);
+        }
+        if (is_gap(p, x->sizes[dim], k)) {
+            add_text(p, "...");
+            k = x->sizes[dim] - EDGE - 1;
+            continue;
+        }
+        print_dim(p, dim + 1, at + k * step, indent + 1);
+    }
+    luaL_addchar(p->buffer, ']');
+}
+
+static void print_number(luaL_Buffer *b, const td_tensor *x) {
+    char text[NUMBER_TEXT];
+    if (x->dtype == TD_BOOL)
+        snprintf(text, sizeof text, "%s", td_load_int(TD_BOOL, x->data) ? "true" : "false");
+    else if (td_dtype_is_float((td_dtype)x->dtype))
+        snprintf(text, sizeof text, x->dtype == TD_F32 ? "%.7g" : "%.14g",
+                 td_load_double((td_dtype)x->dtype, x->data));
+    else
+        snprintf(text, sizeof text, "%lld", (long long)td_load_int((td_dtype)x->dtype, x->data));
+    luaL_addstring(b, text);
+}
+
+static void print_facts(luaL_Buffer *b, const td_tensor *x) {
+    char shape[TD_SHAPE_TEXT], text[TD_SHAPE_TEXT + 160];
+    const char *grad_fn = td_grad_fn_name(x);
+    snprintf(text, sizeof text, "\n%s %s %s%s%s%s", td_dtype_name((td_dtype)x->dtype),
+             td_tensor_shape_text(x, shape), td_device_name(td_tensor_device(x)),
+             grad_fn ? " grad_fn=<" : x->requires_grad ? " requires_grad" : "",
+             grad_fn ? grad_fn : "", grad_fn ? ">" : "");
+    luaL_addstring(b, text);
+}
+
+void tide_push_tensor_text(lua_State *L, td_tensor *x) {
+    luaL_Buffer b;
+    int index = lua_gettop(L) + 1;
+    if (td_tensor_device(x).type != TD_CPU) {
+        tide_handle *handle = tide_push_handle(L);
+        TIDE_CHECK(L, TD_APPLY(&handle->tensor, "to", TD_T(x), TD_NIL, TD_DEVICE(TD_DEVICE_CPU)));
+        x = handle->tensor;
+    }
+    luaL_buffinit(L, &b);
+    if (x->ndim == 0) {
+        print_number(&b, x);
+    } else {
+        printer p = {.buffer = &b, .x = x, .summarize = x->numel > THRESHOLD};
+        if (x->numel == 0) {
+            add_text(&p, "[]");
+        } else {
+            choose_style(&p);
+            print_dim(&p, 0, x->data, 0);
+        }
+        print_facts(&b, x);
+    }
+    luaL_pushresult(&b);
+    lua_replace(L, index);
+    lua_settop(L, index);
+}

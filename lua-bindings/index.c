@@ -1,0 +1,344 @@
+/* index.c: indexing in all its forms: numbers, ranges, strings, masks, index tensors, lists of these.
+ *
+ * A key is read element by element; each element that is no tensor makes a view at once (select, slice,
+ * unsqueeze), tensors are gathered and applied last by `index` or `index_put_`. The intermediate
+ * views lie on the Lua stack, so that an error on the way loses nothing.
+ */
+#include "lua-bindings/index.h"
+
+#include "lua-bindings/args.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct cursor {
+    lua_State *L;
+    td_tensor *x;       /* what is left after the elements so far; borrowed from the stack */
+    int dim;            /* where the next element applies */
+    int left;           /* elements still to come that take a dim (for "...") */
+    int given;          /* elements that take a dim, in all */
+    int total;          /* dims of the tensor indexed */
+    td_tensor *list[TD_MAX_DIMS]; /* index tensors by entry; NULL: all of that dim */
+    int nlist;
+    bool advanced;
+} cursor;
+
+static int fail(lua_State *L) { return tide_raise(L); }
+
+/* ---- the steps ---- */
+
+#define STEP(c, name, ...)                                                                         \
+    do {                                                                                           \
+        tide_handle *handle_ = tide_push_handle((c)->L);                                           \
+        if (TD_UNLIKELY(TD_APPLY(&handle_->tensor, name, __VA_ARGS__)))                            \
+            fail((c)->L);                                                                          \
+        (c)->x = handle_->tensor;                                                                  \
+    } while (0)
+
+static void need_dim(cursor *c) {
+    if (c->dim >= c->x->ndim)
+        luaL_error(c->L, "index: too many indices (%d) for a tensor of %d dims", c->given, c->total);
+}
+
+static void pass_dim(cursor *c) {
+    if (c->nlist < TD_MAX_DIMS)
+        c->list[c->nlist++] = NULL;
+    c->dim++;
+    c->left--;
+}
+
+static void step_number(cursor *c, lua_Integer i) {
+    need_dim(c);
+    if (i == 0)
+        luaL_error(c->L, "index 0: indices count from 1 (PyTorch's 0 is 1)");
+    STEP(c, "select", TD_T(c->x), TD_I(c->dim), TD_I(i > 0 ? i - 1 : i));
+    c->left--;
+}
+
+typedef struct range {
+    bool has_first, has_last;
+    lua_Integer first, last, step;
+} range;
+
+static void step_range(cursor *c, range r) {
+    need_dim(c);
+    int64_t size = c->x->sizes[c->dim];
+    if ((r.has_first && r.first == 0) || (r.has_last && r.last == 0))
+        luaL_error(c->L, "index: a range counts from 1: 0 is not in it (negative counts from the end)");
+    if (r.step < 1)
+        luaL_error(c->L, "index: the step of a range must be at least 1, got %I; x:flip(dim) reverses",
+                   (LUAI_UACINT)r.step);
+    int64_t start = !r.has_first ? 0 : r.first > 0 ? r.first - 1 : r.first + size;
+    int64_t stop = !r.has_last ? size : r.last > 0 ? r.last : r.last + size + 1;
+    start = start < 0 ? 0 : start > size ? size : start;
+    stop = stop < start ? start : stop > size ? size : stop;
+    if (start != 0 || stop != size || r.step != 1)
+        STEP(c, "slice", TD_T(c->x), TD_I(c->dim), TD_I(start), TD_I(stop), TD_I(r.step));
+    pass_dim(c);
+}
+
+static void step_new_axis(cursor *c) {
+    STEP(c, "unsqueeze", TD_T(c->x), TD_I(c->dim));
+    c->left++;
+    pass_dim(c);
+}
+
+static void step_ellipsis(cursor *c) {
+    for (int skip = c->x->ndim - c->dim - c->left; skip > 0; skip--) {
+        pass_dim(c);
+        c->left++;
+    }
+}
+
+static void step_tensor(cursor *c, td_tensor *index) {
+    bool mask = index->dtype == TD_BOOL;
+    int takes = mask ? index->ndim : 1;
+    if (c->dim + takes > c->x->ndim)
+        luaL_error(c->L, "index: too many indices (%d) for a tensor of %d dims", c->given, c->total);
+    if (!mask && td_dtype_is_float((td_dtype)index->dtype))
+        luaL_error(c->L, "index: an index tensor holds integers or bool, got %s (x:long() converts)",
+                   td_dtype_name((td_dtype)index->dtype));
+    if (!mask)
+        index = tide_from_one_based(c->L, index, "index");
+    if (c->nlist < TD_MAX_DIMS)
+        c->list[c->nlist++] = index;
+    c->dim += takes;
+    c->left -= takes;
+    c->advanced = true;
+}
+
+/* ---- strings ---- */
+
+static int fail_text(cursor *c, const char *text, const char *at) {
+    return luaL_error(c->L, "index \"%s\": a number, a range such as 1:3, nil or ... expected at "
+                            "position %d", text, (int)(at - text) + 1);
+}
+
+static const char *skip_space(const char *s) {
+    while (isspace((unsigned char)*s))
+        s++;
+    return s;
+}
+
+static const char *read_number(const char *at, bool *has, lua_Integer *value) {
+    char *end;
+    at = skip_space(at);
+    long long v = strtoll(at, &end, 10);
+    *has = end != at;
+    *value = v;
+    return skip_space(end);
+}
+
+static const char *read_element(cursor *c, const char *text, const char *at) {
+    range r = {.step = 1};
+    bool has_step = false;
+    at = skip_space(at);
+    if (!strncmp(at, "...", 3)) {
+        step_ellipsis(c);
+        return skip_space(at + 3);
+    }
+    if (!strncmp(at, "nil", 3)) {
+        step_new_axis(c);
+        return skip_space(at + 3);
+    }
+    const char *from = at;
+    at = read_number(at, &r.has_first, &r.first);
+    if (*at != ':') {
+        if (!r.has_first)
+            fail_text(c, text, from);
+        step_number(c, r.first);
+        return at;
+    }
+    at = read_number(at + 1, &r.has_last, &r.last);
+    if (*at == ':') {
+        lua_Integer step;
+        at = read_number(at + 1, &has_step, &step);
+        if (has_step)
+            r.step = step;
+    }
+    step_range(c, r);
+    return at;
+}
+
+/* Elements of a string that take a dim of their own. */
+static int count_text(const char *text) {
+    int n = 0;
+    for (const char *at = text; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        at = skip_space(at);
+        n += strncmp(at, "...", 3) && strncmp(at, "nil", 3);
+    }
+    return n;
+}
+
+static void read_text(cursor *c, const char *text) {
+    const char *at = text;
+    for (;;) {
+        luaL_checkstack(c->L, 8, "index");
+        at = read_element(c, text, at);
+        if (!*at)
+            return;
+        if (*at != ',')
+            fail_text(c, text, at);
+        at++;
+    }
+}
+
+bool tide_is_index_text(const char *text) {
+    text = skip_space(text);
+    return *text == ':' || *text == '-' || *text == '.' || isdigit((unsigned char)*text) ||
+           !strncmp(text, "nil", 3);
+}
+
+/* ---- tables ---- */
+
+static lua_Integer range_bound(cursor *c, int table, int k) {
+    int ok;
+    lua_rawgeti(c->L, table, k);
+    lua_Integer i = lua_tointegerx(c->L, -1, &ok);
+    if (!ok)
+        luaL_error(c->L, "index: a range {first, last, step} holds integers");
+    lua_pop(c->L, 1);
+    return i;
+}
+
+static void read_range_table(cursor *c, int table) {
+    range r = {.step = 1};
+    lua_Unsigned n = lua_rawlen(c->L, table);
+    if (n > 3)
+        luaL_error(c->L, "index: a range is {first, last, step}, got %d numbers (an index tensor "
+                         "picks single rows)", (int)n);
+    if (n >= 1) {
+        r.has_first = r.has_last = true;
+        r.first = r.last = range_bound(c, table, 1);
+    }
+    if (n >= 2)
+        r.last = range_bound(c, table, 2);
+    if (n == 3)
+        r.step = range_bound(c, table, 3);
+    step_range(c, r);
+}
+
+static const char new_axis = 0;
+
+void tide_push_newaxis(lua_State *L) { lua_pushlightuserdata(L, (void *)&new_axis); }
+
+static bool is_new_axis(lua_State *L, int at) {
+    return lua_islightuserdata(L, at) && lua_touserdata(L, at) == &new_axis;
+}
+
+/* Dims that an element takes; 0 for a new axis and "...". */
+static int element_dims(lua_State *L, int at) {
+    if (lua_type(L, at) == LUA_TSTRING)
+        return count_text(lua_tostring(L, at));
+    if (is_new_axis(L, at))
+        return 0;
+    td_tensor *x = lua_isuserdata(L, at) ? tide_to_tensor(L, at) : NULL;
+    return x && x->dtype == TD_BOOL ? x->ndim : 1;
+}
+
+static void read_table_element(cursor *c, int at) {
+    lua_State *L = c->L;
+    int ok;
+    char text[80];
+    switch (lua_type(L, at)) {
+    case LUA_TNUMBER: {
+        lua_Integer i = lua_tointegerx(L, at, &ok);
+        if (!ok)
+            luaL_error(L, "index: %f has no integer representation", lua_tonumber(L, at));
+        step_number(c, i);
+        return;
+    }
+    case LUA_TTABLE:
+        read_range_table(c, at);
+        return;
+    case LUA_TSTRING:
+        read_text(c, lua_tostring(L, at));
+        return;
+    default:
+        break;
+    }
+    if (is_new_axis(L, at)) {
+        step_new_axis(c);
+        return;
+    }
+    td_tensor *index = lua_isuserdata(L, at) ? tide_to_tensor(L, at) : NULL;
+    if (!index)
+        luaL_error(L, "index: a number, a range {first, last}, a string, a mask or an index tensor "
+                      "expected, got %s", tide_describe(L, at, text, sizeof text));
+    step_tensor(c, index);
+}
+
+static void read_table(cursor *c, int table) {
+    lua_State *L = c->L;
+    int n = (int)lua_rawlen(L, table);
+    for (int k = 1; k <= n; k++) {
+        lua_rawgeti(L, table, k);
+        c->given += element_dims(L, -1);
+        lua_pop(L, 1);
+    }
+    c->left = c->given;
+    for (int k = 1; k <= n; k++) {
+        luaL_checkstack(L, 8, "index");
+        lua_rawgeti(L, table, k);
+        read_table_element(c, lua_gettop(L));
+    }
+}
+
+/* ---- keys ---- */
+
+static void read_key(cursor *c, lua_State *L) {
+    *c = (cursor){.L = L, .x = tide_check_tensor(L, 1, "index")};
+    c->total = c->x->ndim;
+    if (lua_type(L, 2) == LUA_TTABLE) {
+        read_table(c, 2);
+    } else {
+        c->given = c->left = element_dims(L, 2);
+        read_table_element(c, 2);
+    }
+}
+
+int tide_index_read(lua_State *L) {
+    cursor c;
+    read_key(&c, L);
+    if (c.advanced) {
+        STEP(&c, "index", TD_T(c.x), TD_TENSORS(c.nlist, c.list));
+        tide_check_pressure(L, TIDE_STATE(L), c.x);
+    } else if (c.x == tide_to_tensor(L, 1)) { /* x[{}], x[":"]: a view all the same */
+        STEP(&c, "slice", TD_T(c.x), TD_I(0), TD_NIL, TD_NIL, TD_I(1));
+    }
+    return 1;
+}
+
+/* The value of an assignment as a tensor: itself, or a 0-dim one of a number (pushed). */
+static td_tensor *value_tensor(lua_State *L, const td_tensor *like) {
+    char text[80];
+    td_tensor *value = lua_isuserdata(L, 3) ? tide_to_tensor(L, 3) : NULL;
+    if (value)
+        return value;
+    bool number = lua_type(L, 3) == LUA_TNUMBER, flag = lua_type(L, 3) == LUA_TBOOLEAN;
+    if (!number && !flag)
+        luaL_error(L, "index: a tensor or a number can be assigned, got %s",
+                   tide_describe(L, 3, text, sizeof text));
+    tide_handle *handle = tide_push_handle(L);
+    td_dtype dtype = (td_dtype)like->dtype;
+    if (number && !lua_isinteger(L, 3))
+        TIDE_CHECK(L, td_tensor_scalar(dtype, lua_tonumber(L, 3), &handle->tensor));
+    else
+        TIDE_CHECK(L, td_tensor_scalar_int(
+                          dtype, flag ? lua_toboolean(L, 3) : lua_tointeger(L, 3), &handle->tensor));
+    return handle->tensor;
+}
+
+int tide_index_write(lua_State *L) {
+    cursor c;
+    luaL_checkstack(L, 8, "index");
+    read_key(&c, L);
+    td_tensor *value = value_tensor(L, c.x);
+    td_status status =
+        c.advanced ? TD_APPLY_INPLACE("index_put_", TD_T(c.x), TD_TENSORS(c.nlist, c.list),
+                                      TD_T(value))
+                   : TD_APPLY_INPLACE("copy_", TD_T(c.x), TD_T(value));
+    TIDE_CHECK(L, status);
+    return 0;
+}

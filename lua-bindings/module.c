@@ -1,0 +1,99 @@
+/* module.c: `require "tide"`: the module table, with its submodules loaded when first touched. */
+#include "lua-bindings/args.h"
+#include "lua-bindings/index.h"
+#include "lua-bindings/modules.h"
+#include "lua-bindings/state.h"
+#include "lua-bindings/tide_lua.h"
+
+#include "cmake/embedded.h"
+
+#include <string.h>
+
+extern const tide_embedded tide_embedded_tide_lua[];
+
+static const tide_embedded *find_embedded(const char *name) {
+    for (const tide_embedded *e = tide_embedded_tide_lua; e->name; e++)
+        if (!strcmp(e->name, name))
+            return e;
+    return NULL;
+}
+
+/* Run an embedded Lua module: its chunk gets the tide table and returns the module. */
+static void load_embedded(lua_State *L, const tide_embedded *e, int tide) {
+    lua_pushfstring(L, "=tide.%s", e->name);
+    if (luaL_loadbuffer(L, e->bytes, e->len, lua_tostring(L, -1)))
+        lua_error(L);
+    lua_pushvalue(L, tide);
+    lua_call(L, 1, 1);
+    lua_remove(L, -2);
+}
+
+/* __index of the tide table. */
+static int load_submodule(lua_State *L) {
+    const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : NULL;
+    if (!name)
+        return 0;
+    const tide_embedded *e = find_embedded(name);
+    if (e)
+        load_embedded(L, e, 1);
+    else if (!strcmp(name, "profiler"))
+        tide_open_profiler(L);
+    else
+        return 0;
+    lua_pushvalue(L, -1);
+    lua_setfield(L, 1, name);
+    return 1;
+}
+
+/* `require "tide.nn"` too. */
+static int open_submodule(lua_State *L) {
+    const char *name = luaL_checkstring(L, 1);
+    lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    lua_getfield(L, -1, "tide");
+    lua_getfield(L, -1, strncmp(name, "tide.", 5) ? name : name + 5);
+    return 1;
+}
+
+static void list_submodules(lua_State *L) {
+    int n = 0;
+    lua_newtable(L);
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+    for (const tide_embedded *e = tide_embedded_tide_lua; e->name; e++) {
+        lua_pushstring(L, e->name);
+        lua_rawseti(L, -3, ++n);
+        lua_pushfstring(L, "tide.%s", e->name);
+        lua_pushcfunction(L, open_submodule);
+        lua_rawset(L, -3);
+    }
+    lua_pop(L, 1);
+    lua_pushliteral(L, "profiler");
+    lua_rawseti(L, -2, n + 1);
+    lua_setfield(L, -2, "_lazy");
+}
+
+int luaopen_tide(lua_State *L) {
+    luaL_checkversion(L);
+    if (td_init())
+        return luaL_error(L, "tide: %s", td_error_message());
+    tide_state_open(L);
+    lua_createtable(L, 0, 512);
+    tide_open_dtypes(L);
+    tide_open_operators(L);
+    tide_open_tensor(L);
+    tide_open_creation(L);
+    tide_open_modes(L);
+    tide_open_autograd(L);
+    tide_open_docs(L);
+    tide_open_system(L);
+    tide_open_io(L);
+    list_submodules(L);
+    tide_push_newaxis(L);
+    lua_setfield(L, -2, "newaxis");
+    tide_push_dtype(L, td_default_dtype());
+    lua_setfield(L, -2, "default_dtype");
+    lua_createtable(L, 0, 1);
+    lua_pushcfunction(L, load_submodule);
+    lua_setfield(L, -2, "__index");
+    lua_setmetatable(L, -2);
+    return 1;
+}

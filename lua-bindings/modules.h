@@ -1,0 +1,22 @@
+/* modules.h: the parts that make up the `tide` table; each pushes or fills a table. */
+#ifndef TIDE_LUA_MODULES_H
+#define TIDE_LUA_MODULES_H
+
+#include <lua.h>
+
+/* Push the `tide.profiler` table. */
+int tide_open_profiler(lua_State *L);
+
+/* Fill the tide table at the top of the stack. */
+void tide_open_operators(lua_State *L);
+void tide_open_dtypes(lua_State *L);
+void tide_open_creation(lua_State *L);
+void tide_open_modes(lua_State *L);
+void tide_open_autograd(lua_State *L);
+void tide_open_docs(lua_State *L);
+void tide_open_system(lua_State *L);
+void tide_open_io(lua_State *L);
+
+/* Fill the tensor metatable; `tide` is at the top of the stack and stays there. */
+void tide_open_tensor(lua_State *L);
+#endif

@@ -1,0 +1,232 @@
+/* state.c: the bindings' part of a Lua state: allocator, metatable, errors, memory pressure. */
+#include "lua-bindings/state.h"
+
+#include "lua-bindings/modules.h"
+#include "lua-bindings/tide_lua.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char state_key = 0, metatable_key = 0;
+
+enum { FIRST_THRESHOLD = 64 << 20 };
+
+/* ---- making states ---- */
+
+static void *plain_alloc(void *ud, void *block, size_t old_size, size_t new_size) {
+    (void)ud;
+    (void)old_size;
+    if (new_size == 0) {
+        free(block);
+        return NULL;
+    }
+    return realloc(block, new_size);
+}
+
+static int on_panic(lua_State *L) {
+    const char *message = lua_tostring(L, -1);
+    fprintf(stderr, "tide: unprotected error: %s\n", message ? message : "(no message)");
+    return 0;
+}
+
+lua_State *tide_lua_new(void) {
+    tide_arena *arena = tide_arena_new(plain_alloc, NULL);
+    lua_State *L = arena ? lua_newstate(tide_arena_alloc, arena) : NULL;
+    if (!L) {
+        if (arena)
+            tide_arena_free(arena);
+        return NULL;
+    }
+    lua_atpanic(L, on_panic);
+    luaL_openlibs(L);
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+    lua_pushcfunction(L, luaopen_tide);
+    lua_setfield(L, -2, "tide");
+    lua_pop(L, 1);
+    return L;
+}
+
+void tide_lua_close(lua_State *L) {
+    void *arena;
+    lua_getallocf(L, &arena);
+    lua_close(L);
+    tide_arena_free(arena);
+}
+
+/* A state that somebody else made: our allocator goes in front of its own, and leaves when the state
+ * itself is freed. */
+static tide_arena *wrap_allocator(lua_State *L) {
+    void *ud;
+    lua_Alloc next = lua_getallocf(L, &ud);
+    tide_arena *arena = tide_arena_new(next, ud);
+    if (!arena)
+        luaL_error(L, "not enough memory");
+    lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
+    arena->main = lua_tothread(L, -1);
+    lua_pop(L, 1);
+    lua_setallocf(L, tide_arena_alloc, arena);
+    return arena;
+}
+
+tide_state *tide_state_open(lua_State *L) {
+    void *ud;
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &state_key) == LUA_TUSERDATA) {
+        tide_state *there = lua_touserdata(L, -1);
+        lua_pop(L, 1);
+        return there;
+    }
+    lua_pop(L, 1);
+    tide_state *state = lua_newuserdatauv(L, sizeof *state, 0);
+    state->threshold = FIRST_THRESHOLD;
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &state_key);
+    luaL_newmetatable(L, "tide.Tensor");
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &metatable_key);
+    state->arena = lua_getallocf(L, &ud) == tide_arena_alloc ? ud : wrap_allocator(L);
+    return state;
+}
+
+void tide_push_function(lua_State *L, lua_CFunction fn, int extra) {
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &state_key);
+    lua_pushlightuserdata(L, lua_touserdata(L, -1));
+    lua_replace(L, -2);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &metatable_key);
+    if (extra)
+        lua_rotate(L, -2 - extra, 2);
+    lua_pushcclosure(L, fn, 2 + extra);
+}
+
+void tide_set_functions(lua_State *L, const luaL_Reg *functions) {
+    for (; functions->name; functions++) {
+        tide_push_function(L, functions->func, 0);
+        lua_setfield(L, -2, functions->name);
+    }
+}
+
+/* ---- handles ---- */
+
+tide_handle *tide_push_handle(lua_State *L) {
+    tide_handle *handle = tide_handle_new(L, TIDE_STATE(L)->arena);
+    lua_pushvalue(L, lua_upvalueindex(TIDE_UP_METATABLE));
+    lua_setmetatable(L, -2);
+    return handle;
+}
+
+void tide_push_tensor(lua_State *L, td_tensor *borrowed) {
+    tide_push_handle(L)->tensor = td_retain(borrowed);
+}
+
+td_tensor *tide_to_tensor(lua_State *L, int index) {
+    tide_handle *handle = lua_touserdata(L, index);
+    if (!tide_is_handle(handle))
+        return NULL;
+    if (TD_UNLIKELY(!handle->tensor))
+        luaL_error(L, "this tensor was closed");
+    return handle->tensor;
+}
+
+td_tensor *tide_check_tensor(lua_State *L, int index, const char *fname) {
+    char text[80];
+    td_tensor *x = tide_to_tensor(L, index);
+    if (!x)
+        luaL_error(L, "%s: argument %d: tensor expected, got %s", fname, index,
+                   tide_describe(L, index, text, sizeof text));
+    return x;
+}
+
+/* ---- errors ---- */
+
+int tide_raise(lua_State *L) {
+    luaL_where(L, 1);
+    lua_pushstring(L, td_error_message());
+    lua_concat(L, 2);
+    return lua_error(L);
+}
+
+const char *tide_describe(lua_State *L, int index, char *buffer, size_t size) {
+    switch (lua_type(L, index)) {
+    case LUA_TNONE:
+        return "nothing";
+    case LUA_TNIL:
+        return "nil";
+    case LUA_TNUMBER:
+        if (lua_isinteger(L, index))
+            snprintf(buffer, size, "number %lld", (long long)lua_tointeger(L, index));
+        else
+            snprintf(buffer, size, "number %.14g", lua_tonumber(L, index));
+        return buffer;
+    case LUA_TBOOLEAN:
+        return lua_toboolean(L, index) ? "true" : "false";
+    case LUA_TSTRING: {
+        const char *text = lua_tostring(L, index);
+        snprintf(buffer, size, strlen(text) > 40 ? "string \"%.40s...\"" : "string \"%s\"", text);
+        return buffer;
+    }
+    case LUA_TUSERDATA:
+        if (tide_is_handle(lua_touserdata(L, index)))
+            return "a tensor";
+        break;
+    default:
+        break;
+    }
+    if (luaL_getmetafield(L, index, "__name") == LUA_TSTRING) {
+        snprintf(buffer, size, "%s", lua_tostring(L, -1));
+        lua_pop(L, 1);
+        return buffer;
+    }
+    return luaL_typename(L, index);
+}
+
+/* Edit distance, swaps of neighbours counting once, up to 31 letters. */
+static int distance(const char *a, const char *b) {
+    int row[3][33], n = (int)strlen(a), m = (int)strlen(b);
+    if (n > 31 || m > 31)
+        return 99;
+    for (int j = 0; j <= m; j++)
+        row[0][j] = j;
+    for (int i = 1; i <= n; i++) {
+        int *now = row[i % 3], *before = row[(i + 2) % 3], *older = row[(i + 1) % 3];
+        now[0] = i;
+        for (int j = 1; j <= m; j++) {
+            int best = before[j - 1] + (a[i - 1] != b[j - 1]);
+            best = before[j] + 1 < best ? before[j] + 1 : best;
+            best = now[j - 1] + 1 < best ? now[j - 1] + 1 : best;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                best = older[j - 2] + 1 < best ? older[j - 2] + 1 : best;
+            now[j] = best;
+        }
+    }
+    return row[n % 3][m];
+}
+
+const char *tide_nearest(const char *word, const char *const *names, int n) {
+    const char *nearest = NULL;
+    int limit = (int)strlen(word) <= 3 ? 1 : 3, least = limit + 1;
+    for (int k = 0; k < n; k++) {
+        int d = distance(word, names[k]);
+        if (d < least) {
+            least = d;
+            nearest = names[k];
+        }
+    }
+    return nearest;
+}
+
+/* ---- memory ----
+ *
+ * Lua sees a few dozen bytes of each tensor, so its own pacing would let millions of them pile up. Past
+ * a threshold of tensor memory everything is collected; the next threshold leaves room in proportion
+ * to what is alive and to what a collection costs (the size of Lua's heap). */
+
+void tide_relieve_pressure(lua_State *L, tide_state *state) {
+    lua_gc(L, LUA_GCCOLLECT);
+    int64_t live = td_memory_allocated(TD_DEVICE_CPU);
+    int64_t heap = (int64_t)lua_gc(L, LUA_GCCOUNT) * 1024;
+    int64_t room = live / 2 > FIRST_THRESHOLD ? live / 2 : FIRST_THRESHOLD;
+    state->threshold = live + (room > 2 * heap ? room : 2 * heap);
+}
+
+void tide_free_memory(lua_State *L, tide_state *state) {
+    tide_relieve_pressure(L, state);
+    td_memory_empty_cache(TD_DEVICE_CPU);
+}

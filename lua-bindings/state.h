@@ -1,0 +1,64 @@
+/* state.h: what the bindings keep for each Lua state, and the steps that every bound function shares.
+ *
+ * A bound function has the state and the tensor metatable as its first upvalues, so that a call looks
+ * nothing up. The order of its steps: check all arguments, owning nothing; push empty handles; call
+ * the engine; fill the handles; raise an error only when nothing is owned.
+ */
+#ifndef TIDE_LUA_STATE_H
+#define TIDE_LUA_STATE_H
+
+#include "lua-bindings/arena.h"
+
+#include <lauxlib.h>
+#include <lua.h>
+#include <lualib.h>
+
+typedef struct tide_state {
+    tide_arena *arena;
+    int64_t threshold; /* bytes of tensors beyond which the collector is run */
+} tide_state;
+
+enum { TIDE_UP_STATE = 1, TIDE_UP_METATABLE = 2, TIDE_UP_FIRST = 3 };
+
+/* The state of the running bound function. */
+#define TIDE_STATE(L) ((tide_state *)lua_touserdata(L, lua_upvalueindex(TIDE_UP_STATE)))
+
+/* Make the bindings' part of a Lua state (once); leaves the tensor metatable in the registry. */
+tide_state *tide_state_open(lua_State *L);
+/* Push a C closure whose upvalues are the state, the metatable and the `extra` values on the top of
+ * the stack. */
+void tide_push_function(lua_State *L, lua_CFunction fn, int extra);
+/* The same for a table of functions, set as fields of the table at the top. */
+void tide_set_functions(lua_State *L, const luaL_Reg *functions);
+
+/* Push an empty handle with its metatable. */
+tide_handle *tide_push_handle(lua_State *L);
+/* Push a handle and let it own `tensor`... only where a memory error cannot lose it: the handle is
+ * made first, by tide_push_handle. This is for borrowed tensors, which it retains. */
+void tide_push_tensor(lua_State *L, td_tensor *borrowed);
+
+/* The tensor at a stack index, borrowed; NULL when there is none. Raises for a closed one. */
+td_tensor *tide_to_tensor(lua_State *L, int index);
+/* The same, raising `fname: argument N (pname): tensor expected, got X`. */
+td_tensor *tide_check_tensor(lua_State *L, int index, const char *fname);
+
+/* Raise the engine's error (or an interrupt) at the caller's line. */
+int tide_raise(lua_State *L);
+#define TIDE_CHECK(L, status) ((status) == TD_OK ? (void)0 : (void)tide_raise(L))
+
+/* After an engine call made tensors: let the collector see how much memory they take. */
+void tide_relieve_pressure(lua_State *L, tide_state *state);
+static inline void tide_check_pressure(lua_State *L, tide_state *state, const td_tensor *made) {
+    if (made && made->storage->granted && td_memory_allocated(TD_DEVICE_CPU) > state->threshold)
+        tide_relieve_pressure(L, state);
+}
+/* Out of memory: collect everything, empty the caches. The caller tries once more. */
+void tide_free_memory(lua_State *L, tide_state *state);
+
+/* Type of a value for messages: "tensor", or Lua's name of it with a short form of the value. */
+const char *tide_describe(lua_State *L, int index, char *buffer, size_t size);
+
+/* The nearest of the names to a word, for "did you mean"; NULL when none is near. */
+const char *tide_nearest(const char *word, const char *const *names, int n);
+
+#endif

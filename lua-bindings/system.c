@@ -1,0 +1,118 @@
+/* system.c: threads, memory, seeds, time and facts about this build. */
+#include "engine/cpu/isa/isa.h"
+#include "lua-bindings/modules.h"
+#include "lua-bindings/state.h"
+
+#include <time.h>
+#include <unistd.h>
+
+static int set_num_threads(lua_State *L) {
+    TIDE_CHECK(L, td_set_num_threads((int)luaL_checkinteger(L, 1)));
+    return 0;
+}
+
+static int get_num_threads(lua_State *L) {
+    lua_pushinteger(L, td_get_num_threads());
+    return 1;
+}
+
+static int manual_seed(lua_State *L) {
+    td_manual_seed((uint64_t)luaL_checkinteger(L, 1));
+    return 0;
+}
+
+static int initial_seed(lua_State *L) {
+    lua_pushinteger(L, (lua_Integer)td_initial_seed());
+    return 1;
+}
+
+static int wall_time(lua_State *L) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    lua_pushnumber(L, (double)t.tv_sec + 1e-9 * (double)t.tv_nsec);
+    return 1;
+}
+
+static td_device device_argument(lua_State *L) {
+    td_device device = TD_DEVICE_CPU;
+    if (!lua_isnoneornil(L, 1))
+        TIDE_CHECK(L, td_device_parse(luaL_checkstring(L, 1), &device));
+    return device;
+}
+
+static int memory_allocated(lua_State *L) {
+    lua_pushinteger(L, td_memory_allocated(device_argument(L)));
+    return 1;
+}
+
+static int memory_stats(lua_State *L) {
+    td_memory_stats s = td_memory_get_stats(device_argument(L));
+    const struct {
+        const char *name;
+        int64_t value;
+    } rows[] = {{"allocated", s.allocated},
+                {"peak", s.peak},
+                {"cached", s.cached},
+                {"allocations", s.allocations},
+                {"system_allocations", s.system_allocations}};
+    lua_createtable(L, 0, 5);
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        lua_pushinteger(L, rows[k].value);
+        lua_setfield(L, -2, rows[k].name);
+    }
+    return 1;
+}
+
+static int reset_peak(lua_State *L) {
+    td_memory_reset_peak(device_argument(L));
+    return 0;
+}
+
+static int empty_cache(lua_State *L) {
+    td_memory_empty_cache(device_argument(L));
+    return 0;
+}
+
+static int sleep_seconds(lua_State *L) {
+    lua_Number seconds = luaL_checknumber(L, 1);
+    luaL_argcheck(L, seconds >= 0, 1, "seconds must not be negative");
+    for (; seconds > 0 && !td_interrupt_requested(); seconds -= 0.05)
+        usleep((useconds_t)(1e6 * (seconds < 0.05 ? seconds : 0.05)));
+    TIDE_CHECK(L, td_interrupt_check());
+    return 0;
+}
+
+/* tide._info(): lines for `tide --info`. */
+static int info(lua_State *L) {
+    int n = 0;
+    lua_newtable(L);
+#define LINE(...) (lua_pushfstring(L, __VA_ARGS__), lua_rawseti(L, -2, ++n))
+    LINE("tide %s", TIDE_VERSION);
+    LINE("cpu: %s kernels, %d threads", td_cpu->name, td_get_num_threads());
+    LINE("cuda: %s", td_device_get_ops(TD_CUDA) ? "available" : "no device");
+    LINE("libraries: %s", td_library_versions());
+    LINE("lua: %s", LUA_RELEASE);
+    LINE("operators: %d", td_op_count());
+#undef LINE
+    return 1;
+}
+
+void tide_open_system(lua_State *L) {
+    static const luaL_Reg functions[] = {
+        {"set_num_threads", set_num_threads},
+        {"get_num_threads", get_num_threads},
+        {"manual_seed", manual_seed},
+        {"initial_seed", initial_seed},
+        {"time", wall_time},
+        {"sleep", sleep_seconds},
+        {"memory_allocated", memory_allocated},
+        {"memory_stats", memory_stats},
+        {"reset_peak_memory_stats", reset_peak},
+        {"empty_cache", empty_cache},
+        {"_info", info},
+        {NULL, NULL},
+    };
+    tide_set_functions(L, functions);
+    lua_pushliteral(L, TIDE_VERSION);
+    lua_setfield(L, -2, "version");
+}
