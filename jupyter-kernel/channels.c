@@ -1,0 +1,162 @@
+/* channels.c: see channels.h. */
+#include "jupyter-kernel/channels.h"
+#include "jupyter-kernel/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zmq.h>
+
+/* Messages a publisher keeps for a front end that does not keep up; then it loses some. Streams are
+ * batched, so these are many lines of output. */
+#define IOPUB_BACKLOG 10000
+
+static const int socket_types[TK_CHANNELS] = {ZMQ_ROUTER, ZMQ_PUB, ZMQ_ROUTER, ZMQ_ROUTER,
+                                              ZMQ_ROUTER};
+
+static bool set_options(void *socket, tk_channel channel) {
+    int one = 1, linger = 1000, backlog = IOPUB_BACKLOG;
+    int64_t largest = (int64_t)TK_MAX_MESSAGE;
+    bool ok = zmq_setsockopt(socket, ZMQ_LINGER, &linger, sizeof linger) == 0 &&
+              zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &largest, sizeof largest) == 0 &&
+              zmq_setsockopt(socket, ZMQ_IPV6, &one, sizeof one) == 0;
+    /* A front end that reconnects under its old identity takes it over. */
+    if (ok && socket_types[channel] == ZMQ_ROUTER)
+        ok = zmq_setsockopt(socket, ZMQ_ROUTER_HANDOVER, &one, sizeof one) == 0;
+    if (ok && channel == TK_IOPUB)
+        ok = zmq_setsockopt(socket, ZMQ_SNDHWM, &backlog, sizeof backlog) == 0;
+    return ok;
+}
+
+static bool open_channel(tk_channels *channels, const tk_connection *connection, tk_channel channel,
+                         char *error, size_t size) {
+    char *address = tk_connection_address(connection, channel);
+    void *socket = address ? zmq_socket(channels->context, socket_types[channel]) : NULL;
+    channels->sockets[channel] = socket;
+    bool ok = socket && set_options(socket, channel) && zmq_bind(socket, address) == 0;
+    if (!ok)
+        snprintf(error, size, "cannot open the %s channel at %s: %s", tk_channel_name(channel),
+                 address ? address : "its address",
+                 address ? zmq_strerror(errno) : "out of memory");
+    free(address);
+    return ok;
+}
+
+bool tk_channels_open(tk_channels *channels, const tk_connection *connection, char *error,
+                      size_t size) {
+    *channels = (tk_channels){.context = zmq_ctx_new()};
+    if (!channels->context) {
+        snprintf(error, size, "cannot start ZeroMQ: %s", zmq_strerror(errno));
+        return false;
+    }
+    for (int i = 0; i < TK_CHANNELS; i++) {
+        if (!open_channel(channels, connection, (tk_channel)i, error, size)) {
+            tk_channels_close(channels);
+            return false;
+        }
+    }
+    return true;
+}
+
+void tk_channels_close(tk_channels *channels) {
+    for (int i = 0; i < TK_CHANNELS; i++)
+        if (channels->sockets[i])
+            zmq_close(channels->sockets[i]);
+    while (channels->context && zmq_ctx_term(channels->context) != 0 && errno == EINTR)
+        ;
+    *channels = (tk_channels){0};
+}
+
+static bool parcel_add(tk_parcel *parcel, zmq_msg_t *message) {
+    if (parcel->n == parcel->capacity) {
+        size_t capacity = parcel->capacity ? 2 * parcel->capacity : 8;
+        tk_frame *frames = realloc(parcel->frames, capacity * sizeof *frames);
+        if (!frames)
+            return false;
+        parcel->frames = frames;
+        parcel->capacity = capacity;
+    }
+    size_t len = zmq_msg_size(message);
+    if (!tk_buffer_add(&parcel->bytes, zmq_msg_data(message), len))
+        return false;
+    parcel->frames[parcel->n++].len = len;
+    return true;
+}
+
+/* Reads the frames of one message; *dropped says that it was too large to keep. False: none. */
+static bool receive_frames(tk_parcel *parcel, void *socket, bool *dropped) {
+    size_t total = 0;
+    bool more = true;
+    *dropped = false;
+    for (size_t count = 0; more; count++) {
+        zmq_msg_t message;
+        int rc;
+        zmq_msg_init(&message);
+        while ((rc = zmq_msg_recv(&message, socket, ZMQ_DONTWAIT)) < 0 && errno == EINTR)
+            ;
+        more = rc >= 0 && zmq_msg_more(&message);
+        if (rc >= 0) {
+            total += zmq_msg_size(&message);
+            if (count >= TK_MAX_FRAMES || total > TK_MAX_MESSAGE)
+                *dropped = true;
+            *dropped = *dropped || !parcel_add(parcel, &message);
+        }
+        zmq_msg_close(&message);
+        if (rc < 0) /* a message arrives whole or not at all: this was the first frame */
+            return false;
+    }
+    return true;
+}
+
+bool tk_parcel_receive(tk_parcel *parcel, void *socket) {
+    bool dropped;
+    *parcel = (tk_parcel){0};
+    while (receive_frames(parcel, socket, &dropped)) {
+        if (!dropped) {
+            size_t offset = 0;
+            for (size_t i = 0; i < parcel->n; i++) {
+                parcel->frames[i].data = parcel->bytes.data ? parcel->bytes.data + offset : "";
+                offset += parcel->frames[i].len;
+            }
+            return true;
+        }
+        tk_log("dropped a message: %s", tk_wire_problem(TK_WIRE_TOO_BIG));
+        tk_parcel_clear(parcel);
+    }
+    tk_parcel_clear(parcel);
+    return false;
+}
+
+void tk_parcel_clear(tk_parcel *parcel) {
+    free(parcel->frames);
+    tk_buffer_clear(&parcel->bytes);
+    *parcel = (tk_parcel){0};
+}
+
+static bool send_frame(void *socket, const void *data, size_t len, bool last) {
+    int rc;
+    while ((rc = zmq_send(socket, data, len, ZMQ_DONTWAIT | (last ? 0 : ZMQ_SNDMORE))) < 0 &&
+           errno == EINTR)
+        ;
+    return rc >= 0;
+}
+
+void tk_channels_echo(void *socket, const tk_parcel *parcel) {
+    bool ok = true;
+    for (size_t i = 0; ok && i < parcel->n; i++)
+        ok = send_frame(socket, parcel->frames[i].data, parcel->frames[i].len, i + 1 == parcel->n);
+}
+
+void tk_channels_send(void *socket, const tk_frame *identities, size_t n,
+                      const tk_envelope *envelope) {
+    bool ok = true;
+    for (size_t i = 0; ok && i < n; i++)
+        ok = send_frame(socket, identities[i].data, identities[i].len, false);
+    ok = ok && send_frame(socket, "<IDS|MSG>", 9, false);
+    ok = ok && send_frame(socket, envelope->signature, strlen(envelope->signature), false);
+    for (int i = 0; ok && i < 4; i++)
+        ok = send_frame(socket, envelope->parts[i], envelope->lens[i], i == 3);
+    if (!ok)
+        tk_log("could not send a message: %s", zmq_strerror(errno));
+}

@@ -1,0 +1,128 @@
+/* frontend.c: see frontend.h. Called by the session while a cell runs, on the main thread. */
+#include "jupyter-kernel/frontend.h"
+#include "jupyter-kernel/content.h"
+#include "jupyter-kernel/log.h"
+#include "jupyter-kernel/request.h"
+
+#include <errno.h>
+#include <string.h>
+#include <zmq.h>
+
+static void write_text(void *ctx, tide_stream stream, const char *bytes, size_t len) {
+    tk_kernel *kernel = ctx;
+    tk_capture_drain(kernel->capture);
+    tk_output_write(kernel->output, stream == TIDE_STDERR ? TK_PRINTED_ERR : TK_PRINTED_OUT, bytes,
+                    len);
+}
+
+static const char *current_parent(const tk_kernel *kernel) {
+    return kernel->current ? kernel->current->parent : NULL;
+}
+
+static void display(void *ctx, const tide_bundle *bundle, const char *display_id, bool update) {
+    tk_kernel *kernel = ctx;
+    json_t *transient = json_object();
+    if (display_id)
+        json_object_set_new(transient, "display_id", tk_json_string(display_id));
+    tk_capture_drain(kernel->capture);
+    tk_output_publish(kernel->output, update ? "update_display_data" : "display_data",
+                      current_parent(kernel),
+                      json_pack("{s:o, s:{}, s:o}", "data", tk_json_bundle(bundle), "metadata",
+                                "transient", transient));
+}
+
+static void clear_output(void *ctx, bool wait) {
+    tk_kernel *kernel = ctx;
+    tk_capture_drain(kernel->capture);
+    tk_output_publish(kernel->output, "clear_output", current_parent(kernel),
+                      json_pack("{s:b}", "wait", wait));
+}
+
+/* An input_reply's value as a new string, NULL for any other message. */
+static char *reply_value(tk_kernel *kernel, const tk_parcel *parcel) {
+    tk_message message;
+    char *value = NULL;
+    tk_wire_status status = tk_wire_parse(kernel->sender.key, parcel->frames, parcel->n, &message);
+    if (status != TK_WIRE_OK) {
+        tk_log("dropped a message on the stdin channel: %s", tk_wire_problem(status));
+        return NULL;
+    }
+    size_t len;
+    const char *text = tk_field_string(message.content, "value", &len);
+    if (strcmp(message.type, "input_reply") != 0 || !text)
+        tk_log("ignored a message on the stdin channel that is no input_reply with a value");
+    else
+        value = strndup(text, len);
+    tk_message_clear(&message);
+    return value;
+}
+
+/* Takes messages off stdin until one is an answer; NULL when there is none yet. */
+static char *take_answer(tk_kernel *kernel) {
+    tk_parcel parcel;
+    char *value = NULL;
+    while (!value && tk_parcel_receive(&parcel, kernel->channels.sockets[TK_STDIN])) {
+        value = reply_value(kernel, &parcel);
+        tk_parcel_clear(&parcel);
+    }
+    return value;
+}
+
+static void ask(tk_kernel *kernel, const char *prompt, bool password) {
+    const tk_message *cell = kernel->current->message;
+    tk_parcel stale;
+    tk_envelope envelope;
+    /* Answers to a question that was interrupted are answers to nothing. */
+    while (tk_parcel_receive(&stale, kernel->channels.sockets[TK_STDIN]))
+        tk_parcel_clear(&stale);
+    if (!tk_envelope_write(
+            &kernel->sender, "input_request", kernel->current->parent, NULL,
+            json_pack("{s:o, s:b}", "prompt", tk_json_string(prompt), "password", password),
+            &envelope)) {
+        tk_log("lost an input_request: out of memory");
+        return;
+    }
+    tk_channels_send(kernel->channels.sockets[TK_STDIN], cell->identities, cell->n_identities,
+                     &envelope);
+    tk_envelope_clear(&envelope);
+}
+
+static char *read_line(void *ctx, const char *prompt, bool password) {
+    tk_kernel *kernel = ctx;
+    if (!kernel->current ||
+        !tk_field_bool(kernel->current->message->content, "allow_stdin", false)) {
+        static const char refusal[] = "this front end takes no input: end of file\n";
+        write_text(ctx, TIDE_STDERR, refusal, sizeof refusal - 1);
+        return NULL;
+    }
+    tk_capture_drain(kernel->capture);
+    tk_output_flush(kernel->output, false);
+    ask(kernel, prompt, password);
+    zmq_pollitem_t items[] = {{kernel->channels.sockets[TK_STDIN], 0, ZMQ_POLLIN, 0},
+                              {NULL, kernel->interrupt_fd, ZMQ_POLLIN, 0}};
+    for (;;) {
+        if (zmq_poll(items, 2, -1) < 0) {
+            if (errno != EINTR)
+                return NULL;
+            continue;
+        }
+        /* The interrupt itself is raised by the session as soon as we return. */
+        if (items[1].revents)
+            return NULL;
+        char *value = take_answer(kernel);
+        if (value)
+            return value;
+    }
+}
+
+tide_frontend tk_frontend(tk_kernel *kernel) {
+    return (tide_frontend){.ctx = kernel,
+                           .write = write_text,
+                           .display = display,
+                           .clear_output = clear_output,
+                           .read_line = read_line,
+                           .interactive = false,
+                           .color = true,
+                           .notebook = true,
+                           .width = 100};
+}

@@ -1,0 +1,64 @@
+/* kernel.h: the running kernel: what its threads share, and how it is interrupted and ended.
+ *
+ * The main thread serves shell and evaluates; the control thread (control.c) serves control and the
+ * heartbeat, so that both work while a cell computes; the output (output.h) and the capture
+ * (capture.h) have a thread each. The session belongs to the main thread; the only thing another
+ * does to it is to interrupt it. */
+#ifndef TIDE_KERNEL_KERNEL_H
+#define TIDE_KERNEL_KERNEL_H
+
+#include "jupyter-kernel/capture.h"
+#include "jupyter-kernel/channels.h"
+#include "jupyter-kernel/connection.h"
+#include "jupyter-kernel/output.h"
+#include "repl/session/session.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct tk_request;
+
+typedef struct tk_kernel {
+    tk_connection connection;
+    tk_channels channels;
+    tk_sender sender;
+    tk_output *output;
+    tk_capture *capture;
+
+    /* Main thread only. */
+    tide_session *session;
+    const struct tk_request *current; /* the cell that runs, NULL between cells */
+    bool aborting;     /* a cell failed: those that were queued behind it are not run */
+    tk_parcel *queued; /* what was, taken off the socket */
+    size_t n_queued;
+
+    /* All threads. */
+    pthread_t main_thread;
+    pthread_mutex_t running_lock; /* an interrupt and the end of a cell exclude each other */
+    atomic_bool running;          /* a cell may be interrupted */
+    int interrupt_fd;             /* eventfd: the running cell was interrupted */
+    atomic_bool stopping;
+    atomic_int exit_code;
+    int stop_fd; /* eventfd: stopping became true */
+} tk_kernel;
+
+/* Runs the kernel of a connection file until it is shut down, its parent dies or a cell calls
+ * os.exit. Gives the exit code of the program; problems are logged. */
+int tk_kernel_run(const char *connection_file);
+
+/* Marks the beginning and the end of what an interrupt may stop. Main thread. */
+void tk_kernel_begin(tk_kernel *kernel);
+void tk_kernel_end(tk_kernel *kernel);
+
+/* The cells that arrived on shell until now are not to be run: each is answered "aborted", after
+ * the reply to the one that failed, and what else arrived is served. Cells that come later do run,
+ * so this is called before that reply is sent. Main thread. */
+void tk_kernel_abort_queued(tk_kernel *kernel);
+
+/* Stops the running cell, if one runs, and the child processes it waits for. Any thread. */
+void tk_kernel_interrupt(tk_kernel *kernel);
+
+/* Asks the kernel to leave with this exit code, interrupting the running cell. Any thread. */
+void tk_kernel_stop(tk_kernel *kernel, int exit_code);
+
+#endif

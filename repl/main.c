@@ -1,0 +1,204 @@
+/* main.c: the program tide: its options, what they run, its exit code (0; 1: an error in what it
+ * ran; 2: a call it does not understand).
+ */
+#include "repl/session/session.h"
+#include "repl/terminal.h"
+
+#include <lauxlib.h>
+#include <lua.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char usage[] =
+    "usage: tide [options] [script [arguments]]\n"
+    "  -e CODE     run CODE (may be given several times)\n"
+    "  -l NAME     require NAME into a global of that name\n"
+    "  -i          open the prompt after the script or CODE\n"
+    "  -           run standard input as a script\n"
+    "  --          end of options\n"
+    "  --info      what this build finds on this machine, a fact a line\n"
+    "  --version   version\n"
+    "  --help      this page\n"
+    "Without a script, -e or -l: the prompt, or standard input where that is no terminal.\n"
+    "At the prompt each input is a chunk of its own: its locals end with it, its globals stay.\n";
+
+typedef struct options {
+    bool interactive, info;
+    bool has_code; /* -e or -l */
+    int script;    /* index of the script's path in argv, 0: none */
+} options;
+
+static int usage_error(const char *what, const char *which) {
+    fprintf(stderr, "tide: %s '%s' (tide --help lists the options)\n", what, which);
+    return 2;
+}
+
+/* Reads the options. Returns -1 to go on, or the exit code of a call that is done. */
+static int parse_options(int argc, char **argv, options *o) {
+    for (int i = 1; i < argc; i++) {
+        const char *arg = argv[i];
+        if (arg[0] != '-' || strcmp(arg, "-") == 0) {
+            o->script = i;
+            return -1;
+        }
+        if (strcmp(arg, "--") == 0) {
+            o->script = i + 1 < argc ? i + 1 : 0;
+            return -1;
+        }
+        if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0) {
+            fputs(usage, stdout);
+            return 0;
+        }
+        if (strcmp(arg, "--version") == 0 || strcmp(arg, "-v") == 0) {
+            puts("Tide " TIDE_VERSION " (" LUA_RELEASE ", " TIDE_EDIT_NAME ")");
+            return 0;
+        }
+        if (strcmp(arg, "-i") == 0) {
+            o->interactive = true;
+        } else if (strcmp(arg, "--info") == 0) {
+            o->info = true;
+        } else if (strncmp(arg, "-e", 2) == 0 || strncmp(arg, "-l", 2) == 0) {
+            o->has_code = true;
+            if (arg[2] == '\0' && ++i == argc)
+                return usage_error("something is missing after", arg);
+        } else {
+            return usage_error("unknown option", arg);
+        }
+    }
+    return -1;
+}
+
+/* ---- what they run ---- */
+
+/* Sets the global `arg` as lua5.4 does: the script at 0, the program before it. */
+static void set_arg(lua_State *L, int argc, char **argv, int script) {
+    lua_createtable(L, argc - script, script + 1);
+    for (int i = 0; i < argc; i++) {
+        lua_pushstring(L, argv[i]);
+        lua_rawseti(L, -2, i - script);
+    }
+    lua_setglobal(L, "arg");
+}
+
+/* Shows the result and clears it. Returns -1 to go on, or the exit code. */
+static int finish(tide_result *r, const char *prefix) {
+    int code = terminal_show(r, prefix);
+    bool done = r->outcome != TIDE_OK;
+    tide_result_clear(r);
+    return done ? code : -1;
+}
+
+static int run_code(tide_session *s, const char *code) {
+    tide_result r;
+    tide_session_eval(s, code, strlen(code), true, &r);
+    tide_bundle_clear(&r.value); /* values are shown at the prompt alone */
+    return finish(&r, "tide: ");
+}
+
+static int run_require(tide_session *s, const char *name) {
+    char code[1024];
+    if (strlen(name) > 256 || strpbrk(name, "\"\\\n\r"))
+        return usage_error("no module can be called", name);
+    snprintf(code, sizeof code, "_G[\"%s\"] = require(\"%s\")", name, name);
+    return run_code(s, code);
+}
+
+/* -e and -l in their order. -1: all went well. */
+static int run_options(tide_session *s, int argc, char **argv, const options *o) {
+    int end = o->script ? o->script : argc;
+    for (int i = 1; i < end; i++) {
+        char kind = argv[i][0] == '-' ? argv[i][1] : '\0';
+        if (kind != 'e' && kind != 'l')
+            continue;
+        const char *value = argv[i][2] ? argv[i] + 2 : argv[++i];
+        int code = kind == 'e' ? run_code(s, value) : run_require(s, value);
+        if (code >= 0)
+            return code;
+    }
+    return -1;
+}
+
+static int run_script(tide_session *s, const char *path) {
+    tide_result r;
+    tide_session_run_file(s, path, 0, NULL, &r);
+    return finish(&r, "tide: ");
+}
+
+/* Leaves the strings of the table tide._info() on the stack; how many. */
+static int push_info(lua_State *L) {
+    lua_getglobal(L, "tide");
+    if (!lua_istable(L, -1) || lua_getfield(L, -1, "_info") != LUA_TFUNCTION)
+        return luaL_error(L, "the bindings tell nothing");
+    lua_call(L, 0, 1);
+    return 1;
+}
+
+static int print_info(tide_session *s) {
+    lua_State *L = tide_session_lua(s);
+    lua_pushcfunction(L, push_info);
+    if (lua_pcall(L, 0, 1, 0) != LUA_OK) {
+        fprintf(stderr, "tide: %s\n", luaL_tolstring(L, -1, NULL));
+        return 1;
+    }
+    puts("tide " TIDE_VERSION);
+    puts("line editing: " TIDE_EDIT_NAME);
+    for (lua_Integer i = 1; lua_istable(L, -1) && lua_rawgeti(L, -1, i) == LUA_TSTRING; i++) {
+        puts(lua_tostring(L, -1));
+        lua_pop(L, 1);
+    }
+    lua_settop(L, 0);
+    return 0;
+}
+
+static int run_prompt(tide_session *s) {
+    if (isatty(STDIN_FILENO)) /* what a program types is nobody's history */
+        tide_session_history_open(s, tide_session_history_default_path());
+    if (isatty(STDOUT_FILENO)) {
+        puts("Tide " TIDE_VERSION ", a tensor laboratory in " LUA_VERSION);
+        puts("?name explains a name, Tab completes, %lsmagic lists the magics, Ctrl-D leaves");
+    }
+    return terminal_run(s);
+}
+
+/* Everything between the birth of the session and its end: the exit code. */
+static int run(tide_session *s, int argc, char **argv, const options *o) {
+    set_arg(tide_session_lua(s), argc, argv, o->script);
+    if (o->info)
+        return print_info(s);
+    int code = run_options(s, argc, argv, o);
+    if (code >= 0 && !o->interactive)
+        return code;
+    if (o->script && (code < 0 || o->interactive))
+        code = run_script(s, argv[o->script]);
+    else if (!o->has_code && !o->interactive && !isatty(STDIN_FILENO))
+        code = run_script(s, "-");
+    else if (!o->has_code && !o->interactive)
+        return run_prompt(s);
+    if (o->interactive)
+        return run_prompt(s);
+    return code < 0 ? 0 : code;
+}
+
+int main(int argc, char **argv) {
+    options o = {0};
+    int code = parse_options(argc, argv, &o);
+    if (code >= 0)
+        return code;
+    signal(SIGPIPE, SIG_DFL); /* `tide script.lua | head` ends without a word */
+    tide_frontend frontend = {.interactive = isatty(STDOUT_FILENO),
+                              .color = terminal_has_color(STDERR_FILENO)};
+    tide_session *s = tide_session_new(&frontend);
+    if (!s)
+        return 1;
+    terminal_catch_interrupts(s);
+    code = run(s, argc, argv, &o);
+    tide_session_free(s);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fputs("tide: cannot write to standard output\n", stderr);
+        code = code ? code : 1;
+    }
+    return code;
+}

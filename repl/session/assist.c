@@ -1,0 +1,247 @@
+/* assist.c: complete, inspect and is_complete: the questions of an editor.
+ *
+ * Nothing of the user's runs here. What the names mean is found by the embedded modules complete
+ * and inspect with raw access; this file gives them tokens and files, and hands their answers out.
+ */
+#include "repl/session/internal.h"
+#include "repl/session/lex.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- functions the embedded modules use ---- */
+
+/* lex(code): flat list kind, first byte, last byte, … of the tokens; kinds as below. An unfinished
+ * string is of kind "open". */
+static int lua_lex(lua_State *L) {
+    static const char *const kinds[] = {"end",    "name",    "keyword", "number",
+                                        "string", "comment", "op"};
+    size_t len;
+    const char *code = luaL_checklstring(L, 1, &len);
+    lexer lx = {code, len, 0};
+    lua_newtable(L);
+    lua_Integer n = 0;
+    for (lex_token t = lex_next(&lx); t.kind != LEX_END; t = lex_next(&lx)) {
+        lua_pushstring(L, t.unfinished && t.kind == LEX_STRING ? "open" : kinds[t.kind]);
+        lua_rawseti(L, -2, ++n);
+        lua_pushinteger(L, (lua_Integer)t.start + 1);
+        lua_rawseti(L, -2, ++n);
+        lua_pushinteger(L, (lua_Integer)t.end);
+        lua_rawseti(L, -2, ++n);
+    }
+    return 1;
+}
+
+/* files(folder): names in a folder, folders with a slash at their end; empty when it can't be read.
+ */
+static int lua_files(lua_State *L) {
+    const char *folder = luaL_checkstring(L, 1);
+    lua_newtable(L);
+    DIR *dir = opendir(folder);
+    if (!dir)
+        return 1;
+    lua_Integer n = 0;
+    for (struct dirent *item; n < 10000 && (item = readdir(dir)) != NULL;) {
+        if (strcmp(item->d_name, ".") == 0 || strcmp(item->d_name, "..") == 0)
+            continue;
+        struct stat info;
+        bool is_folder =
+            item->d_type == DT_DIR ||
+            ((item->d_type == DT_LNK || item->d_type == DT_UNKNOWN) &&
+             fstatat(dirfd(dir), item->d_name, &info, 0) == 0 && S_ISDIR(info.st_mode));
+        lua_pushfstring(L, "%s%s", item->d_name, is_folder ? "/" : "");
+        lua_rawseti(L, -2, ++n);
+    }
+    closedir(dir);
+    return 1;
+}
+
+/* source(chunkname): the text behind "=In[3]" or "@file.lua", or nil. */
+static int lua_source(lua_State *L) {
+    if (!eval_push_source(L, luaL_checkstring(L, 1)))
+        lua_pushnil(L);
+    return 1;
+}
+
+/* plain(value): its text as displayed. */
+static int lua_plain(lua_State *L) {
+    luaL_checkany(L, 1);
+    display_push_plain(L, 1);
+    return 1;
+}
+
+static void push_strings(lua_State *L, const char *const *strings) {
+    lua_newtable(L);
+    for (int i = 0; strings[i]; i++) {
+        lua_pushstring(L, strings[i]);
+        lua_rawseti(L, -2, i + 1);
+    }
+}
+
+void assist_install(lua_State *L, int env) {
+    static const luaL_Reg functions[] = {{"lex", lua_lex},
+                                         {"files", lua_files},
+                                         {"source", lua_source},
+                                         {"plain", lua_plain},
+                                         {NULL, NULL}};
+    for (const luaL_Reg *f = functions; f->name; f++) {
+        lua_pushcfunction(L, f->func);
+        lua_setfield(L, env, f->name);
+    }
+    push_strings(L, lex_keywords);
+    lua_setfield(L, env, "keywords");
+    push_strings(L, magic_names);
+    lua_setfield(L, env, "magics");
+    push_strings(L, magic_docs);
+    lua_setfield(L, env, "magic_docs");
+}
+
+/* ---- complete ---- */
+
+typedef struct question {
+    const char *code;
+    size_t len, cursor;
+    int detail;
+    tide_completions *completions;
+    tide_bundle *bundle;
+    const char *chunkname;
+    tide_completeness completeness;
+} question;
+
+/* Copies the lists of matches and types at the stack indices into the result. */
+static void take_matches(lua_State *L, int matches, int types, tide_completions *c) {
+    size_t n = lua_rawlen(L, matches);
+    c->matches = calloc(n + 1, sizeof *c->matches);
+    c->types = calloc(n + 1, sizeof *c->types);
+    for (size_t i = 1; c->matches && c->types && i <= n; i++) {
+        lua_rawgeti(L, matches, (lua_Integer)i);
+        lua_rawgeti(L, types, (lua_Integer)i);
+        char *match = copy_bytes(lua_tostring(L, -2), lua_rawlen(L, -2));
+        char *type = copy_string(lua_tostring(L, -1));
+        lua_pop(L, 2);
+        if (!match || !type) {
+            free(match);
+            free(type);
+            return;
+        }
+        c->matches[c->n] = match;
+        c->types[c->n++] = type;
+    }
+}
+
+static int complete_body(lua_State *L) {
+    question *q = lua_touserdata(L, 1);
+    lua_settop(L, 0);
+    session_push_function(L, "complete", "complete");
+    lua_pushlstring(L, q->code, q->len);
+    lua_pushinteger(L, (lua_Integer)q->cursor);
+    lua_call(L, 2, 3); /* first byte of what is replaced (from 1), matches, types */
+    q->completions->start = (size_t)lua_tointeger(L, 1) - 1;
+    take_matches(L, 2, 3, q->completions);
+    return 0;
+}
+
+/* Runs a body protected; its errors are ours and leave the answer empty. */
+static bool ask(tide_session *s, question *q, lua_CFunction body) {
+    int top = lua_gettop(s->L);
+    lua_pushcfunction(s->L, body);
+    lua_pushlightuserdata(s->L, q);
+    bool ok = lua_pcall(s->L, 1, 0, 0) == LUA_OK;
+    lua_settop(s->L, top);
+    return ok;
+}
+
+void tide_session_complete(tide_session *s, const char *code, size_t len, size_t cursor,
+                           tide_completions *c) {
+    cursor = cursor < len ? cursor : len;
+    *c = (tide_completions){.start = cursor, .end = cursor};
+    question q = {.code = code, .len = len, .cursor = cursor, .completions = c};
+    if (!ask(s, &q, complete_body)) {
+        tide_completions_clear(c);
+        c->start = c->end = cursor;
+    }
+}
+
+/* ---- inspect ---- */
+
+static int inspect_body(lua_State *L) {
+    question *q = lua_touserdata(L, 1);
+    lua_settop(L, 0);
+    session_push_function(L, "inspect", "inspect");
+    lua_pushlstring(L, q->code, q->len);
+    lua_pushinteger(L, (lua_Integer)q->cursor);
+    lua_pushinteger(L, q->detail);
+    lua_call(L, 3, 1);
+    if (lua_type(L, 1) == LUA_TSTRING)
+        bundle_add(q->bundle, "text/plain", lua_tostring(L, 1), lua_rawlen(L, 1));
+    return 0;
+}
+
+bool tide_session_inspect(tide_session *s, const char *code, size_t len, size_t cursor, int detail,
+                          tide_bundle *bundle) {
+    *bundle = (tide_bundle){0};
+    question q = {.code = code,
+                  .len = len,
+                  .cursor = cursor < len ? cursor : len,
+                  .detail = detail,
+                  .bundle = bundle};
+    return ask(s, &q, inspect_body) && bundle->n > 0;
+}
+
+/* ---- is_complete ---- */
+
+/* Is the compiler's message on top about an end that came too soon? */
+static bool ends_too_soon(lua_State *L) {
+    static const char mark[] = "<eof>";
+    size_t len;
+    const char *message = lua_tolstring(L, -1, &len);
+    return message && len >= sizeof mark - 1 &&
+           strcmp(message + len - (sizeof mark - 1), mark) == 0;
+}
+
+static int completeness_body(lua_State *L) {
+    question *q = lua_touserdata(L, 1);
+    const char *code = q->code, *prefix;
+    size_t len = q->len;
+    lua_settop(L, 0);
+    if (magic_push_rewritten(L, code, len))
+        code = lua_tolstring(L, -1, &len);
+    int status = eval_compile(L, code, len, "=", &prefix);
+    q->completeness = status == LUA_OK   ? TIDE_COMPLETE
+                      : ends_too_soon(L) ? TIDE_INCOMPLETE
+                                         : TIDE_INVALID;
+    return 0;
+}
+
+/* A cell with a %% magic goes on until a blank line. */
+static tide_completeness cell_completeness(const magic_call *call, const char *code, size_t len) {
+    bool blank = len > 0 && code[len - 1] == '\n';
+    (void)call;
+    return blank && call->body_len > 0 ? TIDE_COMPLETE : TIDE_INCOMPLETE;
+}
+
+tide_completeness tide_session_is_complete(tide_session *s, const char *code, size_t len,
+                                           char *indent, size_t size) {
+    enum { INDENT = 4 };
+    magic_call call;
+    size_t start, end;
+    int detail;
+    question q = {.code = code, .len = len, .completeness = TIDE_COMPLETE};
+    bool question_mark = magic_parse_question(code, len, &start, &end, &detail);
+    bool magic = !question_mark && magic_parse(code, len, &call);
+    if (magic && call.cell)
+        q.completeness = cell_completeness(&call, code, len);
+    else if (!magic && !question_mark && !ask(s, &q, completeness_body))
+        q.completeness = TIDE_INVALID;
+    if (indent && size > 0) {
+        size_t n = 0;
+        if (q.completeness == TIDE_INCOMPLETE && !magic)
+            n = (size_t)INDENT * (size_t)lex_open_blocks(code, len);
+        n = n < size ? n : size - 1;
+        memset(indent, ' ', n);
+        indent[n] = '\0';
+    }
+    return q.completeness;
+}

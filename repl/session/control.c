@@ -1,0 +1,252 @@
+/* control.c: how an evaluation is stopped from outside (interrupt) and from inside (os.exit).
+ *
+ * Both unwind Lua to the top level with an error. So that user code can't swallow it, the session's
+ * own pcall, xpcall and coroutine functions raise it again as long as a stop is under way; code
+ * between them and the top runs its pending __close functions, as on any error.
+ *
+ * An interrupt may come from a signal handler or another thread. A hook belongs to one Lua thread,
+ * so it must be set on the coroutine that runs: coroutine.resume and wrap note it in `running` (one
+ * store each; a count hook on every coroutine would slow each instruction of all programs instead).
+ * Setting a hook walks the call frames of that coroutine, so the thread that evaluates does it, in
+ * a handler of SIGURG, which is ignored by default and used by nobody else.
+ *
+ * Where something else catches errors (the reader function of `load`) the hook stays as a fallback
+ * and raises again every REARM instructions; the pause leaves __close functions room to work.
+ */
+#include "repl/session/internal.h"
+
+#include "engine/core/interrupt.h"
+#include "engine/core/status.h"
+
+#include <stdlib.h>
+
+enum { REARM = 1000000 };
+
+/* The thread sanitizer holds a signal back until the thread calls the C library next, which a Lua
+ * loop may never do: under it the interrupting thread sets the hook itself. */
+#ifdef __has_feature
+#if __has_feature(thread_sanitizer)
+#define SIGNALS_ARE_LATE 1
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__) && !defined(SIGNALS_ARE_LATE)
+#define SIGNALS_ARE_LATE 1
+#endif
+#ifndef SIGNALS_ARE_LATE
+#define SIGNALS_ARE_LATE 0
+#endif
+
+/* The session this thread evaluates for; NULL between evaluations. */
+static _Thread_local tide_session *active;
+
+static lua_CFunction original_resume, original_wrap, original_close, original_exit;
+static _Atomic(lua_CFunction) original_wrapped; /* what the functions of coroutine.wrap run */
+
+stop_reason control_stopping(const tide_session *s) {
+    return (stop_reason)atomic_load(&s->stop);
+}
+
+static bool stopping(void) {
+    return active && atomic_load_explicit(&active->stop, memory_order_acquire) != STOP_NONE;
+}
+
+static void stop_hook(lua_State *L, lua_Debug *ar);
+
+/* Makes the Lua thread raise. Async-signal-safe, as in lua.c. An interrupt that has not been raised
+ * yet is raised at the next instruction, or when the next function returns (string.gsub(s, p,
+ * string.upper) runs no instruction). Not when one is called: the __close of a context that is
+ * being left must have its effect. */
+static void arm(const tide_session *s, lua_State *L) {
+    bool again = atomic_load(&s->raised);
+    int mask = LUA_MASKCOUNT;
+    if (atomic_load(&s->stop) == STOP_INTERRUPT && !again)
+        mask |= LUA_MASKRET;
+    lua_sethook(L, stop_hook, mask, again ? REARM : 1);
+}
+
+static void stop_hook(lua_State *L, lua_Debug *ar) {
+    (void)ar;
+    if (!stopping()) {
+        lua_sethook(L, NULL, 0, 0);
+        return;
+    }
+    if (atomic_load(&active->stop) == STOP_INTERRUPT || !active->exit_quietly) {
+        /* A kernel that stopped has raised already: what runs now is closed on the way out. */
+        bool by_kernel = !atomic_exchange(&active->raised, true) && td_error_code() == TD_EINTR;
+        arm(active, L);
+        td_interrupt_clear(); /* kernels may run in what is closed */
+        if (by_kernel)
+            return;
+    }
+    luaL_error(L, "interrupted");
+}
+
+/* ---- the evaluation ---- */
+
+static void on_stop_signal(int number) {
+    (void)number;
+    if (stopping())
+        arm(active, atomic_load(&active->running));
+}
+
+static void catch_stop_signal(void) {
+    struct sigaction action = {.sa_handler = on_stop_signal};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGURG, &action, NULL); /* no SA_RESTART: a blocked read must return */
+}
+
+void control_begin(tide_session *s) {
+    if (s->depth++ > 0)
+        return;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, catch_stop_signal);
+    atomic_store(&s->stop, STOP_NONE);
+    td_interrupt_clear();
+    (void)td_fail(TD_OK, "%s", ""); /* so that an old EINTR is not taken for a new one */
+    s->thread = pthread_self();
+    atomic_store(&s->running, s->L);
+    s->outer = active;
+    active = s;
+    atomic_store(&s->evaluating, true);
+}
+
+void control_end(tide_session *s) {
+    if (--s->depth > 0)
+        return;
+    atomic_store(&s->evaluating, false);
+    active = s->outer;
+    if (atomic_exchange(&s->stop, STOP_NONE) != STOP_NONE)
+        lua_sethook(s->L, NULL, 0, 0);
+    td_interrupt_clear();
+}
+
+void tide_session_interrupt(tide_session *s) {
+    if (!atomic_load(&s->evaluating))
+        return;
+    int none = STOP_NONE;
+    atomic_store(&s->raised, false);
+    atomic_compare_exchange_strong(&s->stop, &none, STOP_INTERRUPT);
+    td_interrupt_request();
+    if (SIGNALS_ARE_LATE || pthread_equal(pthread_self(), s->thread))
+        arm(s, atomic_load(&s->running));
+    else
+        pthread_kill(s->thread, SIGURG);
+}
+
+/* ---- functions that would swallow the stop ---- */
+
+/* Lua thread L goes on; if a stop came meanwhile, it is L's to raise it. The fence keeps the store
+ * before the test: a signal between them finds the new thread, one before them is seen by the test.
+ */
+static void run_here(lua_State *L) {
+    if (!active)
+        return;
+    atomic_store_explicit(&active->running, L, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst);
+    if (stopping())
+        arm(active, L);
+}
+
+static int finish_pcall(lua_State *L, int status, lua_KContext skip) {
+    run_here(L);
+    if (status == LUA_OK || status == LUA_YIELD)
+        return lua_gettop(L) - (int)skip;
+    if (stopping())
+        return lua_error(L);
+    lua_pushboolean(L, 0);
+    lua_insert(L, -2);
+    return 2;
+}
+
+static int stoppable_pcall(lua_State *L) {
+    luaL_checkany(L, 1);
+    lua_pushboolean(L, 1); /* the first result when all goes well */
+    lua_insert(L, 1);
+    int status = lua_pcallk(L, lua_gettop(L) - 2, LUA_MULTRET, 0, 0, finish_pcall);
+    return finish_pcall(L, status, 0);
+}
+
+static int stoppable_xpcall(lua_State *L) {
+    int n = lua_gettop(L);
+    luaL_checktype(L, 2, LUA_TFUNCTION);
+    lua_pushboolean(L, 1);
+    lua_pushvalue(L, 1);
+    lua_rotate(L, 3, 2); /* f, handler, true, f, arguments */
+    int status = lua_pcallk(L, n - 2, LUA_MULTRET, 2, 2, finish_pcall);
+    return finish_pcall(L, status, 2);
+}
+
+/* Calls a function of the coroutine library, in this very frame, as the one that runs `co`. */
+static int run_coroutine(lua_State *L, lua_State *co, lua_CFunction original) {
+    if (co)
+        run_here(co);
+    int n = original(L);
+    run_here(L);
+    if (stopping() && n > 0 && !lua_toboolean(L, -n))
+        return luaL_error(L, "interrupted");
+    return n;
+}
+
+static int stoppable_resume(lua_State *L) {
+    return run_coroutine(L, lua_tothread(L, 1), original_resume);
+}
+
+static int stoppable_close(lua_State *L) {
+    return run_coroutine(L, lua_tothread(L, 1), original_close);
+}
+
+/* The function that coroutine.wrap returns; errors pass through it by themselves. */
+static int stoppable_wrapped(lua_State *L) {
+    run_here(lua_tothread(L, lua_upvalueindex(1)));
+    int n = atomic_load_explicit(&original_wrapped, memory_order_relaxed)(L);
+    run_here(L);
+    return n;
+}
+
+static int stoppable_wrap(lua_State *L) {
+    original_wrap(L);
+    atomic_store_explicit(&original_wrapped, lua_tocfunction(L, -1), memory_order_relaxed);
+    lua_getupvalue(L, -1, 1);
+    lua_pushcclosure(L, stoppable_wrapped, 1);
+    return 1;
+}
+
+/* os.exit([code [, close]]): ends the evaluation with TIDE_EXIT; the process goes on. Without
+ * `close` the hook stays at every instruction, so that no __close function written in Lua gets to
+ * run; those in C (tide's contexts) still restore what they must. */
+static int session_exit(lua_State *L) {
+    if (!active)
+        return original_exit(L);
+    int code = lua_isboolean(L, 1) ? (lua_toboolean(L, 1) ? EXIT_SUCCESS : EXIT_FAILURE)
+                                   : (int)luaL_optinteger(L, 1, EXIT_SUCCESS);
+    active->exit_code = code;
+    active->exit_quietly = !lua_toboolean(L, 2);
+    atomic_store(&active->raised, !active->exit_quietly);
+    atomic_store(&active->stop, STOP_EXIT);
+    arm(active, L);
+    return luaL_error(L, "os.exit");
+}
+
+/* Replaces field `name` of the table on top, and returns what was there. */
+static lua_CFunction replace(lua_State *L, const char *name, lua_CFunction function) {
+    lua_getfield(L, -1, name);
+    lua_CFunction original = lua_tocfunction(L, -1);
+    lua_pop(L, 1);
+    lua_pushcfunction(L, function);
+    lua_setfield(L, -2, name);
+    return original;
+}
+
+void control_install(lua_State *L) {
+    lua_pushglobaltable(L);
+    replace(L, "pcall", stoppable_pcall);
+    replace(L, "xpcall", stoppable_xpcall);
+    lua_getfield(L, -1, "coroutine");
+    original_resume = replace(L, "resume", stoppable_resume);
+    original_wrap = replace(L, "wrap", stoppable_wrap);
+    original_close = replace(L, "close", stoppable_close);
+    lua_pop(L, 1);
+    lua_getfield(L, -1, "os");
+    original_exit = replace(L, "exit", session_exit);
+    lua_pop(L, 2);
+}

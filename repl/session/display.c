@@ -1,0 +1,200 @@
+/* display.c: what becomes of a value that is shown: text always, and what its __display offers.
+ *
+ * Turning a value into text may run user code (__tostring, __display), which may fail, recurse or
+ * never end: errors become part of the text, interrupts and os.exit pass.
+ */
+#include "repl/session/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* May an error that was caught here be turned into text? Else raise it again. */
+static void let_stops_pass(lua_State *L) {
+    if (control_stopping(session_of(L)) != STOP_NONE)
+        lua_error(L);
+}
+
+static int tostring_body(lua_State *L) {
+    luaL_tolstring(L, 1, NULL);
+    return 1;
+}
+
+static int describe_body(lua_State *L) {
+    int width = session_of(L)->frontend.width;
+    session_push_function(L, "display", "describe");
+    lua_insert(L, 1);
+    lua_pushinteger(L, width > 0 ? width : 80);
+    lua_call(L, 2, 1);
+    return 1;
+}
+
+/* "<table: 0x5581…: error in __tostring: …>" in place of the error on top of the stack. */
+static void push_failure(lua_State *L, int idx, const char *where) {
+    int error = lua_gettop(L);
+    const char *message =
+        lua_type(L, error) == LUA_TSTRING ? lua_tostring(L, error) : luaL_typename(L, error);
+    lua_pushfstring(L, "<%s: %p: error in %s: %s>", luaL_typename(L, idx), lua_topointer(L, idx),
+                    where, message);
+    lua_remove(L, error);
+}
+
+void display_push_plain(lua_State *L, int idx) {
+    luaL_checkstack(L, 8, NULL);
+    idx = lua_absindex(L, idx);
+    int type = lua_type(L, idx);
+    bool direct = type == LUA_TNUMBER || type == LUA_TBOOLEAN || type == LUA_TNIL ||
+                  type == LUA_TUSERDATA || type == LUA_TLIGHTUSERDATA || type == LUA_TTHREAD;
+    lua_pushcfunction(L, direct ? tostring_body : describe_body);
+    lua_pushvalue(L, idx);
+    if (lua_pcall(L, 1, 1, 0) != LUA_OK) {
+        let_stops_pass(L);
+        push_failure(L, idx, direct ? "__tostring" : "its display");
+    }
+}
+
+/* The table that value's __display returns, on the stack; false: it has none. */
+static bool push_display_table(lua_State *L, int idx, tide_bundle *bundle) {
+    if (luaL_getmetafield(L, idx, "__display") == LUA_TNIL)
+        return false;
+    lua_pushvalue(L, idx);
+    bool ok = lua_pcall(L, 1, 1, 0) == LUA_OK;
+    if (!ok)
+        let_stops_pass(L);
+    if (ok && lua_istable(L, -1))
+        return true;
+    if (!ok) {
+        push_failure(L, idx, "__display");
+        size_t len;
+        const char *text = lua_tolstring(L, -1, &len);
+        bundle_add(bundle, "text/plain", text, len);
+    }
+    lua_pop(L, 1);
+    return false;
+}
+
+/* Adds the string fields of the MIME table on top. */
+static void add_mime_entries(lua_State *L, tide_bundle *bundle) {
+    for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
+        if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TSTRING)
+            continue;
+        const char *type = lua_tostring(L, -2);
+        if (strchr(type, '/') && strcmp(type, "text/plain") != 0)
+            bundle_add(bundle, type, lua_tostring(L, -1), lua_rawlen(L, -1));
+    }
+}
+
+static void add_plain(lua_State *L, int idx, tide_bundle *bundle) {
+    display_push_plain(L, idx);
+    bundle_add(bundle, "text/plain", lua_tostring(L, -1), lua_rawlen(L, -1));
+    lua_pop(L, 1);
+}
+
+static void bundle_of_one(lua_State *L, int idx, tide_bundle *bundle) {
+    if (!push_display_table(L, idx, bundle)) {
+        if (bundle->n == 0)
+            add_plain(L, idx, bundle);
+        return;
+    }
+    lua_pushliteral(L, "text/plain");
+    if (lua_rawget(L, -2) == LUA_TSTRING)
+        bundle_add(bundle, "text/plain", lua_tostring(L, -1), lua_rawlen(L, -1));
+    else
+        add_plain(L, idx, bundle);
+    lua_pop(L, 1);
+    add_mime_entries(L, bundle);
+    lua_pop(L, 1);
+}
+
+void display_bundle(lua_State *L, int first, int n, tide_bundle *bundle) {
+    luaL_checkstack(L, 8, NULL);
+    if (n == 1) {
+        bundle_of_one(L, first, bundle);
+    } else if (n > 1) {
+        luaL_Buffer text;
+        luaL_buffinit(L, &text);
+        for (int i = 0; i < n; i++) {
+            if (i > 0)
+                luaL_addchar(&text, '\n');
+            display_push_plain(L, first + i);
+            luaL_addvalue(&text);
+        }
+        luaL_pushresult(&text);
+        bundle_add(bundle, "text/plain", lua_tostring(L, -1), lua_rawlen(L, -1));
+        lua_pop(L, 1);
+    }
+}
+
+/* ---- tide.display and its kin ---- */
+
+/* tide.display(x [, {id = "name", update = true}]): shows a value as an input's value is shown.
+ * With `update` the display of that id is replaced (where the front end can). */
+static int tide_display(lua_State *L) {
+    tide_session *s = session_of(L);
+    luaL_checkany(L, 1);
+    const char *id = NULL;
+    bool update = false;
+    if (!lua_isnoneornil(L, 2)) {
+        luaL_checktype(L, 2, LUA_TTABLE);
+        lua_getfield(L, 2, "id");
+        id = luaL_optstring(L, -1, NULL);
+        lua_getfield(L, 2, "update");
+        update = lua_toboolean(L, -1);
+        luaL_argcheck(L, id || !update, 2, "update needs the id of a display");
+    }
+    tide_bundle bundle = {0};
+    display_bundle(L, 1, 1, &bundle);
+    if (s->frontend.display) {
+        s->frontend.display(s->frontend.ctx, &bundle, id, update);
+    } else if (bundle.n > 0) {
+        session_write(s, TIDE_STDOUT, bundle.entries[0].data, bundle.entries[0].len);
+        session_write(s, TIDE_STDOUT, "\n", 1);
+    }
+    tide_bundle_clear(&bundle);
+    return 0;
+}
+
+/* tide.clear_output([wait]): empties the output of the cell; nothing in a terminal. */
+static int tide_clear_output(lua_State *L) {
+    tide_session *s = session_of(L);
+    if (s->frontend.clear_output)
+        s->frontend.clear_output(s->frontend.ctx, lua_toboolean(L, 1));
+    return 0;
+}
+
+/* tide._frontend(): {interactive, color, notebook, width}, for progress bars and plots. */
+static int tide_frontend_table(lua_State *L) {
+    const tide_frontend *f = &session_of(L)->frontend;
+    lua_createtable(L, 0, 4);
+    lua_pushboolean(L, f->interactive);
+    lua_setfield(L, -2, "interactive");
+    lua_pushboolean(L, f->color);
+    lua_setfield(L, -2, "color");
+    lua_pushboolean(L, f->notebook);
+    lua_setfield(L, -2, "notebook");
+    lua_pushinteger(L, f->width > 0 ? f->width : 80);
+    lua_setfield(L, -2, "width");
+    return 1;
+}
+
+/* tide._magic(name, arguments): what a line "%name arguments" among other lines becomes. */
+static int tide_magic(lua_State *L) {
+    magic_call call = {0};
+    call.name = luaL_checklstring(L, 1, &call.name_len);
+    call.args = luaL_checklstring(L, 2, &call.args_len);
+    call.body = "";
+    return magic_run(L, &call, "=%magic");
+}
+
+void display_install(lua_State *L) {
+    static const luaL_Reg functions[] = {{"display", tide_display},
+                                         {"clear_output", tide_clear_output},
+                                         {"_frontend", tide_frontend_table},
+                                         {"_magic", tide_magic},
+                                         {NULL, NULL}};
+    for (const luaL_Reg *f = functions; f->name; f++) {
+        lua_pushcfunction(L, f->func);
+        lua_pushstring(L, f->name);
+        lua_insert(L, -2);
+        lua_rawset(L, -3);
+    }
+}

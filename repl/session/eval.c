@@ -1,0 +1,350 @@
+/* eval.c: inputs, scripts and expressions: compiled, run, and their outcome gathered.
+ *
+ * Each input is a chunk of its own, as in lua5.4's prompt: its locals end with it. Everything
+ * happens inside one protected call, whose bottom frame the tracebacks leave out.
+ */
+#include "repl/session/internal.h"
+#include "repl/session/lex.h"
+
+#include "profiler/timing.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Chunk name of an input without a number. */
+#define UNNUMBERED "=(input)"
+
+typedef struct job {
+    tide_session *s;
+    tide_result *r;
+    const char *code; /* or the path of a script */
+    size_t len;
+    int number; /* of the input; 0: it has none */
+    bool keep;  /* the value goes to `_` */
+    int argc;
+    char *const *argv;
+} job;
+
+/* ---- compiling ---- */
+
+static int load_with(lua_State *L, const char *prefix, const char *code, size_t len,
+                     const char *chunkname) {
+    lua_pushstring(L, prefix);
+    lua_pushlstring(L, code, len);
+    lua_concat(L, 2);
+    int status = luaL_loadbufferx(L, lua_tostring(L, -1), lua_rawlen(L, -1), chunkname, "t");
+    lua_remove(L, -2);
+    return status;
+}
+
+int eval_compile(lua_State *L, const char *code, size_t len, const char *chunkname,
+                 const char **prefix) {
+    luaL_checkstack(L, 8, NULL);
+    *prefix = "return ";
+    int status = load_with(L, *prefix, code, len, chunkname);
+    if (status != LUA_ERRSYNTAX)
+        return status;
+    status = load_with(L, "", code, len, chunkname);
+    if (status != LUA_ERRSYNTAX) {
+        lua_remove(L, -2);
+        *prefix = "";
+        return status;
+    }
+    /* Neither: the reading that got further is what was meant. */
+    size_t as_statement = error_offset(L, code, len, "");
+    lua_insert(L, -2);
+    size_t as_expression = error_offset(L, code, len, "return ");
+    bool expression = as_expression != ERROR_NOWHERE && as_statement != ERROR_NOWHERE &&
+                      as_expression > as_statement;
+    if (!expression) {
+        lua_insert(L, -2);
+        *prefix = "";
+    }
+    lua_remove(L, -2);
+    return status;
+}
+
+static bool push_file(lua_State *L, const char *path) {
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return false;
+    luaL_Buffer text;
+    luaL_buffinit(L, &text);
+    size_t n;
+    do {
+        char *space = luaL_prepbuffer(&text);
+        n = fread(space, 1, LUAL_BUFFERSIZE, file);
+        luaL_addsize(&text, n);
+    } while (n > 0);
+    fclose(file);
+    luaL_pushresult(&text);
+    return true;
+}
+
+bool eval_push_source(lua_State *L, const char *chunkname) {
+    if (chunkname[0] == '@')
+        return push_file(L, chunkname + 1);
+    tide_session *s = session_of(L);
+    size_t len = s->input_len;
+    const char *input = strcmp(chunkname, UNNUMBERED) == 0 ? s->input : NULL;
+    if (strncmp(chunkname, "=In[", 4) == 0)
+        input = history_input(s, (int)strtol(chunkname + 4, NULL, 10), &len);
+    if (input)
+        lua_pushlstring(L, input, len);
+    return input != NULL;
+}
+
+/* ---- running ---- */
+
+/* Is the display of this input silenced by a semicolon at its end? */
+static bool is_silenced(const char *code, size_t len) {
+    lexer lx = {code, len, 0};
+    return lex_is(&lx, lex_last(code, len), ";");
+}
+
+/* The values from stack index 2 on: into `_` and the result. */
+static void take_values(lua_State *L, const job *j) {
+    int n = lua_gettop(L) - 1;
+    if (n == 0 || is_silenced(j->code, j->len))
+        return;
+    if (j->keep && !lua_isnil(L, 2)) {
+        lua_pushglobaltable(L);
+        lua_pushliteral(L, "_");
+        lua_pushvalue(L, 2);
+        lua_rawset(L, -3); /* raw: a _G with a metatable has no say in it */
+        lua_pop(L, 1);
+    }
+    display_bundle(L, 2, n, &j->r->value);
+}
+
+static int run_magic(lua_State *L) {
+    const magic_call *call = lua_touserdata(L, 1);
+    const char *chunkname = lua_touserdata(L, 2);
+    lua_settop(L, 0);
+    return magic_run(L, call, chunkname);
+}
+
+static int raise_syntax(lua_State *L) {
+    const job *j = lua_touserdata(L, 2);
+    const char *prefix = lua_touserdata(L, 3);
+    lua_settop(L, 1);
+    return error_raise_syntax(L, j->code, j->len, prefix);
+}
+
+/* Pushes a function and its arguments, which it counts: the input, or what raises its error. */
+static int push_input(lua_State *L, const job *j, const char *chunkname) {
+    const char *code = j->code, *prefix;
+    size_t len = j->len;
+    if (magic_push_rewritten(L, code, len))
+        code = lua_tolstring(L, -1, &len);
+    int status = eval_compile(L, code, len, chunkname, &prefix);
+    if (status == LUA_OK)
+        return 0;
+    if (status != LUA_ERRSYNTAX)
+        return lua_error(L);
+    lua_pushcfunction(L, raise_syntax);
+    lua_insert(L, -2);
+    lua_pushlightuserdata(L, (void *)j);
+    lua_pushlightuserdata(L, (void *)prefix);
+    return 3;
+}
+
+static void answer_question(lua_State *L, const job *j, size_t start, size_t end, int detail) {
+    tide_bundle bundle = {0};
+    if (tide_session_inspect(j->s, j->code + start, end - start, end - start, detail, &bundle)) {
+        j->r->pager = copy_bytes(bundle.entries[0].data, bundle.entries[0].len);
+    } else {
+        lua_pushlstring(L, j->code + start, end - start);
+        const char *name = lua_tostring(L, -1);
+        error_plain(j->r, "Error", lua_pushfstring(L, "nothing is known of '%s'", name));
+    }
+    tide_bundle_clear(&bundle);
+}
+
+static int eval_body(lua_State *L) {
+    const job *j = lua_touserdata(L, 1);
+    lua_settop(L, 0);
+    size_t start, end;
+    int detail;
+    if (magic_parse_question(j->code, j->len, &start, &end, &detail)) {
+        answer_question(L, j, start, end, detail);
+        return 0;
+    }
+    char chunkname[32] = UNNUMBERED;
+    if (j->number)
+        snprintf(chunkname, sizeof chunkname, "=In[%d]", j->number);
+    lua_pushcfunction(L, error_handler);
+    magic_call call;
+    int nargs = 2;
+    if (magic_parse(j->code, j->len, &call)) {
+        lua_pushcfunction(L, run_magic);
+        lua_pushlightuserdata(L, &call);
+        lua_pushlightuserdata(L, chunkname);
+    } else {
+        nargs = push_input(L, j, chunkname);
+        if (lua_type(L, 2) == LUA_TSTRING) /* the rewritten code */
+            lua_remove(L, 2);
+    }
+    if (lua_pcall(L, nargs, LUA_MULTRET, 1) == LUA_OK)
+        take_values(L, j);
+    else
+        error_fill(j->s, j->r);
+    return 0;
+}
+
+static int expression_body(lua_State *L) {
+    const job *j = lua_touserdata(L, 1);
+    lua_settop(L, 0);
+    lua_pushcfunction(L, error_handler);
+    int status = load_with(L, "return ", j->code, j->len, "=(expression)");
+    int nargs = 0;
+    if (status == LUA_ERRSYNTAX) {
+        lua_pushcfunction(L, raise_syntax);
+        lua_insert(L, -2);
+        lua_pushlightuserdata(L, (void *)j);
+        lua_pushlightuserdata(L, (void *)"return ");
+        nargs = 3;
+    }
+    if ((status == LUA_OK || status == LUA_ERRSYNTAX) &&
+        lua_pcall(L, nargs, LUA_MULTRET, 1) == LUA_OK)
+        display_bundle(L, 2, lua_gettop(L) - 1, &j->r->value);
+    else
+        error_fill(j->s, j->r);
+    return 0;
+}
+
+/* ---- scripts ---- */
+
+/* Sets `arg` where arguments were given, and pushes arg[1], arg[2], …; returns their number. */
+static int push_arguments(lua_State *L, const job *j) {
+    if (j->argc > 0) {
+        lua_createtable(L, j->argc, 1);
+        for (int i = 0; i < j->argc; i++) {
+            lua_pushstring(L, j->argv[i]);
+            lua_rawseti(L, -2, i);
+        }
+        lua_setglobal(L, "arg");
+    }
+    if (lua_getglobal(L, "arg") != LUA_TTABLE) {
+        lua_pop(L, 1);
+        return 0;
+    }
+    int n = (int)luaL_len(L, -1);
+    luaL_checkstack(L, n + 3, "too many arguments to script");
+    int arg = lua_gettop(L);
+    for (int i = 1; i <= n; i++)
+        lua_rawgeti(L, arg, i);
+    lua_remove(L, arg);
+    return n;
+}
+
+/* The compiler refused a script: its message is on top. */
+static void script_refused(lua_State *L, const job *j, int status, const char *path) {
+    if (status != LUA_ERRSYNTAX) {
+        error_plain(j->r, "Error", lua_tostring(L, -1));
+        return;
+    }
+    size_t len = 0;
+    const char *code = "";
+    if (path) {
+        lua_pushfstring(L, "@%s", path);
+        if (eval_push_source(L, lua_tostring(L, -1)))
+            code = lua_tolstring(L, -1, &len);
+    }
+    while (len > 0 && code[0] == '#') { /* the compiler skips a first line with # */
+        const char *newline = memchr(code, '\n', len);
+        len = newline ? len - (size_t)(newline - code) : 0;
+        code = newline ? newline : code;
+    }
+    job source = {.code = code, .len = len};
+    lua_pushvalue(L, 2);
+    lua_pushcfunction(L, raise_syntax);
+    lua_insert(L, -2);
+    lua_pushlightuserdata(L, &source);
+    lua_pushlightuserdata(L, (void *)"");
+    if (lua_pcall(L, 3, 0, 0) != LUA_OK)
+        error_fill(j->s, j->r);
+}
+
+static int script_body(lua_State *L) {
+    const job *j = lua_touserdata(L, 1);
+    lua_settop(L, 0);
+    lua_pushcfunction(L, error_handler);
+    const char *path = strcmp(j->code, "-") == 0 ? NULL : j->code;
+    int status = luaL_loadfilex(L, path, NULL);
+    if (status != LUA_OK) {
+        script_refused(L, j, status, path);
+        return 0;
+    }
+    int n = push_arguments(L, j);
+    if (lua_pcall(L, n, 0, 1) != LUA_OK)
+        error_fill(j->s, j->r);
+    return 0;
+}
+
+/* ---- the outer protection ---- */
+
+/* Runs a body of work; whatever it raises itself (memory, a late interrupt) becomes the result. */
+static void run_job(job *j, lua_CFunction body) {
+    tide_session *s = j->s;
+    lua_State *L = s->L;
+    int top = lua_gettop(L);
+    double began = tide_clock_wall();
+    control_begin(s);
+    if (s->in)
+        clearerr(s->in);
+    lua_pushcfunction(L, body);
+    lua_pushlightuserdata(L, j);
+    if (lua_pcall(L, 1, 0, 0) != LUA_OK) {
+        stop_reason stop = control_stopping(s);
+        const char *message = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "error";
+        tide_result_clear(j->r);
+        error_plain(j->r, stop == STOP_INTERRUPT ? "Interrupt" : "Error",
+                    stop == STOP_INTERRUPT ? "interrupted" : message);
+        if (stop != STOP_NONE)
+            j->r->outcome = stop == STOP_EXIT ? TIDE_EXIT : TIDE_INTERRUPTED;
+        j->r->exit_code = s->exit_code;
+    }
+    control_end(s);
+    lua_settop(L, top);
+    j->r->seconds = tide_clock_wall() - began;
+}
+
+static bool is_blank(const char *code, size_t len) {
+    for (size_t i = 0; i < len; i++)
+        if (!strchr(" \t\r\n\f\v", code[i]) || code[i] == '\0')
+            return false;
+    return true;
+}
+
+void tide_session_eval(tide_session *s, const char *code, size_t len, bool silent, tide_result *r) {
+    *r = (tide_result){0};
+    if (is_blank(code, len))
+        return;
+    job j = {.s = s, .r = r, .code = code, .len = len, .keep = !silent};
+    const char *outer = s->input; /* an evaluation may run inside another */
+    size_t outer_len = s->input_len;
+    s->input = code;
+    s->input_len = len;
+    if (!silent) {
+        j.number = s->count++;
+        history_add(s, j.number, code, len);
+    }
+    run_job(&j, eval_body);
+    s->input = outer;
+    s->input_len = outer_len;
+}
+
+void tide_session_run_file(tide_session *s, const char *path, int argc, char *const *argv,
+                           tide_result *r) {
+    *r = (tide_result){0};
+    job j = {.s = s, .r = r, .code = path, .len = strlen(path), .argc = argc, .argv = argv};
+    run_job(&j, script_body);
+}
+
+void tide_session_expression(tide_session *s, const char *code, size_t len, tide_result *r) {
+    *r = (tide_result){0};
+    job j = {.s = s, .r = r, .code = code, .len = len};
+    run_job(&j, expression_body);
+}

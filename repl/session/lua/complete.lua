@@ -1,0 +1,175 @@
+-- complete: what may stand at the cursor: names, fields, methods, keywords, magics, files.
+--
+-- No user code runs: everything is looked up raw (see names).
+
+local names = import "names"
+
+local complete = {}
+
+local MOST = 5000
+
+local function type_of(value)
+    if type(value) == "function" then
+        return "function"
+    elseif type(value) == "table" then
+        return rawequal(package.loaded[names.global_name(value) or ""], value) and "module" or "field"
+    end
+    return "field"
+end
+
+-- Can the value be called with a colon?
+local function is_callable(value)
+    if type(value) == "function" then
+        return true
+    end
+    local mt = names.meta(value)
+    return mt ~= nil and rawget(mt, "__call") ~= nil
+end
+
+-- A collector: add(name, type) keeps the names that begin with the partial one, each once.
+-- Names that begin with an underscore show only when asked for.
+local function collector(partial)
+    local types = {}
+    local private = partial:sub(1, 1) == "_"
+    local count = 0
+    return types, function(name, kind)
+        if type(name) == "string" and count < MOST and types[name] == nil
+            and name:sub(1, #partial) == partial
+            and (private or name:sub(1, 1) ~= "_")
+            and name:find("^[%a_][%w_]*$") then
+            types[name] = kind
+            count = count + 1
+        end
+    end
+end
+
+local function finish(start, types)
+    local matches, kinds = {}, {}
+    for name in next, types do
+        matches[#matches + 1] = name
+    end
+    table.sort(matches)
+    for i, name in ipairs(matches) do
+        kinds[i] = types[name]
+    end
+    return start, matches, kinds
+end
+
+-- Fields of the value before a dot, methods before a colon.
+local function members(owner, separator, partial, start)
+    local types, add = collector(partial)
+    local layers = names.layers(owner)
+    if rawequal(owner, names.tensor_like) then
+        layers = {names.tide_methods()}
+    end
+    for _, layer in ipairs(layers) do
+        for name, value in next, layer do
+            if separator == "." then
+                add(name, names.is_tensor(owner) and "method" or type_of(value))
+            elseif is_callable(value) or names.is_tensor(owner) or rawequal(owner, names.tensor_like) then
+                add(name, "method")
+            end
+        end
+    end
+    if names.is_tensor(owner) and separator == "." then
+        for _, name in ipairs(names.tensor_fields) do
+            add(name, "field")
+        end
+    end
+    return finish(start, types)
+end
+
+-- Globals, keywords, and names that the code itself uses.
+local function plain_names(code, partial, start, tokens)
+    local types, add = collector(partial)
+    for _, layer in ipairs(names.layers(user)) do
+        for name, value in next, layer do
+            add(name, type(value) == "function" and "function"
+                or type_of(value) == "module" and "module" or "global")
+        end
+    end
+    for _, word in ipairs(keywords) do
+        add(word, "keyword")
+    end
+    for i, token in ipairs(tokens) do
+        local before = tokens[i - 1]
+        local dotted = before and (before.text == "." or before.text == ":")
+        if token.kind == "name" and token.first ~= start and not dotted then
+            add(token.text, "local")
+        end
+    end
+    return finish(start, types)
+end
+
+-- Files whose name goes on from what stands between the quote and the cursor.
+local function paths(text, start)
+    local folder, partial = text:match("^(.*/)([^/]*)$")
+    folder, partial = folder or "", partial or text
+    local place = folder
+    if place:sub(1, 2) == "~/" then
+        place = (os.getenv("HOME") or "~") .. place:sub(2)
+    end
+    local matches, kinds = {}, {}
+    for _, name in ipairs(files(place == "" and "." or place)) do
+        if name:sub(1, #partial) == partial and (partial ~= "" or name:sub(1, 1) ~= ".") then
+            matches[#matches + 1] = folder .. name
+        end
+    end
+    table.sort(matches)
+    for i in ipairs(matches) do
+        kinds[i] = "path"
+    end
+    return start, matches, kinds
+end
+
+local function magic_names(head, start)
+    local percent, partial = head:match("^(%%%%?)(.*)$")
+    local matches, kinds = {}, {}
+    for _, name in ipairs(magics) do
+        if name:sub(1, #partial) == partial then
+            matches[#matches + 1] = percent .. name
+            kinds[#kinds + 1] = "magic"
+        end
+    end
+    return start, matches, kinds
+end
+
+-- complete(code, cursor): cursor counts the bytes before it. Returns the first byte (from 1) of what
+-- the matches replace (up to the cursor), the matches in order and their types.
+function complete.complete(code, cursor)
+    local head = code:sub(1, cursor)
+    local line = head:match("[^\n]*$")
+    local magic = line:match("^%s*(%%%%?[%w_]*)$")
+    if magic then
+        return magic_names(magic, cursor - #magic + 1)
+    end
+    local percent = line:match("^%s*%%%%?[%w_]+%s")
+    local offset = percent and cursor - #line + #percent or 0
+    local flat = lex(head:sub(offset + 1))
+    if flat[#flat - 2] == "comment" and flat[#flat] == #head - offset then
+        return cursor + 1, {}, {}
+    end
+    local tokens = names.tokens(head:sub(offset + 1))
+    local last = tokens[#tokens]
+    if last and last.kind == "open" then
+        local text = last.text:gsub("^%[=*%[", ""):gsub("^[\"']", "")
+        return paths(text, cursor - #text + 1)
+    end
+    local partial, start, count = "", cursor + 1, #tokens
+    if last and (last.kind == "name" or last.kind == "keyword") and last.last == #head - offset then
+        partial, start, count = last.text, last.first + offset, count - 1
+    elseif last and last.kind == "number" and last.last == #head - offset then
+        return cursor + 1, {}, {}
+    end
+    local separator = tokens[count]
+    if separator and separator.kind == "op" and (separator.text == "." or separator.text == ":") then
+        local owner = names.value_at(tokens, count - 1)
+        if owner == nil then
+            return cursor + 1, {}, {}
+        end
+        return members(owner, separator.text, partial, start)
+    end
+    return plain_names(code, partial, start, names.tokens(code))
+end
+
+return complete

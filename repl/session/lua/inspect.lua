@@ -1,0 +1,186 @@
+-- inspect: what is known about the name at the cursor: signature, doc, type, value, place, source.
+--
+-- No user code runs (values with metamethods of their own are named, not printed).
+
+local names = import "names"
+local display = import "display"
+
+local inspect = {}
+
+local CUT = 2000 -- bytes of a value's text
+
+-- Index of the name token that the cursor (bytes before it) is in or just behind.
+local function name_at(tokens, cursor)
+    for i, token in ipairs(tokens) do
+        if token.first - 1 <= cursor and cursor <= token.last and token.kind == "name" then
+            return i
+        end
+    end
+end
+
+-- Index of the name that is called by the innermost parenthesis open at the cursor.
+local function callee_at(tokens, cursor)
+    local depth = 0
+    for i = #tokens, 2, -1 do
+        local token = tokens[i]
+        if token.last <= cursor and token.kind == "op" then
+            if token.text == ")" then
+                depth = depth + 1
+            elseif token.text == "(" and depth > 0 then
+                depth = depth - 1
+            elseif token.text == "(" and tokens[i - 1].kind == "name" then
+                return i - 1
+            end
+        end
+    end
+end
+
+local function lines_of(text)
+    local lines = {}
+    for line in (text .. "\n"):gmatch("(.-)\r?\n") do
+        lines[#lines + 1] = line
+    end
+    return lines
+end
+
+-- The comment lines just above line n, without their dashes; nil when there are none.
+local function comment_above(lines, n)
+    local first = n
+    while first > 1 and lines[first - 1]:find("^%s*%-%-") do
+        first = first - 1
+    end
+    local doc = {}
+    for i = first, n - 1 do
+        doc[#doc + 1] = lines[i]:gsub("^%s*%-%-+ ?", "")
+    end
+    return #doc > 0 and table.concat(doc, "\n") or nil
+end
+
+-- Place, doc comment and source of a Lua function, as far as they are known.
+local function origin(f)
+    local info = debug.getinfo(f, "S")
+    if info.what == "C" then
+        return nil
+    end
+    local place = info.short_src .. ":" .. info.linedefined .. "-" .. info.lastlinedefined
+    local text = source(info.source)
+    if not text or info.linedefined < 1 then
+        return place
+    end
+    local lines = lines_of(text)
+    if #lines < info.lastlinedefined then
+        return place -- the file has changed
+    end
+    return place, comment_above(lines, info.linedefined),
+        table.concat(lines, "\n", info.linedefined, info.lastlinedefined)
+end
+
+local function indented(text)
+    return "  " .. text:gsub("\n", "\n  ")
+end
+
+local function add(out, label, text)
+    if text and text ~= "" then
+        if text:find("\n", 1, true) then
+            out[#out + 1] = label .. ":\n" .. indented(text)
+        else
+            out[#out + 1] = string.format("%-10s %s", label .. ":", text)
+        end
+    end
+end
+
+local function type_text(value)
+    local mt = names.meta(value)
+    local name = mt and rawget(mt, "__name")
+    if math.type(value) then
+        return "number (" .. math.type(value) .. ")"
+    end
+    return type(name) == "string" and type(value) .. " (" .. name .. ")" or type(value)
+end
+
+local function value_text(value)
+    if names.is_tensor(value) then
+        return plain(value)
+    end
+    local ok, text = pcall(display.describe, value, 76, true)
+    if not ok then
+        return nil
+    end
+    return #text > CUT and text:sub(1, (utf8.offset(text, 0, CUT) or CUT) - 1) .. "…" or text
+end
+
+local function describe(name, value, detail)
+    local out = {}
+    local doc = names.doc(value)
+    if doc then
+        add(out, "Signature", doc.signature)
+        add(out, "Doc", doc.doc)
+        add(out, "Shapes", doc.shapes)
+        add(out, "Example", doc.example)
+    end
+    if type(value) == "function" then
+        local place, comment, text = origin(value)
+        if not (doc and doc.signature) then
+            add(out, "Signature", place and name .. names.parameters(value)
+                or (names.global_name(value) or name) .. "(...)")
+        end
+        if not (doc and doc.doc) then
+            add(out, "Doc", comment)
+        end
+        add(out, "Type", place and "function" or "function (built in)")
+        add(out, "Defined", place)
+        if detail > 0 then
+            add(out, "Source", text or (doc and doc.source))
+        end
+    else
+        add(out, "Type", type_text(value))
+        add(out, "Value", value_text(value))
+        if type(value) == "table" or type(value) == "string" then
+            add(out, "Length", string.format("%d", rawlen(value)))
+        end
+    end
+    return table.concat(out, "\n")
+end
+
+local function magic_text(code)
+    local name = code:match("^%s*%%+([%w_]+)")
+    for i, known in ipairs(magics) do
+        if known == name then
+            return magic_docs[i]
+        end
+    end
+end
+
+-- inspect(code, cursor, detail): text, or nil when nothing is known.
+function inspect.inspect(code, cursor, detail)
+    local line_head = code:sub(1, cursor):match("[^\n]*$")
+    if line_head:find("^%s*%%+[%w_]*$") then
+        local line_first = cursor - #line_head + 1
+        return magic_text(code:sub(line_first))
+    end
+    local tokens = names.tokens(code)
+    local at = name_at(tokens, cursor) or callee_at(tokens, cursor)
+    if not at then
+        return nil
+    end
+    local value = names.value_at(tokens, at)
+    local name = tokens[at].text
+    local first = at
+    while first > 2 and tokens[first - 1].text:find("^[.:]$") and tokens[first - 2].kind == "name" do
+        first = first - 2
+        name = tokens[first].text .. tokens[first + 1].text .. name
+    end
+    if value == nil then
+        local doc = first == at and names.doc(name)
+        if not doc then
+            return nil
+        end
+        local out = {}
+        add(out, "Signature", doc.signature)
+        add(out, "Doc", doc.doc)
+        return table.concat(out, "\n")
+    end
+    return describe(name, value, detail)
+end
+
+return inspect

@@ -1,0 +1,151 @@
+/* output.c: print, io and warn of a session whose front end catches them.
+ *
+ * The standard streams become C streams of our own (fopencookie) behind ordinary Lua files, so
+ * every method and format of the io library works on them as on any file. Without a front end's
+ * functions the process's own streams stay, and cost nothing more than in plain Lua.
+ */
+#include "repl/session/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void session_write(tide_session *s, tide_stream stream, const char *bytes, size_t len) {
+    if (len == 0)
+        return;
+    if (s->frontend.write)
+        s->frontend.write(s->frontend.ctx, stream, bytes, len);
+    else
+        fwrite(bytes, 1, len, stream == TIDE_STDERR ? stderr : stdout);
+}
+
+static ssize_t write_out(void *cookie, const char *bytes, size_t len) {
+    session_write(cookie, TIDE_STDOUT, bytes, len);
+    return (ssize_t)len;
+}
+
+static ssize_t write_err(void *cookie, const char *bytes, size_t len) {
+    session_write(cookie, TIDE_STDERR, bytes, len);
+    return (ssize_t)len;
+}
+
+/* One line from the front end, handed out in pieces. */
+static ssize_t read_in(void *cookie, char *bytes, size_t size) {
+    tide_session *s = cookie;
+    if (!s->line) {
+        s->line = s->frontend.read_line(s->frontend.ctx, "", false);
+        if (!s->line)
+            return 0;
+        s->line_len = strlen(s->line);
+        s->line[s->line_len++] = '\n'; /* in place of the NUL: the length is known */
+        s->line_at = 0;
+    }
+    size_t n = s->line_len - s->line_at;
+    n = n < size ? n : size;
+    memcpy(bytes, s->line + s->line_at, n);
+    s->line_at += n;
+    if (s->line_at == s->line_len) {
+        free(s->line);
+        s->line = NULL;
+    }
+    return (ssize_t)n;
+}
+
+static int keep_open(lua_State *L) {
+    luaL_Stream *stream = luaL_checkudata(L, 1, LUA_FILEHANDLE);
+    stream->closef = keep_open;
+    luaL_pushfail(L);
+    lua_pushliteral(L, "cannot close standard file");
+    return 2;
+}
+
+/* io[name] = a Lua file over `file`, and the default one through io[setter] where there is one. */
+static void set_file(lua_State *L, FILE *file, const char *name, const char *setter) {
+    luaL_Stream *stream = lua_newuserdatauv(L, sizeof *stream, 0);
+    stream->closef = NULL; /* a closed file, until all is set */
+    luaL_setmetatable(L, LUA_FILEHANDLE);
+    stream->f = file;
+    stream->closef = keep_open;
+    lua_getglobal(L, "io");
+    if (setter) {
+        lua_getfield(L, -1, setter);
+        lua_pushvalue(L, -3);
+        lua_call(L, 1, 0);
+    }
+    lua_pushvalue(L, -2);
+    lua_setfield(L, -2, name);
+    lua_pop(L, 2);
+}
+
+static int session_print(lua_State *L) {
+    tide_session *s = session_of(L);
+    int n = lua_gettop(L);
+    luaL_Buffer text;
+    luaL_buffinit(L, &text);
+    for (int i = 1; i <= n; i++) {
+        if (i > 1)
+            luaL_addchar(&text, '\t');
+        luaL_tolstring(L, i, NULL);
+        luaL_addvalue(&text);
+    }
+    luaL_addchar(&text, '\n');
+    luaL_pushresult(&text);
+    size_t len;
+    const char *bytes = lua_tolstring(L, -1, &len);
+    session_write(s, TIDE_STDOUT, bytes, len);
+    return 0;
+}
+
+/* warn(): off until warn("@on"), as in lua5.4. */
+static void session_warn(void *ctx, const char *message, int to_continue) {
+    tide_session *s = ctx;
+    if (!s->warning_continues && !to_continue && message[0] == '@') {
+        if (strcmp(message, "@on") == 0 || strcmp(message, "@off") == 0)
+            s->warnings = message[2] == 'n';
+        return;
+    }
+    if (s->warnings) {
+        if (!s->warning_continues)
+            session_write(s, TIDE_STDERR, "Lua warning: ", 13);
+        session_write(s, TIDE_STDERR, message, strlen(message));
+        if (!to_continue)
+            session_write(s, TIDE_STDERR, "\n", 1);
+    }
+    s->warning_continues = to_continue != 0;
+}
+
+static FILE *open_cookie(tide_session *s, const char *mode, cookie_io_functions_t functions) {
+    FILE *file = fopencookie(s, mode, functions);
+    if (file)
+        setvbuf(file, NULL, _IONBF, 0); /* the front end gathers; what is written must not linger */
+    return file;
+}
+
+int output_install(tide_session *s) {
+    lua_State *L = s->L;
+    if (s->frontend.write) {
+        s->out = open_cookie(s, "w", (cookie_io_functions_t){.write = write_out});
+        s->err = open_cookie(s, "w", (cookie_io_functions_t){.write = write_err});
+        if (!s->out || !s->err)
+            return -1;
+        set_file(L, s->out, "stdout", "output");
+        set_file(L, s->err, "stderr", NULL);
+        lua_pushcfunction(L, session_print);
+        lua_setglobal(L, "print");
+        lua_setwarnf(L, session_warn, s);
+    }
+    if (s->frontend.read_line) {
+        s->in = open_cookie(s, "r", (cookie_io_functions_t){.read = read_in});
+        if (!s->in)
+            return -1;
+        set_file(L, s->in, "stdin", "input");
+    }
+    return 0;
+}
+
+void output_free(tide_session *s) {
+    FILE *files[] = {s->out, s->err, s->in};
+    for (int i = 0; i < 3; i++)
+        if (files[i])
+            fclose(files[i]);
+    free(s->line);
+}

@@ -1,0 +1,208 @@
+"""The program tide by its command line: options, scripts, exit codes, streams.
+
+usage: test_program.py path/to/tide
+"""
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+TIDE = os.path.abspath(sys.argv.pop(1))
+
+
+class Program(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def tide(self, *arguments, stdin=""):
+        environment = dict(os.environ, HOME=self.folder.name, NO_COLOR="1")
+        environment.pop("XDG_STATE_HOME", None)
+        return subprocess.run([TIDE, *arguments], input=stdin, text=True, capture_output=True,
+                              timeout=60, env=environment, cwd=self.folder.name)
+
+    def script(self, code, name="script.lua"):
+        path = os.path.join(self.folder.name, name)
+        with open(path, "w") as file:
+            file.write(code)
+        return path
+
+    def check(self, result, code, out=None, err=None):
+        self.assertEqual((result.returncode, result.stderr if code == 0 else ""), (code, ""), result)
+        if out is not None:
+            self.assertEqual(result.stdout, out)
+        if err is not None:
+            self.assertIn(err, result.stderr)
+
+    def test_code_runs_in_order(self):
+        self.check(self.tide("-e", "x = 1", "-ex = x + 1", "-e", "print(x)"), 0, "2\n")
+
+    def test_values_of_code_are_not_printed(self):
+        self.check(self.tide("-e", "io.write('x')", "-e", "1 + 1"), 0, "x")
+
+    def test_error_in_code_is_1(self):
+        self.check(self.tide("-e", "error('boom')"), 1, "", "tide: (input):1: boom\nstack traceback:")
+
+    def test_syntax_error_points_at_it(self):
+        self.check(self.tide("-e", "x = = 1"), 1, "", "    x = = 1\n        ^\n")
+
+    def test_nothing_runs_after_an_error(self):
+        self.check(self.tide("-e", "error('a')", "-e", "print('b')", self.script("print('c')")), 1, "")
+
+    def test_unknown_option_is_2(self):
+        result = self.tide("--nonsense")
+        self.check(result, 2, "", "unknown option '--nonsense'")
+        self.assertEqual(result.stderr.count("\n"), 1)
+        self.check(self.tide("-e"), 2, "", "'-e'")
+
+    def test_missing_script_is_1_in_one_line(self):
+        result = self.tide("nosuch.lua")
+        self.check(result, 1, "", "tide: cannot open nosuch.lua")
+        self.assertEqual(result.stderr.count("\n"), 1)
+
+    def test_script_has_its_arguments(self):
+        path = self.script("print(arg[0], #arg, ...) print(arg[-1] ~= nil)")
+        self.check(self.tide(path, "-e", "two"), 0, f"{path}\t2\t-e\ttwo\ntrue\n")
+        self.check(self.tide("--", path), 0, f"{path}\t0\ntrue\n")
+
+    def test_tide_is_there(self):
+        self.check(self.tide(self.script("print(type(tide), require('tide') == tide)")), 0,
+                   "table\ttrue\n")
+
+    def test_error_in_script_is_1(self):
+        path = self.script("local function f()\n  error('deep')\nend\nf()\n")
+        result = self.tide(path)
+        self.check(result, 1, "", f"tide: {path}:2: deep\n")
+        self.assertIn("in main chunk", result.stderr)
+
+    def test_error_objects_in_scripts(self):
+        self.check(self.tide(self.script("error({})")), 1, "", "error object is a table value")
+        self.check(self.tide(self.script("error()")), 1, "", "error object is a nil value")
+
+    def test_stdin_is_a_script(self):
+        self.check(self.tide(stdin="print('in')\nprint(...)"), 0, "in\n\n")
+        self.check(self.tide("-", "a", stdin="print(...)"), 0, "a\n")
+        self.check(self.tide(stdin="error('x')"), 1, "", "stdin:1: x")
+        self.check(self.tide(stdin="1 +"), 1, "", "SyntaxError")
+        self.check(self.tide(stdin=""), 0, "")
+
+    def test_exit_codes_of_os_exit(self):
+        for code, status in (("0", 0), ("3", 3), ("true", 0), ("false", 1), ("7, true", 7)):
+            self.check(self.tide("-e", f"os.exit({code})", "-e", "print('not reached')"), status, "")
+        self.check(self.tide(self.script("io.write('flushed') pcall(os.exit, 5) print('no')")), 5,
+                   "flushed")
+
+    def test_close_variables_as_in_lua(self):
+        code = ("local c <close> = setmetatable({}, {__close = function() print('closed') end})"
+                " os.exit(true%s)")
+        self.check(self.tide("-e", code % ""), 0, "")
+        self.check(self.tide("-e", code % ", true"), 0, "closed\n")
+
+    def test_require_option(self):
+        self.script("return {answer = 42}", "mymodule.lua")
+        self.check(self.tide("-l", "mymodule", "-e", "print(mymodule.answer)"), 0, "42\n")
+        self.check(self.tide("-lnosuchmodule"), 1, "", "module 'nosuchmodule' not found")
+
+    def test_interactive_after_code(self):
+        result = self.tide("-i", "-e", "x = 6", stdin="x * 7\n")
+        self.check(result, 0)
+        self.assertIn("\n42\n", result.stdout)
+
+    def test_facts(self):
+        self.assertRegex(self.tide("--version").stdout, r"^Tide \d+\.\d+\.\d+")
+        result = self.tide("--info")
+        self.check(result, 0)
+        self.assertGreater(len(result.stdout.splitlines()), 2)
+        self.assertIn("usage: tide", self.tide("--help").stdout)
+
+    def test_output_order_of_two_streams(self):
+        result = subprocess.run([TIDE, "-e", "print('a') io.stderr:write('b\\n') error('c')"],
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.assertTrue(result.stdout.index("a\n") < result.stdout.index(":1: c"), result.stdout)
+
+    def test_broken_pipe_is_quiet(self):
+        result = subprocess.run(f"'{TIDE}' -e 'for i = 1, 1e6 do print(i) end' | head -n 2", shell=True,
+                                text=True, capture_output=True, timeout=60)
+        self.assertEqual((result.stdout, result.stderr), ("1\n2\n", ""))
+
+    def test_full_disk_is_an_error(self):
+        if not os.path.exists("/dev/full"):
+            self.skipTest("no /dev/full")
+        with open("/dev/full", "w") as full:
+            result = subprocess.run([TIDE, "-e", "print('x')"], stdout=full, stderr=subprocess.PIPE,
+                                    text=True)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("cannot write", result.stderr)
+
+    def test_interrupt_ends_a_script(self):
+        program = subprocess.Popen([TIDE, "-e", "print('go') io.flush() while true do pcall(error) end"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(program.stdout.readline(), "go\n")
+        began = time.monotonic()
+        program.send_signal(signal.SIGINT)
+        _, err = program.communicate(timeout=30)
+        self.assertLess(time.monotonic() - began, 5)
+        self.assertNotEqual(program.returncode, 0)
+        self.assertIn("interrupted", err)
+
+    def test_timeit_from_the_shell(self):
+        result = self.tide("-e", "%timeit -n 10 -r 2 math.sin(1)")
+        self.check(result, 0)
+        self.assertIn("of 2 runs, 10 loops each)", result.stdout)
+
+    def test_same_output_as_lua(self):
+        lua = "lua5.4"
+        try:
+            subprocess.run([lua, "-v"], capture_output=True, check=True)
+        except (OSError, subprocess.CalledProcessError):
+            self.skipTest("no lua5.4")
+        for code in SNIPPETS:
+            with self.subTest(code=code):
+                path = self.script(code)
+                ours = self.tide("-", "one", "two", stdin=code)
+                theirs = subprocess.run([lua, "-", "one", "two"], input=code, text=True,
+                                        capture_output=True, timeout=60)
+                self.assertEqual((ours.stdout, ours.returncode), (theirs.stdout, theirs.returncode), path)
+
+
+SNIPPETS = [
+    "print(...)", "print(select('#', ...), arg[0], arg[1])", "print(1 // 0 == nil, 1 / 0, 0 / 0 ~= 0 / 0)",
+    "print(pcall(error, {code = 1}) == false)", "print(pcall(error))", "print(select('#', pcall(error)))",
+    "print(xpcall(function() error('x', 0) end, function(m) return m .. '!' end))",
+    "print(xpcall(error, debug.traceback, 'tb') == false)",
+    "print(pcall(pcall)) print(pcall(xpcall)) print(pcall(xpcall, print))",
+    "local co = coroutine.create(function(a) local b = coroutine.yield(a + 1) error('e' .. b, 0) end) "
+    "print(coroutine.resume(co, 1)) print(coroutine.resume(co, 2)) print(coroutine.resume(co))",
+    "local co = coroutine.wrap(function() error('in wrap') end) print(pcall(co)) print(pcall(co))",
+    "local co = coroutine.wrap(function() return pcall(coroutine.yield, 5) end) print(co()) print(co(6, 7))",
+    "print(coroutine.resume(coroutine.running()))", "print(pcall(coroutine.wrap, 1))",
+    "print(coroutine.close(coroutine.create(print)))", "print(pcall(coroutine.close, coroutine.running()))",
+    "local co = coroutine.create(function() local x <close> = setmetatable({}, {__close = function(_, e) "
+    "print('close', e) error('from close', 0) end}) coroutine.yield() end) coroutine.resume(co) "
+    "print(coroutine.close(co)) print(coroutine.status(co))",
+    "for a, b in coroutine.wrap(function() for i = 1, 3 do coroutine.yield(i, i * i) end end) do print(a, b) end",
+    "print(select(2, pcall(function() local x = nil; return x.y end)))",
+    "print(pcall(string.rep))", "print(string.format('%q', 'a\\nb'))", "io.write('a', 1, 2.5, '\\n')",
+    "print(io.write('') == io.stdout)", "local t = setmetatable({}, {__gc = function() print('gc') end}) t = nil "
+    "collectgarbage()", "goto done do print('skipped') end ::done:: print('done')",
+    "do local a <close> = setmetatable({}, {__close = function(_, e) print('closed', e) end}) print('in') end",
+    "print(pcall(function() local a <close> = setmetatable({}, {__close = function(_, e) print('closed', e) "
+    "end}) error('err', 0) end))", "print(load('return 1 +'))", "print(load('x ='))", "print(#arg)",
+    "print(math.type(3), math.type(3.0), 7 // 2, -7 // 2, 7 % -3, 2^53 | 0)", "os.exit(9)", "os.exit(false)",
+    "local a <close> = setmetatable({}, {__close = function() print('never') end}) os.exit(2)",
+    "local a <close> = setmetatable({}, {__close = function() print('closed') end}) os.exit(2, true)",
+    "print(pcall(setmetatable, 1, {}))", "print(tostring(nil), tostring(true), tostring(12), tostring(1e100))",
+    "print(rawequal(_G, _ENV), _VERSION)", "print(next({}), type(next), rawlen({1, 2}))",
+    "warn('@on') print('after warn')", "print(string.pack('i4', 7):byte(1, -1))", "print(utf8.char(228, 8364))",
+    "print(pcall(function() for i = 1, 10, 0 do end end))", "print(table.unpack({1, 2, nil, 4}, 1, 4))",
+    "local t = {3, 1, 2} table.sort(t, function(a, b) return a > b end) print(table.concat(t, ','))",
+    "print(pcall(table.sort, {3, 1, 'x'}))", "print(('x'):rep(3, '-'))", "print(tostring(print):match('^builtin') or "
+    "tostring(print):match('^function'))", "print(debug.traceback('m', 1):match('^m\\nstack traceback:'))",
+    "error('top')", "error({})", "error()", "x = = 1", "local function f() return f() + 1 end print(pcall(f) == false)",
+]
+
+if __name__ == "__main__":
+    unittest.main()
