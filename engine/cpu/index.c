@@ -1,0 +1,289 @@
+/* index.c: indexing with tensors on the CPU: reading and writing whole rows and single elements at
+ * the places of a plan (ops/index.h). Knows nothing of masks and gradients. */
+#include "engine/ops/index.h"
+
+#include "engine/core/memory.h"
+#include "engine/core/threads.h"
+
+#include <string.h>
+
+enum { GRAIN = 16 * 1024 };
+
+static td_status fail_memory(void) {
+    return td_fail(TD_ENOMEM, "out of memory");
+}
+
+static td_status fail_range(int64_t index, int dim, int64_t size) {
+    return td_fail(TD_EINDEX, "index %lld is out of range for dim %d of size %lld",
+                   (long long)(index < 0 ? index : index + 1), dim + 1, (long long)size);
+}
+
+/* ---- offsets ---- */
+
+typedef struct offsets_job {
+    const td_index_plan *plan;
+    int64_t *to;
+    atomic_llong bad; /* one more than a place whose index is out of range; 0: none */
+} offsets_job;
+
+static void picked_offsets(void *ctx, int64_t begin, int64_t end, int worker) {
+    offsets_job *j = ctx;
+    const td_index_plan *p = j->plan;
+    (void)worker;
+    memset(j->to + begin, 0, (size_t)(end - begin) * sizeof *j->to);
+    for (int k = 0; k < p->nindexed; k++) {
+        const int64_t *index = p->index[k]->data;
+        int64_t size = p->index_sizes[k], stride = p->index_strides[k];
+        for (int64_t b = begin; b < end; b++) {
+            int64_t i = index[b] < 0 ? index[b] + size : index[b];
+            if (TD_UNLIKELY((uint64_t)i >= (uint64_t)size)) {
+                atomic_store_explicit(&j->bad, b + 1, memory_order_relaxed);
+                return;
+            }
+            j->to[b] += i * stride;
+        }
+    }
+}
+
+/* Offsets of the places that the index tensors pick. */
+static td_status pick(const td_index_plan *p, int64_t **out) {
+    offsets_job j = {.plan = p};
+    *out = j.to = td_malloc((size_t)(p->places ? p->places : 1) * sizeof *j.to);
+    if (!j.to)
+        return fail_memory();
+    td_status status = td_parallel_for(p->places, GRAIN, picked_offsets, &j);
+    int64_t bad = j.bad - 1;
+    for (int k = 0; k < p->nindexed && bad >= 0 && status == TD_OK; k++) {
+        int64_t i = ((const int64_t *)p->index[k]->data)[bad], size = p->index_sizes[k];
+        if (i < -size || i >= size)
+            status = fail_range(i, p->index_dims[k], size);
+    }
+    if (status) {
+        td_free(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+/* Offsets of all elements of some dims in row-major order; *out stays NULL where they are 0,
+ * 1, 2... */
+static td_status enumerate(int ndim, const int64_t *sizes, const int64_t *strides, int64_t n,
+                           int64_t **out) {
+    int64_t at[TD_MAX_DIMS] = {0}, offset = 0;
+    *out = NULL;
+    if (n == 0 || td_is_contiguous(ndim, sizes, strides))
+        return TD_OK;
+    int64_t *to = td_malloc((size_t)n * sizeof *to);
+    if (!to)
+        return fail_memory();
+    for (int64_t k = 0; k < n; k++) {
+        to[k] = offset;
+        for (int d = ndim - 1; d >= 0; d--) {
+            offset += strides[d];
+            if (++at[d] < sizes[d])
+                break;
+            offset -= strides[d] * sizes[d];
+            at[d] = 0;
+        }
+    }
+    *out = to;
+    return TD_OK;
+}
+
+typedef struct places {
+    const td_index_plan *plan;
+    int64_t *picked;
+    int64_t *before, *after; /* NULL: 0, 1, 2, ... */
+    char *x, *values;        /* values in the result's order */
+    td_dtype dtype;
+    size_t size;
+} places;
+
+static void places_free(places *j) {
+    td_free(j->picked);
+    td_free(j->before);
+    td_free(j->after);
+}
+
+static td_status places_make(const td_tensor *x, const td_index_plan *p, char *values, places *j) {
+    *j = (places){.plan = p,
+                  .x = x->data,
+                  .values = values,
+                  .dtype = (td_dtype)x->dtype,
+                  .size = td_tensor_itemsize(x)};
+    td_status status = pick(p, &j->picked);
+    if (status == TD_OK)
+        status = enumerate(p->nbefore, p->before_sizes, p->before_strides, p->before, &j->before);
+    if (status == TD_OK)
+        status = enumerate(p->nafter, p->after_sizes, p->after_strides, p->after, &j->after);
+    if (status)
+        places_free(j);
+    return status;
+}
+
+static int64_t row_offset(const places *j, int64_t before, int64_t place) {
+    return (j->before ? j->before[before] : before) + j->picked[place];
+}
+
+/* ---- reading ---- */
+
+#define COPY_BY_SIZE(size, MOVE)                                                                   \
+    switch (size) {                                                                                \
+    case 1:                                                                                        \
+        MOVE(uint8_t)                                                                              \
+        break;                                                                                     \
+    case 4:                                                                                        \
+        MOVE(uint32_t)                                                                             \
+        break;                                                                                     \
+    default:                                                                                       \
+        MOVE(uint64_t)                                                                             \
+        break;                                                                                     \
+    }
+
+static void read_elements(void *ctx, int64_t begin, int64_t end, int worker) {
+    const places *j = ctx;
+    int64_t n = j->plan->places;
+    (void)worker;
+#define MOVE(type)                                                                                 \
+    {                                                                                              \
+        const type *x = (const type *)j->x;                                                        \
+        type *out = (type *)j->values;                                                             \
+        for (int64_t k = begin; k < end; k++)                                                      \
+            out[k] = x[row_offset(j, k / n, k % n)];                                               \
+    }
+    COPY_BY_SIZE(j->size, MOVE)
+#undef MOVE
+}
+
+static void read_rows(void *ctx, int64_t begin, int64_t end, int worker) {
+    const places *j = ctx;
+    int64_t n = j->plan->places, after = j->plan->after;
+    (void)worker;
+    for (int64_t k = begin; k < end; k++) {
+        const char *from = j->x + row_offset(j, k / n, k % n) * (int64_t)j->size;
+        char *to = j->values + k * after * (int64_t)j->size;
+        if (!j->after) {
+            memcpy(to, from, (size_t)after * j->size);
+            continue;
+        }
+#define MOVE(type)                                                                                 \
+    for (int64_t i = 0; i < after; i++)                                                            \
+        ((type *)to)[i] = ((const type *)from)[j->after[i]];
+        COPY_BY_SIZE(j->size, MOVE)
+#undef MOVE
+    }
+}
+
+td_status td_cpu_index_read(const td_tensor *x, const td_index_plan *p, td_tensor *out) {
+    places j;
+    td_status status = places_make(x, p, out->data, &j);
+    if (status)
+        return status;
+    if (out->numel > 0) {
+        bool single = p->after == 1 && p->nafter == 0;
+        status = td_parallel_for(p->before * p->places, 1 + GRAIN / p->after,
+                                 single ? read_elements : read_rows, &j);
+    }
+    places_free(&j);
+    return status;
+}
+
+/* ---- writing ---- */
+
+#define DEFINE_ADD(type)                                                                           \
+    static void add_##type(void *to, const void *from, const int64_t *offsets, int64_t n) {        \
+        type *x = to;                                                                              \
+        const type *v = from;                                                                      \
+        if (offsets)                                                                               \
+            for (int64_t k = 0; k < n; k++)                                                        \
+                x[offsets[k]] = (type)(x[offsets[k]] + v[k]);                                      \
+        else                                                                                       \
+            for (int64_t k = 0; k < n; k++)                                                        \
+                x[k] = (type)(x[k] + v[k]);                                                        \
+    }
+DEFINE_ADD(float)
+DEFINE_ADD(double)
+DEFINE_ADD(int64_t)
+DEFINE_ADD(int32_t)
+DEFINE_ADD(uint8_t)
+
+static void or_bool(void *to, const void *from, const int64_t *offsets, int64_t n) {
+    uint8_t *x = to;
+    const uint8_t *v = from;
+    for (int64_t k = 0; k < n; k++)
+        x[offsets ? offsets[k] : k] |= v[k];
+}
+
+static void set_elements(void *to, const void *from, const int64_t *offsets, int64_t n,
+                         size_t size) {
+    if (!offsets) {
+        memcpy(to, from, (size_t)n * size);
+        return;
+    }
+#define MOVE(type)                                                                                 \
+    for (int64_t k = 0; k < n; k++)                                                                \
+        ((type *)to)[offsets[k]] = ((const type *)from)[k];
+    COPY_BY_SIZE(size, MOVE)
+#undef MOVE
+}
+
+typedef void (*add_fn)(void *to, const void *from, const int64_t *offsets, int64_t n);
+
+static const add_fn add_functions[TD_DTYPE_COUNT] = {
+    [TD_BOOL] = or_bool,    [TD_U8] = add_uint8_t, [TD_I32] = add_int32_t,
+    [TD_I64] = add_int64_t, [TD_F32] = add_float,  [TD_F64] = add_double,
+};
+
+typedef struct write_job {
+    places places;
+    add_fn add; /* NULL: overwrite */
+    bool by_columns;
+} write_job;
+
+/* Elements [first, last) of the row at a place. */
+static void write_row(const write_job *j, int64_t before, int64_t place, int64_t first,
+                      int64_t last) {
+    const places *p = &j->places;
+    int64_t size = (int64_t)p->size, row = before * p->plan->places + place;
+    char *to = p->x + row_offset(p, before, place) * size;
+    const char *from = p->values + (row * p->plan->after + first) * size;
+    const int64_t *offsets = p->after ? p->after + first : NULL;
+    if (!offsets)
+        to += first * size;
+    if (j->add)
+        j->add(to, from, offsets, last - first);
+    else
+        set_elements(to, from, offsets, last - first, p->size);
+}
+
+/* One thread writes all places of its part in order, so that a place named twice comes out the
+ * same every time. */
+static void write_part(void *ctx, int64_t begin, int64_t end, int worker) {
+    const write_job *j = ctx;
+    const td_index_plan *p = j->places.plan;
+    (void)worker;
+    if (j->by_columns) {
+        for (int64_t place = 0; place < p->places; place++)
+            write_row(j, 0, place, begin, end);
+        return;
+    }
+    for (int64_t before = begin; before < end; before++)
+        for (int64_t place = 0; place < p->places; place++)
+            write_row(j, before, place, 0, p->after);
+}
+
+td_status td_cpu_index_write(td_tensor *x, const td_index_plan *p, const td_tensor *values,
+                             bool accumulate) {
+    write_job j = {.add = accumulate ? add_functions[x->dtype] : NULL,
+                   .by_columns = p->before == 1};
+    td_status status = places_make(x, p, values->data, &j.places);
+    if (status)
+        return status;
+    if (values->numel > 0) {
+        int64_t row = p->places * p->after, column = p->places;
+        status = j.by_columns ? td_parallel_for(p->after, 1 + GRAIN / column, write_part, &j)
+                              : td_parallel_for(p->before, 1 + GRAIN / row, write_part, &j);
+    }
+    places_free(&j.places);
+    return status;
+}

@@ -1,0 +1,233 @@
+/* create.c: tensors made from a shape: uninitialised, of one value, of a progression. */
+#include "engine/ops/copy.h"
+#include "engine/ops/creation.h"
+#include "engine/ops/families.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- rules ---- */
+
+td_status td_creation_meta(td_value size, td_value dtype, td_value device, td_meta *out) {
+    char text[TD_SHAPE_TEXT];
+    if (size.n > TD_MAX_DIMS)
+        return td_fail(TD_ESHAPE, "a tensor has at most %d dims, got %d", TD_MAX_DIMS, size.n);
+    for (int d = 0; d < size.n; d++)
+        if (size.ints[d] < 0)
+            return td_fail(TD_ESHAPE, "a size must not be negative, got %s",
+                           td_shape_text(size.n, size.ints, text, sizeof text));
+    out->dtype = td_is_nil(dtype) ? td_default_dtype() : dtype.dtype;
+    if (!td_is_nil(device))
+        out->device = device.device;
+    out->ndim = size.n;
+    if (size.n)
+        memcpy(out->sizes, size.ints, sizeof(int64_t) * (size_t)size.n);
+    return TD_OK;
+}
+
+td_status td_creation_meta_like(const td_tensor *x, td_value dtype, td_value device, td_meta *out) {
+    return td_creation_meta(TD_INTS(x->ndim, x->sizes),
+                            td_is_nil(dtype) ? TD_DTYPE((td_dtype)x->dtype) : dtype,
+                            td_is_nil(device) ? TD_DEVICE(td_tensor_device(x)) : device, out);
+}
+
+static td_status rule_size(const td_call *call, td_meta *out) {
+    return td_creation_meta(call->args[0], call->args[1], call->args[2], out);
+}
+
+static td_status rule_like(const td_call *call, td_meta *out) {
+    return td_creation_meta_like(call->args[0].tensor, call->args[1], call->args[2], out);
+}
+
+/* The dtype that a number has by itself. */
+static td_value number_dtype(td_value option, bool integer) {
+    if (!td_is_nil(option))
+        return option;
+    return TD_DTYPE(integer ? TD_I64 : td_default_dtype());
+}
+
+static td_status rule_full(const td_call *call, td_meta *out) {
+    const td_value *a = call->args;
+    return td_creation_meta(a[0], number_dtype(a[2], a[1].kind == TD_KIND_INT), a[3], out);
+}
+
+static td_status rule_full_like(const td_call *call, td_meta *out) {
+    return td_creation_meta_like(call->args[0].tensor, call->args[2], call->args[3], out);
+}
+
+/* ---- kernels: any device that can fill and copy ---- */
+
+static td_status kernel_empty(td_call *call) {
+    (void)call;
+    return TD_OK;
+}
+
+static td_status kernel_zeros(td_call *call) {
+    td_tensor *x = call->out[0];
+    if (td_tensor_device(x).type != TD_CPU)
+        return td_fill_int(x, 0);
+    size_t bytes = (size_t)x->numel * td_tensor_itemsize(x);
+    if (bytes <= 4096) {
+        memset(x->data, 0, bytes);
+        return TD_OK;
+    }
+    return td_fill_int(x, 0);
+}
+
+static td_status kernel_ones(td_call *call) {
+    return td_fill_int(call->out[0], 1);
+}
+
+static td_status kernel_full(td_call *call) {
+    td_value v = call->args[1];
+    return v.kind == TD_KIND_INT ? td_fill_int(call->out[0], v.i) : td_fill(call->out[0], v.f);
+}
+
+/* ---- progressions ---- */
+
+typedef struct creation_device {
+    td_status (*progression)(td_tensor *x, const td_progression *p);
+    td_status (*eye)(td_tensor *x);
+} creation_device;
+
+static const creation_device devices[TD_DEVICE_TYPES] = {
+    [TD_CPU] = {td_cpu_fill_progression, td_cpu_fill_eye},
+};
+
+/* The bounds of arange: (end) or (start, end, step). */
+static void read_range(const td_value *a, td_value *start, td_value *end, td_value *step) {
+    bool alone = td_is_nil(a[1]);
+    *start = alone ? TD_I(0) : a[0];
+    *end = alone ? a[0] : a[1];
+    *step = a[2];
+}
+
+static td_status rule_arange(const td_call *call, td_meta *out) {
+    td_value start, end, step;
+    read_range(call->args, &start, &end, &step);
+    double from = td_arg_double(start), to = td_arg_double(end), by = td_arg_double(step);
+    bool integer = start.kind == TD_KIND_INT && end.kind == TD_KIND_INT && step.kind == TD_KIND_INT;
+    if (!isfinite(from) || !isfinite(to) || !isfinite(by))
+        return td_fail(TD_EVALUE, "start, end and step must be finite, got %g, %g, %g", from, to,
+                       by);
+    if (by == 0)
+        return td_fail(TD_EVALUE, "step must not be 0");
+    if (by > 0 ? from > to : from < to)
+        return td_fail(TD_EVALUE, "a step of %g never leads from %g to %g", by, from, to);
+    double count = ceil((to - from) / by);
+    if (integer) { /* exact beyond 2^53 */
+        uint64_t distance =
+            by > 0 ? (uint64_t)end.i - (uint64_t)start.i : (uint64_t)start.i - (uint64_t)end.i;
+        uint64_t stride = by > 0 ? (uint64_t)step.i : -(uint64_t)step.i;
+        count = (double)(distance / stride + (distance % stride != 0));
+    }
+    if (count > 0x1p62)
+        return td_fail(TD_ENOMEM, "out of memory: %g elements", count);
+    int64_t n = (int64_t)count;
+    return td_creation_meta(TD_INTS(1, &n), number_dtype(call->args[3], integer), call->args[4],
+                            out);
+}
+
+static td_status kernel_arange(td_call *call) {
+    td_value start, end, step;
+    read_range(call->args, &start, &end, &step);
+    td_progression p = {.integer = start.kind == TD_KIND_INT && step.kind == TD_KIND_INT,
+                        .ifirst = start.i,
+                        .istep = step.i,
+                        .first = td_arg_double(start),
+                        .step = td_arg_double(step)};
+    return devices[td_tensor_device(call->out[0]).type].progression(call->out[0], &p);
+}
+
+static td_status rule_linspace(const td_call *call, td_meta *out) {
+    const td_value *a = call->args;
+    if (a[2].i < 0)
+        return td_fail(TD_EVALUE, "steps must not be negative, got %lld", (long long)a[2].i);
+    return td_creation_meta(TD_INTS(1, &a[2].i), a[3], a[4], out);
+}
+
+static td_status kernel_linspace(td_call *call) {
+    const td_value *a = call->args;
+    double first = td_arg_double(a[0]), last = td_arg_double(a[1]);
+    td_progression p = {.anchored = true,
+                        .first = first,
+                        .last = last,
+                        .step = a[2].i > 1 ? (last - first) / (double)(a[2].i - 1) : 0};
+    p.anchored = a[2].i > 1;
+    return devices[td_tensor_device(call->out[0]).type].progression(call->out[0], &p);
+}
+
+static td_status rule_eye(const td_call *call, td_meta *out) {
+    const td_value *a = call->args;
+    int64_t size[2] = {a[0].i, td_is_nil(a[1]) ? a[0].i : a[1].i};
+    return td_creation_meta(TD_INTS(2, size), a[2], a[3], out);
+}
+
+static td_status kernel_eye(td_call *call) {
+    return devices[td_tensor_device(call->out[0]).type].eye(call->out[0]);
+}
+
+/* ---- the table ---- */
+
+#define KERNEL(function) .kernel = {[TD_CPU] = function}
+#define OPTIONS          "*, dtype? dtype=nil, device? device=nil) -> Tensor"
+#define CREATION         .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF
+
+td_op td_ops_create[] = {
+    {.schema = "empty(int[] size, " OPTIONS,
+     .doc = "Uninitialised elements: whatever lay in memory.",
+     .rule = rule_size,
+     KERNEL(kernel_empty),
+     CREATION},
+    {.schema = "zeros(int[] size, " OPTIONS,
+     .doc = "Zeros.",
+     .rule = rule_size,
+     KERNEL(kernel_zeros),
+     CREATION},
+    {.schema = "ones(int[] size, " OPTIONS,
+     .doc = "Ones.",
+     .rule = rule_size,
+     KERNEL(kernel_ones),
+     CREATION},
+    {.schema = "full(int[] size, number value, " OPTIONS,
+     .doc = "One value everywhere; an integer value gives int64, a float the default dtype.",
+     .rule = rule_full,
+     KERNEL(kernel_full),
+     CREATION},
+    {.schema = "empty_like(Tensor x, " OPTIONS,
+     .doc = "Uninitialised elements in x's shape, dtype and device.",
+     .rule = rule_like,
+     KERNEL(kernel_empty),
+     CREATION},
+    {.schema = "zeros_like(Tensor x, " OPTIONS,
+     .doc = "Zeros in x's shape, dtype and device.",
+     .rule = rule_like,
+     KERNEL(kernel_zeros),
+     CREATION},
+    {.schema = "ones_like(Tensor x, " OPTIONS,
+     .doc = "Ones in x's shape, dtype and device.",
+     .rule = rule_like,
+     KERNEL(kernel_ones),
+     CREATION},
+    {.schema = "full_like(Tensor x, number value, " OPTIONS,
+     .doc = "One value everywhere in x's shape, dtype and device.",
+     .rule = rule_full_like,
+     KERNEL(kernel_full),
+     CREATION},
+    {.schema = "arange(number start, number? end=nil, number step=1, " OPTIONS,
+     .doc = "start, start + step, ... below end; with one number from 0 below it.",
+     .rule = rule_arange,
+     KERNEL(kernel_arange),
+     CREATION},
+    {.schema = "linspace(number start, number end, int steps, " OPTIONS,
+     .doc = "So many numbers evenly spaced from start to end, both included.",
+     .rule = rule_linspace,
+     KERNEL(kernel_linspace),
+     CREATION},
+    {.schema = "eye(int n, int? m=nil, " OPTIONS,
+     .doc = "Ones on the diagonal of an n by m matrix, zeros elsewhere.",
+     .rule = rule_eye,
+     KERNEL(kernel_eye),
+     CREATION},
+    {0},
+};

@@ -1,0 +1,709 @@
+/* index.c: indexing with tensors and masks, gather and scatter.
+ *
+ * index and index_put_ bring their indices into one form (masks become places, tensors are
+ * broadcast and int64) out of other operators; below them a device knows that form alone. The
+ * other operators on whole rows (index_select, take, embedding, index_add) are index or index_put_.
+ */
+#include "engine/ops/index.h"
+
+#include "engine/core/memory.h"
+#include "engine/ops/copy.h"
+#include "engine/ops/families.h"
+
+#include <string.h>
+
+/* ---- indices in one form ---- */
+
+typedef struct index_list {
+    int n;
+    td_tensor *tensors[TD_MAX_DIMS]; /* owned; NULL: all of that dim */
+} index_list;
+
+static void release_list(index_list *list) {
+    for (int k = 0; k < list->n; k++)
+        td_release(list->tensors[k]);
+    list->n = 0;
+}
+
+/* A mask over ndim dims becomes as many lists of places. */
+static td_status add_mask(const td_tensor *x, td_tensor *mask, index_list *list) {
+    char have[TD_SHAPE_TEXT], want[TD_SHAPE_TEXT];
+    td_tensor *places = NULL, *column = NULL;
+    td_status status = TD_OK;
+    int first = list->n;
+    bool fits = first + mask->ndim <= x->ndim;
+    for (int d = 0; fits && d < mask->ndim; d++)
+        fits = mask->sizes[d] == x->sizes[first + d];
+    if (!fits)
+        return td_fail(TD_EINDEX, "a mask of shape %s doesn't fit shape %s from dim %d on",
+                       td_tensor_shape_text(mask, have), td_tensor_shape_text(x, want), first + 1);
+    TD_TRY(TD_APPLY(&places, "nonzero", TD_T(mask)));
+    for (int d = 0; d < mask->ndim; d++) {
+        TD_TRY(TD_APPLY(&column, "select", TD_T(places), TD_I(1), TD_I(d)));
+        status = td_contiguous(column, &list->tensors[list->n]);
+        td_release(column);
+        if (status)
+            goto done;
+        list->n++;
+    }
+done:
+    td_release(places);
+    return status;
+}
+
+static td_status add_index(const td_tensor *x, td_tensor *index, index_list *list) {
+    if (index && index->dtype == TD_BOOL)
+        return add_mask(x, index, list);
+    if (list->n >= x->ndim)
+        return td_fail(TD_EINDEX, "too many indices for a tensor of %d dims", x->ndim);
+    if (index && td_dtype_is_float((td_dtype)index->dtype))
+        return td_fail(TD_EDTYPE, "an index tensor holds integers or bool, got %s",
+                       td_dtype_name((td_dtype)index->dtype));
+    td_tensor **place = &list->tensors[list->n];
+    *place = NULL;
+    td_status status = index ? td_contiguous_as(index, TD_I64, place) : TD_OK;
+    list->n += status == TD_OK;
+    return status;
+}
+
+/* Bring the index tensors to one shape. */
+static td_status broadcast_list(index_list *list) {
+    int64_t sizes[TD_MAX_DIMS];
+    int ndim = 0;
+    for (int k = 0; k < list->n; k++) {
+        td_tensor *index = list->tensors[k];
+        if (!index)
+            continue;
+        td_status status = td_broadcast(ndim, sizes, index->ndim, index->sizes, &ndim, sizes);
+        if (status)
+            return status;
+    }
+    for (int k = 0; k < list->n; k++) {
+        td_tensor *index = list->tensors[k], *wide = NULL, *packed = NULL;
+        if (!index ||
+            (index->ndim == ndim && !memcmp(index->sizes, sizes, sizeof(int64_t) * (size_t)ndim)))
+            continue;
+        td_status status = TD_APPLY(&wide, "expand", TD_T(index), TD_INTS(ndim, sizes));
+        if (status == TD_OK)
+            status = td_contiguous(wide, &packed);
+        td_release(wide);
+        if (status)
+            return status;
+        td_release(index);
+        list->tensors[k] = packed;
+    }
+    return TD_OK;
+}
+
+static td_status normalize(const td_tensor *x, td_value indices, index_list *list) {
+    td_status status = TD_OK;
+    list->n = 0;
+    for (int k = 0; k < indices.n && status == TD_OK; k++)
+        status = add_index(x, indices.tensors[k], list);
+    if (status == TD_OK)
+        status = broadcast_list(list);
+    if (status)
+        release_list(list);
+    return status;
+}
+
+/* ---- index and index_put_ ---- */
+
+static td_status fail_device(void) {
+    return td_fail(TD_EDEVICE, "not implemented on this device");
+}
+
+static td_status run_index(td_call *call) {
+    index_list list;
+    td_tensor *x = call->args[0].tensor;
+    td_status status = normalize(x, call->args[1], &list);
+    if (status)
+        return status;
+    status = TD_APPLY(&call->out[0], "index_places", TD_T(x), TD_TENSORS(list.n, list.tensors));
+    release_list(&list);
+    return status;
+}
+
+static td_status rule_index_places(const td_call *call, td_meta *out) {
+    td_index_plan plan;
+    const td_tensor *x = call->args[0].tensor;
+    td_status status = td_index_plan_make(x, call->args[1], &plan);
+    if (status)
+        return status;
+    out->dtype = (td_dtype)x->dtype;
+    out->ndim = plan.ndim;
+    memcpy(out->sizes, plan.sizes, sizeof(int64_t) * (size_t)plan.ndim);
+    return TD_OK;
+}
+
+static td_status kernel_index_places(td_call *call) {
+    td_index_plan plan;
+    td_status status = td_index_plan_make(call->args[0].tensor, call->args[1], &plan);
+    return status ? status : td_cpu_index_read(call->args[0].tensor, &plan, call->out[0]);
+}
+
+/* Each element's gradient goes back where it was read; places read twice get the sum. */
+static td_status grad_index_places(td_grad *grad) {
+    int ndim;
+    const int64_t *sizes = td_grad_shape(grad, 0, &ndim);
+    td_tensor *g = grad->gout[0], *whole = NULL;
+    td_status status = TD_APPLY(&whole, "zeros", TD_INTS(ndim, sizes), TD_DTYPE((td_dtype)g->dtype),
+                                TD_DEVICE(td_tensor_device(g)));
+    if (status == TD_OK)
+        status = TD_APPLY_INPLACE("index_put_", TD_T(whole), grad->args[1], TD_T(g), TD_B(true));
+    if (status) {
+        td_release(whole);
+        return status;
+    }
+    grad->in[0] = whole;
+    return TD_OK;
+}
+
+static td_status write_places(td_tensor *x, const index_list *list, td_tensor *values,
+                              bool accumulate) {
+    td_index_plan plan;
+    td_tensor *wide = NULL, *packed = NULL;
+    td_status status = TD_OK;
+    TD_TRY(td_index_plan_make(x, TD_TENSORS(list->n, list->tensors), &plan));
+    TD_TRY(TD_APPLY(&wide, "expand", TD_T(values), TD_INTS(plan.ndim, plan.sizes)));
+    TD_TRY(td_contiguous_as(wide, (td_dtype)x->dtype, &packed));
+    if (packed->storage == x->storage) { /* x[i] = a part of x itself */
+        td_tensor *copy = NULL;
+        TD_TRY(TD_APPLY(&copy, "clone", TD_T(packed)));
+        td_release(packed);
+        packed = copy;
+    }
+    TD_TRY(td_cpu_index_write(x, &plan, packed, accumulate));
+done:
+    td_release(wide);
+    td_release(packed);
+    return status;
+}
+
+static td_status run_index_put_(td_call *call) {
+    td_tensor *x = call->args[0].tensor, *values = call->args[2].tensor;
+    index_list list;
+    if (td_tensor_device(x).type != TD_CPU)
+        return fail_device();
+    if (td_tensor_overlaps(x))
+        return td_fail(TD_EVALUE, "several elements of the tensor written share one place in "
+                                  "memory (an expanded tensor?); write into a clone() of it");
+    td_status status = normalize(x, call->args[1], &list);
+    if (status)
+        return status;
+    status = write_places(x, &list, values, call->args[3].b);
+    release_list(&list);
+    if (status == TD_OK)
+        call->out[0] = td_retain(x);
+    return status;
+}
+
+static td_status grad_index_put_(td_grad *grad) {
+    td_tensor *g = grad->gout[0], *zero = NULL, *rest = NULL;
+    td_status status = TD_OK;
+    if (td_grad_needs(grad, 2))
+        TD_TRY(TD_APPLY(&grad->in[2], "index", TD_T(g), grad->args[1]));
+    if (!td_grad_needs(grad, 0))
+        return TD_OK;
+    if (grad->args[3].b) {
+        grad->in[0] = td_retain(g);
+        return TD_OK;
+    }
+    TD_TRY(TD_APPLY(&rest, "clone", TD_T(g)));
+    TD_TRY(td_tensor_scalar((td_dtype)g->dtype, 0, &zero));
+    TD_TRY(TD_APPLY_INPLACE("index_put_", TD_T(rest), grad->args[1], TD_T(zero)));
+    grad->in[0] = td_retain(rest);
+done:
+    td_release(rest);
+    td_release(zero);
+    return status;
+}
+
+/* ---- on whole rows ---- */
+
+/* x[..., index, ...] with the index at one dim. */
+static void along_dim(int dim, td_tensor *index, td_tensor **entries) {
+    for (int d = 0; d < dim; d++)
+        entries[d] = NULL;
+    entries[dim] = index;
+}
+
+static td_status check_rows(const td_call *call, int *dim) {
+    const td_tensor *x = call->args[0].tensor, *index = call->args[2].tensor;
+    td_status status = td_wrap_dim(call->args[1].i, x->ndim, dim);
+    if (status)
+        return status;
+    if (x->ndim == 0)
+        return td_fail(TD_ESHAPE, "a 0-dim tensor has no dims to index");
+    if (index->ndim > 1)
+        return td_fail(TD_ESHAPE, "index must have 1 dim, got %d", index->ndim);
+    if (!td_dtype_is_int((td_dtype)index->dtype))
+        return td_fail(TD_EDTYPE, "index must hold integers, got %s",
+                       td_dtype_name((td_dtype)index->dtype));
+    return TD_OK;
+}
+
+static td_status run_index_select(td_call *call) {
+    td_tensor *entries[TD_MAX_DIMS], *row = NULL;
+    int64_t flat = -1;
+    int dim;
+    td_status status = check_rows(call, &dim);
+    if (status == TD_OK)
+        status = TD_APPLY(&row, "reshape", call->args[2], TD_INTS(1, &flat));
+    if (status)
+        return status;
+    along_dim(dim, row, entries);
+    status = TD_APPLY(&call->out[0], "index", call->args[0], TD_TENSORS(dim + 1, entries));
+    td_release(row);
+    return status;
+}
+
+/* Out of place on a copy, in place on x itself; `how` writes. */
+static td_status written(td_call *call, td_status (*how)(td_call *call, td_tensor *x)) {
+    td_tensor *x = NULL;
+    td_status status = TD_OK;
+    if (call->inplace)
+        x = td_retain(call->args[0].tensor);
+    else
+        status = TD_APPLY(&x, "clone", call->args[0]);
+    if (status == TD_OK)
+        status = how(call, x);
+    if (status == TD_OK)
+        call->out[0] = td_retain(x);
+    td_release(x);
+    return status;
+}
+
+static td_status put_rows(td_call *call, td_tensor *x, td_tensor *values, bool accumulate) {
+    td_tensor *entries[TD_MAX_DIMS], *row = NULL;
+    int64_t flat = -1;
+    int dim;
+    td_status status = check_rows(call, &dim);
+    if (status == TD_OK)
+        status = TD_APPLY(&row, "reshape", call->args[2], TD_INTS(1, &flat));
+    if (status)
+        return status;
+    along_dim(dim, row, entries);
+    status = TD_APPLY_INPLACE("index_put_", TD_T(x), TD_TENSORS(dim + 1, entries), TD_T(values),
+                              TD_B(accumulate));
+    td_release(row);
+    return status;
+}
+
+static td_status add_rows(td_call *call, td_tensor *x) {
+    td_tensor *source = td_retain(call->args[3].tensor);
+    td_value alpha = call->args[4];
+    td_status status = TD_OK;
+    if (td_arg_double(alpha) != 1) {
+        td_tensor *scaled = NULL;
+        status = TD_APPLY(&scaled, "mul", TD_T(source), alpha);
+        td_release(source);
+        source = scaled;
+    }
+    if (status == TD_OK)
+        status = put_rows(call, x, source, true);
+    td_release(source);
+    return status;
+}
+
+static td_status fill_rows(td_call *call, td_tensor *x) {
+    td_value v = call->args[3];
+    td_tensor *value = NULL;
+    td_status status = v.kind == TD_KIND_INT ? td_tensor_scalar_int((td_dtype)x->dtype, v.i, &value)
+                                             : td_tensor_scalar((td_dtype)x->dtype, v.f, &value);
+    if (status == TD_OK)
+        status = put_rows(call, x, value, false);
+    td_release(value);
+    return status;
+}
+
+static td_status copy_rows(td_call *call, td_tensor *x) {
+    return put_rows(call, x, call->args[3].tensor, false);
+}
+
+static td_status run_index_add(td_call *call) {
+    return written(call, add_rows);
+}
+static td_status run_index_fill(td_call *call) {
+    return written(call, fill_rows);
+}
+static td_status run_index_copy(td_call *call) {
+    return written(call, copy_rows);
+}
+
+static td_status run_take(td_call *call) {
+    td_tensor *flat = NULL, *index = call->args[1].tensor;
+    int64_t all = -1;
+    td_status status = TD_APPLY(&flat, "reshape", call->args[0], TD_INTS(1, &all));
+    if (status == TD_OK)
+        status = TD_APPLY(&call->out[0], "index", TD_T(flat), TD_TENSORS(1, &index));
+    td_release(flat);
+    return status;
+}
+
+static td_status run_embedding(td_call *call) {
+    td_tensor *weight = call->args[0].tensor, *index = call->args[1].tensor;
+    if (weight->ndim != 2)
+        return td_fail(TD_ESHAPE, "weight must have 2 dims, got %d", weight->ndim);
+    if (!td_dtype_is_int((td_dtype)index->dtype))
+        return td_fail(TD_EDTYPE, "an index tensor holds integers, got %s",
+                       td_dtype_name((td_dtype)index->dtype));
+    return TD_APPLY(&call->out[0], "index", TD_T(weight), TD_TENSORS(1, &index));
+}
+
+/* ---- masks ---- */
+
+static td_status check_mask(const td_tensor *mask) {
+    return mask->dtype == TD_BOOL ? TD_OK
+                                  : td_fail(TD_EDTYPE, "the mask must be bool, got %s",
+                                            td_dtype_name((td_dtype)mask->dtype));
+}
+
+static td_status run_masked_fill(td_call *call) {
+    td_tensor *filled = NULL, *cast = NULL, *x = call->args[0].tensor;
+    td_status status = check_mask(call->args[1].tensor);
+    if (status)
+        return status;
+    td_value value = call->args[2];
+    if (value.kind == TD_KIND_TENSOR && value.tensor->ndim > 0)
+        return td_fail(TD_ESHAPE, "the value must be a number or a 0-dim tensor");
+    TD_TRY(TD_APPLY(&filled, "where", call->args[1], value, TD_T(x)));
+    if (filled->dtype != x->dtype)
+        TD_TRY(TD_APPLY(&cast, "to", TD_T(filled), TD_DTYPE((td_dtype)x->dtype)));
+    call->out[0] = td_retain(cast ? cast : filled);
+done:
+    td_release(filled);
+    td_release(cast);
+    return status;
+}
+
+static td_status run_masked_select(td_call *call) {
+    td_tensor *x = call->args[0].tensor, *mask = call->args[1].tensor;
+    td_tensor *wide = NULL, *wide_mask = NULL;
+    int64_t sizes[TD_MAX_DIMS];
+    int ndim;
+    td_status status = check_mask(mask);
+    if (status)
+        return status;
+    TD_TRY(td_broadcast(x->ndim, x->sizes, mask->ndim, mask->sizes, &ndim, sizes));
+    TD_TRY(TD_APPLY(&wide, "expand", TD_T(x), TD_INTS(ndim, sizes)));
+    TD_TRY(TD_APPLY(&wide_mask, "expand", TD_T(mask), TD_INTS(ndim, sizes)));
+    if (ndim == 0) { /* a mask of no dims selects nothing to index: give it one */
+        td_tensor *row = NULL;
+        TD_TRY(TD_APPLY(&row, "unsqueeze", TD_T(wide), TD_I(0)));
+        td_release(wide);
+        wide = row;
+        row = NULL;
+        TD_TRY(TD_APPLY(&row, "unsqueeze", TD_T(wide_mask), TD_I(0)));
+        td_release(wide_mask);
+        wide_mask = row;
+    }
+    TD_TRY(TD_APPLY(&call->out[0], "index", TD_T(wide), TD_TENSORS(1, &wide_mask)));
+done:
+    td_release(wide);
+    td_release(wide_mask);
+    return status;
+}
+
+static td_status run_nonzero(td_call *call) {
+    td_tensor *x = call->args[0].tensor;
+    return td_tensor_device(x).type == TD_CPU ? td_cpu_nonzero(x, &call->out[0]) : fail_device();
+}
+
+/* ---- gather and scatter ---- */
+
+/* index fits x everywhere but along the dim. */
+static td_status check_gather(const td_tensor *x, const td_tensor *index, td_value dim_value,
+                              const char *what, int *dim) {
+    char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
+    td_status status = td_wrap_dim(dim_value.i, x->ndim, dim);
+    if (status)
+        return status;
+    if (!td_dtype_is_int((td_dtype)index->dtype))
+        return td_fail(TD_EDTYPE, "index must hold integers, got %s",
+                       td_dtype_name((td_dtype)index->dtype));
+    bool fits = index->ndim == x->ndim || (x->ndim == 0 && index->ndim == 1) || index->numel == 0;
+    for (int d = 0; fits && d < index->ndim && index->numel && x->ndim; d++)
+        fits = d == *dim || index->sizes[d] <= x->sizes[d];
+    if (!fits)
+        return td_fail(TD_ESHAPE, "index of shape %s doesn't fit %s of shape %s outside dim %d",
+                       td_tensor_shape_text(index, a), what, td_tensor_shape_text(x, b), *dim + 1);
+    return TD_OK;
+}
+
+static td_status rule_gather(const td_call *call, td_meta *out) {
+    const td_tensor *x = call->args[0].tensor, *index = call->args[2].tensor;
+    int dim;
+    td_status status = check_gather(x, index, call->args[1], "x", &dim);
+    if (status)
+        return status;
+    out->dtype = (td_dtype)x->dtype;
+    out->ndim = index->ndim;
+    memcpy(out->sizes, index->sizes, sizeof(int64_t) * index->ndim);
+    return TD_OK;
+}
+
+static td_status kernel_gather(td_call *call) {
+    td_tensor *index = NULL;
+    int dim;
+    td_status status = td_wrap_dim(call->args[1].i, call->args[0].tensor->ndim, &dim);
+    if (status == TD_OK)
+        status = td_contiguous_as(call->args[2].tensor, TD_I64, &index);
+    if (status == TD_OK)
+        status = td_cpu_gather(call->args[0].tensor, dim, index, call->out[0]);
+    td_release(index);
+    return status;
+}
+
+static td_status grad_gather(td_grad *grad) {
+    int ndim;
+    const int64_t *sizes = td_grad_shape(grad, 0, &ndim);
+    td_tensor *g = grad->gout[0], *whole = NULL;
+    td_status status = TD_APPLY(&whole, "zeros", TD_INTS(ndim, sizes), TD_DTYPE((td_dtype)g->dtype),
+                                TD_DEVICE(td_tensor_device(g)));
+    if (status == TD_OK)
+        status = TD_APPLY(&grad->in[0], "scatter_add", TD_T(whole), grad->args[1], grad->args[2],
+                          TD_T(g));
+    td_release(whole);
+    return status;
+}
+
+static td_status rule_scatter(const td_call *call, td_meta *out) {
+    const td_tensor *x = call->args[0].tensor, *index = call->args[2].tensor;
+    const td_tensor *src = td_arg_tensor(call->args[3]);
+    char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
+    int dim;
+    td_status status = check_gather(x, index, call->args[1], "x", &dim);
+    if (status)
+        return status;
+    bool fits = !src || src->ndim == index->ndim;
+    for (int d = 0; fits && src && d < index->ndim; d++)
+        fits = index->sizes[d] <= src->sizes[d];
+    if (!fits && index->numel)
+        return td_fail(TD_ESHAPE, "index of shape %s doesn't fit src of shape %s",
+                       td_tensor_shape_text(index, a), td_tensor_shape_text(src, b));
+    if (src && src->dtype != x->dtype)
+        return td_fail(TD_EDTYPE, "src must have x's dtype %s, got %s",
+                       td_dtype_name((td_dtype)x->dtype), td_dtype_name((td_dtype)src->dtype));
+    out->dtype = (td_dtype)x->dtype;
+    out->ndim = x->ndim;
+    memcpy(out->sizes, x->sizes, sizeof(int64_t) * x->ndim);
+    return TD_OK;
+}
+
+static td_status scatter(td_call *call, bool add) {
+    const td_value *a = call->args;
+    td_tensor *x = a[0].tensor, *out = call->out[0], *index = NULL, *src = NULL;
+    td_status status = TD_OK;
+    int dim;
+    TD_TRY(td_wrap_dim(a[1].i, x->ndim, &dim));
+    TD_TRY(td_contiguous_as(a[2].tensor, TD_I64, &index));
+    if (a[3].kind == TD_KIND_TENSOR)
+        src = td_retain(a[3].tensor);
+    else if (a[3].kind == TD_KIND_INT)
+        TD_TRY(td_tensor_scalar_int((td_dtype)x->dtype, a[3].i, &src));
+    else
+        TD_TRY(td_tensor_scalar((td_dtype)x->dtype, a[3].f, &src));
+    if (out != x)
+        TD_TRY(td_copy_into(out, x));
+    TD_TRY(td_cpu_scatter(out, dim, index, src, add));
+done:
+    td_release(index);
+    td_release(src);
+    return status;
+}
+
+static td_status kernel_scatter(td_call *call) {
+    return scatter(call, false);
+}
+static td_status kernel_scatter_add(td_call *call) {
+    return scatter(call, true);
+}
+
+/* The gradient of src, of which scatter read as much as index has places: zeros for the rest. */
+static td_status grad_src(td_grad *grad) {
+    int ndim;
+    const int64_t *sizes = td_grad_shape(grad, 3, &ndim);
+    int64_t part[TD_MAX_DIMS];
+    td_tensor *g = NULL, *next;
+    td_status status = TD_APPLY(&g, "gather", TD_T(grad->gout[0]), grad->args[1], grad->args[2]);
+    for (int d = 0; d < ndim && status == TD_OK; d++) {
+        if (g->sizes[d] == sizes[d])
+            continue;
+        memcpy(part, g->sizes, sizeof(int64_t) * (size_t)ndim);
+        part[d] = sizes[d];
+        status = TD_APPLY(&next, "slice_backward", TD_T(g), TD_INTS(ndim, part), TD_I(d), TD_I(0),
+                          TD_I(g->sizes[d]), TD_I(1));
+        if (status == TD_OK) {
+            td_release(g);
+            g = next;
+        }
+    }
+    if (status) {
+        td_release(g);
+        return status;
+    }
+    grad->in[3] = g;
+    return TD_OK;
+}
+
+static td_status grad_scatter(td_grad *grad) {
+    td_status status = TD_OK;
+    if (td_grad_needs(grad, 0))
+        status = TD_APPLY(&grad->in[0], "scatter", TD_T(grad->gout[0]), grad->args[1],
+                          grad->args[2], TD_F(0));
+    if (status == TD_OK && td_grad_needs(grad, 3))
+        status = grad_src(grad);
+    return status;
+}
+
+static td_status grad_scatter_add(td_grad *grad) {
+    td_status status = TD_OK;
+    if (td_grad_needs(grad, 0))
+        grad->in[0] = td_retain(grad->gout[0]);
+    if (td_grad_needs(grad, 3))
+        status = grad_src(grad);
+    return status;
+}
+
+/* ---- classes ---- */
+
+static td_status run_one_hot(td_call *call) {
+    td_tensor *x = call->args[0].tensor, *index = NULL, *most = NULL, *zeros = NULL, *last = NULL;
+    int64_t sizes[TD_MAX_DIMS], classes = call->args[1].i, largest;
+    td_status status = TD_OK;
+    if (!td_dtype_is_int((td_dtype)x->dtype))
+        return td_fail(TD_EDTYPE, "classes are integers, got %s",
+                       td_dtype_name((td_dtype)x->dtype));
+    if (x->ndim == TD_MAX_DIMS)
+        return td_fail(TD_ESHAPE, "a tensor has at most %d dims", TD_MAX_DIMS);
+    if (classes < 0) {
+        if (x->numel == 0)
+            return td_fail(TD_EVALUE, "num_classes must be given for a tensor without elements");
+        TD_TRY(TD_APPLY(&most, "amax", TD_T(x)));
+        TD_TRY(td_tensor_item_int(most, &largest));
+        classes = largest + 1;
+    }
+    memcpy(sizes, x->sizes, sizeof(int64_t) * x->ndim);
+    sizes[x->ndim] = classes;
+    TD_TRY(TD_APPLY(&zeros, "zeros", TD_INTS(x->ndim + 1, sizes), TD_DTYPE(TD_I64),
+                    TD_DEVICE(td_tensor_device(x))));
+    TD_TRY(TD_APPLY(&index, "to", TD_T(x), TD_DTYPE(TD_I64)));
+    TD_TRY(TD_APPLY(&last, "unsqueeze", TD_T(index), TD_I(-1)));
+    TD_TRY(TD_APPLY(&call->out[0], "scatter", TD_T(zeros), TD_I(-1), TD_T(last), TD_I(1)));
+done:
+    td_release(index);
+    td_release(most);
+    td_release(zeros);
+    td_release(last);
+    return status;
+}
+
+static td_status rule_from_one_based(const td_call *call, td_meta *out) {
+    const td_tensor *x = call->args[0].tensor;
+    if (!td_dtype_is_int((td_dtype)x->dtype))
+        return td_fail(TD_EDTYPE, "an index tensor holds integers, got %s",
+                       td_dtype_name((td_dtype)x->dtype));
+    out->dtype = TD_I64;
+    out->ndim = x->ndim;
+    memcpy(out->sizes, x->sizes, sizeof(int64_t) * x->ndim);
+    return TD_OK;
+}
+
+static td_status kernel_from_one_based(td_call *call) {
+    td_tensor *packed = NULL;
+    td_status status = td_contiguous(call->args[0].tensor, &packed);
+    if (status == TD_OK)
+        status = td_cpu_from_one_based(packed, call->out[0]);
+    td_release(packed);
+    return status;
+}
+
+/* ---- the table ---- */
+
+#define KERNEL(function) .kernel = {[TD_CPU] = function}
+
+td_op td_ops_index[] = {
+    {.schema = "index(Tensor x, Tensor?[] indices) -> Tensor",
+     .doc = "The elements at the places that tensors and masks name, one per dim.",
+     .run = run_index,
+     .flags = TD_OP_INTERNAL},
+    {.schema = "index_places(Tensor x, Tensor?[] indices) -> Tensor",
+     .doc = "index, with int64 tensors of one shape.",
+     .rule = rule_index_places,
+     KERNEL(kernel_index_places),
+     .backward = grad_index_places,
+     .saves = "indices",
+     .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY},
+    {.schema = "index_put_(Tensor x, Tensor?[] indices, Tensor values, bool accumulate=false) "
+               "-> Tensor",
+     .doc = "Write values to the places that tensors and masks name, or add them there.",
+     .run = run_index_put_,
+     .backward = grad_index_put_,
+     .saves = "indices",
+     .flags = TD_OP_INTERNAL | TD_OP_INPLACE_ONLY},
+    {.schema = "index_select(Tensor x, dim dim, index Tensor index) -> Tensor",
+     .doc = "The places along a dim that index names.",
+     .run = run_index_select},
+    {.schema = "index_add(Tensor x, dim dim, index Tensor index, Tensor source, *, "
+               "number alpha=1) -> Tensor",
+     .doc = "Add alpha * source to the places along a dim that index names.",
+     .run = run_index_add,
+     .flags = TD_OP_INPLACE},
+    {.schema = "index_copy(Tensor x, dim dim, index Tensor index, Tensor source) -> Tensor",
+     .doc = "Write source to the places along a dim that index names.",
+     .run = run_index_copy,
+     .flags = TD_OP_INPLACE},
+    {.schema = "index_fill(Tensor x, dim dim, index Tensor index, number value) -> Tensor",
+     .doc = "Write one value to the places along a dim that index names.",
+     .run = run_index_fill,
+     .flags = TD_OP_INPLACE},
+    {.schema = "take(Tensor x, index Tensor index) -> Tensor",
+     .doc = "Elements by their places in row-major order.",
+     .run = run_take},
+    {.schema = "embedding(Tensor weight, index Tensor index) -> Tensor",
+     .doc = "The rows of a table that index names.",
+     .run = run_embedding},
+    {.schema = "masked_fill(Tensor x, Tensor mask, Tensor|number value) -> Tensor",
+     .doc = "One value where the mask is true, x elsewhere.",
+     .run = run_masked_fill,
+     .flags = TD_OP_INPLACE},
+    {.schema = "masked_select(Tensor x, Tensor mask) -> Tensor",
+     .doc = "The elements where the mask is true, as one row.",
+     .run = run_masked_select},
+    {.schema = "nonzero(Tensor x) -> index Tensor",
+     .doc = "Places of the elements different from zero, one row of indices each.",
+     .run = run_nonzero,
+     .flags = TD_OP_NONDIFF},
+    {.schema = "gather(Tensor x, dim dim, index Tensor index) -> Tensor",
+     .doc = "For each place of index the element of x that it names along a dim.",
+     .rule = rule_gather,
+     KERNEL(kernel_gather),
+     .backward = grad_gather,
+     .saves = "index",
+     .flags = TD_OP_SHAPE_ONLY},
+    {.schema = "scatter(Tensor x, dim dim, index Tensor index, Tensor|number src) -> Tensor",
+     .doc = "x with src written to the places that index names along a dim.",
+     .rule = rule_scatter,
+     KERNEL(kernel_scatter),
+     .backward = grad_scatter,
+     .saves = "index",
+     .flags = TD_OP_INPLACE | TD_OP_SHAPE_ONLY},
+    {.schema = "scatter_add(Tensor x, dim dim, index Tensor index, Tensor src) -> Tensor",
+     .doc = "x with src added at the places that index names along a dim.",
+     .rule = rule_scatter,
+     KERNEL(kernel_scatter_add),
+     .backward = grad_scatter_add,
+     .saves = "index",
+     .flags = TD_OP_INPLACE | TD_OP_SHAPE_ONLY},
+    {.schema = "one_hot(class Tensor x, int num_classes=-1) -> Tensor",
+     .doc = "A row for each class label: 1 at the label, 0 elsewhere.",
+     .run = run_one_hot,
+     .flags = TD_OP_NONDIFF},
+    {.schema = "from_one_based(Tensor x) -> Tensor",
+     .doc = "Indices that count from 1 as the engine counts them, from 0.",
+     .rule = rule_from_one_based,
+     KERNEL(kernel_from_one_based),
+     .flags = TD_OP_INTERNAL | TD_OP_NONDIFF},
+    {0},
+};

@@ -1,0 +1,52 @@
+/* index_plan.c: the geometry of indexing with tensors; shapes and strides only. */
+#include "engine/ops/index.h"
+
+#include <string.h>
+
+/* The dims that are indexed follow one another? */
+static bool adjacent(const td_index_plan *p) {
+    for (int k = 1; k < p->nindexed; k++)
+        if (p->index_dims[k] != p->index_dims[k - 1] + 1)
+            return false;
+    return true;
+}
+
+static void add_dims(int64_t *to, int *n, const int64_t *from, int count) {
+    if (count)
+        memcpy(to + *n, from, sizeof(int64_t) * (size_t)count);
+    *n += count;
+}
+
+td_status td_index_plan_make(const td_tensor *x, td_value indices, td_index_plan *p) {
+    memset(p, 0, sizeof *p);
+    for (int d = 0; d < indices.n && d < x->ndim; d++) {
+        if (!indices.tensors[d])
+            continue;
+        p->index[p->nindexed] = indices.tensors[d];
+        p->index_sizes[p->nindexed] = x->sizes[d];
+        p->index_strides[p->nindexed] = x->strides[d];
+        p->index_dims[p->nindexed++] = d;
+    }
+    if (p->nindexed == 0)
+        return td_fail(TD_EVALUE, "no index tensor given");
+    bool in_place = adjacent(p);
+    p->before = p->after = 1;
+    for (int d = 0; d < x->ndim; d++) {
+        if (d < indices.n && indices.tensors[d])
+            continue;
+        bool first = in_place && d < p->index_dims[0];
+        int n = first ? p->nbefore++ : p->nafter++;
+        (first ? p->before_sizes : p->after_sizes)[n] = x->sizes[d];
+        (first ? p->before_strides : p->after_strides)[n] = x->strides[d];
+        *(first ? &p->before : &p->after) *= x->sizes[d];
+    }
+    const td_tensor *index = p->index[0];
+    p->places = index->numel;
+    if (p->nbefore + index->ndim + p->nafter > TD_MAX_DIMS)
+        return td_fail(TD_ESHAPE, "the result would have %d dims, at most %d are possible",
+                       p->nbefore + index->ndim + p->nafter, TD_MAX_DIMS);
+    add_dims(p->sizes, &p->ndim, p->before_sizes, p->nbefore);
+    add_dims(p->sizes, &p->ndim, index->sizes, index->ndim);
+    add_dims(p->sizes, &p->ndim, p->after_sizes, p->nafter);
+    return TD_OK;
+}
