@@ -61,7 +61,7 @@ static void store_int(lua_State *L, tide_frame *f, int64_t i) {
 
 /* An element of an int[] or dim[] at a stack index. */
 static void read_element(lua_State *L, tide_frame *f, int param, int index) {
-    int64_t i;
+    int64_t i = 0;
     const td_param *p = &f->op->params[param];
     if (!to_int(L, index, &i)) {
         if (lua_type(L, index) == LUA_TNUMBER)
@@ -147,7 +147,7 @@ static td_value read_device(lua_State *L, tide_frame *f, int param, int index) {
 
 static td_value read_integer(lua_State *L, tide_frame *f, int param, int index) {
     const td_param *p = &f->op->params[param];
-    int64_t i;
+    int64_t i = 0;
     if (!to_int(L, index, &i)) {
         if (lua_type(L, index) == LUA_TNUMBER)
             luaL_error(L, "%s: argument %d (%s): %f has no integer representation", f->name,

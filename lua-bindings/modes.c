@@ -26,15 +26,15 @@ static int guard_close(lua_State *L) {
     return 0;
 }
 
-/* Run the function at `index` with the arguments above it under a mode; an error restores it too. */
+/* Run the function at `index` with the arguments above it under a mode. The guard is closed on the
+ * way out, by an error too, and tracebacks still see the function. */
 static int run_under(lua_State *L, int index, bool enabled) {
     int nargs = lua_gettop(L) - index;
-    bool before = td_set_grad_enabled(enabled);
-    int failed = lua_pcall(L, nargs, LUA_MULTRET, 0);
-    td_set_grad_enabled(before);
-    if (failed)
-        return lua_error(L);
-    return lua_gettop(L) - index + 1;
+    push_guard(L, enabled);
+    lua_insert(L, index);
+    lua_toclose(L, index);
+    lua_call(L, nargs, LUA_MULTRET);
+    return lua_gettop(L) - index;
 }
 
 static int enter(lua_State *L, int index, bool enabled) {

@@ -157,7 +157,7 @@ static td_status reach(run *r, const td_edge *edge, entry **out) {
     const void *key = edge->node ? (const void *)edge->node : (const void *)edge->leaf;
     size_t at = slot_of(r, key);
     if (!r->table[at]) {
-        entry *e;
+        entry *e = NULL;
         status = entry_new(edge, &e);
         if (status)
             return status;

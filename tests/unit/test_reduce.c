@@ -37,7 +37,7 @@ typedef enum layout { ROW_MAJOR, REVERSED, SLICED, EXPANDED, LAYOUTS } layout;
 /* A random tensor of this shape whose memory lies in one of several ways. */
 static td_tensor *make(td_dtype dtype, layout how, int ndim, const int64_t *sizes) {
     td_tensor *base = NULL, *x = NULL;
-    int64_t real[TD_MAX_DIMS], strides[TD_MAX_DIMS], reversed[TD_MAX_DIMS];
+    int64_t real[TD_MAX_DIMS] = {0}, strides[TD_MAX_DIMS], reversed[TD_MAX_DIMS];
     for (int d = 0; d < ndim; d++) {
         reversed[ndim - 1 - d] = sizes[d];
         real[d] = sizes[d] * (how == SLICED && d == ndim - 1 ? 2 : 1);

@@ -1,0 +1,212 @@
+/* conv.c: convolution on the CPU: float32 by oneDNN, float64 by unrolling the images into matrices
+ * and OpenBLAS. Long ones are cut along the batch, with a look at the interrupt flag between. */
+#include "engine/ops/conv.h"
+
+#include "engine/core/interrupt.h"
+#include "engine/core/memory.h"
+#include "engine/cpu/blas.h"
+#include "engine/cpu/onednn.h"
+
+#include <string.h>
+
+#define PANEL 2e9 /* multiplications done without a look at the interrupt flag */
+
+/* Images that fit between two looks at the flag. */
+static int64_t images_at_once(const td_conv_geometry *g) {
+    double one = (double)g->o * (double)(g->oh * g->ow) * (double)(g->c / g->groups) *
+                 (double)(g->kh * g->kw);
+    double n = PANEL / (one + 1);
+    return n < 1 ? 1 : n > (double)g->n ? g->n : (int64_t)n;
+}
+
+/* ---- float64 ---- */
+
+typedef struct unrolled {
+    const td_conv_geometry *g;
+    int64_t channels, rows, columns; /* of one group: rows = channels kh kw, columns = oh ow */
+    int64_t outputs;                 /* output channels of one group */
+    double *matrix;                  /* rows x columns */
+} unrolled;
+
+static td_status unrolled_make(const td_conv_geometry *g, unrolled *u) {
+    u->g = g;
+    u->channels = g->c / g->groups;
+    u->outputs = g->o / g->groups;
+    u->rows = u->channels * g->kh * g->kw;
+    u->columns = g->oh * g->ow;
+    u->matrix = td_malloc((size_t)(u->rows * u->columns + 1) * sizeof *u->matrix);
+    return u->matrix ? TD_OK : td_fail(TD_ENOMEM, "out of memory");
+}
+
+/* The line of the image that an output line meets through a kernel row; NULL in the padding. */
+static double *image_line(const unrolled *u, double *channel, int64_t y, int64_t ky) {
+    const td_conv_geometry *g = u->g;
+    int64_t line = y * g->stride[0] - g->padding[0] + ky * g->dilation[0];
+    return line >= 0 && line < g->h ? channel + line * g->w : NULL;
+}
+
+/* Copy the image into the matrix, or add the matrix to the image. */
+static void roll(const unrolled *u, double *image, bool add) {
+    const td_conv_geometry *g = u->g;
+    for (int64_t row = 0; row < u->rows; row++) {
+        int64_t kx = row % g->kw, ky = row / g->kw % g->kh;
+        double *channel = image + row / (g->kw * g->kh) * g->h * g->w;
+        for (int64_t y = 0; y < g->oh; y++) {
+            double *to = u->matrix + row * u->columns + y * g->ow;
+            double *line = image_line(u, channel, y, ky);
+            for (int64_t x = 0; x < g->ow; x++) {
+                int64_t at = x * g->stride[1] - g->padding[1] + kx * g->dilation[1];
+                bool inside = line && at >= 0 && at < g->w;
+                if (add && inside)
+                    line[at] += to[x];
+                else if (!add)
+                    to[x] = inside ? line[at] : 0;
+            }
+        }
+    }
+}
+
+static double *image_of(const unrolled *u, double *x, int64_t n, int64_t group) {
+    return x + (n * u->g->c + group * u->channels) * u->g->h * u->g->w;
+}
+
+static double *output_of(const unrolled *u, double *y, int64_t n, int64_t group) {
+    return y + (n * u->g->o + group * u->outputs) * u->columns;
+}
+
+static td_status conv_f64(const td_conv_geometry *g, double *x, double *weight, const double *bias,
+                          double *y) {
+    unrolled u;
+    td_status status = unrolled_make(g, &u);
+    for (int64_t n = 0; n < g->n && status == TD_OK; n++) {
+        for (int64_t group = 0; group < g->groups; group++) {
+            double *out = output_of(&u, y, n, group);
+            for (int64_t o = 0; o < u.outputs; o++)
+                for (int64_t k = 0; k < u.columns; k++)
+                    out[o * u.columns + k] = bias ? bias[group * u.outputs + o] : 0;
+            roll(&u, image_of(&u, x, n, group), false);
+            if (u.rows)
+                td_blas_dgemm(false, false, u.outputs, u.columns, u.rows,
+                              weight + group * u.outputs * u.rows, u.rows, u.matrix, u.columns, 1,
+                              out, u.columns);
+        }
+        status = td_interrupt_check();
+    }
+    td_free(u.matrix);
+    return status;
+}
+
+static td_status conv_input_f64(const td_conv_geometry *g, double *weight, double *gy, double *gx) {
+    unrolled u;
+    td_status status = unrolled_make(g, &u);
+    memset(gx, 0, (size_t)(g->n * g->c * g->h * g->w) * sizeof *gx);
+    for (int64_t n = 0; n < g->n && status == TD_OK; n++) {
+        for (int64_t group = 0; group < g->groups; group++) {
+            td_blas_dgemm(true, false, u.rows, u.columns, u.outputs,
+                          weight + group * u.outputs * u.rows, u.rows, output_of(&u, gy, n, group),
+                          u.columns, 0, u.matrix, u.columns);
+            roll(&u, image_of(&u, gx, n, group), true);
+        }
+        status = td_interrupt_check();
+    }
+    td_free(u.matrix);
+    return status;
+}
+
+static td_status conv_weight_f64(const td_conv_geometry *g, double *x, double *gy, double *gw) {
+    unrolled u;
+    td_status status = unrolled_make(g, &u);
+    memset(gw, 0, (size_t)(g->o * u.rows) * sizeof *gw);
+    for (int64_t n = 0; n < g->n && status == TD_OK; n++) {
+        for (int64_t group = 0; group < g->groups; group++) {
+            roll(&u, image_of(&u, x, n, group), false);
+            td_blas_dgemm(false, true, u.outputs, u.rows, u.columns, output_of(&u, gy, n, group),
+                          u.columns, u.matrix, u.columns, 1, gw + group * u.outputs * u.rows,
+                          u.rows);
+        }
+        status = td_interrupt_check();
+    }
+    td_free(u.matrix);
+    return status;
+}
+
+/* ---- by dtype ---- */
+
+static td_status fail_dtype(const td_tensor *x) {
+    return td_fail(TD_EDTYPE, "not implemented for %s", td_dtype_name((td_dtype)x->dtype));
+}
+
+/* A part of the batch: how many images, and where in x and y it starts. */
+static void next_part(const td_conv_geometry *g, td_conv_geometry *s, int64_t n) {
+    int64_t at_once = images_at_once(g);
+    s->n = g->n - n < at_once ? g->n - n : at_once;
+}
+
+static int64_t x_offset(const td_conv_geometry *g, int64_t n) {
+    return n * g->c * g->h * g->w;
+}
+static int64_t y_offset(const td_conv_geometry *g, int64_t n) {
+    return n * g->o * g->oh * g->ow;
+}
+
+td_status td_cpu_conv2d(const td_conv_geometry *g, const td_tensor *x, const td_tensor *weight,
+                        const td_tensor *bias, td_tensor *y) {
+    if (x->dtype == TD_F64)
+        return conv_f64(g, x->data, weight->data, bias ? bias->data : NULL, y->data);
+    if (x->dtype != TD_F32)
+        return fail_dtype(x);
+    td_conv_geometry s = *g;
+    td_status status = TD_OK;
+    for (int64_t n = 0; n < g->n && status == TD_OK; n += s.n) {
+        next_part(g, &s, n);
+        status = td_interrupt_check();
+        if (status == TD_OK)
+            status = td_dnn_conv(&s, (float *)x->data + x_offset(g, n), weight->data,
+                                 bias ? bias->data : NULL, (float *)y->data + y_offset(g, n));
+    }
+    return status;
+}
+
+td_status td_cpu_conv2d_input(const td_conv_geometry *g, const td_tensor *weight,
+                              const td_tensor *gy, td_tensor *gx) {
+    if (gy->dtype == TD_F64)
+        return conv_input_f64(g, weight->data, gy->data, gx->data);
+    if (gy->dtype != TD_F32)
+        return fail_dtype(gy);
+    td_conv_geometry s = *g;
+    td_status status = TD_OK;
+    for (int64_t n = 0; n < g->n && status == TD_OK; n += s.n) {
+        next_part(g, &s, n);
+        status = td_interrupt_check();
+        if (status == TD_OK)
+            status = td_dnn_conv_input(&s, (float *)gy->data + y_offset(g, n), weight->data,
+                                       (float *)gx->data + x_offset(g, n));
+    }
+    return status;
+}
+
+td_status td_cpu_conv2d_weight(const td_conv_geometry *g, const td_tensor *x, const td_tensor *gy,
+                               td_tensor *gweight) {
+    if (x->dtype == TD_F64)
+        return conv_weight_f64(g, x->data, gy->data, gweight->data);
+    if (x->dtype != TD_F32)
+        return fail_dtype(x);
+    td_conv_geometry s = *g;
+    td_tensor *part = NULL;
+    td_status status = TD_OK;
+    float *total = gweight->data;
+    for (int64_t n = 0; n < g->n; n += s.n) {
+        next_part(g, &s, n);
+        TD_TRY(td_interrupt_check());
+        if (n > 0 && !part)
+            TD_TRY(td_tensor_empty_like(gweight, TD_F32, &part));
+        float *to = n ? part->data : total;
+        TD_TRY(td_dnn_conv_weight(&s, (float *)x->data + x_offset(g, n),
+                                  (float *)gy->data + y_offset(g, n), to));
+        for (int64_t k = 0; n && k < gweight->numel; k++)
+            total[k] += to[k];
+    }
+done:
+    td_release(part);
+    return status;
+}

@@ -1,0 +1,28 @@
+/* pool_kernels.h: pooling and nearest interpolation of one plane. */
+#ifndef TD_CPU_ISA_POOL_KERNELS_H
+#define TD_CPU_ISA_POOL_KERNELS_H
+
+#include "engine/core/dtype.h"
+#include "engine/ops/pool.h"
+
+/* The functions of one element type. Planes are row-major, of the plan's sizes: `x` h x w,
+ * `y` oh x ow. Places are positions y * w + x in the input plane. */
+typedef struct td_pool_functions {
+    /* Largest element of each window and its place (first of equals; NaN counts as largest). */
+    void (*max)(void *y, int32_t *places, const void *x, const td_pool_plan *plan);
+    /* gx[places[k]] += g[k], for n elements; out[k] = x[places[k]]. */
+    void (*scatter)(void *gx, const int32_t *places, const void *g, int64_t n);
+    void (*gather)(void *out, const int32_t *places, const void *x, int64_t n);
+    /* Sum of each window times its scale; gx += g times the scale over each window. */
+    void (*mean)(void *y, const void *x, const td_pool_plan *plan);
+    void (*mean_backward)(void *gx, const void *g, const td_pool_plan *plan);
+    /* y[i][j] = x[first row][first column] of each window; gx += g there. */
+    void (*nearest)(void *y, const void *x, const td_pool_plan *plan);
+    void (*nearest_backward)(void *gx, const void *g, const td_pool_plan *plan);
+} td_pool_functions;
+
+typedef struct td_pool_kernels {
+    const td_pool_functions *f32, *f64;
+} td_pool_kernels;
+
+#endif

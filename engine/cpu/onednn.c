@@ -1,0 +1,530 @@
+/* onednn.c: oneDNN behind a cache of primitives.
+ *
+ * A plan is a primitive for given shapes with the layouts it wants and the reorders from and to
+ * ours. Plans are found by their description, byte for byte; the cache is bounded and drops what
+ * was used longest ago. A plan in use is kept alive by a reference. Scratch memory comes from our
+ * allocator, so that one plan may run on several threads at once.
+ */
+#include "engine/cpu/onednn.h"
+
+#include "engine/core/memory.h"
+#include "engine/core/tensor.h"
+
+#include <oneapi/dnnl/dnnl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_ARGS = 4, CACHE_SIZE = 512, BUCKETS = 256, KEY_WORDS = 24 };
+
+typedef enum plan_kind { MATMUL = 1, CONV, CONV_INPUT, CONV_WEIGHT } plan_kind;
+
+/* What a plan is for; unused words are zero. */
+typedef struct plan_key {
+    int64_t word[KEY_WORDS];
+} plan_key;
+
+typedef struct plan_arg {
+    int id; /* DNNL_ARG_... */
+    bool output;
+    dnnl_memory_desc_t ours, theirs;
+    dnnl_primitive_t reorder; /* NULL where the layouts are the same */
+} plan_arg;
+
+typedef struct plan {
+    atomic_int refs;
+    plan_key key;
+    dnnl_primitive_t primitive;
+    dnnl_memory_desc_t scratch;
+    int nargs;
+    plan_arg args[MAX_ARGS];
+    uint64_t last_use;
+    struct plan *next;
+} plan;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static plan *buckets[BUCKETS];
+static int cached;
+static uint64_t clock_now;
+static atomic_llong made;
+
+static dnnl_engine_t engine;
+static pthread_once_t engine_once = PTHREAD_ONCE_INIT;
+static pthread_key_t stream_key;
+
+/* ---- engine and streams ---- */
+
+static void stream_free(void *stream) {
+    dnnl_stream_destroy(stream);
+}
+
+static void engine_make(void) {
+    if (dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success)
+        engine = NULL;
+    pthread_key_create(&stream_key, stream_free);
+}
+
+static td_status fail_dnn(const char *what, dnnl_status_t code) {
+    if (code == dnnl_out_of_memory)
+        return td_fail(TD_ENOMEM, "out of memory");
+    return td_fail(TD_EINTERNAL, "oneDNN: %s failed with status %d", what, (int)code);
+}
+
+#define DNN_TRY(what, expression)                                                                  \
+    do {                                                                                           \
+        dnnl_status_t code_ = (expression);                                                        \
+        if (TD_UNLIKELY(code_ != dnnl_success)) {                                                  \
+            status = fail_dnn(what, code_);                                                        \
+            goto done;                                                                             \
+        }                                                                                          \
+    } while (0)
+
+static td_status stream_get(dnnl_stream_t *out) {
+    pthread_once(&engine_once, engine_make);
+    *out = pthread_getspecific(stream_key);
+    if (*out)
+        return TD_OK;
+    if (!engine)
+        return fail_dnn("making the engine", dnnl_runtime_error);
+    dnnl_status_t code = dnnl_stream_create(out, engine, dnnl_stream_default_flags);
+    if (code != dnnl_success)
+        return fail_dnn("making a stream", code);
+    pthread_setspecific(stream_key, *out);
+    return TD_OK;
+}
+
+/* ---- plans ---- */
+
+static void plan_release(plan *p) {
+    if (!p || atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    for (int k = 0; k < p->nargs; k++)
+        if (p->args[k].reorder)
+            dnnl_primitive_destroy(p->args[k].reorder);
+    if (p->primitive)
+        dnnl_primitive_destroy(p->primitive);
+    td_free(p);
+}
+
+static uint64_t key_hash(const plan_key *key) {
+    uint64_t h = 14695981039346656037u;
+    for (int k = 0; k < KEY_WORDS; k++)
+        h = (h ^ (uint64_t)key->word[k]) * 1099511628211u;
+    return h ^ (h >> 29);
+}
+
+/* The cached plan with a reference for the caller, or NULL. */
+static plan *cache_find(const plan_key *key) {
+    pthread_mutex_lock(&lock);
+    plan *p = buckets[key_hash(key) % BUCKETS];
+    while (p && memcmp(&p->key, key, sizeof *key) != 0)
+        p = p->next;
+    if (p) {
+        p->last_use = ++clock_now;
+        atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&lock);
+    return p;
+}
+
+static void drop_oldest(void) {
+    plan **oldest = NULL;
+    for (int b = 0; b < BUCKETS; b++)
+        for (plan **p = &buckets[b]; *p; p = &(*p)->next)
+            if (!oldest || (*p)->last_use < (*oldest)->last_use)
+                oldest = p;
+    plan *dropped = *oldest;
+    *oldest = dropped->next;
+    cached--;
+    plan_release(dropped);
+}
+
+/* Keep a plan; the cache takes a reference of its own. */
+static void cache_keep(plan *p) {
+    atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
+    pthread_mutex_lock(&lock);
+    if (cached == CACHE_SIZE)
+        drop_oldest();
+    plan **bucket = &buckets[key_hash(&p->key) % BUCKETS];
+    p->last_use = ++clock_now;
+    p->next = *bucket;
+    *bucket = p;
+    cached++;
+    pthread_mutex_unlock(&lock);
+}
+
+static td_status plan_new(const plan_key *key, plan **out) {
+    dnnl_stream_t stream;
+    td_status status = stream_get(&stream);
+    *out = status == TD_OK ? td_calloc(1, sizeof **out) : NULL;
+    if (!*out)
+        return status ? status : td_fail(TD_ENOMEM, "out of memory");
+    (*out)->key = *key;
+    (*out)->refs = 1;
+    return TD_OK;
+}
+
+static void add_arg(plan *p, int id, bool output, const dnnl_memory_desc_t *ours) {
+    p->args[p->nargs++] = (plan_arg){.id = id, .output = output, .ours = *ours};
+}
+
+static dnnl_query_t query_of(int id) {
+    switch (id) {
+    case DNNL_ARG_SRC:
+        return dnnl_query_src_md;
+    case DNNL_ARG_DST:
+        return dnnl_query_dst_md;
+    case DNNL_ARG_DIFF_SRC:
+        return dnnl_query_diff_src_md;
+    case DNNL_ARG_DIFF_DST:
+        return dnnl_query_diff_dst_md;
+    case DNNL_ARG_DIFF_WEIGHTS:
+        return dnnl_query_diff_weights_md;
+    default:
+        return dnnl_query_weights_md;
+    }
+}
+
+static td_status add_reorder(plan_arg *a) {
+    const dnnl_memory_desc_t *from = a->output ? &a->theirs : &a->ours;
+    const dnnl_memory_desc_t *to = a->output ? &a->ours : &a->theirs;
+    dnnl_primitive_desc_t pd = NULL;
+    td_status status = TD_OK;
+    DNN_TRY("planning a reorder",
+            dnnl_reorder_primitive_desc_create(&pd, from, engine, to, engine, NULL));
+    DNN_TRY("making a reorder", dnnl_primitive_create(&a->reorder, pd));
+done:
+    if (pd)
+        dnnl_primitive_desc_destroy(pd);
+    return status;
+}
+
+/* Make the primitive of a filled descriptor and the reorders that its layouts ask for. */
+static td_status plan_finish(plan *p, const void *descriptor, const_dnnl_primitive_desc_t hint) {
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_primitive_attr_t attr = NULL;
+    td_status status = TD_OK;
+    DNN_TRY("making attributes", dnnl_primitive_attr_create(&attr));
+    DNN_TRY("setting attributes",
+            dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user));
+    DNN_TRY("planning", dnnl_primitive_desc_create(&pd, descriptor, attr, engine, hint));
+    DNN_TRY("making a primitive", dnnl_primitive_create(&p->primitive, pd));
+    p->scratch = *dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
+    for (int k = 0; k < p->nargs; k++) {
+        plan_arg *a = &p->args[k];
+        int which = a->id == DNNL_ARG_BIAS ? 1 : 0;
+        a->theirs = *dnnl_primitive_desc_query_md(pd, query_of(a->id), which);
+        if (!dnnl_memory_desc_equal(&a->ours, &a->theirs))
+            TD_TRY(add_reorder(a));
+    }
+    atomic_fetch_add_explicit(&made, 1, memory_order_relaxed);
+done:
+    if (pd)
+        dnnl_primitive_desc_destroy(pd);
+    if (attr)
+        dnnl_primitive_attr_destroy(attr);
+    return status;
+}
+
+/* ---- running ---- */
+
+typedef struct run_state {
+    dnnl_memory_t memory[2 * MAX_ARGS + 1];
+    td_tensor *room[MAX_ARGS + 1];
+    int nmemory, nroom;
+} run_state;
+
+static td_status wrap(run_state *r, const dnnl_memory_desc_t *md, void *data, dnnl_memory_t *out) {
+    dnnl_status_t code = dnnl_memory_create(out, md, engine, data);
+    if (code != dnnl_success)
+        return fail_dnn("wrapping memory", code);
+    r->memory[r->nmemory++] = *out;
+    return TD_OK;
+}
+
+/* Memory of our allocator in a layout of theirs. */
+static td_status make_room(run_state *r, const dnnl_memory_desc_t *md, dnnl_memory_t *out) {
+    int64_t bytes = (int64_t)dnnl_memory_desc_get_size(md);
+    td_status status = td_tensor_empty(TD_U8, TD_DEVICE_CPU, 1, &bytes, &r->room[r->nroom]);
+    return status ? status : wrap(r, md, r->room[r->nroom++]->data, out);
+}
+
+static td_status reorder(dnnl_stream_t stream, dnnl_primitive_t primitive, dnnl_memory_t from,
+                         dnnl_memory_t to) {
+    const dnnl_exec_arg_t args[2] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
+    dnnl_status_t code = dnnl_primitive_execute(primitive, stream, 2, args);
+    return code == dnnl_success ? TD_OK : fail_dnn("reordering", code);
+}
+
+/* Run a plan on data in our layouts, in the order of its arguments. */
+static td_status plan_run(const plan *p, void *const *data) {
+    run_state r = {0};
+    dnnl_exec_arg_t args[MAX_ARGS + 1];
+    dnnl_memory_t ours[MAX_ARGS];
+    dnnl_stream_t stream;
+    int n = p->nargs;
+    td_status status = TD_OK;
+    TD_TRY(stream_get(&stream));
+    for (int k = 0; k < n; k++) {
+        const plan_arg *a = &p->args[k];
+        args[k].arg = a->id;
+        TD_TRY(wrap(&r, &a->ours, data[k], &ours[k]));
+        args[k].memory = ours[k];
+        if (!a->reorder)
+            continue;
+        TD_TRY(make_room(&r, &a->theirs, &args[k].memory));
+        if (!a->output)
+            TD_TRY(reorder(stream, a->reorder, ours[k], args[k].memory));
+    }
+    if (dnnl_memory_desc_get_size(&p->scratch) > 0) {
+        args[n].arg = DNNL_ARG_SCRATCHPAD;
+        TD_TRY(make_room(&r, &p->scratch, &args[n].memory));
+        n++;
+    }
+    DNN_TRY("running", dnnl_primitive_execute(p->primitive, stream, n, args));
+    for (int k = 0; k < p->nargs; k++)
+        if (p->args[k].output && p->args[k].reorder)
+            TD_TRY(reorder(stream, p->args[k].reorder, args[k].memory, ours[k]));
+    DNN_TRY("waiting", dnnl_stream_wait(stream));
+done:
+    for (int k = 0; k < r.nmemory; k++)
+        dnnl_memory_destroy(r.memory[k]);
+    for (int k = 0; k < r.nroom; k++)
+        td_release(r.room[k]);
+    return status;
+}
+
+typedef td_status (*plan_maker)(const void *what, plan *p);
+
+static td_status run(const plan_key *key, plan_maker make, const void *what, void *const *data) {
+    td_status status = TD_OK;
+    plan *p = cache_find(key);
+    if (TD_UNLIKELY(!p)) {
+        status = plan_new(key, &p);
+        if (status)
+            return status;
+        status = make(what, p);
+        if (status == TD_OK)
+            cache_keep(p);
+    }
+    if (status == TD_OK)
+        status = plan_run(p, data);
+    plan_release(p);
+    return status;
+}
+
+/* ---- products ---- */
+
+typedef struct matmul_shape {
+    int64_t batch, m, n, k;
+    td_dnn_matrices a, b, c;
+    bool bias;
+} matmul_shape;
+
+static td_status describe(const td_dnn_matrices *x, int64_t batch, int64_t rows, int64_t columns,
+                          dnnl_memory_desc_t *md) {
+    const int64_t sizes[3] = {batch, rows, columns};
+    const int64_t steps[3] = {x->batch_stride, x->row_stride, x->column_stride};
+    dnnl_dims_t dims, strides;
+    int n = 0;
+    for (int d = batch == 1 ? 1 : 0; d < 3; d++) { /* one matrix has two dims */
+        dims[n] = sizes[d];
+        strides[n++] = steps[d];
+    }
+    dnnl_status_t code = dnnl_memory_desc_init_by_strides(md, n, dims, dnnl_f32, strides);
+    return code == dnnl_success ? TD_OK : fail_dnn("describing a matrix", code);
+}
+
+static td_status make_matmul(const void *what, plan *p) {
+    const matmul_shape *s = what;
+    dnnl_memory_desc_t a, b, c, bias;
+    dnnl_matmul_desc_t d;
+    td_status status = TD_OK;
+    TD_TRY(describe(&s->a, s->batch, s->m, s->k, &a));
+    TD_TRY(describe(&s->b, s->batch, s->k, s->n, &b));
+    TD_TRY(describe(&s->c, s->batch, s->m, s->n, &c));
+    if (s->bias)
+        TD_TRY(describe(&(td_dnn_matrices){NULL, s->n, s->n, 1}, 1, 1, s->n, &bias));
+    DNN_TRY("describing a product", dnnl_matmul_desc_init(&d, &a, &b, s->bias ? &bias : NULL, &c));
+    add_arg(p, DNNL_ARG_SRC, false, &a);
+    add_arg(p, DNNL_ARG_WEIGHTS, false, &b);
+    add_arg(p, DNNL_ARG_DST, true, &c);
+    if (s->bias)
+        add_arg(p, DNNL_ARG_BIAS, false, &bias);
+    status = plan_finish(p, &d, NULL);
+done:
+    return status;
+}
+
+td_status td_dnn_matmul(int64_t batch, int64_t m, int64_t n, int64_t k, td_dnn_matrices a,
+                        td_dnn_matrices b, const float *bias, td_dnn_matrices c) {
+    matmul_shape s = {batch, m, n, k, a, b, c, bias != NULL};
+    const plan_key key = {{MATMUL, batch, m, n, k, a.batch_stride, a.row_stride, a.column_stride,
+                           b.batch_stride, b.row_stride, b.column_stride, c.batch_stride,
+                           c.row_stride, c.column_stride, bias != NULL}};
+    void *data[MAX_ARGS] = {a.data, b.data, c.data, (void *)bias};
+    return run(&key, make_matmul, &s, data);
+}
+
+/* ---- convolutions ---- */
+
+static plan_key conv_key(plan_kind kind, const td_conv_geometry *s, bool bias) {
+    return (plan_key){{kind, s->n, s->c, s->h, s->w, s->o, s->kh, s->kw, s->oh, s->ow, s->groups,
+                       s->stride[0], s->stride[1], s->padding[0], s->padding[1], s->dilation[0],
+                       s->dilation[1], bias}};
+}
+
+typedef struct conv_descs {
+    dnnl_memory_desc_t x, w, y, bias;       /* ours */
+    dnnl_memory_desc_t any_x, any_w, any_y; /* theirs to choose */
+    dnnl_dims_t stride, dilation, padding, padding_end;
+} conv_descs;
+
+static td_status describe_plain(int ndims, const int64_t *sizes, dnnl_memory_desc_t *md) {
+    dnnl_dims_t dims, strides;
+    for (int d = ndims - 1; d >= 0; d--) {
+        dims[d] = sizes[d];
+        strides[d] = d == ndims - 1 ? 1 : strides[d + 1] * sizes[d + 1];
+    }
+    dnnl_status_t code = dnnl_memory_desc_init_by_strides(md, ndims, dims, dnnl_f32, strides);
+    return code == dnnl_success ? TD_OK : fail_dnn("describing a tensor", code);
+}
+
+static td_status choose_layout(const dnnl_memory_desc_t *ours, dnnl_memory_desc_t *any) {
+    dnnl_status_t code =
+        dnnl_memory_desc_init_by_tag(any, ours->ndims, ours->dims, dnnl_f32, dnnl_format_tag_any);
+    return code == dnnl_success ? TD_OK : fail_dnn("describing a tensor", code);
+}
+
+static td_status conv_describe(const td_conv_geometry *s, conv_descs *d) {
+    int64_t x[] = {s->n, s->c, s->h, s->w}, y[] = {s->n, s->o, s->oh, s->ow};
+    int64_t w[] = {s->groups, s->o / s->groups, s->c / s->groups, s->kh, s->kw};
+    int skip = s->groups == 1;
+    td_status status = describe_plain(4, x, &d->x);
+    if (status == TD_OK)
+        status = describe_plain(4, y, &d->y);
+    if (status == TD_OK)
+        status = describe_plain(5 - skip, w + skip, &d->w);
+    if (status == TD_OK)
+        status = describe_plain(1, &s->o, &d->bias);
+    if (status == TD_OK)
+        status = choose_layout(&d->x, &d->any_x);
+    if (status == TD_OK)
+        status = choose_layout(&d->y, &d->any_y);
+    if (status == TD_OK)
+        status = choose_layout(&d->w, &d->any_w);
+    if (status)
+        return status;
+    const int64_t in[2] = {s->h, s->w}, out[2] = {s->oh, s->ow}, kernel[2] = {s->kh, s->kw};
+    for (int k = 0; k < 2; k++) {
+        d->stride[k] = s->stride[k];
+        d->dilation[k] = s->dilation[k] - 1;
+        d->padding[k] = s->padding[k];
+        d->padding_end[k] = (out[k] - 1) * s->stride[k] + s->dilation[k] * (kernel[k] - 1) + 1 -
+                            in[k] - s->padding[k];
+    }
+    return TD_OK;
+}
+
+/* The forward primitive descriptor, which the backward ones take as a hint. */
+static td_status conv_forward_desc(const conv_descs *d, dnnl_prop_kind_t kind, bool bias,
+                                   dnnl_convolution_desc_t *out) {
+    dnnl_status_t code = dnnl_dilated_convolution_forward_desc_init(
+        out, kind, dnnl_convolution_direct, &d->any_x, &d->any_w, bias ? &d->bias : NULL, &d->any_y,
+        d->stride, d->dilation, d->padding, d->padding_end);
+    return code == dnnl_success ? TD_OK : fail_dnn("describing a convolution", code);
+}
+
+static td_status make_conv(const void *what, plan *p) {
+    const td_conv_geometry *s = what;
+    bool bias = p->key.word[17];
+    conv_descs d;
+    dnnl_convolution_desc_t forward;
+    td_status status = conv_describe(s, &d);
+    if (status == TD_OK)
+        status = conv_forward_desc(&d, dnnl_forward_training, bias, &forward);
+    if (status)
+        return status;
+    add_arg(p, DNNL_ARG_SRC, false, &d.x);
+    add_arg(p, DNNL_ARG_WEIGHTS, false, &d.w);
+    add_arg(p, DNNL_ARG_DST, true, &d.y);
+    if (bias)
+        add_arg(p, DNNL_ARG_BIAS, false, &d.bias);
+    return plan_finish(p, &forward, NULL);
+}
+
+static td_status make_conv_backward(const td_conv_geometry *s, plan *p, bool weight) {
+    conv_descs d;
+    dnnl_convolution_desc_t forward, backward;
+    dnnl_primitive_desc_t hint = NULL;
+    td_status status = TD_OK;
+    TD_TRY(conv_describe(s, &d));
+    TD_TRY(conv_forward_desc(&d, dnnl_forward_training, false, &forward));
+    DNN_TRY("planning", dnnl_primitive_desc_create(&hint, &forward, NULL, engine, NULL));
+    if (weight)
+        DNN_TRY("describing a convolution",
+                dnnl_dilated_convolution_backward_weights_desc_init(
+                    &backward, dnnl_convolution_direct, &d.any_x, &d.any_w, NULL, &d.any_y,
+                    d.stride, d.dilation, d.padding, d.padding_end));
+    else
+        DNN_TRY("describing a convolution",
+                dnnl_dilated_convolution_backward_data_desc_init(
+                    &backward, dnnl_convolution_direct, &d.any_x, &d.any_w, &d.any_y, d.stride,
+                    d.dilation, d.padding, d.padding_end));
+    add_arg(p, DNNL_ARG_DIFF_DST, false, &d.y);
+    add_arg(p, weight ? DNNL_ARG_SRC : DNNL_ARG_WEIGHTS, false, weight ? &d.x : &d.w);
+    add_arg(p, weight ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_DIFF_SRC, true, weight ? &d.w : &d.x);
+    status = plan_finish(p, &backward, hint);
+done:
+    if (hint)
+        dnnl_primitive_desc_destroy(hint);
+    return status;
+}
+
+static td_status make_conv_input(const void *what, plan *p) {
+    return make_conv_backward(what, p, false);
+}
+
+static td_status make_conv_weight(const void *what, plan *p) {
+    return make_conv_backward(what, p, true);
+}
+
+td_status td_dnn_conv(const td_conv_geometry *s, const float *x, const float *weight,
+                      const float *bias, float *y) {
+    plan_key key = conv_key(CONV, s, bias != NULL);
+    void *data[MAX_ARGS] = {(void *)x, (void *)weight, y, (void *)bias};
+    return run(&key, make_conv, s, data);
+}
+
+td_status td_dnn_conv_input(const td_conv_geometry *s, const float *gy, const float *weight,
+                            float *gx) {
+    plan_key key = conv_key(CONV_INPUT, s, false);
+    void *data[MAX_ARGS] = {(void *)gy, (void *)weight, gx};
+    return run(&key, make_conv_input, s, data);
+}
+
+td_status td_dnn_conv_weight(const td_conv_geometry *s, const float *x, const float *gy,
+                             float *gweight) {
+    plan_key key = conv_key(CONV_WEIGHT, s, false);
+    void *data[MAX_ARGS] = {(void *)gy, (void *)x, gweight};
+    return run(&key, make_conv_weight, s, data);
+}
+
+/* ---- what it is ---- */
+
+static char version_text[48];
+static pthread_once_t version_once = PTHREAD_ONCE_INIT;
+
+static void write_version(void) {
+    const dnnl_version_t *v = dnnl_version();
+    snprintf(version_text, sizeof version_text, "oneDNN %d.%d.%d", v->major, v->minor, v->patch);
+}
+
+const char *td_dnn_version(void) {
+    pthread_once(&version_once, write_version);
+    return version_text;
+}
+
+int64_t td_dnn_primitives_made(void) {
+    return made;
+}

@@ -1,0 +1,34 @@
+/* onednn.h: the part of oneDNN that kernels use: float32 products and convolutions with cached
+ * primitives. onednn.c alone includes oneDNN's header, so that a new version of it is one change.
+ */
+#ifndef TD_CPU_ONEDNN_H
+#define TD_CPU_ONEDNN_H
+
+#include "engine/ops/conv.h"
+
+/* A batch of matrices; strides count elements. */
+typedef struct td_dnn_matrices {
+    void *data;
+    int64_t batch_stride, row_stride, column_stride;
+} td_dnn_matrices;
+
+/* c[i] = a[i] b[i] (+ bias[n] in every row), i < batch; a is m x k, b k x n, c m x n. Of each
+ * matrix one stride is 1. A bias is for a batch of 1. */
+td_status td_dnn_matmul(int64_t batch, int64_t m, int64_t n, int64_t k, td_dnn_matrices a,
+                        td_dnn_matrices b, const float *bias, td_dnn_matrices c) TD_MUST_CHECK;
+
+/* Convolutions of row-major tensors. */
+td_status td_dnn_conv(const td_conv_geometry *shape, const float *x, const float *weight,
+                      const float *bias, float *y) TD_MUST_CHECK;
+td_status td_dnn_conv_input(const td_conv_geometry *shape, const float *gy, const float *weight,
+                            float *gx) TD_MUST_CHECK;
+td_status td_dnn_conv_weight(const td_conv_geometry *shape, const float *x, const float *gy,
+                             float *gweight) TD_MUST_CHECK;
+
+/* "oneDNN 2.6.3"; static. */
+const char *td_dnn_version(void);
+
+/* Number of primitives made since the start: what a cache hit does not add to (for tests). */
+int64_t td_dnn_primitives_made(void);
+
+#endif

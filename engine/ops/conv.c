@@ -1,0 +1,289 @@
+/* conv.c: two-dimensional convolution. It and its two gradients, as operators, are linear in both
+ * of their tensors and are one another's gradients. */
+#include "engine/ops/conv.h"
+
+#include "engine/ops/copy.h"
+#include "engine/ops/families.h"
+
+#include <string.h>
+
+/* ---- geometry ---- */
+
+static td_status read_pair(const char *name, td_value v, int64_t least, int64_t *pair) {
+    pair[0] = v.ints[0];
+    pair[1] = v.ints[1];
+    if (pair[0] >= least && pair[1] >= least)
+        return TD_OK;
+    return td_fail(TD_EVALUE, "%s must be at least %lld, got %lld and %lld", name, (long long)least,
+                   (long long)pair[0], (long long)pair[1]);
+}
+
+static td_status check_channels(const td_conv_geometry *g, const int64_t *weight) {
+    char text[TD_SHAPE_TEXT];
+    if (g->groups < 1)
+        return td_fail(TD_EVALUE, "groups must be at least 1, got %lld", (long long)g->groups);
+    if (g->c != weight[1] * g->groups)
+        return td_fail(TD_ESHAPE,
+                       "weight of shape %s with groups = %lld takes %lld channels, input has %lld",
+                       td_shape_text(4, weight, text, sizeof text), (long long)g->groups,
+                       (long long)(weight[1] * g->groups), (long long)g->c);
+    if (g->o % g->groups)
+        return td_fail(TD_ESHAPE, "%lld output channels can't be divided into %lld groups",
+                       (long long)g->o, (long long)g->groups);
+    return TD_OK;
+}
+
+td_status td_conv_geometry_make(int ndim, const int64_t *x, int weight_ndim, const int64_t *weight,
+                                const td_value *args, td_conv_geometry *g) {
+    char text[TD_SHAPE_TEXT];
+    if (ndim != 3 && ndim != 4)
+        return td_fail(TD_ESHAPE, "input must have shape (N, C, H, W) or (C, H, W), got %s",
+                       td_shape_text(ndim, x, text, sizeof text));
+    if (weight_ndim != 4)
+        return td_fail(TD_ESHAPE, "weight must have shape (out, in / groups, H, W), got %s",
+                       td_shape_text(weight_ndim, weight, text, sizeof text));
+    const int64_t *plane = x + ndim - 3;
+    *g = (td_conv_geometry){.n = ndim == 4 ? x[0] : 1,
+                            .c = plane[0],
+                            .h = plane[1],
+                            .w = plane[2],
+                            .o = weight[0],
+                            .kh = weight[2],
+                            .kw = weight[3],
+                            .groups = args[3].i,
+                            .ndim = ndim};
+    td_status status = read_pair("stride", args[0], 1, g->stride);
+    if (status == TD_OK)
+        status = read_pair("padding", args[1], 0, g->padding);
+    if (status == TD_OK)
+        status = read_pair("dilation", args[2], 1, g->dilation);
+    if (status == TD_OK)
+        status = check_channels(g, weight);
+    if (status)
+        return status;
+    int64_t high = g->h + 2 * g->padding[0], wide = g->w + 2 * g->padding[1];
+    int64_t kernel_high = g->dilation[0] * (g->kh - 1) + 1;
+    int64_t kernel_wide = g->dilation[1] * (g->kw - 1) + 1;
+    if (g->kh < 1 || g->kw < 1 || kernel_high > high || kernel_wide > wide)
+        return td_fail(
+            TD_ESHAPE, "a kernel of %lld x %lld doesn't fit the padded input of %lld x %lld",
+            (long long)kernel_high, (long long)kernel_wide, (long long)high, (long long)wide);
+    g->oh = (high - kernel_high) / g->stride[0] + 1;
+    g->ow = (wide - kernel_wide) / g->stride[1] + 1;
+    return TD_OK;
+}
+
+static td_status geometry_of(const td_tensor *x, const td_tensor *weight, const td_value *args,
+                             td_conv_geometry *g) {
+    return td_conv_geometry_make(x->ndim, x->sizes, weight->ndim, weight->sizes, args, g);
+}
+
+static td_status check_dtypes(const td_tensor *a, const td_tensor *b, const char *name) {
+    if (!td_dtype_is_float((td_dtype)a->dtype))
+        return td_fail(TD_EDTYPE, "needs a floating dtype, got %s: convert it first with x:float()",
+                       td_dtype_name((td_dtype)a->dtype));
+    if (b->dtype != a->dtype)
+        return td_fail(TD_EDTYPE, "input has dtype %s, %s %s: convert one with x:to(dtype)",
+                       td_dtype_name((td_dtype)a->dtype), name, td_dtype_name((td_dtype)b->dtype));
+    if (!td_device_same(td_tensor_device(a), td_tensor_device(b)))
+        return td_fail(TD_EDEVICE, "%s lies on another device than the input", name);
+    return TD_OK;
+}
+
+static void set_meta(td_meta *out, td_dtype dtype, int ndim, const int64_t *sizes) {
+    out->dtype = dtype;
+    out->ndim = ndim;
+    memcpy(out->sizes, sizes, sizeof(int64_t) * (size_t)ndim);
+}
+
+/* ---- conv2d ---- */
+
+static td_status rule_conv2d(const td_call *call, td_meta *out) {
+    const td_value *a = call->args;
+    const td_tensor *x = a[0].tensor, *weight = a[1].tensor, *bias = td_arg_tensor(a[2]);
+    char text[TD_SHAPE_TEXT];
+    td_conv_geometry g;
+    td_status status = geometry_of(x, weight, a + 3, &g);
+    if (status == TD_OK)
+        status = check_dtypes(x, weight, "weight");
+    if (status == TD_OK && bias)
+        status = check_dtypes(x, bias, "bias");
+    if (status == TD_OK && bias && (bias->ndim != 1 || bias->sizes[0] != g.o))
+        status = td_fail(TD_ESHAPE, "bias must have shape (%lld), got %s", (long long)g.o,
+                         td_tensor_shape_text(bias, text));
+    if (status)
+        return status;
+    const int64_t sizes[4] = {g.n, g.o, g.oh, g.ow};
+    set_meta(out, (td_dtype)x->dtype, g.ndim, sizes + 4 - g.ndim);
+    return TD_OK;
+}
+
+static td_status kernel_conv2d(td_call *call) {
+    const td_value *a = call->args;
+    td_tensor *x = NULL, *weight = NULL, *bias = NULL;
+    td_conv_geometry g;
+    td_status status = TD_OK;
+    TD_TRY(geometry_of(a[0].tensor, a[1].tensor, a + 3, &g));
+    TD_TRY(td_contiguous(a[0].tensor, &x));
+    TD_TRY(td_contiguous(a[1].tensor, &weight));
+    if (a[2].kind == TD_KIND_TENSOR)
+        TD_TRY(td_contiguous(a[2].tensor, &bias));
+    if (call->out[0]->numel)
+        TD_TRY(td_cpu_conv2d(&g, x, weight, bias, call->out[0]));
+done:
+    td_release(x);
+    td_release(weight);
+    td_release(bias);
+    return status;
+}
+
+/* Over the batch and the plane. */
+static td_status sum_channels(td_tensor *g, td_tensor **out) {
+    int64_t batched[3] = {0, 2, 3}, plain[2] = {1, 2};
+    return TD_APPLY(out, "sum", TD_T(g), g->ndim == 4 ? TD_INTS(3, batched) : TD_INTS(2, plain));
+}
+
+static td_status grad_conv2d(td_grad *grad) {
+    const td_value *a = grad->args;
+    td_tensor *g = grad->gout[0];
+    int x_ndim, w_ndim;
+    const int64_t *x = td_grad_shape(grad, 0, &x_ndim), *w = td_grad_shape(grad, 1, &w_ndim);
+    td_status status = TD_OK;
+    if (td_grad_needs(grad, 0))
+        status = TD_APPLY(&grad->in[0], "conv2d_input", TD_INTS(x_ndim, x), a[1], TD_T(g), a[3],
+                          a[4], a[5], a[6]);
+    if (status == TD_OK && td_grad_needs(grad, 1))
+        status = TD_APPLY(&grad->in[1], "conv2d_weight", a[0], TD_INTS(w_ndim, w), TD_T(g), a[3],
+                          a[4], a[5], a[6]);
+    if (status == TD_OK && a[2].kind == TD_KIND_TENSOR && td_grad_needs(grad, 2))
+        status = sum_channels(g, &grad->in[2]);
+    return status;
+}
+
+/* ---- conv2d_input(input_size, weight, gy, ...) ---- */
+
+static td_status rule_conv2d_input(const td_call *call, td_meta *out) {
+    const td_value *a = call->args;
+    td_conv_geometry g;
+    td_status status =
+        td_conv_geometry_make(a[0].n, a[0].ints, a[1].tensor->ndim, a[1].tensor->sizes, a + 3, &g);
+    if (status == TD_OK)
+        status = check_dtypes(a[2].tensor, a[1].tensor, "weight");
+    if (status == TD_OK)
+        set_meta(out, (td_dtype)a[2].tensor->dtype, a[0].n, a[0].ints);
+    return status;
+}
+
+static td_status kernel_conv2d_input(td_call *call) {
+    const td_value *a = call->args;
+    td_tensor *weight = NULL, *gy = NULL;
+    td_conv_geometry g;
+    td_status status = TD_OK;
+    TD_TRY(geometry_of(call->out[0], a[1].tensor, a + 3, &g));
+    TD_TRY(td_contiguous(a[1].tensor, &weight));
+    TD_TRY(td_contiguous(a[2].tensor, &gy));
+    if (gy->numel)
+        TD_TRY(td_cpu_conv2d_input(&g, weight, gy, call->out[0]));
+    else
+        TD_TRY(td_fill_int(call->out[0], 0));
+done:
+    td_release(weight);
+    td_release(gy);
+    return status;
+}
+
+static td_status grad_conv2d_input(td_grad *grad) {
+    const td_value *a = grad->args;
+    td_tensor *g = grad->gout[0];
+    int ndim;
+    const int64_t *w = td_grad_shape(grad, 1, &ndim);
+    td_status status = TD_OK;
+    if (td_grad_needs(grad, 1))
+        status = TD_APPLY(&grad->in[1], "conv2d_weight", TD_T(g), TD_INTS(ndim, w), a[2], a[3],
+                          a[4], a[5], a[6]);
+    if (status == TD_OK && td_grad_needs(grad, 2))
+        status = TD_APPLY(&grad->in[2], "conv2d", TD_T(g), a[1], TD_NIL, a[3], a[4], a[5], a[6]);
+    return status;
+}
+
+/* ---- conv2d_weight(x, weight_size, gy, ...) ---- */
+
+static td_status rule_conv2d_weight(const td_call *call, td_meta *out) {
+    const td_value *a = call->args;
+    td_conv_geometry g;
+    td_status status =
+        td_conv_geometry_make(a[0].tensor->ndim, a[0].tensor->sizes, a[1].n, a[1].ints, a + 3, &g);
+    if (status == TD_OK)
+        status = check_dtypes(a[0].tensor, a[2].tensor, "gradient");
+    if (status == TD_OK)
+        set_meta(out, (td_dtype)a[0].tensor->dtype, a[1].n, a[1].ints);
+    return status;
+}
+
+static td_status kernel_conv2d_weight(td_call *call) {
+    const td_value *a = call->args;
+    td_tensor *x = NULL, *gy = NULL;
+    td_conv_geometry g;
+    td_status status = TD_OK;
+    TD_TRY(geometry_of(a[0].tensor, call->out[0], a + 3, &g));
+    TD_TRY(td_contiguous(a[0].tensor, &x));
+    TD_TRY(td_contiguous(a[2].tensor, &gy));
+    if (gy->numel)
+        TD_TRY(td_cpu_conv2d_weight(&g, x, gy, call->out[0]));
+    else
+        TD_TRY(td_fill_int(call->out[0], 0));
+done:
+    td_release(x);
+    td_release(gy);
+    return status;
+}
+
+static td_status grad_conv2d_weight(td_grad *grad) {
+    const td_value *a = grad->args;
+    td_tensor *g = grad->gout[0];
+    int ndim;
+    const int64_t *x = td_grad_shape(grad, 0, &ndim);
+    td_status status = TD_OK;
+    if (td_grad_needs(grad, 0))
+        status = TD_APPLY(&grad->in[0], "conv2d_input", TD_INTS(ndim, x), TD_T(g), a[2], a[3], a[4],
+                          a[5], a[6]);
+    if (status == TD_OK && td_grad_needs(grad, 2))
+        status = TD_APPLY(&grad->in[2], "conv2d", a[0], TD_T(g), TD_NIL, a[3], a[4], a[5], a[6]);
+    return status;
+}
+
+/* ---- the table ---- */
+
+td_op td_ops_conv[] = {
+    {.schema = "conv2d(Tensor input, Tensor weight, Tensor? bias=nil, int[2] stride={1, 1}, "
+               "int[2] padding={0, 0}, int[2] dilation={1, 1}, int groups=1) -> Tensor",
+     .doc = "Cross-correlation of images (N, C, H, W) or one (C, H, W) with kernels, plus bias.",
+     .rule = rule_conv2d,
+     .kernel = {[TD_CPU] = kernel_conv2d},
+     .backward = grad_conv2d,
+     .saves = "input, weight",
+     .autocast = TD_AUTOCAST_LOWER,
+     .layout = TD_LAYOUT_CHANNELS,
+     .flags = TD_OP_SHAPE_ONLY},
+    {.schema = "conv2d_input(int[] input_size, Tensor weight, Tensor gradient, int[2] stride, "
+               "int[2] padding, int[2] dilation, int groups) -> Tensor",
+     .doc = "Gradient of conv2d with respect to its input.",
+     .rule = rule_conv2d_input,
+     .kernel = {[TD_CPU] = kernel_conv2d_input},
+     .backward = grad_conv2d_input,
+     .saves = "weight, gradient",
+     .autocast = TD_AUTOCAST_LOWER,
+     .layout = TD_LAYOUT_CHANNELS,
+     .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY},
+    {.schema = "conv2d_weight(Tensor input, int[] weight_size, Tensor gradient, int[2] stride, "
+               "int[2] padding, int[2] dilation, int groups) -> Tensor",
+     .doc = "Gradient of conv2d with respect to its weight.",
+     .rule = rule_conv2d_weight,
+     .kernel = {[TD_CPU] = kernel_conv2d_weight},
+     .backward = grad_conv2d_weight,
+     .saves = "input, gradient",
+     .autocast = TD_AUTOCAST_LOWER,
+     .layout = TD_LAYOUT_CHANNELS,
+     .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY},
+    {0},
+};

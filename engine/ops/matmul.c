@@ -1,0 +1,422 @@
+/* matmul.c: products of matrices and vectors. matmul chooses among dot, mv, mm and bmm; those are
+ * what devices know. */
+#include "engine/ops/matmul.h"
+
+#include "engine/ops/families.h"
+
+#include <string.h>
+
+/* ---- rules ---- */
+
+static td_status fail_shapes(const td_tensor *a, const td_tensor *b, int64_t left, int64_t right) {
+    char ta[TD_SHAPE_TEXT], tb[TD_SHAPE_TEXT];
+    return td_fail(TD_ESHAPE, "shapes %s and %s don't fit: %lld ≠ %lld",
+                   td_tensor_shape_text(a, ta), td_tensor_shape_text(b, tb), (long long)left,
+                   (long long)right);
+}
+
+static td_status check_dtypes(const td_tensor *a, const td_tensor *b) {
+    if (a->dtype != b->dtype)
+        return td_fail(TD_EDTYPE, "dtypes %s and %s differ: convert one with x:to(dtype)",
+                       td_dtype_name((td_dtype)a->dtype), td_dtype_name((td_dtype)b->dtype));
+    if (a->dtype == TD_BOOL)
+        return td_fail(TD_EDTYPE, "not for bool: convert with x:float() or x:long()");
+    if (!td_device_same(td_tensor_device(a), td_tensor_device(b)))
+        return td_fail(TD_EDEVICE, "the operands lie on different devices");
+    return TD_OK;
+}
+
+static td_status check_dims(const td_tensor *x, const char *name, int ndim) {
+    char text[TD_SHAPE_TEXT];
+    return x->ndim == ndim ? TD_OK
+                           : td_fail(TD_ESHAPE, "%s must have %d dims, got shape %s", name, ndim,
+                                     td_tensor_shape_text(x, text));
+}
+
+/* Dims of both operands, the sizes that meet, and the dtypes. */
+static td_status check_product(const td_call *call, int a_ndim, int b_ndim) {
+    const td_op *op = call->op;
+    const td_tensor *a = call->args[0].tensor, *b = call->args[1].tensor;
+    td_status status = check_dims(a, op->params[0].name, a_ndim);
+    if (status == TD_OK)
+        status = check_dims(b, op->params[1].name, b_ndim);
+    if (status)
+        return status;
+    int64_t left = a->sizes[a_ndim - 1], right = b->sizes[b_ndim == 1 ? 0 : b_ndim - 2];
+    return left == right ? check_dtypes(a, b) : fail_shapes(a, b, left, right);
+}
+
+static td_status product_meta(const td_call *call, td_meta *out, int ndim, const int64_t *sizes) {
+    out->dtype = (td_dtype)call->args[0].tensor->dtype;
+    out->ndim = ndim;
+    for (int d = 0; d < ndim; d++)
+        out->sizes[d] = sizes[d];
+    return TD_OK;
+}
+
+static td_status rule_dot(const td_call *call, td_meta *out) {
+    td_status status = check_product(call, 1, 1);
+    return status ? status : product_meta(call, out, 0, NULL);
+}
+
+static td_status rule_mv(const td_call *call, td_meta *out) {
+    td_status status = check_product(call, 2, 1);
+    return status ? status : product_meta(call, out, 1, call->args[0].tensor->sizes);
+}
+
+static td_status rule_mm(const td_call *call, td_meta *out) {
+    td_status status = check_product(call, 2, 2);
+    if (status)
+        return status;
+    return product_meta(
+        call, out, 2, (int64_t[]){call->args[0].tensor->sizes[0], call->args[1].tensor->sizes[1]});
+}
+
+static td_status rule_bmm(const td_call *call, td_meta *out) {
+    const td_tensor *a = call->args[0].tensor, *b = call->args[1].tensor;
+    td_status status = check_product(call, 3, 3);
+    if (status == TD_OK && a->sizes[0] != b->sizes[0])
+        status = fail_shapes(a, b, a->sizes[0], b->sizes[0]);
+    return status ? status
+                  : product_meta(call, out, 3, (int64_t[]){a->sizes[0], a->sizes[1], b->sizes[2]});
+}
+
+static td_status rule_linear(const td_call *call, td_meta *out) {
+    const td_tensor *x = call->args[0].tensor, *weight = call->args[1].tensor;
+    const td_tensor *bias = td_arg_tensor(call->args[2]);
+    int64_t sizes[TD_MAX_DIMS];
+    char text[TD_SHAPE_TEXT];
+    td_status status = check_dims(weight, "weight", 2);
+    if (status)
+        return status;
+    if (x->ndim == 0)
+        return td_fail(TD_ESHAPE, "input must have at least 1 dim");
+    int64_t features = x->sizes[x->ndim - 1];
+    if (features != weight->sizes[1])
+        return td_fail(TD_ESHAPE, "input of shape %s has %lld features, weight takes %lld",
+                       td_tensor_shape_text(x, text), (long long)features,
+                       (long long)weight->sizes[1]);
+    if (bias && (bias->ndim != 1 || bias->sizes[0] != weight->sizes[0]))
+        return td_fail(TD_ESHAPE, "bias must have shape (%lld), got %s",
+                       (long long)weight->sizes[0], td_tensor_shape_text(bias, text));
+    status = check_dtypes(x, weight);
+    if (status == TD_OK && bias)
+        status = check_dtypes(x, bias);
+    if (status)
+        return status;
+    memcpy(sizes, x->sizes, sizeof(int64_t) * x->ndim);
+    sizes[x->ndim - 1] = weight->sizes[0];
+    return product_meta(call, out, x->ndim, sizes);
+}
+
+/* ---- gradients ---- */
+
+/* out = op(x^T, y) */
+static td_status transposed_first(const td_op *op, td_tensor *x, td_tensor *y, td_tensor **out) {
+    td_tensor *turned = NULL;
+    td_status status = TD_APPLY(&turned, "transpose", TD_T(x), TD_I(-2), TD_I(-1));
+    if (status == TD_OK)
+        status = td_op_apply(op, out, 2, (td_value[]){TD_T(turned), TD_T(y)});
+    td_release(turned);
+    return status;
+}
+
+/* out = op(x, y^T) */
+static td_status transposed_second(const td_op *op, td_tensor *x, td_tensor *y, td_tensor **out) {
+    td_tensor *turned = NULL;
+    td_status status = TD_APPLY(&turned, "transpose", TD_T(y), TD_I(-2), TD_I(-1));
+    if (status == TD_OK)
+        status = td_op_apply(op, out, 2, (td_value[]){TD_T(x), TD_T(turned)});
+    td_release(turned);
+    return status;
+}
+
+static td_status grad_mm(td_grad *grad) {
+    td_tensor *g = grad->gout[0], *a = grad->args[0].tensor, *b = grad->args[1].tensor;
+    td_status status = TD_OK;
+    if (td_grad_needs(grad, 0))
+        status = transposed_second(grad->op, g, b, &grad->in[0]);
+    if (status == TD_OK && td_grad_needs(grad, 1))
+        status = transposed_first(grad->op, a, g, &grad->in[1]);
+    return status;
+}
+
+static td_status grad_dot(td_grad *grad) {
+    td_status status = TD_OK;
+    if (td_grad_needs(grad, 0))
+        status = TD_APPLY(&grad->in[0], "mul", TD_T(grad->gout[0]), grad->args[1]);
+    if (status == TD_OK && td_grad_needs(grad, 1))
+        status = TD_APPLY(&grad->in[1], "mul", TD_T(grad->gout[0]), grad->args[0]);
+    return status;
+}
+
+static td_status grad_mv(td_grad *grad) {
+    td_tensor *g = grad->gout[0];
+    td_status status = TD_OK;
+    if (td_grad_needs(grad, 0))
+        status = TD_APPLY(&grad->in[0], "outer", TD_T(g), grad->args[1]);
+    if (status == TD_OK && td_grad_needs(grad, 1))
+        status = transposed_first(grad->op, grad->args[0].tensor, g, &grad->in[1]);
+    return status;
+}
+
+/* The input and its gradient as matrices: (..., k) as (n, k). */
+static td_status as_rows(td_tensor *x, td_tensor **out) {
+    int64_t sizes[2] = {-1, x->sizes[x->ndim - 1]};
+    if (x->ndim == 2) {
+        *out = td_retain(x);
+        return TD_OK;
+    }
+    sizes[0] = sizes[1] ? x->numel / sizes[1] : 0;
+    return TD_APPLY(out, "reshape", TD_T(x), TD_INTS(2, sizes));
+}
+
+static td_status grad_linear(td_grad *grad) {
+    td_tensor *g = grad->gout[0], *x = grad->args[0].tensor, *weight = grad->args[1].tensor;
+    td_tensor *rows = NULL, *gx = NULL, *inputs = NULL;
+    td_status status = TD_OK;
+    int ndim;
+    const int64_t *sizes = td_grad_shape(grad, 0, &ndim);
+    TD_TRY(as_rows(g, &rows));
+    if (td_grad_needs(grad, 0)) {
+        TD_TRY(TD_APPLY(&gx, "mm", TD_T(rows), TD_T(weight)));
+        TD_TRY(TD_APPLY(&grad->in[0], "view", TD_T(gx), TD_INTS(ndim, sizes)));
+    }
+    if (td_grad_needs(grad, 1)) {
+        TD_TRY(as_rows(x, &inputs));
+        TD_TRY(transposed_first(TD_OP("mm"), rows, inputs, &grad->in[1]));
+    }
+    if (grad->args[2].kind == TD_KIND_TENSOR && td_grad_needs(grad, 2))
+        TD_TRY(TD_APPLY(&grad->in[2], "sum", TD_T(rows), TD_INTS(1, (int64_t[]){0})));
+done:
+    td_release(rows);
+    td_release(gx);
+    td_release(inputs);
+    return status;
+}
+
+/* ---- composites ---- */
+
+/* out = op(a, b) seen in another shape. */
+static td_status product_as(const td_op *op, td_tensor *a, td_tensor *b, int ndim,
+                            const int64_t *sizes, td_tensor **out) {
+    td_tensor *y = NULL;
+    td_status status = td_op_apply(op, &y, 2, (td_value[]){TD_T(a), TD_T(b)});
+    if (status == TD_OK)
+        status = TD_APPLY(out, "view", TD_T(y), TD_INTS(ndim, sizes));
+    td_release(y);
+    return status;
+}
+
+/* (..., m, k) times (k, n) or (k): all rows of all matrices at once. */
+static td_status matmul_folded(td_call *call) {
+    td_tensor *a = call->args[0].tensor, *b = call->args[1].tensor, *rows = NULL;
+    int64_t sizes[TD_MAX_DIMS];
+    int n = a->ndim;
+    td_status status = as_rows(a, &rows);
+    memcpy(sizes, a->sizes, sizeof(int64_t) * (size_t)n);
+    if (b->ndim == 1)
+        n--;
+    else
+        sizes[n - 1] = b->sizes[1];
+    if (status == TD_OK)
+        status =
+            product_as(b->ndim == 1 ? TD_OP("mv") : TD_OP("mm"), rows, b, n, sizes, &call->out[0]);
+    td_release(rows);
+    return status;
+}
+
+/* x's matrices, one per place of the batch shape, as (batch, rows, columns). */
+static td_status as_batch(td_tensor *x, int ndim, const int64_t *batch, int64_t count,
+                          td_tensor **out) {
+    td_tensor *wide = NULL;
+    int64_t sizes[TD_MAX_DIMS + 2];
+    memcpy(sizes, batch, sizeof(int64_t) * (size_t)ndim);
+    sizes[ndim] = x->sizes[x->ndim - 2];
+    sizes[ndim + 1] = x->sizes[x->ndim - 1];
+    const int64_t flat[3] = {count, sizes[ndim], sizes[ndim + 1]};
+    td_status status = TD_APPLY(&wide, "expand", TD_T(x), TD_INTS(ndim + 2, sizes));
+    if (status == TD_OK)
+        status = TD_APPLY(out, "reshape", TD_T(wide), TD_INTS(3, flat));
+    td_release(wide);
+    return status;
+}
+
+static td_status matmul_batched(td_call *call, td_tensor *a, td_tensor *b) {
+    td_tensor *left = NULL, *right = NULL;
+    int64_t sizes[TD_MAX_DIMS + 2];
+    int ndim;
+    td_status status = td_broadcast(a->ndim - 2, a->sizes, b->ndim - 2, b->sizes, &ndim, sizes);
+    if (status) {
+        char ta[TD_SHAPE_TEXT], tb[TD_SHAPE_TEXT];
+        return td_fail(TD_ESHAPE, "shapes %s and %s don't fit: their batches don't broadcast",
+                       td_tensor_shape_text(a, ta), td_tensor_shape_text(b, tb));
+    }
+    int64_t count = td_numel(ndim, sizes);
+    TD_TRY(as_batch(a, ndim, sizes, count, &left));
+    TD_TRY(as_batch(b, ndim, sizes, count, &right));
+    sizes[ndim] = a->sizes[a->ndim - 2];
+    sizes[ndim + 1] = b->sizes[b->ndim - 1];
+    TD_TRY(product_as(TD_OP("bmm"), left, right, ndim + 2, sizes, &call->out[0]));
+done:
+    td_release(left);
+    td_release(right);
+    return status;
+}
+
+/* A vector on one side is a row or a column, whose dim goes again. */
+static td_status matmul_vector(td_call *call, bool left) {
+    td_tensor *v = call->args[left ? 0 : 1].tensor, *m = call->args[left ? 1 : 0].tensor;
+    td_tensor *matrix = NULL, *y = NULL;
+    td_status status = TD_OK;
+    TD_TRY(TD_APPLY(&matrix, "unsqueeze", TD_T(v), TD_I(left ? 0 : 1)));
+    TD_TRY(left ? TD_APPLY(&y, "matmul", TD_T(matrix), TD_T(m))
+                : TD_APPLY(&y, "matmul", TD_T(m), TD_T(matrix)));
+    TD_TRY(TD_APPLY(&call->out[0], "squeeze", TD_T(y), TD_INTS(1, (int64_t[]){left ? -2 : -1})));
+done:
+    td_release(matrix);
+    td_release(y);
+    return status;
+}
+
+static td_status run_matmul(td_call *call) {
+    td_tensor *a = call->args[0].tensor, *b = call->args[1].tensor;
+    const td_value *args = call->args;
+    char ta[TD_SHAPE_TEXT], tb[TD_SHAPE_TEXT];
+    if (a->ndim == 0 || b->ndim == 0)
+        return td_fail(TD_ESHAPE,
+                       "shapes %s and %s: a 0-dim tensor has no product; multiply with *",
+                       td_tensor_shape_text(a, ta), td_tensor_shape_text(b, tb));
+    int64_t left = a->sizes[a->ndim - 1], right = b->sizes[b->ndim == 1 ? 0 : b->ndim - 2];
+    if (left != right)
+        return fail_shapes(a, b, left, right);
+    if (a->ndim == 2 && b->ndim == 2)
+        return TD_APPLY(&call->out[0], "mm", args[0], args[1]);
+    if (a->ndim == 1 && b->ndim == 1)
+        return TD_APPLY(&call->out[0], "dot", args[0], args[1]);
+    if (a->ndim == 2 && b->ndim == 1)
+        return TD_APPLY(&call->out[0], "mv", args[0], args[1]);
+    if (a->ndim == 1)
+        return matmul_vector(call, true);
+    if (b->ndim <= 2)
+        return matmul_folded(call);
+    return matmul_batched(call, a, b);
+}
+
+static td_status run_outer(td_call *call) {
+    td_tensor *a = NULL, *b = NULL;
+    td_status status = check_dims(call->args[0].tensor, "x", 1);
+    if (status == TD_OK)
+        status = check_dims(call->args[1].tensor, "y", 1);
+    if (status == TD_OK)
+        status = TD_APPLY(&a, "unsqueeze", call->args[0], TD_I(1));
+    if (status == TD_OK)
+        status = TD_APPLY(&b, "unsqueeze", call->args[1], TD_I(0));
+    if (status == TD_OK)
+        status = TD_APPLY(&call->out[0], "mul", TD_T(a), TD_T(b));
+    td_release(a);
+    td_release(b);
+    return status;
+}
+
+/* beta * input + alpha * product */
+static td_status add_product(td_call *call, const td_op *product) {
+    const td_value *a = call->args;
+    td_tensor *y = NULL, *scaled = NULL;
+    td_status status = td_op_apply(product, &y, 2, a + 1);
+    if (status)
+        return status;
+    if (td_arg_double(a[3]) == 0) { /* what is in input does not matter, not even NaN */
+        status = TD_APPLY(&call->out[0], "mul", TD_T(y), a[4]);
+        td_release(y);
+        return status;
+    }
+    if (td_arg_double(a[3]) != 1)
+        status = TD_APPLY(&scaled, "mul", a[0], a[3]);
+    else
+        scaled = td_retain(a[0].tensor);
+    if (status == TD_OK)
+        status = TD_APPLY(&call->out[0], "add", TD_T(scaled), TD_T(y), a[4]);
+    td_release(y);
+    td_release(scaled);
+    return status;
+}
+
+static td_status run_addmm(td_call *call) {
+    return add_product(call, TD_OP("mm"));
+}
+static td_status run_addmv(td_call *call) {
+    return add_product(call, TD_OP("mv"));
+}
+static td_status run_baddbmm(td_call *call) {
+    return add_product(call, TD_OP("bmm"));
+}
+
+/* ---- the table ---- */
+
+#define KERNEL(function) .kernel = {[TD_CPU] = function}
+
+td_op td_ops_matmul[] = {
+    {.schema = "matmul(Tensor x, Tensor y) -> Tensor",
+     .doc = "Product of vectors, matrices, or batches of matrices (leading dims broadcast).",
+     .run = run_matmul,
+     .autocast = TD_AUTOCAST_LOWER},
+    {.schema = "mm(Tensor x, Tensor y) -> Tensor",
+     .doc = "Product of two matrices.",
+     .rule = rule_mm,
+     KERNEL(td_cpu_mm),
+     .backward = grad_mm,
+     .saves = "x, y",
+     .autocast = TD_AUTOCAST_LOWER,
+     .flags = TD_OP_OUT},
+    {.schema = "bmm(Tensor x, Tensor y) -> Tensor",
+     .doc = "Products of two batches of matrices, one by one.",
+     .rule = rule_bmm,
+     KERNEL(td_cpu_bmm),
+     .backward = grad_mm,
+     .saves = "x, y",
+     .autocast = TD_AUTOCAST_LOWER,
+     .flags = TD_OP_OUT},
+    {.schema = "mv(Tensor x, Tensor y) -> Tensor",
+     .doc = "Product of a matrix and a vector.",
+     .rule = rule_mv,
+     KERNEL(td_cpu_mv),
+     .backward = grad_mv,
+     .saves = "x, y",
+     .autocast = TD_AUTOCAST_LOWER,
+     .flags = TD_OP_OUT},
+    {.schema = "dot(Tensor x, Tensor y) -> Tensor",
+     .doc = "Inner product of two vectors.",
+     .rule = rule_dot,
+     KERNEL(td_cpu_dot),
+     .backward = grad_dot,
+     .saves = "x, y",
+     .flags = TD_OP_OUT},
+    {.schema = "outer(Tensor x, Tensor y) -> Tensor",
+     .doc = "All products of an element of one vector and an element of another.",
+     .run = run_outer},
+    {.schema = "addmm(Tensor input, Tensor mat1, Tensor mat2, *, number beta=1, number alpha=1) "
+               "-> Tensor",
+     .doc = "beta * input + alpha * (mat1 times mat2).",
+     .run = run_addmm,
+     .autocast = TD_AUTOCAST_LOWER},
+    {.schema = "addmv(Tensor input, Tensor mat, Tensor vec, *, number beta=1, number alpha=1) "
+               "-> Tensor",
+     .doc = "beta * input + alpha * (mat times vec).",
+     .run = run_addmv,
+     .autocast = TD_AUTOCAST_LOWER},
+    {.schema = "baddbmm(Tensor input, Tensor batch1, Tensor batch2, *, number beta=1, "
+               "number alpha=1) -> Tensor",
+     .doc = "beta * input + alpha * (batch1 times batch2).",
+     .run = run_baddbmm,
+     .autocast = TD_AUTOCAST_LOWER},
+    {.schema = "linear(Tensor input, Tensor weight, Tensor? bias=nil) -> Tensor",
+     .doc = "input times the transposed weight, plus bias: the fully connected layer.",
+     .rule = rule_linear,
+     KERNEL(td_cpu_linear),
+     .backward = grad_linear,
+     .saves = "input, weight",
+     .autocast = TD_AUTOCAST_LOWER,
+     .flags = TD_OP_SHAPE_ONLY},
+    {0},
+};

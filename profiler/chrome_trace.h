@@ -1,0 +1,12 @@
+/* chrome_trace.h: a recording as a Chrome trace, which Perfetto and chrome://tracing open. */
+#ifndef TIDE_PROFILER_CHROME_TRACE_H
+#define TIDE_PROFILER_CHROME_TRACE_H
+
+#include "profiler/recorder.h"
+
+/* Write JSON: an X event per recorded event (µs with three decimals), arrows from forward to
+ * backward, names of process and threads. The file appears whole or not at all. EIO names the file
+ * and the reason. */
+td_status tide_write_chrome_trace(const tide_recording *recording, const char *path) TD_MUST_CHECK;
+
+#endif

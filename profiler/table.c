@@ -1,0 +1,130 @@
+/* table.c: sums events by kind and name, and writes the sums as aligned text. */
+#include "profiler/table.h"
+
+#include "engine/core/memory.h"
+#include "profiler/timing.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *tide_event_kind_name(td_event_kind kind) {
+    static const char *const names[TD_EVENT_KINDS] = {
+        [TD_EVENT_OP] = "operator", [TD_EVENT_KERNEL] = "kernel", [TD_EVENT_BACKWARD] = "backward",
+        [TD_EVENT_RANGE] = "range", [TD_EVENT_ALLOC] = "memory",
+    };
+    return names[kind];
+}
+
+static int by_name(const void *a, const void *b) {
+    const tide_row *x = a, *y = b;
+    int order = strcmp(x->name, y->name);
+    return order ? order : x->kind - y->kind;
+}
+
+static int descending(int64_t x, int64_t y, const void *a, const void *b) {
+    return x != y ? (x < y) - (x > y) : by_name(a, b);
+}
+
+static int by_self(const void *a, const void *b) {
+    return descending(((const tide_row *)a)->self_ns, ((const tide_row *)b)->self_ns, a, b);
+}
+
+static int by_total(const void *a, const void *b) {
+    return descending(((const tide_row *)a)->total_ns, ((const tide_row *)b)->total_ns, a, b);
+}
+
+static int by_calls(const void *a, const void *b) {
+    return descending(((const tide_row *)a)->calls, ((const tide_row *)b)->calls, a, b);
+}
+
+/* Is there an event of the same name and kind around it? Then its time is counted already. */
+static bool within_itself(const tide_recording *r, const tide_event *e) {
+    for (int32_t at = e->parent; at >= 0; at = r->events[at].parent)
+        if (r->events[at].kind == e->kind && r->events[at].name == e->name)
+            return true;
+    return false;
+}
+
+tide_row *tide_rows(const tide_recording *r, tide_sort sort, int *count) {
+    static int (*const orders[])(const void *, const void *) = {by_self, by_total, by_calls,
+                                                                by_name};
+    tide_row *rows = td_calloc((size_t)r->count + 1, sizeof *rows);
+    int n = 0;
+    *count = 0;
+    if (!rows) {
+        td_fail(TD_ENOMEM, "out of memory");
+        return NULL;
+    }
+    for (int64_t k = 0; k < r->count; k++) {
+        const tide_event *e = &r->events[k];
+        int at = 0;
+        while (at < n && (rows[at].kind != e->kind || strcmp(rows[at].name, e->name) != 0))
+            at++;
+        if (at == n)
+            rows[n++] = (tide_row){.name = e->name, .kind = e->kind};
+        rows[at].calls++;
+        rows[at].self_ns += e->self_ns;
+        if (!within_itself(r, e))
+            rows[at].total_ns += e->end_ns - e->start_ns;
+    }
+    qsort(rows, (size_t)n, sizeof *rows, orders[sort]);
+    *count = n;
+    return rows;
+}
+
+static void write_time(int64_t ns, char *text, size_t size) {
+    tide_format_time((double)ns * 1e-9, 3, text, size);
+}
+
+/* Width on a terminal of a time: µ is two bytes. */
+static int bytes_for(const char *text, int width) {
+    for (const char *c = text; *c; c++)
+        width += ((unsigned char)*c & 0xC0) == 0x80;
+    return width;
+}
+
+static void write_row(FILE *out, const tide_row *row, int width, int64_t all) {
+    char self[32], total[32], mean[32];
+    write_time(row->self_ns, self, sizeof self);
+    write_time(row->total_ns, total, sizeof total);
+    write_time(row->total_ns / row->calls, mean, sizeof mean);
+    fprintf(out, "%-*s  %-8s  %*s  %5.1f %%  %*s  %8lld  %*s\n", width, row->name,
+            tide_event_kind_name(row->kind), bytes_for(self, 8), self,
+            all ? 100.0 * (double)row->self_ns / (double)all : 0, bytes_for(total, 8), total,
+            (long long)row->calls, bytes_for(mean, 8), mean);
+}
+
+char *tide_table(const tide_recording *r, tide_sort sort, int limit) {
+    char *text = NULL, *copy, wall[32], self[32];
+    size_t size = 0;
+    int n, width = 4;
+    int64_t all = 0;
+    tide_row *rows = tide_rows(r, sort, &n);
+    FILE *out = rows ? open_memstream(&text, &size) : NULL;
+    if (!out) {
+        td_free(rows);
+        return NULL;
+    }
+    int shown = limit > 0 && limit < n ? limit : n;
+    for (int k = 0; k < n; k++)
+        all += rows[k].self_ns;
+    for (int k = 0; k < shown; k++)
+        width = (int)strlen(rows[k].name) > width ? (int)strlen(rows[k].name) : width;
+    fprintf(out, "%-*s  %-8s  %8s  %7s  %8s  %8s  %8s\n", width, "name", "kind", "self", "self",
+            "total", "calls", "mean");
+    for (int k = 0; k < shown; k++)
+        write_row(out, &rows[k], width, all);
+    if (shown < n)
+        fprintf(out, "... %d more\n", n - shown);
+    write_time(r->wall_ns, wall, sizeof wall);
+    write_time(all, self, sizeof self);
+    fprintf(out, "%lld events, %s of %s in operators", (long long)r->count, self, wall);
+    if (r->dropped)
+        fprintf(out, "; %lld events lost for want of memory", (long long)r->dropped);
+    td_free(rows);
+    fclose(out);
+    copy = text ? td_strdup(text) : NULL;
+    free(text);
+    return copy;
+}
