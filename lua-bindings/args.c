@@ -85,6 +85,9 @@ static void read_int_table(lua_State *L, tide_frame *f, int param, int index) {
 static td_value read_ints(lua_State *L, tide_frame *f, int param, int index, int last) {
     const td_param *p = &f->op->params[param];
     int start = f->nints;
+    if (lua_type(L, index) == LUA_TTABLE && last > index)
+        luaL_error(L, "%s: argument %d (%s): a list, and nothing after it but options, or numbers, "
+                      "got %d arguments", f->name, param + 1, p->name, last);
     if (lua_type(L, index) == LUA_TTABLE)
         read_int_table(L, f, param, index);
     else
@@ -236,6 +239,11 @@ static int find_param(const td_op *op, const char *name) {
     return -1;
 }
 
+/* Does it make a tensor from nothing, which may then require grad? */
+static bool creates(const td_op *op) {
+    return op->flags & TD_OP_FUNCTION_ONLY && op->flags & TD_OP_NONDIFF;
+}
+
 static int fail_option(lua_State *L, const tide_frame *f, const char *name) {
     const char *names[TD_MAX_PARAMS + 2];
     int n = 0;
@@ -243,7 +251,7 @@ static int fail_option(lua_State *L, const tide_frame *f, const char *name) {
         names[n] = f->op->params[n].name;
     if (f->op->flags & TD_OP_OUT)
         names[n++] = "out";
-    if (f->op->flags & TD_OP_FUNCTION_ONLY)
+    if (creates(f->op))
         names[n++] = "requires_grad";
     const char *near = tide_nearest(name, names, n);
     return near ? luaL_error(L, "%s: no option '%s': did you mean '%s'?", f->name, name, near)
@@ -260,7 +268,7 @@ static bool read_common_option(lua_State *L, tide_frame *f, const char *name, in
                        tide_describe(L, index, text, sizeof text));
         return true;
     }
-    if (!strcmp(name, "requires_grad") && (f->op->flags & TD_OP_FUNCTION_ONLY)) {
+    if (!strcmp(name, "requires_grad") && creates(f->op)) {
         if (!lua_isboolean(L, index))
             luaL_error(L, "%s: option requires_grad: expected true or false, got %s", f->name,
                        tide_describe(L, index, text, sizeof text));

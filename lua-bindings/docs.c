@@ -173,8 +173,22 @@ static int ops(lua_State *L) {
     return 1;
 }
 
+/* tide._nearest(word, names): the name that was probably meant, or nil. */
+static int nearest(lua_State *L) {
+    const char *names[64];
+    const char *word = luaL_checkstring(L, 1);
+    int n = 0;
+    luaL_checktype(L, 2, LUA_TTABLE);
+    luaL_checkstack(L, 70, NULL);
+    while (n < 64 && lua_rawgeti(L, 2, n + 1) == LUA_TSTRING)
+        names[n++] = lua_tostring(L, -1);
+    lua_pushstring(L, tide_nearest(word, names, n));
+    return 1;
+}
+
 void tide_open_docs(lua_State *L) {
-    static const luaL_Reg functions[] = {{"_doc", doc}, {"_ops", ops}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {
+        {"_doc", doc}, {"_ops", ops}, {"_nearest", nearest}, {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);
 }
 

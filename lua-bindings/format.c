@@ -206,6 +206,6 @@ void tide_push_tensor_text(lua_State *L, td_tensor *x) {
         print_facts(&b, x);
     }
     luaL_pushresult(&b);
-    lua_replace(L, index);
-    lua_settop(L, index);
+    if (lua_gettop(L) > index)
+        lua_replace(L, index); /* the copy that came from another device */
 }

@@ -59,6 +59,8 @@ static void list_submodules(lua_State *L) {
     lua_newtable(L);
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
     for (const tide_embedded *e = tide_embedded_tide_lua; e->name; e++) {
+        if (e->name[0] == '_') /* parts of others */
+            continue;
         lua_pushstring(L, e->name);
         lua_rawseti(L, -3, ++n);
         lua_pushfstring(L, "tide.%s", e->name);

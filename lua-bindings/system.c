@@ -3,6 +3,9 @@
 #include "lua-bindings/modules.h"
 #include "lua-bindings/state.h"
 
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -82,6 +85,17 @@ static int sleep_seconds(lua_State *L) {
     return 0;
 }
 
+/* tide._terminal_width(): columns of the terminal that standard error is; nil when it is none. */
+static int terminal_width(lua_State *L) {
+    struct winsize size = {0};
+    const char *term = getenv("TERM");
+    if (!isatty(STDERR_FILENO) || (term && !strcmp(term, "dumb")))
+        return 0;
+    int known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+    lua_pushinteger(L, known ? size.ws_col : 80);
+    return 1;
+}
+
 /* tide._info(): lines for `tide --info`. */
 static int info(lua_State *L) {
     int n = 0;
@@ -109,6 +123,7 @@ void tide_open_system(lua_State *L) {
         {"memory_stats", memory_stats},
         {"reset_peak_memory_stats", reset_peak},
         {"empty_cache", empty_cache},
+        {"_terminal_width", terminal_width},
         {"_info", info},
         {NULL, NULL},
     };

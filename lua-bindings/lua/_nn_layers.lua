@@ -1,0 +1,181 @@
+-- _nn_layers.lua: the layers of tide.nn. Arguments, defaults and starting values are PyTorch's; dims count
+-- from 1. Layer(a, b, {option = value}) and Layer{a, b, option = value} mean the same.
+local tide = ...
+local check, init = tide._check, tide._nn_init
+
+-- "(3, 3)" of a pair; the number alone where both are equal and `short`.
+local function pair_text(pair, short)
+    if type(pair) ~= "table" then
+        return tostring(pair)
+    elseif short and pair[1] == pair[2] then
+        return tostring(pair[1])
+    end
+    return ("(%d, %d)"):format(pair[1], pair[2])
+end
+
+local function is_pair(pair, value)
+    return pair[1] == value and pair[2] == value
+end
+
+-- A class whose arguments are read by specs into fields of the same names.
+local function layer(nn, name, specs, class)
+    local c = nn.class(name)
+    for key, value in pairs(class) do
+        c[key] = value
+    end
+    function c:init(...)
+        for field, value in pairs(check.arguments(name, specs, ...)) do
+            rawset(self, field, value)
+        end
+        if class.make then
+            class.make(self)
+        end
+    end
+    nn[name] = c
+end
+
+-- Weights in U(-1/sqrt(fan_in), 1/sqrt(fan_in)), which is what PyTorch's kaiming_uniform(a = sqrt 5) gives.
+local function start_weights(self, shape, outputs, fan_in)
+    local bound = fan_in > 0 and 1 / math.sqrt(fan_in) or 0
+    local has_bias = self.bias
+    rawset(self, "has_bias", has_bias)
+    rawset(self, "bias", nil)
+    self.weight = init.uniform_(tide.empty(shape), -bound, bound):requires_grad_(true)
+    if has_bias then
+        self.bias = init.uniform_(tide.empty(outputs), -bound, bound):requires_grad_(true)
+    end
+end
+
+return function(nn)
+    layer(nn, "Linear", {
+        { "in_features", kind = "count" }, { "out_features", kind = "count" },
+        { "bias", kind = "boolean", default = true },
+    }, {
+        make = function(self)
+            start_weights(self, { self.out_features, self.in_features }, self.out_features, self.in_features)
+        end,
+        forward = function(self, x) return tide.linear(x, self.weight, self.bias) end,
+        extra_repr = function(self)
+            return ("in_features=%d, out_features=%d, bias=%s"):format(self.in_features, self.out_features,
+                self.has_bias)
+        end,
+    })
+
+    layer(nn, "Conv2d", {
+        { "in_channels", kind = "size" }, { "out_channels", kind = "size" }, { "kernel_size", kind = "sizes" },
+        { "stride", kind = "sizes", default = { 1, 1 } }, { "padding", kind = "counts", default = { 0, 0 } },
+        { "dilation", kind = "sizes", default = { 1, 1 } }, { "groups", kind = "size", default = 1 },
+        { "bias", kind = "boolean", default = true },
+    }, {
+        make = function(self)
+            if self.in_channels % self.groups ~= 0 or self.out_channels % self.groups ~= 0 then
+                check.fail("Conv2d: %d and %d channels can't be divided into %d groups", self.in_channels,
+                    self.out_channels, self.groups)
+            end
+            local inputs = self.in_channels // self.groups
+            local kernel = self.kernel_size
+            start_weights(self, { self.out_channels, inputs, kernel[1], kernel[2] }, self.out_channels,
+                inputs * kernel[1] * kernel[2])
+        end,
+        forward = function(self, x)
+            return tide.conv2d(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+        end,
+        extra_repr = function(self)
+            local text = ("%d, %d, kernel_size=%s, stride=%s"):format(self.in_channels, self.out_channels,
+                pair_text(self.kernel_size), pair_text(self.stride))
+            if not is_pair(self.padding, 0) then
+                text = text .. ", padding=" .. pair_text(self.padding)
+            end
+            if not is_pair(self.dilation, 1) then
+                text = text .. ", dilation=" .. pair_text(self.dilation)
+            end
+            if self.groups ~= 1 then
+                text = text .. ", groups=" .. self.groups
+            end
+            return text .. (self.has_bias and "" or ", bias=false")
+        end,
+    })
+
+    layer(nn, "MaxPool2d", {
+        { "kernel_size", kind = "sizes" }, { "stride", kind = "sizes", optional = true },
+        { "padding", kind = "counts", default = { 0, 0 } }, { "dilation", kind = "sizes", default = { 1, 1 } },
+        { "ceil_mode", kind = "boolean", default = false },
+    }, {
+        make = function(self) rawset(self, "stride", self.stride or self.kernel_size) end,
+        forward = function(self, x)
+            return tide.max_pool2d(x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
+        end,
+        extra_repr = function(self)
+            return ("kernel_size=%s, stride=%s, padding=%s, dilation=%s, ceil_mode=%s"):format(
+                pair_text(self.kernel_size, true), pair_text(self.stride, true), pair_text(self.padding, true),
+                pair_text(self.dilation, true), self.ceil_mode)
+        end,
+    })
+
+    layer(nn, "AvgPool2d", {
+        { "kernel_size", kind = "sizes" }, { "stride", kind = "sizes", optional = true },
+        { "padding", kind = "counts", default = { 0, 0 } }, { "ceil_mode", kind = "boolean", default = false },
+        { "count_include_pad", kind = "boolean", default = true },
+    }, {
+        make = function(self) rawset(self, "stride", self.stride or self.kernel_size) end,
+        forward = function(self, x)
+            return tide.avg_pool2d(x, self.kernel_size, self.stride, self.padding, self.ceil_mode,
+                self.count_include_pad)
+        end,
+        extra_repr = function(self)
+            return ("kernel_size=%s, stride=%s, padding=%s"):format(pair_text(self.kernel_size, true),
+                pair_text(self.stride, true), pair_text(self.padding, true))
+        end,
+    })
+
+    layer(nn, "AdaptiveAvgPool2d", { { "output_size", kind = "sizes" } }, {
+        forward = function(self, x) return tide.adaptive_avg_pool2d(x, self.output_size) end,
+        extra_repr = function(self) return "output_size=" .. pair_text(self.output_size, true) end,
+    })
+
+    layer(nn, "Flatten", {
+        { "start_dim", kind = "integer", default = 2 }, { "end_dim", kind = "integer", default = -1 },
+    }, {
+        forward = function(self, x) return x:flatten(self.start_dim, self.end_dim) end,
+        extra_repr = function(self)
+            return ("start_dim=%d, end_dim=%d"):format(self.start_dim, self.end_dim)
+        end,
+    })
+
+    layer(nn, "Dropout", {
+        { "p", kind = "probability", default = 0.5 }, { "inplace", kind = "boolean", default = false },
+    }, {
+        forward = function(self, x)
+            if self.inplace then
+                return x:dropout_(self.p, self.training)
+            end
+            return tide.dropout(x, self.p, self.training)
+        end,
+        extra_repr = function(self) return ("p=%g, inplace=%s"):format(self.p, self.inplace) end,
+    })
+
+    layer(nn, "Softmax", { { "dim", kind = "integer" } }, {
+        forward = function(self, x) return tide.softmax(x, self.dim) end,
+        extra_repr = function(self) return "dim=" .. self.dim end,
+    })
+
+    layer(nn, "LogSoftmax", { { "dim", kind = "integer" } }, {
+        forward = function(self, x) return tide.log_softmax(x, self.dim) end,
+        extra_repr = function(self) return "dim=" .. self.dim end,
+    })
+
+    layer(nn, "Embedding", { { "num_embeddings", kind = "size" }, { "embedding_dim", kind = "size" } }, {
+        make = function(self)
+            self.weight = init.normal_(tide.empty(self.num_embeddings, self.embedding_dim)):requires_grad_(true)
+        end,
+        forward = function(self, index) return tide.embedding(self.weight, index) end,
+        extra_repr = function(self) return ("%d, %d"):format(self.num_embeddings, self.embedding_dim) end,
+    })
+
+    layer(nn, "Identity", {}, { forward = function(_, x) return x end })
+
+    -- Activations: a function of the input alone.
+    for name, fn in pairs { ReLU = "relu", Tanh = "tanh", Sigmoid = "sigmoid", GELU = "gelu", SiLU = "silu" } do
+        layer(nn, name, {}, { forward = function(_, x) return tide[fn](x) end })
+    end
+end

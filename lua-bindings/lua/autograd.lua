@@ -1,0 +1,158 @@
+-- autograd.lua: tide.autograd: gradients as values, and checks of gradients against differences.
+local tide = ...
+local raw, check = tide._autograd, tide._check
+local autograd = { grad = raw.grad, backward = raw.backward }
+
+local function as_list(...)
+    local list = {}
+    for k = 1, select("#", ...) do
+        local x = select(k, ...)
+        if tide.is_tensor(x) then
+            list[#list + 1] = x
+        end
+    end
+    return list
+end
+
+local function read_inputs(fname, inputs)
+    if tide.is_tensor(inputs) then
+        inputs = { inputs }
+    elseif type(inputs) ~= "table" then
+        check.fail("%s: argument inputs: expected a tensor or a list of tensors, got %s", fname, check.describe(inputs))
+    end
+    for k, x in ipairs(inputs) do
+        if not tide.is_tensor(x) then
+            check.fail("%s: input %d: expected a tensor, got %s", fname, k, check.describe(x))
+        end
+    end
+    return inputs
+end
+
+local function differentiable(inputs)
+    local places = {}
+    for k, x in ipairs(inputs) do
+        if x.requires_grad then
+            if x.dtype ~= tide.float64 then
+                check.fail("gradcheck: input %d is %s: differences need float64", k, tostring(x.dtype))
+            end
+            places[#places + 1] = k
+        end
+    end
+    return places
+end
+
+-- Element i, counted from 0 in row-major order, of input k moved by `by`: the function's outputs there.
+local function outputs_near(fn, inputs, k, i, by)
+    local moved = { table.unpack(inputs) }
+    local x = inputs[k]:detach():clone({ memory_format = "contiguous" })
+    local flat = x:view(-1)
+    flat[i + 1] = flat[i + 1] + by
+    moved[k] = x
+    local _ <close> = tide.no_grad()
+    return as_list(fn(table.unpack(moved)))
+end
+
+-- d (sum of outputs * weights) / d element i of input k, by central differences.
+local function difference(fn, inputs, weights, k, i, eps)
+    local above, below = outputs_near(fn, inputs, k, i, eps), outputs_near(fn, inputs, k, i, -eps)
+    local total = 0
+    for j, w in ipairs(weights) do
+        if w then
+            total = total + ((above[j] - below[j]) * w):sum():item()
+        end
+    end
+    return total / (2 * eps)
+end
+
+-- A fixed weight per element, so that every output counts and none cancels another.
+local function weights_for(outputs)
+    local weights = {}
+    for j, y in ipairs(outputs) do
+        weights[j] = y.requires_grad
+            and (tide.arange(y:numel(), { dtype = tide.float64 }) * 0.7 + 0.3 * j):sin():reshape(y.shape)
+    end
+    return weights
+end
+
+local option_specs = {
+    { "eps", kind = "number", default = 1e-6 },
+    { "atol", kind = "unsigned", default = 1e-5 },
+    { "rtol", kind = "unsigned", default = 1e-3 },
+}
+
+local function read_options(fname, options)
+    return check.arguments(fname, option_specs, table.unpack(options and { options } or {}))
+end
+
+-- gradcheck(fn, inputs [, {eps, atol, rtol}]): compares the gradients of fn's outputs with central
+-- differences, in float64. True, or an error that names the element where they differ.
+function autograd.gradcheck(fn, inputs, options)
+    local o = read_options("gradcheck", options)
+    inputs = read_inputs("gradcheck", inputs)
+    local places = differentiable(inputs)
+    local outputs = as_list(fn(table.unpack(inputs)))
+    local weights, wanted, gradients, leaves = weights_for(outputs), {}, {}, {}
+    for j, y in ipairs(outputs) do
+        if y.requires_grad then
+            wanted[#wanted + 1], gradients[#gradients + 1] = y, weights[j]
+        end
+    end
+    for n, k in ipairs(places) do
+        leaves[n] = inputs[k]
+    end
+    if #wanted == 0 or #leaves == 0 then
+        check.fail("gradcheck: no output requires grad")
+    end
+    local got = raw.grad(wanted, leaves, { grad_outputs = gradients, allow_unused = true })
+    for n, k in ipairs(places) do
+        local flat = got[n] and got[n]:reshape(-1)
+        for i = 0, inputs[k]:numel() - 1 do
+            local numeric = difference(fn, inputs, weights, k, i, o.eps)
+            local analytic = flat and flat[i + 1]:item() or 0
+            local off = math.abs(numeric - analytic)
+            if not (off <= o.atol + o.rtol * math.abs(numeric)) then
+                check.fail("gradcheck: input %d, element %d: the gradient is %.9g, differences give %.9g",
+                    k, i + 1, analytic, numeric)
+            end
+        end
+    end
+    return true
+end
+
+-- gradgradcheck(fn, inputs [, options]): the same of the gradient itself, made with create_graph.
+function autograd.gradgradcheck(fn, inputs, options)
+    inputs = read_inputs("gradgradcheck", inputs)
+    local places = differentiable(inputs)
+    local weights
+    local function gradient(...)
+        local given, leaves, wanted, gradients = { ... }, {}, {}, {}
+        local enabled <close> = tide.enable_grad()
+        for n, k in ipairs(places) do
+            if not given[k].requires_grad then
+                given[k] = given[k]:detach():requires_grad_(true)
+            end
+            leaves[n] = given[k]
+        end
+        local outputs = as_list(fn(table.unpack(given)))
+        weights = weights or weights_for(outputs)
+        for j, y in ipairs(outputs) do
+            if y.requires_grad then
+                wanted[#wanted + 1], gradients[#gradients + 1] = y, weights[j]
+            end
+        end
+        local got = raw.grad(wanted, leaves,
+            { grad_outputs = gradients, allow_unused = true, create_graph = true })
+        for n = 1, #leaves do
+            got[n] = got[n] or tide.zeros_like(leaves[n])
+        end
+        return table.unpack(got, 1, #leaves)
+    end
+    for _, g in ipairs(as_list(gradient(table.unpack(inputs)))) do
+        if g.requires_grad then
+            return autograd.gradcheck(gradient, inputs, options)
+        end
+    end
+    return true -- the gradient does not depend on the inputs
+end
+
+return autograd

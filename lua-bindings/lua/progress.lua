@@ -1,0 +1,93 @@
+-- progress.lua: tide.progress(n [, text]): a bar that moves in a terminal, a display that is updated in a
+-- notebook, and one line at the end anywhere else.
+local tide = ...
+local check = tide._check
+local Progress = { __name = "progress" }
+Progress.__index = Progress
+
+local BAR, INTERVAL = 24, 0.1
+
+local function duration(seconds)
+    if seconds < 60 then
+        return ("%.1f s"):format(seconds)
+    end
+    return ("%d:%02d"):format(seconds // 60, math.floor(seconds % 60))
+end
+
+local function line(self)
+    local spent = tide.time() - self.started
+    local done = self.n > 0 and math.min(self.at / self.n, 1) or 1
+    local full = math.floor(done * BAR + 0.5)
+    local left = self.at > 0 and self.at < self.n and ", " .. duration(spent / self.at * (self.n - self.at)) .. " left" or ""
+    return ("%s%s%s %d/%d  %s%s%s"):format(self.text, ("█"):rep(full), ("·"):rep(BAR - full), self.at, self.n,
+        duration(spent), left, self.message ~= "" and "  " .. self.message or "")
+end
+
+-- Cut to the terminal's width: characters, not bytes.
+local function fit(text, width)
+    local cut = utf8.offset(text, width)
+    return cut and text:sub(1, cut - 1) or text
+end
+
+local function draw(self)
+    if self.terminal then
+        io.stderr:write("\r\27[K", fit(line(self), self.terminal))
+        io.stderr:flush()
+    elseif self.notebook then
+        tide.display(setmetatable({}, { __tostring = function() return line(self) end }),
+            { id = self.id, update = self.shown })
+    end
+    self.shown, self.drawn = true, tide.time()
+end
+
+-- One step is done; the message (optional) stands behind the bar.
+function Progress:step(message)
+    self.at = self.at + 1
+    self.message = message and tostring(message) or ""
+    if not self.closed and (self.terminal or self.notebook) and tide.time() - self.drawn >= INTERVAL then
+        draw(self)
+    end
+end
+
+-- The bar's last state stays; closing twice is harmless.
+function Progress:close()
+    if self.closed then
+        return
+    end
+    self.closed = true
+    if self.terminal then
+        draw(self)
+        io.stderr:write("\n")
+    elseif self.notebook then
+        draw(self)
+    else
+        print(line(self))
+    end
+end
+
+Progress.__close = Progress.close
+function Progress:__tostring()
+    return line(self)
+end
+
+local count = 0
+
+return function(n, text)
+    local steps = type(n) == "number" and math.tointeger(n)
+    if not steps or steps < 0 then
+        check.fail("progress: argument 1: the number of steps expected, got %s", check.describe(n))
+    elseif text ~= nil and type(text) ~= "string" then
+        check.fail("progress: argument 2: a string expected, got %s", check.describe(text))
+    end
+    count = count + 1
+    local frontend = tide._frontend and tide._frontend() or {}
+    local self = setmetatable({
+        n = steps, at = 0, message = "", text = text and text .. "  " or "", started = tide.time(), drawn = 0,
+        notebook = frontend.notebook, terminal = not frontend.notebook and tide._terminal_width() or nil,
+        id = ("tide-progress-%d"):format(count), shown = false, closed = false,
+    }, Progress)
+    if self.terminal or self.notebook then
+        draw(self)
+    end
+    return self
+end
