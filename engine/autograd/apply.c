@@ -52,6 +52,18 @@ static td_status unpack_result(td_node *node, int k, td_tensor **out) {
     return status;
 }
 
+/* Does g's shape broadcast to the slot's as it is? */
+static bool expands_to(const td_tensor *g, const td_slot *slot) {
+    if (g->ndim > slot->ndim)
+        return false;
+    for (int d = 0; d < g->ndim; d++) {
+        int64_t have = g->sizes[d], want = slot->sizes[slot->ndim - g->ndim + d];
+        if (have != want && have != 1)
+            return false;
+    }
+    return true;
+}
+
 /* Bring a gradient to the shape and dtype of the input it is for. */
 static td_status fit(const td_slot *slot, td_tensor **gradient) {
     td_tensor *g = *gradient, *fitted = NULL;
@@ -59,9 +71,8 @@ static td_status fit(const td_slot *slot, td_tensor **gradient) {
     if (g->ndim != slot->ndim ||
         memcmp(g->sizes, slot->sizes, sizeof(int64_t) * (size_t)slot->ndim)) {
         td_value shape = TD_INTS(slot->ndim, slot->sizes);
-        bool smaller = g->numel < td_numel(slot->ndim, slot->sizes);
-        status = smaller ? TD_APPLY(&fitted, "expand", TD_T(g), shape)
-                         : TD_APPLY(&fitted, "sum_to_size", TD_T(g), shape);
+        status = expands_to(g, slot) ? TD_APPLY(&fitted, "expand", TD_T(g), shape)
+                                     : TD_APPLY(&fitted, "sum_to_size", TD_T(g), shape);
         if (status)
             return status;
         td_release(g);

@@ -4,7 +4,7 @@
  * all the bookkeeping there is: no counting of dependencies, no recursion. Gradients that meet are
  * added, in place where nobody else holds the sum.
  */
-#include "engine/autograd/node.h"
+#include "engine/autograd/needed.h"
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 
@@ -32,6 +32,7 @@ typedef struct run {
     size_t ntable, table_size;
     const capture *captures; /* NULL: gradients go into the leaves */
     int ncaptures;
+    td_node_set needed; /* with captures: the nodes that run */
 } run;
 
 static td_status no_memory(void) { return td_fail(TD_ENOMEM, "out of memory in backward"); }
@@ -201,7 +202,7 @@ static td_status add_to(td_tensor **sum, td_tensor *g) {
 
 /* Hand a gradient to where an edge points; steals g. */
 static td_status deliver(run *r, const td_edge *edge, td_tensor *g) {
-    entry *e;
+    entry *e = NULL;
     if (!edge->node && !edge->leaf) {
         td_release(g);
         return TD_OK;
@@ -275,6 +276,10 @@ static td_status run_node(run *r, entry *e) {
     fill_captures(r, e);
     if (status)
         return status;
+    if (r->captures && !td_node_set_has(&r->needed, node)) {
+        entry_drop_gradients(e);
+        return TD_OK;
+    }
     if (node->nslots > 16 && !(in = td_malloc(node->nslots * sizeof *in)))
         return no_memory();
     memset(in, 0, node->nslots * sizeof *in);
@@ -357,11 +362,36 @@ static td_status start(run *r, int n, td_tensor *const *outputs, td_tensor *cons
     return TD_OK;
 }
 
+/* For gradients of chosen inputs: what has to run for them. */
+static td_status find_needed(run *r, int n, td_tensor *const *outputs) {
+    td_status status = TD_OK;
+    td_edge *starts = td_calloc((size_t)n, sizeof *starts);
+    const void **targets = td_calloc((size_t)r->ncaptures, sizeof *targets);
+    if (!starts || !targets)
+        status = no_memory();
+    for (int k = 0; k < r->ncaptures && status == TD_OK; k++)
+        targets[k] = r->captures[k].key;
+    for (int k = 0; k < n && status == TD_OK; k++) {
+        if (td_view_is_stale(outputs[k]))
+            status = td_view_refresh(outputs[k]);
+        starts[k] = td_edge_of(outputs[k]);
+    }
+    if (status == TD_OK)
+        status = td_needed_find(n, starts, r->ncaptures, targets, &r->needed);
+    for (int k = 0; k < n && starts; k++)
+        td_edge_release(&starts[k]);
+    td_free(starts);
+    td_free(targets);
+    return status;
+}
+
 static td_status execute(run *r, int n, td_tensor *const *outputs, td_tensor *const *gradients) {
     bool before = td_set_grad_enabled(r->options.create_graph);
     if (r->options.create_graph)
         r->options.retain_graph = true;
-    td_status status = start(r, n, outputs, gradients);
+    td_status status = r->captures ? find_needed(r, n, outputs) : TD_OK;
+    if (status == TD_OK)
+        status = start(r, n, outputs, gradients);
     while (status == TD_OK && r->nheap) {
         status = td_interrupt_check();
         if (status == TD_OK)
@@ -374,6 +404,7 @@ static td_status execute(run *r, int n, td_tensor *const *outputs, td_tensor *co
             entry_free(r->table[k]);
     td_free(r->table);
     td_free(r->heap);
+    td_node_set_free(&r->needed);
     td_set_grad_enabled(before);
     return status;
 }

@@ -1,4 +1,5 @@
-/* pool_loops.h: pooling for one floating type T. Included by pool_kernels.c; undefines T. */
+/* pool_loops.h: pooling for one floating type. Included by pool_kernels.c with T defined; undefines
+ * it. */
 #define CAT2(a, b) a##_##b
 #define CAT1(a, b) CAT2(a, b)
 #define NAME(name) CAT1(T, name)

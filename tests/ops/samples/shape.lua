@@ -1,0 +1,69 @@
+-- Samples of the shape operators (see test_walk.lua for what `mk` makes).
+local function each(...)
+    return { ... }
+end
+local function on(...)
+    local arguments = table.pack(...)
+    return function(mk)
+        local shape = arguments[1]
+        return { n = arguments.n, mk(table.unpack(shape)), table.unpack(arguments, 2, arguments.n) }
+    end
+end
+
+return {
+    -- view asks for strides that fit: its operand is row-major whatever the layout under test
+    view = each(
+        function(mk) return { mk(2, 6):contiguous(), 3, 4 } end,
+        function(mk) return { mk(4):contiguous(), { 2, -1 } } end,
+        function(mk) return { mk():contiguous(), 1, 1 } end,
+        function(mk) return { mk(0, 3):contiguous(), 3, 0 } end),
+    reshape = each(on({ 2, 6 }, 3, 4), on({ 2, 3, 4 }, -1), on({}, 1), on({ 0, 3 }, 0, 5)),
+    view_as = each(
+        function(mk) return { mk(2, 6):contiguous(), mk.mask(3, 4) } end,
+        function(mk) return { mk():contiguous(), mk.mask(1) } end,
+        function(mk) return { mk(4):contiguous(), mk.mask(2, 2) } end),
+    reshape_as = each(
+        function(mk) return { mk(2, 6), mk.mask(3, 4) } end,
+        function(mk) return { mk(), mk.mask(1, 1) } end,
+        function(mk) return { mk(2, 2), mk.mask(4) } end),
+    flatten = each(on { 2, 3, 4 }, on({ 2, 3, 4 }, 2), on({ 2, 3, 4 }, 1, 2), on {}),
+    unflatten = each(
+        function(mk) return { mk(2, 6):contiguous(), 2, { 2, 3 } } end,
+        function(mk) return { mk(6):contiguous(), -1, { -1, 2 } } end,
+        function(mk) return { mk(2, 1):contiguous(), 2, { 1, 1, 1 } } end),
+    permute = each(on({ 2, 3, 4 }, 3, 1, 2), on({ 2, 3 }, { -1, 1 }), on({ 5 }, 1)),
+    transpose = each(on({ 2, 3, 4 }, 1, 3), on({ 2, 3 }, -1, -2), on({ 4 }, 1, 1)),
+    t = each(on { 2, 3 }, on { 4 }, on {}),
+    movedim = each(on({ 2, 3, 4 }, 1, 3), on({ 2, 3, 4 }, { 1, 2 }, { 3, 1 }), on({ 5 }, 1, -1)),
+    squeeze = each(on { 1, 3, 1 }, on({ 1, 3, 1 }, 1), on({ 2, 3 }, 1), on {}),
+    unsqueeze = each(on({ 2, 3 }, 1), on({ 2, 3 }, -1), on({}, 1)),
+    expand = each(on({ 1, 3 }, 4, 3), on({ 3 }, 2, -1), on({}, 2, 2)),
+    expand_as = each(
+        function(mk) return { mk(1, 3), mk.mask(4, 3) } end,
+        function(mk) return { mk(), mk.mask(2) } end,
+        function(mk) return { mk(3), mk.mask(2, 3) } end),
+    broadcast_to = each(on({ 1, 3 }, 4, 3), on({ 3 }, { 2, 3 }), on({}, 1, 1)),
+    select = each(on({ 2, 3 }, 1, 2), on({ 2, 3 }, -1, -1), on({ 4 }, 1, 3)),
+    slice = each(on({ 5, 3 }, 1, 2, 4), on({ 5 }, 1, nil, nil, 2), on({ 2, 4 }, -1, -3, -1), on({ 4 }, 1, 4, 2)),
+    narrow = each(on({ 5, 3 }, 1, 2, 3), on({ 5 }, -1, -2, 2), on({ 4 }, 1, 1, 0)),
+    as_strided = each(
+        function(mk) return { mk(12):contiguous(), { 3, 2 }, { 4, 1 }, 1 } end,
+        function(mk) return { mk(6):contiguous(), { 4, 3 }, { 1, 1 } } end,
+        function(mk) return { mk(4):contiguous(), { 3 }, { 0 }, 2 } end),
+    unbind = each(on { 2, 3 }, on({ 2, 3 }, 2), on { 4 }),
+    chunk = each(on({ 5, 2 }, 2), on({ 2, 6 }, 3, 2), on({ 3 }, 5)),
+    split = each(on({ 5, 2 }, 2), on({ 2, 6 }, { 1, 2, 3 }, 2), on({ 3 }, { 0, 3 })),
+    cat = each(
+        function(mk) return { { mk(2, 3), mk(1, 3) } } end,
+        function(mk) return { { mk(2, 3), mk(2, 1), mk(2, 2) }, 2 } end,
+        function(mk) return { { mk(0), mk(3), mk(2) }, -1 } end),
+    stack = each(
+        function(mk) return { { mk(2, 3), mk(2, 3) } } end,
+        function(mk) return { { mk(2, 3), mk(2, 3), mk(2, 3) }, 2 } end,
+        function(mk) return { { mk(), mk() }, -1 } end),
+    tile = each(on({ 2, 3 }, 2, 2), on({ 3 }, 2, 1, 2), on({ 2, 2 }, 0), on({}, 3)),
+    flip = each(on({ 2, 3 }, 1), on({ 2, 3, 2 }, { 1, -1 }), on({ 4 }, 1), on({ 0, 2 }, 1)),
+    roll = each(on({ 5 }, 2), on({ 2, 3 }, 1), on({ 2, 3 }, { 1, -1 }, { 1, 2 }), on({ 0 }, 1)),
+    tril = each(on { 3, 3 }, on({ 2, 3, 4 }, 1), on({ 3, 2 }, -1), on({ 0, 3 }, 0)),
+    triu = each(on { 3, 3 }, on({ 2, 3, 4 }, 1), on({ 3, 2 }, -5), on({ 2, 3 }, 7)),
+}
