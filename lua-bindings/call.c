@@ -115,6 +115,74 @@ int tide_call_operator(lua_State *L) {
     return given;
 }
 
+/* ---- the calls that a prompt makes most ---- */
+
+/* A tensor or a number at a stack index; false for anything else. */
+static inline bool read_operand(lua_State *L, int index, td_value *v) {
+    tide_handle *handle = lua_touserdata(L, index);
+    if (TD_LIKELY(tide_is_handle(handle) && handle->tensor)) {
+        *v = TD_T(handle->tensor);
+        return true;
+    }
+    if (lua_type(L, index) != LUA_TNUMBER)
+        return false;
+    *v = lua_isinteger(L, index) ? TD_I(lua_tointeger(L, index)) : TD_F(lua_tonumber(L, index));
+    return true;
+}
+
+/* Call with operands read already; the other parameters have their defaults. */
+static int call_with_operands(lua_State *L, const td_op *op, int given, td_value *args) {
+    for (int k = given; k < op->nparams; k++)
+        args[k] = op->params[k].preset;
+    tide_handle *handle = tide_push_handle(L);
+    td_call call = {.op = op, .args = args};
+    td_status status = td_op_call(&call);
+    if (TD_UNLIKELY(status)) {
+        tide_frame frame = {.op = op, .name = op->name};
+        status = call_again(L, &call, status);
+        if (status)
+            fail_call(L, &frame);
+    }
+    handle->tensor = call.out[0];
+    tide_check_pressure(L, TIDE_STATE(L), call.out[0]);
+    return 1;
+}
+
+/* Two operands, both tensors or numbers, and nothing else; other calls go the long way. */
+static int call_binary(lua_State *L) {
+    td_value args[TD_MAX_PARAMS];
+    if (TD_LIKELY(lua_gettop(L) == 2 && read_operand(L, 1, &args[0]) &&
+                  read_operand(L, 2, &args[1])))
+        return call_with_operands(L, running_op(L), 2, args);
+    return tide_call_operator(L);
+}
+
+static int call_unary(lua_State *L) {
+    td_value args[TD_MAX_PARAMS];
+    if (TD_LIKELY(lua_gettop(L) == 1 && read_operand(L, 1, &args[0]) &&
+                  args[0].kind == TD_KIND_TENSOR))
+        return call_with_operands(L, running_op(L), 1, args);
+    return tide_call_operator(L);
+}
+
+lua_CFunction tide_operator_function(const td_op *op) {
+    int operands = 0;
+    if (op->result_type != TD_RESULT_TENSOR || op->nresults != 1 || op->result_base[0])
+        return tide_call_operator;
+    while (operands < op->nparams && op->params[operands].type == TD_PARAM_TENSOR_OR_NUMBER)
+        operands++;
+    bool unary = op->nparams > 0 && op->params[0].type == TD_PARAM_TENSOR && !op->params[0].base;
+    for (int k = unary ? 1 : 2; k < op->nparams; k++)
+        if (!op->params[k].has_default)
+            return tide_call_operator;
+    return operands == 2 ? call_binary : unary ? call_unary : tide_call_operator;
+}
+
+bool tide_is_operator_function(lua_CFunction fn) {
+    return fn == tide_call_operator || fn == tide_call_operator_inplace || fn == call_binary ||
+           fn == call_unary;
+}
+
 int tide_call_operator_inplace(lua_State *L) {
     tide_frame frame;
     const td_op *op = running_op(L);

@@ -145,7 +145,7 @@ static const td_op *find_operator(lua_State *L, int index) {
         return op;
     }
     lua_CFunction fn = lua_tocfunction(L, index);
-    if (fn != tide_call_operator && fn != tide_call_operator_inplace)
+    if (!tide_is_operator_function(fn))
         return NULL;
     lua_getupvalue(L, index, TIDE_UP_FIRST);
     const td_op *op = lua_touserdata(L, -1);
@@ -198,7 +198,7 @@ void tide_open_operators(lua_State *L) {
         if (op->flags & (TD_OP_METHOD_ONLY | TD_OP_INTERNAL | TD_OP_INPLACE_ONLY))
             continue;
         lua_pushlightuserdata(L, (void *)op);
-        tide_push_function(L, tide_call_operator, 1);
+        tide_push_function(L, tide_operator_function(op), 1);
         lua_setfield(L, -2, op->name);
     }
 }

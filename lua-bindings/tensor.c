@@ -401,7 +401,7 @@ static const struct {
 
 static void push_operator(lua_State *L, const td_op *op) {
     lua_pushlightuserdata(L, (void *)op);
-    tide_push_function(L, tide_call_operator, 1);
+    tide_push_function(L, tide_operator_function(op), 1);
 }
 
 /* Lua calls these with the operand twice. */

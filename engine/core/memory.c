@@ -52,7 +52,7 @@ char *td_strdup(const char *text) {
 
 /* ---- free lists ---- */
 
-enum { CLASS_BYTES = 32, CLASSES = TD_OBJECT_MAX / CLASS_BYTES, LIST_MAX = 2048 };
+enum { CLASS_BYTES = 32, CLASSES = TD_OBJECT_MAX / CLASS_BYTES, LIST_MAX = 16384 };
 
 typedef struct free_object {
     struct free_object *next;
