@@ -7,6 +7,7 @@
 #include "engine/core/dtype.h"
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
+#include "engine/core/modes.h"
 #include "engine/core/observer.h"
 #include "engine/core/random.h"
 #include "engine/core/status.h"

@@ -110,7 +110,8 @@ int tide_call_operator(lua_State *L) {
             to_one_based(L, handles[k]);
     if (TD_UNLIKELY(frame.requires_grad))
         TIDE_CHECK(L, td_set_requires_grad(handles[0]->tensor, true));
-    tide_check_pressure(L, TIDE_STATE(L), call.out[0]);
+    if (given)
+        tide_check_pressure(L, TIDE_STATE(L), handles[0]->tensor);
     lua_settop(L, lua_gettop(L) - (n - given));
     return given;
 }

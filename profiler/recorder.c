@@ -245,8 +245,9 @@ static const char *intern(const char *name) {
     interned *found = names;
     while (found && strcmp(found->name, name) != 0)
         found = found->next;
-    if (!found && (found = td_malloc(sizeof *found + strlen(name) + 1))) {
-        strcpy(found->name, name);
+    size_t bytes = strlen(name) + 1;
+    if (!found && (found = td_malloc(sizeof *found + bytes))) {
+        memcpy(found->name, name, bytes);
         found->next = names;
         names = found;
     }

@@ -2,6 +2,7 @@
 #ifndef TD_AUTOGRAD_H
 #define TD_AUTOGRAD_H
 
+#include "engine/core/modes.h"
 #include "engine/ops/op.h"
 
 typedef struct td_node td_node;
@@ -13,11 +14,6 @@ typedef struct td_autograd {
     uint32_t result;       /* which result of grad_fn it is */
     bool retains_grad;     /* keep grad though not a leaf */
 } td_autograd;
-
-/* ---- modes of this thread ---- */
-
-bool td_grad_enabled(void);
-bool td_set_grad_enabled(bool enabled); /* returns the former state */
 
 /* ---- tensors ---- */
 

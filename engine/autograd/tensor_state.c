@@ -2,16 +2,6 @@
 #include "engine/autograd/node.h"
 #include "engine/core/memory.h"
 
-static _Thread_local bool grad_disabled; /* zero: recording is on in a new thread */
-
-bool td_grad_enabled(void) { return !grad_disabled; }
-
-bool td_set_grad_enabled(bool enabled) {
-    bool before = !grad_disabled;
-    grad_disabled = !enabled;
-    return before;
-}
-
 td_autograd *td_autograd_get(td_tensor *x) {
     if (x->autograd)
         return x->autograd;

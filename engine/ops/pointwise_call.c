@@ -1,7 +1,7 @@
 /* pointwise_call.c: calls of pointwise operators: dtype rule, shape rule, layout of the result; and
  * their gradients, run as fused programs or, when backward is itself recorded, as operators. */
-#include "engine/autograd/autograd.h"
 #include "engine/core/memory.h"
+#include "engine/core/modes.h"
 #include "engine/ops/copy.h"
 #include "engine/ops/pointwise.h"
 

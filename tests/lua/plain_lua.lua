@@ -24,7 +24,8 @@ end)
 
 t.test("gradients_flow", function()
     local x = tide.ones(3, {requires_grad = true})
-    (x * x):sum():backward()
+    local y = (x * x):sum()
+    y:backward()
     t.eq(x.grad:sum():item(), 6)
 end)
 
