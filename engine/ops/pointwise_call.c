@@ -2,6 +2,7 @@
  * their gradients, run as fused programs or, when backward is itself recorded, as operators. */
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
+#include "engine/core/observer.h"
 #include "engine/ops/copy.h"
 #include "engine/ops/pointwise.h"
 
@@ -459,6 +460,20 @@ static int whole_operand(const td_program *p, const td_value *operands) {
     return -1;
 }
 
+/* A fused gradient is a kernel, though no operator stands around it. */
+static td_status run_observed(const td_op *op, const td_program *p, const td_value *operands,
+                              td_tensor *g, td_tensor **out) {
+    td_observer *o = td_observer_get(TD_EVENT_KERNEL);
+    if (TD_LIKELY(!o))
+        return run_fused(p, operands, g, out);
+    td_event event = {
+        .kind = TD_EVENT_KERNEL, .name = op->backward_name, .device = td_tensor_device(g)};
+    o->begin(o->ctx, &event);
+    td_status status = run_fused(p, operands, g, out);
+    o->end(o->ctx, TD_EVENT_KERNEL);
+    return status;
+}
+
 td_status td_pointwise_backward(td_grad *grad) {
     const td_op *op = grad->op;
     td_value operands[TD_PROGRAM_OPERANDS];
@@ -479,7 +494,7 @@ td_status td_pointwise_backward(td_grad *grad) {
         else if (td_grad_enabled())
             status = run_recorded(p, operands, g, &grad->in[k]);
         else
-            status = run_fused(p, operands, g, &grad->in[k]);
+            status = run_observed(op, p, operands, g, &grad->in[k]);
         if (status)
             return status;
     }

@@ -38,6 +38,38 @@ static int load_with(lua_State *L, const char *prefix, const char *code, size_t 
     return status;
 }
 
+/* Statements that end in an expression, whose value is then the input's: the expression starts a line
+ * or stands behind a semicolon. LUA_OK with the function pushed, or LUA_ERRSYNTAX with nothing. */
+static int load_ending(lua_State *L, const char *code, size_t len, const char *chunkname) {
+    enum { CANDIDATES = 64 };
+    size_t starts[CANDIDATES];
+    int n = 0;
+    lexer lx = {code, len, 0};
+    lex_token last = lex_next(&lx);
+    for (lex_token t = lex_next(&lx); t.kind != LEX_END; t = lex_next(&lx)) {
+        if (lex_is(&lx, last, ";") || memchr(code + last.end, '\n', t.start - last.end))
+            starts[n++ % CANDIDATES] = t.start;
+        last = t;
+    }
+    for (int k = n - 1; k >= 0 && k >= n - CANDIDATES; k--) {
+        size_t at = starts[k % CANDIDATES];
+        int status = luaL_loadbufferx(L, code, at, chunkname, "t");
+        lua_pop(L, 1);
+        if (status != LUA_OK)
+            continue;
+        lua_pushlstring(L, code, at);
+        lua_pushliteral(L, "return ");
+        lua_pushlstring(L, code + at, len - at);
+        lua_concat(L, 3);
+        status = luaL_loadbufferx(L, lua_tostring(L, -1), lua_rawlen(L, -1), chunkname, "t");
+        lua_remove(L, -2);
+        if (status == LUA_OK)
+            return status;
+        lua_pop(L, 1);
+    }
+    return LUA_ERRSYNTAX;
+}
+
 int eval_compile(lua_State *L, const char *code, size_t len, const char *chunkname,
                  const char **prefix) {
     luaL_checkstack(L, 8, NULL);
@@ -51,7 +83,13 @@ int eval_compile(lua_State *L, const char *code, size_t len, const char *chunkna
         *prefix = "";
         return status;
     }
-    /* Neither: the reading that got further is what was meant. */
+    if (load_ending(L, code, len, chunkname) == LUA_OK) {
+        lua_replace(L, -3);
+        lua_pop(L, 1);
+        *prefix = "";
+        return LUA_OK;
+    }
+    /* None of these: the reading that got further is what was meant. */
     size_t as_statement = error_offset(L, code, len, "");
     lua_insert(L, -2);
     size_t as_expression = error_offset(L, code, len, "return ");

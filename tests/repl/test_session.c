@@ -110,6 +110,17 @@ TEST(expressions_give_their_values) {
     CHECK_INT(r.outcome, TIDE_OK);
 }
 
+TEST(an_expression_may_end_an_input) {
+    CHECK_STR(value("local a = 5\na * 2"), "10");
+    CHECK_STR(value("local a = 5; a, a + 1"), "5\n6");
+    CHECK_STR(value("local t = {1,\n2}\n#t +\n  1 -- three"), "3");
+    CHECK_STR(value("local a = 5\na * 2;"), NULL);
+    CHECK_STR(value("do local a = 5\na end"), NULL);
+    CHECK_INT(r.outcome, TIDE_ERROR);
+    CHECK_STR(value("x = = 1"), NULL);
+    CHECK_INT(r.outcome, TIDE_ERROR);
+}
+
 TEST(semicolon_silences_and_underscore_remembers) {
     CHECK_STR(value("41"), "41");
     CHECK_STR(value("_ + 1"), "42");
@@ -849,6 +860,7 @@ int main(void) {
     if (!s)
         return 1;
     RUN(expressions_give_their_values);
+    RUN(an_expression_may_end_an_input);
     RUN(semicolon_silences_and_underscore_remembers);
     RUN(inputs_are_counted_unless_silent_or_empty);
     RUN(globals_last_and_locals_end_with_their_input);
