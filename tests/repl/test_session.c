@@ -115,9 +115,9 @@ TEST(an_expression_may_end_an_input) {
     CHECK_STR(value("local a = 5; a, a + 1"), "5\n6");
     CHECK_STR(value("local t = {1,\n2}\n#t +\n  1 -- three"), "3");
     CHECK_STR(value("local a = 5\na * 2;"), NULL);
-    CHECK_STR(value("do local a = 5\na end"), NULL);
+    value("do local a = 5\na end");
     CHECK_INT(r.outcome, TIDE_ERROR);
-    CHECK_STR(value("x = = 1"), NULL);
+    value("x = = 1");
     CHECK_INT(r.outcome, TIDE_ERROR);
 }
 
