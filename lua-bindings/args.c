@@ -10,7 +10,7 @@
 
 static int fail_type(lua_State *L, const tide_frame *f, int param, int index, const char *expected) {
     char text[80];
-    return luaL_error(L, "%s: argument %d (%s): expected %s, got %s", f->name, param + 1,
+    return tide_error(L, "%s: argument %d (%s): expected %s, got %s", f->name, param + 1,
                       f->op->params[param].name, expected,
                       tide_describe(L, index, text, sizeof text));
 }
@@ -40,7 +40,7 @@ static const char *expectation(const td_param *p) {
 /* From counting from 1 to counting from 0; negative counts from the end either way. */
 static int64_t count_from_zero(lua_State *L, const tide_frame *f, int64_t i, const char *what) {
     if (i == 0)
-        luaL_error(L, "%s: %s 0: %s count from 1 (PyTorch's %s=0 is 1)", f->name, what,
+        tide_error(L, "%s: %s 0: %s count from 1 (PyTorch's %s=0 is 1)", f->name, what,
                    strcmp(what, "dim") ? "indices" : "dims", what);
     return i > 0 ? i - 1 : i;
 }
@@ -55,7 +55,7 @@ static bool to_int(lua_State *L, int index, int64_t *out) {
 
 static void store_int(lua_State *L, tide_frame *f, int64_t i) {
     if (f->nints == TIDE_FRAME_INTS)
-        luaL_error(L, "%s: more than %d integers in lists", f->name, TIDE_FRAME_INTS);
+        tide_error(L, "%s: more than %d integers in lists", f->name, TIDE_FRAME_INTS);
     f->ints[f->nints++] = i;
 }
 
@@ -65,7 +65,7 @@ static void read_element(lua_State *L, tide_frame *f, int param, int index) {
     const td_param *p = &f->op->params[param];
     if (!to_int(L, index, &i)) {
         if (lua_type(L, index) == LUA_TNUMBER)
-            luaL_error(L, "%s: argument %d (%s): %f has no integer representation", f->name,
+            tide_error(L, "%s: argument %d (%s): %f has no integer representation", f->name,
                        param + 1, p->name, lua_tonumber(L, index));
         fail_type(L, f, param, index, expectation(p));
     }
@@ -86,7 +86,7 @@ static td_value read_ints(lua_State *L, tide_frame *f, int param, int index, int
     const td_param *p = &f->op->params[param];
     int start = f->nints;
     if (lua_type(L, index) == LUA_TTABLE && last > index)
-        luaL_error(L, "%s: argument %d (%s): a list, and nothing after it but options, or numbers, "
+        tide_error(L, "%s: argument %d (%s): a list, and nothing after it but options, or numbers, "
                       "got %d arguments", f->name, param + 1, p->name, last);
     if (lua_type(L, index) == LUA_TTABLE)
         read_int_table(L, f, param, index);
@@ -98,7 +98,7 @@ static td_value read_ints(lua_State *L, tide_frame *f, int param, int index, int
         for (; n < p->length; n++)
             store_int(L, f, f->ints[start]);
     if (p->length && n != p->length)
-        luaL_error(L, "%s: argument %d (%s): %d integers expected, got %d", f->name, param + 1,
+        tide_error(L, "%s: argument %d (%s): %d integers expected, got %d", f->name, param + 1,
                    p->name, p->length, n);
     return TD_INTS(n, f->ints + start);
 }
@@ -107,12 +107,8 @@ static td_value read_ints(lua_State *L, tide_frame *f, int param, int index, int
 
 td_tensor *tide_from_one_based(lua_State *L, td_tensor *x, const char *fname) {
     tide_handle *handle = tide_push_handle(L);
-    td_status status = TD_APPLY(&handle->tensor, "from_one_based", TD_T(x));
-    if (status) {
-        const char *message = td_error_message();
-        const char *colon = strstr(message, ": ");
-        luaL_error(L, "%s: %s", fname, colon ? colon + 2 : message);
-    }
+    if (TD_APPLY(&handle->tensor, "from_one_based", TD_T(x)))
+        tide_error(L, "%s: %s", fname, td_error_message());
     return handle->tensor;
 }
 
@@ -124,7 +120,7 @@ static td_value read_tensors(lua_State *L, tide_frame *f, int param, int index) 
         list[k - 1] = tide_to_tensor(L, -1); /* the table keeps it alive */
         if (!list[k - 1]) {
             char text[80];
-            luaL_error(L, "%s: argument %d (%s): element %d: expected a tensor, got %s", f->name,
+            tide_error(L, "%s: argument %d (%s): element %d: expected a tensor, got %s", f->name,
                        param + 1, f->op->params[param].name, (int)k,
                        tide_describe(L, -1, text, sizeof text));
         }
@@ -144,7 +140,7 @@ static td_value read_device(lua_State *L, tide_frame *f, int param, int index) {
     if (lua_type(L, index) != LUA_TSTRING)
         fail_type(L, f, param, index, expectation(&f->op->params[param]));
     if (td_device_parse(lua_tostring(L, index), &device))
-        luaL_error(L, "%s: %s", f->name, td_error_message());
+        tide_error(L, "%s: %s", f->name, td_error_message());
     return TD_DEVICE(device);
 }
 
@@ -153,7 +149,7 @@ static td_value read_integer(lua_State *L, tide_frame *f, int param, int index) 
     int64_t i = 0;
     if (!to_int(L, index, &i)) {
         if (lua_type(L, index) == LUA_TNUMBER)
-            luaL_error(L, "%s: argument %d (%s): %f has no integer representation", f->name,
+            tide_error(L, "%s: argument %d (%s): %f has no integer representation", f->name,
                        param + 1, p->name, lua_tonumber(L, index));
         fail_type(L, f, param, index, expectation(p));
     }
@@ -254,8 +250,8 @@ static int fail_option(lua_State *L, const tide_frame *f, const char *name) {
     if (creates(f->op))
         names[n++] = "requires_grad";
     const char *near = tide_nearest(name, names, n);
-    return near ? luaL_error(L, "%s: no option '%s': did you mean '%s'?", f->name, name, near)
-                : luaL_error(L, "%s: no option '%s'", f->name, name);
+    return near ? tide_error(L, "%s: no option '%s': did you mean '%s'?", f->name, name, near)
+                : tide_error(L, "%s: no option '%s'", f->name, name);
 }
 
 /* Options that belong to no parameter; false when the name is none of them. */
@@ -264,13 +260,13 @@ static bool read_common_option(lua_State *L, tide_frame *f, const char *name, in
     if (!strcmp(name, "out") && (f->op->flags & TD_OP_OUT)) {
         f->out = tide_to_tensor(L, index);
         if (!f->out)
-            luaL_error(L, "%s: option out: expected a tensor, got %s", f->name,
+            tide_error(L, "%s: option out: expected a tensor, got %s", f->name,
                        tide_describe(L, index, text, sizeof text));
         return true;
     }
     if (!strcmp(name, "requires_grad") && creates(f->op)) {
         if (!lua_isboolean(L, index))
-            luaL_error(L, "%s: option requires_grad: expected true or false, got %s", f->name,
+            tide_error(L, "%s: option requires_grad: expected true or false, got %s", f->name,
                        tide_describe(L, index, text, sizeof text));
         f->requires_grad = lua_toboolean(L, index);
         return true;
@@ -282,12 +278,12 @@ static void read_options(lua_State *L, tide_frame *f, int table, uint32_t *given
     lua_pushnil(L);
     while (lua_next(L, table)) {
         if (lua_type(L, -2) != LUA_TSTRING)
-            luaL_error(L, "%s: the option table mixes a list and options", f->name);
+            tide_error(L, "%s: the option table mixes a list and options", f->name);
         const char *name = lua_tostring(L, -2);
         int param = find_param(f->op, name), value = lua_gettop(L);
         if (param >= 0) {
             if (*given >> param & 1)
-                luaL_error(L, "%s: '%s' is given by position and by name", f->name, name);
+                tide_error(L, "%s: '%s' is given by position and by name", f->name, name);
             f->args[param] = read_value(L, f, param, value, value);
             *given |= 1u << param;
             if (lua_gettop(L) > value) { /* keep what was made, below the key */
@@ -333,7 +329,7 @@ static void fill_missing(lua_State *L, tide_frame *f, uint32_t given) {
                 f->args[k] = TD_INTS(0, f->ints); /* tide.zeros() is a 0-dim tensor */
                 continue;
             }
-            luaL_error(L, "%s: argument %d (%s): expected %s, got nothing", f->name, k + 1,
+            tide_error(L, "%s: argument %d (%s): expected %s, got nothing", f->name, k + 1,
                        op->params[k].name, expectation(&op->params[k]));
         }
         f->args[k] = op->params[k].preset;
@@ -359,7 +355,7 @@ void tide_read_args(lua_State *L, tide_frame *f) {
             n = npositional;
     }
     if (TD_UNLIKELY(n > npositional))
-        luaL_error(L, "%s: at most %d arguments, got %d%s", f->name, npositional, n,
+        tide_error(L, "%s: at most %d arguments, got %d%s", f->name, npositional, n,
                    op->nparams > npositional ? " (options go in a table: {name = value})" : "");
     if (TD_UNLIKELY(options))
         read_options(L, f, top, &given);

@@ -12,7 +12,7 @@ typedef struct backward_options {
 
 static bool check_flag(lua_State *L, const char *fname, const char *name) {
     if (!lua_isboolean(L, -1))
-        luaL_error(L, "%s: option %s: expected true or false", fname, name);
+        tide_error(L, "%s: option %s: expected true or false", fname, name);
     return lua_toboolean(L, -1);
 }
 
@@ -38,7 +38,7 @@ static void read_options(lua_State *L, int index, const char *fname, bool grad_f
             o->gradients = index + 1;
         } else {
             const char *near = tide_nearest(name, names, 5);
-            luaL_error(L, near ? "%s: no option '%s': did you mean '%s'?" : "%s: no option '%s'",
+            tide_error(L, near ? "%s: no option '%s': did you mean '%s'?" : "%s: no option '%s'",
                        fname, name, near);
         }
         lua_pop(L, 1);
@@ -64,7 +64,7 @@ int tide_backward(lua_State *L) {
 static td_tensor **read_tensors(lua_State *L, int index, const char *what, bool holes, int *n) {
     bool single = lua_isuserdata(L, index);
     if (!single && !lua_istable(L, index))
-        luaL_error(L, "grad: %s: a tensor or a list of tensors expected", what);
+        tide_error(L, "grad: %s: a tensor or a list of tensors expected", what);
     *n = single ? 1 : (int)lua_rawlen(L, index);
     td_tensor **list = lua_newuserdatauv(L, sizeof *list * (size_t)(*n ? *n : 1), 0);
     for (int k = 0; k < *n; k++) {
@@ -74,7 +74,7 @@ static td_tensor **read_tensors(lua_State *L, int index, const char *what, bool 
             lua_rawgeti(L, index, k + 1);
         list[k] = lua_isuserdata(L, -1) ? tide_to_tensor(L, -1) : NULL;
         if (!list[k] && !(holes && !lua_toboolean(L, -1)))
-            luaL_error(L, "grad: %s: element %d is no tensor", what, k + 1);
+            tide_error(L, "grad: %s: element %d is no tensor", what, k + 1);
         lua_pop(L, 1);
     }
     return list;
@@ -91,7 +91,7 @@ static int autograd_grad(lua_State *L) {
     if (o.gradients) {
         gradients = read_tensors(L, o.gradients, "grad_outputs", true, &ngradients);
         if (ngradients != n)
-            return luaL_error(L, "grad: %d grad_outputs for %d outputs", ngradients, n);
+            return tide_error(L, "grad: %d grad_outputs for %d outputs", ngradients, n);
     }
     td_tensor **results = lua_newuserdatauv(L, sizeof *results * (size_t)(ninputs ? ninputs : 1), 0);
     tide_handle **handles = lua_newuserdatauv(L, sizeof *handles * (size_t)(ninputs ? ninputs : 1), 0);
@@ -123,7 +123,7 @@ static int autograd_backward(lua_State *L) {
     if (!lua_isnil(L, 2)) {
         gradients = read_tensors(L, 2, "gradients", true, &ngradients);
         if (ngradients != n)
-            return luaL_error(L, "backward: %d gradients for %d tensors", ngradients, n);
+            return tide_error(L, "backward: %d gradients for %d tensors", ngradients, n);
     }
     TIDE_CHECK(L, td_backward(n, outputs, gradients, o.engine));
     return 0;

@@ -21,8 +21,8 @@ static void fail_call(lua_State *L, const tide_frame *frame) {
     size_t len = strlen(name);
     /* the engine names the operator; the user called it perhaps by its in-place name */
     if (!strncmp(message, name, len) && message[len] == ':')
-        luaL_error(L, "%s%s", frame->name, message + len);
-    luaL_error(L, "%s", message);
+        tide_error(L, "%s%s", frame->name, message + len);
+    tide_error(L, "%s", message);
 }
 
 /* Index results count from 1 here; a new tensor, since autograd may have saved the one from 0. */
@@ -192,7 +192,7 @@ int tide_call_operator_inplace(lua_State *L) {
     tide_read_args(L, &frame);
     td_tensor *self = td_arg_tensor(frame.args[0]);
     if (!self)
-        luaL_error(L, "%s: argument 1: a tensor expected", frame.name);
+        tide_error(L, "%s: argument 1: a tensor expected", frame.name);
     td_call call = {.op = op, .args = frame.args, .given = self, .inplace = true};
     td_status status = td_op_call(&call);
     if (TD_UNLIKELY(status)) {

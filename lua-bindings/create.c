@@ -72,7 +72,7 @@ typedef struct shape_of {
 
 static int fail_ragged(lua_State *L, const int64_t *place, int depth, const char *what) {
     char text[TD_SHAPE_TEXT];
-    return luaL_error(L, "tensor: element %s %s", td_shape_text(depth, place, text, sizeof text), what);
+    return tide_error(L, "tensor: element %s %s", td_shape_text(depth, place, text, sizeof text), what);
 }
 
 /* Shape by the first elements, kinds by all; `place` counts from 1. */
@@ -83,7 +83,7 @@ static void measure(lua_State *L, int index, int depth, int64_t *place, shape_of
         int64_t n = (int64_t)lua_rawlen(L, index);
         if (first) {
             if (depth == TD_MAX_DIMS)
-                luaL_error(L, "tensor: nested deeper than %d dims", TD_MAX_DIMS);
+                tide_error(L, "tensor: nested deeper than %d dims", TD_MAX_DIMS);
             s->sizes[depth] = n;
             s->ndim = depth + 1;
         } else if (depth >= s->ndim) {
@@ -153,15 +153,15 @@ static void read_options(lua_State *L, int index, options *o) {
         if (!strcmp(name, "dtype")) {
             o->dtype = tide_to_dtype(L, lua_gettop(L));
             if (o->dtype == TD_DTYPE_NONE)
-                luaL_error(L, "tensor: option dtype: a dtype such as tide.float32 expected");
+                tide_error(L, "tensor: option dtype: a dtype such as tide.float32 expected");
         } else if (!strcmp(name, "requires_grad")) {
             o->requires_grad = lua_toboolean(L, -1);
         } else if (!strcmp(name, "device")) {
             if (td_device_parse(luaL_checkstring(L, -1), &o->device))
-                luaL_error(L, "tensor: %s", td_error_message());
+                tide_error(L, "tensor: %s", td_error_message());
         } else {
             const char *near = tide_nearest(name, names, 3);
-            luaL_error(L, near ? "tensor: no option '%s': did you mean '%s'?"
+            tide_error(L, near ? "tensor: no option '%s': did you mean '%s'?"
                                : "tensor: no option '%s'", name, near);
         }
     }
@@ -173,7 +173,7 @@ static int tide_tensor(lua_State *L) {
     options o = {.dtype = TD_DTYPE_NONE, .device = TD_DEVICE_CPU};
     char text[80];
     if (lua_gettop(L) > 2)
-        return luaL_error(L, "tensor: a table (or number) and options expected, got %d arguments: put "
+        return tide_error(L, "tensor: a table (or number) and options expected, got %d arguments: put "
                              "the values in a table", lua_gettop(L));
     lua_settop(L, 2);
     read_options(L, 2, &o);
@@ -190,7 +190,7 @@ static int tide_tensor(lua_State *L) {
     } else {
         if (lua_type(L, 1) != LUA_TTABLE && lua_type(L, 1) != LUA_TNUMBER &&
             lua_type(L, 1) != LUA_TBOOLEAN)
-            return luaL_error(L, "tensor: argument 1: a table of numbers or a number expected, got %s",
+            return tide_error(L, "tensor: argument 1: a table of numbers or a number expected, got %s",
                               tide_describe(L, 1, text, sizeof text));
         measure(L, 1, 0, place, &s, true);
         if (o.dtype == TD_DTYPE_NONE)

@@ -21,13 +21,13 @@ static void read_file(csv *c) {
     FILE *f = fopen(c->path, "rb");
     long size = -1;
     if (!f)
-        luaL_error(c->L, "read_csv: cannot open '%s': %s", c->path, strerror(errno));
+        tide_error(c->L, "read_csv: cannot open '%s': %s", c->path, strerror(errno));
     if (fseek(f, 0, SEEK_END) == 0)
         size = ftell(f);
     if (size < 0 || fseek(f, 0, SEEK_SET)) {
         int reason = errno;
         fclose(f);
-        luaL_error(c->L, "read_csv: cannot read '%s': %s", c->path, strerror(reason));
+        tide_error(c->L, "read_csv: cannot read '%s': %s", c->path, strerror(reason));
     }
     td_tensor *buffer = NULL;
     if (td_tensor_empty(TD_U8, TD_DEVICE_CPU, 1, (int64_t[]){size + 1}, &buffer)) {
@@ -40,7 +40,7 @@ static void read_file(csv *c) {
     bool failed = ferror(f);
     fclose(f);
     if (failed)
-        luaL_error(c->L, "read_csv: cannot read '%s'", c->path);
+        tide_error(c->L, "read_csv: cannot read '%s'", c->path);
     c->end = c->text + got;
     *c->end = 0;
 }
@@ -72,14 +72,14 @@ static void measure(csv *c) {
             if (c->rows == 0)
                 c->columns = columns;
             if (columns != c->columns)
-                luaL_error(c->L, "read_csv: '%s', line %I: %I columns, the first row has %I", c->path,
+                tide_error(c->L, "read_csv: '%s', line %I: %I columns, the first row has %I", c->path,
                            (LUAI_UACINT)line, (LUAI_UACINT)columns, (LUAI_UACINT)c->columns);
             c->rows++;
         }
         at = end + 1;
     }
     if (c->rows == 0)
-        luaL_error(c->L, "read_csv: '%s' holds no rows", c->path);
+        tide_error(c->L, "read_csv: '%s' holds no rows", c->path);
 }
 
 static void fail_number(const csv *c, int64_t line, int64_t column, const char *at,
@@ -89,7 +89,7 @@ static void fail_number(const csv *c, int64_t line, int64_t column, const char *
     while (n > 0 && (at[n - 1] == '\r' || at[n - 1] == ' '))
         n--;
     snprintf(text, sizeof text, "%.*s", n, at);
-    luaL_error(c->L, "read_csv: '%s', line %I, column %I: '%s' is not a number", c->path,
+    tide_error(c->L, "read_csv: '%s', line %I, column %I: '%s' is not a number", c->path,
                (LUAI_UACINT)line, (LUAI_UACINT)column, text);
 }
 
@@ -152,15 +152,15 @@ static void read_options(lua_State *L, int index, csv *c, td_dtype *dtype, bool 
             size_t len;
             const char *text = luaL_checklstring(L, -1, &len);
             if (len != 1)
-                luaL_error(L, "read_csv: option delimiter: one character expected, got \"%s\"", text);
+                tide_error(L, "read_csv: option delimiter: one character expected, got \"%s\"", text);
             c->delimiter = text[0];
         } else if (!strcmp(name, "dtype")) {
             *dtype = tide_to_dtype(L, lua_gettop(L));
             if (*dtype == TD_DTYPE_NONE)
-                luaL_error(L, "read_csv: option dtype: a dtype such as tide.float32 expected");
+                tide_error(L, "read_csv: option dtype: a dtype such as tide.float32 expected");
         } else {
             const char *near = tide_nearest(name, names, 3);
-            luaL_error(L, near ? "read_csv: no option '%s': did you mean '%s'?"
+            tide_error(L, near ? "read_csv: no option '%s': did you mean '%s'?"
                                : "read_csv: no option '%s'", name, near);
         }
     }

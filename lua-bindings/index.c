@@ -24,7 +24,12 @@ typedef struct cursor {
     bool advanced;
 } cursor;
 
-static int fail(lua_State *L) { return tide_raise(L); }
+/* The engine names the operator behind an index, which the user did not call. */
+static int fail(lua_State *L) {
+    const char *message = td_error_message(), *colon = strstr(message, ": ");
+    bool named = colon && colon - message < 20 && !memchr(message, ' ', (size_t)(colon - message));
+    return tide_error(L, "%s", named ? colon + 2 : message);
+}
 
 /* ---- the steps ---- */
 
@@ -38,7 +43,7 @@ static int fail(lua_State *L) { return tide_raise(L); }
 
 static void need_dim(cursor *c) {
     if (c->dim >= c->x->ndim)
-        luaL_error(c->L, "index: too many indices (%d) for a tensor of %d dims", c->given, c->total);
+        tide_error(c->L, "index: too many indices (%d) for a tensor of %d dims", c->given, c->total);
 }
 
 static void pass_dim(cursor *c) {
@@ -51,7 +56,7 @@ static void pass_dim(cursor *c) {
 static void step_number(cursor *c, lua_Integer i) {
     need_dim(c);
     if (i == 0)
-        luaL_error(c->L, "index 0: indices count from 1 (PyTorch's 0 is 1)");
+        tide_error(c->L, "index 0: indices count from 1 (PyTorch's 0 is 1)");
     STEP(c, "select", TD_T(c->x), TD_I(c->dim), TD_I(i > 0 ? i - 1 : i));
     c->left--;
 }
@@ -65,9 +70,9 @@ static void step_range(cursor *c, range r) {
     need_dim(c);
     int64_t size = c->x->sizes[c->dim];
     if ((r.has_first && r.first == 0) || (r.has_last && r.last == 0))
-        luaL_error(c->L, "index: a range counts from 1: 0 is not in it (negative counts from the end)");
+        tide_error(c->L, "index: a range counts from 1: 0 is not in it (negative counts from the end)");
     if (r.step < 1)
-        luaL_error(c->L, "index: the step of a range must be at least 1, got %I; x:flip(dim) reverses",
+        tide_error(c->L, "index: the step of a range must be at least 1, got %I; x:flip(dim) reverses",
                    (LUAI_UACINT)r.step);
     int64_t start = !r.has_first ? 0 : r.first > 0 ? r.first - 1 : r.first + size;
     int64_t stop = !r.has_last ? size : r.last > 0 ? r.last : r.last + size + 1;
@@ -95,9 +100,9 @@ static void step_tensor(cursor *c, td_tensor *index) {
     bool mask = index->dtype == TD_BOOL;
     int takes = mask ? index->ndim : 1;
     if (c->dim + takes > c->x->ndim)
-        luaL_error(c->L, "index: too many indices (%d) for a tensor of %d dims", c->given, c->total);
+        tide_error(c->L, "index: too many indices (%d) for a tensor of %d dims", c->given, c->total);
     if (!mask && td_dtype_is_float((td_dtype)index->dtype))
-        luaL_error(c->L, "index: an index tensor holds integers or bool, got %s (x:long() converts)",
+        tide_error(c->L, "index: an index tensor holds integers or bool, got %s (x:long() converts)",
                    td_dtype_name((td_dtype)index->dtype));
     if (!mask)
         index = tide_from_one_based(c->L, index, "index");
@@ -111,7 +116,7 @@ static void step_tensor(cursor *c, td_tensor *index) {
 /* ---- strings ---- */
 
 static int fail_text(cursor *c, const char *text, const char *at) {
-    return luaL_error(c->L, "index \"%s\": a number, a range such as 1:3, nil or ... expected at "
+    return tide_error(c->L, "index \"%s\": a number, a range such as 1:3, nil or ... expected at "
                             "position %d", text, (int)(at - text) + 1);
 }
 
@@ -197,7 +202,7 @@ static lua_Integer range_bound(cursor *c, int table, int k) {
     lua_rawgeti(c->L, table, k);
     lua_Integer i = lua_tointegerx(c->L, -1, &ok);
     if (!ok)
-        luaL_error(c->L, "index: a range {first, last, step} holds integers");
+        tide_error(c->L, "index: a range {first, last, step} holds integers");
     lua_pop(c->L, 1);
     return i;
 }
@@ -206,7 +211,7 @@ static void read_range_table(cursor *c, int table) {
     range r = {.step = 1};
     lua_Unsigned n = lua_rawlen(c->L, table);
     if (n > 3)
-        luaL_error(c->L, "index: a range is {first, last, step}, got %d numbers (an index tensor "
+        tide_error(c->L, "index: a range is {first, last, step}, got %d numbers (an index tensor "
                          "picks single rows)", (int)n);
     if (n >= 1) {
         r.has_first = r.has_last = true;
@@ -245,7 +250,7 @@ static void read_table_element(cursor *c, int at) {
     case LUA_TNUMBER: {
         lua_Integer i = lua_tointegerx(L, at, &ok);
         if (!ok)
-            luaL_error(L, "index: %f has no integer representation", lua_tonumber(L, at));
+            tide_error(L, "index: %f has no integer representation", lua_tonumber(L, at));
         step_number(c, i);
         return;
     }
@@ -264,7 +269,7 @@ static void read_table_element(cursor *c, int at) {
     }
     td_tensor *index = lua_isuserdata(L, at) ? tide_to_tensor(L, at) : NULL;
     if (!index)
-        luaL_error(L, "index: a number, a range {first, last}, a string, a mask or an index tensor "
+        tide_error(L, "index: a number, a range {first, last}, a string, a mask or an index tensor "
                       "expected, got %s", tide_describe(L, at, text, sizeof text));
     step_tensor(c, index);
 }
@@ -318,7 +323,7 @@ static td_tensor *value_tensor(lua_State *L, const td_tensor *like) {
         return value;
     bool number = lua_type(L, 3) == LUA_TNUMBER, flag = lua_type(L, 3) == LUA_TBOOLEAN;
     if (!number && !flag)
-        luaL_error(L, "index: a tensor or a number can be assigned, got %s",
+        tide_error(L, "index: a tensor or a number can be assigned, got %s",
                    tide_describe(L, 3, text, sizeof text));
     tide_handle *handle = tide_push_handle(L);
     td_dtype dtype = (td_dtype)like->dtype;

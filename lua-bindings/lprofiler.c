@@ -21,7 +21,7 @@ static void stop(lua_State *L, profile *p) {
     tide_recorder *recorder = p->recorder;
     p->recorder = NULL;
     if (recorder && tide_recorder_stop(recorder, &p->recording))
-        luaL_error(L, "profiler: %s", td_error_message());
+        tide_error(L, "profiler: %s", td_error_message());
 }
 
 /* The profile at index 1, finished. */
@@ -50,7 +50,7 @@ static tide_sort read_sort(lua_State *L, const char *name) {
     for (int k = 0; k < 4; k++)
         if (!strcmp(name, names[k]))
             return (tide_sort)k;
-    return luaL_error(L,
+    return tide_error(L,
                       "table: option sort: \"self\", \"total\", \"calls\" or \"name\" expected, "
                       "got \"%s\"",
                       name);
@@ -72,12 +72,12 @@ static void read_table_options(lua_State *L, tide_sort *sort, int *limit) {
             ok = 0;
         } else {
             const char *near = tide_nearest(name, names, 2);
-            luaL_error(L,
+            tide_error(L,
                        near ? "table: no option '%s': did you mean '%s'?" : "table: no option '%s'",
                        name, near);
         }
         if (!ok)
-            luaL_error(L, "table: option %s: %s expected", name,
+            tide_error(L, "table: option %s: %s expected", name,
                        strcmp(name, "sort") ? "a positive integer" : "a string");
     }
 }
@@ -85,7 +85,7 @@ static void read_table_options(lua_State *L, tide_sort *sort, int *limit) {
 static int push_table(lua_State *L, const profile *p, tide_sort sort, int limit) {
     char *text = tide_table(&p->recording, sort, limit);
     if (!text)
-        return luaL_error(L, "profiler: out of memory");
+        return tide_error(L, "profiler: out of memory");
     lua_pushstring(L, text);
     td_free(text);
     return 1;
@@ -119,7 +119,7 @@ static int profile_export(lua_State *L) {
     const char *path = luaL_checkstring(L, 2);
     stop(L, p);
     if (tide_write_chrome_trace(&p->recording, path))
-        return luaL_error(L, "export_chrome_trace: %s", td_error_message());
+        return tide_error(L, "export_chrome_trace: %s", td_error_message());
     return 0;
 }
 
@@ -184,14 +184,14 @@ static int profiler_profile(lua_State *L) {
     int nargs = lua_gettop(L) - 1;
     bool block = lua_isnoneornil(L, 1);
     if (!block && !lua_isfunction(L, 1))
-        return luaL_error(L, "profile: argument 1: a function expected, or nothing for the form "
+        return tide_error(L, "profile: argument 1: a function expected, or nothing for the form "
                              "`local prof <close> = tide.profiler.profile()`");
     profile *p = lua_newuserdatauv(L, sizeof *p, 0);
     *p = (profile){0};
     luaL_setmetatable(L, profile_name);
     p->recorder = tide_recorder_start();
     if (!p->recorder)
-        return luaL_error(L, "profile: %s", td_error_message());
+        return tide_error(L, "profile: %s", td_error_message());
     if (block)
         return 1;
     lua_insert(L, 1);
@@ -219,7 +219,7 @@ static int profiler_record(lua_State *L) {
     int nargs = lua_gettop(L) - 2;
     bool block = lua_isnoneornil(L, 2);
     if (!block && !lua_isfunction(L, 2))
-        return luaL_error(L, "record: argument 2: a function expected, or nothing for the form "
+        return tide_error(L, "record: argument 2: a function expected, or nothing for the form "
                              "`local _ <close> = tide.profiler.record(name)`");
     bool *open = lua_newuserdatauv(L, sizeof *open, 0);
     *open = false;

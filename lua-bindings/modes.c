@@ -43,7 +43,7 @@ static int enter(lua_State *L, int index, bool enabled) {
         return 1;
     }
     if (!lua_isfunction(L, index))
-        return luaL_error(L, "argument %d: a function expected, or nothing for the form "
+        return tide_error(L, "argument %d: a function expected, or nothing for the form "
                              "`local _ <close> = ...`", index);
     return run_under(L, index, enabled);
 }

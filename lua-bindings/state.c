@@ -4,6 +4,7 @@
 #include "lua-bindings/modules.h"
 #include "lua-bindings/tide_lua.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +62,7 @@ static tide_arena *wrap_allocator(lua_State *L) {
     lua_Alloc next = lua_getallocf(L, &ud);
     tide_arena *arena = tide_arena_new(next, ud);
     if (!arena)
-        luaL_error(L, "not enough memory");
+        tide_error(L, "not enough memory");
     lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
     arena->main = lua_tothread(L, -1);
     lua_pop(L, 1);
@@ -121,7 +122,7 @@ td_tensor *tide_to_tensor(lua_State *L, int index) {
     if (!tide_is_handle(handle))
         return NULL;
     if (TD_UNLIKELY(!handle->tensor))
-        luaL_error(L, "this tensor was closed");
+        tide_error(L, "this tensor was closed");
     return handle->tensor;
 }
 
@@ -129,19 +130,38 @@ td_tensor *tide_check_tensor(lua_State *L, int index, const char *fname) {
     char text[80];
     td_tensor *x = tide_to_tensor(L, index);
     if (!x)
-        luaL_error(L, "%s: argument %d: tensor expected, got %s", fname, index,
+        tide_error(L, "%s: argument %d: tensor expected, got %s", fname, index,
                    tide_describe(L, index, text, sizeof text));
     return x;
 }
 
 /* ---- errors ---- */
 
-int tide_raise(lua_State *L) {
-    luaL_where(L, 1);
-    lua_pushstring(L, td_error_message());
+/* Push "file:line: " of the Lua code that called us, not counting Tide's own (whose chunks are named
+ * tide.NAME), as luaL_where does. */
+static void push_place(lua_State *L) {
+    lua_Debug ar;
+    for (int level = 1; lua_getstack(L, level, &ar); level++) {
+        lua_getinfo(L, "Sl", &ar);
+        if (ar.currentline > 0 && strncmp(ar.source, "=tide.", 6) != 0) {
+            lua_pushfstring(L, "%s:%d: ", ar.short_src, ar.currentline);
+            return;
+        }
+    }
+    lua_pushliteral(L, "");
+}
+
+int tide_error(lua_State *L, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    push_place(L);
+    lua_pushvfstring(L, format, args);
+    va_end(args);
     lua_concat(L, 2);
     return lua_error(L);
 }
+
+int tide_raise(lua_State *L) { return tide_error(L, "%s", td_error_message()); }
 
 const char *tide_describe(lua_State *L, int index, char *buffer, size_t size) {
     switch (lua_type(L, index)) {

@@ -42,7 +42,9 @@ td_tensor *tide_to_tensor(lua_State *L, int index);
 /* The same, raising `fname: argument N (pname): tensor expected, got X`. */
 td_tensor *tide_check_tensor(lua_State *L, int index, const char *fname);
 
-/* Raise the engine's error (or an interrupt) at the caller's line. */
+/* Raise an error at the line of the user's code that led here; formats as lua_pushfstring. */
+int tide_error(lua_State *L, const char *format, ...);
+/* Raise the engine's error (or an interrupt) there. */
 int tide_raise(lua_State *L);
 #define TIDE_CHECK(L, status) ((status) == TD_OK ? (void)0 : (void)tide_raise(L))
 

@@ -131,8 +131,8 @@ static int fail_field(lua_State *L, const char *name) {
         lua_pop(L, 1);
     }
     const char *near = tide_nearest(name, names, n);
-    return near ? luaL_error(L, "a tensor has no field or method '%s': did you mean '%s'?", name, near)
-                : luaL_error(L, "a tensor has no field or method '%s'", name);
+    return near ? tide_error(L, "a tensor has no field or method '%s': did you mean '%s'?", name, near)
+                : tide_error(L, "a tensor has no field or method '%s'", name);
 }
 
 static int tensor_index(lua_State *L) {
@@ -169,7 +169,7 @@ static int tensor_newindex(lua_State *L) {
         TIDE_CHECK(L, td_set_requires_grad(x, lua_toboolean(L, 3)));
         return 0;
     }
-    return luaL_error(L, "a tensor's '%s' can't be assigned (grad and requires_grad can)", name);
+    return tide_error(L, "a tensor's '%s' can't be assigned (grad and requires_grad can)", name);
 }
 
 /* ---- metamethods ---- */
@@ -177,7 +177,7 @@ static int tensor_newindex(lua_State *L) {
 static int tensor_len(lua_State *L) {
     td_tensor *x = tide_check_tensor(L, 1, "#");
     if (x->ndim == 0)
-        return luaL_error(L, "#: a 0-dim tensor has no length");
+        return tide_error(L, "#: a 0-dim tensor has no length");
     lua_pushinteger(L, x->sizes[0]);
     return 1;
 }
@@ -211,12 +211,12 @@ static double comparable(lua_State *L, int index, const char *operator, const ch
     char text[80];
     if (!x) {
         if (lua_type(L, index) != LUA_TNUMBER)
-            luaL_error(L, "%s: a tensor can't be compared with %s", operator,
+            tide_error(L, "%s: a tensor can't be compared with %s", operator,
                        tide_describe(L, index, text, sizeof text));
         return lua_tonumber(L, index);
     }
     if (x->numel != 1)
-        luaL_error(L, "%s gives one boolean in Lua: for the elements of a tensor of shape %s use "
+        tide_error(L, "%s gives one boolean in Lua: for the elements of a tensor of shape %s use "
                       "x:%s(y)", operator, td_tensor_shape_text(x, text), method);
     TIDE_CHECK(L, td_tensor_item(x, &value));
     return value;
@@ -235,7 +235,7 @@ static int tensor_le(lua_State *L) {
 static int tensor_close(lua_State *L) {
     tide_handle *handle = lua_touserdata(L, 1);
     if (!tide_is_handle(handle))
-        return luaL_error(L, "close: tensor expected");
+        return tide_error(L, "close: tensor expected");
     td_tensor *tensor = handle->tensor;
     handle->tensor = NULL;
     td_release(tensor);
@@ -249,7 +249,7 @@ static int tensor_item(lua_State *L) {
     char text[80];
     td_tensor *x = tide_check_tensor(L, 1, "item");
     if (x->numel != 1)
-        return luaL_error(L, "item: a tensor of one element is needed, got shape %s",
+        return tide_error(L, "item: a tensor of one element is needed, got shape %s",
                           td_tensor_shape_text(x, text));
     td_device device = td_tensor_device(x);
     TIDE_CHECK(L, td_device_get_ops(device.type)->copy(TD_DEVICE_CPU, bytes, device, x->data,
@@ -287,9 +287,9 @@ static int check_dim(lua_State *L, const td_tensor *x, int index, const char *fn
     int dim;
     lua_Integer i = luaL_checkinteger(L, index);
     if (i == 0)
-        luaL_error(L, "%s: dim 0: dims count from 1 (PyTorch's dim=0 is 1)", fname);
+        tide_error(L, "%s: dim 0: dims count from 1 (PyTorch's dim=0 is 1)", fname);
     if (td_wrap_dim(i > 0 ? i - 1 : i, x->ndim, &dim))
-        luaL_error(L, "%s: %s", fname, td_error_message());
+        tide_error(L, "%s: %s", fname, td_error_message());
     return dim;
 }
 
@@ -298,7 +298,7 @@ static int tensor_size(lua_State *L) {
     if (lua_isnoneornil(L, 2))
         tide_push_sizes(L, x->ndim, x->sizes);
     else if (x->ndim == 0)
-        return luaL_error(L, "size: a 0-dim tensor has no dims");
+        return tide_error(L, "size: a 0-dim tensor has no dims");
     else
         lua_pushinteger(L, x->sizes[check_dim(L, x, 2, "size")]);
     return 1;
@@ -309,7 +309,7 @@ static int tensor_stride(lua_State *L) {
     if (lua_isnoneornil(L, 2))
         tide_push_sizes(L, x->ndim, x->strides);
     else if (x->ndim == 0)
-        return luaL_error(L, "stride: a 0-dim tensor has no dims");
+        return tide_error(L, "stride: a 0-dim tensor has no dims");
     else
         lua_pushinteger(L, x->strides[check_dim(L, x, 2, "stride")]);
     return 1;

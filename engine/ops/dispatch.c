@@ -224,7 +224,8 @@ td_status td_op_call(td_call *call) {
     }
     if (TD_UNLIKELY(status)) {
         drop_results(call);
-        td_error_prefix(call->inplace && op->inplace_name ? op->inplace_name : op->name);
+        if (!(op->flags & TD_OP_INTERNAL)) /* parts of others go by the others' names */
+            td_error_prefix(call->inplace && op->inplace_name ? op->inplace_name : op->name);
     }
     return status;
 }

@@ -98,11 +98,38 @@ static void add_message(tide_session *s, tide_result *r) {
     lua_pop(s->L, 1);
 }
 
+/* Is this line of a traceback a frame of Tide's own Lua files, "\ttide.nn:12: in ..."? */
+static bool is_own_frame(const char *line) {
+    if (strncmp(line, "\n\ttide.", 7) != 0)
+        return false;
+    line += 7;
+    line += strspn(line, "abcdefghijklmnopqrstuvwxyz_");
+    return *line == ':';
+}
+
+/* Pushes a traceback without those frames, and without the call of `error` inside one. */
+static void push_user_frames(lua_State *L, const char *text) {
+    static const char raiser[] = "\n\t[C]: in function 'error'";
+    luaL_Buffer kept;
+    luaL_buffinit(L, &kept);
+    while (*text) {
+        const char *end = strchr(text + 1, '\n');
+        size_t len = end ? (size_t)(end - text) : strlen(text);
+        bool raises = len == sizeof raiser - 1 && !memcmp(text, raiser, len);
+        if (!is_own_frame(text) && !(raises && end && is_own_frame(end)))
+            luaL_addlstring(&kept, text, len);
+        text += len;
+    }
+    luaL_pushresult(&kept);
+}
+
 /* The frames, without the one of ours at the bottom. */
 static void add_frames(tide_session *s, tide_result *r) {
     lua_State *L = s->L;
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, &traceback_key) == LUA_TSTRING) {
+        push_user_frames(L, lua_tostring(L, -1));
         luaL_gsub(L, lua_tostring(L, -1), "\n\t", "\n  ");
+        lua_remove(L, -2);
         const char *text = lua_tostring(L, -1);
         size_t len = strlen(text);
         static const char ours[] = "\n  [C]: in ?";

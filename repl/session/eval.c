@@ -12,6 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What makes an expression a chunk. With a variable to be closed the call is no tail call, so that
+ * errors and tracebacks still know this line. */
+#define AS_EXPRESSION "local _call <close> = nil return "
+
 /* Chunk name of an input without a number. */
 #define UNNUMBERED "=(input)"
 
@@ -58,7 +62,7 @@ static int load_ending(lua_State *L, const char *code, size_t len, const char *c
         if (status != LUA_OK)
             continue;
         lua_pushlstring(L, code, at);
-        lua_pushliteral(L, "return ");
+        lua_pushliteral(L, AS_EXPRESSION);
         lua_pushlstring(L, code + at, len - at);
         lua_concat(L, 3);
         status = luaL_loadbufferx(L, lua_tostring(L, -1), lua_rawlen(L, -1), chunkname, "t");
@@ -73,7 +77,7 @@ static int load_ending(lua_State *L, const char *code, size_t len, const char *c
 int eval_compile(lua_State *L, const char *code, size_t len, const char *chunkname,
                  const char **prefix) {
     luaL_checkstack(L, 8, NULL);
-    *prefix = "return ";
+    *prefix = AS_EXPRESSION;
     int status = load_with(L, *prefix, code, len, chunkname);
     if (status != LUA_ERRSYNTAX)
         return status;
@@ -92,7 +96,7 @@ int eval_compile(lua_State *L, const char *code, size_t len, const char *chunkna
     /* None of these: the reading that got further is what was meant. */
     size_t as_statement = error_offset(L, code, len, "");
     lua_insert(L, -2);
-    size_t as_expression = error_offset(L, code, len, "return ");
+    size_t as_expression = error_offset(L, code, len, AS_EXPRESSION);
     bool expression = as_expression != ERROR_NOWHERE && as_statement != ERROR_NOWHERE &&
                       as_expression > as_statement;
     if (!expression) {
@@ -235,13 +239,13 @@ static int expression_body(lua_State *L) {
     const job *j = lua_touserdata(L, 1);
     lua_settop(L, 0);
     lua_pushcfunction(L, error_handler);
-    int status = load_with(L, "return ", j->code, j->len, "=(expression)");
+    int status = load_with(L, AS_EXPRESSION, j->code, j->len, "=(expression)");
     int nargs = 0;
     if (status == LUA_ERRSYNTAX) {
         lua_pushcfunction(L, raise_syntax);
         lua_insert(L, -2);
         lua_pushlightuserdata(L, (void *)j);
-        lua_pushlightuserdata(L, (void *)"return ");
+        lua_pushlightuserdata(L, (void *)AS_EXPRESSION);
         nargs = 3;
     }
     if ((status == LUA_OK || status == LUA_ERRSYNTAX) &&

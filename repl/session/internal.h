@@ -83,7 +83,7 @@ int error_handler(lua_State *L);
 /* Fills r from the error object on top of the stack, and pops it. May raise (memory). */
 void error_fill(tide_session *s, tide_result *r);
 /* Raises a syntax error: the compiler's message is on top of the stack, `code` is what the user
- * wrote, `prefix` what was put before it when it was compiled ("return " or ""). */
+ * wrote, `prefix` what was put before it when it was compiled. */
 int error_raise_syntax(lua_State *L, const char *code, size_t len, const char *prefix);
 /* How far into code the compiler's message on top of the stack points (bytes); len: at its end;
  * ERROR_NOWHERE: can't be told. */
