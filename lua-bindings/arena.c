@@ -9,15 +9,16 @@
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
-#define POISON(p, n) __asan_poison_memory_region(p, n)
+#define POISON(p, n)   __asan_poison_memory_region(p, n)
 #define UNPOISON(p, n) __asan_unpoison_memory_region(p, n)
 #else
-#define POISON(p, n) ((void)(p), (void)(n))
+#define POISON(p, n)   ((void)(p), (void)(n))
 #define UNPOISON(p, n) ((void)(p), (void)(n))
 #endif
 
-/* A userdata of one pointer takes 40 bytes in Lua 5.4; where its handle lies in the block is seen when
- * the first one is made. Lua asks twice for memory, with a collection between, before it gives up. */
+/* A userdata of one pointer takes 40 bytes in Lua 5.4; where its handle lies in the block is seen
+ * when the first one is made. Lua asks twice for memory, with a collection between, before it gives
+ * up. */
 enum { BLOCK_BYTES = 48, CHUNK_BYTES = 64 * 1024, ATTEMPTS = 2 };
 
 typedef struct tide_block {
@@ -32,8 +33,8 @@ typedef struct tide_chunk {
 char *tide_arena_begin, *tide_arena_end;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static char *unused;            /* never given out yet */
-static tide_chunk *returned;    /* chunks of states that are closed */
+static char *unused;                 /* never given out yet */
+static tide_chunk *returned;         /* chunks of states that are closed */
 static _Atomic size_t handle_offset; /* from a block to its handle; 0: not known yet */
 
 static bool reserve(void) {

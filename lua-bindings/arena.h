@@ -25,11 +25,11 @@ extern char *tide_arena_begin, *tide_arena_end;
 typedef struct tide_arena {
     lua_Alloc next; /* the allocator behind */
     void *next_ud;
-    struct tide_block *free;    /* blocks ready to use */
-    struct tide_chunk *chunks;  /* taken from the range, given back at the end */
-    int expecting;              /* attempts left in which a userdata allocated is a handle */
-    lua_State *main;            /* of a state that is not ours: tells when it is freed */
-    size_t live;                /* handles */
+    struct tide_block *free;   /* blocks ready to use */
+    struct tide_chunk *chunks; /* taken from the range, given back at the end */
+    int expecting;             /* attempts left in which a userdata allocated is a handle */
+    lua_State *main;           /* of a state that is not ours: tells when it is freed */
+    size_t live;               /* handles */
 } tide_arena;
 
 /* A lua_Alloc whose ud is a tide_arena. */

@@ -1,4 +1,5 @@
-/* args.c: reads Lua arguments by an operator's schema: positions, options by name, counting from 1. */
+/* args.c: reads Lua arguments by an operator's schema: positions, options by name, counting from 1.
+ */
 #include "lua-bindings/args.h"
 
 #include "engine/ops/schema.h"
@@ -8,7 +9,8 @@
 
 /* ---- messages ---- */
 
-static int fail_type(lua_State *L, const tide_frame *f, int param, int index, const char *expected) {
+static int fail_type(lua_State *L, const tide_frame *f, int param, int index,
+                     const char *expected) {
     char text[80];
     return tide_error(L, "%s: argument %d (%s): expected %s, got %s", f->name, param + 1,
                       f->op->params[param].name, expected,
@@ -16,22 +18,21 @@ static int fail_type(lua_State *L, const tide_frame *f, int param, int index, co
 }
 
 static const char *expectation(const td_param *p) {
-    static const char *const texts[] = {
-        [TD_PARAM_TENSOR] = "a tensor",
-        [TD_PARAM_TENSORS] = "a list of tensors",
-        [TD_PARAM_NUMBER] = "a number",
-        [TD_PARAM_TENSOR_OR_NUMBER] = "a tensor or a number",
-        [TD_PARAM_INT] = "an integer",
-        [TD_PARAM_FLOAT] = "a number",
-        [TD_PARAM_BOOL] = "true or false",
-        [TD_PARAM_DIM] = "a dim (an integer)",
-        [TD_PARAM_DIMS] = "a dim or a list of dims",
-        [TD_PARAM_INDEX] = "an index (an integer)",
-        [TD_PARAM_INTS] = "an integer or a list of integers",
-        [TD_PARAM_DTYPE] = "a dtype such as tide.float32",
-        [TD_PARAM_DEVICE] = "a device such as \"cpu\"",
-        [TD_PARAM_STRING] = "a string",
-        [TD_PARAM_GENERATOR] = "a tide.Generator"};
+    static const char *const texts[] = {[TD_PARAM_TENSOR] = "a tensor",
+                                        [TD_PARAM_TENSORS] = "a list of tensors",
+                                        [TD_PARAM_NUMBER] = "a number",
+                                        [TD_PARAM_TENSOR_OR_NUMBER] = "a tensor or a number",
+                                        [TD_PARAM_INT] = "an integer",
+                                        [TD_PARAM_FLOAT] = "a number",
+                                        [TD_PARAM_BOOL] = "true or false",
+                                        [TD_PARAM_DIM] = "a dim (an integer)",
+                                        [TD_PARAM_DIMS] = "a dim or a list of dims",
+                                        [TD_PARAM_INDEX] = "an index (an integer)",
+                                        [TD_PARAM_INTS] = "an integer or a list of integers",
+                                        [TD_PARAM_DTYPE] = "a dtype such as tide.float32",
+                                        [TD_PARAM_DEVICE] = "a device such as \"cpu\"",
+                                        [TD_PARAM_STRING] = "a string",
+                                        [TD_PARAM_GENERATOR] = "a tide.Generator"};
     return texts[p->type];
 }
 
@@ -81,13 +82,16 @@ static void read_int_table(lua_State *L, tide_frame *f, int param, int index) {
     }
 }
 
-/* int[] and dim[]: a table, one number, or (`last` > index) the rest of the positional arguments. */
+/* int[] and dim[]: a table, one number, or (`last` > index) the rest of the positional arguments.
+ */
 static td_value read_ints(lua_State *L, tide_frame *f, int param, int index, int last) {
     const td_param *p = &f->op->params[param];
     int start = f->nints;
     if (lua_type(L, index) == LUA_TTABLE && last > index)
-        tide_error(L, "%s: argument %d (%s): a list, and nothing after it but options, or numbers, "
-                      "got %d arguments", f->name, param + 1, p->name, last);
+        tide_error(L,
+                   "%s: argument %d (%s): a list, and nothing after it but options, or numbers, "
+                   "got %d arguments",
+                   f->name, param + 1, p->name, last);
     if (lua_type(L, index) == LUA_TTABLE)
         read_int_table(L, f, param, index);
     else

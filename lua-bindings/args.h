@@ -33,8 +33,8 @@ void tide_push_signature(lua_State *L, const td_op *op);
 /* Bound functions: an operator (upvalue TIDE_UP_FIRST), out of place and in place. */
 int tide_call_operator(lua_State *L);
 int tide_call_operator_inplace(lua_State *L);
-/* The bound function that suits an operator: tide_call_operator, or a shorter way for operators that
- * are mostly called with one or two operands alone. */
+/* The bound function that suits an operator: tide_call_operator, or a shorter way for operators
+ * that are mostly called with one or two operands alone. */
 lua_CFunction tide_operator_function(const td_op *op);
 bool tide_is_operator_function(lua_CFunction fn);
 

@@ -50,8 +50,8 @@ int tide_backward(lua_State *L) {
     backward_options o = {0};
     td_tensor *x = tide_check_tensor(L, 1, "backward");
     int options = lua_istable(L, 2) ? 2 : 3;
-    td_tensor *gradient = options == 3 && !lua_isnoneornil(L, 2)
-                              ? tide_check_tensor(L, 2, "backward") : NULL;
+    td_tensor *gradient =
+        options == 3 && !lua_isnoneornil(L, 2) ? tide_check_tensor(L, 2, "backward") : NULL;
     lua_settop(L, options);
     read_options(L, options, "backward", false, &o);
     if (o.gradients)
@@ -93,8 +93,10 @@ static int autograd_grad(lua_State *L) {
         if (ngradients != n)
             return tide_error(L, "grad: %d grad_outputs for %d outputs", ngradients, n);
     }
-    td_tensor **results = lua_newuserdatauv(L, sizeof *results * (size_t)(ninputs ? ninputs : 1), 0);
-    tide_handle **handles = lua_newuserdatauv(L, sizeof *handles * (size_t)(ninputs ? ninputs : 1), 0);
+    td_tensor **results =
+        lua_newuserdatauv(L, sizeof *results * (size_t)(ninputs ? ninputs : 1), 0);
+    tide_handle **handles =
+        lua_newuserdatauv(L, sizeof *handles * (size_t)(ninputs ? ninputs : 1), 0);
     lua_createtable(L, ninputs, 0);
     for (int k = 0; k < ninputs; k++) {
         handles[k] = tide_push_handle(L);

@@ -1,4 +1,5 @@
-/* call.c: the bound function of an operator: arguments, handles for the results, the call, errors. */
+/* call.c: the bound function of an operator: arguments, handles for the results, the call, errors.
+ */
 #include "lua-bindings/args.h"
 
 #include <stdio.h>
@@ -51,7 +52,9 @@ static void release_list(td_call *call) {
 
 /* A list's handles can't be made before its length is known: they are made in a protected call, so
  * that a memory error loses nothing. */
-static int protected_push_list(lua_State *L) { return push_list(L, lua_touserdata(L, 1)); }
+static int protected_push_list(lua_State *L) {
+    return push_list(L, lua_touserdata(L, 1));
+}
 
 static int return_list(lua_State *L, td_call *call) {
     tide_push_function(L, protected_push_list, 0);

@@ -72,7 +72,8 @@ typedef struct shape_of {
 
 static int fail_ragged(lua_State *L, const int64_t *place, int depth, const char *what) {
     char text[TD_SHAPE_TEXT];
-    return tide_error(L, "tensor: element %s %s", td_shape_text(depth, place, text, sizeof text), what);
+    return tide_error(L, "tensor: element %s %s", td_shape_text(depth, place, text, sizeof text),
+                      what);
 }
 
 /* Shape by the first elements, kinds by all; `place` counts from 1. */
@@ -161,8 +162,9 @@ static void read_options(lua_State *L, int index, options *o) {
                 tide_error(L, "tensor: %s", td_error_message());
         } else {
             const char *near = tide_nearest(name, names, 3);
-            tide_error(L, near ? "tensor: no option '%s': did you mean '%s'?"
-                               : "tensor: no option '%s'", name, near);
+            tide_error(
+                L, near ? "tensor: no option '%s': did you mean '%s'?" : "tensor: no option '%s'",
+                name, near);
         }
     }
 }
@@ -173,8 +175,10 @@ static int tide_tensor(lua_State *L) {
     options o = {.dtype = TD_DTYPE_NONE, .device = TD_DEVICE_CPU};
     char text[80];
     if (lua_gettop(L) > 2)
-        return tide_error(L, "tensor: a table (or number) and options expected, got %d arguments: put "
-                             "the values in a table", lua_gettop(L));
+        return tide_error(L,
+                          "tensor: a table (or number) and options expected, got %d arguments: put "
+                          "the values in a table",
+                          lua_gettop(L));
     lua_settop(L, 2);
     read_options(L, 2, &o);
     td_tensor *source = lua_isuserdata(L, 1) ? tide_to_tensor(L, 1) : NULL;
@@ -190,7 +194,8 @@ static int tide_tensor(lua_State *L) {
     } else {
         if (lua_type(L, 1) != LUA_TTABLE && lua_type(L, 1) != LUA_TNUMBER &&
             lua_type(L, 1) != LUA_TBOOLEAN)
-            return tide_error(L, "tensor: argument 1: a table of numbers or a number expected, got %s",
+            return tide_error(L,
+                              "tensor: argument 1: a table of numbers or a number expected, got %s",
                               tide_describe(L, 1, text, sizeof text));
         measure(L, 1, 0, place, &s, true);
         if (o.dtype == TD_DTYPE_NONE)
@@ -201,7 +206,8 @@ static int tide_tensor(lua_State *L) {
         fill(L, 1, o.dtype, handle->tensor->data);
         if (o.device.type != TD_CPU) {
             td_tensor *moved = NULL;
-            TIDE_CHECK(L, TD_APPLY(&moved, "to", TD_T(handle->tensor), TD_NIL, TD_DEVICE(o.device)));
+            TIDE_CHECK(L,
+                       TD_APPLY(&moved, "to", TD_T(handle->tensor), TD_NIL, TD_DEVICE(o.device)));
             td_release(handle->tensor);
             handle->tensor = moved;
         }

@@ -72,8 +72,9 @@ static void measure(csv *c) {
             if (c->rows == 0)
                 c->columns = columns;
             if (columns != c->columns)
-                tide_error(c->L, "read_csv: '%s', line %I: %I columns, the first row has %I", c->path,
-                           (LUAI_UACINT)line, (LUAI_UACINT)columns, (LUAI_UACINT)c->columns);
+                tide_error(c->L, "read_csv: '%s', line %I: %I columns, the first row has %I",
+                           c->path, (LUAI_UACINT)line, (LUAI_UACINT)columns,
+                           (LUAI_UACINT)c->columns);
             c->rows++;
         }
         at = end + 1;
@@ -152,7 +153,8 @@ static void read_options(lua_State *L, int index, csv *c, td_dtype *dtype, bool 
             size_t len;
             const char *text = luaL_checklstring(L, -1, &len);
             if (len != 1)
-                tide_error(L, "read_csv: option delimiter: one character expected, got \"%s\"", text);
+                tide_error(L, "read_csv: option delimiter: one character expected, got \"%s\"",
+                           text);
             c->delimiter = text[0];
         } else if (!strcmp(name, "dtype")) {
             *dtype = tide_to_dtype(L, lua_gettop(L));
@@ -160,8 +162,10 @@ static void read_options(lua_State *L, int index, csv *c, td_dtype *dtype, bool 
                 tide_error(L, "read_csv: option dtype: a dtype such as tide.float32 expected");
         } else {
             const char *near = tide_nearest(name, names, 3);
-            tide_error(L, near ? "read_csv: no option '%s': did you mean '%s'?"
-                               : "read_csv: no option '%s'", name, near);
+            tide_error(L,
+                       near ? "read_csv: no option '%s': did you mean '%s'?"
+                            : "read_csv: no option '%s'",
+                       name, near);
         }
     }
 }

@@ -55,9 +55,10 @@ static void add_param(luaL_Buffer *b, const td_param *p, bool comma) {
 }
 
 static void add_results(luaL_Buffer *b, const td_op *op) {
-    static const char *const words[] = {
-        [TD_RESULT_TENSORS] = "Tensor[]", [TD_RESULT_NUMBER] = "number", [TD_RESULT_BOOL] = "bool",
-        [TD_RESULT_NOTHING] = "nothing"};
+    static const char *const words[] = {[TD_RESULT_TENSORS] = "Tensor[]",
+                                        [TD_RESULT_NUMBER] = "number",
+                                        [TD_RESULT_BOOL] = "bool",
+                                        [TD_RESULT_NOTHING] = "nothing"};
     luaL_addstring(b, " -> ");
     if (op->result_type != TD_RESULT_TENSOR) {
         luaL_addstring(b, words[op->result_type]);
@@ -112,8 +113,8 @@ static void push_operator_doc(lua_State *L, const td_op *op) {
     set_string(L, "doc", op->doc);
     set_string(L, "family", op->family);
     set_string(L, "autocast", autocast[op->autocast]);
-    set_flag(L, "differentiable", op->backward != NULL ||
-                                      (op->run && !(op->flags & (TD_OP_NONDIFF | TD_OP_INTERNAL))));
+    set_flag(L, "differentiable",
+             op->backward != NULL || (op->run && !(op->flags & (TD_OP_NONDIFF | TD_OP_INTERNAL))));
     set_flag(L, "inplace", op->inplace_name != NULL);
     set_flag(L, "inplace_only", op->flags & TD_OP_INPLACE_ONLY);
     set_flag(L, "out", op->flags & TD_OP_OUT);

@@ -1,8 +1,8 @@
 /* format.c: the text of a tensor.
  *
- * The body is PyTorch's: aligned columns, four digits after the point, scientific where the range asks
- * for it, integral floats as "1.", and the edges alone beyond 1,000 elements. A last line says dtype,
- * shape and device. A 0-dim tensor is the number. Only elements that are shown are read.
+ * The body is PyTorch's: aligned columns, four digits after the point, scientific where the range
+ * asks for it, integral floats as "1.", and the edges alone beyond 1,000 elements. A last line says
+ * dtype, shape and device. A 0-dim tensor is the number. Only elements that are shown are read.
  */
 #include "lua-bindings/tensor.h"
 
@@ -94,14 +94,16 @@ static void choose_style(printer *p) {
                     (p->largest / p->smallest > 1000 || p->largest > 1e8 || p->smallest < 1e-4);
         if (p->all_whole)
             p->style = p->largest / p->smallest > 1000 && p->largest >= 1e8 ? STYLE_SCIENTIFIC
-                                                                           : STYLE_WHOLE;
+                                                                            : STYLE_WHOLE;
         else
             p->style = wide ? STYLE_SCIENTIFIC : STYLE_FIXED;
     }
     survey(p, 0, p->x->data, true);
 }
 
-static void add_text(printer *p, const char *text) { luaL_addstring(p->buffer, text); }
+static void add_text(printer *p, const char *text) {
+    luaL_addstring(p->buffer, text);
+}
 
 static void add_indent(printer *p, int n) {
     luaL_addchar(p->buffer, '\n');
@@ -179,7 +181,9 @@ static void print_facts(luaL_Buffer *b, const td_tensor *x) {
     const char *grad_fn = td_grad_fn_name(x);
     snprintf(text, sizeof text, "\n%s %s %s%s%s%s", td_dtype_name((td_dtype)x->dtype),
              td_tensor_shape_text(x, shape), td_device_name(td_tensor_device(x)),
-             grad_fn ? " grad_fn=<" : x->requires_grad ? " requires_grad" : "",
+             grad_fn            ? " grad_fn=<"
+             : x->requires_grad ? " requires_grad"
+                                : "",
              grad_fn ? grad_fn : "", grad_fn ? ">" : "");
     luaL_addstring(b, text);
 }

@@ -1,8 +1,9 @@
-/* index.c: indexing in all its forms: numbers, ranges, strings, masks, index tensors, lists of these.
+/* index.c: indexing in all its forms: numbers, ranges, strings, masks, index tensors, lists of
+ * these.
  *
- * A key is read element by element; each element that is no tensor makes a view at once (select, slice,
- * unsqueeze), tensors are gathered and applied last by `index` or `index_put_`. The intermediate
- * views lie on the Lua stack, so that an error on the way loses nothing.
+ * A key is read element by element; each element that is no tensor makes a view at once (select,
+ * slice, unsqueeze), tensors are gathered and applied last by `index` or `index_put_`. The
+ * intermediate views lie on the Lua stack, so that an error on the way loses nothing.
  */
 #include "lua-bindings/index.h"
 
@@ -14,11 +15,11 @@
 
 typedef struct cursor {
     lua_State *L;
-    td_tensor *x;       /* what is left after the elements so far; borrowed from the stack */
-    int dim;            /* where the next element applies */
-    int left;           /* elements still to come that take a dim (for "...") */
-    int given;          /* elements that take a dim, in all */
-    int total;          /* dims of the tensor indexed */
+    td_tensor *x; /* what is left after the elements so far; borrowed from the stack */
+    int dim;      /* where the next element applies */
+    int left;     /* elements still to come that take a dim (for "...") */
+    int given;    /* elements that take a dim, in all */
+    int total;    /* dims of the tensor indexed */
     td_tensor *list[TD_MAX_DIMS]; /* index tensors by entry; NULL: all of that dim */
     int nlist;
     bool advanced;
@@ -43,7 +44,8 @@ static int fail(lua_State *L) {
 
 static void need_dim(cursor *c) {
     if (c->dim >= c->x->ndim)
-        tide_error(c->L, "index: too many indices (%d) for a tensor of %d dims", c->given, c->total);
+        tide_error(c->L, "index: too many indices (%d) for a tensor of %d dims", c->given,
+                   c->total);
 }
 
 static void pass_dim(cursor *c) {
@@ -70,9 +72,11 @@ static void step_range(cursor *c, range r) {
     need_dim(c);
     int64_t size = c->x->sizes[c->dim];
     if ((r.has_first && r.first == 0) || (r.has_last && r.last == 0))
-        tide_error(c->L, "index: a range counts from 1: 0 is not in it (negative counts from the end)");
+        tide_error(c->L,
+                   "index: a range counts from 1: 0 is not in it (negative counts from the end)");
     if (r.step < 1)
-        tide_error(c->L, "index: the step of a range must be at least 1, got %I; x:flip(dim) reverses",
+        tide_error(c->L,
+                   "index: the step of a range must be at least 1, got %I; x:flip(dim) reverses",
                    (LUAI_UACINT)r.step);
     int64_t start = !r.has_first ? 0 : r.first > 0 ? r.first - 1 : r.first + size;
     int64_t stop = !r.has_last ? size : r.last > 0 ? r.last : r.last + size + 1;
@@ -100,9 +104,11 @@ static void step_tensor(cursor *c, td_tensor *index) {
     bool mask = index->dtype == TD_BOOL;
     int takes = mask ? index->ndim : 1;
     if (c->dim + takes > c->x->ndim)
-        tide_error(c->L, "index: too many indices (%d) for a tensor of %d dims", c->given, c->total);
+        tide_error(c->L, "index: too many indices (%d) for a tensor of %d dims", c->given,
+                   c->total);
     if (!mask && td_dtype_is_float((td_dtype)index->dtype))
-        tide_error(c->L, "index: an index tensor holds integers or bool, got %s (x:long() converts)",
+        tide_error(c->L,
+                   "index: an index tensor holds integers or bool, got %s (x:long() converts)",
                    td_dtype_name((td_dtype)index->dtype));
     if (!mask)
         index = tide_from_one_based(c->L, index, "index");
@@ -116,8 +122,10 @@ static void step_tensor(cursor *c, td_tensor *index) {
 /* ---- strings ---- */
 
 static int fail_text(cursor *c, const char *text, const char *at) {
-    return tide_error(c->L, "index \"%s\": a number, a range such as 1:3, nil or ... expected at "
-                            "position %d", text, (int)(at - text) + 1);
+    return tide_error(c->L,
+                      "index \"%s\": a number, a range such as 1:3, nil or ... expected at "
+                      "position %d",
+                      text, (int)(at - text) + 1);
 }
 
 static const char *skip_space(const char *s) {
@@ -211,8 +219,10 @@ static void read_range_table(cursor *c, int table) {
     range r = {.step = 1};
     lua_Unsigned n = lua_rawlen(c->L, table);
     if (n > 3)
-        tide_error(c->L, "index: a range is {first, last, step}, got %d numbers (an index tensor "
-                         "picks single rows)", (int)n);
+        tide_error(c->L,
+                   "index: a range is {first, last, step}, got %d numbers (an index tensor "
+                   "picks single rows)",
+                   (int)n);
     if (n >= 1) {
         r.has_first = r.has_last = true;
         r.first = r.last = range_bound(c, table, 1);
@@ -226,7 +236,9 @@ static void read_range_table(cursor *c, int table) {
 
 static const char new_axis = 0;
 
-void tide_push_newaxis(lua_State *L) { lua_pushlightuserdata(L, (void *)&new_axis); }
+void tide_push_newaxis(lua_State *L) {
+    lua_pushlightuserdata(L, (void *)&new_axis);
+}
 
 static bool is_new_axis(lua_State *L, int at) {
     return lua_islightuserdata(L, at) && lua_touserdata(L, at) == &new_axis;
@@ -269,8 +281,10 @@ static void read_table_element(cursor *c, int at) {
     }
     td_tensor *index = lua_isuserdata(L, at) ? tide_to_tensor(L, at) : NULL;
     if (!index)
-        tide_error(L, "index: a number, a range {first, last}, a string, a mask or an index tensor "
-                      "expected, got %s", tide_describe(L, at, text, sizeof text));
+        tide_error(L,
+                   "index: a number, a range {first, last}, a string, a mask or an index tensor "
+                   "expected, got %s",
+                   tide_describe(L, at, text, sizeof text));
     step_tensor(c, index);
 }
 
@@ -330,8 +344,8 @@ static td_tensor *value_tensor(lua_State *L, const td_tensor *like) {
     if (number && !lua_isinteger(L, 3))
         TIDE_CHECK(L, td_tensor_scalar(dtype, lua_tonumber(L, 3), &handle->tensor));
     else
-        TIDE_CHECK(L, td_tensor_scalar_int(
-                          dtype, flag ? lua_toboolean(L, 3) : lua_tointeger(L, 3), &handle->tensor));
+        TIDE_CHECK(L, td_tensor_scalar_int(dtype, flag ? lua_toboolean(L, 3) : lua_tointeger(L, 3),
+                                           &handle->tensor));
     return handle->tensor;
 }
 
@@ -340,10 +354,9 @@ int tide_index_write(lua_State *L) {
     luaL_checkstack(L, 8, "index");
     read_key(&c, L);
     td_tensor *value = value_tensor(L, c.x);
-    td_status status =
-        c.advanced ? TD_APPLY_INPLACE("index_put_", TD_T(c.x), TD_TENSORS(c.nlist, c.list),
-                                      TD_T(value))
-                   : TD_APPLY_INPLACE("copy_", TD_T(c.x), TD_T(value));
+    td_status status = c.advanced ? TD_APPLY_INPLACE("index_put_", TD_T(c.x),
+                                                     TD_TENSORS(c.nlist, c.list), TD_T(value))
+                                  : TD_APPLY_INPLACE("copy_", TD_T(c.x), TD_T(value));
     TIDE_CHECK(L, status);
     return 0;
 }

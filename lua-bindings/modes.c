@@ -1,5 +1,6 @@
 /* modes.c: no_grad, enable_grad, set_grad_enabled: as `local _ <close> = tide.no_grad()` and as
- * `tide.no_grad(fn)`. A guard restores the mode it found, once; at the latest when it is collected. */
+ * `tide.no_grad(fn)`. A guard restores the mode it found, once; at the latest when it is collected.
+ */
 #include "lua-bindings/modules.h"
 #include "lua-bindings/state.h"
 
@@ -43,14 +44,20 @@ static int enter(lua_State *L, int index, bool enabled) {
         return 1;
     }
     if (!lua_isfunction(L, index))
-        return tide_error(L, "argument %d: a function expected, or nothing for the form "
-                             "`local _ <close> = ...`", index);
+        return tide_error(L,
+                          "argument %d: a function expected, or nothing for the form "
+                          "`local _ <close> = ...`",
+                          index);
     return run_under(L, index, enabled);
 }
 
-static int no_grad(lua_State *L) { return enter(L, 1, false); }
+static int no_grad(lua_State *L) {
+    return enter(L, 1, false);
+}
 
-static int enable_grad(lua_State *L) { return enter(L, 1, true); }
+static int enable_grad(lua_State *L) {
+    return enter(L, 1, true);
+}
 
 static int set_grad_enabled(lua_State *L) {
     luaL_checktype(L, 1, LUA_TBOOLEAN);

@@ -55,8 +55,8 @@ void tide_lua_close(lua_State *L) {
     tide_arena_free(arena);
 }
 
-/* A state that somebody else made: our allocator goes in front of its own, and leaves when the state
- * itself is freed. */
+/* A state that somebody else made: our allocator goes in front of its own, and leaves when the
+ * state itself is freed. */
 static tide_arena *wrap_allocator(lua_State *L) {
     void *ud;
     lua_Alloc next = lua_getallocf(L, &ud);
@@ -137,8 +137,8 @@ td_tensor *tide_check_tensor(lua_State *L, int index, const char *fname) {
 
 /* ---- errors ---- */
 
-/* Push "file:line: " of the Lua code that called us, not counting Tide's own (whose chunks are named
- * tide.NAME), as luaL_where does. */
+/* Push "file:line: " of the Lua code that called us, not counting Tide's own (whose chunks are
+ * named tide.NAME), as luaL_where does. */
 static void push_place(lua_State *L) {
     lua_Debug ar;
     for (int level = 1; lua_getstack(L, level, &ar); level++) {
@@ -161,7 +161,9 @@ int tide_error(lua_State *L, const char *format, ...) {
     return lua_error(L);
 }
 
-int tide_raise(lua_State *L) { return tide_error(L, "%s", td_error_message()); }
+int tide_raise(lua_State *L) {
+    return tide_error(L, "%s", td_error_message());
+}
 
 const char *tide_describe(lua_State *L, int index, char *buffer, size_t size) {
     switch (lua_type(L, index)) {
@@ -234,9 +236,9 @@ const char *tide_nearest(const char *word, const char *const *names, int n) {
 
 /* ---- memory ----
  *
- * Lua sees a few dozen bytes of each tensor, so its own pacing would let millions of them pile up. Past
- * a threshold of tensor memory everything is collected; the next threshold leaves room in proportion
- * to what is alive and to what a collection costs (the size of Lua's heap). */
+ * Lua sees a few dozen bytes of each tensor, so its own pacing would let millions of them pile up.
+ * Past a threshold of tensor memory everything is collected; the next threshold leaves room in
+ * proportion to what is alive and to what a collection costs (the size of Lua's heap). */
 
 void tide_relieve_pressure(lua_State *L, tide_state *state) {
     lua_gc(L, LUA_GCCOLLECT);

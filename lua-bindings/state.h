@@ -1,8 +1,9 @@
-/* state.h: what the bindings keep for each Lua state, and the steps that every bound function shares.
+/* state.h: what the bindings keep for each Lua state, and the steps that every bound function
+ * shares.
  *
- * A bound function has the state and the tensor metatable as its first upvalues, so that a call looks
- * nothing up. The order of its steps: check all arguments, owning nothing; push empty handles; call
- * the engine; fill the handles; raise an error only when nothing is owned.
+ * A bound function has the state and the tensor metatable as its first upvalues, so that a call
+ * looks nothing up. The order of its steps: check all arguments, owning nothing; push empty
+ * handles; call the engine; fill the handles; raise an error only when nothing is owned.
  */
 #ifndef TIDE_LUA_STATE_H
 #define TIDE_LUA_STATE_H

@@ -85,6 +85,38 @@ static int sleep_seconds(lua_State *L) {
     return 0;
 }
 
+/* tide.Generator([seed]): random numbers of one's own, given as the option `generator`. */
+static int generator(lua_State *L) {
+    lua_Integer seed = luaL_optinteger(L, 1, (lua_Integer)td_initial_seed());
+    td_generator *g = lua_newuserdatauv(L, sizeof *g, 0);
+    *g = (td_generator){.seed = (uint64_t)seed};
+    luaL_setmetatable(L, "tide.Generator");
+    return 1;
+}
+
+static int generator_manual_seed(lua_State *L) {
+    td_generator *g = luaL_checkudata(L, 1, "tide.Generator");
+    *g = (td_generator){.seed = (uint64_t)luaL_checkinteger(L, 2)};
+    lua_settop(L, 1);
+    return 1;
+}
+
+static int generator_initial_seed(lua_State *L) {
+    td_generator *g = luaL_checkudata(L, 1, "tide.Generator");
+    lua_pushinteger(L, (lua_Integer)g->seed);
+    return 1;
+}
+
+static void make_generator_metatable(lua_State *L) {
+    static const luaL_Reg methods[] = {{"manual_seed", generator_manual_seed},
+                                       {"initial_seed", generator_initial_seed},
+                                       {NULL, NULL}};
+    luaL_newmetatable(L, "tide.Generator");
+    luaL_newlib(L, methods);
+    lua_setfield(L, -2, "__index");
+    lua_pop(L, 1);
+}
+
 /* tide._terminal_width(): columns of the terminal that standard error is; nil when it is none. */
 static int terminal_width(lua_State *L) {
     struct winsize size = {0};
@@ -101,7 +133,6 @@ static int info(lua_State *L) {
     int n = 0;
     lua_newtable(L);
 #define LINE(...) (lua_pushfstring(L, __VA_ARGS__), lua_rawseti(L, -2, ++n))
-    LINE("tide %s", TIDE_VERSION);
     LINE("cpu: %s kernels, %d threads", td_cpu->name, td_get_num_threads());
     LINE("cuda: %s", td_device_get_ops(TD_CUDA) ? "available" : "no device");
     LINE("libraries: %s", td_library_versions());
@@ -117,6 +148,7 @@ void tide_open_system(lua_State *L) {
         {"get_num_threads", get_num_threads},
         {"manual_seed", manual_seed},
         {"initial_seed", initial_seed},
+        {"Generator", generator},
         {"time", wall_time},
         {"sleep", sleep_seconds},
         {"memory_allocated", memory_allocated},
@@ -128,6 +160,7 @@ void tide_open_system(lua_State *L) {
         {NULL, NULL},
     };
     tide_set_functions(L, functions);
+    make_generator_metatable(L);
     lua_pushliteral(L, TIDE_VERSION);
     lua_setfield(L, -2, "version");
 }

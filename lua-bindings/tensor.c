@@ -80,8 +80,12 @@ static void push_transposed(lua_State *L, td_tensor *x) {
     TIDE_CHECK(L, TD_APPLY(&handle->tensor, "permute", TD_T(x), TD_INTS(x->ndim, dims)));
 }
 
-static void get_shape(lua_State *L, td_tensor *x) { tide_push_sizes(L, x->ndim, x->sizes); }
-static void get_dtype(lua_State *L, td_tensor *x) { tide_push_dtype(L, (td_dtype)x->dtype); }
+static void get_shape(lua_State *L, td_tensor *x) {
+    tide_push_sizes(L, x->ndim, x->sizes);
+}
+static void get_dtype(lua_State *L, td_tensor *x) {
+    tide_push_dtype(L, (td_dtype)x->dtype);
+}
 static void get_device(lua_State *L, td_tensor *x) {
     lua_pushstring(L, td_device_name(td_tensor_device(x)));
 }
@@ -95,10 +99,18 @@ static void get_grad(lua_State *L, td_tensor *x) {
 static void get_requires_grad(lua_State *L, td_tensor *x) {
     lua_pushboolean(L, x->requires_grad || !td_is_leaf(x));
 }
-static void get_is_leaf(lua_State *L, td_tensor *x) { lua_pushboolean(L, td_is_leaf(x)); }
-static void get_grad_fn(lua_State *L, td_tensor *x) { lua_pushstring(L, td_grad_fn_name(x)); }
-static void get_ndim(lua_State *L, td_tensor *x) { lua_pushinteger(L, x->ndim); }
-static void get_version(lua_State *L, td_tensor *x) { lua_pushinteger(L, td_tensor_version(x)); }
+static void get_is_leaf(lua_State *L, td_tensor *x) {
+    lua_pushboolean(L, td_is_leaf(x));
+}
+static void get_grad_fn(lua_State *L, td_tensor *x) {
+    lua_pushstring(L, td_grad_fn_name(x));
+}
+static void get_ndim(lua_State *L, td_tensor *x) {
+    lua_pushinteger(L, x->ndim);
+}
+static void get_version(lua_State *L, td_tensor *x) {
+    lua_pushinteger(L, td_tensor_version(x));
+}
 
 typedef struct field {
     const char *name;
@@ -131,7 +143,8 @@ static int fail_field(lua_State *L, const char *name) {
         lua_pop(L, 1);
     }
     const char *near = tide_nearest(name, names, n);
-    return near ? tide_error(L, "a tensor has no field or method '%s': did you mean '%s'?", name, near)
+    return near ? tide_error(L, "a tensor has no field or method '%s': did you mean '%s'?", name,
+                             near)
                 : tide_error(L, "a tensor has no field or method '%s'", name);
 }
 
@@ -205,7 +218,7 @@ static int tensor_eq(lua_State *L) {
 }
 
 /* `<` gives Lua a boolean, so it works for single elements only. */
-static double comparable(lua_State *L, int index, const char *operator, const char *method) {
+static double comparable(lua_State *L, int index, const char *operator, const char * method) {
     td_tensor *x = lua_isuserdata(L, index) ? tide_to_tensor(L, index) : NULL;
     double value = 0;
     char text[80];
@@ -216,8 +229,10 @@ static double comparable(lua_State *L, int index, const char *operator, const ch
         return lua_tonumber(L, index);
     }
     if (x->numel != 1)
-        tide_error(L, "%s gives one boolean in Lua: for the elements of a tensor of shape %s use "
-                      "x:%s(y)", operator, td_tensor_shape_text(x, text), method);
+        tide_error(L,
+                   "%s gives one boolean in Lua: for the elements of a tensor of shape %s use "
+                   "x:%s(y)",
+                   operator, td_tensor_shape_text(x, text), method);
     TIDE_CHECK(L, td_tensor_item(x, &value));
     return value;
 }
@@ -252,8 +267,8 @@ static int tensor_item(lua_State *L) {
         return tide_error(L, "item: a tensor of one element is needed, got shape %s",
                           td_tensor_shape_text(x, text));
     td_device device = td_tensor_device(x);
-    TIDE_CHECK(L, td_device_get_ops(device.type)->copy(TD_DEVICE_CPU, bytes, device, x->data,
-                                                       td_tensor_itemsize(x)));
+    TIDE_CHECK(L, td_device_get_ops(device.type)
+                      ->copy(TD_DEVICE_CPU, bytes, device, x->data, td_tensor_itemsize(x)));
     tide_push_element(L, (td_dtype)x->dtype, bytes);
     return 1;
 }
@@ -393,9 +408,9 @@ static const luaL_Reg methods[] = {
 static const struct {
     const char *event, *op;
 } metamethods[] = {
-    {"__add", "add"},           {"__sub", "sub"},         {"__mul", "mul"},
-    {"__div", "div"},           {"__idiv", "floor_divide"}, {"__mod", "remainder"},
-    {"__pow", "pow"},           {"__band", "bitwise_and"}, {"__bor", "bitwise_or"},
+    {"__add", "add"},          {"__sub", "sub"},           {"__mul", "mul"},
+    {"__div", "div"},          {"__idiv", "floor_divide"}, {"__mod", "remainder"},
+    {"__pow", "pow"},          {"__band", "bitwise_and"},  {"__bor", "bitwise_or"},
     {"__bxor", "bitwise_xor"},
 };
 
@@ -454,9 +469,15 @@ void tide_open_tensor(lua_State *L) {
     tide_push_function(L, tensor_index, 1);
     lua_setfield(L, -2, "__index");
     static const luaL_Reg events[] = {
-        {"__newindex", tensor_newindex}, {"__len", tensor_len}, {"__tostring", tensor_tostring},
-        {"__eq", tensor_eq},             {"__lt", tensor_lt},   {"__le", tensor_le},
-        {"__close", tensor_close},       {"__unm", tensor_unm}, {"__bnot", tensor_bnot},
+        {"__newindex", tensor_newindex},
+        {"__len", tensor_len},
+        {"__tostring", tensor_tostring},
+        {"__eq", tensor_eq},
+        {"__lt", tensor_lt},
+        {"__le", tensor_le},
+        {"__close", tensor_close},
+        {"__unm", tensor_unm},
+        {"__bnot", tensor_bnot},
         {NULL, NULL},
     };
     tide_set_functions(L, events);

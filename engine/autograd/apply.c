@@ -19,8 +19,9 @@ static td_status check_version(const td_node *node, const td_tensor *saved, unsi
 
 static td_status check_saved(const td_node *node) {
     if (node->released)
-        return td_fail(TD_EAUTOGRAD, "backward a second time through a graph whose saved tensors "
-                                     "are gone (%s): give the first backward {retain_graph = true}",
+        return td_fail(TD_EAUTOGRAD,
+                       "backward a second time through a graph whose saved tensors "
+                       "are gone (%s): give the first backward {retain_graph = true}",
                        td_node_name(node));
     for (uint32_t k = 0; k < node->nslots; k++) {
         const td_slot *slot = &node->slots[k];
@@ -88,9 +89,13 @@ static td_status fit(const td_slot *slot, td_tensor **gradient) {
     return TD_OK;
 }
 
-static bool has_edge(const td_slot *slot) { return slot->edge.node || slot->edge.leaf; }
+static bool has_edge(const td_slot *slot) {
+    return slot->edge.node || slot->edge.leaf;
+}
 
-bool td_grad_needs(const td_grad *grad, int slot) { return has_edge(&grad->node->slots[slot]); }
+bool td_grad_needs(const td_grad *grad, int slot) {
+    return has_edge(&grad->node->slots[slot]);
+}
 
 int td_grad_slot(const td_grad *grad, int param, int element) {
     int slot = grad->op->nparams;
@@ -137,8 +142,7 @@ static td_status apply_op(td_node *node, td_tensor *const *gout, td_tensor **in)
     fill_args(node, args, pointers);
     for (int k = 0; k < node->op->nresults; k++)
         TD_TRY(unpack_result(node, k, &out[k]));
-    td_grad grad = {
-        .op = node->op, .args = args, .out = out, .gout = gout, .in = in, .node = node};
+    td_grad grad = {.op = node->op, .args = args, .out = out, .gout = gout, .in = in, .node = node};
     status = node->op->backward(&grad);
 done:
     for (int k = 0; k < TD_MAX_RESULTS; k++)

@@ -9,10 +9,10 @@ typedef struct td_node td_node;
 
 /* What autograd knows of one tensor; hangs off td_tensor.autograd. */
 typedef struct td_autograd {
-    td_tensor *grad;       /* accumulated gradient of a leaf (or kept by retain_grad); owned */
-    td_node *grad_fn;      /* the node that made it; owned; NULL for leaves */
-    uint32_t result;       /* which result of grad_fn it is */
-    bool retains_grad;     /* keep grad though not a leaf */
+    td_tensor *grad;   /* accumulated gradient of a leaf (or kept by retain_grad); owned */
+    td_node *grad_fn;  /* the node that made it; owned; NULL for leaves */
+    uint32_t result;   /* which result of grad_fn it is */
+    bool retains_grad; /* keep grad though not a leaf */
 } td_autograd;
 
 /* ---- tensors ---- */
@@ -61,8 +61,8 @@ typedef struct td_backward_options {
 } td_backward_options;
 
 /* Accumulate gradients of sum(outputs * gradients) into the leaves. gradients[i] may be NULL for a
- * one-element output. Errors as PyTorch's: no grad_fn, non-scalar without gradient, second backward,
- * saved tensor changed in place. Iterative: the depth of the graph does not matter. */
+ * one-element output. Errors as PyTorch's: no grad_fn, non-scalar without gradient, second
+ * backward, saved tensor changed in place. Iterative: the depth of the graph does not matter. */
 td_status td_backward(int n, td_tensor *const *outputs, td_tensor *const *gradients,
                       td_backward_options options) TD_MUST_CHECK;
 

@@ -1,8 +1,8 @@
 /* backward.c: one run through the graph, from the highest sequence number down.
  *
- * A node is ready when everything recorded after it has run, so a heap ordered by sequence number is
- * all the bookkeeping there is: no counting of dependencies, no recursion. Gradients that meet are
- * added, in place where nobody else holds the sum.
+ * A node is ready when everything recorded after it has run, so a heap ordered by sequence number
+ * is all the bookkeeping there is: no counting of dependencies, no recursion. Gradients that meet
+ * are added, in place where nobody else holds the sum.
  */
 #include "engine/autograd/needed.h"
 #include "engine/core/interrupt.h"
@@ -12,8 +12,8 @@
 
 /* A node (or leaf) that gradients have reached. */
 typedef struct entry {
-    td_node *node;   /* owned */
-    td_tensor *leaf; /* owned */
+    td_node *node;         /* owned */
+    td_tensor *leaf;       /* owned */
     td_tensor **gradients; /* per result; owned */
     td_tensor *single;     /* where gradients points when there is but one result */
 } entry;
@@ -26,7 +26,7 @@ typedef struct capture { /* an input that td_autograd_grad asks about */
 
 typedef struct run {
     td_backward_options options;
-    entry **heap;  /* nodes waiting, by sequence */
+    entry **heap; /* nodes waiting, by sequence */
     size_t nheap, heap_size;
     entry **table; /* all reached, by address of node or leaf; open addressing */
     size_t ntable, table_size;
@@ -35,7 +35,9 @@ typedef struct run {
     td_node_set needed; /* with captures: the nodes that run */
 } run;
 
-static td_status no_memory(void) { return td_fail(TD_ENOMEM, "out of memory in backward"); }
+static td_status no_memory(void) {
+    return td_fail(TD_ENOMEM, "out of memory in backward");
+}
 
 static const void *key_of(const entry *e) {
     return e->node ? (const void *)e->node : (const void *)e->leaf;
@@ -175,8 +177,8 @@ static td_status reach(run *r, const td_edge *edge, entry **out) {
 
 /* Nobody but us sees these elements, and they are all there: may be added to in place. */
 static bool is_ours(const td_tensor *x) {
-    return atomic_load(&x->refs) == 1 && atomic_load(&x->storage->refs) == 1 &&
-           !x->requires_grad && !td_tensor_overlaps(x);
+    return atomic_load(&x->refs) == 1 && atomic_load(&x->storage->refs) == 1 && !x->requires_grad &&
+           !td_tensor_overlaps(x);
 }
 
 /* *sum += g; steals g. */
@@ -339,8 +341,9 @@ static td_status seed(td_tensor *output, td_tensor *given, td_tensor **out) {
         return TD_OK;
     }
     if (output->numel != 1)
-        return td_fail(TD_EAUTOGRAD, "an output of shape %s needs a gradient to start from: only for "
-                                     "one element is it implied (take :sum() or :mean(), or give one)",
+        return td_fail(TD_EAUTOGRAD,
+                       "an output of shape %s needs a gradient to start from: only for "
+                       "one element is it implied (take :sum() or :mean(), or give one)",
                        td_tensor_shape_text(output, a));
     return TD_APPLY(out, "ones_like", TD_T(output));
 }
@@ -444,8 +447,10 @@ td_status td_autograd_grad(int n, td_tensor *const *outputs, td_tensor *const *g
     TD_TRY(execute(&r, n, outputs, gradients));
     for (int k = 0; k < ninputs && !allow_unused; k++)
         if (!results[k]) {
-            status = td_fail(TD_EAUTOGRAD, "input %d has no part in the outputs ({allow_unused = "
-                                           "true} gives nil for it)", k + 1);
+            status = td_fail(TD_EAUTOGRAD,
+                             "input %d has no part in the outputs ({allow_unused = "
+                             "true} gives nil for it)",
+                             k + 1);
             goto done;
         }
 done:

@@ -2,6 +2,7 @@
 #include "engine/autograd/node.h"
 
 #include "engine/core/memory.h"
+#include "engine/ops/pointwise.h"
 
 #include <string.h>
 
@@ -24,7 +25,9 @@ typedef struct layout {
     size_t dims, ints, chars; /* counts of what follows slots and args */
 } layout;
 
-static void count_tensor(layout *l, const td_tensor *x) { l->dims += x ? x->ndim : 0; }
+static void count_tensor(layout *l, const td_tensor *x) {
+    l->dims += x ? x->ndim : 0;
+}
 
 static layout measure(const td_op *op, const td_value *args) {
     layout l = {.nslots = op->nparams};
@@ -84,7 +87,24 @@ static int64_t *fill_slot(td_slot *slot, td_tensor *x, bool save, int64_t *tail)
     return tail + x->ndim;
 }
 
+td_saving td_saving_of(const td_op *op, const td_value *args) {
+    td_saving saving = {op->save_args, op->save_outs};
+    if (!op->pointwise || !op->formula)
+        return saving;
+    saving = (td_saving){0, 0};
+    for (int k = 0; k < op->nparams; k++) {
+        const td_program *p = op->formula->gradient[k];
+        const td_tensor *x = args[k].kind == TD_KIND_TENSOR ? args[k].tensor : NULL;
+        if (!p || !x || !(x->requires_grad || x->base))
+            continue;
+        saving.args |= p->used & ((1u << op->nparams) - 1);
+        saving.outs |= (uint8_t)(p->used >> op->nparams & 1);
+    }
+    return saving;
+}
+
 td_node *td_node_new(const td_op *op, const td_value *args, int nresults, td_status *status) {
+    td_saving saving = td_saving_of(op, args);
     layout l = measure(op, args);
     int64_t *tail;
     td_node *node = allocate(l.nslots, op->nparams, l.dims + l.ints, l.chars, &tail);
@@ -98,7 +118,7 @@ td_node *td_node_new(const td_op *op, const td_value *args, int nresults, td_sta
     char *chars = (char *)(tail + l.dims + l.ints);
     td_slot *list = node->slots + op->nparams;
     for (int k = 0; k < op->nparams; k++) {
-        bool save = op->save_args >> k & 1;
+        bool save = saving.args >> k & 1;
         node->args[k] = args[k];
         if (args[k].kind == TD_KIND_TENSOR) {
             tail = fill_slot(&node->slots[k], args[k].tensor, save, tail);

@@ -27,22 +27,30 @@ typedef struct td_slot {
 
 struct td_node {
     atomic_int refs;
-    bool released;       /* what it saved was given up by a backward */
+    bool released; /* what it saved was given up by a backward */
     uint8_t nparams;
     uint16_t nresults;
     uint32_t nslots;
-    const td_op *op;     /* or */
+    const td_op *op; /* or */
     const td_node_class *node_class;
     void *payload;
     uint64_t sequence;
-    td_slot *slots;      /* parameters first, then elements of tensor lists */
-    td_value *args;      /* copies; their tensors are in the slots */
+    td_slot *slots; /* parameters first, then elements of tensor lists */
+    td_value *args; /* copies; their tensors are in the slots */
     td_tensor *saved_out[TD_MAX_RESULTS];
     unsigned out_version[TD_MAX_RESULTS];
     td_autograd **retained; /* per result: where retain_grad wants it (weak); NULL: nowhere */
-    td_node *next_dead;  /* while being freed */
+    td_node *next_dead;     /* while being freed */
     size_t bytes;
 };
+
+/* What backward of a call will read: bits of parameters, and of results. An argument that only the
+ * gradient of a constant would read is not kept. */
+typedef struct td_saving {
+    uint32_t args;
+    uint8_t outs;
+} td_saving;
+td_saving td_saving_of(const td_op *op, const td_value *args);
 
 td_node *td_node_new(const td_op *op, const td_value *args, int nresults, td_status *status);
 td_node *td_node_new_custom(const td_node_class *node_class, void *payload, int nslots,

@@ -42,33 +42,39 @@ td_edge td_edge_of(td_tensor *x) {
     return (td_edge){.leaf = td_retain(x)};
 }
 
-static td_status link_input(td_slot *slot, td_tensor *x) {
-    if (td_view_is_stale(x)) {
-        td_status status = td_view_refresh(x);
-        if (status)
-            return status;
-    }
-    slot->edge = td_edge_of(x);
-    return TD_OK;
+/* Bring the history of stale views up to date: before the node that will point at it is made, since
+ * a node must be younger than those behind it. */
+static td_status refresh(int n, td_tensor *const *tensors) {
+    td_status status = TD_OK;
+    for (int k = 0; k < n && status == TD_OK; k++)
+        if (tensors[k] && td_view_is_stale(tensors[k]))
+            status = td_view_refresh(tensors[k]);
+    return status;
 }
 
-static td_status link_inputs(td_node *node, const td_call *call) {
+static td_status refresh_args(const td_call *call) {
+    td_status status = TD_OK;
+    for (int k = 0; k < call->op->nparams && status == TD_OK; k++) {
+        const td_value *v = &call->args[k];
+        if (v->kind == TD_KIND_TENSOR)
+            status = refresh(1, &v->tensor);
+        else if (v->kind == TD_KIND_TENSORS)
+            status = refresh(v->n, v->tensors);
+    }
+    return status;
+}
+
+static void link_inputs(td_node *node, const td_call *call) {
     td_slot *list = node->slots + node->nparams;
     for (int k = 0; k < node->nparams; k++) {
         const td_value *v = &call->args[k];
-        if (v->kind == TD_KIND_TENSOR) {
-            td_status status = link_input(&node->slots[k], v->tensor);
-            if (status)
-                return status;
-        } else if (v->kind == TD_KIND_TENSORS) {
-            for (int j = 0; j < v->n; j++, list++) {
-                td_status status = v->tensors[j] ? link_input(list, v->tensors[j]) : TD_OK;
-                if (status)
-                    return status;
-            }
-        }
+        if (v->kind == TD_KIND_TENSOR)
+            node->slots[k].edge = td_edge_of(v->tensor);
+        else if (v->kind == TD_KIND_TENSORS)
+            for (int j = 0; j < v->n; j++, list++)
+                if (v->tensors[j])
+                    list->edge = td_edge_of(v->tensors[j]);
     }
-    return TD_OK;
 }
 
 /* What was saved of the tensor that this very call wrote is of the version before. */
@@ -79,8 +85,9 @@ static void backdate_written(td_node *node, const td_tensor *written) {
 }
 
 static td_status save_results(td_node *node, const td_call *call) {
+    uint8_t outs = td_saving_of(call->op, call->args).outs;
     for (int k = 0; k < call->op->nresults; k++) {
-        if (!(call->op->save_outs >> k & 1) || !call->out[k])
+        if (!(outs >> k & 1) || !call->out[k])
             continue;
         td_status status = td_tensor_alias(call->out[k], &node->saved_out[k]);
         if (status)
@@ -108,12 +115,12 @@ static td_status attach_results(td_node *node, td_call *call) {
 }
 
 td_status td_autograd_record(td_call *call) {
-    td_status status;
     int nresults = call->list ? call->nlist : call->op->nresults;
-    td_node *node = td_node_new(call->op, call->args, nresults, &status);
+    td_status status = refresh_args(call);
+    td_node *node = status ? NULL : td_node_new(call->op, call->args, nresults, &status);
     if (!node)
         return status;
-    TD_TRY(link_inputs(node, call));
+    link_inputs(node, call);
     if (call->given)
         backdate_written(node, call->given);
     TD_TRY(save_results(node, call));
@@ -129,15 +136,17 @@ done:
 td_status td_autograd_record_custom(const td_node_class *node_class, void *payload, int ninputs,
                                     td_tensor *const *inputs, int noutputs,
                                     td_tensor *const *outputs) {
-    td_status status;
-    td_node *node = td_node_new_custom(node_class, payload, ninputs, noutputs, &status);
+    td_status status = refresh(ninputs, inputs);
+    td_node *node =
+        status ? NULL : td_node_new_custom(node_class, payload, ninputs, noutputs, &status);
     if (!node) {
         if (node_class->destroy)
             node_class->destroy(payload);
         return status;
     }
     for (int k = 0; k < ninputs; k++)
-        TD_TRY(inputs[k] ? link_input(&node->slots[k], inputs[k]) : TD_OK);
+        if (inputs[k])
+            node->slots[k].edge = td_edge_of(inputs[k]);
     for (int k = 0; k < noutputs; k++)
         if (outputs[k] && td_dtype_is_float((td_dtype)outputs[k]->dtype))
             TD_TRY(td_autograd_attach(outputs[k], node, (uint32_t)k));

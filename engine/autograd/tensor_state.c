@@ -91,7 +91,9 @@ td_status td_retain_grad(td_tensor *x) {
     return TD_OK;
 }
 
-td_tensor *td_get_grad(const td_tensor *x) { return x->autograd ? x->autograd->grad : NULL; }
+td_tensor *td_get_grad(const td_tensor *x) {
+    return x->autograd ? x->autograd->grad : NULL;
+}
 
 td_status td_set_grad(td_tensor *x, td_tensor *grad) {
     if (!grad && !x->autograd)
@@ -99,12 +101,12 @@ td_status td_set_grad(td_tensor *x, td_tensor *grad) {
     if (grad) {
         char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
         if (!td_tensor_same_shape(x, grad))
-            return td_fail(TD_ESHAPE, "a gradient of shape %s can't be that of a tensor of shape %s",
+            return td_fail(TD_ESHAPE,
+                           "a gradient of shape %s can't be that of a tensor of shape %s",
                            td_tensor_shape_text(grad, a), td_tensor_shape_text(x, b));
         if (grad->dtype != x->dtype)
             return td_fail(TD_EDTYPE, "a %s gradient can't be that of a %s tensor",
-                           td_dtype_name((td_dtype)grad->dtype),
-                           td_dtype_name((td_dtype)x->dtype));
+                           td_dtype_name((td_dtype)grad->dtype), td_dtype_name((td_dtype)x->dtype));
         if (!td_device_same(td_tensor_device(grad), td_tensor_device(x)))
             return td_fail(TD_EDEVICE, "a gradient on %s can't be that of a tensor on %s",
                            td_device_name(td_tensor_device(grad)),

@@ -103,11 +103,13 @@ td_status td_view_written(td_tensor *x, td_node *node) {
     p->inner = td_node_retain(node);
     p->offset = offset_in(x, base);
     read_geometry(x, &p->view);
-    /* The gradient of the base is row-major; a view of a base that is not has other strides there. */
+    /* The gradient of the base is row-major; a view of a base that is not has other strides there.
+     */
     if (!base->contiguous) {
         destroy_write(p);
-        return td_fail(TD_EAUTOGRAD, "autograd can't follow a write through a view of a tensor that "
-                                     "is not row-major; write into x:contiguous() instead");
+        return td_fail(TD_EAUTOGRAD,
+                       "autograd can't follow a write through a view of a tensor that "
+                       "is not row-major; write into x:contiguous() instead");
     }
     outer = td_node_new_custom(&write_class, p, (int)node->nslots, 1, &status);
     if (!outer) {

@@ -45,12 +45,12 @@ static device_counters *counters_of(td_device device) {
 /* ---- size classes ---- */
 
 enum {
-    MIN_SHIFT = 6,             /* smallest block: 64 bytes */
+    MIN_SHIFT = 6, /* smallest block: 64 bytes */
     CLASSES = (48 - MIN_SHIFT) * 4,
-    THREAD_CLASSES = 10 * 4,   /* up to 64 KB in the thread's own lists */
-    THREAD_BLOCKS = 8,         /* of each class */
-    PAGE_BLOCK = 1 << 20,      /* from here on blocks are mapped, not malloc'ed */
-    HUGE_BLOCK = 4 << 20       /* from here on huge pages are asked for */
+    THREAD_CLASSES = 10 * 4, /* up to 64 KB in the thread's own lists */
+    THREAD_BLOCKS = 8,       /* of each class */
+    PAGE_BLOCK = 1 << 20,    /* from here on blocks are mapped, not malloc'ed */
+    HUGE_BLOCK = 4 << 20     /* from here on huge pages are asked for */
 };
 
 /* Class of a request: four steps to each power of two. Writes the class's size. */
@@ -273,7 +273,9 @@ static void cpu_release(int index, void *p, size_t granted) {
 #endif
 }
 
-static int cpu_count(void) { return 1; }
+static int cpu_count(void) {
+    return 1;
+}
 
 static td_status cpu_copy(td_device to, void *dst, td_device from, const void *src, size_t bytes) {
     (void)to;
@@ -282,7 +284,9 @@ static td_status cpu_copy(td_device to, void *dst, td_device from, const void *s
     return TD_OK;
 }
 
-static void cpu_synchronize(int index) { (void)index; }
+static void cpu_synchronize(int index) {
+    (void)index;
+}
 
 static const td_device_ops cpu_ops = {
     .name = "cpu",
@@ -324,7 +328,8 @@ td_status td_device_parse(const char *text, td_device *device) {
         const td_device_ops *ops = ops_of((td_device_type)t);
         if (!ops || index >= ops->count())
             return td_fail(TD_EDEVICE, "device '%s' is not there: this machine has %s", text,
-                           ops ? "fewer of its kind" : "no CUDA device, or Tide was built without CUDA");
+                           ops ? "fewer of its kind"
+                               : "no CUDA device, or Tide was built without CUDA");
         *device = (td_device){(uint8_t)t, (uint8_t)index};
         return TD_OK;
     }
@@ -346,8 +351,9 @@ void *td_device_allocate(td_device device, size_t bytes, size_t *granted) {
     if (!p)
         return NULL;
     device_counters *c = counters_of(device);
-    long long now = atomic_fetch_add_explicit(&c->allocated, (long long)*granted,
-                                              memory_order_relaxed) + (long long)*granted;
+    long long now =
+        atomic_fetch_add_explicit(&c->allocated, (long long)*granted, memory_order_relaxed) +
+        (long long)*granted;
     atomic_fetch_add_explicit(&c->allocations, 1, memory_order_relaxed);
     long long peak = atomic_load_explicit(&c->peak, memory_order_relaxed);
     while (now > peak && !atomic_compare_exchange_weak_explicit(

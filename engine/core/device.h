@@ -43,7 +43,7 @@ const td_device_ops *td_device_get_ops(td_device_type type); /* NULL when none i
  * it was, and what the cache holds besides. */
 typedef struct td_memory_stats {
     int64_t allocated, peak, cached;
-    int64_t allocations; /* count of requests since the start */
+    int64_t allocations;        /* count of requests since the start */
     int64_t system_allocations; /* of these, the ones the cache could not serve */
 } td_memory_stats;
 

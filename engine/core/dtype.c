@@ -4,7 +4,8 @@
 #include <string.h>
 
 const td_dtype_info td_dtypes[TD_DTYPE_COUNT] = {
-#define ROW(name, NAME, type, text, category, alias) [TD_##NAME] = {text, alias, sizeof(type), category},
+#define ROW(name, NAME, type, text, category, alias)                                               \
+    [TD_##NAME] = {text, alias, sizeof(type), category},
     TD_DTYPE_TABLE(ROW)
 #undef ROW
 };
@@ -23,7 +24,9 @@ td_dtype td_dtype_find(const char *name) {
     return TD_DTYPE_NONE;
 }
 
-td_dtype td_default_dtype(void) { return TD_F32; }
+td_dtype td_default_dtype(void) {
+    return TD_F32;
+}
 
 #define LOAD_AS(result)                                                                            \
     switch (d) {                                                                                   \

@@ -20,7 +20,7 @@ typedef enum td_dtype {
 #define TD_DTYPE_ENUM(name, NAME, type, text, category, alias) TD_##NAME,
     TD_DTYPE_TABLE(TD_DTYPE_ENUM)
 #undef TD_DTYPE_ENUM
-    TD_DTYPE_COUNT,
+        TD_DTYPE_COUNT,
     TD_DTYPE_NONE = 255 /* "not given" */
 } td_dtype;
 
@@ -32,10 +32,18 @@ typedef struct td_dtype_info {
 
 extern const td_dtype_info td_dtypes[TD_DTYPE_COUNT];
 
-static inline size_t td_dtype_size(td_dtype d) { return td_dtypes[d].size; }
-static inline const char *td_dtype_name(td_dtype d) { return td_dtypes[d].name; }
-static inline bool td_dtype_is_float(td_dtype d) { return td_dtypes[d].category == TD_CAT_FLOAT; }
-static inline bool td_dtype_is_int(td_dtype d) { return td_dtypes[d].category == TD_CAT_INT; }
+static inline size_t td_dtype_size(td_dtype d) {
+    return td_dtypes[d].size;
+}
+static inline const char *td_dtype_name(td_dtype d) {
+    return td_dtypes[d].name;
+}
+static inline bool td_dtype_is_float(td_dtype d) {
+    return td_dtypes[d].category == TD_CAT_FLOAT;
+}
+static inline bool td_dtype_is_int(td_dtype d) {
+    return td_dtypes[d].category == TD_CAT_INT;
+}
 
 /* The dtype both promote to (PyTorch's table: bool < ints < floats; u8 with i32 is i32). */
 td_dtype td_dtype_promote(td_dtype a, td_dtype b);

@@ -18,7 +18,9 @@
 
 static _Thread_local int64_t fail_after;
 
-void td_memory_fail_after(int64_t n) { fail_after = n; }
+void td_memory_fail_after(int64_t n) {
+    fail_after = n;
+}
 
 bool td_memory_should_fail(void) {
     return TD_UNLIKELY(fail_after > 0) && --fail_after == 0;
@@ -42,7 +44,9 @@ void *td_realloc(void *block, size_t bytes) {
     return realloc(block, bytes ? bytes : 1);
 }
 
-void td_free(void *block) { free(block); }
+void td_free(void *block) {
+    free(block);
+}
 
 char *td_strdup(const char *text) {
     size_t bytes = strlen(text) + 1;
@@ -88,7 +92,9 @@ static void empty_lists(void *unused) {
     }
 }
 
-static void make_exit_key(void) { pthread_key_create(&exit_key, empty_lists); }
+static void make_exit_key(void) {
+    pthread_key_create(&exit_key, empty_lists);
+}
 
 void *td_object_alloc(size_t bytes) {
     if (td_memory_should_fail())

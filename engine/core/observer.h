@@ -20,7 +20,7 @@ typedef struct td_event {
     const char *name;            /* outlives the observer (operator names, interned) */
     const struct td_value *args; /* borrowed for the call of begin */
     int nargs;
-    uint64_t sequence;           /* autograd sequence number, 0: none */
+    uint64_t sequence; /* autograd sequence number, 0: none */
     td_device device;
     int64_t bytes, total;
 } td_event;

@@ -26,7 +26,9 @@ void td_generator_reserve(td_generator *generator, uint64_t blocks, uint64_t *se
 void td_philox(uint64_t seed, uint64_t counter, uint32_t out[4]);
 
 /* [0, 1) with 24 and 53 bits. */
-static inline float td_uniform_float(uint32_t r) { return (float)(r >> 8) * 0x1p-24f; }
+static inline float td_uniform_float(uint32_t r) {
+    return (float)(r >> 8) * 0x1p-24f;
+}
 static inline double td_uniform_double(uint32_t a, uint32_t b) {
     return (double)((((uint64_t)a << 32) | b) >> 11) * 0x1p-53;
 }

@@ -23,9 +23,13 @@ td_status td_fail(td_status code, const char *format, ...) {
     return code;
 }
 
-td_status td_error_code(void) { return error.code; }
+td_status td_error_code(void) {
+    return error.code;
+}
 
-const char *td_error_message(void) { return error.message; }
+const char *td_error_message(void) {
+    return error.message;
+}
 
 void td_error_prefix(const char *prefix) {
     if (error.prefixed)

@@ -31,10 +31,10 @@ typedef enum td_status {
 #undef TD_STATUS_ENUM
 } td_status;
 
-#define TD_MUST_CHECK __attribute__((warn_unused_result))
+#define TD_MUST_CHECK   __attribute__((warn_unused_result))
 #define TD_PRINTF(f, a) __attribute__((format(printf, f, a)))
-#define TD_LIKELY(x) __builtin_expect(!!(x), 1)
-#define TD_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define TD_LIKELY(x)    __builtin_expect(!!(x), 1)
+#define TD_UNLIKELY(x)  __builtin_expect(!!(x), 0)
 
 /* Set this thread's error to a formatted line and return `code`. */
 td_status td_fail(td_status code, const char *format, ...) TD_PRINTF(2, 3);

@@ -286,8 +286,8 @@ static td_status fetch_item(const td_tensor *x, unsigned char *bytes) {
         return td_fail(TD_ESHAPE, "a tensor of one element is needed, got shape %s",
                        td_tensor_shape_text(x, text));
     td_device device = td_tensor_device(x);
-    return td_device_get_ops(device.type)->copy(TD_DEVICE_CPU, bytes, device, x->data,
-                                                td_tensor_itemsize(x));
+    return td_device_get_ops(device.type)
+        ->copy(TD_DEVICE_CPU, bytes, device, x->data, td_tensor_itemsize(x));
 }
 
 td_status td_tensor_item(const td_tensor *x, double *value) {

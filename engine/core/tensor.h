@@ -14,7 +14,7 @@
 #include "engine/core/device.h"
 #include "engine/core/dtype.h"
 
-#define TD_MAX_DIMS 16
+#define TD_MAX_DIMS    16
 #define TD_INLINE_DIMS 5
 
 typedef struct td_storage {
@@ -36,8 +36,8 @@ typedef struct td_tensor {
     atomic_int refs;
     uint8_t dtype;
     uint8_t ndim;
-    bool requires_grad; /* leaf with requires_grad or result of a recorded operator */
-    bool contiguous;    /* row-major without gaps (cached; set by td_tensor_set_shape) */
+    bool requires_grad;    /* leaf with requires_grad or result of a recorded operator */
+    bool contiguous;       /* row-major without gaps (cached; set by td_tensor_set_shape) */
     unsigned view_version; /* of a view: storage version when its grad_fn was made */
     int64_t numel;
     void *data;
@@ -66,7 +66,8 @@ typedef struct td_meta {
 td_status td_tensor_empty(td_dtype dtype, td_device device, int ndim, const int64_t *sizes,
                           td_tensor **out) TD_MUST_CHECK;
 /* The same in the shape and on the device of a tensor that is there already: nothing to check. */
-td_status td_tensor_empty_like(const td_tensor *model, td_dtype dtype, td_tensor **out) TD_MUST_CHECK;
+td_status td_tensor_empty_like(const td_tensor *model, td_dtype dtype,
+                               td_tensor **out) TD_MUST_CHECK;
 td_status td_tensor_from_meta(const td_meta *meta, td_tensor **out) TD_MUST_CHECK;
 
 /* New view: shares storage and version; `offset` in elements from x's first element. Does not
@@ -92,17 +93,21 @@ static inline td_tensor *td_retain(td_tensor *x) {
         atomic_fetch_add_explicit(&x->refs, 1, memory_order_relaxed);
     return x;
 }
-void td_tensor_destroy(td_tensor *x); /* for td_release only */
+void td_tensor_destroy(td_tensor *x);                                  /* for td_release only */
 extern void (*td_autograd_destroy_hook)(struct td_autograd *autograd); /* autograd sets it */
-static inline void td_release(td_tensor *x) { /* NULL is fine */
+static inline void td_release(td_tensor *x) {                          /* NULL is fine */
     if (x && atomic_fetch_sub_explicit(&x->refs, 1, memory_order_acq_rel) == 1)
         td_tensor_destroy(x);
 }
 
 /* ---- reading ---- */
 
-static inline td_device td_tensor_device(const td_tensor *x) { return x->storage->device; }
-static inline size_t td_tensor_itemsize(const td_tensor *x) { return td_dtype_size(x->dtype); }
+static inline td_device td_tensor_device(const td_tensor *x) {
+    return x->storage->device;
+}
+static inline size_t td_tensor_itemsize(const td_tensor *x) {
+    return td_dtype_size(x->dtype);
+}
 static inline unsigned td_tensor_version(const td_tensor *x) {
     return atomic_load_explicit(&x->storage->version, memory_order_relaxed);
 }
@@ -142,7 +147,8 @@ td_status td_broadcast(int a_ndim, const int64_t *a, int b_ndim, const int64_t *
  * reading; longer shapes are cut with "...". */
 #define TD_SHAPE_TEXT 160
 const char *td_shape_text(int ndim, const int64_t *sizes, char *buffer, size_t size);
-#define td_tensor_shape_text(x, buffer) td_shape_text((x)->ndim, (x)->sizes, (buffer), sizeof(buffer))
+#define td_tensor_shape_text(x, buffer)                                                            \
+    td_shape_text((x)->ndim, (x)->sizes, (buffer), sizeof(buffer))
 
 /* Dim counted from 0, negative from the end, into [0, ndim) (a 0-dim tensor takes 0 and -1).
  * EINDEX. Messages speak to Lua users and count from 1. */

@@ -9,8 +9,6 @@
 #include "engine/ops/copy.h"
 
 #include <limits.h>
-#include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -343,18 +341,4 @@ done:
     td_release(w_rows);
     td_release(packed);
     return status;
-}
-
-/* ---- what it stands on ---- */
-
-static char versions[160];
-static pthread_once_t versions_once = PTHREAD_ONCE_INIT;
-
-static void write_versions(void) {
-    snprintf(versions, sizeof versions, "%s, %s, SLEEF", td_dnn_version(), td_blas_version());
-}
-
-const char *td_library_versions(void) {
-    pthread_once(&versions_once, write_versions);
-    return versions;
 }

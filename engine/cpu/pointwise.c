@@ -1,7 +1,7 @@
 /* pointwise.c: runs pointwise programs on the CPU.
  *
- * The operands' dims are sorted by the result's strides and merged where they can be; what is left is
- * walked in blocks. An operand that lies as the walk goes is read where it is; others (strided,
+ * The operands' dims are sorted by the result's strides and merged where they can be; what is left
+ * is walked in blocks. An operand that lies as the walk goes is read where it is; others (strided,
  * broadcast, of another dtype) are gathered into a block-sized buffer first. Intermediate results
  * of a program stay in such buffers, in the first-level cache. Knows nothing of gradients.
  */
@@ -15,17 +15,17 @@
 #include <string.h>
 
 enum {
-    BLOCK = 1024,            /* elements of a buffer */
-    LONG_ROW = 256,          /* inner dims from here on are walked row by row */
-    GRAIN_COST = 64 * 1024,  /* additions that are worth a thread */
+    BLOCK = 1024,           /* elements of a buffer */
+    LONG_ROW = 256,         /* inner dims from here on are walked row by row */
+    GRAIN_COST = 64 * 1024, /* additions that are worth a thread */
     MAX_INPUTS = TD_PROGRAM_OPERANDS
 };
 
 typedef struct input {
     const char *data;
     td_dtype dtype;
-    bool scalar;       /* one element for all; `value` holds it in the dtype of computation */
-    bool dense;        /* lies in the order of the walk, in the dtype of computation */
+    bool scalar; /* one element for all; `value` holds it in the dtype of computation */
+    bool dense;  /* lies in the order of the walk, in the dtype of computation */
     int64_t strides[TD_MAX_DIMS]; /* bytes, in the order of the walk */
     _Alignas(8) unsigned char value[8];
 } input;
@@ -65,8 +65,7 @@ static void broadcast_strides(const td_tensor *x, const td_tensor *out, int64_t 
     int64_t size = (int64_t)td_tensor_itemsize(x);
     int lead = out->ndim - x->ndim;
     for (int d = 0; d < out->ndim; d++)
-        strides[d] =
-            d < lead || x->sizes[d - lead] == 1 ? 0 : x->strides[d - lead] * size;
+        strides[d] = d < lead || x->sizes[d - lead] == 1 ? 0 : x->strides[d - lead] * size;
 }
 
 /* Order of the walk: the result's strides from large to small, dims of size 1 left out. */
@@ -367,7 +366,8 @@ static void run_range(void *ctx, int64_t begin, int64_t end, int worker) {
         run_block(p, at, end - at < BLOCK ? end - at : BLOCK, &memory);
 }
 
-/* Long rows: what is constant along a row is a scalar there, what is contiguous is read in place. */
+/* Long rows: what is constant along a row is a scalar there, what is contiguous is read in place.
+ */
 static void run_rows(void *ctx, int64_t begin, int64_t end, int worker) {
     const plan *p = ctx;
     (void)worker;
@@ -426,14 +426,15 @@ static td_status run_plan(plan *p, int64_t numel) {
     return td_parallel_for(numel, grain, run_range, p);
 }
 
-/* The call that a prompt makes most: one loop, small, everything contiguous and of one dtype. Returns
- * false when it is not that, having done nothing. */
+/* The call that a prompt makes most: one loop, small, everything contiguous and of one dtype.
+ * Returns false when it is not that, having done nothing. */
 static bool run_small(const td_program *program, const td_operand *operands, td_dtype compute,
                       td_tensor *out) {
     const void *src[3] = {NULL, NULL, NULL};
     _Alignas(8) unsigned char values[3][8];
     unsigned scalars = 0;
-    if (program->nsteps != 1 || !out->contiguous || out->dtype != compute || out->numel > GRAIN_COST / 8)
+    if (program->nsteps != 1 || !out->contiguous || out->dtype != compute ||
+        out->numel > GRAIN_COST / 8)
         return false;
     const td_step *step = &program->steps[0];
     for (int k = 0; k < step->arity; k++) {

@@ -43,8 +43,8 @@ td_status td_copy_into(td_tensor *dst, const td_tensor *src) {
     if (!td_device_same(td_tensor_device(dst), td_tensor_device(src)))
         return copy_across(dst, src);
     td_operand operand = {.tensor = src};
-    return td_pointwise_runners[td_tensor_device(dst).type](
-        td_primitive_program(TD_PW_copy), &operand, (td_dtype)dst->dtype, dst);
+    return td_pointwise_runners[td_tensor_device(dst).type](td_primitive_program(TD_PW_copy),
+                                                            &operand, (td_dtype)dst->dtype, dst);
 }
 
 td_status td_contiguous_as(td_tensor *x, td_dtype dtype, td_tensor **out) {
@@ -72,7 +72,9 @@ static td_status fill(td_tensor *x, td_operand value) {
                                                           (td_dtype)x->dtype, x);
 }
 
-td_status td_fill(td_tensor *x, double value) { return fill(x, (td_operand){.f = value}); }
+td_status td_fill(td_tensor *x, double value) {
+    return fill(x, (td_operand){.f = value});
+}
 
 td_status td_fill_int(td_tensor *x, int64_t value) {
     return fill(x, (td_operand){.is_int = true, .i = value, .f = (double)value});
@@ -164,8 +166,8 @@ static td_status run_clone(td_call *call) {
     const char *format = call->args[1].string;
     bool contiguous = !strcmp(format, "contiguous");
     if (!contiguous && strcmp(format, "preserve"))
-        return td_fail(TD_EVALUE, "memory_format must be \"preserve\" or \"contiguous\", got \"%s\"",
-                       format);
+        return td_fail(TD_EVALUE,
+                       "memory_format must be \"preserve\" or \"contiguous\", got \"%s\"", format);
     return copy_of(x, (td_dtype)x->dtype, td_tensor_device(x), !contiguous, &call->out[0]);
 }
 

@@ -24,15 +24,19 @@ static const uint8_t primitive_arities[TD_PRIMITIVES] = {
 };
 
 static const uint8_t primitive_costs[TD_PRIMITIVES] = {
-#define MATH(name, arity, formula) 10,
+#define MATH(name, arity, formula)               10,
 #define DIVIDE(name, arity, float_formula, lane) 6,
-#define PRIMITIVE(name, arity) 1,
+#define PRIMITIVE(name, arity)                   1,
 #include "engine/ops/primitives.def"
 #undef PRIMITIVE
 };
 
-const char *td_primitive_name(td_primitive primitive) { return primitive_names[primitive]; }
-int td_primitive_arity(td_primitive primitive) { return primitive_arities[primitive]; }
+const char *td_primitive_name(td_primitive primitive) {
+    return primitive_names[primitive];
+}
+int td_primitive_arity(td_primitive primitive) {
+    return primitive_arities[primitive];
+}
 
 int td_primitive_find(const char *name, size_t len) {
     for (int p = 0; p < TD_PRIMITIVES; p++)
@@ -51,12 +55,14 @@ __attribute__((constructor)) static void make_single_programs(void) {
                                  .used = (1u << arity) - 1,
                                  .cost = primitive_costs[p],
                                  .whole = -1};
-        single[p].steps[0] = (td_step){
-            .primitive = (int16_t)p, .arity = (uint8_t)arity, .src = {0, 1, 2}};
+        single[p].steps[0] =
+            (td_step){.primitive = (int16_t)p, .arity = (uint8_t)arity, .src = {0, 1, 2}};
     }
 }
 
-const td_program *td_primitive_program(td_primitive primitive) { return &single[primitive]; }
+const td_program *td_primitive_program(td_primitive primitive) {
+    return &single[primitive];
+}
 
 /* ---- parsing ---- */
 
@@ -200,8 +206,8 @@ static int parse_sum(compiler *c) {
 
 /* ---- buffers ---- */
 
-/* Give every step's value a buffer that no living value holds, its operands' among them: a loop reads
- * a single-element operand anew for each vector it writes. */
+/* Give every step's value a buffer that no living value holds, its operands' among them: a loop
+ * reads a single-element operand anew for each vector it writes. */
 static td_status assign_buffers(compiler *c) {
     td_program *p = c->program;
     int last_use[TD_PROGRAM_STEPS], buffer_of[TD_PROGRAM_STEPS];

@@ -1,7 +1,8 @@
 /* op.h: what an operator is, and how one is called.
  *
  * An operator is one td_op in the file of its family. Everything else (dispatch, Lua function and
- * method, in-place and out= forms, help, completion, profiler names, generic tests) follows from it.
+ * method, in-place and out= forms, help, completion, profiler names, generic tests) follows from
+ * it.
  *
  * The way of a call: td_op_call -> observer -> (autocast) -> autograd -> rule -> kernel of the
  * device. Kernels know nothing of gradients; backward functions call operators only, so that
@@ -21,7 +22,7 @@ typedef struct td_grad td_grad;
 typedef enum td_kind {
     TD_KIND_NIL,
     TD_KIND_TENSOR,
-    TD_KIND_INT,   /* also dims and indices, counted from 0, negative from the end */
+    TD_KIND_INT, /* also dims and indices, counted from 0, negative from the end */
     TD_KIND_FLOAT,
     TD_KIND_BOOL,
     TD_KIND_INTS,
@@ -52,23 +53,29 @@ typedef struct td_value {
     };
 } td_value;
 
-#define TD_NIL ((td_value){.kind = TD_KIND_NIL})
-#define TD_T(x) ((td_value){.kind = TD_KIND_TENSOR, .tensor = (x)}) /* x is not NULL */
-#define TD_I(x) ((td_value){.kind = TD_KIND_INT, .i = (x)})
-#define TD_F(x) ((td_value){.kind = TD_KIND_FLOAT, .f = (x)})
-#define TD_B(x) ((td_value){.kind = TD_KIND_BOOL, .b = (x)})
-#define TD_INTS(count, p) ((td_value){.kind = TD_KIND_INTS, .n = (count), .ints = (p)})
+#define TD_NIL               ((td_value){.kind = TD_KIND_NIL})
+#define TD_T(x)              ((td_value){.kind = TD_KIND_TENSOR, .tensor = (x)}) /* x is not NULL */
+#define TD_I(x)              ((td_value){.kind = TD_KIND_INT, .i = (x)})
+#define TD_F(x)              ((td_value){.kind = TD_KIND_FLOAT, .f = (x)})
+#define TD_B(x)              ((td_value){.kind = TD_KIND_BOOL, .b = (x)})
+#define TD_INTS(count, p)    ((td_value){.kind = TD_KIND_INTS, .n = (count), .ints = (p)})
 #define TD_TENSORS(count, p) ((td_value){.kind = TD_KIND_TENSORS, .n = (count), .tensors = (p)})
-#define TD_DTYPE(x) ((td_value){.kind = TD_KIND_DTYPE, .dtype = (x)})
-#define TD_DEVICE(x) ((td_value){.kind = TD_KIND_DEVICE, .device = (x)})
-#define TD_STRING(x) ((td_value){.kind = TD_KIND_STRING, .string = (x)})
-static inline td_value td_tensor_or_nil(td_tensor *x) { return x ? TD_T(x) : TD_NIL; }
+#define TD_DTYPE(x)          ((td_value){.kind = TD_KIND_DTYPE, .dtype = (x)})
+#define TD_DEVICE(x)         ((td_value){.kind = TD_KIND_DEVICE, .device = (x)})
+#define TD_STRING(x)         ((td_value){.kind = TD_KIND_STRING, .string = (x)})
+static inline td_value td_tensor_or_nil(td_tensor *x) {
+    return x ? TD_T(x) : TD_NIL;
+}
 
-static inline bool td_is_nil(td_value v) { return v.kind == TD_KIND_NIL; }
+static inline bool td_is_nil(td_value v) {
+    return v.kind == TD_KIND_NIL;
+}
 static inline td_tensor *td_arg_tensor(td_value v) {
     return v.kind == TD_KIND_TENSOR ? v.tensor : NULL;
 }
-static inline double td_arg_double(td_value v) { return v.kind == TD_KIND_INT ? (double)v.i : v.f; }
+static inline double td_arg_double(td_value v) {
+    return v.kind == TD_KIND_INT ? (double)v.i : v.f;
+}
 
 /* ---- schemas ----
  *
@@ -124,7 +131,7 @@ typedef enum td_result_type {
     TD_RESULT_NOTHING
 } td_result_type;
 
-#define TD_MAX_PARAMS 16
+#define TD_MAX_PARAMS  16
 #define TD_MAX_RESULTS 4
 
 /* ---- the descriptor ---- */
@@ -144,16 +151,16 @@ typedef enum td_layout_rule {
 } td_layout_rule;
 
 enum {
-    TD_OP_VIEW = 1,          /* result shares storage with the first argument */
-    TD_OP_INPLACE = 2,       /* a form `name_` exists: first argument is written */
-    TD_OP_INPLACE_ONLY = 4,  /* only `name_` exists; the schema's name ends in _ */
-    TD_OP_OUT = 8,           /* takes the option out= */
-    TD_OP_FUNCTION_ONLY = 16,/* not a method (creation) */
-    TD_OP_METHOD_ONLY = 32,  /* not a function */
-    TD_OP_NONDIFF = 64,      /* results never require grad */
-    TD_OP_RANDOM = 128,      /* reads the generator: never the same twice */
-    TD_OP_INTERNAL = 256,    /* for backward functions and bindings: not shown to Lua */
-    TD_OP_SHAPE_ONLY = 512,  /* backward needs the shapes of the inputs (saved with the node) */
+    TD_OP_VIEW = 1,           /* result shares storage with the first argument */
+    TD_OP_INPLACE = 2,        /* a form `name_` exists: first argument is written */
+    TD_OP_INPLACE_ONLY = 4,   /* only `name_` exists; the schema's name ends in _ */
+    TD_OP_OUT = 8,            /* takes the option out= */
+    TD_OP_FUNCTION_ONLY = 16, /* not a method (creation) */
+    TD_OP_METHOD_ONLY = 32,   /* not a function */
+    TD_OP_NONDIFF = 64,       /* results never require grad */
+    TD_OP_RANDOM = 128,       /* reads the generator: never the same twice */
+    TD_OP_INTERNAL = 256,     /* for backward functions and bindings: not shown to Lua */
+    TD_OP_SHAPE_ONLY = 512,   /* backward needs the shapes of the inputs (saved with the node) */
 };
 
 /* Shape and dtype rule: read call->args, fill out[0 .. nresults). */
@@ -167,18 +174,18 @@ typedef td_status (*td_backward_fn)(td_grad *grad);
 struct td_op {
     /* Written by the family. */
     const char *schema;
-    const char *doc;                        /* one line, ends with a full stop */
-    td_rule_fn rule;                        /* with kernels; or NULL with `run` */
-    td_kernel_fn kernel[TD_DEVICE_TYPES];   /* by device type */
-    td_kernel_fn run;                       /* instead of rule and kernel: makes call->out itself.
-                                               With `backward` it runs below autograd; without, the
-                                               operators it calls record themselves (composite). */
-    td_backward_fn backward;                /* NULL: composite or not differentiable */
-    const char *gradient;                   /* pointwise: formulas, "a: g * b; b: g * a" */
-    const char *saves;                      /* what backward reads: "x, out"; others are not kept */
-    const struct td_pointwise *pointwise;   /* pointwise operators (ops/pointwise.h) */
-    uint8_t autocast;                       /* td_autocast_class */
-    uint8_t layout;                         /* td_layout_rule */
+    const char *doc;                      /* one line, ends with a full stop */
+    td_rule_fn rule;                      /* with kernels; or NULL with `run` */
+    td_kernel_fn kernel[TD_DEVICE_TYPES]; /* by device type */
+    td_kernel_fn run;                     /* instead of rule and kernel: makes call->out itself.
+                                             With `backward` it runs below autograd; without, the
+                                             operators it calls record themselves (composite). */
+    td_backward_fn backward;              /* NULL: composite or not differentiable */
+    const char *gradient;                 /* pointwise: formulas, "a: g * b; b: g * a" */
+    const char *saves;                    /* what backward reads: "x, out"; others are not kept */
+    const struct td_pointwise *pointwise; /* pointwise operators (ops/pointwise.h) */
+    uint8_t autocast;                     /* td_autocast_class */
+    uint8_t layout;                       /* td_layout_rule */
     uint16_t flags;
 
     /* Filled at registration. */
@@ -188,8 +195,8 @@ struct td_op {
     uint8_t nparams, npositional, nresults, result_type;
     uint8_t result_base[TD_MAX_RESULTS];
     char *result_names[TD_MAX_RESULTS]; /* NULL for a single result */
-    uint32_t save_args; /* bit per parameter */
-    uint8_t save_outs;  /* bit per result */
+    uint32_t save_args;                 /* bit per parameter */
+    uint8_t save_outs;                  /* bit per result */
     uint16_t id;
     struct td_formula *formula; /* compiled gradient, made at first use */
     const char *inplace_name;   /* "add_" or NULL */
@@ -202,10 +209,10 @@ struct td_call {
     const td_op *op;
     const td_value *args; /* op->nparams of them, in the schema's order, defaults filled in */
     td_tensor *out[TD_MAX_RESULTS]; /* results: new references */
-    td_tensor **list;     /* for Tensor[] results: td_malloc'ed array of new references */
+    td_tensor **list;               /* for Tensor[] results: td_malloc'ed array of new references */
     int nlist;
-    td_value result;      /* for number and bool results */
-    td_tensor *given;     /* in-place target or out=, borrowed; out[0] then holds another reference */
+    td_value result;  /* for number and bool results */
+    td_tensor *given; /* in-place target or out=, borrowed; out[0] then holds another reference */
     bool inplace;
 };
 
@@ -237,8 +244,7 @@ const td_op *td_op_find(const char *name);
     td_op_apply(TD_OP(name), (out), (int)(sizeof((td_value[]){__VA_ARGS__}) / sizeof(td_value)),   \
                 (td_value[]){__VA_ARGS__})
 #define TD_APPLY_INPLACE(name, ...)                                                                \
-    td_op_apply_inplace(TD_OP(name),                                                               \
-                        (int)(sizeof((td_value[]){__VA_ARGS__}) / sizeof(td_value)),               \
+    td_op_apply_inplace(TD_OP(name), (int)(sizeof((td_value[]){__VA_ARGS__}) / sizeof(td_value)),  \
                         (td_value[]){__VA_ARGS__})
 
 /* All operators, by id from 0. */
@@ -259,20 +265,21 @@ const char *td_library_versions(void);
 
 struct td_grad {
     const td_op *op;
-    const td_value *args;  /* as in the forward call; tensors that `saves` does not name are NULL
-                              (kind stays TENSOR), lists of tensors likewise entry by entry */
-    td_tensor *const *out; /* results named in `saves`; others NULL */
-    td_tensor *const *gout;/* incoming gradient per result; NULL: zero */
-    td_tensor **in;        /* to fill: gradient per input slot, new references; NULL: none.
-                              Slot = parameter number; an element of a Tensor[] parameter sits at
-                              td_grad_slot(grad, parameter, element). */
+    const td_value *args;   /* as in the forward call; tensors that `saves` does not name are NULL
+                               (kind stays TENSOR), lists of tensors likewise entry by entry */
+    td_tensor *const *out;  /* results named in `saves`; others NULL */
+    td_tensor *const *gout; /* incoming gradient per result; NULL: zero */
+    td_tensor **in;         /* to fill: gradient per input slot, new references; NULL: none.
+                               Slot = parameter number; an element of a Tensor[] parameter sits at
+                               td_grad_slot(grad, parameter, element). */
     const struct td_node *node;
 };
 
 /* Does the input in this slot want a gradient? */
 bool td_grad_needs(const td_grad *grad, int slot);
 int td_grad_slot(const td_grad *grad, int param, int element);
-/* Shape (and ndim) of the input in this slot, for operators with TD_OP_SHAPE_ONLY or a broadcast. */
+/* Shape (and ndim) of the input in this slot, for operators with TD_OP_SHAPE_ONLY or a broadcast.
+ */
 const int64_t *td_grad_shape(const td_grad *grad, int slot, int *ndim);
 td_dtype td_grad_dtype(const td_grad *grad, int slot);
 

@@ -3,58 +3,59 @@
 
 #include "engine/ops/families.h"
 
-#define FORMS (TD_OP_INPLACE | TD_OP_OUT)
+#define FORMS     (TD_OP_INPLACE | TD_OP_OUT)
 #define PLAN(...) (&(const td_pointwise){__VA_ARGS__})
 
 /* One operand, one loop of the operator's name. */
 #define UNARY(name, kind, text, grad)                                                              \
-    {.schema = #name "(Tensor x) -> Tensor",                                                       \
-     .doc = text,                                                                                  \
-     .pointwise = PLAN(.type = kind, .primitive = TD_PW_##name),                                   \
-     .gradient = grad,                                                                             \
-     .flags = FORMS}
+    {                                                                                              \
+        .schema = #name "(Tensor x) -> Tensor", .doc = text,                                       \
+        .pointwise = PLAN(.type = kind, .primitive = TD_PW_##name), .gradient = grad,              \
+        .flags = FORMS                                                                             \
+    }
 /* The same, autocast to float32. */
 #define UNARY_FP32(name, text, grad)                                                               \
-    {.schema = #name "(Tensor x) -> Tensor",                                                       \
-     .doc = text,                                                                                  \
-     .pointwise = PLAN(.type = TD_PW_FLOATS, .primitive = TD_PW_##name),                           \
-     .gradient = grad,                                                                             \
-     .autocast = TD_AUTOCAST_FP32,                                                                 \
-     .flags = FORMS}
+    {                                                                                              \
+        .schema = #name "(Tensor x) -> Tensor", .doc = text,                                       \
+        .pointwise = PLAN(.type = TD_PW_FLOATS, .primitive = TD_PW_##name), .gradient = grad,      \
+        .autocast = TD_AUTOCAST_FP32, .flags = FORMS                                               \
+    }
 #define FORMULA(text_schema, kind, text, forward, grad)                                            \
-    {.schema = text_schema,                                                                        \
-     .doc = text,                                                                                  \
-     .pointwise = PLAN(.type = kind, .primitive = -1, .formula = forward),                         \
-     .gradient = grad,                                                                             \
-     .flags = FORMS}
+    {                                                                                              \
+        .schema = text_schema, .doc = text,                                                        \
+        .pointwise = PLAN(.type = kind, .primitive = -1, .formula = forward), .gradient = grad,    \
+        .flags = FORMS                                                                             \
+    }
 #define BINARY(name, kind, text, grad)                                                             \
-    {.schema = #name "(Tensor|number a, Tensor|number b) -> Tensor",                               \
-     .doc = text,                                                                                  \
-     .pointwise = PLAN(.type = kind, .primitive = TD_PW_##name),                                   \
-     .gradient = grad,                                                                             \
-     .autocast = TD_AUTOCAST_PROMOTE,                                                              \
-     .flags = FORMS}
+    {                                                                                              \
+        .schema = #name "(Tensor|number a, Tensor|number b) -> Tensor", .doc = text,               \
+        .pointwise = PLAN(.type = kind, .primitive = TD_PW_##name), .gradient = grad,              \
+        .autocast = TD_AUTOCAST_PROMOTE, .flags = FORMS                                            \
+    }
 #define COMPARE(name, text)                                                                        \
-    {.schema = #name "(Tensor|number a, Tensor|number b) -> Tensor",                               \
-     .doc = text,                                                                                  \
-     .pointwise = PLAN(.type = TD_PW_COMPARE, .primitive = TD_PW_##name),                          \
-     .autocast = TD_AUTOCAST_PROMOTE,                                                              \
-     .flags = TD_OP_OUT | TD_OP_NONDIFF}
+    {                                                                                              \
+        .schema = #name "(Tensor|number a, Tensor|number b) -> Tensor", .doc = text,               \
+        .pointwise = PLAN(.type = TD_PW_COMPARE, .primitive = TD_PW_##name),                       \
+        .autocast = TD_AUTOCAST_PROMOTE, .flags = TD_OP_OUT | TD_OP_NONDIFF                        \
+    }
 #define LOGICAL(name, params, text)                                                                \
-    {.schema = #name "(" params ") -> Tensor",                                                     \
-     .doc = text,                                                                                  \
-     .pointwise = PLAN(.type = TD_PW_LOGICAL, .primitive = TD_PW_##name),                          \
-     .flags = TD_OP_OUT | TD_OP_NONDIFF}
+    {                                                                                              \
+        .schema = #name "(" params ") -> Tensor", .doc = text,                                     \
+        .pointwise = PLAN(.type = TD_PW_LOGICAL, .primitive = TD_PW_##name),                       \
+        .flags = TD_OP_OUT | TD_OP_NONDIFF                                                         \
+    }
 #define BITWISE(name, params, text)                                                                \
-    {.schema = #name "(" params ") -> Tensor",                                                     \
-     .doc = text,                                                                                  \
-     .pointwise = PLAN(.type = TD_PW_BITWISE, .primitive = TD_PW_##name),                          \
-     .flags = FORMS | TD_OP_NONDIFF}
+    {                                                                                              \
+        .schema = #name "(" params ") -> Tensor", .doc = text,                                     \
+        .pointwise = PLAN(.type = TD_PW_BITWISE, .primitive = TD_PW_##name),                       \
+        .flags = FORMS | TD_OP_NONDIFF                                                             \
+    }
 #define FLOAT_TEST(name, text, forward)                                                            \
-    {.schema = #name "(Tensor x) -> Tensor",                                                       \
-     .doc = text,                                                                                  \
-     .pointwise = PLAN(.type = TD_PW_FLOAT_TEST, .primitive = -1, .formula = forward),             \
-     .flags = TD_OP_NONDIFF}
+    {                                                                                              \
+        .schema = #name "(Tensor x) -> Tensor", .doc = text,                                       \
+        .pointwise = PLAN(.type = TD_PW_FLOAT_TEST, .primitive = -1, .formula = forward),          \
+        .flags = TD_OP_NONDIFF                                                                     \
+    }
 
 static td_status run_clamp(td_call *call) {
     td_value x = call->args[0], low = call->args[1], high = call->args[2];
@@ -128,8 +129,7 @@ td_op td_ops_pointwise[] = {
             "x + weight * (target - x).", "x + weight * (target - x)",
             "x: g * (1 - weight); target: g * weight; weight: g * (target - x)"),
     FORMULA("addcmul(Tensor x, Tensor a, Tensor b, *, number value=1) -> Tensor", TD_PW_ARITH,
-            "x + value * a * b.", "x + value * a * b",
-            "x: g; a: g * value * b; b: g * value * a"),
+            "x + value * a * b.", "x + value * a * b", "x: g; a: g * value * b; b: g * value * a"),
     FORMULA("addcdiv(Tensor x, Tensor a, Tensor b, *, number value=1) -> Tensor", TD_PW_FLOATS,
             "x + value * a / b.", "x + value * a / b",
             "x: g; a: g * value / b; b: -(g * value * a) / (b * b)"),
@@ -190,8 +190,7 @@ td_op td_ops_pointwise[] = {
             "where(gt(x * beta, threshold), x, log1p(exp(minimum(x * beta, threshold))) / beta)",
             "x: g * where(gt(x * beta, threshold), 1, sigmoid(x * beta))"),
     FORMULA("leaky_relu(Tensor x, number negative_slope=0.01) -> Tensor", TD_PW_FLOATS,
-            "x where positive, else negative_slope * x.",
-            "where(gt(x, 0), x, x * negative_slope)",
+            "x where positive, else negative_slope * x.", "where(gt(x, 0), x, x * negative_slope)",
             "x: where(gt(x, 0), g, g * negative_slope)"),
     FORMULA("elu(Tensor x, number alpha=1) -> Tensor", TD_PW_FLOATS,
             "x where positive, else alpha * (exp(x) - 1).",

@@ -18,13 +18,13 @@ typedef enum td_primitive {
 
 /* How the dtype of computation and of the result follow from the operands'. */
 typedef enum td_pointwise_type {
-    TD_PW_ARITH,   /* promoted; result the same */
-    TD_PW_FLOATS,  /* promoted, integers and bool to float32 */
-    TD_PW_COMPARE, /* promoted; result bool */
-    TD_PW_LOGICAL, /* any; result bool, computed on x != 0 */
-    TD_PW_BITWISE, /* integers and bool */
+    TD_PW_ARITH,      /* promoted; result the same */
+    TD_PW_FLOATS,     /* promoted, integers and bool to float32 */
+    TD_PW_COMPARE,    /* promoted; result bool */
+    TD_PW_LOGICAL,    /* any; result bool, computed on x != 0 */
+    TD_PW_BITWISE,    /* integers and bool */
     TD_PW_FLOAT_TEST, /* isnan and such: computed in floats; result bool */
-    TD_PW_SELECT   /* where: first operand bool, the others promoted */
+    TD_PW_SELECT      /* where: first operand bool, the others promoted */
 } td_pointwise_type;
 
 typedef struct td_pointwise {
@@ -40,8 +40,11 @@ enum { TD_PROGRAM_OPERANDS = 12, TD_PROGRAM_STEPS = 48, TD_PROGRAM_BUFFERS = 8 }
 
 /* Sources and destination of a step number registers: operands first, then constants (at
  * TD_PROGRAM_OPERANDS), then buffers (at TD_BUFFER_BASE). */
-enum { TD_CONSTANT_BASE = TD_PROGRAM_OPERANDS, TD_PROGRAM_CONSTANTS = 12,
-       TD_BUFFER_BASE = TD_CONSTANT_BASE + TD_PROGRAM_CONSTANTS };
+enum {
+    TD_CONSTANT_BASE = TD_PROGRAM_OPERANDS,
+    TD_PROGRAM_CONSTANTS = 12,
+    TD_BUFFER_BASE = TD_CONSTANT_BASE + TD_PROGRAM_CONSTANTS
+};
 
 typedef struct td_step {
     int16_t primitive;
@@ -97,8 +100,8 @@ td_status td_pointwise_backward(td_grad *grad);
  * parameters and whether the result. */
 td_status td_pointwise_prepare(const td_op *op);
 typedef struct td_formula {
-    td_program *forward;                  /* NULL for a primitive */
-    td_program *gradient[TD_MAX_PARAMS];  /* per parameter; NULL: none */
+    td_program *forward;                 /* NULL for a primitive */
+    td_program *gradient[TD_MAX_PARAMS]; /* per parameter; NULL: none */
     uint32_t reads_args;
     bool reads_out;
 } td_formula;

@@ -15,9 +15,9 @@ td_pointwise_runner td_pointwise_runners[TD_DEVICE_TYPES] = {[TD_CPU] = td_cpu_p
 /* ---- dtypes ---- */
 
 typedef struct promotion {
-    int dtype;   /* of tensors with dims; -1: none yet */
-    int zero;    /* of 0-dim tensors */
-    int number;  /* category of Lua numbers; -1: none */
+    int dtype;  /* of tensors with dims; -1: none yet */
+    int zero;   /* of 0-dim tensors */
+    int number; /* category of Lua numbers; -1: none */
 } promotion;
 
 static int join(int have, td_dtype d) {
@@ -123,8 +123,8 @@ static td_status broadcast_all(int n, const td_value *args, int *ndim, int64_t *
         const td_tensor *x = td_arg_tensor(args[k]);
         if (!x)
             continue;
-        if (!any || (*ndim == x->ndim &&
-                     !memcmp(sizes, x->sizes, sizeof(int64_t) * (size_t)x->ndim))) {
+        if (!any ||
+            (*ndim == x->ndim && !memcmp(sizes, x->sizes, sizeof(int64_t) * (size_t)x->ndim))) {
             *ndim = x->ndim;
             memcpy(sizes, x->sizes, sizeof(int64_t) * (size_t)x->ndim);
             any = true;
@@ -147,7 +147,8 @@ static td_status make_result(const td_call *call, int n, td_dtype dtype, td_tens
     if (TD_LIKELY(!given)) {
         td_device device = TD_DEVICE_CPU;
         for (int k = 0; k < n; k++)
-            if (td_arg_tensor(call->args[k]) && call->args[k].tensor->storage->device.type != TD_CPU)
+            if (td_arg_tensor(call->args[k]) &&
+                call->args[k].tensor->storage->device.type != TD_CPU)
                 device = td_tensor_device(call->args[k].tensor);
         status = td_tensor_empty(dtype, device, ndim, sizes, out);
         const td_tensor *model = layout_model(n, call->args, ndim, sizes);
@@ -169,8 +170,9 @@ static td_status make_result(const td_call *call, int n, td_dtype dtype, td_tens
             return status;
     }
     if (td_tensor_overlaps(given))
-        return td_fail(TD_EVALUE, "several elements of the tensor written share one place in memory "
-                                  "(an expanded tensor?); write into a clone() of it");
+        return td_fail(TD_EVALUE,
+                       "several elements of the tensor written share one place in memory "
+                       "(an expanded tensor?); write into a clone() of it");
     *out = td_retain(given);
     return TD_OK;
 }
@@ -212,8 +214,8 @@ static td_status check_devices(int n, const td_value *args, td_device device) {
 }
 
 /* The call that a prompt makes most: row-major tensors of one shape and one dtype, or such a tensor
- * and a number that does not change its dtype. Returns the tensor that says what the result is like,
- * NULL when it is another call. */
+ * and a number that does not change its dtype. Returns the tensor that says what the result is
+ * like, NULL when it is another call. */
 static const td_tensor *plain_model(const td_call *call, int n) {
     const td_pointwise *pw = call->op->pointwise;
     const td_tensor *model = NULL;
@@ -274,11 +276,10 @@ td_status td_pointwise_call(td_call *call) {
         operands[k] = operand_of(call->args[k]);
     td_device device = td_tensor_device(out);
     status = check_devices(n, call->args, device);
-    bool whole_numbers = op->pointwise->type == TD_PW_ARITH && !td_dtype_is_float(compute) &&
-                         (op->pointwise->primitive == TD_PW_floor ||
-                          op->pointwise->primitive == TD_PW_ceil ||
-                          op->pointwise->primitive == TD_PW_round ||
-                          op->pointwise->primitive == TD_PW_trunc);
+    bool whole_numbers =
+        op->pointwise->type == TD_PW_ARITH && !td_dtype_is_float(compute) &&
+        (op->pointwise->primitive == TD_PW_floor || op->pointwise->primitive == TD_PW_ceil ||
+         op->pointwise->primitive == TD_PW_round || op->pointwise->primitive == TD_PW_trunc);
     if (whole_numbers) /* integers are rounded already */
         program = td_primitive_program(TD_PW_copy);
     if (status == TD_OK)
@@ -453,8 +454,8 @@ static int whole_operand(const td_program *p, const td_value *operands) {
         return -1;
     for (int k = 0; k < 2; k++) {
         int number = p->steps[0].src[k], other = p->steps[0].src[1 - k];
-        if (number < p->noperands && other < p->noperands &&
-            operands[number].kind == TD_KIND_INT && operands[number].i == 1)
+        if (number < p->noperands && other < p->noperands && operands[number].kind == TD_KIND_INT &&
+            operands[number].i == 1)
             return other;
     }
     return -1;

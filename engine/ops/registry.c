@@ -71,9 +71,13 @@ const td_op *td_op_find(const char *name) {
     return NULL;
 }
 
-int td_op_count(void) { return op_count; }
+int td_op_count(void) {
+    return op_count;
+}
 
-const td_op *td_op_get(int id) { return id >= 0 && id < op_count ? ops[id] : NULL; }
+const td_op *td_op_get(int id) {
+    return id >= 0 && id < op_count ? ops[id] : NULL;
+}
 
 static pthread_once_t init_once = PTHREAD_ONCE_INIT;
 static td_status init_status;

@@ -308,15 +308,21 @@ td_status td_schema_parse(td_op *op) {
 }
 
 void td_param_type_text(const td_param *param, char *buffer, size_t size) {
-    static const char *const words[] = {
-        [TD_PARAM_TENSOR] = "Tensor",   [TD_PARAM_TENSORS] = "Tensor[]",
-        [TD_PARAM_NUMBER] = "number",   [TD_PARAM_TENSOR_OR_NUMBER] = "Tensor|number",
-        [TD_PARAM_INT] = "int",         [TD_PARAM_FLOAT] = "float",
-        [TD_PARAM_BOOL] = "bool",       [TD_PARAM_DIM] = "dim",
-        [TD_PARAM_DIMS] = "dim[]",      [TD_PARAM_INDEX] = "index",
-        [TD_PARAM_INTS] = "int[]",      [TD_PARAM_DTYPE] = "dtype",
-        [TD_PARAM_DEVICE] = "device",   [TD_PARAM_STRING] = "str",
-        [TD_PARAM_GENERATOR] = "generator"};
+    static const char *const words[] = {[TD_PARAM_TENSOR] = "Tensor",
+                                        [TD_PARAM_TENSORS] = "Tensor[]",
+                                        [TD_PARAM_NUMBER] = "number",
+                                        [TD_PARAM_TENSOR_OR_NUMBER] = "Tensor|number",
+                                        [TD_PARAM_INT] = "int",
+                                        [TD_PARAM_FLOAT] = "float",
+                                        [TD_PARAM_BOOL] = "bool",
+                                        [TD_PARAM_DIM] = "dim",
+                                        [TD_PARAM_DIMS] = "dim[]",
+                                        [TD_PARAM_INDEX] = "index",
+                                        [TD_PARAM_INTS] = "int[]",
+                                        [TD_PARAM_DTYPE] = "dtype",
+                                        [TD_PARAM_DEVICE] = "device",
+                                        [TD_PARAM_STRING] = "str",
+                                        [TD_PARAM_GENERATOR] = "generator"};
     static const char *const bases[] = {"", "index ", "class "};
     if (param->length)
         snprintf(buffer, size, "int[%d]%s", param->length, param->optional ? "?" : "");

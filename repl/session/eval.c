@@ -42,8 +42,9 @@ static int load_with(lua_State *L, const char *prefix, const char *code, size_t 
     return status;
 }
 
-/* Statements that end in an expression, whose value is then the input's: the expression starts a line
- * or stands behind a semicolon. LUA_OK with the function pushed, or LUA_ERRSYNTAX with nothing. */
+/* Statements that end in an expression, whose value is then the input's: the expression starts a
+ * line or stands behind a semicolon. LUA_OK with the function pushed, or LUA_ERRSYNTAX with
+ * nothing. */
 static int load_ending(lua_State *L, const char *code, size_t len, const char *chunkname) {
     enum { CANDIDATES = 64 };
     size_t starts[CANDIDATES];

@@ -3,9 +3,8 @@
 
 #include "engine/cpu/isa/isa_symbol.h"
 
-
-/* A cast to int64 is undefined beyond its range: saturate, NaN is 0. The other integers take its low
- * bits, as td_store_double does. */
+/* A cast to int64 is undefined beyond its range: saturate, NaN is 0. The other integers take its
+ * low bits, as td_store_double does. */
 static inline int64_t to_int(double v) {
     return v != v ? 0 : v >= 0x1p63 ? INT64_MAX : v < -0x1p63 ? INT64_MIN : (int64_t)v;
 }

@@ -1,7 +1,7 @@
 /* isa.h: the CPU kernels that are compiled once per instruction set.
  *
- * Files in cpu/isa/ are built as baseline, AVX2 and AVX-512 (TD_ISA names the one being built); each
- * family defines one table of functions and isa_table.c gathers them. td_cpu points at the set
+ * Files in cpu/isa/ are built as baseline, AVX2 and AVX-512 (TD_ISA names the one being built);
+ * each family defines one table of functions and isa_table.c gathers them. td_cpu points at the set
  * chosen when the engine starts. Nothing else in cpu/isa/ has external linkage.
  */
 #ifndef TD_CPU_ISA_H
@@ -10,10 +10,10 @@
 #include "engine/cpu/isa/convert_kernels.h"
 #include "engine/cpu/isa/isa_symbol.h"
 #include "engine/cpu/isa/pointwise_kernels.h"
+#include "engine/cpu/isa/pool_kernels.h"
 #include "engine/cpu/isa/random_kernels.h"
 #include "engine/cpu/isa/reduce_kernels.h"
 #include "engine/cpu/isa/softmax_kernels.h"
-#include "engine/cpu/isa/pool_kernels.h"
 
 typedef struct td_isa {
     const char *name;

@@ -3,7 +3,7 @@
 #define TD_CPU_ISA_SYMBOL_H
 
 #define TD_ISA_PASTE2(a, b) a##_##b
-#define TD_ISA_PASTE(a, b) TD_ISA_PASTE2(a, b)
+#define TD_ISA_PASTE(a, b)  TD_ISA_PASTE2(a, b)
 /* The name of an external symbol in this build of the file. */
 #define TD_ISA_SYMBOL(name) TD_ISA_PASTE(name, TD_ISA)
 

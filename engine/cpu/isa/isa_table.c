@@ -9,7 +9,7 @@ extern const td_pool_kernels TD_ISA_SYMBOL(td_pool_kernels);
 extern const td_random_kernels TD_ISA_SYMBOL(td_random_kernels);
 
 #define TEXT2(x) #x
-#define TEXT(x) TEXT2(x)
+#define TEXT(x)  TEXT2(x)
 
 extern const td_isa TD_ISA_SYMBOL(td_isa);
 const td_isa TD_ISA_SYMBOL(td_isa) = {

@@ -34,43 +34,43 @@ static inline int64_t integer_power(int64_t a, int64_t b) {
     return (int64_t)result;
 }
 
-#define T float
-#define V vf
-#define M vi
-#define N VF_N
-#define P vf
+#define T        float
+#define V        vf
+#define M        vi
+#define N        VF_N
+#define P        vf
 #define FLOATING 1
 #include "engine/cpu/isa/pointwise_loops.h"
 
-#define T double
-#define V vd
-#define M vl
-#define N VD_N
-#define P vd
+#define T        double
+#define V        vd
+#define M        vl
+#define N        VD_N
+#define P        vd
 #define FLOATING 1
 #include "engine/cpu/isa/pointwise_loops.h"
 
-#define T int32_t
-#define V vi
-#define M vi
-#define N VI_N
-#define P vi
+#define T        int32_t
+#define V        vi
+#define M        vi
+#define N        VI_N
+#define P        vi
 #define FLOATING 0
 #include "engine/cpu/isa/pointwise_loops.h"
 
-#define T int64_t
-#define V vl
-#define M vl
-#define N VL_N
-#define P vl
+#define T        int64_t
+#define V        vl
+#define M        vl
+#define N        VL_N
+#define P        vl
 #define FLOATING 0
 #include "engine/cpu/isa/pointwise_loops.h"
 
-#define T uint8_t
-#define V vb
-#define M vb
-#define N VB_N
-#define P vb
+#define T        uint8_t
+#define V        vb
+#define M        vb
+#define N        VB_N
+#define P        vb
 #define FLOATING 0
 #include "engine/cpu/isa/pointwise_loops.h"
 
@@ -81,10 +81,10 @@ const td_pointwise_kernels TD_ISA_SYMBOL(td_pointwise_kernels) = {
 #define INTEGERS(name)                                                                             \
     [TD_I32] = loop_vi_##name, [TD_I64] = loop_vl_##name, [TD_U8] = loop_vb_##name,                \
     [TD_BOOL] = loop_vb_##name
-#define FLOATS(name) [TD_F32] = loop_vf_##name, [TD_F64] = loop_vd_##name
-#define ARITH(name, arity, formula) [TD_PW_##name] = {FLOATS(name), INTEGERS(name)},
-#define FLOAT(name, arity, formula) [TD_PW_##name] = {FLOATS(name)},
-#define MATH(name, arity, formula) [TD_PW_##name] = {FLOATS(name)},
+#define FLOATS(name)                  [TD_F32] = loop_vf_##name, [TD_F64] = loop_vd_##name
+#define ARITH(name, arity, formula)   [TD_PW_##name] = {FLOATS(name), INTEGERS(name)},
+#define FLOAT(name, arity, formula)   [TD_PW_##name] = {FLOATS(name)},
+#define MATH(name, arity, formula)    [TD_PW_##name] = {FLOATS(name)},
 #define INTEGER(name, arity, formula) [TD_PW_##name] = {INTEGERS(name)},
 #define EITHER(name, arity, float_formula, integer_formula)                                        \
     [TD_PW_##name] = {FLOATS(name), INTEGERS(name)},

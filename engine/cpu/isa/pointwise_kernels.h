@@ -5,8 +5,8 @@
 #include "engine/core/dtype.h"
 #include "engine/ops/pointwise.h"
 
-/* out[i] = f(a[i], b[i], c[i]) for i < n; all of one dtype, contiguous. Bit k of `scalars` says that
- * operand k is a single element used for all i. `out` may be the same memory as an operand. */
+/* out[i] = f(a[i], b[i], c[i]) for i < n; all of one dtype, contiguous. Bit k of `scalars` says
+ * that operand k is a single element used for all i. `out` may be the same memory as an operand. */
 typedef void (*td_pointwise_fn)(int64_t n, void *out, const void *a, const void *b, const void *c,
                                 unsigned scalars);
 

@@ -34,8 +34,12 @@ enum { VF_N = TD_VBYTES / 4, VD_N = TD_VBYTES / 8, VI_N = VF_N, VL_N = VD_N, VB_
         memcpy(&r, p, sizeof r);                                                                   \
         return r;                                                                                  \
     }                                                                                              \
-    static inline void v##_store(type *p, v x) { memcpy(p, &x, sizeof x); }                        \
-    static inline v v##_set(type x) { return (v){0} + x; }                                         \
+    static inline void v##_store(type *p, v x) {                                                   \
+        memcpy(p, &x, sizeof x);                                                                   \
+    }                                                                                              \
+    static inline v v##_set(type x) {                                                              \
+        return (v){0} + x;                                                                         \
+    }                                                                                              \
     /* The first n elements; the rest of the vector is zero, the rest of memory untouched. */      \
     static inline v v##_load_part(const type *p, int64_t n) {                                      \
         v r = {0};                                                                                 \
@@ -53,39 +57,49 @@ TD_VEC_MEMORY(vb, uint8_t)
 #undef TD_VEC_MEMORY
 
 /* mask ? a : b, lane by lane */
-static inline vf vf_select(vi mask, vf a, vf b) { return (vf)((mask & (vi)a) | (~mask & (vi)b)); }
-static inline vd vd_select(vl mask, vd a, vd b) { return (vd)((mask & (vl)a) | (~mask & (vl)b)); }
-static inline vi vi_select(vi mask, vi a, vi b) { return (mask & a) | (~mask & b); }
-static inline vl vl_select(vl mask, vl a, vl b) { return (mask & a) | (~mask & b); }
-static inline vb vb_select(vb mask, vb a, vb b) { return (mask & a) | (~mask & b); }
+static inline vf vf_select(vi mask, vf a, vf b) {
+    return (vf)((mask & (vi)a) | (~mask & (vi)b));
+}
+static inline vd vd_select(vl mask, vd a, vd b) {
+    return (vd)((mask & (vl)a) | (~mask & (vl)b));
+}
+static inline vi vi_select(vi mask, vi a, vi b) {
+    return (mask & a) | (~mask & b);
+}
+static inline vl vl_select(vl mask, vl a, vl b) {
+    return (mask & a) | (~mask & b);
+}
+static inline vb vb_select(vb mask, vb a, vb b) {
+    return (mask & a) | (~mask & b);
+}
 
 /* SLEEF's name for a function of this set: Sleef_expf8_u10avx2 and so on. */
 #if defined(TD_ISA_avx512)
 #define TD_SLEEF_F(name, ulp) Sleef_##name##f16_##ulp##avx512f
 #define TD_SLEEF_D(name, ulp) Sleef_##name##d8_##ulp##avx512f
-#define TD_SLEEF_F0(name) Sleef_##name##f16_avx512f
-#define TD_SLEEF_D0(name) Sleef_##name##d8_avx512f
+#define TD_SLEEF_F0(name)     Sleef_##name##f16_avx512f
+#define TD_SLEEF_D0(name)     Sleef_##name##d8_avx512f
 typedef __m512 td_native_f;
 typedef __m512d td_native_d;
 #elif defined(TD_ISA_avx2)
 #define TD_SLEEF_F(name, ulp) Sleef_##name##f8_##ulp##avx2
 #define TD_SLEEF_D(name, ulp) Sleef_##name##d4_##ulp##avx2
-#define TD_SLEEF_F0(name) Sleef_##name##f8_avx2
-#define TD_SLEEF_D0(name) Sleef_##name##d4_avx2
+#define TD_SLEEF_F0(name)     Sleef_##name##f8_avx2
+#define TD_SLEEF_D0(name)     Sleef_##name##d4_avx2
 typedef __m256 td_native_f;
 typedef __m256d td_native_d;
 #elif defined(__SSE2__)
 #define TD_SLEEF_F(name, ulp) Sleef_##name##f4_##ulp##sse2
 #define TD_SLEEF_D(name, ulp) Sleef_##name##d2_##ulp##sse2
-#define TD_SLEEF_F0(name) Sleef_##name##f4_sse2
-#define TD_SLEEF_D0(name) Sleef_##name##d2_sse2
+#define TD_SLEEF_F0(name)     Sleef_##name##f4_sse2
+#define TD_SLEEF_D0(name)     Sleef_##name##d2_sse2
 typedef __m128 td_native_f;
 typedef __m128d td_native_d;
 #elif defined(__aarch64__)
 #define TD_SLEEF_F(name, ulp) Sleef_##name##f4_##ulp##advsimd
 #define TD_SLEEF_D(name, ulp) Sleef_##name##d2_##ulp##advsimd
-#define TD_SLEEF_F0(name) Sleef_##name##f4_advsimd
-#define TD_SLEEF_D0(name) Sleef_##name##d2_advsimd
+#define TD_SLEEF_F0(name)     Sleef_##name##f4_advsimd
+#define TD_SLEEF_D0(name)     Sleef_##name##d2_advsimd
 typedef float32x4_t td_native_f;
 typedef float64x2_t td_native_d;
 #else
@@ -93,8 +107,12 @@ typedef float64x2_t td_native_d;
 #endif
 
 #define TD_VEC_MATH1(name, sleef, ulp)                                                             \
-    static inline vf vf_##name(vf x) { return (vf)TD_SLEEF_F(sleef, ulp)((td_native_f)x); }        \
-    static inline vd vd_##name(vd x) { return (vd)TD_SLEEF_D(sleef, ulp)((td_native_d)x); }
+    static inline vf vf_##name(vf x) {                                                             \
+        return (vf)TD_SLEEF_F(sleef, ulp)((td_native_f)x);                                         \
+    }                                                                                              \
+    static inline vd vd_##name(vd x) {                                                             \
+        return (vd)TD_SLEEF_D(sleef, ulp)((td_native_d)x);                                         \
+    }
 TD_VEC_MATH1(exp, exp, u10)
 TD_VEC_MATH1(exp2, exp2, u10)
 TD_VEC_MATH1(expm1, expm1, u10)
@@ -120,8 +138,12 @@ TD_VEC_MATH1(sqrt, sqrt, u05)
 #undef TD_VEC_MATH1
 
 #define TD_VEC_ROUND(name, sleef)                                                                  \
-    static inline vf vf_##name(vf x) { return (vf)TD_SLEEF_F0(sleef)((td_native_f)x); }            \
-    static inline vd vd_##name(vd x) { return (vd)TD_SLEEF_D0(sleef)((td_native_d)x); }
+    static inline vf vf_##name(vf x) {                                                             \
+        return (vf)TD_SLEEF_F0(sleef)((td_native_f)x);                                             \
+    }                                                                                              \
+    static inline vd vd_##name(vd x) {                                                             \
+        return (vd)TD_SLEEF_D0(sleef)((td_native_d)x);                                             \
+    }
 TD_VEC_ROUND(floor, floor)
 TD_VEC_ROUND(ceil, ceil)
 TD_VEC_ROUND(trunc, trunc)
@@ -146,14 +168,24 @@ static inline vd vd_fmod(vd x, vd y) {
     return (vd)TD_SLEEF_D0(fmod)((td_native_d)x, (td_native_d)y);
 }
 
-static inline vf vf_abs(vf x) { return (vf)((vi)x & INT32_MAX); }
-static inline vd vd_abs(vd x) { return (vd)((vl)x & INT64_MAX); }
+static inline vf vf_abs(vf x) {
+    return (vf)((vi)x & INT32_MAX);
+}
+static inline vd vd_abs(vd x) {
+    return (vd)((vl)x & INT64_MAX);
+}
 static inline vf vf_max(vf a, vf b) { /* NaN in either gives NaN */
     return vf_select((a > b) | (a != a), a, b);
 }
-static inline vd vd_max(vd a, vd b) { return vd_select((a > b) | (a != a), a, b); }
-static inline vf vf_min(vf a, vf b) { return vf_select((a < b) | (a != a), a, b); }
-static inline vd vd_min(vd a, vd b) { return vd_select((a < b) | (a != a), a, b); }
+static inline vd vd_max(vd a, vd b) {
+    return vd_select((a > b) | (a != a), a, b);
+}
+static inline vf vf_min(vf a, vf b) {
+    return vf_select((a < b) | (a != a), a, b);
+}
+static inline vd vd_min(vd a, vd b) {
+    return vd_select((a < b) | (a != a), a, b);
+}
 
 static inline float vf_hsum(vf x) {
     float s[VF_N];

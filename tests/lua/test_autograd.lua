@@ -1,0 +1,197 @@
+-- test_autograd.lua: recording, backward, gradients of gradients, views and writes in place, modes.
+local t = require "harness"
+local grad = tide.autograd.grad
+
+local function leaf(...)
+    return tide.tensor({ ... }, { dtype = tide.float64, requires_grad = true })
+end
+local function same(x, values)
+    t.eq(x == tide.tensor(values, { dtype = x.dtype }), true, tostring(x))
+end
+
+t.test("gradients_accumulate_until_they_are_cleared", function()
+    local x = leaf(1, 2)
+    for _ = 1, 2 do
+        local y = (x * x):sum()
+        y:backward()
+    end
+    same(x.grad, { 4, 8 })
+    x.grad = nil
+    t.eq(x.grad, nil)
+    x.grad = tide.ones(2, { dtype = tide.float64 })
+    same(x.grad, { 1, 1 })
+    t.error_has(function() x.grad = tide.ones(3) end, "(3)")
+end)
+
+t.test("diamonds_and_reuse", function()
+    local x = leaf(3)
+    local a = x * 2
+    local y = a * a + a
+    y:backward()
+    same(x.grad, { 26 })
+end)
+
+t.test("broadcast_gradients_come_back_in_shape", function()
+    local x, b = tide.ones(2, 3, { requires_grad = true }), tide.ones(3, { requires_grad = true })
+    local s = tide.tensor(2.0, { requires_grad = true })
+    local y = ((x + b) * s):sum()
+    y:backward()
+    t.eq(tostring(b.grad.shape), "(3)")
+    t.eq(b.grad == tide.full({ 3 }, 4.0), true)
+    t.eq(s.grad:item(), 12)
+end)
+
+t.test("dtype_of_a_gradient_is_the_leaf_s", function()
+    local x = tide.ones(2, { requires_grad = true })
+    local y = (x:double() * 2):sum()
+    y:backward()
+    t.eq(x.grad.dtype, tide.float32)
+end)
+
+t.test("grad_gives_values_and_leaves_leaves_alone", function()
+    local x, y = leaf(2), leaf(5)
+    local g = grad(x * x * y, { x, y })
+    same(g[1], { 20 })
+    same(g[2], { 4 })
+    t.eq(x.grad, nil)
+    t.error_has(function() return grad(x * 2, { y }) end, "no part")
+    t.eq(grad(x * 2, { y }, { allow_unused = true })[1], false)
+end)
+
+t.test("grad_by_an_intermediate_leaves_the_graph_below_it", function()
+    local x = leaf(2)
+    local h = x * x
+    same(grad(h * 3, { h })[1], { 3 })
+    h:backward()
+    same(x.grad, { 4 })
+end)
+
+t.test("gradients_of_gradients", function()
+    local x = leaf(2)
+    local y = x ^ 4
+    for _, want in ipairs { 32, 48, 48 } do
+        y = grad(y, { x }, { create_graph = true })[1]
+        t.close(y:item(), want, 1e-9)
+    end
+    local z = leaf(0.5)
+    local g = grad(z:exp():sin(), { z }, { create_graph = true })[1]
+    g:backward()
+    local e = math.exp(0.5)
+    t.close(z.grad:item(), math.cos(e) * e - math.sin(e) * e * e, 1e-12)
+end)
+
+t.test("backward_twice_needs_the_graph_to_be_kept", function()
+    local x = leaf(1, 2)
+    local y = (x * x):sum()
+    y:backward({ retain_graph = true })
+    y:backward()
+    same(x.grad, { 4, 8 })
+    t.error_has(function() y:backward() end, "retain_graph = true")
+end)
+
+t.test("non_scalars_need_a_gradient_to_start_from", function()
+    local x = leaf(1, 2)
+    t.error_has(function() (x * 2):backward() end, "needs a gradient")
+    local y = x * 2
+    y:backward(tide.tensor({ 1, 10 }, { dtype = tide.float64 }))
+    same(x.grad, { 2, 20 })
+    t.error_has(function() tide.ones(1):backward() end, "does not require grad")
+end)
+
+t.test("writes_in_place_are_noticed", function()
+    local x = leaf(1, 2)
+    local h = x * 1
+    local y = h:exp() * h
+    h:add_(1)
+    t.error_has(function() y:sum():backward() end, "changed in place")
+    t.error_has(function() x:add_(1) end, "leaf")
+    local a = leaf(1, 2)
+    local b = a * 2
+    b:mul_(3)
+    local s = b:sum()
+    s:backward()
+    same(a.grad, { 6, 6 })
+end)
+
+t.test("writes_through_views_reach_the_base", function()
+    local x = leaf(1, 2, 3)
+    local y = x * 1
+    y[{ { 2, 3 } }]:mul_(10)
+    local s = (y * y):sum()
+    s:backward()
+    same(x.grad, { 2, 400, 600 })
+    local base = leaf(1, 2, 3, 4) * 1
+    local view = base:view(2, 2)
+    base:mul_(2) -- the view sees it, and its history is the base's
+    local g = grad(view[1]:sum(), { base })
+    same(g[1], { 1, 1, 0, 0 })
+end)
+
+t.test("a_stale_view_with_several_uses_gets_all_its_gradients", function()
+    local x = leaf(1, 2)
+    local base = x * 1
+    local view = base:view(2)
+    base:mul_(2)
+    local first = view * 3
+    local second = view * 5
+    local sum = (first + second):sum()
+    sum:backward()
+    same(x.grad, { 16, 16 })
+end)
+
+t.test("modes", function()
+    local x = leaf(1)
+    t.eq(tide.no_grad(function() return (x * 2).requires_grad end), false)
+    do
+        local _ <close> = tide.no_grad()
+        t.eq(tide.is_grad_enabled(), false)
+        local _ <close> = tide.enable_grad()
+        t.eq((x * 2).requires_grad, true)
+    end
+    t.eq(tide.is_grad_enabled(), true)
+    t.error_has(function() tide.no_grad(function() error("inside") end) end, "inside")
+    t.eq(tide.is_grad_enabled(), true, "an error restores the mode")
+    t.eq(x:detach().requires_grad, false)
+end)
+
+t.test("leaves_and_functions_are_told_apart", function()
+    local x = leaf(1)
+    local y = x * 2
+    t.eq(x.is_leaf, true)
+    t.eq(y.is_leaf, false)
+    t.is_true(tostring(y.grad_fn):find("MulBackward"))
+    t.eq(x.grad_fn, nil)
+    y:retain_grad()
+    local z = y * 3
+    z:backward()
+    same(y.grad, { 3 })
+    t.error_has(function() tide.ones(2):int():requires_grad_(true) end, "floating")
+end)
+
+t.test("deep_graphs_neither_overflow_nor_leak", function()
+    local x = leaf(1)
+    local y = x
+    for _ = 1, 100000 do
+        y = y + 1
+    end
+    y:backward()
+    same(x.grad, { 1 })
+    y = nil
+    collectgarbage()
+    local deep = x * 1
+    for _ = 1, 100000 do
+        deep = deep * 1
+    end
+    deep = nil
+    collectgarbage() -- freed without a backward, and without recursion
+end)
+
+t.test("gradcheck_finds_wrong_gradients", function()
+    local x = leaf(0.5, 1.5)
+    t.eq(tide.autograd.gradcheck(function(a) return a:sin() end, { x }), true)
+    t.error_has(function()
+        tide.autograd.gradcheck(function(a) return a * a:detach() end, { x })
+    end, "element 1")
+    t.error_has(function() tide.autograd.gradcheck(function(a) return a end, { tide.ones(1, { requires_grad = true }) }) end,
+        "float64")
+end)

@@ -1,0 +1,132 @@
+-- test_indexing.lua: every form of an index, reading and writing, against values worked out by hand.
+local t = require "harness"
+
+local function matrix()
+    return tide.arange(12):view(3, 4) -- 0 1 2 3 / 4 5 6 7 / 8 9 10 11
+end
+local function same(x, values)
+    t.eq(x == tide.tensor(values), true, tostring(x))
+end
+
+t.test("numbers_count_from_1_and_from_the_end", function()
+    local x = matrix()
+    same(x[1], { 0, 1, 2, 3 })
+    same(x[-1], { 8, 9, 10, 11 })
+    t.eq(x[2][3]:item(), 6)
+    t.eq(x[{ 2, 3 }]:item(), 6)
+    t.eq(x["2, -1"]:item(), 7)
+end)
+
+t.test("ranges_include_both_ends", function()
+    local x = matrix()
+    same(x[{ { 1, 2 } }], { { 0, 1, 2, 3 }, { 4, 5, 6, 7 } })
+    same(x[{ {}, { 2, 3 } }], { { 1, 2 }, { 5, 6 }, { 9, 10 } })
+    same(x[{ {}, { 1, 4, 2 } }], { { 0, 2 }, { 4, 6 }, { 8, 10 } })
+    same(x[{ { 2 } }], { { 4, 5, 6, 7 } })
+    same(x[{ { -2, -1 }, 1 }], { 4, 8 })
+    same(x["2:, :2"], { { 4, 5 }, { 8, 9 } })
+    same(x["::2, 1"], { 0, 8 })
+    same(x[":, -2:"], { { 2, 3 }, { 6, 7 }, { 10, 11 } })
+    same(x["-2:-1, 1"], { 4, 8 })
+    t.eq(tostring(x["3:2"].shape), "(0, 4)")
+    t.eq(tostring(x["1:100"].shape), "(3, 4)")
+end)
+
+t.test("dots_and_new_dims", function()
+    local x = tide.arange(24):view(2, 3, 4)
+    same(x["..., -1"], { { 3, 7, 11 }, { 15, 19, 23 } })
+    t.eq(tostring(x["1, ..., 2:3"].shape), "(3, 2)")
+    t.eq(tostring(x[":, nil"].shape), "(2, 1, 3, 4)")
+    t.eq(tostring(x["nil, 1, nil, ..."].shape), "(1, 1, 3, 4)")
+    t.eq(tostring(x[{ 1, tide.newaxis, { 1, 2 } }].shape), "(1, 2, 4)")
+    t.eq(tostring(x["..."].shape), "(2, 3, 4)")
+end)
+
+t.test("masks_and_index_tensors", function()
+    local x = matrix()
+    same(x[x:gt(8)], { 9, 10, 11 })
+    same(x[tide.tensor { true, false, true }], { { 0, 1, 2, 3 }, { 8, 9, 10, 11 } })
+    same(x[tide.tensor { 3, 1, -1 }], { { 8, 9, 10, 11 }, { 0, 1, 2, 3 }, { 8, 9, 10, 11 } })
+    same(x[{ {}, tide.tensor { 4, 1 } }], { { 3, 0 }, { 7, 4 }, { 11, 8 } })
+    same(x[{ tide.tensor { 1, 3 }, tide.tensor { 2, 4 } }], { 1, 11 })
+    same(x[{ tide.tensor { { 1 }, { 3 } }, tide.tensor { 2, 4 } }], { { 1, 3 }, { 9, 11 } })
+    same(x[{ 2, tide.tensor { 1, 1 } }], { 4, 4 })
+    same(x[{ { 2, 3 }, tide.tensor { true, false, false, true } }], { { 4, 7 }, { 8, 11 } })
+    t.eq(tostring(x[x:gt(100)].shape), "(0)")
+    local y = tide.arange(24):view(2, 3, 4)
+    t.eq(tostring(y[{ tide.tensor { 1, 2, 1 }, {}, tide.tensor { 1, 2, 3 } }].shape), "(3, 3)",
+        "indexed dims that do not follow one another come first")
+    same(y[{ tide.tensor { 1, 2, 1 }, {}, tide.tensor { 1, 2, 3 } }][2], { 13, 17, 21 })
+end)
+
+t.test("writing", function()
+    local x = matrix()
+    x[1] = 0
+    x[{ 2, { 1, 2 } }] = tide.tensor { 40, 50 }
+    x["3, -1"] = 7.9
+    same(x, { { 0, 0, 0, 0 }, { 40, 50, 6, 7 }, { 8, 9, 10, 7 } })
+    x[x:gt(9)] = -1
+    x[{ tide.tensor { 1, 1 }, tide.tensor { 2, 3 } }] = tide.tensor { 5, 6 }
+    same(x, { { 0, 5, 6, 0 }, { -1, -1, 6, 7 }, { 8, 9, -1, 7 } })
+    x[{ {}, 1 }] = x[{ {}, 2 }]
+    same(x[{ {}, 1 }], { 5, -1, 9 })
+    local y = tide.zeros(2, 3)
+    y[tide.tensor { true, false }] = tide.ones(3)
+    y[2] = true
+    same(y, { { 1.0, 1.0, 1.0 }, { 1.0, 1.0, 1.0 } })
+end)
+
+t.test("parts_are_views", function()
+    local x = matrix()
+    x[{ {}, { 2, 3 } }]:zero_()
+    same(x, { { 0, 0, 0, 3 }, { 4, 0, 0, 7 }, { 8, 0, 0, 11 } })
+    x[tide.tensor { 1 }]:fill_(9)
+    t.eq(x[1][1]:item(), 0, "what an index tensor picks is a copy")
+end)
+
+t.test("gradients_flow_through_reading_and_writing", function()
+    local x = tide.arange(6, { dtype = tide.float64 }):view(2, 3):requires_grad_(true)
+    local picked = x[{ {}, tide.tensor { 1, 1, 3 } }]:sum() + x[1][2] * 10 + x[x:detach():gt(4)]:sum()
+    picked:backward()
+    same(x.grad, { { 2.0, 10.0, 1.0 }, { 2.0, 0.0, 2.0 } })
+    local a, b = tide.ones(3, { requires_grad = true }), tide.ones(2, { requires_grad = true })
+    local y = a * 2
+    y[{ { 1, 2 } }] = b * 3
+    y:sum():backward()
+    same(a.grad, { 0.0, 0.0, 2.0 })
+    same(b.grad, { 3.0, 3.0 })
+    local c = tide.ones(3, { requires_grad = true })
+    local z = c * 1
+    z[tide.tensor { 1, 3 }] = 0
+    local total = (z * z):sum()
+    total:backward()
+    same(c.grad, { 0.0, 2.0, 0.0 })
+end)
+
+t.test("wrong_indices_say_what_is_wrong", function()
+    local x = matrix()
+    local function wrong(key, text)
+        t.error_has(function() return x[key] end, text)
+    end
+    wrong(0, "count from 1")
+    wrong(4, "index 4 is out of range for dim 1 of size 3")
+    wrong(-4, "index -4 is out of range")
+    wrong(1.5, "no integer")
+    wrong({ 1, 2, 3 }, "too many indices")
+    wrong({ { 0, 2 } }, "counts from 1")
+    wrong({ { 1, 2, 0 } }, "step")
+    wrong({ { 1, 2, 3, 4 } }, "first, last, step")
+    wrong("1:2, x", "position")
+    wrong("1:2; 3", "position")
+    wrong({ "1:2, x" }, "position")
+    wrong(true, "got true")
+    wrong({ true }, "got true")
+    wrong(tide.tensor { 1, 4 }, "index 4 is out of range for dim 1 of size 3")
+    wrong(tide.tensor { 0 }, "count from 1")
+    wrong(tide.tensor { 1.0 }, "integers or bool")
+    wrong(tide.tensor { true, false }, "mask of shape (2)")
+    t.error_has(function() x[1] = tide.ones(3) end, "(3)")
+    t.error_has(function() x[1] = "a" end, "assigned")
+    t.error_has(function() x[9] = 1 end, "out of range")
+    t.error_has(function() x.foo = 1 end, "foo")
+end)

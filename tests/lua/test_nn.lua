@@ -1,0 +1,131 @@
+-- test_nn.lua: modules: parts, names, modes, printing, layers against the operators they stand for.
+local t = require "harness"
+local nn = tide.nn
+
+local function names(iterator)
+    local list = {}
+    for name in iterator do
+        list[#list + 1] = name
+    end
+    return list
+end
+
+t.test("sequential_counts_from_1_and_prints_as_a_tree", function()
+    local model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Sequential(nn.Linear(3, 1, { bias = false })))
+    t.eq(tostring(model), table.concat({
+        "Sequential(",
+        "  (1): Linear(in_features=2, out_features=3, bias=true)",
+        "  (2): ReLU()",
+        "  (3): Sequential(",
+        "    (1): Linear(in_features=3, out_features=1, bias=false)",
+        "  )",
+        ")" }, "\n"))
+    t.eq(names(model:named_parameters()), { "1.weight", "1.bias", "3.1.weight" })
+    t.eq(#model:parameters(), 3)
+    t.eq(#model, 3)
+    t.eq(#model:modules(), 5)
+    t.eq(tostring(model(tide.ones(4, 2)).shape), "(4, 1)")
+end)
+
+t.test("classes_of_one_s_own", function()
+    local Net = nn.class "Net"
+    function Net:init(width)
+        self.first = nn.Linear(2, width)
+        self.scale = nn.Parameter(tide.ones(1))
+        self:register_buffer("count", tide.zeros(1))
+        self.note = "plain"
+    end
+    function Net:forward(x)
+        return self.first(x):relu():sum(2) * self.scale
+    end
+    local Wide = nn.class("Wide", Net)
+    function Wide:init()
+        Net.init(self, 8)
+    end
+    local net = Wide()
+    t.eq(names(net:named_parameters()), { "scale", "first.weight", "first.bias" })
+    t.eq(names(net:named_buffers()), { "count" })
+    t.eq(tostring(net(tide.ones(3, 2)).shape), "(3)")
+    t.eq(tostring(net), "Wide(\n  (first): Linear(in_features=2, out_features=8, bias=true)\n)")
+    t.error_has(function() nn.class("Empty")()(1) end, "has no forward")
+    t.error_has(function() nn.class() end, "name expected")
+end)
+
+t.test("a_part_used_twice_counts_once", function()
+    local shared = nn.Linear(2, 2)
+    t.eq(#nn.Sequential(shared, shared):parameters(), 2)
+end)
+
+t.test("modes_reach_all_children", function()
+    local model = nn.Sequential(nn.Dropout(0.9), nn.Sequential(nn.Dropout(0.9)))
+    local x = tide.ones(100)
+    t.eq(model:eval()(x) == x, true)
+    t.eq(model:train()(x) == x, false)
+    t.eq(model[2].training, true)
+end)
+
+t.test("weights_start_as_in_pytorch", function()
+    tide.manual_seed(0)
+    local layer = nn.Linear(400, 300)
+    local bound = 1 / math.sqrt(400)
+    t.is_true(layer.weight:abs():max():item() <= bound)
+    t.close(layer.weight:std():item(), bound / math.sqrt(3), bound * 0.02)
+    t.is_true(layer.bias:abs():max():item() <= bound)
+    local conv = nn.Conv2d(6, 16, 5)
+    t.is_true(conv.weight:abs():max():item() <= 1 / math.sqrt(6 * 25))
+    t.close(nn.init.xavier_uniform_(tide.empty(300, 400)):std():item(), math.sqrt(2 / 700), 1e-3)
+    t.close(nn.init.kaiming_normal_(tide.empty(300, 400), { nonlinearity = "relu" }):std():item(), math.sqrt(2 / 400),
+        1e-3)
+end)
+
+t.test("layers_are_their_operators", function()
+    tide.manual_seed(1)
+    local x = tide.randn(2, 4, 8, 8)
+    local conv = nn.Conv2d(4, 6, 3, { stride = 2, padding = 1, groups = 2 })
+    t.eq(conv(x) == tide.conv2d(x, conv.weight, conv.bias, 2, 1, 1, 2), true)
+    t.eq(tostring(conv), "Conv2d(4, 6, kernel_size=(3, 3), stride=(2, 2), padding=(1, 1), groups=2)")
+    t.eq(nn.Conv2d { 4, 6, { 3, 1 }, bias = false }(x):size(3), 6)
+    t.eq(nn.MaxPool2d(2)(x) == tide.max_pool2d(x, 2), true)
+    t.eq(nn.AvgPool2d(2, { padding = 1 })(x) == tide.avg_pool2d(x, 2, 2, 1), true)
+    t.eq(tostring(nn.AdaptiveAvgPool2d(1)(x).shape), "(2, 4, 1, 1)")
+    t.eq(tostring(nn.Flatten()(x).shape), "(2, 256)")
+    t.eq(tostring(nn.Flatten(1)(x).shape), "(512)")
+    t.eq(nn.GELU()(x) == tide.gelu(x), true)
+    t.eq(nn.Softmax(2)(x) == tide.softmax(x, 2), true)
+    t.eq(tostring(nn.Embedding(10, 3)(tide.tensor { 1, 10 }).shape), "(2, 3)")
+end)
+
+t.test("losses_count_classes_from_1", function()
+    local scores = tide.tensor { { 2.0, 0.5, -1.0 }, { 0.0, 1.0, 3.0 } }
+    local target = tide.tensor { 1, 3 }
+    local want = -(scores:log_softmax(2)[1][1] + scores:log_softmax(2)[2][3]):item() / 2
+    t.close(nn.CrossEntropyLoss()(scores, target):item(), want, 1e-6)
+    t.close(nn.NLLLoss()(scores:log_softmax(2), target):item(), want, 1e-6)
+    t.close(nn.CrossEntropyLoss { reduction = "sum" }(scores, target):item(), want * 2, 1e-6)
+    t.close(nn.CrossEntropyLoss { weight = tide.tensor { 1.0, 1.0, 0.0 } }(scores, target):item(),
+        -scores:log_softmax(2)[1][1]:item(), 1e-6)
+    t.eq(nn.MSELoss()(tide.ones(2), tide.zeros(2)):item(), 1)
+    t.error_has(function() nn.MSELoss { reduction = "max" } end, "reduction")
+end)
+
+t.test("state_dict_goes_there_and_back", function()
+    local a, b = nn.Sequential(nn.Linear(2, 2)), nn.Sequential(nn.Linear(2, 2))
+    b:load_state_dict(a:state_dict())
+    t.eq(a[1].weight:detach() == b[1].weight:detach(), true)
+    t.error_has(function() b:load_state_dict({}) end, "missing 1.bias, 1.weight")
+    t.error_has(function() b:load_state_dict({ ["1.weight"] = tide.ones(3), ["1.bias"] = tide.ones(2) }) end, "(3)")
+    t.eq(a:double()[1].weight.dtype, tide.float64)
+    t.eq(a[1].weight.requires_grad, true)
+end)
+
+t.test("wrong_arguments_name_the_layer", function()
+    t.error_has(function() nn.Linear(2) end, "Linear: argument out_features: expected")
+    t.error_has(function() nn.Linear(2, 3, { baas = true }) end, "did you mean 'bias'?")
+    t.error_has(function() nn.Linear(2, 3, true, 4) end, "at most 3 arguments")
+    t.error_has(function() nn.Conv2d(3, 4, { 1, 2, 3 }) end, "kernel_size")
+    t.error_has(function() nn.Conv2d(3, 4, 3, { groups = 2 }) end, "groups")
+    t.error_has(function() nn.Dropout(2) end, "a number from 0 to 1")
+    t.error_has(function() nn.Sequential(nn.ReLU(), 3) end, "argument 2: expected a module")
+    t.error_has(function() nn.Linear(2, 3)(tide.ones(2, 5)) end, "linear: input of shape (2, 5) has 5 features")
+    t.error_has(function() nn.Linear.weight.x = 1 end, "nil")
+end)

@@ -1,0 +1,109 @@
+-- test_optim.lua: SGD against numbers that PyTorch computed, groups, state, wrong arguments.
+local t = require "harness"
+local SGD = tide.optim.SGD
+
+local weights = tide.tensor({ 1, 2, 0.5 }, { dtype = tide.float64 })
+
+local function run(options, steps)
+    local p = tide.tensor({ 1, -2, 3 }, { dtype = tide.float64, requires_grad = true })
+    local optimizer = SGD({ p }, options)
+    for _ = 1, steps or 4 do
+        optimizer:zero_grad()
+        local loss = options.maximize and p:sin():sum() or (p * p * weights):sum()
+        loss:backward()
+        optimizer:step()
+    end
+    return p
+end
+
+local function check(options, want, steps)
+    local p = run(options, steps)
+    for k, v in ipairs(want) do
+        t.close(p[k]:item(), v, 1e-12)
+    end
+end
+
+t.test("plain", function() check({ lr = 0.1 }, { 0.4096, -0.2592, 1.9683 }) end)
+t.test("momentum", function()
+    check({ lr = 0.1, momentum = 0.9 }, { -0.3086, 1.62, 0.6804 })
+end)
+t.test("weight_decay", function()
+    check({ lr = 0.1, momentum = 0.9, weight_decay = 0.01 }, { -0.3128789558990001, 1.6218765101980004, 0.660995621103 })
+end)
+t.test("dampening_spares_the_first_step", function()
+    check({ lr = 0.1, momentum = 0.9, dampening = 0.5 }, { -0.0324, 1.3584, 1.2936375 })
+end)
+t.test("nesterov", function()
+    check({ lr = 0.1, momentum = 0.9, nesterov = true, weight_decay = 0.1 },
+        { -0.34671587789900005, 0.6741896300380001, 0.09941823738299996 })
+end)
+t.test("maximize", function()
+    check({ lr = 0.05, momentum = 0.5, maximize = true },
+        { 1.1102439392665349, -2.09222086064449, 2.7914853383717277 }, 3)
+end)
+
+t.test("groups_have_options_of_their_own", function()
+    local a, b = tide.ones(1, { requires_grad = true }), tide.ones(1, { requires_grad = true })
+    local optimizer = SGD({ { params = { a } }, { params = { b }, lr = 0.5 } }, { lr = 0.1 })
+    local loss = (a + b):sum()
+    loss:backward()
+    optimizer:step()
+    t.close(a:item(), 0.9, 1e-6)
+    t.close(b:item(), 0.5, 1e-6)
+    optimizer.groups[1].lr = 0
+    optimizer:step()
+    t.close(a:item(), 0.9, 1e-6)
+end)
+
+t.test("parameters_without_gradient_are_left_alone", function()
+    local a = tide.ones(1, { requires_grad = true })
+    SGD({ a }, { lr = 1, weight_decay = 1 }):step()
+    t.eq(a:item(), 1)
+end)
+
+t.test("state_goes_there_and_back", function()
+    local function make()
+        local p = tide.ones(2, { requires_grad = true })
+        return p, SGD({ p }, { lr = 0.1, momentum = 0.9 })
+    end
+    local function step(p, optimizer)
+        optimizer:zero_grad()
+        local loss = (p * p):sum()
+        loss:backward()
+        optimizer:step()
+    end
+    local p, optimizer = make()
+    step(p, optimizer)
+    local q, other = make()
+    tide.no_grad(function() q:copy_(p) end)
+    other:load_state_dict(optimizer:state_dict())
+    step(p, optimizer)
+    step(q, other)
+    t.eq(p:detach() == q:detach(), true)
+end)
+
+t.test("a_closure_computes_the_loss_anew", function()
+    local p = tide.ones(1, { requires_grad = true })
+    local optimizer = SGD({ p }, { lr = 0.1 })
+    local loss = optimizer:step(function()
+        optimizer:zero_grad()
+        local y = (p * 2):sum()
+        y:backward()
+        return y
+    end)
+    t.eq(loss:item(), 2)
+    t.close(p:item(), 0.8, 1e-6)
+end)
+
+t.test("wrong_arguments", function()
+    local p = tide.ones(1, { requires_grad = true })
+    t.error_has(function() SGD({}, { lr = 1 }) end, "empty")
+    t.error_has(function() SGD(p, { lr = 1 }) end, "put it in a table")
+    t.error_has(function() SGD({ 3 }, { lr = 1 }) end, "parameter 1: expected a tensor, got 3")
+    t.error_has(function() SGD({ p * 2 }, { lr = 1 }) end, "only leaves")
+    t.error_has(function() SGD({ p, p }, { lr = 1 }) end, "twice")
+    t.error_has(function() SGD({ p }, { lr = -1 }) end, "from 0 on")
+    t.error_has(function() SGD({ p }, { lrr = 1 }) end, "did you mean 'lr'?")
+    t.error_has(function() SGD({ p }, { nesterov = true }) end, "momentum")
+    t.error_has(function() SGD({ p }, 0.1) end, "table such as")
+end)
