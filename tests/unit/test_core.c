@@ -1,8 +1,8 @@
 /* test_core.c: status, dtypes, shapes, storage, allocator, threads. */
 #include "tests/check.h"
 
-#include "engine/td.h"
 #include "engine/ops/copy.h"
+#include "engine/td.h"
 
 #include <pthread.h>
 #include <stdlib.h>

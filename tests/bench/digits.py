@@ -1,0 +1,33 @@
+"""The cases of digits.lua in PyTorch, printed the same way."""
+import torch
+from torch import nn
+
+from operators import case
+
+
+def main():
+    torch.manual_seed(0)
+    images, labels = torch.rand(1437, 1, 32, 32), torch.randint(0, 10, (1437,))
+    model = nn.Sequential(
+        nn.Conv2d(1, 6, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 3), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(576, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10))
+    criterion = nn.CrossEntropyLoss()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+
+    def step(x, y):
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        optimizer.step()
+
+    def epoch():
+        order = torch.randperm(1437)
+        for first in range(0, 1437, 32):
+            pick = order[first:first + 32]
+            step(images[pick], labels[pick])
+
+    case("digits step", lambda: step(images[:32], labels[:32]))
+    case("digits epoch", epoch)
+
+
+if __name__ == "__main__":
+    main()
