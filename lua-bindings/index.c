@@ -321,7 +321,7 @@ int tide_index_read(lua_State *L) {
     cursor c;
     read_key(&c, L);
     if (c.advanced) {
-        STEP(&c, "index", TD_T(c.x), TD_TENSORS(c.nlist, c.list));
+        STEP(&c, "advanced_index", TD_T(c.x), TD_TENSORS(c.nlist, c.list));
         tide_check_pressure(L, TIDE_STATE(L), c.x);
     } else if (c.x == tide_to_tensor(L, 1)) { /* x[{}], x[":"]: a view all the same */
         STEP(&c, "slice", TD_T(c.x), TD_I(0), TD_NIL, TD_NIL, TD_I(1));

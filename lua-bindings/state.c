@@ -11,7 +11,7 @@
 
 static const char state_key = 0, metatable_key = 0;
 
-enum { FIRST_THRESHOLD = 64 << 20 };
+enum { FIRST_THRESHOLD = 32 << 20 };
 
 /* ---- making states ---- */
 

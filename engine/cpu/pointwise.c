@@ -10,6 +10,7 @@
 #include "engine/core/memory.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/transpose.h"
 #include "engine/ops/copy.h"
 
 #include <string.h>
@@ -477,6 +478,9 @@ td_status td_cpu_pointwise(const td_program *program, const td_operand *operands
     td_tensor *copies[MAX_INPUTS] = {NULL};
     if (out->numel == 0 || run_small(program, operands, compute, out))
         return TD_OK;
+    const td_tensor *source = program == td_primitive_program(TD_PW_copy) ? operands[0].tensor : NULL;
+    if (source && source->storage != out->storage && td_cpu_is_transpose(out, source))
+        return td_cpu_transpose(out, source);
     for (int k = 0; k < program->noperands; k++) {
         safe[k] = operands[k];
         if (TD_LIKELY(!safe[k].tensor || !clashes(safe[k].tensor, out)))

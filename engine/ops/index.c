@@ -1,8 +1,8 @@
 /* index.c: indexing with tensors and masks, gather and scatter.
  *
- * index and index_put_ bring their indices into one form (masks become places, tensors are
+ * advanced_index and index_put_ bring their indices into one form (masks become places, tensors are
  * broadcast and int64) out of other operators; below them a device knows that form alone. The
- * other operators on whole rows (index_select, take, embedding, index_add) are index or index_put_.
+ * other operators on whole rows (index_select, take, embedding, index_add) are one of the two.
  */
 #include "engine/ops/index.h"
 
@@ -119,7 +119,7 @@ static td_status run_index(td_call *call) {
     td_status status = normalize(x, call->args[1], &list);
     if (status)
         return status;
-    status = TD_APPLY(&call->out[0], "index_places", TD_T(x), TD_TENSORS(list.n, list.tensors));
+    status = TD_APPLY(&call->out[0], "index", TD_T(x), TD_TENSORS(list.n, list.tensors));
     release_list(&list);
     return status;
 }
@@ -202,7 +202,7 @@ static td_status grad_index_put_(td_grad *grad) {
     td_tensor *g = grad->gout[0], *zero = NULL, *rest = NULL;
     td_status status = TD_OK;
     if (td_grad_needs(grad, 2))
-        TD_TRY(TD_APPLY(&grad->in[2], "index", TD_T(g), grad->args[1]));
+        TD_TRY(TD_APPLY(&grad->in[2], "advanced_index", TD_T(g), grad->args[1]));
     if (!td_grad_needs(grad, 0))
         return TD_OK;
     if (grad->args[3].b) {
@@ -253,7 +253,7 @@ static td_status run_index_select(td_call *call) {
     if (status)
         return status;
     along_dim(dim, row, entries);
-    status = TD_APPLY(&call->out[0], "index", call->args[0], TD_TENSORS(dim + 1, entries));
+    status = TD_APPLY(&call->out[0], "advanced_index", call->args[0], TD_TENSORS(dim + 1, entries));
     td_release(row);
     return status;
 }
@@ -336,7 +336,7 @@ static td_status run_take(td_call *call) {
     int64_t all = -1;
     td_status status = TD_APPLY(&flat, "reshape", call->args[0], TD_INTS(1, &all));
     if (status == TD_OK)
-        status = TD_APPLY(&call->out[0], "index", TD_T(flat), TD_TENSORS(1, &index));
+        status = TD_APPLY(&call->out[0], "advanced_index", TD_T(flat), TD_TENSORS(1, &index));
     td_release(flat);
     return status;
 }
@@ -348,7 +348,7 @@ static td_status run_embedding(td_call *call) {
     if (!td_dtype_is_int((td_dtype)index->dtype))
         return td_fail(TD_EDTYPE, "an index tensor holds integers, got %s",
                        td_dtype_name((td_dtype)index->dtype));
-    return TD_APPLY(&call->out[0], "index", TD_T(weight), TD_TENSORS(1, &index));
+    return TD_APPLY(&call->out[0], "advanced_index", TD_T(weight), TD_TENSORS(1, &index));
 }
 
 /* ---- masks ---- */
@@ -398,7 +398,7 @@ static td_status run_masked_select(td_call *call) {
         td_release(wide_mask);
         wide_mask = row;
     }
-    TD_TRY(TD_APPLY(&call->out[0], "index", TD_T(wide), TD_TENSORS(1, &wide_mask)));
+    TD_TRY(TD_APPLY(&call->out[0], "advanced_index", TD_T(wide), TD_TENSORS(1, &wide_mask)));
 done:
     td_release(wide);
     td_release(wide_mask);
@@ -624,12 +624,12 @@ static td_status kernel_from_one_based(td_call *call) {
 #define KERNEL(function) .kernel = {[TD_CPU] = function}
 
 td_op td_ops_index[] = {
-    {.schema = "index(Tensor x, Tensor?[] indices) -> Tensor",
+    {.schema = "advanced_index(Tensor x, Tensor?[] indices) -> Tensor",
      .doc = "The elements at the places that tensors and masks name, one per dim.",
      .run = run_index,
      .flags = TD_OP_INTERNAL},
-    {.schema = "index_places(Tensor x, Tensor?[] indices) -> Tensor",
-     .doc = "index, with int64 tensors of one shape.",
+    {.schema = "index(Tensor x, Tensor?[] indices) -> Tensor",
+     .doc = "advanced_index with int64 tensors of one shape.",
      .rule = rule_index_places,
      KERNEL(kernel_index_places),
      .backward = grad_index_places,

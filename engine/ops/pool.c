@@ -198,7 +198,7 @@ static td_status grad_max_places(td_grad *grad) {
 
 static td_status run_max_pool2d(td_call *call) {
     td_tensor *out[2];
-    td_status status = td_op_apply(TD_OP("max_pool2d_places"), out, 6, call->args);
+    td_status status = td_op_apply(TD_OP("max_pool2d_with_indices"), out, 6, call->args);
     if (status)
         return status;
     call->out[0] = out[0];
@@ -485,7 +485,7 @@ td_op td_ops_pool[] = {
      .doc = "Largest element of each window of images (N, C, H, W) or (C, H, W).",
      .run = run_max_pool2d,
      .layout = TD_LAYOUT_CHANNELS},
-    {.schema = "max_pool2d_places(Tensor input, int[2] kernel_size, int[2]? stride=nil, "
+    {.schema = "max_pool2d_with_indices(Tensor input, int[2] kernel_size, int[2]? stride=nil, "
                "int[2] padding={0, 0}, int[2] dilation={1, 1}, bool ceil_mode=false) -> "
                "(Tensor values, Tensor places)",
      .doc = "max_pool2d with the place of each element in its plane, as int32.",
