@@ -154,13 +154,19 @@ static const td_op *find_operator(lua_State *L, int index) {
     return op;
 }
 
-/* tide._doc(name or function): {name, signature, doc, ...}, or nil for what is no operator. */
+/* tide._doc(name or value): {name, signature, doc, ...}: of an operator, or of what the module
+ * _help knows; nil for anything else. */
 static int doc(lua_State *L) {
     const td_op *op = find_operator(L, 1);
-    if (op)
+    if (op) {
         push_operator_doc(L, op);
-    else
-        lua_pushnil(L);
+        return 1;
+    }
+    lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    if (lua_getfield(L, -1, "tide") != LUA_TTABLE || lua_getfield(L, -1, "_help") != LUA_TFUNCTION)
+        return 0;
+    lua_pushvalue(L, 1);
+    lua_call(L, 1, 1);
     return 1;
 }
 

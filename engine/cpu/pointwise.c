@@ -478,7 +478,8 @@ td_status td_cpu_pointwise(const td_program *program, const td_operand *operands
     td_tensor *copies[MAX_INPUTS] = {NULL};
     if (out->numel == 0 || run_small(program, operands, compute, out))
         return TD_OK;
-    const td_tensor *source = program == td_primitive_program(TD_PW_copy) ? operands[0].tensor : NULL;
+    const td_tensor *source =
+        program == td_primitive_program(TD_PW_copy) ? operands[0].tensor : NULL;
     if (source && source->storage != out->storage && td_cpu_is_transpose(out, source))
         return td_cpu_transpose(out, source);
     for (int k = 0; k < program->noperands; k++) {

@@ -134,6 +134,9 @@ local function describe(name, value, detail)
         end
     else
         add(out, "Type", type_text(value))
+        if doc and type(value) == "table" then -- a class or a module: what it is, not what it holds
+            return table.concat(out, "\n")
+        end
         add(out, "Value", value_text(value))
         if type(value) == "table" or type(value) == "string" then
             add(out, "Length", string.format("%d", rawlen(value)))

@@ -1,0 +1,47 @@
+-- test_help.lua: everything public says what it is.
+local t = require "harness"
+
+local function documented(prefix, holder)
+    for name, value in pairs(holder) do
+        local public = type(name) == "string" and name:sub(1, 1) ~= "_"
+        if public and (type(value) == "function" or type(value) == "table" and getmetatable(value)) then
+            local doc = tide._doc(value)
+            t.is_true(doc and doc.signature and doc.doc and #doc.doc > 3, prefix .. name .. " has help")
+        end
+    end
+end
+
+t.test("functions_of_tide", function()
+    for _, name in ipairs(tide._lazy) do -- load the modules
+        t.is_true(tide[name] ~= nil, name)
+    end
+    documented("tide.", tide)
+end)
+
+t.test("modules", function()
+    documented("tide.autograd.", tide.autograd)
+    documented("tide.io.", tide.io)
+    documented("tide.profiler.", tide.profiler)
+    documented("tide.optim.", tide.optim)
+end)
+
+t.test("classes_of_nn", function()
+    local classes = {}
+    for name, value in pairs(tide.nn) do
+        if name ~= "is_module" then
+            classes[name] = value
+        end
+    end
+    documented("tide.nn.", classes)
+end)
+
+t.test("methods_of_tensors", function()
+    documented("x:", tide._methods)
+end)
+
+t.test("operators_show_counting_from_1", function()
+    t.is_true(tide._doc(tide.unbind).signature:find("dim=1", 1, true))
+    t.is_true(tide._doc("add_").signature:find("alpha", 1, true))
+    t.eq(tide._doc(print), nil)
+    t.eq(tide._doc({}), nil)
+end)

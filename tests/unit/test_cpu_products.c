@@ -1,0 +1,229 @@
+/* test_cpu_products.c: products, convolutions and pooling against naive sums in double, over sizes
+ * that take each of the ways (plain loop, OpenBLAS, oneDNN), strides, and the cache of primitives.
+ */
+#include "engine/cpu/onednn.h"
+#include "engine/td.h"
+
+#include "tests/check.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+static uint64_t seed = 7;
+
+static double uniform(void) { /* (-1, 1) */
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (double)(int64_t)(seed >> 11) * 0x1p-52 - 1;
+}
+
+static td_tensor *make(td_dtype dtype, int ndim, const int64_t *sizes) {
+    td_tensor *x = NULL;
+    if (!CHECK_INT(td_tensor_empty(dtype, TD_DEVICE_CPU, ndim, sizes, &x), TD_OK))
+        exit(1);
+    for (int64_t k = 0; k < x->numel; k++)
+        td_store_double(dtype, (char *)x->data + (size_t)k * td_tensor_itemsize(x),
+                        td_dtype_is_float(dtype) ? uniform() : (double)(int64_t)(uniform() * 9));
+    return x;
+}
+
+static double at(const td_tensor *x, const int64_t *index) {
+    int64_t offset = 0;
+    for (int d = 0; d < x->ndim; d++)
+        offset += index[d] * x->strides[d];
+    return td_load_double((td_dtype)x->dtype,
+                          (const char *)x->data + offset * (int64_t)td_tensor_itemsize(x));
+}
+
+/* A view whose rows or columns lie apart, or turned. */
+static td_tensor *arrange(td_dtype dtype, int how, int64_t rows, int64_t columns) {
+    td_tensor *base, *view = NULL;
+    if (how == 0)
+        return make(dtype, 2, (int64_t[]){rows, columns});
+    if (how == 1) { /* transposed */
+        base = make(dtype, 2, (int64_t[]){columns, rows});
+        CHECK_INT(
+            td_tensor_view(base, 2, (int64_t[]){rows, columns}, (int64_t[]){1, rows}, 0, &view),
+            TD_OK);
+    } else if (how == 2) { /* rows apart */
+        base = make(dtype, 2, (int64_t[]){rows, columns + 3});
+        CHECK_INT(td_tensor_view(base, 2, (int64_t[]){rows, columns}, (int64_t[]){columns + 3, 1},
+                                 2, &view),
+                  TD_OK);
+    } else { /* every second column */
+        base = make(dtype, 2, (int64_t[]){rows, 2 * columns});
+        CHECK_INT(td_tensor_view(base, 2, (int64_t[]){rows, columns}, (int64_t[]){2 * columns, 2},
+                                 0, &view),
+                  TD_OK);
+    }
+    td_release(base);
+    return view;
+}
+
+static void check_mm(td_dtype dtype, int64_t m, int64_t n, int64_t k, int how) {
+    td_tensor *a = arrange(dtype, how % 4, m, k), *b = arrange(dtype, how / 4, k, n), *c = NULL;
+    if (CHECK_INT(TD_APPLY(&c, "mm", TD_T(a), TD_T(b)), TD_OK)) {
+        double worst = 0;
+        for (int64_t i = 0; i < m; i++)
+            for (int64_t j = 0; j < n; j++) {
+                double sum = 0;
+                for (int64_t l = 0; l < k; l++)
+                    sum += at(a, (int64_t[]){i, l}) * at(b, (int64_t[]){l, j});
+                worst = fmax(worst, fabs(sum - at(c, (int64_t[]){i, j})));
+            }
+        CHECK_CLOSE(worst, 0, dtype == TD_F32 ? 1e-5 * (double)(k + 1) : 1e-12 * (double)(k + 1));
+    }
+    td_release(a);
+    td_release(b);
+    td_release(c);
+}
+
+TEST(products_of_all_sizes_and_layouts_match_naive_sums) {
+    static const int64_t sizes[][3] = {{1, 1, 1},   {2, 3, 4},    {7, 5, 9},     {1, 40, 30},
+                                       {40, 1, 30}, {33, 40, 50}, {70, 65, 130}, {5, 200, 300}};
+    static const td_dtype dtypes[] = {TD_F32, TD_F64, TD_I64, TD_I32};
+    for (int d = 0; d < 4; d++)
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+            for (int how = 0; how < 16; how++)
+                check_mm(dtypes[d], sizes[s][0], sizes[s][1], sizes[s][2], how);
+}
+
+TEST(a_product_with_itself_as_result_is_right) {
+    td_tensor *a = make(TD_F32, 2, (int64_t[]){70, 70}), *want = NULL;
+    CHECK_INT(TD_APPLY(&want, "mm", TD_T(a), TD_T(a)), TD_OK);
+    td_value args[] = {TD_T(a), TD_T(a)};
+    td_call call = {.op = td_op_find("mm"), .args = args, .given = a};
+    CHECK_INT(td_op_call(&call), TD_OK);
+    CHECK(!memcmp(a->data, want->data, (size_t)a->numel * sizeof(float)));
+    td_release(call.out[0]);
+    td_release(want);
+    td_release(a);
+}
+
+TEST(primitives_are_made_once_per_shape) {
+    td_tensor *a = make(TD_F32, 2, (int64_t[]){90, 80}), *b = make(TD_F32, 2, (int64_t[]){80, 70});
+    td_tensor *c = NULL;
+    CHECK_INT(TD_APPLY(&c, "mm", TD_T(a), TD_T(b)), TD_OK);
+    td_release(c);
+    int64_t made = td_dnn_primitives_made();
+    for (int k = 0; k < 5; k++) {
+        CHECK_INT(TD_APPLY(&c, "mm", TD_T(a), TD_T(b)), TD_OK);
+        td_release(c);
+    }
+    CHECK_INT(td_dnn_primitives_made(), made);
+    td_release(a);
+    td_release(b);
+}
+
+TEST(the_cache_of_primitives_is_bounded) {
+    td_tensor *b = make(TD_F32, 2, (int64_t[]){300, 300}), *a, *c = NULL;
+    for (int64_t m = 1; m <= 600; m++) { /* more shapes than it holds */
+        a = make(TD_F32, 2, (int64_t[]){m, 300});
+        CHECK_INT(TD_APPLY(&c, "mm", TD_T(a), TD_T(b)), TD_OK);
+        td_release(c);
+        td_release(a);
+    }
+    int64_t made = td_dnn_primitives_made();
+    a = make(TD_F32, 2, (int64_t[]){600, 300});
+    CHECK_INT(TD_APPLY(&c, "mm", TD_T(a), TD_T(b)), TD_OK); /* the newest are kept */
+    CHECK_INT(td_dnn_primitives_made(), made);
+    td_release(c);
+    td_release(a);
+    td_release(b);
+}
+
+typedef struct conv_case {
+    int64_t n, c, h, w, o, kh, kw, stride[2], padding[2], dilation[2], groups;
+} conv_case;
+
+static double naive_conv(const conv_case *s, const td_tensor *x, const td_tensor *weight, int64_t n,
+                         int64_t o, int64_t y, int64_t z) {
+    int64_t inputs = s->c / s->groups, group = o / (s->o / s->groups);
+    double sum = 0;
+    for (int64_t c = 0; c < inputs; c++)
+        for (int64_t i = 0; i < s->kh; i++)
+            for (int64_t j = 0; j < s->kw; j++) {
+                int64_t row = y * s->stride[0] - s->padding[0] + i * s->dilation[0];
+                int64_t column = z * s->stride[1] - s->padding[1] + j * s->dilation[1];
+                if (row >= 0 && row < s->h && column >= 0 && column < s->w)
+                    sum += at(x, (int64_t[]){n, group * inputs + c, row, column}) *
+                           at(weight, (int64_t[]){o, c, i, j});
+            }
+    return sum;
+}
+
+static void check_conv(const conv_case *s, td_dtype dtype) {
+    td_tensor *x = make(dtype, 4, (int64_t[]){s->n, s->c, s->h, s->w});
+    td_tensor *weight = make(dtype, 4, (int64_t[]){s->o, s->c / s->groups, s->kh, s->kw});
+    td_tensor *bias = make(dtype, 1, &s->o), *y = NULL;
+    td_status status =
+        TD_APPLY(&y, "conv2d", TD_T(x), TD_T(weight), TD_T(bias), TD_INTS(2, s->stride),
+                 TD_INTS(2, s->padding), TD_INTS(2, s->dilation), TD_I(s->groups));
+    if (CHECK_INT(status, TD_OK)) {
+        double worst = 0;
+        for (int64_t n = 0; n < s->n; n++)
+            for (int64_t o = 0; o < s->o; o++)
+                for (int64_t i = 0; i < y->sizes[2]; i++)
+                    for (int64_t j = 0; j < y->sizes[3]; j++) {
+                        double want = naive_conv(s, x, weight, n, o, i, j) + at(bias, &o);
+                        worst = fmax(worst, fabs(want - at(y, (int64_t[]){n, o, i, j})));
+                    }
+        CHECK_CLOSE(worst, 0, dtype == TD_F32 ? 2e-5 : 1e-12);
+    }
+    td_release(x);
+    td_release(weight);
+    td_release(bias);
+    td_release(y);
+}
+
+TEST(convolutions_match_naive_sums) {
+    static const conv_case cases[] = {
+        {2, 1, 8, 8, 6, 3, 3, {1, 1}, {0, 0}, {1, 1}, 1},
+        {1, 3, 9, 7, 4, 3, 2, {2, 1}, {1, 0}, {1, 1}, 1},
+        {2, 4, 8, 8, 6, 3, 3, {1, 2}, {2, 2}, {2, 1}, 2},
+        {1, 6, 5, 5, 6, 1, 1, {1, 1}, {0, 0}, {1, 1}, 6},
+        {3, 16, 13, 13, 16, 3, 3, {1, 1}, {1, 1}, {1, 1}, 1},
+        {1, 2, 3, 3, 2, 3, 3, {1, 1}, {0, 0}, {1, 1}, 1},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        check_conv(&cases[k], TD_F32);
+        check_conv(&cases[k], TD_F64);
+    }
+}
+
+static void *interrupt_soon(void *unused) {
+    struct timespec pause = {.tv_nsec = 50000000};
+    nanosleep(&pause, NULL);
+    td_interrupt_request();
+    return unused;
+}
+
+TEST(a_long_product_is_interrupted) {
+    pthread_t thread;
+    td_tensor *a = make(TD_F32, 2, (int64_t[]){64, 64}), *big = NULL, *c = NULL;
+    int64_t sizes[] = {16384, 16384}; /* some minutes of work on a row of zeros */
+    CHECK_INT(TD_APPLY(&big, "zeros", TD_INTS(2, sizes)), TD_OK);
+    pthread_create(&thread, NULL, interrupt_soon, NULL);
+    td_status status = TD_APPLY(&c, "mm", TD_T(big), TD_T(big));
+    pthread_join(thread, NULL);
+    CHECK_INT(status, TD_EINTR);
+    td_interrupt_clear();
+    CHECK_INT(TD_APPLY(&c, "mm", TD_T(a), TD_T(a)), TD_OK);
+    td_release(c);
+    td_release(a);
+    td_release(big);
+}
+
+int main(void) {
+    if (td_init()) {
+        fprintf(stderr, "%s\n", td_error_message());
+        return 1;
+    }
+    RUN(products_of_all_sizes_and_layouts_match_naive_sums);
+    RUN(a_product_with_itself_as_result_is_right);
+    RUN(primitives_are_made_once_per_shape);
+    RUN(the_cache_of_primitives_is_bounded);
+    RUN(convolutions_match_naive_sums);
+    RUN(a_long_product_is_interrupted);
+    return check_finish();
+}
