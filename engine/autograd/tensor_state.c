@@ -11,7 +11,6 @@ td_autograd *td_autograd_get(td_tensor *x) {
         return NULL;
     }
     *a = (td_autograd){0};
-    td_autograd_destroy_hook = td_autograd_free;
     x->autograd = a;
     return a;
 }

@@ -7,7 +7,7 @@
 
 typedef struct error_state {
     td_status code;
-    bool prefixed;
+    int prefix; /* length of the prefix that the message begins with */
     char message[768];
 } error_state;
 
@@ -19,7 +19,7 @@ td_status td_fail(td_status code, const char *format, ...) {
     vsnprintf(error.message, sizeof error.message, format, args);
     va_end(args);
     error.code = code;
-    error.prefixed = false;
+    error.prefix = 0;
     return code;
 }
 
@@ -31,13 +31,23 @@ const char *td_error_message(void) {
     return error.message;
 }
 
-void td_error_prefix(const char *prefix) {
-    if (error.prefixed)
-        return;
+static void put_prefix(const char *prefix, const char *message) {
     char whole[sizeof error.message];
-    snprintf(whole, sizeof whole, "%s: %.*s", prefix, (int)(sizeof whole - 66), error.message);
+    int n = snprintf(whole, sizeof whole, "%s: ", prefix);
+    snprintf(whole + n, sizeof whole - (size_t)n, "%s", message);
     memcpy(error.message, whole, sizeof whole);
-    error.prefixed = true;
+    error.prefix = n;
+}
+
+void td_error_prefix(const char *prefix) {
+    if (!error.prefix)
+        put_prefix(prefix, error.message);
+}
+
+void td_error_rename(const char *prefix) {
+    char rest[sizeof error.message];
+    snprintf(rest, sizeof rest, "%s", error.message + error.prefix);
+    put_prefix(prefix, rest);
 }
 
 const char *td_status_text(td_status code) {

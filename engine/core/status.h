@@ -45,6 +45,9 @@ const char *td_error_message(void);
 
 /* Put "prefix: " before the message unless a prefix stands there already. */
 void td_error_prefix(const char *prefix);
+/* The same in place of a prefix that stands there: of operators within one another the outermost,
+ * which the user called, is named. */
+void td_error_rename(const char *prefix);
 
 /* Text of a code (static). */
 const char *td_status_text(td_status code);

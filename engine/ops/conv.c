@@ -4,19 +4,11 @@
 
 #include "engine/ops/copy.h"
 #include "engine/ops/families.h"
+#include "engine/ops/images.h"
 
 #include <string.h>
 
 /* ---- geometry ---- */
-
-static td_status read_pair(const char *name, td_value v, int64_t least, int64_t *pair) {
-    pair[0] = v.ints[0];
-    pair[1] = v.ints[1];
-    if (pair[0] >= least && pair[1] >= least)
-        return TD_OK;
-    return td_fail(TD_EVALUE, "%s must be at least %lld, got %lld and %lld", name, (long long)least,
-                   (long long)pair[0], (long long)pair[1]);
-}
 
 static td_status check_channels(const td_conv_geometry *g, const int64_t *weight) {
     char text[TD_SHAPE_TEXT];
@@ -36,9 +28,9 @@ static td_status check_channels(const td_conv_geometry *g, const int64_t *weight
 td_status td_conv_geometry_make(int ndim, const int64_t *x, int weight_ndim, const int64_t *weight,
                                 const td_value *args, td_conv_geometry *g) {
     char text[TD_SHAPE_TEXT];
-    if (ndim != 3 && ndim != 4)
-        return td_fail(TD_ESHAPE, "input must have shape (N, C, H, W) or (C, H, W), got %s",
-                       td_shape_text(ndim, x, text, sizeof text));
+    td_status status = td_check_images(ndim, x);
+    if (status)
+        return status;
     if (weight_ndim != 4)
         return td_fail(TD_ESHAPE, "weight must have shape (out, in / groups, H, W), got %s",
                        td_shape_text(weight_ndim, weight, text, sizeof text));
@@ -52,11 +44,11 @@ td_status td_conv_geometry_make(int ndim, const int64_t *x, int weight_ndim, con
                             .kw = weight[3],
                             .groups = args[3].i,
                             .ndim = ndim};
-    td_status status = read_pair("stride", args[0], 1, g->stride);
+    status = td_read_pair("stride", args[0], 1, g->stride);
     if (status == TD_OK)
-        status = read_pair("padding", args[1], 0, g->padding);
+        status = td_read_pair("padding", args[1], 0, g->padding);
     if (status == TD_OK)
-        status = read_pair("dilation", args[2], 1, g->dilation);
+        status = td_read_pair("dilation", args[2], 1, g->dilation);
     if (status == TD_OK)
         status = check_channels(g, weight);
     if (status)
@@ -79,9 +71,9 @@ static td_status geometry_of(const td_tensor *x, const td_tensor *weight, const 
 }
 
 static td_status check_dtypes(const td_tensor *a, const td_tensor *b, const char *name) {
-    if (!td_dtype_is_float((td_dtype)a->dtype))
-        return td_fail(TD_EDTYPE, "needs a floating dtype, got %s: convert it first with x:float()",
-                       td_dtype_name((td_dtype)a->dtype));
+    td_status status = td_check_floating(a);
+    if (status)
+        return status;
     if (b->dtype != a->dtype)
         return td_fail(TD_EDTYPE, "input has dtype %s, %s %s: convert one with x:to(dtype)",
                        td_dtype_name((td_dtype)a->dtype), name, td_dtype_name((td_dtype)b->dtype));

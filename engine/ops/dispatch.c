@@ -225,7 +225,7 @@ td_status td_op_call(td_call *call) {
     if (TD_UNLIKELY(status)) {
         drop_results(call);
         if (!(op->flags & TD_OP_INTERNAL)) /* parts of others go by the others' names */
-            td_error_prefix(call->inplace && op->inplace_name ? op->inplace_name : op->name);
+            td_error_rename(call->inplace && op->inplace_name ? op->inplace_name : op->name);
     }
     return status;
 }

@@ -5,6 +5,7 @@
 #include "engine/core/memory.h"
 #include "engine/ops/copy.h"
 #include "engine/ops/families.h"
+#include "engine/ops/images.h"
 
 #include <math.h>
 #include <string.h>
@@ -42,22 +43,6 @@ static td_status plan_new(int ndim, const int64_t *x, int64_t oh, int64_t ow, bo
     return TD_OK;
 }
 
-static td_status check_images(const int64_t *sizes, int ndim) {
-    char text[TD_SHAPE_TEXT];
-    return ndim == 3 || ndim == 4
-               ? TD_OK
-               : td_fail(TD_ESHAPE, "input must have shape (N, C, H, W) or (C, H, W), got %s",
-                         td_shape_text(ndim, sizes, text, sizeof text));
-}
-
-static td_status check_float(const td_tensor *x) {
-    return td_dtype_is_float((td_dtype)x->dtype)
-               ? TD_OK
-               : td_fail(TD_EDTYPE,
-                         "needs a floating dtype, got %s: convert it first with x:float()",
-                         td_dtype_name((td_dtype)x->dtype));
-}
-
 /* ---- windows that slide ---- */
 
 typedef struct sliding {
@@ -65,15 +50,6 @@ typedef struct sliding {
     bool ceil_mode;
     int64_t in[2], out[2];
 } sliding;
-
-static td_status read_pair(const char *name, td_value v, int64_t least, int64_t *pair) {
-    pair[0] = v.ints[0];
-    pair[1] = v.ints[1];
-    if (pair[0] >= least && pair[1] >= least)
-        return TD_OK;
-    return td_fail(TD_EVALUE, "%s must be at least %lld, got %lld and %lld", name, (long long)least,
-                   (long long)pair[0], (long long)pair[1]);
-}
 
 /* How many windows there are along a dim; the last must begin inside the input or its left padding.
  */
@@ -91,16 +67,16 @@ static int64_t count_windows(const sliding *s, int d) {
 /* Arguments kernel_size, stride (nil: kernel_size), padding, then dilation where there is one. */
 static td_status read_sliding(const int64_t *x, int ndim, const td_value *a, td_value dilation,
                               bool ceil_mode, sliding *s) {
-    td_status status = check_images(x, ndim);
+    td_status status = td_check_images(ndim, x);
     if (status == TD_OK)
-        status = read_pair("kernel_size", a[0], 1, s->kernel);
+        status = td_read_pair("kernel_size", a[0], 1, s->kernel);
     if (status == TD_OK)
-        status = read_pair("stride", td_is_nil(a[1]) ? a[0] : a[1], 1, s->stride);
+        status = td_read_pair("stride", td_is_nil(a[1]) ? a[0] : a[1], 1, s->stride);
     if (status == TD_OK)
-        status = read_pair("padding", a[2], 0, s->padding);
+        status = td_read_pair("padding", a[2], 0, s->padding);
     s->dilation[0] = s->dilation[1] = 1;
     if (status == TD_OK && !td_is_nil(dilation))
-        status = read_pair("dilation", dilation, 1, s->dilation);
+        status = td_read_pair("dilation", dilation, 1, s->dilation);
     if (status)
         return status;
     s->ceil_mode = ceil_mode;
@@ -123,8 +99,8 @@ static void slide(const sliding *s, int d, int32_t *begin, int32_t *end) {
     for (int64_t k = 0; k < s->out[d]; k++) {
         int64_t from = k * s->stride[d] - s->padding[d];
         int64_t to = from + s->dilation[d] * (s->kernel[d] - 1) + 1;
-        while (from < 0)
-            from += s->dilation[d];
+        if (from < 0)
+            from += (s->dilation[d] - 1 - from) / s->dilation[d] * s->dilation[d];
         begin[k] = (int32_t)from;
         end[k] = (int32_t)(to < s->in[d] ? to : s->in[d]);
     }
@@ -164,7 +140,7 @@ static td_status sliding_max(const int64_t *x, int ndim, const td_value *a, slid
 static td_status rule_max_places(const td_call *call, td_meta *out) {
     const td_tensor *x = call->args[0].tensor;
     sliding s;
-    td_status status = check_float(x);
+    td_status status = td_check_floating(x);
     if (status == TD_OK)
         status = sliding_max(x->sizes, x->ndim, call->args + 1, &s);
     if (status)
@@ -310,9 +286,9 @@ static void divide(int64_t in, int64_t out, int32_t *begin, int32_t *end) {
 
 static td_status plan_adaptive(const int64_t *x, int ndim, const td_value *a, td_pool_plan *plan) {
     int64_t out[2];
-    td_status status = check_images(x, ndim);
+    td_status status = td_check_images(ndim, x);
     if (status == TD_OK)
-        status = read_pair("output_size", a[0], 1, out);
+        status = td_read_pair("output_size", a[0], 1, out);
     if (status == TD_OK && (x[ndim - 2] == 0 || x[ndim - 1] == 0))
         status = td_fail(TD_ESHAPE, "the input's planes are empty");
     if (status == TD_OK)
@@ -333,7 +309,7 @@ static td_status plan_adaptive(const int64_t *x, int ndim, const td_value *a, td
 
 static td_status output_size(const int64_t *x, int ndim, const td_value *a, int64_t *out,
                              double *step) {
-    td_status status = check_images(x, ndim);
+    td_status status = td_check_images(ndim, x);
     bool by_size = !td_is_nil(a[0]), by_factor = !td_is_nil(a[1]);
     if (status)
         return status;
@@ -403,7 +379,7 @@ static const plane_map *map_of(const td_op *op) {
 static td_status rule_map(const td_call *call, td_meta *out) {
     const td_tensor *x = call->args[0].tensor;
     td_pool_plan plan = {0};
-    td_status status = check_float(x);
+    td_status status = td_check_floating(x);
     if (status == TD_OK)
         status = map_of(call->op)->plan(x->sizes, x->ndim, call->args + 1, &plan);
     if (status == TD_OK)

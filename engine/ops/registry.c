@@ -1,4 +1,5 @@
 /* registry.c: the table of all operators, and the engine's start. */
+#include "engine/autograd/autograd.h"
 #include "engine/core/memory.h"
 #include "engine/cpu/isa/isa.h"
 #include "engine/ops/families.h"
@@ -83,6 +84,7 @@ static pthread_once_t init_once = PTHREAD_ONCE_INIT;
 static td_status init_status;
 
 static void init(void) {
+    td_autograd_destroy_hook = td_autograd_free;
     init_status = td_cpu_choose();
     if (init_status == TD_OK)
         init_status = td_op_register_all();

@@ -1,0 +1,110 @@
+-- test_errors.lua: wrong calls end in one line that says what is wrong; the state lives on.
+local t = require "harness"
+
+local big = 1 << 62
+local cases = {
+    -- types, counts, names
+    { function() tide.sin() end, "sin: argument 1 (x): expected a tensor, got nothing" },
+    { function() tide.sin("x") end, "got string \"x\"" },
+    { function() tide.ones(2):sin(1) end, "at most 1 arguments, got 2" },
+    { function() tide.zeros(2, { dtpye = tide.float32 }) end, "did you mean 'dtype'?" },
+    { function() tide.zeros(2, { dtype = "float33" }) end, "dtype" },
+    { function() tide.zeros({ 2, "a" }) end, "size" },
+    { function() tide.zeros({ 2 }, 3) end, "a list" },
+    { function() tide.zeros(2.5) end, "no integer representation" },
+    { function() tide.ones(2):sum(1, 2, { keepdim = 1 }) end, "keepdim" },
+    { function() tide.ones(2):sum({ dim = 1, 2 }) end, "sum" },
+    { function() tide.add(1, 2) end, "one argument at least must be a tensor" },
+    { function() return tide.ones(2) + "a" end, "add" },
+    { function() return tide.ones(2) .. "a" end, "concatenate" },
+    { function() return tide.ones(2) < tide.ones(2) end, "x:lt(y)" },
+    { function() return tide.ones(2):foo() end, "no field or method 'foo'" },
+    { function() return tide.ones(2):summ() end, "did you mean 'sum'?" },
+    -- shapes
+    { function() return tide.ones(2, 3) + tide.ones(4, 5) end, "shapes (2, 3) and (4, 5) don't broadcast: 3 ≠ 5" },
+    { function() return tide.ones(2, 3):matmul(tide.ones(4, 5)) end, "matmul: shapes (2, 3) and (4, 5) don't fit: 3 ≠ 4" },
+    { function() return tide.tensor(1):matmul(tide.ones(2)) end, "0-dim" },
+    { function() return tide.ones(3):view(2, 2) end, "3 elements don't fit into shape (2, 2)" },
+    { function() return tide.ones(2, 3):t():view(6) end, "use reshape" },
+    { function() return tide.ones(3):view(-1, -1) end, "only one size can be -1" },
+    { function() return tide.ones(2, 3):expand(4, 3) end, "can't be expanded" },
+    { function() return tide.cat {} end, "at least one tensor" },
+    { function() return tide.cat { tide.ones(2), tide.ones(2, 2) } end, "tensor 2 of shape (2, 2)" },
+    { function() return tide.cat { tide.ones(2), 3 } end, "element 2: expected a tensor, got number 3" },
+    { function() return tide.stack { tide.ones(2), tide.ones(3) } end, "tensor 2 has shape (3)" },
+    { function() return tide.conv2d(tide.ones(1, 1, 4, 4), tide.ones(1, 2, 3, 3)) end, "takes 2 channels, input has 1" },
+    { function() return tide.conv2d(tide.ones(1, 1, 2, 2), tide.ones(1, 1, 3, 3)) end, "doesn't fit" },
+    { function() return tide.conv2d(tide.ones(4, 4), tide.ones(1, 1, 3, 3)) end, "(N, C, H, W)" },
+    { function() return tide.max_pool2d(tide.ones(1, 1, 2, 2), 3) end, "doesn't fit" },
+    { function() return tide.max_pool2d(tide.ones(1, 1, 4, 4), 2, 2, 2) end, "at most half" },
+    { function() return tide.interpolate(tide.ones(1, 1, 2, 2)) end, "size or scale_factor" },
+    { function() return tide.interpolate(tide.ones(1, 1, 2, 2), { size = 3, mode = "cubic" }) end, "nearest" },
+    { function() return tide.ones(3):max() + tide.zeros(0):max() end, "empty" },
+    { function() return tide.ones(2, 3):permute(1, 1) end, "given twice" },
+    { function() return tide.ones(2, 3):split({ 1, 3 }) end, "parts sum to 4" },
+    -- values far out of reason
+    { function() return tide.max_pool2d(tide.ones(1, 1, 4, 4), big) end, "kernel_size" },
+    { function() return tide.conv2d(tide.ones(1, 1, 4, 4), tide.ones(1, 1, 1, 1), nil, big) end, "stride" },
+    { function() return tide.conv2d(tide.ones(1, 1, 4, 4), tide.ones(1, 1, 1, 1), nil, 1, big) end, "padding" },
+    { function() return tide.conv2d(tide.ones(1, 1, 4, 4), tide.ones(1, 1, 1, 1), nil, 1, 0, 1, 0) end, "groups" },
+    { function() return tide.arange(0, 1e300, 1e-300) end, "arange" },
+    { function() return tide.arange(1, 10, 0) end, "step must not be 0" },
+    { function() return tide.arange(1, 10, -1) end, "never leads" },
+    { function() return tide.arange(0 / 0) end, "finite" },
+    { function() return tide.linspace(0, 1, -1) end, "negative" },
+    { function() return tide.empty(1e15) end, "out of memory" },
+    { function() return tide.ones(2):tile(1 << 40) end, "tile" },
+    { function() return tide.eye(1 << 33) end, "out of memory" },
+    { function() return tide.randperm(-1) end, "negative" },
+    { function() return tide.randint(5, 5, { 2 }) end, "low must be less than high" },
+    { function() return tide.ones(2):as_strided({ 3 }, { big }) end, "overflow" },
+    { function() return tide.ones(2):as_strided({ 3 }, { 1 }) end, "outside the storage" },
+    { function() return tide.ones(2):chunk(0) end, "at least 1" },
+    { function() return tide.ones(2, 2):slice(1, 1, 2, 0) end, "step" },
+    { function() tide.set_num_threads(0) end, "1 to 1024" },
+    -- dims and indices
+    { function() return tide.ones(2, 3):sum(3) end, "dim 3 is out of range for a tensor of 2 dims" },
+    { function() return tide.ones(2, 3):sum(0) end, "dims count from 1 (PyTorch's dim=0 is 1)" },
+    { function() return tide.ones(2, 3):sum(-3) end, "dim -3" },
+    { function() return tide.ones(2, 3):sum({ 1, 1 }) end, "twice" },
+    { function() return tide.ones(2, 3):select(1, 0) end, "count from 1" },
+    { function() return tide.ones(2, 3):gather(1, tide.tensor { { 3 } }) end, "index 3 is out of range for dim 1 of size 2" },
+    { function() return tide.ones(2, 3):gather(1, tide.ones(1, 1)) end, "integers" },
+    { function() return tide.ones(2, 3):index_select(1, tide.tensor { 0 }) end, "count from 1" },
+    { function() return tide.one_hot(tide.tensor { 5 }, 3) end, "one_hot" },
+    { function() return tide.cross_entropy(tide.ones(2, 3), tide.tensor { 0, 1 }) end, "count from 1" },
+    { function() return tide.cross_entropy(tide.ones(2, 3), tide.tensor { 4, 1 }) end, "cross_entropy: target 4" },
+    -- dtypes and devices
+    { function() return tide.ones(2, 2):mm(tide.ones(2, 2):double()) end, "dtypes float32 and float64 differ" },
+    { function() return tide.ones(2):long():mean() end, "floating dtype" },
+    { function() return tide.ones(2):bool() - tide.ones(2):bool() end, "bool" },
+    { function() return tide.ones(2) & tide.ones(2) end, "integers or bool" },
+    { function() return tide.ones(2):long() % 0 end, "zero" },
+    { function() return tide.ones(2, { device = "cuda:99" }) end, "cuda" },
+    { function() return tide.ones(2, { device = "tpu" }) end, "'tpu' is no device" },
+    { function() return tide.ones(2, { dtype = tide.int32, requires_grad = true }) end, "floating" },
+    { function() return tide.ones(2):dropout(1.5) end, "between 0 and 1" },
+    { function() return tide.full({ 2 }, 3.0):bernoulli() end, "between 0 and 1" },
+    { function() return tide.ones(2):normal_(0, -1) end, "negative" },
+    -- tables
+    { function() return tide.tensor({ 1, { 2 } }) end, "element (2) is a table" },
+    { function() return tide.tensor({ { 1, 2 }, { 3 } }) end, "element (2) has 1 elements" },
+    { function() return tide.tensor({ 1, "a" }) end, "is string \"a\", not a number" },
+    { function() return tide.tensor() end, "tensor" },
+    { function() return tide.tensor(1, 2, 3) end, "put the values in a table" },
+    { function() return tide.progress("x") end, "number of steps" },
+    { function() return tide.io.read_csv(3, 4) end, "read_csv" },
+}
+
+for k, case in ipairs(cases) do
+    t.test(("case_%d_%s"):format(k, case[2]:gsub("%W+", "_")), function()
+        t.error_has(case[1], case[2])
+        local ok, message = pcall(case[1])
+        t.is_true(not ok and not message:find("\n"), "one line")
+        t.is_true(message:find("test_errors.lua:%d+: "), "the user's line: " .. message)
+    end)
+end
+
+t.test("the_state_lives_on", function()
+    t.eq((tide.ones(2, 3) * 2):sum():item(), 12)
+end)
