@@ -13,8 +13,8 @@ local nn = {}
 --     function Net:init() self.fc = nn.Linear(4, 2) end
 --     function Net:forward(x) return self.fc(x):relu() end
 --
--- Tensors that require grad become parameters and modules become children when they are first assigned
--- to a field, in that order.
+-- Tensors that require grad become parameters and modules become children when they are assigned to a
+-- field, in the order of assignment.
 local Module = { __name = "Module" }
 nn.Module = Module
 
@@ -32,13 +32,18 @@ local function new(class, ...)
     return self
 end
 
+-- What a value assigned to a field is; nil: a plain field.
+local function kind_of(value)
+    return is_module(value) and "module"
+        or tide.is_tensor(value) and value.requires_grad and value.is_leaf and "parameter" or nil
+end
+
 local function assign(self, name, value)
     local names = rawget(self, "_names")
     if not names then
         check.fail("a module's fields can be set after its class made it: call %s(...)", getmetatable(self).__name)
     end
-    local kind = is_module(value) and "module"
-        or tide.is_tensor(value) and value.requires_grad and value.is_leaf and "parameter" or nil
+    local kind = kind_of(value)
     if kind and not self._kinds[name] then
         names[#names + 1] = name
     end
@@ -105,12 +110,46 @@ function Module:register_buffer(name, value) register(self, name, value, "buffer
 function Module:register_parameter(name, value) register(self, name, value, "parameter") end
 function Module:add_module(name, module) register(self, name, module, "module") end
 
--- Calls visit(name, value, owner) for every part of a kind, by full name ("fc1.weight"), once each.
+-- Fields that exist are assigned to without assign's knowledge: bring the kinds up to date. What became
+-- a part only then comes after the others, by name; a part that is a plain value by now is none.
+local function refresh(self)
+    local names, kinds, added = self._names, self._kinds, {}
+    for k = #names, 1, -1 do
+        local name = names[k]
+        local value, kind = rawget(self, name), kinds[name]
+        if value ~= nil and not (kind == "module" and is_module(value) or kind ~= "module" and tide.is_tensor(value)) then
+            kinds[name] = kind_of(value)
+            if not kinds[name] then
+                table.remove(names, k)
+            end
+        end
+        if value ~= nil and kinds[name] == "parameter" and not value.is_leaf then
+            check.fail("%s: %s is a parameter and can't become the result of an operator (%s)",
+                getmetatable(self).__name, name, tostring(value.grad_fn))
+        end
+    end
+    for name, value in next, self do
+        if not kinds[name] and kind_of(value) then
+            added[#added + 1] = name
+        end
+    end
+    table.sort(added, function(a, b) return tostring(a) < tostring(b) end)
+    for _, name in ipairs(added) do
+        kinds[name] = kind_of(rawget(self, name))
+        names[#names + 1] = name
+    end
+end
+
+-- Calls visit(name, value, owner) for every part of a kind, by full name ("fc1.weight"): once each, or
+-- (`seen` is nil) under each of its names.
 local function walk(self, kind, prefix, seen, visit)
+    refresh(self)
     for _, name in ipairs(self._names) do
         local value = rawget(self, name)
-        if value ~= nil and self._kinds[name] == kind and not seen[value] then
-            seen[value] = true
+        if value ~= nil and self._kinds[name] == kind and not (seen and seen[value]) then
+            if seen then
+                seen[value] = true
+            end
             visit(prefix .. name, value, self, name)
         end
     end
@@ -154,6 +193,7 @@ function Module:named_buffers() return each(named(self, "buffer")) end
 
 local function children(self)
     local list = {}
+    refresh(self)
     for _, name in ipairs(self._names) do
         if self._kinds[name] == "module" and rawget(self, name) ~= nil then
             list[#list + 1] = { name, rawget(self, name) }
@@ -172,14 +212,19 @@ function Module:children()
     return list
 end
 
--- The module itself and all within it.
+-- The module itself and all within it, once each.
 function Module:modules()
-    local list = { self }
-    for _, child in ipairs(children(self)) do
-        for _, module in ipairs(child[2]:modules()) do
+    local list, seen = {}, {}
+    local function add(module)
+        if not seen[module] then
+            seen[module] = true
             list[#list + 1] = module
+            for _, child in ipairs(children(module)) do
+                add(child[2])
+            end
         end
     end
+    add(self)
     return list
 end
 
@@ -187,6 +232,9 @@ end
 
 -- Call fn with every module within, children first, and with this one.
 function Module:apply(fn)
+    if type(fn) ~= "function" then
+        check.fail("apply: argument fn: expected a function, got %s", check.describe(fn))
+    end
     for _, child in ipairs(self:children()) do
         child:apply(fn)
     end
@@ -219,30 +267,42 @@ function Module:requires_grad_(flag)
     return self
 end
 
--- Floating parameters and buffers in another dtype or on another device. The tensors are new: make
--- the optimizer afterwards.
+-- Floating parameters and buffers in another dtype or on another device. Tensors that change are new
+-- ones, shared where the old ones were: make the optimizer afterwards.
 function Module:to(...)
-    local arguments = table.pack(...)
+    local arguments, moved = table.pack(...), {}
+    local function move(x)
+        local y = x:detach():to(table.unpack(arguments, 1, arguments.n))
+        if not y:is_floating_point() then
+            check.fail("to: expected a floating dtype, got %s", tostring(y.dtype))
+        elseif y.dtype == x.dtype and tostring(y.device) == tostring(x.device) and y:data_ptr() == x:data_ptr() then
+            return x
+        end
+        y:requires_grad_(x.requires_grad)
+        if x.grad then
+            y.grad = x.grad:detach():to(table.unpack(arguments, 1, arguments.n))
+        end
+        return y
+    end
     local function convert(_, x, owner, name)
-        local kind = owner._kinds[name]
-        if tostring(x.dtype):find("float", 1, true) then
-            local moved = x:detach():to(table.unpack(arguments, 1, arguments.n))
-            rawset(owner, name, kind == "parameter" and moved:requires_grad_(x.requires_grad) or moved)
+        if x:is_floating_point() then
+            moved[x] = moved[x] or move(x)
+            rawset(owner, name, moved[x])
         end
     end
-    walk(self, "parameter", "", {}, convert)
-    walk(self, "buffer", "", {}, convert)
+    walk(self, "parameter", "", nil, convert)
+    walk(self, "buffer", "", nil, convert)
     return self
 end
 
 function Module:float() return self:to(tide.float32) end
 function Module:double() return self:to(tide.float64) end
 
--- Parameters and buffers by full name; they share memory with the module.
+-- Parameters and buffers by full name, under each of their names; they share memory with the module.
 function Module:state_dict()
     local dict = {}
     for _, kind in ipairs { "parameter", "buffer" } do
-        walk(self, kind, "", {}, function(name, x) dict[name] = x:detach() end)
+        walk(self, kind, "", nil, function(name, x) dict[name] = x:detach() end)
     end
     return dict
 end
@@ -341,6 +401,15 @@ nn.ModuleList = ModuleList
 function ModuleList:init(...) add_all(self, "ModuleList", ...) end
 
 ModuleList.append, ModuleList.__len = Sequential.append, Sequential.__len
+
+-- nn.functional: PyTorch's names for what lies in tide itself.
+nn.functional = {}
+for _, name in ipairs { "relu", "gelu", "silu", "tanh", "sigmoid", "softmax", "log_softmax", "dropout", "linear",
+    "conv2d", "max_pool2d", "avg_pool2d", "adaptive_avg_pool2d", "embedding", "interpolate", "one_hot",
+    "cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "binary_cross_entropy",
+    "binary_cross_entropy_with_logits" } do
+    nn.functional[name] = tide[name]
+end
 
 nn.init = tide._nn_init
 tide._nn_layers(nn)

@@ -10,6 +10,9 @@ Optimizer.__index = Optimizer
 local function read_parameters(fname, params)
     if tide.is_tensor(params) then
         check.fail("%s: the parameters must be a list of tensors, got one tensor: put it in a table", fname)
+    elseif tide.nn.is_module(params) then
+        check.fail("%s: the parameters must be a list of tensors, got %s: pass model:parameters()", fname,
+            check.describe(params))
     elseif type(params) ~= "table" then
         check.fail("%s: argument params: expected a list of tensors, got %s", fname, check.describe(params))
     elseif #params == 0 then
@@ -85,9 +88,11 @@ function Optimizer:step(closure)
     return loss
 end
 
+local zero_grad_options = { { "set_to_none", kind = "boolean", default = true } }
+
 -- Forget the gradients; with {set_to_none = false} they become zeros instead.
 function Optimizer:zero_grad(options)
-    local keep = options and options.set_to_none == false
+    local keep = not check.arguments("zero_grad", zero_grad_options, options).set_to_none
     for _, group in ipairs(self.groups) do
         for _, p in ipairs(group.params) do
             if keep and p.grad then
@@ -126,13 +131,36 @@ function Optimizer:state_dict()
     return dict
 end
 
-function Optimizer:load_state_dict(dict)
-    if type(dict) ~= "table" or type(dict.groups) ~= "table" or #dict.groups ~= #self.groups then
+-- The groups' options that a state_dict holds, once all of it fits this optimizer.
+local function read_state(self, dict)
+    if type(dict) ~= "table" or type(dict.groups) ~= "table" or type(dict.state) ~= "table"
+        or #dict.groups ~= #self.groups then
         check.fail("load_state_dict: expected the state of an optimizer of %d groups", #self.groups)
     end
-    local number = 0
+    local options, number = {}, 0
     for g, group in ipairs(self.groups) do
-        for name, value in pairs(dict.groups[g]) do
+        options[g] = self.read_options(dict.groups[g])
+        for _, p in ipairs(group.params) do
+            number = number + 1
+            for name, value in pairs(dict.state[number] or {}) do
+                if tide.is_tensor(value) and value:dim() > 0 and tostring(value.shape) ~= tostring(p.shape) then
+                    check.fail("load_state_dict: %s of parameter %d has shape %s, expected %s", tostring(name), number,
+                        tostring(value.shape), tostring(p.shape))
+                end
+            end
+        end
+    end
+    if #dict.state ~= number then
+        check.fail("load_state_dict: the state of %d parameters for an optimizer of %d", #dict.state, number)
+    end
+    return options
+end
+
+-- Nothing is changed when the state doesn't fit.
+function Optimizer:load_state_dict(dict)
+    local options, number = read_state(self, dict), 0
+    for g, group in ipairs(self.groups) do
+        for name, value in pairs(options[g]) do
             group[name] = value
         end
         for _, p in ipairs(group.params) do

@@ -7,6 +7,10 @@ Progress.__index = Progress
 
 local BAR, INTERVAL = 24, 0.1
 
+local function one_line(text)
+    return (tostring(text):gsub("%c", " "))
+end
+
 local function duration(seconds)
     if seconds < 60 then
         return ("%.1f s"):format(seconds)
@@ -43,7 +47,7 @@ end
 -- One step is done; the message (optional) stands behind the bar.
 function Progress:step(message)
     self.at = self.at + 1
-    self.message = message and tostring(message) or ""
+    self.message = message and one_line(message) or ""
     if not self.closed and (self.terminal or self.notebook) and tide.time() - self.drawn >= INTERVAL then
         draw(self)
     end
@@ -82,7 +86,7 @@ return function(n, text)
     count = count + 1
     local frontend = tide._frontend and tide._frontend() or {}
     local self = setmetatable({
-        n = steps, at = 0, message = "", text = text and text .. "  " or "", started = tide.time(), drawn = 0,
+        n = steps, at = 0, message = "", text = text and one_line(text) .. "  " or "", started = tide.time(), drawn = 0,
         notebook = frontend.notebook, terminal = not frontend.notebook and tide._terminal_width() or nil,
         id = ("tide-progress-%d"):format(count), shown = false, closed = false,
     }, Progress)

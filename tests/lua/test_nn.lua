@@ -108,6 +108,63 @@ t.test("losses_count_classes_from_1", function()
     t.error_has(function() nn.MSELoss { reduction = "max" } end, "reduction")
 end)
 
+t.test("fields_become_parts_whenever_they_are_assigned", function()
+    local Net = nn.class "Net"
+    function Net:init()
+        self.pool, self.w = false, tide.ones(2)
+        self.head = nn.Linear(2, 1)
+        self.w = nn.Parameter(tide.ones(2))
+        self.pool = nn.Linear(2, 2, { bias = false })
+    end
+    local net = Net()
+    t.eq(names(net:named_parameters()), { "w", "head.weight", "head.bias", "pool.weight" })
+    net.head, net.pool = nil, 5
+    t.eq(names(net:named_parameters()), { "w" })
+    t.eq(#net:children(), 0)
+    net.w:requires_grad_(false)
+    t.eq(names(net:named_parameters()), { "w" }, "a frozen parameter stays one")
+    local layer = nn.Linear(2, 2)
+    layer.weight = layer.weight * 2
+    t.error_has(function() layer:parameters() end, "Linear: weight is a parameter")
+end)
+
+t.test("shared_parts_stay_shared", function()
+    local Tied = nn.class "Tied"
+    function Tied:init()
+        self.a, self.b = nn.Linear(2, 2), nn.Linear(2, 2)
+        self.b.weight = self.a.weight
+    end
+    local net = Tied()
+    t.eq(#net:parameters(), 3)
+    t.is_true(net:state_dict()["b.weight"], "the second name is there too")
+    net:double()
+    t.eq(rawequal(net.a.weight, net.b.weight), true)
+    t.eq(net.b.weight.dtype, tide.float64)
+    local relu = nn.ReLU()
+    t.eq(#nn.Sequential(relu, relu):modules(), 2)
+end)
+
+t.test("conversions_keep_what_need_not_change", function()
+    local layer = nn.Linear(2, 2)
+    local weight = layer.weight
+    local loss = layer(tide.ones(1, 2)):sum()
+    loss:backward()
+    layer:float()
+    t.eq(rawequal(layer.weight, weight), true, "an optimizer still holds it")
+    layer.bias:requires_grad_(false)
+    layer:double()
+    t.eq(layer.weight.grad.dtype, tide.float64)
+    t.eq(layer.bias.requires_grad, false)
+    t.error_has(function() layer:to(tide.int64) end, "floating dtype")
+    t.error_has(function() layer:apply(3) end, "expected a function")
+end)
+
+t.test("functional_has_the_operators", function()
+    local x = tide.tensor { -1.0, 2.0 }
+    t.eq(nn.functional.relu(x) == tide.relu(x), true)
+    t.eq(nn.functional.mse_loss(x, x):item(), 0)
+end)
+
 t.test("state_dict_goes_there_and_back", function()
     local a, b = nn.Sequential(nn.Linear(2, 2)), nn.Sequential(nn.Linear(2, 2))
     b:load_state_dict(a:state_dict())

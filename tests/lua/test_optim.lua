@@ -82,6 +82,32 @@ t.test("state_goes_there_and_back", function()
     t.eq(p:detach() == q:detach(), true)
 end)
 
+t.test("weight_decay_dampening_and_maximize_together", function()
+    check({ lr = 0.1, momentum = 0.9, weight_decay = 0.1, dampening = 0.3, maximize = true },
+        { 1.288443703618203, -2.174532009051281, 2.0967267836257046 })
+end)
+
+t.test("a_state_that_does_not_fit_changes_nothing", function()
+    local function make(...)
+        local list = {}
+        for k, n in ipairs { ... } do
+            list[k] = tide.ones(n, { requires_grad = true })
+        end
+        return SGD(list, { lr = 0.5, momentum = 0.9 }), list
+    end
+    local optimizer, list = make(2)
+    local loss = list[1]:sum()
+    loss:backward()
+    optimizer:step()
+    local dict = optimizer:state_dict()
+    dict.groups[1].lr = 7
+    local wider = make(3)
+    t.error_has(function() wider:load_state_dict(dict) end, "has shape (2), expected (3)")
+    t.error_has(function() make(2, 2):load_state_dict(dict) end, "1 parameters for an optimizer of 2")
+    t.error_has(function() wider:load_state_dict({ groups = { {} } }) end, "1 groups")
+    t.eq(wider.groups[1].lr, 0.5)
+end)
+
 t.test("a_closure_computes_the_loss_anew", function()
     local p = tide.ones(1, { requires_grad = true })
     local optimizer = SGD({ p }, { lr = 0.1 })
@@ -104,6 +130,8 @@ t.test("wrong_arguments", function()
     t.error_has(function() SGD({ p, p }, { lr = 1 }) end, "twice")
     t.error_has(function() SGD({ p }, { lr = -1 }) end, "from 0 on")
     t.error_has(function() SGD({ p }, { lrr = 1 }) end, "did you mean 'lr'?")
+    t.error_has(function() SGD(tide.nn.Linear(2, 2), { lr = 1 }) end, "pass model:parameters()")
+    t.error_has(function() SGD({ p }, { lr = 1 }):zero_grad({ set_to_nome = true }) end, "did you mean 'set_to_none'?")
     t.error_has(function() SGD({ p }, { nesterov = true }) end, "momentum")
     t.error_has(function() SGD({ p }, 0.1) end, "table such as")
 end)
