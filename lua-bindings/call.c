@@ -169,7 +169,24 @@ static int call_unary(lua_State *L) {
     return tide_call_operator(L);
 }
 
+/* x:to("cuda") and x:to(other): a device or a tensor may stand where the dtype does. */
+static int call_to(lua_State *L) {
+    td_tensor *other = lua_isuserdata(L, 2) ? tide_to_tensor(L, 2) : NULL;
+    if (other) {
+        tide_push_dtype(L, (td_dtype)other->dtype);
+        lua_replace(L, 2);
+        lua_pushstring(L, td_device_name(td_tensor_device(other)));
+        lua_insert(L, 3);
+    } else if (lua_type(L, 2) == LUA_TSTRING && tide_to_dtype(L, 2) == TD_DTYPE_NONE) {
+        lua_pushnil(L);
+        lua_insert(L, 2);
+    }
+    return tide_call_operator(L);
+}
+
 lua_CFunction tide_operator_function(const td_op *op) {
+    if (!strcmp(op->name, "to"))
+        return call_to;
     int operands = 0;
     if (op->result_type != TD_RESULT_TENSOR || op->nresults != 1 || op->result_base[0])
         return tide_call_operator;
@@ -184,7 +201,7 @@ lua_CFunction tide_operator_function(const td_op *op) {
 
 bool tide_is_operator_function(lua_CFunction fn) {
     return fn == tide_call_operator || fn == tide_call_operator_inplace || fn == call_binary ||
-           fn == call_unary;
+           fn == call_unary || fn == call_to;
 }
 
 int tide_call_operator_inplace(lua_State *L) {

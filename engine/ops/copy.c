@@ -237,7 +237,8 @@ td_op td_ops_copy[] = {
      .doc = "x itself where its elements lie row-major without gaps, else a copy that does.",
      .run = run_contiguous},
     {.schema = "to(Tensor x, dtype? dtype=nil, device? device=nil, *, bool copy=false) -> Tensor",
-     .doc = "x in another dtype or on another device; x itself where it is so already.",
+     .doc = "x in another dtype or on another device (either may come first), or as another tensor "
+            "is; x itself where it is so already.",
      .run = run_to,
      .flags = TD_OP_METHOD_ONLY},
     {.schema = "to_copy(Tensor x, dtype? dtype=nil, device? device=nil) -> Tensor",

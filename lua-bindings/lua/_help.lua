@@ -81,6 +81,7 @@ local rows = {
         "Mean of each window." },
     { "nn.AdaptiveAvgPool2d", "AdaptiveAvgPool2d(output_size)", "Means of windows that divide each plane." },
     { "nn.Flatten", "Flatten({start_dim=2, end_dim=-1})", "Joins dims into one." },
+    { "nn.Unflatten", "Unflatten(dim, sizes)", "Divides one dim into several." },
     { "nn.Dropout", "Dropout(p=0.5, {inplace=false})", "In training zeroes elements with probability p." },
     { "nn.Embedding", "Embedding(num_embeddings, embedding_dim)", "A table of rows that indices choose." },
     { "nn.Identity", "Identity()", "Gives back what it gets." },

@@ -48,19 +48,27 @@ function init.calculate_gain(nonlinearity, param)
     check.fail("init.calculate_gain: unknown nonlinearity %s", check.describe(nonlinearity))
 end
 
-local function kaiming(name, x, o)
-    o = o or {}
+local kaiming_options = {
+    { "a", kind = "number", default = 0 }, { "mode", kind = "string", default = "fan_in" },
+    { "nonlinearity", kind = "string", default = "leaky_relu" },
+}
+
+local function kaiming(name, x, ...)
+    local o = check.arguments("init." .. name, kaiming_options, ...)
+    if o.mode ~= "fan_in" and o.mode ~= "fan_out" then
+        check.fail("init.%s: mode must be \"fan_in\" or \"fan_out\", got %s", name, check.describe(o.mode))
+    end
     local fan_in, fan_out = fans(name, x)
     local fan = o.mode == "fan_out" and fan_out or fan_in
-    return init.calculate_gain(o.nonlinearity or "leaky_relu", o.a or 0) / math.sqrt(fan)
+    return init.calculate_gain(o.nonlinearity, o.a) / math.sqrt(fan)
 end
 
 -- Options: a (slope of leaky_relu), mode "fan_in" or "fan_out", nonlinearity.
-define("kaiming_uniform_", function(x, o)
-    local bound = math.sqrt(3) * kaiming("kaiming_uniform_", x, o)
+define("kaiming_uniform_", function(x, ...)
+    local bound = math.sqrt(3) * kaiming("kaiming_uniform_", x, ...)
     x:uniform_(-bound, bound)
 end)
-define("kaiming_normal_", function(x, o) x:normal_(0, kaiming("kaiming_normal_", x, o)) end)
+define("kaiming_normal_", function(x, ...) x:normal_(0, kaiming("kaiming_normal_", x, ...)) end)
 
 local function xavier(name, x, gain)
     local fan_in, fan_out = fans(name, x)

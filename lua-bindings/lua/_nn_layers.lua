@@ -142,6 +142,13 @@ return function(nn)
         end,
     })
 
+    layer(nn, "Unflatten", { { "dim", kind = "integer" }, { "sizes", kind = "list" } }, {
+        forward = function(self, x) return x:unflatten(self.dim, self.sizes) end,
+        extra_repr = function(self)
+            return ("dim=%d, sizes=(%s)"):format(self.dim, table.concat(self.sizes, ", "))
+        end,
+    })
+
     layer(nn, "Dropout", {
         { "p", kind = "probability", default = 0.5 }, { "inplace", kind = "boolean", default = false },
     }, {

@@ -16,12 +16,15 @@ local function loss(nn, name, fn, specs)
                 check.describe(options.reduction))
         end
         rawset(self, "options", options)
-        if options.weight then
-            self:register_buffer("weight", options.weight)
+        for _, field in ipairs { "weight", "pos_weight" } do
+            if options[field] then
+                self:register_buffer(field, options[field])
+            end
         end
     end
     function c:forward(input, target)
-        self.options.weight = rawget(self, "weight") -- it may have moved with the module
+        self.options.weight = rawget(self, "weight") -- they may have moved with the module
+        self.options.pos_weight = rawget(self, "pos_weight")
         return tide[fn](input, target, self.options)
     end
     nn[name] = c

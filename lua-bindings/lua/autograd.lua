@@ -28,12 +28,12 @@ local function read_inputs(fname, inputs)
     return inputs
 end
 
-local function differentiable(inputs)
+local function differentiable(fname, inputs)
     local places = {}
     for k, x in ipairs(inputs) do
         if x.requires_grad then
             if x.dtype ~= tide.float64 then
-                check.fail("gradcheck: input %d is %s: differences need float64", k, tostring(x.dtype))
+                check.fail("%s: input %d is %s: differences need float64", fname, k, tostring(x.dtype))
             end
             places[#places + 1] = k
         end
@@ -84,12 +84,15 @@ local function read_options(fname, options)
     return check.arguments(fname, option_specs, table.unpack(options and { options } or {}))
 end
 
--- gradcheck(fn, inputs [, {eps, atol, rtol}]): compares the gradients of fn's outputs with central
--- differences, in float64. True, or an error that names the element where they differ.
-function autograd.gradcheck(fn, inputs, options)
-    local o = read_options("gradcheck", options)
-    inputs = read_inputs("gradcheck", inputs)
-    local places = differentiable(inputs)
+local function check_function(fname, fn)
+    if type(fn) ~= "function" and not (getmetatable(fn) or {}).__call then
+        check.fail("%s: argument fn: expected a function, got %s", fname, check.describe(fn))
+    end
+end
+
+-- Compares the gradients of fn's outputs with differences. Inputs after the first `own` are what fn's
+-- own outputs are weighted with, and are called so in messages.
+local function compare(fname, fn, inputs, places, own, o)
     local outputs = as_list(fn(table.unpack(inputs)))
     local weights, wanted, gradients, leaves = weights_for(outputs), {}, {}, {}
     for j, y in ipairs(outputs) do
@@ -101,7 +104,7 @@ function autograd.gradcheck(fn, inputs, options)
         leaves[n] = inputs[k]
     end
     if #wanted == 0 or #leaves == 0 then
-        check.fail("gradcheck: no output requires grad")
+        check.fail("%s: no output requires grad", fname)
     end
     local got = raw.grad(wanted, leaves, { grad_outputs = gradients, allow_unused = true })
     for n, k in ipairs(places) do
@@ -111,33 +114,52 @@ function autograd.gradcheck(fn, inputs, options)
             local analytic = flat and flat[i + 1]:item() or 0
             local off = math.abs(numeric - analytic)
             if not (off <= o.atol + o.rtol * math.abs(numeric)) then
-                check.fail("gradcheck: input %d, element %d: the gradient is %.9g, differences give %.9g",
-                    k, i + 1, analytic, numeric)
+                check.fail("%s: %s %d, element %d: the gradient is %.9g, differences give %.9g", fname,
+                    k <= own and "input" or "grad_output", k <= own and k or k - own, i + 1, analytic, numeric)
             end
         end
     end
     return true
 end
 
--- gradgradcheck(fn, inputs [, options]): the same of the gradient itself, made with create_graph.
+-- gradcheck(fn, inputs [, {eps, atol, rtol}]): compares the gradients of fn's outputs with central
+-- differences, in float64. True, or an error that names the element where they differ.
+function autograd.gradcheck(fn, inputs, options)
+    local o = read_options("gradcheck", options)
+    check_function("gradcheck", fn)
+    inputs = read_inputs("gradcheck", inputs)
+    return compare("gradcheck", fn, inputs, differentiable("gradcheck", inputs), #inputs, o)
+end
+
+-- gradgradcheck(fn, inputs [, options]): the same of the gradient itself, made with create_graph, as a
+-- function of the inputs and of the gradients that come in (one per output that requires grad).
 function autograd.gradgradcheck(fn, inputs, options)
+    local o = read_options("gradgradcheck", options)
+    check_function("gradgradcheck", fn)
     inputs = read_inputs("gradgradcheck", inputs)
-    local places = differentiable(inputs)
-    local weights
+    local places, own = differentiable("gradgradcheck", inputs), #inputs
+    local all, all_places = { table.unpack(inputs) }, { table.unpack(places) }
+    for _, w in ipairs(weights_for(as_list(fn(table.unpack(inputs))))) do
+        if w then
+            all[#all + 1] = w:requires_grad_(true)
+            all_places[#all_places + 1] = #all
+        end
+    end
+    if #places == 0 or #all == own then
+        check.fail("gradgradcheck: no output requires grad")
+    end
     local function gradient(...)
         local given, leaves, wanted, gradients = { ... }, {}, {}, {}
-        local enabled <close> = tide.enable_grad()
+        local _ <close> = tide.enable_grad()
         for n, k in ipairs(places) do
             if not given[k].requires_grad then
                 given[k] = given[k]:detach():requires_grad_(true)
             end
             leaves[n] = given[k]
         end
-        local outputs = as_list(fn(table.unpack(given)))
-        weights = weights or weights_for(outputs)
-        for j, y in ipairs(outputs) do
+        for _, y in ipairs(as_list(fn(table.unpack(given, 1, own)))) do
             if y.requires_grad then
-                wanted[#wanted + 1], gradients[#gradients + 1] = y, weights[j]
+                wanted[#wanted + 1], gradients[#gradients + 1] = y, given[own + #wanted + 1]
             end
         end
         local got = raw.grad(wanted, leaves,
@@ -147,12 +169,12 @@ function autograd.gradgradcheck(fn, inputs, options)
         end
         return table.unpack(got, 1, #leaves)
     end
-    for _, g in ipairs(as_list(gradient(table.unpack(inputs)))) do
+    for _, g in ipairs(as_list(gradient(table.unpack(all)))) do
         if g.requires_grad then
-            return autograd.gradcheck(gradient, inputs, options)
+            return compare("gradgradcheck", gradient, all, all_places, own, o)
         end
     end
-    return true -- the gradient does not depend on the inputs
+    return true -- the gradient is 0 everywhere: it depends on nothing
 end
 
 return autograd

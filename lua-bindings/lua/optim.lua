@@ -32,7 +32,7 @@ end
 -- params: a list of tensors, or of groups { params = {...}, lr = ... } with options of their own.
 local function new(class, params, options)
     local fname = class.__name
-    local self = setmetatable({ groups = {}, state = {} }, class)
+    local self = setmetatable({ param_groups = {}, state = {} }, class)
     local defaults = class.read_options(options)
     local seen = {}
     local function add(list, group)
@@ -43,7 +43,7 @@ local function new(class, params, options)
             end
             seen[p] = true
         end
-        self.groups[#self.groups + 1] = group
+        self.param_groups[#self.param_groups + 1] = group
     end
     if type(params) == "table" and not tide.is_tensor(params) and type(params[1]) == "table"
         and not tide.is_tensor(params[1]) then
@@ -62,7 +62,7 @@ local function new(class, params, options)
             end
             add(given.params, class.read_options(merged))
         end
-        if #self.groups == 0 then
+        if #self.param_groups == 0 then
             check.fail("%s: the list of parameters is empty", fname)
         end
     else
@@ -82,7 +82,7 @@ function Optimizer:step(closure)
         loss = tide.enable_grad(closure)
     end
     local _ <close> = tide.no_grad()
-    for _, group in ipairs(self.groups) do
+    for _, group in ipairs(self.param_groups) do
         self:step_group(group)
     end
     return loss
@@ -93,7 +93,7 @@ local zero_grad_options = { { "set_to_none", kind = "boolean", default = true } 
 -- Forget the gradients; with {set_to_none = false} they become zeros instead.
 function Optimizer:zero_grad(options)
     local keep = not check.arguments("zero_grad", zero_grad_options, options).set_to_none
-    for _, group in ipairs(self.groups) do
+    for _, group in ipairs(self.param_groups) do
         for _, p in ipairs(group.params) do
             if keep and p.grad then
                 p.grad:detach():zero_()
@@ -116,9 +116,9 @@ end
 
 -- Options and states by the parameters' numbers, for load_state_dict of an optimizer of the same shape.
 function Optimizer:state_dict()
-    local dict, number = { groups = {}, state = {} }, 0
-    for g, group in ipairs(self.groups) do
-        dict.groups[g] = options_of(group)
+    local dict, number = { param_groups = {}, state = {} }, 0
+    for g, group in ipairs(self.param_groups) do
+        dict.param_groups[g] = options_of(group)
         for _, p in ipairs(group.params) do
             number = number + 1
             local copy = {}
@@ -133,13 +133,13 @@ end
 
 -- The groups' options that a state_dict holds, once all of it fits this optimizer.
 local function read_state(self, dict)
-    if type(dict) ~= "table" or type(dict.groups) ~= "table" or type(dict.state) ~= "table"
-        or #dict.groups ~= #self.groups then
-        check.fail("load_state_dict: expected the state of an optimizer of %d groups", #self.groups)
+    if type(dict) ~= "table" or type(dict.param_groups) ~= "table" or type(dict.state) ~= "table"
+        or #dict.param_groups ~= #self.param_groups then
+        check.fail("load_state_dict: expected the state of an optimizer of %d groups", #self.param_groups)
     end
     local options, number = {}, 0
-    for g, group in ipairs(self.groups) do
-        options[g] = self.read_options(dict.groups[g])
+    for g, group in ipairs(self.param_groups) do
+        options[g] = self.read_options(dict.param_groups[g])
         for _, p in ipairs(group.params) do
             number = number + 1
             for name, value in pairs(dict.state[number] or {}) do
@@ -159,7 +159,7 @@ end
 -- Nothing is changed when the state doesn't fit.
 function Optimizer:load_state_dict(dict)
     local options, number = read_state(self, dict), 0
-    for g, group in ipairs(self.groups) do
+    for g, group in ipairs(self.param_groups) do
         for name, value in pairs(options[g]) do
             group[name] = value
         end
@@ -176,7 +176,7 @@ end
 
 function Optimizer:__tostring()
     local lines = { getmetatable(self).__name .. " (" }
-    for g, group in ipairs(self.groups) do
+    for g, group in ipairs(self.param_groups) do
         lines[#lines + 1] = ("Parameter Group %d"):format(g)
         local names = {}
         for name in pairs(options_of(group)) do

@@ -195,3 +195,15 @@ t.test("gradcheck_finds_wrong_gradients", function()
     t.error_has(function() tide.autograd.gradcheck(function(a) return a end, { tide.ones(1, { requires_grad = true }) }) end,
         "float64")
 end)
+
+t.test("gradgradcheck_covers_the_gradients_that_come_in", function()
+    local check, x = tide.autograd.gradgradcheck, leaf(0.5, 1.5)
+    t.eq(check(function(a) return a:sin(), a * a end, { x }), true)
+    t.eq(check(function(a) return a * 2 end, { x }), true)
+    t.eq(check(function(a) return a:floor() end, { x }), true)
+    -- at a tie the gradient jumps, though differences of the values agree with it
+    t.eq(tide.autograd.gradcheck(tide.maximum, { leaf(1), leaf(1) }), true)
+    t.error_has(function() check(tide.maximum, { leaf(1), leaf(1) }) end, "gradgradcheck: input 1, element 1")
+    t.error_has(function() check(function(a) return a end, { x }, { epz = 1 }) end, "did you mean 'eps'?")
+    t.error_has(function() check(3, { x }) end, "expected a function")
+end)

@@ -50,7 +50,7 @@ t.test("groups_have_options_of_their_own", function()
     optimizer:step()
     t.close(a:item(), 0.9, 1e-6)
     t.close(b:item(), 0.5, 1e-6)
-    optimizer.groups[1].lr = 0
+    optimizer.param_groups[1].lr = 0
     optimizer:step()
     t.close(a:item(), 0.9, 1e-6)
 end)
@@ -100,12 +100,12 @@ t.test("a_state_that_does_not_fit_changes_nothing", function()
     loss:backward()
     optimizer:step()
     local dict = optimizer:state_dict()
-    dict.groups[1].lr = 7
+    dict.param_groups[1].lr = 7
     local wider = make(3)
     t.error_has(function() wider:load_state_dict(dict) end, "has shape (2), expected (3)")
     t.error_has(function() make(2, 2):load_state_dict(dict) end, "1 parameters for an optimizer of 2")
-    t.error_has(function() wider:load_state_dict({ groups = { {} } }) end, "1 groups")
-    t.eq(wider.groups[1].lr, 0.5)
+    t.error_has(function() wider:load_state_dict({ param_groups = { {} } }) end, "1 groups")
+    t.eq(wider.param_groups[1].lr, 0.5)
 end)
 
 t.test("a_closure_computes_the_loss_anew", function()

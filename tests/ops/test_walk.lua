@@ -42,7 +42,8 @@ local function random_tensor(sizes, low, high, dtype)
     return (x * (high - low) + low):to(dtype)
 end
 
--- Distinct values whose distance from each other and from 0 is far above a difference quotient's step.
+-- Distinct values whose distance from each other and from 0 is far above a difference quotient's step;
+-- operands of one sample lie apart from each other too.
 local function spread_tensor(sizes, dtype)
     local n = numel(sizes)
     seed = seed + 1
@@ -51,7 +52,7 @@ local function spread_tensor(sizes, dtype)
     if n == 0 then
         return tide.empty(sizes, { dtype = dtype })
     end
-    local x = (order - (n + 1) / 2 + 0.25) * (1.9 / (n + 1))
+    local x = (order - (n + 1) / 2 + 0.1 + 0.06 * (seed % 6)) * (1.9 / (n + 1))
     return x:reshape(sizes):to(dtype)
 end
 
