@@ -128,25 +128,23 @@ static void set_us(lua_State *L, const char *name, int64_t ns) {
     lua_setfield(L, -2, name);
 }
 
-static void push_shapes(lua_State *L, const tide_event *e) {
+static void push_inputs(lua_State *L, const tide_event *e) {
+    const int64_t *at = e->inputs;
     lua_createtable(L, e->ninputs, 0);
-    for (int k = 0; k < e->ninputs; k++) {
-        const tide_input *in = &e->inputs[k];
-        int n = in->ndim < TIDE_MAX_INPUT_DIMS ? in->ndim : TIDE_MAX_INPUT_DIMS;
-        lua_createtable(L, n, 0);
-        for (int d = 0; d < n; d++) {
-            lua_pushinteger(L, in->sizes[d]);
+    lua_createtable(L, e->ninputs, 0);
+    for (int k = 1; k <= e->ninputs; k++) {
+        tide_input in = tide_input_next(&at);
+        lua_createtable(L, in.ndim, 0);
+        for (int d = 0; d < in.ndim; d++) {
+            lua_pushinteger(L, in.sizes[d]);
             lua_rawseti(L, -2, d + 1);
         }
-        lua_rawseti(L, -2, k + 1);
+        lua_rawseti(L, -3, k);
+        lua_pushstring(L, td_dtype_name(in.dtype));
+        lua_rawseti(L, -2, k);
     }
+    lua_setfield(L, -3, "dtypes");
     lua_setfield(L, -2, "shapes");
-    lua_createtable(L, e->ninputs, 0);
-    for (int k = 0; k < e->ninputs; k++) {
-        lua_pushstring(L, td_dtype_name((td_dtype)e->inputs[k].dtype));
-        lua_rawseti(L, -2, k + 1);
-    }
-    lua_setfield(L, -2, "dtypes");
 }
 
 static int profile_events(lua_State *L) {
@@ -173,7 +171,7 @@ static int profile_events(lua_State *L) {
         set_us(L, "duration_us", e->end_ns - e->start_ns);
         set_us(L, "self_us", e->self_ns);
         if (e->kind == TD_EVENT_OP)
-            push_shapes(L, e);
+            push_inputs(L, e);
         lua_rawseti(L, -2, k + 1);
     }
     return 1;
@@ -206,10 +204,8 @@ static int profiler_profile(lua_State *L) {
 /* ---- ranges ---- */
 
 static int range_close(lua_State *L) {
-    bool *open = luaL_checkudata(L, 1, range_name);
-    if (*open)
-        tide_range_end();
-    *open = false;
+    tide_range *range = luaL_checkudata(L, 1, range_name);
+    tide_range_end(*range);
     return 0;
 }
 
@@ -221,11 +217,10 @@ static int profiler_record(lua_State *L) {
     if (!block && !lua_isfunction(L, 2))
         return tide_error(L, "record: argument 2: a function expected, or nothing for the form "
                              "`local _ <close> = tide.profiler.record(name)`");
-    bool *open = lua_newuserdatauv(L, sizeof *open, 0);
-    *open = false;
+    tide_range *range = lua_newuserdatauv(L, sizeof *range, 0);
+    *range = (tide_range){0};
     luaL_setmetatable(L, range_name);
-    tide_range_begin(name);
-    *open = true;
+    *range = tide_range_begin(name);
     if (block)
         return 1;
     lua_replace(L, 1);
@@ -254,8 +249,7 @@ int tide_open_profiler(lua_State *L) {
         {"__tostring", profile_tostring},
         {NULL, NULL},
     };
-    static const luaL_Reg range_functions[] = {
-        {"__close", range_close}, {"__gc", range_close}, {NULL, NULL}};
+    static const luaL_Reg range_functions[] = {{"__close", range_close}, {NULL, NULL}};
     static const luaL_Reg functions[] = {
         {"profile", profiler_profile}, {"record", profiler_record}, {NULL, NULL}};
     make_metatable(L, profile_name, profile_functions);

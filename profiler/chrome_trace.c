@@ -6,7 +6,9 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char *const categories[TD_EVENT_KINDS] = {
@@ -15,16 +17,37 @@ static const char *const categories[TD_EVENT_KINDS] = {
     [TD_EVENT_ALLOC] = "memory",
 };
 
+/* Bytes of the character that begins here; 0 where none does. */
+static size_t utf8_length(const char *s) {
+    const unsigned char *u = (const unsigned char *)s;
+    if (u[0] < 0x80)
+        return 1;
+    size_t n = u[0] >= 0xF0 ? 4 : u[0] >= 0xE0 ? 3 : 2;
+    unsigned low = u[0] == 0xE0 ? 0xA0 : u[0] == 0xF0 ? 0x90 : 0x80;  /* no longer than needed */
+    unsigned high = u[0] == 0xED ? 0x9F : u[0] == 0xF4 ? 0x8F : 0xBF; /* no surrogates */
+    if (u[0] < 0xC2 || u[0] > 0xF4 || u[1] < low || u[1] > high)
+        return 0;
+    for (size_t k = 2; k < n; k++)
+        if ((u[k] & 0xC0) != 0x80)
+            return 0;
+    return n;
+}
+
 static void write_string(FILE *f, const char *s) {
     fputc('"', f);
-    for (; *s; s++) {
+    for (size_t n; *s; s += n) {
         unsigned char c = (unsigned char)*s;
-        if (c == '"' || c == '\\')
+        n = utf8_length(s);
+        if (n == 0) {
+            fputs("\\ufffd", f);
+            n = 1;
+        } else if (c == '"' || c == '\\') {
             fprintf(f, "\\%c", c);
-        else if (c < 0x20)
+        } else if (c < 0x20) {
             fprintf(f, "\\u%04x", c);
-        else
-            fputc(c, f);
+        } else {
+            fwrite(s, 1, n, f);
+        }
     }
     fputc('"', f);
 }
@@ -34,17 +57,19 @@ static void write_us(FILE *f, int64_t ns) {
 }
 
 static void write_inputs(FILE *f, const tide_event *e) {
+    const int64_t *at = e->inputs;
     fprintf(f, ",\"Input Dims\":[");
     for (int k = 0; k < e->ninputs; k++) {
-        const tide_input *in = &e->inputs[k];
+        tide_input in = tide_input_next(&at);
         fprintf(f, k ? ",[" : "[");
-        for (int d = 0; d < in->ndim && d < TIDE_MAX_INPUT_DIMS; d++)
-            fprintf(f, d ? ",%d" : "%d", in->sizes[d]);
+        for (int d = 0; d < in.ndim; d++)
+            fprintf(f, d ? ",%lld" : "%lld", (long long)in.sizes[d]);
         fputc(']', f);
     }
     fprintf(f, "],\"Input type\":[");
+    at = e->inputs;
     for (int k = 0; k < e->ninputs; k++)
-        fprintf(f, k ? ",\"%s\"" : "\"%s\"", td_dtype_name((td_dtype)e->inputs[k].dtype));
+        fprintf(f, k ? ",\"%s\"" : "\"%s\"", td_dtype_name(tide_input_next(&at).dtype));
     fputc(']', f);
 }
 
@@ -64,28 +89,63 @@ static void write_event(FILE *f, const tide_event *e, int pid) {
     fprintf(f, "}}");
 }
 
-/* The operator that recorded the node: of those begun with its number the last. */
-static const tide_event *forward_of(const tide_recording *r, const tide_event *backward) {
-    const tide_event *found = NULL;
-    for (int64_t k = 0; k < r->count; k++) {
-        const tide_event *e = &r->events[k];
-        if (e->kind == TD_EVENT_OP && e->sequence == backward->sequence &&
-            e->start_ns < backward->start_ns && (!found || e->start_ns > found->start_ns))
-            found = e;
-    }
-    return found;
+/* Operators that have a sequence number, by number, then by start. */
+typedef struct forward_list {
+    const tide_event **ops;
+    size_t count;
+} forward_list;
+
+static int by_sequence(const void *a, const void *b) {
+    const tide_event *x = *(const tide_event *const *)a, *y = *(const tide_event *const *)b;
+    if (x->sequence != y->sequence)
+        return (x->sequence > y->sequence) - (x->sequence < y->sequence);
+    return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
-static void write_arrow(FILE *f, const tide_event *from, const tide_event *to, int pid) {
-    static const char *const form =
-        ",\n{\"ph\":\"%s\",\"cat\":\"fwdbwd\",\"name\":\"fwdbwd\",\"id\":%llu,\"pid\":%d,"
-        "\"tid\":%d%s,\"ts\":";
-    fprintf(f, form, "s", (unsigned long long)to->sequence, pid, from->thread, "");
-    write_us(f, from->start_ns);
+static td_status find_forward(const tide_recording *r, forward_list *list) {
+    *list = (forward_list){.ops = td_malloc((size_t)(r->count + 1) * sizeof *list->ops)};
+    if (!list->ops)
+        return td_fail(TD_ENOMEM, "out of memory");
+    for (int64_t k = 0; k < r->count; k++)
+        if (r->events[k].kind == TD_EVENT_OP && r->events[k].sequence)
+            list->ops[list->count++] = &r->events[k];
+    qsort(list->ops, list->count, sizeof *list->ops, by_sequence);
+    return TD_OK;
+}
+
+/* The operator that recorded the node: the last begun with its number before the node ran. */
+static const tide_event *forward_of(const forward_list *list, const tide_event *backward) {
+    size_t low = 0,
+           high = list->count; /* ops before low come before `backward`, from high on not */
+    while (low < high) {
+        size_t mid = (low + high) / 2;
+        if (by_sequence(&list->ops[mid], &backward) < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    const tide_event *found = low > 0 ? list->ops[low - 1] : NULL;
+    return found && found->sequence == backward->sequence ? found : NULL;
+}
+
+static void write_arrow_end(FILE *f, const char *phase, const tide_event *e, int64_t id, int pid) {
+    fprintf(f,
+            ",\n{\"ph\":\"%s\",\"cat\":\"fwdbwd\",\"name\":\"fwdbwd\",\"id\":%lld,\"pid\":%d,"
+            "\"tid\":%d%s,\"ts\":",
+            phase, (long long)id, pid, e->thread, *phase == 'f' ? ",\"bp\":\"e\"" : "");
+    write_us(f, e->start_ns);
     fprintf(f, "}");
-    fprintf(f, form, "f", (unsigned long long)to->sequence, pid, to->thread, ",\"bp\":\"e\"");
-    write_us(f, to->start_ns);
-    fprintf(f, "}");
+}
+
+static void write_arrows(FILE *f, const tide_recording *r, const forward_list *forward, int pid) {
+    for (int64_t k = 0; k < r->count; k++) {
+        const tide_event *e = &r->events[k];
+        const tide_event *from = e->kind == TD_EVENT_BACKWARD ? forward_of(forward, e) : NULL;
+        if (from) {
+            write_arrow_end(f, "s", from, k, pid);
+            write_arrow_end(f, "f", e, k, pid);
+        }
+    }
 }
 
 static void write_names(FILE *f, const tide_recording *r, int pid) {
@@ -105,44 +165,58 @@ static void write_names(FILE *f, const tide_recording *r, int pid) {
     }
 }
 
-static void write_trace(FILE *f, const tide_recording *r) {
+static void write_trace(FILE *f, const tide_recording *r, const forward_list *forward) {
     int pid = (int)getpid();
     fprintf(f, "{\"schemaVersion\":1,\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
     write_names(f, r, pid);
     for (int64_t k = 0; k < r->count; k++)
         write_event(f, &r->events[k], pid);
-    for (int64_t k = 0; k < r->count; k++) {
-        const tide_event *e = &r->events[k];
-        const tide_event *from = e->kind == TD_EVENT_BACKWARD ? forward_of(r, e) : NULL;
-        if (from)
-            write_arrow(f, from, e, pid);
-    }
+    write_arrows(f, r, forward, pid);
     fprintf(f, "\n]}\n");
 }
 
-static td_status fail_write(const char *path) {
-    return td_fail(TD_EIO, "%s: %s", path, strerror(errno));
+static td_status fail_write(const char *path, int error) {
+    return td_fail(TD_EIO, "%s: %s", path, strerror(error));
+}
+
+/* Write to `file`, which is `path` itself or a draft that takes its place when it is whole. */
+static td_status write_file(const tide_recording *r, const forward_list *forward, const char *path,
+                            const char *file) {
+    FILE *f = fopen(file, "w");
+    if (!f)
+        return fail_write(path, errno);
+    errno = 0;
+    write_trace(f, r, forward);
+    int error = ferror(f) ? (errno ? errno : EIO) : 0;
+    if (fclose(f) != 0 && !error)
+        error = errno;
+    if (!error && file != path && rename(file, path) != 0)
+        error = errno;
+    if (error && file != path)
+        unlink(file);
+    return error ? fail_write(path, error) : TD_OK;
 }
 
 td_status tide_write_chrome_trace(const tide_recording *r, const char *path) {
-    size_t len = strlen(path) + 32;
+    struct stat there;
+    forward_list forward;
+    td_status status = find_forward(r, &forward);
+    if (status)
+        return status;
+    char *target = realpath(path, NULL); /* a link stays, the file that it leads to is replaced */
+    const char *end = target ? target : path;
+    size_t len = strlen(end) + 32;
     char *draft = td_malloc(len);
-    if (!draft)
-        return td_fail(TD_ENOMEM, "out of memory");
-    snprintf(draft, len, "%s.%d.part", path, (int)getpid());
-    td_status status = TD_OK;
-    FILE *f = fopen(draft, "w");
-    if (!f) {
-        status = fail_write(path);
+    if (!draft) {
+        status = td_fail(TD_ENOMEM, "out of memory");
+    } else if (stat(path, &there) == 0 && !S_ISREG(there.st_mode)) {
+        status = write_file(r, &forward, path, path); /* a pipe or a device: nothing to replace */
     } else {
-        write_trace(f, r);
-        bool failed = ferror(f) != 0;
-        failed |= fclose(f) != 0;
-        if (failed || rename(draft, path) != 0) {
-            status = fail_write(path);
-            unlink(draft);
-        }
+        snprintf(draft, len, "%s.%d.part", end, (int)getpid());
+        status = write_file(r, &forward, end, draft);
     }
     td_free(draft);
+    free(target);
+    td_free(forward.ops);
     return status;
 }

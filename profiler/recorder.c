@@ -1,44 +1,69 @@
-/* recorder.c: events go to buffers of their threads and are put in order at the end. */
+/* recorder.c: events go to lanes, one per thread, and are put in order at the end.
+ *
+ * A thread marks its lane busy before it asks whether a recording runs, and stopping ends the
+ * recording before it waits for lanes that are busy: whoever comes second sees the other. Lanes and
+ * the recorder itself are never freed, so that a thread which still has the observer in hand, long
+ * after the recording, finds them.
+ */
 #include "profiler/recorder.h"
 
 #include "engine/core/memory.h"
 #include "engine/ops/op.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
 #include <time.h>
 
-enum { CHUNK = 1024, MAX_DEPTH = 256 };
+enum { CHUNK = 512, WORDS = 2048 };
+
+typedef struct record {
+    tide_event event;      /* parent and self_ns are found at the end */
+    struct record *around; /* the one that was open when it began */
+} record;
 
 typedef struct chunk {
     struct chunk *next;
     int n;
-    tide_event events[CHUNK];
+    record records[CHUNK];
 } chunk;
 
-typedef struct thread_buffer {
-    struct thread_buffer *next;
+/* Memory for what events point at; the newest first. */
+typedef struct tide_words {
+    struct tide_words *next;
+    size_t used, size;
+    int64_t words[];
+} tide_words;
+
+typedef struct lane {
+    struct lane *next;
+    atomic_bool busy;    /* its thread is at work in here */
+    bool owned;          /* by a living thread; guarded by lanes_lock */
+    uint64_t generation; /* the recording whose events these are */
+    int number;
     chunk *first, *last;
-    tide_event *open[MAX_DEPTH]; /* NULL: was dropped */
-    int depth;
-    int16_t number;
+    tide_words *words;
+    record *open; /* the innermost that has not ended */
+    int64_t lost; /* open inside it, but there was no memory for them */
     int64_t last_ns, count, dropped;
-} thread_buffer;
+} lane;
 
 struct tide_recorder {
-    td_observer observer;
     td_observer *before;
-    uint64_t generation; /* tells this recorder's buffers from those of an earlier one */
+    atomic_ullong generation; /* of the recording that runs; 0: none */
     int64_t origin_ns;
-    pthread_mutex_t lock; /* guards the list of buffers */
-    thread_buffer *buffers;
-    int nbuffers;
+    atomic_int nlanes; /* that take part */
 };
 
-static atomic_ullong generations;
-static tide_recorder *_Atomic running;
-static _Thread_local thread_buffer *my_buffer;
-static _Thread_local uint64_t my_generation;
+static tide_recorder the_recorder;
+static atomic_bool taken; /* the_recorder */
+static uint64_t generations;
+
+static pthread_mutex_t lanes_lock = PTHREAD_MUTEX_INITIALIZER;
+static lane *lanes;
+static pthread_key_t lane_key; /* gives a lane back when its thread ends */
+static bool lane_key_made;
+static _Thread_local lane *my_lane;
 
 static int64_t clock_ns(void) {
     struct timespec t;
@@ -47,222 +72,333 @@ static int64_t clock_ns(void) {
 }
 
 /* Strictly increasing on each thread, so that every event lasts and siblings never overlap. */
-static int64_t tick(const tide_recorder *r, thread_buffer *b) {
-    int64_t now = clock_ns() - r->origin_ns;
-    b->last_ns = now > b->last_ns ? now : b->last_ns + 1;
-    return b->last_ns;
+static int64_t tick(lane *l) {
+    int64_t now = clock_ns() - the_recorder.origin_ns;
+    l->last_ns = now > l->last_ns ? now : l->last_ns + 1;
+    return l->last_ns;
 }
 
-static thread_buffer *buffer_of(tide_recorder *r) {
-    if (TD_LIKELY(my_generation == r->generation))
-        return my_buffer;
-    thread_buffer *b = td_calloc(1, sizeof *b);
-    if (!b)
+/* ---- lanes ---- */
+
+static void lane_give_back(void *owned) {
+    pthread_mutex_lock(&lanes_lock);
+    ((lane *)owned)->owned = false;
+    pthread_mutex_unlock(&lanes_lock);
+}
+
+/* A lane for this thread: one that an ended thread left, unless this recording has events in it. */
+static lane *lane_claim(void) {
+    pthread_mutex_lock(&lanes_lock);
+    if (!lane_key_made)
+        lane_key_made = pthread_key_create(&lane_key, lane_give_back) == 0;
+    lane *l = lanes;
+    while (l && (l->owned || l->generation == atomic_load(&the_recorder.generation)))
+        l = l->next;
+    if (!l && (l = td_calloc(1, sizeof *l))) {
+        l->next = lanes;
+        lanes = l;
+    }
+    if (l) {
+        l->owned = true;
+        if (lane_key_made)
+            pthread_setspecific(lane_key, l);
+    }
+    pthread_mutex_unlock(&lanes_lock);
+    return my_lane = l;
+}
+
+static void leave(lane *l) {
+    atomic_store_explicit(&l->busy, false, memory_order_release);
+}
+
+/* This thread's lane, busy, if it takes part in the recording that runs; with `join` it will. NULL
+ * when none runs, or memory is out. */
+static lane *enter(bool join) {
+    lane *l = my_lane;
+    if (TD_UNLIKELY(!l) && (!join || !(l = lane_claim())))
         return NULL;
-    pthread_mutex_lock(&r->lock);
-    b->number = (int16_t)++r->nbuffers;
-    b->next = r->buffers;
-    r->buffers = b;
-    pthread_mutex_unlock(&r->lock);
-    my_buffer = b;
-    my_generation = r->generation;
-    return b;
+    atomic_store(&l->busy, true);
+    uint64_t now = atomic_load(&the_recorder.generation);
+    if (TD_LIKELY(now && l->generation == now))
+        return l;
+    if (now && join) {
+        int number = atomic_fetch_add(&the_recorder.nlanes, 1) + 1;
+        if (number <= INT16_MAX) {
+            l->generation = now;
+            l->number = number;
+            l->last_ns = 0;
+            return l;
+        }
+    }
+    leave(l);
+    return NULL;
 }
 
-static tide_event *event_new(thread_buffer *b) {
-    if (!b->last || b->last->n == CHUNK) {
+static void words_free(tide_words *w) {
+    for (tide_words *next; w; w = next) {
+        next = w->next;
+        td_free(w);
+    }
+}
+
+static void lane_clear(lane *l) {
+    for (chunk *c = l->first, *next; c; c = next) {
+        next = c->next;
+        td_free(c);
+    }
+    words_free(l->words);
+    l->first = l->last = NULL;
+    l->words = NULL;
+    l->open = NULL;
+    l->count = l->dropped = l->lost = 0;
+}
+
+/* ---- recording ---- */
+
+static record *record_new(lane *l) {
+    if (!l->last || l->last->n == CHUNK) {
         chunk *c = td_malloc(sizeof *c);
-        if (!c) {
-            b->dropped++;
+        if (!c)
             return NULL;
-        }
         c->next = NULL;
         c->n = 0;
-        if (b->last)
-            b->last->next = c;
+        if (l->last)
+            l->last->next = c;
         else
-            b->first = c;
-        b->last = c;
+            l->first = c;
+        l->last = c;
     }
-    b->count++;
-    return &b->last->events[b->last->n++];
+    l->count++;
+    return &l->last->records[l->last->n++];
 }
 
-static void add_input(tide_event *e, const td_tensor *x) {
-    if (!x || e->ninputs == TIDE_MAX_INPUTS)
+static void *words_new(lane *l, size_t n) {
+    tide_words *w = l->words;
+    if (!w || w->size - w->used < n) {
+        size_t size = n > WORDS ? n : WORDS;
+        w = td_malloc(sizeof *w + size * sizeof *w->words);
+        if (!w)
+            return NULL;
+        w->next = l->words;
+        w->used = 0;
+        w->size = size;
+        l->words = w;
+    }
+    w->used += n;
+    return &w->words[w->used - n];
+}
+
+/* The tensors among an operator's arguments, as tide_input_next reads them: dtype and number of
+ * dims in one word, then the sizes. */
+typedef struct input_list {
+    int count;
+    size_t used;
+    int64_t words[TIDE_MAX_INPUTS * (1 + TD_MAX_DIMS)];
+} input_list;
+
+static void add_input(input_list *list, const td_tensor *x) {
+    if (!x || list->count == TIDE_MAX_INPUTS)
         return;
-    tide_input *in = &e->inputs[e->ninputs++];
-    in->dtype = x->dtype;
-    in->ndim = x->ndim;
-    for (int d = 0; d < x->ndim && d < TIDE_MAX_INPUT_DIMS; d++)
-        in->sizes[d] = x->sizes[d] < INT32_MAX ? (int32_t)x->sizes[d] : INT32_MAX;
+    list->count++;
+    list->words[list->used++] = x->dtype | (int64_t)x->ndim << 8;
+    for (int d = 0; d < x->ndim; d++)
+        list->words[list->used++] = x->sizes[d];
 }
 
-static void add_inputs(tide_event *e, const td_event *event) {
+static void keep_inputs(lane *l, tide_event *e, const td_event *event) {
+    input_list list;
+    list.count = 0;
+    list.used = 0;
     for (int k = 0; k < event->nargs; k++) {
         const td_value *v = &event->args[k];
         if (v->kind == TD_KIND_TENSOR)
-            add_input(e, v->tensor);
+            add_input(&list, v->tensor);
         else if (v->kind == TD_KIND_TENSORS)
             for (int j = 0; j < v->n; j++)
-                add_input(e, v->tensors[j]);
+                add_input(&list, v->tensors[j]);
+    }
+    int64_t *kept = list.count ? words_new(l, list.used) : NULL;
+    if (!kept)
+        return;
+    memcpy(kept, list.words, list.used * sizeof *kept);
+    e->inputs = kept;
+    e->ninputs = (uint8_t)list.count;
+}
+
+tide_input tide_input_next(const int64_t **at) {
+    const int64_t *words = *at;
+    tide_input in = {
+        .dtype = (td_dtype)(words[0] & 0xFF), .ndim = (int)(words[0] >> 8), .sizes = words + 1};
+    *at = words + 1 + in.ndim;
+    return in;
+}
+
+static const char *keep_name(lane *l, const char *name) {
+    size_t bytes = strlen(name) + 1;
+    char *kept = words_new(l, (bytes + sizeof(int64_t) - 1) / sizeof(int64_t));
+    return kept ? memcpy(kept, name, bytes) : "range";
+}
+
+/* The record of what begins, NULL when there is no memory for it. */
+static const record *begin(lane *l, const td_event *event) {
+    record *r = l->lost ? NULL : record_new(l);
+    if (!r) {
+        l->lost++; /* and so is what begins inside: begin and end stay paired */
+        l->dropped++;
+        return NULL;
+    }
+    r->event = (tide_event){.name = event->kind == TD_EVENT_RANGE ? keep_name(l, event->name)
+                                                                  : event->name,
+                            .sequence = event->sequence,
+                            .kind = (uint8_t)event->kind};
+    r->around = l->open;
+    l->open = r;
+    if (event->nargs)
+        keep_inputs(l, &r->event, event);
+    r->event.start_ns = tick(l);
+    return r;
+}
+
+static void end(lane *l) {
+    if (l->lost) {
+        l->lost--;
+    } else if (l->open) { /* else it began before the recording did */
+        l->open->event.end_ns = tick(l);
+        l->open = l->open->around;
     }
 }
 
 static void on_begin(void *ctx, const td_event *event) {
-    tide_recorder *r = ctx;
-    thread_buffer *b = buffer_of(r);
-    if (!b)
-        return;
-    tide_event *e = event_new(b);
-    if (b->depth < MAX_DEPTH)
-        b->open[b->depth] = e;
-    b->depth++;
-    if (!e)
-        return;
-    e->name = event->name;
-    e->kind = (uint8_t)event->kind;
-    e->ninputs = 0;
-    e->thread = b->number;
-    e->sequence = event->sequence;
-    e->end_ns = 0;
-    add_inputs(e, event);
-    e->start_ns = tick(r, b);
+    lane *l = enter(true);
+    (void)ctx;
+    if (l) {
+        begin(l, event);
+        leave(l);
+    }
 }
 
 static void on_end(void *ctx, td_event_kind kind) {
-    tide_recorder *r = ctx;
-    thread_buffer *b = my_generation == r->generation ? my_buffer : NULL;
+    lane *l = enter(false);
+    (void)ctx;
     (void)kind;
-    if (!b || b->depth == 0) /* began before the recording did */
-        return;
-    b->depth--;
-    tide_event *e = b->depth < MAX_DEPTH ? b->open[b->depth] : NULL;
-    if (e)
-        e->end_ns = tick(r, b);
+    if (l) {
+        end(l);
+        leave(l);
+    }
 }
 
-static void on_instant(void *ctx, const td_event *event) {
-    (void)ctx;
-    (void)event;
+tide_range tide_range_begin(const char *name) {
+    tide_range range = {0};
+    lane *l = td_observer_get(TD_EVENT_RANGE) ? enter(true) : NULL;
+    if (l) {
+        range.generation = l->generation;
+        range.record = begin(l, &(td_event){.kind = TD_EVENT_RANGE, .name = name});
+        leave(l);
+    }
+    return range;
 }
+
+void tide_range_end(tide_range range) {
+    lane *l = range.generation ? enter(false) : NULL;
+    if (!l)
+        return;
+    bool ours = l->generation == range.generation;
+    const record *r = ours ? l->open : NULL;
+    while (r && r != range.record)
+        r = r->around;
+    if (r)
+        l->lost = 0;
+    else if (ours && !range.record && l->lost)
+        l->lost--;
+    while (r && l->open != r->around)
+        end(l);
+    leave(l);
+}
+
+/* ---- start and stop ---- */
+
+/* Never written: threads read it whenever they like. */
+static td_observer observer = {.kinds = 1u << TD_EVENT_OP | 1u << TD_EVENT_KERNEL |
+                                        1u << TD_EVENT_BACKWARD | 1u << TD_EVENT_RANGE,
+                               .begin = on_begin,
+                               .end = on_end};
 
 tide_recorder *tide_recorder_start(void) {
-    tide_recorder *r = td_calloc(1, sizeof *r), *none = NULL;
-    if (!r) {
-        td_fail(TD_ENOMEM, "out of memory");
-        return NULL;
-    }
-    if (!atomic_compare_exchange_strong(&running, &none, r)) {
-        td_free(r);
+    tide_recorder *r = &the_recorder;
+    if (atomic_exchange(&taken, true)) {
         td_fail(TD_EVALUE, "a profile is being recorded already");
         return NULL;
     }
-    pthread_mutex_init(&r->lock, NULL);
-    r->generation = ++generations;
     r->origin_ns = clock_ns();
-    r->observer = (td_observer){.ctx = r,
-                                .kinds = 1u << TD_EVENT_OP | 1u << TD_EVENT_KERNEL |
-                                         1u << TD_EVENT_BACKWARD | 1u << TD_EVENT_RANGE,
-                                .begin = on_begin,
-                                .end = on_end,
-                                .instant = on_instant};
-    r->before = td_observer_set(&r->observer);
+    atomic_store(&r->nlanes, 0);
+    atomic_store(&r->generation, ++generations);
+    r->before = td_observer_set(&observer);
     return r;
-}
-
-static void buffer_free(thread_buffer *b) {
-    for (chunk *c = b->first, *next; c; c = next) {
-        next = c->next;
-        td_free(c);
-    }
-    td_free(b);
 }
 
 /* Copy a thread's events, find the event around each, and take inner times off outer ones. Events
  * still open end with the recording. */
-static void gather(const thread_buffer *b, int64_t end_ns, tide_recording *out) {
-    int32_t open[MAX_DEPTH];
-    int depth = 0;
-    for (const chunk *c = b->first; c; c = c->next)
+static void gather(lane *l, int64_t end_ns, tide_recording *out) {
+    int32_t outer = -1;
+    for (const chunk *c = l->first; c; c = c->next)
         for (int k = 0; k < c->n; k++) {
             int32_t at = (int32_t)out->count++;
             tide_event *e = &out->events[at];
-            *e = c->events[k];
+            *e = c->records[k].event;
+            e->thread = (int16_t)l->number;
             if (!e->end_ns)
-                e->end_ns = end_ns > e->start_ns ? end_ns : e->start_ns + 1;
-            while (depth > 0 && out->events[open[depth - 1]].end_ns <= e->start_ns)
-                depth--;
-            e->parent = depth ? open[depth - 1] : -1;
+                e->end_ns = end_ns > l->last_ns ? end_ns : l->last_ns + 1;
+            while (outer >= 0 && out->events[outer].end_ns <= e->start_ns)
+                outer = out->events[outer].parent;
+            e->parent = outer;
             e->self_ns = e->end_ns - e->start_ns;
-            if (depth)
-                out->events[e->parent].self_ns -= e->end_ns - e->start_ns;
-            if (depth < MAX_DEPTH)
-                open[depth++] = at;
+            if (outer >= 0)
+                out->events[outer].self_ns -= e->self_ns;
+            outer = at;
         }
+    tide_words **tail = &out->words;
+    while (*tail)
+        tail = &(*tail)->next;
+    *tail = l->words;
+    l->words = NULL;
+}
+
+/* The lanes of a recording that has ended, once their threads have left them: the number-th. */
+static lane *find_lane(uint64_t generation, int number) {
+    pthread_mutex_lock(&lanes_lock);
+    lane *l = lanes;
+    for (; l; l = l->next) {
+        while (atomic_load(&l->busy))
+            sched_yield();
+        if (l->generation == generation && l->number == number)
+            break;
+    }
+    pthread_mutex_unlock(&lanes_lock);
+    return l;
 }
 
 td_status tide_recorder_stop(tide_recorder *r, tide_recording *out) {
     int64_t count = 0;
+    uint64_t generation = atomic_exchange(&r->generation, 0);
     td_observer_set(r->before);
     *out = (tide_recording){.wall_ns = clock_ns() - r->origin_ns};
-    for (thread_buffer *b = r->buffers; b; b = b->next) {
-        count += b->count;
-        out->dropped += b->dropped;
+    lane *l;
+    for (int number = 1; (l = find_lane(generation, number)); number++) {
+        count += l->count;
+        out->dropped += l->dropped;
     }
-    out->events = td_malloc((size_t)(count + 1) * sizeof *out->events);
-    for (int number = 1; number <= r->nbuffers && out->events; number++)
-        for (thread_buffer *b = r->buffers; b; b = b->next)
-            if (b->number == number)
-                gather(b, out->wall_ns, out);
-    for (thread_buffer *b = r->buffers, *next; b; b = next) {
-        next = b->next;
-        buffer_free(b);
+    out->events = count < INT32_MAX ? td_malloc((size_t)(count + 1) * sizeof *out->events) : NULL;
+    for (int number = 1; (l = find_lane(generation, number)); number++) {
+        if (out->events)
+            gather(l, out->wall_ns, out);
+        lane_clear(l);
     }
-    atomic_store(&running, NULL);
-    pthread_mutex_destroy(&r->lock);
-    td_free(r);
+    atomic_store(&taken, false);
     return out->events ? TD_OK : td_fail(TD_ENOMEM, "out of memory");
 }
 
 void tide_recording_free(tide_recording *recording) {
     td_free(recording->events);
+    words_free(recording->words);
     *recording = (tide_recording){0};
-}
-
-/* ---- ranges ---- */
-
-/* Names of ranges, each kept once for good: events point at them. */
-typedef struct interned {
-    struct interned *next;
-    char name[];
-} interned;
-
-static const char *intern(const char *name) {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static interned *names;
-    pthread_mutex_lock(&lock);
-    interned *found = names;
-    while (found && strcmp(found->name, name) != 0)
-        found = found->next;
-    size_t bytes = strlen(name) + 1;
-    if (!found && (found = td_malloc(sizeof *found + bytes))) {
-        memcpy(found->name, name, bytes);
-        found->next = names;
-        names = found;
-    }
-    pthread_mutex_unlock(&lock);
-    return found ? found->name : "range";
-}
-
-void tide_range_begin(const char *name) {
-    td_observer *o = td_observer_get(TD_EVENT_RANGE);
-    if (o)
-        o->begin(o->ctx, &(td_event){.kind = TD_EVENT_RANGE, .name = intern(name)});
-}
-
-void tide_range_end(void) {
-    td_observer *o = td_observer_get(TD_EVENT_RANGE);
-    if (o)
-        o->end(o->ctx, TD_EVENT_RANGE);
 }

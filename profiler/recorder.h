@@ -1,30 +1,36 @@
 /* recorder.h: records what the engine's observer hook tells: operators, kernels, backward nodes,
  * ranges; and what was recorded, as a list of events. Knows nothing of Lua.
+ *
+ * Any thread may work, and begin and end ranges, while another starts or stops the recorder.
  */
 #ifndef TIDE_PROFILER_RECORDER_H
 #define TIDE_PROFILER_RECORDER_H
 
 #include "engine/core/observer.h"
 
-enum { TIDE_MAX_INPUTS = 4, TIDE_MAX_INPUT_DIMS = 6 };
-
-/* A tensor argument of an operator. */
-typedef struct tide_input {
-    uint8_t dtype, ndim;                /* ndim may exceed the sizes kept */
-    int32_t sizes[TIDE_MAX_INPUT_DIMS]; /* INT32_MAX: that or more */
-} tide_input;
+enum { TIDE_MAX_INPUTS = 16 };
 
 typedef struct tide_event {
-    const char *name;         /* lives as long as the process */
-    uint8_t kind;             /* td_event_kind */
-    uint8_t ninputs;          /* tensor arguments kept */
-    int16_t thread;           /* from 1, in the order of first events */
-    int32_t parent;           /* index of the event around it on its thread; -1: none */
+    const char *name;         /* lives as long as the recording */
+    const int64_t *inputs;    /* the tensor arguments, for tide_input_next */
     uint64_t sequence;        /* autograd's number: the same in forward and backward; 0: none */
     int64_t start_ns, end_ns; /* since the recording began; end > start */
     int64_t self_ns;          /* without the events inside */
-    tide_input inputs[TIDE_MAX_INPUTS];
+    int32_t parent;           /* index of the event around it on its thread; -1: none */
+    int16_t thread;           /* from 1, in the order of first events */
+    uint8_t kind;             /* td_event_kind */
+    uint8_t ninputs;          /* the first TIDE_MAX_INPUTS are kept */
 } tide_event;
+
+/* A tensor argument of an operator; sizes are borrowed from the recording. */
+typedef struct tide_input {
+    td_dtype dtype;
+    int ndim;
+    const int64_t *sizes;
+} tide_input;
+
+/* The arguments one after the other, event->ninputs times: *at starts as event->inputs. */
+tide_input tide_input_next(const int64_t **at);
 
 /* A finished recording. */
 typedef struct tide_recording {
@@ -32,23 +38,33 @@ typedef struct tide_recording {
     int64_t count;
     int64_t dropped; /* events for which there was no memory */
     int64_t wall_ns;
+    struct tide_words *words; /* where names of ranges and inputs lie */
 } tide_recording;
 
 typedef struct tide_recorder tide_recorder;
 
-/* Start to record; one recorder at a time. NULL with a message: EVALUE when one runs already,
- * ENOMEM. */
+/* Start to record; one recorder at a time. NULL with a message: EVALUE when one runs already. */
 tide_recorder *tide_recorder_start(void);
 
-/* Stop, hand over what was recorded and free the recorder. Calls that other threads began under it
- * must have ended. ENOMEM leaves nothing. */
+/* Stop and hand over what was recorded; the recorder is gone then. Events that are still open end
+ * here. ENOMEM leaves nothing. */
 td_status tide_recorder_stop(tide_recorder *recorder, tide_recording *out) TD_MUST_CHECK;
 
 void tide_recording_free(tide_recording *recording);
 
+/* A range that was begun; plain data, nothing to release. */
+typedef struct tide_range {
+    uint64_t generation; /* of the recording; 0: none ran */
+    const void *record;
+} tide_range;
+
 /* A range named by the user around what follows on this thread, while a recorder runs; `name` is
  * copied. Ranges nest. */
-void tide_range_begin(const char *name);
-void tide_range_end(void);
+tide_range tide_range_begin(const char *name);
+
+/* Ends a range on the thread that began it, and what was begun inside and not ended. Does nothing
+ * when the range has ended already, or its recording has. A range that is never ended lasts as long
+ * as the event around it. */
+void tide_range_end(tide_range range);
 
 #endif

@@ -38,50 +38,107 @@ static int by_calls(const void *a, const void *b) {
     return descending(((const tide_row *)a)->calls, ((const tide_row *)b)->calls, a, b);
 }
 
+static bool same(const tide_event *e, uint8_t kind, const char *name) {
+    return e->kind == kind && (e->name == name || strcmp(e->name, name) == 0);
+}
+
 /* Is there an event of the same name and kind around it? Then its time is counted already. */
 static bool within_itself(const tide_recording *r, const tide_event *e) {
     for (int32_t at = e->parent; at >= 0; at = r->events[at].parent)
-        if (r->events[at].kind == e->kind && r->events[at].name == e->name)
+        if (same(&r->events[at], e->kind, e->name))
             return true;
     return false;
+}
+
+/* Rows while they are summed up; slots hold a row's index + 1 and are twice as many as rows fit. */
+typedef struct row_set {
+    tide_row *rows;
+    int32_t *slots;
+    int n, room;
+} row_set;
+
+/* The slot of a row, or the free one where it goes (FNV-1a). */
+static int32_t *find_slot(const row_set *set, const char *name, uint8_t kind) {
+    uint32_t hash = 2166136261u ^ kind, mask = 2 * (uint32_t)set->room - 1;
+    for (const char *c = name; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 16777619u;
+    uint32_t at = hash & mask;
+    for (; set->slots[at]; at = (at + 1) & mask) {
+        const tide_row *row = &set->rows[set->slots[at] - 1];
+        if (row->kind == kind && strcmp(row->name, name) == 0)
+            break;
+    }
+    return &set->slots[at];
+}
+
+/* Room for twice as many (a power of two). False: out of memory, and the set is as it was. */
+static bool grow(row_set *set) {
+    int room = set->room ? 2 * set->room : 64;
+    int32_t *slots = td_calloc(2 * (size_t)room, sizeof *slots);
+    tide_row *rows = slots ? td_realloc(set->rows, (size_t)room * sizeof *rows) : NULL;
+    if (!rows) {
+        td_free(slots);
+        return false;
+    }
+    td_free(set->slots);
+    *set = (row_set){.rows = rows, .slots = slots, .n = set->n, .room = room};
+    for (int k = 0; k < set->n; k++)
+        *find_slot(set, rows[k].name, rows[k].kind) = k + 1;
+    return true;
+}
+
+static tide_row *row_of(row_set *set, const tide_event *e) {
+    if (set->n == set->room && !grow(set))
+        return NULL;
+    int32_t *slot = find_slot(set, e->name, e->kind);
+    if (!*slot) {
+        set->rows[set->n] = (tide_row){.name = e->name, .kind = e->kind};
+        *slot = ++set->n;
+    }
+    return &set->rows[*slot - 1];
 }
 
 tide_row *tide_rows(const tide_recording *r, tide_sort sort, int *count) {
     static int (*const orders[])(const void *, const void *) = {by_self, by_total, by_calls,
                                                                 by_name};
-    tide_row *rows = td_calloc((size_t)r->count + 1, sizeof *rows);
-    int n = 0;
+    row_set set = {0};
+    bool ok = grow(&set);
     *count = 0;
-    if (!rows) {
+    for (int64_t k = 0; k < r->count && ok; k++) {
+        const tide_event *e = &r->events[k];
+        tide_row *row = row_of(&set, e);
+        ok = row != NULL;
+        if (!ok)
+            break;
+        row->calls++;
+        row->self_ns += e->self_ns;
+        if (!within_itself(r, e))
+            row->total_ns += e->end_ns - e->start_ns;
+    }
+    td_free(set.slots);
+    if (!ok) {
+        td_free(set.rows);
         td_fail(TD_ENOMEM, "out of memory");
         return NULL;
     }
-    for (int64_t k = 0; k < r->count; k++) {
-        const tide_event *e = &r->events[k];
-        int at = 0;
-        while (at < n && (rows[at].kind != e->kind || strcmp(rows[at].name, e->name) != 0))
-            at++;
-        if (at == n)
-            rows[n++] = (tide_row){.name = e->name, .kind = e->kind};
-        rows[at].calls++;
-        rows[at].self_ns += e->self_ns;
-        if (!within_itself(r, e))
-            rows[at].total_ns += e->end_ns - e->start_ns;
-    }
-    qsort(rows, (size_t)n, sizeof *rows, orders[sort]);
-    *count = n;
-    return rows;
+    qsort(set.rows, (size_t)set.n, sizeof *set.rows, orders[sort]);
+    *count = set.n;
+    return set.rows;
 }
 
 static void write_time(int64_t ns, char *text, size_t size) {
     tide_format_time((double)ns * 1e-9, 3, text, size);
 }
 
-/* Width on a terminal of a time: µ is two bytes. */
+/* Bytes that fill a width on a terminal: characters beyond ASCII take more than one. */
 static int bytes_for(const char *text, int width) {
     for (const char *c = text; *c; c++)
         width += ((unsigned char)*c & 0xC0) == 0x80;
     return width;
+}
+
+static int characters(const char *text) {
+    return (int)strlen(text) - bytes_for(text, 0);
 }
 
 static void write_row(FILE *out, const tide_row *row, int width, int64_t all) {
@@ -89,8 +146,8 @@ static void write_row(FILE *out, const tide_row *row, int width, int64_t all) {
     write_time(row->self_ns, self, sizeof self);
     write_time(row->total_ns, total, sizeof total);
     write_time(row->total_ns / row->calls, mean, sizeof mean);
-    fprintf(out, "%-*s  %-8s  %*s  %5.1f %%  %*s  %8lld  %*s\n", width, row->name,
-            tide_event_kind_name(row->kind), bytes_for(self, 8), self,
+    fprintf(out, "%-*s  %-8s  %*s  %5.1f %%  %*s  %8lld  %*s\n", bytes_for(row->name, width),
+            row->name, tide_event_kind_name(row->kind), bytes_for(self, 8), self,
             all ? 100.0 * (double)row->self_ns / (double)all : 0, bytes_for(total, 8), total,
             (long long)row->calls, bytes_for(mean, 8), mean);
 }
@@ -99,7 +156,7 @@ char *tide_table(const tide_recording *r, tide_sort sort, int limit) {
     char *text = NULL, *copy, wall[32], self[32];
     size_t size = 0;
     int n, width = 4;
-    int64_t all = 0;
+    int64_t all = 0, ranges = 0;
     tide_row *rows = tide_rows(r, sort, &n);
     FILE *out = rows ? open_memstream(&text, &size) : NULL;
     if (!out) {
@@ -107,18 +164,20 @@ char *tide_table(const tide_recording *r, tide_sort sort, int limit) {
         return NULL;
     }
     int shown = limit > 0 && limit < n ? limit : n;
-    for (int k = 0; k < n; k++)
+    for (int k = 0; k < n; k++) {
         all += rows[k].self_ns;
+        ranges += rows[k].kind == TD_EVENT_RANGE ? rows[k].self_ns : 0;
+    }
     for (int k = 0; k < shown; k++)
-        width = (int)strlen(rows[k].name) > width ? (int)strlen(rows[k].name) : width;
-    fprintf(out, "%-*s  %-8s  %8s  %7s  %8s  %8s  %8s\n", width, "name", "kind", "self", "self",
+        width = characters(rows[k].name) > width ? characters(rows[k].name) : width;
+    fprintf(out, "%-*s  %-8s  %8s  %7s  %8s  %8s  %8s\n", width, "name", "kind", "self", "share",
             "total", "calls", "mean");
     for (int k = 0; k < shown; k++)
         write_row(out, &rows[k], width, all);
     if (shown < n)
         fprintf(out, "... %d more\n", n - shown);
     write_time(r->wall_ns, wall, sizeof wall);
-    write_time(all, self, sizeof self);
+    write_time(all - ranges, self, sizeof self);
     fprintf(out, "%lld events, %s of %s in operators", (long long)r->count, self, wall);
     if (r->dropped)
         fprintf(out, "; %lld events lost for want of memory", (long long)r->dropped);

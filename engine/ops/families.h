@@ -14,7 +14,9 @@
     X(conv)                                                                                        \
     X(pool)                                                                                        \
     X(shape)                                                                                       \
+    X(join)                                                                                        \
     X(index)                                                                                       \
+    X(gather)                                                                                      \
     X(random)
 
 #define TD_FAMILY_DECLARE(name) extern td_op td_ops_##name[];

@@ -11,6 +11,9 @@ bool td_view_strides(const td_tensor *x, int ndim, const int64_t *sizes, int64_t
 /* Sizes with a -1 put in its place. ESHAPE unless the elements come out even. */
 td_status td_infer_size(int64_t numel, int n, const int64_t *sizes, int64_t *out) TD_MUST_CHECK;
 
+/* Rule: the shape and dtype of the first argument. */
+td_status td_rule_same(const td_call *call, td_meta *out);
+
 /* view.c: run functions and gradients of views. */
 td_status td_run_view(td_call *call);
 td_status td_run_permute(td_call *call);

@@ -83,8 +83,10 @@ local function read_value(fname, spec, value)
     return read
 end
 
-local function is_options(value)
-    return type(value) == "table" and not getmetatable(value) and #value == 0 and next(value) ~= nil
+-- Is it a table of options? An empty one is, where no list is expected.
+local function is_options(value, spec)
+    return type(value) == "table" and not getmetatable(value) and #value == 0
+        and (next(value) ~= nil or not spec or spec.kind ~= "list" and spec.kind ~= "any")
 end
 
 -- Options by name into `values`.
@@ -129,7 +131,7 @@ function check.arguments(fname, specs, ...)
         end
         n = next(given[n + 1]) ~= nil and n + 1 or n
     end
-    local options = n > 0 and is_options(given[n]) and given[n] or nil
+    local options = n > 0 and is_options(given[n], specs[n]) and given[n] or nil
     if options then
         n = n - 1
     end

@@ -378,8 +378,11 @@ nn.Sequential = Sequential
 function Sequential:init(...) add_all(self, "Sequential", ...) end
 
 function Sequential:forward(x)
-    for k = 1, #self._names do
-        x = rawget(self, k)(x)
+    for _, name in ipairs(self._names) do
+        local module = rawget(self, name)
+        if is_module(module) then -- else it was taken out
+            x = module(x)
+        end
     end
     return x
 end
@@ -392,7 +395,7 @@ function Sequential:append(module)
     return self
 end
 
-Sequential.__len = function(self) return #self._names end
+Sequential.__len = function(self) return #self:children() end
 
 -- nn.ModuleList{a, b, ...}: modules in a list, for a forward that you write.
 local ModuleList = nn.class "ModuleList"

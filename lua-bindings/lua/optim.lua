@@ -142,7 +142,12 @@ local function read_state(self, dict)
         options[g] = self.read_options(dict.param_groups[g])
         for _, p in ipairs(group.params) do
             number = number + 1
-            for name, value in pairs(dict.state[number] or {}) do
+            local state = dict.state[number] or {}
+            if type(state) ~= "table" then
+                check.fail("load_state_dict: the state of parameter %d: expected a table, got %s", number,
+                    check.describe(state))
+            end
+            for name, value in pairs(state) do
                 if tide.is_tensor(value) and value:dim() > 0 and tostring(value.shape) ~= tostring(p.shape) then
                     check.fail("load_state_dict: %s of parameter %d has shape %s, expected %s", tostring(name), number,
                         tostring(value.shape), tostring(p.shape))

@@ -27,6 +27,27 @@ t.test("sequential_counts_from_1_and_prints_as_a_tree", function()
     t.eq(tostring(model(tide.ones(4, 2)).shape), "(4, 1)")
 end)
 
+t.test("a_sequential_runs_what_is_in_it_now", function()
+    local model = nn.Sequential(nn.ReLU(), nn.Tanh(), nn.Identity())
+    model[2] = nil
+    t.eq(model(tide.tensor { -1.0, 2.0 }):tolist(), { 0, 2 })
+    t.eq(#model, 2)
+    model.last = nn.Softmax(1)
+    t.close(model(tide.tensor { 1.0, 1.0 }):tolist(), { 0.5, 0.5 })
+    model:append(nn.Flatten(1))
+    t.eq(tostring(model), "Sequential(\n  (1): ReLU()\n  (3): Identity()\n  (last): Softmax(dim=1)\n"
+        .. "  (5): Flatten(start_dim=1, end_dim=-1)\n)")
+    t.eq(nn.Sequential()(5), 5)
+end)
+
+t.test("empty_options_are_no_options", function()
+    t.eq(tostring(nn.Linear(2, 3, {})), "Linear(in_features=2, out_features=3, bias=true)")
+    t.eq(tostring(nn.ReLU({})), "ReLU()")
+    t.eq(nn.Conv2d(1, 2, 3, {}).stride, { 1, 1 })
+    t.eq(nn.MSELoss({})(tide.ones(2), tide.zeros(2)):item(), 1)
+    t.error_has(function() nn.Linear({}) end, "in_features: expected")
+end)
+
 t.test("classes_of_one_s_own", function()
     local Net = nn.class "Net"
     function Net:init(width)

@@ -105,6 +105,8 @@ t.test("a_state_that_does_not_fit_changes_nothing", function()
     t.error_has(function() wider:load_state_dict(dict) end, "has shape (2), expected (3)")
     t.error_has(function() make(2, 2):load_state_dict(dict) end, "1 parameters for an optimizer of 2")
     t.error_has(function() wider:load_state_dict({ param_groups = { {} } }) end, "1 groups")
+    t.error_has(function() wider:load_state_dict({ param_groups = { { lr = 7 } }, state = { 5 } }) end,
+        "the state of parameter 1: expected a table, got 5")
     t.eq(wider.param_groups[1].lr, 0.5)
 end)
 

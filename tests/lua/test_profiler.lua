@@ -1,5 +1,6 @@
 -- test_profiler.lua: what a recording holds, its table, its trace file, and errors inside.
 local t = require "harness"
+local json = require "json"
 local profiler = tide.profiler
 
 local function work()
@@ -86,20 +87,165 @@ t.test("the_table_sorts_by_self_time", function()
     t.error_has(function() profile:table({ limt = 2 }) end, "did you mean 'limit'?")
 end)
 
-t.test("the_trace_is_written_whole_or_not_at_all", function()
+t.test("an_error_inside_keeps_its_traceback", function()
+    local function culprit()
+        local x = tide.ones(2) + 1
+        error("inside" .. #x)
+    end
+    local _, trace = xpcall(profiler.profile, debug.traceback, function()
+        profiler.record("range", culprit)
+    end)
+    t.is_true(trace:find("test_profiler.lua:%d+: inside2"), trace)
+    t.is_true(trace:find("in function <[^\n]*>\n[^\n]*'record'"), trace) -- what `record` called is there still
+    t.is_true(#profiler.profile(work) > 0, "and the next profile works")
+end)
+
+t.test("a_range_that_nobody_closed_leaves_others_alone", function()
+    local first = profiler.profile()
+    profiler.record("forgotten")
+    first:stop()
+    local profile = profiler.profile(function()
+        profiler.record("live", function()
+            collectgarbage()
+            tide.ones(3):exp()
+        end)
+    end)
+    for _, e in ipairs(profile:events()) do
+        t.eq(e.parent ~= nil, e.name ~= "live", e.name)
+    end
+end)
+
+t.test("recursion_nests", function()
+    local function descend(n)
+        local _ <close> = profiler.record("level")
+        return n > 0 and descend(n - 1) or tide.ones(1):exp()
+    end
+    local profile = profiler.profile(function()
+        descend(1000)
+        profiler.record("after", function() end)
+    end)
+    local events, depth = profile:events(), {}
+    for k, e in ipairs(events) do
+        depth[k] = e.parent and depth[e.parent] + 1 or 1
+    end
+    t.eq(math.max(table.unpack(depth)), 1003, "1,001 ranges, an operator and its kernel")
+    t.eq(depth[#depth], 1)
+end)
+
+-- ---- trace files ----
+
+local function read_trace(path)
+    local file = assert(io.open(path))
+    local text = file:read("a")
+    file:close()
+    os.remove(path)
+    return json.read(text).traceEvents
+end
+
+-- Slices of each thread lie in one another or apart, none is empty; returns them, and the other events.
+local function check_trace(events)
+    local slices, others, open = {}, {}, {}
+    for _, e in ipairs(events) do
+        local list = e.ph == "X" and slices or others
+        list[#list + 1] = e
+    end
+    table.sort(slices, function(a, b) return a.ts < b.ts or a.ts == b.ts and a.dur > b.dur end)
+    for _, e in ipairs(slices) do
+        local stack = open[e.tid] or {}
+        open[e.tid] = stack
+        t.is_true(e.dur > 0 and e.ts >= 0 and math.type(e.pid) == "integer", e.name)
+        while #stack > 0 and stack[#stack].ts + stack[#stack].dur <= e.ts + 1e-6 do
+            stack[#stack] = nil
+        end
+        local outer = stack[#stack]
+        t.is_true(not outer or e.ts + e.dur <= outer.ts + outer.dur + 1e-6, e.name .. " nests")
+        stack[#stack + 1] = e
+    end
+    return slices, others
+end
+
+t.test("the_trace_nests_and_its_arrows_join_forward_and_backward", function()
     local path = os.tmpname()
     local profile = profiler.profile(function()
-        profiler.record('with "quotes" and \\', work)
+        profiler.record('with "quotes", \\ and \n', work)
+        profiler.record("not UTF-8: \xff, \xc3(, \xed\xa0\x80; yes: µ 界 😀", function() end)
     end)
     profile:export_chrome_trace(path)
-    local text = assert(io.open(path)):read("a")
-    os.remove(path)
-    local slices = select(2, text:gsub('"ph":"X"', ""))
-    t.eq(slices, #profile)
-    t.is_true(text:find('"fwdbwd"', 1, true))
-    t.is_true(text:find('with \\"quotes\\" and \\\\', 1, true))
-    t.is_true(not text:find('"dur":0.000', 1, true))
-    t.error_has(function() profile:export_chrome_trace("/nonexistent/trace.json") end, "No such file")
+    local slices, others = check_trace(read_trace(path))
+    t.eq(#slices, #profile)
+    local names, at, arrows = {}, {}, {}
+    for _, e in ipairs(slices) do
+        names[e.name], at[e.ts] = e, e
+    end
+    t.is_true(names['with "quotes", \\ and \n'])
+    t.is_true(names["not UTF-8: \u{FFFD}, \u{FFFD}(, \u{FFFD}\u{FFFD}\u{FFFD}; yes: µ 界 😀"])
+    t.eq(names.matmul.args["Input Dims"], { { 4, 3 }, { 3, 2 } })
+    t.eq(names.matmul.args["Input type"], { "float32", "float32" })
+    local n = 0
+    for _, e in ipairs(others) do
+        if e.ph == "s" then
+            arrows[e.id] = at[e.ts]
+        elseif e.ph == "f" then
+            n = n + 1
+            local from, to = arrows[e.id], at[e.ts]
+            t.eq(from.cat .. " to " .. to.cat, "cpu_op to autograd")
+            t.eq(from.args["Sequence number"], to.args["Sequence number"])
+            t.is_true(from.ts < to.ts)
+            t.is_true(to.name:lower():find(from.name, 1, true), from.name .. " to " .. to.name)
+        else
+            t.eq(e.ph, "M")
+            t.is_true(e.name == "process_name" or e.name == "thread_name", e.name)
+        end
+    end
+    t.is_true(n >= 4)
+end)
+
+t.test("an_empty_recording_is_a_trace_too", function()
+    local path = os.tmpname()
+    profiler.profile(function() end):export_chrome_trace(path)
+    t.eq(#check_trace(read_trace(path)), 0)
+end)
+
+t.test("a_path_that_cannot_be_written_is_one_line", function()
+    local profile = profiler.profile(work)
+    local message = t.error_has(function() profile:export_chrome_trace("/nonexistent/trace.json") end,
+        "/nonexistent/trace.json: No such file")
+    t.is_true(not message:find("\n"), message)
+    t.error_has(function() profile:export_chrome_trace() end, "string expected")
+end)
+
+-- Run the script with `arg`; returns its exit code, what it printed, and what it wrote to stderr.
+local function run_profile_step(...)
+    local path = os.getenv("TIDE_SOURCE") .. "/notebooks/profile_step.lua"
+    local out, err = {}, {}
+    local env = setmetatable({
+        arg = { [0] = path, ... },
+        print = function(x) out[#out + 1] = tostring(x) end,
+        io = { stderr = { write = function(_, x) err[#err + 1] = x end } },
+        os = { exit = function(code) error({ code = code }) end },
+    }, { __index = _G })
+    local ok, exit = pcall(assert(loadfile(path, "t", env)))
+    return ok and 0 or type(exit) == "table" and exit.code or exit, table.concat(out, "\n"), table.concat(err)
+end
+
+t.test("profile_step_writes_a_trace_of_one_step", function()
+    local path = os.tmpname()
+    local code, out = run_profile_step(path)
+    t.eq(code, 0)
+    t.is_true(out:find("^name +kind +self"), out)
+    local slices, count, total = check_trace(read_trace(path)), {}, 0
+    for _, e in ipairs(slices) do
+        count[e.cat .. " " .. e.name] = (count[e.cat .. " " .. e.name] or 0) + 1
+        total = total + 1
+    end
+    t.is_true(total > 100)
+    for name, n in pairs { ["cpu_op conv2d"] = 2, ["cpu_op linear"] = 3, ["autograd Conv2dBackward"] = 2,
+        ["autograd LinearBackward"] = 3, ["user_annotation backward"] = 1 } do
+        t.eq(count[name], n, name)
+    end
+    local exit, _, err = run_profile_step()
+    t.eq(exit, 2)
+    t.is_true(err:find("^usage: [^\n]+\n$"), err)
 end)
 
 t.test("wrong_arguments", function()

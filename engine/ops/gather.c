@@ -1,0 +1,254 @@
+/* gather.c: elements picked and placed along one dim by an index of as many dims: gather, scatter;
+ * class labels as rows, and indices that count from 1. */
+#include "engine/ops/copy.h"
+#include "engine/ops/families.h"
+#include "engine/ops/index.h"
+
+#include <string.h>
+
+/* ---- gather and scatter ---- */
+
+/* index fits x everywhere but along the dim. */
+static td_status check_gather(const td_tensor *x, const td_tensor *index, td_value dim_value,
+                              const char *what, int *dim) {
+    char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
+    td_status status = td_wrap_dim(dim_value.i, x->ndim, dim);
+    if (status)
+        return status;
+    if (!td_dtype_is_int((td_dtype)index->dtype))
+        return td_fail(TD_EDTYPE, "index must hold integers, got %s",
+                       td_dtype_name((td_dtype)index->dtype));
+    bool fits = index->ndim == x->ndim || (x->ndim == 0 && index->ndim == 1) || index->numel == 0;
+    for (int d = 0; fits && d < index->ndim && index->numel && x->ndim; d++)
+        fits = d == *dim || index->sizes[d] <= x->sizes[d];
+    if (!fits)
+        return td_fail(TD_ESHAPE, "index of shape %s doesn't fit %s of shape %s outside dim %d",
+                       td_tensor_shape_text(index, a), what, td_tensor_shape_text(x, b), *dim + 1);
+    return TD_OK;
+}
+
+static td_status rule_gather(const td_call *call, td_meta *out) {
+    const td_tensor *x = call->args[0].tensor, *index = call->args[2].tensor;
+    int dim;
+    td_status status = check_gather(x, index, call->args[1], "x", &dim);
+    if (status)
+        return status;
+    out->dtype = (td_dtype)x->dtype;
+    out->ndim = index->ndim;
+    memcpy(out->sizes, index->sizes, sizeof(int64_t) * index->ndim);
+    return TD_OK;
+}
+
+static td_status kernel_gather(td_call *call) {
+    td_tensor *index = NULL;
+    int dim;
+    td_status status = td_wrap_dim(call->args[1].i, call->args[0].tensor->ndim, &dim);
+    if (status == TD_OK)
+        status = td_contiguous_as(call->args[2].tensor, TD_I64, &index);
+    if (status == TD_OK)
+        status = td_cpu_gather(call->args[0].tensor, dim, index, call->out[0]);
+    td_release(index);
+    return status;
+}
+
+static td_status grad_gather(td_grad *grad) {
+    int ndim;
+    const int64_t *sizes = td_grad_shape(grad, 0, &ndim);
+    td_tensor *g = grad->gout[0], *whole = NULL;
+    td_status status = TD_APPLY(&whole, "zeros", TD_INTS(ndim, sizes), TD_DTYPE((td_dtype)g->dtype),
+                                TD_DEVICE(td_tensor_device(g)));
+    if (status == TD_OK)
+        status = TD_APPLY(&grad->in[0], "scatter_add", TD_T(whole), grad->args[1], grad->args[2],
+                          TD_T(g));
+    td_release(whole);
+    return status;
+}
+
+static td_status rule_scatter(const td_call *call, td_meta *out) {
+    const td_tensor *x = call->args[0].tensor, *index = call->args[2].tensor;
+    const td_tensor *src = td_arg_tensor(call->args[3]);
+    char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
+    int dim;
+    td_status status = check_gather(x, index, call->args[1], "x", &dim);
+    if (status)
+        return status;
+    bool fits = !src || src->ndim == index->ndim;
+    for (int d = 0; fits && src && d < index->ndim; d++)
+        fits = index->sizes[d] <= src->sizes[d];
+    if (!fits && index->numel)
+        return td_fail(TD_ESHAPE, "index of shape %s doesn't fit src of shape %s",
+                       td_tensor_shape_text(index, a), td_tensor_shape_text(src, b));
+    if (src && src->dtype != x->dtype)
+        return td_fail(TD_EDTYPE, "src must have x's dtype %s, got %s",
+                       td_dtype_name((td_dtype)x->dtype), td_dtype_name((td_dtype)src->dtype));
+    out->dtype = (td_dtype)x->dtype;
+    out->ndim = x->ndim;
+    memcpy(out->sizes, x->sizes, sizeof(int64_t) * x->ndim);
+    return TD_OK;
+}
+
+static td_status scatter(td_call *call, bool add) {
+    const td_value *a = call->args;
+    td_tensor *x = a[0].tensor, *out = call->out[0], *index = NULL, *src = NULL;
+    td_status status = TD_OK;
+    int dim;
+    TD_TRY(td_wrap_dim(a[1].i, x->ndim, &dim));
+    TD_TRY(td_contiguous_as(a[2].tensor, TD_I64, &index));
+    if (a[3].kind == TD_KIND_TENSOR)
+        src = td_retain(a[3].tensor);
+    else if (a[3].kind == TD_KIND_INT)
+        TD_TRY(td_tensor_scalar_int((td_dtype)x->dtype, a[3].i, &src));
+    else
+        TD_TRY(td_tensor_scalar((td_dtype)x->dtype, a[3].f, &src));
+    if (out != x)
+        TD_TRY(td_copy_into(out, x));
+    TD_TRY(td_cpu_scatter(out, dim, index, src, add));
+done:
+    td_release(index);
+    td_release(src);
+    return status;
+}
+
+static td_status kernel_scatter(td_call *call) {
+    return scatter(call, false);
+}
+static td_status kernel_scatter_add(td_call *call) {
+    return scatter(call, true);
+}
+
+/* The gradient of src, of which scatter read as much as index has places: zeros for the rest. */
+static td_status grad_src(td_grad *grad) {
+    int ndim;
+    const int64_t *sizes = td_grad_shape(grad, 3, &ndim);
+    int64_t part[TD_MAX_DIMS];
+    td_tensor *g = NULL, *next;
+    td_status status = TD_APPLY(&g, "gather", TD_T(grad->gout[0]), grad->args[1], grad->args[2]);
+    for (int d = 0; d < ndim && status == TD_OK; d++) {
+        if (g->sizes[d] == sizes[d])
+            continue;
+        memcpy(part, g->sizes, sizeof(int64_t) * (size_t)ndim);
+        part[d] = sizes[d];
+        status = TD_APPLY(&next, "slice_backward", TD_T(g), TD_INTS(ndim, part), TD_I(d), TD_I(0),
+                          TD_I(g->sizes[d]), TD_I(1));
+        if (status == TD_OK) {
+            td_release(g);
+            g = next;
+        }
+    }
+    if (status) {
+        td_release(g);
+        return status;
+    }
+    grad->in[3] = g;
+    return TD_OK;
+}
+
+static td_status grad_scatter(td_grad *grad) {
+    td_status status = TD_OK;
+    if (td_grad_needs(grad, 0))
+        status = TD_APPLY(&grad->in[0], "scatter", TD_T(grad->gout[0]), grad->args[1],
+                          grad->args[2], TD_F(0));
+    if (status == TD_OK && td_grad_needs(grad, 3))
+        status = grad_src(grad);
+    return status;
+}
+
+static td_status grad_scatter_add(td_grad *grad) {
+    td_status status = TD_OK;
+    if (td_grad_needs(grad, 0))
+        grad->in[0] = td_retain(grad->gout[0]);
+    if (td_grad_needs(grad, 3))
+        status = grad_src(grad);
+    return status;
+}
+
+/* ---- classes ---- */
+
+static td_status run_one_hot(td_call *call) {
+    td_tensor *x = call->args[0].tensor, *index = NULL, *most = NULL, *zeros = NULL, *last = NULL;
+    int64_t sizes[TD_MAX_DIMS], classes = call->args[1].i, largest;
+    td_status status = TD_OK;
+    if (!td_dtype_is_int((td_dtype)x->dtype))
+        return td_fail(TD_EDTYPE, "classes are integers, got %s",
+                       td_dtype_name((td_dtype)x->dtype));
+    if (x->ndim == TD_MAX_DIMS)
+        return td_fail(TD_ESHAPE, "a tensor has at most %d dims", TD_MAX_DIMS);
+    if (classes < 0) {
+        if (x->numel == 0)
+            return td_fail(TD_EVALUE, "num_classes must be given for a tensor without elements");
+        TD_TRY(TD_APPLY(&most, "amax", TD_T(x)));
+        TD_TRY(td_tensor_item_int(most, &largest));
+        classes = largest + 1;
+    }
+    memcpy(sizes, x->sizes, sizeof(int64_t) * x->ndim);
+    sizes[x->ndim] = classes;
+    TD_TRY(TD_APPLY(&zeros, "zeros", TD_INTS(x->ndim + 1, sizes), TD_DTYPE(TD_I64),
+                    TD_DEVICE(td_tensor_device(x))));
+    TD_TRY(TD_APPLY(&index, "to", TD_T(x), TD_DTYPE(TD_I64)));
+    TD_TRY(TD_APPLY(&last, "unsqueeze", TD_T(index), TD_I(-1)));
+    TD_TRY(TD_APPLY(&call->out[0], "scatter", TD_T(zeros), TD_I(-1), TD_T(last), TD_I(1)));
+done:
+    td_release(index);
+    td_release(most);
+    td_release(zeros);
+    td_release(last);
+    return status;
+}
+
+static td_status rule_from_one_based(const td_call *call, td_meta *out) {
+    const td_tensor *x = call->args[0].tensor;
+    if (!td_dtype_is_int((td_dtype)x->dtype))
+        return td_fail(TD_EDTYPE, "an index tensor holds integers, got %s",
+                       td_dtype_name((td_dtype)x->dtype));
+    out->dtype = TD_I64;
+    out->ndim = x->ndim;
+    memcpy(out->sizes, x->sizes, sizeof(int64_t) * x->ndim);
+    return TD_OK;
+}
+
+static td_status kernel_from_one_based(td_call *call) {
+    td_tensor *packed = NULL;
+    td_status status = td_contiguous(call->args[0].tensor, &packed);
+    if (status == TD_OK)
+        status = td_cpu_from_one_based(packed, call->out[0]);
+    td_release(packed);
+    return status;
+}
+
+/* ---- the table ---- */
+
+#define KERNEL(function) .kernel = {[TD_CPU] = function}
+
+td_op td_ops_gather[] = {
+    {.schema = "gather(Tensor x, dim dim, index Tensor index) -> Tensor",
+     .doc = "For each place of index the element of x that it names along a dim.",
+     .rule = rule_gather,
+     KERNEL(kernel_gather),
+     .backward = grad_gather,
+     .saves = "index",
+     .flags = TD_OP_SHAPE_ONLY},
+    {.schema = "scatter(Tensor x, dim dim, index Tensor index, Tensor|number src) -> Tensor",
+     .doc = "x with src written to the places that index names along a dim.",
+     .rule = rule_scatter,
+     KERNEL(kernel_scatter),
+     .backward = grad_scatter,
+     .saves = "index",
+     .flags = TD_OP_INPLACE | TD_OP_SHAPE_ONLY},
+    {.schema = "scatter_add(Tensor x, dim dim, index Tensor index, Tensor src) -> Tensor",
+     .doc = "x with src added at the places that index names along a dim.",
+     .rule = rule_scatter,
+     KERNEL(kernel_scatter_add),
+     .backward = grad_scatter_add,
+     .saves = "index",
+     .flags = TD_OP_INPLACE | TD_OP_SHAPE_ONLY},
+    {.schema = "one_hot(class Tensor x, int num_classes=-1) -> Tensor",
+     .doc = "A row for each class label: 1 at the label, 0 elsewhere.",
+     .run = run_one_hot,
+     .flags = TD_OP_NONDIFF},
+    {.schema = "from_one_based(Tensor x) -> Tensor",
+     .doc = "Indices that count from 1 as the engine counts them, from 0.",
+     .rule = rule_from_one_based,
+     KERNEL(kernel_from_one_based),
+     .flags = TD_OP_INTERNAL | TD_OP_NONDIFF},
+    {0},
+};
