@@ -317,8 +317,34 @@ static void read_key(cursor *c, lua_State *L) {
     }
 }
 
+/* Is it ipairs' iterator that asks? It stops at the first nil, where others get an error. */
+static bool asked_by_ipairs(lua_State *L) {
+    lua_Debug ar;
+    if (!lua_getstack(L, 1, &ar) || !lua_getinfo(L, "f", &ar))
+        return false;
+    lua_CFunction caller = lua_tocfunction(L, -1);
+    lua_pop(L, 1);
+    return caller && caller == TIDE_STATE(L)->ipairs_iterator;
+}
+
+/* x[i]: the call that loops make. */
+static int read_one(lua_State *L, td_tensor *x, lua_Integer i) {
+    if (x->ndim == 0)
+        return tide_error(L, "index: too many indices (1) for a tensor of 0 dims");
+    if (i == 0)
+        return tide_error(L, "index 0: indices count from 1 (PyTorch's 0 is 1)");
+    if (TD_UNLIKELY(i == x->sizes[0] + 1 && asked_by_ipairs(L)))
+        return 0;
+    tide_handle *handle = tide_push_handle(L);
+    if (TD_UNLIKELY(TD_APPLY(&handle->tensor, "select", TD_T(x), TD_I(0), TD_I(i > 0 ? i - 1 : i))))
+        return fail(L);
+    return 1;
+}
+
 int tide_index_read(lua_State *L) {
     cursor c;
+    if (TD_LIKELY(lua_isinteger(L, 2)))
+        return read_one(L, tide_check_tensor(L, 1, "index"), lua_tointeger(L, 2));
     read_key(&c, L);
     if (c.advanced) {
         STEP(&c, "advanced_index", TD_T(c.x), TD_TENSORS(c.nlist, c.list));
@@ -357,6 +383,5 @@ int tide_index_write(lua_State *L) {
     td_status status = c.advanced ? TD_APPLY_INPLACE("index_put_", TD_T(c.x),
                                                      TD_TENSORS(c.nlist, c.list), TD_T(value))
                                   : TD_APPLY_INPLACE("copy_", TD_T(c.x), TD_T(value));
-    TIDE_CHECK(L, status);
-    return 0;
+    return status ? fail(L) : 0;
 }

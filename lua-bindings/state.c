@@ -70,6 +70,18 @@ static tide_arena *wrap_allocator(lua_State *L) {
     return arena;
 }
 
+/* What `ipairs` steps with. */
+static lua_CFunction find_ipairs_iterator(lua_State *L) {
+    lua_CFunction iterator = NULL;
+    if (lua_getglobal(L, "ipairs") == LUA_TFUNCTION) {
+        lua_newtable(L);
+        lua_call(L, 1, 1);
+        iterator = lua_tocfunction(L, -1);
+    }
+    lua_pop(L, 1);
+    return iterator;
+}
+
 tide_state *tide_state_open(lua_State *L) {
     void *ud;
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, &state_key) == LUA_TUSERDATA) {
@@ -80,6 +92,7 @@ tide_state *tide_state_open(lua_State *L) {
     lua_pop(L, 1);
     tide_state *state = lua_newuserdatauv(L, sizeof *state, 0);
     state->threshold = FIRST_THRESHOLD;
+    state->ipairs_iterator = find_ipairs_iterator(L);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &state_key);
     luaL_newmetatable(L, "tide.Tensor");
     lua_rawsetp(L, LUA_REGISTRYINDEX, &metatable_key);

@@ -16,7 +16,8 @@
 
 typedef struct tide_state {
     tide_arena *arena;
-    int64_t threshold; /* bytes of tensors beyond which the collector is run */
+    int64_t threshold;             /* bytes of tensors beyond which the collector is run */
+    lua_CFunction ipairs_iterator; /* NULL where ipairs is not Lua's own */
 } tide_state;
 
 enum { TIDE_UP_STATE = 1, TIDE_UP_METATABLE = 2, TIDE_UP_FIRST = 3 };

@@ -7,6 +7,7 @@
 local tide = require "tide"
 local nn, optim = tide.nn, tide.optim
 
+local here = (arg and arg[0] or "notebooks/profile_step.lua"):match("^(.*)/[^/]*$") or "."
 local path = arg and arg[1]
 if not path then
     io.stderr:write("usage: tide notebooks/profile_step.lua TRACE.json\n")
@@ -23,7 +24,9 @@ local model = nn.Sequential(
     nn.Linear(84, 10))
 local criterion = nn.CrossEntropyLoss()
 local optimizer = optim.SGD(model:parameters(), { lr = 0.05, momentum = 0.9 })
-local images, labels = tide.rand(32, 1, 32, 32), tide.randint(1, 11, { 32 })
+local rows = tide.io.read_csv(here .. "/data/digits.csv")[{ { 1, 32 } }]
+local images = tide.interpolate(rows[":, 1:64"]:reshape(-1, 1, 8, 8) / 16, { scale_factor = 4 })
+local labels = rows[":, 65"]:long() + 1
 
 local function step()
     optimizer:zero_grad()

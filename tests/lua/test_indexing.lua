@@ -17,6 +17,16 @@ t.test("numbers_count_from_1_and_from_the_end", function()
     t.eq(x["2, -1"]:item(), 7)
 end)
 
+t.test("ipairs_visits_the_rows", function()
+    local rows = {}
+    for k, row in ipairs(matrix()) do
+        rows[k] = row:sum():item()
+    end
+    t.eq(rows, { 6, 22, 38 })
+    t.error_has(function() return matrix()[4] end, "out of range") -- nobody else gets nil there
+    t.error_has(function() for _ in ipairs(tide.tensor(1)) do end end, "0 dims")
+end)
+
 t.test("ranges_include_both_ends", function()
     local x = matrix()
     same(x[{ { 1, 2 } }], { { 0, 1, 2, 3 }, { 4, 5, 6, 7 } })
