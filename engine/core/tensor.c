@@ -213,6 +213,12 @@ td_status td_tensor_view(td_tensor *base, int ndim, const int64_t *sizes, const 
     *out = NULL;
     if (ndim > TD_MAX_DIMS)
         return td_fail(TD_ESHAPE, "a tensor has at most %d dims, got %d", TD_MAX_DIMS, ndim);
+    int64_t numel = td_numel(ndim, sizes);
+    if (TD_UNLIKELY(numel < 0)) { /* an expanded tensor needs no memory, but must be countable */
+        char text[TD_SHAPE_TEXT];
+        return td_fail(TD_ESHAPE, "shape %s has too many elements",
+                       td_shape_text(ndim, sizes, text, sizeof text));
+    }
     td_tensor *x = header_new(ndim);
     if (!x)
         return fail_memory(sizeof *x, TD_DEVICE_CPU);
@@ -224,7 +230,7 @@ td_status td_tensor_view(td_tensor *base, int ndim, const int64_t *sizes, const 
         x->sizes[d] = sizes[d];
         x->strides[d] = strides[d];
     }
-    x->numel = td_numel(ndim, sizes);
+    x->numel = numel;
     x->contiguous = td_is_contiguous(ndim, sizes, strides);
     *out = x;
     return TD_OK;

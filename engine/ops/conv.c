@@ -12,8 +12,9 @@
 
 static td_status check_channels(const td_conv_geometry *g, const int64_t *weight) {
     char text[TD_SHAPE_TEXT];
-    if (g->groups < 1)
-        return td_fail(TD_EVALUE, "groups must be at least 1, got %lld", (long long)g->groups);
+    if (g->groups < 1 || g->groups > INT32_MAX)
+        return td_fail(TD_EVALUE, "groups must be from 1 to 2^31 - 1, got %lld",
+                       (long long)g->groups);
     if (g->c != weight[1] * g->groups)
         return td_fail(TD_ESHAPE,
                        "weight of shape %s with groups = %lld takes %lld channels, input has %lld",

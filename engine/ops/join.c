@@ -69,6 +69,9 @@ static td_status run_split(td_call *call) {
     if (status)
         return status;
     for (int k = 0; k < sizes.n; k++) {
+        if (sizes.n > 1 && sizes.ints[k] > x->sizes[dim])
+            return td_fail(TD_ESHAPE, "part %d has size %lld, dim %d has size %lld", k + 1,
+                           (long long)sizes.ints[k], dim + 1, (long long)x->sizes[dim]);
         if (sizes.ints[k] < (sizes.n == 1 ? 1 : 0))
             return td_fail(TD_EVALUE, "a part must have at least 1 element, got %lld",
                            (long long)sizes.ints[k]);
@@ -209,6 +212,28 @@ static td_status run_stack(td_call *call) {
 
 /* ---- repeating and turning ---- */
 
+/* x `count` times along a dim: a dim of that many before it, joined with it. */
+static td_status repeat_dim(td_tensor *x, int dim, int64_t count, td_tensor **out) {
+    td_tensor *apart = NULL, *wide = NULL;
+    int64_t sizes[TD_MAX_DIMS + 1], joined[TD_MAX_DIMS];
+    td_status status = TD_OK;
+    *out = NULL;
+    TD_TRY(TD_APPLY(&apart, "unsqueeze", TD_T(x), TD_I(dim)));
+    memcpy(sizes, apart->sizes, sizeof(int64_t) * apart->ndim);
+    memcpy(joined, x->sizes, sizeof(int64_t) * x->ndim);
+    sizes[dim] = count;
+    if (__builtin_mul_overflow(joined[dim], count, &joined[dim])) {
+        status = td_fail(TD_ESHAPE, "can't repeat %lld times", (long long)count);
+        goto done;
+    }
+    TD_TRY(TD_APPLY(&wide, "expand", TD_T(apart), TD_INTS(apart->ndim, sizes)));
+    TD_TRY(TD_APPLY(out, "reshape", TD_T(wide), TD_INTS(x->ndim, joined)));
+done:
+    td_release(apart);
+    td_release(wide);
+    return status;
+}
+
 static td_status run_tile(td_call *call) {
     td_tensor *x = call->args[0].tensor, *y = NULL, *next;
     td_value times = call->args[1];
@@ -223,27 +248,15 @@ static td_status run_tile(td_call *call) {
     for (int k = 0; k < times.n; k++) {
         int64_t count = times.ints[k];
         int dim = n - times.n + k;
-        if (count < 0 || count > INT32_MAX) {
+        if (count < 0) {
             status = td_fail(TD_EVALUE, "can't repeat %lld times", (long long)count);
             goto done;
         }
         if (count == 1)
             continue;
-        if (count == 0) {
-            TD_TRY(TD_APPLY(&next, "slice", TD_T(y), TD_I(dim), TD_I(0), TD_I(0)));
-        } else {
-            td_tensor **list = td_malloc((size_t)count * sizeof *list);
-            if (!list) {
-                status = td_fail(TD_ENOMEM, "out of memory");
-                goto done;
-            }
-            for (int64_t j = 0; j < count; j++)
-                list[j] = y;
-            status = TD_APPLY(&next, "cat", TD_TENSORS((int)count, list), TD_I(dim));
-            td_free(list);
-            if (status)
-                goto done;
-        }
+        status = repeat_dim(y, dim, count, &next);
+        if (status)
+            goto done;
         td_release(y);
         y = next;
     }
@@ -301,7 +314,7 @@ static td_status roll_dim(td_tensor *x, int64_t shift, int64_t wanted, td_tensor
     int dim;
     TD_TRY(td_wrap_dim(wanted, x->ndim, &dim));
     int64_t size = x->ndim ? x->sizes[dim] : 1;
-    int64_t cut = size ? ((-shift) % size + size) % size : 0;
+    int64_t cut = size ? (size - shift % size) % size : 0;
     if (cut == 0)
         return TD_APPLY(out, "clone", TD_T(x));
     TD_TRY(TD_APPLY(&parts[0], "slice", TD_T(x), TD_I(dim), TD_I(cut), TD_I(size)));

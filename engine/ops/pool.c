@@ -28,6 +28,9 @@ static td_status plan_new(int ndim, const int64_t *x, int64_t oh, int64_t ow, bo
                            .ow = ow,
                            .row_step = 1,
                            .column_step = 1};
+    if (oh > INT32_MAX / (ow ? ow : 1))
+        return td_fail(TD_ESHAPE, "a result of %lld x %lld is too large", (long long)oh,
+                       (long long)ow);
     if (plan->h > INT32_MAX / (plan->w ? plan->w : 1))
         return td_fail(TD_ESHAPE, "planes of more than 2^31 - 1 elements");
     plan->row_begin = td_malloc((size_t)(2 * oh + 2 * ow + 1) * sizeof(int32_t));
@@ -317,13 +320,16 @@ static td_status output_size(const int64_t *x, int ndim, const td_value *a, int6
         return td_fail(TD_EVALUE, "mode must be \"nearest\", got \"%s\"", a[2].string);
     if (by_size == by_factor)
         return td_fail(TD_EVALUE, "either size or scale_factor must be given");
+    if (by_size && (status = td_read_pair("size", a[0], 1, out)))
+        return status;
     for (int d = 0; d < 2; d++) {
         int64_t in = x[ndim - 2 + d];
         double factor = by_factor ? td_arg_double(a[1]) : 0;
         if (by_factor && !(factor > 0 && factor < 1e6))
             return td_fail(TD_EVALUE, "scale_factor must be positive, got %g", factor);
-        out[d] = by_size ? a[0].ints[d] : (int64_t)floor((double)in * factor);
-        if (out[d] < 1 || in < 1)
+        if (by_factor)
+            out[d] = (int64_t)floor((double)in * factor);
+        if (out[d] < 1 || out[d] > INT32_MAX || in < 1)
             return td_fail(TD_ESHAPE, "the result would have size %lld", (long long)out[d]);
         step[d] = by_size ? (double)in / (double)out[d] : 1 / factor;
     }

@@ -41,7 +41,7 @@ local cases = {
     { function() return tide.interpolate(tide.ones(1, 1, 2, 2), { size = 3, mode = "cubic" }) end, "nearest" },
     { function() return tide.ones(3):max() + tide.zeros(0):max() end, "empty" },
     { function() return tide.ones(2, 3):permute(1, 1) end, "given twice" },
-    { function() return tide.ones(2, 3):split({ 1, 3 }) end, "parts sum to 4" },
+    { function() return tide.ones(2, 3):split({ 2, 1 }) end, "parts sum to 3" },
     -- values far out of reason
     { function() return tide.max_pool2d(tide.ones(1, 1, 4, 4), big) end, "kernel_size" },
     { function() return tide.conv2d(tide.ones(1, 1, 4, 4), tide.ones(1, 1, 1, 1), nil, big) end, "stride" },
@@ -53,7 +53,22 @@ local cases = {
     { function() return tide.arange(0 / 0) end, "finite" },
     { function() return tide.linspace(0, 1, -1) end, "negative" },
     { function() return tide.empty(1e15) end, "out of memory" },
-    { function() return tide.ones(2):tile(1 << 40) end, "tile" },
+    { function() return tide.ones(2):tile(1 << 40) end, "out of memory" },
+    { function() return tide.ones(2):tile(big, 4) end, "too many elements" },
+    { function() return tide.ones(2):tile(-1) end, "can't repeat -1 times" },
+    { function() return tide.ones(1):expand(1 << 40, 1 << 40) end, "too many elements" },
+    { function() return tide.ones(1):as_strided({ 1 << 40, 1 << 40 }, { 0, 0 }) end, "too many elements" },
+    { function() return tide.ones(1):expand(1 << 50) + 1 end, "out of memory" },
+    { function() return tide.ones(4):split({ big, big, big }) end, "part 1 has size" },
+    { function() return tide.conv2d(tide.ones(1, 4, 4, 4), tide.ones(1, 4, 1, 1), nil, 1, 0, 1, big) end, "groups" },
+    { function() return tide.interpolate(tide.ones(1, 1, 2, 2), { big, 1 }) end, "size must be from 1" },
+    { function() return tide.interpolate(tide.ones(1, 1, 2, 2), { scale_factor = 1e300 }) end, "scale_factor" },
+    { function() return tide.adaptive_avg_pool2d(tide.ones(1, 1, 2, 2), { 1 << 30, 1 << 30 }) end, "too large" },
+    { function() return tide.ones(3):narrow(1, math.mininteger, 1) end, "don't lie in dim 1" },
+    { function() return tide.ones(3):select(1, math.mininteger) end, "out of range" },
+    { function() return tide.ones(3):sum(math.mininteger) end, "out of range" },
+    { function() return tide.ones(3):gather(1, tide.tensor { math.mininteger }) end, "out of range" },
+    { function() return tide.ones(3)[tide.tensor { math.maxinteger }] end, "out of range" },
     { function() return tide.eye(1 << 33) end, "out of memory" },
     { function() return tide.randperm(-1) end, "negative" },
     { function() return tide.randint(5, 5, { 2 }) end, "low must be less than high" },
@@ -104,6 +119,20 @@ for k, case in ipairs(cases) do
         t.is_true(message:find("test_errors.lua:%d+: "), "the user's line: " .. message)
     end)
 end
+
+t.test("extremes_that_are_no_errors", function()
+    t.eq(tide.ones(3):roll(math.mininteger):sum():item(), 3)
+    t.eq(tide.arange(3):roll(math.maxinteger, 1):sum():item(), 3)
+    t.eq(#tide.ones(4):split(big), 1)
+    t.eq(#tide.ones(4):chunk(big), 4)
+    t.eq(tide.ones(4)["-9223372036854775807:"]:numel(), 4)
+    t.eq(tide.ones(4):slice(1, 2, math.maxinteger):numel(), 3)
+    t.eq(tide.ones(4):slice(1, 1, 4, big):numel(), 1)
+    t.eq(tide.ones(4, 4):tril(math.mininteger):sum():item(), 0)
+    t.eq(tide.ones(4, 4):triu(math.maxinteger):sum():item(), 0)
+    t.eq(tide.ones(2, 2):tile(2, 3) == tide.ones(4, 6), true)
+    t.eq(tide.arange(2):tile(2) == tide.tensor { 0, 1, 0, 1 }, true)
+end)
 
 t.test("the_state_lives_on", function()
     t.eq((tide.ones(2, 3) * 2):sum():item(), 12)
