@@ -107,23 +107,37 @@ static bool is_own_frame(const char *line) {
     return *line == ':';
 }
 
-/* Pushes a traceback without those frames, and without the call of `error` inside one. */
+/* Length of the line of a traceback that text begins with (each begins with its newline). */
+static size_t line_length(const char *text) {
+    const char *end = *text ? strchr(text + 1, '\n') : NULL;
+    return end ? (size_t)(end - text) : strlen(text);
+}
+
+static bool line_is(const char *text, const char *line) {
+    size_t len = strlen(line);
+    return line_length(text) == len && memcmp(text, line, len) == 0;
+}
+
+/* Pushes a traceback without those frames, without the call of `error` inside one, and without the
+ * notes of tail calls between them and others. */
 static void push_user_frames(lua_State *L, const char *text) {
-    static const char raiser[] = "\n\t[C]: in function 'error'";
     luaL_Buffer kept;
     luaL_buffinit(L, &kept);
-    while (*text) {
-        const char *end = strchr(text + 1, '\n');
-        size_t len = end ? (size_t)(end - text) : strlen(text);
-        bool raises = len == sizeof raiser - 1 && !memcmp(text, raiser, len);
-        if (!is_own_frame(text) && !(raises && end && is_own_frame(end)))
+    bool own = false, own_above;
+    for (size_t len; *text; text += len) {
+        len = line_length(text);
+        own_above = own;
+        own = is_own_frame(text);
+        bool before_own = is_own_frame(text + len);
+        bool raises = before_own && line_is(text, "\n\t[C]: in function 'error'");
+        bool note = (own_above || before_own) && line_is(text, "\n\t(...tail calls...)");
+        if (!own && !raises && !note)
             luaL_addlstring(&kept, text, len);
-        text += len;
     }
     luaL_pushresult(&kept);
 }
 
-/* The frames, without the one of ours at the bottom. */
+/* The frames, without those of ours at the bottom. */
 static void add_frames(tide_session *s, tide_result *r) {
     lua_State *L = s->L;
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, &traceback_key) == LUA_TSTRING) {
@@ -133,8 +147,9 @@ static void add_frames(tide_session *s, tide_result *r) {
         const char *text = lua_tostring(L, -1);
         size_t len = strlen(text);
         static const char ours[] = "\n  [C]: in ?";
-        if (len >= sizeof ours - 1 && strcmp(text + len - (sizeof ours - 1), ours) == 0)
-            len -= sizeof ours - 1;
+        const size_t n = sizeof ours - 1;
+        while (len >= n && memcmp(text + len - n, ours, n) == 0)
+            len -= n;
         if (memchr(text, '\n', len)) /* more than its title */
             add_coloured(s, r, "\033[2m", text, len);
         lua_pop(L, 1);

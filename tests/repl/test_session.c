@@ -278,6 +278,9 @@ TEST(errors_have_message_first_and_no_frames_of_ours) {
     CHECK_CONTAINS(traceback(), "stack traceback:");
     CHECK_CONTAINS(traceback(), "in main chunk");
     CHECK(!strstr(traceback(), "[C]: in ?"));
+    error("%timeit -n 1 error('boom')");
+    CHECK_CONTAINS(traceback(), "%timeit:1: in main chunk");
+    CHECK(!strstr(traceback(), "[C]: in ?"));
 }
 
 TEST(syntax_errors_show_line_and_caret) {
@@ -816,6 +819,26 @@ TEST(tensors_are_displayed_completed_and_explained) {
     CHECK_STR(value("require 'tide' == tide"), "true");
 }
 
+TEST(tracebacks_hide_the_calls_within_tide) {
+    eval("net = tide.nn.Sequential(tide.nn.Linear(3, 4), tide.nn.ReLU())");
+    error("local function forward(x)\n  local y = net(x)\n  return y\nend\n"
+          "local z = forward(tide.ones(2, 5))");
+    CHECK_CONTAINS(r.evalue, ":2: ");
+    CHECK_CONTAINS(traceback(), "]:2: in local 'forward'");
+    CHECK_CONTAINS(traceback(), "]:5: in main chunk");
+    CHECK(!strstr(traceback(), "tide.nn"));
+    CHECK(!strstr(traceback(), "tail calls"));
+    error("local function f(x) return x:nothing() end return (function(x) return f(x) end)(1)");
+    CHECK_CONTAINS(traceback(), "(...tail calls...)"); /* the user's own */
+}
+
+TEST(modules_show_no_private_names) {
+    CHECK_CONTAINS(value("tide"), "abs = <function");
+    CHECK(!strstr(value("tide"), "\n  _"));
+    CHECK_CONTAINS(value("_private_name = 1 return _G"), "_private_name = 1");
+    eval("_private_name = nil");
+}
+
 TEST(interrupt_stops_kernels_and_restores_contexts) {
     interrupted("local a = tide.randn(1000, 1000) while true do a:matmul(a) end");
     interrupted("local a = tide.randn(2000000) while true do pcall(a.exp, a) end");
@@ -905,6 +928,8 @@ int main(void) {
     RUN(history_lasts_and_numbers_sessions);
     RUN(history_that_cannot_be_written_says_so_once);
     RUN(tensors_are_displayed_completed_and_explained);
+    RUN(tracebacks_hide_the_calls_within_tide);
+    RUN(modules_show_no_private_names);
     RUN(interrupt_stops_kernels_and_restores_contexts);
     RUN(scripts_get_arguments_and_give_errors);
     tide_result_clear(&r);

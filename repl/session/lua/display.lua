@@ -137,11 +137,16 @@ local function key_less(a, b)
     return false
 end
 
--- The keys beyond 1..n in order, and how many were left out.
-local function other_keys(t, n)
+-- Is the key a private name of a module?
+local function is_hidden(key, module)
+    return module and module ~= "_G" and type(key) == "string" and string.sub(key, 1, 1) == "_"
+end
+
+-- The keys beyond 1..n in order, and how many were left out. `module`: the name of a loaded one.
+local function other_keys(t, n, module)
     local keys, left = {}, 0
     for key in next, t do
-        if not (math.type(key) == "integer" and key >= 1 and key <= n) then
+        if not (math.type(key) == "integer" and key >= 1 and key <= n) and not is_hidden(key, module) then
             if #keys < SORTED then
                 keys[#keys + 1] = key
             else
@@ -183,7 +188,7 @@ local function entries_of(t, state, indent, depth)
         end
         add("", rawget(t, i))
     end
-    local keys, unsorted = other_keys(t, n)
+    local keys, unsorted = other_keys(t, n, state.modules[t])
     for _, key in ipairs(keys) do
         if #texts >= LONGEST or state.count >= MOST then
             left = left + 1
