@@ -111,7 +111,7 @@ static td_value read_ints(lua_State *L, tide_frame *f, int param, int index, int
 
 td_tensor *tide_from_one_based(lua_State *L, td_tensor *x, const char *fname) {
     tide_handle *handle = tide_push_handle(L);
-    if (TD_APPLY(&handle->tensor, "from_one_based", TD_T(x)))
+    if (TD_APPLY(&handle->tensor, from_one_based, TD_T(x)))
         tide_error(L, "%s: %s", fname, td_error_message());
     return handle->tensor;
 }

@@ -29,7 +29,7 @@ static void fail_call(lua_State *L, const tide_frame *frame) {
 /* Index results count from 1 here; a new tensor, since autograd may have saved the one from 0. */
 static void to_one_based(lua_State *L, tide_handle *handle) {
     td_tensor *shifted;
-    TIDE_CHECK(L, TD_APPLY(&shifted, "add", TD_T(handle->tensor), TD_I(1)));
+    TIDE_CHECK(L, TD_APPLY(&shifted, add, TD_T(handle->tensor), TD_I(1)));
     td_release(handle->tensor);
     handle->tensor = shifted;
 }

@@ -184,7 +184,7 @@ static int tide_tensor(lua_State *L) {
     td_tensor *source = lua_isuserdata(L, 1) ? tide_to_tensor(L, 1) : NULL;
     tide_handle *handle = tide_push_handle(L);
     if (source) {
-        TIDE_CHECK(L, TD_APPLY(&handle->tensor, "to", TD_T(source),
+        TIDE_CHECK(L, TD_APPLY(&handle->tensor, to, TD_T(source),
                                o.dtype == TD_DTYPE_NONE ? TD_NIL : TD_DTYPE(o.dtype),
                                TD_DEVICE(o.device), TD_B(true)));
         td_tensor *plain = NULL;
@@ -206,8 +206,7 @@ static int tide_tensor(lua_State *L) {
         fill(L, 1, o.dtype, handle->tensor->data);
         if (o.device.type != TD_CPU) {
             td_tensor *moved = NULL;
-            TIDE_CHECK(L,
-                       TD_APPLY(&moved, "to", TD_T(handle->tensor), TD_NIL, TD_DEVICE(o.device)));
+            TIDE_CHECK(L, TD_APPLY(&moved, to, TD_T(handle->tensor), TD_NIL, TD_DEVICE(o.device)));
             td_release(handle->tensor);
             handle->tensor = moved;
         }

@@ -193,7 +193,7 @@ void tide_push_tensor_text(lua_State *L, td_tensor *x) {
     int index = lua_gettop(L) + 1;
     if (td_tensor_device(x).type != TD_CPU) {
         tide_handle *handle = tide_push_handle(L);
-        TIDE_CHECK(L, TD_APPLY(&handle->tensor, "to", TD_T(x), TD_NIL, TD_DEVICE(TD_DEVICE_CPU)));
+        TIDE_CHECK(L, TD_APPLY(&handle->tensor, to, TD_T(x), TD_NIL, TD_DEVICE(TD_DEVICE_CPU)));
         x = handle->tensor;
     }
     luaL_buffinit(L, &b);

@@ -59,7 +59,7 @@ static void step_number(cursor *c, lua_Integer i) {
     need_dim(c);
     if (i == 0)
         tide_error(c->L, "index 0: indices count from 1 (PyTorch's 0 is 1)");
-    STEP(c, "select", TD_T(c->x), TD_I(c->dim), TD_I(i > 0 ? i - 1 : i));
+    STEP(c, select, TD_T(c->x), TD_I(c->dim), TD_I(i > 0 ? i - 1 : i));
     c->left--;
 }
 
@@ -83,12 +83,12 @@ static void step_range(cursor *c, range r) {
     start = start < 0 ? 0 : start > size ? size : start;
     stop = stop < start ? start : stop > size ? size : stop;
     if (start != 0 || stop != size || r.step != 1)
-        STEP(c, "slice", TD_T(c->x), TD_I(c->dim), TD_I(start), TD_I(stop), TD_I(r.step));
+        STEP(c, slice, TD_T(c->x), TD_I(c->dim), TD_I(start), TD_I(stop), TD_I(r.step));
     pass_dim(c);
 }
 
 static void step_new_axis(cursor *c) {
-    STEP(c, "unsqueeze", TD_T(c->x), TD_I(c->dim));
+    STEP(c, unsqueeze, TD_T(c->x), TD_I(c->dim));
     c->left++;
     pass_dim(c);
 }
@@ -336,7 +336,7 @@ static int read_one(lua_State *L, td_tensor *x, lua_Integer i) {
     if (TD_UNLIKELY(i == x->sizes[0] + 1 && asked_by_ipairs(L)))
         return 0;
     tide_handle *handle = tide_push_handle(L);
-    if (TD_UNLIKELY(TD_APPLY(&handle->tensor, "select", TD_T(x), TD_I(0), TD_I(i > 0 ? i - 1 : i))))
+    if (TD_UNLIKELY(TD_APPLY(&handle->tensor, select, TD_T(x), TD_I(0), TD_I(i > 0 ? i - 1 : i))))
         return fail(L);
     return 1;
 }
@@ -347,10 +347,10 @@ int tide_index_read(lua_State *L) {
         return read_one(L, tide_check_tensor(L, 1, "index"), lua_tointeger(L, 2));
     read_key(&c, L);
     if (c.advanced) {
-        STEP(&c, "advanced_index", TD_T(c.x), TD_TENSORS(c.nlist, c.list));
+        STEP(&c, advanced_index, TD_T(c.x), TD_TENSORS(c.nlist, c.list));
         tide_check_pressure(L, TIDE_STATE(L), c.x);
     } else if (c.x == tide_to_tensor(L, 1)) { /* x[{}], x[":"]: a view all the same */
-        STEP(&c, "slice", TD_T(c.x), TD_I(0), TD_NIL, TD_NIL, TD_I(1));
+        STEP(&c, slice, TD_T(c.x), TD_I(0), TD_NIL, TD_NIL, TD_I(1));
     }
     return 1;
 }
@@ -380,8 +380,8 @@ int tide_index_write(lua_State *L) {
     luaL_checkstack(L, 8, "index");
     read_key(&c, L);
     td_tensor *value = value_tensor(L, c.x);
-    td_status status = c.advanced ? TD_APPLY_INPLACE("index_put_", TD_T(c.x),
+    td_status status = c.advanced ? TD_APPLY_INPLACE(index_put_, TD_T(c.x),
                                                      TD_TENSORS(c.nlist, c.list), TD_T(value))
-                                  : TD_APPLY_INPLACE("copy_", TD_T(c.x), TD_T(value));
+                                  : TD_APPLY_INPLACE(copy_, TD_T(c.x), TD_T(value));
     return status ? fail(L) : 0;
 }

@@ -77,7 +77,7 @@ static void push_transposed(lua_State *L, td_tensor *x) {
     for (int d = 0; d < x->ndim; d++)
         dims[d] = x->ndim - 1 - d;
     tide_handle *handle = tide_push_handle(L);
-    TIDE_CHECK(L, TD_APPLY(&handle->tensor, "permute", TD_T(x), TD_INTS(x->ndim, dims)));
+    TIDE_CHECK(L, TD_APPLY(&handle->tensor, permute, TD_T(x), TD_INTS(x->ndim, dims)));
 }
 
 static void get_shape(lua_State *L, td_tensor *x) {
@@ -211,7 +211,7 @@ static int tensor_eq(lua_State *L) {
         return 1;
     }
     td_value args[2] = {TD_T(a), TD_T(b)};
-    td_call call = {.op = TD_OP("equal"), .args = args};
+    td_call call = {.op = TD_OP(equal), .args = args};
     TIDE_CHECK(L, td_op_call(&call));
     lua_pushboolean(L, call.result.b);
     return 1;
@@ -291,7 +291,7 @@ static int tensor_tolist(lua_State *L) {
     td_tensor *x = tide_check_tensor(L, 1, "tolist");
     if (td_tensor_device(x).type != TD_CPU) {
         tide_handle *handle = tide_push_handle(L);
-        TIDE_CHECK(L, TD_APPLY(&handle->tensor, "to", TD_T(x), TD_NIL, TD_DEVICE(TD_DEVICE_CPU)));
+        TIDE_CHECK(L, TD_APPLY(&handle->tensor, to, TD_T(x), TD_NIL, TD_DEVICE(TD_DEVICE_CPU)));
         x = handle->tensor;
     }
     push_nested(L, x, 0, x->data);
@@ -380,7 +380,7 @@ static int tensor_convert(lua_State *L) {
     td_dtype dtype = (td_dtype)lua_tointeger(L, lua_upvalueindex(TIDE_UP_FIRST));
     td_tensor *x = tide_check_tensor(L, 1, td_dtypes[dtype].alias);
     tide_handle *handle = tide_push_handle(L);
-    TIDE_CHECK(L, TD_APPLY(&handle->tensor, "to", TD_T(x), TD_DTYPE(dtype)));
+    TIDE_CHECK(L, TD_APPLY(&handle->tensor, to, TD_T(x), TD_DTYPE(dtype)));
     tide_check_pressure(L, TIDE_STATE(L), handle->tensor);
     return 1;
 }
@@ -422,14 +422,14 @@ static void push_operator(lua_State *L, const td_op *op) {
 /* Lua calls these with the operand twice. */
 static int tensor_unm(lua_State *L) {
     tide_handle *handle = tide_push_handle(L);
-    TIDE_CHECK(L, TD_APPLY(&handle->tensor, "neg", TD_T(tide_check_tensor(L, 1, "-"))));
+    TIDE_CHECK(L, TD_APPLY(&handle->tensor, neg, TD_T(tide_check_tensor(L, 1, "-"))));
     tide_check_pressure(L, TIDE_STATE(L), handle->tensor);
     return 1;
 }
 
 static int tensor_bnot(lua_State *L) {
     tide_handle *handle = tide_push_handle(L);
-    TIDE_CHECK(L, TD_APPLY(&handle->tensor, "bitwise_not", TD_T(tide_check_tensor(L, 1, "~"))));
+    TIDE_CHECK(L, TD_APPLY(&handle->tensor, bitwise_not, TD_T(tide_check_tensor(L, 1, "~"))));
     return 1;
 }
 

@@ -72,8 +72,8 @@ static td_status fit(const td_slot *slot, td_tensor **gradient) {
     if (g->ndim != slot->ndim ||
         memcmp(g->sizes, slot->sizes, sizeof(int64_t) * (size_t)slot->ndim)) {
         td_value shape = TD_INTS(slot->ndim, slot->sizes);
-        status = expands_to(g, slot) ? TD_APPLY(&fitted, "expand", TD_T(g), shape)
-                                     : TD_APPLY(&fitted, "sum_to_size", TD_T(g), shape);
+        status = expands_to(g, slot) ? TD_APPLY(&fitted, expand, TD_T(g), shape)
+                                     : TD_APPLY(&fitted, sum_to_size, TD_T(g), shape);
         if (status)
             return status;
         td_release(g);
@@ -81,7 +81,7 @@ static td_status fit(const td_slot *slot, td_tensor **gradient) {
     }
     if (g->dtype == slot->dtype)
         return TD_OK;
-    status = TD_APPLY(&fitted, "to", TD_T(g), TD_DTYPE((td_dtype)slot->dtype));
+    status = TD_APPLY(&fitted, to, TD_T(g), TD_DTYPE((td_dtype)slot->dtype));
     if (status)
         return status;
     td_release(g);

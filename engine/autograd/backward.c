@@ -190,9 +190,9 @@ static td_status add_to(td_tensor **sum, td_tensor *g) {
         return TD_OK;
     }
     if (!td_grad_enabled() && is_ours(*sum)) {
-        status = TD_APPLY_INPLACE("add", TD_T(*sum), TD_T(g));
+        status = TD_APPLY_INPLACE(add, TD_T(*sum), TD_T(g));
     } else {
-        status = TD_APPLY(&total, "add", TD_T(*sum), TD_T(g));
+        status = TD_APPLY(&total, add, TD_T(*sum), TD_T(g));
         if (status == TD_OK) {
             td_release(*sum);
             *sum = total;
@@ -234,7 +234,7 @@ static td_status own_gradient(td_tensor *g, td_tensor **out) {
         *out = g;
         return TD_OK;
     }
-    td_status status = TD_APPLY(out, "clone", TD_T(g), TD_STRING("contiguous"));
+    td_status status = TD_APPLY(out, clone, TD_T(g), TD_STRING("contiguous"));
     td_release(g);
     return status;
 }
@@ -246,13 +246,13 @@ static td_status accumulate(td_autograd *a, td_tensor *g) {
     if (!a->grad)
         return own_gradient(g, &a->grad);
     if (td_grad_enabled()) {
-        status = TD_APPLY(&sum, "add", TD_T(a->grad), TD_T(g));
+        status = TD_APPLY(&sum, add, TD_T(a->grad), TD_T(g));
         if (status == TD_OK) {
             td_release(a->grad);
             a->grad = sum;
         }
     } else {
-        status = TD_APPLY_INPLACE("add", TD_T(a->grad), TD_T(g));
+        status = TD_APPLY_INPLACE(add, TD_T(a->grad), TD_T(g));
     }
     td_release(g);
     return status;
@@ -345,7 +345,7 @@ static td_status seed(td_tensor *output, td_tensor *given, td_tensor **out) {
                        "an output of shape %s needs a gradient to start from: only for "
                        "one element is it implied (take :sum() or :mean(), or give one)",
                        td_tensor_shape_text(output, a));
-    return TD_APPLY(out, "ones_like", TD_T(output));
+    return TD_APPLY(out, ones_like, TD_T(output));
 }
 
 static td_status start(run *r, int n, td_tensor *const *outputs, td_tensor *const *gradients) {

@@ -39,7 +39,7 @@ bool td_view_is_stale(const td_tensor *x) {
 
 td_status td_view_refresh(td_tensor *x) {
     td_tensor *base = x->base;
-    const td_op *op = TD_OP("as_strided");
+    const td_op *op = TD_OP(as_strided);
     td_value args[4] = {TD_T(base), TD_INTS(x->ndim, x->sizes), TD_INTS(x->ndim, x->strides),
                         TD_I(offset_in(x, base))};
     td_status status;
@@ -61,15 +61,15 @@ static td_status apply_write(void *payload, td_tensor *const *gout, td_tensor **
     td_tensor **inner = td_calloc(p->inner->nslots, sizeof *inner);
     if (!inner)
         return td_fail(TD_ENOMEM, "out of memory");
-    TD_TRY(TD_APPLY(&whole, "clone", TD_T(gout[0]), TD_STRING("contiguous")));
-    TD_TRY(TD_APPLY(&part, "as_strided", TD_T(whole), TD_INTS(p->view.ndim, p->view.sizes),
+    TD_TRY(TD_APPLY(&whole, clone, TD_T(gout[0]), TD_STRING("contiguous")));
+    TD_TRY(TD_APPLY(&part, as_strided, TD_T(whole), TD_INTS(p->view.ndim, p->view.sizes),
                     TD_INTS(p->view.ndim, p->view.strides), TD_I(p->offset)));
-    TD_TRY(TD_APPLY(&g, "clone", TD_T(part)));
+    TD_TRY(TD_APPLY(&g, clone, TD_T(part)));
     TD_TRY(td_node_apply(p->inner, &g, inner));
     if (inner[0])
-        TD_TRY(TD_APPLY_INPLACE("copy_", TD_T(part), TD_T(inner[0])));
+        TD_TRY(TD_APPLY_INPLACE(copy_, TD_T(part), TD_T(inner[0])));
     else
-        TD_TRY(TD_APPLY_INPLACE("zero_", TD_T(part)));
+        TD_TRY(TD_APPLY_INPLACE(zero_, TD_T(part)));
     in[0] = td_retain(whole);
     for (uint32_t k = 1; k < p->inner->nslots; k++) {
         in[k] = inner[k];

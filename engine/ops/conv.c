@@ -3,10 +3,11 @@
 #include "engine/ops/conv.h"
 
 #include "engine/ops/copy.h"
-#include "engine/ops/families.h"
 #include "engine/ops/images.h"
 
 #include <string.h>
+
+#define TD_FAMILY "conv"
 
 /* ---- geometry ---- */
 
@@ -133,7 +134,7 @@ done:
 /* Over the batch and the plane. */
 static td_status sum_channels(td_tensor *g, td_tensor **out) {
     int64_t batched[3] = {0, 2, 3}, plain[2] = {1, 2};
-    return TD_APPLY(out, "sum", TD_T(g), g->ndim == 4 ? TD_INTS(3, batched) : TD_INTS(2, plain));
+    return TD_APPLY(out, sum, TD_T(g), g->ndim == 4 ? TD_INTS(3, batched) : TD_INTS(2, plain));
 }
 
 static td_status grad_conv2d(td_grad *grad) {
@@ -143,10 +144,10 @@ static td_status grad_conv2d(td_grad *grad) {
     const int64_t *x = td_grad_shape(grad, 0, &x_ndim), *w = td_grad_shape(grad, 1, &w_ndim);
     td_status status = TD_OK;
     if (td_grad_needs(grad, 0))
-        status = TD_APPLY(&grad->in[0], "conv2d_input", TD_INTS(x_ndim, x), a[1], TD_T(g), a[3],
-                          a[4], a[5], a[6]);
+        status = TD_APPLY(&grad->in[0], conv2d_input, TD_INTS(x_ndim, x), a[1], TD_T(g), a[3], a[4],
+                          a[5], a[6]);
     if (status == TD_OK && td_grad_needs(grad, 1))
-        status = TD_APPLY(&grad->in[1], "conv2d_weight", a[0], TD_INTS(w_ndim, w), TD_T(g), a[3],
+        status = TD_APPLY(&grad->in[1], conv2d_weight, a[0], TD_INTS(w_ndim, w), TD_T(g), a[3],
                           a[4], a[5], a[6]);
     if (status == TD_OK && a[2].kind == TD_KIND_TENSOR && td_grad_needs(grad, 2))
         status = sum_channels(g, &grad->in[2]);
@@ -192,10 +193,10 @@ static td_status grad_conv2d_input(td_grad *grad) {
     const int64_t *w = td_grad_shape(grad, 1, &ndim);
     td_status status = TD_OK;
     if (td_grad_needs(grad, 1))
-        status = TD_APPLY(&grad->in[1], "conv2d_weight", TD_T(g), TD_INTS(ndim, w), a[2], a[3],
-                          a[4], a[5], a[6]);
+        status = TD_APPLY(&grad->in[1], conv2d_weight, TD_T(g), TD_INTS(ndim, w), a[2], a[3], a[4],
+                          a[5], a[6]);
     if (status == TD_OK && td_grad_needs(grad, 2))
-        status = TD_APPLY(&grad->in[2], "conv2d", TD_T(g), a[1], TD_NIL, a[3], a[4], a[5], a[6]);
+        status = TD_APPLY(&grad->in[2], conv2d, TD_T(g), a[1], TD_NIL, a[3], a[4], a[5], a[6]);
     return status;
 }
 
@@ -238,45 +239,48 @@ static td_status grad_conv2d_weight(td_grad *grad) {
     const int64_t *x = td_grad_shape(grad, 0, &ndim);
     td_status status = TD_OK;
     if (td_grad_needs(grad, 0))
-        status = TD_APPLY(&grad->in[0], "conv2d_input", TD_INTS(ndim, x), TD_T(g), a[2], a[3], a[4],
+        status = TD_APPLY(&grad->in[0], conv2d_input, TD_INTS(ndim, x), TD_T(g), a[2], a[3], a[4],
                           a[5], a[6]);
     if (status == TD_OK && td_grad_needs(grad, 2))
-        status = TD_APPLY(&grad->in[2], "conv2d", a[0], TD_T(g), TD_NIL, a[3], a[4], a[5], a[6]);
+        status = TD_APPLY(&grad->in[2], conv2d, a[0], TD_T(g), TD_NIL, a[3], a[4], a[5], a[6]);
     return status;
 }
 
 /* ---- the table ---- */
 
-td_op td_ops_conv[] = {
-    {.schema = "conv2d(Tensor input, Tensor weight, Tensor? bias=nil, int[2] stride={1, 1}, "
-               "int[2] padding={0, 0}, int[2] dilation={1, 1}, int groups=1) -> Tensor",
-     .doc = "Cross-correlation of images (N, C, H, W) or one (C, H, W) with kernels, plus bias.",
-     .rule = rule_conv2d,
-     .kernel = {[TD_CPU] = kernel_conv2d},
-     .backward = grad_conv2d,
-     .saves = "input, weight",
-     .autocast = TD_AUTOCAST_LOWER,
-     .layout = TD_LAYOUT_CHANNELS,
-     .flags = TD_OP_SHAPE_ONLY},
-    {.schema = "conv2d_input(int[] input_size, Tensor weight, Tensor gradient, int[2] stride, "
-               "int[2] padding, int[2] dilation, int groups) -> Tensor",
-     .doc = "Gradient of conv2d with respect to its input.",
-     .rule = rule_conv2d_input,
-     .kernel = {[TD_CPU] = kernel_conv2d_input},
-     .backward = grad_conv2d_input,
-     .saves = "weight, gradient",
-     .autocast = TD_AUTOCAST_LOWER,
-     .layout = TD_LAYOUT_CHANNELS,
-     .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY},
-    {.schema = "conv2d_weight(Tensor input, int[] weight_size, Tensor gradient, int[2] stride, "
-               "int[2] padding, int[2] dilation, int groups) -> Tensor",
-     .doc = "Gradient of conv2d with respect to its weight.",
-     .rule = rule_conv2d_weight,
-     .kernel = {[TD_CPU] = kernel_conv2d_weight},
-     .backward = grad_conv2d_weight,
-     .saves = "input, gradient",
-     .autocast = TD_AUTOCAST_LOWER,
-     .layout = TD_LAYOUT_CHANNELS,
-     .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY},
-    {0},
+TD_OPERATOR(conv2d) = {
+    .schema = "(Tensor input, Tensor weight, Tensor? bias=nil, int[2] stride={1, 1}, "
+              "int[2] padding={0, 0}, int[2] dilation={1, 1}, int groups=1) -> Tensor",
+    .doc = "Cross-correlation of images (N, C, H, W) or one (C, H, W) with kernels, plus bias.",
+    .rule = rule_conv2d,
+    .kernel = {[TD_CPU] = kernel_conv2d},
+    .backward = grad_conv2d,
+    .saves = "input, weight",
+    .autocast = TD_AUTOCAST_LOWER,
+    .layout = TD_LAYOUT_CHANNELS,
+    .flags = TD_OP_SHAPE_ONLY,
+};
+TD_OPERATOR(conv2d_input) = {
+    .schema = "(int[] input_size, Tensor weight, Tensor gradient, int[2] stride, "
+              "int[2] padding, int[2] dilation, int groups) -> Tensor",
+    .doc = "Gradient of conv2d with respect to its input.",
+    .rule = rule_conv2d_input,
+    .kernel = {[TD_CPU] = kernel_conv2d_input},
+    .backward = grad_conv2d_input,
+    .saves = "weight, gradient",
+    .autocast = TD_AUTOCAST_LOWER,
+    .layout = TD_LAYOUT_CHANNELS,
+    .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY,
+};
+TD_OPERATOR(conv2d_weight) = {
+    .schema = "(Tensor input, int[] weight_size, Tensor gradient, int[2] stride, "
+              "int[2] padding, int[2] dilation, int groups) -> Tensor",
+    .doc = "Gradient of conv2d with respect to its weight.",
+    .rule = rule_conv2d_weight,
+    .kernel = {[TD_CPU] = kernel_conv2d_weight},
+    .backward = grad_conv2d_weight,
+    .saves = "input, gradient",
+    .autocast = TD_AUTOCAST_LOWER,
+    .layout = TD_LAYOUT_CHANNELS,
+    .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY,
 };

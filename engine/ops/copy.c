@@ -1,10 +1,11 @@
 /* copy.c: copying, converting and filling. */
 #include "engine/ops/copy.h"
 
-#include "engine/ops/families.h"
 #include "engine/ops/pointwise.h"
 
 #include <string.h>
+
+#define TD_FAMILY "copy"
 
 /* ---- below autograd ---- */
 
@@ -104,7 +105,7 @@ static td_status run_copy_(td_call *call) {
 static td_status grad_copy_(td_grad *grad) {
     td_status status = TD_OK;
     if (td_grad_needs(grad, 0))
-        status = TD_APPLY(&grad->in[0], "zeros_like", TD_T(grad->gout[0]));
+        status = TD_APPLY(&grad->in[0], zeros_like, TD_T(grad->gout[0]));
     if (status == TD_OK && td_grad_needs(grad, 1))
         grad->in[1] = td_retain(grad->gout[0]);
     return status;
@@ -134,7 +135,7 @@ static td_status run_zero_(td_call *call) {
 }
 
 static td_status grad_zero_(td_grad *grad) {
-    return TD_APPLY(&grad->in[0], "zeros_like", TD_T(grad->gout[0]));
+    return TD_APPLY(&grad->in[0], zeros_like, TD_T(grad->gout[0]));
 }
 
 /* A fresh tensor of x's shape, in x's layout where that has no gaps. */
@@ -185,7 +186,7 @@ static td_status run_to_copy(td_call *call) {
 
 /* The gradient comes back in x's dtype and on x's device. */
 static td_status grad_to_copy(td_grad *grad) {
-    return TD_APPLY(&grad->in[0], "to", TD_T(grad->gout[0]), TD_DTYPE(td_grad_dtype(grad, 0)));
+    return TD_APPLY(&grad->in[0], to, TD_T(grad->gout[0]), TD_DTYPE(td_grad_dtype(grad, 0)));
 }
 
 static td_status run_to(td_call *call) {
@@ -197,7 +198,7 @@ static td_status run_to(td_call *call) {
         call->out[0] = td_retain(x);
         return TD_OK;
     }
-    return TD_APPLY(&call->out[0], "to_copy", TD_T(x), dtype, device);
+    return TD_APPLY(&call->out[0], to_copy, TD_T(x), dtype, device);
 }
 
 static td_status run_contiguous(td_call *call) {
@@ -206,49 +207,62 @@ static td_status run_contiguous(td_call *call) {
         call->out[0] = td_retain(x);
         return TD_OK;
     }
-    return TD_APPLY(&call->out[0], "clone", TD_T(x), TD_STRING("contiguous"));
+    return TD_APPLY(&call->out[0], clone, TD_T(x), TD_STRING("contiguous"));
 }
 
 static td_status run_detach(td_call *call) {
     return td_tensor_alias(call->args[0].tensor, &call->out[0]);
 }
 
-td_op td_ops_copy[] = {
-    {.schema = "copy_(Tensor x, Tensor src) -> Tensor",
-     .doc = "Write src, broadcast and converted to x's dtype, into x.",
-     .run = run_copy_,
-     .backward = grad_copy_,
-     .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY},
-    {.schema = "fill_(Tensor x, Tensor|number value) -> Tensor",
-     .doc = "Set every element of x to one value.",
-     .run = run_fill_,
-     .backward = grad_copy_,
-     .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY},
-    {.schema = "zero_(Tensor x) -> Tensor",
-     .doc = "Set every element of x to zero.",
-     .run = run_zero_,
-     .backward = grad_zero_,
-     .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY},
-    {.schema = "clone(Tensor x, *, str memory_format=\"preserve\") -> Tensor",
-     .doc = "A copy of x with memory of its own, in x's layout or (\"contiguous\") row-major.",
-     .run = run_clone,
-     .backward = pass_gradient},
-    {.schema = "contiguous(Tensor x) -> Tensor",
-     .doc = "x itself where its elements lie row-major without gaps, else a copy that does.",
-     .run = run_contiguous},
-    {.schema = "to(Tensor x, dtype? dtype=nil, device? device=nil, *, bool copy=false) -> Tensor",
-     .doc = "x in another dtype or on another device (either may come first), or as another tensor "
-            "is; x itself where it is so already.",
-     .run = run_to,
-     .flags = TD_OP_METHOD_ONLY},
-    {.schema = "to_copy(Tensor x, dtype? dtype=nil, device? device=nil) -> Tensor",
-     .doc = "A copy of x in another dtype or on another device.",
-     .run = run_to_copy,
-     .backward = grad_to_copy,
-     .flags = TD_OP_INTERNAL},
-    {.schema = "detach(Tensor x) -> Tensor",
-     .doc = "The same elements without history: no gradient flows through it.",
-     .run = run_detach,
-     .flags = TD_OP_NONDIFF},
-    {0},
+TD_OPERATOR(copy_) = {
+    .schema = "(Tensor x, Tensor src) -> Tensor",
+    .doc = "Write src, broadcast and converted to x's dtype, into x.",
+    .run = run_copy_,
+    .backward = grad_copy_,
+    .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY,
+};
+TD_OPERATOR(fill_) = {
+    .schema = "(Tensor x, Tensor|number value) -> Tensor",
+    .doc = "Set every element of x to one value.",
+    .run = run_fill_,
+    .backward = grad_copy_,
+    .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY,
+};
+TD_OPERATOR(zero_) = {
+    .schema = "(Tensor x) -> Tensor",
+    .doc = "Set every element of x to zero.",
+    .run = run_zero_,
+    .backward = grad_zero_,
+    .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY,
+};
+TD_OPERATOR(clone) = {
+    .schema = "(Tensor x, *, str memory_format=\"preserve\") -> Tensor",
+    .doc = "A copy of x with memory of its own, in x's layout or (\"contiguous\") row-major.",
+    .run = run_clone,
+    .backward = pass_gradient,
+};
+TD_OPERATOR(contiguous) = {
+    .schema = "(Tensor x) -> Tensor",
+    .doc = "x itself where its elements lie row-major without gaps, else a copy that does.",
+    .run = run_contiguous,
+};
+TD_OPERATOR(to) = {
+    .schema = "(Tensor x, dtype? dtype=nil, device? device=nil, *, bool copy=false) -> Tensor",
+    .doc = "x in another dtype or on another device (either may come first), or as another tensor "
+           "is; x itself where it is so already.",
+    .run = run_to,
+    .flags = TD_OP_METHOD_ONLY,
+};
+TD_OPERATOR(to_copy) = {
+    .schema = "(Tensor x, dtype? dtype=nil, device? device=nil) -> Tensor",
+    .doc = "A copy of x in another dtype or on another device.",
+    .run = run_to_copy,
+    .backward = grad_to_copy,
+    .flags = TD_OP_INTERNAL,
+};
+TD_OPERATOR(detach) = {
+    .schema = "(Tensor x) -> Tensor",
+    .doc = "The same elements without history: no gradient flows through it.",
+    .run = run_detach,
+    .flags = TD_OP_NONDIFF,
 };

@@ -1,10 +1,11 @@
 /* create.c: tensors made from a shape: uninitialised, of one value, of a progression. */
 #include "engine/ops/copy.h"
 #include "engine/ops/creation.h"
-#include "engine/ops/families.h"
 
 #include <math.h>
 #include <string.h>
+
+#define TD_FAMILY "create"
 
 /* ---- rules ---- */
 
@@ -173,61 +174,80 @@ static td_status kernel_eye(td_call *call) {
 #define OPTIONS          "*, dtype? dtype=nil, device? device=nil) -> Tensor"
 #define CREATION         .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF
 
-td_op td_ops_create[] = {
-    {.schema = "empty(int[] size, " OPTIONS,
-     .doc = "Uninitialised elements: whatever lay in memory.",
-     .rule = rule_size,
-     KERNEL(kernel_empty),
-     CREATION},
-    {.schema = "zeros(int[] size, " OPTIONS,
-     .doc = "Zeros.",
-     .rule = rule_size,
-     KERNEL(kernel_zeros),
-     CREATION},
-    {.schema = "ones(int[] size, " OPTIONS,
-     .doc = "Ones.",
-     .rule = rule_size,
-     KERNEL(kernel_ones),
-     CREATION},
-    {.schema = "full(int[] size, number value, " OPTIONS,
-     .doc = "One value everywhere; an integer value gives int64, a float the default dtype.",
-     .rule = rule_full,
-     KERNEL(kernel_full),
-     CREATION},
-    {.schema = "empty_like(Tensor x, " OPTIONS,
-     .doc = "Uninitialised elements in x's shape, dtype and device.",
-     .rule = rule_like,
-     KERNEL(kernel_empty),
-     CREATION},
-    {.schema = "zeros_like(Tensor x, " OPTIONS,
-     .doc = "Zeros in x's shape, dtype and device.",
-     .rule = rule_like,
-     KERNEL(kernel_zeros),
-     CREATION},
-    {.schema = "ones_like(Tensor x, " OPTIONS,
-     .doc = "Ones in x's shape, dtype and device.",
-     .rule = rule_like,
-     KERNEL(kernel_ones),
-     CREATION},
-    {.schema = "full_like(Tensor x, number value, " OPTIONS,
-     .doc = "One value everywhere in x's shape, dtype and device.",
-     .rule = rule_full_like,
-     KERNEL(kernel_full),
-     CREATION},
-    {.schema = "arange(number start, number? end=nil, number step=1, " OPTIONS,
-     .doc = "start, start + step, ... below end; with one number from 0 below it.",
-     .rule = rule_arange,
-     KERNEL(kernel_arange),
-     CREATION},
-    {.schema = "linspace(number start, number end, int steps, " OPTIONS,
-     .doc = "So many numbers evenly spaced from start to end, both included.",
-     .rule = rule_linspace,
-     KERNEL(kernel_linspace),
-     CREATION},
-    {.schema = "eye(int n, int? m=nil, " OPTIONS,
-     .doc = "Ones on the diagonal of an n by m matrix, zeros elsewhere.",
-     .rule = rule_eye,
-     KERNEL(kernel_eye),
-     CREATION},
-    {0},
+TD_OPERATOR(empty) = {
+    .schema = "(int[] size, " OPTIONS,
+    .doc = "Uninitialised elements: whatever lay in memory.",
+    .rule = rule_size,
+    KERNEL(kernel_empty),
+    CREATION,
+};
+TD_OPERATOR(zeros) = {
+    .schema = "(int[] size, " OPTIONS,
+    .doc = "Zeros.",
+    .rule = rule_size,
+    KERNEL(kernel_zeros),
+    CREATION,
+};
+TD_OPERATOR(ones) = {
+    .schema = "(int[] size, " OPTIONS,
+    .doc = "Ones.",
+    .rule = rule_size,
+    KERNEL(kernel_ones),
+    CREATION,
+};
+TD_OPERATOR(full) = {
+    .schema = "(int[] size, number value, " OPTIONS,
+    .doc = "One value everywhere; an integer value gives int64, a float the default dtype.",
+    .rule = rule_full,
+    KERNEL(kernel_full),
+    CREATION,
+};
+TD_OPERATOR(empty_like) = {
+    .schema = "(Tensor x, " OPTIONS,
+    .doc = "Uninitialised elements in x's shape, dtype and device.",
+    .rule = rule_like,
+    KERNEL(kernel_empty),
+    CREATION,
+};
+TD_OPERATOR(zeros_like) = {
+    .schema = "(Tensor x, " OPTIONS,
+    .doc = "Zeros in x's shape, dtype and device.",
+    .rule = rule_like,
+    KERNEL(kernel_zeros),
+    CREATION,
+};
+TD_OPERATOR(ones_like) = {
+    .schema = "(Tensor x, " OPTIONS,
+    .doc = "Ones in x's shape, dtype and device.",
+    .rule = rule_like,
+    KERNEL(kernel_ones),
+    CREATION,
+};
+TD_OPERATOR(full_like) = {
+    .schema = "(Tensor x, number value, " OPTIONS,
+    .doc = "One value everywhere in x's shape, dtype and device.",
+    .rule = rule_full_like,
+    KERNEL(kernel_full),
+    CREATION,
+};
+TD_OPERATOR(arange) = {
+    .schema = "(number start, number? end=nil, number step=1, " OPTIONS,
+    .doc = "start, start + step, ... below end; with one number from 0 below it.",
+    .rule = rule_arange,
+    KERNEL(kernel_arange),
+    CREATION,
+};
+TD_OPERATOR(linspace) = {
+    .schema = "(number start, number end, int steps, " OPTIONS,
+    .doc = "So many numbers evenly spaced from start to end, both included.",
+    .rule = rule_linspace,
+    KERNEL(kernel_linspace),
+    CREATION,
+};
+TD_OPERATOR(eye) = {
+    .schema = "(int n, int? m=nil, " OPTIONS,
+    .doc = "Ones on the diagonal of an n by m matrix, zeros elsewhere.",
+    .rule = rule_eye,
+    KERNEL(kernel_eye),
+    CREATION,
 };

@@ -156,7 +156,7 @@ static td_status run_composite(td_call *call) {
     td_tensor *given = call->given;
     if (status || !given || call->out[0] == given || !call->out[0])
         return status;
-    status = TD_APPLY_INPLACE("copy_", TD_T(given), TD_T(call->out[0]));
+    status = TD_APPLY_INPLACE(copy_, TD_T(given), TD_T(call->out[0]));
     td_release(call->out[0]);
     call->out[0] = td_retain(given);
     return status;

@@ -1,10 +1,11 @@
 /* gather.c: elements picked and placed along one dim by an index of as many dims: gather, scatter;
  * class labels as rows, and indices that count from 1. */
 #include "engine/ops/copy.h"
-#include "engine/ops/families.h"
 #include "engine/ops/index.h"
 
 #include <string.h>
+
+#define TD_FAMILY "gather"
 
 /* ---- gather and scatter ---- */
 
@@ -55,11 +56,11 @@ static td_status grad_gather(td_grad *grad) {
     int ndim;
     const int64_t *sizes = td_grad_shape(grad, 0, &ndim);
     td_tensor *g = grad->gout[0], *whole = NULL;
-    td_status status = TD_APPLY(&whole, "zeros", TD_INTS(ndim, sizes), TD_DTYPE((td_dtype)g->dtype),
+    td_status status = TD_APPLY(&whole, zeros, TD_INTS(ndim, sizes), TD_DTYPE((td_dtype)g->dtype),
                                 TD_DEVICE(td_tensor_device(g)));
     if (status == TD_OK)
-        status = TD_APPLY(&grad->in[0], "scatter_add", TD_T(whole), grad->args[1], grad->args[2],
-                          TD_T(g));
+        status =
+            TD_APPLY(&grad->in[0], scatter_add, TD_T(whole), grad->args[1], grad->args[2], TD_T(g));
     td_release(whole);
     return status;
 }
@@ -122,13 +123,13 @@ static td_status grad_src(td_grad *grad) {
     const int64_t *sizes = td_grad_shape(grad, 3, &ndim);
     int64_t part[TD_MAX_DIMS];
     td_tensor *g = NULL, *next;
-    td_status status = TD_APPLY(&g, "gather", TD_T(grad->gout[0]), grad->args[1], grad->args[2]);
+    td_status status = TD_APPLY(&g, gather, TD_T(grad->gout[0]), grad->args[1], grad->args[2]);
     for (int d = 0; d < ndim && status == TD_OK; d++) {
         if (g->sizes[d] == sizes[d])
             continue;
         memcpy(part, g->sizes, sizeof(int64_t) * (size_t)ndim);
         part[d] = sizes[d];
-        status = TD_APPLY(&next, "slice_backward", TD_T(g), TD_INTS(ndim, part), TD_I(d), TD_I(0),
+        status = TD_APPLY(&next, slice_backward, TD_T(g), TD_INTS(ndim, part), TD_I(d), TD_I(0),
                           TD_I(g->sizes[d]), TD_I(1));
         if (status == TD_OK) {
             td_release(g);
@@ -146,8 +147,8 @@ static td_status grad_src(td_grad *grad) {
 static td_status grad_scatter(td_grad *grad) {
     td_status status = TD_OK;
     if (td_grad_needs(grad, 0))
-        status = TD_APPLY(&grad->in[0], "scatter", TD_T(grad->gout[0]), grad->args[1],
-                          grad->args[2], TD_F(0));
+        status = TD_APPLY(&grad->in[0], scatter, TD_T(grad->gout[0]), grad->args[1], grad->args[2],
+                          TD_F(0));
     if (status == TD_OK && td_grad_needs(grad, 3))
         status = grad_src(grad);
     return status;
@@ -176,17 +177,17 @@ static td_status run_one_hot(td_call *call) {
     if (classes < 0) {
         if (x->numel == 0)
             return td_fail(TD_EVALUE, "num_classes must be given for a tensor without elements");
-        TD_TRY(TD_APPLY(&most, "amax", TD_T(x)));
+        TD_TRY(TD_APPLY(&most, amax, TD_T(x)));
         TD_TRY(td_tensor_item_int(most, &largest));
         classes = largest + 1;
     }
     memcpy(sizes, x->sizes, sizeof(int64_t) * x->ndim);
     sizes[x->ndim] = classes;
-    TD_TRY(TD_APPLY(&zeros, "zeros", TD_INTS(x->ndim + 1, sizes), TD_DTYPE(TD_I64),
+    TD_TRY(TD_APPLY(&zeros, zeros, TD_INTS(x->ndim + 1, sizes), TD_DTYPE(TD_I64),
                     TD_DEVICE(td_tensor_device(x))));
-    TD_TRY(TD_APPLY(&index, "to", TD_T(x), TD_DTYPE(TD_I64)));
-    TD_TRY(TD_APPLY(&last, "unsqueeze", TD_T(index), TD_I(-1)));
-    TD_TRY(TD_APPLY(&call->out[0], "scatter", TD_T(zeros), TD_I(-1), TD_T(last), TD_I(1)));
+    TD_TRY(TD_APPLY(&index, to, TD_T(x), TD_DTYPE(TD_I64)));
+    TD_TRY(TD_APPLY(&last, unsqueeze, TD_T(index), TD_I(-1)));
+    TD_TRY(TD_APPLY(&call->out[0], scatter, TD_T(zeros), TD_I(-1), TD_T(last), TD_I(1)));
 done:
     td_release(index);
     td_release(most);
@@ -219,36 +220,43 @@ static td_status kernel_from_one_based(td_call *call) {
 
 #define KERNEL(function) .kernel = {[TD_CPU] = function}
 
-td_op td_ops_gather[] = {
-    {.schema = "gather(Tensor x, dim dim, index Tensor index) -> Tensor",
-     .doc = "For each place of index the element of x that it names along a dim.",
-     .rule = rule_gather,
-     KERNEL(kernel_gather),
-     .backward = grad_gather,
-     .saves = "index",
-     .flags = TD_OP_SHAPE_ONLY},
-    {.schema = "scatter(Tensor x, dim dim, index Tensor index, Tensor|number src) -> Tensor",
-     .doc = "x with src written to the places that index names along a dim.",
-     .rule = rule_scatter,
-     KERNEL(kernel_scatter),
-     .backward = grad_scatter,
-     .saves = "index",
-     .flags = TD_OP_INPLACE | TD_OP_SHAPE_ONLY},
-    {.schema = "scatter_add(Tensor x, dim dim, index Tensor index, Tensor src) -> Tensor",
-     .doc = "x with src added at the places that index names along a dim.",
-     .rule = rule_scatter,
-     KERNEL(kernel_scatter_add),
-     .backward = grad_scatter_add,
-     .saves = "index",
-     .flags = TD_OP_INPLACE | TD_OP_SHAPE_ONLY},
-    {.schema = "one_hot(class Tensor x, int num_classes=-1) -> Tensor",
-     .doc = "A row for each class label: 1 at the label, 0 elsewhere.",
-     .run = run_one_hot,
-     .flags = TD_OP_NONDIFF},
-    {.schema = "from_one_based(Tensor x) -> Tensor",
-     .doc = "Indices that count from 1 as the engine counts them, from 0.",
-     .rule = rule_from_one_based,
-     KERNEL(kernel_from_one_based),
-     .flags = TD_OP_INTERNAL | TD_OP_NONDIFF},
-    {0},
+TD_OPERATOR(gather) = {
+    .schema = "(Tensor x, dim dim, index Tensor index) -> Tensor",
+    .doc = "For each place of index the element of x that it names along a dim.",
+    .rule = rule_gather,
+    KERNEL(kernel_gather),
+    .backward = grad_gather,
+    .saves = "index",
+    .flags = TD_OP_SHAPE_ONLY,
+};
+TD_OPERATOR(scatter) = {
+    .schema = "(Tensor x, dim dim, index Tensor index, Tensor|number src) -> Tensor",
+    .doc = "x with src written to the places that index names along a dim.",
+    .rule = rule_scatter,
+    KERNEL(kernel_scatter),
+    .backward = grad_scatter,
+    .saves = "index",
+    .flags = TD_OP_INPLACE | TD_OP_SHAPE_ONLY,
+};
+TD_OPERATOR(scatter_add) = {
+    .schema = "(Tensor x, dim dim, index Tensor index, Tensor src) -> Tensor",
+    .doc = "x with src added at the places that index names along a dim.",
+    .rule = rule_scatter,
+    KERNEL(kernel_scatter_add),
+    .backward = grad_scatter_add,
+    .saves = "index",
+    .flags = TD_OP_INPLACE | TD_OP_SHAPE_ONLY,
+};
+TD_OPERATOR(one_hot) = {
+    .schema = "(class Tensor x, int num_classes=-1) -> Tensor",
+    .doc = "A row for each class label: 1 at the label, 0 elsewhere.",
+    .run = run_one_hot,
+    .flags = TD_OP_NONDIFF,
+};
+TD_OPERATOR(from_one_based) = {
+    .schema = "(Tensor x) -> Tensor",
+    .doc = "Indices that count from 1 as the engine counts them, from 0.",
+    .rule = rule_from_one_based,
+    KERNEL(kernel_from_one_based),
+    .flags = TD_OP_INTERNAL | TD_OP_NONDIFF,
 };

@@ -8,9 +8,10 @@
 
 #include "engine/core/memory.h"
 #include "engine/ops/copy.h"
-#include "engine/ops/families.h"
 
 #include <string.h>
+
+#define TD_FAMILY "index"
 
 /* ---- indices in one form ---- */
 
@@ -37,9 +38,9 @@ static td_status add_mask(const td_tensor *x, td_tensor *mask, index_list *list)
     if (!fits)
         return td_fail(TD_EINDEX, "a mask of shape %s doesn't fit shape %s from dim %d on",
                        td_tensor_shape_text(mask, have), td_tensor_shape_text(x, want), first + 1);
-    TD_TRY(TD_APPLY(&places, "nonzero", TD_T(mask)));
+    TD_TRY(TD_APPLY(&places, nonzero, TD_T(mask)));
     for (int d = 0; d < mask->ndim; d++) {
-        TD_TRY(TD_APPLY(&column, "select", TD_T(places), TD_I(1), TD_I(d)));
+        TD_TRY(TD_APPLY(&column, select, TD_T(places), TD_I(1), TD_I(d)));
         status = td_contiguous(column, &list->tensors[list->n]);
         td_release(column);
         if (status)
@@ -83,7 +84,7 @@ static td_status broadcast_list(index_list *list) {
         if (!index ||
             (index->ndim == ndim && !memcmp(index->sizes, sizes, sizeof(int64_t) * (size_t)ndim)))
             continue;
-        td_status status = TD_APPLY(&wide, "expand", TD_T(index), TD_INTS(ndim, sizes));
+        td_status status = TD_APPLY(&wide, expand, TD_T(index), TD_INTS(ndim, sizes));
         if (status == TD_OK)
             status = td_contiguous(wide, &packed);
         td_release(wide);
@@ -119,7 +120,7 @@ static td_status run_index(td_call *call) {
     td_status status = normalize(x, call->args[1], &list);
     if (status)
         return status;
-    status = TD_APPLY(&call->out[0], "index", TD_T(x), TD_TENSORS(list.n, list.tensors));
+    status = TD_APPLY(&call->out[0], index, TD_T(x), TD_TENSORS(list.n, list.tensors));
     release_list(&list);
     return status;
 }
@@ -147,10 +148,10 @@ static td_status grad_index_places(td_grad *grad) {
     int ndim;
     const int64_t *sizes = td_grad_shape(grad, 0, &ndim);
     td_tensor *g = grad->gout[0], *whole = NULL;
-    td_status status = TD_APPLY(&whole, "zeros", TD_INTS(ndim, sizes), TD_DTYPE((td_dtype)g->dtype),
+    td_status status = TD_APPLY(&whole, zeros, TD_INTS(ndim, sizes), TD_DTYPE((td_dtype)g->dtype),
                                 TD_DEVICE(td_tensor_device(g)));
     if (status == TD_OK)
-        status = TD_APPLY_INPLACE("index_put_", TD_T(whole), grad->args[1], TD_T(g), TD_B(true));
+        status = TD_APPLY_INPLACE(index_put_, TD_T(whole), grad->args[1], TD_T(g), TD_B(true));
     if (status) {
         td_release(whole);
         return status;
@@ -165,11 +166,11 @@ static td_status write_places(td_tensor *x, const index_list *list, td_tensor *v
     td_tensor *wide = NULL, *packed = NULL;
     td_status status = TD_OK;
     TD_TRY(td_index_plan_make(x, TD_TENSORS(list->n, list->tensors), &plan));
-    TD_TRY(TD_APPLY(&wide, "expand", TD_T(values), TD_INTS(plan.ndim, plan.sizes)));
+    TD_TRY(TD_APPLY(&wide, expand, TD_T(values), TD_INTS(plan.ndim, plan.sizes)));
     TD_TRY(td_contiguous_as(wide, (td_dtype)x->dtype, &packed));
     if (packed->storage == x->storage) { /* x[i] = a part of x itself */
         td_tensor *copy = NULL;
-        TD_TRY(TD_APPLY(&copy, "clone", TD_T(packed)));
+        TD_TRY(TD_APPLY(&copy, clone, TD_T(packed)));
         td_release(packed);
         packed = copy;
     }
@@ -202,16 +203,16 @@ static td_status grad_index_put_(td_grad *grad) {
     td_tensor *g = grad->gout[0], *zero = NULL, *rest = NULL;
     td_status status = TD_OK;
     if (td_grad_needs(grad, 2))
-        TD_TRY(TD_APPLY(&grad->in[2], "advanced_index", TD_T(g), grad->args[1]));
+        TD_TRY(TD_APPLY(&grad->in[2], advanced_index, TD_T(g), grad->args[1]));
     if (!td_grad_needs(grad, 0))
         return TD_OK;
     if (grad->args[3].b) {
         grad->in[0] = td_retain(g);
         return TD_OK;
     }
-    TD_TRY(TD_APPLY(&rest, "clone", TD_T(g)));
+    TD_TRY(TD_APPLY(&rest, clone, TD_T(g)));
     TD_TRY(td_tensor_scalar((td_dtype)g->dtype, 0, &zero));
-    TD_TRY(TD_APPLY_INPLACE("index_put_", TD_T(rest), grad->args[1], TD_T(zero)));
+    TD_TRY(TD_APPLY_INPLACE(index_put_, TD_T(rest), grad->args[1], TD_T(zero)));
     grad->in[0] = td_retain(rest);
 done:
     td_release(rest);
@@ -249,11 +250,11 @@ static td_status run_index_select(td_call *call) {
     int dim;
     td_status status = check_rows(call, &dim);
     if (status == TD_OK)
-        status = TD_APPLY(&row, "reshape", call->args[2], TD_INTS(1, &flat));
+        status = TD_APPLY(&row, reshape, call->args[2], TD_INTS(1, &flat));
     if (status)
         return status;
     along_dim(dim, row, entries);
-    status = TD_APPLY(&call->out[0], "advanced_index", call->args[0], TD_TENSORS(dim + 1, entries));
+    status = TD_APPLY(&call->out[0], advanced_index, call->args[0], TD_TENSORS(dim + 1, entries));
     td_release(row);
     return status;
 }
@@ -265,7 +266,7 @@ static td_status written(td_call *call, td_status (*how)(td_call *call, td_tenso
     if (call->inplace)
         x = td_retain(call->args[0].tensor);
     else
-        status = TD_APPLY(&x, "clone", call->args[0]);
+        status = TD_APPLY(&x, clone, call->args[0]);
     if (status == TD_OK)
         status = how(call, x);
     if (status == TD_OK)
@@ -280,11 +281,11 @@ static td_status put_rows(td_call *call, td_tensor *x, td_tensor *values, bool a
     int dim;
     td_status status = check_rows(call, &dim);
     if (status == TD_OK)
-        status = TD_APPLY(&row, "reshape", call->args[2], TD_INTS(1, &flat));
+        status = TD_APPLY(&row, reshape, call->args[2], TD_INTS(1, &flat));
     if (status)
         return status;
     along_dim(dim, row, entries);
-    status = TD_APPLY_INPLACE("index_put_", TD_T(x), TD_TENSORS(dim + 1, entries), TD_T(values),
+    status = TD_APPLY_INPLACE(index_put_, TD_T(x), TD_TENSORS(dim + 1, entries), TD_T(values),
                               TD_B(accumulate));
     td_release(row);
     return status;
@@ -296,7 +297,7 @@ static td_status add_rows(td_call *call, td_tensor *x) {
     td_status status = TD_OK;
     if (td_arg_double(alpha) != 1) {
         td_tensor *scaled = NULL;
-        status = TD_APPLY(&scaled, "mul", TD_T(source), alpha);
+        status = TD_APPLY(&scaled, mul, TD_T(source), alpha);
         td_release(source);
         source = scaled;
     }
@@ -334,9 +335,9 @@ static td_status run_index_copy(td_call *call) {
 static td_status run_take(td_call *call) {
     td_tensor *flat = NULL, *index = call->args[1].tensor;
     int64_t all = -1;
-    td_status status = TD_APPLY(&flat, "reshape", call->args[0], TD_INTS(1, &all));
+    td_status status = TD_APPLY(&flat, reshape, call->args[0], TD_INTS(1, &all));
     if (status == TD_OK)
-        status = TD_APPLY(&call->out[0], "advanced_index", TD_T(flat), TD_TENSORS(1, &index));
+        status = TD_APPLY(&call->out[0], advanced_index, TD_T(flat), TD_TENSORS(1, &index));
     td_release(flat);
     return status;
 }
@@ -348,7 +349,7 @@ static td_status run_embedding(td_call *call) {
     if (!td_dtype_is_int((td_dtype)index->dtype))
         return td_fail(TD_EDTYPE, "an index tensor holds integers, got %s",
                        td_dtype_name((td_dtype)index->dtype));
-    return TD_APPLY(&call->out[0], "advanced_index", TD_T(weight), TD_TENSORS(1, &index));
+    return TD_APPLY(&call->out[0], advanced_index, TD_T(weight), TD_TENSORS(1, &index));
 }
 
 /* ---- masks ---- */
@@ -367,9 +368,9 @@ static td_status run_masked_fill(td_call *call) {
     td_value value = call->args[2];
     if (value.kind == TD_KIND_TENSOR && value.tensor->ndim > 0)
         return td_fail(TD_ESHAPE, "the value must be a number or a 0-dim tensor");
-    TD_TRY(TD_APPLY(&filled, "where", call->args[1], value, TD_T(x)));
+    TD_TRY(TD_APPLY(&filled, where, call->args[1], value, TD_T(x)));
     if (filled->dtype != x->dtype)
-        TD_TRY(TD_APPLY(&cast, "to", TD_T(filled), TD_DTYPE((td_dtype)x->dtype)));
+        TD_TRY(TD_APPLY(&cast, to, TD_T(filled), TD_DTYPE((td_dtype)x->dtype)));
     call->out[0] = td_retain(cast ? cast : filled);
 done:
     td_release(filled);
@@ -386,19 +387,19 @@ static td_status run_masked_select(td_call *call) {
     if (status)
         return status;
     TD_TRY(td_broadcast(x->ndim, x->sizes, mask->ndim, mask->sizes, &ndim, sizes));
-    TD_TRY(TD_APPLY(&wide, "expand", TD_T(x), TD_INTS(ndim, sizes)));
-    TD_TRY(TD_APPLY(&wide_mask, "expand", TD_T(mask), TD_INTS(ndim, sizes)));
+    TD_TRY(TD_APPLY(&wide, expand, TD_T(x), TD_INTS(ndim, sizes)));
+    TD_TRY(TD_APPLY(&wide_mask, expand, TD_T(mask), TD_INTS(ndim, sizes)));
     if (ndim == 0) { /* a mask of no dims selects nothing to index: give it one */
         td_tensor *row = NULL;
-        TD_TRY(TD_APPLY(&row, "unsqueeze", TD_T(wide), TD_I(0)));
+        TD_TRY(TD_APPLY(&row, unsqueeze, TD_T(wide), TD_I(0)));
         td_release(wide);
         wide = row;
         row = NULL;
-        TD_TRY(TD_APPLY(&row, "unsqueeze", TD_T(wide_mask), TD_I(0)));
+        TD_TRY(TD_APPLY(&row, unsqueeze, TD_T(wide_mask), TD_I(0)));
         td_release(wide_mask);
         wide_mask = row;
     }
-    TD_TRY(TD_APPLY(&call->out[0], "advanced_index", TD_T(wide), TD_TENSORS(1, &wide_mask)));
+    TD_TRY(TD_APPLY(&call->out[0], advanced_index, TD_T(wide), TD_TENSORS(1, &wide_mask)));
 done:
     td_release(wide);
     td_release(wide_mask);
@@ -414,57 +415,78 @@ static td_status run_nonzero(td_call *call) {
 
 #define KERNEL(function) .kernel = {[TD_CPU] = function}
 
-td_op td_ops_index[] = {
-    {.schema = "advanced_index(Tensor x, Tensor?[] indices) -> Tensor",
-     .doc = "The elements at the places that tensors and masks name, one per dim.",
-     .run = run_index,
-     .flags = TD_OP_INTERNAL},
-    {.schema = "index(Tensor x, Tensor?[] indices) -> Tensor",
-     .doc = "advanced_index with int64 tensors of one shape.",
-     .rule = rule_index_places,
-     KERNEL(kernel_index_places),
-     .backward = grad_index_places,
-     .saves = "indices",
-     .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY},
-    {.schema = "index_put_(Tensor x, Tensor?[] indices, Tensor values, bool accumulate=false) "
-               "-> Tensor",
-     .doc = "Write values to the places that tensors and masks name, or add them there.",
-     .run = run_index_put_,
-     .backward = grad_index_put_,
-     .saves = "indices",
-     .flags = TD_OP_INTERNAL | TD_OP_INPLACE_ONLY},
-    {.schema = "index_select(Tensor x, dim dim, index Tensor index) -> Tensor",
-     .doc = "The places along a dim that index names.",
-     .run = run_index_select},
-    {.schema = "index_add(Tensor x, dim dim, index Tensor index, Tensor source, *, "
-               "number alpha=1) -> Tensor",
-     .doc = "Add alpha * source to the places along a dim that index names.",
-     .run = run_index_add,
-     .flags = TD_OP_INPLACE},
-    {.schema = "index_copy(Tensor x, dim dim, index Tensor index, Tensor source) -> Tensor",
-     .doc = "Write source to the places along a dim that index names.",
-     .run = run_index_copy,
-     .flags = TD_OP_INPLACE},
-    {.schema = "index_fill(Tensor x, dim dim, index Tensor index, number value) -> Tensor",
-     .doc = "Write one value to the places along a dim that index names.",
-     .run = run_index_fill,
-     .flags = TD_OP_INPLACE},
-    {.schema = "take(Tensor x, index Tensor index) -> Tensor",
-     .doc = "Elements by their places in row-major order.",
-     .run = run_take},
-    {.schema = "embedding(Tensor weight, index Tensor index) -> Tensor",
-     .doc = "The rows of a table that index names.",
-     .run = run_embedding},
-    {.schema = "masked_fill(Tensor x, Tensor mask, Tensor|number value) -> Tensor",
-     .doc = "One value where the mask is true, x elsewhere.",
-     .run = run_masked_fill,
-     .flags = TD_OP_INPLACE},
-    {.schema = "masked_select(Tensor x, Tensor mask) -> Tensor",
-     .doc = "The elements where the mask is true, as one row.",
-     .run = run_masked_select},
-    {.schema = "nonzero(Tensor x) -> index Tensor",
-     .doc = "Places of the elements different from zero, one row of indices each.",
-     .run = run_nonzero,
-     .flags = TD_OP_NONDIFF},
-    {0},
+TD_OPERATOR(advanced_index) = {
+    .schema = "(Tensor x, Tensor?[] indices) -> Tensor",
+    .doc = "The elements at the places that tensors and masks name, one per dim.",
+    .run = run_index,
+    .flags = TD_OP_INTERNAL,
+};
+TD_OPERATOR(index) = {
+    .schema = "(Tensor x, Tensor?[] indices) -> Tensor",
+    .doc = "advanced_index with int64 tensors of one shape.",
+    .rule = rule_index_places,
+    KERNEL(kernel_index_places),
+    .backward = grad_index_places,
+    .saves = "indices",
+    .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY,
+};
+TD_OPERATOR(index_put_) = {
+    .schema = "(Tensor x, Tensor?[] indices, Tensor values, bool accumulate=false) "
+              "-> Tensor",
+    .doc = "Write values to the places that tensors and masks name, or add them there.",
+    .run = run_index_put_,
+    .backward = grad_index_put_,
+    .saves = "indices",
+    .flags = TD_OP_INTERNAL | TD_OP_INPLACE_ONLY,
+};
+TD_OPERATOR(index_select) = {
+    .schema = "(Tensor x, dim dim, index Tensor index) -> Tensor",
+    .doc = "The places along a dim that index names.",
+    .run = run_index_select,
+};
+TD_OPERATOR(index_add) = {
+    .schema = "(Tensor x, dim dim, index Tensor index, Tensor source, *, "
+              "number alpha=1) -> Tensor",
+    .doc = "Add alpha * source to the places along a dim that index names.",
+    .run = run_index_add,
+    .flags = TD_OP_INPLACE,
+};
+TD_OPERATOR(index_copy) = {
+    .schema = "(Tensor x, dim dim, index Tensor index, Tensor source) -> Tensor",
+    .doc = "Write source to the places along a dim that index names.",
+    .run = run_index_copy,
+    .flags = TD_OP_INPLACE,
+};
+TD_OPERATOR(index_fill) = {
+    .schema = "(Tensor x, dim dim, index Tensor index, number value) -> Tensor",
+    .doc = "Write one value to the places along a dim that index names.",
+    .run = run_index_fill,
+    .flags = TD_OP_INPLACE,
+};
+TD_OPERATOR(take) = {
+    .schema = "(Tensor x, index Tensor index) -> Tensor",
+    .doc = "Elements by their places in row-major order.",
+    .run = run_take,
+};
+TD_OPERATOR(embedding) = {
+    .schema = "(Tensor weight, index Tensor index) -> Tensor",
+    .doc = "The rows of a table that index names.",
+    .run = run_embedding,
+};
+TD_OPERATOR(masked_fill) = {
+    .schema = "(Tensor x, Tensor mask, Tensor|number value) -> Tensor",
+    .doc = "One value where the mask is true, x elsewhere.",
+    .run = run_masked_fill,
+    .flags = TD_OP_INPLACE,
+};
+TD_OPERATOR(masked_select) = {
+    .schema = "(Tensor x, Tensor mask) -> Tensor",
+    .doc = "The elements where the mask is true, as one row.",
+    .run = run_masked_select,
+};
+TD_OPERATOR(nonzero) = {
+    .schema = "(Tensor x) -> index Tensor",
+    .doc = "Places of the elements different from zero, one row of indices each.",
+    .run = run_nonzero,
+    .flags = TD_OP_NONDIFF,
 };

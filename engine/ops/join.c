@@ -1,10 +1,11 @@
 /* join.c: tensors cut into parts, joined, repeated and turned. */
 #include "engine/core/memory.h"
 #include "engine/ops/copy.h"
-#include "engine/ops/families.h"
 #include "engine/ops/shape.h"
 
 #include <string.h>
+
+#define TD_FAMILY "join"
 
 /* ---- lists of parts ---- */
 
@@ -33,7 +34,7 @@ static td_status run_unbind(td_call *call) {
     if (status == TD_OK)
         status = new_list(call, x->sizes[dim]);
     for (int k = 0; k < call->nlist && status == TD_OK; k++)
-        status = TD_APPLY(&call->list[k], "select", TD_T(x), TD_I(dim), TD_I(k));
+        status = TD_APPLY(&call->list[k], select, TD_T(x), TD_I(dim), TD_I(k));
     return status;
 }
 
@@ -43,7 +44,7 @@ static td_status cut_evenly(td_call *call, int dim, int64_t size) {
     int64_t all = x->sizes[dim];
     td_status status = new_list(call, all == 0 ? 1 : (all - 1) / size + 1);
     for (int k = 0; k < call->nlist && status == TD_OK; k++)
-        status = TD_APPLY(&call->list[k], "slice", TD_T(x), TD_I(dim), TD_I(k * size),
+        status = TD_APPLY(&call->list[k], slice, TD_T(x), TD_I(dim), TD_I(k * size),
                           TD_I(k * size + size < all ? k * size + size : all));
     return status;
 }
@@ -84,7 +85,7 @@ static td_status run_split(td_call *call) {
                        dim + 1, (long long)x->sizes[dim]);
     status = new_list(call, sizes.n);
     for (int k = 0; k < call->nlist && status == TD_OK; k++) {
-        status = TD_APPLY(&call->list[k], "slice", TD_T(x), TD_I(dim), TD_I(from),
+        status = TD_APPLY(&call->list[k], slice, TD_T(x), TD_I(dim), TD_I(from),
                           TD_I(from + sizes.ints[k]));
         from += sizes.ints[k];
     }
@@ -174,7 +175,7 @@ static td_status grad_cat(td_grad *grad) {
         if (ndim == 1 && sizes[0] == 0)
             continue;
         if (td_grad_needs(grad, slot))
-            status = TD_APPLY(&grad->in[slot], "slice", TD_T(g), TD_I(dim), TD_I(at),
+            status = TD_APPLY(&grad->in[slot], slice, TD_T(g), TD_I(dim), TD_I(at),
                               TD_I(at + sizes[dim]));
         at += sizes[dim];
     }
@@ -201,9 +202,9 @@ static td_status run_stack(td_call *call) {
     if (!rows)
         return td_fail(TD_ENOMEM, "out of memory");
     for (int k = 0; k < list.n && status == TD_OK; k++)
-        status = TD_APPLY(&rows[k], "unsqueeze", TD_T(list.tensors[k]), TD_I(dim));
+        status = TD_APPLY(&rows[k], unsqueeze, TD_T(list.tensors[k]), TD_I(dim));
     if (status == TD_OK)
-        status = TD_APPLY(&call->out[0], "cat", TD_TENSORS(list.n, rows), TD_I(dim));
+        status = TD_APPLY(&call->out[0], cat, TD_TENSORS(list.n, rows), TD_I(dim));
     for (int k = 0; k < list.n; k++)
         td_release(rows[k]);
     td_free(rows);
@@ -218,7 +219,7 @@ static td_status repeat_dim(td_tensor *x, int dim, int64_t count, td_tensor **ou
     int64_t sizes[TD_MAX_DIMS + 1], joined[TD_MAX_DIMS];
     td_status status = TD_OK;
     *out = NULL;
-    TD_TRY(TD_APPLY(&apart, "unsqueeze", TD_T(x), TD_I(dim)));
+    TD_TRY(TD_APPLY(&apart, unsqueeze, TD_T(x), TD_I(dim)));
     memcpy(sizes, apart->sizes, sizeof(int64_t) * apart->ndim);
     memcpy(joined, x->sizes, sizeof(int64_t) * x->ndim);
     sizes[dim] = count;
@@ -226,8 +227,8 @@ static td_status repeat_dim(td_tensor *x, int dim, int64_t count, td_tensor **ou
         status = td_fail(TD_ESHAPE, "can't repeat %lld times", (long long)count);
         goto done;
     }
-    TD_TRY(TD_APPLY(&wide, "expand", TD_T(apart), TD_INTS(apart->ndim, sizes)));
-    TD_TRY(TD_APPLY(out, "reshape", TD_T(wide), TD_INTS(x->ndim, joined)));
+    TD_TRY(TD_APPLY(&wide, expand, TD_T(apart), TD_INTS(apart->ndim, sizes)));
+    TD_TRY(TD_APPLY(out, reshape, TD_T(wide), TD_INTS(x->ndim, joined)));
 done:
     td_release(apart);
     td_release(wide);
@@ -244,7 +245,7 @@ static td_status run_tile(td_call *call) {
         return td_fail(TD_ESHAPE, "a tensor has at most %d dims, got %d", TD_MAX_DIMS, n);
     for (int d = 0; d < n; d++)
         sizes[d] = d < n - x->ndim ? 1 : x->sizes[d - (n - x->ndim)];
-    TD_TRY(TD_APPLY(&y, "reshape", TD_T(x), TD_INTS(n, sizes)));
+    TD_TRY(TD_APPLY(&y, reshape, TD_T(x), TD_INTS(n, sizes)));
     for (int k = 0; k < times.n; k++) {
         int64_t count = times.ints[k];
         int dim = n - times.n + k;
@@ -304,7 +305,7 @@ static td_status kernel_flip(td_call *call) {
 }
 
 static td_status grad_flip(td_grad *grad) {
-    return TD_APPLY(&grad->in[0], "flip", TD_T(grad->gout[0]), grad->args[1]);
+    return TD_APPLY(&grad->in[0], flip, TD_T(grad->gout[0]), grad->args[1]);
 }
 
 /* Roll along one dim: what lies behind the cut comes first. */
@@ -316,10 +317,10 @@ static td_status roll_dim(td_tensor *x, int64_t shift, int64_t wanted, td_tensor
     int64_t size = x->ndim ? x->sizes[dim] : 1;
     int64_t cut = size ? (size - shift % size) % size : 0;
     if (cut == 0)
-        return TD_APPLY(out, "clone", TD_T(x));
-    TD_TRY(TD_APPLY(&parts[0], "slice", TD_T(x), TD_I(dim), TD_I(cut), TD_I(size)));
-    TD_TRY(TD_APPLY(&parts[1], "slice", TD_T(x), TD_I(dim), TD_I(0), TD_I(cut)));
-    TD_TRY(TD_APPLY(out, "cat", TD_TENSORS(2, parts), TD_I(dim)));
+        return TD_APPLY(out, clone, TD_T(x));
+    TD_TRY(TD_APPLY(&parts[0], slice, TD_T(x), TD_I(dim), TD_I(cut), TD_I(size)));
+    TD_TRY(TD_APPLY(&parts[1], slice, TD_T(x), TD_I(dim), TD_I(0), TD_I(cut)));
+    TD_TRY(TD_APPLY(out, cat, TD_TENSORS(2, parts), TD_I(dim)));
 done:
     td_release(parts[0]);
     td_release(parts[1]);
@@ -334,9 +335,9 @@ static td_status run_roll(td_call *call) {
     if (td_is_nil(dims)) { /* as one row */
         if (shifts.n != 1)
             return td_fail(TD_EVALUE, "%d shifts without dims", shifts.n);
-        TD_TRY(TD_APPLY(&y, "reshape", TD_T(x), TD_INTS(1, &flat)));
+        TD_TRY(TD_APPLY(&y, reshape, TD_T(x), TD_INTS(1, &flat)));
         TD_TRY(roll_dim(y, shifts.ints[0], 0, &next));
-        TD_TRY(TD_APPLY(&call->out[0], "reshape", TD_T(next), TD_INTS(x->ndim, x->sizes)));
+        TD_TRY(TD_APPLY(&call->out[0], reshape, TD_T(next), TD_INTS(x->ndim, x->sizes)));
     } else {
         if (shifts.n != dims.n || dims.n == 0)
             return td_fail(TD_EVALUE, "%d shifts for %d dims", shifts.n, dims.n);
@@ -357,37 +358,50 @@ done:
 
 /* ---- the table ---- */
 
-td_op td_ops_join[] = {
-    {.schema = "unbind(Tensor x, dim dim=0) -> Tensor[]",
-     .doc = "The parts along a dim, which is left out.",
-     .run = run_unbind},
-    {.schema = "chunk(Tensor x, int chunks, dim dim=0) -> Tensor[]",
-     .doc = "At most so many parts of equal size along a dim.",
-     .run = run_chunk},
-    {.schema = "split(Tensor x, int[] split_size, dim dim=0) -> Tensor[]",
-     .doc = "Parts of the given size or sizes along a dim.",
-     .run = run_split},
-    {.schema = "cat(Tensor[] tensors, dim dim=0) -> Tensor",
-     .doc = "Tensors joined along a dim.",
-     .rule = rule_cat,
-     .kernel = {[TD_CPU] = kernel_cat, [TD_CUDA] = kernel_cat},
-     .backward = grad_cat,
-     .autocast = TD_AUTOCAST_PROMOTE,
-     .flags = TD_OP_SHAPE_ONLY},
-    {.schema = "stack(Tensor[] tensors, dim dim=0) -> Tensor",
-     .doc = "Tensors of one shape joined along a new dim.",
-     .run = run_stack,
-     .autocast = TD_AUTOCAST_PROMOTE},
-    {.schema = "tile(Tensor x, int[] dims) -> Tensor",
-     .doc = "x repeated so many times along each dim.",
-     .run = run_tile},
-    {.schema = "flip(Tensor x, dim[] dims) -> Tensor",
-     .doc = "The order of elements along the dims reversed.",
-     .rule = td_rule_same,
-     .kernel = {[TD_CPU] = kernel_flip, [TD_CUDA] = kernel_flip},
-     .backward = grad_flip},
-    {.schema = "roll(Tensor x, int[] shifts, dim[]? dims=nil) -> Tensor",
-     .doc = "Elements moved along dims; what leaves at the end comes in at the start.",
-     .run = run_roll},
-    {0},
+TD_OPERATOR(unbind) = {
+    .schema = "(Tensor x, dim dim=0) -> Tensor[]",
+    .doc = "The parts along a dim, which is left out.",
+    .run = run_unbind,
+};
+TD_OPERATOR(chunk) = {
+    .schema = "(Tensor x, int chunks, dim dim=0) -> Tensor[]",
+    .doc = "At most so many parts of equal size along a dim.",
+    .run = run_chunk,
+};
+TD_OPERATOR(split) = {
+    .schema = "(Tensor x, int[] split_size, dim dim=0) -> Tensor[]",
+    .doc = "Parts of the given size or sizes along a dim.",
+    .run = run_split,
+};
+TD_OPERATOR(cat) = {
+    .schema = "(Tensor[] tensors, dim dim=0) -> Tensor",
+    .doc = "Tensors joined along a dim.",
+    .rule = rule_cat,
+    .kernel = {[TD_CPU] = kernel_cat, [TD_CUDA] = kernel_cat},
+    .backward = grad_cat,
+    .autocast = TD_AUTOCAST_PROMOTE,
+    .flags = TD_OP_SHAPE_ONLY,
+};
+TD_OPERATOR(stack) = {
+    .schema = "(Tensor[] tensors, dim dim=0) -> Tensor",
+    .doc = "Tensors of one shape joined along a new dim.",
+    .run = run_stack,
+    .autocast = TD_AUTOCAST_PROMOTE,
+};
+TD_OPERATOR(tile) = {
+    .schema = "(Tensor x, int[] dims) -> Tensor",
+    .doc = "x repeated so many times along each dim.",
+    .run = run_tile,
+};
+TD_OPERATOR(flip) = {
+    .schema = "(Tensor x, dim[] dims) -> Tensor",
+    .doc = "The order of elements along the dims reversed.",
+    .rule = td_rule_same,
+    .kernel = {[TD_CPU] = kernel_flip, [TD_CUDA] = kernel_flip},
+    .backward = grad_flip,
+};
+TD_OPERATOR(roll) = {
+    .schema = "(Tensor x, int[] shifts, dim[]? dims=nil) -> Tensor",
+    .doc = "Elements moved along dims; what leaves at the end comes in at the start.",
+    .run = run_roll,
 };

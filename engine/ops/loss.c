@@ -6,11 +6,12 @@
  */
 #include "engine/ops/loss.h"
 
-#include "engine/ops/families.h"
 #include "engine/ops/loss_grad.h"
 #include "engine/ops/pointwise.h"
 
 #include <string.h>
+
+#define TD_FAMILY "loss"
 
 /* ---- rules ---- */
 
@@ -115,9 +116,9 @@ static td_status reduced(td_tensor *each, const char *reduction, td_tensor **out
     if (!strcmp(reduction, "none"))
         *out = td_retain(each);
     else if (!strcmp(reduction, "sum"))
-        status = TD_APPLY(out, "sum", TD_T(each));
+        status = TD_APPLY(out, sum, TD_T(each));
     else
-        status = TD_APPLY(out, "mean", TD_T(each));
+        status = TD_APPLY(out, mean, TD_T(each));
     td_release(each);
     return status;
 }
@@ -135,7 +136,7 @@ static td_status run_mse_loss(td_call *call) {
     td_tensor *each;
     td_status status = check_pair(call, reduction);
     if (status == TD_OK)
-        status = TD_APPLY(&each, "squared_error", call->args[0], call->args[1]);
+        status = TD_APPLY(&each, squared_error, call->args[0], call->args[1]);
     return status ? status : reduced(each, reduction, &call->out[0]);
 }
 
@@ -144,7 +145,7 @@ static td_status run_l1_loss(td_call *call) {
     td_tensor *each;
     td_status status = check_pair(call, reduction);
     if (status == TD_OK)
-        status = TD_APPLY(&each, "absolute_error", call->args[0], call->args[1]);
+        status = TD_APPLY(&each, absolute_error, call->args[0], call->args[1]);
     return status ? status : reduced(each, reduction, &call->out[0]);
 }
 
@@ -156,7 +157,7 @@ static td_status run_smooth_l1_loss(td_call *call) {
         status =
             td_fail(TD_EVALUE, "beta must not be negative, got %g", td_arg_double(call->args[3]));
     if (status == TD_OK)
-        status = TD_APPLY(&each, "smooth_error", call->args[0], call->args[1], call->args[3]);
+        status = TD_APPLY(&each, smooth_error, call->args[0], call->args[1], call->args[3]);
     return status ? status : reduced(each, reduction, &call->out[0]);
 }
 
@@ -167,7 +168,7 @@ static td_status run_huber_loss(td_call *call) {
     if (status == TD_OK && !(td_arg_double(call->args[3]) > 0))
         status = td_fail(TD_EVALUE, "delta must be positive, got %g", td_arg_double(call->args[3]));
     if (status == TD_OK)
-        status = TD_APPLY(&each, "huber_error", call->args[0], call->args[1], call->args[3]);
+        status = TD_APPLY(&each, huber_error, call->args[0], call->args[1], call->args[3]);
     return status ? status : reduced(each, reduction, &call->out[0]);
 }
 
@@ -177,9 +178,9 @@ static td_status check_probabilities(td_tensor *x) {
     td_status status = TD_OK;
     if (x->numel == 0)
         return TD_OK;
-    TD_TRY(TD_APPLY(&values, "detach", TD_T(x)));
-    TD_TRY(TD_APPLY(&low, "amin", TD_T(values)));
-    TD_TRY(TD_APPLY(&high, "amax", TD_T(values)));
+    TD_TRY(TD_APPLY(&values, detach, TD_T(x)));
+    TD_TRY(TD_APPLY(&low, amin, TD_T(values)));
+    TD_TRY(TD_APPLY(&high, amax, TD_T(values)));
     TD_TRY(td_tensor_item(low, &least));
     TD_TRY(td_tensor_item(high, &most));
     if (least < 0 || most > 1)
@@ -201,9 +202,9 @@ static td_status run_binary_cross_entropy(td_call *call) {
     td_status status = TD_OK;
     TD_TRY(check_pair(call, reduction));
     TD_TRY(check_probabilities(a[0].tensor));
-    TD_TRY(TD_APPLY(&each, "probability_error", a[0], a[1]));
+    TD_TRY(TD_APPLY(&each, probability_error, a[0], a[1]));
     if (!td_is_nil(a[2]))
-        STEP(&each, "mul", TD_T(each), a[2]);
+        STEP(&each, mul, TD_T(each), a[2]);
     return reduced(each, reduction, &call->out[0]);
 done:
     td_release(each);
@@ -217,11 +218,11 @@ static td_status run_binary_cross_entropy_with_logits(td_call *call) {
     td_status status = TD_OK;
     TD_TRY(check_pair(call, reduction));
     if (td_is_nil(a[3]))
-        TD_TRY(TD_APPLY(&each, "logit_error", a[0], a[1]));
+        TD_TRY(TD_APPLY(&each, logit_error, a[0], a[1]));
     else
-        TD_TRY(TD_APPLY(&each, "weighted_logit_error", a[0], a[1], a[3]));
+        TD_TRY(TD_APPLY(&each, weighted_logit_error, a[0], a[1], a[3]));
     if (!td_is_nil(a[2]))
-        STEP(&each, "mul", TD_T(each), a[2]);
+        STEP(&each, mul, TD_T(each), a[2]);
     return reduced(each, reduction, &call->out[0]);
 done:
     td_release(each);
@@ -250,7 +251,7 @@ static td_status check_classes(const td_tensor *x, const td_tensor *target) {
 /* Weight and class of each line; errors name classes that do not exist. out[2], new. */
 static td_status weigh(td_tensor *x, td_value target, td_value weight, td_value ignore,
                        td_tensor **out) {
-    return TD_APPLY(out, "class_weights", target, weight, TD_I(x->sizes[td_class_dim(x)]), ignore,
+    return TD_APPLY(out, class_weights, target, weight, TD_I(x->sizes[td_class_dim(x)]), ignore,
                     TD_DTYPE((td_dtype)x->dtype));
 }
 
@@ -259,12 +260,12 @@ static td_status picked(td_tensor *logs, td_tensor *const *lines, td_tensor **ou
     td_tensor *index = NULL, *y = NULL, *ignored = NULL;
     td_status status = TD_OK;
     TD_TRY(td_with_class_dim(lines[1], logs, &index));
-    TD_TRY(TD_APPLY(&y, "gather", TD_T(logs), TD_I(td_class_dim(logs)), TD_T(index)));
-    STEP(&y, "reshape", TD_T(y), TD_INTS(lines[0]->ndim, lines[0]->sizes));
-    STEP(&y, "mul", TD_T(y), TD_T(lines[0]));
-    STEP(&y, "neg", TD_T(y));
-    TD_TRY(TD_APPLY(&ignored, "eq", TD_T(lines[0]), TD_F(0)));
-    STEP(&y, "where", TD_T(ignored), TD_F(0), TD_T(y)); /* not 0 * inf */
+    TD_TRY(TD_APPLY(&y, gather, TD_T(logs), TD_I(td_class_dim(logs)), TD_T(index)));
+    STEP(&y, reshape, TD_T(y), TD_INTS(lines[0]->ndim, lines[0]->sizes));
+    STEP(&y, mul, TD_T(y), TD_T(lines[0]));
+    STEP(&y, neg, TD_T(y));
+    TD_TRY(TD_APPLY(&ignored, eq, TD_T(lines[0]), TD_F(0)));
+    STEP(&y, where, TD_T(ignored), TD_F(0), TD_T(y)); /* not 0 * inf */
     *out = y;
     y = NULL;
 done:
@@ -281,9 +282,9 @@ static td_status reduced_lines(td_tensor *each, td_tensor *weights, const char *
     td_status status = TD_OK;
     if (strcmp(reduction, "mean"))
         return reduced(each, reduction, out);
-    TD_TRY(TD_APPLY(&sum, "sum", TD_T(each)));
-    TD_TRY(TD_APPLY(&total, "sum", TD_T(weights)));
-    TD_TRY(TD_APPLY(out, "div", TD_T(sum), TD_T(total)));
+    TD_TRY(TD_APPLY(&sum, sum, TD_T(each)));
+    TD_TRY(TD_APPLY(&total, sum, TD_T(weights)));
+    TD_TRY(TD_APPLY(out, div, TD_T(sum), TD_T(total)));
 done:
     td_release(each);
     td_release(sum);
@@ -318,7 +319,7 @@ static td_status class_row(td_tensor *weight, const td_tensor *x, td_tensor **ou
                        td_tensor_shape_text(weight, shape), (long long)classes);
     for (int d = 0; d < x->ndim; d++)
         sizes[d] = d == td_class_dim(x) ? classes : 1;
-    return TD_APPLY(out, "reshape", TD_T(weight), TD_INTS(x->ndim, sizes));
+    return TD_APPLY(out, reshape, TD_T(weight), TD_INTS(x->ndim, sizes));
 }
 
 /* -sum over classes of logs * factors (* weight): the loss against probabilities. */
@@ -328,13 +329,13 @@ static td_status expected_loss(td_tensor *logs, td_value factors, td_value weigh
     int64_t dim = td_class_dim(logs);
     td_status status = TD_OK;
     if (!td_is_nil(factors))
-        STEP(&y, "mul", TD_T(y), factors);
+        STEP(&y, mul, TD_T(y), factors);
     if (td_arg_tensor(weight)) {
         TD_TRY(class_row(weight.tensor, logs, &row));
-        STEP(&y, "mul", TD_T(y), TD_T(row));
+        STEP(&y, mul, TD_T(y), TD_T(row));
     }
-    STEP(&y, "sum", TD_T(y), TD_INTS(1, &dim));
-    STEP(&y, "neg", TD_T(y));
+    STEP(&y, sum, TD_T(y), TD_INTS(1, &dim));
+    STEP(&y, neg, TD_T(y));
     *out = y;
     y = NULL;
 done:
@@ -352,16 +353,16 @@ static td_status smoothed_cross_entropy(td_call *call) {
     int64_t dim = td_class_dim(x);
     td_status status = TD_OK;
     TD_TRY(weigh(x, a[1], a[2], a[3], lines));
-    TD_TRY(TD_APPLY(&logs, "log_softmax", a[0], TD_I(dim)));
+    TD_TRY(TD_APPLY(&logs, log_softmax, a[0], TD_I(dim)));
     TD_TRY(picked(logs, lines, &each));
     TD_TRY(expected_loss(logs, TD_NIL, a[2], &uniform));
     if (!td_is_nil(a[3])) {
-        TD_TRY(TD_APPLY(&real, "ne", a[1], a[3]));
-        STEP(&uniform, "where", TD_T(real), TD_T(uniform), TD_F(0));
+        TD_TRY(TD_APPLY(&real, ne, a[1], a[3]));
+        STEP(&uniform, where, TD_T(real), TD_T(uniform), TD_F(0));
     }
-    STEP(&each, "mul", TD_T(each), TD_F(1 - smoothing));
-    STEP(&uniform, "mul", TD_T(uniform), TD_F(smoothing / (double)x->sizes[dim]));
-    STEP(&each, "add", TD_T(each), TD_T(uniform));
+    STEP(&each, mul, TD_T(each), TD_F(1 - smoothing));
+    STEP(&uniform, mul, TD_T(uniform), TD_F(smoothing / (double)x->sizes[dim]));
+    STEP(&each, add, TD_T(each), TD_T(uniform));
     status = reduced_lines(each, lines[0], a[4].string, &call->out[0]);
     each = NULL;
 done:
@@ -385,10 +386,10 @@ static td_status soft_cross_entropy(td_call *call) {
         status = td_fail(TD_EVALUE, "ignore_index is for class targets, these are probabilities");
         goto done;
     }
-    TD_TRY(TD_APPLY(&logs, "log_softmax", a[0], TD_I(dim)));
+    TD_TRY(TD_APPLY(&logs, log_softmax, a[0], TD_I(dim)));
     if (smoothing > 0) {
-        STEP(&target, "mul", TD_T(target), TD_F(1 - smoothing));
-        STEP(&target, "add", TD_T(target), TD_F(smoothing / (double)logs->sizes[dim]));
+        STEP(&target, mul, TD_T(target), TD_F(1 - smoothing));
+        STEP(&target, add, TD_T(target), TD_F(smoothing / (double)logs->sizes[dim]));
     }
     TD_TRY(expected_loss(logs, TD_T(target), a[2], &each));
     status = reduced(each, a[4].string, &call->out[0]);
@@ -417,7 +418,7 @@ static td_status run_cross_entropy(td_call *call) {
     if (smoothing > 0)
         return smoothed_cross_entropy(call);
     TD_TRY(weigh(x, a[1], a[2], a[3], lines));
-    TD_TRY(TD_APPLY(results, "cross_entropy_classes", a[0], TD_T(lines[1]), TD_T(lines[0]), a[4]));
+    TD_TRY(TD_APPLY(results, cross_entropy_classes, a[0], TD_T(lines[1]), TD_T(lines[0]), a[4]));
     call->out[0] = td_retain(results[0]);
 done:
     for (int k = 0; k < 3; k++)
@@ -430,136 +431,152 @@ done:
 /* ---- the table ---- */
 
 #define KERNEL(function) .kernel = {[TD_CPU] = function}
-#define ELEMENTS(parameters, text, forward, grad)                                                  \
-    {                                                                                              \
-        .schema = parameters " -> Tensor", .doc = text,                                            \
+#define ELEMENTS(name, parameters, text, forward, grad)                                            \
+    TD_OPERATOR(name) = {                                                                          \
+        .schema = parameters " -> Tensor",                                                         \
+        .doc = text,                                                                               \
         .pointwise =                                                                               \
             &(const td_pointwise){.type = TD_PW_FLOATS, .primitive = -1, .formula = forward},      \
-        .gradient = grad, .flags = TD_OP_INTERNAL                                                  \
-    }
-#define LOSS(parameters, text, function)                                                           \
-    {                                                                                              \
-        .schema = parameters " -> Tensor", .doc = text, .run = function,                           \
-        .autocast = TD_AUTOCAST_FP32, .flags = TD_OP_FUNCTION_ONLY                                 \
-    }
+        .gradient = grad,                                                                          \
+        .flags = TD_OP_INTERNAL}
+#define LOSS(name, parameters, text, function)                                                     \
+    TD_OPERATOR(name) = {.schema = parameters " -> Tensor",                                        \
+                         .doc = text,                                                              \
+                         .run = function,                                                          \
+                         .autocast = TD_AUTOCAST_FP32,                                             \
+                         .flags = TD_OP_FUNCTION_ONLY}
 
-td_op td_ops_loss[] = {
-    {.schema = "softmax(Tensor x, dim dim, *, dtype? dtype=nil) -> Tensor",
-     .doc = "exp(x) over its sum along a dim.",
-     .rule = rule_softmax,
-     KERNEL(td_cpu_softmax),
-     .backward = td_grad_softmax,
-     .saves = "out",
-     .autocast = TD_AUTOCAST_FP32,
-     .layout = TD_LAYOUT_CONTIGUOUS,
-     .flags = TD_OP_OUT},
-    {.schema = "log_softmax(Tensor x, dim dim, *, dtype? dtype=nil) -> Tensor",
-     .doc = "Logarithm of softmax along a dim, without overflow.",
-     .rule = rule_softmax,
-     KERNEL(td_cpu_log_softmax),
-     .backward = td_grad_log_softmax,
-     .saves = "out",
-     .autocast = TD_AUTOCAST_FP32,
-     .layout = TD_LAYOUT_CONTIGUOUS,
-     .flags = TD_OP_OUT},
-    {.schema = "softmax_backward(Tensor g, Tensor y, dim dim) -> Tensor",
-     .doc = "Gradient of softmax from that of its result y.",
-     .rule = rule_softmax_backward,
-     KERNEL(td_cpu_softmax_backward),
-     .backward = td_grad_softmax_backward,
-     .saves = "g, y",
-     .flags = TD_OP_INTERNAL},
-    {.schema = "log_softmax_backward(Tensor g, Tensor y, dim dim) -> Tensor",
-     .doc = "Gradient of log_softmax from that of its result y.",
-     .rule = rule_softmax_backward,
-     KERNEL(td_cpu_log_softmax_backward),
-     .backward = td_grad_log_softmax_backward,
-     .saves = "g, y",
-     .flags = TD_OP_INTERNAL},
-
-    /* over classes */
-    LOSS("cross_entropy(Tensor x, class Tensor target, Tensor? weight=nil, *, "
-         "index? ignore_index=nil, str reduction=\"mean\", float label_smoothing=0)",
-         "Cross entropy of scores x (N, C, ...) with classes (N, ...) or probabilities of x's "
-         "shape.",
-         run_cross_entropy),
-    LOSS(
-        "nll_loss(Tensor x, class Tensor target, Tensor? weight=nil, *, "
-        "index? ignore_index=nil, str reduction=\"mean\")",
-        "Negative log likelihood: minus the log probabilities x (N, C, ...) of the target classes.",
-        run_nll_loss),
-    {.schema = "class_weights(class Tensor target, Tensor? weight, int classes, "
-               "index? ignore_index, dtype dtype) -> (Tensor weights, index Tensor classes)",
-     .doc = "Checks target classes; the weight of each (0: ignored) and the classes as int64.",
-     .rule = rule_class_weights,
-     KERNEL(td_cpu_class_weights),
-     .flags = TD_OP_INTERNAL | TD_OP_NONDIFF},
-    {.schema = "cross_entropy_classes(Tensor x, class Tensor classes, Tensor weights, "
-               "str reduction) -> (Tensor loss, Tensor lse, Tensor total)",
-     .doc =
-         "Cross entropy with what class_weights gives; log-sum-exp and total weight for backward.",
-     .rule = rule_cross_entropy_classes,
-     KERNEL(td_cpu_cross_entropy_classes),
-     .backward = td_grad_cross_entropy_classes,
-     .saves = "x, classes, weights, lse, total",
-     .flags = TD_OP_INTERNAL},
-    {.schema = "cross_entropy_backward(Tensor g, Tensor x, class Tensor classes, Tensor weights, "
-               "Tensor lse, Tensor total, str reduction) -> Tensor",
-     .doc = "Gradient of cross_entropy_classes by x.",
-     .rule = rule_cross_entropy_backward,
-     KERNEL(td_cpu_cross_entropy_backward),
-     .backward = td_grad_cross_entropy_backward,
-     .saves = "g, x, classes, weights, lse, total",
-     .flags = TD_OP_INTERNAL},
-
-    /* element by element */
-    LOSS("mse_loss(Tensor x, Tensor target, *, str reduction=\"mean\")",
-         "Squared error between x and target.", run_mse_loss),
-    LOSS("l1_loss(Tensor x, Tensor target, *, str reduction=\"mean\")",
-         "Absolute error between x and target.", run_l1_loss),
-    LOSS("smooth_l1_loss(Tensor x, Tensor target, *, str reduction=\"mean\", float beta=1)",
-         "Absolute error, but squared (over 2 beta) where it is under beta.", run_smooth_l1_loss),
-    LOSS("huber_loss(Tensor x, Tensor target, *, str reduction=\"mean\", float delta=1)",
-         "Half the squared error, but linear where the error is over delta.", run_huber_loss),
-    {.schema = "binary_cross_entropy(Tensor x, Tensor target, Tensor? weight=nil, *, "
-               "str reduction=\"mean\") -> Tensor",
-     .doc = "Cross entropy of probabilities x with targets between 0 and 1.",
-     .run = run_binary_cross_entropy,
-     .autocast = TD_AUTOCAST_BANNED,
-     .flags = TD_OP_FUNCTION_ONLY},
-    LOSS("binary_cross_entropy_with_logits(Tensor x, Tensor target, Tensor? weight=nil, *, "
-         "Tensor? pos_weight=nil, str reduction=\"mean\")",
-         "Cross entropy of sigmoid(x) with targets between 0 and 1, without overflow.",
-         run_binary_cross_entropy_with_logits),
-
-    ELEMENTS("squared_error(Tensor x, Tensor target)", "(x - target)^2.", "square(x - target)",
-             "x: g * 2 * (x - target); target: g * 2 * (target - x)"),
-    ELEMENTS("absolute_error(Tensor x, Tensor target)", "|x - target|.", "abs(x - target)",
-             "x: g * sign(x - target); target: g * sign(target - x)"),
-    ELEMENTS("smooth_error(Tensor x, Tensor target, number beta)", "Smooth L1 of each element.",
-             "where(lt(abs(x - target), beta), 0.5 * square(x - target) / beta,"
-             "      abs(x - target) - 0.5 * beta)",
-             "x: g * where(lt(abs(x - target), beta), (x - target) / beta, sign(x - target));"
-             "target: g * where(lt(abs(x - target), beta), (target - x) / beta, sign(target - x))"),
-    ELEMENTS("huber_error(Tensor x, Tensor target, number delta)", "Huber's loss of each element.",
-             "where(lt(abs(x - target), delta), 0.5 * square(x - target),"
-             "      delta * (abs(x - target) - 0.5 * delta))",
-             "x: g * where(lt(abs(x - target), delta), x - target, delta * sign(x - target));"
-             "target: g * where(lt(abs(x - target), delta), target - x, delta * sign(target - x))"),
-    ELEMENTS("probability_error(Tensor x, Tensor target)",
-             "Binary cross entropy of each element; logarithms are at least -100.",
-             "-(target * maximum(log(x), -100) + (1 - target) * maximum(log1p(-x), -100))",
-             "x: g * (x - target) / maximum(x * (1 - x), 1e-12);"
-             "target: g * (maximum(log1p(-x), -100) - maximum(log(x), -100))"),
-    ELEMENTS("logit_error(Tensor x, Tensor target)",
-             "Binary cross entropy of each element's sigmoid.",
-             "x - x * target + log1p(exp(-abs(x))) + relu(-x)",
-             "x: g * (sigmoid(x) - target); target: -(g * x)"),
-    ELEMENTS("weighted_logit_error(Tensor x, Tensor target, Tensor pos_weight)",
-             "The same with a weight on what is positive.",
-             "(1 - target) * x +"
-             "(1 + (pos_weight - 1) * target) * (log1p(exp(-abs(x))) + relu(-x))",
-             "x: g * (1 - target - (1 + (pos_weight - 1) * target) * sigmoid(-x));"
-             "target: g * ((pos_weight - 1) * (log1p(exp(-abs(x))) + relu(-x)) - x)"),
-    {0},
+TD_OPERATOR(softmax) = {
+    .schema = "(Tensor x, dim dim, *, dtype? dtype=nil) -> Tensor",
+    .doc = "exp(x) over its sum along a dim.",
+    .rule = rule_softmax,
+    KERNEL(td_cpu_softmax),
+    .backward = td_grad_softmax,
+    .saves = "out",
+    .autocast = TD_AUTOCAST_FP32,
+    .layout = TD_LAYOUT_CONTIGUOUS,
+    .flags = TD_OP_OUT,
 };
+TD_OPERATOR(log_softmax) = {
+    .schema = "(Tensor x, dim dim, *, dtype? dtype=nil) -> Tensor",
+    .doc = "Logarithm of softmax along a dim, without overflow.",
+    .rule = rule_softmax,
+    KERNEL(td_cpu_log_softmax),
+    .backward = td_grad_log_softmax,
+    .saves = "out",
+    .autocast = TD_AUTOCAST_FP32,
+    .layout = TD_LAYOUT_CONTIGUOUS,
+    .flags = TD_OP_OUT,
+};
+TD_OPERATOR(softmax_backward) = {
+    .schema = "(Tensor g, Tensor y, dim dim) -> Tensor",
+    .doc = "Gradient of softmax from that of its result y.",
+    .rule = rule_softmax_backward,
+    KERNEL(td_cpu_softmax_backward),
+    .backward = td_grad_softmax_backward,
+    .saves = "g, y",
+    .flags = TD_OP_INTERNAL,
+};
+TD_OPERATOR(log_softmax_backward) = {
+    .schema = "(Tensor g, Tensor y, dim dim) -> Tensor",
+    .doc = "Gradient of log_softmax from that of its result y.",
+    .rule = rule_softmax_backward,
+    KERNEL(td_cpu_log_softmax_backward),
+    .backward = td_grad_log_softmax_backward,
+    .saves = "g, y",
+    .flags = TD_OP_INTERNAL,
+};
+
+/* over classes */
+LOSS(cross_entropy,
+     "(Tensor x, class Tensor target, Tensor? weight=nil, *, "
+     "index? ignore_index=nil, str reduction=\"mean\", float label_smoothing=0)",
+     "Cross entropy of scores x (N, C, ...) with classes (N, ...) or probabilities of x's "
+     "shape.",
+     run_cross_entropy);
+LOSS(nll_loss,
+     "(Tensor x, class Tensor target, Tensor? weight=nil, *, "
+     "index? ignore_index=nil, str reduction=\"mean\")",
+     "Negative log likelihood: minus the log probabilities x (N, C, ...) of the target classes.",
+     run_nll_loss);
+TD_OPERATOR(class_weights) = {
+    .schema = "(class Tensor target, Tensor? weight, int classes, "
+              "index? ignore_index, dtype dtype) -> (Tensor weights, index Tensor classes)",
+    .doc = "Checks target classes; the weight of each (0: ignored) and the classes as int64.",
+    .rule = rule_class_weights,
+    KERNEL(td_cpu_class_weights),
+    .flags = TD_OP_INTERNAL | TD_OP_NONDIFF,
+};
+TD_OPERATOR(cross_entropy_classes) = {
+    .schema = "(Tensor x, class Tensor classes, Tensor weights, "
+              "str reduction) -> (Tensor loss, Tensor lse, Tensor total)",
+    .doc =
+        "Cross entropy with what class_weights gives; log-sum-exp and total weight for backward.",
+    .rule = rule_cross_entropy_classes,
+    KERNEL(td_cpu_cross_entropy_classes),
+    .backward = td_grad_cross_entropy_classes,
+    .saves = "x, classes, weights, lse, total",
+    .flags = TD_OP_INTERNAL,
+};
+TD_OPERATOR(cross_entropy_backward) = {
+    .schema = "(Tensor g, Tensor x, class Tensor classes, Tensor weights, "
+              "Tensor lse, Tensor total, str reduction) -> Tensor",
+    .doc = "Gradient of cross_entropy_classes by x.",
+    .rule = rule_cross_entropy_backward,
+    KERNEL(td_cpu_cross_entropy_backward),
+    .backward = td_grad_cross_entropy_backward,
+    .saves = "g, x, classes, weights, lse, total",
+    .flags = TD_OP_INTERNAL,
+};
+
+/* element by element */
+LOSS(mse_loss, "(Tensor x, Tensor target, *, str reduction=\"mean\")",
+     "Squared error between x and target.", run_mse_loss);
+LOSS(l1_loss, "(Tensor x, Tensor target, *, str reduction=\"mean\")",
+     "Absolute error between x and target.", run_l1_loss);
+LOSS(smooth_l1_loss, "(Tensor x, Tensor target, *, str reduction=\"mean\", float beta=1)",
+     "Absolute error, but squared (over 2 beta) where it is under beta.", run_smooth_l1_loss);
+LOSS(huber_loss, "(Tensor x, Tensor target, *, str reduction=\"mean\", float delta=1)",
+     "Half the squared error, but linear where the error is over delta.", run_huber_loss);
+TD_OPERATOR(binary_cross_entropy) = {
+    .schema = "(Tensor x, Tensor target, Tensor? weight=nil, *, "
+              "str reduction=\"mean\") -> Tensor",
+    .doc = "Cross entropy of probabilities x with targets between 0 and 1.",
+    .run = run_binary_cross_entropy,
+    .autocast = TD_AUTOCAST_BANNED,
+    .flags = TD_OP_FUNCTION_ONLY,
+};
+LOSS(binary_cross_entropy_with_logits,
+     "(Tensor x, Tensor target, Tensor? weight=nil, *, "
+     "Tensor? pos_weight=nil, str reduction=\"mean\")",
+     "Cross entropy of sigmoid(x) with targets between 0 and 1, without overflow.",
+     run_binary_cross_entropy_with_logits);
+ELEMENTS(squared_error, "(Tensor x, Tensor target)", "(x - target)^2.", "square(x - target)",
+         "x: g * 2 * (x - target); target: g * 2 * (target - x)");
+ELEMENTS(absolute_error, "(Tensor x, Tensor target)", "|x - target|.", "abs(x - target)",
+         "x: g * sign(x - target); target: g * sign(target - x)");
+ELEMENTS(smooth_error, "(Tensor x, Tensor target, number beta)", "Smooth L1 of each element.",
+         "where(lt(abs(x - target), beta), 0.5 * square(x - target) / beta,"
+         "      abs(x - target) - 0.5 * beta)",
+         "x: g * where(lt(abs(x - target), beta), (x - target) / beta, sign(x - target));"
+         "target: g * where(lt(abs(x - target), beta), (target - x) / beta, sign(target - x))");
+ELEMENTS(huber_error, "(Tensor x, Tensor target, number delta)", "Huber's loss of each element.",
+         "where(lt(abs(x - target), delta), 0.5 * square(x - target),"
+         "      delta * (abs(x - target) - 0.5 * delta))",
+         "x: g * where(lt(abs(x - target), delta), x - target, delta * sign(x - target));"
+         "target: g * where(lt(abs(x - target), delta), target - x, delta * sign(target - x))");
+ELEMENTS(probability_error, "(Tensor x, Tensor target)",
+         "Binary cross entropy of each element; logarithms are at least -100.",
+         "-(target * maximum(log(x), -100) + (1 - target) * maximum(log1p(-x), -100))",
+         "x: g * (x - target) / maximum(x * (1 - x), 1e-12);"
+         "target: g * (maximum(log1p(-x), -100) - maximum(log(x), -100))");
+ELEMENTS(logit_error, "(Tensor x, Tensor target)",
+         "Binary cross entropy of each element's sigmoid.",
+         "x - x * target + log1p(exp(-abs(x))) + relu(-x)",
+         "x: g * (sigmoid(x) - target); target: -(g * x)");
+ELEMENTS(weighted_logit_error, "(Tensor x, Tensor target, Tensor pos_weight)",
+         "The same with a weight on what is positive.",
+         "(1 - target) * x +"
+         "(1 + (pos_weight - 1) * target) * (log1p(exp(-abs(x))) + relu(-x))",
+         "x: g * (1 - target - (1 + (pos_weight - 1) * target) * sigmoid(-x));"
+         "target: g * ((pos_weight - 1) * (log1p(exp(-abs(x))) + relu(-x)) - x)");

@@ -10,7 +10,7 @@ td_status td_with_class_dim(td_tensor *lines, const td_tensor *scores, td_tensor
     int64_t sizes[TD_MAX_DIMS];
     memcpy(sizes, scores->sizes, sizeof(int64_t) * (size_t)scores->ndim);
     sizes[td_class_dim(scores)] = 1;
-    return TD_APPLY(out, "reshape", TD_T(lines), TD_INTS(scores->ndim, sizes));
+    return TD_APPLY(out, reshape, TD_T(lines), TD_INTS(scores->ndim, sizes));
 }
 
 /* g in the dtype of the input, to slot 0 (g is stolen). */
@@ -21,7 +21,7 @@ static td_status hand_over(td_grad *grad, td_tensor *g) {
         grad->in[0] = g;
         return TD_OK;
     }
-    status = TD_APPLY(&grad->in[0], "to", TD_T(g), TD_DTYPE(dtype));
+    status = TD_APPLY(&grad->in[0], to, TD_T(g), TD_DTYPE(dtype));
     td_release(g);
     return status;
 }
@@ -29,24 +29,24 @@ static td_status hand_over(td_grad *grad, td_tensor *g) {
 td_status td_grad_softmax(td_grad *grad) {
     td_tensor *g;
     td_status status =
-        TD_APPLY(&g, "softmax_backward", TD_T(grad->gout[0]), TD_T(grad->out[0]), grad->args[1]);
+        TD_APPLY(&g, softmax_backward, TD_T(grad->gout[0]), TD_T(grad->out[0]), grad->args[1]);
     return status ? status : hand_over(grad, g);
 }
 
 td_status td_grad_log_softmax(td_grad *grad) {
     td_tensor *g;
-    td_status status = TD_APPLY(&g, "log_softmax_backward", TD_T(grad->gout[0]), TD_T(grad->out[0]),
-                                grad->args[1]);
+    td_status status =
+        TD_APPLY(&g, log_softmax_backward, TD_T(grad->gout[0]), TD_T(grad->out[0]), grad->args[1]);
     return status ? status : hand_over(grad, g);
 }
 
 /* sum(a * b) along a dim, which stays with size 1. New reference. */
 static td_status sum_of_product(td_tensor *a, td_tensor *b, int64_t dim, td_tensor **out) {
     td_tensor *product;
-    td_status status = TD_APPLY(&product, "mul", TD_T(a), TD_T(b));
+    td_status status = TD_APPLY(&product, mul, TD_T(a), TD_T(b));
     if (status)
         return status;
-    status = TD_APPLY(out, "sum", TD_T(product), TD_INTS(1, &dim), TD_B(true));
+    status = TD_APPLY(out, sum, TD_T(product), TD_INTS(1, &dim), TD_B(true));
     td_release(product);
     return status;
 }
@@ -59,15 +59,15 @@ td_status td_grad_softmax_backward(td_grad *grad) {
     int64_t dim = grad->args[2].i;
     td_status status = TD_OK;
     if (td_grad_needs(grad, 0))
-        TD_TRY(TD_APPLY(&grad->in[0], "softmax_backward", TD_T(h), TD_T(y), TD_I(dim)));
+        TD_TRY(TD_APPLY(&grad->in[0], softmax_backward, TD_T(h), TD_T(y), TD_I(dim)));
     if (!td_grad_needs(grad, 1))
         return TD_OK;
     TD_TRY(sum_of_product(g, y, dim, &gy));
     TD_TRY(sum_of_product(h, y, dim, &hy));
-    TD_TRY(TD_APPLY(&centered, "sub", TD_T(g), TD_T(gy)));
-    TD_TRY(TD_APPLY(&left, "mul", TD_T(h), TD_T(centered)));
-    TD_TRY(TD_APPLY(&right, "mul", TD_T(g), TD_T(hy)));
-    TD_TRY(TD_APPLY(&grad->in[1], "sub", TD_T(left), TD_T(right)));
+    TD_TRY(TD_APPLY(&centered, sub, TD_T(g), TD_T(gy)));
+    TD_TRY(TD_APPLY(&left, mul, TD_T(h), TD_T(centered)));
+    TD_TRY(TD_APPLY(&right, mul, TD_T(g), TD_T(hy)));
+    TD_TRY(TD_APPLY(&grad->in[1], sub, TD_T(left), TD_T(right)));
 done:
     td_release(gy);
     td_release(hy);
@@ -83,18 +83,18 @@ td_status td_grad_log_softmax_backward(td_grad *grad) {
     td_tensor *p = NULL, *hp = NULL, *sum = NULL, *negative = NULL;
     int64_t dim = grad->args[2].i;
     td_status status = TD_OK;
-    TD_TRY(TD_APPLY(&p, "exp", TD_T(y)));
-    TD_TRY(TD_APPLY(&hp, "mul", TD_T(h), TD_T(p)));
+    TD_TRY(TD_APPLY(&p, exp, TD_T(y)));
+    TD_TRY(TD_APPLY(&hp, mul, TD_T(h), TD_T(p)));
     if (td_grad_needs(grad, 0)) {
-        TD_TRY(TD_APPLY(&sum, "sum", TD_T(hp), TD_INTS(1, &dim), TD_B(true)));
-        TD_TRY(TD_APPLY(&grad->in[0], "sub", TD_T(h), TD_T(sum)));
+        TD_TRY(TD_APPLY(&sum, sum, TD_T(hp), TD_INTS(1, &dim), TD_B(true)));
+        TD_TRY(TD_APPLY(&grad->in[0], sub, TD_T(h), TD_T(sum)));
     }
     if (td_grad_needs(grad, 1)) {
         td_release(sum);
         sum = NULL;
-        TD_TRY(TD_APPLY(&sum, "sum", TD_T(g), TD_INTS(1, &dim), TD_B(true)));
-        TD_TRY(TD_APPLY(&negative, "neg", TD_T(hp)));
-        TD_TRY(TD_APPLY(&grad->in[1], "mul", TD_T(negative), TD_T(sum)));
+        TD_TRY(TD_APPLY(&sum, sum, TD_T(g), TD_INTS(1, &dim), TD_B(true)));
+        TD_TRY(TD_APPLY(&negative, neg, TD_T(hp)));
+        TD_TRY(TD_APPLY(&grad->in[1], mul, TD_T(negative), TD_T(sum)));
     }
 done:
     td_release(p);
@@ -109,7 +109,7 @@ td_status td_grad_cross_entropy_classes(td_grad *grad) {
     const td_value *a = grad->args;
     if (!grad->gout[0])
         return TD_OK;
-    return TD_APPLY(&grad->in[0], "cross_entropy_backward", TD_T(grad->gout[0]), a[0], a[1], a[2],
+    return TD_APPLY(&grad->in[0], cross_entropy_backward, TD_T(grad->gout[0]), a[0], a[1], a[2],
                     TD_T(grad->out[1]), TD_T(grad->out[2]), a[3]);
 }
 
@@ -118,9 +118,9 @@ td_status td_grad_cross_entropy_classes(td_grad *grad) {
 static td_status line_scales(const td_value *a, td_tensor **out) {
     td_tensor *scale = NULL, *part = NULL;
     td_status status = TD_OK;
-    TD_TRY(TD_APPLY(&scale, "mul", a[3], a[0]));
+    TD_TRY(TD_APPLY(&scale, mul, a[3], a[0]));
     if (!strcmp(a[6].string, "mean")) {
-        TD_TRY(TD_APPLY(&part, "div", TD_T(scale), a[5]));
+        TD_TRY(TD_APPLY(&part, div, TD_T(scale), a[5]));
         td_release(scale);
         scale = part;
     }
@@ -140,17 +140,17 @@ td_status td_grad_cross_entropy_backward(td_grad *grad) {
     bool each = !strcmp(a[6].string, "none");
     td_status status = TD_OK;
     if (td_grad_needs(grad, 0)) {
-        TD_TRY(TD_APPLY(&unit, "ones_like", a[0]));
-        TD_TRY(TD_APPLY(&per_unit, "cross_entropy_backward", TD_T(unit), a[1], a[2], a[3], a[4],
-                        a[5], a[6]));
-        TD_TRY(TD_APPLY(&product, "mul", TD_T(h), TD_T(per_unit)));
-        TD_TRY(TD_APPLY(&grad->in[0], "sum", TD_T(product), each ? TD_INTS(1, &dim) : TD_NIL));
+        TD_TRY(TD_APPLY(&unit, ones_like, a[0]));
+        TD_TRY(TD_APPLY(&per_unit, cross_entropy_backward, TD_T(unit), a[1], a[2], a[3], a[4], a[5],
+                        a[6]));
+        TD_TRY(TD_APPLY(&product, mul, TD_T(h), TD_T(per_unit)));
+        TD_TRY(TD_APPLY(&grad->in[0], sum, TD_T(product), each ? TD_INTS(1, &dim) : TD_NIL));
     }
     if (td_grad_needs(grad, 1)) {
         TD_TRY(line_scales(a, &scale));
-        TD_TRY(TD_APPLY(&p, "softmax", a[1], TD_I(dim)));
-        TD_TRY(TD_APPLY(&hs, "mul", TD_T(h), TD_T(scale)));
-        TD_TRY(TD_APPLY(&grad->in[1], "softmax_backward", TD_T(hs), TD_T(p), TD_I(dim)));
+        TD_TRY(TD_APPLY(&p, softmax, a[1], TD_I(dim)));
+        TD_TRY(TD_APPLY(&hs, mul, TD_T(h), TD_T(scale)));
+        TD_TRY(TD_APPLY(&grad->in[1], softmax_backward, TD_T(hs), TD_T(p), TD_I(dim)));
     }
 done:
     td_release(unit);

@@ -2,9 +2,9 @@
  * what devices know. */
 #include "engine/ops/matmul.h"
 
-#include "engine/ops/families.h"
-
 #include <string.h>
+
+#define TD_FAMILY "matmul"
 
 /* ---- rules ---- */
 
@@ -114,7 +114,7 @@ static td_status rule_linear(const td_call *call, td_meta *out) {
 /* out = op(x^T, y) */
 static td_status transposed_first(const td_op *op, td_tensor *x, td_tensor *y, td_tensor **out) {
     td_tensor *turned = NULL;
-    td_status status = TD_APPLY(&turned, "transpose", TD_T(x), TD_I(-2), TD_I(-1));
+    td_status status = TD_APPLY(&turned, transpose, TD_T(x), TD_I(-2), TD_I(-1));
     if (status == TD_OK)
         status = td_op_apply(op, out, 2, (td_value[]){TD_T(turned), TD_T(y)});
     td_release(turned);
@@ -124,7 +124,7 @@ static td_status transposed_first(const td_op *op, td_tensor *x, td_tensor *y, t
 /* out = op(x, y^T) */
 static td_status transposed_second(const td_op *op, td_tensor *x, td_tensor *y, td_tensor **out) {
     td_tensor *turned = NULL;
-    td_status status = TD_APPLY(&turned, "transpose", TD_T(y), TD_I(-2), TD_I(-1));
+    td_status status = TD_APPLY(&turned, transpose, TD_T(y), TD_I(-2), TD_I(-1));
     if (status == TD_OK)
         status = td_op_apply(op, out, 2, (td_value[]){TD_T(x), TD_T(turned)});
     td_release(turned);
@@ -144,9 +144,9 @@ static td_status grad_mm(td_grad *grad) {
 static td_status grad_dot(td_grad *grad) {
     td_status status = TD_OK;
     if (td_grad_needs(grad, 0))
-        status = TD_APPLY(&grad->in[0], "mul", TD_T(grad->gout[0]), grad->args[1]);
+        status = TD_APPLY(&grad->in[0], mul, TD_T(grad->gout[0]), grad->args[1]);
     if (status == TD_OK && td_grad_needs(grad, 1))
-        status = TD_APPLY(&grad->in[1], "mul", TD_T(grad->gout[0]), grad->args[0]);
+        status = TD_APPLY(&grad->in[1], mul, TD_T(grad->gout[0]), grad->args[0]);
     return status;
 }
 
@@ -154,7 +154,7 @@ static td_status grad_mv(td_grad *grad) {
     td_tensor *g = grad->gout[0];
     td_status status = TD_OK;
     if (td_grad_needs(grad, 0))
-        status = TD_APPLY(&grad->in[0], "outer", TD_T(g), grad->args[1]);
+        status = TD_APPLY(&grad->in[0], outer, TD_T(g), grad->args[1]);
     if (status == TD_OK && td_grad_needs(grad, 1))
         status = transposed_first(grad->op, grad->args[0].tensor, g, &grad->in[1]);
     return status;
@@ -168,7 +168,7 @@ static td_status as_rows(td_tensor *x, td_tensor **out) {
         return TD_OK;
     }
     sizes[0] = sizes[1] ? x->numel / sizes[1] : 0;
-    return TD_APPLY(out, "reshape", TD_T(x), TD_INTS(2, sizes));
+    return TD_APPLY(out, reshape, TD_T(x), TD_INTS(2, sizes));
 }
 
 static td_status grad_linear(td_grad *grad) {
@@ -179,15 +179,15 @@ static td_status grad_linear(td_grad *grad) {
     const int64_t *sizes = td_grad_shape(grad, 0, &ndim);
     TD_TRY(as_rows(g, &rows));
     if (td_grad_needs(grad, 0)) {
-        TD_TRY(TD_APPLY(&gx, "mm", TD_T(rows), TD_T(weight)));
-        TD_TRY(TD_APPLY(&grad->in[0], "view", TD_T(gx), TD_INTS(ndim, sizes)));
+        TD_TRY(TD_APPLY(&gx, mm, TD_T(rows), TD_T(weight)));
+        TD_TRY(TD_APPLY(&grad->in[0], view, TD_T(gx), TD_INTS(ndim, sizes)));
     }
     if (td_grad_needs(grad, 1)) {
         TD_TRY(as_rows(x, &inputs));
-        TD_TRY(transposed_first(TD_OP("mm"), rows, inputs, &grad->in[1]));
+        TD_TRY(transposed_first(TD_OP(mm), rows, inputs, &grad->in[1]));
     }
     if (grad->args[2].kind == TD_KIND_TENSOR && td_grad_needs(grad, 2))
-        TD_TRY(TD_APPLY(&grad->in[2], "sum", TD_T(rows), TD_INTS(1, (int64_t[]){0})));
+        TD_TRY(TD_APPLY(&grad->in[2], sum, TD_T(rows), TD_INTS(1, (int64_t[]){0})));
 done:
     td_release(rows);
     td_release(gx);
@@ -203,7 +203,7 @@ static td_status product_as(const td_op *op, td_tensor *a, td_tensor *b, int ndi
     td_tensor *y = NULL;
     td_status status = td_op_apply(op, &y, 2, (td_value[]){TD_T(a), TD_T(b)});
     if (status == TD_OK)
-        status = TD_APPLY(out, "view", TD_T(y), TD_INTS(ndim, sizes));
+        status = TD_APPLY(out, view, TD_T(y), TD_INTS(ndim, sizes));
     td_release(y);
     return status;
 }
@@ -220,8 +220,7 @@ static td_status matmul_folded(td_call *call) {
     else
         sizes[n - 1] = b->sizes[1];
     if (status == TD_OK)
-        status =
-            product_as(b->ndim == 1 ? TD_OP("mv") : TD_OP("mm"), rows, b, n, sizes, &call->out[0]);
+        status = product_as(b->ndim == 1 ? TD_OP(mv) : TD_OP(mm), rows, b, n, sizes, &call->out[0]);
     td_release(rows);
     return status;
 }
@@ -235,9 +234,9 @@ static td_status as_batch(td_tensor *x, int ndim, const int64_t *batch, int64_t 
     sizes[ndim] = x->sizes[x->ndim - 2];
     sizes[ndim + 1] = x->sizes[x->ndim - 1];
     const int64_t flat[3] = {count, sizes[ndim], sizes[ndim + 1]};
-    td_status status = TD_APPLY(&wide, "expand", TD_T(x), TD_INTS(ndim + 2, sizes));
+    td_status status = TD_APPLY(&wide, expand, TD_T(x), TD_INTS(ndim + 2, sizes));
     if (status == TD_OK)
-        status = TD_APPLY(out, "reshape", TD_T(wide), TD_INTS(3, flat));
+        status = TD_APPLY(out, reshape, TD_T(wide), TD_INTS(3, flat));
     td_release(wide);
     return status;
 }
@@ -257,7 +256,7 @@ static td_status matmul_batched(td_call *call, td_tensor *a, td_tensor *b) {
     TD_TRY(as_batch(b, ndim, sizes, count, &right));
     sizes[ndim] = a->sizes[a->ndim - 2];
     sizes[ndim + 1] = b->sizes[b->ndim - 1];
-    TD_TRY(product_as(TD_OP("bmm"), left, right, ndim + 2, sizes, &call->out[0]));
+    TD_TRY(product_as(TD_OP(bmm), left, right, ndim + 2, sizes, &call->out[0]));
 done:
     td_release(left);
     td_release(right);
@@ -269,10 +268,10 @@ static td_status matmul_vector(td_call *call, bool left) {
     td_tensor *v = call->args[left ? 0 : 1].tensor, *m = call->args[left ? 1 : 0].tensor;
     td_tensor *matrix = NULL, *y = NULL;
     td_status status = TD_OK;
-    TD_TRY(TD_APPLY(&matrix, "unsqueeze", TD_T(v), TD_I(left ? 0 : 1)));
-    TD_TRY(left ? TD_APPLY(&y, "matmul", TD_T(matrix), TD_T(m))
-                : TD_APPLY(&y, "matmul", TD_T(m), TD_T(matrix)));
-    TD_TRY(TD_APPLY(&call->out[0], "squeeze", TD_T(y), TD_INTS(1, (int64_t[]){left ? -2 : -1})));
+    TD_TRY(TD_APPLY(&matrix, unsqueeze, TD_T(v), TD_I(left ? 0 : 1)));
+    TD_TRY(left ? TD_APPLY(&y, matmul, TD_T(matrix), TD_T(m))
+                : TD_APPLY(&y, matmul, TD_T(m), TD_T(matrix)));
+    TD_TRY(TD_APPLY(&call->out[0], squeeze, TD_T(y), TD_INTS(1, (int64_t[]){left ? -2 : -1})));
 done:
     td_release(matrix);
     td_release(y);
@@ -291,11 +290,11 @@ static td_status run_matmul(td_call *call) {
     if (left != right)
         return fail_shapes(a, b, left, right);
     if (a->ndim == 2 && b->ndim == 2)
-        return TD_APPLY(&call->out[0], "mm", args[0], args[1]);
+        return TD_APPLY(&call->out[0], mm, args[0], args[1]);
     if (a->ndim == 1 && b->ndim == 1)
-        return TD_APPLY(&call->out[0], "dot", args[0], args[1]);
+        return TD_APPLY(&call->out[0], dot, args[0], args[1]);
     if (a->ndim == 2 && b->ndim == 1)
-        return TD_APPLY(&call->out[0], "mv", args[0], args[1]);
+        return TD_APPLY(&call->out[0], mv, args[0], args[1]);
     if (a->ndim == 1)
         return matmul_vector(call, true);
     if (b->ndim <= 2)
@@ -309,11 +308,11 @@ static td_status run_outer(td_call *call) {
     if (status == TD_OK)
         status = check_dims(call->args[1].tensor, "y", 1);
     if (status == TD_OK)
-        status = TD_APPLY(&a, "unsqueeze", call->args[0], TD_I(1));
+        status = TD_APPLY(&a, unsqueeze, call->args[0], TD_I(1));
     if (status == TD_OK)
-        status = TD_APPLY(&b, "unsqueeze", call->args[1], TD_I(0));
+        status = TD_APPLY(&b, unsqueeze, call->args[1], TD_I(0));
     if (status == TD_OK)
-        status = TD_APPLY(&call->out[0], "mul", TD_T(a), TD_T(b));
+        status = TD_APPLY(&call->out[0], mul, TD_T(a), TD_T(b));
     td_release(a);
     td_release(b);
     return status;
@@ -327,96 +326,113 @@ static td_status add_product(td_call *call, const td_op *product) {
     if (status)
         return status;
     if (td_arg_double(a[3]) == 0) { /* what is in input does not matter, not even NaN */
-        status = TD_APPLY(&call->out[0], "mul", TD_T(y), a[4]);
+        status = TD_APPLY(&call->out[0], mul, TD_T(y), a[4]);
         td_release(y);
         return status;
     }
     if (td_arg_double(a[3]) != 1)
-        status = TD_APPLY(&scaled, "mul", a[0], a[3]);
+        status = TD_APPLY(&scaled, mul, a[0], a[3]);
     else
         scaled = td_retain(a[0].tensor);
     if (status == TD_OK)
-        status = TD_APPLY(&call->out[0], "add", TD_T(scaled), TD_T(y), a[4]);
+        status = TD_APPLY(&call->out[0], add, TD_T(scaled), TD_T(y), a[4]);
     td_release(y);
     td_release(scaled);
     return status;
 }
 
 static td_status run_addmm(td_call *call) {
-    return add_product(call, TD_OP("mm"));
+    return add_product(call, TD_OP(mm));
 }
 static td_status run_addmv(td_call *call) {
-    return add_product(call, TD_OP("mv"));
+    return add_product(call, TD_OP(mv));
 }
 static td_status run_baddbmm(td_call *call) {
-    return add_product(call, TD_OP("bmm"));
+    return add_product(call, TD_OP(bmm));
 }
 
 /* ---- the table ---- */
 
 #define KERNEL(function) .kernel = {[TD_CPU] = function}
 
-td_op td_ops_matmul[] = {
-    {.schema = "matmul(Tensor x, Tensor y) -> Tensor",
-     .doc = "Product of vectors, matrices, or batches of matrices (leading dims broadcast).",
-     .run = run_matmul,
-     .autocast = TD_AUTOCAST_LOWER},
-    {.schema = "mm(Tensor x, Tensor y) -> Tensor",
-     .doc = "Product of two matrices.",
-     .rule = rule_mm,
-     KERNEL(td_cpu_mm),
-     .backward = grad_mm,
-     .saves = "x, y",
-     .autocast = TD_AUTOCAST_LOWER,
-     .flags = TD_OP_OUT},
-    {.schema = "bmm(Tensor x, Tensor y) -> Tensor",
-     .doc = "Products of two batches of matrices, one by one.",
-     .rule = rule_bmm,
-     KERNEL(td_cpu_bmm),
-     .backward = grad_mm,
-     .saves = "x, y",
-     .autocast = TD_AUTOCAST_LOWER,
-     .flags = TD_OP_OUT},
-    {.schema = "mv(Tensor x, Tensor y) -> Tensor",
-     .doc = "Product of a matrix and a vector.",
-     .rule = rule_mv,
-     KERNEL(td_cpu_mv),
-     .backward = grad_mv,
-     .saves = "x, y",
-     .autocast = TD_AUTOCAST_LOWER,
-     .flags = TD_OP_OUT},
-    {.schema = "dot(Tensor x, Tensor y) -> Tensor",
-     .doc = "Inner product of two vectors.",
-     .rule = rule_dot,
-     KERNEL(td_cpu_dot),
-     .backward = grad_dot,
-     .saves = "x, y",
-     .flags = TD_OP_OUT},
-    {.schema = "outer(Tensor x, Tensor y) -> Tensor",
-     .doc = "All products of an element of one vector and an element of another.",
-     .run = run_outer},
-    {.schema = "addmm(Tensor input, Tensor mat1, Tensor mat2, *, number beta=1, number alpha=1) "
-               "-> Tensor",
-     .doc = "beta * input + alpha * (mat1 times mat2).",
-     .run = run_addmm,
-     .autocast = TD_AUTOCAST_LOWER},
-    {.schema = "addmv(Tensor input, Tensor mat, Tensor vec, *, number beta=1, number alpha=1) "
-               "-> Tensor",
-     .doc = "beta * input + alpha * (mat times vec).",
-     .run = run_addmv,
-     .autocast = TD_AUTOCAST_LOWER},
-    {.schema = "baddbmm(Tensor input, Tensor batch1, Tensor batch2, *, number beta=1, "
-               "number alpha=1) -> Tensor",
-     .doc = "beta * input + alpha * (batch1 times batch2).",
-     .run = run_baddbmm,
-     .autocast = TD_AUTOCAST_LOWER},
-    {.schema = "linear(Tensor input, Tensor weight, Tensor? bias=nil) -> Tensor",
-     .doc = "input times the transposed weight, plus bias: the fully connected layer.",
-     .rule = rule_linear,
-     KERNEL(td_cpu_linear),
-     .backward = grad_linear,
-     .saves = "input, weight",
-     .autocast = TD_AUTOCAST_LOWER,
-     .flags = TD_OP_SHAPE_ONLY},
-    {0},
+TD_OPERATOR(matmul) = {
+    .schema = "(Tensor x, Tensor y) -> Tensor",
+    .doc = "Product of vectors, matrices, or batches of matrices (leading dims broadcast).",
+    .run = run_matmul,
+    .autocast = TD_AUTOCAST_LOWER,
+};
+TD_OPERATOR(mm) = {
+    .schema = "(Tensor x, Tensor y) -> Tensor",
+    .doc = "Product of two matrices.",
+    .rule = rule_mm,
+    KERNEL(td_cpu_mm),
+    .backward = grad_mm,
+    .saves = "x, y",
+    .autocast = TD_AUTOCAST_LOWER,
+    .flags = TD_OP_OUT,
+};
+TD_OPERATOR(bmm) = {
+    .schema = "(Tensor x, Tensor y) -> Tensor",
+    .doc = "Products of two batches of matrices, one by one.",
+    .rule = rule_bmm,
+    KERNEL(td_cpu_bmm),
+    .backward = grad_mm,
+    .saves = "x, y",
+    .autocast = TD_AUTOCAST_LOWER,
+    .flags = TD_OP_OUT,
+};
+TD_OPERATOR(mv) = {
+    .schema = "(Tensor x, Tensor y) -> Tensor",
+    .doc = "Product of a matrix and a vector.",
+    .rule = rule_mv,
+    KERNEL(td_cpu_mv),
+    .backward = grad_mv,
+    .saves = "x, y",
+    .autocast = TD_AUTOCAST_LOWER,
+    .flags = TD_OP_OUT,
+};
+TD_OPERATOR(dot) = {
+    .schema = "(Tensor x, Tensor y) -> Tensor",
+    .doc = "Inner product of two vectors.",
+    .rule = rule_dot,
+    KERNEL(td_cpu_dot),
+    .backward = grad_dot,
+    .saves = "x, y",
+    .flags = TD_OP_OUT,
+};
+TD_OPERATOR(outer) = {
+    .schema = "(Tensor x, Tensor y) -> Tensor",
+    .doc = "All products of an element of one vector and an element of another.",
+    .run = run_outer,
+};
+TD_OPERATOR(addmm) = {
+    .schema = "(Tensor input, Tensor mat1, Tensor mat2, *, number beta=1, number alpha=1) "
+              "-> Tensor",
+    .doc = "beta * input + alpha * (mat1 times mat2).",
+    .run = run_addmm,
+    .autocast = TD_AUTOCAST_LOWER,
+};
+TD_OPERATOR(addmv) = {
+    .schema = "(Tensor input, Tensor mat, Tensor vec, *, number beta=1, number alpha=1) "
+              "-> Tensor",
+    .doc = "beta * input + alpha * (mat times vec).",
+    .run = run_addmv,
+    .autocast = TD_AUTOCAST_LOWER,
+};
+TD_OPERATOR(baddbmm) = {
+    .schema = "(Tensor input, Tensor batch1, Tensor batch2, *, number beta=1, "
+              "number alpha=1) -> Tensor",
+    .doc = "beta * input + alpha * (batch1 times batch2).",
+    .run = run_baddbmm,
+    .autocast = TD_AUTOCAST_LOWER,
+};
+TD_OPERATOR(linear) = {
+    .schema = "(Tensor input, Tensor weight, Tensor? bias=nil) -> Tensor",
+    .doc = "input times the transposed weight, plus bias: the fully connected layer.",
+    .rule = rule_linear,
+    KERNEL(td_cpu_linear),
+    .backward = grad_linear,
+    .saves = "input, weight",
+    .autocast = TD_AUTOCAST_LOWER,
+    .flags = TD_OP_SHAPE_ONLY,
 };

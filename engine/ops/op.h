@@ -79,7 +79,7 @@ static inline double td_arg_double(td_value v) {
 
 /* ---- schemas ----
  *
- *   name(TYPE name[=default], ..., *, TYPE option[=default]) -> RESULT
+ *   (TYPE name[=default], ..., *, TYPE option[=default]) -> RESULT
  *
  * TYPE: Tensor, Tensor[] (list), number (Lua integer or float), Tensor|number, int, float, bool,
  *   dim (counts from 1 in Lua), dim[] (one or a list), index (an int that counts from 1), int[]
@@ -227,25 +227,38 @@ td_status td_op_apply(const td_op *op, td_tensor **out, int nargs,
 /* The in-place form: writes `self`, which is args[0]. */
 td_status td_op_apply_inplace(const td_op *op, int nargs, const td_value *args) TD_MUST_CHECK;
 
-/* Find by name; NULL when there is none. TD_OP caches the look-up at its place in the code. */
-const td_op *td_op_find(const char *name);
-#define TD_OP(text)                                                                                \
+/* Defines the operator `id`, in a file that has defined TD_FAMILY (a string):
+ *
+ *   TD_OPERATOR(relu) = {.schema = "(Tensor x) -> Tensor", .doc = "max(x, 0).", ...};
+ *
+ * The definition registers itself: a section of the library holds one entry per operator. */
+typedef struct td_operator_entry {
+    const char *name, *family;
+    td_op *op;
+} td_operator_entry;
+#define TD_OPERATOR(id)                                                                            \
+    extern td_op td_operator_##id;                                                                 \
+    static const td_operator_entry entry_of_##id = {#id, TD_FAMILY, &td_operator_##id};            \
+    static const td_operator_entry *const place_of_##id                                            \
+        __attribute__((section("td_operators"), used)) = &entry_of_##id;                           \
+    td_op td_operator_##id
+
+/* The operator of a name: a symbol, so that a name that does not exist fails to link. */
+#define TD_OP(id)                                                                                  \
     (__extension__({                                                                               \
-        static const td_op *_Atomic cached_;                                                       \
-        const td_op *found_ = atomic_load_explicit(&cached_, memory_order_relaxed);                \
-        if (TD_UNLIKELY(!found_)) {                                                                \
-            found_ = td_op_find(text);                                                             \
-            atomic_store_explicit(&cached_, found_, memory_order_relaxed);                         \
-        }                                                                                          \
-        found_;                                                                                    \
+        extern td_op td_operator_##id;                                                             \
+        (const td_op *)&td_operator_##id;                                                          \
     }))
-/* TD_APPLY(&y, "mul", TD_T(a), TD_T(b)) */
-#define TD_APPLY(out, name, ...)                                                                   \
-    td_op_apply(TD_OP(name), (out), (int)(sizeof((td_value[]){__VA_ARGS__}) / sizeof(td_value)),   \
+/* TD_APPLY(&y, mul, TD_T(a), TD_T(b)) */
+#define TD_APPLY(out, id, ...)                                                                     \
+    td_op_apply(TD_OP(id), (out), (int)(sizeof((td_value[]){__VA_ARGS__}) / sizeof(td_value)),     \
                 (td_value[]){__VA_ARGS__})
-#define TD_APPLY_INPLACE(name, ...)                                                                \
-    td_op_apply_inplace(TD_OP(name), (int)(sizeof((td_value[]){__VA_ARGS__}) / sizeof(td_value)),  \
+#define TD_APPLY_INPLACE(id, ...)                                                                  \
+    td_op_apply_inplace(TD_OP(id), (int)(sizeof((td_value[]){__VA_ARGS__}) / sizeof(td_value)),    \
                         (td_value[]){__VA_ARGS__})
+
+/* Find by a name that is known at run time only; NULL when there is none. */
+const td_op *td_op_find(const char *name);
 
 /* All operators, by id from 0. */
 int td_op_count(void);

@@ -1,74 +1,74 @@
 /* pointwise.c: the pointwise operators, each a row: schema, doc, loop or formula, gradient. */
 #include "engine/ops/pointwise.h"
 
-#include "engine/ops/families.h"
+#define TD_FAMILY "pointwise"
 
 #define FORMS     (TD_OP_INPLACE | TD_OP_OUT)
 #define PLAN(...) (&(const td_pointwise){__VA_ARGS__})
 
 /* One operand, one loop of the operator's name. */
 #define UNARY(name, kind, text, grad)                                                              \
-    {                                                                                              \
-        .schema = #name "(Tensor x) -> Tensor", .doc = text,                                       \
-        .pointwise = PLAN(.type = kind, .primitive = TD_PW_##name), .gradient = grad,              \
-        .flags = FORMS                                                                             \
-    }
+    TD_OPERATOR(name) = {.schema = "(Tensor x) -> Tensor",                                         \
+                         .doc = text,                                                              \
+                         .pointwise = PLAN(.type = kind, .primitive = TD_PW_##name),               \
+                         .gradient = grad,                                                         \
+                         .flags = FORMS}
 /* The same, autocast to float32. */
 #define UNARY_FP32(name, text, grad)                                                               \
-    {                                                                                              \
-        .schema = #name "(Tensor x) -> Tensor", .doc = text,                                       \
-        .pointwise = PLAN(.type = TD_PW_FLOATS, .primitive = TD_PW_##name), .gradient = grad,      \
-        .autocast = TD_AUTOCAST_FP32, .flags = FORMS                                               \
-    }
-#define FORMULA(text_schema, kind, text, forward, grad)                                            \
-    {                                                                                              \
-        .schema = text_schema, .doc = text,                                                        \
-        .pointwise = PLAN(.type = kind, .primitive = -1, .formula = forward), .gradient = grad,    \
-        .flags = FORMS                                                                             \
-    }
+    TD_OPERATOR(name) = {.schema = "(Tensor x) -> Tensor",                                         \
+                         .doc = text,                                                              \
+                         .pointwise = PLAN(.type = TD_PW_FLOATS, .primitive = TD_PW_##name),       \
+                         .gradient = grad,                                                         \
+                         .autocast = TD_AUTOCAST_FP32,                                             \
+                         .flags = FORMS}
+#define FORMULA(name, text_schema, kind, text, forward, grad)                                      \
+    TD_OPERATOR(name) = {.schema = text_schema,                                                    \
+                         .doc = text,                                                              \
+                         .pointwise = PLAN(.type = kind, .primitive = -1, .formula = forward),     \
+                         .gradient = grad,                                                         \
+                         .flags = FORMS}
 #define BINARY(name, kind, text, grad)                                                             \
-    {                                                                                              \
-        .schema = #name "(Tensor|number a, Tensor|number b) -> Tensor", .doc = text,               \
-        .pointwise = PLAN(.type = kind, .primitive = TD_PW_##name), .gradient = grad,              \
-        .autocast = TD_AUTOCAST_PROMOTE, .flags = FORMS                                            \
-    }
+    TD_OPERATOR(name) = {.schema = "(Tensor|number a, Tensor|number b) -> Tensor",                 \
+                         .doc = text,                                                              \
+                         .pointwise = PLAN(.type = kind, .primitive = TD_PW_##name),               \
+                         .gradient = grad,                                                         \
+                         .autocast = TD_AUTOCAST_PROMOTE,                                          \
+                         .flags = FORMS}
 #define COMPARE(name, text)                                                                        \
-    {                                                                                              \
-        .schema = #name "(Tensor|number a, Tensor|number b) -> Tensor", .doc = text,               \
-        .pointwise = PLAN(.type = TD_PW_COMPARE, .primitive = TD_PW_##name),                       \
-        .autocast = TD_AUTOCAST_PROMOTE, .flags = TD_OP_OUT | TD_OP_NONDIFF                        \
-    }
+    TD_OPERATOR(name) = {.schema = "(Tensor|number a, Tensor|number b) -> Tensor",                 \
+                         .doc = text,                                                              \
+                         .pointwise = PLAN(.type = TD_PW_COMPARE, .primitive = TD_PW_##name),      \
+                         .autocast = TD_AUTOCAST_PROMOTE,                                          \
+                         .flags = TD_OP_OUT | TD_OP_NONDIFF}
 #define LOGICAL(name, params, text)                                                                \
-    {                                                                                              \
-        .schema = #name "(" params ") -> Tensor", .doc = text,                                     \
-        .pointwise = PLAN(.type = TD_PW_LOGICAL, .primitive = TD_PW_##name),                       \
-        .flags = TD_OP_OUT | TD_OP_NONDIFF                                                         \
-    }
+    TD_OPERATOR(name) = {.schema = "(" params ") -> Tensor",                                       \
+                         .doc = text,                                                              \
+                         .pointwise = PLAN(.type = TD_PW_LOGICAL, .primitive = TD_PW_##name),      \
+                         .flags = TD_OP_OUT | TD_OP_NONDIFF}
 #define BITWISE(name, params, text)                                                                \
-    {                                                                                              \
-        .schema = #name "(" params ") -> Tensor", .doc = text,                                     \
-        .pointwise = PLAN(.type = TD_PW_BITWISE, .primitive = TD_PW_##name),                       \
-        .flags = FORMS | TD_OP_NONDIFF                                                             \
-    }
+    TD_OPERATOR(name) = {.schema = "(" params ") -> Tensor",                                       \
+                         .doc = text,                                                              \
+                         .pointwise = PLAN(.type = TD_PW_BITWISE, .primitive = TD_PW_##name),      \
+                         .flags = FORMS | TD_OP_NONDIFF}
 #define FLOAT_TEST(name, text, forward)                                                            \
-    {                                                                                              \
-        .schema = #name "(Tensor x) -> Tensor", .doc = text,                                       \
-        .pointwise = PLAN(.type = TD_PW_FLOAT_TEST, .primitive = -1, .formula = forward),          \
-        .flags = TD_OP_NONDIFF                                                                     \
-    }
+    TD_OPERATOR(name) = {.schema = "(Tensor x) -> Tensor",                                         \
+                         .doc = text,                                                              \
+                         .pointwise =                                                              \
+                             PLAN(.type = TD_PW_FLOAT_TEST, .primitive = -1, .formula = forward),  \
+                         .flags = TD_OP_NONDIFF}
 
 static td_status run_clamp(td_call *call) {
     td_value x = call->args[0], low = call->args[1], high = call->args[2];
     if (td_is_nil(low) && td_is_nil(high))
         return td_fail(TD_EVALUE, "at least one of min and max is needed");
     if (td_is_nil(high))
-        return TD_APPLY(&call->out[0], "clamp_min", x, low);
+        return TD_APPLY(&call->out[0], clamp_min, x, low);
     if (td_is_nil(low))
-        return TD_APPLY(&call->out[0], "clamp_max", x, high);
+        return TD_APPLY(&call->out[0], clamp_max, x, high);
     td_tensor *floored;
-    td_status status = TD_APPLY(&floored, "clamp_min", x, low);
+    td_status status = TD_APPLY(&floored, clamp_min, x, low);
     if (status == TD_OK)
-        status = TD_APPLY(&call->out[0], "clamp_max", TD_T(floored), high);
+        status = TD_APPLY(&call->out[0], clamp_max, TD_T(floored), high);
     td_release(floored);
     return status;
 }
@@ -78,8 +78,8 @@ static td_status run_equal(td_call *call) {
     td_status status = TD_OK;
     int64_t truth = 0;
     if (td_tensor_same_shape(a, b)) {
-        TD_TRY(TD_APPLY(&same, "eq", TD_T(a), TD_T(b)));
-        TD_TRY(TD_APPLY(&all, "all", TD_T(same)));
+        TD_TRY(TD_APPLY(&same, eq, TD_T(a), TD_T(b)));
+        TD_TRY(TD_APPLY(&all, all, TD_T(same)));
         TD_TRY(td_tensor_item_int(all, &truth));
     }
     call->result = TD_B(truth != 0);
@@ -89,151 +89,162 @@ done:
     return status;
 }
 
-td_op td_ops_pointwise[] = {
-    /* arithmetic */
-    {.schema = "add(Tensor|number a, Tensor|number b, *, number alpha=1) -> Tensor",
-     .doc = "Sum a + alpha * b.",
-     .pointwise = PLAN(.type = TD_PW_ARITH, .primitive = TD_PW_add, .formula = "a + alpha * b"),
-     .gradient = "a: g; b: g * alpha",
-     .autocast = TD_AUTOCAST_PROMOTE,
-     .flags = FORMS},
-    {.schema = "sub(Tensor|number a, Tensor|number b, *, number alpha=1) -> Tensor",
-     .doc = "Difference a - alpha * b.",
-     .pointwise = PLAN(.type = TD_PW_ARITH, .no_bool = true, .primitive = TD_PW_sub,
-                       .formula = "a - alpha * b"),
-     .gradient = "a: g; b: -(g * alpha)",
-     .autocast = TD_AUTOCAST_PROMOTE,
-     .flags = FORMS},
-    BINARY(mul, TD_PW_ARITH, "Product a * b.", "a: g * b; b: g * a"),
-    BINARY(div, TD_PW_FLOATS, "Quotient a / b; integers give floats.",
-           "a: g / b; b: -(g * a) / (b * b)"),
-    BINARY(floor_divide, TD_PW_ARITH, "Quotient rounded down (a // b).", NULL),
-    BINARY(trunc_divide, TD_PW_ARITH, "Quotient rounded towards zero.", NULL),
-    BINARY(remainder, TD_PW_ARITH, "Remainder with the sign of b (a % b).",
-           "a: g; b: -(g * floor_divide(a, b))"),
-    BINARY(fmod, TD_PW_ARITH, "Remainder with the sign of a.", "a: g; b: -(g * trunc(a / b))"),
-    {.schema = "pow(Tensor|number a, Tensor|number b) -> Tensor",
-     .doc = "a to the power b.",
-     .pointwise = PLAN(.type = TD_PW_ARITH, .primitive = TD_PW_pow),
-     .gradient = "a: g * where(eq(b, 0), 0, b * pow(a, b - 1));"
-                 "b: g * where(logical_and(eq(a, 0), ge(b, 0)), 0, out * log(a))",
-     .autocast = TD_AUTOCAST_FP32,
-     .flags = FORMS},
-    BINARY(maximum, TD_PW_ARITH, "Larger of a and b; NaN wins.",
-           "a: g * (gt(a, b) + 0.5 * eq(a, b)); b: g * (lt(a, b) + 0.5 * eq(a, b))"),
-    BINARY(minimum, TD_PW_ARITH, "Smaller of a and b; NaN wins.",
-           "a: g * (lt(a, b) + 0.5 * eq(a, b)); b: g * (gt(a, b) + 0.5 * eq(a, b))"),
-    BINARY(atan2, TD_PW_FLOATS, "Angle of the point (b, a) in radians.",
-           "a: g * b / (a * a + b * b); b: -(g * a) / (a * a + b * b)"),
-    FORMULA("lerp(Tensor x, Tensor target, Tensor|number weight) -> Tensor", TD_PW_FLOATS,
-            "x + weight * (target - x).", "x + weight * (target - x)",
-            "x: g * (1 - weight); target: g * weight; weight: g * (target - x)"),
-    FORMULA("addcmul(Tensor x, Tensor a, Tensor b, *, number value=1) -> Tensor", TD_PW_ARITH,
-            "x + value * a * b.", "x + value * a * b", "x: g; a: g * value * b; b: g * value * a"),
-    FORMULA("addcdiv(Tensor x, Tensor a, Tensor b, *, number value=1) -> Tensor", TD_PW_FLOATS,
-            "x + value * a / b.", "x + value * a / b",
-            "x: g; a: g * value / b; b: -(g * value * a) / (b * b)"),
-    {.schema = "neg(Tensor x) -> Tensor",
-     .doc = "Negative of each element.",
-     .pointwise = PLAN(.type = TD_PW_ARITH, .no_bool = true, .primitive = TD_PW_neg),
-     .gradient = "x: -g",
-     .flags = FORMS},
-    UNARY(abs, TD_PW_ARITH, "Absolute value.", "x: g * sign(x)"),
-    UNARY(sign, TD_PW_ARITH, "-1, 0 or 1 by sign.", "x: 0"),
-    UNARY(square, TD_PW_ARITH, "Square of each element.", "x: g * 2 * x"),
-    UNARY_FP32(reciprocal, "1 / x.", "x: -(g * out * out)"),
-
-    /* powers, exponentials, logarithms */
-    UNARY(sqrt, TD_PW_FLOATS, "Square root.", "x: g * 0.5 / out"),
-    UNARY_FP32(rsqrt, "1 / sqrt(x).", "x: -0.5 * g * out * out * out"),
-    UNARY_FP32(exp, "e to the power x.", "x: g * out"),
-    UNARY(exp2, TD_PW_FLOATS, "2 to the power x.", "x: g * out * 0.6931471805599453"),
-    UNARY_FP32(expm1, "exp(x) - 1, exact near zero.", "x: g * (out + 1)"),
-    UNARY_FP32(log, "Natural logarithm.", "x: g / x"),
-    UNARY_FP32(log2, "Logarithm to base 2.", "x: g / (x * 0.6931471805599453)"),
-    UNARY_FP32(log10, "Logarithm to base 10.", "x: g / (x * 2.302585092994046)"),
-    UNARY_FP32(log1p, "log(1 + x), exact near zero.", "x: g / (x + 1)"),
-
-    /* trigonometry */
-    UNARY(sin, TD_PW_FLOATS, "Sine of x in radians.", "x: g * cos(x)"),
-    UNARY(cos, TD_PW_FLOATS, "Cosine of x in radians.", "x: -(g * sin(x))"),
-    UNARY_FP32(tan, "Tangent of x in radians.", "x: g * (1 + out * out)"),
-    UNARY_FP32(asin, "Arc sine in radians.", "x: g * rsqrt(1 - x * x)"),
-    UNARY_FP32(acos, "Arc cosine in radians.", "x: -(g * rsqrt(1 - x * x))"),
-    UNARY(atan, TD_PW_FLOATS, "Arc tangent in radians.", "x: g / (1 + x * x)"),
-    UNARY_FP32(sinh, "Hyperbolic sine.", "x: g * cosh(x)"),
-    UNARY_FP32(cosh, "Hyperbolic cosine.", "x: g * sinh(x)"),
-    UNARY(tanh, TD_PW_FLOATS, "Hyperbolic tangent.", "x: g * (1 - out * out)"),
-
-    /* rounding */
-    UNARY(floor, TD_PW_ARITH, "Rounded down.", "x: 0"),
-    UNARY(ceil, TD_PW_ARITH, "Rounded up.", "x: 0"),
-    UNARY(round, TD_PW_ARITH, "Rounded to nearest, halves to even.", "x: 0"),
-    UNARY(trunc, TD_PW_ARITH, "Rounded towards zero.", "x: 0"),
-    FORMULA("frac(Tensor x) -> Tensor", TD_PW_FLOATS, "Fractional part, with the sign of x.",
-            "x - trunc(x)", "x: g"),
-
-    /* activations and special functions */
-    UNARY(relu, TD_PW_ARITH, "max(x, 0).", "x: where(gt(out, 0), g, 0)"),
-    UNARY(sigmoid, TD_PW_FLOATS, "1 / (1 + exp(-x)).", "x: g * out * (1 - out)"),
-    UNARY(erf, TD_PW_FLOATS, "Error function.", "x: g * 1.1283791670955126 * exp(-(x * x))"),
-    UNARY(erfc, TD_PW_FLOATS, "1 - erf(x).", "x: -(g * 1.1283791670955126 * exp(-(x * x)))"),
-    FORMULA("silu(Tensor x) -> Tensor", TD_PW_FLOATS, "x * sigmoid(x).", "x * sigmoid(x)",
-            "x: g * sigmoid(x) * (1 + x * (1 - sigmoid(x)))"),
-    FORMULA("gelu(Tensor x) -> Tensor", TD_PW_FLOATS,
-            "Gaussian error linear unit, x times the normal distribution function of x.",
-            "0.5 * x * (1 + erf(x * 0.7071067811865476))",
-            "x: g * (0.5 * (1 + erf(x * 0.7071067811865476)) +"
-            "        x * 0.3989422804014327 * exp(-0.5 * x * x))"),
-    FORMULA("softplus(Tensor x, number beta=1, number threshold=20) -> Tensor", TD_PW_FLOATS,
-            "log(1 + exp(beta * x)) / beta; x itself where beta * x is over the threshold.",
-            "where(gt(x * beta, threshold), x, log1p(exp(minimum(x * beta, threshold))) / beta)",
-            "x: g * where(gt(x * beta, threshold), 1, sigmoid(x * beta))"),
-    FORMULA("leaky_relu(Tensor x, number negative_slope=0.01) -> Tensor", TD_PW_FLOATS,
-            "x where positive, else negative_slope * x.", "where(gt(x, 0), x, x * negative_slope)",
-            "x: where(gt(x, 0), g, g * negative_slope)"),
-    FORMULA("elu(Tensor x, number alpha=1) -> Tensor", TD_PW_FLOATS,
-            "x where positive, else alpha * (exp(x) - 1).",
-            "where(gt(x, 0), x, alpha * expm1(minimum(x, 0)))",
-            "x: g * where(gt(x, 0), 1, alpha * exp(minimum(x, 0)))"),
-    FORMULA("clamp_min(Tensor x, Tensor|number min) -> Tensor", TD_PW_ARITH,
-            "Each element, but at least min.", "maximum(x, min)",
-            "x: where(ge(x, min), g, 0); min: where(ge(x, min), 0, g)"),
-    FORMULA("clamp_max(Tensor x, Tensor|number max) -> Tensor", TD_PW_ARITH,
-            "Each element, but at most max.", "minimum(x, max)",
-            "x: where(le(x, max), g, 0); max: where(le(x, max), 0, g)"),
-    {.schema = "clamp(Tensor x, Tensor|number? min=nil, Tensor|number? max=nil) -> Tensor",
-     .doc = "Each element, but at least min and at most max.",
-     .run = run_clamp,
-     .flags = TD_OP_INPLACE},
-
-    /* choice, comparison, logic */
-    {.schema = "where(Tensor condition, Tensor|number a, Tensor|number b) -> Tensor",
-     .doc = "a where the condition holds, else b.",
-     .pointwise = PLAN(.type = TD_PW_SELECT, .primitive = TD_PW_where),
-     .gradient = "a: where(condition, g, 0); b: where(condition, 0, g)",
-     .autocast = TD_AUTOCAST_PROMOTE,
-     .flags = TD_OP_OUT},
-    COMPARE(eq, "Is a equal to b, element by element?"),
-    COMPARE(ne, "Is a different from b?"),
-    COMPARE(lt, "Is a less than b?"),
-    COMPARE(le, "Is a less than or equal to b?"),
-    COMPARE(gt, "Is a greater than b?"),
-    COMPARE(ge, "Is a greater than or equal to b?"),
-    LOGICAL(logical_and, "Tensor a, Tensor b", "Are both different from zero?"),
-    LOGICAL(logical_or, "Tensor a, Tensor b", "Is one of them different from zero?"),
-    LOGICAL(logical_xor, "Tensor a, Tensor b", "Is exactly one of them different from zero?"),
-    LOGICAL(logical_not, "Tensor x", "Is it zero?"),
-    {.schema = "equal(Tensor a, Tensor b) -> bool",
-     .doc = "Have a and b the same shape and the same elements?",
-     .run = run_equal,
-     .flags = TD_OP_NONDIFF},
-    FLOAT_TEST(isnan, "Is it not a number?", "ne(x, x)"),
-    FLOAT_TEST(isinf, "Is it infinite?", "eq(abs(x), inf)"),
-    FLOAT_TEST(isfinite, "Is it neither infinite nor NaN?", "lt(abs(x), inf)"),
-    BITWISE(bitwise_and, "Tensor|number a, Tensor|number b", "Bitwise and of integers or masks."),
-    BITWISE(bitwise_or, "Tensor|number a, Tensor|number b", "Bitwise or of integers or masks."),
-    BITWISE(bitwise_xor, "Tensor|number a, Tensor|number b", "Bitwise exclusive or."),
-    BITWISE(bitwise_not, "Tensor x", "Bitwise complement; of a mask its opposite."),
-    {0},
+/* arithmetic */
+TD_OPERATOR(add) = {
+    .schema = "(Tensor|number a, Tensor|number b, *, number alpha=1) -> Tensor",
+    .doc = "Sum a + alpha * b.",
+    .pointwise = PLAN(.type = TD_PW_ARITH, .primitive = TD_PW_add, .formula = "a + alpha * b"),
+    .gradient = "a: g; b: g * alpha",
+    .autocast = TD_AUTOCAST_PROMOTE,
+    .flags = FORMS,
 };
+TD_OPERATOR(sub) = {
+    .schema = "(Tensor|number a, Tensor|number b, *, number alpha=1) -> Tensor",
+    .doc = "Difference a - alpha * b.",
+    .pointwise = PLAN(.type = TD_PW_ARITH, .no_bool = true, .primitive = TD_PW_sub,
+                      .formula = "a - alpha * b"),
+    .gradient = "a: g; b: -(g * alpha)",
+    .autocast = TD_AUTOCAST_PROMOTE,
+    .flags = FORMS,
+};
+BINARY(mul, TD_PW_ARITH, "Product a * b.", "a: g * b; b: g * a");
+BINARY(div, TD_PW_FLOATS, "Quotient a / b; integers give floats.",
+       "a: g / b; b: -(g * a) / (b * b)");
+BINARY(floor_divide, TD_PW_ARITH, "Quotient rounded down (a // b).", NULL);
+BINARY(trunc_divide, TD_PW_ARITH, "Quotient rounded towards zero.", NULL);
+BINARY(remainder, TD_PW_ARITH, "Remainder with the sign of b (a % b).",
+       "a: g; b: -(g * floor_divide(a, b))");
+BINARY(fmod, TD_PW_ARITH, "Remainder with the sign of a.", "a: g; b: -(g * trunc(a / b))");
+TD_OPERATOR(pow) = {
+    .schema = "(Tensor|number a, Tensor|number b) -> Tensor",
+    .doc = "a to the power b.",
+    .pointwise = PLAN(.type = TD_PW_ARITH, .primitive = TD_PW_pow),
+    .gradient = "a: g * where(eq(b, 0), 0, b * pow(a, b - 1));"
+                "b: g * where(logical_and(eq(a, 0), ge(b, 0)), 0, out * log(a))",
+    .autocast = TD_AUTOCAST_FP32,
+    .flags = FORMS,
+};
+BINARY(maximum, TD_PW_ARITH, "Larger of a and b; NaN wins.",
+       "a: g * (gt(a, b) + 0.5 * eq(a, b)); b: g * (lt(a, b) + 0.5 * eq(a, b))");
+BINARY(minimum, TD_PW_ARITH, "Smaller of a and b; NaN wins.",
+       "a: g * (lt(a, b) + 0.5 * eq(a, b)); b: g * (gt(a, b) + 0.5 * eq(a, b))");
+BINARY(atan2, TD_PW_FLOATS, "Angle of the point (b, a) in radians.",
+       "a: g * b / (a * a + b * b); b: -(g * a) / (a * a + b * b)");
+FORMULA(lerp, "(Tensor x, Tensor target, Tensor|number weight) -> Tensor", TD_PW_FLOATS,
+        "x + weight * (target - x).", "x + weight * (target - x)",
+        "x: g * (1 - weight); target: g * weight; weight: g * (target - x)");
+FORMULA(addcmul, "(Tensor x, Tensor a, Tensor b, *, number value=1) -> Tensor", TD_PW_ARITH,
+        "x + value * a * b.", "x + value * a * b", "x: g; a: g * value * b; b: g * value * a");
+FORMULA(addcdiv, "(Tensor x, Tensor a, Tensor b, *, number value=1) -> Tensor", TD_PW_FLOATS,
+        "x + value * a / b.", "x + value * a / b",
+        "x: g; a: g * value / b; b: -(g * value * a) / (b * b)");
+TD_OPERATOR(neg) = {
+    .schema = "(Tensor x) -> Tensor",
+    .doc = "Negative of each element.",
+    .pointwise = PLAN(.type = TD_PW_ARITH, .no_bool = true, .primitive = TD_PW_neg),
+    .gradient = "x: -g",
+    .flags = FORMS,
+};
+UNARY(abs, TD_PW_ARITH, "Absolute value.", "x: g * sign(x)");
+UNARY(sign, TD_PW_ARITH, "-1, 0 or 1 by sign.", "x: 0");
+UNARY(square, TD_PW_ARITH, "Square of each element.", "x: g * 2 * x");
+UNARY_FP32(reciprocal, "1 / x.", "x: -(g * out * out)");
+
+/* powers, exponentials, logarithms */
+UNARY(sqrt, TD_PW_FLOATS, "Square root.", "x: g * 0.5 / out");
+UNARY_FP32(rsqrt, "1 / sqrt(x).", "x: -0.5 * g * out * out * out");
+UNARY_FP32(exp, "e to the power x.", "x: g * out");
+UNARY(exp2, TD_PW_FLOATS, "2 to the power x.", "x: g * out * 0.6931471805599453");
+UNARY_FP32(expm1, "exp(x) - 1, exact near zero.", "x: g * (out + 1)");
+UNARY_FP32(log, "Natural logarithm.", "x: g / x");
+UNARY_FP32(log2, "Logarithm to base 2.", "x: g / (x * 0.6931471805599453)");
+UNARY_FP32(log10, "Logarithm to base 10.", "x: g / (x * 2.302585092994046)");
+UNARY_FP32(log1p, "log(1 + x), exact near zero.", "x: g / (x + 1)");
+
+/* trigonometry */
+UNARY(sin, TD_PW_FLOATS, "Sine of x in radians.", "x: g * cos(x)");
+UNARY(cos, TD_PW_FLOATS, "Cosine of x in radians.", "x: -(g * sin(x))");
+UNARY_FP32(tan, "Tangent of x in radians.", "x: g * (1 + out * out)");
+UNARY_FP32(asin, "Arc sine in radians.", "x: g * rsqrt(1 - x * x)");
+UNARY_FP32(acos, "Arc cosine in radians.", "x: -(g * rsqrt(1 - x * x))");
+UNARY(atan, TD_PW_FLOATS, "Arc tangent in radians.", "x: g / (1 + x * x)");
+UNARY_FP32(sinh, "Hyperbolic sine.", "x: g * cosh(x)");
+UNARY_FP32(cosh, "Hyperbolic cosine.", "x: g * sinh(x)");
+UNARY(tanh, TD_PW_FLOATS, "Hyperbolic tangent.", "x: g * (1 - out * out)");
+
+/* rounding */
+UNARY(floor, TD_PW_ARITH, "Rounded down.", "x: 0");
+UNARY(ceil, TD_PW_ARITH, "Rounded up.", "x: 0");
+UNARY(round, TD_PW_ARITH, "Rounded to nearest, halves to even.", "x: 0");
+UNARY(trunc, TD_PW_ARITH, "Rounded towards zero.", "x: 0");
+FORMULA(frac, "(Tensor x) -> Tensor", TD_PW_FLOATS, "Fractional part, with the sign of x.",
+        "x - trunc(x)", "x: g");
+
+/* activations and special functions */
+UNARY(relu, TD_PW_ARITH, "max(x, 0).", "x: where(gt(out, 0), g, 0)");
+UNARY(sigmoid, TD_PW_FLOATS, "1 / (1 + exp(-x)).", "x: g * out * (1 - out)");
+UNARY(erf, TD_PW_FLOATS, "Error function.", "x: g * 1.1283791670955126 * exp(-(x * x))");
+UNARY(erfc, TD_PW_FLOATS, "1 - erf(x).", "x: -(g * 1.1283791670955126 * exp(-(x * x)))");
+FORMULA(silu, "(Tensor x) -> Tensor", TD_PW_FLOATS, "x * sigmoid(x).", "x * sigmoid(x)",
+        "x: g * sigmoid(x) * (1 + x * (1 - sigmoid(x)))");
+FORMULA(gelu, "(Tensor x) -> Tensor", TD_PW_FLOATS,
+        "Gaussian error linear unit, x times the normal distribution function of x.",
+        "0.5 * x * (1 + erf(x * 0.7071067811865476))",
+        "x: g * (0.5 * (1 + erf(x * 0.7071067811865476)) +"
+        "        x * 0.3989422804014327 * exp(-0.5 * x * x))");
+FORMULA(softplus, "(Tensor x, number beta=1, number threshold=20) -> Tensor", TD_PW_FLOATS,
+        "log(1 + exp(beta * x)) / beta; x itself where beta * x is over the threshold.",
+        "where(gt(x * beta, threshold), x, log1p(exp(minimum(x * beta, threshold))) / beta)",
+        "x: g * where(gt(x * beta, threshold), 1, sigmoid(x * beta))");
+FORMULA(leaky_relu, "(Tensor x, number negative_slope=0.01) -> Tensor", TD_PW_FLOATS,
+        "x where positive, else negative_slope * x.", "where(gt(x, 0), x, x * negative_slope)",
+        "x: where(gt(x, 0), g, g * negative_slope)");
+FORMULA(elu, "(Tensor x, number alpha=1) -> Tensor", TD_PW_FLOATS,
+        "x where positive, else alpha * (exp(x) - 1).",
+        "where(gt(x, 0), x, alpha * expm1(minimum(x, 0)))",
+        "x: g * where(gt(x, 0), 1, alpha * exp(minimum(x, 0)))");
+FORMULA(clamp_min, "(Tensor x, Tensor|number min) -> Tensor", TD_PW_ARITH,
+        "Each element, but at least min.", "maximum(x, min)",
+        "x: where(ge(x, min), g, 0); min: where(ge(x, min), 0, g)");
+FORMULA(clamp_max, "(Tensor x, Tensor|number max) -> Tensor", TD_PW_ARITH,
+        "Each element, but at most max.", "minimum(x, max)",
+        "x: where(le(x, max), g, 0); max: where(le(x, max), 0, g)");
+TD_OPERATOR(clamp) = {
+    .schema = "(Tensor x, Tensor|number? min=nil, Tensor|number? max=nil) -> Tensor",
+    .doc = "Each element, but at least min and at most max.",
+    .run = run_clamp,
+    .flags = TD_OP_INPLACE,
+};
+
+/* choice, comparison, logic */
+TD_OPERATOR(where) = {
+    .schema = "(Tensor condition, Tensor|number a, Tensor|number b) -> Tensor",
+    .doc = "a where the condition holds, else b.",
+    .pointwise = PLAN(.type = TD_PW_SELECT, .primitive = TD_PW_where),
+    .gradient = "a: where(condition, g, 0); b: where(condition, 0, g)",
+    .autocast = TD_AUTOCAST_PROMOTE,
+    .flags = TD_OP_OUT,
+};
+COMPARE(eq, "Is a equal to b, element by element?");
+COMPARE(ne, "Is a different from b?");
+COMPARE(lt, "Is a less than b?");
+COMPARE(le, "Is a less than or equal to b?");
+COMPARE(gt, "Is a greater than b?");
+COMPARE(ge, "Is a greater than or equal to b?");
+LOGICAL(logical_and, "Tensor a, Tensor b", "Are both different from zero?");
+LOGICAL(logical_or, "Tensor a, Tensor b", "Is one of them different from zero?");
+LOGICAL(logical_xor, "Tensor a, Tensor b", "Is exactly one of them different from zero?");
+LOGICAL(logical_not, "Tensor x", "Is it zero?");
+TD_OPERATOR(equal) = {
+    .schema = "(Tensor a, Tensor b) -> bool",
+    .doc = "Have a and b the same shape and the same elements?",
+    .run = run_equal,
+    .flags = TD_OP_NONDIFF,
+};
+FLOAT_TEST(isnan, "Is it not a number?", "ne(x, x)");
+FLOAT_TEST(isinf, "Is it infinite?", "eq(abs(x), inf)");
+FLOAT_TEST(isfinite, "Is it neither infinite nor NaN?", "lt(abs(x), inf)");
+BITWISE(bitwise_and, "Tensor|number a, Tensor|number b", "Bitwise and of integers or masks.");
+BITWISE(bitwise_or, "Tensor|number a, Tensor|number b", "Bitwise or of integers or masks.");
+BITWISE(bitwise_xor, "Tensor|number a, Tensor|number b", "Bitwise exclusive or.");
+BITWISE(bitwise_not, "Tensor x", "Bitwise complement; of a mask its opposite.");

@@ -402,7 +402,7 @@ static td_status run_recorded(const td_program *p, const td_value *operands, td_
                                       TD_F64 == like->dtype ? TD_F64 : TD_F32, zero);
             value = zero;
         } else if (step->primitive == TD_PW_copy) {
-            status = TD_APPLY(&value, "clone", args[0]);
+            status = TD_APPLY(&value, clone, args[0]);
         } else {
             status = td_op_apply(td_op_find(td_primitive_name((td_primitive)step->primitive)),
                                  &value, step->arity, args);

@@ -4,11 +4,12 @@
 
 #include "engine/core/memory.h"
 #include "engine/ops/copy.h"
-#include "engine/ops/families.h"
 #include "engine/ops/images.h"
 
 #include <math.h>
 #include <string.h>
+
+#define TD_FAMILY "pool"
 
 /* ---- plans ---- */
 
@@ -171,13 +172,13 @@ done:
 static td_status grad_max_places(td_grad *grad) {
     int ndim;
     const int64_t *sizes = td_grad_shape(grad, 0, &ndim);
-    return TD_APPLY(&grad->in[0], "pool_scatter", TD_T(grad->gout[0]), TD_T(grad->out[1]),
+    return TD_APPLY(&grad->in[0], pool_scatter, TD_T(grad->gout[0]), TD_T(grad->out[1]),
                     TD_INTS(ndim, sizes));
 }
 
 static td_status run_max_pool2d(td_call *call) {
     td_tensor *out[2];
-    td_status status = td_op_apply(TD_OP("max_pool2d_with_indices"), out, 6, call->args);
+    td_status status = td_op_apply(TD_OP(max_pool2d_with_indices), out, 6, call->args);
     if (status)
         return status;
     call->out[0] = out[0];
@@ -214,7 +215,7 @@ done:
 }
 
 static td_status grad_pool_scatter(td_grad *grad) {
-    return TD_APPLY(&grad->in[0], "pool_gather", TD_T(grad->gout[0]), grad->args[1]);
+    return TD_APPLY(&grad->in[0], pool_gather, TD_T(grad->gout[0]), grad->args[1]);
 }
 
 static td_status rule_pool_gather(const td_call *call, td_meta *out) {
@@ -241,7 +242,7 @@ done:
 static td_status grad_pool_gather(td_grad *grad) {
     int ndim;
     const int64_t *sizes = td_grad_shape(grad, 0, &ndim);
-    return TD_APPLY(&grad->in[0], "pool_scatter", TD_T(grad->gout[0]), grad->args[1],
+    return TD_APPLY(&grad->in[0], pool_scatter, TD_T(grad->gout[0]), grad->args[1],
                     TD_INTS(ndim, sizes));
 }
 
@@ -461,60 +462,77 @@ static td_status grad_map_backward(td_grad *grad) {
     .rule = rule_map_backward, .kernel = {[TD_CPU] = kernel_map_backward},                         \
     .backward = grad_map_backward, .layout = TD_LAYOUT_CHANNELS, .flags = TD_OP_INTERNAL
 
-td_op td_ops_pool[] = {
-    {.schema = "max_pool2d(Tensor input, int[2] kernel_size, int[2]? stride=nil, "
-               "int[2] padding={0, 0}, int[2] dilation={1, 1}, bool ceil_mode=false) -> Tensor",
-     .doc = "Largest element of each window of images (N, C, H, W) or (C, H, W).",
-     .run = run_max_pool2d,
-     .layout = TD_LAYOUT_CHANNELS},
-    {.schema = "max_pool2d_with_indices(Tensor input, int[2] kernel_size, int[2]? stride=nil, "
-               "int[2] padding={0, 0}, int[2] dilation={1, 1}, bool ceil_mode=false) -> "
-               "(Tensor values, Tensor places)",
-     .doc = "max_pool2d with the place of each element in its plane, as int32.",
-     .rule = rule_max_places,
-     .kernel = {[TD_CPU] = kernel_max_places},
-     .backward = grad_max_places,
-     .saves = "places",
-     .layout = TD_LAYOUT_CHANNELS,
-     .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY},
-    {.schema = "pool_scatter(Tensor g, Tensor places, int[] input_size) -> Tensor",
-     .doc = "Elements added at their places in planes of zeros.",
-     .rule = rule_pool_scatter,
-     .kernel = {[TD_CPU] = kernel_pool_scatter},
-     .backward = grad_pool_scatter,
-     .saves = "places",
-     .flags = TD_OP_INTERNAL},
-    {.schema = "pool_gather(Tensor x, Tensor places) -> Tensor",
-     .doc = "Elements at places in planes.",
-     .rule = rule_pool_gather,
-     .kernel = {[TD_CPU] = kernel_pool_gather},
-     .backward = grad_pool_gather,
-     .saves = "places",
-     .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY},
-    {.schema = "avg_pool2d(Tensor input, int[2] kernel_size, int[2]? stride=nil, "
-               "int[2] padding={0, 0}, bool ceil_mode=false, bool count_include_pad=true, "
-               "int? divisor_override=nil) -> Tensor",
-     .doc = "Mean of each window of images (N, C, H, W) or (C, H, W).",
-     MAP},
-    {.schema = "avg_pool2d_backward(Tensor g, int[] input_size, int[2] kernel_size, "
-               "int[2]? stride, int[2] padding, bool ceil_mode, bool count_include_pad, "
-               "int? divisor_override) -> Tensor",
-     .doc = "Gradient of avg_pool2d.",
-     MAP_BACKWARD},
-    {.schema = "adaptive_avg_pool2d(Tensor input, int[2] output_size) -> Tensor",
-     .doc = "Means of windows that divide each plane into output_size parts.",
-     MAP},
-    {.schema = "adaptive_avg_pool2d_backward(Tensor g, int[] input_size, int[2] output_size) "
-               "-> Tensor",
-     .doc = "Gradient of adaptive_avg_pool2d.",
-     MAP_BACKWARD},
-    {.schema = "interpolate(Tensor input, int[2]? size=nil, number? scale_factor=nil, "
-               "str mode=\"nearest\") -> Tensor",
-     .doc = "Images (N, C, H, W) or (C, H, W) in another size; the nearest pixel is taken.",
-     MAP},
-    {.schema = "interpolate_backward(Tensor g, int[] input_size, int[2]? size, "
-               "number? scale_factor, str mode) -> Tensor",
-     .doc = "Gradient of interpolate.",
-     MAP_BACKWARD},
-    {0},
+TD_OPERATOR(max_pool2d) = {
+    .schema = "(Tensor input, int[2] kernel_size, int[2]? stride=nil, "
+              "int[2] padding={0, 0}, int[2] dilation={1, 1}, bool ceil_mode=false) -> Tensor",
+    .doc = "Largest element of each window of images (N, C, H, W) or (C, H, W).",
+    .run = run_max_pool2d,
+    .layout = TD_LAYOUT_CHANNELS,
+};
+TD_OPERATOR(max_pool2d_with_indices) = {
+    .schema = "(Tensor input, int[2] kernel_size, int[2]? stride=nil, "
+              "int[2] padding={0, 0}, int[2] dilation={1, 1}, bool ceil_mode=false) -> "
+              "(Tensor values, Tensor places)",
+    .doc = "max_pool2d with the place of each element in its plane, as int32.",
+    .rule = rule_max_places,
+    .kernel = {[TD_CPU] = kernel_max_places},
+    .backward = grad_max_places,
+    .saves = "places",
+    .layout = TD_LAYOUT_CHANNELS,
+    .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY,
+};
+TD_OPERATOR(pool_scatter) = {
+    .schema = "(Tensor g, Tensor places, int[] input_size) -> Tensor",
+    .doc = "Elements added at their places in planes of zeros.",
+    .rule = rule_pool_scatter,
+    .kernel = {[TD_CPU] = kernel_pool_scatter},
+    .backward = grad_pool_scatter,
+    .saves = "places",
+    .flags = TD_OP_INTERNAL,
+};
+TD_OPERATOR(pool_gather) = {
+    .schema = "(Tensor x, Tensor places) -> Tensor",
+    .doc = "Elements at places in planes.",
+    .rule = rule_pool_gather,
+    .kernel = {[TD_CPU] = kernel_pool_gather},
+    .backward = grad_pool_gather,
+    .saves = "places",
+    .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY,
+};
+TD_OPERATOR(avg_pool2d) = {
+    .schema = "(Tensor input, int[2] kernel_size, int[2]? stride=nil, "
+              "int[2] padding={0, 0}, bool ceil_mode=false, bool count_include_pad=true, "
+              "int? divisor_override=nil) -> Tensor",
+    .doc = "Mean of each window of images (N, C, H, W) or (C, H, W).",
+    MAP,
+};
+TD_OPERATOR(avg_pool2d_backward) = {
+    .schema = "(Tensor g, int[] input_size, int[2] kernel_size, "
+              "int[2]? stride, int[2] padding, bool ceil_mode, bool count_include_pad, "
+              "int? divisor_override) -> Tensor",
+    .doc = "Gradient of avg_pool2d.",
+    MAP_BACKWARD,
+};
+TD_OPERATOR(adaptive_avg_pool2d) = {
+    .schema = "(Tensor input, int[2] output_size) -> Tensor",
+    .doc = "Means of windows that divide each plane into output_size parts.",
+    MAP,
+};
+TD_OPERATOR(adaptive_avg_pool2d_backward) = {
+    .schema = "(Tensor g, int[] input_size, int[2] output_size) "
+              "-> Tensor",
+    .doc = "Gradient of adaptive_avg_pool2d.",
+    MAP_BACKWARD,
+};
+TD_OPERATOR(interpolate) = {
+    .schema = "(Tensor input, int[2]? size=nil, number? scale_factor=nil, "
+              "str mode=\"nearest\") -> Tensor",
+    .doc = "Images (N, C, H, W) or (C, H, W) in another size; the nearest pixel is taken.",
+    MAP,
+};
+TD_OPERATOR(interpolate_backward) = {
+    .schema = "(Tensor g, int[] input_size, int[2]? size, "
+              "number? scale_factor, str mode) -> Tensor",
+    .doc = "Gradient of interpolate.",
+    MAP_BACKWARD,
 };

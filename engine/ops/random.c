@@ -2,9 +2,10 @@
 #include "engine/ops/random.h"
 
 #include "engine/ops/creation.h"
-#include "engine/ops/families.h"
 
 #include <math.h>
+
+#define TD_FAMILY "random"
 
 /* What a device must have to draw; a device without them has no random operators. */
 typedef struct random_device {
@@ -131,11 +132,11 @@ static td_status run_bernoulli(td_call *call) {
     if (!td_dtype_is_float((td_dtype)p->dtype))
         return td_fail(TD_EDTYPE, "needs probabilities of a floating dtype, got %s",
                        td_dtype_name((td_dtype)p->dtype));
-    TD_TRY(TD_APPLY(&fits, "clamp", TD_T(p), TD_F(0), TD_F(1)));
-    TD_TRY(TD_APPLY(&inside, "eq", TD_T(fits), TD_T(p)));
+    TD_TRY(TD_APPLY(&fits, clamp, TD_T(p), TD_F(0), TD_F(1)));
+    TD_TRY(TD_APPLY(&inside, eq, TD_T(fits), TD_T(p)));
     td_release(fits);
     fits = NULL;
-    TD_TRY(TD_APPLY(&fits, "all", TD_T(inside)));
+    TD_TRY(TD_APPLY(&fits, all, TD_T(inside)));
     TD_TRY(td_tensor_item(fits, &all));
     if (all == 0) {
         status = td_fail(TD_EVALUE, "probabilities must lie between 0 and 1");
@@ -143,8 +144,8 @@ static td_status run_bernoulli(td_call *call) {
     }
     TD_TRY(td_tensor_empty((td_dtype)p->dtype, td_tensor_device(p), p->ndim, p->sizes, &u));
     TD_TRY(draw(u, &(td_draw){TD_UNIFORM, .b = 1, .generator = generator_of(call->args[1])}));
-    TD_TRY(TD_APPLY(&below, "lt", TD_T(u), TD_T(p)));
-    TD_TRY(TD_APPLY(&call->out[0], "to", TD_T(below), TD_DTYPE((td_dtype)p->dtype)));
+    TD_TRY(TD_APPLY(&below, lt, TD_T(u), TD_T(p)));
+    TD_TRY(TD_APPLY(&call->out[0], to, TD_T(below), TD_DTYPE((td_dtype)p->dtype)));
 done:
     td_release(fits);
     td_release(inside);
@@ -178,81 +179,100 @@ static td_status run_dropout(td_call *call) {
         call->out[0] = td_retain(a[0].tensor);
         return TD_OK;
     }
-    status = TD_APPLY(&noise, "dropout_noise", a[0], a[1], a[3]);
+    status = TD_APPLY(&noise, dropout_noise, a[0], a[1], a[3]);
     if (status == TD_OK && call->inplace) {
-        status = TD_APPLY_INPLACE("mul", a[0], TD_T(noise));
+        status = TD_APPLY_INPLACE(mul, a[0], TD_T(noise));
         if (status == TD_OK)
             call->out[0] = td_retain(a[0].tensor);
     } else if (status == TD_OK) {
-        status = TD_APPLY(&call->out[0], "mul", a[0], TD_T(noise));
+        status = TD_APPLY(&call->out[0], mul, a[0], TD_T(noise));
     }
     td_release(noise);
     return status;
 }
 
-td_op td_ops_random[] = {
-    {.schema = "rand(int[] size, *, dtype? dtype=nil, device? device=nil, "
-               "generator? generator=nil) -> Tensor",
-     .doc = "Uniform numbers in [0, 1).",
-     .rule = rule_size,
-     .kernel = {[TD_CPU] = kernel_rand},
-     .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM},
-    {.schema = "randn(int[] size, *, dtype? dtype=nil, device? device=nil, "
-               "generator? generator=nil) -> Tensor",
-     .doc = "Normal numbers with mean 0 and variance 1.",
-     .rule = rule_size,
-     .kernel = {[TD_CPU] = kernel_randn},
-     .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM},
-    {.schema = "rand_like(Tensor x, *, dtype? dtype=nil, device? device=nil, "
-               "generator? generator=nil) -> Tensor",
-     .doc = "Uniform numbers in [0, 1), as many as x has, on x's device.",
-     .rule = rule_like,
-     .kernel = {[TD_CPU] = kernel_rand},
-     .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM},
-    {.schema = "randn_like(Tensor x, *, dtype? dtype=nil, device? device=nil, "
-               "generator? generator=nil) -> Tensor",
-     .doc = "Normal numbers, as many as x has, on x's device.",
-     .rule = rule_like,
-     .kernel = {[TD_CPU] = kernel_randn},
-     .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM},
-    {.schema = "randint(int low, int high, int[] size, *, dtype? dtype=nil, device? device=nil, "
-               "generator? generator=nil) -> Tensor",
-     .doc = "Integers from low on, below high.",
-     .rule = rule_randint,
-     .kernel = {[TD_CPU] = kernel_randint},
-     .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM},
-    {.schema = "randperm(int n, *, device? device=nil, generator? generator=nil) -> index Tensor",
-     .doc = "The numbers from 1 to n in random order.",
-     .rule = rule_randperm,
-     .kernel = {[TD_CPU] = kernel_randperm},
-     .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM},
-    {.schema =
-         "uniform_(Tensor x, float from=0, float to=1, *, generator? generator=nil) -> Tensor",
-     .doc = "Fill x with uniform numbers in [from, to).",
-     .run = run_uniform_,
-     .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_RANDOM},
-    {.schema =
-         "normal_(Tensor x, float mean=0, float std=1, *, generator? generator=nil) -> Tensor",
-     .doc = "Fill x with normal numbers.",
-     .run = run_normal_,
-     .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_RANDOM},
-    {.schema = "bernoulli_(Tensor x, float p=0.5, *, generator? generator=nil) -> Tensor",
-     .doc = "Fill x with ones, each with probability p, and zeros.",
-     .run = run_bernoulli_,
-     .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_RANDOM},
-    {.schema = "bernoulli(Tensor x, *, generator? generator=nil) -> Tensor",
-     .doc = "Ones with the probabilities that x holds, and zeros.",
-     .run = run_bernoulli,
-     .flags = TD_OP_NONDIFF | TD_OP_RANDOM},
-    {.schema = "dropout_noise(Tensor x, float p, *, generator? generator=nil) -> Tensor",
-     .doc = "What dropout multiplies by: 0 with probability p, else 1 / (1 - p).",
-     .rule = rule_noise,
-     .kernel = {[TD_CPU] = kernel_noise},
-     .flags = TD_OP_NONDIFF | TD_OP_RANDOM | TD_OP_INTERNAL},
-    {.schema = "dropout(Tensor x, float p=0.5, bool training=true, *, "
-               "generator? generator=nil) -> Tensor",
-     .doc = "In training, zero each element with probability p and divide the others by 1 - p.",
-     .run = run_dropout,
-     .flags = TD_OP_INPLACE | TD_OP_RANDOM},
-    {0},
+TD_OPERATOR(rand) = {
+    .schema = "(int[] size, *, dtype? dtype=nil, device? device=nil, "
+              "generator? generator=nil) -> Tensor",
+    .doc = "Uniform numbers in [0, 1).",
+    .rule = rule_size,
+    .kernel = {[TD_CPU] = kernel_rand},
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
+};
+TD_OPERATOR(randn) = {
+    .schema = "(int[] size, *, dtype? dtype=nil, device? device=nil, "
+              "generator? generator=nil) -> Tensor",
+    .doc = "Normal numbers with mean 0 and variance 1.",
+    .rule = rule_size,
+    .kernel = {[TD_CPU] = kernel_randn},
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
+};
+TD_OPERATOR(rand_like) = {
+    .schema = "(Tensor x, *, dtype? dtype=nil, device? device=nil, "
+              "generator? generator=nil) -> Tensor",
+    .doc = "Uniform numbers in [0, 1), as many as x has, on x's device.",
+    .rule = rule_like,
+    .kernel = {[TD_CPU] = kernel_rand},
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
+};
+TD_OPERATOR(randn_like) = {
+    .schema = "(Tensor x, *, dtype? dtype=nil, device? device=nil, "
+              "generator? generator=nil) -> Tensor",
+    .doc = "Normal numbers, as many as x has, on x's device.",
+    .rule = rule_like,
+    .kernel = {[TD_CPU] = kernel_randn},
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
+};
+TD_OPERATOR(randint) = {
+    .schema = "(int low, int high, int[] size, *, dtype? dtype=nil, device? device=nil, "
+              "generator? generator=nil) -> Tensor",
+    .doc = "Integers from low on, below high.",
+    .rule = rule_randint,
+    .kernel = {[TD_CPU] = kernel_randint},
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
+};
+TD_OPERATOR(randperm) = {
+    .schema = "(int n, *, device? device=nil, generator? generator=nil) -> index Tensor",
+    .doc = "The numbers from 1 to n in random order.",
+    .rule = rule_randperm,
+    .kernel = {[TD_CPU] = kernel_randperm},
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
+};
+TD_OPERATOR(uniform_) = {
+    .schema = "(Tensor x, float from=0, float to=1, *, generator? generator=nil) -> Tensor",
+    .doc = "Fill x with uniform numbers in [from, to).",
+    .run = run_uniform_,
+    .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_RANDOM,
+};
+TD_OPERATOR(normal_) = {
+    .schema = "(Tensor x, float mean=0, float std=1, *, generator? generator=nil) -> Tensor",
+    .doc = "Fill x with normal numbers.",
+    .run = run_normal_,
+    .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_RANDOM,
+};
+TD_OPERATOR(bernoulli_) = {
+    .schema = "(Tensor x, float p=0.5, *, generator? generator=nil) -> Tensor",
+    .doc = "Fill x with ones, each with probability p, and zeros.",
+    .run = run_bernoulli_,
+    .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_RANDOM,
+};
+TD_OPERATOR(bernoulli) = {
+    .schema = "(Tensor x, *, generator? generator=nil) -> Tensor",
+    .doc = "Ones with the probabilities that x holds, and zeros.",
+    .run = run_bernoulli,
+    .flags = TD_OP_NONDIFF | TD_OP_RANDOM,
+};
+TD_OPERATOR(dropout_noise) = {
+    .schema = "(Tensor x, float p, *, generator? generator=nil) -> Tensor",
+    .doc = "What dropout multiplies by: 0 with probability p, else 1 / (1 - p).",
+    .rule = rule_noise,
+    .kernel = {[TD_CPU] = kernel_noise},
+    .flags = TD_OP_NONDIFF | TD_OP_RANDOM | TD_OP_INTERNAL,
+};
+TD_OPERATOR(dropout) = {
+    .schema = "(Tensor x, float p=0.5, bool training=true, *, "
+              "generator? generator=nil) -> Tensor",
+    .doc = "In training, zero each element with probability p and divide the others by 1 - p.",
+    .run = run_dropout,
+    .flags = TD_OP_INPLACE | TD_OP_RANDOM,
 };

@@ -2,12 +2,13 @@
  * dtypes; the elements are the devices' affair (reduce.h). */
 #include "engine/ops/reduce.h"
 
-#include "engine/ops/families.h"
 #include "engine/ops/reduce_grad.h"
 #include "engine/ops/reduction.h"
 
 #include <math.h>
 #include <string.h>
+
+#define TD_FAMILY "reduce"
 
 /* ---- rules ---- */
 
@@ -164,11 +165,11 @@ static td_status run_extreme(td_call *call, const char *name, const td_op *all, 
 }
 
 static td_status run_max(td_call *call) {
-    return run_extreme(call, "max", TD_OP("amax"), TD_OP("max_dim"));
+    return run_extreme(call, "max", TD_OP(amax), TD_OP(max_dim));
 }
 
 static td_status run_min(td_call *call) {
-    return run_extreme(call, "min", TD_OP("amin"), TD_OP("min_dim"));
+    return run_extreme(call, "min", TD_OP(amin), TD_OP(min_dim));
 }
 
 /* log(sum(exp(x - m))) + m with m the largest element, or 0 where that is infinite. */
@@ -179,27 +180,27 @@ static td_status run_logsumexp(td_call *call) {
     uint32_t mask;
     td_status status = TD_OK;
     TD_TRY(td_reduce_dims(dims, x->ndim, &mask));
-    TD_TRY(x->numel == 0 ? TD_APPLY(&m, "sum", TD_T(x), dims, keep)
-                         : TD_APPLY(&m, "amax", TD_T(x), dims, keep));
-    TD_TRY(TD_APPLY(&finite, "isfinite", TD_T(m)));
-    TD_TRY(TD_APPLY(&next, "where", TD_T(finite), TD_T(m), TD_F(0)));
+    TD_TRY(x->numel == 0 ? TD_APPLY(&m, sum, TD_T(x), dims, keep)
+                         : TD_APPLY(&m, amax, TD_T(x), dims, keep));
+    TD_TRY(TD_APPLY(&finite, isfinite, TD_T(m)));
+    TD_TRY(TD_APPLY(&next, where, TD_T(finite), TD_T(m), TD_F(0)));
     td_release(m);
     m = next;
-    TD_TRY(TD_APPLY(&y, "sub", TD_T(x), TD_T(m)));
-    TD_TRY(TD_APPLY(&next, "exp", TD_T(y)));
+    TD_TRY(TD_APPLY(&y, sub, TD_T(x), TD_T(m)));
+    TD_TRY(TD_APPLY(&next, exp, TD_T(y)));
     td_release(y);
     y = next;
-    TD_TRY(TD_APPLY(&next, "sum", TD_T(y), dims, keep));
+    TD_TRY(TD_APPLY(&next, sum, TD_T(y), dims, keep));
     td_release(y);
     y = next;
-    TD_TRY(TD_APPLY(&next, "log", TD_T(y)));
+    TD_TRY(TD_APPLY(&next, log, TD_T(y)));
     td_release(y);
     y = next;
-    TD_TRY(TD_APPLY(&next, "add", TD_T(y), TD_T(m)));
+    TD_TRY(TD_APPLY(&next, add, TD_T(y), TD_T(m)));
     td_release(y);
     y = next;
     int ndim = td_reduce_shape(x, mask, call->args[2].b, sizes);
-    TD_TRY(TD_APPLY(&call->out[0], "reshape", TD_T(y), TD_INTS(ndim, sizes)));
+    TD_TRY(TD_APPLY(&call->out[0], reshape, TD_T(y), TD_INTS(ndim, sizes)));
 done:
     td_release(m);
     td_release(finite);
@@ -211,141 +212,179 @@ done:
 
 #define KERNEL(function) .kernel = {[TD_CPU] = function}
 
-td_op td_ops_reduce[] = {
-    {.schema = "sum(Tensor x, dim[]? dim=nil, *, bool keepdim=false, dtype? dtype=nil) -> Tensor",
-     .doc = "Sum of all elements, or over the given dims; integers and masks give int64.",
-     .rule = rule_sum,
-     KERNEL(td_cpu_sum),
-     .backward = td_grad_sum,
-     .flags = TD_OP_OUT | TD_OP_SHAPE_ONLY},
-    {.schema =
-         "nansum(Tensor x, dim[]? dim=nil, *, bool keepdim=false, dtype? dtype=nil) -> Tensor",
-     .doc = "Sum that takes NaN for 0.",
-     .rule = rule_sum,
-     KERNEL(td_cpu_nansum),
-     .backward = td_grad_nansum,
-     .saves = "x",
-     .flags = TD_OP_OUT},
-    {.schema = "mean(Tensor x, dim[]? dim=nil, *, bool keepdim=false, dtype? dtype=nil) -> Tensor",
-     .doc = "Mean of all elements, or over the given dims.",
-     .rule = rule_mean,
-     KERNEL(td_cpu_mean),
-     .backward = td_grad_mean,
-     .flags = TD_OP_OUT | TD_OP_SHAPE_ONLY},
-    {.schema = "prod(Tensor x, dim[]? dim=nil, *, bool keepdim=false, dtype? dtype=nil) -> Tensor",
-     .doc = "Product of all elements, or over the given dims; integers and masks give int64.",
-     .rule = rule_sum,
-     KERNEL(td_cpu_prod),
-     .backward = td_grad_prod,
-     .saves = "x, out",
-     .autocast = TD_AUTOCAST_FP32,
-     .flags = TD_OP_OUT},
-    {.schema = "var(Tensor x, dim[]? dim=nil, *, number correction=1, bool keepdim=false, "
-               "bool? unbiased=nil) -> Tensor",
-     .doc = "Variance: squared deviations from the mean over count - correction.",
-     .rule = rule_var,
-     KERNEL(td_cpu_var),
-     .backward = td_grad_var,
-     .saves = "x",
-     .flags = TD_OP_OUT},
-    {.schema = "std(Tensor x, dim[]? dim=nil, *, number correction=1, bool keepdim=false, "
-               "bool? unbiased=nil) -> Tensor",
-     .doc = "Standard deviation, the square root of var.",
-     .rule = rule_var,
-     KERNEL(td_cpu_std),
-     .backward = td_grad_std,
-     .saves = "x, out",
-     .flags = TD_OP_OUT},
-    {.schema = "amax(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
-     .doc = "Largest element, of all or over the given dims; equals share the gradient.",
-     .rule = rule_extreme,
-     KERNEL(td_cpu_amax),
-     .backward = td_grad_extreme,
-     .saves = "x, out",
-     .flags = TD_OP_OUT},
-    {.schema = "amin(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
-     .doc = "Smallest element, of all or over the given dims; equals share the gradient.",
-     .rule = rule_extreme,
-     KERNEL(td_cpu_amin),
-     .backward = td_grad_extreme,
-     .saves = "x, out",
-     .flags = TD_OP_OUT},
-    {.schema = "max(Tensor x, dim? dim=nil, *, bool keepdim=false) -> "
-               "(Tensor values, index Tensor indices)",
-     .doc = "Largest element; along a dim, the largest elements and where they are.",
-     .run = run_max},
-    {.schema = "min(Tensor x, dim? dim=nil, *, bool keepdim=false) -> "
-               "(Tensor values, index Tensor indices)",
-     .doc = "Smallest element; along a dim, the smallest elements and where they are.",
-     .run = run_min},
-    {.schema = "max_dim(Tensor x, dim dim, bool keepdim=false) -> "
-               "(Tensor values, index Tensor indices)",
-     .doc = "Largest elements along a dim and the first place of each.",
-     .rule = rule_extreme_dim,
-     KERNEL(td_cpu_max_dim),
-     .backward = td_grad_extreme_dim,
-     .saves = "indices",
-     .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY},
-    {.schema = "min_dim(Tensor x, dim dim, bool keepdim=false) -> "
-               "(Tensor values, index Tensor indices)",
-     .doc = "Smallest elements along a dim and the first place of each.",
-     .rule = rule_extreme_dim,
-     KERNEL(td_cpu_min_dim),
-     .backward = td_grad_extreme_dim,
-     .saves = "indices",
-     .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY},
-    {.schema = "argmax(Tensor x, dim? dim=nil, *, bool keepdim=false) -> index Tensor",
-     .doc = "Where the largest element is, the first of equals; without a dim in row-major order.",
-     .rule = rule_find,
-     KERNEL(td_cpu_argmax),
-     .flags = TD_OP_NONDIFF},
-    {.schema = "argmin(Tensor x, dim? dim=nil, *, bool keepdim=false) -> index Tensor",
-     .doc = "Where the smallest element is, the first of equals; without a dim in row-major order.",
-     .rule = rule_find,
-     KERNEL(td_cpu_argmin),
-     .flags = TD_OP_NONDIFF},
-    {.schema = "any(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
-     .doc = "Is an element different from zero?",
-     .rule = rule_bool,
-     KERNEL(td_cpu_any),
-     .flags = TD_OP_NONDIFF},
-    {.schema = "all(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
-     .doc = "Are all elements different from zero?",
-     .rule = rule_bool,
-     KERNEL(td_cpu_all),
-     .flags = TD_OP_NONDIFF},
-    {.schema = "count_nonzero(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
-     .doc = "Number of elements different from zero.",
-     .rule = rule_count,
-     KERNEL(td_cpu_count_nonzero),
-     .flags = TD_OP_NONDIFF},
-    {.schema = "norm(Tensor x, number p=2, dim[]? dim=nil, *, bool keepdim=false, "
-               "dtype? dtype=nil) -> Tensor",
-     .doc = "Vector p-norm of all elements or over the given dims; p may be math.huge, 1, 0, ...",
-     .rule = rule_norm,
-     KERNEL(td_cpu_norm),
-     .backward = td_grad_norm,
-     .saves = "x, out",
-     .autocast = TD_AUTOCAST_FP32,
-     .flags = TD_OP_OUT},
-    {.schema = "logsumexp(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
-     .doc = "Logarithm of the sum of exp(x), without overflow.",
-     .run = run_logsumexp,
-     .backward = td_grad_logsumexp,
-     .saves = "x, out",
-     .autocast = TD_AUTOCAST_FP32,
-     .flags = TD_OP_OUT},
-    {.schema = "cumsum(Tensor x, dim dim, *, dtype? dtype=nil) -> Tensor",
-     .doc = "Running sums along a dim.",
-     .rule = rule_cumsum,
-     KERNEL(td_cpu_cumsum),
-     .backward = td_grad_cumsum,
-     .flags = TD_OP_OUT | TD_OP_INPLACE | TD_OP_SHAPE_ONLY},
-    {.schema = "sum_to_size(Tensor x, int[] sizes) -> Tensor",
-     .doc = "Sum x to a shape that broadcasts to its own.",
-     .rule = rule_sum_to_size,
-     KERNEL(td_cpu_sum_to_size),
-     .backward = td_grad_sum_to_size,
-     .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY},
-    {0},
+TD_OPERATOR(sum) = {
+    .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false, dtype? dtype=nil) -> Tensor",
+    .doc = "Sum of all elements, or over the given dims; integers and masks give int64.",
+    .rule = rule_sum,
+    KERNEL(td_cpu_sum),
+    .backward = td_grad_sum,
+    .flags = TD_OP_OUT | TD_OP_SHAPE_ONLY,
+};
+TD_OPERATOR(nansum) = {
+    .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false, dtype? dtype=nil) -> Tensor",
+    .doc = "Sum that takes NaN for 0.",
+    .rule = rule_sum,
+    KERNEL(td_cpu_nansum),
+    .backward = td_grad_nansum,
+    .saves = "x",
+    .flags = TD_OP_OUT,
+};
+TD_OPERATOR(mean) = {
+    .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false, dtype? dtype=nil) -> Tensor",
+    .doc = "Mean of all elements, or over the given dims.",
+    .rule = rule_mean,
+    KERNEL(td_cpu_mean),
+    .backward = td_grad_mean,
+    .flags = TD_OP_OUT | TD_OP_SHAPE_ONLY,
+};
+TD_OPERATOR(prod) = {
+    .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false, dtype? dtype=nil) -> Tensor",
+    .doc = "Product of all elements, or over the given dims; integers and masks give int64.",
+    .rule = rule_sum,
+    KERNEL(td_cpu_prod),
+    .backward = td_grad_prod,
+    .saves = "x, out",
+    .autocast = TD_AUTOCAST_FP32,
+    .flags = TD_OP_OUT,
+};
+TD_OPERATOR(var) = {
+    .schema = "(Tensor x, dim[]? dim=nil, *, number correction=1, bool keepdim=false, "
+              "bool? unbiased=nil) -> Tensor",
+    .doc = "Variance: squared deviations from the mean over count - correction.",
+    .rule = rule_var,
+    KERNEL(td_cpu_var),
+    .backward = td_grad_var,
+    .saves = "x",
+    .flags = TD_OP_OUT,
+};
+TD_OPERATOR(std) = {
+    .schema = "(Tensor x, dim[]? dim=nil, *, number correction=1, bool keepdim=false, "
+              "bool? unbiased=nil) -> Tensor",
+    .doc = "Standard deviation, the square root of var.",
+    .rule = rule_var,
+    KERNEL(td_cpu_std),
+    .backward = td_grad_std,
+    .saves = "x, out",
+    .flags = TD_OP_OUT,
+};
+TD_OPERATOR(amax) = {
+    .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
+    .doc = "Largest element, of all or over the given dims; equals share the gradient.",
+    .rule = rule_extreme,
+    KERNEL(td_cpu_amax),
+    .backward = td_grad_extreme,
+    .saves = "x, out",
+    .flags = TD_OP_OUT,
+};
+TD_OPERATOR(amin) = {
+    .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
+    .doc = "Smallest element, of all or over the given dims; equals share the gradient.",
+    .rule = rule_extreme,
+    KERNEL(td_cpu_amin),
+    .backward = td_grad_extreme,
+    .saves = "x, out",
+    .flags = TD_OP_OUT,
+};
+TD_OPERATOR(max) = {
+    .schema = "(Tensor x, dim? dim=nil, *, bool keepdim=false) -> "
+              "(Tensor values, index Tensor indices)",
+    .doc = "Largest element; along a dim, the largest elements and where they are.",
+    .run = run_max,
+};
+TD_OPERATOR(min) = {
+    .schema = "(Tensor x, dim? dim=nil, *, bool keepdim=false) -> "
+              "(Tensor values, index Tensor indices)",
+    .doc = "Smallest element; along a dim, the smallest elements and where they are.",
+    .run = run_min,
+};
+TD_OPERATOR(max_dim) = {
+    .schema = "(Tensor x, dim dim, bool keepdim=false) -> "
+              "(Tensor values, index Tensor indices)",
+    .doc = "Largest elements along a dim and the first place of each.",
+    .rule = rule_extreme_dim,
+    KERNEL(td_cpu_max_dim),
+    .backward = td_grad_extreme_dim,
+    .saves = "indices",
+    .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY,
+};
+TD_OPERATOR(min_dim) = {
+    .schema = "(Tensor x, dim dim, bool keepdim=false) -> "
+              "(Tensor values, index Tensor indices)",
+    .doc = "Smallest elements along a dim and the first place of each.",
+    .rule = rule_extreme_dim,
+    KERNEL(td_cpu_min_dim),
+    .backward = td_grad_extreme_dim,
+    .saves = "indices",
+    .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY,
+};
+TD_OPERATOR(argmax) = {
+    .schema = "(Tensor x, dim? dim=nil, *, bool keepdim=false) -> index Tensor",
+    .doc = "Where the largest element is, the first of equals; without a dim in row-major order.",
+    .rule = rule_find,
+    KERNEL(td_cpu_argmax),
+    .flags = TD_OP_NONDIFF,
+};
+TD_OPERATOR(argmin) = {
+    .schema = "(Tensor x, dim? dim=nil, *, bool keepdim=false) -> index Tensor",
+    .doc = "Where the smallest element is, the first of equals; without a dim in row-major order.",
+    .rule = rule_find,
+    KERNEL(td_cpu_argmin),
+    .flags = TD_OP_NONDIFF,
+};
+TD_OPERATOR(any) = {
+    .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
+    .doc = "Is an element different from zero?",
+    .rule = rule_bool,
+    KERNEL(td_cpu_any),
+    .flags = TD_OP_NONDIFF,
+};
+TD_OPERATOR(all) = {
+    .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
+    .doc = "Are all elements different from zero?",
+    .rule = rule_bool,
+    KERNEL(td_cpu_all),
+    .flags = TD_OP_NONDIFF,
+};
+TD_OPERATOR(count_nonzero) = {
+    .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
+    .doc = "Number of elements different from zero.",
+    .rule = rule_count,
+    KERNEL(td_cpu_count_nonzero),
+    .flags = TD_OP_NONDIFF,
+};
+TD_OPERATOR(norm) = {
+    .schema = "(Tensor x, number p=2, dim[]? dim=nil, *, bool keepdim=false, "
+              "dtype? dtype=nil) -> Tensor",
+    .doc = "Vector p-norm of all elements or over the given dims; p may be math.huge, 1, 0, ...",
+    .rule = rule_norm,
+    KERNEL(td_cpu_norm),
+    .backward = td_grad_norm,
+    .saves = "x, out",
+    .autocast = TD_AUTOCAST_FP32,
+    .flags = TD_OP_OUT,
+};
+TD_OPERATOR(logsumexp) = {
+    .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
+    .doc = "Logarithm of the sum of exp(x), without overflow.",
+    .run = run_logsumexp,
+    .backward = td_grad_logsumexp,
+    .saves = "x, out",
+    .autocast = TD_AUTOCAST_FP32,
+    .flags = TD_OP_OUT,
+};
+TD_OPERATOR(cumsum) = {
+    .schema = "(Tensor x, dim dim, *, dtype? dtype=nil) -> Tensor",
+    .doc = "Running sums along a dim.",
+    .rule = rule_cumsum,
+    KERNEL(td_cpu_cumsum),
+    .backward = td_grad_cumsum,
+    .flags = TD_OP_OUT | TD_OP_INPLACE | TD_OP_SHAPE_ONLY,
+};
+TD_OPERATOR(sum_to_size) = {
+    .schema = "(Tensor x, int[] sizes) -> Tensor",
+    .doc = "Sum x to a shape that broadcasts to its own.",
+    .rule = rule_sum_to_size,
+    KERNEL(td_cpu_sum_to_size),
+    .backward = td_grad_sum_to_size,
+    .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY,
 };

@@ -10,7 +10,7 @@
 
 /* ---- steps that the gradients are made of ---- */
 
-/* Replace *x, which is owned, by an operator's result: STEP(&x, "mul", TD_T(x), TD_T(y)). */
+/* Replace *x, which is owned, by an operator's result: STEP(&x, mul, TD_T(x), TD_T(y)). */
 #define STEP(x, name, ...)                                                                         \
     do {                                                                                           \
         td_tensor *next_ = NULL;                                                                   \
@@ -49,7 +49,7 @@ static td_status with_dims(const td_grad *grad, td_tensor *y, td_value dims, td_
         *out = td_retain(y);
         return TD_OK;
     }
-    return TD_APPLY(out, "reshape", TD_T(y), TD_INTS(ndim, sizes));
+    return TD_APPLY(out, reshape, TD_T(y), TD_INTS(ndim, sizes));
 }
 
 /* Hand *g (stolen), expanded to the input's shape and in its dtype, to slot 0. */
@@ -59,9 +59,9 @@ static td_status hand_over(td_grad *grad, td_tensor *g) {
     const int64_t *shape = td_grad_shape(grad, 0, &ndim);
     td_dtype dtype = td_grad_dtype(grad, 0);
     if (g->dtype != dtype)
-        STEP(&g, "to", TD_T(g), TD_DTYPE(dtype));
+        STEP(&g, to, TD_T(g), TD_DTYPE(dtype));
     if (g->ndim != ndim || memcmp(g->sizes, shape, sizeof(int64_t) * (size_t)ndim))
-        STEP(&g, "expand", TD_T(g), TD_INTS(ndim, shape));
+        STEP(&g, expand, TD_T(g), TD_INTS(ndim, shape));
     grad->in[0] = g;
     g = NULL;
 done:
@@ -87,7 +87,7 @@ td_status td_grad_mean(td_grad *grad) {
     int64_t count;
     td_status status = TD_OK;
     TD_TRY(with_dims(grad, grad->gout[0], grad->args[1], &g, &count));
-    STEP(&g, "div", TD_T(g), TD_F((double)count));
+    STEP(&g, div, TD_T(g), TD_F((double)count));
     return hand_over(grad, g);
 done:
     td_release(g);
@@ -99,8 +99,8 @@ td_status td_grad_nansum(td_grad *grad) {
     int64_t count;
     td_status status = TD_OK;
     TD_TRY(with_dims(grad, grad->gout[0], grad->args[1], &g, &count));
-    TD_TRY(TD_APPLY(&real, "eq", TD_T(x), TD_T(x)));
-    STEP(&g, "where", TD_T(real), TD_T(g), TD_F(0));
+    TD_TRY(TD_APPLY(&real, eq, TD_T(x), TD_T(x)));
+    STEP(&g, where, TD_T(real), TD_T(g), TD_F(0));
     td_release(real);
     return hand_over(grad, g);
 done:
@@ -113,11 +113,11 @@ td_status td_grad_cumsum(td_grad *grad) {
     td_tensor *g = td_retain(grad->gout[0]);
     int64_t dim = grad->args[1].i;
     td_status status = TD_OK;
-    STEP(&g, "flip", TD_T(g), TD_INTS(1, &dim));
-    STEP(&g, "cumsum", TD_T(g), TD_I(dim));
-    STEP(&g, "flip", TD_T(g), TD_INTS(1, &dim));
+    STEP(&g, flip, TD_T(g), TD_INTS(1, &dim));
+    STEP(&g, cumsum, TD_T(g), TD_I(dim));
+    STEP(&g, flip, TD_T(g), TD_INTS(1, &dim));
     if (g->dtype != td_grad_dtype(grad, 0))
-        STEP(&g, "to", TD_T(g), TD_DTYPE(td_grad_dtype(grad, 0)));
+        STEP(&g, to, TD_T(g), TD_DTYPE(td_grad_dtype(grad, 0)));
     grad->in[0] = g;
     return TD_OK;
 done:
@@ -132,16 +132,16 @@ static td_status products_before(td_tensor *x, td_tensor **out) {
     td_tensor *y = td_retain(x), *ones = NULL, *head = NULL, *tail = NULL;
     int64_t n = x->sizes[x->ndim - 1];
     td_status status = TD_OK;
-    TD_TRY(TD_APPLY(&ones, "ones_like", TD_T(x)));
+    TD_TRY(TD_APPLY(&ones, ones_like, TD_T(x)));
     for (int64_t shift = 0; shift < n; shift = shift ? 2 * shift : 1) {
         int64_t by = shift ? shift : 1; /* the first step moves, the others multiply */
-        TD_TRY(TD_APPLY(&head, "narrow", TD_T(ones), TD_I(-1), TD_I(0), TD_I(by)));
-        TD_TRY(TD_APPLY(&tail, "narrow", TD_T(y), TD_I(-1), TD_I(0), TD_I(n - by)));
-        STEP(&tail, "cat", TD_TENSORS(2, ((td_tensor *[]){head, tail})), TD_I(-1));
+        TD_TRY(TD_APPLY(&head, narrow, TD_T(ones), TD_I(-1), TD_I(0), TD_I(by)));
+        TD_TRY(TD_APPLY(&tail, narrow, TD_T(y), TD_I(-1), TD_I(0), TD_I(n - by)));
+        STEP(&tail, cat, TD_TENSORS(2, ((td_tensor *[]){head, tail})), TD_I(-1));
         if (shift)
-            STEP(&y, "mul", TD_T(y), TD_T(tail));
+            STEP(&y, mul, TD_T(y), TD_T(tail));
         else
-            STEP(&y, "clone", TD_T(tail));
+            STEP(&y, clone, TD_T(tail));
         td_release(head);
         td_release(tail);
         head = tail = NULL;
@@ -161,9 +161,9 @@ static td_status products_after(td_tensor *x, td_tensor **out) {
     td_tensor *y = td_retain(x), *products = NULL;
     int64_t last = -1;
     td_status status = TD_OK;
-    STEP(&y, "flip", TD_T(y), TD_INTS(1, &last));
+    STEP(&y, flip, TD_T(y), TD_INTS(1, &last));
     TD_TRY(products_before(y, &products));
-    TD_TRY(TD_APPLY(out, "flip", TD_T(products), TD_INTS(1, &last)));
+    TD_TRY(TD_APPLY(out, flip, TD_T(products), TD_INTS(1, &last)));
 done:
     td_release(y);
     td_release(products);
@@ -193,13 +193,13 @@ static td_status products_of_others(td_tensor *x, uint32_t mask, td_tensor **out
             group *= moved[k];
     }
     flat[kept] = group;
-    STEP(&y, "permute", TD_T(y), TD_INTS(n, order));
-    STEP(&y, "reshape", TD_T(y), TD_INTS(kept + 1, flat));
+    STEP(&y, permute, TD_T(y), TD_INTS(n, order));
+    STEP(&y, reshape, TD_T(y), TD_INTS(kept + 1, flat));
     TD_TRY(products_before(y, &before));
     TD_TRY(products_after(y, &after));
-    STEP(&y, "mul", TD_T(before), TD_T(after));
-    STEP(&y, "reshape", TD_T(y), TD_INTS(n, moved));
-    TD_TRY(TD_APPLY(out, "permute", TD_T(y), TD_INTS(n, back)));
+    STEP(&y, mul, TD_T(before), TD_T(after));
+    STEP(&y, reshape, TD_T(y), TD_INTS(n, moved));
+    TD_TRY(TD_APPLY(out, permute, TD_T(y), TD_INTS(n, back)));
 done:
     td_release(y);
     td_release(before);
@@ -211,7 +211,7 @@ static td_status has_zeros(td_tensor *x, bool *zeros) {
     td_tensor *all = NULL;
     int64_t full;
     td_status status = TD_OK;
-    TD_TRY(TD_APPLY(&all, "all", TD_T(x)));
+    TD_TRY(TD_APPLY(&all, all, TD_T(x)));
     TD_TRY(td_tensor_item_int(all, &full));
     *zeros = !full;
 done:
@@ -227,16 +227,16 @@ td_status td_grad_prod(td_grad *grad) {
     td_status status = TD_OK;
     TD_TRY(td_reduce_dims(grad->args[1], x->ndim, &mask));
     if (x->dtype != grad->gout[0]->dtype)
-        STEP(&x, "to", TD_T(x), TD_DTYPE(grad->gout[0]->dtype));
+        STEP(&x, to, TD_T(x), TD_DTYPE(grad->gout[0]->dtype));
     TD_TRY(with_dims(grad, grad->gout[0], grad->args[1], &g, &count));
     TD_TRY(has_zeros(x, &zeros));
     if (zeros && mask) {
         TD_TRY(products_of_others(x, mask, &others));
     } else {
         TD_TRY(with_dims(grad, grad->out[0], grad->args[1], &others, &count));
-        STEP(&others, "div", TD_T(others), TD_T(x));
+        STEP(&others, div, TD_T(others), TD_T(x));
     }
-    STEP(&g, "mul", TD_T(g), TD_T(others));
+    STEP(&g, mul, TD_T(g), TD_T(others));
     td_release(others);
     td_release(x);
     return hand_over(grad, g);
@@ -254,10 +254,10 @@ static td_status spread_variance(td_grad *grad, td_tensor *g, int64_t count) {
     td_tensor *deviation = NULL, *mean = NULL, *x = grad->args[0].tensor;
     double divisor = td_var_divisor(count, grad->args[2], grad->args[4]);
     td_status status = TD_OK;
-    TD_TRY(TD_APPLY(&mean, "mean", TD_T(x), grad->args[1], TD_B(true)));
-    TD_TRY(TD_APPLY(&deviation, "sub", TD_T(x), TD_T(mean)));
-    STEP(&g, "mul", TD_T(g), TD_F(divisor > 0 ? 2 / divisor : NAN));
-    STEP(&g, "mul", TD_T(g), TD_T(deviation));
+    TD_TRY(TD_APPLY(&mean, mean, TD_T(x), grad->args[1], TD_B(true)));
+    TD_TRY(TD_APPLY(&deviation, sub, TD_T(x), TD_T(mean)));
+    STEP(&g, mul, TD_T(g), TD_F(divisor > 0 ? 2 / divisor : NAN));
+    STEP(&g, mul, TD_T(g), TD_T(deviation));
     td_release(deviation);
     td_release(mean);
     return hand_over(grad, g);
@@ -280,10 +280,10 @@ td_status td_grad_std(td_grad *grad) {
     td_tensor *g = NULL, *zero = NULL, *twice = NULL, *out = grad->out[0];
     int64_t count;
     td_status status = TD_OK;
-    TD_TRY(TD_APPLY(&zero, "eq", TD_T(out), TD_F(0)));
-    TD_TRY(TD_APPLY(&twice, "mul", TD_T(out), TD_F(2)));
-    TD_TRY(TD_APPLY(&g, "div", TD_T(grad->gout[0]), TD_T(twice)));
-    STEP(&g, "where", TD_T(zero), TD_F(0), TD_T(g));
+    TD_TRY(TD_APPLY(&zero, eq, TD_T(out), TD_F(0)));
+    TD_TRY(TD_APPLY(&twice, mul, TD_T(out), TD_F(2)));
+    TD_TRY(TD_APPLY(&g, div, TD_T(grad->gout[0]), TD_T(twice)));
+    STEP(&g, where, TD_T(zero), TD_F(0), TD_T(g));
     td_tensor *kept;
     TD_TRY(with_dims(grad, g, grad->args[1], &kept, &count));
     td_release(g);
@@ -302,10 +302,10 @@ done:
 static td_status share_among_equals(td_tensor *x, td_tensor *out, td_value dims, td_tensor **g) {
     td_tensor *equal = NULL, *count = NULL;
     td_status status = TD_OK;
-    TD_TRY(TD_APPLY(&equal, "eq", TD_T(x), TD_T(out)));
-    TD_TRY(TD_APPLY(&count, "sum", TD_T(equal), dims, TD_B(true)));
-    STEP(g, "div", TD_T(*g), TD_T(count));
-    STEP(g, "where", TD_T(equal), TD_T(*g), TD_F(0));
+    TD_TRY(TD_APPLY(&equal, eq, TD_T(x), TD_T(out)));
+    TD_TRY(TD_APPLY(&count, sum, TD_T(equal), dims, TD_B(true)));
+    STEP(g, div, TD_T(*g), TD_T(count));
+    STEP(g, where, TD_T(equal), TD_T(*g), TD_F(0));
 done:
     td_release(equal);
     td_release(count);
@@ -342,9 +342,9 @@ td_status td_grad_extreme_dim(td_grad *grad) {
         grad->in[0] = td_retain(g);
         goto done;
     }
-    TD_TRY(TD_APPLY(&zeros, "zeros_like", TD_T(g)));
-    STEP(&zeros, "expand", TD_T(zeros), TD_INTS(ndim, shape));
-    TD_TRY(TD_APPLY(&grad->in[0], "scatter", TD_T(zeros), dim, TD_T(index), TD_T(g)));
+    TD_TRY(TD_APPLY(&zeros, zeros_like, TD_T(g)));
+    STEP(&zeros, expand, TD_T(zeros), TD_INTS(ndim, shape));
+    TD_TRY(TD_APPLY(&grad->in[0], scatter, TD_T(zeros), dim, TD_T(index), TD_T(g)));
 done:
     td_release(g);
     td_release(index);
@@ -359,29 +359,29 @@ done:
 static td_status norm_slope(td_tensor *x, td_tensor *norm, double p, td_tensor **out) {
     td_tensor *slope = NULL, *size = NULL, *divisor = NULL, *zero = NULL;
     td_status status = TD_OK;
-    TD_TRY(TD_APPLY(&zero, "eq", TD_T(norm), TD_F(0)));
-    TD_TRY(TD_APPLY(&divisor, "where", TD_T(zero), TD_F(1), TD_T(norm)));
+    TD_TRY(TD_APPLY(&zero, eq, TD_T(norm), TD_F(0)));
+    TD_TRY(TD_APPLY(&divisor, where, TD_T(zero), TD_F(1), TD_T(norm)));
     if (p == 2) {
         slope = td_retain(x);
     } else {
-        TD_TRY(TD_APPLY(&slope, "sign", TD_T(x)));
-        TD_TRY(TD_APPLY(&size, "abs", TD_T(x)));
+        TD_TRY(TD_APPLY(&slope, sign, TD_T(x)));
+        TD_TRY(TD_APPLY(&size, abs, TD_T(x)));
         if (p != 1) {
-            STEP(&size, "pow", TD_T(size), TD_F(p - 1));
-            STEP(&slope, "mul", TD_T(slope), TD_T(size));
-            STEP(&divisor, "pow", TD_T(divisor), TD_F(p - 1));
+            STEP(&size, pow, TD_T(size), TD_F(p - 1));
+            STEP(&slope, mul, TD_T(slope), TD_T(size));
+            STEP(&divisor, pow, TD_T(divisor), TD_F(p - 1));
         }
     }
     if (p < 1) { /* 0 * inf where x is 0 */
         td_release(zero);
         zero = NULL;
-        TD_TRY(TD_APPLY(&zero, "eq", TD_T(x), TD_F(0)));
-        STEP(&slope, "where", TD_T(zero), TD_F(0), TD_T(slope));
+        TD_TRY(TD_APPLY(&zero, eq, TD_T(x), TD_F(0)));
+        STEP(&slope, where, TD_T(zero), TD_F(0), TD_T(slope));
     }
     if (p == 1)
         *out = td_retain(slope);
     else
-        TD_TRY(TD_APPLY(out, "div", TD_T(slope), TD_T(divisor)));
+        TD_TRY(TD_APPLY(out, div, TD_T(slope), TD_T(divisor)));
 done:
     td_release(slope);
     td_release(size);
@@ -396,19 +396,19 @@ td_status td_grad_norm(td_grad *grad) {
     int64_t count;
     td_status status = TD_OK;
     if (x->dtype != grad->out[0]->dtype)
-        STEP(&x, "to", TD_T(x), TD_DTYPE(grad->out[0]->dtype));
+        STEP(&x, to, TD_T(x), TD_DTYPE(grad->out[0]->dtype));
     TD_TRY(with_dims(grad, grad->gout[0], grad->args[2], &g, &count));
     TD_TRY(with_dims(grad, grad->out[0], grad->args[2], &out, &count));
     if (isinf(p)) {
-        TD_TRY(TD_APPLY(&slope, "abs", TD_T(x)));
+        TD_TRY(TD_APPLY(&slope, abs, TD_T(x)));
         TD_TRY(share_among_equals(slope, out, grad->args[2], &g));
-        STEP(&slope, "sign", TD_T(x));
-        STEP(&g, "mul", TD_T(g), TD_T(slope));
+        STEP(&slope, sign, TD_T(x));
+        STEP(&g, mul, TD_T(g), TD_T(slope));
     } else if (p == 0) {
-        STEP(&g, "zeros_like", TD_T(g));
+        STEP(&g, zeros_like, TD_T(g));
     } else {
         TD_TRY(norm_slope(x, out, p, &slope));
-        STEP(&g, "mul", TD_T(g), TD_T(slope));
+        STEP(&g, mul, TD_T(g), TD_T(slope));
     }
     status = hand_over(grad, g);
     g = NULL;
@@ -426,9 +426,9 @@ td_status td_grad_logsumexp(td_grad *grad) {
     td_status status = TD_OK;
     TD_TRY(with_dims(grad, grad->gout[0], grad->args[1], &g, &count));
     TD_TRY(with_dims(grad, grad->out[0], grad->args[1], &share, &count));
-    STEP(&share, "sub", TD_T(x), TD_T(share));
-    STEP(&share, "exp", TD_T(share));
-    STEP(&g, "mul", TD_T(g), TD_T(share));
+    STEP(&share, sub, TD_T(x), TD_T(share));
+    STEP(&share, exp, TD_T(share));
+    STEP(&g, mul, TD_T(g), TD_T(share));
     td_release(share);
     return hand_over(grad, g);
 done:

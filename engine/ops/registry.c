@@ -2,7 +2,6 @@
 #include "engine/autograd/autograd.h"
 #include "engine/core/memory.h"
 #include "engine/cpu/isa/isa.h"
-#include "engine/ops/families.h"
 #include "engine/ops/pointwise.h"
 #include "engine/ops/schema.h"
 
@@ -22,13 +21,15 @@ static uint32_t hash_name(const char *name) {
     return h;
 }
 
-static td_status add_op(td_op *op, const char *family) {
+static td_status add_op(const td_operator_entry *entry) {
+    td_op *op = entry->op;
+    op->name = entry->name;
+    op->family = entry->family;
     td_status status = td_schema_parse(op);
     if (status)
         return status;
     if (td_op_find(op->name) || op_count == MAX_OPS)
         return td_fail(TD_EINTERNAL, "operator '%s' stands twice, or there are too many", op->name);
-    op->family = family;
     op->id = (uint16_t)op_count;
     if (op->pointwise) {
         status = td_pointwise_prepare(op);
@@ -47,22 +48,15 @@ static td_status add_op(td_op *op, const char *family) {
     return TD_OK;
 }
 
+/* The bounds of the section that TD_OPERATOR fills; the linker makes these symbols. */
+extern const td_operator_entry *const __start_td_operators[], *const __stop_td_operators[];
+
 td_status td_op_register_all(void) {
-    static const struct {
-        const char *name;
-        td_op *rows;
-    } families[] = {
-#define FAMILY(name) {#name, td_ops_##name},
-        TD_FAMILY_TABLE(FAMILY)
-#undef FAMILY
-    };
-    for (size_t f = 0; f < sizeof families / sizeof *families; f++)
-        for (td_op *op = families[f].rows; op->schema; op++) {
-            td_status status = add_op(op, families[f].name);
-            if (status)
-                return status;
-        }
-    return TD_OK;
+    td_status status = TD_OK;
+    for (const td_operator_entry *const *e = __start_td_operators;
+         e < __stop_td_operators && status == TD_OK; e++)
+        status = add_op(*e);
+    return status;
 }
 
 const td_op *td_op_find(const char *name) {

@@ -240,29 +240,30 @@ static td_status parse_results(parser *p, td_op *op) {
     return status == TD_OK && *p->at ? fail(p, "end expected") : status;
 }
 
-static bool names_word(const char *list, const char *word) {
-    size_t len = strlen(word);
-    for (const char *at = list; at && *at;) {
-        while (*at == ' ' || *at == ',')
-            at++;
-        const char *end = at;
-        while (*end && *end != ',' && *end != ' ')
-            end++;
-        if ((size_t)(end - at) == len && !memcmp(at, word, len))
-            return true;
-        at = end;
-    }
-    return false;
-}
-
 /* `saves` names parameters and results (a single result is "out"). */
-static void read_saves(td_op *op) {
-    for (int k = 0; k < op->nparams; k++)
-        if (names_word(op->saves, op->params[k].name))
-            op->save_args |= 1u << k;
-    for (int k = 0; k < op->nresults; k++)
-        if (names_word(op->saves, op->result_names[k] ? op->result_names[k] : "out"))
-            op->save_outs |= (uint8_t)(1u << k);
+static td_status read_saves(td_op *op) {
+    for (const char *at = op->saves; at && *at;) {
+        size_t len = strcspn(at, ", ");
+        bool found = false;
+        for (int k = 0; k < op->nparams; k++)
+            if (strlen(op->params[k].name) == len && !memcmp(at, op->params[k].name, len)) {
+                op->save_args |= 1u << k;
+                found = true;
+            }
+        for (int k = 0; k < op->nresults; k++) {
+            const char *name = op->result_names[k] ? op->result_names[k] : "out";
+            if (strlen(name) == len && !memcmp(at, name, len)) {
+                op->save_outs |= (uint8_t)(1u << k);
+                found = true;
+            }
+        }
+        if (!found)
+            return td_fail(TD_EINTERNAL, "operator '%s' saves '%.*s', which it has not", op->name,
+                           (int)len, at);
+        at += len;
+        at += strspn(at, ", ");
+    }
+    return TD_OK;
 }
 
 /* "max_pool2d" -> "MaxPool2dBackward" */
@@ -281,15 +282,15 @@ static char *make_backward_name(const char *name) {
 
 td_status td_schema_parse(td_op *op) {
     parser p = {op->schema, op->schema};
-    op->name = identifier(&p);
-    if (!op->name || !accept(&p, "("))
-        return fail(&p, "name and '(' expected");
+    if (!accept(&p, "("))
+        return fail(&p, "'(' expected");
     td_status status = parse_params(&p, op);
     if (status == TD_OK)
         status = parse_results(&p, op);
+    if (status == TD_OK)
+        status = read_saves(op);
     if (status)
         return status;
-    read_saves(op);
     size_t len = strlen(op->name);
     op->backward_name = make_backward_name(op->name);
     if (!op->backward_name)

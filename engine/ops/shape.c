@@ -3,9 +3,10 @@
 
 #include "engine/core/memory.h"
 #include "engine/ops/copy.h"
-#include "engine/ops/families.h"
 
 #include <string.h>
+
+#define TD_FAMILY "shape"
 
 /* ---- composites of views ---- */
 
@@ -17,10 +18,10 @@ static td_status run_reshape(td_call *call) {
     if (status)
         return status;
     if (td_view_strides(x, n, sizes, strides))
-        return TD_APPLY(&call->out[0], "view", TD_T(x), TD_INTS(n, sizes));
-    status = TD_APPLY(&copy, "clone", TD_T(x), TD_STRING("contiguous"));
+        return TD_APPLY(&call->out[0], view, TD_T(x), TD_INTS(n, sizes));
+    status = TD_APPLY(&copy, clone, TD_T(x), TD_STRING("contiguous"));
     if (status == TD_OK)
-        status = TD_APPLY(&call->out[0], "view", TD_T(copy), TD_INTS(n, sizes));
+        status = TD_APPLY(&call->out[0], view, TD_T(copy), TD_INTS(n, sizes));
     td_release(copy);
     return status;
 }
@@ -33,17 +34,17 @@ static td_status run_as(td_call *call, const td_op *op) {
 }
 
 static td_status run_view_as(td_call *call) {
-    return run_as(call, TD_OP("view"));
+    return run_as(call, TD_OP(view));
 }
 static td_status run_reshape_as(td_call *call) {
-    return run_as(call, TD_OP("reshape"));
+    return run_as(call, TD_OP(reshape));
 }
 static td_status run_expand_as(td_call *call) {
-    return run_as(call, TD_OP("expand"));
+    return run_as(call, TD_OP(expand));
 }
 
 static td_status run_broadcast_to(td_call *call) {
-    return TD_APPLY(&call->out[0], "expand", call->args[0], call->args[1]);
+    return TD_APPLY(&call->out[0], expand, call->args[0], call->args[1]);
 }
 
 static td_status run_flatten(td_call *call) {
@@ -64,7 +65,7 @@ static td_status run_flatten(td_call *call) {
     sizes[n++] = joined;
     for (int d = last + 1; d < x->ndim; d++)
         sizes[n++] = x->sizes[d];
-    return TD_APPLY(&call->out[0], "reshape", TD_T(x), TD_INTS(n, sizes));
+    return TD_APPLY(&call->out[0], reshape, TD_T(x), TD_INTS(n, sizes));
 }
 
 static td_status run_unflatten(td_call *call) {
@@ -85,7 +86,7 @@ static td_status run_unflatten(td_call *call) {
     n += parts.n;
     for (int d = dim + 1; d < x->ndim; d++)
         sizes[n++] = x->sizes[d];
-    return TD_APPLY(&call->out[0], "view", TD_T(x), TD_INTS(n, sizes));
+    return TD_APPLY(&call->out[0], view, TD_T(x), TD_INTS(n, sizes));
 }
 
 static td_status run_t(td_call *call) {
@@ -93,7 +94,7 @@ static td_status run_t(td_call *call) {
     if (x->ndim > 2)
         return td_fail(TD_ESHAPE, "needs a tensor of at most 2 dims, got %d: use transpose",
                        x->ndim);
-    return TD_APPLY(&call->out[0], "transpose", TD_T(x), TD_I(0), TD_I(-1));
+    return TD_APPLY(&call->out[0], transpose, TD_T(x), TD_I(0), TD_I(-1));
 }
 
 static td_status run_movedim(td_call *call) {
@@ -123,7 +124,7 @@ static td_status run_movedim(td_call *call) {
             d++;
         order[place] = d++;
     }
-    return TD_APPLY(&call->out[0], "permute", TD_T(x), TD_INTS(x->ndim, order));
+    return TD_APPLY(&call->out[0], permute, TD_T(x), TD_INTS(x->ndim, order));
 }
 
 static td_status run_narrow(td_call *call) {
@@ -141,7 +142,7 @@ static td_status run_narrow(td_call *call) {
         return td_fail(TD_EINDEX, "%lld elements from %lld on don't lie in dim %d of size %lld",
                        (long long)length, (long long)(start < 0 ? start : start + 1), dim + 1,
                        (long long)size);
-    return TD_APPLY(&call->out[0], "slice", TD_T(x), TD_I(dim), TD_I(from), TD_I(from + length));
+    return TD_APPLY(&call->out[0], slice, TD_T(x), TD_I(dim), TD_I(from), TD_I(from + length));
 }
 
 /* ---- triangles ---- */
@@ -184,7 +185,7 @@ static td_status grad_triangle(td_grad *grad) {
 /* ---- gradients of parts ---- */
 
 static td_status zeros_of(const td_tensor *like, td_value size, td_tensor **out) {
-    return TD_APPLY(out, "zeros", size, TD_DTYPE((td_dtype)like->dtype),
+    return TD_APPLY(out, zeros, size, TD_DTYPE((td_dtype)like->dtype),
                     TD_DEVICE(td_tensor_device(like)));
 }
 
@@ -193,7 +194,7 @@ static td_status run_slice_backward(td_call *call) {
     td_tensor *whole = NULL, *part = NULL;
     td_status status = TD_OK;
     TD_TRY(zeros_of(a[0].tensor, a[1], &whole));
-    TD_TRY(TD_APPLY(&part, "slice", TD_T(whole), a[2], a[3], a[4], a[5]));
+    TD_TRY(TD_APPLY(&part, slice, TD_T(whole), a[2], a[3], a[4], a[5]));
     TD_TRY(td_copy_into(part, a[0].tensor));
     call->out[0] = td_retain(whole);
 done:
@@ -204,7 +205,7 @@ done:
 
 static td_status grad_slice_backward(td_grad *grad) {
     const td_value *a = grad->args;
-    return TD_APPLY(&grad->in[0], "slice", TD_T(grad->gout[0]), a[2], a[3], a[4], a[5]);
+    return TD_APPLY(&grad->in[0], slice, TD_T(grad->gout[0]), a[2], a[3], a[4], a[5]);
 }
 
 static td_status run_as_strided_backward(td_call *call) {
@@ -220,9 +221,9 @@ static td_status grad_as_strided_backward(td_grad *grad) {
     int ndim;
     const int64_t *sizes = td_grad_shape(grad, 0, &ndim);
     td_tensor *whole = NULL;
-    td_status status = TD_APPLY(&whole, "contiguous", TD_T(grad->gout[0]));
+    td_status status = TD_APPLY(&whole, contiguous, TD_T(grad->gout[0]));
     if (status == TD_OK)
-        status = TD_APPLY(&grad->in[0], "as_strided", TD_T(whole), TD_INTS(ndim, sizes),
+        status = TD_APPLY(&grad->in[0], as_strided, TD_T(whole), TD_INTS(ndim, sizes),
                           grad->args[2], grad->args[3]);
     td_release(whole);
     return status;
@@ -233,87 +234,132 @@ static td_status grad_as_strided_backward(td_grad *grad) {
 #define VIEW(function, gradient)                                                                   \
     .run = function, .backward = gradient, .flags = TD_OP_VIEW | TD_OP_SHAPE_ONLY
 
-td_op td_ops_shape[] = {
-    {.schema = "view(Tensor x, int[] size) -> Tensor",
-     .doc = "The same elements in another shape, without a copy; one size may be -1.",
-     VIEW(td_run_view, td_grad_reshaped)},
-    {.schema = "reshape(Tensor x, int[] size) -> Tensor",
-     .doc = "The same elements in another shape, a view where possible; one size may be -1.",
-     .run = run_reshape},
-    {.schema = "view_as(Tensor x, Tensor other) -> Tensor",
-     .doc = "View in the other's shape.",
-     .run = run_view_as,
-     .flags = TD_OP_METHOD_ONLY},
-    {.schema = "reshape_as(Tensor x, Tensor other) -> Tensor",
-     .doc = "Reshape to the other's shape.",
-     .run = run_reshape_as,
-     .flags = TD_OP_METHOD_ONLY},
-    {.schema = "flatten(Tensor x, dim start_dim=0, dim end_dim=-1) -> Tensor",
-     .doc = "Join the dims from start_dim to end_dim into one.",
-     .run = run_flatten},
-    {.schema = "unflatten(Tensor x, dim dim, int[] sizes) -> Tensor",
-     .doc = "Split a dim into several; one size may be -1.",
-     .run = run_unflatten},
-    {.schema = "permute(Tensor x, dim[] dims) -> Tensor",
-     .doc = "The dims in another order.",
-     VIEW(td_run_permute, td_grad_permute)},
-    {.schema = "transpose(Tensor x, dim dim0, dim dim1) -> Tensor",
-     .doc = "Two dims exchanged.",
-     VIEW(td_run_transpose, td_grad_transpose)},
-    {.schema = "t(Tensor x) -> Tensor", .doc = "A matrix with its dims exchanged.", .run = run_t},
-    {.schema = "movedim(Tensor x, dim[] source, dim[] destination) -> Tensor",
-     .doc = "Dims moved to other places, the rest in order.",
-     .run = run_movedim},
-    {.schema = "squeeze(Tensor x, dim[]? dim=nil) -> Tensor",
-     .doc = "Without the dims of size 1, all or those given.",
-     VIEW(td_run_squeeze, td_grad_reshaped)},
-    {.schema = "unsqueeze(Tensor x, dim dim) -> Tensor",
-     .doc = "With a dim of size 1 inserted.",
-     VIEW(td_run_unsqueeze, td_grad_reshaped)},
-    {.schema = "expand(Tensor x, int[] size) -> Tensor",
-     .doc = "Dims of size 1 repeated without a copy; -1 keeps a size.",
-     VIEW(td_run_expand, td_grad_expand)},
-    {.schema = "expand_as(Tensor x, Tensor other) -> Tensor",
-     .doc = "Expand to the other's shape.",
-     .run = run_expand_as,
-     .flags = TD_OP_METHOD_ONLY},
-    {.schema = "broadcast_to(Tensor x, int[] size) -> Tensor",
-     .doc = "Expand under the name that NumPy gives it.",
-     .run = run_broadcast_to},
-    {.schema = "select(Tensor x, dim dim, index index) -> Tensor",
-     .doc = "One place along a dim, which is left out.",
-     VIEW(td_run_select, td_grad_select)},
-    {.schema = "slice(Tensor x, dim dim=0, index? start=nil, int? stop=nil, int step=1) -> Tensor",
-     .doc = "The places from start to stop, both included, along a dim.",
-     VIEW(td_run_slice, td_grad_slice)},
-    {.schema = "narrow(Tensor x, dim dim, index start, int length) -> Tensor",
-     .doc = "So many places from start on along a dim.",
-     .run = run_narrow},
-    {.schema = "as_strided(Tensor x, int[] size, int[] stride, int offset=0) -> Tensor",
-     .doc = "Any sizes and strides over x's memory; offset counts elements from x's first.",
-     VIEW(td_run_as_strided, td_grad_as_strided)},
-    {.schema = "tril(Tensor x, int diagonal=0) -> Tensor",
-     .doc = "The lower triangle of matrices, zeros above the diagonal.",
-     .rule = rule_triangle,
-     .kernel = {[TD_CPU] = kernel_tril},
-     .backward = grad_triangle,
-     .flags = TD_OP_INPLACE},
-    {.schema = "triu(Tensor x, int diagonal=0) -> Tensor",
-     .doc = "The upper triangle of matrices, zeros below the diagonal.",
-     .rule = rule_triangle,
-     .kernel = {[TD_CPU] = kernel_triu},
-     .backward = grad_triangle,
-     .flags = TD_OP_INPLACE},
-    {.schema = "slice_backward(Tensor g, int[] size, int dim, int start, int stop, int step) "
-               "-> Tensor",
-     .doc = "g in its place along a dim of a tensor of zeros.",
-     .run = run_slice_backward,
-     .backward = grad_slice_backward,
-     .flags = TD_OP_INTERNAL},
-    {.schema = "as_strided_backward(Tensor g, int[] size, int[] stride, int offset) -> Tensor",
-     .doc = "g added in its places in a tensor of zeros.",
-     .run = run_as_strided_backward,
-     .backward = grad_as_strided_backward,
-     .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY},
-    {0},
+TD_OPERATOR(view) = {
+    .schema = "(Tensor x, int[] size) -> Tensor",
+    .doc = "The same elements in another shape, without a copy; one size may be -1.",
+    VIEW(td_run_view, td_grad_reshaped),
+};
+TD_OPERATOR(reshape) = {
+    .schema = "(Tensor x, int[] size) -> Tensor",
+    .doc = "The same elements in another shape, a view where possible; one size may be -1.",
+    .run = run_reshape,
+};
+TD_OPERATOR(view_as) = {
+    .schema = "(Tensor x, Tensor other) -> Tensor",
+    .doc = "View in the other's shape.",
+    .run = run_view_as,
+    .flags = TD_OP_METHOD_ONLY,
+};
+TD_OPERATOR(reshape_as) = {
+    .schema = "(Tensor x, Tensor other) -> Tensor",
+    .doc = "Reshape to the other's shape.",
+    .run = run_reshape_as,
+    .flags = TD_OP_METHOD_ONLY,
+};
+TD_OPERATOR(flatten) = {
+    .schema = "(Tensor x, dim start_dim=0, dim end_dim=-1) -> Tensor",
+    .doc = "Join the dims from start_dim to end_dim into one.",
+    .run = run_flatten,
+};
+TD_OPERATOR(unflatten) = {
+    .schema = "(Tensor x, dim dim, int[] sizes) -> Tensor",
+    .doc = "Split a dim into several; one size may be -1.",
+    .run = run_unflatten,
+};
+TD_OPERATOR(permute) = {
+    .schema = "(Tensor x, dim[] dims) -> Tensor",
+    .doc = "The dims in another order.",
+    VIEW(td_run_permute, td_grad_permute),
+};
+TD_OPERATOR(transpose) = {
+    .schema = "(Tensor x, dim dim0, dim dim1) -> Tensor",
+    .doc = "Two dims exchanged.",
+    VIEW(td_run_transpose, td_grad_transpose),
+};
+TD_OPERATOR(t) = {
+    .schema = "(Tensor x) -> Tensor",
+    .doc = "A matrix with its dims exchanged.",
+    .run = run_t,
+};
+TD_OPERATOR(movedim) = {
+    .schema = "(Tensor x, dim[] source, dim[] destination) -> Tensor",
+    .doc = "Dims moved to other places, the rest in order.",
+    .run = run_movedim,
+};
+TD_OPERATOR(squeeze) = {
+    .schema = "(Tensor x, dim[]? dim=nil) -> Tensor",
+    .doc = "Without the dims of size 1, all or those given.",
+    VIEW(td_run_squeeze, td_grad_reshaped),
+};
+TD_OPERATOR(unsqueeze) = {
+    .schema = "(Tensor x, dim dim) -> Tensor",
+    .doc = "With a dim of size 1 inserted.",
+    VIEW(td_run_unsqueeze, td_grad_reshaped),
+};
+TD_OPERATOR(expand) = {
+    .schema = "(Tensor x, int[] size) -> Tensor",
+    .doc = "Dims of size 1 repeated without a copy; -1 keeps a size.",
+    VIEW(td_run_expand, td_grad_expand),
+};
+TD_OPERATOR(expand_as) = {
+    .schema = "(Tensor x, Tensor other) -> Tensor",
+    .doc = "Expand to the other's shape.",
+    .run = run_expand_as,
+    .flags = TD_OP_METHOD_ONLY,
+};
+TD_OPERATOR(broadcast_to) = {
+    .schema = "(Tensor x, int[] size) -> Tensor",
+    .doc = "Expand under the name that NumPy gives it.",
+    .run = run_broadcast_to,
+};
+TD_OPERATOR(select) = {
+    .schema = "(Tensor x, dim dim, index index) -> Tensor",
+    .doc = "One place along a dim, which is left out.",
+    VIEW(td_run_select, td_grad_select),
+};
+TD_OPERATOR(slice) = {
+    .schema = "(Tensor x, dim dim=0, index? start=nil, int? stop=nil, int step=1) -> Tensor",
+    .doc = "The places from start to stop, both included, along a dim.",
+    VIEW(td_run_slice, td_grad_slice),
+};
+TD_OPERATOR(narrow) = {
+    .schema = "(Tensor x, dim dim, index start, int length) -> Tensor",
+    .doc = "So many places from start on along a dim.",
+    .run = run_narrow,
+};
+TD_OPERATOR(as_strided) = {
+    .schema = "(Tensor x, int[] size, int[] stride, int offset=0) -> Tensor",
+    .doc = "Any sizes and strides over x's memory; offset counts elements from x's first.",
+    VIEW(td_run_as_strided, td_grad_as_strided),
+};
+TD_OPERATOR(tril) = {
+    .schema = "(Tensor x, int diagonal=0) -> Tensor",
+    .doc = "The lower triangle of matrices, zeros above the diagonal.",
+    .rule = rule_triangle,
+    .kernel = {[TD_CPU] = kernel_tril},
+    .backward = grad_triangle,
+    .flags = TD_OP_INPLACE,
+};
+TD_OPERATOR(triu) = {
+    .schema = "(Tensor x, int diagonal=0) -> Tensor",
+    .doc = "The upper triangle of matrices, zeros below the diagonal.",
+    .rule = rule_triangle,
+    .kernel = {[TD_CPU] = kernel_triu},
+    .backward = grad_triangle,
+    .flags = TD_OP_INPLACE,
+};
+TD_OPERATOR(slice_backward) = {
+    .schema = "(Tensor g, int[] size, int dim, int start, int stop, int step) "
+              "-> Tensor",
+    .doc = "g in its place along a dim of a tensor of zeros.",
+    .run = run_slice_backward,
+    .backward = grad_slice_backward,
+    .flags = TD_OP_INTERNAL,
+};
+TD_OPERATOR(as_strided_backward) = {
+    .schema = "(Tensor g, int[] size, int[] stride, int offset) -> Tensor",
+    .doc = "g added in its places in a tensor of zeros.",
+    .run = run_as_strided_backward,
+    .backward = grad_as_strided_backward,
+    .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY,
 };

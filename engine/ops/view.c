@@ -93,7 +93,7 @@ td_status td_run_view(td_call *call) {
 td_status td_grad_reshaped(td_grad *grad) {
     int ndim;
     const int64_t *sizes = td_grad_shape(grad, 0, &ndim);
-    return TD_APPLY(&grad->in[0], "reshape", TD_T(grad->gout[0]), TD_INTS(ndim, sizes));
+    return TD_APPLY(&grad->in[0], reshape, TD_T(grad->gout[0]), TD_INTS(ndim, sizes));
 }
 
 td_status td_run_squeeze(td_call *call) {
@@ -179,7 +179,7 @@ td_status td_grad_permute(td_grad *grad) {
         return status;
     for (int k = 0; k < ndim; k++)
         back[order[k]] = k;
-    return TD_APPLY(&grad->in[0], "permute", TD_T(grad->gout[0]), TD_INTS(ndim, back));
+    return TD_APPLY(&grad->in[0], permute, TD_T(grad->gout[0]), TD_INTS(ndim, back));
 }
 
 td_status td_run_transpose(td_call *call) {
@@ -203,7 +203,7 @@ td_status td_run_transpose(td_call *call) {
 }
 
 td_status td_grad_transpose(td_grad *grad) {
-    return TD_APPLY(&grad->in[0], "transpose", TD_T(grad->gout[0]), grad->args[1], grad->args[2]);
+    return TD_APPLY(&grad->in[0], transpose, TD_T(grad->gout[0]), grad->args[1], grad->args[2]);
 }
 
 /* ---- repetition ---- */
@@ -236,7 +236,7 @@ td_status td_run_expand(td_call *call) {
 td_status td_grad_expand(td_grad *grad) {
     int ndim;
     const int64_t *sizes = td_grad_shape(grad, 0, &ndim);
-    return TD_APPLY(&grad->in[0], "sum_to_size", TD_T(grad->gout[0]), TD_INTS(ndim, sizes));
+    return TD_APPLY(&grad->in[0], sum_to_size, TD_T(grad->gout[0]), TD_INTS(ndim, sizes));
 }
 
 /* ---- parts ---- */
@@ -304,7 +304,7 @@ td_status td_grad_slice(td_grad *grad) {
     if (status)
         return status;
     slice_bounds(sizes[dim], grad->args[2], grad->args[3], &from, &to);
-    return TD_APPLY(&grad->in[0], "slice_backward", TD_T(grad->gout[0]), TD_INTS(ndim, sizes),
+    return TD_APPLY(&grad->in[0], slice_backward, TD_T(grad->gout[0]), TD_INTS(ndim, sizes),
                     TD_I(dim), TD_I(from), TD_I(to), grad->args[4]);
 }
 
@@ -315,11 +315,11 @@ td_status td_grad_select(td_grad *grad) {
     td_tensor *row = NULL;
     td_status status = td_wrap_dim(grad->args[1].i, ndim, &dim);
     if (status == TD_OK)
-        status = TD_APPLY(&row, "unsqueeze", TD_T(grad->gout[0]), TD_I(dim));
+        status = TD_APPLY(&row, unsqueeze, TD_T(grad->gout[0]), TD_I(dim));
     if (status)
         return status;
     index += index < 0 ? sizes[dim] : 0;
-    status = TD_APPLY(&grad->in[0], "slice_backward", TD_T(row), TD_INTS(ndim, sizes), TD_I(dim),
+    status = TD_APPLY(&grad->in[0], slice_backward, TD_T(row), TD_INTS(ndim, sizes), TD_I(dim),
                       TD_I(index), TD_I(index + 1), TD_I(1));
     td_release(row);
     return status;
@@ -358,6 +358,6 @@ td_status td_run_as_strided(td_call *call) {
 td_status td_grad_as_strided(td_grad *grad) {
     int ndim;
     const int64_t *sizes = td_grad_shape(grad, 0, &ndim);
-    return TD_APPLY(&grad->in[0], "as_strided_backward", TD_T(grad->gout[0]), TD_INTS(ndim, sizes),
+    return TD_APPLY(&grad->in[0], as_strided_backward, TD_T(grad->gout[0]), TD_INTS(ndim, sizes),
                     grad->args[2], grad->args[3]);
 }

@@ -13,13 +13,13 @@
 /* y = sum(x * x) of a leaf x of shape (3, 4), and its backward. */
 CHECK_HELPER td_status train(void) {
     td_tensor *x = NULL, *square = NULL, *sum = NULL;
-    td_status status = TD_APPLY(&x, "ones", TD_INTS(2, ((int64_t[]){3, 4})));
+    td_status status = TD_APPLY(&x, ones, TD_INTS(2, ((int64_t[]){3, 4})));
     if (status == TD_OK)
         status = td_set_requires_grad(x, true);
     if (status == TD_OK)
-        status = TD_APPLY(&square, "mul", TD_T(x), TD_T(x));
+        status = TD_APPLY(&square, mul, TD_T(x), TD_T(x));
     if (status == TD_OK)
-        status = TD_APPLY(&sum, "sum", TD_T(square));
+        status = TD_APPLY(&sum, sum, TD_T(square));
     if (status == TD_OK)
         status = td_backward(1, &sum, NULL, (td_backward_options){0});
     td_release(sum);

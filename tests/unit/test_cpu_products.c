@@ -62,7 +62,7 @@ static td_tensor *arrange(td_dtype dtype, int how, int64_t rows, int64_t columns
 
 static void check_mm(td_dtype dtype, int64_t m, int64_t n, int64_t k, int how) {
     td_tensor *a = arrange(dtype, how % 4, m, k), *b = arrange(dtype, how / 4, k, n), *c = NULL;
-    if (CHECK_INT(TD_APPLY(&c, "mm", TD_T(a), TD_T(b)), TD_OK)) {
+    if (CHECK_INT(TD_APPLY(&c, mm, TD_T(a), TD_T(b)), TD_OK)) {
         double worst = 0;
         for (int64_t i = 0; i < m; i++)
             for (int64_t j = 0; j < n; j++) {
@@ -90,7 +90,7 @@ TEST(products_of_all_sizes_and_layouts_match_naive_sums) {
 
 TEST(a_product_with_itself_as_result_is_right) {
     td_tensor *a = make(TD_F32, 2, (int64_t[]){70, 70}), *want = NULL;
-    CHECK_INT(TD_APPLY(&want, "mm", TD_T(a), TD_T(a)), TD_OK);
+    CHECK_INT(TD_APPLY(&want, mm, TD_T(a), TD_T(a)), TD_OK);
     td_value args[] = {TD_T(a), TD_T(a)};
     td_call call = {.op = td_op_find("mm"), .args = args, .given = a};
     CHECK_INT(td_op_call(&call), TD_OK);
@@ -103,11 +103,11 @@ TEST(a_product_with_itself_as_result_is_right) {
 TEST(primitives_are_made_once_per_shape) {
     td_tensor *a = make(TD_F32, 2, (int64_t[]){90, 80}), *b = make(TD_F32, 2, (int64_t[]){80, 70});
     td_tensor *c = NULL;
-    CHECK_INT(TD_APPLY(&c, "mm", TD_T(a), TD_T(b)), TD_OK);
+    CHECK_INT(TD_APPLY(&c, mm, TD_T(a), TD_T(b)), TD_OK);
     td_release(c);
     int64_t made = td_dnn_primitives_made();
     for (int k = 0; k < 5; k++) {
-        CHECK_INT(TD_APPLY(&c, "mm", TD_T(a), TD_T(b)), TD_OK);
+        CHECK_INT(TD_APPLY(&c, mm, TD_T(a), TD_T(b)), TD_OK);
         td_release(c);
     }
     CHECK_INT(td_dnn_primitives_made(), made);
@@ -119,13 +119,13 @@ TEST(the_cache_of_primitives_is_bounded) {
     td_tensor *b = make(TD_F32, 2, (int64_t[]){300, 300}), *a, *c = NULL;
     for (int64_t m = 1; m <= 600; m++) { /* more shapes than it holds */
         a = make(TD_F32, 2, (int64_t[]){m, 300});
-        CHECK_INT(TD_APPLY(&c, "mm", TD_T(a), TD_T(b)), TD_OK);
+        CHECK_INT(TD_APPLY(&c, mm, TD_T(a), TD_T(b)), TD_OK);
         td_release(c);
         td_release(a);
     }
     int64_t made = td_dnn_primitives_made();
     a = make(TD_F32, 2, (int64_t[]){600, 300});
-    CHECK_INT(TD_APPLY(&c, "mm", TD_T(a), TD_T(b)), TD_OK); /* the newest are kept */
+    CHECK_INT(TD_APPLY(&c, mm, TD_T(a), TD_T(b)), TD_OK); /* the newest are kept */
     CHECK_INT(td_dnn_primitives_made(), made);
     td_release(c);
     td_release(a);
@@ -157,7 +157,7 @@ static void check_conv(const conv_case *s, td_dtype dtype) {
     td_tensor *weight = make(dtype, 4, (int64_t[]){s->o, s->c / s->groups, s->kh, s->kw});
     td_tensor *bias = make(dtype, 1, &s->o), *y = NULL;
     td_status status =
-        TD_APPLY(&y, "conv2d", TD_T(x), TD_T(weight), TD_T(bias), TD_INTS(2, s->stride),
+        TD_APPLY(&y, conv2d, TD_T(x), TD_T(weight), TD_T(bias), TD_INTS(2, s->stride),
                  TD_INTS(2, s->padding), TD_INTS(2, s->dilation), TD_I(s->groups));
     if (CHECK_INT(status, TD_OK)) {
         double worst = 0;
@@ -202,13 +202,13 @@ TEST(a_long_product_is_interrupted) {
     pthread_t thread;
     td_tensor *a = make(TD_F32, 2, (int64_t[]){64, 64}), *big = NULL, *c = NULL;
     int64_t sizes[] = {16384, 16384}; /* some minutes of work on a row of zeros */
-    CHECK_INT(TD_APPLY(&big, "zeros", TD_INTS(2, sizes)), TD_OK);
+    CHECK_INT(TD_APPLY(&big, zeros, TD_INTS(2, sizes)), TD_OK);
     pthread_create(&thread, NULL, interrupt_soon, NULL);
-    td_status status = TD_APPLY(&c, "mm", TD_T(big), TD_T(big));
+    td_status status = TD_APPLY(&c, mm, TD_T(big), TD_T(big));
     pthread_join(thread, NULL);
     CHECK_INT(status, TD_EINTR);
     td_interrupt_clear();
-    CHECK_INT(TD_APPLY(&c, "mm", TD_T(a), TD_T(a)), TD_OK);
+    CHECK_INT(TD_APPLY(&c, mm, TD_T(a), TD_T(a)), TD_OK);
     td_release(c);
     td_release(a);
     td_release(big);

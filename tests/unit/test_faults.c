@@ -7,7 +7,7 @@
 typedef td_status (*work_fn)(void);
 
 static td_status leaf(int ndim, const int64_t *sizes, td_tensor **out) {
-    td_status status = TD_APPLY(out, "ones", TD_INTS(ndim, sizes));
+    td_status status = TD_APPLY(out, ones, TD_INTS(ndim, sizes));
     if (status == TD_OK)
         status = td_set_requires_grad(*out, true);
     return status;
@@ -17,7 +17,7 @@ static td_status leaf(int ndim, const int64_t *sizes, td_tensor **out) {
 static td_status finish(td_status status, td_tensor *x, td_tensor *y) {
     td_tensor *sum = NULL;
     if (status == TD_OK)
-        status = TD_APPLY(&sum, "sum", TD_T(y));
+        status = TD_APPLY(&sum, sum, TD_T(y));
     if (status == TD_OK)
         status = td_backward(1, &sum, NULL, (td_backward_options){0});
     td_release(sum);
@@ -30,13 +30,13 @@ static td_status pointwise_and_shape(void) {
     td_tensor *x = NULL, *row = NULL, *y = NULL, *z = NULL;
     td_status status = leaf(2, (int64_t[]){30, 40}, &x);
     if (status == TD_OK)
-        status = TD_APPLY(&row, "select", TD_T(x), TD_I(0), TD_I(2));
+        status = TD_APPLY(&row, select, TD_T(x), TD_I(0), TD_I(2));
     if (status == TD_OK)
-        status = TD_APPLY(&y, "mul", TD_T(x), TD_T(row));
+        status = TD_APPLY(&y, mul, TD_T(x), TD_T(row));
     if (status == TD_OK)
-        status = TD_APPLY_INPLACE("tanh", TD_T(y));
+        status = TD_APPLY_INPLACE(tanh, TD_T(y));
     if (status == TD_OK)
-        status = TD_APPLY(&z, "cat", TD_TENSORS(2, ((td_tensor *[]){y, x})), TD_I(1));
+        status = TD_APPLY(&z, cat, TD_TENSORS(2, ((td_tensor *[]){y, x})), TD_I(1));
     td_release(row);
     td_release(y);
     return finish(status, x, z);
@@ -46,9 +46,9 @@ static td_status products(void) {
     td_tensor *x = NULL, *turned = NULL, *y = NULL;
     td_status status = leaf(3, (int64_t[]){2, 40, 30}, &x);
     if (status == TD_OK)
-        status = TD_APPLY(&turned, "transpose", TD_T(x), TD_I(1), TD_I(2));
+        status = TD_APPLY(&turned, transpose, TD_T(x), TD_I(1), TD_I(2));
     if (status == TD_OK)
-        status = TD_APPLY(&y, "matmul", TD_T(x), TD_T(turned));
+        status = TD_APPLY(&y, matmul, TD_T(x), TD_T(turned));
     td_release(turned);
     return finish(status, x, y);
 }
@@ -57,11 +57,11 @@ static td_status convolution(void) {
     td_tensor *x = NULL, *weight = NULL, *y = NULL, *z = NULL;
     td_status status = leaf(4, (int64_t[]){2, 3, 8, 8}, &x);
     if (status == TD_OK)
-        status = TD_APPLY(&weight, "ones", TD_INTS(4, ((int64_t[]){4, 3, 3, 3})));
+        status = TD_APPLY(&weight, ones, TD_INTS(4, ((int64_t[]){4, 3, 3, 3})));
     if (status == TD_OK)
-        status = TD_APPLY(&y, "conv2d", TD_T(x), TD_T(weight));
+        status = TD_APPLY(&y, conv2d, TD_T(x), TD_T(weight));
     if (status == TD_OK)
-        status = TD_APPLY(&z, "max_pool2d", TD_T(y), TD_INTS(2, ((int64_t[]){2, 2})));
+        status = TD_APPLY(&z, max_pool2d, TD_T(y), TD_INTS(2, ((int64_t[]){2, 2})));
     td_release(weight);
     td_release(y);
     return finish(status, x, z);
@@ -71,11 +71,11 @@ static td_status indexing(void) {
     td_tensor *x = NULL, *y = NULL, *mask = NULL, *z = NULL;
     td_status status = leaf(2, (int64_t[]){30, 40}, &x);
     if (status == TD_OK)
-        status = TD_APPLY(&mask, "gt", TD_T(x), TD_F(0.5));
+        status = TD_APPLY(&mask, gt, TD_T(x), TD_F(0.5));
     if (status == TD_OK)
-        status = TD_APPLY(&y, "advanced_index", TD_T(x), TD_TENSORS(1, &mask));
+        status = TD_APPLY(&y, advanced_index, TD_T(x), TD_TENSORS(1, &mask));
     if (status == TD_OK)
-        status = TD_APPLY(&z, "softmax", TD_T(y), TD_I(0));
+        status = TD_APPLY(&z, softmax, TD_T(y), TD_I(0));
     td_release(mask);
     td_release(y);
     return finish(status, x, z);
@@ -91,7 +91,7 @@ static td_status lists(void) {
     if (status == TD_OK)
         status = td_op_call(&call);
     if (status == TD_OK)
-        status = TD_APPLY(&y, "cat", TD_TENSORS(call.nlist, call.list), TD_I(0));
+        status = TD_APPLY(&y, cat, TD_TENSORS(call.nlist, call.list), TD_I(0));
     for (int k = 0; k < call.nlist; k++)
         td_release(call.list[k]);
     td_free(call.list);

@@ -93,8 +93,8 @@ static double log_sum(const td_tensor *x, int dim, int64_t line) {
 static void compare_softmax(td_tensor *x, int dim) {
     td_tensor *y = NULL, *logs = NULL;
     double tolerance = x->dtype == TD_F32 ? 3e-6 : 1e-13;
-    REQUIRE(OK(TD_APPLY(&y, "softmax", TD_T(x), TD_I(dim))));
-    REQUIRE(OK(TD_APPLY(&logs, "log_softmax", TD_T(x), TD_I(dim - x->ndim))));
+    REQUIRE(OK(TD_APPLY(&y, softmax, TD_T(x), TD_I(dim))));
+    REQUIRE(OK(TD_APPLY(&logs, log_softmax, TD_T(x), TD_I(dim - x->ndim))));
     for (int64_t line = 0; line < x->numel / x->sizes[dim]; line++) {
         double lse = log_sum(x, dim, line);
         for (int64_t k = 0; k < x->sizes[dim]; k++) {
@@ -132,11 +132,11 @@ TEST(softmax_takes_strided_input) {
 
 TEST(softmax_does_not_overflow) {
     td_tensor *x = VECTOR(TD_F32, 1000, 999, -INFINITY), *y = NULL;
-    REQUIRE(OK(TD_APPLY(&y, "softmax", TD_T(x), TD_I(0))));
+    REQUIRE(OK(TD_APPLY(&y, softmax, TD_T(x), TD_I(0))));
     CHECK_CLOSE(get(y, 0), 1 / (1 + exp(-1)), 1e-6);
     CHECK_CLOSE(get(y, 2), 0, 0);
     td_release(y);
-    REQUIRE(OK(TD_APPLY(&y, "log_softmax", TD_T(x), TD_I(0))));
+    REQUIRE(OK(TD_APPLY(&y, log_softmax, TD_T(x), TD_I(0))));
     CHECK_CLOSE(get(y, 1), -1 - log(1 + exp(-1)), 1e-6);
     CHECK_CLOSE(get(y, 2), -INFINITY, 0);
     td_release(y);
@@ -145,12 +145,12 @@ TEST(softmax_does_not_overflow) {
 
 TEST(softmax_of_nothing_and_of_one) {
     td_tensor *x = of_shape(TD_F32, 2, (int64_t[]){3, 0}), *y = NULL;
-    REQUIRE(OK(TD_APPLY(&y, "softmax", TD_T(x), TD_I(1))));
+    REQUIRE(OK(TD_APPLY(&y, softmax, TD_T(x), TD_I(1))));
     CHECK_INT(y->numel, 0);
     td_release(y);
     td_release(x);
     REQUIRE(OK(td_tensor_scalar(TD_F64, 3, &x)));
-    REQUIRE(OK(TD_APPLY(&y, "softmax", TD_T(x), TD_I(0))));
+    REQUIRE(OK(TD_APPLY(&y, softmax, TD_T(x), TD_I(0))));
     CHECK_CLOSE(item(y), 1, 0);
     td_release(y);
     td_release(x);
@@ -158,8 +158,8 @@ TEST(softmax_of_nothing_and_of_one) {
 
 TEST(softmax_with_a_dtype_converts_first) {
     td_tensor *x = VECTOR(TD_I64, 1, 2), *y = NULL;
-    CHECK_INT(TD_APPLY(&y, "softmax", TD_T(x), TD_I(0)), TD_EDTYPE);
-    REQUIRE(OK(TD_APPLY(&y, "softmax", TD_T(x), TD_I(0), TD_DTYPE(TD_F64))));
+    CHECK_INT(TD_APPLY(&y, softmax, TD_T(x), TD_I(0)), TD_EDTYPE);
+    REQUIRE(OK(TD_APPLY(&y, softmax, TD_T(x), TD_I(0), TD_DTYPE(TD_F64))));
     CHECK_CLOSE(get(y, 1), 1 / (1 + exp(-1)), 1e-12);
     td_release(y);
     td_release(x);
@@ -176,7 +176,7 @@ typedef struct options {
 } options;
 
 static td_status cross_entropy(td_tensor *x, td_tensor *target, options o, td_tensor **out) {
-    return TD_APPLY(out, "cross_entropy", TD_T(x), TD_T(target), td_tensor_or_nil(o.weight),
+    return TD_APPLY(out, cross_entropy, TD_T(x), TD_T(target), td_tensor_or_nil(o.weight),
                     o.ignores ? TD_I(o.ignore) : TD_NIL, TD_STRING(o.reduction), TD_F(o.smoothing));
 }
 
@@ -279,12 +279,12 @@ TEST(cross_entropy_agrees_with_the_naive_one) {
 
 static void check_nll(td_tensor *x, td_tensor *target) {
     td_tensor *logs = NULL, *a = NULL, *b = NULL, *weight = class_weight(x);
-    REQUIRE(OK(TD_APPLY(&logs, "log_softmax", TD_T(x), TD_I(x->ndim > 1))));
+    REQUIRE(OK(TD_APPLY(&logs, log_softmax, TD_T(x), TD_I(x->ndim > 1))));
     static const char *const reductions[] = {"none", "sum", "mean"};
     for (int r = 0; r < 3; r++) {
         options o = {.weight = weight, .reduction = reductions[r]};
         REQUIRE(OK(cross_entropy(x, target, o, &a)));
-        REQUIRE(OK(TD_APPLY(&b, "nll_loss", TD_T(logs), TD_T(target), TD_T(weight), TD_NIL,
+        REQUIRE(OK(TD_APPLY(&b, nll_loss, TD_T(logs), TD_T(target), TD_T(weight), TD_NIL,
                             TD_STRING(reductions[r]))));
         REQUIRE(CHECK(td_tensor_same_shape(a, b)));
         for (int64_t k = 0; k < a->numel; k++)
@@ -381,9 +381,9 @@ TEST(wrong_targets_are_named_counting_from_1) {
 TEST(losses_refuse_shapes_that_differ) {
     td_tensor *x = random_scores(TD_F32, 2, (int64_t[]){4, 1}, 1), *y = NULL;
     td_tensor *target = VECTOR(TD_F32, 1, 2, 3, 4), *big = VECTOR(TD_F32, 0.5, 2, 0, 1);
-    expect_error(TD_APPLY(&y, "mse_loss", TD_T(x), TD_T(target)), TD_ESHAPE,
+    expect_error(TD_APPLY(&y, mse_loss, TD_T(x), TD_T(target)), TD_ESHAPE,
                  "x of shape (4, 1) and target of shape (4) must have the same shape");
-    expect_error(TD_APPLY(&y, "binary_cross_entropy", TD_T(big), TD_T(target)), TD_EVALUE,
+    expect_error(TD_APPLY(&y, binary_cross_entropy, TD_T(big), TD_T(target)), TD_EVALUE,
                  "between 0 and 1");
     td_release(x);
     td_release(big);
@@ -463,7 +463,7 @@ TEST(elementwise_losses_agree_with_naive_ones) {
 TEST(logits_take_weights) {
     td_tensor *x = VECTOR(TD_F64, 0.5, -2, 3), *target = VECTOR(TD_F64, 1, 0, 0.25), *y = NULL;
     td_tensor *weight = VECTOR(TD_F64, 1, 2, 3), *positive = VECTOR(TD_F64, 2, 3, 4);
-    REQUIRE(OK(TD_APPLY(&y, "binary_cross_entropy_with_logits", TD_T(x), TD_T(target), TD_T(weight),
+    REQUIRE(OK(TD_APPLY(&y, binary_cross_entropy_with_logits, TD_T(x), TD_T(target), TD_T(weight),
                         TD_T(positive), TD_STRING("none"))));
     for (int64_t k = 0; k < 3; k++) {
         double v = get(x, k), t = get(target, k);
@@ -492,9 +492,9 @@ static td_status weighed(function f, td_tensor *x, td_tensor *extra, td_tensor *
     c = of_shape((td_dtype)y->dtype, y->ndim, y->sizes);
     for (int64_t k = 0; k < c->numel; k++)
         set(c, k, 1 + 0.5 * (double)(k % 5));
-    status = TD_APPLY(&product, "mul", TD_T(y), TD_T(c));
+    status = TD_APPLY(&product, mul, TD_T(y), TD_T(c));
     if (status == TD_OK)
-        status = TD_APPLY(out, "sum", TD_T(product));
+        status = TD_APPLY(out, sum, TD_T(product));
     td_release(y);
     td_release(c);
     td_release(product);
@@ -518,9 +518,9 @@ static td_status squared_gradient(function f, td_tensor *x, td_tensor *extra, td
     td_tensor *g = NULL, *squares = NULL;
     td_status status = gradient(f, x, extra, true, &g);
     if (status == TD_OK)
-        status = TD_APPLY(&squares, "square", TD_T(g));
+        status = TD_APPLY(&squares, square, TD_T(g));
     if (status == TD_OK)
-        status = TD_APPLY(out, "sum", TD_T(squares));
+        status = TD_APPLY(out, sum, TD_T(squares));
     td_release(g);
     td_release(squares);
     return status;
@@ -560,11 +560,11 @@ static void check_slopes(function f, td_tensor *x, td_tensor *extra, bool second
 
 static td_status f_softmax(td_tensor *x, td_tensor *extra, td_tensor **y) {
     (void)extra;
-    return TD_APPLY(y, "softmax", TD_T(x), TD_I(1));
+    return TD_APPLY(y, softmax, TD_T(x), TD_I(1));
 }
 static td_status f_log_softmax(td_tensor *x, td_tensor *extra, td_tensor **y) {
     (void)extra;
-    return TD_APPLY(y, "log_softmax", TD_T(x), TD_I(0));
+    return TD_APPLY(y, log_softmax, TD_T(x), TD_I(0));
 }
 static td_status f_cross_entropy(td_tensor *x, td_tensor *extra, td_tensor **y) {
     return cross_entropy(x, extra, (options){.reduction = "mean"}, y);
@@ -576,7 +576,7 @@ static td_status f_smoothed(td_tensor *x, td_tensor *extra, td_tensor **y) {
     return cross_entropy(x, extra, (options){.reduction = "sum", .smoothing = 0.2}, y);
 }
 static td_status f_nll(td_tensor *x, td_tensor *extra, td_tensor **y) {
-    return TD_APPLY(y, "nll_loss", TD_T(x), TD_T(extra));
+    return TD_APPLY(y, nll_loss, TD_T(x), TD_T(extra));
 }
 static td_status f_logits(td_tensor *x, td_tensor *extra, td_tensor **y) {
     return apply_loss("binary_cross_entropy_with_logits", x, extra, "mean", y);

@@ -434,15 +434,15 @@ TEST(integer_sums_are_int64) {
 
 TEST(dtype_is_converted_before_the_sum) {
     td_tensor *x = VECTOR(TD_F32, 1.7, 1.7), *y = NULL;
-    REQUIRE(OK(TD_APPLY(&y, "sum", TD_T(x), TD_NIL, TD_B(false), TD_DTYPE(TD_I64))));
+    REQUIRE(OK(TD_APPLY(&y, sum, TD_T(x), TD_NIL, TD_B(false), TD_DTYPE(TD_I64))));
     CHECK_INT(*(int64_t *)y->data, 2);
     td_release(y);
-    REQUIRE(OK(TD_APPLY(&y, "sum", TD_T(x), TD_NIL, TD_B(false), TD_DTYPE(TD_F64))));
+    REQUIRE(OK(TD_APPLY(&y, sum, TD_T(x), TD_NIL, TD_B(false), TD_DTYPE(TD_F64))));
     CHECK_CLOSE(*(double *)y->data, 2 * (double)1.7f, 0);
     td_release(y);
     td_release(x);
     x = VECTOR(TD_I64, 1, 2);
-    REQUIRE(OK(TD_APPLY(&y, "mean", TD_T(x), TD_NIL, TD_B(false), TD_DTYPE(TD_F32))));
+    REQUIRE(OK(TD_APPLY(&y, mean, TD_T(x), TD_NIL, TD_B(false), TD_DTYPE(TD_F32))));
     CHECK_CLOSE(*(float *)y->data, 1.5, 0);
     td_release(y);
     td_release(x);
@@ -488,10 +488,10 @@ TEST(variance_with_too_little_is_nan) {
     td_tensor *x = VECTOR(TD_F32, 3), *y = NULL;
     CHECK(isnan(full("var", x)));
     CHECK(isnan(full("std", x)));
-    REQUIRE(OK(TD_APPLY(&y, "var", TD_T(x), TD_NIL, TD_I(0))));
+    REQUIRE(OK(TD_APPLY(&y, var, TD_T(x), TD_NIL, TD_I(0))));
     CHECK_CLOSE(element(y, 0), 0, 0);
     td_release(y);
-    REQUIRE(OK(TD_APPLY(&y, "var", TD_T(x), TD_NIL, TD_I(1), TD_B(false), TD_B(false))));
+    REQUIRE(OK(TD_APPLY(&y, var, TD_T(x), TD_NIL, TD_I(1), TD_B(false), TD_B(false))));
     CHECK_CLOSE(element(y, 0), 0, 0);
     td_release(y);
     td_release(x);
@@ -499,11 +499,11 @@ TEST(variance_with_too_little_is_nan) {
 
 TEST(max_returns_indices_only_with_a_dim) {
     td_tensor *x = make(TD_F32, ROW_MAJOR, 2, (int64_t[]){3, 4}), *out[2];
-    REQUIRE(OK(TD_APPLY(out, "max", TD_T(x))));
+    REQUIRE(OK(TD_APPLY(out, max, TD_T(x))));
     CHECK_INT(out[0]->numel, 1);
     CHECK(out[1] == NULL);
     td_release(out[0]);
-    REQUIRE(OK(TD_APPLY(out, "min", TD_T(x), TD_I(-1), TD_B(true))));
+    REQUIRE(OK(TD_APPLY(out, min, TD_T(x), TD_I(-1), TD_B(true))));
     CHECK_INT(out[0]->ndim, 2);
     REQUIRE(CHECK(out[1] != NULL));
     CHECK_INT(out[1]->dtype, TD_I64);
@@ -519,7 +519,7 @@ TEST(cumsum_runs_along_any_dim) {
         for (int dim = 0; dim < 3; dim++) {
             int64_t sizes[] = {3, 5, 300};
             td_tensor *x = make(TD_F64, (layout)how, 3, sizes), *y = NULL;
-            REQUIRE(OK(TD_APPLY(&y, "cumsum", TD_T(x), TD_I(dim))));
+            REQUIRE(OK(TD_APPLY(&y, cumsum, TD_T(x), TD_I(dim))));
             int64_t step = dim == 0 ? 1500 : dim == 1 ? 300 : 1;
             for (int64_t flat = 0; flat < x->numel; flat++) {
                 bool first = flat / step % sizes[dim] == 0;
@@ -534,7 +534,7 @@ TEST(cumsum_runs_along_any_dim) {
 
 TEST(cumsum_of_integers_is_int64) {
     td_tensor *x = VECTOR(TD_U8, 200, 100), *y = NULL;
-    REQUIRE(OK(TD_APPLY(&y, "cumsum", TD_T(x), TD_I(0))));
+    REQUIRE(OK(TD_APPLY(&y, cumsum, TD_T(x), TD_I(0))));
     CHECK_INT(y->dtype, TD_I64);
     CHECK_INT(((int64_t *)y->data)[1], 300);
     td_release(y);
@@ -559,8 +559,7 @@ TEST(sum_to_size_undoes_broadcasting) {
             for (int d = 0; d < 4; d++)
                 if (cases[k].mask >> d & 1)
                     dims[n++] = d;
-            REQUIRE(
-                OK(TD_APPLY(&y, "sum_to_size", TD_T(x), TD_INTS(cases[k].ndim, cases[k].sizes))));
+            REQUIRE(OK(TD_APPLY(&y, sum_to_size, TD_T(x), TD_INTS(cases[k].ndim, cases[k].sizes))));
             CHECK_INT(y->ndim, cases[k].ndim);
             if (n > 0)
                 REQUIRE(OK(apply("sum", x, TD_INTS(n, dims), false, &want)));
@@ -607,19 +606,19 @@ TEST(wrong_calls_say_what_is_wrong) {
     td_tensor *ints = VECTOR(TD_I64, 1, 2), *empty = NULL;
     int64_t twice[] = {0, -2}, far[] = {2}, one = 1;
     REQUIRE(OK(td_tensor_empty(TD_F32, TD_DEVICE_CPU, 2, (int64_t[]){0, 3}, &empty)));
-    expect_error(TD_APPLY(y, "sum", TD_T(x), TD_INTS(2, twice)), TD_EVALUE,
+    expect_error(TD_APPLY(y, sum, TD_T(x), TD_INTS(2, twice)), TD_EVALUE,
                  "sum: dim 1 is named twice");
-    expect_error(TD_APPLY(y, "sum", TD_T(x), TD_INTS(1, far)), TD_EINDEX, "dim 3 is out of range");
-    expect_error(TD_APPLY(y, "mean", TD_T(ints)), TD_EDTYPE, "x:float()");
-    expect_error(TD_APPLY(y, "std", TD_T(ints)), TD_EDTYPE, "int64");
-    expect_error(TD_APPLY(y, "amax", TD_T(empty)), TD_ESHAPE, "max of an empty tensor");
-    expect_error(TD_APPLY(y, "max", TD_T(empty)), TD_ESHAPE,
+    expect_error(TD_APPLY(y, sum, TD_T(x), TD_INTS(1, far)), TD_EINDEX, "dim 3 is out of range");
+    expect_error(TD_APPLY(y, mean, TD_T(ints)), TD_EDTYPE, "x:float()");
+    expect_error(TD_APPLY(y, std, TD_T(ints)), TD_EDTYPE, "int64");
+    expect_error(TD_APPLY(y, amax, TD_T(empty)), TD_ESHAPE, "max of an empty tensor");
+    expect_error(TD_APPLY(y, max, TD_T(empty)), TD_ESHAPE,
                  "max: cannot take max of an empty tensor of shape (0, 3)");
-    expect_error(TD_APPLY(y, "argmin", TD_T(empty), TD_I(0)), TD_ESHAPE,
+    expect_error(TD_APPLY(y, argmin, TD_T(empty), TD_I(0)), TD_ESHAPE,
                  "cannot take min over dim 1");
-    expect_error(TD_APPLY(y, "sum_to_size", TD_T(x), TD_INTS(1, &one)), TD_OK, "");
+    expect_error(TD_APPLY(y, sum_to_size, TD_T(x), TD_INTS(1, &one)), TD_OK, "");
     td_release(y[0]);
-    expect_error(TD_APPLY(y, "sum_to_size", TD_T(x), TD_INTS(1, far)), TD_ESHAPE,
+    expect_error(TD_APPLY(y, sum_to_size, TD_T(x), TD_INTS(1, far)), TD_ESHAPE,
                  "does not broadcast");
     td_release(x);
     td_release(ints);
@@ -631,7 +630,7 @@ TEST(wrong_calls_say_what_is_wrong) {
 /* Gradient of sum(op(x)) as numbers; `y` is op(x). */
 static void check_gradient(td_tensor *x, td_tensor *y, const double *want) {
     td_tensor *sum = NULL, *g = NULL;
-    REQUIRE(OK(TD_APPLY(&sum, "sum", TD_T(y))));
+    REQUIRE(OK(TD_APPLY(&sum, sum, TD_T(y))));
     REQUIRE(OK(td_autograd_grad(1, &sum, NULL, 1, &x, (td_backward_options){0}, false, &g)));
     CHECK_INT(g->numel, x->numel);
     for (int64_t k = 0; k < g->numel; k++)
@@ -670,7 +669,7 @@ TEST(max_along_a_dim_gives_its_gradient_to_what_it_took) {
     td_tensor *x = of_values(TD_F64, 2, (int64_t[]){2, 3}, (double[]){1, 5, 5, 7, 2, 3});
     td_tensor *y[2] = {NULL};
     REQUIRE(OK(td_set_requires_grad(x, true)));
-    REQUIRE(OK(TD_APPLY(y, "max", TD_T(x), TD_I(1))));
+    REQUIRE(OK(TD_APPLY(y, max, TD_T(x), TD_I(1))));
     check_gradient(x, y[0], (double[]){0, 1, 0, 1, 0, 0});
     td_release(y[0]);
     td_release(y[1]);
@@ -688,7 +687,7 @@ TEST(products_over_dims_with_zeros_have_gradients) {
                 want[k] *= v[j];
     }
     REQUIRE(OK(td_set_requires_grad(x, true)));
-    REQUIRE(OK(TD_APPLY(&y, "prod", TD_T(x), TD_INTS(2, dims))));
+    REQUIRE(OK(TD_APPLY(&y, prod, TD_T(x), TD_INTS(2, dims))));
     check_gradient(x, y, want);
     td_release(y);
     td_release(x);
@@ -697,7 +696,7 @@ TEST(products_over_dims_with_zeros_have_gradients) {
 TEST(cumsum_has_the_running_sum_from_the_end_as_gradient) {
     td_tensor *x = VECTOR(TD_F64, 1, 2, 3), *y = NULL;
     REQUIRE(OK(td_set_requires_grad(x, true)));
-    REQUIRE(OK(TD_APPLY(&y, "cumsum", TD_T(x), TD_I(0))));
+    REQUIRE(OK(TD_APPLY(&y, cumsum, TD_T(x), TD_I(0))));
     check_gradient(x, y, (double[]){3, 2, 1});
     td_release(y);
     td_release(x);
