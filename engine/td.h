@@ -3,6 +3,7 @@
 #define TD_H
 
 #include "engine/autograd/autograd.h"
+#include "engine/core/backend.h"
 #include "engine/core/device.h"
 #include "engine/core/dtype.h"
 #include "engine/core/interrupt.h"

@@ -134,7 +134,7 @@ static int info(lua_State *L) {
     lua_newtable(L);
 #define LINE(...) (lua_pushfstring(L, __VA_ARGS__), lua_rawseti(L, -2, ++n))
     LINE("cpu: %s kernels, %d threads", td_cpu->name, td_get_num_threads());
-    LINE("cuda: %s", td_device_get_ops(TD_CUDA) ? "available" : "no device");
+    LINE("cuda: %s", td_backends[TD_CUDA] ? "available" : "no device");
     LINE("libraries: %s", td_library_versions());
     LINE("lua: %s", LUA_RELEASE);
     LINE("operators: %d", td_op_count());

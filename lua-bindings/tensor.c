@@ -266,9 +266,7 @@ static int tensor_item(lua_State *L) {
     if (x->numel != 1)
         return tide_error(L, "item: a tensor of one element is needed, got shape %s",
                           td_tensor_shape_text(x, text));
-    td_device device = td_tensor_device(x);
-    TIDE_CHECK(L, td_device_get_ops(device.type)
-                      ->copy(TD_DEVICE_CPU, bytes, device, x->data, td_tensor_itemsize(x)));
+    TIDE_CHECK(L, td_tensor_fetch(x, bytes));
     tide_push_element(L, (td_dtype)x->dtype, bytes);
     return 1;
 }

@@ -1,4 +1,5 @@
-/* allocator.c: memory of storages, device by device, and the CPU's caching allocator.
+/* allocator.c: the host's caching allocator, which the CPU's backend gives storages their memory
+ * from.
  *
  * Fresh pages cost more than the arithmetic done on them (a 40 MB result faults 10,000 times), so
  * blocks that were used stay here, in size classes a quarter apart, and the newest is given first:
@@ -28,20 +29,6 @@
 #define CACHE_BLOCKS 1
 #endif
 
-/* ---- devices ---- */
-
-typedef struct device_counters {
-    atomic_llong allocated, peak, cached, allocations, system_allocations;
-} device_counters;
-
-enum { MAX_DEVICES = 16 };
-static device_counters counters[TD_DEVICE_TYPES][MAX_DEVICES];
-static const td_device_ops *device_ops[TD_DEVICE_TYPES];
-
-static device_counters *counters_of(td_device device) {
-    return &counters[device.type][device.index % MAX_DEVICES];
-}
-
 /* ---- size classes ---- */
 
 enum {
@@ -66,7 +53,9 @@ static int class_of(size_t bytes, size_t *size) {
     return (shift - MIN_SHIFT) * 4 + (int)quarter;
 }
 
-/* ---- the CPU's cache ---- */
+/* ---- the cache ---- */
+
+td_host_counts td_host_counters;
 
 typedef struct block {
     struct block *next;
@@ -129,12 +118,12 @@ static size_t machine_memory(void) {
 }
 
 static void give_to_shared(int c, block *b, size_t size) {
-    long long cached = atomic_load_explicit(&counters[TD_CPU][0].cached, memory_order_relaxed);
+    long long cached = atomic_load_explicit(&td_host_counters.cached, memory_order_relaxed);
     if ((size_t)cached + size > cache_limit) {
         system_free(b, size);
         return;
     }
-    atomic_fetch_add_explicit(&counters[TD_CPU][0].cached, (long long)size, memory_order_relaxed);
+    atomic_fetch_add_explicit(&td_host_counters.cached, (long long)size, memory_order_relaxed);
     pthread_mutex_lock(&cache_lock);
     b->next = cache_head[c];
     cache_head[c] = b;
@@ -182,8 +171,7 @@ static thread_cache *thread_cache_get(void) {
     return mine;
 }
 
-static void cpu_empty_cache(int index) {
-    (void)index;
+void td_host_empty_cache(void) {
     if (mine)
         empty_thread_cache(mine);
     pthread_mutex_lock(&cache_lock);
@@ -193,7 +181,7 @@ static void cpu_empty_cache(int index) {
             cache_head[c] = b->next;
             system_free(b, size_of_class(c));
         }
-    atomic_store(&counters[TD_CPU][0].cached, 0);
+    atomic_store(&td_host_counters.cached, 0);
     pthread_mutex_unlock(&cache_lock);
 }
 
@@ -207,7 +195,7 @@ static void *take_cached(int c, size_t size) {
             return b;
         }
     }
-    if (!atomic_load_explicit(&counters[TD_CPU][0].cached, memory_order_relaxed))
+    if (!atomic_load_explicit(&td_host_counters.cached, memory_order_relaxed))
         return NULL;
     pthread_mutex_lock(&cache_lock);
     block *b = cache_head[c];
@@ -215,13 +203,11 @@ static void *take_cached(int c, size_t size) {
         cache_head[c] = b->next;
     pthread_mutex_unlock(&cache_lock);
     if (b)
-        atomic_fetch_sub_explicit(&counters[TD_CPU][0].cached, (long long)size,
-                                  memory_order_relaxed);
+        atomic_fetch_sub_explicit(&td_host_counters.cached, (long long)size, memory_order_relaxed);
     return b;
 }
 
-static void *cpu_allocate(int index, size_t bytes, size_t *granted) {
-    (void)index;
+void *td_host_allocate(size_t bytes, size_t *granted) {
     pthread_once(&cache_once, prepare);
     if (bytes > (size_t)1 << 46)
         return NULL;
@@ -231,14 +217,14 @@ static void *cpu_allocate(int index, size_t bytes, size_t *granted) {
     *granted = size;
     if (p)
         return p;
-    long long live = atomic_load_explicit(&counters[TD_CPU][0].allocated, memory_order_relaxed);
+    int64_t live = td_memory_allocated(TD_DEVICE_CPU);
     if ((size_t)live + size > memory_limit)
         return NULL;
-    atomic_fetch_add_explicit(&counters[TD_CPU][0].system_allocations, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&td_host_counters.system_allocations, 1, memory_order_relaxed);
 #if CACHE_BLOCKS
     p = system_alloc(size);
     if (!p) {
-        cpu_empty_cache(0);
+        td_host_empty_cache();
         p = system_alloc(size);
     }
 #else
@@ -249,8 +235,7 @@ static void *cpu_allocate(int index, size_t bytes, size_t *granted) {
     return p;
 }
 
-static void cpu_release(int index, void *p, size_t granted) {
-    (void)index;
+void td_host_release(void *p, size_t granted) {
 #if CACHE_BLOCKS
     size_t size;
     int c = class_of(granted, &size);
@@ -271,125 +256,4 @@ static void cpu_release(int index, void *p, size_t granted) {
     (void)system_alloc;
     free(p);
 #endif
-}
-
-static int cpu_count(void) {
-    return 1;
-}
-
-static td_status cpu_copy(td_device to, void *dst, td_device from, const void *src, size_t bytes) {
-    (void)to;
-    (void)from;
-    memcpy(dst, src, bytes);
-    return TD_OK;
-}
-
-static void cpu_synchronize(int index) {
-    (void)index;
-}
-
-static const td_device_ops cpu_ops = {
-    .name = "cpu",
-    .count = cpu_count,
-    .allocate = cpu_allocate,
-    .release = cpu_release,
-    .empty_cache = cpu_empty_cache,
-    .copy = cpu_copy,
-    .synchronize = cpu_synchronize,
-};
-
-/* ---- all devices ---- */
-
-static const td_device_ops *ops_of(td_device_type type) {
-    return type == TD_CPU ? &cpu_ops : device_ops[type];
-}
-
-const td_device_ops *td_device_get_ops(td_device_type type) {
-    return (unsigned)type < TD_DEVICE_TYPES ? ops_of(type) : NULL;
-}
-
-td_status td_device_register(td_device_type type, const td_device_ops *ops) {
-    if (type == TD_CPU || type >= TD_DEVICE_TYPES)
-        return td_fail(TD_EVALUE, "device type %d cannot be registered", (int)type);
-    device_ops[type] = ops;
-    return TD_OK;
-}
-
-td_status td_device_parse(const char *text, td_device *device) {
-    const char *names[TD_DEVICE_TYPES] = {"cpu", "cuda"};
-    for (int t = 0; t < TD_DEVICE_TYPES; t++) {
-        size_t len = strlen(names[t]);
-        if (strncmp(text, names[t], len) || (text[len] && text[len] != ':'))
-            continue;
-        char *end = "";
-        long index = text[len] ? strtol(text + len + 1, &end, 10) : 0;
-        if (*end || (text[len] && end == text + len + 1) || index < 0)
-            break;
-        const td_device_ops *ops = ops_of((td_device_type)t);
-        if (!ops || index >= ops->count())
-            return td_fail(TD_EDEVICE, "device '%s' is not there: this machine has %s", text,
-                           ops ? "fewer of its kind"
-                               : "no CUDA device, or Tide was built without CUDA");
-        *device = (td_device){(uint8_t)t, (uint8_t)index};
-        return TD_OK;
-    }
-    return td_fail(TD_EVALUE, "'%s' is no device: expected \"cpu\", \"cuda\" or \"cuda:N\"", text);
-}
-
-const char *td_device_name(td_device device) {
-    static const char *const cuda[MAX_DEVICES] = {
-        "cuda:0", "cuda:1", "cuda:2",  "cuda:3",  "cuda:4",  "cuda:5",  "cuda:6",  "cuda:7",
-        "cuda:8", "cuda:9", "cuda:10", "cuda:11", "cuda:12", "cuda:13", "cuda:14", "cuda:15"};
-    return device.type == TD_CPU ? "cpu" : cuda[device.index % MAX_DEVICES];
-}
-
-void *td_device_allocate(td_device device, size_t bytes, size_t *granted) {
-    const td_device_ops *ops = ops_of(device.type);
-    if (!ops || td_memory_should_fail())
-        return NULL;
-    void *p = ops->allocate(device.index, bytes, granted);
-    if (!p)
-        return NULL;
-    device_counters *c = counters_of(device);
-    long long now =
-        atomic_fetch_add_explicit(&c->allocated, (long long)*granted, memory_order_relaxed) +
-        (long long)*granted;
-    atomic_fetch_add_explicit(&c->allocations, 1, memory_order_relaxed);
-    long long peak = atomic_load_explicit(&c->peak, memory_order_relaxed);
-    while (now > peak && !atomic_compare_exchange_weak_explicit(
-                             &c->peak, &peak, now, memory_order_relaxed, memory_order_relaxed))
-        ;
-    return p;
-}
-
-void td_device_release(td_device device, void *p, size_t granted) {
-    atomic_fetch_sub_explicit(&counters_of(device)->allocated, (long long)granted,
-                              memory_order_relaxed);
-    ops_of(device.type)->release(device.index, p, granted);
-}
-
-td_memory_stats td_memory_get_stats(td_device device) {
-    device_counters *c = counters_of(device);
-    return (td_memory_stats){
-        .allocated = atomic_load_explicit(&c->allocated, memory_order_relaxed),
-        .peak = atomic_load_explicit(&c->peak, memory_order_relaxed),
-        .cached = atomic_load_explicit(&c->cached, memory_order_relaxed),
-        .allocations = atomic_load_explicit(&c->allocations, memory_order_relaxed),
-        .system_allocations = atomic_load_explicit(&c->system_allocations, memory_order_relaxed),
-    };
-}
-
-int64_t td_memory_allocated(td_device device) {
-    return atomic_load_explicit(&counters_of(device)->allocated, memory_order_relaxed);
-}
-
-void td_memory_reset_peak(td_device device) {
-    device_counters *c = counters_of(device);
-    atomic_store(&c->peak, atomic_load(&c->allocated));
-}
-
-void td_memory_empty_cache(td_device device) {
-    const td_device_ops *ops = ops_of(device.type);
-    if (ops)
-        ops->empty_cache(device.index);
 }

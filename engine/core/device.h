@@ -4,7 +4,8 @@
 
 #include "engine/core/status.h"
 
-typedef enum td_device_type { TD_CPU, TD_CUDA, TD_DEVICE_TYPES } td_device_type;
+/* The CPU, CUDA, and room for kinds that register themselves (core/backend.h). */
+typedef enum td_device_type { TD_CPU, TD_CUDA, TD_DEVICE_TYPES = 6 } td_device_type;
 
 typedef struct td_device {
     uint8_t type;  /* td_device_type */
@@ -23,21 +24,17 @@ td_status td_device_parse(const char *text, td_device *device) TD_MUST_CHECK;
 /* Printed form, static storage ("cpu", "cuda:0", ...). */
 const char *td_device_name(td_device device);
 
-/* What a device's memory is made of. The CPU's is built in; a device module registers its own
- * with td_device_register when it is loaded. All sizes in bytes. */
-typedef struct td_device_ops {
-    const char *name;
-    int (*count)(void);
-    void *(*allocate)(int index, size_t bytes, size_t *granted); /* NULL: out of memory */
-    void (*release)(int index, void *block, size_t granted);
-    void (*empty_cache)(int index);
-    /* Copies; `from` or `to` may be the host. Ordered after what runs on the device. */
-    td_status (*copy)(td_device to, void *dst, td_device from, const void *src, size_t bytes);
-    void (*synchronize)(int index);
-} td_device_ops;
+/* A queue of work on a device; work of one stream is done in order. 0 is there from the start. */
+typedef struct td_stream {
+    td_device device;
+    uint16_t id;
+} td_stream;
 
-td_status td_device_register(td_device_type type, const td_device_ops *ops);
-const td_device_ops *td_device_get_ops(td_device_type type); /* NULL when none is registered */
+/* The stream that this thread's work on a device goes to. */
+td_stream td_stream_current(td_device device);
+
+/* Wait for the current stream of a device; the first error that its work met. */
+td_status td_device_synchronize(td_device device) TD_MUST_CHECK;
 
 /* Memory now used by live storages on a device (the Lua bindings' view of pressure), the highest
  * it was, and what the cache holds besides. */

@@ -2,6 +2,7 @@
 #include "engine/core/tensor.h"
 
 #include "engine/core/allocator.h"
+#include "engine/core/backend.h"
 #include "engine/core/memory.h"
 #include "engine/core/observer.h"
 
@@ -54,7 +55,9 @@ static td_storage *storage_new(td_device device, size_t bytes) {
         s->granted = 0;
         return s;
     }
-    s->data = td_device_allocate(device, bytes, &s->granted);
+    td_stream stream = td_stream_current(device);
+    s->stream = stream.id;
+    s->data = td_device_allocate(stream, bytes, &s->granted);
     if (!s->data) {
         td_object_free(s, sizeof *s);
         return NULL;
@@ -69,7 +72,7 @@ static void storage_release(td_storage *s) {
     if (s->on_release) {
         s->on_release(s->owner, s->data);
     } else if (!s->inline_data) {
-        td_device_release(s->device, s->data, s->granted);
+        td_device_release((td_stream){s->device, s->stream}, s->data, s->granted);
         report_memory(s->device, -(int64_t)s->granted);
     }
     td_object_free(s, sizeof *s);
@@ -285,20 +288,23 @@ td_status td_tensor_scalar_int(td_dtype dtype, int64_t value, td_tensor **out) {
     return status;
 }
 
-/* The bytes of a one-element tensor on the host. */
-static td_status fetch_item(const td_tensor *x, unsigned char *bytes) {
+td_status td_tensor_fetch(const td_tensor *x, void *bytes) {
     char text[TD_SHAPE_TEXT];
     if (x->numel != 1)
         return td_fail(TD_ESHAPE, "a tensor of one element is needed, got shape %s",
                        td_tensor_shape_text(x, text));
     td_device device = td_tensor_device(x);
-    return td_device_get_ops(device.type)
-        ->copy(TD_DEVICE_CPU, bytes, device, x->data, td_tensor_itemsize(x));
+    if (device.type == TD_CPU) {
+        memcpy(bytes, x->data, td_tensor_itemsize(x));
+        return TD_OK;
+    }
+    return td_backend_of(device)->download(td_stream_current(device), bytes, x->data,
+                                           td_tensor_itemsize(x));
 }
 
 td_status td_tensor_item(const td_tensor *x, double *value) {
     unsigned char bytes[16];
-    td_status status = fetch_item(x, bytes);
+    td_status status = td_tensor_fetch(x, bytes);
     if (status == TD_OK)
         *value = td_load_double(x->dtype, bytes);
     return status;
@@ -306,7 +312,7 @@ td_status td_tensor_item(const td_tensor *x, double *value) {
 
 td_status td_tensor_item_int(const td_tensor *x, int64_t *value) {
     unsigned char bytes[16];
-    td_status status = fetch_item(x, bytes);
+    td_status status = td_tensor_fetch(x, bytes);
     if (status == TD_OK)
         *value = td_load_int(x->dtype, bytes);
     return status;

@@ -22,6 +22,7 @@ typedef struct td_storage {
     atomic_uint version; /* counts writes in place; shared by all views */
     td_device device;
     bool inline_data; /* data lies in `small` */
+    uint16_t stream;  /* in whose order the memory is used and given back */
     void *data;
     size_t bytes;   /* asked for */
     size_t granted; /* what the allocator gave; 0 for borrowed memory */
@@ -115,7 +116,9 @@ static inline void td_tensor_bump_version(td_tensor *x) {
     atomic_fetch_add_explicit(&x->storage->version, 1, memory_order_relaxed);
 }
 
-/* The value of a one-element tensor, copied to the host. ESHAPE when numel is not 1. */
+/* The bytes of a one-element tensor, copied to the host (16 are always enough), or its value.
+ * ESHAPE when numel is not 1. */
+td_status td_tensor_fetch(const td_tensor *x, void *bytes) TD_MUST_CHECK;
 td_status td_tensor_item(const td_tensor *x, double *value) TD_MUST_CHECK;
 td_status td_tensor_item_int(const td_tensor *x, int64_t *value) TD_MUST_CHECK;
 

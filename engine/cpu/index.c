@@ -21,14 +21,14 @@ static td_status fail_range(int64_t index, int dim, int64_t size) {
 /* ---- offsets ---- */
 
 typedef struct offsets_job {
-    const td_index_plan *plan;
+    const td_index_layout *plan;
     int64_t *to;
     atomic_llong bad; /* one more than a place whose index is out of range; 0: none */
 } offsets_job;
 
 static void picked_offsets(void *ctx, int64_t begin, int64_t end, int worker) {
     offsets_job *j = ctx;
-    const td_index_plan *p = j->plan;
+    const td_index_layout *p = j->plan;
     (void)worker;
     memset(j->to + begin, 0, (size_t)(end - begin) * sizeof *j->to);
     for (int k = 0; k < p->nindexed; k++) {
@@ -46,7 +46,7 @@ static void picked_offsets(void *ctx, int64_t begin, int64_t end, int worker) {
 }
 
 /* Offsets of the places that the index tensors pick. */
-static td_status pick(const td_index_plan *p, int64_t **out) {
+static td_status pick(const td_index_layout *p, int64_t **out) {
     offsets_job j = {.plan = p};
     *out = j.to = td_malloc((size_t)(p->places ? p->places : 1) * sizeof *j.to);
     if (!j.to)
@@ -91,7 +91,7 @@ static td_status enumerate(int ndim, const int64_t *sizes, const int64_t *stride
 }
 
 typedef struct places {
-    const td_index_plan *plan;
+    const td_index_layout *plan;
     int64_t *picked;
     int64_t *before, *after; /* NULL: 0, 1, 2, ... */
     char *x, *values;        /* values in the result's order */
@@ -105,7 +105,8 @@ static void places_free(places *j) {
     td_free(j->after);
 }
 
-static td_status places_make(const td_tensor *x, const td_index_plan *p, char *values, places *j) {
+static td_status places_make(const td_tensor *x, const td_index_layout *p, char *values,
+                             places *j) {
     *j = (places){.plan = p,
                   .x = x->data,
                   .values = values,
@@ -174,7 +175,7 @@ static void read_rows(void *ctx, int64_t begin, int64_t end, int worker) {
     }
 }
 
-td_status td_cpu_index_read(const td_tensor *x, const td_index_plan *p, td_tensor *out) {
+td_status td_cpu_index_read(const td_tensor *x, const td_index_layout *p, td_tensor *out) {
     places j;
     td_status status = places_make(x, p, out->data, &j);
     if (status)
@@ -260,7 +261,7 @@ static void write_row(const write_job *j, int64_t before, int64_t place, int64_t
  * same every time. */
 static void write_part(void *ctx, int64_t begin, int64_t end, int worker) {
     const write_job *j = ctx;
-    const td_index_plan *p = j->places.plan;
+    const td_index_layout *p = j->places.plan;
     (void)worker;
     if (j->by_columns) {
         for (int64_t place = 0; place < p->places; place++)
@@ -272,7 +273,7 @@ static void write_part(void *ctx, int64_t begin, int64_t end, int worker) {
             write_row(j, before, place, 0, p->after);
 }
 
-td_status td_cpu_index_write(td_tensor *x, const td_index_plan *p, const td_tensor *values,
+td_status td_cpu_index_write(td_tensor *x, const td_index_layout *p, const td_tensor *values,
                              bool accumulate) {
     write_job j = {.add = accumulate ? add_functions[x->dtype] : NULL,
                    .by_columns = p->before == 1};

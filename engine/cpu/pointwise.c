@@ -9,6 +9,7 @@
 
 #include "engine/core/memory.h"
 #include "engine/core/threads.h"
+#include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
 #include "engine/cpu/transpose.h"
 #include "engine/ops/copy.h"
@@ -471,8 +472,11 @@ static bool run_small(const td_program *program, const td_operand *operands, td_
     return fn != NULL;
 }
 
-td_status td_cpu_pointwise(const td_program *program, const td_operand *operands, td_dtype compute,
-                           td_tensor *out) {
+td_status td_cpu_pointwise(const td_pointwise_plan *given) {
+    const td_program *program = given->program;
+    const td_operand *operands = given->operands;
+    td_dtype compute = given->compute;
+    td_tensor *out = given->out;
     td_status status = TD_OK;
     td_operand safe[MAX_INPUTS];
     td_tensor *copies[MAX_INPUTS] = {NULL};

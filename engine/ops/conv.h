@@ -3,14 +3,7 @@
 #define TD_OPS_CONV_H
 
 #include "engine/ops/op.h"
-
-/* What conv2d, conv2d_input and conv2d_weight have in common: x (n, c, h, w) or (c, h, w), weight
- * (o, c / groups, kh, kw), y (n, o, oh, ow) or (o, oh, ow). Pairs are (height, width). */
-typedef struct td_conv_geometry {
-    int64_t n, c, h, w, o, kh, kw, oh, ow, groups;
-    int64_t stride[2], padding[2], dilation[2];
-    int ndim; /* of x and y: 3 or 4 */
-} td_conv_geometry;
+#include "engine/ops/plan.h"
 
 /* From the shapes of x and weight and four arguments stride, padding, dilation, groups. ESHAPE and
  * EVALUE say what does not fit. */

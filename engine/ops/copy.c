@@ -1,6 +1,7 @@
 /* copy.c: copying, converting and filling. */
 #include "engine/ops/copy.h"
 
+#include "engine/core/memory.h"
 #include "engine/ops/pointwise.h"
 
 #include <string.h>
@@ -9,19 +10,37 @@
 
 /* ---- below autograd ---- */
 
+/* Row-major memory from one device to another; through the host where neither is it. */
+static td_status move_bytes(td_tensor *dst, const td_tensor *src, size_t bytes) {
+    td_device to = td_tensor_device(dst), from = td_tensor_device(src);
+    if (bytes == 0)
+        return TD_OK;
+    if (from.type == TD_CPU)
+        return td_backend_of(to)->upload(td_stream_current(to), dst->data, src->data, bytes);
+    if (to.type == TD_CPU)
+        return td_backend_of(from)->download(td_stream_current(from), dst->data, src->data, bytes);
+    void *host = td_malloc(bytes);
+    if (!host)
+        return td_fail(TD_ENOMEM, "out of memory");
+    td_status status =
+        td_backend_of(from)->download(td_stream_current(from), host, src->data, bytes);
+    if (status == TD_OK)
+        status = td_backend_of(to)->upload(td_stream_current(to), dst->data, host, bytes);
+    td_free(host);
+    return status;
+}
+
 /* Between devices only memory of one dtype and row-major moves. */
 static td_status copy_across(td_tensor *dst, const td_tensor *src) {
     td_status status = TD_OK;
-    td_device to = td_tensor_device(dst), from = td_tensor_device(src);
+    td_device to = td_tensor_device(dst);
     td_tensor *packed = NULL, *landed = NULL;
     TD_TRY(td_contiguous_as((td_tensor *)src, (td_dtype)dst->dtype, &packed));
     if (dst->contiguous && td_tensor_same_shape(dst, packed))
         landed = td_retain(dst);
     else
         TD_TRY(td_tensor_empty((td_dtype)dst->dtype, to, packed->ndim, packed->sizes, &landed));
-    TD_TRY(td_device_get_ops(to.type == TD_CPU ? from.type : to.type)
-               ->copy(to, landed->data, from, packed->data,
-                      (size_t)packed->numel * td_tensor_itemsize(packed)));
+    TD_TRY(move_bytes(landed, packed, (size_t)packed->numel * td_tensor_itemsize(packed)));
     if (landed != dst)
         TD_TRY(td_copy_into(dst, landed));
 done:
@@ -44,8 +63,11 @@ td_status td_copy_into(td_tensor *dst, const td_tensor *src) {
     if (!td_device_same(td_tensor_device(dst), td_tensor_device(src)))
         return copy_across(dst, src);
     td_operand operand = {.tensor = src};
-    return td_pointwise_runners[td_tensor_device(dst).type](td_primitive_program(TD_PW_copy),
-                                                            &operand, (td_dtype)dst->dtype, dst);
+    td_pointwise_plan plan = {.program = td_primitive_program(TD_PW_copy),
+                              .operands = &operand,
+                              .compute = (td_dtype)dst->dtype,
+                              .out = dst};
+    return TD_RUN(td_tensor_device(dst), pointwise, &plan);
 }
 
 td_status td_contiguous_as(td_tensor *x, td_dtype dtype, td_tensor **out) {
@@ -69,8 +91,11 @@ td_status td_contiguous(td_tensor *x, td_tensor **out) {
 }
 
 static td_status fill(td_tensor *x, td_operand value) {
-    return td_pointwise_runners[td_tensor_device(x).type](td_primitive_program(TD_PW_copy), &value,
-                                                          (td_dtype)x->dtype, x);
+    td_pointwise_plan plan = {.program = td_primitive_program(TD_PW_copy),
+                              .operands = &value,
+                              .compute = (td_dtype)x->dtype,
+                              .out = x};
+    return TD_RUN(td_tensor_device(x), pointwise, &plan);
 }
 
 td_status td_fill(td_tensor *x, double value) {

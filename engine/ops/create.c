@@ -170,84 +170,83 @@ static td_status kernel_eye(td_call *call) {
 
 /* ---- the table ---- */
 
-#define KERNEL(function) .kernel = {[TD_CPU] = function}
-#define OPTIONS          "*, dtype? dtype=nil, device? device=nil) -> Tensor"
-#define CREATION         .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF
+#define OPTIONS  "*, dtype? dtype=nil, device? device=nil) -> Tensor"
+#define CREATION .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF
 
 TD_OPERATOR(empty) = {
     .schema = "(int[] size, " OPTIONS,
     .doc = "Uninitialised elements: whatever lay in memory.",
     .rule = rule_size,
-    KERNEL(kernel_empty),
+    .kernel = kernel_empty,
     CREATION,
 };
 TD_OPERATOR(zeros) = {
     .schema = "(int[] size, " OPTIONS,
     .doc = "Zeros.",
     .rule = rule_size,
-    KERNEL(kernel_zeros),
+    .kernel = kernel_zeros,
     CREATION,
 };
 TD_OPERATOR(ones) = {
     .schema = "(int[] size, " OPTIONS,
     .doc = "Ones.",
     .rule = rule_size,
-    KERNEL(kernel_ones),
+    .kernel = kernel_ones,
     CREATION,
 };
 TD_OPERATOR(full) = {
     .schema = "(int[] size, number value, " OPTIONS,
     .doc = "One value everywhere; an integer value gives int64, a float the default dtype.",
     .rule = rule_full,
-    KERNEL(kernel_full),
+    .kernel = kernel_full,
     CREATION,
 };
 TD_OPERATOR(empty_like) = {
     .schema = "(Tensor x, " OPTIONS,
     .doc = "Uninitialised elements in x's shape, dtype and device.",
     .rule = rule_like,
-    KERNEL(kernel_empty),
+    .kernel = kernel_empty,
     CREATION,
 };
 TD_OPERATOR(zeros_like) = {
     .schema = "(Tensor x, " OPTIONS,
     .doc = "Zeros in x's shape, dtype and device.",
     .rule = rule_like,
-    KERNEL(kernel_zeros),
+    .kernel = kernel_zeros,
     CREATION,
 };
 TD_OPERATOR(ones_like) = {
     .schema = "(Tensor x, " OPTIONS,
     .doc = "Ones in x's shape, dtype and device.",
     .rule = rule_like,
-    KERNEL(kernel_ones),
+    .kernel = kernel_ones,
     CREATION,
 };
 TD_OPERATOR(full_like) = {
     .schema = "(Tensor x, number value, " OPTIONS,
     .doc = "One value everywhere in x's shape, dtype and device.",
     .rule = rule_full_like,
-    KERNEL(kernel_full),
+    .kernel = kernel_full,
     CREATION,
 };
 TD_OPERATOR(arange) = {
     .schema = "(number start, number? end=nil, number step=1, " OPTIONS,
     .doc = "start, start + step, ... below end; with one number from 0 below it.",
     .rule = rule_arange,
-    KERNEL(kernel_arange),
+    .kernel = kernel_arange,
     CREATION,
 };
 TD_OPERATOR(linspace) = {
     .schema = "(number start, number end, int steps, " OPTIONS,
     .doc = "So many numbers evenly spaced from start to end, both included.",
     .rule = rule_linspace,
-    KERNEL(kernel_linspace),
+    .kernel = kernel_linspace,
     CREATION,
 };
 TD_OPERATOR(eye) = {
     .schema = "(int n, int? m=nil, " OPTIONS,
     .doc = "Ones on the diagonal of an n by m matrix, zeros elsewhere.",
     .rule = rule_eye,
-    KERNEL(kernel_eye),
+    .kernel = kernel_eye,
     CREATION,
 };

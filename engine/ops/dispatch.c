@@ -52,26 +52,40 @@ static td_status check_given(const td_tensor *given, const td_meta *meta, bool i
                    td_tensor_shape_text(given, have));
 }
 
-/* Rule, results, kernel. A given result of another dtype than the rule's is written through a
- * temporary. */
+/* Does the tensor to be written share memory with an argument? */
+static bool overlaps_argument(const td_call *call) {
+    const td_storage *s = call->given->storage;
+    for (int k = 0; k < call->op->nparams; k++) {
+        const td_value *v = &call->args[k];
+        if (v->kind == TD_KIND_TENSOR && v->tensor && v->tensor->storage == s)
+            return true;
+        for (int j = 0; v->kind == TD_KIND_TENSORS && j < v->n; j++)
+            if (v->tensors[j] && v->tensors[j]->storage == s)
+                return true;
+    }
+    return false;
+}
+
+/* Rule, results, kernel. A given result of another dtype than the rule's, or one that shares memory
+ * with an argument, is written through a temporary. */
 static td_status run_kernel(td_call *call) {
     const td_op *op = call->op;
     td_meta meta[TD_MAX_RESULTS];
+    _Alignas(16) unsigned char plan[TD_PLAN_BYTES];
     td_device device = call_device(call);
+    call->plan = plan;
     for (int k = 0; k < op->nresults; k++)
         meta[k] = (td_meta){.dtype = TD_DTYPE_NONE, .device = device, .ndim = -1};
     td_status status = op->rule(call, meta);
     if (status)
         return status;
-    td_kernel_fn kernel = op->kernel[device.type];
-    if (!kernel)
-        return td_fail(TD_EDEVICE, "no %s kernel", device.type == TD_CUDA ? "CUDA" : "CPU");
     td_tensor *target = NULL;
     if (call->given) {
         status = check_given(call->given, &meta[0], call->inplace);
         if (status)
             return status;
-        if (call->given->dtype == meta[0].dtype)
+        bool direct = op->flags & TD_OP_WRITES_SELF || !overlaps_argument(call);
+        if (call->given->dtype == meta[0].dtype && direct)
             call->out[0] = td_retain(call->given);
         else
             target = call->given;
@@ -87,10 +101,10 @@ static td_status run_kernel(td_call *call) {
     if (TD_UNLIKELY(o != NULL)) {
         td_event event = {.kind = TD_EVENT_KERNEL, .name = op->name, .device = device};
         o->begin(o->ctx, &event);
-        status = kernel(call);
+        status = op->kernel(call);
         o->end(o->ctx, TD_EVENT_KERNEL);
     } else {
-        status = kernel(call);
+        status = op->kernel(call);
     }
     if (status == TD_OK && target) {
         status = td_copy_into(target, call->out[0]);

@@ -218,13 +218,11 @@ static td_status kernel_from_one_based(td_call *call) {
 
 /* ---- the table ---- */
 
-#define KERNEL(function) .kernel = {[TD_CPU] = function}
-
 TD_OPERATOR(gather) = {
     .schema = "(Tensor x, dim dim, index Tensor index) -> Tensor",
     .doc = "For each place of index the element of x that it names along a dim.",
     .rule = rule_gather,
-    KERNEL(kernel_gather),
+    .kernel = kernel_gather,
     .backward = grad_gather,
     .saves = "index",
     .flags = TD_OP_SHAPE_ONLY,
@@ -233,19 +231,19 @@ TD_OPERATOR(scatter) = {
     .schema = "(Tensor x, dim dim, index Tensor index, Tensor|number src) -> Tensor",
     .doc = "x with src written to the places that index names along a dim.",
     .rule = rule_scatter,
-    KERNEL(kernel_scatter),
+    .kernel = kernel_scatter,
     .backward = grad_scatter,
     .saves = "index",
-    .flags = TD_OP_INPLACE | TD_OP_SHAPE_ONLY,
+    .flags = TD_OP_INPLACE | TD_OP_WRITES_SELF | TD_OP_SHAPE_ONLY,
 };
 TD_OPERATOR(scatter_add) = {
     .schema = "(Tensor x, dim dim, index Tensor index, Tensor src) -> Tensor",
     .doc = "x with src added at the places that index names along a dim.",
     .rule = rule_scatter,
-    KERNEL(kernel_scatter_add),
+    .kernel = kernel_scatter_add,
     .backward = grad_scatter_add,
     .saves = "index",
-    .flags = TD_OP_INPLACE | TD_OP_SHAPE_ONLY,
+    .flags = TD_OP_INPLACE | TD_OP_WRITES_SELF | TD_OP_SHAPE_ONLY,
 };
 TD_OPERATOR(one_hot) = {
     .schema = "(class Tensor x, int num_classes=-1) -> Tensor",
@@ -257,6 +255,6 @@ TD_OPERATOR(from_one_based) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "Indices that count from 1 as the engine counts them, from 0.",
     .rule = rule_from_one_based,
-    KERNEL(kernel_from_one_based),
+    .kernel = kernel_from_one_based,
     .flags = TD_OP_INTERNAL | TD_OP_NONDIFF,
 };

@@ -126,9 +126,9 @@ static td_status run_index(td_call *call) {
 }
 
 static td_status rule_index_places(const td_call *call, td_meta *out) {
-    td_index_plan plan;
+    td_index_layout plan;
     const td_tensor *x = call->args[0].tensor;
-    td_status status = td_index_plan_make(x, call->args[1], &plan);
+    td_status status = td_index_layout_make(x, call->args[1], &plan);
     if (status)
         return status;
     out->dtype = (td_dtype)x->dtype;
@@ -138,8 +138,8 @@ static td_status rule_index_places(const td_call *call, td_meta *out) {
 }
 
 static td_status kernel_index_places(td_call *call) {
-    td_index_plan plan;
-    td_status status = td_index_plan_make(call->args[0].tensor, call->args[1], &plan);
+    td_index_layout plan;
+    td_status status = td_index_layout_make(call->args[0].tensor, call->args[1], &plan);
     return status ? status : td_cpu_index_read(call->args[0].tensor, &plan, call->out[0]);
 }
 
@@ -162,10 +162,10 @@ static td_status grad_index_places(td_grad *grad) {
 
 static td_status write_places(td_tensor *x, const index_list *list, td_tensor *values,
                               bool accumulate) {
-    td_index_plan plan;
+    td_index_layout plan;
     td_tensor *wide = NULL, *packed = NULL;
     td_status status = TD_OK;
-    TD_TRY(td_index_plan_make(x, TD_TENSORS(list->n, list->tensors), &plan));
+    TD_TRY(td_index_layout_make(x, TD_TENSORS(list->n, list->tensors), &plan));
     TD_TRY(TD_APPLY(&wide, expand, TD_T(values), TD_INTS(plan.ndim, plan.sizes)));
     TD_TRY(td_contiguous_as(wide, (td_dtype)x->dtype, &packed));
     if (packed->storage == x->storage) { /* x[i] = a part of x itself */
@@ -413,8 +413,6 @@ static td_status run_nonzero(td_call *call) {
 
 /* ---- the table ---- */
 
-#define KERNEL(function) .kernel = {[TD_CPU] = function}
-
 TD_OPERATOR(advanced_index) = {
     .schema = "(Tensor x, Tensor?[] indices) -> Tensor",
     .doc = "The elements at the places that tensors and masks name, one per dim.",
@@ -425,7 +423,7 @@ TD_OPERATOR(index) = {
     .schema = "(Tensor x, Tensor?[] indices) -> Tensor",
     .doc = "advanced_index with int64 tensors of one shape.",
     .rule = rule_index_places,
-    KERNEL(kernel_index_places),
+    .kernel = kernel_index_places,
     .backward = grad_index_places,
     .saves = "indices",
     .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY,

@@ -7,7 +7,7 @@
 
 /* Geometry of x[..., i, :, j, ...] with index tensors of one shape: x's elements that a place b of
  * the index tensors selects lie at before[] + picked(b) + after[]. */
-typedef struct td_index_plan {
+typedef struct td_index_layout {
     int nindexed;
     const td_tensor *index[TD_MAX_DIMS]; /* each of `places` elements */
     int64_t index_sizes[TD_MAX_DIMS];    /* of the dims that they index */
@@ -19,18 +19,18 @@ typedef struct td_index_plan {
     int64_t before, places, after; /* elements of the result: their product */
     int ndim;                      /* shape of the result: before, index, after */
     int64_t sizes[TD_MAX_DIMS];
-} td_index_plan;
+} td_index_layout;
 
 /* Plan x[indices]; entries are NULL or int64 tensors of one shape. Where indexed dims do not
  * follow one another, the index tensors' dims come first (as in NumPy). */
-td_status td_index_plan_make(const td_tensor *x, td_value indices,
-                             td_index_plan *plan) TD_MUST_CHECK;
+td_status td_index_layout_make(const td_tensor *x, td_value indices,
+                               td_index_layout *plan) TD_MUST_CHECK;
 
 /* out (row-major) = x[indices]; x[indices] = values, or += where accumulate (values row-major, of
  * x's dtype and the plan's shape). EINDEX for a place that x does not have. */
-td_status td_cpu_index_read(const td_tensor *x, const td_index_plan *plan,
+td_status td_cpu_index_read(const td_tensor *x, const td_index_layout *plan,
                             td_tensor *out) TD_MUST_CHECK;
-td_status td_cpu_index_write(td_tensor *x, const td_index_plan *plan, const td_tensor *values,
+td_status td_cpu_index_write(td_tensor *x, const td_index_layout *plan, const td_tensor *values,
                              bool accumulate) TD_MUST_CHECK;
 
 /* Places of nonzero elements, row-major (n, x->ndim), made here. */

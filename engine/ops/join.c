@@ -377,7 +377,7 @@ TD_OPERATOR(cat) = {
     .schema = "(Tensor[] tensors, dim dim=0) -> Tensor",
     .doc = "Tensors joined along a dim.",
     .rule = rule_cat,
-    .kernel = {[TD_CPU] = kernel_cat, [TD_CUDA] = kernel_cat},
+    .kernel = kernel_cat,
     .backward = grad_cat,
     .autocast = TD_AUTOCAST_PROMOTE,
     .flags = TD_OP_SHAPE_ONLY,
@@ -397,7 +397,7 @@ TD_OPERATOR(flip) = {
     .schema = "(Tensor x, dim[] dims) -> Tensor",
     .doc = "The order of elements along the dims reversed.",
     .rule = td_rule_same,
-    .kernel = {[TD_CPU] = kernel_flip, [TD_CUDA] = kernel_flip},
+    .kernel = kernel_flip,
     .backward = grad_flip,
 };
 TD_OPERATOR(roll) = {

@@ -430,7 +430,6 @@ done:
 
 /* ---- the table ---- */
 
-#define KERNEL(function) .kernel = {[TD_CPU] = function}
 #define ELEMENTS(name, parameters, text, forward, grad)                                            \
     TD_OPERATOR(name) = {                                                                          \
         .schema = parameters " -> Tensor",                                                         \
@@ -450,7 +449,7 @@ TD_OPERATOR(softmax) = {
     .schema = "(Tensor x, dim dim, *, dtype? dtype=nil) -> Tensor",
     .doc = "exp(x) over its sum along a dim.",
     .rule = rule_softmax,
-    KERNEL(td_cpu_softmax),
+    .kernel = td_cpu_softmax,
     .backward = td_grad_softmax,
     .saves = "out",
     .autocast = TD_AUTOCAST_FP32,
@@ -461,7 +460,7 @@ TD_OPERATOR(log_softmax) = {
     .schema = "(Tensor x, dim dim, *, dtype? dtype=nil) -> Tensor",
     .doc = "Logarithm of softmax along a dim, without overflow.",
     .rule = rule_softmax,
-    KERNEL(td_cpu_log_softmax),
+    .kernel = td_cpu_log_softmax,
     .backward = td_grad_log_softmax,
     .saves = "out",
     .autocast = TD_AUTOCAST_FP32,
@@ -472,7 +471,7 @@ TD_OPERATOR(softmax_backward) = {
     .schema = "(Tensor g, Tensor y, dim dim) -> Tensor",
     .doc = "Gradient of softmax from that of its result y.",
     .rule = rule_softmax_backward,
-    KERNEL(td_cpu_softmax_backward),
+    .kernel = td_cpu_softmax_backward,
     .backward = td_grad_softmax_backward,
     .saves = "g, y",
     .flags = TD_OP_INTERNAL,
@@ -481,7 +480,7 @@ TD_OPERATOR(log_softmax_backward) = {
     .schema = "(Tensor g, Tensor y, dim dim) -> Tensor",
     .doc = "Gradient of log_softmax from that of its result y.",
     .rule = rule_softmax_backward,
-    KERNEL(td_cpu_log_softmax_backward),
+    .kernel = td_cpu_log_softmax_backward,
     .backward = td_grad_log_softmax_backward,
     .saves = "g, y",
     .flags = TD_OP_INTERNAL,
@@ -504,7 +503,7 @@ TD_OPERATOR(class_weights) = {
               "index? ignore_index, dtype dtype) -> (Tensor weights, index Tensor classes)",
     .doc = "Checks target classes; the weight of each (0: ignored) and the classes as int64.",
     .rule = rule_class_weights,
-    KERNEL(td_cpu_class_weights),
+    .kernel = td_cpu_class_weights,
     .flags = TD_OP_INTERNAL | TD_OP_NONDIFF,
 };
 TD_OPERATOR(cross_entropy_classes) = {
@@ -513,7 +512,7 @@ TD_OPERATOR(cross_entropy_classes) = {
     .doc =
         "Cross entropy with what class_weights gives; log-sum-exp and total weight for backward.",
     .rule = rule_cross_entropy_classes,
-    KERNEL(td_cpu_cross_entropy_classes),
+    .kernel = td_cpu_cross_entropy_classes,
     .backward = td_grad_cross_entropy_classes,
     .saves = "x, classes, weights, lse, total",
     .flags = TD_OP_INTERNAL,
@@ -523,7 +522,7 @@ TD_OPERATOR(cross_entropy_backward) = {
               "Tensor lse, Tensor total, str reduction) -> Tensor",
     .doc = "Gradient of cross_entropy_classes by x.",
     .rule = rule_cross_entropy_backward,
-    KERNEL(td_cpu_cross_entropy_backward),
+    .kernel = td_cpu_cross_entropy_backward,
     .backward = td_grad_cross_entropy_backward,
     .saves = "g, x, classes, weights, lse, total",
     .flags = TD_OP_INTERNAL,

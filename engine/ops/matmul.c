@@ -353,8 +353,6 @@ static td_status run_baddbmm(td_call *call) {
 
 /* ---- the table ---- */
 
-#define KERNEL(function) .kernel = {[TD_CPU] = function}
-
 TD_OPERATOR(matmul) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
     .doc = "Product of vectors, matrices, or batches of matrices (leading dims broadcast).",
@@ -365,7 +363,7 @@ TD_OPERATOR(mm) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
     .doc = "Product of two matrices.",
     .rule = rule_mm,
-    KERNEL(td_cpu_mm),
+    .kernel = td_cpu_mm,
     .backward = grad_mm,
     .saves = "x, y",
     .autocast = TD_AUTOCAST_LOWER,
@@ -375,7 +373,7 @@ TD_OPERATOR(bmm) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
     .doc = "Products of two batches of matrices, one by one.",
     .rule = rule_bmm,
-    KERNEL(td_cpu_bmm),
+    .kernel = td_cpu_bmm,
     .backward = grad_mm,
     .saves = "x, y",
     .autocast = TD_AUTOCAST_LOWER,
@@ -385,7 +383,7 @@ TD_OPERATOR(mv) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
     .doc = "Product of a matrix and a vector.",
     .rule = rule_mv,
-    KERNEL(td_cpu_mv),
+    .kernel = td_cpu_mv,
     .backward = grad_mv,
     .saves = "x, y",
     .autocast = TD_AUTOCAST_LOWER,
@@ -395,7 +393,7 @@ TD_OPERATOR(dot) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
     .doc = "Inner product of two vectors.",
     .rule = rule_dot,
-    KERNEL(td_cpu_dot),
+    .kernel = td_cpu_dot,
     .backward = grad_dot,
     .saves = "x, y",
     .flags = TD_OP_OUT,
@@ -430,7 +428,7 @@ TD_OPERATOR(linear) = {
     .schema = "(Tensor input, Tensor weight, Tensor? bias=nil) -> Tensor",
     .doc = "input times the transposed weight, plus bias: the fully connected layer.",
     .rule = rule_linear,
-    KERNEL(td_cpu_linear),
+    .kernel = td_cpu_linear,
     .backward = grad_linear,
     .saves = "input, weight",
     .autocast = TD_AUTOCAST_LOWER,

@@ -161,12 +161,16 @@ enum {
     TD_OP_RANDOM = 128,       /* reads the generator: never the same twice */
     TD_OP_INTERNAL = 256,     /* for backward functions and bindings: not shown to Lua */
     TD_OP_SHAPE_ONLY = 512,   /* backward needs the shapes of the inputs (saved with the node) */
+    TD_OP_WRITES_SELF = 1024, /* the kernel may be given its first argument as its result */
 };
 
-/* Shape and dtype rule: read call->args, fill out[0 .. nresults). */
+/* Shape and dtype rule: read call->args, fill out[0 .. nresults), and what it has worked out of the
+ * plan: TD_PLAN(call, td_reduce_plan) is the plan that the kernel of this call finds again. */
 typedef td_status (*td_rule_fn)(const td_call *call, td_meta *out);
-/* Kernel: results call->out[] are allocated as the rule said (or given by the user, of that shape
- * and any strides, when the operator has TD_OP_OUT or TD_OP_INPLACE). */
+/* Kernel: results call->out[] are allocated as the rule said, or given by the user, of that shape
+ * and any strides, where the operator has TD_OP_OUT or TD_OP_INPLACE. They share no memory with the
+ * arguments, but for out[0] being args[0] under TD_OP_WRITES_SELF. It puts tensors into its plan
+ * and hands that to the device with TD_RUN. */
 typedef td_status (*td_kernel_fn)(td_call *call);
 /* Gradient: fill grad->in[]; see td_grad. */
 typedef td_status (*td_backward_fn)(td_grad *grad);
@@ -176,7 +180,7 @@ struct td_op {
     const char *schema;
     const char *doc;                      /* one line, ends with a full stop */
     td_rule_fn rule;                      /* with kernels; or NULL with `run` */
-    td_kernel_fn kernel[TD_DEVICE_TYPES]; /* by device type */
+    td_kernel_fn kernel;                  /* makes a plan, hands it to the device (TD_RUN) */
     td_kernel_fn run;                     /* instead of rule and kernel: makes call->out itself.
                                              With `backward` it runs below autograd; without, the
                                              operators it calls record themselves (composite). */
@@ -214,7 +218,16 @@ struct td_call {
     td_value result;  /* for number and bool results */
     td_tensor *given; /* in-place target or out=, borrowed; out[0] then holds another reference */
     bool inplace;
+    void *plan; /* room for the plan of an operator with a rule; see TD_PLAN */
 };
+
+/* The room for the plan of a call as a struct of ops/plan.h; uninitialised in the rule. */
+#define TD_PLAN_BYTES 1536
+#define TD_PLAN(call, type)                                                                        \
+    (__extension__({                                                                               \
+        _Static_assert(sizeof(type) <= TD_PLAN_BYTES, "TD_PLAN_BYTES");                            \
+        (type *)(call)->plan;                                                                      \
+    }))
 
 /* Run a prepared call. On failure nothing is left in out or list and the message begins with the
  * operator's name. On success out[] (or list) hold new references. */

@@ -8,6 +8,7 @@
 #define TD_OPS_POINTWISE_H
 
 #include "engine/ops/op.h"
+#include "engine/ops/plan.h"
 
 typedef enum td_primitive {
 #define PRIMITIVE(name, ...) TD_PW_##name,
@@ -73,22 +74,6 @@ int td_primitive_arity(td_primitive primitive);
 int td_primitive_find(const char *name, size_t len); /* -1: none */
 
 /* ---- running them ---- */
-
-typedef struct td_operand {
-    const td_tensor *tensor; /* NULL: the number */
-    bool is_int;
-    double f;
-    int64_t i;
-} td_operand;
-
-/* out = program(operands), broadcast to out's shape, computed in `compute` and converted to out's
- * dtype. out may be one of the operands; other overlaps are handled. One per device. */
-typedef td_status (*td_pointwise_runner)(const td_program *program, const td_operand *operands,
-                                         td_dtype compute, td_tensor *out);
-extern td_pointwise_runner td_pointwise_runners[TD_DEVICE_TYPES];
-
-td_status td_cpu_pointwise(const td_program *program, const td_operand *operands, td_dtype compute,
-                           td_tensor *out) TD_MUST_CHECK;
 
 /* The call of a pointwise operator: dtype and shape rules, then the device's runner. */
 td_status td_pointwise_call(td_call *call) TD_MUST_CHECK;

@@ -10,7 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
-td_pointwise_runner td_pointwise_runners[TD_DEVICE_TYPES] = {[TD_CPU] = td_cpu_pointwise};
+static td_status run(td_device device, const td_program *program, const td_operand *operands,
+                     td_dtype compute, td_tensor *out) {
+    td_pointwise_plan plan = {
+        .program = program, .operands = operands, .compute = compute, .out = out};
+    return TD_RUN(device, pointwise, &plan);
+}
 
 /* ---- dtypes ---- */
 
@@ -243,7 +248,7 @@ static td_status call_plain(td_call *call, const td_program *program, const td_t
     td_status status = td_tensor_empty_like(model, (td_dtype)model->dtype, &call->out[0]);
     if (TD_UNLIKELY(status))
         return status;
-    status = td_cpu_pointwise(program, operands, (td_dtype)model->dtype, call->out[0]);
+    status = run(TD_DEVICE_CPU, program, operands, (td_dtype)model->dtype, call->out[0]);
     if (TD_UNLIKELY(status)) {
         td_release(call->out[0]);
         call->out[0] = NULL;
@@ -283,7 +288,7 @@ td_status td_pointwise_call(td_call *call) {
     if (whole_numbers) /* integers are rounded already */
         program = td_primitive_program(TD_PW_copy);
     if (status == TD_OK)
-        status = td_pointwise_runners[device.type](program, operands, compute, out);
+        status = run(device, program, operands, compute, out);
     if (TD_UNLIKELY(status)) {
         td_release(out);
         return status;
@@ -398,8 +403,8 @@ static td_status run_recorded(const td_program *p, const td_value *operands, td_
             td_operand o[3];
             for (int k = 0; k < step->arity; k++)
                 o[k] = operand_of(args[k]);
-            status = td_cpu_pointwise(td_primitive_program((td_primitive)step->primitive), o,
-                                      TD_F64 == like->dtype ? TD_F64 : TD_F32, zero);
+            status = run(TD_DEVICE_CPU, td_primitive_program((td_primitive)step->primitive), o,
+                         TD_F64 == like->dtype ? TD_F64 : TD_F32, zero);
             value = zero;
         } else if (step->primitive == TD_PW_copy) {
             status = TD_APPLY(&value, clone, args[0]);
@@ -438,7 +443,7 @@ static td_status run_fused(const td_program *p, const td_value *values, td_tenso
         memcpy(meta.strides, g->strides, sizeof(int64_t) * (size_t)g->ndim);
     }
     TD_TRY(td_tensor_from_meta(&meta, out));
-    TD_TRY(td_pointwise_runners[meta.device.type](p, operands, meta.dtype, *out));
+    TD_TRY(run(meta.device, p, operands, meta.dtype, *out));
     return TD_OK;
 done:
     td_release(*out);

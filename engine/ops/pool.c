@@ -1,5 +1,5 @@
 /* pool.c: pooling and nearest interpolation of images. The windows of an operator are worked out
- * once per call (td_pool_plan); every kernel works from them. */
+ * once per call (td_pool_windows); every kernel works from them. */
 #include "engine/ops/pool.h"
 
 #include "engine/core/memory.h"
@@ -13,22 +13,22 @@
 
 /* ---- plans ---- */
 
-void td_pool_plan_free(td_pool_plan *plan) {
+void td_pool_windows_free(td_pool_windows *plan) {
     td_free(plan->row_begin);
     td_free(plan->scale);
-    *plan = (td_pool_plan){0};
+    *plan = (td_pool_windows){0};
 }
 
 /* Room for the windows; planes are x's dims before the last two. */
 static td_status plan_new(int ndim, const int64_t *x, int64_t oh, int64_t ow, bool scaled,
-                          td_pool_plan *plan) {
-    *plan = (td_pool_plan){.planes = td_numel(ndim - 2, x),
-                           .h = x[ndim - 2],
-                           .w = x[ndim - 1],
-                           .oh = oh,
-                           .ow = ow,
-                           .row_step = 1,
-                           .column_step = 1};
+                          td_pool_windows *plan) {
+    *plan = (td_pool_windows){.planes = td_numel(ndim - 2, x),
+                              .h = x[ndim - 2],
+                              .w = x[ndim - 1],
+                              .oh = oh,
+                              .ow = ow,
+                              .row_step = 1,
+                              .column_step = 1};
     if (oh > INT32_MAX / (ow ? ow : 1))
         return td_fail(TD_ESHAPE, "a result of %lld x %lld is too large", (long long)oh,
                        (long long)ow);
@@ -38,7 +38,7 @@ static td_status plan_new(int ndim, const int64_t *x, int64_t oh, int64_t ow, bo
     if (scaled)
         plan->scale = td_malloc((size_t)(oh * ow + 1) * sizeof(double));
     if (!plan->row_begin || (scaled && !plan->scale)) {
-        td_pool_plan_free(plan);
+        td_pool_windows_free(plan);
         return td_fail(TD_ENOMEM, "out of memory");
     }
     plan->row_end = plan->row_begin + oh;
@@ -111,7 +111,7 @@ static void slide(const sliding *s, int d, int32_t *begin, int32_t *end) {
 }
 
 static td_status plan_sliding(const int64_t *x, int ndim, const sliding *s, bool scaled,
-                              td_pool_plan *plan) {
+                              td_pool_windows *plan) {
     td_status status = plan_new(ndim, x, s->out[0], s->out[1], scaled, plan);
     if (status)
         return status;
@@ -156,7 +156,7 @@ static td_status rule_max_places(const td_call *call, td_meta *out) {
 
 static td_status kernel_max_places(td_call *call) {
     td_tensor *x = NULL;
-    td_pool_plan plan = {0};
+    td_pool_windows plan = {0};
     sliding s;
     td_status status = TD_OK;
     TD_TRY(td_contiguous(call->args[0].tensor, &x));
@@ -164,7 +164,7 @@ static td_status kernel_max_places(td_call *call) {
     TD_TRY(plan_sliding(x->sizes, x->ndim, &s, false, &plan));
     TD_TRY(td_cpu_max_pool(&plan, x, call->out[0], call->out[1]));
 done:
-    td_pool_plan_free(&plan);
+    td_pool_windows_free(&plan);
     td_release(x);
     return status;
 }
@@ -196,20 +196,21 @@ static td_status rule_pool_scatter(const td_call *call, td_meta *out) {
     return TD_OK;
 }
 
-static td_status plan_places(const int64_t *x, int ndim, const td_tensor *y, td_pool_plan *plan) {
+static td_status plan_places(const int64_t *x, int ndim, const td_tensor *y,
+                             td_pool_windows *plan) {
     return plan_new(ndim, x, y->sizes[ndim - 2], y->sizes[ndim - 1], false, plan);
 }
 
 static td_status kernel_pool_scatter(td_call *call) {
     td_tensor *g = NULL, *gx = call->out[0];
-    td_pool_plan plan = {0};
+    td_pool_windows plan = {0};
     td_status status = TD_OK;
     TD_TRY(td_contiguous(call->args[0].tensor, &g));
     TD_TRY(plan_places(gx->sizes, gx->ndim, g, &plan));
     TD_TRY(td_fill_int(gx, 0));
     TD_TRY(td_cpu_pool_scatter(&plan, g, call->args[1].tensor, gx));
 done:
-    td_pool_plan_free(&plan);
+    td_pool_windows_free(&plan);
     td_release(g);
     return status;
 }
@@ -228,13 +229,13 @@ static td_status rule_pool_gather(const td_call *call, td_meta *out) {
 
 static td_status kernel_pool_gather(td_call *call) {
     td_tensor *x = NULL;
-    td_pool_plan plan = {0};
+    td_pool_windows plan = {0};
     td_status status = TD_OK;
     TD_TRY(td_contiguous(call->args[0].tensor, &x));
     TD_TRY(plan_places(x->sizes, x->ndim, call->args[1].tensor, &plan));
     TD_TRY(td_cpu_pool_gather(&plan, x, call->args[1].tensor, call->out[0]));
 done:
-    td_pool_plan_free(&plan);
+    td_pool_windows_free(&plan);
     td_release(x);
     return status;
 }
@@ -262,7 +263,7 @@ static int64_t padded_extent(const sliding *s, int d, int64_t k) {
     return (to < end ? to : end) - from;
 }
 
-static td_status plan_avg(const int64_t *x, int ndim, const td_value *a, td_pool_plan *plan) {
+static td_status plan_avg(const int64_t *x, int ndim, const td_value *a, td_pool_windows *plan) {
     sliding s;
     td_status status = sliding_mean(x, ndim, a, &s);
     if (status == TD_OK)
@@ -288,7 +289,8 @@ static void divide(int64_t in, int64_t out, int32_t *begin, int32_t *end) {
     }
 }
 
-static td_status plan_adaptive(const int64_t *x, int ndim, const td_value *a, td_pool_plan *plan) {
+static td_status plan_adaptive(const int64_t *x, int ndim, const td_value *a,
+                               td_pool_windows *plan) {
     int64_t out[2];
     td_status status = td_check_images(ndim, x);
     if (status == TD_OK)
@@ -345,7 +347,8 @@ static void nearest_places(int64_t in, int64_t out, double step, int32_t *begin,
     }
 }
 
-static td_status plan_nearest(const int64_t *x, int ndim, const td_value *a, td_pool_plan *plan) {
+static td_status plan_nearest(const int64_t *x, int ndim, const td_value *a,
+                              td_pool_windows *plan) {
     int64_t out[2];
     double step[2];
     td_status status = output_size(x, ndim, a, out, step);
@@ -364,9 +367,9 @@ static td_status plan_nearest(const int64_t *x, int ndim, const td_value *a, td_
  * arguments...). */
 typedef struct plane_map {
     const char *forward, *backward;
-    td_status (*plan)(const int64_t *x, int ndim, const td_value *args, td_pool_plan *plan);
-    td_status (*run)(const td_pool_plan *plan, const td_tensor *x, td_tensor *y);
-    td_status (*run_backward)(const td_pool_plan *plan, const td_tensor *g, td_tensor *gx);
+    td_status (*plan)(const int64_t *x, int ndim, const td_value *args, td_pool_windows *plan);
+    td_status (*run)(const td_pool_windows *plan, const td_tensor *x, td_tensor *y);
+    td_status (*run_backward)(const td_pool_windows *plan, const td_tensor *g, td_tensor *gx);
 } plane_map;
 
 static const plane_map plane_maps[] = {
@@ -385,26 +388,26 @@ static const plane_map *map_of(const td_op *op) {
 
 static td_status rule_map(const td_call *call, td_meta *out) {
     const td_tensor *x = call->args[0].tensor;
-    td_pool_plan plan = {0};
+    td_pool_windows plan = {0};
     td_status status = td_check_floating(x);
     if (status == TD_OK)
         status = map_of(call->op)->plan(x->sizes, x->ndim, call->args + 1, &plan);
     if (status == TD_OK)
         set_meta(out, (td_dtype)x->dtype, x->ndim, x->sizes, plan.oh, plan.ow);
-    td_pool_plan_free(&plan);
+    td_pool_windows_free(&plan);
     return status;
 }
 
 static td_status kernel_map(td_call *call) {
     const plane_map *map = map_of(call->op);
     td_tensor *x = NULL;
-    td_pool_plan plan = {0};
+    td_pool_windows plan = {0};
     td_status status = TD_OK;
     TD_TRY(td_contiguous(call->args[0].tensor, &x));
     TD_TRY(map->plan(x->sizes, x->ndim, call->args + 1, &plan));
     TD_TRY(map->run(&plan, x, call->out[0]));
 done:
-    td_pool_plan_free(&plan);
+    td_pool_windows_free(&plan);
     td_release(x);
     return status;
 }
@@ -432,14 +435,14 @@ static td_status rule_map_backward(const td_call *call, td_meta *out) {
 static td_status kernel_map_backward(td_call *call) {
     const plane_map *map = map_of(call->op);
     td_tensor *g = NULL, *gx = call->out[0];
-    td_pool_plan plan = {0};
+    td_pool_windows plan = {0};
     td_status status = TD_OK;
     TD_TRY(td_contiguous(call->args[0].tensor, &g));
     TD_TRY(map->plan(gx->sizes, gx->ndim, call->args + 2, &plan));
     TD_TRY(td_fill_int(gx, 0));
     TD_TRY(map->run_backward(&plan, g, gx));
 done:
-    td_pool_plan_free(&plan);
+    td_pool_windows_free(&plan);
     td_release(g);
     return status;
 }
@@ -456,11 +459,11 @@ static td_status grad_map_backward(td_grad *grad) {
 /* ---- the table ---- */
 
 #define MAP                                                                                        \
-    .rule = rule_map, .kernel = {[TD_CPU] = kernel_map}, .backward = grad_map,                     \
-    .layout = TD_LAYOUT_CHANNELS, .flags = TD_OP_SHAPE_ONLY
+    .rule = rule_map, .kernel = kernel_map, .backward = grad_map, .layout = TD_LAYOUT_CHANNELS,    \
+    .flags = TD_OP_SHAPE_ONLY
 #define MAP_BACKWARD                                                                               \
-    .rule = rule_map_backward, .kernel = {[TD_CPU] = kernel_map_backward},                         \
-    .backward = grad_map_backward, .layout = TD_LAYOUT_CHANNELS, .flags = TD_OP_INTERNAL
+    .rule = rule_map_backward, .kernel = kernel_map_backward, .backward = grad_map_backward,       \
+    .layout = TD_LAYOUT_CHANNELS, .flags = TD_OP_INTERNAL
 
 TD_OPERATOR(max_pool2d) = {
     .schema = "(Tensor input, int[2] kernel_size, int[2]? stride=nil, "
@@ -475,7 +478,7 @@ TD_OPERATOR(max_pool2d_with_indices) = {
               "(Tensor values, Tensor places)",
     .doc = "max_pool2d with the place of each element in its plane, as int32.",
     .rule = rule_max_places,
-    .kernel = {[TD_CPU] = kernel_max_places},
+    .kernel = kernel_max_places,
     .backward = grad_max_places,
     .saves = "places",
     .layout = TD_LAYOUT_CHANNELS,
@@ -485,7 +488,7 @@ TD_OPERATOR(pool_scatter) = {
     .schema = "(Tensor g, Tensor places, int[] input_size) -> Tensor",
     .doc = "Elements added at their places in planes of zeros.",
     .rule = rule_pool_scatter,
-    .kernel = {[TD_CPU] = kernel_pool_scatter},
+    .kernel = kernel_pool_scatter,
     .backward = grad_pool_scatter,
     .saves = "places",
     .flags = TD_OP_INTERNAL,
@@ -494,7 +497,7 @@ TD_OPERATOR(pool_gather) = {
     .schema = "(Tensor x, Tensor places) -> Tensor",
     .doc = "Elements at places in planes.",
     .rule = rule_pool_gather,
-    .kernel = {[TD_CPU] = kernel_pool_gather},
+    .kernel = kernel_pool_gather,
     .backward = grad_pool_gather,
     .saves = "places",
     .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY,

@@ -196,7 +196,7 @@ TD_OPERATOR(rand) = {
               "generator? generator=nil) -> Tensor",
     .doc = "Uniform numbers in [0, 1).",
     .rule = rule_size,
-    .kernel = {[TD_CPU] = kernel_rand},
+    .kernel = kernel_rand,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
 };
 TD_OPERATOR(randn) = {
@@ -204,7 +204,7 @@ TD_OPERATOR(randn) = {
               "generator? generator=nil) -> Tensor",
     .doc = "Normal numbers with mean 0 and variance 1.",
     .rule = rule_size,
-    .kernel = {[TD_CPU] = kernel_randn},
+    .kernel = kernel_randn,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
 };
 TD_OPERATOR(rand_like) = {
@@ -212,7 +212,7 @@ TD_OPERATOR(rand_like) = {
               "generator? generator=nil) -> Tensor",
     .doc = "Uniform numbers in [0, 1), as many as x has, on x's device.",
     .rule = rule_like,
-    .kernel = {[TD_CPU] = kernel_rand},
+    .kernel = kernel_rand,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
 };
 TD_OPERATOR(randn_like) = {
@@ -220,7 +220,7 @@ TD_OPERATOR(randn_like) = {
               "generator? generator=nil) -> Tensor",
     .doc = "Normal numbers, as many as x has, on x's device.",
     .rule = rule_like,
-    .kernel = {[TD_CPU] = kernel_randn},
+    .kernel = kernel_randn,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
 };
 TD_OPERATOR(randint) = {
@@ -228,14 +228,14 @@ TD_OPERATOR(randint) = {
               "generator? generator=nil) -> Tensor",
     .doc = "Integers from low on, below high.",
     .rule = rule_randint,
-    .kernel = {[TD_CPU] = kernel_randint},
+    .kernel = kernel_randint,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
 };
 TD_OPERATOR(randperm) = {
     .schema = "(int n, *, device? device=nil, generator? generator=nil) -> index Tensor",
     .doc = "The numbers from 1 to n in random order.",
     .rule = rule_randperm,
-    .kernel = {[TD_CPU] = kernel_randperm},
+    .kernel = kernel_randperm,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
 };
 TD_OPERATOR(uniform_) = {
@@ -266,7 +266,7 @@ TD_OPERATOR(dropout_noise) = {
     .schema = "(Tensor x, float p, *, generator? generator=nil) -> Tensor",
     .doc = "What dropout multiplies by: 0 with probability p, else 1 / (1 - p).",
     .rule = rule_noise,
-    .kernel = {[TD_CPU] = kernel_noise},
+    .kernel = kernel_noise,
     .flags = TD_OP_NONDIFF | TD_OP_RANDOM | TD_OP_INTERNAL,
 };
 TD_OPERATOR(dropout) = {

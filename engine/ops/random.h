@@ -4,13 +4,7 @@
 
 #include "engine/core/random.h"
 #include "engine/ops/op.h"
-
-typedef enum td_distribution {
-    TD_UNIFORM,   /* a: low, b: high (floats) */
-    TD_NORMAL,    /* a: mean, b: standard deviation (floats) */
-    TD_BERNOULLI, /* a: probability of b, else 0 */
-    TD_RANDINT    /* low, and how many numbers from there on */
-} td_distribution;
+#include "engine/ops/plan.h"
 
 typedef struct td_draw {
     td_distribution distribution;

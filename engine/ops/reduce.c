@@ -210,13 +210,11 @@ done:
 
 /* ---- the table ---- */
 
-#define KERNEL(function) .kernel = {[TD_CPU] = function}
-
 TD_OPERATOR(sum) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false, dtype? dtype=nil) -> Tensor",
     .doc = "Sum of all elements, or over the given dims; integers and masks give int64.",
     .rule = rule_sum,
-    KERNEL(td_cpu_sum),
+    .kernel = td_cpu_sum,
     .backward = td_grad_sum,
     .flags = TD_OP_OUT | TD_OP_SHAPE_ONLY,
 };
@@ -224,7 +222,7 @@ TD_OPERATOR(nansum) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false, dtype? dtype=nil) -> Tensor",
     .doc = "Sum that takes NaN for 0.",
     .rule = rule_sum,
-    KERNEL(td_cpu_nansum),
+    .kernel = td_cpu_nansum,
     .backward = td_grad_nansum,
     .saves = "x",
     .flags = TD_OP_OUT,
@@ -233,7 +231,7 @@ TD_OPERATOR(mean) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false, dtype? dtype=nil) -> Tensor",
     .doc = "Mean of all elements, or over the given dims.",
     .rule = rule_mean,
-    KERNEL(td_cpu_mean),
+    .kernel = td_cpu_mean,
     .backward = td_grad_mean,
     .flags = TD_OP_OUT | TD_OP_SHAPE_ONLY,
 };
@@ -241,7 +239,7 @@ TD_OPERATOR(prod) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false, dtype? dtype=nil) -> Tensor",
     .doc = "Product of all elements, or over the given dims; integers and masks give int64.",
     .rule = rule_sum,
-    KERNEL(td_cpu_prod),
+    .kernel = td_cpu_prod,
     .backward = td_grad_prod,
     .saves = "x, out",
     .autocast = TD_AUTOCAST_FP32,
@@ -252,7 +250,7 @@ TD_OPERATOR(var) = {
               "bool? unbiased=nil) -> Tensor",
     .doc = "Variance: squared deviations from the mean over count - correction.",
     .rule = rule_var,
-    KERNEL(td_cpu_var),
+    .kernel = td_cpu_var,
     .backward = td_grad_var,
     .saves = "x",
     .flags = TD_OP_OUT,
@@ -262,7 +260,7 @@ TD_OPERATOR(std) = {
               "bool? unbiased=nil) -> Tensor",
     .doc = "Standard deviation, the square root of var.",
     .rule = rule_var,
-    KERNEL(td_cpu_std),
+    .kernel = td_cpu_std,
     .backward = td_grad_std,
     .saves = "x, out",
     .flags = TD_OP_OUT,
@@ -271,7 +269,7 @@ TD_OPERATOR(amax) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
     .doc = "Largest element, of all or over the given dims; equals share the gradient.",
     .rule = rule_extreme,
-    KERNEL(td_cpu_amax),
+    .kernel = td_cpu_amax,
     .backward = td_grad_extreme,
     .saves = "x, out",
     .flags = TD_OP_OUT,
@@ -280,7 +278,7 @@ TD_OPERATOR(amin) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
     .doc = "Smallest element, of all or over the given dims; equals share the gradient.",
     .rule = rule_extreme,
-    KERNEL(td_cpu_amin),
+    .kernel = td_cpu_amin,
     .backward = td_grad_extreme,
     .saves = "x, out",
     .flags = TD_OP_OUT,
@@ -302,7 +300,7 @@ TD_OPERATOR(max_dim) = {
               "(Tensor values, index Tensor indices)",
     .doc = "Largest elements along a dim and the first place of each.",
     .rule = rule_extreme_dim,
-    KERNEL(td_cpu_max_dim),
+    .kernel = td_cpu_max_dim,
     .backward = td_grad_extreme_dim,
     .saves = "indices",
     .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY,
@@ -312,7 +310,7 @@ TD_OPERATOR(min_dim) = {
               "(Tensor values, index Tensor indices)",
     .doc = "Smallest elements along a dim and the first place of each.",
     .rule = rule_extreme_dim,
-    KERNEL(td_cpu_min_dim),
+    .kernel = td_cpu_min_dim,
     .backward = td_grad_extreme_dim,
     .saves = "indices",
     .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY,
@@ -321,35 +319,35 @@ TD_OPERATOR(argmax) = {
     .schema = "(Tensor x, dim? dim=nil, *, bool keepdim=false) -> index Tensor",
     .doc = "Where the largest element is, the first of equals; without a dim in row-major order.",
     .rule = rule_find,
-    KERNEL(td_cpu_argmax),
+    .kernel = td_cpu_argmax,
     .flags = TD_OP_NONDIFF,
 };
 TD_OPERATOR(argmin) = {
     .schema = "(Tensor x, dim? dim=nil, *, bool keepdim=false) -> index Tensor",
     .doc = "Where the smallest element is, the first of equals; without a dim in row-major order.",
     .rule = rule_find,
-    KERNEL(td_cpu_argmin),
+    .kernel = td_cpu_argmin,
     .flags = TD_OP_NONDIFF,
 };
 TD_OPERATOR(any) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
     .doc = "Is an element different from zero?",
     .rule = rule_bool,
-    KERNEL(td_cpu_any),
+    .kernel = td_cpu_any,
     .flags = TD_OP_NONDIFF,
 };
 TD_OPERATOR(all) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
     .doc = "Are all elements different from zero?",
     .rule = rule_bool,
-    KERNEL(td_cpu_all),
+    .kernel = td_cpu_all,
     .flags = TD_OP_NONDIFF,
 };
 TD_OPERATOR(count_nonzero) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
     .doc = "Number of elements different from zero.",
     .rule = rule_count,
-    KERNEL(td_cpu_count_nonzero),
+    .kernel = td_cpu_count_nonzero,
     .flags = TD_OP_NONDIFF,
 };
 TD_OPERATOR(norm) = {
@@ -357,7 +355,7 @@ TD_OPERATOR(norm) = {
               "dtype? dtype=nil) -> Tensor",
     .doc = "Vector p-norm of all elements or over the given dims; p may be math.huge, 1, 0, ...",
     .rule = rule_norm,
-    KERNEL(td_cpu_norm),
+    .kernel = td_cpu_norm,
     .backward = td_grad_norm,
     .saves = "x, out",
     .autocast = TD_AUTOCAST_FP32,
@@ -376,7 +374,7 @@ TD_OPERATOR(cumsum) = {
     .schema = "(Tensor x, dim dim, *, dtype? dtype=nil) -> Tensor",
     .doc = "Running sums along a dim.",
     .rule = rule_cumsum,
-    KERNEL(td_cpu_cumsum),
+    .kernel = td_cpu_cumsum,
     .backward = td_grad_cumsum,
     .flags = TD_OP_OUT | TD_OP_INPLACE | TD_OP_SHAPE_ONLY,
 };
@@ -384,7 +382,7 @@ TD_OPERATOR(sum_to_size) = {
     .schema = "(Tensor x, int[] sizes) -> Tensor",
     .doc = "Sum x to a shape that broadcasts to its own.",
     .rule = rule_sum_to_size,
-    KERNEL(td_cpu_sum_to_size),
+    .kernel = td_cpu_sum_to_size,
     .backward = td_grad_sum_to_size,
     .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY,
 };

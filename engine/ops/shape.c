@@ -336,17 +336,17 @@ TD_OPERATOR(tril) = {
     .schema = "(Tensor x, int diagonal=0) -> Tensor",
     .doc = "The lower triangle of matrices, zeros above the diagonal.",
     .rule = rule_triangle,
-    .kernel = {[TD_CPU] = kernel_tril},
+    .kernel = kernel_tril,
     .backward = grad_triangle,
-    .flags = TD_OP_INPLACE,
+    .flags = TD_OP_INPLACE | TD_OP_WRITES_SELF,
 };
 TD_OPERATOR(triu) = {
     .schema = "(Tensor x, int diagonal=0) -> Tensor",
     .doc = "The upper triangle of matrices, zeros below the diagonal.",
     .rule = rule_triangle,
-    .kernel = {[TD_CPU] = kernel_triu},
+    .kernel = kernel_triu,
     .backward = grad_triangle,
-    .flags = TD_OP_INPLACE,
+    .flags = TD_OP_INPLACE | TD_OP_WRITES_SELF,
 };
 TD_OPERATOR(slice_backward) = {
     .schema = "(Tensor g, int[] size, int dim, int start, int stop, int step) "

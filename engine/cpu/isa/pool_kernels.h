@@ -9,16 +9,16 @@
  * `y` oh x ow. Places are positions y * w + x in the input plane. */
 typedef struct td_pool_functions {
     /* Largest element of each window and its place (first of equals; NaN counts as largest). */
-    void (*max)(void *y, int32_t *places, const void *x, const td_pool_plan *plan);
+    void (*max)(void *y, int32_t *places, const void *x, const td_pool_windows *plan);
     /* gx[places[k]] += g[k], for n elements; out[k] = x[places[k]]. */
     void (*scatter)(void *gx, const int32_t *places, const void *g, int64_t n);
     void (*gather)(void *out, const int32_t *places, const void *x, int64_t n);
     /* Sum of each window times its scale; gx += g times the scale over each window. */
-    void (*mean)(void *y, const void *x, const td_pool_plan *plan);
-    void (*mean_backward)(void *gx, const void *g, const td_pool_plan *plan);
+    void (*mean)(void *y, const void *x, const td_pool_windows *plan);
+    void (*mean_backward)(void *gx, const void *g, const td_pool_windows *plan);
     /* y[i][j] = x[first row][first column] of each window; gx += g there. */
-    void (*nearest)(void *y, const void *x, const td_pool_plan *plan);
-    void (*nearest_backward)(void *gx, const void *g, const td_pool_plan *plan);
+    void (*nearest)(void *y, const void *x, const td_pool_windows *plan);
+    void (*nearest_backward)(void *gx, const void *g, const td_pool_windows *plan);
 } td_pool_functions;
 
 typedef struct td_pool_kernels {

@@ -6,7 +6,7 @@
 
 /* Windows of 2 x 2 side by side: four loads and three comparisons each, no branches. */
 static void NAME(max_pairs)(T *restrict y, int32_t *restrict places, const T *restrict x,
-                            const td_pool_plan *p) {
+                            const td_pool_windows *p) {
     int32_t w = (int32_t)p->w;
     for (int64_t i = 0; i < p->oh; i++) {
         const T *upper = x + 2 * i * p->w, *lower = upper + p->w;
@@ -23,7 +23,7 @@ static void NAME(max_pairs)(T *restrict y, int32_t *restrict places, const T *re
     }
 }
 
-static void NAME(max)(void *to, int32_t *places, const void *from, const td_pool_plan *p) {
+static void NAME(max)(void *to, int32_t *places, const void *from, const td_pool_windows *p) {
     T *y = to;
     const T *x = from;
     if (p->pairs) {
@@ -61,7 +61,7 @@ static void NAME(gather)(void *to, const int32_t *places, const void *from, int6
         out[k] = x[places[k]];
 }
 
-static void NAME(mean)(void *to, const void *from, const td_pool_plan *p) {
+static void NAME(mean)(void *to, const void *from, const td_pool_windows *p) {
     T *y = to;
     const T *x = from;
     for (int64_t i = 0; i < p->oh; i++)
@@ -74,7 +74,7 @@ static void NAME(mean)(void *to, const void *from, const td_pool_plan *p) {
         }
 }
 
-static void NAME(mean_backward)(void *to, const void *from, const td_pool_plan *p) {
+static void NAME(mean_backward)(void *to, const void *from, const td_pool_windows *p) {
     T *gx = to;
     const T *g = from;
     for (int64_t i = 0; i < p->oh; i++)
@@ -86,7 +86,7 @@ static void NAME(mean_backward)(void *to, const void *from, const td_pool_plan *
         }
 }
 
-static void NAME(nearest)(void *to, const void *from, const td_pool_plan *p) {
+static void NAME(nearest)(void *to, const void *from, const td_pool_windows *p) {
     T *y = to;
     const T *x = from;
     for (int64_t i = 0; i < p->oh; i++) {
@@ -96,7 +96,7 @@ static void NAME(nearest)(void *to, const void *from, const td_pool_plan *p) {
     }
 }
 
-static void NAME(nearest_backward)(void *to, const void *from, const td_pool_plan *p) {
+static void NAME(nearest_backward)(void *to, const void *from, const td_pool_windows *p) {
     T *gx = to;
     const T *g = from;
     for (int64_t i = 0; i < p->oh; i++) {

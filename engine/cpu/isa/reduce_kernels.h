@@ -2,22 +2,7 @@
 #ifndef TD_CPU_ISA_REDUCE_KERNELS_H
 #define TD_CPU_ISA_REDUCE_KERNELS_H
 
-#include "engine/core/dtype.h"
-
-typedef enum td_reducer {
-    TD_REDUCE_SUM,
-    TD_REDUCE_NANSUM,  /* sum of what is not NaN */
-    TD_REDUCE_ABS_SUM, /* floats only, as the next two */
-    TD_REDUCE_SQUARE_SUM,
-    TD_REDUCE_CENTERED, /* sum of (x - center)^2 */
-    TD_REDUCE_NONZERO,  /* count of x != 0 */
-    TD_REDUCE_PROD,
-    TD_REDUCE_MAX, /* NaN wins, as in the next three */
-    TD_REDUCE_MIN,
-    TD_REDUCE_ABS_MAX, /* floats only, as the next */
-    TD_REDUCE_ABS_MIN,
-    TD_REDUCERS
-} td_reducer;
+#include "engine/ops/plan.h"
 
 /* What an output is while it grows: f for floating inputs, i for integers and bool. Float32 is
  * summed in float32 over some thousand elements at a time and carried on in f. */

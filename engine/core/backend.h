@@ -1,0 +1,118 @@
+/* backend.h: what a device is: one struct of functions, filled by engine/cpu, engine/cuda and the
+ * tests' own device.
+ *
+ * Operators know no device: they make a plan (ops/plan.h) and hand it to the backend of the device
+ * that their tensors lie on. A function that a device lacks is NULL, and TD_RUN says so by name.
+ * Memory functions take the stream in whose order they happen; a storage remembers its stream.
+ *
+ * Work may be done later, in the stream's order. What a function can tell at once it returns; what
+ * only the elements show (an index out of range, a division by zero) it returns at once or from the
+ * next download or synchronize of the stream. Nothing of a plan but programs and tensors may be
+ * kept: a device that works later copies the plan and retains the tensors.
+ */
+#ifndef TD_CORE_BACKEND_H
+#define TD_CORE_BACKEND_H
+
+#include "engine/core/device.h"
+
+/* The work functions, one row each: name, plan, tensors in the plan, how many of them (the first)
+ * are written. Results have the shape that the plan implies and, unless said otherwise, any
+ * strides; inputs may have any strides and lie on the same device. Results share no memory with
+ * inputs except where said.
+ *   pointwise       programs over operands that broadcast; a result may be one of its operands
+ *   check           fails with the plan's message where a program's value is true somewhere
+ *   reduce          sums, products, extremes, norms, moments over dims
+ *   find            places (and values) of extremes along a dim
+ *   scan            running sums along a dim
+ *   softmax         softmax, its logarithm, and the gradients of both along a dim
+ *   class_weights   checks labels; the weight of each
+ *   cross_entropy, cross_entropy_backward   of scores with labels, and the gradient
+ *   product         batches of matrix products, plus a row of biases
+ *   convolution     of images, its gradient by the images, by the weights
+ *   pool            windows over planes: maxima, means, nearest, and their gradients
+ *   index_read, index_write   x[indices], x[indices] = or += values
+ *   gather, scatter           by an index along one dim
+ *   nonzero         number of the elements different from zero, or their places
+ *   draw            random numbers
+ *   permutation     a random order of 0 .. n-1
+ *   progression     first, first + step, ...
+ *   band            a matrix's part between two diagonals
+ *   add_strided     adds to elements that a strided view names, overlapping or not */
+#define TD_BACKEND_WORK(X)                                                                         \
+    X(pointwise, td_pointwise_plan, 0, 0) /* lists of its own */                                   \
+    X(check, td_check_plan, 0, 0)         /* likewise */                                           \
+    X(reduce, td_reduce_plan, 2, 1)                                                                \
+    X(find, td_find_plan, 3, 2)                                                                    \
+    X(scan, td_scan_plan, 2, 1)                                                                    \
+    X(softmax, td_softmax_plan, 3, 1)                                                              \
+    X(class_weights, td_class_weights_plan, 4, 2)                                                  \
+    X(cross_entropy, td_cross_entropy_plan, 6, 3)                                                  \
+    X(cross_entropy_backward, td_cross_entropy_backward_plan, 7, 1)                                \
+    X(product, td_product_plan, 4, 1)                                                              \
+    X(convolution, td_convolution_plan, 4, 1)                                                      \
+    X(pool, td_pool_plan, 3, 2)                                                                    \
+    X(index_read, td_index_plan, 18, 1)                                                            \
+    X(index_write, td_index_plan, 18, 1)                                                           \
+    X(gather, td_gather_plan, 3, 1)                                                                \
+    X(scatter, td_gather_plan, 3, 1)                                                               \
+    X(nonzero, td_nonzero_plan, 2, 1)                                                              \
+    X(draw, td_draw_plan, 1, 1)                                                                    \
+    X(permutation, td_permutation_plan, 1, 1)                                                      \
+    X(progression, td_progression_plan, 1, 1)                                                      \
+    X(band, td_band_plan, 2, 1)                                                                    \
+    X(add_strided, td_add_strided_plan, 2, 1)
+
+#define TD_BACKEND_DECLARE(function, plan, ntensors, nwritten) struct plan;
+TD_BACKEND_WORK(TD_BACKEND_DECLARE)
+#undef TD_BACKEND_DECLARE
+
+typedef struct td_backend {
+    const char *name; /* "cpu", "cuda": what device strings begin with */
+
+    /* How many devices of this kind are there? */
+    int (*count)(void);
+    /* A block of at least `bytes`, aligned to 64, usable in the order of the stream; *granted is
+     * what release must be given. NULL: out of memory. */
+    void *(*allocate)(td_stream stream, size_t bytes, size_t *granted);
+    /* Give back a block when the stream's work so far is done. */
+    void (*release)(td_stream stream, void *block, size_t granted);
+    /* Return cached blocks to the system. */
+    void (*empty_cache)(int index);
+    /* Bytes from one block of the device to another, from the host, to the host. upload has read
+     * the host's memory and download has written it when they return. */
+    td_status (*copy)(td_stream stream, void *dst, const void *src, size_t bytes);
+    td_status (*upload)(td_stream stream, void *dst, const void *host, size_t bytes);
+    td_status (*download)(td_stream stream, void *host, const void *src, size_t bytes);
+    /* Wait for the stream's work; the first error that it met. */
+    td_status (*synchronize)(td_stream stream);
+
+#define TD_BACKEND_FUNCTION(function, plan, ntensors, nwritten)                                    \
+    td_status (*function)(const struct plan *plan);
+    TD_BACKEND_WORK(TD_BACKEND_FUNCTION)
+#undef TD_BACKEND_FUNCTION
+} td_backend;
+
+/* Add a kind of device; `backend` stays valid for ever. The type is TD_CUDA for "cuda", else the
+ * next free one. EVALUE for a name that is taken or when all types are. */
+td_status td_backend_register(const td_backend *backend) TD_MUST_CHECK;
+
+extern const td_backend *td_backends[TD_DEVICE_TYPES]; /* by type; NULL: not registered */
+static inline const td_backend *td_backend_of(td_device device) {
+    return td_backends[device.type];
+}
+
+/* EDEVICE: the device lacks a function. */
+td_status td_backend_lacks(td_device device, const char *function);
+
+/* Hand a plan (a pointer to a struct that begins with its stream) to a device's function:
+ *   TD_RUN(device, reduce, &plan) */
+#define TD_RUN(where, function, given)                                                             \
+    (__extension__({                                                                               \
+        td_device device_ = (where);                                                               \
+        const td_backend *backend_ = td_backend_of(device_);                                       \
+        (given)->stream = td_stream_current(device_);                                              \
+        TD_LIKELY(backend_->function != NULL) ? backend_->function(given)                          \
+                                              : td_backend_lacks(device_, #function);              \
+    }))
+
+#endif

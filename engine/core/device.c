@@ -1,0 +1,147 @@
+/* device.c: the kinds of devices that there are, their names, and the memory that lives on each. */
+#include "engine/core/allocator.h"
+#include "engine/core/backend.h"
+#include "engine/core/memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_DEVICES = 16 };
+
+const td_backend *td_backends[TD_DEVICE_TYPES];
+
+/* ---- kinds ---- */
+
+td_status td_backend_register(const td_backend *backend) {
+    int type = -1;
+    for (int t = 0; t < TD_DEVICE_TYPES; t++)
+        if (td_backends[t] && !strcmp(td_backends[t]->name, backend->name))
+            return td_fail(TD_EVALUE, "a device '%s' is registered already", backend->name);
+    if (!strcmp(backend->name, "cpu") || !strcmp(backend->name, "cuda"))
+        type = strcmp(backend->name, "cpu") ? TD_CUDA : TD_CPU;
+    for (int t = TD_CUDA + 1; t < TD_DEVICE_TYPES && type < 0; t++)
+        if (!td_backends[t])
+            type = t;
+    if (type < 0)
+        return td_fail(TD_EVALUE, "no room for another kind of device beside %d", TD_DEVICE_TYPES);
+    td_backends[type] = backend;
+    return TD_OK;
+}
+
+td_status td_backend_lacks(td_device device, const char *function) {
+    return td_fail(TD_EDEVICE, "%s can't do this: its backend has no '%s'", td_device_name(device),
+                   function);
+}
+
+static td_status no_such_device(const char *text, const td_backend *backend) {
+    return td_fail(TD_EDEVICE, "device '%s' is not there: this machine has %s", text,
+                   backend ? "fewer of its kind"
+                           : "no CUDA device, or Tide was built without CUDA");
+}
+
+td_status td_device_parse(const char *text, td_device *device) {
+    for (int t = 0; t < TD_DEVICE_TYPES; t++) {
+        const td_backend *backend = td_backends[t];
+        const char *name = backend ? backend->name : t == TD_CUDA ? "cuda" : "";
+        size_t len = strlen(name);
+        if (len == 0 || strncmp(text, name, len) || (text[len] && text[len] != ':'))
+            continue;
+        char *end = "";
+        long index = text[len] ? strtol(text + len + 1, &end, 10) : 0;
+        if (*end || (text[len] && end == text + len + 1) || index < 0)
+            break;
+        if (!backend || index >= backend->count() || index >= MAX_DEVICES)
+            return no_such_device(text, backend);
+        *device = (td_device){(uint8_t)t, (uint8_t)index};
+        return TD_OK;
+    }
+    return td_fail(TD_EVALUE, "'%s' is no device: expected \"cpu\", \"cuda\" or \"cuda:N\"", text);
+}
+
+const char *td_device_name(td_device device) {
+    static _Thread_local char text[4][40];
+    static _Thread_local int turn;
+    if (device.type == TD_CPU)
+        return "cpu";
+    char *to = text[turn++ & 3];
+    const td_backend *backend = td_backend_of(device);
+    snprintf(to, sizeof text[0], "%s:%d", backend ? backend->name : "cuda", device.index);
+    return to;
+}
+
+/* ---- streams ---- */
+
+td_stream td_stream_current(td_device device) {
+    return (td_stream){device, 0};
+}
+
+td_status td_device_synchronize(td_device device) {
+    return td_backend_of(device)->synchronize(td_stream_current(device));
+}
+
+/* ---- memory ---- */
+
+typedef struct device_counters {
+    atomic_llong allocated, peak, allocations;
+} device_counters;
+
+static device_counters counters[TD_DEVICE_TYPES][MAX_DEVICES];
+
+static device_counters *counters_of(td_device device) {
+    return &counters[device.type][device.index % MAX_DEVICES];
+}
+
+void *td_device_allocate(td_stream stream, size_t bytes, size_t *granted) {
+    const td_backend *backend = td_backend_of(stream.device);
+    if (!backend || td_memory_should_fail())
+        return NULL;
+    void *p = backend->allocate(stream, bytes, granted);
+    if (!p)
+        return NULL;
+    device_counters *c = counters_of(stream.device);
+    long long now =
+        atomic_fetch_add_explicit(&c->allocated, (long long)*granted, memory_order_relaxed) +
+        (long long)*granted;
+    atomic_fetch_add_explicit(&c->allocations, 1, memory_order_relaxed);
+    long long peak = atomic_load_explicit(&c->peak, memory_order_relaxed);
+    while (now > peak && !atomic_compare_exchange_weak_explicit(
+                             &c->peak, &peak, now, memory_order_relaxed, memory_order_relaxed))
+        ;
+    return p;
+}
+
+void td_device_release(td_stream stream, void *p, size_t granted) {
+    atomic_fetch_sub_explicit(&counters_of(stream.device)->allocated, (long long)granted,
+                              memory_order_relaxed);
+    td_backend_of(stream.device)->release(stream, p, granted);
+}
+
+td_memory_stats td_memory_get_stats(td_device device) {
+    device_counters *c = counters_of(device);
+    td_host_counts *host = &td_host_counters;
+    bool cpu = device.type == TD_CPU;
+    return (td_memory_stats){
+        .allocated = atomic_load_explicit(&c->allocated, memory_order_relaxed),
+        .peak = atomic_load_explicit(&c->peak, memory_order_relaxed),
+        .cached = cpu ? atomic_load_explicit(&host->cached, memory_order_relaxed) : 0,
+        .allocations = atomic_load_explicit(&c->allocations, memory_order_relaxed),
+        .system_allocations =
+            cpu ? atomic_load_explicit(&host->system_allocations, memory_order_relaxed) : 0,
+    };
+}
+
+int64_t td_memory_allocated(td_device device) {
+    return atomic_load_explicit(&counters_of(device)->allocated, memory_order_relaxed);
+}
+
+void td_memory_reset_peak(td_device device) {
+    device_counters *c = counters_of(device);
+    atomic_store(&c->peak, atomic_load(&c->allocated));
+}
+
+void td_memory_empty_cache(td_device device) {
+    const td_backend *backend = td_backend_of(device);
+    if (backend)
+        backend->empty_cache(device.index);
+}

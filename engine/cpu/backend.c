@@ -1,0 +1,49 @@
+/* backend.c: the CPU as a backend: the host's memory, and the functions of this folder. */
+#include "engine/cpu/cpu.h"
+
+#include "engine/core/allocator.h"
+
+#include <string.h>
+
+static int count(void) {
+    return 1;
+}
+
+static void *allocate(td_stream stream, size_t bytes, size_t *granted) {
+    (void)stream;
+    return td_host_allocate(bytes, granted);
+}
+
+static void release(td_stream stream, void *block, size_t granted) {
+    (void)stream;
+    td_host_release(block, granted);
+}
+
+static void empty_cache(int index) {
+    (void)index;
+    td_host_empty_cache();
+}
+
+static td_status copy(td_stream stream, void *dst, const void *src, size_t bytes) {
+    (void)stream;
+    memcpy(dst, src, bytes);
+    return TD_OK;
+}
+
+static td_status synchronize(td_stream stream) {
+    (void)stream;
+    return TD_OK;
+}
+
+const td_backend td_cpu_backend = {
+    .name = "cpu",
+    .count = count,
+    .allocate = allocate,
+    .release = release,
+    .empty_cache = empty_cache,
+    .copy = copy,
+    .upload = copy,
+    .download = copy,
+    .synchronize = synchronize,
+    .pointwise = td_cpu_pointwise,
+};

@@ -1,0 +1,15 @@
+/* cpu.h: the CPU's side of the backend: its functions, file by file, and the struct that holds them
+ * (backend.c), which is all that the rest of the engine sees. */
+#ifndef TD_CPU_CPU_H
+#define TD_CPU_CPU_H
+
+#include "engine/ops/plan.h"
+
+#define TD_CPU_DECLARE(function, plan, ntensors, nwritten)                                         \
+    td_status td_cpu_##function(const struct plan *plan) TD_MUST_CHECK;
+TD_BACKEND_WORK(TD_CPU_DECLARE)
+#undef TD_CPU_DECLARE
+
+extern const td_backend td_cpu_backend;
+
+#endif
