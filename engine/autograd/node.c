@@ -10,10 +10,6 @@
  * backward may run nodes from the highest number down. */
 static atomic_ullong next_sequence = 1;
 
-uint64_t td_autograd_next_sequence(void) {
-    return atomic_load_explicit(&next_sequence, memory_order_relaxed);
-}
-
 const char *td_node_name(const td_node *node) {
     return node->op ? node->op->backward_name : node->node_class->name;
 }
@@ -103,8 +99,8 @@ td_saving td_saving_of(const td_op *op, const td_value *args) {
     return saving;
 }
 
-td_node *td_node_new(const td_op *op, const td_value *args, int nresults, td_status *status) {
-    td_saving saving = td_saving_of(op, args);
+td_node *td_node_new(const td_op *op, const td_value *args, uint32_t saved, int nresults,
+                     td_status *status) {
     layout l = measure(op, args);
     int64_t *tail;
     td_node *node = allocate(l.nslots, op->nparams, l.dims + l.ints, l.chars, &tail);
@@ -118,7 +114,7 @@ td_node *td_node_new(const td_op *op, const td_value *args, int nresults, td_sta
     char *chars = (char *)(tail + l.dims + l.ints);
     td_slot *list = node->slots + op->nparams;
     for (int k = 0; k < op->nparams; k++) {
-        bool save = saving.args >> k & 1;
+        bool save = saved >> k & 1;
         node->args[k] = args[k];
         if (args[k].kind == TD_KIND_TENSOR) {
             tail = fill_slot(&node->slots[k], args[k].tensor, save, tail);
