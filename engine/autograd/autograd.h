@@ -29,8 +29,8 @@ const char *td_grad_fn_name(const td_tensor *x);
 
 /* ---- recording: called by the dispatcher ---- */
 
-/* Does any tensor among the arguments require grad (and is recording on)? */
-bool td_autograd_wanted(const td_op *op, const td_value *args);
+/* Has the tensor that this view looks into got another history since the view was made? */
+bool td_view_is_stale(const td_tensor *x);
 
 /* A call on its way into the graph. */
 typedef struct td_record {

@@ -77,8 +77,6 @@ td_autograd *td_autograd_get(td_tensor *x);
 /* Make x, which has its autograd part, result `result` of a node (its own reference is taken). */
 void td_autograd_attach(td_tensor *x, td_node *node, uint32_t result);
 
-/* Has the tensor that this view looks into got another history since the view was made? */
-bool td_view_is_stale(const td_tensor *x);
 /* Give a stale view the history of its base. */
 td_status td_view_refresh(td_tensor *x) TD_MUST_CHECK;
 /* What a write through a view will change: made by prepare, put in force by publish. */

@@ -7,20 +7,6 @@ static bool tensor_wants(const td_tensor *x) {
     return x && (x->requires_grad || (x->base && td_view_is_stale(x)));
 }
 
-bool td_autograd_wanted(const td_op *op, const td_value *args) {
-    if (!td_grad_enabled())
-        return false;
-    for (int k = 0; k < op->nparams; k++) {
-        if (args[k].kind == TD_KIND_TENSOR && tensor_wants(args[k].tensor))
-            return true;
-        if (args[k].kind == TD_KIND_TENSORS)
-            for (int j = 0; j < args[k].n; j++)
-                if (tensor_wants(args[k].tensors[j]))
-                    return true;
-    }
-    return false;
-}
-
 td_edge td_edge_of(td_tensor *x) {
     if (!tensor_wants(x))
         return (td_edge){0};

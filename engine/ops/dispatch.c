@@ -207,26 +207,37 @@ static td_status run_then_copy(td_call *call) {
 
 /* ---- calls ---- */
 
-static td_status check_layouts(const td_call *call) {
+/* What the tensors among the arguments ask for, seen in one walk. */
+typedef struct looks {
+    bool record; /* one requires grad */
+    bool other;  /* one is not strided */
+} looks;
+
+static inline void look_at(const td_tensor *x, looks *l) {
+    l->record |= x->requires_grad || (TD_UNLIKELY(x->base != NULL) && td_view_is_stale(x));
+    l->other |= x->layout != TD_STRIDED;
+}
+
+static inline looks look(const td_call *call) {
+    looks l = {false, false};
     for (int k = 0; k < call->op->nparams; k++) {
         const td_value *v = &call->args[k];
-        bool other = v->kind == TD_KIND_TENSOR && v->tensor && v->tensor->layout != TD_STRIDED;
-        for (int j = 0; v->kind == TD_KIND_TENSORS && j < v->n; j++)
-            other |= v->tensors[j] && v->tensors[j]->layout != TD_STRIDED;
-        if (other && !(call->op->flags & TD_OP_ANY_LAYOUT))
-            return td_fail(TD_ETYPE, "argument %d (%s): a strided tensor expected", k + 1,
-                           call->op->params[k].name);
+        if (v->kind == TD_KIND_TENSOR && v->tensor)
+            look_at(v->tensor, &l);
+        else if (v->kind == TD_KIND_TENSORS)
+            for (int j = 0; j < v->n; j++)
+                if (v->tensors[j])
+                    look_at(v->tensors[j], &l);
     }
-    return TD_OK;
+    l.record = l.record && call->op->backward && td_grad_enabled();
+    return l;
 }
 
 static td_status run_steps(td_call *call) {
     const td_op *op = call->op;
     bool composite = op->run && !op->backward && !(op->flags & (TD_OP_NONDIFF | TD_OP_VIEW));
-    td_status status = check_layouts(call);
+    td_status status = TD_UNLIKELY(call->ngiven) ? td_check_writes(call) : TD_OK;
     if (TD_UNLIKELY(status))
-        return status;
-    if (TD_UNLIKELY(call->ngiven) && (status = td_check_writes(call)))
         return status;
     if (composite && !(op->flags & TD_OP_INPLACE_ONLY))
         return run_composite(call);
@@ -241,7 +252,10 @@ static td_status run_steps(td_call *call) {
 }
 
 static td_status run_call(td_call *call, uint64_t *sequence) {
-    if (TD_LIKELY(!call->op->backward || !td_autograd_wanted(call->op, call->args)))
+    looks l = look(call);
+    if (TD_UNLIKELY(l.other && !(call->op->flags & TD_OP_ANY_LAYOUT)))
+        return td_fail(TD_ETYPE, "a strided tensor expected, got one of another layout");
+    if (TD_LIKELY(!l.record))
         return run_steps(call);
     td_record record = {0};
     call->record = &record;
