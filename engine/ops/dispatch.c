@@ -61,8 +61,8 @@ static td_status observed(td_call *call, td_status (*run)(td_call *call)) {
 
 /* ---- recording ---- */
 
-td_status td_call_ready(td_call *call) {
-    return call->record ? td_autograd_prepare(call, call->record) : TD_OK;
+td_status td_call_record(td_call *call) {
+    return td_autograd_prepare(call, call->record);
 }
 
 /* A view knows the tensor it looks into, so that writes through it reach that tensor's history. */
@@ -102,7 +102,7 @@ static td_status make_result(td_call *call, int k, const td_meta *meta, bool *th
         return TD_OK;
     *through = false;
     if (given) {
-        td_status status = td_call_fit(call, given, meta);
+        td_status status = td_call_fit(call, given, meta->dtype, meta->ndim, meta->sizes);
         if (status)
             return status;
         *through = given->dtype != meta->dtype ||
@@ -163,9 +163,8 @@ static td_status copy_result(td_call *call) {
     td_tensor *given = td_call_given(call, 0), *result = call->out[0];
     if (!given || !result || result == given)
         return TD_OK;
-    td_meta meta = {.dtype = (td_dtype)result->dtype, .ndim = result->ndim};
-    memcpy(meta.sizes, result->sizes, sizeof(int64_t) * (size_t)result->ndim);
-    td_status status = td_call_fit(call, given, &meta);
+    td_status status =
+        td_call_fit(call, given, (td_dtype)result->dtype, result->ndim, result->sizes);
     if (status == TD_OK)
         status = TD_APPLY_INPLACE(copy_, TD_T(given), TD_T(result));
     if (status)

@@ -229,13 +229,17 @@ struct td_call {
 
 /* Between the allocation of a call's results and its kernel: make the node, save what backward
  * reads. For those who run kernels. */
-td_status td_call_ready(td_call *call) TD_MUST_CHECK;
+td_status td_call_record(td_call *call) TD_MUST_CHECK;
+static inline td_status td_call_ready(td_call *call) {
+    return TD_LIKELY(!call->record) ? TD_OK : td_call_record(call);
+}
 /* The given tensor of a result; NULL when it is made afresh. */
 static inline td_tensor *td_call_given(const td_call *call, int result) {
     return result < call->ngiven ? call->given[result] : NULL;
 }
-/* May a result of this shape and dtype be written into `given`? Resizes it for out=. */
-td_status td_call_fit(const td_call *call, td_tensor *given, const td_meta *meta) TD_MUST_CHECK;
+/* May a result of this dtype and shape be written into `given`? Resizes it for out=. */
+td_status td_call_fit(const td_call *call, td_tensor *given, td_dtype dtype, int ndim,
+                      const int64_t *sizes) TD_MUST_CHECK;
 
 /* The room for the plan of a call as a struct of ops/plan.h; uninitialised in the rule. */
 #define TD_PLAN_BYTES 1536

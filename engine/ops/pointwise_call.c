@@ -161,9 +161,7 @@ static td_status make_result(const td_call *call, int n, td_dtype dtype, td_tens
             status = td_tensor_set_shape(*out, ndim, sizes, model->strides);
         return status;
     }
-    td_meta meta = {.dtype = dtype, .ndim = ndim};
-    memcpy(meta.sizes, sizes, sizeof(int64_t) * (size_t)ndim);
-    status = td_call_fit(call, given, &meta);
+    status = td_call_fit(call, given, dtype, ndim, sizes);
     if (status)
         return status;
     *out = td_retain(given);

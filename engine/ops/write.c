@@ -43,18 +43,21 @@ td_status td_check_writes(const td_call *call) {
     return call->ngiven > 1 ? check_apart(call) : TD_OK;
 }
 
-td_status td_call_fit(const td_call *call, td_tensor *given, const td_meta *meta) {
-    if (td_dtypes[meta->dtype].category > td_dtypes[given->dtype].category)
+td_status td_call_fit(const td_call *call, td_tensor *given, td_dtype dtype, int ndim,
+                      const int64_t *sizes) {
+    if (td_dtypes[dtype].category > td_dtypes[given->dtype].category)
         return td_fail(TD_EDTYPE, "a %s result can't be written into a %s tensor",
-                       td_dtype_name(meta->dtype), td_dtype_name((td_dtype)given->dtype));
-    if (given->ndim == meta->ndim &&
-        !memcmp(given->sizes, meta->sizes, sizeof(int64_t) * (size_t)meta->ndim))
+                       td_dtype_name(dtype), td_dtype_name((td_dtype)given->dtype));
+    bool fits = given->ndim == ndim;
+    for (int d = 0; d < ndim && fits; d++)
+        fits = given->sizes[d] == sizes[d];
+    if (fits)
         return TD_OK;
     if (!call->inplace)
-        return td_tensor_resize(given, meta->ndim, meta->sizes);
+        return td_tensor_resize(given, ndim, sizes);
     char want[TD_SHAPE_TEXT], have[TD_SHAPE_TEXT];
     return td_fail(TD_ESHAPE, "the result's shape %s is not that of the tensor written, %s",
-                   td_shape_text(meta->ndim, meta->sizes, want, sizeof want),
+                   td_shape_text(ndim, sizes, want, sizeof want),
                    td_tensor_shape_text(given, have));
 }
 
