@@ -25,7 +25,7 @@ end
 
 -- The device as an option of operators that make tensors from nothing.
 local function with_device(op, args)
-    if not op.schema:find("device", 1, true) then
+    if not op.signature:find("device", 1, true) then
         return args
     end
     local n = args.n or #args
