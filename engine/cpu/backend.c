@@ -46,4 +46,6 @@ const td_backend td_cpu_backend = {
     .download = copy,
     .synchronize = synchronize,
     .pointwise = td_cpu_pointwise,
+    .product = td_cpu_product,
+    .convolution = td_cpu_convolution,
 };
