@@ -48,4 +48,5 @@ const td_backend td_cpu_backend = {
     .pointwise = td_cpu_pointwise,
     .product = td_cpu_product,
     .convolution = td_cpu_convolution,
+    .pool = td_cpu_pool,
 };
