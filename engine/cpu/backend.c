@@ -46,6 +46,7 @@ const td_backend td_cpu_backend = {
     .download = copy,
     .synchronize = synchronize,
     .pointwise = td_cpu_pointwise,
+    .check = td_cpu_check,
     .product = td_cpu_product,
     .convolution = td_cpu_convolution,
     .pool = td_cpu_pool,
