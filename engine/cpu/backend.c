@@ -50,4 +50,9 @@ const td_backend td_cpu_backend = {
     .product = td_cpu_product,
     .convolution = td_cpu_convolution,
     .pool = td_cpu_pool,
+    .index_read = td_cpu_index_read,
+    .index_write = td_cpu_index_write,
+    .gather = td_cpu_gather,
+    .scatter = td_cpu_scatter,
+    .nonzero = td_cpu_nonzero,
 };

@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* The dims that are indexed follow one another? */
-static bool adjacent(const td_index_layout *p) {
+static bool adjacent(const td_index_plan *p) {
     for (int k = 1; k < p->nindexed; k++)
         if (p->index_dims[k] != p->index_dims[k - 1] + 1)
             return false;
@@ -17,7 +17,7 @@ static void add_dims(int64_t *to, int *n, const int64_t *from, int count) {
     *n += count;
 }
 
-td_status td_index_layout_make(const td_tensor *x, td_value indices, td_index_layout *p) {
+td_status td_index_plan_make(const td_tensor *x, td_value indices, td_index_plan *p) {
     memset(p, 0, sizeof *p);
     for (int d = 0; d < indices.n && d < x->ndim; d++) {
         if (!indices.tensors[d])
