@@ -55,4 +55,7 @@ const td_backend td_cpu_backend = {
     .gather = td_cpu_gather,
     .scatter = td_cpu_scatter,
     .nonzero = td_cpu_nonzero,
+    .draw = td_cpu_draw,
+    .permutation = td_cpu_permutation,
+    .progression = td_cpu_progression,
 };
