@@ -1,6 +1,7 @@
 /* gather.c: elements picked and placed along one dim by an index of as many dims: gather, scatter;
  * class labels as rows, and indices that count from 1. */
 #include "engine/ops/copy.h"
+#include "engine/ops/index.h"
 #include "engine/ops/refuse.h"
 #include "engine/ops/shape.h"
 
@@ -120,6 +121,8 @@ static td_status kernel_scatter(td_call *call) {
         src = td_retain(a[3].tensor);
     else
         TD_TRY(spread(a[3], p->out, index, &src));
+    TD_TRY(td_take_apart(p->out, &index));
+    TD_TRY(td_take_apart(p->out, &src));
     if (p->out != a[0].tensor)
         TD_TRY(td_copy_into(p->out, a[0].tensor));
     p->x = src;

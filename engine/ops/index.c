@@ -63,6 +63,8 @@ static td_status add_index(const td_tensor *x, td_tensor *index, index_list *lis
     td_tensor **place = &list->tensors[list->n];
     *place = NULL;
     td_status status = index ? td_contiguous_as(index, TD_I64, place) : TD_OK;
+    if (status == TD_OK && index)
+        status = td_take_apart(x, place);
     list->n += status == TD_OK;
     return status;
 }

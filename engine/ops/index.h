@@ -15,4 +15,8 @@ td_status td_index_plan_make(const td_tensor *x, td_value indices,
 td_status td_index_put(td_tensor *x, td_value indices, td_tensor *values,
                        bool accumulate) TD_MUST_CHECK;
 
+/* Put a copy into the place of *x where it shares memory with a tensor to be written: what is read
+ * stays as it was. The old reference is stolen. */
+td_status td_take_apart(const td_tensor *written, td_tensor **x) TD_MUST_CHECK;
+
 #endif

@@ -1,4 +1,6 @@
-/* index_plan.c: the geometry of indexing with tensors; shapes and strides only. */
+/* index_plan.c: the geometry of indexing with tensors: shapes, strides, and whose memory is whose.
+ */
+#include "engine/ops/copy.h"
 #include "engine/ops/index.h"
 
 #include <string.h>
@@ -49,4 +51,17 @@ td_status td_index_plan_make(const td_tensor *x, td_value indices, td_index_plan
     add_dims(p->sizes, &p->ndim, index->sizes, index->ndim);
     add_dims(p->sizes, &p->ndim, p->after_sizes, p->nafter);
     return TD_OK;
+}
+
+td_status td_take_apart(const td_tensor *written, td_tensor **x) {
+    td_tensor *old = *x, *copy = NULL;
+    if (old->storage != written->storage)
+        return TD_OK;
+    td_status status =
+        td_tensor_empty((td_dtype)old->dtype, td_tensor_device(old), old->ndim, old->sizes, &copy);
+    if (status == TD_OK)
+        status = td_copy_into(copy, old);
+    td_release(old);
+    *x = copy;
+    return status;
 }

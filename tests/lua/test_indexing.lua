@@ -155,6 +155,14 @@ t.test("a_tensor_takes_parts_of_itself", function()
     local x = matrix()
     x[tide.tensor { 1, 2 }] = x[{ { 2, 3 } }]
     same(x, { { 4, 5, 6, 7 }, { 8, 9, 10, 11 }, { 8, 9, 10, 11 } })
+    local row = tide.tensor { 2, 3, 1 }
+    same(row:clone():scatter_(1, row, row), { 1, 2, 3 })
+    same(row:scatter_(1, tide.tensor { 2, 3, 1 }, row), { 1, 2, 3 })
+    local order = tide.tensor { 2, 3, 1 }
+    same(order:scatter_(1, order, tide.tensor { 7, 8, 9 }), { 9, 7, 8 })
+    order = tide.tensor { 2, 3, 1 }
+    order[order] = order
+    same(order, { 1, 2, 3 })
 end)
 
 t.test("one_hot_refuses_negative_labels", function()
