@@ -9,8 +9,9 @@ enum { BLOCK = 64 * 1024 };
 
 typedef struct blocks {
     const td_check_plan *plan;
-    int ndim, along; /* the dim that is cut */
-    int64_t sizes[TD_MAX_DIMS];
+    int ndim, along;            /* the dim that is cut */
+    int64_t rows;               /* its size */
+    int64_t sizes[TD_MAX_DIMS]; /* of a block */
 } blocks;
 
 static td_status common_shape(blocks *b) {
@@ -46,7 +47,7 @@ static td_status check_block(const blocks *b, int64_t first, int64_t count, td_t
     td_status status = TD_OK;
     for (int k = 0; k < plan->program->noperands; k++) {
         operands[k] = plan->operands[k];
-        if (!operands[k].tensor)
+        if (!operands[k].tensor || count == b->rows)
             continue;
         TD_TRY(cut(b, operands[k].tensor, first, count, &parts[k]));
         operands[k].tensor = parts[k];
@@ -65,12 +66,13 @@ td_status td_cpu_check(const td_check_plan *plan) {
     blocks b = {.plan = plan, .sizes = {1}};
     td_tensor *truth = NULL;
     td_status status = common_shape(&b);
-    int64_t rows = b.ndim ? b.sizes[b.along] : 1, numel = td_numel(b.ndim, b.sizes);
+    int64_t numel = td_numel(b.ndim, b.sizes);
     if (status || numel == 0)
         return status;
-    int64_t count = BLOCK / (numel / rows) > 0 ? BLOCK / (numel / rows) : 1;
-    for (int64_t first = 0; first < rows; first += count) {
-        count = rows - first < count ? rows - first : count;
+    b.rows = b.ndim ? b.sizes[b.along] : 1;
+    int64_t count = BLOCK / (numel / b.rows) > 0 ? BLOCK / (numel / b.rows) : 1;
+    for (int64_t first = 0; first < b.rows; first += count) {
+        count = b.rows - first < count ? b.rows - first : count;
         TD_TRY(td_interrupt_check());
         if (!truth || count != b.sizes[b.along]) {
             td_release(truth);
