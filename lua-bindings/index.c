@@ -7,6 +7,7 @@
  */
 #include "lua-bindings/index.h"
 
+#include "engine/ops/index.h"
 #include "lua-bindings/args.h"
 
 #include <ctype.h>
@@ -380,8 +381,7 @@ int tide_index_write(lua_State *L) {
     luaL_checkstack(L, 8, "index");
     read_key(&c, L);
     td_tensor *value = value_tensor(L, c.x);
-    td_status status = c.advanced ? TD_APPLY_INPLACE(index_put_, TD_T(c.x),
-                                                     TD_TENSORS(c.nlist, c.list), TD_T(value))
+    td_status status = c.advanced ? td_index_put(c.x, TD_TENSORS(c.nlist, c.list), value, false)
                                   : TD_APPLY_INPLACE(copy_, TD_T(c.x), TD_T(value));
     return status ? fail(L) : 0;
 }

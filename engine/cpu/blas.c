@@ -7,14 +7,14 @@
 
 #define TRANSPOSE(t) ((t) ? CblasTrans : CblasNoTrans)
 
-void td_blas_sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda,
-                   const float *b, int64_t ldb, float beta, float *c, int64_t ldc) {
+void td_blas_sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda,
+                   const void *b, int64_t ldb, double beta, void *c, int64_t ldc) {
     cblas_sgemm(CblasRowMajor, TRANSPOSE(ta), TRANSPOSE(tb), (int)m, (int)n, (int)k, 1, a, (int)lda,
-                b, (int)ldb, beta, c, (int)ldc);
+                b, (int)ldb, (float)beta, c, (int)ldc);
 }
 
-void td_blas_dgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const double *a, int64_t lda,
-                   const double *b, int64_t ldb, double beta, double *c, int64_t ldc) {
+void td_blas_dgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda,
+                   const void *b, int64_t ldb, double beta, void *c, int64_t ldc) {
     cblas_dgemm(CblasRowMajor, TRANSPOSE(ta), TRANSPOSE(tb), (int)m, (int)n, (int)k, 1, a, (int)lda,
                 b, (int)ldb, beta, c, (int)ldc);
 }

@@ -7,10 +7,14 @@
 
 /* Row-major c (m x n, row stride ldc) = a b + beta c. A transposed operand lies in memory as its
  * transpose, rows of ld elements. Sizes fit an int. */
-void td_blas_sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda,
-                   const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
-void td_blas_dgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const double *a, int64_t lda,
-                   const double *b, int64_t ldb, double beta, double *c, int64_t ldc);
+typedef void (*td_gemm_fn)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const void *a,
+                           int64_t lda, const void *b, int64_t ldb, double beta, void *c,
+                           int64_t ldc);
+
+void td_blas_sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda,
+                   const void *b, int64_t ldb, double beta, void *c, int64_t ldc); /* float32 */
+void td_blas_dgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda,
+                   const void *b, int64_t ldb, double beta, void *c, int64_t ldc); /* float64 */
 
 /* "OpenBLAS 0.3.21"; static. */
 const char *td_blas_version(void);

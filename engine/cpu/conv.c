@@ -1,10 +1,9 @@
 /* conv.c: convolution on the CPU: float32 by oneDNN, float64 by unrolling the images into matrices
  * and OpenBLAS. Long ones are cut along the batch, with a look at the interrupt flag between. */
-#include "engine/ops/conv.h"
-
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "engine/cpu/blas.h"
+#include "engine/cpu/cpu.h"
 #include "engine/cpu/onednn.h"
 
 #include <string.h>
@@ -130,83 +129,58 @@ static td_status conv_weight_f64(const td_conv_geometry *g, double *x, double *g
     return status;
 }
 
-/* ---- by dtype ---- */
-
-static td_status fail_dtype(const td_tensor *x) {
-    return td_fail(TD_EDTYPE, "not implemented for %s", td_dtype_name((td_dtype)x->dtype));
-}
-
-/* A part of the batch: how many images, and where in x and y it starts. */
-static void next_part(const td_conv_geometry *g, td_conv_geometry *s, int64_t n) {
-    int64_t at_once = images_at_once(g);
-    s->n = g->n - n < at_once ? g->n - n : at_once;
-}
-
-static int64_t x_offset(const td_conv_geometry *g, int64_t n) {
-    return n * g->c * g->h * g->w;
-}
-static int64_t y_offset(const td_conv_geometry *g, int64_t n) {
-    return n * g->o * g->oh * g->ow;
-}
-
-td_status td_cpu_conv2d(const td_conv_geometry *g, const td_tensor *x, const td_tensor *weight,
-                        const td_tensor *bias, td_tensor *y) {
-    if (x->dtype == TD_F64)
-        return conv_f64(g, x->data, weight->data, bias ? bias->data : NULL, y->data);
-    if (x->dtype != TD_F32)
-        return fail_dtype(x);
-    td_conv_geometry s = *g;
-    td_status status = TD_OK;
-    for (int64_t n = 0; n < g->n && status == TD_OK; n += s.n) {
-        next_part(g, &s, n);
-        status = td_interrupt_check();
-        if (status == TD_OK)
-            status = td_dnn_conv(&s, (float *)x->data + x_offset(g, n), weight->data,
-                                 bias ? bias->data : NULL, (float *)y->data + y_offset(g, n));
+static td_status convolve_f64(const td_convolution_plan *p) {
+    const td_conv_geometry *g = &p->geometry;
+    switch (p->direction) {
+    case TD_CONV_FORWARD:
+        return conv_f64(g, p->a->data, p->b->data, p->bias ? p->bias->data : NULL, p->out->data);
+    case TD_CONV_INPUT:
+        return conv_input_f64(g, p->b->data, p->a->data, p->out->data);
+    case TD_CONV_WEIGHT:
+        return conv_weight_f64(g, p->a->data, p->b->data, p->out->data);
     }
-    return status;
+    return td_fail(TD_EINTERNAL, "direction of a convolution");
 }
 
-td_status td_cpu_conv2d_input(const td_conv_geometry *g, const td_tensor *weight,
-                              const td_tensor *gy, td_tensor *gx) {
-    if (gy->dtype == TD_F64)
-        return conv_input_f64(g, weight->data, gy->data, gx->data);
-    if (gy->dtype != TD_F32)
-        return fail_dtype(gy);
-    td_conv_geometry s = *g;
-    td_status status = TD_OK;
-    for (int64_t n = 0; n < g->n && status == TD_OK; n += s.n) {
-        next_part(g, &s, n);
-        status = td_interrupt_check();
-        if (status == TD_OK)
-            status = td_dnn_conv_input(&s, (float *)gy->data + y_offset(g, n), weight->data,
-                                       (float *)gx->data + x_offset(g, n));
-    }
-    return status;
+/* ---- float32 ---- */
+
+static void add_to(float *total, const float *part, int64_t n) {
+    for (int64_t k = 0; k < n; k++)
+        total[k] += part[k];
 }
 
-td_status td_cpu_conv2d_weight(const td_conv_geometry *g, const td_tensor *x, const td_tensor *gy,
-                               td_tensor *gweight) {
-    if (x->dtype == TD_F64)
-        return conv_weight_f64(g, x->data, gy->data, gweight->data);
-    if (x->dtype != TD_F32)
-        return fail_dtype(x);
+/* A part of the batch at a time; parts of the weight's gradient are added up. */
+static td_status convolve_f32(const td_convolution_plan *p) {
+    const td_conv_geometry *g = &p->geometry;
+    int64_t image = g->c * g->h * g->w, output = g->o * g->oh * g->ow, at_once = images_at_once(g);
+    int64_t a_step = p->direction == TD_CONV_INPUT ? output : image;
+    int64_t b_step = p->direction == TD_CONV_WEIGHT ? output : 0;
+    int64_t out_step = p->direction == TD_CONV_FORWARD ? output : image;
+    bool adds = p->direction == TD_CONV_WEIGHT;
     td_conv_geometry s = *g;
     td_tensor *part = NULL;
+    float *out = p->out->data;
     td_status status = TD_OK;
-    float *total = gweight->data;
     for (int64_t n = 0; n < g->n; n += s.n) {
-        next_part(g, &s, n);
+        s.n = g->n - n < at_once ? g->n - n : at_once;
         TD_TRY(td_interrupt_check());
-        if (n > 0 && !part)
-            TD_TRY(td_tensor_empty_like(gweight, TD_F32, &part));
-        float *to = n ? part->data : total;
-        TD_TRY(td_dnn_conv_weight(&s, (float *)x->data + x_offset(g, n),
-                                  (float *)gy->data + y_offset(g, n), to));
-        for (int64_t k = 0; n && k < gweight->numel; k++)
-            total[k] += to[k];
+        if (adds && n > 0 && !part)
+            TD_TRY(td_tensor_empty(TD_F32, TD_DEVICE_CPU, 1, &p->out->numel, &part));
+        float *to = part ? part->data : adds ? out : out + n * out_step;
+        TD_TRY(td_dnn_conv(p->direction, &s, (float *)p->a->data + n * a_step,
+                           (float *)p->b->data + n * b_step, p->bias ? p->bias->data : NULL, to));
+        if (part)
+            add_to(out, to, p->out->numel);
     }
 done:
     td_release(part);
     return status;
+}
+
+td_status td_cpu_convolution(const td_convolution_plan *p) {
+    if (p->out->dtype == TD_F32)
+        return convolve_f32(p);
+    if (p->out->dtype == TD_F64)
+        return convolve_f64(p);
+    return td_fail(TD_EDTYPE, "not implemented for %s", td_dtype_name((td_dtype)p->out->dtype));
 }

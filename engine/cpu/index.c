@@ -1,9 +1,9 @@
 /* index.c: indexing with tensors on the CPU: reading and writing whole rows and single elements at
- * the places of a plan (ops/index.h). Knows nothing of masks and gradients. */
-#include "engine/ops/index.h"
-
+ * the places of a plan (ops/plan.h). Knows nothing of masks and gradients. */
 #include "engine/core/memory.h"
 #include "engine/core/threads.h"
+#include "engine/cpu/by_size.h"
+#include "engine/cpu/cpu.h"
 
 #include <string.h>
 
@@ -21,14 +21,14 @@ static td_status fail_range(int64_t index, int dim, int64_t size) {
 /* ---- offsets ---- */
 
 typedef struct offsets_job {
-    const td_index_layout *plan;
+    const td_index_plan *plan;
     int64_t *to;
     atomic_llong bad; /* one more than a place whose index is out of range; 0: none */
 } offsets_job;
 
 static void picked_offsets(void *ctx, int64_t begin, int64_t end, int worker) {
     offsets_job *j = ctx;
-    const td_index_layout *p = j->plan;
+    const td_index_plan *p = j->plan;
     (void)worker;
     memset(j->to + begin, 0, (size_t)(end - begin) * sizeof *j->to);
     for (int k = 0; k < p->nindexed; k++) {
@@ -46,7 +46,7 @@ static void picked_offsets(void *ctx, int64_t begin, int64_t end, int worker) {
 }
 
 /* Offsets of the places that the index tensors pick. */
-static td_status pick(const td_index_layout *p, int64_t **out) {
+static td_status pick(const td_index_plan *p, int64_t **out) {
     offsets_job j = {.plan = p};
     *out = j.to = td_malloc((size_t)(p->places ? p->places : 1) * sizeof *j.to);
     if (!j.to)
@@ -91,11 +91,10 @@ static td_status enumerate(int ndim, const int64_t *sizes, const int64_t *stride
 }
 
 typedef struct places {
-    const td_index_layout *plan;
+    const td_index_plan *plan;
     int64_t *picked;
     int64_t *before, *after; /* NULL: 0, 1, 2, ... */
     char *x, *values;        /* values in the result's order */
-    td_dtype dtype;
     size_t size;
 } places;
 
@@ -105,13 +104,8 @@ static void places_free(places *j) {
     td_free(j->after);
 }
 
-static td_status places_make(const td_tensor *x, const td_index_layout *p, char *values,
-                             places *j) {
-    *j = (places){.plan = p,
-                  .x = x->data,
-                  .values = values,
-                  .dtype = (td_dtype)x->dtype,
-                  .size = td_tensor_itemsize(x)};
+static td_status places_make(const td_tensor *x, const td_index_plan *p, char *values, places *j) {
+    *j = (places){.plan = p, .x = x->data, .values = values, .size = td_tensor_itemsize(x)};
     td_status status = pick(p, &j->picked);
     if (status == TD_OK)
         status = enumerate(p->nbefore, p->before_sizes, p->before_strides, p->before, &j->before);
@@ -128,19 +122,6 @@ static int64_t row_offset(const places *j, int64_t before, int64_t place) {
 
 /* ---- reading ---- */
 
-#define COPY_BY_SIZE(size, MOVE)                                                                   \
-    switch (size) {                                                                                \
-    case 1:                                                                                        \
-        MOVE(uint8_t)                                                                              \
-        break;                                                                                     \
-    case 4:                                                                                        \
-        MOVE(uint32_t)                                                                             \
-        break;                                                                                     \
-    default:                                                                                       \
-        MOVE(uint64_t)                                                                             \
-        break;                                                                                     \
-    }
-
 static void read_elements(void *ctx, int64_t begin, int64_t end, int worker) {
     const places *j = ctx;
     int64_t n = j->plan->places;
@@ -152,7 +133,7 @@ static void read_elements(void *ctx, int64_t begin, int64_t end, int worker) {
         for (int64_t k = begin; k < end; k++)                                                      \
             out[k] = x[row_offset(j, k / n, k % n)];                                               \
     }
-    COPY_BY_SIZE(j->size, MOVE)
+    TD_BY_SIZE(j->size, MOVE);
 #undef MOVE
 }
 
@@ -170,17 +151,17 @@ static void read_rows(void *ctx, int64_t begin, int64_t end, int worker) {
 #define MOVE(type)                                                                                 \
     for (int64_t i = 0; i < after; i++)                                                            \
         ((type *)to)[i] = ((const type *)from)[j->after[i]];
-        COPY_BY_SIZE(j->size, MOVE)
+        TD_BY_SIZE(j->size, MOVE);
 #undef MOVE
     }
 }
 
-td_status td_cpu_index_read(const td_tensor *x, const td_index_layout *p, td_tensor *out) {
+td_status td_cpu_index_read(const td_index_plan *p) {
     places j;
-    td_status status = places_make(x, p, out->data, &j);
+    td_status status = places_make(p->x, p, p->out->data, &j);
     if (status)
         return status;
-    if (out->numel > 0) {
+    if (p->out->numel > 0) {
         bool single = p->after == 1 && p->nafter == 0;
         status = td_parallel_for(p->before * p->places, 1 + GRAIN / p->after,
                                  single ? read_elements : read_rows, &j);
@@ -224,7 +205,7 @@ static void set_elements(void *to, const void *from, const int64_t *offsets, int
 #define MOVE(type)                                                                                 \
     for (int64_t k = 0; k < n; k++)                                                                \
         ((type *)to)[offsets[k]] = ((const type *)from)[k];
-    COPY_BY_SIZE(size, MOVE)
+    TD_BY_SIZE(size, MOVE);
 #undef MOVE
 }
 
@@ -261,7 +242,7 @@ static void write_row(const write_job *j, int64_t before, int64_t place, int64_t
  * same every time. */
 static void write_part(void *ctx, int64_t begin, int64_t end, int worker) {
     const write_job *j = ctx;
-    const td_index_layout *p = j->places.plan;
+    const td_index_plan *p = j->places.plan;
     (void)worker;
     if (j->by_columns) {
         for (int64_t place = 0; place < p->places; place++)
@@ -273,14 +254,16 @@ static void write_part(void *ctx, int64_t begin, int64_t end, int worker) {
             write_row(j, before, place, 0, p->after);
 }
 
-td_status td_cpu_index_write(td_tensor *x, const td_index_layout *p, const td_tensor *values,
-                             bool accumulate) {
-    write_job j = {.add = accumulate ? add_functions[x->dtype] : NULL,
+td_status td_cpu_index_write(const td_index_plan *p) {
+    td_dtype dtype = (td_dtype)p->out->dtype;
+    write_job j = {.add = p->accumulate ? add_functions[dtype] : NULL,
                    .by_columns = p->before == 1};
-    td_status status = places_make(x, p, values->data, &j.places);
+    if (p->accumulate && !j.add)
+        return td_fail(TD_EDTYPE, "not implemented for %s", td_dtype_name(dtype));
+    td_status status = places_make(p->out, p, p->x->data, &j.places);
     if (status)
         return status;
-    if (values->numel > 0) {
+    if (p->x->numel > 0) {
         int64_t row = p->places * p->after, column = p->places;
         status = j.by_columns ? td_parallel_for(p->after, 1 + GRAIN / column, write_part, &j)
                               : td_parallel_for(p->before, 1 + GRAIN / row, write_part, &j);

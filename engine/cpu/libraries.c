@@ -1,6 +1,7 @@
 /* libraries.c: names and versions of what the CPU kernels stand on. */
 #include "engine/cpu/blas.h"
 #include "engine/cpu/onednn.h"
+#include "engine/ops/op.h"
 
 #include <pthread.h>
 #include <sleef.h>

@@ -1,10 +1,9 @@
 /* matmul.c: products on the CPU: a tiny loop, OpenBLAS or oneDNN by size and dtype, and plain loops
  * for integers. Long products are cut into panels of rows between which an interrupt is noticed. */
-#include "engine/ops/matmul.h"
-
 #include "engine/core/interrupt.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/blas.h"
+#include "engine/cpu/cpu.h"
 #include "engine/cpu/onednn.h"
 #include "engine/ops/copy.h"
 
@@ -23,12 +22,22 @@ typedef struct matrices {
     int64_t batch_stride, rows, columns, row_stride, column_stride;
 } matrices;
 
+struct methods;
+
 typedef struct product {
-    td_dtype dtype;
+    const struct methods *by;
+    size_t size; /* of an element */
     int64_t batch, m, n, k;
     matrices a, b, c; /* m x k, k x n, m x n */
     const void *bias; /* n elements for every row, or NULL */
 } product;
+
+/* The ways to a product of one dtype; the last two for floats. */
+typedef struct methods {
+    void (*plain)(const product *p, int64_t batch, int64_t row, int64_t end);
+    td_gemm_fn gemm;
+    bool dnn;
+} methods;
 
 /* ---- plain loops ---- */
 
@@ -53,36 +62,24 @@ DEFINE_PLAIN(int64_t, uint64_t)
 DEFINE_PLAIN(int32_t, uint32_t)
 DEFINE_PLAIN(uint8_t, uint32_t)
 
-static void plain_rows(const product *p, int64_t batch, int64_t row, int64_t end) {
-    switch (p->dtype) {
-    case TD_F32:
-        plain_float(p, batch, row, end);
-        return;
-    case TD_F64:
-        plain_double(p, batch, row, end);
-        return;
-    case TD_I64:
-        plain_int64_t(p, batch, row, end);
-        return;
-    case TD_I32:
-        plain_int32_t(p, batch, row, end);
-        return;
-    default:
-        plain_uint8_t(p, batch, row, end);
-        return;
-    }
-}
+static const methods methods_by_dtype[TD_DTYPE_COUNT] = {
+    [TD_U8] = {.plain = plain_uint8_t},
+    [TD_I32] = {.plain = plain_int32_t},
+    [TD_I64] = {.plain = plain_int64_t},
+    [TD_F32] = {.plain = plain_float, .gemm = td_blas_sgemm, .dnn = true},
+    [TD_F64] = {.plain = plain_double, .gemm = td_blas_dgemm},
+};
 
 static void plain_part(void *ctx, int64_t begin, int64_t end, int worker) {
     const product *p = ctx;
     (void)worker;
     for (int64_t at = begin; at < end; at++)
-        plain_rows(p, at / p->m, at % p->m, at % p->m + 1);
+        p->by->plain(p, at / p->m, at % p->m, at % p->m + 1);
 }
 
-static td_status multiply_integers(product *p) {
+static td_status multiply_integers(const product *p) {
     int64_t row_work = p->n * p->k;
-    return td_parallel_for(p->batch * p->m, 1 + 32768 / (row_work + 1), plain_part, p);
+    return td_parallel_for(p->batch * p->m, 1 + 32768 / (row_work + 1), plain_part, (void *)p);
 }
 
 /* ---- libraries ---- */
@@ -113,7 +110,7 @@ static td_dnn_matrices for_dnn(const matrices *x) {
 }
 
 static void fill_bias(const product *p) {
-    size_t size = td_dtype_size(p->dtype);
+    size_t size = p->size;
     for (int64_t i = 0; i < p->m; i++)
         memcpy(p->c.data + (size_t)(i * p->c.row_stride) * size, p->bias, (size_t)p->n * size);
 }
@@ -121,17 +118,13 @@ static void fill_bias(const product *p) {
 static void blas_one(const product *p, int64_t batch) {
     bool ta, tb, tc;
     int64_t lda = leading(&p->a, &ta), ldb = leading(&p->b, &tb), ldc = leading(&p->c, &tc);
-    size_t size = td_dtype_size(p->dtype);
+    size_t size = p->size;
     const void *a = p->a.data + (size_t)(batch * p->a.batch_stride) * size;
     const void *b = p->b.data + (size_t)(batch * p->b.batch_stride) * size;
     void *c = p->c.data + (size_t)(batch * p->c.batch_stride) * size;
-    double beta = p->bias ? 1 : 0;
     if (p->bias)
         fill_bias(p);
-    if (p->dtype == TD_F32)
-        td_blas_sgemm(ta, tb, p->m, p->n, p->k, a, lda, b, ldb, (float)beta, c, ldc);
-    else
-        td_blas_dgemm(ta, tb, p->m, p->n, p->k, a, lda, b, ldb, beta, c, ldc);
+    p->by->gemm(ta, tb, p->m, p->n, p->k, a, lda, b, ldb, p->bias ? 1 : 0, c, ldc);
 }
 
 static bool fits_int(const matrices *x) {
@@ -142,18 +135,17 @@ static bool fits_int(const matrices *x) {
 /* The rows [row, end) of all products, whose number of multiplications is small enough. */
 static td_status multiply_panel(const product *whole, int64_t row, int64_t end) {
     product p = *whole;
-    size_t size = td_dtype_size(p.dtype);
+    size_t size = p.size;
     p.m = p.a.rows = p.c.rows = end - row;
     p.a.data += (size_t)(row * p.a.row_stride) * size;
     p.c.data += (size_t)(row * p.c.row_stride) * size;
     double work = (double)p.m * (double)p.n * (double)p.k;
-    bool blas = p.dtype == TD_F64 || work <= SMALL;
     if (work * (double)p.batch <= TINY) {
         for (int64_t batch = 0; batch < p.batch; batch++)
-            plain_rows(&p, batch, 0, p.m);
+            p.by->plain(&p, batch, 0, p.m);
         return TD_OK;
     }
-    if (!blas)
+    if (p.by->dnn && work > SMALL)
         return td_dnn_matmul(p.batch, p.m, p.n, p.k, for_dnn(&p.a), for_dnn(&p.b), p.bias,
                              for_dnn(&p.c));
     if (!fits_int(&p.a) || !fits_int(&p.b) || !fits_int(&p.c))
@@ -171,7 +163,7 @@ static td_status multiply_floats(const product *p) {
     product one = *p;
     one.batch = work <= PANEL ? (int64_t)(PANEL / work) : 1;
     int64_t rows = work <= PANEL ? p->m : (int64_t)(PANEL / work * (double)p->m) / 64 * 64 + 64;
-    size_t size = td_dtype_size(p->dtype);
+    size_t size = p->size;
     for (int64_t batch = 0; batch < p->batch && status == TD_OK; batch += one.batch) {
         if (one.batch > p->batch - batch)
             one.batch = p->batch - batch;
@@ -189,156 +181,96 @@ static td_status multiply_floats(const product *p) {
 
 /* ---- from tensors ---- */
 
-static td_status fill_result(const product *p, td_tensor *out) {
-    if (!p->bias)
-        return td_fill_int(out, 0);
-    for (int64_t i = 0; i < p->batch * p->m; i++)
-        memcpy((char *)out->data + (size_t)(i * p->n) * td_dtype_size(p->dtype), p->bias,
-               (size_t)p->n * td_dtype_size(p->dtype));
-    return TD_OK;
+/* A tensor as three dims: batch, rows, columns. */
+static td_status as_batch(const td_tensor *x, const td_matrices *as, int64_t batch, int64_t rows,
+                          int64_t columns, td_tensor **out) {
+    const int64_t sizes[3] = {batch, rows, columns};
+    const int64_t strides[3] = {as->batch_stride, as->row_stride, as->column_stride};
+    return td_tensor_view((td_tensor *)x, 3, sizes, strides, 0, out);
 }
 
-/* Matrices of which one stride is 1: x itself or a row-major copy (*copy, owned by the caller). */
-static td_status usable(matrices *x, td_tensor *tensor, int64_t batch, td_tensor **copy) {
+static matrices matrices_of(const td_tensor *x, const td_matrices *as, int64_t rows,
+                            int64_t columns) {
+    return (matrices){x->data, as->batch_stride, rows, columns, as->row_stride, as->column_stride};
+}
+
+static matrices packed_matrices(const td_tensor *x, int64_t rows, int64_t columns) {
+    return (matrices){x->data, rows * columns, rows, columns, columns, 1};
+}
+
+/* Make one stride of the matrices 1, by a row-major copy (*copy, owned by the caller) if need be.
+ */
+static td_status make_usable(matrices *x, const td_tensor *tensor, const td_matrices *as,
+                             int64_t batch, td_tensor **copy) {
     bool transposed;
+    td_tensor *seen = NULL;
     if (leading(x, &transposed) && (batch == 1 || x->batch_stride > 0))
         return TD_OK;
-    td_status status = td_contiguous_as(tensor, (td_dtype)tensor->dtype, copy);
-    if (status == TD_OK && *copy == tensor) /* row-major, yet of no use: cannot be */
-        return td_fail(TD_EINTERNAL, "strides of a matrix");
+    td_status status = as_batch(tensor, as, batch, x->rows, x->columns, &seen);
     if (status == TD_OK)
-        *x = (matrices){(*copy)->data, batch == 1 ? 0 : x->rows * x->columns,
-                        x->rows,       x->columns,
-                        x->columns,    1};
+        status = td_contiguous(seen, copy);
+    if (status == TD_OK)
+        *x = packed_matrices(*copy, x->rows, x->columns);
+    td_release(seen);
     return status;
 }
 
-static td_status multiply(product *p, td_tensor *a, td_tensor *b, td_tensor *out) {
-    td_tensor *a_copy = NULL, *b_copy = NULL, *result = NULL;
+static td_status multiply_tensors(product *p, const td_product_plan *plan) {
+    td_tensor *a = NULL, *b = NULL, *result = NULL, *out = NULL;
+    const int64_t sizes[3] = {p->batch, p->m, p->n};
     td_status status = TD_OK;
     bool transposed;
-    if (p->batch * p->m * p->n == 0)
-        return TD_OK;
-    matrices given = p->c;
-    if (!td_dtype_is_float(p->dtype))
-        return multiply_integers(p);
-    bool aliased = out->storage == a->storage || out->storage == b->storage;
-    if (p->k == 0 || aliased || !leading(&p->c, &transposed) || transposed) {
-        TD_TRY(td_tensor_empty_like(out, p->dtype, &result));
-        p->c = (matrices){
-            result->data, given.rows * given.columns, given.rows, given.columns, given.columns, 1};
+    TD_TRY(make_usable(&p->a, plan->a, &plan->as_a, p->batch, &a));
+    TD_TRY(make_usable(&p->b, plan->b, &plan->as_b, p->batch, &b));
+    if (leading(&p->c, &transposed) && !transposed) {
+        status = multiply_floats(p);
+        goto done;
     }
-    if (p->k == 0) {
-        TD_TRY(fill_result(p, result));
-    } else {
-        TD_TRY(usable(&p->a, a, p->batch, &a_copy));
-        TD_TRY(usable(&p->b, b, p->batch, &b_copy));
-        TD_TRY(multiply_floats(p));
-    }
-    if (result)
-        TD_TRY(td_copy_into(out, result));
+    TD_TRY(td_tensor_empty((td_dtype)plan->out->dtype, TD_DEVICE_CPU, 3, sizes, &result));
+    TD_TRY(as_batch(plan->out, &plan->as_out, p->batch, p->m, p->n, &out));
+    p->c = packed_matrices(result, p->m, p->n);
+    TD_TRY(multiply_floats(p));
+    TD_TRY(td_copy_into(out, result));
 done:
-    td_release(a_copy);
-    td_release(b_copy);
+    td_release(a);
+    td_release(b);
     td_release(result);
+    td_release(out);
     return status;
 }
 
-static matrices matrix_of(const td_tensor *x) {
-    int r = x->ndim - 2, c = x->ndim - 1;
-    return (matrices){x->data,       x->ndim == 3 ? x->strides[0] : 0,
-                      x->sizes[r],   x->sizes[c],
-                      x->strides[r], x->strides[c]};
+/* A sum of no products: the bias, or zero. */
+static td_status fill_result(const td_product_plan *plan) {
+    td_tensor *out = NULL;
+    td_status status = as_batch(plan->out, &plan->as_out, plan->batch, plan->m, plan->n, &out);
+    if (status == TD_OK)
+        status = plan->bias ? td_copy_into(out, plan->bias) : td_fill_int(out, 0);
+    td_release(out);
+    return status;
 }
 
-/* A vector as one column. */
-static matrices column_of(const td_tensor *x) {
-    int64_t n = x->ndim ? x->sizes[0] : 1;
-    return (matrices){x->data, 0, n, 1, x->ndim ? x->strides[0] : 1, 1};
-}
-
-static td_status multiply_matrices(td_call *call) {
-    td_tensor *a = call->args[0].tensor, *b = call->args[1].tensor, *out = call->out[0];
-    product p = {.dtype = (td_dtype)out->dtype,
-                 .batch = a->ndim == 3 ? a->sizes[0] : 1,
-                 .m = a->sizes[a->ndim - 2],
-                 .n = b->sizes[b->ndim - 1],
-                 .k = a->sizes[a->ndim - 1],
-                 .a = matrix_of(a),
-                 .b = matrix_of(b),
-                 .c = matrix_of(out)};
-    return multiply(&p, a, b, out);
-}
-
-td_status td_cpu_mm(td_call *call) {
-    return multiply_matrices(call);
-}
-td_status td_cpu_bmm(td_call *call) {
-    return multiply_matrices(call);
-}
-
-td_status td_cpu_mv(td_call *call) {
-    td_tensor *a = call->args[0].tensor, *b = call->args[1].tensor, *out = call->out[0];
-    product p = {.dtype = (td_dtype)out->dtype,
-                 .batch = 1,
-                 .m = a->sizes[0],
-                 .n = 1,
-                 .k = a->sizes[1],
-                 .a = matrix_of(a),
-                 .b = column_of(b),
-                 .c = column_of(out)};
-    return multiply(&p, a, b, out);
-}
-
-td_status td_cpu_dot(td_call *call) {
-    td_tensor *a = call->args[0].tensor, *b = call->args[1].tensor, *out = call->out[0];
-    matrices column = column_of(a);
-    product p = {.dtype = (td_dtype)out->dtype,
-                 .batch = 1,
-                 .m = 1,
-                 .n = 1,
-                 .k = a->sizes[0],
-                 .a = {column.data, 0, 1, column.rows, column.column_stride, column.row_stride},
-                 .b = column_of(b),
-                 .c = column_of(out)};
-    return multiply(&p, a, b, out);
-}
-
-td_status td_cpu_linear(td_call *call) {
-    td_tensor *x = call->args[0].tensor, *weight = call->args[1].tensor, *out = call->out[0];
-    td_tensor *bias = td_arg_tensor(call->args[2]), *rows = NULL, *packed = NULL;
-    td_tensor *w_rows = NULL;
-    td_status status = TD_OK;
-    int64_t k = weight->sizes[1], n = weight->sizes[0], m = n ? out->numel / n : 0;
-    bool transposed;
-    matrices w = matrix_of(weight);
-    if (leading(&w, &transposed)) {
-        w_rows = td_retain(weight);
-    } else {
-        TD_TRY(td_contiguous_as(weight, (td_dtype)weight->dtype, &w_rows));
-        w = matrix_of(w_rows);
-    }
-    if (x->ndim == 2)
-        rows = td_retain(x);
-    else
-        TD_TRY(td_contiguous(x, &rows));
-    if (bias)
-        TD_TRY(td_contiguous(bias, &packed));
-    product p = {.dtype = (td_dtype)out->dtype,
-                 .batch = 1,
-                 .m = m,
-                 .n = n,
-                 .k = k,
-                 .a = {rows->data, 0, m, k, k, 1},
-                 .b = {w.data, 0, k, n, w.column_stride, w.row_stride},
-                 .c = {out->data, 0, m, n, n, 1},
-                 .bias = packed ? packed->data : NULL};
-    if (x->ndim == 2)
-        p.a = matrix_of(x);
-    TD_TRY(multiply(&p, rows, w_rows, out));
-done:
-    td_release(rows);
-    td_release(w_rows);
-    td_release(packed);
+td_status td_cpu_product(const td_product_plan *plan) {
+    td_dtype dtype = (td_dtype)plan->out->dtype;
+    td_tensor *bias = NULL;
+    product p = {.by = &methods_by_dtype[dtype],
+                 .size = td_dtype_size(dtype),
+                 .batch = plan->batch,
+                 .m = plan->m,
+                 .n = plan->n,
+                 .k = plan->k,
+                 .a = matrices_of(plan->a, &plan->as_a, plan->m, plan->k),
+                 .b = matrices_of(plan->b, &plan->as_b, plan->k, plan->n),
+                 .c = matrices_of(plan->out, &plan->as_out, plan->m, plan->n)};
+    if (!p.by->plain)
+        return td_fail(TD_EDTYPE, "not implemented for %s", td_dtype_name(dtype));
+    if (p.batch == 0 || p.m == 0 || p.n == 0)
+        return TD_OK;
+    if (p.k == 0)
+        return fill_result(plan);
+    td_status status = plan->bias ? td_contiguous(plan->bias, &bias) : TD_OK;
+    p.bias = bias ? bias->data : NULL;
+    if (status == TD_OK)
+        status = p.by->gemm ? multiply_tensors(&p, plan) : multiply_integers(&p);
+    td_release(bias);
     return status;
 }

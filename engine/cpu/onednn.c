@@ -489,25 +489,20 @@ static td_status make_conv_weight(const void *what, plan *p) {
     return make_conv_backward(what, p, true);
 }
 
-td_status td_dnn_conv(const td_conv_geometry *s, const float *x, const float *weight,
-                      const float *bias, float *y) {
-    plan_key key = conv_key(CONV, s, bias != NULL);
-    void *data[MAX_ARGS] = {(void *)x, (void *)weight, y, (void *)bias};
-    return run(&key, make_conv, s, data);
-}
-
-td_status td_dnn_conv_input(const td_conv_geometry *s, const float *gy, const float *weight,
-                            float *gx) {
-    plan_key key = conv_key(CONV_INPUT, s, false);
-    void *data[MAX_ARGS] = {(void *)gy, (void *)weight, gx};
-    return run(&key, make_conv_input, s, data);
-}
-
-td_status td_dnn_conv_weight(const td_conv_geometry *s, const float *x, const float *gy,
-                             float *gweight) {
-    plan_key key = conv_key(CONV_WEIGHT, s, false);
-    void *data[MAX_ARGS] = {(void *)gy, (void *)x, gweight};
-    return run(&key, make_conv_weight, s, data);
+td_status td_dnn_conv(td_conv_direction direction, const td_conv_geometry *s, const float *a,
+                      const float *b, const float *bias, float *out) {
+    static const struct {
+        plan_kind kind;
+        plan_maker make;
+    } ways[] = {
+        [TD_CONV_FORWARD] = {CONV, make_conv},
+        [TD_CONV_INPUT] = {CONV_INPUT, make_conv_input},
+        [TD_CONV_WEIGHT] = {CONV_WEIGHT, make_conv_weight},
+    };
+    bool swap = direction == TD_CONV_WEIGHT; /* oneDNN's order: gradient first */
+    plan_key key = conv_key(ways[direction].kind, s, bias != NULL);
+    void *data[MAX_ARGS] = {(void *)(swap ? b : a), (void *)(swap ? a : b), out, (void *)bias};
+    return run(&key, ways[direction].make, s, data);
 }
 
 /* ---- what it is ---- */

@@ -4,7 +4,7 @@
 #ifndef TD_CPU_ONEDNN_H
 #define TD_CPU_ONEDNN_H
 
-#include "engine/ops/conv.h"
+#include "engine/ops/plan.h"
 
 /* A batch of matrices; strides count elements. */
 typedef struct td_dnn_matrices {
@@ -17,13 +17,9 @@ typedef struct td_dnn_matrices {
 td_status td_dnn_matmul(int64_t batch, int64_t m, int64_t n, int64_t k, td_dnn_matrices a,
                         td_dnn_matrices b, const float *bias, td_dnn_matrices c) TD_MUST_CHECK;
 
-/* Convolutions of row-major tensors. */
-td_status td_dnn_conv(const td_conv_geometry *shape, const float *x, const float *weight,
-                      const float *bias, float *y) TD_MUST_CHECK;
-td_status td_dnn_conv_input(const td_conv_geometry *shape, const float *gy, const float *weight,
-                            float *gx) TD_MUST_CHECK;
-td_status td_dnn_conv_weight(const td_conv_geometry *shape, const float *x, const float *gy,
-                             float *gweight) TD_MUST_CHECK;
+/* A convolution or one of its gradients, of row-major tensors as td_convolution_plan has them. */
+td_status td_dnn_conv(td_conv_direction direction, const td_conv_geometry *shape, const float *a,
+                      const float *b, const float *bias, float *out) TD_MUST_CHECK;
 
 /* "oneDNN 2.6.3"; static. */
 const char *td_dnn_version(void);

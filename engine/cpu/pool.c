@@ -1,93 +1,182 @@
 /* pool.c: pooling and interpolation on the CPU, plane by plane. */
-#include "engine/ops/pool.h"
-
+#include "engine/core/memory.h"
 #include "engine/core/threads.h"
+#include "engine/cpu/by_size.h"
+#include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
 
+#include <math.h>
+
+/* ---- windows ---- */
+
+static void slide(const td_pool_window *s, int32_t *begin, int32_t *end) {
+    for (int64_t k = 0; k < s->out; k++) {
+        int64_t from = k * s->stride - s->padding;
+        int64_t to = from + s->dilation * (s->kernel - 1) + 1;
+        if (from < 0)
+            from += (s->dilation - 1 - from) / s->dilation * s->dilation;
+        begin[k] = (int32_t)from;
+        end[k] = (int32_t)(to < s->in ? to : s->in);
+    }
+}
+
+static void divide(const td_pool_window *s, int32_t *begin, int32_t *end) {
+    for (int64_t k = 0; k < s->out; k++) {
+        begin[k] = (int32_t)(k * s->in / s->out);
+        end[k] = (int32_t)(((k + 1) * s->in + s->out - 1) / s->out);
+    }
+}
+
+static void nearest_places(const td_pool_window *s, int32_t *begin, int32_t *end) {
+    for (int64_t k = 0; k < s->out; k++) {
+        int64_t at = (int64_t)floor((double)k * s->scale);
+        begin[k] = (int32_t)(at < s->in ? at : s->in - 1);
+        end[k] = begin[k] + 1;
+    }
+}
+
+/* The part of a window that lies in the padded input. */
+static int64_t padded_extent(const td_pool_window *s, int64_t k) {
+    int64_t from = k * s->stride - s->padding, to = from + s->kernel, end = s->in + s->padding;
+    return (to < end ? to : end) - from;
+}
+
+static int64_t divisor(const td_pool_plan *p, const td_pool_windows *w, int64_t i, int64_t j) {
+    if (p->divisor)
+        return p->divisor;
+    if (p->count_padding && !p->adaptive)
+        return padded_extent(&p->window[0], i) * padded_extent(&p->window[1], j);
+    return (int64_t)(w->row_end[i] - w->row_begin[i]) * (w->column_end[j] - w->column_begin[j]);
+}
+
+static bool side_by_side(const td_pool_window *s) {
+    return s->kernel == 2 && s->stride == 2 && s->padding == 0 && s->dilation == 1 &&
+           2 * s->out <= s->in;
+}
+
+static void windows_free(td_pool_windows *w) {
+    td_free(w->row_begin);
+    td_free(w->scale);
+}
+
+/* Expand the windows of a plan that has any. */
+static td_status windows_make(const td_pool_plan *p, td_pool_windows *w) {
+    const td_pool_window *rows = &p->window[0], *columns = &p->window[1];
+    bool nearest = p->kind == TD_POOL_NEAREST || p->kind == TD_POOL_NEAREST_BACKWARD;
+    bool scaled = p->kind == TD_POOL_MEAN || p->kind == TD_POOL_MEAN_BACKWARD;
+    *w = (td_pool_windows){.h = rows->in, .w = columns->in, .oh = rows->out, .ow = columns->out};
+    if (p->kind == TD_POOL_SCATTER || p->kind == TD_POOL_GATHER)
+        return TD_OK;
+    w->row_step = rows->dilation;
+    w->column_step = columns->dilation;
+    w->pairs = side_by_side(rows) && side_by_side(columns);
+    w->row_begin = td_malloc((size_t)(2 * w->oh + 2 * w->ow + 1) * sizeof(int32_t));
+    if (scaled)
+        w->scale = td_malloc((size_t)(w->oh * w->ow + 1) * sizeof(double));
+    if (!w->row_begin || (scaled && !w->scale)) {
+        windows_free(w);
+        return td_fail(TD_ENOMEM, "out of memory");
+    }
+    w->row_end = w->row_begin + w->oh;
+    w->column_begin = w->row_end + w->oh;
+    w->column_end = w->column_begin + w->ow;
+    void (*place)(const td_pool_window *s, int32_t *begin, int32_t *end) = nearest ? nearest_places
+                                                                           : p->adaptive ? divide
+                                                                                         : slide;
+    place(rows, w->row_begin, w->row_end);
+    place(columns, w->column_begin, w->column_end);
+    for (int64_t i = 0; scaled && i < w->oh; i++)
+        for (int64_t j = 0; j < w->ow; j++)
+            w->scale[i * w->ow + j] = 1.0 / (double)divisor(p, w, i, j);
+    return TD_OK;
+}
+
+/* ---- moves, by the size of an element ---- */
+
+static void gather(void *to, const int32_t *places, const void *from, int64_t n, size_t size) {
+#define MOVE(type)                                                                                 \
+    for (int64_t k = 0; k < n; k++)                                                                \
+        ((type *)to)[k] = ((const type *)from)[places[k]];
+    TD_BY_SIZE(size, MOVE);
+#undef MOVE
+}
+
+static void nearest(void *to, const void *from, const td_pool_windows *w, size_t size) {
+#define MOVE(type)                                                                                 \
+    for (int64_t i = 0; i < w->oh; i++) {                                                          \
+        const type *line = (const type *)from + w->row_begin[i] * w->w;                            \
+        for (int64_t j = 0; j < w->ow; j++)                                                        \
+            ((type *)to)[i * w->ow + j] = line[w->column_begin[j]];                                \
+    }
+    TD_BY_SIZE(size, MOVE);
+#undef MOVE
+}
+
+/* ---- planes ---- */
+
 typedef struct planes {
-    const td_pool_windows *plan;
-    const td_pool_functions *fn;
-    char *x, *y; /* the larger and the smaller planes, as the plan has them */
+    td_pool_windows windows;
+    const td_pool_functions *fn; /* NULL: moves alone */
+    td_pool_kind kind;
+    char *large, *small;
     int32_t *places;
     size_t size;
-    enum { MAX, SCATTER, GATHER, MEAN, MEAN_BACKWARD, NEAREST, NEAREST_BACKWARD } what;
 } planes;
 
 static void do_planes(void *ctx, int64_t begin, int64_t end, int worker) {
     const planes *j = ctx;
-    const td_pool_windows *p = j->plan;
-    int64_t in = p->h * p->w, out = p->oh * p->ow;
+    const td_pool_windows *w = &j->windows;
+    int64_t in = w->h * w->w, out = w->oh * w->ow;
     (void)worker;
     for (int64_t k = begin; k < end; k++) {
-        char *x = j->x + (size_t)(k * in) * j->size, *y = j->y + (size_t)(k * out) * j->size;
+        char *x = j->large + (size_t)(k * in) * j->size;
+        char *y = j->small + (size_t)(k * out) * j->size;
         int32_t *places = j->places ? j->places + k * out : NULL;
-        switch (j->what) {
-        case MAX:
-            j->fn->max(y, places, x, p);
+        switch (j->kind) {
+        case TD_POOL_MAX:
+            j->fn->max(y, places, x, w);
             break;
-        case SCATTER:
+        case TD_POOL_SCATTER:
             j->fn->scatter(x, places, y, out);
             break;
-        case GATHER:
-            j->fn->gather(y, places, x, out);
+        case TD_POOL_GATHER:
+            gather(y, places, x, out, j->size);
             break;
-        case MEAN:
-            j->fn->mean(y, x, p);
+        case TD_POOL_MEAN:
+            j->fn->mean(y, x, w);
             break;
-        case MEAN_BACKWARD:
-            j->fn->mean_backward(x, y, p);
+        case TD_POOL_MEAN_BACKWARD:
+            j->fn->mean_backward(x, y, w);
             break;
-        case NEAREST:
-            j->fn->nearest(y, x, p);
+        case TD_POOL_NEAREST:
+            nearest(y, x, w, j->size);
             break;
-        case NEAREST_BACKWARD:
-            j->fn->nearest_backward(x, y, p);
+        case TD_POOL_NEAREST_BACKWARD:
+            j->fn->nearest_backward(x, y, w);
             break;
         }
     }
 }
 
-static td_status run(planes job, const td_tensor *x, const td_tensor *y, const td_tensor *places) {
-    const td_pool_windows *p = job.plan;
-    int64_t work = p->h * p->w + p->oh * p->ow;
-    if (x->dtype != TD_F32 && x->dtype != TD_F64)
-        return td_fail(TD_EDTYPE, "not implemented for %s", td_dtype_name((td_dtype)x->dtype));
-    job.fn = x->dtype == TD_F32 ? td_cpu->pool->f32 : td_cpu->pool->f64;
-    job.x = x->data;
-    job.y = y->data;
-    job.places = places ? places->data : NULL;
-    job.size = td_tensor_itemsize(x);
-    return td_parallel_for(p->planes, 1 + 32768 / (work + 1), do_planes, &job);
-}
-
-td_status td_cpu_max_pool(const td_pool_windows *plan, const td_tensor *x, td_tensor *y,
-                          td_tensor *places) {
-    return run((planes){.plan = plan, .what = MAX}, x, y, places);
-}
-
-td_status td_cpu_pool_scatter(const td_pool_windows *plan, const td_tensor *g,
-                              const td_tensor *places, td_tensor *gx) {
-    return run((planes){.plan = plan, .what = SCATTER}, gx, g, places);
-}
-
-td_status td_cpu_pool_gather(const td_pool_windows *plan, const td_tensor *x,
-                             const td_tensor *places, td_tensor *y) {
-    return run((planes){.plan = plan, .what = GATHER}, x, y, places);
-}
-
-td_status td_cpu_mean_pool(const td_pool_windows *plan, const td_tensor *x, td_tensor *y) {
-    return run((planes){.plan = plan, .what = MEAN}, x, y, NULL);
-}
-
-td_status td_cpu_mean_pool_backward(const td_pool_windows *plan, const td_tensor *g,
-                                    td_tensor *gx) {
-    return run((planes){.plan = plan, .what = MEAN_BACKWARD}, gx, g, NULL);
-}
-
-td_status td_cpu_nearest(const td_pool_windows *plan, const td_tensor *x, td_tensor *y) {
-    return run((planes){.plan = plan, .what = NEAREST}, x, y, NULL);
-}
-
-td_status td_cpu_nearest_backward(const td_pool_windows *plan, const td_tensor *g, td_tensor *gx) {
-    return run((planes){.plan = plan, .what = NEAREST_BACKWARD}, gx, g, NULL);
+td_status td_cpu_pool(const td_pool_plan *p) {
+    td_dtype dtype = (td_dtype)p->out->dtype;
+    bool shrinks = p->kind == TD_POOL_MAX || p->kind == TD_POOL_GATHER || p->kind == TD_POOL_MEAN ||
+                   p->kind == TD_POOL_NEAREST;
+    planes j = {.kind = p->kind,
+                .fn = dtype == TD_F32   ? td_cpu->pool->f32
+                      : dtype == TD_F64 ? td_cpu->pool->f64
+                                        : NULL,
+                .large = shrinks ? p->x->data : p->out->data,
+                .small = shrinks ? p->out->data : p->x->data,
+                .places = p->places ? p->places->data : NULL,
+                .size = td_dtype_size(dtype)};
+    if (!j.fn && p->kind != TD_POOL_GATHER && p->kind != TD_POOL_NEAREST)
+        return td_fail(TD_EDTYPE, "not implemented for %s", td_dtype_name(dtype));
+    td_status status = windows_make(p, &j.windows);
+    if (status)
+        return status;
+    int64_t work = j.windows.h * j.windows.w + j.windows.oh * j.windows.ow;
+    status = td_parallel_for(p->planes, 1 + 32768 / (work + 1), do_planes, &j);
+    windows_free(&j.windows);
+    return status;
 }

@@ -1,9 +1,8 @@
 /* conv.c: two-dimensional convolution. It and its two gradients, as operators, are linear in both
  * of their tensors and are one another's gradients. */
-#include "engine/ops/conv.h"
-
 #include "engine/ops/copy.h"
 #include "engine/ops/images.h"
+#include "engine/ops/plan.h"
 
 #include <string.h>
 
@@ -27,8 +26,9 @@ static td_status check_channels(const td_conv_geometry *g, const int64_t *weight
     return TD_OK;
 }
 
-td_status td_conv_geometry_make(int ndim, const int64_t *x, int weight_ndim, const int64_t *weight,
-                                const td_value *args, td_conv_geometry *g) {
+/* From the shapes of x and weight and four arguments stride, padding, dilation, groups. */
+static td_status make_geometry(int ndim, const int64_t *x, int weight_ndim, const int64_t *weight,
+                               const td_value *args, td_conv_geometry *g) {
     char text[TD_SHAPE_TEXT];
     td_status status = td_check_images(ndim, x);
     if (status)
@@ -67,11 +67,6 @@ td_status td_conv_geometry_make(int ndim, const int64_t *x, int weight_ndim, con
     return TD_OK;
 }
 
-static td_status geometry_of(const td_tensor *x, const td_tensor *weight, const td_value *args,
-                             td_conv_geometry *g) {
-    return td_conv_geometry_make(x->ndim, x->sizes, weight->ndim, weight->sizes, args, g);
-}
-
 static td_status check_dtypes(const td_tensor *a, const td_tensor *b, const char *name) {
     td_status status = td_check_floating(a);
     if (status)
@@ -90,45 +85,73 @@ static void set_meta(td_meta *out, td_dtype dtype, int ndim, const int64_t *size
     memcpy(out->sizes, sizes, sizeof(int64_t) * (size_t)ndim);
 }
 
+/* The geometry to be filled in of the call's plan. */
+static td_conv_geometry *plan_convolution(const td_call *call, td_conv_direction direction) {
+    td_convolution_plan *p = TD_PLAN(call, td_convolution_plan);
+    *p = (td_convolution_plan){.direction = direction};
+    return &p->geometry;
+}
+
+/* A result that no product reaches: a bias for each channel, or zero. */
+static td_status fill_result(td_tensor *out, td_tensor *bias) {
+    td_tensor *seen = NULL;
+    if (!bias)
+        return td_fill_int(out, 0);
+    const int64_t sizes[3] = {bias->sizes[0], 1, 1}, strides[3] = {bias->strides[0], 0, 0};
+    td_status status = td_tensor_view(bias, 3, sizes, strides, 0, &seen);
+    if (status == TD_OK)
+        status = td_copy_into(out, seen);
+    td_release(seen);
+    return status;
+}
+
+/* Hand the rule's plan to the device, its tensors row-major. */
+static td_status convolve(td_call *call, td_tensor *a, td_tensor *b, td_tensor *bias) {
+    td_convolution_plan *p = TD_PLAN(call, td_convolution_plan);
+    td_tensor *packed[3] = {NULL};
+    td_status status = TD_OK;
+    p->out = call->out[0];
+    if (a->numel == 0 || b->numel == 0)
+        return fill_result(p->out, bias);
+    TD_TRY(td_contiguous(a, &packed[0]));
+    TD_TRY(td_contiguous(b, &packed[1]));
+    if (bias)
+        TD_TRY(td_contiguous(bias, &packed[2]));
+    p->a = packed[0];
+    p->b = packed[1];
+    p->bias = packed[2];
+    status = p->out->numel ? TD_RUN(td_tensor_device(p->out), convolution, p) : TD_OK;
+done:
+    for (int k = 0; k < 3; k++)
+        td_release(packed[k]);
+    return status;
+}
+
 /* ---- conv2d ---- */
 
 static td_status rule_conv2d(const td_call *call, td_meta *out) {
     const td_value *a = call->args;
     const td_tensor *x = a[0].tensor, *weight = a[1].tensor, *bias = td_arg_tensor(a[2]);
     char text[TD_SHAPE_TEXT];
-    td_conv_geometry g;
-    td_status status = geometry_of(x, weight, a + 3, &g);
+    td_conv_geometry *g = plan_convolution(call, TD_CONV_FORWARD);
+    td_status status = make_geometry(x->ndim, x->sizes, weight->ndim, weight->sizes, a + 3, g);
     if (status == TD_OK)
         status = check_dtypes(x, weight, "weight");
     if (status == TD_OK && bias)
         status = check_dtypes(x, bias, "bias");
-    if (status == TD_OK && bias && (bias->ndim != 1 || bias->sizes[0] != g.o))
-        status = td_fail(TD_ESHAPE, "bias must have shape (%lld), got %s", (long long)g.o,
+    if (status == TD_OK && bias && (bias->ndim != 1 || bias->sizes[0] != g->o))
+        status = td_fail(TD_ESHAPE, "bias must have shape (%lld), got %s", (long long)g->o,
                          td_tensor_shape_text(bias, text));
     if (status)
         return status;
-    const int64_t sizes[4] = {g.n, g.o, g.oh, g.ow};
-    set_meta(out, (td_dtype)x->dtype, g.ndim, sizes + 4 - g.ndim);
+    const int64_t sizes[4] = {g->n, g->o, g->oh, g->ow};
+    set_meta(out, (td_dtype)x->dtype, g->ndim, sizes + 4 - g->ndim);
     return TD_OK;
 }
 
 static td_status kernel_conv2d(td_call *call) {
     const td_value *a = call->args;
-    td_tensor *x = NULL, *weight = NULL, *bias = NULL;
-    td_conv_geometry g;
-    td_status status = TD_OK;
-    TD_TRY(geometry_of(a[0].tensor, a[1].tensor, a + 3, &g));
-    TD_TRY(td_contiguous(a[0].tensor, &x));
-    TD_TRY(td_contiguous(a[1].tensor, &weight));
-    if (a[2].kind == TD_KIND_TENSOR)
-        TD_TRY(td_contiguous(a[2].tensor, &bias));
-    if (call->out[0]->numel)
-        TD_TRY(td_cpu_conv2d(&g, x, weight, bias, call->out[0]));
-done:
-    td_release(x);
-    td_release(weight);
-    td_release(bias);
-    return status;
+    return convolve(call, a[0].tensor, a[1].tensor, td_arg_tensor(a[2]));
 }
 
 /* Over the batch and the plane. */
@@ -158,9 +181,8 @@ static td_status grad_conv2d(td_grad *grad) {
 
 static td_status rule_conv2d_input(const td_call *call, td_meta *out) {
     const td_value *a = call->args;
-    td_conv_geometry g;
-    td_status status =
-        td_conv_geometry_make(a[0].n, a[0].ints, a[1].tensor->ndim, a[1].tensor->sizes, a + 3, &g);
+    td_status status = make_geometry(a[0].n, a[0].ints, a[1].tensor->ndim, a[1].tensor->sizes,
+                                     a + 3, plan_convolution(call, TD_CONV_INPUT));
     if (status == TD_OK)
         status = check_dtypes(a[2].tensor, a[1].tensor, "weight");
     if (status == TD_OK)
@@ -169,21 +191,7 @@ static td_status rule_conv2d_input(const td_call *call, td_meta *out) {
 }
 
 static td_status kernel_conv2d_input(td_call *call) {
-    const td_value *a = call->args;
-    td_tensor *weight = NULL, *gy = NULL;
-    td_conv_geometry g;
-    td_status status = TD_OK;
-    TD_TRY(geometry_of(call->out[0], a[1].tensor, a + 3, &g));
-    TD_TRY(td_contiguous(a[1].tensor, &weight));
-    TD_TRY(td_contiguous(a[2].tensor, &gy));
-    if (gy->numel)
-        TD_TRY(td_cpu_conv2d_input(&g, weight, gy, call->out[0]));
-    else
-        TD_TRY(td_fill_int(call->out[0], 0));
-done:
-    td_release(weight);
-    td_release(gy);
-    return status;
+    return convolve(call, call->args[2].tensor, call->args[1].tensor, NULL);
 }
 
 static td_status grad_conv2d_input(td_grad *grad) {
@@ -204,9 +212,8 @@ static td_status grad_conv2d_input(td_grad *grad) {
 
 static td_status rule_conv2d_weight(const td_call *call, td_meta *out) {
     const td_value *a = call->args;
-    td_conv_geometry g;
-    td_status status =
-        td_conv_geometry_make(a[0].tensor->ndim, a[0].tensor->sizes, a[1].n, a[1].ints, a + 3, &g);
+    td_status status = make_geometry(a[0].tensor->ndim, a[0].tensor->sizes, a[1].n, a[1].ints,
+                                     a + 3, plan_convolution(call, TD_CONV_WEIGHT));
     if (status == TD_OK)
         status = check_dtypes(a[0].tensor, a[2].tensor, "gradient");
     if (status == TD_OK)
@@ -215,21 +222,7 @@ static td_status rule_conv2d_weight(const td_call *call, td_meta *out) {
 }
 
 static td_status kernel_conv2d_weight(td_call *call) {
-    const td_value *a = call->args;
-    td_tensor *x = NULL, *gy = NULL;
-    td_conv_geometry g;
-    td_status status = TD_OK;
-    TD_TRY(geometry_of(a[0].tensor, call->out[0], a + 3, &g));
-    TD_TRY(td_contiguous(a[0].tensor, &x));
-    TD_TRY(td_contiguous(a[2].tensor, &gy));
-    if (gy->numel)
-        TD_TRY(td_cpu_conv2d_weight(&g, x, gy, call->out[0]));
-    else
-        TD_TRY(td_fill_int(call->out[0], 0));
-done:
-    td_release(x);
-    td_release(gy);
-    return status;
+    return convolve(call, call->args[0].tensor, call->args[2].tensor, NULL);
 }
 
 static td_status grad_conv2d_weight(td_grad *grad) {
@@ -257,7 +250,6 @@ TD_OPERATOR(conv2d) = {
     .backward = grad_conv2d,
     .saves = "input, weight",
     .autocast = TD_AUTOCAST_LOWER,
-    .layout = TD_LAYOUT_CHANNELS,
     .flags = TD_OP_SHAPE_ONLY,
 };
 TD_OPERATOR(conv2d_input) = {
@@ -269,7 +261,6 @@ TD_OPERATOR(conv2d_input) = {
     .backward = grad_conv2d_input,
     .saves = "weight, gradient",
     .autocast = TD_AUTOCAST_LOWER,
-    .layout = TD_LAYOUT_CHANNELS,
     .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY,
 };
 TD_OPERATOR(conv2d_weight) = {
@@ -281,6 +272,5 @@ TD_OPERATOR(conv2d_weight) = {
     .backward = grad_conv2d_weight,
     .saves = "input, gradient",
     .autocast = TD_AUTOCAST_LOWER,
-    .layout = TD_LAYOUT_CHANNELS,
     .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY,
 };

@@ -1,6 +1,7 @@
 /* create.c: tensors made from a shape: uninitialised, of one value, of a progression. */
 #include "engine/ops/copy.h"
 #include "engine/ops/creation.h"
+#include "engine/ops/plan.h"
 
 #include <math.h>
 #include <string.h>
@@ -64,15 +65,7 @@ static td_status kernel_empty(td_call *call) {
 }
 
 static td_status kernel_zeros(td_call *call) {
-    td_tensor *x = call->out[0];
-    if (td_tensor_device(x).type != TD_CPU)
-        return td_fill_int(x, 0);
-    size_t bytes = (size_t)x->numel * td_tensor_itemsize(x);
-    if (bytes <= 4096) {
-        memset(x->data, 0, bytes);
-        return TD_OK;
-    }
-    return td_fill_int(x, 0);
+    return td_fill_int(call->out[0], 0);
 }
 
 static td_status kernel_ones(td_call *call) {
@@ -85,15 +78,6 @@ static td_status kernel_full(td_call *call) {
 }
 
 /* ---- progressions ---- */
-
-typedef struct creation_device {
-    td_status (*progression)(td_tensor *x, const td_progression *p);
-    td_status (*eye)(td_tensor *x);
-} creation_device;
-
-static const creation_device devices[TD_DEVICE_TYPES] = {
-    [TD_CPU] = {td_cpu_fill_progression, td_cpu_fill_eye},
-};
 
 /* The bounds of arange: (end) or (start, end, step). */
 static void read_range(const td_value *a, td_value *start, td_value *end, td_value *step) {
@@ -125,37 +109,33 @@ static td_status rule_arange(const td_call *call, td_meta *out) {
     if (count > 0x1p62)
         return td_fail(TD_ENOMEM, "out of memory: %g elements", count);
     int64_t n = (int64_t)count;
+    *TD_PLAN(call, td_progression_plan) =
+        (td_progression_plan){.integer = start.kind == TD_KIND_INT && step.kind == TD_KIND_INT,
+                              .ifirst = start.i,
+                              .istep = step.i,
+                              .first = from,
+                              .step = by};
     return td_creation_meta(TD_INTS(1, &n), number_dtype(call->args[3], integer), call->args[4],
                             out);
-}
-
-static td_status kernel_arange(td_call *call) {
-    td_value start, end, step;
-    read_range(call->args, &start, &end, &step);
-    td_progression p = {.integer = start.kind == TD_KIND_INT && step.kind == TD_KIND_INT,
-                        .ifirst = start.i,
-                        .istep = step.i,
-                        .first = td_arg_double(start),
-                        .step = td_arg_double(step)};
-    return devices[td_tensor_device(call->out[0]).type].progression(call->out[0], &p);
 }
 
 static td_status rule_linspace(const td_call *call, td_meta *out) {
     const td_value *a = call->args;
     if (a[2].i < 0)
         return td_fail(TD_EVALUE, "steps must not be negative, got %lld", (long long)a[2].i);
+    double first = td_arg_double(a[0]), last = td_arg_double(a[1]);
+    *TD_PLAN(call, td_progression_plan) =
+        (td_progression_plan){.anchored = a[2].i > 1,
+                              .first = first,
+                              .last = last,
+                              .step = a[2].i > 1 ? (last - first) / (double)(a[2].i - 1) : 0};
     return td_creation_meta(TD_INTS(1, &a[2].i), a[3], a[4], out);
 }
 
-static td_status kernel_linspace(td_call *call) {
-    const td_value *a = call->args;
-    double first = td_arg_double(a[0]), last = td_arg_double(a[1]);
-    td_progression p = {.anchored = true,
-                        .first = first,
-                        .last = last,
-                        .step = a[2].i > 1 ? (last - first) / (double)(a[2].i - 1) : 0};
-    p.anchored = a[2].i > 1;
-    return devices[td_tensor_device(call->out[0]).type].progression(call->out[0], &p);
+static td_status kernel_progression(td_call *call) {
+    td_progression_plan *p = TD_PLAN(call, td_progression_plan);
+    p->out = call->out[0];
+    return p->out->numel ? TD_RUN(td_tensor_device(p->out), progression, p) : TD_OK;
 }
 
 static td_status rule_eye(const td_call *call, td_meta *out) {
@@ -165,7 +145,16 @@ static td_status rule_eye(const td_call *call, td_meta *out) {
 }
 
 static td_status kernel_eye(td_call *call) {
-    return devices[td_tensor_device(call->out[0]).type].eye(call->out[0]);
+    td_tensor *out = call->out[0], *diagonal = NULL;
+    int64_t n = out->sizes[0] < out->sizes[1] ? out->sizes[0] : out->sizes[1];
+    int64_t step = out->strides[0] + out->strides[1];
+    td_status status = td_fill_int(out, 0);
+    if (status == TD_OK)
+        status = td_tensor_view(out, 1, &n, &step, 0, &diagonal);
+    if (status == TD_OK)
+        status = td_fill_int(diagonal, 1);
+    td_release(diagonal);
+    return status;
 }
 
 /* ---- the table ---- */
@@ -233,14 +222,14 @@ TD_OPERATOR(arange) = {
     .schema = "(number start, number? end=nil, number step=1, " OPTIONS,
     .doc = "start, start + step, ... below end; with one number from 0 below it.",
     .rule = rule_arange,
-    .kernel = kernel_arange,
+    .kernel = kernel_progression,
     CREATION,
 };
 TD_OPERATOR(linspace) = {
     .schema = "(number start, number end, int steps, " OPTIONS,
     .doc = "So many numbers evenly spaced from start to end, both included.",
     .rule = rule_linspace,
-    .kernel = kernel_linspace,
+    .kernel = kernel_progression,
     CREATION,
 };
 TD_OPERATOR(eye) = {

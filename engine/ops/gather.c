@@ -2,6 +2,8 @@
  * class labels as rows, and indices that count from 1. */
 #include "engine/ops/copy.h"
 #include "engine/ops/index.h"
+#include "engine/ops/refuse.h"
+#include "engine/ops/shape.h"
 
 #include <string.h>
 
@@ -30,8 +32,9 @@ static td_status check_gather(const td_tensor *x, const td_tensor *index, td_val
 
 static td_status rule_gather(const td_call *call, td_meta *out) {
     const td_tensor *x = call->args[0].tensor, *index = call->args[2].tensor;
-    int dim;
-    td_status status = check_gather(x, index, call->args[1], "x", &dim);
+    td_gather_plan *p = TD_PLAN(call, td_gather_plan);
+    *p = (td_gather_plan){.accumulate = false};
+    td_status status = check_gather(x, index, call->args[1], "x", &p->dim);
     if (status)
         return status;
     out->dtype = (td_dtype)x->dtype;
@@ -41,13 +44,14 @@ static td_status rule_gather(const td_call *call, td_meta *out) {
 }
 
 static td_status kernel_gather(td_call *call) {
+    td_gather_plan *p = TD_PLAN(call, td_gather_plan);
     td_tensor *index = NULL;
-    int dim;
-    td_status status = td_wrap_dim(call->args[1].i, call->args[0].tensor->ndim, &dim);
-    if (status == TD_OK)
-        status = td_contiguous_as(call->args[2].tensor, TD_I64, &index);
-    if (status == TD_OK)
-        status = td_cpu_gather(call->args[0].tensor, dim, index, call->out[0]);
+    td_status status = td_contiguous_as(call->args[2].tensor, TD_I64, &index);
+    p->out = call->out[0];
+    p->x = call->args[0].tensor;
+    p->index = index;
+    if (status == TD_OK && index->numel)
+        status = TD_RUN(td_tensor_device(p->out), gather, p);
     td_release(index);
     return status;
 }
@@ -65,12 +69,13 @@ static td_status grad_gather(td_grad *grad) {
     return status;
 }
 
-static td_status rule_scatter(const td_call *call, td_meta *out) {
+static td_status plan_scatter(const td_call *call, td_meta *out, bool accumulate) {
     const td_tensor *x = call->args[0].tensor, *index = call->args[2].tensor;
     const td_tensor *src = td_arg_tensor(call->args[3]);
+    td_gather_plan *p = TD_PLAN(call, td_gather_plan);
     char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
-    int dim;
-    td_status status = check_gather(x, index, call->args[1], "x", &dim);
+    *p = (td_gather_plan){.accumulate = accumulate};
+    td_status status = check_gather(x, index, call->args[1], "x", &p->dim);
     if (status)
         return status;
     bool fits = !src || src->ndim == index->ndim;
@@ -82,39 +87,52 @@ static td_status rule_scatter(const td_call *call, td_meta *out) {
     if (src && src->dtype != x->dtype)
         return td_fail(TD_EDTYPE, "src must have x's dtype %s, got %s",
                        td_dtype_name((td_dtype)x->dtype), td_dtype_name((td_dtype)src->dtype));
-    out->dtype = (td_dtype)x->dtype;
-    out->ndim = x->ndim;
-    memcpy(out->sizes, x->sizes, sizeof(int64_t) * x->ndim);
-    return TD_OK;
+    return td_rule_same(call, out);
 }
 
-static td_status scatter(td_call *call, bool add) {
-    const td_value *a = call->args;
-    td_tensor *x = a[0].tensor, *out = call->out[0], *index = NULL, *src = NULL;
-    td_status status = TD_OK;
-    int dim;
-    TD_TRY(td_wrap_dim(a[1].i, x->ndim, &dim));
-    TD_TRY(td_contiguous_as(a[2].tensor, TD_I64, &index));
-    if (a[3].kind == TD_KIND_TENSOR)
-        src = td_retain(a[3].tensor);
-    else if (a[3].kind == TD_KIND_INT)
-        TD_TRY(td_tensor_scalar_int((td_dtype)x->dtype, a[3].i, &src));
-    else
-        TD_TRY(td_tensor_scalar((td_dtype)x->dtype, a[3].f, &src));
-    if (out != x)
-        TD_TRY(td_copy_into(out, x));
-    TD_TRY(td_cpu_scatter(out, dim, index, src, add));
-done:
-    td_release(index);
-    td_release(src);
+static td_status rule_scatter(const td_call *call, td_meta *out) {
+    return plan_scatter(call, out, false);
+}
+static td_status rule_scatter_add(const td_call *call, td_meta *out) {
+    return plan_scatter(call, out, true);
+}
+
+/* A number in every place of a shape. */
+static td_status spread(td_value v, const td_tensor *x, const td_tensor *index, td_tensor **out) {
+    const int64_t strides[TD_MAX_DIMS] = {0};
+    td_tensor *number = NULL;
+    td_status status = td_tensor_empty((td_dtype)x->dtype, td_tensor_device(x), 0, NULL, &number);
+    if (status == TD_OK)
+        status = v.kind == TD_KIND_INT ? td_fill_int(number, v.i) : td_fill(number, v.f);
+    if (status == TD_OK)
+        status = td_tensor_view(number, index->ndim, index->sizes, strides, 0, out);
+    td_release(number);
     return status;
 }
 
 static td_status kernel_scatter(td_call *call) {
-    return scatter(call, false);
-}
-static td_status kernel_scatter_add(td_call *call) {
-    return scatter(call, true);
+    const td_value *a = call->args;
+    td_gather_plan *p = TD_PLAN(call, td_gather_plan);
+    td_tensor *index = NULL, *src = NULL;
+    td_status status = TD_OK;
+    p->out = call->out[0];
+    TD_TRY(td_contiguous_as(a[2].tensor, TD_I64, &index));
+    if (a[3].kind == TD_KIND_TENSOR)
+        src = td_retain(a[3].tensor);
+    else
+        TD_TRY(spread(a[3], p->out, index, &src));
+    TD_TRY(td_take_apart(p->out, &index));
+    TD_TRY(td_take_apart(p->out, &src));
+    if (p->out != a[0].tensor)
+        TD_TRY(td_copy_into(p->out, a[0].tensor));
+    p->x = src;
+    p->index = index;
+    if (index->numel)
+        status = TD_RUN(td_tensor_device(p->out), scatter, p);
+done:
+    td_release(index);
+    td_release(src);
+    return status;
 }
 
 /* The gradient of src, of which scatter read as much as index has places: zeros for the rest. */
@@ -165,8 +183,11 @@ static td_status grad_scatter_add(td_grad *grad) {
 
 /* ---- classes ---- */
 
+static td_refusal negative_class = {
+    {"lt(x, 0)", NULL}, TD_EINDEX, "a class label must not be negative"};
+
 static td_status run_one_hot(td_call *call) {
-    td_tensor *x = call->args[0].tensor, *index = NULL, *most = NULL, *zeros = NULL, *last = NULL;
+    td_tensor *x = call->args[0].tensor, *most = NULL, *rows = NULL, *last = NULL;
     int64_t sizes[TD_MAX_DIMS], classes = call->args[1].i, largest;
     td_status status = TD_OK;
     if (!td_dtype_is_int((td_dtype)x->dtype))
@@ -174,6 +195,7 @@ static td_status run_one_hot(td_call *call) {
                        td_dtype_name((td_dtype)x->dtype));
     if (x->ndim == TD_MAX_DIMS)
         return td_fail(TD_ESHAPE, "a tensor has at most %d dims", TD_MAX_DIMS);
+    TD_TRY(td_refuse(&negative_class, x));
     if (classes < 0) {
         if (x->numel == 0)
             return td_fail(TD_EVALUE, "num_classes must be given for a tensor without elements");
@@ -183,37 +205,42 @@ static td_status run_one_hot(td_call *call) {
     }
     memcpy(sizes, x->sizes, sizeof(int64_t) * x->ndim);
     sizes[x->ndim] = classes;
-    TD_TRY(TD_APPLY(&zeros, zeros, TD_INTS(x->ndim + 1, sizes), TD_DTYPE(TD_I64),
+    TD_TRY(TD_APPLY(&rows, zeros, TD_INTS(x->ndim + 1, sizes), TD_DTYPE(TD_I64),
                     TD_DEVICE(td_tensor_device(x))));
-    TD_TRY(TD_APPLY(&index, to, TD_T(x), TD_DTYPE(TD_I64)));
-    TD_TRY(TD_APPLY(&last, unsqueeze, TD_T(index), TD_I(-1)));
-    TD_TRY(TD_APPLY(&call->out[0], scatter, TD_T(zeros), TD_I(-1), TD_T(last), TD_I(1)));
+    TD_TRY(TD_APPLY(&last, unsqueeze, TD_T(x), TD_I(-1)));
+    TD_TRY(TD_APPLY_INPLACE(scatter, TD_T(rows), TD_I(-1), TD_T(last), TD_I(1)));
+    call->out[0] = td_retain(rows);
 done:
-    td_release(index);
     td_release(most);
-    td_release(zeros);
+    td_release(rows);
     td_release(last);
     return status;
 }
+
+/* ---- counting from 1 ---- */
+
+static td_refusal index_zero = {
+    {"eq(x, 0)", NULL}, TD_EINDEX, "index 0: indices count from 1 (PyTorch's 0 is 1)"};
 
 static td_status rule_from_one_based(const td_call *call, td_meta *out) {
     const td_tensor *x = call->args[0].tensor;
     if (!td_dtype_is_int((td_dtype)x->dtype))
         return td_fail(TD_EDTYPE, "an index tensor holds integers, got %s",
                        td_dtype_name((td_dtype)x->dtype));
+    td_status status = td_rule_same(call, out);
     out->dtype = TD_I64;
-    out->ndim = x->ndim;
-    memcpy(out->sizes, x->sizes, sizeof(int64_t) * x->ndim);
-    return TD_OK;
+    return status;
 }
 
+/* What counts from the end stays as it is. */
 static td_status kernel_from_one_based(td_call *call) {
-    td_tensor *packed = NULL;
-    td_status status = td_contiguous(call->args[0].tensor, &packed);
+    static td_lazy_program lazy = {"x - gt(x, 0)", NULL};
+    const td_operand x = {.tensor = call->args[0].tensor};
+    td_pointwise_plan plan = {.operands = &x, .compute = TD_I64, .out = call->out[0]};
+    td_status status = td_refuse(&index_zero, x.tensor);
     if (status == TD_OK)
-        status = td_cpu_from_one_based(packed, call->out[0]);
-    td_release(packed);
-    return status;
+        status = td_lazy_program_get(&lazy, &plan.program);
+    return status ? status : TD_RUN(td_tensor_device(plan.out), pointwise, &plan);
 }
 
 /* ---- the table ---- */
@@ -239,8 +266,8 @@ TD_OPERATOR(scatter) = {
 TD_OPERATOR(scatter_add) = {
     .schema = "(Tensor x, dim dim, index Tensor index, Tensor src) -> Tensor",
     .doc = "x with src added at the places that index names along a dim.",
-    .rule = rule_scatter,
-    .kernel = kernel_scatter_add,
+    .rule = rule_scatter_add,
+    .kernel = kernel_scatter,
     .backward = grad_scatter_add,
     .saves = "index",
     .flags = TD_OP_INPLACE | TD_OP_WRITES_SELF | TD_OP_SHAPE_ONLY,

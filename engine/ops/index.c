@@ -1,13 +1,13 @@
 /* index.c: indexing with tensors and masks.
  *
- * advanced_index and index_put_ bring their indices into one form (masks become places, tensors are
- * broadcast and int64) out of other operators; below them a device knows that form alone. The
- * other operators on whole rows (index_select, take, embedding, index_add) are one of the two.
+ * advanced_index and td_index_put bring their indices into one form (masks become places, tensors
+ * are broadcast and int64) out of other operators; `index` and `index_put_` know that form alone.
+ * The other operators on whole rows (index_select, take, embedding, index_add) are one of the two.
  */
 #include "engine/ops/index.h"
 
-#include "engine/core/memory.h"
 #include "engine/ops/copy.h"
+#include "engine/ops/shape.h"
 
 #include <string.h>
 
@@ -63,6 +63,8 @@ static td_status add_index(const td_tensor *x, td_tensor *index, index_list *lis
     td_tensor **place = &list->tensors[list->n];
     *place = NULL;
     td_status status = index ? td_contiguous_as(index, TD_I64, place) : TD_OK;
+    if (status == TD_OK && index)
+        status = td_take_apart(x, place);
     list->n += status == TD_OK;
     return status;
 }
@@ -110,11 +112,7 @@ static td_status normalize(const td_tensor *x, td_value indices, index_list *lis
 
 /* ---- index and index_put_ ---- */
 
-static td_status fail_device(void) {
-    return td_fail(TD_EDEVICE, "not implemented on this device");
-}
-
-static td_status run_index(td_call *call) {
+static td_status run_advanced_index(td_call *call) {
     index_list list;
     td_tensor *x = call->args[0].tensor;
     td_status status = normalize(x, call->args[1], &list);
@@ -125,26 +123,27 @@ static td_status run_index(td_call *call) {
     return status;
 }
 
-static td_status rule_index_places(const td_call *call, td_meta *out) {
-    td_index_layout plan;
+static td_status rule_index(const td_call *call, td_meta *out) {
+    td_index_plan *plan = TD_PLAN(call, td_index_plan);
     const td_tensor *x = call->args[0].tensor;
-    td_status status = td_index_layout_make(x, call->args[1], &plan);
+    td_status status = td_index_plan_make(x, call->args[1], plan);
     if (status)
         return status;
     out->dtype = (td_dtype)x->dtype;
-    out->ndim = plan.ndim;
-    memcpy(out->sizes, plan.sizes, sizeof(int64_t) * (size_t)plan.ndim);
+    out->ndim = plan->ndim;
+    memcpy(out->sizes, plan->sizes, sizeof(int64_t) * (size_t)plan->ndim);
     return TD_OK;
 }
 
-static td_status kernel_index_places(td_call *call) {
-    td_index_layout plan;
-    td_status status = td_index_layout_make(call->args[0].tensor, call->args[1], &plan);
-    return status ? status : td_cpu_index_read(call->args[0].tensor, &plan, call->out[0]);
+static td_status kernel_index(td_call *call) {
+    td_index_plan *plan = TD_PLAN(call, td_index_plan);
+    plan->out = call->out[0];
+    plan->x = call->args[0].tensor;
+    return TD_RUN(td_tensor_device(plan->out), index_read, plan);
 }
 
 /* Each element's gradient goes back where it was read; places read twice get the sum. */
-static td_status grad_index_places(td_grad *grad) {
+static td_status grad_index(td_grad *grad) {
     int ndim;
     const int64_t *sizes = td_grad_shape(grad, 0, &ndim);
     td_tensor *g = grad->gout[0], *whole = NULL;
@@ -160,42 +159,69 @@ static td_status grad_index_places(td_grad *grad) {
     return TD_OK;
 }
 
-static td_status write_places(td_tensor *x, const index_list *list, td_tensor *values,
-                              bool accumulate) {
-    td_index_layout plan;
-    td_tensor *wide = NULL, *packed = NULL;
-    td_status status = TD_OK;
-    TD_TRY(td_index_layout_make(x, TD_TENSORS(list->n, list->tensors), &plan));
-    TD_TRY(TD_APPLY(&wide, expand, TD_T(values), TD_INTS(plan.ndim, plan.sizes)));
-    TD_TRY(td_contiguous_as(wide, (td_dtype)x->dtype, &packed));
-    if (packed->storage == x->storage) { /* x[i] = a part of x itself */
-        td_tensor *copy = NULL;
-        TD_TRY(TD_APPLY(&copy, clone, TD_T(packed)));
-        td_release(packed);
-        packed = copy;
-    }
-    TD_TRY(td_cpu_index_write(x, &plan, packed, accumulate));
-done:
-    td_release(wide);
-    td_release(packed);
+td_status td_index_put(td_tensor *x, td_value indices, td_tensor *values, bool accumulate) {
+    index_list list;
+    td_status status = normalize(x, indices, &list);
+    if (status)
+        return status;
+    status = TD_APPLY_INPLACE(index_put_, TD_T(x), TD_TENSORS(list.n, list.tensors), TD_T(values),
+                              TD_B(accumulate));
+    release_list(&list);
     return status;
 }
 
-static td_status run_index_put_(td_call *call) {
-    td_tensor *x = call->args[0].tensor, *values = call->args[2].tensor;
-    index_list list;
-    if (td_tensor_device(x).type != TD_CPU)
-        return fail_device();
+static td_status rule_index_put_(const td_call *call, td_meta *out) {
+    td_index_plan *plan = TD_PLAN(call, td_index_plan);
+    const td_tensor *x = call->args[0].tensor, *values = call->args[2].tensor;
+    char have[TD_SHAPE_TEXT], want[TD_SHAPE_TEXT];
     if (td_tensor_overlaps(x))
         return td_fail(TD_EVALUE, "several elements of the tensor written share one place in "
                                   "memory (an expanded tensor?); write into a clone() of it");
-    td_status status = normalize(x, call->args[1], &list);
+    td_status status = td_index_plan_make(x, call->args[1], plan);
     if (status)
         return status;
-    status = write_places(x, &list, values, call->args[3].b);
-    release_list(&list);
-    if (status == TD_OK)
-        call->out[0] = td_retain(x);
+    int lead = plan->ndim - values->ndim;
+    bool fits = lead >= 0;
+    for (int d = 0; fits && d < values->ndim; d++)
+        fits = values->sizes[d] == 1 || values->sizes[d] == plan->sizes[lead + d];
+    if (!fits)
+        return td_fail(TD_ESHAPE, "values of shape %s don't broadcast to %s, what is written",
+                       td_tensor_shape_text(values, have),
+                       td_shape_text(plan->ndim, plan->sizes, want, sizeof want));
+    return td_rule_same(call, out);
+}
+
+/* Values as a device takes them: row-major, of the plan's shape and out's dtype, apart from out. */
+static td_status pack_values(const td_index_plan *plan, td_tensor *values, td_tensor **packed) {
+    const td_tensor *out = plan->out;
+    if (values->contiguous && values->dtype == out->dtype && values->storage != out->storage &&
+        values->ndim == plan->ndim &&
+        td_device_same(td_tensor_device(values), td_tensor_device(out)) &&
+        !memcmp(values->sizes, plan->sizes, sizeof(int64_t) * (size_t)plan->ndim)) {
+        *packed = td_retain(values);
+        return TD_OK;
+    }
+    td_status status = td_tensor_empty((td_dtype)out->dtype, td_tensor_device(out), plan->ndim,
+                                       plan->sizes, packed);
+    return status ? status : td_copy_into(*packed, values);
+}
+
+static td_status kernel_index_put_(td_call *call) {
+    td_index_plan *plan = TD_PLAN(call, td_index_plan);
+    const td_tensor *x = call->args[0].tensor;
+    td_tensor *packed = NULL, *out = call->out[0];
+    td_status status = TD_OK;
+    if (out != x) { /* what is not written is x's; the geometry is that of the result */
+        TD_TRY(td_copy_into(out, x));
+        TD_TRY(td_index_plan_make(out, call->args[1], plan));
+    }
+    plan->out = out;
+    TD_TRY(pack_values(plan, call->args[2].tensor, &packed));
+    plan->x = packed;
+    plan->accumulate = call->args[3].b;
+    status = TD_RUN(td_tensor_device(out), index_write, plan);
+done:
+    td_release(packed);
     return status;
 }
 
@@ -203,7 +229,7 @@ static td_status grad_index_put_(td_grad *grad) {
     td_tensor *g = grad->gout[0], *zero = NULL, *rest = NULL;
     td_status status = TD_OK;
     if (td_grad_needs(grad, 2))
-        TD_TRY(TD_APPLY(&grad->in[2], advanced_index, TD_T(g), grad->args[1]));
+        TD_TRY(TD_APPLY(&grad->in[2], index, TD_T(g), grad->args[1]));
     if (!td_grad_needs(grad, 0))
         return TD_OK;
     if (grad->args[3].b) {
@@ -211,7 +237,8 @@ static td_status grad_index_put_(td_grad *grad) {
         return TD_OK;
     }
     TD_TRY(TD_APPLY(&rest, clone, TD_T(g)));
-    TD_TRY(td_tensor_scalar((td_dtype)g->dtype, 0, &zero));
+    TD_TRY(TD_APPLY(&zero, zeros, TD_INTS(0, NULL), TD_DTYPE((td_dtype)g->dtype),
+                    TD_DEVICE(td_tensor_device(g))));
     TD_TRY(TD_APPLY_INPLACE(index_put_, TD_T(rest), grad->args[1], TD_T(zero)));
     grad->in[0] = td_retain(rest);
 done:
@@ -285,8 +312,7 @@ static td_status put_rows(td_call *call, td_tensor *x, td_tensor *values, bool a
     if (status)
         return status;
     along_dim(dim, row, entries);
-    status = TD_APPLY_INPLACE(index_put_, TD_T(x), TD_TENSORS(dim + 1, entries), TD_T(values),
-                              TD_B(accumulate));
+    status = td_index_put(x, TD_TENSORS(dim + 1, entries), values, accumulate);
     td_release(row);
     return status;
 }
@@ -406,9 +432,24 @@ done:
     return status;
 }
 
+/* Counted first, which waits for the device: the shape of the result depends on it. */
 static td_status run_nonzero(td_call *call) {
-    td_tensor *x = call->args[0].tensor;
-    return td_tensor_device(x).type == TD_CPU ? td_cpu_nonzero(x, &call->out[0]) : fail_device();
+    td_tensor *x = call->args[0].tensor, *count = NULL;
+    td_device device = td_tensor_device(x);
+    int64_t sizes[2] = {0, x->ndim};
+    td_status status = TD_OK;
+    TD_TRY(td_tensor_empty(TD_I64, device, 0, NULL, &count));
+    td_nonzero_plan plan = {.out = count, .x = x};
+    TD_TRY(TD_RUN(device, nonzero, &plan));
+    TD_TRY(td_tensor_item_int(count, &sizes[0]));
+    TD_TRY(td_tensor_empty(TD_I64, device, 2, sizes, &call->out[0]));
+    plan.out = call->out[0];
+    plan.places = true;
+    if (plan.out->numel)
+        status = TD_RUN(device, nonzero, &plan);
+done:
+    td_release(count);
+    return status;
 }
 
 /* ---- the table ---- */
@@ -416,26 +457,27 @@ static td_status run_nonzero(td_call *call) {
 TD_OPERATOR(advanced_index) = {
     .schema = "(Tensor x, Tensor?[] indices) -> Tensor",
     .doc = "The elements at the places that tensors and masks name, one per dim.",
-    .run = run_index,
+    .run = run_advanced_index,
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(index) = {
     .schema = "(Tensor x, Tensor?[] indices) -> Tensor",
     .doc = "advanced_index with int64 tensors of one shape.",
-    .rule = rule_index_places,
-    .kernel = kernel_index_places,
-    .backward = grad_index_places,
+    .rule = rule_index,
+    .kernel = kernel_index,
+    .backward = grad_index,
     .saves = "indices",
     .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY,
 };
 TD_OPERATOR(index_put_) = {
     .schema = "(Tensor x, Tensor?[] indices, Tensor values, bool accumulate=false) "
               "-> Tensor",
-    .doc = "Write values to the places that tensors and masks name, or add them there.",
-    .run = run_index_put_,
+    .doc = "Write values to the places that int64 tensors of one shape name, or add them there.",
+    .rule = rule_index_put_,
+    .kernel = kernel_index_put_,
     .backward = grad_index_put_,
     .saves = "indices",
-    .flags = TD_OP_INTERNAL | TD_OP_INPLACE_ONLY,
+    .flags = TD_OP_INTERNAL | TD_OP_INPLACE_ONLY | TD_OP_WRITES_SELF,
 };
 TD_OPERATOR(index_select) = {
     .schema = "(Tensor x, dim dim, index Tensor index) -> Tensor",

@@ -1,10 +1,12 @@
-/* index_plan.c: the geometry of indexing with tensors; shapes and strides only. */
+/* index_plan.c: the geometry of indexing with tensors: shapes, strides, and whose memory is whose.
+ */
+#include "engine/ops/copy.h"
 #include "engine/ops/index.h"
 
 #include <string.h>
 
 /* The dims that are indexed follow one another? */
-static bool adjacent(const td_index_layout *p) {
+static bool adjacent(const td_index_plan *p) {
     for (int k = 1; k < p->nindexed; k++)
         if (p->index_dims[k] != p->index_dims[k - 1] + 1)
             return false;
@@ -17,7 +19,7 @@ static void add_dims(int64_t *to, int *n, const int64_t *from, int count) {
     *n += count;
 }
 
-td_status td_index_layout_make(const td_tensor *x, td_value indices, td_index_layout *p) {
+td_status td_index_plan_make(const td_tensor *x, td_value indices, td_index_plan *p) {
     memset(p, 0, sizeof *p);
     for (int d = 0; d < indices.n && d < x->ndim; d++) {
         if (!indices.tensors[d])
@@ -49,4 +51,17 @@ td_status td_index_layout_make(const td_tensor *x, td_value indices, td_index_la
     add_dims(p->sizes, &p->ndim, index->sizes, index->ndim);
     add_dims(p->sizes, &p->ndim, p->after_sizes, p->nafter);
     return TD_OK;
+}
+
+td_status td_take_apart(const td_tensor *written, td_tensor **x) {
+    td_tensor *old = *x, *copy = NULL;
+    if (old->storage != written->storage)
+        return TD_OK;
+    td_status status =
+        td_tensor_empty((td_dtype)old->dtype, td_tensor_device(old), old->ndim, old->sizes, &copy);
+    if (status == TD_OK)
+        status = td_copy_into(copy, old);
+    td_release(old);
+    *x = copy;
+    return status;
 }

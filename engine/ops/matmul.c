@@ -1,6 +1,8 @@
-/* matmul.c: products of matrices and vectors. matmul chooses among dot, mv, mm and bmm; those are
- * what devices know. */
-#include "engine/ops/matmul.h"
+/* matmul.c: products of matrices and vectors. matmul chooses among dot, mv, mm and bmm, which with
+ * linear are one plan: batches of matrices. */
+#include "engine/ops/copy.h"
+#include "engine/ops/plan.h"
+#include "engine/ops/shape.h"
 
 #include <string.h>
 
@@ -33,8 +35,14 @@ static td_status check_dims(const td_tensor *x, const char *name, int ndim) {
                                      td_tensor_shape_text(x, text));
 }
 
-/* Dims of both operands, the sizes that meet, and the dtypes. */
-static td_status check_product(const td_call *call, int a_ndim, int b_ndim) {
+static void set_meta(td_meta *out, const td_tensor *x, int ndim, const int64_t *sizes) {
+    out->dtype = (td_dtype)x->dtype;
+    out->ndim = ndim;
+    memcpy(out->sizes, sizes, sizeof(int64_t) * (size_t)ndim);
+}
+
+/* The rule of operands of these dims: a vector on the left is a row, on the right a column. */
+static td_status plan_product(const td_call *call, td_meta *out, int a_ndim, int b_ndim) {
     const td_op *op = call->op;
     const td_tensor *a = call->args[0].tensor, *b = call->args[1].tensor;
     td_status status = check_dims(a, op->params[0].name, a_ndim);
@@ -43,42 +51,30 @@ static td_status check_product(const td_call *call, int a_ndim, int b_ndim) {
     if (status)
         return status;
     int64_t left = a->sizes[a_ndim - 1], right = b->sizes[b_ndim == 1 ? 0 : b_ndim - 2];
-    return left == right ? check_dtypes(a, b) : fail_shapes(a, b, left, right);
-}
-
-static td_status product_meta(const td_call *call, td_meta *out, int ndim, const int64_t *sizes) {
-    out->dtype = (td_dtype)call->args[0].tensor->dtype;
-    out->ndim = ndim;
-    for (int d = 0; d < ndim; d++)
-        out->sizes[d] = sizes[d];
+    status = left == right ? check_dtypes(a, b) : fail_shapes(a, b, left, right);
+    if (status == TD_OK && a_ndim == 3 && a->sizes[0] != b->sizes[0])
+        status = fail_shapes(a, b, a->sizes[0], b->sizes[0]);
+    if (status)
+        return status;
+    const int64_t sizes[3] = {a_ndim == 3 ? a->sizes[0] : 1, a_ndim > 1 ? a->sizes[a_ndim - 2] : 1,
+                              b_ndim > 1 ? b->sizes[b_ndim - 1] : 1};
+    *TD_PLAN(call, td_product_plan) =
+        (td_product_plan){.batch = sizes[0], .m = sizes[1], .n = sizes[2], .k = left};
+    set_meta(out, a, (a_ndim == 3) + (a_ndim > 1) + (b_ndim > 1), sizes + (a_ndim < 3));
     return TD_OK;
 }
 
 static td_status rule_dot(const td_call *call, td_meta *out) {
-    td_status status = check_product(call, 1, 1);
-    return status ? status : product_meta(call, out, 0, NULL);
+    return plan_product(call, out, 1, 1);
 }
-
 static td_status rule_mv(const td_call *call, td_meta *out) {
-    td_status status = check_product(call, 2, 1);
-    return status ? status : product_meta(call, out, 1, call->args[0].tensor->sizes);
+    return plan_product(call, out, 2, 1);
 }
-
 static td_status rule_mm(const td_call *call, td_meta *out) {
-    td_status status = check_product(call, 2, 2);
-    if (status)
-        return status;
-    return product_meta(
-        call, out, 2, (int64_t[]){call->args[0].tensor->sizes[0], call->args[1].tensor->sizes[1]});
+    return plan_product(call, out, 2, 2);
 }
-
 static td_status rule_bmm(const td_call *call, td_meta *out) {
-    const td_tensor *a = call->args[0].tensor, *b = call->args[1].tensor;
-    td_status status = check_product(call, 3, 3);
-    if (status == TD_OK && a->sizes[0] != b->sizes[0])
-        status = fail_shapes(a, b, a->sizes[0], b->sizes[0]);
-    return status ? status
-                  : product_meta(call, out, 3, (int64_t[]){a->sizes[0], a->sizes[1], b->sizes[2]});
+    return plan_product(call, out, 3, 3);
 }
 
 static td_status rule_linear(const td_call *call, td_meta *out) {
@@ -106,7 +102,57 @@ static td_status rule_linear(const td_call *call, td_meta *out) {
         return status;
     memcpy(sizes, x->sizes, sizeof(int64_t) * x->ndim);
     sizes[x->ndim - 1] = weight->sizes[0];
-    return product_meta(call, out, x->ndim, sizes);
+    set_meta(out, x, x->ndim, sizes);
+    *TD_PLAN(call, td_product_plan) = (td_product_plan){
+        .batch = 1, .m = td_numel(x->ndim - 1, sizes), .n = weight->sizes[0], .k = features};
+    return TD_OK;
+}
+
+/* ---- kernels ---- */
+
+/* A vector is a row or a column, a 0-dim tensor a matrix of one element. */
+static td_matrices as_matrices(const td_tensor *x, bool row) {
+    const int64_t *strides = x->strides + x->ndim - 1;
+    if (x->ndim >= 2)
+        return (td_matrices){x->ndim == 3 ? x->strides[0] : 0, strides[-1], strides[0]};
+    if (x->ndim == 0)
+        return (td_matrices){0, 0, 0};
+    return row ? (td_matrices){0, 0, strides[0]} : (td_matrices){0, strides[0], 0};
+}
+
+static td_status kernel_product(td_call *call) {
+    td_product_plan *p = TD_PLAN(call, td_product_plan);
+    p->out = call->out[0];
+    p->a = call->args[0].tensor;
+    p->b = call->args[1].tensor;
+    p->as_out = as_matrices(p->out, false);
+    p->as_a = as_matrices(p->a, true);
+    p->as_b = as_matrices(p->b, false);
+    return TD_RUN(td_tensor_device(p->out), product, p);
+}
+
+static td_status kernel_linear(td_call *call) {
+    td_product_plan *p = TD_PLAN(call, td_product_plan);
+    td_tensor *x = call->args[0].tensor, *weight = call->args[1].tensor, *packed = NULL;
+    const int64_t rows[2] = {p->m, p->k};
+    int64_t strides[2];
+    td_status status = TD_OK;
+    if (!td_view_strides(x, 2, rows, strides)) {
+        status = td_contiguous(x, &packed);
+        if (status)
+            return status;
+        td_contiguous_strides(2, rows, strides);
+    }
+    p->out = call->out[0];
+    p->a = packed ? packed : x;
+    p->b = weight;
+    p->bias = td_arg_tensor(call->args[2]);
+    p->as_out = (td_matrices){0, p->n, 1};
+    p->as_a = (td_matrices){0, strides[0], strides[1]};
+    p->as_b = (td_matrices){0, weight->strides[1], weight->strides[0]};
+    status = TD_RUN(td_tensor_device(p->out), product, p);
+    td_release(packed);
+    return status;
 }
 
 /* ---- gradients ---- */
@@ -363,7 +409,7 @@ TD_OPERATOR(mm) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
     .doc = "Product of two matrices.",
     .rule = rule_mm,
-    .kernel = td_cpu_mm,
+    .kernel = kernel_product,
     .backward = grad_mm,
     .saves = "x, y",
     .autocast = TD_AUTOCAST_LOWER,
@@ -373,7 +419,7 @@ TD_OPERATOR(bmm) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
     .doc = "Products of two batches of matrices, one by one.",
     .rule = rule_bmm,
-    .kernel = td_cpu_bmm,
+    .kernel = kernel_product,
     .backward = grad_mm,
     .saves = "x, y",
     .autocast = TD_AUTOCAST_LOWER,
@@ -383,7 +429,7 @@ TD_OPERATOR(mv) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
     .doc = "Product of a matrix and a vector.",
     .rule = rule_mv,
-    .kernel = td_cpu_mv,
+    .kernel = kernel_product,
     .backward = grad_mv,
     .saves = "x, y",
     .autocast = TD_AUTOCAST_LOWER,
@@ -393,7 +439,7 @@ TD_OPERATOR(dot) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
     .doc = "Inner product of two vectors.",
     .rule = rule_dot,
-    .kernel = td_cpu_dot,
+    .kernel = kernel_product,
     .backward = grad_dot,
     .saves = "x, y",
     .flags = TD_OP_OUT,
@@ -428,7 +474,7 @@ TD_OPERATOR(linear) = {
     .schema = "(Tensor input, Tensor weight, Tensor? bias=nil) -> Tensor",
     .doc = "input times the transposed weight, plus bias: the fully connected layer.",
     .rule = rule_linear,
-    .kernel = td_cpu_linear,
+    .kernel = kernel_linear,
     .backward = grad_linear,
     .saves = "input, weight",
     .autocast = TD_AUTOCAST_LOWER,

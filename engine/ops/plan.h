@@ -207,6 +207,7 @@ typedef struct td_pool_plan {
     td_pool_window window[2]; /* rows, columns */
     bool adaptive;
     bool count_padding; /* means: the padding counts as elements */
+    int64_t divisor;    /* means: what sums are divided by instead, or 0 */
 } td_pool_plan;
 
 /* ---- indices ---- */

@@ -140,3 +140,42 @@ t.test("wrong_indices_say_what_is_wrong", function()
     t.error_has(function() x[9] = 1 end, "out of range")
     t.error_has(function() x.foo = 1 end, "foo")
 end)
+
+t.test("a_write_that_fails_changes_nothing", function()
+    local x = tide.zeros(2, 3)
+    local bad = tide.tensor { { 1, 2, 4 }, { 1, 1, 1 } }
+    t.error_has(function() x:scatter_(2, bad, 5.0) end, "index 4 is out of range for dim 2 of size 3")
+    t.error_has(function() x:scatter_add_(2, bad, tide.ones(2, 3)) end, "index 4 is out of range")
+    t.error_has(function() x[tide.tensor { 1, 3 }] = 1 end, "index 3 is out of range for dim 1 of size 2")
+    t.error_has(function() x[tide.tensor { 1, 2 }] = tide.ones(4) end, "values of shape (4)")
+    same(x, { { 0, 0, 0 }, { 0, 0, 0 } })
+end)
+
+t.test("a_tensor_takes_parts_of_itself", function()
+    local x = matrix()
+    x[tide.tensor { 1, 2 }] = x[{ { 2, 3 } }]
+    same(x, { { 4, 5, 6, 7 }, { 8, 9, 10, 11 }, { 8, 9, 10, 11 } })
+    local row = tide.tensor { 2, 3, 1 }
+    same(row:clone():scatter_(1, row, row), { 1, 2, 3 })
+    same(row:scatter_(1, tide.tensor { 2, 3, 1 }, row), { 1, 2, 3 })
+    local order = tide.tensor { 2, 3, 1 }
+    same(order:scatter_(1, order, tide.tensor { 7, 8, 9 }), { 9, 7, 8 })
+    order = tide.tensor { 2, 3, 1 }
+    order[order] = order
+    same(order, { 1, 2, 3 })
+end)
+
+t.test("one_hot_refuses_negative_labels", function()
+    same(tide.one_hot(tide.tensor { 2, 1 }), { { 0, 1 }, { 1, 0 } })
+    t.error_has(function() tide.one_hot(tide.tensor { 1, -1 }) end, "one_hot: a class label must not be negative")
+    t.error_has(function() tide.one_hot(tide.tensor { 1, -1 }, 3) end, "must not be negative")
+    t.error_has(function() tide.one_hot(tide.tensor { 4 }, 3) end, "index 4 is out of range")
+end)
+
+t.test("every_float_but_zero_is_nonzero", function()
+    for _, dtype in ipairs { tide.float32, tide.float64 } do
+        local x = tide.tensor({ 0, -0.0, 1, 0 / 0, -1e-40 }, { dtype = dtype })
+        same(x:nonzero():view(-1), { 3, 4, 5 })
+    end
+    same(tide.tensor({ 0, 5, 256 }, { dtype = tide.int32 }):nonzero():view(-1), { 2, 3 })
+end)

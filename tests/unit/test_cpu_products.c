@@ -191,6 +191,61 @@ TEST(convolutions_match_naive_sums) {
     }
 }
 
+/* Sums of nothing: the bias, or zero. */
+TEST(sums_over_no_elements_are_the_bias) {
+    static const td_dtype dtypes[] = {TD_F32, TD_F64, TD_I64};
+    for (int d = 0; d < 3; d++) {
+        td_tensor *x = make(dtypes[d], 2, (int64_t[]){2, 0}), *y = NULL;
+        td_tensor *weight = make(dtypes[d], 2, (int64_t[]){3, 0});
+        td_tensor *bias = make(dtypes[d], 1, (int64_t[]){3});
+        CHECK_INT(TD_APPLY(&y, linear, TD_T(x), TD_T(weight), TD_T(bias)), TD_OK);
+        for (int64_t k = 0; k < 6; k++)
+            CHECK_CLOSE(at(y, (int64_t[]){k / 3, k % 3}), at(bias, (int64_t[]){k % 3}), 0);
+        td_release(y);
+        CHECK_INT(TD_APPLY(&y, linear, TD_T(x), TD_T(weight)), TD_OK);
+        for (int64_t k = 0; k < 6; k++)
+            CHECK_CLOSE(at(y, (int64_t[]){k / 3, k % 3}), 0, 0);
+        td_release(y);
+        td_release(x);
+        td_release(weight);
+        td_release(bias);
+    }
+}
+
+/* Batches of rows that can and can't be seen as one matrix, with a strided weight and bias. */
+TEST(linear_takes_any_strides) {
+    static const int64_t orders[][3] = {{0, 1, 2}, {1, 0, 2}, {2, 1, 0}};
+    static const td_dtype dtypes[] = {TD_F32, TD_F64, TD_I32};
+    const int64_t sizes[3] = {4, 6, 40}, two = 2, n = 20;
+    for (int k = 0; k < 9; k++) {
+        td_dtype dtype = dtypes[k / 3];
+        td_tensor *base = make(dtype, 3, sizes), *x = NULL, *y = NULL, *b = NULL;
+        CHECK_INT(TD_APPLY(&x, permute, TD_T(base), TD_INTS(3, orders[k % 3])), TD_OK);
+        int64_t features = x->sizes[2];
+        td_tensor *weight = arrange(dtype, 3, n, features);
+        td_tensor *wide = make(dtype, 1, (int64_t[]){2 * n});
+        CHECK_INT(td_tensor_view(wide, 1, &n, &two, 0, &b), TD_OK);
+        if (CHECK_INT(TD_APPLY(&y, linear, TD_T(x), TD_T(weight), TD_T(b)), TD_OK)) {
+            double worst = 0;
+            for (int64_t i = 0; i < y->numel; i++) {
+                int64_t place[3] = {i / n / x->sizes[1], i / n % x->sizes[1], i % n};
+                double sum = at(b, &place[2]);
+                for (int64_t l = 0; l < features; l++)
+                    sum += at(x, (int64_t[]){place[0], place[1], l}) *
+                           at(weight, (int64_t[]){place[2], l});
+                worst = fmax(worst, fabs(sum - at(y, place)));
+            }
+            CHECK_CLOSE(worst, 0, 1e-4);
+        }
+        td_release(base);
+        td_release(x);
+        td_release(y);
+        td_release(b);
+        td_release(wide);
+        td_release(weight);
+    }
+}
+
 static void *interrupt_soon(void *unused) {
     struct timespec pause = {.tv_nsec = 50000000};
     nanosleep(&pause, NULL);
@@ -224,6 +279,8 @@ int main(void) {
     RUN(primitives_are_made_once_per_shape);
     RUN(the_cache_of_primitives_is_bounded);
     RUN(convolutions_match_naive_sums);
+    RUN(sums_over_no_elements_are_the_bias);
+    RUN(linear_takes_any_strides);
     RUN(a_long_product_is_interrupted);
     return check_finish();
 }

@@ -54,13 +54,6 @@ static void NAME(scatter)(void *to, const int32_t *places, const void *from, int
         gx[places[k]] += g[k];
 }
 
-static void NAME(gather)(void *to, const int32_t *places, const void *from, int64_t n) {
-    T *out = to;
-    const T *x = from;
-    for (int64_t k = 0; k < n; k++)
-        out[k] = x[places[k]];
-}
-
 static void NAME(mean)(void *to, const void *from, const td_pool_windows *p) {
     T *y = to;
     const T *x = from;
@@ -86,16 +79,6 @@ static void NAME(mean_backward)(void *to, const void *from, const td_pool_window
         }
 }
 
-static void NAME(nearest)(void *to, const void *from, const td_pool_windows *p) {
-    T *y = to;
-    const T *x = from;
-    for (int64_t i = 0; i < p->oh; i++) {
-        const T *line = x + p->row_begin[i] * p->w;
-        for (int64_t j = 0; j < p->ow; j++)
-            y[i * p->ow + j] = line[p->column_begin[j]];
-    }
-}
-
 static void NAME(nearest_backward)(void *to, const void *from, const td_pool_windows *p) {
     T *gx = to;
     const T *g = from;
@@ -109,10 +92,8 @@ static void NAME(nearest_backward)(void *to, const void *from, const td_pool_win
 static const td_pool_functions NAME(functions) = {
     .max = NAME(max),
     .scatter = NAME(scatter),
-    .gather = NAME(gather),
     .mean = NAME(mean),
     .mean_backward = NAME(mean_backward),
-    .nearest = NAME(nearest),
     .nearest_backward = NAME(nearest_backward),
 };
 

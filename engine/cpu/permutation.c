@@ -1,0 +1,161 @@
+/* permutation.c: a random order on the CPU: numbers sorted by 64-bit keys, equal keys by number.
+ * Keys being random, distributing them by their highest bits leaves next to nothing to sort. */
+#include "engine/core/threads.h"
+#include "engine/cpu/cpu.h"
+#include "engine/cpu/isa/isa.h"
+
+#include <string.h>
+
+enum { FEW = 2048, MAX_BITS = 12, GRAIN = 16 * 1024 };
+
+typedef struct entry {
+    uint64_t key;
+    int64_t number;
+} entry;
+
+typedef struct order {
+    const td_permutation_plan *plan;
+    int64_t n;
+    uint64_t *keys;
+    entry *entries;          /* in runs of keys that agree in their highest bits */
+    int top;                 /* bits that the runs go by */
+    int64_t *start, longest; /* of each run, and n; elements of the longest run */
+    entry *room;             /* for the longest run, one per thread */
+} order;
+
+/* Chunks of the generator's counters, two keys each. */
+static void make_keys(void *ctx, int64_t begin, int64_t end, int worker) {
+    const order *o = ctx;
+    uint32_t words[TD_RANDOM_WORDS];
+    int64_t per_chunk = 2 * TD_RANDOM_BLOCKS;
+    (void)worker;
+    for (int64_t chunk = begin; chunk < end; chunk++) {
+        int64_t at = chunk * per_chunk, n = o->n - at < per_chunk ? o->n - at : per_chunk;
+        td_cpu->random->words(words, o->plan->seed,
+                              o->plan->offset + (uint64_t)chunk * TD_RANDOM_BLOCKS,
+                              (int)(n + 1) / 2);
+        for (int64_t k = 0; k < n; k++)
+            o->keys[at + k] = (uint64_t)words[2 * k] << 32 | words[2 * k + 1];
+    }
+}
+
+/* Bits that tell n things apart. */
+static int bits_for(int64_t n) {
+    int bits = 1;
+    while (bits < 62 && (int64_t)1 << bits < n)
+        bits++;
+    return bits;
+}
+
+static void insertion_sort(entry *e, int64_t n) {
+    for (int64_t k = 1; k < n; k++) {
+        entry moved = e[k];
+        int64_t to = k;
+        for (; to > 0 && e[to - 1].key > moved.key; to--)
+            e[to] = e[to - 1];
+        e[to] = moved;
+    }
+}
+
+/* Sort entries, whose keys agree from bit `high` on, into `to`. */
+static void sort_run(entry *from, entry *to, int64_t n, int high) {
+    uint32_t start[(1 << MAX_BITS) + 1];
+    int bits = bits_for(n) < MAX_BITS ? bits_for(n) : MAX_BITS, shift = high - bits;
+    uint64_t mask = ((uint64_t)1 << bits) - 1;
+    memset(start, 0, ((size_t)mask + 2) * sizeof *start);
+    for (int64_t k = 0; k < n; k++)
+        start[(from[k].key >> shift & mask) + 1]++;
+    for (uint64_t d = 0; d < mask; d++)
+        start[d + 1] += start[d];
+    for (int64_t k = 0; k < n; k++)
+        to[start[from[k].key >> shift & mask]++] = from[k];
+    insertion_sort(to, n); /* what shares those bits lies side by side */
+}
+
+static void sort_runs(void *ctx, int64_t begin, int64_t end, int worker) {
+    const order *o = ctx;
+    int64_t *out = o->plan->out->data;
+    entry *room = o->room + worker * o->longest;
+    for (int64_t d = begin; d < end; d++) {
+        int64_t first = o->start[d], n = o->start[d + 1] - first;
+        sort_run(o->entries + first, room, n, 64 - o->top);
+        for (int64_t k = 0; k < n; k++)
+            out[first + k] = room[k].number;
+    }
+}
+
+/* Keys with their numbers into runs by their highest bits. */
+static void distribute(order *o) {
+    int64_t runs = (int64_t)1 << o->top, *start = o->start;
+    int shift = 64 - o->top;
+    memset(start, 0, (size_t)(runs + 1) * sizeof *start);
+    for (int64_t k = 0; k < o->n; k++)
+        start[(o->keys[k] >> shift) + 1]++;
+    for (int64_t d = 0; d < runs; d++) {
+        o->longest = start[d + 1] > o->longest ? start[d + 1] : o->longest;
+        start[d + 1] += start[d];
+    }
+    for (int64_t k = 0; k < o->n; k++)
+        o->entries[start[o->keys[k] >> shift]++] = (entry){o->keys[k], k};
+    memmove(start + 1, start, (size_t)runs * sizeof *start); /* ends are the next ones' starts */
+    start[0] = 0;
+}
+
+/* Room for things; a tensor, because its pages are kept warm. */
+static td_status make_room(int64_t n, size_t size, td_tensor **room) {
+    int64_t bytes;
+    if (__builtin_mul_overflow(n, (int64_t)size, &bytes))
+        return td_fail(TD_ENOMEM, "out of memory");
+    return td_tensor_empty(TD_U8, TD_DEVICE_CPU, 1, &bytes, room);
+}
+
+static td_status permute(order *o) {
+    int64_t per_chunk = 2 * TD_RANDOM_BLOCKS, runs = (int64_t)1 << o->top;
+    td_tensor *room = NULL;
+    td_status status = TD_OK;
+    TD_TRY(td_parallel_for((o->n + per_chunk - 1) / per_chunk, 16, make_keys, o));
+    distribute(o);
+    TD_TRY(make_room(o->longest * td_get_num_threads(), sizeof(entry), &room));
+    o->room = room->data;
+    status = td_parallel_for(runs, 1 + GRAIN * runs / o->n, sort_runs, o);
+done:
+    td_release(room);
+    return status;
+}
+
+static void permute_few(order *o) {
+    uint64_t keys[FEW];
+    entry entries[FEW], sorted[FEW];
+    int64_t *out = o->plan->out->data;
+    o->keys = keys;
+    make_keys(o, 0, (o->n + 2 * TD_RANDOM_BLOCKS - 1) / (2 * TD_RANDOM_BLOCKS), 0);
+    for (int64_t k = 0; k < o->n; k++)
+        entries[k] = (entry){keys[k], k};
+    sort_run(entries, sorted, o->n, 64);
+    for (int64_t k = 0; k < o->n; k++)
+        out[k] = sorted[k].number;
+}
+
+td_status td_cpu_permutation(const td_permutation_plan *p) {
+    order o = {.plan = p, .n = p->out->numel};
+    td_tensor *keys = NULL, *entries = NULL, *start = NULL;
+    td_status status = TD_OK;
+    if (o.n <= FEW) {
+        permute_few(&o);
+        return TD_OK;
+    }
+    int bits = bits_for(o.n), inner = bits / 2 < MAX_BITS ? bits / 2 : MAX_BITS;
+    o.top = bits - inner;
+    TD_TRY(make_room(o.n, sizeof *o.keys, &keys));
+    TD_TRY(make_room(o.n, sizeof *o.entries, &entries));
+    TD_TRY(make_room(((int64_t)1 << o.top) + 1, sizeof *o.start, &start));
+    o.keys = keys->data;
+    o.entries = entries->data;
+    o.start = start->data;
+    status = permute(&o);
+done:
+    td_release(keys);
+    td_release(entries);
+    td_release(start);
+    return status;
+}
