@@ -46,4 +46,11 @@ const td_backend td_cpu_backend = {
     .download = copy,
     .synchronize = synchronize,
     .pointwise = td_cpu_pointwise,
+    .reduce = td_cpu_reduce,
+    .find = td_cpu_find,
+    .scan = td_cpu_scan,
+    .softmax = td_cpu_softmax,
+    .class_weights = td_cpu_class_weights,
+    .cross_entropy = td_cpu_cross_entropy,
+    .cross_entropy_backward = td_cpu_cross_entropy_backward,
 };

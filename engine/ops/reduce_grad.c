@@ -2,6 +2,8 @@
  * differentiated again. Knows no kernels. */
 #include "engine/ops/reduce_grad.h"
 
+#include "engine/core/modes.h"
+#include "engine/ops/compose.h"
 #include "engine/ops/reduce.h"
 #include "engine/ops/reduction.h"
 
@@ -9,15 +11,6 @@
 #include <string.h>
 
 /* ---- steps that the gradients are made of ---- */
-
-/* Replace *x, which is owned, by an operator's result: STEP(&x, mul, TD_T(x), TD_T(y)). */
-#define STEP(x, name, ...)                                                                         \
-    do {                                                                                           \
-        td_tensor *next_ = NULL;                                                                   \
-        TD_TRY(TD_APPLY(&next_, name, __VA_ARGS__));                                               \
-        td_release(*(x));                                                                          \
-        *(x) = next_;                                                                              \
-    } while (0)
 
 /* Shape of the input with size 1 in place of the dims that the `dims` argument names. */
 static td_status kept_shape(const td_grad *grad, td_value dims, int *ndim, int64_t *sizes,
@@ -59,9 +52,9 @@ static td_status hand_over(td_grad *grad, td_tensor *g) {
     const int64_t *shape = td_grad_shape(grad, 0, &ndim);
     td_dtype dtype = td_grad_dtype(grad, 0);
     if (g->dtype != dtype)
-        STEP(&g, to, TD_T(g), TD_DTYPE(dtype));
+        TD_STEP(&g, to, TD_T(g), TD_DTYPE(dtype));
     if (g->ndim != ndim || memcmp(g->sizes, shape, sizeof(int64_t) * (size_t)ndim))
-        STEP(&g, expand, TD_T(g), TD_INTS(ndim, shape));
+        TD_STEP(&g, expand, TD_T(g), TD_INTS(ndim, shape));
     grad->in[0] = g;
     g = NULL;
 done:
@@ -87,7 +80,7 @@ td_status td_grad_mean(td_grad *grad) {
     int64_t count;
     td_status status = TD_OK;
     TD_TRY(with_dims(grad, grad->gout[0], grad->args[1], &g, &count));
-    STEP(&g, div, TD_T(g), TD_F((double)count));
+    TD_STEP(&g, div, TD_T(g), TD_F((double)count));
     return hand_over(grad, g);
 done:
     td_release(g);
@@ -100,7 +93,7 @@ td_status td_grad_nansum(td_grad *grad) {
     td_status status = TD_OK;
     TD_TRY(with_dims(grad, grad->gout[0], grad->args[1], &g, &count));
     TD_TRY(TD_APPLY(&real, eq, TD_T(x), TD_T(x)));
-    STEP(&g, where, TD_T(real), TD_T(g), TD_F(0));
+    TD_STEP(&g, where, TD_T(real), TD_T(g), TD_F(0));
     td_release(real);
     return hand_over(grad, g);
 done:
@@ -113,11 +106,11 @@ td_status td_grad_cumsum(td_grad *grad) {
     td_tensor *g = td_retain(grad->gout[0]);
     int64_t dim = grad->args[1].i;
     td_status status = TD_OK;
-    STEP(&g, flip, TD_T(g), TD_INTS(1, &dim));
-    STEP(&g, cumsum, TD_T(g), TD_I(dim));
-    STEP(&g, flip, TD_T(g), TD_INTS(1, &dim));
+    TD_STEP(&g, flip, TD_T(g), TD_INTS(1, &dim));
+    TD_STEP(&g, cumsum, TD_T(g), TD_I(dim));
+    TD_STEP(&g, flip, TD_T(g), TD_INTS(1, &dim));
     if (g->dtype != td_grad_dtype(grad, 0))
-        STEP(&g, to, TD_T(g), TD_DTYPE(td_grad_dtype(grad, 0)));
+        TD_STEP(&g, to, TD_T(g), TD_DTYPE(td_grad_dtype(grad, 0)));
     grad->in[0] = g;
     return TD_OK;
 done:
@@ -137,11 +130,11 @@ static td_status products_before(td_tensor *x, td_tensor **out) {
         int64_t by = shift ? shift : 1; /* the first step moves, the others multiply */
         TD_TRY(TD_APPLY(&head, narrow, TD_T(ones), TD_I(-1), TD_I(0), TD_I(by)));
         TD_TRY(TD_APPLY(&tail, narrow, TD_T(y), TD_I(-1), TD_I(0), TD_I(n - by)));
-        STEP(&tail, cat, TD_TENSORS(2, ((td_tensor *[]){head, tail})), TD_I(-1));
+        TD_STEP(&tail, cat, TD_TENSORS(2, ((td_tensor *[]){head, tail})), TD_I(-1));
         if (shift)
-            STEP(&y, mul, TD_T(y), TD_T(tail));
+            TD_STEP(&y, mul, TD_T(y), TD_T(tail));
         else
-            STEP(&y, clone, TD_T(tail));
+            TD_STEP(&y, clone, TD_T(tail));
         td_release(head);
         td_release(tail);
         head = tail = NULL;
@@ -161,7 +154,7 @@ static td_status products_after(td_tensor *x, td_tensor **out) {
     td_tensor *y = td_retain(x), *products = NULL;
     int64_t last = -1;
     td_status status = TD_OK;
-    STEP(&y, flip, TD_T(y), TD_INTS(1, &last));
+    TD_STEP(&y, flip, TD_T(y), TD_INTS(1, &last));
     TD_TRY(products_before(y, &products));
     TD_TRY(TD_APPLY(out, flip, TD_T(products), TD_INTS(1, &last)));
 done:
@@ -193,12 +186,12 @@ static td_status products_of_others(td_tensor *x, uint32_t mask, td_tensor **out
             group *= moved[k];
     }
     flat[kept] = group;
-    STEP(&y, permute, TD_T(y), TD_INTS(n, order));
-    STEP(&y, reshape, TD_T(y), TD_INTS(kept + 1, flat));
+    TD_STEP(&y, permute, TD_T(y), TD_INTS(n, order));
+    TD_STEP(&y, reshape, TD_T(y), TD_INTS(kept + 1, flat));
     TD_TRY(products_before(y, &before));
     TD_TRY(products_after(y, &after));
-    STEP(&y, mul, TD_T(before), TD_T(after));
-    STEP(&y, reshape, TD_T(y), TD_INTS(n, moved));
+    TD_STEP(&y, mul, TD_T(before), TD_T(after));
+    TD_STEP(&y, reshape, TD_T(y), TD_INTS(n, moved));
     TD_TRY(TD_APPLY(out, permute, TD_T(y), TD_INTS(n, back)));
 done:
     td_release(y);
@@ -207,15 +200,23 @@ done:
     return status;
 }
 
-static td_status has_zeros(td_tensor *x, bool *zeros) {
-    td_tensor *all = NULL;
-    int64_t full;
+/* The same as a formula that has no derivative of its own: the product without zeros, over each
+ * element that is not 0, where no other element is 0. */
+static td_status quotients(td_tensor *x, td_value dims, td_tensor **out) {
+    td_tensor *zero = NULL, *real = NULL, *zeros = NULL, *y = NULL;
     td_status status = TD_OK;
-    TD_TRY(TD_APPLY(&all, all, TD_T(x)));
-    TD_TRY(td_tensor_item_int(all, &full));
-    *zeros = !full;
+    TD_TRY(TD_APPLY(&zero, eq, TD_T(x), TD_F(0)));
+    TD_TRY(TD_APPLY(&zeros, sum, TD_T(zero), dims, TD_B(true)));
+    TD_STEP(&zeros, eq, TD_T(zeros), TD_T(zero)); /* no other one is zero */
+    TD_TRY(TD_APPLY(&real, where, TD_T(zero), TD_F(1), TD_T(x)));
+    TD_TRY(TD_APPLY(&y, prod, TD_T(real), dims, TD_B(true)));
+    TD_STEP(&y, div, TD_T(y), TD_T(real));
+    TD_TRY(TD_APPLY(out, where, TD_T(zeros), TD_T(y), TD_F(0)));
 done:
-    td_release(all);
+    td_release(zero);
+    td_release(real);
+    td_release(zeros);
+    td_release(y);
     return status;
 }
 
@@ -223,23 +224,18 @@ td_status td_grad_prod(td_grad *grad) {
     td_tensor *g = NULL, *others = NULL, *x = td_retain(grad->args[0].tensor);
     int64_t count;
     uint32_t mask;
-    bool zeros;
     td_status status = TD_OK;
     TD_TRY(td_reduce_dims(grad->args[1], x->ndim, &mask));
     if (x->dtype != grad->gout[0]->dtype)
-        STEP(&x, to, TD_T(x), TD_DTYPE(grad->gout[0]->dtype));
+        TD_STEP(&x, to, TD_T(x), TD_DTYPE(grad->gout[0]->dtype));
     TD_TRY(with_dims(grad, grad->gout[0], grad->args[1], &g, &count));
-    TD_TRY(has_zeros(x, &zeros));
-    if (zeros && mask) {
-        TD_TRY(products_of_others(x, mask, &others));
-    } else {
-        TD_TRY(with_dims(grad, grad->out[0], grad->args[1], &others, &count));
-        STEP(&others, div, TD_T(others), TD_T(x));
+    if (mask) {
+        TD_TRY(td_grad_enabled() ? products_of_others(x, mask, &others)
+                                 : quotients(x, grad->args[1], &others));
+        TD_STEP(&g, mul, TD_T(g), TD_T(others));
     }
-    STEP(&g, mul, TD_T(g), TD_T(others));
-    td_release(others);
-    td_release(x);
-    return hand_over(grad, g);
+    status = hand_over(grad, g);
+    g = NULL;
 done:
     td_release(g);
     td_release(others);
@@ -252,12 +248,12 @@ done:
 /* g (stolen, with its reduced dims) times 2 / divisor times the deviations from the mean. */
 static td_status spread_variance(td_grad *grad, td_tensor *g, int64_t count) {
     td_tensor *deviation = NULL, *mean = NULL, *x = grad->args[0].tensor;
-    double divisor = td_var_divisor(count, grad->args[2], grad->args[4]);
+    double divisor = (double)count - td_var_correction(grad->args[2], grad->args[4]);
     td_status status = TD_OK;
     TD_TRY(TD_APPLY(&mean, mean, TD_T(x), grad->args[1], TD_B(true)));
     TD_TRY(TD_APPLY(&deviation, sub, TD_T(x), TD_T(mean)));
-    STEP(&g, mul, TD_T(g), TD_F(divisor > 0 ? 2 / divisor : NAN));
-    STEP(&g, mul, TD_T(g), TD_T(deviation));
+    TD_STEP(&g, mul, TD_T(g), TD_F(divisor > 0 ? 2 / divisor : NAN));
+    TD_STEP(&g, mul, TD_T(g), TD_T(deviation));
     td_release(deviation);
     td_release(mean);
     return hand_over(grad, g);
@@ -283,7 +279,7 @@ td_status td_grad_std(td_grad *grad) {
     TD_TRY(TD_APPLY(&zero, eq, TD_T(out), TD_F(0)));
     TD_TRY(TD_APPLY(&twice, mul, TD_T(out), TD_F(2)));
     TD_TRY(TD_APPLY(&g, div, TD_T(grad->gout[0]), TD_T(twice)));
-    STEP(&g, where, TD_T(zero), TD_F(0), TD_T(g));
+    TD_STEP(&g, where, TD_T(zero), TD_F(0), TD_T(g));
     td_tensor *kept;
     TD_TRY(with_dims(grad, g, grad->args[1], &kept, &count));
     td_release(g);
@@ -304,8 +300,8 @@ static td_status share_among_equals(td_tensor *x, td_tensor *out, td_value dims,
     td_status status = TD_OK;
     TD_TRY(TD_APPLY(&equal, eq, TD_T(x), TD_T(out)));
     TD_TRY(TD_APPLY(&count, sum, TD_T(equal), dims, TD_B(true)));
-    STEP(g, div, TD_T(*g), TD_T(count));
-    STEP(g, where, TD_T(equal), TD_T(*g), TD_F(0));
+    TD_STEP(g, div, TD_T(*g), TD_T(count));
+    TD_STEP(g, where, TD_T(equal), TD_T(*g), TD_F(0));
 done:
     td_release(equal);
     td_release(count);
@@ -343,7 +339,7 @@ td_status td_grad_extreme_dim(td_grad *grad) {
         goto done;
     }
     TD_TRY(TD_APPLY(&zeros, zeros_like, TD_T(g)));
-    STEP(&zeros, expand, TD_T(zeros), TD_INTS(ndim, shape));
+    TD_STEP(&zeros, expand, TD_T(zeros), TD_INTS(ndim, shape));
     TD_TRY(TD_APPLY(&grad->in[0], scatter, TD_T(zeros), dim, TD_T(index), TD_T(g)));
 done:
     td_release(g);
@@ -367,16 +363,16 @@ static td_status norm_slope(td_tensor *x, td_tensor *norm, double p, td_tensor *
         TD_TRY(TD_APPLY(&slope, sign, TD_T(x)));
         TD_TRY(TD_APPLY(&size, abs, TD_T(x)));
         if (p != 1) {
-            STEP(&size, pow, TD_T(size), TD_F(p - 1));
-            STEP(&slope, mul, TD_T(slope), TD_T(size));
-            STEP(&divisor, pow, TD_T(divisor), TD_F(p - 1));
+            TD_STEP(&size, pow, TD_T(size), TD_F(p - 1));
+            TD_STEP(&slope, mul, TD_T(slope), TD_T(size));
+            TD_STEP(&divisor, pow, TD_T(divisor), TD_F(p - 1));
         }
     }
     if (p < 1) { /* 0 * inf where x is 0 */
         td_release(zero);
         zero = NULL;
         TD_TRY(TD_APPLY(&zero, eq, TD_T(x), TD_F(0)));
-        STEP(&slope, where, TD_T(zero), TD_F(0), TD_T(slope));
+        TD_STEP(&slope, where, TD_T(zero), TD_F(0), TD_T(slope));
     }
     if (p == 1)
         *out = td_retain(slope);
@@ -396,19 +392,19 @@ td_status td_grad_norm(td_grad *grad) {
     int64_t count;
     td_status status = TD_OK;
     if (x->dtype != grad->out[0]->dtype)
-        STEP(&x, to, TD_T(x), TD_DTYPE(grad->out[0]->dtype));
+        TD_STEP(&x, to, TD_T(x), TD_DTYPE(grad->out[0]->dtype));
     TD_TRY(with_dims(grad, grad->gout[0], grad->args[2], &g, &count));
     TD_TRY(with_dims(grad, grad->out[0], grad->args[2], &out, &count));
     if (isinf(p)) {
         TD_TRY(TD_APPLY(&slope, abs, TD_T(x)));
         TD_TRY(share_among_equals(slope, out, grad->args[2], &g));
-        STEP(&slope, sign, TD_T(x));
-        STEP(&g, mul, TD_T(g), TD_T(slope));
+        TD_STEP(&slope, sign, TD_T(x));
+        TD_STEP(&g, mul, TD_T(g), TD_T(slope));
     } else if (p == 0) {
-        STEP(&g, zeros_like, TD_T(g));
+        TD_STEP(&g, zeros_like, TD_T(g));
     } else {
         TD_TRY(norm_slope(x, out, p, &slope));
-        STEP(&g, mul, TD_T(g), TD_T(slope));
+        TD_STEP(&g, mul, TD_T(g), TD_T(slope));
     }
     status = hand_over(grad, g);
     g = NULL;
@@ -426,9 +422,9 @@ td_status td_grad_logsumexp(td_grad *grad) {
     td_status status = TD_OK;
     TD_TRY(with_dims(grad, grad->gout[0], grad->args[1], &g, &count));
     TD_TRY(with_dims(grad, grad->out[0], grad->args[1], &share, &count));
-    STEP(&share, sub, TD_T(x), TD_T(share));
-    STEP(&share, exp, TD_T(share));
-    STEP(&g, mul, TD_T(g), TD_T(share));
+    TD_STEP(&share, sub, TD_T(x), TD_T(share));
+    TD_STEP(&share, exp, TD_T(share));
+    TD_STEP(&g, mul, TD_T(g), TD_T(share));
     td_release(share);
     return hand_over(grad, g);
 done:
