@@ -6,23 +6,17 @@
  */
 #include "engine/ops/loss.h"
 
-#include "engine/ops/compose.h"
+#include "engine/ops/family.h"
 #include "engine/ops/loss_grad.h"
 #include "engine/ops/plan.h"
 #include "engine/ops/pointwise.h"
+#include "engine/ops/reduce.h"
 
 #include <string.h>
 
 #define TD_FAMILY "loss"
 
 /* ---- rules ---- */
-
-static td_status need_float(td_dtype dtype) {
-    if (td_dtype_is_float(dtype))
-        return TD_OK;
-    return td_fail(TD_EDTYPE, "needs a floating dtype, got %s: convert it first with x:float()",
-                   td_dtype_name(dtype));
-}
 
 static td_status need_same_shape(const td_tensor *a, const char *a_name, const td_tensor *b,
                                  const char *b_name) {
@@ -39,38 +33,20 @@ static void meta_like(td_meta *out, const td_tensor *shape, td_dtype dtype) {
     memcpy(out->sizes, shape->sizes, sizeof(int64_t) * (size_t)shape->ndim);
 }
 
-static td_status plan_softmax(const td_call *call, bool log, td_meta *out) {
+/* (x, dim, dtype), or for the gradient (y, g, dim). */
+static td_status plan_softmax(const td_call *call, td_meta *out, bool log) {
     const td_value *a = call->args;
-    td_dtype dtype = a[2].kind == TD_KIND_DTYPE ? a[2].dtype : (td_dtype)a[0].tensor->dtype;
+    const td_tensor *x = a[0].tensor, *g = td_arg_tensor(a[1]);
     td_softmax_plan *p = TD_PLAN(call, td_softmax_plan);
     *p = (td_softmax_plan){.log = log};
-    td_status status = td_wrap_dim(a[1].i, a[0].tensor->ndim, &p->dim);
-    meta_like(out, a[0].tensor, dtype);
-    return status ? status : need_float(dtype);
+    meta_like(out, x, a[2].kind == TD_KIND_DTYPE ? a[2].dtype : (td_dtype)x->dtype);
+    td_status status = td_wrap_dim(a[g ? 2 : 1].i, x->ndim, &p->dim);
+    if (status == TD_OK && g)
+        status = need_same_shape(g, "gradient", x, "result");
+    return status ? status : td_check_float(out->dtype);
 }
-static td_status rule_softmax(const td_call *call, td_meta *out) {
-    return plan_softmax(call, false, out);
-}
-static td_status rule_log_softmax(const td_call *call, td_meta *out) {
-    return plan_softmax(call, true, out);
-}
-
-static td_status plan_softmax_backward(const td_call *call, bool log, td_meta *out) {
-    const td_tensor *g = call->args[0].tensor, *y = call->args[1].tensor;
-    td_softmax_plan *p = TD_PLAN(call, td_softmax_plan);
-    *p = (td_softmax_plan){.log = log};
-    td_status status = need_same_shape(g, "gradient", y, "result");
-    if (status == TD_OK)
-        status = td_wrap_dim(call->args[2].i, y->ndim, &p->dim);
-    meta_like(out, y, (td_dtype)y->dtype);
-    return status;
-}
-static td_status rule_softmax_backward(const td_call *call, td_meta *out) {
-    return plan_softmax_backward(call, false, out);
-}
-static td_status rule_log_softmax_backward(const td_call *call, td_meta *out) {
-    return plan_softmax_backward(call, true, out);
-}
+TD_RULE(rule_softmax, plan_softmax, false)
+TD_RULE(rule_log_softmax, plan_softmax, true)
 
 static td_status read_reduction(const char *text, td_loss_reduction *reduction) {
     static const char *const names[] = {
@@ -124,46 +100,11 @@ static td_status rule_cross_entropy_backward(const td_call *call, td_meta *out) 
 
 /* ---- kernels ---- */
 
-static td_status kernel_softmax(td_call *call) {
-    td_softmax_plan *p = TD_PLAN(call, td_softmax_plan);
-    p->out = call->out[0];
-    p->x = call->args[0].tensor;
-    return TD_RUN(td_tensor_device(p->out), softmax, p);
-}
-
-static td_status kernel_softmax_backward(td_call *call) {
-    td_softmax_plan *p = TD_PLAN(call, td_softmax_plan);
-    p->out = call->out[0];
-    p->g = call->args[0].tensor;
-    p->x = call->args[1].tensor;
-    return TD_RUN(td_tensor_device(p->out), softmax, p);
-}
-
-static td_status kernel_class_weights(td_call *call) {
-    td_class_weights_plan *p = TD_PLAN(call, td_class_weights_plan);
-    p->weights = call->out[0];
-    p->classes = call->out[1];
-    p->target = call->args[0].tensor;
-    p->weight = td_arg_tensor(call->args[1]);
-    return TD_RUN(td_tensor_device(p->weights), class_weights, p);
-}
-
-static td_status kernel_cross_entropy(td_call *call) {
-    td_cross_entropy_plan *p = TD_PLAN(call, td_cross_entropy_plan);
-    for (int k = 0; k < 3; k++) {
-        p->tensors[k] = call->out[k];
-        p->tensors[3 + k] = call->args[k].tensor;
-    }
-    return TD_RUN(td_tensor_device(p->loss), cross_entropy, p);
-}
-
-static td_status kernel_cross_entropy_backward(td_call *call) {
-    td_cross_entropy_backward_plan *p = TD_PLAN(call, td_cross_entropy_backward_plan);
-    p->out = call->out[0];
-    for (int k = 0; k < 6; k++)
-        p->tensors[1 + k] = call->args[k].tensor;
-    return TD_RUN(td_tensor_device(p->out), cross_entropy_backward, p);
-}
+TD_KERNEL(kernel_softmax, softmax, td_softmax_plan, 1, 2)
+TD_KERNEL(kernel_class_weights, class_weights, td_class_weights_plan, 2, 2)
+TD_KERNEL(kernel_cross_entropy, cross_entropy, td_cross_entropy_plan, 3, 3)
+TD_KERNEL(kernel_cross_entropy_backward, cross_entropy_backward, td_cross_entropy_backward_plan, 1,
+          6)
 
 /* ---- composing ---- */
 
@@ -184,11 +125,12 @@ static td_status check_pair(const td_call *call, const char *text, td_loss_reduc
     const td_tensor *x = call->args[0].tensor, *target = call->args[1].tensor;
     td_status status = read_reduction(text, reduction);
     if (status == TD_OK)
-        status = need_float((td_dtype)x->dtype);
+        status = td_check_float((td_dtype)x->dtype);
     return status ? status : need_same_shape(x, "x", target, "target");
 }
 
-/* Losses of elements that `each` gives from x, target and, where it takes one, a number. */
+/* Losses that `each` gives from x, target and, where it takes one, the number behind `reduction`.
+ */
 static td_status run_elements(td_call *call, const td_op *each) {
     td_loss_reduction reduction;
     td_tensor *losses;
@@ -348,7 +290,7 @@ static td_status run_nll_loss(td_call *call) {
     td_loss_reduction reduction;
     td_status status = TD_OK;
     TD_TRY(read_reduction(a[4].string, &reduction));
-    TD_TRY(need_float((td_dtype)x->dtype));
+    TD_TRY(td_check_float((td_dtype)x->dtype));
     TD_TRY(check_classes(x, a[1].tensor));
     TD_TRY(weigh(x, a[1], a[2], a[3], lines));
     TD_TRY(picked(x, lines, &each));
@@ -457,7 +399,7 @@ static td_status run_cross_entropy(td_call *call) {
     td_loss_reduction reduction;
     td_status status = TD_OK;
     TD_TRY(read_reduction(a[4].string, &reduction));
-    TD_TRY(need_float((td_dtype)x->dtype));
+    TD_TRY(td_check_float((td_dtype)x->dtype));
     if (!(smoothing >= 0 && smoothing <= 1))
         return td_fail(TD_EVALUE, "label_smoothing lies between 0 and 1, got %g", smoothing);
     if (td_dtype_is_float(target->dtype)) {
@@ -517,21 +459,21 @@ TD_OPERATOR(log_softmax) = {
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(softmax_backward) = {
-    .schema = "(Tensor g, Tensor y, dim dim) -> Tensor",
+    .schema = "(Tensor y, Tensor g, dim dim) -> Tensor",
     .doc = "Gradient of softmax from that of its result y.",
-    .rule = rule_softmax_backward,
-    .kernel = kernel_softmax_backward,
+    .rule = rule_softmax,
+    .kernel = kernel_softmax,
     .backward = td_grad_softmax_backward,
-    .saves = "g, y",
+    .saves = "y, g",
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(log_softmax_backward) = {
-    .schema = "(Tensor g, Tensor y, dim dim) -> Tensor",
+    .schema = "(Tensor y, Tensor g, dim dim) -> Tensor",
     .doc = "Gradient of log_softmax from that of its result y.",
-    .rule = rule_log_softmax_backward,
-    .kernel = kernel_softmax_backward,
+    .rule = rule_log_softmax,
+    .kernel = kernel_softmax,
     .backward = td_grad_log_softmax_backward,
-    .saves = "g, y",
+    .saves = "y, g",
     .flags = TD_OP_INTERNAL,
 };
 

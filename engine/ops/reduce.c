@@ -3,7 +3,7 @@
  */
 #include "engine/ops/reduce.h"
 
-#include "engine/ops/compose.h"
+#include "engine/ops/family.h"
 #include "engine/ops/plan.h"
 #include "engine/ops/reduce_grad.h"
 #include "engine/ops/reduction.h"
@@ -23,12 +23,16 @@ static td_status sum_dtype(td_dtype x, td_value option, td_dtype *dtype) {
     return TD_OK;
 }
 
-static td_status float_dtype(td_dtype x, td_value option, td_dtype *dtype) {
-    *dtype = option.kind == TD_KIND_DTYPE ? option.dtype : x;
-    if (td_dtype_is_float(*dtype))
+td_status td_check_float(td_dtype dtype) {
+    if (td_dtype_is_float(dtype))
         return TD_OK;
     return td_fail(TD_EDTYPE, "needs a floating dtype, got %s: convert it first with x:float()",
-                   td_dtype_name(*dtype));
+                   td_dtype_name(dtype));
+}
+
+static td_status float_dtype(td_dtype x, td_value option, td_dtype *dtype) {
+    *dtype = option.kind == TD_KIND_DTYPE ? option.dtype : x;
+    return td_check_float(*dtype);
 }
 
 /* Elements are converted where the result is of another kind, or has more precision. */
@@ -62,21 +66,14 @@ static void plan_division(const td_call *call, td_finish finish, double correcti
     p->param = strict && !(divisor > 0) ? NAN : divisor;
 }
 
-static td_status plan_sum(const td_call *call, td_reducer reducer, td_meta *out) {
+static td_status plan_sum(const td_call *call, td_meta *out, td_reducer reducer) {
     td_dtype dtype;
     td_status status = sum_dtype(call->args[0].tensor->dtype, call->args[3], &dtype);
     return status ? status : plan_over(call, call->args[1], call->args[2].b, reducer, dtype, out);
 }
-
-static td_status rule_sum(const td_call *call, td_meta *out) {
-    return plan_sum(call, TD_REDUCE_SUM, out);
-}
-static td_status rule_nansum(const td_call *call, td_meta *out) {
-    return plan_sum(call, TD_REDUCE_NANSUM, out);
-}
-static td_status rule_prod(const td_call *call, td_meta *out) {
-    return plan_sum(call, TD_REDUCE_PROD, out);
-}
+TD_RULE(rule_sum, plan_sum, TD_REDUCE_SUM)
+TD_RULE(rule_nansum, plan_sum, TD_REDUCE_NANSUM)
+TD_RULE(rule_prod, plan_sum, TD_REDUCE_PROD)
 
 static td_status rule_mean(const td_call *call, td_meta *out) {
     const td_value *a = call->args;
@@ -93,7 +90,7 @@ double td_var_correction(td_value correction, td_value unbiased) {
     return unbiased.kind == TD_KIND_BOOL ? (double)unbiased.b : td_arg_double(correction);
 }
 
-static td_status plan_var(const td_call *call, td_finish finish, td_meta *out) {
+static td_status plan_var(const td_call *call, td_meta *out, td_finish finish) {
     const td_value *a = call->args;
     td_dtype dtype;
     td_status status = float_dtype(a[0].tensor->dtype, TD_NIL, &dtype);
@@ -103,12 +100,8 @@ static td_status plan_var(const td_call *call, td_finish finish, td_meta *out) {
         plan_division(call, finish, td_var_correction(a[2], a[4]), true);
     return status;
 }
-static td_status rule_var(const td_call *call, td_meta *out) {
-    return plan_var(call, TD_FINISH_DIVIDE, out);
-}
-static td_status rule_std(const td_call *call, td_meta *out) {
-    return plan_var(call, TD_FINISH_STD, out);
-}
+TD_RULE(rule_var, plan_var, TD_FINISH_DIVIDE)
+TD_RULE(rule_std, plan_var, TD_FINISH_STD)
 
 /* Extremes of nothing do not exist. */
 static td_status check_not_empty(const td_tensor *x, td_value dims, const char *what) {
@@ -129,56 +122,42 @@ static td_status check_not_empty(const td_tensor *x, td_value dims, const char *
     return TD_OK;
 }
 
-static td_status plan_extreme(const td_call *call, bool least, td_meta *out) {
+static td_status plan_extreme(const td_call *call, td_meta *out, bool least) {
     const td_value *a = call->args;
     td_status status = check_not_empty(a[0].tensor, a[1], least ? "min" : "max");
     return status ? status
                   : plan_over(call, a[1], a[2].b, least ? TD_REDUCE_MIN : TD_REDUCE_MAX,
                               (td_dtype)a[0].tensor->dtype, out);
 }
-static td_status rule_amax(const td_call *call, td_meta *out) {
-    return plan_extreme(call, false, out);
-}
-static td_status rule_amin(const td_call *call, td_meta *out) {
-    return plan_extreme(call, true, out);
-}
+TD_RULE(rule_amax, plan_extreme, false)
+TD_RULE(rule_amin, plan_extreme, true)
 
 /* Places, and before them values where the operator has two results. */
-static td_status plan_find(const td_call *call, bool least, td_meta *out) {
+static td_status plan_find(const td_call *call, td_meta *out, bool least) {
     const td_tensor *x = call->args[0].tensor;
     td_find_plan *p = TD_PLAN(call, td_find_plan);
     *p = (td_find_plan){.least = least};
     td_status status = check_not_empty(x, call->args[1], least ? "min" : "max");
     if (status == TD_OK)
         status = td_reduce_dims(call->args[1], x->ndim, &p->mask);
-    for (int k = 0; k < call->op->nresults && status == TD_OK; k++) {
-        out[k].dtype = k == call->op->nresults - 1 ? TD_I64 : (td_dtype)x->dtype;
+    for (int k = 0, last = call->op->nresults - 1; k <= last && status == TD_OK; k++) {
+        out[k].dtype = k == last ? TD_I64 : (td_dtype)x->dtype;
         out[k].ndim = td_reduce_shape(x, p->mask, call->args[2].b, out[k].sizes);
     }
     return status;
 }
-static td_status rule_find_max(const td_call *call, td_meta *out) {
-    return plan_find(call, false, out);
-}
-static td_status rule_find_min(const td_call *call, td_meta *out) {
-    return plan_find(call, true, out);
-}
+TD_RULE(rule_find_max, plan_find, false)
+TD_RULE(rule_find_min, plan_find, true)
 
-static td_status plan_count(const td_call *call, td_finish finish, td_dtype dtype, td_meta *out) {
+static td_status plan_count(const td_call *call, td_meta *out, td_finish finish, td_dtype dtype) {
     const td_value *a = call->args;
     td_status status = plan_over(call, a[1], a[2].b, TD_REDUCE_NONZERO, dtype, out);
     TD_PLAN(call, td_reduce_plan)->finish = finish;
     return status;
 }
-static td_status rule_any(const td_call *call, td_meta *out) {
-    return plan_count(call, TD_FINISH_PLAIN, TD_BOOL, out);
-}
-static td_status rule_all(const td_call *call, td_meta *out) {
-    return plan_count(call, TD_FINISH_ALL, TD_BOOL, out);
-}
-static td_status rule_count_nonzero(const td_call *call, td_meta *out) {
-    return plan_count(call, TD_FINISH_PLAIN, TD_I64, out);
-}
+TD_RULE(rule_any, plan_count, TD_FINISH_PLAIN, TD_BOOL)
+TD_RULE(rule_all, plan_count, TD_FINISH_ALL, TD_BOOL)
+TD_RULE(rule_count_nonzero, plan_count, TD_FINISH_PLAIN, TD_I64)
 
 static td_reducer norm_reducer(double p) {
     if (isinf(p))
@@ -242,12 +221,8 @@ static td_status rule_cumsum(const td_call *call, td_meta *out) {
 
 /* ---- kernels ---- */
 
-static td_status kernel_reduce(td_call *call) {
-    td_reduce_plan *p = TD_PLAN(call, td_reduce_plan);
-    p->out = call->out[0];
-    p->x = call->args[0].tensor;
-    return TD_RUN(td_tensor_device(p->out), reduce, p);
-}
+TD_KERNEL(kernel_reduce, reduce, td_reduce_plan, 1, 1)
+TD_KERNEL(kernel_scan, scan, td_scan_plan, 1, 1)
 
 static td_status kernel_find(td_call *call) {
     td_find_plan *p = TD_PLAN(call, td_find_plan);
@@ -258,30 +233,17 @@ static td_status kernel_find(td_call *call) {
     return TD_RUN(td_tensor_device(p->index), find, p);
 }
 
-static td_status kernel_scan(td_call *call) {
-    td_scan_plan *p = TD_PLAN(call, td_scan_plan);
-    p->out = call->out[0];
-    p->x = call->args[0].tensor;
-    return TD_RUN(td_tensor_device(p->out), scan, p);
-}
-
 /* ---- composites ---- */
 
 /* Without a dim the value alone; with one, values and where they are. */
-static td_status run_extreme(td_call *call, const char *name, const td_op *all, const td_op *dim) {
-    const td_value *a = call->args;
-    td_status status = check_not_empty(a[0].tensor, a[1], name);
-    if (status)
-        return status;
-    return td_op_apply(td_is_nil(a[1]) ? all : dim, call->out, 3, a);
-}
-
 static td_status run_max(td_call *call) {
-    return run_extreme(call, "max", TD_OP(amax), TD_OP(max_dim));
+    bool all = td_is_nil(call->args[1]);
+    return td_op_apply(all ? TD_OP(amax) : TD_OP(max_dim), call->out, 3, call->args);
 }
 
 static td_status run_min(td_call *call) {
-    return run_extreme(call, "min", TD_OP(amin), TD_OP(min_dim));
+    bool all = td_is_nil(call->args[1]);
+    return td_op_apply(all ? TD_OP(amin) : TD_OP(min_dim), call->out, 3, call->args);
 }
 
 /* log(sum(exp(x - m))) + m with m the largest element, or 0 where that is infinite. */

@@ -1,5 +1,5 @@
-/* reduce_float_loops.h: the reductions of one floating type. Included by reduce_kernels.c, which
- * defines, and this undefines:
+/* reduce_float_loops.h: the reductions of one floating type. Included by reduce_kernels.c with
+ * these defined; undefines them:
  *   P            a name for the type
  *   T, C         the type in memory; float or double, in which it is computed
  *   V, N         vector of C and its lanes; V is also the prefix of the vector's functions

@@ -1,5 +1,5 @@
-/* softmax_loops.h: softmax and its relatives for one floating type. Included by softmax_kernels.c,
- * which defines, and this undefines:
+/* softmax_loops.h: softmax and its relatives for one floating type. Included by softmax_kernels.c
+ * with these defined; undefines them:
  *   P                    a name for the type
  *   T, C                 the type in memory; float or double, in which it is computed
  *   V, N                 vector of C and its lanes; V is also the prefix of the vector's functions
