@@ -457,7 +457,7 @@ TEST(dtype_is_converted_before_the_sum) {
 
 /* sum(x, dtype) of each layout against the sum of x converted first. */
 static void compare_converted(td_dtype from, td_dtype to, double tolerance) {
-    static const int64_t sizes[][2] = {{1500, 3}, {3, 1500}, {40, 50}, {700, 600}};
+    static const int64_t sizes[][2] = {{1500, 3}, {3, 1500}, {40, 50}, {300, 500}};
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
         for (int how = 0; how < LAYOUTS; how++)
             for (int64_t dim = -1; dim < 2; dim++) {
@@ -582,13 +582,13 @@ TEST(cumsum_reads_and_writes_any_layout) {
     for (int how = 0; how < LAYOUTS; how++)
         for (int given_how = 0; given_how < EXPANDED; given_how++)
             for (int64_t dim = 0; dim < 2; dim++) {
-                td_tensor *x = make(TD_I32, (layout)how, 2, (int64_t[]){1100, 300});
-                td_tensor *y = make(TD_F64, (layout)given_how, 2, (int64_t[]){1100, 300});
+                td_tensor *x = make(TD_I32, (layout)how, 2, (int64_t[]){1100, 30});
+                td_tensor *y = make(TD_F64, (layout)given_how, 2, (int64_t[]){1100, 30});
                 td_scan_plan plan = {.x = x, .out = y, .dim = (int)dim};
-                int64_t step = dim == 0 ? 300 : 1;
+                int64_t step = dim == 0 ? 30 : 1;
                 REQUIRE(OK(TD_RUN(TD_DEVICE_CPU, scan, &plan)));
                 for (int64_t k = 0; k < x->numel; k++) {
-                    bool first = dim == 0 ? k < 300 : k % 300 == 0;
+                    bool first = dim == 0 ? k < 30 : k % 30 == 0;
                     double before = first ? 0 : element(y, k - step);
                     if (element(y, k) != before + element(x, k))
                         CHECK_CLOSE(element(y, k), before + element(x, k), 0);
@@ -778,7 +778,6 @@ static void check_curvature(int64_t n, const double *v) {
 }
 
 TEST(products_have_second_derivatives_at_zeros) {
-    check_curvature(1, (double[]){0});
     check_curvature(4, (double[]){2, 3, -4, 5});
     check_curvature(4, (double[]){2, 0, -4, 5});
     check_curvature(4, (double[]){2, 0, -4, 0});
