@@ -4,9 +4,12 @@
 #include "engine/core/threads.h"
 #include "engine/cpu/block.h"
 #include "engine/cpu/cpu.h"
+#include "engine/ops/copy.h"
 #include "engine/ops/reduction.h"
 
-enum { GRAIN = 16 * 1024, WIDTH = 256 };
+#include <string.h>
+
+enum { GRAIN = 16 * 1024, WIDTH = 256, FOUR = 4, DEPTH = 256 };
 
 typedef struct scan {
     td_reduction plan; /* kept dims: the lines */
@@ -18,16 +21,23 @@ typedef struct scan {
 } scan;
 
 #define DEFINE_SCAN(type, dtype)                                                                   \
-    static void line_##type(const scan *s, const char *x, char *out) {                             \
-        type block[TD_BLOCK], total = 0;                                                           \
+    /* Up to FOUR lines, whose sums do not wait for one another. */                                \
+    static void few_##type(const scan *s, const char *const *x, char *const *out, int64_t lines) { \
+        type block[FOUR][DEPTH], total[FOUR] = {0};                                                \
         int64_t size = (int64_t)td_dtype_size(s->from), out_size = (int64_t)td_dtype_size(s->to);  \
-        for (int64_t at = 0; at < s->n; at += TD_BLOCK) {                                          \
-            int64_t len = s->n - at < TD_BLOCK ? s->n - at : TD_BLOCK;                             \
-            td_block_read(dtype, block, s->from, x + at * s->stride * size, s->stride, len);       \
+        for (int64_t at = 0; at < s->n; at += DEPTH) {                                             \
+            int64_t len = s->n - at < DEPTH ? s->n - at : DEPTH;                                   \
+            for (int64_t c = 0; c < lines; c++)                                                    \
+                td_block_read(dtype, block[c], s->from, x[c] + at * s->stride * size, s->stride,   \
+                              len);                                                                \
+            for (int64_t c = lines; c < FOUR; c++)                                                 \
+                memset(block[c], 0, (size_t)len * sizeof(type));                                   \
             for (int64_t k = 0; k < len; k++)                                                      \
-                block[k] = total += block[k];                                                      \
-            td_block_write(s->to, out + at * s->out_stride * out_size, s->out_stride, dtype,       \
-                           block, len);                                                            \
+                for (int c = 0; c < FOUR; c++)                                                     \
+                    block[c][k] = total[c] += block[c][k];                                         \
+            for (int64_t c = 0; c < lines; c++)                                                    \
+                td_block_write(s->to, out[c] + at * s->out_stride * out_size, s->out_stride,       \
+                               dtype, block[c], len);                                              \
         }                                                                                          \
     }                                                                                              \
     /* `lines` lines whose inputs lie side by side, results `apart`. */                            \
@@ -53,36 +63,58 @@ typedef struct scan {
             td_segment lines = td_reduction_kept(p, at, last - at < WIDTH ? last : at + WIDTH);    \
             const char *x = s->x + lines.offset * size;                                            \
             char *out = s->out + lines.out_offset * out_size;                                      \
-            if (s->step > 1)                                                                       \
+            if (s->step == WIDTH)                                                                  \
                 lines_##type(s, x, out, lines.len, apart);                                         \
-            for (int64_t k = 0; s->step == 1 && k < lines.len; k++)                                \
-                line_##type(s, x + k * stride * size, out + k * apart * out_size);                 \
+            for (int64_t k = 0; s->step == FOUR && k < lines.len; k += FOUR) {                     \
+                const char *xs[FOUR];                                                              \
+                char *outs[FOUR];                                                                  \
+                int64_t few = lines.len - k < FOUR ? lines.len - k : FOUR;                         \
+                for (int64_t c = 0; c < few; c++) {                                                \
+                    xs[c] = x + (k + c) * stride * size;                                           \
+                    outs[c] = out + (k + c) * apart * out_size;                                    \
+                }                                                                                  \
+                few_##type(s, xs, outs, few);                                                      \
+            }                                                                                      \
             at += lines.len;                                                                       \
         }                                                                                          \
     }
 DEFINE_SCAN(double, TD_F64)
 DEFINE_SCAN(int64_t, TD_I64)
 
-td_status td_cpu_scan(const td_scan_plan *plan) {
-    const td_tensor *x = plan->x, *out = plan->out;
+/* An input that runs along the dim while the result does not is turned first, in a way that
+ * caches like, unless that was done (`again`). */
+static td_status scan_along(const td_tensor *x, const td_tensor *out, int dim, bool again) {
     scan s = {.x = x->data,
               .out = out->data,
               .from = (td_dtype)x->dtype,
               .to = (td_dtype)out->dtype,
               .n = 1,
-              .step = 1};
-    uint32_t mask = x->ndim ? 1u << plan->dim : 0;
+              .step = FOUR};
+    uint32_t mask = x->ndim ? 1u << dim : 0;
     if (mask) {
-        s.n = x->sizes[plan->dim];
-        s.stride = x->strides[plan->dim];
-        s.out_stride = out->strides[plan->dim];
+        s.n = x->sizes[dim];
+        s.stride = x->strides[dim];
+        s.out_stride = out->strides[dim];
     }
-    if (out->numel == 0)
-        return TD_OK;
     td_reduction_plan(x, mask, out, &s.plan);
-    if (s.plan.kept_strides[s.plan.nkept - 1] == 1 && s.stride != 1)
+    int last = s.plan.nkept - 1;
+    if (!again && s.stride == 1 && s.out_stride != 1 && s.plan.outputs > 1) {
+        td_tensor *turned;
+        td_status status = td_contiguous((td_tensor *)x, &turned);
+        if (status == TD_OK)
+            status = scan_along(turned, out, dim, true);
+        td_release(turned);
+        return status;
+    }
+    if (s.plan.kept_strides[last] == 1 && s.stride != 1)
         s.step = WIDTH;
     int64_t items = (s.plan.outputs + s.step - 1) / s.step, work = s.n * s.step;
     return td_parallel_for(items, work < GRAIN ? GRAIN / work : 1,
                            td_dtype_is_float(s.to) ? scan_double : scan_int64_t, &s);
+}
+
+td_status td_cpu_scan(const td_scan_plan *plan) {
+    if (plan->out->numel == 0)
+        return TD_OK;
+    return scan_along(plan->x, plan->out, plan->dim, false);
 }
