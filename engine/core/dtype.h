@@ -48,6 +48,11 @@ static inline bool td_dtype_is_int(td_dtype d) {
 /* The dtype both promote to (PyTorch's table: bool < ints < floats; u8 with i32 is i32). */
 td_dtype td_dtype_promote(td_dtype a, td_dtype b);
 
+/* The dtype that sums over elements of d are kept in: float32 for narrower floats, else d. */
+static inline td_dtype td_dtype_wide(td_dtype d) {
+    return td_dtype_is_float(d) && td_dtype_size(d) < td_dtype_size(TD_F32) ? TD_F32 : d;
+}
+
 /* By printed name or alias ("float32", "float"); TD_DTYPE_NONE when unknown. */
 td_dtype td_dtype_find(const char *name);
 

@@ -58,4 +58,11 @@ const td_backend td_cpu_backend = {
     .draw = td_cpu_draw,
     .permutation = td_cpu_permutation,
     .progression = td_cpu_progression,
+    .reduce = td_cpu_reduce,
+    .find = td_cpu_find,
+    .scan = td_cpu_scan,
+    .softmax = td_cpu_softmax,
+    .class_weights = td_cpu_class_weights,
+    .cross_entropy = td_cpu_cross_entropy,
+    .cross_entropy_backward = td_cpu_cross_entropy_backward,
 };

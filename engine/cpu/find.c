@@ -1,9 +1,9 @@
 /* find.c: where the extremes are: argmax, argmin, max and min along a dim, on the CPU. Equal
  * elements and NaN go by the first place. Knows nothing of gradients. */
-#include "engine/ops/reduce.h"
-
 #include "engine/core/memory.h"
 #include "engine/core/threads.h"
+#include "engine/cpu/block.h"
+#include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
 #include "engine/ops/copy.h"
 #include "engine/ops/reduction.h"
@@ -21,7 +21,7 @@ typedef struct find_job {
     size_t itemsize;
     td_dtype dtype;
     bool least, by_columns;
-    td_tensor *index, *values; /* row-major, in the order of the kept dims; values may be NULL */
+    td_tensor *index, *values; /* values may be NULL */
     int64_t piece_len, *candidates;
 } find_job;
 
@@ -93,24 +93,24 @@ static td_status find_in_row(find_job *j) {
     return status;
 }
 
-/* Index (and value) of the extreme of x along one dim; of all of x when dim is nil. */
-static td_status find_extreme(td_tensor *x, td_value dim, bool least, td_tensor *index,
-                              td_tensor *values) {
-    td_tensor *flat = NULL;
+td_status td_cpu_find(const td_find_plan *plan) {
+    td_tensor *x = NULL;
     td_status status = TD_OK;
-    uint32_t mask;
-    TD_TRY(td_reduce_dims(dim, x->ndim, &mask));
-    if (td_is_nil(dim) && !x->contiguous) { /* indices count in row-major order */
-        TD_TRY(td_contiguous(x, &flat));
-        x = flat;
-    }
+    if (plan->mask & (plan->mask - 1)) /* over several dims: places count in row-major order */
+        TD_TRY(td_contiguous(plan->x, &x));
+    else
+        x = td_retain(plan->x);
     find_job j = {.x = x->data,
                   .itemsize = td_tensor_itemsize(x),
-                  .dtype = x->dtype,
-                  .least = least,
-                  .index = index,
-                  .values = values};
-    td_reduction_plan(x, mask, index, &j.plan);
+                  .dtype = (td_dtype)x->dtype,
+                  .least = plan->least,
+                  .index = plan->index,
+                  .values = plan->values};
+    if (!finder(&j)) {
+        status = td_cpu_lacks(j.dtype);
+        goto done;
+    }
+    td_reduction_plan(x, plan->mask, plan->index, &j.plan);
     int64_t stride = j.plan.reduced_strides[0], count = j.plan.count;
     j.by_columns = j.plan.kept_strides[j.plan.nkept - 1] == 1 && stride != 1 && count <= INT32_MAX;
     if (j.plan.outputs == 1 && count >= 2 * PIECE)
@@ -119,19 +119,6 @@ static td_status find_extreme(td_tensor *x, td_value dim, bool least, td_tensor 
         status =
             td_parallel_for(j.plan.outputs, count < GRAIN ? GRAIN / count : 1, find_outputs, &j);
 done:
-    td_release(flat);
+    td_release(x);
     return status;
-}
-
-td_status td_cpu_argmax(td_call *call) {
-    return find_extreme(call->args[0].tensor, call->args[1], false, call->out[0], NULL);
-}
-td_status td_cpu_argmin(td_call *call) {
-    return find_extreme(call->args[0].tensor, call->args[1], true, call->out[0], NULL);
-}
-td_status td_cpu_max_dim(td_call *call) {
-    return find_extreme(call->args[0].tensor, call->args[1], false, call->out[1], call->out[0]);
-}
-td_status td_cpu_min_dim(td_call *call) {
-    return find_extreme(call->args[0].tensor, call->args[1], true, call->out[1], call->out[0]);
 }

@@ -4,14 +4,14 @@
  * rows (each output's elements in turn) or by columns (neighbouring outputs side by side),
  * whichever runs along memory. Few outputs with much behind each are cut into pieces along the
  * reduced dims, combined in order. Chunks and pieces follow from the shape alone, so results do not
- * depend on the number of threads. Knows nothing of gradients.
+ * depend on the number of threads. Elements that must be converted, or raised to a power, are read
+ * a tile at a time.
  */
-#include "engine/ops/reduce.h"
-
 #include "engine/core/memory.h"
 #include "engine/core/threads.h"
+#include "engine/cpu/block.h"
+#include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
-#include "engine/ops/copy.h"
 #include "engine/ops/reduction.h"
 
 #include <math.h>
@@ -28,27 +28,17 @@ enum {
     MOMENT_TILE = 32 * 1024 /* elements of such a tile, which must stay in a cache */
 };
 
-/* What becomes of an accumulator. */
-typedef enum finish {
-    FINISH_PLAIN,
-    FINISH_DIVIDE, /* by param */
-    FINISH_POWER,  /* to the power param */
-    FINISH_ANY,
-    FINISH_ALL, /* equal to the count */
-    FINISH_STD  /* square root of value / param */
-} finish;
-
 typedef struct job {
     td_reduction plan;
     const char *x;
-    size_t itemsize;
     td_tensor *out;
-    bool floating, by_columns, moments;
+    td_dtype stored, dtype; /* of x's elements; what they are converted to */
+    bool floating, by_columns, moments, tiled;
+    td_abs_pow_fn abs_pow; /* of each element first; NULL: as it is */
     td_reducer reducer;
-    td_dtype dtype; /* of x */
     td_accumulator start;
-    finish finish;
-    double param;
+    td_finish finish;
+    double param, power;
     /* pieces: partial results [piece][output], and the means that go with sums of squares */
     int64_t pieces, piece_len;
     td_accumulator *partial;
@@ -65,7 +55,7 @@ static td_accumulator start_of(td_reducer reducer, bool floating) {
         return floating ? (td_accumulator){.f = INFINITY} : (td_accumulator){.i = INT64_MAX};
     case TD_REDUCE_ABS_MIN:
         return (td_accumulator){.f = INFINITY};
-    default:
+    default: /* sums of some kind, and sizes */
         return floating ? (td_accumulator){.f = 0} : (td_accumulator){.i = 0};
     }
 }
@@ -86,35 +76,89 @@ static td_accumulator combine(td_reducer reducer, bool floating, td_accumulator 
     case TD_REDUCE_ABS_MIN:
         take = floating ? b.f < a.f || b.f != b.f : b.i < a.i;
         return take && !(floating && a.f != a.f) ? b : a;
-    default:
+    default: /* sums of some kind */
         if (floating)
             return (td_accumulator){.f = a.f + b.f};
         return (td_accumulator){.i = (int64_t)((uint64_t)a.i + (uint64_t)b.i)};
     }
 }
 
+/* rows x n elements of x as a row-major tile of j->dtype. */
+static void read_tile(const job *j, void *tile, const char *x, int64_t rows, int64_t row_stride,
+                      int64_t n, int64_t stride) {
+    int64_t size = (int64_t)td_dtype_size(j->stored), step = (int64_t)td_dtype_size(j->dtype);
+    if (row_stride == n * stride) {
+        n *= rows;
+        rows = 1;
+    }
+    for (int64_t r = 0; r < rows; r++)
+        td_block_read(j->dtype, (char *)tile + r * n * step, j->stored, x + r * row_stride * size,
+                      stride, n);
+    if (j->abs_pow)
+        j->abs_pow(tile, rows * n, j->power);
+}
+
+typedef struct loops {
+    td_reduce_rows_fn rows;
+    td_reduce_columns_fn columns;
+} loops;
+
+/* Like the loops themselves, but through tiles: `outputs` results from n elements each. */
+static void fold_tiles(const job *j, const loops *l, td_accumulator *acc, const char *x,
+                       int64_t outputs, int64_t n, const double *centers) {
+    _Alignas(64) unsigned char tile[TD_BLOCK * 8];
+    int64_t row_stride = j->plan.kept_strides[j->plan.nkept - 1];
+    int64_t stride = j->plan.reduced_strides[j->plan.nreduced - 1];
+    int64_t size = (int64_t)td_dtype_size(j->stored);
+    int64_t len = n < TD_BLOCK ? n : TD_BLOCK, take = TD_BLOCK / (j->by_columns ? outputs : len);
+    if (j->by_columns) {
+        for (int64_t k = 0; k < n; k += take) {
+            int64_t rows = n - k < take ? n - k : take;
+            read_tile(j, tile, x + k * stride * size, rows, stride, outputs, 1);
+            l->columns(acc, tile, rows, outputs, outputs, centers);
+        }
+        return;
+    }
+    for (int64_t r = 0; r < outputs; r += take)
+        for (int64_t k = 0; k < n; k += len) {
+            int64_t rows = outputs - r < take ? outputs - r : take, m = n - k < len ? n - k : len;
+            read_tile(j, tile, x + (r * row_stride + k * stride) * size, rows, row_stride, m,
+                      stride);
+            l->rows(acc + r, tile, rows, m, m, 1, centers ? centers + r : NULL);
+        }
+}
+
 /* Take the reduced positions [begin, end) of outputs [at, at + n) into acc. */
 static void fold(const job *j, td_reducer reducer, int64_t at, int64_t n, int64_t begin,
                  int64_t end, td_accumulator *acc, const double *centers) {
     const td_reduction *p = &j->plan;
-    td_reduce_rows_fn rows = td_cpu->reduce->rows[reducer][j->dtype];
-    td_reduce_columns_fn columns = td_cpu->reduce->columns[reducer][j->dtype];
+    loops l = {td_cpu->reduce->rows[reducer][j->dtype], td_cpu->reduce->columns[reducer][j->dtype]};
     int64_t row_stride = p->kept_strides[p->nkept - 1];
     int64_t stride = p->reduced_strides[p->nreduced - 1];
+    int64_t size = (int64_t)td_dtype_size(j->stored);
     for (int64_t o = at; o < at + n;) {
         td_segment kept = td_reduction_kept(p, o, at + n);
         const double *c = centers ? centers + (o - at) : NULL;
         for (int64_t r = begin; r < end;) {
             td_segment reduced = td_reduction_reduced(p, r, end);
-            const char *x = j->x + (kept.offset + reduced.offset) * (int64_t)j->itemsize;
-            if (j->by_columns)
-                columns(acc + (o - at), x, reduced.len, stride, kept.len, c);
+            const char *x = j->x + (kept.offset + reduced.offset) * size;
+            if (j->tiled)
+                fold_tiles(j, &l, acc + (o - at), x, kept.len, reduced.len, c);
+            else if (j->by_columns)
+                l.columns(acc + (o - at), x, reduced.len, stride, kept.len, c);
             else
-                rows(acc + (o - at), x, kept.len, row_stride, reduced.len, stride, c);
+                l.rows(acc + (o - at), x, kept.len, row_stride, reduced.len, stride, c);
             r += reduced.len;
         }
         o += kept.len;
     }
+}
+
+/* Centers must be numbers that the elements' dtype holds. */
+static void round_centers(td_dtype dtype, double *center, const double *exact, int64_t n) {
+    unsigned char rounded[TD_REDUCE_WIDTH * 8];
+    td_cpu->convert->convert[dtype][TD_F64](n, rounded, exact);
+    td_cpu->convert->convert[TD_F64][dtype](n, center, rounded);
 }
 
 /* Means and sums of squared deviations of outputs [at, at + n), n <= TD_REDUCE_WIDTH, over reduced
@@ -136,9 +180,9 @@ static void fold_moments(const job *j, int64_t at, int64_t n, int64_t begin, int
         fold(j, TD_REDUCE_SUM, at, n, r, r + len, acc, NULL);
         for (int64_t k = 0; k < n; k++) {
             exact[k] = acc[k].f / now;
-            center[k] = j->dtype == TD_F32 ? (double)(float)exact[k] : exact[k];
             acc[k].f = 0;
         }
+        round_centers(j->dtype, center, exact, n);
         fold(j, TD_REDUCE_CENTERED, at, n, r, r + len, acc, center);
         for (int64_t k = 0; k < n; k++) {
             double off = center[k] - exact[k], delta = exact[k] - mean[k];
@@ -151,67 +195,38 @@ static void fold_moments(const job *j, int64_t at, int64_t n, int64_t begin, int
 }
 
 static void finish_values(const job *j, td_accumulator *acc, int64_t n) {
+    double count = (double)j->plan.count;
     for (int64_t k = 0; k < n; k++) {
         switch (j->finish) {
-        case FINISH_PLAIN:
-            if (j->floating && !td_dtype_is_float(j->out->dtype))
-                acc[k].i = (int64_t)acc[k].f;
+        case TD_FINISH_PLAIN:
             break;
-        case FINISH_DIVIDE:
+        case TD_FINISH_DIVIDE:
             acc[k].f /= j->param;
             break;
-        case FINISH_POWER:
+        case TD_FINISH_POWER:
             acc[k].f = j->param == 0.5 ? sqrt(acc[k].f) : pow(acc[k].f, j->param);
             break;
-        case FINISH_ANY:
-            acc[k].i = j->floating ? acc[k].f != 0 : acc[k].i != 0;
+        case TD_FINISH_ALL:
+            if (j->floating)
+                acc[k].f = acc[k].f == count;
+            else
+                acc[k].i = acc[k].i == j->plan.count;
             break;
-        case FINISH_ALL:
-            acc[k].i = (j->floating ? (int64_t)acc[k].f : acc[k].i) == j->plan.count;
-            break;
-        case FINISH_STD:
+        case TD_FINISH_STD:
             acc[k].f = sqrt(acc[k].f / j->param);
             break;
         }
     }
 }
 
-#define STORE(type, member)                                                                        \
-    for (int64_t k = 0; k < n; k++)                                                                \
-        ((type *)out)[k * stride] = (type)acc[k].member;
-
-static void store_run(td_dtype dtype, void *out, int64_t stride, const td_accumulator *acc,
-                      int64_t n) {
-    switch (dtype) {
-    case TD_F32:
-        STORE(float, f)
-        break;
-    case TD_F64:
-        STORE(double, f)
-        break;
-    case TD_I64:
-        STORE(int64_t, i)
-        break;
-    case TD_I32:
-        STORE(int32_t, i)
-        break;
-    case TD_BOOL:
-        for (int64_t k = 0; k < n; k++)
-            ((uint8_t *)out)[k * stride] = acc[k].i != 0;
-        break;
-    default:
-        STORE(uint8_t, i)
-        break;
-    }
-}
-
 static void deliver(const job *j, int64_t at, int64_t n, td_accumulator *acc) {
     const td_reduction *p = &j->plan;
+    td_dtype dtype = (td_dtype)j->out->dtype, grown = j->floating ? TD_F64 : TD_I64;
     finish_values(j, acc, n);
     for (int64_t o = at; o < at + n;) {
         td_segment kept = td_reduction_kept(p, o, at + n);
-        char *out = (char *)j->out->data + kept.out_offset * (int64_t)td_tensor_itemsize(j->out);
-        store_run(j->out->dtype, out, p->out_strides[p->nkept - 1], acc + (o - at), kept.len);
+        char *out = (char *)j->out->data + kept.out_offset * (int64_t)td_dtype_size(dtype);
+        td_block_write(dtype, out, p->out_strides[p->nkept - 1], grown, acc + (o - at), kept.len);
         o += kept.len;
     }
 }
@@ -315,202 +330,31 @@ static void choose_pieces(job *j) {
     j->pieces = (p->count + j->piece_len - 1) / j->piece_len;
 }
 
-/* Reduce x over the masked dims into out, whose memory is not x's. */
-static td_status run_job(job *j, td_tensor *x, uint32_t mask, td_tensor *out) {
-    td_reduction_plan(x, mask, out, &j->plan);
-    const td_reduction *p = &j->plan;
+td_status td_cpu_reduce(const td_reduce_plan *plan) {
+    const td_tensor *x = plan->x;
+    bool power = plan->reducer == TD_REDUCE_POWER_SUM;
+    job j = {.x = x->data,
+             .out = plan->out,
+             .stored = (td_dtype)x->dtype,
+             .dtype = power ? td_dtype_wide(plan->compute) : plan->compute,
+             .floating = td_dtype_is_float(plan->compute),
+             .reducer = power ? TD_REDUCE_SUM : plan->reducer,
+             .moments = plan->reducer == TD_REDUCE_CENTERED,
+             .finish = plan->finish,
+             .param = plan->param,
+             .power = plan->power};
+    j.abs_pow = power ? td_cpu->reduce->abs_pow[j.dtype] : NULL;
+    if (!td_cpu->reduce->rows[j.reducer][j.dtype] || (power && !j.abs_pow))
+        return td_cpu_lacks((td_dtype)x->dtype);
+    td_reduction_plan(x, plan->mask, plan->out, &j.plan);
+    const td_reduction *p = &j.plan;
     int64_t stride = p->reduced_strides[p->nreduced - 1];
-    j->x = x->data;
-    j->itemsize = td_tensor_itemsize(x);
-    j->out = out;
-    j->dtype = x->dtype;
-    j->floating = td_dtype_is_float(x->dtype);
-    j->start = start_of(j->reducer, j->floating);
-    j->by_columns = p->kept_strides[p->nkept - 1] == 1 && (stride != 1 || p->count == 1);
-    choose_pieces(j);
-    if (j->pieces > 1)
-        return run_pieces(j);
+    j.start = start_of(j.reducer, j.floating);
+    j.tiled = power || j.dtype != j.stored;
+    j.by_columns = p->kept_strides[p->nkept - 1] == 1 && (stride != 1 || p->count == 1);
+    choose_pieces(&j);
+    if (j.pieces > 1)
+        return run_pieces(&j);
     int64_t grain = p->count > 0 ? GRAIN / p->count : GRAIN;
-    return td_parallel_for(p->outputs, grain > 0 ? grain : 1, reduce_outputs, j);
-}
-
-/* The same into the call's result, whatever memory that is. */
-static td_status reduce_into(td_call *call, job *j, td_tensor *x, uint32_t mask) {
-    td_tensor *out = call->out[0], *target = out;
-    td_status status = TD_OK;
-    if (out->storage == ((td_tensor *)call->args[0].tensor)->storage)
-        TD_TRY(td_tensor_empty(out->dtype, TD_DEVICE_CPU, out->ndim, out->sizes, &target));
-    TD_TRY(run_job(j, x, mask, target));
-    if (target != out)
-        TD_TRY(td_copy_into(out, target));
-done:
-    if (target != out)
-        td_release(target);
-    return status;
-}
-
-/* x as what is reduced: integers into integers and floats into floats as they are, else converted
- * to the result's dtype. New reference. */
-static td_status as_input(td_tensor *x, td_dtype result, td_tensor **out) {
-    bool same = td_dtype_is_float(x->dtype) == td_dtype_is_float(result);
-    if (same && !(x->dtype == TD_F32 && result == TD_F64)) {
-        *out = td_retain(x);
-        return TD_OK;
-    }
-    return td_contiguous_as(x, result, out);
-}
-
-/* Operators whose arguments are x, dim: reduce, then finish. */
-static td_status reduce_simple(td_call *call, td_reducer reducer, finish last) {
-    td_tensor *x = call->args[0].tensor;
-    uint32_t mask;
-    td_status status = td_reduce_dims(call->args[1], x->ndim, &mask);
-    if (status)
-        return status;
-    job j = {.reducer = reducer, .finish = last};
-    return reduce_into(call, &j, x, mask);
-}
-
-/* The same where the result's dtype may be chosen. `mean` divides. */
-static td_status reduce_converted(td_call *call, td_reducer reducer, bool mean) {
-    td_tensor *x = NULL;
-    uint32_t mask;
-    td_status status = TD_OK;
-    TD_TRY(td_reduce_dims(call->args[1], call->args[0].tensor->ndim, &mask));
-    TD_TRY(as_input(call->args[0].tensor, call->out[0]->dtype, &x));
-    job j = {.reducer = reducer};
-    if (mean) {
-        int64_t count = call->out[0]->numel ? x->numel / call->out[0]->numel : 1;
-        j.finish = FINISH_DIVIDE;
-        j.param = (double)count;
-    }
-    TD_TRY(reduce_into(call, &j, x, mask));
-done:
-    td_release(x);
-    return status;
-}
-
-td_status td_cpu_sum(td_call *call) {
-    return reduce_converted(call, TD_REDUCE_SUM, false);
-}
-td_status td_cpu_nansum(td_call *call) {
-    return reduce_converted(call, TD_REDUCE_NANSUM, false);
-}
-td_status td_cpu_mean(td_call *call) {
-    return reduce_converted(call, TD_REDUCE_SUM, true);
-}
-td_status td_cpu_prod(td_call *call) {
-    return reduce_converted(call, TD_REDUCE_PROD, false);
-}
-td_status td_cpu_amax(td_call *call) {
-    return reduce_simple(call, TD_REDUCE_MAX, FINISH_PLAIN);
-}
-td_status td_cpu_amin(td_call *call) {
-    return reduce_simple(call, TD_REDUCE_MIN, FINISH_PLAIN);
-}
-td_status td_cpu_any(td_call *call) {
-    return reduce_simple(call, TD_REDUCE_NONZERO, FINISH_ANY);
-}
-td_status td_cpu_all(td_call *call) {
-    return reduce_simple(call, TD_REDUCE_NONZERO, FINISH_ALL);
-}
-td_status td_cpu_count_nonzero(td_call *call) {
-    return reduce_simple(call, TD_REDUCE_NONZERO, FINISH_PLAIN);
-}
-
-td_status td_cpu_sum_to_size(td_call *call) {
-    td_tensor *x = call->args[0].tensor;
-    uint32_t mask;
-    td_status status = td_reduce_dims_to(x, call->args[1].n, call->args[1].ints, &mask);
-    if (status)
-        return status;
-    job j = {.reducer = TD_REDUCE_SUM};
-    return reduce_into(call, &j, x, mask);
-}
-
-/* ---- variance ---- */
-
-static td_status reduce_moments(td_call *call, bool root) {
-    td_tensor *x = call->args[0].tensor;
-    uint32_t mask;
-    td_status status = td_reduce_dims(call->args[1], x->ndim, &mask);
-    if (status)
-        return status;
-    int64_t count = call->out[0]->numel ? x->numel / call->out[0]->numel : 0;
-    double divisor = td_var_divisor(count, call->args[2], call->args[4]);
-    job j = {.reducer = TD_REDUCE_CENTERED,
-             .moments = true,
-             .finish = root ? FINISH_STD : FINISH_DIVIDE,
-             .param = divisor > 0 ? divisor : NAN};
-    return reduce_into(call, &j, x, mask);
-}
-
-td_status td_cpu_var(td_call *call) {
-    return reduce_moments(call, false);
-}
-td_status td_cpu_std(td_call *call) {
-    return reduce_moments(call, true);
-}
-
-/* ---- norm ---- */
-
-typedef struct power_job {
-    const td_tensor *x;
-    void *out;
-    double p;
-} power_job;
-
-static void raise_range(void *ctx, int64_t begin, int64_t end, int worker) {
-    power_job *j = ctx;
-    (void)worker;
-    if (j->x->dtype == TD_F32)
-        td_cpu->reduce->abs_pow_f32((float *)j->out + begin, (const float *)j->x->data + begin,
-                                    end - begin, j->p);
-    else
-        td_cpu->reduce->abs_pow_f64((double *)j->out + begin, (const double *)j->x->data + begin,
-                                    end - begin, j->p);
-}
-
-/* |x|^p, row-major. New reference. */
-static td_status raised(td_tensor *x, double p, td_tensor **out) {
-    td_tensor *flat = NULL;
-    td_status status = TD_OK;
-    *out = NULL;
-    TD_TRY(td_contiguous(x, &flat));
-    TD_TRY(td_tensor_empty(x->dtype, TD_DEVICE_CPU, x->ndim, x->sizes, out));
-    power_job j = {flat, (*out)->data, p};
-    TD_TRY(td_parallel_for(flat->numel, GRAIN / 8, raise_range, &j));
-done:
-    td_release(flat);
-    if (status) {
-        td_release(*out);
-        *out = NULL;
-    }
-    return status;
-}
-
-td_status td_cpu_norm(td_call *call) {
-    td_tensor *x = NULL, *powers = NULL;
-    double p = td_arg_double(call->args[1]);
-    uint32_t mask;
-    td_status status = TD_OK;
-    job j = {.reducer = TD_REDUCE_SUM, .finish = FINISH_POWER, .param = 1 / p};
-    TD_TRY(td_reduce_dims(call->args[2], call->args[0].tensor->ndim, &mask));
-    TD_TRY(as_input(call->args[0].tensor, call->out[0]->dtype, &x));
-    if (p == 2) {
-        j.reducer = TD_REDUCE_SQUARE_SUM;
-    } else if (p == 1 || p == 0 || isinf(p)) {
-        j.reducer = p == 1   ? TD_REDUCE_ABS_SUM
-                    : p == 0 ? TD_REDUCE_NONZERO
-                    : p > 0  ? TD_REDUCE_ABS_MAX
-                             : TD_REDUCE_ABS_MIN;
-        j.finish = FINISH_PLAIN;
-    } else {
-        TD_TRY(raised(x, p, &powers));
-    }
-    TD_TRY(reduce_into(call, &j, powers ? powers : x, mask));
-done:
-    td_release(powers);
-    td_release(x);
-    return status;
+    return td_parallel_for(p->outputs, grain > 0 ? grain : 1, reduce_outputs, &j);
 }

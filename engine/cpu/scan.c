@@ -1,99 +1,120 @@
-/* scan.c: cumulative sums on the CPU. Floats are summed in double whatever the dtype. Knows nothing
- * of gradients. */
-#include "engine/ops/reduce.h"
-
+/* scan.c: running sums on the CPU: floats are summed in double, integers in int64, whatever the
+ * dtypes of input and result, which are converted block by block. Lines that lie side by side are
+ * walked together. */
 #include "engine/core/threads.h"
+#include "engine/cpu/block.h"
+#include "engine/cpu/cpu.h"
 #include "engine/ops/copy.h"
+#include "engine/ops/reduction.h"
 
-enum { GRAIN = 16 * 1024, WIDTH = 256 };
+#include <string.h>
+
+enum { GRAIN = 16 * 1024, WIDTH = 256, FOUR = 4, DEPTH = 256 };
 
 typedef struct scan {
-    const void *x; /* row-major outer x n x inner, of the result's dtype */
-    void *out;
-    int64_t n, inner, strips; /* strips: parts of WIDTH that `inner` is cut into */
+    td_reduction plan; /* kept dims: the lines */
+    const char *x;
+    char *out;
+    td_dtype from, to;
+    int64_t n, stride, out_stride;
+    int64_t step; /* lines that an item stands for */
 } scan;
 
-#define DEFINE_SCAN(type, sum)                                                                     \
-    static void scan_row_##type(const type *x, type *out, int64_t n) {                             \
-        sum total = 0;                                                                             \
-        for (int64_t k = 0; k < n; k++) {                                                          \
-            total += (sum)x[k];                                                                    \
-            out[k] = (type)total;                                                                  \
+#define DEFINE_SCAN(type, dtype)                                                                   \
+    /* Up to FOUR lines, whose sums do not wait for one another. */                                \
+    static void few_##type(const scan *s, const char *const *x, char *const *out, int64_t lines) { \
+        type block[FOUR][DEPTH], total[FOUR] = {0};                                                \
+        int64_t size = (int64_t)td_dtype_size(s->from), out_size = (int64_t)td_dtype_size(s->to);  \
+        for (int64_t at = 0; at < s->n; at += DEPTH) {                                             \
+            int64_t len = s->n - at < DEPTH ? s->n - at : DEPTH;                                   \
+            for (int64_t c = 0; c < lines; c++)                                                    \
+                td_block_read(dtype, block[c], s->from, x[c] + at * s->stride * size, s->stride,   \
+                              len);                                                                \
+            for (int64_t c = lines; c < FOUR; c++)                                                 \
+                memset(block[c], 0, (size_t)len * sizeof(type));                                   \
+            for (int64_t k = 0; k < len; k++)                                                      \
+                for (int c = 0; c < FOUR; c++)                                                     \
+                    block[c][k] = total[c] += block[c][k];                                         \
+            for (int64_t c = 0; c < lines; c++)                                                    \
+                td_block_write(s->to, out[c] + at * s->out_stride * out_size, s->out_stride,       \
+                               dtype, block[c], len);                                              \
         }                                                                                          \
     }                                                                                              \
-    static void scan_columns_##type(const type *x, type *out, int64_t n, int64_t stride,           \
-                                    int64_t columns) {                                             \
-        sum total[WIDTH] = {0};                                                                    \
-        for (int64_t k = 0; k < n; k++, x += stride, out += stride)                                \
-            for (int64_t c = 0; c < columns; c++) {                                                \
-                total[c] += (sum)x[c];                                                             \
-                out[c] = (type)total[c];                                                           \
-            }                                                                                      \
+    /* `lines` lines whose inputs lie side by side, results `apart`. */                            \
+    static void lines_##type(const scan *s, const char *x, char *out, int64_t lines,               \
+                             int64_t apart) {                                                      \
+        type row[WIDTH], total[WIDTH] = {0};                                                       \
+        int64_t size = (int64_t)td_dtype_size(s->from), out_size = (int64_t)td_dtype_size(s->to);  \
+        for (int64_t k = 0; k < s->n; k++) {                                                       \
+            td_block_read(dtype, row, s->from, x + k * s->stride * size, 1, lines);                \
+            for (int64_t c = 0; c < lines; c++)                                                    \
+                total[c] += row[c];                                                                \
+            td_block_write(s->to, out + k * s->out_stride * out_size, apart, dtype, total, lines); \
+        }                                                                                          \
     }                                                                                              \
     static void scan_##type(void *ctx, int64_t begin, int64_t end, int worker) {                   \
         const scan *s = ctx;                                                                       \
-        const type *x = s->x;                                                                      \
-        type *out = s->out;                                                                        \
+        const td_reduction *p = &s->plan;                                                          \
+        int64_t stride = p->kept_strides[p->nkept - 1], apart = p->out_strides[p->nkept - 1];      \
+        int64_t size = (int64_t)td_dtype_size(s->from), out_size = (int64_t)td_dtype_size(s->to);  \
+        int64_t last = end * s->step < p->outputs ? end * s->step : p->outputs;                    \
         (void)worker;                                                                              \
-        for (int64_t item = begin; item < end; item++) {                                           \
-            int64_t column = item % s->strips * WIDTH, left = s->inner - column;                   \
-            int64_t at = item / s->strips * s->n * s->inner + column;                              \
-            if (s->inner == 1)                                                                     \
-                scan_row_##type(x + at, out + at, s->n);                                           \
-            else                                                                                   \
-                scan_columns_##type(x + at, out + at, s->n, s->inner,                              \
-                                    left < WIDTH ? left : WIDTH);                                  \
+        for (int64_t at = begin * s->step; at < last;) {                                           \
+            td_segment lines = td_reduction_kept(p, at, last - at < WIDTH ? last : at + WIDTH);    \
+            const char *x = s->x + lines.offset * size;                                            \
+            char *out = s->out + lines.out_offset * out_size;                                      \
+            if (s->step == WIDTH)                                                                  \
+                lines_##type(s, x, out, lines.len, apart);                                         \
+            for (int64_t k = 0; s->step == FOUR && k < lines.len; k += FOUR) {                     \
+                const char *xs[FOUR];                                                              \
+                char *outs[FOUR];                                                                  \
+                int64_t few = lines.len - k < FOUR ? lines.len - k : FOUR;                         \
+                for (int64_t c = 0; c < few; c++) {                                                \
+                    xs[c] = x + (k + c) * stride * size;                                           \
+                    outs[c] = out + (k + c) * apart * out_size;                                    \
+                }                                                                                  \
+                few_##type(s, xs, outs, few);                                                      \
+            }                                                                                      \
+            at += lines.len;                                                                       \
         }                                                                                          \
     }
-DEFINE_SCAN(float, double)
-DEFINE_SCAN(double, double)
-DEFINE_SCAN(int64_t, uint64_t)
-DEFINE_SCAN(int32_t, uint64_t)
-DEFINE_SCAN(uint8_t, uint64_t)
+DEFINE_SCAN(double, TD_F64)
+DEFINE_SCAN(int64_t, TD_I64)
 
-static td_range_fn scan_function(td_dtype dtype) {
-    switch (dtype) {
-    case TD_F32:
-        return scan_float;
-    case TD_F64:
-        return scan_double;
-    case TD_I64:
-        return scan_int64_t;
-    case TD_I32:
-        return scan_int32_t;
-    case TD_U8:
-        return scan_uint8_t;
-    default:
-        return NULL;
+/* An input that runs along the dim while the result does not is turned first, in a way that
+ * caches like, unless that was done (`again`). */
+static td_status scan_along(const td_tensor *x, const td_tensor *out, int dim, bool again) {
+    scan s = {.x = x->data,
+              .out = out->data,
+              .from = (td_dtype)x->dtype,
+              .to = (td_dtype)out->dtype,
+              .n = 1,
+              .step = FOUR};
+    uint32_t mask = x->ndim ? 1u << dim : 0;
+    if (mask) {
+        s.n = x->sizes[dim];
+        s.stride = x->strides[dim];
+        s.out_stride = out->strides[dim];
     }
+    td_reduction_plan(x, mask, out, &s.plan);
+    int last = s.plan.nkept - 1;
+    if (!again && s.stride == 1 && s.out_stride != 1 && s.plan.outputs > 1) {
+        td_tensor *turned;
+        td_status status = td_contiguous((td_tensor *)x, &turned);
+        if (status == TD_OK)
+            status = scan_along(turned, out, dim, true);
+        td_release(turned);
+        return status;
+    }
+    if (s.plan.kept_strides[last] == 1 && s.stride != 1)
+        s.step = WIDTH;
+    int64_t items = (s.plan.outputs + s.step - 1) / s.step, work = s.n * s.step;
+    return td_parallel_for(items, work < GRAIN ? GRAIN / work : 1,
+                           td_dtype_is_float(s.to) ? scan_double : scan_int64_t, &s);
 }
 
-td_status td_cpu_cumsum(td_call *call) {
-    td_tensor *x = NULL, *result = NULL, *out = call->out[0];
-    td_status status = TD_OK;
-    int dim;
-    TD_TRY(td_wrap_dim(call->args[1].i, out->ndim, &dim));
-    TD_TRY(td_contiguous_as(call->args[0].tensor, out->dtype, &x));
-    if (out->contiguous && (out->storage != x->storage || out->data == x->data))
-        result = td_retain(out);
-    else
-        TD_TRY(td_tensor_empty(out->dtype, TD_DEVICE_CPU, out->ndim, out->sizes, &result));
-    td_range_fn fn = scan_function(out->dtype);
-    if (!fn)
-        status = td_fail(TD_EDTYPE, "not implemented for %s", td_dtype_name(out->dtype));
-    if (fn && out->numel > 0) {
-        scan s = {.x = x->data, .out = result->data, .n = 1, .inner = 1};
-        int64_t outer = 1;
-        for (int d = 0; d < out->ndim; d++)
-            *(d < dim ? &outer : d == dim ? &s.n : &s.inner) *= out->sizes[d];
-        s.strips = (s.inner + WIDTH - 1) / WIDTH;
-        int64_t work = s.n * (s.inner < WIDTH ? s.inner : WIDTH);
-        TD_TRY(td_parallel_for(outer * s.strips, work < GRAIN ? GRAIN / work : 1, fn, &s));
-    }
-    if (status == TD_OK && result != out)
-        status = td_copy_into(out, result);
-done:
-    td_release(result);
-    td_release(x);
-    return status;
+td_status td_cpu_scan(const td_scan_plan *plan) {
+    if (plan->out->numel == 0)
+        return TD_OK;
+    return scan_along(plan->x, plan->out, plan->dim, false);
 }

@@ -6,14 +6,16 @@
 #include "engine/cpu/softmax.h"
 
 #include "engine/core/threads.h"
+#include "engine/cpu/block.h"
+#include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
 #include "engine/ops/copy.h"
-#include "engine/ops/loss.h"
 
 enum { GRAIN = 4 * 1024 }; /* elements, at some ns each, worth a thread */
 
-const td_softmax_functions *td_softmax_functions_of(td_dtype dtype) {
-    return dtype == TD_F64 ? td_cpu->softmax->f64 : td_cpu->softmax->f32;
+td_status td_softmax_functions_of(td_dtype dtype, const td_softmax_functions **fns) {
+    *fns = td_cpu->softmax->of[dtype];
+    return *fns ? TD_OK : td_cpu_lacks(dtype);
 }
 
 td_class_layout td_class_layout_of(const td_tensor *x, int dim) {
@@ -73,30 +75,26 @@ static void run_items(void *ctx, int64_t begin, int64_t end, int worker) {
     }
 }
 
-/* x (and g) along a dim into call->out[0]. */
-static td_status run(td_call *call, td_tensor *from, td_tensor *gradient, int64_t dim, bool log) {
-    td_tensor *out = call->out[0], *x = NULL, *g = NULL, *result = NULL;
+td_status td_cpu_softmax(const td_softmax_plan *plan) {
+    td_tensor *out = plan->out, *x = NULL, *g = NULL, *result = NULL;
+    td_dtype dtype = (td_dtype)out->dtype;
+    job j = {.itemsize = (int64_t)td_dtype_size(dtype), .log = plan->log};
     td_status status = TD_OK;
-    int d;
-    TD_TRY(td_wrap_dim(dim, out->ndim, &d));
-    TD_TRY(td_contiguous_as(from, out->dtype, &x));
-    if (gradient)
-        TD_TRY(td_contiguous_as(gradient, out->dtype, &g));
-    if (out->contiguous && (out->storage != x->storage || out->data == x->data))
+    TD_TRY(td_softmax_functions_of(dtype, &j.fns));
+    TD_TRY(td_contiguous_as(plan->x, dtype, &x));
+    if (plan->g)
+        TD_TRY(td_contiguous_as(plan->g, dtype, &g));
+    if (out->contiguous)
         result = td_retain(out);
     else
-        TD_TRY(td_tensor_empty(out->dtype, TD_DEVICE_CPU, out->ndim, out->sizes, &result));
-    if (out->numel > 0) {
-        job j = {.layout = td_class_layout_of(out, d),
-                 .fns = td_softmax_functions_of(out->dtype),
-                 .x = x->data,
-                 .g = g ? g->data : NULL,
-                 .out = result->data,
-                 .itemsize = (int64_t)td_tensor_itemsize(out),
-                 .log = log};
+        TD_TRY(td_tensor_empty(dtype, TD_DEVICE_CPU, out->ndim, out->sizes, &result));
+    j.x = x->data;
+    j.g = g ? g->data : NULL;
+    j.out = result->data;
+    j.layout = td_class_layout_of(out, plan->dim);
+    if (out->numel > 0)
         TD_TRY(
             td_parallel_for(td_class_items(&j.layout), td_class_grain(&j.layout), run_items, &j));
-    }
     if (result != out)
         TD_TRY(td_copy_into(out, result));
 done:
@@ -104,17 +102,4 @@ done:
     td_release(g);
     td_release(result);
     return status;
-}
-
-td_status td_cpu_softmax(td_call *call) {
-    return run(call, call->args[0].tensor, NULL, call->args[1].i, false);
-}
-td_status td_cpu_log_softmax(td_call *call) {
-    return run(call, call->args[0].tensor, NULL, call->args[1].i, true);
-}
-td_status td_cpu_softmax_backward(td_call *call) {
-    return run(call, call->args[1].tensor, call->args[0].tensor, call->args[2].i, false);
-}
-td_status td_cpu_log_softmax_backward(td_call *call) {
-    return run(call, call->args[1].tensor, call->args[0].tensor, call->args[2].i, true);
 }

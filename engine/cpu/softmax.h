@@ -26,7 +26,7 @@ int64_t td_class_items(const td_class_layout *layout);
 int64_t td_class_grain(const td_class_layout *layout);
 td_strip td_class_strip(const td_class_layout *layout, int64_t item);
 
-/* The loops for float32 or float64. */
-const td_softmax_functions *td_softmax_functions_of(td_dtype dtype);
+/* The loops of a dtype. EDTYPE where there are none. */
+td_status td_softmax_functions_of(td_dtype dtype, const td_softmax_functions **fns) TD_MUST_CHECK;
 
 #endif

@@ -1,26 +1,22 @@
 /* loss.c: softmax and the losses, each a row: schema, doc, rule, kernel or composition, gradient.
  *
  * Losses element by element are formulas, then reduced; cross entropy with class targets is fused,
- * other forms of it are composed. Knows shapes and dtypes; elements are the devices' affair
- * (loss.h).
+ * other forms of it are composed. Knows shapes and dtypes; rules make the plans that devices carry
+ * out.
  */
 #include "engine/ops/loss.h"
 
+#include "engine/ops/family.h"
 #include "engine/ops/loss_grad.h"
+#include "engine/ops/plan.h"
 #include "engine/ops/pointwise.h"
+#include "engine/ops/reduce.h"
 
 #include <string.h>
 
 #define TD_FAMILY "loss"
 
 /* ---- rules ---- */
-
-static td_status need_float(const td_tensor *x) {
-    if (td_dtype_is_float(x->dtype))
-        return TD_OK;
-    return td_fail(TD_EDTYPE, "needs a floating dtype, got %s: convert it first with x:float()",
-                   td_dtype_name(x->dtype));
-}
 
 static td_status need_same_shape(const td_tensor *a, const char *a_name, const td_tensor *b,
                                  const char *b_name) {
@@ -37,40 +33,44 @@ static void meta_like(td_meta *out, const td_tensor *shape, td_dtype dtype) {
     memcpy(out->sizes, shape->sizes, sizeof(int64_t) * (size_t)shape->ndim);
 }
 
-static td_status rule_softmax(const td_call *call, td_meta *out) {
-    const td_tensor *x = call->args[0].tensor;
-    td_dtype dtype = call->args[2].kind == TD_KIND_DTYPE ? call->args[2].dtype : x->dtype;
-    int dim;
-    td_status status = td_wrap_dim(call->args[1].i, x->ndim, &dim);
-    if (status)
-        return status;
-    if (!td_dtype_is_float(dtype))
-        return td_fail(TD_EDTYPE, "needs a floating dtype, got %s: convert it first with x:float()",
-                       td_dtype_name(dtype));
-    meta_like(out, x, dtype);
-    return TD_OK;
+/* (x, dim, dtype), or for the gradient (y, g, dim). */
+static td_status plan_softmax(const td_call *call, td_meta *out, bool log) {
+    const td_value *a = call->args;
+    const td_tensor *x = a[0].tensor, *g = td_arg_tensor(a[1]);
+    td_softmax_plan *p = TD_PLAN(call, td_softmax_plan);
+    *p = (td_softmax_plan){.log = log};
+    meta_like(out, x, a[2].kind == TD_KIND_DTYPE ? a[2].dtype : (td_dtype)x->dtype);
+    td_status status = td_wrap_dim(a[g ? 2 : 1].i, x->ndim, &p->dim);
+    if (status == TD_OK && g)
+        status = need_same_shape(g, "gradient", x, "result");
+    return status ? status : td_check_float(out->dtype);
 }
+TD_RULE(rule_softmax, plan_softmax, false)
+TD_RULE(rule_log_softmax, plan_softmax, true)
 
-static td_status rule_softmax_backward(const td_call *call, td_meta *out) {
-    const td_tensor *g = call->args[0].tensor, *y = call->args[1].tensor;
-    int dim;
-    td_status status = need_same_shape(g, "gradient", y, "result");
-    if (status == TD_OK)
-        status = td_wrap_dim(call->args[2].i, y->ndim, &dim);
-    meta_like(out, y, y->dtype);
-    return status;
+static td_status read_reduction(const char *text, td_loss_reduction *reduction) {
+    static const char *const names[] = {
+        [TD_LOSS_NONE] = "none", [TD_LOSS_SUM] = "sum", [TD_LOSS_MEAN] = "mean"};
+    for (int k = 0; k < 3; k++) {
+        *reduction = (td_loss_reduction)k;
+        if (!strcmp(text, names[k]))
+            return TD_OK;
+    }
+    return td_fail(TD_EVALUE, "reduction is \"mean\", \"sum\" or \"none\", got \"%s\"", text);
 }
 
 static td_status rule_class_weights(const td_call *call, td_meta *out) {
     const td_tensor *target = call->args[0].tensor, *weight = td_arg_tensor(call->args[1]);
-    int64_t classes = call->args[2].i;
+    td_class_weights_plan *p = TD_PLAN(call, td_class_weights_plan);
     char shape[TD_SHAPE_TEXT];
+    *p = (td_class_weights_plan){.nclasses = call->args[2].i, .ignores = !td_is_nil(call->args[3])};
+    p->ignored = p->ignores ? call->args[3].i : 0;
     if (!td_dtype_is_int(target->dtype))
         return td_fail(TD_EDTYPE, "targets that are classes must be integers, got %s",
                        td_dtype_name(target->dtype));
-    if (weight && (weight->ndim != 1 || weight->sizes[0] != classes))
+    if (weight && (weight->ndim != 1 || weight->sizes[0] != p->nclasses))
         return td_fail(TD_ESHAPE, "weight of shape %s, expected one for each of %lld classes",
-                       td_tensor_shape_text(weight, shape), (long long)classes);
+                       td_tensor_shape_text(weight, shape), (long long)p->nclasses);
     meta_like(&out[0], target, call->args[4].dtype);
     meta_like(&out[1], target, TD_I64);
     return TD_OK;
@@ -78,44 +78,42 @@ static td_status rule_class_weights(const td_call *call, td_meta *out) {
 
 static td_status rule_cross_entropy_classes(const td_call *call, td_meta *out) {
     const td_tensor *x = call->args[0].tensor, *classes = call->args[1].tensor;
-    meta_like(&out[0], classes, x->dtype);
-    if (strcmp(call->args[3].string, "none"))
-        out[0].ndim = 0;
-    meta_like(&out[1], classes, x->dtype);
-    out[2].dtype = x->dtype;
+    td_cross_entropy_plan *p = TD_PLAN(call, td_cross_entropy_plan);
+    *p = (td_cross_entropy_plan){.dim = td_class_dim(x)};
+    meta_like(&out[0], classes, (td_dtype)x->dtype);
+    meta_like(&out[1], classes, td_dtype_wide((td_dtype)x->dtype));
+    out[2].dtype = out[1].dtype;
     out[2].ndim = 0;
-    return TD_OK;
+    td_status status = read_reduction(call->args[3].string, &p->reduction);
+    if (p->reduction != TD_LOSS_NONE)
+        out[0].ndim = 0;
+    return status;
 }
 
 static td_status rule_cross_entropy_backward(const td_call *call, td_meta *out) {
     const td_tensor *x = call->args[1].tensor;
-    meta_like(out, x, x->dtype);
-    return TD_OK;
+    td_cross_entropy_backward_plan *p = TD_PLAN(call, td_cross_entropy_backward_plan);
+    *p = (td_cross_entropy_backward_plan){.dim = td_class_dim(x)};
+    meta_like(out, x, (td_dtype)x->dtype);
+    return read_reduction(call->args[6].string, &p->reduction);
 }
+
+/* ---- kernels ---- */
+
+TD_KERNEL(kernel_softmax, softmax, td_softmax_plan, 1, 2)
+TD_KERNEL(kernel_class_weights, class_weights, td_class_weights_plan, 2, 2)
+TD_KERNEL(kernel_cross_entropy, cross_entropy, td_cross_entropy_plan, 3, 3)
+TD_KERNEL(kernel_cross_entropy_backward, cross_entropy_backward, td_cross_entropy_backward_plan, 1,
+          6)
 
 /* ---- composing ---- */
 
-/* Replace *x, which is owned, by an operator's result. */
-#define STEP(x, name, ...)                                                                         \
-    do {                                                                                           \
-        td_tensor *next_ = NULL;                                                                   \
-        TD_TRY(TD_APPLY(&next_, name, __VA_ARGS__));                                               \
-        td_release(*(x));                                                                          \
-        *(x) = next_;                                                                              \
-    } while (0)
-
-static td_status check_reduction(const char *reduction) {
-    if (!strcmp(reduction, "mean") || !strcmp(reduction, "sum") || !strcmp(reduction, "none"))
-        return TD_OK;
-    return td_fail(TD_EVALUE, "reduction is \"mean\", \"sum\" or \"none\", got \"%s\"", reduction);
-}
-
 /* The losses of all elements (stolen) as the reduction says. */
-static td_status reduced(td_tensor *each, const char *reduction, td_tensor **out) {
+static td_status reduced(td_tensor *each, td_loss_reduction reduction, td_tensor **out) {
     td_status status = TD_OK;
-    if (!strcmp(reduction, "none"))
+    if (reduction == TD_LOSS_NONE)
         *out = td_retain(each);
-    else if (!strcmp(reduction, "sum"))
+    else if (reduction == TD_LOSS_SUM)
         status = TD_APPLY(out, sum, TD_T(each));
     else
         status = TD_APPLY(out, mean, TD_T(each));
@@ -123,53 +121,46 @@ static td_status reduced(td_tensor *each, const char *reduction, td_tensor **out
     return status;
 }
 
-static td_status check_pair(const td_call *call, const char *reduction) {
+static td_status check_pair(const td_call *call, const char *text, td_loss_reduction *reduction) {
     const td_tensor *x = call->args[0].tensor, *target = call->args[1].tensor;
-    td_status status = check_reduction(reduction);
+    td_status status = read_reduction(text, reduction);
     if (status == TD_OK)
-        status = need_float(x);
+        status = td_check_float((td_dtype)x->dtype);
     return status ? status : need_same_shape(x, "x", target, "target");
 }
 
-static td_status run_mse_loss(td_call *call) {
-    const char *reduction = call->args[2].string;
-    td_tensor *each;
-    td_status status = check_pair(call, reduction);
+/* Losses that `each` gives from x, target and, where it takes one, the number behind `reduction`.
+ */
+static td_status run_elements(td_call *call, const td_op *each) {
+    td_loss_reduction reduction;
+    td_tensor *losses;
+    td_value args[] = {call->args[0], call->args[1], call->args[each->nparams]};
+    td_status status = check_pair(call, call->args[2].string, &reduction);
     if (status == TD_OK)
-        status = TD_APPLY(&each, squared_error, call->args[0], call->args[1]);
-    return status ? status : reduced(each, reduction, &call->out[0]);
+        status = td_op_apply(each, &losses, each->nparams, args);
+    return status ? status : reduced(losses, reduction, &call->out[0]);
+}
+
+static td_status run_mse_loss(td_call *call) {
+    return run_elements(call, TD_OP(squared_error));
 }
 
 static td_status run_l1_loss(td_call *call) {
-    const char *reduction = call->args[2].string;
-    td_tensor *each;
-    td_status status = check_pair(call, reduction);
-    if (status == TD_OK)
-        status = TD_APPLY(&each, absolute_error, call->args[0], call->args[1]);
-    return status ? status : reduced(each, reduction, &call->out[0]);
+    return run_elements(call, TD_OP(absolute_error));
 }
 
 static td_status run_smooth_l1_loss(td_call *call) {
-    const char *reduction = call->args[2].string;
-    td_tensor *each;
-    td_status status = check_pair(call, reduction);
-    if (status == TD_OK && !(td_arg_double(call->args[3]) >= 0))
-        status =
-            td_fail(TD_EVALUE, "beta must not be negative, got %g", td_arg_double(call->args[3]));
-    if (status == TD_OK)
-        status = TD_APPLY(&each, smooth_error, call->args[0], call->args[1], call->args[3]);
-    return status ? status : reduced(each, reduction, &call->out[0]);
+    double beta = td_arg_double(call->args[3]);
+    if (!(beta >= 0))
+        return td_fail(TD_EVALUE, "beta must not be negative, got %g", beta);
+    return run_elements(call, TD_OP(smooth_error));
 }
 
 static td_status run_huber_loss(td_call *call) {
-    const char *reduction = call->args[2].string;
-    td_tensor *each;
-    td_status status = check_pair(call, reduction);
-    if (status == TD_OK && !(td_arg_double(call->args[3]) > 0))
-        status = td_fail(TD_EVALUE, "delta must be positive, got %g", td_arg_double(call->args[3]));
-    if (status == TD_OK)
-        status = TD_APPLY(&each, huber_error, call->args[0], call->args[1], call->args[3]);
-    return status ? status : reduced(each, reduction, &call->out[0]);
+    double delta = td_arg_double(call->args[3]);
+    if (!(delta > 0))
+        return td_fail(TD_EVALUE, "delta must be positive, got %g", delta);
+    return run_elements(call, TD_OP(huber_error));
 }
 
 static td_status check_probabilities(td_tensor *x) {
@@ -197,14 +188,14 @@ done:
 
 static td_status run_binary_cross_entropy(td_call *call) {
     const td_value *a = call->args;
-    const char *reduction = a[3].string;
+    td_loss_reduction reduction;
     td_tensor *each = NULL;
     td_status status = TD_OK;
-    TD_TRY(check_pair(call, reduction));
+    TD_TRY(check_pair(call, a[3].string, &reduction));
     TD_TRY(check_probabilities(a[0].tensor));
     TD_TRY(TD_APPLY(&each, probability_error, a[0], a[1]));
     if (!td_is_nil(a[2]))
-        STEP(&each, mul, TD_T(each), a[2]);
+        TD_STEP(&each, mul, TD_T(each), a[2]);
     return reduced(each, reduction, &call->out[0]);
 done:
     td_release(each);
@@ -213,16 +204,16 @@ done:
 
 static td_status run_binary_cross_entropy_with_logits(td_call *call) {
     const td_value *a = call->args;
-    const char *reduction = a[4].string;
+    td_loss_reduction reduction;
     td_tensor *each = NULL;
     td_status status = TD_OK;
-    TD_TRY(check_pair(call, reduction));
+    TD_TRY(check_pair(call, a[4].string, &reduction));
     if (td_is_nil(a[3]))
         TD_TRY(TD_APPLY(&each, logit_error, a[0], a[1]));
     else
         TD_TRY(TD_APPLY(&each, weighted_logit_error, a[0], a[1], a[3]));
     if (!td_is_nil(a[2]))
-        STEP(&each, mul, TD_T(each), a[2]);
+        TD_STEP(&each, mul, TD_T(each), a[2]);
     return reduced(each, reduction, &call->out[0]);
 done:
     td_release(each);
@@ -252,7 +243,7 @@ static td_status check_classes(const td_tensor *x, const td_tensor *target) {
 static td_status weigh(td_tensor *x, td_value target, td_value weight, td_value ignore,
                        td_tensor **out) {
     return TD_APPLY(out, class_weights, target, weight, TD_I(x->sizes[td_class_dim(x)]), ignore,
-                    TD_DTYPE((td_dtype)x->dtype));
+                    TD_DTYPE(td_dtype_wide((td_dtype)x->dtype)));
 }
 
 /* -weight * log probability of each line's class; `lines` from weigh. */
@@ -261,11 +252,11 @@ static td_status picked(td_tensor *logs, td_tensor *const *lines, td_tensor **ou
     td_status status = TD_OK;
     TD_TRY(td_with_class_dim(lines[1], logs, &index));
     TD_TRY(TD_APPLY(&y, gather, TD_T(logs), TD_I(td_class_dim(logs)), TD_T(index)));
-    STEP(&y, reshape, TD_T(y), TD_INTS(lines[0]->ndim, lines[0]->sizes));
-    STEP(&y, mul, TD_T(y), TD_T(lines[0]));
-    STEP(&y, neg, TD_T(y));
+    TD_STEP(&y, reshape, TD_T(y), TD_INTS(lines[0]->ndim, lines[0]->sizes));
+    TD_STEP(&y, mul, TD_T(y), TD_T(lines[0]));
+    TD_STEP(&y, neg, TD_T(y));
     TD_TRY(TD_APPLY(&ignored, eq, TD_T(lines[0]), TD_F(0)));
-    STEP(&y, where, TD_T(ignored), TD_F(0), TD_T(y)); /* not 0 * inf */
+    TD_STEP(&y, where, TD_T(ignored), TD_F(0), TD_T(y)); /* not 0 * inf */
     *out = y;
     y = NULL;
 done:
@@ -276,11 +267,11 @@ done:
 }
 
 /* Losses of lines (stolen) as the reduction says; the mean is over the lines' weights. */
-static td_status reduced_lines(td_tensor *each, td_tensor *weights, const char *reduction,
+static td_status reduced_lines(td_tensor *each, td_tensor *weights, td_loss_reduction reduction,
                                td_tensor **out) {
     td_tensor *sum = NULL, *total = NULL;
     td_status status = TD_OK;
-    if (strcmp(reduction, "mean"))
+    if (reduction != TD_LOSS_MEAN)
         return reduced(each, reduction, out);
     TD_TRY(TD_APPLY(&sum, sum, TD_T(each)));
     TD_TRY(TD_APPLY(&total, sum, TD_T(weights)));
@@ -296,13 +287,14 @@ done:
 static td_status run_nll_loss(td_call *call) {
     const td_value *a = call->args;
     td_tensor *x = a[0].tensor, *lines[2] = {NULL}, *each = NULL;
+    td_loss_reduction reduction;
     td_status status = TD_OK;
-    TD_TRY(check_reduction(a[4].string));
-    TD_TRY(need_float(x));
+    TD_TRY(read_reduction(a[4].string, &reduction));
+    TD_TRY(td_check_float((td_dtype)x->dtype));
     TD_TRY(check_classes(x, a[1].tensor));
     TD_TRY(weigh(x, a[1], a[2], a[3], lines));
     TD_TRY(picked(x, lines, &each));
-    status = reduced_lines(each, lines[0], a[4].string, &call->out[0]);
+    status = reduced_lines(each, lines[0], reduction, &call->out[0]);
 done:
     td_release(lines[0]);
     td_release(lines[1]);
@@ -329,13 +321,13 @@ static td_status expected_loss(td_tensor *logs, td_value factors, td_value weigh
     int64_t dim = td_class_dim(logs);
     td_status status = TD_OK;
     if (!td_is_nil(factors))
-        STEP(&y, mul, TD_T(y), factors);
+        TD_STEP(&y, mul, TD_T(y), factors);
     if (td_arg_tensor(weight)) {
         TD_TRY(class_row(weight.tensor, logs, &row));
-        STEP(&y, mul, TD_T(y), TD_T(row));
+        TD_STEP(&y, mul, TD_T(y), TD_T(row));
     }
-    STEP(&y, sum, TD_T(y), TD_INTS(1, &dim));
-    STEP(&y, neg, TD_T(y));
+    TD_STEP(&y, sum, TD_T(y), TD_INTS(1, &dim));
+    TD_STEP(&y, neg, TD_T(y));
     *out = y;
     y = NULL;
 done:
@@ -345,7 +337,7 @@ done:
 }
 
 /* (1 - s) * each + s / C * uniform loss, both over the lines that are not ignored. */
-static td_status smoothed_cross_entropy(td_call *call) {
+static td_status smoothed_cross_entropy(td_call *call, td_loss_reduction reduction) {
     const td_value *a = call->args;
     td_tensor *logs = NULL, *each = NULL, *uniform = NULL, *lines[2] = {NULL}, *real = NULL;
     td_tensor *x = a[0].tensor;
@@ -358,12 +350,12 @@ static td_status smoothed_cross_entropy(td_call *call) {
     TD_TRY(expected_loss(logs, TD_NIL, a[2], &uniform));
     if (!td_is_nil(a[3])) {
         TD_TRY(TD_APPLY(&real, ne, a[1], a[3]));
-        STEP(&uniform, where, TD_T(real), TD_T(uniform), TD_F(0));
+        TD_STEP(&uniform, where, TD_T(real), TD_T(uniform), TD_F(0));
     }
-    STEP(&each, mul, TD_T(each), TD_F(1 - smoothing));
-    STEP(&uniform, mul, TD_T(uniform), TD_F(smoothing / (double)x->sizes[dim]));
-    STEP(&each, add, TD_T(each), TD_T(uniform));
-    status = reduced_lines(each, lines[0], a[4].string, &call->out[0]);
+    TD_STEP(&each, mul, TD_T(each), TD_F(1 - smoothing));
+    TD_STEP(&uniform, mul, TD_T(uniform), TD_F(smoothing / (double)x->sizes[dim]));
+    TD_STEP(&each, add, TD_T(each), TD_T(uniform));
+    status = reduced_lines(each, lines[0], reduction, &call->out[0]);
     each = NULL;
 done:
     td_release(logs);
@@ -376,7 +368,7 @@ done:
 }
 
 /* Targets that are probabilities. The mean is over lines, whatever their weights, as in PyTorch. */
-static td_status soft_cross_entropy(td_call *call) {
+static td_status soft_cross_entropy(td_call *call, td_loss_reduction reduction) {
     const td_value *a = call->args;
     td_tensor *logs = NULL, *target = td_retain(a[1].tensor), *each = NULL;
     double smoothing = td_arg_double(a[5]);
@@ -388,11 +380,11 @@ static td_status soft_cross_entropy(td_call *call) {
     }
     TD_TRY(TD_APPLY(&logs, log_softmax, a[0], TD_I(dim)));
     if (smoothing > 0) {
-        STEP(&target, mul, TD_T(target), TD_F(1 - smoothing));
-        STEP(&target, add, TD_T(target), TD_F(smoothing / (double)logs->sizes[dim]));
+        TD_STEP(&target, mul, TD_T(target), TD_F(1 - smoothing));
+        TD_STEP(&target, add, TD_T(target), TD_F(smoothing / (double)logs->sizes[dim]));
     }
     TD_TRY(expected_loss(logs, TD_T(target), a[2], &each));
-    status = reduced(each, a[4].string, &call->out[0]);
+    status = reduced(each, reduction, &call->out[0]);
 done:
     td_release(logs);
     td_release(target);
@@ -404,19 +396,20 @@ static td_status run_cross_entropy(td_call *call) {
     const td_value *a = call->args;
     td_tensor *x = a[0].tensor, *target = a[1].tensor, *lines[2] = {NULL}, *results[3] = {NULL};
     double smoothing = td_arg_double(a[5]);
+    td_loss_reduction reduction;
     td_status status = TD_OK;
-    TD_TRY(check_reduction(a[4].string));
-    TD_TRY(need_float(x));
+    TD_TRY(read_reduction(a[4].string, &reduction));
+    TD_TRY(td_check_float((td_dtype)x->dtype));
     if (!(smoothing >= 0 && smoothing <= 1))
         return td_fail(TD_EVALUE, "label_smoothing lies between 0 and 1, got %g", smoothing);
     if (td_dtype_is_float(target->dtype)) {
         if (x->ndim == 0 || !td_tensor_same_shape(x, target))
             return need_same_shape(x, "x", target, "a target of probabilities");
-        return soft_cross_entropy(call);
+        return soft_cross_entropy(call, reduction);
     }
     TD_TRY(check_classes(x, target));
     if (smoothing > 0)
-        return smoothed_cross_entropy(call);
+        return smoothed_cross_entropy(call, reduction);
     TD_TRY(weigh(x, a[1], a[2], a[3], lines));
     TD_TRY(TD_APPLY(results, cross_entropy_classes, a[0], TD_T(lines[1]), TD_T(lines[0]), a[4]));
     call->out[0] = td_retain(results[0]);
@@ -449,40 +442,38 @@ TD_OPERATOR(softmax) = {
     .schema = "(Tensor x, dim dim, *, dtype? dtype=nil) -> Tensor",
     .doc = "exp(x) over its sum along a dim.",
     .rule = rule_softmax,
-    .kernel = td_cpu_softmax,
+    .kernel = kernel_softmax,
     .backward = td_grad_softmax,
     .saves = "out",
     .autocast = TD_AUTOCAST_FP32,
-    .layout = TD_LAYOUT_CONTIGUOUS,
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(log_softmax) = {
     .schema = "(Tensor x, dim dim, *, dtype? dtype=nil) -> Tensor",
     .doc = "Logarithm of softmax along a dim, without overflow.",
-    .rule = rule_softmax,
-    .kernel = td_cpu_log_softmax,
+    .rule = rule_log_softmax,
+    .kernel = kernel_softmax,
     .backward = td_grad_log_softmax,
     .saves = "out",
     .autocast = TD_AUTOCAST_FP32,
-    .layout = TD_LAYOUT_CONTIGUOUS,
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(softmax_backward) = {
-    .schema = "(Tensor g, Tensor y, dim dim) -> Tensor",
+    .schema = "(Tensor y, Tensor g, dim dim) -> Tensor",
     .doc = "Gradient of softmax from that of its result y.",
-    .rule = rule_softmax_backward,
-    .kernel = td_cpu_softmax_backward,
+    .rule = rule_softmax,
+    .kernel = kernel_softmax,
     .backward = td_grad_softmax_backward,
-    .saves = "g, y",
+    .saves = "y, g",
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(log_softmax_backward) = {
-    .schema = "(Tensor g, Tensor y, dim dim) -> Tensor",
+    .schema = "(Tensor y, Tensor g, dim dim) -> Tensor",
     .doc = "Gradient of log_softmax from that of its result y.",
-    .rule = rule_softmax_backward,
-    .kernel = td_cpu_log_softmax_backward,
+    .rule = rule_log_softmax,
+    .kernel = kernel_softmax,
     .backward = td_grad_log_softmax_backward,
-    .saves = "g, y",
+    .saves = "y, g",
     .flags = TD_OP_INTERNAL,
 };
 
@@ -503,7 +494,7 @@ TD_OPERATOR(class_weights) = {
               "index? ignore_index, dtype dtype) -> (Tensor weights, index Tensor classes)",
     .doc = "Checks target classes; the weight of each (0: ignored) and the classes as int64.",
     .rule = rule_class_weights,
-    .kernel = td_cpu_class_weights,
+    .kernel = kernel_class_weights,
     .flags = TD_OP_INTERNAL | TD_OP_NONDIFF,
 };
 TD_OPERATOR(cross_entropy_classes) = {
@@ -512,7 +503,7 @@ TD_OPERATOR(cross_entropy_classes) = {
     .doc =
         "Cross entropy with what class_weights gives; log-sum-exp and total weight for backward.",
     .rule = rule_cross_entropy_classes,
-    .kernel = td_cpu_cross_entropy_classes,
+    .kernel = kernel_cross_entropy,
     .backward = td_grad_cross_entropy_classes,
     .saves = "x, classes, weights, lse, total",
     .flags = TD_OP_INTERNAL,
@@ -522,7 +513,7 @@ TD_OPERATOR(cross_entropy_backward) = {
               "Tensor lse, Tensor total, str reduction) -> Tensor",
     .doc = "Gradient of cross_entropy_classes by x.",
     .rule = rule_cross_entropy_backward,
-    .kernel = td_cpu_cross_entropy_backward,
+    .kernel = kernel_cross_entropy_backward,
     .backward = td_grad_cross_entropy_backward,
     .saves = "g, x, classes, weights, lse, total",
     .flags = TD_OP_INTERNAL,

@@ -2,7 +2,9 @@
  * differentiated again. Knows no kernels. */
 #include "engine/ops/loss_grad.h"
 
+#include "engine/ops/family.h"
 #include "engine/ops/loss.h"
+#include "engine/ops/reduce_grad.h"
 
 #include <string.h>
 
@@ -13,31 +15,18 @@ td_status td_with_class_dim(td_tensor *lines, const td_tensor *scores, td_tensor
     return TD_APPLY(out, reshape, TD_T(lines), TD_INTS(scores->ndim, sizes));
 }
 
-/* g in the dtype of the input, to slot 0 (g is stolen). */
-static td_status hand_over(td_grad *grad, td_tensor *g) {
-    td_dtype dtype = td_grad_dtype(grad, 0);
-    td_status status = TD_OK;
-    if (g->dtype == dtype) {
-        grad->in[0] = g;
-        return TD_OK;
-    }
-    status = TD_APPLY(&grad->in[0], to, TD_T(g), TD_DTYPE(dtype));
-    td_release(g);
-    return status;
-}
-
 td_status td_grad_softmax(td_grad *grad) {
     td_tensor *g;
     td_status status =
-        TD_APPLY(&g, softmax_backward, TD_T(grad->gout[0]), TD_T(grad->out[0]), grad->args[1]);
-    return status ? status : hand_over(grad, g);
+        TD_APPLY(&g, softmax_backward, TD_T(grad->out[0]), TD_T(grad->gout[0]), grad->args[1]);
+    return status ? status : td_grad_hand_over(grad, &g);
 }
 
 td_status td_grad_log_softmax(td_grad *grad) {
     td_tensor *g;
     td_status status =
-        TD_APPLY(&g, log_softmax_backward, TD_T(grad->gout[0]), TD_T(grad->out[0]), grad->args[1]);
-    return status ? status : hand_over(grad, g);
+        TD_APPLY(&g, log_softmax_backward, TD_T(grad->out[0]), TD_T(grad->gout[0]), grad->args[1]);
+    return status ? status : td_grad_hand_over(grad, &g);
 }
 
 /* sum(a * b) along a dim, which stays with size 1. New reference. */
@@ -54,20 +43,20 @@ static td_status sum_of_product(td_tensor *a, td_tensor *b, int64_t dim, td_tens
 /* Of y (g - sum(g y)), with h coming in: to g as softmax itself, y (h - sum(h y)); to y
  * h (g - sum(g y)) - g sum(h y). */
 td_status td_grad_softmax_backward(td_grad *grad) {
-    td_tensor *h = grad->gout[0], *g = grad->args[0].tensor, *y = grad->args[1].tensor;
+    td_tensor *h = grad->gout[0], *y = grad->args[0].tensor, *g = grad->args[1].tensor;
     td_tensor *gy = NULL, *hy = NULL, *left = NULL, *right = NULL, *centered = NULL;
     int64_t dim = grad->args[2].i;
     td_status status = TD_OK;
-    if (td_grad_needs(grad, 0))
-        TD_TRY(TD_APPLY(&grad->in[0], softmax_backward, TD_T(h), TD_T(y), TD_I(dim)));
-    if (!td_grad_needs(grad, 1))
+    if (td_grad_needs(grad, 1))
+        TD_TRY(TD_APPLY(&grad->in[1], softmax_backward, TD_T(y), TD_T(h), TD_I(dim)));
+    if (!td_grad_needs(grad, 0))
         return TD_OK;
     TD_TRY(sum_of_product(g, y, dim, &gy));
     TD_TRY(sum_of_product(h, y, dim, &hy));
     TD_TRY(TD_APPLY(&centered, sub, TD_T(g), TD_T(gy)));
     TD_TRY(TD_APPLY(&left, mul, TD_T(h), TD_T(centered)));
     TD_TRY(TD_APPLY(&right, mul, TD_T(g), TD_T(hy)));
-    TD_TRY(TD_APPLY(&grad->in[1], sub, TD_T(left), TD_T(right)));
+    TD_TRY(TD_APPLY(&grad->in[0], sub, TD_T(left), TD_T(right)));
 done:
     td_release(gy);
     td_release(hy);
@@ -79,28 +68,25 @@ done:
 
 /* Of g - exp(y) sum(g), with h coming in: to g h - sum(h exp(y)), to y -h exp(y) sum(g). */
 td_status td_grad_log_softmax_backward(td_grad *grad) {
-    td_tensor *h = grad->gout[0], *g = grad->args[0].tensor, *y = grad->args[1].tensor;
-    td_tensor *p = NULL, *hp = NULL, *sum = NULL, *negative = NULL;
+    td_tensor *h = grad->gout[0], *y = grad->args[0].tensor, *g = grad->args[1].tensor;
+    td_tensor *p = NULL, *hp = NULL, *sum = NULL;
     int64_t dim = grad->args[2].i;
     td_status status = TD_OK;
     TD_TRY(TD_APPLY(&p, exp, TD_T(y)));
     TD_TRY(TD_APPLY(&hp, mul, TD_T(h), TD_T(p)));
-    if (td_grad_needs(grad, 0)) {
-        TD_TRY(TD_APPLY(&sum, sum, TD_T(hp), TD_INTS(1, &dim), TD_B(true)));
-        TD_TRY(TD_APPLY(&grad->in[0], sub, TD_T(h), TD_T(sum)));
-    }
     if (td_grad_needs(grad, 1)) {
-        td_release(sum);
-        sum = NULL;
-        TD_TRY(TD_APPLY(&sum, sum, TD_T(g), TD_INTS(1, &dim), TD_B(true)));
-        TD_TRY(TD_APPLY(&negative, neg, TD_T(hp)));
-        TD_TRY(TD_APPLY(&grad->in[1], mul, TD_T(negative), TD_T(sum)));
+        TD_TRY(TD_APPLY(&sum, sum, TD_T(hp), TD_INTS(1, &dim), TD_B(true)));
+        TD_TRY(TD_APPLY(&grad->in[1], sub, TD_T(h), TD_T(sum)));
+    }
+    if (td_grad_needs(grad, 0)) {
+        TD_STEP(&sum, sum, TD_T(g), TD_INTS(1, &dim), TD_B(true));
+        TD_STEP(&hp, neg, TD_T(hp));
+        TD_TRY(TD_APPLY(&grad->in[0], mul, TD_T(hp), TD_T(sum)));
     }
 done:
     td_release(p);
     td_release(hp);
     td_release(sum);
-    td_release(negative);
     return status;
 }
 
@@ -116,14 +102,11 @@ td_status td_grad_cross_entropy_classes(td_grad *grad) {
 /* How much the loss of each line counts: weights * g, over their total for the mean; shaped to
  * broadcast to x. Differentiable in g. */
 static td_status line_scales(const td_value *a, td_tensor **out) {
-    td_tensor *scale = NULL, *part = NULL;
+    td_tensor *scale = NULL;
     td_status status = TD_OK;
     TD_TRY(TD_APPLY(&scale, mul, a[3], a[0]));
-    if (!strcmp(a[6].string, "mean")) {
-        TD_TRY(TD_APPLY(&part, div, TD_T(scale), a[5]));
-        td_release(scale);
-        scale = part;
-    }
+    if (!strcmp(a[6].string, "mean"))
+        TD_STEP(&scale, div, TD_T(scale), a[5]);
     TD_TRY(td_with_class_dim(scale, a[1].tensor, out));
 done:
     td_release(scale);
@@ -150,7 +133,7 @@ td_status td_grad_cross_entropy_backward(td_grad *grad) {
         TD_TRY(line_scales(a, &scale));
         TD_TRY(TD_APPLY(&p, softmax, a[1], TD_I(dim)));
         TD_TRY(TD_APPLY(&hs, mul, TD_T(h), TD_T(scale)));
-        TD_TRY(TD_APPLY(&grad->in[1], softmax_backward, TD_T(hs), TD_T(p), TD_I(dim)));
+        TD_TRY(TD_APPLY(&grad->in[1], softmax_backward, TD_T(p), TD_T(hs), TD_I(dim)));
     }
 done:
     td_release(unit);

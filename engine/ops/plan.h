@@ -75,30 +75,33 @@ typedef enum td_finish {
     TD_FINISH_PLAIN,
     TD_FINISH_DIVIDE, /* by param */
     TD_FINISH_POWER,  /* to the power param */
-    TD_FINISH_ANY,    /* != 0 */
     TD_FINISH_ALL,    /* equal to the count */
     TD_FINISH_STD     /* square root of value / param */
 } td_finish;
 
-/* Reduce x over the dims whose bit is set in `mask`. x has out's dtype or one that the reducer
- * takes into it (integers into int64 or bool, floats into floats): it is converted as it is read.
+/* Reduce x over the dims whose bit is set in `mask`. Elements are converted to `compute` as they
+ * are read, accumulators to out's dtype as they are written (bool: by != 0). Accumulators: double
+ * precision of floats, int64 of integers and bool. `power` is POWER_SUM's.
  */
 typedef struct td_reduce_plan {
     TD_PLAN_HEAD(2, *out, *x);
     uint32_t mask;
+    td_dtype compute;
     td_reducer reducer;
     td_finish finish;
     double param, power;
 } td_reduce_plan;
 
 /* int64 `index` (and `values` of x's dtype, unless NULL) of the first largest or smallest element
- * along the masked dims: one dim, or all, counted in row-major order. NaN is the most extreme. */
+ * along the masked dims: one dim, or all, counted in row-major order. NaN is the most extreme.
+ * index and values have one layout. */
 typedef struct td_find_plan {
     TD_PLAN_HEAD(3, *index, *values, *x);
     uint32_t mask;
     bool least;
 } td_find_plan;
 
+/* out = running sums of x, converted to out's dtype, along dim (of a 0-dim x: x). */
 typedef struct td_scan_plan {
     TD_PLAN_HEAD(2, *out, *x);
     int dim;
@@ -128,14 +131,15 @@ typedef enum td_loss_reduction {
     TD_LOSS_MEAN /* weighted: over the sum of the weights */
 } td_loss_reduction;
 
-/* loss, log-sum-exp of each line and sum of the weights, of scores x with the classes at dim. */
+/* loss (x's dtype), log-sum-exp of each line and sum of the weights, of scores x with the classes
+ * at dim. lse, total and weights have the wide dtype (td_dtype_wide) of x's; row-major results. */
 typedef struct td_cross_entropy_plan {
     TD_PLAN_HEAD(6, *loss, *lse, *total, *x, *classes, *weights);
     int dim;
     td_loss_reduction reduction;
 } td_cross_entropy_plan;
 
-/* out = (softmax(x) - onehot(classes)) * weights * g, over `total` for the mean. */
+/* out (row-major) = (softmax(x) - onehot(classes)) * weights * g, over `total` for the mean. */
 typedef struct td_cross_entropy_backward_plan {
     TD_PLAN_HEAD(7, *out, *g, *x, *classes, *weights, *lse, *total);
     int dim;

@@ -1,7 +1,10 @@
-/* reduce.c: the reductions, each a row: schema, doc, shape rule, kernel, gradient. Knows shapes and
- * dtypes; the elements are the devices' affair (reduce.h). */
+/* reduce.c: the reductions, each a row: schema, doc, rule, kernel, gradient. Knows shapes and
+ * dtypes; rules make the plans that devices carry out.
+ */
 #include "engine/ops/reduce.h"
 
+#include "engine/ops/family.h"
+#include "engine/ops/plan.h"
 #include "engine/ops/reduce_grad.h"
 #include "engine/ops/reduction.h"
 
@@ -12,18 +15,6 @@
 
 /* ---- rules ---- */
 
-static td_status rule_shape(const td_call *call, td_value dims, bool keepdim, td_dtype dtype,
-                            td_meta *out) {
-    const td_tensor *x = call->args[0].tensor;
-    uint32_t mask;
-    td_status status = td_reduce_dims(dims, x->ndim, &mask);
-    if (status)
-        return status;
-    out->dtype = dtype;
-    out->ndim = td_reduce_shape(x, mask, keepdim, out->sizes);
-    return TD_OK;
-}
-
 /* sum, prod, cumsum: integers and bool give int64 unless the caller says otherwise. */
 static td_status sum_dtype(td_dtype x, td_value option, td_dtype *dtype) {
     *dtype = option.kind == TD_KIND_DTYPE ? option.dtype : td_dtype_is_float(x) ? x : TD_I64;
@@ -32,31 +23,85 @@ static td_status sum_dtype(td_dtype x, td_value option, td_dtype *dtype) {
     return TD_OK;
 }
 
-static td_status float_dtype(td_dtype x, td_value option, td_dtype *dtype) {
-    *dtype = option.kind == TD_KIND_DTYPE ? option.dtype : x;
-    if (td_dtype_is_float(*dtype))
+td_status td_check_float(td_dtype dtype) {
+    if (td_dtype_is_float(dtype))
         return TD_OK;
     return td_fail(TD_EDTYPE, "needs a floating dtype, got %s: convert it first with x:float()",
-                   td_dtype_name(*dtype));
+                   td_dtype_name(dtype));
 }
 
-static td_status rule_sum(const td_call *call, td_meta *out) {
+static td_status float_dtype(td_dtype x, td_value option, td_dtype *dtype) {
+    *dtype = option.kind == TD_KIND_DTYPE ? option.dtype : x;
+    return td_check_float(*dtype);
+}
+
+/* Elements are converted where the result is of another kind, or has more precision. */
+static td_dtype compute_dtype(td_dtype x, td_dtype result) {
+    if (td_dtype_is_float(x) != td_dtype_is_float(result))
+        return result;
+    return td_dtype_is_float(x) ? td_dtype_promote(x, result) : x;
+}
+
+/* The plan of a call whose first argument is reduced over `dims`, and its result. */
+static td_status plan_over(const td_call *call, td_value dims, bool keepdim, td_reducer reducer,
+                           td_dtype dtype, td_meta *out) {
+    const td_tensor *x = call->args[0].tensor;
+    td_dtype own = (td_dtype)x->dtype;
+    td_reduce_plan *p = TD_PLAN(call, td_reduce_plan);
+    *p = (td_reduce_plan){.reducer = reducer};
+    p->compute = reducer == TD_REDUCE_NONZERO ? own : compute_dtype(own, dtype);
+    td_status status = td_reduce_dims(dims, x->ndim, &p->mask);
+    if (status)
+        return status;
+    out->dtype = dtype;
+    out->ndim = td_reduce_shape(x, p->mask, keepdim, out->sizes);
+    return TD_OK;
+}
+
+/* Divide by the count less `correction`; by NaN where nothing is left and `strict`. */
+static void plan_division(const td_call *call, td_finish finish, double correction, bool strict) {
+    td_reduce_plan *p = TD_PLAN(call, td_reduce_plan);
+    double divisor = (double)td_reduce_count(call->args[0].tensor, p->mask) - correction;
+    p->finish = finish;
+    p->param = strict && !(divisor > 0) ? NAN : divisor;
+}
+
+static td_status plan_sum(const td_call *call, td_meta *out, td_reducer reducer) {
     td_dtype dtype;
     td_status status = sum_dtype(call->args[0].tensor->dtype, call->args[3], &dtype);
-    return status ? status : rule_shape(call, call->args[1], call->args[2].b, dtype, out);
+    return status ? status : plan_over(call, call->args[1], call->args[2].b, reducer, dtype, out);
 }
+TD_RULE(rule_sum, plan_sum, TD_REDUCE_SUM)
+TD_RULE(rule_nansum, plan_sum, TD_REDUCE_NANSUM)
+TD_RULE(rule_prod, plan_sum, TD_REDUCE_PROD)
 
 static td_status rule_mean(const td_call *call, td_meta *out) {
+    const td_value *a = call->args;
     td_dtype dtype;
-    td_status status = float_dtype(call->args[0].tensor->dtype, call->args[3], &dtype);
-    return status ? status : rule_shape(call, call->args[1], call->args[2].b, dtype, out);
+    td_status status = float_dtype(a[0].tensor->dtype, a[3], &dtype);
+    if (status == TD_OK)
+        status = plan_over(call, a[1], a[2].b, TD_REDUCE_SUM, dtype, out);
+    if (status == TD_OK)
+        plan_division(call, TD_FINISH_DIVIDE, 0, false);
+    return status;
 }
 
-static td_status rule_var(const td_call *call, td_meta *out) {
-    td_dtype dtype;
-    td_status status = float_dtype(call->args[0].tensor->dtype, TD_NIL, &dtype);
-    return status ? status : rule_shape(call, call->args[1], call->args[3].b, dtype, out);
+double td_var_correction(td_value correction, td_value unbiased) {
+    return unbiased.kind == TD_KIND_BOOL ? (double)unbiased.b : td_arg_double(correction);
 }
+
+static td_status plan_var(const td_call *call, td_meta *out, td_finish finish) {
+    const td_value *a = call->args;
+    td_dtype dtype;
+    td_status status = float_dtype(a[0].tensor->dtype, TD_NIL, &dtype);
+    if (status == TD_OK)
+        status = plan_over(call, a[1], a[3].b, TD_REDUCE_CENTERED, dtype, out);
+    if (status == TD_OK)
+        plan_division(call, finish, td_var_correction(a[2], a[4]), true);
+    return status;
+}
+TD_RULE(rule_var, plan_var, TD_FINISH_DIVIDE)
+TD_RULE(rule_std, plan_var, TD_FINISH_STD)
 
 /* Extremes of nothing do not exist. */
 static td_status check_not_empty(const td_tensor *x, td_value dims, const char *what) {
@@ -77,65 +122,77 @@ static td_status check_not_empty(const td_tensor *x, td_value dims, const char *
     return TD_OK;
 }
 
-static const char *extreme_name(const td_op *op) {
-    return strstr(op->name, "min") ? "min" : "max";
-}
-
-static td_status rule_extreme(const td_call *call, td_meta *out) {
-    const td_tensor *x = call->args[0].tensor;
-    td_status status = check_not_empty(x, call->args[1], extreme_name(call->op));
+static td_status plan_extreme(const td_call *call, td_meta *out, bool least) {
+    const td_value *a = call->args;
+    td_status status = check_not_empty(a[0].tensor, a[1], least ? "min" : "max");
     return status ? status
-                  : rule_shape(call, call->args[1], call->args[2].b, (td_dtype)x->dtype, out);
+                  : plan_over(call, a[1], a[2].b, least ? TD_REDUCE_MIN : TD_REDUCE_MAX,
+                              (td_dtype)a[0].tensor->dtype, out);
 }
+TD_RULE(rule_amax, plan_extreme, false)
+TD_RULE(rule_amin, plan_extreme, true)
 
-static td_status rule_extreme_dim(const td_call *call, td_meta *out) {
-    td_status status = rule_extreme(call, &out[0]);
-    return status ? status : rule_shape(call, call->args[1], call->args[2].b, TD_I64, &out[1]);
+/* Places, and before them values where the operator has two results. */
+static td_status plan_find(const td_call *call, td_meta *out, bool least) {
+    const td_tensor *x = call->args[0].tensor;
+    td_find_plan *p = TD_PLAN(call, td_find_plan);
+    *p = (td_find_plan){.least = least};
+    td_status status = check_not_empty(x, call->args[1], least ? "min" : "max");
+    if (status == TD_OK)
+        status = td_reduce_dims(call->args[1], x->ndim, &p->mask);
+    for (int k = 0, last = call->op->nresults - 1; k <= last && status == TD_OK; k++) {
+        out[k].dtype = k == last ? TD_I64 : (td_dtype)x->dtype;
+        out[k].ndim = td_reduce_shape(x, p->mask, call->args[2].b, out[k].sizes);
+    }
+    return status;
 }
+TD_RULE(rule_find_max, plan_find, false)
+TD_RULE(rule_find_min, plan_find, true)
 
-static td_status rule_find(const td_call *call, td_meta *out) {
-    td_status status = check_not_empty(call->args[0].tensor, call->args[1], extreme_name(call->op));
-    return status ? status : rule_shape(call, call->args[1], call->args[2].b, TD_I64, out);
+static td_status plan_count(const td_call *call, td_meta *out, td_finish finish, td_dtype dtype) {
+    const td_value *a = call->args;
+    td_status status = plan_over(call, a[1], a[2].b, TD_REDUCE_NONZERO, dtype, out);
+    TD_PLAN(call, td_reduce_plan)->finish = finish;
+    return status;
 }
+TD_RULE(rule_any, plan_count, TD_FINISH_PLAIN, TD_BOOL)
+TD_RULE(rule_all, plan_count, TD_FINISH_ALL, TD_BOOL)
+TD_RULE(rule_count_nonzero, plan_count, TD_FINISH_PLAIN, TD_I64)
 
-static td_status rule_bool(const td_call *call, td_meta *out) {
-    return rule_shape(call, call->args[1], call->args[2].b, TD_BOOL, out);
-}
-
-static td_status rule_count(const td_call *call, td_meta *out) {
-    return rule_shape(call, call->args[1], call->args[2].b, TD_I64, out);
+static td_reducer norm_reducer(double p) {
+    if (isinf(p))
+        return p > 0 ? TD_REDUCE_ABS_MAX : TD_REDUCE_ABS_MIN;
+    return p == 0   ? TD_REDUCE_NONZERO
+           : p == 1 ? TD_REDUCE_ABS_SUM
+           : p == 2 ? TD_REDUCE_SQUARE_SUM
+                    : TD_REDUCE_POWER_SUM;
 }
 
 static td_status rule_norm(const td_call *call, td_meta *out) {
-    const td_tensor *x = call->args[0].tensor;
-    double p = td_arg_double(call->args[1]);
+    const td_value *a = call->args;
+    double power = td_arg_double(a[1]);
+    td_reduce_plan *p = TD_PLAN(call, td_reduce_plan);
     td_dtype dtype;
-    td_status status = float_dtype(x->dtype, call->args[4], &dtype);
-    if (status == TD_OK && (p < 0 || isinf(p)))
-        status = check_not_empty(x, call->args[2], "this norm");
-    return status ? status : rule_shape(call, call->args[2], call->args[3].b, dtype, out);
-}
-
-static td_status rule_cumsum(const td_call *call, td_meta *out) {
-    const td_tensor *x = call->args[0].tensor;
-    td_dtype dtype;
-    int dim;
-    td_status status = td_wrap_dim(call->args[1].i, x->ndim, &dim);
+    td_status status = float_dtype(a[0].tensor->dtype, a[4], &dtype);
+    if (status == TD_OK && (power < 0 || isinf(power)))
+        status = check_not_empty(a[0].tensor, a[2], "this norm");
     if (status == TD_OK)
-        status = sum_dtype(x->dtype, call->args[2], &dtype);
-    if (status)
-        return status;
-    out->dtype = dtype;
-    out->ndim = x->ndim;
-    memcpy(out->sizes, x->sizes, sizeof(int64_t) * (size_t)x->ndim);
-    return TD_OK;
+        status = plan_over(call, a[2], a[3].b, norm_reducer(power), dtype, out);
+    if (status == TD_OK &&
+        (p->reducer == TD_REDUCE_SQUARE_SUM || p->reducer == TD_REDUCE_POWER_SUM)) {
+        p->finish = TD_FINISH_POWER;
+        p->param = 1 / power;
+        p->power = power;
+    }
+    return status;
 }
 
 static td_status rule_sum_to_size(const td_call *call, td_meta *out) {
     const td_tensor *x = call->args[0].tensor;
     const td_value *sizes = &call->args[1];
-    uint32_t mask;
-    td_status status = td_reduce_dims_to(x, sizes->n, sizes->ints, &mask);
+    td_reduce_plan *p = TD_PLAN(call, td_reduce_plan);
+    *p = (td_reduce_plan){.reducer = TD_REDUCE_SUM, .compute = (td_dtype)x->dtype};
+    td_status status = td_reduce_dims_to(x, sizes->n, sizes->ints, &p->mask);
     if (status)
         return status;
     if (!td_dtype_is_float(x->dtype) && x->dtype != TD_I64)
@@ -146,35 +203,52 @@ static td_status rule_sum_to_size(const td_call *call, td_meta *out) {
     return TD_OK;
 }
 
-double td_var_divisor(int64_t count, td_value correction, td_value unbiased) {
-    double less = td_arg_double(correction);
-    if (unbiased.kind == TD_KIND_BOOL)
-        less = unbiased.b ? 1 : 0;
-    return (double)count - less;
+static td_status rule_cumsum(const td_call *call, td_meta *out) {
+    const td_tensor *x = call->args[0].tensor;
+    td_scan_plan *p = TD_PLAN(call, td_scan_plan);
+    td_dtype dtype;
+    *p = (td_scan_plan){.dim = 0};
+    td_status status = td_wrap_dim(call->args[1].i, x->ndim, &p->dim);
+    if (status == TD_OK)
+        status = sum_dtype(x->dtype, call->args[2], &dtype);
+    if (status)
+        return status;
+    out->dtype = dtype;
+    out->ndim = x->ndim;
+    memcpy(out->sizes, x->sizes, sizeof(int64_t) * (size_t)x->ndim);
+    return TD_OK;
+}
+
+/* ---- kernels ---- */
+
+TD_KERNEL(kernel_reduce, reduce, td_reduce_plan, 1, 1)
+TD_KERNEL(kernel_scan, scan, td_scan_plan, 1, 1)
+
+static td_status kernel_find(td_call *call) {
+    td_find_plan *p = TD_PLAN(call, td_find_plan);
+    bool both = call->op->nresults == 2;
+    p->values = both ? call->out[0] : NULL;
+    p->index = call->out[both];
+    p->x = call->args[0].tensor;
+    return TD_RUN(td_tensor_device(p->index), find, p);
 }
 
 /* ---- composites ---- */
 
 /* Without a dim the value alone; with one, values and where they are. */
-static td_status run_extreme(td_call *call, const char *name, const td_op *all, const td_op *dim) {
-    const td_value *a = call->args;
-    td_status status = check_not_empty(a[0].tensor, a[1], name);
-    if (status)
-        return status;
-    return td_op_apply(td_is_nil(a[1]) ? all : dim, call->out, 3, a);
-}
-
 static td_status run_max(td_call *call) {
-    return run_extreme(call, "max", TD_OP(amax), TD_OP(max_dim));
+    bool all = td_is_nil(call->args[1]);
+    return td_op_apply(all ? TD_OP(amax) : TD_OP(max_dim), call->out, 3, call->args);
 }
 
 static td_status run_min(td_call *call) {
-    return run_extreme(call, "min", TD_OP(amin), TD_OP(min_dim));
+    bool all = td_is_nil(call->args[1]);
+    return td_op_apply(all ? TD_OP(amin) : TD_OP(min_dim), call->out, 3, call->args);
 }
 
 /* log(sum(exp(x - m))) + m with m the largest element, or 0 where that is infinite. */
 static td_status run_logsumexp(td_call *call) {
-    td_tensor *x = call->args[0].tensor, *m = NULL, *finite = NULL, *y = NULL, *next = NULL;
+    td_tensor *x = call->args[0].tensor, *m = NULL, *finite = NULL, *y = td_retain(x);
     td_value dims = call->args[1], keep = TD_B(true);
     int64_t sizes[TD_MAX_DIMS];
     uint32_t mask;
@@ -183,22 +257,12 @@ static td_status run_logsumexp(td_call *call) {
     TD_TRY(x->numel == 0 ? TD_APPLY(&m, sum, TD_T(x), dims, keep)
                          : TD_APPLY(&m, amax, TD_T(x), dims, keep));
     TD_TRY(TD_APPLY(&finite, isfinite, TD_T(m)));
-    TD_TRY(TD_APPLY(&next, where, TD_T(finite), TD_T(m), TD_F(0)));
-    td_release(m);
-    m = next;
-    TD_TRY(TD_APPLY(&y, sub, TD_T(x), TD_T(m)));
-    TD_TRY(TD_APPLY(&next, exp, TD_T(y)));
-    td_release(y);
-    y = next;
-    TD_TRY(TD_APPLY(&next, sum, TD_T(y), dims, keep));
-    td_release(y);
-    y = next;
-    TD_TRY(TD_APPLY(&next, log, TD_T(y)));
-    td_release(y);
-    y = next;
-    TD_TRY(TD_APPLY(&next, add, TD_T(y), TD_T(m)));
-    td_release(y);
-    y = next;
+    TD_STEP(&m, where, TD_T(finite), TD_T(m), TD_F(0));
+    TD_STEP(&y, sub, TD_T(y), TD_T(m));
+    TD_STEP(&y, exp, TD_T(y));
+    TD_STEP(&y, sum, TD_T(y), dims, keep);
+    TD_STEP(&y, log, TD_T(y));
+    TD_STEP(&y, add, TD_T(y), TD_T(m));
     int ndim = td_reduce_shape(x, mask, call->args[2].b, sizes);
     TD_TRY(TD_APPLY(&call->out[0], reshape, TD_T(y), TD_INTS(ndim, sizes)));
 done:
@@ -214,15 +278,15 @@ TD_OPERATOR(sum) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false, dtype? dtype=nil) -> Tensor",
     .doc = "Sum of all elements, or over the given dims; integers and masks give int64.",
     .rule = rule_sum,
-    .kernel = td_cpu_sum,
+    .kernel = kernel_reduce,
     .backward = td_grad_sum,
     .flags = TD_OP_OUT | TD_OP_SHAPE_ONLY,
 };
 TD_OPERATOR(nansum) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false, dtype? dtype=nil) -> Tensor",
     .doc = "Sum that takes NaN for 0.",
-    .rule = rule_sum,
-    .kernel = td_cpu_nansum,
+    .rule = rule_nansum,
+    .kernel = kernel_reduce,
     .backward = td_grad_nansum,
     .saves = "x",
     .flags = TD_OP_OUT,
@@ -231,17 +295,17 @@ TD_OPERATOR(mean) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false, dtype? dtype=nil) -> Tensor",
     .doc = "Mean of all elements, or over the given dims.",
     .rule = rule_mean,
-    .kernel = td_cpu_mean,
+    .kernel = kernel_reduce,
     .backward = td_grad_mean,
     .flags = TD_OP_OUT | TD_OP_SHAPE_ONLY,
 };
 TD_OPERATOR(prod) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false, dtype? dtype=nil) -> Tensor",
     .doc = "Product of all elements, or over the given dims; integers and masks give int64.",
-    .rule = rule_sum,
-    .kernel = td_cpu_prod,
+    .rule = rule_prod,
+    .kernel = kernel_reduce,
     .backward = td_grad_prod,
-    .saves = "x, out",
+    .saves = "x",
     .autocast = TD_AUTOCAST_FP32,
     .flags = TD_OP_OUT,
 };
@@ -250,7 +314,7 @@ TD_OPERATOR(var) = {
               "bool? unbiased=nil) -> Tensor",
     .doc = "Variance: squared deviations from the mean over count - correction.",
     .rule = rule_var,
-    .kernel = td_cpu_var,
+    .kernel = kernel_reduce,
     .backward = td_grad_var,
     .saves = "x",
     .flags = TD_OP_OUT,
@@ -259,8 +323,8 @@ TD_OPERATOR(std) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, number correction=1, bool keepdim=false, "
               "bool? unbiased=nil) -> Tensor",
     .doc = "Standard deviation, the square root of var.",
-    .rule = rule_var,
-    .kernel = td_cpu_std,
+    .rule = rule_std,
+    .kernel = kernel_reduce,
     .backward = td_grad_std,
     .saves = "x, out",
     .flags = TD_OP_OUT,
@@ -268,8 +332,8 @@ TD_OPERATOR(std) = {
 TD_OPERATOR(amax) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
     .doc = "Largest element, of all or over the given dims; equals share the gradient.",
-    .rule = rule_extreme,
-    .kernel = td_cpu_amax,
+    .rule = rule_amax,
+    .kernel = kernel_reduce,
     .backward = td_grad_extreme,
     .saves = "x, out",
     .flags = TD_OP_OUT,
@@ -277,8 +341,8 @@ TD_OPERATOR(amax) = {
 TD_OPERATOR(amin) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
     .doc = "Smallest element, of all or over the given dims; equals share the gradient.",
-    .rule = rule_extreme,
-    .kernel = td_cpu_amin,
+    .rule = rule_amin,
+    .kernel = kernel_reduce,
     .backward = td_grad_extreme,
     .saves = "x, out",
     .flags = TD_OP_OUT,
@@ -299,8 +363,8 @@ TD_OPERATOR(max_dim) = {
     .schema = "(Tensor x, dim dim, bool keepdim=false) -> "
               "(Tensor values, index Tensor indices)",
     .doc = "Largest elements along a dim and the first place of each.",
-    .rule = rule_extreme_dim,
-    .kernel = td_cpu_max_dim,
+    .rule = rule_find_max,
+    .kernel = kernel_find,
     .backward = td_grad_extreme_dim,
     .saves = "indices",
     .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY,
@@ -309,8 +373,8 @@ TD_OPERATOR(min_dim) = {
     .schema = "(Tensor x, dim dim, bool keepdim=false) -> "
               "(Tensor values, index Tensor indices)",
     .doc = "Smallest elements along a dim and the first place of each.",
-    .rule = rule_extreme_dim,
-    .kernel = td_cpu_min_dim,
+    .rule = rule_find_min,
+    .kernel = kernel_find,
     .backward = td_grad_extreme_dim,
     .saves = "indices",
     .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY,
@@ -318,36 +382,36 @@ TD_OPERATOR(min_dim) = {
 TD_OPERATOR(argmax) = {
     .schema = "(Tensor x, dim? dim=nil, *, bool keepdim=false) -> index Tensor",
     .doc = "Where the largest element is, the first of equals; without a dim in row-major order.",
-    .rule = rule_find,
-    .kernel = td_cpu_argmax,
+    .rule = rule_find_max,
+    .kernel = kernel_find,
     .flags = TD_OP_NONDIFF,
 };
 TD_OPERATOR(argmin) = {
     .schema = "(Tensor x, dim? dim=nil, *, bool keepdim=false) -> index Tensor",
     .doc = "Where the smallest element is, the first of equals; without a dim in row-major order.",
-    .rule = rule_find,
-    .kernel = td_cpu_argmin,
+    .rule = rule_find_min,
+    .kernel = kernel_find,
     .flags = TD_OP_NONDIFF,
 };
 TD_OPERATOR(any) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
     .doc = "Is an element different from zero?",
-    .rule = rule_bool,
-    .kernel = td_cpu_any,
+    .rule = rule_any,
+    .kernel = kernel_reduce,
     .flags = TD_OP_NONDIFF,
 };
 TD_OPERATOR(all) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
     .doc = "Are all elements different from zero?",
-    .rule = rule_bool,
-    .kernel = td_cpu_all,
+    .rule = rule_all,
+    .kernel = kernel_reduce,
     .flags = TD_OP_NONDIFF,
 };
 TD_OPERATOR(count_nonzero) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
     .doc = "Number of elements different from zero.",
-    .rule = rule_count,
-    .kernel = td_cpu_count_nonzero,
+    .rule = rule_count_nonzero,
+    .kernel = kernel_reduce,
     .flags = TD_OP_NONDIFF,
 };
 TD_OPERATOR(norm) = {
@@ -355,7 +419,7 @@ TD_OPERATOR(norm) = {
               "dtype? dtype=nil) -> Tensor",
     .doc = "Vector p-norm of all elements or over the given dims; p may be math.huge, 1, 0, ...",
     .rule = rule_norm,
-    .kernel = td_cpu_norm,
+    .kernel = kernel_reduce,
     .backward = td_grad_norm,
     .saves = "x, out",
     .autocast = TD_AUTOCAST_FP32,
@@ -374,7 +438,7 @@ TD_OPERATOR(cumsum) = {
     .schema = "(Tensor x, dim dim, *, dtype? dtype=nil) -> Tensor",
     .doc = "Running sums along a dim.",
     .rule = rule_cumsum,
-    .kernel = td_cpu_cumsum,
+    .kernel = kernel_scan,
     .backward = td_grad_cumsum,
     .flags = TD_OP_OUT | TD_OP_INPLACE | TD_OP_SHAPE_ONLY,
 };
@@ -382,7 +446,7 @@ TD_OPERATOR(sum_to_size) = {
     .schema = "(Tensor x, int[] sizes) -> Tensor",
     .doc = "Sum x to a shape that broadcasts to its own.",
     .rule = rule_sum_to_size,
-    .kernel = td_cpu_sum_to_size,
+    .kernel = kernel_reduce,
     .backward = td_grad_sum_to_size,
     .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY,
 };

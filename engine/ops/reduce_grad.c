@@ -2,6 +2,8 @@
  * differentiated again. Knows no kernels. */
 #include "engine/ops/reduce_grad.h"
 
+#include "engine/core/modes.h"
+#include "engine/ops/family.h"
 #include "engine/ops/reduce.h"
 #include "engine/ops/reduction.h"
 
@@ -10,62 +12,47 @@
 
 /* ---- steps that the gradients are made of ---- */
 
-/* Replace *x, which is owned, by an operator's result: STEP(&x, mul, TD_T(x), TD_T(y)). */
-#define STEP(x, name, ...)                                                                         \
-    do {                                                                                           \
-        td_tensor *next_ = NULL;                                                                   \
-        TD_TRY(TD_APPLY(&next_, name, __VA_ARGS__));                                               \
-        td_release(*(x));                                                                          \
-        *(x) = next_;                                                                              \
-    } while (0)
-
-/* Shape of the input with size 1 in place of the dims that the `dims` argument names. */
-static td_status kept_shape(const td_grad *grad, td_value dims, int *ndim, int64_t *sizes,
-                            int64_t *count) {
+/* A result (or its gradient) with the dims back that `dims` names, of size 1. New reference. */
+static td_status with_dims(const td_grad *grad, td_tensor *y, td_value dims, td_tensor **out) {
+    int ndim;
+    int64_t sizes[TD_MAX_DIMS];
     uint32_t mask;
-    const int64_t *shape = td_grad_shape(grad, 0, ndim);
-    td_status status = td_reduce_dims(dims, *ndim, &mask);
+    const int64_t *shape = td_grad_shape(grad, 0, &ndim);
+    *out = NULL;
+    td_status status = td_reduce_dims(dims, ndim, &mask);
     if (status)
         return status;
-    *count = 1;
-    for (int d = 0; d < *ndim; d++) {
+    for (int d = 0; d < ndim; d++)
         sizes[d] = mask >> d & 1 ? 1 : shape[d];
-        if (mask >> d & 1)
-            *count *= shape[d];
-    }
+    if (y->ndim != ndim)
+        return TD_APPLY(out, reshape, TD_T(y), TD_INTS(ndim, sizes));
+    *out = td_retain(y);
     return TD_OK;
 }
 
-/* A result (or its gradient) with its reduced dims back, of size 1. New reference. */
-static td_status with_dims(const td_grad *grad, td_tensor *y, td_value dims, td_tensor **out,
-                           int64_t *count) {
+/* Elements of the input behind each of the result's. */
+static double count_behind(const td_grad *grad) {
     int ndim;
-    int64_t sizes[TD_MAX_DIMS];
-    *out = NULL;
-    td_status status = kept_shape(grad, dims, &ndim, sizes, count);
-    if (status)
-        return status;
-    if (y->ndim == ndim) {
-        *out = td_retain(y);
-        return TD_OK;
-    }
-    return TD_APPLY(out, reshape, TD_T(y), TD_INTS(ndim, sizes));
+    int64_t n = 1;
+    const int64_t *shape = td_grad_shape(grad, 0, &ndim);
+    for (int d = 0; d < ndim; d++)
+        n *= shape[d];
+    return grad->gout[0]->numel ? (double)(n / grad->gout[0]->numel) : 0;
 }
 
-/* Hand *g (stolen), expanded to the input's shape and in its dtype, to slot 0. */
-static td_status hand_over(td_grad *grad, td_tensor *g) {
+td_status td_grad_hand_over(td_grad *grad, td_tensor **g) {
     td_status status = TD_OK;
     int ndim;
     const int64_t *shape = td_grad_shape(grad, 0, &ndim);
     td_dtype dtype = td_grad_dtype(grad, 0);
-    if (g->dtype != dtype)
-        STEP(&g, to, TD_T(g), TD_DTYPE(dtype));
-    if (g->ndim != ndim || memcmp(g->sizes, shape, sizeof(int64_t) * (size_t)ndim))
-        STEP(&g, expand, TD_T(g), TD_INTS(ndim, shape));
-    grad->in[0] = g;
-    g = NULL;
+    if ((*g)->dtype != dtype)
+        TD_STEP(g, to, TD_T(*g), TD_DTYPE(dtype));
+    if ((*g)->ndim != ndim || memcmp((*g)->sizes, shape, sizeof(int64_t) * (size_t)ndim))
+        TD_STEP(g, expand, TD_T(*g), TD_INTS(ndim, shape));
+    grad->in[0] = td_retain(*g);
 done:
-    td_release(g);
+    td_release(*g);
+    *g = NULL;
     return status;
 }
 
@@ -73,22 +60,21 @@ done:
 
 td_status td_grad_sum(td_grad *grad) {
     td_tensor *g;
-    int64_t count;
-    td_status status = with_dims(grad, grad->gout[0], grad->args[1], &g, &count);
-    return status ? status : hand_over(grad, g);
+    td_status status = with_dims(grad, grad->gout[0], grad->args[1], &g);
+    return status ? status : td_grad_hand_over(grad, &g);
 }
 
 td_status td_grad_sum_to_size(td_grad *grad) {
-    return hand_over(grad, td_retain(grad->gout[0]));
+    td_tensor *g = td_retain(grad->gout[0]);
+    return td_grad_hand_over(grad, &g);
 }
 
 td_status td_grad_mean(td_grad *grad) {
     td_tensor *g = NULL;
-    int64_t count;
     td_status status = TD_OK;
-    TD_TRY(with_dims(grad, grad->gout[0], grad->args[1], &g, &count));
-    STEP(&g, div, TD_T(g), TD_F((double)count));
-    return hand_over(grad, g);
+    TD_TRY(with_dims(grad, grad->gout[0], grad->args[1], &g));
+    TD_STEP(&g, div, TD_T(g), TD_F(count_behind(grad)));
+    status = td_grad_hand_over(grad, &g);
 done:
     td_release(g);
     return status;
@@ -96,13 +82,11 @@ done:
 
 td_status td_grad_nansum(td_grad *grad) {
     td_tensor *g = NULL, *real = NULL, *x = grad->args[0].tensor;
-    int64_t count;
     td_status status = TD_OK;
-    TD_TRY(with_dims(grad, grad->gout[0], grad->args[1], &g, &count));
+    TD_TRY(with_dims(grad, grad->gout[0], grad->args[1], &g));
     TD_TRY(TD_APPLY(&real, eq, TD_T(x), TD_T(x)));
-    STEP(&g, where, TD_T(real), TD_T(g), TD_F(0));
-    td_release(real);
-    return hand_over(grad, g);
+    TD_STEP(&g, where, TD_T(real), TD_T(g), TD_F(0));
+    status = td_grad_hand_over(grad, &g);
 done:
     td_release(g);
     td_release(real);
@@ -113,13 +97,10 @@ td_status td_grad_cumsum(td_grad *grad) {
     td_tensor *g = td_retain(grad->gout[0]);
     int64_t dim = grad->args[1].i;
     td_status status = TD_OK;
-    STEP(&g, flip, TD_T(g), TD_INTS(1, &dim));
-    STEP(&g, cumsum, TD_T(g), TD_I(dim));
-    STEP(&g, flip, TD_T(g), TD_INTS(1, &dim));
-    if (g->dtype != td_grad_dtype(grad, 0))
-        STEP(&g, to, TD_T(g), TD_DTYPE(td_grad_dtype(grad, 0)));
-    grad->in[0] = g;
-    return TD_OK;
+    TD_STEP(&g, flip, TD_T(g), TD_INTS(1, &dim));
+    TD_STEP(&g, cumsum, TD_T(g), TD_I(dim));
+    TD_STEP(&g, flip, TD_T(g), TD_INTS(1, &dim));
+    status = td_grad_hand_over(grad, &g);
 done:
     td_release(g);
     return status;
@@ -127,119 +108,88 @@ done:
 
 /* ---- products ---- */
 
-/* (..., n) -> the product of the elements before each one along the last dim, by doubling. */
-static td_status products_before(td_tensor *x, td_tensor **out) {
-    td_tensor *y = td_retain(x), *ones = NULL, *head = NULL, *tail = NULL;
-    int64_t n = x->sizes[x->ndim - 1];
+/* Replace *y by the products of the elements before each one along a dim, by doubling. */
+static td_status products_before(td_tensor **y, int64_t dim) {
+    td_tensor *ones = NULL, *head = NULL, *tail = NULL;
+    int64_t n = (*y)->sizes[dim];
     td_status status = TD_OK;
-    TD_TRY(TD_APPLY(&ones, ones_like, TD_T(x)));
+    TD_TRY(TD_APPLY(&ones, ones_like, TD_T(*y)));
     for (int64_t shift = 0; shift < n; shift = shift ? 2 * shift : 1) {
         int64_t by = shift ? shift : 1; /* the first step moves, the others multiply */
-        TD_TRY(TD_APPLY(&head, narrow, TD_T(ones), TD_I(-1), TD_I(0), TD_I(by)));
-        TD_TRY(TD_APPLY(&tail, narrow, TD_T(y), TD_I(-1), TD_I(0), TD_I(n - by)));
-        STEP(&tail, cat, TD_TENSORS(2, ((td_tensor *[]){head, tail})), TD_I(-1));
+        TD_STEP(&head, narrow, TD_T(ones), TD_I(dim), TD_I(0), TD_I(by));
+        TD_STEP(&tail, narrow, TD_T(*y), TD_I(dim), TD_I(0), TD_I(n - by));
+        TD_STEP(&tail, cat, TD_TENSORS(2, ((td_tensor *[]){head, tail})), TD_I(dim));
         if (shift)
-            STEP(&y, mul, TD_T(y), TD_T(tail));
-        else
-            STEP(&y, clone, TD_T(tail));
-        td_release(head);
-        td_release(tail);
-        head = tail = NULL;
+            TD_STEP(&tail, mul, TD_T(*y), TD_T(tail));
+        td_release(*y);
+        *y = td_retain(tail);
     }
-    *out = y;
-    y = NULL;
 done:
-    td_release(y);
     td_release(ones);
     td_release(head);
     td_release(tail);
     return status;
 }
 
-/* The same for the elements after each one. */
-static td_status products_after(td_tensor *x, td_tensor **out) {
-    td_tensor *y = td_retain(x), *products = NULL;
-    int64_t last = -1;
-    td_status status = TD_OK;
-    STEP(&y, flip, TD_T(y), TD_INTS(1, &last));
-    TD_TRY(products_before(y, &products));
-    TD_TRY(TD_APPLY(out, flip, TD_T(products), TD_INTS(1, &last)));
-done:
-    td_release(y);
-    td_release(products);
-    return status;
-}
-
-/* Product of the other elements of each one's group: right where there are zeros. */
+/* Product of the other elements of each one's group, a recorded formula that is right where there
+ * are zeros: dim by dim, those before it, those after it, and the products of whole lines. */
 static td_status products_of_others(td_tensor *x, uint32_t mask, td_tensor **out) {
-    td_tensor *y = td_retain(x), *before = NULL, *after = NULL;
-    int64_t order[TD_MAX_DIMS], back[TD_MAX_DIMS], flat[TD_MAX_DIMS], moved[TD_MAX_DIMS];
-    int n = 0, kept;
+    td_tensor *y = td_retain(x), *side = NULL;
     td_status status = TD_OK;
-    for (int d = 0; d < x->ndim; d++)
+    TD_TRY(TD_APPLY(out, ones_like, TD_T(x)));
+    for (int64_t d = 0; d < x->ndim; d++) {
         if (!(mask >> d & 1))
-            order[n++] = d;
-    kept = n;
-    for (int d = 0; d < x->ndim; d++)
-        if (mask >> d & 1)
-            order[n++] = d;
-    int64_t group = 1;
-    for (int k = 0; k < n; k++) {
-        back[order[k]] = k;
-        moved[k] = x->sizes[order[k]];
-        if (k < kept)
-            flat[k] = moved[k];
-        else
-            group *= moved[k];
+            continue;
+        td_release(side);
+        side = td_retain(y);
+        TD_TRY(products_before(&side, d));
+        TD_STEP(out, mul, TD_T(*out), TD_T(side));
+        TD_STEP(&side, flip, TD_T(y), TD_INTS(1, &d));
+        TD_TRY(products_before(&side, d));
+        TD_STEP(&side, flip, TD_T(side), TD_INTS(1, &d));
+        TD_STEP(out, mul, TD_T(*out), TD_T(side));
+        TD_STEP(&y, prod, TD_T(y), TD_INTS(1, &d), TD_B(true));
     }
-    flat[kept] = group;
-    STEP(&y, permute, TD_T(y), TD_INTS(n, order));
-    STEP(&y, reshape, TD_T(y), TD_INTS(kept + 1, flat));
-    TD_TRY(products_before(y, &before));
-    TD_TRY(products_after(y, &after));
-    STEP(&y, mul, TD_T(before), TD_T(after));
-    STEP(&y, reshape, TD_T(y), TD_INTS(n, moved));
-    TD_TRY(TD_APPLY(out, permute, TD_T(y), TD_INTS(n, back)));
 done:
     td_release(y);
-    td_release(before);
-    td_release(after);
+    td_release(side);
     return status;
 }
 
-static td_status has_zeros(td_tensor *x, bool *zeros) {
-    td_tensor *all = NULL;
-    int64_t full;
+/* The same as a formula that has no derivative of its own: the product without zeros, over each
+ * element that is not 0, where no other element is 0. */
+static td_status quotients(td_tensor *x, td_value dims, td_tensor **out) {
+    td_tensor *zero = NULL, *real = NULL, *zeros = NULL, *y = NULL;
     td_status status = TD_OK;
-    TD_TRY(TD_APPLY(&all, all, TD_T(x)));
-    TD_TRY(td_tensor_item_int(all, &full));
-    *zeros = !full;
+    TD_TRY(TD_APPLY(&zero, eq, TD_T(x), TD_F(0)));
+    TD_TRY(TD_APPLY(&zeros, sum, TD_T(zero), dims, TD_B(true)));
+    TD_STEP(&zeros, eq, TD_T(zeros), TD_T(zero)); /* no other one is zero */
+    TD_TRY(TD_APPLY(&real, where, TD_T(zero), TD_F(1), TD_T(x)));
+    TD_TRY(TD_APPLY(&y, prod, TD_T(real), dims, TD_B(true)));
+    TD_STEP(&y, div, TD_T(y), TD_T(real));
+    TD_TRY(TD_APPLY(out, where, TD_T(zeros), TD_T(y), TD_F(0)));
 done:
-    td_release(all);
+    td_release(zero);
+    td_release(real);
+    td_release(zeros);
+    td_release(y);
     return status;
 }
 
 td_status td_grad_prod(td_grad *grad) {
     td_tensor *g = NULL, *others = NULL, *x = td_retain(grad->args[0].tensor);
-    int64_t count;
     uint32_t mask;
-    bool zeros;
     td_status status = TD_OK;
     TD_TRY(td_reduce_dims(grad->args[1], x->ndim, &mask));
     if (x->dtype != grad->gout[0]->dtype)
-        STEP(&x, to, TD_T(x), TD_DTYPE(grad->gout[0]->dtype));
-    TD_TRY(with_dims(grad, grad->gout[0], grad->args[1], &g, &count));
-    TD_TRY(has_zeros(x, &zeros));
-    if (zeros && mask) {
-        TD_TRY(products_of_others(x, mask, &others));
-    } else {
-        TD_TRY(with_dims(grad, grad->out[0], grad->args[1], &others, &count));
-        STEP(&others, div, TD_T(others), TD_T(x));
+        TD_STEP(&x, to, TD_T(x), TD_DTYPE(grad->gout[0]->dtype));
+    TD_TRY(with_dims(grad, grad->gout[0], grad->args[1], &g));
+    if (mask) {
+        TD_TRY(td_grad_enabled() ? products_of_others(x, mask, &others)
+                                 : quotients(x, grad->args[1], &others));
+        TD_STEP(&g, mul, TD_T(g), TD_T(others));
     }
-    STEP(&g, mul, TD_T(g), TD_T(others));
-    td_release(others);
-    td_release(x);
-    return hand_over(grad, g);
+    status = td_grad_hand_over(grad, &g);
 done:
     td_release(g);
     td_release(others);
@@ -250,17 +200,15 @@ done:
 /* ---- variance ---- */
 
 /* g (stolen, with its reduced dims) times 2 / divisor times the deviations from the mean. */
-static td_status spread_variance(td_grad *grad, td_tensor *g, int64_t count) {
+static td_status spread_variance(td_grad *grad, td_tensor *g) {
     td_tensor *deviation = NULL, *mean = NULL, *x = grad->args[0].tensor;
-    double divisor = td_var_divisor(count, grad->args[2], grad->args[4]);
+    double divisor = count_behind(grad) - td_var_correction(grad->args[2], grad->args[4]);
     td_status status = TD_OK;
     TD_TRY(TD_APPLY(&mean, mean, TD_T(x), grad->args[1], TD_B(true)));
     TD_TRY(TD_APPLY(&deviation, sub, TD_T(x), TD_T(mean)));
-    STEP(&g, mul, TD_T(g), TD_F(divisor > 0 ? 2 / divisor : NAN));
-    STEP(&g, mul, TD_T(g), TD_T(deviation));
-    td_release(deviation);
-    td_release(mean);
-    return hand_over(grad, g);
+    TD_STEP(&g, mul, TD_T(g), TD_F(divisor > 0 ? 2 / divisor : NAN));
+    TD_STEP(&g, mul, TD_T(g), TD_T(deviation));
+    status = td_grad_hand_over(grad, &g);
 done:
     td_release(g);
     td_release(deviation);
@@ -270,25 +218,20 @@ done:
 
 td_status td_grad_var(td_grad *grad) {
     td_tensor *g;
-    int64_t count;
-    td_status status = with_dims(grad, grad->gout[0], grad->args[1], &g, &count);
-    return status ? status : spread_variance(grad, g, count);
+    td_status status = with_dims(grad, grad->gout[0], grad->args[1], &g);
+    return status ? status : spread_variance(grad, g);
 }
 
 /* g / (2 std), and 0 where std is 0, as PyTorch has it. */
 td_status td_grad_std(td_grad *grad) {
-    td_tensor *g = NULL, *zero = NULL, *twice = NULL, *out = grad->out[0];
-    int64_t count;
+    td_tensor *g = NULL, *zero = NULL, *twice = NULL, *kept, *out = grad->out[0];
     td_status status = TD_OK;
     TD_TRY(TD_APPLY(&zero, eq, TD_T(out), TD_F(0)));
     TD_TRY(TD_APPLY(&twice, mul, TD_T(out), TD_F(2)));
     TD_TRY(TD_APPLY(&g, div, TD_T(grad->gout[0]), TD_T(twice)));
-    STEP(&g, where, TD_T(zero), TD_F(0), TD_T(g));
-    td_tensor *kept;
-    TD_TRY(with_dims(grad, g, grad->args[1], &kept, &count));
-    td_release(g);
-    g = NULL;
-    status = spread_variance(grad, kept, count);
+    TD_STEP(&g, where, TD_T(zero), TD_F(0), TD_T(g));
+    TD_TRY(with_dims(grad, g, grad->args[1], &kept));
+    status = spread_variance(grad, kept);
 done:
     td_release(g);
     td_release(zero);
@@ -304,8 +247,8 @@ static td_status share_among_equals(td_tensor *x, td_tensor *out, td_value dims,
     td_status status = TD_OK;
     TD_TRY(TD_APPLY(&equal, eq, TD_T(x), TD_T(out)));
     TD_TRY(TD_APPLY(&count, sum, TD_T(equal), dims, TD_B(true)));
-    STEP(g, div, TD_T(*g), TD_T(count));
-    STEP(g, where, TD_T(equal), TD_T(*g), TD_F(0));
+    TD_STEP(g, div, TD_T(*g), TD_T(count));
+    TD_STEP(g, where, TD_T(equal), TD_T(*g), TD_F(0));
 done:
     td_release(equal);
     td_release(count);
@@ -314,13 +257,11 @@ done:
 
 td_status td_grad_extreme(td_grad *grad) {
     td_tensor *g = NULL, *out = NULL;
-    int64_t count;
     td_status status = TD_OK;
-    TD_TRY(with_dims(grad, grad->gout[0], grad->args[1], &g, &count));
-    TD_TRY(with_dims(grad, grad->out[0], grad->args[1], &out, &count));
+    TD_TRY(with_dims(grad, grad->gout[0], grad->args[1], &g));
+    TD_TRY(with_dims(grad, grad->out[0], grad->args[1], &out));
     TD_TRY(share_among_equals(grad->args[0].tensor, out, grad->args[1], &g));
-    td_release(out);
-    return hand_over(grad, g);
+    status = td_grad_hand_over(grad, &g);
 done:
     td_release(g);
     td_release(out);
@@ -329,21 +270,20 @@ done:
 
 td_status td_grad_extreme_dim(td_grad *grad) {
     td_tensor *g = NULL, *index = NULL, *zeros = NULL;
-    int64_t count;
     int ndim;
     const int64_t *shape = td_grad_shape(grad, 0, &ndim);
     td_value dim = grad->args[1];
     td_status status = TD_OK;
     if (!grad->gout[0])
         return TD_OK;
-    TD_TRY(with_dims(grad, grad->gout[0], dim, &g, &count));
-    TD_TRY(with_dims(grad, grad->out[1], dim, &index, &count));
+    TD_TRY(with_dims(grad, grad->gout[0], dim, &g));
+    TD_TRY(with_dims(grad, grad->out[1], dim, &index));
     if (ndim == 0) {
         grad->in[0] = td_retain(g);
         goto done;
     }
     TD_TRY(TD_APPLY(&zeros, zeros_like, TD_T(g)));
-    STEP(&zeros, expand, TD_T(zeros), TD_INTS(ndim, shape));
+    TD_STEP(&zeros, expand, TD_T(zeros), TD_INTS(ndim, shape));
     TD_TRY(TD_APPLY(&grad->in[0], scatter, TD_T(zeros), dim, TD_T(index), TD_T(g)));
 done:
     td_release(g);
@@ -367,16 +307,14 @@ static td_status norm_slope(td_tensor *x, td_tensor *norm, double p, td_tensor *
         TD_TRY(TD_APPLY(&slope, sign, TD_T(x)));
         TD_TRY(TD_APPLY(&size, abs, TD_T(x)));
         if (p != 1) {
-            STEP(&size, pow, TD_T(size), TD_F(p - 1));
-            STEP(&slope, mul, TD_T(slope), TD_T(size));
-            STEP(&divisor, pow, TD_T(divisor), TD_F(p - 1));
+            TD_STEP(&size, pow, TD_T(size), TD_F(p - 1));
+            TD_STEP(&slope, mul, TD_T(slope), TD_T(size));
+            TD_STEP(&divisor, pow, TD_T(divisor), TD_F(p - 1));
         }
     }
     if (p < 1) { /* 0 * inf where x is 0 */
-        td_release(zero);
-        zero = NULL;
-        TD_TRY(TD_APPLY(&zero, eq, TD_T(x), TD_F(0)));
-        STEP(&slope, where, TD_T(zero), TD_F(0), TD_T(slope));
+        TD_STEP(&zero, eq, TD_T(x), TD_F(0));
+        TD_STEP(&slope, where, TD_T(zero), TD_F(0), TD_T(slope));
     }
     if (p == 1)
         *out = td_retain(slope);
@@ -393,25 +331,23 @@ done:
 td_status td_grad_norm(td_grad *grad) {
     td_tensor *g = NULL, *out = NULL, *slope = NULL, *x = td_retain(grad->args[0].tensor);
     double p = td_arg_double(grad->args[1]);
-    int64_t count;
     td_status status = TD_OK;
     if (x->dtype != grad->out[0]->dtype)
-        STEP(&x, to, TD_T(x), TD_DTYPE(grad->out[0]->dtype));
-    TD_TRY(with_dims(grad, grad->gout[0], grad->args[2], &g, &count));
-    TD_TRY(with_dims(grad, grad->out[0], grad->args[2], &out, &count));
+        TD_STEP(&x, to, TD_T(x), TD_DTYPE(grad->out[0]->dtype));
+    TD_TRY(with_dims(grad, grad->gout[0], grad->args[2], &g));
+    TD_TRY(with_dims(grad, grad->out[0], grad->args[2], &out));
     if (isinf(p)) {
         TD_TRY(TD_APPLY(&slope, abs, TD_T(x)));
         TD_TRY(share_among_equals(slope, out, grad->args[2], &g));
-        STEP(&slope, sign, TD_T(x));
-        STEP(&g, mul, TD_T(g), TD_T(slope));
+        TD_STEP(&slope, sign, TD_T(x));
+        TD_STEP(&g, mul, TD_T(g), TD_T(slope));
     } else if (p == 0) {
-        STEP(&g, zeros_like, TD_T(g));
+        TD_STEP(&g, zeros_like, TD_T(g));
     } else {
         TD_TRY(norm_slope(x, out, p, &slope));
-        STEP(&g, mul, TD_T(g), TD_T(slope));
+        TD_STEP(&g, mul, TD_T(g), TD_T(slope));
     }
-    status = hand_over(grad, g);
-    g = NULL;
+    status = td_grad_hand_over(grad, &g);
 done:
     td_release(g);
     td_release(out);
@@ -422,15 +358,13 @@ done:
 
 td_status td_grad_logsumexp(td_grad *grad) {
     td_tensor *g = NULL, *share = NULL, *x = grad->args[0].tensor;
-    int64_t count;
     td_status status = TD_OK;
-    TD_TRY(with_dims(grad, grad->gout[0], grad->args[1], &g, &count));
-    TD_TRY(with_dims(grad, grad->out[0], grad->args[1], &share, &count));
-    STEP(&share, sub, TD_T(x), TD_T(share));
-    STEP(&share, exp, TD_T(share));
-    STEP(&g, mul, TD_T(g), TD_T(share));
-    td_release(share);
-    return hand_over(grad, g);
+    TD_TRY(with_dims(grad, grad->gout[0], grad->args[1], &g));
+    TD_TRY(with_dims(grad, grad->out[0], grad->args[1], &share));
+    TD_STEP(&share, sub, TD_T(x), TD_T(share));
+    TD_STEP(&share, exp, TD_T(share));
+    TD_STEP(&g, mul, TD_T(g), TD_T(share));
+    status = td_grad_hand_over(grad, &g);
 done:
     td_release(g);
     td_release(share);

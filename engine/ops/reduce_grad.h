@@ -18,4 +18,8 @@ td_status td_grad_logsumexp(td_grad *grad);
 td_status td_grad_cumsum(td_grad *grad);
 td_status td_grad_sum_to_size(td_grad *grad);
 
+/* Give *g (stolen, then NULL), expanded to the first input's shape and in its dtype, to that input.
+ */
+td_status td_grad_hand_over(td_grad *grad, td_tensor **g);
+
 #endif

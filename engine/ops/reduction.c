@@ -34,6 +34,13 @@ int td_reduce_shape(const td_tensor *x, uint32_t mask, bool keepdim, int64_t *si
     return n;
 }
 
+int64_t td_reduce_count(const td_tensor *x, uint32_t mask) {
+    int64_t n = 1;
+    for (int d = 0; d < x->ndim; d++)
+        n *= mask >> d & 1 ? x->sizes[d] : 1;
+    return n;
+}
+
 td_status td_reduce_dims_to(const td_tensor *x, int ndim, const int64_t *sizes, uint32_t *mask) {
     int lead = x->ndim - ndim;
     bool fits = lead >= 0;

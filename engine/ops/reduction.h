@@ -24,6 +24,9 @@ td_status td_reduce_dims(td_value dims, int ndim, uint32_t *mask) TD_MUST_CHECK;
 /* Shape of x without the masked dims, or with size 1 in their place. */
 int td_reduce_shape(const td_tensor *x, uint32_t mask, bool keepdim, int64_t *sizes);
 
+/* Number of elements over the masked dims. */
+int64_t td_reduce_count(const td_tensor *x, uint32_t mask);
+
 /* The dims of x, broadcast from `sizes`, that must be summed to get back to it. ESHAPE when
  * `sizes` does not broadcast to x's shape. */
 td_status td_reduce_dims_to(const td_tensor *x, int ndim, const int64_t *sizes,

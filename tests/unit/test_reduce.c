@@ -1,5 +1,6 @@
 /* test_reduce.c: the reductions against naive sums in double, over dtypes, layouts and dims; edge
  * cases, precision, errors, and gradients where they are special. */
+#include "engine/ops/plan.h"
 #include "engine/td.h"
 
 #include "tests/check.h"
@@ -30,6 +31,12 @@ static void fill_random(td_tensor *x) {
         else
             td_store_int(x->dtype, p, x->dtype == TD_BOOL ? v > 0.3 : (int64_t)(4 + 4 * v));
     }
+}
+
+static void expect_error(td_status got, td_status want, const char *part) {
+    CHECK_INT(got, want);
+    if (got)
+        CHECK_CONTAINS(td_error_message(), part);
 }
 
 typedef enum layout { ROW_MAJOR, REVERSED, SLICED, EXPANDED, LAYOUTS } layout;
@@ -448,6 +455,45 @@ TEST(dtype_is_converted_before_the_sum) {
     td_release(x);
 }
 
+/* sum(x, dtype) of each layout against the sum of x converted first. */
+static void compare_converted(td_dtype from, td_dtype to, double tolerance) {
+    static const int64_t sizes[][2] = {{1500, 3}, {3, 1500}, {40, 50}, {300, 500}};
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+        for (int how = 0; how < LAYOUTS; how++)
+            for (int64_t dim = -1; dim < 2; dim++) {
+                td_tensor *x = make(from, (layout)how, 2, sizes[s]), *as = NULL, *want = NULL;
+                td_tensor *got = NULL;
+                td_value dims = dim < 0 ? TD_NIL : TD_INTS(1, &dim);
+                REQUIRE(OK(TD_APPLY(&as, to, TD_T(x), TD_DTYPE(to))));
+                REQUIRE(OK(TD_APPLY(&want, sum, TD_T(as), dims)));
+                REQUIRE(OK(TD_APPLY(&got, sum, TD_T(x), dims, TD_B(false), TD_DTYPE(to))));
+                CHECK_INT(got->dtype, to);
+                for (int64_t k = 0; k < got->numel; k++)
+                    CHECK_CLOSE(element(got, k), element(want, k), tolerance);
+                td_release(x);
+                td_release(as);
+                td_release(want);
+                td_release(got);
+            }
+}
+
+TEST(elements_are_converted_as_they_are_read) {
+    compare_converted(TD_I32, TD_F32, 0);
+    compare_converted(TD_U8, TD_F64, 0);
+    compare_converted(TD_F64, TD_I64, 0);
+    compare_converted(TD_F32, TD_F64, 1e-9);
+    compare_converted(TD_BOOL, TD_I32, 0);
+}
+
+TEST(a_reducer_that_a_dtype_lacks_is_refused) {
+    td_tensor *x = VECTOR(TD_I64, 1, 2), *y = VECTOR(TD_I64, 0);
+    td_reduce_plan plan = {.x = x, .out = y, .mask = 1, .compute = TD_I64};
+    plan.reducer = TD_REDUCE_ABS_SUM;
+    expect_error(TD_RUN(TD_DEVICE_CPU, reduce, &plan), TD_EDTYPE, "not implemented for int64");
+    td_release(x);
+    td_release(y);
+}
+
 TEST(empty_inputs_give_the_neutral_element) {
     td_tensor *x = NULL, *y = NULL;
     int64_t sizes[] = {0, 3}, zero = 0;
@@ -532,6 +578,26 @@ TEST(cumsum_runs_along_any_dim) {
         }
 }
 
+TEST(cumsum_reads_and_writes_any_layout) {
+    for (int how = 0; how < LAYOUTS; how++)
+        for (int given_how = 0; given_how < EXPANDED; given_how++)
+            for (int64_t dim = 0; dim < 2; dim++) {
+                td_tensor *x = make(TD_I32, (layout)how, 2, (int64_t[]){1100, 30});
+                td_tensor *y = make(TD_F64, (layout)given_how, 2, (int64_t[]){1100, 30});
+                td_scan_plan plan = {.x = x, .out = y, .dim = (int)dim};
+                int64_t step = dim == 0 ? 30 : 1;
+                REQUIRE(OK(TD_RUN(TD_DEVICE_CPU, scan, &plan)));
+                for (int64_t k = 0; k < x->numel; k++) {
+                    bool first = dim == 0 ? k < 30 : k % 30 == 0;
+                    double before = first ? 0 : element(y, k - step);
+                    if (element(y, k) != before + element(x, k))
+                        CHECK_CLOSE(element(y, k), before + element(x, k), 0);
+                }
+                td_release(x);
+                td_release(y);
+            }
+}
+
 TEST(cumsum_of_integers_is_int64) {
     td_tensor *x = VECTOR(TD_U8, 200, 100), *y = NULL;
     REQUIRE(OK(TD_APPLY(&y, cumsum, TD_T(x), TD_I(0))));
@@ -594,12 +660,6 @@ TEST(results_are_written_in_place_of_any_layout) {
 }
 
 /* ---- errors ---- */
-
-static void expect_error(td_status got, td_status want, const char *part) {
-    CHECK_INT(got, want);
-    if (got)
-        CHECK_CONTAINS(td_error_message(), part);
-}
 
 TEST(wrong_calls_say_what_is_wrong) {
     td_tensor *x = make(TD_F32, ROW_MAJOR, 2, (int64_t[]){2, 3}), *y[2] = {NULL};
@@ -693,6 +753,47 @@ TEST(products_over_dims_with_zeros_have_gradients) {
     td_release(x);
 }
 
+/* Second derivatives of the product of n numbers against the products of the n - 2 others. */
+static void check_curvature(int64_t n, const double *v) {
+    td_tensor *x = of_values(TD_F64, 1, &n, v), *y = NULL, *g = NULL, *at = NULL, *row = NULL;
+    td_backward_options recorded = {.create_graph = true};
+    REQUIRE(OK(td_set_requires_grad(x, true)));
+    REQUIRE(OK(TD_APPLY(&y, prod, TD_T(x))));
+    REQUIRE(OK(td_autograd_grad(1, &y, NULL, 1, &x, recorded, false, &g)));
+    for (int64_t i = 0; i < n; i++) {
+        REQUIRE(OK(TD_APPLY(&at, select, TD_T(g), TD_I(0), TD_I(i))));
+        REQUIRE(OK(td_autograd_grad(1, &at, NULL, 1, &x, recorded, false, &row)));
+        for (int64_t j = 0; j < n; j++) {
+            double want = i != j;
+            for (int64_t k = 0; k < n; k++)
+                want *= k == i || k == j ? 1 : v[k];
+            CHECK_CLOSE(element(row, j), want, 1e-12);
+        }
+        td_release(at);
+        td_release(row);
+    }
+    td_release(y);
+    td_release(g);
+    td_release(x);
+}
+
+TEST(products_have_second_derivatives_at_zeros) {
+    check_curvature(4, (double[]){2, 3, -4, 5});
+    check_curvature(4, (double[]){2, 0, -4, 5});
+    check_curvature(4, (double[]){2, 0, -4, 0});
+    check_curvature(5, (double[]){0, 3, 0, 5, 0});
+}
+
+TEST(the_product_of_a_single_zero_has_gradient_1) {
+    double zero = 0;
+    td_tensor *x = of_values(TD_F64, 0, NULL, &zero), *y = NULL;
+    REQUIRE(OK(td_set_requires_grad(x, true)));
+    REQUIRE(OK(TD_APPLY(&y, prod, TD_T(x))));
+    check_gradient(x, y, (double[]){1});
+    td_release(y);
+    td_release(x);
+}
+
 TEST(cumsum_has_the_running_sum_from_the_end_as_gradient) {
     td_tensor *x = VECTOR(TD_F64, 1, 2, 3), *y = NULL;
     REQUIRE(OK(td_set_requires_grad(x, true)));
@@ -724,11 +825,14 @@ int main(void) {
     RUN(infinities_pass_through);
     RUN(integer_sums_are_int64);
     RUN(dtype_is_converted_before_the_sum);
+    RUN(elements_are_converted_as_they_are_read);
+    RUN(a_reducer_that_a_dtype_lacks_is_refused);
     RUN(empty_inputs_give_the_neutral_element);
     RUN(zero_dims_reduce_to_themselves);
     RUN(variance_with_too_little_is_nan);
     RUN(max_returns_indices_only_with_a_dim);
     RUN(cumsum_runs_along_any_dim);
+    RUN(cumsum_reads_and_writes_any_layout);
     RUN(cumsum_of_integers_is_int64);
     RUN(sum_to_size_undoes_broadcasting);
     RUN(results_are_written_in_place_of_any_layout);
@@ -736,6 +840,8 @@ int main(void) {
     RUN(gradients_at_special_points);
     RUN(max_along_a_dim_gives_its_gradient_to_what_it_took);
     RUN(products_over_dims_with_zeros_have_gradients);
+    RUN(products_have_second_derivatives_at_zeros);
+    RUN(the_product_of_a_single_zero_has_gradient_1);
     RUN(cumsum_has_the_running_sum_from_the_end_as_gradient);
     return check_finish();
 }

@@ -1,42 +1,48 @@
-/* reduce_float_loops.h: the reductions of one floating type. Included by reduce_kernels.c with T,
- * V, N, P (prefix of the vector's functions) and I (an integer of T's size) defined, and
- * P_widen_add; undefines them.
+/* reduce_float_loops.h: the reductions of one floating type. Included by reduce_kernels.c with
+ * these defined; undefines them:
+ *   P            a name for the type
+ *   T, C         the type in memory; float or double, in which it is computed
+ *   V, N         vector of C and its lanes; V is also the prefix of the vector's functions
+ *   I            an integer of C's size
+ *   LOAD(p)      N elements at p as a V
+ *   GET(x)       an element as a C
+ *   WIDEN(p)     VD_N elements at p as doubles
  *
- * Sums run in four vectors of T over a few steps, then go on in vectors of double: fast, and exact
+ * Sums run in four vectors of C over a few steps, then go on in vectors of double: fast, and exact
  * for counts of any size. Scalars at the end of a row of columns do the same operations in the same
  * order as the vectors, so that where the vectors end does not show in the result.
  */
 #define CAT2(a, b) a##_##b
 #define CAT1(a, b) CAT2(a, b)
 #define NAME(name) CAT1(P, name)
-#define LOAD(p)    NAME(load)(p)
-#define SPLAT(x)   ((V){0} + (T)(x))
+#define VEC(name)  CAT1(V, name)
+#define SPLAT(x)   ((V){0} + (C)(x))
 
 enum { NAME(depth) = 16, NAME(column_depth) = 64 };
 
 /* What a sum adds for an element: as a vector v with center c, and as a scalar. */
 #define SUMS(X)                                                                                    \
     X(sum, v, v)                                                                                   \
-    X(nansum, NAME(select)(v == v, v, SPLAT(0)), v == v ? v : 0)                                   \
-    X(abs_sum, NAME(abs)(v), v < 0 ? -v : v)                                                       \
+    X(nansum, VEC(select)(v == v, v, SPLAT(0)), v == v ? v : 0)                                    \
+    X(abs_sum, VEC(abs)(v), v < 0 ? -v : v)                                                        \
     X(square_sum, v *v, v *v)                                                                      \
     X(centered, (v - c) * (v - c), (v - c) * (v - c))                                              \
-    X(nonzero, NAME(select)(v != 0, SPLAT(1), SPLAT(0)), v != 0 ? 1 : 0)
+    X(nonzero, VEC(select)(v != 0, SPLAT(1), SPLAT(0)), v != 0 ? 1 : 0)
 
 #define DEFINE_TERM(name, vector, scalar)                                                          \
     static inline V NAME(name##_term)(V v, V c) {                                                  \
         (void)c;                                                                                   \
         return vector;                                                                             \
     }                                                                                              \
-    static inline T NAME(name##_term1)(T v, T c) {                                                 \
+    static inline C NAME(name##_term1)(C v, C c) {                                                 \
         (void)c;                                                                                   \
-        return (T)(scalar);                                                                        \
+        return (C)(scalar);                                                                        \
     }
 SUMS(DEFINE_TERM)
 #undef DEFINE_TERM
 
 #define DEFINE_SUM_ROWS(name, vector, scalar)                                                      \
-    static double NAME(name##_run)(const T *x, int64_t n, T center) {                              \
+    static double NAME(name##_run)(const T *x, int64_t n, C center) {                              \
         double total = 0;                                                                          \
         V c = SPLAT(center);                                                                       \
         if (n >= N) {                                                                              \
@@ -51,15 +57,15 @@ SUMS(DEFINE_TERM)
                     a2 += NAME(name##_term)(LOAD(x + 2 * N), c);                                   \
                     a3 += NAME(name##_term)(LOAD(x + 3 * N), c);                                   \
                 }                                                                                  \
-                sum = NAME(widen_add)(sum, (a0 + a1) + (a2 + a3));                                 \
+                sum = VEC(widen_add)(sum, (a0 + a1) + (a2 + a3));                                  \
             }                                                                                      \
             V a = {0};                                                                             \
             for (; n >= N; n -= N, x += N)                                                         \
                 a += NAME(name##_term)(LOAD(x), c);                                                \
-            total = vd_hsum(NAME(widen_add)(sum, a));                                              \
+            total = vd_hsum(VEC(widen_add)(sum, a));                                               \
         }                                                                                          \
         for (; n > 0; n--, x++)                                                                    \
-            total += (double)NAME(name##_term1)(*x, center);                                       \
+            total += (double)NAME(name##_term1)(GET(*x), center);                                  \
         return total;                                                                              \
     }                                                                                              \
     static void NAME(name##_rows)(td_accumulator * acc, const void *data, int64_t rows,            \
@@ -67,13 +73,13 @@ SUMS(DEFINE_TERM)
                                   const double *centers) {                                         \
         for (int64_t r = 0; r < rows; r++) {                                                       \
             const T *x = (const T *)data + r * row_stride;                                         \
-            T center = centers ? (T)centers[r] : 0;                                                \
+            C center = centers ? (C)centers[r] : 0;                                                \
             if (stride == 1) {                                                                     \
                 acc[r].f += NAME(name##_run)(x, n, center);                                        \
             } else {                                                                               \
                 double total = 0;                                                                  \
                 for (int64_t k = 0; k < n; k++)                                                    \
-                    total += (double)NAME(name##_term1)(x[k * stride], center);                    \
+                    total += (double)NAME(name##_term1)(GET(x[k * stride]), center);               \
                 acc[r].f += total;                                                                 \
             }                                                                                      \
         }                                                                                          \
@@ -86,9 +92,9 @@ SUMS(DEFINE_SUM_ROWS)
     static void NAME(name##_columns)(td_accumulator * acc, const void *data, int64_t rows,         \
                                      int64_t row_stride, int64_t columns, const double *centers) { \
         const T *x = data;                                                                         \
-        T part[TD_REDUCE_WIDTH], center[TD_REDUCE_WIDTH];                                          \
+        C part[TD_REDUCE_WIDTH], center[TD_REDUCE_WIDTH];                                          \
         for (int64_t c = 0; c < columns; c++)                                                      \
-            center[c] = centers ? (T)centers[c] : 0;                                               \
+            center[c] = centers ? (C)centers[c] : 0;                                               \
         while (rows > 0) {                                                                         \
             int64_t depth = rows < NAME(column_depth) ? rows : NAME(column_depth);                 \
             rows -= depth;                                                                         \
@@ -97,28 +103,29 @@ SUMS(DEFINE_SUM_ROWS)
                 NAME(name##_four)(part, x, row_stride, columns, center);                           \
             for (; depth > 0; depth--, x += row_stride)                                            \
                 for (int64_t c = 0; c < columns; c++)                                              \
-                    part[c] += NAME(name##_term1)(x[c], center[c]);                                \
+                    part[c] += NAME(name##_term1)(GET(x[c]), center[c]);                           \
             for (int64_t c = 0; c < columns; c++)                                                  \
                 acc[c].f += (double)part[c];                                                       \
         }                                                                                          \
     }
 #define DEFINE_SUM_FOUR(name, vector, scalar)                                                      \
-    static inline void NAME(name##_four)(T * part, const T *x, int64_t stride, int64_t columns,    \
-                                         const T *center) {                                        \
+    static inline void NAME(name##_four)(C * part, const T *x, int64_t stride, int64_t columns,    \
+                                         const C *center) {                                        \
         int64_t c = 0;                                                                             \
         for (; c + N <= columns; c += N) {                                                         \
-            V m = LOAD(center + c);                                                                \
+            V m = VEC(load)(center + c);                                                           \
             V s =                                                                                  \
                 (NAME(name##_term)(LOAD(x + c), m) + NAME(name##_term)(LOAD(x + stride + c), m)) + \
                 (NAME(name##_term)(LOAD(x + 2 * stride + c), m) +                                  \
                  NAME(name##_term)(LOAD(x + 3 * stride + c), m));                                  \
-            NAME(store)(part + c, LOAD(part + c) + s);                                             \
+            VEC(store)(part + c, VEC(load)(part + c) + s);                                         \
         }                                                                                          \
         for (; c < columns; c++) {                                                                 \
-            T m = center[c];                                                                       \
-            part[c] += (NAME(name##_term1)(x[c], m) + NAME(name##_term1)(x[stride + c], m)) +      \
-                       (NAME(name##_term1)(x[2 * stride + c], m) +                                 \
-                        NAME(name##_term1)(x[3 * stride + c], m));                                 \
+            C m = center[c];                                                                       \
+            part[c] +=                                                                             \
+                (NAME(name##_term1)(GET(x[c]), m) + NAME(name##_term1)(GET(x[stride + c]), m)) +   \
+                (NAME(name##_term1)(GET(x[2 * stride + c]), m) +                                   \
+                 NAME(name##_term1)(GET(x[3 * stride + c]), m));                                   \
         }                                                                                          \
     }
 SUMS(DEFINE_SUM_FOUR)
@@ -128,25 +135,25 @@ SUMS(DEFINE_SUM_COLUMNS)
 
 /* ---- largest and smallest ---- */
 
-static inline T NAME(max1)(T a, T b) {
+static inline C NAME(max1)(C a, C b) {
     return a > b || a != a ? a : b;
 }
-static inline T NAME(min1)(T a, T b) {
+static inline C NAME(min1)(C a, C b) {
     return a < b || a != a ? a : b;
 }
-static inline T NAME(abs1)(T a) {
+static inline C NAME(abs1)(C a) {
     return a < 0 ? -a : a;
 }
 
 #define EXTREMES(X)                                                                                \
-    X(max, NAME(max), NAME(max1), , )                                                              \
-    X(min, NAME(min), NAME(min1), , )                                                              \
-    X(abs_max, NAME(max), NAME(max1), NAME(abs), NAME(abs1))                                       \
-    X(abs_min, NAME(min), NAME(min1), NAME(abs), NAME(abs1))
+    X(max, VEC(max), NAME(max1), , )                                                               \
+    X(min, VEC(min), NAME(min1), , )                                                               \
+    X(abs_max, VEC(max), NAME(max1), VEC(abs), NAME(abs1))                                         \
+    X(abs_min, VEC(min), NAME(min1), VEC(abs), NAME(abs1))
 
 #define DEFINE_EXTREME(name, better, better1, map, map1)                                           \
-    static T NAME(name##_run)(const T *x, int64_t n) {                                             \
-        T best = map1(x[0]);                                                                       \
+    static C NAME(name##_run)(const T *x, int64_t n) {                                             \
+        C best = map1(GET(x[0]));                                                                  \
         if (n >= 4 * N) {                                                                          \
             V a0 = map(LOAD(x)), a1 = map(LOAD(x + N)), a2 = map(LOAD(x + 2 * N)),                 \
               a3 = map(LOAD(x + 3 * N));                                                           \
@@ -161,7 +168,7 @@ static inline T NAME(abs1)(T a) {
                 best = better1(best, a0[k]);                                                       \
         }                                                                                          \
         for (; n > 0; n--, x++)                                                                    \
-            best = better1(best, map1(*x));                                                        \
+            best = better1(best, map1(GET(*x)));                                                   \
         return best;                                                                               \
     }                                                                                              \
     static void NAME(name##_rows)(td_accumulator * acc, const void *data, int64_t rows,            \
@@ -170,12 +177,12 @@ static inline T NAME(abs1)(T a) {
         (void)centers;                                                                             \
         for (int64_t r = 0; r < rows; r++) {                                                       \
             const T *x = (const T *)data + r * row_stride;                                         \
-            T best = (T)acc[r].f;                                                                  \
+            C best = (C)acc[r].f;                                                                  \
             if (stride == 1) {                                                                     \
                 best = better1(best, NAME(name##_run)(x, n));                                      \
             } else {                                                                               \
                 for (int64_t k = 0; k < n; k++)                                                    \
-                    best = better1(best, map1(x[k * stride]));                                     \
+                    best = better1(best, map1(GET(x[k * stride])));                                \
             }                                                                                      \
             acc[r].f = (double)best;                                                               \
         }                                                                                          \
@@ -183,25 +190,25 @@ static inline T NAME(abs1)(T a) {
     static void NAME(name##_columns)(td_accumulator * acc, const void *data, int64_t rows,         \
                                      int64_t row_stride, int64_t columns, const double *centers) { \
         const T *x = data;                                                                         \
-        T part[TD_REDUCE_WIDTH];                                                                   \
+        C part[TD_REDUCE_WIDTH];                                                                   \
         (void)centers;                                                                             \
         for (int64_t c = 0; c < columns; c++)                                                      \
-            part[c] = (T)acc[c].f;                                                                 \
+            part[c] = (C)acc[c].f;                                                                 \
         for (; rows >= 4; rows -= 4, x += 4 * row_stride) {                                        \
             const T *x1 = x + row_stride, *x2 = x1 + row_stride, *x3 = x2 + row_stride;            \
             int64_t c = 0;                                                                         \
             for (; c + N <= columns; c += N) {                                                     \
                 V v = better(better(map(LOAD(x + c)), map(LOAD(x1 + c))),                          \
                              better(map(LOAD(x2 + c)), map(LOAD(x3 + c))));                        \
-                NAME(store)(part + c, better(LOAD(part + c), v));                                  \
+                VEC(store)(part + c, better(VEC(load)(part + c), v));                              \
             }                                                                                      \
             for (; c < columns; c++)                                                               \
-                part[c] = better1(part[c], better1(better1(map1(x[c]), map1(x1[c])),               \
-                                                   better1(map1(x2[c]), map1(x3[c]))));            \
+                part[c] = better1(part[c], better1(better1(map1(GET(x[c])), map1(GET(x1[c]))),     \
+                                                   better1(map1(GET(x2[c])), map1(GET(x3[c])))));  \
         }                                                                                          \
         for (; rows > 0; rows--, x += row_stride)                                                  \
             for (int64_t c = 0; c < columns; c++)                                                  \
-                part[c] = better1(part[c], map1(x[c]));                                            \
+                part[c] = better1(part[c], map1(GET(x[c])));                                       \
         for (int64_t c = 0; c < columns; c++)                                                      \
             acc[c].f = (double)part[c];                                                            \
     }
@@ -215,10 +222,10 @@ EXTREMES(DEFINE_EXTREME)
     static int64_t NAME(find_##name)(const void *data, int64_t n, int64_t stride) {                \
         const T *x = data;                                                                         \
         if (stride != 1 || n < 8 * N) {                                                            \
-            T best = x[0];                                                                         \
+            C best = GET(x[0]);                                                                    \
             int64_t at = 0;                                                                        \
             for (int64_t k = 1; k < n && best == best; k++) {                                      \
-                T v = x[k * stride];                                                               \
+                C v = GET(x[k * stride]);                                                          \
                 if (v better best || v != v) {                                                     \
                     best = v;                                                                      \
                     at = k;                                                                        \
@@ -228,9 +235,9 @@ EXTREMES(DEFINE_EXTREME)
         }                                                                                          \
         enum { BLOCK = 4096 };                                                                     \
         int64_t at = 0;                                                                            \
-        T best = 0;                                                                                \
+        C best = 0;                                                                                \
         for (int64_t k = 0; k < n; k += BLOCK) {                                                   \
-            T v = NAME(name##_run)(x + k, n - k < BLOCK ? n - k : BLOCK);                          \
+            C v = NAME(name##_run)(x + k, n - k < BLOCK ? n - k : BLOCK);                          \
             if (k == 0 || v better best || v != v) {                                               \
                 best = v;                                                                          \
                 at = k;                                                                            \
@@ -239,26 +246,26 @@ EXTREMES(DEFINE_EXTREME)
             }                                                                                      \
         }                                                                                          \
         if (best != best)                                                                          \
-            while (x[at] == x[at])                                                                 \
+            while (GET(x[at]) == GET(x[at]))                                                       \
                 at++;                                                                              \
         else                                                                                       \
-            while (x[at] != best)                                                                  \
+            while (GET(x[at]) != best)                                                             \
                 at++;                                                                              \
         return at;                                                                                 \
     }                                                                                              \
     static void NAME(find_##name##_columns)(int64_t * index, const void *data, int64_t rows,       \
                                             int64_t row_stride, int64_t columns) {                 \
         const T *x = data;                                                                         \
-        T best[TD_REDUCE_WIDTH];                                                                   \
+        C best[TD_REDUCE_WIDTH];                                                                   \
         I at[TD_REDUCE_WIDTH];                                                                     \
         for (int64_t c = 0; c < columns; c++) {                                                    \
-            best[c] = x[c];                                                                        \
+            best[c] = GET(x[c]);                                                                   \
             at[c] = 0;                                                                             \
         }                                                                                          \
         for (int64_t r = 1; r < rows; r++) {                                                       \
             x += row_stride;                                                                       \
             for (int64_t c = 0; c < columns; c++) {                                                \
-                T v = x[c], b = best[c];                                                           \
+                C v = GET(x[c]), b = best[c];                                                      \
                 I take = (v better b) | ((v != v) & (b == b));                                     \
                 at[c] = take ? (I)r : at[c];                                                       \
                 best[c] = take ? v : b;                                                            \
@@ -271,23 +278,70 @@ DEFINE_FIND(max, >)
 DEFINE_FIND(min, <)
 #undef DEFINE_FIND
 
-static void NAME(abs_pow)(T *out, const T *x, int64_t n, double p) {
-    V exponent = SPLAT(p);
-    for (; n >= N; n -= N, x += N, out += N)
-        NAME(store)(out, NAME(pow)(NAME(abs)(LOAD(x)), exponent));
-    if (n > 0)
-        NAME(store_part)(out, NAME(pow)(NAME(abs)(NAME(load_part)(x, n)), exponent), n);
+/* ---- products ----
+ *
+ * They grow in double: no overflow on the way to a result that fits. */
+
+static double NAME(prod_run)(const T *x, int64_t n) {
+    double total = 1;
+    if (n >= 2 * VD_N) {
+        vd a0 = WIDEN(x), a1 = WIDEN(x + VD_N);
+        for (x += 2 * VD_N, n -= 2 * VD_N; n >= 2 * VD_N; x += 2 * VD_N, n -= 2 * VD_N) {
+            a0 *= WIDEN(x);
+            a1 *= WIDEN(x + VD_N);
+        }
+        a0 *= a1;
+        for (int k = 0; k < VD_N; k++)
+            total *= a0[k];
+    }
+    for (; n > 0; n--, x++)
+        total *= (double)GET(*x);
+    return total;
+}
+static void NAME(prod_rows)(td_accumulator *acc, const void *data, int64_t rows, int64_t row_stride,
+                            int64_t n, int64_t stride, const double *centers) {
+    (void)centers;
+    for (int64_t r = 0; r < rows; r++) {
+        const T *x = (const T *)data + r * row_stride;
+        if (stride == 1) {
+            acc[r].f *= NAME(prod_run)(x, n);
+        } else {
+            for (int64_t k = 0; k < n; k++)
+                acc[r].f *= (double)GET(x[k * stride]);
+        }
+    }
+}
+static void NAME(prod_columns)(td_accumulator *acc, const void *data, int64_t rows,
+                               int64_t row_stride, int64_t columns, const double *centers) {
+    const T *x = data;
+    (void)centers;
+    double part[TD_REDUCE_WIDTH];
+    for (int64_t c = 0; c < columns; c++)
+        part[c] = acc[c].f;
+    for (; rows > 0; rows--, x += row_stride) {
+        int64_t c = 0;
+        for (; c + VD_N <= columns; c += VD_N)
+            vd_store(part + c, vd_load(part + c) * WIDEN(x + c));
+        for (; c < columns; c++)
+            part[c] *= (double)GET(x[c]);
+    }
+    for (int64_t c = 0; c < columns; c++)
+        acc[c].f = part[c];
 }
 
 #undef SUMS
 #undef EXTREMES
 #undef SPLAT
-#undef LOAD
+#undef VEC
 #undef NAME
 #undef CAT1
 #undef CAT2
+#undef P
 #undef T
+#undef C
 #undef V
 #undef N
-#undef P
 #undef I
+#undef LOAD
+#undef GET
+#undef WIDEN

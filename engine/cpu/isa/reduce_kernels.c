@@ -12,9 +12,6 @@ static inline vd widen_float(const float *x) {
     memcpy(&v, x, sizeof v);
     return __builtin_convertvector(v, vd);
 }
-static inline vd widen_double(const double *x) {
-    return vd_load(x);
-}
 
 /* sum and the lanes of a, two by two. */
 static inline vd vf_widen_add(vd sum, vf a) {
@@ -26,18 +23,26 @@ static inline vd vd_widen_add(vd sum, vd a) {
     return sum + a;
 }
 
-#define T float
-#define V vf
-#define N VF_N
-#define P vf
-#define I int32_t
+#define P        vf
+#define T        float
+#define C        float
+#define V        vf
+#define N        VF_N
+#define I        int32_t
+#define LOAD(p)  vf_load(p)
+#define GET(x)   (x)
+#define WIDEN(p) widen_float(p)
 #include "engine/cpu/isa/reduce_float_loops.h"
 
-#define T double
-#define V vd
-#define N VD_N
-#define P vd
-#define I int64_t
+#define P        vd
+#define T        double
+#define C        double
+#define V        vd
+#define N        VD_N
+#define I        int64_t
+#define LOAD(p)  vd_load(p)
+#define GET(x)   (x)
+#define WIDEN(p) vd_load(p)
 #include "engine/cpu/isa/reduce_float_loops.h"
 
 #define T int32_t
@@ -55,59 +60,17 @@ static inline vd vd_widen_add(vd sum, vd a) {
 #define I int32_t
 #include "engine/cpu/isa/reduce_int_loops.h"
 
-/* Products of floats grow in double: no overflow on the way to a result that fits. */
-
-#define DEFINE_PROD(prefix, T)                                                                     \
-    static double prefix##_prod_run(const T *x, int64_t n) {                                       \
-        double total = 1;                                                                          \
-        if (n >= 2 * VD_N) {                                                                       \
-            vd a0 = widen_##T(x), a1 = widen_##T(x + VD_N);                                        \
-            for (x += 2 * VD_N, n -= 2 * VD_N; n >= 2 * VD_N; x += 2 * VD_N, n -= 2 * VD_N) {      \
-                a0 *= widen_##T(x);                                                                \
-                a1 *= widen_##T(x + VD_N);                                                         \
-            }                                                                                      \
-            a0 *= a1;                                                                              \
-            for (int k = 0; k < VD_N; k++)                                                         \
-                total *= a0[k];                                                                    \
-        }                                                                                          \
-        for (; n > 0; n--, x++)                                                                    \
-            total *= (double)*x;                                                                   \
-        return total;                                                                              \
-    }                                                                                              \
-    static void prefix##_prod_rows(td_accumulator *acc, const void *data, int64_t rows,            \
-                                   int64_t row_stride, int64_t n, int64_t stride,                  \
-                                   const double *centers) {                                        \
-        (void)centers;                                                                             \
-        for (int64_t r = 0; r < rows; r++) {                                                       \
-            const T *x = (const T *)data + r * row_stride;                                         \
-            if (stride == 1) {                                                                     \
-                acc[r].f *= prefix##_prod_run(x, n);                                               \
-            } else {                                                                               \
-                for (int64_t k = 0; k < n; k++)                                                    \
-                    acc[r].f *= (double)x[k * stride];                                             \
-            }                                                                                      \
-        }                                                                                          \
-    }                                                                                              \
-    static void prefix##_prod_columns(td_accumulator *acc, const void *data, int64_t rows,         \
-                                      int64_t row_stride, int64_t columns,                         \
-                                      const double *centers) {                                     \
-        const T *x = data;                                                                         \
-        (void)centers;                                                                             \
-        double part[TD_REDUCE_WIDTH];                                                              \
-        for (int64_t c = 0; c < columns; c++)                                                      \
-            part[c] = acc[c].f;                                                                    \
-        for (; rows > 0; rows--, x += row_stride) {                                                \
-            int64_t c = 0;                                                                         \
-            for (; c + VD_N <= columns; c += VD_N)                                                 \
-                vd_store(part + c, vd_load(part + c) * widen_##T(x + c));                          \
-            for (; c < columns; c++)                                                               \
-                part[c] *= (double)x[c];                                                           \
-        }                                                                                          \
-        for (int64_t c = 0; c < columns; c++)                                                      \
-            acc[c].f = part[c];                                                                    \
+#define DEFINE_ABS_POW(V, T, N)                                                                    \
+    static void V##_abs_pow(void *data, int64_t n, double power) {                                 \
+        T *x = data;                                                                               \
+        V exponent = V##_set((T)power);                                                            \
+        for (; n >= N; n -= N, x += N)                                                             \
+            V##_store(x, V##_pow(V##_abs(V##_load(x)), exponent));                                 \
+        if (n > 0)                                                                                 \
+            V##_store_part(x, V##_pow(V##_abs(V##_load_part(x, n)), exponent), n);                 \
     }
-DEFINE_PROD(vf, float)
-DEFINE_PROD(vd, double)
+DEFINE_ABS_POW(vf, float, VF_N)
+DEFINE_ABS_POW(vd, double, VD_N)
 
 #define INTEGERS(name, form)                                                                       \
     [TD_BOOL] = vb_##name##form, [TD_U8] = vb_##name##form, [TD_I32] = vi_##name##form,            \
@@ -136,6 +99,5 @@ const td_reduce_kernels TD_ISA_SYMBOL(td_reduce_kernels) = {
     .find_min = {INTEGERS(find_min, ), FLOATS(find_min, )},
     .find_max_columns = {INTEGERS(find_max, _columns), FLOATS(find_max, _columns)},
     .find_min_columns = {INTEGERS(find_min, _columns), FLOATS(find_min, _columns)},
-    .abs_pow_f32 = vf_abs_pow,
-    .abs_pow_f64 = vd_abs_pow,
+    .abs_pow = {FLOATS(abs_pow, )},
 };

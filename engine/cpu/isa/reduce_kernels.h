@@ -33,14 +33,16 @@ typedef int64_t (*td_reduce_find_fn)(const void *x, int64_t n, int64_t stride);
 typedef void (*td_reduce_find_columns_fn)(int64_t *index, const void *x, int64_t rows,
                                           int64_t row_stride, int64_t columns);
 
+/* x[i] = |x[i]|^power, contiguous */
+typedef void (*td_abs_pow_fn)(void *x, int64_t n, double power);
+
+/* By dtype; NULL: not for this one. */
 typedef struct td_reduce_kernels {
-    td_reduce_rows_fn rows[TD_REDUCERS][TD_DTYPE_COUNT]; /* NULL: not for this dtype */
+    td_reduce_rows_fn rows[TD_REDUCERS][TD_DTYPE_COUNT]; /* POWER_SUM: abs_pow, then SUM */
     td_reduce_columns_fn columns[TD_REDUCERS][TD_DTYPE_COUNT];
     td_reduce_find_fn find_max[TD_DTYPE_COUNT], find_min[TD_DTYPE_COUNT];
     td_reduce_find_columns_fn find_max_columns[TD_DTYPE_COUNT], find_min_columns[TD_DTYPE_COUNT];
-    /* out[i] = |x[i]|^p, contiguous */
-    void (*abs_pow_f32)(float *out, const float *x, int64_t n, double p);
-    void (*abs_pow_f64)(double *out, const double *x, int64_t n, double p);
+    td_abs_pow_fn abs_pow[TD_DTYPE_COUNT];
 } td_reduce_kernels;
 
 #endif

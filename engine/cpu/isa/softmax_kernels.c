@@ -4,18 +4,33 @@
 #include "engine/cpu/isa/isa_symbol.h"
 #include "engine/cpu/isa/vec.h"
 
-#define T float
-#define V vf
-#define N VF_N
-#define P vf
+#define P                   vf
+#define T                   float
+#define C                   float
+#define V                   vf
+#define N                   VF_N
+#define LOAD(p)             vf_load(p)
+#define STORE(p, v)         vf_store(p, v)
+#define LOAD_PART(p, n)     vf_load_part(p, n)
+#define STORE_PART(p, v, n) vf_store_part(p, v, n)
+#define GET(x)              (x)
+#define PUT(x)              (x)
 #include "engine/cpu/isa/softmax_loops.h"
 
-#define T double
-#define V vd
-#define N VD_N
-#define P vd
+#define P                   vd
+#define T                   double
+#define C                   double
+#define V                   vd
+#define N                   VD_N
+#define LOAD(p)             vd_load(p)
+#define STORE(p, v)         vd_store(p, v)
+#define LOAD_PART(p, n)     vd_load_part(p, n)
+#define STORE_PART(p, v, n) vd_store_part(p, v, n)
+#define GET(x)              (x)
+#define PUT(x)              (x)
 #include "engine/cpu/isa/softmax_loops.h"
 
 extern const td_softmax_kernels TD_ISA_SYMBOL(td_softmax_kernels);
-const td_softmax_kernels TD_ISA_SYMBOL(td_softmax_kernels) = {.f32 = &vf_softmax_functions,
-                                                              .f64 = &vd_softmax_functions};
+const td_softmax_kernels TD_ISA_SYMBOL(td_softmax_kernels) = {
+    .of = {[TD_F32] = &vf_softmax_functions, [TD_F64] = &vd_softmax_functions},
+};

@@ -7,9 +7,10 @@
 /* Columns that one call of a columns function may have. */
 enum { TD_SOFTMAX_WIDTH = 64 };
 
-/* The functions of one element type, T (float or double). Rows are contiguous and follow one
- * another; columns lie side by side and `stride` elements separate the n elements of one. `log`
- * asks for the logarithm. Results may be written over inputs. n > 0. */
+/* The functions of one element type. What stands for a line (lse, weights, scales) is of the wide
+ * type (td_dtype_wide). Rows are contiguous and follow one another; columns lie side by side and
+ * `stride` elements separate the n elements of one. `log` asks for the logarithm. Results may be
+ * written over inputs. n > 0. */
 typedef struct td_softmax_functions {
     void (*rows)(void *out, const void *x, int64_t rows, int64_t n, bool log);
     void (*columns)(void *out, const void *x, int64_t n, int64_t stride, int64_t columns, bool log);
@@ -29,10 +30,22 @@ typedef struct td_softmax_functions {
                         int64_t n);
     void (*scaled_columns)(void *out, const void *x, const void *lse, const void *scale, int64_t n,
                            int64_t stride, int64_t columns);
+
+    /* Of outer x n x inner elements, with a class, a weight and an lse for each line: returns the
+     * sum of weight * (lse - x at the class), and of the weights in *total; the terms go to
+     * `losses` unless it is NULL. */
+    double (*pick)(void *losses, double *total, const void *x, const void *lse, const void *weights,
+                   const int64_t *classes, int64_t outer, int64_t n, int64_t inner);
+    /* scale = weight * g / divisor per line, with one g for all or for each; 0 where weight is. */
+    void (*scales)(void *scale, const void *weights, const void *g, int64_t lines, bool each,
+                   double divisor);
+    /* out at the class of each line -= scale. */
+    void (*subtract)(void *out, const void *scale, const int64_t *classes, int64_t outer, int64_t n,
+                     int64_t inner);
 } td_softmax_functions;
 
 typedef struct td_softmax_kernels {
-    const td_softmax_functions *f32, *f64;
+    const td_softmax_functions *of[TD_DTYPE_COUNT]; /* NULL: not for this dtype */
 } td_softmax_kernels;
 
 #endif

@@ -1,26 +1,38 @@
 /* softmax_loops.h: softmax and its relatives for one floating type. Included by softmax_kernels.c
- * with T, V, N and P (prefix of the vector's functions) defined; undefines them.
+ * with these defined; undefines them:
+ *   P                    a name for the type
+ *   T, C                 the type in memory; float or double, in which it is computed
+ *   V, N                 vector of C and its lanes; V is also the prefix of the vector's functions
+ *   LOAD, STORE          (p) and (p, v): N elements at p as a V
+ *   LOAD_PART, STORE_PART  (p, n) and (p, v, n): the first n of them, the rest zero or untouched
+ *   GET, PUT             an element as a C and back
  *
- * Sums run in T over at most DEPTH vectors or rows and go on in double.
+ * Sums run in C over at most DEPTH vectors or rows and go on in double. What stands for a whole
+ * line (log-sum-exp, weights, scales) is of type C.
  */
-#define CAT2(a, b)  a##_##b
-#define CAT1(a, b)  CAT2(a, b)
-#define NAME(name)  CAT1(P, name)
-#define LOAD(p)     NAME(load)(p)
-#define STORE(p, v) NAME(store)(p, v)
-#define SPLAT(x)    ((V){0} + (T)(x))
+#define CAT2(a, b) a##_##b
+#define CAT1(a, b) CAT2(a, b)
+#define NAME(name) CAT1(P, name)
+#define VEC(name)  CAT1(V, name)
+#define SPLAT(x)   ((V){0} + (C)(x))
+
+/* Terms of the sum wait in the result when that is as precise as they are. */
+#define KEEPS_TERMS (sizeof(T) == sizeof(C))
 
 enum { NAME(softmax_depth) = 256 };
 
 /* Vectors at the end of a row may be part: `live` of their lanes count. */
 static inline V NAME(load_live)(const T *p, int64_t live) {
-    return live >= N ? LOAD(p) : NAME(load_part)(p, live);
+    return live >= N ? LOAD(p) : LOAD_PART(p, live);
 }
 static inline void NAME(store_live)(T *p, V v, int64_t live) {
     if (live >= N)
         STORE(p, v);
     else
-        NAME(store_part)(p, v, live);
+        STORE_PART(p, v, live);
+}
+static inline V NAME(load_line)(const C *p, int64_t live) {
+    return live >= N ? VEC(load)(p) : VEC(load_part)(p, live);
 }
 static inline double NAME(sum_live)(V v, int64_t live) {
     double total = 0;
@@ -29,29 +41,29 @@ static inline double NAME(sum_live)(V v, int64_t live) {
     return total;
 }
 
-static T NAME(row_max)(const T *x, int64_t n) {
-    T m = x[0];
+static C NAME(row_max)(const T *x, int64_t n) {
+    C m = GET(x[0]);
     if (n >= N) {
         V a = LOAD(x), b = a;
         int64_t i = N;
         for (; i + 2 * N <= n; i += 2 * N) {
-            a = NAME(max)(a, LOAD(x + i));
-            b = NAME(max)(b, LOAD(x + i + N));
+            a = VEC(max)(a, LOAD(x + i));
+            b = VEC(max)(b, LOAD(x + i + N));
         }
         for (; i + N <= n; i += N)
-            a = NAME(max)(a, LOAD(x + i));
-        a = NAME(max)(a, b);
-        m = NAME(hmax)(a);
+            a = VEC(max)(a, LOAD(x + i));
+        a = VEC(max)(a, b);
+        m = VEC(hmax)(a);
         x += i;
         n -= i;
     }
     for (; n > 0; n--, x++)
-        m = *x > m || *x != *x ? *x : m;
+        m = GET(*x) > m || GET(*x) != GET(*x) ? GET(*x) : m;
     return m;
 }
 
 /* Sum of exp(x - m); the terms go to `out` unless it is NULL. */
-static inline double NAME(row_exp)(T *out, const T *x, int64_t n, T m) {
+static inline double NAME(row_exp)(T *out, const T *x, int64_t n, C m) {
     double total = 0;
     int64_t i = 0;
     while (i + N <= n) {
@@ -59,7 +71,7 @@ static inline double NAME(row_exp)(T *out, const T *x, int64_t n, T m) {
         int64_t end = i + N * (whole < NAME(softmax_depth) ? whole : NAME(softmax_depth));
         V sum = {0};
         for (; i < end; i += N) {
-            V e = NAME(exp)(LOAD(x + i) - m);
+            V e = VEC(exp)(LOAD(x + i) - m);
             if (out)
                 STORE(out + i, e);
             sum += e;
@@ -67,9 +79,9 @@ static inline double NAME(row_exp)(T *out, const T *x, int64_t n, T m) {
         total += NAME(sum_live)(sum, N);
     }
     if (i < n) {
-        V e = NAME(exp)(NAME(load_part)(x + i, n - i) - m);
+        V e = VEC(exp)(LOAD_PART(x + i, n - i) - m);
         if (out)
-            NAME(store_part)(out + i, e, n - i);
+            STORE_PART(out + i, e, n - i);
         total += NAME(sum_live)(e, n - i);
     }
     return total;
@@ -79,26 +91,29 @@ static void NAME(softmax_rows)(void *to, const void *from, int64_t rows, int64_t
     T *out = to;
     const T *x = from;
     for (; rows > 0; rows--, x += n, out += n) {
-        T m = NAME(row_max)(x, n);
+        C m = NAME(row_max)(x, n);
         if (log) {
             V shift = SPLAT(__builtin_log(NAME(row_exp)(NULL, x, n, m)));
             for (int64_t i = 0; i < n; i += N)
                 NAME(store_live)(out + i, (NAME(load_live)(x + i, n - i) - m) - shift, n - i);
         } else {
-            V scale = SPLAT(1 / NAME(row_exp)(out, x, n, m));
-            for (int64_t i = 0; i < n; i += N)
-                NAME(store_live)(out + i, NAME(load_live)(out + i, n - i) * scale, n - i);
+            V scale = SPLAT(1 / NAME(row_exp)(KEEPS_TERMS ? out : NULL, x, n, m));
+            for (int64_t i = 0; i < n; i += N) {
+                V e = KEEPS_TERMS ? NAME(load_live)(out + i, n - i)
+                                  : VEC(exp)(NAME(load_live)(x + i, n - i) - m);
+                NAME(store_live)(out + i, e * scale, n - i);
+            }
         }
     }
 }
 
 static void NAME(lse_rows)(void *to, const void *from, int64_t rows, int64_t n) {
-    T *lse = to;
+    C *lse = to;
     const T *x = from;
     for (int64_t r = 0; r < rows; r++, x += n) {
-        T m = NAME(row_max)(x, n);
-        T base = m - m == 0 ? m : 0; /* an infinite largest element would give NaN */
-        lse[r] = m != m ? m : base + (T)__builtin_log(NAME(row_exp)(NULL, x, n, base));
+        C m = NAME(row_max)(x, n);
+        C base = m - m == 0 ? m : 0; /* an infinite largest element would give NaN */
+        lse[r] = m != m ? m : base + (C)__builtin_log(NAME(row_exp)(NULL, x, n, base));
     }
 }
 
@@ -107,14 +122,14 @@ static void NAME(scaled_rows)(void *to, const void *from, const void *lses, cons
     T *out = to;
     const T *x = from;
     for (int64_t r = 0; r < rows; r++, x += n, out += n) {
-        T lse = ((const T *)lses)[r], scale = ((const T *)scales)[r];
+        C lse = ((const C *)lses)[r], scale = ((const C *)scales)[r];
         if (scale == 0) {
             memset(out, 0, (size_t)n * sizeof *out);
             continue;
         }
         for (int64_t i = 0; i < n; i += N)
             NAME(store_live)
-        (out + i, NAME(exp)(NAME(load_live)(x + i, n - i) - lse) * scale, n - i);
+        (out + i, VEC(exp)(NAME(load_live)(x + i, n - i) - lse) * scale, n - i);
     }
 }
 
@@ -136,7 +151,7 @@ static void NAME(softmax_backward_rows)(void *to, const void *gs, const void *ys
         V s = SPLAT(total);
         for (int64_t i = 0; i < n; i += N) {
             V gv = NAME(load_live)(g + i, n - i), yv = NAME(load_live)(y + i, n - i);
-            NAME(store_live)(out + i, log ? gv - NAME(exp)(yv) * s : yv * (gv - s), n - i);
+            NAME(store_live)(out + i, log ? gv - VEC(exp)(yv) * s : yv * (gv - s), n - i);
         }
     }
 }
@@ -144,8 +159,8 @@ static void NAME(softmax_backward_rows)(void *to, const void *gs, const void *ys
 /* ---- columns ---- */
 
 typedef struct NAME(column_state) {
-    _Alignas(64) T max[TD_SOFTMAX_WIDTH];
-    _Alignas(64) T part[TD_SOFTMAX_WIDTH];
+    _Alignas(64) C max[TD_SOFTMAX_WIDTH];
+    _Alignas(64) C part[TD_SOFTMAX_WIDTH];
     double sum[TD_SOFTMAX_WIDTH];
 } NAME(column_state);
 
@@ -159,11 +174,12 @@ static inline void NAME(carry)(NAME(column_state) * s, int64_t columns) {
 static void NAME(column_max)(NAME(column_state) * s, const T *x, int64_t n, int64_t stride,
                              int64_t columns) {
     memset(s, 0, sizeof *s);
-    memcpy(s->max, x, (size_t)columns * sizeof *x);
+    for (int64_t c = 0; c < columns; c++)
+        s->max[c] = GET(x[c]);
     for (int64_t r = 1; r < n; r++)
         for (int64_t c = 0; c < columns; c += N)
-            STORE(s->max + c,
-                  NAME(max)(LOAD(s->max + c), NAME(load_live)(x + r * stride + c, columns - c)));
+            VEC(store)
+    (s->max + c, VEC(max)(VEC(load)(s->max + c), NAME(load_live)(x + r * stride + c, columns - c)));
 }
 
 /* Sums of exp(x - max) per column; the terms go to `out` unless it is NULL. */
@@ -171,10 +187,11 @@ static inline void NAME(column_exp)(NAME(column_state) * s, T *out, const T *x, 
                                     int64_t stride, int64_t columns) {
     for (int64_t r = 0; r < n; r++) {
         for (int64_t c = 0; c < columns; c += N) {
-            V e = NAME(exp)(NAME(load_live)(x + r * stride + c, columns - c) - LOAD(s->max + c));
+            V e =
+                VEC(exp)(NAME(load_live)(x + r * stride + c, columns - c) - VEC(load)(s->max + c));
             if (out)
                 NAME(store_live)(out + r * stride + c, e, columns - c);
-            STORE(s->part + c, LOAD(s->part + c) + e);
+            VEC(store)(s->part + c, VEC(load)(s->part + c) + e);
         }
         if (r % NAME(softmax_depth) == NAME(softmax_depth) - 1)
             NAME(carry)(s, columns);
@@ -188,17 +205,19 @@ static void NAME(softmax_columns)(void *to, const void *from, int64_t n, int64_t
     T *out = to;
     const T *x = from;
     NAME(column_max)(&s, x, n, stride, columns);
-    if (log)
-        NAME(column_exp)(&s, NULL, x, n, stride, columns);
-    else
-        NAME(column_exp)(&s, out, x, n, stride, columns);
+    bool kept = KEEPS_TERMS && !log;
+    NAME(column_exp)(&s, kept ? out : NULL, x, n, stride, columns);
     for (int64_t c = 0; c < columns; c++)
-        s.part[c] = (T)(log ? __builtin_log(s.sum[c]) : 1 / s.sum[c]);
+        s.part[c] = (C)(log ? __builtin_log(s.sum[c]) : 1 / s.sum[c]);
     for (int64_t r = 0; r < n; r++, x += stride, out += stride)
         for (int64_t c = 0; c < columns; c += N) {
             int64_t live = columns - c;
-            V v = log ? (NAME(load_live)(x + c, live) - LOAD(s.max + c)) - LOAD(s.part + c)
-                      : NAME(load_live)(out + c, live) * LOAD(s.part + c);
+            V v = kept ? NAME(load_live)(out + c, live)
+                       : NAME(load_live)(x + c, live) - VEC(load)(s.max + c);
+            if (log)
+                v -= VEC(load)(s.part + c);
+            else
+                v = (kept ? v : VEC(exp)(v)) * VEC(load)(s.part + c);
             NAME(store_live)(out + c, v, live);
         }
 }
@@ -206,26 +225,27 @@ static void NAME(softmax_columns)(void *to, const void *from, int64_t n, int64_t
 static void NAME(lse_columns)(void *to, const void *from, int64_t n, int64_t stride,
                               int64_t columns) {
     NAME(column_state) s;
-    T *lse = to;
+    C *lse = to;
     const T *x = from;
     NAME(column_max)(&s, x, n, stride, columns);
     for (int64_t c = 0; c < columns; c++)
         s.max[c] = s.max[c] - s.max[c] == 0 || s.max[c] != s.max[c] ? s.max[c] : 0;
     NAME(column_exp)(&s, NULL, x, n, stride, columns);
     for (int64_t c = 0; c < columns; c++)
-        lse[c] = s.max[c] + (T)__builtin_log(s.sum[c]);
+        lse[c] = s.max[c] + (C)__builtin_log(s.sum[c]);
 }
 
 static void NAME(scaled_columns)(void *to, const void *from, const void *lses, const void *scales,
                                  int64_t n, int64_t stride, int64_t columns) {
     T *out = to;
-    const T *x = from, *lse = lses, *scale = scales;
+    const T *x = from;
+    const C *lse = lses, *scale = scales;
     for (int64_t r = 0; r < n; r++, x += stride, out += stride)
         for (int64_t c = 0; c < columns; c += N) {
             int64_t live = columns - c;
-            V s = NAME(load_live)(scale + c, live);
-            V e = NAME(exp)(NAME(load_live)(x + c, live) - NAME(load_live)(lse + c, live)) * s;
-            NAME(store_live)(out + c, NAME(select)(s == 0, SPLAT(0), e), live);
+            V s = NAME(load_line)(scale + c, live);
+            V e = VEC(exp)(NAME(load_live)(x + c, live) - NAME(load_line)(lse + c, live)) * s;
+            NAME(store_live)(out + c, VEC(select)(s == 0, SPLAT(0), e), live);
         }
 }
 
@@ -240,21 +260,65 @@ static void NAME(softmax_backward_columns)(void *to, const void *gs, const void 
             V v = NAME(load_live)(g + r * stride + c, columns - c);
             if (!log)
                 v *= NAME(load_live)(y + r * stride + c, columns - c);
-            STORE(s.part + c, LOAD(s.part + c) + v);
+            VEC(store)(s.part + c, VEC(load)(s.part + c) + v);
         }
         if (r % NAME(softmax_depth) == NAME(softmax_depth) - 1)
             NAME(carry)(&s, columns);
     }
     NAME(carry)(&s, columns);
     for (int64_t c = 0; c < columns; c++)
-        s.part[c] = (T)s.sum[c];
+        s.part[c] = (C)s.sum[c];
     for (int64_t r = 0; r < n; r++, g += stride, y += stride, out += stride)
         for (int64_t c = 0; c < columns; c += N) {
             int64_t live = columns - c;
             V gv = NAME(load_live)(g + c, live), yv = NAME(load_live)(y + c, live);
-            V total = LOAD(s.part + c);
+            V total = VEC(load)(s.part + c);
             NAME(store_live)
-            (out + c, log ? gv - NAME(exp)(yv) * total : yv * (gv - total), live);
+            (out + c, log ? gv - VEC(exp)(yv) * total : yv * (gv - total), live);
+        }
+}
+
+/* ---- one class of each line ---- */
+
+static double NAME(pick)(void *losses, double *total, const void *from, const void *lses,
+                         const void *weights, const int64_t *class, int64_t outer, int64_t n,
+                         int64_t inner) {
+    T *each = losses;
+    const T *x = from;
+    const C *lse = lses, *weight = weights;
+    double sum = 0;
+    *total = 0;
+    for (int64_t o = 0, line = 0; o < outer; o++, x += n * inner)
+        for (int64_t i = 0; i < inner; i++, line++) {
+            C w = weight[line], score = GET(x[class[line] * inner + i]);
+            C loss = w == 0 ? 0 : w * (lse[line] - score);
+            if (each)
+                each[line] = PUT(loss);
+            sum += (double)loss;
+            *total += (double)w;
+        }
+    return sum;
+}
+
+static void NAME(scales)(void *to, const void *weights, const void *gs, int64_t lines, bool each,
+                         double divisor) {
+    C *scale = to;
+    const C *weight = weights;
+    const T *g = gs;
+    for (int64_t k = 0; k < lines; k++) {
+        double product = (double)weight[k] * (double)GET(g[each ? k : 0]);
+        scale[k] = weight[k] == 0 ? 0 : (C)(product / divisor);
+    }
+}
+
+static void NAME(subtract)(void *to, const void *scales, const int64_t *class, int64_t outer,
+                           int64_t n, int64_t inner) {
+    T *out = to;
+    const C *scale = scales;
+    for (int64_t o = 0, line = 0; o < outer; o++, out += n * inner)
+        for (int64_t i = 0; i < inner; i++, line++) {
+            T *at = &out[class[line] * inner + i];
+            *at = PUT(GET(*at) - scale[line]);
         }
 }
 
@@ -267,15 +331,25 @@ static const td_softmax_functions NAME(softmax_functions) = {
     .lse_columns = NAME(lse_columns),
     .scaled_rows = NAME(scaled_rows),
     .scaled_columns = NAME(scaled_columns),
+    .pick = NAME(pick),
+    .scales = NAME(scales),
+    .subtract = NAME(subtract),
 };
 
+#undef KEEPS_TERMS
 #undef SPLAT
-#undef STORE
-#undef LOAD
+#undef VEC
 #undef NAME
 #undef CAT1
 #undef CAT2
+#undef P
 #undef T
+#undef C
 #undef V
 #undef N
-#undef P
+#undef LOAD
+#undef STORE
+#undef LOAD_PART
+#undef STORE_PART
+#undef GET
+#undef PUT
