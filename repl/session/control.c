@@ -13,11 +13,14 @@
  * Where something else catches errors (the reader function of `load`) the hook stays as a fallback
  * and raises again every REARM instructions; the pause leaves __close functions room to work.
  */
-#include "repl/session/internal.h"
+#include "repl/session/control.h"
+#include "repl/session/state.h"
 
 #include "engine/core/interrupt.h"
 #include "engine/core/status.h"
 
+#include <lauxlib.h>
+#include <signal.h>
 #include <stdlib.h>
 
 enum { REARM = 1000000 };
