@@ -1,8 +1,8 @@
 /* state.h: what a session is to its own files, and how a Lua state finds it.
  *
  * The files of this folder stand on floors, one file a floor: each includes and calls only what is
- * below it. Their order stands in tests/style/rules.py (FILE_FLOORS), which is held against includes
- * and calls; session.h, the face that front ends see, is the ground.
+ * below it. Their order stands in tests/style/rules.py (FILE_FLOORS), which is held against
+ * includes and calls; session.h, the face that front ends see, is the ground.
  */
 #ifndef TIDE_SESSION_STATE_H
 #define TIDE_SESSION_STATE_H
