@@ -222,6 +222,14 @@ static bool ends_too_soon(lua_State *L) {
            strcmp(message + len - (sizeof mark - 1), mark) == 0;
 }
 
+/* Does code end in a quoted string that no further line can finish? */
+static bool ends_in_open_quote(const char *code, size_t len) {
+    lexer lx = {code, len, 0};
+    lex_token last = lex_last(code, len);
+    return last.kind == LEX_STRING && last.unfinished && !last.bracketed &&
+           !lex_string_goes_on(&lx, last);
+}
+
 static int completeness_body(lua_State *L) {
     question *q = lua_touserdata(L, 1);
     const char *code = q->code, *prefix;
@@ -230,9 +238,9 @@ static int completeness_body(lua_State *L) {
     if (magic_push_rewritten(L, code, len))
         code = lua_tolstring(L, -1, &len);
     int status = compile_input(L, code, len, "=", &prefix);
-    q->completeness = status == LUA_OK   ? TIDE_COMPLETE
-                      : ends_too_soon(L) ? TIDE_INCOMPLETE
-                                         : TIDE_INVALID;
+    q->completeness = status == LUA_OK                                     ? TIDE_COMPLETE
+                      : ends_too_soon(L) && !ends_in_open_quote(code, len) ? TIDE_INCOMPLETE
+                                                                           : TIDE_INVALID;
     return 0;
 }
 

@@ -22,6 +22,7 @@
 #include <lauxlib.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { REARM = 1000000 };
 
@@ -42,7 +43,8 @@ enum { REARM = 1000000 };
 /* The session this thread evaluates for; NULL between evaluations. */
 static _Thread_local tide_session *active;
 
-static lua_CFunction original_resume, original_wrap, original_close, original_exit;
+static lua_CFunction original_resume, original_wrap, original_close, original_exit,
+    original_execute;
 static _Atomic(lua_CFunction) original_wrapped; /* what the functions of coroutine.wrap run */
 
 stop_reason control_stopping(const tide_session *s) {
@@ -214,6 +216,18 @@ static int stoppable_wrap(lua_State *L) {
     return 1;
 }
 
+/* os.execute: the program that runs gets the terminal's Ctrl-C, and we are deaf to it meanwhile (as
+ * system() wants it); that it died of it is how we learn that a person wants this to stop. */
+static int session_execute(lua_State *L) {
+    int n = original_execute(L);
+    if (active && n == 3 && lua_tointeger(L, -1) == SIGINT &&
+        strcmp(luaL_optstring(L, -2, ""), "signal") == 0) {
+        tide_session_interrupt(active);
+        return luaL_error(L, "interrupted");
+    }
+    return n;
+}
+
 /* os.exit([code [, close]]): ends the evaluation with TIDE_EXIT; the process goes on. Without
  * `close` the hook stays at every instruction, so that no __close function written in Lua gets to
  * run; those in C (tide's contexts) still restore what they must. */
@@ -251,5 +265,6 @@ void control_install(lua_State *L) {
     lua_pop(L, 1);
     lua_getfield(L, -1, "os");
     original_exit = replace(L, "exit", session_exit);
+    original_execute = replace(L, "execute", session_execute);
     lua_pop(L, 2);
 }

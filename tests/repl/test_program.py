@@ -111,6 +111,17 @@ class Program(unittest.TestCase):
         self.check(result, 0)
         self.assertIn("\n42\n", result.stdout)
 
+    def test_input_that_ends_too_soon_is_an_error(self):
+        for stdin in ("for i = 1, 2 do\nprint(i)\n", "for i = 1, 2 do", "x = 1\nx +\n", "f({\n\n\n"):
+            with self.subTest(stdin=stdin):
+                result = self.tide("-i", stdin=stdin)
+                self.check(result, 1, None, "near <eof>")
+                self.assertLess(result.stdout.count("....>"), 5)
+        result = self.tide("-i", stdin="%%timeit -n 2 -r 2\nmath.cos(2)\n")
+        self.check(result, 0)
+        self.assertIn("2 runs, 2 loops each", result.stdout)
+        self.check(self.tide("-i", stdin="print('last')"), 0)
+
     def test_facts(self):
         self.assertRegex(self.tide("--version").stdout, r"^Tide \d+\.\d+\.\d+")
         result = self.tide("--info")

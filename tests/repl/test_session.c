@@ -711,6 +711,19 @@ TEST(is_complete_tells_and_indents) {
     CHECK_STR(indent, "  ");
 }
 
+TEST(is_complete_knows_when_a_quoted_string_cannot_go_on) {
+    CHECK_STR(completeness("x = 'abc", NULL, 0), "invalid");
+    CHECK_STR(completeness("x = \"abc", NULL, 0), "invalid");
+    CHECK_STR(completeness("x = 'abc\\", NULL, 0), "incomplete");
+    CHECK_STR(completeness("x = 'abc\\\n", NULL, 0), "incomplete");
+    CHECK_STR(completeness("x = 'abc\\\\", NULL, 0), "invalid");
+    CHECK_STR(completeness("x = 'abc\\\nd", NULL, 0), "invalid");
+    CHECK_STR(completeness("x = 'abc\\z", NULL, 0), "incomplete");
+    CHECK_STR(completeness("x = 'abc\\z \n ", NULL, 0), "incomplete");
+    CHECK_STR(completeness("x = 'abc\\z \n d", NULL, 0), "invalid");
+    CHECK_STR(completeness("f('abc', [[x", NULL, 0), "incomplete");
+}
+
 TEST(is_complete_knows_magics) {
     char indent[32];
     CHECK_STR(completeness("%timeit f()", indent, sizeof indent), "complete");
@@ -923,6 +936,7 @@ int main(void) {
     RUN(complete_follows_index_tables_and_runs_nothing);
     RUN(complete_names_files_in_strings);
     RUN(is_complete_tells_and_indents);
+    RUN(is_complete_knows_when_a_quoted_string_cannot_go_on);
     RUN(is_complete_knows_magics);
     RUN(inspect_finds_the_name_or_what_is_called);
     RUN(history_lasts_and_numbers_sessions);
