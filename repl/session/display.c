@@ -140,8 +140,11 @@ static int tide_display(lua_State *L) {
     bool update = false;
     if (!lua_isnoneornil(L, 2)) {
         luaL_checktype(L, 2, LUA_TTABLE);
-        lua_getfield(L, 2, "id");
-        id = luaL_optstring(L, -1, NULL);
+        int type = lua_getfield(L, 2, "id");
+        if (type != LUA_TNIL && !lua_isstring(L, -1))
+            return luaL_argerror(
+                L, 2, lua_pushfstring(L, "id is a %s, expected a string", luaL_typename(L, -1)));
+        id = lua_tostring(L, -1);
         lua_getfield(L, 2, "update");
         update = lua_toboolean(L, -1);
         luaL_argcheck(L, id || !update, 2, "update needs the id of a display");
