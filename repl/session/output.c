@@ -130,6 +130,7 @@ static FILE *open_cookie(tide_session *s, const char *mode, cookie_io_functions_
 
 int output_install(tide_session *s) {
     lua_State *L = s->L;
+    lua_setwarnf(L, session_warn, s);
     if (s->frontend.write) {
         s->out = open_cookie(s, "w", (cookie_io_functions_t){.write = write_out});
         s->err = open_cookie(s, "w", (cookie_io_functions_t){.write = write_err});
@@ -139,7 +140,6 @@ int output_install(tide_session *s) {
         set_file(L, s->err, "stderr", NULL);
         lua_pushcfunction(L, session_print);
         lua_setglobal(L, "print");
-        lua_setwarnf(L, session_warn, s);
     }
     if (s->frontend.read_line) {
         s->in = open_cookie(s, "r", (cookie_io_functions_t){.read = read_in});
