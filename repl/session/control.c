@@ -69,6 +69,28 @@ static void arm(const tide_session *s, lua_State *L) {
     lua_sethook(L, stop_hook, mask, again ? REARM : 1);
 }
 
+static int stoppable_xpcall(lua_State *L);
+
+static int pass_message(lua_State *L) {
+    lua_settop(L, 1);
+    return 1;
+}
+
+/* What is raised in a hook runs the message handler inside it, where no hook comes to end a handler
+ * that doesn't return. So the handlers of xpcall, second in its frame, are taken out before. */
+static void silence_handlers(lua_State *L) {
+    enum { DEEPEST = 2000 }; /* finding a level takes time in proportion to it */
+    lua_Debug ar;
+    for (int level = 0; level < DEEPEST && lua_getstack(L, level, &ar); level++) {
+        lua_getinfo(L, "f", &ar);
+        bool is_xpcall = lua_tocfunction(L, -1) == stoppable_xpcall;
+        lua_pop(L, 1);
+        lua_pushcfunction(L, pass_message);
+        if (!is_xpcall || !lua_setlocal(L, &ar, 2))
+            lua_pop(L, 1);
+    }
+}
+
 static void stop_hook(lua_State *L, lua_Debug *ar) {
     (void)ar;
     if (!stopping()) {
@@ -83,6 +105,7 @@ static void stop_hook(lua_State *L, lua_Debug *ar) {
         if (by_kernel)
             return;
     }
+    silence_handlers(L);
     luaL_error(L, "interrupted");
 }
 

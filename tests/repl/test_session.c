@@ -475,6 +475,16 @@ TEST(interrupt_stops_loops_of_every_kind) {
     interrupted("load(function() while true do end end) while true do end");
 }
 
+TEST(interrupt_stops_message_handlers) {
+    interrupted("xpcall(function() while true do end end, function() while true do end end)");
+    interrupted("xpcall(error, function() while true do end end)");
+    interrupted("coroutine.wrap(function() xpcall(error, function() while true do end end) end)()");
+    interrupted("local function nest(n) while true do xpcall(nest, function() while true do end "
+                "end, n + 1) end end nest(1)");
+    CHECK_STR(value("(select(2, xpcall(error, function(m) return m .. '!' end, 'x', 0)))"),
+              "\"x!\"");
+}
+
 TEST(interrupt_stops_coroutines) {
     interrupted("coroutine.wrap(function() while true do end end)()");
     interrupted(
@@ -923,6 +933,7 @@ int main(void) {
     RUN(exit_unwinds_and_leaves_the_state_whole);
     RUN(exit_closes_only_when_asked);
     RUN(interrupt_stops_loops_of_every_kind);
+    RUN(interrupt_stops_message_handlers);
     RUN(interrupt_stops_coroutines);
     RUN(interrupt_runs_what_must_be_closed);
     RUN(interrupt_while_nothing_runs_does_nothing);
