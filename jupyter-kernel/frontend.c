@@ -5,6 +5,7 @@
 #include "jupyter-kernel/request.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <zmq.h>
 
@@ -87,6 +88,11 @@ static void ask(tk_kernel *kernel, const char *prompt, bool password) {
     tk_envelope_clear(&envelope);
 }
 
+/* Front ends send what Ctrl-D sends where a person ends the input. */
+static bool is_end(const char *value) {
+    return strcmp(value, "\x04") == 0;
+}
+
 static char *read_line(void *ctx, const char *prompt, bool password) {
     tk_kernel *kernel = ctx;
     if (!kernel->current ||
@@ -110,6 +116,10 @@ static char *read_line(void *ctx, const char *prompt, bool password) {
         if (items[1].revents)
             return NULL;
         char *value = take_answer(kernel);
+        if (value && is_end(value)) {
+            free(value);
+            return NULL;
+        }
         if (value)
             return value;
     }

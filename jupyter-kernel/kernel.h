@@ -1,4 +1,4 @@
-/* kernel.h: the running kernel: what its threads share, and how it is interrupted and ended.
+/* kernel.h: the running kernel: what its threads share, and how it is interrupted and stopped.
  *
  * The main thread serves shell and evaluates; the control thread (control.c) serves control and the
  * heartbeat, so that both work while a cell computes; the output (output.h) and the capture
@@ -42,9 +42,12 @@ typedef struct tk_kernel {
     int stop_fd; /* eventfd: stopping became true */
 } tk_kernel;
 
-/* Runs the kernel of a connection file until it is shut down, its parent dies or a cell calls
- * os.exit. Gives the exit code of the program; problems are logged. */
-int tk_kernel_run(const char *connection_file);
+/* SIGINT interrupts this kernel's cell from now on, SIGPIPE is an error of the write. The threads
+ * that were started since tk_kernel_block_signals() leave SIGINT to the main one, which calls all
+ * three. Forget: the kernel is about to go. */
+void tk_kernel_block_signals(void);
+void tk_kernel_catch_signals(tk_kernel *kernel);
+void tk_kernel_forget_signals(void);
 
 /* Marks the beginning and the end of what an interrupt may stop. Main thread. */
 void tk_kernel_begin(tk_kernel *kernel);

@@ -1,7 +1,7 @@
 /* main.c: the command line of tide-kernel. */
 #include "jupyter-kernel/install.h"
-#include "jupyter-kernel/kernel.h"
 #include "jupyter-kernel/log.h"
+#include "jupyter-kernel/serve.h"
 
 #include <errno.h>
 #include <sodium.h>
@@ -141,5 +141,5 @@ int main(int argc, char **argv) {
         tk_log("cannot start libsodium");
         return 1;
     }
-    return tk_kernel_run(o.connection_file);
+    return tk_serve(o.connection_file);
 }

@@ -29,6 +29,7 @@ typedef struct options {
     bool interactive, info;
     bool has_code; /* -e or -l */
     int script;    /* index of the script's path in argv, 0: none */
+    bool left;     /* what ran called os.exit: no prompt follows, -i or not */
 } options;
 
 static int usage_error(const char *what, const char *which) {
@@ -84,47 +85,48 @@ static void set_arg(lua_State *L, int argc, char **argv, int script) {
 }
 
 /* Shows the result and clears it. Returns -1 to go on, or the exit code. */
-static int finish(tide_result *r, const char *prefix) {
-    int code = terminal_show(r, prefix);
+static int finish(tide_result *r, options *o) {
+    int code = terminal_show(r, "tide: ");
     bool done = r->outcome != TIDE_OK;
+    o->left = r->outcome == TIDE_EXIT;
     tide_result_clear(r);
     return done ? code : -1;
 }
 
-static int run_code(tide_session *s, const char *code) {
+static int run_code(tide_session *s, const char *code, options *o) {
     tide_result r;
     tide_session_eval(s, code, strlen(code), true, &r);
     tide_bundle_clear(&r.value); /* values are shown at the prompt alone */
-    return finish(&r, "tide: ");
+    return finish(&r, o);
 }
 
-static int run_require(tide_session *s, const char *name) {
+static int run_require(tide_session *s, const char *name, options *o) {
     char code[1024];
     if (strlen(name) > 256 || strpbrk(name, "\"\\\n\r"))
         return usage_error("no module can be called", name);
     snprintf(code, sizeof code, "_G[\"%s\"] = require(\"%s\")", name, name);
-    return run_code(s, code);
+    return run_code(s, code, o);
 }
 
 /* -e and -l in their order. -1: all went well. */
-static int run_options(tide_session *s, int argc, char **argv, const options *o) {
+static int run_options(tide_session *s, int argc, char **argv, options *o) {
     int end = o->script ? o->script : argc;
     for (int i = 1; i < end; i++) {
         char kind = argv[i][0] == '-' ? argv[i][1] : '\0';
         if (kind != 'e' && kind != 'l')
             continue;
         const char *value = argv[i][2] ? argv[i] + 2 : argv[++i];
-        int code = kind == 'e' ? run_code(s, value) : run_require(s, value);
+        int code = kind == 'e' ? run_code(s, value, o) : run_require(s, value, o);
         if (code >= 0)
             return code;
     }
     return -1;
 }
 
-static int run_script(tide_session *s, const char *path) {
+static int run_script(tide_session *s, const char *path, options *o) {
     tide_result r;
     tide_session_run_file(s, path, 0, NULL, &r);
-    return finish(&r, "tide: ");
+    return finish(&r, o);
 }
 
 /* Leaves the strings of the table tide._info() on the stack; how many. */
@@ -164,20 +166,20 @@ static int run_prompt(tide_session *s) {
 }
 
 /* Everything between the birth of the session and its end: the exit code. */
-static int run(tide_session *s, int argc, char **argv, const options *o) {
+static int run(tide_session *s, int argc, char **argv, options *o) {
     set_arg(tide_session_lua(s), argc, argv, o->script);
     if (o->info)
         return print_info(s);
     int code = run_options(s, argc, argv, o);
-    if (code >= 0 && !o->interactive)
+    if (o->left || (code >= 0 && !o->interactive))
         return code;
     if (o->script && (code < 0 || o->interactive))
-        code = run_script(s, argv[o->script]);
+        code = run_script(s, argv[o->script], o);
     else if (!o->has_code && !o->interactive && !isatty(STDIN_FILENO))
-        code = run_script(s, "-");
+        code = run_script(s, "-", o);
     else if (!o->has_code && !o->interactive)
         return run_prompt(s);
-    if (o->interactive)
+    if (o->interactive && !o->left)
         return run_prompt(s);
     return code < 0 ? 0 : code;
 }

@@ -186,18 +186,64 @@ static int on_tab(int count, int key) {
 
 static char indent[128]; /* what the next line begins with */
 static char *line;       /* what readline handed over; NULL: the end of input */
-static bool line_is_there;
+static bool line_is_there, end_was_asked;
 
+/* Not where lines come from a file: its end is only seen on a line that is empty. */
 static int insert_indent(void) {
-    rl_insert_text(indent);
+    if (isatty(STDIN_FILENO))
+        rl_insert_text(indent);
     return 0;
 }
 
 static void on_line(char *text) {
+    if (end_was_asked) {
+        free(text);
+        text = NULL;
+    }
     line = text;
     line_is_there = true;
     rl_callback_handler_remove();
 }
+
+/* Does the line begin with a word or bracket that closes a block? */
+static bool closes_block(const char *text) {
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+    static const char *const words[] = {"end", "else", "elseif", "until"};
+    text += strspn(text, " ");
+    size_t len = strspn(text, letters);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strlen(words[i]) == len && memcmp(text, words[i], len) == 0)
+            return true;
+    return *text && strchr("})]", *text);
+}
+
+/* A line that closes a block stands one step further left than what it closes: the bytes to take
+ * off its front, unless a person did. */
+static size_t excess_indent(const char *text) {
+    size_t given = strlen(indent);
+    return given >= INDENT && strncmp(text, indent, given) == 0 && closes_block(text) ? INDENT : 0;
+}
+
+#ifdef TIDE_HAVE_READLINE
+static int on_enter(int count, int key) {
+    size_t excess = excess_indent(rl_line_buffer);
+    if (excess) {
+        rl_delete_text(0, (int)excess);
+        rl_point = rl_end;
+        rl_redisplay();
+    }
+    return rl_newline(count, key);
+}
+
+/* Ctrl-D: the end of input also where nothing but our indent stands on the line. */
+static int on_end_key(int count, int key) {
+    if ((int)strspn(rl_line_buffer, " ") < rl_end)
+        return rl_delete(count, key);
+    end_was_asked = true;
+    rl_done = 1;
+    return 0;
+}
+#endif
 
 static void drop_line(void) {
 #ifdef TIDE_HAVE_READLINE
@@ -221,7 +267,7 @@ static line_event read_line(const char *prompt) {
     waiting = old;
     sigdelset(&waiting, SIGINT);
     interrupted = 0;
-    line_is_there = false;
+    line_is_there = end_was_asked = false;
     rl_callback_handler_install(prompt, on_line);
     line_event event = LINE_READ;
     while (!line_is_there && event == LINE_READ) {
@@ -268,18 +314,6 @@ static bool grow_input(const char *text) {
     return true;
 }
 
-/* A line that closes a block stands one step further left than what it closes. */
-static const char *dedented(const char *text) {
-    static const char *const closers[] = {"end", "else", "elseif", "until", "}", ")", "]"};
-    const char *word = text + strspn(text, " ");
-    if (input.len == 0 || word - text < INDENT || strncmp(text, indent, strlen(indent)) != 0)
-        return text;
-    for (size_t i = 0; i < sizeof closers / sizeof *closers; i++)
-        if (strncmp(word, closers[i], strlen(closers[i])) == 0)
-            return text + INDENT;
-    return text;
-}
-
 static void remember(const char *text) {
     const HIST_ENTRY *last =
         history_length > 0 ? history_get(history_base + history_length - 1) : NULL;
@@ -304,7 +338,7 @@ static bool evaluate(int *code) {
 
 /* Takes `line` in; true when the input is a whole one now. */
 static bool take_line(void) {
-    bool grown = grow_input(dedented(line)) && grow_input("\n");
+    bool grown = grow_input(line + excess_indent(line)) && grow_input("\n");
     free(line);
     line = NULL;
     if (!grown) {
@@ -323,6 +357,15 @@ static bool take_line(void) {
         len--;
     return tide_session_is_complete(session, input.text, len, indent, sizeof indent) !=
            TIDE_INCOMPLETE;
+}
+
+/* No more lines: what is unfinished now is an error. Returns the exit code. */
+static int end_input(void) {
+    int code = 0;
+    putchar('\n');
+    if (input.len)
+        evaluate(&code);
+    return code;
 }
 
 static void load_history(void) {
@@ -344,7 +387,10 @@ static void prepare_readline(void) {
 #ifdef TIDE_HAVE_READLINE
     rl_initialize();
     rl_variable_bind("enable-bracketed-paste", "on");
-    rl_bind_key('\t', on_tab); /* an inputrc doesn't know our Tab */
+    rl_bind_key('\t', on_tab); /* an inputrc doesn't know our keys */
+    rl_bind_key('\r', on_enter);
+    rl_bind_key('\n', on_enter);
+    rl_bind_key('D' & 0x1f, on_end_key);
 #endif
 }
 
@@ -360,11 +406,8 @@ int terminal_run(tide_session *s) {
     int code = 0;
     for (;;) {
         line_event event = read_line(input.len ? next : first);
-        if (event == LINE_END) {
-            putchar('\n');
-            forget_input();
-            return 0;
-        }
+        if (event == LINE_END)
+            return end_input();
         if (event == LINE_INTERRUPTED)
             forget_input();
         else if (take_line() && evaluate(&code))

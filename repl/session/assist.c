@@ -3,10 +3,18 @@
  * Nothing of the user's runs here. What the names mean is found by the embedded modules complete
  * and inspect with raw access; this file gives them tokens and files, and hands their answers out.
  */
-#include "repl/session/internal.h"
+#include "repl/session/assist.h"
+#include "repl/session/compile.h"
+#include "repl/session/display.h"
 #include "repl/session/lex.h"
+#include "repl/session/magic.h"
+#include "repl/session/modules.h"
+#include "repl/session/result.h"
+#include "repl/session/source.h"
+#include "repl/session/state.h"
 
 #include <dirent.h>
+#include <lauxlib.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -60,7 +68,7 @@ static int lua_files(lua_State *L) {
 
 /* source(chunkname): the text behind "=In[3]" or "@file.lua", or nil. */
 static int lua_source(lua_State *L) {
-    if (!eval_push_source(L, luaL_checkstring(L, 1)))
+    if (!source_push(L, luaL_checkstring(L, 1)))
         lua_pushnil(L);
     return 1;
 }
@@ -72,15 +80,31 @@ static int lua_plain(lua_State *L) {
     return 1;
 }
 
-static void push_strings(lua_State *L, const char *const *strings) {
+static void push_keywords(lua_State *L) {
     lua_newtable(L);
-    for (int i = 0; strings[i]; i++) {
-        lua_pushstring(L, strings[i]);
+    for (int i = 0; lex_keywords[i]; i++) {
+        lua_pushstring(L, lex_keywords[i]);
         lua_rawseti(L, -2, i + 1);
     }
 }
 
-void assist_install(lua_State *L, int env) {
+/* The tables magics and magic_docs of the environment. */
+static void set_magics(lua_State *L, int env) {
+    const magic *const *m = session_of(L)->magics;
+    lua_newtable(L);
+    lua_newtable(L);
+    for (int i = 0; m[i]; i++) {
+        lua_pushstring(L, m[i]->name);
+        lua_rawseti(L, -3, i + 1);
+        lua_pushstring(L, m[i]->doc);
+        lua_rawseti(L, -2, i + 1);
+    }
+    lua_setfield(L, env, "magic_docs");
+    lua_setfield(L, env, "magics");
+}
+
+void assist_install(lua_State *L) {
+    int env = lua_gettop(L);
     static const luaL_Reg functions[] = {{"lex", lua_lex},
                                          {"files", lua_files},
                                          {"source", lua_source},
@@ -90,12 +114,9 @@ void assist_install(lua_State *L, int env) {
         lua_pushcfunction(L, f->func);
         lua_setfield(L, env, f->name);
     }
-    push_strings(L, lex_keywords);
+    push_keywords(L);
     lua_setfield(L, env, "keywords");
-    push_strings(L, magic_names);
-    lua_setfield(L, env, "magics");
-    push_strings(L, magic_docs);
-    lua_setfield(L, env, "magic_docs");
+    set_magics(L, env);
 }
 
 /* ---- complete ---- */
@@ -134,7 +155,7 @@ static void take_matches(lua_State *L, int matches, int types, tide_completions 
 static int complete_body(lua_State *L) {
     question *q = lua_touserdata(L, 1);
     lua_settop(L, 0);
-    session_push_function(L, "complete", "complete");
+    module_push_function(L, "complete", "complete");
     lua_pushlstring(L, q->code, q->len);
     lua_pushinteger(L, (lua_Integer)q->cursor);
     lua_call(L, 2, 3); /* first byte of what is replaced (from 1), matches, types */
@@ -169,7 +190,7 @@ void tide_session_complete(tide_session *s, const char *code, size_t len, size_t
 static int inspect_body(lua_State *L) {
     question *q = lua_touserdata(L, 1);
     lua_settop(L, 0);
-    session_push_function(L, "inspect", "inspect");
+    module_push_function(L, "inspect", "inspect");
     lua_pushlstring(L, q->code, q->len);
     lua_pushinteger(L, (lua_Integer)q->cursor);
     lua_pushinteger(L, q->detail);
@@ -201,6 +222,14 @@ static bool ends_too_soon(lua_State *L) {
            strcmp(message + len - (sizeof mark - 1), mark) == 0;
 }
 
+/* Does code end in a quoted string that no further line can finish? */
+static bool ends_in_open_quote(const char *code, size_t len) {
+    lexer lx = {code, len, 0};
+    lex_token last = lex_last(code, len);
+    return last.kind == LEX_STRING && last.unfinished && !last.bracketed &&
+           !lex_string_goes_on(&lx, last);
+}
+
 static int completeness_body(lua_State *L) {
     question *q = lua_touserdata(L, 1);
     const char *code = q->code, *prefix;
@@ -208,10 +237,10 @@ static int completeness_body(lua_State *L) {
     lua_settop(L, 0);
     if (magic_push_rewritten(L, code, len))
         code = lua_tolstring(L, -1, &len);
-    int status = eval_compile(L, code, len, "=", &prefix);
-    q->completeness = status == LUA_OK   ? TIDE_COMPLETE
-                      : ends_too_soon(L) ? TIDE_INCOMPLETE
-                                         : TIDE_INVALID;
+    int status = compile_input(L, code, len, "=", &prefix);
+    q->completeness = status == LUA_OK                                     ? TIDE_COMPLETE
+                      : ends_too_soon(L) && !ends_in_open_quote(code, len) ? TIDE_INCOMPLETE
+                                                                           : TIDE_INVALID;
     return 0;
 }
 
@@ -230,14 +259,14 @@ tide_completeness tide_session_is_complete(tide_session *s, const char *code, si
     int detail;
     question q = {.code = code, .len = len, .completeness = TIDE_COMPLETE};
     bool question_mark = magic_parse_question(code, len, &start, &end, &detail);
-    bool magic = !question_mark && magic_parse(code, len, &call);
-    if (magic && call.cell)
+    bool is_magic = !question_mark && magic_parse(code, len, &call);
+    if (is_magic && call.cell)
         q.completeness = cell_completeness(&call, code, len);
-    else if (!magic && !question_mark && !ask(s, &q, completeness_body))
+    else if (!is_magic && !question_mark && !ask(s, &q, completeness_body))
         q.completeness = TIDE_INVALID;
     if (indent && size > 0) {
         size_t n = 0;
-        if (q.completeness == TIDE_INCOMPLETE && !magic)
+        if (q.completeness == TIDE_INCOMPLETE && !is_magic)
             n = (size_t)INDENT * (size_t)lex_open_blocks(code, len);
         n = n < size ? n : size - 1;
         memset(indent, ' ', n);

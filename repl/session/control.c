@@ -13,12 +13,16 @@
  * Where something else catches errors (the reader function of `load`) the hook stays as a fallback
  * and raises again every REARM instructions; the pause leaves __close functions room to work.
  */
-#include "repl/session/internal.h"
+#include "repl/session/control.h"
+#include "repl/session/state.h"
 
 #include "engine/core/interrupt.h"
 #include "engine/core/status.h"
 
+#include <lauxlib.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { REARM = 1000000 };
 
@@ -39,7 +43,8 @@ enum { REARM = 1000000 };
 /* The session this thread evaluates for; NULL between evaluations. */
 static _Thread_local tide_session *active;
 
-static lua_CFunction original_resume, original_wrap, original_close, original_exit;
+static lua_CFunction original_resume, original_wrap, original_close, original_exit,
+    original_execute;
 static _Atomic(lua_CFunction) original_wrapped; /* what the functions of coroutine.wrap run */
 
 stop_reason control_stopping(const tide_session *s) {
@@ -64,6 +69,28 @@ static void arm(const tide_session *s, lua_State *L) {
     lua_sethook(L, stop_hook, mask, again ? REARM : 1);
 }
 
+static int stoppable_xpcall(lua_State *L);
+
+static int pass_message(lua_State *L) {
+    lua_settop(L, 1);
+    return 1;
+}
+
+/* What is raised in a hook runs the message handler inside it, where no hook comes to end a handler
+ * that doesn't return. So the handlers of xpcall, second in its frame, are taken out before. */
+static void silence_handlers(lua_State *L) {
+    enum { DEEPEST = 2000 }; /* finding a level takes time in proportion to it */
+    lua_Debug ar;
+    for (int level = 0; level < DEEPEST && lua_getstack(L, level, &ar); level++) {
+        lua_getinfo(L, "f", &ar);
+        bool is_xpcall = lua_tocfunction(L, -1) == stoppable_xpcall;
+        lua_pop(L, 1);
+        lua_pushcfunction(L, pass_message);
+        if (!is_xpcall || !lua_setlocal(L, &ar, 2))
+            lua_pop(L, 1);
+    }
+}
+
 static void stop_hook(lua_State *L, lua_Debug *ar) {
     (void)ar;
     if (!stopping()) {
@@ -78,6 +105,7 @@ static void stop_hook(lua_State *L, lua_Debug *ar) {
         if (by_kernel)
             return;
     }
+    silence_handlers(L);
     luaL_error(L, "interrupted");
 }
 
@@ -211,6 +239,18 @@ static int stoppable_wrap(lua_State *L) {
     return 1;
 }
 
+/* os.execute: the program that runs gets the terminal's Ctrl-C, and we are deaf to it meanwhile (as
+ * system() wants it); that it died of it is how we learn that a person wants this to stop. */
+static int session_execute(lua_State *L) {
+    int n = original_execute(L);
+    if (active && n == 3 && lua_tointeger(L, -1) == SIGINT &&
+        strcmp(luaL_optstring(L, -2, ""), "signal") == 0) {
+        tide_session_interrupt(active);
+        return luaL_error(L, "interrupted");
+    }
+    return n;
+}
+
 /* os.exit([code [, close]]): ends the evaluation with TIDE_EXIT; the process goes on. Without
  * `close` the hook stays at every instruction, so that no __close function written in Lua gets to
  * run; those in C (tide's contexts) still restore what they must. */
@@ -248,5 +288,6 @@ void control_install(lua_State *L) {
     lua_pop(L, 1);
     lua_getfield(L, -1, "os");
     original_exit = replace(L, "exit", session_exit);
+    original_execute = replace(L, "execute", session_execute);
     lua_pop(L, 2);
 }

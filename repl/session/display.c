@@ -3,9 +3,14 @@
  * Turning a value into text may run user code (__tostring, __display), which may fail, recurse or
  * never end: errors become part of the text, interrupts and os.exit pass.
  */
-#include "repl/session/internal.h"
+#include "repl/session/display.h"
+#include "repl/session/control.h"
+#include "repl/session/modules.h"
+#include "repl/session/output.h"
+#include "repl/session/result.h"
+#include "repl/session/state.h"
 
-#include <stdlib.h>
+#include <lauxlib.h>
 #include <string.h>
 
 /* May an error that was caught here be turned into text? Else raise it again. */
@@ -21,7 +26,7 @@ static int tostring_body(lua_State *L) {
 
 static int describe_body(lua_State *L) {
     int width = session_of(L)->frontend.width;
-    session_push_function(L, "display", "describe");
+    module_push_function(L, "display", "describe");
     lua_insert(L, 1);
     lua_pushinteger(L, width > 0 ? width : 80);
     lua_call(L, 2, 1);
@@ -135,8 +140,11 @@ static int tide_display(lua_State *L) {
     bool update = false;
     if (!lua_isnoneornil(L, 2)) {
         luaL_checktype(L, 2, LUA_TTABLE);
-        lua_getfield(L, 2, "id");
-        id = luaL_optstring(L, -1, NULL);
+        int type = lua_getfield(L, 2, "id");
+        if (type != LUA_TNIL && !lua_isstring(L, -1))
+            return luaL_argerror(
+                L, 2, lua_pushfstring(L, "id is a %s, expected a string", luaL_typename(L, -1)));
+        id = lua_tostring(L, -1);
         lua_getfield(L, 2, "update");
         update = lua_toboolean(L, -1);
         luaL_argcheck(L, id || !update, 2, "update needs the id of a display");
@@ -146,8 +154,8 @@ static int tide_display(lua_State *L) {
     if (s->frontend.display) {
         s->frontend.display(s->frontend.ctx, &bundle, id, update);
     } else if (bundle.n > 0) {
-        session_write(s, TIDE_STDOUT, bundle.entries[0].data, bundle.entries[0].len);
-        session_write(s, TIDE_STDOUT, "\n", 1);
+        output_write(s, TIDE_STDOUT, bundle.entries[0].data, bundle.entries[0].len);
+        output_write(s, TIDE_STDOUT, "\n", 1);
     }
     tide_bundle_clear(&bundle);
     return 0;
@@ -176,20 +184,10 @@ static int tide_frontend_table(lua_State *L) {
     return 1;
 }
 
-/* tide._magic(name, arguments): what a line "%name arguments" among other lines becomes. */
-static int tide_magic(lua_State *L) {
-    magic_call call = {0};
-    call.name = luaL_checklstring(L, 1, &call.name_len);
-    call.args = luaL_checklstring(L, 2, &call.args_len);
-    call.body = "";
-    return magic_run(L, &call, "=%magic");
-}
-
 void display_install(lua_State *L) {
     static const luaL_Reg functions[] = {{"display", tide_display},
                                          {"clear_output", tide_clear_output},
                                          {"_frontend", tide_frontend_table},
-                                         {"_magic", tide_magic},
                                          {NULL, NULL}};
     for (const luaL_Reg *f = functions; f->name; f++) {
         lua_pushcfunction(L, f->func);

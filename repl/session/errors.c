@@ -4,14 +4,18 @@
  * the names in sight); error_fill makes text of it when the stack is unwound. Any value can be an
  * error object, and turning it into text may fail too.
  */
-#include "repl/session/internal.h"
-#include "repl/session/lex.h"
+#include "repl/session/errors.h"
+#include "repl/session/control.h"
+#include "repl/session/display.h"
+#include "repl/session/modules.h"
+#include "repl/session/result.h"
+#include "repl/session/state.h"
+#include "repl/session/syntax.h"
 
-#include <stdio.h>
-#include <stdlib.h>
+#include <lauxlib.h>
 #include <string.h>
 
-static const char traceback_key, hint_key, syntax_error_key;
+static const char traceback_key, hint_key;
 
 /* ---- where it arose ---- */
 
@@ -36,7 +40,7 @@ static void push_visible(lua_State *L, lua_Debug *ar) {
 static int find_hint(lua_State *L) {
     lua_Debug *ar = lua_touserdata(L, 2);
     lua_settop(L, 1);
-    session_push_function(L, "suggest", "hint");
+    module_push_function(L, "suggest", "hint");
     lua_pushvalue(L, 1);
     lua_pushstring(L, ar->source);
     lua_pushinteger(L, ar->currentline);
@@ -200,7 +204,17 @@ static void push_message(lua_State *L, int idx) {
     }
 }
 
-static void fill_syntax(tide_session *s, tide_result *r);
+/* Fills r from the error object that syntax_raise made, on top of the stack. */
+static void fill_syntax(tide_session *s, tide_result *r) {
+    lua_State *L = s->L;
+    syntax_push_parts(L, -1);
+    r->outcome = TIDE_ERROR;
+    r->ename = copy_string("SyntaxError");
+    r->evalue = copy_string(lua_tostring(L, -2));
+    add_message(s, r);
+    if (lua_isstring(L, -1))
+        result_add_lines(r, lua_tostring(L, -1), lua_rawlen(L, -1));
+}
 
 void error_fill(tide_session *s, tide_result *r) {
     lua_State *L = s->L;
@@ -215,13 +229,9 @@ void error_fill(tide_session *s, tide_result *r) {
         r->evalue = copy_string("interrupted");
         add_message(s, r);
         add_frames(s, r);
-    } else if (lua_getmetatable(L, object) &&
-               lua_rawgetp(L, LUA_REGISTRYINDEX, &syntax_error_key) == LUA_TTABLE &&
-               lua_rawequal(L, -1, -2)) {
-        lua_settop(L, object);
+    } else if (syntax_is_error(L, object)) {
         fill_syntax(s, r);
     } else {
-        lua_settop(L, object);
         r->outcome = TIDE_ERROR;
         r->ename = name_of(L, object);
         push_message(L, object);
@@ -237,137 +247,4 @@ void error_plain(tide_result *r, const char *ename, const char *message) {
     r->ename = copy_string(ename);
     r->evalue = copy_string(message);
     result_add_lines(r, message, strlen(message));
-}
-
-/* ---- the compiler's complaints ---- */
-
-int error_raise_syntax(lua_State *L, const char *code, size_t len, const char *prefix) {
-    luaL_checkstack(L, 6, NULL);
-    lua_createtable(L, 0, 3);
-    lua_insert(L, -2);
-    lua_setfield(L, -2, "message");
-    lua_pushlstring(L, code, len);
-    lua_setfield(L, -2, "code");
-    lua_pushstring(L, prefix);
-    lua_setfield(L, -2, "prefix");
-    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &syntax_error_key) != LUA_TTABLE) {
-        lua_pop(L, 1);
-        lua_newtable(L);
-        lua_pushvalue(L, -1);
-        lua_rawsetp(L, LUA_REGISTRYINDEX, &syntax_error_key);
-    }
-    lua_setmetatable(L, -2);
-    return lua_error(L);
-}
-
-/* Line of a message "chunk:LINE: what near 'token'", and its token; 0 when it has another form. */
-static long parse_complaint(const char *message, const char **near) {
-    const char *last = NULL;
-    for (const char *at = message; (at = strstr(at, " near ")) != NULL; at++)
-        last = at;
-    *near = last ? last + strlen(" near ") : NULL;
-    for (const char *at = message; (at = strchr(at, ':')) != NULL; at++) {
-        char *end;
-        long line = strtol(at + 1, &end, 10);
-        if (end > at + 1 && *end == ':' && line > 0)
-            return line;
-    }
-    return 0;
-}
-
-/* Does the token read as the message writes it: 'text' or '<\195>'? */
-static bool token_matches(const lexer *lx, lex_token t, const char *near) {
-    size_t len = t.end - t.start, n = strlen(near);
-    if (n < 2 || near[0] != '\'')
-        return false;
-    if (strncmp(near, "'<\\", 3) == 0)
-        return len == 1 && (unsigned char)lx->code[t.start] == strtol(near + 3, NULL, 10);
-    return n - 2 == len && memcmp(near + 1, lx->code + t.start, len) == 0;
-}
-
-/* Does the compiler stumble over the last token when code ends there? */
-static bool stumbles_at_end(lua_State *L, const char *code, size_t len, const char *prefix) {
-    lua_pushstring(L, prefix);
-    lua_pushlstring(L, code, len);
-    lua_concat(L, 2);
-    int status = luaL_loadbufferx(L, lua_tostring(L, -1), lua_rawlen(L, -1), "=", "t");
-    const char *message = status == LUA_ERRSYNTAX ? lua_tostring(L, -1) : "<eof>";
-    const char *near;
-    bool stumbles = status == LUA_ERRSYNTAX && parse_complaint(message, &near) > 0 && near &&
-                    strcmp(near, "<eof>") != 0;
-    lua_pop(L, 2);
-    return stumbles;
-}
-
-size_t error_offset(lua_State *L, const char *code, size_t len, const char *prefix) {
-    enum { TRIES = 50 };
-    const char *near;
-    long wanted = parse_complaint(lua_tostring(L, -1), &near);
-    if (wanted == 0 || !near)
-        return ERROR_NOWHERE;
-    if (strcmp(near, "<eof>") == 0)
-        return len;
-    luaL_checkstack(L, 4, NULL);
-    lexer lx = {code, len, 0};
-    long line = 1;
-    size_t counted = 0;
-    int tries = 0;
-    for (lex_token t = lex_next(&lx); t.kind != LEX_END && tries < TRIES; t = lex_next(&lx)) {
-        for (; counted < t.end; counted++)
-            line += code[counted] == '\n';
-        if (line > wanted)
-            break;
-        if (line < wanted || !token_matches(&lx, t, near))
-            continue;
-        tries++;
-        if (t.unfinished || stumbles_at_end(L, code, t.end, prefix))
-            return t.start;
-    }
-    return ERROR_NOWHERE;
-}
-
-/* Adds the source line and a caret under the byte at offset. */
-static void add_caret(tide_session *s, tide_result *r, const char *code, size_t len,
-                      size_t offset) {
-    enum { WINDOW = 100 };
-    while (offset == len && offset > 0 && strchr(" \t\r\n", code[len - 1]))
-        offset = --len;
-    size_t start = offset, end = offset;
-    while (start > 0 && code[start - 1] != '\n')
-        start--;
-    while (end < len && code[end] != '\n' && code[end] != '\r' && end - offset < WINDOW)
-        end++;
-    if (offset - start > WINDOW)
-        start = offset - WINDOW;
-    luaL_Buffer text;
-    luaL_buffinit(s->L, &text);
-    luaL_addstring(&text, "    ");
-    for (size_t i = start; i < end; i++)
-        luaL_addchar(&text, (unsigned char)code[i] < ' ' ? ' ' : code[i]);
-    luaL_addstring(&text, "\n    ");
-    for (size_t i = start; i < offset; i++)
-        if (((unsigned char)code[i] & 0xC0) != 0x80) /* one column for each code point */
-            luaL_addchar(&text, ' ');
-    luaL_addchar(&text, '^');
-    luaL_pushresult(&text);
-    result_add_lines(r, lua_tostring(s->L, -1), lua_rawlen(s->L, -1));
-    lua_pop(s->L, 1);
-}
-
-/* error_fill for the error object that error_raise_syntax made, on top of the stack. */
-static void fill_syntax(tide_session *s, tide_result *r) {
-    lua_State *L = s->L;
-    int object = lua_gettop(L);
-    lua_getfield(L, object, "code");
-    lua_getfield(L, object, "prefix");
-    lua_getfield(L, object, "message");
-    r->outcome = TIDE_ERROR;
-    r->ename = copy_string("SyntaxError");
-    r->evalue = copy_string(lua_tostring(L, -1));
-    add_message(s, r);
-    size_t len;
-    const char *code = lua_tolstring(L, object + 1, &len);
-    size_t offset = error_offset(L, code, len, lua_tostring(L, object + 2));
-    if (offset != ERROR_NOWHERE && len > 0)
-        add_caret(s, r, code, len, offset);
 }

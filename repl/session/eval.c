@@ -3,21 +3,22 @@
  * Each input is a chunk of its own, as in lua5.4's prompt: its locals end with it. Everything
  * happens inside one protected call, whose bottom frame the tracebacks leave out.
  */
-#include "repl/session/internal.h"
+#include "repl/session/compile.h"
+#include "repl/session/control.h"
+#include "repl/session/display.h"
+#include "repl/session/errors.h"
+#include "repl/session/history.h"
 #include "repl/session/lex.h"
+#include "repl/session/magic.h"
+#include "repl/session/result.h"
+#include "repl/session/source.h"
+#include "repl/session/state.h"
+#include "repl/session/syntax.h"
 
 #include "profiler/timing.h"
 
-#include <stdio.h>
-#include <stdlib.h>
+#include <lauxlib.h>
 #include <string.h>
-
-/* What makes an expression a chunk. With a variable to be closed the call is no tail call, so that
- * errors and tracebacks still know this line. */
-#define AS_EXPRESSION "local _call <close> = nil return "
-
-/* Chunk name of an input without a number. */
-#define UNNUMBERED "=(input)"
 
 typedef struct job {
     tide_session *s;
@@ -30,115 +31,7 @@ typedef struct job {
     char *const *argv;
 } job;
 
-/* ---- compiling ---- */
-
-static int load_with(lua_State *L, const char *prefix, const char *code, size_t len,
-                     const char *chunkname) {
-    lua_pushstring(L, prefix);
-    lua_pushlstring(L, code, len);
-    lua_concat(L, 2);
-    int status = luaL_loadbufferx(L, lua_tostring(L, -1), lua_rawlen(L, -1), chunkname, "t");
-    lua_remove(L, -2);
-    return status;
-}
-
-/* Statements that end in an expression, whose value is then the input's: the expression starts a
- * line or stands behind a semicolon. LUA_OK with the function pushed, or LUA_ERRSYNTAX with
- * nothing. */
-static int load_ending(lua_State *L, const char *code, size_t len, const char *chunkname) {
-    enum { CANDIDATES = 64 };
-    size_t starts[CANDIDATES];
-    int n = 0;
-    lexer lx = {code, len, 0};
-    lex_token last = lex_next(&lx);
-    for (lex_token t = lex_next(&lx); t.kind != LEX_END; t = lex_next(&lx)) {
-        if (lex_is(&lx, last, ";") || memchr(code + last.end, '\n', t.start - last.end))
-            starts[n++ % CANDIDATES] = t.start;
-        last = t;
-    }
-    for (int k = n - 1; k >= 0 && k >= n - CANDIDATES; k--) {
-        size_t at = starts[k % CANDIDATES];
-        int status = luaL_loadbufferx(L, code, at, chunkname, "t");
-        lua_pop(L, 1);
-        if (status != LUA_OK)
-            continue;
-        lua_pushlstring(L, code, at);
-        lua_pushliteral(L, AS_EXPRESSION);
-        lua_pushlstring(L, code + at, len - at);
-        lua_concat(L, 3);
-        status = luaL_loadbufferx(L, lua_tostring(L, -1), lua_rawlen(L, -1), chunkname, "t");
-        lua_remove(L, -2);
-        if (status == LUA_OK)
-            return status;
-        lua_pop(L, 1);
-    }
-    return LUA_ERRSYNTAX;
-}
-
-int eval_compile(lua_State *L, const char *code, size_t len, const char *chunkname,
-                 const char **prefix) {
-    luaL_checkstack(L, 8, NULL);
-    *prefix = AS_EXPRESSION;
-    int status = load_with(L, *prefix, code, len, chunkname);
-    if (status != LUA_ERRSYNTAX)
-        return status;
-    status = load_with(L, "", code, len, chunkname);
-    if (status != LUA_ERRSYNTAX) {
-        lua_remove(L, -2);
-        *prefix = "";
-        return status;
-    }
-    if (load_ending(L, code, len, chunkname) == LUA_OK) {
-        lua_replace(L, -3);
-        lua_pop(L, 1);
-        *prefix = "";
-        return LUA_OK;
-    }
-    /* None of these: the reading that got further is what was meant. */
-    size_t as_statement = error_offset(L, code, len, "");
-    lua_insert(L, -2);
-    size_t as_expression = error_offset(L, code, len, AS_EXPRESSION);
-    bool expression = as_expression != ERROR_NOWHERE && as_statement != ERROR_NOWHERE &&
-                      as_expression > as_statement;
-    if (!expression) {
-        lua_insert(L, -2);
-        *prefix = "";
-    }
-    lua_remove(L, -2);
-    return status;
-}
-
-static bool push_file(lua_State *L, const char *path) {
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        return false;
-    luaL_Buffer text;
-    luaL_buffinit(L, &text);
-    size_t n;
-    do {
-        char *space = luaL_prepbuffer(&text);
-        n = fread(space, 1, LUAL_BUFFERSIZE, file);
-        luaL_addsize(&text, n);
-    } while (n > 0);
-    fclose(file);
-    luaL_pushresult(&text);
-    return true;
-}
-
-bool eval_push_source(lua_State *L, const char *chunkname) {
-    if (chunkname[0] == '@')
-        return push_file(L, chunkname + 1);
-    tide_session *s = session_of(L);
-    size_t len = s->input_len;
-    const char *input = strcmp(chunkname, UNNUMBERED) == 0 ? s->input : NULL;
-    if (strncmp(chunkname, "=In[", 4) == 0)
-        input = history_input(s, (int)strtol(chunkname + 4, NULL, 10), &len);
-    if (input)
-        lua_pushlstring(L, input, len);
-    return input != NULL;
-}
-
-/* ---- running ---- */
+/* ---- inputs ---- */
 
 /* Is the display of this input silenced by a semicolon at its end? */
 static bool is_silenced(const char *code, size_t len) {
@@ -172,7 +65,7 @@ static int raise_syntax(lua_State *L) {
     const job *j = lua_touserdata(L, 2);
     const char *prefix = lua_touserdata(L, 3);
     lua_settop(L, 1);
-    return error_raise_syntax(L, j->code, j->len, prefix);
+    return syntax_raise(L, j->code, j->len, prefix);
 }
 
 /* Pushes a function and its arguments, which it counts: the input, or what raises its error. */
@@ -181,7 +74,7 @@ static int push_input(lua_State *L, const job *j, const char *chunkname) {
     size_t len = j->len;
     if (magic_push_rewritten(L, code, len))
         code = lua_tolstring(L, -1, &len);
-    int status = eval_compile(L, code, len, chunkname, &prefix);
+    int status = compile_input(L, code, len, chunkname, &prefix);
     if (status == LUA_OK)
         return 0;
     if (status != LUA_ERRSYNTAX)
@@ -214,9 +107,8 @@ static int eval_body(lua_State *L) {
         answer_question(L, j, start, end, detail);
         return 0;
     }
-    char chunkname[32] = UNNUMBERED;
-    if (j->number)
-        snprintf(chunkname, sizeof chunkname, "=In[%d]", j->number);
+    char chunkname[32];
+    source_name(j->number, chunkname, sizeof chunkname);
     lua_pushcfunction(L, error_handler);
     magic_call call;
     int nargs = 2;
@@ -240,13 +132,14 @@ static int expression_body(lua_State *L) {
     const job *j = lua_touserdata(L, 1);
     lua_settop(L, 0);
     lua_pushcfunction(L, error_handler);
-    int status = load_with(L, AS_EXPRESSION, j->code, j->len, "=(expression)");
+    const char *prefix;
+    int status = compile_expression(L, j->code, j->len, "=(expression)", &prefix);
     int nargs = 0;
     if (status == LUA_ERRSYNTAX) {
         lua_pushcfunction(L, raise_syntax);
         lua_insert(L, -2);
         lua_pushlightuserdata(L, (void *)j);
-        lua_pushlightuserdata(L, (void *)AS_EXPRESSION);
+        lua_pushlightuserdata(L, (void *)prefix);
         nargs = 3;
     }
     if ((status == LUA_OK || status == LUA_ERRSYNTAX) &&
@@ -292,7 +185,7 @@ static void script_refused(lua_State *L, const job *j, int status, const char *p
     const char *code = "";
     if (path) {
         lua_pushfstring(L, "@%s", path);
-        if (eval_push_source(L, lua_tostring(L, -1)))
+        if (source_push(L, lua_tostring(L, -1)))
             code = lua_tolstring(L, -1, &len);
     }
     while (len > 0 && code[0] == '#') { /* the compiler skips a first line with # */

@@ -11,7 +11,10 @@
  * one, a comment) is skipped. The file is read when the past is first asked for, and of a long one
  * only the end.
  */
-#include "repl/session/internal.h"
+#include "repl/session/history.h"
+#include "repl/session/output.h"
+#include "repl/session/result.h"
+#include "repl/session/state.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -188,7 +191,7 @@ static void warn_once(tide_session *s) {
     char text[PATH_MAX + 128];
     int n = snprintf(text, sizeof text, "tide: history is not saved: %s: %s\n", s->history->path,
                      strerror(errno));
-    session_write(s, TIDE_STDERR, text, n < (int)sizeof text ? (size_t)n : sizeof text - 1);
+    output_write(s, TIDE_STDERR, text, n < (int)sizeof text ? (size_t)n : sizeof text - 1);
 }
 
 /* Does the file end within a line (a session died while writing)? */

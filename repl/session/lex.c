@@ -74,6 +74,20 @@ static bool skip_quoted(lexer *lx) {
     return false;
 }
 
+bool lex_string_goes_on(const lexer *lx, lex_token t) {
+    for (size_t at = t.start + 1; at < t.end;) {
+        if (lx->code[at++] != '\\')
+            continue;
+        char escaped = at < t.end ? lx->code[at++] : '\n';
+        if (escaped == 'z')
+            while (at < t.end && is_space((unsigned char)lx->code[at]))
+                at++;
+        if (at == t.end && (escaped == 'z' || escaped == '\n' || escaped == '\r'))
+            return true;
+    }
+    return false;
+}
+
 static void skip_number(lexer *lx) {
     const char *exponents = "eE";
     if (peek(lx, 0) == '0' && (peek(lx, 1) == 'x' || peek(lx, 1) == 'X')) {

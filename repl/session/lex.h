@@ -35,6 +35,9 @@ extern const char *const lex_keywords[]; /* NULL-terminated */
 /* Is token t the operator, keyword or name `text`? */
 bool lex_is(const lexer *lx, lex_token t, const char *text);
 
+/* May the unfinished quoted string t go on in the next line (its last escape takes a newline)? */
+bool lex_string_goes_on(const lexer *lx, lex_token t);
+
 /* Blocks and brackets that code leaves open, those opened on one line counted once. */
 int lex_open_blocks(const char *code, size_t len);
 

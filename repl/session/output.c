@@ -4,12 +4,15 @@
  * every method and format of the io library works on them as on any file. Without a front end's
  * functions the process's own streams stay, and cost nothing more than in plain Lua.
  */
-#include "repl/session/internal.h"
+#include "repl/session/output.h"
+#include "repl/session/state.h"
 
+#include <lauxlib.h>
+#include <lualib.h>
 #include <stdlib.h>
 #include <string.h>
 
-void session_write(tide_session *s, tide_stream stream, const char *bytes, size_t len) {
+void output_write(tide_session *s, tide_stream stream, const char *bytes, size_t len) {
     if (len == 0)
         return;
     if (s->frontend.write)
@@ -18,13 +21,18 @@ void session_write(tide_session *s, tide_stream stream, const char *bytes, size_
         fwrite(bytes, 1, len, stream == TIDE_STDERR ? stderr : stdout);
 }
 
+void output_line(tide_session *s, const char *text) {
+    output_write(s, TIDE_STDOUT, text, strlen(text));
+    output_write(s, TIDE_STDOUT, "\n", 1);
+}
+
 static ssize_t write_out(void *cookie, const char *bytes, size_t len) {
-    session_write(cookie, TIDE_STDOUT, bytes, len);
+    output_write(cookie, TIDE_STDOUT, bytes, len);
     return (ssize_t)len;
 }
 
 static ssize_t write_err(void *cookie, const char *bytes, size_t len) {
-    session_write(cookie, TIDE_STDERR, bytes, len);
+    output_write(cookie, TIDE_STDERR, bytes, len);
     return (ssize_t)len;
 }
 
@@ -91,7 +99,7 @@ static int session_print(lua_State *L) {
     luaL_pushresult(&text);
     size_t len;
     const char *bytes = lua_tolstring(L, -1, &len);
-    session_write(s, TIDE_STDOUT, bytes, len);
+    output_write(s, TIDE_STDOUT, bytes, len);
     return 0;
 }
 
@@ -105,10 +113,10 @@ static void session_warn(void *ctx, const char *message, int to_continue) {
     }
     if (s->warnings) {
         if (!s->warning_continues)
-            session_write(s, TIDE_STDERR, "Lua warning: ", 13);
-        session_write(s, TIDE_STDERR, message, strlen(message));
+            output_write(s, TIDE_STDERR, "Lua warning: ", 13);
+        output_write(s, TIDE_STDERR, message, strlen(message));
         if (!to_continue)
-            session_write(s, TIDE_STDERR, "\n", 1);
+            output_write(s, TIDE_STDERR, "\n", 1);
     }
     s->warning_continues = to_continue != 0;
 }
@@ -122,6 +130,7 @@ static FILE *open_cookie(tide_session *s, const char *mode, cookie_io_functions_
 
 int output_install(tide_session *s) {
     lua_State *L = s->L;
+    lua_setwarnf(L, session_warn, s);
     if (s->frontend.write) {
         s->out = open_cookie(s, "w", (cookie_io_functions_t){.write = write_out});
         s->err = open_cookie(s, "w", (cookie_io_functions_t){.write = write_err});
@@ -131,7 +140,6 @@ int output_install(tide_session *s) {
         set_file(L, s->err, "stderr", NULL);
         lua_pushcfunction(L, session_print);
         lua_setglobal(L, "print");
-        lua_setwarnf(L, session_warn, s);
     }
     if (s->frontend.read_line) {
         s->in = open_cookie(s, "r", (cookie_io_functions_t){.read = read_in});

@@ -2,7 +2,7 @@
  *
  * When memory is out a piece is left out; what is there stays valid. Knows no Lua.
  */
-#include "repl/session/internal.h"
+#include "repl/session/result.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,14 +1,28 @@
 """A tide-kernel of one's own for a test: installed into a temporary prefix, started, asked, ended.
 
-TIDE_KERNEL names the program under test. jupyter_client must be there: without it nothing is tested,
-and that is a failure.
+TIDE_KERNEL names the program under test. Where jupyter_client, or what else a test asks for with
+need(), is not installed, the test is skipped and says so.
 """
 import contextlib
+import importlib.util
 import os
 import shutil
 import subprocess
 import tempfile
 import unittest
+
+SKIPPED = 77  # what ctest takes for a test that was skipped
+
+
+def need(*modules):
+    """Skips the whole script unless Python has these modules."""
+    missing = [name for name in modules if importlib.util.find_spec(name) is None]
+    if missing:
+        print("skipped: this python3 has no", " and no ".join(missing))
+        raise SystemExit(SKIPPED)
+
+
+need("jupyter_client")
 
 KERNEL = os.environ["TIDE_KERNEL"]
 TIMEOUT = 30

@@ -1,8 +1,11 @@
 """jupyter_kernel_test with every sample of its class filled in: all pass, none is skipped."""
 import unittest
 
-import harness  # noqa: F401  (installs the kernel where jupyter_client finds it)
-import jupyter_kernel_test
+import harness  # installs the kernel where jupyter_client finds it
+
+harness.need("jupyter_kernel_test")
+
+import jupyter_kernel_test  # noqa: E402  (known to be there)
 
 
 class Tide(jupyter_kernel_test.KernelTests):

@@ -188,6 +188,13 @@ class Input(KernelCase):
             self.client.input(line)
         self.assertEqual(ask(self.client, msg_id).text(), "42\n")
 
+    def test_ctrl_d_is_the_end_of_input(self):
+        msg_id = self.client.execute("print(io.read('a')) print(io.read())", allow_stdin=True)
+        for line in ("one", "two \x04", "\x04", "after"):
+            self.client.get_stdin_msg(timeout=TIMEOUT)
+            self.client.input(line)
+        self.assertEqual(ask(self.client, msg_id).text(), "one\ntwo \x04\n\nafter\n")
+
     def test_without_stdin_io_read_is_at_the_end(self):
         answer = self.execute("print(io.read())", allow_stdin=False)
         self.assertEqual(answer.text(), "nil\n")

@@ -7,8 +7,10 @@ import unittest
 
 import harness  # installs the kernel before Jupyter looks for kernelspecs
 
-import nbformat
-from nbclient import NotebookClient
+harness.need("nbformat", "nbclient")
+
+import nbformat  # noqa: E402  (known to be there)
+from nbclient import NotebookClient  # noqa: E402
 
 NOTEBOOKS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "notebooks")
 

@@ -4,8 +4,9 @@ import random
 import threading
 import unittest
 
-import zmq
 from harness import TIMEOUT, ask, kernel, log_text, outputs, reply_to, send
+
+import zmq  # jupyter_client brings it
 
 
 def raw_socket(client, channel, context):

@@ -111,6 +111,29 @@ class Program(unittest.TestCase):
         self.check(result, 0)
         self.assertIn("\n42\n", result.stdout)
 
+    def test_os_exit_leaves_before_the_prompt(self):
+        self.check(self.tide("-i", self.script("os.exit(3)"), stdin="print('prompt')"), 3, "")
+        self.check(self.tide("-i", "-e", "os.exit(0)", "-e", "print('b')", stdin="print('prompt')"), 0, "")
+        self.assertIn("prompt", self.tide("-i", self.script("error('x')"), stdin="print('prompt')").stdout)
+
+    def test_warnings(self):
+        code = "warn('never') warn('@on') warn('one', ' line') warn('@off') warn('never')"
+        result = self.tide("-e", code)
+        self.assertEqual((result.returncode, result.stderr), (0, "Lua warning: one line\n"))
+        code = "warn('@on') setmetatable({}, {__gc = function() error('in gc') end}) collectgarbage()"
+        self.assertIn("Lua warning: error in __gc", self.tide("-e", code).stderr)
+
+    def test_input_that_ends_too_soon_is_an_error(self):
+        for stdin in ("for i = 1, 2 do\nprint(i)\n", "for i = 1, 2 do", "x = 1\nx +\n", "f({\n\n\n"):
+            with self.subTest(stdin=stdin):
+                result = self.tide("-i", stdin=stdin)
+                self.check(result, 1, None, "near <eof>")
+                self.assertLess(result.stdout.count("....>"), 5)
+        result = self.tide("-i", stdin="%%timeit -n 2 -r 2\nmath.cos(2)\n")
+        self.check(result, 0)
+        self.assertIn("2 runs, 2 loops each", result.stdout)
+        self.check(self.tide("-i", stdin="print('last')"), 0)
+
     def test_facts(self):
         self.assertRegex(self.tide("--version").stdout, r"^Tide \d+\.\d+\.\d+")
         result = self.tide("--info")

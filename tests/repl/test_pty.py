@@ -19,6 +19,38 @@ ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\x07|\x1b\][^\x07]*\x07")
 UP = "\x1b[A"
 
 
+CONTROL = re.compile(r"\x1b\[([0-9;?]*)([A-Za-z@])|\x1b[=>]|\x1b\][^\x07]*\x07")
+
+
+def painted(text):
+    """A line as the terminal shows it, from what was written to it."""
+    shown, at = [], 0
+    while text:
+        control = CONTROL.match(text)
+        if control:
+            count = int(control.group(1) or 1) if control.group(2) in list("CDP@") else 0
+            if control.group(2) == "K":
+                del shown[at:]
+            elif control.group(2) == "P":
+                del shown[at:at + count]
+            elif control.group(2) == "@":
+                shown[at:at] = " " * count
+            elif control.group(2) in ("C", "D"):
+                at += count if control.group(2) == "C" else -count
+            text = text[control.end():]
+            continue
+        if text[0] == "\r":
+            at = 0
+        elif text[0] == "\b":
+            at -= 1
+        else:
+            shown += " " * (at - len(shown))
+            shown[at:at + 1] = text[0]
+            at += 1
+        text = text[1:]
+    return "".join(shown).rstrip()
+
+
 class Terminal:
     """A tide at a pseudo-terminal. `seen` is what it has written, escape sequences removed."""
 
@@ -128,6 +160,39 @@ class Prompt(unittest.TestCase):
         self.assertIn("\n8\n", terminal.enter("twice(4)"))
         self.assertEqual(self.history()[0], "function twice(x)\\n    return 2 * x\\nend")
 
+    def test_what_closes_a_block_moves_left(self):
+        terminal = self.open()
+        lines = ["for i = 1, 2 do", "if i > 1 then", "print('yes')", "else", "endless = i", "elsewhere = {", "}", "end"]
+        for line in lines:
+            terminal.enter(line, "....> ")
+        terminal.enter("end")
+        text = terminal.raw.decode()
+        shown = [painted(line) for line in text[text.index("for i"):].split("\n")]
+        self.assertEqual([line.replace("....> ", "") for line in shown[:9]], [
+            "for i = 1, 2 do", "    if i > 1 then", "        print('yes')", "    else", "        endless = i",
+            "        elsewhere = {", "        }", "    end", "end"])
+        self.assertEqual(self.history(), [
+            r"for i = 1, 2 do\n    if i > 1 then\n        print('yes')\n    else\n        endless = i\n"
+            r"        elsewhere = {\n        }\n    end\nend"])
+
+    def test_ctrl_d_leaves_from_an_indented_line(self):
+        terminal = self.open()
+        terminal.enter("while true do", "....> ")
+        terminal.send("\x04")
+        self.assertEqual(terminal.wait(), 1)
+        self.assertIn("'end' expected", terminal.seen)
+
+    def test_ctrl_d_deletes_within_a_line(self):
+        terminal = self.open()
+        terminal.send("6 * 778\x02\x04")
+        self.assertIn("\n462\n", terminal.enter(""))
+
+    def test_quoted_string_does_not_go_on(self):
+        terminal = self.open()
+        self.assertIn("unfinished string", terminal.enter("x = 'abc"))
+        terminal.enter("'ab\\", "....> ")
+        self.assertIn('"ab\\ncd"', terminal.enter("cd'"))
+
     def test_tab_completes(self):
         terminal = self.open()
         terminal.send("string.for\t")
@@ -188,6 +253,16 @@ class Prompt(unittest.TestCase):
             self.assertLess(time.monotonic() - began, 5)
             terminal.expect("tide> ")
         self.assertIn("\n2\n", terminal.enter("1 + 1"))
+
+    def test_ctrl_c_stops_a_loop_of_programs(self):
+        terminal = self.open()
+        terminal.send("while true do os.execute('sleep 5') end\r")
+        terminal.expect("\n")
+        time.sleep(0.3)
+        terminal.send("\x03")
+        terminal.expect("interrupted")
+        terminal.expect("tide> ")
+        self.assertIn('"exit"\n2\n', terminal.enter("os.execute('exit 2')"))
 
     def test_ctrl_c_at_the_prompt_with_a_thread_pool(self):
         terminal = self.open()

@@ -265,6 +265,8 @@ TEST(tide_display_reaches_the_front_end) {
     CHECK_INT(caught.updates, 1);
     CHECK_CONTAINS(error("tide.display(1, {update = true})"), "needs the id");
     CHECK_CONTAINS(error("tide.display()"), "bad argument #1");
+    CHECK_CONTAINS(error("tide.display(1, {id = {}})"),
+                   "bad argument #2 to 'display' (id is a table, expected a string)");
     eval("tide.clear_output(true)");
     CHECK_INT(caught.clears, 10);
 }
@@ -471,6 +473,16 @@ TEST(interrupt_stops_loops_of_every_kind) {
     interrupted("return setmetatable({}, {__tostring = function() while true do end end})");
     interrupted("return {setmetatable({}, {__tostring = function() while true do end end})}");
     interrupted("load(function() while true do end end) while true do end");
+}
+
+TEST(interrupt_stops_message_handlers) {
+    interrupted("xpcall(function() while true do end end, function() while true do end end)");
+    interrupted("xpcall(error, function() while true do end end)");
+    interrupted("coroutine.wrap(function() xpcall(error, function() while true do end end) end)()");
+    interrupted("local function nest(n) while true do xpcall(nest, function() while true do end "
+                "end, n + 1) end end nest(1)");
+    CHECK_STR(value("(select(2, xpcall(error, function(m) return m .. '!' end, 'x', 0)))"),
+              "\"x!\"");
 }
 
 TEST(interrupt_stops_coroutines) {
@@ -711,6 +723,19 @@ TEST(is_complete_tells_and_indents) {
     CHECK_STR(indent, "  ");
 }
 
+TEST(is_complete_knows_when_a_quoted_string_cannot_go_on) {
+    CHECK_STR(completeness("x = 'abc", NULL, 0), "invalid");
+    CHECK_STR(completeness("x = \"abc", NULL, 0), "invalid");
+    CHECK_STR(completeness("x = 'abc\\", NULL, 0), "incomplete");
+    CHECK_STR(completeness("x = 'abc\\\n", NULL, 0), "incomplete");
+    CHECK_STR(completeness("x = 'abc\\\\", NULL, 0), "invalid");
+    CHECK_STR(completeness("x = 'abc\\\nd", NULL, 0), "invalid");
+    CHECK_STR(completeness("x = 'abc\\z", NULL, 0), "incomplete");
+    CHECK_STR(completeness("x = 'abc\\z \n ", NULL, 0), "incomplete");
+    CHECK_STR(completeness("x = 'abc\\z \n d", NULL, 0), "invalid");
+    CHECK_STR(completeness("f('abc', [[x", NULL, 0), "incomplete");
+}
+
 TEST(is_complete_knows_magics) {
     char indent[32];
     CHECK_STR(completeness("%timeit f()", indent, sizeof indent), "complete");
@@ -908,6 +933,7 @@ int main(void) {
     RUN(exit_unwinds_and_leaves_the_state_whole);
     RUN(exit_closes_only_when_asked);
     RUN(interrupt_stops_loops_of_every_kind);
+    RUN(interrupt_stops_message_handlers);
     RUN(interrupt_stops_coroutines);
     RUN(interrupt_runs_what_must_be_closed);
     RUN(interrupt_while_nothing_runs_does_nothing);
@@ -923,6 +949,7 @@ int main(void) {
     RUN(complete_follows_index_tables_and_runs_nothing);
     RUN(complete_names_files_in_strings);
     RUN(is_complete_tells_and_indents);
+    RUN(is_complete_knows_when_a_quoted_string_cannot_go_on);
     RUN(is_complete_knows_magics);
     RUN(inspect_finds_the_name_or_what_is_called);
     RUN(history_lasts_and_numbers_sessions);

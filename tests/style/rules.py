@@ -24,6 +24,13 @@ FLOORS = {
     "cmake/": (),
     "tests/": ("",),
 }
+# Rooms whose files stand on floors of their own, the ground first: a file and its header include and
+# call what is below them, so that no circle arises. session.h alone is the face, which has no file;
+# what has no floor here stands on the ground.
+FILE_FLOORS = {
+    "repl/session/": ("session", "lex", "result", "state", "control", "output", "history", "source", "modules",
+                      "display", "syntax", "compile", "errors", "magic", "timing", "assist", "eval", "lifetime"),
+}
 # Files that name all floors of the engine: where the operators meet their kernels and derivatives,
 # and the header of everything.
 WHOLE_ENGINE = ("engine/ops/dispatch.c", "engine/ops/registry.c", "engine/ops/write.c", "engine/td.h")
@@ -75,6 +82,21 @@ def floor_of(path):
     return max((prefix for prefix in FLOORS if path.startswith(prefix)), key=len, default=None)
 
 
+def file_floor(path):
+    """(room, floor) of a file in a room of FILE_FLOORS, else (None, 0)."""
+    room, name = posixpath.split(path)
+    floors = FILE_FLOORS.get(room + "/")
+    stem = name.split(".")[0]
+    return (room, floors.index(stem) if stem in floors else 0) if floors else (None, 0)
+
+
+def runs_upwards(path, target):
+    """Does path, in a room whose files stand on floors, use a file that is not below it?"""
+    (room, floor), (other, above) = file_floor(path), file_floor(target)
+    same = posixpath.splitext(path)[0] == posixpath.splitext(target)[0]
+    return room is not None and room == other and not same and above >= floor and above > 0
+
+
 def includes(path, text, known):
     """An include never runs upwards, and libraries stay in their rooms. `known`: all paths there are."""
     if not path.endswith(SOURCE):
@@ -99,6 +121,8 @@ def includes(path, text, known):
             continue
         if floor is None or floor_of(target) != floor and not target.startswith(FLOORS[floor]):
             yield number, f"an include that runs upwards or sideways: {floor or path} may not see {target}"
+        elif runs_upwards(path, target):
+            yield number, f"an include that runs upwards: {target} is not below {path} (FILE_FLOORS)"
 
 
 def banned_calls(path, text):

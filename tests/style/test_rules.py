@@ -51,6 +51,16 @@ class Rules(unittest.TestCase):
         self.include("engine/ops/dispatch.c", grad, True)
         self.include("engine/ops/dispatch.c", "profiler/profiler.h", False)
 
+    def test_includes_between_the_files_of_the_session(self):
+        for path, target, allowed in (("eval.c", "magic", 1), ("eval.c", "eval", 1), ("magic.c", "magic", 1),
+                                      ("magic.c", "eval", 0), ("magic.h", "eval", 0), ("magic.c", "timing", 0),
+                                      ("lex.c", "session", 1), ("lex.c", "lex", 1), ("result.c", "lifetime", 0),
+                                      ("new.c", "session", 1), ("new.c", "lex", 0)):
+            known = KNOWN | {f"repl/session/{target}.h"}
+            got = list(rules.includes("repl/session/" + path, f'#include "repl/session/{target}.h"\n', known))
+            self.assertEqual(not got, bool(allowed), (path, target, got))
+        self.good(rules.includes, "repl/main.c", '#include "repl/session/session.h"\n')
+
     def test_includes_are_found_in_every_spelling(self):
         self.bad(rules.includes, "engine/core/x.c", '  #  include  "profiler/profiler.h" /* why */\n')
         self.bad(rules.includes, "engine/core/x.c", '#include "../../profiler/profiler.h"\n')
@@ -160,6 +170,24 @@ class Programs(unittest.TestCase):
                 subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", library],
                                input=source, text=True, check=True, capture_output=True)
                 self.assertEqual(self.run_check("symbols_check.py", library).returncode, status, source)
+
+    def test_calls_in_a_circle_and_upwards(self):
+        files = {"lex": "int lex(void) { return 1; }", "eval": "int lex(void); int eval(void); int eval(void) { return lex(); }"}
+        self.assertEqual(self.run_calls(files, "repl/session/"), 0)
+        upwards = {**files, "lex": "int eval(void); int up(void); int up(void) { return eval(); }"}
+        self.assertEqual(self.run_calls(upwards, "repl/session/"), 1)
+        self.assertEqual(self.run_calls(upwards, "elsewhere/"), 0)
+        circle = {"a": "extern int b; int *a = &b;", "b": "extern int c; int b; int *d = &c;", "c": "extern int *a; int c; int **e = &a;"}
+        self.assertEqual(self.run_calls(circle, "elsewhere/"), 1)
+        self.assertEqual(self.run_calls({"a": "static int a;"}, "elsewhere/"), 1, "an archive that defines nothing")
+
+    def run_calls(self, files, room):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, code in files.items():
+                subprocess.run(["cc", "-c", "-x", "c", "-", "-o", f"{folder}/{name}.c.o"], input=code, text=True, check=True)
+            archive = os.path.join(folder, "x.a")
+            subprocess.run(["ar", "rc", archive, *(f"{folder}/{name}.c.o" for name in files)], check=True)
+            return self.run_check("calls_check.py", room, archive).returncode
 
 
 if __name__ == "__main__":

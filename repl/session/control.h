@@ -1,0 +1,19 @@
+/* control.h: an evaluation's beginning, its end, and whether it is being stopped. */
+#ifndef TIDE_SESSION_CONTROL_H
+#define TIDE_SESSION_CONTROL_H
+
+#include "repl/session/session.h"
+
+#include <lua.h>
+
+/* Why the evaluation is being unwound. */
+typedef enum stop_reason { STOP_NONE, STOP_INTERRUPT, STOP_EXIT } stop_reason;
+
+/* Replaces the library functions that would swallow a stop. May raise (memory). */
+void control_install(lua_State *L);
+/* Around every evaluation; they nest. */
+void control_begin(tide_session *s);
+void control_end(tide_session *s);
+stop_reason control_stopping(const tide_session *s);
+
+#endif

@@ -1,0 +1,16 @@
+/* display.h: values as text and as bundles. */
+#ifndef TIDE_SESSION_DISPLAY_H
+#define TIDE_SESSION_DISPLAY_H
+
+#include "repl/session/session.h"
+
+#include <lua.h>
+
+/* Pushes the text of the value at idx. Raises only what must pass (interrupts, memory). */
+void display_push_plain(lua_State *L, int idx);
+/* The bundle of n values from stack index `first` on. Raises as display_push_plain does. */
+void display_bundle(lua_State *L, int first, int n, tide_bundle *bundle);
+/* tide.display and its kin; the tide table is on top. */
+void display_install(lua_State *L);
+
+#endif

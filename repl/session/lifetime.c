@@ -1,0 +1,88 @@
+/* lifetime.c: birth and death of a session: the one file here that knows every part of it. */
+#include "repl/session/assist.h"
+#include "repl/session/control.h"
+#include "repl/session/display.h"
+#include "repl/session/history.h"
+#include "repl/session/magic.h"
+#include "repl/session/modules.h"
+#include "repl/session/output.h"
+#include "repl/session/state.h"
+#include "repl/session/timing.h"
+
+#include "lua-bindings/tide_lua.h"
+
+#include <lauxlib.h>
+#include <stdlib.h>
+
+static const magic *const magics[] = {&magic_lsmagic, &magic_time, &magic_timeit, NULL};
+
+/* Everything that may raise a Lua error while a session is made. */
+static int prepare(lua_State *L) {
+    tide_session *s = lua_touserdata(L, 1);
+    session_bind(L, s);
+    control_install(L);
+    if (output_install(s) != 0)
+        return luaL_error(L, "out of memory");
+    modules_install(L);
+    assist_install(L);
+    lua_pop(L, 1);
+    lua_getglobal(L, "require");
+    lua_pushliteral(L, "tide");
+    lua_call(L, 1, 1);
+    if (lua_istable(L, -1)) {
+        display_install(L);
+        magic_install(L);
+    }
+    lua_setglobal(L, "tide");
+    return 0;
+}
+
+tide_session *tide_session_new(const tide_frontend *frontend) {
+    tide_session *s = calloc(1, sizeof *s);
+    if (!s) {
+        fputs("tide: out of memory\n", stderr);
+        return NULL;
+    }
+    s->frontend = *frontend;
+    s->count = 1;
+    s->magics = magics;
+    s->history = history_new();
+    s->L = tide_lua_new();
+    const char *failure = s->L && s->history ? NULL : "out of memory";
+    if (!failure) {
+        lua_pushcfunction(s->L, prepare);
+        lua_pushlightuserdata(s->L, s);
+        if (lua_pcall(s->L, 1, 0, 0) != LUA_OK) {
+            failure = lua_tostring(s->L, -1);
+            failure = failure ? failure : "the session could not start";
+        }
+    }
+    if (failure) {
+        fprintf(stderr, "tide: %s\n", failure);
+        tide_session_free(s);
+        return NULL;
+    }
+    return s;
+}
+
+void tide_session_free(tide_session *s) {
+    if (!s)
+        return;
+    if (s->L)
+        tide_lua_close(s->L);
+    output_free(s);
+    history_free(s->history);
+    free(s);
+}
+
+lua_State *tide_session_lua(tide_session *s) {
+    return s->L;
+}
+
+tide_frontend *tide_session_frontend(tide_session *s) {
+    return &s->frontend;
+}
+
+int tide_session_count(const tide_session *s) {
+    return s->count;
+}

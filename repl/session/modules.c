@@ -1,0 +1,87 @@
+/* modules.c: the Lua modules that a session carries.
+ *
+ * The modules (repl/session/lua) are compiled at their first use, in an environment of their own:
+ * a copy of the standard library taken before any user code ran, so that `string = nil` at the
+ * prompt breaks the user's code and not the display of its error.
+ */
+#include "repl/session/modules.h"
+
+#include "cmake/embedded.h"
+
+#include <lauxlib.h>
+#include <string.h>
+
+extern const tide_embedded tide_embedded_tide_session[];
+
+static const char modules_key, environment_key;
+
+static int load_module(lua_State *L, const char *name) {
+    const tide_embedded *file = tide_embedded_tide_session;
+    while (file->name && strcmp(file->name, name) != 0)
+        file++;
+    if (!file->name)
+        return luaL_error(L, "the session has no module '%s'", name);
+    const char *chunkname = lua_pushfstring(L, "=tide.session.%s", name);
+    if (luaL_loadbufferx(L, file->bytes, file->len, chunkname, "t") != LUA_OK)
+        return lua_error(L);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &environment_key);
+    lua_setupvalue(L, -2, 1);
+    lua_remove(L, -2);
+    lua_call(L, 0, 1);
+    return 1;
+}
+
+/* Pushes the table of a module. */
+static void push_module(lua_State *L, const char *name) {
+    luaL_checkstack(L, 8, NULL);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &modules_key);
+    if (lua_getfield(L, -1, name) == LUA_TNIL) {
+        lua_pop(L, 1);
+        load_module(L, name);
+        lua_pushvalue(L, -1);
+        lua_setfield(L, -3, name);
+    }
+    lua_remove(L, -2);
+}
+
+void module_push_function(lua_State *L, const char *module, const char *function) {
+    push_module(L, module);
+    lua_getfield(L, -1, function);
+    lua_remove(L, -2);
+}
+
+/* import(name): how one embedded module uses another. */
+static int import(lua_State *L) {
+    push_module(L, luaL_checkstring(L, 1));
+    return 1;
+}
+
+/* One level deep: the library tables are copied, their functions shared. */
+void modules_install(lua_State *L) {
+    lua_newtable(L);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &modules_key);
+    lua_newtable(L);
+    int env = lua_gettop(L);
+    lua_pushglobaltable(L);
+    for (lua_pushnil(L); lua_next(L, env + 1);) {
+        if (lua_istable(L, -1) && !lua_rawequal(L, -1, env + 1)) {
+            lua_newtable(L);
+            for (lua_pushnil(L); lua_next(L, -3);) {
+                lua_pushvalue(L, -2);
+                lua_insert(L, -2);
+                lua_rawset(L, -4);
+            }
+            lua_remove(L, -2);
+        }
+        lua_pushvalue(L, -2);
+        lua_insert(L, -2);
+        lua_rawset(L, env);
+    }
+    lua_pop(L, 1);
+    lua_pushglobaltable(L);
+    lua_setfield(L, env, "user"); /* the user's globals, as they are at any time */
+    lua_pushcfunction(L, import);
+    lua_setfield(L, env, "import");
+    lua_pushvalue(L, env);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &environment_key);
+}

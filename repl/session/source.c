@@ -1,0 +1,49 @@
+/* source.c: see source.h. Inputs are found in the history of their session, scripts on disk. */
+#include "repl/session/source.h"
+#include "repl/session/history.h"
+#include "repl/session/state.h"
+
+#include <lauxlib.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Chunk name of an input without a number. */
+#define UNNUMBERED "=(input)"
+
+void source_name(int number, char *name, size_t size) {
+    if (number)
+        snprintf(name, size, "=In[%d]", number);
+    else
+        snprintf(name, size, "%s", UNNUMBERED);
+}
+
+static bool push_file(lua_State *L, const char *path) {
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return false;
+    luaL_Buffer text;
+    luaL_buffinit(L, &text);
+    size_t n;
+    do {
+        char *space = luaL_prepbuffer(&text);
+        n = fread(space, 1, LUAL_BUFFERSIZE, file);
+        luaL_addsize(&text, n);
+    } while (n > 0);
+    fclose(file);
+    luaL_pushresult(&text);
+    return true;
+}
+
+bool source_push(lua_State *L, const char *chunkname) {
+    if (chunkname[0] == '@')
+        return push_file(L, chunkname + 1);
+    tide_session *s = session_of(L);
+    size_t len = s->input_len;
+    const char *input = strcmp(chunkname, UNNUMBERED) == 0 ? s->input : NULL;
+    if (strncmp(chunkname, "=In[", 4) == 0)
+        input = history_input(s, (int)strtol(chunkname + 4, NULL, 10), &len);
+    if (input)
+        lua_pushlstring(L, input, len);
+    return input != NULL;
+}

@@ -1,0 +1,53 @@
+/* state.h: what a session is to its own files, and how a Lua state finds it.
+ *
+ * The files of this folder stand on floors, one file a floor: each includes and calls only what is
+ * below it. Their order stands in tests/style/rules.py (FILE_FLOORS), which is held against
+ * includes and calls; session.h, the face that front ends see, is the ground.
+ */
+#ifndef TIDE_SESSION_STATE_H
+#define TIDE_SESSION_STATE_H
+
+#include "repl/session/session.h"
+
+#include <lua.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+struct history;
+struct magic;
+
+struct tide_session {
+    lua_State *L;
+    tide_frontend frontend;
+    int count; /* number of the next input */
+    struct history *history;
+    const struct magic *const *magics; /* NULL-terminated; magic.c calls back through it */
+    const char *input;                 /* what is being evaluated; borrowed, NULL: nothing */
+    size_t input_len;
+
+    /* control.c; `running`, `evaluating` and `stop` are read in a signal handler */
+    tide_session *outer; /* the session this thread was evaluating when this one began */
+    lua_State *_Atomic running;
+    atomic_bool evaluating;
+    atomic_int stop;    /* a stop_reason */
+    atomic_bool raised; /* the stop has been raised at least once */
+    pthread_t thread;
+    int depth; /* evaluations begun and not ended */
+    int exit_code;
+    bool exit_quietly; /* os.exit without `close`: pending __close functions are not run */
+
+    /* output.c */
+    FILE *out, *err, *in; /* streams that lead to the front end; NULL: the process's own */
+    char *line;           /* what read_line gave and the program has not read yet */
+    size_t line_len, line_at;
+    bool warnings; /* warn("@on") */
+    bool warning_continues;
+};
+
+/* Makes the state the session's, once, before session_of. May raise (memory). */
+void session_bind(lua_State *L, tide_session *s);
+/* The session a state belongs to. */
+tide_session *session_of(lua_State *L);
+
+#endif
