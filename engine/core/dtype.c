@@ -14,6 +14,10 @@ td_dtype td_dtype_promote(td_dtype a, td_dtype b) {
     uint8_t ca = td_dtypes[a].category, cb = td_dtypes[b].category;
     if (ca != cb)
         return ca > cb ? a : b;
+    if ((a == TD_U8 && b == TD_I8) || (a == TD_I8 && b == TD_U8)) /* neither holds the other */
+        return TD_I16;
+    if ((a == TD_F16 && b == TD_BF16) || (a == TD_BF16 && b == TD_F16))
+        return TD_F32;
     return a > b ? a : b; /* ORDER DTYPE */
 }
 
@@ -28,22 +32,42 @@ td_dtype td_default_dtype(void) {
     return TD_F32;
 }
 
-#define LOAD_AS(result)                                                                            \
-    switch (d) {                                                                                   \
-        TD_DTYPE_TABLE(CASE)                                                                       \
-    default:                                                                                       \
-        return 0;                                                                                  \
-    }
+/* ---- single elements ---- */
+
+static double half_value(td_half h) {
+    return (double)td_half_to_float(h);
+}
+static double bfloat_value(td_bfloat b) {
+    return (double)td_bfloat_to_float(b);
+}
+static double same(double v) {
+    return v;
+}
+static td_half to_half(double v) {
+    return td_float_to_half((float)v);
+}
+static td_bfloat to_bfloat(double v) {
+    return td_float_to_bfloat((float)v);
+}
+#define VALUE(v) _Generic((v), td_half : half_value, td_bfloat : bfloat_value, default : same)(v)
+#define FROM(type, v)                                                                              \
+    _Generic((type){0}, td_half : to_half, td_bfloat : to_bfloat, default : same)(v)
 
 double td_load_double(td_dtype d, const void *p) {
+    switch (d) {
 #define CASE(name, NAME, type, text, category, alias)                                              \
     case TD_##NAME: {                                                                              \
         type v;                                                                                    \
         memcpy(&v, p, sizeof v);                                                                   \
-        return (double)v;                                                                          \
+        return VALUE(v);                                                                           \
     }
-    LOAD_AS(double)
+        TD_DTYPE_TABLE(CASE)
 #undef CASE
+    case TD_DTYPE_COUNT:
+    case TD_DTYPE_NONE:
+        break;
+    }
+    return 0;
 }
 
 /* A float out of int64's range has no defined cast in C; saturate, NaN is 0. */
@@ -57,29 +81,63 @@ static int64_t double_to_int(double v) {
     return (int64_t)v;
 }
 
+/* The integer dtypes and bool, whose C types are integers. */
+#define INTEGERS(X)                                                                                \
+    X(BOOL, uint8_t)                                                                               \
+    X(U8, uint8_t)                                                                                 \
+    X(I8, int8_t)                                                                                  \
+    X(I16, int16_t)                                                                                \
+    X(I32, int32_t)                                                                                \
+    X(I64, int64_t)
+
 int64_t td_load_int(td_dtype d, const void *p) {
-    if (td_dtype_is_float(d))
-        return double_to_int(td_load_double(d, p));
-#define CASE(name, NAME, type, text, category, alias)                                              \
+    switch (d) {
+#define CASE(NAME, type)                                                                           \
     case TD_##NAME: {                                                                              \
         type v;                                                                                    \
         memcpy(&v, p, sizeof v);                                                                   \
         return (int64_t)v;                                                                         \
     }
-    LOAD_AS(int64_t)
+        INTEGERS(CASE)
 #undef CASE
+    case TD_F16:
+    case TD_BF16:
+    case TD_F32:
+    case TD_F64:
+        return double_to_int(td_load_double(d, p));
+    case TD_DTYPE_COUNT:
+    case TD_DTYPE_NONE:
+        break;
+    }
+    return 0;
 }
 
 void td_store_double(td_dtype d, void *p, double value) {
-    if (d == TD_F64) {
-        memcpy(p, &value, sizeof value);
-    } else if (d == TD_F32) {
-        float v = (float)value;
-        memcpy(p, &v, sizeof v);
-    } else if (d == TD_BOOL) {
-        *(uint8_t *)p = value != 0;
-    } else {
+    switch (d) {
+#define CASE(NAME, type)                                                                           \
+    case TD_##NAME: {                                                                              \
+        type v = FROM(type, value);                                                                \
+        memcpy(p, &v, sizeof v);                                                                   \
+        return;                                                                                    \
+    }
+        CASE(F16, td_half)
+        CASE(BF16, td_bfloat)
+        CASE(F32, float)
+        CASE(F64, double)
+#undef CASE
+    case TD_BOOL:
+        td_store_int(d, p, value != 0);
+        return;
+    case TD_U8:
+    case TD_I8:
+    case TD_I16:
+    case TD_I32:
+    case TD_I64:
         td_store_int(d, p, double_to_int(value));
+        return;
+    case TD_DTYPE_COUNT:
+    case TD_DTYPE_NONE:
+        return;
     }
 }
 
@@ -87,15 +145,22 @@ void td_store_int(td_dtype d, void *p, int64_t value) {
     if (d == TD_BOOL)
         value = value != 0;
     switch (d) {
-#define CASE(name, NAME, type, text, category, alias)                                              \
+#define CASE(NAME, type)                                                                           \
     case TD_##NAME: {                                                                              \
         type v = (type)value;                                                                      \
         memcpy(p, &v, sizeof v);                                                                   \
         return;                                                                                    \
     }
-        TD_DTYPE_TABLE(CASE)
+        INTEGERS(CASE)
 #undef CASE
-    default:
+    case TD_F16:
+    case TD_BF16:
+    case TD_F32:
+    case TD_F64:
+        td_store_double(d, p, (double)value);
+        return;
+    case TD_DTYPE_COUNT:
+    case TD_DTYPE_NONE:
         return;
     }
 }

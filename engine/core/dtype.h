@@ -2,6 +2,7 @@
 #ifndef TD_CORE_DTYPE_H
 #define TD_CORE_DTYPE_H
 
+#include "engine/core/half.h"
 #include "engine/core/status.h"
 
 typedef enum td_category { TD_CAT_BOOL, TD_CAT_INT, TD_CAT_FLOAT } td_category;
@@ -11,8 +12,12 @@ typedef enum td_category { TD_CAT_BOOL, TD_CAT_INT, TD_CAT_FLOAT } td_category;
 #define TD_DTYPE_TABLE(X)                                                                          \
     X(bool_, BOOL, uint8_t, "bool", TD_CAT_BOOL, "bool")                                           \
     X(u8, U8, uint8_t, "uint8", TD_CAT_INT, "byte")                                                \
+    X(i8, I8, int8_t, "int8", TD_CAT_INT, "char")                                                  \
+    X(i16, I16, int16_t, "int16", TD_CAT_INT, "short")                                             \
     X(i32, I32, int32_t, "int32", TD_CAT_INT, "int")                                               \
     X(i64, I64, int64_t, "int64", TD_CAT_INT, "long")                                              \
+    X(f16, F16, td_half, "float16", TD_CAT_FLOAT, "half")                                          \
+    X(bf16, BF16, td_bfloat, "bfloat16", TD_CAT_FLOAT, "bfloat")                                   \
     X(f32, F32, float, "float32", TD_CAT_FLOAT, "float")                                           \
     X(f64, F64, double, "float64", TD_CAT_FLOAT, "double")
 
@@ -45,7 +50,13 @@ static inline bool td_dtype_is_int(td_dtype d) {
     return td_dtypes[d].category == TD_CAT_INT;
 }
 
-/* The dtype both promote to (PyTorch's table: bool < ints < floats; u8 with i32 is i32). */
+/* The dtype that arithmetic on d is done in: float32 for the 16-bit floats, else d itself. */
+static inline td_dtype td_dtype_compute(td_dtype d) {
+    return d == TD_F16 || d == TD_BF16 ? TD_F32 : d;
+}
+
+/* The dtype both promote to (PyTorch's table: bool < ints < floats; u8 with i32 is i32, u8 with i8
+ * i16, float16 with bfloat16 float32). */
 td_dtype td_dtype_promote(td_dtype a, td_dtype b);
 
 /* The dtype that sums over elements of d are kept in: float32 for narrower floats, else d. */

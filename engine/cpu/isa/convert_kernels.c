@@ -1,7 +1,13 @@
-/* convert_kernels.c: conversions between dtypes, vectorised by the compiler. */
+/* convert_kernels.c: conversions between dtypes, vectorised by the compiler. The 16-bit floats go
+ * by way of float32, a block at a time. */
 #include "engine/cpu/isa/convert_kernels.h"
 
 #include "engine/cpu/isa/isa_symbol.h"
+
+#ifdef __F16C__
+#include <immintrin.h>
+#endif
+#include <stdbool.h>
 
 /* A cast to int64 is undefined beyond its range: saturate, NaN is 0. The other integers take its
  * low bits, as td_store_double does. */
@@ -21,6 +27,37 @@ static inline int64_t to_int(double v) {
         }                                                                                          \
     }
 
+/* ---- 16-bit floats and float32 ---- */
+
+DEFINE(f32, float, bf16, td_bfloat, td_bfloat_to_float(v))
+DEFINE(bf16, td_bfloat, f32, float, td_float_to_bfloat(v))
+#ifdef __F16C__
+static void convert_f32_f16(int64_t n, void *dst, const void *src) {
+    float *d = dst;
+    const td_half *s = src;
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(d + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(s + i))));
+    for (; i < n; i++)
+        d[i] = td_half_to_float(s[i]);
+}
+static void convert_f16_f32(int64_t n, void *dst, const void *src) {
+    td_half *d = dst;
+    const float *s = src;
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm_storeu_si128((__m128i *)(d + i),
+                         _mm256_cvtps_ph(_mm256_loadu_ps(s + i), _MM_FROUND_TO_NEAREST_INT));
+    for (; i < n; i++)
+        d[i] = td_float_to_half(s[i]);
+}
+#else
+DEFINE(f32, float, f16, td_half, td_half_to_float(v))
+DEFINE(f16, td_half, f32, float, td_float_to_half(v))
+#endif
+
+/* ---- all others ---- */
+
 #define FROM_ANY(from, ft)                                                                         \
     DEFINE(mask, uint8_t, from, ft, TO_BOOL(v))                                                    \
     DEFINE(f32, float, from, ft, (float)v)                                                         \
@@ -28,34 +65,84 @@ static inline int64_t to_int(double v) {
 #define FROM_INTEGER(from, ft)                                                                     \
     FROM_ANY(from, ft)                                                                             \
     DEFINE(u8, uint8_t, from, ft, (uint8_t)v)                                                      \
+    DEFINE(i8, int8_t, from, ft, (int8_t)v)                                                        \
+    DEFINE(i16, int16_t, from, ft, (int16_t)v)                                                     \
     DEFINE(i32, int32_t, from, ft, (int32_t)v)                                                     \
     DEFINE(i64, int64_t, from, ft, (int64_t)v)
 #define FROM_FLOAT(from, ft)                                                                       \
     FROM_ANY(from, ft)                                                                             \
     DEFINE(u8, uint8_t, from, ft, (uint8_t)to_int((double)v))                                      \
+    DEFINE(i8, int8_t, from, ft, (int8_t)to_int((double)v))                                        \
+    DEFINE(i16, int16_t, from, ft, (int16_t)to_int((double)v))                                     \
     DEFINE(i32, int32_t, from, ft, (int32_t)to_int((double)v))                                     \
     DEFINE(i64, int64_t, from, ft, to_int((double)v))
 
 FROM_INTEGER(mask, uint8_t)
 FROM_INTEGER(u8, uint8_t)
+FROM_INTEGER(i8, int8_t)
+FROM_INTEGER(i16, int16_t)
 FROM_INTEGER(i32, int32_t)
 FROM_INTEGER(i64, int64_t)
 FROM_FLOAT(f32, float)
 FROM_FLOAT(f64, double)
 
+/* ---- by way of float32 ---- */
+
+enum { BLOCK = 512 };
+
+#define DEFINE_BY_WAY(to, tt, from, ft)                                                            \
+    static void convert_##to##_##from(int64_t n, void *dst, const void *src) {                     \
+        float block[BLOCK];                                                                        \
+        for (int64_t i = 0; i < n; i += BLOCK) {                                                   \
+            int64_t m = n - i < BLOCK ? n - i : BLOCK;                                             \
+            convert_f32_##from(m, block, (const ft *)src + i);                                     \
+            convert_##to##_f32(m, (tt *)dst + i, block);                                           \
+        }                                                                                          \
+    }
+#define TO_ANY(from, ft)                                                                           \
+    DEFINE_BY_WAY(mask, uint8_t, from, ft)                                                         \
+    DEFINE_BY_WAY(u8, uint8_t, from, ft)                                                           \
+    DEFINE_BY_WAY(i8, int8_t, from, ft)                                                            \
+    DEFINE_BY_WAY(i16, int16_t, from, ft)                                                          \
+    DEFINE_BY_WAY(i32, int32_t, from, ft)                                                          \
+    DEFINE_BY_WAY(i64, int64_t, from, ft)                                                          \
+    DEFINE_BY_WAY(f64, double, from, ft)
+#define OF_ANY(to, tt)                                                                             \
+    DEFINE_BY_WAY(to, tt, mask, uint8_t)                                                           \
+    DEFINE_BY_WAY(to, tt, u8, uint8_t)                                                             \
+    DEFINE_BY_WAY(to, tt, i8, int8_t)                                                              \
+    DEFINE_BY_WAY(to, tt, i16, int16_t)                                                            \
+    DEFINE_BY_WAY(to, tt, i32, int32_t)                                                            \
+    DEFINE_BY_WAY(to, tt, i64, int64_t)                                                            \
+    DEFINE_BY_WAY(to, tt, f64, double)
+TO_ANY(f16, td_half)
+TO_ANY(bf16, td_bfloat)
+OF_ANY(f16, td_half)
+OF_ANY(bf16, td_bfloat)
+DEFINE_BY_WAY(f16, td_half, bf16, td_bfloat)
+DEFINE_BY_WAY(bf16, td_bfloat, f16, td_half)
+DEFINE(f16, td_half, f16, td_half, v)
+DEFINE(bf16, td_bfloat, bf16, td_bfloat, v)
+
 #define ROW(to)                                                                                    \
     {                                                                                              \
-        [TD_BOOL] = convert_##to##_mask, [TD_U8] = convert_##to##_u8,                              \
-        [TD_I32] = convert_##to##_i32, [TD_I64] = convert_##to##_i64,                              \
-        [TD_F32] = convert_##to##_f32, [TD_F64] = convert_##to##_f64,                              \
+        [TD_BOOL] = convert_##to##_mask, [TD_U8] = convert_##to##_u8, [TD_I8] = convert_##to##_i8, \
+        [TD_I16] = convert_##to##_i16, [TD_I32] = convert_##to##_i32,                              \
+        [TD_I64] = convert_##to##_i64, [TD_F16] = convert_##to##_f16,                              \
+        [TD_BF16] = convert_##to##_bf16, [TD_F32] = convert_##to##_f32,                            \
+        [TD_F64] = convert_##to##_f64,                                                             \
     }
 
 extern const td_convert_kernels TD_ISA_SYMBOL(td_convert_kernels);
 const td_convert_kernels TD_ISA_SYMBOL(td_convert_kernels) = {
     .convert = {[TD_BOOL] = ROW(mask),
                 [TD_U8] = ROW(u8),
+                [TD_I8] = ROW(i8),
+                [TD_I16] = ROW(i16),
                 [TD_I32] = ROW(i32),
                 [TD_I64] = ROW(i64),
+                [TD_F16] = ROW(f16),
+                [TD_BF16] = ROW(bf16),
                 [TD_F32] = ROW(f32),
                 [TD_F64] = ROW(f64)},
 };
