@@ -1,5 +1,4 @@
-/* args.c: reads Lua arguments by an operator's schema: positions, options by name, counting from 1.
- */
+/* args.c: reads Lua arguments by a schema: positions, options by name, counting from 1. */
 #include "lua-bindings/args.h"
 
 #include "engine/ops/schema.h"
@@ -9,31 +8,132 @@
 
 /* ---- messages ---- */
 
-static int fail_type(lua_State *L, const tide_frame *f, int param, int index,
-                     const char *expected) {
-    char text[80];
-    return tide_error(L, "%s: argument %d (%s): expected %s, got %s", f->name, param + 1,
-                      f->op->params[param].name, expected,
-                      tide_describe(L, index, text, sizeof text));
+enum { EXPECTATION = 160 };
+
+static const char *range_text(const td_param *p, const char *what, char *text) {
+    if (!p->ranged)
+        snprintf(text, EXPECTATION, "%s", what);
+    else if (p->high == INT64_MAX)
+        snprintf(text, EXPECTATION, "%s from %lld on", what, (long long)p->low);
+    else
+        snprintf(text, EXPECTATION, "%s from %lld to %lld", what, (long long)p->low,
+                 (long long)p->high);
+    return text;
 }
 
-static const char *expectation(const td_param *p) {
+/* mean|sum|none as "mean", "sum" or "none" */
+static const char *choices_text(const char *word, char *text) {
+    size_t at = 0;
+    while (*word) {
+        int len = (int)strcspn(word, "|");
+        bool last = !word[len], first = at == 0;
+        at += (size_t)snprintf(text + at, EXPECTATION - at, "%s\"%.*s\"",
+                               first  ? ""
+                               : last ? " or "
+                                      : ", ",
+                               len, word);
+        word += len + !last;
+    }
+    return text;
+}
+
+static const char *expectation(const td_param *p, char *text) {
     static const char *const texts[] = {[TD_PARAM_TENSOR] = "a tensor",
-                                        [TD_PARAM_TENSORS] = "a list of tensors",
-                                        [TD_PARAM_NUMBER] = "a number",
                                         [TD_PARAM_TENSOR_OR_NUMBER] = "a tensor or a number",
-                                        [TD_PARAM_INT] = "an integer",
-                                        [TD_PARAM_FLOAT] = "a number",
                                         [TD_PARAM_BOOL] = "true or false",
                                         [TD_PARAM_DIM] = "a dim (an integer)",
                                         [TD_PARAM_DIMS] = "a dim or a list of dims",
                                         [TD_PARAM_INDEX] = "an index (an integer)",
-                                        [TD_PARAM_INTS] = "an integer or a list of integers",
                                         [TD_PARAM_DTYPE] = "a dtype such as tide.float32",
                                         [TD_PARAM_DEVICE] = "a device such as \"cpu\"",
                                         [TD_PARAM_STRING] = "a string",
-                                        [TD_PARAM_GENERATOR] = "a tide.Generator"};
-    return texts[p->type];
+                                        [TD_PARAM_GENERATOR] = "a tide.Generator",
+                                        [TD_PARAM_ANY] = "a value",
+                                        [TD_PARAM_TABLE] = "a table",
+                                        [TD_PARAM_LIST] = "a list",
+                                        [TD_PARAM_DATA] =
+                                            "a number, a table of numbers or a tensor",
+                                        [TD_PARAM_FUNCTION] = "a function"};
+    switch ((td_param_type)p->type) {
+    case TD_PARAM_TENSORS:
+        return p->alone ? "a tensor or a list of tensors" : "a list of tensors";
+    case TD_PARAM_NUMBER:
+    case TD_PARAM_FLOAT:
+        return range_text(p, "a number", text);
+    case TD_PARAM_INT:
+        return range_text(p, "an integer", text);
+    case TD_PARAM_INTS:
+        return range_text(
+            p, p->length == 2 ? "one or two integers" : "an integer or a list of integers", text);
+    case TD_PARAM_STRING:
+        return p->word ? choices_text(p->word, text) : texts[p->type];
+    case TD_PARAM_OBJECT:
+    case TD_PARAM_OBJECTS:
+        snprintf(text, EXPECTATION, "a %s", p->word);
+        return text;
+    default:
+        return texts[p->type];
+    }
+}
+
+/* "sum: argument 2 (dim)", "sum: option keepdim": what a message is about. */
+static const char *place_text(const tide_frame *f, int param, char *text) {
+    const td_param *p = &f->op->params[param];
+    if (p->option)
+        snprintf(text, EXPECTATION, "%s: option %s", f->name, p->name);
+    else
+        snprintf(text, EXPECTATION, "%s: argument %d (%s)", f->name, param + 1, p->name);
+    return text;
+}
+
+static int fail_type(lua_State *L, const tide_frame *f, int param, int index) {
+    char place[EXPECTATION], expected[EXPECTATION], given[80];
+    return tide_error(L, "%s: expected %s, got %s", place_text(f, param, place),
+                      expectation(&f->op->params[param], expected),
+                      tide_describe(L, index, given, sizeof given));
+}
+
+/* ---- tables ---- */
+
+/* Refuses keys that are neither 1 to n nor names, and holes; has it names? */
+static bool scan_keys(lua_State *L, int table, lua_Integer n, const char *what) {
+    lua_Integer elements = 0;
+    bool named = false;
+    char text[80];
+    luaL_checkstack(L, 4, NULL);
+    for (lua_pushnil(L); lua_next(L, table); lua_pop(L, 1)) {
+        int ok = 0;
+        lua_Integer k = lua_type(L, -2) == LUA_TNUMBER ? lua_tointegerx(L, -2, &ok) : 0;
+        if (lua_type(L, -2) == LUA_TSTRING)
+            named = true;
+        else if (ok && k >= 1 && k <= n)
+            elements++;
+        else
+            tide_error(L,
+                       "%s: a table holds a list (1 to %I here) and options by name, got the key "
+                       "%s%s",
+                       what, (LUAI_UACINT)n, tide_describe(L, -2, text, sizeof text),
+                       ok && k > n ? ": the list has a hole" : "");
+    }
+    if (elements != n)
+        tide_error(L, "%s: the list has a hole: %I of its %I elements are nil", what,
+                   (LUAI_UACINT)(n - elements), (LUAI_UACINT)n);
+    return named;
+}
+
+lua_Integer tide_list_length(lua_State *L, int index, const char *what) {
+    lua_Integer n = (lua_Integer)lua_rawlen(L, index);
+    if (scan_keys(L, lua_absindex(L, index), n, what))
+        tide_error(L, "%s: a list has no options: they go into the table that comes last", what);
+    return n;
+}
+
+/* The length of a list that is an argument; the last table was looked through already. */
+static lua_Integer list_length(lua_State *L, const tide_frame *f, int param, int index) {
+    char place[EXPECTATION];
+    if (index == f->list)
+        return (lua_Integer)lua_rawlen(L, index);
+    return tide_list_length(L, index, place_text(f, param, place));
 }
 
 /* ---- integers ---- */
@@ -46,37 +146,37 @@ static int64_t count_from_zero(lua_State *L, const tide_frame *f, int64_t i, con
     return i > 0 ? i - 1 : i;
 }
 
-static bool to_int(lua_State *L, int index, int64_t *out) {
-    int ok;
-    if (lua_type(L, index) != LUA_TNUMBER)
-        return false;
-    *out = lua_tointegerx(L, index, &ok);
-    return ok;
-}
-
 static void store_int(lua_State *L, tide_frame *f, int64_t i) {
     if (f->nints == TIDE_FRAME_INTS)
         tide_error(L, "%s: more than %d integers in lists", f->name, TIDE_FRAME_INTS);
     f->ints[f->nints++] = i;
 }
 
+/* The integer at a stack index, as it is written. */
+static int64_t to_integer(lua_State *L, const tide_frame *f, int param, int index) {
+    const td_param *p = &f->op->params[param];
+    char place[EXPECTATION];
+    int ok = 0;
+    int64_t i = lua_type(L, index) == LUA_TNUMBER ? lua_tointegerx(L, index, &ok) : 0;
+    if (!ok && lua_type(L, index) == LUA_TNUMBER)
+        tide_error(L, "%s: %f has no integer representation", place_text(f, param, place),
+                   lua_tonumber(L, index));
+    if (!ok || (p->ranged && (i < p->low || i > p->high)))
+        fail_type(L, f, param, index);
+    return i;
+}
+
 /* An element of an int[] or dim[] at a stack index. */
 static void read_element(lua_State *L, tide_frame *f, int param, int index) {
-    int64_t i = 0;
-    const td_param *p = &f->op->params[param];
-    if (!to_int(L, index, &i)) {
-        if (lua_type(L, index) == LUA_TNUMBER)
-            tide_error(L, "%s: argument %d (%s): %f has no integer representation", f->name,
-                       param + 1, p->name, lua_tonumber(L, index));
-        fail_type(L, f, param, index, expectation(p));
-    }
-    store_int(L, f, p->type == TD_PARAM_DIMS ? count_from_zero(L, f, i, "dim") : i);
+    int64_t i = to_integer(L, f, param, index);
+    bool dim = f->op->params[param].type == TD_PARAM_DIMS;
+    store_int(L, f, dim ? count_from_zero(L, f, i, "dim") : i);
 }
 
 static void read_int_table(lua_State *L, tide_frame *f, int param, int index) {
-    lua_Unsigned n = lua_rawlen(L, index);
-    for (lua_Unsigned k = 1; k <= n; k++) {
-        lua_rawgeti(L, index, (lua_Integer)k);
+    lua_Integer n = list_length(L, f, param, index);
+    for (lua_Integer k = 1; k <= n; k++) {
+        lua_rawgeti(L, index, k);
         read_element(L, f, param, -1);
         lua_pop(L, 1);
     }
@@ -87,11 +187,10 @@ static void read_int_table(lua_State *L, tide_frame *f, int param, int index) {
 static td_value read_ints(lua_State *L, tide_frame *f, int param, int index, int last) {
     const td_param *p = &f->op->params[param];
     int start = f->nints;
+    char place[EXPECTATION];
     if (lua_type(L, index) == LUA_TTABLE && last > index)
-        tide_error(L,
-                   "%s: argument %d (%s): a list, and nothing after it but options, or numbers, "
-                   "got %d arguments",
-                   f->name, param + 1, p->name, last);
+        tide_error(L, "%s: a list, and nothing after it but options, or numbers, got %d arguments",
+                   place_text(f, param, place), last);
     if (lua_type(L, index) == LUA_TTABLE)
         read_int_table(L, f, param, index);
     else
@@ -102,96 +201,243 @@ static td_value read_ints(lua_State *L, tide_frame *f, int param, int index, int
         for (; n < p->length; n++)
             store_int(L, f, f->ints[start]);
     if (p->length && n != p->length)
-        tide_error(L, "%s: argument %d (%s): %d integers expected, got %d", f->name, param + 1,
-                   p->name, p->length, n);
+        tide_error(L, "%s: %d integers expected, got %d", place_text(f, param, place), p->length,
+                   n);
     return TD_INTS(n, f->ints + start);
+}
+
+static td_value read_integer(lua_State *L, tide_frame *f, int param, int index) {
+    int type = f->op->params[param].type;
+    int64_t i = to_integer(L, f, param, index);
+    return TD_I(type == TD_PARAM_INT     ? i
+                : type == TD_PARAM_INDEX ? count_from_zero(L, f, i, "index")
+                                         : count_from_zero(L, f, i, "dim"));
 }
 
 /* ---- tensors ---- */
 
-td_tensor *tide_from_one_based(lua_State *L, td_tensor *x, const char *fname) {
+td_tensor *tide_hold_tensor(lua_State *L, int index, const char *fname) {
+    index = lua_absindex(L, index);
     tide_handle *handle = tide_push_handle(L);
-    if (TD_APPLY(&handle->tensor, from_one_based, TD_T(x)))
+    handle->tensor = td_retain(tide_check_tensor(L, index, fname));
+    return handle->tensor;
+}
+
+td_tensor *tide_from_one_based(lua_State *L, int index, const char *fname) {
+    index = lua_absindex(L, index);
+    tide_handle *handle = tide_push_handle(L);
+    if (TD_APPLY(&handle->tensor, from_one_based, TD_T(tide_check_tensor(L, index, fname))))
         tide_error(L, "%s: %s", fname, td_error_message());
     return handle->tensor;
 }
 
-static td_value read_tensors(lua_State *L, tide_frame *f, int param, int index) {
-    lua_Integer n = (lua_Integer)lua_rawlen(L, index);
-    td_tensor **list = lua_newuserdatauv(L, (size_t)(n ? n : 1) * sizeof *list, 0);
-    for (lua_Integer k = 1; k <= n; k++) {
-        lua_rawgeti(L, index, k);
-        list[k - 1] = tide_to_tensor(L, -1); /* the table keeps it alive */
-        if (!list[k - 1]) {
-            char text[80];
-            tide_error(L, "%s: argument %d (%s): element %d: expected a tensor, got %s", f->name,
-                       param + 1, f->op->params[param].name, (int)k,
-                       tide_describe(L, -1, text, sizeof text));
-        }
-        lua_pop(L, 1);
+/* Element k of the list at `table`, borrowed from its handle; NULL for false where entries may be
+ * missing. */
+static td_tensor *list_element(lua_State *L, const tide_frame *f, int param, int table,
+                               lua_Integer k) {
+    lua_rawgeti(L, table, k);
+    td_tensor *x = lua_isuserdata(L, -1) ? tide_to_tensor(L, -1) : NULL;
+    if (!x && !(f->op->params[param].holes && lua_isboolean(L, -1) && !lua_toboolean(L, -1))) {
+        char place[EXPECTATION], given[80];
+        tide_error(L, "%s: element %d: expected a tensor, got %s", place_text(f, param, place),
+                   (int)k, tide_describe(L, -1, given, sizeof given));
     }
-    return TD_TENSORS((int32_t)n, list);
+    lua_pop(L, 1);
+    return x;
 }
 
-/* ---- one argument ---- */
+static void load_list(lua_State *L, tide_frame *f, int param) {
+    int index = f->at[param];
+    td_tensor **list = (td_tensor **)f->args[param].tensors;
+    if (lua_isuserdata(L, index))
+        list[0] = tide_to_tensor(L, index);
+    else
+        for (int k = 0; k < f->args[param].n; k++)
+            list[k] = list_element(L, f, param, index, k + 1);
+}
 
-static td_value read_number(lua_State *L, int index) {
-    return lua_isinteger(L, index) ? TD_I(lua_tointeger(L, index)) : TD_F(lua_tonumber(L, index));
+static td_value read_tensors(lua_State *L, tide_frame *f, int param, int index) {
+    const td_param *p = &f->op->params[param];
+    bool alone = p->alone && lua_isuserdata(L, index) && tide_to_tensor(L, index);
+    if (!alone && lua_type(L, index) != LUA_TTABLE)
+        fail_type(L, f, param, index);
+    lua_Integer n = alone ? 1 : list_length(L, f, param, index);
+    td_tensor **list = lua_newuserdatauv(L, (size_t)(n ? n : 1) * sizeof *list, 0);
+    f->args[param] = TD_TENSORS((int32_t)n, list);
+    load_list(L, f, param); /* again when all is read: here for the types */
+    return f->args[param];
+}
+
+void tide_load_tensors(lua_State *L, tide_frame *f) {
+    for (int k = 0; k < f->op->nparams; k++) {
+        if (!f->at[k])
+            continue;
+        if (f->args[k].kind == TD_KIND_TENSOR)
+            f->args[k].tensor = tide_to_tensor(L, f->at[k]);
+        else if (f->args[k].kind == TD_KIND_TENSORS)
+            load_list(L, f, k);
+    }
+    if (f->out_at)
+        f->out = tide_to_tensor(L, f->out_at);
+}
+
+static td_value read_tensor(lua_State *L, tide_frame *f, int param, int index) {
+    const td_param *p = &f->op->params[param];
+    td_tensor *x = lua_type(L, index) == LUA_TUSERDATA ? tide_to_tensor(L, index) : NULL;
+    if (!x)
+        fail_type(L, f, param, index);
+    if (TD_UNLIKELY(p->base != TD_BASE_NONE && !td_dtype_is_float((td_dtype)x->dtype))) {
+        x = tide_from_one_based(L, index, f->name);
+        f->at[param] = lua_gettop(L);
+    }
+    return TD_T(x);
+}
+
+/* ---- other kinds ---- */
+
+static td_value read_number(lua_State *L, tide_frame *f, int param, int index) {
+    const td_param *p = &f->op->params[param];
+    double v = lua_type(L, index) == LUA_TNUMBER ? lua_tonumber(L, index) : 0;
+    if (lua_type(L, index) != LUA_TNUMBER ||
+        (p->ranged && ((p->low != INT64_MIN && !(v >= (double)p->low)) ||
+                       (p->high != INT64_MAX && !(v <= (double)p->high)))))
+        fail_type(L, f, param, index);
+    return lua_isinteger(L, index) && p->type != TD_PARAM_FLOAT ? TD_I(lua_tointeger(L, index))
+                                                                : TD_F(v);
 }
 
 static td_value read_device(lua_State *L, tide_frame *f, int param, int index) {
     td_device device;
     if (lua_type(L, index) != LUA_TSTRING)
-        fail_type(L, f, param, index, expectation(&f->op->params[param]));
+        fail_type(L, f, param, index);
     if (td_device_parse(lua_tostring(L, index), &device))
         tide_error(L, "%s: %s", f->name, td_error_message());
     return TD_DEVICE(device);
 }
 
-static td_value read_integer(lua_State *L, tide_frame *f, int param, int index) {
-    const td_param *p = &f->op->params[param];
-    int64_t i = 0;
-    if (!to_int(L, index, &i)) {
-        if (lua_type(L, index) == LUA_TNUMBER)
-            tide_error(L, "%s: argument %d (%s): %f has no integer representation", f->name,
-                       param + 1, p->name, lua_tonumber(L, index));
-        fail_type(L, f, param, index, expectation(p));
-    }
-    return TD_I(p->type == TD_PARAM_INT     ? i
-                : p->type == TD_PARAM_INDEX ? count_from_zero(L, f, i, "index")
-                                            : count_from_zero(L, f, i, "dim"));
+static bool is_choice(const char *word, const char *text) {
+    size_t len = strlen(text);
+    for (; *word; word += strcspn(word, "|"), word += *word == '|')
+        if (strcspn(word, "|") == len && !strncmp(word, text, len))
+            return true;
+    return false;
 }
+
+static td_value read_string(lua_State *L, tide_frame *f, int param, int index) {
+    const char *word = f->op->params[param].word;
+    if (lua_type(L, index) != LUA_TSTRING || (word && !is_choice(word, lua_tostring(L, index))))
+        fail_type(L, f, param, index);
+    return TD_STRING(lua_tostring(L, index));
+}
+
+/* Is the value's metatable that of the class "tide.WORD" in the registry, or does it inherit from
+ * it through __index? */
+static bool is_object(lua_State *L, int index, const char *word) {
+    int top = lua_gettop(L);
+    bool found = false;
+    luaL_checkstack(L, 6, NULL);
+    if (!lua_getmetatable(L, index))
+        return false;
+    lua_pushfstring(L, "tide.%s", word);
+    lua_rawget(L, LUA_REGISTRYINDEX);
+    for (int depth = 0; depth < 64 && !found; depth++) { /* metatable, class */
+        found = lua_rawequal(L, -1, -2);
+        if (found || !lua_getmetatable(L, -2))
+            break;
+        lua_pushliteral(L, "__index");
+        if (lua_rawget(L, -2) != LUA_TTABLE)
+            break;
+        lua_replace(L, -4); /* the parent */
+        lua_pop(L, 1);
+    }
+    lua_settop(L, top);
+    return found;
+}
+
+/* NAME[]: a list, or the rest of the positional arguments, which becomes one. */
+static void read_objects(lua_State *L, tide_frame *f, int param, int index, int last) {
+    const char *word = f->op->params[param].word;
+    char place[EXPECTATION], given[80];
+    if (lua_type(L, index) != LUA_TTABLE || last > index || is_object(L, index, word)) {
+        lua_createtable(L, last - index + 1, 0);
+        for (int k = index; k <= last; k++) {
+            lua_pushvalue(L, k);
+            lua_rawseti(L, -2, k - index + 1);
+        }
+        index = lua_gettop(L);
+    }
+    lua_Integer n = list_length(L, f, param, index);
+    for (lua_Integer k = 1; k <= n; k++) {
+        lua_rawgeti(L, index, k);
+        if (!is_object(L, lua_gettop(L), word))
+            tide_error(L, "%s: element %d: expected a %s, got %s", place_text(f, param, place),
+                       (int)k, word, tide_describe(L, -1, given, sizeof given));
+        lua_pop(L, 1);
+    }
+    f->at[param] = index;
+}
+
+static bool is_callable(lua_State *L, int index) {
+    if (lua_isfunction(L, index))
+        return true;
+    bool callable = luaL_getmetafield(L, index, "__call") != LUA_TNIL;
+    if (callable)
+        lua_pop(L, 1);
+    return callable;
+}
+
+/* Kinds that engine and operators know nothing of: the value stays where it is. */
+static td_value read_lua_value(lua_State *L, tide_frame *f, int param, int index, int last) {
+    const td_param *p = &f->op->params[param];
+    int type = lua_type(L, index);
+    bool ok = true;
+    switch ((td_param_type)p->type) {
+    case TD_PARAM_TABLE:
+        ok = type == LUA_TTABLE;
+        break;
+    case TD_PARAM_LIST:
+        ok = type == LUA_TTABLE;
+        if (ok)
+            list_length(L, f, param, index);
+        break;
+    case TD_PARAM_DATA:
+        ok = type == LUA_TTABLE || type == LUA_TNUMBER || type == LUA_TBOOLEAN ||
+             (type == LUA_TUSERDATA && tide_to_tensor(L, index));
+        break;
+    case TD_PARAM_FUNCTION:
+        ok = is_callable(L, index);
+        break;
+    case TD_PARAM_OBJECT:
+        ok = is_object(L, index, p->word);
+        break;
+    case TD_PARAM_OBJECTS:
+        read_objects(L, f, param, index, last);
+        break;
+    default:
+        break;
+    }
+    if (!ok)
+        fail_type(L, f, param, index);
+    return TD_NIL;
+}
+
+/* ---- one argument ---- */
 
 /* The value at `index` for a parameter; `last` as in read_ints. */
 static td_value read_value(lua_State *L, tide_frame *f, int param, int index, int last) {
     const td_param *p = &f->op->params[param];
     int type = lua_type(L, index);
-    td_tensor *x;
     switch ((td_param_type)p->type) {
     case TD_PARAM_TENSOR:
-        x = type == LUA_TUSERDATA ? tide_to_tensor(L, index) : NULL;
-        if (!x)
-            break;
-        return TD_T(TD_LIKELY(p->base == TD_BASE_NONE || td_dtype_is_float((td_dtype)x->dtype))
-                        ? x
-                        : tide_from_one_based(L, x, f->name));
+        return read_tensor(L, f, param, index);
     case TD_PARAM_TENSOR_OR_NUMBER:
-        x = type == LUA_TUSERDATA ? tide_to_tensor(L, index) : NULL;
-        if (x)
-            return TD_T(x);
         if (type == LUA_TBOOLEAN)
             return TD_I(lua_toboolean(L, index));
-        if (type != LUA_TNUMBER)
-            break;
-        return read_number(L, index);
+        return type == LUA_TNUMBER ? read_number(L, f, param, index)
+                                   : read_tensor(L, f, param, index);
     case TD_PARAM_NUMBER:
-        if (type != LUA_TNUMBER)
-            break;
-        return read_number(L, index);
     case TD_PARAM_FLOAT:
-        if (type != LUA_TNUMBER)
-            break;
-        return TD_F(lua_tonumber(L, index));
+        return read_number(L, f, param, index);
     case TD_PARAM_INT:
     case TD_PARAM_DIM:
     case TD_PARAM_INDEX:
@@ -200,8 +446,6 @@ static td_value read_value(lua_State *L, tide_frame *f, int param, int index, in
     case TD_PARAM_DIMS:
         return read_ints(L, f, param, index, last);
     case TD_PARAM_TENSORS:
-        if (type != LUA_TTABLE)
-            break;
         return read_tensors(L, f, param, index);
     case TD_PARAM_BOOL:
         if (type != LUA_TBOOLEAN)
@@ -216,17 +460,17 @@ static td_value read_value(lua_State *L, tide_frame *f, int param, int index, in
     case TD_PARAM_DEVICE:
         return read_device(L, f, param, index);
     case TD_PARAM_STRING:
-        if (type != LUA_TSTRING)
-            break;
-        return TD_STRING(lua_tostring(L, index));
+        return read_string(L, f, param, index);
     case TD_PARAM_GENERATOR: {
         td_generator *g = luaL_testudata(L, index, "tide.Generator");
         if (!g)
             break;
         return (td_value){.kind = TD_KIND_GENERATOR, .generator = g};
     }
+    default:
+        return read_lua_value(L, f, param, index, last);
     }
-    fail_type(L, f, param, index, expectation(p));
+    fail_type(L, f, param, index);
     return TD_NIL;
 }
 
@@ -262,7 +506,8 @@ static int fail_option(lua_State *L, const tide_frame *f, const char *name) {
 static bool read_common_option(lua_State *L, tide_frame *f, const char *name, int index) {
     char text[80];
     if (!strcmp(name, "out") && (f->op->flags & TD_OP_OUT)) {
-        f->out = tide_to_tensor(L, index);
+        f->out = lua_isuserdata(L, index) ? tide_to_tensor(L, index) : NULL;
+        f->out_at = index;
         if (!f->out)
             tide_error(L, "%s: option out: expected a tensor, got %s", f->name,
                        tide_describe(L, index, text, sizeof text));
@@ -278,91 +523,117 @@ static bool read_common_option(lua_State *L, tide_frame *f, const char *name, in
     return false;
 }
 
-static void read_options(lua_State *L, tide_frame *f, int table, uint32_t *given) {
+/* The named part of the last table: each value is left on the stack, and noted in frame->at. */
+static void gather_options(lua_State *L, tide_frame *f) {
+    luaL_checkstack(L, TD_MAX_PARAMS + 8, f->name);
     lua_pushnil(L);
-    while (lua_next(L, table)) {
-        if (lua_type(L, -2) != LUA_TSTRING)
-            tide_error(L, "%s: the option table mixes a list and options", f->name);
-        const char *name = lua_tostring(L, -2);
-        int param = find_param(f->op, name), value = lua_gettop(L);
-        if (param >= 0) {
-            if (*given >> param & 1)
-                tide_error(L, "%s: '%s' is given by position and by name", f->name, name);
-            f->args[param] = read_value(L, f, param, value, value);
-            *given |= 1u << param;
-            if (lua_gettop(L) > value) { /* keep what was made, below the key */
-                lua_rotate(L, table + 1, lua_gettop(L) - value);
-            }
-        } else if (!read_common_option(L, f, name, value)) {
-            fail_option(L, f, name);
+    while (lua_next(L, f->options)) {
+        if (lua_type(L, -2) != LUA_TSTRING) {
+            lua_pop(L, 1);
+            continue;
         }
-        lua_pop(L, 1);
+        const char *name = lua_tostring(L, -2);
+        int param = find_param(f->op, name);
+        lua_insert(L, -2); /* the value stays, below the key */
+        int value = lua_gettop(L) - 1;
+        if (param >= 0 && f->at[param])
+            tide_error(L, "%s: '%s' is given by position and by name", f->name, name);
+        if (param >= 0)
+            f->at[param] = value;
+        else if (!read_common_option(L, f, name, value))
+            fail_option(L, f, name);
     }
-}
-
-/* Is the last argument an option table? One with a list part is data; an empty one is data where a
- * list is due at its place. */
-static bool ends_in_options(lua_State *L, const td_op *op, int top) {
-    if (top == 0 || lua_type(L, top) != LUA_TTABLE || lua_rawlen(L, top))
-        return false;
-    lua_pushnil(L);
-    if (lua_next(L, top)) {
-        lua_pop(L, 2);
-        return true;
-    }
-    if (top > op->npositional)
-        return true;
-    int type = op->params[top - 1].type;
-    return type != TD_PARAM_TENSORS && type != TD_PARAM_INTS && type != TD_PARAM_DIMS;
 }
 
 /* Does this parameter take all that is left? */
 static bool takes_rest(const td_op *op, int param) {
     const td_param *p = &op->params[param];
     return param == op->npositional - 1 && !p->length &&
-           (p->type == TD_PARAM_INTS || p->type == TD_PARAM_DIMS);
+           (p->type == TD_PARAM_INTS || p->type == TD_PARAM_DIMS || p->type == TD_PARAM_OBJECTS);
 }
 
-static void fill_missing(lua_State *L, tide_frame *f, uint32_t given) {
+static bool takes_list(const td_param *p) {
+    return p->type == TD_PARAM_TENSORS || p->type == TD_PARAM_INTS || p->type == TD_PARAM_DIMS ||
+           p->type == TD_PARAM_LIST || p->type == TD_PARAM_DATA || p->type == TD_PARAM_OBJECTS;
+}
+
+/* Is the list part of a table at this position the call's positional arguments? */
+static bool is_whole_call(const td_op *op, const td_param *p, int top, lua_Integer n, bool named) {
+    bool method = op->nparams && op->params[0].type == TD_PARAM_OBJECT;
+    if (top != 1 && !(top == 2 && method))
+        return false;
+    if (takes_list(p)) /* {2, 3, stride = 1} for int[2] kernel_size, int[2] stride */
+        return p->length && (named || n != p->length);
+    return named || p->type != TD_PARAM_TENSOR;
+}
+
+/* The last argument is a table: notes in the frame which parts of it are data and options, and
+ * returns how many positional arguments there are. */
+static int read_last_table(lua_State *L, tide_frame *f, int top) {
+    static const td_param none = {.type = TD_PARAM_BOOL};
     const td_op *op = f->op;
-    for (int k = 0; k < op->nparams; k++) {
-        if (given >> k & 1)
-            continue;
-        if (!op->params[k].has_default) {
-            if (takes_rest(op, k) && op->params[k].type == TD_PARAM_INTS && k == 0) {
-                f->args[k] = TD_INTS(0, f->ints); /* tide.zeros() is a 0-dim tensor */
-                continue;
-            }
-            tide_error(L, "%s: argument %d (%s): expected %s, got nothing", f->name, k + 1,
-                       op->params[k].name, expectation(&op->params[k]));
-        }
-        f->args[k] = op->params[k].preset;
+    const td_param *p = top <= op->npositional ? &op->params[top - 1] : &none;
+    if (p->type == TD_PARAM_ANY || p->type == TD_PARAM_TABLE)
+        return top;
+    if (lua_getmetatable(L, top)) { /* an object */
+        lua_pop(L, 1);
+        return top;
     }
+    lua_Integer n = (lua_Integer)lua_rawlen(L, top);
+    bool named = scan_keys(L, top, n, f->name), list = takes_list(p);
+    if (n == 0 && (named || !list)) {
+        f->options = top;
+        return top - 1;
+    }
+    if (is_whole_call(op, p, top, n, named)) {
+        luaL_checkstack(L, (int)(n < 1000 ? n : 1000) + 8, f->name);
+        for (lua_Integer k = 1; k <= n && k <= 1000; k++)
+            lua_rawgeti(L, top, k);
+        lua_rotate(L, top, -1);
+        f->options = lua_gettop(L);
+        return f->options - 1;
+    }
+    if (named && !list)
+        tide_error(L, "%s: the last table holds options by name, got a list in it", f->name);
+    f->list = top;
+    f->options = named ? top : 0;
+    return top;
+}
+
+static void take_default(lua_State *L, tide_frame *f, int k) {
+    const td_op *op = f->op;
+    char place[EXPECTATION], expected[EXPECTATION];
+    if (op->params[k].has_default)
+        f->args[k] = op->params[k].preset;
+    else if (takes_rest(op, k) && op->params[k].type == TD_PARAM_INTS && k == 0)
+        f->args[k] = TD_INTS(0, f->ints); /* tide.zeros() is a 0-dim tensor */
+    else
+        tide_error(L, "%s: expected %s, got nothing", place_text(f, k, place),
+                   expectation(&op->params[k], expected));
 }
 
 void tide_read_args(lua_State *L, tide_frame *f) {
     const td_op *op = f->op;
-    int top = lua_gettop(L), npositional = op->npositional;
-    bool options = lua_type(L, top) == LUA_TTABLE && top && ends_in_options(L, op, top);
-    int n = options ? top - 1 : top;
-    uint32_t given = 0;
-    f->nints = 0;
+    int n = lua_gettop(L), npositional = op->npositional;
+    bool rest = op->flags & TD_SCHEMA_REST;
+    f->nints = f->out_at = f->options = f->list = 0;
     f->out = NULL;
     f->requires_grad = false;
-    for (int k = 0; k < npositional && k < n; k++) {
-        if (lua_type(L, k + 1) == LUA_TNIL)
-            continue;
-        bool rest = k == npositional - 1 && n > npositional && takes_rest(op, k);
-        f->args[k] = read_value(L, f, k, k + 1, rest ? n : k + 1);
-        given |= 1u << k;
-        if (rest)
-            n = npositional;
-    }
-    if (TD_UNLIKELY(n > npositional))
+    if (n && lua_type(L, n) == LUA_TTABLE && !rest)
+        n = read_last_table(L, f, n);
+    for (int k = 0; k < op->nparams; k++)
+        f->at[k] = k < n && k < npositional && !lua_isnil(L, k + 1) ? k + 1 : 0;
+    if (TD_UNLIKELY(n > npositional && !rest && !(npositional && takes_rest(op, npositional - 1))))
         tide_error(L, "%s: at most %d arguments, got %d%s", f->name, npositional, n,
                    op->nparams > npositional ? " (options go in a table: {name = value})" : "");
-    if (TD_UNLIKELY(options))
-        read_options(L, f, top, &given);
-    if (given != (1u << op->nparams) - 1)
-        fill_missing(L, f, given);
+    f->last = n;
+    if (TD_UNLIKELY(f->options))
+        gather_options(L, f);
+    for (int k = 0; k < op->nparams; k++)
+        if (!f->at[k])
+            take_default(L, f, k);
+        else
+            f->args[k] = read_value(
+                L, f, k, f->at[k],
+                f->at[k] == npositional && n > npositional && takes_rest(op, k) ? n : f->at[k]);
 }
