@@ -581,7 +581,7 @@ static int read_last_table(lua_State *L, tide_frame *f, int top) {
     }
     lua_Integer n = (lua_Integer)lua_rawlen(L, top);
     bool named = scan_keys(L, top, n, f->name), list = takes_list(p);
-    if (n == 0 && (named || !list)) {
+    if (n == 0 && (named || !list || p->length)) {
         f->options = top;
         return top - 1;
     }
