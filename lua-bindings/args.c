@@ -528,7 +528,9 @@ static void gather_options(lua_State *L, tide_frame *f) {
     luaL_checkstack(L, TD_MAX_PARAMS + 8, f->name);
     lua_pushnil(L);
     while (lua_next(L, f->options)) {
-        if (lua_type(L, -2) != LUA_TSTRING) {
+        if (lua_type(L, -2) != LUA_TSTRING) { /* of the list part, or nothing that may be there */
+            if (!lua_rawlen(L, f->options))
+                scan_keys(L, f->options, 0, f->name);
             lua_pop(L, 1);
             continue;
         }
@@ -580,8 +582,13 @@ static int read_last_table(lua_State *L, tide_frame *f, int top) {
         return top;
     }
     lua_Integer n = (lua_Integer)lua_rawlen(L, top);
-    bool named = scan_keys(L, top, n, f->name), list = takes_list(p);
-    if (n == 0 && (named || !list || p->length)) {
+    bool list = takes_list(p);
+    if (n == 0 && (!list || p->length)) { /* gather_options looks at the keys */
+        f->options = top;
+        return top - 1;
+    }
+    bool named = scan_keys(L, top, n, f->name);
+    if (n == 0 && named) {
         f->options = top;
         return top - 1;
     }
@@ -600,12 +607,11 @@ static int read_last_table(lua_State *L, tide_frame *f, int top) {
     return top;
 }
 
+/* Only tide.zeros() may do without an argument that has no default. */
 static void take_default(lua_State *L, tide_frame *f, int k) {
     const td_op *op = f->op;
     char place[EXPECTATION], expected[EXPECTATION];
-    if (op->params[k].has_default)
-        f->args[k] = op->params[k].preset;
-    else if (takes_rest(op, k) && op->params[k].type == TD_PARAM_INTS && k == 0)
+    if (takes_rest(op, k) && op->params[k].type == TD_PARAM_INTS && k == 0)
         f->args[k] = TD_INTS(0, f->ints); /* tide.zeros() is a 0-dim tensor */
     else
         tide_error(L, "%s: expected %s, got nothing", place_text(f, k, place),
@@ -630,7 +636,9 @@ void tide_read_args(lua_State *L, tide_frame *f) {
     if (TD_UNLIKELY(f->options))
         gather_options(L, f);
     for (int k = 0; k < op->nparams; k++)
-        if (!f->at[k])
+        if (!f->at[k] && TD_LIKELY(op->params[k].has_default))
+            f->args[k] = op->params[k].preset;
+        else if (!f->at[k])
             take_default(L, f, k);
         else
             f->args[k] = read_value(

@@ -212,8 +212,17 @@ static int tensor_close(lua_State *L) {
 
 /* ---- methods ---- */
 
-/* The tensor that the running method is called with; its other arguments are in the frame. */
+/* The tensor that the running method is called with; its other arguments are in the frame. All of
+ * them have defaults, and most calls give none. */
 static td_tensor *read_method(lua_State *L, tide_frame *f) {
+    tide_handle *handle = lua_touserdata(L, 1);
+    if (TD_LIKELY(lua_gettop(L) == 1 && tide_is_handle(handle) && handle->tensor)) {
+        f->op = lua_touserdata(L, lua_upvalueindex(TIDE_UP_FIRST));
+        f->name = f->op->name;
+        for (int k = 1; k < f->op->nparams; k++)
+            f->args[k] = f->op->params[k].preset;
+        return handle->tensor;
+    }
     tide_read_call(L, f);
     tide_load_tensors(L, f);
     return f->args[0].tensor;
