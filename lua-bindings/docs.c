@@ -120,6 +120,12 @@ static void push_operator_doc(lua_State *L, const td_op *op) {
     tide_push_signature(L, op);
     lua_setfield(L, -2, "signature");
     set_string(L, "doc", op->doc);
+    lua_createtable(L, op->nparams, 0);
+    for (int k = 0; k < op->nparams; k++) {
+        lua_pushstring(L, op->params[k].name);
+        lua_rawseti(L, -2, k + 1);
+    }
+    lua_setfield(L, -2, "params");
     if (!op->family) /* no operator */
         return;
     set_string(L, "family", op->family);
@@ -134,12 +140,6 @@ static void push_operator_doc(lua_State *L, const td_op *op) {
     set_flag(L, "internal", op->flags & TD_OP_INTERNAL);
     set_flag(L, "method_only", op->flags & TD_OP_METHOD_ONLY);
     set_flag(L, "function_only", op->flags & TD_OP_FUNCTION_ONLY);
-    lua_createtable(L, op->nparams, 0);
-    for (int k = 0; k < op->nparams; k++) {
-        lua_pushstring(L, op->params[k].name);
-        lua_rawseti(L, -2, k + 1);
-    }
-    lua_setfield(L, -2, "params");
 }
 
 /* The operator or declared function behind a function or a name; NULL when there is none. */

@@ -141,6 +141,14 @@ t.test("help_is_the_text_that_calls_are_read_by", function()
     t.eq(signature(tide.ones(1).item), "item(Tensor x) -> number")
 end)
 
+t.test("a_schema_that_is_none_says_where", function()
+    t.error_has(function() tide._function("f(bogus x)", "Nothing.") end, "schema 'f(bogus x)', at 3: a type expected")
+    t.error_has(function() tide._function("f(int(1.) x)", "Nothing.") end, "'..' expected")
+    t.error_has(function() tide._function("f(int x", "Nothing.") end, "',' or ')' expected")
+    t.eq(tide._doc(tide._function('f(int(..3)[2] a, "x"|"y" b="y", *, Some? c, Tensor?[] d=nil)', "Nothing.")).signature,
+        'f(int(..3)[2] a, "x"|"y" b="y", {Some? c=nil, Tensor?[] d=nil})')
+end)
+
 t.test("methods_name_who_they_are_called_on", function()
     local layer = nn.Linear(1, 1)
     t.error_has(function() layer.parameters() end, "parameters: argument 1 (self): expected a Module, got nothing")
