@@ -95,25 +95,30 @@ static int fail_type(lua_State *L, const tide_frame *f, int param, int index) {
 
 /* ---- tables ---- */
 
+static int fail_key(lua_State *L, const char *what, lua_Integer n) {
+    char text[80];
+    bool hole = lua_isinteger(L, -2) && lua_tointeger(L, -2) > n;
+    return tide_error(
+        L, "%s: a table holds a list (1 to %I here) and options by name, got the key %s%s", what,
+        (LUAI_UACINT)n, tide_describe(L, -2, text, sizeof text),
+        hole ? ": the list has a hole" : "");
+}
+
 /* Refuses keys that are neither 1 to n nor names, and holes; has it names? */
 static bool scan_keys(lua_State *L, int table, lua_Integer n, const char *what) {
     lua_Integer elements = 0;
     bool named = false;
-    char text[80];
     luaL_checkstack(L, 4, NULL);
     for (lua_pushnil(L); lua_next(L, table); lua_pop(L, 1)) {
-        int ok = 0;
-        lua_Integer k = lua_type(L, -2) == LUA_TNUMBER ? lua_tointegerx(L, -2, &ok) : 0;
-        if (lua_type(L, -2) == LUA_TSTRING)
-            named = true;
-        else if (ok && k >= 1 && k <= n)
+        if (TD_LIKELY(lua_isinteger(L, -2))) {
+            if ((lua_Unsigned)lua_tointeger(L, -2) - 1 >= (lua_Unsigned)n)
+                fail_key(L, what, n);
             elements++;
-        else
-            tide_error(L,
-                       "%s: a table holds a list (1 to %I here) and options by name, got the key "
-                       "%s%s",
-                       what, (LUAI_UACINT)n, tide_describe(L, -2, text, sizeof text),
-                       ok && k > n ? ": the list has a hole" : "");
+        } else if (lua_type(L, -2) == LUA_TSTRING) {
+            named = true;
+        } else {
+            fail_key(L, what, n);
+        }
     }
     if (elements != n)
         tide_error(L, "%s: the list has a hole: %I of its %I elements are nil", what,

@@ -49,21 +49,12 @@ static void push_stacks(lua_State *L) {
     lua_rawsetp(L, LUA_REGISTRYINDEX, &stacks_key);
 }
 
-/* The stack of the coroutine on the top, which is popped; NULL: it has none. */
+/* The stack of the coroutine on the top, which is popped, in the table below it; NULL: none. */
 static mode_stack *find_stack(lua_State *L) {
-    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &stacks_key) == LUA_TTABLE) {
-        lua_insert(L, -2);
-        lua_rawget(L, -2);
-    }
+    lua_rawget(L, -2);
     mode_stack *stack = lua_touserdata(L, -1);
-    lua_pop(L, 2);
+    lua_pop(L, 1);
     return stack;
-}
-
-static mode_stack *own_stack(lua_State *L) {
-    luaL_checkstack(L, 6, NULL);
-    lua_pushthread(L);
-    return find_stack(L);
 }
 
 /* The running coroutine's stack, made where there was none; pushed. */
@@ -84,14 +75,17 @@ static mode_stack *push_own_stack(lua_State *L) {
 
 tide_mode_switch tide_modes_enter(lua_State *L, int coroutine) {
     tide_mode_switch before = {.modes = td_get_modes()};
-    if (!atomic_load_explicit(&guards_open, memory_order_relaxed))
+    if (!atomic_load_explicit(&guards_open, memory_order_relaxed) || !lua_checkstack(L, 8))
         return before;
-    mode_stack *own = own_stack(L);
+    push_stacks(L);
+    lua_pushthread(L);
+    mode_stack *own = find_stack(L);
     before.own = own && own->top ? own : NULL;
     lua_pushvalue(L, coroutine);
     mode_stack *theirs = find_stack(L);
     if (theirs && theirs->top)
         td_set_modes(theirs->now);
+    lua_pop(L, 1);
     return before;
 }
 
@@ -148,7 +142,10 @@ static int guard_close(lua_State *L) {
     } else {
         stack->now = take_out(stack->top, g);
     }
-    if (own_stack(L) == stack)
+    luaL_checkstack(L, 8, NULL);
+    push_stacks(L);
+    lua_pushthread(L);
+    if (find_stack(L) == stack)
         td_set_modes(stack->now);
     return 0;
 }
