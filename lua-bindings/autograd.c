@@ -75,12 +75,14 @@ static int autograd_backward(lua_State *L) {
 
 void tide_open_autograd(lua_State *L) {
     static const tide_function functions[] = {
-        {"grad(Tensor|Tensor[] outputs, Tensor|Tensor[] inputs, *, Tensor?[] grad_outputs=nil, "
+        {"grad(Tensor|Tensor[] outputs, Tensor|Tensor[] inputs, *, Tensor|Tensor?[] "
+         "grad_outputs=nil, "
          "bool retain_graph=false, bool create_graph=false, bool allow_unused=false) -> list",
          "Gradients of the sum of the outputs with respect to each input; leaves' .grad stays as "
          "it is.",
          autograd_grad},
-        {"backward(Tensor|Tensor[] tensors, Tensor?[] gradients=nil, *, bool retain_graph=false, "
+        {"backward(Tensor|Tensor[] tensors, Tensor|Tensor?[] gradients=nil, *, bool "
+         "retain_graph=false, "
          "bool create_graph=false)",
          "backward of several tensors at once.", autograd_backward},
         {NULL, NULL, NULL},

@@ -90,7 +90,7 @@ static inline double td_arg_double(td_value v) {
  * Functions of a front end that are no operators have these besides (schema.h):
  *   any, table, list (of anything), data (numbers, nested lists of them, a tensor), function,
  *   NAME (an object of that class: Module), NAME[] (a list, or the rest of the arguments),
- *   Tensor|Tensor[] (one stands for a list of one), Tensor?[] (entries may be missing), and
+ *   Tensor|Tensor[] (one stands for a list of one), Tensor?[] (entries may be false), and
  *   "a"|"b" (one of these strings); `...` as the last parameter takes what is left as it is.
  * A `?` after the type lets nil in (the default is then nil). After `*` come options, given by name
  * in the trailing table only. Every parameter may be given by name there.

@@ -167,6 +167,9 @@ static td_status parse_type(parser *p, td_param *param) {
     } else if (accept(p, "Tensor|Tensor[]")) {
         param->type = TD_PARAM_TENSORS;
         param->alone = true;
+    } else if (accept(p, "Tensor|Tensor?[]")) {
+        param->type = TD_PARAM_TENSORS;
+        param->alone = param->holes = true;
     } else if (accept(p, "Tensor|number")) {
         param->type = TD_PARAM_TENSOR_OR_NUMBER;
     } else if (*p->at == '"') {
