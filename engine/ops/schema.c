@@ -194,8 +194,8 @@ static td_status parse_default(parser *p, td_param *param) {
         const char *from = p->at;
         while (*p->at && *p->at != '"')
             p->at++;
-        char *text = td_calloc(1, (size_t)(p->at - from) + 1);
-        if (!text || !*p->at)
+        char *text = *p->at ? td_calloc(1, (size_t)(p->at - from) + 1) : NULL;
+        if (!text)
             return fail(p, "a string expected");
         memcpy(text, from, (size_t)(p->at - from));
         p->at++;
@@ -223,55 +223,64 @@ static td_status parse_default(parser *p, td_param *param) {
     return TD_OK;
 }
 
-static td_status parse_params(parser *p, td_op *op) {
-    td_param params[TD_MAX_PARAMS];
-    int n = 0;
+static td_status parse_param(parser *p, td_param *param) {
+    td_status status = parse_type(p, param);
+    if (status)
+        return status;
+    param->name = identifier(p);
+    if (!param->name)
+        return fail(p, "a name expected");
+    if (accept(p, "="))
+        return parse_default(p, param);
+    if (param->optional) {
+        param->has_default = true;
+        param->preset = TD_NIL;
+    }
+    return TD_OK;
+}
+
+static td_status parse_list(parser *p, td_op *op, td_param *params, int *n) {
     bool options = false;
-    memset(params, 0, sizeof params);
     op->npositional = 255;
     while (!accept(p, ")")) {
-        if (n > 0 || options)
-            if (!accept(p, ","))
-                return fail(p, "',' or ')' expected");
+        if ((*n > 0 || options) && !accept(p, ","))
+            return fail(p, "',' or ')' expected");
         if (accept(p, "*")) {
             options = true;
-            op->npositional = (uint8_t)n;
+            op->npositional = (uint8_t)*n;
             continue;
         }
         if (accept(p, "...")) {
             op->flags |= TD_SCHEMA_REST;
             continue;
         }
-        if (n == TD_MAX_PARAMS)
+        if (*n == TD_MAX_PARAMS)
             return fail(p, "too many parameters");
-        td_param *param = &params[n++];
+        td_param *param = &params[(*n)++];
         param->option = options;
-        td_status status = parse_type(p, param);
+        td_status status = parse_param(p, param);
         if (status)
             return status;
-        param->name = identifier(p);
-        if (!param->name)
-            return fail(p, "a name expected");
-        if (accept(p, "=")) {
-            status = parse_default(p, param);
-            if (status)
-                return status;
-        } else if (param->optional) {
-            param->has_default = true;
-            param->preset = TD_NIL;
-        }
     }
+    return TD_OK;
+}
+
+/* What was parsed is the operator's also when an error follows, for td_schema_clear. */
+static td_status parse_params(parser *p, td_op *op) {
+    td_param params[TD_MAX_PARAMS] = {0};
+    int n = 0;
+    td_status status = parse_list(p, op, params, &n);
     if (op->npositional == 255)
         op->npositional = (uint8_t)n;
-    op->nparams = (uint8_t)n;
     op->params = td_malloc(sizeof(td_param) * (size_t)(n ? n : 1));
     if (!op->params)
         return td_fail(TD_ENOMEM, "out of memory");
+    op->nparams = (uint8_t)n;
     memcpy(op->params, params, sizeof(td_param) * (size_t)n);
     for (int k = 0; k < n; k++)
         if (params[k].preset.kind == TD_KIND_INTS)
             op->params[k].preset.ints = op->params[k].preset_ints;
-    return TD_OK;
+    return status;
 }
 
 static td_status parse_one_result(parser *p, td_op *op, bool named) {
