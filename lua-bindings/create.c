@@ -220,7 +220,7 @@ void tide_open_creation(lua_State *L) {
          "A tensor of a number, a (nested) table of numbers, or a copy of a tensor. Integers give "
          "int64, floats float32.",
          tide_tensor},
-        {"is_tensor(any value) -> bool", "Is the value a tensor?", tide_is_tensor},
+        {"is_tensor(any value=nil) -> bool", "Is the value a tensor?", tide_is_tensor},
         {NULL, NULL, NULL},
     };
     tide_declare(L, functions);

@@ -30,7 +30,7 @@ local function is_module(value)
     local meta = type(value) == "table" and getmetatable(value)
     return meta and rawget(meta, "is_module_class") or false
 end
-nn.is_module = declare("is_module(any value) -> bool", "Is the value a module?", is_module)
+nn.is_module = declare("is_module(any value=nil) -> bool", "Is the value a module?", is_module)
 
 local function new(class, ...)
     local self = setmetatable({ training = true, _names = {}, _kinds = {} }, class)

@@ -125,6 +125,7 @@ end)
 
 t.test("wrong_arguments", function()
     local p = tide.ones(1, { requires_grad = true })
+    t.error_has(function() SGD() end, "SGD: argument 1 (params): expected a list, got nothing")
     t.error_has(function() SGD({}, { lr = 1 }) end, "empty")
     t.error_has(function() SGD(p, { lr = 1 }) end, "put it in a table")
     t.error_has(function() SGD({ 3 }, { lr = 1 }) end, "parameter 1: expected a tensor, got number 3")
