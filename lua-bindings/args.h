@@ -1,4 +1,10 @@
-/* args.h: from Lua arguments to an operator's values, by its schema. */
+/* args.h: from Lua arguments to values, by a schema: an operator's, or that of a function of the
+ * face (function.h).
+ *
+ * One rule for every call: a table's list part is data, its named part options. The table that
+ * comes last may hold both; where no list is due, the list part of a call's only table is its
+ * positional arguments. What is neither (holes, other keys) is refused.
+ */
 #ifndef TIDE_LUA_ARGS_H
 #define TIDE_LUA_ARGS_H
 
@@ -10,18 +16,35 @@ typedef struct tide_frame {
     const td_op *op;
     const char *name; /* as called: "add", "add_" */
     td_value args[TD_MAX_PARAMS];
+    int at[TD_MAX_PARAMS]; /* stack index of an argument given; 0: it has its default */
+    int last;              /* the last positional argument */
+    int list, options;     /* stack index of a table whose list part is data, named part options */
     int64_t ints[TIDE_FRAME_INTS]; /* of int[] and dim[] arguments */
     int nints;
-    td_tensor *out;     /* option out=, borrowed */
+    int out_at;         /* stack index of the option out=; 0: none */
+    td_tensor *out;     /* the same, borrowed */
     bool requires_grad; /* option of creating operators */
 } tide_frame;
 
 /* Read the running function's arguments into frame->args. Raises on a wrong call. What it makes on
- * the way (converted index tensors, arrays) stays on the Lua stack as long as the call lasts. */
+ * the way (converted index tensors, arrays) stays on the Lua stack as long as the call lasts.
+ *
+ * Tensors are borrowed from handles on the stack, and whatever Lua allocates may run a finalizer
+ * that closes them: tide_load_tensors comes last, behind everything that allocates. */
 void tide_read_args(lua_State *L, tide_frame *frame);
+/* Take the tensors of the frame from their handles. Allocates nothing; raises where one was closed
+ * meanwhile. */
+void tide_load_tensors(lua_State *L, tide_frame *frame);
 
-/* An int64 tensor that counts from 1, as one that counts from 0 (pushed on the stack). */
-td_tensor *tide_from_one_based(lua_State *L, td_tensor *x, const char *fname);
+/* Share the tensor at a stack index, of the wrong type or closed an error: pushes a handle that
+ * keeps it whatever becomes of the other. */
+td_tensor *tide_hold_tensor(lua_State *L, int index, const char *fname);
+
+/* An int64 tensor at a stack index that counts from 1, as one that counts from 0 (pushed). */
+td_tensor *tide_from_one_based(lua_State *L, int index, const char *fname);
+
+/* Length of a table that must be a pure list: no holes, no other keys. `what` says of which. */
+lua_Integer tide_list_length(lua_State *L, int index, const char *what);
 
 /* A dtype from a constant (tide.float32) or its name; TD_DTYPE_NONE when it is neither. */
 td_dtype tide_to_dtype(lua_State *L, int index);

@@ -9,21 +9,31 @@ static const td_op *running_op(lua_State *L) {
     return lua_touserdata(L, lua_upvalueindex(TIDE_UP_FIRST));
 }
 
-/* Out of memory may be garbage that Lua has not collected yet: collect, and try once more. */
-static td_status call_again(lua_State *L, td_call *call, td_status status) {
-    if (status != TD_ENOMEM)
-        return status;
-    tide_free_memory(L, TIDE_STATE(L));
-    return td_op_call(call);
-}
-
-static void fail_call(lua_State *L, const tide_frame *frame) {
-    const char *message = td_error_message(), *name = frame->op->name;
+static int fail_call(lua_State *L, const td_op *op, const char *called) {
+    const char *message = td_error_message(), *name = op->name;
     size_t len = strlen(name);
     /* the engine names the operator; the user called it perhaps by its in-place name */
     if (!strncmp(message, name, len) && message[len] == ':')
-        tide_error(L, "%s%s", frame->name, message + len);
-    tide_error(L, "%s", message);
+        return tide_error(L, "%s%s", called, message + len);
+    return tide_error(L, "%s", message);
+}
+
+/* Run the call of a frame that is read. Out of memory may be garbage that Lua has not collected
+ * yet: collect, and try once more. */
+static void run(lua_State *L, tide_frame *frame, td_call *call) {
+    tide_load_tensors(L, frame);
+    if (call->inplace)
+        frame->out = td_arg_tensor(frame->args[0]);
+    call->given = &frame->out;
+    call->ngiven = frame->out != NULL;
+    td_status status = td_op_call(call);
+    if (TD_UNLIKELY(status == TD_ENOMEM)) {
+        tide_free_memory(L, TIDE_STATE(L));
+        tide_load_tensors(L, frame);
+        status = td_op_call(call);
+    }
+    if (TD_UNLIKELY(status))
+        fail_call(L, frame->op, frame->name);
 }
 
 /* Index results count from 1 here; a new tensor, since autograd may have saved the one from 0. */
@@ -90,16 +100,11 @@ int tide_call_operator(lua_State *L) {
     frame.name = op->name;
     tide_read_args(L, &frame);
     luaL_checkstack(L, TD_MAX_RESULTS + 4, op->name);
-    td_call call = {.op = op, .args = frame.args, .given = &frame.out, .ngiven = frame.out != NULL};
+    td_call call = {.op = op, .args = frame.args};
     int n = op->nresults;
     for (int k = 0; k < n; k++)
         handles[k] = tide_push_handle(L);
-    td_status status = td_op_call(&call);
-    if (TD_UNLIKELY(status)) {
-        status = call_again(L, &call, status);
-        if (status)
-            fail_call(L, &frame);
-    }
+    run(L, &frame, &call);
     if (TD_UNLIKELY(op->result_type != TD_RESULT_TENSOR))
         return return_other(L, &call);
     int given = 0;
@@ -134,38 +139,48 @@ static inline bool read_operand(lua_State *L, int index, td_value *v) {
     return true;
 }
 
-/* Call with operands read already; the other parameters have their defaults. */
-static int call_with_operands(lua_State *L, const td_op *op, int given, td_value *args) {
+/* Call with operands read already, for which the handle on the top takes the result. */
+static int call_with_operands(lua_State *L, const td_op *op, int given, td_value *args,
+                              tide_handle *handle) {
     for (int k = given; k < op->nparams; k++)
         args[k] = op->params[k].preset;
-    tide_handle *handle = tide_push_handle(L);
     td_call call = {.op = op, .args = args};
     td_status status = td_op_call(&call);
-    if (TD_UNLIKELY(status)) {
-        tide_frame frame = {.op = op, .name = op->name};
-        status = call_again(L, &call, status);
-        if (status)
-            fail_call(L, &frame);
+    if (TD_UNLIKELY(status == TD_ENOMEM)) {
+        tide_free_memory(L, TIDE_STATE(L));
+        for (int k = 0; k < given; k++)
+            if (!read_operand(L, k + 1, &args[k]))
+                return tide_error(L, "%s: argument %d: this tensor was closed", op->name, k + 1);
+        status = td_op_call(&call);
     }
+    if (TD_UNLIKELY(status))
+        return fail_call(L, op, op->name);
     handle->tensor = call.out[0];
     tide_check_pressure(L, TIDE_STATE(L), call.out[0]);
     return 1;
 }
 
-/* Two operands, both tensors or numbers, and nothing else; other calls go the long way. */
+/* Two operands, both tensors or numbers, and nothing else; other calls go the long way. The handle
+ * comes before the operands are read, as tide_load_tensors wants it. */
 static int call_binary(lua_State *L) {
     td_value args[TD_MAX_PARAMS];
-    if (TD_LIKELY(lua_gettop(L) == 2 && read_operand(L, 1, &args[0]) &&
-                  read_operand(L, 2, &args[1])))
-        return call_with_operands(L, running_op(L), 2, args);
+    if (TD_UNLIKELY(lua_gettop(L) != 2))
+        return tide_call_operator(L);
+    tide_handle *handle = tide_push_handle(L);
+    if (TD_LIKELY(read_operand(L, 1, &args[0]) && read_operand(L, 2, &args[1])))
+        return call_with_operands(L, running_op(L), 2, args, handle);
+    lua_settop(L, 2);
     return tide_call_operator(L);
 }
 
 static int call_unary(lua_State *L) {
     td_value args[TD_MAX_PARAMS];
-    if (TD_LIKELY(lua_gettop(L) == 1 && read_operand(L, 1, &args[0]) &&
-                  args[0].kind == TD_KIND_TENSOR))
-        return call_with_operands(L, running_op(L), 1, args);
+    if (TD_UNLIKELY(lua_gettop(L) != 1))
+        return tide_call_operator(L);
+    tide_handle *handle = tide_push_handle(L);
+    if (TD_LIKELY(read_operand(L, 1, &args[0]) && args[0].kind == TD_KIND_TENSOR))
+        return call_with_operands(L, running_op(L), 1, args, handle);
+    lua_settop(L, 1);
     return tide_call_operator(L);
 }
 
@@ -210,16 +225,10 @@ int tide_call_operator_inplace(lua_State *L) {
     frame.op = op;
     frame.name = op->inplace_name;
     tide_read_args(L, &frame);
-    td_tensor *self = td_arg_tensor(frame.args[0]);
-    if (!self)
+    if (!td_arg_tensor(frame.args[0]))
         tide_error(L, "%s: argument 1: a tensor expected", frame.name);
-    td_call call = {.op = op, .args = frame.args, .given = &self, .ngiven = 1, .inplace = true};
-    td_status status = td_op_call(&call);
-    if (TD_UNLIKELY(status)) {
-        status = call_again(L, &call, status);
-        if (status)
-            fail_call(L, &frame);
-    }
+    td_call call = {.op = op, .args = frame.args, .inplace = true};
+    run(L, &frame, &call);
     for (int k = 0; k < TD_MAX_RESULTS; k++)
         td_release(call.out[k]);
     lua_pushvalue(L, 1);

@@ -1,5 +1,5 @@
 /* create.c: tide.tensor: from nested tables and numbers to tensors; and the dtype constants. */
-#include "lua-bindings/args.h"
+#include "lua-bindings/function.h"
 #include "lua-bindings/modules.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ void tide_push_dtype(lua_State *L, td_dtype dtype) {
 td_dtype tide_to_dtype(lua_State *L, int index) {
     if (lua_type(L, index) == LUA_TSTRING)
         return td_dtype_find(lua_tostring(L, index));
-    uint8_t *d = luaL_testudata(L, index, "tide.dtype");
+    uint8_t *d = lua_isuserdata(L, index) ? luaL_testudata(L, index, "tide.dtype") : NULL;
     return d ? (td_dtype)*d : TD_DTYPE_NONE;
 }
 
@@ -47,6 +47,8 @@ void tide_open_dtypes(lua_State *L) {
     lua_setfield(L, -2, "__tostring");
     lua_pushcfunction(L, dtype_index);
     lua_setfield(L, -2, "__index");
+    lua_pushliteral(L, "tide.dtype");
+    lua_setfield(L, -2, "__metatable");
     lua_pop(L, 1);
     lua_createtable(L, TD_DTYPE_COUNT, 0);
     for (int d = 0; d < TD_DTYPE_COUNT; d++) {
@@ -76,6 +78,16 @@ static int fail_ragged(lua_State *L, const int64_t *place, int depth, const char
                       what);
 }
 
+/* A list within the values has no options (those of the outermost are read already), no holes. */
+static void check_list(lua_State *L, int index, const int64_t *place, int depth) {
+    char text[TD_SHAPE_TEXT], what[TD_SHAPE_TEXT + 24];
+    if (depth == 0)
+        return;
+    snprintf(what, sizeof what, "tensor: element %s",
+             td_shape_text(depth, place, text, sizeof text));
+    tide_list_length(L, index, what);
+}
+
 /* Shape by the first elements, kinds by all; `place` counts from 1. */
 static void measure(lua_State *L, int index, int depth, int64_t *place, shape_of *s, bool first) {
     char what[120];
@@ -83,8 +95,10 @@ static void measure(lua_State *L, int index, int depth, int64_t *place, shape_of
     if (type == LUA_TTABLE) {
         int64_t n = (int64_t)lua_rawlen(L, index);
         if (first) {
-            if (depth == TD_MAX_DIMS)
+            if (depth >= TD_MAX_DIMS) {
                 tide_error(L, "tensor: nested deeper than %d dims", TD_MAX_DIMS);
+                return;
+            }
             s->sizes[depth] = n;
             s->ndim = depth + 1;
         } else if (depth >= s->ndim) {
@@ -94,7 +108,8 @@ static void measure(lua_State *L, int index, int depth, int64_t *place, shape_of
                      (long long)n, (long long)s->sizes[depth]);
             fail_ragged(L, place, depth, what);
         }
-        luaL_checkstack(L, 4, "tensor");
+        luaL_checkstack(L, 6, "tensor");
+        check_list(L, index, place, depth);
         for (int64_t k = 1; k <= n; k++) {
             place[depth] = k;
             lua_rawgeti(L, index, k);
@@ -138,80 +153,56 @@ static char *fill(lua_State *L, int index, td_dtype dtype, char *to) {
     return to + td_dtype_size(dtype);
 }
 
-typedef struct options {
-    td_dtype dtype;
-    td_device device;
-    bool requires_grad;
-} options;
-
-static void read_options(lua_State *L, int index, options *o) {
-    static const char *const names[] = {"dtype", "device", "requires_grad"};
-    if (lua_isnoneornil(L, index))
-        return;
-    luaL_checktype(L, index, LUA_TTABLE);
-    for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1)) {
-        const char *name = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
-        if (!strcmp(name, "dtype")) {
-            o->dtype = tide_to_dtype(L, lua_gettop(L));
-            if (o->dtype == TD_DTYPE_NONE)
-                tide_error(L, "tensor: option dtype: a dtype such as tide.float32 expected");
-        } else if (!strcmp(name, "requires_grad")) {
-            o->requires_grad = lua_toboolean(L, -1);
-        } else if (!strcmp(name, "device")) {
-            if (td_device_parse(luaL_checkstring(L, -1), &o->device))
-                tide_error(L, "tensor: %s", td_error_message());
-        } else {
-            const char *near = tide_nearest(name, names, 3);
-            tide_error(
-                L, near ? "tensor: no option '%s': did you mean '%s'?" : "tensor: no option '%s'",
-                name, near);
-        }
-    }
+/* The handle's tensor becomes a copy of the one at stack index 1. */
+static void copy_tensor(lua_State *L, tide_handle *handle, const td_value *dtype,
+                        const td_value *device) {
+    td_tensor *plain = NULL;
+    TIDE_CHECK(L, TD_APPLY(&handle->tensor, to, TD_T(tide_check_tensor(L, 1, "tensor")), *dtype,
+                           *device, TD_B(true)));
+    TIDE_CHECK(L, td_tensor_alias(handle->tensor, &plain));
+    td_release(handle->tensor);
+    handle->tensor = plain;
 }
 
-static int tide_tensor(lua_State *L) {
+static td_dtype dtype_of(const shape_of *s) {
+    return s->any_float || !(s->any_number || s->any_bool) ? td_default_dtype()
+           : s->any_number                                 ? TD_I64
+                                                           : TD_BOOL;
+}
+
+/* ... becomes the numbers at `values`. */
+static void read_numbers(lua_State *L, tide_handle *handle, int values, const td_value *dtype,
+                         const td_value *device) {
     int64_t place[TD_MAX_DIMS + 1];
     shape_of s = {0};
-    options o = {.dtype = TD_DTYPE_NONE, .device = TD_DEVICE_CPU};
-    char text[80];
+    td_tensor *moved = NULL;
+    measure(L, values, 0, place, &s, true);
+    td_dtype d = td_is_nil(*dtype) ? dtype_of(&s) : dtype->dtype;
+    TIDE_CHECK(L, td_tensor_empty(d, TD_DEVICE_CPU, s.ndim, s.sizes, &handle->tensor));
+    fill(L, values, d, handle->tensor->data);
+    if (td_is_nil(*device) || device->device.type == TD_CPU)
+        return;
+    TIDE_CHECK(L, TD_APPLY(&moved, to, TD_T(handle->tensor), TD_NIL, *device));
+    td_release(handle->tensor);
+    handle->tensor = moved;
+}
+
+enum { VALUES, DTYPE, DEVICE, REQUIRES_GRAD };
+
+static int tide_tensor(lua_State *L) {
+    tide_frame f;
     if (lua_gettop(L) > 2)
         return tide_error(L,
                           "tensor: a table (or number) and options expected, got %d arguments: put "
                           "the values in a table",
                           lua_gettop(L));
-    lua_settop(L, 2);
-    read_options(L, 2, &o);
-    td_tensor *source = lua_isuserdata(L, 1) ? tide_to_tensor(L, 1) : NULL;
+    tide_read_call(L, &f);
     tide_handle *handle = tide_push_handle(L);
-    if (source) {
-        TIDE_CHECK(L, TD_APPLY(&handle->tensor, to, TD_T(source),
-                               o.dtype == TD_DTYPE_NONE ? TD_NIL : TD_DTYPE(o.dtype),
-                               TD_DEVICE(o.device), TD_B(true)));
-        td_tensor *plain = NULL;
-        TIDE_CHECK(L, td_tensor_alias(handle->tensor, &plain));
-        td_release(handle->tensor);
-        handle->tensor = plain;
-    } else {
-        if (lua_type(L, 1) != LUA_TTABLE && lua_type(L, 1) != LUA_TNUMBER &&
-            lua_type(L, 1) != LUA_TBOOLEAN)
-            return tide_error(L,
-                              "tensor: argument 1: a table of numbers or a number expected, got %s",
-                              tide_describe(L, 1, text, sizeof text));
-        measure(L, 1, 0, place, &s, true);
-        if (o.dtype == TD_DTYPE_NONE)
-            o.dtype = s.any_float || !(s.any_number || s.any_bool) ? td_default_dtype()
-                      : s.any_number                               ? TD_I64
-                                                                   : TD_BOOL;
-        TIDE_CHECK(L, td_tensor_empty(o.dtype, TD_DEVICE_CPU, s.ndim, s.sizes, &handle->tensor));
-        fill(L, 1, o.dtype, handle->tensor->data);
-        if (o.device.type != TD_CPU) {
-            td_tensor *moved = NULL;
-            TIDE_CHECK(L, TD_APPLY(&moved, to, TD_T(handle->tensor), TD_NIL, TD_DEVICE(o.device)));
-            td_release(handle->tensor);
-            handle->tensor = moved;
-        }
-    }
-    if (o.requires_grad)
+    if (lua_isuserdata(L, f.at[VALUES]))
+        copy_tensor(L, handle, &f.args[DTYPE], &f.args[DEVICE]);
+    else
+        read_numbers(L, handle, f.at[VALUES], &f.args[DTYPE], &f.args[DEVICE]);
+    if (f.args[REQUIRES_GRAD].b)
         TIDE_CHECK(L, td_set_requires_grad(handle->tensor, true));
     tide_check_pressure(L, TIDE_STATE(L), handle->tensor);
     return 1;
@@ -223,10 +214,14 @@ static int tide_is_tensor(lua_State *L) {
 }
 
 void tide_open_creation(lua_State *L) {
-    static const luaL_Reg functions[] = {
-        {"tensor", tide_tensor},
-        {"is_tensor", tide_is_tensor},
-        {NULL, NULL},
+    static const tide_function functions[] = {
+        {"tensor(data values, *, dtype? dtype=nil, device? device=nil, bool requires_grad=false) "
+         "-> Tensor",
+         "A tensor of a number, a (nested) table of numbers, or a copy of a tensor. Integers give "
+         "int64, floats float32.",
+         tide_tensor},
+        {"is_tensor(any value=nil) -> bool", "Is the value a tensor?", tide_is_tensor},
+        {NULL, NULL, NULL},
     };
-    tide_set_functions(L, functions);
+    tide_declare(L, functions);
 }

@@ -1,5 +1,5 @@
 /* csv.c: tide.io's reader of numbers in text: one pass to count, one to convert. */
-#include "lua-bindings/args.h"
+#include "lua-bindings/function.h"
 #include "lua-bindings/modules.h"
 
 #include <errno.h>
@@ -140,46 +140,21 @@ static void convert(const csv *c, td_dtype dtype, char *to) {
     }
 }
 
-static void read_options(lua_State *L, int index, csv *c, td_dtype *dtype, bool *header) {
-    static const char *const names[] = {"header", "delimiter", "dtype"};
-    if (lua_isnoneornil(L, index))
-        return;
-    luaL_checktype(L, index, LUA_TTABLE);
-    for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1)) {
-        const char *name = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
-        if (!strcmp(name, "header")) {
-            *header = lua_toboolean(L, -1);
-        } else if (!strcmp(name, "delimiter")) {
-            size_t len;
-            const char *text = luaL_checklstring(L, -1, &len);
-            if (len != 1)
-                tide_error(L, "read_csv: option delimiter: one character expected, got \"%s\"",
-                           text);
-            c->delimiter = text[0];
-        } else if (!strcmp(name, "dtype")) {
-            *dtype = tide_to_dtype(L, lua_gettop(L));
-            if (*dtype == TD_DTYPE_NONE)
-                tide_error(L, "read_csv: option dtype: a dtype such as tide.float32 expected");
-        } else {
-            const char *near = tide_nearest(name, names, 3);
-            tide_error(L,
-                       near ? "read_csv: no option '%s': did you mean '%s'?"
-                            : "read_csv: no option '%s'",
-                       name, near);
-        }
-    }
-}
+enum { PATH, HEADER, DELIMITER, DTYPE };
 
 /* io.read_csv(path [, {header, delimiter, dtype}]): a (rows, columns) tensor. */
 static int read_csv(lua_State *L) {
-    csv c = {.L = L, .delimiter = ',', .first_line = 1};
-    td_dtype dtype = td_default_dtype();
-    bool header = false;
-    c.path = luaL_checkstring(L, 1);
-    lua_settop(L, 2);
-    read_options(L, 2, &c, &dtype, &header);
+    tide_frame f;
+    tide_read_call(L, &f);
+    csv c = {.L = L, .path = f.args[PATH].string, .first_line = 1};
+    const char *delimiter = f.args[DELIMITER].string;
+    if (strlen(delimiter) != 1)
+        return tide_error(L, "read_csv: option delimiter: one character expected, got \"%s\"",
+                          delimiter);
+    c.delimiter = delimiter[0];
+    td_dtype dtype = td_is_nil(f.args[DTYPE]) ? td_default_dtype() : f.args[DTYPE].dtype;
     read_file(&c);
-    if (header) {
+    if (f.args[HEADER].b) {
         char *end = line_end(&c, c.text);
         c.text = end < c.end ? end + 1 : c.end;
         c.first_line = 2;
@@ -193,8 +168,14 @@ static int read_csv(lua_State *L) {
 }
 
 void tide_open_io(lua_State *L) {
-    static const luaL_Reg functions[] = {{"read_csv", read_csv}, {NULL, NULL}};
+    static const tide_function functions[] = {
+        {"read_csv(str path, *, bool header=false, str delimiter=\",\", dtype? dtype=nil) -> "
+         "Tensor",
+         "A file of numbers as a matrix.", read_csv},
+        {NULL, NULL, NULL},
+    };
     lua_newtable(L);
-    tide_set_functions(L, functions);
+    tide_declare(L, functions);
+    tide_document(L, -1, "io", "tide.io", "read_csv.");
     lua_setfield(L, -2, "io");
 }

@@ -1,5 +1,5 @@
 /* docs.c: what help, completion and the tests read off the operators' descriptors. */
-#include "lua-bindings/args.h"
+#include "lua-bindings/function.h"
 #include "lua-bindings/modules.h"
 
 #include "engine/ops/schema.h"
@@ -59,6 +59,13 @@ static void add_results(luaL_Buffer *b, const td_op *op) {
                                         [TD_RESULT_NUMBER] = "number",
                                         [TD_RESULT_BOOL] = "bool",
                                         [TD_RESULT_NOTHING] = "nothing"};
+    if (!op->nresults && op->result_type == TD_RESULT_TENSOR) { /* not an operator */
+        if (op->result_names[0]) {
+            luaL_addstring(b, " -> ");
+            luaL_addstring(b, op->result_names[0]);
+        }
+        return;
+    }
     luaL_addstring(b, " -> ");
     if (op->result_type != TD_RESULT_TENSOR) {
         luaL_addstring(b, words[op->result_type]);
@@ -82,6 +89,8 @@ void tide_push_signature(lua_State *L, const td_op *op) {
     luaL_addchar(&b, '(');
     for (int k = 0; k < op->npositional; k++)
         add_param(&b, &op->params[k], k > 0);
+    if (op->flags & TD_SCHEMA_REST)
+        luaL_addstring(&b, op->nparams ? ", ..." : "...");
     bool table = op->nparams > op->npositional;
     if (table) {
         luaL_addstring(&b, op->npositional ? ", {" : "{");
@@ -111,6 +120,14 @@ static void push_operator_doc(lua_State *L, const td_op *op) {
     tide_push_signature(L, op);
     lua_setfield(L, -2, "signature");
     set_string(L, "doc", op->doc);
+    lua_createtable(L, op->nparams, 0);
+    for (int k = 0; k < op->nparams; k++) {
+        lua_pushstring(L, op->params[k].name);
+        lua_rawseti(L, -2, k + 1);
+    }
+    lua_setfield(L, -2, "params");
+    if (!op->family) /* no operator */
+        return;
     set_string(L, "family", op->family);
     set_string(L, "autocast", autocast[op->autocast]);
     set_flag(L, "differentiable",
@@ -123,15 +140,9 @@ static void push_operator_doc(lua_State *L, const td_op *op) {
     set_flag(L, "internal", op->flags & TD_OP_INTERNAL);
     set_flag(L, "method_only", op->flags & TD_OP_METHOD_ONLY);
     set_flag(L, "function_only", op->flags & TD_OP_FUNCTION_ONLY);
-    lua_createtable(L, op->nparams, 0);
-    for (int k = 0; k < op->nparams; k++) {
-        lua_pushstring(L, op->params[k].name);
-        lua_rawseti(L, -2, k + 1);
-    }
-    lua_setfield(L, -2, "params");
 }
 
-/* The operator behind a bound function or a name; NULL when there is none. */
+/* The operator or declared function behind a function or a name; NULL when there is none. */
 static const td_op *find_operator(lua_State *L, int index) {
     if (lua_type(L, index) == LUA_TSTRING) {
         const char *name = lua_tostring(L, index);
@@ -145,28 +156,47 @@ static const td_op *find_operator(lua_State *L, int index) {
         }
         return op;
     }
-    lua_CFunction fn = lua_tocfunction(L, index);
-    if (!tide_is_operator_function(fn))
-        return NULL;
+    const td_op *declared = tide_declared(L, index);
+    if (declared || !tide_is_operator_function(lua_tocfunction(L, index)))
+        return declared;
     lua_getupvalue(L, index, TIDE_UP_FIRST);
     const td_op *op = lua_touserdata(L, -1);
     lua_pop(L, 1);
     return op;
 }
 
-/* tide._doc(name or value): {name, signature, doc, ...}: of an operator, or of what the module
- * _help knows; nil for anything else. */
-static int doc(lua_State *L) {
-    const td_op *op = find_operator(L, 1);
-    if (op) {
-        push_operator_doc(L, op);
-        return 1;
-    }
+/* {name, signature, doc} of a value that the session has put into the tide table. */
+static int push_session_doc(lua_State *L) {
+    static const char *const rows[][3] = {
+        {"display", "display(any value, {str id, bool update})",
+         "Show a value as that of an input is shown; with an id it can be replaced later."},
+        {"clear_output", "clear_output(bool wait=false)", "Empty the output of a notebook's cell."},
+    };
     lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
-    if (lua_getfield(L, -1, "tide") != LUA_TTABLE || lua_getfield(L, -1, "_help") != LUA_TFUNCTION)
+    if (lua_getfield(L, -1, "tide") != LUA_TTABLE)
         return 0;
-    lua_pushvalue(L, 1);
-    lua_call(L, 1, 1);
+    for (int k = 0; k < 2; k++) {
+        lua_pushstring(L, rows[k][0]);
+        lua_rawget(L, -2);
+        if (!lua_isnil(L, -1) && lua_rawequal(L, 1, -1)) {
+            tide_document(L, 1, rows[k][0], rows[k][1], rows[k][2]);
+            return tide_push_document(L, 1);
+        }
+        lua_pop(L, 1);
+    }
+    return 0;
+}
+
+/* tide._doc(name or value): {name, signature, doc, ...}: of an operator, of a declared function or
+ * of what has a description; nil for anything else. */
+static int doc(lua_State *L) {
+    lua_settop(L, 1);
+    const td_op *op = find_operator(L, 1);
+    if (!op && tide_push_document(L, 1) && !(op = find_operator(L, -1)))
+        return 1;
+    if (!op)
+        return lua_isfunction(L, 1) ? push_session_doc(L) : 0;
+    push_operator_doc(L, op);
     return 1;
 }
 
@@ -180,22 +210,8 @@ static int ops(lua_State *L) {
     return 1;
 }
 
-/* tide._nearest(word, names): the name that was probably meant, or nil. */
-static int nearest(lua_State *L) {
-    const char *names[64];
-    const char *word = luaL_checkstring(L, 1);
-    int n = 0;
-    luaL_checktype(L, 2, LUA_TTABLE);
-    luaL_checkstack(L, 70, NULL);
-    while (n < 64 && lua_rawgeti(L, 2, n + 1) == LUA_TSTRING)
-        names[n++] = lua_tostring(L, -1);
-    lua_pushstring(L, tide_nearest(word, names, n));
-    return 1;
-}
-
 void tide_open_docs(lua_State *L) {
-    static const luaL_Reg functions[] = {
-        {"_doc", doc}, {"_ops", ops}, {"_nearest", nearest}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"_doc", doc}, {"_ops", ops}, {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);
 }
 

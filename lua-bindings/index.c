@@ -16,7 +16,8 @@
 
 typedef struct cursor {
     lua_State *L;
-    td_tensor *x; /* what is left after the elements so far; borrowed from the stack */
+    td_tensor *x; /* what is left after the elements so far; a handle on the stack keeps it */
+    int at;       /* stack index of that handle; 0: it is the tensor indexed */
     int dim;      /* where the next element applies */
     int left;     /* elements still to come that take a dim (for "...") */
     int given;    /* elements that take a dim, in all */
@@ -41,6 +42,7 @@ static int fail(lua_State *L) {
         if (TD_UNLIKELY(TD_APPLY(&handle_->tensor, name, __VA_ARGS__)))                            \
             fail((c)->L);                                                                          \
         (c)->x = handle_->tensor;                                                                  \
+        (c)->at = lua_gettop((c)->L);                                                              \
     } while (0)
 
 static void need_dim(cursor *c) {
@@ -101,7 +103,8 @@ static void step_ellipsis(cursor *c) {
     }
 }
 
-static void step_tensor(cursor *c, td_tensor *index) {
+static void step_tensor(cursor *c, int at) {
+    td_tensor *index = tide_hold_tensor(c->L, at, "index");
     bool mask = index->dtype == TD_BOOL;
     int takes = mask ? index->ndim : 1;
     if (c->dim + takes > c->x->ndim)
@@ -112,7 +115,7 @@ static void step_tensor(cursor *c, td_tensor *index) {
                    "index: an index tensor holds integers or bool, got %s (x:long() converts)",
                    td_dtype_name((td_dtype)index->dtype));
     if (!mask)
-        index = tide_from_one_based(c->L, index, "index");
+        index = tide_from_one_based(c->L, at, "index");
     if (c->nlist < TD_MAX_DIMS)
         c->list[c->nlist++] = index;
     c->dim += takes;
@@ -218,7 +221,7 @@ static lua_Integer range_bound(cursor *c, int table, int k) {
 
 static void read_range_table(cursor *c, int table) {
     range r = {.step = 1};
-    lua_Unsigned n = lua_rawlen(c->L, table);
+    lua_Integer n = tide_list_length(c->L, table, "index: a range {first, last, step}");
     if (n > 3)
         tide_error(c->L,
                    "index: a range is {first, last, step}, got %d numbers (an index tensor "
@@ -280,18 +283,17 @@ static void read_table_element(cursor *c, int at) {
         step_new_axis(c);
         return;
     }
-    td_tensor *index = lua_isuserdata(L, at) ? tide_to_tensor(L, at) : NULL;
-    if (!index)
+    if (!lua_isuserdata(L, at) || !tide_to_tensor(L, at))
         tide_error(L,
                    "index: a number, a range {first, last}, a string, a mask or an index tensor "
                    "expected, got %s",
                    tide_describe(L, at, text, sizeof text));
-    step_tensor(c, index);
+    step_tensor(c, at);
 }
 
 static void read_table(cursor *c, int table) {
     lua_State *L = c->L;
-    int n = (int)lua_rawlen(L, table);
+    int n = (int)tide_list_length(L, table, "index");
     for (int k = 1; k <= n; k++) {
         lua_rawgeti(L, table, k);
         c->given += element_dims(L, -1);
@@ -308,7 +310,8 @@ static void read_table(cursor *c, int table) {
 /* ---- keys ---- */
 
 static void read_key(cursor *c, lua_State *L) {
-    *c = (cursor){.L = L, .x = tide_check_tensor(L, 1, "index")};
+    luaL_checkstack(L, 8, "index");
+    *c = (cursor){.L = L, .x = tide_hold_tensor(L, 1, "index")};
     c->total = c->x->ndim;
     if (lua_type(L, 2) == LUA_TTABLE) {
         read_table(c, 2);
@@ -329,14 +332,15 @@ static bool asked_by_ipairs(lua_State *L) {
 }
 
 /* x[i]: the call that loops make. */
-static int read_one(lua_State *L, td_tensor *x, lua_Integer i) {
+static int read_one(lua_State *L, lua_Integer i) {
+    tide_handle *handle = tide_push_handle(L);
+    td_tensor *x = tide_check_tensor(L, 1, "index");
     if (x->ndim == 0)
         return tide_error(L, "index: too many indices (1) for a tensor of 0 dims");
     if (i == 0)
         return tide_error(L, "index 0: indices count from 1 (PyTorch's 0 is 1)");
     if (TD_UNLIKELY(i == x->sizes[0] + 1 && asked_by_ipairs(L)))
         return 0;
-    tide_handle *handle = tide_push_handle(L);
     if (TD_UNLIKELY(TD_APPLY(&handle->tensor, select, TD_T(x), TD_I(0), TD_I(i > 0 ? i - 1 : i))))
         return fail(L);
     return 1;
@@ -345,23 +349,23 @@ static int read_one(lua_State *L, td_tensor *x, lua_Integer i) {
 int tide_index_read(lua_State *L) {
     cursor c;
     if (TD_LIKELY(lua_isinteger(L, 2)))
-        return read_one(L, tide_check_tensor(L, 1, "index"), lua_tointeger(L, 2));
+        return read_one(L, lua_tointeger(L, 2));
     read_key(&c, L);
     if (c.advanced) {
         STEP(&c, advanced_index, TD_T(c.x), TD_TENSORS(c.nlist, c.list));
         tide_check_pressure(L, TIDE_STATE(L), c.x);
-    } else if (c.x == tide_to_tensor(L, 1)) { /* x[{}], x[":"]: a view all the same */
+    } else if (!c.at) { /* x[{}], x[":"]: a view all the same */
         STEP(&c, slice, TD_T(c.x), TD_I(0), TD_NIL, TD_NIL, TD_I(1));
     }
+    lua_pushvalue(L, c.at);
     return 1;
 }
 
 /* The value of an assignment as a tensor: itself, or a 0-dim one of a number (pushed). */
 static td_tensor *value_tensor(lua_State *L, const td_tensor *like) {
     char text[80];
-    td_tensor *value = lua_isuserdata(L, 3) ? tide_to_tensor(L, 3) : NULL;
-    if (value)
-        return value;
+    if (lua_isuserdata(L, 3) && tide_to_tensor(L, 3))
+        return tide_hold_tensor(L, 3, "index");
     bool number = lua_type(L, 3) == LUA_TNUMBER, flag = lua_type(L, 3) == LUA_TBOOLEAN;
     if (!number && !flag)
         tide_error(L, "index: a tensor or a number can be assigned, got %s",
@@ -378,8 +382,8 @@ static td_tensor *value_tensor(lua_State *L, const td_tensor *like) {
 
 int tide_index_write(lua_State *L) {
     cursor c;
-    luaL_checkstack(L, 8, "index");
     read_key(&c, L);
+    luaL_checkstack(L, 8, "index");
     td_tensor *value = value_tensor(L, c.x);
     td_status status = c.advanced ? td_index_put(c.x, TD_TENSORS(c.nlist, c.list), value, false)
                                   : TD_APPLY_INPLACE(copy_, TD_T(c.x), TD_T(value));

@@ -1,6 +1,6 @@
 /* lprofiler.c: tide.profiler: recording a function or a block, and what was recorded. */
+#include "lua-bindings/function.h"
 #include "lua-bindings/modules.h"
-#include "lua-bindings/state.h"
 
 #include "engine/core/memory.h"
 #include "profiler/chrome_trace.h"
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-static const char *const profile_name = "tide.profile";
+static const char *const profile_name = "tide.Profile";
 static const char *const range_name = "tide.range";
 
 /* A recording that runs (recorder) or is done. */
@@ -31,7 +31,19 @@ static profile *check_profile(lua_State *L) {
     return p;
 }
 
+/* Read the arguments of a method of profiles; the profile is finished. */
+static profile *read_method(lua_State *L, tide_frame *f) {
+    tide_read_call(L, f);
+    return check_profile(L);
+}
+
 static int profile_stop(lua_State *L) {
+    tide_frame f;
+    read_method(L, &f);
+    return 0;
+}
+
+static int profile_close(lua_State *L) {
     check_profile(L);
     return 0;
 }
@@ -45,41 +57,12 @@ static int profile_gc(lua_State *L) {
     return 0;
 }
 
-static tide_sort read_sort(lua_State *L, const char *name) {
+static tide_sort to_sort(const char *name) {
     static const char *const names[] = {"self", "total", "calls", "name"};
-    for (int k = 0; k < 4; k++)
-        if (!strcmp(name, names[k]))
-            return (tide_sort)k;
-    return tide_error(L,
-                      "table: option sort: \"self\", \"total\", \"calls\" or \"name\" expected, "
-                      "got \"%s\"",
-                      name);
-}
-
-static void read_table_options(lua_State *L, tide_sort *sort, int *limit) {
-    static const char *const names[] = {"sort", "limit"};
-    luaL_checktype(L, 2, LUA_TTABLE);
-    for (lua_pushnil(L); lua_next(L, 2); lua_pop(L, 1)) {
-        const char *name = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
-        int ok = 1;
-        if (!strcmp(name, "sort") && lua_type(L, -1) == LUA_TSTRING) {
-            *sort = read_sort(L, lua_tostring(L, -1));
-        } else if (!strcmp(name, "limit")) {
-            lua_Integer n = lua_tointegerx(L, -1, &ok);
-            ok = ok && n > 0;
-            *limit = n < 1000000 ? (int)n : 0;
-        } else if (!strcmp(name, "sort")) {
-            ok = 0;
-        } else {
-            const char *near = tide_nearest(name, names, 2);
-            tide_error(L,
-                       near ? "table: no option '%s': did you mean '%s'?" : "table: no option '%s'",
-                       name, near);
-        }
-        if (!ok)
-            tide_error(L, "table: option %s: %s expected", name,
-                       strcmp(name, "sort") ? "a positive integer" : "a string");
-    }
+    int k = 0;
+    while (strcmp(name, names[k]))
+        k++;
+    return (tide_sort)k;
 }
 
 static int push_table(lua_State *L, const profile *p, tide_sort sort, int limit) {
@@ -92,12 +75,10 @@ static int push_table(lua_State *L, const profile *p, tide_sort sort, int limit)
 }
 
 static int profile_table(lua_State *L) {
-    profile *p = check_profile(L);
-    tide_sort sort = TIDE_SORT_SELF;
-    int limit = 0;
-    if (!lua_isnoneornil(L, 2))
-        read_table_options(L, &sort, &limit);
-    return push_table(L, p, sort, limit);
+    tide_frame f;
+    profile *p = read_method(L, &f);
+    int64_t limit = td_is_nil(f.args[2]) ? 0 : f.args[2].i;
+    return push_table(L, p, to_sort(f.args[1].string), limit < 1000000 ? (int)limit : 0);
 }
 
 static int profile_tostring(lua_State *L) {
@@ -115,10 +96,9 @@ static int profile_len(lua_State *L) {
 }
 
 static int profile_export(lua_State *L) {
-    profile *p = luaL_checkudata(L, 1, profile_name);
-    const char *path = luaL_checkstring(L, 2);
-    stop(L, p);
-    if (tide_write_chrome_trace(&p->recording, path))
+    tide_frame f;
+    profile *p = read_method(L, &f);
+    if (tide_write_chrome_trace(&p->recording, f.args[1].string))
         return tide_error(L, "export_chrome_trace: %s", td_error_message());
     return 0;
 }
@@ -148,7 +128,8 @@ static void push_inputs(lua_State *L, const tide_event *e) {
 }
 
 static int profile_events(lua_State *L) {
-    profile *p = check_profile(L);
+    tide_frame f;
+    profile *p = read_method(L, &f);
     lua_createtable(L, (int)p->recording.count, 0);
     for (int64_t k = 0; k < p->recording.count; k++) {
         const tide_event *e = &p->recording.events[k];
@@ -179,18 +160,16 @@ static int profile_events(lua_State *L) {
 
 /* profile() -> profile, for `local prof <close> = ...`; profile(fn, ...) -> profile, results. */
 static int profiler_profile(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
     int nargs = lua_gettop(L) - 1;
-    bool block = lua_isnoneornil(L, 1);
-    if (!block && !lua_isfunction(L, 1))
-        return tide_error(L, "profile: argument 1: a function expected, or nothing for the form "
-                             "`local prof <close> = tide.profiler.profile()`");
     profile *p = lua_newuserdatauv(L, sizeof *p, 0);
     *p = (profile){0};
     luaL_setmetatable(L, profile_name);
     p->recorder = tide_recorder_start();
     if (!p->recorder)
         return tide_error(L, "profile: %s", td_error_message());
-    if (block)
+    if (!f.at[0])
         return 1;
     lua_insert(L, 1);
     lua_pushvalue(L, 1);
@@ -211,17 +190,15 @@ static int range_close(lua_State *L) {
 
 /* record(name) for `local _ <close> = ...`; record(name, fn, ...) -> results. */
 static int profiler_record(lua_State *L) {
-    const char *name = luaL_checkstring(L, 1);
+    tide_frame f;
+    tide_read_call(L, &f);
+    const char *name = f.args[0].string;
     int nargs = lua_gettop(L) - 2;
-    bool block = lua_isnoneornil(L, 2);
-    if (!block && !lua_isfunction(L, 2))
-        return tide_error(L, "record: argument 2: a function expected, or nothing for the form "
-                             "`local _ <close> = tide.profiler.record(name)`");
     tide_range *range = lua_newuserdatauv(L, sizeof *range, 0);
     *range = (tide_range){0};
     luaL_setmetatable(L, range_name);
     *range = tide_range_begin(name);
-    if (block)
+    if (!f.at[1])
         return 1;
     lua_replace(L, 1);
     lua_toclose(L, 1);
@@ -229,31 +206,53 @@ static int profiler_record(lua_State *L) {
     return lua_gettop(L) - 1;
 }
 
-static void make_metatable(lua_State *L, const char *name, const luaL_Reg *functions) {
+static void make_metatable(lua_State *L, const char *name, const tide_function *methods,
+                           const luaL_Reg *events) {
     luaL_newmetatable(L, name);
-    luaL_setfuncs(L, functions, 0);
-    lua_pushvalue(L, -1);
+    luaL_setfuncs(L, events, 0);
+    lua_newtable(L);
+    tide_declare(L, methods);
     lua_setfield(L, -2, "__index");
+    lua_pushstring(L, name);
+    lua_setfield(L, -2, "__metatable");
     lua_pop(L, 1);
 }
 
 int tide_open_profiler(lua_State *L) {
-    static const luaL_Reg profile_functions[] = {
-        {"table", profile_table},
-        {"export_chrome_trace", profile_export},
-        {"events", profile_events},
-        {"stop", profile_stop},
-        {"__close", profile_stop},
-        {"__gc", profile_gc},
-        {"__len", profile_len},
-        {"__tostring", profile_tostring},
-        {NULL, NULL},
+    static const tide_function methods[] = {
+        {"table(Profile p, *, \"self\"|\"total\"|\"calls\"|\"name\" sort=\"self\", int(1..)? "
+         "limit=nil) "
+         "-> str",
+         "Time and calls by name.", profile_table},
+        {"export_chrome_trace(Profile p, str path)",
+         "Write a trace for Perfetto and chrome://tracing.", profile_export},
+        {"events(Profile p) -> list", "What was recorded, in the order of its beginnings.",
+         profile_events},
+        {"stop(Profile p)", "End the recording.", profile_stop},
+        {NULL, NULL, NULL},
     };
-    static const luaL_Reg range_functions[] = {{"__close", range_close}, {NULL, NULL}};
-    static const luaL_Reg functions[] = {
-        {"profile", profiler_profile}, {"record", profiler_record}, {NULL, NULL}};
-    make_metatable(L, profile_name, profile_functions);
-    make_metatable(L, range_name, range_functions);
-    luaL_newlib(L, functions);
+    static const luaL_Reg events[] = {
+        {"__close", profile_close},       {"__gc", profile_gc}, {"__len", profile_len},
+        {"__tostring", profile_tostring}, {NULL, NULL},
+    };
+    static const tide_function no_methods[] = {{NULL, NULL, NULL}};
+    static const luaL_Reg range_events[] = {{"__close", range_close}, {NULL, NULL}};
+    static const tide_function functions[] = {
+        {"profile(function? fn=nil, ...) -> profile, any",
+         "Record every operator, kernel and backward node while fn runs, or to the end of the "
+         "block "
+         "with `local p <close> = tide.profiler.profile()`. print(p), p:table({sort, limit}), "
+         "p:events(), p:export_chrome_trace(path).",
+         profiler_profile},
+        {"record(str name, function? fn=nil, ...) -> any", "A named range in the recording.",
+         profiler_record},
+        {NULL, NULL, NULL},
+    };
+    make_metatable(L, profile_name, methods, events);
+    make_metatable(L, range_name, no_methods, range_events);
+    lua_newtable(L);
+    tide_declare(L, functions);
+    tide_document(L, -1, "profiler", "tide.profiler",
+                  "profile(fn) records what runs; record(name, fn) names a part of it.");
     return 1;
 }

@@ -1,87 +1,227 @@
 /* modes.c: no_grad, enable_grad, set_grad_enabled: as `local _ <close> = tide.no_grad()` and as
- * `tide.no_grad(fn)`. A guard restores the mode it found, once; at the latest when it is collected.
+ * `tide.no_grad(fn)`.
+ *
+ * Each coroutine has a stack of the guards that it opened, in a table with weak keys. A guard
+ * changes the modes of its own coroutine alone, whoever closes or collects it, and may be closed
+ * out of order: those above it are applied anew to what was below it. coroutines.c switches between
+ * stacks.
  */
+#include "lua-bindings/modes.h"
+
+#include "lua-bindings/function.h"
 #include "lua-bindings/modules.h"
-#include "lua-bindings/state.h"
+
+#include <stdatomic.h>
 
 static const char *const guard_name = "tide.mode";
+static const char stacks_key = 0;
+
+typedef struct tide_mode_stack mode_stack;
 
 typedef struct guard {
-    bool before, open;
+    struct guard *below;
+    mode_stack *stack; /* the guard's user value keeps it */
+    td_modes before;   /* modes below this guard */
+    void (*apply)(td_modes *modes, int value);
+    int value;
+    bool open;
 } guard;
 
-static guard *push_guard(lua_State *L, bool enabled) {
-    guard *g = lua_newuserdatauv(L, sizeof *g, 0);
-    g->open = false;
+struct tide_mode_stack {
+    guard *top;
+    td_modes now;
+};
+
+static atomic_int guards_open; /* of all states: while there are none, nobody need look */
+
+/* ---- stacks ---- */
+
+static void push_stacks(lua_State *L) {
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &stacks_key) == LUA_TTABLE)
+        return;
+    lua_pop(L, 1);
+    lua_newtable(L);
+    lua_createtable(L, 0, 1);
+    lua_pushliteral(L, "k");
+    lua_setfield(L, -2, "__mode");
+    lua_setmetatable(L, -2);
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &stacks_key);
+}
+
+/* The stack of the coroutine on the top, which is popped, in the table below it; NULL: none. */
+static mode_stack *find_stack(lua_State *L) {
+    lua_rawget(L, -2);
+    mode_stack *stack = lua_touserdata(L, -1);
+    lua_pop(L, 1);
+    return stack;
+}
+
+/* The running coroutine's stack, made where there was none; pushed. */
+static mode_stack *push_own_stack(lua_State *L) {
+    luaL_checkstack(L, 8, NULL);
+    push_stacks(L);
+    lua_pushthread(L);
+    if (lua_rawget(L, -2) != LUA_TUSERDATA) {
+        lua_pop(L, 1);
+        *(mode_stack *)lua_newuserdatauv(L, sizeof(mode_stack), 0) = (mode_stack){0};
+        lua_pushthread(L);
+        lua_pushvalue(L, -2);
+        lua_rawset(L, -4);
+    }
+    lua_replace(L, -2);
+    return lua_touserdata(L, -1);
+}
+
+tide_mode_switch tide_modes_enter(lua_State *L, int coroutine) {
+    tide_mode_switch before = {.modes = td_get_modes()};
+    if (!atomic_load_explicit(&guards_open, memory_order_relaxed) || !lua_checkstack(L, 8))
+        return before;
+    push_stacks(L);
+    lua_pushthread(L);
+    mode_stack *own = find_stack(L);
+    before.own = own && own->top ? own : NULL;
+    lua_pushvalue(L, coroutine);
+    mode_stack *theirs = find_stack(L);
+    if (theirs && theirs->top)
+        td_set_modes(theirs->now);
+    lua_pop(L, 1);
+    return before;
+}
+
+void tide_modes_leave(tide_mode_switch before) {
+    td_set_modes(before.own ? before.own->now : before.modes);
+}
+
+/* ---- guards ---- */
+
+static guard *push_guard(lua_State *L, void (*apply)(td_modes *, int), int value) {
+    mode_stack *stack = push_own_stack(L);
+    guard *g = lua_newuserdatauv(L, sizeof *g, 1);
+    *g = (guard){.stack = stack, .apply = apply, .value = value};
+    lua_insert(L, -2);
+    lua_setiuservalue(L, -2, 1);
     luaL_setmetatable(L, guard_name);
-    g->before = td_set_grad_enabled(enabled);
+    if (!stack->top)
+        stack->now = td_get_modes();
+    g->before = stack->now;
+    g->below = stack->top;
     g->open = true;
+    stack->top = g;
+    atomic_fetch_add_explicit(&guards_open, 1, memory_order_relaxed);
+    apply(&stack->now, value);
+    td_set_modes(stack->now);
     return g;
 }
 
+/* The modes on top of `at` once `gone`, below it, is taken out. */
+static td_modes take_out(guard *at, const guard *gone) {
+    td_modes modes;
+    if (at->below == gone) {
+        at->below = gone->below;
+        modes = gone->before;
+    } else {
+        modes = take_out(at->below, gone);
+    }
+    at->before = modes;
+    at->apply(&modes, at->value);
+    return modes;
+}
+
+/* __close and __gc. */
 static int guard_close(lua_State *L) {
     guard *g = luaL_checkudata(L, 1, guard_name);
-    if (g->open)
-        td_set_grad_enabled(g->before);
+    if (!g->open)
+        return 0;
+    mode_stack *stack = g->stack;
     g->open = false;
+    atomic_fetch_sub_explicit(&guards_open, 1, memory_order_relaxed);
+    if (stack->top == g) {
+        stack->top = g->below;
+        stack->now = g->before;
+    } else {
+        stack->now = take_out(stack->top, g);
+    }
+    luaL_checkstack(L, 8, NULL);
+    push_stacks(L);
+    lua_pushthread(L);
+    if (find_stack(L) == stack)
+        td_set_modes(stack->now);
     return 0;
 }
 
-/* Run the function at `index` with the arguments above it under a mode. The guard is closed on the
- * way out, by an error too, and tracebacks still see the function. */
-static int run_under(lua_State *L, int index, bool enabled) {
-    int nargs = lua_gettop(L) - index;
-    push_guard(L, enabled);
-    lua_insert(L, index);
-    lua_toclose(L, index);
-    lua_call(L, nargs, LUA_MULTRET);
-    return lua_gettop(L) - index;
+/* ---- functions ---- */
+
+static int finish_run(lua_State *L, int status, lua_KContext index) {
+    (void)status;
+    return lua_gettop(L) - (int)index;
 }
 
-static int enter(lua_State *L, int index, bool enabled) {
+/* Run the function at `index` with the arguments above it under a mode, or return the guard where
+ * there is none. The guard is closed on the way out, by an error too; the function may yield. */
+static int enter(lua_State *L, int index, void (*apply)(td_modes *, int), int value) {
     if (lua_isnoneornil(L, index)) {
-        push_guard(L, enabled);
+        push_guard(L, apply, value);
         return 1;
     }
-    if (!lua_isfunction(L, index))
-        return tide_error(L,
-                          "argument %d: a function expected, or nothing for the form "
-                          "`local _ <close> = ...`",
-                          index);
-    return run_under(L, index, enabled);
+    int nargs = lua_gettop(L) - index;
+    push_guard(L, apply, value);
+    lua_insert(L, index);
+    lua_toclose(L, index);
+    lua_callk(L, nargs, LUA_MULTRET, index, finish_run);
+    return finish_run(L, LUA_OK, index);
+}
+
+static void apply_grad(td_modes *modes, int enabled) {
+    modes->grad_disabled = !enabled;
 }
 
 static int no_grad(lua_State *L) {
-    return enter(L, 1, false);
+    tide_frame f;
+    tide_read_call(L, &f);
+    return enter(L, 1, apply_grad, false);
 }
 
 static int enable_grad(lua_State *L) {
-    return enter(L, 1, true);
+    tide_frame f;
+    tide_read_call(L, &f);
+    return enter(L, 1, apply_grad, true);
 }
 
 static int set_grad_enabled(lua_State *L) {
-    luaL_checktype(L, 1, LUA_TBOOLEAN);
-    return enter(L, 2, lua_toboolean(L, 1));
+    tide_frame f;
+    tide_read_call(L, &f);
+    return enter(L, 2, apply_grad, f.args[0].b);
 }
 
 static int is_grad_enabled(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
     lua_pushboolean(L, td_grad_enabled());
     return 1;
 }
 
 void tide_open_modes(lua_State *L) {
-    static const luaL_Reg functions[] = {
-        {"no_grad", no_grad},
-        {"enable_grad", enable_grad},
-        {"set_grad_enabled", set_grad_enabled},
-        {"is_grad_enabled", is_grad_enabled},
-        {NULL, NULL},
+    static const tide_function functions[] = {
+        {"no_grad(function? fn=nil, ...) -> any",
+         "Run fn without recording for backward; or `local _ <close> = tide.no_grad()` to the end "
+         "of the block.",
+         no_grad},
+        {"enable_grad(function? fn=nil, ...) -> any", "Record again, inside a no_grad.",
+         enable_grad},
+        {"set_grad_enabled(bool enabled, function? fn=nil, ...) -> any",
+         "no_grad or enable_grad, as the flag says.", set_grad_enabled},
+        {"is_grad_enabled() -> bool", "Are operators recorded for backward?", is_grad_enabled},
+        {NULL, NULL, NULL},
     };
     luaL_newmetatable(L, guard_name);
     lua_pushcfunction(L, guard_close);
     lua_setfield(L, -2, "__close");
     lua_pushcfunction(L, guard_close);
     lua_setfield(L, -2, "__gc");
+    lua_pushstring(L, guard_name);
+    lua_setfield(L, -2, "__metatable");
     lua_pop(L, 1);
-    luaL_setfuncs(L, functions, 0);
+    tide_declare(L, functions);
+    tide_open_coroutines(L);
 }

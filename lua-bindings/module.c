@@ -1,8 +1,7 @@
 /* module.c: `require "tide"`: the module table, with its submodules loaded when first touched. */
-#include "lua-bindings/args.h"
+#include "lua-bindings/function.h"
 #include "lua-bindings/index.h"
 #include "lua-bindings/modules.h"
-#include "lua-bindings/state.h"
 #include "lua-bindings/tide_lua.h"
 
 #include "cmake/embedded.h"
@@ -79,6 +78,7 @@ int luaopen_tide(lua_State *L) {
         return tide_error(L, "tide: %s", td_error_message());
     tide_state_open(L);
     lua_createtable(L, 0, 512);
+    tide_open_functions(L);
     tide_open_dtypes(L);
     tide_open_operators(L);
     tide_open_tensor(L);

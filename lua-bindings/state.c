@@ -1,6 +1,7 @@
 /* state.c: the bindings' part of a Lua state: allocator, metatable, errors, memory pressure. */
 #include "lua-bindings/state.h"
 
+#include "lua-bindings/modes.h"
 #include "lua-bindings/modules.h"
 #include "lua-bindings/tide_lua.h"
 
@@ -41,6 +42,7 @@ lua_State *tide_lua_new(void) {
     }
     lua_atpanic(L, on_panic);
     luaL_openlibs(L);
+    tide_open_coroutines(L);
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
     lua_pushcfunction(L, luaopen_tide);
     lua_setfield(L, -2, "tide");

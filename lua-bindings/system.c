@@ -1,7 +1,7 @@
 /* system.c: threads, memory, seeds, time and facts about this build. */
 #include "engine/cpu/isa/isa.h"
+#include "lua-bindings/function.h"
 #include "lua-bindings/modules.h"
-#include "lua-bindings/state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,37 +10,46 @@
 #include <unistd.h>
 
 static int set_num_threads(lua_State *L) {
-    TIDE_CHECK(L, td_set_num_threads((int)luaL_checkinteger(L, 1)));
+    tide_frame f;
+    tide_read_call(L, &f);
+    TIDE_CHECK(L, td_set_num_threads((int)f.args[0].i));
     return 0;
 }
 
 static int get_num_threads(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
     lua_pushinteger(L, td_get_num_threads());
     return 1;
 }
 
 static int manual_seed(lua_State *L) {
-    td_manual_seed((uint64_t)luaL_checkinteger(L, 1));
+    tide_frame f;
+    tide_read_call(L, &f);
+    td_manual_seed((uint64_t)f.args[0].i);
     return 0;
 }
 
 static int initial_seed(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
     lua_pushinteger(L, (lua_Integer)td_initial_seed());
     return 1;
 }
 
 static int wall_time(lua_State *L) {
     struct timespec t;
+    tide_frame f;
+    tide_read_call(L, &f);
     clock_gettime(CLOCK_MONOTONIC, &t);
     lua_pushnumber(L, (double)t.tv_sec + 1e-9 * (double)t.tv_nsec);
     return 1;
 }
 
 static td_device device_argument(lua_State *L) {
-    td_device device = TD_DEVICE_CPU;
-    if (!lua_isnoneornil(L, 1))
-        TIDE_CHECK(L, td_device_parse(luaL_checkstring(L, 1), &device));
-    return device;
+    tide_frame f;
+    tide_read_call(L, &f);
+    return td_is_nil(f.args[0]) ? TD_DEVICE_CPU : f.args[0].device;
 }
 
 static int memory_allocated(lua_State *L) {
@@ -77,8 +86,9 @@ static int empty_cache(lua_State *L) {
 }
 
 static int sleep_seconds(lua_State *L) {
-    lua_Number seconds = luaL_checknumber(L, 1);
-    luaL_argcheck(L, seconds >= 0, 1, "seconds must not be negative");
+    tide_frame f;
+    tide_read_call(L, &f);
+    double seconds = f.args[0].f;
     for (; seconds > 0 && !td_interrupt_requested(); seconds -= 0.05)
         usleep((useconds_t)(1e6 * (seconds < 0.05 ? seconds : 0.05)));
     TIDE_CHECK(L, td_interrupt_check());
@@ -87,33 +97,41 @@ static int sleep_seconds(lua_State *L) {
 
 /* tide.Generator([seed]): random numbers of one's own, given as the option `generator`. */
 static int generator(lua_State *L) {
-    lua_Integer seed = luaL_optinteger(L, 1, (lua_Integer)td_initial_seed());
+    tide_frame f;
+    tide_read_call(L, &f);
     td_generator *g = lua_newuserdatauv(L, sizeof *g, 0);
-    *g = (td_generator){.seed = (uint64_t)seed};
+    *g = (td_generator){.seed = td_is_nil(f.args[0]) ? td_initial_seed() : (uint64_t)f.args[0].i};
     luaL_setmetatable(L, "tide.Generator");
     return 1;
 }
 
 static int generator_manual_seed(lua_State *L) {
-    td_generator *g = luaL_checkudata(L, 1, "tide.Generator");
-    *g = (td_generator){.seed = (uint64_t)luaL_checkinteger(L, 2)};
+    tide_frame f;
+    tide_read_call(L, &f);
+    *f.args[0].generator = (td_generator){.seed = (uint64_t)f.args[1].i};
     lua_settop(L, 1);
     return 1;
 }
 
 static int generator_initial_seed(lua_State *L) {
-    td_generator *g = luaL_checkudata(L, 1, "tide.Generator");
-    lua_pushinteger(L, (lua_Integer)g->seed);
+    tide_frame f;
+    tide_read_call(L, &f);
+    lua_pushinteger(L, (lua_Integer)f.args[0].generator->seed);
     return 1;
 }
 
 static void make_generator_metatable(lua_State *L) {
-    static const luaL_Reg methods[] = {{"manual_seed", generator_manual_seed},
-                                       {"initial_seed", generator_initial_seed},
-                                       {NULL, NULL}};
+    static const tide_function methods[] = {
+        {"manual_seed(generator g, int seed) -> Generator", "Start the generator anew.",
+         generator_manual_seed},
+        {"initial_seed(generator g) -> int", "The generator's seed.", generator_initial_seed},
+        {NULL, NULL, NULL}};
     luaL_newmetatable(L, "tide.Generator");
-    luaL_newlib(L, methods);
+    lua_newtable(L);
+    tide_declare(L, methods);
     lua_setfield(L, -2, "__index");
+    lua_pushliteral(L, "tide.Generator");
+    lua_setfield(L, -2, "__metatable");
     lua_pop(L, 1);
 }
 
@@ -143,23 +161,31 @@ static int info(lua_State *L) {
 }
 
 void tide_open_system(lua_State *L) {
-    static const luaL_Reg functions[] = {
-        {"set_num_threads", set_num_threads},
-        {"get_num_threads", get_num_threads},
-        {"manual_seed", manual_seed},
-        {"initial_seed", initial_seed},
-        {"Generator", generator},
-        {"time", wall_time},
-        {"sleep", sleep_seconds},
-        {"memory_allocated", memory_allocated},
-        {"memory_stats", memory_stats},
-        {"reset_peak_memory_stats", reset_peak},
-        {"empty_cache", empty_cache},
-        {"_terminal_width", terminal_width},
-        {"_info", info},
-        {NULL, NULL},
+    static const tide_function functions[] = {
+        {"set_num_threads(int(1..1024) n)", "Threads that kernels may use.", set_num_threads},
+        {"get_num_threads() -> int", "Threads that kernels may use.", get_num_threads},
+        {"manual_seed(int seed)", "Start the default random generator anew.", manual_seed},
+        {"initial_seed() -> int", "The default generator's seed.", initial_seed},
+        {"Generator(int? seed=nil) -> Generator",
+         "Random numbers of one's own: tide.rand(3, {generator = g}); g:manual_seed(seed).",
+         generator},
+        {"time() -> float", "Seconds on a clock that never goes back.", wall_time},
+        {"sleep(float(0..) seconds)", "Wait; Ctrl-C ends it.", sleep_seconds},
+        {"memory_allocated(device? device=nil) -> int", "Bytes in use by tensors.",
+         memory_allocated},
+        {"memory_stats(device? device=nil) -> table",
+         "Bytes allocated, peak and cached; allocations, and how many of them the cache could not "
+         "serve.",
+         memory_stats},
+        {"reset_peak_memory_stats(device? device=nil)",
+         "Let the peak start from what is in use now.", reset_peak},
+        {"empty_cache(device? device=nil)", "Give cached memory back to the system.", empty_cache},
+        {NULL, NULL, NULL},
     };
-    tide_set_functions(L, functions);
+    static const luaL_Reg inner[] = {
+        {"_terminal_width", terminal_width}, {"_info", info}, {NULL, NULL}};
+    tide_declare(L, functions);
+    tide_set_functions(L, inner);
     make_generator_metatable(L);
     lua_pushliteral(L, TIDE_VERSION);
     lua_setfield(L, -2, "version");

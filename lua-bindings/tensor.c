@@ -1,14 +1,14 @@
 /* tensor.c: the tensor class: fields, methods that are no operators, metamethods. */
 #include "lua-bindings/tensor.h"
 
-#include "lua-bindings/args.h"
+#include "lua-bindings/function.h"
 #include "lua-bindings/index.h"
 #include "lua-bindings/modules.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* ---- elements and shapes ---- */
+/* ---- elements ---- */
 
 void tide_push_element(lua_State *L, td_dtype dtype, const void *p) {
     if (dtype == TD_BOOL)
@@ -19,57 +19,6 @@ void tide_push_element(lua_State *L, td_dtype dtype, const void *p) {
         lua_pushinteger(L, td_load_int(dtype, p));
 }
 
-static const char sizes_key = 0;
-
-static int sizes_to_text(lua_State *L) {
-    luaL_Buffer b;
-    int n = (int)lua_rawlen(L, 1);
-    luaL_buffinit(L, &b);
-    luaL_addchar(&b, '(');
-    for (int k = 1; k <= n; k++) {
-        if (k > 1)
-            luaL_addstring(&b, ", ");
-        lua_rawgeti(L, 1, k);
-        luaL_addvalue(&b);
-    }
-    luaL_addchar(&b, ')');
-    luaL_pushresult(&b);
-    return 1;
-}
-
-static int sizes_equal(lua_State *L) {
-    bool same = lua_istable(L, 1) && lua_istable(L, 2) && lua_rawlen(L, 1) == lua_rawlen(L, 2);
-    for (int k = (int)lua_rawlen(L, 1); same && k > 0; k--) {
-        lua_rawgeti(L, 1, k);
-        lua_rawgeti(L, 2, k);
-        same = lua_rawequal(L, -1, -2);
-        lua_pop(L, 2);
-    }
-    lua_pushboolean(L, same);
-    return 1;
-}
-
-void tide_push_sizes(lua_State *L, int ndim, const int64_t *sizes) {
-    lua_createtable(L, ndim, 0);
-    for (int d = 0; d < ndim; d++) {
-        lua_pushinteger(L, sizes[d]);
-        lua_rawseti(L, -2, d + 1);
-    }
-    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &sizes_key) != LUA_TTABLE) {
-        lua_pop(L, 1);
-        lua_createtable(L, 0, 3);
-        lua_pushcfunction(L, sizes_to_text);
-        lua_setfield(L, -2, "__tostring");
-        lua_pushcfunction(L, sizes_equal);
-        lua_setfield(L, -2, "__eq");
-        lua_pushliteral(L, "tide.Size");
-        lua_setfield(L, -2, "__name");
-        lua_pushvalue(L, -1);
-        lua_rawsetp(L, LUA_REGISTRYINDEX, &sizes_key);
-    }
-    lua_setmetatable(L, -2);
-}
-
 /* ---- fields ---- */
 
 static void push_transposed(lua_State *L, td_tensor *x) {
@@ -77,6 +26,7 @@ static void push_transposed(lua_State *L, td_tensor *x) {
     for (int d = 0; d < x->ndim; d++)
         dims[d] = x->ndim - 1 - d;
     tide_handle *handle = tide_push_handle(L);
+    x = tide_check_tensor(L, 1, "T"); /* the handle may have run a finalizer */
     TIDE_CHECK(L, TD_APPLY(&handle->tensor, permute, TD_T(x), TD_INTS(x->ndim, dims)));
 }
 
@@ -91,10 +41,12 @@ static void get_device(lua_State *L, td_tensor *x) {
 }
 static void get_grad(lua_State *L, td_tensor *x) {
     td_tensor *grad = td_get_grad(x);
-    if (grad)
-        tide_push_tensor(L, grad);
-    else
+    if (!grad) {
         lua_pushnil(L);
+        return;
+    }
+    tide_handle *handle = tide_push_handle(L);
+    handle->tensor = td_retain(td_get_grad(tide_check_tensor(L, 1, "grad")));
 }
 static void get_requires_grad(lua_State *L, td_tensor *x) {
     lua_pushboolean(L, x->requires_grad || !td_is_leaf(x));
@@ -129,14 +81,11 @@ static const field fields[] = {
     {"T", push_transposed},
     {"_version", get_version},
 };
-enum { FIELDS = sizeof fields / sizeof *fields };
 
-/* Upvalue TIDE_UP_FIRST: the method table. */
+/* Upvalue TIDE_UP_FIRST of tensor_index: by name, methods and (as addresses) fields. */
 static int fail_field(lua_State *L, const char *name) {
     const char *names[1024];
     int n = 0;
-    for (; n < FIELDS; n++)
-        names[n] = fields[n].name;
     lua_pushnil(L);
     while (n < 1024 && lua_next(L, lua_upvalueindex(TIDE_UP_FIRST))) {
         names[n++] = lua_tostring(L, -2);
@@ -152,15 +101,15 @@ static int tensor_index(lua_State *L) {
     if (TD_UNLIKELY(lua_type(L, 2) != LUA_TSTRING))
         return tide_index_read(L);
     lua_pushvalue(L, 2);
-    if (TD_LIKELY(lua_rawget(L, lua_upvalueindex(TIDE_UP_FIRST)) != LUA_TNIL))
+    int type = lua_rawget(L, lua_upvalueindex(TIDE_UP_FIRST));
+    if (TD_LIKELY(type == LUA_TFUNCTION))
         return 1;
+    if (TD_LIKELY(type == LUA_TLIGHTUSERDATA)) {
+        const field *f = lua_touserdata(L, -1);
+        f->push(L, tide_check_tensor(L, 1, f->name));
+        return 1;
+    }
     const char *name = lua_tostring(L, 2);
-    td_tensor *x = tide_check_tensor(L, 1, "index");
-    for (int k = 0; k < FIELDS; k++)
-        if (!strcmp(name, fields[k].name)) {
-            fields[k].push(L, x);
-            return 1;
-        }
     if (!tide_is_index_text(name))
         return fail_field(L, name);
     lua_settop(L, 2);
@@ -178,7 +127,10 @@ static int tensor_newindex(lua_State *L) {
         return 0;
     }
     if (!strcmp(name, "requires_grad")) {
-        luaL_checktype(L, 3, LUA_TBOOLEAN);
+        char text[80];
+        if (!lua_isboolean(L, 3))
+            return tide_error(L, "requires_grad: expected true or false, got %s",
+                              tide_describe(L, 3, text, sizeof text));
         TIDE_CHECK(L, td_set_requires_grad(x, lua_toboolean(L, 3)));
         return 0;
     }
@@ -200,12 +152,13 @@ static int tensor_tostring(lua_State *L) {
     if (tide_is_handle(handle) && !handle->tensor)
         lua_pushliteral(L, "tensor (closed)");
     else
-        tide_push_tensor_text(L, tide_check_tensor(L, 1, "tostring"));
+        tide_push_tensor_text(L, tide_hold_tensor(L, 1, "tostring"));
     return 1;
 }
 
 static int tensor_eq(lua_State *L) {
-    td_tensor *a = tide_to_tensor(L, 1), *b = tide_to_tensor(L, 2);
+    td_tensor *a = lua_isuserdata(L, 1) ? tide_to_tensor(L, 1) : NULL;
+    td_tensor *b = lua_isuserdata(L, 2) ? tide_to_tensor(L, 2) : NULL;
     if (!a || !b) {
         lua_pushboolean(L, 0);
         return 1;
@@ -259,10 +212,27 @@ static int tensor_close(lua_State *L) {
 
 /* ---- methods ---- */
 
+/* The tensor that the running method is called with; its other arguments are in the frame. All of
+ * them have defaults, and most calls give none. */
+static td_tensor *read_method(lua_State *L, tide_frame *f) {
+    tide_handle *handle = lua_touserdata(L, 1);
+    if (TD_LIKELY(lua_gettop(L) == 1 && tide_is_handle(handle) && handle->tensor)) {
+        f->op = lua_touserdata(L, lua_upvalueindex(TIDE_UP_FIRST));
+        f->name = f->op->name;
+        for (int k = 1; k < f->op->nparams; k++)
+            f->args[k] = f->op->params[k].preset;
+        return handle->tensor;
+    }
+    tide_read_call(L, f);
+    tide_load_tensors(L, f);
+    return f->args[0].tensor;
+}
+
 static int tensor_item(lua_State *L) {
     unsigned char bytes[16];
     char text[80];
-    td_tensor *x = tide_check_tensor(L, 1, "item");
+    tide_frame f;
+    td_tensor *x = read_method(L, &f);
     if (x->numel != 1)
         return tide_error(L, "item: a tensor of one element is needed, got shape %s",
                           td_tensor_shape_text(x, text));
@@ -286,7 +256,9 @@ static void push_nested(lua_State *L, const td_tensor *x, int dim, const char *p
 }
 
 static int tensor_tolist(lua_State *L) {
-    td_tensor *x = tide_check_tensor(L, 1, "tolist");
+    tide_frame f;
+    read_method(L, &f);
+    td_tensor *x = tide_hold_tensor(L, 1, "tolist");
     if (td_tensor_device(x).type != TD_CPU) {
         tide_handle *handle = tide_push_handle(L);
         TIDE_CHECK(L, TD_APPLY(&handle->tensor, to, TD_T(x), TD_NIL, TD_DEVICE(TD_DEVICE_CPU)));
@@ -296,109 +268,138 @@ static int tensor_tolist(lua_State *L) {
     return 1;
 }
 
-static int check_dim(lua_State *L, const td_tensor *x, int index, const char *fname) {
+/* x:size(), x:size(dim): all of a list of numbers by dim, or one of them. */
+static int push_of_dims(lua_State *L, const tide_frame *f, const td_tensor *x,
+                        const int64_t *values) {
     int dim;
-    lua_Integer i = luaL_checkinteger(L, index);
-    if (i == 0)
-        tide_error(L, "%s: dim 0: dims count from 1 (PyTorch's dim=0 is 1)", fname);
-    if (td_wrap_dim(i > 0 ? i - 1 : i, x->ndim, &dim))
-        tide_error(L, "%s: %s", fname, td_error_message());
-    return dim;
+    if (td_is_nil(f->args[1])) {
+        tide_push_sizes(L, x->ndim, values);
+        return 1;
+    }
+    if (x->ndim == 0)
+        return tide_error(L, "%s: a 0-dim tensor has no dims", f->name);
+    if (td_wrap_dim(f->args[1].i, x->ndim, &dim))
+        return tide_error(L, "%s: %s", f->name, td_error_message());
+    lua_pushinteger(L, values[dim]);
+    return 1;
 }
 
 static int tensor_size(lua_State *L) {
-    td_tensor *x = tide_check_tensor(L, 1, "size");
-    if (lua_isnoneornil(L, 2))
-        tide_push_sizes(L, x->ndim, x->sizes);
-    else if (x->ndim == 0)
-        return tide_error(L, "size: a 0-dim tensor has no dims");
-    else
-        lua_pushinteger(L, x->sizes[check_dim(L, x, 2, "size")]);
-    return 1;
+    tide_frame f;
+    const td_tensor *x = read_method(L, &f);
+    return push_of_dims(L, &f, x, x->sizes);
 }
 
 static int tensor_stride(lua_State *L) {
-    td_tensor *x = tide_check_tensor(L, 1, "stride");
-    if (lua_isnoneornil(L, 2))
-        tide_push_sizes(L, x->ndim, x->strides);
-    else if (x->ndim == 0)
-        return tide_error(L, "stride: a 0-dim tensor has no dims");
-    else
-        lua_pushinteger(L, x->strides[check_dim(L, x, 2, "stride")]);
-    return 1;
+    tide_frame f;
+    const td_tensor *x = read_method(L, &f);
+    return push_of_dims(L, &f, x, x->strides);
 }
 
 static int tensor_dim(lua_State *L) {
-    lua_pushinteger(L, tide_check_tensor(L, 1, "dim")->ndim);
+    tide_frame f;
+    lua_pushinteger(L, read_method(L, &f)->ndim);
     return 1;
 }
 
 static int tensor_numel(lua_State *L) {
-    lua_pushinteger(L, tide_check_tensor(L, 1, "numel")->numel);
+    tide_frame f;
+    lua_pushinteger(L, read_method(L, &f)->numel);
     return 1;
 }
 
 static int tensor_element_size(lua_State *L) {
-    lua_pushinteger(L, (lua_Integer)td_tensor_itemsize(tide_check_tensor(L, 1, "element_size")));
+    tide_frame f;
+    lua_pushinteger(L, (lua_Integer)td_tensor_itemsize(read_method(L, &f)));
     return 1;
 }
 
 static int tensor_is_contiguous(lua_State *L) {
-    lua_pushboolean(L, tide_check_tensor(L, 1, "is_contiguous")->contiguous);
+    tide_frame f;
+    lua_pushboolean(L, read_method(L, &f)->contiguous);
     return 1;
 }
 
 static int tensor_is_floating_point(lua_State *L) {
-    td_tensor *x = tide_check_tensor(L, 1, "is_floating_point");
-    lua_pushboolean(L, td_dtype_is_float((td_dtype)x->dtype));
+    tide_frame f;
+    lua_pushboolean(L, td_dtype_is_float((td_dtype)read_method(L, &f)->dtype));
     return 1;
 }
 
 static int tensor_data_ptr(lua_State *L) {
-    lua_pushinteger(L, (lua_Integer)(uintptr_t)tide_check_tensor(L, 1, "data_ptr")->data);
+    tide_frame f;
+    lua_pushinteger(L, (lua_Integer)(uintptr_t)read_method(L, &f)->data);
     return 1;
 }
 
 static int tensor_requires_grad_(lua_State *L) {
-    td_tensor *x = tide_check_tensor(L, 1, "requires_grad_");
-    bool on = lua_isnoneornil(L, 2) || lua_toboolean(L, 2);
-    TIDE_CHECK(L, td_set_requires_grad(x, on));
+    tide_frame f;
+    td_tensor *x = read_method(L, &f);
+    TIDE_CHECK(L, td_set_requires_grad(x, f.args[1].b));
     lua_settop(L, 1);
     return 1;
 }
 
 static int tensor_retain_grad(lua_State *L) {
-    TIDE_CHECK(L, td_retain_grad(tide_check_tensor(L, 1, "retain_grad")));
+    tide_frame f;
+    TIDE_CHECK(L, td_retain_grad(read_method(L, &f)));
     lua_settop(L, 1);
     return 1;
 }
 
-/* x:float() and the like; the dtype is the upvalue TIDE_UP_FIRST. */
+static int tensor_free(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    return tensor_close(L);
+}
+
+/* x:float() and the like, named as the dtypes' aliases are. */
 static int tensor_convert(lua_State *L) {
-    td_dtype dtype = (td_dtype)lua_tointeger(L, lua_upvalueindex(TIDE_UP_FIRST));
-    td_tensor *x = tide_check_tensor(L, 1, td_dtypes[dtype].alias);
+    tide_frame f;
+    tide_read_call(L, &f);
     tide_handle *handle = tide_push_handle(L);
-    TIDE_CHECK(L, TD_APPLY(&handle->tensor, to, TD_T(x), TD_DTYPE(dtype)));
+    tide_load_tensors(L, &f);
+    TIDE_CHECK(L, TD_APPLY(&handle->tensor, to, f.args[0], TD_DTYPE(td_dtype_find(f.name))));
     tide_check_pressure(L, TIDE_STATE(L), handle->tensor);
     return 1;
 }
 
-static const luaL_Reg methods[] = {
-    {"item", tensor_item},
-    {"tolist", tensor_tolist},
-    {"size", tensor_size},
-    {"stride", tensor_stride},
-    {"dim", tensor_dim},
-    {"numel", tensor_numel},
-    {"element_size", tensor_element_size},
-    {"is_contiguous", tensor_is_contiguous},
-    {"is_floating_point", tensor_is_floating_point},
-    {"data_ptr", tensor_data_ptr},
-    {"requires_grad_", tensor_requires_grad_},
-    {"retain_grad", tensor_retain_grad},
-    {"backward", tide_backward},
-    {"free", tensor_close},
-    {NULL, NULL},
+#define CONVERSION(alias, dtype)                                                                   \
+    {                                                                                              \
+        alias "(Tensor x) -> Tensor",                                                              \
+            "The same values in tide." dtype "; the tensor itself where it is that already.",      \
+            tensor_convert                                                                         \
+    }
+
+static const tide_function methods[] = {
+    {"item(Tensor x) -> number", "The value of a tensor of one element.", tensor_item},
+    {"tolist(Tensor x) -> list", "The elements as nested tables.", tensor_tolist},
+    {"size(Tensor x, dim? dim=nil) -> Size|int", "The shape, or the size of one dim.", tensor_size},
+    {"stride(Tensor x, dim? dim=nil) -> Size|int",
+     "Elements between neighbours along each dim, or one.", tensor_stride},
+    {"dim(Tensor x) -> int", "The number of dims.", tensor_dim},
+    {"numel(Tensor x) -> int", "The number of elements.", tensor_numel},
+    {"element_size(Tensor x) -> int", "Bytes of an element.", tensor_element_size},
+    {"is_contiguous(Tensor x) -> bool", "Do the elements lie row-major without gaps?",
+     tensor_is_contiguous},
+    {"is_floating_point(Tensor x) -> bool", "Is the dtype a floating one?",
+     tensor_is_floating_point},
+    {"data_ptr(Tensor x) -> int", "Address of the first element.", tensor_data_ptr},
+    {"requires_grad_(Tensor x, bool requires_grad=true) -> Tensor",
+     "Ask for gradients of a leaf, or (false) no longer.", tensor_requires_grad_},
+    {"retain_grad(Tensor x) -> Tensor", "Keep the gradient of a result of operators in .grad too.",
+     tensor_retain_grad},
+    {"backward(Tensor x, Tensor? gradient=nil, *, bool retain_graph=false, bool "
+     "create_graph=false)",
+     "Add the gradients of this tensor to the .grad of the leaves it depends on.", tide_backward},
+    {"free(any x)", "Let go of the memory now; the tensor can't be used any more.", tensor_free},
+    CONVERSION("bool", "bool"),
+    CONVERSION("byte", "uint8"),
+    CONVERSION("int", "int32"),
+    CONVERSION("long", "int64"),
+    CONVERSION("float", "float32"),
+    CONVERSION("double", "float64"),
+    {NULL, NULL, NULL},
 };
 
 /* ---- operators as metamethods ---- */
@@ -450,19 +451,31 @@ static void push_methods(lua_State *L) {
             lua_setfield(L, -2, op->inplace_name);
         }
     }
-    for (int d = 0; d < TD_DTYPE_COUNT; d++) {
-        lua_pushinteger(L, d);
-        tide_push_function(L, tensor_convert, 1);
-        lua_setfield(L, -2, td_dtypes[d].alias);
+    tide_declare(L, methods);
+}
+
+/* All that a name behind a tensor may mean: the methods on the top, and fields. */
+static void push_members(lua_State *L) {
+    lua_createtable(L, 0, 256);
+    for (lua_pushnil(L); lua_next(L, -3); lua_pop(L, 1)) {
+        lua_pushvalue(L, -2);
+        lua_pushvalue(L, -2);
+        lua_rawset(L, -5);
     }
-    tide_set_functions(L, methods);
+    for (size_t k = 0; k < sizeof fields / sizeof *fields; k++) {
+        lua_pushlightuserdata(L, (void *)&fields[k]);
+        lua_setfield(L, -2, fields[k].name);
+    }
 }
 
 void tide_open_tensor(lua_State *L) {
     push_methods(L);
     lua_pushvalue(L, -1);
     lua_setfield(L, -3, "_methods");
-    luaL_getmetatable(L, "tide.Tensor"); /* tide, methods, metatable */
+    push_members(L);
+    luaL_getmetatable(L, "tide.Tensor"); /* tide, methods, members, metatable */
+    lua_pushliteral(L, "tide.Tensor");
+    lua_setfield(L, -2, "__metatable");
     lua_pushvalue(L, -2);
     tide_push_function(L, tensor_index, 1);
     lua_setfield(L, -2, "__index");
@@ -483,5 +496,5 @@ void tide_open_tensor(lua_State *L) {
         push_operator(L, td_op_find(metamethods[k].op));
         lua_setfield(L, -2, metamethods[k].event);
     }
-    lua_pop(L, 2);
+    lua_pop(L, 3);
 }

@@ -1,14 +1,24 @@
 /* modes.c: the modes of this thread. */
 #include "engine/core/modes.h"
 
-static _Thread_local bool grad_disabled; /* zero: recording is on in a new thread */
+static _Thread_local td_modes modes;
+
+td_modes td_get_modes(void) {
+    return modes;
+}
+
+td_modes td_set_modes(td_modes now) {
+    td_modes before = modes;
+    modes = now;
+    return before;
+}
 
 bool td_grad_enabled(void) {
-    return !grad_disabled;
+    return !modes.grad_disabled;
 }
 
 bool td_set_grad_enabled(bool enabled) {
-    bool before = !grad_disabled;
-    grad_disabled = !enabled;
+    bool before = !modes.grad_disabled;
+    modes.grad_disabled = !enabled;
     return before;
 }

@@ -4,6 +4,14 @@
 
 #include <stdbool.h>
 
+/* All modes of a thread: saved and restored as one value. Zero is what a new thread has. */
+typedef struct td_modes {
+    bool grad_disabled; /* operators are not recorded for backward */
+} td_modes;
+
+td_modes td_get_modes(void);
+td_modes td_set_modes(td_modes modes); /* returns the former ones */
+
 /* Are operators recorded for backward? On in a new thread. */
 bool td_grad_enabled(void);
 bool td_set_grad_enabled(bool enabled); /* returns the former state */

@@ -88,6 +88,12 @@ static inline double td_arg_double(td_value v) {
  *   (a list, or the rest of the positional arguments when it is the last positional parameter),
  *   int[2] (two ints; one int is taken twice), dtype, device, str, generator,
  *   index Tensor (elements count from 1 in Lua), class Tensor (the same, for labels).
+ * A range may follow int and number: int(1..), number(0..1), int(0..)[2].
+ * Functions of a front end that are no operators have these besides (schema.h):
+ *   any, table, list (of anything), data (numbers, nested lists of them, a tensor), function,
+ *   NAME (an object of that class: Module), NAME[] (a list, or the rest of the arguments),
+ *   Tensor|Tensor[] (one stands for a list of one), Tensor?[] (entries may be false), and
+ *   "a"|"b" (one of these strings); `...` as the last parameter takes what is left as it is.
  * A `?` after the type lets nil in (the default is then nil). After `*` come options, given by name
  * in the trailing table only. Every parameter may be given by name there.
  * Defaults: nil, numbers, true, false, "text", {1, 1}.
@@ -108,7 +114,14 @@ typedef enum td_param_type {
     TD_PARAM_DTYPE,
     TD_PARAM_DEVICE,
     TD_PARAM_STRING,
-    TD_PARAM_GENERATOR
+    TD_PARAM_GENERATOR,
+    TD_PARAM_ANY,
+    TD_PARAM_TABLE,
+    TD_PARAM_LIST,
+    TD_PARAM_DATA,
+    TD_PARAM_FUNCTION,
+    TD_PARAM_OBJECT,
+    TD_PARAM_OBJECTS
 } td_param_type;
 
 typedef enum td_base { TD_BASE_NONE, TD_BASE_INDEX, TD_BASE_CLASS } td_base;
@@ -121,7 +134,12 @@ typedef struct td_param {
     bool optional;    /* nil is allowed */
     bool has_default; /* may be left out */
     bool option;      /* after the star */
-    td_value preset;  /* the default */
+    bool alone;       /* Tensor|Tensor[]: one stands for a list of one */
+    bool holes;       /* Tensor?[]: entries may be missing */
+    bool ranged;      /* low and high say what is allowed */
+    int64_t low, high;
+    char *word;      /* class of an object; or the strings allowed, "mean|sum|none" */
+    td_value preset; /* the default */
     int64_t preset_ints[4];
 } td_param;
 

@@ -72,7 +72,62 @@ static const type_row type_rows[] = {
     {"device", TD_PARAM_DEVICE, 255},
     {"str", TD_PARAM_STRING, 255},
     {"generator", TD_PARAM_GENERATOR, 255},
+    {"any", TD_PARAM_ANY, 255},
+    {"table", TD_PARAM_TABLE, 255},
+    {"list", TD_PARAM_LIST, 255},
+    {"data", TD_PARAM_DATA, 255},
+    {"function", TD_PARAM_FUNCTION, 255},
 };
+
+/* "(1..)", "(0..1)" */
+static td_status parse_range(parser *p, td_param *param) {
+    char *end;
+    if (!accept(p, "("))
+        return TD_OK;
+    param->ranged = true;
+    param->low = strtoll(p->at, &end, 10);
+    if (end == p->at)
+        param->low = INT64_MIN;
+    p->at = end;
+    if (!accept(p, ".."))
+        return fail(p, "'..' expected");
+    param->high = strtoll(p->at, &end, 10);
+    if (end == p->at)
+        param->high = INT64_MAX;
+    p->at = end;
+    return accept(p, ")") ? TD_OK : fail(p, "')' expected");
+}
+
+/* "mean"|"sum": kept as mean|sum. */
+static td_status parse_choices(parser *p, td_param *param) {
+    char *to = param->word = td_calloc(1, strlen(p->at) + 1);
+    param->type = TD_PARAM_STRING;
+    if (!to)
+        return td_fail(TD_ENOMEM, "out of memory");
+    do {
+        if (!accept(p, "\""))
+            return fail(p, "a string expected");
+        if (to > param->word)
+            *to++ = '|';
+        while (*p->at && *p->at != '"')
+            *to++ = *p->at++;
+        if (!accept(p, "\""))
+            return fail(p, "'\"' expected");
+    } while (accept(p, "|"));
+    return TD_OK;
+}
+
+/* A word in capitals is a class. */
+static td_status parse_object(parser *p, td_param *param) {
+    skip_space(p);
+    if (!isupper((unsigned char)*p->at))
+        return fail(p, "a type expected");
+    param->word = identifier(p);
+    if (!param->word)
+        return td_fail(TD_ENOMEM, "out of memory");
+    param->type = accept(p, "[]") ? TD_PARAM_OBJECTS : TD_PARAM_OBJECT;
+    return TD_OK;
+}
 
 static td_status parse_list_suffix(parser *p, td_param *param, const type_row *row) {
     if (!accept(p, "["))
@@ -85,32 +140,45 @@ static td_status parse_list_suffix(parser *p, td_param *param, const type_row *r
     return accept(p, "]") ? TD_OK : fail(p, "']' expected");
 }
 
+static td_status parse_named_type(parser *p, td_param *param) {
+    size_t n = sizeof type_rows / sizeof *type_rows, k = 0;
+    while (k < n && !accept_word(p, type_rows[k].word))
+        k++;
+    if (k == n)
+        return parse_object(p, param);
+    param->type = type_rows[k].type;
+    if (accept(p, "?[]")) { /* a list whose entries may be nil */
+        param->type = type_rows[k].list_type;
+        param->holes = true;
+        return TD_OK;
+    }
+    td_status status = parse_range(p, param);
+    return status ? status : parse_list_suffix(p, param, &type_rows[k]);
+}
+
 static td_status parse_type(parser *p, td_param *param) {
+    td_status status = TD_OK;
     if (accept(p, "index Tensor")) {
         param->base = TD_BASE_INDEX;
         param->type = TD_PARAM_TENSOR;
     } else if (accept(p, "class Tensor")) {
         param->base = TD_BASE_CLASS;
         param->type = TD_PARAM_TENSOR;
+    } else if (accept(p, "Tensor|Tensor[]")) {
+        param->type = TD_PARAM_TENSORS;
+        param->alone = true;
+    } else if (accept(p, "Tensor|Tensor?[]")) {
+        param->type = TD_PARAM_TENSORS;
+        param->alone = param->holes = true;
     } else if (accept(p, "Tensor|number")) {
         param->type = TD_PARAM_TENSOR_OR_NUMBER;
+    } else if (*p->at == '"') {
+        status = parse_choices(p, param);
     } else {
-        size_t n = sizeof type_rows / sizeof *type_rows, k = 0;
-        while (k < n && !accept_word(p, type_rows[k].word))
-            k++;
-        if (k == n)
-            return fail(p, "a type expected");
-        param->type = type_rows[k].type;
-        if (accept(p, "?[]")) { /* a list whose entries may be nil */
-            param->type = type_rows[k].list_type;
-            return TD_OK;
-        }
-        td_status status = parse_list_suffix(p, param, &type_rows[k]);
-        if (status)
-            return status;
+        status = parse_named_type(p, param);
     }
-    param->optional = accept(p, "?");
-    return TD_OK;
+    param->optional = param->optional || accept(p, "?");
+    return status;
 }
 
 static td_status parse_default(parser *p, td_param *param) {
@@ -126,8 +194,8 @@ static td_status parse_default(parser *p, td_param *param) {
         const char *from = p->at;
         while (*p->at && *p->at != '"')
             p->at++;
-        char *text = td_calloc(1, (size_t)(p->at - from) + 1);
-        if (!text || !*p->at)
+        char *text = *p->at ? td_calloc(1, (size_t)(p->at - from) + 1) : NULL;
+        if (!text)
             return fail(p, "a string expected");
         memcpy(text, from, (size_t)(p->at - from));
         p->at++;
@@ -155,51 +223,64 @@ static td_status parse_default(parser *p, td_param *param) {
     return TD_OK;
 }
 
-static td_status parse_params(parser *p, td_op *op) {
-    td_param params[TD_MAX_PARAMS];
-    int n = 0;
+static td_status parse_param(parser *p, td_param *param) {
+    td_status status = parse_type(p, param);
+    if (status)
+        return status;
+    param->name = identifier(p);
+    if (!param->name)
+        return fail(p, "a name expected");
+    if (accept(p, "="))
+        return parse_default(p, param);
+    if (param->optional) {
+        param->has_default = true;
+        param->preset = TD_NIL;
+    }
+    return TD_OK;
+}
+
+static td_status parse_list(parser *p, td_op *op, td_param *params, int *n) {
     bool options = false;
-    memset(params, 0, sizeof params);
     op->npositional = 255;
     while (!accept(p, ")")) {
-        if (n > 0 || options)
-            if (!accept(p, ","))
-                return fail(p, "',' or ')' expected");
+        if ((*n > 0 || options) && !accept(p, ","))
+            return fail(p, "',' or ')' expected");
         if (accept(p, "*")) {
             options = true;
-            op->npositional = (uint8_t)n;
+            op->npositional = (uint8_t)*n;
             continue;
         }
-        if (n == TD_MAX_PARAMS)
+        if (accept(p, "...")) {
+            op->flags |= TD_SCHEMA_REST;
+            continue;
+        }
+        if (*n == TD_MAX_PARAMS)
             return fail(p, "too many parameters");
-        td_param *param = &params[n++];
+        td_param *param = &params[(*n)++];
         param->option = options;
-        td_status status = parse_type(p, param);
+        td_status status = parse_param(p, param);
         if (status)
             return status;
-        param->name = identifier(p);
-        if (!param->name)
-            return fail(p, "a name expected");
-        if (accept(p, "=")) {
-            status = parse_default(p, param);
-            if (status)
-                return status;
-        } else if (param->optional) {
-            param->has_default = true;
-            param->preset = TD_NIL;
-        }
     }
+    return TD_OK;
+}
+
+/* What was parsed is the operator's also when an error follows, for td_schema_clear. */
+static td_status parse_params(parser *p, td_op *op) {
+    td_param params[TD_MAX_PARAMS] = {0};
+    int n = 0;
+    td_status status = parse_list(p, op, params, &n);
     if (op->npositional == 255)
         op->npositional = (uint8_t)n;
-    op->nparams = (uint8_t)n;
     op->params = td_malloc(sizeof(td_param) * (size_t)(n ? n : 1));
     if (!op->params)
         return td_fail(TD_ENOMEM, "out of memory");
+    op->nparams = (uint8_t)n;
     memcpy(op->params, params, sizeof(td_param) * (size_t)n);
     for (int k = 0; k < n; k++)
         if (params[k].preset.kind == TD_KIND_INTS)
             op->params[k].preset.ints = op->params[k].preset_ints;
-    return TD_OK;
+    return status;
 }
 
 static td_status parse_one_result(parser *p, td_op *op, bool named) {
@@ -280,6 +361,36 @@ static char *make_backward_name(const char *name) {
     return text;
 }
 
+td_status td_schema_parse_function(td_op *f) {
+    parser p = {f->schema, f->schema};
+    f->name = identifier(&p);
+    if (!f->name || !accept(&p, "("))
+        return fail(&p, "'NAME(' expected");
+    td_status status = parse_params(&p, f);
+    if (status || !accept(&p, "->"))
+        return status;
+    skip_space(&p);
+    size_t size = strlen(p.at) + 1;
+    f->result_names[0] = td_malloc(size);
+    if (!f->result_names[0])
+        return td_fail(TD_ENOMEM, "out of memory");
+    memcpy(f->result_names[0], p.at, size);
+    return TD_OK;
+}
+
+void td_schema_clear(td_op *f) {
+    for (int k = 0; k < f->nparams && f->params; k++) {
+        td_free(f->params[k].name);
+        td_free(f->params[k].word);
+        if (f->params[k].preset.kind == TD_KIND_STRING)
+            td_free((char *)f->params[k].preset.string);
+    }
+    td_free(f->params);
+    td_free(f->result_names[0]);
+    td_free((char *)f->name);
+    *f = (td_op){0};
+}
+
 td_status td_schema_parse(td_op *op) {
     parser p = {op->schema, op->schema};
     if (!accept(&p, "("))
@@ -308,26 +419,69 @@ td_status td_schema_parse(td_op *op) {
     return TD_OK;
 }
 
+static void add_range(const td_param *p, char *text, size_t size) {
+    char low[24] = "", high[24] = "";
+    if (p->low != INT64_MIN)
+        snprintf(low, sizeof low, "%lld", (long long)p->low);
+    if (p->high != INT64_MAX)
+        snprintf(high, sizeof high, "%lld", (long long)p->high);
+    snprintf(text, size, "(%s..%s)", low, high);
+}
+
+/* mean|sum as "mean"|"sum" */
+static void add_choices(const char *word, char *text, size_t size) {
+    size_t at = 0;
+    for (; *word && at + 5 < size; word++) {
+        if (at == 0)
+            text[at++] = '"';
+        if (*word == '|')
+            text[at++] = '"';
+        text[at++] = *word;
+        if (*word == '|')
+            text[at++] = '"';
+    }
+    text[at++] = '"';
+    text[at] = 0;
+}
+
 void td_param_type_text(const td_param *param, char *buffer, size_t size) {
     static const char *const words[] = {[TD_PARAM_TENSOR] = "Tensor",
-                                        [TD_PARAM_TENSORS] = "Tensor[]",
+                                        [TD_PARAM_TENSORS] = "Tensor",
                                         [TD_PARAM_NUMBER] = "number",
                                         [TD_PARAM_TENSOR_OR_NUMBER] = "Tensor|number",
                                         [TD_PARAM_INT] = "int",
                                         [TD_PARAM_FLOAT] = "float",
                                         [TD_PARAM_BOOL] = "bool",
                                         [TD_PARAM_DIM] = "dim",
-                                        [TD_PARAM_DIMS] = "dim[]",
+                                        [TD_PARAM_DIMS] = "dim",
                                         [TD_PARAM_INDEX] = "index",
-                                        [TD_PARAM_INTS] = "int[]",
+                                        [TD_PARAM_INTS] = "int",
                                         [TD_PARAM_DTYPE] = "dtype",
                                         [TD_PARAM_DEVICE] = "device",
                                         [TD_PARAM_STRING] = "str",
-                                        [TD_PARAM_GENERATOR] = "generator"};
+                                        [TD_PARAM_GENERATOR] = "generator",
+                                        [TD_PARAM_ANY] = "any",
+                                        [TD_PARAM_TABLE] = "table",
+                                        [TD_PARAM_LIST] = "list",
+                                        [TD_PARAM_DATA] = "data",
+                                        [TD_PARAM_FUNCTION] = "function",
+                                        [TD_PARAM_OBJECT] = "",
+                                        [TD_PARAM_OBJECTS] = ""};
     static const char *const bases[] = {"", "index ", "class "};
-    if (param->length)
-        snprintf(buffer, size, "int[%d]%s", param->length, param->optional ? "?" : "");
-    else
-        snprintf(buffer, size, "%s%s%s", bases[param->base], words[param->type],
-                 param->optional ? "?" : "");
+    char range[56] = "", list[16] = "", choices[96] = "";
+    bool many = param->type == TD_PARAM_TENSORS || param->type == TD_PARAM_DIMS ||
+                param->type == TD_PARAM_INTS || param->type == TD_PARAM_OBJECTS;
+    if (param->ranged)
+        add_range(param, range, sizeof range);
+    if (many && param->length)
+        snprintf(list, sizeof list, "[%d]", param->length);
+    else if (many)
+        snprintf(list, sizeof list, param->holes ? "?[]" : "[]");
+    if (param->word && param->type == TD_PARAM_STRING)
+        add_choices(param->word, choices, sizeof choices);
+    snprintf(buffer, size, "%s%s%s%s%s", param->alone ? "Tensor|" : bases[param->base],
+             choices[0]    ? choices
+             : param->word ? param->word
+                           : words[param->type],
+             range, list, param->optional ? "?" : "");
 }

@@ -7,6 +7,15 @@
 /* Fill the derived part of an operator from its schema. EVALUE names the schema and the place. */
 td_status td_schema_parse(td_op *op) TD_MUST_CHECK;
 
+/* A function of a front end that is no operator: from "name(PARAMETERS) -> TEXT" to name and
+ * parameters; what follows the arrow is for people (result_names[0]). EVALUE as above. */
+td_status td_schema_parse_function(td_op *function) TD_MUST_CHECK;
+/* Free what td_schema_parse_function made. */
+void td_schema_clear(td_op *function);
+
+/* Flag of a function whose last parameter is `...`. */
+enum { TD_SCHEMA_REST = 1 << 15 };
+
 /* "int[]", "dim?", "class Tensor": a parameter's type as a schema writes it. */
 void td_param_type_text(const td_param *param, char *buffer, size_t size);
 

@@ -1,31 +1,31 @@
 -- _nn_init.lua: tide.nn.init: values that parameters start with. Each writes a tensor in place, without
 -- recording, and returns it.
 local tide = ...
-local check = tide._check
+local fail = tide._fail
 local init = {}
 
-local function define(name, fill)
-    init[name] = function(x, ...)
-        if not tide.is_tensor(x) then
-            check.fail("init.%s: argument 1: expected a tensor, got %s", name, check.describe(x))
-        end
+-- A function (Tensor x, PARAMETERS) that fills x.
+local function define(name, parameters, doc, fill)
+    init[name] = tide._function(("%s(Tensor x%s) -> Tensor"):format(name, parameters), doc, function(x, ...)
         local _ <close> = tide.no_grad()
         fill(x, ...)
         return x
-    end
+    end)
 end
 
-define("uniform_", function(x, a, b) x:uniform_(a or 0, b or 1) end)
-define("normal_", function(x, mean, std) x:normal_(mean or 0, std or 1) end)
-define("constant_", function(x, value) x:fill_(value) end)
-define("zeros_", function(x) x:zero_() end)
-define("ones_", function(x) x:fill_(1) end)
+define("uniform_", ", number a=0, number b=1", "Draws from a uniform distribution.",
+    function(x, a, b) x:uniform_(a, b) end)
+define("normal_", ", number mean=0, number std=1", "Draws from a normal distribution.",
+    function(x, mean, std) x:normal_(mean, std) end)
+define("constant_", ", number value", "One value everywhere.", function(x, value) x:fill_(value) end)
+define("zeros_", "", "Zeros.", function(x) x:zero_() end)
+define("ones_", "", "Ones.", function(x) x:fill_(1) end)
 
 -- Inputs and outputs of a unit: sizes of dims 2 and 1, times the elements of a kernel.
 local function fans(name, x)
-    local sizes = { table.unpack(x.shape) }
+    local sizes = x.shape
     if #sizes < 2 then
-        check.fail("init.%s: needs a tensor of at least 2 dims, got shape %s", name, tostring(x.shape))
+        fail("%s: needs a tensor of at least 2 dims, got shape %s", name, tostring(sizes))
     end
     local field = 1
     for d = 3, #sizes do
@@ -34,51 +34,47 @@ local function fans(name, x)
     return sizes[2] * field, sizes[1] * field
 end
 
--- The factor by which a nonlinearity shrinks the variance.
-function init.calculate_gain(nonlinearity, param)
-    if nonlinearity == "relu" then
-        return math.sqrt(2)
-    elseif nonlinearity == "leaky_relu" then
-        return math.sqrt(2 / (1 + (param or 0.01) ^ 2))
-    elseif nonlinearity == "tanh" then
-        return 5 / 3
-    elseif nonlinearity == "linear" or nonlinearity == "sigmoid" or nonlinearity == "conv2d" then
-        return 1
-    end
-    check.fail("init.calculate_gain: unknown nonlinearity %s", check.describe(nonlinearity))
-end
+local function leaky_gain(slope) return math.sqrt(2 / (1 + slope ^ 2)) end
 
-local kaiming_options = {
-    { "a", kind = "number", default = 0 }, { "mode", kind = "string", default = "fan_in" },
-    { "nonlinearity", kind = "string", default = "leaky_relu" },
+local gains = {
+    relu = function() return math.sqrt(2) end,
+    leaky_relu = function(param) return leaky_gain(param or 0.01) end,
+    tanh = function() return 5 / 3 end,
+    linear = function() return 1 end,
+    sigmoid = function() return 1 end,
+    conv2d = function() return 1 end,
 }
+local nonlinearity = '"relu"|"leaky_relu"|"tanh"|"linear"|"sigmoid"|"conv2d" nonlinearity'
 
-local function kaiming(name, x, ...)
-    local o = check.arguments("init." .. name, kaiming_options, ...)
-    if o.mode ~= "fan_in" and o.mode ~= "fan_out" then
-        check.fail("init.%s: mode must be \"fan_in\" or \"fan_out\", got %s", name, check.describe(o.mode))
-    end
+init.calculate_gain = tide._function("calculate_gain(" .. nonlinearity .. ", number? param=nil) -> number",
+    "The factor by which a nonlinearity shrinks the standard deviation.",
+    function(name, param) return gains[name](param) end)
+
+local kaiming_parameters = ', number a=0, "fan_in"|"fan_out" mode="fan_in", ' .. nonlinearity .. '="leaky_relu"'
+
+local function kaiming(name, x, a, mode, activation)
     local fan_in, fan_out = fans(name, x)
-    local fan = o.mode == "fan_out" and fan_out or fan_in
-    return init.calculate_gain(o.nonlinearity, o.a) / math.sqrt(fan)
+    return gains[activation](a) / math.sqrt(mode == "fan_out" and fan_out or fan_in)
 end
 
--- Options: a (slope of leaky_relu), mode "fan_in" or "fan_out", nonlinearity.
-define("kaiming_uniform_", function(x, ...)
-    local bound = math.sqrt(3) * kaiming("kaiming_uniform_", x, ...)
-    x:uniform_(-bound, bound)
-end)
-define("kaiming_normal_", function(x, ...) x:normal_(0, kaiming("kaiming_normal_", x, ...)) end)
+define("kaiming_uniform_", kaiming_parameters, "He's uniform distribution; a is the slope of leaky_relu.",
+    function(x, ...)
+        local bound = math.sqrt(3) * kaiming("kaiming_uniform_", x, ...)
+        x:uniform_(-bound, bound)
+    end)
+define("kaiming_normal_", kaiming_parameters, "He's normal distribution; a is the slope of leaky_relu.",
+    function(x, ...) x:normal_(0, kaiming("kaiming_normal_", x, ...)) end)
 
 local function xavier(name, x, gain)
     local fan_in, fan_out = fans(name, x)
-    return (gain or 1) * math.sqrt(2 / (fan_in + fan_out))
+    return gain * math.sqrt(2 / (fan_in + fan_out))
 end
 
-define("xavier_uniform_", function(x, gain)
+define("xavier_uniform_", ", number gain=1", "Glorot's uniform distribution.", function(x, gain)
     local bound = math.sqrt(3) * xavier("xavier_uniform_", x, gain)
     x:uniform_(-bound, bound)
 end)
-define("xavier_normal_", function(x, gain) x:normal_(0, xavier("xavier_normal_", x, gain)) end)
+define("xavier_normal_", ", number gain=1", "Glorot's normal distribution.",
+    function(x, gain) x:normal_(0, xavier("xavier_normal_", x, gain)) end)
 
 return init

@@ -1,7 +1,7 @@
 -- _nn_layers.lua: the layers of tide.nn. Arguments, defaults and starting values are PyTorch's; dims count
 -- from 1. Layer(a, b, {option = value}) and Layer{a, b, option = value} mean the same.
 local tide = ...
-local check, init = tide._check, tide._nn_init
+local fail, init = tide._fail, tide._nn_init
 
 -- "(3, 3)" of a pair; the number alone where both are equal and `short`.
 local function pair_text(pair, short)
@@ -17,14 +17,15 @@ local function is_pair(pair, value)
     return pair[1] == value and pair[2] == value
 end
 
--- A class whose arguments are read by specs into fields of the same names.
-local function layer(nn, name, specs, class)
+-- A class whose arguments, read by the schema "Name(PARAMETERS)", become fields of the same names.
+local function layer(nn, schema, doc, class)
+    local name, read = schema:match("^%w+"), tide._function(schema, doc)
     local c = nn.class(name)
     for key, value in pairs(class) do
         c[key] = value
     end
     function c:init(...)
-        for field, value in pairs(check.arguments(name, specs, ...)) do
+        for field, value in pairs(read(...)) do
             rawset(self, field, value)
         end
         if class.make then
@@ -32,6 +33,7 @@ local function layer(nn, name, specs, class)
         end
     end
     nn[name] = c
+    tide._document(c, read)
 end
 
 -- Weights in U(-1/sqrt(fan_in), 1/sqrt(fan_in)), which is what PyTorch's kaiming_uniform(a = sqrt 5) gives.
@@ -47,10 +49,7 @@ local function start_weights(self, shape, outputs, fan_in)
 end
 
 return function(nn)
-    layer(nn, "Linear", {
-        { "in_features", kind = "count" }, { "out_features", kind = "count" },
-        { "bias", kind = "boolean", default = true },
-    }, {
+    layer(nn, "Linear(int(0..) in_features, int(0..) out_features, bool bias=true)", "y = x W^T + b.", {
         make = function(self)
             start_weights(self, { self.out_features, self.in_features }, self.out_features, self.in_features)
         end,
@@ -61,15 +60,12 @@ return function(nn)
         end,
     })
 
-    layer(nn, "Conv2d", {
-        { "in_channels", kind = "size" }, { "out_channels", kind = "size" }, { "kernel_size", kind = "sizes" },
-        { "stride", kind = "sizes", default = { 1, 1 } }, { "padding", kind = "counts", default = { 0, 0 } },
-        { "dilation", kind = "sizes", default = { 1, 1 } }, { "groups", kind = "size", default = 1 },
-        { "bias", kind = "boolean", default = true },
-    }, {
+    layer(nn, "Conv2d(int(1..) in_channels, int(1..) out_channels, int(1..)[2] kernel_size, "
+        .. "int(1..)[2] stride={1, 1}, int(0..)[2] padding={0, 0}, int(1..)[2] dilation={1, 1}, "
+        .. "int(1..) groups=1, bool bias=true)", "Convolution of images (N, C, H, W).", {
         make = function(self)
             if self.in_channels % self.groups ~= 0 or self.out_channels % self.groups ~= 0 then
-                check.fail("Conv2d: %d and %d channels can't be divided into %d groups", self.in_channels,
+                fail("Conv2d: %d and %d channels can't be divided into %d groups", self.in_channels,
                     self.out_channels, self.groups)
             end
             local inputs = self.in_channels // self.groups
@@ -96,11 +92,9 @@ return function(nn)
         end,
     })
 
-    layer(nn, "MaxPool2d", {
-        { "kernel_size", kind = "sizes" }, { "stride", kind = "sizes", optional = true },
-        { "padding", kind = "counts", default = { 0, 0 } }, { "dilation", kind = "sizes", default = { 1, 1 } },
-        { "ceil_mode", kind = "boolean", default = false },
-    }, {
+    layer(nn, "MaxPool2d(int(1..)[2] kernel_size, int(1..)[2]? stride=nil, int(0..)[2] padding={0, 0}, "
+        .. "int(1..)[2] dilation={1, 1}, bool ceil_mode=false)",
+        "Largest element of each window; the stride is the window's size where none is given.", {
         make = function(self) rawset(self, "stride", self.stride or self.kernel_size) end,
         forward = function(self, x)
             return tide.max_pool2d(x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
@@ -112,11 +106,9 @@ return function(nn)
         end,
     })
 
-    layer(nn, "AvgPool2d", {
-        { "kernel_size", kind = "sizes" }, { "stride", kind = "sizes", optional = true },
-        { "padding", kind = "counts", default = { 0, 0 } }, { "ceil_mode", kind = "boolean", default = false },
-        { "count_include_pad", kind = "boolean", default = true },
-    }, {
+    layer(nn, "AvgPool2d(int(1..)[2] kernel_size, int(1..)[2]? stride=nil, int(0..)[2] padding={0, 0}, "
+        .. "bool ceil_mode=false, bool count_include_pad=true)",
+        "Mean of each window; the stride is the window's size where none is given.", {
         make = function(self) rawset(self, "stride", self.stride or self.kernel_size) end,
         forward = function(self, x)
             return tide.avg_pool2d(x, self.kernel_size, self.stride, self.padding, self.ceil_mode,
@@ -128,30 +120,26 @@ return function(nn)
         end,
     })
 
-    layer(nn, "AdaptiveAvgPool2d", { { "output_size", kind = "sizes" } }, {
+    layer(nn, "AdaptiveAvgPool2d(int(1..)[2] output_size)", "Means of windows that divide each plane.", {
         forward = function(self, x) return tide.adaptive_avg_pool2d(x, self.output_size) end,
         extra_repr = function(self) return "output_size=" .. pair_text(self.output_size, true) end,
     })
 
-    layer(nn, "Flatten", {
-        { "start_dim", kind = "integer", default = 2 }, { "end_dim", kind = "integer", default = -1 },
-    }, {
+    layer(nn, "Flatten(dim start_dim=1, dim end_dim=-1)", "Joins dims into one.", {
         forward = function(self, x) return x:flatten(self.start_dim, self.end_dim) end,
         extra_repr = function(self)
             return ("start_dim=%d, end_dim=%d"):format(self.start_dim, self.end_dim)
         end,
     })
 
-    layer(nn, "Unflatten", { { "dim", kind = "integer" }, { "sizes", kind = "list" } }, {
+    layer(nn, "Unflatten(dim dim, int[] sizes)", "Divides one dim into several.", {
         forward = function(self, x) return x:unflatten(self.dim, self.sizes) end,
         extra_repr = function(self)
             return ("dim=%d, sizes=(%s)"):format(self.dim, table.concat(self.sizes, ", "))
         end,
     })
 
-    layer(nn, "Dropout", {
-        { "p", kind = "probability", default = 0.5 }, { "inplace", kind = "boolean", default = false },
-    }, {
+    layer(nn, "Dropout(number(0..1) p=0.5, bool inplace=false)", "In training zeroes elements with probability p.", {
         forward = function(self, x)
             if self.inplace then
                 return x:dropout_(self.p, self.training)
@@ -161,17 +149,17 @@ return function(nn)
         extra_repr = function(self) return ("p=%g, inplace=%s"):format(self.p, self.inplace) end,
     })
 
-    layer(nn, "Softmax", { { "dim", kind = "integer" } }, {
+    layer(nn, "Softmax(dim dim)", "exp(x) over its sum along a dim.", {
         forward = function(self, x) return tide.softmax(x, self.dim) end,
         extra_repr = function(self) return "dim=" .. self.dim end,
     })
 
-    layer(nn, "LogSoftmax", { { "dim", kind = "integer" } }, {
+    layer(nn, "LogSoftmax(dim dim)", "Logarithm of softmax.", {
         forward = function(self, x) return tide.log_softmax(x, self.dim) end,
         extra_repr = function(self) return "dim=" .. self.dim end,
     })
 
-    layer(nn, "Embedding", { { "num_embeddings", kind = "size" }, { "embedding_dim", kind = "size" } }, {
+    layer(nn, "Embedding(int(1..) num_embeddings, int(1..) embedding_dim)", "A table of rows that indices choose.", {
         make = function(self)
             self.weight = init.normal_(tide.empty(self.num_embeddings, self.embedding_dim)):requires_grad_(true)
         end,
@@ -179,10 +167,10 @@ return function(nn)
         extra_repr = function(self) return ("%d, %d"):format(self.num_embeddings, self.embedding_dim) end,
     })
 
-    layer(nn, "Identity", {}, { forward = function(_, x) return x end })
+    layer(nn, "Identity()", "Gives back what it gets.", { forward = function(_, x) return x end })
 
-    -- Activations: a function of the input alone.
+    -- Activations: a function of the input alone, which says what they do.
     for name, fn in pairs { ReLU = "relu", Tanh = "tanh", Sigmoid = "sigmoid", GELU = "gelu", SiLU = "silu" } do
-        layer(nn, name, {}, { forward = function(_, x) return tide[fn](x) end })
+        layer(nn, name .. "()", tide._doc(fn).doc, { forward = function(_, x) return tide[fn](x) end })
     end
 end

@@ -1,6 +1,6 @@
 -- autograd.lua: tide.autograd: gradients as values, and checks of gradients against differences.
 local tide = ...
-local raw, check = tide._autograd, tide._check
+local raw, fail = tide._autograd, tide._fail
 local autograd = { grad = raw.grad, backward = raw.backward }
 
 local function as_list(...)
@@ -14,26 +14,12 @@ local function as_list(...)
     return list
 end
 
-local function read_inputs(fname, inputs)
-    if tide.is_tensor(inputs) then
-        inputs = { inputs }
-    elseif type(inputs) ~= "table" then
-        check.fail("%s: argument inputs: expected a tensor or a list of tensors, got %s", fname, check.describe(inputs))
-    end
-    for k, x in ipairs(inputs) do
-        if not tide.is_tensor(x) then
-            check.fail("%s: input %d: expected a tensor, got %s", fname, k, check.describe(x))
-        end
-    end
-    return inputs
-end
-
 local function differentiable(fname, inputs)
     local places = {}
     for k, x in ipairs(inputs) do
         if x.requires_grad then
             if x.dtype ~= tide.float64 then
-                check.fail("%s: input %d is %s: differences need float64", fname, k, tostring(x.dtype))
+                fail("%s: input %d is %s: differences need float64", fname, k, tostring(x.dtype))
             end
             places[#places + 1] = k
         end
@@ -74,25 +60,9 @@ local function weights_for(outputs)
     return weights
 end
 
-local option_specs = {
-    { "eps", kind = "number", default = 1e-6 },
-    { "atol", kind = "unsigned", default = 1e-5 },
-    { "rtol", kind = "unsigned", default = 1e-3 },
-}
-
-local function read_options(fname, options)
-    return check.arguments(fname, option_specs, table.unpack(options and { options } or {}))
-end
-
-local function check_function(fname, fn)
-    if type(fn) ~= "function" and not (getmetatable(fn) or {}).__call then
-        check.fail("%s: argument fn: expected a function, got %s", fname, check.describe(fn))
-    end
-end
-
 -- Compares the gradients of fn's outputs with differences. Inputs after the first `own` are what fn's
 -- own outputs are weighted with, and are called so in messages.
-local function compare(fname, fn, inputs, places, own, o)
+local function compare(fname, fn, inputs, places, own, eps, atol, rtol)
     local outputs = as_list(fn(table.unpack(inputs)))
     local weights, wanted, gradients, leaves = weights_for(outputs), {}, {}, {}
     for j, y in ipairs(outputs) do
@@ -104,17 +74,17 @@ local function compare(fname, fn, inputs, places, own, o)
         leaves[n] = inputs[k]
     end
     if #wanted == 0 or #leaves == 0 then
-        check.fail("%s: no output requires grad", fname)
+        fail("%s: no output requires grad", fname)
     end
     local got = raw.grad(wanted, leaves, { grad_outputs = gradients, allow_unused = true })
     for n, k in ipairs(places) do
         local flat = got[n] and got[n]:reshape(-1)
         for i = 0, inputs[k]:numel() - 1 do
-            local numeric = difference(fn, inputs, weights, k, i, o.eps)
+            local numeric = difference(fn, inputs, weights, k, i, eps)
             local analytic = flat and flat[i + 1]:item() or 0
             local off = math.abs(numeric - analytic)
-            if not (off <= o.atol + o.rtol * math.abs(numeric)) then
-                check.fail("%s: %s %d, element %d: the gradient is %.9g, differences give %.9g", fname,
+            if not (off <= atol + rtol * math.abs(numeric)) then
+                fail("%s: %s %d, element %d: the gradient is %.9g, differences give %.9g", fname,
                     k <= own and "input" or "grad_output", k <= own and k or k - own, i + 1, analytic, numeric)
             end
         end
@@ -122,21 +92,18 @@ local function compare(fname, fn, inputs, places, own, o)
     return true
 end
 
--- gradcheck(fn, inputs [, {eps, atol, rtol}]): compares the gradients of fn's outputs with central
--- differences, in float64. True, or an error that names the element where they differ.
-function autograd.gradcheck(fn, inputs, options)
-    local o = read_options("gradcheck", options)
-    check_function("gradcheck", fn)
-    inputs = read_inputs("gradcheck", inputs)
-    return compare("gradcheck", fn, inputs, differentiable("gradcheck", inputs), #inputs, o)
-end
+local parameters = "(function fn, Tensor|Tensor[] inputs, *, number eps=1e-6, number(0..) atol=1e-5, "
+    .. "number(0..) rtol=1e-3) -> bool"
 
--- gradgradcheck(fn, inputs [, options]): the same of the gradient itself, made with create_graph, as a
--- function of the inputs and of the gradients that come in (one per output that requires grad).
-function autograd.gradgradcheck(fn, inputs, options)
-    local o = read_options("gradgradcheck", options)
-    check_function("gradgradcheck", fn)
-    inputs = read_inputs("gradgradcheck", inputs)
+autograd.gradcheck = tide._function("gradcheck" .. parameters,
+    "Compare fn's gradients with central differences in float64; an error names the element where they differ.",
+    function(fn, inputs, ...)
+        return compare("gradcheck", fn, inputs, differentiable("gradcheck", inputs), #inputs, ...)
+    end)
+
+-- The gradient itself, made with create_graph, as a function of the inputs and of the gradients that come
+-- in (one per output that requires grad).
+local function gradgradcheck(fn, inputs, eps, atol, rtol)
     local places, own = differentiable("gradgradcheck", inputs), #inputs
     local all, all_places = { table.unpack(inputs) }, { table.unpack(places) }
     for _, w in ipairs(weights_for(as_list(fn(table.unpack(inputs))))) do
@@ -146,7 +113,7 @@ function autograd.gradgradcheck(fn, inputs, options)
         end
     end
     if #places == 0 or #all == own then
-        check.fail("gradgradcheck: no output requires grad")
+        fail("gradgradcheck: no output requires grad")
     end
     local function gradient(...)
         local given, leaves, wanted, gradients = { ... }, {}, {}, {}
@@ -171,10 +138,15 @@ function autograd.gradgradcheck(fn, inputs, options)
     end
     for _, g in ipairs(as_list(gradient(table.unpack(all)))) do
         if g.requires_grad then
-            return compare("gradgradcheck", gradient, all, all_places, own, o)
+            return compare("gradgradcheck", gradient, all, all_places, own, eps, atol, rtol)
         end
     end
     return true -- the gradient is 0 everywhere: it depends on nothing
 end
+
+autograd.gradgradcheck = tide._function("gradgradcheck" .. parameters, "The same of the gradients of gradients.",
+    gradgradcheck)
+
+tide._document(autograd, "autograd", "tide.autograd", "grad, backward, gradcheck, gradgradcheck.")
 
 return autograd

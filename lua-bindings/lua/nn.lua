@@ -1,7 +1,7 @@
 -- nn.lua: modules: what a network is made of. This file has the base that every module shares and the
 -- containers; layers, losses and initialisations are in _nn_layers, _nn_losses and _nn_init.
 local tide = ...
-local check = tide._check
+local fail, declare = tide._fail, tide._function
 local nn = {}
 
 -- ---- classes ----
@@ -17,6 +17,12 @@ local nn = {}
 -- field, in the order of assignment.
 local Module = { __name = "Module" }
 nn.Module = Module
+tide._class("Module", Module)
+
+-- A method of every module: "name(PARAMETERS) -> RESULT" behind self.
+local function method(name, parameters, doc, fn)
+    Module[name] = declare(("%s(Module self%s"):format(name, parameters), doc, fn)
+end
 
 local class_meta = {}
 
@@ -24,7 +30,7 @@ local function is_module(value)
     local meta = type(value) == "table" and getmetatable(value)
     return meta and rawget(meta, "is_module_class") or false
 end
-nn.is_module = is_module
+nn.is_module = declare("is_module(any value=nil) -> bool", "Is the value a module?", is_module)
 
 local function new(class, ...)
     local self = setmetatable({ training = true, _names = {}, _kinds = {} }, class)
@@ -41,7 +47,7 @@ end
 local function assign(self, name, value)
     local names = rawget(self, "_names")
     if not names then
-        check.fail("a module's fields can be set after its class made it: call %s(...)", getmetatable(self).__name)
+        fail("a module's fields can be set after its class made it: call %s(...)", getmetatable(self).__name)
     end
     local kind = kind_of(value)
     if kind and not self._kinds[name] then
@@ -62,14 +68,14 @@ local function make_class(name, parent)
         __tostring = function() return "class " .. name end })
 end
 
-function nn.class(name, parent)
-    if type(name) ~= "string" then
-        check.fail("class: argument 1: the class's name expected, got %s", check.describe(name))
-    elseif parent ~= nil and not (type(parent) == "table" and rawget(parent, "is_module_class")) then
-        check.fail("class: argument 2: a class expected, got %s", check.describe(parent))
-    end
-    return make_class(name, parent or Module)
-end
+nn.class = declare("class(str name, any parent=nil) -> class",
+    "A class of modules: give it init(self, ...) and forward(self, ...); Class(...) makes one.",
+    function(name, parent)
+        if parent ~= nil and not (type(parent) == "table" and rawget(parent, "is_module_class")) then
+            fail("class: argument 2 (parent): expected a class, got %s", tide._describe(parent))
+        end
+        return make_class(name, parent or Module)
+    end)
 
 Module.is_module_class = true
 Module.__index = Module
@@ -80,23 +86,18 @@ Module.__tostring = function(self) return self:describe() end
 function Module:init() end
 
 function Module:forward()
-    check.fail("%s has no forward: write function %s:forward(...)", getmetatable(self).__name,
+    fail("%s has no forward: write function %s:forward(...)", getmetatable(self).__name,
         getmetatable(self).__name)
 end
 
--- nn.Parameter(x): a leaf of x's values that requires grad.
-function nn.Parameter(x)
-    if not tide.is_tensor(x) then
-        check.fail("Parameter: argument 1: expected a tensor, got %s", check.describe(x))
-    end
-    return x:detach():requires_grad_(true)
-end
+nn.Parameter = declare("Parameter(Tensor x) -> Tensor", "A leaf of x's values that requires grad.",
+    function(x) return x:detach():requires_grad_(true) end)
 
 -- ---- parts ----
 
 local function register(self, name, value, kind)
     if type(name) ~= "string" and math.type(name) ~= "integer" then
-        check.fail("register_%s: a name expected, got %s", kind, check.describe(name))
+        fail("register_%s: argument 2 (name): expected a name, got %s", kind, tide._describe(name))
     end
     if not self._kinds[name] then
         self._names[#self._names + 1] = name
@@ -105,10 +106,13 @@ local function register(self, name, value, kind)
     rawset(self, name, value)
 end
 
--- A tensor that belongs to the module and is no parameter; nil makes room for one.
-function Module:register_buffer(name, value) register(self, name, value, "buffer") end
-function Module:register_parameter(name, value) register(self, name, value, "parameter") end
-function Module:add_module(name, module) register(self, name, module, "module") end
+method("register_buffer", ", any name, Tensor? value=nil)",
+    "A tensor that belongs to the module and is no parameter; nil makes room for one.",
+    function(self, name, value) register(self, name, value, "buffer") end)
+method("register_parameter", ", any name, Tensor? value=nil)", "A parameter by name; nil makes room for one.",
+    function(self, name, value) register(self, name, value, "parameter") end)
+method("add_module", ", any name, Module? module=nil)", "A child by name; nil makes room for one.",
+    function(self, name, module) register(self, name, module, "module") end)
 
 -- Fields that exist are assigned to without assign's knowledge: bring the kinds up to date. What became
 -- a part only then comes after the others, by name; a part that is a plain value by now is none.
@@ -124,7 +128,7 @@ local function refresh(self)
             end
         end
         if value ~= nil and kinds[name] == "parameter" and not value.is_leaf then
-            check.fail("%s: %s is a parameter and can't become the result of an operator (%s)",
+            fail("%s: %s is a parameter and can't become the result of an operator (%s)",
                 getmetatable(self).__name, name, tostring(value.grad_fn))
         end
     end
@@ -183,13 +187,15 @@ local function each(list)
     end
 end
 
--- All parameters of the module and its children, as a list.
-function Module:parameters() return values(self, "parameter") end
-
--- for name, p in model:named_parameters() do ... end
-function Module:named_parameters() return each(named(self, "parameter")) end
-function Module:buffers() return values(self, "buffer") end
-function Module:named_buffers() return each(named(self, "buffer")) end
+method("parameters", ") -> list", "All parameters of the module and its children.",
+    function(self) return values(self, "parameter") end)
+method("named_parameters", ") -> function",
+    "Parameters with their names: for name, p in model:named_parameters() do ... end.",
+    function(self) return each(named(self, "parameter")) end)
+method("buffers", ") -> list", "All buffers of the module and its children.",
+    function(self) return values(self, "buffer") end)
+method("named_buffers", ") -> function", "Buffers with their names, for a loop.",
+    function(self) return each(named(self, "buffer")) end)
 
 local function children(self)
     local list = {}
@@ -202,18 +208,18 @@ local function children(self)
     return list
 end
 
-function Module:named_children() return each(children(self)) end
+method("named_children", ") -> function", "Children with their names, for a loop.",
+    function(self) return each(children(self)) end)
 
-function Module:children()
+method("children", ") -> list", "The modules that are fields of this one.", function(self)
     local list = {}
     for k, child in ipairs(children(self)) do
         list[k] = child[2]
     end
     return list
-end
+end)
 
--- The module itself and all within it, once each.
-function Module:modules()
+local function modules(self)
     local list, seen = {}, {}
     local function add(module)
         if not seen[module] then
@@ -227,54 +233,50 @@ function Module:modules()
     add(self)
     return list
 end
+method("modules", ") -> list", "The module itself and all within it, once each.", modules)
 
 -- ---- modes and changes ----
 
--- Call fn with every module within, children first, and with this one.
-function Module:apply(fn)
-    if type(fn) ~= "function" then
-        check.fail("apply: argument fn: expected a function, got %s", check.describe(fn))
-    end
-    for _, child in ipairs(self:children()) do
-        child:apply(fn)
-    end
-    fn(self)
-    return self
-end
+method("apply", ", function fn) -> Module", "Call fn with every module within, children first, and with this one.",
+    function(self, fn)
+        for _, child in ipairs(children(self)) do
+            child[2]:apply(fn)
+        end
+        fn(self)
+        return self
+    end)
 
-function Module:train(mode)
-    if mode ~= nil and type(mode) ~= "boolean" then
-        check.fail("train: argument mode: expected true or false, got %s", check.describe(mode))
-    end
-    for _, module in ipairs(self:modules()) do
-        rawset(module, "training", mode ~= false)
+local function train(self, mode)
+    for _, module in ipairs(modules(self)) do
+        rawset(module, "training", mode)
     end
     return self
 end
+method("train", ", bool mode=true) -> Module", "Let modules behave as in training: dropout drops.", train)
+method("eval", ") -> Module", "Let modules behave as in use: dropout passes.",
+    function(self) return self:train(false) end)
 
-function Module:eval() return self:train(false) end
-
-function Module:zero_grad()
+method("zero_grad", ")", "Forget the gradients of all parameters.", function(self)
     for _, p in ipairs(self:parameters()) do
         p.grad = nil
     end
-end
+end)
 
-function Module:requires_grad_(flag)
-    for _, p in ipairs(self:parameters()) do
-        p:requires_grad_(flag ~= false)
-    end
-    return self
-end
+method("requires_grad_", ", bool requires_grad=true) -> Module", "Freeze all parameters (false), or let them learn.",
+    function(self, flag)
+        for _, p in ipairs(self:parameters()) do
+            p:requires_grad_(flag)
+        end
+        return self
+    end)
 
--- Floating parameters and buffers in another dtype or on another device. Tensors that change are new
--- ones, shared where the old ones were: make the optimizer afterwards.
-function Module:to(...)
+-- Tensors that change are new ones, shared where the old ones were.
+local function move_to(self, ...)
     local arguments, moved = table.pack(...), {}
     local function move(x)
         local y = x:detach():to(table.unpack(arguments, 1, arguments.n))
         if not y:is_floating_point() then
-            check.fail("to: expected a floating dtype, got %s", tostring(y.dtype))
+            fail("to: expected a floating dtype, got %s", tostring(y.dtype))
         elseif y.dtype == x.dtype and tostring(y.device) == tostring(x.device) and y:data_ptr() == x:data_ptr() then
             return x
         end
@@ -294,31 +296,31 @@ function Module:to(...)
     walk(self, "buffer", "", nil, convert)
     return self
 end
+method("to", ", ...) -> Module", "Floating parameters and buffers in another dtype or on another device, "
+    .. "as x:to(...): make the optimizer afterwards.", move_to)
+method("float", ") -> Module", "Floating parameters and buffers in float32.",
+    function(self) return move_to(self, tide.float32) end)
+method("double", ") -> Module", "Floating parameters and buffers in float64.",
+    function(self) return move_to(self, tide.float64) end)
 
-function Module:float() return self:to(tide.float32) end
-function Module:double() return self:to(tide.float64) end
+method("state_dict", ") -> table",
+    "Parameters and buffers by full name, under each of their names; they share memory with the module.",
+    function(self)
+        local dict = {}
+        for _, kind in ipairs { "parameter", "buffer" } do
+            walk(self, kind, "", nil, function(name, x) dict[name] = x:detach() end)
+        end
+        return dict
+    end)
 
--- Parameters and buffers by full name, under each of their names; they share memory with the module.
-function Module:state_dict()
-    local dict = {}
-    for _, kind in ipairs { "parameter", "buffer" } do
-        walk(self, kind, "", nil, function(name, x) dict[name] = x:detach() end)
-    end
-    return dict
-end
-
--- Copy a state_dict's values in. Names and shapes must agree; nothing is changed when they don't.
-function Module:load_state_dict(dict)
-    if type(dict) ~= "table" then
-        check.fail("load_state_dict: expected a table of tensors, got %s", check.describe(dict))
-    end
+-- Names and shapes must agree; nothing is changed when they don't.
+local function load_state_dict(self, dict)
     local own, missing, unexpected = self:state_dict(), {}, {}
     for name, x in pairs(own) do
         if not tide.is_tensor(dict[name]) then
             missing[#missing + 1] = name
-        elseif tostring(dict[name].shape) ~= tostring(x.shape) then
-            check.fail("load_state_dict: %s has shape %s, expected %s", name, tostring(dict[name].shape),
-                tostring(x.shape))
+        elseif dict[name].shape ~= x.shape then
+            fail("load_state_dict: %s has shape %s, expected %s", name, tostring(dict[name].shape), tostring(x.shape))
         end
     end
     for name in pairs(dict) do
@@ -329,7 +331,7 @@ function Module:load_state_dict(dict)
     if #missing + #unexpected > 0 then
         table.sort(missing)
         table.sort(unexpected)
-        check.fail("load_state_dict: %s%s%s", #missing > 0 and "missing " .. table.concat(missing, ", ") or "",
+        fail("load_state_dict: %s%s%s", #missing > 0 and "missing " .. table.concat(missing, ", ") or "",
             #missing > 0 and #unexpected > 0 and "; " or "",
             #unexpected > 0 and "unexpected " .. table.concat(unexpected, ", ") or "")
     end
@@ -338,6 +340,7 @@ function Module:load_state_dict(dict)
         x:copy_(dict[name])
     end
 end
+method("load_state_dict", ", table dict)", "Copy a state_dict's values in.", load_state_dict)
 
 -- ---- print(model) ----
 
@@ -358,24 +361,26 @@ end
 
 -- ---- containers ----
 
-local function add_all(self, fname, ...)
-    local list = { ... }
-    if #list == 1 and type(list[1]) == "table" and not is_module(list[1]) then
-        list = list[1]
-    end
-    for k, module in ipairs(list) do
-        if not is_module(module) then
-            check.fail("%s: argument %d: expected a module, got %s", fname, k, check.describe(module))
+-- A class of modules that are its arguments, or a list of them.
+local function container(name, doc)
+    local read, c = declare(name .. "(Module[] modules)", doc), nn.class(name)
+    function c:init(...)
+        for k, module in ipairs(select("#", ...) > 0 and read(...).modules or {}) do
+            self:add_module(k, module)
         end
-        self:add_module(k, module)
     end
+    c.append = declare("append(Module self, Module module) -> Module", "Add a module behind the others.",
+        function(self, module)
+            self:add_module(#self._names + 1, module)
+            return self
+        end)
+    c.__len = function(self) return #self:children() end
+    nn[name] = c
+    tide._document(c, read)
+    return c
 end
 
--- nn.Sequential(a, b, ...): calls its modules one after the other; they count from 1.
-local Sequential = nn.class "Sequential"
-nn.Sequential = Sequential
-
-function Sequential:init(...) add_all(self, "Sequential", ...) end
+local Sequential = container("Sequential", "Calls its modules one after the other; they count from 1.")
 
 function Sequential:forward(x)
     for _, name in ipairs(self._names) do
@@ -387,23 +392,7 @@ function Sequential:forward(x)
     return x
 end
 
-function Sequential:append(module)
-    if not is_module(module) then
-        check.fail("append: expected a module, got %s", check.describe(module))
-    end
-    self:add_module(#self._names + 1, module)
-    return self
-end
-
-Sequential.__len = function(self) return #self:children() end
-
--- nn.ModuleList{a, b, ...}: modules in a list, for a forward that you write.
-local ModuleList = nn.class "ModuleList"
-nn.ModuleList = ModuleList
-
-function ModuleList:init(...) add_all(self, "ModuleList", ...) end
-
-ModuleList.append, ModuleList.__len = Sequential.append, Sequential.__len
+container("ModuleList", "Modules in a list, for a forward that you write.")
 
 -- nn.functional: PyTorch's names for what lies in tide itself.
 nn.functional = {}
@@ -417,5 +406,13 @@ end
 nn.init = tide._nn_init
 tide._nn_layers(nn)
 tide._nn_losses(nn)
+
+tide._document(Module, "Module", "Module", "What every module is: parameters(), named_parameters(), children(), "
+    .. "train(), eval(), zero_grad(), to(), state_dict(), apply(fn).")
+tide._document(nn, "nn", "tide.nn",
+    "Modules: layers, losses, containers; nn.class makes your own, nn.init fills parameters.")
+tide._document(nn.functional, "functional", "tide.nn.functional", "PyTorch's names for what lies in tide itself.")
+tide._document(nn.init, "init", "tide.nn.init", "Starting values, in place: uniform_, normal_, constant_, zeros_, "
+    .. "ones_, kaiming_uniform_, kaiming_normal_, xavier_uniform_, xavier_normal_.")
 
 return nn

@@ -1,84 +1,87 @@
 -- optim.lua: optimizers. An optimizer holds groups of parameters with their options and a state per
 -- parameter; a class says what one step does to one group.
 local tide = ...
-local check = tide._check
+local fail, declare = tide._fail, tide._function
 local optim = {}
 
 local Optimizer = { __name = "Optimizer" }
 Optimizer.__index = Optimizer
+tide._class("Optimizer", Optimizer)
 
-local function read_parameters(fname, params)
-    if tide.is_tensor(params) then
-        check.fail("%s: the parameters must be a list of tensors, got one tensor: put it in a table", fname)
-    elseif tide.nn.is_module(params) then
-        check.fail("%s: the parameters must be a list of tensors, got %s: pass model:parameters()", fname,
-            check.describe(params))
-    elseif type(params) ~= "table" then
-        check.fail("%s: argument params: expected a list of tensors, got %s", fname, check.describe(params))
-    elseif #params == 0 then
-        check.fail("%s: the list of parameters is empty", fname)
+-- A method of every optimizer: "name(PARAMETERS) -> RESULT" behind self.
+local function method(name, parameters, doc, fn)
+    Optimizer[name] = declare(("%s(Optimizer self%s"):format(name, parameters), doc, fn)
+end
+
+local function check_parameters(fname, params)
+    if #params == 0 then
+        fail("%s: the list of parameters is empty", fname)
     end
     for k, p in ipairs(params) do
         if not tide.is_tensor(p) then
-            check.fail("%s: parameter %d: expected a tensor, got %s", fname, k, check.describe(p))
+            fail("%s: parameter %d: expected a tensor, got %s", fname, k, tide._describe(p))
         elseif not p.is_leaf then
-            check.fail("%s: parameter %d is the result of an operator (%s): only leaves can be optimized", fname, k,
+            fail("%s: parameter %d is the result of an operator (%s): only leaves can be optimized", fname, k,
                 tostring(p.grad_fn))
         end
     end
-    return params
+end
+
+local function is_group(value) return type(value) == "table" and not tide.is_tensor(value) and value.params ~= nil end
+
+-- A group's own options, with those of the optimizer where it has none.
+local function read_group(class, k, given, defaults)
+    if not is_group(given) then
+        fail("%s: group %d: expected {params = {...}, ...}, got %s", class.__name, k, tide._describe(given))
+    end
+    local merged = {}
+    for name, value in pairs(defaults) do
+        merged[name] = value
+    end
+    for name, value in pairs(given) do
+        merged[name] = value
+    end
+    return class.read(merged)
 end
 
 -- params: a list of tensors, or of groups { params = {...}, lr = ... } with options of their own.
-local function new(class, params, options)
+local function new(class, ...)
     local fname = class.__name
+    local first, options = ...
+    if tide.is_tensor(first) then
+        fail("%s: the parameters must be a list of tensors, got one tensor: put it in a table", fname)
+    elseif tide.nn.is_module(first) then
+        fail("%s: the parameters must be a list of tensors, got %s: pass model:parameters()", fname,
+            tide._describe(first))
+    elseif options ~= nil and type(options) ~= "table" then
+        fail("%s: options must be a table such as {lr = 0.1}, got %s", fname, tide._describe(options))
+    end
     local self = setmetatable({ param_groups = {}, state = {} }, class)
-    local defaults = class.read_options(options)
-    local seen = {}
-    local function add(list, group)
-        group.params = read_parameters(fname, list)
-        for k, p in ipairs(list) do
+    local defaults, seen = class.read(...), {}
+    local groups = { defaults }
+    if type(defaults.params[1]) == "table" then
+        groups = {}
+        for k, given in ipairs(defaults.params) do
+            groups[k] = read_group(class, k, given, defaults)
+        end
+    end
+    for k, group in ipairs(groups) do
+        check_parameters(fname, group.params)
+        for n, p in ipairs(group.params) do
             if seen[p] then
-                check.fail("%s: parameter %d is given twice", fname, k)
+                fail("%s: parameter %d is given twice", fname, n)
             end
             seen[p] = true
         end
-        self.param_groups[#self.param_groups + 1] = group
-    end
-    if type(params) == "table" and not tide.is_tensor(params) and type(params[1]) == "table"
-        and not tide.is_tensor(params[1]) then
-        for k, given in ipairs(params) do
-            if type(given) ~= "table" or given.params == nil then
-                check.fail("%s: group %d: expected {params = {...}, ...}, got %s", fname, k, check.describe(given))
-            end
-            local merged = {}
-            for name, value in pairs(defaults) do
-                merged[name] = value
-            end
-            for name, value in pairs(given) do
-                if name ~= "params" then
-                    merged[name] = value
-                end
-            end
-            add(given.params, class.read_options(merged))
-        end
-        if #self.param_groups == 0 then
-            check.fail("%s: the list of parameters is empty", fname)
-        end
-    else
-        add(params, defaults)
+        self.param_groups[k] = group
     end
     return self
 end
 
--- Change the parameters by their gradients. A closure, when given, is called first to compute the loss
--- anew, and its result is returned.
-function Optimizer:step(closure)
+method("step", ", function? closure=nil) -> any", "Change the parameters by their gradients. A closure, when given, "
+    .. "is called first to compute the loss anew, and its result is returned.", function(self, closure)
     local loss
-    if closure ~= nil then
-        if type(closure) ~= "function" then
-            check.fail("step: argument closure: expected a function, got %s", check.describe(closure))
-        end
+    if closure then
         loss = tide.enable_grad(closure)
     end
     local _ <close> = tide.no_grad()
@@ -86,23 +89,20 @@ function Optimizer:step(closure)
         self:step_group(group)
     end
     return loss
-end
+end)
 
-local zero_grad_options = { { "set_to_none", kind = "boolean", default = true } }
-
--- Forget the gradients; with {set_to_none = false} they become zeros instead.
-function Optimizer:zero_grad(options)
-    local keep = not check.arguments("zero_grad", zero_grad_options, options).set_to_none
-    for _, group in ipairs(self.param_groups) do
-        for _, p in ipairs(group.params) do
-            if keep and p.grad then
-                p.grad:detach():zero_()
-            else
-                p.grad = nil
+method("zero_grad", ", bool set_to_none=true)", "Forget the gradients; with {set_to_none = false} they become zeros.",
+    function(self, set_to_none)
+        for _, group in ipairs(self.param_groups) do
+            for _, p in ipairs(group.params) do
+                if not set_to_none and p.grad then
+                    p.grad:detach():zero_()
+                else
+                    p.grad = nil
+                end
             end
         end
-    end
-end
+    end)
 
 local function options_of(group)
     local options = {}
@@ -114,8 +114,7 @@ local function options_of(group)
     return options
 end
 
--- Options and states by the parameters' numbers, for load_state_dict of an optimizer of the same shape.
-function Optimizer:state_dict()
+local function state_dict(self)
     local dict, number = { param_groups = {}, state = {} }, 0
     for g, group in ipairs(self.param_groups) do
         dict.param_groups[g] = options_of(group)
@@ -130,39 +129,41 @@ function Optimizer:state_dict()
     end
     return dict
 end
+method("state_dict", ") -> table",
+    "Options and states by the parameters' numbers, for load_state_dict of an optimizer of the same shape.", state_dict)
 
 -- The groups' options that a state_dict holds, once all of it fits this optimizer.
 local function read_state(self, dict)
-    if type(dict) ~= "table" or type(dict.param_groups) ~= "table" or type(dict.state) ~= "table"
+    if type(dict.param_groups) ~= "table" or type(dict.state) ~= "table"
         or #dict.param_groups ~= #self.param_groups then
-        check.fail("load_state_dict: expected the state of an optimizer of %d groups", #self.param_groups)
+        fail("load_state_dict: expected the state of an optimizer of %d groups", #self.param_groups)
     end
     local options, number = {}, 0
     for g, group in ipairs(self.param_groups) do
-        options[g] = self.read_options(dict.param_groups[g])
+        options[g] = options_of(self.read(group.params, dict.param_groups[g]))
         for _, p in ipairs(group.params) do
             number = number + 1
             local state = dict.state[number] or {}
             if type(state) ~= "table" then
-                check.fail("load_state_dict: the state of parameter %d: expected a table, got %s", number,
-                    check.describe(state))
+                fail("load_state_dict: the state of parameter %d: expected a table, got %s", number,
+                    tide._describe(state))
             end
             for name, value in pairs(state) do
-                if tide.is_tensor(value) and value:dim() > 0 and tostring(value.shape) ~= tostring(p.shape) then
-                    check.fail("load_state_dict: %s of parameter %d has shape %s, expected %s", tostring(name), number,
+                if tide.is_tensor(value) and value:dim() > 0 and value.shape ~= p.shape then
+                    fail("load_state_dict: %s of parameter %d has shape %s, expected %s", tostring(name), number,
                         tostring(value.shape), tostring(p.shape))
                 end
             end
         end
     end
     if #dict.state ~= number then
-        check.fail("load_state_dict: the state of %d parameters for an optimizer of %d", #dict.state, number)
+        fail("load_state_dict: the state of %d parameters for an optimizer of %d", #dict.state, number)
     end
     return options
 end
 
 -- Nothing is changed when the state doesn't fit.
-function Optimizer:load_state_dict(dict)
+local function load_state_dict(self, dict)
     local options, number = read_state(self, dict), 0
     for g, group in ipairs(self.param_groups) do
         for name, value in pairs(options[g]) do
@@ -178,6 +179,7 @@ function Optimizer:load_state_dict(dict)
         end
     end
 end
+method("load_state_dict", ", table dict)", "Take over a state_dict's options and states.", load_state_dict)
 
 function Optimizer:__tostring()
     local lines = { getmetatable(self).__name .. " (" }
@@ -196,37 +198,31 @@ function Optimizer:__tostring()
     return table.concat(lines, "\n")
 end
 
-local function class(name)
+-- A class whose constructor has this schema; check(options) refuses what does not go together.
+local function class(schema, doc, check)
+    local name, read = schema:match("^%w+"), declare(schema, doc)
     local c = { __name = name, __tostring = Optimizer.__tostring }
     c.__index = c
-    setmetatable(c, { __index = Optimizer, __call = new })
-    optim[name] = c
+    function c.read(...)
+        local options = read(...)
+        check(options)
+        return options
+    end
+    optim[name] = setmetatable(c, { __index = Optimizer, __call = new })
+    tide._document(c, read)
     return c
 end
 
 -- ---- SGD ----
 
-local SGD = class "SGD"
-
-local sgd_options = {
-    { "lr", kind = "unsigned", default = 1e-3 },
-    { "momentum", kind = "unsigned", default = 0 },
-    { "dampening", kind = "number", default = 0 },
-    { "weight_decay", kind = "unsigned", default = 0 },
-    { "nesterov", kind = "boolean", default = false },
-    { "maximize", kind = "boolean", default = false },
-}
-
-function SGD.read_options(options)
-    if options ~= nil and type(options) ~= "table" then
-        check.fail("SGD: options must be a table such as {lr = 0.1}, got %s", check.describe(options))
-    end
-    local values = check.arguments("SGD", sgd_options, options and next(options) ~= nil and options or nil)
-    if values.nesterov and (values.momentum <= 0 or values.dampening ~= 0) then
-        check.fail("SGD: nesterov needs a momentum above 0 and no dampening")
-    end
-    return values
-end
+local SGD = class("SGD(list params, *, number(0..) lr=0.001, number(0..) momentum=0, number dampening=0, "
+    .. "number(0..) weight_decay=0, bool nesterov=false, bool maximize=false)",
+    "Stochastic gradient descent. params: a list of tensors, or of groups {params = ..., lr = ...}; step(), zero_grad().",
+    function(options)
+        if options.nesterov and (options.momentum <= 0 or options.dampening ~= 0) then
+            fail("SGD: nesterov needs a momentum above 0 and no dampening")
+        end
+    end)
 
 local scale = {} -- the options of add_, one table for all steps
 
@@ -266,5 +262,7 @@ function SGD:step_group(group)
         end
     end
 end
+
+tide._document(optim, "optim", "tide.optim", "Optimizers: SGD.")
 
 return optim

@@ -1,9 +1,9 @@
 -- progress.lua: tide.progress(n [, text]): a bar that moves in a terminal, a display that is updated in a
 -- notebook, and one line at the end anywhere else.
 local tide = ...
-local check = tide._check
 local Progress = { __name = "progress" }
 Progress.__index = Progress
+tide._class("Progress", Progress)
 
 local BAR, INTERVAL = 24, 0.1
 
@@ -44,17 +44,18 @@ local function draw(self)
     self.shown, self.drawn = true, tide.time()
 end
 
--- One step is done; the message (optional) stands behind the bar.
-function Progress:step(message)
+local function step(self, message)
     self.at = self.at + 1
     self.message = message and one_line(message) or ""
     if not self.closed and (self.terminal or self.notebook) and tide.time() - self.drawn >= INTERVAL then
         draw(self)
     end
 end
+Progress.step = tide._function("step(Progress self, any message=nil)",
+    "One step is done; the message stands behind the bar.", step)
 
 -- The bar's last state stays; closing twice is harmless.
-function Progress:close()
+local function close(self)
     if self.closed then
         return
     end
@@ -69,20 +70,15 @@ function Progress:close()
     end
 end
 
-Progress.__close = Progress.close
+Progress.close = tide._function("close(Progress self)", "The bar's last state stays.", close)
+Progress.__close = close
 function Progress:__tostring()
     return line(self)
 end
 
 local count = 0
 
-return function(n, text)
-    local steps = type(n) == "number" and math.tointeger(n)
-    if not steps or steps < 0 then
-        check.fail("progress: argument 1: the number of steps expected, got %s", check.describe(n))
-    elseif text ~= nil and type(text) ~= "string" then
-        check.fail("progress: argument 2: a string expected, got %s", check.describe(text))
-    end
+local function new(steps, text)
     count = count + 1
     local frontend = tide._frontend and tide._frontend() or {}
     local self = setmetatable({
@@ -95,3 +91,6 @@ return function(n, text)
     end
     return self
 end
+
+return tide._function("progress(int(0..) n, str? text=nil) -> Progress",
+    "A progress bar over n steps: p:step([message]) after each, p:close() at the end.", new)

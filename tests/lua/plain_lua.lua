@@ -29,6 +29,18 @@ t.test("gradients_flow", function()
     t.eq(x.grad:sum():item(), 6)
 end)
 
+t.test("modes_belong_to_coroutines", function()
+    local co = coroutine.wrap(function()
+        local _ <close> = tide.no_grad()
+        coroutine.yield(tide.is_grad_enabled())
+        return tide.is_grad_enabled()
+    end)
+    t.eq(co(), false)
+    t.eq(tide.is_grad_enabled(), true)
+    t.eq(co(), false)
+    t.error_has(function() coroutine.wrap(function() error("x") end)() end, "plain_lua.lua")
+end)
+
 t.test("collected_tensors_give_their_memory_back", function()
     for _ = 1, 2000 do
         local _ = tide.empty(250000)

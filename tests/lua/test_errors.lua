@@ -107,7 +107,7 @@ local cases = {
     { function() return tide.tensor({ 1, "a" }) end, "is string \"a\", not a number" },
     { function() return tide.tensor() end, "tensor" },
     { function() return tide.tensor(1, 2, 3) end, "put the values in a table" },
-    { function() return tide.progress("x") end, "number of steps" },
+    { function() return tide.progress("x") end, "progress: argument 1 (n): expected an integer from 0 on" },
     { function() return tide.io.read_csv(3, 4) end, "read_csv" },
 }
 

@@ -26,13 +26,20 @@ t.test("modules", function()
 end)
 
 t.test("classes_of_nn", function()
-    local classes = {}
-    for name, value in pairs(tide.nn) do
-        if name ~= "is_module" then
-            classes[name] = value
+    documented("tide.nn.", tide.nn)
+    documented("tide.nn.init.", tide.nn.init)
+end)
+
+t.test("methods_of_modules_and_optimizers", function()
+    local own = { init = true, forward = true, extra_repr = true, describe = true } -- for classes to override
+    for name, value in pairs(tide.nn.Module) do
+        if type(value) == "function" and not name:find("^_") and not own[name] then
+            t.is_true(tide._doc(value), "nn.Module." .. name)
         end
     end
-    documented("tide.nn.", classes)
+    for _, name in ipairs { "step", "zero_grad", "state_dict", "load_state_dict" } do
+        t.eq(tide._doc(tide.optim.SGD[name]).name, name)
+    end
 end)
 
 t.test("methods_of_tensors", function()
@@ -42,6 +49,7 @@ end)
 t.test("operators_show_counting_from_1", function()
     t.is_true(tide._doc(tide.unbind).signature:find("dim=1", 1, true))
     t.is_true(tide._doc("add_").signature:find("alpha", 1, true))
+    t.eq(tide._doc(tide.nn.Linear).params, { "in_features", "out_features", "bias" })
     t.eq(tide._doc(print), nil)
     t.eq(tide._doc({}), nil)
 end)

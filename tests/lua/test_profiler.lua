@@ -211,7 +211,7 @@ t.test("a_path_that_cannot_be_written_is_one_line", function()
     local message = t.error_has(function() profile:export_chrome_trace("/nonexistent/trace.json") end,
         "/nonexistent/trace.json: No such file")
     t.is_true(not message:find("\n"), message)
-    t.error_has(function() profile:export_chrome_trace() end, "string expected")
+    t.error_has(function() profile:export_chrome_trace() end, "(path): expected a string")
 end)
 
 -- Run the script with `arg`; returns its exit code, what it printed, and what it wrote to stderr.
@@ -249,7 +249,7 @@ t.test("profile_step_writes_a_trace_of_one_step", function()
 end)
 
 t.test("wrong_arguments", function()
-    t.error_has(function() profiler.profile(3) end, "a function expected")
-    t.error_has(function() profiler.record() end, "string expected")
-    t.error_has(function() profiler.record("x", 3) end, "a function expected")
+    t.error_has(function() profiler.profile(3) end, "profile: argument 1 (fn): expected a function")
+    t.error_has(function() profiler.record() end, "record: argument 1 (name): expected a string")
+    t.error_has(function() profiler.record("x", 3) end, "record: argument 2 (fn): expected a function")
 end)

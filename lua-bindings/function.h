@@ -1,0 +1,34 @@
+/* function.h: functions of the face that are no operators, each declared by a schema in the
+ * operators' grammar: their arguments are read by it, and help shows it. */
+#ifndef TIDE_LUA_FUNCTION_H
+#define TIDE_LUA_FUNCTION_H
+
+#include "lua-bindings/args.h"
+
+typedef struct tide_function {
+    const char *schema; /* "name(PARAMETERS) -> RESULT"; static */
+    const char *doc;    /* one line, ends with a full stop; static */
+    lua_CFunction call; /* begins with tide_read_call */
+} tide_function;
+
+/* Set declared functions (up to one without schema) as fields of the table at the top. */
+void tide_declare(lua_State *L, const tide_function *functions);
+
+/* The arguments of the running declared function. */
+void tide_read_call(lua_State *L, tide_frame *frame);
+
+/* The schema behind a declared function at a stack index; NULL: it is none. */
+const td_op *tide_declared(lua_State *L, int index);
+
+/* Fill the tide table with what the Lua modules declare their functions by (_function, _class,
+ * _document, _fail, _describe). */
+void tide_open_functions(lua_State *L);
+
+/* Push what is known of a value that is no function: its description {name, signature, doc}, or the
+ * declared function that makes it. False (nothing pushed): nothing is. */
+bool tide_push_document(lua_State *L, int index);
+/* Let the value at a stack index have this description. */
+void tide_document(lua_State *L, int index, const char *name, const char *signature,
+                   const char *doc);
+
+#endif
