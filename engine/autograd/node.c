@@ -89,11 +89,11 @@ static int64_t *fill_slot(td_slot *slot, td_tensor *x, bool save, int64_t *tail)
 
 td_saving td_saving_of(const td_op *op, const td_value *args) {
     td_saving saving = {op->save_args, op->save_outs};
-    if (!op->pointwise || !op->formula)
+    if (!op->pointwise || !op->programs)
         return saving;
     saving = (td_saving){0, 0};
     for (int k = 0; k < op->nparams; k++) {
-        const td_program *p = op->formula->gradient[k];
+        const td_program *p = op->programs->gradient[k];
         const td_tensor *x = args[k].kind == TD_KIND_TENSOR ? args[k].tensor : NULL;
         if (!p || !x || !(x->requires_grad || x->base))
             continue;

@@ -46,4 +46,6 @@ const td_backend td_cpu_backend = {
     .download = copy,
     .synchronize = synchronize,
     .pointwise = td_cpu_pointwise,
+    .band = td_cpu_band,
+    .add_strided = td_cpu_add_strided,
 };

@@ -242,19 +242,19 @@ TD_OPERATOR(uniform_) = {
     .schema = "(Tensor x, float from=0, float to=1, *, generator? generator=nil) -> Tensor",
     .doc = "Fill x with uniform numbers in [from, to).",
     .run = run_uniform_,
-    .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_RANDOM,
+    .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
 };
 TD_OPERATOR(normal_) = {
     .schema = "(Tensor x, float mean=0, float std=1, *, generator? generator=nil) -> Tensor",
     .doc = "Fill x with normal numbers.",
     .run = run_normal_,
-    .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_RANDOM,
+    .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
 };
 TD_OPERATOR(bernoulli_) = {
     .schema = "(Tensor x, float p=0.5, *, generator? generator=nil) -> Tensor",
     .doc = "Fill x with ones, each with probability p, and zeros.",
     .run = run_bernoulli_,
-    .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_RANDOM,
+    .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
 };
 TD_OPERATOR(bernoulli) = {
     .schema = "(Tensor x, *, generator? generator=nil) -> Tensor",

@@ -350,6 +350,11 @@ TD_OPERATOR(count_nonzero) = {
     .kernel = td_cpu_count_nonzero,
     .flags = TD_OP_NONDIFF,
 };
+TD_OPERATOR(nanmean) = {
+    .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
+    .doc = "Mean of what is not NaN, of all elements or over the given dims.",
+    .formula = "nansum(x, dim, keepdim) / sum(x == x, dim, keepdim)",
+};
 TD_OPERATOR(norm) = {
     .schema = "(Tensor x, number p=2, dim[]? dim=nil, *, bool keepdim=false, "
               "dtype? dtype=nil) -> Tensor",

@@ -1,0 +1,475 @@
+/* expression_run.c: evaluates expressions: one pass backwards over the steps finds what is wanted,
+ * one forwards computes it and lets every temporary go after its last reader. Knows operators by
+ * their calls alone, so that what it does is recorded, observed and cast as if written in C. */
+#include "engine/ops/expression.h"
+
+#include "engine/core/memory.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct evaluation {
+    const td_op *op;
+    const td_expression *expression;
+    const td_value *args;
+    const td_grad *grad; /* NULL: a composite */
+    td_value values[TD_EXPRESSION_STEPS];
+    uint16_t readers[TD_EXPRESSION_STEPS]; /* that have not read yet; 0: not wanted */
+    bool done[TD_EXPRESSION_STEPS];
+    bool owned[TD_EXPRESSION_STEPS];     /* the value's tensors are ours to release */
+    uint8_t chosen[TD_EXPRESSION_STEPS]; /* of a choice: the step whose value it takes */
+    int64_t ints[TD_EXPRESSION_LISTS * TD_MAX_DIMS];
+    int nints;
+} evaluation;
+
+static const td_expression_step *step_of(const evaluation *v, int step) {
+    return &v->expression->steps[step];
+}
+
+static int operand_of(const evaluation *v, int step, int k) {
+    return v->expression->operands[step_of(v, step)->first + k];
+}
+
+static td_status wrong_kind(const evaluation *v, const char *where) {
+    return td_fail(TD_EINTERNAL, "%s: a value in its expression is of a kind that %s doesn't take",
+                   v->op->name, where);
+}
+
+/* ---- ownership ---- */
+
+static void drop(evaluation *v, int step) {
+    td_value *value = &v->values[step];
+    if (!v->owned[step])
+        return;
+    v->owned[step] = false;
+    if (value->kind == TD_KIND_TENSOR) {
+        td_release(value->tensor);
+        return;
+    }
+    for (int k = 0; k < value->n; k++)
+        td_release(value->tensors[k]);
+    td_free((void *)value->tensors);
+}
+
+static void read_by_one(evaluation *v, int step) {
+    if (--v->readers[step] == 0)
+        drop(v, step);
+}
+
+/* An array of tensors (their references stolen, also on failure) as a step's value. */
+static td_status own_list(evaluation *v, int step, int n, td_tensor *const *tensors) {
+    td_tensor **list = td_malloc(sizeof *list * (size_t)(n ? n : 1));
+    if (!list) {
+        for (int k = 0; k < n; k++)
+            td_release(tensors[k]);
+        return td_fail(TD_ENOMEM, "out of memory");
+    }
+    memcpy(list, tensors, sizeof *list * (size_t)n);
+    v->values[step] = TD_TENSORS(n, list);
+    v->owned[step] = true;
+    return TD_OK;
+}
+
+/* Another step's value as this one's. */
+static td_status share(evaluation *v, int step, td_value value) {
+    v->values[step] = value;
+    if (value.kind == TD_KIND_TENSOR) {
+        td_retain(value.tensor);
+        v->owned[step] = true;
+    } else if (value.kind == TD_KIND_TENSORS) {
+        for (int k = 0; k < value.n; k++)
+            td_retain(value.tensors[k]);
+        return own_list(v, step, value.n, value.tensors);
+    }
+    return TD_OK;
+}
+
+/* ---- numbers ---- */
+
+static bool compare(td_sign sign, td_value a, td_value b) {
+    bool ints = a.kind == TD_KIND_INT && b.kind == TD_KIND_INT;
+    double x = td_arg_double(a), y = td_arg_double(b);
+    switch (sign) {
+    case TD_SIGN_LT:
+        return ints ? a.i < b.i : x < y;
+    case TD_SIGN_LE:
+        return ints ? a.i <= b.i : x <= y;
+    case TD_SIGN_GT:
+        return ints ? a.i > b.i : x > y;
+    default:
+        return ints ? a.i >= b.i : x >= y;
+    }
+}
+
+static td_value on_ints(td_sign sign, int64_t a, int64_t b) {
+    uint64_t x = (uint64_t)a, y = (uint64_t)b; /* overflow wraps */
+    return TD_I((int64_t)(sign == TD_SIGN_ADD   ? x + y
+                          : sign == TD_SIGN_SUB ? x - y
+                          : sign == TD_SIGN_MUL ? x * y
+                                                : 0 - x));
+}
+
+static td_value on_floats(td_sign sign, double a, double b) {
+    switch (sign) {
+    case TD_SIGN_ADD:
+        return TD_F(a + b);
+    case TD_SIGN_SUB:
+        return TD_F(a - b);
+    case TD_SIGN_MUL:
+        return TD_F(a * b);
+    case TD_SIGN_DIV:
+        return TD_F(a / b);
+    case TD_SIGN_POW:
+        return TD_F(pow(a, b));
+    default:
+        return TD_F(-a);
+    }
+}
+
+static bool is_number(td_value v) {
+    return v.kind == TD_KIND_INT || v.kind == TD_KIND_FLOAT;
+}
+
+static td_status on_the_spot(evaluation *v, int step) {
+    td_sign sign = (td_sign)step_of(v, step)->sign;
+    td_value a = v->values[operand_of(v, step, 0)], b = a;
+    if (sign != TD_SIGN_NEG)
+        b = v->values[operand_of(v, step, 1)];
+    if (sign == TD_SIGN_EQ || sign == TD_SIGN_NE) {
+        v->values[step] = TD_B(td_value_equal(a, b) == (sign == TD_SIGN_EQ));
+        return TD_OK;
+    }
+    if (!is_number(a) || !is_number(b))
+        return wrong_kind(v, "arithmetic");
+    if (sign > TD_SIGN_NE)
+        v->values[step] = TD_B(compare(sign, a, b));
+    else if (a.kind == TD_KIND_INT && b.kind == TD_KIND_INT && sign != TD_SIGN_DIV &&
+             sign != TD_SIGN_POW)
+        v->values[step] = on_ints(sign, a.i, b.i);
+    else
+        v->values[step] = on_floats(sign, td_arg_double(a), td_arg_double(b));
+    return TD_OK;
+}
+
+/* ---- shapes ---- */
+
+static td_status read_attribute(evaluation *v, int step) {
+    const td_expression_step *s = step_of(v, step), *of = step_of(v, operand_of(v, step, 0));
+    const td_tensor *x = td_arg_tensor(v->values[operand_of(v, step, 0)]);
+    bool noted = v->grad && of->type == TD_EX_ARGUMENT; /* the node knows, though x is not saved */
+    int ndim = x ? x->ndim : 0, dim;
+    const int64_t *sizes = x ? x->sizes : NULL;
+    td_value *out = &v->values[step];
+    int64_t numel = 1;
+    if (noted)
+        sizes = td_grad_shape(v->grad, of->which, &ndim);
+    if (!noted && !x)
+        return wrong_kind(v, "an attribute");
+    switch ((td_attribute)s->which) {
+    case TD_ATTRIBUTE_SHAPE: /* a copy: x may go before its shape is read */
+        if (ndim)
+            memcpy(v->ints + v->nints, sizes, sizeof(int64_t) * (size_t)ndim);
+        *out = TD_INTS(ndim, v->ints + v->nints);
+        v->nints += ndim;
+        break;
+    case TD_ATTRIBUTE_NDIM:
+        *out = TD_I(ndim);
+        break;
+    case TD_ATTRIBUTE_NUMEL:
+        for (int d = 0; d < ndim; d++)
+            numel *= sizes[d];
+        *out = TD_I(numel);
+        break;
+    case TD_ATTRIBUTE_SIZE: {
+        td_status status = td_wrap_dim(v->values[operand_of(v, step, 1)].i, ndim, &dim);
+        if (status)
+            return status;
+        *out = TD_I(ndim ? sizes[dim] : 1);
+        break;
+    }
+    case TD_ATTRIBUTE_DTYPE:
+        *out = TD_DTYPE(noted ? td_grad_dtype(v->grad, of->which) : (td_dtype)x->dtype);
+        break;
+    case TD_ATTRIBUTE_CONTIGUOUS:
+        *out = TD_B(x->contiguous);
+        break;
+    case TD_ATTRIBUTE_DEVICE:
+        *out = TD_DEVICE(td_tensor_device(x));
+        break;
+    }
+    return TD_OK;
+}
+
+static td_status make_list(evaluation *v, int step) {
+    int n = step_of(v, step)->noperands;
+    td_tensor *tensors[TD_MAX_DIMS];
+    bool ints = true, all = true;
+    for (int k = 0; k < n; k++) {
+        td_value entry = v->values[operand_of(v, step, k)];
+        ints = ints && entry.kind == TD_KIND_INT;
+        all = all && entry.kind == TD_KIND_TENSOR;
+    }
+    if (!ints && !all)
+        return wrong_kind(v, "a list");
+    if (ints) {
+        for (int k = 0; k < n; k++)
+            v->ints[v->nints + k] = v->values[operand_of(v, step, k)].i;
+        v->values[step] = TD_INTS(n, v->ints + v->nints);
+        v->nints += n;
+        return TD_OK;
+    }
+    for (int k = 0; k < n; k++)
+        tensors[k] = td_retain(v->values[operand_of(v, step, k)].tensor);
+    return own_list(v, step, n, tensors);
+}
+
+/* ---- calls ---- */
+
+/* A value as a parameter takes it; `room` holds a list that is made of one number. */
+static bool convert(const td_param *p, td_value v, int64_t *room, td_value *out) {
+    *out = v;
+    if (v.kind == TD_KIND_INT && p->type == TD_PARAM_FLOAT) {
+        *out = TD_F((double)v.i);
+    } else if (v.kind == TD_KIND_INT && (p->type == TD_PARAM_INTS || p->type == TD_PARAM_DIMS)) {
+        int n = p->length == 2 ? 2 : 1;
+        room[0] = room[1] = v.i;
+        *out = TD_INTS(n, room);
+    }
+    return td_param_kinds(p) >> v.kind & 1;
+}
+
+static td_status take_results(evaluation *v, int step, td_call *call) {
+    const td_op *op = call->op;
+    switch ((td_result_type)op->result_type) {
+    case TD_RESULT_TENSOR:
+        if (op->nresults > 1)
+            return own_list(v, step, op->nresults, call->out);
+        v->values[step] = td_tensor_or_nil(call->out[0]);
+        v->owned[step] = call->out[0] != NULL;
+        return TD_OK;
+    case TD_RESULT_TENSORS:
+        v->values[step] = TD_TENSORS(call->nlist, call->list);
+        v->owned[step] = true;
+        return TD_OK;
+    default:
+        v->values[step] = call->result;
+        return TD_OK;
+    }
+}
+
+static td_status call_operator(evaluation *v, int step) {
+    const td_expression_step *s = step_of(v, step);
+    td_value args[TD_MAX_PARAMS];
+    int64_t room[TD_MAX_PARAMS][2];
+    bool tensors = false;
+    for (int k = 0; k < s->noperands; k++)
+        tensors = tensors || v->values[operand_of(v, step, k)].kind == TD_KIND_TENSOR;
+    if (s->sign && !tensors)
+        return on_the_spot(v, step);
+    for (int k = 0; k < s->noperands; k++)
+        if (!convert(&s->op->params[k], v->values[operand_of(v, step, k)], room[k], &args[k]))
+            return wrong_kind(v, s->op->name);
+    td_call call = {.op = s->op, .args = args};
+    td_status status = td_op_call(&call);
+    return status ? status : take_results(v, step, &call);
+}
+
+/* ---- the two passes ---- */
+
+static td_status evaluate(evaluation *v, int step) {
+    const td_expression_step *s = step_of(v, step);
+    v->done[step] = true;
+    switch ((td_expression_type)s->type) {
+    case TD_EX_CONSTANT:
+        v->values[step] = s->constant;
+        return TD_OK;
+    case TD_EX_ARGUMENT:
+        v->values[step] = v->args[s->which];
+        return TD_OK;
+    case TD_EX_GIVEN:
+        v->values[step] = TD_B(v->args[s->which].kind != TD_KIND_NIL);
+        return TD_OK;
+    case TD_EX_RESULT:
+        v->values[step] = TD_T(v->grad->out[s->which]);
+        return TD_OK;
+    case TD_EX_GRADIENT:
+        v->values[step] = TD_T(v->grad->gout[s->which]);
+        return TD_OK;
+    case TD_EX_ATTRIBUTE:
+        return read_attribute(v, step);
+    case TD_EX_CALL:
+        return call_operator(v, step);
+    case TD_EX_PICK:
+        return share(v, step,
+                     td_tensor_or_nil(v->values[operand_of(v, step, 0)].tensors[s->which]));
+    case TD_EX_LIST:
+        return make_list(v, step);
+    case TD_EX_CHOOSE:
+        return share(v, step, v->values[v->chosen[step]]);
+    }
+    return TD_OK;
+}
+
+static td_status decide(evaluation *v, int step);
+
+/* Compute a step on which a condition depends; these call no operators and nest a few deep. */
+static td_status force(evaluation *v, int step) {
+    td_status status = TD_OK;
+    if (v->done[step])
+        return TD_OK;
+    if (step_of(v, step)->type == TD_EX_CHOOSE) {
+        status = decide(v, step);
+        if (status == TD_OK)
+            status = force(v, v->chosen[step]);
+    } else {
+        for (int k = 0; k < step_of(v, step)->noperands && status == TD_OK; k++)
+            status = force(v, operand_of(v, step, k));
+    }
+    return status ? status : evaluate(v, step);
+}
+
+static td_status decide(evaluation *v, int step) {
+    int condition = operand_of(v, step, 0);
+    td_status status = force(v, condition);
+    if (status)
+        return status;
+    if (v->values[condition].kind != TD_KIND_BOOL)
+        return wrong_kind(v, "a condition");
+    v->chosen[step] = (uint8_t)operand_of(v, step, v->values[condition].b ? 1 : 2);
+    return TD_OK;
+}
+
+/* Count the readers of every step behind those that are wanted. */
+static td_status count_readers(evaluation *v) {
+    for (int k = v->expression->nsteps - 1; k >= 0; k--) {
+        if (!v->readers[k])
+            continue;
+        if (step_of(v, k)->type == TD_EX_CHOOSE) {
+            td_status status = decide(v, k);
+            if (status)
+                return status;
+            v->readers[v->chosen[k]]++;
+            continue;
+        }
+        for (int j = 0; j < step_of(v, k)->noperands; j++)
+            v->readers[operand_of(v, k, j)]++;
+    }
+    return TD_OK;
+}
+
+static td_status compute(evaluation *v) {
+    for (int k = 0; k < v->expression->nsteps; k++) {
+        if (!v->readers[k])
+            continue;
+        td_status status = v->done[k] ? TD_OK : evaluate(v, k);
+        if (status)
+            return status;
+        if (step_of(v, k)->type == TD_EX_CHOOSE) {
+            read_by_one(v, v->chosen[k]);
+            continue;
+        }
+        for (int j = 0; j < step_of(v, k)->noperands; j++)
+            read_by_one(v, operand_of(v, k, j));
+    }
+    return TD_OK;
+}
+
+static void release_all(evaluation *v) {
+    for (int k = 0; k < v->expression->nsteps; k++)
+        drop(v, k);
+}
+
+static void begin(evaluation *v, const td_op *op, const td_expression *e, const td_value *args,
+                  const td_grad *grad) {
+    size_t n = (size_t)e->nsteps;
+    v->op = op;
+    v->expression = e;
+    v->args = args;
+    v->grad = grad;
+    v->nints = 0;
+    memset(v->readers, 0, n * sizeof *v->readers);
+    memset(v->done, 0, n * sizeof *v->done);
+    memset(v->owned, 0, n * sizeof *v->owned);
+}
+
+/* ---- composites ---- */
+
+static td_status deliver(evaluation *v, const td_expression_root *root, td_call *call) {
+    td_value value = v->values[root->step];
+    switch ((td_result_type)v->op->result_type) {
+    case TD_RESULT_TENSOR:
+        if (value.kind != TD_KIND_TENSOR)
+            return wrong_kind(v, "a result");
+        call->out[root->slot] = td_retain(value.tensor);
+        return TD_OK;
+    case TD_RESULT_TENSORS:
+        if (value.kind != TD_KIND_TENSORS)
+            return wrong_kind(v, "a result");
+        call->list = td_malloc(sizeof *call->list * (size_t)(value.n ? value.n : 1));
+        if (!call->list)
+            return td_fail(TD_ENOMEM, "out of memory");
+        for (int k = 0; k < value.n; k++)
+            call->list[k] = td_retain(value.tensors[k]);
+        call->nlist = value.n;
+        return TD_OK;
+    default:
+        call->result = value;
+        return TD_OK;
+    }
+}
+
+td_status td_expression_run(td_call *call) {
+    const td_expression *e = call->op->composite;
+    evaluation v;
+    td_status status = TD_OK;
+    begin(&v, call->op, e, call->args, NULL);
+    for (int k = 0; k < e->nroots; k++)
+        v.readers[e->roots[k].step]++;
+    TD_TRY(count_readers(&v));
+    TD_TRY(compute(&v));
+    for (int k = 0; k < e->nroots; k++)
+        TD_TRY(deliver(&v, &e->roots[k], call));
+done:
+    release_all(&v);
+    return status;
+}
+
+/* ---- gradients ---- */
+
+static bool is_wanted(const td_grad *grad, const td_expression_root *root) {
+    return td_grad_needs(grad, root->slot) && grad->gout[root->gradient];
+}
+
+static td_status hand_over(evaluation *v, const td_expression_root *root, td_tensor **in) {
+    td_value value = v->values[root->step];
+    td_tensor *sum;
+    if (value.kind != TD_KIND_TENSOR)
+        return wrong_kind(v, "a gradient");
+    if (!in[root->slot]) {
+        in[root->slot] = td_retain(value.tensor);
+        return TD_OK;
+    }
+    td_status status = TD_APPLY(&sum, add, TD_T(in[root->slot]), value);
+    if (status)
+        return status;
+    td_release(in[root->slot]);
+    in[root->slot] = sum;
+    return TD_OK;
+}
+
+td_status td_expression_backward(td_grad *grad) {
+    const td_expression *e = grad->op->derivative;
+    evaluation v;
+    td_status status = TD_OK;
+    begin(&v, grad->op, e, grad->args, grad);
+    for (int k = 0; k < e->nroots; k++)
+        v.readers[e->roots[k].step] += is_wanted(grad, &e->roots[k]);
+    TD_TRY(count_readers(&v));
+    TD_TRY(compute(&v));
+    for (int k = 0; k < e->nroots; k++)
+        if (is_wanted(grad, &e->roots[k]))
+            TD_TRY(hand_over(&v, &e->roots[k], grad->in));
+done:
+    release_all(&v);
+    return status;
+}
