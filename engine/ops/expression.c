@@ -69,8 +69,31 @@ static bool check_roots(td_draft *d) {
 
 /* ---- the whole ---- */
 
-/* The draft in one block of its own size; strings move with it. */
+/* The order in which steps stand at last, leaves first; returns their number. */
+static int order_steps(const td_draft *d, uint8_t *place) {
+    int nleaves = 0, n = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        for (int k = 0; k < d->nsteps; k++)
+            if ((d->steps[k].type > TD_EX_GRADIENT) == pass)
+                place[k] = (uint8_t)n++;
+        nleaves = pass ? nleaves : n;
+    }
+    return nleaves;
+}
+
+/* A step in the sealed expression; its string, unless it is a parameter's default, moves along. */
+static td_expression_step seal_step(const td_draft *d, int k, char *chars) {
+    td_expression_step step = d->steps[k];
+    const char *string = step.constant.string;
+    if (step.type == TD_EX_CONSTANT && step.constant.kind == TD_KIND_STRING && string >= d->chars &&
+        string < d->chars + d->nchars)
+        step.constant.string = chars + (string - d->chars);
+    return step;
+}
+
+/* The draft in one block of its own size. */
 static td_expression *seal(const td_draft *d) {
+    uint8_t place[TD_EXPRESSION_STEPS];
     size_t steps = sizeof(td_expression_step) * (size_t)d->nsteps;
     td_expression *e = td_malloc(sizeof *e + steps + (size_t)(d->noperands + d->nchars));
     if (!e)
@@ -78,17 +101,19 @@ static td_expression *seal(const td_draft *d) {
     td_expression_step *to = (td_expression_step *)(e + 1);
     uint8_t *operands = (uint8_t *)(to + d->nsteps);
     char *chars = (char *)(operands + d->noperands);
-    *e = (td_expression){
-        .nsteps = d->nsteps, .nroots = d->nroots, .steps = to, .operands = operands};
-    memcpy(e->roots, d->roots, sizeof e->roots);
-    memcpy(to, d->steps, steps);
-    memcpy(operands, d->operands, (size_t)d->noperands);
+    *e = (td_expression){.nsteps = d->nsteps,
+                         .nleaves = order_steps(d, place),
+                         .nroots = d->nroots,
+                         .steps = to,
+                         .operands = operands};
     memcpy(chars, d->chars, (size_t)d->nchars);
-    for (int k = 0; k < d->nsteps; k++) {
-        const char *string = to[k].constant.string;
-        if (to[k].type == TD_EX_CONSTANT && to[k].constant.kind == TD_KIND_STRING &&
-            string >= d->chars && string < d->chars + d->nchars) /* not a parameter's default */
-            to[k].constant.string = chars + (string - d->chars);
+    for (int k = 0; k < d->nsteps; k++)
+        to[place[k]] = seal_step(d, k, chars);
+    for (int k = 0; k < d->noperands; k++)
+        operands[k] = place[d->operands[k]];
+    for (int k = 0; k < d->nroots; k++) {
+        e->roots[k] = d->roots[k];
+        e->roots[k].step = place[d->roots[k].step];
     }
     return e;
 }

@@ -50,7 +50,7 @@
 enum { TD_EXPRESSION_STEPS = 96, TD_EXPRESSION_OPERANDS = 384, TD_EXPRESSION_LISTS = 16 };
 
 typedef enum td_expression_type {
-    TD_EX_CONSTANT,
+    TD_EX_CONSTANT,  /* a leaf, as the next four */
     TD_EX_ARGUMENT,  /* which: parameter */
     TD_EX_GIVEN,     /* is the argument `which` there? */
     TD_EX_RESULT,    /* which: result; gradients only, as the next */
@@ -105,9 +105,10 @@ typedef struct td_expression_root {
     uint32_t args;   /* parameters whose tensors it reads */
 } td_expression_root;
 
-/* Steps stand after those that they read. One block of memory. */
+/* Leaves (constants, arguments, results and gradients) stand first, the other steps after those
+ * that they read. One block of memory. */
 typedef struct td_expression {
-    int nsteps, nroots;
+    int nsteps, nleaves, nroots;
     td_expression_root roots[TD_MAX_PARAMS];
     const td_expression_step *steps;
     const uint8_t *operands; /* numbers of steps */

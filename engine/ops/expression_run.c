@@ -8,16 +8,20 @@
 #include <math.h>
 #include <string.h>
 
+/* How far a step that is no leaf has come. */
+typedef struct progress {
+    uint16_t readers; /* that have not read yet; 0: not wanted */
+    uint8_t chosen;   /* of a choice: the step whose value it takes */
+    bool done, owned; /* owned: the value's tensors are ours to release */
+} progress;
+
 typedef struct evaluation {
     const td_op *op;
     const td_expression *expression;
     const td_value *args;
-    const td_grad *grad; /* NULL: a composite */
-    td_value values[TD_EXPRESSION_STEPS];
-    uint16_t readers[TD_EXPRESSION_STEPS]; /* that have not read yet; 0: not wanted */
-    bool done[TD_EXPRESSION_STEPS];
-    bool owned[TD_EXPRESSION_STEPS];     /* the value's tensors are ours to release */
-    uint8_t chosen[TD_EXPRESSION_STEPS]; /* of a choice: the step whose value it takes */
+    const td_grad *grad;                  /* NULL: a composite */
+    td_value values[TD_EXPRESSION_STEPS]; /* of leaves none is kept */
+    progress progress[TD_EXPRESSION_STEPS];
     int64_t ints[TD_EXPRESSION_LISTS * TD_MAX_DIMS];
     int nints;
 } evaluation;
@@ -30,6 +34,33 @@ static int operand_of(const evaluation *v, int step, int k) {
     return v->expression->operands[step_of(v, step)->first + k];
 }
 
+static bool is_leaf(const evaluation *v, int step) {
+    return step < v->expression->nleaves;
+}
+
+static td_value value_of(const evaluation *v, int step) {
+    const td_expression_step *s = step_of(v, step);
+    switch ((td_expression_type)s->type) {
+    case TD_EX_CONSTANT:
+        return s->constant;
+    case TD_EX_ARGUMENT:
+        return v->args[s->which];
+    case TD_EX_GIVEN:
+        return TD_B(v->args[s->which].kind != TD_KIND_NIL);
+    case TD_EX_RESULT:
+        return TD_T(v->grad->out[s->which]);
+    case TD_EX_GRADIENT:
+        return TD_T(v->grad->gout[s->which]);
+    default:
+        return v->values[step];
+    }
+}
+
+/* The value of a step's k-th operand. */
+static td_value operand_value(const evaluation *v, int step, int k) {
+    return value_of(v, operand_of(v, step, k));
+}
+
 static td_status wrong_kind(const evaluation *v, const char *where) {
     return td_fail(TD_EINTERNAL, "%s: a value in its expression is of a kind that %s doesn't take",
                    v->op->name, where);
@@ -39,9 +70,9 @@ static td_status wrong_kind(const evaluation *v, const char *where) {
 
 static void drop(evaluation *v, int step) {
     td_value *value = &v->values[step];
-    if (!v->owned[step])
+    if (!v->progress[step].owned)
         return;
-    v->owned[step] = false;
+    v->progress[step].owned = false;
     if (value->kind == TD_KIND_TENSOR) {
         td_release(value->tensor);
         return;
@@ -52,7 +83,7 @@ static void drop(evaluation *v, int step) {
 }
 
 static void read_by_one(evaluation *v, int step) {
-    if (--v->readers[step] == 0)
+    if (!is_leaf(v, step) && --v->progress[step].readers == 0)
         drop(v, step);
 }
 
@@ -66,7 +97,7 @@ static td_status own_list(evaluation *v, int step, int n, td_tensor *const *tens
     }
     memcpy(list, tensors, sizeof *list * (size_t)n);
     v->values[step] = TD_TENSORS(n, list);
-    v->owned[step] = true;
+    v->progress[step].owned = true;
     return TD_OK;
 }
 
@@ -75,7 +106,7 @@ static td_status share(evaluation *v, int step, td_value value) {
     v->values[step] = value;
     if (value.kind == TD_KIND_TENSOR) {
         td_retain(value.tensor);
-        v->owned[step] = true;
+        v->progress[step].owned = true;
     } else if (value.kind == TD_KIND_TENSORS) {
         for (int k = 0; k < value.n; k++)
             td_retain(value.tensors[k]);
@@ -132,9 +163,9 @@ static bool is_number(td_value v) {
 
 static td_status on_the_spot(evaluation *v, int step) {
     td_sign sign = (td_sign)step_of(v, step)->sign;
-    td_value a = v->values[operand_of(v, step, 0)], b = a;
+    td_value a = operand_value(v, step, 0), b = a;
     if (sign != TD_SIGN_NEG)
-        b = v->values[operand_of(v, step, 1)];
+        b = operand_value(v, step, 1);
     if (sign == TD_SIGN_EQ || sign == TD_SIGN_NE) {
         v->values[step] = TD_B(td_value_equal(a, b) == (sign == TD_SIGN_EQ));
         return TD_OK;
@@ -155,7 +186,7 @@ static td_status on_the_spot(evaluation *v, int step) {
 
 static td_status read_attribute(evaluation *v, int step) {
     const td_expression_step *s = step_of(v, step), *of = step_of(v, operand_of(v, step, 0));
-    const td_tensor *x = td_arg_tensor(v->values[operand_of(v, step, 0)]);
+    const td_tensor *x = td_arg_tensor(operand_value(v, step, 0));
     bool noted = v->grad && of->type == TD_EX_ARGUMENT; /* the node knows, though x is not saved */
     int ndim = x ? x->ndim : 0, dim;
     const int64_t *sizes = x ? x->sizes : NULL;
@@ -181,7 +212,7 @@ static td_status read_attribute(evaluation *v, int step) {
         *out = TD_I(numel);
         break;
     case TD_ATTRIBUTE_SIZE: {
-        td_status status = td_wrap_dim(v->values[operand_of(v, step, 1)].i, ndim, &dim);
+        td_status status = td_wrap_dim(operand_value(v, step, 1).i, ndim, &dim);
         if (status)
             return status;
         *out = TD_I(ndim ? sizes[dim] : 1);
@@ -205,7 +236,7 @@ static td_status make_list(evaluation *v, int step) {
     td_tensor *tensors[TD_MAX_DIMS];
     bool ints = true, all = true;
     for (int k = 0; k < n; k++) {
-        td_value entry = v->values[operand_of(v, step, k)];
+        td_value entry = operand_value(v, step, k);
         ints = ints && entry.kind == TD_KIND_INT;
         all = all && entry.kind == TD_KIND_TENSOR;
     }
@@ -213,13 +244,13 @@ static td_status make_list(evaluation *v, int step) {
         return wrong_kind(v, "a list");
     if (ints) {
         for (int k = 0; k < n; k++)
-            v->ints[v->nints + k] = v->values[operand_of(v, step, k)].i;
+            v->ints[v->nints + k] = operand_value(v, step, k).i;
         v->values[step] = TD_INTS(n, v->ints + v->nints);
         v->nints += n;
         return TD_OK;
     }
     for (int k = 0; k < n; k++)
-        tensors[k] = td_retain(v->values[operand_of(v, step, k)].tensor);
+        tensors[k] = td_retain(operand_value(v, step, k).tensor);
     return own_list(v, step, n, tensors);
 }
 
@@ -245,11 +276,11 @@ static td_status take_results(evaluation *v, int step, td_call *call) {
         if (op->nresults > 1)
             return own_list(v, step, op->nresults, call->out);
         v->values[step] = td_tensor_or_nil(call->out[0]);
-        v->owned[step] = call->out[0] != NULL;
+        v->progress[step].owned = call->out[0] != NULL;
         return TD_OK;
     case TD_RESULT_TENSORS:
         v->values[step] = TD_TENSORS(call->nlist, call->list);
-        v->owned[step] = true;
+        v->progress[step].owned = true;
         return TD_OK;
     default:
         v->values[step] = call->result;
@@ -263,11 +294,11 @@ static td_status call_operator(evaluation *v, int step) {
     int64_t room[TD_MAX_PARAMS][2];
     bool tensors = false;
     for (int k = 0; k < s->noperands; k++)
-        tensors = tensors || v->values[operand_of(v, step, k)].kind == TD_KIND_TENSOR;
+        tensors = tensors || operand_value(v, step, k).kind == TD_KIND_TENSOR;
     if (s->sign && !tensors)
         return on_the_spot(v, step);
     for (int k = 0; k < s->noperands; k++)
-        if (!convert(&s->op->params[k], v->values[operand_of(v, step, k)], room[k], &args[k]))
+        if (!convert(&s->op->params[k], operand_value(v, step, k), room[k], &args[k]))
             return wrong_kind(v, s->op->name);
     td_call call = {.op = s->op, .args = args};
     td_status status = td_op_call(&call);
@@ -278,36 +309,21 @@ static td_status call_operator(evaluation *v, int step) {
 
 static td_status evaluate(evaluation *v, int step) {
     const td_expression_step *s = step_of(v, step);
-    v->done[step] = true;
+    v->progress[step].done = true;
     switch ((td_expression_type)s->type) {
-    case TD_EX_CONSTANT:
-        v->values[step] = s->constant;
-        return TD_OK;
-    case TD_EX_ARGUMENT:
-        v->values[step] = v->args[s->which];
-        return TD_OK;
-    case TD_EX_GIVEN:
-        v->values[step] = TD_B(v->args[s->which].kind != TD_KIND_NIL);
-        return TD_OK;
-    case TD_EX_RESULT:
-        v->values[step] = TD_T(v->grad->out[s->which]);
-        return TD_OK;
-    case TD_EX_GRADIENT:
-        v->values[step] = TD_T(v->grad->gout[s->which]);
-        return TD_OK;
     case TD_EX_ATTRIBUTE:
         return read_attribute(v, step);
     case TD_EX_CALL:
         return call_operator(v, step);
     case TD_EX_PICK:
-        return share(v, step,
-                     td_tensor_or_nil(v->values[operand_of(v, step, 0)].tensors[s->which]));
+        return share(v, step, td_tensor_or_nil(operand_value(v, step, 0).tensors[s->which]));
     case TD_EX_LIST:
         return make_list(v, step);
     case TD_EX_CHOOSE:
-        return share(v, step, v->values[v->chosen[step]]);
+        return share(v, step, value_of(v, v->progress[step].chosen));
+    default:
+        return TD_OK;
     }
-    return TD_OK;
 }
 
 static td_status decide(evaluation *v, int step);
@@ -315,12 +331,12 @@ static td_status decide(evaluation *v, int step);
 /* Compute a step on which a condition depends; these call no operators and nest a few deep. */
 static td_status force(evaluation *v, int step) {
     td_status status = TD_OK;
-    if (v->done[step])
+    if (is_leaf(v, step) || v->progress[step].done)
         return TD_OK;
     if (step_of(v, step)->type == TD_EX_CHOOSE) {
         status = decide(v, step);
         if (status == TD_OK)
-            status = force(v, v->chosen[step]);
+            status = force(v, v->progress[step].chosen);
     } else {
         for (int k = 0; k < step_of(v, step)->noperands && status == TD_OK; k++)
             status = force(v, operand_of(v, step, k));
@@ -329,73 +345,77 @@ static td_status force(evaluation *v, int step) {
 }
 
 static td_status decide(evaluation *v, int step) {
-    int condition = operand_of(v, step, 0);
-    td_status status = force(v, condition);
+    td_status status = force(v, operand_of(v, step, 0));
+    td_value condition = operand_value(v, step, 0);
     if (status)
         return status;
-    if (v->values[condition].kind != TD_KIND_BOOL)
+    if (condition.kind != TD_KIND_BOOL)
         return wrong_kind(v, "a condition");
-    v->chosen[step] = (uint8_t)operand_of(v, step, v->values[condition].b ? 1 : 2);
+    v->progress[step].chosen = (uint8_t)operand_of(v, step, condition.b ? 1 : 2);
     return TD_OK;
+}
+
+static void want(evaluation *v, int step) {
+    if (!is_leaf(v, step))
+        v->progress[step].readers++;
 }
 
 /* Count the readers of every step behind those that are wanted. */
 static td_status count_readers(evaluation *v) {
-    for (int k = v->expression->nsteps - 1; k >= 0; k--) {
-        if (!v->readers[k])
+    for (int k = v->expression->nsteps - 1; k >= v->expression->nleaves; k--) {
+        const td_expression_step *s = step_of(v, k);
+        if (!v->progress[k].readers)
             continue;
-        if (step_of(v, k)->type == TD_EX_CHOOSE) {
+        if (s->type == TD_EX_CHOOSE) {
             td_status status = decide(v, k);
             if (status)
                 return status;
-            v->readers[v->chosen[k]]++;
+            want(v, v->progress[k].chosen);
             continue;
         }
-        for (int j = 0; j < step_of(v, k)->noperands; j++)
-            v->readers[operand_of(v, k, j)]++;
+        for (int j = 0; j < s->noperands; j++)
+            want(v, operand_of(v, k, j));
     }
     return TD_OK;
 }
 
 static td_status compute(evaluation *v) {
-    for (int k = 0; k < v->expression->nsteps; k++) {
-        if (!v->readers[k])
+    for (int k = v->expression->nleaves; k < v->expression->nsteps; k++) {
+        const td_expression_step *s = step_of(v, k);
+        if (!v->progress[k].readers)
             continue;
-        td_status status = v->done[k] ? TD_OK : evaluate(v, k);
+        td_status status = v->progress[k].done ? TD_OK : evaluate(v, k);
         if (status)
             return status;
-        if (step_of(v, k)->type == TD_EX_CHOOSE) {
-            read_by_one(v, v->chosen[k]);
+        if (s->type == TD_EX_CHOOSE) {
+            read_by_one(v, v->progress[k].chosen);
             continue;
         }
-        for (int j = 0; j < step_of(v, k)->noperands; j++)
+        for (int j = 0; j < s->noperands; j++)
             read_by_one(v, operand_of(v, k, j));
     }
     return TD_OK;
 }
 
 static void release_all(evaluation *v) {
-    for (int k = 0; k < v->expression->nsteps; k++)
+    for (int k = v->expression->nleaves; k < v->expression->nsteps; k++)
         drop(v, k);
 }
 
 static void begin(evaluation *v, const td_op *op, const td_expression *e, const td_value *args,
                   const td_grad *grad) {
-    size_t n = (size_t)e->nsteps;
     v->op = op;
     v->expression = e;
     v->args = args;
     v->grad = grad;
     v->nints = 0;
-    memset(v->readers, 0, n * sizeof *v->readers);
-    memset(v->done, 0, n * sizeof *v->done);
-    memset(v->owned, 0, n * sizeof *v->owned);
+    memset(v->progress + e->nleaves, 0, (size_t)(e->nsteps - e->nleaves) * sizeof *v->progress);
 }
 
 /* ---- composites ---- */
 
 static td_status deliver(evaluation *v, const td_expression_root *root, td_call *call) {
-    td_value value = v->values[root->step];
+    td_value value = value_of(v, root->step);
     switch ((td_result_type)v->op->result_type) {
     case TD_RESULT_TENSOR:
         if (value.kind != TD_KIND_TENSOR)
@@ -424,7 +444,7 @@ td_status td_expression_run(td_call *call) {
     td_status status = TD_OK;
     begin(&v, call->op, e, call->args, NULL);
     for (int k = 0; k < e->nroots; k++)
-        v.readers[e->roots[k].step]++;
+        want(&v, e->roots[k].step);
     TD_TRY(count_readers(&v));
     TD_TRY(compute(&v));
     for (int k = 0; k < e->nroots; k++)
@@ -441,7 +461,7 @@ static bool is_wanted(const td_grad *grad, const td_expression_root *root) {
 }
 
 static td_status hand_over(evaluation *v, const td_expression_root *root, td_tensor **in) {
-    td_value value = v->values[root->step];
+    td_value value = value_of(v, root->step);
     td_tensor *sum;
     if (value.kind != TD_KIND_TENSOR)
         return wrong_kind(v, "a gradient");
@@ -463,7 +483,8 @@ td_status td_expression_backward(td_grad *grad) {
     td_status status = TD_OK;
     begin(&v, grad->op, e, grad->args, grad);
     for (int k = 0; k < e->nroots; k++)
-        v.readers[e->roots[k].step] += is_wanted(grad, &e->roots[k]);
+        if (is_wanted(grad, &e->roots[k]))
+            want(&v, e->roots[k].step);
     TD_TRY(count_readers(&v));
     TD_TRY(compute(&v));
     for (int k = 0; k < e->nroots; k++)
