@@ -90,7 +90,7 @@ int tide_call_operator(lua_State *L) {
     frame.name = op->name;
     tide_read_args(L, &frame);
     luaL_checkstack(L, TD_MAX_RESULTS + 4, op->name);
-    td_call call = {.op = op, .args = frame.args, .given = frame.out};
+    td_call call = {.op = op, .args = frame.args, .given = &frame.out, .ngiven = frame.out != NULL};
     int n = op->nresults;
     for (int k = 0; k < n; k++)
         handles[k] = tide_push_handle(L);
@@ -213,7 +213,7 @@ int tide_call_operator_inplace(lua_State *L) {
     td_tensor *self = td_arg_tensor(frame.args[0]);
     if (!self)
         tide_error(L, "%s: argument 1: a tensor expected", frame.name);
-    td_call call = {.op = op, .args = frame.args, .given = self, .inplace = true};
+    td_call call = {.op = op, .args = frame.args, .given = &self, .ngiven = 1, .inplace = true};
     td_status status = td_op_call(&call);
     if (TD_UNLIKELY(status)) {
         status = call_again(L, &call, status);

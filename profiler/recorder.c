@@ -259,10 +259,12 @@ static const record *begin(lane *l, const td_event *event) {
     return r;
 }
 
-static void end(lane *l) {
+static void end(lane *l, uint64_t sequence) {
     if (l->lost) {
         l->lost--;
     } else if (l->open) { /* else it began before the recording did */
+        if (sequence)
+            l->open->event.sequence = sequence;
         l->open->event.end_ns = tick(l);
         l->open = l->open->around;
     }
@@ -277,12 +279,11 @@ static void on_begin(void *ctx, const td_event *event) {
     }
 }
 
-static void on_end(void *ctx, td_event_kind kind) {
+static void on_end(void *ctx, const td_event *event) {
     lane *l = enter(false);
     (void)ctx;
-    (void)kind;
     if (l) {
-        end(l);
+        end(l, event->sequence);
         leave(l);
     }
 }
@@ -311,7 +312,7 @@ void tide_range_end(tide_range range) {
     else if (ours && !range.record && l->lost)
         l->lost--;
     while (r && l->open != r->around)
-        end(l);
+        end(l, 0);
     leave(l);
 }
 

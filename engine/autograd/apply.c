@@ -48,9 +48,12 @@ static td_status unpack_result(td_node *node, int k, td_tensor **out) {
         return TD_OK;
     }
     td_status status = td_tensor_alias(node->saved_out[k], out);
-    if (status == TD_OK && td_dtype_is_float((td_dtype)(*out)->dtype))
-        status = td_autograd_attach(*out, node, (uint32_t)k);
-    return status;
+    if (status || !td_dtype_is_float((td_dtype)(*out)->dtype))
+        return status;
+    if (!td_autograd_get(*out))
+        return TD_ENOMEM;
+    td_autograd_attach(*out, node, (uint32_t)k);
+    return TD_OK;
 }
 
 /* Does g's shape broadcast to the slot's as it is? */
@@ -172,8 +175,8 @@ td_status td_node_apply(td_node *node, td_tensor *const *gout, td_tensor **in) {
         td_event event = {
             .kind = TD_EVENT_BACKWARD, .name = td_node_name(node), .sequence = node->sequence};
         o->begin(o->ctx, &event);
-        status = apply(node, gout, in);
-        o->end(o->ctx, TD_EVENT_BACKWARD);
+        status = event.status = apply(node, gout, in);
+        o->end(o->ctx, &event);
     } else {
         status = apply(node, gout, in);
     }

@@ -29,14 +29,24 @@ const char *td_grad_fn_name(const td_tensor *x);
 
 /* ---- recording: called by the dispatcher ---- */
 
-/* Does any tensor among the arguments require grad (and is recording on)? */
-bool td_autograd_wanted(const td_op *op, const td_value *args);
-/* May this tensor be written in place by an operator? EAUTOGRAD with the reason. */
-td_status td_autograd_check_inplace(const td_op *op, td_tensor *target);
-/* Sequence number that the next node of this thread will bear. */
-uint64_t td_autograd_next_sequence(void);
-/* Record a finished call. */
-td_status td_autograd_record(td_call *call);
+/* Has the tensor that this view looks into got another history since the view was made? */
+bool td_view_is_stale(const td_tensor *x);
+
+/* A call on its way into the graph. */
+typedef struct td_record {
+    td_node *node;           /* owned */
+    struct td_write *writes; /* given views: the histories that their bases will have */
+    int nwrites;
+} td_record;
+
+/* Make the node of a call whose results are there but not written: save what backward reads, make
+ * room for the results' histories. All that can fail is done here; nothing is visible yet. */
+td_status td_autograd_prepare(td_call *call, td_record *record) TD_MUST_CHECK;
+/* The results have been written (and versions bumped): they get their history. */
+void td_autograd_publish(td_call *call, td_record *record);
+uint64_t td_autograd_sequence(const td_record *record);
+/* Let go of what a record holds, whether it was published or not. */
+void td_autograd_drop(td_record *record);
 
 /* A result of recorded operators was overwritten by values that depend on nothing: it becomes a
  * plain tensor. Leaves are left alone. */

@@ -1,21 +1,27 @@
-/* backward.c: one run through the graph, from the highest sequence number down.
+/* backward.c: one run through the graph.
  *
- * A node is ready when everything recorded after it has run, so a heap ordered by sequence number
- * is all the bookkeeping there is: no counting of dependencies, no recursion. Gradients that meet
- * are added, in place where nobody else holds the sum.
+ * A walk over what lies behind the outputs counts the edges that lead to each node and each leaf.
+ * A node runs when the last of them has been served, of those that are ready the youngest first; a
+ * leaf takes its gradient when its last edge has been served, while others still run. No recursion:
+ * the depth of the graph does not matter. Gradients that meet are added, in place where nobody else
+ * holds the sum.
  */
-#include "engine/autograd/needed.h"
+#include "engine/autograd/node.h"
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-/* A node (or leaf) that gradients have reached. */
+/* A node (or leaf) that lies behind the outputs. */
 typedef struct entry {
     td_node *node;         /* owned */
     td_tensor *leaf;       /* owned */
     td_tensor **gradients; /* per result; owned */
     td_tensor *single;     /* where gradients points when there is but one result */
+    struct entry *next;    /* in the order of the walk */
+    uint32_t pending;      /* edges that have not been served */
+    bool needed;           /* a chosen input lies behind it, or all count */
 } entry;
 
 typedef struct capture { /* an input that td_autograd_grad asks about */
@@ -26,13 +32,13 @@ typedef struct capture { /* an input that td_autograd_grad asks about */
 
 typedef struct run {
     td_backward_options options;
-    entry **heap; /* nodes waiting, by sequence */
+    entry **heap; /* nodes that are ready, by sequence */
     size_t nheap, heap_size;
-    entry **table; /* all reached, by address of node or leaf; open addressing */
+    entry **table; /* all behind the outputs, by address of node or leaf; open addressing */
     size_t ntable, table_size;
+    entry *first, *last;     /* the same in the order of the walk */
     const capture *captures; /* NULL: gradients go into the leaves */
     int ncaptures;
-    td_node_set needed; /* with captures: the nodes that run */
 } run;
 
 static td_status no_memory(void) {
@@ -43,7 +49,7 @@ static const void *key_of(const entry *e) {
     return e->node ? (const void *)e->node : (const void *)e->leaf;
 }
 
-/* ---- table of what was reached ---- */
+/* ---- table of what lies behind ---- */
 
 static size_t slot_of(const run *r, const void *key) {
     size_t at = ((uintptr_t)key >> 4) * 0x9e3779b97f4a7c15ull >> 20 & (r->table_size - 1);
@@ -151,13 +157,28 @@ static td_status entry_new(const td_edge *edge, entry **out) {
     return TD_OK;
 }
 
-static td_status reach(run *r, const td_edge *edge, entry **out) {
+static const void *target_of(const td_edge *edge) {
+    return edge->node ? (const void *)edge->node : (const void *)edge->leaf;
+}
+
+/* The entry of where an edge leads, which the walk has met; NULL: nowhere. */
+static entry *find(const run *r, const td_edge *edge) {
+    const void *key = target_of(edge);
+    return key ? r->table[slot_of(r, key)] : NULL;
+}
+
+/* ---- the walk ---- */
+
+/* Count an edge; what it leads to joins the walk when it is met for the first time. */
+static td_status count_edge(run *r, const td_edge *edge) {
+    const void *key = target_of(edge);
     td_status status = TD_OK;
+    if (!key)
+        return TD_OK;
     if (2 * (r->ntable + 1) > r->table_size)
         status = grow_table(r);
     if (status)
         return status;
-    const void *key = edge->node ? (const void *)edge->node : (const void *)edge->leaf;
     size_t at = slot_of(r, key);
     if (!r->table[at]) {
         entry *e = NULL;
@@ -166,11 +187,68 @@ static td_status reach(run *r, const td_edge *edge, entry **out) {
             return status;
         r->table[at] = e;
         r->ntable++;
-        if (e->node)
-            status = heap_push(r, e);
+        if (r->last)
+            r->last->next = e;
+        else
+            r->first = e;
+        r->last = e;
     }
-    *out = r->table[at];
+    r->table[at]->pending++;
+    return TD_OK;
+}
+
+static td_status walk(run *r, int nstarts, const td_edge *starts) {
+    td_status status = TD_OK;
+    for (int k = 0; k < nstarts && status == TD_OK; k++)
+        status = count_edge(r, &starts[k]);
+    for (entry *e = r->first; e && status == TD_OK; e = e->next)
+        for (uint32_t k = 0; e->node && k < e->node->nslots && status == TD_OK; k++)
+            status = count_edge(r, &e->node->slots[k].edge);
     return status;
+}
+
+static int by_sequence(const void *a, const void *b) {
+    const entry *const *x = a, *const *y = b;
+    uint64_t left = (*x)->node ? (*x)->node->sequence : 0;
+    uint64_t right = (*y)->node ? (*y)->node->sequence : 0;
+    return (left > right) - (left < right);
+}
+
+static bool is_chosen(const run *r, const entry *e) {
+    for (int k = 0; k < r->ncaptures; k++)
+        if (r->captures[k].key == key_of(e))
+            return true;
+    return false;
+}
+
+static bool leads_on(const run *r, const entry *e) {
+    for (uint32_t k = 0; e->node && k < e->node->nslots; k++) {
+        const entry *behind = find(r, &e->node->slots[k].edge);
+        if (behind && (behind->needed || is_chosen(r, behind)))
+            return true;
+    }
+    return false;
+}
+
+/* For gradients of chosen inputs: nodes behind which none of them lies neither run nor lose what
+ * they saved. Edges point at older nodes: in that order what lies behind a node is known first. */
+static td_status mark_needed(run *r) {
+    if (!r->captures) {
+        for (entry *e = r->first; e; e = e->next)
+            e->needed = true;
+        return TD_OK;
+    }
+    entry **all = td_malloc((r->ntable + 1) * sizeof *all);
+    size_t n = 0;
+    if (!all)
+        return no_memory();
+    for (entry *e = r->first; e; e = e->next)
+        all[n++] = e;
+    qsort(all, n, sizeof *all, by_sequence);
+    for (size_t k = 0; k < n; k++)
+        all[k]->needed = leads_on(r, all[k]);
+    td_free(all);
+    return TD_OK;
 }
 
 /* ---- sums of gradients ---- */
@@ -202,21 +280,6 @@ static td_status add_to(td_tensor **sum, td_tensor *g) {
     return status;
 }
 
-/* Hand a gradient to where an edge points; steals g. */
-static td_status deliver(run *r, const td_edge *edge, td_tensor *g) {
-    entry *e = NULL;
-    if (!edge->node && !edge->leaf) {
-        td_release(g);
-        return TD_OK;
-    }
-    td_status status = reach(r, edge, &e);
-    if (status) {
-        td_release(g);
-        return status;
-    }
-    return add_to(&e->gradients[edge->node ? edge->result : 0], g);
-}
-
 /* ---- what becomes of gradients ---- */
 
 static void fill_captures(const run *r, const entry *e) {
@@ -230,7 +293,7 @@ static void fill_captures(const run *r, const entry *e) {
 
 /* The gradient to keep in a .grad field: of its own memory, row-major. Steals g. */
 static td_status own_gradient(td_tensor *g, td_tensor **out) {
-    if (td_grad_enabled() || (is_ours(g) && g->contiguous)) {
+    if (is_ours(g) && g->contiguous) {
         *out = g;
         return TD_OK;
     }
@@ -271,6 +334,48 @@ static td_status keep_retained(const entry *e) {
     return TD_OK;
 }
 
+/* All that comes to a leaf has come. */
+static td_status finish_leaf(run *r, entry *e) {
+    td_tensor *g = e->single;
+    if (r->captures || !g) {
+        fill_captures(r, e);
+        return TD_OK;
+    }
+    td_autograd *a = td_autograd_get(e->leaf);
+    if (!a)
+        return TD_ENOMEM;
+    e->single = NULL;
+    return accumulate(a, g);
+}
+
+/* Serve an edge: hand on a gradient (stolen; NULL: none comes), and what is behind the last edge is
+ * ready. */
+static td_status serve(run *r, const td_edge *edge, td_tensor *g) {
+    entry *e = find(r, edge);
+    td_status status = TD_OK;
+    if (!e) {
+        td_release(g);
+        return TD_OK;
+    }
+    if (g)
+        status = add_to(&e->gradients[e->node ? edge->result : 0], g);
+    if (status || --e->pending > 0)
+        return status;
+    return e->node ? heap_push(r, e) : finish_leaf(r, e);
+}
+
+/* Serve all edges of a node, with what its backward gave (stolen), or nothing. */
+static td_status serve_edges(run *r, td_node *node, td_tensor **in) {
+    td_status status = TD_OK;
+    for (uint32_t k = 0; k < node->nslots; k++) {
+        if (status == TD_OK)
+            status = serve(r, &node->slots[k].edge, in[k]);
+        else
+            td_release(in[k]);
+    }
+    return status;
+}
+
 static td_status run_node(run *r, entry *e) {
     td_node *node = e->node;
     td_tensor *few[16], **in = few;
@@ -278,53 +383,22 @@ static td_status run_node(run *r, entry *e) {
     fill_captures(r, e);
     if (status)
         return status;
-    if (r->captures && !td_node_set_has(&r->needed, node)) {
-        entry_drop_gradients(e);
-        return TD_OK;
-    }
     if (node->nslots > 16 && !(in = td_malloc(node->nslots * sizeof *in)))
         return no_memory();
     memset(in, 0, node->nslots * sizeof *in);
     bool any = false;
     for (int k = 0; k < node->nresults; k++)
         any = any || e->gradients[k];
-    if (any)
+    if (any && e->needed)
         status = td_node_apply(node, e->gradients, in);
     entry_drop_gradients(e);
-    if (!r->options.retain_graph && status == TD_OK)
+    if (!r->options.retain_graph && e->needed && status == TD_OK)
         td_node_release_saved(node);
-    for (uint32_t k = 0; k < node->nslots; k++) {
-        if (!in[k])
-            continue;
-        if (status == TD_OK)
-            status = deliver(r, &node->slots[k].edge, in[k]);
-        else
-            td_release(in[k]);
-    }
+    if (status == TD_OK)
+        status = serve_edges(r, node, in);
     if (in != few)
         td_free(in);
     return status;
-}
-
-static td_status finish_leaves(run *r) {
-    for (size_t k = 0; k < r->table_size; k++) {
-        entry *e = r->table[k];
-        if (!e || !e->leaf || !e->single)
-            continue;
-        if (r->captures) {
-            fill_captures(r, e);
-            continue;
-        }
-        td_autograd *a = td_autograd_get(e->leaf);
-        if (!a)
-            return TD_ENOMEM;
-        td_tensor *g = e->single;
-        e->single = NULL;
-        td_status status = accumulate(a, g);
-        if (status)
-            return status;
-    }
-    return TD_OK;
 }
 
 /* The gradient to start from: the one given, or 1 for a one-element output. */
@@ -348,66 +422,65 @@ static td_status seed(td_tensor *output, td_tensor *given, td_tensor **out) {
     return TD_APPLY(out, ones_like, TD_T(output));
 }
 
-static td_status start(run *r, int n, td_tensor *const *outputs, td_tensor *const *gradients) {
+/* The edges by which the outputs are reached, after their histories were brought up to date. */
+static td_status find_starts(int n, td_tensor *const *outputs, td_edge *starts) {
     for (int k = 0; k < n; k++) {
-        td_tensor *g;
-        td_status status = seed(outputs[k], gradients ? gradients[k] : NULL, &g);
+        td_status status = td_view_is_stale(outputs[k]) ? td_view_refresh(outputs[k]) : TD_OK;
         if (status)
             return status;
-        if (td_view_is_stale(outputs[k]))
-            status = td_view_refresh(outputs[k]);
-        td_edge edge = td_edge_of(outputs[k]);
-        status = status ? (td_release(g), status) : deliver(r, &edge, g);
-        td_edge_release(&edge);
-        if (status)
-            return status;
+        starts[k] = td_edge_of(outputs[k]);
     }
     return TD_OK;
 }
 
-/* For gradients of chosen inputs: what has to run for them. */
-static td_status find_needed(run *r, int n, td_tensor *const *outputs) {
+static td_status start(run *r, int n, td_tensor *const *outputs, td_tensor *const *gradients,
+                       const td_edge *starts) {
     td_status status = TD_OK;
-    td_edge *starts = td_calloc((size_t)n, sizeof *starts);
-    const void **targets = td_calloc((size_t)r->ncaptures, sizeof *targets);
-    if (!starts || !targets)
-        status = no_memory();
-    for (int k = 0; k < r->ncaptures && status == TD_OK; k++)
-        targets[k] = r->captures[k].key;
     for (int k = 0; k < n && status == TD_OK; k++) {
-        if (td_view_is_stale(outputs[k]))
-            status = td_view_refresh(outputs[k]);
-        starts[k] = td_edge_of(outputs[k]);
+        td_tensor *g;
+        status = seed(outputs[k], gradients ? gradients[k] : NULL, &g);
+        if (status == TD_OK)
+            status = serve(r, &starts[k], g);
     }
-    if (status == TD_OK)
-        status = td_needed_find(n, starts, r->ncaptures, targets, &r->needed);
-    for (int k = 0; k < n && starts; k++)
-        td_edge_release(&starts[k]);
-    td_free(starts);
-    td_free(targets);
     return status;
 }
 
-static td_status execute(run *r, int n, td_tensor *const *outputs, td_tensor *const *gradients) {
-    bool before = td_set_grad_enabled(r->options.create_graph);
-    if (r->options.create_graph)
-        r->options.retain_graph = true;
-    td_status status = r->captures ? find_needed(r, n, outputs) : TD_OK;
+static td_status run_all(run *r, int n, td_tensor *const *outputs, td_tensor *const *gradients,
+                         td_edge *starts) {
+    td_status status = find_starts(n, outputs, starts);
     if (status == TD_OK)
-        status = start(r, n, outputs, gradients);
+        status = walk(r, n, starts);
+    if (status == TD_OK)
+        status = mark_needed(r);
+    if (status == TD_OK)
+        status = start(r, n, outputs, gradients, starts);
     while (status == TD_OK && r->nheap) {
         status = td_interrupt_check();
         if (status == TD_OK)
             status = run_node(r, heap_pop(r));
     }
-    if (status == TD_OK)
-        status = finish_leaves(r);
-    for (size_t k = 0; k < r->table_size; k++)
-        if (r->table[k])
-            entry_free(r->table[k]);
+    return status;
+}
+
+static td_status execute(run *r, int n, td_tensor *const *outputs, td_tensor *const *gradients) {
+    td_edge few[4], *starts = few;
+    if (n > 4 && !(starts = td_malloc((size_t)n * sizeof *starts)))
+        return no_memory();
+    memset(starts, 0, (size_t)n * sizeof *starts);
+    bool before = td_set_grad_enabled(r->options.create_graph);
+    if (r->options.create_graph)
+        r->options.retain_graph = true;
+    td_status status = run_all(r, n, outputs, gradients, starts);
+    for (entry *e = r->first, *next; e; e = next) {
+        next = e->next;
+        entry_free(e);
+    }
+    for (int k = 0; k < n; k++)
+        td_edge_release(&starts[k]);
+    if (starts != few)
+        td_free(starts);
     td_free(r->table);
     td_free(r->heap);
-    td_node_set_free(&r->needed);
     td_set_grad_enabled(before);
     return status;
 }

@@ -2,6 +2,7 @@
 #include "engine/autograd/node.h"
 
 #include "engine/core/memory.h"
+#include "engine/ops/expression.h"
 #include "engine/ops/pointwise.h"
 
 #include <string.h>
@@ -9,10 +10,6 @@
 /* Grows in the order of recording: whoever reads a node's result is recorded after it, so that
  * backward may run nodes from the highest number down. */
 static atomic_ullong next_sequence = 1;
-
-uint64_t td_autograd_next_sequence(void) {
-    return atomic_load_explicit(&next_sequence, memory_order_relaxed);
-}
 
 const char *td_node_name(const td_node *node) {
     return node->op ? node->op->backward_name : node->node_class->name;
@@ -87,15 +84,31 @@ static int64_t *fill_slot(td_slot *slot, td_tensor *x, bool save, int64_t *tail)
     return tail + x->ndim;
 }
 
+static bool may_want(td_value v) {
+    return v.kind == TD_KIND_TENSOR && (v.tensor->requires_grad || v.tensor->base);
+}
+
+static td_saving saving_of_expressions(const td_expression *e, const td_value *args) {
+    td_saving saving = {0, 0};
+    for (int k = 0; k < e->nroots; k++) {
+        if (!may_want(args[e->roots[k].slot]))
+            continue;
+        saving.args |= e->roots[k].args;
+        saving.outs |= e->roots[k].outs;
+    }
+    return saving;
+}
+
 td_saving td_saving_of(const td_op *op, const td_value *args) {
     td_saving saving = {op->save_args, op->save_outs};
+    if (op->derivative)
+        return saving_of_expressions(op->derivative, args);
     if (!op->pointwise || !op->programs)
         return saving;
     saving = (td_saving){0, 0};
     for (int k = 0; k < op->nparams; k++) {
         const td_program *p = op->programs->gradient[k];
-        const td_tensor *x = args[k].kind == TD_KIND_TENSOR ? args[k].tensor : NULL;
-        if (!p || !x || !(x->requires_grad || x->base))
+        if (!p || !may_want(args[k]))
             continue;
         saving.args |= p->used & ((1u << op->nparams) - 1);
         saving.outs |= (uint8_t)(p->used >> op->nparams & 1);
@@ -103,8 +116,8 @@ td_saving td_saving_of(const td_op *op, const td_value *args) {
     return saving;
 }
 
-td_node *td_node_new(const td_op *op, const td_value *args, int nresults, td_status *status) {
-    td_saving saving = td_saving_of(op, args);
+td_node *td_node_new(const td_op *op, const td_value *args, uint32_t saved, int nresults,
+                     td_status *status) {
     layout l = measure(op, args);
     int64_t *tail;
     td_node *node = allocate(l.nslots, op->nparams, l.dims + l.ints, l.chars, &tail);
@@ -118,7 +131,7 @@ td_node *td_node_new(const td_op *op, const td_value *args, int nresults, td_sta
     char *chars = (char *)(tail + l.dims + l.ints);
     td_slot *list = node->slots + op->nparams;
     for (int k = 0; k < op->nparams; k++) {
-        bool save = saving.args >> k & 1;
+        bool save = saved >> k & 1;
         node->args[k] = args[k];
         if (args[k].kind == TD_KIND_TENSOR) {
             tail = fill_slot(&node->slots[k], args[k].tensor, save, tail);

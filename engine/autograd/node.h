@@ -40,6 +40,7 @@ struct td_node {
     td_tensor *saved_out[TD_MAX_RESULTS];
     unsigned out_version[TD_MAX_RESULTS];
     td_autograd **retained; /* per result: where retain_grad wants it (weak); NULL: nowhere */
+    struct td_notes *notes; /* what was noted of it (its line, hooks); owned; NULL: nothing */
     td_node *next_dead;     /* while being freed */
     size_t bytes;
 };
@@ -52,7 +53,9 @@ typedef struct td_saving {
 } td_saving;
 td_saving td_saving_of(const td_op *op, const td_value *args);
 
-td_node *td_node_new(const td_op *op, const td_value *args, int nresults, td_status *status);
+/* A node of an operator that saves the arguments of these bits. */
+td_node *td_node_new(const td_op *op, const td_value *args, uint32_t saved, int nresults,
+                     td_status *status);
 td_node *td_node_new_custom(const td_node_class *node_class, void *payload, int nslots,
                             int nresults, td_status *status);
 static inline td_node *td_node_retain(td_node *node) {
@@ -71,15 +74,21 @@ void td_edge_release(td_edge *edge);
 
 /* x's autograd part, made when missing; NULL: out of memory (message set). */
 td_autograd *td_autograd_get(td_tensor *x);
-/* Make x result `result` of a node (its own reference is taken). */
-td_status td_autograd_attach(td_tensor *x, td_node *node, uint32_t result) TD_MUST_CHECK;
+/* Make x, which has its autograd part, result `result` of a node (its own reference is taken). */
+void td_autograd_attach(td_tensor *x, td_node *node, uint32_t result);
 
-/* Has the tensor that this view looks into got another history since the view was made? */
-bool td_view_is_stale(const td_tensor *x);
 /* Give a stale view the history of its base. */
 td_status td_view_refresh(td_tensor *x) TD_MUST_CHECK;
-/* After an operator wrote through view x, recorded as `node`: give x's base that history. */
-td_status td_view_written(td_tensor *x, td_node *node) TD_MUST_CHECK;
+/* What a write through a view will change: made by prepare, put in force by publish. */
+typedef struct td_write {
+    td_node *outer;     /* the history that the base will have; owned */
+    td_node *refreshed; /* the view's, through it; owned */
+} td_write;
+/* For result `result` of `node`, which is written through the view x. */
+td_status td_view_prepare(td_tensor *x, td_node *node, uint32_t result,
+                          td_write *write) TD_MUST_CHECK;
+void td_view_publish(td_tensor *x, td_write *write);
+void td_view_abandon(td_write *write);
 
 /* Run one node: gout[nresults] -> in[nslots] (new references). */
 td_status td_node_apply(td_node *node, td_tensor *const *gout, td_tensor **in) TD_MUST_CHECK;

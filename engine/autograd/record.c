@@ -1,36 +1,10 @@
-/* record.c: turns a finished operator call into a node of the graph. */
+/* record.c: turns an operator call into a node of the graph: prepared before the kernel writes,
+ * visible after. */
 #include "engine/autograd/node.h"
+#include "engine/core/memory.h"
 
 static bool tensor_wants(const td_tensor *x) {
     return x && (x->requires_grad || (x->base && td_view_is_stale(x)));
-}
-
-bool td_autograd_wanted(const td_op *op, const td_value *args) {
-    if (!td_grad_enabled())
-        return false;
-    for (int k = 0; k < op->nparams; k++) {
-        if (args[k].kind == TD_KIND_TENSOR && tensor_wants(args[k].tensor))
-            return true;
-        if (args[k].kind == TD_KIND_TENSORS)
-            for (int j = 0; j < args[k].n; j++)
-                if (tensor_wants(args[k].tensors[j]))
-                    return true;
-    }
-    return false;
-}
-
-td_status td_autograd_check_inplace(const td_op *op, td_tensor *target) {
-    (void)op;
-    if (!td_grad_enabled())
-        return TD_OK;
-    if (target->requires_grad && td_is_leaf(target))
-        return td_fail(TD_EAUTOGRAD, "a leaf that requires grad is written in place: do it under "
-                                     "tide.no_grad, or on a clone()");
-    const td_tensor *base = target->base;
-    if (base && base->requires_grad && td_is_leaf(base))
-        return td_fail(TD_EAUTOGRAD, "a view of a leaf that requires grad is written in place: do "
-                                     "it under tide.no_grad, or on a clone()");
-    return TD_OK;
 }
 
 td_edge td_edge_of(td_tensor *x) {
@@ -77,60 +51,112 @@ static void link_inputs(td_node *node, const td_call *call) {
     }
 }
 
-/* What was saved of the tensor that this very call wrote is of the version before. */
-static void backdate_written(td_node *node, const td_tensor *written) {
-    for (uint32_t k = 0; k < node->nslots; k++)
-        if (node->slots[k].saved && node->slots[k].saved->storage == written->storage)
-            node->slots[k].version--;
+/* The tensor that result k will be. */
+static td_tensor *result_of(const td_call *call, int k) {
+    if (call->list)
+        return call->list[k];
+    td_tensor *given = td_call_given(call, k);
+    return given ? given : call->out[k];
 }
 
-static td_status save_results(td_node *node, const td_call *call) {
-    uint8_t outs = td_saving_of(call->op, call->args).outs;
+static int count_results(const td_call *call) {
+    return call->list ? call->nlist : call->op->nresults;
+}
+
+/* Backward will see results without their history, lest they hold the node that holds them. */
+static td_status save_results(td_node *node, const td_call *call, uint8_t outs) {
     for (int k = 0; k < call->op->nresults; k++) {
-        if (!(outs >> k & 1) || !call->out[k])
-            continue;
-        td_status status = td_tensor_alias(call->out[k], &node->saved_out[k]);
+        td_tensor *x = outs >> k & 1 ? result_of(call, k) : NULL;
+        td_status status = x ? td_tensor_alias(x, &node->saved_out[k]) : TD_OK;
         if (status)
             return status;
-        node->out_version[k] = td_tensor_version(call->out[k]);
     }
     return TD_OK;
 }
 
-static td_status attach_results(td_node *node, td_call *call) {
-    for (int k = 0; k < call->op->nresults; k++) {
-        td_tensor *x = call->out[k];
+/* Likewise what was saved of a tensor that this very call writes: backward will refuse it, for its
+ * version is another then, but nothing must hold itself. */
+static td_status unlink_written(td_node *node, const td_call *call) {
+    for (uint32_t k = 0; k < node->nslots; k++)
+        for (int j = 0; j < call->ngiven; j++) {
+            td_tensor *saved = node->slots[k].saved, *bare = NULL;
+            if (!saved || saved->storage != call->given[j]->storage ||
+                !(saved->autograd || saved->base))
+                continue;
+            td_status status = td_tensor_alias(saved, &bare);
+            if (status)
+                return status;
+            td_release(saved);
+            node->slots[k].saved = bare;
+        }
+    return TD_OK;
+}
+
+/* Room for the history of each result. */
+static td_status make_room(td_call *call, td_record *record) {
+    for (int k = 0; k < count_results(call); k++) {
+        td_tensor *x = result_of(call, k);
+        if (x && !td_autograd_get(x))
+            return TD_ENOMEM;
+    }
+    bool views = false;
+    for (int k = 0; k < call->ngiven; k++)
+        views |= call->given[k]->base != NULL;
+    if (!views)
+        return TD_OK;
+    record->writes = td_calloc((size_t)call->ngiven, sizeof *record->writes);
+    if (!record->writes)
+        return td_fail(TD_ENOMEM, "out of memory");
+    record->nwrites = call->ngiven;
+    td_status status = TD_OK;
+    for (int k = 0; k < call->ngiven && status == TD_OK; k++) {
+        if (call->given[k]->base)
+            status = td_view_prepare(call->given[k], record->node, (uint32_t)k, &record->writes[k]);
+    }
+    return status;
+}
+
+td_status td_autograd_prepare(td_call *call, td_record *record) {
+    td_status status = refresh_args(call);
+    td_saving saving = td_saving_of(call->op, call->args);
+    if (status)
+        return status;
+    record->node = td_node_new(call->op, call->args, saving.args, count_results(call), &status);
+    if (!record->node)
+        return status;
+    link_inputs(record->node, call);
+    status = save_results(record->node, call, saving.outs);
+    if (status == TD_OK && call->ngiven)
+        status = unlink_written(record->node, call);
+    return status ? status : make_room(call, record);
+}
+
+void td_autograd_publish(td_call *call, td_record *record) {
+    td_node *node = record->node;
+    for (int k = 0; k < count_results(call); k++) {
+        td_tensor *x = result_of(call, k);
         if (!x || !td_dtype_is_float((td_dtype)x->dtype))
             continue;
-        td_status status = td_autograd_attach(x, node, (uint32_t)k);
-        if (status)
-            return status;
+        if (record->writes && record->writes[k].outer)
+            td_view_publish(x, &record->writes[k]);
+        else
+            td_autograd_attach(x, node, (uint32_t)k);
     }
-    for (int k = 0; k < call->nlist; k++) {
-        td_status status = td_autograd_attach(call->list[k], node, (uint32_t)k);
-        if (status)
-            return status;
-    }
-    return TD_OK;
+    for (int k = 0; k < call->op->nresults; k++)
+        if (node->saved_out[k])
+            node->out_version[k] = td_tensor_version(node->saved_out[k]);
 }
 
-td_status td_autograd_record(td_call *call) {
-    int nresults = call->list ? call->nlist : call->op->nresults;
-    td_status status = refresh_args(call);
-    td_node *node = status ? NULL : td_node_new(call->op, call->args, nresults, &status);
-    if (!node)
-        return status;
-    link_inputs(node, call);
-    if (call->given)
-        backdate_written(node, call->given);
-    TD_TRY(save_results(node, call));
-    if (call->given && call->given->base)
-        status = td_view_written(call->given, node);
-    else
-        status = attach_results(node, call);
-done:
-    td_node_release(node);
-    return status;
+uint64_t td_autograd_sequence(const td_record *record) {
+    return record->node->sequence;
+}
+
+void td_autograd_drop(td_record *record) {
+    for (int k = 0; k < record->nwrites; k++)
+        td_view_abandon(&record->writes[k]);
+    td_free(record->writes);
+    td_node_release(record->node);
+    *record = (td_record){0};
 }
 
 td_status td_autograd_record_custom(const td_node_class *node_class, void *payload, int ninputs,
@@ -147,10 +173,12 @@ td_status td_autograd_record_custom(const td_node_class *node_class, void *paylo
     for (int k = 0; k < ninputs; k++)
         if (inputs[k])
             node->slots[k].edge = td_edge_of(inputs[k]);
-    for (int k = 0; k < noutputs; k++)
+    for (int k = 0; k < noutputs && status == TD_OK; k++)
+        if (outputs[k] && !td_autograd_get(outputs[k]))
+            status = TD_ENOMEM;
+    for (int k = 0; k < noutputs && status == TD_OK; k++)
         if (outputs[k] && td_dtype_is_float((td_dtype)outputs[k]->dtype))
-            TD_TRY(td_autograd_attach(outputs[k], node, (uint32_t)k));
-done:
+            td_autograd_attach(outputs[k], node, (uint32_t)k);
     td_node_release(node);
     return status;
 }

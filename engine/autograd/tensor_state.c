@@ -23,10 +23,8 @@ void td_autograd_free(td_autograd *a) {
     td_object_free(a, sizeof *a);
 }
 
-td_status td_autograd_attach(td_tensor *x, td_node *node, uint32_t result) {
-    td_autograd *a = td_autograd_get(x);
-    if (!a)
-        return TD_ENOMEM;
+void td_autograd_attach(td_tensor *x, td_node *node, uint32_t result) {
+    td_autograd *a = x->autograd;
     if (a->retains_grad && a->grad_fn && a->grad_fn->retained)
         a->grad_fn->retained[a->result] = NULL;
     a->retains_grad = false;
@@ -36,7 +34,6 @@ td_status td_autograd_attach(td_tensor *x, td_node *node, uint32_t result) {
     a->result = result;
     x->requires_grad = true;
     x->view_version = td_tensor_version(x);
-    return TD_OK;
 }
 
 void td_autograd_forget(td_tensor *x) {

@@ -16,7 +16,8 @@ typedef struct geometry {
 } geometry;
 
 typedef struct write_payload {
-    td_node *inner; /* the operator on the view; owned */
+    td_node *inner;  /* the operator on the view; owned */
+    uint32_t result; /* which of its results the view is */
     geometry view;
     int64_t offset; /* of the view's first element from the base's */
 } write_payload;
@@ -37,46 +38,81 @@ bool td_view_is_stale(const td_tensor *x) {
            x->view_version != td_tensor_version(x);
 }
 
-td_status td_view_refresh(td_tensor *x) {
+/* The node that sees x, a view of base, in what `history` gives of all of base. */
+static td_node *seen_through(td_tensor *x, td_edge history, td_status *status) {
     td_tensor *base = x->base;
     const td_op *op = TD_OP(as_strided);
     td_value args[4] = {TD_T(base), TD_INTS(x->ndim, x->sizes), TD_INTS(x->ndim, x->strides),
                         TD_I(offset_in(x, base))};
+    td_node *node = td_node_new(op, args, 0, 1, status);
+    if (node)
+        node->slots[0].edge = history;
+    else
+        td_edge_release(&history);
+    return node;
+}
+
+td_status td_view_refresh(td_tensor *x) {
     td_status status;
-    td_node *node = td_node_new(op, args, 1, &status);
+    if (!td_autograd_get(x))
+        return TD_ENOMEM;
+    td_node *node = seen_through(x, td_edge_of(x->base), &status);
     if (!node)
         return status;
-    node->slots[0].edge = td_edge_of(base);
-    status = td_autograd_attach(x, node, 0);
+    td_autograd_attach(x, node, 0);
     td_node_release(node);
-    return status;
+    return TD_OK;
 }
 
 /* ---- the node that wraps a write ---- */
+
+/* The slot by which the operator reads the view it writes: its first parameter, or for a list of
+ * them the list's element. */
+static uint32_t self_slot(const write_payload *p) {
+    const td_node *node = p->inner;
+    bool list = node->op && node->args[0].kind == TD_KIND_TENSORS;
+    return list ? node->nparams + p->result : 0;
+}
+
+/* Run the operator's backward for the gradient of the one result. */
+static td_status apply_inner(const write_payload *p, td_tensor *g, td_tensor **inner) {
+    td_tensor *few[TD_MAX_RESULTS] = {NULL}, **gout = few;
+    uint32_t n = p->inner->nresults;
+    if (n > TD_MAX_RESULTS && !(gout = td_calloc(n, sizeof *gout)))
+        return td_fail(TD_ENOMEM, "out of memory");
+    gout[p->result] = g;
+    td_status status = td_node_apply(p->inner, gout, inner);
+    if (gout != few)
+        td_free(gout);
+    return status;
+}
 
 static td_status apply_write(void *payload, td_tensor *const *gout, td_tensor **in) {
     write_payload *p = payload;
     td_status status = TD_OK;
     td_tensor *whole = NULL, *part = NULL, *g = NULL;
-    td_tensor **inner = td_calloc(p->inner->nslots, sizeof *inner);
+    uint32_t self = self_slot(p), n = p->inner->nslots;
+    td_tensor **inner = td_calloc(n, sizeof *inner);
     if (!inner)
         return td_fail(TD_ENOMEM, "out of memory");
     TD_TRY(TD_APPLY(&whole, clone, TD_T(gout[0]), TD_STRING("contiguous")));
     TD_TRY(TD_APPLY(&part, as_strided, TD_T(whole), TD_INTS(p->view.ndim, p->view.sizes),
                     TD_INTS(p->view.ndim, p->view.strides), TD_I(p->offset)));
     TD_TRY(TD_APPLY(&g, clone, TD_T(part)));
-    TD_TRY(td_node_apply(p->inner, &g, inner));
-    if (inner[0])
-        TD_TRY(TD_APPLY_INPLACE(copy_, TD_T(part), TD_T(inner[0])));
+    TD_TRY(apply_inner(p, g, inner));
+    if (inner[self])
+        TD_TRY(TD_APPLY_INPLACE(copy_, TD_T(part), TD_T(inner[self])));
     else
         TD_TRY(TD_APPLY_INPLACE(zero_, TD_T(part)));
     in[0] = td_retain(whole);
-    for (uint32_t k = 1; k < p->inner->nslots; k++) {
-        in[k] = inner[k];
+    for (uint32_t k = 0; k < n; k++) {
+        if (k == self)
+            continue;
+        in[k + 1] = inner[k];
         inner[k] = NULL;
     }
 done:
-    for (uint32_t k = 0; k < p->inner->nslots; k++)
+    for (uint32_t k = 0; k < n; k++)
         td_release(inner[k]);
     td_free(inner);
     td_release(whole);
@@ -93,38 +129,68 @@ static void destroy_write(void *payload) {
 
 static const td_node_class write_class = {"CopySlicesBackward", apply_write, destroy_write};
 
-td_status td_view_written(td_tensor *x, td_node *node) {
-    td_tensor *base = x->base;
-    td_status status = TD_OK;
-    td_node *outer = NULL;
+static td_status new_payload(const td_tensor *x, td_node *node, uint32_t result,
+                             write_payload **out) {
+    const td_tensor *base = x->base;
+    /* The gradient of the base is row-major; a view of a base that is not has other strides there.
+     */
+    if (!base->contiguous)
+        return td_fail(TD_EAUTOGRAD,
+                       "autograd can't follow a write through a view of a tensor that "
+                       "is not row-major; write into x:contiguous() instead");
     write_payload *p = td_malloc(sizeof *p);
     if (!p)
         return td_fail(TD_ENOMEM, "out of memory");
     p->inner = td_node_retain(node);
+    p->result = result;
     p->offset = offset_in(x, base);
     read_geometry(x, &p->view);
-    /* The gradient of the base is row-major; a view of a base that is not has other strides there.
-     */
-    if (!base->contiguous) {
-        destroy_write(p);
-        return td_fail(TD_EAUTOGRAD,
-                       "autograd can't follow a write through a view of a tensor that "
-                       "is not row-major; write into x:contiguous() instead");
-    }
-    outer = td_node_new_custom(&write_class, p, (int)node->nslots, 1, &status);
+    *out = p;
+    return TD_OK;
+}
+
+/* Slots of the wrapping node: 0 is the base; the others are the operator's, but for the one by
+ * which it reads the view. */
+static td_status wrap(td_tensor *x, td_node *node, uint32_t result, td_node **out) {
+    write_payload *p = NULL;
+    td_status status = new_payload(x, node, result, &p);
+    if (status)
+        return status;
+    td_node *outer = td_node_new_custom(&write_class, p, (int)node->nslots + 1, 1, &status);
     if (!outer) {
         destroy_write(p);
         return status;
     }
-    outer->slots[0].edge = td_edge_of(base);
-    for (uint32_t k = 1; k < node->nslots; k++) {
-        outer->slots[k].edge = node->slots[k].edge;
+    outer->slots[0].edge = td_edge_of(x->base);
+    for (uint32_t k = 0; k < node->nslots; k++) {
+        if (k == self_slot(p))
+            continue;
+        outer->slots[k + 1].edge = node->slots[k].edge;
         td_node_retain(node->slots[k].edge.node);
         td_retain(node->slots[k].edge.leaf);
     }
-    status = td_autograd_attach(base, outer, 0);
-    if (status == TD_OK)
-        status = td_view_refresh(x);
-    td_node_release(outer);
+    *out = outer;
+    return TD_OK;
+}
+
+td_status td_view_prepare(td_tensor *x, td_node *node, uint32_t result, td_write *write) {
+    if (!td_autograd_get(x->base) || !td_autograd_get(x))
+        return TD_ENOMEM;
+    td_status status = wrap(x, node, result, &write->outer);
+    if (status)
+        return status;
+    td_edge history = {.node = td_node_retain(write->outer)};
+    write->refreshed = seen_through(x, history, &status);
     return status;
+}
+
+void td_view_publish(td_tensor *x, td_write *write) {
+    td_autograd_attach(x->base, write->outer, 0);
+    td_autograd_attach(x, write->refreshed, 0);
+}
+
+void td_view_abandon(td_write *write) {
+    td_node_release(write->outer);
+    td_node_release(write->refreshed);
+    *write = (td_write){0};
 }

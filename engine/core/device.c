@@ -72,9 +72,7 @@ const char *td_device_name(td_device device) {
 
 /* ---- streams ---- */
 
-td_stream td_stream_current(td_device device) {
-    return (td_stream){device, 0};
-}
+_Thread_local uint16_t td_stream_ids[TD_DEVICE_TYPES];
 
 td_status td_device_synchronize(td_device device) {
     return td_backend_of(device)->synchronize(td_stream_current(device));

@@ -30,8 +30,17 @@ typedef struct td_stream {
     uint16_t id;
 } td_stream;
 
-/* The stream that this thread's work on a device goes to. */
-td_stream td_stream_current(td_device device);
+/* The stream that this thread's work on a kind of device goes to; 0 in a new thread. */
+extern _Thread_local uint16_t td_stream_ids[TD_DEVICE_TYPES];
+static inline td_stream td_stream_current(td_device device) {
+    return (td_stream){device, td_stream_ids[device.type]};
+}
+/* Returns the former one. */
+static inline uint16_t td_stream_set_current(td_stream stream) {
+    uint16_t before = td_stream_ids[stream.device.type];
+    td_stream_ids[stream.device.type] = stream.id;
+    return before;
+}
 
 /* Wait for the current stream of a device; the first error that its work met. */
 td_status td_device_synchronize(td_device device) TD_MUST_CHECK;

@@ -11,6 +11,10 @@ void td_interrupt_clear(void) {
     atomic_store_explicit(&td_interrupt_flag, 0, memory_order_relaxed);
 }
 
+td_status td_interrupted(void) {
+    return td_fail(TD_EINTR, "interrupted");
+}
+
 td_status td_interrupt_check(void) {
-    return td_interrupt_requested() ? td_fail(TD_EINTR, "interrupted") : TD_OK;
+    return td_interrupt_requested() ? td_interrupted() : TD_OK;
 }

@@ -15,7 +15,9 @@ static inline bool td_interrupt_requested(void) {
     return atomic_load_explicit(&td_interrupt_flag, memory_order_relaxed) != 0;
 }
 
-/* EINTR with its message when a request stands, else OK. */
+/* EINTR with its message. */
+td_status td_interrupted(void);
+/* The same when a request stands, else OK. */
 td_status td_interrupt_check(void);
 
 #endif

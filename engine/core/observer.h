@@ -1,15 +1,17 @@
-/* observer.h: the one hook through which a profiler sees the engine. */
+/* observer.h: the one hook through which a profiler sees the engine, and the one through which the
+ * engine learns which line of a script it works for. */
 #ifndef TD_CORE_OBSERVER_H
 #define TD_CORE_OBSERVER_H
 
 #include "engine/core/tensor.h"
 
 typedef enum td_event_kind {
-    TD_EVENT_OP,       /* an operator call; args and nargs are set */
-    TD_EVENT_KERNEL,   /* the device kernel inside it */
+    TD_EVENT_OP,       /* an operator call */
+    TD_EVENT_KERNEL,   /* the device's function inside it, as the host sees it */
     TD_EVENT_BACKWARD, /* an autograd node runs; sequence is its forward call's */
     TD_EVENT_RANGE,    /* named by the user */
     TD_EVENT_ALLOC,    /* instant: bytes > 0 allocated, < 0 released; total after it */
+    TD_EVENT_ACTIVITY, /* complete: what a device did by itself, with its own times */
     TD_EVENT_KINDS
 } td_event_kind;
 
@@ -17,22 +19,28 @@ struct td_value;
 
 typedef struct td_event {
     td_event_kind kind;
+    td_status status;            /* at the end: how it went */
     const char *name;            /* outlives the observer (operator names, interned) */
-    const struct td_value *args; /* borrowed for the call of begin */
-    int nargs;
-    uint64_t sequence; /* autograd sequence number, 0: none */
-    td_device device;
+    const struct td_value *args; /* operators; borrowed for the call of begin or end */
+    td_tensor *const *results;   /* operators, at the end; NULL entries are possible */
+    int nargs, nresults;
+    uint64_t sequence;    /* autograd sequence number, 0: none; of operators known at the end */
+    uint64_t correlation; /* joins an activity to the call that started it; 0: none */
+    td_stream track;      /* where it runs: device and stream */
     int64_t bytes, total;
+    int64_t start_ns, end_ns; /* complete events: by the monotonic clock */
 } td_event;
 
 typedef struct td_observer {
     void *ctx;
     uint32_t kinds; /* bit per td_event_kind that it wants */
     /* Called on the thread that works, from inside the engine: must not call operators, must
-     * not block. Begin and end nest on each thread; end follows begin whatever happens. */
+     * not block. Begin and end nest on each thread; end follows begin whatever happens, with the
+     * same event filled up. */
     void (*begin)(void *ctx, const td_event *event);
-    void (*end)(void *ctx, td_event_kind kind);
+    void (*end)(void *ctx, const td_event *event);
     void (*instant)(void *ctx, const td_event *event);
+    void (*complete)(void *ctx, const td_event *event);
 } td_observer;
 
 /* The observer in force, NULL when none: one load and one branch in the hot path. It may be
@@ -45,5 +53,17 @@ static inline td_observer *td_observer_get(td_event_kind kind) {
 }
 /* Returns the former one. */
 td_observer *td_observer_set(td_observer *observer);
+
+/* A place in a script. */
+typedef struct td_origin {
+    char source[60];
+    int line; /* 0: not known */
+} td_origin;
+
+/* Where the calling thread's script is now; the bindings set the function, which must be cheap
+ * enough to be called for every operator. Not known where none is set. */
+typedef void (*td_origin_fn)(td_origin *origin);
+extern td_origin_fn _Atomic td_origin_current;
+td_origin td_origin_get(void);
 
 #endif

@@ -18,7 +18,7 @@ static void report_memory(td_device device, int64_t bytes) {
         return;
     td_event event = {.kind = TD_EVENT_ALLOC,
                       .name = "[memory]",
-                      .device = device,
+                      .track = td_stream_current(device),
                       .bytes = bytes,
                       .total = td_memory_get_stats(device).allocated};
     o->instant(o->ctx, &event);
@@ -86,7 +86,9 @@ static td_tensor *header_new(int ndim) {
     atomic_init(&x->refs, 1);
     x->ndim = (uint8_t)ndim;
     x->requires_grad = false;
+    x->layout = TD_STRIDED;
     x->autograd = NULL;
+    x->extra = NULL;
     x->base = NULL;
     x->view_version = 0;
     if (TD_LIKELY(ndim <= TD_INLINE_DIMS)) {
@@ -112,6 +114,8 @@ static void header_free(td_tensor *x) {
 void td_tensor_destroy(td_tensor *x) {
     if (x->autograd)
         td_autograd_destroy_hook(x->autograd);
+    if (x->extra)
+        x->extra->destroy(x->extra);
     storage_release(x->storage);
     td_release(x->base);
     header_free(x);

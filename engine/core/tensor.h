@@ -33,6 +33,15 @@ typedef struct td_storage {
 
 struct td_autograd; /* autograd/autograd.h: grad, grad_fn, ... of one tensor */
 
+/* How a tensor's elements are kept: in strided memory, or in a way of which `extra` has the parts
+ * (sparse, quantized). Operators refuse all but the first unless they say TD_OP_ANY_LAYOUT. */
+typedef enum td_layout { TD_STRIDED, TD_LAYOUT_OTHER } td_layout;
+
+/* The parts of another layout begin with how they are destroyed. */
+typedef struct td_extra {
+    void (*destroy)(struct td_extra *extra);
+} td_extra;
+
 typedef struct td_tensor {
     atomic_int refs;
     uint8_t dtype;
@@ -40,10 +49,12 @@ typedef struct td_tensor {
     bool requires_grad;    /* leaf with requires_grad or result of a recorded operator */
     bool contiguous;       /* row-major without gaps (cached; set by td_tensor_set_shape) */
     unsigned view_version; /* of a view: storage version when its grad_fn was made */
+    uint8_t layout;        /* td_layout */
     int64_t numel;
     void *data;
     td_storage *storage;
     struct td_autograd *autograd; /* NULL until needed */
+    td_extra *extra;              /* owned; NULL for strided tensors */
     struct td_tensor *base;       /* of a view: the tensor it looks into (no view itself); owned */
     int64_t *sizes;               /* inline_dims, or a heap block when ndim > TD_INLINE_DIMS */
     int64_t *strides;

@@ -4,6 +4,7 @@
 #include "engine/core/interrupt.h"
 
 #include <omp.h>
+#include <stdatomic.h>
 
 /* Chunks per thread: enough that an interrupt is noticed between them and that a late thread does
  * not hold up the rest, few enough to cost nothing. */
@@ -29,14 +30,28 @@ td_status td_set_num_threads(int n) {
 }
 
 typedef struct loop {
-    int64_t n, chunk;
+    int64_t n, chunk, share; /* share: of each of the threads asked for */
+    int threads;
     td_range_fn fn;
     void *ctx;
+    atomic_bool cut; /* a part was left out: somebody interrupted */
 } loop;
 
-static void run_chunks(const loop *l, int64_t begin, int64_t end, int worker) {
-    for (int64_t at = begin; at < end && !td_interrupt_requested(); at += l->chunk)
+static void run_chunks(loop *l, int64_t begin, int64_t end, int worker) {
+    int64_t at = begin;
+    for (; at < end && !td_interrupt_requested(); at += l->chunk)
         l->fn(l->ctx, at, at + l->chunk < end ? at + l->chunk : end, worker);
+    if (TD_UNLIKELY(at < end))
+        atomic_store_explicit(&l->cut, true, memory_order_relaxed);
+}
+
+/* OpenMP may give fewer threads than were asked for (OMP_THREAD_LIMIT, OMP_DYNAMIC): those that
+ * came do the shares of the others too. */
+static void run_shares(loop *l, int worker, int workers) {
+    for (int k = worker; k < l->threads; k += workers) {
+        int64_t begin = k * l->share, end = begin + l->share < l->n ? begin + l->share : l->n;
+        run_chunks(l, begin, end, worker);
+    }
 }
 
 td_status td_parallel_for(int64_t n, int64_t grain, td_range_fn fn, void *ctx) {
@@ -54,20 +69,17 @@ td_status td_parallel_for(int64_t n, int64_t grain, td_range_fn fn, void *ctx) {
         threads = (int)parts;
     if (threads > 1 && omp_in_parallel())
         threads = 1;
-    loop l = {.n = n, .fn = fn, .ctx = ctx};
-    int64_t share = (n + threads - 1) / threads;
-    l.chunk = (share + CHUNKS_PER_THREAD - 1) / CHUNKS_PER_THREAD;
+    loop l = {
+        .n = n, .fn = fn, .ctx = ctx, .threads = threads, .share = (n + threads - 1) / threads};
+    l.chunk = (l.share + CHUNKS_PER_THREAD - 1) / CHUNKS_PER_THREAD;
     if (l.chunk < grain)
         l.chunk = grain;
     if (threads == 1) {
         run_chunks(&l, 0, n, 0);
     } else {
 #pragma omp parallel num_threads(threads)
-        {
-            int worker = omp_get_thread_num();
-            int64_t begin = worker * share, end = begin + share < n ? begin + share : n;
-            run_chunks(&l, begin, end, worker);
-        }
+        run_shares(&l, omp_get_thread_num(), omp_get_num_threads());
     }
-    return td_interrupt_check();
+    return TD_UNLIKELY(atomic_load_explicit(&l.cut, memory_order_relaxed)) ? td_interrupted()
+                                                                           : TD_OK;
 }

@@ -109,14 +109,6 @@ td_status td_fill_int(td_tensor *x, int64_t value) {
 
 /* ---- operators ---- */
 
-/* Of operators that write their first argument. */
-static td_status rule_write(const td_call *call, td_meta *out) {
-    if (td_tensor_overlaps(call->args[0].tensor))
-        return td_fail(TD_EVALUE, "several elements of the tensor written share one place in "
-                                  "memory (an expanded tensor?); write into a clone() of it");
-    return td_rule_same(call, out);
-}
-
 static td_status kernel_copy_(td_call *call) {
     return td_copy_into(call->out[0], call->args[1].tensor);
 }
@@ -183,7 +175,7 @@ static td_status run_detach(td_call *call) {
 TD_OPERATOR(copy_) = {
     .schema = "(Tensor x, Tensor src) -> Tensor",
     .doc = "Write src, broadcast and converted to x's dtype, into x.",
-    .rule = rule_write,
+    .rule = td_rule_same,
     .kernel = kernel_copy_,
     .gradient = "x: zeros_like(g); src: g",
     .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_WRITES_SELF,
@@ -191,7 +183,7 @@ TD_OPERATOR(copy_) = {
 TD_OPERATOR(fill_) = {
     .schema = "(Tensor x, Tensor|number value) -> Tensor",
     .doc = "Set every element of x to one value.",
-    .rule = rule_write,
+    .rule = td_rule_same,
     .kernel = kernel_fill_,
     .gradient = "x: zeros_like(g); value: g",
     .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_WRITES_SELF,
@@ -199,7 +191,7 @@ TD_OPERATOR(fill_) = {
 TD_OPERATOR(zero_) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "Set every element of x to zero.",
-    .rule = rule_write,
+    .rule = td_rule_same,
     .kernel = kernel_zero_,
     .gradient = "x: zeros_like(g)",
     .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_WRITES_SELF,

@@ -1,10 +1,16 @@
-/* dispatch.c: the way of a call: observer, autograd, rule, kernel. The one file of this floor that
- * sees autograd above it. */
+/* dispatch.c: the way of a call. Nothing is written before everything that can fail has been done,
+ * but for what only the device finds out:
+ *
+ *   look at the arguments -> rule (shapes, plan) -> results -> node, with what backward reads
+ *   -> kernel -> publish: versions, views, histories -> end of the event
+ *
+ * The one file of this floor, with write.c, that sees autograd above it. */
 #include "engine/autograd/autograd.h"
 #include "engine/core/memory.h"
 #include "engine/core/observer.h"
 #include "engine/ops/copy.h"
 #include "engine/ops/pointwise.h"
+#include "engine/ops/write.h"
 
 #include <string.h>
 
@@ -37,143 +43,26 @@ static td_device call_device(const td_call *call) {
     return device;
 }
 
-static td_status check_given(const td_tensor *given, const td_meta *meta, bool inplace) {
-    if (td_dtypes[meta->dtype].category > td_dtypes[given->dtype].category)
-        return td_fail(TD_EDTYPE, "a %s result can't be written into a %s tensor",
-                       td_dtype_name(meta->dtype), td_dtype_name(given->dtype));
-    if (given->ndim == meta->ndim &&
-        !memcmp(given->sizes, meta->sizes, sizeof(int64_t) * (size_t)meta->ndim))
-        return TD_OK;
-    if (!inplace)
-        return td_tensor_resize((td_tensor *)given, meta->ndim, meta->sizes);
-    char want[TD_SHAPE_TEXT], have[TD_SHAPE_TEXT];
-    return td_fail(TD_ESHAPE, "the result's shape %s is not that of the tensor written, %s",
-                   td_shape_text(meta->ndim, meta->sizes, want, sizeof want),
-                   td_tensor_shape_text(given, have));
-}
+/* ---- events ---- */
 
-/* Does the tensor to be written share memory with an argument? */
-static bool overlaps_argument(const td_call *call) {
-    const td_storage *s = call->given->storage;
-    for (int k = 0; k < call->op->nparams; k++) {
-        const td_value *v = &call->args[k];
-        if (v->kind == TD_KIND_TENSOR && v->tensor && v->tensor->storage == s)
-            return true;
-        for (int j = 0; v->kind == TD_KIND_TENSORS && j < v->n; j++)
-            if (v->tensors[j] && v->tensors[j]->storage == s)
-                return true;
-    }
-    return false;
-}
-
-/* Rule, results, kernel. A given result of another dtype than the rule's, or one that shares memory
- * with an argument, is written through a temporary. */
-static td_status run_kernel(td_call *call) {
-    const td_op *op = call->op;
-    td_meta meta[TD_MAX_RESULTS];
-    _Alignas(16) unsigned char plan[TD_PLAN_BYTES];
-    td_device device = call_device(call);
-    call->plan = plan;
-    for (int k = 0; k < op->nresults; k++)
-        meta[k] = (td_meta){.dtype = TD_DTYPE_NONE, .device = device, .ndim = -1};
-    td_status status = op->rule(call, meta);
-    if (status)
-        return status;
-    td_tensor *target = NULL;
-    if (call->given) {
-        status = check_given(call->given, &meta[0], call->inplace);
-        if (status)
-            return status;
-        bool direct = op->flags & TD_OP_WRITES_SELF || !overlaps_argument(call);
-        if (call->given->dtype == meta[0].dtype && direct)
-            call->out[0] = td_retain(call->given);
-        else
-            target = call->given;
-    }
-    for (int k = 0; k < op->nresults; k++) {
-        if (call->out[k] || meta[k].ndim < 0)
-            continue;
-        status = td_tensor_from_meta(&meta[k], &call->out[k]);
-        if (status)
-            return status;
-    }
-    td_observer *o = td_observer_get(TD_EVENT_KERNEL);
-    if (TD_UNLIKELY(o != NULL)) {
-        td_event event = {.kind = TD_EVENT_KERNEL, .name = op->name, .device = device};
-        o->begin(o->ctx, &event);
-        status = op->kernel(call);
-        o->end(o->ctx, TD_EVENT_KERNEL);
-    } else {
-        status = op->kernel(call);
-    }
-    if (status == TD_OK && target) {
-        status = td_copy_into(target, call->out[0]);
-        td_release(call->out[0]);
-        call->out[0] = td_retain(target);
-    }
-    return status;
-}
-
-/* `run` operators know nothing of a given result: theirs is copied into it. */
-static td_status deliver_given(td_call *call) {
-    td_tensor *result = call->out[0], *given = call->given;
-    if (!given || result == given || !result)
-        return TD_OK;
-    td_meta meta = {.dtype = (td_dtype)result->dtype, .ndim = result->ndim};
-    memcpy(meta.sizes, result->sizes, sizeof(int64_t) * (size_t)result->ndim);
-    td_status status = check_given(given, &meta, call->inplace);
-    if (status == TD_OK)
-        status = td_copy_into(given, result);
-    if (status)
-        return status;
-    td_release(result);
-    call->out[0] = td_retain(given);
-    return TD_OK;
-}
-
-static td_status run_pointwise(td_call *call) {
+/* Bracket what runs in a kernel event. */
+static td_status observed(td_call *call, td_status (*run)(td_call *call)) {
     td_observer *o = td_observer_get(TD_EVENT_KERNEL);
     if (TD_LIKELY(!o))
-        return td_pointwise_call(call);
-    td_event event = {.kind = TD_EVENT_KERNEL, .name = call->op->name, .device = call_device(call)};
+        return run(call);
+    td_event event = {.kind = TD_EVENT_KERNEL,
+                      .name = call->op->name,
+                      .track = td_stream_current(call_device(call))};
     o->begin(o->ctx, &event);
-    td_status status = td_pointwise_call(call);
-    o->end(o->ctx, TD_EVENT_KERNEL);
-    return status;
+    event.status = run(call);
+    o->end(o->ctx, &event);
+    return event.status;
 }
 
-static td_status run_below_autograd(td_call *call) {
-    const td_op *op = call->op;
-    if (op->pointwise)
-        return run_pointwise(call);
-    if (!op->run)
-        return run_kernel(call);
-    td_observer *o = td_observer_get(TD_EVENT_KERNEL);
-    bool leaf = o && !(op->flags & TD_OP_VIEW);
-    if (leaf) {
-        td_event event = {.kind = TD_EVENT_KERNEL, .name = op->name, .device = call_device(call)};
-        o->begin(o->ctx, &event);
-    }
-    bool before = td_set_grad_enabled(false);
-    td_status status = op->run(call);
-    td_set_grad_enabled(before);
-    if (status == TD_OK)
-        status = deliver_given(call);
-    if (leaf)
-        o->end(o->ctx, TD_EVENT_KERNEL);
-    return status;
-}
+/* ---- recording ---- */
 
-/* A composite records through the operators it calls; in place, its result is copied by copy_. */
-static td_status run_composite(td_call *call) {
-    td_status status = call->op->run(call);
-    td_tensor *given = call->given;
-    if (status || !given || call->out[0] == given || !call->out[0])
-        return status;
-    status = TD_APPLY_INPLACE(copy_, TD_T(given), TD_T(call->out[0]));
-    td_release(call->out[0]);
-    call->out[0] = td_retain(given);
-    return status;
+td_status td_call_record(td_call *call) {
+    return td_autograd_prepare(call, call->record);
 }
 
 /* A view knows the tensor it looks into, so that writes through it reach that tensor's history. */
@@ -185,57 +74,218 @@ static void link_view(td_call *call, td_tensor *out) {
     out->view_version = td_tensor_version(out);
 }
 
-static void link_views(td_call *call) {
-    for (int k = 0; k < call->op->nresults; k++)
-        link_view(call, call->out[k]);
-    for (int k = 0; k < call->nlist; k++)
-        link_view(call, call->list[k]);
+/* The memory has been written: nothing from here on can fail. */
+static void publish(td_call *call) {
+    const td_op *op = call->op;
+    if (op->flags & TD_OP_VIEW) {
+        for (int k = 0; k < op->nresults; k++)
+            link_view(call, call->out[k]);
+        for (int k = 0; k < call->nlist; k++)
+            link_view(call, call->list[k]);
+    }
+    for (int k = 0; k < call->ngiven; k++) {
+        td_tensor_bump_version(call->given[k]);
+        if (!op->backward && call->given[k]->requires_grad)
+            td_autograd_forget(call->given[k]); /* random_ and such: what was there is gone */
+    }
+    if (call->record)
+        td_autograd_publish(call, call->record);
 }
 
-static td_status run_call(td_call *call) {
-    const td_op *op = call->op;
-    bool composite = op->run && !op->backward && !(op->flags & (TD_OP_NONDIFF | TD_OP_VIEW));
-    if (composite && !(op->flags & TD_OP_INPLACE_ONLY))
-        return run_composite(call);
-    bool record = op->backward && td_autograd_wanted(op, call->args);
-    if (TD_UNLIKELY(call->given != NULL)) {
-        if (record && !call->inplace)
-            return td_fail(TD_EAUTOGRAD, "out= can't take part in autograd: an argument requires "
-                                         "grad (use tide.no_grad, or leave out= away)");
-        td_status status = td_autograd_check_inplace(op, call->given);
+/* ---- operators with a rule ---- */
+
+/* The k-th result: the given tensor itself, or a fresh one. A given tensor of another dtype than
+ * the rule's, or one that shares memory with an argument, is written through a fresh one. */
+static td_status make_result(td_call *call, int k, const td_meta *meta, bool *through) {
+    td_tensor *given = td_call_given(call, k);
+    if (meta->ndim < 0)
+        return TD_OK;
+    *through = false;
+    if (given) {
+        td_status status = td_call_fit(call, given, meta->dtype, meta->ndim, meta->sizes);
         if (status)
             return status;
+        *through = given->dtype != meta->dtype ||
+                   (!(call->op->flags & TD_OP_WRITES_SELF) && td_writes_argument(call, given));
+        if (!*through) {
+            call->out[k] = td_retain(given);
+            return TD_OK;
+        }
     }
-    td_status status = run_below_autograd(call);
+    return td_tensor_from_meta(meta, &call->out[k]);
+}
+
+/* What was made afresh for given tensors goes into them, in which the call then ends. */
+static td_status deliver(td_call *call, const bool *through) {
+    for (int k = 0; k < call->ngiven; k++) {
+        if (!through[k])
+            continue;
+        td_status status = td_copy_into(call->given[k], call->out[k]);
+        if (status)
+            return status;
+        td_release(call->out[k]);
+        call->out[k] = td_retain(call->given[k]);
+    }
+    return TD_OK;
+}
+
+static td_status run_kernel(td_call *call) {
+    const td_op *op = call->op;
+    td_meta meta[TD_MAX_RESULTS];
+    _Alignas(16) unsigned char plan[TD_PLAN_BYTES];
+    bool through[TD_MAX_RESULTS] = {false}, any = false;
+    td_device device = call_device(call);
+    call->plan = plan;
+    for (int k = 0; k < op->nresults; k++) {
+        meta[k].dtype = TD_DTYPE_NONE;
+        meta[k].device = device;
+        meta[k].ndim = -1;
+        meta[k].strided = false;
+    }
+    td_status status = op->rule(call, meta);
+    for (int k = 0; k < op->nresults && status == TD_OK; k++) {
+        status = make_result(call, k, &meta[k], &through[k]);
+        any |= through[k];
+    }
     if (TD_UNLIKELY(status))
         return status;
-    if (op->flags & TD_OP_VIEW)
-        link_views(call);
-    if (call->given) {
-        td_tensor_bump_version(call->given);
-        if (!op->backward && call->given->requires_grad)
-            td_autograd_forget(call->given); /* random_ and such: what was there is gone */
+    status = td_call_ready(call);
+    if (status == TD_OK)
+        status = observed(call, op->kernel);
+    return status == TD_OK && any ? deliver(call, through) : status;
+}
+
+/* ---- operators that run others ---- */
+
+/* The result of a composite, or of an operator that makes its result itself, goes into the given
+ * tensor by copy_, which records itself. */
+static td_status copy_result(td_call *call) {
+    td_tensor *given = td_call_given(call, 0), *result = call->out[0];
+    if (!given || !result || result == given)
+        return TD_OK;
+    td_status status =
+        td_call_fit(call, given, (td_dtype)result->dtype, result->ndim, result->sizes);
+    if (status == TD_OK)
+        status = TD_APPLY_INPLACE(copy_, TD_T(given), TD_T(result));
+    if (status)
+        return status;
+    td_release(result);
+    call->out[0] = td_retain(given);
+    return TD_OK;
+}
+
+static td_status run_composite(td_call *call) {
+    td_status status = call->op->run(call);
+    return status ? status : copy_result(call);
+}
+
+/* Views, and operators whose gradient is their own though they run others: these record nothing. */
+static td_status run_silently(td_call *call) {
+    bool before = td_set_grad_enabled(false);
+    td_status status = call->op->run(call);
+    td_set_grad_enabled(before);
+    return status;
+}
+
+static td_status run_itself(td_call *call) {
+    const td_op *op = call->op;
+    td_status status = op->flags & TD_OP_VIEW ? run_silently(call) : observed(call, run_silently);
+    return status ? status : td_call_ready(call);
+}
+
+/* In place, or with out=: run it afresh, then copy. */
+static td_status run_then_copy(td_call *call) {
+    td_call fresh = {.op = call->op, .args = call->args};
+    td_status status = td_op_call(&fresh);
+    if (status)
+        return status;
+    memcpy(call->out, fresh.out, sizeof call->out);
+    call->result = fresh.result;
+    return copy_result(call);
+}
+
+/* ---- calls ---- */
+
+/* What the tensors among the arguments ask for, seen in one walk. */
+typedef struct looks {
+    bool record; /* one requires grad */
+    bool other;  /* one is not strided */
+} looks;
+
+static inline void look_at(const td_tensor *x, looks *l) {
+    l->record |= x->requires_grad || (TD_UNLIKELY(x->base != NULL) && td_view_is_stale(x));
+    l->other |= x->layout != TD_STRIDED;
+}
+
+static inline looks look(const td_call *call) {
+    looks l = {false, false};
+    for (int k = 0; k < call->op->nparams; k++) {
+        const td_value *v = &call->args[k];
+        if (v->kind == TD_KIND_TENSOR && v->tensor)
+            look_at(v->tensor, &l);
+        else if (v->kind == TD_KIND_TENSORS)
+            for (int j = 0; j < v->n; j++)
+                if (v->tensors[j])
+                    look_at(v->tensors[j], &l);
     }
-    return record ? td_autograd_record(call) : TD_OK;
+    l.record = l.record && call->op->backward && td_grad_enabled();
+    return l;
+}
+
+static td_status run_steps(td_call *call) {
+    const td_op *op = call->op;
+    bool composite = op->run && !op->backward && !(op->flags & (TD_OP_NONDIFF | TD_OP_VIEW));
+    td_status status = TD_UNLIKELY(call->ngiven) ? td_check_writes(call) : TD_OK;
+    if (TD_UNLIKELY(status))
+        return status;
+    if (composite && !(op->flags & TD_OP_INPLACE_ONLY))
+        return run_composite(call);
+    if (op->run && call->ngiven && !(op->flags & TD_OP_INPLACE_ONLY))
+        return run_then_copy(call);
+    status = op->pointwise ? observed(call, td_pointwise_call)
+             : op->run     ? run_itself(call)
+                           : run_kernel(call);
+    if (status == TD_OK)
+        publish(call);
+    return status;
+}
+
+static td_status run_call(td_call *call, uint64_t *sequence) {
+    looks l = look(call);
+    if (TD_UNLIKELY(l.other && !(call->op->flags & TD_OP_ANY_LAYOUT)))
+        return td_fail(TD_ETYPE, "a strided tensor expected, got one of another layout");
+    if (TD_LIKELY(!l.record))
+        return run_steps(call);
+    td_record record = {0};
+    call->record = &record;
+    td_status status = run_steps(call);
+    if (record.node)
+        *sequence = td_autograd_sequence(&record);
+    td_autograd_drop(&record);
+    call->record = NULL;
+    return status;
+}
+
+static td_status run_observed(td_call *call, td_observer *o) {
+    const td_op *op = call->op;
+    td_event event = {.kind = TD_EVENT_OP,
+                      .name = call->inplace && op->inplace_name ? op->inplace_name : op->name,
+                      .args = call->args,
+                      .nargs = op->nparams,
+                      .track = td_stream_current(call_device(call))};
+    o->begin(o->ctx, &event);
+    event.status = run_call(call, &event.sequence);
+    event.results = call->list ? call->list : call->out;
+    event.nresults = call->list ? call->nlist : op->nresults;
+    o->end(o->ctx, &event);
+    return event.status;
 }
 
 td_status td_op_call(td_call *call) {
     const td_op *op = call->op;
-    td_status status;
+    uint64_t sequence = 0;
     td_observer *o = td_observer_get(TD_EVENT_OP);
-    if (TD_UNLIKELY(o != NULL)) {
-        td_event event = {.kind = TD_EVENT_OP,
-                          .name = call->inplace && op->inplace_name ? op->inplace_name : op->name,
-                          .args = call->args,
-                          .nargs = op->nparams,
-                          .sequence = td_autograd_next_sequence(),
-                          .device = call_device(call)};
-        o->begin(o->ctx, &event);
-        status = run_call(call);
-        o->end(o->ctx, TD_EVENT_OP);
-    } else {
-        status = run_call(call);
-    }
+    td_status status = TD_UNLIKELY(o != NULL) ? run_observed(call, o) : run_call(call, &sequence);
     if (TD_UNLIKELY(status)) {
         drop_results(call);
         if (!(op->flags & TD_OP_INTERNAL)) /* parts of others go by the others' names */
@@ -274,7 +324,8 @@ td_status td_op_apply(const td_op *op, td_tensor **out, int nargs, const td_valu
 
 td_status td_op_apply_inplace(const td_op *op, int nargs, const td_value *args) {
     td_value full[TD_MAX_PARAMS];
-    td_call call = {.op = op, .args = full, .inplace = true, .given = args[0].tensor};
+    td_tensor *self = args[0].tensor;
+    td_call call = {.op = op, .args = full, .inplace = true, .given = &self, .ngiven = 1};
     td_status status = fill_args(op, nargs, args, full);
     if (status == TD_OK)
         status = td_op_call(&call);

@@ -41,10 +41,9 @@ static uint32_t note_reads(const td_draft *d, td_expression_root *root) {
 static bool check_gradient(const td_draft *d, td_expression_root *root) {
     uint32_t gradients = note_reads(d, root);
     if (!gradients || gradients & (gradients - 1))
-        return td_draft_fail(d, d->text, "the gradient of '%s' reads %s, one expected",
-                             d->op->params[root->slot].name,
-                             gradients ? "several incoming gradients" : "no incoming gradient") >=
-               0;
+        return td_draft_refuse(d, d->text, "the gradient of '%s' reads %s, one expected",
+                               d->op->params[root->slot].name,
+                               gradients ? "several incoming gradients" : "no incoming gradient");
     root->gradient = (int8_t)__builtin_ctz(gradients);
     return true;
 }
@@ -53,18 +52,17 @@ static bool check_roots(td_draft *d) {
     uint32_t labelled = 0;
     for (int k = 0; k < d->nbindings; k++)
         if (!d->bindings[k].read)
-            return td_draft_fail(d, d->bindings[k].at, "'%s' is never read", d->bindings[k].name) >=
-                   0;
+            return td_draft_refuse(d, d->bindings[k].at, "'%s' is never read", d->bindings[k].name);
     for (int k = 0; k < d->nroots; k++) {
         td_expression_root *root = &d->roots[k];
         if (!d->backward && labelled >> root->slot & 1)
-            return td_draft_fail(d, d->text, "a result is given twice") >= 0;
+            return td_draft_refuse(d, d->text, "a result is given twice");
         labelled |= 1u << root->slot;
         if (d->backward && !check_gradient(d, root))
             return false;
     }
     bool complete = d->backward || d->op->nresults <= 1 || labelled + 1 == 1u << d->op->nresults;
-    return (d->nroots && complete) || td_draft_fail(d, d->at, "an expression is missing") >= 0;
+    return (d->nroots && complete) || td_draft_refuse(d, d->at, "an expression is missing");
 }
 
 /* ---- the whole ---- */
@@ -120,8 +118,7 @@ static td_expression *seal(const td_draft *d) {
 
 static bool check_names(const td_draft *d) {
     return !d->backward || td_op_find_param(d->op, "g") < 0 ||
-           td_draft_fail(d, d->text, "g is the incoming gradient: no parameter may be called g") >=
-               0;
+           td_draft_refuse(d, d->text, "g is the incoming gradient: no parameter may be called g");
 }
 
 static td_status compile(const td_op *op, const char *text, bool backward, td_expression **out) {

@@ -8,16 +8,28 @@
 #include <stdio.h>
 #include <string.h>
 
-int td_draft_fail(const td_draft *d, const char *at, const char *format, ...) {
+static void fail(const td_draft *d, const char *at, const char *format, va_list args) {
     char what[320];
-    va_list args;
-    va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
-    va_end(args);
     td_fail(TD_EINTERNAL, "operator '%s', %s, at %d%s%.20s%s: %s", d->op->name,
             d->backward ? "gradient" : "formula", (int)(at - d->text) + 1, *at ? " '" : "", at,
             *at ? "'" : " (the end)", what);
+}
+
+int td_draft_fail(const td_draft *d, const char *at, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fail(d, at, format, args);
+    va_end(args);
     return -1;
+}
+
+bool td_draft_refuse(const td_draft *d, const char *at, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fail(d, at, format, args);
+    va_end(args);
+    return false;
 }
 
 /* ---- kinds ---- */

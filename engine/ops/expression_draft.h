@@ -38,9 +38,10 @@ typedef struct td_draft {
     td_binding bindings[TD_DRAFT_BINDINGS];
 } td_draft;
 
-/* Fail with the operator, the place `at` in the text, and what is wrong there. Functions that
- * return the number of a step return this -1. */
+/* Fail with the operator, the place `at` in the text, and what is wrong there: -1 for functions
+ * that return the number of a step, false for those that return whether all is well. */
 int td_draft_fail(const td_draft *d, const char *at, const char *format, ...) TD_PRINTF(3, 4);
+bool td_draft_refuse(const td_draft *d, const char *at, const char *format, ...) TD_PRINTF(3, 4);
 
 /* "a number", "a string or nil": what values of these kinds are. */
 const char *td_kinds_text(uint32_t kinds, char *buffer);

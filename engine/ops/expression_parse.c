@@ -60,16 +60,16 @@ static bool argument(td_draft *d, const td_op *op, int *given, int *npositional)
     if (accept_name(d, name) && accept(d, "=") && *d->at != '=') {
         place = td_op_find_param(op, name);
         if (place < 0)
-            return td_draft_fail(d, at, "%s has no parameter '%s'", op->name, name) >= 0;
+            return td_draft_refuse(d, at, "%s has no parameter '%s'", op->name, name);
     } else {
         d->at = at;
         place = (*npositional)++;
         if (place >= op->nparams)
-            return td_draft_fail(d, at, "%s has only %d parameters", op->name, op->nparams) >= 0;
+            return td_draft_refuse(d, at, "%s has only %d parameters", op->name, op->nparams);
     }
     if (given[place] >= 0)
-        return td_draft_fail(d, at, "argument %d (%s) of %s is given twice", place + 1,
-                             op->params[place].name, op->name) >= 0;
+        return td_draft_refuse(d, at, "argument %d (%s) of %s is given twice", place + 1,
+                               op->params[place].name, op->name);
     given[place] = expression(d);
     return given[place] >= 0;
 }
@@ -282,9 +282,9 @@ static int expression(td_draft *d) {
 static bool bind(td_draft *d, const char *at, const char *name) {
     if (td_draft_find_binding(d, name) || td_op_find_param(d->op, name) >= 0 ||
         td_op_find_result(d->op, name) >= 0 || !strcmp(name, "g"))
-        return td_draft_fail(d, at, "the name '%s' is taken", name) >= 0;
+        return td_draft_refuse(d, at, "the name '%s' is taken", name);
     if (d->nbindings == TD_DRAFT_BINDINGS)
-        return td_draft_fail(d, at, "too many bindings") >= 0;
+        return td_draft_refuse(d, at, "too many bindings");
     int step = expression(d);
     td_binding *b = &d->bindings[d->nbindings++];
     *b = (td_binding){.at = at, .step = step};
@@ -316,10 +316,10 @@ static bool root(td_draft *d, int slot) {
     if (step < 0)
         return false;
     if (!(d->kinds[step] & wanted))
-        return td_draft_fail(d, at, "this is %s, %s expected", td_kinds_text(d->kinds[step], have),
-                             td_kinds_text(wanted, want)) >= 0;
+        return td_draft_refuse(d, at, "this is %s, %s expected",
+                               td_kinds_text(d->kinds[step], have), td_kinds_text(wanted, want));
     if (d->nroots == TD_MAX_PARAMS)
-        return td_draft_fail(d, at, "too many expressions") >= 0;
+        return td_draft_refuse(d, at, "too many expressions");
     d->roots[d->nroots++] =
         (td_expression_root){.slot = (uint8_t)slot, .step = (uint8_t)step, .gradient = -1};
     return true;
@@ -337,7 +337,7 @@ static bool statement(td_draft *d) {
     d->at = at;
     if (!d->backward && d->op->nresults <= 1)
         return root(d, 0);
-    return td_draft_fail(d, at, "'%s:' expected", d->backward ? "PARAMETER" : "RESULT") >= 0;
+    return td_draft_refuse(d, at, "'%s:' expected", d->backward ? "PARAMETER" : "RESULT");
 }
 
 bool td_draft_parse(td_draft *d) {
@@ -345,7 +345,7 @@ bool td_draft_parse(td_draft *d) {
         if (!statement(d))
             return false;
         if (*skip_space(d) && *d->at != ';')
-            return td_draft_fail(d, d->at, "an operator or the end expected") >= 0;
+            return td_draft_refuse(d, d->at, "an operator or the end expected");
     } while (accept(d, ";") && *skip_space(d));
     return true;
 }

@@ -4,10 +4,11 @@
  * method, in-place and out= forms, help, completion, profiler names, generic tests) follows from
  * it.
  *
- * The way of a call: td_op_call -> observer -> (autocast) -> autograd -> rule -> kernel of the
- * device. Kernels know nothing of gradients; gradients are expressions over operators
- * (expression.h) or backward functions that call operators only, so that gradients of gradients
- * come by themselves.
+ * The way of a call (dispatch.c): rule, results, node of the graph with what it saves, and only
+ * then the kernel, which writes memory, and the publication of what it wrote. Whatever can fail for
+ * want of memory fails before the first byte is written, so that a call may be made again. Kernels
+ * know nothing of gradients; gradients are expressions over operators (expression.h) or backward
+ * functions that call operators only, so that gradients of gradients come by themselves.
  */
 #ifndef TD_OPS_OP_H
 #define TD_OPS_OP_H
@@ -162,6 +163,7 @@ enum {
     TD_OP_RANDOM = 128,       /* reads the generator: never the same twice */
     TD_OP_INTERNAL = 256,     /* for backward functions and bindings: not shown to Lua */
     TD_OP_SHAPE_ONLY = 512,   /* backward needs the shapes of the inputs (saved with the node) */
+    TD_OP_ANY_LAYOUT = 2048,  /* takes tensors that are not strided */
     TD_OP_WRITES_SELF = 1024, /* the kernel may be given its first argument as its result */
 };
 
@@ -220,11 +222,28 @@ struct td_call {
     td_tensor *out[TD_MAX_RESULTS]; /* results: new references */
     td_tensor **list;               /* for Tensor[] results: td_malloc'ed array of new references */
     int nlist;
-    td_value result;  /* for number and bool results */
-    td_tensor *given; /* in-place target or out=, borrowed; out[0] then holds another reference */
+    td_value result;         /* for number and bool results */
+    td_tensor *const *given; /* what is to be written, result by result: targets in place, or out=;
+                                borrowed; the results then hold other references to them */
+    int ngiven;
     bool inplace;
-    void *plan; /* room for the plan of an operator with a rule; see TD_PLAN */
+    void *plan;               /* room for the plan of an operator with a rule; see TD_PLAN */
+    struct td_record *record; /* the node that this call will be; NULL: it is not recorded */
 };
+
+/* Between the allocation of a call's results and its kernel: make the node, save what backward
+ * reads. For those who run kernels. */
+td_status td_call_record(td_call *call) TD_MUST_CHECK;
+static inline td_status td_call_ready(td_call *call) {
+    return TD_LIKELY(!call->record) ? TD_OK : td_call_record(call);
+}
+/* The given tensor of a result; NULL when it is made afresh. */
+static inline td_tensor *td_call_given(const td_call *call, int result) {
+    return result < call->ngiven ? call->given[result] : NULL;
+}
+/* May a result of this dtype and shape be written into `given`? Resizes it for out=. */
+td_status td_call_fit(const td_call *call, td_tensor *given, td_dtype dtype, int ndim,
+                      const int64_t *sizes) TD_MUST_CHECK;
 
 /* The room for the plan of a call as a struct of ops/plan.h; uninitialised in the rule. */
 #define TD_PLAN_BYTES 1536

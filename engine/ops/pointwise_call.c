@@ -148,7 +148,7 @@ static td_status make_result(const td_call *call, int n, td_dtype dtype, td_tens
     td_status status = broadcast_all(n, call->args, &ndim, sizes);
     if (TD_UNLIKELY(status))
         return status;
-    td_tensor *given = call->given;
+    td_tensor *given = td_call_given(call, 0);
     if (TD_LIKELY(!given)) {
         td_device device = TD_DEVICE_CPU;
         for (int k = 0; k < n; k++)
@@ -161,23 +161,9 @@ static td_status make_result(const td_call *call, int n, td_dtype dtype, td_tens
             status = td_tensor_set_shape(*out, ndim, sizes, model->strides);
         return status;
     }
-    if (td_dtypes[dtype].category > td_dtypes[given->dtype].category)
-        return td_fail(TD_EDTYPE, "a %s result can't be written into a %s tensor",
-                       td_dtype_name(dtype), td_dtype_name(given->dtype));
-    if (given->ndim != ndim || memcmp(given->sizes, sizes, sizeof(int64_t) * (size_t)ndim)) {
-        char want[TD_SHAPE_TEXT], have[TD_SHAPE_TEXT];
-        if (call->inplace)
-            return td_fail(TD_ESHAPE, "the result's shape %s is not that of the tensor written, %s",
-                           td_shape_text(ndim, sizes, want, sizeof want),
-                           td_tensor_shape_text(given, have));
-        status = td_tensor_resize(given, ndim, sizes);
-        if (status)
-            return status;
-    }
-    if (td_tensor_overlaps(given))
-        return td_fail(TD_EVALUE,
-                       "several elements of the tensor written share one place in memory "
-                       "(an expanded tensor?); write into a clone() of it");
+    status = td_call_fit(call, given, dtype, ndim, sizes);
+    if (status)
+        return status;
     *out = td_retain(given);
     return TD_OK;
 }
@@ -224,7 +210,7 @@ static td_status check_devices(int n, const td_value *args, td_device device) {
 static const td_tensor *plain_model(const td_call *call, int n) {
     const td_pointwise *pw = call->op->pointwise;
     const td_tensor *model = NULL;
-    if (call->given || (pw->type != TD_PW_ARITH && pw->type != TD_PW_FLOATS))
+    if (call->ngiven || (pw->type != TD_PW_ARITH && pw->type != TD_PW_FLOATS))
         return NULL;
     for (int k = 0; k < n; k++) {
         const td_tensor *x = td_arg_tensor(call->args[k]);
@@ -248,11 +234,9 @@ static td_status call_plain(td_call *call, const td_program *program, const td_t
     td_status status = td_tensor_empty_like(model, (td_dtype)model->dtype, &call->out[0]);
     if (TD_UNLIKELY(status))
         return status;
-    status = run(TD_DEVICE_CPU, program, operands, (td_dtype)model->dtype, call->out[0]);
-    if (TD_UNLIKELY(status)) {
-        td_release(call->out[0]);
-        call->out[0] = NULL;
-    }
+    status = td_call_ready(call);
+    if (status == TD_OK)
+        status = run(TD_DEVICE_CPU, program, operands, (td_dtype)model->dtype, call->out[0]);
     return status;
 }
 
@@ -287,14 +271,10 @@ td_status td_pointwise_call(td_call *call) {
          op->pointwise->primitive == TD_PW_round || op->pointwise->primitive == TD_PW_trunc);
     if (whole_numbers) /* integers are rounded already */
         program = td_primitive_program(TD_PW_copy);
-    if (status == TD_OK)
-        status = run(device, program, operands, compute, out);
-    if (TD_UNLIKELY(status)) {
-        td_release(out);
-        return status;
-    }
     call->out[0] = out;
-    return TD_OK;
+    if (status == TD_OK)
+        status = td_call_ready(call);
+    return status ? status : run(device, program, operands, compute, out);
 }
 
 /* ---- formulas of an operator ---- */
@@ -472,12 +452,13 @@ static td_status run_observed(const td_op *op, const td_program *p, const td_val
     td_observer *o = td_observer_get(TD_EVENT_KERNEL);
     if (TD_LIKELY(!o))
         return run_fused(p, operands, g, out);
-    td_event event = {
-        .kind = TD_EVENT_KERNEL, .name = op->backward_name, .device = td_tensor_device(g)};
+    td_event event = {.kind = TD_EVENT_KERNEL,
+                      .name = op->backward_name,
+                      .track = td_stream_current(td_tensor_device(g))};
     o->begin(o->ctx, &event);
-    td_status status = run_fused(p, operands, g, out);
-    o->end(o->ctx, TD_EVENT_KERNEL);
-    return status;
+    event.status = run_fused(p, operands, g, out);
+    o->end(o->ctx, &event);
+    return event.status;
 }
 
 td_status td_pointwise_backward(td_grad *grad) {

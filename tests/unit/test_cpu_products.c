@@ -92,7 +92,7 @@ TEST(a_product_with_itself_as_result_is_right) {
     td_tensor *a = make(TD_F32, 2, (int64_t[]){70, 70}), *want = NULL;
     CHECK_INT(TD_APPLY(&want, mm, TD_T(a), TD_T(a)), TD_OK);
     td_value args[] = {TD_T(a), TD_T(a)};
-    td_call call = {.op = td_op_find("mm"), .args = args, .given = a};
+    td_call call = {.op = td_op_find("mm"), .args = args, .given = &a, .ngiven = 1};
     CHECK_INT(td_op_call(&call), TD_OK);
     CHECK(!memcmp(a->data, want->data, (size_t)a->numel * sizeof(float)));
     td_release(call.out[0]);

@@ -140,6 +140,37 @@ TEST(a_formula_of_several_results_labels_them) {
     discard(&op);
 }
 
+TEST(random_numbers_are_drawn_anew_each_time) {
+    CHECK(value_of("rand_like(x) - rand_like(x)") != 0);
+    CHECK_CLOSE(value_of("r = rand_like(x); r - r"), 0, 0);
+}
+
+static void note_peak(void *ctx, const td_event *event) {
+    int64_t *peak = ctx;
+    *peak = event->total > *peak ? event->total : *peak;
+}
+
+TEST(temporaries_go_after_their_last_reader) {
+    td_op op = {.schema = "(Tensor x) -> Tensor",
+                .formula = "exp(exp(exp(exp(exp(exp(exp(exp(x))))))))"};
+    int64_t size = 100000, bytes = size * 8, peak = 0, before = 0;
+    td_tensor *x = NULL, *out = NULL;
+    td_observer o = {.ctx = &before, .kinds = 1u << TD_EVENT_ALLOC, .instant = note_peak};
+    REQUIRE(OK(prepare(&op)));
+    td_observer_set(&o);
+    OK(td_tensor_empty(TD_F64, TD_DEVICE_CPU, 1, &size, &x));
+    OK(td_fill(x, 0.1));
+    o.ctx = &peak;
+    OK(td_op_apply(&op, &out, 1, (td_value[]){TD_T(x)}));
+    td_observer_set(NULL);
+    CHECK(before > 0);
+    CHECK(peak - before >= bytes);
+    CHECK(peak - before < 3 * bytes);
+    td_release(out);
+    td_release(x);
+    discard(&op);
+}
+
 /* ---- what is refused ---- */
 
 typedef struct bad_row {
@@ -297,9 +328,9 @@ static void note(void *ctx, const td_event *event) {
     size_t n = strlen(c->names);
     snprintf(c->names + n, sizeof c->names - n, "%s ", event->name);
 }
-static void ignore_end(void *ctx, td_event_kind kind) {
+static void ignore_end(void *ctx, const td_event *event) {
     (void)ctx;
-    (void)kind;
+    (void)event;
 }
 
 static td_status kernel_second(td_call *call) {
@@ -387,6 +418,20 @@ TEST(gradients_that_nobody_wants_are_not_computed) {
     td_release(one);
 }
 
+TEST(what_only_the_gradient_of_a_constant_reads_is_not_saved) {
+    td_tensor *x = VECTOR(2), *y = VECTOR(3), *one = VECTOR(1), *grad = NULL;
+    OK(td_set_requires_grad(y, true));
+    td_tensor *out = copy_second_of(x, y);
+    OK(TD_APPLY_INPLACE(zero_, TD_T(x)));
+    if (OK(td_autograd_grad(1, &out, &one, 1, &y, (td_backward_options){0}, false, &grad)))
+        CHECK_CLOSE(element(grad, 0), exp(1) * 3 + 1, 1e-12);
+    td_release(grad);
+    td_release(out);
+    td_release(x);
+    td_release(y);
+    td_release(one);
+}
+
 /* Of x * g * e^g by x: the expression records itself. */
 TEST(gradients_of_gradients_come_by_themselves) {
     td_tensor *x = VECTOR(2), *y = VECTOR(3), *g = VECTOR(0.5), *grad = NULL, *second = NULL;
@@ -430,6 +475,8 @@ int main(void) {
     RUN(attributes_and_lists);
     RUN(bindings_and_results_by_name);
     RUN(a_formula_of_several_results_labels_them);
+    RUN(random_numbers_are_drawn_anew_each_time);
+    RUN(temporaries_go_after_their_last_reader);
     RUN(texts_that_are_wrong_are_refused_with_operator_and_place);
     RUN(rows_without_a_derivative_are_refused);
     RUN(an_error_inside_bears_the_name_of_the_whole);
@@ -437,6 +484,7 @@ int main(void) {
     RUN(a_gradient_saves_what_it_reads);
     RUN(what_two_gradients_share_is_computed_once);
     RUN(gradients_that_nobody_wants_are_not_computed);
+    RUN(what_only_the_gradient_of_a_constant_reads_is_not_saved);
     RUN(gradients_of_gradients_come_by_themselves);
     RUN(what_was_reduced_is_expanded_back);
     int status = check_finish();

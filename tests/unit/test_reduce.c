@@ -582,7 +582,7 @@ TEST(results_are_written_in_place_of_any_layout) {
     const td_op *sum = td_op_find("sum");
     int64_t zero = 0;
     td_value args[] = {TD_T(x), TD_INTS(1, &zero), TD_B(false), TD_NIL};
-    td_call call = {.op = sum, .args = args, .given = given};
+    td_call call = {.op = sum, .args = args, .given = &given, .ngiven = 1};
     REQUIRE(OK(td_op_call(&call)));
     REQUIRE(OK(apply("sum", x, TD_INTS(1, &zero), false, &y)));
     for (int64_t k = 0; k < 20; k++)
