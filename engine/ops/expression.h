@@ -59,7 +59,8 @@ typedef enum td_expression_type {
     TD_EX_CALL,      /* op; operands: all of its parameters */
     TD_EX_PICK,      /* which: result of the call that is the operand */
     TD_EX_LIST,
-    TD_EX_CHOOSE /* operands: condition, then, else */
+    TD_EX_CHOOSE, /* operands: condition, then, else */
+    TD_EX_ERROR   /* operands: text, what is put into it */
 } td_expression_type;
 
 typedef enum td_attribute {

@@ -78,7 +78,7 @@ const char *td_kinds_text(uint32_t kinds, char *buffer) {
         if (kinds & rows[k].kinds)
             n += (size_t)snprintf(buffer + n, TD_KINDS_TEXT - n, "%s%s", n ? " or " : "",
                                   rows[k].text);
-    return buffer;
+    return n ? buffer : "an error";
 }
 
 uint32_t td_result_kinds(const td_op *op) {
@@ -297,6 +297,25 @@ int td_draft_choose(td_draft *d, const char *at, int condition, int then, int ot
     return put(d, at, (td_expression_step){.type = TD_EX_CHOOSE}, kinds,
                d->host[then] && d->host[otherwise] && !tensors, 3,
                (uint8_t[]){(uint8_t)condition, (uint8_t)then, (uint8_t)otherwise});
+}
+
+int td_draft_error(td_draft *d, const char *at, int n, const int *entries) {
+    uint8_t operands[TD_MAX_DIMS];
+    const td_expression_step *text = n ? &d->steps[entries[0]] : NULL;
+    int places = 1;
+    if (!text || text->type != TD_EX_CONSTANT || text->constant.kind != TD_KIND_STRING)
+        return td_draft_fail(d, at, "an error begins with its text");
+    for (const char *p = text->constant.string; *p; p++)
+        places += *p == '%';
+    if (places != n)
+        return td_draft_fail(d, at, "the text has %d places, %d values are given", places - 1,
+                             n - 1);
+    for (int k = 0; k < n; k++) {
+        operands[k] = (uint8_t)entries[k];
+        if (k && !(d->kinds[entries[k]] & (TD_KIND_BIT(TD_KIND_INT) | TD_KIND_BIT(TD_KIND_INTS))))
+            return td_draft_fail(d, at, "value %d is neither a whole number nor a shape", k);
+    }
+    return put(d, at, (td_expression_step){.type = TD_EX_ERROR}, 0, true, n, operands);
 }
 
 /* ---- calls ---- */

@@ -59,6 +59,7 @@ int td_draft_variable(td_draft *d, const char *at, const char *name);
 int td_draft_member(td_draft *d, const char *at, int of, const char *name, int dim);
 int td_draft_list(td_draft *d, const char *at, int n, const int *entries);
 int td_draft_choose(td_draft *d, const char *at, int condition, int then, int otherwise);
+int td_draft_error(td_draft *d, const char *at, int n, const int *entries);
 /* A call with these arguments, -1 where one is left out; td_draft_find_op says whether it may be
  * called at all (NULL: it failed). */
 const td_op *td_draft_find_op(const td_draft *d, const char *at, const char *name);

@@ -48,7 +48,7 @@ static bool accept_name(td_draft *d, char *name) {
     return true;
 }
 
-/* ---- calls, choices, lists ---- */
+/* ---- calls, choices, lists, errors ---- */
 
 static int expression(td_draft *d);
 
@@ -105,18 +105,29 @@ static int choice(td_draft *d, const char *at) {
     return td_draft_choose(d, at, parts[0], parts[1], parts[2]);
 }
 
-static int list(td_draft *d, const char *at) {
-    int entries[TD_MAX_DIMS], n = 0;
-    while (!accept(d, "}")) {
+/* Values up to `close`; their number, or -1. */
+static int entries(td_draft *d, const char *close, int *steps) {
+    int n = 0;
+    while (!accept(d, close)) {
         if (n && !accept(d, ","))
-            return td_draft_fail(d, d->at, "',' or '}' expected");
+            return td_draft_fail(d, d->at, "',' or '%s' expected", close);
         if (n == TD_MAX_DIMS)
-            return td_draft_fail(d, at, "a list has at most %d entries", TD_MAX_DIMS);
-        entries[n] = expression(d);
-        if (entries[n++] < 0)
+            return td_draft_fail(d, d->at, "%d entries at most", TD_MAX_DIMS);
+        steps[n] = expression(d);
+        if (steps[n++] < 0)
             return -1;
     }
-    return td_draft_list(d, at, n, entries);
+    return n;
+}
+
+static int list(td_draft *d, const char *at) {
+    int steps[TD_MAX_DIMS], n = entries(d, "}", steps);
+    return n < 0 ? -1 : td_draft_list(d, at, n, steps);
+}
+
+static int error(td_draft *d, const char *at) {
+    int steps[TD_MAX_DIMS], n = entries(d, ")", steps);
+    return n < 0 ? -1 : td_draft_error(d, at, n, steps);
 }
 
 /* ---- values ---- */
@@ -180,7 +191,9 @@ static int primary(td_draft *d) {
         return td_draft_fail(d, at, "a value expected");
     if (!accept(d, "("))
         return td_draft_variable(d, at, name);
-    return strcmp(name, "if") ? call(d, at, name) : choice(d, at);
+    return !strcmp(name, "if")      ? choice(d, at)
+           : !strcmp(name, "error") ? error(d, at)
+                                    : call(d, at, name);
 }
 
 static int suffixed(td_draft *d) {

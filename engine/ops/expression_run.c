@@ -6,6 +6,7 @@
 #include "engine/core/memory.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* How far a step that is no leaf has come. */
@@ -254,6 +255,28 @@ static td_status make_list(evaluation *v, int step) {
     return own_list(v, step, n, tensors);
 }
 
+/* Its text, with values in the places of %. */
+static td_status raise_error(const evaluation *v, int step) {
+    char text[512], shape[TD_SHAPE_TEXT];
+    size_t n = 0;
+    int next = 1;
+    for (const char *p = operand_value(v, step, 0).string; *p && n + 1 < sizeof text; p++) {
+        if (*p != '%') {
+            text[n++] = *p;
+            continue;
+        }
+        td_value value = operand_value(v, step, next++);
+        if (value.kind == TD_KIND_INTS)
+            td_shape_text(value.n, value.ints, shape, sizeof shape);
+        else
+            snprintf(shape, sizeof shape, "%lld", (long long)value.i);
+        for (const char *c = shape; *c && n + 1 < sizeof text; c++)
+            text[n++] = *c;
+    }
+    text[n] = 0;
+    return td_fail(TD_EVALUE, "%s", text);
+}
+
 /* ---- calls ---- */
 
 /* A value as a parameter takes it; `room` holds a list that is made of one number. */
@@ -321,6 +344,8 @@ static td_status evaluate(evaluation *v, int step) {
         return make_list(v, step);
     case TD_EX_CHOOSE:
         return share(v, step, value_of(v, v->progress[step].chosen));
+    case TD_EX_ERROR:
+        return raise_error(v, step);
     default:
         return TD_OK;
     }

@@ -69,14 +69,6 @@ static td_status run_unflatten(td_call *call) {
     return TD_APPLY(&call->out[0], view, TD_T(x), TD_INTS(n, sizes));
 }
 
-static td_status run_t(td_call *call) {
-    td_tensor *x = call->args[0].tensor;
-    if (x->ndim > 2)
-        return td_fail(TD_ESHAPE, "needs a tensor of at most 2 dims, got %d: use transpose",
-                       x->ndim);
-    return TD_APPLY(&call->out[0], transpose, TD_T(x), TD_I(0), TD_I(-1));
-}
-
 static td_status run_movedim(td_call *call) {
     td_tensor *x = call->args[0].tensor;
     td_value from = call->args[1], to = call->args[2];
@@ -250,7 +242,8 @@ TD_OPERATOR(transpose) = {
 TD_OPERATOR(t) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "A matrix with its dims exchanged.",
-    .run = run_t,
+    .formula = "if(x.ndim <= 2, transpose(x, 0, -1),"
+               "   error(\"needs a tensor of at most 2 dims, got %: use transpose\", x.ndim))",
 };
 TD_OPERATOR(movedim) = {
     .schema = "(Tensor x, dim[] source, dim[] destination) -> Tensor",

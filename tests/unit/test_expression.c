@@ -205,6 +205,10 @@ static const bad_row bad_rows[] = {
     {UNARY, "x * n.ndim", NULL, "only a tensor has 'ndim'"},
     {UNARY, "x * x.size", NULL, "size takes a dim: x.size(dim)"},
     {UNARY, "reshape(x, {1, 0.5})", NULL, "a list holds whole numbers, or tensors"},
+    {UNARY, "error(\"no\")", NULL, "this is an error, a tensor expected"},
+    {UNARY, "if(n == 1, x, error(n))", NULL, "an error begins with its text"},
+    {UNARY, "if(n == 1, x, error(\"% %\", n))", NULL, "has 2 places, 1 values are given"},
+    {UNARY, "if(n == 1, x, error(\"%\", x))", NULL, "value 1 is neither a whole number nor a"},
     {UNARY, "copy_(x, x)", NULL, "copy_ writes in place"},
     {UNARY, "max_dim(x, 0)", NULL, "this is several results, a tensor expected"},
     {UNARY, "max_dim(x, 0).value", NULL, "max_dim has no result 'value'"},
@@ -292,6 +296,22 @@ TEST(an_error_inside_bears_the_name_of_the_whole) {
         CHECK_CONTAINS(td_error_message(), "outermost: ");
     }
     CHECK(out == NULL);
+    td_release(x);
+    discard(&op);
+}
+
+TEST(errors_are_raised_where_they_are_chosen) {
+    td_op op = {.name = "picky",
+                .schema = "(Tensor x, int n) -> Tensor",
+                .formula = "if(n >= 0, x, error(\"n is %, the shape %\", n, x.shape))"};
+    td_tensor *x = VECTOR(1, 2), *out = NULL;
+    if (OK(prepare(&op))) {
+        OK(td_op_apply(&op, &out, 2, (td_value[]){TD_T(x), TD_I(3)}));
+        CHECK(out == x);
+        td_release(out);
+        CHECK_INT(td_op_apply(&op, &out, 2, (td_value[]){TD_T(x), TD_I(-3)}), TD_EVALUE);
+        CHECK_STR(td_error_message(), "picky: n is -3, the shape (2)");
+    }
     td_release(x);
     discard(&op);
 }
@@ -480,6 +500,7 @@ int main(void) {
     RUN(texts_that_are_wrong_are_refused_with_operator_and_place);
     RUN(rows_without_a_derivative_are_refused);
     RUN(an_error_inside_bears_the_name_of_the_whole);
+    RUN(errors_are_raised_where_they_are_chosen);
     RUN(memory_that_runs_out_leaves_nothing_behind);
     RUN(a_gradient_saves_what_it_reads);
     RUN(what_two_gradients_share_is_computed_once);
