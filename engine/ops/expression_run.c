@@ -439,24 +439,38 @@ static void begin(evaluation *v, const td_op *op, const td_expression *e, const 
 
 /* ---- composites ---- */
 
+/* A new reference to the tensor that a root has come to: for the last of its roots the one that the
+ * step owns. */
+static td_tensor *take_tensor(evaluation *v, int step) {
+    td_tensor *x = value_of(v, step).tensor;
+    if (is_leaf(v, step) || !v->progress[step].owned || --v->progress[step].readers > 0)
+        return td_retain(x);
+    v->progress[step].owned = false;
+    return x;
+}
+
+static td_status deliver_list(evaluation *v, int step, td_call *call) {
+    td_value value = value_of(v, step);
+    call->list = td_malloc(sizeof *call->list * (size_t)(value.n ? value.n : 1));
+    if (!call->list)
+        return td_fail(TD_ENOMEM, "out of memory");
+    for (int k = 0; k < value.n; k++)
+        call->list[k] = td_retain(value.tensors[k]);
+    call->nlist = value.n;
+    return TD_OK;
+}
+
 static td_status deliver(evaluation *v, const td_expression_root *root, td_call *call) {
     td_value value = value_of(v, root->step);
     switch ((td_result_type)v->op->result_type) {
     case TD_RESULT_TENSOR:
         if (value.kind != TD_KIND_TENSOR)
             return wrong_kind(v, "a result");
-        call->out[root->slot] = td_retain(value.tensor);
+        call->out[root->slot] = take_tensor(v, root->step);
         return TD_OK;
     case TD_RESULT_TENSORS:
-        if (value.kind != TD_KIND_TENSORS)
-            return wrong_kind(v, "a result");
-        call->list = td_malloc(sizeof *call->list * (size_t)(value.n ? value.n : 1));
-        if (!call->list)
-            return td_fail(TD_ENOMEM, "out of memory");
-        for (int k = 0; k < value.n; k++)
-            call->list[k] = td_retain(value.tensors[k]);
-        call->nlist = value.n;
-        return TD_OK;
+        return value.kind == TD_KIND_TENSORS ? deliver_list(v, root->step, call)
+                                             : wrong_kind(v, "a result");
     default:
         call->result = value;
         return TD_OK;
@@ -491,7 +505,7 @@ static td_status hand_over(evaluation *v, const td_expression_root *root, td_ten
     if (value.kind != TD_KIND_TENSOR)
         return wrong_kind(v, "a gradient");
     if (!in[root->slot]) {
-        in[root->slot] = td_retain(value.tensor);
+        in[root->slot] = take_tensor(v, root->step);
         return TD_OK;
     }
     td_status status = TD_APPLY(&sum, add, TD_T(in[root->slot]), value);

@@ -452,6 +452,32 @@ TEST(what_only_the_gradient_of_a_constant_reads_is_not_saved) {
     td_release(one);
 }
 
+/* Two expressions of one label are added; a value may be the gradient of several parameters. */
+TEST(gradients_are_shared_and_added) {
+    static td_op op = {.name = "probe",
+                       .schema = "(Tensor x, Tensor y) -> Tensor",
+                       .rule = td_rule_same,
+                       .kernel = kernel_second,
+                       .gradient = "t = g * 2; x: t; x: g * x; y: t; y: t"};
+    td_tensor *x = VECTOR(5), *y = VECTOR(3), *one = VECTOR(1), *out = NULL, *grads[2] = {NULL};
+    OK(td_set_requires_grad(x, true));
+    OK(td_set_requires_grad(y, true));
+    REQUIRE(OK(prepare(&op)));
+    OK(td_op_apply(&op, &out, 2, (td_value[]){TD_T(x), TD_T(y)}));
+    if (OK(td_autograd_grad(1, &out, &one, 2, (td_tensor *[]){x, y}, (td_backward_options){0},
+                            false, grads))) {
+        CHECK_CLOSE(element(grads[0], 0), 7, 0);
+        CHECK_CLOSE(element(grads[1], 0), 4, 0);
+    }
+    td_release(grads[0]);
+    td_release(grads[1]);
+    td_release(out);
+    td_release(x);
+    td_release(y);
+    td_release(one);
+    discard(&op);
+}
+
 /* Of x * g * e^g by x: the expression records itself. */
 TEST(gradients_of_gradients_come_by_themselves) {
     td_tensor *x = VECTOR(2), *y = VECTOR(3), *g = VECTOR(0.5), *grad = NULL, *second = NULL;
@@ -506,6 +532,7 @@ int main(void) {
     RUN(what_two_gradients_share_is_computed_once);
     RUN(gradients_that_nobody_wants_are_not_computed);
     RUN(what_only_the_gradient_of_a_constant_reads_is_not_saved);
+    RUN(gradients_are_shared_and_added);
     RUN(gradients_of_gradients_come_by_themselves);
     RUN(what_was_reduced_is_expanded_back);
     int status = check_finish();
