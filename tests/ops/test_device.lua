@@ -1,0 +1,172 @@
+-- test_device.lua: walks the table of operators on a device whose memory the host may not touch and
+-- which works late (tests/device): results, writes in place, gradients and their gradients are those
+-- of the CPU.
+local t = require "harness"
+local here = debug.getinfo(1, "S").source:match("^@(.*)/") or "."
+local walk = dofile(here .. "/walk.lua")
+
+local module = os.getenv "TIDE_LATE_DEVICE"
+local register, why = package.loadlib(module or "", "register_late_device")
+if not register then
+    t.skip("operators on the second device", why)
+    t.finish()
+end
+register()
+
+local function there(x) return x:to("late") end
+
+local function home(list)
+    local moved = {}
+    for k, x in ipairs(list) do
+        moved[k] = tide.is_tensor(x) and x:to("cpu") or x
+    end
+    return moved
+end
+
+-- The device as an option of operators that make tensors from nothing.
+local function with_device(op, args)
+    if not op.signature:find("device", 1, true) then
+        return args
+    end
+    local n = args.n or #args
+    local options = args[n]
+    if type(options) ~= "table" or tide.is_tensor(options) or #options > 0 or next(options) == nil then
+        n, options = n + 1, {}
+    end
+    local copy = { device = "late" }
+    for key, value in pairs(options) do
+        copy[key] = value
+    end
+    args[n], args.n = copy, n
+    return args
+end
+
+local function on_device(op, sample, dtype, arrange)
+    return home(walk.run(op, function(mk) return with_device(op, sample(mk)) end, dtype, false,
+        function(x) return there(arrange and arrange(x) or x) end))
+end
+
+-- Gradients of sum(out * weight) and of the sum of their squares, as PyTorch's gradgradcheck would
+-- ask for them.
+local function gradients(op, sample, move)
+    local args = sample(walk.maker(tide.float64, true, move))
+    local inputs, places = walk.differentiable_inputs(args)
+    if #inputs == 0 then
+        return nil
+    end
+    local outputs, loss = { walk.as_function(op, args, places)(table.unpack(inputs)) }, nil
+    for k, y in ipairs(outputs) do
+        if y.requires_grad then
+            local weight = (tide.arange(y:numel(), { dtype = tide.float64 }) * 0.37 + k):cos()
+            local part = (y * move(weight:reshape(y.shape))):sum()
+            loss = loss and loss + part or part
+        end
+    end
+    if not loss then
+        return nil
+    end
+    local options = { create_graph = true, allow_unused = true }
+    local first = tide.autograd.grad({ loss }, inputs, options)
+    local squares
+    for k = 1, #inputs do
+        if first[k] and first[k].requires_grad then
+            local part = (first[k] * first[k]):sum()
+            squares = squares and squares + part or part
+        end
+    end
+    local all = {}
+    for k = 1, #inputs do
+        all[#all + 1] = first[k]
+    end
+    if squares then
+        local second = tide.autograd.grad({ squares }, inputs, { allow_unused = true })
+        for k = 1, #inputs do
+            all[#all + 1] = second[k]
+        end
+    end
+    return all
+end
+
+local function detached(list)
+    local plain = {}
+    for k, x in ipairs(home(list)) do
+        plain[k] = x:detach()
+    end
+    return plain
+end
+
+for _, op in ipairs(walk.ops) do
+    for number, sample in ipairs(walk.samples[op.name] or {}) do
+        local name = ("%s_%d"):format(op.name, number)
+        local comparable = op.name ~= "empty" and op.name ~= "empty_like"
+        t.test(name .. "_on_the_device", function()
+            tide.manual_seed(7)
+            local want = walk.run(op, sample, tide.float64)
+            tide.manual_seed(7)
+            local got = on_device(op, sample, tide.float64)
+            if comparable then
+                walk.check_same(got, want, 1e-12, "device")
+                walk.check_same(on_device(op, sample, tide.float64, walk.layouts.sliced), want, op.random and 10 or 1e-12,
+                    "device, sliced")
+            end
+        end)
+        if op.inplace and not op.inplace_only and not op.random then
+            t.test(name .. "_in_place_on_the_device", function()
+                local args = sample(walk.maker(tide.float64, false, there))
+                local want = tide.is_tensor(args[1]) and tide[op.name](table.unpack(args, 1, args.n or #args))
+                if not want or tostring(want.shape) ~= tostring(args[1].shape)
+                    or want.dtype ~= args[1].dtype then
+                    return
+                end
+                args[1] = args[1]:clone()
+                local got = args[1][op.name .. "_"](table.unpack(args, 1, args.n or #args))
+                walk.check_same(home { got }, home { want }, 0, "in place")
+            end)
+        end
+        if op.differentiable and comparable and not op.random then
+            t.test(name .. "_gradients_on_the_device", function()
+                local want = gradients(op, sample, function(x) return x end)
+                if want then
+                    walk.check_same(detached(gradients(op, sample, there)), detached(want), 1e-11, "gradients")
+                end
+            end)
+        end
+    end
+end
+
+t.test("errors_that_elements_show_come_at_the_next_synchronisation", function()
+    local x, index = there(tide.ones(3)), there(tide.tensor({ 5 }))
+    t.error_has(function() return x:index_select(1, index):to("cpu") end, "out of range")
+    t.eq((x + 1):sum():item(), 6)
+end)
+
+t.test("tensors_of_two_devices_do_not_mix", function()
+    t.error_has(function() return there(tide.ones(3)) + tide.ones(3) end, "add: ")
+    t.eq((there(tide.ones(3)) * tide.tensor(2)):to("cpu"):tolist(), { 2, 2, 2 })
+end)
+
+t.test("a_training_step_is_that_of_the_cpu", function()
+    local nn = tide.nn
+    local function train(device)
+        tide.manual_seed(1)
+        local net = nn.Sequential(nn.Conv2d(1, 4, 3, { padding = 1 }), nn.ReLU(), nn.MaxPool2d(2),
+            nn.Flatten(), nn.Linear(4 * 4 * 4, 10))
+        local x, y = tide.randn(16, 1, 8, 8), tide.randint(1, 11, { 16 })
+        if device then
+            net:to(device)
+            x, y = x:to(device), y:to(device)
+        end
+        local opt = tide.optim.SGD(net:parameters(), { lr = 0.1, momentum = 0.9 })
+        local losses = {}
+        for step = 1, 5 do
+            opt:zero_grad()
+            local loss = nn.functional and nn.functional.cross_entropy and nn.functional.cross_entropy(net(x), y)
+                or tide.cross_entropy(net(x), y)
+            loss:backward()
+            opt:step()
+            losses[step] = loss:item()
+        end
+        return losses
+    end
+    t.close(train("late"), train(), 1e-5)
+end)
