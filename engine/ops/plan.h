@@ -288,7 +288,7 @@ typedef struct td_progression_plan {
     double first, step, last;
 } td_progression_plan;
 
-/* out (row-major) = x where column - row lies in [first, last], else 0. out may be x. */
+/* out (any strides) = x where column - row lies in [first, last], else 0. out may be x. */
 typedef struct td_band_plan {
     TD_PLAN_HEAD(2, *out, *x);
     int64_t first, last;

@@ -185,12 +185,12 @@ static td_operand operand_of(td_value v) {
 static const td_program *choose_program(const td_op *op, const td_value *args) {
     const td_pointwise *pw = op->pointwise;
     if (pw->primitive < 0)
-        return op->formula->forward;
+        return op->programs->forward;
     const td_program *simple = td_primitive_program((td_primitive)pw->primitive);
     for (int k = simple->noperands; k < op->nparams; k++)
         if (!(args[k].kind == TD_KIND_INT && op->params[k].preset.kind == TD_KIND_INT &&
               args[k].i == op->params[k].preset.i))
-            return op->formula->forward;
+            return op->programs->forward;
     return simple;
 }
 
@@ -342,11 +342,11 @@ static td_status compile_all(const td_op *op, td_formula *f) {
 td_status td_pointwise_prepare(const td_op *op) {
     td_status status = TD_OK;
     pthread_mutex_lock(&prepare_lock);
-    if (!op->formula) {
+    if (!op->programs) {
         td_formula *f = td_calloc(1, sizeof *f);
         status = f ? compile_all(op, f) : td_fail(TD_ENOMEM, "out of memory");
         if (status == TD_OK)
-            ((td_op *)op)->formula = f;
+            ((td_op *)op)->programs = f;
         else
             td_free(f);
     }
@@ -471,7 +471,7 @@ td_status td_pointwise_backward(td_grad *grad) {
     operands[n] = td_tensor_or_nil(grad->out[0]);
     operands[n + 1] = TD_T(g);
     for (int k = 0; k < n; k++) {
-        const td_program *p = op->formula->gradient[k];
+        const td_program *p = op->programs->gradient[k];
         if (!p || !td_grad_needs(grad, k))
             continue;
         int whole = whole_operand(p, operands);
