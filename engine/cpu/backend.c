@@ -46,4 +46,5 @@ const td_backend td_cpu_backend = {
     .download = copy,
     .synchronize = synchronize,
     .pointwise = td_cpu_pointwise,
+    .check = td_cpu_check,
 };

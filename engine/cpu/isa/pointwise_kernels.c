@@ -23,6 +23,27 @@ static inline vd vd_floor_div(vd x, vd y) {
     return vd_select(y == 0, x / y, q);
 }
 
+/* Masks in memory are bytes of 0 and 1, as many as the vectors have lanes. */
+#define DEFINE_MASKS(v, bytes, mask, lanes)                                                        \
+    typedef int8_t bytes __attribute__((vector_size(lanes)));                                      \
+    static inline void v##_store_mask(uint8_t *p, mask m, int64_t n) {                             \
+        bytes b = __builtin_convertvector(m, bytes) & 1;                                           \
+        memcpy(p, &b, (size_t)n);                                                                  \
+    }                                                                                              \
+    static inline mask v##_load_mask(const uint8_t *p, int64_t n) {                                \
+        bytes b = {0};                                                                             \
+        memcpy(&b, p, (size_t)n);                                                                  \
+        return -__builtin_convertvector(b, mask);                                                  \
+    }                                                                                              \
+    static inline mask v##_set_mask(uint8_t x) {                                                   \
+        return (mask){0} - x;                                                                      \
+    }
+DEFINE_MASKS(vf, vf_bytes, vi, VF_N)
+DEFINE_MASKS(vd, vd_bytes, vl, VD_N)
+DEFINE_MASKS(vi, vi_bytes, vi, VI_N)
+DEFINE_MASKS(vl, vl_bytes, vl, VL_N)
+DEFINE_MASKS(vb, vb_bytes, vb, VB_N)
+
 /* a to the b for integers, wrapping; a negative power of anything but 1 and -1 is 0. */
 static inline int64_t integer_power(int64_t a, int64_t b) {
     uint64_t result = 1, base = (uint64_t)a;
@@ -72,6 +93,7 @@ static inline int64_t integer_power(int64_t a, int64_t b) {
 #define N        VB_N
 #define P        vb
 #define FLOATING 0
+#define BYTES    1
 #include "engine/cpu/isa/pointwise_loops.h"
 
 extern const td_pointwise_kernels TD_ISA_SYMBOL(td_pointwise_kernels);
@@ -83,6 +105,9 @@ const td_pointwise_kernels TD_ISA_SYMBOL(td_pointwise_kernels) = {
     [TD_BOOL] = loop_vb_##name
 #define FLOATS(name)                  [TD_F32] = loop_vf_##name, [TD_F64] = loop_vd_##name
 #define ARITH(name, arity, formula)   [TD_PW_##name] = {FLOATS(name), INTEGERS(name)},
+#define COMPARE(name, arity, formula) [TD_PW_##name] = {FLOATS(name), INTEGERS(name)},
+#define SELECT(name, arity, formula)  [TD_PW_##name] = {FLOATS(name), INTEGERS(name)},
+#define LOGIC(name, arity, formula)   [TD_PW_##name] = {[TD_BOOL] = loop_vb_##name},
 #define FLOAT(name, arity, formula)   [TD_PW_##name] = {FLOATS(name)},
 #define MATH(name, arity, formula)    [TD_PW_##name] = {FLOATS(name)},
 #define INTEGER(name, arity, formula) [TD_PW_##name] = {INTEGERS(name)},
