@@ -196,8 +196,8 @@ static void run_block(const job *j, const td_walk *w, int64_t at, int64_t n, wor
         load_block(w, &w->loads[k], at, n, index, &cells[k], m->loads + k * BLOCK_BYTES, m->raw);
     for (int k = 0; k < p->noutputs; k++) {
         const td_side *x = &w->outs[k];
-        outs[k].p =
-            x->scalar || x->apart ? NULL : (unsigned char *)td_walk_address(w, x, at, index);
+        bool buffered = x->scalar || x->apart || x->streamed;
+        outs[k].p = buffered ? NULL : (unsigned char *)td_walk_address(w, x, at, index);
         if (!outs[k].p)
             outs[k].p = m->outs + k * BLOCK_BYTES;
     }
@@ -208,6 +208,9 @@ static void run_block(const job *j, const td_walk *w, int64_t at, int64_t n, wor
             td_cpu->reduce->rows[TD_REDUCE_SUM][x->as](&sums[k], outs[k].p, 1, 0, n, 1, NULL);
         else if (outs[k].p != m->outs + k * BLOCK_BYTES)
             continue;
+        else if (x->streamed)
+            td_cpu->pointwise->stream(x->data + at * (int64_t)td_dtype_size(x->as), outs[k].p,
+                                      (size_t)n * td_dtype_size(x->as));
         else if (x->dense)
             memcpy(x->data + at * (int64_t)td_dtype_size(x->as), outs[k].p,
                    (size_t)n * td_dtype_size(x->as));
@@ -227,6 +230,8 @@ static void run_part(const job *j, const td_walk *w, int64_t begin, int64_t end,
             n = BLOCK;
         run_block(j, w, at, n, m, sums);
     }
+    if (w->streams)
+        td_cpu->pointwise->stream_end();
 }
 
 /* ---- workers ---- */
@@ -496,7 +501,7 @@ static bool run_small(const td_program *program, const td_operand *operands, td_
     td_dtype from = td_dtype_in_call(step->from, compute);
     if (program->nsteps != 1 || !out->contiguous ||
         out->dtype != td_dtype_in_call(step->to, compute) || out->numel > GRAIN_COST / 8 ||
-        program->reduces)
+        program->reduces || (step->primitive == TD_PW_copy && step->from != step->to))
         return false;
     for (int k = 0; k < step->arity; k++) {
         if (step->src[k] >= program->nloads)
@@ -524,8 +529,6 @@ static bool run_small(const td_program *program, const td_operand *operands, td_
     if (out->numel == 1)
         scalars = 0;
     else if (scalars == (1u << step->arity) - 1)
-        return false;
-    if (step->from != step->to && step->primitive == TD_PW_copy)
         return false;
     td_pointwise_fn fn = loop_of(step->primitive, from);
     if (fn && step->primitive == TD_PW_pow && scalars == 2)

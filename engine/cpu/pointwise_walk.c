@@ -3,7 +3,10 @@
 
 #include <string.h>
 
-enum { LONG_ROW = 256 }; /* inner dims from here on are walked row by row */
+enum {
+    LONG_ROW = 256,         /* inner dims from here on are walked row by row */
+    STREAM_BYTES = 64 << 20 /* results from here on are not found in a cache again */
+};
 
 void td_store_operand(td_dtype dtype, void *p, const td_operand *o) {
     if (o->is_int)
@@ -165,6 +168,25 @@ static bool runs_along_rows(const td_walk *w, int nloads) {
     return out->dtype == out->as && out->strides[last] == (int64_t)td_dtype_size(out->as);
 }
 
+/* A large result that is not read is better written past the caches, which saves reading it first.
+ */
+static void choose_streams(td_walk *w, const td_program *program) {
+    int64_t bytes = 0;
+    w->streams = false;
+    for (int k = 0; k < program->noutputs; k++)
+        bytes += w->outs[k].dense ? w->numel * (int64_t)td_dtype_size(w->outs[k].as) : 0;
+    if (TD_LIKELY(bytes < STREAM_BYTES))
+        return;
+    for (int k = 0; k < program->noutputs; k++) {
+        td_side *x = &w->outs[k];
+        x->streamed = x->dense;
+        for (int j = 0; j < program->nloads; j++)
+            x->streamed &= w->loads[j].data != x->data;
+        w->streams |= x->streamed;
+    }
+    w->direct &= !w->streams;
+}
+
 static void note_density(td_walk *w, const td_program *program) {
     w->simple = true;
     for (int k = 0; k < program->nloads; k++) {
@@ -179,6 +201,7 @@ static void note_density(td_walk *w, const td_program *program) {
     w->rows = w->ndim > 1 && w->sizes[w->ndim - 1] >= LONG_ROW;
     w->direct = program->nsteps == 1 && !w->outs[0].scalar &&
                 (w->simple || (w->rows && runs_along_rows(w, program->nloads)));
+    choose_streams(w, program);
 }
 
 static void init_load(td_side *x, const td_operand *o, const frame *f, const int *order, int n) {

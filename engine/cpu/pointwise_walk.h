@@ -22,15 +22,17 @@ typedef struct td_side {
     bool scalar;   /* one element for all; `value` holds it as `as` */
     bool dense;    /* lies in the order of the walk, as `as` */
     bool apart;    /* result: made in a buffer, because steps after it read what lies there */
+    bool streamed; /* result: made in a buffer, and written past the caches */
     int64_t strides[TD_MAX_DIMS]; /* bytes, in the order of the walk */
     _Alignas(8) unsigned char value[8];
 } td_side;
 
 typedef struct td_walk {
     int ndim;
-    bool rows;   /* inner dims are long */
-    bool direct; /* a single step reads and writes in place: blocks may have any length */
-    bool simple; /* every side is a scalar or dense: no place is asked for */
+    bool rows;    /* inner dims are long */
+    bool direct;  /* a single step reads and writes in place: blocks may have any length */
+    bool streams; /* some result is streamed */
+    bool simple;  /* every side is a scalar or dense: no place is asked for */
     int64_t numel;
     int64_t sizes[TD_MAX_DIMS]; /* innermost last */
     td_side *loads, *outs;      /* room that the caller gives, nloads and noutputs of them */

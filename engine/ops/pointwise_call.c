@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-static td_status run(td_device device, const td_program *program, const td_operand *operands,
-                     td_dtype compute, td_tensor *out) {
+static inline td_status run(td_device device, const td_program *program, const td_operand *operands,
+                            td_dtype compute, td_tensor *out) {
     td_pointwise_plan plan = {
         .program = program, .operands = operands, .compute = compute, .out = out};
     return TD_RUN(device, pointwise, &plan);
@@ -234,10 +234,21 @@ static const td_tensor *plain_model(const td_call *call, int n) {
     return model;
 }
 
-static td_status call_plain(td_call *call, const td_program *program, const td_tensor *model) {
+/* The rest: dtypes and shapes that differ, given results, devices. */
+static td_status call_general(td_call *call, const td_program *program);
+
+td_status td_pointwise_call(td_call *call) {
+    const td_program *program = choose_program(call->op, call->args);
+    const td_tensor *model = plain_model(call, program->noperands);
+    if (TD_UNLIKELY(!model))
+        return call_general(call, program);
     td_operand operands[TD_MAX_PARAMS];
-    for (int k = 0; k < program->noperands; k++)
-        operands[k] = td_operand_of(call->args[k]);
+    for (int k = 0; k < program->noperands; k++) {
+        if (TD_LIKELY(call->args[k].kind == TD_KIND_TENSOR))
+            operands[k].tensor = call->args[k].tensor;
+        else
+            operands[k] = td_operand_of(call->args[k]);
+    }
     td_status status = td_tensor_empty_like(model, (td_dtype)model->dtype, &call->out[0]);
     if (TD_UNLIKELY(status))
         return status;
@@ -276,13 +287,9 @@ static td_status call_into(const td_call *call, const td_program *program, td_dt
     return run(device, program, operands, compute, out);
 }
 
-td_status td_pointwise_call(td_call *call) {
+static td_status call_general(td_call *call, const td_program *program) {
     td_dtype compute, result;
-    const td_program *program = choose_program(call->op, call->args);
     int n = program->noperands;
-    const td_tensor *model = plain_model(call, n);
-    if (TD_LIKELY(model != NULL))
-        return call_plain(call, program, model);
     td_status status = choose_dtypes(call->op->pointwise, n, call->args, &compute, &result);
     if (TD_UNLIKELY(status))
         return status;

@@ -4,6 +4,10 @@
 #include "engine/cpu/isa/isa_symbol.h"
 #include "engine/cpu/isa/vec.h"
 
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
 /* Remainder with the sign of the divisor. */
 static inline vf vf_floor_mod(vf x, vf y) {
     vf m = vf_fmod(x, y);
@@ -96,8 +100,37 @@ static inline int64_t integer_power(int64_t a, int64_t b) {
 #define BYTES    1
 #include "engine/cpu/isa/pointwise_loops.h"
 
+#if defined(__SSE2__)
+#if defined(TD_ISA_avx512)
+#define STREAM(p, v) _mm512_stream_si512((__m512i *)(p), (__m512i)(v))
+#elif defined(TD_ISA_avx2)
+#define STREAM(p, v) _mm256_stream_si256((__m256i *)(p), (__m256i)(v))
+#else
+#define STREAM(p, v) _mm_stream_si128((__m128i *)(p), (__m128i)(v))
+#endif
+static void stream(void *dst, const void *src, size_t bytes) {
+    uint8_t *d = dst;
+    const uint8_t *s = src;
+    size_t head = (size_t)(-(uintptr_t)d % TD_VBYTES), at = head < bytes ? head : bytes;
+    memcpy(d, s, at);
+    for (; at + TD_VBYTES <= bytes; at += TD_VBYTES)
+        STREAM(d + at, vb_load(s + at));
+    memcpy(d + at, s + at, bytes - at);
+}
+static void stream_end(void) {
+    _mm_sfence();
+}
+#else
+static void stream(void *dst, const void *src, size_t bytes) {
+    memcpy(dst, src, bytes);
+}
+static void stream_end(void) {}
+#endif
+
 extern const td_pointwise_kernels TD_ISA_SYMBOL(td_pointwise_kernels);
 const td_pointwise_kernels TD_ISA_SYMBOL(td_pointwise_kernels) = {
+    .stream = stream,
+    .stream_end = stream_end,
     .primitive =
         {
 #define INTEGERS(name)                                                                             \

@@ -14,6 +14,9 @@ typedef void (*td_pointwise_fn)(int64_t n, void *out, const void *a, const void 
 typedef struct td_pointwise_kernels {
     td_pointwise_fn primitive[TD_PRIMITIVES][TD_DTYPE_COUNT]; /* [dtype of computation];
                                                                     NULL: not for it */
+    /* Copies past the caches: for results that are too large to be found there again. */
+    void (*stream)(void *dst, const void *src, size_t bytes);
+    void (*stream_end)(void); /* before other threads may read what was streamed */
 } td_pointwise_kernels;
 
 #endif
