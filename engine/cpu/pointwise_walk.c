@@ -204,9 +204,10 @@ static void note_density(td_walk *w, const td_program *program) {
     choose_streams(w, program);
 }
 
-static void init_load(td_side *x, const td_operand *o, const frame *f, const int *order, int n) {
+/* All but the strides; false where there are none to set. */
+static bool init_load(td_side *x, const td_operand *o) {
     const td_tensor *t = o->tensor;
-    x->dense = x->apart = false;
+    x->dense = x->apart = x->streamed = false;
     x->scalar = !t || t->numel == 1;
     x->data = t ? t->data : NULL;
     x->dtype = t ? t->dtype : x->as;
@@ -214,12 +215,45 @@ static void init_load(td_side *x, const td_operand *o, const frame *f, const int
         td_store_operand((td_dtype)x->as, x->value, o);
     else if (x->scalar)
         td_convert((td_dtype)x->as, x->value, 0, (td_dtype)t->dtype, t->data, 0, 1);
-    else
-        set_strides(x, t, f, order, n);
+    return !x->scalar;
 }
 
-td_status td_walk_init(td_walk *w, const td_program *program, td_dtype compute,
-                       const td_operand *operands, td_tensor *const *outs) {
+static bool init_out(td_side *x, const td_tensor *t, uint8_t kind) {
+    x->dense = x->apart = x->streamed = false;
+    x->scalar = kind != TD_OUTPUT_ELEMENTS;
+    x->data = t->data;
+    x->dtype = t->dtype;
+    return !x->scalar;
+}
+
+/* Tensors of one shape, all row-major, are one dim. */
+static bool is_flat(const td_program *program, const td_operand *operands, td_tensor *const *outs) {
+    for (int k = 0; k < program->noutputs; k++)
+        if (program->outputs[k].kind != TD_OUTPUT_ELEMENTS || !outs[k]->contiguous ||
+            (k > 0 && !td_tensor_same_shape(outs[k], outs[0])))
+            return false;
+    for (int k = 0; k < program->nloads; k++) {
+        const td_tensor *x = operands[program->loads[k].operand].tensor;
+        if (x && x->numel != 1 && (!x->contiguous || !td_tensor_same_shape(x, outs[0])))
+            return false;
+    }
+    return true;
+}
+
+static void lay_flat(td_walk *w, const td_program *program, const td_operand *operands,
+                     td_tensor *const *outs) {
+    w->ndim = 1;
+    w->numel = w->sizes[0] = outs[0]->numel;
+    for (int k = 0; k < program->nloads; k++)
+        if (init_load(&w->loads[k], &operands[program->loads[k].operand]))
+            w->loads[k].strides[0] = (int64_t)td_dtype_size(w->loads[k].dtype);
+    for (int k = 0; k < program->noutputs; k++)
+        if (init_out(&w->outs[k], outs[k], TD_OUTPUT_ELEMENTS))
+            w->outs[k].strides[0] = (int64_t)td_dtype_size(w->outs[k].dtype);
+}
+
+static td_status lay_out(td_walk *w, const td_program *program, const td_operand *operands,
+                         td_tensor *const *outs) {
     frame f;
     int order[TD_MAX_DIMS];
     td_status status = choose_frame(&f, program, operands, outs);
@@ -234,18 +268,30 @@ td_status td_walk_init(td_walk *w, const td_program *program, td_dtype compute,
     for (int k = 0; k < n; k++)
         w->sizes[k] = f.sizes[order[k]];
     for (int k = 0; k < program->nloads; k++) {
-        w->loads[k].as = (uint8_t)td_dtype_in_call(program->loads[k].dtype, compute);
-        init_load(&w->loads[k], &operands[program->loads[k].operand], &f, order, n);
+        const td_operand *o = &operands[program->loads[k].operand];
+        if (init_load(&w->loads[k], o))
+            set_strides(&w->loads[k], o->tensor, &f, order, n);
     }
-    for (int k = 0; k < program->noutputs; k++) {
-        td_side *x = &w->outs[k];
-        *x = (td_side){.data = outs[k]->data, .dtype = outs[k]->dtype};
-        x->as = (uint8_t)td_dtype_in_call(program->outputs[k].dtype, compute);
-        x->scalar = program->outputs[k].kind != TD_OUTPUT_ELEMENTS;
-        if (!x->scalar)
-            set_strides(x, outs[k], &f, order, n);
-    }
+    for (int k = 0; k < program->noutputs; k++)
+        if (init_out(&w->outs[k], outs[k], program->outputs[k].kind))
+            set_strides(&w->outs[k], outs[k], &f, order, n);
     merge_dims(w, program->nloads, program->noutputs);
+    return TD_OK;
+}
+
+td_status td_walk_init(td_walk *w, const td_program *program, td_dtype compute,
+                       const td_operand *operands, td_tensor *const *outs) {
+    for (int k = 0; k < program->nloads; k++)
+        w->loads[k].as = (uint8_t)td_dtype_in_call(program->loads[k].dtype, compute);
+    for (int k = 0; k < program->noutputs; k++)
+        w->outs[k].as = (uint8_t)td_dtype_in_call(program->outputs[k].dtype, compute);
+    if (is_flat(program, operands, outs)) {
+        lay_flat(w, program, operands, outs);
+    } else {
+        td_status status = lay_out(w, program, operands, outs);
+        if (status)
+            return status;
+    }
     note_density(w, program);
     return TD_OK;
 }

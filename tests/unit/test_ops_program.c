@@ -351,7 +351,7 @@ TEST(large_results_are_written_whole) {
 
 TEST(checks_find_a_true_element_wherever_it_is) {
     td_tensor *x = ramp(TD_I32, 70000, 1, 1);
-    td_operand operands[2] = {{.tensor = x}, {.is_int = true, .i = 70000, .f = 70000}};
+    td_operand operands[3] = {{.tensor = x}, {.is_int = true, .i = 70000, .f = 70000}, {0}};
     td_check_plan plan = {.program = td_primitive_program(TD_PW_gt),
                           .operands = operands,
                           .compute = TD_I32,
@@ -361,6 +361,11 @@ TEST(checks_find_a_true_element_wherever_it_is) {
     operands[1].i = 69999;
     CHECK_INT(TD_RUN(TD_DEVICE_CPU, check, &plan), TD_EINDEX);
     CHECK_STR(td_error_message(), "too large");
+    plan.program = td_primitive_program(TD_PW_sub);
+    CHECK_INT(TD_RUN(TD_DEVICE_CPU, check, &plan), TD_EINDEX);
+    plan.program = compile("a * 0");
+    CHECK_INT(TD_RUN(TD_DEVICE_CPU, check, &plan), TD_OK);
+    td_program_release(plan.program);
     td_release(x);
 }
 
