@@ -150,6 +150,16 @@ TEST(wrong_gradients_fail_when_an_operator_is_registered) {
     CHECK_INT(prepare("a * ", "a: g"), TD_EVALUE);
 }
 
+TEST(gradients_that_are_wanted_together_read_what_they_share_once) {
+    const td_formula *f = TD_OP(mul)->formula;
+    const td_program *both = f->joint[3];
+    REQUIRE(both && !f->joint[1] && !f->joint[2]);
+    CHECK_INT(both->noutputs, 2);
+    CHECK_INT(both->nloads, 3); /* a, b, g */
+    CHECK_INT(both->nsteps, 2);
+    CHECK_INT(TD_OP(lerp)->formula->joint[7]->noutputs, 3);
+}
+
 TEST(masks_are_bytes_and_become_numbers_where_they_are_computed_with) {
     const td_program *mask = compile("lt(a, b)"), *sum = compile("lt(a, b) + 0.5 * eq(a, b)");
     const td_program *choice = compile("where(a, b, 7)");
@@ -457,6 +467,7 @@ int main(void) {
     RUN(formulas_have_no_size_that_is_too_large);
     RUN(formulas_that_are_wrong_say_where);
     RUN(wrong_gradients_fail_when_an_operator_is_registered);
+    RUN(gradients_that_are_wanted_together_read_what_they_share_once);
     RUN(masks_are_bytes_and_become_numbers_where_they_are_computed_with);
     RUN(registers_may_have_a_dtype_of_their_own);
     RUN(results_may_be_operands_though_steps_after_them_read);
