@@ -1,0 +1,141 @@
+/* pressure.c: gauges of tensor memory, and the collections they ask for. */
+#include "lua-bindings/pressure.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    LEAST_ROOM = 32 << 20,   /* of a soft maximum above what is alive */
+    DEVICE_PACE = 16 << 20,  /* of devices whose kernels don't wait for memory */
+    MOST_STRETCH = 7,        /* 512 KB become 64 MB */
+    DEAR = 16,               /* a young collection may take this part of the time since the last */
+    CHEAP = 64,              /* and below this the pace shrinks again */
+    HANDLE_NANOSECONDS = 80, /* to sweep a handle and its tensor: due at any pace */
+    MINOR_GROWTH = 50        /* percent of Lua's heap between its own young collections */
+};
+
+/* ---- pace ---- */
+
+static int64_t cache_pace;
+static pthread_once_t cache_once = PTHREAD_ONCE_INIT;
+
+static int64_t read_cache_size(void) {
+    long long size = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    FILE *f = size > 0 ? NULL : fopen("/sys/devices/system/cpu/cpu0/cache/index2/size", "r");
+    if (f) {
+        if (fscanf(f, "%lldK", &size) == 1)
+            size <<= 10;
+        fclose(f);
+    }
+    return size > 0 ? size : 1 << 20;
+}
+
+/* A quarter: as much again is in use by the operands, and the first block beyond the pace is made
+ * before it is seen. */
+static void find_cache_pace(void) {
+    int64_t pace = read_cache_size() / 4;
+    cache_pace = pace < 128 << 10 ? 128 << 10 : pace > 1 << 20 ? 1 << 20 : pace;
+}
+
+static int64_t pace_of(const tide_pressure *pressure, td_device device) {
+    return (device.type == TD_CPU ? cache_pace : DEVICE_PACE) << pressure->stretch;
+}
+
+static int64_t nanoseconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Deep stacks, large tables written to and weak tables are walked by every young collection: where
+ * that takes long, there are fewer of them. */
+static void set_stretch(tide_pressure *pressure, int64_t worked, int64_t spent, size_t made) {
+    spent -= HANDLE_NANOSECONDS * (int64_t)made;
+    if (spent * DEAR > worked && pressure->stretch < MOST_STRETCH)
+        pressure->stretch++;
+    else if (spent * CHEAP < worked && pressure->stretch > 0)
+        pressure->stretch--;
+}
+
+/* ---- gauges ---- */
+
+static void set_mark(const tide_pressure *pressure, tide_gauge *gauge, int64_t used) {
+    int64_t limit = used + pace_of(pressure, gauge->device);
+    gauge->mark = used;
+    gauge->limit = limit < gauge->maximum ? limit : gauge->maximum;
+}
+
+/* After a full collection. */
+static void reset(const tide_pressure *pressure, tide_gauge *gauge) {
+    int64_t used = td_memory_allocated(gauge->device), heap = pressure->heap;
+    int64_t room = used / 2 > LEAST_ROOM ? used / 2 : LEAST_ROOM;
+    room = room > 2 * heap ? room : 2 * heap;
+    gauge->maximum = used + room;
+    gauge->left = 8 * room > 256 * heap ? 8 * room : 256 * heap;
+    set_mark(pressure, gauge, used);
+}
+
+static void reset_all(lua_State *L, tide_pressure *pressure) {
+    pressure->heap = (int64_t)lua_gc(L, LUA_GCCOUNT) * 1024;
+    for (int type = 0; type < TD_DEVICE_TYPES; type++)
+        for (int index = 0; index < TIDE_GAUGES; index++)
+            reset(pressure, &pressure->gauges[type][index]);
+}
+
+void tide_pressure_open(lua_State *L, tide_pressure *pressure) {
+    pthread_once(&cache_once, find_cache_pace);
+    *pressure = (tide_pressure){0};
+    for (int type = 0; type < TD_DEVICE_TYPES; type++)
+        for (int index = 0; index < TIDE_GAUGES; index++)
+            pressure->gauges[type][index].device = (td_device){(uint8_t)type, (uint8_t)index};
+    /* a host that was in this mode keeps its parameters */
+    if (lua_gc(L, LUA_GCGEN, 0, 0) == LUA_GCINC)
+        lua_gc(L, LUA_GCGEN, MINOR_GROWTH, 0);
+    reset_all(L, pressure);
+}
+
+void tide_pressure_note(tide_pressure *pressure, td_device device) {
+    tide_gauge *gauge = &pressure->gauges[device.type][device.index % TIDE_GAUGES];
+    int64_t used = td_memory_allocated(device);
+    if (used > gauge->limit)
+        pressure->risen = gauge;
+    else if (TD_UNLIKELY(used < gauge->mark))
+        set_mark(pressure, gauge, used);
+}
+
+/* ---- collections ---- */
+
+void tide_pressure_collect(lua_State *L, tide_pressure *pressure) {
+    if (lua_gc(L, LUA_GCCOLLECT) == 0) /* less than 0 within a finalizer */
+        reset_all(L, pressure);
+}
+
+static void collect_young(lua_State *L, tide_pressure *pressure, const size_t *handles) {
+    int64_t start = nanoseconds(), before = pressure->ended;
+    size_t there = *handles, made = there > pressure->handles ? there - pressure->handles : 0;
+    lua_gc(L, LUA_GCSTEP, 0);
+    pressure->ended = nanoseconds();
+    pressure->handles = *handles;
+    set_stretch(pressure, start - before, pressure->ended - start, made);
+}
+
+/* Young collections asked for put off Lua's own full ones, which look at its heap. */
+static bool heap_has_grown(lua_State *L, const tide_pressure *pressure) {
+    return (int64_t)lua_gc(L, LUA_GCCOUNT) * 1024 > 2 * pressure->heap + (4 << 20);
+}
+
+void tide_pressure_relieve(lua_State *L, tide_pressure *pressure, const size_t *handles) {
+    tide_gauge *gauge = pressure->risen;
+    pressure->risen = NULL;
+    if (lua_gc(L, LUA_GCISRUNNING) <= 0)
+        return;
+    gauge->left -= td_memory_allocated(gauge->device) - gauge->mark;
+    collect_young(L, pressure, handles);
+    int64_t used = td_memory_allocated(gauge->device);
+    if (used > gauge->maximum || gauge->left < 0 || heap_has_grown(L, pressure))
+        tide_pressure_collect(L, pressure);
+    else
+        set_mark(pressure, gauge, used);
+}
