@@ -7,11 +7,14 @@
 #include <unistd.h>
 
 enum {
-    LEAST_ROOM = 32 << 20,   /* of a soft maximum above what is alive */
-    DEVICE_PACE = 16 << 20,  /* of devices whose kernels don't wait for memory */
-    MOST_STRETCH = 7,        /* 512 KB become 64 MB */
-    DEAR = 16,               /* a young collection may take this part of the time since the last */
-    CHEAP = 64,              /* and below this the pace shrinks again */
+    LEAST_ROOM = 32 << 20,  /* of a soft maximum above what is alive */
+    DEVICE_PACE = 16 << 20, /* of devices whose kernels don't wait for memory */
+    MOST_STRETCH = 7,       /* 512 KB become 64 MB */
+    SHRINK_STRETCH = 3,     /* this dear: look whether a stack has been deep */
+    DEAR = 16,              /* a young collection may take this part of the time since the last */
+    CHEAP = 64,             /* and below this part the pace shrinks again */
+    DEAR_BYTES = 256,       /* or a nanosecond for so many fresh bytes: 4 us for a megabyte */
+    CHEAP_BYTES = 1024,
     HANDLE_NANOSECONDS = 80, /* to sweep a handle and its tensor: due at any pace */
     MINOR_GROWTH = 50        /* percent of Lua's heap between its own young collections */
 };
@@ -49,14 +52,17 @@ static int64_t nanoseconds(void) {
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Deep stacks, large tables written to and weak tables are walked by every young collection: where
- * that takes long, there are fewer of them. */
-static void set_stretch(tide_pressure *pressure, int64_t worked, int64_t spent, size_t made) {
-    spent -= HANDLE_NANOSECONDS * (int64_t)made;
-    if (spent * DEAR > worked && pressure->stretch < MOST_STRETCH)
-        pressure->stretch++;
-    else if (spent * CHEAP < worked && pressure->stretch > 0)
-        pressure->stretch--;
+/* Stacks, large tables written to and weak tables are walked by every young collection: where that
+ * took a good part of the time (nanoseconds) that the work before did, and more than the fresh
+ * bytes are worth, there are fewer of them. */
+static int stretch_after(int stretch, int64_t worked, int64_t spent, int64_t fresh) {
+    if (spent * DEAR > worked && spent * DEAR_BYTES > fresh)
+        return stretch < MOST_STRETCH ? stretch + 1 : stretch;
+    for (; stretch > 0 && (spent * CHEAP < worked || spent * CHEAP_BYTES < fresh); stretch--) {
+        worked /= 2;
+        fresh /= 2;
+    }
+    return stretch;
 }
 
 /* ---- gauges ---- */
@@ -112,13 +118,26 @@ void tide_pressure_collect(lua_State *L, tide_pressure *pressure) {
         reset_all(L, pressure);
 }
 
-static void collect_young(lua_State *L, tide_pressure *pressure, const size_t *handles) {
-    int64_t start = nanoseconds(), before = pressure->ended;
+/* In generational mode Lua 5.4 never makes a stack smaller, and walks what once was in use. */
+static void shrink_stacks(lua_State *L, tide_pressure *pressure) {
+    int mode = lua_gc(L, LUA_GCINC, 0, 0, 0);
+    tide_pressure_collect(L, pressure);
+    if (mode == LUA_GCGEN)
+        lua_gc(L, LUA_GCGEN, 0, 0);
+}
+
+/* True when young collections have become dear. */
+static bool collect_young(lua_State *L, tide_pressure *pressure, const size_t *handles,
+                          int64_t fresh) {
+    int64_t start = nanoseconds(), worked = start - pressure->ended;
     size_t there = *handles, made = there > pressure->handles ? there - pressure->handles : 0;
+    int stretch = pressure->stretch;
     lua_gc(L, LUA_GCSTEP, 0);
     pressure->ended = nanoseconds();
     pressure->handles = *handles;
-    set_stretch(pressure, start - before, pressure->ended - start, made);
+    int64_t spent = pressure->ended - start - HANDLE_NANOSECONDS * (int64_t)made;
+    pressure->stretch = stretch_after(stretch, worked, spent > 0 ? spent : 0, fresh);
+    return stretch < SHRINK_STRETCH && pressure->stretch == SHRINK_STRETCH;
 }
 
 /* Young collections asked for put off Lua's own full ones, which look at its heap. */
@@ -131,10 +150,13 @@ void tide_pressure_relieve(lua_State *L, tide_pressure *pressure, const size_t *
     pressure->risen = NULL;
     if (lua_gc(L, LUA_GCISRUNNING) <= 0)
         return;
-    gauge->left -= td_memory_allocated(gauge->device) - gauge->mark;
-    collect_young(L, pressure, handles);
+    int64_t fresh = td_memory_allocated(gauge->device) - gauge->mark;
+    gauge->left -= fresh;
+    bool dear = collect_young(L, pressure, handles, fresh);
     int64_t used = td_memory_allocated(gauge->device);
-    if (used > gauge->maximum || gauge->left < 0 || heap_has_grown(L, pressure))
+    if (dear)
+        shrink_stacks(L, pressure);
+    else if (used > gauge->maximum || gauge->left < 0 || heap_has_grown(L, pressure))
         tide_pressure_collect(L, pressure);
     else
         set_mark(pressure, gauge, used);

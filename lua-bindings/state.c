@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char state_key = 0, metatable_key = 0;
+static const char state_key = 0, metatable_key = 0, kept_key = 0;
 
 /* ---- making states ---- */
 
@@ -89,6 +89,7 @@ tide_state *tide_state_open(lua_State *L) {
     }
     lua_pop(L, 1);
     tide_state *state = lua_newuserdatauv(L, sizeof *state, 0);
+    state->keeping = false;
     state->ipairs_iterator = find_ipairs_iterator(L);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &state_key);
     luaL_newmetatable(L, "tide.Tensor");
@@ -130,6 +131,46 @@ tide_handle *tide_push_handle(lua_State *L) {
 
 void tide_push_tensor(lua_State *L, td_tensor *borrowed) {
     tide_push_handle(L)->tensor = td_retain(borrowed);
+}
+
+static bool in_finalizer(lua_State *L) {
+    return lua_gc(L, LUA_GCCOUNT) < 0;
+}
+
+/* A collection may begin when a call has read its arguments and makes its handles. What a finalizer
+ * then closes may be one of them: another handle keeps the tensor until a call has ended. */
+static void keep(lua_State *L, tide_handle *closed) {
+    tide_state *state = TIDE_STATE(L);
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &kept_key) != LUA_TTABLE) {
+        lua_pop(L, 1);
+        lua_newtable(L);
+        lua_pushvalue(L, -1);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, &kept_key);
+    }
+    tide_handle *handle = tide_push_handle(L);
+    lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+    lua_pop(L, 1);
+    handle->tensor = closed->tensor;
+    closed->tensor = NULL;
+    state->keeping = true;
+}
+
+void tide_close_handle(lua_State *L, tide_handle *handle) {
+    td_tensor *tensor = handle->tensor;
+    if (tensor && in_finalizer(L)) {
+        keep(L, handle);
+    } else {
+        handle->tensor = NULL;
+        td_release(tensor);
+    }
+}
+
+void tide_drop_kept(lua_State *L, tide_state *state) {
+    if (in_finalizer(L))
+        return;
+    state->keeping = false;
+    lua_pushnil(L);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &kept_key);
 }
 
 td_tensor *tide_to_tensor(lua_State *L, int index) {

@@ -18,6 +18,7 @@
 typedef struct tide_state {
     tide_arena *arena;
     tide_pressure pressure;
+    bool keeping;                  /* tensors that finalizers closed */
     lua_CFunction ipairs_iterator; /* NULL where ipairs is not Lua's own */
 } tide_state;
 
@@ -41,6 +42,10 @@ tide_handle *tide_push_handle(lua_State *L);
  * made first, by tide_push_handle. This is for borrowed tensors, which it retains. */
 void tide_push_tensor(lua_State *L, td_tensor *borrowed);
 
+/* Let go of a handle's tensor: at once, within a finalizer after the call that it interrupts. */
+void tide_close_handle(lua_State *L, tide_handle *handle);
+void tide_drop_kept(lua_State *L, tide_state *state);
+
 /* The tensor at a stack index, borrowed; NULL when there is none. Raises for a closed one. */
 td_tensor *tide_to_tensor(lua_State *L, int index);
 /* The same, raising `fname: argument N (pname): tensor expected, got X`. */
@@ -55,9 +60,11 @@ int tide_raise(lua_State *L);
 /* After an engine call made a tensor: does the collector have to see how much memory they take? It
  * runs when the next handle is pushed. */
 static inline void tide_check_pressure(lua_State *L, tide_state *state, const td_tensor *made) {
-    (void)L;
-    if (made && made->storage->granted)
+    if (made && made->storage->granted) {
         tide_pressure_note(&state->pressure, made->storage->device);
+        if (TD_UNLIKELY(state->keeping))
+            tide_drop_kept(L, state);
+    }
 }
 /* Out of memory: collect everything, empty the caches. The caller tries once more. */
 void tide_free_memory(lua_State *L, tide_state *state);
