@@ -126,18 +126,31 @@ static void shrink_stacks(lua_State *L, tide_pressure *pressure) {
         lua_gc(L, LUA_GCGEN, 0, 0);
 }
 
-/* True when young collections have become dear. */
+/* At the 1st, 4th, 16th, ... young collection that is dear: the longer it lasts, the less likely is
+ * a stack that was deep once. */
+static bool is_time_to_shrink(tide_pressure *pressure) {
+    if (pressure->stretch < SHRINK_STRETCH) {
+        pressure->dear = 0;
+        pressure->next_shrink = 1;
+        return false;
+    }
+    if (++pressure->dear < pressure->next_shrink)
+        return false;
+    pressure->next_shrink *= 4;
+    return true;
+}
+
+/* True when stacks should be looked at. */
 static bool collect_young(lua_State *L, tide_pressure *pressure, const size_t *handles,
                           int64_t fresh) {
     int64_t start = nanoseconds(), worked = start - pressure->ended;
     size_t there = *handles, made = there > pressure->handles ? there - pressure->handles : 0;
-    int stretch = pressure->stretch;
     lua_gc(L, LUA_GCSTEP, 0);
     pressure->ended = nanoseconds();
     pressure->handles = *handles;
     int64_t spent = pressure->ended - start - HANDLE_NANOSECONDS * (int64_t)made;
-    pressure->stretch = stretch_after(stretch, worked, spent > 0 ? spent : 0, fresh);
-    return stretch < SHRINK_STRETCH && pressure->stretch == SHRINK_STRETCH;
+    pressure->stretch = stretch_after(pressure->stretch, worked, spent > 0 ? spent : 0, fresh);
+    return is_time_to_shrink(pressure);
 }
 
 /* Young collections asked for put off Lua's own full ones, which look at its heap. */
@@ -152,9 +165,9 @@ void tide_pressure_relieve(lua_State *L, tide_pressure *pressure, const size_t *
         return;
     int64_t fresh = td_memory_allocated(gauge->device) - gauge->mark;
     gauge->left -= fresh;
-    bool dear = collect_young(L, pressure, handles, fresh);
+    bool shrink = collect_young(L, pressure, handles, fresh);
     int64_t used = td_memory_allocated(gauge->device);
-    if (dear)
+    if (shrink)
         shrink_stacks(L, pressure);
     else if (used > gauge->maximum || gauge->left < 0 || heap_has_grown(L, pressure))
         tide_pressure_collect(L, pressure);

@@ -37,9 +37,11 @@ typedef struct tide_pressure {
     tide_gauge gauges[TD_DEVICE_TYPES][TIDE_GAUGES];
     tide_gauge *risen; /* beyond its limit; NULL: none is */
     int stretch;       /* paces are doubled so many times where young collections are dear */
-    int64_t ended;     /* nanoseconds: when the last young collection did */
-    size_t handles;    /* that were there then */
-    int64_t heap;      /* Lua's bytes after the last full collection */
+    int64_t dear;      /* young collections since they became so dear that stacks are looked at */
+    int64_t next_shrink;
+    int64_t ended;  /* nanoseconds: when the last young collection did */
+    size_t handles; /* that were there then */
+    int64_t heap;   /* Lua's bytes after the last full collection */
 } tide_pressure;
 
 /* Begin; puts the state into generational mode. */
