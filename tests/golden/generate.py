@@ -23,6 +23,7 @@ sys.path.insert(0, HERE)
 
 import cases  # noqa: E402
 from operands import PERIOD, Operand, argument_data, argument_torch, map_operands, tensor_data  # noqa: E402
+from programs import programs  # noqa: E402
 
 FAMILIES = ("pointwise", "reduce", "products", "losses", "shapes", "indices")
 GRID = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64")
@@ -165,6 +166,7 @@ def texts():
         yield name, to_text((named(case_data, family, c) for c in family.cases), "values and gradients")
         grid = (named(grid_data, family, c, d) for c in grid_cases(family) for d in GRID)
         yield name + ".dtypes", to_text(grid, "one case of each operator in every dtype")
+    yield "programs", to_text(programs(), "views and writes in place")
 
 
 def main():

@@ -35,7 +35,7 @@ class Operand:
         return (self.values * repeats)[:count]
 
     def tensor(self):
-        x = torch.tensor(self.flat(), dtype=self.dtype).reshape(self.shape)
+        x = torch.tensor(self.flat(), dtype=self.dtype).reshape(self.shape).clone()  # a leaf, no view
         return x.requires_grad_() if self.grad else x
 
     def of_dtype(self, dtype):

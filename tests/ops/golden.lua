@@ -36,7 +36,7 @@ function golden.tensor(entry, requires_grad)
         return tide.zeros(entry.s, { dtype = dtype, requires_grad = requires_grad })
     end
     local x = tide.tensor(fill(entry.v, n), { dtype = dtype }):reshape(entry.s)
-    return requires_grad and x:requires_grad_(true) or x
+    return requires_grad and x:clone():requires_grad_(true) or x -- a leaf, no view
 end
 
 -- ---- arguments ----
