@@ -143,6 +143,17 @@ def grid_data(family, case, name):
     return {**entry, "r": data}
 
 
+def promotions():
+    """The dtype of a + b: of tensors, of a tensor and one without dims, of a tensor and a number."""
+    for a in GRID:
+        x = torch.ones(2, dtype=getattr(torch, a))
+        for b in GRID:
+            y = torch.ones((), dtype=getattr(torch, b))
+            yield {"a": a, "b": b, "r": str((x + y.expand(2)).dtype)[6:], "dimless": str((x + y).dtype)[6:]}
+        for number in (1, 1.5):
+            yield {"a": a, "b": number, "r": str((x + number).dtype)[6:]}
+
+
 # ---- files ----
 
 def named(make, family, case, *rest):
@@ -166,6 +177,7 @@ def texts():
         yield name, to_text((named(case_data, family, c) for c in family.cases), "values and gradients")
         grid = (named(grid_data, family, c, d) for c in grid_cases(family) for d in GRID)
         yield name + ".dtypes", to_text(grid, "one case of each operator in every dtype")
+    yield "promotion", to_text(promotions(), "the dtype of a + b")
     yield "programs", to_text(programs(), "views and writes in place")
 
 

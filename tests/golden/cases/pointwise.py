@@ -40,6 +40,13 @@ def tensors(function):
     return call
 
 
+def with_alpha(name, plain):
+    """torch.add or torch.sub, which take a number on the right alone."""
+    def call(a, b, alpha=1):
+        return getattr(torch, name)(a, b, alpha=alpha) if isinstance(a, torch.Tensor) else plain(a, alpha * b)
+    return call
+
+
 def binary(name, make=X, number=2.5, grad_edges=True, pair=PAIR):
     case(name, make(2, 3), make(2, 3))
     case(name, make(2, 1, 3), make(4, 1))
@@ -84,8 +91,8 @@ for name in "eq ne lt le gt ge".split():
 for name, function in (("mul", operator.mul), ("div", operator.truediv)):
     torch_function(name, function)
     binary(name)
-for name, function in (("add", lambda a, b, alpha=1: a + alpha * b), ("sub", lambda a, b, alpha=1: a - alpha * b)):
-    torch_function(name, function)
+for name, function in (("add", operator.add), ("sub", operator.sub)):
+    torch_function(name, with_alpha(name, function))
     binary(name)
     case(name, X(3), X(2, 1), alpha=2.5)
     case(name, ints(3), ints(3), alpha=-3)
