@@ -20,6 +20,14 @@ class Both:
         self.torch_value, self.lua_value = torch_value, lua_value
 
 
+class Range:
+    """A range of an index: torch's slice, in Lua {first, last, step} with both ends in it; Range() is all."""
+
+    def __init__(self, start=None, stop=None, step=1):
+        self.slice = slice(start, stop, step)
+        self.lua = [] if start is None else [start + 1, stop, step]
+
+
 class Operand:
     """A tensor described: flat values (repeated until the shape is full), dtype, whether it is
     differentiated, whether its elements are indices (torch counts them from 0, Lua from 1), and the
@@ -49,7 +57,7 @@ class Operand:
         return Operand(self.shape, self.tensor().flatten().tolist(), dtype, False, self.index)
 
     def data(self):
-        values = [v + 1 for v in self.values] if self.index else self.values
+        values = [v + 1 if v >= 0 else v for v in self.values] if self.index else self.values
         entry = tensor_data(self.shape, values, self.dtype)
         if self.grad:
             entry["g"] = True
@@ -187,6 +195,8 @@ def argument_data(value):
         return argument_data(value.lua_value)
     if isinstance(value, At):
         return int(value) + 1 if value >= 0 else int(value)
+    if isinstance(value, Range):
+        return value.lua
     if isinstance(value, torch.dtype):
         return {"dtype": str(value).removeprefix("torch.")}
     if isinstance(value, (list, tuple)):
@@ -205,6 +215,8 @@ def argument_torch(value, tensors):
         return argument_torch(value.torch_value, tensors)
     if isinstance(value, At):
         return int(value)
+    if isinstance(value, Range):
+        return value.slice
     if isinstance(value, (list, tuple)):
         return [argument_torch(v, tensors) for v in value]
     return value

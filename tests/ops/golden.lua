@@ -91,10 +91,31 @@ function golden.sorted_keys(t)
     return keys
 end
 
+-- Forms of Lua that are no operator's call, by the names that they bear in the data.
+local forms = {
+    getitem = function(x, key) return x[key] end,
+    setitem = function(x, key, value)
+        local y = x:clone()
+        y[key] = value
+        return y
+    end,
+}
+
+--- operators(): tide._ops() and x[key], x[key] = value.
+function golden.operators()
+    local list = tide._ops()
+    for _, name in ipairs(golden.sorted_keys(forms)) do
+        list[#list + 1] = { name = name, form = forms[name] }
+    end
+    return list
+end
+
 --- call(op, args): the results in one list, lists of tensors laid flat.
 function golden.call(op, args)
     local n, results = args.n, nil
-    if op.method_only or op.inplace_only then
+    if op.form then
+        results = table.pack(op.form(table.unpack(args, 1, n)))
+    elseif op.method_only or op.inplace_only then
         results = table.pack(args[1][op.name](table.unpack(args, 1, n)))
     else
         results = table.pack(tide[op.name](table.unpack(args, 1, n)))

@@ -100,7 +100,7 @@ end
 
 local cases = golden.cases(".dtypes")
 local known = {}
-for _, op in ipairs(tide._ops()) do
+for _, op in ipairs(golden.operators()) do
     known[op.name] = true
     for _, entry in ipairs(cases[op.name] or {}) do
         if is_there(entry) then

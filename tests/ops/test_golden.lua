@@ -96,7 +96,7 @@ local function run(op, case)
     end
 end
 
-for _, op in ipairs(tide._ops()) do
+for _, op in ipairs(golden.operators()) do
     local list = cases[op.name] or {}
     if not op.internal and not without[op.name] then
         t.test(op.name .. "_has_golden_values", function()

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from cases import case, family, index_results, torch_function
-from operands import At, X, constant, index, ints, lit, mask
+from operands import At, Range, X, constant, index, ints, lit, mask
 
 family("indices")
 
@@ -73,6 +73,49 @@ case("one_hot", index([2, 0, 1]))
 case("one_hot", index([2, 0, 1]), 5)
 case("one_hot", index([1, 1, 0, 2], 2, 2))
 case("one_hot", index([], 0), 3)
+
+# x[key] and x[key] = value: keys are lists of indices, ranges, index tensors and masks.
+
+
+def setitem(x, key, value):
+    y = x.clone()
+    y[tuple(key)] = value
+    return y
+
+
+torch_function("getitem", lambda x, key: x[tuple(key)])
+torch_function("setitem", setitem)
+KEYS = (
+    [At(1)],
+    [At(-1), At(2)],
+    [Range(1, 3)],
+    [Range(), Range(0, 4, 2)],
+    [Range(0, 3, 2), At(-1)],
+    [index([2, 0, 2])],
+    [Range(), index([3, 1])],
+    [index([2, 0]), index([1, -1])],
+    [index([0, 1, 2, 2], 2, 2), Range(1, 3)],
+    [mask(3, 4)],
+    [mask(3)],
+    [At(1), mask(4)],
+    [Range(1, 3), index([0, 0, 3])],
+    [index([2, 1, 0], 3, 1), index([3, 0])],
+)
+for key in KEYS:
+    case("getitem", X(3, 4), key)
+    case("setitem", X(3, 4), key, 2.5)
+    case("setitem", X(3, 4), key, X())
+for key, value in ((KEYS[0], X(4)), (KEYS[2], X(2, 1)), (KEYS[3], X(3, 2)), (KEYS[6], X(2)), (KEYS[7], X(2)),
+                   (KEYS[10], X(4)), (KEYS[13], X(3, 2))):
+    case("setitem", X(3, 4), key, value)
+case("getitem", X(2, 3, 2), [mask(2, 3)])
+case("getitem", X(2, 3, 2), [mask(2, 3), At(1)])
+case("getitem", X(2, 3, 2), [At(0), Range(), index([1, 0, 1])])
+case("getitem", X(2, 3, 2), [index([1, 0]), Range(), index([1, 1])])
+case("getitem", X(2, 3, 2), [Range(), index([2, 0]), index([1, 1])])
+case("getitem", X(2, 3), [index([], 0)])
+case("setitem", X(2, 3, 2), [mask(2, 3)], X(2))
+case("setitem", X(2, 3, 2), [index([1, 0]), Range(), At(1)], X(3))
 
 # Random operators where chance has no say.
 torch_function("uniform_", lambda x, low, high: x.uniform_(low, high))
