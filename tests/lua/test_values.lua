@@ -1,5 +1,5 @@
 -- test_values.lua: what single expressions of Lua give, to the last element: indexing in its forms beyond
--- test_indexing.lua's, comparisons that give a boolean, fields of results.
+-- test_indexing.lua's, comparisons that give a boolean, modes, fields of results.
 local t = require "harness"
 
 local function grid(...)
@@ -127,6 +127,36 @@ t.test("equality_is_of_shape_and_elements", function()
     t.eq(grid(2, 3) == grid(3, 2), false)
     t.eq(grid(2) == grid(2) + 1, false)
     t.eq(grid(2) ~= grid(2) + 1, true)
+end)
+
+-- ---- modes ----
+
+t.test("modes_nest_and_come_back_to_what_they_found", function()
+    local on = tide.is_grad_enabled
+    t.eq(on(), true)
+    tide.no_grad(function()
+        t.eq(on(), false)
+        tide.no_grad(function() t.eq(on(), false) end)
+        t.eq(on(), false, "after an inner no_grad")
+        tide.enable_grad(function() t.eq(on(), true) end)
+        t.eq(on(), false, "after an inner enable_grad")
+        pcall(tide.enable_grad, function() error("left by an error") end)
+        t.eq(on(), false, "after an inner enable_grad that failed")
+        do
+            local _ <close> = tide.set_grad_enabled(true)
+            t.eq(on(), true)
+        end
+        t.eq(on(), false, "after a closed guard")
+    end)
+    t.eq(on(), true)
+    tide.enable_grad(function()
+        do
+            local _ <close> = tide.no_grad()
+            t.eq(on(), false)
+        end
+        t.eq(on(), true)
+    end)
+    t.eq(on(), true)
 end)
 
 -- ---- fields ----
