@@ -173,3 +173,31 @@ t.test("out_of_matmul_that_is_an_operand_gives_the_values_or_is_refused", functi
         t.is_true(message:find("mm: ", 1, true), message)
     end
 end)
+
+-- What backward has saved is written or resized by out=: refused, or the gradient of what was saved.
+local function check_saved(sizes, what)
+    local x = tide.tensor({ 3, 4 }, { dtype = tide.float64, requires_grad = true })
+    local a = x * 1
+    local b = (a * a):sum()
+    tide.no_grad(function() tide.add(tide.ones(sizes, { dtype = tide.float64 }), 1, { out = a }) end)
+    local ok, grads = pcall(tide.autograd.grad, b, { x })
+    if ok then
+        t.eq(grads[1]:tolist(), { 6, 8 }, what)
+    else
+        t.is_true(tostring(grads):find("changed in place", 1, true), what .. ": " .. tostring(grads))
+    end
+end
+
+t.test("out_counts_as_a_write", function()
+    check_saved({ 2 }, "the same shape")
+    check_saved({ 1 }, "a smaller one")
+    check_saved({ 2, 1 }, "another one of the same size")
+    check_saved({ 50 }, "one that needs other memory")
+    local x = tide.ones(2)
+    local version = x._version
+    tide.add(x, 1, { out = x })
+    t.is_true(x._version > version)
+    version = x._version
+    tide.add(tide.ones(50), 1, { out = x })
+    t.is_true(x._version > version, "resized")
+end)
