@@ -1,5 +1,5 @@
 -- test_values.lua: what single expressions of Lua give, to the last element: indexing in its forms beyond
--- test_indexing.lua's, comparisons that give a boolean, modes, fields of results.
+-- test_indexing.lua's, comparisons that give a boolean, modes, errors, devices, fields of results.
 local t = require "harness"
 
 local function grid(...)
@@ -157,6 +157,52 @@ t.test("modes_nest_and_come_back_to_what_they_found", function()
         t.eq(on(), true)
     end)
     t.eq(on(), true)
+end)
+
+-- ---- errors ----
+
+t.test("errors_name_the_operator_that_was_called_and_no_other", function()
+    local x, y = tide.ones(2, 3), tide.ones(2)
+    for _, call in ipairs {
+        { "clamp: shapes (2, 3) and (2) don't broadcast: 3 ≠ 2", function() tide.clamp(x, y) end },
+        { "clamp: shapes (2, 3) and (2) don't broadcast: 3 ≠ 2", function() tide.clamp(x, tide.ones(3), y) end },
+        { "narrow: dim 3 is out of range", function() x:narrow(3, 1, 1) end },
+        { "matmul: shapes (2, 3) and (2) don't fit: 3 ≠ 2", function() x:matmul(y) end },
+        { "max: dim 4 is out of range", function() x:max(4) end },
+        { "cross_entropy: target 7 at position 2", function() tide.cross_entropy(x, tide.tensor { 1, 7 }) end },
+        { "mse_loss: ", function() tide.mse_loss(x, tide.ones(4)) end },
+        { "outer: ", function() x:outer(y) end },
+    } do
+        local message = t.error_has(call[2], call[1])
+        t.is_true(message:match("^[^:]+:%d+: ([^:]+: )") == call[1]:match("^[^:]+: "), message)
+    end
+end)
+
+-- ---- devices and their memory ----
+
+t.test("devices_are_read_to_the_last_letter", function()
+    t.eq(tide.zeros(1, { device = "cpu" }).device, "cpu")
+    t.eq(tide.zeros(1, { device = "cpu:0" }).device, "cpu")
+    for _, name in ipairs { "cpu:1", "cpu:x", "cpu:", "cpux", "cpu:-1", "", "gpu", "cpu:0 " } do
+        t.error_has(function() tide.zeros(1, { device = name }) end, "'" .. name .. "'", name)
+    end
+end)
+
+t.test("memory_in_use_and_its_peak_follow_tensors", function()
+    collectgarbage()
+    collectgarbage()
+    local kept = tide.zeros(1000000)
+    tide.reset_peak_memory_stats()
+    local before = tide.memory_allocated()
+    t.is_true(before >= 4000000)
+    t.eq(tide.memory_stats().peak, before, "the peak starts from what is in use")
+    local x = tide.zeros(500000)
+    t.is_true(tide.memory_allocated() - before >= 2000000)
+    x:free()
+    t.eq(tide.memory_allocated(), before)
+    t.is_true(tide.memory_stats().peak - before >= 2000000, "the peak stays")
+    kept:free()
+    t.is_true(tide.memory_allocated() <= before - 4000000)
 end)
 
 -- ---- fields ----
