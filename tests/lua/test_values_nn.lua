@@ -105,6 +105,16 @@ t.test("frozen_modules_require_no_grad", function()
     t.is_true(model(tide.ones(1, 2)).requires_grad)
 end)
 
+t.test("a_state_that_would_broadcast_is_refused_and_changes_nothing", function()
+    local model = nn.Linear(2, 2)
+    local before = model.weight:detach():clone()
+    t.error_has(function() model:load_state_dict { weight = tide.ones(1, 2), bias = tide.zeros(2) } end,
+        "weight has shape (1, 2), expected (2, 2)")
+    t.error_has(function() model:load_state_dict { weight = tide.ones(2, 2), bias = tide.zeros(1) } end,
+        "bias has shape (1), expected (2)")
+    t.is_true(tide.equal(model.weight:detach(), before))
+end)
+
 -- ---- losses ----
 
 t.test("losses_take_their_options", function()
