@@ -27,7 +27,7 @@ static void eval(tide_session *s, const char *code) {
 
 /* Makes a file of this text; its path is written into `path`. */
 static bool make_file(char *path, const char *text) {
-    strcpy(path, "/tmp/tide_history_XXXXXX");
+    snprintf(path, 64, "/tmp/tide_history_XXXXXX");
     int file = mkstemp(path);
     bool ok = file >= 0 && write(file, text, strlen(text)) == (ssize_t)strlen(text);
     if (file >= 0)
