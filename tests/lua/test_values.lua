@@ -14,7 +14,9 @@ end
 
 t.test("index_0_is_refused_in_every_form", function()
     local x = grid(3, 4)
-    for _, key in ipairs { { 0 }, { 1, 0 }, { {}, 0 }, "0", "1, 0", ":, 0", "..., 0", { { 0, 2 } }, { { 1, 0 } }, "0:2" } do
+    for _, key in ipairs {
+        { 0 }, { 1, 0 }, { {}, 0 }, "0", "1, 0", ":, 0", "..., 0", { { 0, 2 } }, { { 1, 0 } }, "0:2",
+    } do
         t.error_matches(function() return x[key] end, "count", tostring(key))
         t.error_matches(function() x[key] = 1 end, "count", tostring(key))
     end
