@@ -143,3 +143,14 @@ t.test("arrows_join_nodes_to_their_own_operators_alone", function()
     end
     t.is_true(joined >= 3)
 end)
+
+t.test("shapes_of_tensors_in_a_list_are_in_the_trace", function()
+    local x, y = tide.ones(2, 3), tide.ones(4, 3)
+    for _, e in ipairs(trace_of(profiler.profile(function() return tide.cat { x, y } end))) do
+        if e.name == "cat" and e.cat == "cpu_op" then
+            t.eq(e.args["Input Dims"], { { 2, 3 }, { 4, 3 } })
+            return
+        end
+    end
+    error("no slice of cat")
+end)
