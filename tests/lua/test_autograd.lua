@@ -127,6 +127,19 @@ t.test("writes_through_views_reach_the_base", function()
     same(g[1], { 1, 1, 0, 0 })
 end)
 
+t.test("views_of_a_leaf_that_is_a_view_itself_are_read_and_not_written", function()
+    local x = tide.arange(6, { dtype = tide.float64 }):reshape(2, 3):requires_grad_(true)
+    for _, view in ipairs { x[1], x:t()[1], x[2][3], x:view(3, 2)[{ { 2, 3 } }], x:unbind()[2] } do
+        t.error_has(function() view:sin_() end, "a view of a leaf that requires grad")
+    end
+    t.error_has(function() x[1] = 0 end, "a view of a leaf that requires grad")
+    local y = x[1][2] * 3 + x:t()[1]:sum() * x:view(3, 2)[3]:sum()
+    y:backward()
+    t.eq(x.grad:tolist(), { { 9, 3, 0 }, { 9, 3, 3 } })
+    tide.no_grad(function() x[1]:fill_(7) end)
+    t.eq(x:tolist(), { { 7, 7, 7 }, { 3, 4, 5 } })
+end)
+
 t.test("a_stale_view_with_several_uses_gets_all_its_gradients", function()
     local x = leaf(1, 2)
     local base = x * 1
