@@ -181,6 +181,40 @@ t.test("leaves_and_functions_are_told_apart", function()
     t.error_has(function() tide.ones(2):int():requires_grad_(true) end, "floating")
 end)
 
+t.test("a_tensor_that_is_gone_retains_nothing", function()
+    local x = leaf(1, 2)
+    local y = x * 2
+    y:retain_grad()
+    local z = (y * 3):sum()
+    y:free()
+    local others = {}
+    for k = 1, 8 do
+        others[k] = leaf(k) * 1
+    end
+    z:backward()
+    same(x.grad, { 6, 6 })
+    for k, other in ipairs(others) do
+        t.eq(other.grad, nil, "result " .. k .. ", made in the memory that became free")
+    end
+end)
+
+t.test("gradients_of_single_results_are_their_own", function()
+    local x = leaf(1, 2, 3)
+    local parts = (x * 1):unbind()
+    local g = grad((parts[1] * 2 + parts[2] * 5 + parts[3]):sum(), { parts[2], parts[3], x })
+    same(g[1], 5)
+    same(g[2], 1)
+    same(g[3], { 2, 5, 1 })
+end)
+
+t.test("a_random_fill_ends_the_history", function()
+    local x = leaf(1, 2)
+    local y = x * 2
+    y:uniform_()
+    t.eq(y.requires_grad, false)
+    same(grad((y + x):sum(), { x })[1], { 1, 1 })
+end)
+
 t.test("deep_graphs_neither_overflow_nor_leak", function()
     local x = leaf(1)
     local y = x
