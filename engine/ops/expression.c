@@ -183,8 +183,6 @@ td_status td_expression_check_row(const td_op *op) {
         wrong = "has both .backward and .gradient";
     else if (op->gradient && op->saves)
         wrong = "has .saves, but what .gradient reads is saved";
-    else if (op->formula && backward)
-        wrong = "has a .formula, which records itself, and a gradient";
     else if (backward && op->flags & TD_OP_NONDIFF)
         wrong = "says TD_OP_NONDIFF and has a gradient";
     else if (differentiable && !backward && !composite)

@@ -7,9 +7,9 @@
  *     };
  *     TD_OPERATOR(softmax) = { ..., .gradient = "x: softmax_backward(g, out, dim)" };
  *
- * `.formula` stands instead of `.run` (a composite: its operators record themselves), `.gradient`
- * instead of `.backward` and `.saves`. (Gradients of pointwise operators are read by formula.c and
- * run fused; they look alike.)
+ * `.formula` stands instead of `.run` (a composite: its operators record themselves, unless it has
+ * a gradient of its own), `.gradient` instead of `.backward` and `.saves`. (Gradients of pointwise
+ * operators are read by formula.c and run fused; they look alike.)
  *
  *   text       = { name "=" expression ";" } ( expression | { name ":" expression ";" } )
  *   expression = comparison { (and|or) comparison }          and, or, if: of numbers, not of
@@ -31,10 +31,10 @@
  *   in: `g` (several results: g.NAME, one of them in each expression; where none comes in, none
  *   goes out; two expressions of one label are added). Shape and dtype need not be the
  *   parameter's: autograd sums, expands and casts.
- * - x.shape, x.ndim, x.numel, x.size(dim), x.dtype save nothing of a parameter; x.contiguous,
- *   x.device and any other reading of x or out keep the tensor until backward. A result's shape is
- *   g.shape, which saves nothing either. `x == nil` asks whether an optional argument was given.
- *   The results of an operator that has several are call.NAME.
+ * - x.shape, x.ndim, x.numel, x.size(dim), x.dtype, x.floating save nothing of a parameter;
+ * x.contiguous, x.device and any other reading of x or out keep the tensor until backward. A
+ * result's shape is g.shape, which saves nothing either. `x == nil` asks whether an optional
+ * argument was given. The results of an operator that has several are call.NAME.
  * - Everything counts from 0, as all of the engine.
  * - Numbers among themselves are computed on the spot; with a tensor among them the signs are the
  *   operators named above. Conditions depend on numbers and shapes only.
@@ -69,6 +69,7 @@ typedef enum td_attribute {
     TD_ATTRIBUTE_NUMEL,
     TD_ATTRIBUTE_SIZE,
     TD_ATTRIBUTE_DTYPE,
+    TD_ATTRIBUTE_FLOATING,
     TD_ATTRIBUTE_CONTIGUOUS, /* this and the next need the tensor itself */
     TD_ATTRIBUTE_DEVICE
 } td_attribute;

@@ -2,8 +2,8 @@
  * class labels as rows, and indices that count from 1. */
 #include "engine/ops/copy.h"
 #include "engine/ops/index.h"
+#include "engine/ops/meta.h"
 #include "engine/ops/refuse.h"
-#include "engine/ops/shape.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #include "engine/ops/index.h"
 
 #include "engine/ops/copy.h"
-#include "engine/ops/shape.h"
+#include "engine/ops/meta.h"
 
 #include <string.h>
 

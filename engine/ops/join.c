@@ -1,7 +1,7 @@
 /* join.c: tensors cut into parts, joined, repeated and turned. */
 #include "engine/core/memory.h"
 #include "engine/ops/copy.h"
-#include "engine/ops/shape.h"
+#include "engine/ops/meta.h"
 
 #include <string.h>
 
@@ -266,14 +266,6 @@ static td_status run_tile(td_call *call) {
 done:
     td_release(y);
     return status;
-}
-
-td_status td_rule_same(const td_call *call, td_meta *out) {
-    const td_tensor *x = call->args[0].tensor;
-    out->dtype = (td_dtype)x->dtype;
-    out->ndim = x->ndim;
-    memcpy(out->sizes, x->sizes, sizeof(int64_t) * x->ndim);
-    return TD_OK;
 }
 
 /* A copy from a view that runs backwards. */

@@ -204,7 +204,7 @@ struct td_op {
     td_kernel_fn run;                     /* instead of rule and kernel: makes call->out itself.
                                              With `backward` it runs below autograd; without, the
                                              operators it calls record themselves (composite). */
-    const char *formula;                  /* instead of run: a composite as an expression over
+    const char *formula;                  /* instead of run: the same as an expression over
                                              operators (ops/expression.h) */
     td_backward_fn backward;              /* NULL: `gradient`, composite or not differentiable */
     const char *gradient;                 /* instead of backward: "a: g * b; b: g * a"; what it

@@ -3,9 +3,8 @@
 #include "engine/ops/random.h"
 
 #include "engine/core/random.h"
-#include "engine/ops/creation.h"
+#include "engine/ops/meta.h"
 #include "engine/ops/refuse.h"
-#include "engine/ops/shape.h"
 
 #include <math.h>
 
@@ -27,12 +26,6 @@ static td_status kernel_draw(td_call *call) {
     return draw(call->out[0], call->args[call->op->nparams - 1], TD_PLAN(call, td_draw_plan));
 }
 
-static td_status check_floating(td_dtype dtype) {
-    return td_dtype_is_float(dtype)
-               ? TD_OK
-               : td_fail(TD_EDTYPE, "needs a floating dtype, got %s", td_dtype_name(dtype));
-}
-
 /* ---- new tensors ---- */
 
 static td_status plan_new(const td_call *call, td_meta *out, bool like, td_distribution which) {
@@ -40,7 +33,7 @@ static td_status plan_new(const td_call *call, td_meta *out, bool like, td_distr
     td_status status = like ? td_creation_meta_like(a[0].tensor, a[1], a[2], out)
                             : td_creation_meta(a[0], a[1], a[2], out);
     *TD_PLAN(call, td_draw_plan) = (td_draw_plan){.distribution = which, .a = 0, .b = 1};
-    return status ? status : check_floating(out->dtype);
+    return status ? status : td_check_float(out->dtype);
 }
 
 static td_status rule_rand(const td_call *call, td_meta *out) {
@@ -94,7 +87,7 @@ static td_status plan_in_place(const td_call *call, td_meta *out, td_draw_plan p
         return td_fail(TD_EVALUE, "several elements of the tensor written share one place in "
                                   "memory (an expanded tensor?); write into a clone() of it");
     td_status status =
-        plan.distribution == TD_BERNOULLI ? TD_OK : check_floating((td_dtype)x->dtype);
+        plan.distribution == TD_BERNOULLI ? TD_OK : td_check_float((td_dtype)x->dtype);
     return status ? status : td_rule_same(call, out);
 }
 
@@ -169,7 +162,7 @@ static td_status run_dropout(td_call *call) {
     td_tensor *noise = NULL;
     td_status status = check_probability(a[1].f);
     if (status == TD_OK)
-        status = check_floating((td_dtype)a[0].tensor->dtype);
+        status = td_check_float((td_dtype)a[0].tensor->dtype);
     if (status)
         return status;
     if (!a[2].b || a[1].f == 0) {
