@@ -255,32 +255,34 @@ done:
     return status;
 }
 
-/* Dim by dim the product of those before each element, of those after it, and of whole lines:
+/* Dim by dim times the product of those before each element, of those after it, and of whole lines:
  * unlike quotients it has a derivative that is right where there are zeros. */
-static td_status run_other_factors(td_call *call) {
-    td_tensor *x = call->args[0].tensor, *y = td_retain(x), *side = NULL, **out = &call->out[0];
+static td_status run_prod_backward(td_call *call) {
+    const td_value *a = call->args;
+    td_tensor *x = a[1].tensor, *g = td_retain(a[0].tensor), *y = td_retain(x), *side = NULL;
     uint32_t mask;
     td_status status = TD_OK;
+    TD_TRY(td_reduce_dims(a[2], x->ndim, &mask));
     if (!td_grad_enabled()) {
-        td_release(y);
-        return TD_APPLY(out, quotients, call->args[0], call->args[1]);
+        status = TD_APPLY(&call->out[0], quotients, a[0], a[1], a[2]);
+        goto done;
     }
-    TD_TRY(td_reduce_dims(call->args[1], x->ndim, &mask));
-    TD_TRY(TD_APPLY(out, ones_like, TD_T(x)));
     for (int64_t d = 0; d < x->ndim; d++) {
         if (!(mask >> d & 1))
             continue;
         td_release(side);
         side = td_retain(y);
         TD_TRY(products_before(&side, d));
-        TD_STEP(out, mul, TD_T(*out), TD_T(side));
+        TD_STEP(&g, mul, TD_T(g), TD_T(side));
         TD_STEP(&side, flip, TD_T(y), TD_INTS(1, &d));
         TD_TRY(products_before(&side, d));
         TD_STEP(&side, flip, TD_T(side), TD_INTS(1, &d));
-        TD_STEP(out, mul, TD_T(*out), TD_T(side));
+        TD_STEP(&g, mul, TD_T(g), TD_T(side));
         TD_STEP(&y, prod, TD_T(y), TD_INTS(1, &d), TD_B(true));
     }
+    call->out[0] = td_retain(g);
 done:
+    td_release(g);
     td_release(y);
     td_release(side);
     return status;
@@ -332,22 +334,23 @@ TD_OPERATOR(prod) = {
     .doc = "Product of all elements, or over the given dims; integers and masks give int64.",
     .rule = rule_prod,
     .kernel = kernel_reduce,
-    .gradient = "x: if(x.ndim == 0, g, expand_back(g, x.shape, dim, keepdim) *"
-                "                      other_factors(to(x, g.dtype), dim))",
+    .gradient = "x: if(x.ndim == 0, g, prod_backward(expand_back(g, x.shape, dim, keepdim),"
+                "                                    to(x, g.dtype), dim))",
     .autocast = TD_AUTOCAST_FP32,
     .flags = TD_OP_OUT,
 };
-TD_OPERATOR(other_factors) = {
-    .schema = "(Tensor x, dim[]? dim) -> Tensor",
-    .doc = "For each element the product of those that prod multiplies it by.",
-    .run = run_other_factors,
+TD_OPERATOR(prod_backward) = {
+    .schema = "(Tensor gy, Tensor x, dim[]? dim) -> Tensor",
+    .doc = "gy times the product of the elements that prod multiplies each one by.",
+    .run = run_prod_backward,
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(quotients) = {
-    .schema = "(Tensor x, dim[]? dim) -> Tensor",
-    .doc = "other_factors by division, where it need not be differentiated.",
+    .schema = "(Tensor gy, Tensor x, dim[]? dim) -> Tensor",
+    .doc = "prod_backward by division, where it need not be differentiated.",
     .formula = "product = prod(factor(x), dim, keepdim=true);"
-               "quotient(x, product, count_nonzero(x == 0, dim, keepdim=true))",
+               "zeros = x.numel - count_nonzero(x, dim, keepdim=true) * product.numel;"
+               "quotient(gy, x, product, zeros / product.numel)",
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(factor) = {
@@ -359,12 +362,12 @@ TD_OPERATOR(factor) = {
     .flags = TD_OP_INTERNAL | TD_OP_NONDIFF,
 };
 TD_OPERATOR(quotient) = {
-    .schema = "(Tensor x, Tensor product, Tensor zeros) -> Tensor",
-    .doc = "product / x where no other factor is 0, else 0; zeros counts them all.",
+    .schema = "(Tensor gy, Tensor x, Tensor product, Tensor zeros) -> Tensor",
+    .doc = "gy * product / x where no other factor is 0, else 0; zeros counts them all.",
     .pointwise = &(const td_pointwise){.type = TD_PW_FLOATS,
                                        .primitive = -1,
                                        .formula = "where(eq(zeros, eq(x, 0)),"
-                                                  "      product / where(eq(x, 0), 1, x), 0)"},
+                                                  "      gy * product / where(eq(x, 0), 1, x), 0)"},
     .flags = TD_OP_INTERNAL | TD_OP_NONDIFF,
 };
 TD_OPERATOR(var) = {
