@@ -185,7 +185,7 @@ TD_OPERATOR(conv2d) = {
     .gradient = "input: conv2d_input(input.shape, weight, g, " HOW ");"
                 "weight: conv2d_weight(input, weight.shape, g, " HOW ");"
                 "bias: if(g.ndim == 4, sum(g, {0, 2, 3}), sum(g, {1, 2}))",
-    .autocast = TD_AUTOCAST_LOWER,
+    .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
 };
 TD_OPERATOR(conv2d_input) = {
     .schema = "(int[] input_size, Tensor weight, Tensor gradient, int[2] stride, "
@@ -195,7 +195,7 @@ TD_OPERATOR(conv2d_input) = {
     .kernel = kernel_conv2d_input,
     .gradient = "weight: conv2d_weight(g, weight.shape, gradient, " HOW ");"
                 "gradient: conv2d(g, weight, nil, " HOW ")",
-    .autocast = TD_AUTOCAST_LOWER,
+    .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(conv2d_weight) = {
@@ -206,6 +206,6 @@ TD_OPERATOR(conv2d_weight) = {
     .kernel = kernel_conv2d_weight,
     .gradient = "input: conv2d_input(input.shape, g, gradient, " HOW ");"
                 "gradient: conv2d(input, g, nil, " HOW ")",
-    .autocast = TD_AUTOCAST_LOWER,
+    .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
     .flags = TD_OP_INTERNAL,
 };

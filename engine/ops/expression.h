@@ -121,8 +121,8 @@ typedef struct td_expression {
  * operators. EINTERNAL names the operator and the place. */
 td_status td_expression_prepare(td_op *op) TD_MUST_CHECK;
 
-/* Every operator has a derivative, or says NONDIFF, or is made of operators, and one of these only.
- * EINTERNAL otherwise. */
+/* Every operator has a derivative, or says NONDIFF, or is made of operators, and one of these only;
+ * its autocast classes are ones that it can follow. EINTERNAL otherwise. */
 td_status td_expression_check_row(const td_op *op) TD_MUST_CHECK;
 
 /* The td_kinds that a parameter takes, a bit each. An int is taken for a list of one, and for a

@@ -220,6 +220,7 @@ TD_OPERATOR(scatter_add) = {
     .rule = rule_scatter_add,
     .kernel = kernel_scatter,
     .gradient = "x: g; src: gather_within(g, dim, index, src.shape)",
+    .autocast = {.cuda = TD_AUTOCAST_PROMOTE},
     .flags = TD_OP_INPLACE | TD_OP_WRITES_SELF,
 };
 TD_OPERATOR(gather_within) = {

@@ -464,6 +464,7 @@ TD_OPERATOR(index_copy) = {
     .schema = "(Tensor x, dim dim, index Tensor index, Tensor source) -> Tensor",
     .doc = "Write source to the places along a dim that index names.",
     .run = run_index_copy,
+    .autocast = {.cpu = TD_AUTOCAST_PROMOTE},
     .flags = TD_OP_INPLACE,
 };
 TD_OPERATOR(index_fill) = {

@@ -367,13 +367,13 @@ TD_OPERATOR(cat) = {
     .rule = rule_cat,
     .kernel = kernel_cat,
     .backward = grad_cat,
-    .autocast = TD_AUTOCAST_PROMOTE,
+    .autocast = {.cpu = TD_AUTOCAST_PROMOTE},
 };
 TD_OPERATOR(stack) = {
     .schema = "(Tensor[] tensors, dim dim=0) -> Tensor",
     .doc = "Tensors of one shape joined along a new dim.",
     .run = run_stack,
-    .autocast = TD_AUTOCAST_PROMOTE,
+    .autocast = {.cpu = TD_AUTOCAST_PROMOTE},
 };
 TD_OPERATOR(tile) = {
     .schema = "(Tensor x, int[] dims) -> Tensor",

@@ -170,7 +170,7 @@ static td_status run_class_row(td_call *call) {
     TD_OPERATOR(name) = {.schema = parameters " -> Tensor",                                        \
                          .doc = text,                                                              \
                          .formula = expression,                                                    \
-                         .autocast = TD_AUTOCAST_FP32,                                             \
+                         .autocast = {TD_AUTOCAST_FP32, TD_AUTOCAST_FP32},                         \
                          .flags = TD_OP_FUNCTION_ONLY}
 #define PART(name, parameters, text, expression)                                                   \
     TD_OPERATOR(name) = {.schema = parameters " -> Tensor",                                        \
@@ -185,7 +185,7 @@ TD_OPERATOR(softmax) = {
     .rule = rule_softmax,
     .kernel = kernel_softmax,
     .gradient = "x: softmax_backward(out, g, dim)",
-    .autocast = TD_AUTOCAST_FP32,
+    .autocast = {.cuda = TD_AUTOCAST_FP32_RESULT},
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(log_softmax) = {
@@ -194,7 +194,7 @@ TD_OPERATOR(log_softmax) = {
     .rule = rule_log_softmax,
     .kernel = kernel_softmax,
     .gradient = "x: log_softmax_backward(out, g, dim)",
-    .autocast = TD_AUTOCAST_FP32,
+    .autocast = {.cuda = TD_AUTOCAST_FP32_RESULT},
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(softmax_backward) = {
@@ -341,7 +341,7 @@ TD_OPERATOR(binary_cross_entropy) = {
     .doc = "Cross entropy of probabilities x with targets between 0 and 1.",
     .formula = "y = probability_error(probabilities(loss_input(x, target)), target);"
                "reduced(if(weight == nil, y, y * weight), reduction)",
-    .autocast = TD_AUTOCAST_BANNED,
+    .autocast = {TD_AUTOCAST_FP32, TD_AUTOCAST_BANNED},
     .flags = TD_OP_FUNCTION_ONLY,
 };
 LOSS(binary_cross_entropy_with_logits,

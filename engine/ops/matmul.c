@@ -247,7 +247,7 @@ TD_OPERATOR(matmul) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
     .doc = "Product of vectors, matrices, or batches of matrices (leading dims broadcast).",
     .run = run_matmul,
-    .autocast = TD_AUTOCAST_LOWER,
+    .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
 };
 TD_OPERATOR(mm) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
@@ -255,7 +255,7 @@ TD_OPERATOR(mm) = {
     .rule = rule_mm,
     .kernel = kernel_product,
     .gradient = MM("mm"),
-    .autocast = TD_AUTOCAST_LOWER,
+    .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(bmm) = {
@@ -264,7 +264,7 @@ TD_OPERATOR(bmm) = {
     .rule = rule_bmm,
     .kernel = kernel_product,
     .gradient = MM("bmm"),
-    .autocast = TD_AUTOCAST_LOWER,
+    .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(mv) = {
@@ -273,7 +273,7 @@ TD_OPERATOR(mv) = {
     .rule = rule_mv,
     .kernel = kernel_product,
     .gradient = "x: outer(g, y); y: mv(transpose(x, 0, 1), g)",
-    .autocast = TD_AUTOCAST_LOWER,
+    .autocast = {.cuda = TD_AUTOCAST_LOWER},
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(dot) = {
@@ -282,6 +282,7 @@ TD_OPERATOR(dot) = {
     .rule = rule_dot,
     .kernel = kernel_product,
     .gradient = "x: g * y; y: g * x",
+    .autocast = {.cuda = TD_AUTOCAST_PROMOTE},
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(outer) = {
@@ -295,21 +296,21 @@ TD_OPERATOR(addmm) = {
               "-> Tensor",
     .doc = "beta * input + alpha * (mat1 times mat2).",
     .formula = ADD("mm(mat1, mat2)"),
-    .autocast = TD_AUTOCAST_LOWER,
+    .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
 };
 TD_OPERATOR(addmv) = {
     .schema = "(Tensor input, Tensor mat, Tensor vec, *, number beta=1, number alpha=1) "
               "-> Tensor",
     .doc = "beta * input + alpha * (mat times vec).",
     .formula = ADD("mv(mat, vec)"),
-    .autocast = TD_AUTOCAST_LOWER,
+    .autocast = {.cuda = TD_AUTOCAST_LOWER},
 };
 TD_OPERATOR(baddbmm) = {
     .schema = "(Tensor input, Tensor batch1, Tensor batch2, *, number beta=1, "
               "number alpha=1) -> Tensor",
     .doc = "beta * input + alpha * (batch1 times batch2).",
     .formula = ADD("bmm(batch1, batch2)"),
-    .autocast = TD_AUTOCAST_LOWER,
+    .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
 };
 TD_OPERATOR(linear) = {
     .schema = "(Tensor input, Tensor weight, Tensor? bias=nil) -> Tensor",
@@ -321,5 +322,5 @@ TD_OPERATOR(linear) = {
                 "        if(g.ndim == 1, outer(g, input),"
                 "           mm(transpose(flatten(g, 0, -2), 0, 1), flatten(input, 0, -2))));"
                 "bias: g",
-    .autocast = TD_AUTOCAST_LOWER,
+    .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
 };

@@ -311,6 +311,7 @@ TD_OPERATOR(sum) = {
     .rule = rule_sum,
     .kernel = kernel_reduce,
     .gradient = "x: expand_back(g, x.shape, dim, keepdim)",
+    .autocast = {.cuda = TD_AUTOCAST_FP32_RESULT},
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(nansum) = {
@@ -336,7 +337,7 @@ TD_OPERATOR(prod) = {
     .kernel = kernel_reduce,
     .gradient = "x: if(x.ndim == 0, g, prod_backward(expand_back(g, x.shape, dim, keepdim),"
                 "                                    to(x, g.dtype), dim))",
-    .autocast = TD_AUTOCAST_FP32,
+    .autocast = {TD_AUTOCAST_FP32, TD_AUTOCAST_FP32_RESULT},
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(prod_backward) = {
@@ -489,7 +490,7 @@ TD_OPERATOR(norm) = {
                               "      expand_back(g / real ^ (p - 1), x.shape, dim, keepdim) * "
                               "      sign(y) * if(p < 1, where(y == 0, 0, abs(y) ^ (p - 1)), "
                               "abs(y) ^ (p - 1))))))",
-    .autocast = TD_AUTOCAST_FP32,
+    .autocast = {.cuda = TD_AUTOCAST_FP32},
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(logsumexp) = {
@@ -501,7 +502,7 @@ TD_OPERATOR(logsumexp) = {
                "log(s) + reshape(least, s.shape)",
     .gradient = "x: expand_back(g, x.shape, dim, keepdim) *"
                 "   exp(x - expand_back(out, x.shape, dim, keepdim))",
-    .autocast = TD_AUTOCAST_FP32,
+    .autocast = {.cuda = TD_AUTOCAST_FP32},
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(cumsum) = {
@@ -510,6 +511,7 @@ TD_OPERATOR(cumsum) = {
     .rule = rule_cumsum,
     .kernel = kernel_scan,
     .gradient = "x: flip(cumsum(flip(g, dim), dim), dim)",
+    .autocast = {.cuda = TD_AUTOCAST_FP32_RESULT},
     .flags = TD_OP_OUT | TD_OP_INPLACE,
 };
 TD_OPERATOR(sum_to_size) = {

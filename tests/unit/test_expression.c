@@ -257,7 +257,7 @@ static td_status no_kernel(td_call *call) {
     return TD_OK;
 }
 
-TEST(rows_without_a_derivative_are_refused) {
+TEST(rows_that_do_not_hold_together_are_refused) {
     const struct {
         td_op op;
         const char *message;
@@ -273,6 +273,14 @@ TEST(rows_without_a_derivative_are_refused) {
         {{.kernel = no_kernel, .gradient = "x: g", .flags = TD_OP_NONDIFF}, "says TD_OP_NONDIFF"},
         {{.kernel = no_kernel, .flags = TD_OP_NONDIFF}, NULL},
         {{.run = no_kernel}, NULL},
+        {{.run = no_kernel, .autocast = {.cuda = TD_AUTOCAST_CLASSES}},
+         "an autocast class that there is not"},
+        {{.run = no_kernel, .autocast = {.cpu = TD_AUTOCAST_FP32_RESULT}}, "but no option dtype"},
+        {{.kernel = no_kernel,
+          .autocast = {.cpu = TD_AUTOCAST_FP32},
+          .flags = TD_OP_INPLACE_ONLY | TD_OP_NONDIFF},
+         "no tensors that could be cast"},
+        {{.run = no_kernel, .autocast = {TD_AUTOCAST_FP32, TD_AUTOCAST_BANNED}}, NULL},
     };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         td_op op = rows[k].op;
@@ -523,7 +531,7 @@ int main(void) {
     RUN(random_numbers_are_drawn_anew_each_time);
     RUN(temporaries_go_after_their_last_reader);
     RUN(texts_that_are_wrong_are_refused_with_operator_and_place);
-    RUN(rows_without_a_derivative_are_refused);
+    RUN(rows_that_do_not_hold_together_are_refused);
     RUN(an_error_inside_bears_the_name_of_the_whole);
     RUN(errors_are_raised_where_they_are_chosen);
     RUN(memory_that_runs_out_leaves_nothing_behind);
