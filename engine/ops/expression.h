@@ -12,17 +12,19 @@
  * operators are read by formula.c and run fused; they look alike.)
  *
  *   text       = { name "=" expression ";" } ( expression | { name ":" expression ";" } )
- *   expression = comparison { (and|or) comparison }          and, or, if: of numbers, not of
- * tensors comparison = sum [ (== | ~= | < | <= | > | >=) sum ]     eq ne lt le gt ge sum        =
- * product { (+|-) product }                   add sub product    = unary { (*|/) unary } mul div
- *   unary      = - unary | power                             neg
- *   power      = suffixed [ ^ unary ]                        pow
+ *   expression = comparison { (and|or) comparison }        of numbers, not of tensors
+ *   comparison = sum [ (== | ~= | < | <= | > | >=) sum ]   eq ne lt le gt ge
+ *   sum        = product { (+|-) product }                 add sub
+ *   product    = unary { (*|/) unary }                     mul div
+ *   unary      = - unary | power                           neg
+ *   power      = suffixed [ ^ unary ]                      pow
  *   suffixed   = primary { .name | .size(expression) }
  *   primary    = number | "text" | true | false | nil | inf | nan | (expression)
- *              | {expression, ...}                           a list of numbers or of tensors
- *              | name                                        a parameter, a result, g, or a binding
- *              | if(condition, expression, expression)       only the one that is chosen is
- * computed | operator(expression, ..., option=expression)
+ *              | {expression, ...}                         a list of numbers or of tensors
+ *              | name                                      parameter, result, g, or binding
+ *              | if(condition, expression, expression)     only the chosen one is computed
+ *              | error("text with %", expression, ...)     fails, showing numbers, texts, shapes
+ *              | operator(expression, ..., option=expression)
  *
  * - A composite of several results, and every gradient, labels its expressions: results or
  *   parameters by name. Bindings `t = exp(y);` come before; equal subexpressions are computed once

@@ -222,14 +222,15 @@ LOSS(cross_entropy,
      "index? ignore_index=nil, str reduction=\"mean\", float label_smoothing=0)",
      "Cross entropy of scores x (N, C, ...) with classes (N, ...) or probabilities of x's "
      "shape.",
-     "if(label_smoothing < 0 or label_smoothing > 1,"
-     "   error(\"label_smoothing lies between 0 and 1, got %\", label_smoothing),"
-     "if(target.floating, if(ignore_index == nil,"
-     "   soft_cross_entropy(x, target, weight, reduction, label_smoothing),"
-     "   error(\"ignore_index is for class targets, these are probabilities\")),"
-     "if(label_smoothing > 0,"
-     "   smoothed_cross_entropy(x, target, weight, ignore_index, reduction, label_smoothing),"
-     "   fused_cross_entropy(x, target, weight, ignore_index, reduction))))");
+     "if(label_smoothing >= 0 and label_smoothing <= 1,"
+     "   if(target.floating,"
+     "      if(ignore_index == nil,"
+     "         soft_cross_entropy(x, target, weight, reduction, label_smoothing),"
+     "         error(\"ignore_index is for class targets, these are probabilities\")),"
+     "   if(label_smoothing > 0,"
+     "      smoothed_cross_entropy(x, target, weight, ignore_index, reduction, label_smoothing),"
+     "      fused_cross_entropy(x, target, weight, ignore_index, reduction))),"
+     "   error(\"label_smoothing lies between 0 and 1, got %\", label_smoothing))");
 PART(soft_cross_entropy,
      "(Tensor x, Tensor target, Tensor? weight, str reduction, float label_smoothing)",
      "The same for targets that are probabilities. The mean is over lines, whatever their weights.",

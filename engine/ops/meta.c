@@ -1,20 +1,7 @@
 /* meta.c: results and checks that rules of several families share. */
 #include "engine/ops/meta.h"
 
-#include <string.h>
-
 /* ---- results ---- */
-
-void td_meta_set(td_meta *out, td_dtype dtype, int ndim, const int64_t *sizes) {
-    out->dtype = dtype;
-    out->ndim = ndim;
-    if (ndim)
-        memcpy(out->sizes, sizes, sizeof(int64_t) * (size_t)ndim);
-}
-
-void td_meta_like(td_meta *out, const td_tensor *x, td_dtype dtype) {
-    td_meta_set(out, dtype, x->ndim, x->sizes);
-}
 
 td_status td_rule_same(const td_call *call, td_meta *out) {
     const td_tensor *x = call->args[0].tensor;
@@ -58,10 +45,8 @@ td_status td_check_index(const td_tensor *index) {
                    td_dtype_name((td_dtype)index->dtype));
 }
 
-td_status td_check_ndim(const td_tensor *x, const char *name, int ndim) {
+td_status td_fail_ndim(const td_tensor *x, const char *name, int ndim) {
     char text[TD_SHAPE_TEXT];
-    if (x->ndim == ndim)
-        return TD_OK;
     return td_fail(TD_ESHAPE, "%s must have %d dim%s, got shape %s", name, ndim,
                    ndim == 1 ? "" : "s", td_tensor_shape_text(x, text));
 }

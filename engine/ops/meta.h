@@ -7,9 +7,16 @@
 
 /* ---- results ---- */
 
-void td_meta_set(td_meta *out, td_dtype dtype, int ndim, const int64_t *sizes);
+static inline void td_meta_set(td_meta *out, td_dtype dtype, int ndim, const int64_t *sizes) {
+    out->dtype = dtype;
+    out->ndim = ndim;
+    for (int d = 0; d < ndim; d++)
+        out->sizes[d] = sizes[d];
+}
 /* x's shape in a dtype. */
-void td_meta_like(td_meta *out, const td_tensor *x, td_dtype dtype);
+static inline void td_meta_like(td_meta *out, const td_tensor *x, td_dtype dtype) {
+    td_meta_set(out, dtype, x->ndim, x->sizes);
+}
 
 /* Rule: the shape and dtype of the first argument. */
 td_status td_rule_same(const td_call *call, td_meta *out);
@@ -32,7 +39,10 @@ td_status td_check_float(td_dtype dtype) TD_MUST_CHECK;
 td_status td_check_index(const td_tensor *index) TD_MUST_CHECK;
 
 /* ESHAPE unless x has so many dims. */
-td_status td_check_ndim(const td_tensor *x, const char *name, int ndim) TD_MUST_CHECK;
+td_status td_fail_ndim(const td_tensor *x, const char *name, int ndim);
+static inline td_status td_check_ndim(const td_tensor *x, const char *name, int ndim) {
+    return TD_LIKELY(x->ndim == ndim) ? TD_OK : td_fail_ndim(x, name, ndim);
+}
 
 /* ESHAPE unless a and b, which are called so, have the same shape. */
 td_status td_check_same_shape(const td_tensor *a, const char *a_name, const td_tensor *b,

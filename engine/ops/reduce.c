@@ -301,9 +301,19 @@ done:
     "x: expand_back(" incoming " * if(divisor > 0, 2 / divisor, nan), x.shape, dim, keepdim) *"    \
     "   (x - mean(x, dim, keepdim=true))"
 #define TO_THE_PLACE                                                                               \
-    "x: scatter(zeros(x.shape, dtype=g.values.dtype, device=g.values.device), dim,"                \
+    "x: scatter(expand_back(zeros_like(g.values), x.shape, dim, keepdim), dim,"                    \
     "           if(keepdim, indices, unsqueeze(indices, dim)),"                                    \
     "           if(keepdim, g.values, unsqueeze(g.values, dim)))"
+/* p = 2: y / |y|; else sign(y) |y|^(p - 1) / norm^(p - 1), without 0 * inf; 0 where the norm is. */
+#define NORM_SLOPE                                                                                 \
+    "y = to(x, g.dtype); real = where(out == 0, 1, out);"                                          \
+    "x: if(p == 2, expand_back(g / real, x.shape, dim, keepdim) * y,"                              \
+    "   if(p == 1, expand_back(g, x.shape, dim, keepdim) * sign(y),"                               \
+    "   if(p == 0, zeros_like(y),"                                                                 \
+    "   if(p == inf or p == -inf, sign(y) * " SHARED(                                              \
+        "abs(y)") ","                                                                              \
+                  "   expand_back(g / real ^ (p - 1), x.shape, dim, keepdim) * sign(y) *"          \
+                  "   if(p < 1, where(y == 0, 0, abs(y) ^ (p - 1)), abs(y) ^ (p - 1))))))"
 
 TD_OPERATOR(sum) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false, dtype? dtype=nil) -> Tensor",
@@ -481,15 +491,7 @@ TD_OPERATOR(norm) = {
     .doc = "Vector p-norm of all elements or over the given dims; p may be math.huge, 1, 0, ...",
     .rule = rule_norm,
     .kernel = kernel_reduce,
-    .gradient = "y = to(x, g.dtype); real = where(out == 0, 1, out);"
-                "x: if(p == 2, expand_back(g / real, x.shape, dim, keepdim) * y,"
-                "   if(p == 1, expand_back(g, x.shape, dim, keepdim) * sign(y),"
-                "   if(p == 0, zeros_like(y),"
-                "   if(p == inf or p == -inf, sign(y) * " SHARED(
-                    "abs(y)") ","
-                              "      expand_back(g / real ^ (p - 1), x.shape, dim, keepdim) * "
-                              "      sign(y) * if(p < 1, where(y == 0, 0, abs(y) ^ (p - 1)), "
-                              "abs(y) ^ (p - 1))))))",
+    .gradient = NORM_SLOPE,
     .autocast = {.cuda = TD_AUTOCAST_FP32},
     .flags = TD_OP_OUT,
 };

@@ -323,6 +323,45 @@ TEST(errors_are_raised_where_they_are_chosen) {
     discard(&op);
 }
 
+TEST(errors_show_numbers_and_texts) {
+    td_op op = {.name = "picky",
+                .schema = "(Tensor x, float p, str mode) -> Tensor",
+                .formula = "if(x.floating, x, error(\"p is %, mode %\", p, mode))"};
+    td_tensor *x = VECTOR(1, 2), *whole = NULL, *out = NULL;
+    td_value args[] = {TD_T(x), TD_F(0.25), TD_STRING("fast")};
+    if (OK(prepare(&op)) && OK(TD_APPLY(&whole, to, TD_T(x), TD_DTYPE(TD_I64)))) {
+        OK(td_op_apply(&op, &out, 3, args));
+        CHECK(out == x);
+        td_release(out);
+        args[0] = TD_T(whole);
+        CHECK_INT(td_op_apply(&op, &out, 3, args), TD_EVALUE);
+        CHECK_STR(td_error_message(), "picky: p is 0.25, mode fast");
+    }
+    td_release(x);
+    td_release(whole);
+    discard(&op);
+}
+
+/* As one with `run` and `backward`: the parts of the formula leave no nodes behind. */
+TEST(a_formula_with_a_gradient_is_one_node) {
+    td_op op = {.name = "twice",
+                .schema = "(Tensor x) -> Tensor",
+                .formula = "x + x",
+                .gradient = "x: g * 7"};
+    td_tensor *x = VECTOR(1, 2), *y = NULL, *sum = NULL;
+    OK(td_set_requires_grad(x, true));
+    if (OK(prepare(&op)) && OK(td_op_apply(&op, &y, 1, (td_value[]){TD_T(x)})) &&
+        OK(TD_APPLY(&sum, sum, TD_T(y))) &&
+        OK(td_backward(1, &sum, NULL, (td_backward_options){0}))) {
+        CHECK_CLOSE(element(y, 1), 4, 0);
+        CHECK_CLOSE(element(td_get_grad(x), 1), 7, 0);
+    }
+    td_release(x);
+    td_release(y);
+    td_release(sum);
+    discard(&op);
+}
+
 TEST(memory_that_runs_out_leaves_nothing_behind) {
     td_op op = {.schema = "(Tensor x, Tensor y) -> Tensor",
                 .formula = "t = max_dim(cat({x, y}, 0), 0).values; cat(split(t * x + y, 1))"};
@@ -534,6 +573,8 @@ int main(void) {
     RUN(rows_that_do_not_hold_together_are_refused);
     RUN(an_error_inside_bears_the_name_of_the_whole);
     RUN(errors_are_raised_where_they_are_chosen);
+    RUN(errors_show_numbers_and_texts);
+    RUN(a_formula_with_a_gradient_is_one_node);
     RUN(memory_that_runs_out_leaves_nothing_behind);
     RUN(a_gradient_saves_what_it_reads);
     RUN(what_two_gradients_share_is_computed_once);
