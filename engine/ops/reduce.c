@@ -255,16 +255,29 @@ done:
     return status;
 }
 
+/* Without a graph by division, for which one looks whether there are zeros. */
+static td_status divide_prod(const td_value *a, td_tensor **out) {
+    td_tensor *whole = NULL;
+    double none = 0;
+    td_status status = TD_APPLY(&whole, all, a[2]);
+    if (status == TD_OK)
+        status = td_tensor_item(whole, &none);
+    td_release(whole);
+    return status      ? status
+           : none != 0 ? TD_APPLY(out, div, a[1], a[2])
+                       : TD_APPLY(out, quotients, a[0], a[2], a[3]);
+}
+
 /* Dim by dim times the product of those before each element, of those after it, and of whole lines:
  * unlike quotients it has a derivative that is right where there are zeros. */
 static td_status run_prod_backward(td_call *call) {
     const td_value *a = call->args;
-    td_tensor *x = a[1].tensor, *g = td_retain(a[0].tensor), *y = td_retain(x), *side = NULL;
+    td_tensor *x = a[2].tensor, *g = td_retain(a[0].tensor), *y = td_retain(x), *side = NULL;
     uint32_t mask;
     td_status status = TD_OK;
-    TD_TRY(td_reduce_dims(a[2], x->ndim, &mask));
+    TD_TRY(td_reduce_dims(a[3], x->ndim, &mask));
     if (!td_grad_enabled()) {
-        status = TD_APPLY(&call->out[0], quotients, a[0], a[1], a[2]);
+        status = divide_prod(a, &call->out[0]);
         goto done;
     }
     for (int64_t d = 0; d < x->ndim; d++) {
@@ -346,12 +359,13 @@ TD_OPERATOR(prod) = {
     .rule = rule_prod,
     .kernel = kernel_reduce,
     .gradient = "x: if(x.ndim == 0, g, prod_backward(expand_back(g, x.shape, dim, keepdim),"
+                "                                    expand_back(g * out, x.shape, dim, keepdim),"
                 "                                    to(x, g.dtype), dim))",
     .autocast = {TD_AUTOCAST_FP32, TD_AUTOCAST_FP32_RESULT},
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(prod_backward) = {
-    .schema = "(Tensor gy, Tensor x, dim[]? dim) -> Tensor",
+    .schema = "(Tensor gy, Tensor gy_product, Tensor x, dim[]? dim) -> Tensor",
     .doc = "gy times the product of the elements that prod multiplies each one by.",
     .run = run_prod_backward,
     .flags = TD_OP_INTERNAL,
