@@ -2,8 +2,8 @@
 #include "engine/ops/copy.h"
 
 #include "engine/core/memory.h"
+#include "engine/ops/meta.h"
 #include "engine/ops/pointwise.h"
-#include "engine/ops/shape.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* create.c: tensors made from a shape: uninitialised, of one value, of a progression. */
 #include "engine/ops/copy.h"
-#include "engine/ops/creation.h"
+#include "engine/ops/meta.h"
 #include "engine/ops/plan.h"
 
 #include <math.h>
@@ -9,29 +9,6 @@
 #define TD_FAMILY "create"
 
 /* ---- rules ---- */
-
-td_status td_creation_meta(td_value size, td_value dtype, td_value device, td_meta *out) {
-    char text[TD_SHAPE_TEXT];
-    if (size.n > TD_MAX_DIMS)
-        return td_fail(TD_ESHAPE, "a tensor has at most %d dims, got %d", TD_MAX_DIMS, size.n);
-    for (int d = 0; d < size.n; d++)
-        if (size.ints[d] < 0)
-            return td_fail(TD_ESHAPE, "a size must not be negative, got %s",
-                           td_shape_text(size.n, size.ints, text, sizeof text));
-    out->dtype = td_is_nil(dtype) ? td_default_dtype() : dtype.dtype;
-    if (!td_is_nil(device))
-        out->device = device.device;
-    out->ndim = size.n;
-    if (size.n)
-        memcpy(out->sizes, size.ints, sizeof(int64_t) * (size_t)size.n);
-    return TD_OK;
-}
-
-td_status td_creation_meta_like(const td_tensor *x, td_value dtype, td_value device, td_meta *out) {
-    return td_creation_meta(TD_INTS(x->ndim, x->sizes),
-                            td_is_nil(dtype) ? TD_DTYPE((td_dtype)x->dtype) : dtype,
-                            td_is_nil(device) ? TD_DEVICE(td_tensor_device(x)) : device, out);
-}
 
 static td_status rule_size(const td_call *call, td_meta *out) {
     return td_creation_meta(call->args[0], call->args[1], call->args[2], out);

@@ -3,9 +3,8 @@
 #include "engine/ops/random.h"
 
 #include "engine/core/random.h"
-#include "engine/ops/creation.h"
+#include "engine/ops/meta.h"
 #include "engine/ops/refuse.h"
-#include "engine/ops/shape.h"
 
 #include <math.h>
 
@@ -27,12 +26,6 @@ static td_status kernel_draw(td_call *call) {
     return draw(call->out[0], call->args[call->op->nparams - 1], TD_PLAN(call, td_draw_plan));
 }
 
-static td_status check_floating(td_dtype dtype) {
-    return td_dtype_is_float(dtype)
-               ? TD_OK
-               : td_fail(TD_EDTYPE, "needs a floating dtype, got %s", td_dtype_name(dtype));
-}
-
 /* ---- new tensors ---- */
 
 static td_status plan_new(const td_call *call, td_meta *out, bool like, td_distribution which) {
@@ -40,21 +33,13 @@ static td_status plan_new(const td_call *call, td_meta *out, bool like, td_distr
     td_status status = like ? td_creation_meta_like(a[0].tensor, a[1], a[2], out)
                             : td_creation_meta(a[0], a[1], a[2], out);
     *TD_PLAN(call, td_draw_plan) = (td_draw_plan){.distribution = which, .a = 0, .b = 1};
-    return status ? status : check_floating(out->dtype);
+    return status ? status : td_check_float(out->dtype);
 }
 
-static td_status rule_rand(const td_call *call, td_meta *out) {
-    return plan_new(call, out, false, TD_UNIFORM);
-}
-static td_status rule_randn(const td_call *call, td_meta *out) {
-    return plan_new(call, out, false, TD_NORMAL);
-}
-static td_status rule_rand_like(const td_call *call, td_meta *out) {
-    return plan_new(call, out, true, TD_UNIFORM);
-}
-static td_status rule_randn_like(const td_call *call, td_meta *out) {
-    return plan_new(call, out, true, TD_NORMAL);
-}
+TD_RULE(rule_rand, plan_new, false, TD_UNIFORM)
+TD_RULE(rule_randn, plan_new, false, TD_NORMAL)
+TD_RULE(rule_rand_like, plan_new, true, TD_UNIFORM)
+TD_RULE(rule_randn_like, plan_new, true, TD_NORMAL)
 
 static td_status rule_randint(const td_call *call, td_meta *out) {
     const td_value *a = call->args;
@@ -90,11 +75,8 @@ static td_status kernel_randperm(td_call *call) {
 static td_status plan_in_place(const td_call *call, td_meta *out, td_draw_plan plan) {
     const td_tensor *x = call->args[0].tensor;
     *TD_PLAN(call, td_draw_plan) = plan;
-    if (td_tensor_overlaps(x))
-        return td_fail(TD_EVALUE, "several elements of the tensor written share one place in "
-                                  "memory (an expanded tensor?); write into a clone() of it");
     td_status status =
-        plan.distribution == TD_BERNOULLI ? TD_OK : check_floating((td_dtype)x->dtype);
+        plan.distribution == TD_BERNOULLI ? TD_OK : td_check_float((td_dtype)x->dtype);
     return status ? status : td_rule_same(call, out);
 }
 
@@ -158,35 +140,15 @@ static td_status kernel_bernoulli(td_call *call) {
 /* ---- dropout ---- */
 
 static td_status rule_noise(const td_call *call, td_meta *out) {
+    const td_tensor *x = call->args[0].tensor;
     double keep = 1 - call->args[1].f;
+    td_status status = td_check_float((td_dtype)x->dtype);
     *TD_PLAN(call, td_draw_plan) =
         (td_draw_plan){.distribution = TD_BERNOULLI, .a = keep, .b = keep > 0 ? 1 / keep : 0};
-    return td_creation_meta_like(call->args[0].tensor, TD_NIL, TD_NIL, out);
+    return status ? status : td_creation_meta_like(x, TD_NIL, TD_NIL, out);
 }
 
-static td_status run_dropout(td_call *call) {
-    const td_value *a = call->args;
-    td_tensor *noise = NULL;
-    td_status status = check_probability(a[1].f);
-    if (status == TD_OK)
-        status = check_floating((td_dtype)a[0].tensor->dtype);
-    if (status)
-        return status;
-    if (!a[2].b || a[1].f == 0) {
-        call->out[0] = td_retain(a[0].tensor);
-        return TD_OK;
-    }
-    status = TD_APPLY(&noise, dropout_noise, a[0], a[1], a[3]);
-    if (status == TD_OK && call->inplace) {
-        status = TD_APPLY_INPLACE(mul, a[0], TD_T(noise));
-        if (status == TD_OK)
-            call->out[0] = td_retain(a[0].tensor);
-    } else if (status == TD_OK) {
-        status = TD_APPLY(&call->out[0], mul, a[0], TD_T(noise));
-    }
-    td_release(noise);
-    return status;
-}
+/* ---- the table ---- */
 
 TD_OPERATOR(rand) = {
     .schema = "(int[] size, *, dtype? dtype=nil, device? device=nil, "
@@ -277,6 +239,8 @@ TD_OPERATOR(dropout) = {
     .schema = "(Tensor x, float p=0.5, bool training=true, *, "
               "generator? generator=nil) -> Tensor",
     .doc = "In training, zero each element with probability p and divide the others by 1 - p.",
-    .run = run_dropout,
+    .formula = "if(p >= 0 and p <= 1,"
+               "   if(training and p > 0, x * dropout_noise(x, p, generator=generator), x),"
+               "   error(\"p must lie between 0 and 1, got %\", p))",
     .flags = TD_OP_INPLACE | TD_OP_RANDOM,
 };

@@ -2,6 +2,7 @@
 #include "engine/ops/shape.h"
 
 #include "engine/ops/copy.h"
+#include "engine/ops/meta.h"
 #include "engine/ops/plan.h"
 #include "engine/ops/reduction.h"
 
