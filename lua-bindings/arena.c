@@ -17,7 +17,7 @@
 #endif
 
 /* A userdata of one pointer takes 40 bytes in Lua 5.4; where its handle lies in the block is seen
- * when the first one is made. Lua asks twice for memory, with a collection between, before it gives
+ * when a state begins. Lua asks twice for memory, with a collection between, before it gives
  * up. */
 enum { BLOCK_BYTES = 48, CHUNK_BYTES = 64 * 1024, ATTEMPTS = 2 };
 
@@ -164,11 +164,14 @@ tide_handle *tide_handle_new(lua_State *L, tide_arena *arena) {
     arena->expecting = ATTEMPTS;
     tide_handle *handle = lua_newuserdatauv(L, sizeof *handle, 0);
     arena->expecting = 0;
-    if (TD_UNLIKELY(!atomic_load_explicit(&handle_offset, memory_order_relaxed))) {
-        size_t offset = (size_t)((char *)handle - tide_arena_begin) % CHUNK_BYTES % BLOCK_BYTES;
-        if (!tide_is_handle(handle) || offset + sizeof *handle > BLOCK_BYTES)
-            luaL_error(L, "this Lua lays out userdata in a way that Tide does not know");
-        atomic_store_explicit(&handle_offset, offset, memory_order_relaxed);
-    }
     return handle;
+}
+
+void tide_arena_probe(lua_State *L, tide_arena *arena) {
+    tide_handle *handle = tide_handle_new(L, arena);
+    size_t offset = (size_t)((char *)handle - tide_arena_begin) % CHUNK_BYTES % BLOCK_BYTES;
+    if (!tide_is_handle(handle) || offset + sizeof *handle > BLOCK_BYTES)
+        luaL_error(L, "this Lua lays out userdata in a way that Tide does not know");
+    atomic_store_explicit(&handle_offset, offset, memory_order_relaxed);
+    lua_pop(L, 1);
 }

@@ -40,6 +40,10 @@ tide_arena *tide_arena_new(lua_Alloc next, void *next_ud);
 /* After the state is closed. */
 void tide_arena_free(tide_arena *arena);
 
+/* See where this Lua puts a handle in its block; before the first one is made. Raises an error when
+ * it would not fit. */
+void tide_arena_probe(lua_State *L, tide_arena *arena);
+
 /* Push a new handle that is still empty. Raises Lua's memory error, having leaked nothing. The
  * metatable is to be set by the caller. */
 tide_handle *tide_handle_new(lua_State *L, tide_arena *arena);

@@ -10,9 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char state_key = 0, metatable_key = 0;
-
-enum { FIRST_THRESHOLD = 32 << 20 };
+static const char state_key = 0, metatable_key = 0, kept_key = 0;
 
 /* ---- making states ---- */
 
@@ -93,12 +91,14 @@ tide_state *tide_state_open(lua_State *L) {
     }
     lua_pop(L, 1);
     tide_state *state = lua_newuserdatauv(L, sizeof *state, 0);
-    state->threshold = FIRST_THRESHOLD;
+    state->keeping = false;
     state->ipairs_iterator = find_ipairs_iterator(L);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &state_key);
     luaL_newmetatable(L, "tide.Tensor");
     lua_rawsetp(L, LUA_REGISTRYINDEX, &metatable_key);
     state->arena = lua_getallocf(L, &ud) == tide_arena_alloc ? ud : wrap_allocator(L);
+    tide_pressure_open(L, &state->pressure);
+    tide_arena_probe(L, state->arena);
     return state;
 }
 
@@ -122,7 +122,10 @@ void tide_set_functions(lua_State *L, const luaL_Reg *functions) {
 /* ---- handles ---- */
 
 tide_handle *tide_push_handle(lua_State *L) {
-    tide_handle *handle = tide_handle_new(L, TIDE_STATE(L)->arena);
+    tide_state *state = TIDE_STATE(L);
+    if (TD_UNLIKELY(state->pressure.risen))
+        tide_pressure_relieve(L, &state->pressure, &state->arena->live);
+    tide_handle *handle = tide_handle_new(L, state->arena);
     lua_pushvalue(L, lua_upvalueindex(TIDE_UP_METATABLE));
     lua_setmetatable(L, -2);
     return handle;
@@ -130,6 +133,46 @@ tide_handle *tide_push_handle(lua_State *L) {
 
 void tide_push_tensor(lua_State *L, td_tensor *borrowed) {
     tide_push_handle(L)->tensor = td_retain(borrowed);
+}
+
+static bool in_finalizer(lua_State *L) {
+    return lua_gc(L, LUA_GCCOUNT) < 0;
+}
+
+/* A collection may begin when a call has read its arguments and makes its handles. What a finalizer
+ * then closes may be one of them: another handle keeps the tensor until a call has ended. */
+static void keep(lua_State *L, tide_handle *closed) {
+    tide_state *state = TIDE_STATE(L);
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &kept_key) != LUA_TTABLE) {
+        lua_pop(L, 1);
+        lua_newtable(L);
+        lua_pushvalue(L, -1);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, &kept_key);
+    }
+    tide_handle *handle = tide_push_handle(L);
+    lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+    lua_pop(L, 1);
+    handle->tensor = closed->tensor;
+    closed->tensor = NULL;
+    state->keeping = true;
+}
+
+void tide_close_handle(lua_State *L, tide_handle *handle) {
+    td_tensor *tensor = handle->tensor;
+    if (tensor && in_finalizer(L)) {
+        keep(L, handle);
+    } else {
+        handle->tensor = NULL;
+        td_release(tensor);
+    }
+}
+
+void tide_drop_kept(lua_State *L, tide_state *state) {
+    if (in_finalizer(L))
+        return;
+    state->keeping = false;
+    lua_pushnil(L);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &kept_key);
 }
 
 td_tensor *tide_to_tensor(lua_State *L, int index) {
@@ -249,21 +292,13 @@ const char *tide_nearest(const char *word, const char *const *names, int n) {
     return nearest;
 }
 
-/* ---- memory ----
- *
- * Lua sees a few dozen bytes of each tensor, so its own pacing would let millions of them pile up.
- * Past a threshold of tensor memory everything is collected; the next threshold leaves room in
- * proportion to what is alive and to what a collection costs (the size of Lua's heap). */
-
-void tide_relieve_pressure(lua_State *L, tide_state *state) {
-    lua_gc(L, LUA_GCCOLLECT);
-    int64_t live = td_memory_allocated(TD_DEVICE_CPU);
-    int64_t heap = (int64_t)lua_gc(L, LUA_GCCOUNT) * 1024;
-    int64_t room = live / 2 > FIRST_THRESHOLD ? live / 2 : FIRST_THRESHOLD;
-    state->threshold = live + (room > 2 * heap ? room : 2 * heap);
-}
+/* ---- memory ---- */
 
 void tide_free_memory(lua_State *L, tide_state *state) {
-    tide_relieve_pressure(L, state);
-    td_memory_empty_cache(TD_DEVICE_CPU);
+    tide_pressure_collect(L, &state->pressure);
+    for (int type = 0; type < TD_DEVICE_TYPES; type++) {
+        const td_device_ops *ops = td_device_get_ops((td_device_type)type);
+        for (int index = 0; ops && index < ops->count(); index++)
+            td_memory_empty_cache((td_device){(uint8_t)type, (uint8_t)index});
+    }
 }

@@ -9,6 +9,7 @@
 #define TIDE_LUA_STATE_H
 
 #include "lua-bindings/arena.h"
+#include "lua-bindings/pressure.h"
 
 #include <lauxlib.h>
 #include <lua.h>
@@ -16,7 +17,8 @@
 
 typedef struct tide_state {
     tide_arena *arena;
-    int64_t threshold;             /* bytes of tensors beyond which the collector is run */
+    tide_pressure pressure;
+    bool keeping;                  /* tensors that finalizers closed */
     lua_CFunction ipairs_iterator; /* NULL where ipairs is not Lua's own */
 } tide_state;
 
@@ -33,11 +35,16 @@ void tide_push_function(lua_State *L, lua_CFunction fn, int extra);
 /* The same for a table of functions, set as fields of the table at the top. */
 void tide_set_functions(lua_State *L, const luaL_Reg *functions);
 
-/* Push an empty handle with its metatable. */
+/* Push an empty handle with its metatable. Garbage may be collected before, so that the tensor to
+ * come finds the memory of one that has gone. */
 tide_handle *tide_push_handle(lua_State *L);
 /* Push a handle and let it own `tensor`... only where a memory error cannot lose it: the handle is
  * made first, by tide_push_handle. This is for borrowed tensors, which it retains. */
 void tide_push_tensor(lua_State *L, td_tensor *borrowed);
+
+/* Let go of a handle's tensor: at once, within a finalizer after the call that it interrupts. */
+void tide_close_handle(lua_State *L, tide_handle *handle);
+void tide_drop_kept(lua_State *L, tide_state *state);
 
 /* The tensor at a stack index, borrowed; NULL when there is none. Raises for a closed one. */
 td_tensor *tide_to_tensor(lua_State *L, int index);
@@ -50,11 +57,14 @@ int tide_error(lua_State *L, const char *format, ...);
 int tide_raise(lua_State *L);
 #define TIDE_CHECK(L, status) ((status) == TD_OK ? (void)0 : (void)tide_raise(L))
 
-/* After an engine call made tensors: let the collector see how much memory they take. */
-void tide_relieve_pressure(lua_State *L, tide_state *state);
+/* After an engine call made a tensor: does the collector have to see how much memory they take? It
+ * runs when the next handle is pushed. */
 static inline void tide_check_pressure(lua_State *L, tide_state *state, const td_tensor *made) {
-    if (made && made->storage->granted && td_memory_allocated(TD_DEVICE_CPU) > state->threshold)
-        tide_relieve_pressure(L, state);
+    if (made && made->storage->granted) {
+        tide_pressure_note(&state->pressure, made->storage->device);
+        if (TD_UNLIKELY(state->keeping))
+            tide_drop_kept(L, state);
+    }
 }
 /* Out of memory: collect everything, empty the caches. The caller tries once more. */
 void tide_free_memory(lua_State *L, tide_state *state);

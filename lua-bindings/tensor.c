@@ -204,9 +204,7 @@ static int tensor_close(lua_State *L) {
     tide_handle *handle = lua_touserdata(L, 1);
     if (!tide_is_handle(handle))
         return tide_error(L, "close: tensor expected");
-    td_tensor *tensor = handle->tensor;
-    handle->tensor = NULL;
-    td_release(tensor);
+    tide_close_handle(L, handle);
     return 0;
 }
 

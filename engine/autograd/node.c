@@ -2,6 +2,7 @@
 #include "engine/autograd/node.h"
 
 #include "engine/core/memory.h"
+#include "engine/ops/expression.h"
 #include "engine/ops/pointwise.h"
 
 #include <string.h>
@@ -83,15 +84,31 @@ static int64_t *fill_slot(td_slot *slot, td_tensor *x, bool save, int64_t *tail)
     return tail + x->ndim;
 }
 
+static bool may_want(td_value v) {
+    return v.kind == TD_KIND_TENSOR && (v.tensor->requires_grad || v.tensor->base);
+}
+
+static td_saving saving_of_expressions(const td_expression *e, const td_value *args) {
+    td_saving saving = {0, 0};
+    for (int k = 0; k < e->nroots; k++) {
+        if (!may_want(args[e->roots[k].slot]))
+            continue;
+        saving.args |= e->roots[k].args;
+        saving.outs |= e->roots[k].outs;
+    }
+    return saving;
+}
+
 td_saving td_saving_of(const td_op *op, const td_value *args) {
     td_saving saving = {op->save_args, op->save_outs};
-    if (!op->pointwise || !op->formula)
+    if (op->derivative)
+        return saving_of_expressions(op->derivative, args);
+    if (!op->pointwise || !op->programs)
         return saving;
     saving = (td_saving){0, 0};
     for (int k = 0; k < op->nparams; k++) {
-        const td_program *p = op->formula->gradient[k];
-        const td_tensor *x = args[k].kind == TD_KIND_TENSOR ? args[k].tensor : NULL;
-        if (!p || !x || !(x->requires_grad || x->base))
+        const td_program *p = op->programs->gradient[k];
+        if (!p || !may_want(args[k]))
             continue;
         saving.args |= p->used & ((1u << op->nparams) - 1);
         saving.outs |= (uint8_t)(p->used >> op->nparams & 1);

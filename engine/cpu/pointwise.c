@@ -1,288 +1,114 @@
 /* pointwise.c: runs pointwise programs on the CPU.
  *
- * The operands' dims are sorted by the result's strides and merged where they can be; what is left
- * is walked in blocks. An operand that lies as the walk goes is read where it is; others (strided,
- * broadcast, of another dtype) are gathered into a block-sized buffer first. Intermediate results
- * of a program stay in such buffers, in the first-level cache. Knows nothing of gradients.
+ * Elements are taken in blocks (pointwise_walk.h). An operand that lies as the walk goes is read
+ * where it is; others (strided, of another dtype) are gathered into a block-sized buffer first.
+ * Intermediate results of a program stay in such buffers, in the first-level cache. Several lists
+ * of tensors share one parallel loop. Sums are taken over pieces that follow from the shape alone
+ * and joined in order, so they do not depend on the number of threads. Knows nothing of gradients.
  */
-#include "engine/ops/pointwise.h"
-
 #include "engine/core/memory.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/pointwise_walk.h"
 #include "engine/cpu/transpose.h"
-#include "engine/ops/copy.h"
 
 #include <string.h>
 
 enum {
-    BLOCK = 1024,           /* elements of a buffer */
-    LONG_ROW = 256,         /* inner dims from here on are walked row by row */
+    BLOCK = TD_WALK_BLOCK,
+    BLOCK_BYTES = BLOCK * 8,
     GRAIN_COST = 64 * 1024, /* additions that are worth a thread */
-    MAX_INPUTS = TD_PROGRAM_OPERANDS
+    PIECE = 64 * 1024,      /* elements that are summed together */
+    STACK_BYTES = 24 * BLOCK_BYTES
 };
 
-typedef struct input {
-    const char *data;
-    td_dtype dtype;
-    bool scalar; /* one element for all; `value` holds it in the dtype of computation */
-    bool dense;  /* lies in the order of the walk, in the dtype of computation */
-    int64_t strides[TD_MAX_DIMS]; /* bytes, in the order of the walk */
-    _Alignas(8) unsigned char value[8];
-} input;
+/* A step in a call. */
+typedef struct step_code {
+    td_pointwise_fn loop; /* or, where that is NULL: */
+    td_convert_fn convert;
+    size_t size; /* of an element that it makes */
+} step_code;
 
-typedef struct plan {
+typedef struct job {
     const td_program *program;
     td_dtype compute;
-    size_t itemsize; /* of compute */
-    int ndim;
-    int64_t sizes[TD_MAX_DIMS]; /* merged, innermost last */
-    int ninputs;
-    input in[MAX_INPUTS];
-    input out;
-    td_pointwise_fn fns[TD_PROGRAM_STEPS];
-    unsigned char constants[TD_PROGRAM_CONSTANTS][8];
-} plan;
+    int nlists;
+    td_walk *walks;
+    int64_t *starts; /* of each list's elements (or pieces) in the loop, and of the end */
+    step_code *code;
+    unsigned char (*constants)[8];
+    td_accumulator *partial; /* [piece][output] */
+    unsigned char *heap;     /* workers' memory where their stacks are too small */
+    size_t worker_bytes;
+} job;
 
-/* ---- planning ---- */
+/* A register in a block: elements, or a single one for all. */
+typedef struct cell {
+    unsigned char *p;
+    bool scalar;
+    _Alignas(8) unsigned char value[8];
+} cell;
 
-static td_pointwise_fn loop_of(int primitive, td_dtype compute) {
-    if (compute == TD_BOOL && primitive == TD_PW_add)
-        primitive = TD_PW_maximum;
-    if (compute == TD_BOOL && primitive == TD_PW_bitwise_not)
-        primitive = TD_PW_logical_not;
-    return td_cpu->pointwise->primitive[primitive][compute];
-}
-
-static void store_number(td_dtype compute, void *p, const td_operand *o) {
-    if (o->is_int)
-        td_store_int(compute, p, o->i);
-    else
-        td_store_double(compute, p, o->f);
-}
-
-/* Strides in bytes of x seen in out's shape: 0 where it is broadcast. */
-static void broadcast_strides(const td_tensor *x, const td_tensor *out, int64_t *strides) {
-    int64_t size = (int64_t)td_tensor_itemsize(x);
-    int lead = out->ndim - x->ndim;
-    for (int d = 0; d < out->ndim; d++)
-        strides[d] = d < lead || x->sizes[d - lead] == 1 ? 0 : x->strides[d - lead] * size;
-}
-
-/* Order of the walk: the result's strides from large to small, dims of size 1 left out. */
-static int order_dims(const td_tensor *out, int *order) {
-    int n = 0;
-    for (int d = 0; d < out->ndim; d++) {
-        if (out->sizes[d] == 1)
-            continue;
-        int at = n++;
-        for (; at > 0 && out->strides[order[at - 1]] < out->strides[d]; at--)
-            order[at] = order[at - 1];
-        order[at] = d;
-    }
-    return n;
-}
-
-static void permute(input *in, const int64_t *strides, const int *order, int n) {
-    for (int k = 0; k < n; k++)
-        in->strides[k] = strides[order[k]];
-}
-
-static bool mergeable(const plan *p, int d) {
-    int64_t size = p->sizes[d + 1];
-    for (int k = 0; k < p->ninputs; k++)
-        if (!p->in[k].scalar && p->in[k].strides[d] != p->in[k].strides[d + 1] * size)
-            return false;
-    return p->out.strides[d] == p->out.strides[d + 1] * size;
-}
-
-static void merge_dims(plan *p) {
-    for (int d = p->ndim - 2; d >= 0; d--) {
-        if (!mergeable(p, d))
-            continue;
-        p->sizes[d] *= p->sizes[d + 1];
-        for (int k = 0; k <= p->ninputs; k++) {
-            input *in = k < p->ninputs ? &p->in[k] : &p->out;
-            in->strides[d] = in->strides[d + 1];
-            for (int e = d + 1; e < p->ndim - 1; e++)
-                in->strides[e] = in->strides[e + 1];
-        }
-        for (int e = d + 1; e < p->ndim - 1; e++)
-            p->sizes[e] = p->sizes[e + 1];
-        p->ndim--;
-    }
-}
-
-static bool lies_dense(const plan *p, const input *in) {
-    int64_t stride = (int64_t)p->itemsize;
-    if (in->dtype != p->compute)
-        return false;
-    for (int d = p->ndim - 1; d >= 0; d--) {
-        if (in->strides[d] != stride)
-            return false;
-        stride *= p->sizes[d];
-    }
-    return true;
-}
-
-static td_status make_plan(plan *p, const td_program *program, const td_operand *operands,
-                           td_dtype compute, td_tensor *out) {
-    int order[TD_MAX_DIMS];
-    int64_t strides[TD_MAX_DIMS];
-    p->program = program;
-    p->compute = compute;
-    p->itemsize = td_dtype_size(compute);
-    p->ninputs = program->noperands;
-    p->ndim = order_dims(out, order);
-    for (int k = 0; k < p->ndim; k++)
-        p->sizes[k] = out->sizes[order[k]];
-    p->out.data = out->data;
-    p->out.dtype = out->dtype;
-    broadcast_strides(out, out, strides);
-    permute(&p->out, strides, order, p->ndim);
-    for (int k = 0; k < p->ninputs; k++) {
-        input *in = &p->in[k];
-        const td_tensor *x = operands[k].tensor;
-        in->scalar = !x || x->numel == 1;
-        in->dense = false;
-        if (!x) {
-            store_number(compute, in->value, &operands[k]);
-        } else if (in->scalar) {
-            td_convert(compute, in->value, 0, x->dtype, x->data, 0, 1);
-        } else {
-            in->data = x->data;
-            in->dtype = x->dtype;
-            broadcast_strides(x, out, strides);
-            permute(in, strides, order, p->ndim);
-        }
-    }
-    if (p->ndim == 0) {
-        p->ndim = 1;
-        p->sizes[0] = 1;
-        p->out.strides[0] = (int64_t)td_dtype_size(p->out.dtype);
-        for (int k = 0; k < p->ninputs; k++)
-            p->in[k].strides[0] = 0;
-    }
-    merge_dims(p);
-    for (int k = 0; k < p->ninputs; k++)
-        p->in[k].dense = !p->in[k].scalar && lies_dense(p, &p->in[k]);
-    p->out.dense = lies_dense(p, &p->out);
-    for (int s = 0; s < program->nsteps; s++) {
-        p->fns[s] = loop_of(program->steps[s].primitive, compute);
-        if (!p->fns[s])
-            return td_fail(TD_EDTYPE, "not implemented for %s", td_dtype_name(compute));
-    }
-    for (int c = 0; c < program->nconstants; c++)
-        td_store_double(compute, p->constants[c], program->constants[c]);
-    return TD_OK;
-}
-
-/* ---- moving elements between strided memory and buffers ---- */
-
-#define STRIDED_COPY(type)                                                                         \
-    for (int64_t i = 0; i < n; i++, dst += dst_stride, src += src_stride)                          \
-        memcpy(dst, src, sizeof(type));
-
-static void copy_run(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n,
-                     size_t itemsize) {
-    if (dst_stride == (int64_t)itemsize && src_stride == (int64_t)itemsize) {
-        memcpy(dst, src, (size_t)n * itemsize);
-        return;
-    }
-    switch (itemsize) {
-    case 1:
-        STRIDED_COPY(uint8_t)
-        break;
-    case 2:
-        STRIDED_COPY(uint16_t)
-        break;
-    case 4:
-        STRIDED_COPY(uint32_t)
-        break;
-    default:
-        STRIDED_COPY(uint64_t)
-    }
-}
-
-/* Walk the elements [at, at + n) of a strided operand in runs of the inner dim, copying them from
- * (gather) or to (scatter) a contiguous buffer. */
-static void move_block(const plan *p, const input *x, int64_t at, int64_t n, char *buffer,
-                       bool gather) {
-    size_t itemsize = td_dtype_size(x->dtype);
-    int64_t index[TD_MAX_DIMS], rest = at;
-    char *data = (char *)x->data;
-    for (int d = p->ndim - 1; d >= 0; d--) {
-        index[d] = rest % p->sizes[d];
-        rest /= p->sizes[d];
-        data += index[d] * x->strides[d];
-    }
-    int last = p->ndim - 1;
-    while (n > 0) {
-        int64_t run = p->sizes[last] - index[last];
-        if (run > n)
-            run = n;
-        if (gather)
-            copy_run(buffer, (int64_t)itemsize, data, x->strides[last], run, itemsize);
-        else
-            copy_run(data, x->strides[last], buffer, (int64_t)itemsize, run, itemsize);
-        buffer += run * (int64_t)itemsize;
-        n -= run;
-        data += run * x->strides[last];
-        index[last] += run;
-        for (int d = last; d > 0 && index[d] == p->sizes[d]; d--) {
-            data += x->strides[d - 1] - index[d] * x->strides[d];
-            index[d] = 0;
-            index[d - 1]++;
-        }
-    }
-}
-
-/* ---- running ---- */
-
+/* What a worker needs: cells of all registers, and buffers: of loads, outputs, steps, one more. */
 typedef struct worker_memory {
-    _Alignas(64) unsigned char inputs[MAX_INPUTS][BLOCK * 8];
-    _Alignas(64) unsigned char buffers[TD_PROGRAM_BUFFERS][BLOCK * 8];
-    _Alignas(64) unsigned char raw[BLOCK * 8];
-    _Alignas(64) unsigned char result[BLOCK * 8];
+    cell *cells;
+    unsigned char *loads, *outs, *buffers, *raw;
 } worker_memory;
 
-/* Pointers of all registers for elements [at, at + n); bits of `scalars` mark single elements. */
-typedef struct registers {
-    const void *p[TD_BUFFER_BASE + TD_PROGRAM_BUFFERS];
-    uint64_t scalars;
-} registers;
+/* ---- steps ---- */
 
-static void load_inputs(const plan *p, int64_t at, int64_t n, worker_memory *m, registers *r) {
-    for (int k = 0; k < p->ninputs; k++) {
-        const input *in = &p->in[k];
-        if (in->scalar || !(p->program->used >> k & 1)) {
-            r->p[k] = in->value;
-            r->scalars |= 1ull << k;
-        } else if (in->dense) {
-            r->p[k] = in->data + at * (int64_t)p->itemsize;
-        } else if (in->dtype == p->compute) {
-            move_block(p, in, at, n, (char *)m->inputs[k], true);
-            r->p[k] = m->inputs[k];
-        } else {
-            move_block(p, in, at, n, (char *)m->raw, true);
-            td_cpu->convert->convert[p->compute][in->dtype](n, m->inputs[k], m->raw);
-            r->p[k] = m->inputs[k];
-        }
-    }
+static td_pointwise_fn loop_of(int primitive, td_dtype dtype) {
+    if (dtype == TD_BOOL && primitive == TD_PW_add)
+        primitive = TD_PW_maximum;
+    if (dtype == TD_BOOL && primitive == TD_PW_bitwise_not)
+        primitive = TD_PW_logical_not;
+    return td_cpu->pointwise->primitive[primitive][dtype];
 }
 
 /* Powers that are cheaper as something else. */
-static td_pointwise_fn cheaper_power(td_dtype compute, const void *exponent, td_pointwise_fn pow) {
-    double e = td_load_double(compute, exponent);
+static td_pointwise_fn cheaper_power(td_dtype dtype, const void *exponent, td_pointwise_fn pow) {
+    double e = td_load_double(dtype, exponent);
     int primitive = e == 2      ? TD_PW_square
                     : e == 1    ? TD_PW_copy
                     : e == 0.5  ? TD_PW_sqrt
                     : e == -0.5 ? TD_PW_rsqrt
                     : e == -1   ? TD_PW_reciprocal
                                 : -1;
-    td_pointwise_fn fn = primitive < 0 ? NULL : loop_of(primitive, compute);
+    td_pointwise_fn fn = primitive < 0 ? NULL : loop_of(primitive, dtype);
     return fn ? fn : pow;
+}
+
+static td_status choose_loops(const job *j) {
+    for (int s = 0; s < j->program->nsteps; s++) {
+        const td_step *step = &j->program->steps[s];
+        td_dtype from = td_dtype_in_call(step->from, j->compute);
+        td_dtype to = td_dtype_in_call(step->to, j->compute);
+        step_code *code = &j->code[s];
+        code->size = td_dtype_size(to);
+        code->loop = NULL;
+        if (step->primitive == TD_PW_copy && from != to) {
+            code->convert = td_cpu->convert->convert[to][from];
+            continue;
+        }
+        code->loop = loop_of(step->primitive, from);
+        if (!code->loop)
+            return td_fail(TD_EDTYPE, "not implemented for %s", td_dtype_name(from));
+    }
+    return TD_OK;
+}
+
+static void run_step(const job *j, int s, int64_t n, cell *dst, const void *const *src,
+                     unsigned scalars) {
+    const td_step *step = &j->program->steps[s];
+    td_pointwise_fn loop = j->code[s].loop;
+    if (!loop) {
+        j->code[s].convert(n, dst->p, src[0]);
+        return;
+    }
+    if (step->primitive == TD_PW_pow && scalars == 2)
+        loop = cheaper_power(td_dtype_in_call(step->from, j->compute), src[1], loop);
+    loop(n, dst->p, src[0], src[1], src[2], scalars);
 }
 
 /* n copies of the element at dst[0]. */
@@ -295,110 +121,312 @@ static void repeat_first(void *dst, int64_t n, size_t itemsize) {
     }
 }
 
-static void run_steps(const plan *p, int64_t n, registers *r, void *result) {
-    const td_program *g = p->program;
-    for (int s = 0; s < g->nsteps; s++) {
-        const td_step *step = &g->steps[s];
+static void run_steps(const job *j, int64_t n, cell *cells) {
+    const td_program *p = j->program;
+    int first = p->nloads + p->nconstants, end = first + p->noutputs;
+    for (int s = 0; s < p->nsteps; s++) {
+        const td_step *step = &p->steps[s];
         unsigned scalars = 0, all = (1u << step->arity) - 1;
         const void *src[3] = {NULL, NULL, NULL};
         for (int k = 0; k < step->arity; k++) {
-            src[k] = r->p[step->src[k]];
-            scalars |= (unsigned)(r->scalars >> step->src[k] & 1) << k;
+            src[k] = cells[step->src[k]].p;
+            scalars |= (unsigned)cells[step->src[k]].scalar << k;
         }
-        bool last = s == g->nsteps - 1;
-        void *dst = last ? result : (void *)r->p[step->dst];
-        if (scalars != all) {
-            td_pointwise_fn fn = p->fns[s];
-            if (step->primitive == TD_PW_pow && scalars == 2)
-                fn = cheaper_power(p->compute, src[1], fn);
-            fn(n, dst, src[0], src[1], src[2], scalars);
-            if (!last)
-                r->scalars &= ~(1ull << step->dst);
+        cell *dst = &cells[step->dst];
+        dst->scalar = scalars == all;
+        if (!dst->scalar) {
+            run_step(j, s, n, dst, src, scalars);
             continue;
         }
-        p->fns[s](1, dst, src[0], src[1], src[2], 0);
-        if (last)
-            repeat_first(dst, n, p->itemsize);
+        run_step(j, s, 1, dst, src, 0);
+        if (step->dst >= first && step->dst < end) {
+            repeat_first(dst->p, n, j->code[s].size);
+            dst->scalar = false;
+        }
+    }
+}
+
+/* ---- blocks ---- */
+
+/* Only a gathered or converted block is in the worker's memory. */
+static void load_block(const td_walk *w, const td_side *x, int64_t at, int64_t n,
+                       const int64_t *index, cell *c, unsigned char *buffer, unsigned char *raw) {
+    int last = w->ndim - 1;
+    c->scalar = x->scalar;
+    c->p =
+        x->scalar ? (unsigned char *)x->value : (unsigned char *)td_walk_address(w, x, at, index);
+    if (c->p)
+        return;
+    c->p = buffer;
+    if (w->rows && x->strides[last] == 0) {
+        td_walk_gather(w, x, index, 1, raw);
+        td_convert((td_dtype)x->as, c->value, 0, (td_dtype)x->dtype, raw, 0, 1);
+        c->p = c->value;
+        c->scalar = true;
+    } else if (x->dtype == x->as) {
+        td_walk_gather(w, x, index, n, buffer);
+    } else if (x->strides[last] == (int64_t)td_dtype_size(x->dtype) && (w->rows || w->ndim == 1)) {
+        const char *data = x->data;
+        for (int d = 0; d < w->ndim; d++)
+            data += index[d] * x->strides[d];
+        td_cpu->convert->convert[x->as][x->dtype](n, buffer, data);
+    } else {
+        td_walk_gather(w, x, index, n, raw);
+        td_cpu->convert->convert[x->as][x->dtype](n, buffer, raw);
+    }
+}
+
+static void store_block(const td_walk *w, const td_side *x, int64_t n, const int64_t *index,
+                        const unsigned char *made, unsigned char *raw) {
+    if (x->dtype != x->as) {
+        td_cpu->convert->convert[x->dtype][x->as](n, raw, made);
+        made = raw;
+    }
+    td_walk_scatter(w, x, index, n, made);
+}
+
+static void run_block(const job *j, const td_walk *w, int64_t at, int64_t n, worker_memory *m,
+                      td_accumulator *sums) {
+    const td_program *p = j->program;
+    int64_t index[TD_MAX_DIMS];
+    cell *cells = m->cells, *outs = cells + p->nloads + p->nconstants;
+    if (!w->simple)
+        td_walk_place(w, at, index);
+    for (int k = 0; k < p->nloads; k++)
+        load_block(w, &w->loads[k], at, n, index, &cells[k], m->loads + k * BLOCK_BYTES, m->raw);
+    for (int k = 0; k < p->noutputs; k++) {
+        const td_side *x = &w->outs[k];
+        bool buffered = x->scalar || x->apart || x->streamed;
+        outs[k].p = buffered ? NULL : (unsigned char *)td_walk_address(w, x, at, index);
+        if (!outs[k].p)
+            outs[k].p = m->outs + k * BLOCK_BYTES;
+    }
+    run_steps(j, n, cells);
+    for (int k = 0; k < p->noutputs; k++) {
+        const td_side *x = &w->outs[k];
+        if (x->scalar)
+            td_cpu->reduce->rows[TD_REDUCE_SUM][x->as](&sums[k], outs[k].p, 1, 0, n, 1, NULL);
+        else if (outs[k].p != m->outs + k * BLOCK_BYTES)
+            continue;
+        else if (x->streamed)
+            td_cpu->pointwise->stream(x->data + at * (int64_t)td_dtype_size(x->as), outs[k].p,
+                                      (size_t)n * td_dtype_size(x->as));
+        else if (x->dense)
+            memcpy(x->data + at * (int64_t)td_dtype_size(x->as), outs[k].p,
+                   (size_t)n * td_dtype_size(x->as));
         else
-            r->scalars |= 1ull << step->dst;
+            store_block(w, x, n, index, outs[k].p, m->raw);
     }
 }
 
-static void run_block(const plan *p, int64_t at, int64_t n, worker_memory *m) {
-    registers r = {.scalars = 0};
-    load_inputs(p, at, n, m, &r);
-    for (int c = 0; c < p->program->nconstants; c++) {
-        r.p[TD_CONSTANT_BASE + c] = p->constants[c];
-        r.scalars |= 1ull << (TD_CONSTANT_BASE + c);
+static void run_part(const job *j, const td_walk *w, int64_t begin, int64_t end, worker_memory *m,
+                     td_accumulator *sums) {
+    int64_t inner = w->sizes[w->ndim - 1];
+    for (int64_t at = begin, n; at < end; at += n) {
+        n = end - at;
+        if (w->rows && inner - at % inner < n)
+            n = inner - at % inner;
+        if (!w->direct && n > BLOCK)
+            n = BLOCK;
+        run_block(j, w, at, n, m, sums);
     }
-    for (int b = 0; b < p->program->nbuffers; b++)
-        r.p[TD_BUFFER_BASE + b] = m ? m->buffers[b] : NULL;
-    if (p->out.dense) {
-        run_steps(p, n, &r, (char *)p->out.data + at * (int64_t)p->itemsize);
-        return;
-    }
-    run_steps(p, n, &r, m->result);
-    if (p->out.dtype == p->compute) {
-        move_block(p, &p->out, at, n, (char *)m->result, false);
-        return;
-    }
-    td_cpu->convert->convert[p->out.dtype][p->compute](n, m->raw, m->result);
-    move_block(p, &p->out, at, n, (char *)m->raw, false);
+    if (w->streams)
+        td_cpu->pointwise->stream_end();
 }
 
-/* A single loop over operands that are read and written in place needs no blocks. */
-static bool is_direct(const plan *p) {
-    if (p->program->nsteps != 1 || !p->out.dense)
-        return false;
-    for (int k = 0; k < p->ninputs; k++)
-        if (!p->in[k].dense && !p->in[k].scalar)
-            return false;
-    return true;
+/* ---- workers ---- */
+
+static size_t cells_bytes(const td_program *p) {
+    int n = p->nloads + p->nconstants + p->noutputs + p->nbuffers;
+    return (sizeof(cell) * (size_t)n + 63) & ~(size_t)63;
+}
+
+static size_t worker_bytes(const td_program *p) {
+    return cells_bytes(p) + (size_t)(p->nloads + p->noutputs + p->nbuffers + 1) * BLOCK_BYTES;
+}
+
+static worker_memory share_out(const job *j, unsigned char *bytes) {
+    const td_program *p = j->program;
+    worker_memory m = {.cells = (cell *)bytes, .loads = bytes + cells_bytes(p)};
+    m.outs = m.loads + (size_t)p->nloads * BLOCK_BYTES;
+    m.buffers = m.outs + (size_t)p->noutputs * BLOCK_BYTES;
+    m.raw = m.buffers + (size_t)p->nbuffers * BLOCK_BYTES;
+    for (int c = 0; c < p->nconstants; c++) {
+        m.cells[p->nloads + c].p = j->constants[c];
+        m.cells[p->nloads + c].scalar = true;
+    }
+    cell *buffers = m.cells + p->nloads + p->nconstants + p->noutputs;
+    for (int b = 0; b < p->nbuffers; b++)
+        buffers[b].p = m.buffers + (size_t)b * BLOCK_BYTES;
+    return m;
+}
+
+/* The list that item `at` of the loop belongs to. */
+static int list_of(const job *j, int64_t at) {
+    int low = 0, high = j->nlists - 1;
+    while (low < high) {
+        int middle = (low + high + 1) / 2;
+        if (j->starts[middle] <= at)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+static void run_lists(const job *j, int64_t begin, int64_t end, unsigned char *bytes) {
+    worker_memory m = share_out(j, bytes);
+    for (int list = list_of(j, begin); begin < end; list++) {
+        int64_t start = j->starts[list], stop = j->starts[list + 1];
+        if (stop > end)
+            stop = end;
+        run_part(j, &j->walks[list], begin - start, stop - start, &m, NULL);
+        begin = stop;
+    }
+}
+
+static void run_pieces(const job *j, int64_t begin, int64_t end, unsigned char *bytes) {
+    worker_memory m = share_out(j, bytes);
+    for (int64_t piece = begin; piece < end; piece++) {
+        int list = list_of(j, piece);
+        const td_walk *w = &j->walks[list];
+        int64_t from = (piece - j->starts[list]) * PIECE;
+        run_part(j, w, from, w->numel - from < PIECE ? w->numel : from + PIECE, &m,
+                 j->partial + piece * j->program->noutputs);
+    }
 }
 
 static void run_range(void *ctx, int64_t begin, int64_t end, int worker) {
-    const plan *p = ctx;
-    (void)worker;
-    if (is_direct(p)) {
-        run_block(p, begin, end - begin, NULL);
-        return;
-    }
-    worker_memory memory;
-    for (int64_t at = begin; at < end; at += BLOCK)
-        run_block(p, at, end - at < BLOCK ? end - at : BLOCK, &memory);
+    const job *j = ctx;
+    _Alignas(64) unsigned char stack[STACK_BYTES];
+    unsigned char *bytes = j->heap ? j->heap + (size_t)worker * j->worker_bytes : stack;
+    if (j->program->reduces)
+        run_pieces(j, begin, end, bytes);
+    else
+        run_lists(j, begin, end, bytes);
 }
 
-/* Long rows: what is constant along a row is a scalar there, what is contiguous is read in place.
- */
-static void run_rows(void *ctx, int64_t begin, int64_t end, int worker) {
-    const plan *p = ctx;
-    (void)worker;
-    plan row = *p;
-    int last = p->ndim - 1;
-    row.ndim = 1;
-    row.sizes[0] = p->sizes[last];
-    for (int64_t at = begin; at < end; at++) {
-        for (int k = 0; k <= p->ninputs; k++) {
-            const input *x = k < p->ninputs ? &p->in[k] : &p->out;
-            input *y = k < p->ninputs ? &row.in[k] : &row.out;
-            if (k < p->ninputs && x->scalar)
+/* ---- sums ---- */
+
+static void finish_sums(const job *j, td_tensor *const *outs) {
+    const td_program *p = j->program;
+    for (int list = 0; list < j->nlists; list++) {
+        for (int k = 0; k < p->noutputs; k++) {
+            td_output_kind kind = (td_output_kind)p->outputs[k].kind;
+            if (kind == TD_OUTPUT_ELEMENTS)
                 continue;
-            const char *data = x->data;
-            int64_t rest = at;
-            for (int d = last - 1; d >= 0; d--) {
-                data += rest % p->sizes[d] * x->strides[d];
-                rest /= p->sizes[d];
+            const td_walk *w = &j->walks[list];
+            bool floating = td_dtype_is_float((td_dtype)w->outs[k].as);
+            td_accumulator sum = {.i = 0};
+            for (int64_t piece = j->starts[list]; piece < j->starts[list + 1]; piece++) {
+                td_accumulator part = j->partial[piece * p->noutputs + k];
+                if (floating)
+                    sum.f += part.f;
+                else
+                    sum.i += part.i;
             }
-            y->data = data;
-            y->strides[0] = x->strides[last];
-            y->scalar = k < p->ninputs && x->strides[last] == 0;
-            y->dense = x->dtype == p->compute && x->strides[last] == (int64_t)p->itemsize;
-            if (y->scalar)
-                td_convert(p->compute, y->value, 0, x->dtype, data, 0, 1);
+            td_tensor *out = outs[list * p->noutputs + k];
+            if (kind == TD_OUTPUT_MEAN)
+                td_store_double((td_dtype)out->dtype, out->data,
+                                (floating ? sum.f : (double)sum.i) / (double)w->numel);
+            else if (floating)
+                td_store_double((td_dtype)out->dtype, out->data, sum.f);
+            else
+                td_store_int((td_dtype)out->dtype, out->data, sum.i);
         }
-        run_range(&row, 0, row.sizes[0], 0);
     }
 }
+
+/* ---- jobs ---- */
+
+/* Room for a job's parts in one block, from the stack where it is small. */
+typedef struct arena {
+    _Alignas(16) unsigned char stack[12 * 1024];
+    unsigned char *at, *heap;
+} arena;
+
+static size_t rounded(size_t bytes) {
+    return (bytes + 15) & ~(size_t)15;
+}
+
+static void *take(arena *a, size_t bytes) {
+    void *room = a->at;
+    a->at += rounded(bytes);
+    return room;
+}
+
+static td_status set_up(job *j, arena *a) {
+    const td_program *p = j->program;
+    size_t lists = (size_t)j->nlists, sides = (size_t)(p->nloads + p->noutputs);
+    size_t bytes = rounded(sizeof(step_code) * (size_t)p->nsteps) +
+                   rounded(8 * (size_t)p->nconstants) + rounded(sizeof(td_walk) * lists) +
+                   rounded(sizeof(int64_t) * (lists + 1)) +
+                   rounded(sizeof(td_side) * sides * lists);
+    a->heap = NULL;
+    a->at = a->stack;
+    if (bytes > sizeof a->stack) {
+        a->heap = a->at = td_malloc(bytes);
+        if (!a->heap)
+            return td_fail(TD_ENOMEM, "out of memory for a program of %d steps over %d lists",
+                           p->nsteps, j->nlists);
+    }
+    j->code = take(a, sizeof(step_code) * (size_t)p->nsteps);
+    j->constants = take(a, 8 * (size_t)p->nconstants);
+    j->walks = take(a, sizeof(td_walk) * lists);
+    j->starts = take(a, sizeof(int64_t) * (lists + 1));
+    td_side *side = take(a, sizeof(td_side) * sides * lists);
+    for (size_t k = 0; k < lists; k++, side += sides) {
+        j->walks[k].loads = side;
+        j->walks[k].outs = side + p->nloads;
+    }
+    for (int c = 0; c < p->nconstants; c++)
+        td_store_double(td_dtype_in_call(p->constants[c].dtype, j->compute), j->constants[c],
+                        p->constants[c].value);
+    return choose_loops(j);
+}
+
+/* What a thread's part may be, at least: in pieces, in elements. */
+static int64_t grain_of(const td_program *p) {
+    return p->reduces ? 1 : GRAIN_COST / (p->cost > 0 ? p->cost : 1);
+}
+
+static td_status run_job(job *j, const td_operand *operands, td_tensor *const *outs) {
+    const td_program *p = j->program;
+    td_status status = TD_OK;
+    arena a;
+    TD_TRY(set_up(j, &a));
+    int64_t items = 0;
+    for (int k = 0; k < j->nlists; k++) {
+        TD_TRY(td_walk_init(&j->walks[k], p, j->compute, operands + (size_t)k * p->noperands,
+                            outs + (size_t)k * p->noutputs));
+        int64_t numel = j->walks[k].numel;
+        j->starts[k] = items;
+        items += p->reduces ? (numel + PIECE - 1) / PIECE : numel;
+    }
+    j->starts[j->nlists] = items;
+    j->worker_bytes = worker_bytes(p);
+    if (j->worker_bytes > STACK_BYTES) {
+        size_t threads = (size_t)td_get_num_threads();
+        j->heap = td_malloc(threads * j->worker_bytes);
+        if (!j->heap)
+            TD_TRY(td_fail(TD_ENOMEM, "out of memory for the buffers of a program"));
+    }
+    if (p->reduces) {
+        j->partial = td_calloc((size_t)(items * p->noutputs) + 1, sizeof *j->partial);
+        if (!j->partial)
+            TD_TRY(td_fail(TD_ENOMEM, "out of memory for partial sums"));
+    }
+    TD_TRY(td_parallel_for(items, grain_of(p), run_range, j));
+    if (p->reduces)
+        finish_sums(j, outs);
+done:
+    td_free(j->partial);
+    td_free(j->heap);
+    td_free(a.heap);
+    return status;
+}
+
+/* ---- operands that overlap results ---- */
 
 /* Does x share memory with out other than element by element? */
 static bool clashes(const td_tensor *x, const td_tensor *out) {
@@ -420,40 +448,78 @@ static bool clashes(const td_tensor *x, const td_tensor *out) {
     return low[0] < high[1] && low[1] < high[0];
 }
 
-static td_status run_plan(plan *p, int64_t numel) {
-    int64_t grain = GRAIN_COST / (p->program->cost > 0 ? p->program->cost : 1);
-    int64_t inner = p->sizes[p->ndim - 1];
-    if (p->ndim > 1 && inner >= LONG_ROW)
-        return td_parallel_for(numel / inner, (grain + inner - 1) / inner, run_rows, p);
-    return td_parallel_for(numel, grain, run_range, p);
+/* Single elements are read before anything is written. */
+static bool must_copy(const td_program *p, const td_operand *operands, td_tensor *const *outs,
+                      int at) {
+    const td_tensor *x = operands[at].tensor;
+    size_t list = (size_t)(at / p->noperands);
+    for (int k = 0; x && x->numel > 1 && k < p->noutputs; k++)
+        if (clashes(x, outs[list * (size_t)p->noutputs + (size_t)k]))
+            return true;
+    return false;
 }
 
-/* The call that a prompt makes most: one loop, small, everything contiguous and of one dtype.
+/* The operands, with copies in place of those from `first` on that overlap results. */
+static td_status run_apart(job *j, const td_operand *operands, td_tensor *const *outs, int first) {
+    int n = j->nlists * j->program->noperands;
+    td_operand *safe = td_malloc(sizeof *safe * (size_t)n);
+    td_tensor **copies = td_calloc((size_t)n, sizeof *copies);
+    td_status status = TD_OK;
+    if (!safe || !copies)
+        TD_TRY(td_fail(TD_ENOMEM, "out of memory for copies of operands"));
+    memcpy(safe, operands, sizeof *safe * (size_t)n);
+    for (int k = first; k < n; k++) {
+        if (!must_copy(j->program, operands, outs, k))
+            continue;
+        const td_tensor *x = operands[k].tensor;
+        TD_TRY(td_tensor_empty((td_dtype)x->dtype, TD_DEVICE_CPU, x->ndim, x->sizes, &copies[k]));
+        TD_TRY(td_cpu_pointwise(&(td_pointwise_plan){.program = td_primitive_program(TD_PW_copy),
+                                                     .operands = &operands[k],
+                                                     .compute = (td_dtype)x->dtype,
+                                                     .out = copies[k]}));
+        safe[k].tensor = copies[k];
+    }
+    status = run_job(j, safe, outs);
+done:
+    for (int k = 0; copies && k < n; k++)
+        td_release(copies[k]);
+    td_free(copies);
+    td_free(safe);
+    return status;
+}
+
+/* ---- the function of the backend ---- */
+
+/* The call that a prompt makes most: one loop, small, everything contiguous and of its dtype.
  * Returns false when it is not that, having done nothing. */
 static bool run_small(const td_program *program, const td_operand *operands, td_dtype compute,
                       td_tensor *out) {
     const void *src[3] = {NULL, NULL, NULL};
     _Alignas(8) unsigned char values[3][8];
     unsigned scalars = 0;
-    if (program->nsteps != 1 || !out->contiguous || out->dtype != compute ||
-        out->numel > GRAIN_COST / 8)
-        return false;
     const td_step *step = &program->steps[0];
+    td_dtype from = td_dtype_in_call(step->from, compute);
+    if (program->nsteps != 1 || !out->contiguous ||
+        out->dtype != td_dtype_in_call(step->to, compute) || out->numel > GRAIN_COST / 8 ||
+        program->reduces || (step->primitive == TD_PW_copy && step->from != step->to))
+        return false;
     for (int k = 0; k < step->arity; k++) {
-        if (step->src[k] >= TD_CONSTANT_BASE)
+        if (step->src[k] >= program->nloads)
             return false;
-        const td_operand *o = &operands[step->src[k]];
+        const td_load *load = &program->loads[step->src[k]];
+        td_dtype dtype = td_dtype_in_call(load->dtype, compute);
+        const td_operand *o = &operands[load->operand];
         const td_tensor *x = o->tensor;
         if (!x) {
-            store_number(compute, values[k], o);
+            td_store_operand(dtype, values[k], o);
             src[k] = values[k];
             scalars |= 1u << k;
-        } else if (x->dtype != compute || (x->storage == out->storage && x->data != out->data)) {
+        } else if (x->dtype != dtype || (x->storage == out->storage && x->data != out->data)) {
             return false;
         } else if (x->numel == out->numel && x->contiguous) {
             src[k] = x->data;
         } else if (x->numel == 1) { /* copied: it may be an element of out */
-            memcpy(values[k], x->data, td_dtype_size(compute));
+            memcpy(values[k], x->data, td_dtype_size(dtype));
             src[k] = values[k];
             scalars |= 1u << k;
         } else {
@@ -464,42 +530,31 @@ static bool run_small(const td_program *program, const td_operand *operands, td_
         scalars = 0;
     else if (scalars == (1u << step->arity) - 1)
         return false;
-    td_pointwise_fn fn = loop_of(step->primitive, compute);
+    td_pointwise_fn fn = loop_of(step->primitive, from);
     if (fn && step->primitive == TD_PW_pow && scalars == 2)
-        fn = cheaper_power(compute, src[1], fn);
+        fn = cheaper_power(from, src[1], fn);
     if (fn)
         fn(out->numel, out->data, src[0], src[1], src[2], scalars);
     return fn != NULL;
 }
 
-td_status td_cpu_pointwise(const td_pointwise_plan *given) {
-    const td_program *program = given->program;
-    const td_operand *operands = given->operands;
-    td_dtype compute = given->compute;
-    td_tensor *out = given->out;
-    td_status status = TD_OK;
-    td_operand safe[MAX_INPUTS];
-    td_tensor *copies[MAX_INPUTS] = {NULL};
-    if (out->numel == 0 || run_small(program, operands, compute, out))
-        return TD_OK;
-    const td_tensor *source =
-        program == td_primitive_program(TD_PW_copy) ? operands[0].tensor : NULL;
-    if (source && source->storage != out->storage && td_cpu_is_transpose(out, source))
-        return td_cpu_transpose(out, source);
-    for (int k = 0; k < program->noperands; k++) {
-        safe[k] = operands[k];
-        if (TD_LIKELY(!safe[k].tensor || !clashes(safe[k].tensor, out)))
-            continue;
-        const td_tensor *x = safe[k].tensor;
-        TD_TRY(td_tensor_empty(x->dtype, TD_DEVICE_CPU, x->ndim, x->sizes, &copies[k]));
-        TD_TRY(td_copy_into(copies[k], x));
-        safe[k].tensor = copies[k];
+td_status td_cpu_pointwise(const td_pointwise_plan *plan) {
+    const td_program *program = plan->program;
+    const td_operand *operands = plan->operands;
+    td_dtype compute = td_program_compute(program, plan->compute);
+    td_tensor *out = plan->out, *const *outs = plan->outs ? plan->outs : &out;
+    if (out) {
+        if (run_small(program, operands, compute, out))
+            return TD_OK;
+        const td_tensor *source =
+            program == td_primitive_program(TD_PW_copy) ? operands[0].tensor : NULL;
+        if (source && source->storage != out->storage && td_cpu_is_transpose(out, source))
+            return td_cpu_transpose(out, source);
     }
-    plan p;
-    TD_TRY(make_plan(&p, program, safe, compute, out));
-    status = run_plan(&p, out->numel);
-done:
-    for (int k = 0; k < program->noperands; k++)
-        td_release(copies[k]);
-    return status;
+    job j = {.program = program, .compute = compute, .nlists = plan->outs ? plan->nlists : 1};
+    int n = j.nlists * program->noperands;
+    for (int k = 0; k < n; k++)
+        if (TD_UNLIKELY(must_copy(program, operands, outs, k)))
+            return run_apart(&j, operands, outs, k);
+    return run_job(&j, operands, outs);
 }

@@ -1,7 +1,6 @@
 /* shape.c: triangles, and sums into overlapping views, on the CPU. */
-#include "engine/ops/shape.h"
-
 #include "engine/core/threads.h"
+#include "engine/cpu/cpu.h"
 #include "engine/cpu/sums.h"
 #include "engine/ops/copy.h"
 
@@ -10,39 +9,59 @@
 /* ---- triangles ---- */
 
 typedef struct band_job {
-    char *out;
-    int64_t rows, columns, first, last;
+    const td_band_plan *plan;
+    int64_t rows, columns, stride; /* of columns, in bytes */
     size_t size;
 } band_job;
+
+static int64_t within(int64_t v, int64_t low, int64_t high) {
+    return v < low ? low : v > high ? high : v;
+}
+
+/* The first byte of a row of the matrices, counted through all of them. */
+static char *row_of(const td_tensor *x, int64_t row) {
+    char *at = x->data;
+    for (int d = x->ndim - 2; d >= 0; d--) {
+        at += row % x->sizes[d] * x->strides[d] * (int64_t)td_tensor_itemsize(x);
+        row /= x->sizes[d];
+    }
+    return at;
+}
+
+static void clear(const band_job *j, char *row, int64_t from, int64_t to) {
+    if (j->stride == (int64_t)j->size) {
+        memset(row + from * j->stride, 0, (size_t)(to - from) * j->size);
+        return;
+    }
+    for (int64_t c = from; c < to; c++)
+        memset(row + c * j->stride, 0, j->size);
+}
 
 /* Zero what lies outside the band in rows [begin, end) of all matrices. */
 static void clear_rows(void *ctx, int64_t begin, int64_t end, int worker) {
     const band_job *j = ctx;
+    int64_t first = within(j->plan->first, -j->rows, j->columns);
+    int64_t last = within(j->plan->last, -j->rows, j->columns);
     (void)worker;
     for (int64_t row = begin; row < end; row++) {
-        int64_t r = row % j->rows, from = 0, to = j->columns;
-        if (j->first > -j->rows) /* first kept column: r + first */
-            from = r + (j->first < j->columns ? j->first : j->columns);
-        if (j->last < j->columns)
-            to = r + (j->last > -j->rows ? j->last : -j->rows) + 1;
-        from = from < 0 ? 0 : from > j->columns ? j->columns : from;
-        to = to < from ? from : to > j->columns ? j->columns : to;
-        char *line = j->out + (size_t)(row * j->columns) * j->size;
-        memset(line, 0, (size_t)from * j->size);
-        memset(line + (size_t)to * j->size, 0, (size_t)(j->columns - to) * j->size);
+        int64_t r = row % j->rows, from = within(r + first, 0, j->columns);
+        int64_t to = within(r + last + 1, from, j->columns);
+        char *line = row_of(j->plan->out, row);
+        clear(j, line, 0, from);
+        clear(j, line, to, j->columns);
     }
 }
 
-td_status td_cpu_band(const td_tensor *x, int64_t first, int64_t last, td_tensor *out) {
-    td_status status = out->data == x->data ? TD_OK : td_copy_into(out, x);
+td_status td_cpu_band(const td_band_plan *plan) {
+    td_tensor *out = plan->out;
+    td_status status = out == plan->x ? TD_OK : td_copy_into(out, plan->x);
     if (status || out->numel == 0)
         return status;
-    band_job j = {.out = out->data,
+    band_job j = {.plan = plan,
                   .rows = out->sizes[out->ndim - 2],
                   .columns = out->sizes[out->ndim - 1],
-                  .first = first,
-                  .last = last,
                   .size = td_tensor_itemsize(out)};
+    j.stride = out->strides[out->ndim - 1] * (int64_t)j.size;
     return td_parallel_for(out->numel / j.columns, 1 + 16384 / j.columns, clear_rows, &j);
 }
 
@@ -74,13 +93,12 @@ typedef void (*add_fn)(void *to, const void *from, int64_t offset, const td_tens
 static const add_fn add_functions[TD_DTYPE_COUNT] = {TD_SUMS(ROW)};
 #undef ROW
 
-td_status td_cpu_add_strided(td_tensor *x, const td_tensor *g, const int64_t *strides,
-                             int64_t offset) {
-    td_tensor *packed = NULL;
-    td_status status = td_contiguous_as((td_tensor *)g, (td_dtype)x->dtype, &packed);
+td_status td_cpu_add_strided(const td_add_strided_plan *plan) {
+    td_tensor *out = plan->out, *packed = NULL;
+    td_status status = td_contiguous_as(plan->x, (td_dtype)out->dtype, &packed);
     if (status)
         return status;
-    add_functions[x->dtype](x->data, packed->data, offset, g, strides);
+    add_functions[out->dtype](out->data, packed->data, plan->offset, packed, plan->strides);
     td_release(packed);
     return TD_OK;
 }

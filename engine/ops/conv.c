@@ -250,7 +250,6 @@ TD_OPERATOR(conv2d) = {
     .backward = grad_conv2d,
     .saves = "input, weight",
     .autocast = TD_AUTOCAST_LOWER,
-    .flags = TD_OP_SHAPE_ONLY,
 };
 TD_OPERATOR(conv2d_input) = {
     .schema = "(int[] input_size, Tensor weight, Tensor gradient, int[2] stride, "
@@ -261,7 +260,7 @@ TD_OPERATOR(conv2d_input) = {
     .backward = grad_conv2d_input,
     .saves = "weight, gradient",
     .autocast = TD_AUTOCAST_LOWER,
-    .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY,
+    .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(conv2d_weight) = {
     .schema = "(Tensor input, int[] weight_size, Tensor gradient, int[2] stride, "
@@ -272,5 +271,5 @@ TD_OPERATOR(conv2d_weight) = {
     .backward = grad_conv2d_weight,
     .saves = "input, gradient",
     .autocast = TD_AUTOCAST_LOWER,
-    .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY,
+    .flags = TD_OP_INTERNAL,
 };

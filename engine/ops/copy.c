@@ -3,6 +3,7 @@
 
 #include "engine/core/memory.h"
 #include "engine/ops/pointwise.h"
+#include "engine/ops/shape.h"
 
 #include <string.h>
 
@@ -108,110 +109,51 @@ td_status td_fill_int(td_tensor *x, int64_t value) {
 
 /* ---- operators ---- */
 
-static td_status check_writable(const td_tensor *x) {
-    return td_tensor_overlaps(x)
-               ? td_fail(TD_EVALUE, "several elements of the tensor written share one place in "
-                                    "memory (an expanded tensor?); write into a clone() of it")
-               : TD_OK;
+static td_status kernel_copy_(td_call *call) {
+    return td_copy_into(call->out[0], call->args[1].tensor);
 }
 
-static td_status run_copy_(td_call *call) {
-    td_tensor *x = call->args[0].tensor;
-    td_status status = check_writable(x);
-    if (status == TD_OK)
-        status = td_copy_into(x, call->args[1].tensor);
-    if (status == TD_OK)
-        call->out[0] = td_retain(x);
-    return status;
-}
-
-/* What was there before does not matter any more; src gets all of it (autograd reduces it to src's
- * shape). */
-static td_status grad_copy_(td_grad *grad) {
-    td_status status = TD_OK;
-    if (td_grad_needs(grad, 0))
-        status = TD_APPLY(&grad->in[0], zeros_like, TD_T(grad->gout[0]));
-    if (status == TD_OK && td_grad_needs(grad, 1))
-        grad->in[1] = td_retain(grad->gout[0]);
-    return status;
-}
-
-static td_status run_fill_(td_call *call) {
-    td_tensor *x = call->args[0].tensor;
+static td_status kernel_fill_(td_call *call) {
     td_value v = call->args[1];
-    td_status status = check_writable(x);
-    if (status == TD_OK)
-        status = v.kind == TD_KIND_TENSOR ? td_copy_into(x, v.tensor)
-                 : v.kind == TD_KIND_INT  ? td_fill_int(x, v.i)
-                                          : td_fill(x, v.f);
-    if (status == TD_OK)
-        call->out[0] = td_retain(x);
-    return status;
+    return v.kind == TD_KIND_TENSOR ? td_copy_into(call->out[0], v.tensor)
+           : v.kind == TD_KIND_INT  ? td_fill_int(call->out[0], v.i)
+                                    : td_fill(call->out[0], v.f);
 }
 
-static td_status run_zero_(td_call *call) {
-    td_tensor *x = call->args[0].tensor;
-    td_status status = check_writable(x);
-    if (status == TD_OK)
-        status = td_fill_int(x, 0);
-    if (status == TD_OK)
-        call->out[0] = td_retain(x);
-    return status;
+static td_status kernel_zero_(td_call *call) {
+    return td_fill_int(call->out[0], 0);
 }
 
-static td_status grad_zero_(td_grad *grad) {
-    return TD_APPLY(&grad->in[0], zeros_like, TD_T(grad->gout[0]));
+/* The first argument's shape and dtype, and its layout where that has no gaps. */
+static td_status rule_layout(const td_call *call, td_meta *out) {
+    const td_tensor *x = call->args[0].tensor;
+    out->strided = !x->contiguous && td_tensor_is_dense(x);
+    if (out->strided)
+        memcpy(out->strides, x->strides, sizeof(int64_t) * x->ndim);
+    return td_rule_same(call, out);
 }
 
-/* A fresh tensor of x's shape, in x's layout where that has no gaps. */
-static td_status empty_as(const td_tensor *x, td_dtype dtype, td_device device, bool keep_layout,
-                          td_tensor **out) {
-    td_meta meta = {.dtype = dtype, .device = device, .ndim = x->ndim};
-    memcpy(meta.sizes, x->sizes, sizeof(int64_t) * x->ndim);
-    if (keep_layout && !x->contiguous && td_tensor_is_dense(x)) {
-        meta.strided = true;
-        memcpy(meta.strides, x->strides, sizeof(int64_t) * x->ndim);
-    }
-    return td_tensor_from_meta(&meta, out);
-}
-
-static td_status copy_of(const td_tensor *x, td_dtype dtype, td_device device, bool keep_layout,
-                         td_tensor **out) {
-    td_status status = empty_as(x, dtype, device, keep_layout, out);
-    if (status == TD_OK)
-        status = td_copy_into(*out, x);
-    if (status) {
-        td_release(*out);
-        *out = NULL;
-    }
-    return status;
-}
-
-static td_status run_clone(td_call *call) {
-    td_tensor *x = call->args[0].tensor;
+static td_status rule_clone(const td_call *call, td_meta *out) {
     const char *format = call->args[1].string;
-    bool contiguous = !strcmp(format, "contiguous");
-    if (!contiguous && strcmp(format, "preserve"))
-        return td_fail(TD_EVALUE,
-                       "memory_format must be \"preserve\" or \"contiguous\", got \"%s\"", format);
-    return copy_of(x, (td_dtype)x->dtype, td_tensor_device(x), !contiguous, &call->out[0]);
+    if (!strcmp(format, "contiguous"))
+        return td_rule_same(call, out);
+    if (!strcmp(format, "preserve"))
+        return rule_layout(call, out);
+    return td_fail(TD_EVALUE, "memory_format must be \"preserve\" or \"contiguous\", got \"%s\"",
+                   format);
 }
 
-static td_status pass_gradient(td_grad *grad) {
-    grad->in[0] = td_retain(grad->gout[0]);
-    return TD_OK;
+static td_status kernel_clone(td_call *call) {
+    return td_copy_into(call->out[0], call->args[0].tensor);
 }
 
-static td_status run_to_copy(td_call *call) {
-    td_tensor *x = call->args[0].tensor;
-    td_dtype dtype = td_is_nil(call->args[1]) ? (td_dtype)x->dtype : call->args[1].dtype;
-    td_device device = td_is_nil(call->args[2]) ? td_tensor_device(x) : call->args[2].device;
-    return copy_of(x, dtype, device, true, &call->out[0]);
-}
-
-/* The gradient comes back in x's dtype and on x's device. */
-static td_status grad_to_copy(td_grad *grad) {
-    return TD_APPLY(&grad->in[0], to, TD_T(grad->gout[0]), TD_DTYPE(td_grad_dtype(grad, 0)));
+static td_status rule_to_copy(const td_call *call, td_meta *out) {
+    td_status status = rule_layout(call, out);
+    if (!td_is_nil(call->args[1]))
+        out->dtype = call->args[1].dtype;
+    if (!td_is_nil(call->args[2]))
+        out->device = call->args[2].device;
+    return status;
 }
 
 static td_status run_to(td_call *call) {
@@ -226,15 +168,6 @@ static td_status run_to(td_call *call) {
     return TD_APPLY(&call->out[0], to_copy, TD_T(x), dtype, device);
 }
 
-static td_status run_contiguous(td_call *call) {
-    td_tensor *x = call->args[0].tensor;
-    if (x->contiguous) {
-        call->out[0] = td_retain(x);
-        return TD_OK;
-    }
-    return TD_APPLY(&call->out[0], clone, TD_T(x), TD_STRING("contiguous"));
-}
-
 static td_status run_detach(td_call *call) {
     return td_tensor_alias(call->args[0].tensor, &call->out[0]);
 }
@@ -242,34 +175,38 @@ static td_status run_detach(td_call *call) {
 TD_OPERATOR(copy_) = {
     .schema = "(Tensor x, Tensor src) -> Tensor",
     .doc = "Write src, broadcast and converted to x's dtype, into x.",
-    .run = run_copy_,
-    .backward = grad_copy_,
-    .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY,
+    .rule = td_rule_same,
+    .kernel = kernel_copy_,
+    .gradient = "x: zeros_like(g); src: g",
+    .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_WRITES_SELF,
 };
 TD_OPERATOR(fill_) = {
     .schema = "(Tensor x, Tensor|number value) -> Tensor",
     .doc = "Set every element of x to one value.",
-    .run = run_fill_,
-    .backward = grad_copy_,
-    .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY,
+    .rule = td_rule_same,
+    .kernel = kernel_fill_,
+    .gradient = "x: zeros_like(g); value: g",
+    .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_WRITES_SELF,
 };
 TD_OPERATOR(zero_) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "Set every element of x to zero.",
-    .run = run_zero_,
-    .backward = grad_zero_,
-    .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY,
+    .rule = td_rule_same,
+    .kernel = kernel_zero_,
+    .gradient = "x: zeros_like(g)",
+    .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_WRITES_SELF,
 };
 TD_OPERATOR(clone) = {
     .schema = "(Tensor x, *, str memory_format=\"preserve\") -> Tensor",
     .doc = "A copy of x with memory of its own, in x's layout or (\"contiguous\") row-major.",
-    .run = run_clone,
-    .backward = pass_gradient,
+    .rule = rule_clone,
+    .kernel = kernel_clone,
+    .gradient = "x: g",
 };
 TD_OPERATOR(contiguous) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "x itself where its elements lie row-major without gaps, else a copy that does.",
-    .run = run_contiguous,
+    .formula = "if(x.contiguous, x, clone(x, \"contiguous\"))",
 };
 TD_OPERATOR(to) = {
     .schema = "(Tensor x, dtype? dtype=nil, device? device=nil, *, bool copy=false) -> Tensor",
@@ -281,8 +218,9 @@ TD_OPERATOR(to) = {
 TD_OPERATOR(to_copy) = {
     .schema = "(Tensor x, dtype? dtype=nil, device? device=nil) -> Tensor",
     .doc = "A copy of x in another dtype or on another device.",
-    .run = run_to_copy,
-    .backward = grad_to_copy,
+    .rule = rule_to_copy,
+    .kernel = kernel_clone,
+    .gradient = "x: g",
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(detach) = {

@@ -3,76 +3,19 @@
  *   sum     = product { (+|-) product }        product = unary { (*|/) unary }
  *   unary   = - unary | primary                primary = number | name | name(sum, ...) | (sum)
  *
- * Equal subexpressions are computed once; buffers are reused after their last reader.
+ * Whatever it says is a step of a program (program.h), so equal subexpressions are computed once.
  */
-#include "engine/ops/pointwise.h"
+#include "engine/ops/program.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const primitive_names[TD_PRIMITIVES] = {
-#define PRIMITIVE(name, arity) #name,
-#include "engine/ops/primitives.def"
-#undef PRIMITIVE
-};
-
-static const uint8_t primitive_arities[TD_PRIMITIVES] = {
-#define PRIMITIVE(name, arity) arity,
-#include "engine/ops/primitives.def"
-#undef PRIMITIVE
-};
-
-static const uint8_t primitive_costs[TD_PRIMITIVES] = {
-#define MATH(name, arity, formula)               10,
-#define DIVIDE(name, arity, float_formula, lane) 6,
-#define PRIMITIVE(name, arity)                   1,
-#include "engine/ops/primitives.def"
-#undef PRIMITIVE
-};
-
-const char *td_primitive_name(td_primitive primitive) {
-    return primitive_names[primitive];
-}
-int td_primitive_arity(td_primitive primitive) {
-    return primitive_arities[primitive];
-}
-
-int td_primitive_find(const char *name, size_t len) {
-    for (int p = 0; p < TD_PRIMITIVES; p++)
-        if (strlen(primitive_names[p]) == len && !memcmp(primitive_names[p], name, len))
-            return p;
-    return -1;
-}
-
-static td_program single[TD_PRIMITIVES];
-
-__attribute__((constructor)) static void make_single_programs(void) {
-    for (int p = 0; p < TD_PRIMITIVES; p++) {
-        int arity = primitive_arities[p];
-        single[p] = (td_program){.nsteps = 1,
-                                 .noperands = arity,
-                                 .used = (1u << arity) - 1,
-                                 .cost = primitive_costs[p],
-                                 .whole = -1};
-        single[p].steps[0] =
-            (td_step){.primitive = (int16_t)p, .arity = (uint8_t)arity, .src = {0, 1, 2}};
-    }
-}
-
-const td_program *td_primitive_program(td_primitive primitive) {
-    return &single[primitive];
-}
-
-/* ---- parsing ---- */
-
-enum { VALUE_BASE = 64 }; /* while compiling, the result of step s is register VALUE_BASE + s */
-
 typedef struct compiler {
     const char *text, *at;
     int noperands;
     const char *const *names;
-    td_program *program;
+    td_builder *builder;
     bool failed;
 } compiler;
 
@@ -96,34 +39,6 @@ static bool accept(compiler *c, char wanted) {
     return true;
 }
 
-static int constant(compiler *c, double value) {
-    td_program *p = c->program;
-    for (int k = 0; k < p->nconstants; k++)
-        if (!memcmp(&p->constants[k], &value, sizeof value))
-            return TD_CONSTANT_BASE + k;
-    if (p->nconstants == TD_PROGRAM_CONSTANTS)
-        return fail(c, "too many constants");
-    p->constants[p->nconstants] = value;
-    return TD_CONSTANT_BASE + p->nconstants++;
-}
-
-static int emit(compiler *c, int primitive, const int *src) {
-    td_program *p = c->program;
-    td_step step = {.primitive = (int16_t)primitive, .arity = primitive_arities[primitive]};
-    if (c->failed)
-        return 0;
-    for (int k = 0; k < 3; k++)
-        step.src[k] = k < step.arity ? (uint8_t)src[k] : 0;
-    for (int s = 0; s < p->nsteps; s++)
-        if (p->steps[s].primitive == step.primitive &&
-            !memcmp(p->steps[s].src, step.src, sizeof step.src))
-            return VALUE_BASE + s;
-    if (p->nsteps == TD_PROGRAM_STEPS)
-        return fail(c, "too many steps");
-    p->steps[p->nsteps] = step;
-    return VALUE_BASE + p->nsteps++;
-}
-
 static int parse_sum(compiler *c);
 
 static int parse_call(compiler *c, const char *name, size_t len) {
@@ -137,9 +52,9 @@ static int parse_call(compiler *c, const char *name, size_t len) {
             return fail(c, "too many arguments");
         args[n++] = value;
     } while (accept(c, ','));
-    if (!accept(c, ')') || n != primitive_arities[primitive])
+    if (!accept(c, ')') || n != td_primitive_arity((td_primitive)primitive))
         return fail(c, "wrong number of arguments");
-    return emit(c, primitive, args);
+    return td_builder_step(c->builder, (td_primitive)primitive, args[0], args[1], args[2]);
 }
 
 static int parse_primary(compiler *c) {
@@ -152,7 +67,7 @@ static int parse_primary(compiler *c) {
         char *end;
         double value = strtod(c->at, &end);
         c->at = end;
-        return constant(c, value);
+        return td_builder_number(c->builder, value);
     }
     const char *name = c->at;
     while (isalnum((unsigned char)*c->at) || *c->at == '_')
@@ -163,23 +78,24 @@ static int parse_primary(compiler *c) {
     if (accept(c, '('))
         return parse_call(c, name, len);
     for (int k = 0; k < c->noperands; k++)
-        if (strlen(c->names[k]) == len && !memcmp(c->names[k], name, len)) {
-            c->program->used |= 1u << k;
-            return k;
-        }
+        if (strlen(c->names[k]) == len && !memcmp(c->names[k], name, len))
+            return td_builder_operand(c->builder, k);
     if (len == 3 && !memcmp(name, "inf", 3))
-        return constant(c, __builtin_inf());
+        return td_builder_number(c->builder, __builtin_inf());
     return fail(c, "no operand of this name");
 }
 
 static int parse_unary(compiler *c) {
-    if (accept(c, '-')) {
-        int value = parse_unary(c);
-        if (value >= TD_CONSTANT_BASE && value < TD_BUFFER_BASE)
-            return constant(c, -c->program->constants[value - TD_CONSTANT_BASE]);
-        return emit(c, TD_PW_neg, (int[3]){value});
+    if (!accept(c, '-'))
+        return parse_primary(c);
+    skip_space(c);
+    if (isdigit((unsigned char)*c->at)) {
+        char *end;
+        double value = strtod(c->at, &end);
+        c->at = end;
+        return td_builder_number(c->builder, -value);
     }
-    return parse_primary(c);
+    return td_builder_step(c->builder, TD_PW_neg, parse_unary(c), 0, 0);
 }
 
 static int parse_product(compiler *c) {
@@ -188,8 +104,8 @@ static int parse_product(compiler *c) {
         int primitive = accept(c, '*') ? TD_PW_mul : accept(c, '/') ? TD_PW_div : -1;
         if (primitive < 0 || c->failed)
             return left;
-        int args[3] = {left, parse_unary(c), 0};
-        left = emit(c, primitive, args);
+        int right = parse_unary(c);
+        left = td_builder_step(c->builder, (td_primitive)primitive, left, right, 0);
     }
 }
 
@@ -199,65 +115,38 @@ static int parse_sum(compiler *c) {
         int primitive = accept(c, '+') ? TD_PW_add : accept(c, '-') ? TD_PW_sub : -1;
         if (primitive < 0 || c->failed)
             return left;
-        int args[3] = {left, parse_product(c), 0};
-        left = emit(c, primitive, args);
+        int right = parse_product(c);
+        left = td_builder_step(c->builder, (td_primitive)primitive, left, right, 0);
     }
 }
 
-/* ---- buffers ---- */
+static td_status parse_formula(compiler *c, const char *formula) {
+    c->text = c->at = formula;
+    int value = parse_sum(c);
+    skip_space(c);
+    if (!c->failed && *c->at)
+        fail(c, "end expected");
+    td_builder_output(c->builder, value, TD_OUTPUT_ELEMENTS);
+    return c->failed ? TD_EVALUE : TD_OK;
+}
 
-/* Give every step's value a buffer that no living value holds, its operands' among them: a loop
- * reads a single-element operand anew for each vector it writes. */
-static td_status assign_buffers(compiler *c) {
-    td_program *p = c->program;
-    int last_use[TD_PROGRAM_STEPS], buffer_of[TD_PROGRAM_STEPS];
-    int busy_until[TD_PROGRAM_BUFFERS];
-    for (int b = 0; b < TD_PROGRAM_BUFFERS; b++)
-        busy_until[b] = -1;
-    for (int s = 0; s < p->nsteps; s++) {
-        last_use[s] = s;
-        for (int k = 0; k < p->steps[s].arity; k++)
-            if (p->steps[s].src[k] >= VALUE_BASE)
-                last_use[p->steps[s].src[k] - VALUE_BASE] = s;
+td_status td_program_compile_all(int nformulas, const char *const *formulas, int noperands,
+                                 const char *const *names, const td_program **out) {
+    *out = NULL;
+    compiler c = {.noperands = noperands, .names = names, .builder = td_builder_new(noperands)};
+    if (!c.builder)
+        return td_fail(TD_ENOMEM, "out of memory for a program");
+    for (int k = 0; k < nformulas; k++) {
+        td_status status = parse_formula(&c, formulas[k]);
+        if (status) {
+            td_builder_release(c.builder);
+            return status;
+        }
     }
-    for (int s = 0; s < p->nsteps; s++) {
-        td_step *step = &p->steps[s];
-        int b = 0;
-        while (b < TD_PROGRAM_BUFFERS && busy_until[b] >= s)
-            b++;
-        if (b == TD_PROGRAM_BUFFERS)
-            return td_fail(TD_EVALUE, "formula '%s' needs too many buffers", c->text);
-        for (int k = 0; k < step->arity; k++)
-            if (step->src[k] >= VALUE_BASE)
-                step->src[k] = (uint8_t)(TD_BUFFER_BASE + buffer_of[step->src[k] - VALUE_BASE]);
-        buffer_of[s] = b;
-        busy_until[b] = last_use[s];
-        step->dst = (uint8_t)(TD_BUFFER_BASE + b);
-        p->cost += primitive_costs[step->primitive];
-        if (b >= p->nbuffers)
-            p->nbuffers = b + 1;
-    }
-    return TD_OK;
+    return td_builder_finish(c.builder, out);
 }
 
 td_status td_program_compile(const char *formula, int noperands, const char *const *names,
-                             td_program *program) {
-    compiler c = {
-        .text = formula, .at = formula, .noperands = noperands, .names = names, .program = program};
-    *program = (td_program){.noperands = noperands, .whole = -1};
-    int value = parse_sum(&c);
-    skip_space(&c);
-    if (!c.failed && *c.at)
-        fail(&c, "end expected");
-    if (c.failed)
-        return TD_EVALUE;
-    if (value < noperands) {
-        program->whole = value;
-    } else if (value < TD_BUFFER_BASE) { /* a constant */
-        int args[3] = {value};
-        emit(&c, TD_PW_copy, args);
-    } else if (value != VALUE_BASE + program->nsteps - 1) {
-        return td_fail(TD_EVALUE, "formula '%s': its last step is not its value", formula);
-    }
-    return assign_buffers(&c);
+                             const td_program **out) {
+    return td_program_compile_all(1, &formula, noperands, names, out);
 }

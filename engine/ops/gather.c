@@ -252,7 +252,6 @@ TD_OPERATOR(gather) = {
     .kernel = kernel_gather,
     .backward = grad_gather,
     .saves = "index",
-    .flags = TD_OP_SHAPE_ONLY,
 };
 TD_OPERATOR(scatter) = {
     .schema = "(Tensor x, dim dim, index Tensor index, Tensor|number src) -> Tensor",
@@ -261,7 +260,7 @@ TD_OPERATOR(scatter) = {
     .kernel = kernel_scatter,
     .backward = grad_scatter,
     .saves = "index",
-    .flags = TD_OP_INPLACE | TD_OP_WRITES_SELF | TD_OP_SHAPE_ONLY,
+    .flags = TD_OP_INPLACE | TD_OP_WRITES_SELF,
 };
 TD_OPERATOR(scatter_add) = {
     .schema = "(Tensor x, dim dim, index Tensor index, Tensor src) -> Tensor",
@@ -270,7 +269,7 @@ TD_OPERATOR(scatter_add) = {
     .kernel = kernel_scatter,
     .backward = grad_scatter_add,
     .saves = "index",
-    .flags = TD_OP_INPLACE | TD_OP_WRITES_SELF | TD_OP_SHAPE_ONLY,
+    .flags = TD_OP_INPLACE | TD_OP_WRITES_SELF,
 };
 TD_OPERATOR(one_hot) = {
     .schema = "(class Tensor x, int num_classes=-1) -> Tensor",

@@ -467,7 +467,7 @@ TD_OPERATOR(index) = {
     .kernel = kernel_index,
     .backward = grad_index,
     .saves = "indices",
-    .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY,
+    .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(index_put_) = {
     .schema = "(Tensor x, Tensor?[] indices, Tensor values, bool accumulate=false) "

@@ -304,10 +304,6 @@ static td_status kernel_flip(td_call *call) {
     return status;
 }
 
-static td_status grad_flip(td_grad *grad) {
-    return TD_APPLY(&grad->in[0], flip, TD_T(grad->gout[0]), grad->args[1]);
-}
-
 /* Roll along one dim: what lies behind the cut comes first. */
 static td_status roll_dim(td_tensor *x, int64_t shift, int64_t wanted, td_tensor **out) {
     td_tensor *parts[2] = {NULL, NULL};
@@ -380,7 +376,6 @@ TD_OPERATOR(cat) = {
     .kernel = kernel_cat,
     .backward = grad_cat,
     .autocast = TD_AUTOCAST_PROMOTE,
-    .flags = TD_OP_SHAPE_ONLY,
 };
 TD_OPERATOR(stack) = {
     .schema = "(Tensor[] tensors, dim dim=0) -> Tensor",
@@ -398,7 +393,7 @@ TD_OPERATOR(flip) = {
     .doc = "The order of elements along the dims reversed.",
     .rule = td_rule_same,
     .kernel = kernel_flip,
-    .backward = grad_flip,
+    .gradient = "x: flip(g, dims)",
 };
 TD_OPERATOR(roll) = {
     .schema = "(Tensor x, int[] shifts, dim[]? dims=nil) -> Tensor",

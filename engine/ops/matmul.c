@@ -478,5 +478,4 @@ TD_OPERATOR(linear) = {
     .backward = grad_linear,
     .saves = "input, weight",
     .autocast = TD_AUTOCAST_LOWER,
-    .flags = TD_OP_SHAPE_ONLY,
 };

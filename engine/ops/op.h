@@ -7,8 +7,8 @@
  * The way of a call (dispatch.c): rule, results, node of the graph with what it saves, and only
  * then the kernel, which writes memory, and the publication of what it wrote. Whatever can fail for
  * want of memory fails before the first byte is written, so that a call may be made again. Kernels
- * know nothing of gradients; backward functions call operators only, so that gradients of gradients
- * come by themselves.
+ * know nothing of gradients; gradients are expressions over operators (expression.h) or backward
+ * functions that call operators only, so that gradients of gradients come by themselves.
  */
 #ifndef TD_OPS_OP_H
 #define TD_OPS_OP_H
@@ -180,7 +180,6 @@ enum {
     TD_OP_NONDIFF = 64,       /* results never require grad */
     TD_OP_RANDOM = 128,       /* reads the generator: never the same twice */
     TD_OP_INTERNAL = 256,     /* for backward functions and bindings: not shown to Lua */
-    TD_OP_SHAPE_ONLY = 512,   /* backward needs the shapes of the inputs (saved with the node) */
     TD_OP_ANY_LAYOUT = 2048,  /* takes tensors that are not strided */
     TD_OP_WRITES_SELF = 1024, /* the kernel may be given its first argument as its result */
 };
@@ -205,8 +204,11 @@ struct td_op {
     td_kernel_fn run;                     /* instead of rule and kernel: makes call->out itself.
                                              With `backward` it runs below autograd; without, the
                                              operators it calls record themselves (composite). */
-    td_backward_fn backward;              /* NULL: composite or not differentiable */
-    const char *gradient;                 /* pointwise: formulas, "a: g * b; b: g * a" */
+    const char *formula;                  /* instead of run: a composite as an expression over
+                                             operators (ops/expression.h) */
+    td_backward_fn backward;              /* NULL: `gradient`, composite or not differentiable */
+    const char *gradient;                 /* instead of backward: "a: g * b; b: g * a"; what it
+                                             reads is saved (ops/expression.h) */
     const char *saves;                    /* what backward reads: "x, out"; others are not kept */
     const struct td_pointwise *pointwise; /* pointwise operators (ops/pointwise.h) */
     uint8_t autocast;                     /* td_autocast_class */
@@ -223,9 +225,10 @@ struct td_op {
     uint32_t save_args;                 /* bit per parameter */
     uint8_t save_outs;                  /* bit per result */
     uint16_t id;
-    struct td_formula *formula; /* compiled gradient, made at first use */
-    const char *inplace_name;   /* "add_" or NULL */
-    const char *backward_name;  /* "AddBackward" */
+    struct td_formula *programs;                  /* pointwise: its formulas, compiled */
+    struct td_expression *composite, *derivative; /* `formula` and `gradient`, compiled */
+    const char *inplace_name;                     /* "add_" or NULL */
+    const char *backward_name;                    /* "AddBackward" */
 };
 
 /* ---- calls ---- */
@@ -342,8 +345,7 @@ struct td_grad {
 /* Does the input in this slot want a gradient? */
 bool td_grad_needs(const td_grad *grad, int slot);
 int td_grad_slot(const td_grad *grad, int param, int element);
-/* Shape (and ndim) of the input in this slot, for operators with TD_OP_SHAPE_ONLY or a broadcast.
- */
+/* Shape (and ndim) of the input in this slot, saved or not. */
 const int64_t *td_grad_shape(const td_grad *grad, int slot, int *ndim);
 td_dtype td_grad_dtype(const td_grad *grad, int slot);
 

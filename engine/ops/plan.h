@@ -32,17 +32,28 @@ typedef struct td_operand {
     int64_t i;
 } td_operand;
 
-/* out = program(operands), broadcast to out's shape, computed in `compute` and converted to out's
- * dtype. out may be one of the operands; other overlaps are handled. */
+/* outs = program(operands), operands broadcast to the outputs' shape; TD_DTYPE_CALL is `compute`,
+ * and an output of another dtype than its register's is converted. The same program runs over
+ * `nlists` lists of tensors of any shapes: list i has the program's noperands operands from
+ * operands[i * noperands] and its noutputs results from outs[i * noutputs].
+ *
+ * Results that are elements have one shape in a list. Sums and means have one element and are taken
+ * over the broadcast shape of the results that are elements, or of all operands where there are
+ * none; floats are summed as accurately as td_reduce_plan does it, the same for any number of
+ * threads. A result may be one of the operands of its list, element for element; other overlaps
+ * within a list are handled. Lists share no memory that is written. */
 typedef struct td_pointwise_plan {
     td_stream stream;
     const struct td_program *program;
     const td_operand *operands;
     td_dtype compute;
-    td_tensor *out;
+    td_tensor *out; /* one list, one output: instead of outs */
+    int nlists;     /* 0 with `out` */
+    td_tensor *const *outs;
 } td_pointwise_plan;
 
-/* Fails where program(operands) is different from 0 somewhere in the operands' common shape. */
+/* Fails where program(operands), a program of one output, is different from 0 somewhere in the
+ * operands' common shape. */
 typedef struct td_check_plan {
     td_stream stream;
     const struct td_program *program;
@@ -288,7 +299,7 @@ typedef struct td_progression_plan {
     double first, step, last;
 } td_progression_plan;
 
-/* out (row-major) = x where column - row lies in [first, last], else 0. out may be x. */
+/* out (any strides) = x where column - row lies in [first, last], else 0. out may be x. */
 typedef struct td_band_plan {
     TD_PLAN_HEAD(2, *out, *x);
     int64_t first, last;

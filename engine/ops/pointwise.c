@@ -34,6 +34,12 @@
                          .gradient = grad,                                                         \
                          .autocast = TD_AUTOCAST_PROMOTE,                                          \
                          .flags = FORMS}
+#define WHOLE_QUOTIENT(name, text)                                                                 \
+    TD_OPERATOR(name) = {.schema = "(Tensor|number a, Tensor|number b) -> Tensor",                 \
+                         .doc = text,                                                              \
+                         .pointwise = PLAN(.type = TD_PW_ARITH, .primitive = TD_PW_##name),        \
+                         .autocast = TD_AUTOCAST_PROMOTE,                                          \
+                         .flags = FORMS | TD_OP_NONDIFF}
 #define COMPARE(name, text)                                                                        \
     TD_OPERATOR(name) = {.schema = "(Tensor|number a, Tensor|number b) -> Tensor",                 \
                          .doc = text,                                                              \
@@ -110,8 +116,8 @@ TD_OPERATOR(sub) = {
 BINARY(mul, TD_PW_ARITH, "Product a * b.", "a: g * b; b: g * a");
 BINARY(div, TD_PW_FLOATS, "Quotient a / b; integers give floats.",
        "a: g / b; b: -(g * a) / (b * b)");
-BINARY(floor_divide, TD_PW_ARITH, "Quotient rounded down (a // b).", NULL);
-BINARY(trunc_divide, TD_PW_ARITH, "Quotient rounded towards zero.", NULL);
+WHOLE_QUOTIENT(floor_divide, "Quotient rounded down (a // b).");
+WHOLE_QUOTIENT(trunc_divide, "Quotient rounded towards zero.");
 BINARY(remainder, TD_PW_ARITH, "Remainder with the sign of b (a % b).",
        "a: g; b: -(g * floor_divide(a, b))");
 BINARY(fmod, TD_PW_ARITH, "Remainder with the sign of a.", "a: g; b: -(g * trunc(a / b))");
@@ -199,6 +205,9 @@ FORMULA(softplus, "(Tensor x, number beta=1, number threshold=20) -> Tensor", TD
 FORMULA(leaky_relu, "(Tensor x, number negative_slope=0.01) -> Tensor", TD_PW_FLOATS,
         "x where positive, else negative_slope * x.", "where(gt(x, 0), x, x * negative_slope)",
         "x: where(gt(x, 0), g, g * negative_slope)");
+FORMULA(softshrink, "(Tensor x, number lambd=0.5) -> Tensor", TD_PW_FLOATS,
+        "x drawn towards zero by lambd; 0 where it is nearer.",
+        "x - maximum(minimum(x, lambd), -lambd)", "x: where(gt(abs(x), lambd), g, 0)");
 FORMULA(elu, "(Tensor x, number alpha=1) -> Tensor", TD_PW_FLOATS,
         "x where positive, else alpha * (exp(x) - 1).",
         "where(gt(x, 0), x, alpha * expm1(minimum(x, 0)))",

@@ -1,21 +1,14 @@
 /* pointwise.h: what a pointwise operator is made of.
  *
- * Primitives are loops that each device has (pointwise.def lists them with their formula); every
- * other pointwise operator, and every gradient, is a formula over primitives, evaluated in blocks
- * that stay in the first-level cache, so that a formula costs one pass over memory.
+ * A pointwise operator is a primitive or a formula over primitives, and so is every gradient; all
+ * of them are programs (program.h), which cost one pass over memory however long they are.
  */
 #ifndef TD_OPS_POINTWISE_H
 #define TD_OPS_POINTWISE_H
 
 #include "engine/ops/op.h"
 #include "engine/ops/plan.h"
-
-typedef enum td_primitive {
-#define PRIMITIVE(name, ...) TD_PW_##name,
-#include "engine/ops/primitives.def"
-#undef PRIMITIVE
-    TD_PRIMITIVES
-} td_primitive;
+#include "engine/ops/program.h"
 
 /* How the dtype of computation and of the result follow from the operands'. */
 typedef enum td_pointwise_type {
@@ -35,60 +28,42 @@ typedef struct td_pointwise {
     const char *formula; /* over parameter names */
 } td_pointwise;
 
-/* ---- programs: what a formula compiles to ---- */
-
-enum { TD_PROGRAM_OPERANDS = 12, TD_PROGRAM_STEPS = 48, TD_PROGRAM_BUFFERS = 8 };
-
-/* Sources and destination of a step number registers: operands first, then constants (at
- * TD_PROGRAM_OPERANDS), then buffers (at TD_BUFFER_BASE). */
-enum {
-    TD_CONSTANT_BASE = TD_PROGRAM_OPERANDS,
-    TD_PROGRAM_CONSTANTS = 12,
-    TD_BUFFER_BASE = TD_CONSTANT_BASE + TD_PROGRAM_CONSTANTS
-};
-
-typedef struct td_step {
-    int16_t primitive;
-    uint8_t arity, dst, src[3];
-} td_step;
-
-typedef struct td_program {
-    int nsteps, noperands, nconstants, nbuffers;
-    uint32_t used; /* bit per operand that some step reads */
-    int cost;      /* of an element, an addition being 1 */
-    int whole;     /* operand that is the result as it stands (no steps), or -1 */
-    double constants[TD_PROGRAM_CONSTANTS];
-    td_step steps[TD_PROGRAM_STEPS];
-} td_program;
-
-/* Compile a formula: + - * /, unary minus, numbers, parentheses, names of operands and calls of
- * primitives. EVALUE names what is wrong and where (a mistake of ours: formulas are in the
- * source). */
-td_status td_program_compile(const char *formula, int noperands, const char *const *names,
-                             td_program *program) TD_MUST_CHECK;
-
-/* The one-step program of a primitive. */
-const td_program *td_primitive_program(td_primitive primitive);
-const char *td_primitive_name(td_primitive primitive);
-int td_primitive_arity(td_primitive primitive);
-int td_primitive_find(const char *name, size_t len); /* -1: none */
-
-/* ---- running them ---- */
-
 /* The call of a pointwise operator: dtype and shape rules, then the device's runner. */
 td_status td_pointwise_call(td_call *call) TD_MUST_CHECK;
 
 /* Gradients of a pointwise operator by its formulas; a td_backward_fn. */
 td_status td_pointwise_backward(td_grad *grad);
 
-/* Compile the formulas of an operator (once, thread-safe) and say what they read: bits of
- * parameters and whether the result. */
-td_status td_pointwise_prepare(const td_op *op);
+static inline td_operand td_operand_of(td_value v) {
+    td_operand o = {0};
+    if (v.kind == TD_KIND_TENSOR)
+        o.tensor = v.tensor;
+    else if (v.kind == TD_KIND_INT)
+        o = (td_operand){.is_int = true, .i = v.i, .f = (double)v.i};
+    else if (v.kind == TD_KIND_FLOAT)
+        o.f = v.f;
+    return o;
+}
+
+/* An operand that a device can read: of the host's tensors single elements alone, as numbers.
+ * EDEVICE for others. */
+td_status td_operand_on(td_device device, td_value v, td_operand *out) TD_MUST_CHECK;
+
+/* The formulas of an operator, compiled at registration. */
 typedef struct td_formula {
-    td_program *forward;                 /* NULL for a primitive */
-    td_program *gradient[TD_MAX_PARAMS]; /* per parameter; NULL: none */
-    uint32_t reads_args;
-    bool reads_out;
+    const td_program *forward;                 /* NULL where there is no formula */
+    const td_program *gradient[TD_MAX_PARAMS]; /* per parameter; NULL: none */
+    uint32_t reads_args;                       /* what some gradient reads: bits of parameters, */
+    bool reads_out;                            /* and the result */
+    uint8_t ngradients;
+    int8_t place[TD_MAX_PARAMS]; /* parameter -> number among those with a gradient, -1 */
+    /* Several gradients in one program, by the bits of their places; 1 << ngradients entries, NULL
+     * for fewer than two. */
+    const td_program **joint;
 } td_formula;
+
+/* Compile the formulas of an operator. EVALUE where one does not compile or bears the name of no
+ * parameter. */
+td_status td_pointwise_prepare(td_op *op) TD_MUST_CHECK;
 
 #endif

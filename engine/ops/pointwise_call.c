@@ -1,17 +1,11 @@
-/* pointwise_call.c: calls of pointwise operators: dtype rule, shape rule, layout of the result; and
- * their gradients, run as fused programs or, when backward is itself recorded, as operators. */
-#include "engine/core/memory.h"
-#include "engine/core/modes.h"
-#include "engine/core/observer.h"
-#include "engine/ops/copy.h"
+/* pointwise_call.c: calls of pointwise operators: dtype rule, shape rule, layout of the result.
+ * Their gradients are in pointwise_grad.c. */
 #include "engine/ops/pointwise.h"
 
-#include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 
-static td_status run(td_device device, const td_program *program, const td_operand *operands,
-                     td_dtype compute, td_tensor *out) {
+static inline td_status run(td_device device, const td_program *program, const td_operand *operands,
+                            td_dtype compute, td_tensor *out) {
     td_pointwise_plan plan = {
         .program = program, .operands = operands, .compute = compute, .out = out};
     return TD_RUN(device, pointwise, &plan);
@@ -90,21 +84,18 @@ static bool refuses_zero(int primitive) {
            primitive == TD_PW_floor_divide || primitive == TD_PW_trunc_divide;
 }
 
-static td_status check_divisor(td_value b) {
-    bool zero = false;
-    if (b.kind == TD_KIND_INT || b.kind == TD_KIND_FLOAT) {
-        zero = td_arg_double(b) == 0;
-    } else {
-        td_tensor *flat;
-        td_status status = td_contiguous_as(b.tensor, TD_I64, &flat);
-        if (status)
-            return status;
-        const int64_t *p = flat->data;
-        for (int64_t i = 0; i < flat->numel && !zero; i++)
-            zero = p[i] == 0;
-        td_release(flat);
-    }
-    return zero ? td_fail(TD_EVALUE, "integer division by zero") : TD_OK;
+/* EVALUE where a divisor is zero, in the dtype that it is divided in. */
+static td_status check_divisor(td_device device, td_dtype compute, td_operand b) {
+    static const char message[] = "integer division by zero";
+    if (!b.tensor)
+        return b.f == 0 ? td_fail(TD_EVALUE, "%s", message) : TD_OK;
+    td_operand operands[2] = {b, {.is_int = true}};
+    td_check_plan plan = {.program = td_primitive_program(TD_PW_eq),
+                          .operands = operands,
+                          .compute = compute,
+                          .code = TD_EVALUE,
+                          .message = message};
+    return TD_RUN(device, check, &plan);
 }
 
 /* ---- shape and layout of the result ---- */
@@ -142,6 +133,20 @@ static td_status broadcast_all(int n, const td_value *args, int *ndim, int64_t *
     return any ? TD_OK : td_fail(TD_ETYPE, "one argument at least must be a tensor");
 }
 
+/* Tensors with dims decide; among single elements those of a device, since a number can go there.
+ */
+static td_device result_device(int n, const td_value *args) {
+    td_device device = TD_DEVICE_CPU;
+    for (int k = 0; k < n; k++) {
+        const td_tensor *x = td_arg_tensor(args[k]);
+        if (x && x->ndim > 0)
+            return td_tensor_device(x);
+        if (x && device.type == TD_CPU)
+            device = td_tensor_device(x);
+    }
+    return device;
+}
+
 static td_status make_result(const td_call *call, int n, td_dtype dtype, td_tensor **out) {
     int64_t sizes[TD_MAX_DIMS];
     int ndim;
@@ -150,12 +155,7 @@ static td_status make_result(const td_call *call, int n, td_dtype dtype, td_tens
         return status;
     td_tensor *given = td_call_given(call, 0);
     if (TD_LIKELY(!given)) {
-        td_device device = TD_DEVICE_CPU;
-        for (int k = 0; k < n; k++)
-            if (td_arg_tensor(call->args[k]) &&
-                call->args[k].tensor->storage->device.type != TD_CPU)
-                device = td_tensor_device(call->args[k].tensor);
-        status = td_tensor_empty(dtype, device, ndim, sizes, out);
+        status = td_tensor_empty(dtype, result_device(n, call->args), ndim, sizes, out);
         const td_tensor *model = layout_model(n, call->args, ndim, sizes);
         if (TD_UNLIKELY(model && status == TD_OK))
             status = td_tensor_set_shape(*out, ndim, sizes, model->strides);
@@ -170,38 +170,31 @@ static td_status make_result(const td_call *call, int n, td_dtype dtype, td_tens
 
 /* ---- calling ---- */
 
-static td_operand operand_of(td_value v) {
-    td_operand o = {0};
-    if (v.kind == TD_KIND_TENSOR)
-        o.tensor = v.tensor;
-    else if (v.kind == TD_KIND_INT)
-        o = (td_operand){.is_int = true, .i = v.i, .f = (double)v.i};
-    else if (v.kind == TD_KIND_FLOAT)
-        o.f = v.f;
-    return o;
+td_status td_operand_on(td_device device, td_value v, td_operand *out) {
+    *out = td_operand_of(v);
+    const td_tensor *x = out->tensor;
+    if (TD_LIKELY(!x || td_device_same(td_tensor_device(x), device)))
+        return TD_OK;
+    if (x->ndim > 0 || x->storage->device.type != TD_CPU)
+        return td_fail(TD_EDEVICE, "tensors on %s and %s don't mix: move one with x:to(device)",
+                       td_device_name(device), td_device_name(td_tensor_device(x)));
+    out->tensor = NULL;
+    out->is_int = !td_dtype_is_float((td_dtype)x->dtype);
+    td_status status = td_tensor_item(x, &out->f);
+    return status || !out->is_int ? status : td_tensor_item_int(x, &out->i);
 }
 
 /* The loop alone will do when the parameters beyond its operands have their defaults. */
 static const td_program *choose_program(const td_op *op, const td_value *args) {
     const td_pointwise *pw = op->pointwise;
     if (pw->primitive < 0)
-        return op->formula->forward;
+        return op->programs->forward;
     const td_program *simple = td_primitive_program((td_primitive)pw->primitive);
     for (int k = simple->noperands; k < op->nparams; k++)
         if (!(args[k].kind == TD_KIND_INT && op->params[k].preset.kind == TD_KIND_INT &&
               args[k].i == op->params[k].preset.i))
-            return op->formula->forward;
+            return op->programs->forward;
     return simple;
-}
-
-static td_status check_devices(int n, const td_value *args, td_device device) {
-    for (int k = 0; k < n; k++) {
-        const td_tensor *x = td_arg_tensor(args[k]);
-        if (x && x->ndim > 0 && !td_device_same(td_tensor_device(x), device))
-            return td_fail(TD_EDEVICE, "tensors on %s and %s don't mix: move one with x:to(device)",
-                           td_device_name(device), td_device_name(td_tensor_device(x)));
-    }
-    return TD_OK;
 }
 
 /* The call that a prompt makes most: row-major tensors of one shape and one dtype, or such a tensor
@@ -227,263 +220,70 @@ static const td_tensor *plain_model(const td_call *call, int n) {
     return model;
 }
 
-static td_status call_plain(td_call *call, const td_program *program, const td_tensor *model) {
-    td_operand operands[TD_PROGRAM_OPERANDS];
-    for (int k = 0; k < program->noperands; k++)
-        operands[k] = operand_of(call->args[k]);
+/* The rest: dtypes and shapes that differ, given results, devices. */
+static td_status call_general(td_call *call, const td_program *program);
+
+td_status td_pointwise_call(td_call *call) {
+    const td_program *program = choose_program(call->op, call->args);
+    const td_tensor *model = plain_model(call, program->noperands);
+    if (TD_UNLIKELY(!model))
+        return call_general(call, program);
+    td_operand operands[TD_MAX_PARAMS];
+    for (int k = 0; k < program->noperands; k++) {
+        if (TD_LIKELY(call->args[k].kind == TD_KIND_TENSOR))
+            operands[k].tensor = call->args[k].tensor;
+        else
+            operands[k] = td_operand_of(call->args[k]);
+    }
     td_status status = td_tensor_empty_like(model, (td_dtype)model->dtype, &call->out[0]);
     if (TD_UNLIKELY(status))
         return status;
     status = td_call_ready(call);
-    if (status == TD_OK)
-        status = run(TD_DEVICE_CPU, program, operands, (td_dtype)model->dtype, call->out[0]);
-    return status;
+    if (TD_UNLIKELY(status))
+        return status;
+    return run(TD_DEVICE_CPU, program, operands, (td_dtype)model->dtype, call->out[0]);
 }
 
-td_status td_pointwise_call(td_call *call) {
-    const td_op *op = call->op;
-    td_dtype compute, result;
-    const td_program *program = choose_program(op, call->args);
-    int n = program->noperands;
-    const td_tensor *model = plain_model(call, n);
-    if (TD_LIKELY(model != NULL))
-        return call_plain(call, program, model);
-    td_status status = choose_dtypes(op->pointwise, n, call->args, &compute, &result);
-    if (TD_UNLIKELY(status))
-        return status;
-    if (TD_UNLIKELY(refuses_zero(op->pointwise->primitive) && !td_dtype_is_float(compute))) {
-        status = check_divisor(call->args[1]);
-        if (status)
-            return status;
+/* Integers are rounded already. */
+static bool is_rounding_of_integers(const td_pointwise *pw, td_dtype compute) {
+    return pw->type == TD_PW_ARITH && !td_dtype_is_float(compute) &&
+           (pw->primitive == TD_PW_floor || pw->primitive == TD_PW_ceil ||
+            pw->primitive == TD_PW_round || pw->primitive == TD_PW_trunc);
+}
+
+/* A number is compared as the tensor's dtype holds it, so that bfloat16's 1.1 equals 1.1. */
+static void round_numbers(td_dtype dtype, int n, td_operand *operands) {
+    unsigned char rounded[8];
+    for (int k = 0; k < n; k++) {
+        if (operands[k].tensor || operands[k].is_int)
+            continue;
+        td_store_double(dtype, rounded, operands[k].f);
+        operands[k].f = td_load_double(dtype, rounded);
     }
-    td_tensor *out;
-    status = make_result(call, n, result, &out);
+}
+
+static td_status call_general(td_call *call, const td_program *program) {
+    const td_pointwise *pw = call->op->pointwise;
+    td_dtype compute, result;
+    td_operand operands[TD_MAX_PARAMS];
+    int n = program->noperands;
+    td_status status = choose_dtypes(pw, n, call->args, &compute, &result);
+    if (status == TD_OK)
+        status = make_result(call, n, result, &call->out[0]);
     if (TD_UNLIKELY(status))
         return status;
-    td_operand operands[TD_PROGRAM_OPERANDS];
-    for (int k = 0; k < n; k++)
-        operands[k] = operand_of(call->args[k]);
-    td_device device = td_tensor_device(out);
-    status = check_devices(n, call->args, device);
-    bool whole_numbers =
-        op->pointwise->type == TD_PW_ARITH && !td_dtype_is_float(compute) &&
-        (op->pointwise->primitive == TD_PW_floor || op->pointwise->primitive == TD_PW_ceil ||
-         op->pointwise->primitive == TD_PW_round || op->pointwise->primitive == TD_PW_trunc);
-    if (whole_numbers) /* integers are rounded already */
-        program = td_primitive_program(TD_PW_copy);
-    call->out[0] = out;
+    td_device device = td_tensor_device(call->out[0]);
+    for (int k = 0; k < n && status == TD_OK; k++)
+        status = td_operand_on(device, call->args[k], &operands[k]);
+    if (pw->type == TD_PW_COMPARE && td_dtype_compute(compute) != compute)
+        round_numbers(compute, n, operands);
+    if (status == TD_OK && TD_UNLIKELY(refuses_zero(pw->primitive) && !td_dtype_is_float(compute)))
+        status = check_divisor(device, compute, operands[1]);
     if (status == TD_OK)
         status = td_call_ready(call);
-    return status ? status : run(device, program, operands, compute, out);
-}
-
-/* ---- formulas of an operator ---- */
-
-static pthread_mutex_t prepare_lock = PTHREAD_MUTEX_INITIALIZER;
-
-/* Copy the formula of `param` out of "a: ...; b: ..."; false when there is none. */
-static bool find_gradient(const char *gradient, const char *param, char *text, size_t size) {
-    size_t len = strlen(param);
-    for (const char *at = gradient; at; at = strchr(at, ';') ? strchr(at, ';') + 1 : NULL) {
-        while (*at == ' ')
-            at++;
-        if (strncmp(at, param, len) || at[len] != ':')
-            continue;
-        const char *from = at + len + 1, *end = strchr(from, ';');
-        size_t n = end ? (size_t)(end - from) : strlen(from);
-        if (n >= size)
-            return false;
-        memcpy(text, from, n);
-        text[n] = 0;
-        return true;
-    }
-    return false;
-}
-
-static td_status compile(const char *text, int n, const char *const *names, td_program **out) {
-    td_program *p = td_malloc(sizeof *p);
-    if (!p)
-        return td_fail(TD_ENOMEM, "out of memory");
-    td_status status = td_program_compile(text, n, names, p);
-    if (status) {
-        td_free(p);
+    if (TD_UNLIKELY(status))
         return status;
-    }
-    *out = p;
-    return TD_OK;
-}
-
-/* Operands of gradient programs: the parameters, then `out`, then `g`. */
-static td_status compile_all(const td_op *op, td_formula *f) {
-    const char *names[TD_MAX_PARAMS + 2];
-    int n = op->nparams;
-    for (int k = 0; k < n; k++)
-        names[k] = op->params[k].name;
-    names[n] = "out";
-    names[n + 1] = "g";
-    if (op->pointwise->formula) {
-        td_status status = compile(op->pointwise->formula, n, names, &f->forward);
-        if (status)
-            return status;
-    }
-    for (int k = 0; op->gradient && k < n; k++) {
-        char text[512];
-        if (!find_gradient(op->gradient, op->params[k].name, text, sizeof text))
-            continue;
-        td_status status = compile(text, n + 2, names, &f->gradient[k]);
-        if (status)
-            return status;
-        f->reads_args |= f->gradient[k]->used & ((1u << n) - 1);
-        f->reads_out |= f->gradient[k]->used >> n & 1;
-    }
-    return TD_OK;
-}
-
-td_status td_pointwise_prepare(const td_op *op) {
-    td_status status = TD_OK;
-    pthread_mutex_lock(&prepare_lock);
-    if (!op->formula) {
-        td_formula *f = td_calloc(1, sizeof *f);
-        status = f ? compile_all(op, f) : td_fail(TD_ENOMEM, "out of memory");
-        if (status == TD_OK)
-            ((td_op *)op)->formula = f;
-        else
-            td_free(f);
-    }
-    pthread_mutex_unlock(&prepare_lock);
-    return status;
-}
-
-/* ---- gradients ---- */
-
-/* A program as calls of operators, so that it is recorded itself. */
-static td_status run_recorded(const td_program *p, const td_value *operands, td_tensor *like,
-                              td_tensor **out) {
-    td_value registers[TD_BUFFER_BASE + TD_PROGRAM_BUFFERS];
-    td_tensor *buffers[TD_PROGRAM_BUFFERS] = {NULL};
-    td_status status = TD_OK;
-    for (int k = 0; k < p->noperands; k++)
-        registers[k] = operands[k];
-    for (int c = 0; c < p->nconstants; c++)
-        registers[TD_CONSTANT_BASE + c] = TD_F(p->constants[c]);
-    *out = NULL;
-    for (int s = 0; s < p->nsteps; s++) {
-        const td_step *step = &p->steps[s];
-        td_value args[3];
-        td_tensor *value = NULL;
-        bool numbers = true;
-        for (int k = 0; k < step->arity; k++) {
-            args[k] = registers[step->src[k]];
-            numbers = numbers && args[k].kind != TD_KIND_TENSOR;
-        }
-        if (numbers) {
-            /* numbers alone (1 - weight): a tensor of one element carries them */
-            td_tensor *zero;
-            TD_TRY(td_tensor_scalar(like->dtype, 0, &zero));
-            td_operand o[3];
-            for (int k = 0; k < step->arity; k++)
-                o[k] = operand_of(args[k]);
-            status = run(TD_DEVICE_CPU, td_primitive_program((td_primitive)step->primitive), o,
-                         TD_F64 == like->dtype ? TD_F64 : TD_F32, zero);
-            value = zero;
-        } else if (step->primitive == TD_PW_copy) {
-            status = TD_APPLY(&value, clone, args[0]);
-        } else {
-            status = td_op_apply(td_op_find(td_primitive_name((td_primitive)step->primitive)),
-                                 &value, step->arity, args);
-        }
-        if (status) {
-            td_release(value);
-            goto done;
-        }
-        int b = step->dst - TD_BUFFER_BASE;
-        td_release(buffers[b]);
-        buffers[b] = value;
-        registers[step->dst] = TD_T(value);
-        if (s == p->nsteps - 1)
-            *out = td_retain(value);
-    }
-done:
-    for (int b = 0; b < TD_PROGRAM_BUFFERS; b++)
-        td_release(buffers[b]);
-    return status;
-}
-
-/* The same in one pass over memory. */
-static td_status run_fused(const td_program *p, const td_value *values, td_tensor *g,
-                           td_tensor **out) {
-    td_operand operands[TD_PROGRAM_OPERANDS];
-    td_status status = TD_OK;
-    for (int k = 0; k < p->noperands; k++)
-        operands[k] = p->used >> k & 1 ? operand_of(values[k]) : (td_operand){0};
-    td_meta meta = {.dtype = (td_dtype)g->dtype, .device = td_tensor_device(g), .ndim = g->ndim};
-    memcpy(meta.sizes, g->sizes, sizeof(int64_t) * (size_t)g->ndim);
-    if (!g->contiguous && td_tensor_is_dense(g)) {
-        meta.strided = true;
-        memcpy(meta.strides, g->strides, sizeof(int64_t) * (size_t)g->ndim);
-    }
-    TD_TRY(td_tensor_from_meta(&meta, out));
-    TD_TRY(run(meta.device, p, operands, meta.dtype, *out));
-    return TD_OK;
-done:
-    td_release(*out);
-    *out = NULL;
-    return status;
-}
-
-/* The operand that a program hands on unchanged: a bare name, or a product with the number 1. */
-static int whole_operand(const td_program *p, const td_value *operands) {
-    if (p->whole >= 0)
-        return p->whole;
-    if (p->nsteps != 1 || p->steps[0].primitive != TD_PW_mul)
-        return -1;
-    for (int k = 0; k < 2; k++) {
-        int number = p->steps[0].src[k], other = p->steps[0].src[1 - k];
-        if (number < p->noperands && other < p->noperands && operands[number].kind == TD_KIND_INT &&
-            operands[number].i == 1)
-            return other;
-    }
-    return -1;
-}
-
-/* A fused gradient is a kernel, though no operator stands around it. */
-static td_status run_observed(const td_op *op, const td_program *p, const td_value *operands,
-                              td_tensor *g, td_tensor **out) {
-    td_observer *o = td_observer_get(TD_EVENT_KERNEL);
-    if (TD_LIKELY(!o))
-        return run_fused(p, operands, g, out);
-    td_event event = {.kind = TD_EVENT_KERNEL,
-                      .name = op->backward_name,
-                      .track = td_stream_current(td_tensor_device(g))};
-    o->begin(o->ctx, &event);
-    event.status = run_fused(p, operands, g, out);
-    o->end(o->ctx, &event);
-    return event.status;
-}
-
-td_status td_pointwise_backward(td_grad *grad) {
-    const td_op *op = grad->op;
-    td_value operands[TD_PROGRAM_OPERANDS];
-    td_tensor *g = grad->gout[0];
-    int n = op->nparams;
-    for (int k = 0; k < n; k++)
-        operands[k] = grad->args[k];
-    operands[n] = td_tensor_or_nil(grad->out[0]);
-    operands[n + 1] = TD_T(g);
-    for (int k = 0; k < n; k++) {
-        const td_program *p = op->formula->gradient[k];
-        if (!p || !td_grad_needs(grad, k))
-            continue;
-        int whole = whole_operand(p, operands);
-        td_status status = TD_OK;
-        if (whole >= 0)
-            grad->in[k] = td_retain(operands[whole].tensor);
-        else if (td_grad_enabled())
-            status = run_recorded(p, operands, g, &grad->in[k]);
-        else
-            status = run_observed(op, p, operands, g, &grad->in[k]);
-        if (status)
-            return status;
-    }
-    return TD_OK;
+    if (TD_UNLIKELY(is_rounding_of_integers(pw, compute)))
+        program = td_primitive_program(TD_PW_copy);
+    return run(device, program, operands, compute, call->out[0]);
 }

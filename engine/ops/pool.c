@@ -307,8 +307,7 @@ DEFINE_MAP(interpolate, TD_POOL_NEAREST, read_nearest)
 
 /* ---- the table ---- */
 
-#define MAP(name)                                                                                  \
-    .rule = rule_##name, .kernel = kernel_planes, .backward = grad_##name, .flags = TD_OP_SHAPE_ONLY
+#define MAP(name) .rule = rule_##name, .kernel = kernel_planes, .backward = grad_##name
 #define MAP_BACKWARD(name)                                                                         \
     .rule = rule_##name##_backward, .kernel = kernel_planes, .backward = grad_##name##_backward,   \
     .flags = TD_OP_INTERNAL
@@ -328,7 +327,7 @@ TD_OPERATOR(max_pool2d_with_indices) = {
     .kernel = kernel_max_places,
     .backward = grad_max_places,
     .saves = "places",
-    .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY,
+    .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(pool_scatter) = {
     .schema = "(Tensor g, Tensor places, int[] input_size) -> Tensor",
@@ -346,7 +345,7 @@ TD_OPERATOR(pool_gather) = {
     .kernel = kernel_by_places,
     .backward = grad_pool_gather,
     .saves = "places",
-    .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY,
+    .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(avg_pool2d) = {
     .schema = "(Tensor input, int[2] kernel_size, int[2]? stride=nil, "

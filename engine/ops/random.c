@@ -240,21 +240,24 @@ TD_OPERATOR(uniform_) = {
     .doc = "Fill x with uniform numbers in [from, to).",
     .rule = rule_uniform_,
     .kernel = kernel_draw,
-    .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_RANDOM | TD_OP_WRITES_SELF,
+    .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM |
+             TD_OP_WRITES_SELF,
 };
 TD_OPERATOR(normal_) = {
     .schema = "(Tensor x, float mean=0, float std=1, *, generator? generator=nil) -> Tensor",
     .doc = "Fill x with normal numbers.",
     .rule = rule_normal_,
     .kernel = kernel_draw,
-    .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_RANDOM | TD_OP_WRITES_SELF,
+    .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM |
+             TD_OP_WRITES_SELF,
 };
 TD_OPERATOR(bernoulli_) = {
     .schema = "(Tensor x, float p=0.5, *, generator? generator=nil) -> Tensor",
     .doc = "Fill x with ones, each with probability p, and zeros.",
     .rule = rule_bernoulli_,
     .kernel = kernel_draw,
-    .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_RANDOM | TD_OP_WRITES_SELF,
+    .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM |
+             TD_OP_WRITES_SELF,
 };
 TD_OPERATOR(bernoulli) = {
     .schema = "(Tensor x, *, generator? generator=nil) -> Tensor",

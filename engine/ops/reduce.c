@@ -280,7 +280,7 @@ TD_OPERATOR(sum) = {
     .rule = rule_sum,
     .kernel = kernel_reduce,
     .backward = td_grad_sum,
-    .flags = TD_OP_OUT | TD_OP_SHAPE_ONLY,
+    .flags = TD_OP_OUT,
 };
 TD_OPERATOR(nansum) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false, dtype? dtype=nil) -> Tensor",
@@ -297,7 +297,7 @@ TD_OPERATOR(mean) = {
     .rule = rule_mean,
     .kernel = kernel_reduce,
     .backward = td_grad_mean,
-    .flags = TD_OP_OUT | TD_OP_SHAPE_ONLY,
+    .flags = TD_OP_OUT,
 };
 TD_OPERATOR(prod) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false, dtype? dtype=nil) -> Tensor",
@@ -367,7 +367,7 @@ TD_OPERATOR(max_dim) = {
     .kernel = kernel_find,
     .backward = td_grad_extreme_dim,
     .saves = "indices",
-    .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY,
+    .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(min_dim) = {
     .schema = "(Tensor x, dim dim, bool keepdim=false) -> "
@@ -377,7 +377,7 @@ TD_OPERATOR(min_dim) = {
     .kernel = kernel_find,
     .backward = td_grad_extreme_dim,
     .saves = "indices",
-    .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY,
+    .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(argmax) = {
     .schema = "(Tensor x, dim? dim=nil, *, bool keepdim=false) -> index Tensor",
@@ -414,6 +414,11 @@ TD_OPERATOR(count_nonzero) = {
     .kernel = kernel_reduce,
     .flags = TD_OP_NONDIFF,
 };
+TD_OPERATOR(nanmean) = {
+    .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
+    .doc = "Mean of what is not NaN, of all elements or over the given dims.",
+    .formula = "nansum(x, dim, keepdim) / sum(x == x, dim, keepdim)",
+};
 TD_OPERATOR(norm) = {
     .schema = "(Tensor x, number p=2, dim[]? dim=nil, *, bool keepdim=false, "
               "dtype? dtype=nil) -> Tensor",
@@ -440,7 +445,7 @@ TD_OPERATOR(cumsum) = {
     .rule = rule_cumsum,
     .kernel = kernel_scan,
     .backward = td_grad_cumsum,
-    .flags = TD_OP_OUT | TD_OP_INPLACE | TD_OP_SHAPE_ONLY,
+    .flags = TD_OP_OUT | TD_OP_INPLACE,
 };
 TD_OPERATOR(sum_to_size) = {
     .schema = "(Tensor x, int[] sizes) -> Tensor",
@@ -448,5 +453,5 @@ TD_OPERATOR(sum_to_size) = {
     .rule = rule_sum_to_size,
     .kernel = kernel_reduce,
     .backward = td_grad_sum_to_size,
-    .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY,
+    .flags = TD_OP_INTERNAL,
 };

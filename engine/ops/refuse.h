@@ -7,7 +7,7 @@
 /* A formula over one operand, x, compiled when it is first asked for. */
 typedef struct td_lazy_program {
     const char *formula;
-    _Atomic(td_program *) program;
+    _Atomic(const td_program *) program;
 } td_lazy_program;
 
 td_status td_lazy_program_get(td_lazy_program *lazy, const td_program **program) TD_MUST_CHECK;

@@ -3,6 +3,7 @@
 #include "engine/core/memory.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/ops/expression.h"
 #include "engine/ops/pointwise.h"
 #include "engine/ops/schema.h"
 
@@ -36,8 +37,8 @@ static td_status add_op(const td_operator_entry *entry) {
         status = td_pointwise_prepare(op);
         if (status)
             return status;
-        op->save_args = op->formula->reads_args;
-        op->save_outs = op->formula->reads_out;
+        op->save_args = op->programs->reads_args;
+        op->save_outs = op->programs->reads_out;
         if (op->gradient)
             op->backward = td_pointwise_backward;
     }
@@ -49,6 +50,12 @@ static td_status add_op(const td_operator_entry *entry) {
     return TD_OK;
 }
 
+/* What needs all operators to be there: expressions name others. */
+static td_status finish_op(td_op *op) {
+    td_status status = td_expression_check_row(op);
+    return status ? status : td_expression_prepare(op);
+}
+
 /* The bounds of the section that TD_OPERATOR fills; the linker makes these symbols. */
 extern const td_operator_entry *const __start_td_operators[], *const __stop_td_operators[];
 
@@ -57,6 +64,8 @@ td_status td_op_register_all(void) {
     for (const td_operator_entry *const *e = __start_td_operators;
          e < __stop_td_operators && status == TD_OK; e++)
         status = add_op(*e);
+    for (int k = 0; k < op_count && status == TD_OK; k++)
+        status = finish_op((td_op *)ops[k]);
     return status;
 }
 

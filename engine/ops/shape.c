@@ -1,8 +1,9 @@
 /* shape.c: the table of the shape family: views (view.c), what is made of views, and triangles. */
 #include "engine/ops/shape.h"
 
-#include "engine/core/memory.h"
 #include "engine/ops/copy.h"
+#include "engine/ops/plan.h"
+#include "engine/ops/reduction.h"
 
 #include <string.h>
 
@@ -24,27 +25,6 @@ static td_status run_reshape(td_call *call) {
         status = TD_APPLY(&call->out[0], view, TD_T(copy), TD_INTS(n, sizes));
     td_release(copy);
     return status;
-}
-
-/* view_as, reshape_as, expand_as: the operator without "_as" with the other's shape. */
-static td_status run_as(td_call *call, const td_op *op) {
-    td_tensor *other = call->args[1].tensor;
-    return td_op_apply(op, call->out, 2,
-                       (td_value[]){call->args[0], TD_INTS(other->ndim, other->sizes)});
-}
-
-static td_status run_view_as(td_call *call) {
-    return run_as(call, TD_OP(view));
-}
-static td_status run_reshape_as(td_call *call) {
-    return run_as(call, TD_OP(reshape));
-}
-static td_status run_expand_as(td_call *call) {
-    return run_as(call, TD_OP(expand));
-}
-
-static td_status run_broadcast_to(td_call *call) {
-    return TD_APPLY(&call->out[0], expand, call->args[0], call->args[1]);
 }
 
 static td_status run_flatten(td_call *call) {
@@ -87,14 +67,6 @@ static td_status run_unflatten(td_call *call) {
     for (int d = dim + 1; d < x->ndim; d++)
         sizes[n++] = x->sizes[d];
     return TD_APPLY(&call->out[0], view, TD_T(x), TD_INTS(n, sizes));
-}
-
-static td_status run_t(td_call *call) {
-    td_tensor *x = call->args[0].tensor;
-    if (x->ndim > 2)
-        return td_fail(TD_ESHAPE, "needs a tensor of at most 2 dims, got %d: use transpose",
-                       x->ndim);
-    return TD_APPLY(&call->out[0], transpose, TD_T(x), TD_I(0), TD_I(-1));
 }
 
 static td_status run_movedim(td_call *call) {
@@ -147,9 +119,6 @@ static td_status run_narrow(td_call *call) {
 
 /* ---- triangles ---- */
 
-typedef td_status (*band_fn)(const td_tensor *, int64_t, int64_t, td_tensor *);
-static const band_fn band_functions[TD_DEVICE_TYPES] = {[TD_CPU] = td_cpu_band};
-
 static td_status rule_triangle(const td_call *call, td_meta *out) {
     const td_tensor *x = call->args[0].tensor;
     if (x->ndim < 2)
@@ -158,17 +127,9 @@ static td_status rule_triangle(const td_call *call, td_meta *out) {
 }
 
 static td_status band(td_call *call, int64_t first, int64_t last) {
-    td_tensor *x = call->args[0].tensor, *out = call->out[0], *packed = NULL;
-    band_fn fn = band_functions[td_tensor_device(x).type];
-    if (out->contiguous && (out->storage != x->storage || (out->data == x->data && x->contiguous)))
-        return fn(x, first, last, out);
-    td_status status = td_tensor_empty_like(out, (td_dtype)out->dtype, &packed);
-    if (status == TD_OK)
-        status = fn(x, first, last, packed);
-    if (status == TD_OK)
-        status = td_copy_into(out, packed);
-    td_release(packed);
-    return status;
+    td_band_plan plan = {
+        .out = call->out[0], .x = call->args[0].tensor, .first = first, .last = last};
+    return TD_RUN(td_tensor_device(plan.out), band, &plan);
 }
 
 static td_status kernel_tril(td_call *call) {
@@ -178,66 +139,66 @@ static td_status kernel_triu(td_call *call) {
     return band(call, call->args[1].i, INT64_MAX);
 }
 
-static td_status grad_triangle(td_grad *grad) {
-    return td_op_apply(grad->op, &grad->in[0], 2, (td_value[]){TD_T(grad->gout[0]), grad->args[1]});
-}
-
 /* ---- gradients of parts ---- */
 
-static td_status zeros_of(const td_tensor *like, td_value size, td_tensor **out) {
-    return TD_APPLY(out, zeros, size, TD_DTYPE((td_dtype)like->dtype),
-                    TD_DEVICE(td_tensor_device(like)));
+/* The dtype of the first argument, the sizes of the second. */
+static td_status rule_whole(const td_call *call, td_meta *out) {
+    td_value size = call->args[1];
+    out->dtype = (td_dtype)call->args[0].tensor->dtype;
+    out->ndim = size.n;
+    if (size.n)
+        memcpy(out->sizes, size.ints, sizeof(int64_t) * (size_t)size.n);
+    return TD_OK;
 }
 
-static td_status run_slice_backward(td_call *call) {
+static td_status kernel_slice_backward(td_call *call) {
     const td_value *a = call->args;
-    td_tensor *whole = NULL, *part = NULL;
+    td_tensor *part = NULL;
     td_status status = TD_OK;
-    TD_TRY(zeros_of(a[0].tensor, a[1], &whole));
-    TD_TRY(TD_APPLY(&part, slice, TD_T(whole), a[2], a[3], a[4], a[5]));
+    TD_TRY(td_fill_int(call->out[0], 0));
+    TD_TRY(td_slice_view(call->out[0], a[2].i, a[3], a[4], a[5].i, &part));
     TD_TRY(td_copy_into(part, a[0].tensor));
-    call->out[0] = td_retain(whole);
 done:
-    td_release(whole);
     td_release(part);
     return status;
 }
 
-static td_status grad_slice_backward(td_grad *grad) {
-    const td_value *a = grad->args;
-    return TD_APPLY(&grad->in[0], slice, TD_T(grad->gout[0]), a[2], a[3], a[4], a[5]);
+static td_status kernel_as_strided_backward(td_call *call) {
+    td_value stride = call->args[2];
+    td_add_strided_plan plan = {
+        .out = call->out[0], .x = call->args[0].tensor, .offset = call->args[3].i};
+    for (int d = 0; d < stride.n; d++)
+        plan.strides[d] = stride.ints[d];
+    td_status status = td_fill_int(plan.out, 0);
+    return status ? status : TD_RUN(td_tensor_device(plan.out), add_strided, &plan);
 }
 
-static td_status run_as_strided_backward(td_call *call) {
-    const td_value *a = call->args;
-    td_tensor *g = a[0].tensor;
-    if (td_tensor_device(g).type != TD_CPU)
-        return td_fail(TD_EDEVICE, "no gradient of as_strided on this device");
-    td_status status = zeros_of(g, a[1], &call->out[0]);
-    return status ? status : td_cpu_add_strided(call->out[0], g, a[2].ints, a[3].i);
-}
-
-static td_status grad_as_strided_backward(td_grad *grad) {
-    int ndim;
-    const int64_t *sizes = td_grad_shape(grad, 0, &ndim);
-    td_tensor *whole = NULL;
-    td_status status = TD_APPLY(&whole, contiguous, TD_T(grad->gout[0]));
+static td_status run_expand_back(td_call *call) {
+    td_tensor *x = call->args[0].tensor, *kept = NULL;
+    td_value size = call->args[1];
+    int64_t sizes[TD_MAX_DIMS];
+    uint32_t mask;
+    if (call->args[3].b || size.n == x->ndim)
+        return TD_APPLY(&call->out[0], expand, TD_T(x), size);
+    td_status status = td_reduce_dims(call->args[2], size.n, &mask);
+    for (int d = 0; d < size.n; d++)
+        sizes[d] = mask >> d & 1 ? 1 : size.ints[d];
     if (status == TD_OK)
-        status = TD_APPLY(&grad->in[0], as_strided, TD_T(whole), TD_INTS(ndim, sizes),
-                          grad->args[2], grad->args[3]);
-    td_release(whole);
+        status = TD_APPLY(&kept, reshape, TD_T(x), TD_INTS(size.n, sizes));
+    if (status == TD_OK)
+        status = TD_APPLY(&call->out[0], expand, TD_T(kept), size);
+    td_release(kept);
     return status;
 }
 
 /* ---- the table ---- */
 
-#define VIEW(function, gradient)                                                                   \
-    .run = function, .backward = gradient, .flags = TD_OP_VIEW | TD_OP_SHAPE_ONLY
+#define VIEW(function, text) .run = function, .gradient = text, .flags = TD_OP_VIEW
 
 TD_OPERATOR(view) = {
     .schema = "(Tensor x, int[] size) -> Tensor",
     .doc = "The same elements in another shape, without a copy; one size may be -1.",
-    VIEW(td_run_view, td_grad_reshaped),
+    VIEW(td_run_view, "x: reshape(g, x.shape)"),
 };
 TD_OPERATOR(reshape) = {
     .schema = "(Tensor x, int[] size) -> Tensor",
@@ -247,13 +208,13 @@ TD_OPERATOR(reshape) = {
 TD_OPERATOR(view_as) = {
     .schema = "(Tensor x, Tensor other) -> Tensor",
     .doc = "View in the other's shape.",
-    .run = run_view_as,
+    .formula = "view(x, other.shape)",
     .flags = TD_OP_METHOD_ONLY,
 };
 TD_OPERATOR(reshape_as) = {
     .schema = "(Tensor x, Tensor other) -> Tensor",
     .doc = "Reshape to the other's shape.",
-    .run = run_reshape_as,
+    .formula = "reshape(x, other.shape)",
     .flags = TD_OP_METHOD_ONLY,
 };
 TD_OPERATOR(flatten) = {
@@ -269,17 +230,20 @@ TD_OPERATOR(unflatten) = {
 TD_OPERATOR(permute) = {
     .schema = "(Tensor x, dim[] dims) -> Tensor",
     .doc = "The dims in another order.",
-    VIEW(td_run_permute, td_grad_permute),
+    .run = td_run_permute,
+    .backward = td_grad_permute,
+    .flags = TD_OP_VIEW,
 };
 TD_OPERATOR(transpose) = {
     .schema = "(Tensor x, dim dim0, dim dim1) -> Tensor",
     .doc = "Two dims exchanged.",
-    VIEW(td_run_transpose, td_grad_transpose),
+    VIEW(td_run_transpose, "x: transpose(g, dim0, dim1)"),
 };
 TD_OPERATOR(t) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "A matrix with its dims exchanged.",
-    .run = run_t,
+    .formula = "if(x.ndim <= 2, transpose(x, 0, -1),"
+               "   error(\"needs a tensor of at most 2 dims, got %: use transpose\", x.ndim))",
 };
 TD_OPERATOR(movedim) = {
     .schema = "(Tensor x, dim[] source, dim[] destination) -> Tensor",
@@ -289,38 +253,39 @@ TD_OPERATOR(movedim) = {
 TD_OPERATOR(squeeze) = {
     .schema = "(Tensor x, dim[]? dim=nil) -> Tensor",
     .doc = "Without the dims of size 1, all or those given.",
-    VIEW(td_run_squeeze, td_grad_reshaped),
+    VIEW(td_run_squeeze, "x: reshape(g, x.shape)"),
 };
 TD_OPERATOR(unsqueeze) = {
     .schema = "(Tensor x, dim dim) -> Tensor",
     .doc = "With a dim of size 1 inserted.",
-    VIEW(td_run_unsqueeze, td_grad_reshaped),
+    VIEW(td_run_unsqueeze, "x: reshape(g, x.shape)"),
 };
 TD_OPERATOR(expand) = {
     .schema = "(Tensor x, int[] size) -> Tensor",
     .doc = "Dims of size 1 repeated without a copy; -1 keeps a size.",
-    VIEW(td_run_expand, td_grad_expand),
+    VIEW(td_run_expand, "x: sum_to_size(g, x.shape)"),
 };
 TD_OPERATOR(expand_as) = {
     .schema = "(Tensor x, Tensor other) -> Tensor",
     .doc = "Expand to the other's shape.",
-    .run = run_expand_as,
+    .formula = "expand(x, other.shape)",
     .flags = TD_OP_METHOD_ONLY,
 };
 TD_OPERATOR(broadcast_to) = {
     .schema = "(Tensor x, int[] size) -> Tensor",
     .doc = "Expand under the name that NumPy gives it.",
-    .run = run_broadcast_to,
+    .formula = "expand(x, size)",
 };
 TD_OPERATOR(select) = {
     .schema = "(Tensor x, dim dim, index index) -> Tensor",
     .doc = "One place along a dim, which is left out.",
-    VIEW(td_run_select, td_grad_select),
+    VIEW(td_run_select, "x: slice_backward(unsqueeze(g, dim), x.shape, dim, index,"
+                        "                  if(index < 0, index, index + 1), 1)"),
 };
 TD_OPERATOR(slice) = {
     .schema = "(Tensor x, dim dim=0, index? start=nil, int? stop=nil, int step=1) -> Tensor",
     .doc = "The places from start to stop, both included, along a dim.",
-    VIEW(td_run_slice, td_grad_slice),
+    VIEW(td_run_slice, "x: slice_backward(g, x.shape, dim, start, stop, step)"),
 };
 TD_OPERATOR(narrow) = {
     .schema = "(Tensor x, dim dim, index start, int length) -> Tensor",
@@ -330,14 +295,14 @@ TD_OPERATOR(narrow) = {
 TD_OPERATOR(as_strided) = {
     .schema = "(Tensor x, int[] size, int[] stride, int offset=0) -> Tensor",
     .doc = "Any sizes and strides over x's memory; offset counts elements from x's first.",
-    VIEW(td_run_as_strided, td_grad_as_strided),
+    VIEW(td_run_as_strided, "x: as_strided_backward(g, x.shape, stride, offset)"),
 };
 TD_OPERATOR(tril) = {
     .schema = "(Tensor x, int diagonal=0) -> Tensor",
     .doc = "The lower triangle of matrices, zeros above the diagonal.",
     .rule = rule_triangle,
     .kernel = kernel_tril,
-    .backward = grad_triangle,
+    .gradient = "x: tril(g, diagonal)",
     .flags = TD_OP_INPLACE | TD_OP_WRITES_SELF,
 };
 TD_OPERATOR(triu) = {
@@ -345,21 +310,28 @@ TD_OPERATOR(triu) = {
     .doc = "The upper triangle of matrices, zeros below the diagonal.",
     .rule = rule_triangle,
     .kernel = kernel_triu,
-    .backward = grad_triangle,
+    .gradient = "x: triu(g, diagonal)",
     .flags = TD_OP_INPLACE | TD_OP_WRITES_SELF,
 };
 TD_OPERATOR(slice_backward) = {
-    .schema = "(Tensor g, int[] size, int dim, int start, int stop, int step) "
-              "-> Tensor",
-    .doc = "g in its place along a dim of a tensor of zeros.",
-    .run = run_slice_backward,
-    .backward = grad_slice_backward,
+    .schema = "(Tensor part, int[] size, dim dim, index? start, int? stop, int step) -> Tensor",
+    .doc = "The part in its place along a dim of a tensor of zeros.",
+    .rule = rule_whole,
+    .kernel = kernel_slice_backward,
+    .gradient = "part: slice(g, dim, start, stop, step)",
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(as_strided_backward) = {
-    .schema = "(Tensor g, int[] size, int[] stride, int offset) -> Tensor",
-    .doc = "g added in its places in a tensor of zeros.",
-    .run = run_as_strided_backward,
-    .backward = grad_as_strided_backward,
-    .flags = TD_OP_INTERNAL | TD_OP_SHAPE_ONLY,
+    .schema = "(Tensor part, int[] size, int[] stride, int offset) -> Tensor",
+    .doc = "The part added in its places in a tensor of zeros.",
+    .rule = rule_whole,
+    .kernel = kernel_as_strided_backward,
+    .gradient = "part: as_strided(contiguous(g), part.shape, stride, offset)",
+    .flags = TD_OP_INTERNAL,
+};
+TD_OPERATOR(expand_back) = {
+    .schema = "(Tensor x, int[] size, dim[]? dim, bool keepdim) -> Tensor",
+    .doc = "What was reduced over dims of a tensor of this size, repeated along them.",
+    .run = run_expand_back,
+    .flags = TD_OP_INTERNAL,
 };

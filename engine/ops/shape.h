@@ -1,4 +1,4 @@
-/* shape.h: the geometry of views, and the kernels of the shape family that a device defines. */
+/* shape.h: the geometry of views. */
 #ifndef TD_OPS_SHAPE_H
 #define TD_OPS_SHAPE_H
 
@@ -14,7 +14,12 @@ td_status td_infer_size(int64_t numel, int n, const int64_t *sizes, int64_t *out
 /* Rule: the shape and dtype of the first argument. */
 td_status td_rule_same(const td_call *call, td_meta *out);
 
-/* view.c: run functions and gradients of views. */
+/* New view of the places from start to stop (nil: the ends) along a dim, as the operator slice
+ * counts them. */
+td_status td_slice_view(td_tensor *x, int64_t dim, td_value start, td_value stop, int64_t step,
+                        td_tensor **out) TD_MUST_CHECK;
+
+/* view.c: run functions of views, and a gradient. */
 td_status td_run_view(td_call *call);
 td_status td_run_permute(td_call *call);
 td_status td_run_transpose(td_call *call);
@@ -24,22 +29,6 @@ td_status td_run_expand(td_call *call);
 td_status td_run_select(td_call *call);
 td_status td_run_slice(td_call *call);
 td_status td_run_as_strided(td_call *call);
-
-td_status td_grad_reshaped(td_grad *grad); /* the gradient in the input's shape */
 td_status td_grad_permute(td_grad *grad);
-td_status td_grad_transpose(td_grad *grad);
-td_status td_grad_expand(td_grad *grad);
-td_status td_grad_select(td_grad *grad);
-td_status td_grad_slice(td_grad *grad);
-td_status td_grad_as_strided(td_grad *grad);
-
-/* The part of a row-major or any other tensor between two diagonals: out = x where
- * column - row lies in [first, last], else 0. out is row-major and may be x. */
-td_status td_cpu_band(const td_tensor *x, int64_t first, int64_t last,
-                      td_tensor *out) TD_MUST_CHECK;
-
-/* Add g's elements to the row-major x where a view of it with these strides and offset has them. */
-td_status td_cpu_add_strided(td_tensor *x, const td_tensor *g, const int64_t *strides,
-                             int64_t offset) TD_MUST_CHECK;
 
 #endif

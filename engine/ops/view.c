@@ -1,5 +1,5 @@
-/* view.c: operators that make another view of the same memory, and their gradients. It computes
- * sizes and strides; no element is touched. */
+/* view.c: operators that make another view of the same memory. It computes sizes and strides; no
+ * element is touched. */
 #include "engine/ops/shape.h"
 
 #include <string.h>
@@ -88,12 +88,6 @@ td_status td_run_view(td_call *call) {
         "a tensor of shape %s with strides like these can't be seen as %s without a copy: "
         "use reshape",
         td_tensor_shape_text(x, from), td_shape_text(n, sizes, to, sizeof to));
-}
-
-td_status td_grad_reshaped(td_grad *grad) {
-    int ndim;
-    const int64_t *sizes = td_grad_shape(grad, 0, &ndim);
-    return TD_APPLY(&grad->in[0], reshape, TD_T(grad->gout[0]), TD_INTS(ndim, sizes));
 }
 
 td_status td_run_squeeze(td_call *call) {
@@ -202,10 +196,6 @@ td_status td_run_transpose(td_call *call) {
     return td_tensor_view(x, x->ndim, sizes, strides, 0, &call->out[0]);
 }
 
-td_status td_grad_transpose(td_grad *grad) {
-    return TD_APPLY(&grad->in[0], transpose, TD_T(grad->gout[0]), grad->args[1], grad->args[2]);
-}
-
 /* ---- repetition ---- */
 
 static td_status fail_expand(const td_tensor *x, td_value size) {
@@ -231,12 +221,6 @@ td_status td_run_expand(td_call *call) {
         strides[d] = from >= 0 && have == want ? x->strides[from] : 0;
     }
     return td_tensor_view(x, size.n, sizes, strides, 0, &call->out[0]);
-}
-
-td_status td_grad_expand(td_grad *grad) {
-    int ndim;
-    const int64_t *sizes = td_grad_shape(grad, 0, &ndim);
-    return TD_APPLY(&grad->in[0], sum_to_size, TD_T(grad->gout[0]), TD_INTS(ndim, sizes));
 }
 
 /* ---- parts ---- */
@@ -277,52 +261,29 @@ static void slice_bounds(int64_t size, td_value start, td_value stop, int64_t *f
     *to = b;
 }
 
-td_status td_run_slice(td_call *call) {
-    td_tensor *x = call->args[0].tensor;
-    int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS], step = call->args[4].i, from, to;
-    int dim;
+td_status td_slice_view(td_tensor *x, int64_t dim, td_value start, td_value stop, int64_t step,
+                        td_tensor **out) {
+    int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS], from, to;
+    int d;
+    *out = NULL;
     if (x->ndim == 0)
         return td_fail(TD_EINDEX, "a 0-dim tensor can't be sliced");
-    td_status status = td_wrap_dim(call->args[1].i, x->ndim, &dim);
+    td_status status = td_wrap_dim(dim, x->ndim, &d);
     if (status)
         return status;
     if (step < 1)
         return td_fail(TD_EVALUE, "step must be at least 1, got %lld", (long long)step);
-    slice_bounds(x->sizes[dim], call->args[2], call->args[3], &from, &to);
+    slice_bounds(x->sizes[d], start, stop, &from, &to);
     memcpy(sizes, x->sizes, sizeof(int64_t) * x->ndim);
     memcpy(strides, x->strides, sizeof(int64_t) * x->ndim);
-    sizes[dim] = to > from ? (to - from - 1) / step + 1 : 0;
-    strides[dim] *= sizes[dim] > 1 ? step : 1;
-    return td_tensor_view(x, x->ndim, sizes, strides, from * x->strides[dim], &call->out[0]);
+    sizes[d] = to > from ? (to - from - 1) / step + 1 : 0;
+    strides[d] *= sizes[d] > 1 ? step : 1;
+    return td_tensor_view(x, x->ndim, sizes, strides, from * x->strides[d], out);
 }
 
-td_status td_grad_slice(td_grad *grad) {
-    int ndim, dim;
-    const int64_t *sizes = td_grad_shape(grad, 0, &ndim);
-    int64_t from, to;
-    td_status status = td_wrap_dim(grad->args[1].i, ndim, &dim);
-    if (status)
-        return status;
-    slice_bounds(sizes[dim], grad->args[2], grad->args[3], &from, &to);
-    return TD_APPLY(&grad->in[0], slice_backward, TD_T(grad->gout[0]), TD_INTS(ndim, sizes),
-                    TD_I(dim), TD_I(from), TD_I(to), grad->args[4]);
-}
-
-td_status td_grad_select(td_grad *grad) {
-    int ndim, dim;
-    const int64_t *sizes = td_grad_shape(grad, 0, &ndim);
-    int64_t index = grad->args[2].i;
-    td_tensor *row = NULL;
-    td_status status = td_wrap_dim(grad->args[1].i, ndim, &dim);
-    if (status == TD_OK)
-        status = TD_APPLY(&row, unsqueeze, TD_T(grad->gout[0]), TD_I(dim));
-    if (status)
-        return status;
-    index += index < 0 ? sizes[dim] : 0;
-    status = TD_APPLY(&grad->in[0], slice_backward, TD_T(row), TD_INTS(ndim, sizes), TD_I(dim),
-                      TD_I(index), TD_I(index + 1), TD_I(1));
-    td_release(row);
-    return status;
+td_status td_run_slice(td_call *call) {
+    const td_value *a = call->args;
+    return td_slice_view(a[0].tensor, a[1].i, a[2], a[3], a[4].i, &call->out[0]);
 }
 
 /* ---- any strides ---- */
@@ -348,16 +309,9 @@ td_status td_run_as_strided(td_call *call) {
         return td_fail(TD_EINDEX, "elements %lld to %lld lie outside the storage of %lld elements",
                        (long long)(before + low + 1), (long long)(before + high + 1),
                        (long long)room);
-    if (x->requires_grad && !x->contiguous && call->op->backward)
+    if (x->requires_grad && !x->contiguous)
         return td_fail(TD_EAUTOGRAD, "autograd follows as_strided only of a row-major tensor: call "
                                      "contiguous() first");
     return td_tensor_view(x, size.n, size.ints, stride.ints, empty ? 0 : call->args[3].i,
                           &call->out[0]);
-}
-
-td_status td_grad_as_strided(td_grad *grad) {
-    int ndim;
-    const int64_t *sizes = td_grad_shape(grad, 0, &ndim);
-    return TD_APPLY(&grad->in[0], as_strided_backward, TD_T(grad->gout[0]), TD_INTS(ndim, sizes),
-                    grad->args[2], grad->args[3]);
 }

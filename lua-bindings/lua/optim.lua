@@ -224,42 +224,37 @@ local SGD = class("SGD(list params, *, number(0..) lr=0.001, number(0..) momentu
         end
     end)
 
-local scale = {} -- the options of add_, one table for all steps
-
-local function add_scaled(x, y, alpha)
-    scale.alpha = alpha
-    return x:add_(y, scale)
+local function new_lists()
+    return { params = {}, grads = {}, buffers = {} }
 end
 
+local function add_to(lists, p, buffer)
+    local n = #lists.params + 1
+    lists.params[n], lists.grads[n], lists.buffers[n] = p, p.grad, buffer
+end
+
+-- One program over all parameters; those whose momentum starts now are a list of their own.
 function SGD:step_group(group)
-    local lr, momentum, decay = group.lr, group.momentum, group.weight_decay
+    local going, starting = new_lists(), new_lists()
     for _, p in ipairs(group.params) do
-        local g = p.grad
-        if g then
-            if group.maximize then
-                g = -g
-            end
-            if decay ~= 0 then
-                scale.alpha = decay
-                g = g:add(p, scale)
-            end
-            if momentum ~= 0 then
-                local state = self.state[p]
-                if not state then
-                    state = { momentum_buffer = g:detach():clone() }
-                    self.state[p] = state
-                else
-                    add_scaled(state.momentum_buffer:mul_(momentum), g, 1 - group.dampening)
-                end
-                if group.nesterov then
-                    scale.alpha = momentum
-                    g = g:add(state.momentum_buffer, scale)
-                else
-                    g = state.momentum_buffer
-                end
-            end
-            add_scaled(p, g, -lr)
+        local state = self.state[p]
+        if p.grad and group.momentum == 0 then
+            add_to(going, p)
+        elseif p.grad and state then
+            add_to(going, p, state.momentum_buffer)
+        elseif p.grad then
+            add_to(starting, p, tide.empty_like(p.grad))
         end
+    end
+    local options = {
+        lr = group.lr, momentum = group.momentum, dampening = group.dampening,
+        weight_decay = group.weight_decay, nesterov = group.nesterov, maximize = group.maximize,
+    }
+    tide._sgd_step(going.params, going.grads, going.buffers, options)
+    options.starts = true
+    tide._sgd_step(starting.params, starting.grads, starting.buffers, options)
+    for k, p in ipairs(starting.params) do
+        self.state[p] = { momentum_buffer = starting.buffers[k] }
     end
 end
 

@@ -9,7 +9,8 @@ local bench = {}
 
 local MIN_BATCH, BATCHES = 0.02, 15
 
-local function chosen(name)
+-- Do the script's arguments choose this case?
+function bench.chosen(name)
     if not arg or #arg == 0 then
         return true
     end
@@ -31,7 +32,7 @@ end
 
 -- options.note: text; options.threads: set for this case alone.
 function bench.case(name, fn, options)
-    if not chosen(name) then
+    if not bench.chosen(name) then
         return
     end
     options = options or {}

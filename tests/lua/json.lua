@@ -98,7 +98,10 @@ local function read_object()
             fail("a key given twice")
         end
         space()
-        object[key] = take(":") and read_value() or fail("':' expected")
+        if not take(":") then
+            fail("':' expected")
+        end
+        object[key] = read_value()
     until not take(",")
     return take("}") and object or fail("',' or '}' expected")
 end

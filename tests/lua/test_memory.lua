@@ -17,6 +17,197 @@ t.test("garbage_does_not_pile_up", function()
     t.eq(settle(), before)
 end)
 
+-- The most that tensors took during fn, above what was there before it.
+local function peak_of(fn)
+    local before = settle()
+    tide.reset_peak_memory_stats()
+    fn()
+    return tide.memory_stats().peak - before
+end
+
+-- To free a block takes long under a sanitizer: young collections seem dear and are made rarer.
+local SANITIZER = os.getenv("ASAN_OPTIONS") ~= nil
+
+local function add_ones(n, times)
+    local a, b = tide.ones(n), tide.ones(n)
+    for _ = 1, times do
+        local _ = a + b
+    end
+end
+
+t.test("medium_temporaries_stay_near_the_caches", function()
+    local most = SANITIZER and 48e6 or 16e6
+    local peak = peak_of(function() add_ones(100000, 2000) end)
+    t.is_true(peak < most, "peak " .. peak)
+    peak = peak_of(function()
+        for _ = 1, 200 do
+            local x = tide.ones(100000)
+            for _ = 1, 10 do
+                x = x * 1.5
+            end
+        end
+    end)
+    t.is_true(peak < most, "peak " .. peak)
+    peak = peak_of(function() coroutine.wrap(add_ones)(100000, 2000) end)
+    t.is_true(peak < most, "peak in a coroutine " .. peak)
+end)
+
+t.test("two_large_results_are_there_at_once_and_not_more", function()
+    local mb = 1 << 20
+    local peak = peak_of(function() add_ones(8 * mb, 10) end) -- 32 MB each, operands too
+    local most = SANITIZER and 6 or 4
+    t.is_true(peak <= most * 32 * mb, "peak " .. peak)
+end)
+
+t.test("what_a_step_keeps_is_bounded", function()
+    local need = 100 << 20
+    local function step()
+        local kept = {}
+        for k = 1, 100 do
+            kept[k] = tide.empty(1 << 18)
+        end
+    end
+    local peak = peak_of(function()
+        for _ = 1, 12 do
+            step()
+        end
+    end)
+    t.is_true(peak <= 1.7 * need, "peak " .. peak)
+end)
+
+local function make_live(n)
+    local live = {}
+    for k = 1, n do
+        live[k] = tide.empty(1 << 20)
+    end
+    return live
+end
+
+t.test("room_shrinks_after_a_large_live_set_was_closed", function()
+    settle()
+    local live = make_live(128)
+    for _, x in ipairs(live) do
+        x:free()
+    end
+    local peak = peak_of(function() add_ones(4 << 20, 40) end)
+    t.is_true(peak <= 128 << 20, "peak " .. peak)
+end)
+
+t.test("a_live_set_that_is_dropped_is_found", function()
+    local before = settle()
+    local live = make_live(64)
+    add_ones(100000, 20) -- it grows old
+    live = nil
+    for _ = 1, 400 do
+        add_ones(100000, 50)
+        if tide.memory_allocated() - before < 64 << 20 then
+            return
+        end
+    end
+    t.is_true(false, tide.memory_allocated() - before .. " bytes are still held")
+end)
+
+t.test("lua_garbage_does_not_pile_up_beside_tensors", function()
+    settle()
+    local ring = {}
+    for k = 1, 1500 do
+        local numbers = {}
+        for i = 1, 2000 do
+            numbers[i] = i
+        end
+        ring[k % 8] = numbers -- old when it is dropped
+        local _ = tide.empty(1 << 18)
+    end
+    t.is_true(collectgarbage("count") < 16 * 1024, collectgarbage("count") .. " KB")
+end)
+
+t.test("a_stopped_collector_collects_only_when_memory_is_out", function()
+    local before = settle()
+    collectgarbage("stop")
+    for _ = 1, 100 do
+        local _ = tide.empty(1 << 18)
+    end
+    local piled = tide.memory_allocated() - before
+    local ok = pcall(tide.empty, 1 << 45)
+    local left = tide.memory_allocated() - before
+    local running = collectgarbage("isrunning")
+    collectgarbage("restart")
+    t.is_true(piled >= 99 << 20, "piled up " .. piled)
+    t.eq(ok, false)
+    t.is_true(left <= 1 << 20, left .. " left")
+    t.eq(running, false)
+end)
+
+t.test("the_mode_of_the_collector_stays_as_the_user_chose", function()
+    t.eq(collectgarbage("incremental"), "generational")
+    local peak = peak_of(function()
+        add_ones(100000, 1000)
+        add_ones(4 << 20, 30)
+    end)
+    t.eq(collectgarbage("incremental"), "incremental")
+    t.eq(collectgarbage("generational"), "incremental")
+    t.is_true(peak < 128e6, "peak " .. peak)
+    add_ones(100000, 1000)
+    t.eq(collectgarbage("generational"), "generational")
+end)
+
+t.test("finalizers_may_make_tensors", function()
+    local before, runs = settle(), 0
+    local function arm()
+        return setmetatable({}, { __gc = function()
+            for _ = 1, 4 do
+                local _ = tide.ones(100000) + 1
+            end
+            runs = runs + 1
+        end })
+    end
+    for _ = 1, 300 do
+        arm()
+        local _ = tide.ones(100000) + 1
+    end
+    t.is_true(runs > 100, runs .. " finalizers ran")
+    t.is_true(tide.memory_allocated() - before < 64e6, tide.memory_allocated() - before)
+    t.eq(settle(), before)
+end)
+
+t.test("finalizers_may_close_what_a_call_is_using", function()
+    local before = settle()
+    for _ = 1, 100 do
+        local a, b = tide.ones(100000), tide.ones(100000)
+        setmetatable({}, { __gc = function() a:free() end })
+        local closed = false
+        while not closed do
+            local ok, sum = pcall(tide.add, a, b)
+            closed = not ok
+            t.is_true(closed or sum[100000]:item() == 2)
+        end
+        t.error_has(function() return a + 1 end, "closed")
+    end
+    local _ = tide.ones(100000)
+    _ = nil
+    t.eq(settle(), before)
+end)
+
+t.test("backward_lets_go_of_what_it_has_used", function()
+    local x <close> = tide.ones(100000, { requires_grad = true })
+    local y <close> = (function()
+        local h = x * 1
+        for _ = 1, 10 do
+            local before <close> = h
+            h = before:exp()
+        end
+        local last <close> = h
+        return last:sum()
+    end)()
+    settle()
+    collectgarbage("stop")
+    local before = tide.memory_allocated()
+    y:backward()
+    local freed = before - tide.memory_allocated()
+    collectgarbage("restart")
+    t.is_true(freed >= 9 * 400000, freed .. " bytes freed") -- ten results went, a gradient came
+end)
+
 t.test("freed_memory_is_used_again", function()
     if os.getenv("ASAN_OPTIONS") then
         return t.skip("freed_memory_is_used_again", "under a sanitizer every block goes back to the system")

@@ -24,6 +24,89 @@ local function check(options, want, steps)
 end
 
 t.test("plain", function() check({ lr = 0.1 }, { 0.4096, -0.2592, 1.9683 }) end)
+-- The step as a loop of operators.
+local function plain_step(p, state, o)
+    local g = p.grad
+    if o.maximize then
+        g = -g
+    end
+    if o.weight_decay then
+        g = g:add(p, { alpha = o.weight_decay })
+    end
+    if o.momentum then
+        if not state.buffer then
+            state.buffer = g:detach():clone()
+        else
+            state.buffer:mul_(o.momentum):add_(g, { alpha = 1 - (o.dampening or 0) })
+        end
+        g = o.nesterov and g:add(state.buffer, { alpha = o.momentum }) or state.buffer
+    end
+    p:add_(g, { alpha = -o.lr })
+end
+
+local recipes = {
+    { lr = 0.1 }, { lr = 0.3, maximize = true }, { lr = 0.1, weight_decay = 0.01 },
+    { lr = 0.1, momentum = 0.9 }, { lr = 0.1, momentum = 0.9, dampening = 0.3 },
+    { lr = 0.7, momentum = 0.9, nesterov = true, weight_decay = 0.03 },
+    { lr = 0.1, momentum = 0.5, nesterov = true, maximize = true, weight_decay = 1 },
+}
+
+t.test("sgd_equals_the_loop_of_operators_to_the_last_bit", function()
+    for number, recipe in ipairs(recipes) do
+        tide.manual_seed(number)
+        local ours, theirs, states = {}, {}, {}
+        for k, shape in ipairs { { 3, 5 }, { 1 }, { 40, 70 }, { 0 }, {} } do
+            local dtype = k == 3 and tide.float64 or tide.float32
+            local p = tide.randn(shape, { dtype = dtype })
+            if k == 1 then
+                p = tide.randn({ 5, 3 }):t()
+            end
+            ours[k], theirs[k] = p:clone():requires_grad_(), p:clone():requires_grad_()
+            states[k] = {}
+        end
+        local optimizer = SGD(ours, recipe)
+        for _ = 1, 3 do
+            for k, p in ipairs(ours) do
+                local g = tide.randn_like(p)
+                p.grad, theirs[k].grad = g, g:clone()
+            end
+            optimizer:step()
+            tide.no_grad(function()
+                for k, p in ipairs(theirs) do
+                    plain_step(p, states[k], recipe)
+                end
+            end)
+            for k, p in ipairs(ours) do
+                t.is_true(tide.equal(p:detach(), theirs[k]:detach()), ("recipe %d, parameter %d"):format(number, k))
+            end
+        end
+    end
+end)
+
+t.test("sgd_steps_parameters_that_share_memory_one_after_the_other", function()
+    local x = tide.ones(40000)
+    local a, b = x:detach():requires_grad_(), x:detach():requires_grad_()
+    a.grad, b.grad = tide.ones(40000), tide.ones(40000)
+    SGD({ a, b }, { lr = 0.25 }):step()
+    t.is_true(tide.equal(x, tide.ones(40000) * 0.5))
+end)
+
+t.test("sgd_is_noticed_by_backward_through_what_it_changed", function()
+    local p = tide.ones(3, { requires_grad = true })
+    local y = (p * p):sum()
+    p.grad = tide.ones(3)
+    SGD({ p }, { lr = 0.1 }):step()
+    t.error_has(function() y:backward() end, "in place")
+end)
+
+t.test("sgd_refuses_a_buffer_of_another_shape", function()
+    local p = tide.ones(3, { requires_grad = true })
+    p.grad = tide.ones(3)
+    local optimizer = SGD({ p }, { lr = 0.1, momentum = 0.9 })
+    optimizer.state[p] = { momentum_buffer = tide.ones(2) }
+    t.error_has(function() optimizer:step() end, "buffer 1 has shape (2), its parameter (3)")
+end)
+
 t.test("momentum", function()
     check({ lr = 0.1, momentum = 0.9 }, { -0.3086, 1.62, 0.6804 })
 end)

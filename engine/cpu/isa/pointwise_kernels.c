@@ -4,6 +4,10 @@
 #include "engine/cpu/isa/isa_symbol.h"
 #include "engine/cpu/isa/vec.h"
 
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
 /* Remainder with the sign of the divisor. */
 static inline vf vf_floor_mod(vf x, vf y) {
     vf m = vf_fmod(x, y);
@@ -22,6 +26,29 @@ static inline vd vd_floor_div(vd x, vd y) {
     vd q = vd_rint((x - vd_floor_mod(x, y)) / y);
     return vd_select(y == 0, x / y, q);
 }
+
+/* Masks in memory are bytes of 0 and 1, as many as the vectors have lanes. */
+#define DEFINE_MASKS(v, bytes, mask, lanes)                                                        \
+    typedef int8_t bytes __attribute__((vector_size(lanes)));                                      \
+    static inline void v##_store_mask(uint8_t *p, mask m, int64_t n) {                             \
+        bytes b = __builtin_convertvector(m, bytes) & 1;                                           \
+        memcpy(p, &b, (size_t)n);                                                                  \
+    }                                                                                              \
+    static inline mask v##_load_mask(const uint8_t *p, int64_t n) {                                \
+        bytes b = {0};                                                                             \
+        memcpy(&b, p, (size_t)n);                                                                  \
+        return -__builtin_convertvector(b, mask);                                                  \
+    }                                                                                              \
+    static inline mask v##_set_mask(uint8_t x) {                                                   \
+        return (mask){0} - x;                                                                      \
+    }
+DEFINE_MASKS(vf, vf_bytes, vi, VF_N)
+DEFINE_MASKS(vd, vd_bytes, vl, VD_N)
+DEFINE_MASKS(vi, vi_bytes, vi, VI_N)
+DEFINE_MASKS(vl, vl_bytes, vl, VL_N)
+DEFINE_MASKS(vb, vb_bytes, vb, VB_N)
+DEFINE_MASKS(vc, vc_bytes, vc, VC_N)
+DEFINE_MASKS(vs, vs_bytes, vs, VS_N)
 
 /* a to the b for integers, wrapping; a negative power of anything but 1 and -1 is 0. */
 static inline int64_t integer_power(int64_t a, int64_t b) {
@@ -66,23 +93,75 @@ static inline int64_t integer_power(int64_t a, int64_t b) {
 #define FLOATING 0
 #include "engine/cpu/isa/pointwise_loops.h"
 
+#define T        int8_t
+#define V        vc
+#define M        vc
+#define N        VC_N
+#define P        vc
+#define FLOATING 0
+#include "engine/cpu/isa/pointwise_loops.h"
+
+#define T        int16_t
+#define V        vs
+#define M        vs
+#define N        VS_N
+#define P        vs
+#define FLOATING 0
+#include "engine/cpu/isa/pointwise_loops.h"
+
 #define T        uint8_t
 #define V        vb
 #define M        vb
 #define N        VB_N
 #define P        vb
 #define FLOATING 0
+#define BYTES    1
 #include "engine/cpu/isa/pointwise_loops.h"
+
+#if defined(__SSE2__)
+#if defined(TD_ISA_avx512)
+#define STREAM(p, v) _mm512_stream_si512((__m512i *)(p), (__m512i)(v))
+#elif defined(TD_ISA_avx2)
+#define STREAM(p, v) _mm256_stream_si256((__m256i *)(p), (__m256i)(v))
+#else
+#define STREAM(p, v) _mm_stream_si128((__m128i *)(p), (__m128i)(v))
+#endif
+static void stream(void *dst, const void *src, size_t bytes) {
+    uint8_t *d = dst;
+    const uint8_t *s = src;
+    size_t head = (size_t)(-(uintptr_t)d % TD_VBYTES), at = head < bytes ? head : bytes;
+    memcpy(d, s, at);
+    for (; at + TD_VBYTES <= bytes; at += TD_VBYTES)
+        STREAM(d + at, vb_load(s + at));
+    memcpy(d + at, s + at, bytes - at);
+}
+static void stream_end(void) {
+    _mm_sfence();
+}
+#else
+static void stream(void *dst, const void *src, size_t bytes) {
+    memcpy(dst, src, bytes);
+}
+static void stream_end(void) {}
+#endif
 
 extern const td_pointwise_kernels TD_ISA_SYMBOL(td_pointwise_kernels);
 const td_pointwise_kernels TD_ISA_SYMBOL(td_pointwise_kernels) = {
+    .stream = stream,
+    .stream_end = stream_end,
     .primitive =
         {
 #define INTEGERS(name)                                                                             \
-    [TD_I32] = loop_vi_##name, [TD_I64] = loop_vl_##name, [TD_U8] = loop_vb_##name,                \
-    [TD_BOOL] = loop_vb_##name
+    [TD_I32] = loop_vi_##name, [TD_I64] = loop_vl_##name, [TD_I16] = loop_vs_##name,               \
+    [TD_I8] = loop_vc_##name, [TD_U8] = loop_vb_##name, [TD_BOOL] = loop_vb_##name
+/* The 16-bit floats are computed in float32 but moved as they are. */
+#define MOVES(name)                   [TD_F16] = loop_vs_##name, [TD_BF16] = loop_vs_##name
 #define FLOATS(name)                  [TD_F32] = loop_vf_##name, [TD_F64] = loop_vd_##name
+#define COPY(name, arity, formula)    [TD_PW_##name] = {FLOATS(name), INTEGERS(name), MOVES(name)},
 #define ARITH(name, arity, formula)   [TD_PW_##name] = {FLOATS(name), INTEGERS(name)},
+#define COMPARE(name, arity, formula) [TD_PW_##name] = {FLOATS(name), INTEGERS(name)},
+#define SELECT(name, arity, formula)  [TD_PW_##name] = {FLOATS(name), INTEGERS(name), MOVES(name)},
+#define LOGIC(name, arity, formula)   [TD_PW_##name] = {[TD_BOOL] = loop_vb_##name},
 #define FLOAT(name, arity, formula)   [TD_PW_##name] = {FLOATS(name)},
 #define MATH(name, arity, formula)    [TD_PW_##name] = {FLOATS(name)},
 #define INTEGER(name, arity, formula) [TD_PW_##name] = {INTEGERS(name)},

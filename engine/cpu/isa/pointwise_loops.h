@@ -1,7 +1,8 @@
 /* pointwise_loops.h: makes the loops of all primitives for one element type.
  *
  * Included once per type by pointwise_kernels.c, with T (element), V (vector), M (mask vector), N
- * (lanes), P (prefix of the vector header's functions: vf, vd, vi, ...) and FLOATING (0 or 1).
+ * (lanes), P (prefix of the vector header's functions: vf, vd, vi, ...), FLOATING (0 or 1) and, for
+ * the bytes that are bool too, BYTES.
  * Whole vectors first, then one part vector, so that every element goes through the same code. */
 
 #define NAME2(p, n) loop_##p##_##n
@@ -110,6 +111,56 @@
         const T *ap = pa, *bp = pb, *cp = pc;                                                      \
         LOOP##arity(formula)                                                                       \
     }
+/* The comparison of N elements into N bytes. */
+#define COMPARE_AT(i, count, A, B, formula)                                                        \
+    {                                                                                              \
+        V a = A, b = B;                                                                            \
+        OF(store_mask)(op + (i), (M)(formula), count);                                             \
+    }
+#define COMPARE_PASS(sa, sb, formula)                                                              \
+    {                                                                                              \
+        int64_t i = 0;                                                                             \
+        for (; i + N <= n; i += N)                                                                 \
+            COMPARE_AT(i, N, LOAD_WHOLE(ap, sa, i), LOAD_WHOLE(bp, sb, i), formula)                \
+        if (i < n)                                                                                 \
+            COMPARE_AT(i, n - i, LOAD_PART(ap, sa, i, n - i), LOAD_PART(bp, sb, i, n - i),         \
+                       formula)                                                                    \
+    }
+#define DEFINE_COMPARE(name, formula)                                                              \
+    static void NAME(name)(int64_t n, void *out, const void *pa, const void *pb, const void *pc,   \
+                           unsigned scalars) {                                                     \
+        uint8_t *op = out;                                                                         \
+        const T *ap = pa, *bp = pb;                                                                \
+        (void)pc;                                                                                  \
+        if (!(scalars & 3))                                                                        \
+            COMPARE_PASS(0, 0, formula)                                                            \
+        else if ((scalars & 3) == 2)                                                               \
+            COMPARE_PASS(0, 1, formula)                                                            \
+        else if ((scalars & 3) == 1)                                                               \
+            COMPARE_PASS(1, 0, formula)                                                            \
+        else                                                                                       \
+            COMPARE_PASS(1, 1, formula)                                                            \
+    }
+/* a comes as bytes. */
+#define DEFINE_SELECT(name, formula)                                                               \
+    static void NAME(name)(int64_t n, void *out, const void *pa, const void *pb, const void *pc,   \
+                           unsigned scalars) {                                                     \
+        T *op = out;                                                                               \
+        const uint8_t *ap = pa;                                                                    \
+        const T *bp = pb, *cp = pc;                                                                \
+        bool sa = scalars & 1, sb = scalars & 2, sc = scalars & 4;                                 \
+        int64_t i = 0;                                                                             \
+        for (; i + N <= n; i += N) {                                                               \
+            M a = sa ? OF(set_mask)(*ap) : OF(load_mask)(ap + i, N);                               \
+            V b = LOAD_WHOLE(bp, sb, i), c = LOAD_WHOLE(cp, sc, i);                                \
+            OF(store)(op + i, (formula));                                                          \
+        }                                                                                          \
+        if (i < n) {                                                                               \
+            M a = sa ? OF(set_mask)(*ap) : OF(load_mask)(ap + i, n - i);                           \
+            V b = LOAD_PART(bp, sb, i, n - i), c = LOAD_PART(cp, sc, i, n - i);                    \
+            OF(store_part)(op + i, (formula), n - i);                                              \
+        }                                                                                          \
+    }
 /* Integer division has no vector form: lane by lane. */
 #define DEFINE_LANES(name, arity, expression)                                                      \
     static void NAME(name)(int64_t n, void *out, const void *pa, const void *pb, const void *pc,   \
@@ -123,7 +174,15 @@
         }                                                                                          \
     }
 
-#define ARITH(name, arity, formula) DEFINE(name, arity, formula)
+#define COPY(name, arity, formula)    DEFINE(name, arity, formula)
+#define ARITH(name, arity, formula)   DEFINE(name, arity, formula)
+#define COMPARE(name, arity, formula) DEFINE_COMPARE(name, formula)
+#define SELECT(name, arity, formula)  DEFINE_SELECT(name, formula)
+#ifdef BYTES
+#define LOGIC(name, arity, formula) DEFINE(name, arity, formula)
+#else
+#define LOGIC(name, arity, formula)
+#endif
 #if FLOATING
 #define FLOAT(name, arity, formula) DEFINE(name, arity, formula)
 #define MATH(name, arity, formula)  DEFINE(name, arity, formula)
@@ -186,8 +245,13 @@
 #undef PASS2
 #undef LOOP2
 #undef LOOP3
+#undef COMPARE_AT
+#undef COMPARE_PASS
+#undef DEFINE_COMPARE
+#undef DEFINE_SELECT
 #undef DEFINE
 #undef DEFINE_LANES
+#undef BYTES
 #undef T
 #undef V
 #undef M

@@ -44,7 +44,7 @@ local bits2 = {
 
 local samples = {}
 for name in ([[neg abs sign square exp exp2 expm1 sin cos tan asin acos atan sinh cosh tanh floor ceil
-    round trunc frac relu sigmoid erf erfc silu gelu isnan isinf isfinite]]):gmatch("%S+") do
+    round trunc frac relu sigmoid erf erfc silu gelu softshrink isnan isinf isfinite]]):gmatch("%S+") do
     samples[name] = shapes1
 end
 for name in ("reciprocal sqrt rsqrt log log2 log10 log1p"):gmatch("%S+") do

@@ -33,6 +33,7 @@ spread[4] = function(mk) return { mk(5), { correction = 0 } } end
 return {
     sum = over_dims(floats, empty, function(mk) return { mk.ints(2, 3), { dtype = tide.float64 } } end),
     nansum = over_dims(floats, empty),
+    nanmean = over_dims(floats),
     mean = over_dims(floats, function(mk) return { mk(3, 0, 2), 1 } end),
     prod = over_dims(floats, empty),
     var = spread,

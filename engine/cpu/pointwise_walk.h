@@ -1,0 +1,60 @@
+/* pointwise_walk.h: how operands and results of a pointwise program lie, and their elements block
+ * by block.
+ *
+ * The dims of a list of tensors are sorted by the results' strides and merged where they can be;
+ * what is left is walked in one order, elements numbered from 0. Long inner dims make rows: a block
+ * then never crosses a row, so what is constant along a row is a single element there and what runs
+ * along it is read in place.
+ */
+#ifndef TD_CPU_POINTWISE_WALK_H
+#define TD_CPU_POINTWISE_WALK_H
+
+#include "engine/ops/plan.h"
+#include "engine/ops/program.h"
+
+enum { TD_WALK_BLOCK = 1024 }; /* elements of a buffer of 8 bytes each */
+
+/* An operand or a result. */
+typedef struct td_side {
+    char *data;
+    uint8_t dtype; /* in memory */
+    uint8_t as;    /* of its register */
+    bool scalar;   /* one element for all; `value` holds it as `as` */
+    bool dense;    /* lies in the order of the walk, as `as` */
+    bool apart;    /* result: made in a buffer, because steps after it read what lies there */
+    bool streamed; /* result: made in a buffer, and written past the caches */
+    int64_t strides[TD_MAX_DIMS]; /* bytes, in the order of the walk */
+    _Alignas(8) unsigned char value[8];
+} td_side;
+
+typedef struct td_walk {
+    int ndim;
+    bool rows;    /* inner dims are long */
+    bool direct;  /* a single step reads and writes in place: blocks may have any length */
+    bool streams; /* some result is streamed */
+    bool simple;  /* every side is a scalar or dense: no place is asked for */
+    int64_t numel;
+    int64_t sizes[TD_MAX_DIMS]; /* innermost last */
+    td_side *loads, *outs;      /* room that the caller gives, nloads and noutputs of them */
+} td_walk;
+
+void td_store_operand(td_dtype dtype, void *p, const td_operand *o);
+
+/* Lay out one list. ESHAPE where operands and results don't broadcast. */
+td_status td_walk_init(td_walk *w, const td_program *program, td_dtype compute,
+                       const td_operand *operands, td_tensor *const *outs) TD_MUST_CHECK;
+
+/* Where element `at` lies: its index in each dim. */
+void td_walk_place(const td_walk *w, int64_t at, int64_t *index);
+
+/* The address of side x's elements from `at` on where they lie one after the other as `as` for the
+ * whole block, else NULL. `index`: of `at`. */
+char *td_walk_address(const td_walk *w, const td_side *x, int64_t at, const int64_t *index);
+
+/* Elements [at, at + n) of x into a buffer, as they are in memory, or from it. */
+void td_walk_gather(const td_walk *w, const td_side *x, const int64_t *index, int64_t n,
+                    void *buffer);
+void td_walk_scatter(const td_walk *w, const td_side *x, const int64_t *index, int64_t n,
+                     const void *buffer);
+
+#endif

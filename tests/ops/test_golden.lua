@@ -1,0 +1,115 @@
+-- test_golden.lua: every operator gives the values and the gradients that PyTorch gives: see tests/golden.
+-- What an operator does in every dtype is test_dtypes.lua's.
+local t = require "harness"
+local golden = require "golden"
+
+-- Operators whose values are nobody's to foretell.
+local without = {
+    empty = "its elements are whatever lay in memory",
+    empty_like = "the same",
+    rand = "random: test_random.lua",
+    randn = "random: test_random.lua",
+    rand_like = "random: test_random.lua",
+    randn_like = "random: test_random.lua",
+    randint = "random: test_random.lua",
+    randperm = "random: test_random.lua",
+}
+
+local double = { relative = 1e-12, absolute = 1e-14, zeros = true }
+local single = { relative = 1e-6, absolute = 1e-37, zeros = true }
+local double_gradient = { relative = 1e-11, absolute = 1e-13, zeros = false }
+local single_gradient = { relative = 1e-6, absolute = 1e-7, zeros = false }
+
+-- Operators whose zero may have either sign: IEEE leaves it open, and PyTorch's depends on the path.
+local unsigned_zero = { maximum = true, minimum = true, relu = true, elu = true, floor_divide = true }
+-- Operators whose gradients are compared less strictly.
+local gradient_tolerances = {
+    -- PyTorch's bound of the denominator is 1e-12 as a float32
+    binary_cross_entropy = { relative = 1e-8, absolute = 1e-13, zeros = false },
+}
+
+local cases = golden.cases()
+
+local function tolerance_of(op, dtype)
+    local tolerance = dtype == "float32" and single or double
+    if unsigned_zero[op.name] then
+        return { relative = tolerance.relative, absolute = tolerance.absolute, zeros = false }
+    end
+    return tolerance
+end
+
+local function gradient_tolerance(op, results)
+    for _, r in ipairs(results) do
+        if tide.is_tensor(r) and r.dtype == tide.float32 then
+            return single_gradient
+        end
+    end
+    return gradient_tolerances[op.name] or double_gradient
+end
+
+local function check_result(op, got, want, what)
+    if type(want) ~= "table" then
+        return t.eq(got, want, what)
+    end
+    t.is_true(tide.is_tensor(got), what .. ": a tensor")
+    t.eq(golden.shape_text(got.shape), golden.shape_text(want.s), what .. ": shape")
+    t.eq(got.dtype, tide[want.t], what .. ": dtype")
+    local wrong = golden.compare(got, want.v, tolerance_of(op, want.t))
+    if wrong then
+        error(what .. ": " .. wrong, 0)
+    end
+end
+
+local function check_gradients(op, results, inputs, want)
+    local total
+    for k, r in ipairs(results) do
+        if tide.is_tensor(r) and r.requires_grad then
+            local part = (r * golden.weights_like(r, k - 1)):sum()
+            total = total and total + part or part
+        end
+    end
+    t.is_true(total, "a result that requires grad")
+    local grads = tide.autograd.grad(total, inputs, { allow_unused = true })
+    for k, x in ipairs(inputs) do
+        local g = grads[k] or tide.zeros_like(x)
+        t.eq(golden.shape_text(g.shape), golden.shape_text(x.shape), "gradient " .. k .. ": shape")
+        local wrong = golden.compare(g, want[k], gradient_tolerance(op, results))
+        if wrong then
+            error("gradient " .. k .. ": " .. wrong, 0)
+        end
+    end
+end
+
+local function run(op, case)
+    local inputs = {}
+    local args = golden.arguments(case, inputs)
+    if op.inplace_only and args[1].requires_grad then
+        args[1] = args[1] * 1 -- a leaf can't be written
+    end
+    local results = golden.call(op, args)
+    t.eq(#results, #case.r, "number of results")
+    for k, want in ipairs(case.r) do
+        check_result(op, results[k], want, "result " .. k)
+    end
+    if case.g then
+        check_gradients(op, results, inputs, case.g)
+    end
+end
+
+for _, op in ipairs(golden.operators()) do
+    local list = cases[op.name] or {}
+    if not op.internal and not without[op.name] then
+        t.test(op.name .. "_has_golden_values", function()
+            t.is_true(#list >= 4, ("%d golden cases of %s, expected 4 or more in tests/golden/cases")
+                :format(#list, op.name))
+        end)
+    end
+    for number, case in ipairs(list) do
+        t.test(("%s_%d"):format(op.name, number), function() run(op, case) end)
+    end
+    cases[op.name] = nil
+end
+
+t.test("every_golden_case_is_of_an_operator", function()
+    t.eq(golden.sorted_keys(cases), {})
+end)

@@ -1,0 +1,100 @@
+-- test_inplace.lua: the in-place form of every operator: the values of the golden cases, and their gradients
+-- unless backward says that it needs what was overwritten. Programs of several writes are test_programs.lua's.
+local t = require "harness"
+local golden = require "golden"
+
+local cases = golden.cases()
+local values = { relative = 1e-12, absolute = 1e-14, zeros = false }
+local gradients = { relative = 1e-8, absolute = 1e-12, zeros = false }
+
+local may_do_nothing = { dropout = true } -- without chance it leaves its operand alone
+
+-- Cases whose first operand is a float64 tensor that the result fits into.
+local function fits(case)
+    local x, r = case.a[1], case.r[1]
+    return type(x) == "table" and x.t and type(r) == "table" and r.t == x.t
+        and golden.shape_text(x.s) == golden.shape_text(r.s)
+end
+
+local function write(op, args)
+    local target = args[1]
+    local got = target[op.name .. "_"](table.unpack(args, 1, args.n))
+    t.is_true(rawequal(got, target), "the tensor itself comes back")
+    return target
+end
+
+local function check_values(op, case)
+    local args = golden.arguments(case)
+    args[1] = args[1]:clone()
+    local version = args[1]._version
+    local y = write(op, args)
+    t.eq(golden.compare(y, case.r[1].v, case.r[1].t == "float32" and { relative = 1e-6, absolute = 1e-37 } or values), nil)
+    t.is_true(y._version > version or may_do_nothing[op.name], "the write is counted")
+end
+
+-- True when gradients were compared, false when backward was refused.
+local function check_gradients(op, case)
+    local inputs = {}
+    local args = golden.arguments(case, inputs)
+    args[1] = args[1] * 1
+    local y = write(op, args)
+    local total = (y * golden.weights_like(y, 0)):sum()
+    if not total.requires_grad then
+        return true
+    end
+    local ok, grads = pcall(tide.autograd.grad, total, inputs, { allow_unused = true })
+    if not ok then
+        t.is_true(tostring(grads):find("changed in place", 1, true), tostring(grads))
+        return false
+    end
+    for k, x in ipairs(inputs) do
+        t.eq(golden.compare(grads[k] or tide.zeros_like(x), case.g[k], gradients), nil, "gradient " .. k)
+    end
+    return true
+end
+
+-- A derivative of these asks for an operand that the write has overwritten; of all others gradients come.
+local may_be_refused = {}
+for name in ([[abs acos asin atan atan2 clamp clamp_max clamp_min cos cosh div elu erf erfc fmod gelu leaky_relu
+    lerp log log10 log1p log2 maximum minimum mul pow remainder silu sin sinh softplus square]]):gmatch("%S+") do
+    may_be_refused[name] = true
+end
+
+for _, op in ipairs(tide._ops()) do
+    if op.inplace and not op.inplace_only and not op.internal then
+        local list = {}
+        for _, case in ipairs(cases[op.name] or {}) do
+            list[#list + 1] = fits(case) and case or nil
+        end
+        t.test(op.name .. "_in_place_has_golden_cases", function() t.is_true(#list > 1) end)
+        for number, case in ipairs(list) do
+            t.test(("%s_in_place_%d"):format(op.name, number), function() check_values(op, case) end)
+            if case.g and case.a[1].g then
+                t.test(("%s_in_place_gradient_%d"):format(op.name, number), function()
+                    if not check_gradients(op, case) then
+                        t.is_true(may_be_refused[op.name], "backward refused")
+                    end
+                end)
+            end
+        end
+        if op.differentiable and not may_do_nothing[op.name] then
+            t.test(op.name .. "_in_place_refuses_a_leaf_and_a_view_of_one", function()
+                for _, case in ipairs(list) do
+                    if case.a[1].g then
+                        local inputs = {}
+                        local args = golden.arguments(case, inputs)
+                        t.error_has(function() write(op, args) end, "leaf")
+                        args[1] = args[1]:view_as(args[1])
+                        t.error_has(function() write(op, args) end, "leaf")
+                        local before = inputs[1]:detach():clone()
+                        t.is_true(inputs[1]:numel() == 0 or tide.equal(before:isnan(), inputs[1]:isnan()))
+                        local _ <close> = tide.no_grad()
+                        args[1] = inputs[1]
+                        write(op, args)
+                        return
+                    end
+                end
+            end)
+        end
+    end
+end
