@@ -297,8 +297,8 @@ const char *tide_nearest(const char *word, const char *const *names, int n) {
 void tide_free_memory(lua_State *L, tide_state *state) {
     tide_pressure_collect(L, &state->pressure);
     for (int type = 0; type < TD_DEVICE_TYPES; type++) {
-        const td_device_ops *ops = td_device_get_ops((td_device_type)type);
-        for (int index = 0; ops && index < ops->count(); index++)
+        const td_backend *backend = td_backends[type];
+        for (int index = 0; backend && index < backend->count(); index++)
             td_memory_empty_cache((td_device){(uint8_t)type, (uint8_t)index});
     }
 }

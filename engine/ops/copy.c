@@ -178,7 +178,7 @@ TD_OPERATOR(copy_) = {
     .rule = td_rule_same,
     .kernel = kernel_copy_,
     .gradient = "x: zeros_like(g); src: g",
-    .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_WRITES_SELF,
+    .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_WRITES_SELF | TD_OP_ANY_DEVICE,
 };
 TD_OPERATOR(fill_) = {
     .schema = "(Tensor x, Tensor|number value) -> Tensor",
@@ -186,7 +186,7 @@ TD_OPERATOR(fill_) = {
     .rule = td_rule_same,
     .kernel = kernel_fill_,
     .gradient = "x: zeros_like(g); value: g",
-    .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_WRITES_SELF,
+    .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_WRITES_SELF | TD_OP_ANY_DEVICE,
 };
 TD_OPERATOR(zero_) = {
     .schema = "(Tensor x) -> Tensor",

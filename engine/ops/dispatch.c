@@ -43,6 +43,28 @@ static td_device call_device(const td_call *call) {
     return device;
 }
 
+static td_status check_device(const td_call *call, const td_tensor *x, td_device device) {
+    if (TD_LIKELY(!x || td_device_same(td_tensor_device(x), device)) ||
+        call->op->flags & TD_OP_ANY_DEVICE)
+        return TD_OK;
+    return td_fail(TD_EDEVICE, "tensors on %s and %s don't mix: move one with x:to(device)",
+                   td_device_name(device), td_device_name(td_tensor_device(x)));
+}
+
+/* Do all tensors lie on the device of the call? (Pointwise operators take single elements of the
+ * host as numbers, and look for themselves.) */
+static td_status check_devices(const td_call *call, td_device device) {
+    td_status status = TD_OK;
+    for (int k = 0; k < call->op->nparams && status == TD_OK; k++) {
+        const td_value *v = &call->args[k];
+        if (v->kind == TD_KIND_TENSOR)
+            status = check_device(call, v->tensor, device);
+        for (int j = 0; v->kind == TD_KIND_TENSORS && j < v->n && status == TD_OK; j++)
+            status = check_device(call, v->tensors[j], device);
+    }
+    return status;
+}
+
 /* ---- events ---- */
 
 /* Bracket what runs in a kernel event. */
@@ -142,7 +164,9 @@ static td_status run_kernel(td_call *call) {
         meta[k].ndim = -1;
         meta[k].strided = false;
     }
-    td_status status = op->rule(call, meta);
+    td_status status = check_devices(call, device);
+    if (status == TD_OK)
+        status = op->rule(call, meta);
     for (int k = 0; k < op->nresults && status == TD_OK; k++) {
         status = make_result(call, k, &meta[k], &through[k]);
         any |= through[k];

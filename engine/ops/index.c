@@ -164,8 +164,14 @@ td_status td_index_put(td_tensor *x, td_value indices, td_tensor *values, bool a
     td_status status = normalize(x, indices, &list);
     if (status)
         return status;
-    status = TD_APPLY_INPLACE(index_put_, TD_T(x), TD_TENSORS(list.n, list.tensors), TD_T(values),
-                              TD_B(accumulate));
+    td_tensor *there = NULL; /* a number's tensor may lie on the host */
+    status = values->ndim
+                 ? TD_OK
+                 : TD_APPLY(&there, to, TD_T(values), TD_NIL, TD_DEVICE(td_tensor_device(x)));
+    if (status == TD_OK)
+        status = TD_APPLY_INPLACE(index_put_, TD_T(x), TD_TENSORS(list.n, list.tensors),
+                                  TD_T(there ? there : values), TD_B(accumulate));
+    td_release(there);
     release_list(&list);
     return status;
 }

@@ -41,15 +41,38 @@ local function with_device(op, args)
     return args
 end
 
-local function on_device(op, sample, dtype, arrange)
-    return home(walk.run(op, function(mk) return with_device(op, sample(mk)) end, dtype, false,
-        function(x) return there(arrange and arrange(x) or x) end))
+-- All tensors among the arguments, those that a sample makes by itself too.
+local function all_there(value)
+    if tide.is_tensor(value) then
+        return there(value)
+    elseif type(value) ~= "table" or getmetatable(value) then
+        return value
+    end
+    local moved = {}
+    for key, part in pairs(value) do
+        moved[key] = all_there(part)
+    end
+    return moved
+end
+
+local function arguments_there(sample, ...)
+    return all_there(walk.arguments(sample, ...))
+end
+
+local function on_device(op, sample, arrange)
+    local args = with_device(op, arguments_there(sample, tide.float64, false, arrange))
+    return home(walk.flatten(walk.call(op, args)))
 end
 
 -- Gradients of sum(out * weight) and of the sum of their squares, as PyTorch's gradgradcheck would
 -- ask for them.
 local function gradients(op, sample, move)
-    local args = sample(walk.maker(tide.float64, true, move))
+    local args = walk.arguments(sample, tide.float64, true, move)
+    if move == there then
+        local leaves = walk.differentiable_inputs(args)
+        args = all_there(args) -- leaves are there already
+        t.eq(#walk.differentiable_inputs(args), #leaves)
+    end
     local inputs, places = walk.differentiable_inputs(args)
     if #inputs == 0 then
         return nil
@@ -69,7 +92,7 @@ local function gradients(op, sample, move)
     local first = tide.autograd.grad({ loss }, inputs, options)
     local squares
     for k = 1, #inputs do
-        if first[k] and first[k].requires_grad then
+        if tide.is_tensor(first[k]) and first[k].requires_grad then
             local part = (first[k] * first[k]):sum()
             squares = squares and squares + part or part
         end
@@ -90,7 +113,7 @@ end
 local function detached(list)
     local plain = {}
     for k, x in ipairs(home(list)) do
-        plain[k] = x:detach()
+        plain[k] = tide.is_tensor(x) and x:detach() or x
     end
     return plain
 end
@@ -103,16 +126,16 @@ for _, op in ipairs(walk.ops) do
             tide.manual_seed(7)
             local want = walk.run(op, sample, tide.float64)
             tide.manual_seed(7)
-            local got = on_device(op, sample, tide.float64)
+            local got = on_device(op, sample)
             if comparable then
                 walk.check_same(got, want, 1e-12, "device")
-                walk.check_same(on_device(op, sample, tide.float64, walk.layouts.sliced), want, op.random and 10 or 1e-12,
+                walk.check_same(on_device(op, sample, walk.layouts.sliced), want, op.random and 10 or 1e-12,
                     "device, sliced")
             end
         end)
         if op.inplace and not op.inplace_only and not op.random then
             t.test(name .. "_in_place_on_the_device", function()
-                local args = sample(walk.maker(tide.float64, false, there))
+                local args = arguments_there(sample, tide.float64)
                 local want = tide.is_tensor(args[1]) and tide[op.name](table.unpack(args, 1, args.n or #args))
                 if not want or tostring(want.shape) ~= tostring(args[1].shape)
                     or want.dtype ~= args[1].dtype then

@@ -104,11 +104,16 @@ function walk.flatten(results)
     return list
 end
 
-function walk.run(op, sample, ...)
+-- The arguments of a sample; the next variant gets the same numbers.
+function walk.arguments(sample, ...)
     local start = seed
-    local results = walk.flatten(walk.call(op, sample(walk.maker(...))))
-    seed = start -- the next variant gets the same numbers
-    return results
+    local args = sample(walk.maker(...))
+    seed = start
+    return args
+end
+
+function walk.run(op, sample, ...)
+    return walk.flatten(walk.call(op, walk.arguments(sample, ...)))
 end
 
 local function close(a, b, tolerance)
