@@ -266,16 +266,20 @@ done:
     return status;
 }
 
-/* Losses of lines (stolen) as the reduction says; the mean is over the lines' weights. */
+/* Losses of lines (stolen) as the reduction says, in the dtype of the scores; the mean is over the
+ * lines' weights. */
 static td_status reduced_lines(td_tensor *each, td_tensor *weights, td_loss_reduction reduction,
-                               td_tensor **out) {
+                               td_dtype dtype, td_tensor **out) {
     td_tensor *sum = NULL, *total = NULL;
     td_status status = TD_OK;
-    if (reduction != TD_LOSS_MEAN)
-        return reduced(each, reduction, out);
-    TD_TRY(TD_APPLY(&sum, sum, TD_T(each)));
-    TD_TRY(TD_APPLY(&total, sum, TD_T(weights)));
-    TD_TRY(TD_APPLY(out, div, TD_T(sum), TD_T(total)));
+    if (reduction == TD_LOSS_MEAN) {
+        TD_TRY(TD_APPLY(&sum, sum, TD_T(each)));
+        TD_TRY(TD_APPLY(&total, sum, TD_T(weights)));
+        TD_TRY(TD_APPLY(out, div, TD_T(sum), TD_T(total)));
+    } else {
+        TD_TRY(reduced(td_retain(each), reduction, out));
+    }
+    TD_STEP(out, to, TD_T(*out), TD_DTYPE(dtype));
 done:
     td_release(each);
     td_release(sum);
@@ -294,7 +298,7 @@ static td_status run_nll_loss(td_call *call) {
     TD_TRY(check_classes(x, a[1].tensor));
     TD_TRY(weigh(x, a[1], a[2], a[3], lines));
     TD_TRY(picked(x, lines, &each));
-    status = reduced_lines(each, lines[0], reduction, &call->out[0]);
+    status = reduced_lines(each, lines[0], reduction, (td_dtype)x->dtype, &call->out[0]);
 done:
     td_release(lines[0]);
     td_release(lines[1]);
@@ -355,7 +359,7 @@ static td_status smoothed_cross_entropy(td_call *call, td_loss_reduction reducti
     TD_STEP(&each, mul, TD_T(each), TD_F(1 - smoothing));
     TD_STEP(&uniform, mul, TD_T(uniform), TD_F(smoothing / (double)x->sizes[dim]));
     TD_STEP(&each, add, TD_T(each), TD_T(uniform));
-    status = reduced_lines(each, lines[0], reduction, &call->out[0]);
+    status = reduced_lines(each, lines[0], reduction, (td_dtype)x->dtype, &call->out[0]);
     each = NULL;
 done:
     td_release(logs);
