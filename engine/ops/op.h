@@ -215,6 +215,8 @@ struct td_op {
     uint8_t autocast;                     /* td_autocast_class */
     uint8_t layout;                       /* td_layout_rule */
     uint16_t flags;
+    uint16_t dtypes; /* with `kernel`: what its tensors may be (TD_DTYPES_ALL, ...), but for those
+                        that the schema calls index or class */
 
     /* Filled at registration. */
     const char *name;

@@ -307,10 +307,12 @@ DEFINE_MAP(interpolate, TD_POOL_NEAREST, read_nearest)
 
 /* ---- the table ---- */
 
-#define MAP(name) .rule = rule_##name, .kernel = kernel_planes, .backward = grad_##name
+#define MAP(name)                                                                                  \
+    .rule = rule_##name, .kernel = kernel_planes, .dtypes = TD_DTYPES_FLOATS,                      \
+    .backward = grad_##name
 #define MAP_BACKWARD(name)                                                                         \
-    .rule = rule_##name##_backward, .kernel = kernel_planes, .backward = grad_##name##_backward,   \
-    .flags = TD_OP_INTERNAL
+    .rule = rule_##name##_backward, .kernel = kernel_planes, .dtypes = TD_DTYPES_FLOATS,           \
+    .backward = grad_##name##_backward, .flags = TD_OP_INTERNAL
 
 TD_OPERATOR(max_pool2d) = {
     .schema = "(Tensor input, int[2] kernel_size, int[2]? stride=nil, "
@@ -325,6 +327,7 @@ TD_OPERATOR(max_pool2d_with_indices) = {
     .doc = "max_pool2d with the place of each element in its plane, as int32.",
     .rule = rule_max_places,
     .kernel = kernel_max_places,
+    .dtypes = TD_DTYPES_FLOATS,
     .backward = grad_max_places,
     .saves = "places",
     .flags = TD_OP_INTERNAL,
@@ -334,6 +337,7 @@ TD_OPERATOR(pool_scatter) = {
     .doc = "Elements added at their places in planes of zeros.",
     .rule = rule_pool_scatter,
     .kernel = kernel_by_places,
+    .dtypes = TD_DTYPES_FLOATS | TD_DTYPE_BIT(I32),
     .backward = grad_pool_scatter,
     .saves = "places",
     .flags = TD_OP_INTERNAL,
@@ -343,6 +347,7 @@ TD_OPERATOR(pool_gather) = {
     .doc = "Elements at places in planes.",
     .rule = rule_pool_gather,
     .kernel = kernel_by_places,
+    .dtypes = TD_DTYPES_ALL,
     .backward = grad_pool_gather,
     .saves = "places",
     .flags = TD_OP_INTERNAL,

@@ -194,6 +194,7 @@ TD_OPERATOR(rand) = {
     .doc = "Uniform numbers in [0, 1).",
     .rule = rule_rand,
     .kernel = kernel_draw,
+    .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
 };
 TD_OPERATOR(randn) = {
@@ -202,6 +203,7 @@ TD_OPERATOR(randn) = {
     .doc = "Normal numbers with mean 0 and variance 1.",
     .rule = rule_randn,
     .kernel = kernel_draw,
+    .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
 };
 TD_OPERATOR(rand_like) = {
@@ -210,6 +212,7 @@ TD_OPERATOR(rand_like) = {
     .doc = "Uniform numbers in [0, 1), as many as x has, on x's device.",
     .rule = rule_rand_like,
     .kernel = kernel_draw,
+    .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
 };
 TD_OPERATOR(randn_like) = {
@@ -218,6 +221,7 @@ TD_OPERATOR(randn_like) = {
     .doc = "Normal numbers, as many as x has, on x's device.",
     .rule = rule_randn_like,
     .kernel = kernel_draw,
+    .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
 };
 TD_OPERATOR(randint) = {
@@ -226,6 +230,7 @@ TD_OPERATOR(randint) = {
     .doc = "Integers from low on, below high.",
     .rule = rule_randint,
     .kernel = kernel_draw,
+    .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
 };
 TD_OPERATOR(randperm) = {
@@ -233,6 +238,7 @@ TD_OPERATOR(randperm) = {
     .doc = "The numbers from 1 to n in random order.",
     .rule = rule_randperm,
     .kernel = kernel_randperm,
+    .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
 };
 TD_OPERATOR(uniform_) = {
@@ -240,6 +246,7 @@ TD_OPERATOR(uniform_) = {
     .doc = "Fill x with uniform numbers in [from, to).",
     .rule = rule_uniform_,
     .kernel = kernel_draw,
+    .dtypes = TD_DTYPES_FLOATS,
     .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM |
              TD_OP_WRITES_SELF,
 };
@@ -248,6 +255,7 @@ TD_OPERATOR(normal_) = {
     .doc = "Fill x with normal numbers.",
     .rule = rule_normal_,
     .kernel = kernel_draw,
+    .dtypes = TD_DTYPES_FLOATS,
     .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM |
              TD_OP_WRITES_SELF,
 };
@@ -256,6 +264,7 @@ TD_OPERATOR(bernoulli_) = {
     .doc = "Fill x with ones, each with probability p, and zeros.",
     .rule = rule_bernoulli_,
     .kernel = kernel_draw,
+    .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM |
              TD_OP_WRITES_SELF,
 };
@@ -264,6 +273,7 @@ TD_OPERATOR(bernoulli) = {
     .doc = "Ones with the probabilities that x holds, and zeros.",
     .rule = rule_bernoulli,
     .kernel = kernel_bernoulli,
+    .dtypes = TD_DTYPES_FLOATS,
     .flags = TD_OP_NONDIFF | TD_OP_RANDOM,
 };
 TD_OPERATOR(dropout_noise) = {
@@ -271,6 +281,7 @@ TD_OPERATOR(dropout_noise) = {
     .doc = "What dropout multiplies by: 0 with probability p, else 1 / (1 - p).",
     .rule = rule_noise,
     .kernel = kernel_draw,
+    .dtypes = TD_DTYPES_FLOATS,
     .flags = TD_OP_NONDIFF | TD_OP_RANDOM | TD_OP_INTERNAL,
 };
 TD_OPERATOR(dropout) = {
