@@ -68,9 +68,6 @@ static td_status make_geometry(int ndim, const int64_t *x, int weight_ndim, cons
 }
 
 static td_status check_dtypes(const td_tensor *a, const td_tensor *b, const char *name) {
-    td_status status = td_check_floating(a);
-    if (status)
-        return status;
     if (b->dtype != a->dtype)
         return td_fail(TD_EDTYPE, "input has dtype %s, %s %s: convert one with x:to(dtype)",
                        td_dtype_name((td_dtype)a->dtype), name, td_dtype_name((td_dtype)b->dtype));

@@ -9,14 +9,6 @@ td_status td_check_images(int ndim, const int64_t *sizes) {
                          td_shape_text(ndim, sizes, text, sizeof text));
 }
 
-td_status td_check_floating(const td_tensor *x) {
-    return td_dtype_is_float((td_dtype)x->dtype)
-               ? TD_OK
-               : td_fail(TD_EDTYPE,
-                         "needs a floating dtype, got %s: convert it first with x:float()",
-                         td_dtype_name((td_dtype)x->dtype));
-}
-
 td_status td_read_pair(const char *name, td_value v, int64_t least, int64_t *pair) {
     for (int k = 0; k < 2; k++) {
         pair[k] = v.ints[k];

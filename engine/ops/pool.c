@@ -182,9 +182,7 @@ static td_status run(td_call *call, td_tensor *x, td_tensor *places) {
 
 static td_status rule_max_places(const td_call *call, td_meta *out) {
     const td_tensor *x = call->args[0].tensor;
-    td_status status = td_check_floating(x);
-    if (status == TD_OK)
-        status = make_plan(call, TD_POOL_MAX, x->ndim, x->sizes, call->args + 1, read_max);
+    td_status status = make_plan(call, TD_POOL_MAX, x->ndim, x->sizes, call->args + 1, read_max);
     if (status)
         return status;
     set_small_meta(call, &out[0], (td_dtype)x->dtype, x);
@@ -249,9 +247,7 @@ static td_status grad_pool_gather(td_grad *grad) {
 static td_status rule_forward(const td_call *call, td_meta *out, td_pool_kind kind,
                               window_reader read) {
     const td_tensor *x = call->args[0].tensor;
-    td_status status = td_check_floating(x);
-    if (status == TD_OK)
-        status = make_plan(call, kind, x->ndim, x->sizes, call->args + 1, read);
+    td_status status = make_plan(call, kind, x->ndim, x->sizes, call->args + 1, read);
     if (status == TD_OK)
         set_small_meta(call, out, (td_dtype)x->dtype, x);
     return status;

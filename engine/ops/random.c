@@ -141,18 +141,27 @@ static td_status rule_bernoulli(const td_call *call, td_meta *out) {
     return td_rule_same(call, out);
 }
 
-/* 1 where a uniform number lies below the probability. */
+/* 1 where a uniform number lies below the probability. The numbers are drawn into the result,
+ * unless its dtype has too few digits for small probabilities. */
 static td_status kernel_bernoulli(td_call *call) {
-    td_tensor *p = call->args[0].tensor, *out = call->out[0];
-    const td_operand operands[2] = {{.tensor = out}, {.tensor = p}};
+    td_tensor *p = call->args[0].tensor, *out = call->out[0], *drawn = NULL;
+    td_dtype dtype = td_dtype_compute((td_dtype)p->dtype);
+    td_status status = td_refuse(&no_probability, p);
+    if (status == TD_OK && dtype != p->dtype)
+        status = td_tensor_empty(dtype, td_tensor_device(p), p->ndim, p->sizes, &drawn);
+    else
+        drawn = td_retain(out);
+    const td_operand operands[2] = {{.tensor = drawn}, {.tensor = p}};
     td_pointwise_plan below = {.program = td_primitive_program(TD_PW_lt),
                                .operands = operands,
-                               .compute = (td_dtype)p->dtype,
+                               .compute = dtype,
                                .out = out};
-    td_status status = td_refuse(&no_probability, p);
     if (status == TD_OK)
-        status = kernel_draw(call);
-    return status ? status : TD_RUN(td_tensor_device(out), pointwise, &below);
+        status = draw(drawn, call->args[call->op->nparams - 1], TD_PLAN(call, td_draw_plan));
+    if (status == TD_OK)
+        status = TD_RUN(td_tensor_device(out), pointwise, &below);
+    td_release(drawn);
+    return status;
 }
 
 /* ---- dropout ---- */

@@ -97,6 +97,8 @@ t.test("random_numbers_below_1_stay_below_1", function()
         t.is_true(math.abs(x:float():mean():item() - 0.5) < 0.02)
         t.is_true(math.abs(tide.randn(20000, { dtype = tide[name] }):float():std():item() - 1) < 0.05)
     end
+    local rare = tide.full({ 20000 }, 0.0005, { dtype = tide.bfloat16 }):bernoulli():float():sum():item()
+    t.is_true(rare > 0 and rare < 40, "rare events stay rare: " .. rare)
     t.eq(tide.randint(1, 3, { 4 }, { dtype = tide.int8 }).dtype, tide.int8)
 end)
 
