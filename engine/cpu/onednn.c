@@ -364,7 +364,9 @@ bool td_dnn_has_bfloat(void) {
 
 td_status td_dnn_matmul(td_dtype dtype, int64_t batch, int64_t m, int64_t n, int64_t k,
                         td_dnn_matrices a, td_dnn_matrices b, const void *bias, td_dnn_matrices c) {
-    dnnl_data_type_t type = dtype == TD_BF16 ? dnnl_bf16 : dnnl_f32;
+    static const dnnl_data_type_t types[TD_DTYPE_COUNT] = {
+        [TD_BF16] = dnnl_bf16, [TD_F32] = dnnl_f32};
+    dnnl_data_type_t type = types[dtype];
     matmul_shape s = {type, batch, m, n, k, a, b, c, bias != NULL};
     const plan_key key = {{MATMUL, type, batch, m, n, k, a.batch_stride, a.row_stride,
                            a.column_stride, b.batch_stride, b.row_stride, b.column_stride,

@@ -31,7 +31,8 @@ typedef void (*number_fn)(const td_draw_plan *d, char *out, const uint32_t *word
 /* As many bits as the 16-bit dtype holds below 1, so that no number of [0, 1) is rounded up to 1.
  */
 static void uniform_narrow(const td_draw_plan *d, char *out, const uint32_t *words, int n) {
-    uint32_t kept[TD_RANDOM_WORDS], mask = d->out->dtype == TD_F16 ? 0xFFE00000 : 0xFF000000;
+    static const uint32_t masks[TD_DTYPE_COUNT] = {[TD_F16] = 0xFFE00000, [TD_BF16] = 0xFF000000};
+    uint32_t kept[TD_RANDOM_WORDS], mask = masks[d->out->dtype];
     for (int k = 0; k < n; k++)
         kept[k] = words[k] & mask;
     td_cpu->random->uniform_f32((float *)out, kept, n, (float)d->a, (float)(d->b - d->a));
