@@ -157,6 +157,8 @@ void tide_read_args(lua_State *L, tide_frame *f) {
     f->nints = f->out_at = f->options = f->list = 0;
     f->out = NULL;
     f->requires_grad = false;
+    while (n > npositional && lua_isnil(L, n)) /* f(x, options) of options that are not there */
+        n--;
     if (n && lua_type(L, n) == LUA_TTABLE && !rest)
         n = read_last_table(L, f, n);
     for (int k = 0; k < op->nparams; k++)

@@ -1,6 +1,7 @@
 /* table.c: sums events by kind and name, and writes the sums as aligned text. */
 #include "profiler/table.h"
 
+#include "engine/core/map.h"
 #include "engine/core/memory.h"
 #include "profiler/timing.h"
 
@@ -11,7 +12,7 @@
 const char *tide_event_kind_name(td_event_kind kind) {
     static const char *const names[TD_EVENT_KINDS] = {
         [TD_EVENT_OP] = "operator", [TD_EVENT_KERNEL] = "kernel", [TD_EVENT_BACKWARD] = "backward",
-        [TD_EVENT_RANGE] = "range", [TD_EVENT_ALLOC] = "memory",
+        [TD_EVENT_RANGE] = "range", [TD_EVENT_ALLOC] = "memory",  [TD_EVENT_ACTIVITY] = "activity",
     };
     return names[kind];
 }
@@ -50,52 +51,44 @@ static bool within_itself(const tide_recording *r, const tide_event *e) {
     return false;
 }
 
-/* Rows while they are summed up; slots hold a row's index + 1 and are twice as many as rows fit. */
+/* Rows while they are summed up; the map's entries are their numbers, from 1. */
 typedef struct row_set {
     tide_row *rows;
-    int32_t *slots;
     int n, room;
+    td_map places;
 } row_set;
 
-/* The slot of a row, or the free one where it goes (FNV-1a). */
-static int32_t *find_slot(const row_set *set, const char *name, uint8_t kind) {
-    uint32_t hash = 2166136261u ^ kind, mask = 2 * (uint32_t)set->room - 1;
-    for (const char *c = name; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * 16777619u;
-    uint32_t at = hash & mask;
-    for (; set->slots[at]; at = (at + 1) & mask) {
-        const tide_row *row = &set->rows[set->slots[at] - 1];
-        if (row->kind == kind && strcmp(row->name, name) == 0)
-            break;
-    }
-    return &set->slots[at];
+typedef struct wanted {
+    const row_set *set;
+    const tide_event *event;
+} wanted;
+
+static bool is_wanted(const void *place, const void *key) {
+    const wanted *w = key;
+    const tide_row *row = &w->set->rows[(intptr_t)place - 1];
+    return same(w->event, row->kind, row->name);
 }
 
-/* Room for twice as many (a power of two). False: out of memory, and the set is as it was. */
 static bool grow(row_set *set) {
     int room = set->room ? 2 * set->room : 64;
-    int32_t *slots = td_calloc(2 * (size_t)room, sizeof *slots);
-    tide_row *rows = slots ? td_realloc(set->rows, (size_t)room * sizeof *rows) : NULL;
-    if (!rows) {
-        td_free(slots);
+    tide_row *rows = td_realloc(set->rows, (size_t)room * sizeof *rows);
+    if (!rows)
         return false;
-    }
-    td_free(set->slots);
-    *set = (row_set){.rows = rows, .slots = slots, .n = set->n, .room = room};
-    for (int k = 0; k < set->n; k++)
-        *find_slot(set, rows[k].name, rows[k].kind) = k + 1;
+    set->rows = rows;
+    set->room = room;
     return true;
 }
 
 static tide_row *row_of(row_set *set, const tide_event *e) {
-    if (set->n == set->room && !grow(set))
+    uint64_t hash = td_hash_text(e->name) ^ e->kind;
+    intptr_t place = (intptr_t)td_map_find(&set->places, hash, is_wanted, &(const wanted){set, e});
+    if (place)
+        return &set->rows[place - 1];
+    if ((set->n == set->room && !grow(set)) ||
+        td_map_add(&set->places, hash, (void *)(intptr_t)(set->n + 1)))
         return NULL;
-    int32_t *slot = find_slot(set, e->name, e->kind);
-    if (!*slot) {
-        set->rows[set->n] = (tide_row){.name = e->name, .kind = e->kind};
-        *slot = ++set->n;
-    }
-    return &set->rows[*slot - 1];
+    set->rows[set->n] = (tide_row){.name = e->name, .kind = e->kind};
+    return &set->rows[set->n++];
 }
 
 tide_row *tide_rows(const tide_recording *r, tide_sort sort, int *count) {
@@ -115,7 +108,7 @@ tide_row *tide_rows(const tide_recording *r, tide_sort sort, int *count) {
         if (!within_itself(r, e))
             row->total_ns += e->end_ns - e->start_ns;
     }
-    td_free(set.slots);
+    td_map_clear(&set.places);
     if (!ok) {
         td_free(set.rows);
         td_fail(TD_ENOMEM, "out of memory");

@@ -8,6 +8,7 @@
  */
 #include "engine/autograd/node.h"
 #include "engine/core/interrupt.h"
+#include "engine/core/map.h"
 #include "engine/core/memory.h"
 
 #include <stdlib.h>
@@ -34,8 +35,7 @@ typedef struct run {
     td_backward_options options;
     entry **heap; /* nodes that are ready, by sequence */
     size_t nheap, heap_size;
-    entry **table; /* all behind the outputs, by address of node or leaf; open addressing */
-    size_t ntable, table_size;
+    td_map behind;           /* all behind the outputs, by address of node or leaf */
     entry *first, *last;     /* the same in the order of the walk */
     const capture *captures; /* NULL: gradients go into the leaves */
     int ncaptures;
@@ -49,30 +49,8 @@ static const void *key_of(const entry *e) {
     return e->node ? (const void *)e->node : (const void *)e->leaf;
 }
 
-/* ---- table of what lies behind ---- */
-
-static size_t slot_of(const run *r, const void *key) {
-    size_t at = ((uintptr_t)key >> 4) * 0x9e3779b97f4a7c15ull >> 20 & (r->table_size - 1);
-    while (r->table[at] && key_of(r->table[at]) != key)
-        at = (at + 1) & (r->table_size - 1);
-    return at;
-}
-
-static td_status grow_table(run *r) {
-    entry **old = r->table;
-    size_t old_size = r->table_size;
-    r->table_size = old_size ? old_size * 2 : 64;
-    r->table = td_calloc(r->table_size, sizeof *r->table);
-    if (!r->table) {
-        r->table = old;
-        r->table_size = old_size;
-        return no_memory();
-    }
-    for (size_t k = 0; k < old_size; k++)
-        if (old[k])
-            r->table[slot_of(r, key_of(old[k]))] = old[k];
-    td_free(old);
-    return TD_OK;
+static bool is_of(const void *e, const void *key) {
+    return key_of(e) == key;
 }
 
 /* ---- heap of nodes ---- */
@@ -164,7 +142,7 @@ static const void *target_of(const td_edge *edge) {
 /* The entry of where an edge leads, which the walk has met; NULL: nowhere. */
 static entry *find(const run *r, const td_edge *edge) {
     const void *key = target_of(edge);
-    return key ? r->table[slot_of(r, key)] : NULL;
+    return key ? td_map_find(&r->behind, td_hash_address(key), is_of, key) : NULL;
 }
 
 /* ---- the walk ---- */
@@ -172,28 +150,23 @@ static entry *find(const run *r, const td_edge *edge) {
 /* Count an edge; what it leads to joins the walk when it is met for the first time. */
 static td_status count_edge(run *r, const td_edge *edge) {
     const void *key = target_of(edge);
-    td_status status = TD_OK;
     if (!key)
         return TD_OK;
-    if (2 * (r->ntable + 1) > r->table_size)
-        status = grow_table(r);
-    if (status)
-        return status;
-    size_t at = slot_of(r, key);
-    if (!r->table[at]) {
-        entry *e = NULL;
-        status = entry_new(edge, &e);
+    entry *e = find(r, edge);
+    if (!e) {
+        td_status status = entry_new(edge, &e);
         if (status)
             return status;
-        r->table[at] = e;
-        r->ntable++;
         if (r->last)
             r->last->next = e;
         else
             r->first = e;
         r->last = e;
+        status = td_map_add(&r->behind, td_hash_address(key), e);
+        if (status)
+            return status;
     }
-    r->table[at]->pending++;
+    e->pending++;
     return TD_OK;
 }
 
@@ -238,7 +211,7 @@ static td_status mark_needed(run *r) {
             e->needed = true;
         return TD_OK;
     }
-    entry **all = td_malloc((r->ntable + 1) * sizeof *all);
+    entry **all = td_malloc((r->behind.count + 1) * sizeof *all);
     size_t n = 0;
     if (!all)
         return no_memory();
@@ -479,7 +452,7 @@ static td_status execute(run *r, int n, td_tensor *const *outputs, td_tensor *co
         td_edge_release(&starts[k]);
     if (starts != few)
         td_free(starts);
-    td_free(r->table);
+    td_map_clear(&r->behind);
     td_free(r->heap);
     td_set_grad_enabled(before);
     return status;

@@ -7,6 +7,7 @@
  */
 #include "engine/cpu/onednn.h"
 
+#include "engine/core/map.h"
 #include "engine/core/memory.h"
 #include "engine/core/tensor.h"
 
@@ -106,17 +107,14 @@ static void plan_release(plan *p) {
     td_free(p);
 }
 
-static uint64_t key_hash(const plan_key *key) {
-    uint64_t h = 14695981039346656037u;
-    for (int k = 0; k < KEY_WORDS; k++)
-        h = (h ^ (uint64_t)key->word[k]) * 1099511628211u;
-    return h ^ (h >> 29);
+static plan **bucket_of(const plan_key *key) {
+    return &buckets[td_hash_words(key->word, KEY_WORDS) % BUCKETS];
 }
 
 /* The cached plan with a reference for the caller, or NULL. */
 static plan *cache_find(const plan_key *key) {
     pthread_mutex_lock(&lock);
-    plan *p = buckets[key_hash(key) % BUCKETS];
+    plan *p = *bucket_of(key);
     while (p && memcmp(&p->key, key, sizeof *key) != 0)
         p = p->next;
     if (p) {
@@ -145,7 +143,7 @@ static void cache_keep(plan *p) {
     pthread_mutex_lock(&lock);
     if (cached == CACHE_SIZE)
         drop_oldest();
-    plan **bucket = &buckets[key_hash(&p->key) % BUCKETS];
+    plan **bucket = bucket_of(&p->key);
     p->last_use = ++clock_now;
     p->next = *bucket;
     *bucket = p;

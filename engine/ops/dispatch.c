@@ -26,43 +26,10 @@ static void drop_results(td_call *call) {
     call->nlist = 0;
 }
 
-/* Device of a call: that of its first tensor, else of its device option, else the CPU. */
-static td_device call_device(const td_call *call) {
-    td_device device = TD_DEVICE_CPU;
-    for (int k = 0; k < call->op->nparams; k++) {
-        const td_value *v = &call->args[k];
-        if (v->kind == TD_KIND_TENSOR && v->tensor)
-            return td_tensor_device(v->tensor);
-        if (v->kind == TD_KIND_TENSORS)
-            for (int j = 0; j < v->n; j++)
-                if (v->tensors[j])
-                    return td_tensor_device(v->tensors[j]);
-        if (v->kind == TD_KIND_DEVICE)
-            device = v->device;
-    }
-    return device;
-}
-
-static td_status check_device(const td_call *call, const td_tensor *x, td_device device) {
-    if (TD_LIKELY(!x || td_device_same(td_tensor_device(x), device)) ||
-        call->op->flags & TD_OP_ANY_DEVICE)
-        return TD_OK;
+/* The tensor that lies elsewhere than the call's first. */
+static td_status fail_device(const td_call *call, const td_tensor *x) {
     return td_fail(TD_EDEVICE, "tensors on %s and %s don't mix: move one with x:to(device)",
-                   td_device_name(device), td_device_name(td_tensor_device(x)));
-}
-
-/* Do all tensors lie on the device of the call? (Pointwise operators take single elements of the
- * host as numbers, and look for themselves.) */
-static td_status check_devices(const td_call *call, td_device device) {
-    td_status status = TD_OK;
-    for (int k = 0; k < call->op->nparams && status == TD_OK; k++) {
-        const td_value *v = &call->args[k];
-        if (v->kind == TD_KIND_TENSOR)
-            status = check_device(call, v->tensor, device);
-        for (int j = 0; v->kind == TD_KIND_TENSORS && j < v->n && status == TD_OK; j++)
-            status = check_device(call, v->tensors[j], device);
-    }
-    return status;
+                   td_device_name(call->device), td_device_name(td_tensor_device(x)));
 }
 
 /* ---- events ---- */
@@ -72,9 +39,8 @@ static td_status observed(td_call *call, td_status (*run)(td_call *call)) {
     td_observer *o = td_observer_get(TD_EVENT_KERNEL);
     if (TD_LIKELY(!o))
         return run(call);
-    td_event event = {.kind = TD_EVENT_KERNEL,
-                      .name = call->op->name,
-                      .track = td_stream_current(call_device(call))};
+    td_event event = {
+        .kind = TD_EVENT_KERNEL, .name = call->op->name, .track = td_stream_current(call->device)};
     o->begin(o->ctx, &event);
     event.status = run(call);
     o->end(o->ctx, &event);
@@ -188,17 +154,14 @@ static td_status run_kernel(td_call *call) {
     td_meta meta[TD_MAX_RESULTS];
     _Alignas(16) unsigned char plan[TD_PLAN_BYTES];
     bool through[TD_MAX_RESULTS] = {false}, any = false;
-    td_device device = call_device(call);
     call->plan = plan;
     for (int k = 0; k < op->nresults; k++) {
         meta[k].dtype = TD_DTYPE_NONE;
-        meta[k].device = device;
+        meta[k].device = call->device;
         meta[k].ndim = -1;
         meta[k].strided = false;
     }
-    td_status status = check_devices(call, device);
-    if (status == TD_OK)
-        status = op->rule(call, meta);
+    td_status status = op->rule(call, meta);
     if (status == TD_OK && op->dtypes != TD_DTYPES_ALL)
         status = check_dtypes(call);
     for (int k = 0; k < op->nresults && status == TD_OK; k++) {
@@ -266,26 +229,38 @@ static td_status run_then_copy(td_call *call) {
 
 /* What the tensors among the arguments ask for, seen in one walk. */
 typedef struct looks {
-    bool record; /* one requires grad */
-    bool other;  /* one is not strided */
+    bool record;                /* one requires grad */
+    bool other;                 /* one is not strided */
+    const td_tensor *first;     /* whose device is the call's */
+    const td_tensor *elsewhere; /* one on another device; NULL: none */
 } looks;
 
 static inline void look_at(const td_tensor *x, looks *l) {
     l->record |= x->requires_grad || (TD_UNLIKELY(x->base != NULL) && td_view_is_stale(x));
     l->other |= x->layout != TD_STRIDED;
+    if (!l->first)
+        l->first = x;
+    else if (TD_UNLIKELY(!td_device_same(td_tensor_device(x), td_tensor_device(l->first))))
+        l->elsewhere = x;
 }
 
-static inline looks look(const td_call *call) {
-    looks l = {false, false};
+static inline looks look(td_call *call) {
+    looks l = {false, false, NULL, NULL};
+    call->device = TD_DEVICE_CPU;
     for (int k = 0; k < call->op->nparams; k++) {
         const td_value *v = &call->args[k];
         if (v->kind == TD_KIND_TENSOR && v->tensor)
             look_at(v->tensor, &l);
         else if (v->kind == TD_KIND_TENSORS)
-            for (int j = 0; j < v->n; j++)
+            for (int j = 0; j < v->n; j++) {
                 if (v->tensors[j])
                     look_at(v->tensors[j], &l);
+            }
+        else if (v->kind == TD_KIND_DEVICE)
+            call->device = v->device;
     }
+    if (l.first)
+        call->device = td_tensor_device(l.first);
     l.record = l.record && call->op->backward && td_grad_enabled();
     return l;
 }
@@ -308,11 +283,14 @@ static td_status run_steps(td_call *call) {
     return status;
 }
 
-static td_status run_call(td_call *call, uint64_t *sequence) {
-    looks l = look(call);
-    if (TD_UNLIKELY(l.other && !(call->op->flags & TD_OP_ANY_LAYOUT)))
+static td_status run_call(td_call *call, const looks *l, uint64_t *sequence) {
+    const td_op *op = call->op;
+    /* Pointwise operators take single elements of the host as numbers, and look for themselves. */
+    if (TD_UNLIKELY(l->elsewhere != NULL) && op->kernel && !(op->flags & TD_OP_ANY_DEVICE))
+        return fail_device(call, l->elsewhere);
+    if (TD_UNLIKELY(l->other && !(op->flags & TD_OP_ANY_LAYOUT)))
         return td_fail(TD_ETYPE, "a strided tensor expected, got one of another layout");
-    if (TD_LIKELY(!l.record))
+    if (TD_LIKELY(!l->record))
         return run_steps(call);
     td_record record = {0};
     call->record = &record;
@@ -324,15 +302,15 @@ static td_status run_call(td_call *call, uint64_t *sequence) {
     return status;
 }
 
-static td_status run_observed(td_call *call, td_observer *o) {
+static td_status run_observed(td_call *call, const looks *l, td_observer *o) {
     const td_op *op = call->op;
     td_event event = {.kind = TD_EVENT_OP,
                       .name = call->inplace && op->inplace_name ? op->inplace_name : op->name,
                       .args = call->args,
                       .nargs = op->nparams,
-                      .track = td_stream_current(call_device(call))};
+                      .track = td_stream_current(call->device)};
     o->begin(o->ctx, &event);
-    event.status = run_call(call, &event.sequence);
+    event.status = run_call(call, l, &event.sequence);
     event.results = call->list ? call->list : call->out;
     event.nresults = call->list ? call->nlist : op->nresults;
     o->end(o->ctx, &event);
@@ -343,7 +321,9 @@ td_status td_op_call(td_call *call) {
     const td_op *op = call->op;
     uint64_t sequence = 0;
     td_observer *o = td_observer_get(TD_EVENT_OP);
-    td_status status = TD_UNLIKELY(o != NULL) ? run_observed(call, o) : run_call(call, &sequence);
+    looks l = look(call);
+    td_status status =
+        TD_UNLIKELY(o != NULL) ? run_observed(call, &l, o) : run_call(call, &l, &sequence);
     if (TD_UNLIKELY(status)) {
         drop_results(call);
         if (!(op->flags & TD_OP_INTERNAL)) /* parts of others go by the others' names */

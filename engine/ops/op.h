@@ -247,6 +247,7 @@ struct td_call {
                                 borrowed; the results then hold other references to them */
     int ngiven;
     bool inplace;
+    td_device device;         /* of its first tensor, else of its device option, else the CPU */
     void *plan;               /* room for the plan of an operator with a rule; see TD_PLAN */
     struct td_record *record; /* the node that this call will be; NULL: it is not recorded */
 };

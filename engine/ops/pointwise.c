@@ -207,7 +207,7 @@ FORMULA(leaky_relu, "(Tensor x, number negative_slope=0.01) -> Tensor", TD_PW_FL
         "x: where(gt(x, 0), g, g * negative_slope)");
 FORMULA(softshrink, "(Tensor x, number lambd=0.5) -> Tensor", TD_PW_FLOATS,
         "x drawn towards zero by lambd; 0 where it is nearer.",
-        "x - maximum(minimum(x, lambd), -lambd)", "x: where(gt(abs(x), lambd), g, 0)");
+        "x - maximum(minimum(x, lambd), -lambd)", "x: where(gt(abs(out), 0), g, 0)");
 FORMULA(elu, "(Tensor x, number alpha=1) -> Tensor", TD_PW_FLOATS,
         "x where positive, else alpha * (exp(x) - 1).",
         "where(gt(x, 0), x, alpha * expm1(minimum(x, 0)))",

@@ -198,12 +198,13 @@ static const td_program *choose_program(const td_op *op, const td_value *args) {
 }
 
 /* The call that a prompt makes most: row-major tensors of one shape and one dtype, or such a tensor
- * and a number that does not change its dtype. Returns the tensor that says what the result is
- * like, NULL when it is another call. */
+ * and a number that does not change its dtype; afresh or in place. Returns the tensor that says
+ * what the result is like, NULL when it is another call. */
 static const td_tensor *plain_model(const td_call *call, int n) {
     const td_pointwise *pw = call->op->pointwise;
     const td_tensor *model = NULL;
-    if (call->ngiven || (pw->type != TD_PW_ARITH && pw->type != TD_PW_FLOATS))
+    if ((call->ngiven && !(call->inplace && call->given[0] == td_arg_tensor(call->args[0]))) ||
+        (pw->type != TD_PW_ARITH && pw->type != TD_PW_FLOATS))
         return NULL;
     for (int k = 0; k < n; k++) {
         const td_tensor *x = td_arg_tensor(call->args[k]);
@@ -235,10 +236,13 @@ td_status td_pointwise_call(td_call *call) {
         else
             operands[k] = td_operand_of(call->args[k]);
     }
-    td_status status = td_tensor_empty_like(model, (td_dtype)model->dtype, &call->out[0]);
-    if (TD_UNLIKELY(status))
-        return status;
-    status = td_call_ready(call);
+    td_status status = TD_OK;
+    if (TD_UNLIKELY(call->ngiven))
+        call->out[0] = td_retain(call->given[0]);
+    else
+        status = td_tensor_empty_like(model, (td_dtype)model->dtype, &call->out[0]);
+    if (TD_LIKELY(status == TD_OK))
+        status = td_call_ready(call);
     if (TD_UNLIKELY(status))
         return status;
     return run(TD_DEVICE_CPU, program, operands, (td_dtype)model->dtype, call->out[0]);
@@ -255,10 +259,10 @@ static bool is_rounding_of_integers(const td_pointwise *pw, td_dtype compute) {
 static void round_numbers(td_dtype dtype, int n, td_operand *operands) {
     unsigned char rounded[8];
     for (int k = 0; k < n; k++) {
-        if (operands[k].tensor || operands[k].is_int)
+        if (operands[k].tensor)
             continue;
         td_store_double(dtype, rounded, operands[k].f);
-        operands[k].f = td_load_double(dtype, rounded);
+        operands[k] = (td_operand){.f = td_load_double(dtype, rounded)};
     }
 }
 

@@ -1,5 +1,6 @@
 /* registry.c: the table of all operators, and the engine's start. */
 #include "engine/autograd/autograd.h"
+#include "engine/core/map.h"
 #include "engine/core/memory.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
@@ -10,17 +11,14 @@
 #include <pthread.h>
 #include <string.h>
 
-enum { MAX_OPS = 1024, SLOTS = 4096 };
+enum { MAX_OPS = 1024 };
 
 static const td_op *ops[MAX_OPS];
 static int op_count;
-static uint16_t slots[SLOTS]; /* id + 1 by hash of the name, open addressing */
+static td_map by_name;
 
-static uint32_t hash_name(const char *name) {
-    uint32_t h = 2166136261u;
-    for (; *name; name++)
-        h = (h ^ (unsigned char)*name) * 16777619u;
-    return h;
+static bool has_name(const void *op, const void *name) {
+    return strcmp(((const td_op *)op)->name, name) == 0;
 }
 
 static td_status add_op(const td_operator_entry *entry) {
@@ -44,12 +42,8 @@ static td_status add_op(const td_operator_entry *entry) {
         if (op->gradient)
             op->backward = td_pointwise_backward;
     }
-    uint32_t slot = hash_name(op->name) % SLOTS;
-    while (slots[slot])
-        slot = (slot + 1) % SLOTS;
     ops[op_count++] = op;
-    slots[slot] = (uint16_t)op_count;
-    return TD_OK;
+    return td_map_add(&by_name, td_hash_text(op->name), op);
 }
 
 /* What needs all operators to be there: expressions name others. */
@@ -72,10 +66,7 @@ td_status td_op_register_all(void) {
 }
 
 const td_op *td_op_find(const char *name) {
-    for (uint32_t slot = hash_name(name) % SLOTS; slots[slot]; slot = (slot + 1) % SLOTS)
-        if (!strcmp(ops[slots[slot] - 1]->name, name))
-            return ops[slots[slot] - 1];
-    return NULL;
+    return td_map_find(&by_name, td_hash_text(name), has_name, name);
 }
 
 int td_op_count(void) {

@@ -14,7 +14,9 @@ end
 
 t.test("index_0_is_refused_in_every_form", function()
     local x = grid(3, 4)
-    for _, key in ipairs { { 0 }, { 1, 0 }, { {}, 0 }, "0", "1, 0", ":, 0", "..., 0", { { 0, 2 } }, { { 1, 0 } }, "0:2" } do
+    for _, key in ipairs {
+        { 0 }, { 1, 0 }, { {}, 0 }, "0", "1, 0", ":, 0", "..., 0", { { 0, 2 } }, { { 1, 0 } }, "0:2",
+    } do
         t.error_matches(function() return x[key] end, "count", tostring(key))
         t.error_matches(function() x[key] = 1 end, "count", tostring(key))
     end
@@ -127,6 +129,17 @@ t.test("equality_is_of_shape_and_elements", function()
     t.eq(grid(2, 3) == grid(3, 2), false)
     t.eq(grid(2) == grid(2) + 1, false)
     t.eq(grid(2) ~= grid(2) + 1, true)
+end)
+
+t.test("large_integers_keep_their_last_digits", function()
+    local large = (1 << 53) + 1
+    local x = tide.tensor { large, 7, (1 << 62) + 3, 9 }
+    t.eq(x["::2"]:to(tide.int32):tolist(), { 1, 3 })
+    t.eq(x["::2"]:clone():tolist(), { large, (1 << 62) + 3 })
+    t.eq((x + 1):tolist(), { large + 1, 8, (1 << 62) + 4, 10 })
+    t.eq((tide.ones(2, { dtype = tide.int32 }) + tide.tensor(large)):tolist(), { 2, 2 })
+    t.eq((tide.tensor({ 7, 9 }, { dtype = tide.int32 }) * tide.tensor((1 << 32) + 3)):tolist(), { 21, 27 })
+    t.eq(tide.tensor(large):item(), large)
 end)
 
 -- ---- modes ----

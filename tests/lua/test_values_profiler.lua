@@ -116,3 +116,41 @@ t.test("backward_of_what_was_recorded_before_has_no_arrows", function()
     end
     t.is_true(nodes >= 2)
 end)
+
+t.test("arrows_join_nodes_to_their_own_operators_alone", function()
+    local x = tide.ones(3, { requires_grad = true })
+    local slices, from, joined = {}, {}, 0
+    local events = trace_of(profiler.profile(function()
+        local y = x * 2
+        local part = y[{ { 1, 2 } }]
+        y[1] = 5 -- its node is made of another one, without an operator
+        part:mul_(3)
+        local loss = (part:sin() + y:sum()):sum()
+        loss:backward()
+    end))
+    for _, e in ipairs(events) do
+        if e.ph == "X" and (e.cat == "cpu_op" or e.cat == "autograd") then
+            slices[e.ts] = e
+        end
+    end
+    for _, e in ipairs(events) do
+        if e.ph == "s" then
+            from[e.id] = slices[e.ts]
+        elseif e.ph == "f" then
+            joined = joined + 1
+            t.eq(from[e.id].args["Sequence number"], slices[e.ts].args["Sequence number"], slices[e.ts].name)
+        end
+    end
+    t.is_true(joined >= 3)
+end)
+
+t.test("shapes_of_tensors_in_a_list_are_in_the_trace", function()
+    local x, y = tide.ones(2, 3), tide.ones(4, 3)
+    for _, e in ipairs(trace_of(profiler.profile(function() return tide.cat { x, y } end))) do
+        if e.name == "cat" and e.cat == "cpu_op" then
+            t.eq(e.args["Input Dims"], { { 2, 3 }, { 4, 3 } })
+            return
+        end
+    end
+    error("no slice of cat")
+end)

@@ -16,8 +16,8 @@ add(differentiable, [[
     add sub mul div remainder fmod pow maximum minimum atan2 lerp addcmul addcdiv
     neg abs sign square reciprocal sqrt rsqrt exp exp2 expm1 log log2 log10 log1p
     sin cos tan asin acos atan sinh cosh tanh floor ceil round trunc frac
-    relu sigmoid erf erfc silu gelu softplus leaky_relu elu clamp_min clamp_max clamp where
-    sum nansum mean prod var std amax amin max min norm logsumexp cumsum
+    relu sigmoid erf erfc silu gelu softplus leaky_relu elu softshrink clamp_min clamp_max clamp where
+    sum nansum mean nanmean prod var std amax amin max min norm logsumexp cumsum
     softmax log_softmax cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss huber_loss
     binary_cross_entropy binary_cross_entropy_with_logits
     matmul mm bmm mv dot outer addmm addmv baddbmm linear

@@ -89,7 +89,8 @@ local function check(op, entry)
     if entry.r == json.null then
         t.eq(ok, listed(computed, entry), "PyTorch refuses it; here it's computed")
     else
-        t.eq(not ok, listed(refused, entry), "refused here, computed by PyTorch" .. (ok and "" or ": " .. tostring(results)))
+        local why = ok and "" or ": " .. tostring(results)
+        t.eq(not ok, listed(refused, entry), "refused here, computed by PyTorch" .. why)
     end
     if not ok then
         check_refusal(entry, results)

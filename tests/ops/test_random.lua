@@ -95,7 +95,9 @@ local function check_independent(x)
     end
 end
 
-local normal_shares = { { -2, 0.02275 }, { -1, 0.15866 }, { 0, 0.5 }, { 0.5, 0.69146 }, { 1.5, 0.93319 }, { 3, 0.99865 } }
+local normal_shares = {
+    { -2, 0.02275 }, { -1, 0.15866 }, { 0, 0.5 }, { 0.5, 0.69146 }, { 1.5, 0.93319 }, { 3, 0.99865 },
+}
 
 local function scaled(shares, mean, std)
     local list = {}

@@ -72,7 +72,7 @@ for name in "sigmoid erf erfc silu gelu softplus leaky_relu elu".split():
     unary(name)
 for name in "isnan isinf isfinite".split():
     unary(name)
-for name in ("silu", "gelu", "softplus", "leaky_relu", "elu", "relu"):
+for name in ("silu", "gelu", "softplus", "leaky_relu", "elu", "relu", "softshrink"):
     torch_function(name, getattr(F, name))
 case("softplus", X(4), 2, 0.5)
 case("softplus", lit([-30.0, 19.0, 20.0, 21.0, 50.0]))
@@ -80,6 +80,12 @@ case("softplus", X(4), 0.25)
 case("leaky_relu", X(5), 0.25)
 case("leaky_relu", X(5), -0.5)
 case("elu", X(5), 0.7)
+# The sign of a zero from below is one thing in torch's vectors and another beside them.
+case("softshrink", lit([-2.0, -0.75, 0.25, 0.5, 0.75, 2.0], 2, 3))
+case("softshrink", lit([-1.0, -0.26, 0.1, 0.25, 0.26, 1.0]), 0.25)
+case("softshrink", lit([-0.50001, 0.50001, 0.0, math.inf, -math.inf, 1e300]))
+case("softshrink", lit([-3.0, 0.0, 3.0]), 0)
+case("softshrink", X(3, 0))
 
 for name in "maximum minimum atan2 remainder fmod".split():
     torch_function(name, tensors(getattr(torch, name)))
