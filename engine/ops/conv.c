@@ -182,6 +182,7 @@ TD_OPERATOR(conv2d) = {
     .doc = "Cross-correlation of images (N, C, H, W) or one (C, H, W) with kernels, plus bias.",
     .rule = rule_conv2d,
     .kernel = kernel_conv2d,
+    .dtypes = TD_DTYPES_FLOATS,
     .gradient = "input: conv2d_input(input.shape, weight, g, " HOW ");"
                 "weight: conv2d_weight(input, weight.shape, g, " HOW ");"
                 "bias: if(g.ndim == 4, sum(g, {0, 2, 3}), sum(g, {1, 2}))",
@@ -193,6 +194,7 @@ TD_OPERATOR(conv2d_input) = {
     .doc = "Gradient of conv2d with respect to its input.",
     .rule = rule_conv2d_input,
     .kernel = kernel_conv2d_input,
+    .dtypes = TD_DTYPES_FLOATS,
     .gradient = "weight: conv2d_weight(g, weight.shape, gradient, " HOW ");"
                 "gradient: conv2d(g, weight, nil, " HOW ")",
     .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
@@ -204,6 +206,7 @@ TD_OPERATOR(conv2d_weight) = {
     .doc = "Gradient of conv2d with respect to its weight.",
     .rule = rule_conv2d_weight,
     .kernel = kernel_conv2d_weight,
+    .dtypes = TD_DTYPES_FLOATS,
     .gradient = "input: conv2d_input(input.shape, g, gradient, " HOW ");"
                 "gradient: conv2d(input, g, nil, " HOW ")",
     .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},

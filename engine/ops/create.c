@@ -144,6 +144,7 @@ TD_OPERATOR(empty) = {
     .doc = "Uninitialised elements: whatever lay in memory.",
     .rule = rule_size,
     .kernel = kernel_empty,
+    .dtypes = TD_DTYPES_ALL,
     CREATION,
 };
 TD_OPERATOR(zeros) = {
@@ -151,6 +152,7 @@ TD_OPERATOR(zeros) = {
     .doc = "Zeros.",
     .rule = rule_size,
     .kernel = kernel_zeros,
+    .dtypes = TD_DTYPES_ALL,
     CREATION,
 };
 TD_OPERATOR(ones) = {
@@ -158,6 +160,7 @@ TD_OPERATOR(ones) = {
     .doc = "Ones.",
     .rule = rule_size,
     .kernel = kernel_ones,
+    .dtypes = TD_DTYPES_ALL,
     CREATION,
 };
 TD_OPERATOR(full) = {
@@ -165,6 +168,7 @@ TD_OPERATOR(full) = {
     .doc = "One value everywhere; an integer value gives int64, a float the default dtype.",
     .rule = rule_full,
     .kernel = kernel_full,
+    .dtypes = TD_DTYPES_ALL,
     CREATION,
 };
 TD_OPERATOR(empty_like) = {
@@ -172,6 +176,7 @@ TD_OPERATOR(empty_like) = {
     .doc = "Uninitialised elements in x's shape, dtype and device.",
     .rule = rule_like,
     .kernel = kernel_empty,
+    .dtypes = TD_DTYPES_ALL,
     CREATION,
 };
 TD_OPERATOR(zeros_like) = {
@@ -179,6 +184,7 @@ TD_OPERATOR(zeros_like) = {
     .doc = "Zeros in x's shape, dtype and device.",
     .rule = rule_like,
     .kernel = kernel_zeros,
+    .dtypes = TD_DTYPES_ALL,
     CREATION,
 };
 TD_OPERATOR(ones_like) = {
@@ -186,6 +192,7 @@ TD_OPERATOR(ones_like) = {
     .doc = "Ones in x's shape, dtype and device.",
     .rule = rule_like,
     .kernel = kernel_ones,
+    .dtypes = TD_DTYPES_ALL,
     CREATION,
 };
 TD_OPERATOR(full_like) = {
@@ -193,6 +200,7 @@ TD_OPERATOR(full_like) = {
     .doc = "One value everywhere in x's shape, dtype and device.",
     .rule = rule_full_like,
     .kernel = kernel_full,
+    .dtypes = TD_DTYPES_ALL,
     CREATION,
 };
 TD_OPERATOR(arange) = {
@@ -200,6 +208,7 @@ TD_OPERATOR(arange) = {
     .doc = "start, start + step, ... below end; with one number from 0 below it.",
     .rule = rule_arange,
     .kernel = kernel_progression,
+    .dtypes = TD_DTYPES_ALL,
     CREATION,
 };
 TD_OPERATOR(linspace) = {
@@ -207,6 +216,7 @@ TD_OPERATOR(linspace) = {
     .doc = "So many numbers evenly spaced from start to end, both included.",
     .rule = rule_linspace,
     .kernel = kernel_progression,
+    .dtypes = TD_DTYPES_ALL,
     CREATION,
 };
 TD_OPERATOR(eye) = {
@@ -214,5 +224,6 @@ TD_OPERATOR(eye) = {
     .doc = "Ones on the diagonal of an n by m matrix, zeros elsewhere.",
     .rule = rule_eye,
     .kernel = kernel_eye,
+    .dtypes = TD_DTYPES_ALL,
     CREATION,
 };

@@ -203,6 +203,7 @@ TD_OPERATOR(gather) = {
     .doc = "For each place of index the element of x that it names along a dim.",
     .rule = rule_gather,
     .kernel = kernel_gather,
+    .dtypes = TD_DTYPES_ALL,
     .gradient = "x: scatter_add(zeros(x.shape, dtype=g.dtype, device=g.device), dim, index, g)",
 };
 TD_OPERATOR(scatter) = {
@@ -210,6 +211,7 @@ TD_OPERATOR(scatter) = {
     .doc = "x with src written to the places that index names along a dim.",
     .rule = rule_scatter,
     .kernel = kernel_scatter,
+    .dtypes = TD_DTYPES_ALL,
     .gradient = "x: scatter(g, dim, index, 0);"
                 "src: gather_within(g, dim, index, src.shape)",
     .flags = TD_OP_INPLACE | TD_OP_WRITES_SELF,
@@ -219,6 +221,7 @@ TD_OPERATOR(scatter_add) = {
     .doc = "x with src added at the places that index names along a dim.",
     .rule = rule_scatter_add,
     .kernel = kernel_scatter,
+    .dtypes = TD_DTYPES_ALL,
     .gradient = "x: g; src: gather_within(g, dim, index, src.shape)",
     .autocast = {.cuda = TD_AUTOCAST_PROMOTE},
     .flags = TD_OP_INPLACE | TD_OP_WRITES_SELF,
@@ -240,5 +243,6 @@ TD_OPERATOR(from_one_based) = {
     .doc = "Indices that count from 1 as the engine counts them, from 0.",
     .rule = rule_from_one_based,
     .kernel = kernel_from_one_based,
+    .dtypes = TD_DTYPES_INTS,
     .flags = TD_OP_INTERNAL | TD_OP_NONDIFF,
 };

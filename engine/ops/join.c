@@ -366,6 +366,7 @@ TD_OPERATOR(cat) = {
     .doc = "Tensors joined along a dim.",
     .rule = rule_cat,
     .kernel = kernel_cat,
+    .dtypes = TD_DTYPES_ALL,
     .backward = grad_cat,
     .autocast = {.cpu = TD_AUTOCAST_PROMOTE},
 };
@@ -385,6 +386,7 @@ TD_OPERATOR(flip) = {
     .doc = "The order of elements along the dims reversed.",
     .rule = td_rule_same,
     .kernel = kernel_flip,
+    .dtypes = TD_DTYPES_ALL,
     .gradient = "x: flip(g, dims)",
 };
 TD_OPERATOR(roll) = {

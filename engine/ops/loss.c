@@ -184,6 +184,7 @@ TD_OPERATOR(softmax) = {
     .doc = "exp(x) over its sum along a dim.",
     .rule = rule_softmax,
     .kernel = kernel_softmax,
+    .dtypes = TD_DTYPES_ALL,
     .gradient = "x: softmax_backward(out, g, dim)",
     .autocast = {.cuda = TD_AUTOCAST_FP32_RESULT},
     .flags = TD_OP_OUT,
@@ -193,6 +194,7 @@ TD_OPERATOR(log_softmax) = {
     .doc = "Logarithm of softmax along a dim, without overflow.",
     .rule = rule_log_softmax,
     .kernel = kernel_softmax,
+    .dtypes = TD_DTYPES_ALL,
     .gradient = "x: log_softmax_backward(out, g, dim)",
     .autocast = {.cuda = TD_AUTOCAST_FP32_RESULT},
     .flags = TD_OP_OUT,
@@ -202,6 +204,7 @@ TD_OPERATOR(softmax_backward) = {
     .doc = "Gradient of softmax from that of its result y.",
     .rule = rule_softmax,
     .kernel = kernel_softmax,
+    .dtypes = TD_DTYPES_FLOATS,
     .gradient = "gy: softmax_backward(y, g, dim);"
                 "y: g * (gy - sum(gy * y, dim, keepdim=true)) - gy * sum(g * y, dim, keepdim=true)",
     .flags = TD_OP_INTERNAL,
@@ -211,6 +214,7 @@ TD_OPERATOR(log_softmax_backward) = {
     .doc = "Gradient of log_softmax from that of its result y.",
     .rule = rule_log_softmax,
     .kernel = kernel_softmax,
+    .dtypes = TD_DTYPES_FLOATS,
     .gradient = "p = g * exp(y);"
                 "gy: g - sum(p, dim, keepdim=true); y: -p * sum(gy, dim, keepdim=true)",
     .flags = TD_OP_INTERNAL,
@@ -245,8 +249,8 @@ PART(smoothed_cross_entropy,
      CLASS_DIM "c = class_weights(target, weight, x, ignore_index); logs = log_softmax(x, dim);"
                "uniform = -sum(if(weight == nil, logs, logs * class_row(weight, x)), dim);"
                "kept = if(ignore_index == nil, uniform, where(target ~= ignore_index, uniform, 0));"
-               "weighted(picked(logs, c.classes, c.weights) * (1 - label_smoothing) +"
-               "         kept * (label_smoothing / x.size(dim)), c.weights, reduction)");
+               "to(weighted(picked(logs, c.classes, c.weights) * (1 - label_smoothing) +"
+               "         kept * (label_smoothing / x.size(dim)), c.weights, reduction), x.dtype)");
 PART(fused_cross_entropy,
      "(Tensor x, class Tensor target, Tensor? weight, index? ignore_index, str reduction)",
      "The same against classes alone.",
@@ -257,7 +261,7 @@ LOSS(nll_loss,
      "index? ignore_index=nil, str reduction=\"mean\")",
      "Negative log likelihood: minus the log probabilities x (N, C, ...) of the target classes.",
      "c = class_weights(target, weight, x, ignore_index);"
-     "weighted(picked(x, c.classes, c.weights), c.weights, reduction)");
+     "to(weighted(picked(x, c.classes, c.weights), c.weights, reduction), x.dtype)");
 PART(picked, "(Tensor x, index Tensor classes, Tensor weights)",
      "Minus weight times log probability x of each line's class, and not 0 * inf.",
      CLASS_DIM "y = squeeze(gather(x, dim, unsqueeze(classes, dim)), dim);"
@@ -294,6 +298,7 @@ TD_OPERATOR(class_weights) = {
            "as int64.",
     .rule = rule_class_weights,
     .kernel = kernel_class_weights,
+    .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_INTERNAL | TD_OP_NONDIFF,
 };
 TD_OPERATOR(cross_entropy_classes) = {
@@ -303,6 +308,7 @@ TD_OPERATOR(cross_entropy_classes) = {
         "Cross entropy with what class_weights gives; log-sum-exp and total weight for backward.",
     .rule = rule_cross_entropy_classes,
     .kernel = kernel_cross_entropy,
+    .dtypes = TD_DTYPES_FLOATS,
     .gradient = "x: cross_entropy_backward(g.loss, x, classes, weights, lse, total, reduction)",
     .flags = TD_OP_INTERNAL,
 };
@@ -312,6 +318,7 @@ TD_OPERATOR(cross_entropy_backward) = {
     .doc = "Gradient of cross_entropy_classes by x.",
     .rule = rule_cross_entropy_backward,
     .kernel = kernel_cross_entropy_backward,
+    .dtypes = TD_DTYPES_FLOATS,
     .gradient = CLASS_DIM
     "unit = ones_like(gy);"
     "scale = gy * if(reduction == \"mean\", weights / total, weights);"

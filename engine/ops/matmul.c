@@ -254,6 +254,7 @@ TD_OPERATOR(mm) = {
     .doc = "Product of two matrices.",
     .rule = rule_mm,
     .kernel = kernel_product,
+    .dtypes = TD_DTYPES_NUMBERS,
     .gradient = MM("mm"),
     .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
     .flags = TD_OP_OUT,
@@ -263,6 +264,7 @@ TD_OPERATOR(bmm) = {
     .doc = "Products of two batches of matrices, one by one.",
     .rule = rule_bmm,
     .kernel = kernel_product,
+    .dtypes = TD_DTYPES_NUMBERS,
     .gradient = MM("bmm"),
     .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
     .flags = TD_OP_OUT,
@@ -272,6 +274,7 @@ TD_OPERATOR(mv) = {
     .doc = "Product of a matrix and a vector.",
     .rule = rule_mv,
     .kernel = kernel_product,
+    .dtypes = TD_DTYPES_NUMBERS,
     .gradient = "x: outer(g, y); y: mv(transpose(x, 0, 1), g)",
     .autocast = {.cuda = TD_AUTOCAST_LOWER},
     .flags = TD_OP_OUT,
@@ -281,6 +284,7 @@ TD_OPERATOR(dot) = {
     .doc = "Inner product of two vectors.",
     .rule = rule_dot,
     .kernel = kernel_product,
+    .dtypes = TD_DTYPES_NUMBERS,
     .gradient = "x: g * y; y: g * x",
     .autocast = {.cuda = TD_AUTOCAST_PROMOTE},
     .flags = TD_OP_OUT,
@@ -317,6 +321,7 @@ TD_OPERATOR(linear) = {
     .doc = "input times the transposed weight, plus bias: the fully connected layer.",
     .rule = rule_linear,
     .kernel = kernel_linear,
+    .dtypes = TD_DTYPES_NUMBERS,
     .gradient = "input: matmul(g, weight);"
                 "weight: if(g.ndim == 2, mm(transpose(g, 0, 1), input),"
                 "        if(g.ndim == 1, outer(g, input),"

@@ -216,6 +216,8 @@ struct td_op {
     const struct td_pointwise *pointwise; /* pointwise operators (ops/pointwise.h) */
     td_autocast autocast;
     uint16_t flags;
+    uint16_t dtypes; /* with `kernel`: what its tensors may be (TD_DTYPES_ALL, ...), but for those
+                        that the schema calls index or class */
 
     /* Filled at registration. */
     const char *name;

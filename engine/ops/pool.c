@@ -243,10 +243,10 @@ DEFINE_MAP(interpolate, TD_POOL_NEAREST, read_nearest)
 
 /* Operators linear in planes, and back, with the same arguments behind. */
 #define MAP(name, arguments)                                                                       \
-    .rule = rule_##name, .kernel = kernel_planes,                                                  \
+    .rule = rule_##name, .kernel = kernel_planes, .dtypes = TD_DTYPES_FLOATS,                      \
     .gradient = "input: " #name "_backward(g, input.shape, " arguments ")"
 #define MAP_BACKWARD(name, arguments)                                                              \
-    .rule = rule_##name##_backward, .kernel = kernel_planes,                                       \
+    .rule = rule_##name##_backward, .kernel = kernel_planes, .dtypes = TD_DTYPES_FLOATS,           \
     .gradient = "gy: " #name "(g, " arguments ")", .flags = TD_OP_INTERNAL
 #define AVG_POOL "kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override"
 
@@ -264,6 +264,7 @@ TD_OPERATOR(max_pool2d_with_indices) = {
     .doc = "max_pool2d with the place of each element in its plane, as int32.",
     .rule = rule_max_places,
     .kernel = kernel_max_places,
+    .dtypes = TD_DTYPES_FLOATS,
     .gradient = "input: pool_scatter(g.values, places, input.shape)",
     .flags = TD_OP_INTERNAL,
 };
@@ -272,6 +273,7 @@ TD_OPERATOR(pool_scatter) = {
     .doc = "Elements added at their places in planes of zeros.",
     .rule = rule_pool_scatter,
     .kernel = kernel_by_places,
+    .dtypes = TD_DTYPES_FLOATS | TD_DTYPE_BIT(I32),
     .gradient = "gy: pool_gather(g, places)",
     .flags = TD_OP_INTERNAL,
 };
@@ -280,6 +282,7 @@ TD_OPERATOR(pool_gather) = {
     .doc = "Elements at places in planes.",
     .rule = rule_pool_gather,
     .kernel = kernel_by_places,
+    .dtypes = TD_DTYPES_ALL,
     .gradient = "x: pool_scatter(g, places, x.shape)",
     .flags = TD_OP_INTERNAL,
 };

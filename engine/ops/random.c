@@ -123,18 +123,27 @@ static td_status rule_bernoulli(const td_call *call, td_meta *out) {
     return td_rule_same(call, out);
 }
 
-/* 1 where a uniform number lies below the probability. */
+/* 1 where a uniform number lies below the probability. The numbers are drawn into the result,
+ * unless its dtype has too few digits for small probabilities. */
 static td_status kernel_bernoulli(td_call *call) {
-    td_tensor *p = call->args[0].tensor, *out = call->out[0];
-    const td_operand operands[2] = {{.tensor = out}, {.tensor = p}};
+    td_tensor *p = call->args[0].tensor, *out = call->out[0], *drawn = NULL;
+    td_dtype dtype = td_dtype_compute((td_dtype)p->dtype);
+    td_status status = td_refuse(&no_probability, p);
+    if (status == TD_OK && dtype != p->dtype)
+        status = td_tensor_empty(dtype, td_tensor_device(p), p->ndim, p->sizes, &drawn);
+    else
+        drawn = td_retain(out);
+    const td_operand operands[2] = {{.tensor = drawn}, {.tensor = p}};
     td_pointwise_plan below = {.program = td_primitive_program(TD_PW_lt),
                                .operands = operands,
-                               .compute = (td_dtype)p->dtype,
+                               .compute = dtype,
                                .out = out};
-    td_status status = td_refuse(&no_probability, p);
     if (status == TD_OK)
-        status = kernel_draw(call);
-    return status ? status : TD_RUN(td_tensor_device(out), pointwise, &below);
+        status = draw(drawn, call->args[call->op->nparams - 1], TD_PLAN(call, td_draw_plan));
+    if (status == TD_OK)
+        status = TD_RUN(td_tensor_device(out), pointwise, &below);
+    td_release(drawn);
+    return status;
 }
 
 /* ---- dropout ---- */
@@ -156,6 +165,7 @@ TD_OPERATOR(rand) = {
     .doc = "Uniform numbers in [0, 1).",
     .rule = rule_rand,
     .kernel = kernel_draw,
+    .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
 };
 TD_OPERATOR(randn) = {
@@ -164,6 +174,7 @@ TD_OPERATOR(randn) = {
     .doc = "Normal numbers with mean 0 and variance 1.",
     .rule = rule_randn,
     .kernel = kernel_draw,
+    .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
 };
 TD_OPERATOR(rand_like) = {
@@ -172,6 +183,7 @@ TD_OPERATOR(rand_like) = {
     .doc = "Uniform numbers in [0, 1), as many as x has, on x's device.",
     .rule = rule_rand_like,
     .kernel = kernel_draw,
+    .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
 };
 TD_OPERATOR(randn_like) = {
@@ -180,6 +192,7 @@ TD_OPERATOR(randn_like) = {
     .doc = "Normal numbers, as many as x has, on x's device.",
     .rule = rule_randn_like,
     .kernel = kernel_draw,
+    .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
 };
 TD_OPERATOR(randint) = {
@@ -188,6 +201,7 @@ TD_OPERATOR(randint) = {
     .doc = "Integers from low on, below high.",
     .rule = rule_randint,
     .kernel = kernel_draw,
+    .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
 };
 TD_OPERATOR(randperm) = {
@@ -195,6 +209,7 @@ TD_OPERATOR(randperm) = {
     .doc = "The numbers from 1 to n in random order.",
     .rule = rule_randperm,
     .kernel = kernel_randperm,
+    .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
 };
 TD_OPERATOR(uniform_) = {
@@ -202,6 +217,7 @@ TD_OPERATOR(uniform_) = {
     .doc = "Fill x with uniform numbers in [from, to).",
     .rule = rule_uniform_,
     .kernel = kernel_draw,
+    .dtypes = TD_DTYPES_FLOATS,
     .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM |
              TD_OP_WRITES_SELF,
 };
@@ -210,6 +226,7 @@ TD_OPERATOR(normal_) = {
     .doc = "Fill x with normal numbers.",
     .rule = rule_normal_,
     .kernel = kernel_draw,
+    .dtypes = TD_DTYPES_FLOATS,
     .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM |
              TD_OP_WRITES_SELF,
 };
@@ -218,6 +235,7 @@ TD_OPERATOR(bernoulli_) = {
     .doc = "Fill x with ones, each with probability p, and zeros.",
     .rule = rule_bernoulli_,
     .kernel = kernel_draw,
+    .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM |
              TD_OP_WRITES_SELF,
 };
@@ -226,6 +244,7 @@ TD_OPERATOR(bernoulli) = {
     .doc = "Ones with the probabilities that x holds, and zeros.",
     .rule = rule_bernoulli,
     .kernel = kernel_bernoulli,
+    .dtypes = TD_DTYPES_FLOATS,
     .flags = TD_OP_NONDIFF | TD_OP_RANDOM,
 };
 TD_OPERATOR(dropout_noise) = {
@@ -233,6 +252,7 @@ TD_OPERATOR(dropout_noise) = {
     .doc = "What dropout multiplies by: 0 with probability p, else 1 / (1 - p).",
     .rule = rule_noise,
     .kernel = kernel_draw,
+    .dtypes = TD_DTYPES_FLOATS,
     .flags = TD_OP_NONDIFF | TD_OP_RANDOM | TD_OP_INTERNAL,
 };
 TD_OPERATOR(dropout) = {

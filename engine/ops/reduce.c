@@ -333,6 +333,7 @@ TD_OPERATOR(sum) = {
     .doc = "Sum of all elements, or over the given dims; integers and masks give int64.",
     .rule = rule_sum,
     .kernel = kernel_reduce,
+    .dtypes = TD_DTYPES_ALL,
     .gradient = "x: expand_back(g, x.shape, dim, keepdim)",
     .autocast = {.cuda = TD_AUTOCAST_FP32_RESULT},
     .flags = TD_OP_OUT,
@@ -342,6 +343,7 @@ TD_OPERATOR(nansum) = {
     .doc = "Sum that takes NaN for 0.",
     .rule = rule_nansum,
     .kernel = kernel_reduce,
+    .dtypes = TD_DTYPES_ALL,
     .gradient = "x: where(x == x, expand_back(g, x.shape, dim, keepdim), 0)",
     .flags = TD_OP_OUT,
 };
@@ -350,6 +352,7 @@ TD_OPERATOR(mean) = {
     .doc = "Mean of all elements, or over the given dims.",
     .rule = rule_mean,
     .kernel = kernel_reduce,
+    .dtypes = TD_DTYPES_ALL,
     .gradient = "x: expand_back(g / (x.numel / g.numel), x.shape, dim, keepdim)",
     .flags = TD_OP_OUT,
 };
@@ -358,6 +361,7 @@ TD_OPERATOR(prod) = {
     .doc = "Product of all elements, or over the given dims; integers and masks give int64.",
     .rule = rule_prod,
     .kernel = kernel_reduce,
+    .dtypes = TD_DTYPES_ALL,
     .gradient = "x: if(x.ndim == 0, g, prod_backward(expand_back(g, x.shape, dim, keepdim),"
                 "                                    expand_back(g * out, x.shape, dim, keepdim),"
                 "                                    to(x, g.dtype), dim))",
@@ -401,6 +405,7 @@ TD_OPERATOR(var) = {
     .doc = "Variance: squared deviations from the mean over count - correction.",
     .rule = rule_var,
     .kernel = kernel_reduce,
+    .dtypes = TD_DTYPES_FLOATS,
     .gradient = SPREAD("g"),
     .flags = TD_OP_OUT,
 };
@@ -410,6 +415,7 @@ TD_OPERATOR(std) = {
     .doc = "Standard deviation, the square root of var.",
     .rule = rule_std,
     .kernel = kernel_reduce,
+    .dtypes = TD_DTYPES_FLOATS,
     .gradient = SPREAD("where(out == 0, 0, g / (2 * out))"),
     .flags = TD_OP_OUT,
 };
@@ -418,6 +424,7 @@ TD_OPERATOR(amax) = {
     .doc = "Largest element, of all or over the given dims; equals share the gradient.",
     .rule = rule_amax,
     .kernel = kernel_reduce,
+    .dtypes = TD_DTYPES_ALL,
     .gradient = "x: " SHARED("x"),
     .flags = TD_OP_OUT,
 };
@@ -426,6 +433,7 @@ TD_OPERATOR(amin) = {
     .doc = "Smallest element, of all or over the given dims; equals share the gradient.",
     .rule = rule_amin,
     .kernel = kernel_reduce,
+    .dtypes = TD_DTYPES_ALL,
     .gradient = "x: " SHARED("x"),
     .flags = TD_OP_OUT,
 };
@@ -447,6 +455,7 @@ TD_OPERATOR(max_dim) = {
     .doc = "Largest elements along a dim and the first place of each.",
     .rule = rule_find_max,
     .kernel = kernel_find,
+    .dtypes = TD_DTYPES_ALL,
     .gradient = TO_THE_PLACE,
     .flags = TD_OP_INTERNAL,
 };
@@ -456,6 +465,7 @@ TD_OPERATOR(min_dim) = {
     .doc = "Smallest elements along a dim and the first place of each.",
     .rule = rule_find_min,
     .kernel = kernel_find,
+    .dtypes = TD_DTYPES_ALL,
     .gradient = TO_THE_PLACE,
     .flags = TD_OP_INTERNAL,
 };
@@ -464,6 +474,7 @@ TD_OPERATOR(argmax) = {
     .doc = "Where the largest element is, the first of equals; without a dim in row-major order.",
     .rule = rule_find_max,
     .kernel = kernel_find,
+    .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_NONDIFF,
 };
 TD_OPERATOR(argmin) = {
@@ -471,6 +482,7 @@ TD_OPERATOR(argmin) = {
     .doc = "Where the smallest element is, the first of equals; without a dim in row-major order.",
     .rule = rule_find_min,
     .kernel = kernel_find,
+    .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_NONDIFF,
 };
 TD_OPERATOR(any) = {
@@ -478,6 +490,7 @@ TD_OPERATOR(any) = {
     .doc = "Is an element different from zero?",
     .rule = rule_any,
     .kernel = kernel_reduce,
+    .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_NONDIFF,
 };
 TD_OPERATOR(all) = {
@@ -485,6 +498,7 @@ TD_OPERATOR(all) = {
     .doc = "Are all elements different from zero?",
     .rule = rule_all,
     .kernel = kernel_reduce,
+    .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_NONDIFF,
 };
 TD_OPERATOR(count_nonzero) = {
@@ -492,6 +506,7 @@ TD_OPERATOR(count_nonzero) = {
     .doc = "Number of elements different from zero.",
     .rule = rule_count_nonzero,
     .kernel = kernel_reduce,
+    .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_NONDIFF,
 };
 TD_OPERATOR(nanmean) = {
@@ -505,6 +520,7 @@ TD_OPERATOR(norm) = {
     .doc = "Vector p-norm of all elements or over the given dims; p may be math.huge, 1, 0, ...",
     .rule = rule_norm,
     .kernel = kernel_reduce,
+    .dtypes = TD_DTYPES_ALL,
     .gradient = NORM_SLOPE,
     .autocast = {.cuda = TD_AUTOCAST_FP32},
     .flags = TD_OP_OUT,
@@ -526,6 +542,7 @@ TD_OPERATOR(cumsum) = {
     .doc = "Running sums along a dim.",
     .rule = rule_cumsum,
     .kernel = kernel_scan,
+    .dtypes = TD_DTYPES_ALL,
     .gradient = "x: flip(cumsum(flip(g, dim), dim), dim)",
     .autocast = {.cuda = TD_AUTOCAST_FP32_RESULT},
     .flags = TD_OP_OUT | TD_OP_INPLACE,
@@ -535,6 +552,7 @@ TD_OPERATOR(sum_to_size) = {
     .doc = "Sum x to a shape that broadcasts to its own.",
     .rule = rule_sum_to_size,
     .kernel = kernel_reduce,
+    .dtypes = TD_DTYPES_ALL,
     .gradient = "x: expand(g, x.shape)",
     .flags = TD_OP_INTERNAL,
 };

@@ -28,9 +28,9 @@ local refused = sets {
 
 -- PyTorch refuses, Tide computes.
 local computed = sets {
-    ["uint8 int8 int16 int32 int64"] = "lerp addcdiv frac silu gelu softplus leaky_relu elu",
+    ["uint8 int8 int16 int32 int64"] = "nanmean lerp addcdiv frac silu gelu softplus leaky_relu elu",
     ["bool"] = [[pow lerp addcmul addcdiv abs floor ceil round trunc frac relu silu gelu softplus leaky_relu elu
-        argmax argmin]],
+        argmax argmin nanmean]],
 }
 
 -- Tide gives another dtype or other values, on purpose.

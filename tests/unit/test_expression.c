@@ -408,6 +408,7 @@ static td_op copy_second = {
     .schema = "(Tensor x, Tensor y, int n=3) -> Tensor",
     .rule = td_rule_same,
     .kernel = kernel_second,
+    .dtypes = TD_DTYPES_ALL,
     .gradient = "s = exp(x.ndim * g); x: s * x; y: s * out; y: g",
 };
 
@@ -504,6 +505,7 @@ TEST(gradients_are_shared_and_added) {
                        .schema = "(Tensor x, Tensor y) -> Tensor",
                        .rule = td_rule_same,
                        .kernel = kernel_second,
+                       .dtypes = TD_DTYPES_ALL,
                        .gradient = "t = g * 2; x: t; x: g * x; y: t; y: t"};
     td_tensor *x = VECTOR(5), *y = VECTOR(3), *one = VECTOR(1), *out = NULL, *grads[2] = {NULL};
     OK(td_set_requires_grad(x, true));
