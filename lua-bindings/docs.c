@@ -113,8 +113,19 @@ static void set_flag(lua_State *L, const char *key, bool value) {
     lua_setfield(L, -2, key);
 }
 
+/* What autocast does to it, by device. */
+static void set_autocast(lua_State *L, const td_autocast *autocast) {
+    static const char *const names[TD_AUTOCAST_CLASSES] = {
+        [TD_AUTOCAST_NONE] = "none",       [TD_AUTOCAST_LOWER] = "lower",
+        [TD_AUTOCAST_FP32] = "fp32",       [TD_AUTOCAST_FP32_RESULT] = "fp32_result",
+        [TD_AUTOCAST_PROMOTE] = "promote", [TD_AUTOCAST_BANNED] = "banned"};
+    lua_createtable(L, 0, 2);
+    set_string(L, "cpu", names[autocast->cpu]);
+    set_string(L, "cuda", names[autocast->cuda]);
+    lua_setfield(L, -2, "autocast");
+}
+
 static void push_operator_doc(lua_State *L, const td_op *op) {
-    static const char *const autocast[] = {"none", "lower", "fp32", "promote", "banned"};
     lua_createtable(L, 0, 16);
     set_string(L, "name", op->name);
     tide_push_signature(L, op);
@@ -129,7 +140,7 @@ static void push_operator_doc(lua_State *L, const td_op *op) {
     if (!op->family) /* no operator */
         return;
     set_string(L, "family", op->family);
-    set_string(L, "autocast", autocast[op->autocast]);
+    set_autocast(L, &op->autocast);
     set_flag(L, "differentiable",
              op->backward != NULL || (op->run && !(op->flags & (TD_OP_NONDIFF | TD_OP_INTERNAL))));
     set_flag(L, "inplace", op->inplace_name != NULL);

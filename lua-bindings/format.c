@@ -164,12 +164,18 @@ static void print_dim(printer *p, int dim, const char *at, int indent) {
     luaL_addchar(p->buffer, ']');
 }
 
+/* Digits that tell a number from its neighbours, less what looks like noise. */
+static int digits_of(td_dtype dtype) {
+    size_t size = td_dtype_size(dtype);
+    return size > sizeof(float) ? 14 : size == sizeof(float) ? 7 : 5;
+}
+
 static void print_number(luaL_Buffer *b, const td_tensor *x) {
     char text[NUMBER_TEXT];
     if (x->dtype == TD_BOOL)
         snprintf(text, sizeof text, "%s", td_load_int(TD_BOOL, x->data) ? "true" : "false");
     else if (td_dtype_is_float((td_dtype)x->dtype))
-        snprintf(text, sizeof text, x->dtype == TD_F32 ? "%.7g" : "%.14g",
+        snprintf(text, sizeof text, "%.*g", digits_of((td_dtype)x->dtype),
                  td_load_double((td_dtype)x->dtype, x->data));
     else
         snprintf(text, sizeof text, "%lld", (long long)td_load_int((td_dtype)x->dtype, x->data));

@@ -351,7 +351,7 @@ static int tensor_free(lua_State *L) {
     return tensor_close(L);
 }
 
-/* x:float() and the like, named as the dtypes' aliases are. */
+/* x:float() and the like, named as a dtype or its alias. */
 static int tensor_convert(lua_State *L) {
     tide_frame f;
     tide_read_call(L, &f);
@@ -393,8 +393,12 @@ static const tide_function methods[] = {
     {"free(any x)", "Let go of the memory now; the tensor can't be used any more.", tensor_free},
     CONVERSION("bool", "bool"),
     CONVERSION("byte", "uint8"),
+    CONVERSION("char", "int8"),
+    CONVERSION("short", "int16"),
     CONVERSION("int", "int32"),
     CONVERSION("long", "int64"),
+    CONVERSION("half", "float16"),
+    CONVERSION("bfloat16", "bfloat16"),
     CONVERSION("float", "float32"),
     CONVERSION("double", "float64"),
     {NULL, NULL, NULL},

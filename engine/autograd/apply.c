@@ -119,30 +119,52 @@ td_dtype td_grad_dtype(const td_grad *grad, int slot) {
     return (td_dtype)grad->node->slots[slot].dtype;
 }
 
-/* Put the saved tensors into the arguments; `pointers` holds the elements of lists. */
-static void fill_args(const td_node *node, td_value *args, td_tensor **pointers) {
-    const td_slot *list = node->slots + node->nparams;
+/* A saved argument as backward sees it: with its history when backward is recorded. */
+static td_status unpack_argument(const td_slot *slot, td_tensor **out) {
+    *out = NULL;
+    if (!slot->saved)
+        return TD_OK;
+    if (TD_LIKELY(!td_grad_enabled() || !slot->edge.node)) {
+        *out = td_retain(slot->saved);
+        return TD_OK;
+    }
+    td_status status = td_tensor_alias(slot->saved, out);
+    if (status)
+        return status;
+    if (!td_autograd_get(*out))
+        return TD_ENOMEM;
+    td_autograd_attach(*out, slot->edge.node, slot->edge.result);
+    return TD_OK;
+}
+
+/* The arguments of the forward call with what was saved of their tensors; `tensors` has a place for
+ * each slot, and owns them. */
+static td_status fill_args(const td_node *node, td_value *args, td_tensor **tensors) {
+    td_status status = TD_OK;
+    for (uint32_t k = 0; k < node->nslots && status == TD_OK; k++)
+        status = unpack_argument(&node->slots[k], &tensors[k]);
+    td_tensor **list = tensors + node->nparams;
     for (int k = 0; k < node->nparams; k++) {
         args[k] = node->args[k];
         if (args[k].kind == TD_KIND_TENSOR) {
-            args[k].tensor = node->slots[k].saved;
+            args[k].tensor = tensors[k];
         } else if (args[k].kind == TD_KIND_TENSORS) {
-            args[k].tensors = pointers;
-            for (int j = 0; j < args[k].n; j++)
-                *pointers++ = list++->saved;
+            args[k].tensors = list;
+            list += args[k].n;
         }
     }
+    return status;
 }
 
 static td_status apply_op(td_node *node, td_tensor *const *gout, td_tensor **in) {
     td_value args[TD_MAX_PARAMS];
     td_tensor *out[TD_MAX_RESULTS] = {NULL};
-    td_tensor *few[16], **pointers = few;
-    uint32_t elements = node->nslots - node->nparams;
+    td_tensor *few[16], **tensors = few;
     td_status status = TD_OK;
-    if (elements > 16 && !(pointers = td_malloc(elements * sizeof *pointers)))
+    if (node->nslots > 16 && !(tensors = td_malloc(node->nslots * sizeof *tensors)))
         return td_fail(TD_ENOMEM, "out of memory");
-    fill_args(node, args, pointers);
+    memset(tensors, 0, node->nslots * sizeof *tensors);
+    TD_TRY(fill_args(node, args, tensors));
     for (int k = 0; k < node->op->nresults; k++)
         TD_TRY(unpack_result(node, k, &out[k]));
     td_grad grad = {.op = node->op, .args = args, .out = out, .gout = gout, .in = in, .node = node};
@@ -150,8 +172,10 @@ static td_status apply_op(td_node *node, td_tensor *const *gout, td_tensor **in)
 done:
     for (int k = 0; k < TD_MAX_RESULTS; k++)
         td_release(out[k]);
-    if (pointers != few)
-        td_free(pointers);
+    for (uint32_t k = 0; k < node->nslots; k++)
+        td_release(tensors[k]);
+    if (tensors != few)
+        td_free(tensors);
     return status;
 }
 

@@ -70,18 +70,26 @@ static td_node *allocate(uint32_t nslots, int nargs, size_t ints, size_t chars, 
     return node;
 }
 
-static int64_t *fill_slot(td_slot *slot, td_tensor *x, bool save, int64_t *tail) {
+/* What a node saves has no history: it might become the history of what it saved, by a write in
+ * place. (The edge of the slot knows where a gradient goes.) A leaf that requires grad is itself,
+ * since nothing with a history is ever written into it. */
+static td_status save(td_slot *slot, td_tensor *x) {
+    slot->version = td_tensor_version(x);
+    if (!x->requires_grad || !td_is_leaf(x))
+        return td_tensor_alias(x, &slot->saved);
+    slot->saved = td_retain(x);
+    return TD_OK;
+}
+
+static td_status fill_slot(td_slot *slot, td_tensor *x, bool saved, int64_t **tail) {
     slot->present = true;
     slot->dtype = x->dtype;
     slot->ndim = x->ndim;
-    slot->sizes = tail;
+    slot->sizes = *tail;
     for (int d = 0; d < x->ndim; d++)
-        tail[d] = x->sizes[d];
-    if (save) {
-        slot->saved = td_retain(x);
-        slot->version = td_tensor_version(x);
-    }
-    return tail + x->ndim;
+        (*tail)[d] = x->sizes[d];
+    *tail += x->ndim;
+    return saved ? save(slot, x) : TD_OK;
 }
 
 static bool may_want(td_value v) {
@@ -116,6 +124,34 @@ td_saving td_saving_of(const td_op *op, const td_value *args) {
     return saving;
 }
 
+/* Copies of the arguments, with their tensors in the slots. */
+static td_status fill_node(td_node *node, const td_value *args, uint32_t saved, const layout *l,
+                           int64_t *tail) {
+    char *chars = (char *)(tail + l->dims + l->ints);
+    td_slot *list = node->slots + node->nparams;
+    td_status status = TD_OK;
+    for (int k = 0; k < node->nparams && status == TD_OK; k++) {
+        bool save = saved >> k & 1;
+        node->args[k] = args[k];
+        if (args[k].kind == TD_KIND_TENSOR) {
+            status = fill_slot(&node->slots[k], args[k].tensor, save, &tail);
+        } else if (args[k].kind == TD_KIND_TENSORS) {
+            for (int j = 0; j < args[k].n && status == TD_OK; j++, list++)
+                if (args[k].tensors[j])
+                    status = fill_slot(list, args[k].tensors[j], save, &tail);
+        } else if (args[k].kind == TD_KIND_INTS) {
+            memcpy(tail, args[k].ints, sizeof(int64_t) * (size_t)args[k].n);
+            node->args[k].ints = tail;
+            tail += args[k].n;
+        } else if (args[k].kind == TD_KIND_STRING) {
+            size_t size = strlen(args[k].string) + 1;
+            node->args[k].string = memcpy(chars, args[k].string, size);
+            chars += size;
+        }
+    }
+    return status;
+}
+
 td_node *td_node_new(const td_op *op, const td_value *args, uint32_t saved, int nresults,
                      td_status *status) {
     layout l = measure(op, args);
@@ -128,29 +164,11 @@ td_node *td_node_new(const td_op *op, const td_value *args, uint32_t saved, int 
     node->op = op;
     node->nparams = op->nparams;
     node->nresults = (uint16_t)nresults;
-    char *chars = (char *)(tail + l.dims + l.ints);
-    td_slot *list = node->slots + op->nparams;
-    for (int k = 0; k < op->nparams; k++) {
-        bool save = saved >> k & 1;
-        node->args[k] = args[k];
-        if (args[k].kind == TD_KIND_TENSOR) {
-            tail = fill_slot(&node->slots[k], args[k].tensor, save, tail);
-        } else if (args[k].kind == TD_KIND_TENSORS) {
-            for (int j = 0; j < args[k].n; j++, list++)
-                if (args[k].tensors[j])
-                    tail = fill_slot(list, args[k].tensors[j], save, tail);
-        } else if (args[k].kind == TD_KIND_INTS) {
-            memcpy(tail, args[k].ints, sizeof(int64_t) * (size_t)args[k].n);
-            node->args[k].ints = tail;
-            tail += args[k].n;
-        } else if (args[k].kind == TD_KIND_STRING) {
-            size_t size = strlen(args[k].string) + 1;
-            node->args[k].string = memcpy(chars, args[k].string, size);
-            chars += size;
-        }
-    }
-    *status = TD_OK;
-    return node;
+    *status = fill_node(node, args, saved, &l, tail);
+    if (*status == TD_OK)
+        return node;
+    td_node_release(node);
+    return NULL;
 }
 
 td_node *td_node_new_custom(const td_node_class *node_class, void *payload, int nslots,

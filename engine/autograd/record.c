@@ -74,24 +74,6 @@ static td_status save_results(td_node *node, const td_call *call, uint8_t outs) 
     return TD_OK;
 }
 
-/* Likewise what was saved of a tensor that this very call writes: backward will refuse it, for its
- * version is another then, but nothing must hold itself. */
-static td_status unlink_written(td_node *node, const td_call *call) {
-    for (uint32_t k = 0; k < node->nslots; k++)
-        for (int j = 0; j < call->ngiven; j++) {
-            td_tensor *saved = node->slots[k].saved, *bare = NULL;
-            if (!saved || saved->storage != call->given[j]->storage ||
-                !(saved->autograd || saved->base))
-                continue;
-            td_status status = td_tensor_alias(saved, &bare);
-            if (status)
-                return status;
-            td_release(saved);
-            node->slots[k].saved = bare;
-        }
-    return TD_OK;
-}
-
 /* Room for the history of each result. */
 static td_status make_room(td_call *call, td_record *record) {
     for (int k = 0; k < count_results(call); k++) {
@@ -126,8 +108,6 @@ td_status td_autograd_prepare(td_call *call, td_record *record) {
         return status;
     link_inputs(record->node, call);
     status = save_results(record->node, call, saving.outs);
-    if (status == TD_OK && call->ngiven)
-        status = unlink_written(record->node, call);
     return status ? status : make_room(call, record);
 }
 

@@ -29,6 +29,27 @@ typedef enum td_dtype {
     TD_DTYPE_NONE = 255 /* "not given" */
 } td_dtype;
 
+/* Sets of dtypes, a bit each: TD_DTYPE_BIT(F32) | TD_DTYPE_BIT(F64). */
+#define TD_DTYPE_BIT(NAME) (1 << TD_##NAME)
+enum {
+#define TD_DTYPE_OF(wanted, NAME, category) | ((category) == (wanted) ? TD_DTYPE_BIT(NAME) : 0)
+#define TD_DTYPE_BOOLS(name, NAME, type, text, category, alias)                                    \
+    TD_DTYPE_OF(TD_CAT_BOOL, NAME, category)
+#define TD_DTYPE_INTS(name, NAME, type, text, category, alias)                                     \
+    TD_DTYPE_OF(TD_CAT_INT, NAME, category)
+#define TD_DTYPE_FLOATS(name, NAME, type, text, category, alias)                                   \
+    TD_DTYPE_OF(TD_CAT_FLOAT, NAME, category)
+    TD_DTYPES_BOOL = 0 TD_DTYPE_TABLE(TD_DTYPE_BOOLS),
+    TD_DTYPES_INTS = 0 TD_DTYPE_TABLE(TD_DTYPE_INTS),
+    TD_DTYPES_FLOATS = 0 TD_DTYPE_TABLE(TD_DTYPE_FLOATS),
+    TD_DTYPES_NUMBERS = TD_DTYPES_INTS | TD_DTYPES_FLOATS,
+    TD_DTYPES_ALL = TD_DTYPES_BOOL | TD_DTYPES_NUMBERS
+#undef TD_DTYPE_OF
+#undef TD_DTYPE_BOOLS
+#undef TD_DTYPE_INTS
+#undef TD_DTYPE_FLOATS
+};
+
 typedef struct td_dtype_info {
     const char *name, *alias;
     uint8_t size; /* bytes of an element */

@@ -1,10 +1,13 @@
-/* conv.c: convolution on the CPU: float32 by oneDNN, float64 by unrolling the images into matrices
- * and OpenBLAS. Long ones are cut along the batch, with a look at the interrupt flag between. */
+/* conv.c: convolution on the CPU: float32, and the 16-bit floats by way of it, by oneDNN; float64
+ * by unrolling the images into matrices and OpenBLAS. Long ones are cut along the batch, with a
+ * look at the interrupt flag between. */
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "engine/cpu/blas.h"
+#include "engine/cpu/block.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/onednn.h"
+#include "engine/ops/copy.h"
 
 #include <string.h>
 
@@ -177,10 +180,49 @@ done:
     return status;
 }
 
+/* In float32, rounded once at the end. */
+static td_status convolve_wide(const td_convolution_plan *plan) {
+    td_convolution_plan p = *plan;
+    td_tensor *a = NULL, *b = NULL, *bias = NULL, *out = NULL;
+    td_status status = TD_OK;
+    TD_TRY(td_contiguous_as((td_tensor *)plan->a, TD_F32, &a));
+    TD_TRY(td_contiguous_as((td_tensor *)plan->b, TD_F32, &b));
+    if (plan->bias)
+        TD_TRY(td_contiguous_as((td_tensor *)plan->bias, TD_F32, &bias));
+    TD_TRY(td_tensor_empty(TD_F32, TD_DEVICE_CPU, plan->out->ndim, plan->out->sizes, &out));
+    p.a = a;
+    p.b = b;
+    p.bias = bias;
+    p.out = out;
+    TD_TRY(convolve_f32(&p));
+    status = td_copy_into(plan->out, out);
+done:
+    td_release(a);
+    td_release(b);
+    td_release(bias);
+    td_release(out);
+    return status;
+}
+
 td_status td_cpu_convolution(const td_convolution_plan *p) {
-    if (p->out->dtype == TD_F32)
+    td_dtype dtype = (td_dtype)p->out->dtype;
+    switch (dtype) {
+    case TD_F32:
         return convolve_f32(p);
-    if (p->out->dtype == TD_F64)
+    case TD_F64:
         return convolve_f64(p);
-    return td_fail(TD_EDTYPE, "not implemented for %s", td_dtype_name((td_dtype)p->out->dtype));
+    case TD_F16:
+    case TD_BF16:
+        return convolve_wide(p);
+    case TD_BOOL:
+    case TD_U8:
+    case TD_I8:
+    case TD_I16:
+    case TD_I32:
+    case TD_I64:
+    case TD_DTYPE_COUNT:
+    case TD_DTYPE_NONE:
+        break;
+    }
+    return td_cpu_lacks(dtype);
 }

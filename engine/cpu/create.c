@@ -1,5 +1,6 @@
 /* create.c: progressions on the CPU. */
 #include "engine/core/threads.h"
+#include "engine/cpu/block.h"
 #include "engine/cpu/cpu.h"
 
 enum { GRAIN = 64 * 1024 };
@@ -10,32 +11,25 @@ static double element(const td_progression_plan *p, int64_t k) {
                                      : p->first + (double)k * p->step;
 }
 
-static void fill_integers(const td_progression_plan *p, int64_t begin, int64_t end) {
-    td_dtype dtype = (td_dtype)p->out->dtype;
-    size_t size = td_dtype_size(dtype);
-    char *out = p->out->data;
-    if (dtype == TD_I64)
-        for (int64_t k = begin; k < end; k++)
-            ((int64_t *)p->out->data)[k] = p->ifirst + k * p->istep;
-    else
-        for (int64_t k = begin; k < end; k++)
-            td_store_int(dtype, out + (size_t)k * size, p->ifirst + k * p->istep);
-}
-
+/* A block at a time in int64 or double, then in the result's dtype. */
 static void fill_part(void *ctx, int64_t begin, int64_t end, int worker) {
     const td_progression_plan *p = ctx;
     td_dtype dtype = (td_dtype)p->out->dtype;
-    size_t size = td_dtype_size(dtype);
-    char *out = p->out->data;
+    int64_t integers[TD_BLOCK];
+    double numbers[TD_BLOCK];
     (void)worker;
-    if (p->integer)
-        fill_integers(p, begin, end);
-    else if (dtype == TD_F32)
-        for (int64_t k = begin; k < end; k++)
-            ((float *)p->out->data)[k] = (float)element(p, k);
-    else
-        for (int64_t k = begin; k < end; k++)
-            td_store_double(dtype, out + (size_t)k * size, element(p, k));
+    for (int64_t at = begin; at < end; at += TD_BLOCK) {
+        int64_t n = end - at < TD_BLOCK ? end - at : TD_BLOCK;
+        char *out = (char *)p->out->data + (size_t)at * td_dtype_size(dtype);
+        for (int64_t k = 0; p->integer && k < n; k++)
+            integers[k] = p->ifirst + (at + k) * p->istep;
+        for (int64_t k = 0; !p->integer && k < n; k++)
+            numbers[k] = element(p, at + k);
+        if (p->integer)
+            td_block_write(dtype, out, 1, TD_I64, integers, n);
+        else
+            td_block_write(dtype, out, 1, TD_F64, numbers, n);
+    }
 }
 
 td_status td_cpu_progression(const td_progression_plan *p) {

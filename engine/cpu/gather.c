@@ -2,6 +2,7 @@
 #include "engine/core/threads.h"
 #include "engine/cpu/by_size.h"
 #include "engine/cpu/cpu.h"
+#include "engine/cpu/sums.h"
 #include "engine/ops/copy.h"
 
 #include <string.h>
@@ -59,25 +60,19 @@ static void move_line(const walk_job *j, const walk_line *l) {
 #undef MOVE
 }
 
-#define DEFINE_ADD(name, type, operation)                                                          \
-    static void add_##name(const walk_job *j, const walk_line *l) {                                \
+#define DEFINE_ADD(NAME, type, SUM)                                                                \
+    static void add_##NAME(const walk_job *j, const walk_line *l) {                                \
         type *wide = (type *)j->wide, *narrow = (type *)j->narrow + l->narrow;                     \
         for (int64_t k = 0; k < l->n; k++) {                                                       \
             type *to = &wide[picked(j, l, k)];                                                     \
-            *to = (type)(*to operation narrow[k * l->narrow_step]);                                \
+            *to = SUM(*to, narrow[k * l->narrow_step]);                                            \
         }                                                                                          \
     }
-DEFINE_ADD(bool, uint8_t, |)
-DEFINE_ADD(u8, uint8_t, +)
-DEFINE_ADD(i32, int32_t, +)
-DEFINE_ADD(i64, int64_t, +)
-DEFINE_ADD(f32, float, +)
-DEFINE_ADD(f64, double, +)
-
-static void (*const add_functions[TD_DTYPE_COUNT])(const walk_job *j, const walk_line *l) = {
-    [TD_BOOL] = add_bool, [TD_U8] = add_u8,   [TD_I32] = add_i32,
-    [TD_I64] = add_i64,   [TD_F32] = add_f32, [TD_F64] = add_f64,
-};
+TD_SUMS(DEFINE_ADD)
+#define ROW(NAME, type, SUM) [TD_##NAME] = add_##NAME,
+static void (*const add_functions[TD_DTYPE_COUNT])(const walk_job *j,
+                                                   const walk_line *l) = {TD_SUMS(ROW)};
+#undef ROW
 
 static void walk_lines(void *ctx, int64_t begin, int64_t end, int worker) {
     const walk_job *j = ctx;
@@ -164,9 +159,6 @@ td_status td_cpu_gather(const td_gather_plan *p) {
 
 td_status td_cpu_scatter(const td_gather_plan *p) {
     walk_job j = {.what = p->accumulate ? SCATTER_ADD : SCATTER};
-    td_dtype dtype = (td_dtype)p->out->dtype;
-    if (p->accumulate && !add_functions[dtype])
-        return td_fail(TD_EDTYPE, "not implemented for %s", td_dtype_name(dtype));
     return walk(&j, p, p->out, p->x);
 }
 

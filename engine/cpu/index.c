@@ -4,6 +4,7 @@
 #include "engine/core/threads.h"
 #include "engine/cpu/by_size.h"
 #include "engine/cpu/cpu.h"
+#include "engine/cpu/sums.h"
 
 #include <string.h>
 
@@ -172,29 +173,18 @@ td_status td_cpu_index_read(const td_index_plan *p) {
 
 /* ---- writing ---- */
 
-#define DEFINE_ADD(type)                                                                           \
-    static void add_##type(void *to, const void *from, const int64_t *offsets, int64_t n) {        \
+#define DEFINE_ADD(NAME, type, SUM)                                                                \
+    static void add_##NAME(void *to, const void *from, const int64_t *offsets, int64_t n) {        \
         type *x = to;                                                                              \
         const type *v = from;                                                                      \
         if (offsets)                                                                               \
             for (int64_t k = 0; k < n; k++)                                                        \
-                x[offsets[k]] = (type)(x[offsets[k]] + v[k]);                                      \
+                x[offsets[k]] = SUM(x[offsets[k]], v[k]);                                          \
         else                                                                                       \
             for (int64_t k = 0; k < n; k++)                                                        \
-                x[k] = (type)(x[k] + v[k]);                                                        \
+                x[k] = SUM(x[k], v[k]);                                                            \
     }
-DEFINE_ADD(float)
-DEFINE_ADD(double)
-DEFINE_ADD(int64_t)
-DEFINE_ADD(int32_t)
-DEFINE_ADD(uint8_t)
-
-static void or_bool(void *to, const void *from, const int64_t *offsets, int64_t n) {
-    uint8_t *x = to;
-    const uint8_t *v = from;
-    for (int64_t k = 0; k < n; k++)
-        x[offsets ? offsets[k] : k] |= v[k];
-}
+TD_SUMS(DEFINE_ADD)
 
 static void set_elements(void *to, const void *from, const int64_t *offsets, int64_t n,
                          size_t size) {
@@ -211,10 +201,9 @@ static void set_elements(void *to, const void *from, const int64_t *offsets, int
 
 typedef void (*add_fn)(void *to, const void *from, const int64_t *offsets, int64_t n);
 
-static const add_fn add_functions[TD_DTYPE_COUNT] = {
-    [TD_BOOL] = or_bool,    [TD_U8] = add_uint8_t, [TD_I32] = add_int32_t,
-    [TD_I64] = add_int64_t, [TD_F32] = add_float,  [TD_F64] = add_double,
-};
+#define ROW(NAME, type, SUM) [TD_##NAME] = add_##NAME,
+static const add_fn add_functions[TD_DTYPE_COUNT] = {TD_SUMS(ROW)};
+#undef ROW
 
 typedef struct write_job {
     places places;
@@ -258,8 +247,6 @@ td_status td_cpu_index_write(const td_index_plan *p) {
     td_dtype dtype = (td_dtype)p->out->dtype;
     write_job j = {.add = p->accumulate ? add_functions[dtype] : NULL,
                    .by_columns = p->before == 1};
-    if (p->accumulate && !j.add)
-        return td_fail(TD_EDTYPE, "not implemented for %s", td_dtype_name(dtype));
     td_status status = places_make(p->out, p, p->x->data, &j.places);
     if (status)
         return status;

@@ -1,5 +1,6 @@
 /* matmul.c: products on the CPU: a tiny loop, OpenBLAS or oneDNN by size and dtype, and plain loops
- * for integers. Long products are cut into panels of rows between which an interrupt is noticed. */
+ * for integers; the 16-bit floats by oneDNN's bfloat16 where the machine has it, else in float32.
+ * Long products are cut into panels of rows between which an interrupt is noticed. */
 #include "engine/core/interrupt.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/blas.h"
@@ -26,22 +27,26 @@ struct methods;
 
 typedef struct product {
     const struct methods *by;
+    td_dtype dtype;
     size_t size; /* of an element */
     int64_t batch, m, n, k;
     matrices a, b, c; /* m x k, k x n, m x n */
     const void *bias; /* n elements for every row, or NULL */
 } product;
 
-/* The ways to a product of one dtype; the last two for floats. */
+/* The ways to a product of one dtype; all but the first for floats. */
 typedef struct methods {
     void (*plain)(const product *p, int64_t batch, int64_t row, int64_t end);
     td_gemm_fn gemm;
     bool dnn;
+    bool widens; /* by way of float32 where oneDNN has no way of its own */
 } methods;
 
 /* ---- plain loops ---- */
 
-#define DEFINE_PLAIN(type, sum_type)                                                               \
+#define SAME(x) (x)
+
+#define DEFINE_PLAIN(type, sum_type, GET, PUT)                                                     \
     static void plain_##type(const product *p, int64_t batch, int64_t row, int64_t end) {          \
         const type *a = (const type *)p->a.data + batch * p->a.batch_stride;                       \
         const type *b = (const type *)p->b.data + batch * p->b.batch_stride;                       \
@@ -49,23 +54,31 @@ typedef struct methods {
         const type *bias = p->bias;                                                                \
         for (int64_t i = row; i < end; i++)                                                        \
             for (int64_t j = 0; j < p->n; j++) {                                                   \
-                sum_type sum = bias ? (sum_type)bias[j] : 0;                                       \
+                sum_type sum = bias ? (sum_type)GET(bias[j]) : 0;                                  \
                 for (int64_t l = 0; l < p->k; l++)                                                 \
-                    sum += (sum_type)a[i * p->a.row_stride + l * p->a.column_stride] *             \
-                           (sum_type)b[l * p->b.row_stride + j * p->b.column_stride];              \
-                c[i * p->c.row_stride + j * p->c.column_stride] = (type)sum;                       \
+                    sum += (sum_type)GET(a[i * p->a.row_stride + l * p->a.column_stride]) *        \
+                           (sum_type)GET(b[l * p->b.row_stride + j * p->b.column_stride]);         \
+                c[i * p->c.row_stride + j * p->c.column_stride] = PUT(sum);                        \
             }                                                                                      \
     }
-DEFINE_PLAIN(float, float)
-DEFINE_PLAIN(double, double)
-DEFINE_PLAIN(int64_t, uint64_t)
-DEFINE_PLAIN(int32_t, uint32_t)
-DEFINE_PLAIN(uint8_t, uint32_t)
+DEFINE_PLAIN(td_half, float, td_half_to_float, td_float_to_half)
+DEFINE_PLAIN(td_bfloat, float, td_bfloat_to_float, td_float_to_bfloat)
+DEFINE_PLAIN(float, float, SAME, SAME)
+DEFINE_PLAIN(double, double, SAME, SAME)
+DEFINE_PLAIN(int64_t, uint64_t, SAME, (int64_t))
+DEFINE_PLAIN(int32_t, uint32_t, SAME, (int32_t))
+DEFINE_PLAIN(int16_t, uint32_t, SAME, (int16_t))
+DEFINE_PLAIN(int8_t, uint32_t, SAME, (int8_t))
+DEFINE_PLAIN(uint8_t, uint32_t, SAME, (uint8_t))
 
 static const methods methods_by_dtype[TD_DTYPE_COUNT] = {
     [TD_U8] = {.plain = plain_uint8_t},
+    [TD_I8] = {.plain = plain_int8_t},
+    [TD_I16] = {.plain = plain_int16_t},
     [TD_I32] = {.plain = plain_int32_t},
     [TD_I64] = {.plain = plain_int64_t},
+    [TD_F16] = {.plain = plain_td_half, .widens = true},
+    [TD_BF16] = {.plain = plain_td_bfloat, .widens = true, .dnn = true},
     [TD_F32] = {.plain = plain_float, .gemm = td_blas_sgemm, .dnn = true},
     [TD_F64] = {.plain = plain_double, .gemm = td_blas_dgemm},
 };
@@ -145,8 +158,8 @@ static td_status multiply_panel(const product *whole, int64_t row, int64_t end) 
             p.by->plain(&p, batch, 0, p.m);
         return TD_OK;
     }
-    if (p.by->dnn && work > SMALL)
-        return td_dnn_matmul(p.batch, p.m, p.n, p.k, for_dnn(&p.a), for_dnn(&p.b), p.bias,
+    if (p.by->dnn && (work > SMALL || !p.by->gemm))
+        return td_dnn_matmul(p.dtype, p.batch, p.m, p.n, p.k, for_dnn(&p.a), for_dnn(&p.b), p.bias,
                              for_dnn(&p.c));
     if (!fits_int(&p.a) || !fits_int(&p.b) || !fits_int(&p.c))
         return td_fail(TD_ESHAPE, "matrices of more than 2^31 - 1 rows or columns");
@@ -249,10 +262,58 @@ static td_status fill_result(const td_product_plan *plan) {
     return status;
 }
 
+/* The operand as row-major float32 matrices (*out, new). */
+static td_status widen(const td_tensor *x, td_matrices *as, int64_t batch, int64_t rows,
+                       int64_t columns, td_tensor **out) {
+    td_tensor *seen = NULL;
+    td_status status = as_batch(x, as, batch, rows, columns, &seen);
+    if (status == TD_OK)
+        status = td_contiguous_as(seen, TD_F32, out);
+    *as = (td_matrices){rows * columns, columns, 1};
+    td_release(seen);
+    return status;
+}
+
+/* In float32, rounded once at the end. */
+static td_status multiply_wide(const td_product_plan *plan) {
+    const int64_t sizes[3] = {plan->batch, plan->m, plan->n};
+    td_product_plan p = *plan;
+    td_tensor *a = NULL, *b = NULL, *bias = NULL, *result = NULL, *out = NULL;
+    td_status status = TD_OK;
+    TD_TRY(widen(plan->a, &p.as_a, p.batch, p.m, p.k, &a));
+    TD_TRY(widen(plan->b, &p.as_b, p.batch, p.k, p.n, &b));
+    if (plan->bias)
+        TD_TRY(td_contiguous_as((td_tensor *)plan->bias, TD_F32, &bias));
+    TD_TRY(td_tensor_empty(TD_F32, TD_DEVICE_CPU, 3, sizes, &result));
+    p.a = a;
+    p.b = b;
+    p.bias = bias;
+    p.out = result;
+    p.as_out = (td_matrices){p.m * p.n, p.n, 1};
+    TD_TRY(td_cpu_product(&p));
+    TD_TRY(as_batch(plan->out, &plan->as_out, p.batch, p.m, p.n, &out));
+    status = td_copy_into(out, result);
+done:
+    td_release(a);
+    td_release(b);
+    td_release(bias);
+    td_release(result);
+    td_release(out);
+    return status;
+}
+
+/* Has the dtype a way of its own to this product? */
+static bool goes_directly(const product *p) {
+    double work = (double)p->m * (double)p->n * (double)p->k;
+    return !p->by->widens || work * (double)p->batch <= TINY ||
+           (p->by->dnn && work > SMALL && td_dnn_has_bfloat());
+}
+
 td_status td_cpu_product(const td_product_plan *plan) {
     td_dtype dtype = (td_dtype)plan->out->dtype;
     td_tensor *bias = NULL;
     product p = {.by = &methods_by_dtype[dtype],
+                 .dtype = dtype,
                  .size = td_dtype_size(dtype),
                  .batch = plan->batch,
                  .m = plan->m,
@@ -267,10 +328,12 @@ td_status td_cpu_product(const td_product_plan *plan) {
         return TD_OK;
     if (p.k == 0)
         return fill_result(plan);
+    if (!goes_directly(&p))
+        return multiply_wide(plan);
     td_status status = plan->bias ? td_contiguous(plan->bias, &bias) : TD_OK;
     p.bias = bias ? bias->data : NULL;
     if (status == TD_OK)
-        status = p.by->gemm ? multiply_tensors(&p, plan) : multiply_integers(&p);
+        status = td_dtype_is_float(dtype) ? multiply_tensors(&p, plan) : multiply_integers(&p);
     td_release(bias);
     return status;
 }

@@ -314,13 +314,14 @@ static td_status run(const plan_key *key, plan_maker make, const void *what, voi
 /* ---- products ---- */
 
 typedef struct matmul_shape {
+    dnnl_data_type_t type;
     int64_t batch, m, n, k;
     td_dnn_matrices a, b, c;
     bool bias;
 } matmul_shape;
 
-static td_status describe(const td_dnn_matrices *x, int64_t batch, int64_t rows, int64_t columns,
-                          dnnl_memory_desc_t *md) {
+static td_status describe(dnnl_data_type_t type, const td_dnn_matrices *x, int64_t batch,
+                          int64_t rows, int64_t columns, dnnl_memory_desc_t *md) {
     const int64_t sizes[3] = {batch, rows, columns};
     const int64_t steps[3] = {x->batch_stride, x->row_stride, x->column_stride};
     dnnl_dims_t dims, strides;
@@ -329,7 +330,7 @@ static td_status describe(const td_dnn_matrices *x, int64_t batch, int64_t rows,
         dims[n] = sizes[d];
         strides[n++] = steps[d];
     }
-    dnnl_status_t code = dnnl_memory_desc_init_by_strides(md, n, dims, dnnl_f32, strides);
+    dnnl_status_t code = dnnl_memory_desc_init_by_strides(md, n, dims, type, strides);
     return code == dnnl_success ? TD_OK : fail_dnn("describing a matrix", code);
 }
 
@@ -338,11 +339,11 @@ static td_status make_matmul(const void *what, plan *p) {
     dnnl_memory_desc_t a, b, c, bias;
     dnnl_matmul_desc_t d;
     td_status status = TD_OK;
-    TD_TRY(describe(&s->a, s->batch, s->m, s->k, &a));
-    TD_TRY(describe(&s->b, s->batch, s->k, s->n, &b));
-    TD_TRY(describe(&s->c, s->batch, s->m, s->n, &c));
+    TD_TRY(describe(s->type, &s->a, s->batch, s->m, s->k, &a));
+    TD_TRY(describe(s->type, &s->b, s->batch, s->k, s->n, &b));
+    TD_TRY(describe(s->type, &s->c, s->batch, s->m, s->n, &c));
     if (s->bias)
-        TD_TRY(describe(&(td_dnn_matrices){NULL, s->n, s->n, 1}, 1, 1, s->n, &bias));
+        TD_TRY(describe(s->type, &(td_dnn_matrices){NULL, s->n, s->n, 1}, 1, 1, s->n, &bias));
     DNN_TRY("describing a product", dnnl_matmul_desc_init(&d, &a, &b, s->bias ? &bias : NULL, &c));
     add_arg(p, DNNL_ARG_SRC, false, &a);
     add_arg(p, DNNL_ARG_WEIGHTS, false, &b);
@@ -354,12 +355,20 @@ done:
     return status;
 }
 
-td_status td_dnn_matmul(int64_t batch, int64_t m, int64_t n, int64_t k, td_dnn_matrices a,
-                        td_dnn_matrices b, const float *bias, td_dnn_matrices c) {
-    matmul_shape s = {batch, m, n, k, a, b, c, bias != NULL};
-    const plan_key key = {{MATMUL, batch, m, n, k, a.batch_stride, a.row_stride, a.column_stride,
-                           b.batch_stride, b.row_stride, b.column_stride, c.batch_stride,
-                           c.row_stride, c.column_stride, bias != NULL}};
+bool td_dnn_has_bfloat(void) {
+    int isa = (int)dnnl_get_effective_cpu_isa(), bfloat = (int)dnnl_cpu_isa_avx512_core_bf16;
+    return (isa & bfloat) == bfloat; /* a set has the bits of those it contains */
+}
+
+td_status td_dnn_matmul(td_dtype dtype, int64_t batch, int64_t m, int64_t n, int64_t k,
+                        td_dnn_matrices a, td_dnn_matrices b, const void *bias, td_dnn_matrices c) {
+    static const dnnl_data_type_t types[TD_DTYPE_COUNT] = {
+        [TD_BF16] = dnnl_bf16, [TD_F32] = dnnl_f32};
+    dnnl_data_type_t type = types[dtype];
+    matmul_shape s = {type, batch, m, n, k, a, b, c, bias != NULL};
+    const plan_key key = {{MATMUL, type, batch, m, n, k, a.batch_stride, a.row_stride,
+                           a.column_stride, b.batch_stride, b.row_stride, b.column_stride,
+                           c.batch_stride, c.row_stride, c.column_stride, bias != NULL}};
     void *data[MAX_ARGS] = {a.data, b.data, c.data, (void *)bias};
     return run(&key, make_matmul, &s, data);
 }

@@ -1,5 +1,6 @@
-/* onednn.h: the part of oneDNN that kernels use: float32 products and convolutions with cached
- * primitives. onednn.c alone includes oneDNN's header, so that a new version of it is one change.
+/* onednn.h: the part of oneDNN that kernels use: float32 and bfloat16 products and float32
+ * convolutions with cached primitives. onednn.c alone includes oneDNN's header, so that a new
+ * version of it is one change.
  */
 #ifndef TD_CPU_ONEDNN_H
 #define TD_CPU_ONEDNN_H
@@ -12,10 +13,15 @@ typedef struct td_dnn_matrices {
     int64_t batch_stride, row_stride, column_stride;
 } td_dnn_matrices;
 
-/* c[i] = a[i] b[i] (+ bias[n] in every row), i < batch; a is m x k, b k x n, c m x n. Of each
- * matrix one stride is 1. A bias is for a batch of 1. */
-td_status td_dnn_matmul(int64_t batch, int64_t m, int64_t n, int64_t k, td_dnn_matrices a,
-                        td_dnn_matrices b, const float *bias, td_dnn_matrices c) TD_MUST_CHECK;
+/* Does the machine multiply bfloat16 faster than float32? */
+bool td_dnn_has_bfloat(void);
+
+/* c[i] = a[i] b[i] (+ bias[n] in every row), i < batch; a is m x k, b k x n, c m x n, all of one
+ * dtype: float32, or bfloat16 (summed in float32) where td_dnn_has_bfloat. Of each matrix one
+ * stride is 1. A bias is for a batch of 1. */
+td_status td_dnn_matmul(td_dtype dtype, int64_t batch, int64_t m, int64_t n, int64_t k,
+                        td_dnn_matrices a, td_dnn_matrices b, const void *bias,
+                        td_dnn_matrices c) TD_MUST_CHECK;
 
 /* A convolution or one of its gradients, of row-major tensors as td_convolution_plan has them. */
 td_status td_dnn_conv(td_conv_direction direction, const td_conv_geometry *shape, const float *a,

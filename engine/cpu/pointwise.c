@@ -541,16 +541,17 @@ static bool run_small(const td_program *program, const td_operand *operands, td_
 td_status td_cpu_pointwise(const td_pointwise_plan *plan) {
     const td_program *program = plan->program;
     const td_operand *operands = plan->operands;
+    td_dtype compute = td_program_compute(program, plan->compute);
     td_tensor *out = plan->out, *const *outs = plan->outs ? plan->outs : &out;
     if (out) {
-        if (run_small(program, operands, plan->compute, out))
+        if (run_small(program, operands, compute, out))
             return TD_OK;
         const td_tensor *source =
             program == td_primitive_program(TD_PW_copy) ? operands[0].tensor : NULL;
         if (source && source->storage != out->storage && td_cpu_is_transpose(out, source))
             return td_cpu_transpose(out, source);
     }
-    job j = {.program = program, .compute = plan->compute, .nlists = plan->outs ? plan->nlists : 1};
+    job j = {.program = program, .compute = compute, .nlists = plan->outs ? plan->nlists : 1};
     int n = j.nlists * program->noperands;
     for (int k = 0; k < n; k++)
         if (TD_UNLIKELY(must_copy(program, operands, outs, k)))

@@ -163,9 +163,7 @@ td_status td_cpu_pool(const td_pool_plan *p) {
     bool shrinks = p->kind == TD_POOL_MAX || p->kind == TD_POOL_GATHER || p->kind == TD_POOL_MEAN ||
                    p->kind == TD_POOL_NEAREST;
     planes j = {.kind = p->kind,
-                .fn = dtype == TD_F32   ? td_cpu->pool->f32
-                      : dtype == TD_F64 ? td_cpu->pool->f64
-                                        : NULL,
+                .fn = td_cpu->pool->of[dtype],
                 .large = shrinks ? p->x->data : p->out->data,
                 .small = shrinks ? p->out->data : p->x->data,
                 .places = p->places ? p->places->data : NULL,

@@ -25,9 +25,18 @@ static int64_t scale_word(const td_draw_plan *d, const uint32_t *w, int words) {
     return (int64_t)((uint64_t)d->low + (uint64_t)(((unsigned __int128)r * d->count) >> 64));
 }
 
-/* n numbers of one dtype from words. */
+/* n numbers from words, in the dtype's own or (td_dtype_compute) in float32. */
 typedef void (*number_fn)(const td_draw_plan *d, char *out, const uint32_t *words, int n);
 
+/* As many bits as the 16-bit dtype holds below 1, so that no number of [0, 1) is rounded up to 1.
+ */
+static void uniform_narrow(const td_draw_plan *d, char *out, const uint32_t *words, int n) {
+    static const uint32_t masks[TD_DTYPE_COUNT] = {[TD_F16] = 0xFFE00000, [TD_BF16] = 0xFF000000};
+    uint32_t kept[TD_RANDOM_WORDS], mask = masks[d->out->dtype];
+    for (int k = 0; k < n; k++)
+        kept[k] = words[k] & mask;
+    td_cpu->random->uniform_f32((float *)out, kept, n, (float)d->a, (float)(d->b - d->a));
+}
 static void uniform_f32(const td_draw_plan *d, char *out, const uint32_t *words, int n) {
     td_cpu->random->uniform_f32((float *)out, words, n, (float)d->a, (float)(d->b - d->a));
 }
@@ -42,10 +51,14 @@ static void normal_f64(const td_draw_plan *d, char *out, const uint32_t *words, 
 }
 
 static const number_fn uniform_functions[TD_DTYPE_COUNT] = {
+    [TD_F16] = uniform_narrow,
+    [TD_BF16] = uniform_narrow,
     [TD_F32] = uniform_f32,
     [TD_F64] = uniform_f64,
 };
 static const number_fn normal_functions[TD_DTYPE_COUNT] = {
+    [TD_F16] = normal_f32,
+    [TD_BF16] = normal_f32,
     [TD_F32] = normal_f32,
     [TD_F64] = normal_f64,
 };
@@ -53,10 +66,11 @@ static const number_fn normal_functions[TD_DTYPE_COUNT] = {
 static void draw_bernoulli(const draw_job *j, char *out, const uint32_t *words, int n) {
     const td_draw_plan *d = j->plan;
     uint64_t limit = (uint64_t)(d->a * 0x1p32); /* a word below it: yes; a = 1 is always */
-    if (j->dtype == TD_F32) {
-        float *f = (float *)out, yes = (float)d->b;
+    float drawn[TD_RANDOM_WORDS], yes = (float)d->b;
+    if (td_dtype_size(j->dtype) < sizeof(double) || d->b == (double)yes) {
         for (int k = 0; k < n; k++)
-            f[k] = words[k] < limit ? yes : 0;
+            drawn[k] = words[k] < limit ? yes : 0;
+        td_cpu->convert->convert[j->dtype][TD_F32](n, out, drawn);
         return;
     }
     for (int k = 0; k < n; k++)
@@ -64,14 +78,25 @@ static void draw_bernoulli(const draw_job *j, char *out, const uint32_t *words, 
                         words[k] < limit ? d->b : 0);
 }
 
+/* The 16-bit floats are drawn in float32 and rounded. */
+static void draw_floats(const draw_job *j, number_fn fn, char *out, const uint32_t *words, int n) {
+    float wide[TD_RANDOM_WORDS];
+    if (td_dtype_compute(j->dtype) == j->dtype) {
+        fn(j->plan, out, words, n);
+        return;
+    }
+    fn(j->plan, (char *)wide, words, n);
+    td_cpu->convert->convert[j->dtype][TD_F32](n, out, wide);
+}
+
 static void draw_numbers(const draw_job *j, char *out, const uint32_t *words, int n) {
     const td_draw_plan *d = j->plan;
     switch (d->distribution) {
     case TD_UNIFORM:
-        uniform_functions[j->dtype](d, out, words, n);
+        draw_floats(j, uniform_functions[j->dtype], out, words, n);
         return;
     case TD_NORMAL:
-        normal_functions[j->dtype](d, out, words, n);
+        draw_floats(j, normal_functions[j->dtype], out, words, n);
         return;
     case TD_BERNOULLI:
         draw_bernoulli(j, out, words, n);

@@ -154,7 +154,7 @@ static void fold(const job *j, td_reducer reducer, int64_t at, int64_t n, int64_
     }
 }
 
-/* Centers must be numbers that the elements' dtype holds. */
+/* Centers must be numbers that the dtype holds in which the deviations are taken. */
 static void round_centers(td_dtype dtype, double *center, const double *exact, int64_t n) {
     unsigned char rounded[TD_REDUCE_WIDTH * 8];
     td_cpu->convert->convert[dtype][TD_F64](n, rounded, exact);
@@ -182,7 +182,7 @@ static void fold_moments(const job *j, int64_t at, int64_t n, int64_t begin, int
             exact[k] = acc[k].f / now;
             acc[k].f = 0;
         }
-        round_centers(j->dtype, center, exact, n);
+        round_centers(td_dtype_wide(j->dtype), center, exact, n);
         fold(j, TD_REDUCE_CENTERED, at, n, r, r + len, acc, center);
         for (int64_t k = 0; k < n; k++) {
             double off = center[k] - exact[k], delta = exact[k] - mean[k];

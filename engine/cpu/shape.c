@@ -1,6 +1,7 @@
 /* shape.c: triangles, and sums into overlapping views, on the CPU. */
 #include "engine/core/threads.h"
 #include "engine/cpu/cpu.h"
+#include "engine/cpu/sums.h"
 #include "engine/ops/copy.h"
 
 #include <string.h>
@@ -66,37 +67,38 @@ td_status td_cpu_band(const td_band_plan *plan) {
 
 /* ---- sums into views ---- */
 
-#define DEFINE_ADD(type)                                                                           \
-    static void add_##type(type *x, const type *g, int ndim, const int64_t *sizes,                 \
-                           const int64_t *strides, int64_t n) {                                    \
-        int64_t at[TD_MAX_DIMS] = {0}, offset = 0;                                                 \
-        for (int64_t k = 0; k < n; k++) {                                                          \
-            x[offset] += g[k];                                                                     \
-            for (int d = ndim - 1; d >= 0; d--) {                                                  \
-                offset += strides[d];                                                              \
-                if (++at[d] < sizes[d])                                                            \
+#define DEFINE_ADD(NAME, type, SUM)                                                                \
+    static void add_##NAME(void *to, const void *from, int64_t offset, const td_tensor *g,         \
+                           const int64_t *strides) {                                               \
+        int64_t at[TD_MAX_DIMS] = {0};                                                             \
+        type *x = (type *)to + offset;                                                             \
+        const type *v = from;                                                                      \
+        for (int64_t k = 0; k < g->numel; k++) {                                                   \
+            *x = SUM(*x, v[k]);                                                                    \
+            for (int d = g->ndim - 1; d >= 0; d--) {                                               \
+                x += strides[d];                                                                   \
+                if (++at[d] < g->sizes[d])                                                         \
                     break;                                                                         \
-                offset -= strides[d] * sizes[d];                                                   \
+                x -= strides[d] * g->sizes[d];                                                     \
                 at[d] = 0;                                                                         \
             }                                                                                      \
         }                                                                                          \
     }
-DEFINE_ADD(float)
-DEFINE_ADD(double)
+TD_SUMS(DEFINE_ADD)
+
+typedef void (*add_fn)(void *to, const void *from, int64_t offset, const td_tensor *g,
+                       const int64_t *strides);
+
+#define ROW(NAME, type, SUM) [TD_##NAME] = add_##NAME,
+static const add_fn add_functions[TD_DTYPE_COUNT] = {TD_SUMS(ROW)};
+#undef ROW
 
 td_status td_cpu_add_strided(const td_add_strided_plan *plan) {
     td_tensor *out = plan->out, *packed = NULL;
-    if (!td_dtype_is_float((td_dtype)out->dtype))
-        return td_fail(TD_EDTYPE, "not for %s", td_dtype_name((td_dtype)out->dtype));
     td_status status = td_contiguous_as(plan->x, (td_dtype)out->dtype, &packed);
     if (status)
         return status;
-    if (out->dtype == TD_F32)
-        add_float((float *)out->data + plan->offset, packed->data, packed->ndim, packed->sizes,
-                  plan->strides, packed->numel);
-    else
-        add_double((double *)out->data + plan->offset, packed->data, packed->ndim, packed->sizes,
-                   plan->strides, packed->numel);
+    add_functions[out->dtype](out->data, packed->data, plan->offset, packed, plan->strides);
     td_release(packed);
     return TD_OK;
 }

@@ -2,6 +2,7 @@
 #include "engine/cpu/transpose.h"
 
 #include "engine/core/threads.h"
+#include "engine/cpu/by_size.h"
 
 #include <string.h>
 
@@ -47,6 +48,7 @@ bool td_cpu_is_transpose(const td_tensor *out, const td_tensor *x) {
             memcpy(out + r * out_step, buffer[r], (size_t)columns * sizeof(type));                 \
     }
 DEFINE_BLOCK(uint8_t)
+DEFINE_BLOCK(uint16_t)
 DEFINE_BLOCK(uint32_t)
 DEFINE_BLOCK(uint64_t)
 
@@ -67,15 +69,11 @@ static void transpose_strips(void *ctx, int64_t begin, int64_t end, int worker) 
             int64_t columns = j->columns - column < BLOCK ? j->columns - column : BLOCK;
             const char *x = j->x + (size_t)(x_at + column * j->x_step) * j->size;
             char *out = j->out + (size_t)(out_at + column) * j->size;
-            if (j->size == 4)
-                block_uint32_t((uint32_t *)out, (const uint32_t *)x, rows, columns, j->x_step,
-                               j->out_step);
-            else if (j->size == 8)
-                block_uint64_t((uint64_t *)out, (const uint64_t *)x, rows, columns, j->x_step,
-                               j->out_step);
-            else
-                block_uint8_t((uint8_t *)out, (const uint8_t *)x, rows, columns, j->x_step,
-                              j->out_step);
+#define MOVE(type)                                                                                 \
+    block_##type((type *)(void *)out, (const type *)(const void *)x, rows, columns, j->x_step,     \
+                 j->out_step);
+            TD_BY_SIZE(j->size, MOVE);
+#undef MOVE
         }
     }
 }

@@ -1,7 +1,7 @@
 /* conv.c: two-dimensional convolution. It and its two gradients, as operators, are linear in both
  * of their tensors and are one another's gradients. */
 #include "engine/ops/copy.h"
-#include "engine/ops/images.h"
+#include "engine/ops/meta.h"
 #include "engine/ops/plan.h"
 
 #include <string.h>
@@ -67,22 +67,10 @@ static td_status make_geometry(int ndim, const int64_t *x, int weight_ndim, cons
     return TD_OK;
 }
 
-static td_status check_dtypes(const td_tensor *a, const td_tensor *b, const char *name) {
-    td_status status = td_check_floating(a);
-    if (status)
-        return status;
-    if (b->dtype != a->dtype)
-        return td_fail(TD_EDTYPE, "input has dtype %s, %s %s: convert one with x:to(dtype)",
-                       td_dtype_name((td_dtype)a->dtype), name, td_dtype_name((td_dtype)b->dtype));
-    if (!td_device_same(td_tensor_device(a), td_tensor_device(b)))
-        return td_fail(TD_EDEVICE, "%s lies on another device than the input", name);
-    return TD_OK;
-}
-
-static void set_meta(td_meta *out, td_dtype dtype, int ndim, const int64_t *sizes) {
-    out->dtype = dtype;
-    out->ndim = ndim;
-    memcpy(out->sizes, sizes, sizeof(int64_t) * (size_t)ndim);
+/* The tensors of a convolution: floating, of one dtype, on one device. */
+static td_status check_floats(const td_tensor *a, const td_tensor *b) {
+    td_status status = td_check_float((td_dtype)a->dtype);
+    return status ? status : td_check_pair(a, b);
 }
 
 /* The geometry to be filled in of the call's plan. */
@@ -132,49 +120,22 @@ done:
 static td_status rule_conv2d(const td_call *call, td_meta *out) {
     const td_value *a = call->args;
     const td_tensor *x = a[0].tensor, *weight = a[1].tensor, *bias = td_arg_tensor(a[2]);
-    char text[TD_SHAPE_TEXT];
     td_conv_geometry *g = plan_convolution(call, TD_CONV_FORWARD);
     td_status status = make_geometry(x->ndim, x->sizes, weight->ndim, weight->sizes, a + 3, g);
     if (status == TD_OK)
-        status = check_dtypes(x, weight, "weight");
-    if (status == TD_OK && bias)
-        status = check_dtypes(x, bias, "bias");
-    if (status == TD_OK && bias && (bias->ndim != 1 || bias->sizes[0] != g->o))
-        status = td_fail(TD_ESHAPE, "bias must have shape (%lld), got %s", (long long)g->o,
-                         td_tensor_shape_text(bias, text));
+        status = check_floats(x, weight);
+    if (status == TD_OK)
+        status = td_check_bias(x, bias, g->o);
     if (status)
         return status;
     const int64_t sizes[4] = {g->n, g->o, g->oh, g->ow};
-    set_meta(out, (td_dtype)x->dtype, g->ndim, sizes + 4 - g->ndim);
+    td_meta_set(out, (td_dtype)x->dtype, g->ndim, sizes + 4 - g->ndim);
     return TD_OK;
 }
 
 static td_status kernel_conv2d(td_call *call) {
     const td_value *a = call->args;
     return convolve(call, a[0].tensor, a[1].tensor, td_arg_tensor(a[2]));
-}
-
-/* Over the batch and the plane. */
-static td_status sum_channels(td_tensor *g, td_tensor **out) {
-    int64_t batched[3] = {0, 2, 3}, plain[2] = {1, 2};
-    return TD_APPLY(out, sum, TD_T(g), g->ndim == 4 ? TD_INTS(3, batched) : TD_INTS(2, plain));
-}
-
-static td_status grad_conv2d(td_grad *grad) {
-    const td_value *a = grad->args;
-    td_tensor *g = grad->gout[0];
-    int x_ndim, w_ndim;
-    const int64_t *x = td_grad_shape(grad, 0, &x_ndim), *w = td_grad_shape(grad, 1, &w_ndim);
-    td_status status = TD_OK;
-    if (td_grad_needs(grad, 0))
-        status = TD_APPLY(&grad->in[0], conv2d_input, TD_INTS(x_ndim, x), a[1], TD_T(g), a[3], a[4],
-                          a[5], a[6]);
-    if (status == TD_OK && td_grad_needs(grad, 1))
-        status = TD_APPLY(&grad->in[1], conv2d_weight, a[0], TD_INTS(w_ndim, w), TD_T(g), a[3],
-                          a[4], a[5], a[6]);
-    if (status == TD_OK && a[2].kind == TD_KIND_TENSOR && td_grad_needs(grad, 2))
-        status = sum_channels(g, &grad->in[2]);
-    return status;
 }
 
 /* ---- conv2d_input(input_size, weight, gy, ...) ---- */
@@ -184,28 +145,14 @@ static td_status rule_conv2d_input(const td_call *call, td_meta *out) {
     td_status status = make_geometry(a[0].n, a[0].ints, a[1].tensor->ndim, a[1].tensor->sizes,
                                      a + 3, plan_convolution(call, TD_CONV_INPUT));
     if (status == TD_OK)
-        status = check_dtypes(a[2].tensor, a[1].tensor, "weight");
+        status = check_floats(a[2].tensor, a[1].tensor);
     if (status == TD_OK)
-        set_meta(out, (td_dtype)a[2].tensor->dtype, a[0].n, a[0].ints);
+        td_meta_set(out, (td_dtype)a[2].tensor->dtype, a[0].n, a[0].ints);
     return status;
 }
 
 static td_status kernel_conv2d_input(td_call *call) {
     return convolve(call, call->args[2].tensor, call->args[1].tensor, NULL);
-}
-
-static td_status grad_conv2d_input(td_grad *grad) {
-    const td_value *a = grad->args;
-    td_tensor *g = grad->gout[0];
-    int ndim;
-    const int64_t *w = td_grad_shape(grad, 1, &ndim);
-    td_status status = TD_OK;
-    if (td_grad_needs(grad, 1))
-        status = TD_APPLY(&grad->in[1], conv2d_weight, TD_T(g), TD_INTS(ndim, w), a[2], a[3], a[4],
-                          a[5], a[6]);
-    if (status == TD_OK && td_grad_needs(grad, 2))
-        status = TD_APPLY(&grad->in[2], conv2d, TD_T(g), a[1], TD_NIL, a[3], a[4], a[5], a[6]);
-    return status;
 }
 
 /* ---- conv2d_weight(x, weight_size, gy, ...) ---- */
@@ -215,9 +162,9 @@ static td_status rule_conv2d_weight(const td_call *call, td_meta *out) {
     td_status status = make_geometry(a[0].tensor->ndim, a[0].tensor->sizes, a[1].n, a[1].ints,
                                      a + 3, plan_convolution(call, TD_CONV_WEIGHT));
     if (status == TD_OK)
-        status = check_dtypes(a[0].tensor, a[2].tensor, "gradient");
+        status = check_floats(a[0].tensor, a[2].tensor);
     if (status == TD_OK)
-        set_meta(out, (td_dtype)a[0].tensor->dtype, a[1].n, a[1].ints);
+        td_meta_set(out, (td_dtype)a[0].tensor->dtype, a[1].n, a[1].ints);
     return status;
 }
 
@@ -225,21 +172,9 @@ static td_status kernel_conv2d_weight(td_call *call) {
     return convolve(call, call->args[0].tensor, call->args[2].tensor, NULL);
 }
 
-static td_status grad_conv2d_weight(td_grad *grad) {
-    const td_value *a = grad->args;
-    td_tensor *g = grad->gout[0];
-    int ndim;
-    const int64_t *x = td_grad_shape(grad, 0, &ndim);
-    td_status status = TD_OK;
-    if (td_grad_needs(grad, 0))
-        status = TD_APPLY(&grad->in[0], conv2d_input, TD_INTS(ndim, x), TD_T(g), a[2], a[3], a[4],
-                          a[5], a[6]);
-    if (status == TD_OK && td_grad_needs(grad, 2))
-        status = TD_APPLY(&grad->in[2], conv2d, a[0], TD_T(g), TD_NIL, a[3], a[4], a[5], a[6]);
-    return status;
-}
-
 /* ---- the table ---- */
+
+#define HOW "stride, padding, dilation, groups"
 
 TD_OPERATOR(conv2d) = {
     .schema = "(Tensor input, Tensor weight, Tensor? bias=nil, int[2] stride={1, 1}, "
@@ -247,9 +182,11 @@ TD_OPERATOR(conv2d) = {
     .doc = "Cross-correlation of images (N, C, H, W) or one (C, H, W) with kernels, plus bias.",
     .rule = rule_conv2d,
     .kernel = kernel_conv2d,
-    .backward = grad_conv2d,
-    .saves = "input, weight",
-    .autocast = TD_AUTOCAST_LOWER,
+    .dtypes = TD_DTYPES_FLOATS,
+    .gradient = "input: conv2d_input(input.shape, weight, g, " HOW ");"
+                "weight: conv2d_weight(input, weight.shape, g, " HOW ");"
+                "bias: if(g.ndim == 4, sum(g, {0, 2, 3}), sum(g, {1, 2}))",
+    .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
 };
 TD_OPERATOR(conv2d_input) = {
     .schema = "(int[] input_size, Tensor weight, Tensor gradient, int[2] stride, "
@@ -257,9 +194,10 @@ TD_OPERATOR(conv2d_input) = {
     .doc = "Gradient of conv2d with respect to its input.",
     .rule = rule_conv2d_input,
     .kernel = kernel_conv2d_input,
-    .backward = grad_conv2d_input,
-    .saves = "weight, gradient",
-    .autocast = TD_AUTOCAST_LOWER,
+    .dtypes = TD_DTYPES_FLOATS,
+    .gradient = "weight: conv2d_weight(g, weight.shape, gradient, " HOW ");"
+                "gradient: conv2d(g, weight, nil, " HOW ")",
+    .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(conv2d_weight) = {
@@ -268,8 +206,9 @@ TD_OPERATOR(conv2d_weight) = {
     .doc = "Gradient of conv2d with respect to its weight.",
     .rule = rule_conv2d_weight,
     .kernel = kernel_conv2d_weight,
-    .backward = grad_conv2d_weight,
-    .saves = "input, gradient",
-    .autocast = TD_AUTOCAST_LOWER,
+    .dtypes = TD_DTYPES_FLOATS,
+    .gradient = "input: conv2d_input(input.shape, g, gradient, " HOW ");"
+                "gradient: conv2d(input, g, nil, " HOW ")",
+    .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
     .flags = TD_OP_INTERNAL,
 };

@@ -2,8 +2,8 @@
 #include "engine/ops/copy.h"
 
 #include "engine/core/memory.h"
+#include "engine/ops/meta.h"
 #include "engine/ops/pointwise.h"
-#include "engine/ops/shape.h"
 
 #include <string.h>
 
@@ -177,6 +177,7 @@ TD_OPERATOR(copy_) = {
     .doc = "Write src, broadcast and converted to x's dtype, into x.",
     .rule = td_rule_same,
     .kernel = kernel_copy_,
+    .dtypes = TD_DTYPES_ALL,
     .gradient = "x: zeros_like(g); src: g",
     .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_WRITES_SELF | TD_OP_ANY_DEVICE,
 };
@@ -185,6 +186,7 @@ TD_OPERATOR(fill_) = {
     .doc = "Set every element of x to one value.",
     .rule = td_rule_same,
     .kernel = kernel_fill_,
+    .dtypes = TD_DTYPES_ALL,
     .gradient = "x: zeros_like(g); value: g",
     .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_WRITES_SELF | TD_OP_ANY_DEVICE,
 };
@@ -193,6 +195,7 @@ TD_OPERATOR(zero_) = {
     .doc = "Set every element of x to zero.",
     .rule = td_rule_same,
     .kernel = kernel_zero_,
+    .dtypes = TD_DTYPES_ALL,
     .gradient = "x: zeros_like(g)",
     .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_WRITES_SELF,
 };
@@ -201,6 +204,7 @@ TD_OPERATOR(clone) = {
     .doc = "A copy of x with memory of its own, in x's layout or (\"contiguous\") row-major.",
     .rule = rule_clone,
     .kernel = kernel_clone,
+    .dtypes = TD_DTYPES_ALL,
     .gradient = "x: g",
 };
 TD_OPERATOR(contiguous) = {
@@ -220,6 +224,7 @@ TD_OPERATOR(to_copy) = {
     .doc = "A copy of x in another dtype or on another device.",
     .rule = rule_to_copy,
     .kernel = kernel_clone,
+    .dtypes = TD_DTYPES_ALL,
     .gradient = "x: g",
     .flags = TD_OP_INTERNAL,
 };

@@ -1,6 +1,6 @@
 /* create.c: tensors made from a shape: uninitialised, of one value, of a progression. */
 #include "engine/ops/copy.h"
-#include "engine/ops/creation.h"
+#include "engine/ops/meta.h"
 #include "engine/ops/plan.h"
 
 #include <math.h>
@@ -9,29 +9,6 @@
 #define TD_FAMILY "create"
 
 /* ---- rules ---- */
-
-td_status td_creation_meta(td_value size, td_value dtype, td_value device, td_meta *out) {
-    char text[TD_SHAPE_TEXT];
-    if (size.n > TD_MAX_DIMS)
-        return td_fail(TD_ESHAPE, "a tensor has at most %d dims, got %d", TD_MAX_DIMS, size.n);
-    for (int d = 0; d < size.n; d++)
-        if (size.ints[d] < 0)
-            return td_fail(TD_ESHAPE, "a size must not be negative, got %s",
-                           td_shape_text(size.n, size.ints, text, sizeof text));
-    out->dtype = td_is_nil(dtype) ? td_default_dtype() : dtype.dtype;
-    if (!td_is_nil(device))
-        out->device = device.device;
-    out->ndim = size.n;
-    if (size.n)
-        memcpy(out->sizes, size.ints, sizeof(int64_t) * (size_t)size.n);
-    return TD_OK;
-}
-
-td_status td_creation_meta_like(const td_tensor *x, td_value dtype, td_value device, td_meta *out) {
-    return td_creation_meta(TD_INTS(x->ndim, x->sizes),
-                            td_is_nil(dtype) ? TD_DTYPE((td_dtype)x->dtype) : dtype,
-                            td_is_nil(device) ? TD_DEVICE(td_tensor_device(x)) : device, out);
-}
 
 static td_status rule_size(const td_call *call, td_meta *out) {
     return td_creation_meta(call->args[0], call->args[1], call->args[2], out);
@@ -167,6 +144,7 @@ TD_OPERATOR(empty) = {
     .doc = "Uninitialised elements: whatever lay in memory.",
     .rule = rule_size,
     .kernel = kernel_empty,
+    .dtypes = TD_DTYPES_ALL,
     CREATION,
 };
 TD_OPERATOR(zeros) = {
@@ -174,6 +152,7 @@ TD_OPERATOR(zeros) = {
     .doc = "Zeros.",
     .rule = rule_size,
     .kernel = kernel_zeros,
+    .dtypes = TD_DTYPES_ALL,
     CREATION,
 };
 TD_OPERATOR(ones) = {
@@ -181,6 +160,7 @@ TD_OPERATOR(ones) = {
     .doc = "Ones.",
     .rule = rule_size,
     .kernel = kernel_ones,
+    .dtypes = TD_DTYPES_ALL,
     CREATION,
 };
 TD_OPERATOR(full) = {
@@ -188,6 +168,7 @@ TD_OPERATOR(full) = {
     .doc = "One value everywhere; an integer value gives int64, a float the default dtype.",
     .rule = rule_full,
     .kernel = kernel_full,
+    .dtypes = TD_DTYPES_ALL,
     CREATION,
 };
 TD_OPERATOR(empty_like) = {
@@ -195,6 +176,7 @@ TD_OPERATOR(empty_like) = {
     .doc = "Uninitialised elements in x's shape, dtype and device.",
     .rule = rule_like,
     .kernel = kernel_empty,
+    .dtypes = TD_DTYPES_ALL,
     CREATION,
 };
 TD_OPERATOR(zeros_like) = {
@@ -202,6 +184,7 @@ TD_OPERATOR(zeros_like) = {
     .doc = "Zeros in x's shape, dtype and device.",
     .rule = rule_like,
     .kernel = kernel_zeros,
+    .dtypes = TD_DTYPES_ALL,
     CREATION,
 };
 TD_OPERATOR(ones_like) = {
@@ -209,6 +192,7 @@ TD_OPERATOR(ones_like) = {
     .doc = "Ones in x's shape, dtype and device.",
     .rule = rule_like,
     .kernel = kernel_ones,
+    .dtypes = TD_DTYPES_ALL,
     CREATION,
 };
 TD_OPERATOR(full_like) = {
@@ -216,6 +200,7 @@ TD_OPERATOR(full_like) = {
     .doc = "One value everywhere in x's shape, dtype and device.",
     .rule = rule_full_like,
     .kernel = kernel_full,
+    .dtypes = TD_DTYPES_ALL,
     CREATION,
 };
 TD_OPERATOR(arange) = {
@@ -223,6 +208,7 @@ TD_OPERATOR(arange) = {
     .doc = "start, start + step, ... below end; with one number from 0 below it.",
     .rule = rule_arange,
     .kernel = kernel_progression,
+    .dtypes = TD_DTYPES_ALL,
     CREATION,
 };
 TD_OPERATOR(linspace) = {
@@ -230,6 +216,7 @@ TD_OPERATOR(linspace) = {
     .doc = "So many numbers evenly spaced from start to end, both included.",
     .rule = rule_linspace,
     .kernel = kernel_progression,
+    .dtypes = TD_DTYPES_ALL,
     CREATION,
 };
 TD_OPERATOR(eye) = {
@@ -237,5 +224,6 @@ TD_OPERATOR(eye) = {
     .doc = "Ones on the diagonal of an n by m matrix, zeros elsewhere.",
     .rule = rule_eye,
     .kernel = kernel_eye,
+    .dtypes = TD_DTYPES_ALL,
     CREATION,
 };

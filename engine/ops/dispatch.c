@@ -83,6 +83,38 @@ static void publish(td_call *call) {
         td_autograd_publish(call, call->record);
 }
 
+/* ---- dtypes ---- */
+
+static td_status refuse_dtype(const td_op *op, td_dtype dtype) {
+    const char *name = td_dtype_name(dtype);
+    switch (op->dtypes) {
+    case TD_DTYPES_FLOATS:
+        return td_fail(TD_EDTYPE, "needs a floating dtype, got %s: convert it first with x:float()",
+                       name);
+    case TD_DTYPES_INTS:
+        return td_fail(TD_EDTYPE, "needs integers, got %s", name);
+    case TD_DTYPES_NUMBERS:
+        return td_fail(TD_EDTYPE, "not for bool: convert with x:float() or x:long()");
+    }
+    return td_fail(TD_EDTYPE, "not implemented for %s", name);
+}
+
+/* The rule has said what it knows better; this is what the row promises of all others. */
+static td_status check_dtypes(const td_call *call) {
+    const td_op *op = call->op;
+    for (int k = 0; k < op->nparams; k++) {
+        const td_value *v = &call->args[k];
+        if (op->params[k].base != TD_BASE_NONE)
+            continue;
+        if (v->kind == TD_KIND_TENSOR && !(op->dtypes >> v->tensor->dtype & 1))
+            return refuse_dtype(op, (td_dtype)v->tensor->dtype);
+        for (int j = 0; v->kind == TD_KIND_TENSORS && j < v->n; j++)
+            if (v->tensors[j] && !(op->dtypes >> v->tensors[j]->dtype & 1))
+                return refuse_dtype(op, (td_dtype)v->tensors[j]->dtype);
+    }
+    return TD_OK;
+}
+
 /* ---- operators with a rule ---- */
 
 /* The k-th result: the given tensor itself, or a fresh one. A given tensor of another dtype than
@@ -133,6 +165,8 @@ static td_status run_kernel(td_call *call) {
         meta[k].strided = false;
     }
     td_status status = op->rule(call, meta);
+    if (status == TD_OK && op->dtypes != TD_DTYPES_ALL)
+        status = check_dtypes(call);
     for (int k = 0; k < op->nresults && status == TD_OK; k++) {
         status = make_result(call, k, &meta[k], &through[k]);
         any |= through[k];

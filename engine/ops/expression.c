@@ -169,6 +169,18 @@ static bool takes_tensors(const td_op *op) {
     return false;
 }
 
+static const char *wrong_autocast(const td_op *op, uint8_t class) {
+    int dtype = td_op_find_param(op, "dtype");
+    if (class >= TD_AUTOCAST_CLASSES)
+        return "has an autocast class that there is not";
+    if (class && (!takes_tensors(op) || op->flags & TD_OP_INPLACE_ONLY))
+        return "has an autocast class, but no tensors that could be cast for a new result";
+    if (class == TD_AUTOCAST_FP32_RESULT &&
+        (dtype < 0 || op->params[dtype].type != TD_PARAM_DTYPE || !op->params[dtype].optional))
+        return "has the autocast class FP32_RESULT, but no option dtype";
+    return NULL;
+}
+
 td_status td_expression_check_row(const td_op *op) {
     bool backward = op->backward || op->gradient, run = op->run || op->formula;
     bool both = op->backward && op->gradient && !op->pointwise;
@@ -183,11 +195,13 @@ td_status td_expression_check_row(const td_op *op) {
         wrong = "has both .backward and .gradient";
     else if (op->gradient && op->saves)
         wrong = "has .saves, but what .gradient reads is saved";
-    else if (op->formula && backward)
-        wrong = "has a .formula, which records itself, and a gradient";
     else if (backward && op->flags & TD_OP_NONDIFF)
         wrong = "says TD_OP_NONDIFF and has a gradient";
     else if (differentiable && !backward && !composite)
         wrong = "has no gradient: .gradient, .backward, .formula or TD_OP_NONDIFF expected";
+    if (!wrong)
+        wrong = wrong_autocast(op, op->autocast.cpu);
+    if (!wrong)
+        wrong = wrong_autocast(op, op->autocast.cuda);
     return wrong ? td_fail(TD_EINTERNAL, "operator '%s' %s", op->name, wrong) : TD_OK;
 }

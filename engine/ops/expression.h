@@ -7,22 +7,24 @@
  *     };
  *     TD_OPERATOR(softmax) = { ..., .gradient = "x: softmax_backward(g, out, dim)" };
  *
- * `.formula` stands instead of `.run` (a composite: its operators record themselves), `.gradient`
- * instead of `.backward` and `.saves`. (Gradients of pointwise operators are read by formula.c and
- * run fused; they look alike.)
+ * `.formula` stands instead of `.run` (a composite: its operators record themselves, unless it has
+ * a gradient of its own), `.gradient` instead of `.backward` and `.saves`. (Gradients of pointwise
+ * operators are read by formula.c and run fused; they look alike.)
  *
  *   text       = { name "=" expression ";" } ( expression | { name ":" expression ";" } )
- *   expression = comparison { (and|or) comparison }          and, or, if: of numbers, not of
- * tensors comparison = sum [ (== | ~= | < | <= | > | >=) sum ]     eq ne lt le gt ge sum        =
- * product { (+|-) product }                   add sub product    = unary { (*|/) unary } mul div
- *   unary      = - unary | power                             neg
- *   power      = suffixed [ ^ unary ]                        pow
+ *   expression = comparison { (and|or) comparison }        of numbers, not of tensors
+ *   comparison = sum [ (== | ~= | < | <= | > | >=) sum ]   eq ne lt le gt ge
+ *   sum        = product { (+|-) product }                 add sub
+ *   product    = unary { (*|/) unary }                     mul div
+ *   unary      = - unary | power                           neg
+ *   power      = suffixed [ ^ unary ]                      pow
  *   suffixed   = primary { .name | .size(expression) }
  *   primary    = number | "text" | true | false | nil | inf | nan | (expression)
- *              | {expression, ...}                           a list of numbers or of tensors
- *              | name                                        a parameter, a result, g, or a binding
- *              | if(condition, expression, expression)       only the one that is chosen is
- * computed | operator(expression, ..., option=expression)
+ *              | {expression, ...}                         a list of numbers or of tensors
+ *              | name                                      parameter, result, g, or binding
+ *              | if(condition, expression, expression)     only the chosen one is computed
+ *              | error("text with %", expression, ...)     fails, showing numbers, texts, shapes
+ *              | operator(expression, ..., option=expression)
  *
  * - A composite of several results, and every gradient, labels its expressions: results or
  *   parameters by name. Bindings `t = exp(y);` come before; equal subexpressions are computed once
@@ -31,10 +33,10 @@
  *   in: `g` (several results: g.NAME, one of them in each expression; where none comes in, none
  *   goes out; two expressions of one label are added). Shape and dtype need not be the
  *   parameter's: autograd sums, expands and casts.
- * - x.shape, x.ndim, x.numel, x.size(dim), x.dtype save nothing of a parameter; x.contiguous,
- *   x.device and any other reading of x or out keep the tensor until backward. A result's shape is
- *   g.shape, which saves nothing either. `x == nil` asks whether an optional argument was given.
- *   The results of an operator that has several are call.NAME.
+ * - x.shape, x.ndim, x.numel, x.size(dim), x.dtype, x.floating save nothing of a parameter;
+ * x.contiguous, x.device and any other reading of x or out keep the tensor until backward. A
+ * result's shape is g.shape, which saves nothing either. `x == nil` asks whether an optional
+ * argument was given. The results of an operator that has several are call.NAME.
  * - Everything counts from 0, as all of the engine.
  * - Numbers among themselves are computed on the spot; with a tensor among them the signs are the
  *   operators named above. Conditions depend on numbers and shapes only.
@@ -69,6 +71,7 @@ typedef enum td_attribute {
     TD_ATTRIBUTE_NUMEL,
     TD_ATTRIBUTE_SIZE,
     TD_ATTRIBUTE_DTYPE,
+    TD_ATTRIBUTE_FLOATING,
     TD_ATTRIBUTE_CONTIGUOUS, /* this and the next need the tensor itself */
     TD_ATTRIBUTE_DEVICE
 } td_attribute;
@@ -120,8 +123,8 @@ typedef struct td_expression {
  * operators. EINTERNAL names the operator and the place. */
 td_status td_expression_prepare(td_op *op) TD_MUST_CHECK;
 
-/* Every operator has a derivative, or says NONDIFF, or is made of operators, and one of these only.
- * EINTERNAL otherwise. */
+/* Every operator has a derivative, or says NONDIFF, or is made of operators, and one of these only;
+ * its autocast classes are ones that it can follow. EINTERNAL otherwise. */
 td_status td_expression_check_row(const td_op *op) TD_MUST_CHECK;
 
 /* The td_kinds that a parameter takes, a bit each. An int is taken for a list of one, and for a

@@ -232,6 +232,7 @@ static const struct {
     [TD_ATTRIBUTE_NUMEL] = {"numel", TD_KIND_BIT(TD_KIND_INT)},
     [TD_ATTRIBUTE_SIZE] = {"size", TD_KIND_BIT(TD_KIND_INT)},
     [TD_ATTRIBUTE_DTYPE] = {"dtype", TD_KIND_BIT(TD_KIND_DTYPE)},
+    [TD_ATTRIBUTE_FLOATING] = {"floating", TD_KIND_BIT(TD_KIND_BOOL)},
     [TD_ATTRIBUTE_CONTIGUOUS] = {"contiguous", TD_KIND_BIT(TD_KIND_BOOL)},
     [TD_ATTRIBUTE_DEVICE] = {"device", TD_KIND_BIT(TD_KIND_DEVICE)},
 };
@@ -300,6 +301,8 @@ int td_draft_choose(td_draft *d, const char *at, int condition, int then, int ot
 }
 
 int td_draft_error(td_draft *d, const char *at, int n, const int *entries) {
+    const uint32_t shown = TD_KIND_BIT(TD_KIND_INT) | TD_KIND_BIT(TD_KIND_FLOAT) |
+                           TD_KIND_BIT(TD_KIND_INTS) | TD_KIND_BIT(TD_KIND_STRING);
     uint8_t operands[TD_MAX_DIMS];
     const td_expression_step *text = n ? &d->steps[entries[0]] : NULL;
     int places = 1;
@@ -312,8 +315,8 @@ int td_draft_error(td_draft *d, const char *at, int n, const int *entries) {
                              n - 1);
     for (int k = 0; k < n; k++) {
         operands[k] = (uint8_t)entries[k];
-        if (k && !(d->kinds[entries[k]] & (TD_KIND_BIT(TD_KIND_INT) | TD_KIND_BIT(TD_KIND_INTS))))
-            return td_draft_fail(d, at, "value %d is neither a whole number nor a shape", k);
+        if (k && !(d->kinds[entries[k]] & shown))
+            return td_draft_fail(d, at, "value %d is no number, string or shape", k);
     }
     return put(d, at, (td_expression_step){.type = TD_EX_ERROR}, 0, true, n, operands);
 }

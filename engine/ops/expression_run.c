@@ -197,6 +197,7 @@ static td_status read_attribute(evaluation *v, int step) {
         sizes = td_grad_shape(v->grad, of->which, &ndim);
     if (!noted && !x)
         return wrong_kind(v, "an attribute");
+    td_dtype dtype = noted ? td_grad_dtype(v->grad, of->which) : (td_dtype)x->dtype;
     switch ((td_attribute)s->which) {
     case TD_ATTRIBUTE_SHAPE: /* a copy: x may go before its shape is read */
         if (ndim)
@@ -220,7 +221,10 @@ static td_status read_attribute(evaluation *v, int step) {
         break;
     }
     case TD_ATTRIBUTE_DTYPE:
-        *out = TD_DTYPE(noted ? td_grad_dtype(v->grad, of->which) : (td_dtype)x->dtype);
+        *out = TD_DTYPE(dtype);
+        break;
+    case TD_ATTRIBUTE_FLOATING:
+        *out = TD_B(td_dtype_is_float(dtype));
         break;
     case TD_ATTRIBUTE_CONTIGUOUS:
         *out = TD_B(x->contiguous);
@@ -255,9 +259,22 @@ static td_status make_list(evaluation *v, int step) {
     return own_list(v, step, n, tensors);
 }
 
+/* What stands in an error for a value. */
+static const char *show(td_value value, char *room, size_t size) {
+    if (value.kind == TD_KIND_STRING)
+        return value.string;
+    if (value.kind == TD_KIND_INTS)
+        return td_shape_text(value.n, value.ints, room, size);
+    if (value.kind == TD_KIND_FLOAT)
+        snprintf(room, size, "%g", value.f);
+    else
+        snprintf(room, size, "%lld", (long long)value.i);
+    return room;
+}
+
 /* Its text, with values in the places of %. */
 static td_status raise_error(const evaluation *v, int step) {
-    char text[512], shape[TD_SHAPE_TEXT];
+    char text[512], room[TD_SHAPE_TEXT];
     size_t n = 0;
     int next = 1;
     for (const char *p = operand_value(v, step, 0).string; *p && n + 1 < sizeof text; p++) {
@@ -265,12 +282,8 @@ static td_status raise_error(const evaluation *v, int step) {
             text[n++] = *p;
             continue;
         }
-        td_value value = operand_value(v, step, next++);
-        if (value.kind == TD_KIND_INTS)
-            td_shape_text(value.n, value.ints, shape, sizeof shape);
-        else
-            snprintf(shape, sizeof shape, "%lld", (long long)value.i);
-        for (const char *c = shape; *c && n + 1 < sizeof text; c++)
+        const char *c = show(operand_value(v, step, next++), room, sizeof room);
+        for (; *c && n + 1 < sizeof text; c++)
             text[n++] = *c;
     }
     text[n] = 0;

@@ -2,8 +2,8 @@
  * class labels as rows, and indices that count from 1. */
 #include "engine/ops/copy.h"
 #include "engine/ops/index.h"
+#include "engine/ops/meta.h"
 #include "engine/ops/refuse.h"
-#include "engine/ops/shape.h"
 
 #include <string.h>
 
@@ -18,9 +18,9 @@ static td_status check_gather(const td_tensor *x, const td_tensor *index, td_val
     td_status status = td_wrap_dim(dim_value.i, x->ndim, dim);
     if (status)
         return status;
-    if (!td_dtype_is_int((td_dtype)index->dtype))
-        return td_fail(TD_EDTYPE, "index must hold integers, got %s",
-                       td_dtype_name((td_dtype)index->dtype));
+    status = td_check_index(index);
+    if (status)
+        return status;
     bool fits = index->ndim == x->ndim || (x->ndim == 0 && index->ndim == 1) || index->numel == 0;
     for (int d = 0; fits && d < index->ndim && index->numel && x->ndim; d++)
         fits = d == *dim || index->sizes[d] <= x->sizes[d];
@@ -37,9 +37,7 @@ static td_status rule_gather(const td_call *call, td_meta *out) {
     td_status status = check_gather(x, index, call->args[1], "x", &p->dim);
     if (status)
         return status;
-    out->dtype = (td_dtype)x->dtype;
-    out->ndim = index->ndim;
-    memcpy(out->sizes, index->sizes, sizeof(int64_t) * index->ndim);
+    td_meta_like(out, index, (td_dtype)x->dtype);
     return TD_OK;
 }
 
@@ -53,19 +51,6 @@ static td_status kernel_gather(td_call *call) {
     if (status == TD_OK && index->numel)
         status = TD_RUN(td_tensor_device(p->out), gather, p);
     td_release(index);
-    return status;
-}
-
-static td_status grad_gather(td_grad *grad) {
-    int ndim;
-    const int64_t *sizes = td_grad_shape(grad, 0, &ndim);
-    td_tensor *g = grad->gout[0], *whole = NULL;
-    td_status status = TD_APPLY(&whole, zeros, TD_INTS(ndim, sizes), TD_DTYPE((td_dtype)g->dtype),
-                                TD_DEVICE(td_tensor_device(g)));
-    if (status == TD_OK)
-        status =
-            TD_APPLY(&grad->in[0], scatter_add, TD_T(whole), grad->args[1], grad->args[2], TD_T(g));
-    td_release(whole);
     return status;
 }
 
@@ -90,12 +75,8 @@ static td_status plan_scatter(const td_call *call, td_meta *out, bool accumulate
     return td_rule_same(call, out);
 }
 
-static td_status rule_scatter(const td_call *call, td_meta *out) {
-    return plan_scatter(call, out, false);
-}
-static td_status rule_scatter_add(const td_call *call, td_meta *out) {
-    return plan_scatter(call, out, true);
-}
+TD_RULE(rule_scatter, plan_scatter, false)
+TD_RULE(rule_scatter_add, plan_scatter, true)
 
 /* A number in every place of a shape. */
 static td_status spread(td_value v, const td_tensor *x, const td_tensor *index, td_tensor **out) {
@@ -135,49 +116,25 @@ done:
     return status;
 }
 
-/* The gradient of src, of which scatter read as much as index has places: zeros for the rest. */
-static td_status grad_src(td_grad *grad) {
-    int ndim;
-    const int64_t *sizes = td_grad_shape(grad, 3, &ndim);
+/* gather in the corner of zeros, dim by dim. */
+static td_status run_gather_within(td_call *call) {
+    const td_value *a = call->args;
     int64_t part[TD_MAX_DIMS];
-    td_tensor *g = NULL, *next;
-    td_status status = TD_APPLY(&g, gather, TD_T(grad->gout[0]), grad->args[1], grad->args[2]);
-    for (int d = 0; d < ndim && status == TD_OK; d++) {
-        if (g->sizes[d] == sizes[d])
+    td_tensor *y = NULL;
+    td_status status = TD_OK;
+    TD_TRY(TD_APPLY(&y, gather, a[0], a[1], a[2]));
+    for (int d = 0; d < y->ndim; d++) {
+        int64_t size = y->sizes[d];
+        if (size == a[3].ints[d])
             continue;
-        memcpy(part, g->sizes, sizeof(int64_t) * (size_t)ndim);
-        part[d] = sizes[d];
-        status = TD_APPLY(&next, slice_backward, TD_T(g), TD_INTS(ndim, part), TD_I(d), TD_I(0),
-                          TD_I(g->sizes[d]), TD_I(1));
-        if (status == TD_OK) {
-            td_release(g);
-            g = next;
-        }
+        memcpy(part, y->sizes, sizeof(int64_t) * y->ndim);
+        part[d] = a[3].ints[d];
+        TD_STEP(&y, slice_backward, TD_T(y), TD_INTS(y->ndim, part), TD_I(d), TD_I(0), TD_I(size),
+                TD_I(1));
     }
-    if (status) {
-        td_release(g);
-        return status;
-    }
-    grad->in[3] = g;
-    return TD_OK;
-}
-
-static td_status grad_scatter(td_grad *grad) {
-    td_status status = TD_OK;
-    if (td_grad_needs(grad, 0))
-        status = TD_APPLY(&grad->in[0], scatter, TD_T(grad->gout[0]), grad->args[1], grad->args[2],
-                          TD_F(0));
-    if (status == TD_OK && td_grad_needs(grad, 3))
-        status = grad_src(grad);
-    return status;
-}
-
-static td_status grad_scatter_add(td_grad *grad) {
-    td_status status = TD_OK;
-    if (td_grad_needs(grad, 0))
-        grad->in[0] = td_retain(grad->gout[0]);
-    if (td_grad_needs(grad, 3))
-        status = grad_src(grad);
+    call->out[0] = td_retain(y);
+done:
+    td_release(y);
     return status;
 }
 
@@ -224,12 +181,8 @@ static td_refusal index_zero = {
 
 static td_status rule_from_one_based(const td_call *call, td_meta *out) {
     const td_tensor *x = call->args[0].tensor;
-    if (!td_dtype_is_int((td_dtype)x->dtype))
-        return td_fail(TD_EDTYPE, "an index tensor holds integers, got %s",
-                       td_dtype_name((td_dtype)x->dtype));
-    td_status status = td_rule_same(call, out);
-    out->dtype = TD_I64;
-    return status;
+    td_meta_like(out, x, TD_I64);
+    return td_check_index(x);
 }
 
 /* What counts from the end stays as it is. */
@@ -250,16 +203,17 @@ TD_OPERATOR(gather) = {
     .doc = "For each place of index the element of x that it names along a dim.",
     .rule = rule_gather,
     .kernel = kernel_gather,
-    .backward = grad_gather,
-    .saves = "index",
+    .dtypes = TD_DTYPES_ALL,
+    .gradient = "x: scatter_add(zeros(x.shape, dtype=g.dtype, device=g.device), dim, index, g)",
 };
 TD_OPERATOR(scatter) = {
     .schema = "(Tensor x, dim dim, index Tensor index, Tensor|number src) -> Tensor",
     .doc = "x with src written to the places that index names along a dim.",
     .rule = rule_scatter,
     .kernel = kernel_scatter,
-    .backward = grad_scatter,
-    .saves = "index",
+    .dtypes = TD_DTYPES_ALL,
+    .gradient = "x: scatter(g, dim, index, 0);"
+                "src: gather_within(g, dim, index, src.shape)",
     .flags = TD_OP_INPLACE | TD_OP_WRITES_SELF,
 };
 TD_OPERATOR(scatter_add) = {
@@ -267,9 +221,16 @@ TD_OPERATOR(scatter_add) = {
     .doc = "x with src added at the places that index names along a dim.",
     .rule = rule_scatter_add,
     .kernel = kernel_scatter,
-    .backward = grad_scatter_add,
-    .saves = "index",
+    .dtypes = TD_DTYPES_ALL,
+    .gradient = "x: g; src: gather_within(g, dim, index, src.shape)",
+    .autocast = {.cuda = TD_AUTOCAST_PROMOTE},
     .flags = TD_OP_INPLACE | TD_OP_WRITES_SELF,
+};
+TD_OPERATOR(gather_within) = {
+    .schema = "(Tensor x, dim dim, index Tensor index, int[] size) -> Tensor",
+    .doc = "gather where index has places, zeros in the rest of this size.",
+    .run = run_gather_within,
+    .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(one_hot) = {
     .schema = "(class Tensor x, int num_classes=-1) -> Tensor",
@@ -282,5 +243,6 @@ TD_OPERATOR(from_one_based) = {
     .doc = "Indices that count from 1 as the engine counts them, from 0.",
     .rule = rule_from_one_based,
     .kernel = kernel_from_one_based,
+    .dtypes = TD_DTYPES_INTS,
     .flags = TD_OP_INTERNAL | TD_OP_NONDIFF,
 };

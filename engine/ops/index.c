@@ -7,7 +7,7 @@
 #include "engine/ops/index.h"
 
 #include "engine/ops/copy.h"
-#include "engine/ops/shape.h"
+#include "engine/ops/meta.h"
 
 #include <string.h>
 
@@ -129,9 +129,7 @@ static td_status rule_index(const td_call *call, td_meta *out) {
     td_status status = td_index_plan_make(x, call->args[1], plan);
     if (status)
         return status;
-    out->dtype = (td_dtype)x->dtype;
-    out->ndim = plan->ndim;
-    memcpy(out->sizes, plan->sizes, sizeof(int64_t) * (size_t)plan->ndim);
+    td_meta_set(out, (td_dtype)x->dtype, plan->ndim, plan->sizes);
     return TD_OK;
 }
 
@@ -180,9 +178,6 @@ static td_status rule_index_put_(const td_call *call, td_meta *out) {
     td_index_plan *plan = TD_PLAN(call, td_index_plan);
     const td_tensor *x = call->args[0].tensor, *values = call->args[2].tensor;
     char have[TD_SHAPE_TEXT], want[TD_SHAPE_TEXT];
-    if (td_tensor_overlaps(x))
-        return td_fail(TD_EVALUE, "several elements of the tensor written share one place in "
-                                  "memory (an expanded tensor?); write into a clone() of it");
     td_status status = td_index_plan_make(x, call->args[1], plan);
     if (status)
         return status;
@@ -255,40 +250,40 @@ done:
 
 /* ---- on whole rows ---- */
 
-/* x[..., index, ...] with the index at one dim. */
-static void along_dim(int dim, td_tensor *index, td_tensor **entries) {
-    for (int d = 0; d < dim; d++)
-        entries[d] = NULL;
-    entries[dim] = index;
-}
+/* The arguments x, dim, index as the entries of x[..., index, ...], of which the last, the index as
+ * one row, is a new reference. */
+typedef struct row_entries {
+    int n;
+    td_tensor *entries[TD_MAX_DIMS];
+} row_entries;
 
-static td_status check_rows(const td_call *call, int *dim) {
+static td_status read_rows(const td_call *call, row_entries *rows) {
     const td_tensor *x = call->args[0].tensor, *index = call->args[2].tensor;
-    td_status status = td_wrap_dim(call->args[1].i, x->ndim, dim);
+    int64_t flat = -1;
+    int dim;
+    td_status status = td_wrap_dim(call->args[1].i, x->ndim, &dim);
     if (status)
         return status;
     if (x->ndim == 0)
         return td_fail(TD_ESHAPE, "a 0-dim tensor has no dims to index");
     if (index->ndim > 1)
-        return td_fail(TD_ESHAPE, "index must have 1 dim, got %d", index->ndim);
-    if (!td_dtype_is_int((td_dtype)index->dtype))
-        return td_fail(TD_EDTYPE, "index must hold integers, got %s",
-                       td_dtype_name((td_dtype)index->dtype));
-    return TD_OK;
+        return td_check_ndim(index, "index", 1);
+    status = td_check_index(index);
+    for (int d = 0; d < dim; d++)
+        rows->entries[d] = NULL;
+    rows->n = dim + 1;
+    return status ? status
+                  : TD_APPLY(&rows->entries[dim], reshape, call->args[2], TD_INTS(1, &flat));
 }
 
 static td_status run_index_select(td_call *call) {
-    td_tensor *entries[TD_MAX_DIMS], *row = NULL;
-    int64_t flat = -1;
-    int dim;
-    td_status status = check_rows(call, &dim);
-    if (status == TD_OK)
-        status = TD_APPLY(&row, reshape, call->args[2], TD_INTS(1, &flat));
+    row_entries rows;
+    td_status status = read_rows(call, &rows);
     if (status)
         return status;
-    along_dim(dim, row, entries);
-    status = TD_APPLY(&call->out[0], advanced_index, call->args[0], TD_TENSORS(dim + 1, entries));
-    td_release(row);
+    status =
+        TD_APPLY(&call->out[0], advanced_index, call->args[0], TD_TENSORS(rows.n, rows.entries));
+    td_release(rows.entries[rows.n - 1]);
     return status;
 }
 
@@ -309,17 +304,12 @@ static td_status written(td_call *call, td_status (*how)(td_call *call, td_tenso
 }
 
 static td_status put_rows(td_call *call, td_tensor *x, td_tensor *values, bool accumulate) {
-    td_tensor *entries[TD_MAX_DIMS], *row = NULL;
-    int64_t flat = -1;
-    int dim;
-    td_status status = check_rows(call, &dim);
-    if (status == TD_OK)
-        status = TD_APPLY(&row, reshape, call->args[2], TD_INTS(1, &flat));
+    row_entries rows;
+    td_status status = read_rows(call, &rows);
     if (status)
         return status;
-    along_dim(dim, row, entries);
-    status = td_index_put(x, TD_TENSORS(dim + 1, entries), values, accumulate);
-    td_release(row);
+    status = td_index_put(x, TD_TENSORS(rows.n, rows.entries), values, accumulate);
+    td_release(rows.entries[rows.n - 1]);
     return status;
 }
 
@@ -364,24 +354,13 @@ static td_status run_index_copy(td_call *call) {
     return written(call, copy_rows);
 }
 
-static td_status run_take(td_call *call) {
-    td_tensor *flat = NULL, *index = call->args[1].tensor;
-    int64_t all = -1;
-    td_status status = TD_APPLY(&flat, reshape, call->args[0], TD_INTS(1, &all));
-    if (status == TD_OK)
-        status = TD_APPLY(&call->out[0], advanced_index, TD_T(flat), TD_TENSORS(1, &index));
-    td_release(flat);
-    return status;
-}
-
 static td_status run_embedding(td_call *call) {
     td_tensor *weight = call->args[0].tensor, *index = call->args[1].tensor;
-    if (weight->ndim != 2)
-        return td_fail(TD_ESHAPE, "weight must have 2 dims, got %d", weight->ndim);
-    if (!td_dtype_is_int((td_dtype)index->dtype))
-        return td_fail(TD_EDTYPE, "an index tensor holds integers, got %s",
-                       td_dtype_name((td_dtype)index->dtype));
-    return TD_APPLY(&call->out[0], advanced_index, TD_T(weight), TD_TENSORS(1, &index));
+    td_status status = td_check_ndim(weight, "weight", 2);
+    if (status == TD_OK)
+        status = td_check_index(index);
+    return status ? status
+                  : TD_APPLY(&call->out[0], advanced_index, TD_T(weight), TD_TENSORS(1, &index));
 }
 
 /* ---- masks ---- */
@@ -393,20 +372,18 @@ static td_status check_mask(const td_tensor *mask) {
 }
 
 static td_status run_masked_fill(td_call *call) {
-    td_tensor *filled = NULL, *cast = NULL, *x = call->args[0].tensor;
+    const td_tensor *x = call->args[0].tensor;
+    td_value value = call->args[2];
+    td_tensor *filled = NULL;
     td_status status = check_mask(call->args[1].tensor);
     if (status)
         return status;
-    td_value value = call->args[2];
     if (value.kind == TD_KIND_TENSOR && value.tensor->ndim > 0)
         return td_fail(TD_ESHAPE, "the value must be a number or a 0-dim tensor");
-    TD_TRY(TD_APPLY(&filled, where, call->args[1], value, TD_T(x)));
-    if (filled->dtype != x->dtype)
-        TD_TRY(TD_APPLY(&cast, to, TD_T(filled), TD_DTYPE((td_dtype)x->dtype)));
-    call->out[0] = td_retain(cast ? cast : filled);
+    TD_TRY(TD_APPLY(&filled, where, call->args[1], value, call->args[0]));
+    TD_TRY(TD_APPLY(&call->out[0], to, TD_T(filled), TD_DTYPE((td_dtype)x->dtype)));
 done:
     td_release(filled);
-    td_release(cast);
     return status;
 }
 
@@ -419,18 +396,10 @@ static td_status run_masked_select(td_call *call) {
     if (status)
         return status;
     TD_TRY(td_broadcast(x->ndim, x->sizes, mask->ndim, mask->sizes, &ndim, sizes));
+    if (ndim == 0) /* a mask of no dims selects nothing to index: give it one */
+        sizes[ndim++] = 1;
     TD_TRY(TD_APPLY(&wide, expand, TD_T(x), TD_INTS(ndim, sizes)));
     TD_TRY(TD_APPLY(&wide_mask, expand, TD_T(mask), TD_INTS(ndim, sizes)));
-    if (ndim == 0) { /* a mask of no dims selects nothing to index: give it one */
-        td_tensor *row = NULL;
-        TD_TRY(TD_APPLY(&row, unsqueeze, TD_T(wide), TD_I(0)));
-        td_release(wide);
-        wide = row;
-        row = NULL;
-        TD_TRY(TD_APPLY(&row, unsqueeze, TD_T(wide_mask), TD_I(0)));
-        td_release(wide_mask);
-        wide_mask = row;
-    }
     TD_TRY(TD_APPLY(&call->out[0], advanced_index, TD_T(wide), TD_TENSORS(1, &wide_mask)));
 done:
     td_release(wide);
@@ -471,6 +440,7 @@ TD_OPERATOR(index) = {
     .doc = "advanced_index with int64 tensors of one shape.",
     .rule = rule_index,
     .kernel = kernel_index,
+    .dtypes = TD_DTYPES_ALL,
     .backward = grad_index,
     .saves = "indices",
     .flags = TD_OP_INTERNAL,
@@ -481,6 +451,7 @@ TD_OPERATOR(index_put_) = {
     .doc = "Write values to the places that int64 tensors of one shape name, or add them there.",
     .rule = rule_index_put_,
     .kernel = kernel_index_put_,
+    .dtypes = TD_DTYPES_ALL,
     .backward = grad_index_put_,
     .saves = "indices",
     .flags = TD_OP_INTERNAL | TD_OP_INPLACE_ONLY | TD_OP_WRITES_SELF,
@@ -501,6 +472,7 @@ TD_OPERATOR(index_copy) = {
     .schema = "(Tensor x, dim dim, index Tensor index, Tensor source) -> Tensor",
     .doc = "Write source to the places along a dim that index names.",
     .run = run_index_copy,
+    .autocast = {.cpu = TD_AUTOCAST_PROMOTE},
     .flags = TD_OP_INPLACE,
 };
 TD_OPERATOR(index_fill) = {
@@ -512,7 +484,7 @@ TD_OPERATOR(index_fill) = {
 TD_OPERATOR(take) = {
     .schema = "(Tensor x, index Tensor index) -> Tensor",
     .doc = "Elements by their places in row-major order.",
-    .run = run_take,
+    .formula = "advanced_index(reshape(x, -1), {index})",
 };
 TD_OPERATOR(embedding) = {
     .schema = "(Tensor weight, index Tensor index) -> Tensor",

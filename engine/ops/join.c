@@ -1,7 +1,7 @@
 /* join.c: tensors cut into parts, joined, repeated and turned. */
 #include "engine/core/memory.h"
 #include "engine/ops/copy.h"
-#include "engine/ops/shape.h"
+#include "engine/ops/meta.h"
 
 #include <string.h>
 
@@ -268,14 +268,6 @@ done:
     return status;
 }
 
-td_status td_rule_same(const td_call *call, td_meta *out) {
-    const td_tensor *x = call->args[0].tensor;
-    out->dtype = (td_dtype)x->dtype;
-    out->ndim = x->ndim;
-    memcpy(out->sizes, x->sizes, sizeof(int64_t) * x->ndim);
-    return TD_OK;
-}
-
 /* A copy from a view that runs backwards. */
 static td_status kernel_flip(td_call *call) {
     td_tensor *x = call->args[0].tensor, *turned = NULL;
@@ -374,14 +366,15 @@ TD_OPERATOR(cat) = {
     .doc = "Tensors joined along a dim.",
     .rule = rule_cat,
     .kernel = kernel_cat,
+    .dtypes = TD_DTYPES_ALL,
     .backward = grad_cat,
-    .autocast = TD_AUTOCAST_PROMOTE,
+    .autocast = {.cpu = TD_AUTOCAST_PROMOTE},
 };
 TD_OPERATOR(stack) = {
     .schema = "(Tensor[] tensors, dim dim=0) -> Tensor",
     .doc = "Tensors of one shape joined along a new dim.",
     .run = run_stack,
-    .autocast = TD_AUTOCAST_PROMOTE,
+    .autocast = {.cpu = TD_AUTOCAST_PROMOTE},
 };
 TD_OPERATOR(tile) = {
     .schema = "(Tensor x, int[] dims) -> Tensor",
@@ -393,6 +386,7 @@ TD_OPERATOR(flip) = {
     .doc = "The order of elements along the dims reversed.",
     .rule = td_rule_same,
     .kernel = kernel_flip,
+    .dtypes = TD_DTYPES_ALL,
     .gradient = "x: flip(g, dims)",
 };
 TD_OPERATOR(roll) = {

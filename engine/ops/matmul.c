@@ -1,6 +1,7 @@
 /* matmul.c: products of matrices and vectors. matmul chooses among dot, mv, mm and bmm, which with
  * linear are one plan: batches of matrices. */
 #include "engine/ops/copy.h"
+#include "engine/ops/meta.h"
 #include "engine/ops/plan.h"
 #include "engine/ops/shape.h"
 
@@ -17,41 +18,24 @@ static td_status fail_shapes(const td_tensor *a, const td_tensor *b, int64_t lef
                    (long long)right);
 }
 
-static td_status check_dtypes(const td_tensor *a, const td_tensor *b) {
-    if (a->dtype != b->dtype)
-        return td_fail(TD_EDTYPE, "dtypes %s and %s differ: convert one with x:to(dtype)",
-                       td_dtype_name((td_dtype)a->dtype), td_dtype_name((td_dtype)b->dtype));
-    if (a->dtype == TD_BOOL)
-        return td_fail(TD_EDTYPE, "not for bool: convert with x:float() or x:long()");
-    if (!td_device_same(td_tensor_device(a), td_tensor_device(b)))
-        return td_fail(TD_EDEVICE, "the operands lie on different devices");
-    return TD_OK;
-}
-
-static td_status check_dims(const td_tensor *x, const char *name, int ndim) {
-    char text[TD_SHAPE_TEXT];
-    return x->ndim == ndim ? TD_OK
-                           : td_fail(TD_ESHAPE, "%s must have %d dims, got shape %s", name, ndim,
-                                     td_tensor_shape_text(x, text));
-}
-
-static void set_meta(td_meta *out, const td_tensor *x, int ndim, const int64_t *sizes) {
-    out->dtype = (td_dtype)x->dtype;
-    out->ndim = ndim;
-    memcpy(out->sizes, sizes, sizeof(int64_t) * (size_t)ndim);
+static td_status check_operands(const td_tensor *a, const td_tensor *b) {
+    td_status status = td_check_pair(a, b);
+    if (status == TD_OK && a->dtype == TD_BOOL)
+        status = td_fail(TD_EDTYPE, "not for bool: convert with x:float() or x:long()");
+    return status;
 }
 
 /* The rule of operands of these dims: a vector on the left is a row, on the right a column. */
 static td_status plan_product(const td_call *call, td_meta *out, int a_ndim, int b_ndim) {
     const td_op *op = call->op;
     const td_tensor *a = call->args[0].tensor, *b = call->args[1].tensor;
-    td_status status = check_dims(a, op->params[0].name, a_ndim);
+    td_status status = td_check_ndim(a, op->params[0].name, a_ndim);
     if (status == TD_OK)
-        status = check_dims(b, op->params[1].name, b_ndim);
+        status = td_check_ndim(b, op->params[1].name, b_ndim);
     if (status)
         return status;
     int64_t left = a->sizes[a_ndim - 1], right = b->sizes[b_ndim == 1 ? 0 : b_ndim - 2];
-    status = left == right ? check_dtypes(a, b) : fail_shapes(a, b, left, right);
+    status = left == right ? check_operands(a, b) : fail_shapes(a, b, left, right);
     if (status == TD_OK && a_ndim == 3 && a->sizes[0] != b->sizes[0])
         status = fail_shapes(a, b, a->sizes[0], b->sizes[0]);
     if (status)
@@ -60,29 +44,21 @@ static td_status plan_product(const td_call *call, td_meta *out, int a_ndim, int
                               b_ndim > 1 ? b->sizes[b_ndim - 1] : 1};
     *TD_PLAN(call, td_product_plan) =
         (td_product_plan){.batch = sizes[0], .m = sizes[1], .n = sizes[2], .k = left};
-    set_meta(out, a, (a_ndim == 3) + (a_ndim > 1) + (b_ndim > 1), sizes + (a_ndim < 3));
+    td_meta_set(out, (td_dtype)a->dtype, (a_ndim == 3) + (a_ndim > 1) + (b_ndim > 1),
+                sizes + (a_ndim < 3));
     return TD_OK;
 }
 
-static td_status rule_dot(const td_call *call, td_meta *out) {
-    return plan_product(call, out, 1, 1);
-}
-static td_status rule_mv(const td_call *call, td_meta *out) {
-    return plan_product(call, out, 2, 1);
-}
-static td_status rule_mm(const td_call *call, td_meta *out) {
-    return plan_product(call, out, 2, 2);
-}
-static td_status rule_bmm(const td_call *call, td_meta *out) {
-    return plan_product(call, out, 3, 3);
-}
+TD_RULE(rule_dot, plan_product, 1, 1)
+TD_RULE(rule_mv, plan_product, 2, 1)
+TD_RULE(rule_mm, plan_product, 2, 2)
+TD_RULE(rule_bmm, plan_product, 3, 3)
 
 static td_status rule_linear(const td_call *call, td_meta *out) {
     const td_tensor *x = call->args[0].tensor, *weight = call->args[1].tensor;
     const td_tensor *bias = td_arg_tensor(call->args[2]);
-    int64_t sizes[TD_MAX_DIMS];
     char text[TD_SHAPE_TEXT];
-    td_status status = check_dims(weight, "weight", 2);
+    td_status status = td_check_ndim(weight, "weight", 2);
     if (status)
         return status;
     if (x->ndim == 0)
@@ -92,19 +68,15 @@ static td_status rule_linear(const td_call *call, td_meta *out) {
         return td_fail(TD_ESHAPE, "input of shape %s has %lld features, weight takes %lld",
                        td_tensor_shape_text(x, text), (long long)features,
                        (long long)weight->sizes[1]);
-    if (bias && (bias->ndim != 1 || bias->sizes[0] != weight->sizes[0]))
-        return td_fail(TD_ESHAPE, "bias must have shape (%lld), got %s",
-                       (long long)weight->sizes[0], td_tensor_shape_text(bias, text));
-    status = check_dtypes(x, weight);
-    if (status == TD_OK && bias)
-        status = check_dtypes(x, bias);
+    status = check_operands(x, weight);
+    if (status == TD_OK)
+        status = td_check_bias(x, bias, weight->sizes[0]);
     if (status)
         return status;
-    memcpy(sizes, x->sizes, sizeof(int64_t) * x->ndim);
-    sizes[x->ndim - 1] = weight->sizes[0];
-    set_meta(out, x, x->ndim, sizes);
+    td_meta_like(out, x, (td_dtype)x->dtype);
+    out->sizes[x->ndim - 1] = weight->sizes[0];
     *TD_PLAN(call, td_product_plan) = (td_product_plan){
-        .batch = 1, .m = td_numel(x->ndim - 1, sizes), .n = weight->sizes[0], .k = features};
+        .batch = 1, .m = td_numel(x->ndim - 1, x->sizes), .n = weight->sizes[0], .k = features};
     return TD_OK;
 }
 
@@ -155,92 +127,6 @@ static td_status kernel_linear(td_call *call) {
     return status;
 }
 
-/* ---- gradients ---- */
-
-/* out = op(x^T, y) */
-static td_status transposed_first(const td_op *op, td_tensor *x, td_tensor *y, td_tensor **out) {
-    td_tensor *turned = NULL;
-    td_status status = TD_APPLY(&turned, transpose, TD_T(x), TD_I(-2), TD_I(-1));
-    if (status == TD_OK)
-        status = td_op_apply(op, out, 2, (td_value[]){TD_T(turned), TD_T(y)});
-    td_release(turned);
-    return status;
-}
-
-/* out = op(x, y^T) */
-static td_status transposed_second(const td_op *op, td_tensor *x, td_tensor *y, td_tensor **out) {
-    td_tensor *turned = NULL;
-    td_status status = TD_APPLY(&turned, transpose, TD_T(y), TD_I(-2), TD_I(-1));
-    if (status == TD_OK)
-        status = td_op_apply(op, out, 2, (td_value[]){TD_T(x), TD_T(turned)});
-    td_release(turned);
-    return status;
-}
-
-static td_status grad_mm(td_grad *grad) {
-    td_tensor *g = grad->gout[0], *a = grad->args[0].tensor, *b = grad->args[1].tensor;
-    td_status status = TD_OK;
-    if (td_grad_needs(grad, 0))
-        status = transposed_second(grad->op, g, b, &grad->in[0]);
-    if (status == TD_OK && td_grad_needs(grad, 1))
-        status = transposed_first(grad->op, a, g, &grad->in[1]);
-    return status;
-}
-
-static td_status grad_dot(td_grad *grad) {
-    td_status status = TD_OK;
-    if (td_grad_needs(grad, 0))
-        status = TD_APPLY(&grad->in[0], mul, TD_T(grad->gout[0]), grad->args[1]);
-    if (status == TD_OK && td_grad_needs(grad, 1))
-        status = TD_APPLY(&grad->in[1], mul, TD_T(grad->gout[0]), grad->args[0]);
-    return status;
-}
-
-static td_status grad_mv(td_grad *grad) {
-    td_tensor *g = grad->gout[0];
-    td_status status = TD_OK;
-    if (td_grad_needs(grad, 0))
-        status = TD_APPLY(&grad->in[0], outer, TD_T(g), grad->args[1]);
-    if (status == TD_OK && td_grad_needs(grad, 1))
-        status = transposed_first(grad->op, grad->args[0].tensor, g, &grad->in[1]);
-    return status;
-}
-
-/* The input and its gradient as matrices: (..., k) as (n, k). */
-static td_status as_rows(td_tensor *x, td_tensor **out) {
-    int64_t sizes[2] = {-1, x->sizes[x->ndim - 1]};
-    if (x->ndim == 2) {
-        *out = td_retain(x);
-        return TD_OK;
-    }
-    sizes[0] = sizes[1] ? x->numel / sizes[1] : 0;
-    return TD_APPLY(out, reshape, TD_T(x), TD_INTS(2, sizes));
-}
-
-static td_status grad_linear(td_grad *grad) {
-    td_tensor *g = grad->gout[0], *x = grad->args[0].tensor, *weight = grad->args[1].tensor;
-    td_tensor *rows = NULL, *gx = NULL, *inputs = NULL;
-    td_status status = TD_OK;
-    int ndim;
-    const int64_t *sizes = td_grad_shape(grad, 0, &ndim);
-    TD_TRY(as_rows(g, &rows));
-    if (td_grad_needs(grad, 0)) {
-        TD_TRY(TD_APPLY(&gx, mm, TD_T(rows), TD_T(weight)));
-        TD_TRY(TD_APPLY(&grad->in[0], view, TD_T(gx), TD_INTS(ndim, sizes)));
-    }
-    if (td_grad_needs(grad, 1)) {
-        TD_TRY(as_rows(x, &inputs));
-        TD_TRY(transposed_first(TD_OP(mm), rows, inputs, &grad->in[1]));
-    }
-    if (grad->args[2].kind == TD_KIND_TENSOR && td_grad_needs(grad, 2))
-        TD_TRY(TD_APPLY(&grad->in[2], sum, TD_T(rows), TD_INTS(1, (int64_t[]){0})));
-done:
-    td_release(rows);
-    td_release(gx);
-    td_release(inputs);
-    return status;
-}
-
 /* ---- composites ---- */
 
 /* out = op(a, b) seen in another shape. */
@@ -259,7 +145,7 @@ static td_status matmul_folded(td_call *call) {
     td_tensor *a = call->args[0].tensor, *b = call->args[1].tensor, *rows = NULL;
     int64_t sizes[TD_MAX_DIMS];
     int n = a->ndim;
-    td_status status = as_rows(a, &rows);
+    td_status status = TD_APPLY(&rows, flatten, TD_T(a), TD_I(0), TD_I(-2));
     memcpy(sizes, a->sizes, sizeof(int64_t) * (size_t)n);
     if (b->ndim == 1)
         n--;
@@ -348,71 +234,29 @@ static td_status run_matmul(td_call *call) {
     return matmul_batched(call, a, b);
 }
 
-static td_status run_outer(td_call *call) {
-    td_tensor *a = NULL, *b = NULL;
-    td_status status = check_dims(call->args[0].tensor, "x", 1);
-    if (status == TD_OK)
-        status = check_dims(call->args[1].tensor, "y", 1);
-    if (status == TD_OK)
-        status = TD_APPLY(&a, unsqueeze, call->args[0], TD_I(1));
-    if (status == TD_OK)
-        status = TD_APPLY(&b, unsqueeze, call->args[1], TD_I(0));
-    if (status == TD_OK)
-        status = TD_APPLY(&call->out[0], mul, TD_T(a), TD_T(b));
-    td_release(a);
-    td_release(b);
-    return status;
-}
-
-/* beta * input + alpha * product */
-static td_status add_product(td_call *call, const td_op *product) {
-    const td_value *a = call->args;
-    td_tensor *y = NULL, *scaled = NULL;
-    td_status status = td_op_apply(product, &y, 2, a + 1);
-    if (status)
-        return status;
-    if (td_arg_double(a[3]) == 0) { /* what is in input does not matter, not even NaN */
-        status = TD_APPLY(&call->out[0], mul, TD_T(y), a[4]);
-        td_release(y);
-        return status;
-    }
-    if (td_arg_double(a[3]) != 1)
-        status = TD_APPLY(&scaled, mul, a[0], a[3]);
-    else
-        scaled = td_retain(a[0].tensor);
-    if (status == TD_OK)
-        status = TD_APPLY(&call->out[0], add, TD_T(scaled), TD_T(y), a[4]);
-    td_release(y);
-    td_release(scaled);
-    return status;
-}
-
-static td_status run_addmm(td_call *call) {
-    return add_product(call, TD_OP(mm));
-}
-static td_status run_addmv(td_call *call) {
-    return add_product(call, TD_OP(mv));
-}
-static td_status run_baddbmm(td_call *call) {
-    return add_product(call, TD_OP(bmm));
-}
-
 /* ---- the table ---- */
+
+/* beta * input + alpha * product; without beta it does not matter what is in input, even NaN. */
+#define ADD(product)                                                                               \
+    "y = " product "; if(beta == 0, y * alpha,"                                                    \
+    "                    add(if(beta == 1, input, input * beta), y, alpha=alpha))"
+#define MM(product)                                                                                \
+    "x: " product "(g, transpose(y, -2, -1)); y: " product "(transpose(x, -2, -1), g)"
 
 TD_OPERATOR(matmul) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
     .doc = "Product of vectors, matrices, or batches of matrices (leading dims broadcast).",
     .run = run_matmul,
-    .autocast = TD_AUTOCAST_LOWER,
+    .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
 };
 TD_OPERATOR(mm) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
     .doc = "Product of two matrices.",
     .rule = rule_mm,
     .kernel = kernel_product,
-    .backward = grad_mm,
-    .saves = "x, y",
-    .autocast = TD_AUTOCAST_LOWER,
+    .dtypes = TD_DTYPES_NUMBERS,
+    .gradient = MM("mm"),
+    .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(bmm) = {
@@ -420,9 +264,9 @@ TD_OPERATOR(bmm) = {
     .doc = "Products of two batches of matrices, one by one.",
     .rule = rule_bmm,
     .kernel = kernel_product,
-    .backward = grad_mm,
-    .saves = "x, y",
-    .autocast = TD_AUTOCAST_LOWER,
+    .dtypes = TD_DTYPES_NUMBERS,
+    .gradient = MM("bmm"),
+    .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(mv) = {
@@ -430,9 +274,9 @@ TD_OPERATOR(mv) = {
     .doc = "Product of a matrix and a vector.",
     .rule = rule_mv,
     .kernel = kernel_product,
-    .backward = grad_mv,
-    .saves = "x, y",
-    .autocast = TD_AUTOCAST_LOWER,
+    .dtypes = TD_DTYPES_NUMBERS,
+    .gradient = "x: outer(g, y); y: mv(transpose(x, 0, 1), g)",
+    .autocast = {.cuda = TD_AUTOCAST_LOWER},
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(dot) = {
@@ -440,42 +284,48 @@ TD_OPERATOR(dot) = {
     .doc = "Inner product of two vectors.",
     .rule = rule_dot,
     .kernel = kernel_product,
-    .backward = grad_dot,
-    .saves = "x, y",
+    .dtypes = TD_DTYPES_NUMBERS,
+    .gradient = "x: g * y; y: g * x",
+    .autocast = {.cuda = TD_AUTOCAST_PROMOTE},
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(outer) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
     .doc = "All products of an element of one vector and an element of another.",
-    .run = run_outer,
+    .formula = "if(x.ndim == 1 and y.ndim == 1, unsqueeze(x, 1) * unsqueeze(y, 0),"
+               "   error(\"needs two vectors, got shapes % and %\", x.shape, y.shape))",
 };
 TD_OPERATOR(addmm) = {
     .schema = "(Tensor input, Tensor mat1, Tensor mat2, *, number beta=1, number alpha=1) "
               "-> Tensor",
     .doc = "beta * input + alpha * (mat1 times mat2).",
-    .run = run_addmm,
-    .autocast = TD_AUTOCAST_LOWER,
+    .formula = ADD("mm(mat1, mat2)"),
+    .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
 };
 TD_OPERATOR(addmv) = {
     .schema = "(Tensor input, Tensor mat, Tensor vec, *, number beta=1, number alpha=1) "
               "-> Tensor",
     .doc = "beta * input + alpha * (mat times vec).",
-    .run = run_addmv,
-    .autocast = TD_AUTOCAST_LOWER,
+    .formula = ADD("mv(mat, vec)"),
+    .autocast = {.cuda = TD_AUTOCAST_LOWER},
 };
 TD_OPERATOR(baddbmm) = {
     .schema = "(Tensor input, Tensor batch1, Tensor batch2, *, number beta=1, "
               "number alpha=1) -> Tensor",
     .doc = "beta * input + alpha * (batch1 times batch2).",
-    .run = run_baddbmm,
-    .autocast = TD_AUTOCAST_LOWER,
+    .formula = ADD("bmm(batch1, batch2)"),
+    .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
 };
 TD_OPERATOR(linear) = {
     .schema = "(Tensor input, Tensor weight, Tensor? bias=nil) -> Tensor",
     .doc = "input times the transposed weight, plus bias: the fully connected layer.",
     .rule = rule_linear,
     .kernel = kernel_linear,
-    .backward = grad_linear,
-    .saves = "input, weight",
-    .autocast = TD_AUTOCAST_LOWER,
+    .dtypes = TD_DTYPES_NUMBERS,
+    .gradient = "input: matmul(g, weight);"
+                "weight: if(g.ndim == 2, mm(transpose(g, 0, 1), input),"
+                "        if(g.ndim == 1, outer(g, input),"
+                "           mm(transpose(flatten(g, 0, -2), 0, 1), flatten(input, 0, -2))));"
+                "bias: g",
+    .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
 };

@@ -156,19 +156,21 @@ typedef enum td_result_type {
 
 /* ---- the descriptor ---- */
 
+/* What autocast does to the floating arguments of an operator. */
 typedef enum td_autocast_class {
-    TD_AUTOCAST_NONE,    /* runs in the dtype it is given */
-    TD_AUTOCAST_LOWER,   /* matmul, convolution: the low dtype */
-    TD_AUTOCAST_FP32,    /* needs float32 */
-    TD_AUTOCAST_PROMOTE, /* takes the widest of its inputs */
-    TD_AUTOCAST_BANNED   /* refused, with advice */
+    TD_AUTOCAST_NONE,        /* nothing: what differs is promoted as anywhere else */
+    TD_AUTOCAST_LOWER,       /* to the low dtype: matmul, convolution */
+    TD_AUTOCAST_FP32,        /* to float32 */
+    TD_AUTOCAST_FP32_RESULT, /* its option dtype becomes float32 where it is not given */
+    TD_AUTOCAST_PROMOTE,     /* to the widest among them */
+    TD_AUTOCAST_BANNED,      /* refused, with advice */
+    TD_AUTOCAST_CLASSES
 } td_autocast_class;
 
-typedef enum td_layout_rule {
-    TD_LAYOUT_KEEP,       /* result in the layout of the input */
-    TD_LAYOUT_CONTIGUOUS, /* row-major result */
-    TD_LAYOUT_CHANNELS    /* native in channels_last, and hands it on */
-} td_layout_rule;
+/* The class by device. */
+typedef struct td_autocast {
+    uint8_t cpu, cuda;
+} td_autocast;
 
 enum {
     TD_OP_VIEW = 1,           /* result shares storage with the first argument */
@@ -205,16 +207,17 @@ struct td_op {
     td_kernel_fn run;                     /* instead of rule and kernel: makes call->out itself.
                                              With `backward` it runs below autograd; without, the
                                              operators it calls record themselves (composite). */
-    const char *formula;                  /* instead of run: a composite as an expression over
+    const char *formula;                  /* instead of run: the same as an expression over
                                              operators (ops/expression.h) */
     td_backward_fn backward;              /* NULL: `gradient`, composite or not differentiable */
     const char *gradient;                 /* instead of backward: "a: g * b; b: g * a"; what it
                                              reads is saved (ops/expression.h) */
     const char *saves;                    /* what backward reads: "x, out"; others are not kept */
     const struct td_pointwise *pointwise; /* pointwise operators (ops/pointwise.h) */
-    uint8_t autocast;                     /* td_autocast_class */
-    uint8_t layout;                       /* td_layout_rule */
+    td_autocast autocast;
     uint16_t flags;
+    uint16_t dtypes; /* with `kernel`: what its tensors may be (TD_DTYPES_ALL, ...), but for those
+                        that the schema calls index or class */
 
     /* Filled at registration. */
     const char *name;

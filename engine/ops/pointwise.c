@@ -6,45 +6,36 @@
 #define FORMS     (TD_OP_INPLACE | TD_OP_OUT)
 #define PLAN(...) (&(const td_pointwise){__VA_ARGS__})
 
-/* One operand, one loop of the operator's name. */
-#define UNARY(name, kind, text, grad)                                                              \
+/* One operand, one loop of the operator's name. What follows the gradient goes into the row. */
+#define UNARY(name, kind, text, ...)                                                               \
     TD_OPERATOR(name) = {.schema = "(Tensor x) -> Tensor",                                         \
                          .doc = text,                                                              \
                          .pointwise = PLAN(.type = kind, .primitive = TD_PW_##name),               \
-                         .gradient = grad,                                                         \
+                         .gradient = __VA_ARGS__,                                                  \
                          .flags = FORMS}
-/* The same, autocast to float32. */
 #define UNARY_FP32(name, text, grad)                                                               \
-    TD_OPERATOR(name) = {.schema = "(Tensor x) -> Tensor",                                         \
-                         .doc = text,                                                              \
-                         .pointwise = PLAN(.type = TD_PW_FLOATS, .primitive = TD_PW_##name),       \
-                         .gradient = grad,                                                         \
-                         .autocast = TD_AUTOCAST_FP32,                                             \
-                         .flags = FORMS}
-#define FORMULA(name, text_schema, kind, text, forward, grad)                                      \
+    UNARY(name, TD_PW_FLOATS, text, grad, .autocast = {.cuda = TD_AUTOCAST_FP32})
+#define FORMULA(name, text_schema, kind, text, forward, ...)                                       \
     TD_OPERATOR(name) = {.schema = text_schema,                                                    \
                          .doc = text,                                                              \
                          .pointwise = PLAN(.type = kind, .primitive = -1, .formula = forward),     \
-                         .gradient = grad,                                                         \
+                         .gradient = __VA_ARGS__,                                                  \
                          .flags = FORMS}
-#define BINARY(name, kind, text, grad)                                                             \
+#define BINARY(name, kind, text, ...)                                                              \
     TD_OPERATOR(name) = {.schema = "(Tensor|number a, Tensor|number b) -> Tensor",                 \
                          .doc = text,                                                              \
                          .pointwise = PLAN(.type = kind, .primitive = TD_PW_##name),               \
-                         .gradient = grad,                                                         \
-                         .autocast = TD_AUTOCAST_PROMOTE,                                          \
+                         .gradient = __VA_ARGS__,                                                  \
                          .flags = FORMS}
 #define WHOLE_QUOTIENT(name, text)                                                                 \
     TD_OPERATOR(name) = {.schema = "(Tensor|number a, Tensor|number b) -> Tensor",                 \
                          .doc = text,                                                              \
                          .pointwise = PLAN(.type = TD_PW_ARITH, .primitive = TD_PW_##name),        \
-                         .autocast = TD_AUTOCAST_PROMOTE,                                          \
                          .flags = FORMS | TD_OP_NONDIFF}
 #define COMPARE(name, text)                                                                        \
     TD_OPERATOR(name) = {.schema = "(Tensor|number a, Tensor|number b) -> Tensor",                 \
                          .doc = text,                                                              \
                          .pointwise = PLAN(.type = TD_PW_COMPARE, .primitive = TD_PW_##name),      \
-                         .autocast = TD_AUTOCAST_PROMOTE,                                          \
                          .flags = TD_OP_OUT | TD_OP_NONDIFF}
 #define LOGICAL(name, params, text)                                                                \
     TD_OPERATOR(name) = {.schema = "(" params ") -> Tensor",                                       \
@@ -101,7 +92,6 @@ TD_OPERATOR(add) = {
     .doc = "Sum a + alpha * b.",
     .pointwise = PLAN(.type = TD_PW_ARITH, .primitive = TD_PW_add, .formula = "a + alpha * b"),
     .gradient = "a: g; b: g * alpha",
-    .autocast = TD_AUTOCAST_PROMOTE,
     .flags = FORMS,
 };
 TD_OPERATOR(sub) = {
@@ -110,7 +100,6 @@ TD_OPERATOR(sub) = {
     .pointwise = PLAN(.type = TD_PW_ARITH, .no_bool = true, .primitive = TD_PW_sub,
                       .formula = "a - alpha * b"),
     .gradient = "a: g; b: -(g * alpha)",
-    .autocast = TD_AUTOCAST_PROMOTE,
     .flags = FORMS,
 };
 BINARY(mul, TD_PW_ARITH, "Product a * b.", "a: g * b; b: g * a");
@@ -127,7 +116,7 @@ TD_OPERATOR(pow) = {
     .pointwise = PLAN(.type = TD_PW_ARITH, .primitive = TD_PW_pow),
     .gradient = "a: g * where(eq(b, 0), 0, b * pow(a, b - 1));"
                 "b: g * where(logical_and(eq(a, 0), ge(b, 0)), 0, out * log(a))",
-    .autocast = TD_AUTOCAST_FP32,
+    .autocast = {.cuda = TD_AUTOCAST_FP32},
     .flags = FORMS,
 };
 BINARY(maximum, TD_PW_ARITH, "Larger of a and b; NaN wins.",
@@ -135,15 +124,18 @@ BINARY(maximum, TD_PW_ARITH, "Larger of a and b; NaN wins.",
 BINARY(minimum, TD_PW_ARITH, "Smaller of a and b; NaN wins.",
        "a: g * (lt(a, b) + 0.5 * eq(a, b)); b: g * (gt(a, b) + 0.5 * eq(a, b))");
 BINARY(atan2, TD_PW_FLOATS, "Angle of the point (b, a) in radians.",
-       "a: g * b / (a * a + b * b); b: -(g * a) / (a * a + b * b)");
+       "a: g * b / (a * a + b * b); b: -(g * a) / (a * a + b * b)",
+       .autocast = {.cuda = TD_AUTOCAST_PROMOTE});
 FORMULA(lerp, "(Tensor x, Tensor target, Tensor|number weight) -> Tensor", TD_PW_FLOATS,
         "x + weight * (target - x).", "x + weight * (target - x)",
         "x: g * (1 - weight); target: g * weight; weight: g * (target - x)");
 FORMULA(addcmul, "(Tensor x, Tensor a, Tensor b, *, number value=1) -> Tensor", TD_PW_ARITH,
-        "x + value * a * b.", "x + value * a * b", "x: g; a: g * value * b; b: g * value * a");
+        "x + value * a * b.", "x + value * a * b", "x: g; a: g * value * b; b: g * value * a",
+        .autocast = {.cuda = TD_AUTOCAST_PROMOTE});
 FORMULA(addcdiv, "(Tensor x, Tensor a, Tensor b, *, number value=1) -> Tensor", TD_PW_FLOATS,
         "x + value * a / b.", "x + value * a / b",
-        "x: g; a: g * value / b; b: -(g * value * a) / (b * b)");
+        "x: g; a: g * value / b; b: -(g * value * a) / (b * b)",
+        .autocast = {.cuda = TD_AUTOCAST_PROMOTE});
 TD_OPERATOR(neg) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "Negative of each element.",
@@ -201,7 +193,8 @@ FORMULA(gelu, "(Tensor x) -> Tensor", TD_PW_FLOATS,
 FORMULA(softplus, "(Tensor x, number beta=1, number threshold=20) -> Tensor", TD_PW_FLOATS,
         "log(1 + exp(beta * x)) / beta; x itself where beta * x is over the threshold.",
         "where(gt(x * beta, threshold), x, log1p(exp(minimum(x * beta, threshold))) / beta)",
-        "x: g * where(gt(x * beta, threshold), 1, sigmoid(x * beta))");
+        "x: g * where(gt(x * beta, threshold), 1, sigmoid(x * beta))",
+        .autocast = {.cuda = TD_AUTOCAST_FP32});
 FORMULA(leaky_relu, "(Tensor x, number negative_slope=0.01) -> Tensor", TD_PW_FLOATS,
         "x where positive, else negative_slope * x.", "where(gt(x, 0), x, x * negative_slope)",
         "x: where(gt(x, 0), g, g * negative_slope)");
@@ -231,7 +224,6 @@ TD_OPERATOR(where) = {
     .doc = "a where the condition holds, else b.",
     .pointwise = PLAN(.type = TD_PW_SELECT, .primitive = TD_PW_where),
     .gradient = "a: where(condition, g, 0); b: where(condition, 0, g)",
-    .autocast = TD_AUTOCAST_PROMOTE,
     .flags = TD_OP_OUT,
 };
 COMPARE(eq, "Is a equal to b, element by element?");

@@ -255,6 +255,17 @@ static bool is_rounding_of_integers(const td_pointwise *pw, td_dtype compute) {
             pw->primitive == TD_PW_round || pw->primitive == TD_PW_trunc);
 }
 
+/* A number is compared as the tensor's dtype holds it, so that bfloat16's 1.1 equals 1.1. */
+static void round_numbers(td_dtype dtype, int n, td_operand *operands) {
+    unsigned char rounded[8];
+    for (int k = 0; k < n; k++) {
+        if (operands[k].tensor)
+            continue;
+        td_store_double(dtype, rounded, operands[k].f);
+        operands[k] = (td_operand){.f = td_load_double(dtype, rounded)};
+    }
+}
+
 static td_status call_general(td_call *call, const td_program *program) {
     const td_pointwise *pw = call->op->pointwise;
     td_dtype compute, result;
@@ -268,6 +279,8 @@ static td_status call_general(td_call *call, const td_program *program) {
     td_device device = td_tensor_device(call->out[0]);
     for (int k = 0; k < n && status == TD_OK; k++)
         status = td_operand_on(device, call->args[k], &operands[k]);
+    if (pw->type == TD_PW_COMPARE && td_dtype_compute(compute) != compute)
+        round_numbers(compute, n, operands);
     if (status == TD_OK && TD_UNLIKELY(refuses_zero(pw->primitive) && !td_dtype_is_float(compute)))
         status = check_divisor(device, compute, operands[1]);
     if (status == TD_OK)

@@ -1,7 +1,7 @@
 /* pool.c: pooling and nearest interpolation of images. A rule works out the windows along each dim
  * (td_pool_window); devices expand them. */
 #include "engine/ops/copy.h"
-#include "engine/ops/images.h"
+#include "engine/ops/meta.h"
 #include "engine/ops/plan.h"
 
 #include <math.h>
@@ -146,16 +146,10 @@ static td_status make_place_plan(const td_call *call, td_pool_kind kind, int ndi
     return check_planes(p);
 }
 
-static void set_meta(td_meta *out, td_dtype dtype, int ndim, const int64_t *sizes) {
-    out->dtype = dtype;
-    out->ndim = ndim;
-    memcpy(out->sizes, sizes, sizeof(int64_t) * (size_t)ndim);
-}
-
 /* The smaller planes of a plan. */
 static void set_small_meta(const td_call *call, td_meta *out, td_dtype dtype, const td_tensor *x) {
     const td_pool_plan *p = TD_PLAN(call, td_pool_plan);
-    set_meta(out, dtype, x->ndim, x->sizes);
+    td_meta_set(out, dtype, x->ndim, x->sizes);
     out->sizes[x->ndim - 2] = p->window[0].out;
     out->sizes[x->ndim - 1] = p->window[1].out;
 }
@@ -182,7 +176,7 @@ static td_status run(td_call *call, td_tensor *x, td_tensor *places) {
 
 static td_status rule_max_places(const td_call *call, td_meta *out) {
     const td_tensor *x = call->args[0].tensor;
-    td_status status = td_check_floating(x);
+    td_status status = td_check_float((td_dtype)x->dtype);
     if (status == TD_OK)
         status = make_plan(call, TD_POOL_MAX, x->ndim, x->sizes, call->args + 1, read_max);
     if (status)
@@ -196,38 +190,17 @@ static td_status kernel_max_places(td_call *call) {
     return run(call, call->args[0].tensor, call->out[1]);
 }
 
-static td_status grad_max_places(td_grad *grad) {
-    int ndim;
-    const int64_t *sizes = td_grad_shape(grad, 0, &ndim);
-    return TD_APPLY(&grad->in[0], pool_scatter, TD_T(grad->gout[0]), TD_T(grad->out[1]),
-                    TD_INTS(ndim, sizes));
-}
-
-static td_status run_max_pool2d(td_call *call) {
-    td_tensor *out[2];
-    td_status status = td_op_apply(TD_OP(max_pool2d_with_indices), out, 6, call->args);
-    if (status)
-        return status;
-    call->out[0] = out[0];
-    td_release(out[1]);
-    return TD_OK;
-}
-
 /* ---- to and from places ---- */
 
 static td_status rule_pool_scatter(const td_call *call, td_meta *out) {
     const td_value *a = call->args;
-    set_meta(out, (td_dtype)a[0].tensor->dtype, a[2].n, a[2].ints);
+    td_meta_set(out, (td_dtype)a[0].tensor->dtype, a[2].n, a[2].ints);
     return make_place_plan(call, TD_POOL_SCATTER, a[2].n, a[2].ints, a[0].tensor->sizes);
-}
-
-static td_status grad_pool_scatter(td_grad *grad) {
-    return TD_APPLY(&grad->in[0], pool_gather, TD_T(grad->gout[0]), grad->args[1]);
 }
 
 static td_status rule_pool_gather(const td_call *call, td_meta *out) {
     const td_tensor *x = call->args[0].tensor, *places = call->args[1].tensor;
-    set_meta(out, (td_dtype)x->dtype, places->ndim, places->sizes);
+    td_meta_set(out, (td_dtype)x->dtype, places->ndim, places->sizes);
     return make_place_plan(call, TD_POOL_GATHER, x->ndim, x->sizes, places->sizes);
 }
 
@@ -235,21 +208,12 @@ static td_status kernel_by_places(td_call *call) {
     return run(call, call->args[0].tensor, call->args[1].tensor);
 }
 
-static td_status grad_pool_gather(td_grad *grad) {
-    int ndim;
-    const int64_t *sizes = td_grad_shape(grad, 0, &ndim);
-    return TD_APPLY(&grad->in[0], pool_scatter, TD_T(grad->gout[0]), grad->args[1],
-                    TD_INTS(ndim, sizes));
-}
+/* ---- means and nearest: forward(x, arguments...), backward(gy, input_size, arguments...) ---- */
 
-/* ---- means and nearest: operators linear in planes, and back ---- */
-
-/* forward(x, arguments...) and backward(g, input_size, arguments...) are one another's gradients.
- */
 static td_status rule_forward(const td_call *call, td_meta *out, td_pool_kind kind,
                               window_reader read) {
     const td_tensor *x = call->args[0].tensor;
-    td_status status = td_check_floating(x);
+    td_status status = td_check_float((td_dtype)x->dtype);
     if (status == TD_OK)
         status = make_plan(call, kind, x->ndim, x->sizes, call->args + 1, read);
     if (status == TD_OK)
@@ -260,7 +224,7 @@ static td_status rule_forward(const td_call *call, td_meta *out, td_pool_kind ki
 static td_status rule_backward(const td_call *call, td_meta *out, td_pool_kind kind,
                                window_reader read) {
     const td_value *a = call->args;
-    set_meta(out, (td_dtype)a[0].tensor->dtype, a[1].n, a[1].ints);
+    td_meta_set(out, (td_dtype)a[0].tensor->dtype, a[1].n, a[1].ints);
     return make_plan(call, kind, a[1].n, a[1].ints, a + 2, read);
 }
 
@@ -268,55 +232,30 @@ static td_status kernel_planes(td_call *call) {
     return run(call, call->args[0].tensor, NULL);
 }
 
-static td_status grad_forward(td_grad *grad, const td_op *backward) {
-    td_value args[TD_MAX_PARAMS];
-    int ndim, n = grad->op->nparams;
-    const int64_t *sizes = td_grad_shape(grad, 0, &ndim);
-    args[0] = TD_T(grad->gout[0]);
-    args[1] = TD_INTS(ndim, sizes);
-    for (int k = 1; k < n; k++)
-        args[k + 1] = grad->args[k];
-    return td_op_apply(backward, &grad->in[0], n + 1, args);
-}
-
-static td_status grad_backward(td_grad *grad, const td_op *forward) {
-    td_value args[TD_MAX_PARAMS];
-    int n = grad->op->nparams;
-    args[0] = TD_T(grad->gout[0]);
-    for (int k = 2; k < n; k++)
-        args[k - 1] = grad->args[k];
-    return td_op_apply(forward, &grad->in[0], n - 1, args);
-}
-
 #define DEFINE_MAP(name, kind, read)                                                               \
-    static td_status rule_##name(const td_call *call, td_meta *out) {                              \
-        return rule_forward(call, out, kind, read);                                                \
-    }                                                                                              \
-    static td_status rule_##name##_backward(const td_call *call, td_meta *out) {                   \
-        return rule_backward(call, out, kind##_BACKWARD, read);                                    \
-    }                                                                                              \
-    static td_status grad_##name(td_grad *grad) {                                                  \
-        return grad_forward(grad, TD_OP(name##_backward));                                         \
-    }                                                                                              \
-    static td_status grad_##name##_backward(td_grad *grad) {                                       \
-        return grad_backward(grad, TD_OP(name));                                                   \
-    }
+    TD_RULE(rule_##name, rule_forward, kind, read)                                                 \
+    TD_RULE(rule_##name##_backward, rule_backward, kind##_BACKWARD, read)
 DEFINE_MAP(avg_pool2d, TD_POOL_MEAN, read_mean)
 DEFINE_MAP(adaptive_avg_pool2d, TD_POOL_MEAN, read_adaptive)
 DEFINE_MAP(interpolate, TD_POOL_NEAREST, read_nearest)
 
 /* ---- the table ---- */
 
-#define MAP(name) .rule = rule_##name, .kernel = kernel_planes, .backward = grad_##name
-#define MAP_BACKWARD(name)                                                                         \
-    .rule = rule_##name##_backward, .kernel = kernel_planes, .backward = grad_##name##_backward,   \
-    .flags = TD_OP_INTERNAL
+/* Operators linear in planes, and back, with the same arguments behind. */
+#define MAP(name, arguments)                                                                       \
+    .rule = rule_##name, .kernel = kernel_planes, .dtypes = TD_DTYPES_FLOATS,                      \
+    .gradient = "input: " #name "_backward(g, input.shape, " arguments ")"
+#define MAP_BACKWARD(name, arguments)                                                              \
+    .rule = rule_##name##_backward, .kernel = kernel_planes, .dtypes = TD_DTYPES_FLOATS,           \
+    .gradient = "gy: " #name "(g, " arguments ")", .flags = TD_OP_INTERNAL
+#define AVG_POOL "kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override"
 
 TD_OPERATOR(max_pool2d) = {
     .schema = "(Tensor input, int[2] kernel_size, int[2]? stride=nil, "
               "int[2] padding={0, 0}, int[2] dilation={1, 1}, bool ceil_mode=false) -> Tensor",
     .doc = "Largest element of each window of images (N, C, H, W) or (C, H, W).",
-    .run = run_max_pool2d,
+    .formula = "max_pool2d_with_indices(input, kernel_size, stride, padding, dilation,"
+               "                        ceil_mode).values",
 };
 TD_OPERATOR(max_pool2d_with_indices) = {
     .schema = "(Tensor input, int[2] kernel_size, int[2]? stride=nil, "
@@ -325,17 +264,17 @@ TD_OPERATOR(max_pool2d_with_indices) = {
     .doc = "max_pool2d with the place of each element in its plane, as int32.",
     .rule = rule_max_places,
     .kernel = kernel_max_places,
-    .backward = grad_max_places,
-    .saves = "places",
+    .dtypes = TD_DTYPES_FLOATS,
+    .gradient = "input: pool_scatter(g.values, places, input.shape)",
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(pool_scatter) = {
-    .schema = "(Tensor g, Tensor places, int[] input_size) -> Tensor",
+    .schema = "(Tensor gy, Tensor places, int[] input_size) -> Tensor",
     .doc = "Elements added at their places in planes of zeros.",
     .rule = rule_pool_scatter,
     .kernel = kernel_by_places,
-    .backward = grad_pool_scatter,
-    .saves = "places",
+    .dtypes = TD_DTYPES_FLOATS | TD_DTYPE_BIT(I32),
+    .gradient = "gy: pool_gather(g, places)",
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(pool_gather) = {
@@ -343,8 +282,8 @@ TD_OPERATOR(pool_gather) = {
     .doc = "Elements at places in planes.",
     .rule = rule_pool_gather,
     .kernel = kernel_by_places,
-    .backward = grad_pool_gather,
-    .saves = "places",
+    .dtypes = TD_DTYPES_ALL,
+    .gradient = "x: pool_scatter(g, places, x.shape)",
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(avg_pool2d) = {
@@ -352,35 +291,35 @@ TD_OPERATOR(avg_pool2d) = {
               "int[2] padding={0, 0}, bool ceil_mode=false, bool count_include_pad=true, "
               "int? divisor_override=nil) -> Tensor",
     .doc = "Mean of each window of images (N, C, H, W) or (C, H, W).",
-    MAP(avg_pool2d),
+    MAP(avg_pool2d, AVG_POOL),
 };
 TD_OPERATOR(avg_pool2d_backward) = {
-    .schema = "(Tensor g, int[] input_size, int[2] kernel_size, "
+    .schema = "(Tensor gy, int[] input_size, int[2] kernel_size, "
               "int[2]? stride, int[2] padding, bool ceil_mode, bool count_include_pad, "
               "int? divisor_override) -> Tensor",
     .doc = "Gradient of avg_pool2d.",
-    MAP_BACKWARD(avg_pool2d),
+    MAP_BACKWARD(avg_pool2d, AVG_POOL),
 };
 TD_OPERATOR(adaptive_avg_pool2d) = {
     .schema = "(Tensor input, int[2] output_size) -> Tensor",
     .doc = "Means of windows that divide each plane into output_size parts.",
-    MAP(adaptive_avg_pool2d),
+    MAP(adaptive_avg_pool2d, "output_size"),
 };
 TD_OPERATOR(adaptive_avg_pool2d_backward) = {
-    .schema = "(Tensor g, int[] input_size, int[2] output_size) "
+    .schema = "(Tensor gy, int[] input_size, int[2] output_size) "
               "-> Tensor",
     .doc = "Gradient of adaptive_avg_pool2d.",
-    MAP_BACKWARD(adaptive_avg_pool2d),
+    MAP_BACKWARD(adaptive_avg_pool2d, "output_size"),
 };
 TD_OPERATOR(interpolate) = {
     .schema = "(Tensor input, int[2]? size=nil, number? scale_factor=nil, "
               "str mode=\"nearest\") -> Tensor",
     .doc = "Images (N, C, H, W) or (C, H, W) in another size; the nearest pixel is taken.",
-    MAP(interpolate),
+    MAP(interpolate, "size, scale_factor, mode"),
 };
 TD_OPERATOR(interpolate_backward) = {
-    .schema = "(Tensor g, int[] input_size, int[2]? size, "
+    .schema = "(Tensor gy, int[] input_size, int[2]? size, "
               "number? scale_factor, str mode) -> Tensor",
     .doc = "Gradient of interpolate.",
-    MAP_BACKWARD(interpolate),
+    MAP_BACKWARD(interpolate, "size, scale_factor, mode"),
 };

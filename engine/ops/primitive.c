@@ -14,6 +14,7 @@ typedef struct primitive_row {
 #define ROW(name, arity, cost, signature, floating, integer)                                       \
     {#name, floating, integer, arity, cost, TD_SIGNATURE_##signature},
 static const primitive_row rows[TD_PRIMITIVES] = {
+#define COPY(name, arity, formula)           ROW(name, arity, 1, SAME, #formula, #formula)
 #define ARITH(name, arity, formula)          ROW(name, arity, 1, SAME, #formula, #formula)
 #define COMPARE(name, arity, formula)        ROW(name, arity, 1, COMPARE, #formula, #formula)
 #define LOGIC(name, arity, formula)          ROW(name, arity, 1, LOGIC, #formula, #formula)
@@ -109,6 +110,7 @@ static double floor_div(double x, double y) {
 
 double td_primitive_evaluate(td_primitive primitive, const double args[3]) {
     switch (primitive) {
+#define COPY(name, arity, formula)           VALUE(name, double, formula)
 #define ARITH(name, arity, formula)          VALUE(name, double, formula)
 #define COMPARE(name, arity, formula)        VALUE(name, double, formula)
 #define LOGIC(name, arity, formula)          VALUE(name, bool, ((formula)&1))

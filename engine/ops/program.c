@@ -15,6 +15,15 @@ void td_program_release(const td_program *p) {
         td_free((td_program *)p);
 }
 
+td_dtype td_program_compute(const td_program *p, td_dtype call) {
+    if (TD_LIKELY(td_dtype_compute(call) == call))
+        return call;
+    for (int s = 0; s < p->nsteps; s++)
+        if (p->steps[s].primitive != TD_PW_copy && p->steps[s].primitive != TD_PW_where)
+            return td_dtype_compute(call);
+    return p->reduces ? td_dtype_compute(call) : call;
+}
+
 /* ---- values ---- */
 
 /* A value under construction: what it is in the high bits, which of them in the low ones. */

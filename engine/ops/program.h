@@ -94,6 +94,10 @@ typedef struct td_program {
     td_step steps[];
 } td_program;
 
+/* The dtype that steps of TD_DTYPE_CALL are computed in: float32 for the 16-bit floats, unless the
+ * program only moves elements. Results are rounded to their own dtype once, at the end. */
+td_dtype td_program_compute(const td_program *p, td_dtype call);
+
 /* One reference more (returns p); one less. release(NULL) does nothing. */
 const td_program *td_program_retain(const td_program *p);
 void td_program_release(const td_program *p);

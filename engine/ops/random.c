@@ -3,9 +3,8 @@
 #include "engine/ops/random.h"
 
 #include "engine/core/random.h"
-#include "engine/ops/creation.h"
+#include "engine/ops/meta.h"
 #include "engine/ops/refuse.h"
-#include "engine/ops/shape.h"
 
 #include <math.h>
 
@@ -27,12 +26,6 @@ static td_status kernel_draw(td_call *call) {
     return draw(call->out[0], call->args[call->op->nparams - 1], TD_PLAN(call, td_draw_plan));
 }
 
-static td_status check_floating(td_dtype dtype) {
-    return td_dtype_is_float(dtype)
-               ? TD_OK
-               : td_fail(TD_EDTYPE, "needs a floating dtype, got %s", td_dtype_name(dtype));
-}
-
 /* ---- new tensors ---- */
 
 static td_status plan_new(const td_call *call, td_meta *out, bool like, td_distribution which) {
@@ -40,21 +33,13 @@ static td_status plan_new(const td_call *call, td_meta *out, bool like, td_distr
     td_status status = like ? td_creation_meta_like(a[0].tensor, a[1], a[2], out)
                             : td_creation_meta(a[0], a[1], a[2], out);
     *TD_PLAN(call, td_draw_plan) = (td_draw_plan){.distribution = which, .a = 0, .b = 1};
-    return status ? status : check_floating(out->dtype);
+    return status ? status : td_check_float(out->dtype);
 }
 
-static td_status rule_rand(const td_call *call, td_meta *out) {
-    return plan_new(call, out, false, TD_UNIFORM);
-}
-static td_status rule_randn(const td_call *call, td_meta *out) {
-    return plan_new(call, out, false, TD_NORMAL);
-}
-static td_status rule_rand_like(const td_call *call, td_meta *out) {
-    return plan_new(call, out, true, TD_UNIFORM);
-}
-static td_status rule_randn_like(const td_call *call, td_meta *out) {
-    return plan_new(call, out, true, TD_NORMAL);
-}
+TD_RULE(rule_rand, plan_new, false, TD_UNIFORM)
+TD_RULE(rule_randn, plan_new, false, TD_NORMAL)
+TD_RULE(rule_rand_like, plan_new, true, TD_UNIFORM)
+TD_RULE(rule_randn_like, plan_new, true, TD_NORMAL)
 
 static td_status rule_randint(const td_call *call, td_meta *out) {
     const td_value *a = call->args;
@@ -90,11 +75,8 @@ static td_status kernel_randperm(td_call *call) {
 static td_status plan_in_place(const td_call *call, td_meta *out, td_draw_plan plan) {
     const td_tensor *x = call->args[0].tensor;
     *TD_PLAN(call, td_draw_plan) = plan;
-    if (td_tensor_overlaps(x))
-        return td_fail(TD_EVALUE, "several elements of the tensor written share one place in "
-                                  "memory (an expanded tensor?); write into a clone() of it");
     td_status status =
-        plan.distribution == TD_BERNOULLI ? TD_OK : check_floating((td_dtype)x->dtype);
+        plan.distribution == TD_BERNOULLI ? TD_OK : td_check_float((td_dtype)x->dtype);
     return status ? status : td_rule_same(call, out);
 }
 
@@ -141,52 +123,41 @@ static td_status rule_bernoulli(const td_call *call, td_meta *out) {
     return td_rule_same(call, out);
 }
 
-/* 1 where a uniform number lies below the probability. */
+/* 1 where a uniform number lies below the probability. The numbers are drawn into the result,
+ * unless its dtype has too few digits for small probabilities. */
 static td_status kernel_bernoulli(td_call *call) {
-    td_tensor *p = call->args[0].tensor, *out = call->out[0];
-    const td_operand operands[2] = {{.tensor = out}, {.tensor = p}};
+    td_tensor *p = call->args[0].tensor, *out = call->out[0], *drawn = NULL;
+    td_dtype dtype = td_dtype_compute((td_dtype)p->dtype);
+    td_status status = td_refuse(&no_probability, p);
+    if (status == TD_OK && dtype != p->dtype)
+        status = td_tensor_empty(dtype, td_tensor_device(p), p->ndim, p->sizes, &drawn);
+    else
+        drawn = td_retain(out);
+    const td_operand operands[2] = {{.tensor = drawn}, {.tensor = p}};
     td_pointwise_plan below = {.program = td_primitive_program(TD_PW_lt),
                                .operands = operands,
-                               .compute = (td_dtype)p->dtype,
+                               .compute = dtype,
                                .out = out};
-    td_status status = td_refuse(&no_probability, p);
     if (status == TD_OK)
-        status = kernel_draw(call);
-    return status ? status : TD_RUN(td_tensor_device(out), pointwise, &below);
+        status = draw(drawn, call->args[call->op->nparams - 1], TD_PLAN(call, td_draw_plan));
+    if (status == TD_OK)
+        status = TD_RUN(td_tensor_device(out), pointwise, &below);
+    td_release(drawn);
+    return status;
 }
 
 /* ---- dropout ---- */
 
 static td_status rule_noise(const td_call *call, td_meta *out) {
+    const td_tensor *x = call->args[0].tensor;
     double keep = 1 - call->args[1].f;
+    td_status status = td_check_float((td_dtype)x->dtype);
     *TD_PLAN(call, td_draw_plan) =
         (td_draw_plan){.distribution = TD_BERNOULLI, .a = keep, .b = keep > 0 ? 1 / keep : 0};
-    return td_creation_meta_like(call->args[0].tensor, TD_NIL, TD_NIL, out);
+    return status ? status : td_creation_meta_like(x, TD_NIL, TD_NIL, out);
 }
 
-static td_status run_dropout(td_call *call) {
-    const td_value *a = call->args;
-    td_tensor *noise = NULL;
-    td_status status = check_probability(a[1].f);
-    if (status == TD_OK)
-        status = check_floating((td_dtype)a[0].tensor->dtype);
-    if (status)
-        return status;
-    if (!a[2].b || a[1].f == 0) {
-        call->out[0] = td_retain(a[0].tensor);
-        return TD_OK;
-    }
-    status = TD_APPLY(&noise, dropout_noise, a[0], a[1], a[3]);
-    if (status == TD_OK && call->inplace) {
-        status = TD_APPLY_INPLACE(mul, a[0], TD_T(noise));
-        if (status == TD_OK)
-            call->out[0] = td_retain(a[0].tensor);
-    } else if (status == TD_OK) {
-        status = TD_APPLY(&call->out[0], mul, a[0], TD_T(noise));
-    }
-    td_release(noise);
-    return status;
-}
+/* ---- the table ---- */
 
 TD_OPERATOR(rand) = {
     .schema = "(int[] size, *, dtype? dtype=nil, device? device=nil, "
@@ -194,6 +165,7 @@ TD_OPERATOR(rand) = {
     .doc = "Uniform numbers in [0, 1).",
     .rule = rule_rand,
     .kernel = kernel_draw,
+    .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
 };
 TD_OPERATOR(randn) = {
@@ -202,6 +174,7 @@ TD_OPERATOR(randn) = {
     .doc = "Normal numbers with mean 0 and variance 1.",
     .rule = rule_randn,
     .kernel = kernel_draw,
+    .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
 };
 TD_OPERATOR(rand_like) = {
@@ -210,6 +183,7 @@ TD_OPERATOR(rand_like) = {
     .doc = "Uniform numbers in [0, 1), as many as x has, on x's device.",
     .rule = rule_rand_like,
     .kernel = kernel_draw,
+    .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
 };
 TD_OPERATOR(randn_like) = {
@@ -218,6 +192,7 @@ TD_OPERATOR(randn_like) = {
     .doc = "Normal numbers, as many as x has, on x's device.",
     .rule = rule_randn_like,
     .kernel = kernel_draw,
+    .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
 };
 TD_OPERATOR(randint) = {
@@ -226,6 +201,7 @@ TD_OPERATOR(randint) = {
     .doc = "Integers from low on, below high.",
     .rule = rule_randint,
     .kernel = kernel_draw,
+    .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
 };
 TD_OPERATOR(randperm) = {
@@ -233,6 +209,7 @@ TD_OPERATOR(randperm) = {
     .doc = "The numbers from 1 to n in random order.",
     .rule = rule_randperm,
     .kernel = kernel_randperm,
+    .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
 };
 TD_OPERATOR(uniform_) = {
@@ -240,6 +217,7 @@ TD_OPERATOR(uniform_) = {
     .doc = "Fill x with uniform numbers in [from, to).",
     .rule = rule_uniform_,
     .kernel = kernel_draw,
+    .dtypes = TD_DTYPES_FLOATS,
     .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM |
              TD_OP_WRITES_SELF,
 };
@@ -248,6 +226,7 @@ TD_OPERATOR(normal_) = {
     .doc = "Fill x with normal numbers.",
     .rule = rule_normal_,
     .kernel = kernel_draw,
+    .dtypes = TD_DTYPES_FLOATS,
     .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM |
              TD_OP_WRITES_SELF,
 };
@@ -256,6 +235,7 @@ TD_OPERATOR(bernoulli_) = {
     .doc = "Fill x with ones, each with probability p, and zeros.",
     .rule = rule_bernoulli_,
     .kernel = kernel_draw,
+    .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM |
              TD_OP_WRITES_SELF,
 };
@@ -264,6 +244,7 @@ TD_OPERATOR(bernoulli) = {
     .doc = "Ones with the probabilities that x holds, and zeros.",
     .rule = rule_bernoulli,
     .kernel = kernel_bernoulli,
+    .dtypes = TD_DTYPES_FLOATS,
     .flags = TD_OP_NONDIFF | TD_OP_RANDOM,
 };
 TD_OPERATOR(dropout_noise) = {
@@ -271,12 +252,15 @@ TD_OPERATOR(dropout_noise) = {
     .doc = "What dropout multiplies by: 0 with probability p, else 1 / (1 - p).",
     .rule = rule_noise,
     .kernel = kernel_draw,
+    .dtypes = TD_DTYPES_FLOATS,
     .flags = TD_OP_NONDIFF | TD_OP_RANDOM | TD_OP_INTERNAL,
 };
 TD_OPERATOR(dropout) = {
     .schema = "(Tensor x, float p=0.5, bool training=true, *, "
               "generator? generator=nil) -> Tensor",
     .doc = "In training, zero each element with probability p and divide the others by 1 - p.",
-    .run = run_dropout,
+    .formula = "if(p >= 0 and p <= 1,"
+               "   if(training and p > 0, x * dropout_noise(x, p, generator=generator), x),"
+               "   error(\"p must lie between 0 and 1, got %\", p))",
     .flags = TD_OP_INPLACE | TD_OP_RANDOM,
 };

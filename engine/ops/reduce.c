@@ -1,11 +1,10 @@
 /* reduce.c: the reductions, each a row: schema, doc, rule, kernel, gradient. Knows shapes and
  * dtypes; rules make the plans that devices carry out.
  */
-#include "engine/ops/reduce.h"
-
-#include "engine/ops/family.h"
+#include "engine/core/modes.h"
+#include "engine/ops/meta.h"
 #include "engine/ops/plan.h"
-#include "engine/ops/reduce_grad.h"
+#include "engine/ops/pointwise.h"
 #include "engine/ops/reduction.h"
 
 #include <math.h>
@@ -21,13 +20,6 @@ static td_status sum_dtype(td_dtype x, td_value option, td_dtype *dtype) {
     if (*dtype == TD_BOOL)
         return td_fail(TD_EDTYPE, "no bool result: ask any() or all()");
     return TD_OK;
-}
-
-td_status td_check_float(td_dtype dtype) {
-    if (td_dtype_is_float(dtype))
-        return TD_OK;
-    return td_fail(TD_EDTYPE, "needs a floating dtype, got %s: convert it first with x:float()",
-                   td_dtype_name(dtype));
 }
 
 static td_status float_dtype(td_dtype x, td_value option, td_dtype *dtype) {
@@ -86,10 +78,6 @@ static td_status rule_mean(const td_call *call, td_meta *out) {
     return status;
 }
 
-double td_var_correction(td_value correction, td_value unbiased) {
-    return unbiased.kind == TD_KIND_BOOL ? (double)unbiased.b : td_arg_double(correction);
-}
-
 static td_status plan_var(const td_call *call, td_meta *out, td_finish finish) {
     const td_value *a = call->args;
     td_dtype dtype;
@@ -97,7 +85,7 @@ static td_status plan_var(const td_call *call, td_meta *out, td_finish finish) {
     if (status == TD_OK)
         status = plan_over(call, a[1], a[3].b, TD_REDUCE_CENTERED, dtype, out);
     if (status == TD_OK)
-        plan_division(call, finish, td_var_correction(a[2], a[4]), true);
+        plan_division(call, finish, td_is_nil(a[4]) ? td_arg_double(a[2]) : (double)a[4].b, true);
     return status;
 }
 TD_RULE(rule_var, plan_var, TD_FINISH_DIVIDE)
@@ -197,9 +185,7 @@ static td_status rule_sum_to_size(const td_call *call, td_meta *out) {
         return status;
     if (!td_dtype_is_float(x->dtype) && x->dtype != TD_I64)
         return td_fail(TD_EDTYPE, "not for %s", td_dtype_name(x->dtype));
-    out->dtype = x->dtype;
-    out->ndim = sizes->n;
-    memcpy(out->sizes, sizes->ints, sizeof(int64_t) * (size_t)sizes->n);
+    td_meta_set(out, (td_dtype)x->dtype, sizes->n, sizes->ints);
     return TD_OK;
 }
 
@@ -213,9 +199,7 @@ static td_status rule_cumsum(const td_call *call, td_meta *out) {
         status = sum_dtype(x->dtype, call->args[2], &dtype);
     if (status)
         return status;
-    out->dtype = dtype;
-    out->ndim = x->ndim;
-    memcpy(out->sizes, x->sizes, sizeof(int64_t) * (size_t)x->ndim);
+    td_meta_like(out, x, dtype);
     return TD_OK;
 }
 
@@ -246,40 +230,112 @@ static td_status run_min(td_call *call) {
     return td_op_apply(all ? TD_OP(amin) : TD_OP(min_dim), call->out, 3, call->args);
 }
 
-/* log(sum(exp(x - m))) + m with m the largest element, or 0 where that is infinite. */
-static td_status run_logsumexp(td_call *call) {
-    td_tensor *x = call->args[0].tensor, *m = NULL, *finite = NULL, *y = td_retain(x);
-    td_value dims = call->args[1], keep = TD_B(true);
-    int64_t sizes[TD_MAX_DIMS];
+/* ---- products without one factor ---- */
+
+/* Replace *y by the products of the elements before each one along a dim, by doubling. */
+static td_status products_before(td_tensor **y, int64_t dim) {
+    td_tensor *ones = NULL, *head = NULL, *tail = NULL;
+    int64_t n = (*y)->sizes[dim];
+    td_status status = TD_OK;
+    TD_TRY(TD_APPLY(&ones, ones_like, TD_T(*y)));
+    for (int64_t shift = 0; shift < n; shift = shift ? 2 * shift : 1) {
+        int64_t by = shift ? shift : 1; /* the first step moves, the others multiply */
+        TD_STEP(&head, narrow, TD_T(ones), TD_I(dim), TD_I(0), TD_I(by));
+        TD_STEP(&tail, narrow, TD_T(*y), TD_I(dim), TD_I(0), TD_I(n - by));
+        TD_STEP(&tail, cat, TD_TENSORS(2, ((td_tensor *[]){head, tail})), TD_I(dim));
+        if (shift)
+            TD_STEP(&tail, mul, TD_T(*y), TD_T(tail));
+        td_release(*y);
+        *y = td_retain(tail);
+    }
+done:
+    td_release(ones);
+    td_release(head);
+    td_release(tail);
+    return status;
+}
+
+/* Without a graph by division, for which one looks whether there are zeros. */
+static td_status divide_prod(const td_value *a, td_tensor **out) {
+    td_tensor *whole = NULL;
+    double none = 0;
+    td_status status = TD_APPLY(&whole, all, a[2]);
+    if (status == TD_OK)
+        status = td_tensor_item(whole, &none);
+    td_release(whole);
+    return status      ? status
+           : none != 0 ? TD_APPLY(out, div, a[1], a[2])
+                       : TD_APPLY(out, quotients, a[0], a[2], a[3]);
+}
+
+/* Dim by dim times the product of those before each element, of those after it, and of whole lines:
+ * unlike quotients it has a derivative that is right where there are zeros. */
+static td_status run_prod_backward(td_call *call) {
+    const td_value *a = call->args;
+    td_tensor *x = a[2].tensor, *g = td_retain(a[0].tensor), *y = td_retain(x), *side = NULL;
     uint32_t mask;
     td_status status = TD_OK;
-    TD_TRY(td_reduce_dims(dims, x->ndim, &mask));
-    TD_TRY(x->numel == 0 ? TD_APPLY(&m, sum, TD_T(x), dims, keep)
-                         : TD_APPLY(&m, amax, TD_T(x), dims, keep));
-    TD_TRY(TD_APPLY(&finite, isfinite, TD_T(m)));
-    TD_STEP(&m, where, TD_T(finite), TD_T(m), TD_F(0));
-    TD_STEP(&y, sub, TD_T(y), TD_T(m));
-    TD_STEP(&y, exp, TD_T(y));
-    TD_STEP(&y, sum, TD_T(y), dims, keep);
-    TD_STEP(&y, log, TD_T(y));
-    TD_STEP(&y, add, TD_T(y), TD_T(m));
-    int ndim = td_reduce_shape(x, mask, call->args[2].b, sizes);
-    TD_TRY(TD_APPLY(&call->out[0], reshape, TD_T(y), TD_INTS(ndim, sizes)));
+    TD_TRY(td_reduce_dims(a[3], x->ndim, &mask));
+    if (!td_grad_enabled()) {
+        status = divide_prod(a, &call->out[0]);
+        goto done;
+    }
+    for (int64_t d = 0; d < x->ndim; d++) {
+        if (!(mask >> d & 1))
+            continue;
+        td_release(side);
+        side = td_retain(y);
+        TD_TRY(products_before(&side, d));
+        TD_STEP(&g, mul, TD_T(g), TD_T(side));
+        TD_STEP(&side, flip, TD_T(y), TD_INTS(1, &d));
+        TD_TRY(products_before(&side, d));
+        TD_STEP(&side, flip, TD_T(side), TD_INTS(1, &d));
+        TD_STEP(&g, mul, TD_T(g), TD_T(side));
+        TD_STEP(&y, prod, TD_T(y), TD_INTS(1, &d), TD_B(true));
+    }
+    call->out[0] = td_retain(g);
 done:
-    td_release(m);
-    td_release(finite);
+    td_release(g);
     td_release(y);
+    td_release(side);
     return status;
 }
 
 /* ---- the table ---- */
+
+/* The incoming gradient among the elements of y, x or |x|, that equal the result. */
+#define SHARED(y)                                                                                  \
+    "where(" y " == expand_back(out, x.shape, dim, keepdim),"                                      \
+    "      expand_back(g / sum(" y " == expand_back(out, x.shape, dim, keepdim),"                  \
+    "                          dim, keepdim=keepdim), x.shape, dim, keepdim), 0)"
+/* What comes in for the variance, times 2 / divisor times the deviations from the mean. */
+#define SPREAD(incoming)                                                                           \
+    "divisor = x.numel / g.numel - if(unbiased == nil, correction, if(unbiased == true, 1, 0));"   \
+    "x: expand_back(" incoming " * if(divisor > 0, 2 / divisor, nan), x.shape, dim, keepdim) *"    \
+    "   (x - mean(x, dim, keepdim=true))"
+#define TO_THE_PLACE                                                                               \
+    "x: scatter(expand_back(zeros_like(g.values), x.shape, dim, keepdim), dim,"                    \
+    "           if(keepdim, indices, unsqueeze(indices, dim)),"                                    \
+    "           if(keepdim, g.values, unsqueeze(g.values, dim)))"
+/* p = 2: y / |y|; else sign(y) |y|^(p - 1) / norm^(p - 1), without 0 * inf; 0 where the norm is. */
+#define NORM_SLOPE                                                                                 \
+    "y = to(x, g.dtype); real = where(out == 0, 1, out);"                                          \
+    "x: if(p == 2, expand_back(g / real, x.shape, dim, keepdim) * y,"                              \
+    "   if(p == 1, expand_back(g, x.shape, dim, keepdim) * sign(y),"                               \
+    "   if(p == 0, zeros_like(y),"                                                                 \
+    "   if(p == inf or p == -inf, sign(y) * " SHARED(                                              \
+        "abs(y)") ","                                                                              \
+                  "   expand_back(g / real ^ (p - 1), x.shape, dim, keepdim) * sign(y) *"          \
+                  "   if(p < 1, where(y == 0, 0, abs(y) ^ (p - 1)), abs(y) ^ (p - 1))))))"
 
 TD_OPERATOR(sum) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false, dtype? dtype=nil) -> Tensor",
     .doc = "Sum of all elements, or over the given dims; integers and masks give int64.",
     .rule = rule_sum,
     .kernel = kernel_reduce,
-    .backward = td_grad_sum,
+    .dtypes = TD_DTYPES_ALL,
+    .gradient = "x: expand_back(g, x.shape, dim, keepdim)",
+    .autocast = {.cuda = TD_AUTOCAST_FP32_RESULT},
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(nansum) = {
@@ -287,8 +343,8 @@ TD_OPERATOR(nansum) = {
     .doc = "Sum that takes NaN for 0.",
     .rule = rule_nansum,
     .kernel = kernel_reduce,
-    .backward = td_grad_nansum,
-    .saves = "x",
+    .dtypes = TD_DTYPES_ALL,
+    .gradient = "x: where(x == x, expand_back(g, x.shape, dim, keepdim), 0)",
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(mean) = {
@@ -296,7 +352,8 @@ TD_OPERATOR(mean) = {
     .doc = "Mean of all elements, or over the given dims.",
     .rule = rule_mean,
     .kernel = kernel_reduce,
-    .backward = td_grad_mean,
+    .dtypes = TD_DTYPES_ALL,
+    .gradient = "x: expand_back(g / (x.numel / g.numel), x.shape, dim, keepdim)",
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(prod) = {
@@ -304,10 +361,43 @@ TD_OPERATOR(prod) = {
     .doc = "Product of all elements, or over the given dims; integers and masks give int64.",
     .rule = rule_prod,
     .kernel = kernel_reduce,
-    .backward = td_grad_prod,
-    .saves = "x",
-    .autocast = TD_AUTOCAST_FP32,
+    .dtypes = TD_DTYPES_ALL,
+    .gradient = "x: if(x.ndim == 0, g, prod_backward(expand_back(g, x.shape, dim, keepdim),"
+                "                                    expand_back(g * out, x.shape, dim, keepdim),"
+                "                                    to(x, g.dtype), dim))",
+    .autocast = {TD_AUTOCAST_FP32, TD_AUTOCAST_FP32_RESULT},
     .flags = TD_OP_OUT,
+};
+TD_OPERATOR(prod_backward) = {
+    .schema = "(Tensor gy, Tensor gy_product, Tensor x, dim[]? dim) -> Tensor",
+    .doc = "gy times the product of the elements that prod multiplies each one by.",
+    .run = run_prod_backward,
+    .flags = TD_OP_INTERNAL,
+};
+TD_OPERATOR(quotients) = {
+    .schema = "(Tensor gy, Tensor x, dim[]? dim) -> Tensor",
+    .doc = "prod_backward by division, where it need not be differentiated.",
+    .formula = "product = prod(factor(x), dim, keepdim=true);"
+               "zeros = x.numel - count_nonzero(x, dim, keepdim=true) * product.numel;"
+               "quotient(gy, x, product, zeros / product.numel)",
+    .flags = TD_OP_INTERNAL,
+};
+TD_OPERATOR(factor) = {
+    .schema = "(Tensor x) -> Tensor",
+    .doc = "1 in the place of 0.",
+    .pointwise = &(const td_pointwise){.type = TD_PW_FLOATS,
+                                       .primitive = -1,
+                                       .formula = "where(eq(x, 0), 1, x)"},
+    .flags = TD_OP_INTERNAL | TD_OP_NONDIFF,
+};
+TD_OPERATOR(quotient) = {
+    .schema = "(Tensor gy, Tensor x, Tensor product, Tensor zeros) -> Tensor",
+    .doc = "gy * product / x where no other factor is 0, else 0; zeros counts them all.",
+    .pointwise = &(const td_pointwise){.type = TD_PW_FLOATS,
+                                       .primitive = -1,
+                                       .formula = "where(eq(zeros, eq(x, 0)),"
+                                                  "      gy * product / where(eq(x, 0), 1, x), 0)"},
+    .flags = TD_OP_INTERNAL | TD_OP_NONDIFF,
 };
 TD_OPERATOR(var) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, number correction=1, bool keepdim=false, "
@@ -315,8 +405,8 @@ TD_OPERATOR(var) = {
     .doc = "Variance: squared deviations from the mean over count - correction.",
     .rule = rule_var,
     .kernel = kernel_reduce,
-    .backward = td_grad_var,
-    .saves = "x",
+    .dtypes = TD_DTYPES_FLOATS,
+    .gradient = SPREAD("g"),
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(std) = {
@@ -325,8 +415,8 @@ TD_OPERATOR(std) = {
     .doc = "Standard deviation, the square root of var.",
     .rule = rule_std,
     .kernel = kernel_reduce,
-    .backward = td_grad_std,
-    .saves = "x, out",
+    .dtypes = TD_DTYPES_FLOATS,
+    .gradient = SPREAD("where(out == 0, 0, g / (2 * out))"),
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(amax) = {
@@ -334,8 +424,8 @@ TD_OPERATOR(amax) = {
     .doc = "Largest element, of all or over the given dims; equals share the gradient.",
     .rule = rule_amax,
     .kernel = kernel_reduce,
-    .backward = td_grad_extreme,
-    .saves = "x, out",
+    .dtypes = TD_DTYPES_ALL,
+    .gradient = "x: " SHARED("x"),
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(amin) = {
@@ -343,8 +433,8 @@ TD_OPERATOR(amin) = {
     .doc = "Smallest element, of all or over the given dims; equals share the gradient.",
     .rule = rule_amin,
     .kernel = kernel_reduce,
-    .backward = td_grad_extreme,
-    .saves = "x, out",
+    .dtypes = TD_DTYPES_ALL,
+    .gradient = "x: " SHARED("x"),
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(max) = {
@@ -365,8 +455,8 @@ TD_OPERATOR(max_dim) = {
     .doc = "Largest elements along a dim and the first place of each.",
     .rule = rule_find_max,
     .kernel = kernel_find,
-    .backward = td_grad_extreme_dim,
-    .saves = "indices",
+    .dtypes = TD_DTYPES_ALL,
+    .gradient = TO_THE_PLACE,
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(min_dim) = {
@@ -375,8 +465,8 @@ TD_OPERATOR(min_dim) = {
     .doc = "Smallest elements along a dim and the first place of each.",
     .rule = rule_find_min,
     .kernel = kernel_find,
-    .backward = td_grad_extreme_dim,
-    .saves = "indices",
+    .dtypes = TD_DTYPES_ALL,
+    .gradient = TO_THE_PLACE,
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(argmax) = {
@@ -384,6 +474,7 @@ TD_OPERATOR(argmax) = {
     .doc = "Where the largest element is, the first of equals; without a dim in row-major order.",
     .rule = rule_find_max,
     .kernel = kernel_find,
+    .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_NONDIFF,
 };
 TD_OPERATOR(argmin) = {
@@ -391,6 +482,7 @@ TD_OPERATOR(argmin) = {
     .doc = "Where the smallest element is, the first of equals; without a dim in row-major order.",
     .rule = rule_find_min,
     .kernel = kernel_find,
+    .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_NONDIFF,
 };
 TD_OPERATOR(any) = {
@@ -398,6 +490,7 @@ TD_OPERATOR(any) = {
     .doc = "Is an element different from zero?",
     .rule = rule_any,
     .kernel = kernel_reduce,
+    .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_NONDIFF,
 };
 TD_OPERATOR(all) = {
@@ -405,6 +498,7 @@ TD_OPERATOR(all) = {
     .doc = "Are all elements different from zero?",
     .rule = rule_all,
     .kernel = kernel_reduce,
+    .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_NONDIFF,
 };
 TD_OPERATOR(count_nonzero) = {
@@ -412,6 +506,7 @@ TD_OPERATOR(count_nonzero) = {
     .doc = "Number of elements different from zero.",
     .rule = rule_count_nonzero,
     .kernel = kernel_reduce,
+    .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_NONDIFF,
 };
 TD_OPERATOR(nanmean) = {
@@ -425,18 +520,21 @@ TD_OPERATOR(norm) = {
     .doc = "Vector p-norm of all elements or over the given dims; p may be math.huge, 1, 0, ...",
     .rule = rule_norm,
     .kernel = kernel_reduce,
-    .backward = td_grad_norm,
-    .saves = "x, out",
-    .autocast = TD_AUTOCAST_FP32,
+    .dtypes = TD_DTYPES_ALL,
+    .gradient = NORM_SLOPE,
+    .autocast = {.cuda = TD_AUTOCAST_FP32},
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(logsumexp) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
     .doc = "Logarithm of the sum of exp(x), without overflow.",
-    .run = run_logsumexp,
-    .backward = td_grad_logsumexp,
-    .saves = "x, out",
-    .autocast = TD_AUTOCAST_FP32,
+    .formula = "m = if(x.numel == 0, sum(x, dim, keepdim=true), amax(x, dim, keepdim=true));"
+               "least = where(isfinite(m), m, 0);"
+               "s = sum(exp(x - least), dim, keepdim=keepdim);"
+               "log(s) + reshape(least, s.shape)",
+    .gradient = "x: expand_back(g, x.shape, dim, keepdim) *"
+                "   exp(x - expand_back(out, x.shape, dim, keepdim))",
+    .autocast = {.cuda = TD_AUTOCAST_FP32},
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(cumsum) = {
@@ -444,7 +542,9 @@ TD_OPERATOR(cumsum) = {
     .doc = "Running sums along a dim.",
     .rule = rule_cumsum,
     .kernel = kernel_scan,
-    .backward = td_grad_cumsum,
+    .dtypes = TD_DTYPES_ALL,
+    .gradient = "x: flip(cumsum(flip(g, dim), dim), dim)",
+    .autocast = {.cuda = TD_AUTOCAST_FP32_RESULT},
     .flags = TD_OP_OUT | TD_OP_INPLACE,
 };
 TD_OPERATOR(sum_to_size) = {
@@ -452,6 +552,7 @@ TD_OPERATOR(sum_to_size) = {
     .doc = "Sum x to a shape that broadcasts to its own.",
     .rule = rule_sum_to_size,
     .kernel = kernel_reduce,
-    .backward = td_grad_sum_to_size,
+    .dtypes = TD_DTYPES_ALL,
+    .gradient = "x: expand(g, x.shape)",
     .flags = TD_OP_INTERNAL,
 };

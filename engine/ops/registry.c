@@ -30,6 +30,8 @@ static td_status add_op(const td_operator_entry *entry) {
         return status;
     if (td_op_find(op->name) || op_count == MAX_OPS)
         return td_fail(TD_EINTERNAL, "operator '%s' stands twice, or there are too many", op->name);
+    if (op->kernel && !op->dtypes)
+        return td_fail(TD_EINTERNAL, "operator '%s' does not say which dtypes it takes", op->name);
     op->id = (uint16_t)op_count;
     if (op->pointwise) {
         status = td_pointwise_prepare(op);

@@ -2,6 +2,7 @@
 #include "engine/ops/shape.h"
 
 #include "engine/ops/copy.h"
+#include "engine/ops/meta.h"
 #include "engine/ops/plan.h"
 #include "engine/ops/reduction.h"
 
@@ -302,6 +303,7 @@ TD_OPERATOR(tril) = {
     .doc = "The lower triangle of matrices, zeros above the diagonal.",
     .rule = rule_triangle,
     .kernel = kernel_tril,
+    .dtypes = TD_DTYPES_ALL,
     .gradient = "x: tril(g, diagonal)",
     .flags = TD_OP_INPLACE | TD_OP_WRITES_SELF,
 };
@@ -310,6 +312,7 @@ TD_OPERATOR(triu) = {
     .doc = "The upper triangle of matrices, zeros below the diagonal.",
     .rule = rule_triangle,
     .kernel = kernel_triu,
+    .dtypes = TD_DTYPES_ALL,
     .gradient = "x: triu(g, diagonal)",
     .flags = TD_OP_INPLACE | TD_OP_WRITES_SELF,
 };
@@ -318,6 +321,7 @@ TD_OPERATOR(slice_backward) = {
     .doc = "The part in its place along a dim of a tensor of zeros.",
     .rule = rule_whole,
     .kernel = kernel_slice_backward,
+    .dtypes = TD_DTYPES_ALL,
     .gradient = "part: slice(g, dim, start, stop, step)",
     .flags = TD_OP_INTERNAL,
 };
@@ -326,6 +330,7 @@ TD_OPERATOR(as_strided_backward) = {
     .doc = "The part added in its places in a tensor of zeros.",
     .rule = rule_whole,
     .kernel = kernel_as_strided_backward,
+    .dtypes = TD_DTYPES_ALL,
     .gradient = "part: as_strided(contiguous(g), part.shape, stride, offset)",
     .flags = TD_OP_INTERNAL,
 };

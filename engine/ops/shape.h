@@ -11,9 +11,6 @@ bool td_view_strides(const td_tensor *x, int ndim, const int64_t *sizes, int64_t
 /* Sizes with a -1 put in its place. ESHAPE unless the elements come out even. */
 td_status td_infer_size(int64_t numel, int n, const int64_t *sizes, int64_t *out) TD_MUST_CHECK;
 
-/* Rule: the shape and dtype of the first argument. */
-td_status td_rule_same(const td_call *call, td_meta *out);
-
 /* New view of the places from start to stop (nil: the ends) along a dim, as the operator slice
  * counts them. */
 td_status td_slice_view(td_tensor *x, int64_t dim, td_value start, td_value stop, int64_t step,

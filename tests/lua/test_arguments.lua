@@ -109,6 +109,7 @@ t.test("no_function_ignores_an_option", function()
         tensor = { tide.tensor, 1 }, manual_seed = { tide.manual_seed, 1 }, initial_seed = { tide.initial_seed },
         set_num_threads = { tide.set_num_threads, 1 }, get_num_threads = { tide.get_num_threads },
         Generator = { tide.Generator }, time = { tide.time }, sleep = { tide.sleep, 0 },
+        finfo = { tide.finfo }, iinfo = { tide.iinfo, tide.int8 },
         memory_allocated = { tide.memory_allocated }, memory_stats = { tide.memory_stats },
         reset_peak_memory_stats = { tide.reset_peak_memory_stats }, empty_cache = { tide.empty_cache },
         is_grad_enabled = { tide.is_grad_enabled }, progress = { tide.progress, 3 },

@@ -53,3 +53,20 @@ t.test("operators_show_counting_from_1", function()
     t.eq(tide._doc(print), nil)
     t.eq(tide._doc({}), nil)
 end)
+
+t.test("autocast_classes_are_those_of_pytorch_by_device", function()
+    local function classes(name)
+        local autocast = tide._doc(name).autocast
+        return autocast.cpu .. " " .. autocast.cuda
+    end
+    t.eq(classes "add", "none none")
+    t.eq(classes "mm", "lower lower")
+    t.eq(classes "mv", "none lower")
+    t.eq(classes "exp", "none fp32")
+    t.eq(classes "softmax", "none fp32_result")
+    t.eq(classes "prod", "fp32 fp32_result")
+    t.eq(classes "mse_loss", "fp32 fp32")
+    t.eq(classes "binary_cross_entropy", "fp32 banned")
+    t.eq(classes "cat", "promote none")
+    t.eq(classes "atan2", "none promote")
+end)

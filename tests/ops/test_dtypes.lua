@@ -20,17 +20,16 @@ end
 
 -- PyTorch computes it, Tide refuses.
 local refused = sets {
-    ["uint8 int8 int16 int32 int64"] = "conv2d max_pool2d dropout",
-    ["bool"] = "dropout",
+    ["uint8 int8 int16 int32 int64"] = "conv2d max_pool2d",
     ["int64"] = "avg_pool2d",
     ["uint8"] = "interpolate",
 }
 
 -- PyTorch refuses, Tide computes.
 local computed = sets {
-    ["uint8 int8 int16 int32 int64"] = "lerp addcdiv frac silu gelu softplus leaky_relu elu",
+    ["uint8 int8 int16 int32 int64"] = "nanmean lerp addcdiv frac silu gelu softplus leaky_relu elu",
     ["bool"] = [[pow lerp addcmul addcdiv abs floor ceil round trunc frac relu silu gelu softplus leaky_relu elu
-        argmax argmin]],
+        argmax argmin nanmean]],
 }
 
 -- Tide gives another dtype or other values, on purpose.

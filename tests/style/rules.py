@@ -211,6 +211,31 @@ def machine_paths(path, text):
             yield number, f"a path of one machine: {match.group(0)}"
 
 
+DTYPE = r"TD_(?:BOOL|U8|I8|I16|I32|I64|F16|BF16|F32|F64)\b"
+
+
+def dtype_choices(path, text):
+    """A dtype that is added must not fall into somebody else's branch: switches over dtypes name all
+    of them, and what depends on the dtype stands in a table, not behind a comparison with one."""
+    if not path.startswith("engine/") or path == "engine/core/dtype.h":
+        return
+    switches = []
+    for number, line in numbered(blank_c(text)):
+        if re.search(r"[=!]=\s*TD_B?F(?:16|32|64)\s*\?", line):
+            yield number, "a choice by one floating dtype: make it a table by dtype"
+        indent = len(line) - len(line.lstrip())
+        if re.search(r"\bswitch \(.*\{\s*\\?$", line):
+            switches.append([indent, False, 0])
+        elif switches and re.match(r"\s*\}", line) and indent == switches[-1][0]:
+            _, dtypes, default = switches.pop()
+            if dtypes and default:
+                yield default, "`default:` in a switch over dtypes: name every one"
+        elif switches:
+            switches[-1][1] |= bool(re.search(r"\bcase " + DTYPE, line))
+            if re.search(r"\bdefault:", line):
+                switches[-1][2] = number
+
+
 def line_ends(path, text):
     """Lines end in \\n, the last one too, and not in blanks."""
     if text and not text.endswith("\n"):
@@ -224,7 +249,8 @@ def line_ends(path, text):
             yield number, "blanks (or a carriage return) at the end of the line"
 
 
-RULES = (includes, banned_calls, lengths, first_comment, header_guard, todos, machine_paths, line_ends)
+RULES = (includes, banned_calls, lengths, first_comment, header_guard, todos, machine_paths, dtype_choices,
+         line_ends)
 
 
 def check(path, text, known):

@@ -127,6 +127,16 @@ class Rules(unittest.TestCase):
             self.bad(rules.machine_paths, "README.md", f"see /{folder}/somebody\n")
         self.good(rules.machine_paths, "README.md", "see $HOME/x, ~/work/x, https://x.org/home/x and share/work/x\n")
 
+    def test_dtype_choices(self):
+        default = "switch (d) {\ncase TD_F32:\n    break;\n%s\n    break;\n}\n"
+        self.bad(rules.dtype_choices, "engine/x.c", default % "default:")
+        self.good(rules.dtype_choices, "engine/x.c", default % "case TD_F64:")
+        self.good(rules.dtype_choices, "lua-bindings/x.c", default % "default:")
+        self.good(rules.dtype_choices, "engine/x.c", "switch (k) {\ncase TD_KIND_INT:\ndefault:\n    break;\n}\n")
+        self.bad(rules.dtype_choices, "engine/x.c", "x = d == TD_F32 ? a : b;\n")
+        self.bad(rules.dtype_choices, "engine/x.c", "x = d != TD_BF16 ? a : b;\n")
+        self.good(rules.dtype_choices, "engine/x.c", "x = table[d];\n")
+
     def test_line_ends(self):
         self.bad(rules.line_ends, "engine/x.c", "int x;")
         self.bad(rules.line_ends, "engine/x.c", "int x;\n\n")
@@ -136,7 +146,7 @@ class Rules(unittest.TestCase):
         self.good(rules.line_ends, "README.md", "a  \nb\n")
 
     def test_every_rule_is_applied(self):
-        bad = '#include "profiler/profiler.h"\nvoid f(void) { abort(); } '
+        bad = '#include "profiler/profiler.h"\nvoid f(void) { abort(); }\nint x = d == TD_F32 ? 1 : 2; '
         bad += f"// {REASONLESS} in /{'root'}/x" + "\n" * 1001
         messages = [message for _, _, message in rules.check("engine/core/x.h", bad, KNOWN)]
         self.assertEqual(len(messages), len(rules.RULES), messages)

@@ -2,9 +2,9 @@
  * how, what a gradient saves, how much is computed. */
 #include "engine/ops/copy.h"
 #include "engine/ops/expression.h"
+#include "engine/ops/meta.h"
 #include "engine/ops/plan.h"
 #include "engine/ops/schema.h"
-#include "engine/ops/shape.h"
 #include "engine/td.h"
 
 #include "tests/check.h"
@@ -208,7 +208,7 @@ static const bad_row bad_rows[] = {
     {UNARY, "error(\"no\")", NULL, "this is an error, a tensor expected"},
     {UNARY, "if(n == 1, x, error(n))", NULL, "an error begins with its text"},
     {UNARY, "if(n == 1, x, error(\"% %\", n))", NULL, "has 2 places, 1 values are given"},
-    {UNARY, "if(n == 1, x, error(\"%\", x))", NULL, "value 1 is neither a whole number nor a"},
+    {UNARY, "if(n == 1, x, error(\"%\", x))", NULL, "value 1 is no number, string or shape"},
     {UNARY, "copy_(x, x)", NULL, "copy_ writes in place"},
     {UNARY, "max_dim(x, 0)", NULL, "this is several results, a tensor expected"},
     {UNARY, "max_dim(x, 0).value", NULL, "max_dim has no result 'value'"},
@@ -257,7 +257,7 @@ static td_status no_kernel(td_call *call) {
     return TD_OK;
 }
 
-TEST(rows_without_a_derivative_are_refused) {
+TEST(rows_that_do_not_hold_together_are_refused) {
     const struct {
         td_op op;
         const char *message;
@@ -270,10 +270,17 @@ TEST(rows_without_a_derivative_are_refused) {
         {{.kernel = no_kernel, .backward = no_backward, .gradient = "x: g"}, "both .backward and"},
         {{.kernel = no_kernel, .gradient = "x: g * x", .saves = "x"},
          "what .gradient reads is saved"},
-        {{.formula = "x", .gradient = "x: g"}, "records itself, and a gradient"},
         {{.kernel = no_kernel, .gradient = "x: g", .flags = TD_OP_NONDIFF}, "says TD_OP_NONDIFF"},
         {{.kernel = no_kernel, .flags = TD_OP_NONDIFF}, NULL},
         {{.run = no_kernel}, NULL},
+        {{.run = no_kernel, .autocast = {.cuda = TD_AUTOCAST_CLASSES}},
+         "an autocast class that there is not"},
+        {{.run = no_kernel, .autocast = {.cpu = TD_AUTOCAST_FP32_RESULT}}, "but no option dtype"},
+        {{.kernel = no_kernel,
+          .autocast = {.cpu = TD_AUTOCAST_FP32},
+          .flags = TD_OP_INPLACE_ONLY | TD_OP_NONDIFF},
+         "no tensors that could be cast"},
+        {{.run = no_kernel, .autocast = {TD_AUTOCAST_FP32, TD_AUTOCAST_BANNED}}, NULL},
     };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         td_op op = rows[k].op;
@@ -313,6 +320,45 @@ TEST(errors_are_raised_where_they_are_chosen) {
         CHECK_STR(td_error_message(), "picky: n is -3, the shape (2)");
     }
     td_release(x);
+    discard(&op);
+}
+
+TEST(errors_show_numbers_and_texts) {
+    td_op op = {.name = "picky",
+                .schema = "(Tensor x, float p, str mode) -> Tensor",
+                .formula = "if(x.floating, x, error(\"p is %, mode %\", p, mode))"};
+    td_tensor *x = VECTOR(1, 2), *whole = NULL, *out = NULL;
+    td_value args[] = {TD_T(x), TD_F(0.25), TD_STRING("fast")};
+    if (OK(prepare(&op)) && OK(TD_APPLY(&whole, to, TD_T(x), TD_DTYPE(TD_I64)))) {
+        OK(td_op_apply(&op, &out, 3, args));
+        CHECK(out == x);
+        td_release(out);
+        args[0] = TD_T(whole);
+        CHECK_INT(td_op_apply(&op, &out, 3, args), TD_EVALUE);
+        CHECK_STR(td_error_message(), "picky: p is 0.25, mode fast");
+    }
+    td_release(x);
+    td_release(whole);
+    discard(&op);
+}
+
+/* As one with `run` and `backward`: the parts of the formula leave no nodes behind. */
+TEST(a_formula_with_a_gradient_is_one_node) {
+    td_op op = {.name = "twice",
+                .schema = "(Tensor x) -> Tensor",
+                .formula = "x + x",
+                .gradient = "x: g * 7"};
+    td_tensor *x = VECTOR(1, 2), *y = NULL, *sum = NULL;
+    OK(td_set_requires_grad(x, true));
+    if (OK(prepare(&op)) && OK(td_op_apply(&op, &y, 1, (td_value[]){TD_T(x)})) &&
+        OK(TD_APPLY(&sum, sum, TD_T(y))) &&
+        OK(td_backward(1, &sum, NULL, (td_backward_options){0}))) {
+        CHECK_CLOSE(element(y, 1), 4, 0);
+        CHECK_CLOSE(element(td_get_grad(x), 1), 7, 0);
+    }
+    td_release(x);
+    td_release(y);
+    td_release(sum);
     discard(&op);
 }
 
@@ -362,6 +408,7 @@ static td_op copy_second = {
     .schema = "(Tensor x, Tensor y, int n=3) -> Tensor",
     .rule = td_rule_same,
     .kernel = kernel_second,
+    .dtypes = TD_DTYPES_ALL,
     .gradient = "s = exp(x.ndim * g); x: s * x; y: s * out; y: g",
 };
 
@@ -458,6 +505,7 @@ TEST(gradients_are_shared_and_added) {
                        .schema = "(Tensor x, Tensor y) -> Tensor",
                        .rule = td_rule_same,
                        .kernel = kernel_second,
+                       .dtypes = TD_DTYPES_ALL,
                        .gradient = "t = g * 2; x: t; x: g * x; y: t; y: t"};
     td_tensor *x = VECTOR(5), *y = VECTOR(3), *one = VECTOR(1), *out = NULL, *grads[2] = {NULL};
     OK(td_set_requires_grad(x, true));
@@ -524,9 +572,11 @@ int main(void) {
     RUN(random_numbers_are_drawn_anew_each_time);
     RUN(temporaries_go_after_their_last_reader);
     RUN(texts_that_are_wrong_are_refused_with_operator_and_place);
-    RUN(rows_without_a_derivative_are_refused);
+    RUN(rows_that_do_not_hold_together_are_refused);
     RUN(an_error_inside_bears_the_name_of_the_whole);
     RUN(errors_are_raised_where_they_are_chosen);
+    RUN(errors_show_numbers_and_texts);
+    RUN(a_formula_with_a_gradient_is_one_node);
     RUN(memory_that_runs_out_leaves_nothing_behind);
     RUN(a_gradient_saves_what_it_reads);
     RUN(what_two_gradients_share_is_computed_once);

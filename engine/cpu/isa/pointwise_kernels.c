@@ -47,6 +47,8 @@ DEFINE_MASKS(vd, vd_bytes, vl, VD_N)
 DEFINE_MASKS(vi, vi_bytes, vi, VI_N)
 DEFINE_MASKS(vl, vl_bytes, vl, VL_N)
 DEFINE_MASKS(vb, vb_bytes, vb, VB_N)
+DEFINE_MASKS(vc, vc_bytes, vc, VC_N)
+DEFINE_MASKS(vs, vs_bytes, vs, VS_N)
 
 /* a to the b for integers, wrapping; a negative power of anything but 1 and -1 is 0. */
 static inline int64_t integer_power(int64_t a, int64_t b) {
@@ -88,6 +90,22 @@ static inline int64_t integer_power(int64_t a, int64_t b) {
 #define M        vl
 #define N        VL_N
 #define P        vl
+#define FLOATING 0
+#include "engine/cpu/isa/pointwise_loops.h"
+
+#define T        int8_t
+#define V        vc
+#define M        vc
+#define N        VC_N
+#define P        vc
+#define FLOATING 0
+#include "engine/cpu/isa/pointwise_loops.h"
+
+#define T        int16_t
+#define V        vs
+#define M        vs
+#define N        VS_N
+#define P        vs
 #define FLOATING 0
 #include "engine/cpu/isa/pointwise_loops.h"
 
@@ -134,12 +152,15 @@ const td_pointwise_kernels TD_ISA_SYMBOL(td_pointwise_kernels) = {
     .primitive =
         {
 #define INTEGERS(name)                                                                             \
-    [TD_I32] = loop_vi_##name, [TD_I64] = loop_vl_##name, [TD_U8] = loop_vb_##name,                \
-    [TD_BOOL] = loop_vb_##name
+    [TD_I32] = loop_vi_##name, [TD_I64] = loop_vl_##name, [TD_I16] = loop_vs_##name,               \
+    [TD_I8] = loop_vc_##name, [TD_U8] = loop_vb_##name, [TD_BOOL] = loop_vb_##name
+/* The 16-bit floats are computed in float32 but moved as they are. */
+#define MOVES(name)                   [TD_F16] = loop_vs_##name, [TD_BF16] = loop_vs_##name
 #define FLOATS(name)                  [TD_F32] = loop_vf_##name, [TD_F64] = loop_vd_##name
+#define COPY(name, arity, formula)    [TD_PW_##name] = {FLOATS(name), INTEGERS(name), MOVES(name)},
 #define ARITH(name, arity, formula)   [TD_PW_##name] = {FLOATS(name), INTEGERS(name)},
 #define COMPARE(name, arity, formula) [TD_PW_##name] = {FLOATS(name), INTEGERS(name)},
-#define SELECT(name, arity, formula)  [TD_PW_##name] = {FLOATS(name), INTEGERS(name)},
+#define SELECT(name, arity, formula)  [TD_PW_##name] = {FLOATS(name), INTEGERS(name), MOVES(name)},
 #define LOGIC(name, arity, formula)   [TD_PW_##name] = {[TD_BOOL] = loop_vb_##name},
 #define FLOAT(name, arity, formula)   [TD_PW_##name] = {FLOATS(name)},
 #define MATH(name, arity, formula)    [TD_PW_##name] = {FLOATS(name)},

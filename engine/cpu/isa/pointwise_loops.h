@@ -174,6 +174,7 @@
         }                                                                                          \
     }
 
+#define COPY(name, arity, formula)    DEFINE(name, arity, formula)
 #define ARITH(name, arity, formula)   DEFINE(name, arity, formula)
 #define COMPARE(name, arity, formula) DEFINE_COMPARE(name, formula)
 #define SELECT(name, arity, formula)  DEFINE_SELECT(name, formula)

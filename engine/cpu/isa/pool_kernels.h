@@ -2,6 +2,7 @@
 #ifndef TD_CPU_ISA_POOL_KERNELS_H
 #define TD_CPU_ISA_POOL_KERNELS_H
 
+#include "engine/core/dtype.h"
 #include "engine/cpu/pool_windows.h"
 
 /* The functions of one element type. Planes are row-major, of the windows' sizes: `x` h x w,
@@ -19,7 +20,7 @@ typedef struct td_pool_functions {
 } td_pool_functions;
 
 typedef struct td_pool_kernels {
-    const td_pool_functions *f32, *f64;
+    const td_pool_functions *of[TD_DTYPE_COUNT]; /* NULL: not for this dtype */
 } td_pool_kernels;
 
 #endif

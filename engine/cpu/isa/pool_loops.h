@@ -1,8 +1,12 @@
-/* pool_loops.h: pooling for one floating type. Included by pool_kernels.c with T defined; undefines
- * it. */
+/* pool_loops.h: pooling for one floating type. Included by pool_kernels.c with these defined;
+ * undefines them:
+ *   T, C      the type in memory; float or double, in which it is computed
+ *   GET, PUT  an element as a C and back
+ */
 #define CAT2(a, b) a##_##b
 #define CAT1(a, b) CAT2(a, b)
 #define NAME(name) CAT1(T, name)
+#define ADD(to, v) ((to) = PUT(GET(to) + (v)))
 
 /* Windows of 2 x 2 side by side: four loads and three comparisons each, no branches. */
 static void NAME(max_pairs)(T *restrict y, int32_t *restrict places, const T *restrict x,
@@ -13,11 +17,12 @@ static void NAME(max_pairs)(T *restrict y, int32_t *restrict places, const T *re
         T *out = y + i * p->ow;
         int32_t *place = places + i * p->ow, corner = (int32_t)(2 * i * p->w);
         for (int64_t j = 0; j < p->ow; j++) {
-            T a = upper[2 * j], b = upper[2 * j + 1], c = lower[2 * j], d = lower[2 * j + 1];
+            C a = GET(upper[2 * j]), b = GET(upper[2 * j + 1]);
+            C c = GET(lower[2 * j]), d = GET(lower[2 * j + 1]);
             bool take_b = b > a || (b != b && a == a), take_d = d > c || (d != d && c == c);
-            T first = take_b ? b : a, second = take_d ? d : c;
+            C first = take_b ? b : a, second = take_d ? d : c;
             bool below = second > first || (second != second && first == first);
-            out[j] = below ? second : first;
+            out[j] = PUT(below ? second : first);
             place[j] = corner + (int32_t)(2 * j) + (below ? w + take_d : take_b);
         }
     }
@@ -32,17 +37,17 @@ static void NAME(max)(void *to, int32_t *places, const void *from, const td_pool
     }
     for (int64_t i = 0; i < p->oh; i++)
         for (int64_t j = 0; j < p->ow; j++) {
-            T best = -(T)INFINITY;
+            C best = -(C)INFINITY;
             int64_t place = p->row_begin[i] * p->w + p->column_begin[j];
             for (int64_t r = p->row_begin[i]; r < p->row_end[i]; r += p->row_step)
                 for (int64_t c = p->column_begin[j]; c < p->column_end[j]; c += p->column_step) {
-                    T v = x[r * p->w + c];
+                    C v = GET(x[r * p->w + c]);
                     if (v > best || (v != v && best == best)) {
                         best = v;
                         place = r * p->w + c;
                     }
                 }
-            y[i * p->ow + j] = best;
+            y[i * p->ow + j] = PUT(best);
             places[i * p->ow + j] = (int32_t)place;
         }
 }
@@ -51,7 +56,7 @@ static void NAME(scatter)(void *to, const int32_t *places, const void *from, int
     T *gx = to;
     const T *g = from;
     for (int64_t k = 0; k < n; k++)
-        gx[places[k]] += g[k];
+        ADD(gx[places[k]], GET(g[k]));
 }
 
 static void NAME(mean)(void *to, const void *from, const td_pool_windows *p) {
@@ -62,8 +67,8 @@ static void NAME(mean)(void *to, const void *from, const td_pool_windows *p) {
             double sum = 0;
             for (int64_t r = p->row_begin[i]; r < p->row_end[i]; r++)
                 for (int64_t c = p->column_begin[j]; c < p->column_end[j]; c++)
-                    sum += (double)x[r * p->w + c];
-            y[i * p->ow + j] = (T)(sum * p->scale[i * p->ow + j]);
+                    sum += (double)GET(x[r * p->w + c]);
+            y[i * p->ow + j] = PUT((C)(sum * p->scale[i * p->ow + j]));
         }
 }
 
@@ -72,10 +77,10 @@ static void NAME(mean_backward)(void *to, const void *from, const td_pool_window
     const T *g = from;
     for (int64_t i = 0; i < p->oh; i++)
         for (int64_t j = 0; j < p->ow; j++) {
-            T share = (T)((double)g[i * p->ow + j] * p->scale[i * p->ow + j]);
+            C share = (C)((double)GET(g[i * p->ow + j]) * p->scale[i * p->ow + j]);
             for (int64_t r = p->row_begin[i]; r < p->row_end[i]; r++)
                 for (int64_t c = p->column_begin[j]; c < p->column_end[j]; c++)
-                    gx[r * p->w + c] += share;
+                    ADD(gx[r * p->w + c], share);
         }
 }
 
@@ -85,7 +90,7 @@ static void NAME(nearest_backward)(void *to, const void *from, const td_pool_win
     for (int64_t i = 0; i < p->oh; i++) {
         T *line = gx + p->row_begin[i] * p->w;
         for (int64_t j = 0; j < p->ow; j++)
-            line[p->column_begin[j]] += g[i * p->ow + j];
+            ADD(line[p->column_begin[j]], GET(g[i * p->ow + j]));
     }
 }
 
@@ -97,7 +102,11 @@ static const td_pool_functions NAME(functions) = {
     .nearest_backward = NAME(nearest_backward),
 };
 
+#undef ADD
 #undef NAME
 #undef CAT1
 #undef CAT2
 #undef T
+#undef C
+#undef GET
+#undef PUT

@@ -2,7 +2,7 @@
 #include "engine/cpu/isa/reduce_kernels.h"
 
 #include "engine/cpu/isa/isa_symbol.h"
-#include "engine/cpu/isa/vec.h"
+#include "engine/cpu/isa/vec_half.h"
 
 /* Floats as doubles. */
 typedef float half_vf __attribute__((vector_size(TD_VBYTES / 2)));
@@ -11,6 +11,17 @@ static inline vd widen_float(const float *x) {
     half_vf v;
     memcpy(&v, x, sizeof v);
     return __builtin_convertvector(v, vd);
+}
+
+static inline vd widen_halves(const td_half *x) {
+    float lanes[VF_N];
+    vf_store(lanes, vf_load_halves_part(x, VD_N));
+    return widen_float(lanes);
+}
+static inline vd widen_bfloats(const td_bfloat *x) {
+    float lanes[VF_N];
+    vf_store(lanes, vf_load_bfloats_part(x, VD_N));
+    return widen_float(lanes);
 }
 
 /* sum and the lanes of a, two by two. */
@@ -45,6 +56,28 @@ static inline vd vd_widen_add(vd sum, vd a) {
 #define WIDEN(p) vd_load(p)
 #include "engine/cpu/isa/reduce_float_loops.h"
 
+#define P        half
+#define T        td_half
+#define C        float
+#define V        vf
+#define N        VF_N
+#define I        int32_t
+#define LOAD(p)  vf_load_halves(p)
+#define GET(x)   half_get(x)
+#define WIDEN(p) widen_halves(p)
+#include "engine/cpu/isa/reduce_float_loops.h"
+
+#define P        bfloat
+#define T        td_bfloat
+#define C        float
+#define V        vf
+#define N        VF_N
+#define I        int32_t
+#define LOAD(p)  vf_load_bfloats(p)
+#define GET(x)   td_bfloat_to_float(x)
+#define WIDEN(p) widen_bfloats(p)
+#include "engine/cpu/isa/reduce_float_loops.h"
+
 #define T int32_t
 #define P vi
 #define I int32_t
@@ -57,6 +90,16 @@ static inline vd vd_widen_add(vd sum, vd a) {
 
 #define T uint8_t
 #define P vb
+#define I int32_t
+#include "engine/cpu/isa/reduce_int_loops.h"
+
+#define T int8_t
+#define P i8
+#define I int32_t
+#include "engine/cpu/isa/reduce_int_loops.h"
+
+#define T int16_t
+#define P i16
 #define I int32_t
 #include "engine/cpu/isa/reduce_int_loops.h"
 
@@ -73,9 +116,11 @@ DEFINE_ABS_POW(vf, float, VF_N)
 DEFINE_ABS_POW(vd, double, VD_N)
 
 #define INTEGERS(name, form)                                                                       \
-    [TD_BOOL] = vb_##name##form, [TD_U8] = vb_##name##form, [TD_I32] = vi_##name##form,            \
-    [TD_I64] = vl_##name##form
-#define FLOATS(name, form) [TD_F32] = vf_##name##form, [TD_F64] = vd_##name##form
+    [TD_BOOL] = vb_##name##form, [TD_U8] = vb_##name##form, [TD_I8] = i8_##name##form,             \
+    [TD_I16] = i16_##name##form, [TD_I32] = vi_##name##form, [TD_I64] = vl_##name##form
+#define WIDE(name, form) [TD_F32] = vf_##name##form, [TD_F64] = vd_##name##form
+#define FLOATS(name, form)                                                                         \
+    [TD_F16] = half_##name##form, [TD_BF16] = bfloat_##name##form, WIDE(name, form)
 #define REDUCERS(form)                                                                             \
     {                                                                                              \
         [TD_REDUCE_SUM] = {INTEGERS(sum, form), FLOATS(sum, form)},                                \
@@ -99,5 +144,5 @@ const td_reduce_kernels TD_ISA_SYMBOL(td_reduce_kernels) = {
     .find_min = {INTEGERS(find_min, ), FLOATS(find_min, )},
     .find_max_columns = {INTEGERS(find_max, _columns), FLOATS(find_max, _columns)},
     .find_min_columns = {INTEGERS(find_min, _columns), FLOATS(find_min, _columns)},
-    .abs_pow = {FLOATS(abs_pow, )},
+    .abs_pow = {WIDE(abs_pow, )},
 };

@@ -2,7 +2,8 @@
  *
  * + - * / & | ^ ~ and comparisons (giving masks of 0 / -1 integers) are the compiler's; this header
  * adds loads, stores, selection and SLEEF's functions (at most 1 ulp unless a name says otherwise).
- * vf is float, vd double, vi the integer vector of a mask of vf, vl that of vd.
+ * vf is float, vd double, vi the integer vector of a mask of vf, vl that of vd; vb, vc
+ * and vs are vectors of uint8, int8 and int16.
  */
 #ifndef TD_CPU_ISA_VEC_H
 #define TD_CPU_ISA_VEC_H
@@ -25,8 +26,11 @@ typedef double vd __attribute__((vector_size(TD_VBYTES)));
 typedef int32_t vi __attribute__((vector_size(TD_VBYTES)));
 typedef int64_t vl __attribute__((vector_size(TD_VBYTES)));
 typedef uint8_t vb __attribute__((vector_size(TD_VBYTES)));
+typedef int8_t vc __attribute__((vector_size(TD_VBYTES)));
+typedef int16_t vs __attribute__((vector_size(TD_VBYTES)));
 
 enum { VF_N = TD_VBYTES / 4, VD_N = TD_VBYTES / 8, VI_N = VF_N, VL_N = VD_N, VB_N = TD_VBYTES };
+enum { VC_N = VB_N, VS_N = TD_VBYTES / 2 };
 
 #define TD_VEC_MEMORY(v, type)                                                                     \
     static inline v v##_load(const type *p) {                                                      \
@@ -54,6 +58,8 @@ TD_VEC_MEMORY(vd, double)
 TD_VEC_MEMORY(vi, int32_t)
 TD_VEC_MEMORY(vl, int64_t)
 TD_VEC_MEMORY(vb, uint8_t)
+TD_VEC_MEMORY(vc, int8_t)
+TD_VEC_MEMORY(vs, int16_t)
 #undef TD_VEC_MEMORY
 
 /* mask ? a : b, lane by lane */
@@ -70,6 +76,12 @@ static inline vl vl_select(vl mask, vl a, vl b) {
     return (mask & a) | (~mask & b);
 }
 static inline vb vb_select(vb mask, vb a, vb b) {
+    return (mask & a) | (~mask & b);
+}
+static inline vc vc_select(vc mask, vc a, vc b) {
+    return (mask & a) | (~mask & b);
+}
+static inline vs vs_select(vs mask, vs a, vs b) {
     return (mask & a) | (~mask & b);
 }
 

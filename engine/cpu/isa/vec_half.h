@@ -1,0 +1,86 @@
+/* vec_half.h: the 16-bit floats as vectors of float: loads widen, stores round to nearest even. */
+#ifndef TD_CPU_ISA_VEC_HALF_H
+#define TD_CPU_ISA_VEC_HALF_H
+
+#include "engine/core/half.h"
+#include "engine/cpu/isa/vec.h"
+
+#ifdef __F16C__
+#include <immintrin.h>
+#endif
+
+typedef uint16_t td_halves __attribute__((vector_size(TD_VBYTES / 2)));
+typedef uint32_t td_words __attribute__((vector_size(TD_VBYTES)));
+
+static inline vf vf_of_bfloats(td_halves h) {
+    return (vf)(__builtin_convertvector(h, td_words) << 16);
+}
+static inline td_halves vf_to_bfloats(vf v) {
+    td_words bits = (td_words)v, nan = (td_words)(v != v), quiet = bits >> 16 | 0x40;
+    td_words rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
+    return __builtin_convertvector((nan & quiet) | (~nan & rounded), td_halves);
+}
+
+#if defined(TD_ISA_avx512)
+static inline vf vf_of_halves(td_halves h) {
+    return (vf)_mm512_cvtph_ps((__m256i)h);
+}
+static inline td_halves vf_to_halves(vf v) {
+    return (td_halves)_mm512_cvtps_ph((__m512)v, _MM_FROUND_TO_NEAREST_INT);
+}
+#elif defined(TD_ISA_avx2)
+static inline vf vf_of_halves(td_halves h) {
+    return (vf)_mm256_cvtph_ps((__m128i)h);
+}
+static inline td_halves vf_to_halves(vf v) {
+    return (td_halves)_mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT);
+}
+#else
+static inline vf vf_of_halves(td_halves h) {
+    td_words word = __builtin_convertvector(h, td_words);
+    td_words magnitude = (word & 0x7FFF) << 13, sign = (word & 0x8000) << 16;
+    td_words large = (td_words)(magnitude >= 0x0F800000); /* infinite or NaN */
+    td_words moved = (td_words)((vf)magnitude * 0x1p112f);
+    return (vf)(sign | (large & (magnitude | 0x7F800000)) | (~large & moved));
+}
+static inline td_halves vf_to_halves(vf v) {
+    td_halves h;
+    for (int k = 0; k < VF_N; k++)
+        h[k] = td_float_to_half(v[k]).bits;
+    return h;
+}
+#endif
+
+static inline float half_get(td_half h) {
+#ifdef __F16C__
+    return _cvtsh_ss(h.bits);
+#else
+    return td_half_to_float(h);
+#endif
+}
+
+/* The first n elements; the rest of the vector is zero, the rest of memory untouched. */
+#define TD_VEC_HALF_MEMORY(name, type)                                                             \
+    static inline vf vf_load_##name(const td_##type *p) {                                          \
+        td_halves h;                                                                               \
+        memcpy(&h, p, sizeof h);                                                                   \
+        return vf_of_##name(h);                                                                    \
+    }                                                                                              \
+    static inline vf vf_load_##name##_part(const td_##type *p, int64_t n) {                        \
+        td_halves h = {0};                                                                         \
+        memcpy(&h, p, (size_t)n * sizeof *p);                                                      \
+        return vf_of_##name(h);                                                                    \
+    }                                                                                              \
+    static inline void vf_store_##name(td_##type *p, vf v) {                                       \
+        td_halves h = vf_to_##name(v);                                                             \
+        memcpy(p, &h, sizeof h);                                                                   \
+    }                                                                                              \
+    static inline void vf_store_##name##_part(td_##type *p, vf v, int64_t n) {                     \
+        td_halves h = vf_to_##name(v);                                                             \
+        memcpy(p, &h, (size_t)n * sizeof *p);                                                      \
+    }
+TD_VEC_HALF_MEMORY(halves, half)
+TD_VEC_HALF_MEMORY(bfloats, bfloat)
+#undef TD_VEC_HALF_MEMORY
+
+#endif

@@ -1,0 +1,96 @@
+/* meta.c: results and checks that rules of several families share. */
+#include "engine/ops/meta.h"
+
+/* ---- results ---- */
+
+td_status td_rule_same(const td_call *call, td_meta *out) {
+    const td_tensor *x = call->args[0].tensor;
+    td_meta_like(out, x, (td_dtype)x->dtype);
+    return TD_OK;
+}
+
+td_status td_creation_meta(td_value size, td_value dtype, td_value device, td_meta *out) {
+    char text[TD_SHAPE_TEXT];
+    if (size.n > TD_MAX_DIMS)
+        return td_fail(TD_ESHAPE, "a tensor has at most %d dims, got %d", TD_MAX_DIMS, size.n);
+    for (int d = 0; d < size.n; d++)
+        if (size.ints[d] < 0)
+            return td_fail(TD_ESHAPE, "a size must not be negative, got %s",
+                           td_shape_text(size.n, size.ints, text, sizeof text));
+    if (!td_is_nil(device))
+        out->device = device.device;
+    td_meta_set(out, td_is_nil(dtype) ? td_default_dtype() : dtype.dtype, size.n, size.ints);
+    return TD_OK;
+}
+
+td_status td_creation_meta_like(const td_tensor *x, td_value dtype, td_value device, td_meta *out) {
+    return td_creation_meta(TD_INTS(x->ndim, x->sizes),
+                            td_is_nil(dtype) ? TD_DTYPE((td_dtype)x->dtype) : dtype,
+                            td_is_nil(device) ? TD_DEVICE(td_tensor_device(x)) : device, out);
+}
+
+/* ---- checks ---- */
+
+td_status td_check_float(td_dtype dtype) {
+    if (td_dtype_is_float(dtype))
+        return TD_OK;
+    return td_fail(TD_EDTYPE, "needs a floating dtype, got %s: convert it first with x:float()",
+                   td_dtype_name(dtype));
+}
+
+td_status td_check_index(const td_tensor *index) {
+    if (td_dtype_is_int((td_dtype)index->dtype))
+        return TD_OK;
+    return td_fail(TD_EDTYPE, "index must hold integers, got %s",
+                   td_dtype_name((td_dtype)index->dtype));
+}
+
+td_status td_fail_ndim(const td_tensor *x, const char *name, int ndim) {
+    char text[TD_SHAPE_TEXT];
+    return td_fail(TD_ESHAPE, "%s must have %d dim%s, got shape %s", name, ndim,
+                   ndim == 1 ? "" : "s", td_tensor_shape_text(x, text));
+}
+
+td_status td_check_same_shape(const td_tensor *a, const char *a_name, const td_tensor *b,
+                              const char *b_name) {
+    char a_shape[TD_SHAPE_TEXT], b_shape[TD_SHAPE_TEXT];
+    if (td_tensor_same_shape(a, b))
+        return TD_OK;
+    return td_fail(TD_ESHAPE, "%s of shape %s and %s of shape %s must have the same shape", a_name,
+                   td_tensor_shape_text(a, a_shape), b_name, td_tensor_shape_text(b, b_shape));
+}
+
+td_status td_check_pair(const td_tensor *a, const td_tensor *b) {
+    if (a->dtype != b->dtype)
+        return td_fail(TD_EDTYPE, "dtypes %s and %s differ: convert one with x:to(dtype)",
+                       td_dtype_name((td_dtype)a->dtype), td_dtype_name((td_dtype)b->dtype));
+    if (!td_device_same(td_tensor_device(a), td_tensor_device(b)))
+        return td_fail(TD_EDEVICE, "the operands lie on different devices");
+    return TD_OK;
+}
+
+td_status td_check_bias(const td_tensor *x, const td_tensor *bias, int64_t features) {
+    char text[TD_SHAPE_TEXT];
+    if (bias && (bias->ndim != 1 || bias->sizes[0] != features))
+        return td_fail(TD_ESHAPE, "bias must have shape (%lld), got %s", (long long)features,
+                       td_tensor_shape_text(bias, text));
+    return bias ? td_check_pair(x, bias) : TD_OK;
+}
+
+td_status td_check_images(int ndim, const int64_t *sizes) {
+    char text[TD_SHAPE_TEXT];
+    return ndim == 3 || ndim == 4
+               ? TD_OK
+               : td_fail(TD_ESHAPE, "input must have shape (N, C, H, W) or (C, H, W), got %s",
+                         td_shape_text(ndim, sizes, text, sizeof text));
+}
+
+td_status td_read_pair(const char *name, td_value v, int64_t least, int64_t *pair) {
+    for (int k = 0; k < 2; k++) {
+        pair[k] = v.ints[k];
+        if (pair[k] < least || pair[k] > INT32_MAX)
+            return td_fail(TD_EVALUE, "%s must be from %lld to 2^31 - 1, got %lld and %lld", name,
+                           (long long)least, (long long)v.ints[0], (long long)v.ints[1]);
+    }
+    return TD_OK;
+}
