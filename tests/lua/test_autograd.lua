@@ -207,6 +207,17 @@ t.test("gradients_of_single_results_are_their_own", function()
     same(g[3], { 2, 5, 1 })
 end)
 
+t.test("results_that_are_no_floats_require_no_grad", function()
+    local x = leaf(3, 1, 2)
+    local values, places = x:max(1)
+    t.eq(values.requires_grad, true)
+    t.eq(places.requires_grad, false)
+    t.eq(x:argmax().requires_grad, false)
+    t.eq(x:gt(1).requires_grad, false)
+    t.eq(x:to(tide.int64).requires_grad, false)
+    t.eq(x:nonzero().requires_grad, false)
+end)
+
 t.test("a_random_fill_ends_the_history", function()
     local x = leaf(1, 2)
     local y = x * 2
