@@ -387,6 +387,20 @@ TEST(nan_wins_in_extremes) {
             }
 }
 
+/* Cut into pieces, of which one alone has the NaN. */
+TEST(nan_wins_wherever_it_is_in_a_long_row) {
+    const int64_t n = 300000;
+    for (int64_t at = 0; at < n; at += 99999) {
+        td_tensor *x = make(TD_F32, ROW_MAJOR, 1, &n);
+        ((float *)x->data)[at] = NAN;
+        CHECK(isnan(full("amax", x)));
+        CHECK(isnan(full("amin", x)));
+        CHECK_INT(full("argmax", x), at);
+        CHECK_INT(full("argmin", x), at);
+        td_release(x);
+    }
+}
+
 TEST(nan_wins_in_columns) {
     td_tensor *x = make(TD_F32, ROW_MAJOR, 2, (int64_t[]){4, 40}), *out[2] = {NULL};
     float *v = x->data;
@@ -820,6 +834,7 @@ int main(void) {
     RUN(sums_of_float32_keep_small_terms);
     RUN(variance_survives_a_large_mean);
     RUN(nan_wins_in_extremes);
+    RUN(nan_wins_wherever_it_is_in_a_long_row);
     RUN(nan_wins_in_columns);
     RUN(the_first_of_equals_is_found);
     RUN(infinities_pass_through);
