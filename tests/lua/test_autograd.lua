@@ -127,6 +127,19 @@ t.test("writes_through_views_reach_the_base", function()
     same(g[1], { 1, 1, 0, 0 })
 end)
 
+t.test("writes_through_views_of_a_base_that_is_not_row_major_are_right_or_refused", function()
+    local x = tide.arange(6, { dtype = tide.float64 }):reshape(2, 3):requires_grad_(true)
+    local y = x:t() * 1
+    t.eq(y:is_contiguous(), false)
+    local ok, message = pcall(function() y[1]:mul_(10) end)
+    if ok then
+        t.eq(grad((y * y):sum(), { x })[1]:tolist(), { { 0, 2, 4 }, { 600, 8, 10 } })
+    else
+        t.is_true(tostring(message):find("not row-major", 1, true), message)
+        same(grad(y:sum(), { x })[1], { { 1, 1, 1 }, { 1, 1, 1 } })
+    end
+end)
+
 t.test("views_of_a_leaf_that_is_a_view_itself_are_read_and_not_written", function()
     local x = tide.arange(6, { dtype = tide.float64 }):reshape(2, 3):requires_grad_(true)
     for _, view in ipairs { x[1], x:t()[1], x[2][3], x:view(3, 2)[{ { 2, 3 } }], x:unbind()[2] } do
