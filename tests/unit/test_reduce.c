@@ -366,6 +366,17 @@ TEST(variance_survives_a_large_mean) {
     td_release(x);
 }
 
+/* The mean lies between two neighbouring float32: what its rounding adds is taken off again. */
+TEST(variance_is_exact_where_float32_cannot_hold_the_mean) {
+    for (int64_t n = 2; n < 8; n += 2) { /* few enough that the mean itself is exact */
+        td_tensor *x = make(TD_F32, ROW_MAJOR, 1, &n);
+        for (int64_t k = 0; k < n; k++)
+            ((float *)x->data)[k] = 16777216.0f + (float)(2 * (k % 2));
+        CHECK_CLOSE(full("var", x), (double)n / (double)(n - 1), 1e-6);
+        td_release(x);
+    }
+}
+
 /* ---- special values ---- */
 
 TEST(nan_wins_in_extremes) {
@@ -833,6 +844,7 @@ int main(void) {
     RUN(a_hundred_million_ones_sum_exactly);
     RUN(sums_of_float32_keep_small_terms);
     RUN(variance_survives_a_large_mean);
+    RUN(variance_is_exact_where_float32_cannot_hold_the_mean);
     RUN(nan_wins_in_extremes);
     RUN(nan_wins_wherever_it_is_in_a_long_row);
     RUN(nan_wins_in_columns);
