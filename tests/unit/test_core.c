@@ -19,6 +19,11 @@ TEST(promotion_follows_categories_then_width) {
     CHECK_INT(td_dtype_promote(TD_U8, TD_I32), TD_I32);
     CHECK_INT(td_dtype_promote(TD_I64, TD_F32), TD_F32);
     CHECK_INT(td_dtype_promote(TD_F64, TD_F32), TD_F64);
+    CHECK_INT(td_dtype_promote(TD_U8, TD_I8), TD_I16);
+    CHECK_INT(td_dtype_promote(TD_I8, TD_U8), TD_I16);
+    CHECK_INT(td_dtype_promote(TD_F16, TD_BF16), TD_F32);
+    CHECK_INT(td_dtype_promote(TD_BF16, TD_F16), TD_F32);
+    CHECK_INT(td_dtype_promote(TD_I64, TD_BF16), TD_BF16);
     CHECK_INT(td_dtype_find("float32"), TD_F32);
     CHECK_INT(td_dtype_find("long"), TD_I64);
     CHECK_INT(td_dtype_find("float33"), TD_DTYPE_NONE);
@@ -35,6 +40,16 @@ TEST(converting_elements_saturates_and_tests) {
     CHECK_INT(flag, 1);
     td_store_int(TD_BOOL, &flag, 256);
     CHECK_INT(flag, 1);
+}
+
+/* 1 + 2^-11 and 1 + 2^-8 lie in the middle: to the even neighbour, as 1 + 3 of them go up. */
+TEST(halves_round_to_the_nearest_and_ties_to_even) {
+    CHECK_CLOSE(td_half_to_float(td_float_to_half(1.0f + 0x1p-11f)), 1.0, 0);
+    CHECK_CLOSE(td_half_to_float(td_float_to_half(1.0f + 3 * 0x1p-11f)), 1.0 + 0x1p-9, 0);
+    CHECK_CLOSE(td_half_to_float(td_float_to_half(1.0f + 0x1.8p-11f)), 1.0 + 0x1p-10, 0);
+    CHECK_CLOSE(td_bfloat_to_float(td_float_to_bfloat(1.0f + 0x1p-8f)), 1.0, 0);
+    CHECK_CLOSE(td_bfloat_to_float(td_float_to_bfloat(1.0f + 3 * 0x1p-8f)), 1.0 + 0x1p-6, 0);
+    CHECK_CLOSE(td_bfloat_to_float(td_float_to_bfloat(1.0f + 0x1.8p-8f)), 1.0 + 0x1p-7, 0);
 }
 
 TEST(shapes_broadcast_or_say_why_not) {
@@ -197,6 +212,7 @@ int main(void) {
     }
     RUN(promotion_follows_categories_then_width);
     RUN(converting_elements_saturates_and_tests);
+    RUN(halves_round_to_the_nearest_and_ties_to_even);
     RUN(shapes_broadcast_or_say_why_not);
     RUN(dims_wrap_and_messages_count_from_one);
     RUN(views_share_storage_and_version);
