@@ -92,6 +92,14 @@ static int return_other(lua_State *L, td_call *call) {
     }
 }
 
+/* What out= was given comes back itself: nothing must say of it that it is another object. */
+static void return_given(lua_State *L, const tide_frame *frame, tide_handle *handle, int results) {
+    td_release(handle->tensor);
+    handle->tensor = NULL;
+    lua_pushvalue(L, frame->out_at);
+    lua_replace(L, -results - 1);
+}
+
 int tide_call_operator(lua_State *L) {
     tide_frame frame;
     tide_handle *handles[TD_MAX_RESULTS];
@@ -120,6 +128,8 @@ int tide_call_operator(lua_State *L) {
         TIDE_CHECK(L, td_set_requires_grad(handles[0]->tensor, true));
     if (given)
         tide_check_pressure(L, TIDE_STATE(L), handles[0]->tensor);
+    if (TD_UNLIKELY(frame.out_at))
+        return_given(L, &frame, handles[0], n);
     lua_settop(L, lua_gettop(L) - (n - given));
     return given;
 }

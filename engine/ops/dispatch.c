@@ -53,12 +53,15 @@ td_status td_call_record(td_call *call) {
     return td_autograd_prepare(call, call->record);
 }
 
-/* A view knows the tensor it looks into, so that writes through it reach that tensor's history. */
+/* A view knows the tensor it looks into, so that writes through it reach that tensor's history. A
+ * leaf that requires grad is looked into itself, though it may be a view: its history begins there,
+ * and writes through its views are refused as those of the leaf are. */
 static void link_view(td_call *call, td_tensor *out) {
     td_tensor *x = td_arg_tensor(call->args[0]);
     if (!x || !out || out == x || out->storage != x->storage || out->base)
         return;
-    out->base = td_retain(x->base ? x->base : x);
+    bool begins = x->requires_grad && td_is_leaf(x);
+    out->base = td_retain(x->base && !begins ? x->base : x);
     out->view_version = td_tensor_version(out);
 }
 

@@ -127,6 +127,32 @@ t.test("writes_through_views_reach_the_base", function()
     same(g[1], { 1, 1, 0, 0 })
 end)
 
+t.test("writes_through_views_of_a_base_that_is_not_row_major_are_right_or_refused", function()
+    local x = tide.arange(6, { dtype = tide.float64 }):reshape(2, 3):requires_grad_(true)
+    local y = x:t() * 1
+    t.eq(y:is_contiguous(), false)
+    local ok, message = pcall(function() y[1]:mul_(10) end)
+    if ok then
+        t.eq(grad((y * y):sum(), { x })[1]:tolist(), { { 0, 2, 4 }, { 600, 8, 10 } })
+    else
+        t.is_true(tostring(message):find("not row-major", 1, true), message)
+        same(grad(y:sum(), { x })[1], { { 1, 1, 1 }, { 1, 1, 1 } })
+    end
+end)
+
+t.test("views_of_a_leaf_that_is_a_view_itself_are_read_and_not_written", function()
+    local x = tide.arange(6, { dtype = tide.float64 }):reshape(2, 3):requires_grad_(true)
+    for _, view in ipairs { x[1], x:t()[1], x[2][3], x:view(3, 2)[{ { 2, 3 } }], x:unbind()[2] } do
+        t.error_has(function() view:sin_() end, "a view of a leaf that requires grad")
+    end
+    t.error_has(function() x[1] = 0 end, "a view of a leaf that requires grad")
+    local y = x[1][2] * 3 + x:t()[1]:sum() * x:view(3, 2)[3]:sum()
+    y:backward()
+    t.eq(x.grad:tolist(), { { 9, 3, 0 }, { 9, 3, 3 } })
+    tide.no_grad(function() x[1]:fill_(7) end)
+    t.eq(x:tolist(), { { 7, 7, 7 }, { 3, 4, 5 } })
+end)
+
 t.test("a_stale_view_with_several_uses_gets_all_its_gradients", function()
     local x = leaf(1, 2)
     local base = x * 1
@@ -166,6 +192,51 @@ t.test("leaves_and_functions_are_told_apart", function()
     z:backward()
     same(y.grad, { 3 })
     t.error_has(function() tide.ones(2):int():requires_grad_(true) end, "floating")
+end)
+
+t.test("a_tensor_that_is_gone_retains_nothing", function()
+    local x = leaf(1, 2)
+    local y = x * 2
+    y:retain_grad()
+    local z = (y * 3):sum()
+    y:free()
+    local others = {}
+    for k = 1, 8 do
+        others[k] = leaf(k) * 1
+    end
+    z:backward()
+    same(x.grad, { 6, 6 })
+    for k, other in ipairs(others) do
+        t.eq(other.grad, nil, "result " .. k .. ", made in the memory that became free")
+    end
+end)
+
+t.test("gradients_of_single_results_are_their_own", function()
+    local x = leaf(1, 2, 3)
+    local parts = (x * 1):unbind()
+    local g = grad((parts[1] * 2 + parts[2] * 5 + parts[3]):sum(), { parts[2], parts[3], x })
+    same(g[1], 5)
+    same(g[2], 1)
+    same(g[3], { 2, 5, 1 })
+end)
+
+t.test("results_that_are_no_floats_require_no_grad", function()
+    local x = leaf(3, 1, 2)
+    local values, places = x:max(1)
+    t.eq(values.requires_grad, true)
+    t.eq(places.requires_grad, false)
+    t.eq(x:argmax().requires_grad, false)
+    t.eq(x:gt(1).requires_grad, false)
+    t.eq(x:to(tide.int64).requires_grad, false)
+    t.eq(x:nonzero().requires_grad, false)
+end)
+
+t.test("a_random_fill_ends_the_history", function()
+    local x = leaf(1, 2)
+    local y = x * 2
+    y:uniform_()
+    t.eq(y.requires_grad, false)
+    same(grad((y + x):sum(), { x })[1], { 1, 1 })
 end)
 
 t.test("deep_graphs_neither_overflow_nor_leak", function()

@@ -112,6 +112,7 @@ TEST(only_the_branch_that_is_chosen_is_computed) {
 
 TEST(attributes_and_lists) {
     CHECK_CLOSE(value_of("x * x.numel * x.size(-1) + y.ndim"), 9, 0);
+    CHECK_CLOSE(value_of("x * zeros({2, 3}).size(1)"), 6, 0);
     CHECK_CLOSE(value_of("reshape(x, {x.size(0), 1})"), 2, 0);
     CHECK_CLOSE(value_of("cat({y, x}, 0)"), 5, 0);
     CHECK_CLOSE(value_of("zeros((x + y).shape) + x"), 2, 0);

@@ -238,6 +238,26 @@ TEST(results_may_be_operands_though_steps_after_them_read) {
     td_program_release(p);
 }
 
+TEST(outputs_of_one_value_are_all_written) {
+    const char *const formulas[3] = {"a * b", "a * b", "a"};
+    const td_program *p;
+    OK(td_program_compile_all(3, formulas, 3, names, &p));
+    td_tensor *a = ramp(TD_F64, 700, 1, 1), *outs[3];
+    td_operand operands[3] = {{.tensor = a}, {.f = 3}, {0}};
+    for (int k = 0; k < 3; k++)
+        outs[k] = ramp(TD_F64, 700, 0, 0);
+    OK(run(p, operands, TD_F64, outs));
+    for (int64_t k = 0; k < 700; k += 233) {
+        CHECK_CLOSE(at(outs[0], k), 3.0 * (double)(k + 1), 0);
+        CHECK_CLOSE(at(outs[1], k), 3.0 * (double)(k + 1), 0);
+        CHECK_CLOSE(at(outs[2], k), (double)(k + 1), 0);
+    }
+    for (int k = 0; k < 3; k++)
+        td_release(outs[k]);
+    td_release(a);
+    td_program_release(p);
+}
+
 static const td_program *sum_of_squares(td_output_kind kind) {
     td_builder *b = td_builder_new(2);
     int x = td_builder_operand(b, 0), y = td_builder_operand(b, 1);
@@ -471,6 +491,7 @@ int main(void) {
     RUN(masks_are_bytes_and_become_numbers_where_they_are_computed_with);
     RUN(registers_may_have_a_dtype_of_their_own);
     RUN(results_may_be_operands_though_steps_after_them_read);
+    RUN(outputs_of_one_value_are_all_written);
     RUN(sums_are_accurate_and_the_same_for_any_number_of_threads);
     RUN(sums_of_nothing_and_of_what_broadcasts);
     RUN(lists_of_any_shapes_run_together);

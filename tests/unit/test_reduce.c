@@ -366,6 +366,17 @@ TEST(variance_survives_a_large_mean) {
     td_release(x);
 }
 
+/* The mean lies between two neighbouring float32: what its rounding adds is taken off again. */
+TEST(variance_is_exact_where_float32_cannot_hold_the_mean) {
+    for (int64_t n = 2; n < 8; n += 2) { /* few enough that the mean itself is exact */
+        td_tensor *x = make(TD_F32, ROW_MAJOR, 1, &n);
+        for (int64_t k = 0; k < n; k++)
+            ((float *)x->data)[k] = 16777216.0f + (float)(2 * (k % 2));
+        CHECK_CLOSE(full("var", x), (double)n / (double)(n - 1), 1e-6);
+        td_release(x);
+    }
+}
+
 /* ---- special values ---- */
 
 TEST(nan_wins_in_extremes) {
@@ -385,6 +396,20 @@ TEST(nan_wins_in_extremes) {
                 CHECK(!isnan(full("nansum", x)));
                 td_release(x);
             }
+}
+
+/* Cut into pieces, of which one alone has the NaN. */
+TEST(nan_wins_wherever_it_is_in_a_long_row) {
+    const int64_t n = 300000;
+    for (int64_t at = 0; at < n; at += 99999) {
+        td_tensor *x = make(TD_F32, ROW_MAJOR, 1, &n);
+        ((float *)x->data)[at] = NAN;
+        CHECK(isnan(full("amax", x)));
+        CHECK(isnan(full("amin", x)));
+        CHECK_INT(full("argmax", x), at);
+        CHECK_INT(full("argmin", x), at);
+        td_release(x);
+    }
 }
 
 TEST(nan_wins_in_columns) {
@@ -819,7 +844,9 @@ int main(void) {
     RUN(a_hundred_million_ones_sum_exactly);
     RUN(sums_of_float32_keep_small_terms);
     RUN(variance_survives_a_large_mean);
+    RUN(variance_is_exact_where_float32_cannot_hold_the_mean);
     RUN(nan_wins_in_extremes);
+    RUN(nan_wins_wherever_it_is_in_a_long_row);
     RUN(nan_wins_in_columns);
     RUN(the_first_of_equals_is_found);
     RUN(infinities_pass_through);
