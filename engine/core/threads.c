@@ -54,11 +54,10 @@ static void run_shares(loop *l, int worker, int workers) {
     }
 }
 
-td_status td_parallel_for(int64_t n, int64_t grain, td_range_fn fn, void *ctx) {
+td_status td_parallel_for(int64_t n, int64_t cost, td_range_fn fn, void *ctx) {
+    int64_t grain = cost >= TD_GRAIN ? 1 : TD_GRAIN / (cost > 0 ? cost : 1); /* items */
     if (n <= 0)
         return TD_OK;
-    if (grain < 1)
-        grain = 1;
     if (n <= grain) {
         fn(ctx, 0, n, 0);
         return TD_OK;

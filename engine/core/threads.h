@@ -12,10 +12,14 @@ int td_get_num_threads(void);
 /* Part [begin, end) of a loop. `worker` is in [0, threads). */
 typedef void (*td_range_fn)(void *ctx, int64_t begin, int64_t end, int worker);
 
-/* Run fn over [0, n) split among the threads, parts of at least `grain` items; on the calling
- * thread alone when n <= grain or within another parallel loop. Parts are cut into chunks between
- * which an interrupt is noticed: returns EINTR then, else OK. The cut does not depend on anything
- * but n, grain and the number of threads. */
-td_status td_parallel_for(int64_t n, int64_t grain, td_range_fn fn, void *ctx);
+/* What is worth a thread, in additions of elements that lie in memory. */
+#define TD_GRAIN (64 * 1024)
+
+/* Run fn over [0, n) split among the threads; `cost` is that of one item in such additions. On the
+ * calling thread alone when all items together cost no more than TD_GRAIN, or within another
+ * parallel loop. Parts are cut into chunks between which an interrupt is noticed: returns EINTR
+ * when something was left out for one, else OK. The cut does not depend on anything but n, cost and
+ * the number of threads. */
+td_status td_parallel_for(int64_t n, int64_t cost, td_range_fn fn, void *ctx);
 
 #endif

@@ -3,8 +3,6 @@
 #include "engine/cpu/block.h"
 #include "engine/cpu/cpu.h"
 
-enum { GRAIN = 64 * 1024 };
-
 static double element(const td_progression_plan *p, int64_t k) {
     int64_t n = p->out->numel;
     return p->anchored && k >= n / 2 ? p->last - (double)(n - 1 - k) * p->step
@@ -33,5 +31,5 @@ static void fill_part(void *ctx, int64_t begin, int64_t end, int worker) {
 }
 
 td_status td_cpu_progression(const td_progression_plan *p) {
-    return td_parallel_for(p->out->numel, GRAIN, fill_part, (void *)p);
+    return td_parallel_for(p->out->numel, 1, fill_part, (void *)p);
 }

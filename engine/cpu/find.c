@@ -11,8 +11,7 @@
 #include <string.h>
 
 enum {
-    GRAIN = 32 * 1024, /* elements worth a thread */
-    PIECE = 64 * 1024  /* elements of a piece of one long row */
+    PIECE = 64 * 1024 /* elements of a piece of one long row */
 };
 
 typedef struct find_job {
@@ -79,7 +78,7 @@ static td_status find_in_row(find_job *j) {
     j->candidates = (int64_t *)(void *)best;
     best += (size_t)pieces * sizeof(int64_t);
     j->piece_len = PIECE;
-    td_status status = td_parallel_for(pieces, 1, find_pieces, j);
+    td_status status = td_parallel_for(pieces, 2 * PIECE, find_pieces, j);
     if (status == TD_OK) {
         for (int64_t k = 0; k < pieces; k++)
             memcpy(best + (size_t)k * j->itemsize,
@@ -116,8 +115,7 @@ td_status td_cpu_find(const td_find_plan *plan) {
     if (j.plan.outputs == 1 && count >= 2 * PIECE)
         status = find_in_row(&j);
     else
-        status =
-            td_parallel_for(j.plan.outputs, count < GRAIN ? GRAIN / count : 1, find_outputs, &j);
+        status = td_parallel_for(j.plan.outputs, 2 * count, find_outputs, &j);
 done:
     td_release(x);
     return status;

@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-enum { GRAIN = 16 * 1024 };
-
 /* ---- gather and scatter ---- */
 
 /* `wide` is the tensor reached through the index (x of gather, the result of scatter), `narrow` the
@@ -115,7 +113,7 @@ static void find_bad(void *ctx, int64_t begin, int64_t end, int worker) {
 
 static td_status check_range(const td_tensor *index, int dim, int64_t size) {
     range_job j = {.index = index->data, .size = size};
-    td_status status = td_parallel_for(index->numel, GRAIN, find_bad, &j);
+    td_status status = td_parallel_for(index->numel, 4, find_bad, &j);
     if (status || !j.bad)
         return status;
     int64_t i = j.index[j.bad - 1];
@@ -144,7 +142,7 @@ static td_status walk(walk_job *j, const td_gather_plan *p, const td_tensor *wid
     j->dtype = (td_dtype)wide->dtype;
     TD_TRY(check_range(index, p->dim, j->size));
     if (j->what == GATHER)
-        status = td_parallel_for(j->lines, 1 + GRAIN / j->line, walk_lines, j);
+        status = td_parallel_for(j->lines, 4 * j->line, walk_lines, j);
     else /* places may be named twice: in order, on one thread */
         walk_lines(j, 0, j->lines, 0);
 done:

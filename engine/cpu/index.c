@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-enum { GRAIN = 16 * 1024 };
-
 static td_status fail_memory(void) {
     return td_fail(TD_ENOMEM, "out of memory");
 }
@@ -52,7 +50,7 @@ static td_status pick(const td_index_plan *p, int64_t **out) {
     *out = j.to = td_malloc((size_t)(p->places ? p->places : 1) * sizeof *j.to);
     if (!j.to)
         return fail_memory();
-    td_status status = td_parallel_for(p->places, GRAIN, picked_offsets, &j);
+    td_status status = td_parallel_for(p->places, 4, picked_offsets, &j);
     int64_t bad = j.bad - 1;
     for (int k = 0; k < p->nindexed && bad >= 0 && status == TD_OK; k++) {
         int64_t i = ((const int64_t *)p->index[k]->data)[bad], size = p->index_sizes[k];
@@ -164,7 +162,7 @@ td_status td_cpu_index_read(const td_index_plan *p) {
         return status;
     if (p->out->numel > 0) {
         bool single = p->after == 1 && p->nafter == 0;
-        status = td_parallel_for(p->before * p->places, 1 + GRAIN / p->after,
+        status = td_parallel_for(p->before * p->places, 4 * p->after,
                                  single ? read_elements : read_rows, &j);
     }
     places_free(&j);
@@ -252,8 +250,8 @@ td_status td_cpu_index_write(const td_index_plan *p) {
         return status;
     if (p->x->numel > 0) {
         int64_t row = p->places * p->after, column = p->places;
-        status = j.by_columns ? td_parallel_for(p->after, 1 + GRAIN / column, write_part, &j)
-                              : td_parallel_for(p->before, 1 + GRAIN / row, write_part, &j);
+        status = j.by_columns ? td_parallel_for(p->after, 4 * column, write_part, &j)
+                              : td_parallel_for(p->before, 4 * row, write_part, &j);
     }
     places_free(&j.places);
     return status;

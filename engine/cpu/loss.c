@@ -106,7 +106,7 @@ td_status td_cpu_cross_entropy(const td_cross_entropy_plan *plan) {
     TD_TRY(prepare(&j, x, plan->dim));
     const td_class_layout *l = &j.layout;
     if (x->numel > 0)
-        TD_TRY(td_parallel_for(td_class_items(l), td_class_grain(l), lse_items, &j));
+        TD_TRY(td_parallel_for(td_class_items(l), td_class_cost(l), lse_items, &j));
     sum = j.fns->pick(each ? loss->data : NULL, &total, x->data, lse->data, plan->weights->data,
                       plan->classes->data, l->outer, l->n, l->inner);
     if (!each)
@@ -162,7 +162,7 @@ td_status td_cpu_cross_entropy_backward(const td_cross_entropy_backward_plan *pl
     j.lse = lse->data;
     j.scale = scale->data;
     const td_class_layout *l = &j.layout;
-    TD_TRY(td_parallel_for(td_class_items(l), td_class_grain(l), gradient_items, &j));
+    TD_TRY(td_parallel_for(td_class_items(l), td_class_cost(l), gradient_items, &j));
     j.fns->subtract(out->data, scale->data, class->data, l->outer, l->n, l->inner);
 done:
     td_release(x);

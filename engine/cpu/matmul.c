@@ -92,7 +92,7 @@ static void plain_part(void *ctx, int64_t begin, int64_t end, int worker) {
 
 static td_status multiply_integers(const product *p) {
     int64_t row_work = p->n * p->k;
-    return td_parallel_for(p->batch * p->m, 1 + 32768 / (row_work + 1), plain_part, (void *)p);
+    return td_parallel_for(p->batch * p->m, 2 * row_work, plain_part, (void *)p);
 }
 
 /* ---- libraries ---- */

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { FEW = 2048, MAX_BITS = 12, GRAIN = 16 * 1024 };
+enum { FEW = 2048, MAX_BITS = 12 };
 
 typedef struct entry {
     uint64_t key;
@@ -113,11 +113,11 @@ static td_status permute(order *o) {
     int64_t per_chunk = 2 * TD_RANDOM_BLOCKS, runs = (int64_t)1 << o->top;
     td_tensor *room = NULL;
     td_status status = TD_OK;
-    TD_TRY(td_parallel_for((o->n + per_chunk - 1) / per_chunk, 16, make_keys, o));
+    TD_TRY(td_parallel_for((o->n + per_chunk - 1) / per_chunk, TD_GRAIN / 16, make_keys, o));
     distribute(o);
     TD_TRY(make_room(o->longest * td_get_num_threads(), sizeof(entry), &room));
     o->room = room->data;
-    status = td_parallel_for(runs, 1 + GRAIN * runs / o->n, sort_runs, o);
+    status = td_parallel_for(runs, 4 * o->n / runs, sort_runs, o);
 done:
     td_release(room);
     return status;

@@ -18,8 +18,7 @@
 enum {
     BLOCK = TD_WALK_BLOCK,
     BLOCK_BYTES = BLOCK * 8,
-    GRAIN_COST = 64 * 1024, /* additions that are worth a thread */
-    PIECE = 64 * 1024,      /* elements that are summed together */
+    PIECE = 64 * 1024, /* elements that are summed together */
     STACK_BYTES = 24 * BLOCK_BYTES
 };
 
@@ -385,9 +384,9 @@ static td_status set_up(job *j, arena *a) {
     return choose_loops(j);
 }
 
-/* What a thread's part may be, at least: in pieces, in elements. */
-static int64_t grain_of(const td_program *p) {
-    return p->reduces ? 1 : GRAIN_COST / (p->cost > 0 ? p->cost : 1);
+/* Items are elements, or pieces of them, each worth a thread. */
+static int64_t cost_of_item(const td_program *p) {
+    return p->reduces ? TD_GRAIN : p->cost;
 }
 
 static td_status run_job(job *j, const td_operand *operands, td_tensor *const *outs) {
@@ -416,7 +415,7 @@ static td_status run_job(job *j, const td_operand *operands, td_tensor *const *o
         if (!j->partial)
             TD_TRY(td_fail(TD_ENOMEM, "out of memory for partial sums"));
     }
-    TD_TRY(td_parallel_for(items, grain_of(p), run_range, j));
+    TD_TRY(td_parallel_for(items, cost_of_item(p), run_range, j));
     if (p->reduces)
         finish_sums(j, outs);
 done:
@@ -500,7 +499,7 @@ static bool run_small(const td_program *program, const td_operand *operands, td_
     const td_step *step = &program->steps[0];
     td_dtype from = td_dtype_in_call(step->from, compute);
     if (program->nsteps != 1 || !out->contiguous ||
-        out->dtype != td_dtype_in_call(step->to, compute) || out->numel > GRAIN_COST / 8 ||
+        out->dtype != td_dtype_in_call(step->to, compute) || out->numel > TD_GRAIN / 8 ||
         program->reduces || (step->primitive == TD_PW_copy && step->from != step->to))
         return false;
     for (int k = 0; k < step->arity; k++) {

@@ -174,7 +174,7 @@ td_status td_cpu_pool(const td_pool_plan *p) {
     if (status)
         return status;
     int64_t work = j.windows.h * j.windows.w + j.windows.oh * j.windows.ow;
-    status = td_parallel_for(p->planes, 1 + 32768 / (work + 1), do_planes, &j);
+    status = td_parallel_for(p->planes, 2 * work, do_planes, &j);
     windows_free(&j.windows);
     return status;
 }

@@ -152,7 +152,7 @@ td_status td_cpu_draw(const td_draw_plan *p) {
         TD_TRY(td_tensor_empty(j.dtype, TD_DEVICE_CPU, x->ndim, x->sizes, &packed));
     j.out = packed->data;
     int64_t per_chunk = TD_RANDOM_WORDS / j.words;
-    TD_TRY(td_parallel_for((j.n + per_chunk - 1) / per_chunk, 16, draw_chunks, &j));
+    TD_TRY(td_parallel_for((j.n + per_chunk - 1) / per_chunk, TD_GRAIN / 16, draw_chunks, &j));
     if (packed != x)
         TD_TRY(td_copy_into(x, packed));
 done:

@@ -18,7 +18,6 @@
 #include <string.h>
 
 enum {
-    GRAIN = 32 * 1024, /* elements worth a thread */
     PIECE = 64 * 1024, /* elements of a piece */
     MAX_PIECES = 256,
     FEW_ROWS = 64, /* fewer outputs than this may be cut into pieces; by columns: */
@@ -308,7 +307,7 @@ static td_status run_pieces(job *j) {
     if (!j->partial)
         return td_fail(TD_ENOMEM, "out of memory for partial results");
     j->partial_mean = (double *)(j->partial + cells);
-    td_status status = td_parallel_for(j->pieces, 1, reduce_pieces, j);
+    td_status status = td_parallel_for(j->pieces, 2 * PIECE, reduce_pieces, j);
     if (status == TD_OK) {
         join_pieces(j);
         deliver(j, 0, outputs, j->partial);
@@ -355,6 +354,5 @@ td_status td_cpu_reduce(const td_reduce_plan *plan) {
     choose_pieces(&j);
     if (j.pieces > 1)
         return run_pieces(&j);
-    int64_t grain = p->count > 0 ? GRAIN / p->count : GRAIN;
-    return td_parallel_for(p->outputs, grain > 0 ? grain : 1, reduce_outputs, &j);
+    return td_parallel_for(p->outputs, 2 * p->count, reduce_outputs, &j);
 }

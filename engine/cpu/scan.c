@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { GRAIN = 16 * 1024, WIDTH = 256, FOUR = 4, DEPTH = 256 };
+enum { WIDTH = 256, FOUR = 4, DEPTH = 256 };
 
 typedef struct scan {
     td_reduction plan; /* kept dims: the lines */
@@ -109,8 +109,8 @@ static td_status scan_along(const td_tensor *x, const td_tensor *out, int dim, b
     if (s.plan.kept_strides[last] == 1 && s.stride != 1)
         s.step = WIDTH;
     int64_t items = (s.plan.outputs + s.step - 1) / s.step, work = s.n * s.step;
-    return td_parallel_for(items, work < GRAIN ? GRAIN / work : 1,
-                           td_dtype_is_float(s.to) ? scan_double : scan_int64_t, &s);
+    return td_parallel_for(items, 4 * work, td_dtype_is_float(s.to) ? scan_double : scan_int64_t,
+                           &s);
 }
 
 td_status td_cpu_scan(const td_scan_plan *plan) {

@@ -62,7 +62,7 @@ td_status td_cpu_band(const td_band_plan *plan) {
                   .columns = out->sizes[out->ndim - 1],
                   .size = td_tensor_itemsize(out)};
     j.stride = out->strides[out->ndim - 1] * (int64_t)j.size;
-    return td_parallel_for(out->numel / j.columns, 1 + 16384 / j.columns, clear_rows, &j);
+    return td_parallel_for(out->numel / j.columns, 4 * j.columns, clear_rows, &j);
 }
 
 /* ---- sums into views ---- */

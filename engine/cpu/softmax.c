@@ -11,8 +11,6 @@
 #include "engine/cpu/isa/isa.h"
 #include "engine/ops/copy.h"
 
-enum { GRAIN = 4 * 1024 }; /* elements, at some ns each, worth a thread */
-
 td_status td_softmax_functions_of(td_dtype dtype, const td_softmax_functions **fns) {
     *fns = td_cpu->softmax->of[dtype];
     return *fns ? TD_OK : td_cpu_lacks(dtype);
@@ -30,9 +28,8 @@ int64_t td_class_items(const td_class_layout *l) {
     return l->inner == 1 ? l->outer : l->outer * l->strips;
 }
 
-int64_t td_class_grain(const td_class_layout *l) {
-    int64_t work = l->n * (l->inner < TD_SOFTMAX_WIDTH ? l->inner : TD_SOFTMAX_WIDTH);
-    return work < GRAIN ? GRAIN / work : 1;
+int64_t td_class_cost(const td_class_layout *l) {
+    return 16 * l->n * (l->inner < TD_SOFTMAX_WIDTH ? l->inner : TD_SOFTMAX_WIDTH);
 }
 
 td_strip td_class_strip(const td_class_layout *l, int64_t item) {
@@ -93,8 +90,7 @@ td_status td_cpu_softmax(const td_softmax_plan *plan) {
     j.out = result->data;
     j.layout = td_class_layout_of(out, plan->dim);
     if (out->numel > 0)
-        TD_TRY(
-            td_parallel_for(td_class_items(&j.layout), td_class_grain(&j.layout), run_items, &j));
+        TD_TRY(td_parallel_for(td_class_items(&j.layout), td_class_cost(&j.layout), run_items, &j));
     if (result != out)
         TD_TRY(td_copy_into(out, result));
 done:

@@ -21,9 +21,9 @@ typedef struct td_strip {
 
 td_class_layout td_class_layout_of(const td_tensor *x, int dim);
 
-/* Items of a parallel loop and how many are worth a thread: rows where inner is 1, else strips. */
+/* Items of a parallel loop and what each costs: rows where inner is 1, else strips. */
 int64_t td_class_items(const td_class_layout *layout);
-int64_t td_class_grain(const td_class_layout *layout);
+int64_t td_class_cost(const td_class_layout *layout);
 td_strip td_class_strip(const td_class_layout *layout, int64_t item);
 
 /* The loops of a dtype. EDTYPE where there are none. */

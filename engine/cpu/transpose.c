@@ -97,6 +97,5 @@ td_status td_cpu_transpose(td_tensor *out, const td_tensor *x) {
         matrices *= x->sizes[d];
     }
     j.strips = (j.rows + BLOCK - 1) / BLOCK;
-    return td_parallel_for(matrices * j.strips, 1 + 65536 / (BLOCK * j.columns), transpose_strips,
-                           &j);
+    return td_parallel_for(matrices * j.strips, BLOCK * j.columns, transpose_strips, &j);
 }

@@ -529,7 +529,7 @@ TD_OPERATOR(logsumexp) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
     .doc = "Logarithm of the sum of exp(x), without overflow.",
     .formula = "m = if(x.numel == 0, sum(x, dim, keepdim=true), amax(x, dim, keepdim=true));"
-               "least = where(isfinite(m), m, 0);"
+               "least = where(isfinite(m), m, 0.0);"
                "s = sum(exp(x - least), dim, keepdim=keepdim);"
                "log(s) + reshape(least, s.shape)",
     .gradient = "x: expand_back(g, x.shape, dim, keepdim) *"

@@ -149,7 +149,7 @@ TEST(parallel_for_visits_each_index_once) {
     unsigned char *seen = calloc(N, 1);
     for (int threads = 1; threads <= 3; threads++) {
         CHECK_INT(td_set_num_threads(threads), TD_OK);
-        CHECK_INT(td_parallel_for(N, 1000, mark, seen), TD_OK);
+        CHECK_INT(td_parallel_for(N, 64, mark, seen), TD_OK);
         bool all = true;
         for (int i = 0; i < N; i++)
             all = all && seen[i] == threads;
@@ -168,7 +168,7 @@ static void count_and_interrupt(void *ctx, int64_t begin, int64_t end, int worke
 
 TEST(an_interrupt_stops_a_loop_between_chunks) {
     atomic_llong done = 0;
-    CHECK_INT(td_parallel_for(1 << 20, 16, count_and_interrupt, &done), TD_EINTR);
+    CHECK_INT(td_parallel_for(1 << 20, TD_GRAIN / 16, count_and_interrupt, &done), TD_EINTR);
     CHECK(done < 1 << 20);
     td_interrupt_clear();
 }

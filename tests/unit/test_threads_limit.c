@@ -14,7 +14,7 @@ TEST(every_part_of_a_loop_runs) {
     for (int threads = 1; threads <= 8; threads++) {
         atomic_llong done = 0;
         REQUIRE(td_set_num_threads(threads) == TD_OK);
-        CHECK_INT(td_parallel_for(4000003, 1000, count, &done), TD_OK);
+        CHECK_INT(td_parallel_for(4000003, 64, count, &done), TD_OK);
         CHECK_INT(done, 4000003);
     }
 }
@@ -44,7 +44,7 @@ static void interrupt_first(void *ctx, int64_t begin, int64_t end, int worker) {
 TEST(a_loop_that_was_cut_says_so) {
     atomic_int calls = 0;
     REQUIRE(td_set_num_threads(1) == TD_OK);
-    CHECK_INT(td_parallel_for(1000000, 10, interrupt_first, &calls), TD_EINTR);
+    CHECK_INT(td_parallel_for(1000000, 6000, interrupt_first, &calls), TD_EINTR);
     CHECK_INT(calls, 1);
     td_interrupt_clear();
 }
@@ -59,7 +59,7 @@ static void request_at_the_end(void *ctx, int64_t begin, int64_t end, int worker
 TEST(a_request_after_the_last_part_does_not_undo_the_loop) {
     int64_t n = 1000000;
     REQUIRE(td_set_num_threads(1) == TD_OK);
-    CHECK_INT(td_parallel_for(n, 10, request_at_the_end, &n), TD_OK);
+    CHECK_INT(td_parallel_for(n, 6000, request_at_the_end, &n), TD_OK);
     CHECK(td_interrupt_requested());
     td_interrupt_clear();
 }
