@@ -140,6 +140,17 @@ t.test("writes_through_views_of_a_base_that_is_not_row_major_are_right_or_refuse
     end
 end)
 
+t.test("writes_into_parts_reach_the_whole", function()
+    for _, cut in ipairs { "unbind", "chunk", "split" } do
+        local x = leaf(1, 2, 3)
+        local y = x * 1
+        local parts = cut == "unbind" and y:unbind() or y[cut](y, cut == "chunk" and 3 or 1)
+        parts[1]:mul_(10)
+        parts[3]:mul_(100)
+        same(grad(y:sum(), { x })[1], { 10, 1, 100 })
+    end
+end)
+
 t.test("views_of_a_leaf_that_is_a_view_itself_are_read_and_not_written", function()
     local x = tide.arange(6, { dtype = tide.float64 }):reshape(2, 3):requires_grad_(true)
     for _, view in ipairs { x[1], x:t()[1], x[2][3], x:view(3, 2)[{ { 2, 3 } }], x:unbind()[2] } do
