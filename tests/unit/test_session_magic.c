@@ -34,6 +34,11 @@ TEST(a_modulo_at_the_start_of_a_line_inside_brackets_is_no_magic) {
     CHECK_STR(value("math.max(1, 10\n%time)"), "2");
 }
 
+TEST(a_magic_inside_a_long_string_is_text) {
+    value("text = [=[ ]]\n%time\n]=]");
+    CHECK_STR(value("#text"), "10");
+}
+
 TEST(a_magic_at_the_start_of_a_line_is_one) {
     value("y = 1\n%time y = 2\ny = y + 1");
     CHECK_CONTAINS(caught, "Wall time");
@@ -65,6 +70,7 @@ int main(void) {
     if (!s)
         return 1;
     RUN(a_modulo_at_the_start_of_a_line_inside_brackets_is_no_magic);
+    RUN(a_magic_inside_a_long_string_is_text);
     RUN(a_magic_at_the_start_of_a_line_is_one);
     RUN(options_of_timeit_are_checked);
     tide_result_clear(&r);
