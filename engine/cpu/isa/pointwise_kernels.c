@@ -40,7 +40,8 @@ static inline vd vd_floor_div(vd x, vd y) {
         return -__builtin_convertvector(b, mask);                                                  \
     }                                                                                              \
     static inline mask v##_set_mask(uint8_t x) {                                                   \
-        return (mask){0} - x;                                                                      \
+        __typeof__((mask){0}[0]) one = (__typeof__(one))x;                                         \
+        return (mask){0} - one;                                                                    \
     }
 DEFINE_MASKS(vf, vf_bytes, vi, VF_N)
 DEFINE_MASKS(vd, vd_bytes, vl, VD_N)
