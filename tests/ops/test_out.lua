@@ -126,6 +126,15 @@ for _, op in ipairs(tide._ops()) do
     end
 end
 
+t.test("out_is_refused_where_an_operand_requires_grad", function()
+    local x, out = tide.ones(2, { requires_grad = true }), tide.zeros(2)
+    t.error_has(function() tide.add(x, 1, { out = out }) end, "out= can't take part in autograd")
+    t.error_has(function() tide.sum(x * 2, 1, { out = out }) end, "out= can't take part in autograd")
+    t.eq(out:tolist(), { 0, 0 })
+    tide.no_grad(function() tide.add(x, 1, { out = out }) end)
+    t.eq(out:tolist(), { 2, 2 })
+end)
+
 t.test("out_may_be_the_operand_itself", function()
     local x = tide.tensor { 1.5, -2.5, 3.5 }
     tide.mul(x, 2, { out = x })
