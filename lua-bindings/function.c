@@ -156,16 +156,7 @@ static int name_class(lua_State *L) {
 
 /* Push the table from values to descriptions; it keeps no value alive. */
 static void push_documents(lua_State *L) {
-    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &documents_key) == LUA_TTABLE)
-        return;
-    lua_pop(L, 1);
-    lua_newtable(L);
-    lua_createtable(L, 0, 1);
-    lua_pushliteral(L, "k");
-    lua_setfield(L, -2, "__mode");
-    lua_setmetatable(L, -2);
-    lua_pushvalue(L, -1);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &documents_key);
+    tide_push_weak_table(L, &documents_key);
 }
 
 bool tide_push_document(lua_State *L, int index) {

@@ -37,16 +37,7 @@ static atomic_int guards_open; /* of all states: while there are none, nobody ne
 /* ---- stacks ---- */
 
 static void push_stacks(lua_State *L) {
-    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &stacks_key) == LUA_TTABLE)
-        return;
-    lua_pop(L, 1);
-    lua_newtable(L);
-    lua_createtable(L, 0, 1);
-    lua_pushliteral(L, "k");
-    lua_setfield(L, -2, "__mode");
-    lua_setmetatable(L, -2);
-    lua_pushvalue(L, -1);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &stacks_key);
+    tide_push_weak_table(L, &stacks_key);
 }
 
 /* The stack of the coroutine on the top, which is popped, in the table below it; NULL: none. */

@@ -131,8 +131,17 @@ tide_handle *tide_push_handle(lua_State *L) {
     return handle;
 }
 
-void tide_push_tensor(lua_State *L, td_tensor *borrowed) {
-    tide_push_handle(L)->tensor = td_retain(borrowed);
+void tide_push_weak_table(lua_State *L, const void *key) {
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, key) == LUA_TTABLE)
+        return;
+    lua_pop(L, 1);
+    lua_newtable(L);
+    lua_createtable(L, 0, 1);
+    lua_pushliteral(L, "k");
+    lua_setfield(L, -2, "__mode");
+    lua_setmetatable(L, -2);
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, key);
 }
 
 static bool in_finalizer(lua_State *L) {

@@ -38,9 +38,8 @@ void tide_set_functions(lua_State *L, const luaL_Reg *functions);
 /* Push an empty handle with its metatable. Garbage may be collected before, so that the tensor to
  * come finds the memory of one that has gone. */
 tide_handle *tide_push_handle(lua_State *L);
-/* Push a handle and let it own `tensor`... only where a memory error cannot lose it: the handle is
- * made first, by tide_push_handle. This is for borrowed tensors, which it retains. */
-void tide_push_tensor(lua_State *L, td_tensor *borrowed);
+/* Push the table of weak keys that lies under a light key in the registry, made when missing. */
+void tide_push_weak_table(lua_State *L, const void *key);
 
 /* Let go of a handle's tensor: at once, within a finalizer after the call that it interrupts. */
 void tide_close_handle(lua_State *L, tide_handle *handle);

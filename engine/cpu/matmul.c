@@ -4,6 +4,7 @@
 #include "engine/core/interrupt.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/blas.h"
+#include "engine/cpu/block.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/onednn.h"
 #include "engine/ops/copy.h"
@@ -323,7 +324,7 @@ td_status td_cpu_product(const td_product_plan *plan) {
                  .b = matrices_of(plan->b, &plan->as_b, plan->k, plan->n),
                  .c = matrices_of(plan->out, &plan->as_out, plan->m, plan->n)};
     if (!p.by->plain)
-        return td_fail(TD_EDTYPE, "not implemented for %s", td_dtype_name(dtype));
+        return td_cpu_lacks(dtype);
     if (p.batch == 0 || p.m == 0 || p.n == 0)
         return TD_OK;
     if (p.k == 0)

@@ -8,6 +8,7 @@
  */
 #include "engine/core/memory.h"
 #include "engine/core/threads.h"
+#include "engine/cpu/block.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
 #include "engine/cpu/pointwise_walk.h"
@@ -92,7 +93,7 @@ static td_status choose_loops(const job *j) {
         }
         code->loop = loop_of(step->primitive, from);
         if (!code->loop)
-            return td_fail(TD_EDTYPE, "not implemented for %s", td_dtype_name(from));
+            return td_cpu_lacks(from);
     }
     return TD_OK;
 }

@@ -1,6 +1,7 @@
 /* pool.c: pooling and interpolation on the CPU, plane by plane. */
 #include "engine/core/memory.h"
 #include "engine/core/threads.h"
+#include "engine/cpu/block.h"
 #include "engine/cpu/by_size.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
@@ -169,7 +170,7 @@ td_status td_cpu_pool(const td_pool_plan *p) {
                 .places = p->places ? p->places->data : NULL,
                 .size = td_dtype_size(dtype)};
     if (!j.fn && p->kind != TD_POOL_GATHER && p->kind != TD_POOL_NEAREST)
-        return td_fail(TD_EDTYPE, "not implemented for %s", td_dtype_name(dtype));
+        return td_cpu_lacks(dtype);
     td_status status = windows_make(p, &j.windows);
     if (status)
         return status;

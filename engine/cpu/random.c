@@ -4,6 +4,7 @@
 
 #include "engine/core/random.h"
 #include "engine/core/threads.h"
+#include "engine/cpu/block.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
 #include "engine/ops/copy.h"
@@ -137,7 +138,7 @@ static td_status check_dtype(const td_draw_plan *p, td_dtype dtype) {
     bool drawn = p->distribution == TD_UNIFORM  ? uniform_functions[dtype] != NULL
                  : p->distribution == TD_NORMAL ? normal_functions[dtype] != NULL
                                                 : true;
-    return drawn ? TD_OK : td_fail(TD_EDTYPE, "not implemented for %s", td_dtype_name(dtype));
+    return drawn ? TD_OK : td_cpu_lacks(dtype);
 }
 
 td_status td_cpu_draw(const td_draw_plan *p) {

@@ -68,12 +68,8 @@ static void link_view(td_call *call, td_tensor *out) {
 /* The memory has been written: nothing from here on can fail. */
 static void publish(td_call *call) {
     const td_op *op = call->op;
-    if (op->flags & TD_OP_VIEW) {
-        for (int k = 0; k < op->nresults; k++)
-            link_view(call, call->out[k]);
-        for (int k = 0; k < call->nlist; k++)
-            link_view(call, call->list[k]);
-    }
+    for (int k = 0; op->flags & TD_OP_VIEW && k < op->nresults; k++)
+        link_view(call, call->out[k]);
     for (int k = 0; k < call->ngiven; k++) {
         td_tensor_bump_version(call->given[k]);
         if (!op->backward && call->given[k]->requires_grad)
