@@ -170,15 +170,21 @@ static int call_with_operands(lua_State *L, const td_op *op, int given, td_value
     return 1;
 }
 
-/* Two operands, both tensors or numbers, and nothing else; other calls go the long way. The handle
- * comes before the operands are read, as tide_load_tensors wants it. */
+static inline bool fits(const td_param *p, const td_value *v) {
+    return v->kind == TD_KIND_TENSOR || p->type == TD_PARAM_TENSOR_OR_NUMBER;
+}
+
+/* Two operands, tensors or numbers as the schema has it, and nothing else; other calls go the long
+ * way. The handle comes before the operands are read, as tide_load_tensors wants it. */
 static int call_binary(lua_State *L) {
     td_value args[TD_MAX_PARAMS];
+    const td_op *op = running_op(L);
     if (TD_UNLIKELY(lua_gettop(L) != 2))
         return tide_call_operator(L);
     tide_handle *handle = tide_push_handle(L);
-    if (TD_LIKELY(read_operand(L, 1, &args[0]) && read_operand(L, 2, &args[1])))
-        return call_with_operands(L, running_op(L), 2, args, handle);
+    if (TD_LIKELY(read_operand(L, 1, &args[0]) && read_operand(L, 2, &args[1]) &&
+                  fits(&op->params[0], &args[0]) && fits(&op->params[1], &args[1])))
+        return call_with_operands(L, op, 2, args, handle);
     lua_settop(L, 2);
     return tide_call_operator(L);
 }
@@ -209,19 +215,24 @@ static int call_to(lua_State *L) {
     return tide_call_operator(L);
 }
 
+static bool is_operand(const td_param *p) {
+    return p->type == TD_PARAM_TENSOR_OR_NUMBER || (p->type == TD_PARAM_TENSOR && !p->base);
+}
+
 lua_CFunction tide_operator_function(const td_op *op) {
     if (!strcmp(op->name, "to"))
         return call_to;
-    int operands = 0;
     if (op->result_type != TD_RESULT_TENSOR || op->nresults != 1 || op->result_base[0])
         return tide_call_operator;
-    while (operands < op->nparams && op->params[operands].type == TD_PARAM_TENSOR_OR_NUMBER)
-        operands++;
-    bool unary = op->nparams > 0 && op->params[0].type == TD_PARAM_TENSOR && !op->params[0].base;
-    for (int k = unary ? 1 : 2; k < op->nparams; k++)
+    int needed = 0;
+    for (int k = 0; k < op->nparams; k++)
         if (!op->params[k].has_default)
-            return tide_call_operator;
-    return operands == 2 ? call_binary : unary ? call_unary : tide_call_operator;
+            needed = k + 1;
+    if (needed == 1 && op->params[0].type == TD_PARAM_TENSOR && !op->params[0].base)
+        return call_unary;
+    return needed == 2 && is_operand(&op->params[0]) && is_operand(&op->params[1])
+               ? call_binary
+               : tide_call_operator;
 }
 
 bool tide_is_operator_function(lua_CFunction fn) {

@@ -29,7 +29,7 @@ static td_status check_saved(const td_node *node) {
         if (status)
             return status;
     }
-    for (int k = 0; k < TD_MAX_RESULTS; k++) {
+    for (int k = 0; node->saved_outs >> k; k++) {
         const td_tensor *saved = node->saved_out[k];
         td_status status = saved ? check_version(node, saved, node->out_version[k]) : TD_OK;
         if (status)
@@ -97,11 +97,11 @@ static bool has_edge(const td_slot *slot) {
 }
 
 bool td_grad_needs(const td_grad *grad, int slot) {
-    return has_edge(&grad->node->slots[slot]);
+    return (uint32_t)slot < grad->node->nslots && has_edge(&grad->node->slots[slot]);
 }
 
 int td_grad_slot(const td_grad *grad, int param, int element) {
-    int slot = grad->op->nparams;
+    int slot = grad->op->nlooks;
     if (grad->args[param].kind != TD_KIND_TENSORS)
         return param;
     for (int k = 0; k < param; k++)
@@ -143,7 +143,7 @@ static td_status fill_args(const td_node *node, td_value *args, td_tensor **tens
     td_status status = TD_OK;
     for (uint32_t k = 0; k < node->nslots && status == TD_OK; k++)
         status = unpack_argument(&node->slots[k], &tensors[k]);
-    td_tensor **list = tensors + node->nparams;
+    td_tensor **list = tensors + node->op->nlooks;
     for (int k = 0; k < node->nparams; k++) {
         args[k] = node->args[k];
         if (args[k].kind == TD_KIND_TENSOR) {
@@ -165,12 +165,12 @@ static td_status apply_op(td_node *node, td_tensor *const *gout, td_tensor **in)
         return td_fail(TD_ENOMEM, "out of memory");
     memset(tensors, 0, node->nslots * sizeof *tensors);
     TD_TRY(fill_args(node, args, tensors));
-    for (int k = 0; k < node->op->nresults; k++)
+    for (int k = 0; node->saved_outs >> k; k++)
         TD_TRY(unpack_result(node, k, &out[k]));
     td_grad grad = {.op = node->op, .args = args, .out = out, .gout = gout, .in = in, .node = node};
     status = node->op->backward(&grad);
 done:
-    for (int k = 0; k < TD_MAX_RESULTS; k++)
+    for (int k = 0; node->saved_outs >> k; k++)
         td_release(out[k]);
     for (uint32_t k = 0; k < node->nslots; k++)
         td_release(tensors[k]);

@@ -27,7 +27,7 @@ static void count_tensor(layout *l, const td_tensor *x) {
 }
 
 static layout measure(const td_op *op, const td_value *args) {
-    layout l = {.nslots = op->nparams};
+    layout l = {.nslots = op->nlooks};
     for (int k = 0; k < op->nparams; k++) {
         switch (args[k].kind) {
         case TD_KIND_TENSOR:
@@ -114,7 +114,7 @@ td_saving td_saving_of(const td_op *op, const td_value *args) {
     if (!op->pointwise || !op->programs)
         return saving;
     saving = (td_saving){0, 0};
-    for (int k = 0; k < op->nparams; k++) {
+    for (int k = 0; k < op->nlooks; k++) {
         const td_program *p = op->programs->gradient[k];
         if (!p || !may_want(args[k]))
             continue;
@@ -128,7 +128,7 @@ td_saving td_saving_of(const td_op *op, const td_value *args) {
 static td_status fill_node(td_node *node, const td_value *args, uint32_t saved, const layout *l,
                            int64_t *tail) {
     char *chars = (char *)(tail + l->dims + l->ints);
-    td_slot *list = node->slots + node->nparams;
+    td_slot *list = node->slots + node->op->nlooks;
     td_status status = TD_OK;
     for (int k = 0; k < node->nparams && status == TD_OK; k++) {
         bool save = saved >> k & 1;
@@ -195,7 +195,7 @@ void td_node_release_saved(td_node *node) {
         node->slots[k].saved = NULL;
         td_release(saved);
     }
-    for (int k = 0; k < TD_MAX_RESULTS; k++) {
+    for (int k = 0; node->saved_outs >> k; k++) {
         td_tensor *saved = node->saved_out[k];
         node->saved_out[k] = NULL;
         td_release(saved);

@@ -27,15 +27,15 @@ typedef struct td_slot {
 
 struct td_node {
     atomic_int refs;
-    bool released; /* what it saved was given up by a backward */
-    uint8_t nparams;
+    bool released;               /* what it saved was given up by a backward */
+    uint8_t nparams, saved_outs; /* saved_outs: bits of results */
     uint16_t nresults;
     uint32_t nslots;
     const td_op *op; /* or */
     const td_node_class *node_class;
     void *payload;
     uint64_t sequence;
-    td_slot *slots; /* parameters first, then elements of tensor lists */
+    td_slot *slots; /* op->nlooks parameters, then elements of tensor lists */
     td_value *args; /* copies; their tensors are in the slots */
     td_tensor *saved_out[TD_MAX_RESULTS];
     unsigned out_version[TD_MAX_RESULTS];

@@ -28,7 +28,7 @@ static td_status refresh(int n, td_tensor *const *tensors) {
 
 static td_status refresh_args(const td_call *call) {
     td_status status = TD_OK;
-    for (int k = 0; k < call->op->nparams && status == TD_OK; k++) {
+    for (int k = 0; k < call->op->nlooks && status == TD_OK; k++) {
         const td_value *v = &call->args[k];
         if (v->kind == TD_KIND_TENSOR)
             status = refresh(1, &v->tensor);
@@ -39,8 +39,9 @@ static td_status refresh_args(const td_call *call) {
 }
 
 static void link_inputs(td_node *node, const td_call *call) {
-    td_slot *list = node->slots + node->nparams;
-    for (int k = 0; k < node->nparams; k++) {
+    int n = call->op->nlooks;
+    td_slot *list = node->slots + n;
+    for (int k = 0; k < n; k++) {
         const td_value *v = &call->args[k];
         if (v->kind == TD_KIND_TENSOR)
             node->slots[k].edge = td_edge_of(v->tensor);
@@ -65,7 +66,7 @@ static int count_results(const td_call *call) {
 
 /* Backward will see results without their history, lest they hold the node that holds them. */
 static td_status save_results(td_node *node, const td_call *call, uint8_t outs) {
-    for (int k = 0; k < call->op->nresults; k++) {
+    for (int k = 0; outs >> k; k++) {
         td_tensor *x = outs >> k & 1 ? result_of(call, k) : NULL;
         td_status status = x ? td_tensor_alias(x, &node->saved_out[k]) : TD_OK;
         if (status)
@@ -107,6 +108,7 @@ td_status td_autograd_prepare(td_call *call, td_record *record) {
     if (!record->node)
         return status;
     link_inputs(record->node, call);
+    record->node->saved_outs = saving.outs;
     status = save_results(record->node, call, saving.outs);
     return status ? status : make_room(call, record);
 }
@@ -122,7 +124,7 @@ void td_autograd_publish(td_call *call, td_record *record) {
         else
             td_autograd_attach(x, node, (uint32_t)k);
     }
-    for (int k = 0; k < call->op->nresults; k++)
+    for (int k = 0; node->saved_outs >> k; k++)
         if (node->saved_out[k])
             node->out_version[k] = td_tensor_version(node->saved_out[k]);
 }

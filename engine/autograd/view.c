@@ -71,7 +71,7 @@ td_status td_view_refresh(td_tensor *x) {
 static uint32_t self_slot(const write_payload *p) {
     const td_node *node = p->inner;
     bool list = node->op && node->args[0].kind == TD_KIND_TENSORS;
-    return list ? node->nparams + p->result : 0;
+    return list ? node->op->nlooks + p->result : 0;
 }
 
 /* Run the operator's backward for the gradient of the one result. */

@@ -64,13 +64,13 @@ typedef struct free_object {
 
 typedef struct free_list {
     free_object *head;
-    int count;
+    int room; /* for more objects: 0 until the thread has said what happens at its end, and after */
 } free_list;
 
 typedef struct thread_lists {
     free_list lists[CLASSES];
-    bool registered;
     bool gone; /* this thread's lists were emptied for good: it is exiting */
+    bool registered;
 } thread_lists;
 
 static _Thread_local thread_lists local;
@@ -83,7 +83,7 @@ static void empty_lists(void *unused) {
     for (int c = 0; c < CLASSES; c++) {
         free_object *o = local.lists[c].head;
         local.lists[c].head = NULL;
-        local.lists[c].count = 0;
+        local.lists[c].room = 0;
         while (o) {
             free_object *next = o->next;
             free(o);
@@ -105,7 +105,7 @@ void *td_object_alloc(size_t bytes) {
         if (TD_LIKELY(list->head != NULL)) {
             free_object *o = list->head;
             list->head = o->next;
-            list->count--;
+            list->room++;
             return o;
         }
         return malloc((c + 1) * CLASS_BYTES);
@@ -113,21 +113,29 @@ void *td_object_alloc(size_t bytes) {
     return malloc(bytes ? bytes : 1);
 }
 
+/* Where the list has no room: perhaps it is this thread's first object. */
+static __attribute__((noinline)) void free_slowly(void *object, size_t bytes) {
+    free(object);
+    if (!KEEP_FREE_LISTS || bytes > TD_OBJECT_MAX || local.registered || local.gone)
+        return;
+    pthread_once(&exit_once, make_exit_key);
+    if (pthread_setspecific(exit_key, &local))
+        return;
+    local.registered = true;
+    for (int c = 0; c < CLASSES; c++)
+        local.lists[c].room = LIST_MAX;
+}
+
 void td_object_free(void *object, size_t bytes) {
-    if (KEEP_FREE_LISTS && TD_LIKELY(bytes - 1 < TD_OBJECT_MAX)) {
+    if (KEEP_FREE_LISTS && TD_LIKELY(object && bytes - 1 < TD_OBJECT_MAX)) {
         free_list *list = &local.lists[(bytes + CLASS_BYTES - 1) / CLASS_BYTES - 1];
-        if (TD_LIKELY(list->count < LIST_MAX && !local.gone) && object) {
-            if (TD_UNLIKELY(!local.registered)) {
-                pthread_once(&exit_once, make_exit_key);
-                pthread_setspecific(exit_key, &local);
-                local.registered = true;
-            }
+        if (TD_LIKELY(list->room > 0)) {
             free_object *o = object;
             o->next = list->head;
             list->head = o;
-            list->count++;
+            list->room--;
             return;
         }
     }
-    free(object);
+    free_slowly(object, bytes);
 }

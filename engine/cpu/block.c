@@ -35,7 +35,7 @@ void td_block_read(td_dtype to, void *dst, td_dtype from, const void *src, int64
     _Alignas(64) char row[TD_BLOCK * 8];
     int64_t size = (int64_t)td_dtype_size(from), step = (int64_t)td_dtype_size(to);
     td_convert_fn convert = td_cpu->convert->convert[to][from];
-    if (stride == 1) {
+    if (stride == 1 || n == 1) {
         convert(n, dst, src);
         return;
     }
@@ -51,7 +51,7 @@ void td_block_write(td_dtype to, void *dst, int64_t stride, td_dtype from, const
     _Alignas(64) char row[TD_BLOCK * 8];
     int64_t size = (int64_t)td_dtype_size(to), step = (int64_t)td_dtype_size(from);
     td_convert_fn convert = td_cpu->convert->convert[to][from];
-    if (stride == 1) {
+    if (stride == 1 || n == 1) {
         convert(n, dst, src);
         return;
     }

@@ -526,16 +526,18 @@ static bool run_small(const td_program *program, const td_operand *operands, td_
             return false;
         }
     }
-    if (out->numel == 1)
+    bool fill = scalars == (1u << step->arity) - 1 && out->numel > 1;
+    if (out->numel == 1 || fill)
         scalars = 0;
-    else if (scalars == (1u << step->arity) - 1)
-        return false;
     td_pointwise_fn fn = loop_of(step->primitive, from);
     if (fn && step->primitive == TD_PW_pow && scalars == 2)
         fn = cheaper_power(from, src[1], fn);
-    if (fn)
-        fn(out->numel, out->data, src[0], src[1], src[2], scalars);
-    return fn != NULL;
+    if (!fn)
+        return false;
+    fn(fill ? 1 : out->numel, out->data, src[0], src[1], src[2], scalars);
+    if (fill)
+        repeat_first(out->data, out->numel, td_dtype_size((td_dtype)out->dtype));
+    return true;
 }
 
 td_status td_cpu_pointwise(const td_pointwise_plan *plan) {

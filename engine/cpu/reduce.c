@@ -193,26 +193,29 @@ static void fold_moments(const job *j, int64_t at, int64_t n, int64_t begin, int
     }
 }
 
-static void finish_values(const job *j, td_accumulator *acc, int64_t n) {
-    double count = (double)j->plan.count;
+/* `count`: elements behind each. */
+static void finish_values(td_finish finish, double param, bool floating, int64_t count,
+                          td_accumulator *acc, int64_t n) {
+    if (finish == TD_FINISH_PLAIN)
+        return;
     for (int64_t k = 0; k < n; k++) {
-        switch (j->finish) {
+        switch (finish) {
         case TD_FINISH_PLAIN:
             break;
         case TD_FINISH_DIVIDE:
-            acc[k].f /= j->param;
+            acc[k].f /= param;
             break;
         case TD_FINISH_POWER:
-            acc[k].f = j->param == 0.5 ? sqrt(acc[k].f) : pow(acc[k].f, j->param);
+            acc[k].f = param == 0.5 ? sqrt(acc[k].f) : pow(acc[k].f, param);
             break;
         case TD_FINISH_ALL:
-            if (j->floating)
-                acc[k].f = acc[k].f == count;
+            if (floating)
+                acc[k].f = acc[k].f == (double)count;
             else
-                acc[k].i = acc[k].i == j->plan.count;
+                acc[k].i = acc[k].i == count;
             break;
         case TD_FINISH_STD:
-            acc[k].f = sqrt(acc[k].f / j->param);
+            acc[k].f = sqrt(acc[k].f / param);
             break;
         }
     }
@@ -221,7 +224,7 @@ static void finish_values(const job *j, td_accumulator *acc, int64_t n) {
 static void deliver(const job *j, int64_t at, int64_t n, td_accumulator *acc) {
     const td_reduction *p = &j->plan;
     td_dtype dtype = (td_dtype)j->out->dtype, grown = j->floating ? TD_F64 : TD_I64;
-    finish_values(j, acc, n);
+    finish_values(j->finish, j->param, j->floating, p->count, acc, n);
     for (int64_t o = at; o < at + n;) {
         td_segment kept = td_reduction_kept(p, o, at + n);
         char *out = (char *)j->out->data + kept.out_offset * (int64_t)td_dtype_size(dtype);
@@ -329,7 +332,29 @@ static void choose_pieces(job *j) {
     j->pieces = (p->count + j->piece_len - 1) / j->piece_len;
 }
 
+/* The call that a prompt makes most: all elements of a row-major tensor that is one piece, by the
+ * loop alone. Returns false when it is not that, having done nothing. */
+static bool reduce_at_once(const td_reduce_plan *plan) {
+    const td_tensor *x = plan->x, *out = plan->out;
+    td_dtype dtype = plan->compute;
+    bool floating = td_dtype_is_float(dtype);
+    if (out->numel != 1 || !x->contiguous || x->dtype != dtype || x->numel >= 2 * PIECE ||
+        x->numel == 0 || plan->reducer == TD_REDUCE_CENTERED ||
+        plan->reducer == TD_REDUCE_POWER_SUM)
+        return false;
+    td_reduce_rows_fn rows = td_cpu->reduce->rows[plan->reducer][dtype];
+    if (!rows)
+        return false;
+    td_accumulator acc = start_of(plan->reducer, floating);
+    rows(&acc, x->data, 1, 0, x->numel, 1, NULL);
+    finish_values(plan->finish, plan->param, floating, x->numel, &acc, 1);
+    td_block_write((td_dtype)out->dtype, out->data, 1, floating ? TD_F64 : TD_I64, &acc, 1);
+    return true;
+}
+
 td_status td_cpu_reduce(const td_reduce_plan *plan) {
+    if (reduce_at_once(plan))
+        return TD_OK;
     const td_tensor *x = plan->x;
     bool power = plan->reducer == TD_REDUCE_POWER_SUM;
     job j = {.x = x->data,

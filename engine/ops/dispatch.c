@@ -246,7 +246,7 @@ static inline void look_at(const td_tensor *x, looks *l) {
 static inline looks look(td_call *call) {
     looks l = {false, false, NULL, NULL};
     call->device = TD_DEVICE_CPU;
-    for (int k = 0; k < call->op->nparams; k++) {
+    for (int k = 0; k < call->op->nlooks; k++) {
         const td_value *v = &call->args[k];
         if (v->kind == TD_KIND_TENSOR && v->tensor)
             look_at(v->tensor, &l);

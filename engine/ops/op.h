@@ -224,6 +224,7 @@ struct td_op {
     const char *family;
     td_param *params;
     uint8_t nparams, npositional, nresults, result_type;
+    uint8_t nlooks; /* parameters up to the last that is a tensor, a list of them or a device */
     uint8_t result_base[TD_MAX_RESULTS];
     char *result_names[TD_MAX_RESULTS]; /* NULL for a single result */
     uint32_t save_args;                 /* bit per parameter */

@@ -29,6 +29,8 @@ static td_status float_dtype(td_dtype x, td_value option, td_dtype *dtype) {
 
 /* Elements are converted where the result is of another kind, or has more precision. */
 static td_dtype compute_dtype(td_dtype x, td_dtype result) {
+    if (x == result)
+        return x;
     if (td_dtype_is_float(x) != td_dtype_is_float(result))
         return result;
     return td_dtype_is_float(x) ? td_dtype_promote(x, result) : x;

@@ -265,6 +265,12 @@ static td_status parse_list(parser *p, td_op *op, td_param *params, int *n) {
     return TD_OK;
 }
 
+/* What a call looks at before anything else: see td_op.nlooks. */
+static bool is_looked_at(const td_param *param) {
+    return param->type == TD_PARAM_TENSOR || param->type == TD_PARAM_TENSOR_OR_NUMBER ||
+           param->type == TD_PARAM_TENSORS || param->type == TD_PARAM_DEVICE;
+}
+
 /* What was parsed is the operator's also when an error follows, for td_schema_clear. */
 static td_status parse_params(parser *p, td_op *op) {
     td_param params[TD_MAX_PARAMS] = {0};
@@ -277,9 +283,12 @@ static td_status parse_params(parser *p, td_op *op) {
         return td_fail(TD_ENOMEM, "out of memory");
     op->nparams = (uint8_t)n;
     memcpy(op->params, params, sizeof(td_param) * (size_t)n);
-    for (int k = 0; k < n; k++)
+    for (int k = 0; k < n; k++) {
         if (params[k].preset.kind == TD_KIND_INTS)
             op->params[k].preset.ints = op->params[k].preset_ints;
+        if (is_looked_at(&params[k]))
+            op->nlooks = (uint8_t)(k + 1);
+    }
     return status;
 }
 
