@@ -31,10 +31,13 @@ typedef struct capture { /* an input that td_autograd_grad asks about */
     td_tensor **to;
 } capture;
 
+enum { FEW_READY = 8 };
+
 typedef struct run {
     td_backward_options options;
-    entry **heap; /* nodes that are ready, by sequence */
+    entry **heap; /* nodes that are ready, by sequence; in `few` while they are few */
     size_t nheap, heap_size;
+    entry *few[FEW_READY];
     td_map behind;           /* all behind the outputs, by address of node or leaf */
     entry *first, *last;     /* the same in the order of the walk */
     const capture *captures; /* NULL: gradients go into the leaves */
@@ -87,10 +90,12 @@ static entry *heap_pop(run *r) {
 
 static td_status heap_push(run *r, entry *e) {
     if (r->nheap == r->heap_size) {
-        size_t size = r->heap_size ? r->heap_size * 2 : 64;
-        entry **heap = td_realloc(r->heap, size * sizeof *heap);
+        size_t size = r->heap_size * 2;
+        entry **heap = td_realloc(r->heap == r->few ? NULL : r->heap, size * sizeof *heap);
         if (!heap)
             return no_memory();
+        if (r->heap == r->few)
+            memcpy(heap, r->few, sizeof r->few);
         r->heap = heap;
         r->heap_size = size;
     }
@@ -440,6 +445,8 @@ static td_status execute(run *r, int n, td_tensor *const *outputs, td_tensor *co
     if (n > 4 && !(starts = td_malloc((size_t)n * sizeof *starts)))
         return no_memory();
     memset(starts, 0, (size_t)n * sizeof *starts);
+    r->heap = r->few;
+    r->heap_size = FEW_READY;
     bool before = td_set_grad_enabled(r->options.create_graph);
     if (r->options.create_graph)
         r->options.retain_graph = true;
@@ -453,7 +460,8 @@ static td_status execute(run *r, int n, td_tensor *const *outputs, td_tensor *co
     if (starts != few)
         td_free(starts);
     td_map_clear(&r->behind);
-    td_free(r->heap);
+    if (r->heap != r->few)
+        td_free(r->heap);
     td_set_grad_enabled(before);
     return status;
 }

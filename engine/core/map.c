@@ -36,7 +36,7 @@ static void put(td_map *map, uint64_t hash, void *entry) {
 }
 
 static td_status grow(td_map *map) {
-    td_map bigger = {.size = map->size ? 2 * map->size : 64, .count = map->count};
+    td_map bigger = {.size = map->size ? 2 * map->size : 16, .count = map->count};
     bigger.slots = td_calloc(bigger.size, sizeof *bigger.slots);
     if (!bigger.slots)
         return td_fail(TD_ENOMEM, "out of memory");
