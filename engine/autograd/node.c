@@ -70,10 +70,30 @@ static td_node *allocate(uint32_t nslots, int nargs, size_t ints, size_t chars, 
     return node;
 }
 
+static bool is_overwritten(const td_call *call, const td_tensor *x) {
+    for (int k = 0; k < call->ngiven; k++)
+        if (call->given[k] == x)
+            return true;
+    return false;
+}
+
+/* What a write in place is about to destroy, and its gradient reads. */
+static td_status save_copy(td_slot *slot, td_tensor *x) {
+    td_tensor *alias = NULL;
+    td_status status = td_tensor_alias(x, &alias);
+    if (status == TD_OK)
+        status = TD_APPLY(&slot->saved, clone, TD_T(alias));
+    td_release(alias);
+    slot->version = status ? 0 : td_tensor_version(slot->saved);
+    return status;
+}
+
 /* What a node saves has no history: it might become the history of what it saved, by a write in
  * place. (The edge of the slot knows where a gradient goes.) A leaf that requires grad is itself,
  * since nothing with a history is ever written into it. */
-static td_status save(td_slot *slot, td_tensor *x) {
+static td_status save(td_slot *slot, td_tensor *x, const td_call *call) {
+    if (TD_UNLIKELY(is_overwritten(call, x)))
+        return save_copy(slot, x);
     slot->version = td_tensor_version(x);
     if (!x->requires_grad || !td_is_leaf(x))
         return td_tensor_alias(x, &slot->saved);
@@ -81,7 +101,8 @@ static td_status save(td_slot *slot, td_tensor *x) {
     return TD_OK;
 }
 
-static td_status fill_slot(td_slot *slot, td_tensor *x, bool saved, int64_t **tail) {
+/* `saver`: the call that saves x; NULL: backward does not read it. */
+static td_status fill_slot(td_slot *slot, td_tensor *x, const td_call *saver, int64_t **tail) {
     slot->present = true;
     slot->dtype = x->dtype;
     slot->ndim = x->ndim;
@@ -89,7 +110,7 @@ static td_status fill_slot(td_slot *slot, td_tensor *x, bool saved, int64_t **ta
     for (int d = 0; d < x->ndim; d++)
         (*tail)[d] = x->sizes[d];
     *tail += x->ndim;
-    return saved ? save(slot, x) : TD_OK;
+    return saver ? save(slot, x, saver) : TD_OK;
 }
 
 static bool may_want(td_value v) {
@@ -125,20 +146,21 @@ td_saving td_saving_of(const td_op *op, const td_value *args) {
 }
 
 /* Copies of the arguments, with their tensors in the slots. */
-static td_status fill_node(td_node *node, const td_value *args, uint32_t saved, const layout *l,
+static td_status fill_node(td_node *node, const td_call *call, uint32_t saved, const layout *l,
                            int64_t *tail) {
+    const td_value *args = call->args;
     char *chars = (char *)(tail + l->dims + l->ints);
     td_slot *list = node->slots + node->op->nlooks;
     td_status status = TD_OK;
     for (int k = 0; k < node->nparams && status == TD_OK; k++) {
-        bool save = saved >> k & 1;
+        const td_call *saver = saved >> k & 1 ? call : NULL;
         node->args[k] = args[k];
         if (args[k].kind == TD_KIND_TENSOR) {
-            status = fill_slot(&node->slots[k], args[k].tensor, save, &tail);
+            status = fill_slot(&node->slots[k], args[k].tensor, saver, &tail);
         } else if (args[k].kind == TD_KIND_TENSORS) {
             for (int j = 0; j < args[k].n && status == TD_OK; j++, list++)
                 if (args[k].tensors[j])
-                    status = fill_slot(list, args[k].tensors[j], save, &tail);
+                    status = fill_slot(list, args[k].tensors[j], saver, &tail);
         } else if (args[k].kind == TD_KIND_INTS) {
             memcpy(tail, args[k].ints, sizeof(int64_t) * (size_t)args[k].n);
             node->args[k].ints = tail;
@@ -152,9 +174,9 @@ static td_status fill_node(td_node *node, const td_value *args, uint32_t saved, 
     return status;
 }
 
-td_node *td_node_new(const td_op *op, const td_value *args, uint32_t saved, int nresults,
-                     td_status *status) {
-    layout l = measure(op, args);
+td_node *td_node_new(const td_call *call, uint32_t saved, int nresults, td_status *status) {
+    const td_op *op = call->op;
+    layout l = measure(op, call->args);
     int64_t *tail;
     td_node *node = allocate(l.nslots, op->nparams, l.dims + l.ints, l.chars, &tail);
     if (!node) {
@@ -164,7 +186,7 @@ td_node *td_node_new(const td_op *op, const td_value *args, uint32_t saved, int 
     node->op = op;
     node->nparams = op->nparams;
     node->nresults = (uint16_t)nresults;
-    *status = fill_node(node, args, saved, &l, tail);
+    *status = fill_node(node, call, saved, &l, tail);
     if (*status == TD_OK)
         return node;
     td_node_release(node);

@@ -53,9 +53,9 @@ typedef struct td_saving {
 } td_saving;
 td_saving td_saving_of(const td_op *op, const td_value *args);
 
-/* A node of an operator that saves the arguments of these bits. */
-td_node *td_node_new(const td_op *op, const td_value *args, uint32_t saved, int nresults,
-                     td_status *status);
+/* The node of a call that saves the arguments of these bits; of those that the call will overwrite
+ * it saves copies. */
+td_node *td_node_new(const td_call *call, uint32_t saved, int nresults, td_status *status);
 td_node *td_node_new_custom(const td_node_class *node_class, void *payload, int nslots,
                             int nresults, td_status *status);
 static inline td_node *td_node_retain(td_node *node) {

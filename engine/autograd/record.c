@@ -104,7 +104,7 @@ td_status td_autograd_prepare(td_call *call, td_record *record) {
     td_saving saving = td_saving_of(call->op, call->args);
     if (status)
         return status;
-    record->node = td_node_new(call->op, call->args, saving.args, count_results(call), &status);
+    record->node = td_node_new(call, saving.args, count_results(call), &status);
     if (!record->node)
         return status;
     link_inputs(record->node, call);

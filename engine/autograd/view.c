@@ -41,10 +41,10 @@ bool td_view_is_stale(const td_tensor *x) {
 /* The node that sees x, a view of base, in what `history` gives of all of base. */
 static td_node *seen_through(td_tensor *x, td_edge history, td_status *status) {
     td_tensor *base = x->base;
-    const td_op *op = TD_OP(as_strided);
     td_value args[4] = {TD_T(base), TD_INTS(x->ndim, x->sizes), TD_INTS(x->ndim, x->strides),
                         TD_I(offset_in(x, base))};
-    td_node *node = td_node_new(op, args, 0, 1, status);
+    td_call call = {.op = TD_OP(as_strided), .args = args};
+    td_node *node = td_node_new(&call, 0, 1, status);
     if (node)
         node->slots[0].edge = history;
     else
