@@ -194,25 +194,8 @@ static td_status copy_result(td_call *call) {
     return TD_OK;
 }
 
-/* In place on a tensor with a history, what the parts save must not be what the copy at the end
- * overwrites: they work on a clone. */
-static td_status run_on_clone(td_call *call, td_tensor *x) {
-    td_value args[TD_MAX_PARAMS];
-    td_call fresh = {.op = call->op, .args = args, .device = call->device};
-    memcpy(args, call->args, sizeof *args * call->op->nparams);
-    td_status status = TD_APPLY(&args[0].tensor, clone, TD_T(x));
-    if (status)
-        return status;
-    status = call->op->run(&fresh);
-    call->out[0] = fresh.out[0];
-    td_release(args[0].tensor);
-    return status;
-}
-
 static td_status run_composite(td_call *call) {
-    td_tensor *x = call->inplace ? td_arg_tensor(call->args[0]) : NULL;
-    bool history = x && td_grad_enabled() && (x->requires_grad || x->base);
-    td_status status = history ? run_on_clone(call, x) : call->op->run(call);
+    td_status status = call->op->run(call);
     return status ? status : copy_result(call);
 }
 

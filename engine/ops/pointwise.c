@@ -31,7 +31,8 @@
     TD_OPERATOR(name) = {.schema = "(Tensor|number a, Tensor|number b) -> Tensor",                 \
                          .doc = text,                                                              \
                          .pointwise = PLAN(.type = TD_PW_ARITH, .primitive = TD_PW_##name),        \
-                         .flags = FORMS | TD_OP_NONDIFF}
+                         .gradient = "a: 0; b: 0",                                                 \
+                         .flags = FORMS}
 #define COMPARE(name, text)                                                                        \
     TD_OPERATOR(name) = {.schema = "(Tensor|number a, Tensor|number b) -> Tensor",                 \
                          .doc = text,                                                              \
@@ -58,15 +59,15 @@ static td_status run_clamp(td_call *call) {
     td_value x = call->args[0], low = call->args[1], high = call->args[2];
     if (td_is_nil(low) && td_is_nil(high))
         return td_fail(TD_EVALUE, "at least one of min and max is needed");
-    if (td_is_nil(high))
-        return TD_APPLY(&call->out[0], clamp_min, x, low);
-    if (td_is_nil(low))
-        return TD_APPLY(&call->out[0], clamp_max, x, high);
-    td_tensor *floored;
-    td_status status = TD_APPLY(&floored, clamp_min, x, low);
+    const td_op *op = td_is_nil(high)  ? TD_OP(clamp_min)
+                      : td_is_nil(low) ? TD_OP(clamp_max)
+                                       : TD_OP(clamp_both);
+    td_value args[3] = {x, td_is_nil(low) ? high : low, high};
+    if (!call->inplace)
+        return td_op_apply(op, call->out, op->nparams, args);
+    td_status status = td_op_apply_inplace(op, op->nparams, args);
     if (status == TD_OK)
-        status = TD_APPLY(&call->out[0], clamp_max, TD_T(floored), high);
-    td_release(floored);
+        call->out[0] = td_retain(x.tensor);
     return status;
 }
 
@@ -211,6 +212,16 @@ FORMULA(clamp_min, "(Tensor x, Tensor|number min) -> Tensor", TD_PW_ARITH,
 FORMULA(clamp_max, "(Tensor x, Tensor|number max) -> Tensor", TD_PW_ARITH,
         "Each element, but at most max.", "minimum(x, max)",
         "x: where(le(x, max), g, 0); max: where(le(x, max), 0, g)");
+TD_OPERATOR(clamp_both) = {
+    .schema = "(Tensor x, Tensor|number min, Tensor|number max) -> Tensor",
+    .doc = "Each element, but at least min, and at most max whatever min is.",
+    .pointwise = PLAN(.type = TD_PW_ARITH, .primitive = -1,
+                      .formula = "minimum(maximum(x, min), max)"),
+    .gradient = "x: where(ge(x, min), where(le(x, max), g, 0), 0);"
+                "min: where(lt(min, max), where(lt(x, min), g, 0), 0);"
+                "max: where(gt(x, max), g, where(lt(max, min), g, 0))",
+    .flags = TD_OP_INPLACE | TD_OP_INTERNAL,
+};
 TD_OPERATOR(clamp) = {
     .schema = "(Tensor x, Tensor|number? min=nil, Tensor|number? max=nil) -> Tensor",
     .doc = "Each element, but at least min and at most max.",

@@ -48,6 +48,10 @@ static void add_operand(promotion *p, td_value v) {
 static td_status choose_dtypes(const td_pointwise *pw, int n, const td_value *args,
                                td_dtype *compute, td_dtype *result) {
     promotion p = {-1, -1, -1};
+    const td_tensor *condition = pw->type == TD_PW_SELECT ? td_arg_tensor(args[0]) : NULL;
+    if (condition && condition->dtype != TD_BOOL)
+        return td_fail(TD_EDTYPE, "the condition must be bool, got %s: compare it, as x:ne(0)",
+                       td_dtype_name((td_dtype)condition->dtype));
     for (int k = pw->type == TD_PW_SELECT ? 1 : 0; k < n; k++)
         add_operand(&p, args[k]);
     td_dtype d = promoted(&p);
@@ -268,7 +272,7 @@ static void round_numbers(td_dtype dtype, int n, td_operand *operands) {
 
 static td_status call_general(td_call *call, const td_program *program) {
     const td_pointwise *pw = call->op->pointwise;
-    td_dtype compute, result;
+    td_dtype compute = TD_F32, result = TD_F32;
     td_operand operands[TD_MAX_PARAMS];
     int n = program->noperands;
     td_status status = choose_dtypes(pw, n, call->args, &compute, &result);

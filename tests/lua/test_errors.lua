@@ -86,6 +86,7 @@ local cases = {
     { function() return tide.ones(2, 3):gather(1, tide.tensor { { 3 } }) end, "index 3 is out of range for dim 1 of size 2" },
     { function() return tide.ones(2, 3):gather(1, tide.ones(1, 1)) end, "integers" },
     { function() return tide.ones(2, 3):index_select(1, tide.tensor { 0 }) end, "count from 1" },
+    { function() return tide.where(tide.ones(2), 1, 2) end, "where: the condition must be bool, got float32" },
     { function() return tide.one_hot(tide.tensor { 5 }, 3) end, "one_hot" },
     { function() return tide.cross_entropy(tide.ones(2, 3), tide.tensor { 0, 1 }) end, "count from 1" },
     { function() return tide.cross_entropy(tide.ones(2, 3), tide.tensor { 4, 1 }) end, "cross_entropy: target 4" },

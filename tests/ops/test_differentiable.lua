@@ -17,6 +17,7 @@ add(differentiable, [[
     neg abs sign square reciprocal sqrt rsqrt exp exp2 expm1 log log2 log10 log1p
     sin cos tan asin acos atan sinh cosh tanh floor ceil round trunc frac
     relu sigmoid erf erfc silu gelu softplus leaky_relu elu softshrink clamp_min clamp_max clamp where
+    floor_divide trunc_divide
     sum nansum mean nanmean prod var std amax amin max min norm logsumexp cumsum
     softmax log_softmax cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss huber_loss
     binary_cross_entropy binary_cross_entropy_with_logits
@@ -32,7 +33,7 @@ add(differentiable, [[
 -- Those without: their results are whole numbers, truths or constants.
 add(constant, [[
     empty zeros ones full empty_like zeros_like ones_like full_like arange linspace eye detach
-    floor_divide trunc_divide eq ne lt le gt ge logical_and logical_or logical_xor logical_not equal
+    eq ne lt le gt ge logical_and logical_or logical_xor logical_not equal
     isnan isinf isfinite bitwise_and bitwise_or bitwise_xor bitwise_not
     argmax argmin any all count_nonzero nonzero one_hot
     rand randn rand_like randn_like randint randperm bernoulli uniform_ normal_ bernoulli_]])

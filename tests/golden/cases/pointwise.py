@@ -106,7 +106,7 @@ for name in "add sub mul div floor_divide trunc_divide remainder fmod maximum mi
     case(name, lit(INTEGERS, dtype=torch.int64), lit(INTEGERS, len(INTEGERS), 1, dtype=torch.int64))
     case(name, ints(4), 3)
     case(name, ints(4), 2.5)
-    case(name, ints(4, low=1, dtype=torch.int32), X(4) if "_divide" not in name else constant(X(4)))
+    case(name, ints(4, low=1, dtype=torch.int32), X(4))
 torch_function("floor_divide", lambda a, b: div_tensors(a, b, "floor"))
 torch_function("trunc_divide", lambda a, b: div_tensors(a, b, "trunc"))
 
@@ -115,8 +115,8 @@ def div_tensors(a, b, mode):
     return torch.div(a if isinstance(a, torch.Tensor) else torch.tensor(a, dtype=b.dtype), b, rounding_mode=mode)
 
 
-binary("floor_divide", lambda *shape: constant(pos(*shape)), grad_edges=False, pair=FINITE)
-binary("trunc_divide", lambda *shape: constant(pos(*shape)), grad_edges=False)
+binary("floor_divide", pos, grad_edges=False, pair=FINITE)
+binary("trunc_divide", pos, grad_edges=False)
 binary("remainder")
 binary("fmod")
 # Where an operand is nan, torch hands the whole gradient to both: nothing to hold on to.
