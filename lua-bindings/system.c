@@ -84,6 +84,11 @@ static int empty_cache(lua_State *L) {
     return 0;
 }
 
+static int synchronize(lua_State *L) {
+    TIDE_CHECK(L, td_device_synchronize(device_argument(L)));
+    return 0;
+}
+
 static int sleep_seconds(lua_State *L) {
     tide_frame f;
     tide_read_call(L, &f);
@@ -185,6 +190,9 @@ void tide_open_system(lua_State *L) {
          memory_stats},
         {"reset_peak_memory_stats(device? device=nil)",
          "Let the peak start from what is in use now.", reset_peak},
+        {"synchronize(device? device=nil)",
+         "Wait until a device has done its work; an error that the work met is raised here.",
+         synchronize},
         {"empty_cache(device? device=nil)", "Give cached memory back to the system.", empty_cache},
         {NULL, NULL, NULL},
     };
