@@ -29,7 +29,7 @@ static void count_tensor(layout *l, const td_tensor *x) {
 static layout measure(const td_op *op, const td_value *args) {
     layout l = {.nslots = op->nparams};
     for (int k = 0; k < op->nparams; k++) {
-        switch (args[k].kind) {
+        switch ((td_kind)args[k].kind) {
         case TD_KIND_TENSOR:
             count_tensor(&l, args[k].tensor);
             break;
@@ -44,7 +44,13 @@ static layout measure(const td_op *op, const td_value *args) {
         case TD_KIND_STRING:
             l.chars += strlen(args[k].string) + 1;
             break;
-        default:
+        case TD_KIND_NIL: /* in the value itself */
+        case TD_KIND_INT:
+        case TD_KIND_FLOAT:
+        case TD_KIND_BOOL:
+        case TD_KIND_DTYPE:
+        case TD_KIND_DEVICE:
+        case TD_KIND_GENERATOR:
             break;
         }
     }
