@@ -57,6 +57,13 @@ static layout measure(const td_op *op, const td_value *args) {
     return l;
 }
 
+/* Without memory for it the node does without. */
+static void note_origin(td_node *node, const td_origin *origin) {
+    node->notes = td_malloc(sizeof *node->notes);
+    if (node->notes)
+        node->notes->origin = *origin;
+}
+
 static td_node *allocate(uint32_t nslots, int nargs, size_t ints, size_t chars, int64_t **tail) {
     size_t bytes = sizeof(td_node) + nslots * sizeof(td_slot) + (size_t)nargs * sizeof(td_value) +
                    ints * sizeof(int64_t) + chars;
@@ -73,6 +80,8 @@ static td_node *allocate(uint32_t nslots, int nargs, size_t ints, size_t chars, 
     node->args = (td_value *)(node->slots + nslots);
     node->sequence = atomic_fetch_add_explicit(&next_sequence, 1, memory_order_relaxed);
     *tail = (int64_t *)(node->args + nargs);
+    if (TD_UNLIKELY(td_origin_known() != NULL))
+        note_origin(node, td_origin_known());
     return node;
 }
 
@@ -222,7 +231,10 @@ static void bury(td_node *node) {
     td_node_release_saved(node);
     for (uint32_t k = 0; k < node->nslots; k++)
         td_edge_release(&node->slots[k].edge);
-    td_free(node->retained);
+    if (TD_UNLIKELY(node->retained || node->notes)) {
+        td_free(node->retained);
+        td_free(node->notes);
+    }
     td_object_free(node, node->bytes);
 }
 
