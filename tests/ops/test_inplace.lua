@@ -73,7 +73,7 @@ for _, op in ipairs(tide._ops()) do
             if case.g and case.a[1].g then
                 t.test(("%s_in_place_gradient_%d"):format(op.name, number), function()
                     if not check_gradients(op, case) then
-                        t.is_true(may_be_refused[op.name], "backward refused")
+                        t.is_true(may_be_refused[op.name], "backward refused: it reads what the write overwrote")
                     end
                 end)
             end
