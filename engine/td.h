@@ -1,4 +1,4 @@
-/* td.h: all of libtide. */
+/* td.h: all of libtide. What these headers declare is what the library exports (exports.cmake). */
 #ifndef TD_H
 #define TD_H
 
@@ -7,6 +7,7 @@
 #include "engine/core/device.h"
 #include "engine/core/dtype.h"
 #include "engine/core/interrupt.h"
+#include "engine/core/map.h"
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
 #include "engine/core/observer.h"
@@ -14,6 +15,8 @@
 #include "engine/core/status.h"
 #include "engine/core/tensor.h"
 #include "engine/core/threads.h"
+#include "engine/ops/index.h"
 #include "engine/ops/op.h"
+#include "engine/ops/schema.h"
 
 #endif

@@ -1,20 +1,13 @@
 /* arena.c: reserves the range, hands out blocks, and lets go of tensors when Lua frees them. */
 #include "lua-bindings/arena.h"
 
+#include "engine/core/poison.h"
+
 #include <lauxlib.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/asan_interface.h>
-#define POISON(p, n)   __asan_poison_memory_region(p, n)
-#define UNPOISON(p, n) __asan_unpoison_memory_region(p, n)
-#else
-#define POISON(p, n)   ((void)(p), (void)(n))
-#define UNPOISON(p, n) ((void)(p), (void)(n))
-#endif
 
 /* A userdata of one pointer takes 40 bytes in Lua 5.4; where its handle lies in the block is seen
  * when a state begins. Lua asks twice for memory, with a collection between, before it gives
@@ -84,16 +77,16 @@ static void *take_block(tide_arena *arena) {
             return NULL;
         chunk->next = arena->chunks;
         arena->chunks = chunk;
-        UNPOISON(chunk->memory, CHUNK_BYTES);
+        TD_UNPOISON(chunk->memory, CHUNK_BYTES);
         for (int k = CHUNK_BYTES / BLOCK_BYTES - 1; k >= 0; k--) {
             tide_block *b = (tide_block *)(chunk->memory + k * BLOCK_BYTES);
             b->next = arena->free;
             arena->free = b;
         }
-        POISON(chunk->memory, CHUNK_BYTES);
+        TD_POISON(chunk->memory, CHUNK_BYTES);
     }
     tide_block *b = arena->free;
-    UNPOISON(b, BLOCK_BYTES);
+    TD_UNPOISON(b, BLOCK_BYTES);
     arena->free = b->next;
     arena->live++;
     return memset(b, 0, BLOCK_BYTES); /* a handle that is freed unfilled is empty */
@@ -106,7 +99,7 @@ static void free_block(tide_arena *arena, void *block) {
     b->next = arena->free;
     arena->free = b;
     arena->live--;
-    POISON(b, BLOCK_BYTES);
+    TD_POISON(b, BLOCK_BYTES);
     td_release(tensor);
 }
 

@@ -159,7 +159,8 @@ void tide_read_args(lua_State *L, tide_frame *f) {
     f->requires_grad = false;
     while (n > npositional && lua_isnil(L, n)) /* f(x, options) of options that are not there */
         n--;
-    if (n && lua_type(L, n) == LUA_TTABLE && !rest)
+    bool options = !rest || (n == 1 && op->nparams > npositional); /* f{fn, option = value} */
+    if (n && lua_type(L, n) == LUA_TTABLE && options)
         n = read_last_table(L, f, n);
     for (int k = 0; k < op->nparams; k++)
         f->at[k] = k < n && k < npositional && !lua_isnil(L, k + 1) ? k + 1 : 0;

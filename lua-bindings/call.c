@@ -75,7 +75,7 @@ static int return_list(lua_State *L, td_call *call) {
 }
 
 static int return_other(lua_State *L, td_call *call) {
-    switch (call->op->result_type) {
+    switch ((td_result_type)call->op->result_type) {
     case TD_RESULT_TENSORS:
         return return_list(L, call);
     case TD_RESULT_BOOL:
@@ -87,9 +87,11 @@ static int return_other(lua_State *L, td_call *call) {
         else
             lua_pushnumber(L, call->result.f);
         return 1;
-    default:
-        return 0;
+    case TD_RESULT_TENSOR: /* in its handle */
+    case TD_RESULT_NOTHING:
+        break;
     }
+    return 0;
 }
 
 /* What out= was given comes back itself: nothing must say of it that it is another object. */

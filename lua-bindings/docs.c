@@ -9,10 +9,10 @@
 
 /* A default as Lua users write it: dims and indices counted from 1. */
 static void add_default(luaL_Buffer *b, const td_param *p) {
-    char text[64];
+    char text[64] = "";
     const td_value *v = &p->preset;
     bool counted = p->type == TD_PARAM_DIM || p->type == TD_PARAM_DIMS || p->type == TD_PARAM_INDEX;
-    switch (v->kind) {
+    switch ((td_kind)v->kind) {
     case TD_KIND_NIL:
         snprintf(text, sizeof text, "=nil");
         break;
@@ -36,8 +36,12 @@ static void add_default(luaL_Buffer *b, const td_param *p) {
         snprintf(text + at, sizeof text - at, "}");
         break;
     }
-    default:
-        text[0] = 0;
+    case TD_KIND_TENSOR: /* no schema writes these as defaults */
+    case TD_KIND_TENSORS:
+    case TD_KIND_DTYPE:
+    case TD_KIND_DEVICE:
+    case TD_KIND_GENERATOR:
+        break;
     }
     luaL_addstring(b, text);
 }

@@ -63,7 +63,7 @@ static void push_ints(lua_State *L, const td_param *p, td_value v) {
 
 static void push_simple(lua_State *L, const td_param *p, td_value v) {
     bool counted = p->type == TD_PARAM_DIM || p->type == TD_PARAM_INDEX;
-    switch (v.kind) {
+    switch ((td_kind)v.kind) {
     case TD_KIND_BOOL:
         lua_pushboolean(L, v.b);
         break;
@@ -76,7 +76,13 @@ static void push_simple(lua_State *L, const td_param *p, td_value v) {
     case TD_KIND_STRING:
         lua_pushstring(L, v.string);
         break;
-    default:
+    case TD_KIND_NIL:
+    case TD_KIND_TENSOR: /* what Lua has as an object of its own is handed on as it stands */
+    case TD_KIND_INTS:
+    case TD_KIND_TENSORS:
+    case TD_KIND_DTYPE:
+    case TD_KIND_DEVICE:
+    case TD_KIND_GENERATOR:
         lua_pushnil(L);
     }
 }

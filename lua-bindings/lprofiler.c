@@ -1,6 +1,7 @@
 /* lprofiler.c: tide.profiler: recording a function or a block, and what was recorded. */
 #include "lua-bindings/function.h"
 #include "lua-bindings/modules.h"
+#include "lua-bindings/origin.h"
 
 #include "engine/core/memory.h"
 #include "profiler/chrome_trace.h"
@@ -14,13 +15,21 @@ static const char *const range_name = "tide.range";
 /* A recording that runs (recorder) or is done. */
 typedef struct profile {
     tide_recorder *recorder;
+    bool lines;
     tide_recording recording;
 } profile;
 
-static void stop(lua_State *L, profile *p) {
+static td_status end_recording(profile *p) {
     tide_recorder *recorder = p->recorder;
     p->recorder = NULL;
-    if (recorder && tide_recorder_stop(recorder, &p->recording))
+    td_status status = recorder ? tide_recorder_stop(recorder, &p->recording) : TD_OK;
+    if (recorder && p->lines)
+        tide_origin_end();
+    return status;
+}
+
+static void stop(lua_State *L, profile *p) {
+    if (end_recording(p))
         tide_error(L, "profiler: %s", td_error_message());
 }
 
@@ -50,9 +59,7 @@ static int profile_close(lua_State *L) {
 
 static int profile_gc(lua_State *L) {
     profile *p = luaL_checkudata(L, 1, profile_name);
-    if (p->recorder)
-        (void)!tide_recorder_stop(p->recorder, &p->recording);
-    p->recorder = NULL;
+    (void)!end_recording(p);
     tide_recording_free(&p->recording);
     return 0;
 }
@@ -151,6 +158,10 @@ static int profile_events(lua_State *L) {
         set_us(L, "start_us", e->start_ns);
         set_us(L, "duration_us", e->end_ns - e->start_ns);
         set_us(L, "self_us", e->self_ns);
+        if (e->line) {
+            lua_pushstring(L, e->line);
+            lua_setfield(L, -2, "line");
+        }
         if (e->kind == TD_EVENT_OP)
             push_inputs(L, e);
         lua_rawseti(L, -2, k + 1);
@@ -158,17 +169,20 @@ static int profile_events(lua_State *L) {
     return 1;
 }
 
-/* profile() -> profile, for `local prof <close> = ...`; profile(fn, ...) -> profile, results. */
+/* profile{...} -> profile, for `local prof <close> = ...`; profile(fn, ...) -> profile, results. */
 static int profiler_profile(lua_State *L) {
     tide_frame f;
     tide_read_call(L, &f);
-    int nargs = lua_gettop(L) - 1;
+    int nargs = f.last - 1;
+    lua_settop(L, f.last);
     profile *p = lua_newuserdatauv(L, sizeof *p, 0);
-    *p = (profile){0};
+    *p = (profile){.lines = f.args[1].b};
     luaL_setmetatable(L, profile_name);
-    p->recorder = tide_recorder_start();
+    p->recorder = tide_recorder_start(p->lines);
     if (!p->recorder)
         return tide_error(L, "profile: %s", td_error_message());
+    if (p->lines)
+        tide_origin_begin(L);
     if (!f.at[0])
         return 1;
     lua_insert(L, 1);
@@ -238,11 +252,11 @@ int tide_open_profiler(lua_State *L) {
     static const tide_function no_methods[] = {{NULL, NULL, NULL}};
     static const luaL_Reg range_events[] = {{"__close", range_close}, {NULL, NULL}};
     static const tide_function functions[] = {
-        {"profile(function? fn=nil, ...) -> profile, any",
+        {"profile(function? fn=nil, ..., *, bool with_stack=false) -> profile, any",
          "Record every operator, kernel and backward node while fn runs, or to the end of the "
-         "block "
-         "with `local p <close> = tide.profiler.profile()`. print(p), p:table({sort, limit}), "
-         "p:events(), p:export_chrome_trace(path).",
+         "block with `local p <close> = tide.profiler.profile()`; with the lines that they work "
+         "for: profile{fn, with_stack = true}. print(p), p:table({sort, limit}), p:events(), "
+         "p:export_chrome_trace(path).",
          profiler_profile},
         {"record(str name, function? fn=nil, ...) -> any", "A named range in the recording.",
          profiler_record},

@@ -204,18 +204,22 @@ td_tensor *tide_check_tensor(lua_State *L, int index, const char *fname) {
 
 /* ---- errors ---- */
 
-/* Push "file:line: " of the Lua code that called us, not counting Tide's own (whose chunks are
- * named tide.NAME), as luaL_where does. */
+bool tide_find_line(lua_State *L, lua_Debug *ar) {
+    for (int level = 1; lua_getstack(L, level, ar); level++) {
+        lua_getinfo(L, "Sl", ar);
+        if (ar->currentline > 0 && strncmp(ar->source, "=tide.", 6) != 0)
+            return true;
+    }
+    return false;
+}
+
+/* Push "file:line: " of the user's code, as luaL_where does. */
 static void push_place(lua_State *L) {
     lua_Debug ar;
-    for (int level = 1; lua_getstack(L, level, &ar); level++) {
-        lua_getinfo(L, "Sl", &ar);
-        if (ar.currentline > 0 && strncmp(ar.source, "=tide.", 6) != 0) {
-            lua_pushfstring(L, "%s:%d: ", ar.short_src, ar.currentline);
-            return;
-        }
-    }
-    lua_pushliteral(L, "");
+    if (tide_find_line(L, &ar))
+        lua_pushfstring(L, "%s:%d: ", ar.short_src, ar.currentline);
+    else
+        lua_pushliteral(L, "");
 }
 
 int tide_error(lua_State *L, const char *format, ...) {

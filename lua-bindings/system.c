@@ -1,5 +1,4 @@
 /* system.c: threads, memory, seeds, time and facts about this build. */
-#include "engine/cpu/isa/isa.h"
 #include "lua-bindings/function.h"
 #include "lua-bindings/modules.h"
 
@@ -85,6 +84,11 @@ static int empty_cache(lua_State *L) {
     return 0;
 }
 
+static int synchronize(lua_State *L) {
+    TIDE_CHECK(L, td_device_synchronize(device_argument(L)));
+    return 0;
+}
+
 static int sleep_seconds(lua_State *L) {
     tide_frame f;
     tide_read_call(L, &f);
@@ -151,9 +155,16 @@ static int info(lua_State *L) {
     int n = 0;
     lua_newtable(L);
 #define LINE(...) (lua_pushfstring(L, __VA_ARGS__), lua_rawseti(L, -2, ++n))
-    LINE("cpu: %s kernels, %d threads", td_cpu->name, td_get_num_threads());
-    LINE("cuda: %s", td_backends[TD_CUDA] ? "available" : "no device");
-    LINE("libraries: %s", td_library_versions());
+    LINE("threads: %d", td_get_num_threads());
+    for (int t = 0; t < TD_DEVICE_TYPES; t++) {
+        const td_backend *backend = td_backends[t];
+        td_backend_facts facts =
+            backend && backend->describe ? backend->describe(0) : (td_backend_facts){0};
+        if (facts.kernels)
+            LINE("%s: %s kernels, %s", backend->name, facts.kernels, facts.libraries);
+    }
+    if (!td_backends[TD_CUDA])
+        LINE("cuda: no device");
     LINE("lua: %s", LUA_RELEASE);
     LINE("operators: %d", td_op_count());
 #undef LINE
@@ -179,6 +190,9 @@ void tide_open_system(lua_State *L) {
          memory_stats},
         {"reset_peak_memory_stats(device? device=nil)",
          "Let the peak start from what is in use now.", reset_peak},
+        {"synchronize(device? device=nil)",
+         "Wait until a device has done its work; an error that the work met is raised here.",
+         synchronize},
         {"empty_cache(device? device=nil)", "Give cached memory back to the system.", empty_cache},
         {NULL, NULL, NULL},
     };

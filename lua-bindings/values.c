@@ -71,9 +71,23 @@ static const char *expectation(const td_param *p, char *text) {
     case TD_PARAM_OBJECTS:
         snprintf(text, EXPECTATION, "a %s", p->word);
         return text;
-    default:
-        return texts[p->type];
+    case TD_PARAM_TENSOR:
+    case TD_PARAM_TENSOR_OR_NUMBER:
+    case TD_PARAM_BOOL:
+    case TD_PARAM_DIM:
+    case TD_PARAM_DIMS:
+    case TD_PARAM_INDEX:
+    case TD_PARAM_DTYPE:
+    case TD_PARAM_DEVICE:
+    case TD_PARAM_GENERATOR:
+    case TD_PARAM_ANY:
+    case TD_PARAM_TABLE:
+    case TD_PARAM_LIST:
+    case TD_PARAM_DATA:
+    case TD_PARAM_FUNCTION:
+        break;
     }
+    return texts[p->type];
 }
 
 /* "sum: argument 2 (dim)", "sum: option keepdim": what a message is about. */
@@ -401,31 +415,19 @@ static td_value read_lua_value(lua_State *L, tide_frame *f, int param, int index
     const td_param *p = &f->op->params[param];
     int type = lua_type(L, index);
     bool ok = true;
-    switch ((td_param_type)p->type) {
-    case TD_PARAM_TABLE:
+    if (p->type == TD_PARAM_TABLE || p->type == TD_PARAM_LIST)
         ok = type == LUA_TTABLE;
-        break;
-    case TD_PARAM_LIST:
-        ok = type == LUA_TTABLE;
-        if (ok)
-            list_length(L, f, param, index);
-        break;
-    case TD_PARAM_DATA:
+    else if (p->type == TD_PARAM_DATA)
         ok = type == LUA_TTABLE || type == LUA_TNUMBER || type == LUA_TBOOLEAN ||
              (type == LUA_TUSERDATA && tide_to_tensor(L, index));
-        break;
-    case TD_PARAM_FUNCTION:
+    else if (p->type == TD_PARAM_FUNCTION)
         ok = is_callable(L, index);
-        break;
-    case TD_PARAM_OBJECT:
+    else if (p->type == TD_PARAM_OBJECT)
         ok = is_object(L, index, p->word);
-        break;
-    case TD_PARAM_OBJECTS:
+    if (ok && p->type == TD_PARAM_LIST)
+        list_length(L, f, param, index);
+    else if (p->type == TD_PARAM_OBJECTS)
         read_objects(L, f, param, index, last);
-        break;
-    default:
-        break;
-    }
     if (!ok)
         fail_type(L, f, param, index);
     return TD_NIL;
@@ -476,7 +478,13 @@ td_value tide_read_value(lua_State *L, tide_frame *f, int param, int index, int 
             break;
         return (td_value){.kind = TD_KIND_GENERATOR, .generator = g};
     }
-    default:
+    case TD_PARAM_ANY:
+    case TD_PARAM_TABLE:
+    case TD_PARAM_LIST:
+    case TD_PARAM_DATA:
+    case TD_PARAM_FUNCTION:
+    case TD_PARAM_OBJECT:
+    case TD_PARAM_OBJECTS:
         return read_lua_value(L, f, param, index, last);
     }
     fail_type(L, f, param, index);

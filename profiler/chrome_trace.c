@@ -84,6 +84,10 @@ static void write_event(FILE *f, const tide_event *e, int pid) {
     write_us(f, e->self_ns);
     if (e->sequence && e->kind != TD_EVENT_KERNEL)
         fprintf(f, ",\"Sequence number\":%llu", (unsigned long long)e->sequence);
+    if (e->line) {
+        fprintf(f, ",\"line\":");
+        write_string(f, e->line);
+    }
     if (e->kind == TD_EVENT_OP)
         write_inputs(f, e);
     fprintf(f, "}}");

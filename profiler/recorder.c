@@ -12,6 +12,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -239,6 +240,14 @@ static const char *keep_name(lane *l, const char *name) {
     return kept ? memcpy(kept, name, bytes) : "range";
 }
 
+static const char *keep_line(lane *l, const td_origin *origin) {
+    char text[sizeof origin->source + 16];
+    size_t words = (size_t)snprintf(text, sizeof text, "%s:%d", origin->source, origin->line);
+    words = words / sizeof(int64_t) + 1;
+    char *kept = words_new(l, words);
+    return kept ? memcpy(kept, text, strlen(text) + 1) : NULL;
+}
+
 /* The record of what begins, NULL when there is no memory for it. */
 static const record *begin(lane *l, const td_event *event) {
     record *r = l->lost ? NULL : record_new(l);
@@ -255,6 +264,8 @@ static const record *begin(lane *l, const td_event *event) {
     l->open = r;
     if (event->nargs)
         keep_inputs(l, &r->event, event);
+    if (event->origin)
+        r->event.line = keep_line(l, event->origin);
     r->event.start_ns = tick(l);
     return r;
 }
@@ -318,13 +329,18 @@ void tide_range_end(tide_range range) {
 
 /* ---- start and stop ---- */
 
-/* Never written: threads read it whenever they like. */
-static td_observer observer = {.kinds = 1u << TD_EVENT_OP | 1u << TD_EVENT_KERNEL |
-                                        1u << TD_EVENT_BACKWARD | 1u << TD_EVENT_RANGE,
-                               .begin = on_begin,
-                               .end = on_end};
+enum {
+    KINDS =
+        1u << TD_EVENT_OP | 1u << TD_EVENT_KERNEL | 1u << TD_EVENT_BACKWARD | 1u << TD_EVENT_RANGE
+};
 
-tide_recorder *tide_recorder_start(void) {
+/* Without and with lines. Never written: threads read them whenever they like. */
+static td_observer observers[2] = {
+    {.kinds = KINDS, .begin = on_begin, .end = on_end},
+    {.kinds = KINDS, .origins = true, .begin = on_begin, .end = on_end},
+};
+
+tide_recorder *tide_recorder_start(bool lines) {
     tide_recorder *r = &the_recorder;
     if (atomic_exchange(&taken, true)) {
         td_fail(TD_EVALUE, "a profile is being recorded already");
@@ -333,7 +349,7 @@ tide_recorder *tide_recorder_start(void) {
     r->origin_ns = clock_ns();
     atomic_store(&r->nlanes, 0);
     atomic_store(&r->generation, ++generations);
-    r->before = td_observer_set(&observer);
+    r->before = td_observer_set(&observers[lines]);
     return r;
 }
 

@@ -13,6 +13,7 @@ enum { TIDE_MAX_INPUTS = 16 };
 typedef struct tide_event {
     const char *name;         /* lives as long as the recording */
     const int64_t *inputs;    /* the tensor arguments, for tide_input_next */
+    const char *line;         /* "file.lua:12", what it works for; NULL: not known */
     uint64_t sequence;        /* autograd's number: the same in forward and backward; 0: none */
     int64_t start_ns, end_ns; /* since the recording began; end > start */
     int64_t self_ns;          /* without the events inside */
@@ -43,8 +44,9 @@ typedef struct tide_recording {
 
 typedef struct tide_recorder tide_recorder;
 
-/* Start to record; one recorder at a time. NULL with a message: EVALUE when one runs already. */
-tide_recorder *tide_recorder_start(void);
+/* Start to record; one recorder at a time. With `lines` each operator and backward node is asked
+ * for the line that it works for. NULL with a message: EVALUE when one runs already. */
+tide_recorder *tide_recorder_start(bool lines);
 
 /* Stop and hand over what was recorded; the recorder is gone then. Events that are still open end
  * here. ENOMEM leaves nothing. */

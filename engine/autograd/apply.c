@@ -192,18 +192,28 @@ static td_status apply(td_node *node, td_tensor *const *gout, td_tensor **in) {
     return status;
 }
 
+/* What runs in here works for the line of the forward call. */
+static td_status apply_observed(td_node *node, td_tensor *const *gout, td_tensor **in,
+                                td_observer *o) {
+    static const td_origin unknown;
+    const td_origin *before = td_origin_in_force;
+    if (o->origins)
+        td_origin_in_force = node->notes ? &node->notes->origin : &unknown;
+    td_event event = {.kind = TD_EVENT_BACKWARD,
+                      .name = td_node_name(node),
+                      .sequence = node->sequence,
+                      .origin = td_origin_known()};
+    o->begin(o->ctx, &event);
+    event.status = apply(node, gout, in);
+    o->end(o->ctx, &event);
+    td_origin_in_force = before;
+    return event.status;
+}
+
 td_status td_node_apply(td_node *node, td_tensor *const *gout, td_tensor **in) {
     td_observer *o = td_observer_get(TD_EVENT_BACKWARD);
     td_status status;
-    if (TD_UNLIKELY(o != NULL)) {
-        td_event event = {
-            .kind = TD_EVENT_BACKWARD, .name = td_node_name(node), .sequence = node->sequence};
-        o->begin(o->ctx, &event);
-        status = event.status = apply(node, gout, in);
-        o->end(o->ctx, &event);
-    } else {
-        status = apply(node, gout, in);
-    }
+    status = TD_UNLIKELY(o != NULL) ? apply_observed(node, gout, in, o) : apply(node, gout, in);
     if (TD_UNLIKELY(status))
         for (uint32_t k = 0; k < node->nslots; k++) {
             td_release(in[k]);

@@ -29,7 +29,7 @@ static void count_tensor(layout *l, const td_tensor *x) {
 static layout measure(const td_op *op, const td_value *args) {
     layout l = {.nslots = op->nlooks};
     for (int k = 0; k < op->nparams; k++) {
-        switch (args[k].kind) {
+        switch ((td_kind)args[k].kind) {
         case TD_KIND_TENSOR:
             count_tensor(&l, args[k].tensor);
             break;
@@ -44,11 +44,24 @@ static layout measure(const td_op *op, const td_value *args) {
         case TD_KIND_STRING:
             l.chars += strlen(args[k].string) + 1;
             break;
-        default:
+        case TD_KIND_NIL: /* in the value itself */
+        case TD_KIND_INT:
+        case TD_KIND_FLOAT:
+        case TD_KIND_BOOL:
+        case TD_KIND_DTYPE:
+        case TD_KIND_DEVICE:
+        case TD_KIND_GENERATOR:
             break;
         }
     }
     return l;
+}
+
+/* Without memory for it the node does without. */
+static void note_origin(td_node *node, const td_origin *origin) {
+    node->notes = td_malloc(sizeof *node->notes);
+    if (node->notes)
+        node->notes->origin = *origin;
 }
 
 static td_node *allocate(uint32_t nslots, int nargs, size_t ints, size_t chars, int64_t **tail) {
@@ -67,6 +80,8 @@ static td_node *allocate(uint32_t nslots, int nargs, size_t ints, size_t chars, 
     node->args = (td_value *)(node->slots + nslots);
     node->sequence = atomic_fetch_add_explicit(&next_sequence, 1, memory_order_relaxed);
     *tail = (int64_t *)(node->args + nargs);
+    if (TD_UNLIKELY(td_origin_known() != NULL))
+        note_origin(node, td_origin_known());
     return node;
 }
 
@@ -238,7 +253,10 @@ static void bury(td_node *node) {
     td_node_release_saved(node);
     for (uint32_t k = 0; k < node->nslots; k++)
         td_edge_release(&node->slots[k].edge);
-    td_free(node->retained);
+    if (TD_UNLIKELY(node->retained || node->notes)) {
+        td_free(node->retained);
+        td_free(node->notes);
+    }
     td_object_free(node, node->bytes);
 }
 

@@ -8,6 +8,7 @@
 #define TD_AUTOGRAD_NODE_H
 
 #include "engine/autograd/autograd.h"
+#include "engine/core/observer.h"
 
 /* Where a gradient goes: to result `result` of a node, into a leaf, or nowhere. Owned. */
 typedef struct td_edge {
@@ -25,6 +26,11 @@ typedef struct td_slot {
     int64_t *sizes; /* in the node's block */
 } td_slot;
 
+/* What was noted of a node when it was made. */
+typedef struct td_notes {
+    td_origin origin; /* the line of the forward call */
+} td_notes;
+
 struct td_node {
     atomic_int refs;
     bool released;               /* what it saved was given up by a backward */
@@ -40,7 +46,7 @@ struct td_node {
     td_tensor *saved_out[TD_MAX_RESULTS];
     unsigned out_version[TD_MAX_RESULTS];
     td_autograd **retained; /* per result: where retain_grad wants it (weak); NULL: nowhere */
-    struct td_notes *notes; /* what was noted of it (its line, hooks); owned; NULL: nothing */
+    td_notes *notes;        /* owned; NULL: nothing was noted */
     td_node *next_dead;     /* while being freed */
     size_t bytes;
 };

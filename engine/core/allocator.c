@@ -4,10 +4,14 @@
  * Fresh pages cost more than the arithmetic done on them (a 40 MB result faults 10,000 times), so
  * blocks that were used stay here, in size classes a quarter apart, and the newest is given first:
  * its pages are warm. Small blocks stop at a per-thread list and never see the lock.
+ *
+ * Under the address sanitizer a block lies between guards, and all that was not asked for is
+ * poisoned: the guards, what its class adds, and the whole block while it is in the cache.
  */
 #include "engine/core/allocator.h"
 
 #include "engine/core/memory.h"
+#include "engine/core/poison.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,17 +22,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define CACHE_BLOCKS 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define CACHE_BLOCKS 0
-#endif
-#endif
-#ifndef CACHE_BLOCKS
-#define CACHE_BLOCKS 1
-#endif
-
 /* ---- size classes ---- */
 
 enum {
@@ -37,7 +30,8 @@ enum {
     THREAD_CLASSES = 10 * 4, /* up to 64 KB in the thread's own lists */
     THREAD_BLOCKS = 8,       /* of each class */
     PAGE_BLOCK = 1 << 20,    /* from here on blocks are mapped, not malloc'ed */
-    HUGE_BLOCK = 4 << 20     /* from here on huge pages are asked for */
+    HUGE_BLOCK = 4 << 20,    /* from here on huge pages are asked for */
+    GUARD = TD_SANITIZED ? 64 : 0
 };
 
 /* Class of a request: four steps to each power of two. Writes the class's size. */
@@ -57,6 +51,8 @@ static int class_of(size_t bytes, size_t *size) {
 
 td_host_counts td_host_counters;
 
+/* The beginning of a block in the cache: under the sanitizer in the guard before it, which its leak
+ * check reads. */
 typedef struct block {
     struct block *next;
 } block;
@@ -75,24 +71,25 @@ static block *cache_head[CLASSES];
 static size_t memory_limit; /* what live storages may take together */
 static size_t cache_limit;
 
-static void system_free(void *p, size_t size) {
+static void system_free(block *b, size_t size) {
+    TD_UNPOISON(b, size + 2 * GUARD);
     if (size >= PAGE_BLOCK)
-        munmap(p, size);
+        munmap(b, size + 2 * GUARD);
     else
-        free(p);
+        free(b);
 }
 
-static void *system_alloc(size_t size) {
+static block *system_alloc(size_t size) {
+    size_t whole = size + 2 * GUARD;
     void *p = NULL;
-    if (size >= PAGE_BLOCK) {
-        p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (p == MAP_FAILED)
-            return NULL;
-        if (size >= HUGE_BLOCK)
-            madvise(p, size, MADV_HUGEPAGE);
-        return p;
-    }
-    return posix_memalign(&p, 64, size) == 0 ? p : NULL;
+    if (size < PAGE_BLOCK)
+        return posix_memalign(&p, 64, whole) == 0 ? p : NULL;
+    p = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return NULL;
+    if (size >= HUGE_BLOCK)
+        madvise(p, whole, MADV_HUGEPAGE);
+    return p;
 }
 
 static size_t read_limit_file(const char *path) {
@@ -185,7 +182,7 @@ void td_host_empty_cache(void) {
     pthread_mutex_unlock(&cache_lock);
 }
 
-static void *take_cached(int c, size_t size) {
+static block *take_cached(int c, size_t size) {
     if (c < THREAD_CLASSES) {
         thread_cache *t = thread_cache_get();
         if (t && t->head[c]) {
@@ -207,53 +204,49 @@ static void *take_cached(int c, size_t size) {
     return b;
 }
 
+/* The memory of a block, of which `bytes` may be touched. */
+static void *hand_out(block *b, size_t bytes, size_t size) {
+    char *p = (char *)b + GUARD;
+    TD_POISON(b + 1, size + 2 * GUARD - sizeof *b);
+    TD_UNPOISON(p, bytes < size ? bytes : size);
+    return p;
+}
+
 void *td_host_allocate(size_t bytes, size_t *granted) {
     pthread_once(&cache_once, prepare);
     if (bytes > (size_t)1 << 46)
         return NULL;
     size_t size;
     int c = class_of(bytes, &size);
-    void *p = CACHE_BLOCKS ? take_cached(c, size) : NULL;
+    block *b = take_cached(c, size);
     *granted = size;
-    if (p)
-        return p;
+    if (b)
+        return hand_out(b, bytes, size);
     int64_t live = td_memory_allocated(TD_DEVICE_CPU);
     if ((size_t)live + size > memory_limit)
         return NULL;
     atomic_fetch_add_explicit(&td_host_counters.system_allocations, 1, memory_order_relaxed);
-#if CACHE_BLOCKS
-    p = system_alloc(size);
-    if (!p) {
+    b = system_alloc(size);
+    if (!b) {
         td_host_empty_cache();
-        p = system_alloc(size);
+        b = system_alloc(size);
     }
-#else
-    *granted = bytes ? bytes : 1; /* exact, so that the sanitizer sees an overrun */
-    if (posix_memalign(&p, 64, *granted))
-        p = NULL;
-#endif
-    return p;
+    return b ? hand_out(b, bytes, size) : NULL;
 }
 
 void td_host_release(void *p, size_t granted) {
-#if CACHE_BLOCKS
     size_t size;
     int c = class_of(granted, &size);
+    block *b = (block *)((char *)p - GUARD);
+    TD_POISON(p, size);
     if (c < THREAD_CLASSES) {
         thread_cache *t = thread_cache_get();
         if (t && t->count[c] < THREAD_BLOCKS) {
-            block *b = p;
             b->next = t->head[c];
             t->head[c] = b;
             t->count[c]++;
             return;
         }
     }
-    give_to_shared(c, p, size);
-#else
-    (void)granted;
-    (void)give_to_shared;
-    (void)system_alloc;
-    free(p);
-#endif
+    give_to_shared(c, b, size);
 }

@@ -66,9 +66,19 @@
 TD_BACKEND_WORK(TD_BACKEND_DECLARE)
 #undef TD_BACKEND_DECLARE
 
+/* A device in words, for people; valid for ever. */
+typedef struct td_backend_facts {
+    const char *kernels;   /* which of its kernels run: "avx2" */
+    const char *libraries; /* names and versions of what it stands on, with commas between them */
+} td_backend_facts;
+
 typedef struct td_backend {
     const char *name; /* "cpu", "cuda": what device strings begin with */
 
+    /* Called once, by td_backend_register, whose result a failure is. NULL: nothing to do. */
+    td_status (*start)(void);
+    /* What a device of this kind is. NULL: there is nothing to say. */
+    td_backend_facts (*describe)(int index);
     /* How many devices of this kind are there? */
     int (*count)(void);
     /* A block of at least `bytes`, aligned to 64, usable in the order of the stream; *granted is
@@ -92,8 +102,8 @@ typedef struct td_backend {
 #undef TD_BACKEND_FUNCTION
 } td_backend;
 
-/* Add a kind of device; `backend` stays valid for ever. The type is TD_CUDA for "cuda", else the
- * next free one. EVALUE for a name that is taken or when all types are. */
+/* Start and add a kind of device; `backend` stays valid for ever. The type is TD_CUDA for "cuda",
+ * else the next free one. EVALUE for a name that is taken or when all types are. */
 td_status td_backend_register(const td_backend *backend) TD_MUST_CHECK;
 
 extern const td_backend *td_backends[TD_DEVICE_TYPES]; /* by type; NULL: not registered */

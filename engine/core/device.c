@@ -25,8 +25,10 @@ td_status td_backend_register(const td_backend *backend) {
             type = t;
     if (type < 0)
         return td_fail(TD_EVALUE, "no room for another kind of device beside %d", TD_DEVICE_TYPES);
-    td_backends[type] = backend;
-    return TD_OK;
+    td_status status = backend->start ? backend->start() : TD_OK;
+    if (status == TD_OK)
+        td_backends[type] = backend;
+    return status;
 }
 
 td_status td_backend_lacks(td_device device, const char *function) {

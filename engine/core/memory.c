@@ -1,20 +1,13 @@
 /* memory.c: the engine's own memory: malloc behind a fault switch, and per-thread free lists. */
 #include "engine/core/memory.h"
 
+#include "engine/core/poison.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define KEEP_FREE_LISTS 0 /* so that a use after free is seen */
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define KEEP_FREE_LISTS 0
-#endif
-#endif
-#ifndef KEEP_FREE_LISTS
-#define KEEP_FREE_LISTS 1
-#endif
+#define KEEP_FREE_LISTS !TD_SANITIZED /* so that a use after free is seen */
 
 static _Thread_local int64_t fail_after;
 

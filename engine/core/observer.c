@@ -3,6 +3,7 @@
 
 td_observer *_Atomic td_observer_current;
 td_origin_fn _Atomic td_origin_current;
+_Thread_local const td_origin *td_origin_in_force;
 
 td_observer *td_observer_set(td_observer *observer) {
     return atomic_exchange_explicit(&td_observer_current, observer, memory_order_acq_rel);

@@ -17,6 +17,12 @@ typedef enum td_event_kind {
 
 struct td_value;
 
+/* A place in a script. */
+typedef struct td_origin {
+    char source[60];
+    int line; /* 0: not known */
+} td_origin;
+
 typedef struct td_event {
     td_event_kind kind;
     td_status status;            /* at the end: how it went */
@@ -24,9 +30,11 @@ typedef struct td_event {
     const struct td_value *args; /* operators; borrowed for the call of begin or end */
     td_tensor *const *results;   /* operators, at the end; NULL entries are possible */
     int nargs, nresults;
-    uint64_t sequence;    /* autograd sequence number, 0: none; of operators known at the end */
-    uint64_t correlation; /* joins an activity to the call that started it; 0: none */
-    td_stream track;      /* where it runs: device and stream */
+    uint64_t sequence;       /* autograd sequence number, 0: none; of operators known at the end */
+    uint64_t correlation;    /* joins an activity to the call that started it; 0: none */
+    td_stream track;         /* where it runs: device and stream */
+    const td_origin *origin; /* the line that an operator works for, or whose call a backward node
+                                is of; borrowed for the call of begin or end; NULL: not known */
     int64_t bytes, total;
     int64_t start_ns, end_ns; /* complete events: by the monotonic clock */
 } td_event;
@@ -34,6 +42,7 @@ typedef struct td_event {
 typedef struct td_observer {
     void *ctx;
     uint32_t kinds; /* bit per td_event_kind that it wants */
+    bool origins;   /* events say which line they work for, and nodes made now will know it */
     /* Called on the thread that works, from inside the engine: must not call operators, must
      * not block. Begin and end nest on each thread; end follows begin whatever happens, with the
      * same event filled up. */
@@ -54,16 +63,18 @@ static inline td_observer *td_observer_get(td_event_kind kind) {
 /* Returns the former one. */
 td_observer *td_observer_set(td_observer *observer);
 
-/* A place in a script. */
-typedef struct td_origin {
-    char source[60];
-    int line; /* 0: not known */
-} td_origin;
-
 /* Where the calling thread's script is now; the bindings set the function, which must be cheap
  * enough to be called for every operator. Not known where none is set. */
 typedef void (*td_origin_fn)(td_origin *origin);
 extern td_origin_fn _Atomic td_origin_current;
 td_origin td_origin_get(void);
+
+/* What this thread works for, while an observer wants to know: set around the outermost operator
+ * and around each backward node. NULL: nobody asked. */
+extern _Thread_local const td_origin *td_origin_in_force;
+static inline const td_origin *td_origin_known(void) {
+    const td_origin *origin = td_origin_in_force;
+    return TD_UNLIKELY(origin != NULL) && origin->line ? origin : NULL;
+}
 
 #endif

@@ -2,8 +2,14 @@
 #include "engine/cpu/cpu.h"
 
 #include "engine/core/allocator.h"
+#include "engine/cpu/isa/isa.h"
 
 #include <string.h>
+
+static td_backend_facts describe(int index) {
+    (void)index;
+    return (td_backend_facts){td_cpu->name, td_cpu_libraries()};
+}
 
 static int count(void) {
     return 1;
@@ -36,6 +42,8 @@ static td_status synchronize(td_stream stream) {
 }
 
 const td_backend td_cpu_backend = {.name = "cpu",
+                                   .start = td_cpu_choose,
+                                   .describe = describe,
                                    .count = count,
                                    .allocate = allocate,
                                    .release = release,

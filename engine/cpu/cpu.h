@@ -10,6 +10,9 @@
 TD_BACKEND_WORK(TD_CPU_DECLARE)
 #undef TD_CPU_DECLARE
 
+/* "oneDNN 2.6.3, OpenBLAS 0.3.21, SLEEF 3.5.1"; static. */
+const char *td_cpu_libraries(void);
+
 extern const td_backend td_cpu_backend;
 
 #endif

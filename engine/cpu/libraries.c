@@ -1,7 +1,7 @@
 /* libraries.c: names and versions of what the CPU kernels stand on. */
 #include "engine/cpu/blas.h"
+#include "engine/cpu/cpu.h"
 #include "engine/cpu/onednn.h"
-#include "engine/ops/op.h"
 
 #include <pthread.h>
 #include <sleef.h>
@@ -15,7 +15,7 @@ static void write_versions(void) {
              td_blas_version(), SLEEF_VERSION_MAJOR, SLEEF_VERSION_MINOR, SLEEF_VERSION_PATCHLEVEL);
 }
 
-const char *td_library_versions(void) {
+const char *td_cpu_libraries(void) {
     pthread_once(&once, write_versions);
     return versions;
 }

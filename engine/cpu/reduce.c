@@ -54,9 +54,18 @@ static td_accumulator start_of(td_reducer reducer, bool floating) {
         return floating ? (td_accumulator){.f = INFINITY} : (td_accumulator){.i = INT64_MAX};
     case TD_REDUCE_ABS_MIN:
         return (td_accumulator){.f = INFINITY};
-    default: /* sums of some kind, and sizes */
-        return floating ? (td_accumulator){.f = 0} : (td_accumulator){.i = 0};
+    case TD_REDUCE_SUM:
+    case TD_REDUCE_NANSUM:
+    case TD_REDUCE_ABS_SUM:
+    case TD_REDUCE_SQUARE_SUM:
+    case TD_REDUCE_CENTERED:
+    case TD_REDUCE_NONZERO:
+    case TD_REDUCE_ABS_MAX:
+    case TD_REDUCE_POWER_SUM:
+    case TD_REDUCERS:
+        break;
     }
+    return floating ? (td_accumulator){.f = 0} : (td_accumulator){.i = 0};
 }
 
 static td_accumulator combine(td_reducer reducer, bool floating, td_accumulator a,
@@ -75,11 +84,19 @@ static td_accumulator combine(td_reducer reducer, bool floating, td_accumulator 
     case TD_REDUCE_ABS_MIN:
         take = floating ? b.f < a.f || b.f != b.f : b.i < a.i;
         return take && !(floating && a.f != a.f) ? b : a;
-    default: /* sums of some kind */
-        if (floating)
-            return (td_accumulator){.f = a.f + b.f};
-        return (td_accumulator){.i = (int64_t)((uint64_t)a.i + (uint64_t)b.i)};
+    case TD_REDUCE_SUM:
+    case TD_REDUCE_NANSUM:
+    case TD_REDUCE_ABS_SUM:
+    case TD_REDUCE_SQUARE_SUM:
+    case TD_REDUCE_CENTERED:
+    case TD_REDUCE_NONZERO:
+    case TD_REDUCE_POWER_SUM:
+    case TD_REDUCERS:
+        break;
     }
+    if (floating)
+        return (td_accumulator){.f = a.f + b.f};
+    return (td_accumulator){.i = (int64_t)((uint64_t)a.i + (uint64_t)b.i)};
 }
 
 /* rows x n elements of x as a row-major tile of j->dtype. */

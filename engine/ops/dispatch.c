@@ -308,11 +308,19 @@ static td_status run_observed(td_call *call, const looks *l, td_observer *o) {
                       .args = call->args,
                       .nargs = op->nparams,
                       .track = td_stream_current(call->device)};
+    const td_origin *before = td_origin_in_force;
+    td_origin origin;
+    if (o->origins && !before) {
+        origin = td_origin_get();
+        td_origin_in_force = &origin;
+    }
+    event.origin = td_origin_known();
     o->begin(o->ctx, &event);
     event.status = run_call(call, l, &event.sequence);
     event.results = call->list ? call->list : call->out;
     event.nresults = call->list ? call->nlist : op->nresults;
     o->end(o->ctx, &event);
+    td_origin_in_force = before;
     return event.status;
 }
 

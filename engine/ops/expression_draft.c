@@ -126,9 +126,12 @@ bool td_value_equal(td_value a, td_value b) {
         return td_device_same(a.device, b.device);
     case TD_KIND_INTS:
         return same_ints(a, b);
-    default:
-        return false;
+    case TD_KIND_TENSOR: /* whose elements no expression compares */
+    case TD_KIND_TENSORS:
+    case TD_KIND_GENERATOR:
+        break;
     }
+    return false;
 }
 
 static bool same_step(const td_draft *d, const td_expression_step *a, const td_expression_step *b,

@@ -52,9 +52,15 @@ static td_value value_of(const evaluation *v, int step) {
         return TD_T(v->grad->out[s->which]);
     case TD_EX_GRADIENT:
         return TD_T(v->grad->gout[s->which]);
-    default:
-        return v->values[step];
+    case TD_EX_ATTRIBUTE: /* computed */
+    case TD_EX_CALL:
+    case TD_EX_PICK:
+    case TD_EX_LIST:
+    case TD_EX_CHOOSE:
+    case TD_EX_ERROR:
+        break;
     }
+    return v->values[step];
 }
 
 /* The value of a step's k-th operand. */
@@ -121,16 +127,11 @@ static td_status share(evaluation *v, int step, td_value value) {
 static bool compare(td_sign sign, td_value a, td_value b) {
     bool ints = a.kind == TD_KIND_INT && b.kind == TD_KIND_INT;
     double x = td_arg_double(a), y = td_arg_double(b);
-    switch (sign) {
-    case TD_SIGN_LT:
-        return ints ? a.i < b.i : x < y;
-    case TD_SIGN_LE:
-        return ints ? a.i <= b.i : x <= y;
-    case TD_SIGN_GT:
-        return ints ? a.i > b.i : x > y;
-    default:
-        return ints ? a.i >= b.i : x >= y;
-    }
+    bool less = ints ? a.i < b.i : x < y, more = ints ? a.i > b.i : x > y;
+    bool same = ints ? a.i == b.i : x == y;
+    return (less && (sign == TD_SIGN_LT || sign == TD_SIGN_LE)) ||
+           (more && (sign == TD_SIGN_GT || sign == TD_SIGN_GE)) ||
+           (same && (sign == TD_SIGN_LE || sign == TD_SIGN_GE));
 }
 
 static td_value on_ints(td_sign sign, int64_t a, int64_t b) {
@@ -142,20 +143,12 @@ static td_value on_ints(td_sign sign, int64_t a, int64_t b) {
 }
 
 static td_value on_floats(td_sign sign, double a, double b) {
-    switch (sign) {
-    case TD_SIGN_ADD:
-        return TD_F(a + b);
-    case TD_SIGN_SUB:
-        return TD_F(a - b);
-    case TD_SIGN_MUL:
-        return TD_F(a * b);
-    case TD_SIGN_DIV:
-        return TD_F(a / b);
-    case TD_SIGN_POW:
-        return TD_F(pow(a, b));
-    default:
-        return TD_F(-a);
-    }
+    return TD_F(sign == TD_SIGN_ADD   ? a + b
+                : sign == TD_SIGN_SUB ? a - b
+                : sign == TD_SIGN_MUL ? a * b
+                : sign == TD_SIGN_DIV ? a / b
+                : sign == TD_SIGN_POW ? pow(a, b)
+                                      : -a);
 }
 
 static bool is_number(td_value v) {
@@ -318,10 +311,12 @@ static td_status take_results(evaluation *v, int step, td_call *call) {
         v->values[step] = TD_TENSORS(call->nlist, call->list);
         v->progress[step].owned = true;
         return TD_OK;
-    default:
+    case TD_RESULT_NUMBER:
+    case TD_RESULT_BOOL:
+    case TD_RESULT_NOTHING:
         v->values[step] = call->result;
-        return TD_OK;
     }
+    return TD_OK;
 }
 
 static td_status call_operator(evaluation *v, int step) {
@@ -359,9 +354,14 @@ static td_status evaluate(evaluation *v, int step) {
         return share(v, step, value_of(v, v->progress[step].chosen));
     case TD_EX_ERROR:
         return raise_error(v, step);
-    default:
-        return TD_OK;
+    case TD_EX_CONSTANT: /* leaves */
+    case TD_EX_ARGUMENT:
+    case TD_EX_GIVEN:
+    case TD_EX_RESULT:
+    case TD_EX_GRADIENT:
+        break;
     }
+    return TD_OK;
 }
 
 static td_status decide(evaluation *v, int step);
@@ -484,10 +484,12 @@ static td_status deliver(evaluation *v, const td_expression_root *root, td_call 
     case TD_RESULT_TENSORS:
         return value.kind == TD_KIND_TENSORS ? deliver_list(v, root->step, call)
                                              : wrong_kind(v, "a result");
-    default:
+    case TD_RESULT_NUMBER:
+    case TD_RESULT_BOOL:
+    case TD_RESULT_NOTHING:
         call->result = value;
-        return TD_OK;
     }
+    return TD_OK;
 }
 
 td_status td_expression_run(td_call *call) {

@@ -331,9 +331,6 @@ td_status td_op_register_all(void);
  * TIDE_CPU that this machine does not have. Everything else here needs it first. */
 td_status td_init(void) TD_MUST_CHECK;
 
-/* "oneDNN 2.6.3, OpenBLAS 0.3.21, SLEEF 3.5.1": what kernels stand on; static. */
-const char *td_library_versions(void);
-
 /* ---- backward ---- */
 
 struct td_grad {

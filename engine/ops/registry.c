@@ -3,7 +3,6 @@
 #include "engine/core/map.h"
 #include "engine/core/memory.h"
 #include "engine/cpu/cpu.h"
-#include "engine/cpu/isa/isa.h"
 #include "engine/ops/expression.h"
 #include "engine/ops/pointwise.h"
 #include "engine/ops/schema.h"
@@ -82,9 +81,7 @@ static td_status init_status;
 
 static void init(void) {
     td_autograd_destroy_hook = td_autograd_free;
-    init_status = td_cpu_choose();
-    if (init_status == TD_OK)
-        init_status = td_backend_register(&td_cpu_backend);
+    init_status = td_backend_register(&td_cpu_backend);
     if (init_status == TD_OK)
         init_status = td_op_register_all();
 }

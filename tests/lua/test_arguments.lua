@@ -112,6 +112,7 @@ t.test("no_function_ignores_an_option", function()
         finfo = { tide.finfo }, iinfo = { tide.iinfo, tide.int8 },
         memory_allocated = { tide.memory_allocated }, memory_stats = { tide.memory_stats },
         reset_peak_memory_stats = { tide.reset_peak_memory_stats }, empty_cache = { tide.empty_cache },
+        synchronize = { tide.synchronize },
         is_grad_enabled = { tide.is_grad_enabled }, progress = { tide.progress, 3 },
         read_csv = { tide.io.read_csv, "none" }, grad = { tide.autograd.grad, x, x },
         backward = { tide.autograd.backward, x }, gradcheck = { tide.autograd.gradcheck, tide.sin, x },

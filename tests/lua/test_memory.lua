@@ -209,9 +209,6 @@ t.test("backward_lets_go_of_what_it_has_used", function()
 end)
 
 t.test("freed_memory_is_used_again", function()
-    if os.getenv("ASAN_OPTIONS") then
-        return t.skip("freed_memory_is_used_again", "under a sanitizer every block goes back to the system")
-    end
     local x = tide.empty(1000000)
     x = nil
     collectgarbage()

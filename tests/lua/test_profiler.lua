@@ -132,6 +132,101 @@ t.test("recursion_nests", function()
     t.eq(depth[#depth], 1)
 end)
 
+-- ---- lines ----
+
+-- The events of a script of its own, "step.lua", whose lines are those of the text.
+local function lines_of(text, ...)
+    return profiler.profile { assert(load(text, "=step.lua")), ..., with_stack = true }
+end
+
+-- The lines of the outermost events of a name: "1 3"; "-" for none.
+local function lines(profile, name)
+    local found = {}
+    for _, e in ipairs(profile:events()) do
+        local outer = e.parent and profile:events()[e.parent]
+        if e.name == name and e.kind ~= "kernel" and not (outer and outer.kind == "operator") then
+            found[#found + 1] = e.line and assert(e.line:match("^step%.lua:(%d+)$"), e.line) or "-"
+        end
+    end
+    return table.concat(found, " ")
+end
+
+t.test("operators_and_backward_nodes_bear_the_line_of_the_forward_call", function()
+    local profile = lines_of([[local tide = ...
+        local x = tide.ones(3, { requires_grad = true })
+        local half = x * 2
+        local y = half:exp()
+        local z = y:sum()
+        z:backward()
+        y:detach():neg_()]], tide)
+    t.eq(lines(profile, "ones"), "2")
+    t.eq(lines(profile, "exp"), "4")
+    t.eq(lines(profile, "sum"), "5")
+    t.eq(lines(profile, "SumBackward"), "5")
+    t.eq(lines(profile, "ExpBackward"), "4")
+    t.eq(lines(profile, "MulBackward"), "3")
+    t.eq(lines(profile, "neg_"), "7")
+    for _, e in ipairs(profile:events()) do -- what runs in a node is of the line that made the node
+        local outer = e.parent and profile:events()[e.parent]
+        if outer and outer.kind ~= "kernel" and e.kind ~= "kernel" then
+            t.eq(e.line, outer.line, e.name)
+        end
+    end
+end)
+
+t.test("lines_are_the_users_in_modules_coroutines_and_protected_calls", function()
+    local profile = lines_of([[local tide = ...
+        local net, x = tide.nn.Linear(2, 3), tide.ones(1, 2)
+        net(x)
+        local co = coroutine.create(function(y)
+            y = y:sin() coroutine.yield()
+            for _ in coroutine.wrap(function()
+                coroutine.yield(y:cos())
+            end) do end
+            pcall(function() y:tan() end)
+        end)
+        coroutine.resume(co, x)
+        x:exp()
+        coroutine.resume(co)
+        select(2, xpcall(error, function() return x:log() end))
+        table.sort({ 1, 2 }, function(a, b) x:sqrt() return a < b end)]], tide)
+    for name, line in pairs { linear = "3", sin = "5", cos = "7", tan = "9", exp = "12", log = "14" } do
+        t.eq(lines(profile, name), line, name)
+    end
+    t.is_true(lines(profile, "sqrt"):find("^15"))
+end)
+
+t.test("a_backward_that_fails_leaves_no_line_behind", function()
+    local profile = lines_of([[local tide = ...
+        local x = tide.ones(3, { requires_grad = true })
+        local y = x:exp()
+        local z = y:sin()
+        y:mul_(2)
+        local ok, message = pcall(z.sum(z).backward, z:sum())
+        assert(not ok and message:find("changed in place"), message)
+        x:detach():cos()]], tide)
+    t.eq(lines(profile, "SinBackward"), "4")
+    t.eq(lines(profile, "cos"), "8")
+end)
+
+t.test("what_was_made_before_has_no_line_and_nobody_asks_for_none", function()
+    local x = tide.ones(3, { requires_grad = true })
+    local y = x:exp()
+    local profile = lines_of("local y = ...\ny:sum():backward()", y)
+    t.eq(lines(profile, "ExpBackward"), "-")
+    t.eq(lines(profile, "SumBackward"), "2")
+    for _, e in ipairs(profiler.profile(work):events()) do
+        t.eq(e.line, nil, e.name)
+    end
+    do
+        local block <close> = profiler.profile { with_stack = true }
+        x:exp()
+        block:stop()
+        local at = debug.getinfo(1, "S").short_src .. ":" .. debug.getinfo(1, "l").currentline - 2
+        t.eq(block:events()[1].line, at)
+    end
+end)
+
 -- ---- trace files ----
 
 local function read_trace(path)
@@ -200,6 +295,14 @@ t.test("the_trace_nests_and_its_arrows_join_forward_and_backward", function()
     t.is_true(n >= 4)
 end)
 
+t.test("lines_are_in_the_trace", function()
+    local path = os.tmpname()
+    lines_of("local x = ...\n\nx:exp()", tide.ones(1)):export_chrome_trace(path)
+    for _, e in ipairs(read_trace(path)) do
+        t.eq(e.args and e.args.line, e.cat == "cpu_op" and "step.lua:3" or nil, e.name)
+    end
+end)
+
 t.test("an_empty_recording_is_a_trace_too", function()
     local path = os.tmpname()
     profiler.profile(function() end):export_chrome_trace(path)
@@ -249,6 +352,9 @@ t.test("profile_step_writes_a_trace_of_one_step", function()
 end)
 
 t.test("wrong_arguments", function()
+    t.error_has(function() profiler.profile { with_stak = true } end, "did you mean 'with_stack'?")
+    t.error_has(function() profiler.profile { with_stack = 1 } end, "option with_stack: expected true or false")
+    t.error_has(function() profiler.profile { 3, with_stack = true } end, "argument 1 (fn): expected a function")
     t.error_has(function() profiler.profile(3) end, "profile: argument 1 (fn): expected a function")
     t.error_has(function() profiler.record() end, "record: argument 1 (name): expected a string")
     t.error_has(function() profiler.record("x", 3) end, "record: argument 2 (fn): expected a function")

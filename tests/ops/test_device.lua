@@ -163,6 +163,17 @@ t.test("errors_that_elements_show_come_at_the_next_synchronisation", function()
     t.eq((x + 1):sum():item(), 6)
 end)
 
+t.test("synchronize_waits_and_raises_what_the_work_met", function()
+    local x, index = there(tide.ones(3)), there(tide.tensor({ 5 }))
+    tide.synchronize("late")
+    local picked = x:index_select(1, index)
+    t.error_has(function() tide.synchronize("late") end, "out of range")
+    tide.synchronize({ device = "late" }) -- told once
+    t.eq(picked.shape[1], 1)
+    tide.synchronize()
+    t.error_has(function() tide.synchronize("later") end, "'later' is no device")
+end)
+
 t.test("tensors_of_two_devices_do_not_mix", function()
     t.error_has(function() return there(tide.ones(3)) + tide.ones(3) end, "add: ")
     t.eq((there(tide.ones(3)) * tide.tensor(2)):to("cpu"):tolist(), { 2, 2, 2 })

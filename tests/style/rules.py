@@ -214,26 +214,42 @@ def machine_paths(path, text):
 DTYPE = r"TD_(?:BOOL|U8|I8|I16|I32|I64|F16|BF16|F32|F64)\b"
 
 
+def switches(text):
+    """Of each switch, as clang-format leaves it: the names of its cases, the line of its default: or None."""
+    found = []
+    for number, line in numbered(blank_c(text)):
+        indent = len(line) - len(line.lstrip())
+        if re.search(r"\bswitch \(.*\{\s*\\?$", line):
+            found.append([indent, [], None])
+        elif found and re.match(r"\s*\}", line) and indent == found[-1][0]:
+            yield found.pop()[1:]
+        elif found:
+            found[-1][1] += re.findall(r"\bcase (\w+)", line)
+            if re.search(r"\bdefault:", line):
+                found[-1][2] = number
+
+
 def dtype_choices(path, text):
     """A dtype that is added must not fall into somebody else's branch: switches over dtypes name all
     of them, and what depends on the dtype stands in a table, not behind a comparison with one."""
     if not path.startswith("engine/") or path == "engine/core/dtype.h":
         return
-    switches = []
     for number, line in numbered(blank_c(text)):
         if re.search(r"[=!]=\s*TD_B?F(?:16|32|64)\s*\?", line):
             yield number, "a choice by one floating dtype: make it a table by dtype"
-        indent = len(line) - len(line.lstrip())
-        if re.search(r"\bswitch \(.*\{\s*\\?$", line):
-            switches.append([indent, False, 0])
-        elif switches and re.match(r"\s*\}", line) and indent == switches[-1][0]:
-            _, dtypes, default = switches.pop()
-            if dtypes and default:
-                yield default, "`default:` in a switch over dtypes: name every one"
-        elif switches:
-            switches[-1][1] |= bool(re.search(r"\bcase " + DTYPE, line))
-            if re.search(r"\bdefault:", line):
-                switches[-1][2] = number
+    for cases, default in switches(text):
+        if default and any(re.fullmatch(DTYPE, case) for case in cases):
+            yield default, "`default:` in a switch over dtypes: name every one"
+
+
+def enum_defaults(path, text):
+    """A value that is added to an enum must not fall into `default:` unseen: -Wswitch-enum asks for
+    every name, and this for no default: where a field of a few bits hides the type from it."""
+    if not path.endswith(SOURCE):
+        return
+    for cases, default in switches(text):
+        if default and any(re.match(r"(TD|TIDE|TK)_", case) and not re.fullmatch(DTYPE, case) for case in cases):
+            yield default, "`default:` in a switch over an enum: name every value"
 
 
 def line_ends(path, text):
@@ -250,7 +266,7 @@ def line_ends(path, text):
 
 
 RULES = (includes, banned_calls, lengths, first_comment, header_guard, todos, machine_paths, dtype_choices,
-         line_ends)
+         enum_defaults, line_ends)
 
 
 def check(path, text, known):

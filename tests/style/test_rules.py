@@ -137,6 +137,14 @@ class Rules(unittest.TestCase):
         self.bad(rules.dtype_choices, "engine/x.c", "x = d != TD_BF16 ? a : b;\n")
         self.good(rules.dtype_choices, "engine/x.c", "x = table[d];\n")
 
+    def test_enum_defaults(self):
+        switch = "    switch (k) {\n    case %s:\n        break;\n    %s:\n        break;\n    }\n"
+        self.bad(rules.enum_defaults, "lua-bindings/x.c", switch % ("TD_KIND_INT", "default"))
+        self.bad(rules.enum_defaults, "jupyter-kernel/x.h", switch % ("TK_SHELL", "default"))
+        self.good(rules.enum_defaults, "engine/x.c", switch % ("TD_KIND_INT", "case TD_KIND_NIL"))
+        self.good(rules.enum_defaults, "lua-bindings/x.c", switch % ("LUA_TNIL", "default"))
+        self.good(rules.enum_defaults, "engine/x.c", switch % ("8", "default"))
+
     def test_line_ends(self):
         self.bad(rules.line_ends, "engine/x.c", "int x;")
         self.bad(rules.line_ends, "engine/x.c", "int x;\n\n")
@@ -146,7 +154,8 @@ class Rules(unittest.TestCase):
         self.good(rules.line_ends, "README.md", "a  \nb\n")
 
     def test_every_rule_is_applied(self):
-        bad = '#include "profiler/profiler.h"\nvoid f(void) { abort(); }\nint x = d == TD_F32 ? 1 : 2; '
+        bad = '#include "profiler/profiler.h"\nvoid f(void) { abort(); }\nint x = d == TD_F32 ? 1 : 2;'
+        bad += "\nvoid g(void) {\nswitch (k) {\ncase TD_KIND_INT:\ndefault:\n    break;\n}\n}\n"
         bad += f"// {REASONLESS} in /{'root'}/x" + "\n" * 1001
         messages = [message for _, _, message in rules.check("engine/core/x.h", bad, KNOWN)]
         self.assertEqual(len(messages), len(rules.RULES), messages)
@@ -173,13 +182,30 @@ class Programs(unittest.TestCase):
             file.flush()
             self.assertEqual(self.run_check("headers_check.py", "cc", "", file.name).returncode, 1)
 
-    def test_symbol_of_another_name(self):
+    def compile(self, source, output, *options):
+        os.makedirs(os.path.dirname(output), exist_ok=True)
+        subprocess.run(["cc", *options, "-x", "c", "-", "-o", output], input=source, text=True, check=True,
+                       capture_output=True)
+        return output
+
+    def test_symbols_that_are_not_to_be_seen(self):
         with tempfile.TemporaryDirectory() as folder:
-            library = os.path.join(folder, "libx.so")
-            for source, status in (("int td_x(void) { return 1; }", 0), ("int td_x, y;", 1), ("static int td_x;", 1)):
-                subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", library],
-                               input=source, text=True, check=True, capture_output=True)
-                self.assertEqual(self.run_check("symbols_check.py", library).returncode, status, source)
+            def symbols(exported, inside="extern int td_cpu_backend; int *op(void) { return &td_cpu_backend; }"):
+                library = self.compile(exported, os.path.join(folder, "libx.so"), "-shared", "-fPIC")
+                objects = [self.compile("int td_cpu_backend, td_cpu_inner;", os.path.join(folder, "e.dir/cpu/a.o"), "-c"),
+                           self.compile(inside, os.path.join(folder, "e.dir/ops/b.o"), "-c")]
+                return self.run_check("symbols_check.py", folder, library, ";".join(objects)).returncode
+
+            os.mkdir(os.path.join(folder, "engine"))
+            for name, text in (("td.h", '#include "engine/x.h"\n'), ("x.h", "int td_x(void); /* not td_y */ int other;\n")):
+                with open(os.path.join(folder, "engine", name), "w", encoding="utf-8") as file:
+                    file.write(text)
+            good = "int td_x(void) { return 1; }"
+            self.assertEqual(symbols(good), 0)
+            for source in ("int td_x, td_y;", "int td_x, other;", "static int td_x;"):
+                self.assertEqual(symbols(source), 1, source)
+            self.assertEqual(symbols(good, "extern int td_cpu_backend, td_cpu_inner; int *a = &td_cpu_backend, "
+                                           "*b = &td_cpu_inner;"), 1)
 
     def test_calls_in_a_circle_and_upwards(self):
         files = {"lex": "int lex(void) { return 1; }", "eval": "int lex(void); int eval(void); int eval(void) { return lex(); }"}

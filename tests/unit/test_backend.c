@@ -97,6 +97,25 @@ TEST(a_device_is_known_by_its_name) {
     CHECK_CONTAINS(td_error_message(), "registered already");
 }
 
+static td_status fail_to_start(void) {
+    return td_fail(TD_EDEVICE, "the driver is too old");
+}
+
+TEST(a_kind_of_device_that_does_not_start_is_not_there) {
+    static const td_backend broken = {.name = "broken", .start = fail_to_start};
+    td_device device;
+    CHECK_INT(td_backend_register(&broken), TD_EDEVICE);
+    CHECK_STR(td_error_message(), "the driver is too old");
+    CHECK_INT(td_device_parse("broken", &device), TD_EVALUE);
+}
+
+TEST(the_cpu_says_which_kernels_run) {
+    const char *wanted = getenv("TIDE_CPU");
+    td_backend_facts facts = td_backends[TD_CPU]->describe(0);
+    CHECK_CONTAINS(wanted ? wanted : "baseline avx2 avx512", facts.kernels);
+    CHECK_CONTAINS(facts.libraries, "OpenBLAS ");
+}
+
 TEST(tensors_live_and_move_between_devices) {
     td_tensor *x = ones(100), *y = NULL, *back = NULL;
     CHECK_INT(td_memory_allocated(toy_device("toy")), 448 + 64);
@@ -166,6 +185,8 @@ int main(void) {
         return 1;
     }
     RUN(a_device_is_known_by_its_name);
+    RUN(a_kind_of_device_that_does_not_start_is_not_there);
+    RUN(the_cpu_says_which_kernels_run);
     RUN(tensors_live_and_move_between_devices);
     RUN(what_a_device_lacks_is_said_by_name);
     RUN(a_device_that_fails_in_mid_call_leaves_all_as_it_was);

@@ -20,7 +20,7 @@ TEST(each_thread_has_its_row) {
     static char names[3][8] = {"one", "two", "three"};
     pthread_t threads[3];
     tide_recording r;
-    tide_recorder *recorder = tide_recorder_start();
+    tide_recorder *recorder = tide_recorder_start(false);
     REQUIRE(recorder != NULL);
     for (int k = 0; k < 3; k++)
         REQUIRE(pthread_create(&threads[k], NULL, work, names[k]) == 0);
@@ -48,7 +48,7 @@ TEST(recordings_start_and_stop_while_others_work) {
         REQUIRE(pthread_create(&threads[k], NULL, work, name) == 0);
     for (int round = 0; round < 50; round++) {
         tide_recording r;
-        tide_recorder *recorder = tide_recorder_start();
+        tide_recorder *recorder = tide_recorder_start(false);
         REQUIRE(recorder != NULL);
         CHECK_INT(train(), TD_OK);
         REQUIRE(stop(recorder, &r));

@@ -25,7 +25,7 @@ typedef struct td_isa {
     const td_random_kernels *random;
 } td_isa;
 
-/* The chosen set; valid after td_init. */
+/* The chosen set; valid when the backend has started. */
 extern const td_isa *td_cpu;
 
 /* Choose by TIDE_CPU or by what the machine has. EVALUE names what the machine lacks. */

@@ -1,0 +1,16 @@
+# exports.cmake: writes a version script that exports what the public headers declare, and operators.
+# cmake -DHEADER=td.h -DROOT=SOURCE -DOUT=exports.map -P exports.cmake
+file(STRINGS ${HEADER} lines REGEX "^#include \"")
+set(exported "td_operator_*")
+foreach(line ${lines})
+    string(REGEX REPLACE "^#include \"(.*)\".*" "\\1" path "${line}")
+    file(READ ${ROOT}/${path} text)
+    string(REGEX REPLACE "/\\*([^*]|\\*+[^*/])*\\*+/" "" text "${text}")
+    string(REGEX MATCHALL "[a-zA-Z0-9_]+" words "${text}")
+    list(FILTER words INCLUDE REGEX "^td_[a-z0-9_]+$")
+    list(APPEND exported ${words})
+endforeach()
+list(REMOVE_DUPLICATES exported)
+list(SORT exported)
+list(JOIN exported ";\n    " names)
+file(WRITE ${OUT} "{\n    global:\n    ${names};\n    local: *;\n};\n")
