@@ -13,14 +13,22 @@ static const char *const range_name = "tide.range";
 
 /* A recording that runs (recorder) or is done. */
 typedef struct profile {
+    tide_state *state;
     tide_recorder *recorder;
     tide_recording recording;
 } profile;
 
-static void stop(lua_State *L, profile *p) {
+static td_status finish(profile *p) {
     tide_recorder *recorder = p->recorder;
+    if (!recorder)
+        return TD_OK;
     p->recorder = NULL;
-    if (recorder && tide_recorder_stop(recorder, &p->recording))
+    p->state->observer = NULL;
+    return tide_recorder_stop(recorder, &p->recording);
+}
+
+static void stop(lua_State *L, profile *p) {
+    if (finish(p))
         tide_error(L, "profiler: %s", td_error_message());
 }
 
@@ -50,9 +58,7 @@ static int profile_close(lua_State *L) {
 
 static int profile_gc(lua_State *L) {
     profile *p = luaL_checkudata(L, 1, profile_name);
-    if (p->recorder)
-        (void)!tide_recorder_stop(p->recorder, &p->recording);
-    p->recorder = NULL;
+    (void)!finish(p);
     tide_recording_free(&p->recording);
     return 0;
 }
@@ -164,11 +170,13 @@ static int profiler_profile(lua_State *L) {
     tide_read_call(L, &f);
     int nargs = lua_gettop(L) - 1;
     profile *p = lua_newuserdatauv(L, sizeof *p, 0);
-    *p = (profile){0};
+    *p = (profile){.state = TIDE_STATE(L)};
     luaL_setmetatable(L, profile_name);
+    tide_enter_engine(p->state);
     p->recorder = tide_recorder_start();
     if (!p->recorder)
         return tide_error(L, "profile: %s", td_error_message());
+    p->state->observer = tide_recorder_observer(p->recorder);
     if (!f.at[0])
         return 1;
     lua_insert(L, 1);
@@ -197,6 +205,7 @@ static int profiler_record(lua_State *L) {
     tide_range *range = lua_newuserdatauv(L, sizeof *range, 0);
     *range = (tide_range){0};
     luaL_setmetatable(L, range_name);
+    tide_enter_engine(TIDE_STATE(L));
     *range = tide_range_begin(name);
     if (!f.at[1])
         return 1;

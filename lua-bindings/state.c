@@ -92,6 +92,7 @@ tide_state *tide_state_open(lua_State *L) {
     lua_pop(L, 1);
     tide_state *state = lua_newuserdatauv(L, sizeof *state, 0);
     state->keeping = false;
+    state->observer = NULL;
     state->ipairs_iterator = find_ipairs_iterator(L);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &state_key);
     luaL_newmetatable(L, "tide.Tensor");
@@ -126,6 +127,7 @@ tide_handle *tide_push_handle(lua_State *L) {
     if (TD_UNLIKELY(state->pressure.risen))
         tide_pressure_relieve(L, &state->pressure, &state->arena->live);
     tide_handle *handle = tide_handle_new(L, state->arena);
+    tide_enter_engine(state);
     lua_pushvalue(L, lua_upvalueindex(TIDE_UP_METATABLE));
     lua_setmetatable(L, -2);
     return handle;

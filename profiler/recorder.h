@@ -1,7 +1,8 @@
 /* recorder.h: records what the engine's observer hook tells: operators, kernels, backward nodes,
  * ranges; and what was recorded, as a list of events. Knows nothing of Lua.
  *
- * Any thread may work, and begin and end ranges, while another starts or stops the recorder.
+ * A recorder sees the threads that it is the observer of, any number; they may work, and begin and
+ * end ranges, while another starts or stops it.
  */
 #ifndef TIDE_PROFILER_RECORDER_H
 #define TIDE_PROFILER_RECORDER_H
@@ -43,8 +44,14 @@ typedef struct tide_recording {
 
 typedef struct tide_recorder tide_recorder;
 
-/* Start to record; one recorder at a time. NULL with a message: EVALUE when one runs already. */
+/* Start to record what this thread does, and others whose observer this becomes: any number of
+ * recorders, each with threads of its own. NULL with a message: EVALUE when this thread's work is
+ * being recorded already, ENOMEM. */
 tide_recorder *tide_recorder_start(void);
+
+/* What other threads, or a Lua state, put in force (td_observer_set) to take part; valid for ever,
+ * though after the stop it may be another recording's. */
+td_observer *tide_recorder_observer(tide_recorder *recorder);
 
 /* Stop and hand over what was recorded; the recorder is gone then. Events that are still open end
  * here. ENOMEM leaves nothing. */
@@ -54,12 +61,13 @@ void tide_recording_free(tide_recording *recording);
 
 /* A range that was begun; plain data, nothing to release. */
 typedef struct tide_range {
+    tide_recorder *recorder;
     uint64_t generation; /* of the recording; 0: none ran */
     const void *record;
 } tide_range;
 
-/* A range named by the user around what follows on this thread, while a recorder runs; `name` is
- * copied. Ranges nest. */
+/* A range named by the user around what follows on this thread, while its work is recorded; `name`
+ * is copied. Ranges nest. */
 tide_range tide_range_begin(const char *name);
 
 /* Ends a range on the thread that began it, and what was begun inside and not ended. Does nothing

@@ -1,11 +1,13 @@
-/* observer.c: the observer in force, and who knows the line of the script. */
+/* observer.c: the observers in force, and who knows the line of the script. */
 #include "engine/core/observer.h"
 
-td_observer *_Atomic td_observer_current;
+TD_THREAD_STATE td_observer *td_observer_current;
 td_origin_fn _Atomic td_origin_current;
 
 td_observer *td_observer_set(td_observer *observer) {
-    return atomic_exchange_explicit(&td_observer_current, observer, memory_order_acq_rel);
+    td_observer *before = td_observer_current;
+    td_observer_current = observer;
+    return before;
 }
 
 td_origin td_origin_get(void) {

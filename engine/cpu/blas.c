@@ -1,6 +1,8 @@
 /* blas.c: OpenBLAS. */
 #include "engine/cpu/blas.h"
 
+#include "engine/core/openmp.h"
+
 #include <cblas.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -9,12 +11,14 @@
 
 void td_blas_sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda,
                    const void *b, int64_t ldb, double beta, void *c, int64_t ldc) {
+    td_openmp_enter();
     cblas_sgemm(CblasRowMajor, TRANSPOSE(ta), TRANSPOSE(tb), (int)m, (int)n, (int)k, 1, a, (int)lda,
                 b, (int)ldb, (float)beta, c, (int)ldc);
 }
 
 void td_blas_dgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda,
                    const void *b, int64_t ldb, double beta, void *c, int64_t ldc) {
+    td_openmp_enter();
     cblas_dgemm(CblasRowMajor, TRANSPOSE(ta), TRANSPOSE(tb), (int)m, (int)n, (int)k, 1, a, (int)lda,
                 b, (int)ldb, beta, c, (int)ldc);
 }

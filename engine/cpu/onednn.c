@@ -9,6 +9,7 @@
 
 #include "engine/core/map.h"
 #include "engine/core/memory.h"
+#include "engine/core/openmp.h"
 #include "engine/core/tensor.h"
 
 #include <oneapi/dnnl/dnnl.h>
@@ -296,6 +297,7 @@ typedef td_status (*plan_maker)(const void *what, plan *p);
 
 static td_status run(const plan_key *key, plan_maker make, const void *what, void *const *data) {
     td_status status = TD_OK;
+    td_openmp_enter();
     plan *p = cache_find(key);
     if (TD_UNLIKELY(!p)) {
         status = plan_new(key, &p);

@@ -2,6 +2,7 @@
 #include "engine/autograd/autograd.h"
 #include "engine/core/map.h"
 #include "engine/core/memory.h"
+#include "engine/core/openmp.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
 #include "engine/ops/expression.h"
@@ -81,6 +82,8 @@ static pthread_once_t init_once = PTHREAD_ONCE_INIT;
 static td_status init_status;
 
 static void init(void) {
+    td_openmp_prepare();
+    td_openmp_find(NULL);
     td_autograd_destroy_hook = td_autograd_free;
     init_status = td_cpu_choose();
     if (init_status == TD_OK)
