@@ -2,6 +2,7 @@
 #include "engine/core/threads.h"
 
 #include "engine/core/interrupt.h"
+#include "engine/core/team.h"
 
 #include <omp.h>
 #include <stdatomic.h>
@@ -66,8 +67,8 @@ td_status td_parallel_for(int64_t n, int64_t cost, td_range_fn fn, void *ctx) {
     int threads = td_get_num_threads();
     if (parts < threads)
         threads = (int)parts;
-    if (threads > 1 && omp_in_parallel())
-        threads = 1;
+    if (threads > 1)
+        threads = omp_in_parallel() ? 1 : td_team_size(threads);
     loop l = {
         .n = n, .fn = fn, .ctx = ctx, .threads = threads, .share = (n + threads - 1) / threads};
     l.chunk = (l.share + CHUNKS_PER_THREAD - 1) / CHUNKS_PER_THREAD;
