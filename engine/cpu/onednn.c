@@ -22,8 +22,10 @@
 
 enum { MAX_ARGS = 4, CACHE_SIZE = 512, BUCKETS = 256, KEY_WORDS = 24 };
 enum {
-    LOAD_ROOM = 96 << 20, /* the library is half of it; a failing constructor would end the process */
-    PLAN_ROOM = 8 << 20   /* what oneDNN may ask for without a look at the answer */
+    LOAD_ROOM =
+        96 << 20, /* the library is half of it; a failing constructor would end the process */
+    PLAN_ROOM = 8 << 20, /* what oneDNN may ask for without a look at the answer */
+    RUN_ROOM = 64 << 10  /* the same, of this thread's heap, while a plan is run */
 };
 
 typedef enum plan_kind { MATMUL = 1, CONV, CONV_INPUT, CONV_WEIGHT } plan_kind;
@@ -297,6 +299,13 @@ static td_status reorder(dnnl_stream_t stream, dnnl_primitive_t primitive, dnnl_
     return code == dnnl_success ? TD_OK : fail_dnn("reordering", code);
 }
 
+/* Has the heap a block that running may cut its small ones from? */
+static bool has_heap(void) {
+    void *block = td_malloc(RUN_ROOM);
+    td_free(block);
+    return block != NULL;
+}
+
 /* Run a plan on data in our layouts, in the order of its arguments. */
 static td_status plan_run(const plan *p, void *const *data) {
     run_state r = {0};
@@ -305,6 +314,8 @@ static td_status plan_run(const plan *p, void *const *data) {
     dnnl_stream_t stream;
     int n = p->nargs;
     td_status status = TD_OK;
+    if (!has_heap())
+        return td_fail(TD_ENOMEM, "out of memory");
     TD_TRY(stream_get(&stream));
     for (int k = 0; k < n; k++) {
         const plan_arg *a = &p->args[k];
@@ -425,9 +436,9 @@ td_status td_dnn_matmul(td_dtype dtype, int64_t batch, int64_t m, int64_t n, int
         [TD_BF16] = dnnl_bf16, [TD_F32] = dnnl_f32};
     dnnl_data_type_t type = types[dtype];
     matmul_shape s = {type, batch, m, n, k, a, b, c, bias != NULL};
-    plan_key key = {{MATMUL, type, batch, m, n, k, a.batch_stride, a.row_stride,
-                           a.column_stride, b.batch_stride, b.row_stride, b.column_stride,
-                           c.batch_stride, c.row_stride, c.column_stride, bias != NULL}};
+    plan_key key = {{MATMUL, type, batch, m, n, k, a.batch_stride, a.row_stride, a.column_stride,
+                     b.batch_stride, b.row_stride, b.column_stride, c.batch_stride, c.row_stride,
+                     c.column_stride, bias != NULL}};
     void *data[MAX_ARGS] = {a.data, b.data, c.data, (void *)bias};
     return run(&key, make_matmul, &s, data);
 }
