@@ -1,7 +1,8 @@
 # Compiler flags that every room shares.
 add_library(tide_flags INTERFACE)
 target_compile_options(tide_flags INTERFACE
-    -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith
+    -Wall -Wextra -Wshadow -Wpointer-arith
+    $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes> $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes>
     -fno-math-errno -ffp-contract=off -fno-semantic-interposition -fno-plt
     $<$<BOOL:${TIDE_WERROR}>:-Werror>)
 if(TIDE_SANITIZE) # a list of sanitizers has commas, which generator expressions take for their own

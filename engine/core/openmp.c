@@ -1,9 +1,6 @@
 /* openmp.c: what libgomp is told. */
 #include "engine/core/openmp.h"
 
-#include "engine/core/pool.h"
-#include "engine/core/threads.h"
-
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -32,16 +29,13 @@ void td_openmp_find(void *library) {
 }
 
 /* oneDNN waits for as many threads as a primitive was made for: the runtime must not give fewer by
- * itself (OMP_DYNAMIC), nor be asked for more than it gives (OMP_THREAD_LIMIT). */
-void td_openmp_enter(void) {
+ * itself (OMP_DYNAMIC). */
+void td_openmp_set_threads(int n) {
     static _Thread_local int told;
-    int n = td_pool_within() ? 1 : td_threads_at_most();
-    if (n == told)
-        return;
     set_fn threads = atomic_load(&set_threads), dynamic = atomic_load(&set_dynamic);
-    if (threads && dynamic) {
-        dynamic(0);
-        threads(n);
-        told = n;
-    }
+    if (n == told || !threads || !dynamic)
+        return;
+    dynamic(0);
+    threads(n);
+    told = n;
 }

@@ -12,8 +12,7 @@ void td_openmp_prepare(void);
 /* The libraries have been loaded: `library` is dlopen's handle of one that needs the runtime. */
 void td_openmp_find(void *library);
 
-/* Before a call into the libraries: they may use as many threads as kernels may, one within a
- * parallel loop. The runtime counts for each thread by itself. */
-void td_openmp_enter(void);
+/* How many threads the libraries may use when they are called from this thread. */
+void td_openmp_set_threads(int n);
 
 #endif

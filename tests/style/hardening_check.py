@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""How our libraries and programs are protected, read from the files: hardening_check.py linked|compiled MODULE FILES
+"""How our libraries and programs are protected, read from the files: hardening_check.py linked|compiled FILES
 
 Of each: functions of other libraries are bound at start, and their table is read-only then; the stack is not
 executable; programs lie anywhere. `compiled`: arrays on the stack have a guard, and copies know the size of their
-target. MODULE, for a plain Lua, exports how to open it and nothing else.
+target. tide.so, for a plain Lua, exports how to open it and nothing else.
 """
 import os
 import re
@@ -48,11 +48,11 @@ def exported(path):
 
 
 def main():
-    module, files = sys.argv[2], sys.argv[2:]
+    files = sys.argv[2:]
     found = [f"{path}: {what}" for path in files for what in linked(path)]
     if sys.argv[1] == "compiled":
         found += [f"{path}: {what}" for path in files for what in compiled(path)]
-    found += [f"{module}: {what}" for what in exported(module)]
+    found += [f"{path}: {what}" for path in files if path.endswith("/tide.so") for what in exported(path)]
     print("\n".join(found + [f"{len(files)} files, {len(found)} findings"]))
     return 1 if found else 0
 
