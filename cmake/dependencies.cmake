@@ -1,6 +1,5 @@
 # The libraries Tide takes from the system, each as an imported target.
 find_package(PkgConfig REQUIRED)
-find_package(OpenMP REQUIRED COMPONENTS C)
 find_package(Threads REQUIRED)
 pkg_check_modules(SLEEF REQUIRED IMPORTED_TARGET sleef)
 pkg_check_modules(OPENBLAS REQUIRED IMPORTED_TARGET openblas)

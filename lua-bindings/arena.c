@@ -8,11 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 /* A userdata of one pointer takes 40 bytes in Lua 5.4; where its handle lies in the block is seen
  * when a state begins. Lua asks twice for memory, with a collection between, before it gives
  * up. */
-enum { BLOCK_BYTES = 48, CHUNK_BYTES = 64 * 1024, ATTEMPTS = 2 };
+enum { BLOCK_BYTES = 48, CHUNK_BYTES = 64 * 1024, LEAST_RANGE = 4 << 20, ATTEMPTS = 2 };
 
 typedef struct tide_block {
     struct tide_block *next;
@@ -30,8 +31,18 @@ static char *unused;                 /* never given out yet */
 static tide_chunk *returned;         /* chunks of states that are closed */
 static _Atomic size_t handle_offset; /* from a block to its handle; 0: not known yet */
 
+/* Addresses are plenty, but not where the process may have only so many: a sixteenth of them then,
+ * which is room for a million handles in a gigabyte. */
+static size_t range_wanted(void) {
+    size_t size = (size_t)16 << 30;
+    struct rlimit space;
+    if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur / 16 < size)
+        size = space.rlim_cur / 16 / CHUNK_BYTES * CHUNK_BYTES;
+    return size < LEAST_RANGE ? LEAST_RANGE : size;
+}
+
 static bool reserve(void) {
-    for (size_t size = (size_t)16 << 30; size >= (size_t)64 << 20; size /= 2) {
+    for (size_t size = range_wanted(); size >= LEAST_RANGE; size /= 2) {
         void *p = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (p == MAP_FAILED)
             continue;

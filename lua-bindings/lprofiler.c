@@ -14,22 +14,22 @@ static const char *const range_name = "tide.range";
 
 /* A recording that runs (recorder) or is done. */
 typedef struct profile {
+    tide_state *state;
     tide_recorder *recorder;
-    bool lines;
     tide_recording recording;
 } profile;
 
-static td_status end_recording(profile *p) {
+static td_status finish(profile *p) {
     tide_recorder *recorder = p->recorder;
+    if (!recorder)
+        return TD_OK;
     p->recorder = NULL;
-    td_status status = recorder ? tide_recorder_stop(recorder, &p->recording) : TD_OK;
-    if (recorder && p->lines)
-        tide_origin_end();
-    return status;
+    p->state->observer = NULL;
+    return tide_recorder_stop(recorder, &p->recording);
 }
 
 static void stop(lua_State *L, profile *p) {
-    if (end_recording(p))
+    if (finish(p))
         tide_error(L, "profiler: %s", td_error_message());
 }
 
@@ -59,7 +59,7 @@ static int profile_close(lua_State *L) {
 
 static int profile_gc(lua_State *L) {
     profile *p = luaL_checkudata(L, 1, profile_name);
-    (void)!end_recording(p);
+    (void)!finish(p);
     tide_recording_free(&p->recording);
     return 0;
 }
@@ -170,19 +170,26 @@ static int profile_events(lua_State *L) {
 }
 
 /* profile{...} -> profile, for `local prof <close> = ...`; profile(fn, ...) -> profile, results. */
+static lua_State *main_thread(lua_State *L) {
+    lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
+    lua_State *found = lua_tothread(L, -1);
+    lua_pop(L, 1);
+    return found;
+}
+
 static int profiler_profile(lua_State *L) {
     tide_frame f;
     tide_read_call(L, &f);
     int nargs = f.last - 1;
     lua_settop(L, f.last);
     profile *p = lua_newuserdatauv(L, sizeof *p, 0);
-    *p = (profile){.lines = f.args[1].b};
+    *p = (profile){.state = TIDE_STATE(L)};
     luaL_setmetatable(L, profile_name);
-    p->recorder = tide_recorder_start(p->lines);
+    tide_enter_engine(p->state);
+    p->recorder = tide_recorder_start(tide_find_origin, f.args[1].b ? main_thread(L) : NULL);
     if (!p->recorder)
         return tide_error(L, "profile: %s", td_error_message());
-    if (p->lines)
-        tide_origin_begin(L);
+    p->state->observer = tide_recorder_observer(p->recorder);
     if (!f.at[0])
         return 1;
     lua_insert(L, 1);
@@ -211,6 +218,7 @@ static int profiler_record(lua_State *L) {
     tide_range *range = lua_newuserdatauv(L, sizeof *range, 0);
     *range = (tide_range){0};
     luaL_setmetatable(L, range_name);
+    tide_enter_engine(TIDE_STATE(L));
     *range = tide_range_begin(name);
     if (!f.at[1])
         return 1;

@@ -1,7 +1,7 @@
-/* origin.c: finds the running line from the engine's side, where no Lua state is at hand.
+/* origin.c: finds the running line for a recording, which knows the state and not who runs in it.
  *
- * Calls note nothing for it: they stay as cheap as they are. The state's main thread is known
- * instead; where its innermost frame resumes a coroutine, the search goes on in there.
+ * Calls note nothing for it: they stay as cheap as they are. The state's main thread is asked;
+ * where its innermost frame resumes a coroutine, the search goes on in there.
  */
 #include "lua-bindings/origin.h"
 
@@ -11,10 +11,6 @@
 #include <stdio.h>
 
 enum { DEEPEST = 220 }; /* Lua nests no more resumes */
-
-static _Thread_local char here;
-static char *_Atomic asked; /* &here of the thread whose lines are wanted */
-static lua_State *main_thread;
 
 /* The coroutine that L waits for: what runs there has it as its first argument, as coroutine.resume
  * and those like it do. NULL: none. */
@@ -34,24 +30,10 @@ static bool find_line(lua_State *L, lua_Debug *ar, int depth) {
     return (co && find_line(co, ar, depth + 1)) || tide_find_line(L, ar);
 }
 
-static void find_origin(td_origin *origin) {
+void tide_find_origin(void *main_thread, td_origin *origin) {
     lua_Debug ar;
-    if (atomic_load_explicit(&asked, memory_order_acquire) != &here ||
-        !find_line(main_thread, &ar, 0))
+    if (!find_line(main_thread, &ar, 0))
         return;
     snprintf(origin->source, sizeof origin->source, "%s", ar.short_src);
     origin->line = ar.currentline;
-}
-
-void tide_origin_begin(lua_State *L) {
-    lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
-    main_thread = lua_tothread(L, -1);
-    lua_pop(L, 1);
-    atomic_store_explicit(&asked, &here, memory_order_release);
-    atomic_store_explicit(&td_origin_current, find_origin, memory_order_release);
-}
-
-void tide_origin_end(void) {
-    atomic_store_explicit(&td_origin_current, NULL, memory_order_release);
-    atomic_store_explicit(&asked, NULL, memory_order_release);
 }

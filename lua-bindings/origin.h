@@ -1,13 +1,11 @@
-/* origin.h: tells the engine which line of a script it works for, while somebody asks. */
+/* origin.h: which line of a script an operator works for. */
 #ifndef TIDE_LUA_ORIGIN_H
 #define TIDE_LUA_ORIGIN_H
 
-#include <lua.h>
+#include "engine/core/observer.h"
 
-/* From now on operators that this thread calls from L's state belong to the line that calls them,
- * in whatever coroutine; those of other threads to none. One state at a time. */
-void tide_origin_begin(lua_State *L);
-/* On any thread. The state must not be closed before. */
-void tide_origin_end(void);
+/* The line that the state of this main thread (a lua_State) runs, in whatever coroutine; as
+ * tide_recorder_start wants it. Call it on the thread that runs the state. */
+void tide_find_origin(void *main_thread, td_origin *origin);
 
 #endif

@@ -30,6 +30,15 @@ static int on_panic(lua_State *L) {
     return 0;
 }
 
+static int open_libraries(lua_State *L) {
+    luaL_openlibs(L);
+    tide_open_coroutines(L);
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+    lua_pushcfunction(L, luaopen_tide);
+    lua_setfield(L, -2, "tide");
+    return 0;
+}
+
 lua_State *tide_lua_new(void) {
     tide_arena *arena = tide_arena_new(plain_alloc, NULL);
     lua_State *L = arena ? lua_newstate(tide_arena_alloc, arena) : NULL;
@@ -39,13 +48,11 @@ lua_State *tide_lua_new(void) {
         return NULL;
     }
     lua_atpanic(L, on_panic);
-    luaL_openlibs(L);
-    tide_open_coroutines(L);
-    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
-    lua_pushcfunction(L, luaopen_tide);
-    lua_setfield(L, -2, "tide");
-    lua_pop(L, 1);
-    return L;
+    lua_pushcfunction(L, open_libraries);
+    if (lua_pcall(L, 0, 0, 0) == LUA_OK)
+        return L;
+    tide_lua_close(L);
+    return NULL;
 }
 
 void tide_lua_close(lua_State *L) {
@@ -62,7 +69,7 @@ static tide_arena *wrap_allocator(lua_State *L) {
     lua_Alloc next = lua_getallocf(L, &ud);
     tide_arena *arena = tide_arena_new(next, ud);
     if (!arena)
-        tide_error(L, "not enough memory");
+        tide_error(L, "tide: out of memory");
     lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
     arena->main = lua_tothread(L, -1);
     lua_pop(L, 1);
@@ -92,13 +99,14 @@ tide_state *tide_state_open(lua_State *L) {
     lua_pop(L, 1);
     tide_state *state = lua_newuserdatauv(L, sizeof *state, 0);
     state->keeping = false;
+    state->observer = NULL;
     state->ipairs_iterator = find_ipairs_iterator(L);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &state_key);
     luaL_newmetatable(L, "tide.Tensor");
     lua_rawsetp(L, LUA_REGISTRYINDEX, &metatable_key);
     state->arena = lua_getallocf(L, &ud) == tide_arena_alloc ? ud : wrap_allocator(L);
     tide_pressure_open(L, &state->pressure);
     tide_arena_probe(L, state->arena);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &state_key); /* whole: a memory error before leaves none */
     return state;
 }
 
@@ -126,6 +134,7 @@ tide_handle *tide_push_handle(lua_State *L) {
     if (TD_UNLIKELY(state->pressure.risen))
         tide_pressure_relieve(L, &state->pressure, &state->arena->live);
     tide_handle *handle = tide_handle_new(L, state->arena);
+    tide_enter_engine(state);
     lua_pushvalue(L, lua_upvalueindex(TIDE_UP_METATABLE));
     lua_setmetatable(L, -2);
     return handle;

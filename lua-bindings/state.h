@@ -11,6 +11,8 @@
 #include "lua-bindings/arena.h"
 #include "lua-bindings/pressure.h"
 
+#include "engine/core/observer.h"
+
 #include <lauxlib.h>
 #include <lua.h>
 #include <lualib.h>
@@ -18,6 +20,7 @@
 typedef struct tide_state {
     tide_arena *arena;
     tide_pressure pressure;
+    td_observer *observer;         /* of what the state does; NULL: none */
     bool keeping;                  /* tensors that finalizers closed */
     lua_CFunction ipairs_iterator; /* NULL where ipairs is not Lua's own */
 } tide_state;
@@ -26,6 +29,11 @@ enum { TIDE_UP_STATE = 1, TIDE_UP_METATABLE = 2, TIDE_UP_FIRST = 3 };
 
 /* The state of the running bound function. */
 #define TIDE_STATE(L) ((tide_state *)lua_touserdata(L, lua_upvalueindex(TIDE_UP_STATE)))
+
+/* What this thread does in the engine is the state's work from here on: its recording sees it. */
+static inline void tide_enter_engine(const tide_state *state) {
+    td_observer_current = state->observer;
+}
 
 /* Make the bindings' part of a Lua state (once); leaves the tensor metatable in the registry. */
 tide_state *tide_state_open(lua_State *L);

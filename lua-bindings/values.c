@@ -293,6 +293,7 @@ static td_value read_tensors(lua_State *L, tide_frame *f, int param, int index) 
 }
 
 void tide_load_tensors(lua_State *L, tide_frame *f) {
+    tide_enter_engine(TIDE_STATE(L));
     for (int k = 0; k < f->op->nparams; k++) {
         if (!f->at[k])
             continue;

@@ -1,9 +1,10 @@
 /* recorder.c: events go to lanes, one per thread, and are put in order at the end.
  *
- * A thread marks its lane busy before it asks whether a recording runs, and stopping ends the
+ * A thread marks its lane busy before it asks whether its recording runs, and stopping ends the
  * recording before it waits for lanes that are busy: whoever comes second sees the other. Lanes and
- * the recorder itself are never freed, so that a thread which still has the observer in hand, long
- * after the recording, finds them.
+ * recorders are never freed, only used again, so that a thread which still has the observer in
+ * hand, long after the recording, finds them. A thread that takes part in several recordings in
+ * turn (Lua states that share it) has a lane in each.
  */
 #include "profiler/recorder.h"
 
@@ -37,10 +38,12 @@ typedef struct tide_words {
 } tide_words;
 
 typedef struct lane {
-    struct lane *next;
-    atomic_bool busy;    /* its thread is at work in here */
-    bool owned;          /* by a living thread; guarded by lanes_lock */
-    uint64_t generation; /* the recording whose events these are */
+    struct lane *next;        /* of all */
+    struct lane *mine;        /* of the thread's */
+    atomic_bool busy;         /* its thread is at work in here */
+    bool owned;               /* by a living thread; guarded by lanes_lock */
+    atomic_ullong generation; /* the recording whose events these are; 0: none */
+    int64_t origin_ns;        /* when that began */
     int number;
     chunk *first, *last;
     tide_words *words;
@@ -50,21 +53,24 @@ typedef struct lane {
 } lane;
 
 struct tide_recorder {
+    struct tide_recorder *next;
+    td_observer observers[2]; /* without and with lines: never written once given out */
+    _Atomic(tide_find_line_fn) find_line;
+    void *_Atomic script; /* what it is asked about; NULL: nothing */
     td_observer *before;
+    bool taken;               /* guarded by lanes_lock */
     atomic_ullong generation; /* of the recording that runs; 0: none */
     int64_t origin_ns;
     atomic_int nlanes; /* that take part */
 };
 
-static tide_recorder the_recorder;
-static atomic_bool taken; /* the_recorder */
-static uint64_t generations;
-
 static pthread_mutex_t lanes_lock = PTHREAD_MUTEX_INITIALIZER;
 static lane *lanes;
-static pthread_key_t lane_key; /* gives a lane back when its thread ends */
+static tide_recorder *recorders;
+static uint64_t generations;   /* so far; guarded by lanes_lock */
+static pthread_key_t lane_key; /* gives lanes back when their thread ends */
 static bool lane_key_made;
-static _Thread_local lane *my_lane;
+static _Thread_local lane *my_lanes;
 
 static int64_t clock_ns(void) {
     struct timespec t;
@@ -74,26 +80,31 @@ static int64_t clock_ns(void) {
 
 /* Strictly increasing on each thread, so that every event lasts and siblings never overlap. */
 static int64_t tick(lane *l) {
-    int64_t now = clock_ns() - the_recorder.origin_ns;
+    int64_t now = clock_ns() - l->origin_ns;
     l->last_ns = now > l->last_ns ? now : l->last_ns + 1;
     return l->last_ns;
 }
 
 /* ---- lanes ---- */
 
-static void lane_give_back(void *owned) {
+static void lanes_give_back(void *first) {
     pthread_mutex_lock(&lanes_lock);
-    ((lane *)owned)->owned = false;
+    for (lane *l = first; l; l = l->mine)
+        l->owned = false;
     pthread_mutex_unlock(&lanes_lock);
 }
 
-/* A lane for this thread: one that an ended thread left, unless this recording has events in it. */
+static bool is_free(lane *l) {
+    return atomic_load(&l->generation) == 0;
+}
+
+/* Another lane for this thread: one that an ended thread left, unless there are events in it. */
 static lane *lane_claim(void) {
     pthread_mutex_lock(&lanes_lock);
     if (!lane_key_made)
-        lane_key_made = pthread_key_create(&lane_key, lane_give_back) == 0;
+        lane_key_made = pthread_key_create(&lane_key, lanes_give_back) == 0;
     lane *l = lanes;
-    while (l && (l->owned || l->generation == atomic_load(&the_recorder.generation)))
+    while (l && (l->owned || !is_free(l)))
         l = l->next;
     if (!l && (l = td_calloc(1, sizeof *l))) {
         l->next = lanes;
@@ -101,38 +112,55 @@ static lane *lane_claim(void) {
     }
     if (l) {
         l->owned = true;
+        l->mine = my_lanes;
+        my_lanes = l;
         if (lane_key_made)
             pthread_setspecific(lane_key, l);
     }
     pthread_mutex_unlock(&lanes_lock);
-    return my_lane = l;
+    return l;
 }
 
 static void leave(lane *l) {
     atomic_store_explicit(&l->busy, false, memory_order_release);
 }
 
-/* This thread's lane, busy, if it takes part in the recording that runs; with `join` it will. NULL
- * when none runs, or memory is out. */
-static lane *enter(bool join) {
-    lane *l = my_lane;
-    if (TD_UNLIKELY(!l) && (!join || !(l = lane_claim())))
+/* A lane of this thread for the recording, busy; NULL when it has ended, or memory is out. */
+static lane *join(tide_recorder *r) {
+    lane *l = my_lanes;
+    while (l && !is_free(l))
+        l = l->mine;
+    if (!l && !(l = lane_claim()))
         return NULL;
     atomic_store(&l->busy, true);
-    uint64_t now = atomic_load(&the_recorder.generation);
-    if (TD_LIKELY(now && l->generation == now))
+    uint64_t now = atomic_load(&r->generation);
+    int number = now ? atomic_fetch_add(&r->nlanes, 1) + 1 : 0;
+    if (now && number <= INT16_MAX) {
+        atomic_store(&l->generation, now);
+        l->number = number;
+        l->origin_ns = r->origin_ns;
+        l->last_ns = 0;
         return l;
-    if (now && join) {
-        int number = atomic_fetch_add(&the_recorder.nlanes, 1) + 1;
-        if (number <= INT16_MAX) {
-            l->generation = now;
-            l->number = number;
-            l->last_ns = 0;
-            return l;
-        }
     }
     leave(l);
     return NULL;
+}
+
+/* This thread's lane, busy, if it takes part in the recording and that runs; NULL otherwise. */
+static lane *find_mine(tide_recorder *r) {
+    for (lane *l = my_lanes; l; l = l->mine) {
+        atomic_store(&l->busy, true);
+        uint64_t now = atomic_load(&r->generation);
+        if (TD_LIKELY(now && atomic_load_explicit(&l->generation, memory_order_relaxed) == now))
+            return l;
+        leave(l);
+    }
+    return NULL;
+}
+
+static lane *find_or_join(tide_recorder *r) {
+    lane *l = find_mine(r);
+    return l ? l : join(r);
 }
 
 static void words_free(tide_words *w) {
@@ -152,6 +180,7 @@ static void lane_clear(lane *l) {
     l->words = NULL;
     l->open = NULL;
     l->count = l->dropped = l->lost = 0;
+    atomic_store(&l->generation, 0);
 }
 
 /* ---- recording ---- */
@@ -282,8 +311,7 @@ static void end(lane *l, uint64_t sequence) {
 }
 
 static void on_begin(void *ctx, const td_event *event) {
-    lane *l = enter(true);
-    (void)ctx;
+    lane *l = find_or_join(ctx);
     if (l) {
         begin(l, event);
         leave(l);
@@ -291,19 +319,24 @@ static void on_begin(void *ctx, const td_event *event) {
 }
 
 static void on_end(void *ctx, const td_event *event) {
-    lane *l = enter(false);
-    (void)ctx;
+    lane *l = find_mine(ctx);
     if (l) {
         end(l, event->sequence);
         leave(l);
     }
 }
 
+/* The recorder that is told of this thread's work; it may have stopped. */
+static tide_recorder *mine(void) {
+    td_observer *o = td_observer_current;
+    return o && o->begin == on_begin ? o->ctx : NULL;
+}
+
 tide_range tide_range_begin(const char *name) {
-    tide_range range = {0};
-    lane *l = td_observer_get(TD_EVENT_RANGE) ? enter(true) : NULL;
+    tide_range range = {.recorder = mine()};
+    lane *l = range.recorder ? find_or_join(range.recorder) : NULL;
     if (l) {
-        range.generation = l->generation;
+        range.generation = atomic_load_explicit(&l->generation, memory_order_relaxed);
         range.record = begin(l, &(td_event){.kind = TD_EVENT_RANGE, .name = name});
         leave(l);
     }
@@ -311,10 +344,10 @@ tide_range tide_range_begin(const char *name) {
 }
 
 void tide_range_end(tide_range range) {
-    lane *l = range.generation ? enter(false) : NULL;
+    lane *l = range.generation ? find_mine(range.recorder) : NULL;
     if (!l)
         return;
-    bool ours = l->generation == range.generation;
+    bool ours = atomic_load_explicit(&l->generation, memory_order_relaxed) == range.generation;
     const record *r = ours ? l->open : NULL;
     while (r && r != range.record)
         r = r->around;
@@ -329,28 +362,56 @@ void tide_range_end(tide_range range) {
 
 /* ---- start and stop ---- */
 
-enum {
-    KINDS =
-        1u << TD_EVENT_OP | 1u << TD_EVENT_KERNEL | 1u << TD_EVENT_BACKWARD | 1u << TD_EVENT_RANGE
-};
+static void on_origin(void *ctx, td_origin *origin) {
+    tide_recorder *r = ctx;
+    tide_find_line_fn find_line = atomic_load_explicit(&r->find_line, memory_order_acquire);
+    void *script = atomic_load_explicit(&r->script, memory_order_acquire);
+    if (script)
+        find_line(script, origin);
+}
 
-/* Without and with lines. Never written: threads read them whenever they like. */
-static td_observer observers[2] = {
-    {.kinds = KINDS, .begin = on_begin, .end = on_end},
-    {.kinds = KINDS, .origins = true, .begin = on_begin, .end = on_end},
-};
+static tide_recorder *recorder_new(void) {
+    tide_recorder *r = td_calloc(1, sizeof *r);
+    if (!r)
+        return NULL;
+    for (int lines = 0; lines < 2; lines++)
+        r->observers[lines] = (td_observer){.ctx = r,
+                                            .kinds = 1u << TD_EVENT_OP | 1u << TD_EVENT_KERNEL |
+                                                     1u << TD_EVENT_BACKWARD | 1u << TD_EVENT_RANGE,
+                                            .origin = lines ? on_origin : NULL,
+                                            .begin = on_begin,
+                                            .end = on_end};
+    r->next = recorders;
+    return recorders = r;
+}
 
-tide_recorder *tide_recorder_start(bool lines) {
-    tide_recorder *r = &the_recorder;
-    if (atomic_exchange(&taken, true)) {
+tide_recorder *tide_recorder_start(tide_find_line_fn find_line, void *script) {
+    tide_recorder *r = mine();
+    if (r && atomic_load(&r->generation)) {
         td_fail(TD_EVALUE, "a profile is being recorded already");
         return NULL;
     }
-    r->origin_ns = clock_ns();
-    atomic_store(&r->nlanes, 0);
-    atomic_store(&r->generation, ++generations);
-    r->before = td_observer_set(&observers[lines]);
+    pthread_mutex_lock(&lanes_lock);
+    for (r = recorders; r && r->taken;)
+        r = r->next;
+    if (r || (r = recorder_new())) {
+        r->taken = true;
+        atomic_store(&r->find_line, find_line);
+        atomic_store(&r->script, script);
+        r->origin_ns = clock_ns();
+        atomic_store(&r->nlanes, 0);
+        atomic_store(&r->generation, ++generations);
+    }
+    pthread_mutex_unlock(&lanes_lock);
+    if (r)
+        r->before = td_observer_set(&r->observers[script != NULL]);
+    else
+        td_fail(TD_ENOMEM, "out of memory");
     return r;
+}
+
+td_observer *tide_recorder_observer(tide_recorder *r) {
+    return &r->observers[atomic_load(&r->script) != NULL];
 }
 
 /* Copy a thread's events, find the event around each, and take inner times off outer ones. Events
@@ -387,7 +448,7 @@ static lane *find_lane(uint64_t generation, int number) {
     for (; l; l = l->next) {
         while (atomic_load(&l->busy))
             sched_yield();
-        if (l->generation == generation && l->number == number)
+        if (atomic_load(&l->generation) == generation && l->number == number)
             break;
     }
     pthread_mutex_unlock(&lanes_lock);
@@ -397,7 +458,10 @@ static lane *find_lane(uint64_t generation, int number) {
 td_status tide_recorder_stop(tide_recorder *r, tide_recording *out) {
     int64_t count = 0;
     uint64_t generation = atomic_exchange(&r->generation, 0);
-    td_observer_set(r->before);
+    td_observer *now = td_observer_current;
+    atomic_store(&r->script, NULL);
+    if (now == &r->observers[0] || now == &r->observers[1])
+        td_observer_set(r->before);
     *out = (tide_recording){.wall_ns = clock_ns() - r->origin_ns};
     lane *l;
     for (int number = 1; (l = find_lane(generation, number)); number++) {
@@ -410,7 +474,9 @@ td_status tide_recorder_stop(tide_recorder *r, tide_recording *out) {
             gather(l, out->wall_ns, out);
         lane_clear(l);
     }
-    atomic_store(&taken, false);
+    pthread_mutex_lock(&lanes_lock);
+    r->taken = false;
+    pthread_mutex_unlock(&lanes_lock);
     return out->events ? TD_OK : td_fail(TD_ENOMEM, "out of memory");
 }
 

@@ -1,7 +1,8 @@
 /* recorder.h: records what the engine's observer hook tells: operators, kernels, backward nodes,
  * ranges; and what was recorded, as a list of events. Knows nothing of Lua.
  *
- * Any thread may work, and begin and end ranges, while another starts or stops the recorder.
+ * A recorder sees the threads that it is the observer of, any number; they may work, and begin and
+ * end ranges, while another starts or stops it.
  */
 #ifndef TIDE_PROFILER_RECORDER_H
 #define TIDE_PROFILER_RECORDER_H
@@ -44,9 +45,18 @@ typedef struct tide_recording {
 
 typedef struct tide_recorder tide_recorder;
 
-/* Start to record; one recorder at a time. With `lines` each operator and backward node is asked
- * for the line that it works for. NULL with a message: EVALUE when one runs already. */
-tide_recorder *tide_recorder_start(bool lines);
+/* Where a script runs on the calling thread; leaves origin->line 0 where it is not known. */
+typedef void (*tide_find_line_fn)(void *script, td_origin *origin);
+
+/* Start to record what this thread does, and others whose observer this becomes: any number of
+ * recorders, each with threads of its own. With a script, which must last until the stop, operators
+ * and backward nodes are recorded with the line that they work for. NULL with a message: EVALUE
+ * when this thread's work is being recorded already, ENOMEM. */
+tide_recorder *tide_recorder_start(tide_find_line_fn find_line, void *script);
+
+/* What other threads, or a Lua state, put in force (td_observer_set) to take part; valid for ever,
+ * though after the stop it may be another recording's. */
+td_observer *tide_recorder_observer(tide_recorder *recorder);
 
 /* Stop and hand over what was recorded; the recorder is gone then. Events that are still open end
  * here. ENOMEM leaves nothing. */
@@ -56,12 +66,13 @@ void tide_recording_free(tide_recording *recording);
 
 /* A range that was begun; plain data, nothing to release. */
 typedef struct tide_range {
+    tide_recorder *recorder;
     uint64_t generation; /* of the recording; 0: none ran */
     const void *record;
 } tide_range;
 
-/* A range named by the user around what follows on this thread, while a recorder runs; `name` is
- * copied. Ranges nest. */
+/* A range named by the user around what follows on this thread, while its work is recorded; `name`
+ * is copied. Ranges nest. */
 tide_range tide_range_begin(const char *name);
 
 /* Ends a range on the thread that began it, and what was begun inside and not ended. Does nothing

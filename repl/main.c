@@ -74,14 +74,30 @@ static int parse_options(int argc, char **argv, options *o) {
 
 /* ---- what they run ---- */
 
-/* Sets the global `arg` as lua5.4 does: the script at 0, the program before it. */
-static void set_arg(lua_State *L, int argc, char **argv, int script) {
+/* (argc, argv, script): sets the global `arg` as lua5.4 does: the script at 0, the program before
+ * it. */
+static int set_arg(lua_State *L) {
+    int argc = (int)lua_tointeger(L, 1), script = (int)lua_tointeger(L, 3);
+    char **argv = lua_touserdata(L, 2);
     lua_createtable(L, argc - script, script + 1);
     for (int i = 0; i < argc; i++) {
         lua_pushstring(L, argv[i]);
         lua_rawseti(L, -2, i - script);
     }
     lua_setglobal(L, "arg");
+    return 0;
+}
+
+/* False, with a line on stderr, when memory is out. */
+static bool give_arg(lua_State *L, int argc, char **argv, int script) {
+    lua_pushcfunction(L, set_arg);
+    lua_pushinteger(L, argc);
+    lua_pushlightuserdata(L, argv);
+    lua_pushinteger(L, script);
+    if (lua_pcall(L, 3, 0, 0) == LUA_OK)
+        return true;
+    fputs("tide: out of memory\n", stderr);
+    return false;
 }
 
 /* Shows the result and clears it. Returns -1 to go on, or the exit code. */
@@ -167,7 +183,8 @@ static int run_prompt(tide_session *s) {
 
 /* Everything between the birth of the session and its end: the exit code. */
 static int run(tide_session *s, int argc, char **argv, options *o) {
-    set_arg(tide_session_lua(s), argc, argv, o->script);
+    if (!give_arg(tide_session_lua(s), argc, argv, o->script))
+        return 1;
     if (o->info)
         return print_info(s);
     int code = run_options(s, argc, argv, o);

@@ -3,8 +3,7 @@
 # TIDE_TEST_ENVIRONMENT: for every test. TIDE_TEST_SLOWDOWN: factor on timeouts. TIDE_TEST_PRELOAD: for
 # programs that aren't ours and load our libraries.
 # A history that a test leaves behind stays in the build folder.
-# Tests run beside one another: threads that wait for work must not keep the others' processors busy.
-set(TIDE_TEST_ENVIRONMENT "XDG_STATE_HOME=${PROJECT_BINARY_DIR}/tests/state" "OMP_WAIT_POLICY=passive")
+set(TIDE_TEST_ENVIRONMENT "XDG_STATE_HOME=${PROJECT_BINARY_DIR}/tests/state")
 set(TIDE_TEST_PRELOAD "")
 set(TIDE_TEST_SLOWDOWN 1)
 
@@ -23,7 +22,6 @@ if(TIDE_SANITIZE MATCHES "address")
     endif()
 elseif(TIDE_SANITIZE MATCHES "thread")
     set(TIDE_TEST_SLOWDOWN 10)
-    # The OpenMP runtime isn't instrumented, its barriers look like races: one thread for its loops.
-    list(APPEND TIDE_TEST_ENVIRONMENT "OMP_NUM_THREADS=1"
+    list(APPEND TIDE_TEST_ENVIRONMENT "OMP_NUM_THREADS=3"
         "TSAN_OPTIONS=halt_on_error=1:suppressions=${CMAKE_CURRENT_LIST_DIR}/tsan.supp")
 endif()

@@ -197,7 +197,7 @@ static td_status apply_observed(td_node *node, td_tensor *const *gout, td_tensor
                                 td_observer *o) {
     static const td_origin unknown;
     const td_origin *before = td_origin_in_force;
-    if (o->origins)
+    if (o->origin)
         td_origin_in_force = node->notes ? &node->notes->origin : &unknown;
     td_event event = {.kind = TD_EVENT_BACKWARD,
                       .name = td_node_name(node),

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define KEEP_FREE_LISTS !TD_SANITIZED /* so that a use after free is seen */
 
@@ -45,6 +46,17 @@ char *td_strdup(const char *text) {
     size_t bytes = strlen(text) + 1;
     char *copy = td_malloc(bytes);
     return copy ? memcpy(copy, text, bytes) : NULL;
+}
+
+bool td_memory_has_room(size_t bytes) {
+    if (td_memory_should_fail())
+        return false;
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                   -1, 0);
+    if (p == MAP_FAILED)
+        return false;
+    munmap(p, bytes);
+    return true;
 }
 
 /* ---- free lists ---- */

@@ -21,6 +21,10 @@ char *td_strdup(const char *text);
 void *td_object_alloc(size_t bytes);
 void td_object_free(void *object, size_t bytes);
 
+/* Would the system give so many bytes more? For libraries that end the process, or wait for ever,
+ * when it doesn't. */
+bool td_memory_has_room(size_t bytes);
+
 /* Fault injection for tests: the n-th allocation from now on this thread fails (n = 1 is the next),
  * once; 0 turns it off. Counts every function above and tensor memory. */
 void td_memory_fail_after(int64_t n);

@@ -15,6 +15,9 @@ typedef enum td_event_kind {
     TD_EVENT_KINDS
 } td_event_kind;
 
+/* Read in every call, also from a module that was loaded late: no call to find it. */
+#define TD_THREAD_STATE _Thread_local __attribute__((tls_model("initial-exec")))
+
 struct td_value;
 
 /* A place in a script. */
@@ -42,7 +45,9 @@ typedef struct td_event {
 typedef struct td_observer {
     void *ctx;
     uint32_t kinds; /* bit per td_event_kind that it wants */
-    bool origins;   /* events say which line they work for, and nodes made now will know it */
+    /* Where the calling thread's script is now, cheaply enough to be asked of every operator:
+     * events say which line they work for, and nodes made now will know it. NULL: nobody asks. */
+    void (*origin)(void *ctx, td_origin *origin);
     /* Called on the thread that works, from inside the engine: must not call operators, must
      * not block. Begin and end nest on each thread; end follows begin whatever happens, with the
      * same event filled up. */
@@ -52,22 +57,17 @@ typedef struct td_observer {
     void (*complete)(void *ctx, const td_event *event);
 } td_observer;
 
-/* The observer in force, NULL when none: one load and one branch in the hot path. It may be
- * replaced while others work; the old one must stay valid until td_observer_set returns and every
- * call begun under it has ended. */
-extern td_observer *_Atomic td_observer_current;
+/* The observer of this thread's work, NULL when none: one load and one branch in the hot path. A
+ * new thread has none; the parts of a parallel loop have that of the thread that called it, and a
+ * Lua state puts its own in force when it enters the engine. It must stay valid until it has been
+ * replaced and every call begun under it has ended. */
+extern TD_THREAD_STATE td_observer *td_observer_current;
 static inline td_observer *td_observer_get(td_event_kind kind) {
-    td_observer *o = atomic_load_explicit(&td_observer_current, memory_order_acquire);
+    td_observer *o = td_observer_current;
     return TD_UNLIKELY(o != NULL) && (o->kinds >> kind & 1) ? o : NULL;
 }
-/* Returns the former one. */
+/* Returns this thread's former one. */
 td_observer *td_observer_set(td_observer *observer);
-
-/* Where the calling thread's script is now; the bindings set the function, which must be cheap
- * enough to be called for every operator. Not known where none is set. */
-typedef void (*td_origin_fn)(td_origin *origin);
-extern td_origin_fn _Atomic td_origin_current;
-td_origin td_origin_get(void);
 
 /* What this thread works for, while an observer wants to know: set around the outermost operator
  * and around each backward node. NULL: nobody asked. */

@@ -1,60 +1,146 @@
-/* threads.c: parallel loops on OpenMP's pool. */
+/* threads.c: parallel loops on the pool.
+ *
+ * Each thread has a share of a loop, which it takes chunk by chunk, and then takes from those of
+ * the others: a thread that gets no processor leaves its share to them.
+ */
 #include "engine/core/threads.h"
 
 #include "engine/core/interrupt.h"
+#include "engine/core/observer.h"
+#include "engine/core/pool.h"
+#include "engine/core/processors.h"
 
-#include <omp.h>
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 
 /* Chunks per thread: enough that an interrupt is noticed between them and that a late thread does
  * not hold up the rest, few enough to cost nothing. */
-enum { CHUNKS_PER_THREAD = 16 };
+enum { CHUNKS_PER_THREAD = 16, MOST_SHARES = 64 };
 
-static atomic_int num_threads; /* 0: not asked yet */
+static atomic_int num_threads;                 /* 0: not asked yet */
+static atomic_int thread_limit = TD_POOL_MOST; /* what the environment bounds them to */
+
+/* ---- numbers ---- */
+
+/* A number from 1 in the environment, where it may be a list of them; `none` for anything else. */
+static int from_environment(const char *name, int none) {
+    const char *at = getenv(name);
+    int n = 0;
+    while (at && (*at == ' ' || *at == '\t'))
+        at++;
+    for (; at && *at >= '0' && *at <= '9'; at++)
+        n = n < TD_POOL_MOST ? n * 10 + (*at - '0') : n;
+    while (at && (*at == ' ' || *at == '\t'))
+        at++;
+    if (!at || n < 1 || (*at && *at != ','))
+        return none;
+    return n < TD_POOL_MOST ? n : TD_POOL_MOST;
+}
+
+static void read_environment(void) {
+    int processors = td_processors_allowed(), none = 0;
+    int n = from_environment("OMP_NUM_THREADS", processors);
+    td_pool_set_processors(processors);
+    atomic_store(&thread_limit, from_environment("OMP_THREAD_LIMIT", TD_POOL_MOST));
+    atomic_compare_exchange_strong(&num_threads, &none, n < TD_POOL_MOST ? n : TD_POOL_MOST);
+}
+
+static void know_environment(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, read_environment);
+}
 
 int td_get_num_threads(void) {
     int n = atomic_load_explicit(&num_threads, memory_order_relaxed);
-    if (n == 0) {
-        n = omp_get_max_threads();
-        atomic_store_explicit(&num_threads, n, memory_order_relaxed);
+    if (TD_UNLIKELY(n == 0)) {
+        know_environment();
+        n = atomic_load_explicit(&num_threads, memory_order_relaxed);
     }
     return n;
 }
 
+int td_threads_at_most(void) {
+    int n = td_get_num_threads(), limit = atomic_load_explicit(&thread_limit, memory_order_relaxed);
+    return n < limit ? n : limit;
+}
+
 td_status td_set_num_threads(int n) {
-    if (n < 1 || n > 1024)
+    if (n < 1 || n > TD_POOL_MOST)
         return td_fail(TD_EVALUE, "number of threads must be from 1 to 1024, got %d", n);
+    know_environment();
     atomic_store_explicit(&num_threads, n, memory_order_relaxed);
-    omp_set_num_threads(n);
     return TD_OK;
 }
 
+/* ---- loops ---- */
+
+typedef struct share {
+    _Alignas(64) atomic_llong next; /* where the next chunk begins */
+    int64_t end;
+} share;
+
 typedef struct loop {
-    int64_t n, chunk, share; /* share: of each of the threads asked for */
-    int threads;
+    int64_t chunk;
     td_range_fn fn;
     void *ctx;
-    atomic_bool cut; /* a part was left out: somebody interrupted */
+    td_observer *observer;
+    int nshares;
+    share shares[MOST_SHARES];
 } loop;
 
-static void run_chunks(loop *l, int64_t begin, int64_t end, int worker) {
-    int64_t at = begin;
-    for (; at < end && !td_interrupt_requested(); at += l->chunk)
-        l->fn(l->ctx, at, at + l->chunk < end ? at + l->chunk : end, worker);
-    if (TD_UNLIKELY(at < end))
-        atomic_store_explicit(&l->cut, true, memory_order_relaxed);
-}
-
-/* OpenMP may give fewer threads than were asked for (OMP_THREAD_LIMIT, OMP_DYNAMIC): those that
- * came do the shares of the others too. */
-static void run_shares(loop *l, int worker, int workers) {
-    for (int k = worker; k < l->threads; k += workers) {
-        int64_t begin = k * l->share, end = begin + l->share < l->n ? begin + l->share : l->n;
-        run_chunks(l, begin, end, worker);
+/* Whether the share was run to its end, by whomever. */
+static bool run_share(loop *l, share *s, int worker) {
+    while (atomic_load_explicit(&s->next, memory_order_relaxed) < s->end) {
+        if (td_interrupt_requested())
+            return false;
+        int64_t at = atomic_fetch_add_explicit(&s->next, l->chunk, memory_order_relaxed);
+        if (at < s->end)
+            l->fn(l->ctx, at, at + l->chunk < s->end ? at + l->chunk : s->end, worker);
     }
+    return true;
 }
 
-td_status td_parallel_for(int64_t n, int64_t cost, td_range_fn fn, void *ctx) {
+/* One's own share first: its memory is near. */
+static void run_shares(void *ctx, int worker) {
+    loop *l = ctx;
+    td_observer *before = td_observer_set(l->observer);
+    int k = 0;
+    while (k < l->nshares && run_share(l, &l->shares[(worker + k) % l->nshares], worker))
+        k++;
+    td_observer_set(before);
+}
+
+static bool was_cut(loop *l) {
+    for (int k = 0; k < l->nshares; k++)
+        if (atomic_load_explicit(&l->shares[k].next, memory_order_relaxed) < l->shares[k].end)
+            return true;
+    return false;
+}
+
+static td_status run_loop(int threads, int64_t n, int64_t grain, td_range_fn fn, void *ctx) {
+    loop l;
+    l.fn = fn;
+    l.ctx = ctx;
+    l.observer = td_observer_current;
+    l.nshares = threads < MOST_SHARES ? threads : MOST_SHARES;
+    l.chunk = (n + (int64_t)threads * CHUNKS_PER_THREAD - 1) / (threads * CHUNKS_PER_THREAD);
+    if (l.chunk < grain)
+        l.chunk = grain;
+    int64_t each = (n + l.nshares - 1) / l.nshares;
+    for (int k = 0; k < l.nshares; k++) {
+        atomic_init(&l.shares[k].next, k * each < n ? k * each : n);
+        l.shares[k].end = n - k * each > each ? (k + 1) * each : n;
+    }
+    int limit = atomic_load_explicit(&thread_limit, memory_order_relaxed);
+    if (threads > 1 && limit > 1)
+        td_pool_run(threads < limit ? threads : limit, run_shares, &l);
+    else
+        run_shares(&l, 0);
+    return TD_UNLIKELY(was_cut(&l)) ? td_interrupted() : TD_OK;
+}
+
+td_status td_parallel_for_among(int threads, int64_t n, int64_t cost, td_range_fn fn, void *ctx) {
     int64_t grain = cost >= TD_GRAIN ? 1 : TD_GRAIN / (cost > 0 ? cost : 1); /* items */
     if (n <= 0)
         return TD_OK;
@@ -62,23 +148,14 @@ td_status td_parallel_for(int64_t n, int64_t cost, td_range_fn fn, void *ctx) {
         fn(ctx, 0, n, 0);
         return TD_OK;
     }
-    int64_t parts = (n + grain - 1) / grain;
-    int threads = td_get_num_threads();
+    int64_t parts = n / grain + (n % grain != 0);
     if (parts < threads)
         threads = (int)parts;
-    if (threads > 1 && omp_in_parallel())
+    if (td_pool_within())
         threads = 1;
-    loop l = {
-        .n = n, .fn = fn, .ctx = ctx, .threads = threads, .share = (n + threads - 1) / threads};
-    l.chunk = (l.share + CHUNKS_PER_THREAD - 1) / CHUNKS_PER_THREAD;
-    if (l.chunk < grain)
-        l.chunk = grain;
-    if (threads == 1) {
-        run_chunks(&l, 0, n, 0);
-    } else {
-#pragma omp parallel num_threads(threads)
-        run_shares(&l, omp_get_thread_num(), omp_get_num_threads());
-    }
-    return TD_UNLIKELY(atomic_load_explicit(&l.cut, memory_order_relaxed)) ? td_interrupted()
-                                                                           : TD_OK;
+    return run_loop(threads, n, grain, fn, ctx);
+}
+
+td_status td_parallel_for(int64_t n, int64_t cost, td_range_fn fn, void *ctx) {
+    return td_parallel_for_among(td_get_num_threads(), n, cost, fn, ctx);
 }

@@ -1,13 +1,16 @@
-/* threads.h: the one place that forks parallel work, on OpenMP's pool (oneDNN uses the same). */
+/* threads.h: parallel loops, and how many threads they and the libraries may use. */
 #ifndef TD_CORE_THREADS_H
 #define TD_CORE_THREADS_H
 
 #include "engine/core/status.h"
 
-/* Threads that kernels may use; at first what OMP_NUM_THREADS or the machine says.
- * EVALUE unless 1 <= n <= 1024. */
+/* Threads that kernels may use; at first what OMP_NUM_THREADS says, or the processors that the
+ * process may use. OMP_THREAD_LIMIT bounds those that there really are. EVALUE unless
+ * 1 <= n <= 1024. */
 td_status td_set_num_threads(int n) TD_MUST_CHECK;
 int td_get_num_threads(void);
+/* The same, within OMP_THREAD_LIMIT. */
+int td_threads_at_most(void);
 
 /* Part [begin, end) of a loop. `worker` is in [0, threads). */
 typedef void (*td_range_fn)(void *ctx, int64_t begin, int64_t end, int worker);
@@ -19,7 +22,10 @@ typedef void (*td_range_fn)(void *ctx, int64_t begin, int64_t end, int worker);
  * calling thread alone when all items together cost no more than TD_GRAIN, or within another
  * parallel loop. Parts are cut into chunks between which an interrupt is noticed: returns EINTR
  * when something was left out for one, else OK. The cut does not depend on anything but n, cost and
- * the number of threads. */
+ * the number of threads; which worker runs a chunk depends on who comes first. */
 td_status td_parallel_for(int64_t n, int64_t cost, td_range_fn fn, void *ctx);
+/* The same with at most `threads` workers: for who has made room for so many, since others may set
+ * their number at any time. */
+td_status td_parallel_for_among(int threads, int64_t n, int64_t cost, td_range_fn fn, void *ctx);
 
 #endif

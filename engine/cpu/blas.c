@@ -1,35 +1,113 @@
-/* blas.c: OpenBLAS. */
+/* blas.c: OpenBLAS, loaded when it is first needed.
+ *
+ * It takes a buffer of 128 MB of addresses for every thread and for every call under way, and where
+ * the system refuses one it asks for ever. So buffers are counted here: a call that would need one
+ * more than there is room for waits until another has ended, and threads that would need more stay
+ * away.
+ */
 #include "engine/cpu/blas.h"
 
-#include <cblas.h>
+#include "engine/core/memory.h"
+#include "engine/core/team.h"
+#include "engine/core/threads.h"
+#include "engine/cpu/late/late.h"
+#include "engine/cpu/load.h"
+
 #include <pthread.h>
 #include <stdio.h>
 
-#define TRANSPOSE(t) ((t) ? CblasTrans : CblasNoTrans)
+#define BUFFER    ((size_t)130 << 20) /* with what surrounds it */
+#define LOAD_ROOM ((size_t)64 << 20)  /* the library itself, and some */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t call_ended = PTHREAD_COND_INITIALIZER;
+static const td_late_openblas *blas; /* NULL: not loaded yet */
+static int calls, calls_most;        /* under way; of those that buffers are there for */
+static int threads_most;             /* the same of threads */
+
+/* ---- loading ---- */
+
+static void before_fork(void) {
+    pthread_mutex_lock(&lock);
+}
+static void in_parent(void) {
+    pthread_mutex_unlock(&lock);
+}
+static void in_child(void) {
+    calls = 0; /* those of other threads stayed behind */
+    pthread_mutex_unlock(&lock);
+}
+
+static td_status load(void) {
+    int threads = td_threads_at_most();
+    td_library library = {.name = "OpenBLAS",
+                          .file = "libtide-openblas.so",
+                          .table = TD_LATE_OPENBLAS,
+                          .room = LOAD_ROOM + (size_t)(threads + 1) * BUFFER};
+    const void *table;
+    td_status status = td_library_load(&library, &table);
+    if (status)
+        return status;
+    blas = table;
+    calls_most = 1;
+    threads_most = threads;
+    pthread_atfork(before_fork, in_parent, in_child);
+    return TD_OK;
+}
+
+td_status td_blas_ready(void) {
+    pthread_mutex_lock(&lock);
+    td_status status = blas ? TD_OK : load();
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+/* ---- calls ---- */
+
+static void begin_call(void) {
+    int wanted = td_threads_at_most();
+    pthread_mutex_lock(&lock);
+    while (calls == calls_most && !td_memory_has_room(2 * BUFFER))
+        pthread_cond_wait(&call_ended, &lock);
+    if (++calls > calls_most)
+        calls_most = calls;
+    if (wanted > threads_most && td_memory_has_room((size_t)(wanted - threads_most + 1) * BUFFER))
+        threads_most = wanted;
+    int most = threads_most;
+    pthread_mutex_unlock(&lock);
+    td_team_enter(most);
+}
+
+static void end_call(void) {
+    pthread_mutex_lock(&lock);
+    calls--;
+    pthread_cond_signal(&call_ended);
+    pthread_mutex_unlock(&lock);
+}
 
 void td_blas_sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda,
                    const void *b, int64_t ldb, double beta, void *c, int64_t ldc) {
-    cblas_sgemm(CblasRowMajor, TRANSPOSE(ta), TRANSPOSE(tb), (int)m, (int)n, (int)k, 1, a, (int)lda,
-                b, (int)ldb, (float)beta, c, (int)ldc);
+    begin_call();
+    blas->sgemm(ta, tb, (int)m, (int)n, (int)k, a, (int)lda, b, (int)ldb, beta, c, (int)ldc);
+    end_call();
 }
 
 void td_blas_dgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda,
                    const void *b, int64_t ldb, double beta, void *c, int64_t ldc) {
-    cblas_dgemm(CblasRowMajor, TRANSPOSE(ta), TRANSPOSE(tb), (int)m, (int)n, (int)k, 1, a, (int)lda,
-                b, (int)ldb, beta, c, (int)ldc);
+    begin_call();
+    blas->dgemm(ta, tb, (int)m, (int)n, (int)k, a, (int)lda, b, (int)ldb, beta, c, (int)ldc);
+    end_call();
 }
 
-static char version_text[64];
-static pthread_once_t version_once = PTHREAD_ONCE_INIT;
+/* ---- what it is ---- */
 
 /* The configuration begins with name and version. */
-static void write_version(void) {
-    char name[24] = "OpenBLAS", version[24] = "";
-    sscanf(openblas_get_config(), "%23s %23s", name, version);
-    snprintf(version_text, sizeof version_text, "%s %s", name, version);
-}
-
 const char *td_blas_version(void) {
-    pthread_once(&version_once, write_version);
-    return version_text;
+    static _Thread_local char text[64];
+    char name[24] = "OpenBLAS", version[24] = "";
+    if (td_blas_ready())
+        return "OpenBLAS (not loaded)";
+    sscanf(blas->config(), "%23s %23s", name, version);
+    snprintf(text, sizeof text, "%s %s", name, version);
+    return text;
 }

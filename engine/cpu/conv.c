@@ -37,7 +37,7 @@ static td_status unrolled_make(const td_conv_geometry *g, unrolled *u) {
     u->rows = u->channels * g->kh * g->kw;
     u->columns = g->oh * g->ow;
     u->matrix = td_malloc((size_t)(u->rows * u->columns + 1) * sizeof *u->matrix);
-    return u->matrix ? TD_OK : td_fail(TD_ENOMEM, "out of memory");
+    return u->matrix ? td_blas_ready() : td_fail(TD_ENOMEM, "out of memory");
 }
 
 /* The line of the image that an output line meets through a kernel row; NULL in the padding. */

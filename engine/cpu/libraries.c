@@ -3,19 +3,12 @@
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/onednn.h"
 
-#include <pthread.h>
 #include <sleef.h>
 #include <stdio.h>
 
-static char versions[160];
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-static void write_versions(void) {
+const char *td_cpu_libraries(void) {
+    static _Thread_local char versions[160];
     snprintf(versions, sizeof versions, "%s, %s, SLEEF %d.%d.%d", td_dnn_version(),
              td_blas_version(), SLEEF_VERSION_MAJOR, SLEEF_VERSION_MINOR, SLEEF_VERSION_PATCHLEVEL);
-}
-
-const char *td_cpu_libraries(void) {
-    pthread_once(&once, write_versions);
     return versions;
 }

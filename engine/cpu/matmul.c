@@ -164,9 +164,10 @@ static td_status multiply_panel(const product *whole, int64_t row, int64_t end) 
                              for_dnn(&p.c));
     if (!fits_int(&p.a) || !fits_int(&p.b) || !fits_int(&p.c))
         return td_fail(TD_ESHAPE, "matrices of more than 2^31 - 1 rows or columns");
-    for (int64_t batch = 0; batch < p.batch; batch++)
+    td_status status = td_blas_ready();
+    for (int64_t batch = 0; batch < p.batch && status == TD_OK; batch++)
         blas_one(&p, batch);
-    return TD_OK;
+    return status;
 }
 
 static td_status multiply_floats(const product *p) {

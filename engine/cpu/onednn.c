@@ -9,14 +9,24 @@
 
 #include "engine/core/map.h"
 #include "engine/core/memory.h"
+#include "engine/core/team.h"
 #include "engine/core/tensor.h"
+#include "engine/cpu/late/late.h"
+#include "engine/cpu/late/onednn.h"
+#include "engine/cpu/load.h"
 
-#include <oneapi/dnnl/dnnl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { MAX_ARGS = 4, CACHE_SIZE = 512, BUCKETS = 256, KEY_WORDS = 24 };
+enum {
+    LOAD_ROOM =
+        96 << 20, /* the library is half of it; a failing constructor would end the process */
+    PLAN_ROOM = 8 << 20, /* what oneDNN may ask for without a look at the answer */
+    RUN_ROOM = 64 << 10  /* the same, of this thread's heap, while a plan is run */
+};
 
 typedef enum plan_kind { MATMUL = 1, CONV, CONV_INPUT, CONV_WEIGHT } plan_kind;
 
@@ -49,21 +59,10 @@ static int cached;
 static uint64_t clock_now;
 static atomic_llong made;
 
+static const td_late_onednn *dnn; /* NULL: not loaded yet */
 static dnnl_engine_t engine;
-static pthread_once_t engine_once = PTHREAD_ONCE_INIT;
+static atomic_bool started;
 static pthread_key_t stream_key;
-
-/* ---- engine and streams ---- */
-
-static void stream_free(void *stream) {
-    dnnl_stream_destroy(stream);
-}
-
-static void engine_make(void) {
-    if (dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success)
-        engine = NULL;
-    pthread_key_create(&stream_key, stream_free);
-}
 
 static td_status fail_dnn(const char *what, dnnl_status_t code) {
     if (code == dnnl_out_of_memory)
@@ -80,18 +79,66 @@ static td_status fail_dnn(const char *what, dnnl_status_t code) {
         }                                                                                          \
     } while (0)
 
+/* ---- engine and streams ---- */
+
+static void stream_free(void *stream) {
+    dnn->stream_destroy(stream);
+}
+
+/* A child made by fork finds the cache whole. */
+static void before_fork(void) {
+    pthread_mutex_lock(&lock);
+}
+static void after_fork(void) {
+    pthread_mutex_unlock(&lock);
+}
+
+static td_status start_locked(void) {
+    static td_library library = {
+        .name = "oneDNN", .file = "libtide-onednn.so", .table = TD_LATE_ONEDNN, .room = LOAD_ROOM};
+    static bool has_key;
+    const void *calls;
+    td_status status = TD_OK;
+    TD_TRY(td_library_load(&library, &calls));
+    dnn = calls;
+    if (!has_key && pthread_key_create(&stream_key, stream_free)) {
+        status = td_fail(TD_ENOMEM, "out of memory");
+        goto done;
+    }
+    has_key = true;
+    /* our cache is enough, and a primitive whose making threw would stay in theirs */
+    DNN_TRY("setting the cache", dnn->set_primitive_cache_capacity(0));
+    DNN_TRY("making the engine", dnn->engine_create(&engine, dnnl_cpu, 0));
+    pthread_atfork(before_fork, after_fork, after_fork);
+    atomic_store_explicit(&started, true, memory_order_release);
+done:
+    return status;
+}
+
+/* Load oneDNN and make its engine; what failed for want of memory is tried anew the next time. */
+static td_status start(void) {
+    static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
+    td_status status = TD_OK;
+    if (TD_LIKELY(atomic_load_explicit(&started, memory_order_acquire)))
+        return TD_OK;
+    pthread_mutex_lock(&starting);
+    if (!atomic_load_explicit(&started, memory_order_relaxed))
+        status = start_locked();
+    pthread_mutex_unlock(&starting);
+    return status;
+}
+
 static td_status stream_get(dnnl_stream_t *out) {
-    pthread_once(&engine_once, engine_make);
     *out = pthread_getspecific(stream_key);
     if (*out)
         return TD_OK;
-    if (!engine)
-        return fail_dnn("making the engine", dnnl_runtime_error);
-    dnnl_status_t code = dnnl_stream_create(out, engine, dnnl_stream_default_flags);
+    dnnl_status_t code = dnn->stream_create(out, engine, dnnl_stream_default_flags);
     if (code != dnnl_success)
         return fail_dnn("making a stream", code);
-    pthread_setspecific(stream_key, *out);
-    return TD_OK;
+    if (pthread_setspecific(stream_key, *out) == 0)
+        return TD_OK;
+    dnn->stream_destroy(*out);
+    return td_fail(TD_ENOMEM, "out of memory");
 }
 
 /* ---- plans ---- */
@@ -101,9 +148,9 @@ static void plan_release(plan *p) {
         return;
     for (int k = 0; k < p->nargs; k++)
         if (p->args[k].reorder)
-            dnnl_primitive_destroy(p->args[k].reorder);
+            dnn->primitive_destroy(p->args[k].reorder);
     if (p->primitive)
-        dnnl_primitive_destroy(p->primitive);
+        dnn->primitive_destroy(p->primitive);
     td_free(p);
 }
 
@@ -152,11 +199,9 @@ static void cache_keep(plan *p) {
 }
 
 static td_status plan_new(const plan_key *key, plan **out) {
-    dnnl_stream_t stream;
-    td_status status = stream_get(&stream);
-    *out = status == TD_OK ? td_calloc(1, sizeof **out) : NULL;
+    *out = td_memory_has_room(PLAN_ROOM) ? td_calloc(1, sizeof **out) : NULL;
     if (!*out)
-        return status ? status : td_fail(TD_ENOMEM, "out of memory");
+        return td_fail(TD_ENOMEM, "out of memory");
     (*out)->key = *key;
     (*out)->refs = 1;
     return TD_OK;
@@ -189,11 +234,11 @@ static td_status add_reorder(plan_arg *a) {
     dnnl_primitive_desc_t pd = NULL;
     td_status status = TD_OK;
     DNN_TRY("planning a reorder",
-            dnnl_reorder_primitive_desc_create(&pd, from, engine, to, engine, NULL));
-    DNN_TRY("making a reorder", dnnl_primitive_create(&a->reorder, pd));
+            dnn->reorder_primitive_desc_create(&pd, from, engine, to, engine, NULL));
+    DNN_TRY("making a reorder", dnn->primitive_create(&a->reorder, pd));
 done:
     if (pd)
-        dnnl_primitive_desc_destroy(pd);
+        dnn->primitive_desc_destroy(pd);
     return status;
 }
 
@@ -202,25 +247,25 @@ static td_status plan_finish(plan *p, const void *descriptor, const_dnnl_primiti
     dnnl_primitive_desc_t pd = NULL;
     dnnl_primitive_attr_t attr = NULL;
     td_status status = TD_OK;
-    DNN_TRY("making attributes", dnnl_primitive_attr_create(&attr));
+    DNN_TRY("making attributes", dnn->primitive_attr_create(&attr));
     DNN_TRY("setting attributes",
-            dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user));
-    DNN_TRY("planning", dnnl_primitive_desc_create(&pd, descriptor, attr, engine, hint));
-    DNN_TRY("making a primitive", dnnl_primitive_create(&p->primitive, pd));
-    p->scratch = *dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
+            dnn->primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user));
+    DNN_TRY("planning", dnn->primitive_desc_create(&pd, descriptor, attr, engine, hint));
+    DNN_TRY("making a primitive", dnn->primitive_create(&p->primitive, pd));
+    p->scratch = *dnn->primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
     for (int k = 0; k < p->nargs; k++) {
         plan_arg *a = &p->args[k];
         int which = a->id == DNNL_ARG_BIAS ? 1 : 0;
-        a->theirs = *dnnl_primitive_desc_query_md(pd, query_of(a->id), which);
-        if (!dnnl_memory_desc_equal(&a->ours, &a->theirs))
+        a->theirs = *dnn->primitive_desc_query_md(pd, query_of(a->id), which);
+        if (!dnn->memory_desc_equal(&a->ours, &a->theirs))
             TD_TRY(add_reorder(a));
     }
     atomic_fetch_add_explicit(&made, 1, memory_order_relaxed);
 done:
     if (pd)
-        dnnl_primitive_desc_destroy(pd);
+        dnn->primitive_desc_destroy(pd);
     if (attr)
-        dnnl_primitive_attr_destroy(attr);
+        dnn->primitive_attr_destroy(attr);
     return status;
 }
 
@@ -233,7 +278,7 @@ typedef struct run_state {
 } run_state;
 
 static td_status wrap(run_state *r, const dnnl_memory_desc_t *md, void *data, dnnl_memory_t *out) {
-    dnnl_status_t code = dnnl_memory_create(out, md, engine, data);
+    dnnl_status_t code = dnn->memory_create(out, md, engine, data);
     if (code != dnnl_success)
         return fail_dnn("wrapping memory", code);
     r->memory[r->nmemory++] = *out;
@@ -242,7 +287,7 @@ static td_status wrap(run_state *r, const dnnl_memory_desc_t *md, void *data, dn
 
 /* Memory of our allocator in a layout of theirs. */
 static td_status make_room(run_state *r, const dnnl_memory_desc_t *md, dnnl_memory_t *out) {
-    int64_t bytes = (int64_t)dnnl_memory_desc_get_size(md);
+    int64_t bytes = (int64_t)dnn->memory_desc_get_size(md);
     td_status status = td_tensor_empty(TD_U8, TD_DEVICE_CPU, 1, &bytes, &r->room[r->nroom]);
     return status ? status : wrap(r, md, r->room[r->nroom++]->data, out);
 }
@@ -250,8 +295,15 @@ static td_status make_room(run_state *r, const dnnl_memory_desc_t *md, dnnl_memo
 static td_status reorder(dnnl_stream_t stream, dnnl_primitive_t primitive, dnnl_memory_t from,
                          dnnl_memory_t to) {
     const dnnl_exec_arg_t args[2] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
-    dnnl_status_t code = dnnl_primitive_execute(primitive, stream, 2, args);
+    dnnl_status_t code = dnn->primitive_execute(primitive, stream, 2, args);
     return code == dnnl_success ? TD_OK : fail_dnn("reordering", code);
+}
+
+/* Has the heap a block that running may cut its small ones from? */
+static bool has_heap(void) {
+    void *block = td_malloc(RUN_ROOM);
+    td_free(block);
+    return block != NULL;
 }
 
 /* Run a plan on data in our layouts, in the order of its arguments. */
@@ -262,6 +314,8 @@ static td_status plan_run(const plan *p, void *const *data) {
     dnnl_stream_t stream;
     int n = p->nargs;
     td_status status = TD_OK;
+    if (!has_heap())
+        return td_fail(TD_ENOMEM, "out of memory");
     TD_TRY(stream_get(&stream));
     for (int k = 0; k < n; k++) {
         const plan_arg *a = &p->args[k];
@@ -274,19 +328,19 @@ static td_status plan_run(const plan *p, void *const *data) {
         if (!a->output)
             TD_TRY(reorder(stream, a->reorder, ours[k], args[k].memory));
     }
-    if (dnnl_memory_desc_get_size(&p->scratch) > 0) {
+    if (dnn->memory_desc_get_size(&p->scratch) > 0) {
         args[n].arg = DNNL_ARG_SCRATCHPAD;
         TD_TRY(make_room(&r, &p->scratch, &args[n].memory));
         n++;
     }
-    DNN_TRY("running", dnnl_primitive_execute(p->primitive, stream, n, args));
+    DNN_TRY("running", dnn->primitive_execute(p->primitive, stream, n, args));
     for (int k = 0; k < p->nargs; k++)
         if (p->args[k].output && p->args[k].reorder)
             TD_TRY(reorder(stream, p->args[k].reorder, args[k].memory, ours[k]));
-    DNN_TRY("waiting", dnnl_stream_wait(stream));
+    DNN_TRY("waiting", dnn->stream_wait(stream));
 done:
     for (int k = 0; k < r.nmemory; k++)
-        dnnl_memory_destroy(r.memory[k]);
+        dnn->memory_destroy(r.memory[k]);
     for (int k = 0; k < r.nroom; k++)
         td_release(r.room[k]);
     return status;
@@ -294,7 +348,8 @@ done:
 
 typedef td_status (*plan_maker)(const void *what, plan *p);
 
-static td_status run(const plan_key *key, plan_maker make, const void *what, void *const *data) {
+static td_status run_planned(const plan_key *key, plan_maker make, const void *what,
+                             void *const *data) {
     td_status status = TD_OK;
     plan *p = cache_find(key);
     if (TD_UNLIKELY(!p)) {
@@ -309,6 +364,15 @@ static td_status run(const plan_key *key, plan_maker make, const void *what, voi
         status = plan_run(p, data);
     plan_release(p);
     return status;
+}
+
+/* Plans are made for a number of threads. */
+static td_status run(plan_key *key, plan_maker make, const void *what, void *const *data) {
+    td_status status = start();
+    if (status)
+        return status;
+    key->word[KEY_WORDS - 1] = td_team_enter(INT_MAX);
+    return run_planned(key, make, what, data);
 }
 
 /* ---- products ---- */
@@ -330,7 +394,7 @@ static td_status describe(dnnl_data_type_t type, const td_dnn_matrices *x, int64
         dims[n] = sizes[d];
         strides[n++] = steps[d];
     }
-    dnnl_status_t code = dnnl_memory_desc_init_by_strides(md, n, dims, type, strides);
+    dnnl_status_t code = dnn->memory_desc_init_by_strides(md, n, dims, type, strides);
     return code == dnnl_success ? TD_OK : fail_dnn("describing a matrix", code);
 }
 
@@ -344,7 +408,7 @@ static td_status make_matmul(const void *what, plan *p) {
     TD_TRY(describe(s->type, &s->c, s->batch, s->m, s->n, &c));
     if (s->bias)
         TD_TRY(describe(s->type, &(td_dnn_matrices){NULL, s->n, s->n, 1}, 1, 1, s->n, &bias));
-    DNN_TRY("describing a product", dnnl_matmul_desc_init(&d, &a, &b, s->bias ? &bias : NULL, &c));
+    DNN_TRY("describing a product", dnn->matmul_desc_init(&d, &a, &b, s->bias ? &bias : NULL, &c));
     add_arg(p, DNNL_ARG_SRC, false, &a);
     add_arg(p, DNNL_ARG_WEIGHTS, false, &b);
     add_arg(p, DNNL_ARG_DST, true, &c);
@@ -356,7 +420,9 @@ done:
 }
 
 bool td_dnn_has_bfloat(void) {
-    int isa = (int)dnnl_get_effective_cpu_isa(), bfloat = (int)dnnl_cpu_isa_avx512_core_bf16;
+    if (start())
+        return false;
+    int isa = (int)dnn->get_effective_cpu_isa(), bfloat = (int)dnnl_cpu_isa_avx512_core_bf16;
     return (isa & bfloat) == bfloat; /* a set has the bits of those it contains */
 }
 
@@ -366,9 +432,9 @@ td_status td_dnn_matmul(td_dtype dtype, int64_t batch, int64_t m, int64_t n, int
         [TD_BF16] = dnnl_bf16, [TD_F32] = dnnl_f32};
     dnnl_data_type_t type = types[dtype];
     matmul_shape s = {type, batch, m, n, k, a, b, c, bias != NULL};
-    const plan_key key = {{MATMUL, type, batch, m, n, k, a.batch_stride, a.row_stride,
-                           a.column_stride, b.batch_stride, b.row_stride, b.column_stride,
-                           c.batch_stride, c.row_stride, c.column_stride, bias != NULL}};
+    plan_key key = {{MATMUL, type, batch, m, n, k, a.batch_stride, a.row_stride, a.column_stride,
+                     b.batch_stride, b.row_stride, b.column_stride, c.batch_stride, c.row_stride,
+                     c.column_stride, bias != NULL}};
     void *data[MAX_ARGS] = {a.data, b.data, c.data, (void *)bias};
     return run(&key, make_matmul, &s, data);
 }
@@ -393,13 +459,13 @@ static td_status describe_plain(int ndims, const int64_t *sizes, dnnl_memory_des
         dims[d] = sizes[d];
         strides[d] = d == ndims - 1 ? 1 : strides[d + 1] * sizes[d + 1];
     }
-    dnnl_status_t code = dnnl_memory_desc_init_by_strides(md, ndims, dims, dnnl_f32, strides);
+    dnnl_status_t code = dnn->memory_desc_init_by_strides(md, ndims, dims, dnnl_f32, strides);
     return code == dnnl_success ? TD_OK : fail_dnn("describing a tensor", code);
 }
 
 static td_status choose_layout(const dnnl_memory_desc_t *ours, dnnl_memory_desc_t *any) {
     dnnl_status_t code =
-        dnnl_memory_desc_init_by_tag(any, ours->ndims, ours->dims, dnnl_f32, dnnl_format_tag_any);
+        dnn->memory_desc_init_by_tag(any, ours->ndims, ours->dims, dnnl_f32, dnnl_format_tag_any);
     return code == dnnl_success ? TD_OK : fail_dnn("describing a tensor", code);
 }
 
@@ -436,7 +502,7 @@ static td_status conv_describe(const td_conv_geometry *s, conv_descs *d) {
 /* The forward primitive descriptor, which the backward ones take as a hint. */
 static td_status conv_forward_desc(const conv_descs *d, dnnl_prop_kind_t kind, bool bias,
                                    dnnl_convolution_desc_t *out) {
-    dnnl_status_t code = dnnl_dilated_convolution_forward_desc_init(
+    dnnl_status_t code = dnn->dilated_convolution_forward_desc_init(
         out, kind, dnnl_convolution_direct, &d->any_x, &d->any_w, bias ? &d->bias : NULL, &d->any_y,
         d->stride, d->dilation, d->padding, d->padding_end);
     return code == dnnl_success ? TD_OK : fail_dnn("describing a convolution", code);
@@ -467,15 +533,15 @@ static td_status make_conv_backward(const td_conv_geometry *s, plan *p, bool wei
     td_status status = TD_OK;
     TD_TRY(conv_describe(s, &d));
     TD_TRY(conv_forward_desc(&d, dnnl_forward_training, false, &forward));
-    DNN_TRY("planning", dnnl_primitive_desc_create(&hint, &forward, NULL, engine, NULL));
+    DNN_TRY("planning", dnn->primitive_desc_create(&hint, &forward, NULL, engine, NULL));
     if (weight)
         DNN_TRY("describing a convolution",
-                dnnl_dilated_convolution_backward_weights_desc_init(
+                dnn->dilated_convolution_backward_weights_desc_init(
                     &backward, dnnl_convolution_direct, &d.any_x, &d.any_w, NULL, &d.any_y,
                     d.stride, d.dilation, d.padding, d.padding_end));
     else
         DNN_TRY("describing a convolution",
-                dnnl_dilated_convolution_backward_data_desc_init(
+                dnn->dilated_convolution_backward_data_desc_init(
                     &backward, dnnl_convolution_direct, &d.any_x, &d.any_w, &d.any_y, d.stride,
                     d.dilation, d.padding, d.padding_end));
     add_arg(p, DNNL_ARG_DIFF_DST, false, &d.y);
@@ -484,7 +550,7 @@ static td_status make_conv_backward(const td_conv_geometry *s, plan *p, bool wei
     status = plan_finish(p, &backward, hint);
 done:
     if (hint)
-        dnnl_primitive_desc_destroy(hint);
+        dnn->primitive_desc_destroy(hint);
     return status;
 }
 
@@ -514,17 +580,13 @@ td_status td_dnn_conv(td_conv_direction direction, const td_conv_geometry *s, co
 
 /* ---- what it is ---- */
 
-static char version_text[48];
-static pthread_once_t version_once = PTHREAD_ONCE_INIT;
-
-static void write_version(void) {
-    const dnnl_version_t *v = dnnl_version();
-    snprintf(version_text, sizeof version_text, "oneDNN %d.%d.%d", v->major, v->minor, v->patch);
-}
-
 const char *td_dnn_version(void) {
-    pthread_once(&version_once, write_version);
-    return version_text;
+    static _Thread_local char text[48];
+    if (start())
+        return "oneDNN (not loaded)";
+    const dnnl_version_t *v = dnn->version();
+    snprintf(text, sizeof text, "oneDNN %d.%d.%d", v->major, v->minor, v->patch);
+    return text;
 }
 
 int64_t td_dnn_primitives_made(void) {

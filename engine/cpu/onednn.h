@@ -1,6 +1,6 @@
 /* onednn.h: the part of oneDNN that kernels use: float32 and bfloat16 products and float32
- * convolutions with cached primitives. onednn.c alone includes oneDNN's header, so that a new
- * version of it is one change.
+ * convolutions with cached primitives. onednn.c and late/onednn.* alone include oneDNN's header, so
+ * that a new version of it is one change.
  */
 #ifndef TD_CPU_ONEDNN_H
 #define TD_CPU_ONEDNN_H
@@ -27,7 +27,7 @@ td_status td_dnn_matmul(td_dtype dtype, int64_t batch, int64_t m, int64_t n, int
 td_status td_dnn_conv(td_conv_direction direction, const td_conv_geometry *shape, const float *a,
                       const float *b, const float *bias, float *out) TD_MUST_CHECK;
 
-/* "oneDNN 2.6.3"; static. */
+/* "oneDNN 2.6.3"; valid until this thread asks again. Loads it. */
 const char *td_dnn_version(void);
 
 /* Number of primitives made since the start: what a cache hit does not add to (for tests). */

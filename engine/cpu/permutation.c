@@ -111,13 +111,14 @@ static td_status make_room(int64_t n, size_t size, td_tensor **room) {
 
 static td_status permute(order *o) {
     int64_t per_chunk = 2 * TD_RANDOM_BLOCKS, runs = (int64_t)1 << o->top;
+    int threads = td_get_num_threads();
     td_tensor *room = NULL;
     td_status status = TD_OK;
     TD_TRY(td_parallel_for((o->n + per_chunk - 1) / per_chunk, TD_GRAIN / 16, make_keys, o));
     distribute(o);
-    TD_TRY(make_room(o->longest * td_get_num_threads(), sizeof(entry), &room));
+    TD_TRY(make_room(o->longest * threads, sizeof(entry), &room));
     o->room = room->data;
-    status = td_parallel_for(runs, 4 * o->n / runs, sort_runs, o);
+    status = td_parallel_for_among(threads, runs, 4 * o->n / runs, sort_runs, o);
 done:
     td_release(room);
     return status;

@@ -41,6 +41,7 @@ typedef struct job {
     td_accumulator *partial; /* [piece][output] */
     unsigned char *heap;     /* workers' memory where their stacks are too small */
     size_t worker_bytes;
+    int threads; /* for whom there is memory */
 } job;
 
 /* A register in a block: elements, or a single one for all. */
@@ -405,9 +406,9 @@ static td_status run_job(job *j, const td_operand *operands, td_tensor *const *o
     }
     j->starts[j->nlists] = items;
     j->worker_bytes = worker_bytes(p);
+    j->threads = td_get_num_threads();
     if (j->worker_bytes > STACK_BYTES) {
-        size_t threads = (size_t)td_get_num_threads();
-        j->heap = td_malloc(threads * j->worker_bytes);
+        j->heap = td_malloc((size_t)j->threads * j->worker_bytes);
         if (!j->heap)
             TD_TRY(td_fail(TD_ENOMEM, "out of memory for the buffers of a program"));
     }
@@ -416,7 +417,7 @@ static td_status run_job(job *j, const td_operand *operands, td_tensor *const *o
         if (!j->partial)
             TD_TRY(td_fail(TD_ENOMEM, "out of memory for partial sums"));
     }
-    TD_TRY(td_parallel_for(items, cost_of_item(p), run_range, j));
+    TD_TRY(td_parallel_for_among(j->threads, items, cost_of_item(p), run_range, j));
     if (p->reduces)
         finish_sums(j, outs);
 done:

@@ -310,8 +310,9 @@ static td_status run_observed(td_call *call, const looks *l, td_observer *o) {
                       .track = td_stream_current(call->device)};
     const td_origin *before = td_origin_in_force;
     td_origin origin;
-    if (o->origins && !before) {
-        origin = td_origin_get();
+    if (o->origin && !before) {
+        origin.line = 0;
+        o->origin(o->ctx, &origin);
         td_origin_in_force = &origin;
     }
     event.origin = td_origin_known();

@@ -144,19 +144,21 @@ td_status td_expression_prepare(td_op *op) {
     td_status status = TD_OK;
     if (op->pointwise)
         return TD_OK;
-    if (op->formula) {
+    if (op->formula && !op->composite)
         status = compile(op, op->formula, false, &op->composite);
-        op->run = td_expression_run;
-    }
-    if (status || !op->gradient)
+    if (status == TD_OK && op->gradient)
+        status = compile(op, op->gradient, true, &op->derivative);
+    if (status) /* the row stays as it is written, for another attempt */
         return status;
-    status = compile(op, op->gradient, true, &op->derivative);
-    for (int k = 0; status == TD_OK && k < op->derivative->nroots; k++) {
+    for (int k = 0; op->gradient && k < op->derivative->nroots; k++) {
         op->save_args |= op->derivative->roots[k].args;
         op->save_outs |= op->derivative->roots[k].outs;
     }
-    op->backward = td_expression_backward;
-    return status;
+    if (op->formula)
+        op->run = td_expression_run;
+    if (op->gradient)
+        op->backward = td_expression_backward;
+    return TD_OK;
 }
 
 /* ---- rows ---- */

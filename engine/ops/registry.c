@@ -1,7 +1,9 @@
 /* registry.c: the table of all operators, and the engine's start. */
 #include "engine/autograd/autograd.h"
+#include "engine/core/backend.h"
 #include "engine/core/map.h"
 #include "engine/core/memory.h"
+#include "engine/core/openmp.h"
 #include "engine/cpu/cpu.h"
 #include "engine/ops/expression.h"
 #include "engine/ops/pointwise.h"
@@ -24,7 +26,7 @@ static td_status add_op(const td_operator_entry *entry) {
     td_op *op = entry->op;
     op->name = entry->name;
     op->family = entry->family;
-    td_status status = td_schema_parse(op);
+    td_status status = op->params ? TD_OK : td_schema_parse(op); /* an attempt before may have */
     if (status)
         return status;
     if (td_op_find(op->name) || op_count == MAX_OPS)
@@ -33,7 +35,7 @@ static td_status add_op(const td_operator_entry *entry) {
         return td_fail(TD_EINTERNAL, "operator '%s' does not say which dtypes it takes", op->name);
     op->id = (uint16_t)op_count;
     if (op->pointwise) {
-        status = td_pointwise_prepare(op);
+        status = op->programs ? TD_OK : td_pointwise_prepare(op);
         if (status)
             return status;
         op->save_args = op->programs->reads_args;
@@ -41,8 +43,10 @@ static td_status add_op(const td_operator_entry *entry) {
         if (op->gradient)
             op->backward = td_pointwise_backward;
     }
-    ops[op_count++] = op;
-    return td_map_add(&by_name, td_hash_text(op->name), op);
+    status = td_map_add(&by_name, td_hash_text(op->name), op);
+    if (status == TD_OK)
+        ops[op_count++] = op;
+    return status;
 }
 
 /* What needs all operators to be there: expressions name others. */
@@ -55,12 +59,14 @@ static td_status finish_op(td_op *op) {
 extern const td_operator_entry *const __start_td_operators[], *const __stop_td_operators[];
 
 td_status td_op_register_all(void) {
+    static int finished; /* where an attempt ran out of memory the next goes on */
     td_status status = TD_OK;
-    for (const td_operator_entry *const *e = __start_td_operators;
-         e < __stop_td_operators && status == TD_OK; e++)
-        status = add_op(*e);
-    for (int k = 0; k < op_count && status == TD_OK; k++)
-        status = finish_op((td_op *)ops[k]);
+    while (__start_td_operators + op_count < __stop_td_operators && status == TD_OK)
+        status = add_op(__start_td_operators[op_count]);
+    while (finished < op_count && status == TD_OK) {
+        status = finish_op((td_op *)ops[finished]);
+        finished += status == TD_OK;
+    }
     return status;
 }
 
@@ -76,19 +82,23 @@ const td_op *td_op_get(int id) {
     return id >= 0 && id < op_count ? ops[id] : NULL;
 }
 
-static pthread_once_t init_once = PTHREAD_ONCE_INIT;
-static td_status init_status;
-
-static void init(void) {
+static td_status init(void) {
+    td_status status = TD_OK;
+    td_openmp_prepare();
     td_autograd_destroy_hook = td_autograd_free;
-    init_status = td_backend_register(&td_cpu_backend);
-    if (init_status == TD_OK)
-        init_status = td_op_register_all();
+    if (!td_backends[TD_CPU])
+        TD_TRY(td_backend_register(&td_cpu_backend));
+    TD_TRY(td_op_register_all());
+done:
+    return status;
 }
 
 td_status td_init(void) {
-    pthread_once(&init_once, init);
-    if (init_status && !*td_error_message()) /* another thread saw the message */
-        return td_fail(init_status, "the engine could not start");
-    return init_status;
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static bool done;
+    pthread_mutex_lock(&lock);
+    td_status status = done ? TD_OK : init();
+    done = status == TD_OK;
+    pthread_mutex_unlock(&lock);
+    return status;
 }

@@ -10,9 +10,12 @@
 
 typedef struct parser {
     const char *text, *at;
+    bool out_of_memory; /* for whoever got no text */
 } parser;
 
 static td_status fail(const parser *p, const char *what) {
+    if (p->out_of_memory)
+        return td_fail(TD_ENOMEM, "out of memory");
     return td_fail(TD_EINTERNAL, "schema '%s', at %d: %s", p->text, (int)(p->at - p->text) + 1,
                    what);
 }
@@ -41,18 +44,24 @@ static bool accept_word(parser *p, const char *word) {
     return true;
 }
 
+/* The text from there up to here, owned by the caller. */
+static char *copy_text(parser *p, const char *from) {
+    size_t len = (size_t)(p->at - from);
+    char *text = td_malloc(len + 1);
+    if (text) {
+        memcpy(text, from, len);
+        text[len] = 0;
+    }
+    p->out_of_memory = !text;
+    return text;
+}
+
 static char *identifier(parser *p) {
     skip_space(p);
     const char *from = p->at;
     while (isalnum((unsigned char)*p->at) || *p->at == '_')
         p->at++;
-    size_t len = (size_t)(p->at - from);
-    char *name = len ? td_malloc(len + 1) : NULL;
-    if (name) {
-        memcpy(name, from, len);
-        name[len] = 0;
-    }
-    return name;
+    return p->at > from ? copy_text(p, from) : NULL;
 }
 
 typedef struct type_row {
@@ -124,7 +133,7 @@ static td_status parse_object(parser *p, td_param *param) {
         return fail(p, "a type expected");
     param->word = identifier(p);
     if (!param->word)
-        return td_fail(TD_ENOMEM, "out of memory");
+        return fail(p, "a type expected");
     param->type = accept(p, "[]") ? TD_PARAM_OBJECTS : TD_PARAM_OBJECT;
     return TD_OK;
 }
@@ -194,10 +203,9 @@ static td_status parse_default(parser *p, td_param *param) {
         const char *from = p->at;
         while (*p->at && *p->at != '"')
             p->at++;
-        char *text = *p->at ? td_calloc(1, (size_t)(p->at - from) + 1) : NULL;
+        char *text = *p->at ? copy_text(p, from) : NULL;
         if (!text)
             return fail(p, "a string expected");
-        memcpy(text, from, (size_t)(p->at - from));
         p->at++;
         *v = TD_STRING(text);
     } else if (accept(p, "{")) {
@@ -271,6 +279,15 @@ static bool is_looked_at(const td_param *param) {
            param->type == TD_PARAM_TENSORS || param->type == TD_PARAM_DEVICE;
 }
 
+static void clear_params(td_param *params, int n) {
+    for (int k = 0; k < n; k++) {
+        td_free(params[k].name);
+        td_free(params[k].word);
+        if (params[k].preset.kind == TD_KIND_STRING)
+            td_free((char *)params[k].preset.string);
+    }
+}
+
 /* What was parsed is the operator's also when an error follows, for td_schema_clear. */
 static td_status parse_params(parser *p, td_op *op) {
     td_param params[TD_MAX_PARAMS] = {0};
@@ -279,8 +296,10 @@ static td_status parse_params(parser *p, td_op *op) {
     if (op->npositional == 255)
         op->npositional = (uint8_t)n;
     op->params = td_malloc(sizeof(td_param) * (size_t)(n ? n : 1));
-    if (!op->params)
+    if (!op->params) {
+        clear_params(params, n);
         return td_fail(TD_ENOMEM, "out of memory");
+    }
     op->nparams = (uint8_t)n;
     memcpy(op->params, params, sizeof(td_param) * (size_t)n);
     for (int k = 0; k < n; k++) {
@@ -301,7 +320,7 @@ static td_status parse_one_result(parser *p, td_op *op, bool named) {
         return fail(p, "Tensor expected");
     op->result_names[n] = named ? identifier(p) : NULL;
     op->nresults++;
-    return TD_OK;
+    return p->out_of_memory ? fail(p, "a name expected") : TD_OK;
 }
 
 static td_status parse_results(parser *p, td_op *op) {
@@ -371,7 +390,7 @@ static char *make_backward_name(const char *name) {
 }
 
 td_status td_schema_parse_function(td_op *f) {
-    parser p = {f->schema, f->schema};
+    parser p = {.text = f->schema, .at = f->schema};
     f->name = identifier(&p);
     if (!f->name || !accept(&p, "("))
         return fail(&p, "'NAME(' expected");
@@ -387,30 +406,36 @@ td_status td_schema_parse_function(td_op *f) {
     return TD_OK;
 }
 
-void td_schema_clear(td_op *f) {
-    for (int k = 0; k < f->nparams && f->params; k++) {
-        td_free(f->params[k].name);
-        td_free(f->params[k].word);
-        if (f->params[k].preset.kind == TD_KIND_STRING)
-            td_free((char *)f->params[k].preset.string);
-    }
+/* Parameters and names of results. */
+static void clear_lists(td_op *f) {
+    clear_params(f->params, f->params ? f->nparams : 0);
     td_free(f->params);
-    td_free(f->result_names[0]);
+    f->params = NULL;
+    f->nparams = f->nresults = 0;
+    for (int k = 0; k < TD_MAX_RESULTS; k++) {
+        td_free(f->result_names[k]);
+        f->result_names[k] = NULL;
+    }
+}
+
+void td_schema_clear(td_op *f) {
+    clear_lists(f);
     td_free((char *)f->name);
     *f = (td_op){0};
 }
 
-td_status td_schema_parse(td_op *op) {
-    parser p = {op->schema, op->schema};
+static td_status parse_row(td_op *op) {
+    parser p = {.text = op->schema, .at = op->schema};
     if (!accept(&p, "("))
         return fail(&p, "'(' expected");
     td_status status = parse_params(&p, op);
     if (status == TD_OK)
         status = parse_results(&p, op);
-    if (status == TD_OK)
-        status = read_saves(op);
-    if (status)
-        return status;
+    return status == TD_OK ? read_saves(op) : status;
+}
+
+/* NAMEBackward and NAME_. */
+static td_status make_names(td_op *op) {
     size_t len = strlen(op->name);
     op->backward_name = make_backward_name(op->name);
     if (!op->backward_name)
@@ -419,13 +444,24 @@ td_status td_schema_parse(td_op *op) {
         op->inplace_name = op->name;
     } else if (op->flags & TD_OP_INPLACE) {
         char *name = td_malloc(len + 2);
-        if (!name)
+        if (!name) {
+            td_free((char *)op->backward_name);
             return td_fail(TD_ENOMEM, "out of memory");
+        }
         memcpy(name, op->name, len);
         memcpy(name + len, "_", 2);
         op->inplace_name = name;
     }
     return TD_OK;
+}
+
+td_status td_schema_parse(td_op *op) {
+    td_status status = parse_row(op);
+    if (status == TD_OK)
+        status = make_names(op);
+    if (status)
+        clear_lists(op);
+    return status;
 }
 
 static void add_range(const td_param *p, char *text, size_t size) {

@@ -58,7 +58,7 @@ BANNED = (
 )
 BANNED_EXCEPT = {"engine/core/": "malloc calloc realloc free strdup aligned_alloc posix_memalign".split()}
 
-SOURCE = (".c", ".h", ".cu", ".cuh")
+SOURCE = (".c", ".h", ".cpp", ".cu", ".cuh")
 CODE = SOURCE + (".lua", ".py", ".sh", ".cmake", "CMakeLists.txt", "/run")
 MAX_LINES = 1000
 MAX_FUNCTION = 120

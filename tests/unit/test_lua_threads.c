@@ -138,6 +138,55 @@ TEST(states_on_threads_of_their_own) {
     CHECK_INT(allocated(), before);
 }
 
+/* A state sees its own work, whatever the others on its thread do. */
+TEST(states_record_at_the_same_time) {
+    lua_State *states[2];
+    for (int k = 0; k < 2; k++) {
+        states[k] = tide_lua_new();
+        REQUIRE(states[k] != NULL);
+        run(states[k], "tide = require 'tide' x = tide.ones(3, {requires_grad = true})\n"
+                       "p = tide.profiler.profile()\n"
+                       "assert(not pcall(tide.profiler.profile))");
+    }
+    for (int round = 0; round < 5; round++) {
+        run(states[0],
+            "local r <close> = tide.profiler.record('one') y = x * 2 y:sum():backward()");
+        run(states[1],
+            "local r <close> = tide.profiler.record('two') z = tide.ones(2) z[1] = 3 y = x / 2");
+    }
+    run(states[0], "p:stop() names = {} for _, e in ipairs(p:events()) do\n"
+                   "names[e.name] = (names[e.name] or 0) + 1 end\n"
+                   "assert(names.one == 5 and not names.two and not names.div and names.sum)");
+    run(states[1], "p:stop() names = {} for _, e in ipairs(p:events()) do\n"
+                   "names[e.name] = (names[e.name] or 0) + 1 end\n"
+                   "assert(names.two == 5 and names.div == 5 and not names.one and not names.mul "
+                   "and not names.sum)");
+    for (int k = 0; k < 2; k++)
+        tide_lua_close(states[k]);
+}
+
+static void *record_on_thread(void *state) {
+    run(state, "local p = tide.profiler.profile(function() for i = 1, 20 do x = x + 1 end end)\n"
+               "n = #p");
+    return NULL;
+}
+
+TEST(states_on_threads_of_their_own_record_at_the_same_time) {
+    lua_State *states[3];
+    pthread_t threads[3];
+    for (int k = 0; k < 3; k++) {
+        states[k] = tide_lua_new();
+        REQUIRE(states[k] != NULL);
+        run(states[k], "tide = require 'tide' x = tide.ones(3)");
+        pthread_create(&threads[k], NULL, record_on_thread, states[k]);
+    }
+    for (int k = 0; k < 3; k++) {
+        pthread_join(threads[k], NULL);
+        run(states[k], "assert(n == 40, n)"); /* an operator and its kernel each */
+        tide_lua_close(states[k]);
+    }
+}
+
 int main(void) {
     if (td_init()) {
         fprintf(stderr, "%s\n", td_error_message());
@@ -148,5 +197,7 @@ int main(void) {
     RUN(a_state_made_by_others_works_and_closes);
     RUN(running_out_of_lua_memory_loses_nothing);
     RUN(states_on_threads_of_their_own);
+    RUN(states_record_at_the_same_time);
+    RUN(states_on_threads_of_their_own_record_at_the_same_time);
     return check_finish();
 }

@@ -13,7 +13,7 @@
 
 TEST(operators_hold_kernels_and_share_their_number_with_backward) {
     tide_recording r;
-    tide_recorder *recorder = tide_recorder_start(false);
+    tide_recorder *recorder = tide_recorder_start(NULL, NULL);
     REQUIRE(recorder != NULL);
     CHECK_INT(train(), TD_OK);
     REQUIRE(stop(recorder, &r));
@@ -41,7 +41,7 @@ TEST(operators_hold_kernels_and_share_their_number_with_backward) {
 TEST(nothing_is_recorded_before_and_after) {
     tide_recording r;
     CHECK_INT(train(), TD_OK);
-    tide_recorder *recorder = tide_recorder_start(false);
+    tide_recorder *recorder = tide_recorder_start(NULL, NULL);
     REQUIRE(recorder != NULL);
     REQUIRE(stop(recorder, &r));
     CHECK_INT(r.count, 0);
@@ -52,9 +52,9 @@ TEST(nothing_is_recorded_before_and_after) {
 
 TEST(one_recorder_at_a_time) {
     tide_recording r;
-    tide_recorder *recorder = tide_recorder_start(false);
+    tide_recorder *recorder = tide_recorder_start(NULL, NULL);
     REQUIRE(recorder != NULL);
-    CHECK(tide_recorder_start(false) == NULL);
+    CHECK(tide_recorder_start(NULL, NULL) == NULL);
     CHECK_CONTAINS(td_error_message(), "already");
     REQUIRE(stop(recorder, &r));
     tide_recording_free(&r);
@@ -64,7 +64,7 @@ TEST(ranges_nest_as_deep_as_they_like) {
     enum { DEPTH = 3000 };
     static tide_range ranges[DEPTH];
     tide_recording r;
-    tide_recorder *recorder = tide_recorder_start(false);
+    tide_recorder *recorder = tide_recorder_start(NULL, NULL);
     REQUIRE(recorder != NULL);
     for (int k = 0; k < DEPTH; k++)
         ranges[k] = tide_range_begin("deep");
@@ -82,7 +82,7 @@ TEST(ranges_nest_as_deep_as_they_like) {
 
 TEST(a_range_ends_what_was_left_open_inside_and_nothing_else) {
     tide_recording r;
-    tide_recorder *recorder = tide_recorder_start(false);
+    tide_recorder *recorder = tide_recorder_start(NULL, NULL);
     REQUIRE(recorder != NULL);
     char name[] = "outer";
     tide_range outer = tide_range_begin(name);
@@ -103,7 +103,7 @@ TEST(a_range_ends_what_was_left_open_inside_and_nothing_else) {
     CHECK_INT(second->parent, -1);
     CHECK(&r.events[mul->parent] == second);
     tide_recording_free(&r);
-    recorder = tide_recorder_start(false);
+    recorder = tide_recorder_start(NULL, NULL);
     REQUIRE(recorder != NULL);
     tide_range mine = tide_range_begin("mine");
     tide_range_end(after); /* of another recording */
@@ -122,7 +122,7 @@ TEST(events_without_memory_are_counted_and_the_rest_stays_whole) {
     int without_list = 0, with_loss = 0;
     for (int n = 1; n <= 24; n++) {
         tide_recording r;
-        tide_recorder *recorder = tide_recorder_start(false);
+        tide_recorder *recorder = tide_recorder_start(NULL, NULL);
         REQUIRE(recorder != NULL);
         td_memory_fail_after(n);
         for (int k = 0; k < RANGES; k++) {
@@ -154,7 +154,7 @@ TEST(events_without_memory_are_counted_and_the_rest_stays_whole) {
 
 TEST(rows_count_recursive_time_once) {
     tide_recording r;
-    tide_recorder *recorder = tide_recorder_start(false);
+    tide_recorder *recorder = tide_recorder_start(NULL, NULL);
     REQUIRE(recorder != NULL);
     tide_range outer = tide_range_begin("again"), inner = tide_range_begin("again");
     char name[16];
@@ -218,7 +218,7 @@ static bool begins_with(const char *path, const char *start) {
 }
 
 static bool record(tide_recording *r) {
-    tide_recorder *recorder = tide_recorder_start(false);
+    tide_recorder *recorder = tide_recorder_start(NULL, NULL);
     return CHECK(recorder != NULL) && CHECK(train() == TD_OK) && stop(recorder, r);
 }
 

@@ -6,9 +6,11 @@
 
 static atomic_bool threads_go_on;
 static atomic_int threads_failed;
+static td_observer *_Atomic shared; /* of the recording that all threads take part in */
 
 static void *work(void *name) {
     do {
+        td_observer_set(atomic_load(&shared));
         tide_range range = tide_range_begin(name);
         atomic_fetch_add(&threads_failed, train() != TD_OK);
         tide_range_end(range);
@@ -20,8 +22,9 @@ TEST(each_thread_has_its_row) {
     static char names[3][8] = {"one", "two", "three"};
     pthread_t threads[3];
     tide_recording r;
-    tide_recorder *recorder = tide_recorder_start(false);
+    tide_recorder *recorder = tide_recorder_start(NULL, NULL);
     REQUIRE(recorder != NULL);
+    atomic_store(&shared, tide_recorder_observer(recorder));
     for (int k = 0; k < 3; k++)
         REQUIRE(pthread_create(&threads[k], NULL, work, names[k]) == 0);
     for (int k = 0; k < 3; k++)
@@ -48,8 +51,9 @@ TEST(recordings_start_and_stop_while_others_work) {
         REQUIRE(pthread_create(&threads[k], NULL, work, name) == 0);
     for (int round = 0; round < 50; round++) {
         tide_recording r;
-        tide_recorder *recorder = tide_recorder_start(false);
+        tide_recorder *recorder = tide_recorder_start(NULL, NULL);
         REQUIRE(recorder != NULL);
+        atomic_store(&shared, tide_recorder_observer(recorder));
         CHECK_INT(train(), TD_OK);
         REQUIRE(stop(recorder, &r));
         check_nesting(&r);
@@ -62,9 +66,72 @@ TEST(recordings_start_and_stop_while_others_work) {
     CHECK_INT(atomic_load(&threads_failed), 0);
 }
 
+/* 20 recordings of one thread, which sees its own work and nothing else's. */
+static void *record_alone(void *name) {
+    for (int round = 0; round < 20; round++) {
+        tide_recording r;
+        tide_recorder *recorder = tide_recorder_start(NULL, NULL);
+        if (!CHECK(recorder != NULL))
+            return NULL;
+        CHECK(tide_recorder_start(NULL, NULL) == NULL);
+        for (int k = 0; k <= round; k++) {
+            tide_range range = tide_range_begin(name);
+            CHECK_INT(train(), TD_OK);
+            tide_range_end(range);
+        }
+        if (!stop(recorder, &r))
+            return NULL;
+        check_nesting(&r);
+        int64_t ranges = 0;
+        for (int64_t k = 0; k < r.count; k++) {
+            CHECK_INT(r.events[k].thread, 1);
+            if (r.events[k].kind == TD_EVENT_RANGE)
+                ranges += strcmp(r.events[k].name, name) == 0 ? 1 : 1000;
+        }
+        CHECK_INT(ranges, round + 1);
+        tide_recording_free(&r);
+    }
+    return NULL;
+}
+
+TEST(threads_record_at_the_same_time_each_for_itself) {
+    static char names[4][8] = {"one", "two", "three", "four"};
+    pthread_t threads[4];
+    for (int k = 0; k < 4; k++)
+        REQUIRE(pthread_create(&threads[k], NULL, record_alone, names[k]) == 0);
+    for (int k = 0; k < 4; k++)
+        pthread_join(threads[k], NULL);
+}
+
+TEST(one_thread_can_take_part_in_two_recordings_in_turn) {
+    tide_recording r[2];
+    tide_recorder *recorders[2];
+    for (int k = 0; k < 2; k++) {
+        recorders[k] = tide_recorder_start(NULL, NULL);
+        REQUIRE(recorders[k] != NULL);
+        td_observer_set(NULL);
+    }
+    for (int round = 0; round < 10; round++) {
+        td_observer_set(tide_recorder_observer(recorders[round % 2]));
+        CHECK_INT(train(), TD_OK);
+        td_observer_set(NULL);
+        CHECK_INT(train(), TD_OK);
+    }
+    for (int k = 0; k < 2; k++) {
+        REQUIRE(stop(recorders[k], &r[k]));
+        check_nesting(&r[k]);
+    }
+    CHECK_INT(r[0].count, r[1].count);
+    CHECK(find(&r[0], TD_EVENT_OP, "mul") != NULL);
+    for (int k = 0; k < 2; k++)
+        tide_recording_free(&r[k]);
+}
+
 int main(void) {
     if (td_init())
         return 1;
+    RUN(threads_record_at_the_same_time_each_for_itself);
+    RUN(one_thread_can_take_part_in_two_recordings_in_turn);
     RUN(each_thread_has_its_row);
     RUN(recordings_start_and_stop_while_others_work);
     return check_finish();

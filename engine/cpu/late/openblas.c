@@ -1,0 +1,25 @@
+/* openblas.c: the table of OpenBLAS's calls, in a module of its own. */
+#include "engine/cpu/late/late.h"
+
+#include <cblas.h>
+
+#define TRANSPOSE(t) ((t) ? CblasTrans : CblasNoTrans)
+
+static void sgemm(bool ta, bool tb, int m, int n, int k, const void *a, int lda, const void *b,
+                  int ldb, double beta, void *c, int ldc) {
+    cblas_sgemm(CblasRowMajor, TRANSPOSE(ta), TRANSPOSE(tb), m, n, k, 1, a, lda, b, ldb,
+                (float)beta, c, ldc);
+}
+
+static void dgemm(bool ta, bool tb, int m, int n, int k, const void *a, int lda, const void *b,
+                  int ldb, double beta, void *c, int ldc) {
+    cblas_dgemm(CblasRowMajor, TRANSPOSE(ta), TRANSPOSE(tb), m, n, k, 1, a, lda, b, ldb, beta, c,
+                ldc);
+}
+
+static const char *config(void) {
+    return openblas_get_config();
+}
+
+extern const td_late_openblas td_late_openblas_calls;
+const td_late_openblas td_late_openblas_calls = {sgemm, dgemm, config};

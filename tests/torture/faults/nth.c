@@ -1,0 +1,120 @@
+/* nth.c: a library to preload: memory that runs out at a chosen request.
+ *
+ * It stands before malloc and its kin, operator new (which asks malloc) and mmap, and counts
+ * requests while it is armed. It is steered through getenv, which every program
+ * and Lua's os.getenv reach:
+ *
+ *     getenv("faults:once:17")  the 17th request from now on fails, and no other
+ *     getenv("faults:from:17")  the 17th and all after it fail
+ *     getenv("faults:off")      none fails; the answer is the number of requests since then
+ *
+ * The variable FAULTS arms it before main, so that the start of a program is reached too.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+extern void *__libc_malloc(size_t);
+extern void *__libc_calloc(size_t, size_t);
+extern void *__libc_realloc(void *, size_t);
+extern void *__libc_memalign(size_t, size_t);
+
+static atomic_bool armed;
+static bool onwards;
+static long long first;
+static atomic_llong asked;
+
+static bool fails(void) {
+    if (!atomic_load_explicit(&armed, memory_order_relaxed))
+        return false;
+    long long n = atomic_fetch_add_explicit(&asked, 1, memory_order_relaxed) + 1;
+    if (n != first && !(onwards && n > first))
+        return false;
+    errno = ENOMEM;
+    return true;
+}
+
+/* ---- what is counted ---- */
+
+void *malloc(size_t bytes) {
+    return fails() ? NULL : __libc_malloc(bytes);
+}
+
+void *calloc(size_t count, size_t size) {
+    return fails() ? NULL : __libc_calloc(count, size);
+}
+
+void *realloc(void *block, size_t bytes) {
+    return bytes && fails() ? NULL : __libc_realloc(block, bytes);
+}
+
+void *memalign(size_t alignment, size_t bytes) {
+    return fails() ? NULL : __libc_memalign(alignment, bytes);
+}
+
+void *aligned_alloc(size_t alignment, size_t bytes) {
+    return memalign(alignment, bytes);
+}
+
+int posix_memalign(void **out, size_t alignment, size_t bytes) {
+    void *p = memalign(alignment, bytes);
+    if (!p)
+        return ENOMEM;
+    *out = p;
+    return 0;
+}
+
+void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset) {
+    static void *(*next)(void *, size_t, int, int, int, off_t);
+    if (!next)
+        *(void **)&next = dlsym(RTLD_NEXT, "mmap");
+    return fails() ? MAP_FAILED : next(at, bytes, protection, flags, file, offset);
+}
+
+/* ---- steering ---- */
+
+static char *begin(const char *count, bool all_after) {
+    first = strtoll(count, NULL, 10);
+    onwards = all_after;
+    atomic_store(&asked, 0);
+    atomic_store(&armed, true);
+    return "armed";
+}
+
+static char *end(void) {
+    static char text[32];
+    atomic_store(&armed, false);
+    snprintf(text, sizeof text, "%lld", (long long)atomic_load(&asked));
+    return text;
+}
+
+static char *obey(const char *command) {
+    if (!strncmp(command, "once:", 5))
+        return begin(command + 5, false);
+    if (!strncmp(command, "from:", 5))
+        return begin(command + 5, true);
+    return strcmp(command, "off") ? NULL : end();
+}
+
+char *getenv(const char *name) {
+    extern char **environ;
+    size_t len = strlen(name);
+    if (!strncmp(name, "faults:", 7))
+        return obey(name + 7);
+    for (char **e = environ; e && *e; e++)
+        if (!strncmp(*e, name, len) && (*e)[len] == '=')
+            return *e + len + 1;
+    return NULL;
+}
+
+__attribute__((constructor)) static void arm_from_environment(void) {
+    const char *command = getenv("FAULTS");
+    if (command)
+        obey(command);
+}
