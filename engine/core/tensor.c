@@ -29,7 +29,7 @@ static const char *bytes_text(double bytes, char *buffer, size_t size) {
     int u = 0;
     for (; bytes >= 1024 && u < 6; u++)
         bytes /= 1024;
-    snprintf(buffer, size, u ? "%.2f %s" : "%.0f %s", bytes, units[u]);
+    snprintf(buffer, size, bytes >= 1e6 ? "%.3g %s" : u ? "%.2f %s" : "%.0f %s", bytes, units[u]);
     return buffer;
 }
 
@@ -121,27 +121,40 @@ void td_tensor_destroy(td_tensor *x) {
     header_free(x);
 }
 
-/* Elements of a shape, after checking it. */
+static td_status fail_count(int ndim, const int64_t *sizes) {
+    char text[TD_SHAPE_TEXT];
+    return td_fail(TD_ESHAPE, "shape %s has too many elements",
+                   td_shape_text(ndim, sizes, text, sizeof text));
+}
+
+/* More bytes than int64 counts. */
+static td_status fail_bytes(int ndim, const int64_t *sizes, size_t itemsize, td_device device) {
+    double bytes = (double)itemsize;
+    for (int d = 0; d < ndim; d++)
+        bytes *= (double)sizes[d];
+    return bytes == 0 ? fail_count(ndim, sizes) : fail_memory(bytes, device);
+}
+
+/* Elements of a shape, after checking it: its sizes, those of 0 taken for 1, times the size of an
+ * element, stay within int64. */
 static td_status check_shape(int ndim, const int64_t *sizes, size_t itemsize, td_device device,
                              int64_t *numel) {
     char text[TD_SHAPE_TEXT];
     if (ndim > TD_MAX_DIMS)
         return td_fail(TD_ESHAPE, "a tensor has at most %d dims, got %d", TD_MAX_DIMS, ndim);
-    double exact = 1;
-    int64_t n = 1;
+    bool fits = true;
+    int64_t bytes = (int64_t)itemsize;
+    uint64_t n = 1;
     for (int d = 0; d < ndim; d++) {
         if (sizes[d] < 0)
             return td_fail(TD_ESHAPE, "size %lld of dimension %d is negative in shape %s",
                            (long long)sizes[d], d + 1,
                            td_shape_text(ndim, sizes, text, sizeof text));
-        exact *= (double)sizes[d];
-        if (__builtin_mul_overflow(n, sizes[d], &n))
-            n = -1;
+        fits &= !__builtin_mul_overflow(bytes, sizes[d] ? sizes[d] : 1, &bytes);
+        n *= (uint64_t)sizes[d];
     }
-    if (exact * (double)itemsize > 0x1p62 || n < 0)
-        return exact == 0 ? (*numel = 0, TD_OK) : fail_memory(exact * (double)itemsize, device);
-    *numel = n;
-    return TD_OK;
+    *numel = (int64_t)n;
+    return TD_LIKELY(fits) ? TD_OK : fail_bytes(ndim, sizes, itemsize, device);
 }
 
 td_status td_tensor_empty(td_dtype dtype, td_device device, int ndim, const int64_t *sizes,
@@ -178,6 +191,8 @@ td_status td_tensor_empty_like(const td_tensor *model, td_dtype dtype, td_tensor
     td_device device = td_tensor_device(model);
     size_t bytes = (size_t)model->numel * td_dtype_size(dtype);
     int ndim = model->ndim;
+    if (TD_UNLIKELY(!model->contiguous || dtype != model->dtype)) /* it may have no such memory */
+        return td_tensor_empty(dtype, device, ndim, model->sizes, out);
     *out = NULL;
     td_tensor *x = header_new(ndim);
     if (!x)
@@ -191,26 +206,62 @@ td_status td_tensor_empty_like(const td_tensor *model, td_dtype dtype, td_tensor
     x->numel = model->numel;
     x->contiguous = true;
     x->data = x->storage->data;
-    if (TD_LIKELY(model->contiguous))
-        for (int d = 0; d < ndim; d++) {
-            x->sizes[d] = model->sizes[d];
-            x->strides[d] = model->strides[d];
-        }
-    else
-        for (int64_t d = ndim - 1, stride = 1; d >= 0; d--) {
-            x->sizes[d] = model->sizes[d];
-            x->strides[d] = stride;
-            stride *= model->sizes[d] > 1 ? model->sizes[d] : 1;
-        }
+    for (int d = 0; d < ndim; d++) {
+        x->sizes[d] = model->sizes[d];
+        x->strides[d] = model->strides[d];
+    }
     *out = x;
     return TD_OK;
 }
 
+/* ---- what lies where ---- */
+
+/* Does a tensor whose first element lies `offset` elements behind s's element at `at` lie in s? */
+static td_status check_range(const td_storage *s, const void *at, size_t itemsize, int ndim,
+                             const int64_t *sizes, const int64_t *strides, int64_t offset) {
+    int shift = __builtin_ctzll(itemsize); /* a power of 2: no division in every view */
+    int64_t before = ((const char *)at - (const char *)s->data) >> shift;
+    int64_t room = (int64_t)(s->bytes >> shift), low, high;
+    bool fits = td_stride_reach(ndim, sizes, strides, &low, &high) &&
+                !__builtin_add_overflow(offset, before, &offset) &&
+                !__builtin_add_overflow(low, offset, &low) &&
+                !__builtin_add_overflow(high, offset, &high);
+    if (fits && low >= 0 && high < room)
+        return TD_OK;
+    if (!fits || high == INT64_MAX)
+        return td_fail(TD_EINDEX, "elements lie outside the storage of %lld elements",
+                       (long long)room);
+    return td_fail(TD_EINDEX, "elements %lld to %lld lie outside the storage of %lld elements",
+                   (long long)low + 1, (long long)high + 1, (long long)room);
+}
+
+/* Does offset lead from base's first element to a place in its storage, or to its end? */
+static bool is_place(const td_tensor *base, int64_t offset) {
+    const td_storage *s = base->storage;
+    int64_t before = (const char *)base->data - (const char *)s->data, at;
+    return !__builtin_mul_overflow(offset, (int64_t)td_tensor_itemsize(base), &at) &&
+           !__builtin_add_overflow(at, before, &at) && at >= 0 && (uint64_t)at <= s->bytes;
+}
+
+/* Strides that are no steps of elements stay as given if their products stay within int64. */
+static void set_strides(td_tensor *x, const int64_t *strides) {
+    int64_t row_major = 1, product;
+    for (int d = x->ndim - 1; d >= 0; d--) {
+        bool keeps = (x->numel && x->sizes[d] > 1) ||
+                     ((uint64_t)strides[d] <= x->storage->bytes &&
+                      !__builtin_mul_overflow(strides[d], x->sizes[d], &product));
+        x->strides[d] = keeps ? strides[d] : row_major;
+        row_major *= x->sizes[d] ? x->sizes[d] : 1;
+    }
+}
+
 td_status td_tensor_from_meta(const td_meta *meta, td_tensor **out) {
     td_status status = td_tensor_empty(meta->dtype, meta->device, meta->ndim, meta->sizes, out);
-    if (status == TD_OK && meta->strided) {
-        memcpy((*out)->strides, meta->strides, sizeof(int64_t) * (size_t)meta->ndim);
-        (*out)->contiguous = td_is_contiguous(meta->ndim, meta->sizes, meta->strides);
+    if (status == TD_OK && meta->strided)
+        status = td_tensor_set_shape(*out, meta->ndim, meta->sizes, meta->strides);
+    if (TD_UNLIKELY(status)) {
+        td_release(*out);
+        *out = NULL;
     }
     return status;
 }
@@ -221,23 +272,29 @@ td_status td_tensor_view(td_tensor *base, int ndim, const int64_t *sizes, const 
     if (ndim > TD_MAX_DIMS)
         return td_fail(TD_ESHAPE, "a tensor has at most %d dims, got %d", TD_MAX_DIMS, ndim);
     int64_t numel = td_numel(ndim, sizes);
-    if (TD_UNLIKELY(numel < 0)) { /* an expanded tensor needs no memory, but must be countable */
-        char text[TD_SHAPE_TEXT];
-        return td_fail(TD_ESHAPE, "shape %s has too many elements",
-                       td_shape_text(ndim, sizes, text, sizeof text));
-    }
+    if (TD_UNLIKELY(numel < 0)) /* an expanded tensor needs no memory, but must be countable */
+        return fail_count(ndim, sizes);
+    size_t itemsize = td_tensor_itemsize(base);
+    td_status status = TD_OK;
+    if (TD_LIKELY(numel))
+        status = check_range(base->storage, base->data, itemsize, ndim, sizes, strides, offset);
+    else
+        status = check_shape(ndim, sizes, itemsize, td_tensor_device(base), &numel);
+    if (TD_UNLIKELY(status))
+        return status;
+    if (TD_UNLIKELY(!numel && !is_place(base, offset)))
+        offset = 0;
     td_tensor *x = header_new(ndim);
     if (!x)
         return fail_memory(sizeof *x, TD_DEVICE_CPU);
     atomic_fetch_add_explicit(&base->storage->refs, 1, memory_order_relaxed);
     x->storage = base->storage;
     x->dtype = base->dtype;
-    x->data = (char *)base->data + offset * (int64_t)td_dtype_size(base->dtype);
-    for (int d = 0; d < ndim; d++) {
-        x->sizes[d] = sizes[d];
-        x->strides[d] = strides[d];
-    }
+    x->data = (char *)base->data + offset * (int64_t)itemsize;
     x->numel = numel;
+    if (ndim)
+        memcpy(x->sizes, sizes, sizeof(int64_t) * (size_t)ndim);
+    set_strides(x, strides);
     x->contiguous = td_is_contiguous(ndim, sizes, strides);
     *out = x;
     return TD_OK;
@@ -324,6 +381,12 @@ td_status td_tensor_item_int(const td_tensor *x, int64_t *value) {
 
 td_status td_tensor_set_shape(td_tensor *x, int ndim, const int64_t *sizes,
                               const int64_t *strides) {
+    int64_t numel = td_numel(ndim, sizes);
+    td_status status =
+        numel > 0 ? check_range(x->storage, x->data, td_tensor_itemsize(x), ndim, sizes, strides, 0)
+                  : TD_OK;
+    if (status)
+        return status;
     if (ndim > TD_INLINE_DIMS && x->sizes == x->inline_dims) {
         int64_t *dims = td_malloc(2 * TD_MAX_DIMS * sizeof(int64_t));
         if (!dims)
@@ -334,7 +397,7 @@ td_status td_tensor_set_shape(td_tensor *x, int ndim, const int64_t *sizes,
     memmove(x->sizes, sizes, sizeof(int64_t) * (size_t)ndim);
     memmove(x->strides, strides, sizeof(int64_t) * (size_t)ndim);
     x->ndim = (uint8_t)ndim;
-    x->numel = td_numel(ndim, sizes);
+    x->numel = numel;
     x->contiguous = td_is_contiguous(ndim, sizes, strides);
     return TD_OK;
 }
