@@ -250,7 +250,7 @@ static void set_strides(td_tensor *x, const int64_t *strides) {
         bool keeps = (x->numel && x->sizes[d] > 1) ||
                      ((uint64_t)strides[d] <= x->storage->bytes &&
                       !__builtin_mul_overflow(strides[d], x->sizes[d], &product));
-        x->strides[d] = keeps ? strides[d] : row_major;
+        x->strides[d] = keeps ? strides[d] : row_major < INT64_MAX / 16 ? row_major : 0;
         row_major *= x->sizes[d] ? x->sizes[d] : 1;
     }
 }
