@@ -15,18 +15,6 @@ int64_t td_numel(int ndim, const int64_t *sizes) {
     return empty ? 0 : n;
 }
 
-bool td_stride_reach(int ndim, const int64_t *sizes, const int64_t *strides, int64_t *low,
-                     int64_t *high) {
-    *low = *high = 0;
-    for (int d = 0; d < ndim; d++) {
-        int64_t *end = strides[d] < 0 ? low : high, reach;
-        if (sizes[d] > 1 && (__builtin_mul_overflow(sizes[d] - 1, strides[d], &reach) ||
-                             __builtin_add_overflow(*end, reach, end)))
-            return false;
-    }
-    return true;
-}
-
 void td_contiguous_strides(int ndim, const int64_t *sizes, int64_t *strides) {
     int64_t stride = 1;
     for (int d = ndim - 1; d >= 0; d--) {

@@ -216,43 +216,65 @@ td_status td_tensor_empty_like(const td_tensor *model, td_dtype dtype, td_tensor
 
 /* ---- what lies where ---- */
 
-/* Does a tensor whose first element lies `offset` elements behind s's element at `at` lie in s? */
-static td_status check_range(const td_storage *s, const void *at, size_t itemsize, int ndim,
-                             const int64_t *sizes, const int64_t *strides, int64_t offset) {
-    int shift = __builtin_ctzll(itemsize); /* a power of 2: no division in every view */
-    int64_t before = ((const char *)at - (const char *)s->data) >> shift;
-    int64_t room = (int64_t)(s->bytes >> shift), low, high;
-    bool fits = td_stride_reach(ndim, sizes, strides, &low, &high) &&
-                !__builtin_add_overflow(offset, before, &offset) &&
-                !__builtin_add_overflow(low, offset, &low) &&
-                !__builtin_add_overflow(high, offset, &high);
-    if (fits && low >= 0 && high < room)
-        return TD_OK;
-    if (!fits || high == INT64_MAX)
+static td_status fail_range(const td_tensor *x, int64_t first, int64_t last) {
+    int64_t item = (int64_t)td_tensor_itemsize(x), room = (int64_t)x->storage->bytes / item;
+    if (first == INT64_MIN)
         return td_fail(TD_EINDEX, "elements lie outside the storage of %lld elements",
                        (long long)room);
     return td_fail(TD_EINDEX, "elements %lld to %lld lie outside the storage of %lld elements",
-                   (long long)low + 1, (long long)high + 1, (long long)room);
+                   (long long)(first / item + 1), (long long)(last / item + 1), (long long)room);
 }
 
-/* Does offset lead from base's first element to a place in its storage, or to its end? */
-static bool is_place(const td_tensor *base, int64_t offset) {
-    const td_storage *s = base->storage;
-    int64_t before = (const char *)base->data - (const char *)s->data, at;
-    return !__builtin_mul_overflow(offset, (int64_t)td_tensor_itemsize(base), &at) &&
-           !__builtin_add_overflow(at, before, &at) && at >= 0 && (uint64_t)at <= s->bytes;
-}
-
-/* Strides that are no steps of elements stay as given if their products stay within int64. */
-static void set_strides(td_tensor *x, const int64_t *strides) {
-    int64_t row_major = 1, product;
+/* Of no elements: whatever the strides are, they must multiply with the sizes. */
+static td_status lay_out_nothing(td_tensor *x) {
+    int64_t numel, row_major = 1, product;
     for (int d = x->ndim - 1; d >= 0; d--) {
-        bool keeps = (x->numel && x->sizes[d] > 1) ||
-                     ((uint64_t)strides[d] <= x->storage->bytes &&
-                      !__builtin_mul_overflow(strides[d], x->sizes[d], &product));
-        x->strides[d] = keeps ? strides[d] : row_major < INT64_MAX / 16 ? row_major : 0;
+        int64_t stride = x->strides[d];
+        if ((uint64_t)stride > x->storage->bytes ||
+            __builtin_mul_overflow(stride, x->sizes[d], &product))
+            x->strides[d] = row_major;
         row_major *= x->sizes[d] ? x->sizes[d] : 1;
     }
+    return check_shape(x->ndim, x->sizes, td_tensor_itemsize(x), td_tensor_device(x), &numel);
+}
+
+/* The one place that says what a tensor over a storage may be: sizes and strides into x, whose
+ * first element lies `at` bytes behind the storage's first (out of range where that is no number).
+ * Sizes are the caller's to check: none is negative. */
+static td_status lay_out(td_tensor *x, int ndim, const int64_t *sizes, const int64_t *strides,
+                         int64_t at) {
+    int64_t item = (int64_t)td_tensor_itemsize(x), bytes = (int64_t)x->storage->bytes;
+    int64_t low = at, high = at, row = 1, reach;
+    bool empty = false, row_major = true, counts = true, fits = true;
+    for (int d = ndim - 1; d >= 0; d--) {
+        int64_t size = sizes[d], stride = strides[d];
+        x->sizes[d] = size;
+        x->strides[d] = stride;
+        if (size <= 1) { /* no step: a stride that could be none must not spoil arithmetic */
+            empty |= size == 0;
+            if (TD_UNLIKELY((uint64_t)stride > (uint64_t)bytes))
+                x->strides[d] = row < INT64_MAX / 16 ? row : 0;
+            continue;
+        }
+        row_major &= stride == row;
+        counts &= !__builtin_mul_overflow(row, size, &row);
+        fits &= !__builtin_mul_overflow(size - 1, stride, &reach) &&
+                !__builtin_mul_overflow(reach, item, &reach);
+        if (stride < 0)
+            fits &= !__builtin_add_overflow(low, reach, &low);
+        else
+            fits &= !__builtin_add_overflow(high, reach, &high);
+    }
+    x->ndim = (uint8_t)ndim;
+    x->numel = empty ? 0 : row;
+    x->contiguous = empty || row_major;
+    if (TD_UNLIKELY(!counts)) /* an expanded tensor needs no memory, but must be countable */
+        return fail_count(ndim, sizes);
+    if (TD_UNLIKELY(empty))
+        return lay_out_nothing(x);
+    if (TD_LIKELY(fits && low >= 0 && high <= bytes - item))
+        return TD_OK;
+    return fail_range(x, fits ? low : INT64_MIN, high);
 }
 
 td_status td_tensor_from_meta(const td_meta *meta, td_tensor **out) {
@@ -271,31 +293,25 @@ td_status td_tensor_view(td_tensor *base, int ndim, const int64_t *sizes, const 
     *out = NULL;
     if (ndim > TD_MAX_DIMS)
         return td_fail(TD_ESHAPE, "a tensor has at most %d dims, got %d", TD_MAX_DIMS, ndim);
-    int64_t numel = td_numel(ndim, sizes);
-    if (TD_UNLIKELY(numel < 0)) /* an expanded tensor needs no memory, but must be countable */
-        return fail_count(ndim, sizes);
-    size_t itemsize = td_tensor_itemsize(base);
-    td_status status = TD_OK;
-    if (TD_LIKELY(numel))
-        status = check_range(base->storage, base->data, itemsize, ndim, sizes, strides, offset);
-    else
-        status = check_shape(ndim, sizes, itemsize, td_tensor_device(base), &numel);
-    if (TD_UNLIKELY(status))
-        return status;
-    if (TD_UNLIKELY(!numel && !is_place(base, offset)))
-        offset = 0;
     td_tensor *x = header_new(ndim);
     if (!x)
         return fail_memory(sizeof *x, TD_DEVICE_CPU);
-    atomic_fetch_add_explicit(&base->storage->refs, 1, memory_order_relaxed);
-    x->storage = base->storage;
+    td_storage *s = base->storage;
+    int64_t at, before = (char *)base->data - (char *)s->data;
+    if (TD_UNLIKELY(__builtin_mul_overflow(offset, (int64_t)td_tensor_itemsize(base), &at) ||
+                    __builtin_add_overflow(at, before, &at)))
+        at = INT64_MIN;
+    x->storage = s;
     x->dtype = base->dtype;
-    x->data = (char *)base->data + offset * (int64_t)itemsize;
-    x->numel = numel;
-    if (ndim)
-        memcpy(x->sizes, sizes, sizeof(int64_t) * (size_t)ndim);
-    set_strides(x, strides);
-    x->contiguous = td_is_contiguous(ndim, sizes, strides);
+    td_status status = lay_out(x, ndim, sizes, strides, at);
+    if (TD_UNLIKELY(status)) {
+        header_free(x);
+        return status;
+    }
+    if (TD_UNLIKELY(!x->numel && (at < 0 || (size_t)at > s->bytes)))
+        at = before; /* nothing lies there: no pointer leads out of the storage */
+    x->data = (char *)s->data + at;
+    atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
     *out = x;
     return TD_OK;
 }
@@ -381,12 +397,6 @@ td_status td_tensor_item_int(const td_tensor *x, int64_t *value) {
 
 td_status td_tensor_set_shape(td_tensor *x, int ndim, const int64_t *sizes,
                               const int64_t *strides) {
-    int64_t numel = td_numel(ndim, sizes);
-    td_status status =
-        numel > 0 ? check_range(x->storage, x->data, td_tensor_itemsize(x), ndim, sizes, strides, 0)
-                  : TD_OK;
-    if (status)
-        return status;
     if (ndim > TD_INLINE_DIMS && x->sizes == x->inline_dims) {
         int64_t *dims = td_malloc(2 * TD_MAX_DIMS * sizeof(int64_t));
         if (!dims)
@@ -394,12 +404,7 @@ td_status td_tensor_set_shape(td_tensor *x, int ndim, const int64_t *sizes,
         x->sizes = dims;
         x->strides = dims + TD_MAX_DIMS;
     }
-    memmove(x->sizes, sizes, sizeof(int64_t) * (size_t)ndim);
-    memmove(x->strides, strides, sizeof(int64_t) * (size_t)ndim);
-    x->ndim = (uint8_t)ndim;
-    x->numel = numel;
-    x->contiguous = td_is_contiguous(ndim, sizes, strides);
-    return TD_OK;
+    return lay_out(x, ndim, sizes, strides, (char *)x->data - (char *)x->storage->data);
 }
 
 td_status td_tensor_resize(td_tensor *x, int ndim, const int64_t *sizes) {

@@ -154,10 +154,6 @@ bool td_tensor_overlaps(const td_tensor *x);
 /* Elements of a shape; -1 where int64 can't count them, a size of 0 taken for 1: of the sizes of
  * a tensor, empty or not, any may be multiplied with one another. */
 int64_t td_numel(int ndim, const int64_t *sizes);
-/* Where the first and the last element in memory lie, counted from the one at index 0. False where
- * int64 can't say. */
-bool td_stride_reach(int ndim, const int64_t *sizes, const int64_t *strides, int64_t *low,
-                     int64_t *high);
 void td_contiguous_strides(int ndim, const int64_t *sizes, int64_t *strides);
 bool td_is_contiguous(int ndim, const int64_t *sizes, const int64_t *strides);
 
