@@ -26,28 +26,30 @@ static void add_default(luaL_Buffer *b, const td_param *p) {
         snprintf(text, sizeof text, "=%g", v->f);
         break;
     case TD_KIND_STRING:
-        snprintf(text, sizeof text, "=\"%s\"", v->string);
+        luaL_addstring(b, "=\"");
+        luaL_addstring(b, v->string);
+        snprintf(text, sizeof text, "\"");
         break;
-    case TD_KIND_INTS: {
-        size_t at = (size_t)snprintf(text, sizeof text, "={");
-        for (int k = 0; k < v->n; k++)
-            at += (size_t)snprintf(text + at, sizeof text - at, k ? ", %lld" : "%lld",
-                                   (long long)v->ints[k]);
-        snprintf(text + at, sizeof text - at, "}");
+    case TD_KIND_INTS:
+        luaL_addstring(b, "={");
+        for (int k = 0; k < v->n; k++) {
+            snprintf(text, sizeof text, k ? ", %lld" : "%lld", (long long)v->ints[k]);
+            luaL_addstring(b, text);
+        }
+        snprintf(text, sizeof text, "}");
         break;
-    }
     case TD_KIND_TENSOR: /* no schema writes these as defaults */
     case TD_KIND_TENSORS:
     case TD_KIND_DTYPE:
     case TD_KIND_DEVICE:
     case TD_KIND_GENERATOR:
-        break;
+        text[0] = 0;
     }
     luaL_addstring(b, text);
 }
 
 static void add_param(luaL_Buffer *b, const td_param *p, bool comma) {
-    char type[40];
+    char type[TD_PARAM_TEXT];
     td_param_type_text(p, type, sizeof type);
     if (comma)
         luaL_addstring(b, ", ");

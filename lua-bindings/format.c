@@ -6,6 +6,8 @@
  */
 #include "lua-bindings/tensor.h"
 
+#include "engine/core/interrupt.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +23,7 @@ typedef struct printer {
     style style;
     int width;
     /* what the shown elements are like */
-    bool all_whole, any_finite;
+    bool all_whole;
     double largest, smallest;
 } printer;
 
@@ -50,6 +52,12 @@ static void number_text(const printer *p, const char *at, char *text) {
         snprintf(text, NUMBER_TEXT, p->style == STYLE_SCIENTIFIC ? "%.*e" : "%.*f", PRECISION, v);
 }
 
+/* The edges of sixteen dims are more than anybody waits for. */
+static void poll(const printer *p) {
+    if (TD_UNLIKELY(td_interrupt_requested()))
+        TIDE_CHECK(p->buffer->L, td_interrupted());
+}
+
 /* Visit the shown elements: their range first, their widths when the style is known. */
 static void survey(printer *p, int dim, const char *at, bool measure) {
     const td_tensor *x = p->x;
@@ -64,7 +72,6 @@ static void survey(printer *p, int dim, const char *at, bool measure) {
         double v = fabs(td_load_double((td_dtype)x->dtype, at));
         if (!isfinite(v))
             return;
-        p->any_finite = true;
         p->all_whole = p->all_whole && v == floor(v);
         if (v > p->largest)
             p->largest = v;
@@ -73,12 +80,16 @@ static void survey(printer *p, int dim, const char *at, bool measure) {
         return;
     }
     int64_t step = x->strides[dim] * (int64_t)td_tensor_itemsize(x);
+    poll(p);
     for (int64_t k = 0; k < x->sizes[dim]; k++) {
         if (is_gap(p, x->sizes[dim], k))
             k = x->sizes[dim] - EDGE;
         survey(p, dim + 1, at + k * step, measure);
     }
 }
+
+/* Whole numbers beyond that are shown by their first digits. */
+static const double whole_limit = 1e8;
 
 static void choose_style(printer *p) {
     td_dtype dtype = (td_dtype)p->x->dtype;
@@ -90,11 +101,11 @@ static void choose_style(printer *p) {
         p->style = STYLE_INTEGER;
     } else {
         survey(p, 0, p->x->data, false);
-        bool wide = p->any_finite && p->largest > 0 &&
-                    (p->largest / p->smallest > 1000 || p->largest > 1e8 || p->smallest < 1e-4);
+        bool large = p->largest > whole_limit;
+        bool wide =
+            p->largest > 0 && (p->largest / p->smallest > 1000 || large || p->smallest < 1e-4);
         if (p->all_whole)
-            p->style = p->largest / p->smallest > 1000 && p->largest >= 1e8 ? STYLE_SCIENTIFIC
-                                                                            : STYLE_WHOLE;
+            p->style = large ? STYLE_SCIENTIFIC : STYLE_WHOLE;
         else
             p->style = wide ? STYLE_SCIENTIFIC : STYLE_FIXED;
     }
@@ -117,6 +128,7 @@ static void print_row(printer *p, const char *at, int indent) {
     int dim = x->ndim - 1, per_line = (LINE_WIDTH - indent - 1) / (p->width + 2);
     int64_t step = x->strides[dim] * (int64_t)td_tensor_itemsize(x);
     char text[NUMBER_TEXT];
+    poll(p);
     per_line = per_line < 1 ? 1 : per_line;
     luaL_addchar(p->buffer, '[');
     for (int64_t k = 0, shown = 0; k < x->sizes[dim]; k++, shown++) {
@@ -170,13 +182,21 @@ static int digits_of(td_dtype dtype) {
     return size > sizeof(float) ? 14 : size == sizeof(float) ? 7 : 5;
 }
 
+static void float_text(td_dtype dtype, double v, char *text) {
+    if (isnan(v))
+        snprintf(text, NUMBER_TEXT, "nan"); /* its sign says nothing */
+    else if (v != 0 && v == floor(v) && fabs(v) <= whole_limit)
+        snprintf(text, NUMBER_TEXT, "%.0f", v);
+    else
+        snprintf(text, NUMBER_TEXT, "%.*g", digits_of(dtype), v);
+}
+
 static void print_number(luaL_Buffer *b, const td_tensor *x) {
     char text[NUMBER_TEXT];
     if (x->dtype == TD_BOOL)
         snprintf(text, sizeof text, "%s", td_load_int(TD_BOOL, x->data) ? "true" : "false");
     else if (td_dtype_is_float((td_dtype)x->dtype))
-        snprintf(text, sizeof text, "%.*g", digits_of((td_dtype)x->dtype),
-                 td_load_double((td_dtype)x->dtype, x->data));
+        float_text((td_dtype)x->dtype, td_load_double((td_dtype)x->dtype, x->data), text);
     else
         snprintf(text, sizeof text, "%lld", (long long)td_load_int((td_dtype)x->dtype, x->data));
     luaL_addstring(b, text);

@@ -21,12 +21,17 @@ static const char *range_text(const td_param *p, const char *what, char *text) {
     return text;
 }
 
-/* mean|sum|none as "mean", "sum" or "none" */
+/* mean|sum|none as "mean", "sum" or "none"; "..." for those that find no room */
 static const char *choices_text(const char *word, char *text) {
     size_t at = 0;
+    text[0] = 0;
     while (*word) {
         int len = (int)strcspn(word, "|");
         bool last = !word[len], first = at == 0;
+        if (at + (size_t)len + sizeof " or \"\", ..." > EXPECTATION) {
+            snprintf(text + at, EXPECTATION - at, first ? "..." : ", ...");
+            break;
+        }
         at += (size_t)snprintf(text + at, EXPECTATION - at, "%s\"%.*s\"",
                                first  ? ""
                                : last ? " or "

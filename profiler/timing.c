@@ -71,8 +71,8 @@ static void format_long_time(double seconds, char *out, size_t size) {
 
 char *tide_format_time(double seconds, int digits, char *out, size_t size) {
     static const char *const units[] = {"s", "ms", "µs", "ns"};
-    if (!(seconds < INFINITY)) {
-        snprintf(out, size, "%f s", seconds);
+    if (!(seconds < 1e15)) { /* nor is it a count of days that anybody reads */
+        snprintf(out, size, "%g s", seconds);
         return out;
     }
     if (seconds >= 60) {

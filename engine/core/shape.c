@@ -6,10 +6,13 @@
 
 int64_t td_numel(int ndim, const int64_t *sizes) {
     int64_t n = 1;
-    for (int d = 0; d < ndim; d++)
-        if (__builtin_mul_overflow(n, sizes[d], &n))
+    bool empty = false;
+    for (int d = 0; d < ndim; d++) {
+        empty |= sizes[d] == 0;
+        if (__builtin_mul_overflow(n, sizes[d] ? sizes[d] : 1, &n))
             return -1;
-    return n;
+    }
+    return empty ? 0 : n;
 }
 
 void td_contiguous_strides(int ndim, const int64_t *sizes, int64_t *strides) {

@@ -33,7 +33,9 @@ const char *td_error_message(void) {
 
 static void put_prefix(const char *prefix, const char *message) {
     char whole[sizeof error.message];
-    int n = snprintf(whole, sizeof whole, "%s: ", prefix);
+    int n = snprintf(whole, sizeof whole / 2, "%s: ", prefix);
+    if (n >= (int)sizeof whole / 2)
+        n = (int)sizeof whole / 2 - 1;
     snprintf(whole + n, sizeof whole - (size_t)n, "%s", message);
     memcpy(error.message, whole, sizeof whole);
     error.prefix = n;

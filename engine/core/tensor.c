@@ -29,7 +29,7 @@ static const char *bytes_text(double bytes, char *buffer, size_t size) {
     int u = 0;
     for (; bytes >= 1024 && u < 6; u++)
         bytes /= 1024;
-    snprintf(buffer, size, u ? "%.2f %s" : "%.0f %s", bytes, units[u]);
+    snprintf(buffer, size, bytes >= 1e6 ? "%.3g %s" : u ? "%.2f %s" : "%.0f %s", bytes, units[u]);
     return buffer;
 }
 
@@ -121,27 +121,40 @@ void td_tensor_destroy(td_tensor *x) {
     header_free(x);
 }
 
-/* Elements of a shape, after checking it. */
+static td_status fail_count(int ndim, const int64_t *sizes) {
+    char text[TD_SHAPE_TEXT];
+    return td_fail(TD_ESHAPE, "shape %s has too many elements",
+                   td_shape_text(ndim, sizes, text, sizeof text));
+}
+
+/* More bytes than int64 counts. */
+static td_status fail_bytes(int ndim, const int64_t *sizes, size_t itemsize, td_device device) {
+    double bytes = (double)itemsize;
+    for (int d = 0; d < ndim; d++)
+        bytes *= (double)sizes[d];
+    return bytes == 0 ? fail_count(ndim, sizes) : fail_memory(bytes, device);
+}
+
+/* Elements of a shape, after checking it: its sizes, those of 0 taken for 1, times the size of an
+ * element, stay within int64. */
 static td_status check_shape(int ndim, const int64_t *sizes, size_t itemsize, td_device device,
                              int64_t *numel) {
     char text[TD_SHAPE_TEXT];
     if (ndim > TD_MAX_DIMS)
         return td_fail(TD_ESHAPE, "a tensor has at most %d dims, got %d", TD_MAX_DIMS, ndim);
-    double exact = 1;
-    int64_t n = 1;
+    bool fits = true;
+    int64_t bytes = (int64_t)itemsize;
+    uint64_t n = 1;
     for (int d = 0; d < ndim; d++) {
         if (sizes[d] < 0)
             return td_fail(TD_ESHAPE, "size %lld of dimension %d is negative in shape %s",
                            (long long)sizes[d], d + 1,
                            td_shape_text(ndim, sizes, text, sizeof text));
-        exact *= (double)sizes[d];
-        if (__builtin_mul_overflow(n, sizes[d], &n))
-            n = -1;
+        fits &= !__builtin_mul_overflow(bytes, sizes[d] ? sizes[d] : 1, &bytes);
+        n *= (uint64_t)sizes[d];
     }
-    if (exact * (double)itemsize > 0x1p62 || n < 0)
-        return exact == 0 ? (*numel = 0, TD_OK) : fail_memory(exact * (double)itemsize, device);
-    *numel = n;
-    return TD_OK;
+    *numel = (int64_t)n;
+    return TD_LIKELY(fits) ? TD_OK : fail_bytes(ndim, sizes, itemsize, device);
 }
 
 td_status td_tensor_empty(td_dtype dtype, td_device device, int ndim, const int64_t *sizes,
@@ -178,6 +191,8 @@ td_status td_tensor_empty_like(const td_tensor *model, td_dtype dtype, td_tensor
     td_device device = td_tensor_device(model);
     size_t bytes = (size_t)model->numel * td_dtype_size(dtype);
     int ndim = model->ndim;
+    if (TD_UNLIKELY(!model->contiguous || dtype != model->dtype)) /* it may have no such memory */
+        return td_tensor_empty(dtype, device, ndim, model->sizes, out);
     *out = NULL;
     td_tensor *x = header_new(ndim);
     if (!x)
@@ -191,26 +206,84 @@ td_status td_tensor_empty_like(const td_tensor *model, td_dtype dtype, td_tensor
     x->numel = model->numel;
     x->contiguous = true;
     x->data = x->storage->data;
-    if (TD_LIKELY(model->contiguous))
-        for (int d = 0; d < ndim; d++) {
-            x->sizes[d] = model->sizes[d];
-            x->strides[d] = model->strides[d];
-        }
-    else
-        for (int64_t d = ndim - 1, stride = 1; d >= 0; d--) {
-            x->sizes[d] = model->sizes[d];
-            x->strides[d] = stride;
-            stride *= model->sizes[d] > 1 ? model->sizes[d] : 1;
-        }
+    for (int d = 0; d < ndim; d++) {
+        x->sizes[d] = model->sizes[d];
+        x->strides[d] = model->strides[d];
+    }
     *out = x;
     return TD_OK;
 }
 
+/* ---- what lies where ---- */
+
+static td_status fail_range(const td_tensor *x, int64_t first, int64_t last) {
+    int64_t item = (int64_t)td_tensor_itemsize(x), room = (int64_t)x->storage->bytes / item;
+    if (first == INT64_MIN)
+        return td_fail(TD_EINDEX, "elements lie outside the storage of %lld elements",
+                       (long long)room);
+    return td_fail(TD_EINDEX, "elements %lld to %lld lie outside the storage of %lld elements",
+                   (long long)(first / item + 1), (long long)(last / item + 1), (long long)room);
+}
+
+/* Of no elements: whatever the strides are, they must multiply with the sizes. */
+static td_status lay_out_nothing(td_tensor *x) {
+    int64_t numel, row_major = 1, product;
+    for (int d = x->ndim - 1; d >= 0; d--) {
+        int64_t stride = x->strides[d];
+        if ((uint64_t)stride > x->storage->bytes ||
+            __builtin_mul_overflow(stride, x->sizes[d], &product))
+            x->strides[d] = row_major;
+        row_major *= x->sizes[d] ? x->sizes[d] : 1;
+    }
+    return check_shape(x->ndim, x->sizes, td_tensor_itemsize(x), td_tensor_device(x), &numel);
+}
+
+/* The one place that says what a tensor over a storage may be: sizes and strides into x, whose
+ * first element lies `at` bytes behind the storage's first (out of range where that is no number).
+ * Sizes are the caller's to check: none is negative. */
+static td_status lay_out(td_tensor *x, int ndim, const int64_t *sizes, const int64_t *strides,
+                         int64_t at) {
+    int64_t item = (int64_t)td_tensor_itemsize(x), bytes = (int64_t)x->storage->bytes;
+    int64_t low = at, high = at, row = 1, reach;
+    bool empty = false, row_major = true, counts = true, fits = true;
+    for (int d = ndim - 1; d >= 0; d--) {
+        int64_t size = sizes[d], stride = strides[d];
+        x->sizes[d] = size;
+        x->strides[d] = stride;
+        if (size <= 1) { /* no step: a stride that could be none must not spoil arithmetic */
+            empty |= size == 0;
+            if (TD_UNLIKELY((uint64_t)stride > (uint64_t)bytes))
+                x->strides[d] = row < INT64_MAX / 16 ? row : 0;
+            continue;
+        }
+        row_major &= stride == row;
+        counts &= !__builtin_mul_overflow(row, size, &row);
+        fits &= !__builtin_mul_overflow(size - 1, stride, &reach) &&
+                !__builtin_mul_overflow(reach, item, &reach);
+        if (stride < 0)
+            fits &= !__builtin_add_overflow(low, reach, &low);
+        else
+            fits &= !__builtin_add_overflow(high, reach, &high);
+    }
+    x->ndim = (uint8_t)ndim;
+    x->numel = empty ? 0 : row;
+    x->contiguous = empty || row_major;
+    if (TD_UNLIKELY(!counts)) /* an expanded tensor needs no memory, but must be countable */
+        return fail_count(ndim, sizes);
+    if (TD_UNLIKELY(empty))
+        return lay_out_nothing(x);
+    if (TD_LIKELY(fits && low >= 0 && high <= bytes - item))
+        return TD_OK;
+    return fail_range(x, fits ? low : INT64_MIN, high);
+}
+
 td_status td_tensor_from_meta(const td_meta *meta, td_tensor **out) {
     td_status status = td_tensor_empty(meta->dtype, meta->device, meta->ndim, meta->sizes, out);
-    if (status == TD_OK && meta->strided) {
-        memcpy((*out)->strides, meta->strides, sizeof(int64_t) * (size_t)meta->ndim);
-        (*out)->contiguous = td_is_contiguous(meta->ndim, meta->sizes, meta->strides);
+    if (status == TD_OK && meta->strided)
+        status = td_tensor_set_shape(*out, meta->ndim, meta->sizes, meta->strides);
+    if (TD_UNLIKELY(status)) {
+        td_release(*out);
+        *out = NULL;
     }
     return status;
 }
@@ -220,25 +293,25 @@ td_status td_tensor_view(td_tensor *base, int ndim, const int64_t *sizes, const 
     *out = NULL;
     if (ndim > TD_MAX_DIMS)
         return td_fail(TD_ESHAPE, "a tensor has at most %d dims, got %d", TD_MAX_DIMS, ndim);
-    int64_t numel = td_numel(ndim, sizes);
-    if (TD_UNLIKELY(numel < 0)) { /* an expanded tensor needs no memory, but must be countable */
-        char text[TD_SHAPE_TEXT];
-        return td_fail(TD_ESHAPE, "shape %s has too many elements",
-                       td_shape_text(ndim, sizes, text, sizeof text));
-    }
     td_tensor *x = header_new(ndim);
     if (!x)
         return fail_memory(sizeof *x, TD_DEVICE_CPU);
-    atomic_fetch_add_explicit(&base->storage->refs, 1, memory_order_relaxed);
-    x->storage = base->storage;
+    td_storage *s = base->storage;
+    int64_t at, before = (char *)base->data - (char *)s->data;
+    if (TD_UNLIKELY(__builtin_mul_overflow(offset, (int64_t)td_tensor_itemsize(base), &at) ||
+                    __builtin_add_overflow(at, before, &at)))
+        at = INT64_MIN;
+    x->storage = s;
     x->dtype = base->dtype;
-    x->data = (char *)base->data + offset * (int64_t)td_dtype_size(base->dtype);
-    for (int d = 0; d < ndim; d++) {
-        x->sizes[d] = sizes[d];
-        x->strides[d] = strides[d];
+    td_status status = lay_out(x, ndim, sizes, strides, at);
+    if (TD_UNLIKELY(status)) {
+        header_free(x);
+        return status;
     }
-    x->numel = numel;
-    x->contiguous = td_is_contiguous(ndim, sizes, strides);
+    if (TD_UNLIKELY(!x->numel && (at < 0 || (size_t)at > s->bytes)))
+        at = before; /* nothing lies there: no pointer leads out of the storage */
+    x->data = (char *)s->data + at;
+    atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
     *out = x;
     return TD_OK;
 }
@@ -331,12 +404,7 @@ td_status td_tensor_set_shape(td_tensor *x, int ndim, const int64_t *sizes,
         x->sizes = dims;
         x->strides = dims + TD_MAX_DIMS;
     }
-    memmove(x->sizes, sizes, sizeof(int64_t) * (size_t)ndim);
-    memmove(x->strides, strides, sizeof(int64_t) * (size_t)ndim);
-    x->ndim = (uint8_t)ndim;
-    x->numel = td_numel(ndim, sizes);
-    x->contiguous = td_is_contiguous(ndim, sizes, strides);
-    return TD_OK;
+    return lay_out(x, ndim, sizes, strides, (char *)x->data - (char *)x->storage->data);
 }
 
 td_status td_tensor_resize(td_tensor *x, int ndim, const int64_t *sizes) {

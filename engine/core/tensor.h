@@ -83,7 +83,9 @@ td_status td_tensor_empty_like(const td_tensor *model, td_dtype dtype,
 td_status td_tensor_from_meta(const td_meta *meta, td_tensor **out) TD_MUST_CHECK;
 
 /* New view: shares storage and version; `offset` in elements from x's first element. Does not
- * record autograd (operators do). The caller has checked that it lies within x's storage. */
+ * record autograd (operators do). EINDEX unless every element lies within x's storage. Dims that
+ * take no step (a size of 0 or 1, no elements) may be given any stride: one that could not be of a
+ * step within the storage becomes that of row-major, so that strides multiply with sizes. */
 td_status td_tensor_view(td_tensor *x, int ndim, const int64_t *sizes, const int64_t *strides,
                          int64_t offset, td_tensor **out) TD_MUST_CHECK;
 
@@ -149,7 +151,9 @@ bool td_tensor_overlaps(const td_tensor *x);
 
 /* ---- shapes ---- */
 
-int64_t td_numel(int ndim, const int64_t *sizes); /* -1 on overflow */
+/* Elements of a shape; -1 where int64 can't count them, a size of 0 taken for 1: of the sizes of
+ * a tensor, empty or not, any may be multiplied with one another. */
+int64_t td_numel(int ndim, const int64_t *sizes);
 void td_contiguous_strides(int ndim, const int64_t *sizes, int64_t *strides);
 bool td_is_contiguous(int ndim, const int64_t *sizes, const int64_t *strides);
 
@@ -168,7 +172,8 @@ const char *td_shape_text(int ndim, const int64_t *sizes, char *buffer, size_t s
  * EINDEX. Messages speak to Lua users and count from 1. */
 td_status td_wrap_dim(int64_t dim, int ndim, int *out) TD_MUST_CHECK;
 
-/* Replace shape and strides of a tensor that nobody else sees yet (ndim <= TD_MAX_DIMS). ENOMEM. */
+/* Replace shape and strides of a tensor that nobody else sees yet (ndim <= TD_MAX_DIMS, sizes that
+ * td_numel counts). ENOMEM; EINDEX unless every element lies within its storage. */
 td_status td_tensor_set_shape(td_tensor *x, int ndim, const int64_t *sizes,
                               const int64_t *strides) TD_MUST_CHECK;
 

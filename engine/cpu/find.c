@@ -1,5 +1,6 @@
 /* find.c: where the extremes are: argmax, argmin, max and min along a dim, on the CPU. Equal
  * elements and NaN go by the first place. Knows nothing of gradients. */
+#include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/block.h"
@@ -11,7 +12,8 @@
 #include <string.h>
 
 enum {
-    PIECE = 64 * 1024 /* elements of a piece of one long row */
+    PIECE = 64 * 1024,    /* elements of a piece of one long row */
+    STRETCH = 4096 * 1024 /* elements looked at without a look at the interrupt flag */
 };
 
 typedef struct find_job {
@@ -28,25 +30,59 @@ static td_reduce_find_fn finder(const find_job *j) {
     return j->least ? td_cpu->reduce->find_min[j->dtype] : td_cpu->reduce->find_max[j->dtype];
 }
 
+/* Is the element at `later` better than the one before it, at `best`? */
+static bool is_better(const find_job *j, const char *later, const char *best) {
+    _Alignas(8) char pair[16];
+    memcpy(pair, best, j->itemsize);
+    memcpy(pair + j->itemsize, later, j->itemsize);
+    return finder(j)(pair, 2, 1) == 1;
+}
+
+/* The best of each of n rows that lie side by side. */
+static void find_columns(const find_job *j, const char *x, int64_t n, int64_t *index) {
+    int64_t count = j->plan.count, stride = j->plan.reduced_strides[0], part[TD_REDUCE_WIDTH];
+    int64_t size = (int64_t)j->itemsize, most = 1 + STRETCH / n;
+    td_reduce_find_columns_fn columns = j->least ? td_cpu->reduce->find_min_columns[j->dtype]
+                                                 : td_cpu->reduce->find_max_columns[j->dtype];
+    columns(index, x, count < most ? count : most, stride, n);
+    for (int64_t at = most; at < count && !td_interrupt_requested(); at += most) {
+        columns(part, x + at * stride * size, count - at < most ? count - at : most, stride, n);
+        for (int64_t k = 0; k < n; k++)
+            if (is_better(j, x + ((at + part[k]) * stride + k) * size,
+                          x + (index[k] * stride + k) * size))
+                index[k] = at + part[k];
+    }
+}
+
+static int64_t find_row(const find_job *j, const char *row) {
+    int64_t count = j->plan.count, step = j->plan.reduced_strides[0] * (int64_t)j->itemsize;
+    int64_t best = finder(j)(row, count < STRETCH ? count : STRETCH, j->plan.reduced_strides[0]);
+    for (int64_t at = STRETCH; at < count && !td_interrupt_requested(); at += STRETCH) {
+        int64_t len = count - at < STRETCH ? count - at : STRETCH;
+        int64_t found = at + finder(j)(row + at * step, len, j->plan.reduced_strides[0]);
+        if (is_better(j, row + found * step, row + best * step))
+            best = found;
+    }
+    return best;
+}
+
 static void find_outputs(void *ctx, int64_t begin, int64_t end, int worker) {
     const find_job *j = ctx;
     const td_reduction *p = &j->plan;
     int64_t stride = p->reduced_strides[0], row_stride = p->kept_strides[p->nkept - 1];
     int64_t size = (int64_t)j->itemsize, index[TD_REDUCE_WIDTH];
-    td_reduce_find_columns_fn columns = j->least ? td_cpu->reduce->find_min_columns[j->dtype]
-                                                 : td_cpu->reduce->find_max_columns[j->dtype];
     (void)worker;
-    while (begin < end) {
+    while (begin < end && !td_interrupt_requested()) {
         int64_t limit = end - begin < TD_REDUCE_WIDTH ? end : begin + TD_REDUCE_WIDTH;
         td_segment kept = td_reduction_kept(p, begin, limit);
         const char *x = j->x + kept.offset * size;
         int64_t out_stride = p->out_strides[p->nkept - 1];
         int64_t *out = (int64_t *)j->index->data + kept.out_offset;
         if (j->by_columns)
-            columns(index, x, p->count, stride, kept.len);
+            find_columns(j, x, kept.len, index);
         for (int64_t k = 0; k < kept.len; k++) {
             const char *row = x + k * row_stride * size;
-            int64_t found = j->by_columns ? index[k] : finder(j)(row, p->count, stride);
+            int64_t found = j->by_columns ? index[k] : find_row(j, row);
             out[k * out_stride] = found;
             if (j->values)
                 memcpy((char *)j->values->data + (kept.out_offset + k * out_stride) * size,
@@ -71,7 +107,7 @@ static void find_pieces(void *ctx, int64_t begin, int64_t end, int worker) {
 
 /* One long row: the best of each piece, then the first best of these. */
 static td_status find_in_row(find_job *j) {
-    int64_t stride = j->plan.reduced_strides[0], pieces = (j->plan.count + PIECE - 1) / PIECE;
+    int64_t stride = j->plan.reduced_strides[0], pieces = (j->plan.count - 1) / PIECE + 1;
     unsigned char *best = td_malloc((size_t)pieces * (sizeof(int64_t) + j->itemsize));
     if (!best)
         return td_fail(TD_ENOMEM, "out of memory for partial results");
@@ -116,6 +152,8 @@ td_status td_cpu_find(const td_find_plan *plan) {
         status = find_in_row(&j);
     else
         status = td_parallel_for(j.plan.outputs, 2 * count, find_outputs, &j);
+    if (status == TD_OK)
+        status = td_interrupt_check(); /* a single item may have left early */
 done:
     td_release(x);
     return status;

@@ -47,10 +47,12 @@ static td_status frame_of_operands(frame *f, int n, const td_operand *operands) 
             return TD_OK;
         }
     }
-    for (int64_t d = f->ndim - 1, stride = 1; d >= 0; d--) {
-        f->strides[d] = stride;
-        stride *= f->sizes[d];
+    if (td_numel(f->ndim, f->sizes) < 0) {
+        char text[TD_SHAPE_TEXT];
+        return td_fail(TD_ESHAPE, "shape %s has too many elements",
+                       td_shape_text(f->ndim, f->sizes, text, sizeof text));
     }
+    td_contiguous_strides(f->ndim, f->sizes, f->strides);
     return TD_OK;
 }
 

@@ -15,14 +15,26 @@ static td_status check_channels(const td_conv_geometry *g, const int64_t *weight
     if (g->groups < 1 || g->groups > INT32_MAX)
         return td_fail(TD_EVALUE, "groups must be from 1 to 2^31 - 1, got %lld",
                        (long long)g->groups);
-    if (g->c != weight[1] * g->groups)
+    if (g->c % g->groups || g->c / g->groups != weight[1])
         return td_fail(TD_ESHAPE,
-                       "weight of shape %s with groups = %lld takes %lld channels, input has %lld",
+                       "weight of shape %s with groups = %lld takes %.0f channels, input has %lld",
                        td_shape_text(4, weight, text, sizeof text), (long long)g->groups,
-                       (long long)(weight[1] * g->groups), (long long)g->c);
+                       (double)weight[1] * (double)g->groups, (long long)g->c);
     if (g->o % g->groups)
         return td_fail(TD_ESHAPE, "%lld output channels can't be divided into %lld groups",
                        (long long)g->o, (long long)g->groups);
+    return TD_OK;
+}
+
+/* Planes and kernels that stride, padding and dilation (each below 2^31) can't carry out of int64.
+ */
+static td_status check_planes(const td_conv_geometry *g) {
+    if (g->h > INT64_MAX / 4 || g->w > INT64_MAX / 4)
+        return td_fail(TD_ESHAPE, "planes of %lld x %lld are too large", (long long)g->h,
+                       (long long)g->w);
+    if (g->kh > INT32_MAX || g->kw > INT32_MAX)
+        return td_fail(TD_ESHAPE, "a kernel of %lld x %lld is too large", (long long)g->kh,
+                       (long long)g->kw);
     return TD_OK;
 }
 
@@ -53,6 +65,8 @@ static td_status make_geometry(int ndim, const int64_t *x, int weight_ndim, cons
         status = td_read_pair("dilation", args[2], 1, g->dilation);
     if (status == TD_OK)
         status = check_channels(g, weight);
+    if (status == TD_OK)
+        status = check_planes(g);
     if (status)
         return status;
     int64_t high = g->h + 2 * g->padding[0], wide = g->w + 2 * g->padding[1];

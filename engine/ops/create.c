@@ -100,12 +100,12 @@ static td_status rule_linspace(const td_call *call, td_meta *out) {
     const td_value *a = call->args;
     if (a[2].i < 0)
         return td_fail(TD_EVALUE, "steps must not be negative, got %lld", (long long)a[2].i);
-    double first = td_arg_double(a[0]), last = td_arg_double(a[1]);
-    *TD_PLAN(call, td_progression_plan) =
-        (td_progression_plan){.anchored = a[2].i > 1,
-                              .first = first,
-                              .last = last,
-                              .step = a[2].i > 1 ? (last - first) / (double)(a[2].i - 1) : 0};
+    double first = td_arg_double(a[0]), last = td_arg_double(a[1]), steps = (double)(a[2].i - 1);
+    double step = (last - first) / steps;
+    if (isinf(last - first)) /* each alone may be in range */
+        step = last / steps - first / steps;
+    *TD_PLAN(call, td_progression_plan) = (td_progression_plan){
+        .anchored = a[2].i > 1, .first = first, .last = last, .step = a[2].i > 1 ? step : 0};
     return td_creation_meta(TD_INTS(1, &a[2].i), a[3], a[4], out);
 }
 

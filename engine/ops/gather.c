@@ -158,7 +158,7 @@ static td_status run_one_hot(td_call *call) {
             return td_fail(TD_EVALUE, "num_classes must be given for a tensor without elements");
         TD_TRY(TD_APPLY(&most, amax, TD_T(x)));
         TD_TRY(td_tensor_item_int(most, &largest));
-        classes = largest + 1;
+        classes = largest < INT64_MAX ? largest + 1 : largest; /* too many for memory either way */
     }
     memcpy(sizes, x->sizes, sizeof(int64_t) * x->ndim);
     sizes[x->ndim] = classes;

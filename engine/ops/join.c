@@ -1,4 +1,5 @@
 /* join.c: tensors cut into parts, joined, repeated and turned. */
+#include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "engine/ops/copy.h"
 #include "engine/ops/meta.h"
@@ -33,8 +34,11 @@ static td_status run_unbind(td_call *call) {
     td_status status = cut_dim(call, 1, &dim);
     if (status == TD_OK)
         status = new_list(call, x->sizes[dim]);
-    for (int k = 0; k < call->nlist && status == TD_OK; k++)
-        status = TD_APPLY(&call->list[k], select, TD_T(x), TD_I(dim), TD_I(k));
+    for (int k = 0; k < call->nlist && status == TD_OK; k++) {
+        status = td_interrupt_check();
+        if (status == TD_OK)
+            status = TD_APPLY(&call->list[k], select, TD_T(x), TD_I(dim), TD_I(k));
+    }
     return status;
 }
 
@@ -43,9 +47,13 @@ static td_status cut_evenly(td_call *call, int dim, int64_t size) {
     td_tensor *x = call->args[0].tensor;
     int64_t all = x->sizes[dim];
     td_status status = new_list(call, all == 0 ? 1 : (all - 1) / size + 1);
-    for (int k = 0; k < call->nlist && status == TD_OK; k++)
-        status = TD_APPLY(&call->list[k], slice, TD_T(x), TD_I(dim), TD_I(k * size),
-                          TD_I(k * size + size < all ? k * size + size : all));
+    for (int64_t k = 0, from = 0; k < call->nlist && status == TD_OK; k++) {
+        int64_t to = size < all - from ? from + size : all;
+        status = td_interrupt_check();
+        if (status == TD_OK)
+            status = TD_APPLY(&call->list[k], slice, TD_T(x), TD_I(dim), TD_I(from), TD_I(to));
+        from = to;
+    }
     return status;
 }
 
@@ -65,6 +73,7 @@ static td_status run_split(td_call *call) {
     td_value sizes = call->args[1];
     td_tensor *x = call->args[0].tensor;
     int64_t total = 0, from = 0;
+    bool more = false; /* than int64 counts */
     int dim;
     td_status status = cut_dim(call, 2, &dim);
     if (status)
@@ -76,13 +85,14 @@ static td_status run_split(td_call *call) {
         if (sizes.ints[k] < (sizes.n == 1 ? 1 : 0))
             return td_fail(TD_EVALUE, "a part must have at least 1 element, got %lld",
                            (long long)sizes.ints[k]);
-        total += sizes.ints[k];
+        more |= __builtin_add_overflow(total, sizes.ints[k], &total);
     }
     if (sizes.n == 1)
         return cut_evenly(call, dim, sizes.ints[0]);
-    if (total != x->sizes[dim])
-        return td_fail(TD_ESHAPE, "the parts sum to %lld, dim %d has size %lld", (long long)total,
-                       dim + 1, (long long)x->sizes[dim]);
+    if (more || total != x->sizes[dim])
+        return td_fail(TD_ESHAPE, "the parts sum to %lld%s, dim %d has size %lld",
+                       more ? INT64_MAX : (long long)total, more ? " and more" : "", dim + 1,
+                       (long long)x->sizes[dim]);
     status = new_list(call, sizes.n);
     for (int k = 0; k < call->nlist && status == TD_OK; k++) {
         status = TD_APPLY(&call->list[k], slice, TD_T(x), TD_I(dim), TD_I(from),
@@ -138,7 +148,9 @@ static td_status rule_cat(const td_call *call, td_meta *out) {
         status = check_joins(first, x, k, dim);
         if (status)
             return status;
-        out->sizes[dim] += x->sizes[dim];
+        if (__builtin_add_overflow(out->sizes[dim], x->sizes[dim], &out->sizes[dim]))
+            return td_fail(TD_ESHAPE, "the result would have more than 2^63 - 1 places in dim %d",
+                           dim + 1);
     }
     return TD_OK;
 }
@@ -303,7 +315,7 @@ static td_status roll_dim(td_tensor *x, int64_t shift, int64_t wanted, td_tensor
     int dim;
     TD_TRY(td_wrap_dim(wanted, x->ndim, &dim));
     int64_t size = x->ndim ? x->sizes[dim] : 1;
-    int64_t cut = size ? (size - shift % size) % size : 0;
+    int64_t rest = size ? shift % size : 0, cut = rest > 0 ? size - rest : -rest;
     if (cut == 0)
         return TD_APPLY(out, clone, TD_T(x));
     TD_TRY(TD_APPLY(&parts[0], slice, TD_T(x), TD_I(dim), TD_I(cut), TD_I(size)));

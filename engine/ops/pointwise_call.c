@@ -276,17 +276,20 @@ static td_status call_general(td_call *call, const td_program *program) {
     td_operand operands[TD_MAX_PARAMS];
     int n = program->noperands;
     td_status status = choose_dtypes(pw, n, call->args, &compute, &result);
-    if (status == TD_OK)
+    const td_tensor *given = td_call_given(call, 0);
+    td_device device = given ? td_tensor_device(given) : result_device(n, call->args);
+    if (status == TD_OK && TD_LIKELY(!given))
         status = make_result(call, n, result, &call->out[0]);
-    if (TD_UNLIKELY(status))
-        return status;
-    td_device device = td_tensor_device(call->out[0]);
     for (int k = 0; k < n && status == TD_OK; k++)
         status = td_operand_on(device, call->args[k], &operands[k]);
+    if (TD_UNLIKELY(status))
+        return status;
     if (pw->type == TD_PW_COMPARE && td_dtype_compute(compute) != compute)
         round_numbers(compute, n, operands);
-    if (status == TD_OK && TD_UNLIKELY(refuses_zero(pw->primitive) && !td_dtype_is_float(compute)))
+    if (TD_UNLIKELY(refuses_zero(pw->primitive) && !td_dtype_is_float(compute)))
         status = check_divisor(device, compute, operands[1]);
+    if (status == TD_OK && TD_UNLIKELY(given)) /* last of what may fail: it is resized */
+        status = make_result(call, n, result, &call->out[0]);
     if (status == TD_OK)
         status = td_call_ready(call);
     if (TD_UNLIKELY(status))

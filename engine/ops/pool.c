@@ -94,7 +94,7 @@ static td_status read_nearest(const td_value *a, td_pool_plan *p) {
     if (by_size == by_factor)
         return td_fail(TD_EVALUE, "either size or scale_factor must be given");
     if (by_factor && !(factor > 0 && factor < 1e6))
-        return td_fail(TD_EVALUE, "scale_factor must be positive, got %g", factor);
+        return td_fail(TD_EVALUE, "scale_factor must be positive and below 1e6, got %g", factor);
     td_status status = by_size ? td_read_pair("size", a[0], 1, out) : TD_OK;
     for (int d = 0; d < 2 && status == TD_OK; d++) {
         td_pool_window *w = &p->window[d];
@@ -108,14 +108,21 @@ static td_status read_nearest(const td_value *a, td_pool_plan *p) {
 
 /* ---- plans ---- */
 
-static td_status check_planes(const td_pool_plan *p) {
+static bool is_plane(int64_t high, int64_t wide) {
+    return high <= INT32_MAX && wide <= INT32_MAX && high <= INT32_MAX / (wide ? wide : 1);
+}
+
+static td_status check_input(const td_pool_plan *p) {
+    return is_plane(p->window[0].in, p->window[1].in)
+               ? TD_OK
+               : td_fail(TD_ESHAPE, "planes of more than 2^31 - 1 elements");
+}
+
+static td_status check_result(const td_pool_plan *p) {
     const td_pool_window *w = p->window;
-    if (w[0].out > INT32_MAX / (w[1].out ? w[1].out : 1))
-        return td_fail(TD_ESHAPE, "a result of %lld x %lld is too large", (long long)w[0].out,
-                       (long long)w[1].out);
-    if (w[0].in > INT32_MAX / (w[1].in ? w[1].in : 1))
-        return td_fail(TD_ESHAPE, "planes of more than 2^31 - 1 elements");
-    return TD_OK;
+    return is_plane(w[0].out, w[1].out) ? TD_OK
+                                        : td_fail(TD_ESHAPE, "a result of %lld x %lld is too large",
+                                                  (long long)w[0].out, (long long)w[1].out);
 }
 
 typedef td_status (*window_reader)(const td_value *args, td_pool_plan *p);
@@ -130,8 +137,10 @@ static td_status make_plan(const td_call *call, td_pool_kind kind, int ndim, con
     *p = (td_pool_plan){.kind = kind, .planes = td_numel(ndim - 2, sizes)};
     p->window[0].in = sizes[ndim - 2];
     p->window[1].in = sizes[ndim - 1];
-    status = read(args, p);
-    return status ? status : check_planes(p);
+    status = check_input(p);
+    if (status == TD_OK)
+        status = read(args, p);
+    return status ? status : check_result(p);
 }
 
 /* Planes of a small shape and of a large one, where places say which is which. */
@@ -143,7 +152,8 @@ static td_status make_place_plan(const td_call *call, td_pool_kind kind, int ndi
         p->window[d].in = large[ndim - 2 + d];
         p->window[d].out = small[ndim - 2 + d];
     }
-    return check_planes(p);
+    td_status status = check_input(p);
+    return status ? status : check_result(p);
 }
 
 /* The smaller planes of a plan. */

@@ -41,6 +41,15 @@ TD_RULE(rule_randn, plan_new, false, TD_NORMAL)
 TD_RULE(rule_rand_like, plan_new, true, TD_UNIFORM)
 TD_RULE(rule_randn_like, plan_new, true, TD_NORMAL)
 
+/* Does an integer dtype hold the number? Of floats any is as good as it can be. */
+static bool holds(td_dtype dtype, int64_t number) {
+    unsigned char there[8];
+    if (td_dtype_is_float(dtype))
+        return true;
+    td_store_int(dtype, there, number);
+    return td_load_int(dtype, there) == number;
+}
+
 static td_status rule_randint(const td_call *call, td_meta *out) {
     const td_value *a = call->args;
     td_value dtype = td_is_nil(a[3]) ? TD_DTYPE(TD_I64) : a[3];
@@ -48,6 +57,9 @@ static td_status rule_randint(const td_call *call, td_meta *out) {
         return td_fail(TD_EVALUE,
                        "low must be less than high (which is not drawn), got %lld and %lld",
                        (long long)a[0].i, (long long)a[1].i);
+    if (!holds(dtype.dtype, a[0].i) || !holds(dtype.dtype, a[1].i - 1))
+        return td_fail(TD_EVALUE, "%s doesn't hold the integers from %lld to %lld",
+                       td_dtype_name(dtype.dtype), (long long)a[0].i, (long long)a[1].i - 1);
     *TD_PLAN(call, td_draw_plan) = (td_draw_plan){
         .distribution = TD_RANDINT, .low = a[0].i, .count = (uint64_t)a[1].i - (uint64_t)a[0].i};
     return td_creation_meta(a[2], dtype, a[4], out);

@@ -17,6 +17,7 @@ void td_schema_clear(td_op *function);
 enum { TD_SCHEMA_REST = 1 << 15 };
 
 /* "int[]", "dim?", "class Tensor": a parameter's type as a schema writes it. */
+#define TD_PARAM_TEXT 192 /* room for the longest */
 void td_param_type_text(const td_param *param, char *buffer, size_t size);
 
 #endif

@@ -224,13 +224,14 @@ static td_status stand_in(item *it, td_tensor *const *given, int k, bool written
         td_retain(whole);
     else
         status = td_tensor_from_memory(TD_U8, 1, &bytes, seen(s->data), nothing, NULL, &whole);
-    if (status == TD_OK)
-        status = td_tensor_view(whole, x->ndim, x->sizes, x->strides, 0, out);
+    int64_t offset = ((char *)x->data - (char *)s->data) / (int64_t)td_tensor_itemsize(x);
+    if (status == TD_OK) {
+        whole->dtype = x->dtype; /* what it is seen as; its own shape is not read */
+        status = td_tensor_view(whole, x->ndim, x->sizes, x->strides, offset, out);
+    }
     it->owned[2 * k] = whole;
     if (status)
         return status;
-    (*out)->dtype = x->dtype;
-    (*out)->data = seen(x->data);
     it->owned[2 * k + 1] = td_retain(*out);
     td_release(*out); /* the item holds it */
     it->pieces[it->npieces++] = (piece){s->data, (const char *)s->data + s->bytes, written};

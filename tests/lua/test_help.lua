@@ -70,3 +70,23 @@ t.test("autocast_classes_are_those_of_pytorch_by_device", function()
     t.eq(classes "cat", "promote none")
     t.eq(classes "atan2", "none promote")
 end)
+
+-- ---- texts longer than anybody would write ----
+
+t.test("defaults_are_shown_whole", function()
+    local n = "-9223372036854775807"
+    local defaults = ("int[] x={%s, %s, %s}, str y=\"%s\""):format(n, n, n, ("y"):rep(200))
+    local wide = tide._function(("wide(%s) -> nil"):format(defaults), "Doc.", function() end)
+    t.eq(tide._doc(wide).signature, ("wide(%s) -> nil"):format(defaults))
+end)
+
+t.test("choices_that_find_no_room_in_a_message_are_left_out", function()
+    local words = {}
+    for k = 1, 60 do
+        words[k] = ('"choice%d"'):format(k)
+    end
+    local pick = tide._function(("pick(%s mode) -> nil"):format(table.concat(words, "|")), "Doc.", function() end)
+    t.error_matches(function() pick("x") end, '"choice1", "choice2", [^\n]*, %.%.%., got string "x"')
+    local one = tide._function(("pick(%s mode) -> nil"):format('"' .. ("c"):rep(300) .. '"'), "Doc.", function() end)
+    t.error_has(function() one("x") end, "expected ..., got")
+end)

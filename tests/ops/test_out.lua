@@ -203,3 +203,12 @@ t.test("out_counts_as_a_write", function()
     tide.add(tide.ones(50), 1, { out = x })
     t.is_true(x._version > version, "resized")
 end)
+
+t.test("a_call_that_is_refused_leaves_the_tensor_given_as_it_was", function()
+    for _, name in ipairs { "remainder", "fmod", "floor_divide", "trunc_divide" } do
+        local out = tide.tensor { 7, 8, 9 }
+        t.error_has(function() tide[name](tide.ones(2, 2):long(), 0, { out = out }) end, "division by zero")
+        t.eq(golden.shape_text(out.shape), "(3)", name)
+        t.eq(out:tolist(), { 7, 8, 9 }, name)
+    end
+end)

@@ -82,6 +82,28 @@ TEST(views_share_storage_and_version) {
     td_release(v);
 }
 
+TEST(no_view_leaves_its_storage) {
+    const int64_t size = 6, two = 2, one = 1, none = 0, back = -1, huge = (1LL << 62) - 4;
+    td_tensor *x = make(TD_F64, 1, &size), *v = NULL;
+    CHECK_INT(td_tensor_view(x, 1, &size, &one, 1, &v), TD_EINDEX);
+    CHECK_STR(td_error_message(), "elements 2 to 7 lie outside the storage of 6 elements");
+    CHECK_INT(td_tensor_view(x, 1, &two, &back, 0, &v), TD_EINDEX);
+    CHECK_INT(td_tensor_view(x, 1, &two, &huge, 0, &v), TD_EINDEX);
+    CHECK_INT(td_tensor_view(x, 1, &one, &one, INT64_MAX, &v), TD_EINDEX);
+    CHECK_INT(td_tensor_view(x, 1, &one, &one, INT64_MIN, &v), TD_EINDEX);
+    CHECK_INT(td_tensor_view(x, 1, &one, &one, 1LL << 61, &v), TD_EINDEX); /* 2^64 bytes */
+    CHECK(v == NULL);
+    CHECK_INT(td_tensor_set_shape(x, 1, &size, &two), TD_EINDEX);
+    CHECK_INT(td_tensor_set_shape(x, 1, &size, &one), TD_OK);
+    CHECK_INT(td_tensor_view(x, 1, &two, &back, 1, &v), TD_OK);
+    CHECK(v->data == (double *)x->data + 1);
+    td_release(v);
+    CHECK_INT(td_tensor_view(x, 1, &none, &huge, huge, &v), TD_OK); /* it has no place */
+    CHECK(v->data == x->data && v->strides[0] == 1 && v->numel == 0);
+    td_release(v);
+    td_release(x);
+}
+
 TEST(density_and_overlap_are_recognised) {
     int64_t sizes[] = {3, 4}, turned[] = {4, 3}, turned_strides[] = {1, 4}, zero[] = {0, 1};
     td_tensor *x = make(TD_F32, 2, sizes), *t = NULL, *e = NULL;
@@ -212,6 +234,7 @@ int main(void) {
     RUN(shapes_broadcast_or_say_why_not);
     RUN(dims_wrap_and_messages_count_from_one);
     RUN(views_share_storage_and_version);
+    RUN(no_view_leaves_its_storage);
     RUN(density_and_overlap_are_recognised);
     RUN(too_much_memory_is_an_error_that_says_how_much);
     RUN(freed_blocks_are_used_again);

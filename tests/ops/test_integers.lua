@@ -1,0 +1,218 @@
+-- test_integers.lua: arithmetic of integers at the ends of their dtypes wraps around, as Lua's own does, in
+-- every operator that calculates with them and in every layout; division by -1 and by 0 has no trap.
+local t = require "harness"
+
+local dtypes = {
+    { dtype = tide.uint8, bits = 8 }, { dtype = tide.int8, bits = 8 }, { dtype = tide.int16, bits = 16 },
+    { dtype = tide.int32, bits = 32 }, { dtype = tide.int64, bits = 64 },
+}
+
+-- What a dtype makes of a Lua integer.
+local function wrapped(d, v)
+    if d.bits == 64 then
+        return v
+    end
+    v = v & ((1 << d.bits) - 1)
+    return (d.dtype ~= tide.uint8 and v >= 1 << (d.bits - 1)) and v - (1 << d.bits) or v
+end
+
+local function ends(d)
+    local low = d.dtype == tide.uint8 and 0 or d.bits == 64 and math.mininteger or -(1 << (d.bits - 1))
+    local high = d.dtype == tide.uint8 and 255 or d.bits == 64 and math.maxinteger or (1 << (d.bits - 1)) - 1
+    local list = { low, low + 1, high, high - 1, 0, 1, 2, 3, 7, 100, high // 2, high // 2 + 1, low // 2 }
+    for k = 1, d.dtype == tide.uint8 and 0 or 3 do
+        list[#list + 1] = -k
+    end
+    return list
+end
+
+-- All pairs of the ends, as two columns.
+local function pairs_of(d)
+    local a, b = {}, {}
+    for _, x in ipairs(ends(d)) do
+        for _, y in ipairs(ends(d)) do
+            a[#a + 1], b[#b + 1] = x, y
+        end
+    end
+    return a, b
+end
+
+local function tensor(d, list)
+    return tide.tensor(list, { dtype = d.dtype })
+end
+
+-- The same elements a step of two apart.
+local function apart(x)
+    return tide.stack({ x, x }, -1):select(-1, 2)
+end
+
+local function check(d, got, want, what)
+    t.eq(got.dtype, d.dtype, what)
+    local list = got:tolist()
+    for k = 1, #want do
+        if list[k] ~= wrapped(d, want[k]) then
+            error(("%s, element %d: got %s, expected %s"):format(what, k, list[k], wrapped(d, want[k])), 2)
+        end
+    end
+end
+
+local function floor_mod(a, b) return b == -1 and 0 or a % b end
+local function floor_div(a, b) return b == -1 and -a or a // b end
+local function trunc_mod(a, b)
+    return b == -1 and 0 or a == math.mininteger and (b > 0 and -(-(a + b) % b) or math.fmod(a, b)) or math.fmod(a, b)
+end
+local function power(a, b)
+    if b < 0 then
+        return a == 1 and 1 or a == -1 and (b & 1 == 1 and -1 or 1) or 0
+    end
+    local result = 1
+    while b > 0 do
+        result, a, b = b & 1 == 1 and result * a or result, a * a, b >> 1
+    end
+    return result
+end
+
+local binary = {
+    add = function(a, b) return a + b end,
+    sub = function(a, b) return a - b end,
+    mul = function(a, b) return a * b end,
+    bitwise_and = function(a, b) return a & b end,
+    bitwise_or = function(a, b) return a | b end,
+    bitwise_xor = function(a, b) return a ~ b end,
+    maximum = math.max,
+    minimum = math.min,
+    pow = power,
+}
+local division = {
+    floor_divide = floor_div,
+    remainder = floor_mod,
+    fmod = trunc_mod,
+    trunc_divide = function(a, b) return b == -1 and -a or (a - trunc_mod(a, b)) // b end,
+}
+local unary = {
+    neg = function(a) return -a end,
+    abs = function(a) return a < 0 and -a or a end,
+    square = function(a) return a * a end,
+    sign = function(a) return a > 0 and 1 or a < 0 and -1 or 0 end,
+    bitwise_not = function(a) return ~a end,
+    relu = function(a) return a > 0 and a or 0 end,
+}
+
+for _, d in ipairs(dtypes) do
+    local name = tostring(d.dtype):match("[%w_]+$")
+    local function walk(functions, without_zero)
+        local a, b = pairs_of(d)
+        if without_zero then
+            for k = #b, 1, -1 do
+                if b[k] == 0 then
+                    table.remove(a, k)
+                    table.remove(b, k)
+                end
+            end
+        end
+        local x, y = tensor(d, a), tensor(d, b)
+        for op, fn in pairs(functions) do
+            local want = {}
+            for k = 1, #a do
+                want[k] = fn(a[k], b[k])
+            end
+            check(d, tide[op](x, y), want, op)
+            check(d, tide[op](apart(x), y), want, op .. " of what lies apart")
+            check(d, tide[op](x, y, { out = tide.empty_like(x) }), want, op .. " with out=")
+            for _, k in ipairs { 1, #a // 2, #a } do -- a single number on the right
+                check(d, tide[op](x["1:3"], b[k]), { fn(a[1], b[k]), fn(a[2], b[k]), fn(a[3], b[k]) }, op)
+            end
+        end
+    end
+
+    t.test(name .. "_pairs_wrap", function() walk(binary) end)
+    t.test(name .. "_division_by_minus_one_wraps", function() walk(division, true) end)
+    t.test(name .. "_division_by_zero_is_refused", function()
+        for op in pairs(division) do
+            t.error_has(function() return tide[op](tensor(d, ends(d)), 0) end, "division by zero")
+            t.error_has(function() return tide[op](tensor(d, { 1, 2 }), tensor(d, { 1, 0 })) end, "division by zero")
+        end
+    end)
+    t.test(name .. "_single_elements_wrap", function()
+        local list, want = ends(d), {}
+        for op, fn in pairs(unary) do
+            for k, v in ipairs(list) do
+                want[k] = fn(v)
+            end
+            check(d, tide[op](tensor(d, list)), want, op)
+        end
+    end)
+
+    t.test(name .. "_sums_and_products_wrap_in_int64", function()
+        local list, wide = ends(d), { dtype = tide.int64, bits = 64 }
+        local sum, product, sums = 0, 1, {}
+        for k, v in ipairs(list) do
+            sum, product, sums[k] = sum + v, product * (v | 1), sum + v
+        end
+        local x = tensor(d, list)
+        check(wide, x:sum():reshape(1), { sum }, "sum")
+        check(wide, apart(x):sum():reshape(1), { sum }, "sum of what lies apart")
+        check(wide, tide.stack({ x, x }, 2):sum(1), { sum, sum }, "sum by columns")
+        check(wide, (x | 1):prod():reshape(1), { product }, "prod")
+        check(wide, x:cumsum(1), sums, "cumsum")
+        check(wide, apart(x):cumsum(1), sums, "cumsum of what lies apart")
+    end)
+
+    t.test(name .. "_matrix_products_wrap", function()
+        local list = ends(d)
+        local n, x = #list, tensor(d, ends(d))
+        local all = x:reshape(n, 1):matmul(x:reshape(1, n))
+        for i = 1, n do
+            local want = {}
+            for k = 1, n do
+                want[k] = list[i] * list[k]
+            end
+            check(d, all[i], want, "outer product")
+        end
+        local dot = 0
+        for k = 1, n do
+            dot = dot + list[k] * list[k]
+        end
+        check(d, x:dot(x):reshape(1), { dot }, "dot")
+        check(d, x:expand(5, n):matmul(x), { dot, dot, dot, dot, dot }, "mv")
+        check(d, x:expand(2, n):matmul(x:reshape(n, 1)):reshape(-1), { dot, dot }, "mm")
+        check(d, x:expand(3, 1, n):bmm(x:reshape(n, 1):expand(3, n, 1)):reshape(-1), { dot, dot, dot }, "bmm")
+        check(d, tide.linear(x:reshape(1, n), x:reshape(1, n), x["1:1"]):reshape(-1), { dot + list[1] }, "linear")
+    end)
+
+    t.test(name .. "_additions_to_places_wrap", function()
+        local list, ones = ends(d), {}
+        local sum = list[1]
+        for k, v in ipairs(list) do
+            sum, ones[k] = sum + v, 1
+        end
+        local x, start = tensor(d, list), tensor(d, { list[1] })
+        check(d, start:scatter_add(1, tide.tensor(ones), x), { sum }, "scatter_add")
+        check(d, start:index_add(1, tide.tensor(ones), x), { sum }, "index_add")
+        check(d, tide.add(start, start, { alpha = 3 }), { 4 * list[1] }, "alpha")
+    end)
+
+    t.test(name .. "_conversions_from_integers_keep_the_low_bits", function()
+        local from = { dtype = tide.int64, bits = 64 }
+        local list = ends(from)
+        check(d, tensor(from, list):to(d.dtype), list, "to")
+        check(d, apart(tensor(from, list)):to(d.dtype), list, "to of what lies apart")
+    end)
+end
+
+-- As a cast to int64 that is defined at its ends, of which a narrower dtype takes the low bits.
+t.test("floats_out_of_range_become_the_nearest_int64", function()
+    local given = { 1e30, -1e30, math.huge, -math.huge, 0 / 0, 2.0 ^ 63, -2.0 ^ 63, 300.7, -1.5 }
+    local want = { math.maxinteger, math.mininteger, math.maxinteger, math.mininteger, 0, math.maxinteger,
+        math.mininteger, 300, -1 }
+    for _, float in ipairs { tide.float32, tide.float64 } do
+        local x = tide.tensor(given, { dtype = float })
+        for _, d in ipairs(dtypes) do
+            check(d, x:to(d.dtype), want, "to")
+            check(d, apart(x):to(d.dtype), want, "to of what lies apart")
+            for k, v in ipairs(given) do
+                check(d, tide.full({ 1 }, v, { dtype = d.dtype }), { want[k] }, "full")
+            end
+        end
+    end
+end)
