@@ -6,6 +6,8 @@
  */
 #include "lua-bindings/tensor.h"
 
+#include "engine/core/number.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,9 +47,10 @@ static void number_text(const printer *p, const char *at, char *text) {
     else if (isinf(v))
         snprintf(text, NUMBER_TEXT, v > 0 ? "inf" : "-inf");
     else if (p->style == STYLE_WHOLE)
-        snprintf(text, NUMBER_TEXT, "%.0f.", v);
+        td_number_print(text, NUMBER_TEXT, "%.0f.", v);
     else
-        snprintf(text, NUMBER_TEXT, p->style == STYLE_SCIENTIFIC ? "%.*e" : "%.*f", PRECISION, v);
+        td_number_print(text, NUMBER_TEXT, p->style == STYLE_SCIENTIFIC ? "%.*e" : "%.*f",
+                        PRECISION, v);
 }
 
 /* Visit the shown elements: their range first, their widths when the style is known. */
@@ -175,8 +178,8 @@ static void print_number(luaL_Buffer *b, const td_tensor *x) {
     if (x->dtype == TD_BOOL)
         snprintf(text, sizeof text, "%s", td_load_int(TD_BOOL, x->data) ? "true" : "false");
     else if (td_dtype_is_float((td_dtype)x->dtype))
-        snprintf(text, sizeof text, "%.*g", digits_of((td_dtype)x->dtype),
-                 td_load_double((td_dtype)x->dtype, x->data));
+        td_number_print(text, sizeof text, "%.*g", digits_of((td_dtype)x->dtype),
+                        td_load_double((td_dtype)x->dtype, x->data));
     else
         snprintf(text, sizeof text, "%lld", (long long)td_load_int((td_dtype)x->dtype, x->data));
     luaL_addstring(b, text);
