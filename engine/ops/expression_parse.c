@@ -233,7 +233,7 @@ static int negated(td_draft *d, const char *at) {
 
 /* Whatever stands within something else is read through here. */
 static int unary(td_draft *d) {
-    enum { DEEPEST = 100 };
+    enum { DEEPEST = 1000 };
     const char *at = skip_space(d);
     if (d->depth == DEEPEST)
         return td_draft_fail(d, at, "too deep");

@@ -101,7 +101,7 @@ static int parse_negated(compiler *c) {
 
 /* Whatever stands within something else is read through here. */
 static int parse_unary(compiler *c) {
-    enum { DEEPEST = 100 };
+    enum { DEEPEST = 1000 };
     if (c->depth == DEEPEST)
         return fail(c, "too deep");
     c->depth++;

@@ -173,7 +173,7 @@ static int run_timeit(lua_State *L, const magic_call *call, const char *chunknam
     lua_pushlstring(L, call->args, call->args_len);
     const char *args = lua_tostring(L, -1);
     const char *setup = "", *body = read_options(L, args, &o);
-    size_t setup_len = 0, body_len = strlen(body);
+    size_t setup_len = 0, body_len = call->args_len - (size_t)(body - args);
     if (call->cell) {
         setup = body;
         setup_len = body_len;

@@ -34,6 +34,12 @@ local function escape_invalid(s)
     return table.concat(out)
 end
 
+-- Any bytes as text on one line.
+local function one_line_text(s)
+    local text = string.gsub(s, "[\0-\31\127]", escape_byte)
+    return utf8.len(text) and text or escape_invalid(text)
+end
+
 -- A string as it may be written in Lua.
 function display.quote(s)
     local quoted = string.gsub(s, "[\\\0-\31\127]", escape_byte)
@@ -235,7 +241,7 @@ local function table_text(t, state, indent, depth)
     end
     local name = names.meta(t)
     name = name and rawget(name, "__name")
-    name = type(name) == "string" and name .. " " or ""
+    name = type(name) == "string" and one_line_text(name) .. " " or ""
     local flat = name .. "{" .. table.concat(texts, ", ") .. "}"
     if utf8.len(flat) and utf8.len(flat) + indent <= state.width and not flat:find("\n", 1, true) then
         return flat
