@@ -7,7 +7,7 @@ tide_build_packages="gcc g++ libc6-dev cmake ninja-build pkgconf|pkg-config libl
     libreadline-dev|libedit-dev libsodium-dev"
 tide_test_packages="lua5.4 python3 python3-jupyter-client python3-nbclient python3-nbconvert
     python3-jupyter-kernel-test python3-numpy time"
-tide_ci_packages="ccache git clang clang-format"
+tide_ci_packages="ccache git clang libclang-rt-14-dev|libclang-rt-dev clang-format"
 
 # The same for a person on another system.
 tide_needs="a C and C++ compiler (gcc or clang), CMake 3.22, Ninja, pkg-config, and the development files of\

@@ -77,6 +77,13 @@ static bool read_fields(reader *r, tk_connection *c) {
     return known;
 }
 
+/* What the file says may stand in the message. */
+static void keep_one_line(char *text) {
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 127)
+            *text = ' ';
+}
+
 bool tk_connection_read(const char *path, tk_connection *connection, char *error, size_t size) {
     *connection = (tk_connection){0};
     FILE *file = fopen(path, "re");
@@ -86,9 +93,12 @@ bool tk_connection_read(const char *path, tk_connection *connection, char *error
     }
     json_error_t problem;
     reader r = {path, json_loadf(file, 0, &problem), error, size};
+    int failed = ferror(file) ? errno : 0;
     fclose(file);
     bool ok = false;
-    if (!r.root)
+    if (failed)
+        snprintf(error, size, "%s: %s", path, strerror(failed));
+    else if (!r.root)
         snprintf(error, size, "%s: not JSON: line %d, column %d: %s", path, problem.line,
                  problem.column, problem.text);
     else if (!json_is_object(r.root))
@@ -96,8 +106,10 @@ bool tk_connection_read(const char *path, tk_connection *connection, char *error
     else
         ok = read_fields(&r, connection);
     json_decref(r.root);
-    if (!ok)
+    if (!ok) {
         tk_connection_clear(connection);
+        keep_one_line(error);
+    }
     return ok;
 }
 

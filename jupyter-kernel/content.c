@@ -37,10 +37,8 @@ json_t *tk_json_bundle(const tide_bundle *bundle) {
             value = json_loadb(mime->data, mime->len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
         if (!value)
             value = tk_json_text(mime->data, mime->len);
-        if (json_object_set_new(object, mime->type, value) != 0) {
-            json_decref(object);
-            return NULL;
-        }
+        /* A type that is no UTF-8 has no place in JSON: the others are shown without it. */
+        (void)json_object_set_new(object, mime->type, value);
     }
     return object;
 }

@@ -2,50 +2,62 @@
 #include "lua-bindings/function.h"
 #include "lua-bindings/modules.h"
 
+#include "engine/core/number.h"
 #include "engine/ops/schema.h"
 
 #include <stdio.h>
 #include <string.h>
 
+static void add_int(luaL_Buffer *b, int64_t value) {
+    char text[24];
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    luaL_addstring(b, text);
+}
+
+static void add_ints(luaL_Buffer *b, const td_value *v) {
+    luaL_addchar(b, '{');
+    for (int k = 0; k < v->n; k++) {
+        luaL_addstring(b, k ? ", " : "");
+        add_int(b, v->ints[k]);
+    }
+    luaL_addchar(b, '}');
+}
+
 /* A default as Lua users write it: dims and indices counted from 1. */
 static void add_default(luaL_Buffer *b, const td_param *p) {
-    char text[64] = "";
+    char text[32];
     const td_value *v = &p->preset;
     bool counted = p->type == TD_PARAM_DIM || p->type == TD_PARAM_DIMS || p->type == TD_PARAM_INDEX;
+    luaL_addchar(b, '=');
     switch ((td_kind)v->kind) {
     case TD_KIND_NIL:
-        snprintf(text, sizeof text, "=nil");
+        luaL_addstring(b, "nil");
         break;
     case TD_KIND_BOOL:
-        snprintf(text, sizeof text, "=%s", v->b ? "true" : "false");
+        luaL_addstring(b, v->b ? "true" : "false");
         break;
     case TD_KIND_INT:
-        snprintf(text, sizeof text, "=%lld", (long long)(counted && v->i >= 0 ? v->i + 1 : v->i));
+        add_int(b, counted && v->i >= 0 && v->i < INT64_MAX ? v->i + 1 : v->i);
         break;
     case TD_KIND_FLOAT:
-        snprintf(text, sizeof text, "=%g", v->f);
+        td_number_print(text, sizeof text, "%g", v->f);
+        luaL_addstring(b, text);
         break;
     case TD_KIND_STRING:
-        luaL_addstring(b, "=\"");
+        luaL_addchar(b, '"');
         luaL_addstring(b, v->string);
-        snprintf(text, sizeof text, "\"");
+        luaL_addchar(b, '"');
         break;
     case TD_KIND_INTS:
-        luaL_addstring(b, "={");
-        for (int k = 0; k < v->n; k++) {
-            snprintf(text, sizeof text, k ? ", %lld" : "%lld", (long long)v->ints[k]);
-            luaL_addstring(b, text);
-        }
-        snprintf(text, sizeof text, "}");
+        add_ints(b, v);
         break;
     case TD_KIND_TENSOR: /* no schema writes these as defaults */
     case TD_KIND_TENSORS:
     case TD_KIND_DTYPE:
     case TD_KIND_DEVICE:
     case TD_KIND_GENERATOR:
-        text[0] = 0;
+        break;
     }
-    luaL_addstring(b, text);
 }
 
 static void add_param(luaL_Buffer *b, const td_param *p, bool comma) {

@@ -16,7 +16,9 @@ void tide_push_dtype(lua_State *L, td_dtype dtype) {
 
 td_dtype tide_to_dtype(lua_State *L, int index) {
     if (lua_type(L, index) == LUA_TSTRING)
-        return td_dtype_find(lua_tostring(L, index));
+        return lua_rawlen(L, index) == strlen(lua_tostring(L, index))
+                   ? td_dtype_find(lua_tostring(L, index))
+                   : TD_DTYPE_NONE;
     uint8_t *d = lua_isuserdata(L, index) ? luaL_testudata(L, index, "tide.dtype") : NULL;
     return d ? (td_dtype)*d : TD_DTYPE_NONE;
 }

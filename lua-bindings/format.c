@@ -7,6 +7,7 @@
 #include "lua-bindings/tensor.h"
 
 #include "engine/core/interrupt.h"
+#include "engine/core/number.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -47,9 +48,10 @@ static void number_text(const printer *p, const char *at, char *text) {
     else if (isinf(v))
         snprintf(text, NUMBER_TEXT, v > 0 ? "inf" : "-inf");
     else if (p->style == STYLE_WHOLE)
-        snprintf(text, NUMBER_TEXT, "%.0f.", v);
+        td_number_print(text, NUMBER_TEXT, "%.0f.", v);
     else
-        snprintf(text, NUMBER_TEXT, p->style == STYLE_SCIENTIFIC ? "%.*e" : "%.*f", PRECISION, v);
+        td_number_print(text, NUMBER_TEXT, p->style == STYLE_SCIENTIFIC ? "%.*e" : "%.*f",
+                        PRECISION, v);
 }
 
 /* The edges of sixteen dims are more than anybody waits for. */
@@ -188,7 +190,7 @@ static void float_text(td_dtype dtype, double v, char *text) {
     else if (v != 0 && v == floor(v) && fabs(v) <= whole_limit)
         snprintf(text, NUMBER_TEXT, "%.0f", v);
     else
-        snprintf(text, NUMBER_TEXT, "%.*g", digits_of(dtype), v);
+        td_number_print(text, NUMBER_TEXT, "%.*g", digits_of(dtype), v);
 }
 
 static void print_number(luaL_Buffer *b, const td_tensor *x) {

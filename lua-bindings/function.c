@@ -1,6 +1,7 @@
 /* function.c: declares functions by a schema, those in C and those in Lua. */
 #include "lua-bindings/function.h"
 
+#include "engine/core/number.h"
 #include "engine/ops/schema.h"
 
 #include <string.h>
@@ -227,11 +228,42 @@ static int describe(lua_State *L) {
     return 1;
 }
 
+/* ---- texts that are the same in every locale ---- */
+
+void tide_push_number_text(lua_State *L, int index, int digits) {
+    enum { OF_TOSTRING = 14 };
+    char text[64];
+    if (lua_isinteger(L, index))
+        td_number_print(text, sizeof text, "%lld", (long long)lua_tointeger(L, index));
+    else
+        td_number_print(text, sizeof text, "%.*g", digits ? digits : OF_TOSTRING,
+                        lua_tonumber(L, index));
+    bool whole = !digits && text[strspn(text, "-0123456789")] == 0;
+    lua_pushfstring(L, whole && !lua_isinteger(L, index) ? "%s.0" : "%s", text);
+}
+
+int tide_number_function(lua_State *L) {
+    lua_Integer digits = luaL_optinteger(L, 2, 0);
+    luaL_checktype(L, 1, LUA_TNUMBER);
+    luaL_argcheck(L, digits >= 0 && digits <= 17, 2, "at most 17 digits");
+    tide_push_number_text(L, 1, (int)digits);
+    return 1;
+}
+
+int tide_before_function(lua_State *L) {
+    size_t na, nb;
+    const char *a = luaL_checklstring(L, 1, &na), *b = luaL_checklstring(L, 2, &nb);
+    int order = memcmp(a, b, na < nb ? na : nb);
+    lua_pushboolean(L, order ? order < 0 : na < nb);
+    return 1;
+}
+
 void tide_open_functions(lua_State *L) {
     static const luaL_Reg functions[] = {
-        {"_function", make_function}, {"_class", name_class},
-        {"_document", document},      {"_fail", fail},
-        {"_describe", describe},      {NULL, NULL},
+        {"_function", make_function},      {"_class", name_class},
+        {"_document", document},           {"_fail", fail},
+        {"_describe", describe},           {"_number", tide_number_function},
+        {"_before", tide_before_function}, {NULL, NULL},
     };
     luaL_newmetatable(L, schema_name);
     lua_pushcfunction(L, schema_gc);

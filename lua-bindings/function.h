@@ -21,8 +21,16 @@ void tide_read_call(lua_State *L, tide_frame *frame);
 const td_op *tide_declared(lua_State *L, int index);
 
 /* Fill the tide table with what the Lua modules declare their functions by (_function, _class,
- * _document, _fail, _describe). */
+ * _document, _fail, _describe, _number, _before). */
 void tide_open_functions(lua_State *L);
+
+/* Push the text of the number at a stack index as tostring writes it, but with a point in every
+ * locale; floats with so many digits and no ".0" where `digits` is not 0. */
+void tide_push_number_text(lua_State *L, int index, int digits);
+/* Lua functions. number(x [, digits]): that text. before(a, b): does one string come before the
+ * other by its bytes? (Lua's < asks the locale.) */
+int tide_number_function(lua_State *L);
+int tide_before_function(lua_State *L);
 
 /* Push what is known of a value that is no function: its description {name, signature, doc}, or the
  * declared function that makes it. False (nothing pushed): nothing is. */

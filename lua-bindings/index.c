@@ -7,11 +7,10 @@
  */
 #include "lua-bindings/index.h"
 
+#include "engine/core/number.h"
 #include "engine/ops/index.h"
 #include "lua-bindings/args.h"
 
-#include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct cursor {
@@ -25,6 +24,7 @@ typedef struct cursor {
     td_tensor *list[TD_MAX_DIMS]; /* index tensors by entry; NULL: all of that dim */
     int nlist;
     bool advanced;
+    size_t text_len; /* of the string that is being read */
 } cursor;
 
 /* The engine names the operator behind an index, which the user did not call. */
@@ -126,24 +126,23 @@ static void step_tensor(cursor *c, int at) {
 /* ---- strings ---- */
 
 static int fail_text(cursor *c, const char *text, const char *at) {
+    char quoted[TIDE_QUOTED];
     return tide_error(c->L,
-                      "index \"%s\": a number, a range such as 1:3, nil or ... expected at "
-                      "position %d",
-                      text, (int)(at - text) + 1);
+                      "index %s: a number, a range such as 1:3, nil or ... expected at position %I",
+                      tide_quote(text, c->text_len, quoted), (LUAI_UACINT)(at - text) + 1);
 }
 
 static const char *skip_space(const char *s) {
-    while (isspace((unsigned char)*s))
+    while (td_is_space(*s))
         s++;
     return s;
 }
 
 static const char *read_number(const char *at, bool *has, lua_Integer *value) {
-    char *end;
+    const char *end;
     at = skip_space(at);
-    long long v = strtoll(at, &end, 10);
+    *value = td_number_read_int(at, &end);
     *has = end != at;
-    *value = v;
     return skip_space(end);
 }
 
@@ -188,12 +187,13 @@ static int count_text(const char *text) {
     return n;
 }
 
-static void read_text(cursor *c, const char *text) {
+static void read_text(cursor *c, const char *text, size_t len) {
     const char *at = text;
+    c->text_len = len;
     for (;;) {
         luaL_checkstack(c->L, 8, "index");
         at = read_element(c, text, at);
-        if (!*at)
+        if (at == text + len)
             return;
         if (*at != ',')
             fail_text(c, text, at);
@@ -203,7 +203,7 @@ static void read_text(cursor *c, const char *text) {
 
 bool tide_is_index_text(const char *text) {
     text = skip_space(text);
-    return *text == ':' || *text == '-' || *text == '.' || isdigit((unsigned char)*text) ||
+    return *text == ':' || *text == '-' || *text == '.' || td_is_digit(*text) ||
            !strncmp(text, "nil", 3);
 }
 
@@ -266,7 +266,8 @@ static void read_table_element(cursor *c, int at) {
     case LUA_TNUMBER: {
         lua_Integer i = lua_tointegerx(L, at, &ok);
         if (!ok)
-            tide_error(L, "index: %f has no integer representation", lua_tonumber(L, at));
+            tide_error(L, "index: %s has no integer representation",
+                       tide_describe(L, at, text, sizeof text));
         step_number(c, i);
         return;
     }
@@ -274,7 +275,7 @@ static void read_table_element(cursor *c, int at) {
         read_range_table(c, at);
         return;
     case LUA_TSTRING:
-        read_text(c, lua_tostring(L, at));
+        read_text(c, lua_tostring(L, at), lua_rawlen(L, at));
         return;
     default:
         break;

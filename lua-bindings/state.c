@@ -1,6 +1,7 @@
 /* state.c: the bindings' part of a Lua state: allocator, metatable, errors, memory pressure. */
 #include "lua-bindings/state.h"
 
+#include "engine/core/number.h"
 #include "lua-bindings/modes.h"
 #include "lua-bindings/modules.h"
 #include "lua-bindings/tide_lua.h"
@@ -245,6 +246,19 @@ int tide_raise(lua_State *L) {
     return tide_error(L, "%s", td_error_message());
 }
 
+const char *tide_quote(const char *text, size_t len, char buffer[TIDE_QUOTED]) {
+    enum { SHOWN = 40, ENDS = 12 }; /* room for a byte, the dots and the quote */
+    size_t k = 0;
+    char *to = buffer, *last = buffer + TIDE_QUOTED - ENDS;
+    *to++ = '"';
+    for (; k < len && to < last && (k < SHOWN || ((unsigned char)text[k] & 0xC0) == 0x80); k++) {
+        unsigned char byte = (unsigned char)text[k];
+        to += snprintf(to, 5, byte < ' ' || byte == 127 ? "\\x%02X" : "%c", byte);
+    }
+    snprintf(to, ENDS, k < len ? "...\"" : "\"");
+    return buffer;
+}
+
 const char *tide_describe(lua_State *L, int index, char *buffer, size_t size) {
     switch (lua_type(L, index)) {
     case LUA_TNONE:
@@ -255,13 +269,14 @@ const char *tide_describe(lua_State *L, int index, char *buffer, size_t size) {
         if (lua_isinteger(L, index))
             snprintf(buffer, size, "number %lld", (long long)lua_tointeger(L, index));
         else
-            snprintf(buffer, size, "number %.14g", lua_tonumber(L, index));
+            td_number_print(buffer, size, "number %.14g", lua_tonumber(L, index));
         return buffer;
     case LUA_TBOOLEAN:
         return lua_toboolean(L, index) ? "true" : "false";
     case LUA_TSTRING: {
-        const char *text = lua_tostring(L, index);
-        snprintf(buffer, size, strlen(text) > 40 ? "string \"%.40s...\"" : "string \"%s\"", text);
+        char quoted[TIDE_QUOTED];
+        snprintf(buffer, size, "string %s",
+                 tide_quote(lua_tostring(L, index), lua_rawlen(L, index), quoted));
         return buffer;
     }
     case LUA_TUSERDATA:

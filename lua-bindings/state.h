@@ -79,6 +79,10 @@ static inline void tide_check_pressure(lua_State *L, tide_state *state, const td
 /* Out of memory: collect everything, empty the caches. The caller tries once more. */
 void tide_free_memory(lua_State *L, tide_state *state);
 
+/* The beginning of a text in quotes and on one line, whatever its bytes are; returns the buffer. */
+enum { TIDE_QUOTED = 72 };
+const char *tide_quote(const char *text, size_t len, char buffer[TIDE_QUOTED]);
+
 /* Type of a value for messages: "tensor", or Lua's name of it with a short form of the value. */
 const char *tide_describe(lua_State *L, int index, char *buffer, size_t size);
 

@@ -184,12 +184,12 @@ static void store_int(lua_State *L, tide_frame *f, int64_t i) {
 /* The integer at a stack index, as it is written. */
 static int64_t to_integer(lua_State *L, const tide_frame *f, int param, int index) {
     const td_param *p = &f->op->params[param];
-    char place[EXPECTATION];
+    char place[EXPECTATION], given[80];
     int ok = 0;
     int64_t i = lua_type(L, index) == LUA_TNUMBER ? lua_tointegerx(L, index, &ok) : 0;
     if (!ok && lua_type(L, index) == LUA_TNUMBER)
-        tide_error(L, "%s: %f has no integer representation", place_text(f, param, place),
-                   lua_tonumber(L, index));
+        tide_error(L, "%s: %s has no integer representation", place_text(f, param, place),
+                   tide_describe(L, index, given, sizeof given));
     if (!ok || (p->ranged && (i < p->low || i > p->high)))
         fail_type(L, f, param, index);
     return i;
@@ -336,11 +336,21 @@ static td_value read_number(lua_State *L, tide_frame *f, int param, int index) {
                                                                 : TD_F(v);
 }
 
-static td_value read_device(lua_State *L, tide_frame *f, int param, int index) {
-    td_device device;
+/* The engine's strings end at their first NUL: one that has more behind it is none of them. */
+static const char *read_text(lua_State *L, tide_frame *f, int param, int index) {
+    char place[EXPECTATION], given[80];
     if (lua_type(L, index) != LUA_TSTRING)
         fail_type(L, f, param, index);
-    if (td_device_parse(lua_tostring(L, index), &device))
+    const char *text = lua_tostring(L, index);
+    if (strlen(text) != lua_rawlen(L, index))
+        tide_error(L, "%s: %s holds a NUL byte", place_text(f, param, place),
+                   tide_describe(L, index, given, sizeof given));
+    return text;
+}
+
+static td_value read_device(lua_State *L, tide_frame *f, int param, int index) {
+    td_device device;
+    if (td_device_parse(read_text(L, f, param, index), &device))
         tide_error(L, "%s: %s", f->name, td_error_message());
     return TD_DEVICE(device);
 }
@@ -355,9 +365,10 @@ static bool is_choice(const char *word, const char *text) {
 
 static td_value read_string(lua_State *L, tide_frame *f, int param, int index) {
     const char *word = f->op->params[param].word;
-    if (lua_type(L, index) != LUA_TSTRING || (word && !is_choice(word, lua_tostring(L, index))))
+    const char *text = read_text(L, f, param, index);
+    if (word && !is_choice(word, text))
         fail_type(L, f, param, index);
-    return TD_STRING(lua_tostring(L, index));
+    return TD_STRING(text);
 }
 
 /* Is the value's metatable that of the class "tide.WORD" in the registry, or does it inherit from

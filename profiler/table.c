@@ -3,6 +3,7 @@
 
 #include "engine/core/map.h"
 #include "engine/core/memory.h"
+#include "engine/core/number.h"
 #include "profiler/timing.h"
 
 #include <stdio.h>
@@ -135,14 +136,15 @@ static int characters(const char *text) {
 }
 
 static void write_row(FILE *out, const tide_row *row, int width, int64_t all) {
-    char self[32], total[32], mean[32];
+    char self[32], total[32], mean[32], share[16];
     write_time(row->self_ns, self, sizeof self);
     write_time(row->total_ns, total, sizeof total);
     write_time(row->total_ns / row->calls, mean, sizeof mean);
-    fprintf(out, "%-*s  %-8s  %*s  %5.1f %%  %*s  %8lld  %*s\n", bytes_for(row->name, width),
-            row->name, tide_event_kind_name(row->kind), bytes_for(self, 8), self,
-            all ? 100.0 * (double)row->self_ns / (double)all : 0, bytes_for(total, 8), total,
-            (long long)row->calls, bytes_for(mean, 8), mean);
+    td_number_print(share, sizeof share, "%5.1f",
+                    all ? 100.0 * (double)row->self_ns / (double)all : 0);
+    fprintf(out, "%-*s  %-8s  %*s  %s %%  %*s  %8lld  %*s\n", bytes_for(row->name, width),
+            row->name, tide_event_kind_name(row->kind), bytes_for(self, 8), self, share,
+            bytes_for(total, 8), total, (long long)row->calls, bytes_for(mean, 8), mean);
 }
 
 char *tide_table(const tide_recording *r, tide_sort sort, int limit) {

@@ -1,6 +1,8 @@
 /* timing.c: see timing.h. */
 #include "profiler/timing.h"
 
+#include "engine/core/number.h"
+
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -72,7 +74,7 @@ static void format_long_time(double seconds, char *out, size_t size) {
 char *tide_format_time(double seconds, int digits, char *out, size_t size) {
     static const char *const units[] = {"s", "ms", "µs", "ns"};
     if (!(seconds < 1e15)) { /* nor is it a count of days that anybody reads */
-        snprintf(out, size, "%g s", seconds);
+        td_number_print(out, size, "%g s", seconds);
         return out;
     }
     if (seconds >= 60) {
@@ -92,7 +94,7 @@ char *tide_format_time(double seconds, int digits, char *out, size_t size) {
         scaled /= 1e3;
     }
     char number[64];
-    snprintf(number, sizeof number, "%.*g", digits, scaled);
+    td_number_print(number, sizeof number, "%.*g", digits, scaled);
     snprintf(out, size, "%s %s", number, units[order]);
     return out;
 }

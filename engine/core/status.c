@@ -1,5 +1,5 @@
 /* status.c: the thread's last error. */
-#include "engine/core/status.h"
+#include "engine/core/number.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ static _Thread_local error_state error;
 td_status td_fail(td_status code, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    vsnprintf(error.message, sizeof error.message, format, args);
+    td_number_vprint(error.message, sizeof error.message, format, args);
     va_end(args);
     error.code = code;
     error.prefix = 0;

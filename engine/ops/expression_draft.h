@@ -34,6 +34,7 @@ typedef struct td_draft {
     uint8_t operands[TD_EXPRESSION_OPERANDS];
     char *chars; /* the strings of constants */
     int nsteps, noperands, nchars, nlists, nbindings, nroots;
+    int depth; /* of brackets and signs within one another */
     td_expression_root roots[TD_MAX_PARAMS];
     td_binding bindings[TD_DRAFT_BINDINGS];
 } td_draft;

@@ -2,16 +2,16 @@
  * kinds. */
 #include "engine/ops/expression_draft.h"
 
-#include <ctype.h>
+#include "engine/core/number.h"
+
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- words ---- */
 
 static const char *skip_space(td_draft *d) {
-    while (isspace((unsigned char)*d->at))
+    while (td_is_space(*d->at))
         d->at++;
     return d->at;
 }
@@ -24,13 +24,9 @@ static bool accept(td_draft *d, const char *token) {
     return true;
 }
 
-static bool is_name(char letter) {
-    return isalnum((unsigned char)letter) || letter == '_';
-}
-
 static bool accept_word(td_draft *d, const char *word) {
     size_t length = strlen(word);
-    if (strncmp(skip_space(d), word, length) || is_name(d->at[length]))
+    if (strncmp(skip_space(d), word, length) || td_is_word(d->at[length]))
         return false;
     d->at += length;
     return true;
@@ -39,9 +35,9 @@ static bool accept_word(td_draft *d, const char *word) {
 /* A name, or false and nothing read. */
 static bool accept_name(td_draft *d, char *name) {
     size_t n = 0;
-    if (!is_name(*skip_space(d)) || isdigit((unsigned char)*d->at))
+    if (!td_is_word(*skip_space(d)) || td_is_digit(*d->at))
         return false;
-    for (; is_name(*d->at); d->at++)
+    for (; td_is_word(*d->at); d->at++)
         if (n + 1 < TD_DRAFT_NAME)
             name[n++] = *d->at;
     name[n] = 0;
@@ -146,12 +142,13 @@ static int string_constant(td_draft *d, const char *at) {
 static int number_constant(td_draft *d) {
     const char *at = d->at;
     char *end;
-    double value = strtod(at, &end);
-    bool whole = true;
-    for (const char *p = at; p < end; p++)
-        whole = whole && isdigit((unsigned char)*p);
+    const char *int_end;
+    int64_t i = td_number_read_int(at, &int_end);
+    double value = td_number_read(at, &end);
+    if (int_end == end && (double)i != value)
+        return td_draft_fail(d, at, "this integer does not fit into 64 bits");
     d->at = end;
-    return td_draft_constant(d, at, whole ? TD_I((int64_t)value) : TD_F(value));
+    return td_draft_constant(d, at, int_end == end ? TD_I(i) : TD_F(value));
 }
 
 static bool accept_constant(td_draft *d, td_value *value) {
@@ -175,7 +172,7 @@ static int primary(td_draft *d) {
     char name[TD_DRAFT_NAME];
     td_value value;
     const char *at = skip_space(d);
-    if (isdigit((unsigned char)*at))
+    if (td_is_digit(*at))
         return number_constant(d);
     if (accept(d, "\""))
         return string_constant(d, at);
@@ -229,12 +226,21 @@ static int power(td_draft *d) {
     return b < 0 ? -1 : td_draft_sign(d, at, TD_SIGN_POW, a, b);
 }
 
-static int unary(td_draft *d) {
-    const char *at = skip_space(d);
-    if (!accept(d, "-"))
-        return power(d);
+static int negated(td_draft *d, const char *at) {
     int a = unary(d);
     return a < 0 ? -1 : td_draft_sign(d, at, TD_SIGN_NEG, a, -1);
+}
+
+/* Whatever stands within something else is read through here. */
+static int unary(td_draft *d) {
+    enum { DEEPEST = 1000 };
+    const char *at = skip_space(d);
+    if (d->depth == DEEPEST)
+        return td_draft_fail(d, at, "too deep");
+    d->depth++;
+    int a = accept(d, "-") ? negated(d, at) : power(d);
+    d->depth--;
+    return a;
 }
 
 typedef struct sign_row {

@@ -4,6 +4,7 @@
 #include "engine/ops/expression.h"
 
 #include "engine/core/memory.h"
+#include "engine/core/number.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -259,7 +260,7 @@ static const char *show(td_value value, char *room, size_t size) {
     if (value.kind == TD_KIND_INTS)
         return td_shape_text(value.n, value.ints, room, size);
     if (value.kind == TD_KIND_FLOAT)
-        snprintf(room, size, "%g", value.f);
+        td_number_print(room, size, "%g", value.f);
     else
         snprintf(room, size, "%lld", (long long)value.i);
     return room;

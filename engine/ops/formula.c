@@ -7,8 +7,8 @@
  */
 #include "engine/ops/program.h"
 
-#include <ctype.h>
-#include <stdlib.h>
+#include "engine/core/number.h"
+
 #include <string.h>
 
 typedef struct compiler {
@@ -16,6 +16,7 @@ typedef struct compiler {
     int noperands;
     const char *const *names;
     td_builder *builder;
+    int depth; /* of brackets and signs within one another */
     bool failed;
 } compiler;
 
@@ -27,7 +28,7 @@ static int fail(compiler *c, const char *what) {
 }
 
 static void skip_space(compiler *c) {
-    while (isspace((unsigned char)*c->at))
+    while (td_is_space(*c->at))
         c->at++;
 }
 
@@ -63,14 +64,14 @@ static int parse_primary(compiler *c) {
         int value = parse_sum(c);
         return accept(c, ')') ? value : fail(c, "')' expected");
     }
-    if (isdigit((unsigned char)*c->at)) {
+    if (td_is_digit(*c->at)) {
         char *end;
-        double value = strtod(c->at, &end);
+        double value = td_number_read(c->at, &end);
         c->at = end;
         return td_builder_number(c->builder, value);
     }
     const char *name = c->at;
-    while (isalnum((unsigned char)*c->at) || *c->at == '_')
+    while (td_is_word(*c->at))
         c->at++;
     size_t len = (size_t)(c->at - name);
     if (len == 0)
@@ -85,17 +86,28 @@ static int parse_primary(compiler *c) {
     return fail(c, "no operand of this name");
 }
 
-static int parse_unary(compiler *c) {
-    if (!accept(c, '-'))
-        return parse_primary(c);
+static int parse_unary(compiler *c);
+
+static int parse_negated(compiler *c) {
     skip_space(c);
-    if (isdigit((unsigned char)*c->at)) {
+    if (td_is_digit(*c->at)) {
         char *end;
-        double value = strtod(c->at, &end);
+        double value = td_number_read(c->at, &end);
         c->at = end;
         return td_builder_number(c->builder, -value);
     }
     return td_builder_step(c->builder, TD_PW_neg, parse_unary(c), 0, 0);
+}
+
+/* Whatever stands within something else is read through here. */
+static int parse_unary(compiler *c) {
+    enum { DEEPEST = 1000 };
+    if (c->depth == DEEPEST)
+        return fail(c, "too deep");
+    c->depth++;
+    int value = accept(c, '-') ? parse_negated(c) : parse_primary(c);
+    c->depth--;
+    return value;
 }
 
 static int parse_product(compiler *c) {

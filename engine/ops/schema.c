@@ -2,10 +2,9 @@
 #include "engine/ops/schema.h"
 
 #include "engine/core/memory.h"
+#include "engine/core/number.h"
 
-#include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct parser {
@@ -38,7 +37,7 @@ static bool accept(parser *p, const char *token) {
 static bool accept_word(parser *p, const char *word) {
     skip_space(p);
     size_t len = strlen(word);
-    if (strncmp(p->at, word, len) || isalnum((unsigned char)p->at[len]) || p->at[len] == '_')
+    if (strncmp(p->at, word, len) || td_is_word(p->at[len]))
         return false;
     p->at += len;
     return true;
@@ -59,7 +58,7 @@ static char *copy_text(parser *p, const char *from) {
 static char *identifier(parser *p) {
     skip_space(p);
     const char *from = p->at;
-    while (isalnum((unsigned char)*p->at) || *p->at == '_')
+    while (td_is_word(*p->at))
         p->at++;
     return p->at > from ? copy_text(p, from) : NULL;
 }
@@ -90,17 +89,19 @@ static const type_row type_rows[] = {
 
 /* "(1..)", "(0..1)" */
 static td_status parse_range(parser *p, td_param *param) {
-    char *end;
+    const char *end;
     if (!accept(p, "("))
         return TD_OK;
     param->ranged = true;
-    param->low = strtoll(p->at, &end, 10);
+    skip_space(p);
+    param->low = td_number_read_int(p->at, &end);
     if (end == p->at)
         param->low = INT64_MIN;
     p->at = end;
     if (!accept(p, ".."))
         return fail(p, "'..' expected");
-    param->high = strtoll(p->at, &end, 10);
+    skip_space(p);
+    param->high = td_number_read_int(p->at, &end);
     if (end == p->at)
         param->high = INT64_MAX;
     p->at = end;
@@ -129,7 +130,7 @@ static td_status parse_choices(parser *p, td_param *param) {
 /* A word in capitals is a class. */
 static td_status parse_object(parser *p, td_param *param) {
     skip_space(p);
-    if (!isupper((unsigned char)*p->at))
+    if (!td_is_capital(*p->at))
         return fail(p, "a type expected");
     param->word = identifier(p);
     if (!param->word)
@@ -144,8 +145,10 @@ static td_status parse_list_suffix(parser *p, td_param *param, const type_row *r
     if (row->list_type == 255)
         return fail(p, "this type has no list");
     param->type = row->list_type;
-    if (isdigit((unsigned char)*p->at))
-        param->length = (uint8_t)strtol(p->at, (char **)&p->at, 10);
+    int64_t length = td_number_read_int(p->at, &p->at);
+    if (length < 0 || length > UINT8_MAX)
+        return fail(p, "a length from 1 to 255 expected");
+    param->length = (uint8_t)length;
     return accept(p, "]") ? TD_OK : fail(p, "']' expected");
 }
 
@@ -190,6 +193,37 @@ static td_status parse_type(parser *p, td_param *param) {
     return status;
 }
 
+static td_status parse_default_list(parser *p, td_param *param) {
+    int n = 0, most = (int)(sizeof param->preset_ints / sizeof *param->preset_ints);
+    while (!accept(p, "}")) {
+        const char *end;
+        if (n == most || (n && !accept(p, ",")))
+            return fail(p, n == most ? "too many integers" : "',' or '}' expected");
+        skip_space(p);
+        param->preset_ints[n++] = td_number_read_int(p->at, &end);
+        if (end == p->at)
+            return fail(p, "an integer expected");
+        p->at = end;
+    }
+    param->preset = TD_INTS(n, param->preset_ints);
+    return TD_OK;
+}
+
+static td_status parse_default_number(parser *p, td_param *param) {
+    const char *int_end;
+    char *end;
+    int64_t i = td_number_read_int(p->at, &int_end);
+    double d = td_number_read(p->at, &end);
+    bool whole = int_end == end;
+    if (end == p->at)
+        return fail(p, "a default expected");
+    if (whole && (double)i != d)
+        return fail(p, "this integer does not fit into 64 bits");
+    p->at = end;
+    param->preset = whole && param->type != TD_PARAM_FLOAT ? TD_I(i) : TD_F(d);
+    return TD_OK;
+}
+
 static td_status parse_default(parser *p, td_param *param) {
     td_value *v = &param->preset;
     param->has_default = true;
@@ -209,26 +243,33 @@ static td_status parse_default(parser *p, td_param *param) {
         p->at++;
         *v = TD_STRING(text);
     } else if (accept(p, "{")) {
-        int n = 0;
-        while (n < 4 && !accept(p, "}")) {
-            param->preset_ints[n++] = strtol(p->at, (char **)&p->at, 10);
-            accept(p, ",");
-        }
-        *v = TD_INTS(n, param->preset_ints);
+        return parse_default_list(p, param);
     } else {
-        char *end;
-        double d = strtod(p->at, &end);
-        bool whole = true;
-        if (end == p->at)
-            return fail(p, "a default expected");
-        for (const char *c = p->at; c < end; c++)
-            whole = whole && (isdigit((unsigned char)*c) || *c == '-');
-        p->at = end;
-        *v = whole ? TD_I((int64_t)d) : TD_F(d);
-        if (param->type == TD_PARAM_FLOAT)
-            *v = TD_F(d);
+        return parse_default_number(p, param);
     }
     return TD_OK;
+}
+
+/* May this default stand for an argument of the type? Callers read the kind that the type says. */
+static bool suits(const td_param *param) {
+    switch (param->preset.kind) {
+    case TD_KIND_BOOL:
+        return param->type == TD_PARAM_BOOL || param->type == TD_PARAM_ANY;
+    case TD_KIND_STRING:
+        return param->type == TD_PARAM_STRING || param->type == TD_PARAM_ANY;
+    case TD_KIND_INTS:
+        return param->type == TD_PARAM_INTS || param->type == TD_PARAM_DIMS;
+    case TD_KIND_INT:
+        if (param->type == TD_PARAM_INT || param->type == TD_PARAM_DIM ||
+            param->type == TD_PARAM_INDEX)
+            return true;
+        /* fall through */
+    case TD_KIND_FLOAT:
+        return param->type == TD_PARAM_NUMBER || param->type == TD_PARAM_FLOAT ||
+               param->type == TD_PARAM_TENSOR_OR_NUMBER || param->type == TD_PARAM_ANY;
+    default:
+        return true;
+    }
 }
 
 static td_status parse_param(parser *p, td_param *param) {
@@ -238,8 +279,10 @@ static td_status parse_param(parser *p, td_param *param) {
     param->name = identifier(p);
     if (!param->name)
         return fail(p, "a name expected");
-    if (accept(p, "="))
-        return parse_default(p, param);
+    if (accept(p, "=")) {
+        status = parse_default(p, param);
+        return status || suits(param) ? status : fail(p, "the default is not of the type");
+    }
     if (param->optional) {
         param->has_default = true;
         param->preset = TD_NIL;
@@ -381,7 +424,7 @@ static char *make_backward_name(const char *name) {
     bool upper = true;
     for (; text && *name; name++) {
         if (*name != '_')
-            *to++ = (char)(upper ? toupper((unsigned char)*name) : *name);
+            *to++ = (char)(upper && *name >= 'a' && *name <= 'z' ? *name - 'a' + 'A' : *name);
         upper = *name == '_';
     }
     if (text)

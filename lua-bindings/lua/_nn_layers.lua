@@ -146,7 +146,7 @@ return function(nn)
             end
             return tide.dropout(x, self.p, self.training)
         end,
-        extra_repr = function(self) return ("p=%g, inplace=%s"):format(self.p, self.inplace) end,
+        extra_repr = function(self) return ("p=%s, inplace=%s"):format(tide._number(self.p, 6), self.inplace) end,
     })
 
     layer(nn, "Softmax(dim dim)", "exp(x) over its sum along a dim.", {

@@ -84,8 +84,8 @@ local function compare(fname, fn, inputs, places, own, eps, atol, rtol)
             local analytic = flat and flat[i + 1]:item() or 0
             local off = math.abs(numeric - analytic)
             if not (off <= atol + rtol * math.abs(numeric)) then
-                fail("%s: %s %d, element %d: the gradient is %.9g, differences give %.9g", fname,
-                    k <= own and "input" or "grad_output", k <= own and k or k - own, i + 1, analytic, numeric)
+                fail("%s: %s %d, element %d: the gradient is %s, differences give %s", fname,
+                    k <= own and "input" or "grad_output", k <= own and k or k - own, i + 1, tide._number(analytic, 9), tide._number(numeric, 9))
             end
         end
     end

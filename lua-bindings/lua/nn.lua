@@ -137,7 +137,7 @@ local function refresh(self)
             added[#added + 1] = name
         end
     end
-    table.sort(added, function(a, b) return tostring(a) < tostring(b) end)
+    table.sort(added, function(a, b) return tide._before(tostring(a), tostring(b)) end)
     for _, name in ipairs(added) do
         kinds[name] = kind_of(rawget(self, name))
         names[#names + 1] = name
@@ -329,8 +329,8 @@ local function load_state_dict(self, dict)
         end
     end
     if #missing + #unexpected > 0 then
-        table.sort(missing)
-        table.sort(unexpected)
+        table.sort(missing, tide._before)
+        table.sort(unexpected, tide._before)
         fail("load_state_dict: %s%s%s", #missing > 0 and "missing " .. table.concat(missing, ", ") or "",
             #missing > 0 and #unexpected > 0 and "; " or "",
             #unexpected > 0 and "unexpected " .. table.concat(unexpected, ", ") or "")

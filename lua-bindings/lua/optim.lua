@@ -189,9 +189,11 @@ function Optimizer:__tostring()
         for name in pairs(options_of(group)) do
             names[#names + 1] = name
         end
-        table.sort(names)
+        table.sort(names, tide._before)
         for _, name in ipairs(names) do
-            lines[#lines + 1] = ("    %s: %s"):format(name, tostring(group[name]))
+            local value = group[name]
+            lines[#lines + 1] = ("    %s: %s"):format(name,
+                type(value) == "number" and tide._number(value) or tostring(value))
         end
     end
     lines[#lines + 1] = ")"

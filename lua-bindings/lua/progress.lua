@@ -8,12 +8,13 @@ tide._class("Progress", Progress)
 local BAR, INTERVAL = 24, 0.1
 
 local function one_line(text)
-    return (tostring(text):gsub("%c", " "))
+    return (tostring(text):gsub("[\0-\31\127]", " "))
 end
 
 local function duration(seconds)
     if seconds < 60 then
-        return ("%.1f s"):format(seconds)
+        local tenths = math.floor(seconds * 10 + 0.5)
+        return ("%d.%d s"):format(tenths // 10, tenths % 10)
     end
     return ("%d:%02d"):format(seconds // 60, math.floor(seconds % 60))
 end

@@ -13,6 +13,8 @@
 #include "repl/session/source.h"
 #include "repl/session/state.h"
 
+#include "lua-bindings/function.h"
+
 #include <dirent.h>
 #include <lauxlib.h>
 #include <stdlib.h>
@@ -109,6 +111,8 @@ void assist_install(lua_State *L) {
                                          {"files", lua_files},
                                          {"source", lua_source},
                                          {"plain", lua_plain},
+                                         {"number", tide_number_function},
+                                         {"before", tide_before_function},
                                          {NULL, NULL}};
     for (const luaL_Reg *f = functions; f->name; f++) {
         lua_pushcfunction(L, f->func);

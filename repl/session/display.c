@@ -10,6 +10,8 @@
 #include "repl/session/result.h"
 #include "repl/session/state.h"
 
+#include "lua-bindings/function.h"
+
 #include <lauxlib.h>
 #include <string.h>
 
@@ -20,7 +22,10 @@ static void let_stops_pass(lua_State *L) {
 }
 
 static int tostring_body(lua_State *L) {
-    luaL_tolstring(L, 1, NULL);
+    if (lua_type(L, 1) == LUA_TNUMBER)
+        tide_push_number_text(L, 1, 0);
+    else
+        luaL_tolstring(L, 1, NULL);
     return 1;
 }
 

@@ -12,6 +12,8 @@
 #include "repl/session/state.h"
 #include "repl/session/syntax.h"
 
+#include "lua-bindings/function.h"
+
 #include <lauxlib.h>
 #include <string.h>
 
@@ -186,7 +188,7 @@ static void push_message(lua_State *L, int idx) {
             lua_pop(L, 1);
         break;
     case LUA_TNUMBER:
-        luaL_tolstring(L, idx, NULL);
+        tide_push_number_text(L, idx, 0);
         break;
     case LUA_TTABLE:
     case LUA_TUSERDATA:

@@ -16,6 +16,8 @@
 #include "repl/session/result.h"
 #include "repl/session/state.h"
 
+#include "engine/core/map.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -61,17 +63,18 @@ history *history_new(void) {
     return h;
 }
 
-static void entries_free(entry_list *list) {
+static void entries_clear(entry_list *list) {
     for (size_t i = 0; i < list->n; i++)
         free(list->items[i].input);
     free(list->items);
+    *list = (entry_list){0};
 }
 
 void history_free(history *h) {
     if (!h)
         return;
-    entries_free(&h->past);
-    entries_free(&h->present);
+    entries_clear(&h->past);
+    entries_clear(&h->present);
     free(h->path);
     free(h);
 }
@@ -137,7 +140,7 @@ static char *decode(const char *text, size_t len, size_t *out_len) {
     for (size_t i = 0; i < len; i++) {
         char c = text[i];
         if (c == '\\') {
-            const char *found = ++i < len ? strchr(letters, text[i]) : NULL;
+            const char *found = ++i < len && text[i] ? strchr(letters, text[i]) : NULL;
             if (!found && !(i < len && text[i] == '0')) {
                 free(input);
                 return NULL;
@@ -171,6 +174,7 @@ void tide_session_history_open(tide_session *s, const char *path) {
     free(s->history->path);
     s->history->path = path ? copy_string(path) : NULL;
     s->history->read = false;
+    entries_clear(&s->history->past);
 }
 
 /* The folders above a file, for the user alone. */
@@ -258,22 +262,46 @@ static char *read_end(const char *path, size_t *len) {
     return text;
 }
 
+typedef struct seen_session {
+    struct seen_session *before;
+    long number;
+    char name[48];
+} seen_session;
+
 typedef struct session_names {
-    char (*names)[48];
+    td_map map; /* a file may hold as many sessions as lines */
+    seen_session *last;
     long n;
 } session_names;
 
+static bool is_named(const void *session, const void *name) {
+    return strcmp(((const seen_session *)session)->name, name) == 0;
+}
+
 /* Number of a session from 0 on in order of appearance; -1: memory is out. */
 static long session_number(session_names *seen, const char *name) {
-    for (long i = seen->n; i-- > 0;)
-        if (strcmp(seen->names[i], name) == 0)
-            return i;
-    char(*names)[48] = realloc(seen->names, (size_t)(seen->n + 1) * sizeof *names);
-    if (!names)
+    uint64_t hash = td_hash_text(name);
+    const seen_session *known = td_map_find(&seen->map, hash, is_named, name);
+    if (known)
+        return known->number;
+    seen_session *made = malloc(sizeof *made);
+    if (!made || td_map_add(&seen->map, hash, made)) {
+        free(made);
         return -1;
-    seen->names = names;
-    snprintf(names[seen->n], sizeof *names, "%s", name);
-    return seen->n++;
+    }
+    made->before = seen->last;
+    made->number = seen->n++;
+    snprintf(made->name, sizeof made->name, "%s", name);
+    seen->last = made;
+    return made->number;
+}
+
+static void session_names_clear(session_names *seen) {
+    td_map_clear(&seen->map);
+    for (seen_session *before; seen->last; seen->last = before) {
+        before = seen->last->before;
+        free(seen->last);
+    }
 }
 
 /* Reads one line of the file into `past`, or skips it. */
@@ -329,7 +357,7 @@ static void read_past(history *h) {
         h->past.items[i].session -= seen.n;
     if (h->past.n)
         qsort(h->past.items, h->past.n, sizeof *h->past.items, by_session);
-    free(seen.names);
+    session_names_clear(&seen);
     free(text);
 }
 
@@ -406,21 +434,30 @@ static bool glob_matches(const char *pattern, const char *text) {
     return *pattern == '\0';
 }
 
-static bool is_listed(const tide_history_list *list, const char *input) {
-    for (int i = 0; i < list->n; i++)
-        if (strcmp(list->entries[i].input, input) == 0)
-            return true;
-    return false;
+static bool is_input(const void *known, const void *input) {
+    return strcmp(known, input) == 0;
+}
+
+/* Is this input the first of its kind? Where memory is out, a second one may be taken for it. */
+static bool is_new(td_map *seen, const char *input) {
+    uint64_t hash = td_hash_text(input);
+    if (td_map_find(seen, hash, is_input, input))
+        return false;
+    td_status status = td_map_add(seen, hash, (void *)input);
+    (void)status;
+    return true;
 }
 
 void tide_session_history_search(tide_session *s, const char *pattern, int n, bool unique,
                                  tide_history_list *list) {
     *list = (tide_history_list){0};
+    td_map seen = {0};
     read_past(s->history);
     for (size_t i = history_length(s->history); i-- > 0 && (n <= 0 || list->n < n);) {
         const entry *e = history_at(s->history, i);
-        if (glob_matches(pattern, e->input) && !(unique && is_listed(list, e->input)))
+        if (glob_matches(pattern, e->input) && (!unique || is_new(&seen, e->input)))
             list_push(list, e);
     }
+    td_map_clear(&seen);
     list_reverse(list);
 }

@@ -64,7 +64,7 @@ bool magic_parse_question(const char *code, size_t len, size_t *start, size_t *e
     size_t name_len = last - first;
     magic_trim(&name, &name_len);
     for (size_t i = 0; i < name_len; i++)
-        if (!is_name_byte(name[i]) && !strchr(".:%", name[i]))
+        if (!is_name_byte(name[i]) && name[i] != '.' && name[i] != ':' && name[i] != '%')
             return false;
     *start = (size_t)(name - code);
     *end = *start + name_len;

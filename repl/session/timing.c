@@ -7,6 +7,7 @@
 #include "repl/session/state.h"
 #include "repl/session/syntax.h"
 
+#include "engine/core/number.h"
 #include "profiler/timing.h"
 
 #include <lauxlib.h>
@@ -172,7 +173,7 @@ static int run_timeit(lua_State *L, const magic_call *call, const char *chunknam
     lua_pushlstring(L, call->args, call->args_len);
     const char *args = lua_tostring(L, -1);
     const char *setup = "", *body = read_options(L, args, &o);
-    size_t setup_len = 0, body_len = strlen(body);
+    size_t setup_len = 0, body_len = call->args_len - (size_t)(body - args);
     if (call->cell) {
         setup = body;
         setup_len = body_len;
@@ -197,10 +198,11 @@ static int run_timeit(lua_State *L, const magic_call *call, const char *chunknam
     tide_summary sum = tide_summarize(times, o.runs);
     char text[256];
     if (!o.quiet && tide_summary_spread(&sum)) {
-        snprintf(text, sizeof text,
-                 "The slowest run took %.2f times longer than the fastest. Something was cached, "
-                 "or the machine was busy.",
-                 sum.worst / sum.best);
+        td_number_print(
+            text, sizeof text,
+            "The slowest run took %.2f times longer than the fastest. Something was cached, "
+            "or the machine was busy.",
+            sum.worst / sum.best);
         output_line(s, text);
     }
     tide_format_summary(&sum, o.loops, o.digits, text, sizeof text);

@@ -86,6 +86,10 @@ class Rules(unittest.TestCase):
             self.bad(rules.banned_calls, "engine/ops/x.c", f"    {call};\n")
         self.bad(rules.banned_calls, "profiler/x.c", "exit(1);\n")
         self.bad(rules.banned_calls, "engine/core/x.c", "abort();\n")
+        for room in ("engine/core/x.c", "profiler/x.c", "lua-bindings/x.c", "repl/session/x.c", "jupyter-kernel/x.c"):
+            self.bad(rules.banned_calls, room, "x = strtod(text, &end);\n")
+            self.bad(rules.banned_calls, room, "if (isspace((unsigned char)c))\n")
+        self.good(rules.banned_calls, "engine/core/number.c", "x = strtod(text, &end);\n")
         self.good(rules.banned_calls, "engine/core/memory.c", "return malloc(1);\n")
         self.good(rules.banned_calls, "repl/main.c", "exit(1);\n")
         self.good(rules.banned_calls, "engine/ops/x.c", "td_free(p); x->free(p); snprintf(a, 1, b); /* exit(1) */ \"abort()\";\n")

@@ -36,7 +36,7 @@ local function collector(partial)
         if type(name) == "string" and count < MOST and types[name] == nil
             and name:sub(1, #partial) == partial
             and (private or name:sub(1, 1) ~= "_")
-            and name:find("^[%a_][%w_]*$") then
+            and name:find("^[A-Za-z_][A-Za-z0-9_]*$") then
             types[name] = kind
             count = count + 1
         end
@@ -48,7 +48,7 @@ local function finish(start, types)
     for name in next, types do
         matches[#matches + 1] = name
     end
-    table.sort(matches)
+    table.sort(matches, before)
     for i, name in ipairs(matches) do
         kinds[i] = types[name]
     end
@@ -115,7 +115,7 @@ local function paths(text, start)
             matches[#matches + 1] = folder .. name
         end
     end
-    table.sort(matches)
+    table.sort(matches, before)
     for i in ipairs(matches) do
         kinds[i] = "path"
     end
@@ -139,11 +139,11 @@ end
 function complete.complete(code, cursor)
     local head = code:sub(1, cursor)
     local line = head:match("[^\n]*$")
-    local magic = line:match("^%s*(%%%%?[%w_]*)$")
+    local magic = line:match("^%s*(%%%%?[A-Za-z0-9_]*)$")
     if magic then
         return magic_names(magic, cursor - #magic + 1)
     end
-    local percent = line:match("^%s*%%%%?[%w_]+%s")
+    local percent = line:match("^%s*%%%%?[A-Za-z0-9_]+%s")
     local offset = percent and cursor - #line + #percent or 0
     local flat = lex(head:sub(offset + 1))
     if flat[#flat - 2] == "comment" and flat[#flat] == #head - offset then

@@ -34,9 +34,15 @@ local function escape_invalid(s)
     return table.concat(out)
 end
 
+-- Any bytes as text on one line.
+local function one_line_text(s)
+    local text = string.gsub(s, "[\0-\31\127]", escape_byte)
+    return utf8.len(text) and text or escape_invalid(text)
+end
+
 -- A string as it may be written in Lua.
 function display.quote(s)
-    local quoted = string.gsub(s, "[\\%c]", escape_byte)
+    local quoted = string.gsub(s, "[\\\0-\31\127]", escape_byte)
     -- \0 before a digit would read as another byte
     quoted = string.gsub(quoted, "\\0(%d)", "\\x00%1")
     if not utf8.len(quoted) then
@@ -57,11 +63,14 @@ for _, word in ipairs(keywords) do
 end
 
 local function is_identifier(s)
-    return #s < 80 and string.find(s, "^[%a_][%w_]*$") and not reserved[s]
+    return #s < 80 and string.find(s, "^[A-Za-z_][A-Za-z0-9_]*$") and not reserved[s]
 end
 
 -- tostring with the raw form where it fails. Stops (interrupts) pass through this pcall.
 local function safe_tostring(value)
+    if type(value) == "number" then
+        return number(value)
+    end
     local ok, text = pcall(tostring, value)
     if ok then
         return text
@@ -129,8 +138,10 @@ local function key_less(a, b)
     if ta ~= tb then
         return (order[ta] or 9) < (order[tb] or 9)
     end
-    if ta == "number" or ta == "string" then
+    if ta == "number" then
         return a < b
+    elseif ta == "string" then
+        return before(a, b)
     elseif ta == "boolean" then
         return a and not b
     end
@@ -230,7 +241,7 @@ local function table_text(t, state, indent, depth)
     end
     local name = names.meta(t)
     name = name and rawget(name, "__name")
-    name = type(name) == "string" and name .. " " or ""
+    name = type(name) == "string" and one_line_text(name) .. " " or ""
     local flat = name .. "{" .. table.concat(texts, ", ") .. "}"
     if utf8.len(flat) and utf8.len(flat) + indent <= state.width and not flat:find("\n", 1, true) then
         return flat

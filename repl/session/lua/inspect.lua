@@ -146,7 +146,7 @@ local function describe(name, value, detail)
 end
 
 local function magic_text(code)
-    local name = code:match("^%s*%%+([%w_]+)")
+    local name = code:match("^%s*%%+([A-Za-z0-9_]+)")
     for i, known in ipairs(magics) do
         if known == name then
             return magic_docs[i]
@@ -157,7 +157,7 @@ end
 -- inspect(code, cursor, detail): text, or nil when nothing is known.
 function inspect.inspect(code, cursor, detail)
     local line_head = code:sub(1, cursor):match("[^\n]*$")
-    if line_head:find("^%s*%%+[%w_]*$") then
+    if line_head:find("^%s*%%+[A-Za-z0-9_]*$") then
         local line_first = cursor - #line_head + 1
         return magic_text(code:sub(line_first))
     end

@@ -83,7 +83,7 @@ end
 -- hint(message, chunk name, line, visible): what to append to an "attempt to … a nil value" error,
 -- or nil. `visible` are the locals where it arose.
 function suggest.hint(message, chunkname, line, visible)
-    local kind, name = message:match("a nil value %((%a+) '([%a_][%w_]*)'%)")
+    local kind, name = message:match("a nil value %(([a-z]+) '([A-Za-z_][A-Za-z0-9_]*)'%)")
     local layers
     if kind == "global" then
         layers = {visible, table.unpack(names.layers(user))}

@@ -1,0 +1,83 @@
+/* bytes.c: see bytes.h. */
+#include "tests/torture/fuzz/bytes.h"
+
+#include "lua-bindings/tide_lua.h"
+#include "repl/session/session.h"
+
+#include <jansson.h>
+#include <lauxlib.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+void bytes_broken(const char *file, int line, const char *what) {
+    fprintf(stderr, "%s:%d: does not hold: %s\n", file, line, what);
+    abort();
+}
+
+char *bytes_text(const uint8_t *data, size_t size) {
+    char *text = malloc(size + 1);
+    HOLDS(text);
+    if (size)
+        memcpy(text, data, size);
+    text[size] = '\0';
+    return text;
+}
+
+const char *bytes_file(const uint8_t *data, size_t size) {
+    static int file = -1;
+    static char path[64];
+    if (file < 0)
+        file = memfd_create("fuzz", MFD_CLOEXEC);
+    HOLDS(file >= 0 && ftruncate(file, 0) == 0);
+    HOLDS(pwrite(file, data, size, 0) == (ssize_t)size);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    return path;
+}
+
+uint8_t bytes_choice(const uint8_t **data, size_t *size) {
+    if (*size == 0)
+        return 0;
+    (*size)--;
+    return *(*data)++;
+}
+
+static lua_State *start(const char *code) {
+    lua_State *L = tide_lua_new();
+    HOLDS(L);
+    if (luaL_dostring(L, "tide = require 'tide'") || luaL_dostring(L, code)) {
+        fprintf(stderr, "%s\n", lua_tostring(L, -1));
+        abort();
+    }
+    return L;
+}
+
+void bytes_call_lua(const char *code, const uint8_t *data, size_t size, int choice) {
+    static lua_State *L;
+    if (!L)
+        L = start(code);
+    lua_pushvalue(L, 1);
+    lua_pushlstring(L, (const char *)data, size);
+    lua_pushinteger(L, choice);
+    if (lua_pcall(L, 2, 0, 0) != LUA_OK) {
+        fprintf(stderr, "%s\n", lua_tostring(L, -1));
+        abort();
+    }
+}
+
+struct tide_session *bytes_session(void) {
+    static const tide_frontend quiet;
+    static tide_session *session;
+    if (!session)
+        session = tide_session_new(&quiet);
+    HOLDS(session);
+    return session;
+}
+
+bool bytes_is_utf8(const char *text, size_t len) {
+    json_t *value = json_stringn(text, len);
+    json_decref(value);
+    return value != NULL;
+}

@@ -1,0 +1,25 @@
+/* fuzz_connection.c: connection files of any bytes: a connection, or one line that names the file.
+ */
+#include "tests/torture/fuzz/bytes.h"
+
+#include "jupyter-kernel/connection.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    tk_connection connection;
+    char error[256] = "";
+    const char *path = bytes_file(data, size);
+    if (tk_connection_read(path, &connection, error, sizeof error)) {
+        for (int k = 0; k < TK_CHANNELS; k++) {
+            char *address = tk_connection_address(&connection, (tk_channel)k);
+            HOLDS(address && connection.ports[k] > 0 && connection.ports[k] < 65536);
+            free(address);
+        }
+        tk_connection_clear(&connection);
+    } else {
+        HOLDS(!strncmp(error, path, strlen(path)) && !strchr(error, '\n'));
+    }
+    return 0;
+}

@@ -1,0 +1,18 @@
+/* fuzz_formula.c: formulas over pointwise primitives. */
+#include "tests/torture/fuzz/bytes.h"
+
+#include "engine/ops/program.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static const char *const names[] = {"x", "y", "g"};
+    char *text = bytes_text(data, size);
+    const td_program *program = NULL;
+    if (td_program_compile(text, 3, names, &program) == TD_OK)
+        td_program_release(program);
+    else
+        HOLDS(!program);
+    free(text);
+    return 0;
+}
