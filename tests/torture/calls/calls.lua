@@ -56,7 +56,7 @@ local function complaint(err, line)
     elseif err:find("(null)", 1, true) or err:find("Tide's own", 1, true) or err:find("internal error", 1, true) then
         return "a message that explains nothing: " .. err
     elseif line.declared and err:find("^tide%.[%w_]+:%d+:") and not err:find("stack overflow", 1, true)
-        and not err:find("dead coroutine", 1, true) then -- that is a callback's own
+        and not err:find("dead coroutine", 1, true) and not err:find("to 'fn'", 1, true) then -- a callback's own
         return "an error of Tide's own Lua, not of the caller: " .. err
     end
 end

@@ -54,7 +54,8 @@ function H.holes() return { 1, nil, 3, [10] = 4, [0] = 5, [-1] = 6, [2.5] = 7, [
 
 --- A proxy of a list, whose length and elements come from metamethods.
 function H.proxy()
-    return setmetatable({}, { __index = function(_, k) return k end, __len = function() return 3 end })
+    return setmetatable({}, { __index = function(_, k) return type(k) == "number" and k <= 3 and k or nil end,
+        __len = function() return 3 end })
 end
 
 --- A table that pretends to be one of Tide's types.
