@@ -12,6 +12,9 @@
 
 enum { TIDE_FRAME_INTS = 4 * TD_MAX_DIMS };
 
+/* Where the registry has the class that a schema's type means, when it is one of Lua's. */
+#define TIDE_CLASS_KEY "tide.class.%s"
+
 typedef struct tide_frame {
     const td_op *op;
     const char *name; /* as called: "add", "add_" */
@@ -39,6 +42,10 @@ void tide_load_tensors(lua_State *L, tide_frame *frame);
 /* Share the tensor at a stack index, of the wrong type or closed an error: pushes a handle that
  * keeps it whatever becomes of the other. */
 td_tensor *tide_hold_tensor(lua_State *L, int index, const char *fname);
+
+/* The elements of the tensor at a stack index, as tide_hold_tensor; for loops that allocate in Lua,
+ * where a finalizer might give the tensor itself other memory (out=). */
+td_tensor *tide_hold_elements(lua_State *L, int index, const char *fname);
 
 /* An int64 tensor at a stack index that counts from 1, as one that counts from 0 (pushed). */
 td_tensor *tide_from_one_based(lua_State *L, int index, const char *fname);

@@ -216,14 +216,16 @@ static void print_facts(luaL_Buffer *b, const td_tensor *x) {
     luaL_addstring(b, text);
 }
 
-void tide_push_tensor_text(lua_State *L, td_tensor *x) {
+void tide_push_tensor_text(lua_State *L, td_tensor *given) {
     luaL_Buffer b;
     int index = lua_gettop(L) + 1;
-    if (td_tensor_device(x).type != TD_CPU) {
-        tide_handle *handle = tide_push_handle(L);
-        TIDE_CHECK(L, TD_APPLY(&handle->tensor, to, TD_T(x), TD_NIL, TD_DEVICE(TD_DEVICE_CPU)));
-        x = handle->tensor;
-    }
+    /* the buffer's memory may run a finalizer, and that may give the tensor other elements */
+    tide_handle *handle = tide_push_handle(L);
+    if (td_tensor_device(given).type != TD_CPU)
+        TIDE_CHECK(L, TD_APPLY(&handle->tensor, to, TD_T(given), TD_NIL, TD_DEVICE(TD_DEVICE_CPU)));
+    else
+        TIDE_CHECK(L, td_tensor_alias(given, &handle->tensor));
+    const td_tensor *x = handle->tensor;
     luaL_buffinit(L, &b);
     if (x->ndim == 0) {
         print_number(&b, x);
@@ -235,9 +237,8 @@ void tide_push_tensor_text(lua_State *L, td_tensor *x) {
             choose_style(&p);
             print_dim(&p, 0, x->data, 0);
         }
-        print_facts(&b, x);
+        print_facts(&b, given);
     }
     luaL_pushresult(&b);
-    if (lua_gettop(L) > index)
-        lua_replace(L, index); /* the copy that came from another device */
+    lua_replace(L, index);
 }

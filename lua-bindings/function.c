@@ -38,8 +38,12 @@ void tide_declare(lua_State *L, const tide_function *functions) {
     }
 }
 
+int tide_fail_collected(lua_State *L) {
+    return tide_error(L, "this function was collected already: its state is being closed");
+}
+
 void tide_read_call(lua_State *L, tide_frame *frame) {
-    frame->op = lua_touserdata(L, lua_upvalueindex(TIDE_UP_FIRST));
+    frame->op = tide_own_schema(L);
     frame->name = frame->op->name;
     tide_read_args(L, frame);
 }
@@ -49,7 +53,7 @@ const td_op *tide_declared(lua_State *L, int index) {
         return NULL;
     const td_op *f = luaL_testudata(L, -1, schema_name);
     lua_pop(L, 1);
-    return f;
+    return f && f->name ? f : NULL;
 }
 
 /* ---- functions written in Lua ---- */
@@ -151,9 +155,10 @@ static int make_function(lua_State *L) {
     return 1;
 }
 
-/* tide._class(name, class): what the type `name` means in schemas. */
+/* tide._class(name, class): what the type `name` means in schemas. Under another key than the
+ * metatables of userdata, by which C code knows what it may take for its own. */
 static int name_class(lua_State *L) {
-    lua_pushfstring(L, "tide.%s", luaL_checkstring(L, 1));
+    lua_pushfstring(L, TIDE_CLASS_KEY, luaL_checkstring(L, 1));
     lua_pushvalue(L, 2);
     lua_rawset(L, LUA_REGISTRYINDEX);
     return 0;
@@ -268,6 +273,8 @@ void tide_open_functions(lua_State *L) {
     luaL_newmetatable(L, schema_name);
     lua_pushcfunction(L, schema_gc);
     lua_setfield(L, -2, "__gc");
+    lua_pushstring(L, schema_name);
+    lua_setfield(L, -2, "__metatable");
     lua_pop(L, 1);
     tide_set_functions(L, functions);
 }

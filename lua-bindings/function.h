@@ -14,6 +14,16 @@ typedef struct tide_function {
 /* Set declared functions (up to one without schema) as fields of the table at the top. */
 void tide_declare(lua_State *L, const tide_function *functions);
 
+/* The schema of the running declared function. A finalizer may call it after its schema's own: an
+ * error. */
+int tide_fail_collected(lua_State *L);
+static inline const td_op *tide_own_schema(lua_State *L) {
+    const td_op *schema = lua_touserdata(L, lua_upvalueindex(TIDE_UP_FIRST));
+    if (TD_UNLIKELY(!schema->name))
+        tide_fail_collected(L);
+    return schema;
+}
+
 /* The arguments of the running declared function. */
 void tide_read_call(lua_State *L, tide_frame *frame);
 

@@ -19,7 +19,7 @@ static const char stacks_key = 0;
 typedef struct tide_mode_stack mode_stack;
 
 typedef struct guard {
-    struct guard *below;
+    struct guard *below, *above;
     mode_stack *stack; /* the guard's user value keeps it */
     td_modes before;   /* modes below this guard */
     void (*apply)(td_modes *modes, int value);
@@ -97,6 +97,8 @@ static guard *push_guard(lua_State *L, void (*apply)(td_modes *, int), int value
         stack->now = td_get_modes();
     g->before = stack->now;
     g->below = stack->top;
+    if (g->below)
+        g->below->above = g;
     g->open = true;
     stack->top = g;
     atomic_fetch_add_explicit(&guards_open, 1, memory_order_relaxed);
@@ -105,18 +107,20 @@ static guard *push_guard(lua_State *L, void (*apply)(td_modes *, int), int value
     return g;
 }
 
-/* The modes on top of `at` once `gone`, below it, is taken out. */
-static td_modes take_out(guard *at, const guard *gone) {
-    td_modes modes;
-    if (at->below == gone) {
-        at->below = gone->below;
-        modes = gone->before;
-    } else {
-        modes = take_out(at->below, gone);
+/* Take a guard out of its stack; what those above it asked for is applied to what was below it. */
+static void take_out(mode_stack *stack, guard *gone) {
+    td_modes modes = gone->before;
+    if (gone->below)
+        gone->below->above = gone->above;
+    if (gone->above)
+        gone->above->below = gone->below;
+    else
+        stack->top = gone->below;
+    for (guard *g = gone->above; g; g = g->above) {
+        g->before = modes;
+        g->apply(&modes, g->value);
     }
-    at->before = modes;
-    at->apply(&modes, at->value);
-    return modes;
+    stack->now = modes;
 }
 
 /* __close and __gc. */
@@ -127,12 +131,7 @@ static int guard_close(lua_State *L) {
     mode_stack *stack = g->stack;
     g->open = false;
     atomic_fetch_sub_explicit(&guards_open, 1, memory_order_relaxed);
-    if (stack->top == g) {
-        stack->top = g->below;
-        stack->now = g->before;
-    } else {
-        stack->now = take_out(stack->top, g);
-    }
+    take_out(stack, g);
     luaL_checkstack(L, 8, NULL);
     push_stacks(L);
     lua_pushthread(L);

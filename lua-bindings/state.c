@@ -232,12 +232,34 @@ static void push_place(lua_State *L) {
         lua_pushliteral(L, "");
 }
 
+/* Put the message on the top on one line, and cut it where it holds a page of what was given. */
+static void push_line(lua_State *L) {
+    enum { MOST = 1000, HEAD = 600, TAIL = 200 };
+    luaL_Buffer b;
+    size_t len;
+    const char *text = lua_tolstring(L, -1, &len);
+    luaL_buffinit(L, &b);
+    for (size_t k = 0; k < len; k++) {
+        if (len > MOST && k == HEAD) {
+            luaL_addstring(&b, "...");
+            k = len - TAIL;
+        }
+        if (text[k] == '\n')
+            luaL_addstring(&b, "\\n");
+        else
+            luaL_addchar(&b, (unsigned char)text[k] < 0x20 || text[k] == 0x7f ? ' ' : text[k]);
+    }
+    luaL_pushresult(&b);
+    lua_remove(L, -2);
+}
+
 int tide_error(lua_State *L, const char *format, ...) {
     va_list args;
     va_start(args, format);
     push_place(L);
     lua_pushvfstring(L, format, args);
     va_end(args);
+    push_line(L);
     lua_concat(L, 2);
     return lua_error(L);
 }
@@ -286,12 +308,15 @@ const char *tide_describe(lua_State *L, int index, char *buffer, size_t size) {
     default:
         break;
     }
-    if (luaL_getmetafield(L, index, "__name") == LUA_TSTRING) {
+    const char *name = luaL_typename(L, index);
+    int type = luaL_getmetafield(L, index, "__name");
+    if (type == LUA_TSTRING) {
         snprintf(buffer, size, "%s", lua_tostring(L, -1));
-        lua_pop(L, 1);
-        return buffer;
+        name = buffer;
     }
-    return luaL_typename(L, index);
+    if (type != LUA_TNIL)
+        lua_pop(L, 1);
+    return name;
 }
 
 /* Edit distance, swaps of neighbours counting once, up to 31 letters. */

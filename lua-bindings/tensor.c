@@ -215,7 +215,7 @@ static int tensor_close(lua_State *L) {
 static td_tensor *read_method(lua_State *L, tide_frame *f) {
     tide_handle *handle = lua_touserdata(L, 1);
     if (TD_LIKELY(lua_gettop(L) == 1 && tide_is_handle(handle) && handle->tensor)) {
-        f->op = lua_touserdata(L, lua_upvalueindex(TIDE_UP_FIRST));
+        f->op = tide_own_schema(L);
         f->name = f->op->name;
         for (int k = 1; k < f->op->nparams; k++)
             f->args[k] = f->op->params[k].preset;
@@ -256,7 +256,7 @@ static void push_nested(lua_State *L, const td_tensor *x, int dim, const char *p
 static int tensor_tolist(lua_State *L) {
     tide_frame f;
     read_method(L, &f);
-    td_tensor *x = tide_hold_tensor(L, 1, "tolist");
+    td_tensor *x = tide_hold_elements(L, 1, "tolist");
     if (td_tensor_device(x).type != TD_CPU) {
         tide_handle *handle = tide_push_handle(L);
         TIDE_CHECK(L, TD_APPLY(&handle->tensor, to, TD_T(x), TD_NIL, TD_DEVICE(TD_DEVICE_CPU)));

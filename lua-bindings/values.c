@@ -252,6 +252,14 @@ td_tensor *tide_hold_tensor(lua_State *L, int index, const char *fname) {
     return handle->tensor;
 }
 
+td_tensor *tide_hold_elements(lua_State *L, int index, const char *fname) {
+    index = lua_absindex(L, index);
+    tide_handle *handle = tide_push_handle(L);
+    if (td_tensor_alias(tide_check_tensor(L, index, fname), &handle->tensor))
+        tide_error(L, "%s: %s", fname, td_error_message());
+    return handle->tensor;
+}
+
 td_tensor *tide_from_one_based(lua_State *L, int index, const char *fname) {
     index = lua_absindex(L, index);
     tide_handle *handle = tide_push_handle(L);
@@ -371,15 +379,15 @@ static td_value read_string(lua_State *L, tide_frame *f, int param, int index) {
     return TD_STRING(text);
 }
 
-/* Is the value's metatable that of the class "tide.WORD" in the registry, or does it inherit from
- * it through __index? */
+/* Is the value's metatable that of the class WORD in the registry, or does it inherit from it
+ * through __index? Userdata have their metatables there, under the name of the type. */
 static bool is_object(lua_State *L, int index, const char *word) {
     int top = lua_gettop(L);
     bool found = false;
     luaL_checkstack(L, 6, NULL);
     if (!lua_getmetatable(L, index))
         return false;
-    lua_pushfstring(L, "tide.%s", word);
+    lua_pushfstring(L, lua_isuserdata(L, index) ? "tide.%s" : TIDE_CLASS_KEY, word);
     lua_rawget(L, LUA_REGISTRYINDEX);
     for (int depth = 0; depth < 64 && !found; depth++) { /* metatable, class */
         found = lua_rawequal(L, -1, -2);

@@ -28,7 +28,7 @@ local class_meta = {}
 
 local function is_module(value)
     local meta = type(value) == "table" and getmetatable(value)
-    return meta and rawget(meta, "is_module_class") or false
+    return type(meta) == "table" and rawget(meta, "is_module_class") or false -- x.shape's is locked
 end
 nn.is_module = declare("is_module(any value=nil) -> bool", "Is the value a module?", is_module)
 
@@ -144,9 +144,18 @@ local function refresh(self)
     end
 end
 
+-- A module that is a part of itself would be walked for ever. `path`: the modules around, true.
+local function enter(module, name, path)
+    if path[module] then
+        fail("%s is a part of itself, as '%s': take it out", getmetatable(module).__name, tostring(name))
+    end
+    path[module] = true
+end
+
 -- Calls visit(name, value, owner) for every part of a kind, by full name ("fc1.weight"): once each, or
 -- (`seen` is nil) under each of its names.
-local function walk(self, kind, prefix, seen, visit)
+local function walk(self, kind, prefix, seen, visit, path)
+    path = path or { [self] = true }
     refresh(self)
     for _, name in ipairs(self._names) do
         local value = rawget(self, name)
@@ -160,7 +169,9 @@ local function walk(self, kind, prefix, seen, visit)
     for _, name in ipairs(self._names) do
         local child = rawget(self, name)
         if child ~= nil and self._kinds[name] == "module" then
-            walk(child, kind, prefix .. name .. ".", seen, visit)
+            enter(child, name, path)
+            walk(child, kind, prefix .. name .. ".", seen, visit, path)
+            path[child] = nil
         end
     end
 end
@@ -219,6 +230,19 @@ method("children", ") -> list", "The modules that are fields of this one.", func
     return list
 end)
 
+-- Refuses a module that is a part of itself; `path` is false for those whose parts were seen.
+local function check_tree(self, path)
+    path = path or { [self] = true }
+    for _, child in ipairs(children(self)) do
+        if path[child[2]] ~= false then
+            enter(child[2], child[1], path)
+            check_tree(child[2], path)
+        end
+    end
+    path[self] = false
+    return self
+end
+
 local function modules(self)
     local list, seen = {}, {}
     local function add(module)
@@ -239,7 +263,7 @@ method("modules", ") -> list", "The module itself and all within it, once each."
 
 method("apply", ", function fn) -> Module", "Call fn with every module within, children first, and with this one.",
     function(self, fn)
-        for _, child in ipairs(children(self)) do
+        for _, child in ipairs(children(check_tree(self))) do
             child[2]:apply(fn)
         end
         fn(self)
@@ -349,7 +373,7 @@ function Module:extra_repr() return "" end
 
 function Module:describe()
     local lines, extra = {}, self:extra_repr()
-    for name, child in self:named_children() do
+    for name, child in check_tree(self):named_children() do
         lines[#lines + 1] = ("  (%s): %s"):format(name, (child:describe():gsub("\n", "\n  ")))
     end
     local title = getmetatable(self).__name

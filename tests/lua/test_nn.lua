@@ -207,3 +207,29 @@ t.test("wrong_arguments_name_the_layer", function()
     t.error_has(function() nn.Linear(2, 3)(tide.ones(2, 5)) end, "linear: input of shape (2, 5) has 5 features")
     t.error_has(function() nn.Linear.weight.x = 1 end, "nil")
 end)
+
+t.test("a_module_that_is_a_part_of_itself_is_refused", function()
+    local inner = nn.Sequential(nn.Linear(1, 1))
+    local outer = nn.Sequential(inner, inner)
+    t.eq(#outer:parameters(), 2) -- one that occurs twice is none
+    t.is_true(tostring(outer):find("Linear", 1, true))
+    inner.back = outer
+    local calls = {
+        parameters = function(m) return m:parameters() end, state_dict = function(m) return m:state_dict() end,
+        buffers = function(m) return m:named_buffers() end, tostring = tostring,
+        apply = function(m) return m:apply(function() end) end, double = function(m) return m:double() end,
+    }
+    for name, call in pairs(calls) do
+        t.error_has(function() call(outer) end, "Sequential is a part of itself, as 'back': take it out", name)
+        t.error_has(function() call(inner) end, "Sequential is a part of itself, as ", name)
+    end
+    inner.back = nil
+    t.eq(#outer:parameters(), 2)
+end)
+
+t.test("what_has_a_locked_metatable_is_no_module", function()
+    local shape = tide.ones(2, 3).shape
+    t.is_false(nn.is_module(shape))
+    t.is_false(nn.is_module(setmetatable({}, { __metatable = print })))
+    t.error_has(function() tide.optim.SGD(shape, { lr = 1 }) end, "SGD: parameter 1: expected a tensor, got number 2")
+end)
