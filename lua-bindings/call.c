@@ -61,13 +61,12 @@ static void release_list(td_call *call) {
 }
 
 /* A list's handles can't be made before its length is known: they are made in a protected call, so
- * that a memory error loses nothing. */
+ * that a memory error loses nothing. Its function lies on the stack before there is a list. */
 static int protected_push_list(lua_State *L) {
     return push_list(L, lua_touserdata(L, 1));
 }
 
 static int return_list(lua_State *L, td_call *call) {
-    tide_push_function(L, protected_push_list, 0);
     lua_pushlightuserdata(L, call);
     int failed = lua_pcall(L, 1, 1, 0);
     release_list(call);
@@ -112,6 +111,8 @@ int tide_call_operator(lua_State *L) {
     int n = op->nresults;
     for (int k = 0; k < n; k++)
         handles[k] = tide_push_handle(L);
+    if (TD_UNLIKELY(op->result_type == TD_RESULT_TENSORS))
+        tide_push_function(L, protected_push_list, 0);
     run(L, &frame, &call);
     if (TD_UNLIKELY(op->result_type != TD_RESULT_TENSOR))
         return return_other(L, &call);

@@ -6,9 +6,9 @@
 #include <omp.h>
 #include <stdatomic.h>
 
-/* Chunks per thread: enough that an interrupt is noticed between them and that a late thread does
- * not hold up the rest, few enough to cost nothing. */
-enum { CHUNKS_PER_THREAD = 16 };
+/* Chunks per thread: enough that a late thread does not hold up the rest, few enough to cost
+ * nothing; and what a chunk may cost, so that an interrupt between two is soon noticed. */
+enum { CHUNKS_PER_THREAD = 16, CHUNK_COST = 64 * TD_GRAIN };
 
 static atomic_int num_threads; /* 0: not asked yet */
 
@@ -34,15 +34,11 @@ typedef struct loop {
     int threads;
     td_range_fn fn;
     void *ctx;
-    atomic_bool cut; /* a part was left out: somebody interrupted */
 } loop;
 
 static void run_chunks(loop *l, int64_t begin, int64_t end, int worker) {
-    int64_t at = begin;
-    for (; at < end && !td_interrupt_requested(); at += l->chunk)
+    for (int64_t at = begin; at < end && !td_interrupt_requested(); at += l->chunk)
         l->fn(l->ctx, at, at + l->chunk < end ? at + l->chunk : end, worker);
-    if (TD_UNLIKELY(at < end))
-        atomic_store_explicit(&l->cut, true, memory_order_relaxed);
 }
 
 /* OpenMP may give fewer threads than were asked for (OMP_THREAD_LIMIT, OMP_DYNAMIC): those that
@@ -54,13 +50,27 @@ static void run_shares(loop *l, int worker, int workers) {
     }
 }
 
+static int64_t chunk_of(int64_t share, int64_t grain, int64_t cost) {
+    int64_t most = cost < CHUNK_COST ? CHUNK_COST / (cost > 0 ? cost : 1) : 1;
+    int64_t chunk = (share + CHUNKS_PER_THREAD - 1) / CHUNKS_PER_THREAD;
+    if (chunk > most)
+        chunk = most;
+    return chunk < grain ? grain : chunk;
+}
+
+td_status td_serial_for(int64_t n, int64_t cost, td_range_fn fn, void *ctx) {
+    loop l = {.n = n, .fn = fn, .ctx = ctx, .chunk = chunk_of(n, 1, cost)};
+    run_chunks(&l, 0, n, 0);
+    return td_interrupt_check();
+}
+
 td_status td_parallel_for(int64_t n, int64_t cost, td_range_fn fn, void *ctx) {
     int64_t grain = cost >= TD_GRAIN ? 1 : TD_GRAIN / (cost > 0 ? cost : 1); /* items */
     if (n <= 0)
         return TD_OK;
     if (n <= grain) {
         fn(ctx, 0, n, 0);
-        return TD_OK;
+        return TD_UNLIKELY(cost > TD_GRAIN) ? td_interrupt_check() : TD_OK;
     }
     int64_t parts = (n + grain - 1) / grain;
     int threads = td_get_num_threads();
@@ -70,15 +80,12 @@ td_status td_parallel_for(int64_t n, int64_t cost, td_range_fn fn, void *ctx) {
         threads = 1;
     loop l = {
         .n = n, .fn = fn, .ctx = ctx, .threads = threads, .share = (n + threads - 1) / threads};
-    l.chunk = (l.share + CHUNKS_PER_THREAD - 1) / CHUNKS_PER_THREAD;
-    if (l.chunk < grain)
-        l.chunk = grain;
+    l.chunk = chunk_of(l.share, grain, cost);
     if (threads == 1) {
         run_chunks(&l, 0, n, 0);
     } else {
 #pragma omp parallel num_threads(threads)
         run_shares(&l, omp_get_thread_num(), omp_get_num_threads());
     }
-    return TD_UNLIKELY(atomic_load_explicit(&l.cut, memory_order_relaxed)) ? td_interrupted()
-                                                                           : TD_OK;
+    return td_interrupt_check();
 }
