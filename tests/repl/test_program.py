@@ -175,6 +175,7 @@ class Program(unittest.TestCase):
         code = "print('go') io.flush() local x = ('a'):rep(40):find(('a*'):rep(30) .. 'b')"
         with subprocess.Popen([TIDE, "-e", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
             self.assertEqual(program.stdout.readline(), "go\n")
+            time.sleep(1)  # find has been called
             program.send_signal(signal.SIGINT)
             time.sleep(0.4)
             program.send_signal(signal.SIGINT)

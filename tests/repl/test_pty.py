@@ -269,6 +269,7 @@ class Prompt(unittest.TestCase):
         line = "('a'):rep(40):find(('a*'):rep(30) .. 'b')"
         terminal.send(line + "\r")
         terminal.expect("\n")
+        time.sleep(1)  # find has been called
         for answer in ("^C", "waits for string.find (", "Ctrl-C once more ends tide; the history is saved"):
             time.sleep(0.4)
             terminal.send("\x03")
