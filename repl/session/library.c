@@ -36,7 +36,7 @@ static int string_rep(lua_State *L) {
     lua_Integer n = luaL_checkinteger(L, 2);
     const char *sep = luaL_optlstring(L, 3, "", &sep_len);
     size_t unit, total;
-    if (n <= 0) {
+    if (n <= 0 || len + sep_len == 0) {
         lua_pushliteral(L, "");
         return 1;
     }
