@@ -16,6 +16,7 @@
 /* How long a kernel that was asked to stop may take; front ends kill after some 2.5 s. */
 #define STOP_MS        1500
 #define PARENT_POLL_MS 1000
+#define LEAVE_MS       500 /* for the last message to leave */
 
 struct tk_control {
     tk_kernel *kernel;
@@ -70,6 +71,19 @@ static void serve_control(tk_control *control) {
     }
 }
 
+/* The cell that can't be stopped takes the kernel with it. */
+static void give_up(const tk_kernel *kernel) {
+    static const char reason[] = "nothing stops what the cell runs: the kernel ends";
+    const tk_request *cell = kernel->current;
+    tk_log("%s", reason);
+    tk_output_publish(kernel->output, "error", cell ? cell->parent : NULL,
+                      json_pack("{s:s, s:s, s:[s]}", "ename", "Interrupt", "evalue", reason,
+                                "traceback", reason));
+    struct timespec leave = {.tv_nsec = LEAVE_MS * 1000000L};
+    nanosleep(&leave, NULL);
+    _exit(1);
+}
+
 /* Milliseconds until the thread has to look around though nothing came; -1: none. */
 static long patience(const tk_control *control, long deadline) {
     if (deadline) {
@@ -107,6 +121,8 @@ static void *run(void *arg) {
             tk_log("the parent process is gone");
             tk_kernel_stop(kernel, 1);
         }
+        if (atomic_load(&kernel->hopeless))
+            give_up(kernel);
         if (!deadline && atomic_load(&kernel->stopping))
             deadline = now_ms() + STOP_MS;
         if (deadline && now_ms() >= deadline) {

@@ -19,6 +19,20 @@ static void raise_event(int fd) {
     (void)written;
 }
 
+/* Also in a signal handler: descriptor 2 leads to the cell's output. */
+static void interrupt_cell(tk_kernel *kernel) {
+    static const char warning[] = "one more interrupt ends the kernel, and all that it holds\n";
+    int times = tide_session_interrupt(kernel->session);
+    raise_event(kernel->interrupt_fd);
+    if (times == 2) {
+        ssize_t written = write(STDERR_FILENO, warning, sizeof warning - 1);
+        (void)written;
+    } else if (times > 2 && !atomic_load(&kernel->stopping)) {
+        atomic_store(&kernel->hopeless, true);
+        raise_event(kernel->stop_fd);
+    }
+}
+
 static void on_interrupt(int signal, siginfo_t *info, void *context) {
     int saved = errno;
     tk_kernel *kernel = signalled;
@@ -26,10 +40,8 @@ static void on_interrupt(int signal, siginfo_t *info, void *context) {
     (void)context;
     /* What we sent ourselves was for the child processes: see tk_kernel_interrupt. */
     bool own = info->si_code == SI_USER && info->si_pid == getpid();
-    if (!own && kernel && atomic_load(&kernel->running)) {
-        tide_session_interrupt(kernel->session);
-        raise_event(kernel->interrupt_fd);
-    }
+    if (!own && kernel && atomic_load(&kernel->running))
+        interrupt_cell(kernel);
     errno = saved;
 }
 
@@ -65,6 +77,7 @@ void tk_kernel_begin(tk_kernel *kernel) {
     ssize_t got = read(kernel->interrupt_fd, &count, sizeof count); /* does not block */
     (void)got;
     pthread_mutex_lock(&kernel->running_lock);
+    tide_session_expect(kernel->session, true);
     atomic_store(&kernel->running, true);
     pthread_mutex_unlock(&kernel->running_lock);
 }
@@ -72,14 +85,14 @@ void tk_kernel_begin(tk_kernel *kernel) {
 void tk_kernel_end(tk_kernel *kernel) {
     pthread_mutex_lock(&kernel->running_lock);
     atomic_store(&kernel->running, false);
+    tide_session_expect(kernel->session, false);
     pthread_mutex_unlock(&kernel->running_lock);
 }
 
 void tk_kernel_interrupt(tk_kernel *kernel) {
     pthread_mutex_lock(&kernel->running_lock);
     if (atomic_load(&kernel->running)) {
-        tide_session_interrupt(kernel->session);
-        raise_event(kernel->interrupt_fd);
+        interrupt_cell(kernel);
         /* A front end starts the kernel as leader of a process group: that is then the kernel and
          * the programs the cell started. */
         if (getpgrp() == getpid())

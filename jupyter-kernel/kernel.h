@@ -37,9 +37,10 @@ typedef struct tk_kernel {
     pthread_mutex_t running_lock; /* an interrupt and the end of a cell exclude each other */
     atomic_bool running;          /* a cell may be interrupted */
     int interrupt_fd;             /* eventfd: the running cell was interrupted */
+    atomic_bool hopeless;         /* it doesn't end, however often it is interrupted */
     atomic_bool stopping;
     atomic_int exit_code;
-    int stop_fd; /* eventfd: stopping became true */
+    int stop_fd; /* eventfd: stopping or hopeless became true */
 } tk_kernel;
 
 /* SIGINT interrupts this kernel's cell from now on, SIGPIPE is an error of the write. The threads
@@ -58,7 +59,8 @@ void tk_kernel_end(tk_kernel *kernel);
  * so this is called before that reply is sent. Main thread. */
 void tk_kernel_abort_queued(tk_kernel *kernel);
 
-/* Stops the running cell, if one runs, and the child processes it waits for. Any thread. */
+/* Stops the running cell, if one runs, and the child processes it waits for. Any thread. A cell
+ * that has not ended at the third time, since nothing can stop what it runs, ends the kernel. */
 void tk_kernel_interrupt(tk_kernel *kernel);
 
 /* Asks the kernel to leave with this exit code, interrupting the running cell. Any thread. */

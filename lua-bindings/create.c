@@ -50,6 +50,7 @@ static void measure(lua_State *L, int index, int depth, int64_t *place, shape_of
         luaL_checkstack(L, 6, "tensor");
         check_list(L, index, place, depth);
         for (int64_t k = 1; k <= n; k++) {
+            tide_poll(L, k - 1);
             place[depth] = k;
             lua_rawgeti(L, index, k);
             measure(L, lua_gettop(L), depth + 1, place, s, first && k == 1);
@@ -77,6 +78,7 @@ static char *fill(lua_State *L, int index, td_dtype dtype, char *to) {
     if (lua_type(L, index) == LUA_TTABLE) {
         lua_Integer n = (lua_Integer)lua_rawlen(L, index);
         for (lua_Integer k = 1; k <= n; k++) {
+            tide_poll(L, k - 1);
             lua_rawgeti(L, index, k);
             to = fill(L, lua_gettop(L), dtype, to);
             lua_pop(L, 1);

@@ -139,6 +139,7 @@ static int profile_events(lua_State *L) {
     profile *p = read_method(L, &f);
     lua_createtable(L, (int)p->recording.count, 0);
     for (int64_t k = 0; k < p->recording.count; k++) {
+        tide_poll(L, k);
         const tide_event *e = &p->recording.events[k];
         lua_createtable(L, 0, 10);
         lua_pushstring(L, e->name);

@@ -65,6 +65,14 @@ bool tide_find_line(lua_State *L, lua_Debug *ar);
 int tide_error(lua_State *L, const char *format, ...);
 /* Raise the engine's error (or an interrupt) there. */
 int tide_raise(lua_State *L);
+/* In loops over much data: raises an interrupt that is requested, once in a thousand times. Nothing
+ * may be owned. */
+static inline void tide_poll(lua_State *L, int64_t turn) {
+    if (TD_UNLIKELY((turn & 1023) == 0 && td_interrupt_requested())) {
+        (void)td_interrupted();
+        tide_raise(L);
+    }
+}
 #define TIDE_CHECK(L, status) ((status) == TD_OK ? (void)0 : (void)tide_raise(L))
 
 /* After an engine call made a tensor: does the collector have to see how much memory they take? It

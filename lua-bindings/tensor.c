@@ -239,15 +239,18 @@ static int tensor_item(lua_State *L) {
     return 1;
 }
 
+enum { ROOM = 1 << 22 }; /* elements that a list has room for at once: nothing stops the making */
+
 static void push_nested(lua_State *L, const td_tensor *x, int dim, const char *p) {
     if (dim == x->ndim) {
         tide_push_element(L, (td_dtype)x->dtype, p);
         return;
     }
     luaL_checkstack(L, 3, "tolist");
-    lua_createtable(L, (int)x->sizes[dim], 0);
+    lua_createtable(L, (int)(x->sizes[dim] < ROOM ? x->sizes[dim] : ROOM), 0);
     int64_t step = x->strides[dim] * (int64_t)td_tensor_itemsize(x);
     for (int64_t k = 0; k < x->sizes[dim]; k++) {
+        tide_poll(L, k);
         push_nested(L, x, dim + 1, p + k * step);
         lua_rawseti(L, -2, k + 1);
     }

@@ -135,6 +135,7 @@ bool tide_scan_keys(lua_State *L, int table, lua_Integer n, const char *what) {
     luaL_checkstack(L, 4, NULL);
     for (lua_pushnil(L); lua_next(L, table); lua_pop(L, 1)) {
         if (TD_LIKELY(lua_isinteger(L, -2))) {
+            tide_poll(L, elements + 1);
             if ((lua_Unsigned)lua_tointeger(L, -2) - 1 >= (lua_Unsigned)n)
                 fail_key(L, what, n);
             elements++;

@@ -1,6 +1,7 @@
 /* chrome_trace.c: writes the trace event format. */
 #include "profiler/chrome_trace.h"
 
+#include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "profiler/table.h"
 
@@ -142,7 +143,7 @@ static void write_arrow_end(FILE *f, const char *phase, const tide_event *e, int
 }
 
 static void write_arrows(FILE *f, const tide_recording *r, const forward_list *forward, int pid) {
-    for (int64_t k = 0; k < r->count; k++) {
+    for (int64_t k = 0; k < r->count && !td_interrupt_requested(); k++) {
         const tide_event *e = &r->events[k];
         const tide_event *from = e->kind == TD_EVENT_BACKWARD ? forward_of(forward, e) : NULL;
         if (from) {
@@ -173,7 +174,7 @@ static void write_trace(FILE *f, const tide_recording *r, const forward_list *fo
     int pid = (int)getpid();
     fprintf(f, "{\"schemaVersion\":1,\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
     write_names(f, r, pid);
-    for (int64_t k = 0; k < r->count; k++)
+    for (int64_t k = 0; k < r->count && !td_interrupt_requested(); k++)
         write_event(f, &r->events[k], pid);
     write_arrows(f, r, forward, pid);
     fprintf(f, "\n]}\n");
@@ -194,10 +195,13 @@ static td_status write_file(const tide_recording *r, const forward_list *forward
     int error = ferror(f) ? (errno ? errno : EIO) : 0;
     if (fclose(f) != 0 && !error)
         error = errno;
-    if (!error && file != path && rename(file, path) != 0)
+    td_status status = td_interrupt_check();
+    if (!error && !status && file != path && rename(file, path) != 0)
         error = errno;
-    if (error && file != path)
+    if ((error || status) && file != path)
         unlink(file);
+    if (status)
+        return status;
     return error ? fail_write(path, error) : TD_OK;
 }
 

@@ -1,5 +1,5 @@
 /* main.c: the program tide: its options, what they run, its exit code (0; 1: an error in what it
- * ran; 2: a call it does not understand).
+ * ran; 2: a call it does not understand); or its death by SIGINT, where that stopped what it ran.
  */
 #include "repl/session/session.h"
 #include "repl/terminal.h"
@@ -27,9 +27,10 @@ static const char usage[] =
 
 typedef struct options {
     bool interactive, info;
-    bool has_code; /* -e or -l */
-    int script;    /* index of the script's path in argv, 0: none */
-    bool left;     /* what ran called os.exit: no prompt follows, -i or not */
+    bool has_code;    /* -e or -l */
+    int script;       /* index of the script's path in argv, 0: none */
+    bool left;        /* what ran called os.exit: no prompt follows, -i or not */
+    bool interrupted; /* what ran last */
 } options;
 
 static int usage_error(const char *what, const char *which) {
@@ -102,9 +103,11 @@ static bool give_arg(lua_State *L, int argc, char **argv, int script) {
 
 /* Shows the result and clears it. Returns -1 to go on, or the exit code. */
 static int finish(tide_result *r, options *o) {
+    terminal_block_writes();
     int code = terminal_show(r, "tide: ");
     bool done = r->outcome != TIDE_OK;
     o->left = r->outcome == TIDE_EXIT;
+    o->interrupted = r->outcome == TIDE_INTERRUPTED;
     tide_result_clear(r);
     return done ? code : -1;
 }
@@ -171,7 +174,8 @@ static int print_info(tide_session *s) {
     return 0;
 }
 
-static int run_prompt(tide_session *s) {
+static int run_prompt(tide_session *s, options *o) {
+    o->interrupted = false;
     if (isatty(STDIN_FILENO)) /* what a program types is nobody's history */
         tide_session_history_open(s, tide_session_history_default_path());
     if (isatty(STDOUT_FILENO)) {
@@ -195,9 +199,9 @@ static int run(tide_session *s, int argc, char **argv, options *o) {
     else if (!o->has_code && !o->interactive && !isatty(STDIN_FILENO))
         code = run_script(s, "-", o);
     else if (!o->has_code && !o->interactive)
-        return run_prompt(s);
+        return run_prompt(s, o);
     if (o->interactive && !o->left)
-        return run_prompt(s);
+        return run_prompt(s, o);
     return code < 0 ? 0 : code;
 }
 
@@ -219,5 +223,7 @@ int main(int argc, char **argv) {
         fputs("tide: cannot write to standard output\n", stderr);
         code = code ? code : 1;
     }
+    if (o.interrupted)
+        terminal_end_interrupted();
     return code;
 }

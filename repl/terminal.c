@@ -6,6 +6,7 @@
 #include "repl/terminal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <pthread.h>
 #include <signal.h>
@@ -37,6 +38,43 @@ static struct {
 
 /* ---- signals ---- */
 
+static bool at_prompt; /* not in a script: there is something to lose */
+
+/* A write to a reader that is slow goes on after a signal, as long as it takes: from an interrupt
+ * to the end of what it interrupts writes fail instead of waiting. */
+static volatile sig_atomic_t writes_fail;
+
+static void let_writes_fail(void) {
+    int flags = fcntl(STDOUT_FILENO, F_GETFL);
+    if (writes_fail || flags < 0 || (flags & O_NONBLOCK))
+        return;
+    writes_fail = 1;
+    fcntl(STDOUT_FILENO, F_SETFL, flags | O_NONBLOCK);
+}
+
+void terminal_block_writes(void) {
+    if (!writes_fail)
+        return;
+    fcntl(STDOUT_FILENO, F_SETFL, fcntl(STDOUT_FILENO, F_GETFL) & ~O_NONBLOCK);
+    writes_fail = 0;
+    clearerr(stdout); /* what was cut off is no fault of the disk */
+}
+
+static void say(const char *line) {
+    ssize_t written = write(STDERR_FILENO, line, strlen(line));
+    (void)written;
+}
+
+void terminal_end_interrupted(void) {
+    sigset_t set;
+    terminal_block_writes();
+    signal(SIGINT, SIG_DFL);
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    raise(SIGINT);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
 /* The kernel gives a terminal's signal to any thread that doesn't block it, to one of a pool too:
  * it is handed on to the thread that waits at the prompt. */
 static void on_interrupt(int number) {
@@ -44,16 +82,27 @@ static void on_interrupt(int number) {
         pthread_kill(prompt_thread, number);
         return;
     }
+    int saved = errno;
     interrupted = 1;
-    tide_session_interrupt(session);
+    int times = tide_session_interrupt(session);
+    if (times > 0)
+        let_writes_fail();
+    if (times == 3 && at_prompt)
+        say("tide: nothing stops it. Ctrl-C once more ends tide; the history is saved\n");
+    else if (times >= 3)
+        terminal_end_interrupted();
+    errno = saved;
 }
 
 void terminal_catch_interrupts(tide_session *s) {
     session = s;
     prompt_thread = pthread_self();
-    struct sigaction action = {.sa_handler = on_interrupt};
+    tide_session_expect(s, true);
+    struct sigaction action = {.sa_handler = on_interrupt}, before;
     sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGINT, &action, &before);
+    if (before.sa_handler == SIG_IGN) /* a job in the background */
+        sigaction(SIGINT, &before, NULL);
 }
 
 static void do_nothing(int number) {
@@ -266,10 +315,10 @@ static line_event read_line(const char *prompt) {
     sigprocmask(SIG_BLOCK, &block, &old);
     waiting = old;
     sigdelset(&waiting, SIGINT);
-    interrupted = 0;
+    interrupted = tide_session_expect(session, false); /* since the last line, which was no end */
     line_is_there = end_was_asked = false;
     rl_callback_handler_install(prompt, on_line);
-    line_event event = LINE_READ;
+    line_event event = interrupted ? LINE_INTERRUPTED : LINE_READ;
     while (!line_is_there && event == LINE_READ) {
         fd_set readable;
         FD_ZERO(&readable);
@@ -289,6 +338,7 @@ static line_event read_line(const char *prompt) {
     else if (!line)
         event = LINE_END;
     interrupted = 0;
+    tide_session_expect(session, event == LINE_READ);
     sigprocmask(SIG_SETMASK, &old, NULL);
     return event;
 }
@@ -329,6 +379,7 @@ static bool evaluate(int *code) {
     remember(input.text);
     tide_session_frontend(session)->width = terminal_width();
     tide_session_eval(session, input.text, input.len, false, &r);
+    terminal_block_writes();
     *code = terminal_show(&r, "");
     bool leave = r.outcome == TIDE_EXIT;
     tide_result_clear(&r);
@@ -396,6 +447,7 @@ static void prepare_readline(void) {
 
 int terminal_run(tide_session *s) {
     session = s;
+    at_prompt = true;
     setlocale(LC_CTYPE, "");
     survive_broken_pipes();
     prepare_readline();

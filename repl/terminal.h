@@ -10,6 +10,11 @@ int terminal_run(tide_session *s);
 
 /* Ctrl-C reaches the session from now on, and the calling thread while it waits at the prompt. */
 void terminal_catch_interrupts(tide_session *s);
+/* After every evaluation: an interrupt makes writes to standard output fail that would wait. */
+void terminal_block_writes(void);
+/* Ends the process as SIGINT does, so that who started it sees that it was interrupted. Safe in a
+ * signal handler, where the end comes when that returns. */
+void terminal_end_interrupted(void);
 
 /* Print what an evaluation left: values and pager to stdout, the traceback to stderr with `prefix`
  * before its first line. Returns the exit code that it stands for (0, 1, or os.exit's). */

@@ -30,8 +30,11 @@ static const char *bytes_text(double bytes, char *buffer, size_t size) {
     int u = 0;
     for (; bytes >= 1024 && u < 6; u++)
         bytes /= 1024;
-    td_number_print(buffer, size, bytes >= 1e6 ? "%.3g %s" : u ? "%.2f %s" : "%.0f %s", bytes,
-                    units[u]);
+    td_number_print(buffer, size,
+                    bytes >= 1e6 ? "%.3g %s"
+                    : u          ? "%.2f %s"
+                                 : "%.0f %s",
+                    bytes, units[u]);
     return buffer;
 }
 

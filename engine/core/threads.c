@@ -14,9 +14,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* Chunks per thread: enough that an interrupt is noticed between them and that a late thread does
- * not hold up the rest, few enough to cost nothing. */
-enum { CHUNKS_PER_THREAD = 16, MOST_SHARES = 64 };
+/* Chunks per thread: enough that a late thread does not hold up the rest, few enough to cost
+ * nothing; and what a chunk may cost, so that an interrupt between two is soon noticed. */
+enum { CHUNKS_PER_THREAD = 16, CHUNK_COST = 64 * TD_GRAIN, MOST_SHARES = 64 };
 
 static atomic_int num_threads;                 /* 0: not asked yet */
 static atomic_int thread_limit = TD_POOL_MOST; /* what the environment bounds them to */
@@ -86,13 +86,30 @@ typedef struct loop {
     void *ctx;
     td_observer *observer;
     int nshares;
+    atomic_bool cut; /* an interrupt was requested while it ran */
     share shares[MOST_SHARES];
 } loop;
+
+static int64_t chunk_of(int64_t share, int64_t grain, int64_t cost) {
+    int64_t most = cost < CHUNK_COST ? CHUNK_COST / (cost > 0 ? cost : 1) : 1;
+    int64_t chunk = (share + CHUNKS_PER_THREAD - 1) / CHUNKS_PER_THREAD;
+    if (chunk > most)
+        chunk = most;
+    return chunk < grain ? grain : chunk;
+}
+
+/* Also when nothing is left out for it: the function itself may leave early. */
+static bool note_interrupt(loop *l) {
+    bool requested = td_interrupt_requested();
+    if (TD_UNLIKELY(requested))
+        atomic_store_explicit(&l->cut, true, memory_order_relaxed);
+    return requested;
+}
 
 /* Whether the share was run to its end, by whomever. */
 static bool run_share(loop *l, share *s, int worker) {
     while (atomic_load_explicit(&s->next, memory_order_relaxed) < s->end) {
-        if (td_interrupt_requested())
+        if (note_interrupt(l))
             return false;
         int64_t at = atomic_fetch_add_explicit(&s->next, l->chunk, memory_order_relaxed);
         if (at < s->end)
@@ -111,23 +128,16 @@ static void run_shares(void *ctx, int worker) {
     td_observer_set(before);
 }
 
-static bool was_cut(loop *l) {
-    for (int k = 0; k < l->nshares; k++)
-        if (atomic_load_explicit(&l->shares[k].next, memory_order_relaxed) < l->shares[k].end)
-            return true;
-    return false;
-}
-
-static td_status run_loop(int threads, int64_t n, int64_t grain, td_range_fn fn, void *ctx) {
+static td_status run_loop(int threads, int64_t n, int64_t grain, int64_t cost, td_range_fn fn,
+                          void *ctx) {
     loop l;
     l.fn = fn;
     l.ctx = ctx;
     l.observer = td_observer_current;
     l.nshares = threads < MOST_SHARES ? threads : MOST_SHARES;
-    l.chunk = (n + (int64_t)threads * CHUNKS_PER_THREAD - 1) / (threads * CHUNKS_PER_THREAD);
-    if (l.chunk < grain)
-        l.chunk = grain;
     int64_t each = (n + l.nshares - 1) / l.nshares;
+    l.chunk = chunk_of(n / threads + (n % threads != 0), grain, cost);
+    atomic_init(&l.cut, false);
     for (int k = 0; k < l.nshares; k++) {
         atomic_init(&l.shares[k].next, k * each < n ? k * each : n);
         l.shares[k].end = n - k * each > each ? (k + 1) * each : n;
@@ -137,7 +147,19 @@ static td_status run_loop(int threads, int64_t n, int64_t grain, td_range_fn fn,
         td_pool_run(threads < limit ? threads : limit, run_shares, &l);
     else
         run_shares(&l, 0);
-    return TD_UNLIKELY(was_cut(&l)) ? td_interrupted() : TD_OK;
+    note_interrupt(&l);
+    return TD_UNLIKELY(atomic_load_explicit(&l.cut, memory_order_relaxed)) ? td_interrupted()
+                                                                           : TD_OK;
+}
+
+td_status td_serial_for(int64_t n, int64_t cost, td_range_fn fn, void *ctx) {
+    int64_t chunk = chunk_of(n, 1, cost);
+    for (int64_t at = 0; at < n; at += chunk) {
+        if (td_interrupt_requested())
+            return td_interrupted();
+        fn(ctx, at, n - at < chunk ? n : at + chunk, 0);
+    }
+    return td_interrupt_check();
 }
 
 td_status td_parallel_for_among(int threads, int64_t n, int64_t cost, td_range_fn fn, void *ctx) {
@@ -146,14 +168,14 @@ td_status td_parallel_for_among(int threads, int64_t n, int64_t cost, td_range_f
         return TD_OK;
     if (n <= grain) {
         fn(ctx, 0, n, 0);
-        return TD_OK;
+        return TD_UNLIKELY(cost > TD_GRAIN) ? td_interrupt_check() : TD_OK;
     }
     int64_t parts = n / grain + (n % grain != 0);
     if (parts < threads)
         threads = (int)parts;
     if (td_pool_within())
         threads = 1;
-    return run_loop(threads, n, grain, fn, ctx);
+    return run_loop(threads, n, grain, cost, fn, ctx);
 }
 
 td_status td_parallel_for(int64_t n, int64_t cost, td_range_fn fn, void *ctx) {

@@ -12,7 +12,8 @@ int td_get_num_threads(void);
 /* The same, within OMP_THREAD_LIMIT. */
 int td_threads_at_most(void);
 
-/* Part [begin, end) of a loop. `worker` is in [0, threads). */
+/* Part [begin, end) of a loop. `worker` is in [0, threads). Where a single item takes long it may
+ * leave early when an interrupt is requested. */
 typedef void (*td_range_fn)(void *ctx, int64_t begin, int64_t end, int worker);
 
 /* What is worth a thread, in additions of elements that lie in memory. */
@@ -21,11 +22,15 @@ typedef void (*td_range_fn)(void *ctx, int64_t begin, int64_t end, int worker);
 /* Run fn over [0, n) split among the threads; `cost` is that of one item in such additions. On the
  * calling thread alone when all items together cost no more than TD_GRAIN, or within another
  * parallel loop. Parts are cut into chunks between which an interrupt is noticed: returns EINTR
- * when something was left out for one, else OK. The cut does not depend on anything but n, cost and
- * the number of threads; which worker runs a chunk depends on who comes first. */
+ * when one is requested, whether anything was left out for it or not, else OK. The cut does not
+ * depend on anything but n, cost and the number of threads; which worker runs a chunk depends on
+ * who comes first. */
 td_status td_parallel_for(int64_t n, int64_t cost, td_range_fn fn, void *ctx);
 /* The same with at most `threads` workers: for who has made room for so many, since others may set
  * their number at any time. */
 td_status td_parallel_for_among(int threads, int64_t n, int64_t cost, td_range_fn fn, void *ctx);
+
+/* The same in order, on the calling thread alone. */
+td_status td_serial_for(int64_t n, int64_t cost, td_range_fn fn, void *ctx);
 
 #endif

@@ -1,4 +1,5 @@
 /* gather.c: gather, scatter and places of nonzero elements on the CPU. */
+#include "engine/core/interrupt.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/by_size.h"
 #include "engine/cpu/cpu.h"
@@ -6,6 +7,8 @@
 #include "engine/ops/copy.h"
 
 #include <string.h>
+
+enum { STRETCH = 64 * 1024 }; /* elements moved without a look at the interrupt flag */
 
 /* ---- gather and scatter ---- */
 
@@ -82,10 +85,18 @@ static void walk_lines(void *ctx, int64_t begin, int64_t end, int worker) {
     for (int64_t line = begin; line < end; line++) {
         l.index = (const int64_t *)j->index->data + line * j->line;
         line_start(j, line, &l.wide, &l.narrow);
-        if (j->what == SCATTER_ADD)
-            add_functions[j->dtype](j, &l);
-        else
-            move_line(j, &l);
+        for (int64_t k = 0; k < j->line && !td_interrupt_requested(); k += STRETCH) {
+            walk_line part = {.index = l.index + k,
+                              .n = j->line - k < STRETCH ? j->line - k : STRETCH,
+                              .wide = l.wide + k * l.wide_step,
+                              .narrow = l.narrow + k * l.narrow_step,
+                              .wide_step = l.wide_step,
+                              .narrow_step = l.narrow_step};
+            if (j->what == SCATTER_ADD)
+                add_functions[j->dtype](j, &part);
+            else
+                move_line(j, &part);
+        }
     }
 }
 
@@ -144,7 +155,7 @@ static td_status walk(walk_job *j, const td_gather_plan *p, const td_tensor *wid
     if (j->what == GATHER)
         status = td_parallel_for(j->lines, 4 * j->line, walk_lines, j);
     else /* places may be named twice: in order, on one thread */
-        walk_lines(j, 0, j->lines, 0);
+        status = td_serial_for(j->lines, 4 * j->line, walk_lines, j);
 done:
     td_release(index);
     return status;
@@ -166,13 +177,19 @@ td_status td_cpu_scatter(const td_gather_plan *p) {
 #define DEFINE_NONZERO(type)                                                                       \
     static int64_t count_##type(const type *p, int64_t n, type mask) {                             \
         int64_t count = 0;                                                                         \
-        for (int64_t k = 0; k < n; k++)                                                            \
-            count += (p[k] & mask) != 0;                                                           \
+        for (int64_t k = 0; k < n && !td_interrupt_requested();)                                   \
+            for (int64_t end = n - k < STRETCH ? n : k + STRETCH; k < end; k++)                    \
+                count += (p[k] & mask) != 0;                                                       \
         return count;                                                                              \
     }                                                                                              \
     static void places_##type(const td_tensor *x, const type *p, type mask, int64_t *to) {         \
-        int64_t at[TD_MAX_DIMS] = {0};                                                             \
+        int64_t at[TD_MAX_DIMS] = {0}, end = 0;                                                    \
         for (int64_t k = 0; k < x->numel; k++) {                                                   \
+            if (k == end) {                                                                        \
+                if (td_interrupt_requested())                                                      \
+                    return;                                                                        \
+                end += STRETCH;                                                                    \
+            }                                                                                      \
             if (p[k] & mask) {                                                                     \
                 memcpy(to, at, sizeof(int64_t) * x->ndim);                                         \
                 to += x->ndim;                                                                     \
@@ -206,5 +223,5 @@ td_status td_cpu_nonzero(const td_nonzero_plan *plan) {
     TD_BY_SIZE(td_tensor_itemsize(x), MOVE);
 #undef MOVE
     td_release(x);
-    return TD_OK;
+    return td_interrupt_check();
 }

@@ -1,5 +1,6 @@
 /* index.c: indexing with tensors on the CPU: reading and writing whole rows and single elements at
  * the places of a plan (ops/plan.h). Knows nothing of masks and gradients. */
+#include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/by_size.h"
@@ -203,6 +204,8 @@ typedef void (*add_fn)(void *to, const void *from, const int64_t *offsets, int64
 static const add_fn add_functions[TD_DTYPE_COUNT] = {TD_SUMS(ROW)};
 #undef ROW
 
+enum { STRETCH = 64 * 1024 }; /* elements written without a look at the interrupt flag */
+
 typedef struct write_job {
     places places;
     add_fn add; /* NULL: overwrite */
@@ -225,6 +228,13 @@ static void write_row(const write_job *j, int64_t before, int64_t place, int64_t
         set_elements(to, from, offsets, last - first, p->size);
 }
 
+static void write_places(const write_job *j, int64_t before, int64_t first, int64_t last) {
+    int64_t n = j->places.plan->places, stretch = 1 + STRETCH / (last - first);
+    for (int64_t k = 0; k < n && !td_interrupt_requested();)
+        for (int64_t end = n - k < stretch ? n : k + stretch; k < end; k++)
+            write_row(j, before, k, first, last);
+}
+
 /* One thread writes all places of its part in order, so that a place named twice comes out the
  * same every time. */
 static void write_part(void *ctx, int64_t begin, int64_t end, int worker) {
@@ -232,13 +242,11 @@ static void write_part(void *ctx, int64_t begin, int64_t end, int worker) {
     const td_index_plan *p = j->places.plan;
     (void)worker;
     if (j->by_columns) {
-        for (int64_t place = 0; place < p->places; place++)
-            write_row(j, 0, place, begin, end);
+        write_places(j, 0, begin, end);
         return;
     }
     for (int64_t before = begin; before < end; before++)
-        for (int64_t place = 0; place < p->places; place++)
-            write_row(j, before, place, 0, p->after);
+        write_places(j, before, 0, p->after);
 }
 
 td_status td_cpu_index_write(const td_index_plan *p) {

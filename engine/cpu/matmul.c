@@ -13,10 +13,14 @@
 #include <string.h>
 
 enum {
-    TINY = 512,       /* multiplications that a plain loop does soonest */
-    SMALL = 64 * 1024 /* and OpenBLAS, whose calls cost less than oneDNN's */
+    TINY = 512,         /* multiplications that a plain loop does soonest */
+    SMALL = 64 * 1024,  /* and OpenBLAS, whose calls cost less than oneDNN's */
+    STRIP = 1024 * 1024 /* multiplications of a plain loop without a look at the interrupt flag */
 };
-#define PANEL 2e9 /* multiplications done without a look at the interrupt flag: some 50 ms */
+/* Multiplications done without a look at the interrupt flag, some 50 ms; of small matrices, which
+ * take longer. */
+#define PANEL       2e9
+#define SMALL_PANEL 2.5e8
 
 /* A batch of matrices; strides in elements. */
 typedef struct matrices {
@@ -85,10 +89,19 @@ static const methods methods_by_dtype[TD_DTYPE_COUNT] = {
 };
 
 static void plain_part(void *ctx, int64_t begin, int64_t end, int worker) {
-    const product *p = ctx;
+    product p = *(const product *)ctx;
+    int64_t n = p.n, columns = 1 + STRIP / p.k;
     (void)worker;
     for (int64_t at = begin; at < end; at++)
-        p->by->plain(p, at / p->m, at % p->m, at % p->m + 1);
+        for (int64_t column = 0; column < n && !td_interrupt_requested(); column += columns) {
+            const product *whole = ctx;
+            size_t shift = (size_t)column * p.size;
+            p.n = n - column < columns ? n - column : columns;
+            p.b.data = whole->b.data + shift * (size_t)p.b.column_stride;
+            p.c.data = whole->c.data + shift * (size_t)p.c.column_stride;
+            p.bias = whole->bias ? (const char *)whole->bias + shift : NULL;
+            p.by->plain(&p, at / p.m, at % p.m, at % p.m + 1);
+        }
 }
 
 static td_status multiply_integers(const product *p) {
@@ -173,10 +186,11 @@ static td_status multiply_panel(const product *whole, int64_t row, int64_t end) 
 static td_status multiply_floats(const product *p) {
     double work = (double)p->m * (double)p->n * (double)p->k;
     td_status status = TD_OK;
-    if (work * (double)p->batch <= PANEL)
+    double most = work <= SMALL_PANEL ? SMALL_PANEL : PANEL;
+    if (work * (double)p->batch <= most)
         return multiply_panel(p, 0, p->m);
     product one = *p;
-    one.batch = work <= PANEL ? (int64_t)(PANEL / work) : 1;
+    one.batch = work <= most ? (int64_t)(most / work) : 1;
     int64_t rows = work <= PANEL ? p->m : (int64_t)(PANEL / work * (double)p->m) / 64 * 64 + 64;
     size_t size = p->size;
     for (int64_t batch = 0; batch < p->batch && status == TD_OK; batch += one.batch) {

@@ -1,12 +1,13 @@
 /* permutation.c: a random order on the CPU: numbers sorted by 64-bit keys, equal keys by number.
  * Keys being random, distributing them by their highest bits leaves next to nothing to sort. */
+#include "engine/core/interrupt.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
 
 #include <string.h>
 
-enum { FEW = 2048, MAX_BITS = 12 };
+enum { FEW = 2048, MAX_BITS = 12, STRETCH = 64 * 1024 };
 
 typedef struct entry {
     uint64_t key;
@@ -89,14 +90,16 @@ static void distribute(order *o) {
     int64_t runs = (int64_t)1 << o->top, *start = o->start;
     int shift = 64 - o->top;
     memset(start, 0, (size_t)(runs + 1) * sizeof *start);
-    for (int64_t k = 0; k < o->n; k++)
-        start[(o->keys[k] >> shift) + 1]++;
+    for (int64_t k = 0; k < o->n && !td_interrupt_requested();)
+        for (int64_t end = o->n - k < STRETCH ? o->n : k + STRETCH; k < end; k++)
+            start[(o->keys[k] >> shift) + 1]++;
     for (int64_t d = 0; d < runs; d++) {
         o->longest = start[d + 1] > o->longest ? start[d + 1] : o->longest;
         start[d + 1] += start[d];
     }
-    for (int64_t k = 0; k < o->n; k++)
-        o->entries[start[o->keys[k] >> shift]++] = (entry){o->keys[k], k};
+    for (int64_t k = 0; k < o->n && !td_interrupt_requested();)
+        for (int64_t end = o->n - k < STRETCH ? o->n : k + STRETCH; k < end; k++)
+            o->entries[start[o->keys[k] >> shift]++] = (entry){o->keys[k], k};
     memmove(start + 1, start, (size_t)runs * sizeof *start); /* ends are the next ones' starts */
     start[0] = 0;
 }
@@ -116,6 +119,7 @@ static td_status permute(order *o) {
     td_status status = TD_OK;
     TD_TRY(td_parallel_for((o->n + per_chunk - 1) / per_chunk, TD_GRAIN / 16, make_keys, o));
     distribute(o);
+    TD_TRY(td_interrupt_check()); /* for one it leaves early */
     TD_TRY(make_room(o->longest * threads, sizeof(entry), &room));
     o->room = room->data;
     status = td_parallel_for_among(threads, runs, 4 * o->n / runs, sort_runs, o);

@@ -7,6 +7,7 @@
  * depend on the number of threads. Elements that must be converted, or raised to a power, are read
  * a tile at a time.
  */
+#include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/block.h"
@@ -18,7 +19,8 @@
 #include <string.h>
 
 enum {
-    PIECE = 64 * 1024, /* elements of a piece */
+    PIECE = 64 * 1024,     /* elements of a piece */
+    STRETCH = 4096 * 1024, /* elements taken without a look at the interrupt flag */
     MAX_PIECES = 256,
     FEW_ROWS = 64, /* fewer outputs than this may be cut into pieces; by columns: */
     FEW_COLUMNS = 1024,
@@ -155,8 +157,9 @@ static void fold(const job *j, td_reducer reducer, int64_t at, int64_t n, int64_
     for (int64_t o = at; o < at + n;) {
         td_segment kept = td_reduction_kept(p, o, at + n);
         const double *c = centers ? centers + (o - at) : NULL;
-        for (int64_t r = begin; r < end;) {
-            td_segment reduced = td_reduction_reduced(p, r, end);
+        int64_t most = 1 + STRETCH / kept.len;
+        for (int64_t r = begin; r < end && !td_interrupt_requested();) {
+            td_segment reduced = td_reduction_reduced(p, r, end - r < most ? end : r + most);
             const char *x = j->x + (kept.offset + reduced.offset) * size;
             if (j->tiled)
                 fold_tiles(j, &l, acc + (o - at), x, kept.len, reduced.len, c);
@@ -189,7 +192,7 @@ static void fold_moments(const job *j, int64_t at, int64_t n, int64_t begin, int
         mean[k] = 0;
         squares[k].f = 0;
     }
-    for (int64_t r = begin; r < end; r += step) {
+    for (int64_t r = begin; r < end && !td_interrupt_requested(); r += step) {
         int64_t len = end - r < step ? end - r : step;
         double before = (double)(r - begin), now = (double)len, after = before + now;
         memset(acc, 0, sizeof *acc * (size_t)n);

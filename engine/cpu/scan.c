@@ -1,6 +1,7 @@
 /* scan.c: running sums on the CPU: floats are summed in double, integers in int64, whatever the
  * dtypes of input and result, which are converted block by block. Lines that lie side by side are
  * walked together. */
+#include "engine/core/interrupt.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/block.h"
 #include "engine/cpu/cpu.h"
@@ -25,7 +26,7 @@ typedef struct scan {
     static void few_##type(const scan *s, const char *const *x, char *const *out, int64_t lines) { \
         type block[FOUR][DEPTH], total[FOUR] = {0};                                                \
         int64_t size = (int64_t)td_dtype_size(s->from), out_size = (int64_t)td_dtype_size(s->to);  \
-        for (int64_t at = 0; at < s->n; at += DEPTH) {                                             \
+        for (int64_t at = 0; at < s->n && !td_interrupt_requested(); at += DEPTH) {                \
             int64_t len = s->n - at < DEPTH ? s->n - at : DEPTH;                                   \
             for (int64_t c = 0; c < lines; c++)                                                    \
                 td_block_read(dtype, block[c], s->from, x[c] + at * s->stride * size, s->stride,   \
@@ -45,7 +46,7 @@ typedef struct scan {
                              int64_t apart) {                                                      \
         type row[WIDTH], total[WIDTH] = {0};                                                       \
         int64_t size = (int64_t)td_dtype_size(s->from), out_size = (int64_t)td_dtype_size(s->to);  \
-        for (int64_t k = 0; k < s->n; k++) {                                                       \
+        for (int64_t k = 0; k < s->n && !td_interrupt_requested(); k++) {                          \
             td_block_read(dtype, row, s->from, x + k * s->stride * size, 1, lines);                \
             for (int64_t c = 0; c < lines; c++)                                                    \
                 total[c] += row[c];                                                                \

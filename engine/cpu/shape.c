@@ -1,4 +1,5 @@
 /* shape.c: triangles, and sums into overlapping views, on the CPU. */
+#include "engine/core/interrupt.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/sums.h"
@@ -67,13 +68,20 @@ td_status td_cpu_band(const td_band_plan *plan) {
 
 /* ---- sums into views ---- */
 
+enum { STRETCH = 64 * 1024 }; /* elements added without a look at the interrupt flag */
+
 #define DEFINE_ADD(NAME, type, SUM)                                                                \
     static void add_##NAME(void *to, const void *from, int64_t offset, const td_tensor *g,         \
                            const int64_t *strides) {                                               \
-        int64_t at[TD_MAX_DIMS] = {0};                                                             \
+        int64_t at[TD_MAX_DIMS] = {0}, end = 0;                                                    \
         type *x = (type *)to + offset;                                                             \
         const type *v = from;                                                                      \
         for (int64_t k = 0; k < g->numel; k++) {                                                   \
+            if (k == end) {                                                                        \
+                if (td_interrupt_requested())                                                      \
+                    return;                                                                        \
+                end += STRETCH;                                                                    \
+            }                                                                                      \
             *x = SUM(*x, v[k]);                                                                    \
             for (int d = g->ndim - 1; d >= 0; d--) {                                               \
                 x += strides[d];                                                                   \
@@ -100,5 +108,5 @@ td_status td_cpu_add_strided(const td_add_strided_plan *plan) {
         return status;
     add_functions[out->dtype](out->data, packed->data, plan->offset, packed, plan->strides);
     td_release(packed);
-    return TD_OK;
+    return td_interrupt_check();
 }

@@ -79,6 +79,14 @@ static void publish(td_call *call) {
         td_autograd_publish(call, call->record);
 }
 
+/* An interrupt cut the writing short: what reads those tensors later must not take them for what
+ * they were. */
+static void spoil(const td_call *call) {
+    for (int k = 0; k < call->ngiven; k++)
+        if (call->given[k])
+            td_tensor_bump_version(call->given[k]);
+}
+
 /* ---- dtypes ---- */
 
 static td_status refuse_dtype(const td_op *op, td_dtype dtype) {
@@ -277,8 +285,10 @@ static td_status run_steps(td_call *call) {
     status = op->pointwise ? observed(call, td_pointwise_call)
              : op->run     ? run_itself(call)
                            : run_kernel(call);
-    if (status == TD_OK)
+    if (TD_LIKELY(status == TD_OK))
         publish(call);
+    else if (status == TD_EINTR)
+        spoil(call);
     return status;
 }
 

@@ -164,7 +164,8 @@ static td_status run_lists(const sgd_lists *l, bool apart) {
                                   .nlists = to - from,
                                   .outs = l->outs + from * nout};
         status = TD_RUN(td_tensor_device(p), pointwise, &plan);
-        for (int k = from * nout; k < to * nout && status == TD_OK; k++)
+        bool written = status == TD_OK || status == TD_EINTR; /* in part */
+        for (int k = from * nout; k < to * nout && written; k++)
             td_tensor_bump_version(l->outs[k]);
     }
     return status;

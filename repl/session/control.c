@@ -10,21 +10,34 @@
  * Setting a hook walks the call frames of that coroutine, so the thread that evaluates does it, in
  * a handler of SIGURG, which is ignored by default and used by nobody else.
  *
- * Where something else catches errors (the reader function of `load`) the hook stays as a fallback
- * and raises again every REARM instructions; the pause leaves __close functions room to work.
+ * Where something else catches errors (a finalizer's) the hook stays as a fallback and raises again
+ * every REARM instructions; the pause leaves __close functions room to work.
+ *
+ * C functions of Lua's own run no hook and look at no flag. Most of them allocate: after a moment,
+ * in which a hook would have come, the allocator refuses them memory, and the error that they raise
+ * is the stop. What neither allocates nor ends (a pattern, a finalizer) only the end of the process
+ * stops: tide_session_interrupt says what it is and counts how often it was called in vain.
  */
 #include "repl/session/control.h"
+#include "repl/session/held.h"
 #include "repl/session/state.h"
 
 #include "engine/core/interrupt.h"
 #include "engine/core/status.h"
+#include "lua-bindings/arena.h"
 
 #include <lauxlib.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { REARM = 1000000 };
+/* After an interrupt: until allocations are refused; until another one counts; until it counts when
+ * the next thing is the end of the process, so that what was said can be read. */
+#define REFUSE_NS INT64_C(50000000)
+#define COUNT_NS  INT64_C(200000000)
+#define READ_NS   INT64_C(1000000000)
 
 /* The thread sanitizer holds a signal back until the thread calls the C library next, which a Lua
  * loop may never do: under it the interrupting thread sets the hook itself. */
@@ -44,7 +57,7 @@ enum { REARM = 1000000 };
 static _Thread_local tide_session *active;
 
 static lua_CFunction original_resume, original_wrap, original_close, original_exit,
-    original_execute;
+    original_execute, original_load, original_sethook;
 static _Atomic(lua_CFunction) original_wrapped; /* what the functions of coroutine.wrap run */
 
 stop_reason control_stopping(const tide_session *s) {
@@ -61,11 +74,16 @@ static void stop_hook(lua_State *L, lua_Debug *ar);
  * yet is raised at the next instruction, or when the next function returns (string.gsub(s, p,
  * string.upper) runs no instruction). Not when one is called: the __close of a context that is
  * being left must have its effect. */
-static void arm(const tide_session *s, lua_State *L) {
+static void arm(tide_session *s, lua_State *L) {
     bool again = atomic_load(&s->raised);
     int mask = LUA_MASKCOUNT;
     if (atomic_load(&s->stop) == STOP_INTERRUPT && !again)
         mask |= LUA_MASKRET;
+    if (L == s->L && lua_gethook(L) != stop_hook) {
+        s->hook = lua_gethook(L);
+        s->hook_mask = lua_gethookmask(L);
+        s->hook_count = lua_gethookcount(L);
+    }
     lua_sethook(L, stop_hook, mask, again ? REARM : 1);
 }
 
@@ -109,12 +127,60 @@ static void stop_hook(lua_State *L, lua_Debug *ar) {
     luaL_error(L, "interrupted");
 }
 
+/* ---- memory that is refused ---- */
+
+static int64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+/* Lua asks twice, with a collection between, before it raises; a buffer's owner raises at once.
+ * What is raised in a finalizer is lost: there every request is refused, until the hook comes. */
+static bool refuses(tide_session *s) {
+    if (active != s || atomic_load(&s->stop) != STOP_INTERRUPT || atomic_load(&s->raised) ||
+        now_ns() - atomic_load(&s->asked_at) < REFUSE_NS)
+        return false;
+    if (++s->refusals > 1 && lua_gc(s->L, LUA_GCCOUNT) >= 0) {
+        s->refusals = 0;
+        atomic_store(&s->raised, true);
+        arm(s, atomic_load(&s->running));
+        td_interrupt_clear(); /* what is closed on the way out may need memory */
+    }
+    return true;
+}
+
+static void *refusing_alloc(void *ud, void *block, size_t old_size, size_t new_size) {
+    tide_session *s = ud;
+    if (TD_UNLIKELY(td_interrupt_requested()) && new_size > (block ? old_size : 0) && refuses(s))
+        return NULL;
+    return s->alloc(s->alloc_ud, block, old_size, new_size);
+}
+
+static void refuse_memory(tide_session *s) {
+    void *ud;
+    lua_getallocf(s->L, &ud);
+    tide_arena *arena = ud;
+    s->alloc = arena->next;
+    s->alloc_ud = arena->next_ud;
+    arena->next = refusing_alloc;
+    arena->next_ud = s;
+}
+
 /* ---- the evaluation ---- */
+
+/* In the thread that evaluates. */
+static void demand_stop(tide_session *s) {
+    lua_State *L = atomic_load(&s->running);
+    arm(s, L);
+    if (atomic_exchange(&s->to_say, false))
+        held_say(L);
+}
 
 static void on_stop_signal(int number) {
     (void)number;
     if (stopping())
-        arm(active, atomic_load(&active->running));
+        demand_stop(active);
 }
 
 static void catch_stop_signal(void) {
@@ -129,6 +195,10 @@ void control_begin(tide_session *s) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, catch_stop_signal);
     atomic_store(&s->stop, STOP_NONE);
+    atomic_store(&s->asked, 0);
+    atomic_store(&s->to_say, false);
+    s->refusals = 0;
+    s->hook = NULL;
     td_interrupt_clear();
     (void)td_fail(TD_OK, "%s", ""); /* so that an old EINTR is not taken for a new one */
     s->thread = pthread_self();
@@ -136,6 +206,8 @@ void control_begin(tide_session *s) {
     s->outer = active;
     active = s;
     atomic_store(&s->evaluating, true);
+    if (tide_session_expect(s, false))
+        tide_session_interrupt(s);
 }
 
 void control_end(tide_session *s) {
@@ -144,21 +216,45 @@ void control_end(tide_session *s) {
     atomic_store(&s->evaluating, false);
     active = s->outer;
     if (atomic_exchange(&s->stop, STOP_NONE) != STOP_NONE)
-        lua_sethook(s->L, NULL, 0, 0);
+        lua_sethook(s->L, s->hook, s->hook_mask, s->hook_count);
     td_interrupt_clear();
 }
 
-void tide_session_interrupt(tide_session *s) {
-    if (!atomic_load(&s->evaluating))
-        return;
-    int none = STOP_NONE;
+/* The number of this interrupt, 0: it comes too soon to count. */
+static int count_interrupt(tide_session *s) {
+    int asked = atomic_load(&s->raised) ? 0 : atomic_load(&s->asked);
+    int64_t now = now_ns(), since = now - atomic_load(&s->asked_at);
+    if (asked > 0 && since < (asked < 3 ? COUNT_NS : READ_NS))
+        return 0;
+    atomic_store(&s->asked_at, now);
+    atomic_store(&s->asked, ++asked);
+    if (asked == 2)
+        atomic_store(&s->to_say, true);
+    return asked;
+}
+
+int tide_session_interrupt(tide_session *s) {
+    if (!atomic_load(&s->evaluating)) {
+        if (atomic_load(&s->expecting))
+            atomic_store(&s->awaited, true);
+        return 0;
+    }
+    int none = STOP_NONE, number = count_interrupt(s);
     atomic_store(&s->raised, false);
     atomic_compare_exchange_strong(&s->stop, &none, STOP_INTERRUPT);
     td_interrupt_request();
-    if (SIGNALS_ARE_LATE || pthread_equal(pthread_self(), s->thread))
+    if (pthread_equal(pthread_self(), s->thread))
+        demand_stop(s);
+    else if (SIGNALS_ARE_LATE)
         arm(s, atomic_load(&s->running));
     else
         pthread_kill(s->thread, SIGURG);
+    return number;
+}
+
+bool tide_session_expect(tide_session *s, bool coming) {
+    atomic_store(&s->expecting, coming);
+    return atomic_exchange(&s->awaited, false);
 }
 
 /* ---- functions that would swallow the stop ---- */
@@ -239,6 +335,22 @@ static int stoppable_wrap(lua_State *L) {
     return 1;
 }
 
+/* The errors of load's reader are its results. */
+static int stoppable_load(lua_State *L) {
+    int n = original_load(L);
+    if (stopping() && !lua_toboolean(L, -n))
+        return luaL_error(L, "interrupted");
+    return n;
+}
+
+/* What sets a hook takes ours away. */
+static int stoppable_sethook(lua_State *L) {
+    int n = original_sethook(L);
+    if (stopping())
+        arm(active, atomic_load(&active->running));
+    return n;
+}
+
 /* os.execute: the program that runs gets the terminal's Ctrl-C, and we are deaf to it meanwhile (as
  * system() wants it); that it died of it is how we learn that a person wants this to stop. */
 static int session_execute(lua_State *L) {
@@ -277,10 +389,13 @@ static lua_CFunction replace(lua_State *L, const char *name, lua_CFunction funct
     return original;
 }
 
-void control_install(lua_State *L) {
+void control_install(tide_session *s) {
+    lua_State *L = s->L;
+    refuse_memory(s);
     lua_pushglobaltable(L);
     replace(L, "pcall", stoppable_pcall);
     replace(L, "xpcall", stoppable_xpcall);
+    original_load = replace(L, "load", stoppable_load);
     lua_getfield(L, -1, "coroutine");
     original_resume = replace(L, "resume", stoppable_resume);
     original_wrap = replace(L, "wrap", stoppable_wrap);
@@ -289,5 +404,8 @@ void control_install(lua_State *L) {
     lua_getfield(L, -1, "os");
     original_exit = replace(L, "exit", session_exit);
     original_execute = replace(L, "execute", session_execute);
+    lua_pop(L, 1);
+    lua_getfield(L, -1, "debug");
+    original_sethook = replace(L, "sethook", stoppable_sethook);
     lua_pop(L, 2);
 }

@@ -10,7 +10,7 @@
 typedef enum stop_reason { STOP_NONE, STOP_INTERRUPT, STOP_EXIT } stop_reason;
 
 /* Replaces the library functions that would swallow a stop. May raise (memory). */
-void control_install(lua_State *L);
+void control_install(tide_session *s);
 /* Around every evaluation; they nest. */
 void control_begin(tide_session *s);
 void control_end(tide_session *s);

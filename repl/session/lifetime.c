@@ -3,6 +3,7 @@
 #include "repl/session/control.h"
 #include "repl/session/display.h"
 #include "repl/session/history.h"
+#include "repl/session/library.h"
 #include "repl/session/magic.h"
 #include "repl/session/modules.h"
 #include "repl/session/output.h"
@@ -20,7 +21,8 @@ static const magic *const magics[] = {&magic_lsmagic, &magic_time, &magic_timeit
 static int prepare(lua_State *L) {
     tide_session *s = lua_touserdata(L, 1);
     session_bind(L, s);
-    control_install(L);
+    control_install(s);
+    library_install(L);
     if (output_install(s) != 0)
         return luaL_error(L, "out of memory");
     modules_install(L);

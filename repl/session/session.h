@@ -119,8 +119,17 @@ void tide_bundle_clear(tide_bundle *bundle);
 /* Number of the next input (from 1); counts evals that were not silent and not empty. */
 int tide_session_count(const tide_session *s);
 
-/* Stop what runs: Lua at the next instruction, kernels at their next chunk. Signal-safe. */
-void tide_session_interrupt(tide_session *s);
+/* Stop what runs: Lua at the next instruction, kernels at their next chunk, C functions of Lua's
+ * own when they next allocate. Signal-safe. Where an earlier interrupt has not ended the evaluation
+ * after a while, the second says on the process's standard error what holds it.
+ *
+ * Returns how many there were: 1, 2, ...; 0: nothing runs, or the last one is so recent that this
+ * one counts for nothing. From the third on nothing but the end of the process will help. */
+int tide_session_interrupt(tide_session *s);
+
+/* From now on an interrupt is meant for the evaluation that is about to come, and ends it as it
+ * begins; or, with false, for none. Returns whether there was one since. */
+bool tide_session_expect(tide_session *s, bool coming);
 
 /* ---- history: whole inputs, those of this session and those on disk ---- */
 

@@ -30,8 +30,17 @@ struct tide_session {
     tide_session *outer; /* the session this thread was evaluating when this one began */
     lua_State *_Atomic running;
     atomic_bool evaluating;
-    atomic_int stop;    /* a stop_reason */
-    atomic_bool raised; /* the stop has been raised at least once */
+    atomic_bool expecting, awaited; /* an evaluation is about to come; its interrupt came first */
+    atomic_int stop;                /* a stop_reason */
+    atomic_bool raised;             /* the stop has been raised at least once */
+    atomic_int asked;               /* interrupts that count, since the last one landed */
+    atomic_bool to_say;             /* what holds it */
+    _Atomic int64_t asked_at;
+    lua_Alloc alloc; /* behind the one that refuses */
+    void *alloc_ud;
+    int refusals;  /* in a row */
+    lua_Hook hook; /* what the user set, while ours stands in its place */
+    int hook_mask, hook_count;
     pthread_t thread;
     int depth; /* evaluations begun and not ended */
     int exit_code;

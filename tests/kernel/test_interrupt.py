@@ -76,6 +76,32 @@ class Interrupt(unittest.TestCase):
             ask(client, client.kernel_info())  # the signals have been delivered
             self.check_nothing_is_stopped(client)
 
+    def check_ends_at_the_third(self, mode):
+        with kernel(interrupt_mode=mode) as (manager, client, _):
+            msg_id = begin(client, "print('in') local x = ('a'):rep(40):find(('a*'):rep(30) .. 'b')")
+            time.sleep(1)  # find has been called
+            for _ in range(3):
+                manager.interrupt_kernel()
+                time.sleep(0.4)
+            self.assertEqual(manager.provisioner.process.wait(TIMEOUT), 1)
+            said, error = "", None
+            while error is None:
+                message = client.get_iopub_msg(timeout=TIMEOUT)
+                if message["parent_header"].get("msg_id") != msg_id:
+                    continue
+                said += message["content"].get("text", "")
+                error = message["content"] if message["msg_type"] == "error" else None
+            self.assertIn("waits for string.find (", said)
+            self.assertIn("one more interrupt ends the kernel", said)
+            self.assertEqual(error["ename"], "Interrupt")
+            self.assertIn("the kernel ends", error["evalue"])
+
+    def test_what_nothing_stops_ends_the_kernel_by_message(self):
+        self.check_ends_at_the_third("message")
+
+    def test_what_nothing_stops_ends_the_kernel_by_signal(self):
+        self.check_ends_at_the_third("signal")
+
     def test_queued_cells_are_aborted(self):
         with kernel() as (manager, client, _):
             first = begin(client, LOOP)

@@ -169,8 +169,42 @@ class Program(unittest.TestCase):
         program.send_signal(signal.SIGINT)
         _, err = program.communicate(timeout=30)
         self.assertLess(time.monotonic() - began, 5)
-        self.assertNotEqual(program.returncode, 0)
+        self.assertEqual(program.returncode, -signal.SIGINT)
         self.assertIn("interrupted", err)
+
+    def test_a_script_that_nothing_stops_ends_at_the_third_interrupt(self):
+        code = "print('go') io.flush() local x = ('a'):rep(40):find(('a*'):rep(30) .. 'b')"
+        with subprocess.Popen([TIDE, "-e", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
+            self.assertEqual(program.stdout.readline(), "go\n")
+            time.sleep(1)  # find has been called
+            program.send_signal(signal.SIGINT)
+            time.sleep(0.4)
+            program.send_signal(signal.SIGINT)
+            self.assertIn("waits for string.find (", program.stderr.readline())
+            time.sleep(0.4)
+            program.send_signal(signal.SIGINT)
+            self.assertEqual(program.wait(30), -signal.SIGINT)
+
+    def test_an_ignored_interrupt_stays_ignored(self):
+        code = "print('go') io.flush() io.read() print('end')"
+        with subprocess.Popen([TIDE, "-e", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                              preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)) as program:
+            self.assertEqual(program.stdout.readline(), "go\n")
+            program.send_signal(signal.SIGINT)
+            self.assertEqual(program.communicate("\n", timeout=30)[0], "end\n")
+            self.assertEqual(program.returncode, 0)
+
+    def test_an_interrupt_ends_a_write_that_waits_for_its_reader(self):
+        with subprocess.Popen([TIDE, "-e", "io.write(('x'):rep(1e8))"], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE) as program:
+            program.stdout.read(1)
+            program.send_signal(signal.SIGINT)
+            self.assertEqual(program.wait(30), -signal.SIGINT)
+            self.assertIn(b"interrupted", program.stderr.read())
+
+    def test_input_that_ends_inside_a_block_ends_the_prompt(self):
+        result = subprocess.run([TIDE, "-i"], input="for i = 1, 2 do\n", text=True, capture_output=True, timeout=60)
+        self.assertIn("'end' expected", result.stderr)
 
     def test_timeit_from_the_shell(self):
         result = self.tide("-e", "%timeit -n 10 -r 2 math.sin(1)")

@@ -264,6 +264,33 @@ class Prompt(unittest.TestCase):
         terminal.expect("tide> ")
         self.assertIn('"exit"\n2\n', terminal.enter("os.execute('exit 2')"))
 
+    def test_ctrl_c_that_nothing_heeds_ends_the_program_at_the_fourth(self):
+        terminal = self.open()
+        line = "('a'):rep(40):find(('a*'):rep(30) .. 'b')"
+        terminal.send(line + "\r")
+        terminal.expect("\n")
+        time.sleep(1)  # find has been called
+        for answer in ("^C", "waits for string.find (", "Ctrl-C once more ends tide; the history is saved"):
+            time.sleep(0.4)
+            terminal.send("\x03")
+            terminal.expect(answer)
+        time.sleep(1.2)
+        terminal.send("\x03")
+        self.assertEqual(terminal.wait(), -signal.SIGINT)
+        self.assertEqual(self.history(), [line])
+
+    def test_ctrl_c_ends_printing_and_leaves_the_terminal_as_it_was(self):
+        terminal = self.open()
+        for code in ("io.write(('text '):rep(1e8))", "while true do print(('text '):rep(1000)) end"):
+            terminal.send(code + "\r")
+            terminal.expect("text text text")
+            terminal.send("\x03")
+            terminal.expect("interrupted")
+            terminal.expect("tide> ")
+        self.assertIn("\n2\n", terminal.enter("1 + 1"))
+        terminal.send("\x04")
+        self.assertEqual(terminal.wait(), 0)
+
     def test_ctrl_c_at_the_prompt_with_a_thread_pool(self):
         terminal = self.open()
         terminal.enter("total = tide.ones(2000000):exp():sum()")

@@ -266,6 +266,25 @@ TEST(a_leaf_takes_its_gradient_when_its_last_edge_has_been_served) {
     td_release(late);
 }
 
+/* ---- interrupts ---- */
+
+TEST(a_write_that_is_cut_short_is_noticed_by_backward) {
+    td_tensor *x = filled(1 << 20, 1, true), *y = NULL, *total = NULL;
+    REQUIRE(x && TD_APPLY(&y, exp, TD_T(x)) == TD_OK && TD_APPLY(&total, sum, TD_T(y)) == TD_OK);
+    td_tensor *alias = NULL;
+    REQUIRE(td_tensor_alias(y, &alias) == TD_OK);
+    unsigned version = td_tensor_version(y);
+    td_interrupt_request();
+    CHECK_INT(TD_APPLY_INPLACE(mul, TD_T(alias), TD_F(2)), TD_EINTR);
+    td_interrupt_clear();
+    CHECK_INT(td_tensor_version(y), version + 1);
+    CHECK_INT(td_backward(1, &total, NULL, (td_backward_options){0}), TD_EAUTOGRAD);
+    td_release(x);
+    td_release(y);
+    td_release(alias);
+    td_release(total);
+}
+
 /* ---- layouts ---- */
 
 static void destroy_nothing(td_extra *extra) {
@@ -293,6 +312,7 @@ int main(void) {
     RUN(an_operator_ends_with_its_results_status_and_the_number_of_its_node);
     RUN(create_graph_gives_every_gradient_memory_of_its_own);
     RUN(a_leaf_takes_its_gradient_when_its_last_edge_has_been_served);
+    RUN(a_write_that_is_cut_short_is_noticed_by_backward);
     RUN(operators_refuse_tensors_that_are_not_strided);
     return check_finish();
 }

@@ -191,6 +191,41 @@ TEST(an_interrupt_stops_a_loop_between_chunks) {
     td_interrupt_clear();
 }
 
+static void count(void *ctx, int64_t begin, int64_t end, int worker) {
+    (void)worker;
+    atomic_fetch_add((atomic_llong *)ctx, end - begin);
+}
+
+TEST(an_interrupt_stops_a_loop_on_one_thread) {
+    atomic_llong done = 0;
+    CHECK_INT(td_serial_for(1 << 20, TD_GRAIN, count_and_interrupt, &done), TD_EINTR);
+    CHECK(done < 1 << 10);
+    td_interrupt_clear();
+    done = 0;
+    CHECK_INT(td_serial_for(7, TD_GRAIN, count, &done), TD_OK);
+    CHECK_INT(done, 7);
+}
+
+TEST(a_single_long_item_tells_of_its_interrupt) {
+    atomic_llong done = 0;
+    CHECK_INT(td_parallel_for(1, INT64_C(1) << 40, count_and_interrupt, &done), TD_EINTR);
+    td_interrupt_clear();
+}
+
+static void note_longest(void *ctx, int64_t begin, int64_t end, int worker) {
+    atomic_llong *most = ctx;
+    long long seen = atomic_load(most);
+    (void)worker;
+    while (end - begin > seen && !atomic_compare_exchange_weak(most, &seen, end - begin))
+        ;
+}
+
+TEST(chunks_are_short_however_long_a_loop_is) {
+    atomic_llong most = 0;
+    CHECK_INT(td_parallel_for(INT64_C(1) << 32, 1, note_longest, &most), TD_OK);
+    CHECK(most > 0 && most <= 64 * TD_GRAIN);
+}
+
 static void *churn(void *arg) {
     td_tensor *shared = arg;
     int64_t sizes[] = {300};
@@ -241,6 +276,9 @@ int main(void) {
     RUN(every_failing_allocation_is_survived);
     RUN(parallel_for_visits_each_index_once);
     RUN(an_interrupt_stops_a_loop_between_chunks);
+    RUN(an_interrupt_stops_a_loop_on_one_thread);
+    RUN(a_single_long_item_tells_of_its_interrupt);
+    RUN(chunks_are_short_however_long_a_loop_is);
     RUN(threads_share_a_tensor_and_the_allocator);
     RUN(devices_parse_or_say_what_is_missing);
     return check_finish();

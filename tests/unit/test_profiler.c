@@ -1,5 +1,6 @@
 /* test_profiler.c: what the recorder keeps, however deep; its sums, its trace, and memory that runs
  * out meanwhile. */
+#include "engine/core/interrupt.h"
 #include "profiler/chrome_trace.h"
 #include "profiler/table.h"
 #include "tests/unit/profiler_work.h"
@@ -271,6 +272,18 @@ TEST(a_trace_that_cannot_be_finished_leaves_what_was_there) {
     tide_recording_free(&r);
 }
 
+TEST(a_trace_that_is_interrupted_leaves_what_was_there) {
+    scratch s;
+    tide_recording r;
+    REQUIRE(scratch_make(&s, "none") && record(&r));
+    td_interrupt_request();
+    CHECK_INT(tide_write_chrome_trace(&r, s.file), TD_EINTR);
+    td_interrupt_clear();
+    CHECK(begins_with(s.file, "old"));
+    CHECK(scratch_remove(&s));
+    tide_recording_free(&r);
+}
+
 int main(void) {
     if (td_init())
         return 1;
@@ -284,5 +297,6 @@ int main(void) {
     RUN(a_trace_replaces_the_file_behind_a_link);
     RUN(a_trace_goes_into_what_is_no_file_and_leaves_it_there);
     RUN(a_trace_that_cannot_be_finished_leaves_what_was_there);
+    RUN(a_trace_that_is_interrupted_leaves_what_was_there);
     return check_finish();
 }

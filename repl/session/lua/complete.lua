@@ -26,20 +26,22 @@ local function is_callable(value)
     return mt ~= nil and rawget(mt, "__call") ~= nil
 end
 
--- A collector: add(name, type) keeps the names that begin with the partial one, each once.
+-- A collector: add(name, type, value) keeps the names that begin with the partial one, each once, and
+-- answers whether there is room for more; a type that is a function is asked about the value.
 -- Names that begin with an underscore show only when asked for.
 local function collector(partial)
     local types = {}
     local private = partial:sub(1, 1) == "_"
     local count = 0
-    return types, function(name, kind)
+    return types, function(name, kind, value)
         if type(name) == "string" and count < MOST and types[name] == nil
             and name:sub(1, #partial) == partial
             and (private or name:sub(1, 1) ~= "_")
             and name:find("^[A-Za-z_][A-Za-z0-9_]*$") then
-            types[name] = kind
+            types[name] = type(kind) == "function" and kind(value) or kind
             count = count + 1
         end
+        return count < MOST
     end
 end
 
@@ -65,7 +67,9 @@ local function members(owner, separator, partial, start)
     for _, layer in ipairs(layers) do
         for name, value in next, layer do
             if separator == "." then
-                add(name, names.is_tensor(owner) and "method" or type_of(value))
+                if not add(name, names.is_tensor(owner) and "method" or type_of, value) then
+                    break
+                end
             elseif is_callable(value) or names.is_tensor(owner) or rawequal(owner, names.tensor_like) then
                 add(name, "method")
             end
