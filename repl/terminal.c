@@ -24,7 +24,7 @@
 #include <editline/readline.h>
 #endif
 
-enum { HISTORY_SHOWN = 1000, INDENT = 4 };
+enum { HISTORY_SHOWN = 1000, INDENT = 4, READLINE_ROOM = 128 << 10 };
 
 static tide_session *session; /* the one the signal handler and the completer serve */
 static pthread_t prompt_thread;
@@ -445,6 +445,23 @@ static void prepare_readline(void) {
 #endif
 }
 
+static bool has_room(void) {
+    void *block = malloc(READLINE_ROOM);
+    free(block);
+    return block != NULL;
+}
+
+/* Readline ends the process where it gets no memory: is there some, perhaps after a collection? */
+static bool make_room(void) {
+    static const char collect[] = "collectgarbage() if tide then tide.empty_cache() end";
+    if (has_room())
+        return true;
+    tide_result r;
+    tide_session_eval(session, collect, sizeof collect - 1, true, &r);
+    tide_result_clear(&r);
+    return has_room();
+}
+
 int terminal_run(tide_session *s) {
     session = s;
     at_prompt = true;
@@ -457,6 +474,10 @@ int terminal_run(tide_session *s) {
     const char *next = color ? "\001\033[34m\002....>\001\033[0m\002 " : "....> ";
     int code = 0;
     for (;;) {
+        if (!make_room()) {
+            fputs("tide: out of memory\n", stderr);
+            return 1;
+        }
         line_event event = read_line(input.len ? next : first);
         if (event == LINE_END)
             return end_input();

@@ -90,9 +90,9 @@ typedef struct loop {
     share shares[MOST_SHARES];
 } loop;
 
-static int64_t chunk_of(int64_t share, int64_t grain, int64_t cost) {
+static int64_t chunk_of(int64_t each, int64_t grain, int64_t cost) {
     int64_t most = cost < CHUNK_COST ? CHUNK_COST / (cost > 0 ? cost : 1) : 1;
-    int64_t chunk = (share + CHUNKS_PER_THREAD - 1) / CHUNKS_PER_THREAD;
+    int64_t chunk = (each + CHUNKS_PER_THREAD - 1) / CHUNKS_PER_THREAD;
     if (chunk > most)
         chunk = most;
     return chunk < grain ? grain : chunk;

@@ -1,0 +1,46 @@
+"""A script under limits of its addresses: right values or a word of memory, never a crash or a hang.
+
+Oneself must be small for that: handles, libraries that are loaded at first use, OpenBLAS's buffers.
+"""
+import os
+import resource
+import subprocess
+import sys
+
+SCRIPT = os.path.join(os.environ["TIDE_SOURCE"], "tests", "torture", "faults", "limited.lua")
+
+
+def run(megabytes):
+    def bound():
+        if megabytes:
+            resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
+    return subprocess.run([os.environ["TIDE"], SCRIPT], preexec_fn=bound, capture_output=True, text=True, timeout=100)
+
+
+def values(process):
+    return dict(line.split("\t", 1) for line in process.stdout.splitlines())
+
+
+def main():
+    with open(os.path.join(os.environ["TIDE_BUILD"], "CMakeCache.txt")) as cache:
+        if any(line.startswith("TIDE_SANITIZE:STRING=") and line.strip()[-1] != "=" for line in cache):
+            print("sanitizers need all addresses")
+            return 77
+    right, wrong = values(run(None)), 0
+    for megabytes in (60, 120, 200, 300, 500, 800, 1000, 2000):
+        process = run(megabytes)
+        bad = [f"{name} gave {value}" for name, value in values(process).items()
+               if "memory" not in value and value != right[name]]
+        if process.returncode not in (0, 1) or process.returncode == 1 and "memory" not in process.stderr:
+            bad.append(f"exit status {process.returncode}: {process.stderr}")
+        done = sum(values(process).get(name) == value for name, value in right.items())
+        if megabytes >= 1000 and done < len(right):
+            bad.append(f"only {done} of {len(right)} pieces got through")
+        for problem in bad:
+            print(f"{megabytes} MB: {problem}")
+        wrong += len(bad)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
