@@ -10,6 +10,7 @@
 #include "engine/core/map.h"
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
+#include "engine/core/number.h"
 #include "engine/core/observer.h"
 #include "engine/core/random.h"
 #include "engine/core/status.h"

@@ -206,16 +206,26 @@ FORMULA(elu, "(Tensor x, number alpha=1) -> Tensor", TD_PW_FLOATS,
         "x where positive, else alpha * (exp(x) - 1).",
         "where(gt(x, 0), x, alpha * expm1(minimum(x, 0)))",
         "x: g * where(gt(x, 0), 1, alpha * exp(minimum(x, 0)))");
-FORMULA(clamp_min, "(Tensor x, Tensor|number min) -> Tensor", TD_PW_ARITH,
-        "Each element, but at least min.", "maximum(x, min)",
-        "x: where(ge(x, min), g, 0); min: where(ge(x, min), 0, g)");
-FORMULA(clamp_max, "(Tensor x, Tensor|number max) -> Tensor", TD_PW_ARITH,
-        "Each element, but at most max.", "minimum(x, max)",
-        "x: where(le(x, max), g, 0); max: where(le(x, max), 0, g)");
+TD_OPERATOR(clamp_min) = {
+    .schema = "(Tensor x, Tensor|number min) -> Tensor",
+    .doc = "Each element, but at least min.",
+    .pointwise = PLAN(.type = TD_PW_ARITH, .bounds = true, .primitive = -1,
+                      .formula = "maximum(x, min)"),
+    .gradient = "x: where(ge(x, min), g, 0); min: where(ge(x, min), 0, g)",
+    .flags = FORMS,
+};
+TD_OPERATOR(clamp_max) = {
+    .schema = "(Tensor x, Tensor|number max) -> Tensor",
+    .doc = "Each element, but at most max.",
+    .pointwise = PLAN(.type = TD_PW_ARITH, .bounds = true, .primitive = -1,
+                      .formula = "minimum(x, max)"),
+    .gradient = "x: where(le(x, max), g, 0); max: where(le(x, max), 0, g)",
+    .flags = FORMS,
+};
 TD_OPERATOR(clamp_both) = {
     .schema = "(Tensor x, Tensor|number min, Tensor|number max) -> Tensor",
     .doc = "Each element, but at least min, and at most max whatever min is.",
-    .pointwise = PLAN(.type = TD_PW_ARITH, .primitive = -1,
+    .pointwise = PLAN(.type = TD_PW_ARITH, .bounds = true, .primitive = -1,
                       .formula = "minimum(maximum(x, min), max)"),
     .gradient = "x: where(ge(x, min), where(le(x, max), g, 0), 0);"
                 "min: where(lt(min, max), where(lt(x, min), g, 0), 0);"

@@ -24,6 +24,7 @@ typedef enum td_pointwise_type {
 typedef struct td_pointwise {
     uint8_t type;        /* td_pointwise_type */
     bool no_bool;        /* refused for bool (sub, neg) */
+    bool bounds;         /* numbers that an integer dtype doesn't hold count as its ends (clamp) */
     int16_t primitive;   /* td_primitive, or -1: `formula` says it */
     const char *formula; /* over parameter names */
 } td_pointwise;

@@ -270,6 +270,18 @@ static void round_numbers(td_dtype dtype, int n, td_operand *operands) {
     }
 }
 
+/* A number beyond what an integer dtype holds is its end on that side. */
+static void hold_within(td_dtype dtype, int n, td_operand *operands) {
+    bool is_signed = dtype != TD_BOOL && dtype != TD_U8;
+    int bits = dtype == TD_BOOL ? 1 : 8 * (int)td_dtype_size(dtype) - is_signed;
+    int64_t high = (int64_t)(((uint64_t)1 << bits) - 1), low = is_signed ? -high - 1 : 0;
+    for (int k = 0; k < n; k++) {
+        td_operand *o = &operands[k];
+        if (!o->tensor && o->is_int)
+            o->i = o->i < low ? low : o->i > high ? high : o->i;
+    }
+}
+
 static td_status call_general(td_call *call, const td_program *program) {
     const td_pointwise *pw = call->op->pointwise;
     td_dtype compute = TD_F32, result = TD_F32;
@@ -286,6 +298,8 @@ static td_status call_general(td_call *call, const td_program *program) {
         return status;
     if (pw->type == TD_PW_COMPARE && td_dtype_compute(compute) != compute)
         round_numbers(compute, n, operands);
+    if (TD_UNLIKELY(pw->bounds && !td_dtype_is_float(compute)))
+        hold_within(compute, n, operands);
     if (TD_UNLIKELY(refuses_zero(pw->primitive) && !td_dtype_is_float(compute)))
         status = check_divisor(device, compute, operands[1]);
     if (status == TD_OK && TD_UNLIKELY(given)) /* last of what may fail: it is resized */

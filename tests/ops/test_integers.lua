@@ -192,6 +192,13 @@ for _, d in ipairs(dtypes) do
         check(d, tide.add(start, start, { alpha = 3 }), { 4 * list[1] }, "alpha")
     end)
 
+    t.test(name .. "_is_clamped_to_bounds_that_it_does_not_hold", function()
+        local x, list = tensor(d, ends(d)), ends(d)
+        check(d, x:clamp(math.mininteger, math.maxinteger), list, "clamp")
+        check(d, x:clamp_min(-300), d.bits == 8 and list or x:maximum(tensor(d, { -300 })):tolist(), "clamp_min")
+        check(d, x:clamp_max(math.maxinteger), list, "clamp_max")
+    end)
+
     t.test(name .. "_conversions_from_integers_keep_the_low_bits", function()
         local from = { dtype = tide.int64, bits = 64 }
         local list = ends(from)
