@@ -219,12 +219,33 @@ static void push_place(lua_State *L) {
     lua_pushliteral(L, "");
 }
 
+/* The string on top as one line, whatever names and texts are in it. */
+static void keep_one_line(lua_State *L) {
+    size_t len, k = 0;
+    char byte[8];
+    const char *text = lua_tolstring(L, -1, &len);
+    while (k < len && (unsigned char)text[k] >= ' ' && text[k] != 127)
+        k++;
+    if (k == len)
+        return;
+    luaL_Buffer line;
+    luaL_buffinit(L, &line);
+    for (k = 0; k < len; k++) {
+        unsigned char c = (unsigned char)text[k];
+        snprintf(byte, sizeof byte, c < ' ' || c == 127 ? "\\x%02X" : "%c", c);
+        luaL_addstring(&line, byte);
+    }
+    luaL_pushresult(&line);
+    lua_replace(L, -2);
+}
+
 int tide_error(lua_State *L, const char *format, ...) {
     va_list args;
     va_start(args, format);
     push_place(L);
     lua_pushvfstring(L, format, args);
     va_end(args);
+    keep_one_line(L);
     lua_concat(L, 2);
     return lua_error(L);
 }
