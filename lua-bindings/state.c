@@ -244,10 +244,14 @@ static void push_line(lua_State *L) {
             luaL_addstring(&b, "...");
             k = len - TAIL;
         }
-        if (text[k] == '\n')
-            luaL_addstring(&b, "\\n");
-        else
-            luaL_addchar(&b, (unsigned char)text[k] < 0x20 || text[k] == 0x7f ? ' ' : text[k]);
+        unsigned char c = (unsigned char)text[k];
+        if (c >= ' ' && c != 127) {
+            luaL_addchar(&b, text[k]);
+            continue;
+        }
+        char code[8];
+        snprintf(code, sizeof code, c == '\n' ? "\\n" : "\\x%02X", c);
+        luaL_addstring(&b, code);
     }
     luaL_pushresult(&b);
     lua_remove(L, -2);

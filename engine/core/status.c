@@ -18,6 +18,10 @@ td_status td_fail(td_status code, const char *format, ...) {
     va_start(args, format);
     td_number_vprint(error.message, sizeof error.message, format, args);
     va_end(args);
+    /* One line, whatever names and texts are in it. */
+    for (char *at = error.message; *at; at++)
+        if ((unsigned char)*at < ' ' || *at == 127)
+            *at = '?';
     error.code = code;
     error.prefix = 0;
     return code;

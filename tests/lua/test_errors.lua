@@ -121,6 +121,29 @@ for k, case in ipairs(cases) do
     end)
 end
 
+t.test("names_of_any_bytes_are_shown_on_one_line", function()
+    local x = tide.ones(2)
+    for _, call in ipairs {
+        function() return x["a\nb"] end, function() return tide.zeros(2, { dtype = "a\nb" }) end,
+        function() return tide.zeros(2, { device = "a\nb" }) end, function() return x["1\n:x"] end,
+        function() return tide.zeros("a\nb") end, function() return tide._function("f(\n", "") end,
+        function() return tide.sum(x, { ["a\nb"] = 1 }) end, function() return tide.io.read_csv("a\nb") end,
+        function() tide._fail("a\n%s", "b") end,
+    } do
+        local ok, message = pcall(call)
+        t.is_true(not ok and not message:find("[\0-\31]"), message)
+    end
+end)
+
+t.test("a_NUL_ends_no_name_in_silence", function()
+    local x = tide.ones(4)
+    t.error_has(function() return tide.zeros(2, { dtype = "float32\0x" }) end, 'got string "float32\\x00x"')
+    t.error_has(function() return tide.zeros(2, { device = "cpu\0x" }) end, '"cpu\\x00x" holds a NUL byte')
+    t.error_has(function() return tide.mse_loss(x, x, { reduction = "sum\0" }) end, '"sum\\x00" holds a NUL byte')
+    t.error_has(function() return x["1:2\0"] end, "expected at position 4")
+    t.error_has(function() return x[{ "1\0,2" }] end, "expected at position 2")
+end)
+
 t.test("extremes_that_are_no_errors", function()
     t.eq(tide.ones(3):roll(math.mininteger):sum():item(), 3)
     t.eq(tide.arange(3):roll(math.maxinteger, 1):sum():item(), 3)

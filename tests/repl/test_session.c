@@ -196,6 +196,8 @@ TEST(expression_gives_a_bundle_and_takes_no_statement) {
 TEST(strings_are_quoted) {
     CHECK_STR(value("'a\\nb\\t\\0c'"), "\"a\\nb\\t\\0c\"");
     CHECK_STR(value("'\\0' .. '1'"), "\"\\x001\"");
+    CHECK_STR(value("[[\\0]] .. '03'"), "\"\\\\003\"");
+    CHECK_STR(value("setmetatable({}, {__name = 'a\\n\\xFF'})"), "a\\n\\xFF {}");
     CHECK_STR(value("'say \"hi\"'"), "'say \"hi\"'");
     CHECK_STR(value("[[it's \"x\"]]"), "\"it's \\\"x\\\"\"");
     CHECK_STR(value("'grün'"), "\"grün\"");

@@ -100,7 +100,26 @@ TEST(the_file_lies_where_the_state_of_programs_lies) {
     CHECK(tide_session_history_default_path() == NULL);
 }
 
+TEST(another_file_takes_the_place_of_the_first) {
+    char one[64], two[64];
+    tide_history_list list;
+    REQUIRE(make_file(one, "17.1\t1\tx = 1\n") && make_file(two, "18.1\t1\ty = 1\n"));
+    tide_session *s = open_session(one);
+    REQUIRE(s);
+    tide_session_history_tail(s, 10, &list);
+    tide_history_list_clear(&list);
+    tide_session_history_open(s, two);
+    tide_session_history_tail(s, 10, &list);
+    CHECK_INT(list.n, 1);
+    CHECK_STR(list.entries[0].input, "y = 1");
+    tide_history_list_clear(&list);
+    tide_session_free(s);
+    unlink(one);
+    unlink(two);
+}
+
 int main(void) {
+    RUN(another_file_takes_the_place_of_the_first);
     RUN(a_file_of_the_documented_form_is_read);
     RUN(a_file_of_the_documented_form_is_written);
     RUN(the_first_entry_after_a_torn_one_has_a_line_of_its_own);

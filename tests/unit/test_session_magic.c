@@ -54,6 +54,9 @@ TEST(options_of_timeit_are_checked) {
     CHECK_CONTAINS(value("%timeit -n -3 y = 1"), "from 1 to");
     CHECK_CONTAINS(value("%timeit -r x y = 1"), "from 1 to");
     CHECK_CONTAINS(value("%timeit -z y = 1"), "unknown option -z");
+    tide_result_clear(&r);
+    tide_session_eval(s, "%timeit -n 1 y = 1 \0 z = 1", 27, false, &r);
+    CHECK(r.outcome == TIDE_ERROR); /* what stands behind a NUL is not left out */
     value("n = 0");
     CHECK_STR(value("%timeit -n 3 -r 2 n = n + 1"), "");
     CHECK_CONTAINS(caught, "of 2 runs, 3 loops each");

@@ -42,9 +42,10 @@ end
 
 -- A string as it may be written in Lua.
 function display.quote(s)
-    local quoted = string.gsub(s, "[\\\0-\31\127]", escape_byte)
-    -- \0 before a digit would read as another byte
-    quoted = string.gsub(quoted, "\\0(%d)", "\\x00%1")
+    local quoted = string.gsub(s, "([\\\0-\31\127])([0-9]?)", function(c, digit)
+        -- \0 before a digit would read as another byte
+        return (c == "\0" and digit ~= "" and "\\x00" or escape_byte(c)) .. digit
+    end)
     if not utf8.len(quoted) then
         quoted = escape_invalid(quoted)
     end
