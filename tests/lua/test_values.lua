@@ -259,3 +259,18 @@ t.test("operators_of_lua_with_numbers_on_either_side", function()
     t.eq((~x):tolist(), { -8, 6 })
     t.eq((~tide.tensor { true, false }):tolist(), { false, true })
 end)
+
+t.test("nansum_skips_what_is_no_number_wherever_it_lies", function()
+    for _, dtype in ipairs { tide.float32, tide.float64, tide.bfloat16 } do
+        for n = 1, 37 do
+            local x = tide.ones(n, n, { dtype = dtype })
+            for k = 1, n do
+                x[{ k, k }] = 0 / 0
+            end
+            for dim = 1, 2 do
+                local sums = x:nansum(dim)
+                t.eq({ sums:amin():item(), sums:amax():item() }, { n - 1, n - 1 }, n .. " along dim " .. dim)
+            end
+        end
+    end
+end)
