@@ -3,7 +3,6 @@
 #ifndef TIDE_TESTS_BYTES_H
 #define TIDE_TESTS_BYTES_H
 
-#include <lua.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -25,7 +25,7 @@ static void check_trace(const tide_recording *recording) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char *name = bytes_text(data, size);
     tide_recording recording;
-    tide_recorder *recorder = tide_recorder_start();
+    tide_recorder *recorder = tide_recorder_start(NULL, NULL);
     HOLDS(recorder);
     tide_range outer = tide_range_begin(name);
     tide_range inner = tide_range_begin(size ? name + 1 : name);
