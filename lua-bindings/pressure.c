@@ -114,8 +114,10 @@ void tide_pressure_note(tide_pressure *pressure, td_device device) {
 /* ---- collections ---- */
 
 void tide_pressure_collect(lua_State *L, tide_pressure *pressure) {
-    if (lua_gc(L, LUA_GCCOLLECT) == 0) /* less than 0 within a finalizer */
-        reset_all(L, pressure);
+    if (lua_gc(L, LUA_GCCOLLECT) != 0) /* within a finalizer */
+        return;
+    td_autograd_collect();
+    reset_all(L, pressure);
 }
 
 /* In generational mode Lua 5.4 never makes a stack smaller, and walks what once was in use. */

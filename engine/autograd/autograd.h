@@ -9,10 +9,11 @@ typedef struct td_node td_node;
 
 /* What autograd knows of one tensor; hangs off td_tensor.autograd. */
 typedef struct td_autograd {
-    td_tensor *grad;   /* accumulated gradient of a leaf (or kept by retain_grad); owned */
-    td_node *grad_fn;  /* the node that made it; owned; NULL for leaves */
-    uint32_t result;   /* which result of grad_fn it is */
-    bool retains_grad; /* keep grad though not a leaf */
+    td_tensor *grad;     /* accumulated gradient of a leaf (or kept by retain_grad); owned */
+    td_node *grad_fn;    /* the node that made it; owned; NULL for leaves */
+    uint32_t result;     /* which result of grad_fn it is */
+    bool retains_grad;   /* keep grad though not a leaf */
+    atomic_uint suspect; /* place among those whose grad may lead back to them, from 1; 0: none */
 } td_autograd;
 
 /* ---- tensors ---- */
@@ -81,6 +82,10 @@ td_status td_backward(int n, td_tensor *const *outputs, td_tensor *const *gradie
 td_status td_autograd_grad(int n, td_tensor *const *outputs, td_tensor *const *gradients,
                            int ninputs, td_tensor *const *inputs, td_backward_options options,
                            bool allow_unused, td_tensor **results) TD_MUST_CHECK;
+
+/* Let go of tensors of this thread that only their own gradient's history holds (x.grad = f(x),
+ * create_graph). Its cost is what lies behind gradients with a history; nothing where none has. */
+void td_autograd_collect(void);
 
 /* For td_tensor_destroy. */
 void td_autograd_free(td_autograd *autograd);

@@ -284,13 +284,17 @@ static td_status own_gradient(td_tensor *g, td_tensor **out) {
 static td_status accumulate(td_autograd *a, td_tensor *g) {
     td_status status;
     td_tensor *sum = NULL;
-    if (!a->grad)
-        return own_gradient(g, &a->grad);
+    if (!a->grad) {
+        status = own_gradient(g, &a->grad);
+        td_autograd_suspect(a);
+        return status;
+    }
     if (td_grad_enabled()) {
         status = TD_APPLY(&sum, add, TD_T(a->grad), TD_T(g));
         if (status == TD_OK) {
             td_release(a->grad);
             a->grad = sum;
+            td_autograd_suspect(a);
         }
     } else {
         status = TD_APPLY_INPLACE(add, TD_T(a->grad), TD_T(g));

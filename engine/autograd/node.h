@@ -83,6 +83,11 @@ td_autograd *td_autograd_get(td_tensor *x);
 /* Make x, which has its autograd part, result `result` of a node (its own reference is taken). */
 void td_autograd_attach(td_tensor *x, td_node *node, uint32_t result);
 
+/* To be called when a->grad was set: is it one that may lead back to its tensor? */
+void td_autograd_suspect(td_autograd *a);
+
+/* The node of the operator that a node of a write through a view wraps; NULL: it is none. */
+td_node *td_view_inner(const td_node *node);
 /* Give a stale view the history of its base. */
 td_status td_view_refresh(td_tensor *x) TD_MUST_CHECK;
 /* What a write through a view will change: made by prepare, put in force by publish. */

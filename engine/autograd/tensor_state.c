@@ -18,7 +18,10 @@ td_autograd *td_autograd_get(td_tensor *x) {
 void td_autograd_free(td_autograd *a) {
     if (a->retains_grad && a->grad_fn && a->grad_fn->retained)
         a->grad_fn->retained[a->result] = NULL;
-    td_release(a->grad);
+    td_tensor *grad = a->grad;
+    a->grad = NULL;
+    td_autograd_suspect(a);
+    td_release(grad);
     td_node_release(a->grad_fn);
     td_object_free(a, sizeof *a);
 }
@@ -113,6 +116,7 @@ td_status td_set_grad(td_tensor *x, td_tensor *grad) {
         return TD_ENOMEM;
     td_tensor *old = autograd->grad;
     autograd->grad = td_retain(grad);
+    td_autograd_suspect(autograd);
     td_release(old);
     return TD_OK;
 }

@@ -129,6 +129,10 @@ static void destroy_write(void *payload) {
 
 static const td_node_class write_class = {"CopySlicesBackward", apply_write, destroy_write};
 
+td_node *td_view_inner(const td_node *node) {
+    return node->node_class == &write_class ? ((write_payload *)node->payload)->inner : NULL;
+}
+
 static td_status new_payload(const td_tensor *x, td_node *node, uint32_t result,
                              write_payload **out) {
     const td_tensor *base = x->base;

@@ -282,3 +282,87 @@ t.test("too_much_is_refused_and_nothing_is_lost", function()
     t.error_has(function() return tide.empty(-1) end, "negative")
     t.eq(x:sum():item(), 3)
 end)
+
+-- ---- circles: what only its own gradient holds ----
+
+local CIRCLE = 1 << 18 -- elements: a megabyte
+
+local circles = {
+    gradient_of_itself = function()
+        local x = tide.ones(CIRCLE, { requires_grad = true })
+        x.grad = x * 2
+    end,
+    its_own_gradient = function()
+        local x = tide.ones(CIRCLE)
+        x.grad = x
+    end,
+    gradient_that_is_a_view = function()
+        local x = tide.ones(CIRCLE)
+        x.grad = x:view(2, -1):view(-1)
+    end,
+    create_graph = function()
+        local x = tide.ones(CIRCLE, { requires_grad = true })
+        local y = (x * x * x):sum()
+        y:backward(nil, { create_graph = true })
+    end,
+    one_another = function()
+        local a, b = tide.ones(CIRCLE, { requires_grad = true }), tide.ones(CIRCLE, { requires_grad = true })
+        a.grad, b.grad = b * 2, a * 2
+    end,
+    retained = function()
+        local y = tide.ones(CIRCLE, { requires_grad = true }) * 2
+        y:retain_grad()
+        local z = (y * y):sum()
+        z:backward(nil, { create_graph = true })
+    end,
+    write_through_a_view = function()
+        local x = tide.ones(CIRCLE, { requires_grad = true })
+        local y = x * 1
+        y["1:10"] = y["11:20"] * y["21:30"]
+        x.grad = y
+    end,
+    in_place = function()
+        local x = tide.ones(CIRCLE, { requires_grad = true })
+        local y = x * 1
+        y:mul_(y)
+        y:sin_()
+        y:pow_(2)
+        y["1:10"]:exp_()
+    end,
+}
+for name, make in pairs(circles) do
+    t.test("a_circle_is_collected_" .. name, function()
+        collectgarbage()
+        tide.reset_peak_memory_stats()
+        local before = tide.memory_allocated()
+        for _ = 1, 300 do
+            make()
+        end
+        local grown = tide.memory_stats().peak - before
+        t.is_true(grown < 150 << 20, ("%s: %d MB of 300 circles at once"):format(name, grown >> 20))
+    end)
+end
+
+t.test("a_circle_that_is_held_stays", function()
+    local x = tide.full({ 3 }, 2.0, { requires_grad = true })
+    x.grad = x ^ 3
+    local behind -- holds a leaf with a gradient of its own by its history alone
+    do
+        local z = tide.full({ 3 }, 3.0, { requires_grad = true })
+        z.grad = z * 5
+        behind = z * z.grad
+    end
+    for name, make in pairs(circles) do
+        for _ = 1, 60 do
+            make()
+        end
+        t.eq(x.grad:tolist(), { 8, 8, 8 }, name)
+    end
+    t.eq(tide.autograd.grad(x.grad:sum(), x)[1]:tolist(), { 12, 12, 12 })
+    t.eq(behind:tolist(), { 45, 45, 45 })
+    behind:sum():backward()
+    x.grad = nil
+    local y = (x * x):sum()
+    y:backward()
+    t.eq(x.grad:tolist(), { 4, 4, 4 })
+end)
