@@ -159,7 +159,7 @@ TEST(states_record_at_the_same_time) {
                    "assert(names.one == 5 and not names.two and not names.div and names.sum)");
     run(states[1], "p:stop() names = {} for _, e in ipairs(p:events()) do\n"
                    "names[e.name] = (names[e.name] or 0) + 1 end\n"
-                   "assert(names.two == 5 and names.div == 5 and not names.one and not names.mul "
+                   "assert(names.two == 5 and names.div == 10 and not names.one and not names.mul "
                    "and not names.sum)");
     for (int k = 0; k < 2; k++)
         tide_lua_close(states[k]);
