@@ -82,3 +82,14 @@ td_status td_parallel_for(int64_t n, int64_t cost, td_range_fn fn, void *ctx) {
     return TD_UNLIKELY(atomic_load_explicit(&l.cut, memory_order_relaxed)) ? td_interrupted()
                                                                            : TD_OK;
 }
+
+void td_run_alone(void (*fn)(void *ctx), void *ctx) {
+    int threads = omp_get_max_threads(); /* this thread's, whatever td_set_num_threads says */
+    if (threads == 1 || omp_in_parallel()) {
+        fn(ctx);
+        return;
+    }
+    omp_set_num_threads(1);
+    fn(ctx);
+    omp_set_num_threads(threads);
+}

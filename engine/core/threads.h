@@ -22,4 +22,8 @@ typedef void (*td_range_fn)(void *ctx, int64_t begin, int64_t end, int worker);
  * the number of threads. */
 td_status td_parallel_for(int64_t n, int64_t cost, td_range_fn fn, void *ctx);
 
+/* Run fn with one thread: what it calls that forks by itself (a library on OpenMP's pool) does not.
+ */
+void td_run_alone(void (*fn)(void *ctx), void *ctx);
+
 #endif

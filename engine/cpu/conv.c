@@ -3,10 +3,10 @@
  * look at the interrupt flag between. */
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
-#include "engine/cpu/blas.h"
 #include "engine/cpu/block.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/onednn.h"
+#include "engine/cpu/tiles.h"
 #include "engine/ops/copy.h"
 
 #include <string.h>
@@ -76,23 +76,43 @@ static double *output_of(const unrolled *u, double *y, int64_t n, int64_t group)
     return y + (n * u->g->o + group * u->outputs) * u->columns;
 }
 
+/* c (m x n) = a b + beta c, a and b lying transposed where ta and tb say so; packed rows. */
+static td_status multiply(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const double *a,
+                          const double *b, double beta, double *c) {
+    return td_gemm_tiles(&(td_gemm){.gemm = td_blas_dgemm,
+                                    .size = sizeof *c,
+                                    .batch = 1,
+                                    .m = m,
+                                    .n = n,
+                                    .k = k,
+                                    .ta = ta,
+                                    .tb = tb,
+                                    .a = (const char *)a,
+                                    .b = (const char *)b,
+                                    .c = (char *)c,
+                                    .lda = ta ? m : k,
+                                    .ldb = tb ? k : n,
+                                    .ldc = n,
+                                    .beta = beta});
+}
+
 static td_status conv_f64(const td_conv_geometry *g, double *x, double *weight, const double *bias,
                           double *y) {
     unrolled u;
     td_status status = unrolled_make(g, &u);
     for (int64_t n = 0; n < g->n && status == TD_OK; n++) {
-        for (int64_t group = 0; group < g->groups; group++) {
+        for (int64_t group = 0; group < g->groups && status == TD_OK; group++) {
             double *out = output_of(&u, y, n, group);
             for (int64_t o = 0; o < u.outputs; o++)
                 for (int64_t k = 0; k < u.columns; k++)
                     out[o * u.columns + k] = bias ? bias[group * u.outputs + o] : 0;
             roll(&u, image_of(&u, x, n, group), false);
             if (u.rows)
-                td_blas_dgemm(false, false, u.outputs, u.columns, u.rows,
-                              weight + group * u.outputs * u.rows, u.rows, u.matrix, u.columns, 1,
-                              out, u.columns);
+                status = multiply(false, false, u.outputs, u.columns, u.rows,
+                                  weight + group * u.outputs * u.rows, u.matrix, 1, out);
         }
-        status = td_interrupt_check();
+        if (status == TD_OK)
+            status = td_interrupt_check();
     }
     td_free(u.matrix);
     return status;
@@ -103,13 +123,15 @@ static td_status conv_input_f64(const td_conv_geometry *g, double *weight, doubl
     td_status status = unrolled_make(g, &u);
     memset(gx, 0, (size_t)(g->n * g->c * g->h * g->w) * sizeof *gx);
     for (int64_t n = 0; n < g->n && status == TD_OK; n++) {
-        for (int64_t group = 0; group < g->groups; group++) {
-            td_blas_dgemm(true, false, u.rows, u.columns, u.outputs,
-                          weight + group * u.outputs * u.rows, u.rows, output_of(&u, gy, n, group),
-                          u.columns, 0, u.matrix, u.columns);
-            roll(&u, image_of(&u, gx, n, group), true);
+        for (int64_t group = 0; group < g->groups && status == TD_OK; group++) {
+            status = multiply(true, false, u.rows, u.columns, u.outputs,
+                              weight + group * u.outputs * u.rows, output_of(&u, gy, n, group), 0,
+                              u.matrix);
+            if (status == TD_OK)
+                roll(&u, image_of(&u, gx, n, group), true);
         }
-        status = td_interrupt_check();
+        if (status == TD_OK)
+            status = td_interrupt_check();
     }
     td_free(u.matrix);
     return status;
@@ -120,13 +142,14 @@ static td_status conv_weight_f64(const td_conv_geometry *g, double *x, double *g
     td_status status = unrolled_make(g, &u);
     memset(gw, 0, (size_t)(g->o * u.rows) * sizeof *gw);
     for (int64_t n = 0; n < g->n && status == TD_OK; n++) {
-        for (int64_t group = 0; group < g->groups; group++) {
+        for (int64_t group = 0; group < g->groups && status == TD_OK; group++) {
             roll(&u, image_of(&u, x, n, group), false);
-            td_blas_dgemm(false, true, u.outputs, u.rows, u.columns, output_of(&u, gy, n, group),
-                          u.columns, u.matrix, u.columns, 1, gw + group * u.outputs * u.rows,
-                          u.rows);
+            status = multiply(false, true, u.outputs, u.rows, u.columns,
+                              output_of(&u, gy, n, group), u.matrix, 1,
+                              gw + group * u.outputs * u.rows);
         }
-        status = td_interrupt_check();
+        if (status == TD_OK)
+            status = td_interrupt_check();
     }
     td_free(u.matrix);
     return status;

@@ -7,6 +7,7 @@
 #include "engine/cpu/block.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/onednn.h"
+#include "engine/cpu/tiles.h"
 #include "engine/ops/copy.h"
 
 #include <limits.h>
@@ -125,20 +126,33 @@ static td_dnn_matrices for_dnn(const matrices *x) {
 
 static void fill_bias(const product *p) {
     size_t size = p->size;
-    for (int64_t i = 0; i < p->m; i++)
-        memcpy(p->c.data + (size_t)(i * p->c.row_stride) * size, p->bias, (size_t)p->n * size);
+    for (int64_t batch = 0; batch < p->batch; batch++)
+        for (int64_t i = 0; i < p->m; i++)
+            memcpy(p->c.data + (size_t)(batch * p->c.batch_stride + i * p->c.row_stride) * size,
+                   p->bias, (size_t)p->n * size);
 }
 
-static void blas_one(const product *p, int64_t batch) {
-    bool ta, tb, tc;
-    int64_t lda = leading(&p->a, &ta), ldb = leading(&p->b, &tb), ldc = leading(&p->c, &tc);
-    size_t size = p->size;
-    const void *a = p->a.data + (size_t)(batch * p->a.batch_stride) * size;
-    const void *b = p->b.data + (size_t)(batch * p->b.batch_stride) * size;
-    void *c = p->c.data + (size_t)(batch * p->c.batch_stride) * size;
+static td_status multiply_by_blas(const product *p) {
+    td_gemm g = {.gemm = p->by->gemm,
+                 .size = p->size,
+                 .batch = p->batch,
+                 .m = p->m,
+                 .n = p->n,
+                 .k = p->k,
+                 .a = p->a.data,
+                 .b = p->b.data,
+                 .c = p->c.data,
+                 .a_stride = p->a.batch_stride,
+                 .b_stride = p->b.batch_stride,
+                 .c_stride = p->c.batch_stride,
+                 .beta = p->bias ? 1 : 0};
+    bool tc;
+    g.lda = leading(&p->a, &g.ta);
+    g.ldb = leading(&p->b, &g.tb);
+    g.ldc = leading(&p->c, &tc);
     if (p->bias)
         fill_bias(p);
-    p->by->gemm(ta, tb, p->m, p->n, p->k, a, lda, b, ldb, p->bias ? 1 : 0, c, ldc);
+    return td_gemm_tiles(&g);
 }
 
 static bool fits_int(const matrices *x) {
@@ -164,9 +178,7 @@ static td_status multiply_panel(const product *whole, int64_t row, int64_t end) 
                              for_dnn(&p.c));
     if (!fits_int(&p.a) || !fits_int(&p.b) || !fits_int(&p.c))
         return td_fail(TD_ESHAPE, "matrices of more than 2^31 - 1 rows or columns");
-    for (int64_t batch = 0; batch < p.batch; batch++)
-        blas_one(&p, batch);
-    return TD_OK;
+    return multiply_by_blas(&p);
 }
 
 static td_status multiply_floats(const product *p) {
