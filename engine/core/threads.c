@@ -83,13 +83,15 @@ td_status td_parallel_for(int64_t n, int64_t cost, td_range_fn fn, void *ctx) {
                                                                            : TD_OK;
 }
 
+int td_library_threads(void) {
+    return omp_in_parallel() ? 1 : omp_get_max_threads();
+}
+
 void td_run_alone(void (*fn)(void *ctx), void *ctx) {
-    int threads = omp_get_max_threads(); /* this thread's, whatever td_set_num_threads says */
-    if (threads == 1 || omp_in_parallel()) {
-        fn(ctx);
-        return;
-    }
-    omp_set_num_threads(1);
+    int threads = td_library_threads(); /* this thread's, whatever td_set_num_threads says */
+    if (threads > 1)
+        omp_set_num_threads(1);
     fn(ctx);
-    omp_set_num_threads(threads);
+    if (threads > 1)
+        omp_set_num_threads(threads);
 }

@@ -26,4 +26,7 @@ td_status td_parallel_for(int64_t n, int64_t cost, td_range_fn fn, void *ctx);
  */
 void td_run_alone(void (*fn)(void *ctx), void *ctx);
 
+/* How many threads such a library would use now. */
+int td_library_threads(void);
+
 #endif

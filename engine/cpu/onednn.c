@@ -10,6 +10,7 @@
 #include "engine/core/map.h"
 #include "engine/core/memory.h"
 #include "engine/core/tensor.h"
+#include "engine/core/threads.h"
 
 #include <oneapi/dnnl/dnnl.h>
 #include <pthread.h>
@@ -37,6 +38,7 @@ typedef struct plan {
     plan_key key;
     dnnl_primitive_t primitive;
     dnnl_memory_desc_t scratch;
+    bool by_gemm;
     int nargs;
     plan_arg args[MAX_ARGS];
     uint64_t last_use;
@@ -201,6 +203,7 @@ done:
 static td_status plan_finish(plan *p, const void *descriptor, const_dnnl_primitive_desc_t hint) {
     dnnl_primitive_desc_t pd = NULL;
     dnnl_primitive_attr_t attr = NULL;
+    const char *how = "";
     td_status status = TD_OK;
     DNN_TRY("making attributes", dnnl_primitive_attr_create(&attr));
     DNN_TRY("setting attributes",
@@ -208,6 +211,8 @@ static td_status plan_finish(plan *p, const void *descriptor, const_dnnl_primiti
     DNN_TRY("planning", dnnl_primitive_desc_create(&pd, descriptor, attr, engine, hint));
     DNN_TRY("making a primitive", dnnl_primitive_create(&p->primitive, pd));
     p->scratch = *dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
+    DNN_TRY("asking how", dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &how));
+    p->by_gemm = strncmp(how, "jit", 3) != 0 && strncmp(how, "brg", 3) != 0;
     for (int k = 0; k < p->nargs; k++) {
         plan_arg *a = &p->args[k];
         int which = a->id == DNNL_ARG_BIAS ? 1 : 0;
@@ -294,17 +299,26 @@ done:
 
 typedef td_status (*plan_maker)(const void *what, plan *p);
 
-static td_status run(const plan_key *key, plan_maker make, const void *what, void *const *data) {
-    td_status status = TD_OK;
-    plan *p = cache_find(key);
-    if (TD_UNLIKELY(!p)) {
-        status = plan_new(key, &p);
-        if (status)
-            return status;
-        status = make(what, p);
-        if (status == TD_OK)
-            cache_keep(p);
-    }
+/* The plan of a key for as many threads as this one may use now, with a reference for the caller.
+ */
+static td_status plan_get(plan_key *key, plan_maker make, const void *what, plan **out) {
+    key->word[KEY_WORDS - 1] = td_library_threads();
+    plan *p = *out = cache_find(key);
+    if (TD_LIKELY(p != NULL))
+        return TD_OK;
+    td_status status = plan_new(key, &p);
+    if (status)
+        return status;
+    status = make(what, p);
+    if (status == TD_OK)
+        cache_keep(p);
+    *out = p;
+    return status;
+}
+
+static td_status run(plan_key *key, plan_maker make, const void *what, void *const *data) {
+    plan *p = NULL;
+    td_status status = plan_get(key, make, what, &p);
     if (status == TD_OK)
         status = plan_run(p, data);
     plan_release(p);
@@ -366,9 +380,9 @@ td_status td_dnn_matmul(td_dtype dtype, int64_t batch, int64_t m, int64_t n, int
         [TD_BF16] = dnnl_bf16, [TD_F32] = dnnl_f32};
     dnnl_data_type_t type = types[dtype];
     matmul_shape s = {type, batch, m, n, k, a, b, c, bias != NULL};
-    const plan_key key = {{MATMUL, type, batch, m, n, k, a.batch_stride, a.row_stride,
-                           a.column_stride, b.batch_stride, b.row_stride, b.column_stride,
-                           c.batch_stride, c.row_stride, c.column_stride, bias != NULL}};
+    plan_key key = {{MATMUL, type, batch, m, n, k, a.batch_stride, a.row_stride, a.column_stride,
+                     b.batch_stride, b.row_stride, b.column_stride, c.batch_stride, c.row_stride,
+                     c.column_stride, bias != NULL}};
     void *data[MAX_ARGS] = {a.data, b.data, c.data, (void *)bias};
     return run(&key, make_matmul, &s, data);
 }
@@ -496,20 +510,31 @@ static td_status make_conv_weight(const void *what, plan *p) {
     return make_conv_backward(what, p, true);
 }
 
+static const struct {
+    plan_kind kind;
+    plan_maker make;
+} conv_ways[] = {
+    [TD_CONV_FORWARD] = {CONV, make_conv},
+    [TD_CONV_INPUT] = {CONV_INPUT, make_conv_input},
+    [TD_CONV_WEIGHT] = {CONV_WEIGHT, make_conv_weight},
+};
+
 td_status td_dnn_conv(td_conv_direction direction, const td_conv_geometry *s, const float *a,
                       const float *b, const float *bias, float *out) {
-    static const struct {
-        plan_kind kind;
-        plan_maker make;
-    } ways[] = {
-        [TD_CONV_FORWARD] = {CONV, make_conv},
-        [TD_CONV_INPUT] = {CONV_INPUT, make_conv_input},
-        [TD_CONV_WEIGHT] = {CONV_WEIGHT, make_conv_weight},
-    };
     bool swap = direction == TD_CONV_WEIGHT; /* oneDNN's order: gradient first */
-    plan_key key = conv_key(ways[direction].kind, s, bias != NULL);
+    plan_key key = conv_key(conv_ways[direction].kind, s, bias != NULL);
     void *data[MAX_ARGS] = {(void *)(swap ? b : a), (void *)(swap ? a : b), out, (void *)bias};
-    return run(&key, ways[direction].make, s, data);
+    return run(&key, conv_ways[direction].make, s, data);
+}
+
+td_status td_dnn_conv_by_gemm(td_conv_direction direction, const td_conv_geometry *s, bool bias,
+                              bool *by_gemm) {
+    plan_key key = conv_key(conv_ways[direction].kind, s, bias);
+    plan *p = NULL;
+    td_status status = plan_get(&key, conv_ways[direction].make, s, &p);
+    *by_gemm = status == TD_OK && p->by_gemm;
+    plan_release(p);
+    return status;
 }
 
 /* ---- what it is ---- */

@@ -27,6 +27,10 @@ td_status td_dnn_matmul(td_dtype dtype, int64_t batch, int64_t m, int64_t n, int
 td_status td_dnn_conv(td_conv_direction direction, const td_conv_geometry *shape, const float *a,
                       const float *b, const float *bias, float *out) TD_MUST_CHECK;
 
+/* Is this convolution done by products of matrices, which are cut by the number of threads? */
+td_status td_dnn_conv_by_gemm(td_conv_direction direction, const td_conv_geometry *shape, bool bias,
+                              bool *by_gemm) TD_MUST_CHECK;
+
 /* "oneDNN 2.6.3"; static. */
 const char *td_dnn_version(void);
 

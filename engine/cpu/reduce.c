@@ -128,8 +128,8 @@ static void fold_tiles(const job *j, const loops *l, td_accumulator *acc, const 
 }
 
 /* Take the reduced positions [begin, end) of outputs [at, at + n) into acc. */
-static void fold(const job *j, int reducer, int64_t at, int64_t n, int64_t begin,
-                 int64_t end, td_accumulator *acc, const double *centers) {
+static void fold(const job *j, int reducer, int64_t at, int64_t n, int64_t begin, int64_t end,
+                 td_accumulator *acc, const double *centers) {
     const td_reduction *p = &j->plan;
     loops l = {td_cpu->reduce->rows[reducer][j->dtype], td_cpu->reduce->columns[reducer][j->dtype]};
     int64_t row_stride = p->kept_strides[p->nkept - 1];

@@ -1,50 +1,120 @@
-/* tiles.c: products by OpenBLAS, tile by tile. Left to itself the library cuts a product by the
- * number of threads, and the edges of its cuts go through other kernels, which add in another
- * order. Knows nothing of tensors. */
+/* tiles.c: work for libraries in parts that follow from its size alone. Left to themselves they cut
+ * it by the number of threads, and what lies at the edges of their cuts, or is added up across
+ * them, is added in another order. Knows nothing of tensors. */
 #include "engine/cpu/tiles.h"
 
+#include "engine/core/interrupt.h"
 #include "engine/core/threads.h"
 
-enum { UNIT = 16, LEAST = 32, MOST = 512, PARTS = 8 };
+#include <stdatomic.h>
 
-typedef struct job {
-    const td_gemm *g;
-    int64_t rows, columns, across, tiles; /* of a tile; tiles side by side, and of one matrix */
-} job;
+enum { UNIT = 16, LEAST = 64, MOST = 512, ACROSS = 4, BATCHES = 16, SMALL = 1 << 20 };
 
-/* Length of the parts of a dim: PARTS of them, within bounds that keep packing cheap. */
-static int64_t part(int64_t n) {
-    int64_t len = (n + PARTS * UNIT - 1) / (PARTS * UNIT) * UNIT;
+/* ---- parts ---- */
+
+typedef struct part_job {
+    td_part_fn fn;
+    const void *ctx;
+    atomic_int status; /* of the first part that failed */
+} part_job;
+
+typedef struct one_part {
+    part_job *job;
+    int64_t part;
+} one_part;
+
+static void run_part(void *ctx) {
+    const one_part *one = ctx;
+    int none = TD_OK;
+    td_status status = one->job->fn(one->job->ctx, one->part);
+    if (status)
+        atomic_compare_exchange_strong(&one->job->status, &none, (int)status);
+}
+
+static void run_parts(void *ctx, int64_t begin, int64_t end, int worker) {
+    part_job *j = ctx;
+    (void)worker;
+    for (int64_t k = begin; k < end && atomic_load(&j->status) == TD_OK; k++)
+        td_run_alone(run_part, &(one_part){j, k});
+}
+
+td_status td_run_parts(int64_t parts, int64_t cost, td_part_fn fn, const void *ctx) {
+    part_job j = {.fn = fn, .ctx = ctx};
+    td_status status = td_parallel_for(parts, cost, run_parts, &j);
+    td_status failed = (td_status)atomic_load(&j.status);
+    if (failed == TD_ENOMEM) /* the message may be another thread's */
+        return td_fail(TD_ENOMEM, "out of memory");
+    if (failed == TD_EINTR)
+        return td_interrupted();
+    return failed ? td_fail(failed, "a library failed in a part of the work") : status;
+}
+
+/* ---- tiles ---- */
+
+typedef struct tile_job {
+    td_tile_fn fn;
+    const void *ctx;
+    int64_t batch, m, n;
+    td_tile whole;                /* the size of all tiles but the last ones */
+    int64_t groups, down, across; /* how many of them */
+} tile_job;
+
+/* Length of the parts of a dim: few of them, within bounds that keep packing cheap. */
+static int64_t part_of(int64_t n) {
+    int64_t len = (n + ACROSS * UNIT - 1) / (ACROSS * UNIT) * UNIT;
     return len < LEAST ? LEAST : len > MOST ? MOST : len;
 }
 
-static void run_tile(void *ctx) {
-    const td_gemm *g = ctx;
-    g->gemm(g->ta, g->tb, g->m, g->n, g->k, g->a, g->lda, g->b, g->ldb, g->beta, g->c, g->ldc);
+static int64_t at_most(int64_t len, int64_t left) {
+    return len < left ? len : left;
 }
 
-static void run_tiles(void *ctx, int64_t begin, int64_t end, int worker) {
-    const job *j = ctx;
-    const td_gemm *g = j->g;
-    (void)worker;
-    for (int64_t at = begin; at < end; at++) {
-        int64_t batch = at / j->tiles, row = at % j->tiles / j->across * j->rows;
-        int64_t column = at % j->across * j->columns;
-        td_gemm tile = *g;
-        tile.m = g->m - row < j->rows ? g->m - row : j->rows;
-        tile.n = g->n - column < j->columns ? g->n - column : j->columns;
-        tile.a += (size_t)(batch * g->a_stride + (g->ta ? row : row * g->lda)) * g->size;
-        tile.b += (size_t)(batch * g->b_stride + (g->tb ? column * g->ldb : column)) * g->size;
-        tile.c += (size_t)(batch * g->c_stride + row * g->ldc + column) * g->size;
-        td_run_alone(run_tile, &tile);
-    }
+static td_status run_tile(const void *ctx, int64_t part) {
+    const tile_job *j = ctx;
+    td_tile t = {.batch = part / (j->down * j->across) * j->whole.batches,
+                 .row = part / j->across % j->down * j->whole.rows,
+                 .column = part % j->across * j->whole.columns};
+    t.batches = at_most(j->whole.batches, j->batch - t.batch);
+    t.rows = at_most(j->whole.rows, j->m - t.row);
+    t.columns = at_most(j->whole.columns, j->n - t.column);
+    return j->fn(j->ctx, &t);
 }
 
-td_status td_gemm_tiles(const td_gemm *g) {
-    job j = {.g = g, .rows = part(g->m), .columns = part(g->n)};
-    j.across = (g->n + j.columns - 1) / j.columns;
-    j.tiles = (g->m + j.rows - 1) / j.rows * j.across;
-    double cost = (double)j.rows * (double)j.columns * (double)g->k / 8;
-    return td_parallel_for(g->batch * j.tiles, cost < TD_GRAIN ? (int64_t)cost : TD_GRAIN,
-                           run_tiles, &j);
+td_status td_run_tiles(int64_t batch, int64_t m, int64_t n, int64_t k, td_tile_fn fn,
+                       const void *ctx) {
+    double work = (double)m * (double)n * (double)k;
+    bool cut = work >= SMALL && batch < BATCHES;
+    tile_job j = {.fn = fn, .ctx = ctx, .batch = batch, .m = m, .n = n};
+    j.whole.rows = cut ? part_of(m) : m;
+    j.whole.columns = cut ? part_of(n) : n;
+    j.whole.batches = cut ? 1 : (batch + BATCHES - 1) / BATCHES;
+    if (!cut && work * (double)batch < SMALL)
+        j.whole.batches = batch;
+    j.groups = (batch + j.whole.batches - 1) / j.whole.batches;
+    j.down = (m + j.whole.rows - 1) / j.whole.rows;
+    j.across = (n + j.whole.columns - 1) / j.whole.columns;
+    return td_run_parts(j.groups * j.down * j.across, TD_GRAIN, run_tile, &j);
+}
+
+/* ---- float64 ---- */
+
+typedef struct dgemm {
+    bool ta, tb;
+    int64_t m, n, k;
+    const double *a, *b;
+    double beta, *c;
+} dgemm;
+
+static td_status dgemm_tile(const void *ctx, const td_tile *t) {
+    const dgemm *g = ctx;
+    td_blas_dgemm(g->ta, g->tb, t->rows, t->columns, g->k, g->a + (g->ta ? t->row : t->row * g->k),
+                  g->ta ? g->m : g->k, g->b + (g->tb ? t->column * g->k : t->column),
+                  g->tb ? g->k : g->n, g->beta, g->c + t->row * g->n + t->column, g->n);
+    return TD_OK;
+}
+
+td_status td_dgemm_tiles(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const double *a,
+                         const double *b, double beta, double *c) {
+    const dgemm g = {ta, tb, m, n, k, a, b, beta, c};
+    return td_run_tiles(1, m, n, k, dgemm_tile, &g);
 }

@@ -1,25 +1,30 @@
-/* tiles.h: products by OpenBLAS whose results do not depend on the number of threads. */
+/* tiles.h: products by libraries whose results do not depend on the number of threads. */
 #ifndef TD_CPU_TILES_H
 #define TD_CPU_TILES_H
 
 #include "engine/core/status.h"
 #include "engine/cpu/blas.h"
 
-/* c = a b + beta c for each matrix of a batch: row-major, a (m x k) and b (k x n) lying transposed
- * where ta and tb say so. Leading dims and batch strides in elements, which have `size` bytes. */
-typedef struct td_gemm {
-    td_gemm_fn gemm;
-    size_t size;
-    int64_t batch, m, n, k;
-    bool ta, tb;
-    const char *a, *b;
-    char *c;
-    int64_t lda, ldb, ldc, a_stride, b_stride, c_stride;
-    double beta;
-} td_gemm;
+/* Part of a batch of products: some of its matrices, of each the same rows and columns. */
+typedef struct td_tile {
+    int64_t batch, batches, row, rows, column, columns;
+} td_tile;
 
-/* The result is cut into tiles that follow from m and n alone, and each is made by one thread.
- * EINTR when it was interrupted. */
-td_status td_gemm_tiles(const td_gemm *g) TD_MUST_CHECK;
+typedef td_status (*td_tile_fn)(const void *ctx, const td_tile *tile);
+
+/* Run fn over the tiles of batch products m x k by k x n, each tile on one thread that the library
+ * it calls does not share out further. The cut follows from the sizes alone. The first failure, or
+ * EINTR. */
+td_status td_run_tiles(int64_t batch, int64_t m, int64_t n, int64_t k, td_tile_fn fn,
+                       const void *ctx) TD_MUST_CHECK;
+
+/* Float64: c = a b + beta c, row-major and packed, a (m x k) and b (k x n) lying transposed where
+ * ta and tb say so. */
+td_status td_dgemm_tiles(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const double *a,
+                         const double *b, double beta, double *c) TD_MUST_CHECK;
+
+/* Run fn for `parts` parts of some work, each on one thread as above. */
+typedef td_status (*td_part_fn)(const void *ctx, int64_t part);
+td_status td_run_parts(int64_t parts, int64_t cost, td_part_fn fn, const void *ctx) TD_MUST_CHECK;
 
 #endif

@@ -200,8 +200,7 @@ FORMULA(softshrink, "(Tensor x, number lambd=0.5) -> Tensor", TD_PW_FLOATS,
         "x drawn towards zero by lambd; 0 where it is nearer.",
         "x - maximum(minimum(x, lambd), -lambd)", "x: where(gt(abs(out), 0), g, 0)");
 FORMULA(elu, "(Tensor x, number alpha=1) -> Tensor", TD_PW_FLOATS,
-        "x where positive, else alpha * (exp(x) - 1).",
-        "where(gt(x, 0), x, alpha * expm1(x))",
+        "x where positive, else alpha * (exp(x) - 1).", "where(gt(x, 0), x, alpha * expm1(x))",
         "x: g * where(gt(x, 0), 1, alpha * exp(minimum(x, 0)))");
 FORMULA(clamp_min, "(Tensor x, Tensor|number min) -> Tensor", TD_PW_ARITH,
         "Each element, but at least min.", "maximum(x, min)",

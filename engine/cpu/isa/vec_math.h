@@ -128,7 +128,8 @@ TD_VEC_LANES2(vd, double, double, vl, fmod, fmod(x, y))
     }                                                                                              \
     static inline V V##_##name(V x) {                                                              \
         M quick = (M)(V##_abs(x) < (T)(near));                                                     \
-        return __builtin_expect(V##_any(~quick), 0) ? V##_##name##_apart(x) : V##_##name##_most(x);\
+        return __builtin_expect(V##_any(~quick), 0) ? V##_##name##_apart(x)                        \
+                                                    : V##_##name##_most(x);                        \
     }
 TD_VEC_ANGLE(vf, float, vi, sin, 125, 125)
 TD_VEC_ANGLE(vf, float, vi, cos, 125, 125)

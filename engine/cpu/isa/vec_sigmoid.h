@@ -1,12 +1,11 @@
-/* vec_sigmoid.h: the logistic function, x times it, and x times the normal distribution. Included by
- * vec_math.h for each floating type with these defined; undefines them:
- *   P, T, V, M, I  prefix of the vector's functions, element, vector, mask, integer of its size
- *   DIGITS, BIAS   of the format: bits of the mantissa, and of the exponent what stands for 0
- *   LN2_HIGH, LN2_LOW   ln 2 in two parts, the first short enough that multiples of it are exact
- *   TAYLOR         1 / k! from k = 2, as many as exp needs within ln 2 / 2 of 0
- *   LOWEST         exp(x) times any x is 0 below it
- *   TINY           results below it are too small to be made in this type
- *   HALF_ROOT, HALF_REST   the square root of 1/2 in two parts
+/* vec_sigmoid.h: the logistic function, x times it, and x times the normal distribution. Included
+ * by vec_math.h for each floating type with these defined; undefines them: P, T, V, M, I  prefix of
+ * the vector's functions, element, vector, mask, integer of its size DIGITS, BIAS   of the format:
+ * bits of the mantissa, and of the exponent what stands for 0 LN2_HIGH, LN2_LOW   ln 2 in two
+ * parts, the first short enough that multiples of it are exact TAYLOR         1 / k! from k = 2, as
+ * many as exp needs within ln 2 / 2 of 0 LOWEST         exp(x) times any x is 0 below it TINY
+ * results below it are too small to be made in this type HALF_ROOT, HALF_REST   the square root of
+ * 1/2 in two parts
  */
 #define CAT2(a, b) a##_##b
 #define CAT1(a, b) CAT2(a, b)
