@@ -251,8 +251,12 @@ static double scaled_norm(const job *j, int64_t at) {
     return sqrt(acc.f) / scale;
 }
 
+/* Sums of squares below these may have lost squares on the way. */
+static const double least_squares[TD_DTYPE_COUNT] = {
+    [TD_F16] = 0x1p-90, [TD_BF16] = 0x1p-90, [TD_F32] = 0x1p-90, [TD_F64] = 0x1p-960};
+
 static void finish_norms(const job *j, int64_t at, int64_t n, td_accumulator *acc) {
-    double count = (double)j->plan.count, least = j->dtype == TD_F64 ? 0x1p-960 : 0x1p-90;
+    double count = (double)j->plan.count, least = least_squares[j->dtype];
     for (int64_t k = 0; k < n; k++)
         if (acc[k].f < count * least || isinf(acc[k].f))
             acc[k].f = scaled_norm(j, at + k);

@@ -1,11 +1,12 @@
 /* vec_sigmoid.h: the logistic function, x times it, and x times the normal distribution. Included
- * by vec_math.h for each floating type with these defined; undefines them: P, T, V, M, I  prefix of
- * the vector's functions, element, vector, mask, integer of its size DIGITS, BIAS   of the format:
- * bits of the mantissa, and of the exponent what stands for 0 LN2_HIGH, LN2_LOW   ln 2 in two
- * parts, the first short enough that multiples of it are exact TAYLOR         1 / k! from k = 2, as
- * many as exp needs within ln 2 / 2 of 0 LOWEST         exp(x) times any x is 0 below it TINY
- * results below it are too small to be made in this type HALF_ROOT, HALF_REST   the square root of
- * 1/2 in two parts
+ * once per floating type by vec_math.h, with these defined; undefines them:
+ *   P, T, V, M, I   prefix of the vector's functions, element, vector, mask, integer of its size
+ *   DIGITS, BIAS   of the format: bits of the mantissa, and of the exponent what stands for 0
+ *   LN2_HIGH, LN2_LOW   ln 2 in two parts, the first short enough that multiples of it are exact
+ *   TAYLOR   1 / k! from k = 2, as many as exp needs within ln 2 / 2 of 0
+ *   LOWEST   exp(x) times any x is 0 below it
+ *   TINY   results below it are too small to be made in this type
+ *   HALF_ROOT, HALF_REST   the square root of 1/2 in two parts
  */
 #define CAT2(a, b) a##_##b
 #define CAT1(a, b) CAT2(a, b)
@@ -17,12 +18,13 @@ static inline V OF(exp_parts)(V x, V *low, M *n) {
     static const T taylor[] = TAYLOR;
     enum { TERMS = (int)(sizeof taylor / sizeof *taylor) };
     const T round = (T)(3ull << (DIGITS - 1)); /* adding it leaves an integer in the low bits */
-    V shifted = x * (T)1.4426950408889634 + round, whole = shifted - round;
+    V shifted = OF(fma)(x, (V){0} + (T)1.4426950408889634, (V){0} + round), whole = shifted - round;
     V r = x - whole * LN2_HIGH, less = whole * LN2_LOW, near = r - less, rest = (r - near) - less;
     V sum = taylor[TERMS - 1] + (V){0};
     for (int k = TERMS - 2; k >= 0; k--)
-        sum = sum * near + taylor[k];
-    V one = near + 1, more = (near - (one - 1)) + (sum * near * near + rest), high = one + more;
+        sum = OF(fma)(sum, near, taylor[k] + (V){0});
+    V one = near + 1, more = (near - (one - 1)) + OF(fma)(sum, near * near, rest),
+      high = one + more;
     *low = more - (high - one);
     *n = (M)shifted - (M)(round + (V){0});
     return high;
@@ -47,9 +49,11 @@ static inline V OF(sigmoid_parts)(V x, V *low, M *n) {
     return high;
 }
 
-/* x * 2^n in two steps, of which the second alone may leave the normal numbers. */
+/* x * 2^n, where the result may be subnormal in two steps, of which the second alone rounds. */
 static inline V OF(scaled)(V x, M n) {
     M half = n >> 1;
+    if (__builtin_expect(!OF(any)((M)(n < -(I)(BIAS - DIGITS))), 1))
+        return x * OF(power_of_two)(n);
     return x * OF(power_of_two)(half) * OF(power_of_two)(n - half);
 }
 

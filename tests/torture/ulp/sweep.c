@@ -383,7 +383,7 @@ static void sweep(const format *f, int which, int round, tally *t) {
 
 int main(int argc, char **argv) {
     static tally tallies[4][FUNCTIONS];
-    double end = seconds() + (argc > 1 ? atof(argv[1]) : 0);
+    double end = seconds() + (argc > 1 ? strtod(argv[1], NULL) : 0);
     const char *only = argc > 3 ? argv[3] : "", *dtype = argc > 4 ? argv[4] : "";
     state = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     check(td_init());
