@@ -8,7 +8,10 @@
 
 #include <stdatomic.h>
 
-enum { UNIT = 16, LEAST = 64, MOST = 512, ACROSS = 4, BATCHES = 16, SMALL = 1 << 20 };
+/* Multiplications that are worth a tile, since each tile is packed anew; tiles of a product, and
+ * their least length; parts of a batch. */
+#define TILE_WORK 16e6
+enum { UNIT = 16, LEAST = 64, TILES = 16, BATCHES = 16 };
 
 /* ---- parts ---- */
 
@@ -59,12 +62,6 @@ typedef struct tile_job {
     int64_t groups, down, across; /* how many of them */
 } tile_job;
 
-/* Length of the parts of a dim: few of them, within bounds that keep packing cheap. */
-static int64_t part_of(int64_t n) {
-    int64_t len = (n + ACROSS * UNIT - 1) / (ACROSS * UNIT) * UNIT;
-    return len < LEAST ? LEAST : len > MOST ? MOST : len;
-}
-
 static int64_t at_most(int64_t len, int64_t left) {
     return len < left ? len : left;
 }
@@ -80,16 +77,34 @@ static td_status run_tile(const void *ctx, int64_t part) {
     return j->fn(j->ctx, &t);
 }
 
+static int64_t part_of(int64_t n, int64_t parts) {
+    return parts == 1 ? n : (n + parts * UNIT - 1) / (parts * UNIT) * UNIT;
+}
+
+/* Cut one product into tiles that are nearly square: halve the longer side while they are worth it.
+ */
+static void cut_product(tile_job *j, double work) {
+    int64_t down = 1, across = 1;
+    while (2 * down * across <= TILES && work >= TILE_WORK * (double)(2 * down * across)) {
+        int64_t *longer = j->m / down >= j->n / across ? &down : &across;
+        if ((longer == &down ? j->m / down : j->n / across) < 2 * LEAST)
+            break;
+        *longer *= 2;
+    }
+    j->whole = (td_tile){.batches = 1, .rows = part_of(j->m, down)};
+    j->whole.columns = part_of(j->n, across);
+}
+
 td_status td_run_tiles(int64_t batch, int64_t m, int64_t n, int64_t k, td_tile_fn fn,
                        const void *ctx) {
-    double work = (double)m * (double)n * (double)k;
-    bool cut = work >= SMALL && batch < BATCHES;
+    double work = (double)m * (double)n * (double)k, all = work * (double)batch;
     tile_job j = {.fn = fn, .ctx = ctx, .batch = batch, .m = m, .n = n};
-    j.whole.rows = cut ? part_of(m) : m;
-    j.whole.columns = cut ? part_of(n) : n;
-    j.whole.batches = cut ? 1 : (batch + BATCHES - 1) / BATCHES;
-    if (!cut && work * (double)batch < SMALL)
-        j.whole.batches = batch;
+    int64_t parts = all < TILE_WORK * BATCHES ? (int64_t)(all / TILE_WORK * 4) + 1 : BATCHES;
+    parts = parts < BATCHES ? parts : BATCHES;
+    if (batch < BATCHES && work >= TILE_WORK)
+        cut_product(&j, work);
+    else
+        j.whole = (td_tile){.batches = (batch + parts - 1) / parts, .rows = m, .columns = n};
     j.groups = (batch + j.whole.batches - 1) / j.whole.batches;
     j.down = (m + j.whole.rows - 1) / j.whole.rows;
     j.across = (n + j.whole.columns - 1) / j.whole.columns;
