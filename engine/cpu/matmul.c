@@ -15,10 +15,8 @@
 #include <string.h>
 
 enum {
-    TINY = 512,        /* multiplications that a plain loop does soonest */
-    SMALL = 64 * 1024, /* and OpenBLAS, whose calls cost less than oneDNN's */
-    WIDE =
-        256 /* rows and columns from which oneDNN shares out a product without cutting its sums */
+    TINY = 512,       /* multiplications that a plain loop does soonest */
+    SMALL = 64 * 1024 /* and OpenBLAS, whose calls cost less than oneDNN's */
 };
 #define PANEL 2e9 /* multiplications done without a look at the interrupt flag: some 50 ms */
 
@@ -189,9 +187,7 @@ static td_status multiply_panel(const product *whole, int64_t row, int64_t end) 
         return TD_OK;
     }
     if (p.by->dnn && (work > SMALL || !p.by->gemm))
-        return p.batch == 1 && p.m >= WIDE && p.n >= WIDE
-                   ? dnn_tile(&p, &(td_tile){.batches = 1, .rows = p.m, .columns = p.n})
-                   : td_run_tiles(p.batch, p.m, p.n, p.k, dnn_tile, &p);
+        return td_run_tiles(p.batch, p.m, p.n, p.k, dnn_tile, &p);
     if (!fits_int(&p.a) || !fits_int(&p.b) || !fits_int(&p.c))
         return td_fail(TD_ESHAPE, "matrices of more than 2^31 - 1 rows or columns");
     if (p.bias)
