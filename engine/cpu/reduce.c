@@ -243,7 +243,7 @@ static double scaled_norm(const job *j, int64_t at) {
     wide.tiled = true;
     fold(&wide, TD_REDUCE_ABS_MAX, at, 1, 0, j->plan.count, &acc, NULL);
     if (acc.f == 0 || !isfinite(acc.f))
-        return acc.f;
+        return fabs(acc.f); /* of -0 too */
     int exponent = ilogb(acc.f);
     double scale = ldexp(1, exponent < -1023 ? 1023 : -exponent);
     acc.f = 0;

@@ -70,6 +70,7 @@ static inline V OF(silu)(V x) {
     V low, high = OF(sigmoid_parts)(near, &low, &n), rest;
     V product = OF(product)(near, high, &rest);
     V y = OF(scaled)(product + (rest + near * low), n);
+    y += x - x; /* NaN for an infinite one */
     y = (V)((M)y | ((M)x & (M)((V){0} * (T)-1)));
     return OF(select)((M)(x > -(T)LOWEST), x, y);
 }
@@ -85,7 +86,7 @@ static inline V OF(gelu)(V x) {
     M low = (M)(OF(abs)(y) < TINY) & (M)(x < -1) & (M)(x > -64);
     if (__builtin_expect(OF(any)(low), 0))
         y = OF(gelu_lanes)(y, x, low);
-    return OF(select)((M)(x < -64), (V){0} * (T)-1, y);
+    return OF(select)((M)(x < -64), x * 0, y);
 }
 
 #undef CAT2

@@ -87,11 +87,11 @@ static R FN(sigmoid)(R x, R y) {
     return x < 0 ? e / (1 + e) : x >= 0 ? 1 / (1 + e) : x;
 }
 static R FN(silu)(R x, R y) {
-    return x < -30000 ? -(R)0 : x * FN(sigmoid)(x, y);
+    return x < -30000 ? x * 0 : x * FN(sigmoid)(x, y);
 }
-static R FN(gelu)(R x, R y) { /* its ends are limits, not 0 * infinity */
+static R FN(gelu)(R x, R y) { /* far out it is 0, of minus infinity NaN */
     (void)y;
-    return x < -1000 ? -(R)0 : x * M(erfc)(-x * M(sqrt)((R)0.5)) / 2;
+    return x < -1000 ? x * 0 : x * M(erfc)(-x * M(sqrt)((R)0.5)) / 2;
 }
 static R FN(softplus)(R x, R y) {
     return (void)y, x > 20 ? x : M(log1p)(M(exp)(x));
