@@ -22,6 +22,20 @@ static int get_num_threads(lua_State *L) {
     return 1;
 }
 
+static int use_deterministic(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    td_set_deterministic(f.args[0].b);
+    return 0;
+}
+
+static int are_deterministic(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    lua_pushboolean(L, td_deterministic());
+    return 1;
+}
+
 static int manual_seed(lua_State *L) {
     tide_frame f;
     tide_read_call(L, &f);
@@ -175,6 +189,13 @@ void tide_open_system(lua_State *L) {
     static const tide_function functions[] = {
         {"set_num_threads(int(1..1024) n)", "Threads that kernels may use.", set_num_threads},
         {"get_num_threads() -> int", "Threads that kernels may use.", get_num_threads},
+        {"use_deterministic_algorithms(bool on)",
+         "Products and convolutions give the same bits for any number of threads, which takes "
+         "longer; "
+         "all else does always.",
+         use_deterministic},
+        {"are_deterministic_algorithms_enabled() -> bool",
+         "Has use_deterministic_algorithms been turned on?", are_deterministic},
         {"manual_seed(int seed)", "Start the default random generator anew.", manual_seed},
         {"initial_seed() -> int", "The default generator's seed.", initial_seed},
         {"Generator(int? seed=nil) -> Generator",

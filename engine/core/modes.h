@@ -16,4 +16,9 @@ td_modes td_set_modes(td_modes modes); /* returns the former ones */
 bool td_grad_enabled(void);
 bool td_set_grad_enabled(bool enabled); /* returns the former state */
 
+/* Should results be the same for every number of threads, though that takes longer? Of the whole
+ * process; off at the start. */
+bool td_deterministic(void);
+void td_set_deterministic(bool on);
+
 #endif

@@ -16,6 +16,7 @@ _Thread_local int td_team_ready = 1;
 
 static _Thread_local bool orphaned; /* the team stayed in the process that forked this one */
 static _Thread_local int alone_for;
+static _Thread_local bool alone; /* by td_run_alone */
 
 static void in_child(void) {
     if (td_team_ready > 1) {
@@ -66,7 +67,14 @@ int td_team_prepare(int wanted) {
 
 int td_team_enter(int most) {
     int wanted = td_threads_at_most();
-    int size = td_pool_within() ? 1 : td_team_size(wanted < most ? wanted : most);
+    int size = td_pool_within() || alone ? 1 : td_team_size(wanted < most ? wanted : most);
     td_openmp_set_threads(size);
     return size;
+}
+
+void td_run_alone(void (*fn)(void *ctx), void *ctx) {
+    bool before = alone;
+    alone = true;
+    fn(ctx);
+    alone = before;
 }

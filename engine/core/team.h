@@ -21,4 +21,7 @@ static inline int td_team_size(int wanted) {
  */
 int td_team_enter(int most);
 
+/* Run fn with one thread: what it calls that forks by itself does not. */
+void td_run_alone(void (*fn)(void *ctx), void *ctx);
+
 #endif

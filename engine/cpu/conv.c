@@ -3,15 +3,21 @@
  * look at the interrupt flag between. */
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
-#include "engine/cpu/blas.h"
+#include "engine/core/modes.h"
+#include "engine/core/threads.h"
 #include "engine/cpu/block.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/onednn.h"
+#include "engine/cpu/tiles.h"
 #include "engine/ops/copy.h"
 
 #include <string.h>
 
 #define PANEL 2e9 /* multiplications done without a look at the interrupt flag */
+enum {
+    PARTS = 16,        /* of a batch */
+    PARTIAL = 16 << 20 /* elements of gradients of parts */
+};
 
 /* Images that fit between two looks at the flag. */
 static int64_t images_at_once(const td_conv_geometry *g) {
@@ -81,18 +87,18 @@ static td_status conv_f64(const td_conv_geometry *g, double *x, double *weight, 
     unrolled u;
     td_status status = unrolled_make(g, &u);
     for (int64_t n = 0; n < g->n && status == TD_OK; n++) {
-        for (int64_t group = 0; group < g->groups; group++) {
+        for (int64_t group = 0; group < g->groups && status == TD_OK; group++) {
             double *out = output_of(&u, y, n, group);
             for (int64_t o = 0; o < u.outputs; o++)
                 for (int64_t k = 0; k < u.columns; k++)
                     out[o * u.columns + k] = bias ? bias[group * u.outputs + o] : 0;
             roll(&u, image_of(&u, x, n, group), false);
             if (u.rows)
-                td_blas_dgemm(false, false, u.outputs, u.columns, u.rows,
-                              weight + group * u.outputs * u.rows, u.rows, u.matrix, u.columns, 1,
-                              out, u.columns);
+                status = td_dgemm_tiles(false, false, u.outputs, u.columns, u.rows,
+                                        weight + group * u.outputs * u.rows, u.matrix, 1, out);
         }
-        status = td_interrupt_check();
+        if (status == TD_OK)
+            status = td_interrupt_check();
     }
     td_free(u.matrix);
     return status;
@@ -103,13 +109,15 @@ static td_status conv_input_f64(const td_conv_geometry *g, double *weight, doubl
     td_status status = unrolled_make(g, &u);
     memset(gx, 0, (size_t)(g->n * g->c * g->h * g->w) * sizeof *gx);
     for (int64_t n = 0; n < g->n && status == TD_OK; n++) {
-        for (int64_t group = 0; group < g->groups; group++) {
-            td_blas_dgemm(true, false, u.rows, u.columns, u.outputs,
-                          weight + group * u.outputs * u.rows, u.rows, output_of(&u, gy, n, group),
-                          u.columns, 0, u.matrix, u.columns);
-            roll(&u, image_of(&u, gx, n, group), true);
+        for (int64_t group = 0; group < g->groups && status == TD_OK; group++) {
+            status = td_dgemm_tiles(true, false, u.rows, u.columns, u.outputs,
+                                    weight + group * u.outputs * u.rows,
+                                    output_of(&u, gy, n, group), 0, u.matrix);
+            if (status == TD_OK)
+                roll(&u, image_of(&u, gx, n, group), true);
         }
-        status = td_interrupt_check();
+        if (status == TD_OK)
+            status = td_interrupt_check();
     }
     td_free(u.matrix);
     return status;
@@ -120,13 +128,14 @@ static td_status conv_weight_f64(const td_conv_geometry *g, double *x, double *g
     td_status status = unrolled_make(g, &u);
     memset(gw, 0, (size_t)(g->o * u.rows) * sizeof *gw);
     for (int64_t n = 0; n < g->n && status == TD_OK; n++) {
-        for (int64_t group = 0; group < g->groups; group++) {
+        for (int64_t group = 0; group < g->groups && status == TD_OK; group++) {
             roll(&u, image_of(&u, x, n, group), false);
-            td_blas_dgemm(false, true, u.outputs, u.rows, u.columns, output_of(&u, gy, n, group),
-                          u.columns, u.matrix, u.columns, 1, gw + group * u.outputs * u.rows,
-                          u.rows);
+            status = td_dgemm_tiles(false, true, u.outputs, u.rows, u.columns,
+                                    output_of(&u, gy, n, group), u.matrix, 1,
+                                    gw + group * u.outputs * u.rows);
         }
-        status = td_interrupt_check();
+        if (status == TD_OK)
+            status = td_interrupt_check();
     }
     td_free(u.matrix);
     return status;
@@ -152,8 +161,11 @@ static void add_to(float *total, const float *part, int64_t n) {
         total[k] += part[k];
 }
 
-/* A part of the batch at a time; parts of the weight's gradient are added up. */
-static td_status convolve_f32(const td_convolution_plan *p) {
+/* Images [begin, end) as many at a time as leave room for a look at the interrupt flag; parts of
+ * the weight's gradient are added up. `out` is for the whole batch but where it is that gradient.
+ */
+static td_status convolve_images(const td_convolution_plan *p, int64_t begin, int64_t end,
+                                 float *out) {
     const td_conv_geometry *g = &p->geometry;
     int64_t image = g->c * g->h * g->w, output = g->o * g->oh * g->ow, at_once = images_at_once(g);
     int64_t a_step = p->direction == TD_CONV_INPUT ? output : image;
@@ -162,12 +174,11 @@ static td_status convolve_f32(const td_convolution_plan *p) {
     bool adds = p->direction == TD_CONV_WEIGHT;
     td_conv_geometry s = *g;
     td_tensor *part = NULL;
-    float *out = p->out->data;
     td_status status = TD_OK;
-    for (int64_t n = 0; n < g->n; n += s.n) {
-        s.n = g->n - n < at_once ? g->n - n : at_once;
+    for (int64_t n = begin; n < end; n += s.n) {
+        s.n = end - n < at_once ? end - n : at_once;
         TD_TRY(td_interrupt_check());
-        if (adds && n > 0 && !part)
+        if (adds && n > begin && !part)
             TD_TRY(td_tensor_empty(TD_F32, TD_DEVICE_CPU, 1, &p->out->numel, &part));
         float *to = part ? part->data : adds ? out : out + n * out_step;
         TD_TRY(td_dnn_conv(p->direction, &s, (float *)p->a->data + n * a_step,
@@ -178,6 +189,79 @@ static td_status convolve_f32(const td_convolution_plan *p) {
 done:
     td_release(part);
     return status;
+}
+
+/* The batch in parts that follow from the shape alone, each on one thread; a weight's gradient for
+ * each, and, where one image is a part, for slices of the output channels. */
+typedef struct parts {
+    const td_convolution_plan *plan;
+    int64_t images, slices, channels; /* of a part: images; how many slices, and their channels */
+    int64_t numel;                    /* of the weight's gradient */
+    int64_t count;                    /* parts of the batch */
+    float *partial;                   /* their gradients after the first, which is the result */
+} parts;
+
+static td_status convolve_slice(const parts *j, int64_t image, int64_t slice, float *out) {
+    const td_conv_geometry *g = &j->plan->geometry;
+    td_conv_geometry s = *g;
+    int64_t first = slice * j->channels, row = g->c / g->groups * g->kh * g->kw;
+    s.n = 1;
+    s.o = g->o - first < j->channels ? g->o - first : j->channels;
+    return td_dnn_conv(TD_CONV_WEIGHT, &s, (float *)j->plan->a->data + image * g->c * g->h * g->w,
+                       (float *)j->plan->b->data + (image * g->o + first) * g->oh * g->ow, NULL,
+                       out + first * row);
+}
+
+static td_status convolve_part(const void *ctx, int64_t part) {
+    const parts *j = ctx;
+    int64_t k = part / j->slices, begin = k * j->images, end = begin + j->images;
+    float *out = j->plan->out->data;
+    if (j->plan->direction == TD_CONV_WEIGHT && k > 0)
+        out = j->partial + (k - 1) * j->numel;
+    if (j->slices > 1)
+        return convolve_slice(j, k, part % j->slices, out);
+    return convolve_images(j->plan, begin, end < j->plan->geometry.n ? end : j->plan->geometry.n,
+                           out);
+}
+
+static void add_parts(void *ctx, int64_t begin, int64_t end, int worker) {
+    const parts *j = ctx;
+    (void)worker;
+    for (int64_t k = 1; k < j->count; k++)
+        add_to((float *)j->plan->out->data + begin, j->partial + (k - 1) * j->numel + begin,
+               end - begin);
+}
+
+static td_status convolve_parts(const td_convolution_plan *p) {
+    const td_conv_geometry *g = &p->geometry;
+    bool adds = p->direction == TD_CONV_WEIGHT;
+    parts j = {.plan = p, .slices = 1, .channels = g->o, .numel = p->out->numel};
+    int64_t most = adds ? PARTIAL / (j.numel + 1) : PARTS;
+    most = most < 4 ? 4 : most > PARTS ? PARTS : most;
+    j.images = (g->n + most - 1) / most;
+    j.count = (g->n + j.images - 1) / j.images;
+    if (adds && j.images == 1 && g->groups == 1 && j.count < PARTS / 2) {
+        j.channels = (g->o * j.count / (PARTS / 2) + 15) / 16 * 16;
+        j.slices = (g->o + j.channels - 1) / j.channels;
+    }
+    if (adds && j.count > 1)
+        j.partial = td_malloc((size_t)(j.count - 1) * (size_t)j.numel * sizeof *j.partial);
+    if (adds && j.count > 1 && !j.partial)
+        return td_fail(TD_ENOMEM, "out of memory for parts of a gradient");
+    td_status status = td_run_parts(j.count * j.slices, TD_GRAIN, convolve_part, &j);
+    if (status == TD_OK && adds && j.count > 1)
+        status = td_parallel_for(j.numel, j.count, add_parts, &j);
+    td_free(j.partial);
+    return status;
+}
+
+/* Left to itself oneDNN cuts its work, and adds up a weight's gradient, by the number of threads.
+ */
+static td_status convolve_f32(const td_convolution_plan *p) {
+    if (p->geometry.n == 0)
+        return TD_OK;
+    return td_deterministic() ? convolve_parts(p)
+                              : convolve_images(p, 0, p->geometry.n, p->out->data);
 }
 
 /* In float32, rounded once at the end. */

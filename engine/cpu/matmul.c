@@ -1,12 +1,14 @@
 /* matmul.c: products on the CPU: a tiny loop, OpenBLAS or oneDNN by size and dtype, and plain loops
  * for integers; the 16-bit floats by oneDNN's bfloat16 where the machine has it, else in float32.
- * Long products are cut into panels of rows between which an interrupt is noticed. */
+ * Long products are cut into panels of rows between which an interrupt is noticed, panels into
+ * tiles that follow from the shape alone, so results do not depend on the number of threads. */
 #include "engine/core/interrupt.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/blas.h"
 #include "engine/cpu/block.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/onednn.h"
+#include "engine/cpu/tiles.h"
 #include "engine/ops/copy.h"
 
 #include <limits.h>
@@ -138,20 +140,48 @@ static td_dnn_matrices for_dnn(const matrices *x) {
 
 static void fill_bias(const product *p) {
     size_t size = p->size;
-    for (int64_t i = 0; i < p->m; i++)
-        memcpy(p->c.data + (size_t)(i * p->c.row_stride) * size, p->bias, (size_t)p->n * size);
+    for (int64_t batch = 0; batch < p->batch; batch++)
+        for (int64_t i = 0; i < p->m; i++)
+            memcpy(p->c.data + (size_t)(batch * p->c.batch_stride + i * p->c.row_stride) * size,
+                   p->bias, (size_t)p->n * size);
 }
 
-static void blas_one(const product *p, int64_t batch) {
-    bool ta, tb, tc;
-    int64_t lda = leading(&p->a, &ta), ldb = leading(&p->b, &tb), ldc = leading(&p->c, &tc);
+/* Part of the product; the bias lies in c already, or comes with what oneDNN does. */
+static product product_of(const product *p, const td_tile *t) {
+    product one = *p;
     size_t size = p->size;
-    const void *a = p->a.data + (size_t)(batch * p->a.batch_stride) * size;
-    const void *b = p->b.data + (size_t)(batch * p->b.batch_stride) * size;
-    void *c = p->c.data + (size_t)(batch * p->c.batch_stride) * size;
+    one.batch = t->batches;
+    one.m = one.a.rows = one.c.rows = t->rows;
+    one.n = one.b.columns = one.c.columns = t->columns;
+    one.a.data += (size_t)(t->batch * p->a.batch_stride + t->row * p->a.row_stride) * size;
+    one.b.data += (size_t)(t->batch * p->b.batch_stride + t->column * p->b.column_stride) * size;
+    one.c.data += (size_t)(t->batch * p->c.batch_stride + t->row * p->c.row_stride +
+                           t->column * p->c.column_stride) *
+                  size;
     if (p->bias)
-        fill_bias(p);
-    p->by->gemm(ta, tb, p->m, p->n, p->k, a, lda, b, ldb, p->bias ? 1 : 0, c, ldc);
+        one.bias = (const char *)p->bias + (size_t)t->column * size;
+    return one;
+}
+
+static td_status blas_tile(const void *ctx, const td_tile *t) {
+    td_status status = td_blas_ready();
+    if (status)
+        return status;
+    const product *whole = ctx, p = product_of(whole, t);
+    bool ta, tb, tc;
+    int64_t lda = leading(&whole->a, &ta), ldb = leading(&whole->b, &tb),
+            ldc = leading(&whole->c, &tc);
+    for (int64_t k = 0; k < p.batch; k++)
+        p.by->gemm(ta, tb, p.m, p.n, p.k, p.a.data + (size_t)(k * p.a.batch_stride) * p.size, lda,
+                   p.b.data + (size_t)(k * p.b.batch_stride) * p.size, ldb, p.bias ? 1 : 0,
+                   p.c.data + (size_t)(k * p.c.batch_stride) * p.size, ldc);
+    return TD_OK;
+}
+
+static td_status dnn_tile(const void *ctx, const td_tile *t) {
+    product p = product_of(ctx, t);
+    return td_dnn_matmul(p.dtype, p.batch, p.m, p.n, p.k, for_dnn(&p.a), for_dnn(&p.b), p.bias,
+                         for_dnn(&p.c));
 }
 
 static bool fits_int(const matrices *x) {
@@ -173,14 +203,12 @@ static td_status multiply_panel(const product *whole, int64_t row, int64_t end) 
         return TD_OK;
     }
     if (p.by->dnn && (work > SMALL || !p.by->gemm))
-        return td_dnn_matmul(p.dtype, p.batch, p.m, p.n, p.k, for_dnn(&p.a), for_dnn(&p.b), p.bias,
-                             for_dnn(&p.c));
+        return td_run_tiles(p.batch, p.m, p.n, p.k, dnn_tile, &p);
     if (!fits_int(&p.a) || !fits_int(&p.b) || !fits_int(&p.c))
         return td_fail(TD_ESHAPE, "matrices of more than 2^31 - 1 rows or columns");
-    td_status status = td_blas_ready();
-    for (int64_t batch = 0; batch < p.batch && status == TD_OK; batch++)
-        blas_one(&p, batch);
-    return status;
+    if (p.bias)
+        fill_bias(&p);
+    return td_run_tiles(p.batch, p.m, p.n, p.k, blas_tile, &p);
 }
 
 static td_status multiply_floats(const product *p) {

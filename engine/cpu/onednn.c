@@ -562,20 +562,21 @@ static td_status make_conv_weight(const void *what, plan *p) {
     return make_conv_backward(what, p, true);
 }
 
+static const struct {
+    plan_kind kind;
+    plan_maker make;
+} conv_ways[] = {
+    [TD_CONV_FORWARD] = {CONV, make_conv},
+    [TD_CONV_INPUT] = {CONV_INPUT, make_conv_input},
+    [TD_CONV_WEIGHT] = {CONV_WEIGHT, make_conv_weight},
+};
+
 td_status td_dnn_conv(td_conv_direction direction, const td_conv_geometry *s, const float *a,
                       const float *b, const float *bias, float *out) {
-    static const struct {
-        plan_kind kind;
-        plan_maker make;
-    } ways[] = {
-        [TD_CONV_FORWARD] = {CONV, make_conv},
-        [TD_CONV_INPUT] = {CONV_INPUT, make_conv_input},
-        [TD_CONV_WEIGHT] = {CONV_WEIGHT, make_conv_weight},
-    };
     bool swap = direction == TD_CONV_WEIGHT; /* oneDNN's order: gradient first */
-    plan_key key = conv_key(ways[direction].kind, s, bias != NULL);
+    plan_key key = conv_key(conv_ways[direction].kind, s, bias != NULL);
     void *data[MAX_ARGS] = {(void *)(swap ? b : a), (void *)(swap ? a : b), out, (void *)bias};
-    return run(&key, ways[direction].make, s, data);
+    return run(&key, conv_ways[direction].make, s, data);
 }
 
 /* ---- what it is ---- */

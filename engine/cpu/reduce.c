@@ -34,7 +34,7 @@ typedef struct job {
     const char *x;
     td_tensor *out;
     td_dtype stored, dtype; /* of x's elements; what they are converted to */
-    bool floating, by_columns, moments, tiled;
+    bool floating, by_columns, moments, tiled, norm;
     td_abs_pow_fn abs_pow; /* of each element first; NULL: as it is */
     td_reducer reducer;
     td_accumulator start;
@@ -147,8 +147,8 @@ static void fold_tiles(const job *j, const loops *l, td_accumulator *acc, const 
 }
 
 /* Take the reduced positions [begin, end) of outputs [at, at + n) into acc. */
-static void fold(const job *j, td_reducer reducer, int64_t at, int64_t n, int64_t begin,
-                 int64_t end, td_accumulator *acc, const double *centers) {
+static void fold(const job *j, int reducer, int64_t at, int64_t n, int64_t begin, int64_t end,
+                 td_accumulator *acc, const double *centers) {
     const td_reduction *p = &j->plan;
     loops l = {td_cpu->reduce->rows[reducer][j->dtype], td_cpu->reduce->columns[reducer][j->dtype]};
     int64_t row_stride = p->kept_strides[p->nkept - 1];
@@ -180,6 +180,26 @@ static void round_centers(td_dtype dtype, double *center, const double *exact, i
     td_cpu->convert->convert[TD_F64][dtype](n, center, rounded);
 }
 
+static void clear(td_accumulator *acc, int64_t n) {
+    memset(acc, 0, sizeof *acc * (size_t)n);
+}
+
+/* Means of outputs [at, at + n) over [begin, end), taken from the distances to each one's first
+ * element: where the elements lie close together for their size, a plain sum would lose what
+ * distinguishes them. */
+static void fold_means(const job *j, int64_t at, int64_t n, int64_t begin, int64_t end,
+                       double *mean) {
+    td_accumulator acc[TD_REDUCE_WIDTH];
+    clear(acc, n);
+    fold(j, TD_REDUCE_SUM, at, n, begin, begin + 1, acc, NULL);
+    for (int64_t k = 0; k < n; k++)
+        mean[k] = acc[k].f;
+    clear(acc, n);
+    fold(j, TD_FOLD_SHIFTED, at, n, begin, end, acc, mean);
+    for (int64_t k = 0; k < n; k++)
+        mean[k] += acc[k].f / (double)(end - begin);
+}
+
 /* Means and sums of squared deviations of outputs [at, at + n), n <= TD_REDUCE_WIDTH, over reduced
  * positions [begin, end): tile by tile in two passes, joined by Chan, Golub and LeVeque's update
  * (1979). What the rounding of a tile's center leaves is put back. */
@@ -195,12 +215,8 @@ static void fold_moments(const job *j, int64_t at, int64_t n, int64_t begin, int
     for (int64_t r = begin; r < end && !td_interrupt_requested(); r += step) {
         int64_t len = end - r < step ? end - r : step;
         double before = (double)(r - begin), now = (double)len, after = before + now;
-        memset(acc, 0, sizeof *acc * (size_t)n);
-        fold(j, TD_REDUCE_SUM, at, n, r, r + len, acc, NULL);
-        for (int64_t k = 0; k < n; k++) {
-            exact[k] = acc[k].f / now;
-            acc[k].f = 0;
-        }
+        fold_means(j, at, n, r, r + len, exact);
+        clear(acc, n);
         round_centers(td_dtype_wide(j->dtype), center, exact, n);
         fold(j, TD_REDUCE_CENTERED, at, n, r, r + len, acc, center);
         for (int64_t k = 0; k < n; k++) {
@@ -241,10 +257,43 @@ static void finish_values(td_finish finish, double param, bool floating, int64_t
     }
 }
 
+/* The 2-norm of output `at`, whose squares are too large or too small to be added as they are: as
+ * doubles, scaled by the power of two that brings the largest to 1. */
+static double scaled_norm(const job *j, int64_t at) {
+    job wide = *j;
+    td_accumulator acc = {.f = 0};
+    wide.dtype = TD_F64;
+    wide.tiled = true;
+    fold(&wide, TD_REDUCE_ABS_MAX, at, 1, 0, j->plan.count, &acc, NULL);
+    if (acc.f == 0 || !isfinite(acc.f))
+        return fabs(acc.f); /* of -0 too */
+    int exponent = ilogb(acc.f);
+    double scale = ldexp(1, exponent < -1023 ? 1023 : -exponent);
+    acc.f = 0;
+    fold(&wide, TD_FOLD_SCALED_SQUARE, at, 1, 0, j->plan.count, &acc, &scale);
+    return sqrt(acc.f) / scale;
+}
+
+/* Sums of squares below these may have lost squares on the way. */
+static const double least_squares[TD_DTYPE_COUNT] = {
+    [TD_F16] = 0x1p-90, [TD_BF16] = 0x1p-90, [TD_F32] = 0x1p-90, [TD_F64] = 0x1p-960};
+
+static void finish_norms(const job *j, int64_t at, int64_t n, td_accumulator *acc) {
+    double count = (double)j->plan.count, least = least_squares[j->dtype];
+    for (int64_t k = 0; k < n; k++)
+        if (acc[k].f < count * least || isinf(acc[k].f))
+            acc[k].f = scaled_norm(j, at + k);
+        else
+            acc[k].f = sqrt(acc[k].f);
+}
+
 static void deliver(const job *j, int64_t at, int64_t n, td_accumulator *acc) {
     const td_reduction *p = &j->plan;
     td_dtype dtype = (td_dtype)j->out->dtype, grown = j->floating ? TD_F64 : TD_I64;
-    finish_values(j->finish, j->param, j->floating, p->count, acc, n);
+    if (j->norm)
+        finish_norms(j, at, n, acc);
+    else
+        finish_values(j->finish, j->param, j->floating, p->count, acc, n);
     for (int64_t o = at; o < at + n;) {
         td_segment kept = td_reduction_kept(p, o, at + n);
         char *out = (char *)j->out->data + kept.out_offset * (int64_t)td_dtype_size(dtype);
@@ -384,6 +433,7 @@ td_status td_cpu_reduce(const td_reduce_plan *plan) {
              .floating = td_dtype_is_float(plan->compute),
              .reducer = power ? TD_REDUCE_SUM : plan->reducer,
              .moments = plan->reducer == TD_REDUCE_CENTERED,
+             .norm = plan->reducer == TD_REDUCE_SQUARE_SUM && plan->finish == TD_FINISH_POWER,
              .finish = plan->finish,
              .param = plan->param,
              .power = plan->power};

@@ -184,13 +184,11 @@ UNARY(relu, TD_PW_ARITH, "max(x, 0).", "x: where(gt(out, 0), g, 0)");
 UNARY(sigmoid, TD_PW_FLOATS, "1 / (1 + exp(-x)).", "x: g * out * (1 - out)");
 UNARY(erf, TD_PW_FLOATS, "Error function.", "x: g * 1.1283791670955126 * exp(-(x * x))");
 UNARY(erfc, TD_PW_FLOATS, "1 - erf(x).", "x: -(g * 1.1283791670955126 * exp(-(x * x)))");
-FORMULA(silu, "(Tensor x) -> Tensor", TD_PW_FLOATS, "x * sigmoid(x).", "x * sigmoid(x)",
-        "x: g * sigmoid(x) * (1 + x * (1 - sigmoid(x)))");
-FORMULA(gelu, "(Tensor x) -> Tensor", TD_PW_FLOATS,
-        "Gaussian error linear unit, x times the normal distribution function of x.",
-        "0.5 * x * (1 + erf(x * 0.7071067811865476))",
-        "x: g * (0.5 * (1 + erf(x * 0.7071067811865476)) +"
-        "        x * 0.3989422804014327 * exp(-0.5 * x * x))");
+UNARY(silu, TD_PW_FLOATS, "x * sigmoid(x).", "x: g * sigmoid(x) * (1 + x * (1 - sigmoid(x)))");
+UNARY(gelu, TD_PW_FLOATS,
+      "Gaussian error linear unit, x times the normal distribution function of x.",
+      "x: g * (0.5 * erfc(x * -0.7071067811865476) +"
+      "        x * 0.3989422804014327 * exp(-0.5 * x * x))");
 FORMULA(softplus, "(Tensor x, number beta=1, number threshold=20) -> Tensor", TD_PW_FLOATS,
         "log(1 + exp(beta * x)) / beta; x itself where beta * x is over the threshold.",
         "where(gt(x * beta, threshold), x, log1p(exp(minimum(x * beta, threshold))) / beta)",
@@ -203,8 +201,7 @@ FORMULA(softshrink, "(Tensor x, number lambd=0.5) -> Tensor", TD_PW_FLOATS,
         "x drawn towards zero by lambd; 0 where it is nearer.",
         "x - maximum(minimum(x, lambd), -lambd)", "x: where(gt(abs(out), 0), g, 0)");
 FORMULA(elu, "(Tensor x, number alpha=1) -> Tensor", TD_PW_FLOATS,
-        "x where positive, else alpha * (exp(x) - 1).",
-        "where(gt(x, 0), x, alpha * expm1(minimum(x, 0)))",
+        "x where positive, else alpha * (exp(x) - 1).", "where(gt(x, 0), x, alpha * expm1(x))",
         "x: g * where(gt(x, 0), 1, alpha * exp(minimum(x, 0)))");
 TD_OPERATOR(clamp_min) = {
     .schema = "(Tensor x, Tensor|number min) -> Tensor",

@@ -64,6 +64,7 @@ int td_primitive_find(const char *name, size_t len) {
 #define MAX(x, y)       ((x) > (y) || (x) != (x) ? (x) : (y))
 #define MIN(x, y)       ((x) < (y) || (x) != (x) ? (x) : (y))
 #define SQRT(x)         sqrt(x)
+#define RSQRT(x)        (1 / sqrt(x))
 #define FLOOR(x)        floor(x)
 #define CEIL(x)         ceil(x)
 #define RINT(x)         rint(x)
@@ -86,11 +87,19 @@ int td_primitive_find(const char *name, size_t len) {
 #define TANH(x)         tanh(x)
 #define ERF(x)          erf(x)
 #define ERFC(x)         erfc(x)
+#define SIGMOID(x)      sigmoid(x)
+#define SILU(x)         ((x)*sigmoid(x))
+#define GELU(x)         (0.5 * (x)*erfc((x) * -M_SQRT1_2))
 #define POW(x, y)       pow(x, y)
 #define ATAN2(x, y)     atan2(x, y)
 #define FMOD(x, y)      fmod(x, y)
 #define FLOOR_MOD(x, y) floor_mod(x, y)
 #define FLOOR_DIV(x, y) floor_div(x, y)
+
+static double sigmoid(double x) {
+    double e = exp(-fabs(x));
+    return x < 0 ? e / (1 + e) : 1 / (1 + e);
+}
 
 static double floor_mod(double x, double y) {
     double m = fmod(x, y);

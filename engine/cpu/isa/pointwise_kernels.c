@@ -2,7 +2,7 @@
 #include "engine/cpu/isa/pointwise_kernels.h"
 
 #include "engine/cpu/isa/isa_symbol.h"
-#include "engine/cpu/isa/vec.h"
+#include "engine/cpu/isa/vec_math.h"
 
 #if defined(__SSE2__)
 #include <immintrin.h>

@@ -20,6 +20,7 @@
 #define MAX(x, y)       OF(max)(x, y)
 #define MIN(x, y)       OF(min)(x, y)
 #define SQRT(x)         OF(sqrt)(x)
+#define RSQRT(x)        OF(rsqrt)(x)
 #define FLOOR(x)        OF(floor)(x)
 #define CEIL(x)         OF(ceil)(x)
 #define RINT(x)         OF(rint)(x)
@@ -42,6 +43,9 @@
 #define TANH(x)         OF(tanh)(x)
 #define ERF(x)          OF(erf)(x)
 #define ERFC(x)         OF(erfc)(x)
+#define SIGMOID(x)      OF(sigmoid)(x)
+#define SILU(x)         OF(silu)(x)
+#define GELU(x)         OF(gelu)(x)
 #define POW(x, y)       OF(pow)(x, y)
 #define ATAN2(x, y)     OF(atan2)(x, y)
 #define FMOD(x, y)      OF(fmod)(x, y)
@@ -212,6 +216,7 @@
 #undef MAX
 #undef MIN
 #undef SQRT
+#undef RSQRT
 #undef FLOOR
 #undef CEIL
 #undef RINT
@@ -234,6 +239,9 @@
 #undef TANH
 #undef ERF
 #undef ERFC
+#undef SIGMOID
+#undef SILU
+#undef GELU
 #undef POW
 #undef ATAN2
 #undef FMOD

@@ -52,51 +52,39 @@ static void uniform_f64(double *out, const uint32_t *words, int n, double low, d
         out[k] = low + span * td_uniform_double(words[2 * k], words[2 * k + 1]);
 }
 
-/* The logarithm takes 1 - u, which is never 0. */
-static void normal_f32(float *out, const uint32_t *words, int n, float mean, float std) {
-    float u[VF_N], v[VF_N];
-    for (int k = 0; k < n; k += 2 * VF_N) {
-        int pairs = (n - k) / 2 < VF_N ? (n - k) / 2 : VF_N;
-        for (int l = 0; l < VF_N; l++) {
-            u[l] = l < pairs ? 1 - td_uniform_float(words[k + 2 * l]) : 1;
-            v[l] = l < pairs ? td_uniform_float(words[k + 2 * l + 1]) : 0;
-        }
-        vf radius = vf_sqrt(vf_log(vf_load(u)) * -2.0f) * std;
-        vf angle = vf_load(v) * 6.283185307179586f;
-        vf_store(u, radius * vf_cos(angle) + mean);
-        vf_store(v, radius * vf_sin(angle) + mean);
-        for (int l = 0; l < pairs; l++) {
-            out[k + 2 * l] = u[l];
-            out[k + 2 * l + 1] = v[l];
-        }
-    }
-}
+#define P           vf
+#define T           float
+#define V           vf
+#define M           vi
+#define N           VF_N
+#define DIGITS      23
+#define BIAS        127
+#define ROOT_HALF   0x3F3504F3
+#define LOG_TERMS   5
+#define ANGLE_TERMS 5
+#define WORDS       1
+#define UNIFORM(w)  td_uniform_float(*(w))
+#include "engine/cpu/isa/random_normal.h"
 
-static void normal_f64(double *out, const uint32_t *words, int n, double mean, double std) {
-    double u[VD_N], v[VD_N];
-    for (int k = 0; k < n; k += 2 * VD_N) {
-        int pairs = (n - k) / 2 < VD_N ? (n - k) / 2 : VD_N;
-        const uint32_t *w = words + 2 * k;
-        for (int l = 0; l < VD_N; l++) {
-            u[l] = l < pairs ? 1 - td_uniform_double(w[4 * l], w[4 * l + 1]) : 1;
-            v[l] = l < pairs ? td_uniform_double(w[4 * l + 2], w[4 * l + 3]) : 0;
-        }
-        vd radius = vd_sqrt(vd_log(vd_load(u)) * -2.0) * std;
-        vd angle = vd_load(v) * 6.283185307179586;
-        vd_store(u, radius * vd_cos(angle) + mean);
-        vd_store(v, radius * vd_sin(angle) + mean);
-        for (int l = 0; l < pairs; l++) {
-            out[k + 2 * l] = u[l];
-            out[k + 2 * l + 1] = v[l];
-        }
-    }
-}
+#define P           vd
+#define T           double
+#define V           vd
+#define M           vl
+#define N           VD_N
+#define DIGITS      52
+#define BIAS        1023
+#define ROOT_HALF   0x3FE6A09E667F3BCDll
+#define LOG_TERMS   11
+#define ANGLE_TERMS 9
+#define WORDS       2
+#define UNIFORM(w)  td_uniform_double((w)[0], (w)[1])
+#include "engine/cpu/isa/random_normal.h"
 
 extern const td_random_kernels TD_ISA_SYMBOL(td_random_kernels);
 const td_random_kernels TD_ISA_SYMBOL(td_random_kernels) = {
     .words = words,
     .uniform_f32 = uniform_f32,
     .uniform_f64 = uniform_f64,
-    .normal_f32 = normal_f32,
-    .normal_f64 = normal_f64,
+    .normal_f32 = vf_normal,
+    .normal_f64 = vd_normal,
 };

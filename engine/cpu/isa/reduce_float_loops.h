@@ -27,6 +27,8 @@ enum { NAME(depth) = 16, NAME(column_depth) = 64 };
     X(abs_sum, VEC(abs)(v), v < 0 ? -v : v)                                                        \
     X(square_sum, v *v, v *v)                                                                      \
     X(centered, (v - c) * (v - c), (v - c) * (v - c))                                              \
+    X(shifted, v - c, v - c)                                                                       \
+    X(scaled, (v * c) * (v * c), (v * c) * (v * c))                                                \
     X(nonzero, VEC(select)(v != 0, SPLAT(1), SPLAT(0)), v != 0 ? 1 : 0)
 
 #define DEFINE_TERM(name, vector, scalar)                                                          \

@@ -128,6 +128,8 @@ DEFINE_ABS_POW(vd, double, VD_N)
         [TD_REDUCE_ABS_SUM] = {FLOATS(abs_sum, form)},                                             \
         [TD_REDUCE_SQUARE_SUM] = {FLOATS(square_sum, form)},                                       \
         [TD_REDUCE_CENTERED] = {FLOATS(centered, form)},                                           \
+        [TD_FOLD_SHIFTED] = {FLOATS(shifted, form)},                                               \
+        [TD_FOLD_SCALED_SQUARE] = {FLOATS(scaled, form)},                                          \
         [TD_REDUCE_NONZERO] = {INTEGERS(nonzero, form), FLOATS(nonzero, form)},                    \
         [TD_REDUCE_PROD] = {INTEGERS(prod, form), FLOATS(prod, form)},                             \
         [TD_REDUCE_MAX] = {INTEGERS(max, form), FLOATS(max, form)},                                \

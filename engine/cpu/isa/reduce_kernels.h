@@ -11,11 +11,19 @@ typedef union td_accumulator {
     int64_t i;
 } td_accumulator;
 
+/* Folds that no operator asks for, beside the reducers. */
+enum {
+    TD_FOLD_SHIFTED = TD_REDUCERS, /* sum of x - center */
+    TD_FOLD_SCALED_SQUARE,         /* sum of (x * center)^2 */
+    TD_FOLDS
+};
+
 /* Columns that one call of a columns function may have. */
 enum { TD_REDUCE_WIDTH = 512 };
 
 /* acc[r] takes in x[r * row_stride + k * stride] for k < n; r < rows. Strides in elements, n > 0.
- * center[r] is read by TD_REDUCE_CENTERED alone and has the element type's precision. */
+ * center[r] is read by TD_REDUCE_CENTERED and the folds alone and has the element type's precision.
+ */
 typedef void (*td_reduce_rows_fn)(td_accumulator *acc, const void *x, int64_t rows,
                                   int64_t row_stride, int64_t n, int64_t stride,
                                   const double *center);
@@ -38,8 +46,8 @@ typedef void (*td_abs_pow_fn)(void *x, int64_t n, double power);
 
 /* By dtype; NULL: not for this one. */
 typedef struct td_reduce_kernels {
-    td_reduce_rows_fn rows[TD_REDUCERS][TD_DTYPE_COUNT]; /* POWER_SUM: abs_pow, then SUM */
-    td_reduce_columns_fn columns[TD_REDUCERS][TD_DTYPE_COUNT];
+    td_reduce_rows_fn rows[TD_FOLDS][TD_DTYPE_COUNT]; /* POWER_SUM: abs_pow, then SUM */
+    td_reduce_columns_fn columns[TD_FOLDS][TD_DTYPE_COUNT];
     td_reduce_find_fn find_max[TD_DTYPE_COUNT], find_min[TD_DTYPE_COUNT];
     td_reduce_find_columns_fn find_max_columns[TD_DTYPE_COUNT], find_min_columns[TD_DTYPE_COUNT];
     td_abs_pow_fn abs_pow[TD_DTYPE_COUNT];

@@ -1,7 +1,8 @@
 /* vec.h: vectors of the instruction set being built, as GCC vector types.
  *
  * + - * / & | ^ ~ and comparisons (giving masks of 0 / -1 integers) are the compiler's; this header
- * adds loads, stores, selection and SLEEF's functions (at most 1 ulp unless a name says otherwise).
+ * adds loads, stores, selection and SLEEF's functions (at most 1 ulp; those called _most are so for
+ * most operands only, and vec_math.h has them for all).
  * vf is float, vd double, vi the integer vector of a mask of vf, vl that of vd; vb, vc
  * and vs are vectors of uint8, int8 and int16.
  */
@@ -131,21 +132,18 @@ TD_VEC_MATH1(expm1, expm1, u10)
 TD_VEC_MATH1(log, log, u10)
 TD_VEC_MATH1(log2, log2, u10)
 TD_VEC_MATH1(log10, log10, u10)
-TD_VEC_MATH1(log1p, log1p, u10)
-TD_VEC_MATH1(sin, sin, u10)
-TD_VEC_MATH1(cos, cos, u10)
-TD_VEC_MATH1(tan, tan, u10)
+TD_VEC_MATH1(log1p_most, log1p, u10)
+TD_VEC_MATH1(sin_most, sin, u10)
+TD_VEC_MATH1(cos_most, cos, u10)
+TD_VEC_MATH1(tan_most, tan, u10)
 TD_VEC_MATH1(asin, asin, u10)
 TD_VEC_MATH1(acos, acos, u10)
 TD_VEC_MATH1(atan, atan, u10)
-TD_VEC_MATH1(sinh, sinh, u10)
-TD_VEC_MATH1(cosh, cosh, u10)
-TD_VEC_MATH1(tanh, tanh, u10)
-TD_VEC_MATH1(asinh, asinh, u10)
-TD_VEC_MATH1(acosh, acosh, u10)
-TD_VEC_MATH1(atanh, atanh, u10)
-TD_VEC_MATH1(erf, erf, u10)
-TD_VEC_MATH1(erfc, erfc, u15)
+TD_VEC_MATH1(sinh_most, sinh, u10)
+TD_VEC_MATH1(cosh_most, cosh, u10)
+TD_VEC_MATH1(tanh_most, tanh, u10)
+TD_VEC_MATH1(erf_most, erf, u10)
+TD_VEC_MATH1(erfc_most, erfc, u15)
 TD_VEC_MATH1(sqrt, sqrt, u05)
 #undef TD_VEC_MATH1
 
@@ -170,13 +168,13 @@ TD_VEC_ROUND(rint, rint) /* half to even */
         return (vd)TD_SLEEF_D(sleef, ulp)((td_native_d)x, (td_native_d)y);                         \
     }
 TD_VEC_MATH2(pow, pow, u10)
-TD_VEC_MATH2(atan2, atan2, u10)
+TD_VEC_MATH2(atan2_most, atan2, u10)
 #undef TD_VEC_MATH2
 
-static inline vf vf_fmod(vf x, vf y) {
+static inline vf vf_fmod_most(vf x, vf y) {
     return (vf)TD_SLEEF_F0(fmod)((td_native_f)x, (td_native_f)y);
 }
-static inline vd vd_fmod(vd x, vd y) {
+static inline vd vd_fmod_most(vd x, vd y) {
     return (vd)TD_SLEEF_D0(fmod)((td_native_d)x, (td_native_d)y);
 }
 

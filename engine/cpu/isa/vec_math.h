@@ -1,0 +1,269 @@
+/* vec_math.h: what SLEEF's functions lack: the ends of their domains, and functions made of several
+ * that would lose digits if each step were rounded. Errors are at most 1 ulp unless a name says
+ * otherwise; tests/torture/ulp measures them.
+ *
+ * Where a whole vector needs nothing but SLEEF, one comparison more finds that out; lanes that do
+ * are done one by one in a wider type.
+ */
+#ifndef TD_CPU_ISA_VEC_MATH_H
+#define TD_CPU_ISA_VEC_MATH_H
+
+#include "engine/cpu/isa/vec.h"
+
+#include <stdbool.h>
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+static inline bool vf_any(vi mask) {
+#if defined(TD_ISA_avx512)
+    return _mm512_movepi32_mask((__m512i)mask) != 0;
+#elif defined(TD_ISA_avx2)
+    return _mm256_movemask_ps((__m256)mask) != 0;
+#elif defined(__SSE2__)
+    return _mm_movemask_ps((__m128)mask) != 0;
+#else
+    int32_t any = 0;
+    for (int k = 0; k < VI_N; k++)
+        any |= mask[k];
+    return any != 0;
+#endif
+}
+static inline bool vd_any(vl mask) {
+    return vf_any((vi)mask);
+}
+
+/* a * b + c, rounded once where the set can; and the exact product a * b: its value and, in *low,
+ * what rounding took from it. */
+#if defined(TD_ISA_avx512)
+static inline vf vf_fma(vf a, vf b, vf c) {
+    return (vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+}
+static inline vd vd_fma(vd a, vd b, vd c) {
+    return (vd)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+}
+static inline vf vf_product(vf a, vf b, vf *low) {
+    vf high = a * b;
+    *low = (vf)_mm512_fmsub_ps((__m512)a, (__m512)b, (__m512)high);
+    return high;
+}
+static inline vd vd_product(vd a, vd b, vd *low) {
+    vd high = a * b;
+    *low = (vd)_mm512_fmsub_pd((__m512d)a, (__m512d)b, (__m512d)high);
+    return high;
+}
+#elif defined(TD_ISA_avx2)
+static inline vf vf_fma(vf a, vf b, vf c) {
+    return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+}
+static inline vd vd_fma(vd a, vd b, vd c) {
+    return (vd)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+}
+static inline vf vf_product(vf a, vf b, vf *low) {
+    vf high = a * b;
+    *low = (vf)_mm256_fmsub_ps((__m256)a, (__m256)b, (__m256)high);
+    return high;
+}
+static inline vd vd_product(vd a, vd b, vd *low) {
+    vd high = a * b;
+    *low = (vd)_mm256_fmsub_pd((__m256d)a, (__m256d)b, (__m256d)high);
+    return high;
+}
+#else
+static inline vf vf_fma(vf a, vf b, vf c) {
+    return a * b + c;
+}
+static inline vd vd_fma(vd a, vd b, vd c) {
+    return a * b + c;
+}
+/* Dekker's way (1971): factors of half the digits, by Veltkamp's splitting. */
+#define TD_VEC_PRODUCT(V, T, splitter)                                                             \
+    static inline V V##_product(V a, V b, V *low) {                                                \
+        V high = a * b, s = a * (T)(splitter), t = b * (T)(splitter);                              \
+        V a1 = s - (s - a), a2 = a - a1, b1 = t - (t - b), b2 = b - b1;                            \
+        *low = ((a1 * b1 - high) + a1 * b2 + a2 * b1) + a2 * b2;                                   \
+        return high;                                                                               \
+    }
+TD_VEC_PRODUCT(vf, float, 0x1001)
+TD_VEC_PRODUCT(vd, double, 0x8000001)
+#undef TD_VEC_PRODUCT
+#endif
+
+/* ---- lane by lane, for the few that need it ---- */
+
+#define TD_VEC_LANES1(V, T, W, M, name, expression)                                                \
+    static __attribute__((noinline, cold)) V V##_##name##_lanes(V r, V from, M which) {            \
+        for (size_t k = 0; k < sizeof(V) / sizeof(T); k++) {                                       \
+            W x = from[k];                                                                         \
+            if (which[k])                                                                          \
+                r[k] = (T)(expression);                                                            \
+        }                                                                                          \
+        return r;                                                                                  \
+    }
+#define TD_VEC_LANES2(V, T, W, M, name, expression)                                                \
+    static __attribute__((noinline, cold)) V V##_##name##_lanes(V r, V a, V b, M which) {          \
+        for (size_t k = 0; k < sizeof(V) / sizeof(T); k++) {                                       \
+            W x = a[k], y = b[k];                                                                  \
+            if (which[k])                                                                          \
+                r[k] = (T)(expression);                                                            \
+        }                                                                                          \
+        return r;                                                                                  \
+    }
+TD_VEC_LANES1(vf, float, double, vi, sinh, sinh(x))
+TD_VEC_LANES1(vd, double, long double, vl, sinh, sinhl(x))
+TD_VEC_LANES1(vf, float, double, vi, cosh, cosh(x))
+TD_VEC_LANES1(vd, double, long double, vl, cosh, coshl(x))
+TD_VEC_LANES1(vf, float, double, vi, rsqrt, 1 / sqrt(x))
+TD_VEC_LANES1(vd, double, long double, vl, rsqrt, 1 / sqrtl(x))
+TD_VEC_LANES1(vf, float, double, vi, erfc, erfc(x))
+TD_VEC_LANES1(vd, double, long double, vl, erfc, erfcl(x))
+TD_VEC_LANES1(vf, float, double, vi, gelu, 0.5 * x * erfc(-x * M_SQRT1_2))
+TD_VEC_LANES1(vd, double, long double, vl, gelu, 0.5L * x * erfcl(-x * sqrtl(0.5L)))
+TD_VEC_LANES2(vf, float, double, vi, atan2, atan2(x, y))
+TD_VEC_LANES2(vd, double, long double, vl, atan2, atan2l(x, y))
+TD_VEC_LANES2(vf, float, float, vi, fmod, fmodf(x, y))
+TD_VEC_LANES2(vd, double, double, vl, fmod, fmod(x, y))
+#undef TD_VEC_LANES1
+#undef TD_VEC_LANES2
+
+/* ---- angles ----
+ *
+ * SLEEF takes a quick way where all lanes lie near 0 and slower ones for the whole vector where one
+ * does not; their last bits differ. An element's result must not depend on its neighbours, nor on
+ * how threads cut a tensor: lanes that go different ways are done apart. */
+
+#define TD_VEC_ANGLE(V, T, M, name, near, far)                                                     \
+    static __attribute__((noinline)) V V##_##name##_apart(V x) {                                   \
+        M quick = (M)(V##_abs(x) < (T)(near)), slow = ~(M)(V##_abs(x) < (T)(far));                 \
+        M between = ~quick & ~slow;                                                                \
+        V r = V##_##name##_most(V##_select(quick, x, (V){0}));                                     \
+        if (V##_any(between))                                                                      \
+            r = V##_select(between, V##_##name##_most(V##_select(between, x, (V){0} + (T)(near))), \
+                           r);                                                                     \
+        if (V##_any(slow))                                                                         \
+            r = V##_select(slow, V##_##name##_most(V##_select(slow, x, (V){0} + (T)(far))), r);    \
+        return r;                                                                                  \
+    }                                                                                              \
+    static inline V V##_##name(V x) {                                                              \
+        M quick = (M)(V##_abs(x) < (T)(near));                                                     \
+        return __builtin_expect(V##_any(~quick), 0) ? V##_##name##_apart(x)                        \
+                                                    : V##_##name##_most(x);                        \
+    }
+TD_VEC_ANGLE(vf, float, vi, sin, 125, 125)
+TD_VEC_ANGLE(vf, float, vi, cos, 125, 125)
+TD_VEC_ANGLE(vf, float, vi, tan, 125, 125)
+TD_VEC_ANGLE(vd, double, vl, sin, 15, 1e14)
+TD_VEC_ANGLE(vd, double, vl, cos, 15, 1e14)
+TD_VEC_ANGLE(vd, double, vl, tan, 15, 1e14)
+#undef TD_VEC_ANGLE
+
+/* ---- the ends of domains ---- */
+
+/* V, mask and any; results below `tiny` are too small for SLEEF's way of keeping low parts, and
+ * beyond `high` its sinh and cosh are infinite. */
+#define TD_VEC_ENDS(V, T, M, tiny, high, least, most)                                              \
+    static inline V V##_log1p(V x) {                                                               \
+        V r = V##_log1p_most(x);                                                                   \
+        M far = (M)(x > (T)0x1p100);                                                               \
+        return __builtin_expect(V##_any(far), 0) ? V##_select(far, V##_log(x), r) : r;             \
+    }                                                                                              \
+    static inline V V##_sinh(V x) {                                                                \
+        V r = V##_sinh_most(x);                                                                    \
+        M far = (M)(V##_abs(x) > (T)(high));                                                       \
+        return __builtin_expect(V##_any(far), 0) ? V##_sinh_lanes(r, x, far) : r;                  \
+    }                                                                                              \
+    static inline V V##_cosh(V x) {                                                                \
+        V r = V##_cosh_most(x);                                                                    \
+        M far = (M)(V##_abs(x) > (T)(high));                                                       \
+        return __builtin_expect(V##_any(far), 0) ? V##_cosh_lanes(r, x, far) : r;                  \
+    }                                                                                              \
+    static inline V V##_atan2(V y, V x) {                                                          \
+        V r = V##_atan2_most(y, x);                                                                \
+        M low = (M)(V##_abs(r) < (T)(tiny)) & (M)(r != 0);                                         \
+        return __builtin_expect(V##_any(low), 0) ? V##_atan2_lanes(r, y, x, low) : r;              \
+    }                                                                                              \
+    static inline V V##_erfc(V x) {                                                                \
+        V r = V##_erfc_most(x);                                                                    \
+        M low = (M)(r < (T)(tiny)) & (M)(r != 0);                                                  \
+        return __builtin_expect(V##_any(low), 0) ? V##_erfc_lanes(r, x, low) : r;                  \
+    }                                                                                              \
+    /* SLEEF gives up where the quotient is too large for it. */                                   \
+    static inline V V##_fmod(V x, V y) {                                                           \
+        V r = V##_fmod_most(x, y);                                                                 \
+        if (__builtin_expect(V##_any((M)(r != r)), 0))                                             \
+            r = V##_fmod_lanes(r, x, y, (M)(r != r));                                              \
+        return r;                                                                                  \
+    }                                                                                              \
+    /* The root halves the error of the reciprocal, which must be neither infinite nor             \
+     * subnormal. */                                                                               \
+    static inline V V##_rsqrt(V x) {                                                               \
+        V r = V##_sqrt(1 / x);                                                                     \
+        M far = (M)(x < (T)(least)) | (M)(x > (T)(most));                                          \
+        return __builtin_expect(V##_any(far), 0) ? V##_rsqrt_lanes(r, x, far) : r;                 \
+    }
+TD_VEC_ENDS(vf, float, vi, 0x1p-120, 87.5, 0x1p-126, 0x1p126)
+TD_VEC_ENDS(vd, double, vl, 0x1p-1010, 709, 0x1p-1022, 0x1p1022)
+#undef TD_VEC_ENDS
+
+static inline vf vf_tanh(vf x) {
+    return vf_select(vf_abs(x) < 0x1p-13f, x, vf_tanh_most(x));
+}
+static inline vd vd_tanh(vd x) {
+    return vd_tanh_most(x);
+}
+
+/* erf(x) is 2 x / sqrt(pi) there; x and the rest of it are added so that one rounding counts. */
+static inline vf vf_erf(vf x) {
+    vf r = vf_erf_most(x);
+    vi low = (vi)(vf_abs(x) < 0x1p-40f) & (vi)(x != 0);
+    return __builtin_expect(vf_any(low), 0) ? vf_select(low, x + x * 0.128379167f, r) : r;
+}
+static inline vd vd_erf(vd x) {
+    return vd_erf_most(x);
+}
+
+/* ---- sigmoid and its products ---- */
+
+/* 1 / k! from k = 2. */
+#define TD_TAYLOR_F                                                                                \
+    { 0.5f, 1 / 6.0f, 1 / 24.0f, 1 / 120.0f, 1 / 720.0f, 1 / 5040.0f }
+#define TD_TAYLOR_D                                                                                \
+    {                                                                                              \
+        0.5, 1 / 6.0, 1 / 24.0, 1 / 120.0, 1 / 720.0, 1 / 5040.0, 1 / 40320.0, 1 / 362880.0,       \
+            1 / 3628800.0, 1 / 39916800.0, 1 / 479001600.0, 1 / 6227020800.0                       \
+    }
+
+#define P         vf
+#define T         float
+#define V         vf
+#define M         vi
+#define I         int32_t
+#define DIGITS    23
+#define BIAS      127
+#define LN2_HIGH  0x1.62e4p-1f
+#define LN2_LOW   0x1.7f7d1cf79abc9p-20f
+#define TAYLOR    TD_TAYLOR_F
+#define LOWEST    -125 /* exp and all its products with a float are 0 below it */
+#define TINY      0x1p-115f
+#define HALF_ROOT 0x1.6a09e6p-1f
+#define HALF_REST 0x1.9fcef3p-27f
+#include "engine/cpu/isa/vec_sigmoid.h"
+
+#define P         vd
+#define T         double
+#define V         vd
+#define M         vl
+#define I         int64_t
+#define DIGITS    52
+#define BIAS      1023
+#define LN2_HIGH  0x1.62e42fefa38p-1
+#define LN2_LOW   0x1.ef35793c7673p-45
+#define TAYLOR    TD_TAYLOR_D
+#define LOWEST    -765
+#define TINY      0x1p-1000
+#define HALF_ROOT 0x1.6a09e667f3bcdp-1
+#define HALF_REST -0x1.bdd3413b26456p-55
+#include "engine/cpu/isa/vec_sigmoid.h"
+
+#endif

@@ -1,0 +1,108 @@
+/* vec_sigmoid.h: the logistic function, x times it, and x times the normal distribution. Included
+ * once per floating type by vec_math.h, with these defined; undefines them:
+ *   P, T, V, M, I   prefix of the vector's functions, element, vector, mask, integer of its size
+ *   DIGITS, BIAS   of the format: bits of the mantissa, and of the exponent what stands for 0
+ *   LN2_HIGH, LN2_LOW   ln 2 in two parts, the first short enough that multiples of it are exact
+ *   TAYLOR   1 / k! from k = 2, as many as exp needs within ln 2 / 2 of 0
+ *   LOWEST   exp(x) times any x is 0 below it
+ *   TINY   results below it are too small to be made in this type
+ *   HALF_ROOT, HALF_REST   the square root of 1/2 in two parts
+ */
+#define CAT2(a, b) a##_##b
+#define CAT1(a, b) CAT2(a, b)
+#define OF(name)   CAT1(P, name)
+
+/* exp(x) = (high + low) * 2^n for LOWEST <= x <= 0, right to some six bits more than the type has;
+ * 1/sqrt(2) <= high <= sqrt(2). */
+static inline V OF(exp_parts)(V x, V *low, M *n) {
+    static const T taylor[] = TAYLOR;
+    enum { TERMS = (int)(sizeof taylor / sizeof *taylor) };
+    const T round = (T)(3ull << (DIGITS - 1)); /* adding it leaves an integer in the low bits */
+    V shifted = OF(fma)(x, (V){0} + (T)1.4426950408889634, (V){0} + round), whole = shifted - round;
+    V r = x - whole * LN2_HIGH, less = whole * LN2_LOW, near = r - less, rest = (r - near) - less;
+    V sum = taylor[TERMS - 1] + (V){0};
+    for (int k = TERMS - 2; k >= 0; k--)
+        sum = OF(fma)(sum, near, taylor[k] + (V){0});
+    V one = near + 1, more = (near - (one - 1)) + OF(fma)(sum, near * near, rest),
+      high = one + more;
+    *low = more - (high - one);
+    *n = (M)shifted - (M)(round + (V){0});
+    return high;
+}
+
+/* 2^n for normal results. */
+static inline V OF(power_of_two)(M n) {
+    return (V)((n + (I)BIAS) << DIGITS);
+}
+
+/* 1 / (1 + exp(-x)) = (high + *low) * 2^n, low being at most an ulp or so of high. For negative x
+ * this is exp(x) / (1 + exp(x)), so nothing cancels at either end. */
+static inline V OF(sigmoid_parts)(V x, V *low, M *n) {
+    V e2, e1 = OF(exp_parts)(OF(max)(-OF(abs)(x), (V){0} + (T)LOWEST), &e2, n);
+    M negative = (M)(x < 0), floor = *n < -(I)(DIGITS + 12);
+    V scale = OF(power_of_two)((floor & -(I)(DIGITS + 12)) | (~floor & *n));
+    V e = e1 * scale, below = e + 1, below2 = (e - (below - 1)) + e2 * scale;
+    V above = OF(select)(negative, e1, (V){0} + 1), above2 = OF(select)(negative, e2, (V){0});
+    V inverse = 1 / below, high = above * inverse, rest, product = OF(product)(high, below, &rest);
+    *low = (((above - product) - rest) + (above2 - high * below2)) * inverse;
+    *n &= negative;
+    return high;
+}
+
+/* x * 2^n, where the result may be subnormal in two steps, of which the second alone rounds. */
+static inline V OF(scaled)(V x, M n) {
+    M half = n >> 1;
+    if (__builtin_expect(!OF(any)((M)(n < -(I)(BIAS - DIGITS))), 1))
+        return x * OF(power_of_two)(n);
+    return x * OF(power_of_two)(half) * OF(power_of_two)(n - half);
+}
+
+static inline V OF(sigmoid)(V x) {
+    M n;
+    V low, high = OF(sigmoid_parts)(x, &low, &n);
+    return OF(scaled)(high + low, n);
+}
+
+/* x sigmoid(x), with the sign of x. Far out it is x or 0. */
+static inline V OF(silu)(V x) {
+    M n;
+    V near = OF(min)(OF(max)(x, (V){0} + (T)LOWEST), (V){0} - (T)LOWEST);
+    V low, high = OF(sigmoid_parts)(near, &low, &n), rest;
+    V product = OF(product)(near, high, &rest);
+    V y = OF(scaled)(product + (rest + near * low), n);
+    y += x - x; /* NaN for an infinite one */
+    y = (V)((M)y | ((M)x & (M)((V){0} * (T)-1)));
+    return OF(select)((M)(x > -(T)LOWEST), x, y);
+}
+
+/* x erfc(-x / sqrt(2)) / 2, within 2 ulp. What rounding takes from the argument of erfc is put back
+ * through its derivative, -erfc(z) times about z + sqrt(z^2 + 4 / pi). */
+static inline V OF(gelu)(V x) {
+    V near = OF(min)(OF(max)(x, (V){0} - 64), (V){0} + 64), rest;
+    V z = -OF(product)(near, (V){0} + HALF_ROOT, &rest), rest_z = -(rest + near * HALF_REST);
+    V e = OF(erfc)(z), slope = z + OF(sqrt)(z * z + (T)1.2732395447351628);
+    e -= OF(select)((M)(z > 0), e * (rest_z * slope), (V){0});
+    V y = x * (T)0.5 * e;
+    M low = (M)(OF(abs)(y) < TINY) & (M)(x < -1) & (M)(x > -64);
+    if (__builtin_expect(OF(any)(low), 0))
+        y = OF(gelu_lanes)(y, x, low);
+    return OF(select)((M)(x < -64), x * 0, y);
+}
+
+#undef CAT2
+#undef CAT1
+#undef OF
+#undef P
+#undef T
+#undef V
+#undef M
+#undef I
+#undef DIGITS
+#undef BIAS
+#undef LN2_HIGH
+#undef LN2_LOW
+#undef TAYLOR
+#undef LOWEST
+#undef TINY
+#undef HALF_ROOT
+#undef HALF_REST

@@ -1,0 +1,32 @@
+/* tiles.h: products by libraries whose results do not depend on the number of threads, where
+ * td_deterministic asks for that. */
+#ifndef TD_CPU_TILES_H
+#define TD_CPU_TILES_H
+
+#include "engine/core/status.h"
+#include "engine/cpu/blas.h"
+
+/* Part of a batch of products: some of its matrices, of each the same rows and columns. */
+typedef struct td_tile {
+    int64_t batch, batches, row, rows, column, columns;
+} td_tile;
+
+typedef td_status (*td_tile_fn)(const void *ctx, const td_tile *tile);
+
+/* Run fn over the tiles of batch products m x k by k x n, each tile on one thread that the library
+ * it calls does not share out further. The cut follows from the sizes alone; without
+ * td_deterministic there is one tile, which the library may share out. The first failure, or
+ * EINTR. */
+td_status td_run_tiles(int64_t batch, int64_t m, int64_t n, int64_t k, td_tile_fn fn,
+                       const void *ctx) TD_MUST_CHECK;
+
+/* Float64: c = a b + beta c, row-major and packed, a (m x k) and b (k x n) lying transposed where
+ * ta and tb say so. */
+td_status td_dgemm_tiles(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const double *a,
+                         const double *b, double beta, double *c) TD_MUST_CHECK;
+
+/* Run fn for `parts` parts of some work, each on one thread as above. */
+typedef td_status (*td_part_fn)(const void *ctx, int64_t part);
+td_status td_run_parts(int64_t parts, int64_t cost, td_part_fn fn, const void *ctx) TD_MUST_CHECK;
+
+#endif

@@ -1,0 +1,196 @@
+/* test_cpu_functions.c: mathematical functions at the ends of their domains, norms and variances of
+ * numbers far from 1, and that an element's result does not depend on its neighbours.
+ * tests/torture/ulp sweeps what lies between. */
+#include "engine/td.h"
+
+#include "tests/check.h"
+
+#include <math.h>
+#include <string.h>
+
+static td_tensor *tensor_of(td_dtype dtype, int n, const double *values) {
+    const int64_t size = n;
+    td_tensor *x = NULL;
+    if (!CHECK_INT(td_tensor_empty(dtype, TD_DEVICE_CPU, 1, &size, &x), TD_OK))
+        return NULL;
+    for (int k = 0; k < n; k++)
+        td_store_double(dtype, (char *)x->data + (size_t)k * td_dtype_size(dtype), values[k]);
+    return x;
+}
+
+static double element(const td_tensor *x, int64_t k) {
+    return td_load_double((td_dtype)x->dtype, (char *)x->data + (size_t)k * td_tensor_itemsize(x));
+}
+
+/* One step from x in the dtype, or the smallest number there is. */
+static double unit(td_dtype dtype, double x) {
+    double up = dtype == TD_F32 ? (double)nextafterf((float)fabs(x), INFINITY)
+                                : nextafter(fabs(x), INFINITY);
+    return isinf(up) ? fabs(x) * 0x1p-23 : up - fabs(x);
+}
+
+static void check_unary(const char *name, td_dtype dtype, double x, double want) {
+    td_tensor *in = tensor_of(dtype, 1, &x), *out = NULL;
+    if (CHECK_INT(td_op_apply(td_op_find(name), &out, 1, (td_value[]){TD_T(in)}), TD_OK)) {
+        double got = element(out, 0);
+        if (isnan(want) ? !isnan(got)
+                        : got != want && !(fabs(got - want) <= 2.5 * unit(dtype, want)))
+            check_fail(__FILE__, __LINE__, "%s(%.9g) in %s is %.17g, not %.17g", name, x,
+                       td_dtype_name(dtype), got, want);
+    }
+    td_release(in);
+    td_release(out);
+}
+
+TEST(functions_are_right_at_both_ends) {
+    static const struct {
+        const char *name;
+        td_dtype dtype;
+        double x, want;
+    } cases[] = {
+        {"log1p", TD_F32, 2e38, 88.19138068236225},
+        {"log1p", TD_F64, 1.5e308, 709.6016737502742},
+        {"log1p", TD_F32, INFINITY, INFINITY},
+        {"sinh", TD_F32, 89, 2.2448064095871728e+38},
+        {"sinh", TD_F32, -89, -2.2448064095871728e+38},
+        {"cosh", TD_F32, 89.25, 2.882388485453482e+38},
+        {"sinh", TD_F64, 710, 1.1169973830808557e+308},
+        {"cosh", TD_F64, -710.25, 1.4342530302495124e+308},
+        {"sinh", TD_F32, 90, INFINITY},
+        {"cosh", TD_F64, 711, INFINITY},
+        {"sigmoid", TD_F32, -90, 8.1940126239905153e-40},
+        {"sigmoid", TD_F32, -103, 1.8521167695179754e-45},
+        {"sigmoid", TD_F64, -745, 5e-324},
+        {"sigmoid", TD_F32, -INFINITY, 0},
+        {"sigmoid", TD_F32, INFINITY, 1},
+        {"sigmoid", TD_F64, NAN, NAN},
+        {"silu", TD_F32, -90, -7.374611361591464e-38},
+        {"silu", TD_F32, -INFINITY, NAN},
+        {"gelu", TD_F32, -6, -5.9195258702261885e-09},
+        {"gelu", TD_F64, -30, -1.472014178144456e-196},
+        {"gelu", TD_F64, -INFINITY, NAN},
+        {"erf", TD_F32, 2e-38, 2.2567583457243323e-38},
+        {"erfc", TD_F32, 9.5, 3.7692144856548797e-41},
+        {"rsqrt", TD_F32, 1e-45, 2.671373890628154e+22},
+        {"rsqrt", TD_F64, 5e-324, 4.4989137945431964e+161},
+        {"rsqrt", TD_F32, -INFINITY, NAN},
+        {"rsqrt", TD_F32, 0, INFINITY},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+        check_unary(cases[k].name, cases[k].dtype, cases[k].x, cases[k].want);
+}
+
+TEST(remainders_by_the_smallest_numbers_are_numbers) {
+    static const struct {
+        td_dtype dtype;
+        double x, y;
+    } cases[] = {{TD_F32, 1, 0x1.5p-128}, {TD_F64, 1.25, 5e-324}, {TD_F64, 1e300, 3e-320}};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        td_tensor *x = tensor_of(cases[k].dtype, 1, &cases[k].x), *out = NULL;
+        td_tensor *y = tensor_of(cases[k].dtype, 1, &cases[k].y);
+        if (CHECK_INT(TD_APPLY(&out, fmod, TD_T(x), TD_T(y)), TD_OK))
+            CHECK_CLOSE(element(out, 0), fmod(element(x, 0), element(y, 0)), 0);
+        td_release(out);
+        td_release(x);
+        td_release(y);
+    }
+}
+
+/* SLEEF takes another way for a whole vector where one lane is large. */
+TEST(an_elements_result_does_not_depend_on_its_neighbours) {
+    static const char *const names[] = {"sin", "cos", "tan"};
+    enum { N = 64 };
+    double values[N], mixed[2 * N];
+    for (int k = 0; k < N; k++) {
+        values[k] = 0.37 * k - 11;
+        mixed[2 * k] = values[k];
+        mixed[2 * k + 1] = k % 3 == 0 ? 1e20 : k % 3 == 1 ? 300.5 : NAN;
+    }
+    for (int d = 0; d < 2; d++)
+        for (int f = 0; f < 3; f++) {
+            td_dtype dtype = d ? TD_F64 : TD_F32;
+            td_tensor *x = tensor_of(dtype, N, values), *one = NULL, *other = NULL;
+            td_tensor *y = tensor_of(dtype, 2 * N, mixed);
+            const td_op *op = td_op_find(names[f]);
+            if (CHECK_INT(td_op_apply(op, &one, 1, (td_value[]){TD_T(x)}), TD_OK) &&
+                CHECK_INT(td_op_apply(op, &other, 1, (td_value[]){TD_T(y)}), TD_OK))
+                for (int k = 0; k < N; k++)
+                    CHECK_CLOSE(element(other, 2 * k), element(one, k), 0);
+            td_release(x);
+            td_release(y);
+            td_release(one);
+            td_release(other);
+        }
+}
+
+static double norm_of(td_dtype dtype, int n, const double *values) {
+    td_tensor *x = tensor_of(dtype, n, values), *out = NULL;
+    double norm = NAN;
+    if (CHECK_INT(TD_APPLY(&out, norm, TD_T(x)), TD_OK))
+        norm = element(out, 0);
+    td_release(x);
+    td_release(out);
+    return norm;
+}
+
+TEST(norms_neither_overflow_nor_vanish_on_the_way) {
+    CHECK_CLOSE(norm_of(TD_F32, 2, (double[]){1e30, 1e30}), sqrt(2) * 1e30, 1e23);
+    CHECK_CLOSE(norm_of(TD_F32, 2, (double[]){1e-30, 1e-30}), sqrt(2) * 1e-30, 1e-37);
+    CHECK_CLOSE(norm_of(TD_F32, 2, (double[]){0x3p-149, 0x4p-149}), 0x5p-149, 0);
+    CHECK_CLOSE(norm_of(TD_F64, 2, (double[]){3e300, 4e300}), 5e300, 1e285);
+    CHECK_CLOSE(norm_of(TD_F64, 2, (double[]){3e-300, 4e-300}), 5e-300, 1e-315);
+    CHECK_CLOSE(norm_of(TD_F64, 2, (double[]){0x3p-1074, 0x4p-1074}), 0x5p-1074, 0);
+    CHECK_CLOSE(norm_of(TD_BF16, 2, (double[]){0x3p-100, 0x4p-100}), 0x5p-100, 0);
+    CHECK_CLOSE(norm_of(TD_F32, 2, (double[]){0, 0}), 0, 0);
+    CHECK_CLOSE(norm_of(TD_F32, 2, (double[]){-INFINITY, 1}), INFINITY, 0);
+    CHECK(isnan(norm_of(TD_F64, 2, (double[]){NAN, 1e300})));
+}
+
+TEST(norms_over_a_dim_are_scaled_one_by_one) {
+    const int64_t sizes[] = {2, 3};
+    const double values[] = {3e200, 3e-200, 3, 4e200, 4e-200, 4};
+    td_tensor *x = tensor_of(TD_F64, 6, values), *m = NULL, *out = NULL;
+    const int64_t dim = 0;
+    if (CHECK_INT(TD_APPLY(&m, reshape, TD_T(x), TD_INTS(2, sizes)), TD_OK) &&
+        CHECK_INT(TD_APPLY(&out, norm, TD_T(m), TD_I(2), TD_INTS(1, &dim)), TD_OK)) {
+        CHECK_CLOSE(element(out, 0), 5e200, 1e185);
+        CHECK_CLOSE(element(out, 1), 5e-200, 1e-215);
+        CHECK_CLOSE(element(out, 2), 5, 1e-15);
+    }
+    td_release(x);
+    td_release(m);
+    td_release(out);
+}
+
+/* The variance of `base` and the numbers up to 6 above it, over and over: 4. */
+TEST(a_variance_of_close_numbers_is_theirs) {
+    enum { N = 7 * 1000 };
+    static double values[N];
+    static const struct {
+        td_dtype dtype;
+        double base;
+    } cases[] = {{TD_F32, 0x1p24 - 8}, {TD_F32, 1e7}, {TD_F64, 0x1p53 - 8}};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        for (int k = 0; k < N; k++)
+            values[k] = cases[c].base + k % 7;
+        td_tensor *x = tensor_of(cases[c].dtype, N, values), *out = NULL;
+        if (CHECK_INT(TD_APPLY(&out, var, TD_T(x), TD_NIL, TD_I(0)), TD_OK))
+            CHECK_CLOSE(element(out, 0), 4, 1e-6);
+        td_release(x);
+        td_release(out);
+    }
+}
+
+int main(void) {
+    if (td_init()) {
+        fprintf(stderr, "%s\n", td_error_message());
+        return 1;
+    }
+    RUN(functions_are_right_at_both_ends);
+    RUN(remainders_by_the_smallest_numbers_are_numbers);
+    RUN(an_elements_result_does_not_depend_on_its_neighbours);
+    RUN(norms_neither_overflow_nor_vanish_on_the_way);
+    RUN(norms_over_a_dim_are_scaled_one_by_one);
+    RUN(a_variance_of_close_numbers_is_theirs);
+    return check_finish();
+}
