@@ -409,7 +409,7 @@ static bool reduce_at_once(const td_reduce_plan *plan) {
     bool floating = td_dtype_is_float(dtype);
     if (out->numel != 1 || !x->contiguous || x->dtype != dtype || x->numel >= 2 * PIECE ||
         x->numel == 0 || plan->reducer == TD_REDUCE_CENTERED ||
-        plan->reducer == TD_REDUCE_POWER_SUM)
+        plan->reducer == TD_REDUCE_SQUARE_SUM || plan->reducer == TD_REDUCE_POWER_SUM)
         return false;
     td_reduce_rows_fn rows = td_cpu->reduce->rows[plan->reducer][dtype];
     if (!rows)

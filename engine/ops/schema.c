@@ -252,7 +252,7 @@ static td_status parse_default(parser *p, td_param *param) {
 
 /* May this default stand for an argument of the type? Callers read the kind that the type says. */
 static bool suits(const td_param *param) {
-    switch (param->preset.kind) {
+    switch ((td_kind)param->preset.kind) {
     case TD_KIND_BOOL:
         return param->type == TD_PARAM_BOOL || param->type == TD_PARAM_ANY;
     case TD_KIND_STRING:
@@ -267,9 +267,15 @@ static bool suits(const td_param *param) {
     case TD_KIND_FLOAT:
         return param->type == TD_PARAM_NUMBER || param->type == TD_PARAM_FLOAT ||
                param->type == TD_PARAM_TENSOR_OR_NUMBER || param->type == TD_PARAM_ANY;
-    default:
-        return true;
+    case TD_KIND_NIL:
+    case TD_KIND_TENSOR:
+    case TD_KIND_TENSORS:
+    case TD_KIND_DTYPE:
+    case TD_KIND_DEVICE:
+    case TD_KIND_GENERATOR:
+        break;
     }
+    return true;
 }
 
 static td_status parse_param(parser *p, td_param *param) {
