@@ -38,9 +38,9 @@ struct tide_session {
     _Atomic int64_t asked_at;
     lua_Alloc alloc; /* behind the one that refuses */
     void *alloc_ud;
-    int refusals;  /* in a row */
-    lua_Hook hook; /* what the user set, while ours stands in its place */
-    int hook_mask, hook_count;
+    int refusals;           /* in a row */
+    _Atomic(lua_Hook) hook; /* what the user set, while ours stands in its place */
+    atomic_int hook_mask, hook_count;
     pthread_t thread;
     int depth; /* evaluations begun and not ended */
     int exit_code;
