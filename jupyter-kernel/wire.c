@@ -23,15 +23,22 @@ const char *tk_wire_problem(tk_wire_status status) {
         return "wrong signature";
     case TK_WIRE_BAD_JSON:
         return "a part that is not a JSON object";
+    case TK_WIRE_NO_MEMORY:
+        return "too little memory to read it";
     case TK_WIRE_BAD_HEADER:
         return "a header without msg_id or msg_type";
     }
     return "unknown problem";
 }
 
-/* One part as a JSON object (new), or NULL. */
-static json_t *parse_object(tk_frame frame) {
-    json_t *value = json_loadb(frame.data, frame.len, JSON_ALLOW_NUL, NULL);
+/* One part as a JSON object (new), or NULL. Tried again where memory was out for a moment: a request
+ * that is dropped leaves its sender waiting. */
+static json_t *parse_object(tk_frame frame, bool *no_memory) {
+    json_error_t error;
+    json_t *value = json_loadb(frame.data, frame.len, JSON_ALLOW_NUL, &error);
+    if (!value && json_error_code(&error) == json_error_out_of_memory)
+        value = json_loadb(frame.data, frame.len, JSON_ALLOW_NUL, &error);
+    *no_memory |= !value && json_error_code(&error) == json_error_out_of_memory;
     if (value && !json_is_object(value)) {
         json_decref(value);
         return NULL;
@@ -60,14 +67,15 @@ tk_wire_status tk_wire_parse(tk_frame key, const tk_frame *frames, size_t n, tk_
     if (!tk_hmac_verify(key, parts, frames[mark + 1]))
         return TK_WIRE_BAD_SIGNATURE;
 
+    bool no_memory = false;
     tk_message parsed = {.identities = frames,
                          .n_identities = mark,
                          .buffers = parts + 4,
                          .n_buffers = n - mark - 6,
-                         .header = parse_object(parts[0]),
-                         .metadata = parse_object(parts[2]),
-                         .content = parse_object(parts[3])};
-    json_t *parent = parse_object(parts[1]); /* must be well formed, is of no use */
+                         .header = parse_object(parts[0], &no_memory),
+                         .metadata = parse_object(parts[2], &no_memory),
+                         .content = parse_object(parts[3], &no_memory)};
+    json_t *parent = parse_object(parts[1], &no_memory); /* must be well formed, is of no use */
     bool whole = parsed.header && parent && parsed.metadata && parsed.content;
     json_decref(parent);
     parsed.type = json_string_value(json_object_get(parsed.header, "msg_type"));
@@ -76,7 +84,7 @@ tk_wire_status tk_wire_parse(tk_frame key, const tk_frame *frames, size_t n, tk_
         return TK_WIRE_OK;
     }
     tk_message_clear(&parsed);
-    return whole ? TK_WIRE_BAD_HEADER : TK_WIRE_BAD_JSON;
+    return no_memory ? TK_WIRE_NO_MEMORY : whole ? TK_WIRE_BAD_HEADER : TK_WIRE_BAD_JSON;
 }
 
 void tk_message_clear(tk_message *message) {

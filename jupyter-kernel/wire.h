@@ -33,6 +33,7 @@ typedef enum tk_wire_status {
     TK_WIRE_TOO_BIG,
     TK_WIRE_BAD_SIGNATURE,
     TK_WIRE_BAD_JSON,
+    TK_WIRE_NO_MEMORY,
     TK_WIRE_BAD_HEADER
 } tk_wire_status;
 

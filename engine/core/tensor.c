@@ -322,7 +322,19 @@ td_status td_tensor_view(td_tensor *base, int ndim, const int64_t *sizes, const 
 }
 
 td_status td_tensor_alias(td_tensor *x, td_tensor **out) {
-    return td_tensor_view(x, x->ndim, x->sizes, x->strides, 0, out);
+    int ndim = x->ndim;
+    td_tensor *y = *out = header_new(ndim);
+    if (!y)
+        return fail_memory(sizeof *y, TD_DEVICE_CPU);
+    atomic_fetch_add_explicit(&x->storage->refs, 1, memory_order_relaxed);
+    y->storage = x->storage;
+    y->dtype = x->dtype;
+    y->numel = x->numel;
+    y->contiguous = x->contiguous;
+    y->data = x->data;
+    memcpy(y->sizes, x->sizes, sizeof(int64_t) * (size_t)ndim);
+    memcpy(y->strides, x->strides, sizeof(int64_t) * (size_t)ndim);
+    return TD_OK;
 }
 
 td_status td_tensor_from_memory(td_dtype dtype, int ndim, const int64_t *sizes, void *data,
