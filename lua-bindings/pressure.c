@@ -77,7 +77,7 @@ static void set_mark(const tide_pressure *pressure, tide_gauge *gauge, int64_t u
 static void reset(const tide_pressure *pressure, tide_gauge *gauge) {
     int64_t used = td_memory_allocated(gauge->device), heap = pressure->heap;
     int64_t room = used / 2 > LEAST_ROOM ? used / 2 : LEAST_ROOM;
-    room = room > 2 * heap ? room : 2 * heap;
+    room = room > 3 * heap ? room : 3 * heap;
     gauge->maximum = used + room;
     gauge->left = 8 * room > 256 * heap ? 8 * room : 256 * heap;
     set_mark(pressure, gauge, used);
