@@ -31,8 +31,8 @@ const char *tk_wire_problem(tk_wire_status status) {
     return "unknown problem";
 }
 
-/* One part as a JSON object (new), or NULL. Tried again where memory was out for a moment: a request
- * that is dropped leaves its sender waiting. */
+/* One part as a JSON object (new), or NULL. Tried again where memory was out for a moment: a
+ * request that is dropped leaves its sender waiting. */
 static json_t *parse_object(tk_frame frame, bool *no_memory) {
     json_error_t error;
     json_t *value = json_loadb(frame.data, frame.len, JSON_ALLOW_NUL, &error);

@@ -220,7 +220,9 @@ static inline vf vf_erf(vf x) {
     return __builtin_expect(vf_any(low), 0) ? vf_select(low, x + x * 0.128379167f, r) : r;
 }
 static inline vd vd_erf(vd x) {
-    return vd_erf_most(x);
+    vd r = vd_erf_most(x);
+    vl low = (vl)(vd_abs(x) < 0x1p-1000) & (vl)(x != 0);
+    return __builtin_expect(vd_any(low), 0) ? vd_select(low, x + x * 0.12837916709551257, r) : r;
 }
 
 /* ---- sigmoid and its products ---- */
