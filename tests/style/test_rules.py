@@ -129,7 +129,8 @@ class Rules(unittest.TestCase):
     def test_machine_paths(self):
         for folder in ("root", "home", "Users", "work"):
             self.bad(rules.machine_paths, "README.md", f"see /{folder}/somebody\n")
-        self.good(rules.machine_paths, "README.md", "see $HOME/x, ~/work/x, https://x.org/home/x and share/work/x\n")
+            self.good(rules.machine_paths, "README.md", f"see $HOME/x, ~/{folder}/x, https://x.org/{folder}/x\n")
+            self.good(rules.machine_paths, "README.md", f"see share/{folder}/x\n")
 
     def test_dtype_choices(self):
         default = "switch (d) {\ncase TD_F32:\n    break;\n%s\n    break;\n}\n"
