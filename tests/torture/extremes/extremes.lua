@@ -63,13 +63,17 @@ end
 
 -- ---- tensors, as text ----
 
--- Elements of an expression whose shape has n of them, at most a few.
-local function elements(n, dtype)
+local function some(n, from)
     local list = {}
     for k = 1, n do
-        list[k] = one_of(values)
+        list[k] = one_of(from)
     end
-    return ("tide.tensor(%s,{dtype=tide.%s})"):format(list_text(list), dtype)
+    return list
+end
+
+-- Elements of an expression whose shape has n of them, at most a few.
+local function elements(n, dtype)
+    return ("tide.tensor(%s,{dtype=tide.%s})"):format(list_text(some(n, values)), dtype)
 end
 
 local function count(shape)
@@ -78,14 +82,6 @@ local function count(shape)
         n = n * size
     end
     return n
-end
-
-local function some(n, from)
-    local list = {}
-    for k = 1, n do
-        list[k] = one_of(from)
-    end
-    return list
 end
 
 -- What a view is made by; r is the number of dims, which it returns as well.
