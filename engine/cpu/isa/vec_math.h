@@ -36,40 +36,24 @@ static inline bool vd_any(vl mask) {
 
 /* a * b + c, rounded once where the set can; and the exact product a * b: its value and, in *low,
  * what rounding took from it. */
+#if defined(TD_ISA_avx512) || defined(TD_ISA_avx2)
+#define TD_VEC_FMA(V, type, fmadd, fmsub)                                                          \
+    static inline V V##_fma(V a, V b, V c) {                                                       \
+        return (V)fmadd((type)a, (type)b, (type)c);                                                \
+    }                                                                                              \
+    static inline V V##_product(V a, V b, V *low) {                                                \
+        V high = a * b;                                                                            \
+        *low = (V)fmsub((type)a, (type)b, (type)high);                                             \
+        return high;                                                                               \
+    }
 #if defined(TD_ISA_avx512)
-static inline vf vf_fma(vf a, vf b, vf c) {
-    return (vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
-}
-static inline vd vd_fma(vd a, vd b, vd c) {
-    return (vd)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
-}
-static inline vf vf_product(vf a, vf b, vf *low) {
-    vf high = a * b;
-    *low = (vf)_mm512_fmsub_ps((__m512)a, (__m512)b, (__m512)high);
-    return high;
-}
-static inline vd vd_product(vd a, vd b, vd *low) {
-    vd high = a * b;
-    *low = (vd)_mm512_fmsub_pd((__m512d)a, (__m512d)b, (__m512d)high);
-    return high;
-}
-#elif defined(TD_ISA_avx2)
-static inline vf vf_fma(vf a, vf b, vf c) {
-    return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
-}
-static inline vd vd_fma(vd a, vd b, vd c) {
-    return (vd)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
-}
-static inline vf vf_product(vf a, vf b, vf *low) {
-    vf high = a * b;
-    *low = (vf)_mm256_fmsub_ps((__m256)a, (__m256)b, (__m256)high);
-    return high;
-}
-static inline vd vd_product(vd a, vd b, vd *low) {
-    vd high = a * b;
-    *low = (vd)_mm256_fmsub_pd((__m256d)a, (__m256d)b, (__m256d)high);
-    return high;
-}
+TD_VEC_FMA(vf, __m512, _mm512_fmadd_ps, _mm512_fmsub_ps)
+TD_VEC_FMA(vd, __m512d, _mm512_fmadd_pd, _mm512_fmsub_pd)
+#else
+TD_VEC_FMA(vf, __m256, _mm256_fmadd_ps, _mm256_fmsub_ps)
+TD_VEC_FMA(vd, __m256d, _mm256_fmadd_pd, _mm256_fmsub_pd)
+#endif
+#undef TD_VEC_FMA
 #else
 static inline vf vf_fma(vf a, vf b, vf c) {
     return a * b + c;
