@@ -78,9 +78,10 @@ def _bind_schema(schema, args, kwargs):
     """[(parameter, value, positional)] or None."""
     parameters = list(schema.arguments)
     positional = [p for p in parameters if not p.kwarg_only]
-    names = {p.name for p in parameters} | {"input"}
+    names = {p.name for p in parameters} | {"input", "requires_grad"}
     args = list(args)
-    if len(args) > len(positional) and positional and str(positional[-1].type).startswith("List[int"):
+    rest = args[len(positional) - 1:] if positional else []
+    if len(rest) > 1 and str(positional[-1].type).startswith("List[int") and all(isinstance(v, int) for v in rest):
         last = len(positional) - 1
         args = args[:last] + [list(args[last:])]
     if len(args) > len(positional) or not set(kwargs) <= names:
@@ -93,7 +94,7 @@ def _bind_schema(schema, args, kwargs):
     given = {p for p, _, _ in bound}
     for key, value in kwargs.items():
         p = next((p for p in parameters if p.name == key), None)
-        if p is None or key in given or not _fits(p.type, value) and key != "out":
+        if key in given or p is not None and not _fits(p.type, value):
             return None
         bound.append((key, value, False))
     required = {p.name for p in positional if not p.has_default_value()}
@@ -111,6 +112,13 @@ def _schema_names(name):
 
 
 def _by_schemas(name, args, kwargs):
+    """Schemas with `out` lack the options that PyTorch takes beside it, so it is put aside."""
+    out = [("out", kwargs["out"], False)] if "out" in kwargs else []
+    found = _by_plain_schemas(name, args, {k: v for k, v in kwargs.items() if k != "out"})
+    return found and (found[0] + out, found[1])
+
+
+def _by_plain_schemas(name, args, kwargs):
     for aten in _schema_names(name):
         for schema in torch._C._jit_get_schemas_for_operator(aten):
             bound = _bind_schema(schema, args, kwargs)

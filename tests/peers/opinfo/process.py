@@ -38,7 +38,10 @@ class Tide:
         return b"".join(parts)
 
     def _last_words(self):
-        self.process.stdin.close()
+        try:
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass  # what was still to be written has nobody to read it
         said = self.process.stderr.read().decode(errors="replace").strip().replace("\n", " | ")
         return f"ended with status {self.process.wait()}: {said[-400:]}"
 

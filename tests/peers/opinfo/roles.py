@@ -16,7 +16,7 @@ INDICES = {
     "index_put": ("indices",), "select": ("index",), "select_scatter": ("index",), "narrow": ("start",),
     "narrow_copy": ("start",), "slice": ("start",), "slice_scatter": ("start",),
     "embedding": ("input", "padding_idx"), "embedding_bag": ("input", "offsets", "padding_idx"),
-    "one_hot": ("input", "tensor"), "nll_loss": ("target", "ignore_index"),
+    "one_hot": ("input", "tensor", "self"), "nll_loss": ("target", "ignore_index"),
     "cross_entropy": ("target", "ignore_index"), "multi_margin_loss": ("target",),
     "multilabel_margin_loss": ("target",), "ctc_loss": ("targets", "blank"), "unravel_index": ("indices",),
     "max_unpool1d": ("indices",), "max_unpool2d": ("indices",), "max_unpool3d": ("indices",),
@@ -36,6 +36,16 @@ RANDOM = {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "ra
           "log_normal_", "random_", "fractional_max_pool2d", "fractional_max_pool3d", "empty", "empty_like", "empty_strided",
           "empty_permuted", "new_empty", "new_empty_strided", "native_dropout", "svd_lowrank", "pca_lowrank", "resize_",
           "resize_as_"}
+
+
+# Ends of ranges, which Lua counts in.
+STOPS = {("slice", "end"), ("slice_scatter", "end")}
+
+# PyTorch itself does not write (gelu) or writes elsewhere (tril, triu) where out= lies in another order.
+OUT_IN_ORDER = {"gelu", "nn.functional.gelu", "tril", "triu", "log_softmax"}
+
+# Functions of torch.nn.functional whose name is another function's elsewhere.
+NOT_SHORT = {"nn.functional.embedding", "nn.functional.embedding_bag"}
 
 
 def base_name(function):
@@ -69,3 +79,7 @@ def index_results(function, kwargs, count):
     if name in ("unique", "unique_consecutive") and kwargs.get("return_inverse"):
         return {1}
     return set()
+
+
+def is_random(function):
+    return function.rsplit(".", 1)[-1] in RANDOM or base_name(function) in RANDOM

@@ -5,6 +5,7 @@ import warnings
 import torch
 
 from binding import NoForm, Recording, bind
+from roles import OUT_IN_ORDER
 
 DTYPES = {"float64": torch.float64, "float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16,
           "int64": torch.int64, "int32": torch.int32, "int8": torch.int8, "uint8": torch.uint8, "bool": torch.bool}
@@ -86,8 +87,9 @@ def widen(tree):
 # ---- variants ----
 
 def variants(op):
-    """{name: callable} of what a user may write for the operator."""
-    found = {"function": op.op}
+    """{name: callable} of what a user may write for the operator; "strided" is the function with operands that
+    are not contiguous."""
+    found = {"function": op.op, "strided": op.op}
     if op.method_variant is not None:
         found["method"] = op.method_variant
     if op.inplace_variant is not None:
@@ -102,14 +104,14 @@ def variants(op):
     return found
 
 
-def make_out(results):
+def make_out(name, results):
     """Something to write results into: of their shape and dtype, laid in another order."""
     outs = []
     for r in results:
         if not isinstance(r, torch.Tensor):
             raise NoForm("out= for what is no tensor")
         y = torch.empty_like(r, memory_format=torch.contiguous_format)
-        if y.ndim > 1:
+        if y.ndim > 1 and name not in OUT_IN_ORDER:
             y = y.transpose(0, -1).contiguous().transpose(0, -1)
         outs.append(y.fill_(1))
     return outs[0] if len(outs) == 1 else tuple(outs)
@@ -136,7 +138,7 @@ def bind_recorded(op, variant, calls, operands):
     if len(calls) == 1:
         return inplace_option(bind(*calls[0]))
     wrapped = op.name.startswith(WRAPPED)
-    if variant in ("function", "error") and (not calls or wrapped):
+    if variant in ("function", "strided", "error", "exact") and (not calls or wrapped):
         return bind(op.op, "torch." + op.name, (x, *args), kwargs)
     if len(calls) == 2 and calls[0][1] == "torch.Tensor.clone":
         raise NoForm("OpInfo clones first")

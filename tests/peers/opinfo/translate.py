@@ -213,6 +213,8 @@ class Forms:
         parts = bound.name.split(".")
         if len(parts) > 1:
             names += ["_".join(parts[-2:])]
+        if bound.name in roles.NOT_SHORT:
+            return next((n for n in names if self.has(n)), None)
         if not bound.method and parts[0] in ("nn", "special") or len(parts) == 1:
             names += [last, ":" + last]
         return next((n for n in names if self.has(n)), None)
@@ -256,6 +258,8 @@ def special_text(bound, writer):
         (_, x, _), (_, key, _) = bound.arguments
         return f"{writer.text(x)}[{writer.index(key)}]"
     if name in OPERATORS:
+        if not any(isinstance(v, torch.Tensor) for _, v, _ in bound.arguments[:2]):
+            raise NoForm("an operator of two numbers")
         x, other = (writer.text(v) for _, v, _ in bound.arguments[:2])
         return OPERATORS[name].format(x, other)
     return None
@@ -264,7 +268,7 @@ def special_text(bound, writer):
 def plain_text(bound, callee, writer, forms):
     arguments, options = arrange(bound, forms.parameters.get(callee), writer)
     if options:
-        arguments.append("{" + ", ".join(f"{k} = {v}" for k, v in options.items()) + "}")
+        arguments.append("{" + ", ".join(f"{option_key(k)} = {v}" for k, v in options.items()) + "}")
     if not callee.startswith(":"):
         return f"tide.{callee}({', '.join(arguments)})"
     if not arguments:
@@ -273,9 +277,17 @@ def plain_text(bound, callee, writer, forms):
     return f"{receiver}{callee}({', '.join(arguments[1:])})"
 
 
+def option_key(name):
+    return f'["{name}"]' if name == "end" else name
+
+
 def value_text(bound, parameter, value, writer):
-    if parameter in ("alpha", "beta") and isinstance(value, bool):
+    if parameter in ("alpha", "beta", "start", "end", "step") and isinstance(value, bool):
         value = int(value)  # Python's True is a number, Lua's is none
+    if (bound.name, parameter) in roles.STOPS and isinstance(value, int):
+        if value == 0:
+            raise NoForm("an empty range x[a:0]")
+        value = min(value, 2 ** 63 - 1) if value > 0 else value - 1
     counts = roles.is_index(bound.name, parameter) or roles.is_dim(bound.name, parameter, value)
     return writer.text(value, 1 if counts else 0)
 
@@ -304,4 +316,7 @@ def arrange(bound, signature, writer):
         if not is_dropped(bound, parameter, value, known):
             key = positional[k] if renames and not by_position else parameter
             named[key] = value_text(bound, parameter, value, writer)
+    if texts and texts[-1] == "{}" and not named and positional and len(texts) <= len(positional):
+        own = bound.arguments[len(texts) - 1][0]
+        named[own if own in known else positional[len(texts) - 1]] = texts.pop()  # a table at the end would be the options
     return texts, named
