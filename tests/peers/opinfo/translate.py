@@ -317,6 +317,7 @@ def arrange(bound, signature, writer):
             key = positional[k] if renames and not by_position else parameter
             named[key] = value_text(bound, parameter, value, writer)
     if texts and texts[-1] == "{}" and not named and positional and len(texts) <= len(positional):
-        own = bound.arguments[len(texts) - 1][0]
-        named[own if own in known else positional[len(texts) - 1]] = texts.pop()  # a table at the end would be the options
+        last = len(texts) - 1
+        own = bound.arguments[last][0]
+        named[own if own in known else positional[last]] = texts.pop()  # a table at the end would be the options
     return texts, named

@@ -240,12 +240,13 @@ def judge(torchs, gradients, answer, message, exact):
     random = roles.is_random(torchs.bound.name)
     wanted = wanted_results(torchs, message)
     return compare.compare_lists(answer.results, wanted, random, exact.result) \
-        or written(torchs, answer, message, random) \
+        or written(torchs, answer, message, random, {w.storage[0] for w in wanted if isinstance(w, compare.Result) and w.storage}) \
         or gradients and not random and judge_gradients(gradients, answer, exact) or None
 
 
-def written(torchs, answer, message, random):
-    """Was what PyTorch wrote written, and nothing else? After a refusal nothing is."""
+def written(torchs, answer, message, random, compared=()):
+    """Was what PyTorch wrote written, and nothing else? After a refusal nothing is. `compared`: storages whose
+    written values results have shown already."""
     changed = answer.changed(message)
     for (key, shift), number in zip(((k[:2], k[2]) for k in message.base_keys), message.base_keys.values()):
         if number not in range(1, len(message.bases) + 1) or key not in message.storages.copies:
@@ -256,7 +257,7 @@ def written(torchs, answer, message, random):
         if shift:
             wanted = torch.where(wanted >= 0, wanted + 1, wanted)
         found = changed.get(number, message.bases[number - 1])
-        if random and not torch.equal(now, copy):
+        if not torch.equal(now, copy) and (random or number in compared):
             continue
         wrong = compare.compare_values(found, wanted)
         if wrong:
