@@ -52,7 +52,8 @@ uint32_t td_param_kinds(const td_param *param) {
         [TD_PARAM_STRING] = TD_KIND_BIT(TD_KIND_STRING),
         [TD_PARAM_GENERATOR] = TD_KIND_BIT(TD_KIND_GENERATOR),
     };
-    return kinds[param->type] | (param->optional ? TD_KIND_BIT(TD_KIND_NIL) : 0);
+    return kinds[param->type] | (param->optional ? TD_KIND_BIT(TD_KIND_NIL) : 0) |
+           (param->truth ? TD_KIND_BIT(TD_KIND_BOOL) : 0);
 }
 
 const char *td_kinds_text(uint32_t kinds, char *buffer) {

@@ -184,6 +184,9 @@ static td_status parse_type(parser *p, td_param *param) {
         param->alone = param->holes = true;
     } else if (accept(p, "Tensor|number")) {
         param->type = TD_PARAM_TENSOR_OR_NUMBER;
+    } else if (accept(p, "number|bool")) {
+        param->type = TD_PARAM_NUMBER;
+        param->truth = true;
     } else if (*p->at == '"') {
         status = parse_choices(p, param);
     } else {
@@ -486,21 +489,23 @@ static td_status parse_row(td_op *op) {
 /* NAMEBackward and NAME_. */
 static td_status make_names(td_op *op) {
     size_t len = strlen(op->name);
-    op->backward_name = make_backward_name(op->name);
-    if (!op->backward_name)
+    char *made = op->backward_name ? NULL : make_backward_name(op->name);
+    if (!op->backward_name && !made)
         return td_fail(TD_ENOMEM, "out of memory");
     if (op->flags & TD_OP_INPLACE_ONLY) {
         op->inplace_name = op->name;
     } else if (op->flags & TD_OP_INPLACE) {
         char *name = td_malloc(len + 2);
         if (!name) {
-            td_free((char *)op->backward_name);
+            td_free(made);
             return td_fail(TD_ENOMEM, "out of memory");
         }
         memcpy(name, op->name, len);
         memcpy(name + len, "_", 2);
         op->inplace_name = name;
     }
+    if (made)
+        op->backward_name = made;
     return TD_OK;
 }
 
@@ -574,8 +579,9 @@ void td_param_type_text(const td_param *param, char *buffer, size_t size) {
     if (param->word && param->type == TD_PARAM_STRING)
         add_choices(param->word, choices, sizeof choices);
     snprintf(buffer, size, "%s%s%s%s%s", param->alone ? "Tensor|" : bases[param->base],
-             choices[0]    ? choices
-             : param->word ? param->word
-                           : words[param->type],
+             choices[0]     ? choices
+             : param->word  ? param->word
+             : param->truth ? "number|bool"
+                            : words[param->type],
              range, list, param->optional ? "?" : "");
 }
