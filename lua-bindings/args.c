@@ -90,7 +90,8 @@ static bool takes_rest(const td_op *op, int param) {
 
 static bool takes_list(const td_param *p) {
     return p->type == TD_PARAM_TENSORS || p->type == TD_PARAM_INTS || p->type == TD_PARAM_DIMS ||
-           p->type == TD_PARAM_LIST || p->type == TD_PARAM_DATA || p->type == TD_PARAM_OBJECTS;
+           p->type == TD_PARAM_NUMBERS || p->type == TD_PARAM_LIST || p->type == TD_PARAM_DATA ||
+           p->type == TD_PARAM_OBJECTS;
 }
 
 /* Is the list part of a table at this position the call's positional arguments? */

@@ -10,7 +10,7 @@
 
 #include "lua-bindings/state.h"
 
-enum { TIDE_FRAME_INTS = 4 * TD_MAX_DIMS };
+enum { TIDE_FRAME_INTS = 4 * TD_MAX_DIMS, TIDE_FRAME_FLOATS = TD_MAX_DIMS };
 
 /* Where the registry has the class that a schema's type means, when it is one of Lua's. */
 #define TIDE_CLASS_KEY "tide.class.%s"
@@ -24,9 +24,10 @@ typedef struct tide_frame {
     int list, options;     /* stack index of a table whose list part is data, named part options */
     int64_t ints[TIDE_FRAME_INTS]; /* of int[] and dim[] arguments */
     int nints;
-    int out_at;         /* stack index of the option out=; 0: none */
-    td_tensor *out;     /* the same, borrowed */
-    bool requires_grad; /* option of creating operators */
+    double floats[TIDE_FRAME_FLOATS]; /* of a number[] argument */
+    int out_at;                       /* stack index of the option out=; 0: none */
+    td_tensor *out;                   /* the same, borrowed */
+    bool requires_grad;               /* option of creating operators */
 } tide_frame;
 
 /* Read the running function's arguments into frame->args. Raises on a wrong call. What it makes on

@@ -53,6 +53,7 @@ static void add_default(luaL_Buffer *b, const td_param *p) {
         break;
     case TD_KIND_TENSOR: /* no schema writes these as defaults */
     case TD_KIND_TENSORS:
+    case TD_KIND_FLOATS:
     case TD_KIND_DTYPE:
     case TD_KIND_DEVICE:
     case TD_KIND_GENERATOR:

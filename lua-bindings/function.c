@@ -61,7 +61,11 @@ const td_op *tide_declared(lua_State *L, int index) {
 static void push_ints(lua_State *L, const td_param *p, td_value v) {
     lua_createtable(L, v.n, 0);
     for (int k = 0; k < v.n; k++) {
-        lua_pushinteger(L, p->type == TD_PARAM_DIMS && v.ints[k] >= 0 ? v.ints[k] + 1 : v.ints[k]);
+        if (p->holes && v.ints[k] == TD_LEFT_OUT)
+            lua_pushboolean(L, false);
+        else
+            lua_pushinteger(L,
+                            p->type == TD_PARAM_DIMS && v.ints[k] >= 0 ? v.ints[k] + 1 : v.ints[k]);
         lua_rawseti(L, -2, k + 1);
     }
 }
@@ -84,6 +88,7 @@ static void push_simple(lua_State *L, const td_param *p, td_value v) {
     case TD_KIND_NIL:
     case TD_KIND_TENSOR: /* what Lua has as an object of its own is handed on as it stands */
     case TD_KIND_INTS:
+    case TD_KIND_FLOATS:
     case TD_KIND_TENSORS:
     case TD_KIND_DTYPE:
     case TD_KIND_DEVICE:

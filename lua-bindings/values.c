@@ -42,6 +42,17 @@ static const char *choices_text(const char *word, char *text) {
     return text;
 }
 
+/* An int[]; one that may be a string too says which. */
+static const char *ints_text(const td_param *p, char *text) {
+    char choices[EXPECTATION];
+    range_text(p, p->length == 2 ? "one or two integers" : "an integer or a list of integers",
+               text);
+    size_t at = strlen(text);
+    if (p->word)
+        snprintf(text + at, EXPECTATION - at, ", or %s", choices_text(p->word, choices));
+    return text;
+}
+
 static const char *expectation(const td_param *p, char *text) {
     static const char *const texts[] = {[TD_PARAM_TENSOR] = "a tensor",
                                         [TD_PARAM_TENSOR_OR_NUMBER] = "a tensor or a number",
@@ -68,8 +79,9 @@ static const char *expectation(const td_param *p, char *text) {
     case TD_PARAM_INT:
         return range_text(p, "an integer", text);
     case TD_PARAM_INTS:
-        return range_text(
-            p, p->length == 2 ? "one or two integers" : "an integer or a list of integers", text);
+        return ints_text(p, text);
+    case TD_PARAM_NUMBERS:
+        return "a number or a list of numbers";
     case TD_PARAM_STRING:
         return p->word ? choices_text(p->word, text) : texts[p->type];
     case TD_PARAM_OBJECT:
@@ -198,6 +210,10 @@ static int64_t to_integer(lua_State *L, const tide_frame *f, int param, int inde
 
 /* An element of an int[] or dim[] at a stack index. */
 static void read_element(lua_State *L, tide_frame *f, int param, int index) {
+    if (f->op->params[param].holes && lua_isboolean(L, index) && !lua_toboolean(L, index)) {
+        store_int(L, f, TD_LEFT_OUT);
+        return;
+    }
     int64_t i = to_integer(L, f, param, index);
     bool dim = f->op->params[param].type == TD_PARAM_DIMS;
     store_int(L, f, dim ? count_from_zero(L, f, i, "dim") : i);
@@ -345,6 +361,25 @@ static td_value read_number(lua_State *L, tide_frame *f, int param, int index) {
                                                                 : TD_F(v);
 }
 
+/* number[]: a table or one number. */
+static td_value read_numbers(lua_State *L, tide_frame *f, int param, int index) {
+    char place[EXPECTATION];
+    bool list = lua_type(L, index) == LUA_TTABLE;
+    lua_Integer n = list ? list_length(L, f, param, index) : 1;
+    if (n > TIDE_FRAME_FLOATS)
+        tide_error(L, "%s: at most %d numbers, got %d", place_text(f, param, place),
+                   TIDE_FRAME_FLOATS, (int)(n < INT32_MAX ? n : INT32_MAX));
+    for (lua_Integer k = 0; k < n; k++) {
+        if (list)
+            lua_rawgeti(L, index, k + 1);
+        else
+            lua_pushvalue(L, index);
+        f->floats[k] = td_arg_double(read_number(L, f, param, lua_gettop(L)));
+        lua_pop(L, 1);
+    }
+    return TD_FLOATS((int32_t)n, f->floats);
+}
+
 /* The engine's strings end at their first NUL: one that has more behind it is none of them. */
 static const char *read_text(lua_State *L, tide_frame *f, int param, int index) {
     char place[EXPECTATION], given[80];
@@ -482,8 +517,13 @@ td_value tide_read_value(lua_State *L, tide_frame *f, int param, int index, int 
     case TD_PARAM_INDEX:
         return read_integer(L, f, param, index);
     case TD_PARAM_INTS:
+        if (p->word && type == LUA_TSTRING)
+            return read_string(L, f, param, index);
+        /* fall through */
     case TD_PARAM_DIMS:
         return read_ints(L, f, param, index, last);
+    case TD_PARAM_NUMBERS:
+        return read_numbers(L, f, param, index);
     case TD_PARAM_TENSORS:
         return read_tensors(L, f, param, index);
     case TD_PARAM_BOOL:

@@ -39,6 +39,7 @@ static layout measure(const td_op *op, const td_value *args) {
                 count_tensor(&l, args[k].tensors[j]);
             break;
         case TD_KIND_INTS:
+        case TD_KIND_FLOATS:
             l.ints += (size_t)args[k].n;
             break;
         case TD_KIND_STRING:
@@ -179,6 +180,10 @@ static td_status fill_node(td_node *node, const td_call *call, uint32_t saved, c
         } else if (args[k].kind == TD_KIND_INTS) {
             memcpy(tail, args[k].ints, sizeof(int64_t) * (size_t)args[k].n);
             node->args[k].ints = tail;
+            tail += args[k].n;
+        } else if (args[k].kind == TD_KIND_FLOATS) {
+            memcpy(tail, args[k].floats, sizeof(double) * (size_t)args[k].n);
+            node->args[k].floats = (const double *)tail;
             tail += args[k].n;
         } else if (args[k].kind == TD_KIND_STRING) {
             size_t size = strlen(args[k].string) + 1;

@@ -29,7 +29,9 @@
  *   cross_entropy, cross_entropy_backward   of scores with labels, and the gradient
  *   product         batches of matrix products, plus a row of biases
  *   convolution     of images, its gradient by the images, by the weights
- *   pool            windows over planes: maxima, means, nearest, and their gradients
+ *   pool            windows over planes: maxima, means, and their gradients
+ *   resample        sums over windows of one to three dims, weighted, and back
+ *   max_pool        maxima over such windows, and by their places
  *   index_read, index_write   x[indices], x[indices] = or += values
  *   gather, scatter           by an index along one dim
  *   nonzero         number of the elements different from zero, or their places
@@ -51,6 +53,8 @@
     X(product, td_product_plan, 4, 1)                                                              \
     X(convolution, td_convolution_plan, 4, 1)                                                      \
     X(pool, td_pool_plan, 3, 2)                                                                    \
+    X(resample, td_resample_plan, 2, 1)                                                            \
+    X(max_pool, td_max_pool_plan, 3, 2)                                                            \
     X(index_read, td_index_plan, 18, 1)                                                            \
     X(index_write, td_index_plan, 18, 1)                                                           \
     X(gather, td_gather_plan, 3, 1)                                                                \

@@ -1,12 +1,10 @@
-/* pool.c: pooling and interpolation on the CPU, plane by plane. */
+/* pool.c: pooling of images on the CPU, plane by plane. */
 #include "engine/core/memory.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/block.h"
 #include "engine/cpu/by_size.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
-
-#include <math.h>
 
 /* ---- windows ---- */
 
@@ -21,21 +19,6 @@ static void slide(const td_pool_window *s, int32_t *begin, int32_t *end) {
     }
 }
 
-static void divide(const td_pool_window *s, int32_t *begin, int32_t *end) {
-    for (int64_t k = 0; k < s->out; k++) {
-        begin[k] = (int32_t)(k * s->in / s->out);
-        end[k] = (int32_t)(((k + 1) * s->in + s->out - 1) / s->out);
-    }
-}
-
-static void nearest_places(const td_pool_window *s, int32_t *begin, int32_t *end) {
-    for (int64_t k = 0; k < s->out; k++) {
-        int64_t at = (int64_t)floor((double)k * s->scale);
-        begin[k] = (int32_t)(at < s->in ? at : s->in - 1);
-        end[k] = begin[k] + 1;
-    }
-}
-
 /* The part of a window that lies in the padded input. */
 static int64_t padded_extent(const td_pool_window *s, int64_t k) {
     int64_t from = k * s->stride - s->padding, to = from + s->kernel, end = s->in + s->padding;
@@ -45,7 +28,7 @@ static int64_t padded_extent(const td_pool_window *s, int64_t k) {
 static int64_t divisor(const td_pool_plan *p, const td_pool_windows *w, int64_t i, int64_t j) {
     if (p->divisor)
         return p->divisor;
-    if (p->count_padding && !p->adaptive)
+    if (p->count_padding)
         return padded_extent(&p->window[0], i) * padded_extent(&p->window[1], j);
     return (int64_t)(w->row_end[i] - w->row_begin[i]) * (w->column_end[j] - w->column_begin[j]);
 }
@@ -63,7 +46,6 @@ static void windows_free(td_pool_windows *w) {
 /* Expand the windows of a plan that has any. */
 static td_status windows_make(const td_pool_plan *p, td_pool_windows *w) {
     const td_pool_window *rows = &p->window[0], *columns = &p->window[1];
-    bool nearest = p->kind == TD_POOL_NEAREST || p->kind == TD_POOL_NEAREST_BACKWARD;
     bool scaled = p->kind == TD_POOL_MEAN || p->kind == TD_POOL_MEAN_BACKWARD;
     *w = (td_pool_windows){.h = rows->in, .w = columns->in, .oh = rows->out, .ow = columns->out};
     if (p->kind == TD_POOL_SCATTER || p->kind == TD_POOL_GATHER)
@@ -81,11 +63,8 @@ static td_status windows_make(const td_pool_plan *p, td_pool_windows *w) {
     w->row_end = w->row_begin + w->oh;
     w->column_begin = w->row_end + w->oh;
     w->column_end = w->column_begin + w->ow;
-    void (*place)(const td_pool_window *s, int32_t *begin, int32_t *end) = nearest ? nearest_places
-                                                                           : p->adaptive ? divide
-                                                                                         : slide;
-    place(rows, w->row_begin, w->row_end);
-    place(columns, w->column_begin, w->column_end);
+    slide(rows, w->row_begin, w->row_end);
+    slide(columns, w->column_begin, w->column_end);
     for (int64_t i = 0; scaled && i < w->oh; i++)
         for (int64_t j = 0; j < w->ow; j++)
             w->scale[i * w->ow + j] = 1.0 / (double)divisor(p, w, i, j);
@@ -98,17 +77,6 @@ static void gather(void *to, const int32_t *places, const void *from, int64_t n,
 #define MOVE(type)                                                                                 \
     for (int64_t k = 0; k < n; k++)                                                                \
         ((type *)to)[k] = ((const type *)from)[places[k]];
-    TD_BY_SIZE(size, MOVE);
-#undef MOVE
-}
-
-static void nearest(void *to, const void *from, const td_pool_windows *w, size_t size) {
-#define MOVE(type)                                                                                 \
-    for (int64_t i = 0; i < w->oh; i++) {                                                          \
-        const type *line = (const type *)from + w->row_begin[i] * w->w;                            \
-        for (int64_t j = 0; j < w->ow; j++)                                                        \
-            ((type *)to)[i * w->ow + j] = line[w->column_begin[j]];                                \
-    }
     TD_BY_SIZE(size, MOVE);
 #undef MOVE
 }
@@ -149,27 +117,20 @@ static void do_planes(void *ctx, int64_t begin, int64_t end, int worker) {
         case TD_POOL_MEAN_BACKWARD:
             j->fn->mean_backward(x, y, w);
             break;
-        case TD_POOL_NEAREST:
-            nearest(y, x, w, j->size);
-            break;
-        case TD_POOL_NEAREST_BACKWARD:
-            j->fn->nearest_backward(x, y, w);
-            break;
         }
     }
 }
 
 td_status td_cpu_pool(const td_pool_plan *p) {
     td_dtype dtype = (td_dtype)p->out->dtype;
-    bool shrinks = p->kind == TD_POOL_MAX || p->kind == TD_POOL_GATHER || p->kind == TD_POOL_MEAN ||
-                   p->kind == TD_POOL_NEAREST;
+    bool shrinks = p->kind == TD_POOL_MAX || p->kind == TD_POOL_GATHER || p->kind == TD_POOL_MEAN;
     planes j = {.kind = p->kind,
                 .fn = td_cpu->pool->of[dtype],
                 .large = shrinks ? p->x->data : p->out->data,
                 .small = shrinks ? p->out->data : p->x->data,
                 .places = p->places ? p->places->data : NULL,
                 .size = td_dtype_size(dtype)};
-    if (!j.fn && p->kind != TD_POOL_GATHER && p->kind != TD_POOL_NEAREST)
+    if (!j.fn && p->kind != TD_POOL_GATHER)
         return td_cpu_lacks(dtype);
     td_status status = windows_make(p, &j.windows);
     if (status)

@@ -51,9 +51,12 @@ uint32_t td_param_kinds(const td_param *param) {
         [TD_PARAM_DEVICE] = TD_KIND_BIT(TD_KIND_DEVICE),
         [TD_PARAM_STRING] = TD_KIND_BIT(TD_KIND_STRING),
         [TD_PARAM_GENERATOR] = TD_KIND_BIT(TD_KIND_GENERATOR),
+        [TD_PARAM_NUMBERS] = TD_KIND_BIT(TD_KIND_FLOATS),
     };
+    bool words = param->word && param->type == TD_PARAM_INTS;
     return kinds[param->type] | (param->optional ? TD_KIND_BIT(TD_KIND_NIL) : 0) |
-           (param->truth ? TD_KIND_BIT(TD_KIND_BOOL) : 0);
+           (param->truth ? TD_KIND_BIT(TD_KIND_BOOL) : 0) |
+           (words ? TD_KIND_BIT(TD_KIND_STRING) : 0);
 }
 
 const char *td_kinds_text(uint32_t kinds, char *buffer) {
@@ -64,7 +67,7 @@ const char *td_kinds_text(uint32_t kinds, char *buffer) {
         {TD_KINDS_TENSOR, "a tensor"},
         {TD_KINDS_NUMBER, "a number"},
         {TD_KIND_BIT(TD_KIND_BOOL), "a bool"},
-        {TD_KIND_BIT(TD_KIND_INTS), "a list of numbers"},
+        {TD_KIND_BIT(TD_KIND_INTS) | TD_KIND_BIT(TD_KIND_FLOATS), "a list of numbers"},
         {TD_KINDS_TENSORS, "a list of tensors"},
         {TD_KIND_BIT(TD_KIND_DTYPE), "a dtype"},
         {TD_KIND_BIT(TD_KIND_DEVICE), "a device"},
@@ -127,6 +130,8 @@ bool td_value_equal(td_value a, td_value b) {
         return td_device_same(a.device, b.device);
     case TD_KIND_INTS:
         return same_ints(a, b);
+    case TD_KIND_FLOATS:
+        return a.n == b.n && !memcmp(a.floats, b.floats, sizeof(double) * (size_t)a.n);
     case TD_KIND_TENSOR: /* whose elements no expression compares */
     case TD_KIND_TENSORS:
     case TD_KIND_GENERATOR:

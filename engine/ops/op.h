@@ -32,7 +32,8 @@ typedef enum td_kind {
     TD_KIND_DTYPE,
     TD_KIND_DEVICE,
     TD_KIND_STRING,
-    TD_KIND_GENERATOR
+    TD_KIND_GENERATOR,
+    TD_KIND_FLOATS
 } td_kind;
 
 struct td_generator;
@@ -47,6 +48,7 @@ typedef struct td_value {
         double f;
         bool b;
         const int64_t *ints;
+        const double *floats;
         td_tensor *const *tensors; /* entries may be NULL where the schema says Tensor?[] */
         td_dtype dtype;
         td_device device;
@@ -61,6 +63,7 @@ typedef struct td_value {
 #define TD_F(x)              ((td_value){.kind = TD_KIND_FLOAT, .f = (x)})
 #define TD_B(x)              ((td_value){.kind = TD_KIND_BOOL, .b = (x)})
 #define TD_INTS(count, p)    ((td_value){.kind = TD_KIND_INTS, .n = (count), .ints = (p)})
+#define TD_FLOATS(count, p)  ((td_value){.kind = TD_KIND_FLOATS, .n = (count), .floats = (p)})
 #define TD_TENSORS(count, p) ((td_value){.kind = TD_KIND_TENSORS, .n = (count), .tensors = (p)})
 #define TD_DTYPE(x)          ((td_value){.kind = TD_KIND_DTYPE, .dtype = (x)})
 #define TD_DEVICE(x)         ((td_value){.kind = TD_KIND_DEVICE, .device = (x)})
@@ -87,7 +90,9 @@ static inline double td_arg_double(td_value v) {
  *   float, bool,
  *   dim (counts from 1 in Lua), dim[] (one or a list), index (an int that counts from 1), int[]
  *   (a list, or the rest of the positional arguments when it is the last positional parameter),
- *   int[2] (two ints; one int is taken twice), dtype, device, str, generator,
+ *   int[2] (two ints; one int is taken twice), int?[2] (some may be left out: false in Lua,
+ *   TD_LEFT_OUT here), int[2]|"same"|"valid" (or one of these strings), number[] (one or a list),
+ *   dtype, device, str, generator,
  *   index Tensor (elements count from 1 in Lua), class Tensor (the same, for labels).
  * A range may follow int and number: int(1..), number(0..1), int(0..)[2].
  * Functions of a front end that are no operators have these besides (schema.h):
@@ -122,8 +127,12 @@ typedef enum td_param_type {
     TD_PARAM_DATA,
     TD_PARAM_FUNCTION,
     TD_PARAM_OBJECT,
-    TD_PARAM_OBJECTS
+    TD_PARAM_OBJECTS,
+    TD_PARAM_NUMBERS
 } td_param_type;
+
+/* An entry of an int?[2] that is left out. */
+#define TD_LEFT_OUT INT64_MIN
 
 typedef enum td_base { TD_BASE_NONE, TD_BASE_INDEX, TD_BASE_CLASS } td_base;
 
@@ -136,11 +145,12 @@ typedef struct td_param {
     bool has_default; /* may be left out */
     bool option;      /* after the star */
     bool alone;       /* Tensor|Tensor[]: one stands for a list of one */
-    bool holes;       /* Tensor?[]: entries may be missing */
+    bool holes;       /* Tensor?[], int?[2]: entries may be missing */
     bool truth;       /* number|bool */
     bool ranged;      /* low and high say what is allowed */
     int64_t low, high;
-    char *word;      /* class of an object; or the strings allowed, "mean|sum|none" */
+    char *word;      /* class of an object; or the strings allowed, "mean|sum|none" (of an
+                        int[] that may be one of them, too) */
     td_value preset; /* the default */
     int64_t preset_ints[4];
 } td_param;

@@ -196,21 +196,17 @@ typedef struct td_convolution_plan {
 /* ---- windows over planes ---- */
 
 typedef enum td_pool_kind {
-    TD_POOL_MAX,              /* out = maxima of x, places (int32, in the plane) = where */
-    TD_POOL_SCATTER,          /* out (large, zero at first) += x (small) at places */
-    TD_POOL_GATHER,           /* out (small) = x (large) at places */
-    TD_POOL_MEAN,             /* out = means of x's windows */
-    TD_POOL_MEAN_BACKWARD,    /* out (large, zero at first) += x (small) shared out */
-    TD_POOL_NEAREST,          /* out = x's element that lies at the same part of the plane */
-    TD_POOL_NEAREST_BACKWARD, /* out (small, zero at first) += x (large) */
+    TD_POOL_MAX,           /* out = maxima of x, places (int32, in the plane) = where */
+    TD_POOL_SCATTER,       /* out (large, zero at first) += x (small) at places */
+    TD_POOL_GATHER,        /* out (small) = x (large) at places */
+    TD_POOL_MEAN,          /* out = means of x's windows */
+    TD_POOL_MEAN_BACKWARD, /* out (large, zero at first) += x (small) shared out */
 } td_pool_kind;
 
-/* Windows along one dim of the larger planes: sliding ones of `kernel` elements, or `adaptive`
- * (window k covers [k * in / out, (k + 1) * in / out), rounded outwards). */
+/* Windows that slide along one dim of the larger planes. */
 typedef struct td_pool_window {
     int64_t in, out; /* elements of the larger and the smaller planes */
     int64_t kernel, stride, padding, dilation;
-    double scale; /* nearest: place k comes from floor(k * scale) */
 } td_pool_window;
 
 /* Row-major, of one floating dtype, planes last. `places` is written by TD_POOL_MAX, read by
@@ -220,10 +216,66 @@ typedef struct td_pool_plan {
     td_pool_kind kind;
     int64_t planes;
     td_pool_window window[2]; /* rows, columns */
-    bool adaptive;
-    bool count_padding; /* means: the padding counts as elements */
-    int64_t divisor;    /* means: what sums are divided by instead, or 0 */
+    bool count_padding;       /* means: the padding counts as elements */
+    int64_t divisor;          /* means: what sums are divided by instead, or 0 */
 } td_pool_plan;
+
+/* ---- windows over one to three spatial dims ---- */
+
+/* How place k of a result sees the places of the input along one dim. */
+typedef enum td_axis_kind {
+    TD_AXIS_SLIDE,         /* `kernel` of them, `dilation` apart, from k * stride - padding on */
+    TD_AXIS_DIVIDE,        /* [k * in / out, (k + 1) * in / out), rounded outwards */
+    TD_AXIS_NEAREST,       /* the one at floor(k * scale) */
+    TD_AXIS_NEAREST_EXACT, /* the one at floor((k + 1/2) * scale) */
+    TD_AXIS_LINEAR,        /* the two around (k + 1/2) * scale - 1/2, or `aligned` k * scale */
+    TD_AXIS_CUBIC,         /* the four around it */
+    TD_AXIS_LINEAR_WIDE,   /* all that a triangle, or ... */
+    TD_AXIS_CUBIC_WIDE,    /* ... a cubic kernel, as wide as a step of the result, covers */
+    TD_AXIS_REFLECT,       /* k - padding, reflected at the ends, or ... */
+    TD_AXIS_REPLICATE,     /* ... held at them, or ... */
+    TD_AXIS_CIRCULAR       /* ... counted around */
+} td_axis_kind;
+
+/* One dim; of a dim that is not there all sizes are 1. */
+typedef struct td_axis {
+    td_axis_kind kind;
+    int64_t in, out; /* places of the input and of the result */
+    int64_t kernel, stride, padding, dilation;
+    double scale;
+    bool aligned;       /* to the centres of the corner elements */
+    bool mean;          /* SLIDE, DIVIDE: sums are divided by the number of places */
+    bool count_padding; /* ... of which the padding's are some */
+} td_axis;
+
+enum { TD_SPATIAL = 3 };
+
+/* out = sums of x's elements, weighted as each axis says; `transposed`: x and out change roles, and
+ * out (zero at first) += what x's elements give to each place. x and out lie as (outer, spatial
+ * dims, inner), row-major: images by channel have an inner of 1, channels last of C. Floats;
+ * forward int64 and uint8 (rounded) too, and all dtypes where axes choose one place. */
+typedef struct td_resample_plan {
+    TD_PLAN_HEAD(2, *out, *x);
+    bool transposed;
+    int64_t outer, inner;
+    int64_t divisor; /* of all sums, instead of the numbers of places; 0: none */
+    td_axis axis[TD_SPATIAL];
+} td_resample_plan;
+
+typedef enum td_max_pool_kind {
+    TD_MAX_POOL,    /* out = maxima of x, places = where */
+    TD_MAX_SCATTER, /* out (large, zero at first) += x (small) at places; floats */
+    TD_MAX_GATHER   /* out (small) = x (large) at places */
+} td_max_pool_kind;
+
+/* Layout as above, of places (int64, counted through the spatial dims row-major) too. A NaN is the
+ * largest element, the last of several. */
+typedef struct td_max_pool_plan {
+    TD_PLAN_HEAD(3, *out, *places, *x);
+    td_max_pool_kind kind;
+    int64_t outer, inner;
+    td_axis axis[TD_SPATIAL];
+} td_max_pool_plan;
 
 /* ---- indices ---- */
 

@@ -1,11 +1,8 @@
-/* pool.c: pooling and nearest interpolation of images. A rule works out the windows along each dim
- * (td_pool_window); devices expand them. */
+/* pool.c: pooling of images. A rule works out the windows along each dim (td_pool_window); devices
+ * expand them. */
 #include "engine/ops/copy.h"
 #include "engine/ops/meta.h"
 #include "engine/ops/plan.h"
-
-#include <math.h>
-#include <string.h>
 
 #define TD_FAMILY "pool"
 
@@ -69,43 +66,6 @@ static td_status read_mean(const td_value *a, td_pool_plan *p) {
     return read_sliding(a, TD_NIL, a[3].b, p->window);
 }
 
-/* ---- windows by the size of the result ---- */
-
-static td_status read_adaptive(const td_value *a, td_pool_plan *p) {
-    int64_t out[2];
-    td_status status = td_read_pair("output_size", a[0], 1, out);
-    if (status)
-        return status;
-    p->adaptive = true;
-    for (int d = 0; d < 2; d++) {
-        if (p->window[d].in == 0)
-            return td_fail(TD_ESHAPE, "the input's planes are empty");
-        p->window[d].out = out[d];
-    }
-    return TD_OK;
-}
-
-static td_status read_nearest(const td_value *a, td_pool_plan *p) {
-    bool by_size = !td_is_nil(a[0]), by_factor = !td_is_nil(a[1]);
-    int64_t out[2] = {0};
-    double factor = by_factor ? td_arg_double(a[1]) : 0;
-    if (strcmp(a[2].string, "nearest") != 0)
-        return td_fail(TD_EVALUE, "mode must be \"nearest\", got \"%s\"", a[2].string);
-    if (by_size == by_factor)
-        return td_fail(TD_EVALUE, "either size or scale_factor must be given");
-    if (by_factor && !(factor > 0 && factor < 1e6))
-        return td_fail(TD_EVALUE, "scale_factor must be positive and below 1e6, got %g", factor);
-    td_status status = by_size ? td_read_pair("size", a[0], 1, out) : TD_OK;
-    for (int d = 0; d < 2 && status == TD_OK; d++) {
-        td_pool_window *w = &p->window[d];
-        w->out = by_size ? out[d] : (int64_t)floor((double)w->in * factor);
-        if (w->out < 1 || w->out > INT32_MAX || w->in < 1)
-            return td_fail(TD_ESHAPE, "the result would have size %lld", (long long)w->out);
-        w->scale = by_size ? (double)w->in / (double)w->out : 1 / factor;
-    }
-    return status;
-}
-
 /* ---- plans ---- */
 
 static bool is_plane(int64_t high, int64_t wide) {
@@ -167,8 +127,7 @@ static void set_small_meta(const td_call *call, td_meta *out, td_dtype dtype, co
 /* Hand the rule's plan to the device, its tensors row-major. */
 static td_status run(td_call *call, td_tensor *x, td_tensor *places) {
     td_pool_plan *p = TD_PLAN(call, td_pool_plan);
-    bool adds = p->kind == TD_POOL_SCATTER || p->kind == TD_POOL_MEAN_BACKWARD ||
-                p->kind == TD_POOL_NEAREST_BACKWARD;
+    bool adds = p->kind == TD_POOL_SCATTER || p->kind == TD_POOL_MEAN_BACKWARD;
     td_tensor *packed = NULL;
     td_status status = td_contiguous(x, &packed);
     p->out = call->out[0];
@@ -218,7 +177,7 @@ static td_status kernel_by_places(td_call *call) {
     return run(call, call->args[0].tensor, call->args[1].tensor);
 }
 
-/* ---- means and nearest: forward(x, arguments...), backward(gy, input_size, arguments...) ---- */
+/* ---- means: forward(x, arguments...), backward(gy, input_size, arguments...) ---- */
 
 static td_status rule_forward(const td_call *call, td_meta *out, td_pool_kind kind,
                               window_reader read) {
@@ -246,8 +205,6 @@ static td_status kernel_planes(td_call *call) {
     TD_RULE(rule_##name, rule_forward, kind, read)                                                 \
     TD_RULE(rule_##name##_backward, rule_backward, kind##_BACKWARD, read)
 DEFINE_MAP(avg_pool2d, TD_POOL_MEAN, read_mean)
-DEFINE_MAP(adaptive_avg_pool2d, TD_POOL_MEAN, read_adaptive)
-DEFINE_MAP(interpolate, TD_POOL_NEAREST, read_nearest)
 
 /* ---- the table ---- */
 
@@ -260,13 +217,6 @@ DEFINE_MAP(interpolate, TD_POOL_NEAREST, read_nearest)
     .gradient = "gy: " #name "(g, " arguments ")", .flags = TD_OP_INTERNAL
 #define AVG_POOL "kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override"
 
-TD_OPERATOR(max_pool2d) = {
-    .schema = "(Tensor input, int[2] kernel_size, int[2]? stride=nil, "
-              "int[2] padding={0, 0}, int[2] dilation={1, 1}, bool ceil_mode=false) -> Tensor",
-    .doc = "Largest element of each window of images (N, C, H, W) or (C, H, W).",
-    .formula = "max_pool2d_with_indices(input, kernel_size, stride, padding, dilation,"
-               "                        ceil_mode).values",
-};
 TD_OPERATOR(max_pool2d_with_indices) = {
     .schema = "(Tensor input, int[2] kernel_size, int[2]? stride=nil, "
               "int[2] padding={0, 0}, int[2] dilation={1, 1}, bool ceil_mode=false) -> "
@@ -309,27 +259,4 @@ TD_OPERATOR(avg_pool2d_backward) = {
               "int? divisor_override) -> Tensor",
     .doc = "Gradient of avg_pool2d.",
     MAP_BACKWARD(avg_pool2d, AVG_POOL),
-};
-TD_OPERATOR(adaptive_avg_pool2d) = {
-    .schema = "(Tensor input, int[2] output_size) -> Tensor",
-    .doc = "Means of windows that divide each plane into output_size parts.",
-    MAP(adaptive_avg_pool2d, "output_size"),
-};
-TD_OPERATOR(adaptive_avg_pool2d_backward) = {
-    .schema = "(Tensor gy, int[] input_size, int[2] output_size) "
-              "-> Tensor",
-    .doc = "Gradient of adaptive_avg_pool2d.",
-    MAP_BACKWARD(adaptive_avg_pool2d, "output_size"),
-};
-TD_OPERATOR(interpolate) = {
-    .schema = "(Tensor input, int[2]? size=nil, number? scale_factor=nil, "
-              "str mode=\"nearest\") -> Tensor",
-    .doc = "Images (N, C, H, W) or (C, H, W) in another size; the nearest pixel is taken.",
-    MAP(interpolate, "size, scale_factor, mode"),
-};
-TD_OPERATOR(interpolate_backward) = {
-    .schema = "(Tensor gy, int[] input_size, int[2]? size, "
-              "number? scale_factor, str mode) -> Tensor",
-    .doc = "Gradient of interpolate.",
-    MAP_BACKWARD(interpolate, "size, scale_factor, mode"),
 };

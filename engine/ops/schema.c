@@ -70,7 +70,7 @@ typedef struct type_row {
 
 static const type_row type_rows[] = {
     {"Tensor", TD_PARAM_TENSOR, TD_PARAM_TENSORS},
-    {"number", TD_PARAM_NUMBER, 255},
+    {"number", TD_PARAM_NUMBER, TD_PARAM_NUMBERS},
     {"int", TD_PARAM_INT, TD_PARAM_INTS},
     {"float", TD_PARAM_FLOAT, 255},
     {"bool", TD_PARAM_BOOL, 255},
@@ -111,7 +111,6 @@ static td_status parse_range(parser *p, td_param *param) {
 /* "mean"|"sum": kept as mean|sum. */
 static td_status parse_choices(parser *p, td_param *param) {
     char *to = param->word = td_calloc(1, strlen(p->at) + 1);
-    param->type = TD_PARAM_STRING;
     if (!to)
         return td_fail(TD_ENOMEM, "out of memory");
     do {
@@ -159,13 +158,16 @@ static td_status parse_named_type(parser *p, td_param *param) {
     if (k == n)
         return parse_object(p, param);
     param->type = type_rows[k].type;
-    if (accept(p, "?[]")) { /* a list whose entries may be nil */
-        param->type = type_rows[k].list_type;
-        param->holes = true;
-        return TD_OK;
-    }
     td_status status = parse_range(p, param);
-    return status ? status : parse_list_suffix(p, param, &type_rows[k]);
+    if (strncmp(p->at, "?[", 2) == 0) { /* a list whose entries may be nil */
+        param->holes = true;
+        p->at++;
+    }
+    if (status == TD_OK)
+        status = parse_list_suffix(p, param, &type_rows[k]);
+    if (status == TD_OK && param->type == TD_PARAM_INTS && accept(p, "|"))
+        status = parse_choices(p, param);
+    return status;
 }
 
 static td_status parse_type(parser *p, td_param *param) {
@@ -188,6 +190,7 @@ static td_status parse_type(parser *p, td_param *param) {
         param->type = TD_PARAM_NUMBER;
         param->truth = true;
     } else if (*p->at == '"') {
+        param->type = TD_PARAM_STRING;
         status = parse_choices(p, param);
     } else {
         status = parse_named_type(p, param);
@@ -273,6 +276,7 @@ static bool suits(const td_param *param) {
     case TD_KIND_NIL:
     case TD_KIND_TENSOR:
     case TD_KIND_TENSORS:
+    case TD_KIND_FLOATS:
     case TD_KIND_DTYPE:
     case TD_KIND_DEVICE:
     case TD_KIND_GENERATOR:
@@ -565,23 +569,27 @@ void td_param_type_text(const td_param *param, char *buffer, size_t size) {
                                         [TD_PARAM_DATA] = "data",
                                         [TD_PARAM_FUNCTION] = "function",
                                         [TD_PARAM_OBJECT] = "",
-                                        [TD_PARAM_OBJECTS] = ""};
+                                        [TD_PARAM_OBJECTS] = "",
+                                        [TD_PARAM_NUMBERS] = "number"};
     static const char *const bases[] = {"", "index ", "class "};
     char range[56] = "", list[16] = "", choices[96] = "";
     bool many = param->type == TD_PARAM_TENSORS || param->type == TD_PARAM_DIMS ||
-                param->type == TD_PARAM_INTS || param->type == TD_PARAM_OBJECTS;
+                param->type == TD_PARAM_INTS || param->type == TD_PARAM_OBJECTS ||
+                param->type == TD_PARAM_NUMBERS;
+    bool chosen = param->word && param->type == TD_PARAM_STRING;
     if (param->ranged)
         add_range(param, range, sizeof range);
     if (many && param->length)
-        snprintf(list, sizeof list, "[%d]", param->length);
+        snprintf(list, sizeof list, param->holes ? "?[%d]" : "[%d]", param->length);
     else if (many)
         snprintf(list, sizeof list, param->holes ? "?[]" : "[]");
-    if (param->word && param->type == TD_PARAM_STRING)
+    if (chosen || (param->word && param->type == TD_PARAM_INTS))
         add_choices(param->word, choices, sizeof choices);
-    snprintf(buffer, size, "%s%s%s%s%s", param->alone ? "Tensor|" : bases[param->base],
-             choices[0]     ? choices
-             : param->word  ? param->word
-             : param->truth ? "number|bool"
-                            : words[param->type],
-             range, list, param->optional ? "?" : "");
+    snprintf(buffer, size, "%s%s%s%s%s%s%s", param->alone ? "Tensor|" : bases[param->base],
+             chosen                       ? choices
+             : param->word && !choices[0] ? param->word
+             : param->truth               ? "number|bool"
+                                          : words[param->type],
+             range, list, choices[0] && !chosen ? "|" : "", chosen ? "" : choices,
+             param->optional ? "?" : "");
 }

@@ -20,13 +20,16 @@ end
 
 -- PyTorch computes it, Tide refuses.
 local refused = sets {
-    ["uint8 int8 int16 int32 int64"] = "conv2d max_pool2d",
+    ["uint8 int8 int16 int32 int64"] = "conv2d",
     ["int64"] = "avg_pool2d",
-    ["uint8"] = "interpolate",
+    ["bool"] = "col2im",
 }
 
 -- PyTorch refuses, Tide computes.
 local computed = sets {
+    ["int8 int16 int32 int64 uint8"] = "max_pool1d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d im2col",
+    ["bool uint8 int8 int16 int32 int64"] = "max_unpool1d max_unpool2d max_unpool3d",
+    ["float16 bfloat16"] = "avg_pool3d lp_pool3d",
     ["uint8 int8 int16 int32 int64"] = "nanmean lerp addcdiv frac silu gelu softplus leaky_relu elu",
     ["bool"] = [[pow lerp addcmul addcdiv abs floor ceil round trunc frac relu silu gelu softplus leaky_relu elu
         argmax argmin nanmean]],

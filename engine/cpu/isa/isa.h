@@ -14,6 +14,7 @@
 #include "engine/cpu/isa/random_kernels.h"
 #include "engine/cpu/isa/reduce_kernels.h"
 #include "engine/cpu/isa/softmax_kernels.h"
+#include "engine/cpu/isa/spatial_kernels.h"
 
 typedef struct td_isa {
     const char *name;
@@ -22,6 +23,7 @@ typedef struct td_isa {
     const td_reduce_kernels *reduce;
     const td_softmax_kernels *softmax;
     const td_pool_kernels *pool;
+    const td_spatial_kernels *spatial;
     const td_random_kernels *random;
 } td_isa;
 

@@ -1,4 +1,4 @@
-/* pool_kernels.h: pooling and nearest interpolation of one plane. */
+/* pool_kernels.h: pooling of one plane. */
 #ifndef TD_CPU_ISA_POOL_KERNELS_H
 #define TD_CPU_ISA_POOL_KERNELS_H
 
@@ -15,8 +15,6 @@ typedef struct td_pool_functions {
     /* Sum of each window times its scale; gx += g times the scale over each window. */
     void (*mean)(void *y, const void *x, const td_pool_windows *windows);
     void (*mean_backward)(void *gx, const void *g, const td_pool_windows *windows);
-    /* gx += g at the first row and column of each window. */
-    void (*nearest_backward)(void *gx, const void *g, const td_pool_windows *windows);
 } td_pool_functions;
 
 typedef struct td_pool_kernels {

@@ -84,22 +84,11 @@ static void NAME(mean_backward)(void *to, const void *from, const td_pool_window
         }
 }
 
-static void NAME(nearest_backward)(void *to, const void *from, const td_pool_windows *p) {
-    T *gx = to;
-    const T *g = from;
-    for (int64_t i = 0; i < p->oh; i++) {
-        T *line = gx + p->row_begin[i] * p->w;
-        for (int64_t j = 0; j < p->ow; j++)
-            ADD(line[p->column_begin[j]], GET(g[i * p->ow + j]));
-    }
-}
-
 static const td_pool_functions NAME(functions) = {
     .max = NAME(max),
     .scatter = NAME(scatter),
     .mean = NAME(mean),
     .mean_backward = NAME(mean_backward),
-    .nearest_backward = NAME(nearest_backward),
 };
 
 #undef ADD

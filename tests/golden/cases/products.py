@@ -1,11 +1,11 @@
-"""Products, convolution, pooling and interpolation."""
+"""Products, convolution and mean pooling of images."""
 import math
 
 import torch
 import torch.nn.functional as F
 
 from cases import case, family, torch_function
-from operands import X, ints, lit, pos, ties
+from operands import X, ints, lit
 
 family("products")
 
@@ -75,15 +75,6 @@ case("conv2d", X(1, 3, 4, 4), X(3, 1, 3, 3), None, 1, 1, 1, 3)
 case("conv2d", X(4, 4, 4), X(6, 2, 1, 1), X(6), groups=2)
 case("conv2d", X(0, 2, 4, 4), X(3, 2, 2, 2), X(3))
 
-torch_function("max_pool2d", F.max_pool2d)
-case("max_pool2d", X(2, 2, 4, 6), 2)
-case("max_pool2d", X(1, 5, 5), 3, 2, 1)
-case("max_pool2d", X(1, 1, 5, 7), [2, 3], [1, 2], [1, 0], [2, 1], True)
-case("max_pool2d", ties(1, 2, 5, 5), 2)
-case("max_pool2d", ties(1, 1, 6, 6), 3, 1)
-case("max_pool2d", lit([1.0, math.nan, math.nan, 2.0, -math.inf, 0.0, 3.0, math.inf], 1, 2, 4), 2)
-case("max_pool2d", lit([1.0, math.nan, 2.0, -math.inf, 0.0, 3.0, 4.0, 5.0, 1.0, 0.0, math.inf, 1.0], 1, 3, 4), 2, 1)
-case("max_pool2d", lit([1.0, math.nan, 2.0, 7.0, 0.0, 3.0, 4.0, 5.0, math.nan], 1, 3, 3), 3, 1, 1, grad=False)
 torch_function("avg_pool2d", F.avg_pool2d)
 case("avg_pool2d", X(2, 2, 4, 6), 2)
 case("avg_pool2d", X(1, 5, 5), 3, 2, 1)
@@ -91,14 +82,3 @@ case("avg_pool2d", X(1, 1, 5, 6), [2, 3], [1, 2], [1, 1], True, False)
 case("avg_pool2d", X(1, 1, 5, 6), [2, 3], [2, 2], [1, 1], True, True)
 case("avg_pool2d", X(1, 1, 4, 4), 2, divisor_override=3)
 case("avg_pool2d", lit([1.0, math.inf, math.nan, 2.0, -1.0, 0.0, 3.0, 1.0], 1, 2, 4), 2)
-torch_function("adaptive_avg_pool2d", F.adaptive_avg_pool2d)
-case("adaptive_avg_pool2d", X(2, 2, 4, 6), 2)
-case("adaptive_avg_pool2d", X(1, 5, 7), [3, 2])
-case("adaptive_avg_pool2d", X(1, 1, 2, 2), [3, 4])
-case("adaptive_avg_pool2d", X(2, 1, 3, 3), 1)
-torch_function("interpolate", F.interpolate)
-case("interpolate", X(2, 2, 2, 3), scale_factor=2)
-case("interpolate", X(1, 2, 5, 5), [3, 4])
-case("interpolate", X(1, 1, 3, 4), scale_factor=1.5, mode="nearest")
-case("interpolate", X(1, 1, 3, 3), size=3)
-case("interpolate", X(1, 1, 7, 5), scale_factor=0.6)

@@ -1,0 +1,199 @@
+/* spatial_loops.h: windows over one to three dims, for one element type. Included by
+ * spatial_kernels.c with these defined; undefines them:
+ *   T, C, A   the type in memory; in which it is compared; in which it is summed
+ *   GET, PUT  an element as a C, and back from a C
+ *   ROUND     an element of an A
+ *   FLOATS    whether gradients are taken (1 or 0)
+ */
+#define CAT2(a, b) a##_##b
+#define CAT1(a, b) CAT2(a, b)
+#define NAME(name) CAT1(T, name)
+
+/* ---- sums ---- */
+
+/* line = the weighted sum of the lines that a row's taps of the first two dims meet. */
+static void NAME(add_lines)(A *restrict line, const T *x, const td_taps *axis, int64_t inner,
+                            int64_t i, int64_t j) {
+    int64_t n = axis[2].in * inner;
+    for (int64_t c = 0; c < n; c++)
+        line[c] = 0;
+    for (int64_t a = axis[0].begin[i]; a < axis[0].end[i]; a += axis[0].step)
+        for (int64_t b = axis[1].begin[j]; b < axis[1].end[j]; b += axis[1].step) {
+            const T *restrict from = x + (a * axis[1].in + b) * n;
+            A weight = (A)(td_tap_weight(&axis[0], i, a - axis[0].begin[i]) *
+                           td_tap_weight(&axis[1], j, b - axis[1].begin[j]));
+            if (weight == 1)
+                for (int64_t c = 0; c < n; c++)
+                    line[c] += (A)GET(from[c]);
+            else
+                for (int64_t c = 0; c < n; c++)
+                    line[c] += weight * (A)GET(from[c]);
+        }
+}
+
+static void NAME(sum)(void *to, const void *from, const td_taps *axis, int64_t inner,
+                      double divisor, void *room, int64_t begin, int64_t end) {
+    const td_taps *last = &axis[2];
+    A *line = room, *sums = line + last->in * inner;
+    for (int64_t row = begin; row < end; row++) {
+        int64_t i = row / axis[1].out, j = row % axis[1].out;
+        double outer =
+            divisor != 0 ? divisor : td_tap_divisor(&axis[0], i) * td_tap_divisor(&axis[1], j);
+        T *y = (T *)to + row * last->out * inner;
+        NAME(add_lines)(line, from, axis, inner, i, j);
+        for (int64_t k = 0; k < last->out; k++, y += inner) {
+            A by = (A)(divisor != 0 ? divisor : outer * td_tap_divisor(last, k));
+            if (inner == 1) {
+                A sum = 0;
+                for (int64_t t = last->begin[k]; t < last->end[k]; t += last->step)
+                    sum += line[t] * (A)td_tap_weight(last, k, t - last->begin[k]);
+                *y = ROUND(sum / by);
+                continue;
+            }
+            for (int64_t c = 0; c < inner; c++)
+                sums[c] = 0;
+            for (int64_t t = last->begin[k]; t < last->end[k]; t += last->step) {
+                A weight = (A)td_tap_weight(last, k, t - last->begin[k]);
+                const A *restrict at = line + t * inner;
+                for (int64_t c = 0; c < inner; c++)
+                    sums[c] += weight * at[c];
+            }
+            for (int64_t c = 0; c < inner; c++)
+                y[c] = ROUND(sums[c] / by);
+        }
+    }
+}
+
+#if FLOATS
+/* line = what a row of y gives to the places of the last dim. */
+static void NAME(give_line)(A *line, const T *y, const td_taps *last, int64_t inner, double outer,
+                            double divisor) {
+    for (int64_t c = 0; c < last->in * inner; c++)
+        line[c] = 0;
+    for (int64_t k = 0; k < last->out; k++, y += inner) {
+        A by = (A)(divisor != 0 ? divisor : outer * td_tap_divisor(last, k));
+        for (int64_t t = last->begin[k]; t < last->end[k]; t += last->step) {
+            A weight = (A)td_tap_weight(last, k, t - last->begin[k]) / by;
+            for (int64_t c = 0; c < inner; c++)
+                line[t * inner + c] += weight * (A)GET(y[c]);
+        }
+    }
+}
+
+static void NAME(spread)(void *to, const void *from, const td_taps *axis, int64_t inner,
+                         double divisor, void *room) {
+    int64_t n = axis[2].in * inner;
+    A *line = room;
+    for (int64_t row = 0; row < axis[0].out * axis[1].out; row++) {
+        int64_t i = row / axis[1].out, j = row % axis[1].out;
+        NAME(give_line)
+        (line, (const T *)from + row * axis[2].out * inner, &axis[2], inner,
+         td_tap_divisor(&axis[0], i) * td_tap_divisor(&axis[1], j), divisor);
+        for (int64_t a = axis[0].begin[i]; a < axis[0].end[i]; a += axis[0].step)
+            for (int64_t b = axis[1].begin[j]; b < axis[1].end[j]; b += axis[1].step) {
+                T *restrict x = (T *)to + (a * axis[1].in + b) * n;
+                A weight = (A)(td_tap_weight(&axis[0], i, a - axis[0].begin[i]) *
+                               td_tap_weight(&axis[1], j, b - axis[1].begin[j]));
+                for (int64_t c = 0; c < n; c++)
+                    x[c] = ROUND((A)GET(x[c]) + weight * line[c]);
+            }
+    }
+}
+
+static void NAME(scatter)(void *to, const int64_t *places, const void *from, int64_t inner,
+                          int64_t n) {
+    const T *y = from;
+    for (int64_t k = 0; k < n; k++)
+        for (int64_t c = 0; c < inner; c++) {
+            T *x = (T *)to + places[k * inner + c] * inner + c;
+            *x = PUT(GET(*x) + GET(y[k * inner + c]));
+        }
+}
+#endif
+
+/* ---- maxima ---- */
+
+static inline bool NAME(above)(C v, C best) {
+#if FLOATS
+    return v > best || v != v;
+#else
+    return v > best;
+#endif
+}
+
+/* The largest of one window with an element at every place. */
+static void NAME(max_place)(T *y, int64_t *places, const T *x, const td_taps *axis, int64_t i,
+                            int64_t j, int64_t k) {
+    int64_t place =
+        (axis[0].begin[i] * axis[1].in + axis[1].begin[j]) * axis[2].in + axis[2].begin[k];
+    C best = GET(x[place]);
+    for (int64_t a = axis[0].begin[i]; a < axis[0].end[i]; a += axis[0].step)
+        for (int64_t b = axis[1].begin[j]; b < axis[1].end[j]; b += axis[1].step) {
+            int64_t line = (a * axis[1].in + b) * axis[2].in;
+            for (int64_t t = axis[2].begin[k]; t < axis[2].end[k]; t += axis[2].step) {
+                C v = GET(x[line + t]);
+                if (NAME(above)(v, best)) {
+                    best = v;
+                    place = line + t;
+                }
+            }
+        }
+    *y = PUT(best);
+    *places = place;
+}
+
+/* The same, element by element at every place. */
+static void NAME(max_places)(T *restrict y, int64_t *restrict places, const T *x,
+                             const td_taps *axis, int64_t inner, int64_t i, int64_t j, int64_t k) {
+    int64_t first =
+        (axis[0].begin[i] * axis[1].in + axis[1].begin[j]) * axis[2].in + axis[2].begin[k];
+    for (int64_t c = 0; c < inner; c++) {
+        y[c] = x[first * inner + c];
+        places[c] = first;
+    }
+    for (int64_t a = axis[0].begin[i]; a < axis[0].end[i]; a += axis[0].step)
+        for (int64_t b = axis[1].begin[j]; b < axis[1].end[j]; b += axis[1].step)
+            for (int64_t t = axis[2].begin[k]; t < axis[2].end[k]; t += axis[2].step) {
+                int64_t place = (a * axis[1].in + b) * axis[2].in + t;
+                const T *restrict from = x + place * inner;
+                for (int64_t c = 0; c < inner; c++) {
+                    bool more = NAME(above)(GET(from[c]), GET(y[c]));
+                    y[c] = more ? from[c] : y[c];
+                    places[c] = more ? place : places[c];
+                }
+            }
+}
+
+static void NAME(max)(void *to, int64_t *places, const void *from, const td_taps *axis,
+                      int64_t inner, int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; row++) {
+        int64_t i = row / axis[1].out, j = row % axis[1].out;
+        for (int64_t k = 0; k < axis[2].out; k++) {
+            int64_t at = (row * axis[2].out + k) * inner;
+            if (inner == 1)
+                NAME(max_place)((T *)to + at, places + at, from, axis, i, j, k);
+            else
+                NAME(max_places)((T *)to + at, places + at, from, axis, inner, i, j, k);
+        }
+    }
+}
+
+static const td_spatial_functions NAME(spatial) = {
+    .max = NAME(max),
+    .sum = NAME(sum),
+#if FLOATS
+    .spread = NAME(spread),
+    .scatter = NAME(scatter),
+#endif
+};
+
+#undef NAME
+#undef CAT1
+#undef CAT2
+#undef T
+#undef C
+#undef A
+#undef GET
+#undef PUT
+#undef ROUND
+#undef FLOATS

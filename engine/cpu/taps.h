@@ -1,0 +1,33 @@
+/* taps.h: which places of the input each place of a result sees along one dim, and with what
+ * weights: a td_axis expanded.
+ */
+#ifndef TD_CPU_TAPS_H
+#define TD_CPU_TAPS_H
+
+#include "engine/ops/plan.h"
+
+typedef struct td_taps {
+    int64_t in, out, step;
+    int32_t *begin, *end; /* `out` each: places [begin, end), `step` apart */
+    double *weight;       /* NULL: all 1 */
+    int64_t *first;       /* where in `weight` those of a place begin */
+    double *divisor;      /* `out` of them; NULL: all 1 */
+    bool single;          /* every place sees one, of weight 1 and undivided */
+} td_taps;
+
+static inline double td_tap_weight(const td_taps *t, int64_t k, int64_t at) {
+    return t->weight ? t->weight[t->first[k] + at] : 1;
+}
+static inline double td_tap_divisor(const td_taps *t, int64_t k) {
+    return t->divisor ? t->divisor[k] : 1;
+}
+
+/* One block of memory. ENOMEM leaves nothing. */
+td_status td_taps_init(td_taps *taps, const td_axis *axis) TD_MUST_CHECK;
+void td_taps_clear(td_taps *taps);
+
+/* Those of all axes. */
+td_status td_taps_init_all(td_taps *taps, const td_axis *axes) TD_MUST_CHECK;
+void td_taps_clear_all(td_taps *taps);
+
+#endif
