@@ -475,7 +475,7 @@ TD_OPERATOR(search_in) = {
     .doc = "How many elements of its sequence go before each value.",
     .rule = rule_search,
     .kernel = kernel_search,
-    .dtypes = TD_DTYPES_ALL,
+    .dtypes = TD_DTYPES_NUMBERS,
     .flags = TD_OP_INTERNAL | TD_OP_NONDIFF,
 };
 TD_OPERATOR(bucketize) = {

@@ -214,6 +214,7 @@ static td_status run_cumulative_trapezoid(td_call *call) {
 static td_status run_renorm(td_call *call) {
     const td_value *a = call->args;
     const td_tensor *x = a[0].tensor;
+    td_tensor *own = NULL;
     int64_t others[TD_MAX_DIMS];
     int dim, n = 0;
     td_status status = td_wrap_dim(a[2].i, x->ndim, &dim);
@@ -228,7 +229,12 @@ static td_status run_renorm(td_call *call) {
     for (int d = 0; d < x->ndim; d++)
         if (d != dim)
             others[n++] = d;
-    return TD_APPLY(call->out, renormed, a[0], a[1], TD_INTS(n, others), a[3]);
+    if (call->inplace) /* the gradient reads what is overwritten */
+        TD_TRY(TD_APPLY(&own, clone, a[0]));
+    status = TD_APPLY(call->out, renormed, own ? TD_T(own) : a[0], a[1], TD_INTS(n, others), a[3]);
+done:
+    td_release(own);
+    return status;
 }
 
 /* ---- covariance ---- */
