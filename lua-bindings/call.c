@@ -106,6 +106,15 @@ static void return_given(lua_State *L, const tide_frame *frame, tide_handle *han
     lua_replace(L, -results - 1);
 }
 
+/* nil in the place of a result that was not asked for, before others that were. */
+static void leave_holes(lua_State *L, tide_handle *const *handles, int n, int given) {
+    for (int k = 0; k < given; k++)
+        if (!handles[k]->tensor) {
+            lua_pushnil(L);
+            lua_replace(L, k - n - 1);
+        }
+}
+
 int tide_call_operator(lua_State *L) {
     tide_frame frame;
     tide_handle *handles[TD_MAX_RESULTS];
@@ -138,6 +147,8 @@ int tide_call_operator(lua_State *L) {
         tide_check_pressure(L, TIDE_STATE(L), handles[0]->tensor);
     if (TD_UNLIKELY(frame.out_at))
         return_given(L, &frame, handles[0], n);
+    if (TD_UNLIKELY(n > 1))
+        leave_holes(L, handles, n, given);
     lua_settop(L, lua_gettop(L) - (n - given));
     return given;
 }

@@ -23,7 +23,10 @@
  *   check           fails with the plan's message where a program's value is true somewhere
  *   reduce          sums, products, extremes, norms, moments over dims
  *   find            places (and values) of extremes along a dim
- *   scan            running sums along a dim
+ *   scan            running sums, products, extremes along a dim
+ *   sort, select    elements along a dim in order, or one of that order
+ *   order_rows      rows of a matrix in order
+ *   search          places of values in sequences
  *   softmax         softmax, its logarithm, and the gradients of both along a dim
  *   class_weights   checks labels; the weight of each
  *   cross_entropy, cross_entropy_backward   of scores with labels, and the gradient
@@ -45,7 +48,11 @@
     X(check, td_check_plan, 0, 0)         /* likewise */                                           \
     X(reduce, td_reduce_plan, 2, 1)                                                                \
     X(find, td_find_plan, 3, 2)                                                                    \
-    X(scan, td_scan_plan, 2, 1)                                                                    \
+    X(scan, td_scan_plan, 4, 2)                                                                    \
+    X(sort, td_sort_plan, 3, 2)                                                                    \
+    X(select, td_select_plan, 3, 2)                                                                \
+    X(order_rows, td_order_rows_plan, 2, 1)                                                        \
+    X(search, td_search_plan, 4, 1)                                                                \
     X(softmax, td_softmax_plan, 3, 1)                                                              \
     X(class_weights, td_class_weights_plan, 4, 2)                                                  \
     X(cross_entropy, td_cross_entropy_plan, 6, 3)                                                  \

@@ -1,6 +1,7 @@
-/* scan.c: running sums on the CPU: floats are summed in double, integers in int64, whatever the
+/* scan.c: running sums and products on the CPU: floats in double, integers in int64, whatever the
  * dtypes of input and result, which are converted block by block. Lines that lie side by side are
- * walked together. */
+ * walked together. Other scans are scan_lines.c's. */
+#include "engine/cpu/scan.h"
 #include "engine/core/interrupt.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/block.h"
@@ -21,10 +22,10 @@ typedef struct scan {
     int64_t step; /* lines that an item stands for */
 } scan;
 
-#define DEFINE_SCAN(type, dtype)                                                                   \
+#define DEFINE_SCAN(NAME, type, dtype, FIRST, OP)                                                  \
     /* Up to FOUR lines, whose sums do not wait for one another. */                                \
-    static void few_##type(const scan *s, const char *const *x, char *const *out, int64_t lines) { \
-        type block[FOUR][DEPTH], total[FOUR] = {0};                                                \
+    static void few_##NAME(const scan *s, const char *const *x, char *const *out, int64_t lines) { \
+        type block[FOUR][DEPTH], total[FOUR] = {FIRST, FIRST, FIRST, FIRST};                       \
         int64_t size = (int64_t)td_dtype_size(s->from), out_size = (int64_t)td_dtype_size(s->to);  \
         for (int64_t at = 0; at < s->n && !td_interrupt_requested(); at += DEPTH) {                \
             int64_t len = s->n - at < DEPTH ? s->n - at : DEPTH;                                   \
@@ -35,25 +36,27 @@ typedef struct scan {
                 memset(block[c], 0, (size_t)len * sizeof(type));                                   \
             for (int64_t k = 0; k < len; k++)                                                      \
                 for (int c = 0; c < FOUR; c++)                                                     \
-                    block[c][k] = total[c] += block[c][k];                                         \
+                    block[c][k] = total[c] OP block[c][k];                                         \
             for (int64_t c = 0; c < lines; c++)                                                    \
                 td_block_write(s->to, out[c] + at * s->out_stride * out_size, s->out_stride,       \
                                dtype, block[c], len);                                              \
         }                                                                                          \
     }                                                                                              \
     /* `lines` lines whose inputs lie side by side, results `apart`. */                            \
-    static void lines_##type(const scan *s, const char *x, char *out, int64_t lines,               \
+    static void lines_##NAME(const scan *s, const char *x, char *out, int64_t lines,               \
                              int64_t apart) {                                                      \
-        type row[WIDTH], total[WIDTH] = {0};                                                       \
+        type row[WIDTH], total[WIDTH];                                                             \
         int64_t size = (int64_t)td_dtype_size(s->from), out_size = (int64_t)td_dtype_size(s->to);  \
+        for (int64_t c = 0; c < lines; c++)                                                        \
+            total[c] = FIRST;                                                                      \
         for (int64_t k = 0; k < s->n && !td_interrupt_requested(); k++) {                          \
             td_block_read(dtype, row, s->from, x + k * s->stride * size, 1, lines);                \
             for (int64_t c = 0; c < lines; c++)                                                    \
-                total[c] += row[c];                                                                \
+                total[c] OP row[c];                                                                \
             td_block_write(s->to, out + k * s->out_stride * out_size, apart, dtype, total, lines); \
         }                                                                                          \
     }                                                                                              \
-    static void scan_##type(void *ctx, int64_t begin, int64_t end, int worker) {                   \
+    static void scan_##NAME(void *ctx, int64_t begin, int64_t end, int worker) {                   \
         const scan *s = ctx;                                                                       \
         const td_reduction *p = &s->plan;                                                          \
         int64_t stride = p->kept_strides[p->nkept - 1], apart = p->out_strides[p->nkept - 1];      \
@@ -65,7 +68,7 @@ typedef struct scan {
             const char *x = s->x + lines.offset * size;                                            \
             char *out = s->out + lines.out_offset * out_size;                                      \
             if (s->step == WIDTH)                                                                  \
-                lines_##type(s, x, out, lines.len, apart);                                         \
+                lines_##NAME(s, x, out, lines.len, apart);                                         \
             for (int64_t k = 0; s->step == FOUR && k < lines.len; k += FOUR) {                     \
                 const char *xs[FOUR];                                                              \
                 char *outs[FOUR];                                                                  \
@@ -74,17 +77,27 @@ typedef struct scan {
                     xs[c] = x + (k + c) * stride * size;                                           \
                     outs[c] = out + (k + c) * apart * out_size;                                    \
                 }                                                                                  \
-                few_##type(s, xs, outs, few);                                                      \
+                few_##NAME(s, xs, outs, few);                                                      \
             }                                                                                      \
             at += lines.len;                                                                       \
         }                                                                                          \
     }
-DEFINE_SCAN(double, TD_F64)
-DEFINE_SCAN(int64_t, TD_I64)
+DEFINE_SCAN(sum_floats, double, TD_F64, 0, +=)
+DEFINE_SCAN(sum_integers, int64_t, TD_I64, 0, +=)
+DEFINE_SCAN(product_floats, double, TD_F64, 1, *=)
+DEFINE_SCAN(product_integers, int64_t, TD_I64, 1, *=)
+
+static td_range_fn scanner(td_scan_kind kind, td_dtype to) {
+    if (kind == TD_SCAN_PROD)
+        return td_dtype_is_float(to) ? scan_product_floats : scan_product_integers;
+    return td_dtype_is_float(to) ? scan_sum_floats : scan_sum_integers;
+}
 
 /* An input that runs along the dim while the result does not is turned first, in a way that
  * caches like, unless that was done (`again`). */
-static td_status scan_along(const td_tensor *x, const td_tensor *out, int dim, bool again) {
+static td_status scan_along(const td_scan_plan *plan, const td_tensor *x, bool again) {
+    const td_tensor *out = plan->out;
+    int dim = plan->dim;
     scan s = {.x = x->data,
               .out = out->data,
               .from = (td_dtype)x->dtype,
@@ -103,19 +116,20 @@ static td_status scan_along(const td_tensor *x, const td_tensor *out, int dim, b
         td_tensor *turned;
         td_status status = td_contiguous((td_tensor *)x, &turned);
         if (status == TD_OK)
-            status = scan_along(turned, out, dim, true);
+            status = scan_along(plan, turned, true);
         td_release(turned);
         return status;
     }
     if (s.plan.kept_strides[last] == 1 && s.stride != 1)
         s.step = WIDTH;
     int64_t items = (s.plan.outputs + s.step - 1) / s.step, work = s.n * s.step;
-    return td_parallel_for(items, 4 * work, td_dtype_is_float(s.to) ? scan_double : scan_int64_t,
-                           &s);
+    return td_parallel_for(items, 4 * work, scanner(plan->kind, s.to), &s);
 }
 
 td_status td_cpu_scan(const td_scan_plan *plan) {
     if (plan->out->numel == 0)
         return TD_OK;
-    return scan_along(plan->x, plan->out, plan->dim, false);
+    if (plan->kind == TD_SCAN_SUM || plan->kind == TD_SCAN_PROD)
+        return scan_along(plan, plan->x, false);
+    return td_scan_lines(plan);
 }

@@ -113,11 +113,65 @@ typedef struct td_find_plan {
     bool least;
 } td_find_plan;
 
-/* out = running sums of x, converted to out's dtype, along dim (of a 0-dim x: x). */
+typedef enum td_scan_kind {
+    TD_SCAN_SUM,
+    TD_SCAN_PROD,
+    TD_SCAN_MAX, /* and `index`: where it stands, the last of equals; NaN stays, as in the next */
+    TD_SCAN_MIN,
+    TD_SCAN_LOG_SUM_EXP, /* floats only, as the next */
+    TD_SCAN_LINEAR       /* out_k = x_k + a_(k-1) * out_(k-1) */
+} td_scan_kind;
+
+/* out = x, converted to out's dtype, gathered up along dim (of a 0-dim x: x). index (int64) is
+ * written by MAX and MIN, `a` (x's shape, out's dtype) read by LINEAR; else NULL. */
 typedef struct td_scan_plan {
-    TD_PLAN_HEAD(2, *out, *x);
+    TD_PLAN_HEAD(4, *out, *index, *x, *a);
     int dim;
+    td_scan_kind kind;
 } td_scan_plan;
+
+/* ---- order ---- */
+
+/* The elements of each line of x along dim (a 0-dim x is one line) in order: from the least to the
+ * greatest, then NaN, or `descending` the other way round; equal ones, to which -0 and 0 belong, as
+ * they stand. values (x's dtype) and index (int64: where they stood), either of which may be NULL,
+ * have x's shape, or along dim fewer elements: then the first of that order. */
+typedef struct td_sort_plan {
+    TD_PLAN_HEAD(3, *values, *index, *x);
+    int dim;
+    bool descending;
+} td_sort_plan;
+
+typedef enum td_selection {
+    TD_SELECT_RANK,      /* the one that `rank` others go before */
+    TD_SELECT_MEDIAN,    /* the lower of two; the first NaN where there is one */
+    TD_SELECT_NANMEDIAN, /* of what is not NaN */
+} td_selection;
+
+/* values and index (or NULL): of each line of x along dim, which has elements, one of the ascending
+ * order of td_sort_plan and where it stood. They have one element along dim, and one layout. */
+typedef struct td_select_plan {
+    TD_PLAN_HEAD(3, *values, *index, *x);
+    int dim;
+    td_selection selection;
+    int64_t rank;
+} td_select_plan;
+
+/* index (n int64, row-major) = the order of the rows of x (n, m), which is row-major, by their
+ * first elements, then their second ones, and so on; equal rows as they stand. */
+typedef struct td_order_rows_plan {
+    TD_PLAN_HEAD(2, *index, *x);
+} td_order_rows_plan;
+
+/* out (int64 or int32, values' shape) = how many elements of a sequence are less than each value,
+ * or no greater where `right`. Ascending sequences: one for all (1 dim), or a line for each of the
+ * lines of values, whose dims but the last are then the same; x[sorter] where a sorter is given
+ * (int64, sequence's shape). NaN is greater than all. EINDEX for a sorter that leads out of its
+ * line. Of one dtype, row-major. */
+typedef struct td_search_plan {
+    TD_PLAN_HEAD(4, *out, *sequence, *values, *sorter);
+    bool right;
+} td_search_plan;
 
 /* ---- softmax and losses ---- */
 

@@ -14,14 +14,6 @@
 
 /* ---- rules ---- */
 
-/* sum, prod, cumsum: integers and bool give int64 unless the caller says otherwise. */
-static td_status sum_dtype(td_dtype x, td_value option, td_dtype *dtype) {
-    *dtype = option.kind == TD_KIND_DTYPE ? option.dtype : td_dtype_is_float(x) ? x : TD_I64;
-    if (*dtype == TD_BOOL)
-        return td_fail(TD_EDTYPE, "no bool result: ask any() or all()");
-    return TD_OK;
-}
-
 static td_status float_dtype(td_dtype x, td_value option, td_dtype *dtype) {
     *dtype = option.kind == TD_KIND_DTYPE ? option.dtype : x;
     return td_check_float(*dtype);
@@ -62,7 +54,7 @@ static void plan_division(const td_call *call, td_finish finish, double correcti
 
 static td_status plan_sum(const td_call *call, td_meta *out, td_reducer reducer) {
     td_dtype dtype;
-    td_status status = sum_dtype(call->args[0].tensor->dtype, call->args[3], &dtype);
+    td_status status = td_reduce_sum_dtype(call->args[0].tensor->dtype, call->args[3], &dtype);
     return status ? status : plan_over(call, call->args[1], call->args[2].b, reducer, dtype, out);
 }
 TD_RULE(rule_sum, plan_sum, TD_REDUCE_SUM)
@@ -197,24 +189,9 @@ static td_status rule_sum_to_size(const td_call *call, td_meta *out) {
     return TD_OK;
 }
 
-static td_status rule_cumsum(const td_call *call, td_meta *out) {
-    const td_tensor *x = call->args[0].tensor;
-    td_scan_plan *p = TD_PLAN(call, td_scan_plan);
-    td_dtype dtype;
-    *p = (td_scan_plan){.dim = 0};
-    td_status status = td_wrap_dim(call->args[1].i, x->ndim, &p->dim);
-    if (status == TD_OK)
-        status = sum_dtype(x->dtype, call->args[2], &dtype);
-    if (status)
-        return status;
-    td_meta_like(out, x, dtype);
-    return TD_OK;
-}
-
 /* ---- kernels ---- */
 
 TD_KERNEL(kernel_reduce, reduce, td_reduce_plan, 1, 1)
-TD_KERNEL(kernel_scan, scan, td_scan_plan, 1, 1)
 
 static td_status kernel_find(td_call *call) {
     td_find_plan *p = TD_PLAN(call, td_find_plan);
@@ -544,16 +521,6 @@ TD_OPERATOR(logsumexp) = {
                 "   exp(x - expand_back(out, x.shape, dim, keepdim))",
     .autocast = {.cuda = TD_AUTOCAST_FP32},
     .flags = TD_OP_OUT,
-};
-TD_OPERATOR(cumsum) = {
-    .schema = "(Tensor x, dim dim, *, dtype? dtype=nil) -> Tensor",
-    .doc = "Running sums along a dim.",
-    .rule = rule_cumsum,
-    .kernel = kernel_scan,
-    .dtypes = TD_DTYPES_ALL,
-    .gradient = "x: flip(cumsum(flip(g, dim), dim), dim)",
-    .autocast = {.cuda = TD_AUTOCAST_FP32_RESULT},
-    .flags = TD_OP_OUT | TD_OP_INPLACE,
 };
 TD_OPERATOR(sum_to_size) = {
     .schema = "(Tensor x, int[] sizes) -> Tensor",

@@ -24,6 +24,10 @@ td_status td_reduce_dims(td_value dims, int ndim, uint32_t *mask) TD_MUST_CHECK;
 /* Shape of x without the masked dims, or with size 1 in their place. */
 int td_reduce_shape(const td_tensor *x, uint32_t mask, bool keepdim, int64_t *sizes);
 
+/* The dtype of a sum or product over x's dtype: what the option says, else int64 of integers and
+ * bool. EDTYPE where it says bool. */
+td_status td_reduce_sum_dtype(td_dtype x, td_value option, td_dtype *dtype) TD_MUST_CHECK;
+
 /* Number of elements over the masked dims. */
 int64_t td_reduce_count(const td_tensor *x, uint32_t mask);
 

@@ -32,7 +32,9 @@ add(differentiable, [[
     index_select index_add index_copy index_fill take embedding masked_fill masked_select
     gather scatter scatter_add
     dropout
-    swapaxes swapdims moveaxis concat concatenate ger ravel]])
+    swapaxes swapdims moveaxis concat concatenate ger ravel
+    sort msort topk kthvalue median nanmedian mode cumprod cummax cummin logcumsumexp quantile nanquantile
+    aminmax var_mean std_mean renorm dist diff trapezoid cumulative_trapezoid cov corrcoef]])
 
 -- Those without: their results are whole numbers, truths or constants.
 add(constant, [[
@@ -40,7 +42,8 @@ add(constant, [[
     eq ne lt le gt ge logical_and logical_or logical_xor logical_not equal
     isnan isinf isfinite bitwise_and bitwise_or bitwise_xor bitwise_not
     argmax argmin any all count_nonzero nonzero one_hot
-    rand randn rand_like randn_like randint randperm bernoulli uniform_ normal_ bernoulli_]])
+    rand randn rand_like randn_like randint randperm bernoulli uniform_ normal_ bernoulli_
+    argsort unique unique_consecutive bincount histc searchsorted bucketize isin]])
 
 local cases = golden.cases()
 

@@ -55,10 +55,4 @@ return {
         function(mk) return { mk(0, 2), 2, 1 } end,
     },
     logsumexp = over_dims(floats),
-    cumsum = {
-        function(mk) return { mk(2, 3), 1 } end,
-        function(mk) return { mk(2, 3), -1 } end,
-        function(mk) return { mk(0, 3), 1 } end,
-        function(mk) return { mk.ints(4), 1, { dtype = tide.float64 } } end,
-    },
 }

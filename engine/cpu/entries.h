@@ -1,0 +1,37 @@
+/* entries.h: what is sorted: keys with the places where they stood as single numbers, the key above
+ * the place. No two are equal, and equal keys are in the order of their places, so that whatever
+ * orders entries is stable. Narrow ones have 32 bits for each, wide ones 64. */
+#ifndef TD_CPU_ENTRIES_H
+#define TD_CPU_ENTRIES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { TD_DIGIT = 11, TD_DIGITS = 1 << TD_DIGIT }; /* bits of a digit in `count` and `deal` */
+
+typedef struct td_entries {
+    size_t size;
+    /* Entries of n keys whose places are first, first + 1, ... */
+    void (*load)(void *e, const uint64_t *keys, int64_t first, int64_t n);
+    void (*unload)(const void *e, int64_t n, uint64_t *keys, int64_t *places);
+    /* In order, keys having so many bits: in e or in `room`, which is as large; the result says
+     * where. For lines that a thread sorts by itself. */
+    void *(*sort)(void *e, void *room, int64_t n, int bits);
+    /* The k least to the front, in no order, and e[k] in its place. k < n. */
+    void (*part)(void *e, int64_t n, int64_t k);
+    /* Those of n entries that are less than `limit` go to `to`: how many. */
+    int64_t (*pick)(void *to, const void *e, int64_t n, const void *limit);
+    /* counts[digit]++, and e to to[at[digit]++], by the TD_DIGIT bits of keys at `shift`. */
+    void (*count)(const void *e, int64_t n, int shift, int64_t *counts);
+    void (*deal)(const void *e, int64_t n, int shift, int64_t *at, void *to);
+} td_entries;
+
+extern const td_entries td_narrow_entries, td_wide_entries;
+
+/* Those for lines of n keys of so many bits. */
+static inline const td_entries *td_entries_for(int bits, int64_t n) {
+    return bits <= 32 && n <= UINT32_MAX ? &td_narrow_entries : &td_wide_entries;
+}
+
+#endif

@@ -1,0 +1,142 @@
+/* entries_loops.h: the functions of td_entries for one type E of entries, whose upper HALF bits are
+ * the key. Included by entries.c once for each. */
+#define CAT2(a, b) a##_##b
+#define CAT1(a, b) CAT2(a, b)
+#define NAME(a)    CAT1(a, SUFFIX)
+
+static void NAME(load)(void *to, const uint64_t *keys, int64_t first, int64_t n) {
+    E *e = to;
+    for (int64_t k = 0; k < n; k++)
+        e[k] = (E)keys[k] << HALF | (E)(first + k);
+}
+
+static void NAME(unload)(const void *from, int64_t n, uint64_t *keys, int64_t *places) {
+    const E *e = from;
+    for (int64_t k = 0; k < n; k++) {
+        keys[k] = (uint64_t)(e[k] >> HALF);
+        places[k] = (int64_t)(e[k] & (E)(~(uint64_t)0 >> (64 - HALF)));
+    }
+}
+
+static void NAME(insertion_sort)(E *e, int64_t n) {
+    for (int64_t k = 1; k < n; k++) {
+        E moved = e[k];
+        int64_t to = k;
+        for (; to > 0 && e[to - 1] > moved; to--)
+            e[to] = e[to - 1];
+        e[to] = moved;
+    }
+}
+
+/* By bytes of the key, the lowest first; a byte that all keys share is left out. */
+static void *NAME(sort)(void *entries, void *room, int64_t n, int bits) {
+    uint32_t counts[HALF / 8][256];
+    E *from = entries, *to = room;
+    int bytes = (bits + 7) / 8;
+    if (n <= 2 * bits) {
+        NAME(insertion_sort)(from, n);
+        return from;
+    }
+    memset(counts, 0, sizeof counts[0] * (size_t)bytes);
+    for (int64_t k = 0; k < n; k++)
+        for (int b = 0; b < bytes; b++)
+            counts[b][(uint8_t)(from[k] >> (HALF + 8 * b))]++;
+    for (int b = 0; b < bytes; b++) {
+        uint32_t *at = counts[b], sum = 0;
+        if (at[(uint8_t)(from[0] >> (HALF + 8 * b))] == n)
+            continue;
+        for (int d = 0; d < 256; d++) {
+            uint32_t count = at[d];
+            at[d] = sum;
+            sum += count;
+        }
+        for (int64_t k = 0; k < n; k++)
+            to[at[(uint8_t)(from[k] >> (HALF + 8 * b))]++] = from[k];
+        E *other = from;
+        from = to;
+        to = other;
+    }
+    return from;
+}
+
+static E NAME(middle)(E a, E b, E c) {
+    E low = a < b ? a : b, high = a < b ? b : a;
+    return c < low ? low : c > high ? high : c;
+}
+
+/* Pivots from places that no input can foresee to be bad ones. */
+static void NAME(part)(void *entries, int64_t n, int64_t k) {
+    E *e = entries;
+    int64_t low = 0, high = n - 1;
+    uint64_t draw = 0x9E3779B97F4A7C15u;
+    while (high - low > 24) {
+        uint64_t span = (uint64_t)(high - low + 1);
+        E picked[3];
+        for (int j = 0; j < 3; j++) {
+            draw = draw * 6364136223846793005u + 1442695040888963407u;
+            picked[j] = e[low + (int64_t)((draw >> 20) % span)];
+        }
+        E pivot = NAME(middle)(picked[0], picked[1], picked[2]);
+        int64_t i = low, j = high;
+        while (i <= j) {
+            while (e[i] < pivot)
+                i++;
+            while (e[j] > pivot)
+                j--;
+            if (i <= j) {
+                E other = e[i];
+                e[i++] = e[j];
+                e[j--] = other;
+            }
+        }
+        if (k <= j)
+            high = j;
+        else if (k >= i)
+            low = i;
+        else
+            return;
+    }
+    NAME(insertion_sort)(e + low, high - low + 1);
+}
+
+static int64_t NAME(pick)(void *to, const void *from, int64_t n, const void *limit) {
+    const E *e = from, least = *(const E *)limit;
+    E *picked = to;
+    int64_t count = 0;
+    for (int64_t k = 0; k < n; k++) {
+        picked[count] = e[k];
+        count += e[k] < least;
+    }
+    return count;
+}
+
+static void NAME(count)(const void *from, int64_t n, int shift, int64_t *counts) {
+    const E *e = from;
+    for (int64_t k = 0; k < n; k++)
+        counts[(uint64_t)(e[k] >> (HALF + shift)) & (TD_DIGITS - 1)]++;
+}
+
+static void NAME(deal)(const void *from, int64_t n, int shift, int64_t *at, void *room) {
+    const E *e = from;
+    E *to = room;
+    for (int64_t k = 0; k < n; k++)
+        to[at[(uint64_t)(e[k] >> (HALF + shift)) & (TD_DIGITS - 1)]++] = e[k];
+}
+
+const td_entries NAME(td) = {
+    .size = sizeof(E),
+    .load = NAME(load),
+    .unload = NAME(unload),
+    .sort = NAME(sort),
+    .part = NAME(part),
+    .pick = NAME(pick),
+    .count = NAME(count),
+    .deal = NAME(deal),
+};
+
+#undef NAME
+#undef CAT1
+#undef CAT2
+#undef E
+#undef HALF
+#undef SUFFIX

@@ -1,0 +1,247 @@
+/* select.c: one element of the order of each line on the CPU: ranks and medians. Short lines are
+ * parted (entries.h); of long ones the key is found digit by digit from the highest, by counting,
+ * and then its place. */
+#include "engine/core/interrupt.h"
+#include "engine/core/threads.h"
+#include "engine/cpu/cpu.h"
+#include "engine/cpu/entries.h"
+#include "engine/cpu/keys.h"
+#include "engine/cpu/lines.h"
+
+#include <string.h>
+
+enum {
+    LONG = 128 * 1024, /* elements of a line that all threads look through together */
+    BLOCK = 64 * 1024, /* and of what one of them takes at a time */
+    COST = 8           /* of an element */
+};
+
+typedef struct select_job {
+    const td_select_plan *plan;
+    const char *x;
+    char *values;
+    int64_t *index; /* or NULL */
+    td_dtype dtype;
+    size_t size;
+    int64_t n;
+    const td_entries *kind;
+    char *room; /* of each worker, n entries */
+} select_job;
+
+static void put(const select_job *j, int64_t line, int64_t place) {
+    const char *x = j->x + (size_t)(line * j->n) * j->size;
+    memcpy(j->values + (size_t)line * j->size, x + (size_t)place * j->size, j->size);
+    if (j->index)
+        j->index[line] = place;
+}
+
+/* Which element of the order, of n with so many NaN; -1: the first NaN. */
+static int64_t wanted_rank(const td_select_plan *p, int64_t n, int64_t nans) {
+    switch (p->selection) {
+    case TD_SELECT_RANK:
+        return p->rank;
+    case TD_SELECT_MEDIAN:
+        return nans ? -1 : (n - 1) / 2;
+    case TD_SELECT_NANMEDIAN:
+        break;
+    }
+    return nans < n ? (n - nans - 1) / 2 : 0;
+}
+
+/* ---- short lines ---- */
+
+static int64_t count_key(const uint64_t *keys, int64_t n, uint64_t key) {
+    int64_t count = 0;
+    for (int64_t k = 0; k < n; k++)
+        count += keys[k] == key;
+    return count;
+}
+
+static int64_t place_in_line(const select_job *j, const char *line, char *e) {
+    uint64_t keys[TD_KEYS], nan = td_key_nan(j->dtype), key;
+    int64_t nans = 0, first = -1, place;
+    bool floats = td_dtype_is_float(j->dtype);
+    for (int64_t k = 0; k < j->n; k += TD_KEYS) {
+        int64_t part = j->n - k < TD_KEYS ? j->n - k : TD_KEYS;
+        td_keys_read(j->dtype, line + (size_t)k * j->size, part, false, keys);
+        nans += floats ? count_key(keys, part, nan) : 0;
+        for (int64_t i = 0; nans && first < 0; i++)
+            first = keys[i] == nan ? k + i : -1;
+        j->kind->load(e + (size_t)k * j->kind->size, keys, k, part);
+    }
+    int64_t rank = wanted_rank(j->plan, j->n, nans);
+    if (rank < 0)
+        return first;
+    j->kind->part(e, j->n, rank);
+    j->kind->unload(e + (size_t)rank * j->kind->size, 1, &key, &place);
+    return place;
+}
+
+static void select_lines(void *ctx, int64_t begin, int64_t end, int worker) {
+    const select_job *j = ctx;
+    char *e = j->room + (size_t)(worker * j->n) * j->kind->size;
+    for (int64_t line = begin; line < end; line++)
+        put(j, line, place_in_line(j, j->x + (size_t)(line * j->n) * j->size, e));
+}
+
+static td_status select_side_by_side(select_job *j, int64_t lines) {
+    int threads = td_get_num_threads();
+    td_tensor *room = NULL;
+    td_status status = td_room(threads * j->n, j->kind->size, &room);
+    if (status == TD_OK) {
+        j->room = room->data;
+        status = td_parallel_for_among(threads, lines, COST * j->n, select_lines, j);
+    }
+    td_release(room);
+    return status;
+}
+
+/* ---- a long line ---- */
+
+typedef struct long_line {
+    const select_job *job;
+    const char *x;
+    int64_t blocks, *counts; /* by worker and digit, or by block */
+    uint64_t key, mask;      /* what is known of the key */
+    int shift;
+} long_line;
+
+/* Of the elements that have what is known of the key, how many have each next digit. */
+static void count_digits(void *ctx, int64_t begin, int64_t end, int worker) {
+    const long_line *l = ctx;
+    const select_job *j = l->job;
+    uint64_t keys[TD_KEYS];
+    int64_t *counts = l->counts + worker * TD_DIGITS;
+    for (int64_t k = begin * BLOCK; k < end * BLOCK && k < j->n; k += TD_KEYS) {
+        int64_t part = j->n - k < TD_KEYS ? j->n - k : TD_KEYS;
+        td_keys_read(j->dtype, l->x + (size_t)k * j->size, part, false, keys);
+        for (int64_t i = 0; i < part; i++)
+            if ((keys[i] & l->mask) == l->key)
+                counts[keys[i] >> l->shift & (TD_DIGITS - 1)]++;
+    }
+}
+
+/* How many elements of each block have the key. */
+static void count_equal(void *ctx, int64_t begin, int64_t end, int worker) {
+    const long_line *l = ctx;
+    const select_job *j = l->job;
+    uint64_t keys[TD_KEYS];
+    (void)worker;
+    for (int64_t b = begin; b < end; b++) {
+        l->counts[b] = 0;
+        for (int64_t k = b * BLOCK; k < (b + 1) * BLOCK && k < j->n; k += TD_KEYS) {
+            int64_t part = j->n - k < TD_KEYS ? j->n - k : TD_KEYS;
+            td_keys_read(j->dtype, l->x + (size_t)k * j->size, part, false, keys);
+            l->counts[b] += count_key(keys, part, l->key);
+        }
+    }
+}
+
+/* The key of the element that *rank others go before; *rank becomes the number of those among them
+ * that have the same key. */
+static td_status find_key(long_line *l, int threads, int64_t *rank) {
+    int high = td_key_bits(l->job->dtype);
+    td_status status = TD_OK;
+    l->key = l->mask = 0;
+    while (high > 0 && status == TD_OK) {
+        int bits = high < TD_DIGIT ? high : TD_DIGIT;
+        l->shift = high - bits;
+        memset(l->counts, 0, (size_t)threads * TD_DIGITS * sizeof *l->counts);
+        status = td_parallel_for_among(threads, l->blocks, 2 * BLOCK, count_digits, l);
+        for (uint64_t d = 0; d < (uint64_t)1 << bits && status == TD_OK; d++) {
+            int64_t count = 0;
+            for (int w = 0; w < threads; w++) /* higher bits, which are known, are counted along */
+                for (uint64_t all = d; all < TD_DIGITS; all += (uint64_t)1 << bits)
+                    count += l->counts[w * TD_DIGITS + (int64_t)all];
+            if (*rank < count) {
+                l->key |= d << l->shift;
+                break;
+            }
+            *rank -= count;
+        }
+        l->mask |= (((uint64_t)1 << bits) - 1) << l->shift;
+        high -= bits;
+    }
+    return status;
+}
+
+/* Where the key stands for the nth time, from 0; the total in *total if n is -1. */
+static td_status find_place(long_line *l, int64_t n, int64_t *place, int64_t *total) {
+    const select_job *j = l->job;
+    uint64_t key;
+    td_status status = td_parallel_for(l->blocks, BLOCK, count_equal, l);
+    if (status)
+        return status;
+    *total = 0;
+    for (int64_t b = 0; b < l->blocks; b++) {
+        int64_t before = *total;
+        *total += l->counts[b];
+        for (int64_t k = b * BLOCK; n >= before && n < *total; k++) {
+            td_keys_read(j->dtype, l->x + (size_t)k * j->size, 1, false, &key);
+            if (key == l->key && before++ == n) {
+                *place = k;
+                return TD_OK;
+            }
+        }
+    }
+    return TD_OK;
+}
+
+static td_status place_in_long(long_line *l, int threads, int64_t *place) {
+    const select_job *j = l->job;
+    int64_t nans = 0;
+    td_status status = TD_OK;
+    if (j->plan->selection != TD_SELECT_RANK && td_dtype_is_float(j->dtype)) {
+        l->key = td_key_nan(j->dtype);
+        status = find_place(l, j->plan->selection == TD_SELECT_MEDIAN ? 0 : -1, place, &nans);
+    }
+    int64_t rank = wanted_rank(j->plan, j->n, nans);
+    if (status || rank < 0)
+        return status;
+    status = find_key(l, threads, &rank);
+    return status ? status : find_place(l, rank, place, &nans);
+}
+
+static td_status select_each(select_job *j, int64_t lines) {
+    int threads = td_get_num_threads();
+    int64_t blocks = (j->n + BLOCK - 1) / BLOCK, most = threads * (int64_t)TD_DIGITS, place = 0;
+    td_tensor *counts = NULL;
+    td_status status = td_room(blocks > most ? blocks : most, sizeof(int64_t), &counts);
+    for (int64_t line = 0; line < lines && status == TD_OK; line++) {
+        long_line l = {.job = j,
+                       .x = j->x + (size_t)(line * j->n) * j->size,
+                       .blocks = blocks,
+                       .counts = counts->data};
+        status = place_in_long(&l, threads, &place);
+        if (status == TD_OK)
+            put(j, line, place);
+    }
+    td_release(counts);
+    return status;
+}
+
+td_status td_cpu_select(const td_select_plan *p) {
+    td_tensor *x = NULL, *values = NULL, *index = NULL;
+    td_status status = TD_OK;
+    TD_TRY(td_lines_of(p->x, p->dim, &x));
+    TD_TRY(td_lines_for(p->values, p->dim, &values));
+    TD_TRY(td_lines_for(p->index, p->dim, &index));
+    select_job j = {.plan = p,
+                    .x = x->data,
+                    .values = values->data,
+                    .index = index ? index->data : NULL,
+                    .dtype = (td_dtype)x->dtype,
+                    .size = td_tensor_itemsize(x),
+                    .n = x->sizes[x->ndim - 1]};
+    int64_t lines = values->numel;
+    j.kind = td_entries_for(td_key_bits(j.dtype), j.n);
+    if (lines)
+        TD_TRY(j.n >= LONG ? select_each(&j, lines) : select_side_by_side(&j, lines));
+    TD_TRY(td_lines_put(p->values, p->dim, values));
+    TD_TRY(td_lines_put(p->index, p->dim, index));
+done:
+    td_release(x);
+    td_release(values);
+    td_release(index);
+    return status;
+}
