@@ -104,6 +104,7 @@ typedef struct long_line {
     int threads;
     int64_t blocks, *counts; /* by worker and digit, or by block */
     uint64_t *extremes;      /* of each worker's keys: least and greatest */
+    uint64_t least;          /* what the keys below are less by */
     uint64_t key, mask;      /* what is known of the key */
     int shift;
     char *found; /* entries of the elements that have it, by worker */
@@ -115,6 +116,8 @@ static int64_t read_keys(const long_line *l, int64_t k, uint64_t *keys) {
     const select_job *j = l->job;
     int64_t n = j->n - k < TD_KEYS ? j->n - k : TD_KEYS;
     td_keys_read(j->dtype, l->x + (size_t)k * j->size, n, false, keys);
+    for (int64_t i = 0; l->least && i < n; i++)
+        keys[i] -= l->least;
     return n;
 }
 
@@ -180,7 +183,7 @@ static void count_equal(void *ctx, int64_t begin, int64_t end, int worker) {
     }
 }
 
-/* What all keys have in common is known; the number of the other bits. */
+/* The keys become what they are more than the least of them: how many bits that takes. */
 static td_status survey(long_line *l, int *bits) {
     td_tensor *room = NULL;
     uint64_t least = UINT64_MAX, most = 0;
@@ -198,9 +201,9 @@ static td_status survey(long_line *l, int *bits) {
         most = l->extremes[2 * w + 1] > most ? l->extremes[2 * w + 1] : most;
     }
     td_release(room);
-    *bits = most == least ? 0 : 64 - __builtin_clzll(most ^ least);
-    l->mask = *bits == 64 ? 0 : ~(uint64_t)0 << *bits;
-    l->key = least & l->mask;
+    *bits = most > least ? 64 - __builtin_clzll(most - least) : 0;
+    l->least = least;
+    l->key = l->mask = 0;
     return status;
 }
 
@@ -237,7 +240,7 @@ static td_status find_place(long_line *l, int64_t n, int64_t *place, int64_t *to
         *total += l->counts[b];
         for (int64_t k = b * BLOCK; n >= before && n < *total; k++) {
             td_keys_read(l->job->dtype, l->x + (size_t)k * l->job->size, 1, false, &key);
-            if (key == l->key && before++ == n) {
+            if (key - l->least == l->key && before++ == n) {
                 *place = k;
                 return TD_OK;
             }
