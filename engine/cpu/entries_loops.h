@@ -1,5 +1,6 @@
-/* entries_loops.h: the functions of td_entries for one type E of entries, whose upper HALF bits are
- * the key. Included by entries.c once for each. */
+/* entries_loops.h: the functions of td_entries for a type of entries. Included once for each by
+ * entries.c with E (the type), HALF (its upper bits, which are the key) and SUFFIX (a name)
+ * defined; undefines them. */
 #define CAT2(a, b) a##_##b
 #define CAT1(a, b) CAT2(a, b)
 #define NAME(a)    CAT1(a, SUFFIX)

@@ -101,93 +101,196 @@ static td_status select_side_by_side(select_job *j, int64_t lines) {
 typedef struct long_line {
     const select_job *job;
     const char *x;
+    int threads;
     int64_t blocks, *counts; /* by worker and digit, or by block */
+    uint64_t *extremes;      /* of each worker's keys: least and greatest */
+    uint64_t least;          /* what the keys below are less by */
     uint64_t key, mask;      /* what is known of the key */
     int shift;
+    char *found; /* entries of the elements that have it, by worker */
+    int64_t most;
 } long_line;
+
+/* The keys of elements k, k + 1, ...: how many. */
+static int64_t read_keys(const long_line *l, int64_t k, uint64_t *keys) {
+    const select_job *j = l->job;
+    int64_t n = j->n - k < TD_KEYS ? j->n - k : TD_KEYS;
+    td_keys_read(j->dtype, l->x + (size_t)k * j->size, n, false, keys);
+    for (int64_t i = 0; l->least && i < n; i++)
+        keys[i] -= l->least;
+    return n;
+}
+
+static int64_t end_of(const long_line *l, int64_t blocks) {
+    return blocks * BLOCK < l->job->n ? blocks * BLOCK : l->job->n;
+}
+
+static void survey_blocks(void *ctx, int64_t begin, int64_t end, int worker) {
+    const long_line *l = ctx;
+    uint64_t keys[TD_KEYS], least = l->extremes[2 * worker], most = l->extremes[2 * worker + 1];
+    int64_t n;
+    for (int64_t k = begin * BLOCK; k < end_of(l, end); k += n) {
+        n = read_keys(l, k, keys);
+        for (int64_t i = 0; i < n; i++) {
+            least = keys[i] < least ? keys[i] : least;
+            most = keys[i] > most ? keys[i] : most;
+        }
+    }
+    l->extremes[2 * worker] = least;
+    l->extremes[2 * worker + 1] = most;
+}
 
 /* Of the elements that have what is known of the key, how many have each next digit. */
 static void count_digits(void *ctx, int64_t begin, int64_t end, int worker) {
     const long_line *l = ctx;
-    const select_job *j = l->job;
     uint64_t keys[TD_KEYS];
-    int64_t *counts = l->counts + worker * TD_DIGITS;
-    for (int64_t k = begin * BLOCK; k < end * BLOCK && k < j->n; k += TD_KEYS) {
-        int64_t part = j->n - k < TD_KEYS ? j->n - k : TD_KEYS;
-        td_keys_read(j->dtype, l->x + (size_t)k * j->size, part, false, keys);
-        for (int64_t i = 0; i < part; i++)
+    int64_t n, *counts = l->counts + worker * TD_DIGITS;
+    for (int64_t k = begin * BLOCK; k < end_of(l, end); k += n) {
+        n = read_keys(l, k, keys);
+        for (int64_t i = 0; i < n; i++)
             if ((keys[i] & l->mask) == l->key)
                 counts[keys[i] >> l->shift & (TD_DIGITS - 1)]++;
+    }
+}
+
+/* The entries of the elements that have what is known of the key. */
+static void collect(void *ctx, int64_t begin, int64_t end, int worker) {
+    const long_line *l = ctx;
+    const td_entries *kind = &td_wide_entries;
+    uint64_t keys[TD_KEYS];
+    int64_t n, *count = &l->counts[worker];
+    char *to = l->found + (size_t)(worker * l->most) * kind->size;
+    for (int64_t k = begin * BLOCK; k < end_of(l, end); k += n) {
+        n = read_keys(l, k, keys);
+        for (int64_t i = 0; i < n; i++)
+            if ((keys[i] & l->mask) == l->key)
+                kind->load(to + (size_t)(*count)++ * kind->size, &keys[i], k + i, 1);
     }
 }
 
 /* How many elements of each block have the key. */
 static void count_equal(void *ctx, int64_t begin, int64_t end, int worker) {
     const long_line *l = ctx;
-    const select_job *j = l->job;
     uint64_t keys[TD_KEYS];
+    int64_t n;
     (void)worker;
     for (int64_t b = begin; b < end; b++) {
         l->counts[b] = 0;
-        for (int64_t k = b * BLOCK; k < (b + 1) * BLOCK && k < j->n; k += TD_KEYS) {
-            int64_t part = j->n - k < TD_KEYS ? j->n - k : TD_KEYS;
-            td_keys_read(j->dtype, l->x + (size_t)k * j->size, part, false, keys);
-            l->counts[b] += count_key(keys, part, l->key);
+        for (int64_t k = b * BLOCK; k < end_of(l, b + 1); k += n) {
+            n = read_keys(l, k, keys);
+            l->counts[b] += count_key(keys, n, l->key);
         }
     }
 }
 
-/* The key of the element that *rank others go before; *rank becomes the number of those among them
- * that have the same key. */
-static td_status find_key(long_line *l, int threads, int64_t *rank) {
-    int high = td_key_bits(l->job->dtype);
-    td_status status = TD_OK;
-    l->key = l->mask = 0;
-    while (high > 0 && status == TD_OK) {
-        int bits = high < TD_DIGIT ? high : TD_DIGIT;
-        l->shift = high - bits;
-        memset(l->counts, 0, (size_t)threads * TD_DIGITS * sizeof *l->counts);
-        status = td_parallel_for_among(threads, l->blocks, 2 * BLOCK, count_digits, l);
-        for (uint64_t d = 0; d < (uint64_t)1 << bits && status == TD_OK; d++) {
-            int64_t count = 0;
-            for (int w = 0; w < threads; w++) /* higher bits, which are known, are counted along */
-                for (uint64_t all = d; all < TD_DIGITS; all += (uint64_t)1 << bits)
-                    count += l->counts[w * TD_DIGITS + (int64_t)all];
-            if (*rank < count) {
-                l->key |= d << l->shift;
-                break;
-            }
-            *rank -= count;
-        }
-        l->mask |= (((uint64_t)1 << bits) - 1) << l->shift;
-        high -= bits;
+/* The keys become what they are more than the least of them: how many bits that takes. */
+static td_status survey(long_line *l, int *bits) {
+    td_tensor *room = NULL;
+    uint64_t least = UINT64_MAX, most = 0;
+    td_status status = td_room(2 * l->threads, sizeof *l->extremes, &room);
+    if (status)
+        return status;
+    l->extremes = room->data;
+    for (int w = 0; w < l->threads; w++) {
+        l->extremes[2 * w] = least;
+        l->extremes[2 * w + 1] = most;
     }
+    status = td_parallel_for_among(l->threads, l->blocks, 2 * BLOCK, survey_blocks, l);
+    for (int w = 0; w < l->threads && status == TD_OK; w++) {
+        least = l->extremes[2 * w] < least ? l->extremes[2 * w] : least;
+        most = l->extremes[2 * w + 1] > most ? l->extremes[2 * w + 1] : most;
+    }
+    td_release(room);
+    *bits = most > least ? 64 - __builtin_clzll(most - least) : 0;
+    l->least = least;
+    l->key = l->mask = 0;
+    return status;
+}
+
+/* One digit more of the key of the element that *rank others, of those that have what is known of
+ * it, go before; *same: how many have that digit too. */
+static td_status find_digit(long_line *l, int high, int64_t *rank, int64_t *same) {
+    int bits = high < TD_DIGIT ? high : TD_DIGIT;
+    uint64_t digits = (uint64_t)1 << bits;
+    l->shift = high - bits;
+    memset(l->counts, 0, (size_t)l->threads * TD_DIGITS * sizeof *l->counts);
+    td_status status = td_parallel_for_among(l->threads, l->blocks, 2 * BLOCK, count_digits, l);
+    for (uint64_t d = 0; d < digits && status == TD_OK; d++) {
+        *same = 0;
+        for (int w = 0; w < l->threads; w++) /* higher bits, which are known, are counted along */
+            for (uint64_t all = d; all < TD_DIGITS; all += digits)
+                *same += l->counts[w * TD_DIGITS + (int64_t)all];
+        if (*rank < *same) {
+            l->key |= d << l->shift;
+            break;
+        }
+        *rank -= *same;
+    }
+    l->mask |= (digits - 1) << l->shift;
     return status;
 }
 
 /* Where the key stands for the nth time, from 0; the total in *total if n is -1. */
 static td_status find_place(long_line *l, int64_t n, int64_t *place, int64_t *total) {
-    const select_job *j = l->job;
     uint64_t key;
     td_status status = td_parallel_for(l->blocks, BLOCK, count_equal, l);
-    if (status)
-        return status;
     *total = 0;
-    for (int64_t b = 0; b < l->blocks; b++) {
+    for (int64_t b = 0; b < l->blocks && status == TD_OK; b++) {
         int64_t before = *total;
         *total += l->counts[b];
         for (int64_t k = b * BLOCK; n >= before && n < *total; k++) {
-            td_keys_read(j->dtype, l->x + (size_t)k * j->size, 1, false, &key);
-            if (key == l->key && before++ == n) {
+            td_keys_read(l->job->dtype, l->x + (size_t)k * l->job->size, 1, false, &key);
+            if (key - l->least == l->key && before++ == n) {
                 *place = k;
                 return TD_OK;
             }
         }
     }
-    return TD_OK;
+    return status;
 }
 
-static td_status place_in_long(long_line *l, int threads, int64_t *place) {
+/* Where the element is that `rank` of the few others that have what is known of the key go before.
+ */
+static td_status find_among_few(long_line *l, int64_t few, int64_t rank, int64_t *place) {
+    const td_entries *kind = &td_wide_entries;
+    td_tensor *room = NULL;
+    uint64_t key;
+    int64_t total = 0;
+    td_status status = td_room(l->threads * few, kind->size, &room);
+    if (status)
+        return status;
+    l->found = room->data;
+    l->most = few;
+    memset(l->counts, 0, (size_t)l->threads * sizeof *l->counts);
+    status = td_parallel_for_among(l->threads, l->blocks, 2 * BLOCK, collect, l);
+    for (int w = 0; w < l->threads && status == TD_OK; w++) {
+        memmove(l->found + (size_t)total * kind->size, l->found + (size_t)(w * few) * kind->size,
+                (size_t)l->counts[w] * kind->size);
+        total += l->counts[w];
+    }
+    if (status == TD_OK) {
+        kind->part(l->found, total, rank);
+        kind->unload(l->found + (size_t)rank * kind->size, 1, &key, place);
+    }
+    td_release(room);
+    return status;
+}
+
+static td_status find_rank(long_line *l, int64_t rank, int64_t *place) {
+    int64_t same = l->job->n;
+    int high = 0;
+    td_status status = survey(l, &high);
+    while (high > 0 && same > l->job->n / 64 && status == TD_OK) {
+        status = find_digit(l, high, &rank, &same);
+        high -= high < TD_DIGIT ? high : TD_DIGIT;
+    }
+    if (status)
+        return status;
+    return high > 0 && same <= l->job->n / 64 ? find_among_few(l, same, rank, place)
+                                              : find_place(l, rank, place, &same);
+}
+
+static td_status place_in_long(long_line *l, int64_t *place) {
     const select_job *j = l->job;
     int64_t nans = 0;
     td_status status = TD_OK;
@@ -196,10 +299,7 @@ static td_status place_in_long(long_line *l, int threads, int64_t *place) {
         status = find_place(l, j->plan->selection == TD_SELECT_MEDIAN ? 0 : -1, place, &nans);
     }
     int64_t rank = wanted_rank(j->plan, j->n, nans);
-    if (status || rank < 0)
-        return status;
-    status = find_key(l, threads, &rank);
-    return status ? status : find_place(l, rank, place, &nans);
+    return status || rank < 0 ? status : find_rank(l, rank, place);
 }
 
 static td_status select_each(select_job *j, int64_t lines) {
@@ -210,9 +310,10 @@ static td_status select_each(select_job *j, int64_t lines) {
     for (int64_t line = 0; line < lines && status == TD_OK; line++) {
         long_line l = {.job = j,
                        .x = j->x + (size_t)(line * j->n) * j->size,
+                       .threads = threads,
                        .blocks = blocks,
                        .counts = counts->data};
-        status = place_in_long(&l, threads, &place);
+        status = place_in_long(&l, &place);
         if (status == TD_OK)
             put(j, line, place);
     }

@@ -14,7 +14,8 @@
 enum {
     LONG = 128 * 1024, /* elements of a line that all threads sort together */
     BLOCK = 64 * 1024, /* and of what one of them takes at a time */
-    FEW = 64 * 1024,   /* first elements that are sorted by one thread */
+    FEW = 1024 * 1024, /* first elements that one thread sorts */
+    SEED = 64,         /* elements that the first limit is found among, at least */
     COST = 16          /* of an element sorted */
 };
 
@@ -76,10 +77,11 @@ static int64_t keep_few(const sort_job *j, const char *line, int64_t at, int64_t
                         char *e) {
     _Alignas(16) char block[TD_KEYS * 16], limit[16];
     size_t size = j->kind->size;
-    int64_t kept = 0, most = few_entries(few) - TD_KEYS - 1;
+    int64_t kept = 0, most = few_entries(few) - TD_KEYS - 1, part;
     bool full = false;
-    for (int64_t k = 0; k < n && !td_interrupt_requested(); k += TD_KEYS) {
-        int64_t part = n - k < TD_KEYS ? n - k : TD_KEYS;
+    for (int64_t k = 0; k < n && !td_interrupt_requested(); k += part) {
+        part = full || few > SEED ? TD_KEYS : SEED + few;
+        part = n - k < part ? n - k : part;
         load(j, line, at + k, part, block);
         if (full) {
             kept += j->kind->pick(e + (size_t)kept * size, block, part, limit);
@@ -87,7 +89,7 @@ static int64_t keep_few(const sort_job *j, const char *line, int64_t at, int64_t
             memcpy(e + (size_t)kept * size, block, (size_t)part * size);
             kept += part;
         }
-        if (kept > few && (kept > most || !full || k + TD_KEYS >= n)) {
+        if (kept > few && (kept > most || !full || k + part >= n)) {
             j->kind->part(e, kept, few);
             memcpy(limit, e + (size_t)few * size, size);
             kept = few;
@@ -318,7 +320,9 @@ static td_status sort_few_of_long(long_line *l) {
     td_status status = TD_OK;
     int64_t few = l->wanted, total = 0;
     size_t size = j->kind->size;
-    l->block = 16 * few > BLOCK ? 16 * few : BLOCK;
+    l->block = (j->n + threads - 1) / threads;
+    if (l->block > 16 * few)
+        l->block = 16 * few > BLOCK ? 16 * few : BLOCK;
     l->blocks = (j->n + l->block - 1) / l->block;
     TD_TRY(td_room(threads * few_entries(few), size, &from));
     TD_TRY(td_room((l->blocks + 1) * few, size, &to));
@@ -344,7 +348,7 @@ done:
 
 static td_status sort_each(sort_job *j, int64_t lines) {
     td_status status = TD_OK;
-    bool few = j->first <= FEW && j->first <= j->n / 32;
+    bool few = j->first <= FEW && j->first <= j->n / 4;
     for (int64_t line = 0; line < lines && status == TD_OK; line++) {
         long_line l = {.job = j,
                        .x = j->x + (size_t)(line * j->n) * j->size,

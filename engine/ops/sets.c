@@ -222,6 +222,13 @@ static td_status check_weights(const td_tensor *x, const td_tensor *weights) {
                    td_tensor_shape_text(weights, b), td_tensor_shape_text(x, a));
 }
 
+/* Weights of float32 are summed as such, all others as float64. */
+static td_dtype sum_dtype(td_dtype weights) {
+    if (weights == TD_F32)
+        return weights;
+    return TD_F64;
+}
+
 static td_status run_bincount(td_call *call) {
     td_tensor *x = call->args[0].tensor, *weights = td_arg_tensor(call->args[1]);
     td_tensor *most = NULL, *bins = NULL, *parts = NULL, *index = NULL;
@@ -233,7 +240,7 @@ static td_status run_bincount(td_call *call) {
         status = check_weights(x, weights);
     if (status)
         return status;
-    td_dtype dtype = !weights || !x->numel ? TD_I64 : weights->dtype == TD_F32 ? TD_F32 : TD_F64;
+    td_dtype dtype = weights && x->numel ? sum_dtype((td_dtype)weights->dtype) : TD_I64;
     TD_TRY(td_refuse(&negative_number, x));
     if (x->numel) {
         TD_TRY(TD_APPLY(&most, amax, TD_T(x)));
@@ -323,6 +330,8 @@ static td_status rule_search(const td_call *call, td_meta *out) {
         status = td_check_index(sorter);
     if (status == TD_OK && sorter)
         status = td_check_same_shape(sorter, "sorter", s, "the sequence");
+    if (status == TD_OK && s->dtype == TD_BOOL && v->dtype == TD_BOOL)
+        status = td_fail(TD_EDTYPE, "not for bool");
     td_meta_like(out, v, a[4].b ? TD_I32 : TD_I64);
     return status;
 }
@@ -475,7 +484,7 @@ TD_OPERATOR(search_in) = {
     .doc = "How many elements of its sequence go before each value.",
     .rule = rule_search,
     .kernel = kernel_search,
-    .dtypes = TD_DTYPES_NUMBERS,
+    .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_INTERNAL | TD_OP_NONDIFF,
 };
 TD_OPERATOR(bucketize) = {
