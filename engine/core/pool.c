@@ -11,11 +11,11 @@
  */
 #include "engine/core/pool.h"
 
+#include "engine/core/signals.h"
 #include "engine/core/status.h"
 
 #include <linux/futex.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -164,26 +164,17 @@ static void *work(void *self) {
     return NULL;
 }
 
-/* Signals are for the program's threads; those that an instruction raises come where they arise. */
-static void workers_signals(sigset_t *set) {
-    static const int raised[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
-    sigfillset(set);
-    for (size_t k = 0; k < sizeof raised / sizeof *raised; k++)
-        sigdelset(set, raised[k]);
-}
-
 static bool start_worker(int number) {
     pthread_attr_t attr;
     pthread_t thread;
-    sigset_t blocked, before;
+    sigset_t before;
     if (pthread_attr_init(&attr))
         return false;
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attr, STACK_BYTES);
-    workers_signals(&blocked);
-    pthread_sigmask(SIG_SETMASK, &blocked, &before);
+    td_signals_hold(&before); /* a thread begins with the mask of its maker */
     bool ok = pthread_create(&thread, &attr, work, &workers[number]) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    td_signals_release(&before);
     pthread_attr_destroy(&attr);
     return ok;
 }

@@ -8,6 +8,7 @@
 #include "engine/cpu/blas.h"
 
 #include "engine/core/memory.h"
+#include "engine/core/signals.h"
 #include "engine/core/team.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/late/late.h"
@@ -64,7 +65,13 @@ td_status td_blas_ready(void) {
 
 /* ---- calls ---- */
 
-static void begin_call(void) {
+/* OpenMP's threads take the mask of who makes them; oneDNN may use them later (onednn.c). */
+typedef struct one_call {
+    bool held;
+    sigset_t before;
+} one_call;
+
+static void begin_call(one_call *c) {
     int wanted = td_threads_at_most();
     pthread_mutex_lock(&lock);
     while (calls == calls_most && !td_memory_has_room(2 * BUFFER))
@@ -75,10 +82,14 @@ static void begin_call(void) {
         threads_most = wanted;
     int most = threads_most;
     pthread_mutex_unlock(&lock);
-    td_team_enter(most);
+    c->held = td_team_enter(most) > 1;
+    if (c->held)
+        td_signals_hold(&c->before);
 }
 
-static void end_call(void) {
+static void end_call(const one_call *c) {
+    if (c->held)
+        td_signals_release(&c->before);
     pthread_mutex_lock(&lock);
     calls--;
     pthread_cond_signal(&call_ended);
@@ -87,16 +98,18 @@ static void end_call(void) {
 
 void td_blas_sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda,
                    const void *b, int64_t ldb, double beta, void *c, int64_t ldc) {
-    begin_call();
+    one_call call;
+    begin_call(&call);
     blas->sgemm(ta, tb, (int)m, (int)n, (int)k, a, (int)lda, b, (int)ldb, beta, c, (int)ldc);
-    end_call();
+    end_call(&call);
 }
 
 void td_blas_dgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda,
                    const void *b, int64_t ldb, double beta, void *c, int64_t ldc) {
-    begin_call();
+    one_call call;
+    begin_call(&call);
     blas->dgemm(ta, tb, (int)m, (int)n, (int)k, a, (int)lda, b, (int)ldb, beta, c, (int)ldc);
-    end_call();
+    end_call(&call);
 }
 
 /* ---- what it is ---- */

@@ -16,14 +16,19 @@
 #define PANEL 2e9 /* multiplications done without a look at the interrupt flag */
 enum {
     PARTS = 16,        /* of a batch */
+    MOVE = 16,         /* multiplications in the time of moving an element */
     PARTIAL = 16 << 20 /* elements of gradients of parts */
 };
 
+/* Multiplications for one image. */
+static double work_of(const td_conv_geometry *g) {
+    return (double)g->o * (double)(g->oh * g->ow) * (double)(g->c / g->groups) *
+           (double)(g->kh * g->kw);
+}
+
 /* Images that fit between two looks at the flag. */
 static int64_t images_at_once(const td_conv_geometry *g) {
-    double one = (double)g->o * (double)(g->oh * g->ow) * (double)(g->c / g->groups) *
-                 (double)(g->kh * g->kw);
-    double n = PANEL / (one + 1);
+    double n = PANEL / (work_of(g) + 1);
     return n < 1 ? 1 : n > (double)g->n ? g->n : (int64_t)n;
 }
 
@@ -191,8 +196,8 @@ done:
     return status;
 }
 
-/* The batch in parts that follow from the shape alone, each on one thread; a weight's gradient for
- * each, and, where one image is a part, for slices of the output channels. */
+/* The batch in parts, each on one thread; a weight's gradient for each, and, where one image is a
+ * part and the cut must follow from the shape alone, for slices of the output channels. */
 typedef struct parts {
     const td_convolution_plan *plan;
     int64_t images, slices, channels; /* of a part: images; how many slices, and their channels */
@@ -232,15 +237,13 @@ static void add_parts(void *ctx, int64_t begin, int64_t end, int worker) {
                end - begin);
 }
 
-static td_status convolve_parts(const td_convolution_plan *p) {
+static td_status convolve_parts(const td_convolution_plan *p, int64_t most) {
     const td_conv_geometry *g = &p->geometry;
     bool adds = p->direction == TD_CONV_WEIGHT;
     parts j = {.plan = p, .slices = 1, .channels = g->o, .numel = p->out->numel};
-    int64_t most = adds ? PARTIAL / (j.numel + 1) : PARTS;
-    most = most < 4 ? 4 : most > PARTS ? PARTS : most;
     j.images = (g->n + most - 1) / most;
     j.count = (g->n + j.images - 1) / j.images;
-    if (adds && j.images == 1 && g->groups == 1 && j.count < PARTS / 2) {
+    if (td_deterministic() && adds && j.images == 1 && g->groups == 1 && j.count < PARTS / 2) {
         j.channels = (g->o * j.count / (PARTS / 2) + 15) / 16 * 16;
         j.slices = (g->o + j.channels - 1) / j.channels;
     }
@@ -255,13 +258,31 @@ static td_status convolve_parts(const td_convolution_plan *p) {
     return status;
 }
 
-/* Left to itself oneDNN cuts its work, and adds up a weight's gradient, by the number of threads.
- */
+/* Parts of the batch under td_deterministic. */
+static int64_t fixed_parts(const td_convolution_plan *p) {
+    int64_t most = p->direction == TD_CONV_WEIGHT ? PARTIAL / (p->out->numel + 1) : PARTS;
+    return most < 4 ? 4 : most > PARTS ? PARTS : most;
+}
+
+/* What the batch costs in multiplications; oneDNN moves every element into a layout of its own and
+ * back. */
+static double cost_of(const td_conv_geometry *g) {
+    double moved = (double)(g->c * g->h * g->w) + (double)(g->o * g->oh * g->ow);
+    return (double)g->n * (work_of(g) + MOVE * moved);
+}
+
+/* A batch smaller than the number of threads goes to oneDNN as it is, and so does a gradient so
+ * large that one for every thread would cost more than they save. */
 static td_status convolve_f32(const td_convolution_plan *p) {
-    if (p->geometry.n == 0)
+    int64_t n = p->geometry.n, most = td_parts_of(cost_of(&p->geometry));
+    bool adds = p->direction == TD_CONV_WEIGHT;
+    if (n == 0)
         return TD_OK;
-    return td_deterministic() ? convolve_parts(p)
-                              : convolve_images(p, 0, p->geometry.n, p->out->data);
+    if (td_deterministic())
+        return convolve_parts(p, fixed_parts(p));
+    if (n < most || (adds && most * p->out->numel > PARTIAL))
+        return convolve_images(p, 0, n, p->out->data);
+    return convolve_parts(p, most);
 }
 
 /* In float32, rounded once at the end. */

@@ -9,6 +9,7 @@
 
 #include "engine/core/map.h"
 #include "engine/core/memory.h"
+#include "engine/core/signals.h"
 #include "engine/core/team.h"
 #include "engine/core/tensor.h"
 #include "engine/cpu/late/late.h"
@@ -307,7 +308,7 @@ static bool has_heap(void) {
 }
 
 /* Run a plan on data in our layouts, in the order of its arguments. */
-static td_status plan_run(const plan *p, void *const *data) {
+static td_status run_held(const plan *p, void *const *data) {
     run_state r = {0};
     dnnl_exec_arg_t args[MAX_ARGS + 1];
     dnnl_memory_t ours[MAX_ARGS];
@@ -343,6 +344,16 @@ done:
         dnn->memory_destroy(r.memory[k]);
     for (int k = 0; k < r.nroom; k++)
         td_release(r.room[k]);
+    return status;
+}
+
+/* Some of oneDNN's products use the stack pointer as one register more: it points into the heap
+ * then, where a signal's handler would write its frame. */
+static td_status plan_run(const plan *p, void *const *data) {
+    sigset_t before;
+    td_signals_hold(&before);
+    td_status status = run_held(p, data);
+    td_signals_release(&before);
     return status;
 }
 

@@ -1,6 +1,7 @@
-/* tiles.c: work for libraries, in parts that follow from its size alone where that is asked for.
- * Left to themselves they cut it by the number of threads, and what lies at the edges of their
- * cuts, or is added up across them, is added in another order. Knows nothing of tensors. */
+/* tiles.c: work for libraries, in parts of which each takes one thread of our own pool: a library's
+ * team besides would sleep while ours works, and waking it costs more than a small product. The
+ * parts follow from the sizes and the number of threads, or from the sizes alone where results must
+ * not depend on it. Knows nothing of tensors. */
 #include "engine/cpu/tiles.h"
 
 #include "engine/core/interrupt.h"
@@ -10,10 +11,13 @@
 
 #include <stdatomic.h>
 
-/* Multiplications that are worth a tile, since each tile is packed anew; tiles of a product, and
- * their least length; parts of a batch. */
-#define TILE_WORK 16e6
-enum { UNIT = 16, LEAST = 64, TILES = 16, BATCHES = 16 };
+/* Multiplications that are worth a thread; that take as long as reading an element; that are worth
+ * a tile of a cut by sizes alone, which is finer than need be; the least length of a tile, and its
+ * unit; the most parts of such a cut. */
+#define THREAD_WORK 1e6
+#define READ_WORK   4
+#define TILE_WORK   16e6
+enum { UNIT = 16, LEAST = 64, MOST = 16 };
 
 /* ---- parts ---- */
 
@@ -83,35 +87,56 @@ static int64_t part_of(int64_t n, int64_t parts) {
     return parts == 1 ? n : (n + parts * UNIT - 1) / (parts * UNIT) * UNIT;
 }
 
-/* Cut one product into tiles that are nearly square: halve the longer side while they are worth it.
- */
-static void cut_product(tile_job *j, double work) {
-    int64_t down = 1, across = 1;
-    while (2 * down * across <= TILES && work >= TILE_WORK * (double)(2 * down * across)) {
-        int64_t *longer = j->m / down >= j->n / across ? &down : &across;
-        if ((longer == &down ? j->m / down : j->n / across) < 2 * LEAST)
-            break;
-        *longer *= 2;
-    }
-    j->whole = (td_tile){.batches = 1, .rows = part_of(j->m, down)};
-    j->whole.columns = part_of(j->n, across);
+/* Cut one product into so many tiles, as nearly square as can be; into fewer where they would be
+ * short. */
+static void cut_product(tile_job *j, int64_t tiles) {
+    double least = 0;
+    j->whole = (td_tile){.batches = 1, .rows = j->m, .columns = j->n};
+    for (; tiles > 1 && least == 0; tiles--)
+        for (int64_t down = 1; down <= tiles; down++) {
+            int64_t across = tiles / down, rows = j->m / down, columns = j->n / across;
+            double edge = (double)rows + (double)columns;
+            if (tiles % down || (down > 1 && rows < LEAST) || (across > 1 && columns < LEAST) ||
+                (least > 0 && edge > least))
+                continue;
+            least = edge;
+            j->whole.rows = part_of(j->m, down);
+            j->whole.columns = part_of(j->n, across);
+        }
+}
+
+int64_t td_parts_of(double work) {
+    bool fixed = td_deterministic();
+    int64_t most = fixed ? MOST : td_threads_at_most();
+    double parts = fixed ? 1 + work / TILE_WORK * 4 : work / THREAD_WORK;
+    return parts < 1 ? 1 : parts < (double)most ? (int64_t)parts : most;
+}
+
+/* Tiles of each of the products of a batch that has fewer of them than parts. */
+static int64_t tiles_of(int64_t batch, double work, int64_t parts) {
+    double worth = work / TILE_WORK;
+    int64_t tiles = 1;
+    if (!td_deterministic())
+        return (parts + batch - 1) / batch;
+    while (2 * tiles <= MOST && worth >= (double)(2 * tiles))
+        tiles *= 2;
+    return tiles;
 }
 
 td_status td_run_tiles(int64_t batch, int64_t m, int64_t n, int64_t k, td_tile_fn fn,
                        const void *ctx) {
-    if (!td_deterministic())
-        return fn(ctx, &(td_tile){.batches = batch, .rows = m, .columns = n});
-    double work = (double)m * (double)n * (double)k, all = work * (double)batch;
+    double work = (double)m * (double)n * (double)k;
+    double read = (double)k * ((double)m + (double)n) * READ_WORK;
+    int64_t parts = td_parts_of((work + read) * (double)batch);
     tile_job j = {.fn = fn, .ctx = ctx, .batch = batch, .m = m, .n = n};
-    int64_t parts = all < TILE_WORK * BATCHES ? (int64_t)(all / TILE_WORK * 4) + 1 : BATCHES;
-    parts = parts < BATCHES ? parts : BATCHES;
-    if (batch < BATCHES && work >= TILE_WORK)
-        cut_product(&j, work);
-    else
-        j.whole = (td_tile){.batches = (batch + parts - 1) / parts, .rows = m, .columns = n};
+    j.whole = (td_tile){.batches = (batch + parts - 1) / parts, .rows = m, .columns = n};
+    if (batch < parts)
+        cut_product(&j, tiles_of(batch, work, parts));
     j.groups = (batch + j.whole.batches - 1) / j.whole.batches;
     j.down = (m + j.whole.rows - 1) / j.whole.rows;
     j.across = (n + j.whole.columns - 1) / j.whole.columns;
+    if (parts > 1 && j.groups * j.down * j.across == 1 && !td_deterministic())
+        return fn(ctx, &j.whole); /* long inside alone: the library may know how to share it out */
     return td_run_parts(j.groups * j.down * j.across, TD_GRAIN, run_tile, &j);
 }
 

@@ -1,5 +1,5 @@
-/* tiles.h: products by libraries whose results do not depend on the number of threads, where
- * td_deterministic asks for that. */
+/* tiles.h: work for libraries shared out among the threads of our own pool; in a way that does not
+ * depend on their number where td_deterministic asks for that. */
 #ifndef TD_CPU_TILES_H
 #define TD_CPU_TILES_H
 
@@ -14,8 +14,8 @@ typedef struct td_tile {
 typedef td_status (*td_tile_fn)(const void *ctx, const td_tile *tile);
 
 /* Run fn over the tiles of batch products m x k by k x n, each tile on one thread that the library
- * it calls does not share out further. The cut follows from the sizes alone; without
- * td_deterministic there is one tile, which the library may share out. The first failure, or
+ * it calls does not share out further; a product that is short on both sides goes to the library
+ * as it is. Under td_deterministic the cut follows from the sizes alone. The first failure, or
  * EINTR. */
 td_status td_run_tiles(int64_t batch, int64_t m, int64_t n, int64_t k, td_tile_fn fn,
                        const void *ctx) TD_MUST_CHECK;
@@ -24,6 +24,9 @@ td_status td_run_tiles(int64_t batch, int64_t m, int64_t n, int64_t k, td_tile_f
  * ta and tb say so. */
 td_status td_dgemm_tiles(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const double *a,
                          const double *b, double beta, double *c) TD_MUST_CHECK;
+
+/* Into how many parts so many multiplications are cut. */
+int64_t td_parts_of(double work);
 
 /* Run fn for `parts` parts of some work, each on one thread as above. */
 typedef td_status (*td_part_fn)(const void *ctx, int64_t part);

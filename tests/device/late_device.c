@@ -357,7 +357,8 @@ static td_backend late = {.name = "late",
 #undef PLAY
 };
 
-/* For package.loadlib: makes the device known. */
+/* For package.loadlib: makes the device known. Where the process may not have so many addresses it
+ * says so in TIDE_LATE_LACKS. */
 int register_late_device(void *L);
 int register_late_device(void *L) {
     (void)L;
@@ -372,7 +373,9 @@ int register_late_device(void *L) {
     cpu = td_backends[TD_CPU];
     late.pointwise = play_program;
     late.check = play_condition;
-    if (hidden == MAP_FAILED || real == MAP_FAILED || !class_of || td_backend_register(&late))
-        return 0;
+    if (hidden == MAP_FAILED || real == MAP_FAILED || !class_of)
+        setenv("TIDE_LATE_LACKS", "no room for 8 GB of addresses", 1);
+    else if (td_backend_register(&late))
+        fprintf(stderr, "the late device was refused\n");
     return 0;
 }

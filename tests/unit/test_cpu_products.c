@@ -7,7 +7,11 @@
 #include "tests/check.h"
 
 #include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
 #include <time.h>
 
 static uint64_t seed = 7;
@@ -269,6 +273,47 @@ TEST(a_long_product_is_interrupted) {
     td_release(big);
 }
 
+static volatile sig_atomic_t signals, astray;
+static const char *stack; /* of this thread */
+
+/* A handler's frame is written where the stack pointer points: is that the stack? */
+static void look_at_stack(int number) {
+    char here = (char)number;
+    ptrdiff_t apart = stack - &here;
+    signals = signals + 1;
+    if (apart > 1 << 22 || apart < -(1 << 22))
+        astray = astray + 1;
+}
+
+TEST(signals_meanwhile_harm_nothing) {
+    struct sigaction act = {.sa_handler = look_at_stack, .sa_flags = SA_RESTART};
+    struct itimerval often = {{0, 300}, {0, 300}}, never = {{0, 0}, {0, 0}};
+    int threads = td_get_num_threads();
+    char here = 0;
+    stack = &here;
+    CHECK_INT(td_set_num_threads(1), TD_OK); /* the pool's threads take no signals */
+    td_tensor *a = make(TD_F32, 2, (int64_t[]){256, 3000});
+    td_tensor *b = make(TD_F32, 2, (int64_t[]){3000, 3000}), *half = NULL, *want = NULL;
+    CHECK_INT(td_tensor_view(b, 2, (int64_t[]){3000, 1504}, (int64_t[]){3000, 1}, 0, &half), TD_OK);
+    CHECK_INT(TD_APPLY(&want, mm, TD_T(a), TD_T(half)), TD_OK);
+    sigaction(SIGALRM, &act, NULL);
+    setitimer(ITIMER_REAL, &often, NULL);
+    for (int k = 0; k < 10; k++) {
+        td_tensor *c = NULL;
+        CHECK_INT(TD_APPLY(&c, mm, TD_T(a), TD_T(half)), TD_OK);
+        CHECK(memcmp(c->data, want->data, (size_t)c->numel * sizeof(float)) == 0);
+        td_release(c);
+    }
+    setitimer(ITIMER_REAL, &never, NULL);
+    CHECK(signals > 0);
+    CHECK_INT(astray, 0);
+    CHECK_INT(td_set_num_threads(threads), TD_OK);
+    td_release(a);
+    td_release(b);
+    td_release(half);
+    td_release(want);
+}
+
 int main(void) {
     if (td_init()) {
         fprintf(stderr, "%s\n", td_error_message());
@@ -282,5 +327,6 @@ int main(void) {
     RUN(sums_over_no_elements_are_the_bias);
     RUN(linear_takes_any_strides);
     RUN(a_long_product_is_interrupted);
+    RUN(signals_meanwhile_harm_nothing);
     return check_finish();
 }
