@@ -172,6 +172,22 @@ static void wide(td_taps *t, const td_axis *a) {
     }
 }
 
+/* Weights as fixed-point numbers of 16 bits, with as many places as the greatest leaves, which is
+ * how pixels are resampled elsewhere. */
+static void round_weights(td_taps *t) {
+    double most = 0, unit = 1;
+    for (int64_t k = 0; k < t->out; k++)
+        for (int64_t at = 0; at < t->end[k] - t->begin[k]; at++)
+            most = fmax(most, t->weight[t->first[k] + at]);
+    for (int places = 0; places < 22 && floor(0.5 + most * unit * 2) < 32768; places++)
+        unit *= 2;
+    for (int64_t k = 0; k < t->out; k++)
+        for (int64_t at = 0; at < t->end[k] - t->begin[k]; at++) {
+            double *w = &t->weight[t->first[k] + at];
+            *w = round(*w * unit) / unit;
+        }
+}
+
 /* ---- all kinds ---- */
 
 /* How many weights a place has; 0: it needs none. */
@@ -258,6 +274,8 @@ td_status td_taps_init(td_taps *t, const td_axis *a) {
         wide(t, a);
         break;
     }
+    if (a->pixels && t->weight)
+        round_weights(t);
     t->single = !t->weight && !t->divisor;
     for (int64_t k = 0; k < a->out && t->single; k++)
         t->single = t->end[k] - t->begin[k] == 1;

@@ -298,6 +298,7 @@ typedef struct td_axis {
     int64_t kernel, stride, padding, dilation;
     double scale;
     bool aligned;       /* to the centres of the corner elements */
+    bool pixels;        /* weights are rounded to what 16 bits hold */
     bool mean;          /* SLIDE, DIVIDE: sums are divided by the number of places */
     bool count_padding; /* ... of which the padding's are some */
 } td_axis;

@@ -177,7 +177,10 @@ static td_status read_resize(int n, const td_value *a, td_resample_plan *p) {
 }
 
 static td_status rule_resize(const td_call *call, td_meta *out) {
-    return rule_forward(call, out, call->args[1].n, read_resize);
+    td_status status = rule_forward(call, out, call->args[1].n, read_resize);
+    for (int d = 0; d < TD_SPATIAL; d++)
+        TD_PLAN(call, td_resample_plan)->axis[d].pixels = call->args[0].tensor->dtype == TD_U8;
+    return status;
 }
 static td_status rule_resize_backward(const td_call *call, td_meta *out) {
     return rule_transposed(call, out, call->args[2].n, read_resize);
@@ -220,6 +223,26 @@ static td_status check_mode(const char *name, int mode, int n, td_value align, b
     return TD_OK;
 }
 
+/* Pixels between others: dim by dim from the last on, rounded each time. */
+static td_status resize_pixels(td_call *call, int n, const int64_t *sizes, const double *factors) {
+    const td_value *a = call->args;
+    td_tensor *x = td_retain(a[0].tensor);
+    int64_t step[TD_SPATIAL];
+    td_status status = TD_OK;
+    memcpy(step, x->sizes + 2, sizeof(int64_t) * (size_t)n);
+    for (int d = n - 1; d >= 0; d--) {
+        double factor[TD_SPATIAL] = {0};
+        step[d] = sizes[d];
+        factor[d] = factors[d];
+        TD_STEP(&x, resize, TD_T(x), TD_INTS(n, step), TD_FLOATS(n, factor), a[3],
+                TD_B(!td_is_nil(a[4]) && a[4].b), a[6]);
+    }
+    call->out[0] = td_retain(x);
+done:
+    td_release(x);
+    return status;
+}
+
 /* interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias) */
 static td_status run_interpolate(td_call *call) {
     const td_value *a = call->args;
@@ -239,8 +262,12 @@ static td_status run_interpolate(td_call *call) {
         return status;
     if (area)
         return TD_APPLY(&call->out[0], adaptive_avg_pool, TD_T(x), TD_INTS(n, sizes));
+    for (int d = 0; d < n && recompute; d++)
+        factors[d] = 0;
+    if (x->dtype == TD_U8 && modes[mode].aligns)
+        return resize_pixels(call, n, sizes, factors);
     return TD_APPLY(&call->out[0], resize, TD_T(x), TD_INTS(n, sizes),
-                    recompute || td_is_nil(a[2]) ? TD_NIL : TD_FLOATS(n, factors), a[3],
+                    TD_FLOATS(n, factors), a[3],
                     TD_B(!td_is_nil(a[4]) && a[4].b), a[6]);
 }
 

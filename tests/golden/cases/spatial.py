@@ -131,6 +131,11 @@ for mode in ("bilinear", "bicubic"):
     case("interpolate", X(1, 2, 4, 5), scale_factor=[1.6, 0.4], mode=mode, antialias=True)
     case("interpolate", X(1, 1, 6, 5), [3, 8], mode=mode, align_corners=True, antialias=True)
 
+for mode in ("bilinear", "bicubic"):
+    for more in ({}, {"align_corners": True}, {"antialias": True}):
+        case("interpolate", ints(1, 2, 9, 7, low=0, high=255, dtype=torch.uint8), [13, 5], mode=mode, **more)
+    case("interpolate", ints(1, 1, 8, 11, low=0, high=255, dtype=torch.uint8), scale_factor=[0.6, 1.7], mode=mode)
+
 # ---- moves ----
 
 torch_function("pixel_shuffle", F.pixel_shuffle)

@@ -1,0 +1,159 @@
+-- test_spatial.lua: operators over spatial dims: layouts that are handed on, sums of 16-bit floats, pixels, and
+-- what is refused. Their values and gradients are test_golden.lua's and test_walk.lua's.
+local t = require "harness"
+
+-- ---- channels last ----
+
+-- The same elements, channels innermost.
+local function last(x)
+    local n = #x.shape
+    local there, back = { 1 }, { 1, n }
+    for d = 3, n do
+        there[#there + 1] = d
+        back[#back + 1] = d - 1
+    end
+    there[#there + 1] = 2
+    return x:permute(there):contiguous():permute(back), there
+end
+
+local function is_last(x)
+    local _, order = last(x)
+    return x:permute(order):is_contiguous()
+end
+
+local image, volume = { 2, 3, 4, 6 }, { 2, 3, 4, 5, 6 }
+local forms = {
+    adaptive_avg_pool2d = { image, { 3, 2 } },
+    adaptive_avg_pool3d = { volume, { 3, 2, 4 } },
+    adaptive_max_pool2d = { image, { 3, 2 } },
+    avg_pool3d = { volume, 2, 1, 1 },
+    max_pool3d = { volume, 3, 2, 1 },
+    lp_pool2d = { image, 2, 2 },
+    pixel_shuffle = { { 2, 8, 4, 3 }, 2 },
+    pixel_unshuffle = { image, 2 },
+    channel_shuffle = { { 2, 6, 3, 4 }, 3 },
+    pad = { image, { 1, 2, 0, 1 }, "reflect" },
+}
+local more = {
+    pad_constant = { "pad", volume, { 1, 2, 0, 1 }, { value = 2 } },
+    pad_circular = { "pad", volume, { 1, 2, 0, 1, 2, 2 }, "circular" },
+    interpolate_nearest = { "interpolate", image, { scale_factor = 1.5 } },
+    interpolate_bilinear = { "interpolate", image, { size = { 7, 5 }, mode = "bilinear" } },
+    interpolate_bicubic = { "interpolate", image, { size = { 7, 5 }, mode = "bicubic" } },
+    interpolate_trilinear = { "interpolate", volume, { size = 5, mode = "trilinear" } },
+    max_pool2d_with_places = { "max_pool2d", image, 2, 1, 1, { return_indices = true } },
+}
+for name, form in pairs(forms) do
+    more[name] = { name, table.unpack(form) }
+end
+
+for name, form in pairs(more) do
+    t.test(name .. "_takes_channels_last_as_it_lies_and_hands_it_on", function()
+        local plain = tide.randn(form[2], { dtype = tide.float64 }):abs():requires_grad_(true)
+        local turned = last(plain:detach()):requires_grad_(true)
+        local want, places = tide[form[1]](plain, table.unpack(form, 3))
+        local got, got_places = tide[form[1]](turned, table.unpack(form, 3))
+        t.is_true(want:is_contiguous(), "row-major stays so")
+        t.is_true(is_last(got), "the result")
+        t.is_true((got - want):abs():max():item() < 1e-12, "values")
+        t.eq(got_places == places, true, "places")
+        local weight = tide.randn(want.shape, { dtype = tide.float64 })
+        want:backward(weight)
+        got:backward((last(weight)))
+        t.is_true((turned.grad - plain.grad):abs():max():item() < 1e-12, "gradients")
+    end)
+end
+
+-- ---- dtypes ----
+
+t.test("sums_of_16_bit_floats_are_rounded_once", function()
+    for _, dtype in ipairs { tide.bfloat16, tide.float16 } do
+        local x = (tide.rand(1, 1, 16, 16, 16) + 1):to(dtype)
+        local want = tide.avg_pool3d(x:float(), 16):to(dtype)
+        t.eq(tide.avg_pool3d(x, 16) == want, true, tostring(dtype))
+        local y = (tide.rand(1, 1, 3000) + 1):to(dtype):requires_grad_(true)
+        tide.avg_pool1d(y, 1000, 1):backward(tide.ones(1, 1, 2001, { dtype = dtype }))
+        local wide = y:detach():float():requires_grad_(true)
+        tide.avg_pool1d(wide, 1000, 1):backward(tide.ones(1, 1, 2001))
+        t.eq(y.grad == wide.grad:to(dtype), true, "gradient, " .. tostring(dtype))
+        local z = tide.zeros(1, 1, 600, { dtype = dtype })
+        z[1][1][300] = 1
+        z:requires_grad_(true)
+        tide.max_pool1d(z, 299, 1):backward(tide.ones(1, 1, 302, { dtype = dtype }))
+        t.eq(z.grad:max():item(), tide.tensor({ 299 }, { dtype = dtype }):item(), "the greatest takes all")
+    end
+end)
+
+t.test("pixels_are_rounded_to_the_nearest", function()
+    local x = tide.tensor({ { { { 0, 10 }, { 255, 3 } } } }, { dtype = tide.uint8 })
+    t.eq(tide.interpolate(x, { size = { 1, 4 }, mode = "bilinear" }):tolist(), { { { { 128, 98, 37, 7 } } } })
+    local y = tide.interpolate(x, { scale_factor = 4, mode = "bicubic" })
+    t.eq(y.dtype, tide.uint8)
+    t.eq({ y:max():item(), y:min():item() }, { 255, 0 }) -- it overshoots: nothing wraps around
+end)
+
+t.test("windows_that_reach_beyond_the_input_in_ceil_mode_count_what_is_there", function()
+    local x = tide.ones(1, 1, 1)
+    t.eq(tide.avg_pool1d(x, 2, { ceil_mode = true }):tolist(), { { { 1 } } })
+    t.eq(tide.max_pool1d(x, 2, { ceil_mode = true }):tolist(), { { { 1 } } })
+    t.error_has(function() tide.avg_pool1d(x, 2) end, "avg_pool1d: a window of (2) doesn't fit an input of (1)")
+end)
+
+t.test("a_view_that_repeats_or_skips_elements_is_pooled_by_what_it_shows", function()
+    local x = tide.arange(1, 13, { dtype = tide.float32 }):reshape(1, 2, 6)
+    t.eq(tide.avg_pool1d(x:slice(3, 1, 6, 2), 2, 1):tolist(), { { { 2, 4 }, { 8, 10 } } })
+    t.eq(tide.max_pool1d(x:narrow(2, 1, 1):expand(3, 1, 6), 3):tolist(), { { { 3, 6 } }, { { 3, 6 } }, { { 3, 6 } } })
+end)
+
+-- ---- refusals ----
+
+local x3, x4, x5 = tide.ones(1, 2, 6), tide.ones(1, 2, 6, 6), tide.ones(1, 2, 4, 4, 4)
+local refusals = {
+    { function() tide.max_pool1d(tide.ones(3), 2) end, "max_pool1d: input must have shape (N, C, L) or (C, L), got (3)" },
+    { function() tide.avg_pool3d(tide.ones(2, 2), 2) end, "avg_pool3d: input must have shape (N, C, D, H, W) or (C, D, H, W), got (2, 2)" },
+    { function() tide.max_pool3d(x5, 2, 2, 2) end, "max_pool3d: padding must be at most half of the window, got 2 and 2" },
+    { function() tide.max_pool1d(x3, 0) end, "max_pool1d: kernel_size must be from 1 to 2^31 - 1, got (0)" },
+    { function() tide.avg_pool3d(x5, 2, { divisor_override = 0 }) end, "avg_pool3d: divisor_override must not be 0" },
+    { function() tide.adaptive_avg_pool2d(x4, { -1, 2 }) end, "adaptive_avg_pool2d: output_size must be from 0" },
+    { function() tide.adaptive_max_pool1d(tide.ones(1, 2, 0), 1) end, "the input's spatial dims must not be empty" },
+    { function() tide.interpolate(tide.ones(2, 2), 3) end, "interpolate: input must have shape (N, C, H, W), got (2, 2)" },
+    { function() tide.interpolate(x4) end, "interpolate: either size or scale_factor must be given" },
+    { function() tide.interpolate(x4, 3, 2) end, "interpolate: either size or scale_factor must be given" },
+    { function() tide.interpolate(x4, { 3, 3, 3 }) end, "size must be a number or have 2 of them, got 3" },
+    { function() tide.interpolate(x4, { scale_factor = { 1, 2, 3 } }) end, "scale_factor must be a number or have 2 of them, got 3" },
+    { function() tide.interpolate(x4, { scale_factor = 0 }) end, "scale_factor must be positive" },
+    { function() tide.interpolate(x4, 3, { mode = "linear" }) end, 'mode "linear" is for an input (N, C, L), got one (N, C, H, W)' },
+    { function() tide.interpolate(x4, 3, { mode = "cubic" }) end, 'interpolate: argument 4 (mode): expected "nearest", ' },
+    { function() tide.interpolate(x4, 3, { align_corners = true }) end, 'align_corners is for the linear and cubic modes, got "nearest"' },
+    { function() tide.interpolate(x4, 3, { antialias = true }) end, 'antialias is for bilinear and bicubic, got "nearest"' },
+    { function() tide.interpolate(x4, 3, { recompute_scale_factor = true }) end, "recompute_scale_factor is for scale_factor" },
+    { function() tide.pad(x4, { 1 }) end, "pad: pad must have pairs of numbers, got (1)" },
+    { function() tide.pad(x3, { 1, 1, 1, 1, 1, 1, 1, 1 }) end, "more pairs than the input of shape (1, 2, 6) has dims" },
+    { function() tide.pad(x3, { -4, -3 }) end, "pad: an input of shape (1, 2, 6) can't be padded by (-4, -3)" },
+    { function() tide.pad(x3, { 6, 0 }, "reflect") end, 'pad: a dim of 6 can\'t be padded by 6 and 0 in mode "reflect"' },
+    { function() tide.pad(x3, { 7, 0 }, "circular") end, 'pad: a dim of 6 can\'t be padded by 7 and 0 in mode "circular"' },
+    { function() tide.pad(x3, { 1, 0, 1, 1, 1, 1 }, "replicate") end, 'pad: mode "replicate" pads the last dim of 2 or 3' },
+    { function() tide.pad(x3, { 1, 0 }, "reflect", 2) end, 'pad: mode "reflect" takes no value' },
+    { function() tide.pad(x3, { math.maxinteger, 1 }) end, "can't be padded" },
+    { function() tide.pixel_shuffle(x4, 2) end, "pixel_shuffle: 2 channels can't be divided by the square of upscale_factor, 4" },
+    { function() tide.pixel_unshuffle(x4, 4) end, "pixel_unshuffle: planes of 6 x 6 can't be divided by downscale_factor 4" },
+    { function() tide.pixel_shuffle(tide.ones(2, 2), 1) end, "pixel_shuffle: input must have shape (..., C, H, W), got (2, 2)" },
+    { function() tide.channel_shuffle(x4, 3) end, "channel_shuffle: 2 channels can't be divided into 3 groups" },
+    { function() tide.im2col(x4, 7) end, "im2col: a kernel of (7, 7) doesn't fit a padded image of (6, 6)" },
+    { function() tide.col2im(tide.ones(1, 7, 4), 3, 2) end, "col2im: 7 rows can't be divided by a kernel of 2 x 2" },
+    { function() tide.col2im(tide.ones(1, 8, 5), 3, 2) end, "col2im: an image of 3 x 3 has 2 x 2 windows, input (1, 8, 5) has 5" },
+    { function() tide.max_unpool1d(x3, tide.ones(1, 2, 5, { dtype = tide.int64 }), 2) end,
+        "max_unpool1d: input of shape (1, 2, 6) and indices of shape (1, 2, 5) must have the same shape" },
+    { function() tide.max_unpool1d(x3, tide.ones(1, 2, 6, { dtype = tide.int64 }), 2, { output_size = { 20 } }) end,
+        "max_unpool1d: an output_size of (20) doesn't go with an input of (1, 2, 6)" },
+    { function() tide.max_unpool1d(x3, tide.full({ 1, 2, 6 }, 99), 2) end, "max_unpool1d: index 99 is out of range" },
+    { function() tide.grid_sample(x4, tide.ones(1, 2, 2, 3)) end,
+        "grid_sample: grid for an input of shape (1, 2, 6, 6) must have shape (1, H, W, 2), got (1, 2, 2, 3)" },
+    { function() tide.grid_sample(x5, tide.ones(1, 2, 2, 2, 3), "bicubic") end, 'grid_sample: mode "bicubic" is for an input (N, C, H, W)' },
+    { function() tide.grid_sample(x4, tide.ones(1, 2, 2, 2):double()) end, "grid_sample: dtypes float32 and float64 differ" },
+    { function() tide.affine_grid(tide.ones(1, 2, 2), { 1, 1, 2, 2 }) end, "affine_grid: theta must have shape (1, 2, 3), got (1, 2, 2)" },
+    { function() tide.affine_grid(tide.ones(1, 2, 3), { 1, 1, 0, 2 }) end, "affine_grid: sizes must be at least 1, got (1, 1, 0, 2)" },
+}
+for k, row in ipairs(refusals) do
+    t.test("refusal_" .. k, function() t.error_has(row[1], row[2]) end)
+end
