@@ -268,6 +268,12 @@ end
 local function take_inventory()
     local found = {}
     inventory(found, tide, "", 2)
+    for _, name in ipairs { "nn", "linalg", "special", "fft" } do -- those that are loaded when they are asked for
+        local ok, place = pcall(function() return tide[name] end)
+        if ok and type(place) == "table" then
+            inventory(found, place, name .. ".", 2)
+        end
+    end
     for name, value in pairs(tide._methods) do
         found[":" .. name] = type(value) == "function" and signature(value) or "value"
     end

@@ -19,6 +19,7 @@ INDICES = {
     "one_hot": ("input", "tensor", "self"), "nll_loss": ("target", "ignore_index"),
     "cross_entropy": ("target", "ignore_index"), "multi_margin_loss": ("target",),
     "multilabel_margin_loss": ("target",), "ctc_loss": ("targets", "blank"), "unravel_index": ("indices",),
+    "bincount": ("input", "self"),
     "max_unpool1d": ("indices",), "max_unpool2d": ("indices",), "max_unpool3d": ("indices",),
 }
 
@@ -28,6 +29,9 @@ INDEX_RESULTS = {"argmax", "argmin", "argsort", "nonzero", "argwhere", "searchso
 SECOND_INDEX_RESULTS = {"sort", "topk", "max", "min", "kthvalue", "mode", "median", "nanmedian", "cummax", "cummin",
                         "max_pool1d", "max_pool2d", "max_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
                         "adaptive_max_pool3d", "fractional_max_pool2d", "fractional_max_pool3d"}
+
+# Where equal values may be found at any of their places, unless `stable` says otherwise.
+ANY_PLACE = {"sort", "argsort", "topk", "kthvalue", "mode", "median", "nanmedian", "cummax", "cummin"}
 
 # What differs from call to call: shapes, dtypes and strides are compared, values are not.
 RANDOM = {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "normal", "normal_",
