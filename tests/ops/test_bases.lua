@@ -28,10 +28,10 @@ local counted = {
     dim = [[sum nansum mean prod var std amax amin max min argmax argmin any all count_nonzero norm logsumexp
         cumsum softmax log_softmax flatten unflatten permute transpose movedim squeeze unsqueeze select slice
         narrow unbind chunk split cat stack flip roll index_select index_add index_copy index_fill gather
-        scatter scatter_add]],
-    index = "select slice narrow cross_entropy nll_loss",
+        scatter scatter_add normalize cosine_similarity]],
+    index = "select slice narrow cross_entropy nll_loss embedding embedding_bag ctc_loss",
     tensor = [[index_select index_add index_copy index_fill take embedding gather scatter scatter_add
-        cross_entropy nll_loss one_hot]],
+        cross_entropy nll_loss one_hot embedding_bag ctc_loss multi_margin_loss multilabel_margin_loss]],
 }
 
 -- The place of a parameter in a case: its number among the positional arguments, or its name.

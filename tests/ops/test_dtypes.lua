@@ -21,15 +21,16 @@ end
 -- PyTorch computes it, Tide refuses.
 local refused = sets {
     ["uint8 int8 int16 int32 int64"] = "conv2d max_pool2d",
-    ["int64"] = "avg_pool2d",
+    ["int64"] = "avg_pool2d local_response_norm",
     ["uint8"] = "interpolate",
 }
 
 -- PyTorch refuses, Tide computes.
 local computed = sets {
     ["uint8 int8 int16 int32 int64"] = "nanmean lerp addcdiv frac silu gelu softplus leaky_relu elu",
+    ["float16 bfloat16"] = "multi_margin_loss multilabel_margin_loss",
     ["bool"] = [[pow lerp addcmul addcdiv abs floor ceil round trunc frac relu silu gelu softplus leaky_relu elu
-        argmax argmin nanmean]],
+        argmax argmin nanmean poisson_nll_loss]],
 }
 
 -- Tide gives another dtype or other values, on purpose.
