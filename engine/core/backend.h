@@ -30,6 +30,8 @@
  *   softmax         softmax, its logarithm, and the gradients of both along a dim
  *   class_weights   checks labels; the weight of each
  *   cross_entropy, cross_entropy_backward   of scores with labels, and the gradient
+ *   norm, norm_backward         of rows to mean 0 and variance 1, and the gradients
+ *   channel_sums, channel_map   moments and sums by channel, and an affine map for each
  *   product         batches of matrix products, plus a row of biases
  *   convolution     of images, its gradient by the images, by the weights
  *   pool            windows over planes: maxima, means, and their gradients
@@ -57,6 +59,12 @@
     X(class_weights, td_class_weights_plan, 4, 2)                                                  \
     X(cross_entropy, td_cross_entropy_plan, 6, 3)                                                  \
     X(cross_entropy_backward, td_cross_entropy_backward_plan, 7, 1)                                \
+    X(norm, td_norm_plan, 6, 3)                                                                    \
+    X(norm_backward, td_norm_backward_plan, 8, 3)                                                  \
+    X(channel_sums, td_channel_sums_plan, 5, 2)                                                    \
+    X(channel_map, td_channel_map_plan, 7, 1)                                                      \
+    X(ctc, td_ctc_plan, 6, 2)                                                                      \
+    X(ctc_backward, td_ctc_backward_plan, 8, 1)                                                    \
     X(product, td_product_plan, 4, 1)                                                              \
     X(convolution, td_convolution_plan, 4, 1)                                                      \
     X(pool, td_pool_plan, 3, 2)                                                                    \

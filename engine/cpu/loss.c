@@ -1,5 +1,6 @@
 /* loss.c: cross entropy with class targets on the CPU: one pass over the scores forward, one back,
  * without the probabilities in between. Knows nothing of reductions beyond its own sum. */
+#include "engine/core/interrupt.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
@@ -45,6 +46,8 @@ td_status td_cpu_class_weights(const td_class_weights_plan *plan) {
         TD_TRY(td_contiguous_as(plan->weight, dtype, &weight));
     const int64_t *value = target->data;
     for (int64_t k = 0; k < target->numel; k++) {
+        if (k % 4096 == 0)
+            TD_TRY(td_interrupt_check());
         bool ignored = value[k] == plan->ignored;
         if (!ignored && (value[k] < 0 || value[k] >= plan->nclasses)) {
             status = wrong_class(target, k, value[k], plan->nclasses);
@@ -109,6 +112,7 @@ td_status td_cpu_cross_entropy(const td_cross_entropy_plan *plan) {
         TD_TRY(td_parallel_for(td_class_items(l), td_class_cost(l), lse_items, &j));
     sum = j.fns->pick(each ? loss->data : NULL, &total, x->data, lse->data, plan->weights->data,
                       plan->classes->data, l->outer, l->n, l->inner);
+    TD_TRY(td_interrupt_check());
     if (!each)
         td_store_double((td_dtype)loss->dtype, loss->data,
                         plan->reduction == TD_LOSS_SUM ? sum : sum / total);
@@ -164,6 +168,7 @@ td_status td_cpu_cross_entropy_backward(const td_cross_entropy_backward_plan *pl
     const td_class_layout *l = &j.layout;
     TD_TRY(td_parallel_for(td_class_items(l), td_class_cost(l), gradient_items, &j));
     j.fns->subtract(out->data, scale->data, class->data, l->outer, l->n, l->inner);
+    status = td_interrupt_check();
 done:
     td_release(x);
     td_release(g);

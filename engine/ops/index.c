@@ -427,15 +427,6 @@ static td_status run_index_copy(td_call *call) {
     return written(call, copy_rows);
 }
 
-static td_status run_embedding(td_call *call) {
-    td_tensor *weight = call->args[0].tensor, *index = call->args[1].tensor;
-    td_status status = td_check_ndim(weight, "weight", 2);
-    if (status == TD_OK)
-        status = td_check_index(index);
-    return status ? status
-                  : TD_APPLY(&call->out[0], advanced_index, TD_T(weight), TD_TENSORS(1, &index));
-}
-
 /* ---- masks ---- */
 
 static td_status check_mask(const td_tensor *mask) {
@@ -562,11 +553,6 @@ TD_OPERATOR(take) = {
     .doc = "Elements by their places in row-major order.",
     .formula = "advanced_index(reshape(x, -1), {index})",
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
-};
-TD_OPERATOR(embedding) = {
-    .schema = "(Tensor weight, index Tensor index) -> Tensor",
-    .doc = "The rows of a table that index names.",
-    .run = run_embedding,
 };
 TD_OPERATOR(masked_fill) = {
     .schema = "(Tensor x, Tensor mask, Tensor|number value) -> Tensor",

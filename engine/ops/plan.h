@@ -211,6 +211,66 @@ typedef struct td_cross_entropy_backward_plan {
     td_loss_reduction reduction;
 } td_cross_entropy_backward_plan;
 
+/* ---- normalisations ---- */
+
+/* x seen as batch x groups rows of per x inner elements, row-major: out = (x - mean) * rstd *
+ * weight + bias with the row's own mean (0 unless `centered`) and rstd = 1 / sqrt(mean square of
+ * what is left + eps). weight and bias (NULL: 1 and 0) have groups x per elements. mean and rstd, a
+ * number for each row, have the wide dtype of x's. */
+typedef struct td_norm_shape {
+    int64_t batch, groups, per, inner;
+    double eps;
+    bool centered;
+} td_norm_shape;
+
+typedef struct td_norm_plan {
+    TD_PLAN_HEAD(6, *out, *mean, *rstd, *x, *weight, *bias);
+    td_norm_shape shape;
+} td_norm_plan;
+
+/* The gradients of norm from that of its result, g. dweight and dbias (wide, NULL: not wanted) have
+ * groups x per elements. */
+typedef struct td_norm_backward_plan {
+    TD_PLAN_HEAD(8, *dx, *dweight, *dbias, *g, *x, *weight, *mean, *rstd);
+    td_norm_shape shape;
+} td_norm_backward_plan;
+
+/* Of x (N, C, ...) the mean and the mean squared deviation from it of each channel; with g the sums
+ * of g and of g (x - mean). All but g and x have C elements of the wide dtype. `last`: the channels
+ * lie closest together in x's memory. */
+typedef struct td_channel_sums_plan {
+    TD_PLAN_HEAD(5, *first, *second, *x, *g, *mean);
+    bool last;
+} td_channel_sums_plan;
+
+/* out = g k0 + (x - k1) k2 + k3 with numbers for each channel: those of g only, or those of x only,
+ * where x or g is NULL; k1 and k3 may be NULL (0). All k have C elements of the wide dtype. */
+typedef struct td_channel_map_plan {
+    TD_PLAN_HEAD(7, *out, *g, *x, *k[4]);
+    bool last;
+} td_channel_map_plan;
+
+/* ---- connectionist temporal classification ---- */
+
+/* loss (N) = minus the log probability of each sequence of classes, given log_probs (T, N, C), over
+ * all ways to spread it over time with repetitions and blanks between; alpha (N, T, 2 width + 1),
+ * float64, the log probabilities of its beginnings. targets: (N, width), of which a row's first
+ * target_lengths count, or `joined`: one sequence behind the other. All row-major, integers int64.
+ * EINDEX for a target that is no class or the blank's, EVALUE for a length out of range. */
+typedef struct td_ctc_plan {
+    TD_PLAN_HEAD(6, *loss, *alpha, *log_probs, *targets, *input_lengths, *target_lengths);
+    int64_t blank, width;
+    bool joined;
+} td_ctc_plan;
+
+/* The gradient by the scores of which log_probs are the log_softmax, from g (N), as is everywhere
+ * done. `finite`: zero for sequences whose loss is infinite. */
+typedef struct td_ctc_backward_plan {
+    TD_PLAN_HEAD(8, *dx, *g, *log_probs, *targets, *input_lengths, *target_lengths, *loss, *alpha);
+    int64_t blank, width;
+    bool joined, finite;
+} td_ctc_backward_plan;
+
 /* ---- products and convolution ---- */
 
 /* How a tensor is seen as a batch of matrices; strides in elements, from its first element. */

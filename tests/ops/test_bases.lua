@@ -30,10 +30,11 @@ local counted = {
         narrow unbind chunk split cat stack flip roll index_select index_add index_copy index_fill gather
         scatter scatter_add sort argsort topk kthvalue median nanmedian mode cumprod cummax cummin logcumsumexp
         unique unique_consecutive quantile nanquantile aminmax var_mean std_mean renorm diff trapezoid
-        cumulative_trapezoid]],
-    index = "select slice narrow cross_entropy nll_loss",
+        cumulative_trapezoid normalize cosine_similarity]],
+    index = "select slice narrow cross_entropy nll_loss embedding embedding_bag ctc_loss",
     tensor = [[index_select index_add index_copy index_fill take embedding gather scatter scatter_add
-        cross_entropy nll_loss one_hot bincount searchsorted]],
+        cross_entropy nll_loss one_hot bincount searchsorted embedding_bag ctc_loss multi_margin_loss
+        multilabel_margin_loss]],
 }
 
 -- The place of a parameter in a case: its number among the positional arguments, or its name.

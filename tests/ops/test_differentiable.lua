@@ -34,7 +34,13 @@ add(differentiable, [[
     dropout
     swapaxes swapdims moveaxis concat concatenate ger ravel
     sort msort topk kthvalue median nanmedian mode cumprod cummax cummin logcumsumexp quantile nanquantile
-    aminmax var_mean std_mean renorm dist diff trapezoid cumulative_trapezoid cov corrcoef]])
+    aminmax var_mean std_mean renorm dist diff trapezoid cumulative_trapezoid cov corrcoef
+    layer_norm rms_norm group_norm batch_norm instance_norm local_response_norm normalize
+    scaled_dot_product_attention embedding_bag ctc_loss
+    cosine_similarity pairwise_distance kl_div poisson_nll_loss gaussian_nll_loss soft_margin_loss
+    hinge_embedding_loss margin_ranking_loss cosine_embedding_loss triplet_margin_loss multi_margin_loss
+    multilabel_margin_loss multilabel_soft_margin_loss
+    rnn_tanh_cell rnn_relu_cell lstm_cell gru_cell rnn_tanh rnn_relu lstm gru]])
 
 -- Those without: their results are whole numbers, truths or constants.
 add(constant, [[

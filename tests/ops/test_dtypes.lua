@@ -21,7 +21,7 @@ end
 -- PyTorch computes it, Tide refuses.
 local refused = sets {
     ["uint8 int8 int16 int32 int64"] = "conv2d",
-    ["int64"] = "avg_pool2d",
+    ["int64"] = "avg_pool2d local_response_norm",
     ["bool"] = "col2im",
 }
 
@@ -31,8 +31,9 @@ local computed = sets {
     ["bool uint8 int8 int16 int32 int64"] = "max_unpool1d max_unpool2d max_unpool3d",
     ["float16 bfloat16"] = "avg_pool3d lp_pool3d",
     ["uint8 int8 int16 int32 int64"] = "nanmean lerp addcdiv frac silu gelu softplus leaky_relu elu",
+    ["float16 bfloat16"] = "multi_margin_loss multilabel_margin_loss",
     ["bool"] = [[pow lerp addcmul addcdiv abs floor ceil round trunc frac relu silu gelu softplus leaky_relu elu
-        argmax argmin nanmean]],
+        argmax argmin nanmean poisson_nll_loss]],
 }
 
 -- Tide gives another dtype or other values, on purpose.

@@ -9,6 +9,7 @@
 
 #include "engine/cpu/isa/convert_kernels.h"
 #include "engine/cpu/isa/isa_symbol.h"
+#include "engine/cpu/isa/norm_kernels.h"
 #include "engine/cpu/isa/pointwise_kernels.h"
 #include "engine/cpu/isa/pool_kernels.h"
 #include "engine/cpu/isa/random_kernels.h"
@@ -22,6 +23,7 @@ typedef struct td_isa {
     const td_pointwise_kernels *pointwise;
     const td_reduce_kernels *reduce;
     const td_softmax_kernels *softmax;
+    const td_norm_kernels *norm;
     const td_pool_kernels *pool;
     const td_spatial_kernels *spatial;
     const td_random_kernels *random;

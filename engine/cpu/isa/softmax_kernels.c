@@ -1,6 +1,7 @@
 /* softmax_kernels.c: softmax and its relatives for each floating type, in this instruction set. */
 #include "engine/cpu/isa/softmax_kernels.h"
 
+#include "engine/core/interrupt.h"
 #include "engine/cpu/isa/isa_symbol.h"
 #include "engine/cpu/isa/vec_half.h"
 

@@ -10,7 +10,7 @@ enum { TD_SOFTMAX_WIDTH = 64 };
 /* The functions of one element type. What stands for a line (lse, weights, scales) is of the wide
  * type (td_dtype_wide). Rows are contiguous and follow one another; columns lie side by side and
  * `stride` elements separate the n elements of one. `log` asks for the logarithm. Results may be
- * written over inputs. n > 0. */
+ * written over inputs. n > 0. All leave early when an interrupt is requested. */
 typedef struct td_softmax_functions {
     void (*rows)(void *out, const void *x, int64_t rows, int64_t n, bool log);
     void (*columns)(void *out, const void *x, int64_t n, int64_t stride, int64_t columns, bool log);

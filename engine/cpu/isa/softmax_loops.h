@@ -21,6 +21,19 @@
 
 enum { NAME(softmax_depth) = 256 };
 
+/* Elements of a row between two looks for an interrupt, after which the row is left as it is. */
+enum { NAME(softmax_stretch) = 1 << 16 };
+#define STRETCHES(at, end, n)                                                                      \
+    for (int64_t at = 0, end;                                                                      \
+         at < (n) && !td_interrupt_requested() &&                                                  \
+         (end = (n)-at < NAME(softmax_stretch) ? (n) : at + NAME(softmax_stretch));                \
+         at = end)
+
+/* Of columns: is nobody waiting at this row? */
+static inline bool NAME(goes_on)(int64_t row) {
+    return row % NAME(softmax_depth) != 0 || !td_interrupt_requested();
+}
+
 /* Vectors at the end of a row may be part: `live` of their lanes count. */
 static inline V NAME(load_live)(const T *p, int64_t live) {
     return live >= N ? LOAD(p) : LOAD_PART(p, live);
@@ -41,7 +54,7 @@ static inline double NAME(sum_live)(V v, int64_t live) {
     return total;
 }
 
-static C NAME(row_max)(const T *x, int64_t n) {
+static C NAME(stretch_max)(const T *x, int64_t n) {
     C m = GET(x[0]);
     if (n >= N) {
         V a = LOAD(x), b = a;
@@ -62,11 +75,20 @@ static C NAME(row_max)(const T *x, int64_t n) {
     return m;
 }
 
+static C NAME(row_max)(const T *x, int64_t n) {
+    C m = GET(x[0]);
+    STRETCHES(at, end, n) {
+        C own = NAME(stretch_max)(x + at, end - at);
+        m = own > m || own != own ? own : m;
+    }
+    return m;
+}
+
 /* Sum of exp(x - m); the terms go to `out` unless it is NULL. */
 static inline double NAME(row_exp)(T *out, const T *x, int64_t n, C m) {
     double total = 0;
     int64_t i = 0;
-    while (i + N <= n) {
+    while (i + N <= n && !td_interrupt_requested()) {
         int64_t whole = (n - i) / N;
         int64_t end = i + N * (whole < NAME(softmax_depth) ? whole : NAME(softmax_depth));
         V sum = {0};
@@ -78,7 +100,7 @@ static inline double NAME(row_exp)(T *out, const T *x, int64_t n, C m) {
         }
         total += NAME(sum_live)(sum, N);
     }
-    if (i < n) {
+    if (i < n && i + N > n) {
         V e = VEC(exp)(LOAD_PART(x + i, n - i) - m);
         if (out)
             STORE_PART(out + i, e, n - i);
@@ -94,11 +116,13 @@ static void NAME(softmax_rows)(void *to, const void *from, int64_t rows, int64_t
         C m = NAME(row_max)(x, n);
         if (log) {
             V shift = SPLAT(__builtin_log(NAME(row_exp)(NULL, x, n, m)));
-            for (int64_t i = 0; i < n; i += N)
+            STRETCHES(at, end, n)
+            for (int64_t i = at; i < end; i += N)
                 NAME(store_live)(out + i, (NAME(load_live)(x + i, n - i) - m) - shift, n - i);
         } else {
             V scale = SPLAT(1 / NAME(row_exp)(KEEPS_TERMS ? out : NULL, x, n, m));
-            for (int64_t i = 0; i < n; i += N) {
+            STRETCHES(at, end, n)
+            for (int64_t i = at; i < end; i += N) {
                 V e = KEEPS_TERMS ? NAME(load_live)(out + i, n - i)
                                   : VEC(exp)(NAME(load_live)(x + i, n - i) - m);
                 NAME(store_live)(out + i, e * scale, n - i);
@@ -127,7 +151,8 @@ static void NAME(scaled_rows)(void *to, const void *from, const void *lses, cons
             memset(out, 0, (size_t)n * sizeof *out);
             continue;
         }
-        for (int64_t i = 0; i < n; i += N)
+        STRETCHES(at, end, n)
+        for (int64_t i = at; i < end; i += N)
             NAME(store_live)
         (out + i, VEC(exp)(NAME(load_live)(x + i, n - i) - lse) * scale, n - i);
     }
@@ -139,7 +164,7 @@ static void NAME(softmax_backward_rows)(void *to, const void *gs, const void *ys
     const T *g = gs, *y = ys;
     for (; rows > 0; rows--, g += n, y += n, out += n) {
         double total = 0;
-        for (int64_t i = 0; i < n;) {
+        for (int64_t i = 0; i < n && !td_interrupt_requested();) {
             V sum = {0};
             int64_t end = i + N * NAME(softmax_depth) < n ? i + N * NAME(softmax_depth) : n;
             for (; i < end; i += N) { /* lanes beyond the end are zero */
@@ -149,7 +174,8 @@ static void NAME(softmax_backward_rows)(void *to, const void *gs, const void *ys
             total += NAME(sum_live)(sum, N);
         }
         V s = SPLAT(total);
-        for (int64_t i = 0; i < n; i += N) {
+        STRETCHES(at, end, n)
+        for (int64_t i = at; i < end; i += N) {
             V gv = NAME(load_live)(g + i, n - i), yv = NAME(load_live)(y + i, n - i);
             NAME(store_live)(out + i, log ? gv - VEC(exp)(yv) * s : yv * (gv - s), n - i);
         }
@@ -176,7 +202,7 @@ static void NAME(column_max)(NAME(column_state) * s, const T *x, int64_t n, int6
     memset(s, 0, sizeof *s);
     for (int64_t c = 0; c < columns; c++)
         s->max[c] = GET(x[c]);
-    for (int64_t r = 1; r < n; r++)
+    for (int64_t r = 1; r < n && NAME(goes_on)(r); r++)
         for (int64_t c = 0; c < columns; c += N)
             VEC(store)
     (s->max + c, VEC(max)(VEC(load)(s->max + c), NAME(load_live)(x + r * stride + c, columns - c)));
@@ -185,7 +211,7 @@ static void NAME(column_max)(NAME(column_state) * s, const T *x, int64_t n, int6
 /* Sums of exp(x - max) per column; the terms go to `out` unless it is NULL. */
 static inline void NAME(column_exp)(NAME(column_state) * s, T *out, const T *x, int64_t n,
                                     int64_t stride, int64_t columns) {
-    for (int64_t r = 0; r < n; r++) {
+    for (int64_t r = 0; r < n && NAME(goes_on)(r); r++) {
         for (int64_t c = 0; c < columns; c += N) {
             V e =
                 VEC(exp)(NAME(load_live)(x + r * stride + c, columns - c) - VEC(load)(s->max + c));
@@ -209,7 +235,7 @@ static void NAME(softmax_columns)(void *to, const void *from, int64_t n, int64_t
     NAME(column_exp)(&s, kept ? out : NULL, x, n, stride, columns);
     for (int64_t c = 0; c < columns; c++)
         s.part[c] = (C)(log ? __builtin_log(s.sum[c]) : 1 / s.sum[c]);
-    for (int64_t r = 0; r < n; r++, x += stride, out += stride)
+    for (int64_t r = 0; r < n && NAME(goes_on)(r); r++, x += stride, out += stride)
         for (int64_t c = 0; c < columns; c += N) {
             int64_t live = columns - c;
             V v = kept ? NAME(load_live)(out + c, live)
@@ -240,7 +266,7 @@ static void NAME(scaled_columns)(void *to, const void *from, const void *lses, c
     T *out = to;
     const T *x = from;
     const C *lse = lses, *scale = scales;
-    for (int64_t r = 0; r < n; r++, x += stride, out += stride)
+    for (int64_t r = 0; r < n && NAME(goes_on)(r); r++, x += stride, out += stride)
         for (int64_t c = 0; c < columns; c += N) {
             int64_t live = columns - c;
             V s = NAME(load_line)(scale + c, live);
@@ -255,7 +281,7 @@ static void NAME(softmax_backward_columns)(void *to, const void *gs, const void 
     T *out = to;
     const T *g = gs, *y = ys;
     memset(&s, 0, sizeof s);
-    for (int64_t r = 0; r < n; r++) {
+    for (int64_t r = 0; r < n && NAME(goes_on)(r); r++) {
         for (int64_t c = 0; c < columns; c += N) {
             V v = NAME(load_live)(g + r * stride + c, columns - c);
             if (!log)
@@ -268,7 +294,7 @@ static void NAME(softmax_backward_columns)(void *to, const void *gs, const void 
     NAME(carry)(&s, columns);
     for (int64_t c = 0; c < columns; c++)
         s.part[c] = (C)s.sum[c];
-    for (int64_t r = 0; r < n; r++, g += stride, y += stride, out += stride)
+    for (int64_t r = 0; r < n && NAME(goes_on)(r); r++, g += stride, y += stride, out += stride)
         for (int64_t c = 0; c < columns; c += N) {
             int64_t live = columns - c;
             V gv = NAME(load_live)(g + c, live), yv = NAME(load_live)(y + c, live);
@@ -289,7 +315,7 @@ static double NAME(pick)(void *losses, double *total, const void *from, const vo
     double sum = 0;
     *total = 0;
     for (int64_t o = 0, line = 0; o < outer; o++, x += n * inner)
-        for (int64_t i = 0; i < inner; i++, line++) {
+        for (int64_t i = 0; i < inner && NAME(goes_on)(line); i++, line++) {
             C w = weight[line], score = GET(x[class[line] * inner + i]);
             C loss = w == 0 ? 0 : w * (lse[line] - score);
             if (each)
@@ -305,7 +331,7 @@ static void NAME(scales)(void *to, const void *weights, const void *gs, int64_t 
     C *scale = to;
     const C *weight = weights;
     const T *g = gs;
-    for (int64_t k = 0; k < lines; k++) {
+    for (int64_t k = 0; k < lines && NAME(goes_on)(k); k++) {
         double product = (double)weight[k] * (double)GET(g[each ? k : 0]);
         scale[k] = weight[k] == 0 ? 0 : (C)(product / divisor);
     }
@@ -316,7 +342,7 @@ static void NAME(subtract)(void *to, const void *scales, const int64_t *class, i
     T *out = to;
     const C *scale = scales;
     for (int64_t o = 0, line = 0; o < outer; o++, out += n * inner)
-        for (int64_t i = 0; i < inner; i++, line++) {
+        for (int64_t i = 0; i < inner && NAME(goes_on)(line); i++, line++) {
             T *at = &out[class[line] * inner + i];
             *at = PUT(GET(*at) - scale[line]);
         }
@@ -336,6 +362,7 @@ static const td_softmax_functions NAME(softmax_functions) = {
     .subtract = NAME(subtract),
 };
 
+#undef STRETCHES
 #undef KEEPS_TERMS
 #undef SPLAT
 #undef VEC

@@ -1,0 +1,293 @@
+/* norm_loops.h: the loops of norm_kernels.h for one floating type. Included by norm_kernels.c with
+ * these defined; undefines them:
+ *   P                    a name for the type
+ *   T, C                 the type in memory; float or double, in which it is computed
+ *   V, N                 vector of C and its lanes; V is also the prefix of the vector's functions
+ *   LOAD, STORE          (p) and (p, v): N elements at p as a V
+ *   LOAD_PART, STORE_PART  (p, n) and (p, v, n): the first n of them, the rest zero or untouched
+ */
+#define CAT2(a, b) a##_##b
+#define CAT1(a, b) CAT2(a, b)
+#define NAME(name) CAT1(P, name)
+#define VEC(name)  CAT1(V, name)
+#define SPLAT(x)   ((V){0} + (C)(x))
+
+/* Elements of a part, and how many a row has before it looks for an interrupt. */
+enum { NAME(norm_part) = 2048 };
+
+static inline V NAME(take)(const T *p, int64_t live) {
+    return live >= N ? LOAD(p) : LOAD_PART(p, live);
+}
+static inline void NAME(give)(T *p, V v, int64_t live) {
+    if (live >= N)
+        STORE(p, v);
+    else
+        STORE_PART(p, v, live);
+}
+/* Of what stands for elements; `otherwise` where there is none. */
+static inline V NAME(factor)(const C *p, int64_t at, int64_t live, C otherwise) {
+    return !p ? SPLAT(otherwise) : live >= N ? VEC(load)(p + at) : VEC(load_part)(p + at, live);
+}
+static inline double NAME(total)(V v) {
+    double sum = 0;
+    for (int k = 0; k < N; k++)
+        sum += (double)v[k];
+    return sum;
+}
+
+/* ---- rows ---- */
+
+/* Two sums at once wait less for one another. */
+static double NAME(part_sum)(const T *x, int64_t n) {
+    V a = {0}, b = {0};
+    int64_t i = 0;
+    for (; i + 2 * N <= n; i += 2 * N) {
+        a += LOAD(x + i);
+        b += LOAD(x + i + N);
+    }
+    for (; i < n; i += N)
+        a += NAME(take)(x + i, n - i);
+    return NAME(total)(a + b);
+}
+
+static double NAME(part_squares)(const T *x, int64_t n, C mean) {
+    V a = {0}, b = {0}, m = SPLAT(mean);
+    int64_t i = 0;
+    for (; i + 2 * N <= n; i += 2 * N) {
+        V u = LOAD(x + i) - m, v = LOAD(x + i + N) - m;
+        a += u * u;
+        b += v * v;
+    }
+    for (; i + N <= n; i += N) {
+        V u = LOAD(x + i) - m;
+        a += u * u;
+    }
+    double sum = NAME(total)(a + b);
+    if (i < n) { /* lanes beyond the end hold the mean's square: leave them out */
+        V u = LOAD_PART(x + i, n - i) - m;
+        u *= u;
+        for (int64_t k = 0; k < n - i; k++)
+            sum += (double)u[k];
+    }
+    return sum;
+}
+
+static void NAME(moments)(const void *from, int64_t n, double *moments) {
+    const T *x = from;
+    double mean = n ? 0 : __builtin_nan(""), squares = 0;
+    for (int64_t at = 0; at < n && !td_interrupt_requested(); at += NAME(norm_part)) {
+        int64_t len = n - at < NAME(norm_part) ? n - at : NAME(norm_part);
+        double own = NAME(part_sum)(x + at, len) / (double)len;
+        double rest = own - (double)(C)own, apart = own - mean;
+        double s = NAME(part_squares)(x + at, len, (C)own) - (double)len * rest * rest;
+        squares += s + apart * apart * ((double)at * (double)len / (double)(at + len));
+        mean += apart * ((double)len / (double)(at + len));
+    }
+    moments[0] = mean;
+    moments[1] = squares > 0 || squares != squares ? squares : 0;
+}
+
+static double NAME(squares)(const void *from, int64_t n) {
+    const T *x = from;
+    double sum = 0;
+    for (int64_t at = 0; at < n && !td_interrupt_requested(); at += NAME(norm_part))
+        sum += NAME(part_squares)(x + at, n - at < NAME(norm_part) ? n - at : NAME(norm_part), 0);
+    return sum;
+}
+
+static void NAME(sums)(const void *gs, const void *xs, const void *ws, int64_t n, double mean,
+                       double *sums) {
+    const T *g = gs, *x = xs;
+    const C *w = ws;
+    V m = SPLAT(mean);
+    sums[0] = sums[1] = 0;
+    for (int64_t at = 0; at < n && !td_interrupt_requested(); at += NAME(norm_part)) {
+        int64_t end = n - at < NAME(norm_part) ? n : at + NAME(norm_part);
+        V plain = {0}, against = {0};
+        for (int64_t i = at; i < end; i += N) { /* lanes of g beyond the end are zero */
+            V v = NAME(take)(g + i, end - i) * NAME(factor)(w, i, end - i, 1);
+            V u = NAME(take)(x + i, end - i) - m;
+            plain += v;
+            against += v * u;
+        }
+        sums[0] += NAME(total)(plain);
+        sums[1] += NAME(total)(against);
+    }
+}
+
+static void NAME(scale)(void *to, const void *from, const void *ws, const void *bs, int64_t n,
+                        double mean, double factor) {
+    const T *x = from;
+    const C *w = ws, *b = bs;
+    T *out = to;
+    V m = SPLAT(mean), f = SPLAT(factor);
+    int64_t i = 0;
+    if (w && b)
+        for (; i + N <= n; i += N)
+            STORE(out + i, (LOAD(x + i) - m) * f * VEC(load)(w + i) + VEC(load)(b + i));
+    for (; i < n; i += N) {
+        V y = (NAME(take)(x + i, n - i) - m) * f;
+        y = y * NAME(factor)(w, i, n - i, 1);
+        NAME(give)(out + i, b ? y + NAME(factor)(b, i, n - i, 0) : y, n - i);
+    }
+}
+
+static void NAME(back)(void *to, const void *gs, const void *xs, const void *ws, int64_t n,
+                       const double *k) {
+    const T *g = gs, *x = xs;
+    const C *w = ws;
+    T *out = to;
+    V k0 = SPLAT(k[0]), k1 = SPLAT(k[1]), k2 = SPLAT(k[2]), k3 = SPLAT(k[3]);
+    for (int64_t i = 0; i < n; i += N) {
+        V y = k3;
+        if (x)
+            y += (NAME(take)(x + i, n - i) - k1) * k2;
+        if (g)
+            y += NAME(take)(g + i, n - i) * NAME(factor)(w, i, n - i, 1) * k0;
+        NAME(give)(out + i, y, n - i);
+    }
+}
+
+static void NAME(gather)(void *dws, void *dbs, const void *gs, const void *xs, int64_t n,
+                         double mean, double factor) {
+    const T *g = gs, *x = xs;
+    C *dw = dws, *db = dbs;
+    V m = SPLAT(mean), f = SPLAT(factor);
+    int64_t whole = n / N * N;
+    for (int64_t i = 0; i < whole; i += N) {
+        V v = LOAD(g + i);
+        if (dw)
+            VEC(store)(dw + i, VEC(load)(dw + i) + v * (LOAD(x + i) - m) * f);
+        if (db)
+            VEC(store)(db + i, VEC(load)(db + i) + v);
+    }
+    if (whole < n) {
+        int64_t left = n - whole;
+        V v = LOAD_PART(g + whole, left), u = LOAD_PART(x + whole, left) - m;
+        for (int64_t k = 0; k < left; k++) {
+            if (dw)
+                dw[whole + k] += v[k] * u[k] * f[k];
+            if (db)
+                db[whole + k] += v[k];
+        }
+    }
+}
+
+static void NAME(map)(void *to, const void *gs, const void *xs, int64_t n, const void *const *k) {
+    const T *g = gs, *x = xs;
+    T *out = to;
+    for (int64_t i = 0; i < n; i += N) {
+        int64_t live = n - i;
+        V y = NAME(factor)(k[3], i, live, 0);
+        if (x)
+            y += (NAME(take)(x + i, live) - NAME(factor)(k[1], i, live, 0)) *
+                 NAME(factor)(k[2], i, live, 0);
+        if (g)
+            y += NAME(take)(g + i, live) * NAME(factor)(k[0], i, live, 0);
+        NAME(give)(out + i, y, live);
+    }
+}
+
+/* ---- columns ---- */
+
+/* Rows of a part, so that it is read a second time from the cache. */
+enum { NAME(norm_rows) = 64 };
+
+typedef struct NAME(norm_columns) {
+    _Alignas(64) C mean[TD_NORM_WIDTH];
+    _Alignas(64) C plain[TD_NORM_WIDTH];
+    _Alignas(64) C against[TD_NORM_WIDTH];
+} NAME(norm_columns);
+
+/* Sums of the columns of one part, or of the squares of their deviations from s->mean. */
+static inline void NAME(add_columns)(NAME(norm_columns) * s, const T *x, int64_t rows,
+                                     int64_t stride, int64_t width, bool squared) {
+    C *sum = squared ? s->against : s->plain;
+    memset(sum, 0, sizeof s->plain);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < width; c += N) {
+            V v = NAME(take)(x + r * stride + c, width - c);
+            if (squared) {
+                v -= VEC(load)(s->mean + c);
+                v *= v;
+            }
+            VEC(store)(sum + c, VEC(load)(sum + c) + v);
+        }
+}
+
+static void NAME(column_moments)(const void *from, int64_t rows, int64_t stride, int64_t width,
+                                 double *moments) {
+    const T *x = from;
+    NAME(norm_columns) s;
+    memset(&s, 0, sizeof s);
+    memset(moments, 0, (size_t)width * 2 * sizeof *moments);
+    for (int64_t at = 0; at < rows && !td_interrupt_requested(); at += NAME(norm_rows)) {
+        int64_t len = rows - at < NAME(norm_rows) ? rows - at : NAME(norm_rows);
+        double before = (double)at, n = (double)len;
+        NAME(add_columns)(&s, x + at * stride, len, stride, width, false);
+        for (int64_t c = 0; c < width; c++)
+            s.mean[c] = (C)((double)s.plain[c] / n);
+        NAME(add_columns)(&s, x + at * stride, len, stride, width, true);
+        for (int64_t c = 0; c < width; c++) {
+            double own = (double)s.plain[c] / n, rest = own - (double)s.mean[c];
+            double apart = own - moments[2 * c];
+            moments[2 * c + 1] += (double)s.against[c] - n * rest * rest +
+                                  apart * apart * (before * n / (before + n));
+            moments[2 * c] += apart * (n / (before + n));
+        }
+    }
+    for (int64_t c = 0; c < width; c++)
+        if (moments[2 * c + 1] < 0)
+            moments[2 * c + 1] = 0;
+}
+
+static void NAME(column_sums)(const void *gs, const void *xs, int64_t rows, int64_t stride,
+                              int64_t width, const void *means, double *sums) {
+    const T *g = gs, *x = xs;
+    NAME(norm_columns) s;
+    memset(&s, 0, sizeof s);
+    memcpy(s.mean, means, (size_t)width * sizeof(C));
+    for (int64_t at = 0; at < rows && !td_interrupt_requested(); at += NAME(norm_rows)) {
+        int64_t end = rows - at < NAME(norm_rows) ? rows : at + NAME(norm_rows);
+        memset(s.plain, 0, sizeof s.plain);
+        memset(s.against, 0, sizeof s.against);
+        for (int64_t r = at; r < end; r++)
+            for (int64_t c = 0; c < width; c += N) {
+                V v = NAME(take)(g + r * stride + c, width - c);
+                V u = NAME(take)(x + r * stride + c, width - c) - VEC(load)(s.mean + c);
+                VEC(store)(s.plain + c, VEC(load)(s.plain + c) + v);
+                VEC(store)(s.against + c, VEC(load)(s.against + c) + v * u);
+            }
+        for (int64_t c = 0; c < width; c++) {
+            sums[2 * c] += (double)s.plain[c];
+            sums[2 * c + 1] += (double)s.against[c];
+        }
+    }
+}
+
+static const td_norm_functions NAME(norm_functions) = {
+    .moments = NAME(moments),
+    .squares = NAME(squares),
+    .sums = NAME(sums),
+    .column_sums = NAME(column_sums),
+    .column_moments = NAME(column_moments),
+    .scale = NAME(scale),
+    .back = NAME(back),
+    .gather = NAME(gather),
+    .map = NAME(map),
+};
+
+#undef SPLAT
+#undef VEC
+#undef NAME
+#undef CAT1
+#undef CAT2
+#undef P
+#undef T
+#undef C
+#undef V
+#undef N
+#undef LOAD
+#undef STORE
+#undef LOAD_PART
+#undef STORE_PART
