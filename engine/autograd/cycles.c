@@ -7,6 +7,7 @@
  *
  * It looks at the suspects of its own thread; what others share with them they hold from without.
  */
+#include "engine/autograd/function.h"
 #include "engine/autograd/node.h"
 #include "engine/core/memory.h"
 
@@ -130,7 +131,16 @@ static void visit_tensor(walk *w, const td_tensor *x, visit_fn *visit) {
     visit(w, x->autograd->grad_fn, false);
 }
 
-/* What a node of another class holds counts as held from without, but for writes through views. */
+static void visit_function(walk *w, const td_node *node, visit_fn *visit) {
+    td_tensor *tensor;
+    td_node *history;
+    for (int k = 0; td_function_held(node, k, &tensor, &history); k++) {
+        visit(w, tensor, true);
+        visit(w, history, false);
+    }
+}
+
+/* What nodes of other classes hold besides counts as held from without. */
 static void visit_node(walk *w, const td_node *node, visit_fn *visit) {
     for (uint32_t k = 0; k < node->nslots; k++) {
         visit(w, node->slots[k].saved, true);
@@ -141,6 +151,8 @@ static void visit_node(walk *w, const td_node *node, visit_fn *visit) {
         visit(w, node->saved_out[k], true);
     if (node->payload)
         visit(w, td_view_inner(node), false);
+    if (td_node_is_function(node))
+        visit_function(w, node, visit);
 }
 
 static void visit_held(walk *w, uint32_t k, visit_fn *visit) {
