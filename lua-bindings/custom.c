@@ -144,6 +144,7 @@ static int begin(lua_State *L) {
         return tide_error(L, "not enough memory");
     }
     *r = (recorded){anchor, {name, run_backward, drop_recorded}};
+    tide_anchor_held_by(anchor, r);
     read_tensors(L, 3, n, inputs);
     TIDE_CHECK(L, td_function_begin(&r->function_class, r, n, inputs, &c->f));
     return 1;

@@ -76,6 +76,7 @@ static int call_pack(lua_State *L) {
     lua_call(L, 1, 1);
     lua_rawseti(L, -2, 2);
     p->to->anchor = tide_anchor_new(L);
+    tide_anchor_held_by(p->to->anchor, p->to);
     return 0;
 }
 

@@ -14,13 +14,16 @@ typedef struct tide_home {
     atomic_int refs; /* the state's, and the anchors' */
     lua_State *main; /* NULL: closed */
     tide_state *state;
-    tide_anchor *dropped; /* by the engine, not yet let go */
+    _Atomic(tide_anchor *) dropped; /* by the engine, not yet let go */
+    tide_anchor *first;             /* of all, those that were dropped too */
+    int count;
 } tide_home;
 
 struct tide_anchor {
     tide_home *home;
     int place; /* in the table */
-    tide_anchor *next;
+    const void *holder;
+    tide_anchor *next_dropped, *before, *after;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all homes' lists */
@@ -41,6 +44,31 @@ static tide_home *home_of(lua_State *L) {
 
 /* ---- anchors ---- */
 
+static void link_anchor(tide_home *home, tide_anchor *anchor) {
+    pthread_mutex_lock(&lock);
+    anchor->after = home->first;
+    if (home->first)
+        home->first->before = anchor;
+    home->first = anchor;
+    home->count++;
+    pthread_mutex_unlock(&lock);
+}
+
+static void free_anchor(tide_anchor *anchor) {
+    tide_home *home = anchor->home;
+    pthread_mutex_lock(&lock);
+    if (anchor->before)
+        anchor->before->after = anchor->after;
+    else
+        home->first = anchor->after;
+    if (anchor->after)
+        anchor->after->before = anchor->before;
+    home->count--;
+    pthread_mutex_unlock(&lock);
+    free(anchor);
+    home_release(home);
+}
+
 tide_anchor *tide_anchor_new(lua_State *L) {
     tide_home *home = home_of(L);
     tide_script_drain(L);
@@ -53,9 +81,34 @@ tide_anchor *tide_anchor_new(lua_State *L) {
     lua_pop(L, 1);
     if (!anchor)
         tide_error(L, "not enough memory");
-    *anchor = (tide_anchor){.home = home, .place = place};
+    *anchor = (tide_anchor){.home = home, .place = place, .holder = anchor};
     atomic_fetch_add_explicit(&home->refs, 1, memory_order_relaxed);
+    link_anchor(home, anchor);
     return anchor;
+}
+
+void tide_anchor_held_by(tide_anchor *anchor, const void *holder) {
+    anchor->holder = holder;
+}
+
+int tide_script_anchors(const tide_state *state) {
+    return state->home->count;
+}
+
+void tide_script_push_table(lua_State *L) {
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &table_key);
+}
+
+void tide_script_set_table(lua_State *L) {
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &table_key);
+}
+
+const tide_anchor *tide_anchor_next(const tide_state *state, const tide_anchor *anchor) {
+    return anchor ? anchor->after : state->home->first;
+}
+
+const void *tide_anchor_holder(const tide_anchor *anchor) {
+    return anchor->holder;
 }
 
 void tide_anchor_push(lua_State *L, const tide_anchor *anchor) {
@@ -71,15 +124,13 @@ void tide_anchor_drop(tide_anchor *anchor) {
     pthread_mutex_lock(&lock);
     bool open = home->main != NULL;
     if (open) {
-        anchor->next = home->dropped;
+        anchor->next_dropped = home->dropped;
         home->dropped = anchor;
         home->state->keeping = true;
     }
     pthread_mutex_unlock(&lock);
-    if (open)
-        return;
-    free(anchor);
-    home_release(home);
+    if (!open)
+        free_anchor(anchor);
 }
 
 static tide_anchor *take_dropped(tide_home *home) {
@@ -98,10 +149,9 @@ void tide_script_drain(lua_State *L) {
     luaL_checkstack(L, 4, NULL);
     lua_rawgetp(L, LUA_REGISTRYINDEX, &table_key);
     for (tide_anchor *next; dropped; dropped = next) {
-        next = dropped->next;
+        next = dropped->next_dropped;
         luaL_unref(L, -1, dropped->place);
-        free(dropped);
-        home_release(home);
+        free_anchor(dropped);
     }
     lua_pop(L, 1);
 }
@@ -110,8 +160,9 @@ void tide_script_drain(lua_State *L) {
 
 tide_home *tide_script_enter(lua_State *L) {
     tide_home *before = entered;
-    entered = home_of(L);
-    tide_script_drain(L);
+    entered = TIDE_STATE(L)->home;
+    if (TD_UNLIKELY(atomic_load_explicit(&entered->dropped, memory_order_relaxed) != NULL))
+        tide_script_drain(L);
     return before;
 }
 
@@ -200,9 +251,8 @@ static int close_home(lua_State *L) {
     home->main = NULL;
     pthread_mutex_unlock(&lock);
     for (tide_anchor *next; dropped; dropped = next) {
-        next = dropped->next;
-        free(dropped);
-        home_release(home);
+        next = dropped->next_dropped;
+        free_anchor(dropped);
     }
     if (td_origin_finder_current.ctx == L)
         td_origin_finder_current = (td_origin_finder){NULL, NULL};
@@ -237,6 +287,7 @@ void tide_open_script(lua_State *L, tide_state *state) {
     atomic_init(&home->refs, 1);
     home->main = main_thread(L);
     home->state = state;
+    state->home = home;
     state->arena->at_end = home_release;
     state->arena->at_end_ctx = home;
     lua_rawsetp(L, LUA_REGISTRYINDEX, &home_key);

@@ -5,7 +5,7 @@
  * engine may drop one anywhere, within a sweep of the collector and on any thread: it is noted, and
  * the value let go when a call has ended, a backward begins, or another anchor is made. An anchor
  * is a root, so a value that leads to a tensor which holds the anchor would stay;
- * tide_script_collect finds such circles at full collections.
+ * circles.c finds such circles at full collections.
  *
  * Calls run on the coroutine that runs, protected. An error ends what the engine did, with status
  * ESCRIPT, and is raised again, the same value, where the engine was entered (tide_raise). While
@@ -23,6 +23,8 @@ void tide_open_script(lua_State *L, tide_state *state);
 
 /* Anchor the value on the top, and pop it. Raises a memory error when there is none. */
 tide_anchor *tide_anchor_new(lua_State *L);
+/* What the engine holds is the anchor; or this, which holds it. */
+void tide_anchor_held_by(tide_anchor *anchor, const void *holder);
 /* Anywhere; NULL is fine. */
 void tide_anchor_drop(tide_anchor *anchor);
 /* Push the value. */
@@ -46,5 +48,17 @@ bool tide_script_take_error(lua_State *L);
 
 /* Let go of what the engine has dropped. */
 void tide_script_drain(lua_State *L);
+
+/* ---- for circles.c ---- */
+
+/* How many anchors there are. */
+int tide_script_anchors(const tide_state *state);
+/* Push the table of anchored values; put the one at the top in its place (a key that is there:
+ * needs no memory). */
+void tide_script_push_table(lua_State *L);
+void tide_script_set_table(lua_State *L);
+/* The anchor after one (NULL: the first) of a state; and what the engine holds it by. */
+const tide_anchor *tide_anchor_next(const tide_state *state, const tide_anchor *anchor);
+const void *tide_anchor_holder(const tide_anchor *anchor);
 
 #endif

@@ -2,6 +2,7 @@
 #include "lua-bindings/state.h"
 
 #include "engine/core/number.h"
+#include "lua-bindings/circles.h"
 #include "lua-bindings/modes.h"
 #include "lua-bindings/modules.h"
 #include "lua-bindings/script.h"
@@ -112,6 +113,7 @@ tide_state *tide_state_open(lua_State *L) {
     lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &state_key);
     tide_open_script(L, state);
+    tide_open_circles(L, state);
     lua_pop(L, 1);
     return state;
 }

@@ -23,6 +23,7 @@ typedef struct tide_state {
     td_observer *observer;         /* of what the state does; NULL: none */
     _Atomic bool keeping;          /* tensors that finalizers closed, or anchors to let go */
     int depth;                     /* calls of the script by the engine, within one another */
+    struct tide_home *home;        /* script.c's part */
     lua_CFunction ipairs_iterator; /* NULL where ipairs is not Lua's own */
 } tide_state;
 

@@ -100,6 +100,17 @@ td_status td_autograd_grad(int n, td_tensor *const *outputs, td_tensor *const *g
  * create_graph). Its cost is what lies behind gradients with a history; nothing where none has. */
 void td_autograd_collect(void);
 
+/* One thing that a foreign object, which the engine does not know, holds: a payload of a hook, the
+ * data of a function, what a keeper packed, or what those hold in turn. */
+typedef struct td_foreign {
+    const void *holder;
+    const void *held; /* a td_tensor, by one reference; or a foreign object */
+    bool tensor;
+} td_foreign;
+/* The same of what is held by hooks, functions and keepers too, given all that they hold, each
+ * reference once. (Sorted on the way.) */
+void td_autograd_collect_foreign(size_t n, td_foreign *foreign);
+
 /* For td_tensor_destroy. */
 void td_autograd_free(td_autograd *autograd);
 

@@ -261,6 +261,13 @@ static td_status check_dirty(const td_function *f, int n, td_tensor *const *outp
     return TD_OK;
 }
 
+/* As views do: a leaf that requires grad is looked into itself. */
+static void look_into(td_tensor *view, td_tensor *x) {
+    bool begins = x->requires_grad && td_is_leaf(x);
+    view->base = td_retain(x->base && !begins ? x->base : x);
+    view->view_version = td_tensor_version(view);
+}
+
 /* Outputs that can't have the node as their history themselves are seen through others. */
 static td_status replace_outputs(const td_function *f, int n, td_tensor **outputs) {
     for (int k = 0; k < n; k++) {
@@ -272,6 +279,7 @@ static td_status replace_outputs(const td_function *f, int n, td_tensor **output
         td_status status = td_tensor_alias(x, &other);
         if (status)
             return status;
+        look_into(other, x);
         if (!is_differentiable(f, x) && find(f->plain, f->nplain, x) >= 0) {
             status = td_function_mark_non_differentiable((td_function *)f, other);
             if (status) {
@@ -447,6 +455,10 @@ td_status td_function_saved(td_function *f, int k, td_tensor **out) {
         return td_saved_with_history(x, &(td_edge){.node = f->node, .result = (uint32_t)s->output},
                                      out);
     return td_saved_with_history(x, &s->edge, out);
+}
+
+const void *td_function_data(const td_node *node) {
+    return ((const td_function *)node->payload)->data;
 }
 
 bool td_function_held(const td_node *node, int k, td_tensor **tensor, td_node **history) {

@@ -72,6 +72,17 @@ void td_hooks_free(td_hooks *hooks) {
     td_free(hooks);
 }
 
+bool td_hooks_payload(const td_hooks *hooks, int k, const void **payload) {
+    pthread_mutex_lock(&lock);
+    const td_hook *hook = hooks ? hooks->first : NULL;
+    for (; hook && k > 0; k--)
+        hook = hook->next;
+    if (hook)
+        *payload = hook->payload;
+    pthread_mutex_unlock(&lock);
+    return hook != NULL;
+}
+
 /* ---- registering ---- */
 
 /* A new hook at the end of the list at `place`, which is made where there is none; place NULL: the

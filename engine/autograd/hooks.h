@@ -58,6 +58,8 @@ typedef enum td_hook_kind {
 typedef struct td_hooks td_hooks; /* those of a node, or of a leaf */
 
 void td_hooks_free(td_hooks *hooks);
+/* The payload of the k-th, from 0; false: there is none. */
+bool td_hooks_payload(const td_hooks *hooks, int k, const void **payload);
 /* Run those of a kind (and, for gradients, of one result of the node) in the order of their
  * registration over values, which they may replace by others of the same shape and dtype. NULL has
  * none. */

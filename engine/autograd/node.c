@@ -78,7 +78,9 @@ static void note_origin(td_node *node) {
         node->notes->origin = *origin;
 }
 
-static td_node *allocate(uint32_t nslots, int nargs, size_t ints, size_t chars, int64_t **tail) {
+/* In every recorded call. */
+static inline __attribute__((always_inline)) td_node *
+allocate(uint32_t nslots, int nargs, size_t ints, size_t chars, int64_t **tail) {
     size_t bytes = sizeof(td_node) + nslots * sizeof(td_slot) + (size_t)nargs * sizeof(td_value) +
                    ints * sizeof(int64_t) + chars;
     td_node *node = td_object_alloc(bytes);

@@ -84,3 +84,7 @@ void td_packed_free(td_packed *p) {
     p->destroy(p->packed);
     td_free(p);
 }
+
+const void *td_packed_payload(const td_packed *p) {
+    return p->packed;
+}

@@ -179,19 +179,19 @@ end
 tide._document(functions.Function, "Function",
     'Function(str name, {function forward, function backward}) -> Function', doc)
 
--- Outputs that refuse to be differentiated.
+-- Hands its first n arguments on; what lies behind the others can't be reached through them.
 local Twice = setmetatable({ name = "OnceDifferentiable" }, Function)
 
-function Twice.forward(_, ...)
+function Twice.forward(_, n, ...)
     local outputs = table.pack(...)
-    for k = 1, outputs.n do
-        outputs[k] = outputs[k] and outputs[k]:detach()
+    for k = 1, n do
+        outputs[k] = tide.is_tensor(outputs[k]) and outputs[k]:detach() or outputs[k]
     end
-    return table.unpack(outputs, 1, outputs.n)
+    return table.unpack(outputs, 1, n)
 end
 
 function Twice.backward()
-    fail("backward a second time through a function whose backward is once_differentiable")
+    fail("backward through a backward that is once_differentiable: its result can't be differentiated again")
 end
 
 functions.once_differentiable = tide._function("once_differentiable(function backward) -> function",
@@ -202,16 +202,11 @@ functions.once_differentiable = tide._function("once_differentiable(function bac
             if not tide.is_grad_enabled() then
                 return table.unpack(outputs, 1, outputs.n)
             end
-            local wants = false
+            local all = { table.unpack(outputs, 1, outputs.n) }
             for k = 1, select("#", ...) do
-                local g = select(k, ...)
-                wants = wants or (tide.is_tensor(g) and g.requires_grad)
+                all[outputs.n + k] = (select(k, ...))
             end
-            for k = 1, wants and outputs.n or 0 do
-                local y = outputs[k]
-                outputs[k] = tide.is_tensor(y) and y:is_floating_point() and y:detach():requires_grad_(true) or y
-            end
-            return (wants and Twice or function(...) return ... end)(table.unpack(outputs, 1, outputs.n))
+            return Twice(outputs.n, table.unpack(all, 1, outputs.n + select("#", ...)))
         end
     end)
 

@@ -33,6 +33,7 @@ local function outputs_of(fname, ...)
     return outputs
 end
 
+-- The outputs that require grad, and what is given for them; gradients empty: ones.
 local function only_wanted(outputs, gradients)
     local wanted, given = {}, {}
     for j = 1, #outputs do
@@ -48,7 +49,8 @@ end
 local function gradients_of(fname, outputs, inputs, gradients, create_graph, strict)
     local wanted, given = only_wanted(outputs, gradients)
     local got = #wanted > 0
-        and grad(wanted, inputs, { grad_outputs = given, allow_unused = true, create_graph = create_graph, retain_graph = true })
+        and grad(wanted, inputs, { grad_outputs = #given > 0 and given or nil, allow_unused = true, create_graph = create_graph,
+            retain_graph = true })
         or {}
     for k, x in ipairs(inputs) do
         if not got[k] and strict then
