@@ -112,6 +112,12 @@ static int call_gc(lua_State *L) {
     return 0;
 }
 
+static int check_count(lua_State *L, int index) {
+    lua_Integer n = luaL_checkinteger(L, index);
+    luaL_argcheck(L, n >= 0 && n < 1 << 16, index, "too many");
+    return (int)n;
+}
+
 /* The tensors among n values of the table at an index; allocates nothing. */
 static void read_tensors(lua_State *L, int table, int n, td_tensor **tensors) {
     for (int k = 0; k < n; k++) {
@@ -129,7 +135,7 @@ static td_tensor **push_block(lua_State *L, int n) {
 /* _begin(name, n, inputs, runner) */
 static int begin(lua_State *L) {
     const char *name = td_function_name(luaL_checkstring(L, 1));
-    int n = (int)luaL_checkinteger(L, 2);
+    int n = check_count(L, 2);
     luaL_checktype(L, 3, LUA_TTABLE);
     luaL_checktype(L, 4, LUA_TFUNCTION);
     td_tensor **inputs = push_block(L, n);
@@ -197,7 +203,10 @@ static int call_materialize(lua_State *L) {
 }
 
 static int call_needs(lua_State *L) {
-    lua_pushboolean(L, td_function_needs(check_call(L)->f, (int)luaL_checkinteger(L, 2) - 1));
+    const td_function *f = check_call(L)->f;
+    lua_Integer k = luaL_checkinteger(L, 2);
+    luaL_argcheck(L, k >= 1 && k <= td_function_ninputs(f), 2, "no such input");
+    lua_pushboolean(L, td_function_needs(f, (int)k - 1));
     return 1;
 }
 
@@ -223,7 +232,9 @@ static int call_saved(lua_State *L) {
 static int call_finish(lua_State *L) {
     enum { OUTPUTS = 3, GIVEN, NOW, HANDLES };
     function_call *c = check_forward(L, "finish");
-    int n = (int)luaL_checkinteger(L, 2);
+    int n = check_count(L, 2);
+    luaL_checktype(L, OUTPUTS, LUA_TTABLE);
+    lua_settop(L, OUTPUTS);
     td_tensor **given = push_block(L, n), **now = push_block(L, n);
     lua_createtable(L, n, 0);
     for (int k = 0; k < n; k++) { /* room for what may come */

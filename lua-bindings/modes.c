@@ -262,11 +262,12 @@ static void apply_inference(td_modes *modes, int on) {
 /* inference_mode([mode] [, fn, ...]) */
 static int inference_mode(lua_State *L) {
     tide_frame f;
-    if (!lua_isboolean(L, 1)) {
+    if (lua_isnoneornil(L, 1) || lua_isfunction(L, 1)) {
         lua_pushboolean(L, 1);
         lua_insert(L, 1);
     }
     tide_read_call(L, &f);
+    lua_settop(L, f.last);
     return enter(L, 2, apply_inference, f.args[0].b);
 }
 

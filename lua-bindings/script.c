@@ -277,20 +277,27 @@ static void make_metatable(lua_State *L) {
     lua_setmetatable(L, -2);
 }
 
-void tide_open_script(lua_State *L, tide_state *state) {
+/* The home is the state's before anything else can fail; what failed is made by the next call. */
+static tide_home *make_home(lua_State *L, tide_state *state) {
     tide_home **place = lua_newuserdatauv(L, sizeof *place, 0);
     *place = NULL;
     make_metatable(L);
-    tide_home *home = *place = calloc(1, sizeof *home);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &home_key);
+    tide_home *home = calloc(1, sizeof *home);
     if (!home)
         tide_error(L, "not enough memory");
+    *place = home;
     atomic_init(&home->refs, 1);
     home->main = main_thread(L);
     home->state = state;
-    state->home = home;
     state->arena->at_end = home_release;
     state->arena->at_end_ctx = home;
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &home_key);
+    return home;
+}
+
+void tide_open_script(lua_State *L, tide_state *state) {
+    if (!state->home)
+        state->home = make_home(L, state);
     lua_newtable(L);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &table_key);
     lua_pushboolean(L, 0);

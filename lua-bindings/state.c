@@ -92,29 +92,30 @@ static lua_CFunction find_ipairs_iterator(lua_State *L) {
     return iterator;
 }
 
-tide_state *tide_state_open(lua_State *L) {
+static tide_state *new_state(lua_State *L) {
     void *ud;
-    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &state_key) == LUA_TUSERDATA) {
-        tide_state *there = lua_touserdata(L, -1);
-        lua_pop(L, 1);
-        return there;
-    }
-    lua_pop(L, 1);
     tide_state *state = lua_newuserdatauv(L, sizeof *state, 0);
-    state->keeping = false;
-    state->depth = 0;
-    state->observer = NULL;
-    state->ipairs_iterator = find_ipairs_iterator(L);
+    *state = (tide_state){.ipairs_iterator = find_ipairs_iterator(L)};
     luaL_newmetatable(L, "tide.Tensor");
     lua_rawsetp(L, LUA_REGISTRYINDEX, &metatable_key);
     state->arena = lua_getallocf(L, &ud) == tide_arena_alloc ? ud : wrap_allocator(L);
     tide_pressure_open(L, &state->pressure);
     tide_arena_probe(L, state->arena);
-    lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &state_key);
-    tide_open_script(L, state);
-    tide_open_circles(L, state);
+    return state;
+}
+
+tide_state *tide_state_open(lua_State *L) {
+    bool there = lua_rawgetp(L, LUA_REGISTRYINDEX, &state_key) == LUA_TUSERDATA;
+    tide_state *state = lua_touserdata(L, -1);
     lua_pop(L, 1);
+    if (!there)
+        state = new_state(L);
+    if (!state->whole) { /* a memory error may have come between */
+        tide_open_script(L, state);
+        tide_open_circles(L, state);
+        state->whole = true;
+    }
     return state;
 }
 

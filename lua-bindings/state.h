@@ -24,6 +24,7 @@ typedef struct tide_state {
     _Atomic bool keeping;          /* tensors that finalizers closed, or anchors to let go */
     int depth;                     /* calls of the script by the engine, within one another */
     struct tide_home *home;        /* script.c's part */
+    bool whole;                    /* all its parts are there */
     lua_CFunction ipairs_iterator; /* NULL where ipairs is not Lua's own */
 } tide_state;
 

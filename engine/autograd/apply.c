@@ -18,7 +18,7 @@ td_status td_check_version(const td_node *node, const td_tensor *saved, unsigned
                    td_node_name(node), td_tensor_version(saved), expected);
 }
 
-static td_status check_saved(const td_node *node) {
+static inline __attribute__((always_inline)) td_status check_saved(const td_node *node) {
     if (node->released)
         return td_fail(TD_EAUTOGRAD,
                        "backward a second time through a graph whose saved tensors "
@@ -40,12 +40,11 @@ static td_status check_saved(const td_node *node) {
 }
 
 td_status td_saved_with_history(td_tensor *x, const td_edge *history, td_tensor **out) {
-    bool float_leaf = history->leaf && td_grad_enabled();
-    if (TD_LIKELY(!td_grad_enabled() || !history->node) && !float_leaf) {
+    if (!td_grad_enabled() || !(history->node || history->leaf)) {
         *out = x;
         return TD_OK;
     }
-    if (float_leaf) {
+    if (history->leaf) {
         td_release(x);
         *out = td_retain(history->leaf);
         return TD_OK;
@@ -150,9 +149,10 @@ static td_status unpack_argument(const td_node *node, uint32_t k, td_tensor **ou
     td_tensor *x;
     td_status status = get_saved(node, slot->saved, k, &x);
     *out = NULL;
-    if (status || !x)
-        return status;
-    return td_saved_with_history(x, &slot->edge, out);
+    if (TD_UNLIKELY(status || (x && td_grad_enabled())))
+        return status ? status : td_saved_with_history(x, &slot->edge, out);
+    *out = x;
+    return TD_OK;
 }
 
 /* The arguments of the forward call with what was saved of their tensors; `tensors` has a place for
@@ -278,11 +278,6 @@ static td_status apply_watched(td_node *node, td_tensor *const *gout, td_tensor 
     return td_modes_current.unchecked ? TD_OK : check_nan(node, in);
 }
 
-static td_status apply_as_asked(td_node *node, td_tensor *const *gout, td_tensor **in) {
-    return TD_UNLIKELY(td_modes_current.anomaly) ? apply_watched(node, gout, in)
-                                                 : apply(node, gout, in);
-}
-
 /* What runs in here works for the line of the forward call. */
 static td_status apply_observed(td_node *node, td_tensor *const *gout, td_tensor **in,
                                 td_observer *o) {
@@ -295,7 +290,7 @@ static td_status apply_observed(td_node *node, td_tensor *const *gout, td_tensor
                       .sequence = node->sequence,
                       .origin = td_origin_known()};
     o->begin(o->ctx, &event);
-    event.status = apply_as_asked(node, gout, in);
+    event.status = td_modes_current.anomaly ? apply_watched(node, gout, in) : apply(node, gout, in);
     o->end(o->ctx, &event);
     td_origin_in_force = before;
     return event.status;
@@ -307,8 +302,12 @@ td_status td_node_apply(td_node *node, td_tensor *const *gout, td_tensor **in) {
     if (TD_UNLIKELY(node->running == UINT8_MAX))
         return td_fail(TD_EAUTOGRAD, "%s runs within itself too often", td_node_name(node));
     node->running++;
-    status =
-        TD_UNLIKELY(o != NULL) ? apply_observed(node, gout, in, o) : apply_as_asked(node, gout, in);
+    if (TD_UNLIKELY(o != NULL))
+        status = apply_observed(node, gout, in, o);
+    else if (TD_UNLIKELY(td_modes_current.anomaly))
+        status = apply_watched(node, gout, in);
+    else
+        status = apply(node, gout, in);
     node->running--;
     if (TD_UNLIKELY(node->give_up) && !node->running)
         td_node_release_saved(node);

@@ -128,7 +128,7 @@ static td_status entry_new(const td_edge *edge, entry **out) {
     entry *e = td_object_alloc(sizeof *e);
     if (!e)
         return no_memory();
-    *e = (entry){.node = td_node_retain(edge->node), .leaf = td_retain(edge->leaf)};
+    *e = (entry){.node = node_retain(edge->node), .leaf = td_retain(edge->leaf)};
     if (!edge->node || edge->node->nresults == 1)
         e->gradients = &e->single;
     else
@@ -518,7 +518,7 @@ static td_status execute(run *r, int n, td_tensor *const *outputs, td_tensor *co
     memset(starts, 0, (size_t)n * sizeof *starts);
     r->heap = r->few;
     r->heap_size = FEW_READY;
-    for (int k = 0; k < n; k++) { /* whatever hooks do */
+    for (int k = 0; k < n && n > 1; k++) { /* a hook of the first may let go of the second */
         td_retain(outputs[k]);
         td_retain(gradients ? gradients[k] : NULL);
     }
@@ -530,8 +530,9 @@ static td_status execute(run *r, int n, td_tensor *const *outputs, td_tensor *co
         next = e->next;
         entry_free(e);
     }
-    for (int k = 0; k < n; k++) {
+    for (int k = 0; k < n; k++)
         td_edge_release(&starts[k]);
+    for (int k = 0; k < n && n > 1; k++) {
         td_release(outputs[k]);
         td_release(gradients ? gradients[k] : NULL);
     }

@@ -306,9 +306,7 @@ static void bury(td_node *node) {
 }
 
 td_node *td_node_retain(td_node *node) {
-    if (node)
-        atomic_fetch_add_explicit(&node->refs, 1, memory_order_relaxed);
-    return node;
+    return node_retain(node);
 }
 
 void td_node_release(td_node *node) {

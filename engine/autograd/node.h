@@ -82,6 +82,12 @@ td_node *td_node_new_custom(const td_node_class *node_class, void *payload, int 
                             td_tensor *const *inputs, int nresults, td_status *status);
 /* Its notes, made where there are none; NULL: out of memory (message set). */
 td_notes *td_node_notes(td_node *node);
+/* td_node_retain, in place. */
+static inline td_node *node_retain(td_node *node) {
+    if (node)
+        atomic_fetch_add_explicit(&node->refs, 1, memory_order_relaxed);
+    return node;
+}
 /* Give up saved tensors and custom payload, keeping the edges. */
 void td_node_release_saved(td_node *node);
 

@@ -11,8 +11,7 @@ td_edge td_edge_of(td_tensor *x) {
     if (!tensor_wants(x))
         return (td_edge){0};
     if (x->autograd && x->autograd->grad_fn)
-        return (td_edge){.node = td_node_retain(x->autograd->grad_fn),
-                         .result = x->autograd->result};
+        return (td_edge){.node = node_retain(x->autograd->grad_fn), .result = x->autograd->result};
     return (td_edge){.leaf = td_retain(x)};
 }
 

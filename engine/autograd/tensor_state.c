@@ -33,7 +33,7 @@ void td_autograd_attach(td_tensor *x, td_node *node, uint32_t result) {
     if (a->retains_grad && a->grad_fn && a->grad_fn->retained)
         a->grad_fn->retained[a->result] = NULL;
     a->retains_grad = false;
-    td_node_retain(node);
+    node_retain(node);
     td_node_release(a->grad_fn);
     a->grad_fn = node;
     a->result = result;
@@ -107,7 +107,7 @@ td_status td_detach(td_tensor *x) {
 td_node *td_get_grad_fn(td_tensor *x) {
     if (td_view_is_stale(x) && td_view_refresh(x))
         return NULL;
-    return x->autograd ? td_node_retain(x->autograd->grad_fn) : NULL;
+    return x->autograd ? node_retain(x->autograd->grad_fn) : NULL;
 }
 
 td_tensor *td_get_grad(const td_tensor *x) {

@@ -152,7 +152,7 @@ static td_status new_payload(const td_tensor *x, td_node *node, uint32_t result,
     write_payload *p = td_malloc(sizeof *p);
     if (!p)
         return td_fail(TD_ENOMEM, "out of memory");
-    p->inner = td_node_retain(node);
+    p->inner = node_retain(node);
     p->result = result;
     p->self = self;
     p->offset = offset_in(x, base);
@@ -178,7 +178,7 @@ static td_status wrap(td_tensor *x, td_node *node, uint32_t result, uint32_t sel
         if (k == self)
             continue;
         outer->slots[k + 1].edge = node->slots[k].edge;
-        td_node_retain(node->slots[k].edge.node);
+        node_retain(node->slots[k].edge.node);
         td_retain(node->slots[k].edge.leaf);
     }
     *out = outer;
@@ -194,7 +194,7 @@ td_status td_view_prepare(td_tensor *x, td_node *node, uint32_t result, uint32_t
         status = wrap(x, node, result, self, &write->outer);
     if (status)
         return status;
-    td_edge history = {.node = td_node_retain(write->outer)};
+    td_edge history = {.node = node_retain(write->outer)};
     write->refreshed = seen_through(x, history, &status);
     return status;
 }

@@ -152,13 +152,13 @@ TEST(saved_inputs_and_outputs_can_be_differentiated) {
 }
 
 TEST(what_was_saved_is_gone_after_a_backward) {
-    td_tensor *x = leaf(3), *y = NULL, *sum = NULL;
-    REQUIRE(x && OK(square(x, &y)) && OK(TD_APPLY(&sum, sum, TD_T(y))));
-    REQUIRE(OK(td_backward(1, &sum, NULL, (td_backward_options){0})));
-    CHECK_INT(td_backward(1, &sum, NULL, (td_backward_options){0}), TD_EAUTOGRAD);
+    td_tensor *x = leaf(3), *y = NULL, *ones = NULL;
+    REQUIRE(x && OK(square(x, &y)) && OK(TD_APPLY(&ones, ones_like, TD_T(y))));
+    REQUIRE(OK(td_backward(1, &y, &ones, (td_backward_options){0})));
+    CHECK_INT(td_backward(1, &y, &ones, (td_backward_options){0}), TD_EAUTOGRAD);
     CHECK(strstr(td_error_message(), "(SquareBackward)") != NULL);
     CHECK_INT(atomic_load(&x->refs), 2); /* ours, and the node's edge */
-    td_release(sum);
+    td_release(ones);
     td_release(y);
     CHECK_INT(atomic_load(&x->refs), 1);
     td_release(x);
