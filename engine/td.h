@@ -3,6 +3,9 @@
 #define TD_H
 
 #include "engine/autograd/autograd.h"
+#include "engine/autograd/function.h"
+#include "engine/autograd/hooks.h"
+#include "engine/autograd/saved.h"
 #include "engine/core/backend.h"
 #include "engine/core/device.h"
 #include "engine/core/dtype.h"

@@ -154,6 +154,8 @@ tide_arena *tide_arena_new(lua_Alloc next, void *next_ud) {
 
 void tide_arena_free(tide_arena *arena) {
     td_autograd_collect(); /* the handles are gone: what is left are circles */
+    if (arena->at_end)
+        arena->at_end(arena->at_end_ctx);
     pthread_mutex_lock(&lock);
     while (arena->chunks) {
         tide_chunk *chunk = arena->chunks;

@@ -30,6 +30,8 @@ typedef struct tide_arena {
     int expecting;             /* attempts left in which a userdata allocated is a handle */
     lua_State *main;           /* of a state that is not ours: tells when it is freed */
     size_t live;               /* handles */
+    void (*at_end)(void *ctx); /* called when the state is gone; NULL: nothing is to be done */
+    void *at_end_ctx;
 } tide_arena;
 
 /* A lua_Alloc whose ud is a tide_arena. */

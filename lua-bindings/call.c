@@ -11,6 +11,8 @@ static const td_op *running_op(lua_State *L) {
 
 static int fail_call(lua_State *L, const td_op *op, const char *called) {
     const char *message = td_error_message(), *name = op->name;
+    if (td_error_code() == TD_ESCRIPT)
+        return tide_raise(L);
     size_t len = strlen(name);
     /* the engine names the operator; the user called it perhaps by its in-place name */
     if (!strncmp(message, name, len) && message[len] == ':')

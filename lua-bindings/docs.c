@@ -6,6 +6,7 @@
 #include "engine/ops/schema.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void add_int(luaL_Buffer *b, int64_t value) {
@@ -243,8 +244,35 @@ static int ops(lua_State *L) {
     return 1;
 }
 
+/* Of operators: by family, then by name. */
+static int by_family(const void *a, const void *b) {
+    const td_op *const *x = a, *const *y = b;
+    int order = strcmp((*x)->family, (*y)->family);
+    return order ? order : strcmp((*x)->name, (*y)->name);
+}
+
+/* tide._reference(): a line for each public operator: family, signature, documentation. */
+static int reference(lua_State *L) {
+    int n = 0;
+    const td_op **all = lua_newuserdatauv(L, sizeof *all * (size_t)td_op_count(), 0);
+    for (int k = 0; k < td_op_count(); k++)
+        if (!(td_op_get(k)->flags & TD_OP_INTERNAL))
+            all[n++] = td_op_get(k);
+    qsort(all, (size_t)n, sizeof *all, by_family);
+    lua_createtable(L, n, 0);
+    for (int k = 0; k < n; k++) {
+        lua_pushfstring(L, "%s  ", all[k]->family);
+        tide_push_signature(L, all[k]);
+        lua_pushfstring(L, "  %s", all[k]->doc);
+        lua_concat(L, 3);
+        lua_rawseti(L, -2, k + 1);
+    }
+    return 1;
+}
+
 void tide_open_docs(lua_State *L) {
-    static const luaL_Reg functions[] = {{"_doc", doc}, {"_ops", ops}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {
+        {"_doc", doc}, {"_ops", ops}, {"_reference", reference}, {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);
 }
 

@@ -1,15 +1,18 @@
-/* modes.c: no_grad, enable_grad, set_grad_enabled: as `local _ <close> = tide.no_grad()` and as
- * `tide.no_grad(fn)`.
+/* modes.c: no_grad, enable_grad, inference_mode and their like: as `local _ <close> =
+ * tide.no_grad()` and as `tide.no_grad(fn)`.
  *
  * Each coroutine has a stack of the guards that it opened, in a table with weak keys. A guard
  * changes the modes of its own coroutine alone, whoever closes or collects it, and may be closed
  * out of order: those above it are applied anew to what was below it. coroutines.c switches between
- * stacks.
+ * stacks. What set_grad_enabled and set_detect_anomaly ask for lasts when their guard is collected
+ * and not closed, since they are called as statements too.
  */
 #include "lua-bindings/modes.h"
 
 #include "lua-bindings/function.h"
+#include "lua-bindings/keeper.h"
 #include "lua-bindings/modules.h"
+#include "lua-bindings/origin.h"
 
 #include <stdatomic.h>
 
@@ -23,13 +26,16 @@ typedef struct guard {
     mode_stack *stack; /* the guard's user value keeps it */
     td_modes before;   /* modes below this guard */
     void (*apply)(td_modes *modes, int value);
+    void (*end)(lua_State *L, int value); /* when it is closed; NULL: nothing is to be done */
     int value;
     bool open;
+    bool lasts; /* when it is collected, what it asked for holds on */
 } guard;
 
 struct tide_mode_stack {
     guard *top;
     td_modes now;
+    bool lasting; /* `now` is of guards that were collected */
 };
 
 static atomic_int guards_open; /* of all states: while there are none, nobody need look */
@@ -64,6 +70,10 @@ static mode_stack *push_own_stack(lua_State *L) {
     return lua_touserdata(L, -1);
 }
 
+static bool has_modes(const mode_stack *stack) {
+    return stack->top || stack->lasting;
+}
+
 tide_mode_switch tide_modes_enter(lua_State *L, int coroutine) {
     tide_mode_switch before = {.modes = td_get_modes()};
     if (!atomic_load_explicit(&guards_open, memory_order_relaxed) || !lua_checkstack(L, 8))
@@ -71,10 +81,10 @@ tide_mode_switch tide_modes_enter(lua_State *L, int coroutine) {
     push_stacks(L);
     lua_pushthread(L);
     mode_stack *own = find_stack(L);
-    before.own = own && own->top ? own : NULL;
+    before.own = own && has_modes(own) ? own : NULL;
     lua_pushvalue(L, coroutine);
     mode_stack *theirs = find_stack(L);
-    if (theirs && theirs->top)
+    if (theirs && has_modes(theirs))
         td_set_modes(theirs->now);
     lua_pop(L, 1);
     return before;
@@ -84,7 +94,31 @@ void tide_modes_leave(tide_mode_switch before) {
     td_set_modes(before.own ? before.own->now : before.modes);
 }
 
+tide_mode_switch tide_modes_call(lua_State *L) {
+    tide_mode_switch before = {.modes = td_get_modes()};
+    if (!atomic_load_explicit(&guards_open, memory_order_relaxed))
+        return before;
+    push_stacks(L);
+    lua_pushthread(L);
+    mode_stack *own = find_stack(L);
+    lua_pop(L, 1);
+    if (!own || !has_modes(own))
+        return before;
+    before.own = own;
+    before.now = own->now;
+    own->now = before.modes;
+    return before;
+}
+
+void tide_modes_called(tide_mode_switch before) {
+    if (before.own)
+        before.own->now = before.now;
+    td_set_modes(before.modes);
+}
+
 /* ---- guards ---- */
+
+static int guard_close(lua_State *L);
 
 static guard *push_guard(lua_State *L, void (*apply)(td_modes *, int), int value) {
     mode_stack *stack = push_own_stack(L);
@@ -93,7 +127,7 @@ static guard *push_guard(lua_State *L, void (*apply)(td_modes *, int), int value
     lua_insert(L, -2);
     lua_setiuservalue(L, -2, 1);
     luaL_setmetatable(L, guard_name);
-    if (!stack->top)
+    if (!has_modes(stack))
         stack->now = td_get_modes();
     g->before = stack->now;
     g->below = stack->top;
@@ -123,7 +157,26 @@ static void take_out(mode_stack *stack, guard *gone) {
     stack->now = modes;
 }
 
-/* __close and __gc. */
+/* Take it out as if what it asked for had held below it. */
+static void leave_behind(mode_stack *stack, guard *gone) {
+    void (*apply)(td_modes *, int) = gone->apply;
+    apply(&gone->before, gone->value);
+    stack->lasting |= !gone->below;
+    take_out(stack, gone);
+}
+
+/* A collected guard that lasts. While some coroutine's modes are such, all are looked for. */
+static int guard_gc(lua_State *L) {
+    guard *g = luaL_checkudata(L, 1, guard_name);
+    if (!g->open || !g->lasts)
+        return guard_close(L);
+    if (g->stack->lasting || g->below) /* else it goes on to count, for the stack */
+        atomic_fetch_sub_explicit(&guards_open, 1, memory_order_relaxed);
+    g->open = false;
+    leave_behind(g->stack, g);
+    return 0;
+}
+
 static int guard_close(lua_State *L) {
     guard *g = luaL_checkudata(L, 1, guard_name);
     if (!g->open)
@@ -131,6 +184,8 @@ static int guard_close(lua_State *L) {
     mode_stack *stack = g->stack;
     g->open = false;
     atomic_fetch_sub_explicit(&guards_open, 1, memory_order_relaxed);
+    if (g->end)
+        g->end(L, g->value);
     take_out(stack, g);
     luaL_checkstack(L, 8, NULL);
     push_stacks(L);
@@ -147,6 +202,14 @@ static int finish_run(lua_State *L, int status, lua_KContext index) {
     return lua_gettop(L) - (int)index;
 }
 
+/* Run the function at `index` with the arguments above it under the guard on the top. */
+static int run_under(lua_State *L, int index, int nargs) {
+    lua_insert(L, index);
+    lua_toclose(L, index);
+    lua_callk(L, nargs, LUA_MULTRET, index, finish_run);
+    return finish_run(L, LUA_OK, index);
+}
+
 /* Run the function at `index` with the arguments above it under a mode, or return the guard where
  * there is none. The guard is closed on the way out, by an error too; the function may yield. */
 static int enter(lua_State *L, int index, void (*apply)(td_modes *, int), int value) {
@@ -156,10 +219,7 @@ static int enter(lua_State *L, int index, void (*apply)(td_modes *, int), int va
     }
     int nargs = lua_gettop(L) - index;
     push_guard(L, apply, value);
-    lua_insert(L, index);
-    lua_toclose(L, index);
-    lua_callk(L, nargs, LUA_MULTRET, index, finish_run);
-    return finish_run(L, LUA_OK, index);
+    return run_under(L, index, nargs);
 }
 
 static void apply_grad(td_modes *modes, int enabled) {
@@ -178,10 +238,108 @@ static int enable_grad(lua_State *L) {
     return enter(L, 1, apply_grad, true);
 }
 
+/* As `enter`; called without a function it may be a statement. */
+static int enter_or_set(lua_State *L, int index, void (*apply)(td_modes *, int), int value) {
+    bool alone = lua_isnoneornil(L, index);
+    int n = enter(L, index, apply, value);
+    if (alone)
+        ((guard *)lua_touserdata(L, -1))->lasts = true;
+    return n;
+}
+
 static int set_grad_enabled(lua_State *L) {
     tide_frame f;
     tide_read_call(L, &f);
-    return enter(L, 2, apply_grad, f.args[0].b);
+    return enter_or_set(L, 2, apply_grad, f.args[0].b);
+}
+
+/* Under inference nothing is recorded, so grad mode is off in it as well. */
+static void apply_inference(td_modes *modes, int on) {
+    modes->inference = on;
+    modes->grad_disabled = on;
+}
+
+/* inference_mode([mode] [, fn, ...]) */
+static int inference_mode(lua_State *L) {
+    tide_frame f;
+    if (lua_isnoneornil(L, 1) || lua_isfunction(L, 1)) {
+        lua_pushboolean(L, 1);
+        lua_insert(L, 1);
+    }
+    tide_read_call(L, &f);
+    lua_settop(L, f.last);
+    return enter(L, 2, apply_inference, f.args[0].b);
+}
+
+static int is_inference_mode(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    lua_pushboolean(L, td_modes_current.inference);
+    return 1;
+}
+
+/* ---- anomalies ---- */
+
+enum { ANOMALY_ON = 1, ANOMALY_UNCHECKED = 2 };
+
+static void apply_anomaly(td_modes *modes, int value) {
+    modes->anomaly = value & ANOMALY_ON;
+    modes->unchecked = value & ANOMALY_UNCHECKED;
+}
+
+static int anomaly_value(lua_State *L, bool on, bool check) {
+    lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
+    if (on)
+        td_origin_finder_current = (td_origin_finder){tide_find_origin, lua_tothread(L, -1)};
+    lua_pop(L, 1);
+    return (on ? ANOMALY_ON : 0) | (check ? 0 : ANOMALY_UNCHECKED);
+}
+
+static int set_detect_anomaly(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    int value = anomaly_value(L, f.args[0].b, f.args[1].b);
+    lua_settop(L, 0);
+    return enter_or_set(L, 1, apply_anomaly, value);
+}
+
+static int detect_anomaly(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    lua_settop(L, f.last);
+    int value = anomaly_value(L, true, f.args[1].b);
+    return enter(L, 1, apply_anomaly, value);
+}
+
+static int is_anomaly_enabled(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    lua_pushboolean(L, td_modes_current.anomaly);
+    return 1;
+}
+
+/* ---- keepers of saved tensors ---- */
+
+static void apply_keeper(td_modes *modes, int number) {
+    modes->keeping = (uint32_t)number;
+    modes->keeper = &tide_keeper;
+}
+
+/* saved_tensors_hooks(pack, unpack [, fn, ...]) */
+static int saved_tensors_hooks(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    int number = tide_keeper_new(L);
+    lua_remove(L, 1);
+    lua_remove(L, 1);
+    bool alone = lua_isnoneornil(L, 1);
+    lua_settop(L, alone ? 0 : lua_gettop(L));
+    int nargs = lua_gettop(L) - 1;
+    guard *g = push_guard(L, apply_keeper, number);
+    g->end = tide_keeper_end;
+    if (alone)
+        return 1;
+    return run_under(L, 1, nargs);
 }
 
 static int is_grad_enabled(lua_State *L) {
@@ -202,16 +360,41 @@ void tide_open_modes(lua_State *L) {
         {"set_grad_enabled(bool enabled, function? fn=nil, ...) -> any",
          "no_grad or enable_grad, as the flag says.", set_grad_enabled},
         {"is_grad_enabled() -> bool", "Are operators recorded for backward?", is_grad_enabled},
+        {"inference_mode(bool mode=true, function? fn=nil, ...) -> any",
+         "no_grad whose tensors carry nothing for autograd, neither now nor later: run fn, or "
+         "`local "
+         "_ <close> = tide.inference_mode()`.",
+         inference_mode},
+        {"is_inference_mode_enabled() -> bool", "Does inference_mode hold?", is_inference_mode},
         {NULL, NULL, NULL},
     };
     luaL_newmetatable(L, guard_name);
     lua_pushcfunction(L, guard_close);
     lua_setfield(L, -2, "__close");
-    lua_pushcfunction(L, guard_close);
+    lua_pushcfunction(L, guard_gc);
     lua_setfield(L, -2, "__gc");
     lua_pushstring(L, guard_name);
     lua_setfield(L, -2, "__metatable");
     lua_pop(L, 1);
     tide_declare(L, functions);
     tide_open_coroutines(L);
+}
+
+void tide_open_autograd_modes(lua_State *L) {
+    static const tide_function functions[] = {
+        {"set_detect_anomaly(bool mode, bool check_nan=true) -> any",
+         "From here on calls know their lines, and backward refuses NaN in a gradient, naming the "
+         "line of the forward call; until it is closed where `local _ <close>` takes it.",
+         set_detect_anomaly},
+        {"detect_anomaly(function? fn=nil, ..., *, bool check_nan=true) -> any",
+         "The same while fn runs, or with `local _ <close>` to the end of the block.",
+         detect_anomaly},
+        {"is_anomaly_enabled() -> bool", "Does detect_anomaly hold?", is_anomaly_enabled},
+        {"saved_tensors_hooks(function pack, function unpack, function? fn=nil, ...) -> any",
+         "While fn runs, or to the end of the block, what calls save for backward is pack(x), any "
+         "value; backward asks unpack(value) for x.",
+         saved_tensors_hooks},
+        {NULL, NULL, NULL},
+    };
+    tide_declare(L, functions);
 }

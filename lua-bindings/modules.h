@@ -13,6 +13,10 @@ void tide_open_dtypes(lua_State *L);
 void tide_open_creation(lua_State *L);
 void tide_open_modes(lua_State *L);
 void tide_open_autograd(lua_State *L);
+/* Fill the table at the top, of tide.autograd's C functions. */
+void tide_open_autograd_modes(lua_State *L);
+void tide_open_graph(lua_State *L);
+void tide_open_custom(lua_State *L);
 void tide_open_docs(lua_State *L);
 void tide_open_system(lua_State *L);
 void tide_open_io(lua_State *L);

@@ -24,6 +24,13 @@ static lua_State *resumed_by(lua_State *L) {
     return runs ? co : NULL;
 }
 
+lua_State *tide_running_coroutine(lua_State *L) {
+    lua_State *co;
+    for (int depth = 0; depth < DEEPEST && (co = resumed_by(L)); depth++)
+        L = co;
+    return L;
+}
+
 /* The innermost line; the resumer's where a coroutine runs none of the user's code. */
 static bool find_line(lua_State *L, lua_Debug *ar, int depth) {
     lua_State *co = depth < DEEPEST ? resumed_by(L) : NULL;

@@ -4,8 +4,13 @@
 
 #include "engine/core/observer.h"
 
+#include <lua.h>
+
 /* The line that the state of this main thread (a lua_State) runs, in whatever coroutine; as
  * tide_recorder_start wants it. Call it on the thread that runs the state. */
 void tide_find_origin(void *main_thread, td_origin *origin);
+
+/* The coroutine of a state that runs now: its main thread, or what was resumed from there. */
+lua_State *tide_running_coroutine(lua_State *main_thread);
 
 #endif

@@ -1,6 +1,8 @@
 /* pressure.c: gauges of tensor memory, and the collections they ask for. */
 #include "lua-bindings/pressure.h"
 
+#include "lua-bindings/circles.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <time.h>
@@ -114,9 +116,8 @@ void tide_pressure_note(tide_pressure *pressure, td_device device) {
 /* ---- collections ---- */
 
 void tide_pressure_collect(lua_State *L, tide_pressure *pressure) {
-    if (lua_gc(L, LUA_GCCOLLECT) != 0) /* within a finalizer */
+    if (!tide_collect_circles(L)) /* within a finalizer */
         return;
-    td_autograd_collect();
     reset_all(L, pressure);
 }
 

@@ -2,8 +2,10 @@
 #include "lua-bindings/state.h"
 
 #include "engine/core/number.h"
+#include "lua-bindings/circles.h"
 #include "lua-bindings/modes.h"
 #include "lua-bindings/modules.h"
+#include "lua-bindings/script.h"
 #include "lua-bindings/tide_lua.h"
 
 #include <stdarg.h>
@@ -90,24 +92,30 @@ static lua_CFunction find_ipairs_iterator(lua_State *L) {
     return iterator;
 }
 
-tide_state *tide_state_open(lua_State *L) {
+static tide_state *new_state(lua_State *L) {
     void *ud;
-    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &state_key) == LUA_TUSERDATA) {
-        tide_state *there = lua_touserdata(L, -1);
-        lua_pop(L, 1);
-        return there;
-    }
-    lua_pop(L, 1);
     tide_state *state = lua_newuserdatauv(L, sizeof *state, 0);
-    state->keeping = false;
-    state->observer = NULL;
-    state->ipairs_iterator = find_ipairs_iterator(L);
+    *state = (tide_state){.ipairs_iterator = find_ipairs_iterator(L)};
     luaL_newmetatable(L, "tide.Tensor");
     lua_rawsetp(L, LUA_REGISTRYINDEX, &metatable_key);
     state->arena = lua_getallocf(L, &ud) == tide_arena_alloc ? ud : wrap_allocator(L);
     tide_pressure_open(L, &state->pressure);
     tide_arena_probe(L, state->arena);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &state_key); /* whole: a memory error before leaves none */
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &state_key);
+    return state;
+}
+
+tide_state *tide_state_open(lua_State *L) {
+    bool there = lua_rawgetp(L, LUA_REGISTRYINDEX, &state_key) == LUA_TUSERDATA;
+    tide_state *state = lua_touserdata(L, -1);
+    lua_pop(L, 1);
+    if (!there)
+        state = new_state(L);
+    if (!state->whole) { /* a memory error may have come between */
+        tide_open_script(L, state);
+        tide_open_circles(L, state);
+        state->whole = true;
+    }
     return state;
 }
 
@@ -159,7 +167,8 @@ static bool in_finalizer(lua_State *L) {
 }
 
 /* A collection may begin when a call has read its arguments and makes its handles. What a finalizer
- * then closes may be one of them: another handle keeps the tensor until a call has ended. */
+ * then closes may be one of them: another handle keeps the tensor until a call has ended. So may
+ * what a hook closes that the engine calls within a call. */
 static void keep(lua_State *L, tide_handle *closed) {
     tide_state *state = TIDE_STATE(L);
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, &kept_key) != LUA_TTABLE) {
@@ -178,7 +187,7 @@ static void keep(lua_State *L, tide_handle *closed) {
 
 void tide_close_handle(lua_State *L, tide_handle *handle) {
     td_tensor *tensor = handle->tensor;
-    if (tensor && in_finalizer(L)) {
+    if (tensor && (TIDE_STATE(L)->depth || in_finalizer(L))) {
         keep(L, handle);
     } else {
         handle->tensor = NULL;
@@ -187,11 +196,12 @@ void tide_close_handle(lua_State *L, tide_handle *handle) {
 }
 
 void tide_drop_kept(lua_State *L, tide_state *state) {
-    if (in_finalizer(L))
+    if (state->depth || in_finalizer(L))
         return;
     state->keeping = false;
     lua_pushnil(L);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &kept_key);
+    tide_script_drain(L);
 }
 
 td_tensor *tide_to_tensor(lua_State *L, int index) {
@@ -269,6 +279,8 @@ int tide_error(lua_State *L, const char *format, ...) {
 }
 
 int tide_raise(lua_State *L) {
+    if (td_error_code() == TD_ESCRIPT && tide_script_take_error(L))
+        return lua_error(L);
     return tide_error(L, "%s", td_error_message());
 }
 

@@ -21,7 +21,10 @@ typedef struct tide_state {
     tide_arena *arena;
     tide_pressure pressure;
     td_observer *observer;         /* of what the state does; NULL: none */
-    bool keeping;                  /* tensors that finalizers closed */
+    _Atomic bool keeping;          /* tensors that finalizers closed, or anchors to let go */
+    int depth;                     /* calls of the script by the engine, within one another */
+    struct tide_home *home;        /* script.c's part */
+    bool whole;                    /* all its parts are there */
     lua_CFunction ipairs_iterator; /* NULL where ipairs is not Lua's own */
 } tide_state;
 

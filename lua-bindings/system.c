@@ -50,6 +50,36 @@ static int initial_seed(lua_State *L) {
     return 1;
 }
 
+/* The default generator's state: an int64 tensor of its seed and of the blocks it has given out. */
+static int get_rng_state(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    td_generator state = td_get_default_generator();
+    tide_handle *handle = tide_push_handle(L);
+    TIDE_CHECK(L, td_tensor_empty(TD_I64, TD_DEVICE_CPU, 1, (int64_t[]){2}, &handle->tensor));
+    memcpy(handle->tensor->data, (int64_t[]){(int64_t)state.seed, (int64_t)state.offset},
+           2 * sizeof(int64_t));
+    return 1;
+}
+
+static int set_rng_state(lua_State *L) {
+    tide_frame f;
+    char shape[TD_SHAPE_TEXT];
+    tide_read_call(L, &f);
+    tide_load_tensors(L, &f);
+    td_tensor *x = f.args[0].tensor;
+    if (x->dtype != TD_I64 || x->ndim != 1 || x->sizes[0] != 2 || !x->contiguous ||
+        td_tensor_device(x).type != TD_CPU)
+        return tide_error(L,
+                          "set_rng_state: what get_rng_state gave is expected, an int64 tensor "
+                          "of shape (2), got %s %s",
+                          td_dtype_name((td_dtype)x->dtype), td_tensor_shape_text(x, shape));
+    int64_t state[2];
+    memcpy(state, x->data, sizeof state);
+    td_set_default_generator((td_generator){(uint64_t)state[0], (uint64_t)state[1]});
+    return 0;
+}
+
 static int wall_time(lua_State *L) {
     struct timespec t;
     tide_frame f;
@@ -198,6 +228,10 @@ void tide_open_system(lua_State *L) {
          "Has use_deterministic_algorithms been turned on?", are_deterministic},
         {"manual_seed(int seed)", "Start the default random generator anew.", manual_seed},
         {"initial_seed() -> int", "The default generator's seed.", initial_seed},
+        {"get_rng_state() -> Tensor",
+         "The default generator's state, for set_rng_state to come back to.", get_rng_state},
+        {"set_rng_state(Tensor state)", "Let the default generator go on from a state.",
+         set_rng_state},
         {"Generator(int? seed=nil) -> Generator",
          "Random numbers of one's own: tide.rand(3, {generator = g}); g:manual_seed(seed).",
          generator},

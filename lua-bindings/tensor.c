@@ -2,6 +2,7 @@
 #include "lua-bindings/tensor.h"
 
 #include "lua-bindings/function.h"
+#include "lua-bindings/graph.h"
 #include "lua-bindings/index.h"
 #include "lua-bindings/modules.h"
 
@@ -87,6 +88,11 @@ static void get_device(lua_State *L, td_tensor *x) {
 static void get_grad(lua_State *L, td_tensor *x) {
     td_tensor *grad = td_get_grad(x);
     if (!grad) {
+        if (x->requires_grad && !td_is_leaf(x) && !x->autograd->retains_grad)
+            lua_warning(L,
+                        "tide: backward fills .grad of leaves alone, and of results after "
+                        "x:retain_grad()",
+                        0);
         lua_pushnil(L);
         return;
     }
@@ -99,13 +105,12 @@ static void get_requires_grad(lua_State *L, td_tensor *x) {
 static void get_is_leaf(lua_State *L, td_tensor *x) {
     lua_pushboolean(L, td_is_leaf(x));
 }
-static void get_grad_fn(lua_State *L, td_tensor *x) {
-    lua_pushstring(L, td_grad_fn_name(x));
-}
 static void get_ndim(lua_State *L, td_tensor *x) {
     lua_pushinteger(L, x->ndim);
 }
 static void get_version(lua_State *L, td_tensor *x) {
+    if (x->storage->inference)
+        tide_error(L, "_version: writes into tensors made in inference_mode are not counted");
     lua_pushinteger(L, td_tensor_version(x));
 }
 
@@ -121,7 +126,7 @@ static const field fields[] = {
     {"device", get_device},
     {"requires_grad", get_requires_grad},
     {"is_leaf", get_is_leaf},
-    {"grad_fn", get_grad_fn},
+    {"grad_fn", tide_push_grad_fn},
     {"ndim", get_ndim},
     {"T", push_transposed},
     {"mT", get_matrix_transposed},
@@ -411,6 +416,20 @@ static int tensor_retain_grad(lua_State *L) {
     return 1;
 }
 
+static int tensor_detach_(lua_State *L) {
+    tide_frame f;
+    if (td_detach(read_method(L, &f)))
+        return tide_error(L, "detach_: %s", td_error_message());
+    lua_settop(L, 1);
+    return 1;
+}
+
+static int tensor_is_inference(lua_State *L) {
+    tide_frame f;
+    lua_pushboolean(L, read_method(L, &f)->storage->inference);
+    return 1;
+}
+
 static int tensor_free(lua_State *L) {
     tide_frame f;
     tide_read_call(L, &f);
@@ -496,9 +515,14 @@ static const tide_function methods[] = {
      "Ask for gradients of a leaf, or (false) no longer.", tensor_requires_grad_},
     {"retain_grad(Tensor x) -> Tensor", "Keep the gradient of a result of operators in .grad too.",
      tensor_retain_grad},
-    {"backward(Tensor x, Tensor? gradient=nil, *, bool retain_graph=false, bool "
-     "create_graph=false)",
-     "Add the gradients of this tensor to the .grad of the leaves it depends on.", tide_backward},
+    {"detach_(Tensor x) -> Tensor", "Drop the history of x itself: it becomes a leaf.",
+     tensor_detach_},
+    {"is_inference(Tensor x) -> bool", "Was it made in inference_mode?", tensor_is_inference},
+    {"backward(Tensor x, Tensor? gradient=nil, *, bool? retain_graph=nil, bool create_graph=false, "
+     "Tensor|Tensor[]? inputs=nil)",
+     "Add the gradients of this tensor to the .grad of the leaves it depends on, or of `inputs` "
+     "alone.",
+     tide_backward},
     {"free(any x)", "Let go of the memory now; the tensor can't be used any more.", tensor_free},
     {"where(Tensor x, Tensor condition, Tensor|number other) -> Tensor",
      "x where the condition is true, other elsewhere.", tensor_where},
@@ -569,6 +593,7 @@ static void push_methods(lua_State *L) {
         }
     }
     tide_declare(L, methods);
+    tide_declare_hooks(L);
 }
 
 /* All that a name behind a tensor may mean: the methods on the top, and fields. */

@@ -20,13 +20,14 @@ static const char usage[] =
     "  -           run standard input as a script\n"
     "  --          end of options\n"
     "  --info      what this build finds on this machine, a fact a line\n"
+    "  --ops       all operators by family: signature and what it does, a line each\n"
     "  --version   version\n"
     "  --help      this page\n"
     "Without a script, -e or -l: the prompt, or standard input where that is no terminal.\n"
     "At the prompt each input is a chunk of its own: its locals end with it, its globals stay.\n";
 
 typedef struct options {
-    bool interactive, info;
+    bool interactive, info, ops;
     bool has_code;    /* -e or -l */
     int script;       /* index of the script's path in argv, 0: none */
     bool left;        /* what ran called os.exit: no prompt follows, -i or not */
@@ -62,6 +63,8 @@ static int parse_options(int argc, char **argv, options *o) {
             o->interactive = true;
         } else if (strcmp(arg, "--info") == 0) {
             o->info = true;
+        } else if (strcmp(arg, "--ops") == 0) {
+            o->ops = true;
         } else if (strncmp(arg, "-e", 2) == 0 || strncmp(arg, "-l", 2) == 0) {
             o->has_code = true;
             if (arg[2] == '\0' && ++i == argc)
@@ -148,24 +151,25 @@ static int run_script(tide_session *s, const char *path, options *o) {
     return finish(&r, o);
 }
 
-/* Leaves the strings of the table tide._info() on the stack; how many. */
-static int push_info(lua_State *L) {
+/* (name): the table of lines that the tide table's function of that name gives. */
+static int push_lines(lua_State *L) {
     lua_getglobal(L, "tide");
-    if (!lua_istable(L, -1) || lua_getfield(L, -1, "_info") != LUA_TFUNCTION)
+    if (!lua_istable(L, -1) || lua_getfield(L, -1, lua_tostring(L, 1)) != LUA_TFUNCTION)
         return luaL_error(L, "the bindings tell nothing");
     lua_call(L, 0, 1);
     return 1;
 }
 
-static int print_info(tide_session *s) {
+/* Print the lines under a heading; the exit code. */
+static int print_lines(tide_session *s, const char *function, const char *heading) {
     lua_State *L = tide_session_lua(s);
-    lua_pushcfunction(L, push_info);
-    if (lua_pcall(L, 0, 1, 0) != LUA_OK) {
+    lua_pushcfunction(L, push_lines);
+    lua_pushstring(L, function);
+    if (lua_pcall(L, 1, 1, 0) != LUA_OK) {
         fprintf(stderr, "tide: %s\n", luaL_tolstring(L, -1, NULL));
         return 1;
     }
-    puts("tide " TIDE_VERSION);
-    puts("line editing: " TIDE_EDIT_NAME);
+    fputs(heading, stdout);
     for (lua_Integer i = 1; lua_istable(L, -1) && lua_rawgeti(L, -1, i) == LUA_TSTRING; i++) {
         puts(lua_tostring(L, -1));
         lua_pop(L, 1);
@@ -190,7 +194,9 @@ static int run(tide_session *s, int argc, char **argv, options *o) {
     if (!give_arg(tide_session_lua(s), argc, argv, o->script))
         return 1;
     if (o->info)
-        return print_info(s);
+        return print_lines(s, "_info", "tide " TIDE_VERSION "\nline editing: " TIDE_EDIT_NAME "\n");
+    if (o->ops)
+        return print_lines(s, "_reference", "");
     int code = run_options(s, argc, argv, o);
     if (o->left || (code >= 0 && !o->interactive))
         return code;

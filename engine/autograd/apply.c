@@ -4,9 +4,10 @@
 #include "engine/core/memory.h"
 #include "engine/core/observer.h"
 
+#include <stdio.h>
 #include <string.h>
 
-static td_status check_version(const td_node *node, const td_tensor *saved, unsigned expected) {
+td_status td_check_version(const td_node *node, const td_tensor *saved, unsigned expected) {
     if (TD_LIKELY(td_tensor_version(saved) == expected))
         return TD_OK;
     char shape[TD_SHAPE_TEXT];
@@ -17,7 +18,7 @@ static td_status check_version(const td_node *node, const td_tensor *saved, unsi
                    td_node_name(node), td_tensor_version(saved), expected);
 }
 
-static td_status check_saved(const td_node *node) {
+static inline __attribute__((always_inline)) td_status check_saved(const td_node *node) {
     if (node->released)
         return td_fail(TD_EAUTOGRAD,
                        "backward a second time through a graph whose saved tensors "
@@ -25,35 +26,58 @@ static td_status check_saved(const td_node *node) {
                        td_node_name(node));
     for (uint32_t k = 0; k < node->nslots; k++) {
         const td_slot *slot = &node->slots[k];
-        td_status status = slot->saved ? check_version(node, slot->saved, slot->version) : TD_OK;
+        td_status status = slot->saved ? td_check_version(node, slot->saved, slot->version) : TD_OK;
         if (status)
             return status;
     }
     for (int k = 0; node->saved_outs >> k; k++) {
         const td_tensor *saved = node->saved_out[k];
-        td_status status = saved ? check_version(node, saved, node->out_version[k]) : TD_OK;
+        td_status status = saved ? td_check_version(node, saved, node->out_version[k]) : TD_OK;
         if (status)
             return status;
     }
     return TD_OK;
 }
 
-/* A saved result as backward sees it: with this node as its history when backward is recorded. */
-static td_status unpack_result(td_node *node, int k, td_tensor **out) {
-    *out = NULL;
-    if (!node->saved_out[k])
-        return TD_OK;
-    if (!td_grad_enabled()) {
-        *out = td_retain(node->saved_out[k]);
+td_status td_saved_with_history(td_tensor *x, const td_edge *history, td_tensor **out) {
+    if (!td_grad_enabled() || !(history->node || history->leaf)) {
+        *out = x;
         return TD_OK;
     }
-    td_status status = td_tensor_alias(node->saved_out[k], out);
+    if (history->leaf) {
+        td_release(x);
+        *out = td_retain(history->leaf);
+        return TD_OK;
+    }
+    td_status status = td_tensor_alias(x, out);
+    td_release(x);
     if (status || !td_dtype_is_float((td_dtype)(*out)->dtype))
         return status;
     if (!td_autograd_get(*out))
         return TD_ENOMEM;
-    td_autograd_attach(*out, node, (uint32_t)k);
+    td_autograd_attach(*out, history->node, history->result);
     return TD_OK;
+}
+
+/* What the node saved under number k: by slot, then by result; new, or NULL. */
+static td_status get_saved(const td_node *node, td_tensor *own, uint32_t k, td_tensor **out) {
+    *out = NULL;
+    if (TD_LIKELY(own != NULL)) {
+        *out = td_retain(own);
+        return TD_OK;
+    }
+    td_packed **packed = node->notes ? node->notes->packed : NULL;
+    return packed && packed[k] ? td_unpack(packed[k], out) : TD_OK;
+}
+
+/* A saved result as backward sees it: with this node as its history when backward is recorded. */
+static td_status unpack_result(td_node *node, int k, td_tensor **out) {
+    td_tensor *x;
+    td_status status = get_saved(node, node->saved_out[k], node->nslots + (uint32_t)k, &x);
+    *out = NULL;
+    if (status || !x)
+        return status;
+    return td_saved_with_history(x, &(td_edge){.node = node, .result = (uint32_t)k}, out);
 }
 
 /* Does g's shape broadcast to the slot's as it is? */
@@ -120,20 +144,14 @@ td_dtype td_grad_dtype(const td_grad *grad, int slot) {
 }
 
 /* A saved argument as backward sees it: with its history when backward is recorded. */
-static td_status unpack_argument(const td_slot *slot, td_tensor **out) {
+static td_status unpack_argument(const td_node *node, uint32_t k, td_tensor **out) {
+    const td_slot *slot = &node->slots[k];
+    td_tensor *x;
+    td_status status = get_saved(node, slot->saved, k, &x);
     *out = NULL;
-    if (!slot->saved)
-        return TD_OK;
-    if (TD_LIKELY(!td_grad_enabled() || !slot->edge.node)) {
-        *out = td_retain(slot->saved);
-        return TD_OK;
-    }
-    td_status status = td_tensor_alias(slot->saved, out);
-    if (status)
-        return status;
-    if (!td_autograd_get(*out))
-        return TD_ENOMEM;
-    td_autograd_attach(*out, slot->edge.node, slot->edge.result);
+    if (TD_UNLIKELY(status || (x && td_grad_enabled())))
+        return status ? status : td_saved_with_history(x, &slot->edge, out);
+    *out = x;
     return TD_OK;
 }
 
@@ -142,7 +160,7 @@ static td_status unpack_argument(const td_slot *slot, td_tensor **out) {
 static td_status fill_args(const td_node *node, td_value *args, td_tensor **tensors) {
     td_status status = TD_OK;
     for (uint32_t k = 0; k < node->nslots && status == TD_OK; k++)
-        status = unpack_argument(&node->slots[k], &tensors[k]);
+        status = unpack_argument(node, k, &tensors[k]);
     td_tensor **list = tensors + node->op->nlooks;
     for (int k = 0; k < node->nparams; k++) {
         args[k] = node->args[k];
@@ -183,13 +201,81 @@ static td_status apply(td_node *node, td_tensor *const *gout, td_tensor **in) {
     td_status status = check_saved(node);
     if (status)
         return status;
-    if (!node->op)
-        return node->node_class->apply(node->payload, gout, in);
-    status = apply_op(node, gout, in);
+    status = node->op ? apply_op(node, gout, in) : node->node_class->apply(node->payload, gout, in);
     for (uint32_t k = 0; k < node->nslots && status == TD_OK; k++)
-        if (in[k])
+        if (in[k] && node->slots[k].present)
             status = fit(&node->slots[k], &in[k]);
     return status;
+}
+
+/* ---- anomalies ---- */
+
+static td_status has_nan(td_tensor *g, bool *nan) {
+    td_tensor *marks = NULL, *one = NULL;
+    double value = 0;
+    td_status status;
+    *nan = false;
+    if (!td_dtype_is_float((td_dtype)g->dtype) || !g->numel)
+        return TD_OK;
+    TD_TRY(TD_APPLY(&marks, isnan, TD_T(g)));
+    TD_TRY(TD_APPLY(&one, any, TD_T(marks)));
+    TD_TRY(td_tensor_item(one, &value));
+    *nan = value != 0;
+done:
+    td_release(marks);
+    td_release(one);
+    return status;
+}
+
+/* ": recorded at FILE:LINE", as far as it is known. */
+static const char *place_of(const td_node *node, char *text, size_t size) {
+    if (node->notes && node->notes->origin.line)
+        snprintf(text, size, "recorded at %s:%d", node->notes->origin.source,
+                 node->notes->origin.line);
+    else
+        snprintf(text, size, "recorded before detect_anomaly was on");
+    return text;
+}
+
+static td_status fail_nan(const td_node *node, int input) {
+    char place[96];
+    return td_fail(TD_EAUTOGRAD, "%s gave nan in the gradient of its input %d (%s)",
+                   td_node_name(node), input, place_of(node, place, sizeof place));
+}
+
+static td_status check_nan(const td_node *node, td_tensor *const *in) {
+    bool before = td_set_grad_enabled(false), nan = false;
+    td_status status = TD_OK;
+    int input = 0;
+    for (uint32_t k = 0; k < node->nslots && status == TD_OK && !nan; k++) {
+        input += node->slots[k].present;
+        if (in[k])
+            status = has_nan(in[k], &nan);
+    }
+    td_set_grad_enabled(before);
+    return status == TD_OK && nan ? fail_nan(node, input) : status;
+}
+
+/* What failed by the script's own error, an interrupt or for want of memory says so itself. */
+static td_status tell_place(const td_node *node, td_status status) {
+    char place[96], message[700];
+    if (status == TD_ESCRIPT || status == TD_EINTR || status == TD_ENOMEM)
+        return status;
+    snprintf(message, sizeof message, "%s", td_error_message());
+    return td_fail(status, "%s (%s %s)", message, td_node_name(node),
+                   place_of(node, place, sizeof place));
+}
+
+/* What runs in here has the line of the forward call. */
+static td_status apply_watched(td_node *node, td_tensor *const *gout, td_tensor **in) {
+    static const td_origin unknown;
+    const td_origin *before = td_origin_in_force;
+    td_origin_in_force = node->notes ? &node->notes->origin : &unknown;
+    td_status status = apply(node, gout, in);
+    td_origin_in_force = before;
+    if (status)
+        return tell_place(node, status);
+    return td_modes_current.unchecked ? TD_OK : check_nan(node, in);
 }
 
 /* What runs in here works for the line of the forward call. */
@@ -204,7 +290,7 @@ static td_status apply_observed(td_node *node, td_tensor *const *gout, td_tensor
                       .sequence = node->sequence,
                       .origin = td_origin_known()};
     o->begin(o->ctx, &event);
-    event.status = apply(node, gout, in);
+    event.status = td_modes_current.anomaly ? apply_watched(node, gout, in) : apply(node, gout, in);
     o->end(o->ctx, &event);
     td_origin_in_force = before;
     return event.status;
@@ -213,7 +299,18 @@ static td_status apply_observed(td_node *node, td_tensor *const *gout, td_tensor
 td_status td_node_apply(td_node *node, td_tensor *const *gout, td_tensor **in) {
     td_observer *o = td_observer_get(TD_EVENT_BACKWARD);
     td_status status;
-    status = TD_UNLIKELY(o != NULL) ? apply_observed(node, gout, in, o) : apply(node, gout, in);
+    if (TD_UNLIKELY(node->running == UINT8_MAX))
+        return td_fail(TD_EAUTOGRAD, "%s runs within itself too often", td_node_name(node));
+    node->running++;
+    if (TD_UNLIKELY(o != NULL))
+        status = apply_observed(node, gout, in, o);
+    else if (TD_UNLIKELY(td_modes_current.anomaly))
+        status = apply_watched(node, gout, in);
+    else
+        status = apply(node, gout, in);
+    node->running--;
+    if (TD_UNLIKELY(node->give_up) && !node->running)
+        td_node_release_saved(node);
     if (TD_UNLIKELY(status))
         for (uint32_t k = 0; k < node->nslots; k++) {
             td_release(in[k]);

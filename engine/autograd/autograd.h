@@ -6,6 +6,7 @@
 #include "engine/ops/op.h"
 
 typedef struct td_node td_node;
+struct td_hooks;
 
 /* What autograd knows of one tensor; hangs off td_tensor.autograd. */
 typedef struct td_autograd {
@@ -14,19 +15,36 @@ typedef struct td_autograd {
     uint32_t result;     /* which result of grad_fn it is */
     bool retains_grad;   /* keep grad though not a leaf */
     atomic_uint suspect; /* place among those whose grad may lead back to them, from 1; 0: none */
+    struct td_hooks *hooks; /* of a leaf (autograd/hooks.h); owned */
 } td_autograd;
 
 /* ---- tensors ---- */
 
-/* EAUTOGRAD for integer tensors and for setting false on a result of an operator. */
+/* EAUTOGRAD for integer tensors, for setting false on a result of an operator, and outside of
+ * inference mode for a tensor made in it. */
 td_status td_set_requires_grad(td_tensor *x, bool requires_grad) TD_MUST_CHECK;
 bool td_is_leaf(const td_tensor *x);
 td_status td_retain_grad(td_tensor *x) TD_MUST_CHECK;
+/* x becomes a tensor without history, in place. EAUTOGRAD for views. */
+td_status td_detach(td_tensor *x) TD_MUST_CHECK;
 td_tensor *td_get_grad(const td_tensor *x); /* borrowed, may be NULL */
 /* Replace (x's shape, dtype, device) or clear (NULL) the gradient; takes its own reference. */
 td_status td_set_grad(td_tensor *x, td_tensor *grad) TD_MUST_CHECK;
 /* Name of the operator that made it, with "Backward" as PyTorch prints it; NULL for leaves. */
 const char *td_grad_fn_name(const td_tensor *x);
+
+/* ---- nodes ---- */
+
+/* The node that made x (new reference); NULL for leaves, and with a message when memory is out. */
+td_node *td_get_grad_fn(td_tensor *x);
+td_node *td_node_retain(td_node *node); /* NULL is fine, here and below */
+void td_node_release(td_node *node);
+const char *td_node_name(const td_node *node);
+/* The inputs of the call that a node stands for: where the gradient of the k-th, from 0, goes: to
+ * result *result of *node or into *leaf, both borrowed and NULL where it goes nowhere. False: it
+ * has no k-th input that is a tensor. */
+bool td_node_next(const td_node *node, int k, td_node **next, uint32_t *result, td_tensor **leaf);
+int td_node_ninputs(const td_node *node); /* k of td_node_next runs up to this */
 
 /* ---- recording: called by the dispatcher ---- */
 
@@ -46,6 +64,8 @@ td_status td_autograd_prepare(td_call *call, td_record *record) TD_MUST_CHECK;
 /* The results have been written (and versions bumped): they get their history. */
 void td_autograd_publish(td_call *call, td_record *record);
 uint64_t td_autograd_sequence(const td_record *record);
+/* After the call: what was saved goes to who keeps it (autograd/saved.h). */
+td_status td_autograd_hand_over(td_record *record) TD_MUST_CHECK;
 /* Let go of what a record holds, whether it was published or not. */
 void td_autograd_drop(td_record *record);
 
@@ -56,17 +76,6 @@ void td_autograd_forget(td_tensor *x);
 /* x has become what `view`, a view of x, is: it takes over the view's history, if that has one. The
  * version has been bumped. */
 void td_autograd_turn(td_tensor *x, const td_tensor *view);
-
-/* Nodes that are no operators: Lua Functions, later collectives. `apply` works as td_backward_fn
- * over gout -> in (ninputs slots); `destroy` frees payload, may not call Lua. */
-typedef struct td_node_class {
-    const char *name;
-    td_status (*apply)(void *payload, td_tensor *const *gout, td_tensor **in);
-    void (*destroy)(void *payload);
-} td_node_class;
-td_status td_autograd_record_custom(const td_node_class *node_class, void *payload, int ninputs,
-                                    td_tensor *const *inputs, int noutputs,
-                                    td_tensor *const *outputs) TD_MUST_CHECK;
 
 /* ---- backward ---- */
 
@@ -80,6 +89,10 @@ typedef struct td_backward_options {
  * backward, saved tensor changed in place. Iterative: the depth of the graph does not matter. */
 td_status td_backward(int n, td_tensor *const *outputs, td_tensor *const *gradients,
                       td_backward_options options) TD_MUST_CHECK;
+/* The same into the .grad of `inputs` alone (leaves or not). */
+td_status td_backward_into(int n, td_tensor *const *outputs, td_tensor *const *gradients,
+                           int ninputs, td_tensor *const *inputs,
+                           td_backward_options options) TD_MUST_CHECK;
 
 /* Gradients with respect to `inputs` alone: results[i] new, NULL where unused (EAUTOGRAD unless
  * allow_unused). Leaves' grad fields are not touched. */
@@ -90,6 +103,17 @@ td_status td_autograd_grad(int n, td_tensor *const *outputs, td_tensor *const *g
 /* Let go of tensors of this thread that only their own gradient's history holds (x.grad = f(x),
  * create_graph). Its cost is what lies behind gradients with a history; nothing where none has. */
 void td_autograd_collect(void);
+
+/* One thing that a foreign object, which the engine does not know, holds: a payload of a hook, the
+ * data of a function, what a keeper packed, or what those hold in turn. */
+typedef struct td_foreign {
+    const void *holder;
+    const void *held; /* a td_tensor, by one reference; or a foreign object */
+    bool tensor;
+} td_foreign;
+/* The same of what is held by hooks, functions and keepers too, given all that they hold, each
+ * reference once. (Sorted on the way.) */
+void td_autograd_collect_foreign(size_t n, td_foreign *foreign);
 
 /* For td_tensor_destroy. */
 void td_autograd_free(td_autograd *autograd);

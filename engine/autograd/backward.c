@@ -25,10 +25,11 @@ typedef struct entry {
     bool needed;           /* a chosen input lies behind it, or all count */
 } entry;
 
-typedef struct capture { /* an input that td_autograd_grad asks about */
+typedef struct capture { /* an input whose gradient is asked for */
     const void *key;     /* node or leaf */
     uint32_t result;
-    td_tensor **to;
+    td_tensor **to; /* where it goes; NULL: to x's .grad */
+    td_tensor *x;   /* owned */
 } capture;
 
 enum { FEW_READY = 8 };
@@ -127,7 +128,7 @@ static td_status entry_new(const td_edge *edge, entry **out) {
     entry *e = td_object_alloc(sizeof *e);
     if (!e)
         return no_memory();
-    *e = (entry){.node = td_node_retain(edge->node), .leaf = td_retain(edge->leaf)};
+    *e = (entry){.node = node_retain(edge->node), .leaf = td_retain(edge->leaf)};
     if (!edge->node || edge->node->nresults == 1)
         e->gradients = &e->single;
     else
@@ -260,15 +261,6 @@ static td_status add_to(td_tensor **sum, td_tensor *g) {
 
 /* ---- what becomes of gradients ---- */
 
-static void fill_captures(const run *r, const entry *e) {
-    for (int k = 0; k < r->ncaptures; k++)
-        if (r->captures[k].key == key_of(e)) {
-            td_tensor *g = e->gradients[e->node ? r->captures[k].result : 0];
-            td_release(*r->captures[k].to);
-            *r->captures[k].to = td_retain(g);
-        }
-}
-
 /* The gradient to keep in a .grad field: of its own memory, row-major. Steals g. */
 static td_status own_gradient(td_tensor *g, td_tensor **out) {
     if (is_ours(g) && g->contiguous) {
@@ -303,6 +295,29 @@ static td_status accumulate(td_autograd *a, td_tensor *g) {
     return status;
 }
 
+/* Asked for by retain_grad as well, which has added it already. */
+static bool is_retained(const entry *e, const capture *c) {
+    return e->node && e->node->retained && e->node->retained[c->result] == c->x->autograd;
+}
+
+static td_status fill_captures(const run *r, const entry *e) {
+    td_status status = TD_OK;
+    for (int k = 0; k < r->ncaptures && status == TD_OK; k++) {
+        const capture *c = &r->captures[k];
+        if (c->key != key_of(e))
+            continue;
+        td_tensor *g = e->gradients[e->node ? c->result : 0];
+        if (c->to) {
+            td_release(*c->to);
+            *c->to = td_retain(g);
+        } else if (g && !is_retained(e, c)) {
+            td_autograd *a = td_autograd_get(c->x);
+            status = a ? accumulate(a, td_retain(g)) : TD_ENOMEM;
+        }
+    }
+    return status;
+}
+
 static td_status keep_retained(const entry *e) {
     td_node *node = e->node;
     for (int k = 0; node->retained && k < node->nresults; k++) {
@@ -316,18 +331,47 @@ static td_status keep_retained(const entry *e) {
     return TD_OK;
 }
 
+/* What hooks have to say to the gradients of a node's results, and to the node. */
+static td_status run_hooks_before(entry *e, bool runs) {
+    td_hooks *hooks = e->node->notes->hooks;
+    td_status status = TD_OK;
+    for (uint32_t k = 0; k < e->node->nresults && status == TD_OK; k++)
+        if (e->gradients[k])
+            status =
+                td_hooks_run(hooks, e->node, TD_HOOK_GRADIENT, k, 1, &e->gradients[k], 0, NULL);
+    if (status == TD_OK && runs)
+        status = td_hooks_run(hooks, e->node, TD_HOOK_BEFORE, 0, e->node->nresults, e->gradients, 0,
+                              NULL);
+    return status;
+}
+
+static bool has_hooks(const td_node *node) {
+    return TD_UNLIKELY(node->notes != NULL) && node->notes->hooks;
+}
+
+static td_status add_to_leaf(td_autograd *a, entry *e) {
+    td_tensor *g = e->single;
+    e->single = NULL;
+    td_status status = accumulate(a, g);
+    if (TD_LIKELY(!a->hooks) || status)
+        return status;
+    return td_hooks_run(a->hooks, NULL, TD_HOOK_ACCUMULATED, 0, 0, NULL, 1, &e->leaf);
+}
+
 /* All that comes to a leaf has come. */
 static td_status finish_leaf(run *r, entry *e) {
-    td_tensor *g = e->single;
-    if (r->captures || !g) {
-        fill_captures(r, e);
+    if (!e->single)
         return TD_OK;
-    }
     td_autograd *a = td_autograd_get(e->leaf);
     if (!a)
         return TD_ENOMEM;
-    e->single = NULL;
-    return accumulate(a, g);
+    if (TD_UNLIKELY(a->hooks != NULL)) {
+        td_status status =
+            td_hooks_run(a->hooks, NULL, TD_HOOK_GRADIENT, 0, 1, &e->single, 0, NULL);
+        if (status)
+            return status;
+    }
+    return r->captures ? fill_captures(r, e) : add_to_leaf(a, e);
 }
 
 /* Serve an edge: hand on a gradient (stolen; NULL: none comes), and what is behind the last edge is
@@ -358,21 +402,39 @@ static td_status serve_edges(run *r, td_node *node, td_tensor **in) {
     return status;
 }
 
+/* Run a node and the hooks that follow; what they give has yet to be checked. */
+static td_status apply_hooked(entry *e, td_tensor **in) {
+    td_node *node = e->node;
+    td_status status = td_node_apply(node, e->gradients, in);
+    if (TD_LIKELY(status || !has_hooks(node)))
+        return status;
+    status = td_hooks_run(node->notes->hooks, node, TD_HOOK_AFTER, 0, (int)node->nslots, in,
+                          node->nresults, e->gradients);
+    for (uint32_t k = 0; k < node->nslots && status; k++) {
+        td_release(in[k]);
+        in[k] = NULL;
+    }
+    return status;
+}
+
 static td_status run_node(run *r, entry *e) {
     td_node *node = e->node;
     td_tensor *few[16], **in = few;
-    td_status status = keep_retained(e);
-    fill_captures(r, e);
+    bool any = false;
+    for (int k = 0; k < node->nresults; k++)
+        any = any || e->gradients[k];
+    td_status status = has_hooks(node) ? run_hooks_before(e, any && e->needed) : TD_OK;
+    if (status == TD_OK)
+        status = keep_retained(e);
+    if (status == TD_OK)
+        status = fill_captures(r, e);
     if (status)
         return status;
     if (node->nslots > 16 && !(in = td_malloc(node->nslots * sizeof *in)))
         return no_memory();
     memset(in, 0, node->nslots * sizeof *in);
-    bool any = false;
-    for (int k = 0; k < node->nresults; k++)
-        any = any || e->gradients[k];
     if (any && e->needed)
-        status = td_node_apply(node, e->gradients, in);
+        status = apply_hooked(e, in);
     entry_drop_gradients(e);
     if (!r->options.retain_graph && e->needed && status == TD_OK)
         td_node_release_saved(node);
@@ -387,12 +449,12 @@ static td_status run_node(run *r, entry *e) {
 static td_status seed(td_tensor *output, td_tensor *given, td_tensor **out) {
     char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
     *out = NULL;
-    if (!output->requires_grad && !td_view_is_stale(output))
-        return td_fail(TD_EAUTOGRAD, "the tensor does not require grad and has no grad_fn");
     if (given) {
         if (!td_tensor_same_shape(output, given))
             return td_fail(TD_ESHAPE, "gradient of shape %s for an output of shape %s",
                            td_tensor_shape_text(given, a), td_tensor_shape_text(output, b));
+        if (given->dtype != output->dtype)
+            return TD_APPLY(out, to, TD_T(given), TD_DTYPE((td_dtype)output->dtype));
         *out = td_retain(given);
         return TD_OK;
     }
@@ -410,6 +472,11 @@ static td_status find_starts(int n, td_tensor *const *outputs, td_edge *starts) 
         td_status status = td_view_is_stale(outputs[k]) ? td_view_refresh(outputs[k]) : TD_OK;
         if (status)
             return status;
+        if (!outputs[k]->requires_grad && n > 1)
+            return td_fail(TD_EAUTOGRAD, "output %d does not require grad and has no grad_fn",
+                           k + 1);
+        if (!outputs[k]->requires_grad)
+            return td_fail(TD_EAUTOGRAD, "the tensor does not require grad and has no grad_fn");
         starts[k] = td_edge_of(outputs[k]);
     }
     return TD_OK;
@@ -451,6 +518,10 @@ static td_status execute(run *r, int n, td_tensor *const *outputs, td_tensor *co
     memset(starts, 0, (size_t)n * sizeof *starts);
     r->heap = r->few;
     r->heap_size = FEW_READY;
+    for (int k = 0; k < n && n > 1; k++) { /* a hook of the first may let go of the second */
+        td_retain(outputs[k]);
+        td_retain(gradients ? gradients[k] : NULL);
+    }
     bool before = td_set_grad_enabled(r->options.create_graph);
     if (r->options.create_graph)
         r->options.retain_graph = true;
@@ -461,6 +532,10 @@ static td_status execute(run *r, int n, td_tensor *const *outputs, td_tensor *co
     }
     for (int k = 0; k < n; k++)
         td_edge_release(&starts[k]);
+    for (int k = 0; k < n && n > 1; k++) {
+        td_release(outputs[k]);
+        td_release(gradients ? gradients[k] : NULL);
+    }
     if (starts != few)
         td_free(starts);
     td_map_clear(&r->behind);
@@ -479,27 +554,56 @@ td_status td_backward(int n, td_tensor *const *outputs, td_tensor *const *gradie
     return status;
 }
 
+/* Where the gradient of an input arises; its place is the caller's to set. */
+static td_status find_capture(td_tensor *x, int number, capture *c) {
+    td_status status = td_view_is_stale(x) ? td_view_refresh(x) : TD_OK;
+    if (status)
+        return status;
+    if (!x->requires_grad)
+        return td_fail(TD_EAUTOGRAD, "input %d does not require grad", number);
+    bool leaf = td_is_leaf(x);
+    *c = (capture){.x = td_retain(x),
+                   .key = leaf ? (const void *)x : (const void *)x->autograd->grad_fn,
+                   .result = leaf ? 0 : x->autograd->result};
+    return TD_OK;
+}
+
+static void free_captures(capture *captures, int n) {
+    for (int k = 0; k < n; k++)
+        td_release(captures[k].x);
+    td_free(captures);
+}
+
+td_status td_backward_into(int n, td_tensor *const *outputs, td_tensor *const *gradients,
+                           int ninputs, td_tensor *const *inputs, td_backward_options options) {
+    td_status status = TD_OK;
+    capture *captures = td_calloc((size_t)ninputs + 1, sizeof *captures);
+    if (!captures)
+        return no_memory();
+    for (int k = 0; k < ninputs && status == TD_OK; k++) {
+        status = find_capture(inputs[k], k + 1, &captures[k]);
+    }
+    run r = {.options = options, .captures = captures, .ncaptures = ninputs};
+    if (status == TD_OK)
+        status = execute(&r, n, outputs, gradients);
+    free_captures(captures, ninputs);
+    if (status)
+        td_error_prefix("backward");
+    return status;
+}
+
 td_status td_autograd_grad(int n, td_tensor *const *outputs, td_tensor *const *gradients,
                            int ninputs, td_tensor *const *inputs, td_backward_options options,
                            bool allow_unused, td_tensor **results) {
     td_status status = TD_OK;
-    capture *captures = td_calloc((size_t)ninputs, sizeof *captures);
+    capture *captures = td_calloc((size_t)ninputs + 1, sizeof *captures);
     if (!captures)
         return no_memory();
     for (int k = 0; k < ninputs; k++)
         results[k] = NULL;
     for (int k = 0; k < ninputs; k++) {
-        td_tensor *x = inputs[k];
-        if (!x->requires_grad && !td_view_is_stale(x)) {
-            status = td_fail(TD_EAUTOGRAD, "input %d does not require grad", k + 1);
-            goto done;
-        }
-        if (td_view_is_stale(x))
-            TD_TRY(td_view_refresh(x));
-        bool leaf = td_is_leaf(x);
-        captures[k] = (capture){.key = leaf ? (const void *)x : (const void *)x->autograd->grad_fn,
-                                .result = leaf ? 0 : x->autograd->result,
-                                .to = &results[k]};
+        TD_TRY(find_capture(inputs[k], k + 1, &captures[k]));
+        captures[k].to = &results[k];
     }
     run r = {.options = options, .captures = captures, .ncaptures = ninputs};
     TD_TRY(execute(&r, n, outputs, gradients));
@@ -512,7 +616,7 @@ td_status td_autograd_grad(int n, td_tensor *const *outputs, td_tensor *const *g
             goto done;
         }
 done:
-    td_free(captures);
+    free_captures(captures, ninputs);
     if (status) {
         for (int k = 0; k < ninputs; k++) {
             td_release(results[k]);

@@ -6,11 +6,17 @@
  * from within, and takes the gradient from those that nobody holds from without.
  *
  * It looks at the suspects of its own thread; what others share with them they hold from without.
+ *
+ * Hooks, functions and keepers of saved tensors hold objects that the engine does not know (a
+ * closure of a script), and those may hold tensors in turn: who knows them tells what holds what
+ * (td_foreign), and what nobody else holds loses its hooks, and what it saved.
  */
+#include "engine/autograd/function.h"
 #include "engine/autograd/node.h"
 #include "engine/core/memory.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- suspects ---- */
@@ -63,10 +69,12 @@ void td_autograd_suspect(td_autograd *a) {
 
 /* ---- what lies behind them ---- */
 
-/* A tensor or a node. */
+typedef enum kind { TENSOR, NODE, FOREIGN } kind;
+
 typedef struct object {
     const void *at;
-    bool tensor, live;
+    kind kind;
+    bool live;
     int inner;     /* references from other objects */
     uint32_t next; /* of those that live and whose own are not yet seen, from 1; 0: the last */
 } object;
@@ -78,6 +86,8 @@ typedef struct walk {
     uint32_t size;
     uint32_t fresh; /* the first of those that live and whose own are not yet seen, from 1 */
     bool failed;
+    const td_foreign *foreign; /* by holder */
+    size_t nforeign;
 } walk;
 
 static uint32_t place_of(const walk *w, const void *at) {
@@ -105,7 +115,7 @@ static bool grow(walk *w) {
 }
 
 /* The object at an address, made when it is new; NULL: out of memory, or nothing there. */
-static object *reach(walk *w, const void *at, bool tensor) {
+static object *reach(walk *w, const void *at, kind of) {
     if (!at || w->failed)
         return NULL;
     if (w->n == w->room && !grow(w)) {
@@ -114,62 +124,113 @@ static object *reach(walk *w, const void *at, bool tensor) {
     }
     uint32_t k = place_of(w, at);
     if (!w->table[k]) {
-        w->objects[w->n] = (object){.at = at, .tensor = tensor};
+        w->objects[w->n] = (object){.at = at, .kind = of};
         w->table[k] = ++w->n;
     }
     return &w->objects[w->table[k] - 1];
 }
 
-typedef void visit_fn(walk *w, const void *at, bool tensor);
+typedef void visit_fn(walk *w, const void *at, kind of);
 
-static void visit_tensor(walk *w, const td_tensor *x, visit_fn *visit) {
-    visit(w, x->base, true);
-    if (!x->autograd)
-        return;
-    visit(w, x->autograd->grad, true);
-    visit(w, x->autograd->grad_fn, false);
+static void visit_hooks(walk *w, const td_hooks *hooks, visit_fn *visit) {
+    const void *payload;
+    for (int k = 0; td_hooks_payload(hooks, k, &payload); k++)
+        visit(w, payload, FOREIGN);
 }
 
-/* What a node of another class holds counts as held from without, but for writes through views. */
+static void visit_tensor(walk *w, const td_tensor *x, visit_fn *visit) {
+    visit(w, x->base, TENSOR);
+    if (!x->autograd)
+        return;
+    visit(w, x->autograd->grad, TENSOR);
+    visit(w, x->autograd->grad_fn, NODE);
+    visit_hooks(w, x->autograd->hooks, visit);
+}
+
+static void visit_function(walk *w, const td_node *node, visit_fn *visit) {
+    td_tensor *tensor;
+    td_node *history;
+    visit(w, td_function_data(node), FOREIGN);
+    for (int k = 0; td_function_held(node, k, &tensor, &history); k++) {
+        visit(w, tensor, TENSOR);
+        visit(w, history, NODE);
+    }
+}
+
+static void visit_notes(walk *w, const td_node *node, visit_fn *visit) {
+    td_packed **packed = node->notes->packed;
+    visit_hooks(w, node->notes->hooks, visit);
+    for (uint32_t k = 0; packed && k < node->nslots + TD_MAX_RESULTS; k++)
+        visit(w, packed[k] ? td_packed_payload(packed[k]) : NULL, FOREIGN);
+}
+
+/* The first of those that a foreign object holds; they follow one another. */
+static size_t find_foreign(const walk *w, const void *holder) {
+    size_t low = 0, high = w->nforeign;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if ((uintptr_t)w->foreign[middle].holder < (uintptr_t)holder)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void visit_foreign(walk *w, const void *holder, visit_fn *visit) {
+    for (size_t k = find_foreign(w, holder); k < w->nforeign && w->foreign[k].holder == holder; k++)
+        visit(w, w->foreign[k].held, w->foreign[k].tensor ? TENSOR : FOREIGN);
+}
+
+/* What nodes of other classes hold besides counts as held from without. */
 static void visit_node(walk *w, const td_node *node, visit_fn *visit) {
     for (uint32_t k = 0; k < node->nslots; k++) {
-        visit(w, node->slots[k].saved, true);
-        visit(w, node->slots[k].edge.leaf, true);
-        visit(w, node->slots[k].edge.node, false);
+        visit(w, node->slots[k].saved, TENSOR);
+        visit(w, node->slots[k].edge.leaf, TENSOR);
+        visit(w, node->slots[k].edge.node, NODE);
     }
     for (int k = 0; k < TD_MAX_RESULTS; k++)
-        visit(w, node->saved_out[k], true);
+        visit(w, node->saved_out[k], TENSOR);
     if (node->payload)
-        visit(w, td_view_inner(node), false);
+        visit(w, td_view_inner(node), NODE);
+    if (td_node_is_function(node) && node->payload)
+        visit_function(w, node, visit);
+    if (node->notes)
+        visit_notes(w, node, visit);
 }
 
 static void visit_held(walk *w, uint32_t k, visit_fn *visit) {
     object o = w->objects[k];
-    if (o.tensor)
+    if (o.kind == TENSOR)
         visit_tensor(w, o.at, visit);
-    else
+    else if (o.kind == NODE)
         visit_node(w, o.at, visit);
+    else
+        visit_foreign(w, o.at, visit);
 }
 
-static void count(walk *w, const void *at, bool tensor) {
-    object *o = reach(w, at, tensor);
+static void count(walk *w, const void *at, kind of) {
+    object *o = reach(w, at, of);
     if (o)
         o->inner++;
 }
 
-static void see(walk *w, const void *at, bool tensor) {
-    (void)reach(w, at, tensor);
+static void see(walk *w, const void *at, kind of) {
+    (void)reach(w, at, of);
 }
 
 /* ---- what is held from without ---- */
 
+/* A foreign object lives by those that hold it here alone. */
 static int references(const object *o) {
-    return o->tensor ? atomic_load(&((td_tensor *)o->at)->refs)
-                     : atomic_load(&((td_node *)o->at)->refs);
+    if (o->kind == FOREIGN)
+        return 0;
+    return o->kind == TENSOR ? atomic_load(&((td_tensor *)o->at)->refs)
+                             : atomic_load(&((td_node *)o->at)->refs);
 }
 
-static void enliven(walk *w, const void *at, bool tensor) {
-    object *o = reach(w, at, tensor);
+static void enliven(walk *w, const void *at, kind of) {
+    object *o = reach(w, at, of);
     if (!o || o->live)
         return;
     o->live = true;
@@ -181,7 +242,7 @@ static void enliven(walk *w, const void *at, bool tensor) {
 static void spread_life(walk *w) {
     for (uint32_t k = 0; k < w->n; k++)
         if (references(&w->objects[k]) > w->objects[k].inner)
-            enliven(w, w->objects[k].at, w->objects[k].tensor);
+            enliven(w, w->objects[k].at, w->objects[k].kind);
     while (w->fresh) {
         uint32_t k = w->fresh - 1;
         w->fresh = w->objects[k].next;
@@ -193,38 +254,91 @@ static void walk_suspects(walk *w) {
     pthread_mutex_lock(&lock);
     for (uint32_t k = 0; k < nsuspects; k++)
         if (pthread_equal(suspects[k].thread, pthread_self()))
-            see(w, suspects[k].autograd->grad, true);
+            see(w, suspects[k].autograd->grad, TENSOR);
     pthread_mutex_unlock(&lock);
+    for (size_t k = 0; k < w->nforeign; k++)
+        if (w->foreign[k].tensor)
+            see(w, w->foreign[k].held, TENSOR);
     for (uint32_t k = 0; k < w->n && !w->failed; k++)
         visit_held(w, k, count);
     if (!w->failed)
         spread_life(w);
 }
 
-/* Tensors with a gradient that only the circle holds, at the front; how many. */
+static bool closes_circles(const object *o) {
+    if (o->kind == FOREIGN || o->live)
+        return false;
+    if (o->kind == NODE) {
+        const td_node *node = o->at;
+        return node->notes || (node->payload && td_node_is_function(node));
+    }
+    const td_autograd *a = ((const td_tensor *)o->at)->autograd;
+    return a && (a->suspect || a->hooks);
+}
+
+/* Those that only circles hold and that may close them, at the front, retained; how many. */
 static uint32_t gather_garbage(walk *w) {
     uint32_t n = 0;
     for (uint32_t k = 0; k < w->n; k++) {
         object o = w->objects[k];
-        td_tensor *x = o.tensor && !o.live ? (td_tensor *)o.at : NULL;
-        if (x && x->autograd && x->autograd->suspect)
-            w->objects[n++].at = td_retain(x);
+        if (!closes_circles(&o))
+            continue;
+        w->objects[n++] = o;
+        if (o.kind == NODE)
+            td_node_retain((td_node *)o.at);
+        else
+            td_retain((td_tensor *)o.at);
     }
     return n;
 }
 
-void td_autograd_collect(void) {
-    walk w = {0};
-    walk_suspects(&w);
-    uint32_t n = w.failed ? 0 : gather_garbage(&w);
-    for (uint32_t k = 0; k < n; k++) {
-        td_tensor *x = (td_tensor *)w.objects[k].at, *grad = x->autograd->grad;
-        x->autograd->grad = NULL;
-        td_autograd_suspect(x->autograd);
-        td_release(grad);
+static void open_circle(const object *o) {
+    if (o->kind == NODE) {
+        td_node *node = (td_node *)o->at;
+        td_hooks *hooks = node->notes ? node->notes->hooks : NULL;
+        if (node->notes)
+            node->notes->hooks = NULL;
+        td_hooks_free(hooks);
+        td_node_release_saved(node);
+        return;
     }
-    for (uint32_t k = 0; k < n; k++)
-        td_release((td_tensor *)w.objects[k].at);
+    td_autograd *a = ((td_tensor *)o->at)->autograd;
+    td_tensor *grad = a->grad;
+    td_hooks *hooks = a->hooks;
+    a->grad = NULL;
+    a->hooks = NULL;
+    td_autograd_suspect(a);
+    td_release(grad);
+    td_hooks_free(hooks);
+}
+
+static void collect(size_t n, const td_foreign *foreign) {
+    walk w = {.foreign = foreign, .nforeign = n};
+    walk_suspects(&w);
+    uint32_t garbage = w.failed ? 0 : gather_garbage(&w);
+    for (uint32_t k = 0; k < garbage; k++)
+        open_circle(&w.objects[k]);
+    for (uint32_t k = 0; k < garbage; k++) {
+        if (w.objects[k].kind == NODE)
+            td_node_release((td_node *)w.objects[k].at);
+        else
+            td_release((td_tensor *)w.objects[k].at);
+    }
     td_free(w.objects);
     td_free(w.table);
+}
+
+static int by_holder(const void *a, const void *b) {
+    uintptr_t x = (uintptr_t)((const td_foreign *)a)->holder;
+    uintptr_t y = (uintptr_t)((const td_foreign *)b)->holder;
+    return (x > y) - (x < y);
+}
+
+void td_autograd_collect_foreign(size_t n, td_foreign *foreign) {
+    qsort(foreign, n, sizeof *foreign, by_holder);
+    collect(n, foreign);
+}
+
+void td_autograd_collect(void) {
+    collect(0, NULL);
 }

@@ -12,7 +12,15 @@
 static atomic_ullong next_sequence = 1;
 
 const char *td_node_name(const td_node *node) {
-    return node->op ? node->op->backward_name : node->node_class->name;
+    if (node->op)
+        return node->op->backward_name;
+    return node->name ? node->name : node->node_class->name;
+}
+
+td_notes *td_node_notes(td_node *node) {
+    if (!node->notes && !(node->notes = td_calloc(1, sizeof *node->notes)))
+        td_fail(TD_ENOMEM, "out of memory for a graph node");
+    return node->notes;
 }
 
 /* ---- layout of the block ---- */
@@ -59,13 +67,21 @@ static layout measure(const td_op *op, const td_value *args) {
 }
 
 /* Without memory for it the node does without. */
-static void note_origin(td_node *node, const td_origin *origin) {
-    node->notes = td_malloc(sizeof *node->notes);
-    if (node->notes)
+static void note_origin(td_node *node) {
+    const td_origin *origin = td_origin_known();
+    td_origin_finder finder = td_origin_finder_current;
+    td_origin asked = {.line = 0};
+    if (!origin && td_modes_current.anomaly && finder.find) {
+        finder.find(finder.ctx, &asked);
+        origin = &asked;
+    }
+    if (origin && origin->line && td_node_notes(node))
         node->notes->origin = *origin;
 }
 
-static td_node *allocate(uint32_t nslots, int nargs, size_t ints, size_t chars, int64_t **tail) {
+/* In every recorded call. */
+static inline __attribute__((always_inline)) td_node *
+allocate(uint32_t nslots, int nargs, size_t ints, size_t chars, int64_t **tail) {
     size_t bytes = sizeof(td_node) + nslots * sizeof(td_slot) + (size_t)nargs * sizeof(td_value) +
                    ints * sizeof(int64_t) + chars;
     td_node *node = td_object_alloc(bytes);
@@ -81,9 +97,14 @@ static td_node *allocate(uint32_t nslots, int nargs, size_t ints, size_t chars, 
     node->args = (td_value *)(node->slots + nslots);
     node->sequence = atomic_fetch_add_explicit(&next_sequence, 1, memory_order_relaxed);
     *tail = (int64_t *)(node->args + nargs);
-    if (TD_UNLIKELY(td_origin_known() != NULL))
-        note_origin(node, td_origin_known());
+    if (TD_UNLIKELY(td_origin_in_force || td_modes_current.anomaly))
+        note_origin(node);
     return node;
+}
+
+td_status td_fail_inference(void) {
+    return td_fail(TD_EAUTOGRAD, "a tensor made in inference_mode can't be saved for backward: use "
+                                 "a clone() of it, or make it in no_grad");
 }
 
 static bool is_overwritten(const td_call *call, const td_tensor *x) {
@@ -108,6 +129,8 @@ static td_status save_copy(td_slot *slot, td_tensor *x) {
  * place. (The edge of the slot knows where a gradient goes.) A leaf that requires grad is itself,
  * since nothing with a history is ever written into it. */
 static td_status save(td_slot *slot, td_tensor *x, const td_call *call) {
+    if (TD_UNLIKELY(x->storage->inference))
+        return td_fail_inference();
     if (TD_UNLIKELY(is_overwritten(call, x)))
         return save_copy(slot, x);
     slot->version = td_tensor_version(x);
@@ -214,12 +237,18 @@ td_node *td_node_new(const td_call *call, uint32_t saved, int nresults, td_statu
 }
 
 td_node *td_node_new_custom(const td_node_class *node_class, void *payload, int nslots,
-                            int nresults, td_status *status) {
+                            td_tensor *const *inputs, int nresults, td_status *status) {
     int64_t *tail;
-    td_node *node = allocate((uint32_t)nslots, 0, 0, 0, &tail);
+    size_t dims = 0;
+    for (int k = 0; k < nslots && inputs; k++)
+        dims += inputs[k] ? inputs[k]->ndim : 0;
+    td_node *node = allocate((uint32_t)nslots, 0, dims, 0, &tail);
     *status = node ? TD_OK : TD_ENOMEM;
     if (!node)
         return NULL;
+    for (int k = 0; k < nslots && inputs; k++)
+        if (inputs[k])
+            *status = fill_slot(&node->slots[k], inputs[k], NULL, &tail);
     node->node_class = node_class;
     node->payload = payload;
     node->nresults = (uint16_t)nresults;
@@ -231,7 +260,21 @@ td_node *td_node_new_custom(const td_node_class *node_class, void *payload, int 
 static _Thread_local td_node *dead_list;
 static _Thread_local bool draining;
 
+static void drop_packed(td_node *node) {
+    td_packed **packed = node->notes->packed;
+    node->notes->packed = NULL;
+    for (uint32_t k = 0; packed && k < node->nslots + TD_MAX_RESULTS; k++)
+        td_packed_free(packed[k]);
+    td_free(packed);
+}
+
 void td_node_release_saved(td_node *node) {
+    if (TD_UNLIKELY(node->running)) { /* a hook or a function within it ran backward through it */
+        node->released = node->give_up = true;
+        return;
+    }
+    if (TD_UNLIKELY(node->notes != NULL))
+        drop_packed(node);
     for (uint32_t k = 0; k < node->nslots; k++) {
         td_tensor *saved = node->slots[k].saved;
         node->slots[k].saved = NULL;
@@ -260,9 +303,15 @@ static void bury(td_node *node) {
         td_edge_release(&node->slots[k].edge);
     if (TD_UNLIKELY(node->retained || node->notes)) {
         td_free(node->retained);
+        if (node->notes)
+            td_hooks_free(node->notes->hooks);
         td_free(node->notes);
     }
     td_object_free(node, node->bytes);
+}
+
+td_node *td_node_retain(td_node *node) {
+    return node_retain(node);
 }
 
 void td_node_release(td_node *node) {
@@ -279,4 +328,46 @@ void td_node_release(td_node *node) {
         bury(dead);
     }
     draining = false;
+}
+
+/* ---- in the custody of others ---- */
+
+static td_status pack(td_tensor **saved, td_packed **packed) {
+    if (!*saved)
+        return TD_OK;
+    td_status status = td_pack(*saved, packed);
+    td_release(*saved);
+    *saved = NULL;
+    return status;
+}
+
+td_status td_node_pack(td_node *node) {
+    td_notes *notes = td_node_notes(node);
+    td_status status = TD_OK;
+    if (!notes)
+        return TD_ENOMEM;
+    notes->packed = td_calloc(node->nslots + TD_MAX_RESULTS, sizeof *notes->packed);
+    if (!notes->packed)
+        return td_fail(TD_ENOMEM, "out of memory for saved tensors");
+    for (uint32_t k = 0; k < node->nslots && status == TD_OK; k++)
+        status = pack(&node->slots[k].saved, &notes->packed[k]);
+    for (uint32_t k = 0; node->saved_outs >> k && status == TD_OK; k++)
+        status = pack(&node->saved_out[k], &notes->packed[node->nslots + k]);
+    return status;
+}
+
+/* ---- what others see of it ---- */
+
+int td_node_ninputs(const td_node *node) {
+    return (int)node->nslots;
+}
+
+bool td_node_next(const td_node *node, int k, td_node **next, uint32_t *result, td_tensor **leaf) {
+    const td_slot *slot = &node->slots[k];
+    if (k >= (int)node->nslots || !(slot->present || slot->edge.node || slot->edge.leaf))
+        return false;
+    *next = slot->edge.node;
+    *result = slot->edge.result;
+    *leaf = slot->edge.leaf;
+    return true;
 }

@@ -8,6 +8,8 @@
 #define TD_AUTOGRAD_NODE_H
 
 #include "engine/autograd/autograd.h"
+#include "engine/autograd/hooks.h"
+#include "engine/autograd/saved.h"
 #include "engine/core/observer.h"
 
 /* Where a gradient goes: to result `result` of a node, into a leaf, or nowhere. Owned. */
@@ -26,19 +28,31 @@ typedef struct td_slot {
     int64_t *sizes; /* in the node's block */
 } td_slot;
 
-/* What was noted of a node when it was made. */
+/* What few nodes have. */
 typedef struct td_notes {
-    td_origin origin; /* the line of the forward call */
+    td_origin origin;   /* the line of the forward call; line 0: not known */
+    td_hooks *hooks;    /* owned */
+    td_packed **packed; /* what others keep of it: by slot, then by result; owned */
 } td_notes;
+
+/* Nodes that are no operators. `apply` works as td_backward_fn over gout -> in (nslots). */
+typedef struct td_node_class {
+    const char *name;
+    td_status (*apply)(void *payload, td_tensor *const *gout, td_tensor **in);
+    void (*destroy)(void *payload); /* may not call Lua */
+} td_node_class;
 
 struct td_node {
     atomic_int refs;
     bool released;               /* what it saved was given up by a backward */
+    bool give_up;                /* while it ran, by another: to be done when it has run */
+    uint8_t running;             /* times, one within the other */
     uint8_t nparams, saved_outs; /* saved_outs: bits of results */
     uint16_t nresults;
     uint32_t nslots;
     const td_op *op; /* or */
     const td_node_class *node_class;
+    const char *name; /* with node_class: instead of the class's; static */
     void *payload;
     uint64_t sequence;
     td_slot *slots; /* op->nlooks parameters, then elements of tensor lists */
@@ -62,17 +76,32 @@ td_saving td_saving_of(const td_op *op, const td_value *args);
 /* The node of a call that saves the arguments of these bits; of those that the call will overwrite
  * it saves copies. */
 td_node *td_node_new(const td_call *call, uint32_t saved, int nresults, td_status *status);
+/* inputs[k], where there is one, is what slot k will be: gradients are brought to its shape. NULL:
+ * they come as they should. */
 td_node *td_node_new_custom(const td_node_class *node_class, void *payload, int nslots,
-                            int nresults, td_status *status);
-static inline td_node *td_node_retain(td_node *node) {
+                            td_tensor *const *inputs, int nresults, td_status *status);
+/* Its notes, made where there are none; NULL: out of memory (message set). */
+td_notes *td_node_notes(td_node *node);
+/* td_node_retain, in place. */
+static inline td_node *node_retain(td_node *node) {
     if (node)
         atomic_fetch_add_explicit(&node->refs, 1, memory_order_relaxed);
     return node;
 }
-void td_node_release(td_node *node);
 /* Give up saved tensors and custom payload, keeping the edges. */
 void td_node_release_saved(td_node *node);
-const char *td_node_name(const td_node *node);
+
+/* What backward reads, seen with its history where backward is recorded: a new tensor, or x
+ * (stolen), or the leaf of the edge. */
+td_status td_saved_with_history(td_tensor *x, const td_edge *history,
+                                td_tensor **out) TD_MUST_CHECK;
+/* Has what a node saved been written since? */
+td_status td_check_version(const td_node *node, const td_tensor *saved,
+                           unsigned expected) TD_MUST_CHECK;
+/* A tensor of inference_mode is to be saved. */
+td_status td_fail_inference(void);
+/* Give what the node of a call has saved into the custody of others (td_modes.keeper). */
+td_status td_node_pack(td_node *node) TD_MUST_CHECK;
 
 /* The edge to follow from an input (new references inside). */
 td_edge td_edge_of(td_tensor *x);
@@ -95,13 +124,13 @@ typedef struct td_write {
     td_node *outer;     /* the history that the base will have; owned */
     td_node *refreshed; /* the view's, through it; owned */
 } td_write;
-/* For result `result` of `node`, which is written through the view x. */
-td_status td_view_prepare(td_tensor *x, td_node *node, uint32_t result,
+/* For result `result` of `node`, which is written through the view x, read by slot `self`. */
+td_status td_view_prepare(td_tensor *x, td_node *node, uint32_t result, uint32_t self,
                           td_write *write) TD_MUST_CHECK;
 void td_view_publish(td_tensor *x, td_write *write);
 void td_view_abandon(td_write *write);
 
-/* Run one node: gout[nresults] -> in[nslots] (new references). */
+/* Run one node: gout[nresults] -> in[nslots] (new references). Hooks are the caller's to run. */
 td_status td_node_apply(td_node *node, td_tensor *const *gout, td_tensor **in) TD_MUST_CHECK;
 
 #endif

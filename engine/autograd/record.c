@@ -11,8 +11,7 @@ td_edge td_edge_of(td_tensor *x) {
     if (!tensor_wants(x))
         return (td_edge){0};
     if (x->autograd && x->autograd->grad_fn)
-        return (td_edge){.node = td_node_retain(x->autograd->grad_fn),
-                         .result = x->autograd->result};
+        return (td_edge){.node = node_retain(x->autograd->grad_fn), .result = x->autograd->result};
     return (td_edge){.leaf = td_retain(x)};
 }
 
@@ -69,10 +68,19 @@ static td_status save_results(td_node *node, const td_call *call, uint8_t outs) 
     for (int k = 0; outs >> k; k++) {
         td_tensor *x = outs >> k & 1 ? result_of(call, k) : NULL;
         td_status status = x ? td_tensor_alias(x, &node->saved_out[k]) : TD_OK;
+        if (x && TD_UNLIKELY(x->storage->inference))
+            status = td_fail_inference();
         if (status)
             return status;
     }
     return TD_OK;
+}
+
+/* The slot by which the operator reads the view it writes: its first parameter, or for a list of
+ * them the list's element. */
+static uint32_t self_slot(const td_call *call, uint32_t result) {
+    bool list = call->args[0].kind == TD_KIND_TENSORS;
+    return list ? call->op->nlooks + result : 0;
 }
 
 /* Room for the history of each result. */
@@ -94,7 +102,8 @@ static td_status make_room(td_call *call, td_record *record) {
     td_status status = TD_OK;
     for (int k = 0; k < call->ngiven && status == TD_OK; k++) {
         if (call->given[k]->base)
-            status = td_view_prepare(call->given[k], record->node, (uint32_t)k, &record->writes[k]);
+            status = td_view_prepare(call->given[k], record->node, (uint32_t)k,
+                                     self_slot(call, (uint32_t)k), &record->writes[k]);
     }
     return status;
 }
@@ -133,34 +142,14 @@ uint64_t td_autograd_sequence(const td_record *record) {
     return record->node->sequence;
 }
 
+td_status td_autograd_hand_over(td_record *record) {
+    return td_node_pack(record->node);
+}
+
 void td_autograd_drop(td_record *record) {
     for (int k = 0; k < record->nwrites; k++)
         td_view_abandon(&record->writes[k]);
     td_free(record->writes);
     td_node_release(record->node);
     *record = (td_record){0};
-}
-
-td_status td_autograd_record_custom(const td_node_class *node_class, void *payload, int ninputs,
-                                    td_tensor *const *inputs, int noutputs,
-                                    td_tensor *const *outputs) {
-    td_status status = refresh(ninputs, inputs);
-    td_node *node =
-        status ? NULL : td_node_new_custom(node_class, payload, ninputs, noutputs, &status);
-    if (!node) {
-        if (node_class->destroy)
-            node_class->destroy(payload);
-        return status;
-    }
-    for (int k = 0; k < ninputs; k++)
-        if (inputs[k])
-            node->slots[k].edge = td_edge_of(inputs[k]);
-    for (int k = 0; k < noutputs && status == TD_OK; k++)
-        if (outputs[k] && !td_autograd_get(outputs[k]))
-            status = TD_ENOMEM;
-    for (int k = 0; k < noutputs && status == TD_OK; k++)
-        if (outputs[k] && td_dtype_is_float((td_dtype)outputs[k]->dtype))
-            td_autograd_attach(outputs[k], node, (uint32_t)k);
-    td_node_release(node);
-    return status;
 }

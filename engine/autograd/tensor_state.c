@@ -23,6 +23,8 @@ void td_autograd_free(td_autograd *a) {
     td_autograd_suspect(a);
     td_release(grad);
     td_node_release(a->grad_fn);
+    if (TD_UNLIKELY(a->hooks != NULL))
+        td_hooks_free(a->hooks);
     td_object_free(a, sizeof *a);
 }
 
@@ -31,7 +33,7 @@ void td_autograd_attach(td_tensor *x, td_node *node, uint32_t result) {
     if (a->retains_grad && a->grad_fn && a->grad_fn->retained)
         a->grad_fn->retained[a->result] = NULL;
     a->retains_grad = false;
-    td_node_retain(node);
+    node_retain(node);
     td_node_release(a->grad_fn);
     a->grad_fn = node;
     a->result = result;
@@ -65,6 +67,9 @@ td_status td_set_requires_grad(td_tensor *x, bool requires_grad) {
     if (requires_grad && !td_dtype_is_float((td_dtype)x->dtype))
         return td_fail(TD_EAUTOGRAD, "only floating tensors can require grad, this one is %s",
                        td_dtype_name((td_dtype)x->dtype));
+    if (requires_grad && x->storage->inference && !td_modes_current.inference)
+        return td_fail(TD_EAUTOGRAD, "a tensor made in inference_mode can't require grad outside "
+                                     "of it: use a clone() of it");
     if (!td_is_leaf(x))
         return requires_grad
                    ? TD_OK
@@ -93,6 +98,21 @@ td_status td_retain_grad(td_tensor *x) {
     a->grad_fn->retained[a->result] = a;
     a->retains_grad = true;
     return TD_OK;
+}
+
+td_status td_detach(td_tensor *x) {
+    if (x->base)
+        return td_fail(TD_EAUTOGRAD, "a view can't be detached in place from what it looks into: "
+                                     "x:detach() gives another tensor");
+    td_autograd_forget(x);
+    x->requires_grad = false;
+    return TD_OK;
+}
+
+td_node *td_get_grad_fn(td_tensor *x) {
+    if (td_view_is_stale(x) && td_view_refresh(x))
+        return NULL;
+    return x->autograd ? node_retain(x->autograd->grad_fn) : NULL;
 }
 
 td_tensor *td_get_grad(const td_tensor *x) {

@@ -6,6 +6,7 @@
  * storage's version that their history is stale, and take x's, seen through as_strided.
  * The gradient is laid out as the base is, so that what is a view of it is one of the gradient.
  */
+#include "engine/autograd/function.h"
 #include "engine/autograd/node.h"
 #include "engine/core/memory.h"
 
@@ -19,6 +20,7 @@ typedef struct geometry {
 typedef struct write_payload {
     td_node *inner;  /* the operator on the view; owned */
     uint32_t result; /* which of its results the view is */
+    uint32_t self;   /* the slot by which it reads the view */
     geometry base, view;
     int64_t offset;         /* of the view's first element from the base's */
     int64_t before, length; /* memory that both are laid over: before the base's first, in all */
@@ -58,8 +60,21 @@ static td_node *seen_through(td_tensor *x, td_edge history, td_status *status) {
     return node;
 }
 
+/* What a function made of its input's memory is known to that function alone. */
+static td_status check_maker(const td_tensor *x) {
+    const td_node *node = x->autograd ? x->autograd->grad_fn : NULL;
+    if (TD_LIKELY(!node || !td_node_is_function(node)) || x->base->autograd->grad_fn == node)
+        return TD_OK;
+    return td_fail(TD_EAUTOGRAD,
+                   "a view that a function (%s) returned, or what it looks into, was "
+                   "written in place: return a clone() from forward",
+                   td_node_name(node));
+}
+
 td_status td_view_refresh(td_tensor *x) {
-    td_status status;
+    td_status status = check_maker(x);
+    if (status)
+        return status;
     if (!td_autograd_get(x))
         return TD_ENOMEM;
     td_node *node = seen_through(x, td_edge_of(x->base), &status);
@@ -71,14 +86,6 @@ td_status td_view_refresh(td_tensor *x) {
 }
 
 /* ---- the node that wraps a write ---- */
-
-/* The slot by which the operator reads the view it writes: its first parameter, or for a list of
- * them the list's element. */
-static uint32_t self_slot(const write_payload *p) {
-    const td_node *node = p->inner;
-    bool list = node->op && node->args[0].kind == TD_KIND_TENSORS;
-    return list ? node->op->nlooks + p->result : 0;
-}
 
 /* Run the operator's backward for the gradient of the one result. */
 static td_status apply_inner(const write_payload *p, td_tensor *g, td_tensor **inner) {
@@ -97,7 +104,7 @@ static td_status apply_write(void *payload, td_tensor *const *gout, td_tensor **
     write_payload *p = payload;
     td_status status = TD_OK;
     td_tensor *whole = NULL, *part = NULL, *g = NULL;
-    uint32_t self = self_slot(p), n = p->inner->nslots;
+    uint32_t self = p->self, n = p->inner->nslots;
     td_tensor **inner = td_calloc(n, sizeof *inner);
     if (!inner)
         return td_fail(TD_ENOMEM, "out of memory");
@@ -154,7 +161,7 @@ static void lay_both(write_payload *p) {
     p->length = p->before + (base > view ? base : view) + 1;
 }
 
-static td_status new_payload(const td_tensor *x, td_node *node, uint32_t result,
+static td_status new_payload(const td_tensor *x, td_node *node, uint32_t result, uint32_t self,
                              write_payload **out) {
     const td_tensor *base = x->base;
     if (td_tensor_overlaps(base))
@@ -164,8 +171,9 @@ static td_status new_payload(const td_tensor *x, td_node *node, uint32_t result,
     write_payload *p = td_malloc(sizeof *p);
     if (!p)
         return td_fail(TD_ENOMEM, "out of memory");
-    p->inner = td_node_retain(node);
+    p->inner = node_retain(node);
     p->result = result;
+    p->self = self;
     p->offset = offset_in(x, base);
     read_geometry(x, &p->view);
     read_geometry(base, &p->base);
@@ -176,35 +184,38 @@ static td_status new_payload(const td_tensor *x, td_node *node, uint32_t result,
 
 /* Slots of the wrapping node: 0 is the base; the others are the operator's, but for the one by
  * which it reads the view. */
-static td_status wrap(td_tensor *x, td_node *node, uint32_t result, td_node **out) {
+static td_status wrap(td_tensor *x, td_node *node, uint32_t result, uint32_t self, td_node **out) {
     write_payload *p = NULL;
-    td_status status = new_payload(x, node, result, &p);
+    td_status status = new_payload(x, node, result, self, &p);
     if (status)
         return status;
-    td_node *outer = td_node_new_custom(&write_class, p, (int)node->nslots + 1, 1, &status);
+    td_node *outer = td_node_new_custom(&write_class, p, (int)node->nslots + 1, NULL, 1, &status);
     if (!outer) {
         destroy_write(p);
         return status;
     }
     outer->slots[0].edge = td_edge_of(x->base);
     for (uint32_t k = 0; k < node->nslots; k++) {
-        if (k == self_slot(p))
+        if (k == self)
             continue;
         outer->slots[k + 1].edge = node->slots[k].edge;
-        td_node_retain(node->slots[k].edge.node);
+        node_retain(node->slots[k].edge.node);
         td_retain(node->slots[k].edge.leaf);
     }
     *out = outer;
     return TD_OK;
 }
 
-td_status td_view_prepare(td_tensor *x, td_node *node, uint32_t result, td_write *write) {
+td_status td_view_prepare(td_tensor *x, td_node *node, uint32_t result, uint32_t self,
+                          td_write *write) {
     if (!td_autograd_get(x->base) || !td_autograd_get(x))
         return TD_ENOMEM;
-    td_status status = wrap(x, node, result, &write->outer);
+    td_status status = check_maker(x);
+    if (status == TD_OK)
+        status = wrap(x, node, result, self, &write->outer);
     if (status)
         return status;
-    td_edge history = {.node = td_node_retain(write->outer)};
+    td_edge history = {.node = node_retain(write->outer)};
     write->refreshed = seen_through(x, history, &status);
     return status;
 }

@@ -3,25 +3,17 @@
 
 #include <stdatomic.h>
 
-static _Thread_local td_modes modes;
-
-td_modes td_get_modes(void) {
-    return modes;
-}
+TD_THREAD_STATE td_modes td_modes_current;
 
 td_modes td_set_modes(td_modes now) {
-    td_modes before = modes;
-    modes = now;
+    td_modes before = td_modes_current;
+    td_modes_current = now;
     return before;
 }
 
-bool td_grad_enabled(void) {
-    return !modes.grad_disabled;
-}
-
 bool td_set_grad_enabled(bool enabled) {
-    bool before = !modes.grad_disabled;
-    modes.grad_disabled = !enabled;
+    bool before = !td_modes_current.grad_disabled;
+    td_modes_current.grad_disabled = !enabled;
     return before;
 }
 

@@ -3,18 +3,39 @@
 #define TD_CORE_MODES_H
 
 #include <stdbool.h>
+#include <stdint.h>
+
+/* Read in every call, also from a module that was loaded late: no call to find it. */
+#define TD_THREAD_STATE _Thread_local __attribute__((tls_model("initial-exec")))
+
+struct td_keeper;
 
 /* All modes of a thread: saved and restored as one value. Zero is what a new thread has. */
 typedef struct td_modes {
     bool grad_disabled; /* operators are not recorded for backward */
+    bool inference;     /* nor is what they make ever to be used in what is recorded */
+    bool anomaly;       /* nodes know their line, and backward looks for NaN in gradients ... */
+    bool unchecked;     /* ... or, with anomaly, does not look */
+    uint32_t keeping;   /* which of its own, for the keeper: its business */
+    const struct td_keeper *keeper; /* autograd/saved.h: of what nodes save; NULL: themselves */
 } td_modes;
 
-td_modes td_get_modes(void);
+extern TD_THREAD_STATE td_modes td_modes_current;
+
+static inline td_modes td_get_modes(void) {
+    return td_modes_current;
+}
 td_modes td_set_modes(td_modes modes); /* returns the former ones */
 
-/* Are operators recorded for backward? On in a new thread. */
-bool td_grad_enabled(void);
+/* Is recording for backward switched on? It is in a new thread. */
+static inline bool td_grad_enabled(void) {
+    return !td_modes_current.grad_disabled;
+}
 bool td_set_grad_enabled(bool enabled); /* returns the former state */
+/* Are operators recorded? Under inference they are not, whatever else is switched on. */
+static inline bool td_is_recording(void) {
+    return !(td_modes_current.grad_disabled | td_modes_current.inference);
+}
 
 /* Should results be the same for every number of threads, though that takes longer? Of the whole
  * process; off at the start. */

@@ -3,6 +3,7 @@
 
 TD_THREAD_STATE td_observer *td_observer_current;
 _Thread_local const td_origin *td_origin_in_force;
+_Thread_local td_origin_finder td_origin_finder_current;
 
 td_observer *td_observer_set(td_observer *observer) {
     td_observer *before = td_observer_current;

@@ -3,6 +3,7 @@
 #ifndef TD_CORE_OBSERVER_H
 #define TD_CORE_OBSERVER_H
 
+#include "engine/core/modes.h"
 #include "engine/core/tensor.h"
 
 typedef enum td_event_kind {
@@ -14,9 +15,6 @@ typedef enum td_event_kind {
     TD_EVENT_ACTIVITY, /* complete: what a device did by itself, with its own times */
     TD_EVENT_KINDS
 } td_event_kind;
-
-/* Read in every call, also from a module that was loaded late: no call to find it. */
-#define TD_THREAD_STATE _Thread_local __attribute__((tls_model("initial-exec")))
 
 struct td_value;
 
@@ -76,5 +74,13 @@ static inline const td_origin *td_origin_known(void) {
     const td_origin *origin = td_origin_in_force;
     return TD_UNLIKELY(origin != NULL) && origin->line ? origin : NULL;
 }
+
+/* Who tells the line for the nodes of a graph where no observer asks, under the mode `anomaly`; the
+ * thread's. */
+typedef struct td_origin_finder {
+    void (*find)(void *ctx, td_origin *origin);
+    void *ctx;
+} td_origin_finder;
+extern _Thread_local td_origin_finder td_origin_finder_current;
 
 #endif

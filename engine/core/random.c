@@ -20,6 +20,19 @@ uint64_t td_initial_seed(void) {
     return seed;
 }
 
+td_generator td_get_default_generator(void) {
+    pthread_mutex_lock(&lock);
+    td_generator state = default_generator;
+    pthread_mutex_unlock(&lock);
+    return state;
+}
+
+void td_set_default_generator(td_generator state) {
+    pthread_mutex_lock(&lock);
+    default_generator = state;
+    pthread_mutex_unlock(&lock);
+}
+
 void td_generator_reserve(td_generator *generator, uint64_t blocks, uint64_t *seed,
                           uint64_t *offset) {
     td_generator *g = generator ? generator : &default_generator;

@@ -16,6 +16,9 @@ typedef struct td_generator {
 /* This process's default generator; guarded by the functions below. */
 void td_manual_seed(uint64_t seed);
 uint64_t td_initial_seed(void);
+/* All of its state, to come back to. */
+td_generator td_get_default_generator(void);
+void td_set_default_generator(td_generator state);
 
 /* Reserve `blocks` counters of the generator (NULL: the default one): returns its seed and the
  * first counter of the draw. Thread-safe. */

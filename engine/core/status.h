@@ -22,6 +22,7 @@
     X(EAUTOGRAD, "autograd refuses")                                                               \
     X(ENOMEM, "out of memory")                                                                     \
     X(EINTR, "interrupted")                                                                        \
+    X(ESCRIPT, "a function of the script failed")                                                  \
     X(EIO, "input or output failed")                                                               \
     X(EINTERNAL, "internal error")
 

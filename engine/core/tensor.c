@@ -53,6 +53,7 @@ static td_storage *storage_new(td_device device, size_t bytes) {
     atomic_init(&s->version, 0);
     s->device = device;
     s->bytes = bytes;
+    s->inference = td_modes_current.inference;
     s->on_release = NULL;
     s->inline_data = bytes <= sizeof s->small && device.type == TD_CPU;
     if (s->inline_data) {
@@ -446,6 +447,7 @@ td_status td_tensor_resize(td_tensor *x, int ndim, const int64_t *sizes) {
         td_storage *s = storage_new(td_tensor_device(x), bytes);
         if (!s)
             return fail_memory((double)bytes, td_tensor_device(x));
+        s->inference = x->storage->inference;
         storage_release(x->storage);
         x->storage = s;
         x->data = s->data;

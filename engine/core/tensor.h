@@ -22,6 +22,7 @@ typedef struct td_storage {
     atomic_uint version; /* counts writes in place; shared by all views */
     td_device device;
     bool inline_data; /* data lies in `small` */
+    bool inference;   /* made under that mode: of no use in what is recorded */
     uint16_t stream;  /* in whose order the memory is used and given back */
     void *data;
     size_t bytes;   /* asked for */

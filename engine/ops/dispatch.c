@@ -287,7 +287,7 @@ static inline looks look(td_call *call) {
     }
     if (l.first)
         call->device = td_tensor_device(l.first);
-    l.record = l.record && call->op->backward && td_grad_enabled();
+    l.record = l.record && call->op->backward && td_is_recording();
     return l;
 }
 
@@ -325,8 +325,11 @@ static td_status run_call(td_call *call, const looks *l, uint64_t *sequence) {
     td_record record = {0};
     call->record = &record;
     td_status status = run_steps(call);
-    if (record.node)
+    if (record.node) {
         *sequence = td_autograd_sequence(&record);
+        if (TD_UNLIKELY(td_modes_current.keeper != NULL) && status == TD_OK)
+            status = td_autograd_hand_over(&record);
+    }
     td_autograd_drop(&record);
     call->record = NULL;
     return status;

@@ -266,8 +266,7 @@ static td_status run_interpolate(td_call *call) {
         factors[d] = 0;
     if (x->dtype == TD_U8 && modes[mode].aligns)
         return resize_pixels(call, n, sizes, factors);
-    return TD_APPLY(&call->out[0], resize, TD_T(x), TD_INTS(n, sizes),
-                    TD_FLOATS(n, factors), a[3],
+    return TD_APPLY(&call->out[0], resize, TD_T(x), TD_INTS(n, sizes), TD_FLOATS(n, factors), a[3],
                     TD_B(!td_is_nil(a[4]) && a[4].b), a[6]);
 }
 

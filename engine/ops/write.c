@@ -14,6 +14,10 @@ static td_status check_leaf(const td_tensor *x) {
     if (base && base->requires_grad && td_is_leaf(base))
         return td_fail(TD_EAUTOGRAD, "a view of a leaf that requires grad is written in place: do "
                                      "it under tide.no_grad, or on a clone()");
+    if (TD_UNLIKELY(base && base->requires_grad && !x->requires_grad) && !td_view_is_stale(x))
+        return td_fail(TD_EAUTOGRAD, "a view made under tide.no_grad or tide.inference_mode of a "
+                                     "tensor that requires grad is written while calls are "
+                                     "recorded: take the view here, or write it there");
     return TD_OK;
 }
 
@@ -33,7 +37,10 @@ td_status td_check_writes(const td_call *call) {
             return td_fail(TD_EVALUE,
                            "several elements of the tensor written share one place in memory "
                            "(an expanded tensor?); write into a clone() of it");
-        td_status status = td_grad_enabled() ? check_leaf(x) : TD_OK;
+        if (TD_UNLIKELY(x->storage->inference && !td_modes_current.inference))
+            return td_fail(TD_EAUTOGRAD, "a tensor made in inference_mode is written outside of "
+                                         "it: write into a clone() of it");
+        td_status status = td_is_recording() ? check_leaf(x) : TD_OK;
         if (status)
             return status;
     }

@@ -116,7 +116,9 @@ t.test("no_function_ignores_an_option", function()
         is_grad_enabled = { tide.is_grad_enabled }, progress = { tide.progress, 3 },
         read_csv = { tide.io.read_csv, "none" }, grad = { tide.autograd.grad, x, x },
         backward = { tide.autograd.backward, x }, gradcheck = { tide.autograd.gradcheck, tide.sin, x },
-        gradgradcheck = { tide.autograd.gradgradcheck, tide.sin, x }, table = { profile.table, profile },
+        gradgradcheck = { tide.autograd.gradgradcheck, tide.sin, x }, jacobian = { tide.autograd.functional.jacobian, tide.sin, x },
+        get_rng_state = { tide.get_rng_state }, set_rng_state = { tide.set_rng_state, x },
+        is_inference_mode_enabled = { tide.is_inference_mode_enabled }, table = { profile.table, profile },
         events = { profile.events, profile }, stop = { profile.stop, profile },
         export_chrome_trace = { profile.export_chrome_trace, profile, "/nonexistent/t" },
         step = { optimizer.step, optimizer }, zero_grad = { optimizer.zero_grad, optimizer },
@@ -125,7 +127,7 @@ t.test("no_function_ignores_an_option", function()
         uniform_ = { nn.init.uniform_, x }, kaiming_normal_ = { nn.init.kaiming_normal_, x },
     }
     for _, name in ipairs { "item", "tolist", "size", "stride", "dim", "numel", "element_size", "is_contiguous",
-        "is_floating_point", "data_ptr", "requires_grad_", "retain_grad", "backward", "bool", "byte", "int", "long",
+        "is_floating_point", "data_ptr", "requires_grad_", "retain_grad", "backward", "detach_", "is_inference", "bool", "byte", "int", "long",
         "float", "double" } do
         calls["x:" .. name] = { x[name], x }
     end
@@ -159,7 +161,8 @@ t.test("help_is_the_text_that_calls_are_read_by", function()
     t.eq(signature(nn.MSELoss), 'MSELoss("mean"|"sum"|"none" reduction="mean")')
     t.eq(signature(tide.no_grad), "no_grad(function? fn=nil, ...) -> any")
     t.eq(signature(tide.autograd.grad), "grad(Tensor|Tensor[] outputs, Tensor|Tensor[] inputs, "
-        .. "{Tensor|Tensor?[] grad_outputs=nil, bool retain_graph=false, bool create_graph=false, bool allow_unused=false}) -> list")
+        .. "{Tensor|Tensor?[] grad_outputs=nil, bool? retain_graph=nil, bool create_graph=false, bool? allow_unused=nil, "
+        .. "bool materialize_grads=false, bool is_grads_batched=false}) -> list")
     t.eq(signature(nn.Sequential), "Sequential(Module[] modules)")
     t.eq(signature(nn.Module.train), "train(Module self, bool mode=true) -> Module")
     t.eq(signature(tide.ones(1).item), "item(Tensor x) -> number")

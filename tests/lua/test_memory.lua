@@ -321,6 +321,37 @@ local circles = {
         y["1:10"] = y["11:20"] * y["21:30"]
         x.grad = y
     end,
+    hook_of_a_leaf = function()
+        local x = tide.ones(CIRCLE, { requires_grad = true })
+        x:register_hook(function() return x end)
+    end,
+    hook_of_a_result = function()
+        local y = tide.ones(CIRCLE, { requires_grad = true }) * 2
+        local kept = { { y } }
+        y:register_hook(function() return kept[1][1] end)
+        y:sum():backward()
+    end,
+    hooks_of_one_another = function()
+        local a, b = tide.ones(CIRCLE, { requires_grad = true }), tide.ones(CIRCLE, { requires_grad = true })
+        a:register_hook(function() return b end)
+        b:register_post_accumulate_grad_hook(function() return a end)
+    end,
+    hook_of_a_node = function()
+        local y = tide.ones(CIRCLE, { requires_grad = true }) * 2
+        y.grad_fn:register_hook(function() return y end)
+    end,
+    context_of_a_function = function()
+        local F = tide.autograd.Function { forward = function(ctx, x)
+            ctx.output = x * 2
+            return ctx.output
+        end }
+        F(tide.ones(CIRCLE, { requires_grad = true }))
+    end,
+    saved_by_a_keeper = function()
+        local y
+        y = tide.autograd.graph.saved_tensors_hooks(function(x) return { x, function() return y end } end,
+            function(packed) return packed[1] end, function() return tide.ones(CIRCLE, { requires_grad = true }):exp() end)
+    end,
     in_place = function()
         local x = tide.ones(CIRCLE, { requires_grad = true })
         local y = x * 1
@@ -365,4 +396,28 @@ t.test("a_circle_that_is_held_stays", function()
     local y = (x * x):sum()
     y:backward()
     t.eq(x.grad:tolist(), { 4, 4, 4 })
+end)
+
+-- What only hooks lead to, and what hooks and others lead to, while circles are looked for.
+t.test("what_is_held_besides_a_circle_keeps_its_hooks", function()
+    local calls, others = 0, {}
+    local function make()
+        local w = tide.ones(3, { requires_grad = true })
+        local y = w * 2
+        others[1] = w -- by the hook, and by us
+        y:register_hook(function(g)
+            calls = calls + 1
+            return g * w * y -- by the hook alone
+        end)
+        return y * 1 -- y lives by its node alone
+    end
+    local z = make()
+    for _, name in ipairs { "hook_of_a_leaf", "hook_of_a_result", "context_of_a_function" } do
+        for _ = 1, 60 do
+            circles[name]()
+        end
+    end
+    z:sum():backward()
+    t.eq(calls, 1)
+    t.eq(others[1].grad:tolist(), { 4, 4, 4 })
 end)

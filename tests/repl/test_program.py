@@ -3,6 +3,7 @@
 usage: test_program.py path/to/tide
 """
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -141,6 +142,17 @@ class Program(unittest.TestCase):
         self.assertRegex(result.stdout, r"(?m)^cpu: (baseline|avx2|avx512) kernels, oneDNN \d+\.\d+.*, OpenBLAS \d")
         self.assertRegex(result.stdout, r"(?m)^operators: \d+$")
         self.assertIn("usage: tide", self.tide("--help").stdout)
+
+    def test_reference_has_a_line_for_each_operator(self):
+        result = self.tide("--ops")
+        self.check(result, 0)
+        lines = result.stdout.splitlines()
+        for line in lines:
+            self.assertRegex(line, r"^\w+  \w+\(.*\) -> [^ ].*  [^ ].*\.$")
+        self.assertEqual(lines, sorted(lines, key=lambda line: re.split(r"  |\(", line)[:2]))
+        self.assertIn("reduce  sum(", result.stdout)
+        public = self.tide("-e", "local n = 0 for _, op in ipairs(tide._ops()) do n = n + (op.internal and 0 or 1) end print(n)")
+        self.assertEqual(len(lines), int(public.stdout))
 
     def test_output_order_of_two_streams(self):
         result = subprocess.run([TIDE, "-e", "print('a') io.stderr:write('b\\n') error('c')"],

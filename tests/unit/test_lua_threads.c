@@ -1,6 +1,7 @@
 /* test_lua_threads.c: tensors in Lua states: several at once, on several threads, closed with
  * tensors alive, made by others, out of memory in the middle of things. */
 #include "engine/td.h"
+#include "lua-bindings/state.h"
 #include "lua-bindings/tide_lua.h"
 
 #include "tests/check.h"
@@ -63,6 +64,73 @@ TEST(a_state_made_by_others_works_and_closes) {
     CHECK_INT(allocated(), before);
 }
 
+/* ---- hooks and functions of several states ---- */
+
+static td_tensor *handed;
+
+/* Takes the tensor given to it out of the state, or brings it into one. */
+static int hand(lua_State *L) {
+    if (!lua_isnone(L, 1)) {
+        handed = td_retain(tide_to_tensor(L, 1));
+        return 0;
+    }
+    tide_push_handle(L)->tensor = td_retain(handed);
+    return 1;
+}
+
+static lua_State *new_state(void) {
+    lua_State *L = tide_lua_new();
+    if (!L || !run(L, "tide = require 'tide'"))
+        return NULL;
+    tide_push_function(L, hand, 0);
+    lua_setglobal(L, "hand");
+    return L;
+}
+
+TEST(hooks_and_functions_may_outlive_their_state) {
+    int64_t before = allocated();
+    lua_State *L = new_state(), *other = new_state();
+    REQUIRE(L && other);
+    run(L, "local x = tide.ones(100, {requires_grad = true}) x:register_hook(function(g) return g "
+           "end)\n"
+           "local F = tide.autograd.Function {forward = function(ctx, v) ctx:save_for_backward(v) "
+           "return v * 2 end, backward = function(ctx, g) return g end}\n"
+           "y = tide.autograd.graph.saved_tensors_hooks(function(v) return v end, "
+           "function(v) return v end, function() return F(x):exp():sum() end) hand(y)");
+    run(other, "y = hand() local ok, message = pcall(y.backward, y, {retain_graph = true}) "
+               "assert(not ok and message:find('another Lua state'), message)");
+    tide_lua_close(L);
+    run(other, "local ok, message = pcall(y.backward, y, {retain_graph = true}) "
+               "assert(not ok and message:find('a Lua state that is closed'), message)");
+    td_release(handed);
+    tide_lua_close(other);
+    CHECK_INT(allocated(), before);
+}
+
+static void *release_handed(void *unused) {
+    (void)unused;
+    td_release(handed);
+    return NULL;
+}
+
+TEST(a_graph_with_hooks_may_die_on_another_thread) {
+    int64_t before = allocated();
+    lua_State *L = new_state();
+    pthread_t thread;
+    REQUIRE(L != NULL);
+    for (int round = 0; round < 50; round++) {
+        run(L, "local x = tide.ones(100, {requires_grad = true}) local y = x * 2 "
+               "y:register_hook(function(g) return g end) hand(y)");
+        run(L, "collectgarbage() collectgarbage()");
+        REQUIRE(pthread_create(&thread, NULL, release_handed, NULL) == 0);
+        run(L, "for i = 1, 20 do local x = tide.ones(1, {requires_grad = true}) * 2 "
+               "local h = x:register_hook(print) h:remove() end");
+        pthread_join(thread, NULL);
+    }
+    tide_lua_close(L);
+    CHECK_INT(allocated(), before);
+}
+
 /* An allocator that gives out when told to. */
 typedef struct budget {
     long left; /* allocations; below zero: no limit */
@@ -89,7 +157,15 @@ static int open_and_work(lua_State *L) {
                            "local a, b = x:max(1)\n"
                            "local parts = x:split(7)\n"
                            "local y = tide.cat(parts) + x[{{1, 50}, 1}]\n"
-                           "return tostring(y), y:tolist()"))
+                           "y:tolist()\n"
+                           "local w = tide.ones(50, {requires_grad = true})\n"
+                           "local F = tide.autograd.Function {forward = function(c, v)\n"
+                           "c:save_for_backward(v) return v * 2 end,\n"
+                           "backward = function(c, g) return g * c.saved_tensors[1] end}\n"
+                           "local z = tide.utils.checkpoint(function(v) return F(v):sin() end, w)\n"
+                           "z:register_hook(function(g) return g * z end)\n"
+                           "z:sum():backward()\n"
+                           "return tostring(y)"))
         return lua_error(L);
     lua_call(L, 0, 0);
     return 0;
@@ -195,6 +271,8 @@ int main(void) {
     RUN(closing_a_state_lets_go_of_its_tensors);
     RUN(states_do_not_see_one_another);
     RUN(a_state_made_by_others_works_and_closes);
+    RUN(hooks_and_functions_may_outlive_their_state);
+    RUN(a_graph_with_hooks_may_die_on_another_thread);
     RUN(running_out_of_lua_memory_loses_nothing);
     RUN(states_on_threads_of_their_own);
     RUN(states_record_at_the_same_time);

@@ -1,0 +1,81 @@
+-- utils.lua: tide.utils: checkpoint.
+local tide = ...
+local fail = tide._fail
+local utils = {}
+
+local ENOUGH = setmetatable({}, { __tostring = function() return "checkpoint: all is recomputed" end })
+
+-- One checkpointed call: what its nodes save is numbered, not kept, and worked out again by another call
+-- when backward asks for the first of it.
+local Part = {}
+Part.__index = Part
+
+function Part:pack()
+    self.count = self.count + 1
+    return self.count
+end
+
+-- What fn saves the second time, in the same order; it is stopped when all is there.
+function Part:record(x)
+    local values = self.values
+    values[#values + 1] = x
+    if #values == self.count then
+        error(ENOUGH, 0)
+    end
+    return x
+end
+
+-- Random numbers come as they came the first time.
+local function with_state(state, fn)
+    local before = tide.get_rng_state()
+    tide.set_rng_state(state)
+    local results = table.pack(pcall(fn))
+    tide.set_rng_state(before)
+    return table.unpack(results, 1, results.n)
+end
+
+function Part:recompute()
+    self.values = {}
+    local function run()
+        tide.enable_grad(tide.autograd.graph.saved_tensors_hooks, function(x) return self:record(x) end,
+            function(x) return x end, self.fn, table.unpack(self.args, 1, self.args.n))
+    end
+    local ok, message
+    if self.state then
+        ok, message = with_state(self.state, run)
+    else
+        ok, message = pcall(run)
+    end
+    if not ok and not rawequal(message, ENOUGH) then
+        error(message, 0)
+    end
+    if #self.values ~= self.count then
+        fail("checkpoint: called again the function saved %d tensors, at first %d: it must do the same each time",
+            #self.values, self.count)
+    end
+end
+
+function Part:unpack(place)
+    if not self.values or not self.values[place] then
+        self:recompute()
+    end
+    local x = self.values[place]
+    self.values[place] = false -- asked for again, by another backward, all is worked out again
+    return x
+end
+
+utils.checkpoint = tide._function("checkpoint(function fn, ..., *, bool preserve_rng_state=true) -> any",
+    "fn(...), whose backward works out again what it needs instead of keeping it: less memory for more time.",
+    function(fn, preserve_rng_state, ...)
+        if not tide.is_grad_enabled() or tide.is_inference_mode_enabled() then
+            return fn(...)
+        end
+        local part = setmetatable({ fn = fn, args = table.pack(...), count = 0,
+            state = preserve_rng_state and tide.get_rng_state() or nil }, Part)
+        return tide.autograd.graph.saved_tensors_hooks(function() return part:pack() end,
+            function(place) return part:unpack(place) end, fn, ...)
+    end)
+
+tide._document(utils, "utils", "tide.utils", "checkpoint.")
+
+return utils

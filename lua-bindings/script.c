@@ -1,0 +1,307 @@
+/* script.c: anchors, and calls from the engine into Lua. */
+#include "lua-bindings/script.h"
+
+#include "lua-bindings/modes.h"
+#include "lua-bindings/origin.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+static const char home_key = 0, table_key = 0, trampoline_key = 0, error_key = 0;
+
+/* Of a Lua state; outlives it while anchors do. */
+typedef struct tide_home {
+    atomic_int refs; /* the state's, and the anchors' */
+    lua_State *main; /* NULL: closed */
+    tide_state *state;
+    _Atomic(tide_anchor *) dropped; /* by the engine, not yet let go */
+    tide_anchor *first;             /* of all, those that were dropped too */
+    int count;
+} tide_home;
+
+struct tide_anchor {
+    tide_home *home;
+    int place; /* in the table */
+    const void *holder;
+    tide_anchor *next_dropped, *before, *after;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all homes' lists */
+static _Thread_local tide_home *entered;
+
+static void home_release(void *of) {
+    tide_home *home = of;
+    if (atomic_fetch_sub_explicit(&home->refs, 1, memory_order_acq_rel) == 1)
+        free(home);
+}
+
+static tide_home *home_of(lua_State *L) {
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &home_key);
+    tide_home *home = *(tide_home **)lua_touserdata(L, -1);
+    lua_pop(L, 1);
+    return home;
+}
+
+/* ---- anchors ---- */
+
+static void link_anchor(tide_home *home, tide_anchor *anchor) {
+    pthread_mutex_lock(&lock);
+    anchor->after = home->first;
+    if (home->first)
+        home->first->before = anchor;
+    home->first = anchor;
+    home->count++;
+    pthread_mutex_unlock(&lock);
+}
+
+static void free_anchor(tide_anchor *anchor) {
+    tide_home *home = anchor->home;
+    pthread_mutex_lock(&lock);
+    if (anchor->before)
+        anchor->before->after = anchor->after;
+    else
+        home->first = anchor->after;
+    if (anchor->after)
+        anchor->after->before = anchor->before;
+    home->count--;
+    pthread_mutex_unlock(&lock);
+    free(anchor);
+    home_release(home);
+}
+
+tide_anchor *tide_anchor_new(lua_State *L) {
+    tide_home *home = home_of(L);
+    tide_script_drain(L);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &table_key);
+    lua_insert(L, -2);
+    int place = luaL_ref(L, -2);
+    tide_anchor *anchor = malloc(sizeof *anchor);
+    if (!anchor)
+        luaL_unref(L, -1, place);
+    lua_pop(L, 1);
+    if (!anchor)
+        tide_error(L, "not enough memory");
+    *anchor = (tide_anchor){.home = home, .place = place, .holder = anchor};
+    atomic_fetch_add_explicit(&home->refs, 1, memory_order_relaxed);
+    link_anchor(home, anchor);
+    return anchor;
+}
+
+void tide_anchor_held_by(tide_anchor *anchor, const void *holder) {
+    anchor->holder = holder;
+}
+
+int tide_script_anchors(const tide_state *state) {
+    return state->home->count;
+}
+
+void tide_script_push_table(lua_State *L) {
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &table_key);
+}
+
+void tide_script_set_table(lua_State *L) {
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &table_key);
+}
+
+const tide_anchor *tide_anchor_next(const tide_state *state, const tide_anchor *anchor) {
+    return anchor ? anchor->after : state->home->first;
+}
+
+const void *tide_anchor_holder(const tide_anchor *anchor) {
+    return anchor->holder;
+}
+
+void tide_anchor_push(lua_State *L, const tide_anchor *anchor) {
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &table_key);
+    lua_rawgeti(L, -1, anchor->place);
+    lua_remove(L, -2);
+}
+
+void tide_anchor_drop(tide_anchor *anchor) {
+    if (!anchor)
+        return;
+    tide_home *home = anchor->home;
+    pthread_mutex_lock(&lock);
+    bool open = home->main != NULL;
+    if (open) {
+        anchor->next_dropped = home->dropped;
+        home->dropped = anchor;
+        home->state->keeping = true;
+    }
+    pthread_mutex_unlock(&lock);
+    if (!open)
+        free_anchor(anchor);
+}
+
+static tide_anchor *take_dropped(tide_home *home) {
+    pthread_mutex_lock(&lock);
+    tide_anchor *dropped = home->dropped;
+    home->dropped = NULL;
+    pthread_mutex_unlock(&lock);
+    return dropped;
+}
+
+void tide_script_drain(lua_State *L) {
+    tide_home *home = home_of(L);
+    tide_anchor *dropped = take_dropped(home);
+    if (!dropped)
+        return;
+    luaL_checkstack(L, 4, NULL);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &table_key);
+    for (tide_anchor *next; dropped; dropped = next) {
+        next = dropped->next_dropped;
+        luaL_unref(L, -1, dropped->place);
+        free_anchor(dropped);
+    }
+    lua_pop(L, 1);
+}
+
+/* ---- calls ---- */
+
+tide_home *tide_script_enter(lua_State *L) {
+    tide_home *before = entered;
+    entered = TIDE_STATE(L)->home;
+    if (TD_UNLIKELY(atomic_load_explicit(&entered->dropped, memory_order_relaxed) != NULL))
+        tide_script_drain(L);
+    return before;
+}
+
+void tide_script_leave(tide_home *before) {
+    entered = before;
+}
+
+typedef struct call {
+    lua_CFunction body;
+    void *ctx;
+    tide_mode_switch modes;
+} call;
+
+static int trampoline(lua_State *L) {
+    call *c = lua_touserdata(L, 1);
+    luaL_checkstack(L, 20, NULL);
+    c->modes = tide_modes_call(L);
+    lua_pushlightuserdata(L, c->ctx);
+    lua_replace(L, 1);
+    return c->body(L);
+}
+
+/* The error on the top becomes the one to be raised again, and is popped. */
+static td_status note_error(lua_State *L) {
+    td_status status = TD_ESCRIPT;
+    if (td_error_code() == TD_EINTR)
+        status = TD_EINTR;
+    else
+        td_fail(TD_ESCRIPT, "a function of the script failed");
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &error_key); /* a key that is there: needs no memory */
+    return status;
+}
+
+static td_status call_in(tide_home *home, lua_CFunction body, void *ctx) {
+    lua_State *L = tide_running_coroutine(home->main);
+    if (!lua_checkstack(L, LUA_MINSTACK))
+        return td_fail(TD_ENOMEM, "out of memory for a call of the script's function");
+    call c = {.body = body, .ctx = ctx, .modes = {.modes = td_get_modes()}};
+    td_observer *observer = td_observer_current;
+    td_fail(TD_OK, "no error");
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &trampoline_key);
+    lua_pushlightuserdata(L, &c);
+    home->state->depth++;
+    int failed = lua_pcall(L, 1, 0, 0);
+    home->state->depth--;
+    tide_modes_called(c.modes);
+    td_observer_current = observer;
+    return failed ? note_error(L) : TD_OK;
+}
+
+td_status tide_script_call(const tide_anchor *anchor, lua_CFunction body, void *ctx) {
+    tide_home *home = anchor->home;
+    if (!home->main)
+        return td_fail(TD_EAUTOGRAD, "a function of a Lua state that is closed");
+    if (home != entered)
+        return td_fail(TD_EAUTOGRAD, "a function of another Lua state");
+    return call_in(home, body, ctx);
+}
+
+td_status tide_script_call_here(lua_CFunction body, void *ctx) {
+    if (!entered || !entered->main)
+        return td_fail(TD_EAUTOGRAD, "a function of a Lua state that is closed");
+    return call_in(entered, body, ctx);
+}
+
+bool tide_script_take_error(lua_State *L) {
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &error_key) == LUA_TBOOLEAN && !lua_toboolean(L, -1)) {
+        lua_pop(L, 1);
+        return false;
+    }
+    lua_pushboolean(L, 0);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &error_key);
+    return true;
+}
+
+/* ---- a state's beginning and end ---- */
+
+/* __gc: made with the state, so that it goes when all other finalizers have run. */
+static int close_home(lua_State *L) {
+    tide_home **place = lua_touserdata(L, 1), *home = *place;
+    if (!home)
+        return 0;
+    pthread_mutex_lock(&lock);
+    tide_anchor *dropped = home->dropped;
+    home->dropped = NULL;
+    home->main = NULL;
+    pthread_mutex_unlock(&lock);
+    for (tide_anchor *next; dropped; dropped = next) {
+        next = dropped->next_dropped;
+        free_anchor(dropped);
+    }
+    if (td_origin_finder_current.ctx == L)
+        td_origin_finder_current = (td_origin_finder){NULL, NULL};
+    if (entered == home)
+        entered = NULL;
+    return 0;
+}
+
+static lua_State *main_thread(lua_State *L) {
+    lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
+    lua_State *found = lua_tothread(L, -1);
+    lua_pop(L, 1);
+    return found;
+}
+
+static void make_metatable(lua_State *L) {
+    lua_createtable(L, 0, 2);
+    lua_pushcfunction(L, close_home);
+    lua_setfield(L, -2, "__gc");
+    lua_pushboolean(L, 0);
+    lua_setfield(L, -2, "__metatable");
+    lua_setmetatable(L, -2);
+}
+
+/* The home is the state's before anything else can fail; what failed is made by the next call. */
+static tide_home *make_home(lua_State *L, tide_state *state) {
+    tide_home **place = lua_newuserdatauv(L, sizeof *place, 0);
+    *place = NULL;
+    make_metatable(L);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &home_key);
+    tide_home *home = calloc(1, sizeof *home);
+    if (!home)
+        tide_error(L, "not enough memory");
+    *place = home;
+    atomic_init(&home->refs, 1);
+    home->main = main_thread(L);
+    home->state = state;
+    state->arena->at_end = home_release;
+    state->arena->at_end_ctx = home;
+    return home;
+}
+
+void tide_open_script(lua_State *L, tide_state *state) {
+    if (!state->home)
+        state->home = make_home(L, state);
+    lua_newtable(L);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &table_key);
+    lua_pushboolean(L, 0);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &error_key);
+    tide_push_function(L, trampoline, 0);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &trampoline_key);
+}
