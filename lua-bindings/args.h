@@ -58,15 +58,18 @@ lua_Integer tide_list_length(lua_State *L, int index, const char *what);
 td_dtype tide_to_dtype(lua_State *L, int index);
 void tide_push_dtype(lua_State *L, td_dtype dtype);
 
-/* The function's signature for Lua users, from its schema. */
-void tide_push_signature(lua_State *L, const td_op *op);
+/* The function's signature for Lua users, from its schema, under a name. */
+void tide_push_signature(lua_State *L, const td_op *op, const char *name);
 
-/* Bound functions: an operator (upvalue TIDE_UP_FIRST), out of place and in place. */
+/* Bound functions: an operator (upvalue TIDE_UP_FIRST, behind it the alias that it is called by),
+ * out of place and in place. */
 int tide_call_operator(lua_State *L);
 int tide_call_operator_inplace(lua_State *L);
 /* The bound function that suits an operator: tide_call_operator, or a shorter way for operators
  * that are mostly called with one or two operands alone. */
 lua_CFunction tide_operator_function(const td_op *op);
 bool tide_is_operator_function(lua_CFunction fn);
+/* Push the bound function of an operator; `alias`, static, is the name that it has otherwise. */
+void tide_push_operator(lua_State *L, const td_op *op, const char *alias, bool inplace);
 
 #endif

@@ -9,14 +9,22 @@ static const td_op *running_op(lua_State *L) {
     return lua_touserdata(L, lua_upvalueindex(TIDE_UP_FIRST));
 }
 
+/* An operator by the name that it was called by: an alias is the second upvalue. */
+static const char *called_name(lua_State *L, const char *name) {
+    const char *alias = lua_touserdata(L, lua_upvalueindex(TIDE_UP_FIRST + 1));
+    return alias ? alias : name;
+}
+
+/* The engine names the operator; the user called it perhaps by its in-place name or by an alias. */
 static int fail_call(lua_State *L, const td_op *op, const char *called) {
-    const char *message = td_error_message(), *name = op->name;
+    const char *message = td_error_message(), *names[2] = {op->name, op->inplace_name};
     if (td_error_code() == TD_ESCRIPT)
         return tide_raise(L);
-    size_t len = strlen(name);
-    /* the engine names the operator; the user called it perhaps by its in-place name */
-    if (!strncmp(message, name, len) && message[len] == ':')
-        return tide_error(L, "%s%s", called, message + len);
+    for (int k = 0; k < 2; k++) {
+        size_t len = names[k] ? strlen(names[k]) : 0;
+        if (len && !strncmp(message, names[k], len) && message[len] == ':')
+            return tide_error(L, "%s%s", called, message + len);
+    }
     return tide_error(L, "%s", message);
 }
 
@@ -117,12 +125,11 @@ static void leave_holes(lua_State *L, tide_handle *const *handles, int n, int gi
         }
 }
 
-int tide_call_operator(lua_State *L) {
+static int call_as(lua_State *L, const td_op *op, const char *name) {
     tide_frame frame;
     tide_handle *handles[TD_MAX_RESULTS];
-    const td_op *op = running_op(L);
     frame.op = op;
-    frame.name = op->name;
+    frame.name = name;
     tide_read_args(L, &frame);
     luaL_checkstack(L, TD_MAX_RESULTS + 4, op->name);
     td_call call = {.op = op, .args = frame.args};
@@ -155,6 +162,11 @@ int tide_call_operator(lua_State *L) {
     return given;
 }
 
+int tide_call_operator(lua_State *L) {
+    const td_op *op = running_op(L);
+    return call_as(L, op, called_name(L, op->name));
+}
+
 /* ---- the calls that a prompt makes most ---- */
 
 /* A tensor or a number at a stack index; false for anything else. */
@@ -185,7 +197,7 @@ static int call_with_operands(lua_State *L, const td_op *op, int given, td_value
         status = td_op_call(&call);
     }
     if (TD_UNLIKELY(status))
-        return fail_call(L, op, op->name);
+        return fail_call(L, op, called_name(L, op->name));
     handle->tensor = call.out[0];
     tide_check_pressure(L, TIDE_STATE(L), call.out[0]);
     return 1;
@@ -236,13 +248,43 @@ static int call_to(lua_State *L) {
     return tide_call_operator(L);
 }
 
+/* max(a, b) and min(a, b) of two tensors are other operators. */
+static int call_extreme(lua_State *L) {
+    const td_op *op = running_op(L);
+    if (lua_isuserdata(L, 2) && tide_to_tensor(L, 2))
+        op = !strcmp(op->name, "max") ? TD_OP(maximum) : TD_OP(minimum);
+    return call_as(L, op, running_op(L)->name);
+}
+
+/* polygamma(n, x) as PyTorch has it, x:polygamma(n) as a method. */
+static int call_polygamma(lua_State *L) {
+    if (lua_gettop(L) >= 2 && lua_isuserdata(L, 2) && lua_type(L, 1) == LUA_TNUMBER) {
+        lua_pushvalue(L, 1);
+        lua_remove(L, 1);
+        lua_insert(L, 2);
+    }
+    return tide_call_operator(L);
+}
+
+static const struct {
+    const char *name;
+    lua_CFunction call;
+} special_calls[] = {
+    {"to", call_to},
+    {"max", call_extreme},
+    {"min", call_extreme},
+    {"polygamma", call_polygamma},
+};
+enum { SPECIAL_CALLS = (int)(sizeof special_calls / sizeof *special_calls) };
+
 static bool is_operand(const td_param *p) {
     return p->type == TD_PARAM_TENSOR_OR_NUMBER || (p->type == TD_PARAM_TENSOR && !p->base);
 }
 
 lua_CFunction tide_operator_function(const td_op *op) {
-    if (!strcmp(op->name, "to"))
-        return call_to;
+    for (int k = 0; k < SPECIAL_CALLS; k++)
+        if (!strcmp(op->name, special_calls[k].name))
+            return special_calls[k].call;
     if (op->result_type != TD_RESULT_TENSOR || op->nresults != 1 || op->result_base[0])
         return tide_call_operator;
     int needed = 0;
@@ -257,15 +299,26 @@ lua_CFunction tide_operator_function(const td_op *op) {
 }
 
 bool tide_is_operator_function(lua_CFunction fn) {
+    for (int k = 0; k < SPECIAL_CALLS; k++)
+        if (fn == special_calls[k].call)
+            return true;
     return fn == tide_call_operator || fn == tide_call_operator_inplace || fn == call_binary ||
-           fn == call_unary || fn == call_to;
+           fn == call_unary;
+}
+
+void tide_push_operator(lua_State *L, const td_op *op, const char *alias, bool inplace) {
+    lua_pushlightuserdata(L, (void *)op);
+    if (alias)
+        lua_pushlightuserdata(L, (void *)alias);
+    tide_push_function(L, inplace ? tide_call_operator_inplace : tide_operator_function(op),
+                       alias ? 2 : 1);
 }
 
 int tide_call_operator_inplace(lua_State *L) {
     tide_frame frame;
     const td_op *op = running_op(L);
     frame.op = op;
-    frame.name = op->inplace_name;
+    frame.name = called_name(L, op->inplace_name);
     tide_read_args(L, &frame);
     if (!td_arg_tensor(frame.args[0]))
         tide_error(L, "%s: argument 1: a tensor expected", frame.name);

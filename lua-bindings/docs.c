@@ -102,10 +102,10 @@ static void add_results(luaL_Buffer *b, const td_op *op) {
     }
 }
 
-void tide_push_signature(lua_State *L, const td_op *op) {
+void tide_push_signature(lua_State *L, const td_op *op, const char *name) {
     luaL_Buffer b;
     luaL_buffinit(L, &b);
-    luaL_addstring(&b, op->name);
+    luaL_addstring(&b, name);
     luaL_addchar(&b, '(');
     for (int k = 0; k < op->npositional; k++)
         add_param(&b, &op->params[k], k > 0);
@@ -148,7 +148,7 @@ static void set_autocast(lua_State *L, const td_autocast *autocast) {
 static void push_operator_doc(lua_State *L, const td_op *op) {
     lua_createtable(L, 0, 16);
     set_string(L, "name", op->name);
-    tide_push_signature(L, op);
+    tide_push_signature(L, op, op->name);
     lua_setfield(L, -2, "signature");
     set_string(L, "doc", op->doc);
     lua_createtable(L, op->nparams, 0);
@@ -174,6 +174,28 @@ static void push_operator_doc(lua_State *L, const td_op *op) {
     set_flag(L, "internal", op->flags & TD_OP_INTERNAL);
     set_flag(L, "method_only", op->flags & TD_OP_METHOD_ONLY);
     set_flag(L, "function_only", op->flags & TD_OP_FUNCTION_ONLY);
+}
+
+/* What differs in the description of another name of an operator. */
+static void set_alias(lua_State *L, const td_op *op, const char *name) {
+    set_string(L, "name", name);
+    set_string(L, "alias_of", op->name);
+    tide_push_signature(L, op, name);
+    lua_setfield(L, -2, "signature");
+    lua_pushfstring(L, "Alias of %s. %s", op->name, op->doc);
+    lua_setfield(L, -2, "doc");
+}
+
+/* The alias behind a function or a name; NULL when there is none. */
+static const td_alias *find_alias(lua_State *L, int index) {
+    if (lua_type(L, index) == LUA_TSTRING)
+        return td_alias_find(lua_tostring(L, index));
+    if (!tide_is_operator_function(lua_tocfunction(L, index)) ||
+        !lua_getupvalue(L, index, TIDE_UP_FIRST + 1))
+        return NULL;
+    const char *name = lua_touserdata(L, -1);
+    lua_pop(L, 1);
+    return name ? td_alias_find(name) : NULL;
 }
 
 /* The operator or declared function behind a function or a name; NULL when there is none. */
@@ -225,12 +247,23 @@ static int push_session_doc(lua_State *L) {
  * of what has a description; nil for anything else. */
 static int doc(lua_State *L) {
     lua_settop(L, 1);
-    const td_op *op = find_operator(L, 1);
+    const td_alias *alias = find_alias(L, 1);
+    const td_op *op = alias ? alias->op : find_operator(L, 1);
     if (!op && tide_push_document(L, 1) && !(op = find_operator(L, -1)))
         return 1;
     if (!op)
         return lua_isfunction(L, 1) ? push_session_doc(L) : 0;
     push_operator_doc(L, op);
+    if (alias)
+        set_alias(L, op, alias->name);
+    return 1;
+}
+
+/* tide._aliases(): their names, each with the operator's. */
+static int aliases(lua_State *L) {
+    lua_createtable(L, 0, td_alias_count());
+    for (int k = 0; k < td_alias_count(); k++)
+        set_string(L, td_alias_get(k)->name, td_alias_get(k)->op->name);
     return 1;
 }
 
@@ -271,8 +304,11 @@ static int reference(lua_State *L) {
 }
 
 void tide_open_docs(lua_State *L) {
-    static const luaL_Reg functions[] = {
-        {"_doc", doc}, {"_ops", ops}, {"_reference", reference}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"_doc", doc},
+                                         {"_ops", ops},
+                                         {"_aliases", aliases},
+                                         {"_reference", reference},
+                                         {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);
 }
 
@@ -284,8 +320,14 @@ void tide_open_operators(lua_State *L) {
         if (!ours && op->flags & (TD_OP_METHOD_ONLY | TD_OP_INTERNAL | TD_OP_INPLACE_ONLY))
             continue;
         lua_pushfstring(L, ours ? "_%s" : "%s", op->name);
-        lua_pushlightuserdata(L, (void *)op);
-        tide_push_function(L, tide_operator_function(op), 1);
+        tide_push_operator(L, op, NULL, false);
         lua_rawset(L, -3);
+    }
+    for (int k = 0; k < td_alias_count(); k++) {
+        const td_alias *alias = td_alias_get(k);
+        if (alias->op->flags & (TD_OP_METHOD_ONLY | TD_OP_INPLACE_ONLY))
+            continue;
+        tide_push_operator(L, alias->op, alias->name, false);
+        lua_setfield(L, -2, alias->name);
     }
 }

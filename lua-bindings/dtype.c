@@ -126,6 +126,46 @@ static int dtype_iinfo(lua_State *L) {
     return 1;
 }
 
+/* ---- promotion ---- */
+
+static int dtype_promote(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    tide_push_dtype(L, td_dtype_promote(f.args[0].dtype, f.args[1].dtype));
+    return 1;
+}
+
+static int dtype_of_result(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    tide_load_tensors(L, &f);
+    td_dtype dtype = td_promote_operands(2, f.args);
+    tide_push_dtype(L, dtype);
+    return 1;
+}
+
+static int dtype_can_cast(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    lua_pushboolean(L, td_dtypes[f.args[0].dtype].category <= td_dtypes[f.args[1].dtype].category);
+    return 1;
+}
+
+static int dtype_of_tensor_is_float(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    tide_load_tensors(L, &f);
+    lua_pushboolean(L, td_dtype_is_float((td_dtype)f.args[0].tensor->dtype));
+    return 1;
+}
+
+static int dtype_default(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    tide_push_dtype(L, td_default_dtype());
+    return 1;
+}
+
 /* ---- the module ---- */
 
 static void declare_functions(lua_State *L) {
@@ -137,6 +177,21 @@ static void declare_functions(lua_State *L) {
          dtype_finfo},
         {"iinfo(dtype dtype) -> table", "What an integer dtype holds: bits, min, max.",
          dtype_iinfo},
+        {"promote_types(dtype a, dtype b) -> dtype",
+         "The dtype that tensors of two dtypes are promoted to.", dtype_promote},
+        {"result_type(Tensor|number a, Tensor|number b) -> dtype",
+         "The dtype of a + b: tensors with dims decide, 0-dim ones and numbers where their "
+         "category "
+         "is higher.",
+         dtype_of_result},
+        {"can_cast(dtype from, dtype to) -> bool",
+         "May a result of one dtype be written into a tensor of the other: is its category not "
+         "higher?",
+         dtype_can_cast},
+        {"is_floating_point(Tensor x) -> bool", "Is the dtype of x a floating one?",
+         dtype_of_tensor_is_float},
+        {"get_default_dtype() -> dtype", "The dtype of floating tensors where none is given.",
+         dtype_default},
         {NULL, NULL, NULL},
     };
     tide_declare(L, functions);

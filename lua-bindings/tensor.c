@@ -548,16 +548,19 @@ static const tide_function methods[] = {
 static const struct {
     const char *event, *op;
 } metamethods[] = {
-    {"__add", "add"},          {"__sub", "sub"},           {"__mul", "mul"},
-    {"__div", "div"},          {"__idiv", "floor_divide"}, {"__mod", "remainder"},
-    {"__pow", "pow"},          {"__band", "bitwise_and"},  {"__bor", "bitwise_or"},
+    {"__add", "add"},
+    {"__sub", "sub"},
+    {"__mul", "mul"},
+    {"__div", "div"},
+    {"__idiv", "floor_divide"},
+    {"__mod", "remainder"},
+    {"__pow", "pow"},
+    {"__band", "bitwise_and"},
+    {"__bor", "bitwise_or"},
     {"__bxor", "bitwise_xor"},
+    {"__shl", "bitwise_left_shift"},
+    {"__shr", "bitwise_right_shift"},
 };
-
-static void push_operator(lua_State *L, const td_op *op) {
-    lua_pushlightuserdata(L, (void *)op);
-    tide_push_function(L, tide_operator_function(op), 1);
-}
 
 /* Lua calls these with the operand twice. */
 static int tensor_unm(lua_State *L) {
@@ -573,25 +576,34 @@ static int tensor_bnot(lua_State *L) {
     return 1;
 }
 
-static void push_methods(lua_State *L) {
-    lua_createtable(L, 0, 256);
-    for (int k = 0; k < td_op_count(); k++) {
-        const td_op *op = td_op_get(k);
-        if (op->flags & (TD_OP_FUNCTION_ONLY | TD_OP_INTERNAL) || op->nparams == 0)
-            continue;
-        if (op->params[0].type != TD_PARAM_TENSOR &&
-            op->params[0].type != TD_PARAM_TENSOR_OR_NUMBER)
-            continue;
-        if (!(op->flags & TD_OP_INPLACE_ONLY)) {
-            push_operator(L, op);
-            lua_setfield(L, -2, op->name);
-        }
-        if (op->inplace_name) {
-            lua_pushlightuserdata(L, (void *)op);
-            tide_push_function(L, tide_call_operator_inplace, 1);
-            lua_setfield(L, -2, op->inplace_name);
-        }
+static bool is_method(const td_op *op) {
+    return !(op->flags & (TD_OP_FUNCTION_ONLY | TD_OP_INTERNAL)) && op->nparams > 0 &&
+           (op->params[0].type == TD_PARAM_TENSOR ||
+            op->params[0].type == TD_PARAM_TENSOR_OR_NUMBER);
+}
+
+/* An operator's forms, under its own names or, where there is one, under an alias. */
+static void set_forms(lua_State *L, const td_op *op, const td_alias *alias) {
+    const char *name = alias ? alias->name : op->name;
+    const char *inplace_name = alias ? alias->inplace_name : op->inplace_name;
+    if (!(op->flags & TD_OP_INPLACE_ONLY)) {
+        tide_push_operator(L, op, alias ? name : NULL, false);
+        lua_setfield(L, -2, name);
     }
+    if (op->inplace_name) {
+        tide_push_operator(L, op, alias ? inplace_name : NULL, true);
+        lua_setfield(L, -2, inplace_name);
+    }
+}
+
+static void push_methods(lua_State *L) {
+    lua_createtable(L, 0, 512);
+    for (int k = 0; k < td_op_count(); k++)
+        if (is_method(td_op_get(k)))
+            set_forms(L, td_op_get(k), NULL);
+    for (int k = 0; k < td_alias_count(); k++)
+        if (is_method(td_alias_get(k)->op))
+            set_forms(L, td_alias_get(k)->op, td_alias_get(k));
     tide_declare(L, methods);
     tide_declare_hooks(L);
 }
@@ -635,7 +647,7 @@ void tide_open_tensor(lua_State *L) {
     };
     tide_set_functions(L, events);
     for (size_t k = 0; k < sizeof metamethods / sizeof *metamethods; k++) {
-        push_operator(L, td_op_find(metamethods[k].op));
+        tide_push_operator(L, td_op_find(metamethods[k].op), NULL, false);
         lua_setfield(L, -2, metamethods[k].event);
     }
     lua_pop(L, 3);

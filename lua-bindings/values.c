@@ -496,6 +496,11 @@ static td_value read_lua_value(lua_State *L, tide_frame *f, int param, int index
 
 /* ---- one argument ---- */
 
+/* Does it promote its operands by their categories, of which bool is one? */
+static bool has_categories(const td_op *op) {
+    return op->pointwise || (!op->run && !op->kernel);
+}
+
 td_value tide_read_value(lua_State *L, tide_frame *f, int param, int index, int last) {
     const td_param *p = &f->op->params[param];
     int type = lua_type(L, index);
@@ -504,7 +509,8 @@ td_value tide_read_value(lua_State *L, tide_frame *f, int param, int index, int 
         return read_tensor(L, f, param, index);
     case TD_PARAM_TENSOR_OR_NUMBER:
         if (type == LUA_TBOOLEAN)
-            return TD_I(lua_toboolean(L, index));
+            return has_categories(f->op) ? TD_B(lua_toboolean(L, index))
+                                         : TD_I(lua_toboolean(L, index));
         return type == LUA_TNUMBER ? read_number(L, f, param, index)
                                    : read_tensor(L, f, param, index);
     case TD_PARAM_NUMBER:

@@ -70,17 +70,6 @@ double td_load_double(td_dtype d, const void *p) {
     return 0;
 }
 
-/* A float out of int64's range has no defined cast in C; saturate, NaN is 0. */
-static int64_t double_to_int(double v) {
-    if (v != v)
-        return 0;
-    if (v >= 0x1p63)
-        return INT64_MAX;
-    if (v < -0x1p63)
-        return INT64_MIN;
-    return (int64_t)v;
-}
-
 /* The integer dtypes and bool, whose C types are integers. */
 #define INTEGERS(X)                                                                                \
     X(BOOL, uint8_t)                                                                               \
@@ -104,7 +93,7 @@ int64_t td_load_int(td_dtype d, const void *p) {
     case TD_BF16:
     case TD_F32:
     case TD_F64:
-        return double_to_int(td_load_double(d, p));
+        return td_double_to_i64(td_load_double(d, p));
     case TD_DTYPE_COUNT:
     case TD_DTYPE_NONE:
         break;
@@ -128,12 +117,14 @@ void td_store_double(td_dtype d, void *p, double value) {
     case TD_BOOL:
         td_store_int(d, p, value != 0);
         return;
-    case TD_U8:
     case TD_I8:
     case TD_I16:
     case TD_I32:
+        td_store_int(d, p, td_double_to_i32(value));
+        return;
+    case TD_U8:
     case TD_I64:
-        td_store_int(d, p, double_to_int(value));
+        td_store_int(d, p, td_double_to_i64(value));
         return;
     case TD_DTYPE_COUNT:
     case TD_DTYPE_NONE:

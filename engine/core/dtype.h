@@ -91,8 +91,18 @@ td_dtype td_dtype_find(const char *name);
 /* The dtype of floating results made from nothing or from integers (float32). */
 td_dtype td_default_dtype(void);
 
-/* One element as double or int64, and back; `p` may be unaligned. Conversion as a C cast,
- * bool by != 0. */
+/* From floats to integers as x86 converts, on every machine: towards zero, and what an int64 (or an
+ * int32) does not hold, NaN among it, is the least one. Narrower integers take the low bits, those
+ * of the int32 or, uint8, of the int64; that is what PyTorch does. */
+static inline int64_t td_double_to_i64(double v) {
+    return (int64_t)(v >= -0x1p63 && v < 0x1p63 ? v : -0x1p63);
+}
+static inline int32_t td_double_to_i32(double v) {
+    return (int32_t)(v > -0x1.00000002p31 && v < 0x1p31 ? v : -0x1p31);
+}
+
+/* One element as double or int64, and back; `p` may be unaligned. Conversion as above, or as a C
+ * cast, bool by != 0. */
 double td_load_double(td_dtype d, const void *p);
 int64_t td_load_int(td_dtype d, const void *p);
 void td_store_double(td_dtype d, void *p, double value);

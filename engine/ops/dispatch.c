@@ -89,7 +89,7 @@ static void spoil(const td_call *call) {
 
 /* ---- dtypes ---- */
 
-static td_status refuse_dtype(const td_op *op, td_dtype dtype) {
+td_status td_op_refuse_dtype(const td_op *op, td_dtype dtype) {
     const char *name = td_dtype_name(dtype);
     switch (op->dtypes) {
     case TD_DTYPES_FLOATS:
@@ -99,6 +99,8 @@ static td_status refuse_dtype(const td_op *op, td_dtype dtype) {
         return td_fail(TD_EDTYPE, "needs integers, got %s", name);
     case TD_DTYPES_NUMBERS:
         return td_fail(TD_EDTYPE, "not for bool: convert with x:float() or x:long()");
+    case TD_DTYPES_INTS | TD_DTYPES_BOOL:
+        return td_fail(TD_EDTYPE, "integers or bool expected, got %s", name);
     }
     return td_fail(TD_EDTYPE, "not implemented for %s", name);
 }
@@ -111,10 +113,10 @@ static td_status check_dtypes(const td_call *call) {
         if (op->params[k].base != TD_BASE_NONE)
             continue;
         if (v->kind == TD_KIND_TENSOR && !(op->dtypes >> v->tensor->dtype & 1))
-            return refuse_dtype(op, (td_dtype)v->tensor->dtype);
+            return td_op_refuse_dtype(op, (td_dtype)v->tensor->dtype);
         for (int j = 0; v->kind == TD_KIND_TENSORS && j < v->n; j++)
             if (v->tensors[j] && !(op->dtypes >> v->tensors[j]->dtype & 1))
-                return refuse_dtype(op, (td_dtype)v->tensors[j]->dtype);
+                return td_op_refuse_dtype(op, (td_dtype)v->tensors[j]->dtype);
     }
     return TD_OK;
 }
@@ -359,13 +361,20 @@ static td_status run_observed(td_call *call, const looks *l, td_observer *o) {
     return event.status;
 }
 
-td_status td_op_call(td_call *call) {
-    const td_op *op = call->op;
+static td_status call_itself(td_call *call) {
     uint64_t sequence = 0;
     td_observer *o = td_observer_get(TD_EVENT_OP);
     looks l = look(call);
-    td_status status =
-        TD_UNLIKELY(o != NULL) ? run_observed(call, &l, o) : run_call(call, &l, &sequence);
+    return TD_UNLIKELY(o != NULL) ? run_observed(call, &l, o) : run_call(call, &l, &sequence);
+}
+
+td_status td_op_call(td_call *call) {
+    const td_op *op = call->op;
+    td_status status = TD_OK;
+    if (TD_UNLIKELY(op->variant != NULL))
+        status = op->variant(call->args, &call->op);
+    if (TD_LIKELY(status == TD_OK))
+        status = call_itself(call);
     if (TD_UNLIKELY(status)) {
         drop_results(call);
         if (!(op->flags & TD_OP_INTERNAL)) /* parts of others go by the others' names */

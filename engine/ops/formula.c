@@ -83,6 +83,8 @@ static int parse_primary(compiler *c) {
             return td_builder_operand(c->builder, k);
     if (len == 3 && !memcmp(name, "inf", 3))
         return td_builder_number(c->builder, __builtin_inf());
+    if (len == 3 && !memcmp(name, "nan", 3))
+        return td_builder_number(c->builder, __builtin_nan(""));
     return fail(c, "no operand of this name");
 }
 

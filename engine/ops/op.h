@@ -78,16 +78,17 @@ static inline bool td_is_nil(td_value v) {
 static inline td_tensor *td_arg_tensor(td_value v) {
     return v.kind == TD_KIND_TENSOR ? v.tensor : NULL;
 }
+/* Of a number, or of a bool where one may stand for it. */
 static inline double td_arg_double(td_value v) {
-    return v.kind == TD_KIND_INT ? (double)v.i : v.kind == TD_KIND_BOOL ? v.b : v.f;
+    return v.kind == TD_KIND_INT ? (double)v.i : v.kind == TD_KIND_BOOL ? (double)v.b : v.f;
 }
 
 /* ---- schemas ----
  *
  *   (TYPE name[=default], ..., *, TYPE option[=default]) -> RESULT
  *
- * TYPE: Tensor, Tensor[] (list), number (Lua integer or float), Tensor|number, number|bool, int,
- *   float, bool,
+ * TYPE: Tensor, Tensor[] (list), number (Lua integer or float), Tensor|number (or bool, which then
+ *   is a number of the lowest category), number|bool, int, float, bool,
  *   dim (counts from 1 in Lua), dim[] (one or a list), index (an int that counts from 1), int[]
  *   (a list, or the rest of the positional arguments when it is the last positional parameter),
  *   int[2] (two ints; one int is taken twice), int?[2] (some may be left out: false in Lua,
@@ -209,6 +210,10 @@ typedef td_status (*td_rule_fn)(const td_call *call, td_meta *out);
  * arguments, but for out[0] being args[0] under TD_OP_WRITES_SELF. It puts tensors into its plan
  * and hands that to the device with TD_RUN. */
 typedef td_status (*td_kernel_fn)(td_call *call);
+/* What a call of these arguments really is: *op, which is the operator itself at first. Its
+ * parameters are the first ones of the operator's, so the arguments stay where they are. May refuse
+ * them. */
+typedef td_status (*td_variant_fn)(const td_value *args, const td_op **op);
 /* Gradient: fill grad->in[]; see td_grad. */
 typedef td_status (*td_backward_fn)(td_grad *grad);
 
@@ -228,10 +233,12 @@ struct td_op {
                                              reads is saved (ops/expression.h) */
     const char *saves;                    /* what backward reads: "x, out"; others are not kept */
     const struct td_pointwise *pointwise; /* pointwise operators (ops/pointwise.h) */
+    td_variant_fn variant;                /* NULL: none; div's rounding_mode and such */
     td_autocast autocast;
     uint16_t flags;
     uint16_t dtypes; /* with `kernel`: what its tensors may be (TD_DTYPES_ALL, ...), but for those
-                        that the schema calls index or class */
+                        that the schema calls index or class; with `pointwise`: what they may be
+                        promoted to, 0 standing for all */
 
     /* Filled at registration. */
     const char *name;
@@ -331,8 +338,27 @@ typedef struct td_operator_entry {
     td_op_apply_inplace(TD_OP(id), (int)(sizeof((td_value[]){__VA_ARGS__}) / sizeof(td_value)),    \
                         (td_value[]){__VA_ARGS__})
 
-/* Find by a name that is known at run time only; NULL when there is none. */
+/* Another name of an operator and of its in-place form: TD_ALIAS(clip, clamp); */
+typedef struct td_alias {
+    const char *name, *inplace_name;
+    const td_op *op;
+} td_alias;
+#define TD_ALIAS(alias, id)                                                                        \
+    extern td_op td_operator_##id;                                                                 \
+    static const td_alias alias_##alias = {#alias, #alias "_", &td_operator_##id};                 \
+    static const td_alias *const place_of_alias_##alias                                            \
+        __attribute__((section("td_aliases"), used)) = &alias_##alias
+
+/* Find by a name that is known at run time only; NULL when there is none. Not by an alias. */
 const td_op *td_op_find(const char *name);
+
+/* All aliases, from 0, and the one of a name, of an in-place form too; NULL when there is none. */
+int td_alias_count(void);
+const td_alias *td_alias_get(int k);
+const td_alias *td_alias_find(const char *name);
+
+/* EDTYPE: the operator is not for this dtype, in the words of its `dtypes`. */
+td_status td_op_refuse_dtype(const td_op *op, td_dtype dtype);
 
 /* All operators, by id from 0. */
 int td_op_count(void);
@@ -340,6 +366,9 @@ const td_op *td_op_get(int id);
 
 /* Build the table of operators; called by td_init. */
 td_status td_op_register_all(void);
+
+/* The dtype that tensors, numbers and bools among values are promoted to; at least one of them. */
+td_dtype td_promote_operands(int n, const td_value *args);
 
 /* Start the engine: CPU variant, operators, threads. Cheap, idempotent, thread-safe. EVALUE for a
  * TIDE_CPU that this machine does not have. Everything else here needs it first. */

@@ -1,59 +1,9 @@
 /* pointwise.c: the pointwise operators, each a row: schema, doc, loop or formula, gradient. */
-#include "engine/ops/pointwise.h"
+#include "engine/ops/pointwise_rows.h"
+
+#include <string.h>
 
 #define TD_FAMILY "pointwise"
-
-#define FORMS     (TD_OP_INPLACE | TD_OP_OUT)
-#define PLAN(...) (&(const td_pointwise){__VA_ARGS__})
-
-/* One operand, one loop of the operator's name. What follows the gradient goes into the row. */
-#define UNARY(name, kind, text, ...)                                                               \
-    TD_OPERATOR(name) = {.schema = "(Tensor x) -> Tensor",                                         \
-                         .doc = text,                                                              \
-                         .pointwise = PLAN(.type = kind, .primitive = TD_PW_##name),               \
-                         .gradient = __VA_ARGS__,                                                  \
-                         .flags = FORMS}
-#define UNARY_FP32(name, text, grad)                                                               \
-    UNARY(name, TD_PW_FLOATS, text, grad, .autocast = {.cuda = TD_AUTOCAST_FP32})
-#define FORMULA(name, text_schema, kind, text, forward, ...)                                       \
-    TD_OPERATOR(name) = {.schema = text_schema,                                                    \
-                         .doc = text,                                                              \
-                         .pointwise = PLAN(.type = kind, .primitive = -1, .formula = forward),     \
-                         .gradient = __VA_ARGS__,                                                  \
-                         .flags = FORMS}
-#define BINARY(name, kind, text, ...)                                                              \
-    TD_OPERATOR(name) = {.schema = "(Tensor|number a, Tensor|number b) -> Tensor",                 \
-                         .doc = text,                                                              \
-                         .pointwise = PLAN(.type = kind, .primitive = TD_PW_##name),               \
-                         .gradient = __VA_ARGS__,                                                  \
-                         .flags = FORMS}
-#define WHOLE_QUOTIENT(name, text)                                                                 \
-    TD_OPERATOR(name) = {.schema = "(Tensor|number a, Tensor|number b) -> Tensor",                 \
-                         .doc = text,                                                              \
-                         .pointwise = PLAN(.type = TD_PW_ARITH, .primitive = TD_PW_##name),        \
-                         .gradient = "a: 0; b: 0",                                                 \
-                         .flags = FORMS}
-#define COMPARE(name, text)                                                                        \
-    TD_OPERATOR(name) = {.schema = "(Tensor|number a, Tensor|number b) -> Tensor",                 \
-                         .doc = text,                                                              \
-                         .pointwise = PLAN(.type = TD_PW_COMPARE, .primitive = TD_PW_##name),      \
-                         .flags = TD_OP_OUT | TD_OP_NONDIFF}
-#define LOGICAL(name, params, text)                                                                \
-    TD_OPERATOR(name) = {.schema = "(" params ") -> Tensor",                                       \
-                         .doc = text,                                                              \
-                         .pointwise = PLAN(.type = TD_PW_LOGICAL, .primitive = TD_PW_##name),      \
-                         .flags = TD_OP_OUT | TD_OP_NONDIFF}
-#define BITWISE(name, params, text)                                                                \
-    TD_OPERATOR(name) = {.schema = "(" params ") -> Tensor",                                       \
-                         .doc = text,                                                              \
-                         .pointwise = PLAN(.type = TD_PW_BITWISE, .primitive = TD_PW_##name),      \
-                         .flags = FORMS | TD_OP_NONDIFF}
-#define FLOAT_TEST(name, text, forward)                                                            \
-    TD_OPERATOR(name) = {.schema = "(Tensor x) -> Tensor",                                         \
-                         .doc = text,                                                              \
-                         .pointwise =                                                              \
-                             PLAN(.type = TD_PW_FLOAT_TEST, .primitive = -1, .formula = forward),  \
-                         .flags = TD_OP_NONDIFF}
 
 static td_status run_clamp(td_call *call) {
     td_value x = call->args[0], low = call->args[1], high = call->args[2];
@@ -63,12 +13,25 @@ static td_status run_clamp(td_call *call) {
                       : td_is_nil(low) ? TD_OP(clamp_max)
                                        : TD_OP(clamp_both);
     td_value args[3] = {x, td_is_nil(low) ? high : low, high};
-    if (!call->inplace)
-        return td_op_apply(op, call->out, op->nparams, args);
-    td_status status = td_op_apply_inplace(op, op->nparams, args);
-    if (status == TD_OK)
-        call->out[0] = td_retain(x.tensor);
-    return status;
+    return td_pointwise_apply_as(call, op, args);
+}
+
+static td_status choose_quotient(const td_value *args, const td_op **op) {
+    if (args[2].kind == TD_KIND_STRING)
+        *op = strcmp(args[2].string, "floor") ? TD_OP(trunc_divide) : TD_OP(floor_divide);
+    return TD_OK;
+}
+
+static td_status choose_rounding(const td_value *args, const td_op **op) {
+    if (args[1].i != 0)
+        *op = TD_OP(round_decimals);
+    return TD_OK;
+}
+
+static td_status choose_gelu(const td_value *args, const td_op **op) {
+    if (!strcmp(args[1].string, "tanh"))
+        *op = TD_OP(gelu_tanh);
+    return TD_OK;
 }
 
 static td_status run_equal(td_call *call) {
@@ -91,26 +54,44 @@ done:
 TD_OPERATOR(add) = {
     .schema = "(Tensor|number a, Tensor|number b, *, number alpha=1) -> Tensor",
     .doc = "Sum a + alpha * b.",
-    .pointwise = PLAN(.type = TD_PW_ARITH, .primitive = TD_PW_add, .formula = "a + alpha * b"),
+    .pointwise = PLAN(.type = TD_PW_ARITH, .numbers = true, .primitive = TD_PW_add,
+                      .formula = "a + alpha * b"),
     .gradient = "a: g; b: g * alpha",
     .flags = FORMS,
 };
 TD_OPERATOR(sub) = {
     .schema = "(Tensor|number a, Tensor|number b, *, number alpha=1) -> Tensor",
     .doc = "Difference a - alpha * b.",
-    .pointwise = PLAN(.type = TD_PW_ARITH, .no_bool = true, .primitive = TD_PW_sub,
+    .pointwise = PLAN(.type = TD_PW_ARITH, .no_bool = true, .numbers = true, .primitive = TD_PW_sub,
                       .formula = "a - alpha * b"),
     .gradient = "a: g; b: -(g * alpha)",
     .flags = FORMS,
 };
-BINARY(mul, TD_PW_ARITH, "Product a * b.", "a: g * b; b: g * a");
-BINARY(div, TD_PW_FLOATS, "Quotient a / b; integers give floats.",
-       "a: g / b; b: -(g * a) / (b * b)");
+TD_OPERATOR(mul) = {
+    .schema = "(Tensor|number a, Tensor|number b) -> Tensor",
+    .doc = "Product a * b.",
+    .pointwise = PLAN(.type = TD_PW_ARITH, .numbers = true, .primitive = TD_PW_mul),
+    .gradient = "a: g * b; b: g * a",
+    .flags = FORMS,
+};
+TD_OPERATOR(div) = {
+    .schema =
+        "(Tensor|number a, Tensor|number b, *, \"trunc\"|\"floor\"? rounding_mode=nil) -> Tensor",
+    .doc = "Quotient a / b; integers give floats, unless it is rounded.",
+    .pointwise = PLAN(.type = TD_PW_FLOATS, .numbers = true, .primitive = TD_PW_div),
+    .variant = choose_quotient,
+    .gradient = "a: g / b; b: -(g * a) / (b * b)",
+    .flags = FORMS,
+};
+FORMULA(rsub, "(Tensor|number a, Tensor|number b, *, number alpha=1) -> Tensor", TD_PW_ARITH,
+        "Difference b - alpha * a.", "b - alpha * a", "a: -(g * alpha); b: g",
+        .dtypes = TD_DTYPES_NUMBERS);
 WHOLE_QUOTIENT(floor_divide, "Quotient rounded down (a // b).");
 WHOLE_QUOTIENT(trunc_divide, "Quotient rounded towards zero.");
 BINARY(remainder, TD_PW_ARITH, "Remainder with the sign of b (a % b).",
-       "a: g; b: -(g * floor_divide(a, b))");
-BINARY(fmod, TD_PW_ARITH, "Remainder with the sign of a.", "a: g; b: -(g * trunc(a / b))");
+       "a: g; b: -(g * floor_divide(a, b))", .dtypes = TD_DTYPES_NUMBERS);
+BINARY(fmod, TD_PW_ARITH, "Remainder with the sign of a.", "a: g; b: -(g * trunc(a / b))",
+       .dtypes = TD_DTYPES_NUMBERS);
 TD_OPERATOR(pow) = {
     .schema = "(Tensor|number a, Tensor|number b) -> Tensor",
     .doc = "a to the power b.",
@@ -118,6 +99,7 @@ TD_OPERATOR(pow) = {
     .gradient = "a: g * where(eq(b, 0), 0, b * pow(a, b - 1));"
                 "b: g * where(logical_and(eq(a, 0), ge(b, 0)), 0, out * log(a))",
     .autocast = {.cuda = TD_AUTOCAST_FP32},
+    .dtypes = TD_DTYPES_NUMBERS,
     .flags = FORMS,
 };
 BINARY(maximum, TD_PW_ARITH, "Larger of a and b; NaN wins.",
@@ -129,13 +111,14 @@ BINARY(atan2, TD_PW_FLOATS, "Angle of the point (b, a) in radians.",
        .autocast = {.cuda = TD_AUTOCAST_PROMOTE});
 FORMULA(lerp, "(Tensor x, Tensor target, Tensor|number weight) -> Tensor", TD_PW_FLOATS,
         "x + weight * (target - x).", "x + weight * (target - x)",
-        "x: g * (1 - weight); target: g * weight; weight: g * (target - x)");
+        "x: g * (1 - weight); target: g * weight; weight: g * (target - x)",
+        .dtypes = TD_DTYPES_FLOATS);
 FORMULA(addcmul, "(Tensor x, Tensor a, Tensor b, *, number value=1) -> Tensor", TD_PW_ARITH,
         "x + value * a * b.", "x + value * a * b", "x: g; a: g * value * b; b: g * value * a",
-        .autocast = {.cuda = TD_AUTOCAST_PROMOTE});
+        .dtypes = TD_DTYPES_NUMBERS, .autocast = {.cuda = TD_AUTOCAST_PROMOTE});
 FORMULA(addcdiv, "(Tensor x, Tensor a, Tensor b, *, number value=1) -> Tensor", TD_PW_FLOATS,
         "x + value * a / b.", "x + value * a / b",
-        "x: g; a: g * value / b; b: -(g * value * a) / (b * b)",
+        "x: g; a: g * value / b; b: -(g * value * a) / (b * b)", .dtypes = TD_DTYPES_FLOATS,
         .autocast = {.cuda = TD_AUTOCAST_PROMOTE});
 TD_OPERATOR(neg) = {
     .schema = "(Tensor x) -> Tensor",
@@ -144,9 +127,15 @@ TD_OPERATOR(neg) = {
     .gradient = "x: -g",
     .flags = FORMS,
 };
-UNARY(abs, TD_PW_ARITH, "Absolute value.", "x: g * sign(x)");
+UNARY(abs, TD_PW_ARITH, "Absolute value.", "x: g * sign(x)", .dtypes = TD_DTYPES_NUMBERS);
 UNARY(sign, TD_PW_ARITH, "-1, 0 or 1 by sign.", "x: 0");
-UNARY(square, TD_PW_ARITH, "Square of each element.", "x: g * 2 * x");
+TD_OPERATOR(square) = {
+    .schema = "(Tensor x) -> Tensor",
+    .doc = "Square of each element.",
+    .pointwise = PLAN(.type = TD_PW_ARITH, .counts = true, .primitive = TD_PW_square),
+    .gradient = "x: g * 2 * x",
+    .flags = FORMS,
+};
 UNARY_FP32(reciprocal, "1 / x.", "x: -(g * out * out)");
 
 /* powers, exponentials, logarithms */
@@ -172,37 +161,65 @@ UNARY_FP32(cosh, "Hyperbolic cosine.", "x: g * sinh(x)");
 UNARY(tanh, TD_PW_FLOATS, "Hyperbolic tangent.", "x: g * (1 - out * out)");
 
 /* rounding */
-UNARY(floor, TD_PW_ARITH, "Rounded down.", "x: 0");
-UNARY(ceil, TD_PW_ARITH, "Rounded up.", "x: 0");
-UNARY(round, TD_PW_ARITH, "Rounded to nearest, halves to even.", "x: 0");
-UNARY(trunc, TD_PW_ARITH, "Rounded towards zero.", "x: 0");
+UNARY(floor, TD_PW_ARITH, "Rounded down.", "x: 0", .dtypes = TD_DTYPES_NUMBERS);
+UNARY(ceil, TD_PW_ARITH, "Rounded up.", "x: 0", .dtypes = TD_DTYPES_NUMBERS);
+TD_OPERATOR(round) = {
+    .schema = "(Tensor x, *, int decimals=0) -> Tensor",
+    .doc = "Rounded to nearest, halves to even; to so many decimals.",
+    .pointwise = PLAN(.type = TD_PW_ARITH, .primitive = TD_PW_round),
+    .variant = choose_rounding,
+    .gradient = "x: 0",
+    .dtypes = TD_DTYPES_NUMBERS,
+    .flags = FORMS,
+};
+TD_OPERATOR(round_decimals) = {
+    .schema = "(Tensor x, int decimals) -> Tensor",
+    .doc = "Rounded to nearest at so many decimals; left of the point where they are negative.",
+    .pointwise =
+        PLAN(.type = TD_PW_FLOATS, .keeps = true, .primitive = -1,
+             .formula = "where(ge(decimals, 0),"
+                        "      round(x * pow(10, abs(decimals))) / pow(10, abs(decimals)),"
+                        "      round(x / pow(10, abs(decimals))) * pow(10, abs(decimals)))"),
+    .gradient = "x: 0",
+    .dtypes = TD_DTYPES_FLOATS,
+    .flags = TD_OP_INTERNAL,
+};
+UNARY(trunc, TD_PW_ARITH, "Rounded towards zero.", "x: 0", .dtypes = TD_DTYPES_NUMBERS);
 FORMULA(frac, "(Tensor x) -> Tensor", TD_PW_FLOATS, "Fractional part, with the sign of x.",
-        "x - trunc(x)", "x: g");
+        "x - trunc(x)", "x: g", .dtypes = TD_DTYPES_FLOATS);
 
 /* activations and special functions */
-UNARY(relu, TD_PW_ARITH, "max(x, 0).", "x: where(gt(out, 0), g, 0)");
+UNARY(relu, TD_PW_ARITH, "max(x, 0).", "x: where(gt(out, 0), g, 0)", .dtypes = TD_DTYPES_NUMBERS);
 UNARY(sigmoid, TD_PW_FLOATS, "1 / (1 + exp(-x)).", "x: g * out * (1 - out)");
 UNARY(erf, TD_PW_FLOATS, "Error function.", "x: g * 1.1283791670955126 * exp(-(x * x))");
 UNARY(erfc, TD_PW_FLOATS, "1 - erf(x).", "x: -(g * 1.1283791670955126 * exp(-(x * x)))");
-UNARY(silu, TD_PW_FLOATS, "x * sigmoid(x).", "x: g * sigmoid(x) * (1 + x * (1 - sigmoid(x)))");
-UNARY(gelu, TD_PW_FLOATS,
-      "Gaussian error linear unit, x times the normal distribution function of x.",
-      "x: g * (0.5 * erfc(x * -0.7071067811865476) +"
-      "        x * 0.3989422804014327 * exp(-0.5 * x * x))");
+UNARY(silu, TD_PW_FLOATS, "x * sigmoid(x).", "x: g * sigmoid(x) * (1 + x * (1 - sigmoid(x)))",
+      .dtypes = TD_DTYPES_FLOATS);
+TD_OPERATOR(gelu) = {
+    .schema = "(Tensor x, *, \"none\"|\"tanh\" approximate=\"none\") -> Tensor",
+    .doc = "Gaussian error linear unit, x times the normal distribution function of x.",
+    .pointwise = PLAN(.type = TD_PW_FLOATS, .primitive = TD_PW_gelu),
+    .variant = choose_gelu,
+    .gradient = "x: g * (0.5 * erfc(x * -0.7071067811865476) +"
+                "        x * 0.3989422804014327 * exp(-0.5 * x * x))",
+    .dtypes = TD_DTYPES_FLOATS,
+    .flags = FORMS,
+};
 FORMULA(softplus, "(Tensor x, number beta=1, number threshold=20) -> Tensor", TD_PW_FLOATS,
         "log(1 + exp(beta * x)) / beta; x itself where beta * x is over the threshold.",
         "where(gt(x * beta, threshold), x, log1p(exp(minimum(x * beta, threshold))) / beta)",
-        "x: g * where(gt(x * beta, threshold), 1, sigmoid(x * beta))",
+        "x: g * where(gt(x * beta, threshold), 1, sigmoid(x * beta))", .dtypes = TD_DTYPES_FLOATS,
         .autocast = {.cuda = TD_AUTOCAST_FP32});
 FORMULA(leaky_relu, "(Tensor x, number negative_slope=0.01) -> Tensor", TD_PW_FLOATS,
         "x where positive, else negative_slope * x.", "where(gt(x, 0), x, x * negative_slope)",
-        "x: where(gt(x, 0), g, g * negative_slope)");
-FORMULA(softshrink, "(Tensor x, number lambd=0.5) -> Tensor", TD_PW_FLOATS,
+        "x: where(gt(x, 0), g, g * negative_slope)", .dtypes = TD_DTYPES_FLOATS);
+FORMULA(softshrink, "(Tensor x, number(0..) lambd=0.5) -> Tensor", TD_PW_FLOATS,
         "x drawn towards zero by lambd; 0 where it is nearer.",
-        "x - maximum(minimum(x, lambd), -lambd)", "x: where(gt(abs(out), 0), g, 0)");
+        "x - maximum(minimum(x, lambd), -lambd)",
+        "x: where(logical_and(ge(x, -lambd), le(x, lambd)), 0, g)", .dtypes = TD_DTYPES_FLOATS);
 FORMULA(elu, "(Tensor x, number alpha=1) -> Tensor", TD_PW_FLOATS,
         "x where positive, else alpha * (exp(x) - 1).", "where(gt(x, 0), x, alpha * expm1(x))",
-        "x: g * where(gt(x, 0), 1, alpha * exp(minimum(x, 0)))");
+        "x: g * where(gt(x, 0), 1, alpha * exp(minimum(x, 0)))", .dtypes = TD_DTYPES_FLOATS);
 TD_OPERATOR(clamp_min) = {
     .schema = "(Tensor x, Tensor|number min) -> Tensor",
     .doc = "Each element, but at least min.",
@@ -267,3 +284,9 @@ BITWISE(bitwise_and, "Tensor|number a, Tensor|number b", "Bitwise and of integer
 BITWISE(bitwise_or, "Tensor|number a, Tensor|number b", "Bitwise or of integers or masks.");
 BITWISE(bitwise_xor, "Tensor|number a, Tensor|number b", "Bitwise exclusive or.");
 BITWISE(bitwise_not, "Tensor x", "Bitwise complement; of a mask its opposite.");
+INTEGERS(bitwise_left_shift, TD_PW_BITWISE,
+         "a times 2^b (a << b); 0 where b is negative or more than a has bits.");
+INTEGERS(bitwise_right_shift, TD_PW_BITWISE,
+         "a over 2^b, rounded down (a >> b); what only the sign is left of where b is negative.");
+INTEGERS(gcd, TD_PW_ARITH, "Greatest common divisor.");
+INTEGERS(lcm, TD_PW_ARITH, "Least common multiple.");

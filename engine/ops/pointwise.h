@@ -14,6 +14,7 @@
 typedef enum td_pointwise_type {
     TD_PW_ARITH,      /* promoted; result the same */
     TD_PW_FLOATS,     /* promoted, integers and bool to float32 */
+    TD_PW_DOUBLES,    /* float64 */
     TD_PW_COMPARE,    /* promoted; result bool */
     TD_PW_LOGICAL,    /* any; result bool, computed on x != 0 */
     TD_PW_BITWISE,    /* integers and bool */
@@ -24,6 +25,10 @@ typedef enum td_pointwise_type {
 typedef struct td_pointwise {
     uint8_t type;        /* td_pointwise_type */
     bool no_bool;        /* refused for bool (sub, neg) */
+    bool counts;         /* bool counts as int64 (square) */
+    bool same;           /* tensors of one dtype only (heaviside) */
+    bool keeps;          /* numbers take the dtype of the tensors (threshold) */
+    bool numbers;        /* does without a tensor (add) */
     bool bounds;         /* numbers that an integer dtype doesn't hold count as its ends (clamp) */
     int16_t primitive;   /* td_primitive, or -1: `formula` says it */
     const char *formula; /* over parameter names */
@@ -31,6 +36,10 @@ typedef struct td_pointwise {
 
 /* The call of a pointwise operator: dtype and shape rules, then the device's runner. */
 td_status td_pointwise_call(td_call *call) TD_MUST_CHECK;
+
+/* Run another operator instead of a call's, in place where the call is; its first argument is the
+ * call's. */
+td_status td_pointwise_apply_as(td_call *call, const td_op *op, const td_value *args) TD_MUST_CHECK;
 
 /* Gradients of a pointwise operator by its formulas; a td_backward_fn. */
 td_status td_pointwise_backward(td_grad *grad);
@@ -43,6 +52,8 @@ static inline td_operand td_operand_of(td_value v) {
         o = (td_operand){.is_int = true, .i = v.i, .f = (double)v.i};
     else if (v.kind == TD_KIND_FLOAT)
         o.f = v.f;
+    else if (v.kind == TD_KIND_BOOL)
+        o = (td_operand){.is_int = true, .i = v.b, .f = (double)v.b};
     return o;
 }
 

@@ -29,7 +29,9 @@ static td_dtype promoted(const promotion *p) {
     if (p->zero >= 0 && (d < 0 || td_dtypes[p->zero].category > td_dtypes[d].category))
         d = join(d, (td_dtype)p->zero);
     if (p->number >= 0 && (d < 0 || p->number > td_dtypes[d].category))
-        d = p->number == TD_CAT_FLOAT ? (int)td_default_dtype() : TD_I64;
+        d = p->number == TD_CAT_FLOAT ? (int)td_default_dtype()
+            : p->number == TD_CAT_INT ? TD_I64
+                                      : TD_BOOL;
     return (td_dtype)d;
 }
 
@@ -39,22 +41,70 @@ static void add_operand(promotion *p, td_value v) {
             p->dtype = join(p->dtype, v.tensor->dtype);
         else
             p->zero = join(p->zero, v.tensor->dtype);
-    } else if (v.kind == TD_KIND_INT || v.kind == TD_KIND_FLOAT) {
-        int category = v.kind == TD_KIND_INT ? TD_CAT_INT : TD_CAT_FLOAT;
+    } else if (v.kind == TD_KIND_INT || v.kind == TD_KIND_FLOAT || v.kind == TD_KIND_BOOL) {
+        int category = v.kind == TD_KIND_BOOL  ? TD_CAT_BOOL
+                       : v.kind == TD_KIND_INT ? TD_CAT_INT
+                                               : TD_CAT_FLOAT;
         p->number = category > p->number ? category : p->number;
     }
 }
 
-static td_status choose_dtypes(const td_pointwise *pw, int n, const td_value *args,
-                               td_dtype *compute, td_dtype *result) {
+td_dtype td_promote_operands(int n, const td_value *args) {
     promotion p = {-1, -1, -1};
+    for (int k = 0; k < n; k++)
+        add_operand(&p, args[k]);
+    return promoted(&p);
+}
+
+static td_status check_same(int n, const td_value *args) {
+    const td_tensor *first = NULL;
+    for (int k = 0; k < n; k++) {
+        const td_tensor *x = td_arg_tensor(args[k]);
+        if (x && first && x->dtype != first->dtype)
+            return td_fail(TD_EDTYPE, "dtypes %s and %s differ: convert one with x:to(dtype)",
+                           td_dtype_name((td_dtype)first->dtype),
+                           td_dtype_name((td_dtype)x->dtype));
+        first = x ? x : first;
+    }
+    return TD_OK;
+}
+
+/* EDTYPE where the operator is not for what its operands are promoted to. Numbers that can't be
+ * tensors are options, and so is what follows two operands (the weight of lerp): they make no float
+ * of an integer. */
+static td_status check_dtype(const td_op *op, int n, const td_value *args) {
+    promotion p = {-1, -1, -1};
+    for (int k = 0; k < n; k++)
+        if (args[k].kind == TD_KIND_TENSOR ||
+            (k < 2 && op->params[k].type == TD_PARAM_TENSOR_OR_NUMBER))
+            add_operand(&p, args[k]);
+    td_dtype d = promoted(&p);
+    return op->dtypes >> d & 1 ? TD_OK : td_op_refuse_dtype(op, d);
+}
+
+static td_status choose_dtypes(const td_op *op, int n, const td_value *args, td_dtype *compute,
+                               td_dtype *result) {
+    promotion p = {-1, -1, -1};
+    const td_pointwise *pw = op->pointwise;
+    if (TD_UNLIKELY(pw->same && check_same(n, args)))
+        return TD_EDTYPE;
     const td_tensor *condition = pw->type == TD_PW_SELECT ? td_arg_tensor(args[0]) : NULL;
     if (condition && condition->dtype != TD_BOOL)
         return td_fail(TD_EDTYPE, "the condition must be bool, got %s: compare it, as x:ne(0)",
                        td_dtype_name((td_dtype)condition->dtype));
     for (int k = pw->type == TD_PW_SELECT ? 1 : 0; k < n; k++)
-        add_operand(&p, args[k]);
+        if (!pw->keeps || args[k].kind == TD_KIND_TENSOR)
+            add_operand(&p, args[k]);
     td_dtype d = promoted(&p);
+    if (pw->no_bool && d == TD_BOOL)
+        return td_fail(TD_EDTYPE, "not for bool: use logical_not, logical_xor or x:int()");
+    if (op->dtypes != TD_DTYPES_ALL) {
+        td_status status = check_dtype(op, n, args);
+        if (status)
+            return status;
+    }
+    if (pw->counts && d == TD_BOOL)
+        d = TD_I64;
     *compute = d;
     *result = d;
     switch ((td_pointwise_type)pw->type) {
@@ -66,6 +116,9 @@ static td_status choose_dtypes(const td_pointwise *pw, int n, const td_value *ar
         *compute = td_dtype_is_float(d) ? d : td_default_dtype();
         *result = pw->type == TD_PW_FLOATS ? *compute : TD_BOOL;
         break;
+    case TD_PW_DOUBLES:
+        *compute = *result = TD_F64;
+        break;
     case TD_PW_COMPARE:
         *result = TD_BOOL;
         break;
@@ -76,8 +129,6 @@ static td_status choose_dtypes(const td_pointwise *pw, int n, const td_value *ar
         if (td_dtype_is_float(d))
             return td_fail(TD_EDTYPE, "integers or bool expected, got %s", td_dtype_name(d));
     }
-    if (pw->no_bool && d == TD_BOOL)
-        return td_fail(TD_EDTYPE, "not for bool: use logical_not, logical_xor or x:int()");
     return TD_OK;
 }
 
@@ -116,14 +167,15 @@ static const td_tensor *layout_model(int n, const td_value *args, int ndim, cons
     return NULL;
 }
 
-static td_status broadcast_all(int n, const td_value *args, int *ndim, int64_t *sizes) {
-    bool any = false;
+static td_status broadcast_all(const td_pointwise *pw, int n, const td_value *args, int *ndim,
+                               int64_t *sizes) {
+    bool any = pw->numbers;
     *ndim = 0;
     for (int k = 0; k < n; k++) {
         const td_tensor *x = td_arg_tensor(args[k]);
         if (!x)
             continue;
-        if (!any ||
+        if (!any || *ndim == 0 ||
             (*ndim == x->ndim && !memcmp(sizes, x->sizes, sizeof(int64_t) * (size_t)x->ndim))) {
             *ndim = x->ndim;
             memcpy(sizes, x->sizes, sizeof(int64_t) * (size_t)x->ndim);
@@ -154,7 +206,7 @@ static td_device result_device(int n, const td_value *args) {
 static td_status make_result(const td_call *call, int n, td_dtype dtype, td_tensor **out) {
     int64_t sizes[TD_MAX_DIMS];
     int ndim;
-    td_status status = broadcast_all(n, call->args, &ndim, sizes);
+    td_status status = broadcast_all(call->op->pointwise, n, call->args, &ndim, sizes);
     if (TD_UNLIKELY(status))
         return status;
     td_tensor *given = td_call_given(call, 0);
@@ -188,15 +240,19 @@ td_status td_operand_on(td_device device, td_value v, td_operand *out) {
     return status || !out->is_int ? status : td_tensor_item_int(x, &out->i);
 }
 
+static bool is_preset(const td_param *p, td_value v) {
+    return v.kind == TD_KIND_NIL ||
+           (v.kind == TD_KIND_INT && p->preset.kind == TD_KIND_INT && v.i == p->preset.i);
+}
+
 /* The loop alone will do when the parameters beyond its operands have their defaults. */
 static const td_program *choose_program(const td_op *op, const td_value *args) {
     const td_pointwise *pw = op->pointwise;
     if (pw->primitive < 0)
         return op->programs->forward;
     const td_program *simple = td_primitive_program((td_primitive)pw->primitive);
-    for (int k = simple->noperands; k < op->nparams; k++)
-        if (!(args[k].kind == TD_KIND_INT && op->params[k].preset.kind == TD_KIND_INT &&
-              args[k].i == op->params[k].preset.i))
+    for (int k = simple->noperands; k < op->nparams && op->programs->forward; k++)
+        if (!is_preset(&op->params[k], args[k]))
             return op->programs->forward;
     return simple;
 }
@@ -214,7 +270,7 @@ static const td_tensor *plain_model(const td_call *call, int n) {
         const td_tensor *x = td_arg_tensor(call->args[k]);
         if (!x)
             continue;
-        if (!x->contiguous || !td_dtype_is_float((td_dtype)x->dtype) ||
+        if (!x->contiguous || !((call->op->dtypes & TD_DTYPES_FLOATS) >> x->dtype & 1) ||
             x->storage->device.type != TD_CPU)
             return NULL;
         if (!model)
@@ -252,6 +308,15 @@ td_status td_pointwise_call(td_call *call) {
     return run(TD_DEVICE_CPU, program, operands, (td_dtype)model->dtype, call->out[0]);
 }
 
+td_status td_pointwise_apply_as(td_call *call, const td_op *op, const td_value *args) {
+    if (!call->inplace)
+        return td_op_apply(op, call->out, op->nparams, args);
+    td_status status = td_op_apply_inplace(op, op->nparams, args);
+    if (status == TD_OK)
+        call->out[0] = td_retain(args[0].tensor);
+    return status;
+}
+
 /* Integers are rounded already. */
 static bool is_rounding_of_integers(const td_pointwise *pw, td_dtype compute) {
     return pw->type == TD_PW_ARITH && !td_dtype_is_float(compute) &&
@@ -287,8 +352,11 @@ static td_status call_general(td_call *call, const td_program *program) {
     td_dtype compute = TD_F32, result = TD_F32;
     td_operand operands[TD_MAX_PARAMS];
     int n = program->noperands;
-    td_status status = choose_dtypes(pw, n, call->args, &compute, &result);
+    td_status status = choose_dtypes(call->op, n, call->args, &compute, &result);
     const td_tensor *given = td_call_given(call, 0);
+    if (pw->type == TD_PW_DOUBLES && call->inplace && given->dtype != TD_F64)
+        return td_fail(TD_EDTYPE, "a float64 result can't be written into a %s tensor",
+                       td_dtype_name((td_dtype)given->dtype));
     td_device device = given ? td_tensor_device(given) : result_device(n, call->args);
     if (status == TD_OK && TD_LIKELY(!given))
         status = make_result(call, n, result, &call->out[0]);

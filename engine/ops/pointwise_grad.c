@@ -171,6 +171,17 @@ static td_status record_step(const td_step *step, td_value *args, const td_tenso
             td_retain(out->tensor);
         return TD_OK;
     }
+    if (nnumbers == step->arity && td_primitive_is_special(primitive)) {
+        td_tensor *number = NULL;
+        status = td_tensor_scalar(TD_F64, numbers[0], &number);
+        if (status == TD_OK) {
+            args[0] = TD_T(number);
+            status = apply_primitive(primitive, args, &made);
+        }
+        td_release(number);
+        *out = made ? TD_T(made) : TD_NIL;
+        return status;
+    }
     if (nnumbers == step->arity) {
         double value = td_primitive_evaluate(primitive, numbers);
         *out = TD_F(step->to == TD_BOOL ? (double)(value != 0) : value);

@@ -11,6 +11,8 @@ typedef struct primitive_row {
     uint8_t arity, cost, signature;
 } primitive_row;
 
+enum { SPECIAL_COST = 40 }; /* of these, and of no others */
+
 #define ROW(name, arity, cost, signature, floating, integer)                                       \
     {#name, floating, integer, arity, cost, TD_SIGNATURE_##signature},
 static const primitive_row rows[TD_PRIMITIVES] = {
@@ -21,7 +23,9 @@ static const primitive_row rows[TD_PRIMITIVES] = {
 #define SELECT(name, arity, formula)         ROW(name, arity, 1, SELECT, #formula, #formula)
 #define FLOAT(name, arity, formula)          ROW(name, arity, 1, SAME, #formula, NULL)
 #define MATH(name, arity, formula)           ROW(name, arity, 10, SAME, #formula, NULL)
+#define SPECIAL(name, arity, formula)        ROW(name, arity, SPECIAL_COST, SAME, #formula, NULL)
 #define INTEGER(name, arity, formula)        ROW(name, arity, 1, SAME, NULL, #formula)
+#define LANES(name, arity, lane)             ROW(name, arity, 6, SAME, NULL, #lane)
 #define EITHER(name, arity, floating, whole) ROW(name, arity, 1, SAME, #floating, #whole)
 #define DIVIDE(name, arity, floating, lane)  ROW(name, arity, 6, SAME, #floating, #lane)
 #include "engine/ops/primitives.def"
@@ -37,6 +41,10 @@ int td_primitive_arity(td_primitive primitive) {
 
 int td_primitive_cost(td_primitive primitive) {
     return rows[primitive].cost;
+}
+
+bool td_primitive_is_special(td_primitive primitive) {
+    return rows[primitive].cost == SPECIAL_COST;
 }
 
 td_signature td_primitive_signature(td_primitive primitive) {
@@ -61,8 +69,8 @@ int td_primitive_find(const char *name, size_t len) {
 #define SEL(mask, x, y) ((mask) ? (x) : (y))
 #define ONE(mask)       ((mask) ? 1.0 : 0.0)
 #define ABS(x)          fabs(x)
-#define MAX(x, y)       ((x) > (y) || (x) != (x) ? (x) : (y))
-#define MIN(x, y)       ((x) < (y) || (x) != (x) ? (x) : (y))
+#define MAX(x, y)       ((x) >= (y) || (x) != (x) ? (x) : (y))
+#define MIN(x, y)       ((x) <= (y) || (x) != (x) ? (x) : (y))
 #define SQRT(x)         sqrt(x)
 #define RSQRT(x)        (1 / sqrt(x))
 #define FLOOR(x)        floor(x)
@@ -90,6 +98,13 @@ int td_primitive_find(const char *name, size_t len) {
 #define SIGMOID(x)      sigmoid(x)
 #define SILU(x)         ((x)*sigmoid(x))
 #define GELU(x)         (0.5 * (x)*erfc((x) * -M_SQRT1_2))
+#define ASINH(x)        asinh(x)
+#define ACOSH(x)        acosh(x)
+#define ATANH(x)        atanh(x)
+#define LGAMMA(x)       log_gamma(x)
+#define HYPOT(x, y)     hypot(x, y)
+#define COPYSIGN(x, y)  copysign(x, y)
+#define NEXTAFTER(x, y) nextafter(x, y)
 #define POW(x, y)       pow(x, y)
 #define ATAN2(x, y)     atan2(x, y)
 #define FMOD(x, y)      fmod(x, y)
@@ -101,13 +116,20 @@ static double sigmoid(double x) {
     return x < 0 ? e / (1 + e) : 1 / (1 + e);
 }
 
+/* lgamma writes the sign for all threads. */
+static double log_gamma(double x) {
+    int sign;
+    return lgamma_r(x, &sign);
+}
+
 static double floor_mod(double x, double y) {
     double m = fmod(x, y);
     return m != 0 && (y < 0) != (m < 0) ? m + y : m;
 }
 
 static double floor_div(double x, double y) {
-    return y == 0 ? x / y : rint((x - floor_mod(x, y)) / y);
+    double q = rint((x - floor_mod(x, y)) / y);
+    return y == 0 ? x / y : q == 0 ? copysign(q, x / y) : q;
 }
 
 #define VALUE(name, type, formula)                                                                 \
@@ -119,14 +141,20 @@ static double floor_div(double x, double y) {
 
 double td_primitive_evaluate(td_primitive primitive, const double args[3]) {
     switch (primitive) {
-#define COPY(name, arity, formula)           VALUE(name, double, formula)
-#define ARITH(name, arity, formula)          VALUE(name, double, formula)
-#define COMPARE(name, arity, formula)        VALUE(name, double, formula)
-#define LOGIC(name, arity, formula)          VALUE(name, bool, ((formula)&1))
-#define SELECT(name, arity, formula)         VALUE(name, double, formula)
-#define FLOAT(name, arity, formula)          VALUE(name, double, formula)
-#define MATH(name, arity, formula)           VALUE(name, double, formula)
-#define INTEGER(name, arity, formula)        VALUE(name, int64_t, formula)
+#define COPY(name, arity, formula)    VALUE(name, double, formula)
+#define ARITH(name, arity, formula)   VALUE(name, double, formula)
+#define COMPARE(name, arity, formula) VALUE(name, double, formula)
+#define LOGIC(name, arity, formula)   VALUE(name, bool, ((formula)&1))
+#define SELECT(name, arity, formula)  VALUE(name, double, formula)
+#define FLOAT(name, arity, formula)   VALUE(name, double, formula)
+#define MATH(name, arity, formula)    VALUE(name, double, formula)
+#define SPECIAL(name, arity, formula)                                                              \
+    case TD_PW_##name:                                                                             \
+        return (double)NAN;
+#define INTEGER(name, arity, formula) VALUE(name, int64_t, formula)
+#define LANES(name, arity, lane)                                                                   \
+    case TD_PW_##name:                                                                             \
+        return (double)NAN;
 #define EITHER(name, arity, floating, whole) VALUE(name, double, floating)
 #define DIVIDE(name, arity, floating, lane)  VALUE(name, double, floating)
 #include "engine/ops/primitives.def"

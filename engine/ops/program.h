@@ -38,7 +38,10 @@ int td_primitive_find(const char *name, size_t len); /* -1: none */
  * for a device that compiles. NULL where the primitive is not for them. Static. */
 const char *td_primitive_text(td_primitive primitive, bool floating);
 
-/* Its value for numbers. */
+/* Has it no value for single numbers, only for tensors? */
+bool td_primitive_is_special(td_primitive primitive);
+
+/* Its value for numbers; NaN for those that are special or for integers alone. */
 double td_primitive_evaluate(td_primitive primitive, const double args[3]);
 
 /* ---- programs ---- */

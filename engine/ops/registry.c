@@ -38,6 +38,7 @@ static td_status add_op(const td_operator_entry *entry) {
         status = op->programs ? TD_OK : td_pointwise_prepare(op);
         if (status)
             return status;
+        op->dtypes = op->dtypes ? op->dtypes : TD_DTYPES_ALL;
         op->save_args = op->programs->reads_args;
         op->save_outs = op->programs->reads_out;
         if (op->gradient)
@@ -82,6 +83,38 @@ const td_op *td_op_get(int id) {
     return id >= 0 && id < op_count ? ops[id] : NULL;
 }
 
+/* ---- aliases ---- */
+
+extern const td_alias *const __start_td_aliases[], *const __stop_td_aliases[];
+
+int td_alias_count(void) {
+    return (int)(__stop_td_aliases - __start_td_aliases);
+}
+
+const td_alias *td_alias_get(int k) {
+    return k >= 0 && k < td_alias_count() ? __start_td_aliases[k] : NULL;
+}
+
+const td_alias *td_alias_find(const char *name) {
+    for (int k = 0; k < td_alias_count(); k++) {
+        const td_alias *a = __start_td_aliases[k];
+        if (!strcmp(a->name, name) || (a->op->inplace_name && !strcmp(a->inplace_name, name)))
+            return a;
+    }
+    return NULL;
+}
+
+static td_status check_aliases(void) {
+    for (int k = 0; k < td_alias_count(); k++)
+        if (td_op_find(td_alias_get(k)->name) ||
+            td_alias_find(td_alias_get(k)->name) != td_alias_get(k))
+            return td_fail(TD_EINTERNAL, "the alias '%s' stands twice, or is an operator",
+                           td_alias_get(k)->name);
+    return TD_OK;
+}
+
+/* ---- start ---- */
+
 static td_status init(void) {
     td_status status = TD_OK;
     td_openmp_prepare();
@@ -89,6 +122,7 @@ static td_status init(void) {
     if (!td_backends[TD_CPU])
         TD_TRY(td_backend_register(&td_cpu_backend));
     TD_TRY(td_op_register_all());
+    TD_TRY(check_aliases());
 done:
     return status;
 }

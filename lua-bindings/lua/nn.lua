@@ -1,5 +1,5 @@
 -- nn.lua: modules: what a network is made of. This file has the base that every module shares and the
--- containers; layers, losses and initialisations are in _nn_layers, _nn_losses and _nn_init.
+-- containers; layers, activations, losses and initialisations are in _nn_layers, _nn_activations, _nn_losses, _nn_init.
 local tide = ...
 local fail, declare = tide._fail, tide._function
 local nn = {}
@@ -430,6 +430,7 @@ end
 nn.init = tide._nn_init
 tide._nn_layers(nn)
 tide._nn_losses(nn)
+tide._nn_activations(nn)
 
 tide._document(Module, "Module", "Module", "What every module is: parameters(), named_parameters(), children(), "
     .. "train(), eval(), zero_grad(), to(), state_dict(), apply(fn).")

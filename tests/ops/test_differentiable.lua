@@ -40,13 +40,18 @@ add(differentiable, [[
     cosine_similarity pairwise_distance kl_div poisson_nll_loss gaussian_nll_loss soft_margin_loss
     hinge_embedding_loss margin_ranking_loss cosine_embedding_loss triplet_margin_loss multi_margin_loss
     multilabel_margin_loss multilabel_soft_margin_loss
-    rnn_tanh_cell rnn_relu_cell lstm_cell gru_cell rnn_tanh rnn_relu lstm gru]])
+    rnn_tanh_cell rnn_relu_cell lstm_cell gru_cell rnn_tanh rnn_relu lstm gru
+    asinh acosh atanh lgamma digamma polygamma mvlgamma erfinv logit sinc i0 deg2rad rad2deg positive nan_to_num
+    fmax fmin hypot logaddexp logaddexp2 xlogy copysign nextafter ldexp float_power rsub
+    relu6 hardtanh threshold celu selu mish softsign hardsigmoid hardswish hardshrink tanhshrink logsigmoid
+    prelu rrelu glu feature_dropout alpha_dropout feature_alpha_dropout]])
 
 -- Those without: their results are whole numbers, truths or constants.
 add(constant, [[
     empty zeros ones full empty_like zeros_like ones_like full_like arange linspace eye detach
     eq ne lt le gt ge logical_and logical_or logical_xor logical_not equal
     isnan isinf isfinite bitwise_and bitwise_or bitwise_xor bitwise_not
+    signbit isposinf isneginf isreal isclose allclose heaviside bitwise_left_shift bitwise_right_shift gcd lcm
     argmax argmin any all count_nonzero nonzero one_hot
     rand randn rand_like randn_like randint randperm bernoulli uniform_ normal_ bernoulli_
     argsort unique unique_consecutive bincount histc searchsorted bucketize isin]])

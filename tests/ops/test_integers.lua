@@ -207,16 +207,37 @@ for _, d in ipairs(dtypes) do
     end)
 end
 
--- As a cast to int64 that is defined at its ends, of which a narrower dtype takes the low bits.
-t.test("floats_out_of_range_become_the_nearest_int64", function()
-    local given = { 1e30, -1e30, math.huge, -math.huge, 0 / 0, 2.0 ^ 63, -2.0 ^ 63, 300.7, -1.5 }
-    local want = { math.maxinteger, math.mininteger, math.maxinteger, math.mininteger, 0, math.maxinteger,
-        math.mininteger, 300, -1 }
+-- As x86 converts, and PyTorch there: the least int64 (for int64 and uint8) or int32 (for the others) stands
+-- for what that does not hold, and narrower dtypes take the low bits.
+t.test("floats_out_of_range_become_the_least_integer_on_every_path", function()
+    local given = { 1e30, -1e30, math.huge, -math.huge, 0 / 0, 2.0 ^ 63, -2.0 ^ 63, 300.7, -1.5, 3e9, -3e9, 2.0 ^ 31,
+        -2.0 ^ 31, 40000.5, -40000.5, 2.0 ^ 31 - 128, 0.99, -0.99, 255.5 }
+    local function want(d, v)
+        local bits = (d.bits == 64 or d.dtype == tide.uint8) and 63 or 31
+        local n = v ~= v and -2.0 ^ bits or (v < 0 and math.ceil or math.floor)(v)
+        if math.type(n) == "float" or n > 2.0 ^ bits - 1 or n < -2.0 ^ bits then
+            n = math.tointeger(-2.0 ^ bits)
+        end
+        return n
+    end
     for _, float in ipairs { tide.float32, tide.float64 } do
         local x = tide.tensor(given, { dtype = float })
         for _, d in ipairs(dtypes) do
-            check(d, x:to(d.dtype), want, "to")
-            check(d, apart(x):to(d.dtype), want, "to of what lies apart")
+            local list, long = {}, {}
+            for k, v in ipairs(given) do
+                list[k] = want(d, v)
+            end
+            for k = 1, 50 * #list do
+                long[k] = list[(k - 1) % #list + 1]
+            end
+            check(d, x:to(d.dtype), list, "to")
+            check(d, x:tile(50):to(d.dtype), long, "to of a long tensor")
+            check(d, apart(x):to(d.dtype), list, "to of what lies apart")
+            check(d, tide.zeros(#list, { dtype = d.dtype }):copy_(x), list, "copy_")
+            for k, v in ipairs(given) do
+                check(d, tide.full({ 3 }, v, { dtype = d.dtype }), { list[k], list[k], list[k] }, "full")
+                check(d, x[k]:to(d.dtype):reshape(1), { list[k] }, "to of one without dims")
+            end
         end
     end
 end)

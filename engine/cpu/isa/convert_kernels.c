@@ -9,11 +9,12 @@
 #endif
 #include <stdbool.h>
 
-/* A cast to int64 is undefined beyond its range: saturate, NaN is 0. The other integers take its
- * low bits, as td_store_double does. */
-static inline int64_t to_int(double v) {
-    return v != v ? 0 : v >= 0x1p63 ? INT64_MAX : v < -0x1p63 ? INT64_MIN : (int64_t)v;
+/* As td_double_to_i32; the compiler takes vectors for it. */
+static inline int32_t float_to_i32(float v) {
+    return (int32_t)(v >= -0x1p31f && v < 0x1p31f ? v : -0x1p31f);
 }
+#define TO_I32(v) _Generic((v), float : float_to_i32, default : td_double_to_i32)(v)
+#define TO_I64(v) td_double_to_i64((double)(v))
 
 #define TO_BOOL(v) ((uint8_t)((v) != 0))
 
@@ -71,11 +72,11 @@ DEFINE(f16, td_half, f32, float, td_float_to_half(v))
     DEFINE(i64, int64_t, from, ft, (int64_t)v)
 #define FROM_FLOAT(from, ft)                                                                       \
     FROM_ANY(from, ft)                                                                             \
-    DEFINE(u8, uint8_t, from, ft, (uint8_t)to_int((double)v))                                      \
-    DEFINE(i8, int8_t, from, ft, (int8_t)to_int((double)v))                                        \
-    DEFINE(i16, int16_t, from, ft, (int16_t)to_int((double)v))                                     \
-    DEFINE(i32, int32_t, from, ft, (int32_t)to_int((double)v))                                     \
-    DEFINE(i64, int64_t, from, ft, to_int((double)v))
+    DEFINE(u8, uint8_t, from, ft, (uint8_t)TO_I64(v))                                              \
+    DEFINE(i8, int8_t, from, ft, (int8_t)TO_I32(v))                                                \
+    DEFINE(i16, int16_t, from, ft, (int16_t)TO_I32(v))                                             \
+    DEFINE(i32, int32_t, from, ft, TO_I32(v))                                                      \
+    DEFINE(i64, int64_t, from, ft, TO_I64(v))
 
 FROM_INTEGER(mask, uint8_t)
 FROM_INTEGER(u8, uint8_t)

@@ -3,6 +3,7 @@
 
 #include "engine/cpu/isa/isa_symbol.h"
 #include "engine/cpu/isa/vec_math.h"
+#include "engine/cpu/isa/vec_special.h"
 
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -17,13 +18,16 @@ static inline vd vd_floor_mod(vd x, vd y) {
     vd m = vd_fmod(x, y);
     return vd_select((m != 0) & ((y < 0) ^ (m < 0)), m + y, m);
 }
-/* floor(x / y) from the exact remainder, so that it agrees with it; x / 0 is as division says. */
+/* floor(x / y) from the exact remainder, so that it agrees with it; x / 0 is as division says, and
+ * a 0 has the quotient's sign. */
 static inline vf vf_floor_div(vf x, vf y) {
     vf q = vf_rint((x - vf_floor_mod(x, y)) / y);
+    q = vf_select(q == 0, vf_copysign(q, x / y), q);
     return vf_select(y == 0, x / y, q);
 }
 static inline vd vd_floor_div(vd x, vd y) {
     vd q = vd_rint((x - vd_floor_mod(x, y)) / y);
+    q = vd_select(q == 0, vd_copysign(q, x / y), q);
     return vd_select(y == 0, x / y, q);
 }
 
@@ -60,6 +64,23 @@ static inline int64_t integer_power(int64_t a, int64_t b) {
         if (b & 1)
             result *= base;
     return (int64_t)result;
+}
+
+/* The greatest common divisor, and the least common multiple, which may wrap. */
+static inline int64_t integer_gcd(int64_t a, int64_t b) {
+    uint64_t x = a < 0 ? 0 - (uint64_t)a : (uint64_t)a, y = b < 0 ? 0 - (uint64_t)b : (uint64_t)b;
+    while (y) {
+        uint64_t rest = x % y;
+        x = y;
+        y = rest;
+    }
+    return (int64_t)x;
+}
+static inline int64_t integer_lcm(int64_t a, int64_t b) {
+    uint64_t x = a < 0 ? 0 - (uint64_t)a : (uint64_t)a, y = b < 0 ? 0 - (uint64_t)b : (uint64_t)b;
+    uint64_t divisor = (uint64_t)integer_gcd(a, b);
+    int64_t multiple = divisor ? (int64_t)(x / divisor * y) : 0;
+    return multiple < 0 ? (int64_t)(0 - (uint64_t)multiple) : multiple;
 }
 
 #define T        float
@@ -165,7 +186,9 @@ const td_pointwise_kernels TD_ISA_SYMBOL(td_pointwise_kernels) = {
 #define LOGIC(name, arity, formula)   [TD_PW_##name] = {[TD_BOOL] = loop_vb_##name},
 #define FLOAT(name, arity, formula)   [TD_PW_##name] = {FLOATS(name)},
 #define MATH(name, arity, formula)    [TD_PW_##name] = {FLOATS(name)},
+#define SPECIAL(name, arity, formula) [TD_PW_##name] = {FLOATS(name)},
 #define INTEGER(name, arity, formula) [TD_PW_##name] = {INTEGERS(name)},
+#define LANES(name, arity, lane)      [TD_PW_##name] = {INTEGERS(name)},
 #define EITHER(name, arity, float_formula, integer_formula)                                        \
     [TD_PW_##name] = {FLOATS(name), INTEGERS(name)},
 #define DIVIDE(name, arity, float_formula, lane) [TD_PW_##name] = {FLOATS(name), INTEGERS(name)},

@@ -46,6 +46,19 @@
 #define SIGMOID(x)      OF(sigmoid)(x)
 #define SILU(x)         OF(silu)(x)
 #define GELU(x)         OF(gelu)(x)
+#define ASINH(x)        OF(asinh)(x)
+#define ACOSH(x)        OF(acosh)(x)
+#define ATANH(x)        OF(atanh)(x)
+#define LGAMMA(x)       OF(lgamma)(x)
+#define DIGAMMA(x)      OF(digamma)(x)
+#define TRIGAMMA(x)     OF(trigamma)(x)
+#define ZETA(x, y)      OF(zeta)(x, y)
+#define ERFINV(x)       OF(erfinv)(x)
+#define I0(x)           OF(i0)(x)
+#define I1(x)           OF(i1)(x)
+#define HYPOT(x, y)     OF(hypot)(x, y)
+#define COPYSIGN(x, y)  OF(copysign)(x, y)
+#define NEXTAFTER(x, y) OF(nextafter)(x, y)
 #define POW(x, y)       OF(pow)(x, y)
 #define ATAN2(x, y)     OF(atan2)(x, y)
 #define FMOD(x, y)      OF(fmod)(x, y)
@@ -188,15 +201,19 @@
 #define LOGIC(name, arity, formula)
 #endif
 #if FLOATING
-#define FLOAT(name, arity, formula) DEFINE(name, arity, formula)
-#define MATH(name, arity, formula)  DEFINE(name, arity, formula)
+#define FLOAT(name, arity, formula)   DEFINE(name, arity, formula)
+#define MATH(name, arity, formula)    DEFINE(name, arity, formula)
+#define SPECIAL(name, arity, formula) DEFINE(name, arity, formula)
 #define INTEGER(name, arity, formula)
+#define LANES(name, arity, lane)
 #define EITHER(name, arity, float_formula, integer_formula) DEFINE(name, arity, float_formula)
 #define DIVIDE(name, arity, float_formula, lane)            DEFINE(name, arity, float_formula)
 #else
 #define FLOAT(name, arity, formula)
 #define MATH(name, arity, formula)
+#define SPECIAL(name, arity, formula)
 #define INTEGER(name, arity, formula)                       DEFINE(name, arity, formula)
+#define LANES(name, arity, lane)                            DEFINE_LANES(name, arity, lane)
 #define EITHER(name, arity, float_formula, integer_formula) DEFINE(name, arity, integer_formula)
 #define DIVIDE(name, arity, float_formula, lane)            DEFINE_LANES(name, arity, lane)
 #endif
@@ -242,6 +259,19 @@
 #undef SIGMOID
 #undef SILU
 #undef GELU
+#undef ASINH
+#undef ACOSH
+#undef ATANH
+#undef LGAMMA
+#undef DIGAMMA
+#undef TRIGAMMA
+#undef ZETA
+#undef ERFINV
+#undef I0
+#undef I1
+#undef HYPOT
+#undef COPYSIGN
+#undef NEXTAFTER
 #undef POW
 #undef ATAN2
 #undef FMOD

@@ -42,8 +42,8 @@ enum { VC_N = VB_N, VS_N = TD_VBYTES / 2 };
     static inline void v##_store(type *p, v x) {                                                   \
         memcpy(p, &x, sizeof x);                                                                   \
     }                                                                                              \
-    static inline v v##_set(type x) {                                                              \
-        return (v){0} + x;                                                                         \
+    static inline v v##_set(type x) { /* -0 too, which 0 + x would lose */                         \
+        return x - (v){0};                                                                         \
     }                                                                                              \
     /* The first n elements; the rest of the vector is zero, the rest of memory untouched. */      \
     static inline v v##_load_part(const type *p, int64_t n) {                                      \
@@ -144,6 +144,10 @@ TD_VEC_MATH1(cosh_most, cosh, u10)
 TD_VEC_MATH1(tanh_most, tanh, u10)
 TD_VEC_MATH1(erf_most, erf, u10)
 TD_VEC_MATH1(erfc_most, erfc, u15)
+TD_VEC_MATH1(asinh_most, asinh, u10)
+TD_VEC_MATH1(acosh_most, acosh, u10)
+TD_VEC_MATH1(atanh_most, atanh, u10)
+TD_VEC_MATH1(lgamma_most, lgamma, u10)
 TD_VEC_MATH1(sqrt, sqrt, u05)
 #undef TD_VEC_MATH1
 
@@ -169,6 +173,7 @@ TD_VEC_ROUND(rint, rint) /* half to even */
     }
 TD_VEC_MATH2(pow, pow, u10)
 TD_VEC_MATH2(atan2_most, atan2, u10)
+TD_VEC_MATH2(hypot_most, hypot, u05)
 #undef TD_VEC_MATH2
 
 static inline vf vf_fmod_most(vf x, vf y) {
@@ -184,17 +189,17 @@ static inline vf vf_abs(vf x) {
 static inline vd vd_abs(vd x) {
     return (vd)((vl)x & INT64_MAX);
 }
-static inline vf vf_max(vf a, vf b) { /* NaN in either gives NaN */
-    return vf_select((a > b) | (a != a), a, b);
+static inline vf vf_max(vf a, vf b) { /* NaN in either gives NaN, of equal ones it is a */
+    return vf_select((a >= b) | (a != a), a, b);
 }
 static inline vd vd_max(vd a, vd b) {
-    return vd_select((a > b) | (a != a), a, b);
+    return vd_select((a >= b) | (a != a), a, b);
 }
 static inline vf vf_min(vf a, vf b) {
-    return vf_select((a < b) | (a != a), a, b);
+    return vf_select((a <= b) | (a != a), a, b);
 }
 static inline vd vd_min(vd a, vd b) {
-    return vd_select((a < b) | (a != a), a, b);
+    return vd_select((a <= b) | (a != a), a, b);
 }
 
 static inline float vf_hsum(vf x) {

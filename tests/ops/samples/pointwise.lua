@@ -127,4 +127,11 @@ samples.equal = {
     function(mk) return { mk(3), mk(4) } end,
     function(mk) return { mk(0), mk(0) } end,
 }
+-- Options that make another operator of one.
+samples.gelu = { table.unpack(shapes1) }
+table.insert(samples.gelu, function(mk) return { mk(2, 3), { approximate = "tanh" } } end)
+samples.round = { table.unpack(shapes1) }
+table.insert(samples.round, function(mk) return { mk(2, 3), { decimals = 1 } } end)
+samples.div = { table.unpack(shapes2_positive) }
+table.insert(samples.div, function(mk) return { mk(2, 3), mk.pos(2, 3), { rounding_mode = "trunc" } } end)
 return samples

@@ -56,6 +56,102 @@ static R FN(erf)(R x, R y) {
 static R FN(erfc)(R x, R y) {
     return (void)y, M(erfc)(x);
 }
+static R FN(asinh)(R x, R y) {
+    return (void)y, M(asinh)(x);
+}
+static R FN(acosh)(R x, R y) {
+    return (void)y, M(acosh)(x);
+}
+static R FN(atanh)(R x, R y) {
+    return (void)y, M(atanh)(x);
+}
+static R FN(lgamma)(R x, R y) {
+    return (void)y, M(lgamma)(x);
+}
+static R FN(hypot)(R x, R y) {
+    return M(hypot)(x, y);
+}
+
+/* The derivatives of lgamma: climbed up to 40, from there on their series. */
+static R FN(pi)(void) {
+    return M(acos)((R)-1);
+}
+static R FN(rest)(R x) { /* of the nearest whole number */
+    return x - M(rint)(x);
+}
+static R FN(digamma)(R x, R y) {
+    static const R series[] = {(R)1 / 12,        (R)-1 / 120,      (R)1 / 252, (R)-1 / 240,
+                               (R)1 / 132,       (R)-691 / 32760,  (R)1 / 12,  (R)-3617 / 8160,
+                               (R)43867 / 14364, (R)-174611 / 6600};
+    R sum = 0, power = 1;
+    if (x == 0 || (x < 0 && FN(rest)(x) == 0))
+        return x == 0 ? -1 / x : (R)NAN;
+    if (x < 0)
+        return FN(digamma)(1 - x, y) - FN(pi)() / M(tan)(FN(pi)() * FN(rest)(x));
+    for (; x < 40; x++)
+        sum -= 1 / x;
+    for (int k = 0; k < 10; k++) {
+        power /= x * x;
+        sum -= series[k] * power;
+    }
+    return M(log)(x) - 1 / (2 * x) + sum;
+}
+static R FN(trigamma)(R x, R y) {
+    static const R bernoulli[] = {(R)1 / 6,       (R)-1 / 30,      (R)1 / 42, (R)-1 / 30,
+                                  (R)5 / 66,      (R)-691 / 2730,  (R)7 / 6,  (R)-3617 / 510,
+                                  (R)43867 / 798, (R)-174611 / 330};
+    R sum = 0, power;
+    if (x < 0) {
+        R sine = M(sin)(FN(pi)() * FN(rest)(x)) / FN(pi)();
+        return 1 / (sine * sine) - FN(trigamma)(1 - x, y);
+    }
+    for (; x < 40; x++)
+        sum += 1 / (x * x);
+    power = 1 / x;
+    sum += power + power * power / 2;
+    for (int k = 0; k < 10; k++) {
+        power /= x * x;
+        sum += bernoulli[k] * power;
+    }
+    return sum;
+}
+
+/* By Newton's steps in the logarithm of erfc, where they go straight. */
+static R FN(erfinv)(R x, R y) {
+    R a = x < 0 ? -x : x, r = a, root = M(sqrt)(FN(pi)());
+    (void)y;
+    if (!(a < 1))
+        return a == 1 ? x * (R)INFINITY : (R)NAN;
+    for (int k = 0; k < 60; k++) {
+        R c = M(erfc)(r), slope = 2 / root * M(exp)(-r * r);
+        R step = a < (R)0.5 ? (M(erf)(r) - a) / slope : (M(log)(1 - a) - M(log)(c)) * c / slope;
+        r -= step;
+        if (step < r * (R)1e-30 && -step < r * (R)1e-30)
+            break;
+    }
+    return x < 0 ? -r : r;
+}
+
+/* Bessel's I0: a series of positive terms, beyond 40 the asymptotic one. */
+static R FN(i0)(R x, R y) {
+    R a = x < 0 ? -x : x, sum = 1, term = 1;
+    (void)y;
+    if (a != a || a > 100000)
+        return a != a ? a : (R)INFINITY;
+    if (a <= 40) {
+        for (int k = 1; k < 200 && term > sum * (R)1e-36; k++)
+            sum += term *= a * a / 4 / ((R)k * k);
+        return sum;
+    }
+    for (int k = 1; k < 80 && term > (R)1e-36; k++)
+        sum += term *= (R)(2 * k - 1) * (2 * k - 1) / (8 * k * a);
+    return sum * M(exp)(a / 2) / M(sqrt)(2 * FN(pi)() * a) * M(exp)(a / 2);
+}
+static R FN(logaddexp)(R x, R y) {
+    R high = x > y ? x : y, low = x > y ? y : x;
+    return x != x || y != y ? x + y : x == y ? x + M(log)(2) : high + M(log1p)(M(exp)(low - high));
+}
+
 static R FN(sqrt)(R x, R y) {
     return (void)y, M(sqrt)(x);
 }

@@ -1,0 +1,249 @@
+/* vec_special.h: the sign and the neighbours of floats, hyperbolic and special functions: what
+ * SLEEF has, with its ends mended, and what it lacks. The latter are computed in double; vectors of
+ * float go through them in halves. tests/torture/ulp measures all of them.
+ */
+#ifndef TD_CPU_ISA_VEC_SPECIAL_H
+#define TD_CPU_ISA_VEC_SPECIAL_H
+
+#include "engine/cpu/isa/vec_math.h"
+
+/* ---- bits ---- */
+
+#define TD_VEC_BITS(V, M, I, most)                                                                 \
+    static inline V V##_copysign(V x, V y) {                                                       \
+        return (V)(((M)x & most) | ((M)y & ~(I)most));                                             \
+    }                                                                                              \
+    /* Away from 0 the bits grow by one, towards it they shrink. */                                \
+    static inline V V##_nextafter(V x, V y) {                                                      \
+        M away = ~((M)(x < y) ^ (M)(x > 0));                                                       \
+        V r = (V)((M)x + ((away & 2) - 1)), least = (V)(((M)y & ~(I)most) | 1);                    \
+        r = V##_select((M)(x == 0), least, r);                                                     \
+        r = V##_select((M)(x == y), y, r);                                                         \
+        return V##_select((M)(x != x) | (M)(y != y), x + y, r);                                    \
+    }
+TD_VEC_BITS(vf, vi, int32_t, INT32_MAX)
+TD_VEC_BITS(vd, vl, int64_t, INT64_MAX)
+#undef TD_VEC_BITS
+
+/* ---- SLEEF's, with their ends ---- */
+
+/* `far`: from where on asinh(x) is log(2 x) to the last bit; `near`: up to where it is x. */
+#define TD_VEC_HYPERBOLIC(V, T, M, far, near)                                                      \
+    static inline V V##_asinh(V x) {                                                               \
+        V a = V##_abs(x), r = V##_asinh_most(x);                                                   \
+        M out = (M)(a > (T)(far)), in = (M)(a < (T)(near));                                        \
+        r = V##_select(in, x, r);                                                                  \
+        if (__builtin_expect(V##_any(out), 0))                                                     \
+            r = V##_select(out, V##_copysign(V##_log(a) + (T)0.6931471805599453, x), r);           \
+        return r;                                                                                  \
+    }                                                                                              \
+    static inline V V##_acosh(V x) {                                                               \
+        V r = V##_acosh_most(x);                                                                   \
+        M out = (M)(x > (T)(far));                                                                 \
+        if (__builtin_expect(V##_any(out), 0))                                                     \
+            r = V##_select(out, V##_log(x) + (T)0.6931471805599453, r);                            \
+        return r;                                                                                  \
+    }                                                                                              \
+    static inline V V##_atanh(V x) {                                                               \
+        return V##_select((M)(V##_abs(x) < (T)(near)), x, V##_atanh_most(x));                      \
+    }                                                                                              \
+    /* SLEEF's is infinite a little early. */                                                      \
+    static inline V V##_lgamma(V x) {                                                              \
+        V r = V##_lgamma_most(x);                                                                  \
+        M out = (M)(x > (T)(far)) & (M)(r == (T)INFINITY);                                         \
+        if (__builtin_expect(V##_any(out), 0))                                                     \
+            r = V##_select(out, x * (V##_log(x) - 1), r);                                          \
+        return V##_select((M)(x == -(T)INFINITY), V##_abs(x), r);                                  \
+    }
+TD_VEC_HYPERBOLIC(vf, float, vi, 0x1p30, 0x1p-13)
+TD_VEC_HYPERBOLIC(vd, double, vl, 0x1p60, 0x1p-28)
+#undef TD_VEC_HYPERBOLIC
+
+/* ---- the derivatives of lgamma ---- */
+
+/* From an argument below 10 up to one that is not: sum(terms) on the way, `term` of y. */
+#define TD_VEC_CLIMB(y, sum, term)                                                                 \
+    for (vl low = (vl)((y) < 10); vd_any(low); low = (vl)((y) < 10)) {                             \
+        (sum) += vd_select(low, (term), (vd){0});                                                  \
+        (y) += vd_select(low, (vd){0} + 1, (vd){0});                                               \
+    }
+
+/* Asymptotic series from 10 on (Abramowitz and Stegun, 6.3.18 and 6.4.12), the recurrence below,
+ * reflection of what is negative (6.3.7 and 6.4.7). NaN ends no climb: comparisons are false. */
+static __attribute__((noinline)) vd vd_digamma(vd x) {
+    vl negative = (vl)(x < 0);
+    vd y = vd_select(negative, 1 - x, x), sum = {0};
+    TD_VEC_CLIMB(y, sum, -1 / y)
+    vd z = 1 / (y * y), series = z * (1 / 12.0) - 691 / 32760.0;
+    series = series * z + 1 / 132.0;
+    series = series * z - 1 / 240.0;
+    series = series * z + 1 / 252.0;
+    series = series * z - 1 / 120.0;
+    series = series * z + 1 / 12.0;
+    vd r = (vd_log(y) - 0.5 / y - series * z) + sum;
+    r = vd_select((vl)(x == 0), -1 / x, r);
+    if (!vd_any(negative))
+        return r;
+    vd rest = x - vd_rint(x), cotangent = 3.141592653589793 / vd_tan(rest * 3.141592653589793);
+    cotangent = vd_select((vl)(rest == 0), (vd){0} + (double)NAN, cotangent);
+    return vd_select(negative, r - cotangent, r);
+}
+
+static __attribute__((noinline)) vd vd_trigamma(vd x) {
+    vl negative = (vl)(x < 0);
+    vd y = vd_select(negative, 1 - x, x), sum = {0};
+    TD_VEC_CLIMB(y, sum, 1 / (y * y))
+    vd z = 1 / (y * y), series = z * (-3617 / 510.0) + 7 / 6.0;
+    series = series * z - 691 / 2730.0;
+    series = series * z + 5 / 66.0;
+    series = series * z - 1 / 30.0;
+    series = series * z + 1 / 42.0;
+    series = series * z - 1 / 30.0;
+    series = series * z + 1 / 6.0;
+    vd r = (1 / y + z * (0.5 + series / y)) + sum;
+    if (!vd_any(negative))
+        return r;
+    vd sine = vd_sin((x - vd_rint(x)) * 3.141592653589793) * 0.3183098861837907;
+    return vd_select(negative, 1 / (sine * sine) - r, r);
+}
+
+/* sum (q + k)^-s over k from 0 on, for s > 1 and q > 0: by Euler and Maclaurin, from a place on
+ * where their series is good. */
+static double zeta_of_positive(double s, double q) {
+    static const double bernoulli[] = {1 / 6.0,       -1 / 30.0,      1 / 42.0, -1 / 30.0,
+                                       5 / 66.0,      -691 / 2730.0,  7 / 6.0,  -3617 / 510.0,
+                                       43867 / 798.0, -174611 / 330.0};
+    enum { TERMS = (int)(sizeof bernoulli / sizeof *bernoulli) };
+    double sum = 0;
+    for (; q < 10 + s; q++) {
+        double term = pow(q, -s);
+        sum += term;
+        if (term < sum * 0x1p-60)
+            return sum;
+    }
+    double power = pow(q, -s), factor = power * s / (2 * q);
+    sum += power * q / (s - 1) + power / 2;
+    for (int k = 0; k < TERMS; k++) {
+        sum += bernoulli[k] * factor;
+        factor *= (s + 2 * k + 1) * (s + 2 * k + 2) / ((2 * k + 3) * (2 * k + 4) * q * q);
+    }
+    return sum;
+}
+
+/* Hurwitz' zeta function. Below 0, for whole s: what lies between q and 1 is a sum from the other
+ * side, less what that has too many. */
+static __attribute__((noinline)) double zeta_of(double s, double q) {
+    double whole = floor(q);
+    if (!(s > 1) || q != q)
+        return s == 1 ? INFINITY : NAN;
+    if (q > 0)
+        return zeta_of_positive(s, q);
+    if (q == whole || s != floor(s))
+        return q == whole ? INFINITY : NAN;
+    double rest = q - whole, between = zeta_of_positive(s, 1 - rest) - zeta_of_positive(s, 1 - q);
+    return (fmod(s, 2) == 0 ? between : -between) + zeta_of_positive(s, rest);
+}
+static inline vf vf_zeta(vf s, vf q) {
+    for (int k = 0; k < VF_N; k++)
+        q[k] = (float)zeta_of((double)s[k], (double)q[k]);
+    return q;
+}
+static inline vd vd_zeta(vd s, vd q) {
+    for (int k = 0; k < VD_N; k++)
+        q[k] = zeta_of(s[k], q[k]);
+    return q;
+}
+
+/* ---- the inverse of erf ---- */
+
+/* From Winitzki's approximation (2008) by Halley's steps, each of which triples the digits; above
+ * 1/2 by way of 1 - |y|, which is exact there. */
+static __attribute__((noinline)) vd vd_erfinv(vd y) {
+    vd a = vd_abs(y), rest = 1 - a;
+    vl central = (vl)(a < 0.5);
+    vd l = vd_select(central, vd_log1p(-(a * a)), vd_log(rest * (1 + a)));
+    vd c = 4.330746750799873 + l * 0.5;
+    vd x = vd_sqrt(vd_max(vd_sqrt(c * c - l * 6.802721088435374) - c, (vd){0}));
+    for (int step = 0; step < 3; step++) {
+        vd error = vd_select(central, vd_erf(x) - a, rest - vd_erfc(x));
+        vd u = error / (1.1283791670955126 * vd_exp(-(x * x)));
+        x -= u / (1 + x * u);
+    }
+    x = vd_select((vl)(a == 1), (vd){0} + (double)INFINITY, x);
+    return vd_copysign(x, y);
+}
+
+/* ---- modified Bessel functions ---- */
+
+/* I0 and I1 of a >= 0 (order 0 and 1): the power series, whose terms are all positive, up to 20,
+ * the asymptotic one beyond (Abramowitz and Stegun, 9.6.10 and 9.7.1). */
+static __attribute__((noinline)) vd vd_bessel(vd a, int order) {
+    vd near = vd_min(a, (vd){0} + 20), far = vd_max(a, (vd){0} + 20);
+    vd z = near * near * 0.25, series = {0}, tail = {0};
+    for (int k = 37; k > 0; k--)
+        series = z * (1 / (double)(k * (k + order))) * (series + 1);
+    series = order ? (series + 1) * (near * 0.5) : series + 1;
+    vl as_it_is = (vl)(a != a) | (vl)(a == (double)INFINITY);
+    if (!vd_any((vl)(a > 20)))
+        return vd_select(as_it_is, a, series);
+    for (int k = 26; k > 0; k--) {
+        double ratio = ((2 * k - 1) * (2 * k - 1) - 4 * order) / (8.0 * k);
+        tail = (tail + 1) * ratio / far;
+    }
+    tail = (tail + 1) / vd_sqrt(far * 6.283185307179586);
+    vl large = (vl)(a > 700);
+    vd power = vd_exp(vd_select(large, a * 0.5, a));
+    tail *= power;
+    tail = vd_select(large, tail * power, tail);
+    return vd_select(as_it_is, a, vd_select((vl)(a > 20), tail, series));
+}
+static inline vd vd_i0(vd x) {
+    return vd_bessel(vd_abs(x), 0);
+}
+static inline vd vd_i1(vd x) {
+    return vd_copysign(vd_bessel(vd_abs(x), 1), x);
+}
+
+/* ---- vectors of float ---- */
+
+typedef float vf_half __attribute__((vector_size(TD_VBYTES / 2)));
+
+#define TD_VEC_IN_HALVES(name)                                                                     \
+    static inline vf vf_##name(vf x) {                                                             \
+        vf_half half[2];                                                                           \
+        memcpy(half, &x, sizeof x);                                                                \
+        for (int k = 0; k < 2; k++) {                                                              \
+            vd r = vd_##name(__builtin_convertvector(half[k], vd));                                \
+            half[k] = __builtin_convertvector(r, vf_half);                                         \
+        }                                                                                          \
+        memcpy(&x, half, sizeof x);                                                                \
+        return x;                                                                                  \
+    }
+TD_VEC_IN_HALVES(digamma)
+TD_VEC_IN_HALVES(trigamma)
+TD_VEC_IN_HALVES(erfinv)
+TD_VEC_IN_HALVES(i0)
+TD_VEC_IN_HALVES(i1)
+#undef TD_VEC_IN_HALVES
+
+/* ---- hypotenuses ---- */
+
+static inline vd vd_hypot(vd x, vd y) {
+    return vd_hypot_most(x, y);
+}
+/* In double nothing overflows. */
+static inline vf vf_hypot(vf x, vf y) {
+    vf_half a[2], b[2];
+    memcpy(a, &x, sizeof x);
+    memcpy(b, &y, sizeof y);
+    for (int k = 0; k < 2; k++) {
+        vd p = __builtin_convertvector(a[k], vd), q = __builtin_convertvector(b[k], vd);
+        a[k] = __builtin_convertvector(vd_sqrt(p * p + q * q), vf_half);
+    }
+    vf r;
+    memcpy(&r, a, sizeof r);
+    vi infinite = (vi)(vf_abs(x) == INFINITY) | (vi)(vf_abs(y) == INFINITY);
+    return vf_select(infinite, (vf){0} + INFINITY, r);
+}
+
+#endif

@@ -1,0 +1,69 @@
+/* pointwise_rows.h: what the rows of pointwise operators are written with, in every family of them.
+ */
+#ifndef TD_OPS_POINTWISE_ROWS_H
+#define TD_OPS_POINTWISE_ROWS_H
+
+#include "engine/ops/pointwise.h"
+
+#define FORMS     (TD_OP_INPLACE | TD_OP_OUT)
+#define PLAN(...) (&(const td_pointwise){__VA_ARGS__})
+
+/* One operand, one loop of the operator's name. What follows the gradient goes into the row. */
+#define UNARY(name, kind, text, ...)                                                               \
+    TD_OPERATOR(name) = {.schema = "(Tensor x) -> Tensor",                                         \
+                         .doc = text,                                                              \
+                         .pointwise = PLAN(.type = kind, .primitive = TD_PW_##name),               \
+                         .gradient = __VA_ARGS__,                                                  \
+                         .flags = FORMS}
+#define UNARY_FP32(name, text, grad)                                                               \
+    UNARY(name, TD_PW_FLOATS, text, grad, .autocast = {.cuda = TD_AUTOCAST_FP32})
+#define FORMULA(name, text_schema, kind, text, forward, ...)                                       \
+    TD_OPERATOR(name) = {.schema = text_schema,                                                    \
+                         .doc = text,                                                              \
+                         .pointwise = PLAN(.type = kind, .primitive = -1, .formula = forward),     \
+                         .gradient = __VA_ARGS__,                                                  \
+                         .flags = FORMS}
+#define BINARY(name, kind, text, ...)                                                              \
+    TD_OPERATOR(name) = {.schema = "(Tensor|number a, Tensor|number b) -> Tensor",                 \
+                         .doc = text,                                                              \
+                         .pointwise = PLAN(.type = kind, .primitive = TD_PW_##name),               \
+                         .gradient = __VA_ARGS__,                                                  \
+                         .flags = FORMS}
+#define WHOLE_QUOTIENT(name, text)                                                                 \
+    TD_OPERATOR(name) = {                                                                          \
+        .schema = "(Tensor|number a, Tensor|number b) -> Tensor",                                  \
+        .doc = text,                                                                               \
+        .pointwise = PLAN(.type = TD_PW_ARITH, .primitive = TD_PW_##name, .numbers = true),        \
+        .gradient = "a: 0; b: 0",                                                                  \
+        .dtypes = TD_DTYPES_NUMBERS,                                                               \
+        .flags = FORMS}
+#define COMPARE(name, text)                                                                        \
+    TD_OPERATOR(name) = {.schema = "(Tensor|number a, Tensor|number b) -> Tensor",                 \
+                         .doc = text,                                                              \
+                         .pointwise = PLAN(.type = TD_PW_COMPARE, .primitive = TD_PW_##name),      \
+                         .flags = FORMS | TD_OP_NONDIFF}
+#define LOGICAL(name, params, text)                                                                \
+    TD_OPERATOR(name) = {.schema = "(" params ") -> Tensor",                                       \
+                         .doc = text,                                                              \
+                         .pointwise = PLAN(.type = TD_PW_LOGICAL, .primitive = TD_PW_##name),      \
+                         .flags = FORMS | TD_OP_NONDIFF}
+#define BITWISE(name, params, text)                                                                \
+    TD_OPERATOR(name) = {.schema = "(" params ") -> Tensor",                                       \
+                         .doc = text,                                                              \
+                         .pointwise = PLAN(.type = TD_PW_BITWISE, .primitive = TD_PW_##name),      \
+                         .flags = FORMS | TD_OP_NONDIFF}
+#define FLOAT_TEST(name, text, forward)                                                            \
+    TD_OPERATOR(name) = {.schema = "(Tensor x) -> Tensor",                                         \
+                         .doc = text,                                                              \
+                         .pointwise =                                                              \
+                             PLAN(.type = TD_PW_FLOAT_TEST, .primitive = -1, .formula = forward),  \
+                         .flags = TD_OP_OUT | TD_OP_NONDIFF}
+/* Two operands, one loop, integers only. */
+#define INTEGERS(name, kind, text)                                                                 \
+    TD_OPERATOR(name) = {.schema = "(Tensor|number a, Tensor|number b) -> Tensor",                 \
+                         .doc = text,                                                              \
+                         .pointwise = PLAN(.type = kind, .primitive = TD_PW_##name),               \
+                         .dtypes = TD_DTYPES_INTS,                                                 \
+                         .flags = FORMS | TD_OP_NONDIFF}
+
+#endif

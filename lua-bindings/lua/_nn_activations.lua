@@ -1,0 +1,83 @@
+-- _nn_activations.lua: the activations of tide.nn beyond those without arguments (_nn_layers), each a module
+-- around the function of the same meaning, and the dropouts of channels. Names and defaults are PyTorch's.
+local tide = ...
+
+-- A class of this schema whose forward calls fn(x, fields...).
+local function activation(nn, schema, fn, fields)
+    local name = schema:match("^%w+")
+    local read = tide._function(schema, tide._doc(fn).doc)
+    local c = nn.class(name)
+    function c:init(...)
+        for field, value in pairs(read(...)) do
+            rawset(self, field, value)
+        end
+    end
+    function c:forward(x)
+        local args = { x }
+        for k, field in ipairs(fields) do
+            args[k + 1] = rawget(self, field)
+        end
+        return tide[fn](table.unpack(args, 1, #fields + 1))
+    end
+    function c:extra_repr()
+        local texts = {}
+        for k, field in ipairs(fields) do
+            local value = rawget(self, field)
+            texts[k] = ("%s=%s"):format(field, type(value) == "number" and tide._number(value, 6) or tostring(value))
+        end
+        return table.concat(texts, ", ")
+    end
+    nn[name] = c
+    tide._document(c, read)
+    return c
+end
+
+local function prelu(nn)
+    local read = tide._function("PReLU(int(1..) num_parameters=1, number init=0.25)", tide._doc("prelu").doc)
+    local c = nn.class("PReLU")
+    function c:init(...)
+        local options = read(...)
+        rawset(self, "num_parameters", options.num_parameters)
+        self.weight = tide.full({ options.num_parameters }, options.init):float():requires_grad_(true)
+    end
+    function c:forward(x) return tide.prelu(x, self.weight) end
+    function c:extra_repr() return "num_parameters=" .. self.num_parameters end
+    nn.PReLU = c
+    tide._document(c, read)
+end
+
+-- Dropouts work in training alone.
+local function dropout(nn, name, fn)
+    local c = activation(nn, name .. "(number(0..1) p=0.5)", fn, { "p" })
+    function c:forward(x) return tide[fn](x, self.p, self.training) end
+end
+
+return function(nn)
+    activation(nn, "LeakyReLU(number negative_slope=0.01)", "leaky_relu", { "negative_slope" })
+    activation(nn, "ELU(number alpha=1)", "elu", { "alpha" })
+    activation(nn, "CELU(number alpha=1)", "celu", { "alpha" })
+    activation(nn, "Softplus(number beta=1, number threshold=20)", "softplus", { "beta", "threshold" })
+    activation(nn, "Hardtanh(number min_val=-1, number max_val=1)", "hardtanh", { "min_val", "max_val" })
+    activation(nn, "Threshold(number threshold, number value)", "threshold", { "threshold", "value" })
+    activation(nn, "Hardshrink(number lambd=0.5)", "hardshrink", { "lambd" })
+    activation(nn, "Softshrink(number(0..) lambd=0.5)", "softshrink", { "lambd" })
+    activation(nn, "GLU(dim dim=-1)", "glu", { "dim" })
+    for name, fn in pairs { ReLU6 = "relu6", SELU = "selu", Mish = "mish", Softsign = "softsign",
+        Hardsigmoid = "hardsigmoid", Hardswish = "hardswish", Tanhshrink = "tanhshrink", LogSigmoid = "logsigmoid" } do
+        activation(nn, name .. "()", fn, {})
+    end
+    local rrelu = activation(nn, "RReLU(number lower=0.125, number upper=0.3333333333333333)", "rrelu",
+        { "lower", "upper" })
+    function rrelu:forward(x) return tide.rrelu(x, self.lower, self.upper, self.training) end
+    prelu(nn)
+    dropout(nn, "AlphaDropout", "alpha_dropout")
+    dropout(nn, "FeatureAlphaDropout", "feature_alpha_dropout")
+    for _, name in ipairs { "Dropout1d", "Dropout2d", "Dropout3d" } do
+        dropout(nn, name, "feature_dropout")
+    end
+    for _, name in ipairs { "leaky_relu", "elu", "celu", "softplus", "hardtanh", "threshold", "hardshrink",
+        "softshrink", "glu", "relu6", "selu", "mish", "softsign", "hardsigmoid", "hardswish", "tanhshrink",
+        "logsigmoid", "rrelu", "prelu", "alpha_dropout", "feature_alpha_dropout" } do
+        nn.functional[name] = tide[name]
+    end
+end

@@ -1,0 +1,262 @@
+-- test_pointwise.lua: pointwise operators as a person meets them: other names, numbers and booleans as
+-- operands, options that round or approximate, signs of zero, dtypes of results, what is refused. Values and
+-- gradients are the golden cases' business.
+local t = require "harness"
+local tide = require "tide"
+local nn, F = tide.nn, tide.nn.functional
+
+local function text(x)
+    local texts = { tostring(x.dtype):match("%w+$") }
+    for _, v in ipairs(x:reshape(-1):tolist()) do
+        texts[#texts + 1] = tostring(v)
+    end
+    return table.concat(texts, " ")
+end
+
+-- ---- other names ----
+
+t.test("aliases_are_the_operator_under_another_name", function()
+    local n = 0
+    for alias, name in pairs(tide._aliases()) do
+        n = n + 1
+        local doc, of = tide._doc(alias), tide._doc(name)
+        t.eq(doc.name, alias)
+        t.eq(doc.alias_of, name)
+        t.eq(doc.doc, "Alias of " .. name .. ". " .. of.doc)
+        t.eq(doc.signature, alias .. of.signature:sub(#name + 1))
+        t.eq(tide._doc(tide[alias]).name, alias, "by the function")
+        t.eq(tide._doc(tide[name]).alias_of, nil)
+        t.is_true(tide.tensor { 1.0 }[alias], alias .. " as a method")
+        t.eq(tide.tensor { 1.0 }[alias .. "_"] ~= nil, of.inplace, alias .. "_")
+    end
+    t.is_true(n >= 20)
+end)
+
+t.test("aliases_compute_what_their_operators_do", function()
+    local x, y = tide.tensor { 0.25, -0.5 }, tide.tensor { 2.0, 4.0 }
+    t.eq(tide.multiply(x, y):tolist(), (x * y):tolist())
+    t.eq(tide.clip(x, -0.1, 0.1):tolist(), x:clamp(-0.1, 0.1):tolist())
+    t.eq(x:arctan2(y):tolist(), x:atan2(y):tolist())
+    t.eq(x:greater_equal(0):tolist(), { true, false })
+    local z = x:clone()
+    t.is_true(rawequal(z:subtract_(y), z))
+    t.eq(z:tolist(), (x - y):tolist())
+    t.eq(tide.divide(y, 3, { rounding_mode = "floor" }):tolist(), { 0.0, 1.0 })
+end)
+
+t.test("errors_name_what_was_called", function()
+    local x = tide.ones(2)
+    t.error_has(function() tide.clip(x) end, "clip: at least one of min and max")
+    t.error_has(function() x:clip_() end, "clip_: at least one of min and max")
+    t.error_has(function() tide.multiply(x, tide.ones(3)) end, "multiply: shapes")
+    t.error_has(function() tide.multiply(x, "a") end, "multiply: argument 2 (b)")
+    t.error_has(function() x:multiply_("a") end, "multiply_: argument 2 (b)")
+    t.error_has(function() tide.negative(x:gt(0)) end, "negative: not for bool")
+    t.error_has(function() tide.div(x, 2, { rounding_mode = "up" }) end, "rounding_mode")
+    t.error_has(function() tide.gelu(x, { approximate = "sinh" }) end, 'expected "none" or "tanh"')
+    t.error_has(function() tide.gelu(tide.ones(1):long(), { approximate = "tanh" }) end, "gelu: needs a floating dtype")
+end)
+
+-- ---- numbers and booleans ----
+
+t.test("arithmetic_takes_numbers_alone", function()
+    t.eq(text(tide.add(1, 2)), "int64 3")
+    t.eq(text(tide.sub(0.5, 2)), "float32 -1.5")
+    t.eq(text(tide.mul(true, true)), "bool true")
+    t.eq(text(tide.div(1, 2)), "float32 0.5")
+    t.eq(text(tide.floor_divide(-7, 2)), "int64 -4")
+    t.eq(text(tide.true_divide(true, 2)), "float32 0.5")
+    t.eq(tide.add(1, 2):dim(), 0)
+    for _, name in ipairs { "maximum", "pow", "remainder", "eq", "atan2", "xlogy" } do
+        t.error_has(function() tide[name](1, 2) end, "one argument at least must be a tensor", name)
+    end
+end)
+
+t.test("booleans_are_numbers_of_the_lowest_category", function()
+    local mask = tide.tensor { true, false }
+    t.eq(text(mask & true), "bool true false")
+    t.eq(text(mask | true), "bool true true")
+    t.eq(text(true & mask), "bool true false")
+    t.eq(text(mask ~ true), "bool false true")
+    t.eq(text(mask + true), "bool true true")
+    t.eq(text(mask * true), "bool true false")
+    t.eq(text(~mask), "bool false true")
+    t.eq(text(mask * 2), "int64 2 0")
+    t.eq(text(mask + 0.5), "float32 1.5 0.5")
+    t.eq(text(tide.tensor { 3, 4 } + true), "int64 4 5")
+    t.eq(text(tide.tensor { 1.5 } * false), "float32 0.0")
+    t.eq(text(mask:eq(true)), "bool true false")
+    t.eq(text(mask:where(true, mask)), "bool true false")
+    t.eq(text(mask:square()), "int64 1 0")
+    t.error_has(function() return mask - true end, "not for bool")
+    t.error_has(function() return mask:add_(1) end, "int64 result can't be written into a bool tensor")
+end)
+
+t.test("shifts_have_signs_of_their_own", function()
+    local x = tide.tensor { -5, 1, 77 }
+    t.eq((x << 2):tolist(), { -20, 4, 308 })
+    t.eq((x >> 1):tolist(), { -3, 0, 38 })
+    t.eq((1 << tide.tensor { 0, 3, 64, -1 }):tolist(), { 1, 8, 0, 0 })
+    t.eq((x >> 64):tolist(), { -1, 0, 0 })
+    t.eq((x >> -1):tolist(), { -1, 0, 0 })
+    t.error_has(function() return x << 1.5 end, "float32")
+    t.error_has(function() return x:gt(0) << x:gt(0) end, "integers, got bool")
+end)
+
+-- ---- dtypes ----
+
+t.test("dtypes_of_results_can_be_asked_for", function()
+    local f, i, b = tide.ones(2), tide.ones(2):int(), tide.ones(2):bool()
+    t.eq(tide.promote_types(tide.int8, tide.uint8), tide.int16)
+    t.eq(tide.promote_types(tide.float16, tide.bfloat16), tide.float32)
+    t.eq(tide.promote_types("int64", "float16"), tide.float16)
+    t.eq(tide.result_type(f, i), tide.float32)
+    t.eq(tide.result_type(i, 1), tide.int32)
+    t.eq(tide.result_type(i, 1.5), tide.float32)
+    t.eq(tide.result_type(b, true), tide.bool)
+    t.eq(tide.result_type(b, 1), tide.int64)
+    t.eq(tide.result_type(i, tide.tensor(1.0, { dtype = tide.float64 })), tide.float64)
+    t.eq(tide.result_type(f, tide.tensor(1.0, { dtype = tide.float64 })), tide.float32)
+    t.eq(tide.result_type(1, 2), tide.int64)
+    t.is_true(tide.can_cast(tide.int64, tide.float16))
+    t.is_true(tide.can_cast(tide.float64, tide.float16))
+    t.is_false(tide.can_cast(tide.float32, tide.int64))
+    t.is_false(tide.can_cast(tide.uint8, tide.bool))
+    t.eq(tide.get_default_dtype(), tide.float32)
+    t.is_true(tide.is_floating_point(f))
+    t.is_false(tide.is_floating_point(i))
+end)
+
+t.test("numbers_of_thresholds_keep_the_dtype", function()
+    t.eq(text(tide.threshold(tide.tensor { 1, 2 }, 1.5, 2.5)), "int64 2 2")
+    t.eq(text(F.hardtanh(tide.tensor({ 3 }, { dtype = tide.uint8 }), -1, 1)), "uint8 1")
+    t.eq(text(tide.float_power(tide.tensor { 2 }, 0.5)), "float64 " .. math.sqrt(2))
+    t.error_has(function() tide.ones(2):float_power_(2) end, "float_power_: a float64 result can't be written")
+    t.error_has(function() tide.heaviside(tide.ones(1), tide.ones(1):long()) end, "dtypes float32 and int64 differ")
+    t.error_has(function() tide.isclose(tide.ones(1), tide.ones(1):long()) end, "dtypes float32 and int64 differ")
+end)
+
+t.test("comparisons_in_place_write_0_and_1", function()
+    local x = tide.tensor { 1.0, 2.0, 3.0 }
+    t.eq(x:clone():ge_(2):tolist(), { 0.0, 1.0, 1.0 })
+    t.eq(x:clone():logical_not_():tolist(), { 0.0, 0.0, 0.0 })
+    t.eq(tide.tensor { 1, 2 }:eq_(2):tolist(), { 0, 1 })
+    t.eq(text(tide.tensor { true, false }:logical_xor_(tide.tensor { true, true })), "bool false true")
+end)
+
+-- ---- options ----
+
+t.test("quotients_and_roundings_have_options", function()
+    local x = tide.tensor { 7.0, -7.0 }
+    t.eq(tide.div(x, 2, { rounding_mode = "floor" }):tolist(), { 3.0, -4.0 })
+    t.eq(x:div_(2, { rounding_mode = "trunc" }):tolist(), { 3.0, -3.0 })
+    t.eq(text(tide.div(tide.tensor { 7 }, 2, { rounding_mode = "trunc" })), "int64 3")
+    t.eq(tide.round(tide.tensor({ 1.235, -0.15 }, { dtype = tide.float64 }), { decimals = 1 }):tolist(), { 1.2, -0.2 })
+    t.error_has(function() tide.round(tide.tensor { 1 }, { decimals = 2 }) end, "round: needs a floating dtype")
+    local y = tide.tensor({ 1.0 }, { requires_grad = true })
+    t.eq(tide.div(y, 2, { rounding_mode = "floor" }):backward() or y.grad:item(), 0.0)
+end)
+
+t.test("max_and_min_take_two_tensors", function()
+    local a, b = tide.tensor { 1, 5 }, tide.tensor { 3, 2 }
+    t.eq(tide.max(a, b):tolist(), { 3, 5 })
+    t.eq(a:min(b):tolist(), { 1, 2 })
+    t.eq(tide.max(a):item(), 5)
+    local values, index = tide.max(a, 1)
+    t.eq({ values:item(), index:item() }, { 5, 2 })
+    t.error_has(function() tide.max(a, tide.ones(3)) end, "max: shapes")
+end)
+
+t.test("polygamma_counts_first_as_a_function_and_last_as_a_method", function()
+    local x = tide.tensor { 2.0 }
+    t.eq(tide.polygamma(1, x):item(), x:polygamma(1):item())
+    t.error_has(function() tide.polygamma(-1, x) end, "polygamma")
+end)
+
+-- ---- zeros and what is not a number ----
+
+t.test("zeros_have_the_signs_that_pytorch_gives", function()
+    local function sign(x) return 1 / x:item() end
+    local zero, minus = tide.tensor { 0.0 }, tide.tensor { -0.0 }
+    for _, n in ipairs { 1, 3, 1000 } do
+        local z, m = zero:expand(n):contiguous(), minus:expand(n):contiguous()
+        local function all(x, want)
+            for _, v in ipairs(x:tolist()) do
+                t.eq(1 / v, want)
+            end
+        end
+        all(tide.minimum(z, m), math.huge)
+        all(tide.minimum(m, z), -math.huge)
+        all(tide.maximum(z, m), math.huge)
+        all(tide.maximum(m, z), -math.huge)
+        all(tide.fmax(m, z), -math.huge)
+        all(tide.relu(m), -math.huge)
+        all(m:clamp(0, 1), -math.huge)
+        all(F.relu6(m), -math.huge)
+        all((z - 1) // -8, math.huge)
+        all(z // -8, -math.huge)
+    end
+    t.eq(1 / tide.where(tide.tensor { true, false }, -0.0, tide.ones(2)):tolist()[1], -math.huge, "a number's sign")
+    t.eq(1 / (minus:expand(3):contiguous() + -0.0):tolist()[2], -math.huge)
+    t.eq(sign(tide.nextafter(zero, tide.tensor { -1.0 })) < -1e40, true)
+end)
+
+t.test("integers_come_of_floats_as_of_no_others", function()
+    local x = tide.tensor { math.huge, -math.huge, 0 / 0 }
+    t.eq(x:int():tolist(), { math.tointeger(-2 ^ 31), math.tointeger(-2 ^ 31), math.tointeger(-2 ^ 31) })
+    t.eq(x:long():tolist(), { math.mininteger, math.mininteger, math.mininteger })
+    t.eq(x:byte():tolist(), { 0, 0, 0 })
+end)
+
+t.test("nan_to_num_knows_the_ends_of_each_dtype", function()
+    for _, name in ipairs { "float16", "bfloat16", "float32", "float64" } do
+        local x = tide.tensor({ 0 / 0, math.huge, -math.huge, 1.5 }, { dtype = tide[name] })
+        local most = tide.finfo(tide[name]).max
+        t.eq(x:nan_to_num():double():tolist(), { 0.0, most, -most, 1.5 }, name)
+        t.eq(x:nan_to_num_(7):double():tolist(), { 7.0, most, -most, 1.5 }, name)
+    end
+    t.eq(tide.tensor { 1, 2 }:nan_to_num(0.5):tolist(), { 1, 2 })
+end)
+
+-- ---- activations and dropouts ----
+
+t.test("activations_refuse_what_means_nothing", function()
+    local x = tide.ones(2, 3)
+    t.error_has(function() tide.hardtanh(x, 2, 1) end, "min_val 2 is larger than max_val 1")
+    t.error_has(function() tide.celu(x, 0) end, "alpha must not be 0")
+    t.error_has(function() tide.softshrink(x, -1) end, "softshrink")
+    t.error_has(function() tide.rrelu(x, 0.5, 0.2) end, "lower 0.5 is larger than upper 0.2")
+    t.error_has(function() tide.glu(x, 2) end, "dim 2 must be even")
+    t.error_has(function() tide.prelu(x, tide.ones(2)) end, "one for each of the 3 channels")
+    t.error_has(function() tide.prelu(x, tide.ones(1):double()) end, "dtypes float32 and float64 differ")
+    t.error_has(function() tide.feature_dropout(tide.ones(3)) end, "at least 2 dims")
+end)
+
+t.test("modules_of_activations_call_their_functions", function()
+    local x = tide.tensor { { -2.0, 0.25, 3.0, -0.75 } }
+    for name, args in pairs { Hardtanh = { -0.5, 0.5 }, ELU = { 0.7 }, CELU = { 2 }, GLU = {}, Softplus = { 2, 1 },
+        Threshold = { 0.1, 7 }, Hardshrink = {}, Softshrink = { 0.25 }, ReLU6 = {}, Mish = {}, SELU = {} } do
+        local want = tide[name:lower()](x, table.unpack(args))
+        t.eq(nn[name](table.unpack(args))(x):tolist(), want:tolist(), name)
+    end
+    t.eq(nn.LeakyReLU(0.5)(x):tolist(), { { -1.0, 0.25, 3.0, -0.375 } })
+    t.eq(tostring(nn.Hardtanh(-2, 2)), "Hardtanh(min_val=-2, max_val=2)")
+    local p = nn.PReLU(4)
+    t.eq(#p:parameters(), 1)
+    t.eq(p(x):tolist(), { { -0.5, 0.25, 3.0, -0.1875 } })
+    t.eq(nn.Dropout2d(0.5):eval()(x):tolist(), x:tolist())
+end)
+
+t.test("dropouts_of_channels_take_or_leave_all_of_one", function()
+    tide.manual_seed(3)
+    local x = tide.ones(8, 16, 5)
+    local y = tide.feature_dropout(x, 0.25)
+    local sums = y:sum(3)
+    t.is_true((sums:eq(0) | (sums - 5 / 0.75):abs():lt(1e-4)):all():item(), "all of a channel or nothing")
+    local kept = sums:ne(0):float():mean():item()
+    t.is_true(kept > 0.6 and kept < 0.9, "three quarters stay: " .. kept)
+    local long = tide.randn(20000)
+    local z = tide.alpha_dropout(long, 0.3)
+    t.is_true(math.abs(z:mean():item()) < 0.05 and math.abs(z:std():item() - 1) < 0.05, "mean and deviation stay")
+    t.eq(tide.alpha_dropout(x, 1):sum():item(), 0.0)
+end)
