@@ -20,7 +20,7 @@ end
 
 -- PyTorch computes it, Tide refuses.
 local refused = sets {
-    ["uint8 int8 int16 int32 int64"] = "conv2d max_pool2d",
+    ["uint8 int8 int16 int32 int64"] = "max_pool2d",
     ["int64"] = "avg_pool2d",
     ["uint8"] = "interpolate",
 }
