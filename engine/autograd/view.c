@@ -22,8 +22,7 @@ typedef struct write_payload {
     uint32_t result; /* which of its results the view is */
     uint32_t self;   /* the slot by which it reads the view */
     geometry base, view;
-    int64_t offset;         /* of the view's first element from the base's */
-    int64_t before, length; /* memory that both are laid over: before the base's first, in all */
+    int64_t offset; /* of the view's first element from the base's */
 } write_payload;
 
 static void read_geometry(const td_tensor *x, geometry *g) {
@@ -34,6 +33,24 @@ static void read_geometry(const td_tensor *x, geometry *g) {
 
 static int64_t offset_in(const td_tensor *view, const td_tensor *base) {
     return ((char *)view->data - (char *)base->data) / (int64_t)td_tensor_itemsize(base);
+}
+
+/* The last element that sizes and strides reach, counted from their first. */
+static int64_t reach(int ndim, const int64_t *sizes, const int64_t *strides) {
+    int64_t last = 0;
+    for (int d = 0; d < ndim; d++)
+        last += sizes[d] ? (sizes[d] - 1) * strides[d] : 0;
+    return last;
+}
+
+/* as_strided may see, and as_strided_ leave behind, more than the base's history knows of. */
+static td_status check_within(const td_tensor *x) {
+    const td_tensor *base = x->base;
+    int64_t first = offset_in(x, base), last = first + reach(x->ndim, x->sizes, x->strides);
+    if (x->numel == 0 || (first >= 0 && last <= reach(base->ndim, base->sizes, base->strides)))
+        return TD_OK;
+    return td_fail(TD_EAUTOGRAD, "autograd can't follow a view that reaches beyond the tensor it "
+                                 "looks into (by as_strided?); write into a clone() of it");
 }
 
 bool td_view_is_stale(const td_tensor *x) {
@@ -52,7 +69,8 @@ static td_node *seen_through(td_tensor *x, td_edge history, td_status *status) {
                         TD_INTS(base->ndim, base->strides),
                         TD_B(td_tensor_overlaps(base))};
     td_call call = {.op = TD_OP(strided), .args = args};
-    td_node *node = td_node_new(&call, 0, 1, status);
+    *status = check_within(x);
+    td_node *node = *status ? NULL : td_node_new(&call, 0, 1, status);
     if (node)
         node->slots[0].edge = history;
     else
@@ -109,7 +127,8 @@ static td_status apply_write(void *payload, td_tensor *const *gout, td_tensor **
     if (!inner)
         return td_fail(TD_ENOMEM, "out of memory");
     td_value strides = TD_INTS(p->base.ndim, p->base.strides);
-    TD_TRY(TD_APPLY(&whole, laid_out, TD_T(gout[0]), strides, TD_I(p->before), TD_I(p->length)));
+    int64_t length = reach(p->base.ndim, p->base.sizes, p->base.strides) + 1;
+    TD_TRY(TD_APPLY(&whole, laid_out, TD_T(gout[0]), strides, TD_I(length)));
     TD_TRY(TD_APPLY(&part, strided, TD_T(whole), TD_INTS(p->view.ndim, p->view.sizes),
                     TD_INTS(p->view.ndim, p->view.strides), TD_I(p->offset), strides, TD_B(false)));
     TD_TRY(TD_APPLY(&g, clone, TD_T(part)));
@@ -147,20 +166,6 @@ td_node *td_view_inner(const td_node *node) {
     return node->node_class == &write_class ? ((write_payload *)node->payload)->inner : NULL;
 }
 
-/* The last element that a geometry reaches, counted from its first. */
-static int64_t reach(const geometry *g) {
-    int64_t last = 0;
-    for (int d = 0; d < g->ndim; d++)
-        last += g->sizes[d] ? (g->sizes[d] - 1) * g->strides[d] : 0;
-    return last;
-}
-
-static void lay_both(write_payload *p) {
-    int64_t base = reach(&p->base), view = p->offset + reach(&p->view);
-    p->before = p->offset < 0 ? -p->offset : 0;
-    p->length = p->before + (base > view ? base : view) + 1;
-}
-
 static td_status new_payload(const td_tensor *x, td_node *node, uint32_t result, uint32_t self,
                              write_payload **out) {
     const td_tensor *base = x->base;
@@ -177,7 +182,6 @@ static td_status new_payload(const td_tensor *x, td_node *node, uint32_t result,
     p->offset = offset_in(x, base);
     read_geometry(x, &p->view);
     read_geometry(base, &p->base);
-    lay_both(p);
     *out = p;
     return TD_OK;
 }

@@ -1,11 +1,12 @@
 /* conv.c: convolution on the CPU: float32, and the 16-bit floats by way of it, by oneDNN; float64
- * by unrolling the images into matrices and OpenBLAS. Long ones are cut along the batch, with a
- * look at the interrupt flag between. */
+ * by unrolling the images into matrices and OpenBLAS, integers by conv_int.c, both row-major. Long
+ * ones are cut along the batch, with a look at the interrupt flag between. */
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/block.h"
+#include "engine/cpu/conv_int.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/onednn.h"
 #include "engine/cpu/tiles.h"
@@ -243,7 +244,8 @@ static td_status convolve_parts(const td_convolution_plan *p, int64_t most) {
     parts j = {.plan = p, .slices = 1, .channels = g->o, .numel = p->out->numel};
     j.images = (g->n + most - 1) / most;
     j.count = (g->n + j.images - 1) / j.images;
-    if (td_deterministic() && adds && j.images == 1 && g->groups == 1 && j.count < PARTS / 2) {
+    if (td_deterministic() && adds && j.images == 1 && g->groups == 1 && !g->channels_last &&
+        j.count < PARTS / 2) {
         j.channels = (g->o * j.count / (PARTS / 2) + 15) / 16 * 16;
         j.slices = (g->o + j.channels - 1) / j.channels;
     }
@@ -285,16 +287,24 @@ static td_status convolve_f32(const td_convolution_plan *p) {
     return convolve_parts(p, most);
 }
 
+/* x in another dtype, of the same strides, which leave no gaps. */
+static td_status convert(const td_tensor *x, td_dtype dtype, bool copies, td_tensor **out) {
+    td_status status = td_tensor_empty(dtype, TD_DEVICE_CPU, x->ndim, x->sizes, out);
+    if (status == TD_OK)
+        status = td_tensor_set_shape(*out, x->ndim, x->sizes, x->strides);
+    return status || !copies ? status : td_copy_into(*out, x);
+}
+
 /* In float32, rounded once at the end. */
 static td_status convolve_wide(const td_convolution_plan *plan) {
     td_convolution_plan p = *plan;
     td_tensor *a = NULL, *b = NULL, *bias = NULL, *out = NULL;
     td_status status = TD_OK;
-    TD_TRY(td_contiguous_as((td_tensor *)plan->a, TD_F32, &a));
-    TD_TRY(td_contiguous_as((td_tensor *)plan->b, TD_F32, &b));
+    TD_TRY(convert(plan->a, TD_F32, true, &a));
+    TD_TRY(convert(plan->b, TD_F32, true, &b));
     if (plan->bias)
-        TD_TRY(td_contiguous_as((td_tensor *)plan->bias, TD_F32, &bias));
-    TD_TRY(td_tensor_empty(TD_F32, TD_DEVICE_CPU, plan->out->ndim, plan->out->sizes, &out));
+        TD_TRY(convert(plan->bias, TD_F32, true, &bias));
+    TD_TRY(convert(plan->out, TD_F32, false, &out));
     p.a = a;
     p.b = b;
     p.bias = bias;
@@ -309,22 +319,53 @@ done:
     return status;
 }
 
+/* Row-major, in a dtype, by `run`; the result goes where it is to lie. */
+static td_status convolve_packed(const td_convolution_plan *plan, td_dtype dtype,
+                                 td_status (*run)(const td_convolution_plan *p)) {
+    td_convolution_plan p = *plan;
+    td_tensor *a = NULL, *b = NULL, *bias = NULL, *out = NULL;
+    td_status status = TD_OK;
+    p.geometry.channels_last = p.geometry.weight_last = false;
+    TD_TRY(td_contiguous_as(plan->a, dtype, &a));
+    TD_TRY(td_contiguous_as(plan->b, dtype, &b));
+    if (plan->bias)
+        TD_TRY(td_contiguous_as(plan->bias, dtype, &bias));
+    if (plan->out->contiguous && plan->out->dtype == dtype)
+        out = td_retain(plan->out);
+    else
+        TD_TRY(td_tensor_empty(dtype, TD_DEVICE_CPU, plan->out->ndim, plan->out->sizes, &out));
+    p.a = a;
+    p.b = b;
+    p.bias = bias;
+    p.out = out;
+    TD_TRY(run(&p));
+    if (out != plan->out)
+        status = td_copy_into(plan->out, out);
+done:
+    td_release(a);
+    td_release(b);
+    td_release(bias);
+    td_release(out);
+    return status;
+}
+
 td_status td_cpu_convolution(const td_convolution_plan *p) {
     td_dtype dtype = (td_dtype)p->out->dtype;
     switch (dtype) {
     case TD_F32:
         return convolve_f32(p);
     case TD_F64:
-        return convolve_f64(p);
+        return convolve_packed(p, TD_F64, convolve_f64);
     case TD_F16:
     case TD_BF16:
         return convolve_wide(p);
-    case TD_BOOL:
     case TD_U8:
     case TD_I8:
     case TD_I16:
     case TD_I32:
     case TD_I64:
+        return convolve_packed(p, TD_I64, td_conv_int);
+    case TD_BOOL:
     case TD_DTYPE_COUNT:
     case TD_DTYPE_NONE:
         break;

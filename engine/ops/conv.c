@@ -81,7 +81,7 @@ static td_status make_geometry(int ndim, const int64_t *x, int weight_ndim, cons
     return TD_OK;
 }
 
-/* The tensors of a convolution: floating, of one dtype, on one device. */
+/* The tensors of a gradient: floating, of one dtype, on one device. */
 static td_status check_floats(const td_tensor *a, const td_tensor *b) {
     td_status status = td_check_float((td_dtype)a->dtype);
     return status ? status : td_check_pair(a, b);
@@ -107,7 +107,29 @@ static td_status fill_result(td_tensor *out, td_tensor *bias) {
     return status;
 }
 
-/* Hand the rule's plan to the device, its tensors row-major. */
+static bool is_last(const td_tensor *x) {
+    return td_tensor_format(x) == TD_CHANNELS_LAST;
+}
+
+/* The layout of the result, from what two of the three tensors lie like: channels_last where one of
+ * them does, as PyTorch has it. */
+static void lay(const td_call *call, const td_tensor *a, const td_tensor *b, td_meta *out) {
+    td_conv_geometry *g = &TD_PLAN(call, td_convolution_plan)->geometry;
+    g->channels_last = g->ndim == 4 && (is_last(a) || is_last(b));
+    td_meta_lay(g->channels_last ? TD_CHANNELS_LAST : TD_ROW_MAJOR, out);
+}
+
+/* What is image and what is weight among a plan's tensors is packed in that layout; weights that
+ * lie with channels last stay so. */
+static td_status pack(td_convolution_plan *p, td_tensor *x, bool weight, td_tensor **out) {
+    td_conv_geometry *g = &p->geometry;
+    bool last = weight ? is_last(x) : g->channels_last;
+    if (weight)
+        g->weight_last = last;
+    return td_pack(x, last ? TD_CHANNELS_LAST : TD_ROW_MAJOR, out);
+}
+
+/* Hand the rule's plan to the device. */
 static td_status convolve(td_call *call, td_tensor *a, td_tensor *b, td_tensor *bias) {
     td_convolution_plan *p = TD_PLAN(call, td_convolution_plan);
     td_tensor *packed[3] = {NULL};
@@ -115,8 +137,9 @@ static td_status convolve(td_call *call, td_tensor *a, td_tensor *b, td_tensor *
     p->out = call->out[0];
     if (a->numel == 0 || b->numel == 0)
         return fill_result(p->out, bias);
-    TD_TRY(td_contiguous(a, &packed[0]));
-    TD_TRY(td_contiguous(b, &packed[1]));
+    p->geometry.weight_last = p->geometry.channels_last; /* of a result */
+    TD_TRY(pack(p, a, false, &packed[0]));
+    TD_TRY(pack(p, b, p->direction != TD_CONV_WEIGHT, &packed[1]));
     if (bias)
         TD_TRY(td_contiguous(bias, &packed[2]));
     p->a = packed[0];
@@ -137,13 +160,14 @@ static td_status rule_conv2d(const td_call *call, td_meta *out) {
     td_conv_geometry *g = plan_convolution(call, TD_CONV_FORWARD);
     td_status status = make_geometry(x->ndim, x->sizes, weight->ndim, weight->sizes, a + 3, g);
     if (status == TD_OK)
-        status = check_floats(x, weight);
+        status = td_check_pair(x, weight);
     if (status == TD_OK)
         status = td_check_bias(x, bias, g->o);
     if (status)
         return status;
     const int64_t sizes[4] = {g->n, g->o, g->oh, g->ow};
     td_meta_set(out, (td_dtype)x->dtype, g->ndim, sizes + 4 - g->ndim);
+    lay(call, x, weight, out);
     return TD_OK;
 }
 
@@ -160,9 +184,11 @@ static td_status rule_conv2d_input(const td_call *call, td_meta *out) {
                                      a + 3, plan_convolution(call, TD_CONV_INPUT));
     if (status == TD_OK)
         status = check_floats(a[2].tensor, a[1].tensor);
-    if (status == TD_OK)
-        td_meta_set(out, (td_dtype)a[2].tensor->dtype, a[0].n, a[0].ints);
-    return status;
+    if (status)
+        return status;
+    td_meta_set(out, (td_dtype)a[2].tensor->dtype, a[0].n, a[0].ints);
+    lay(call, a[2].tensor, a[1].tensor, out);
+    return TD_OK;
 }
 
 static td_status kernel_conv2d_input(td_call *call) {
@@ -177,9 +203,11 @@ static td_status rule_conv2d_weight(const td_call *call, td_meta *out) {
                                      a + 3, plan_convolution(call, TD_CONV_WEIGHT));
     if (status == TD_OK)
         status = check_floats(a[0].tensor, a[2].tensor);
-    if (status == TD_OK)
-        td_meta_set(out, (td_dtype)a[0].tensor->dtype, a[1].n, a[1].ints);
-    return status;
+    if (status)
+        return status;
+    td_meta_set(out, (td_dtype)a[0].tensor->dtype, a[1].n, a[1].ints);
+    lay(call, a[0].tensor, a[2].tensor, out);
+    return TD_OK;
 }
 
 static td_status kernel_conv2d_weight(td_call *call) {
@@ -196,7 +224,7 @@ TD_OPERATOR(conv2d) = {
     .doc = "Cross-correlation of images (N, C, H, W) or one (C, H, W) with kernels, plus bias.",
     .rule = rule_conv2d,
     .kernel = kernel_conv2d,
-    .dtypes = TD_DTYPES_FLOATS,
+    .dtypes = TD_DTYPES_NUMBERS,
     .gradient = "input: conv2d_input(input.shape, weight, g, " HOW ");"
                 "weight: conv2d_weight(input, weight.shape, g, " HOW ");"
                 "bias: if(g.ndim == 4, sum(g, {0, 2, 3}), sum(g, {1, 2}))",

@@ -82,13 +82,12 @@ static void read_range(const td_value *a, td_value *start, td_value *end, td_val
     *step = a[2];
 }
 
-/* An integer result steps by whole numbers from a whole one, and takes their whole parts for those
- * that are not. */
-static bool is_whole(td_value v, const td_meta *out) {
-    return v.kind == TD_KIND_INT || (td_dtype_is_int(out->dtype) && fabs(v.f) < 0x1p63);
-}
-static int64_t whole(td_value v) {
-    return v.kind == TD_KIND_INT ? v.i : fabs(v.f) < 0x1p63 ? (int64_t)v.f : 0;
+/* Integers step by whole numbers from a whole one: by the whole part of what is none. */
+static td_status cut(td_value *v) {
+    td_status status = td_check_holds(TD_I64, *v);
+    if (status == TD_OK && v->kind == TD_KIND_FLOAT)
+        *v = TD_I((int64_t)v->f);
+    return status;
 }
 
 static td_status rule_arange(const td_call *call, td_meta *out) {
@@ -115,11 +114,16 @@ static td_status rule_arange(const td_call *call, td_meta *out) {
     int64_t n = (int64_t)count;
     td_status status = td_creation_meta_out(
         call, TD_INTS(1, &n), number_dtype(call, call->args[3], integer), call->args[4], out);
-    td_progression_plan *p = TD_PLAN(call, td_progression_plan);
-    *p = (td_progression_plan){
-        .integer = is_whole(start, out) && is_whole(step, out), .first = from, .step = by};
-    p->ifirst = whole(start);
-    p->istep = whole(step);
+    bool whole = td_dtype_is_int(out->dtype);
+    td_value *bounds[3] = {&start, &end, &step};
+    for (int k = 0; whole && k < 3 && status == TD_OK; k++)
+        status = cut(bounds[k]);
+    *TD_PLAN(call, td_progression_plan) =
+        (td_progression_plan){.integer = start.kind == TD_KIND_INT && step.kind == TD_KIND_INT,
+                              .ifirst = start.i,
+                              .istep = step.i,
+                              .first = from,
+                              .step = by};
     return status;
 }
 

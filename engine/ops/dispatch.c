@@ -299,7 +299,7 @@ static td_status run_steps(td_call *call) {
     td_status status = TD_UNLIKELY(call->ngiven) ? td_check_writes(call) : TD_OK;
     if (TD_UNLIKELY(status))
         return status;
-    if (TD_UNLIKELY(call->inplace && op->flags & TD_OP_TURNS))
+    if (TD_UNLIKELY(call->ngiven && call->inplace && op->flags & TD_OP_TURNS))
         return turn(call);
     if (composite && !(op->flags & TD_OP_INPLACE_ONLY))
         return run_composite(call);

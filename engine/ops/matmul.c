@@ -278,6 +278,10 @@ static td_status add_product(td_call *call, const td_op *op) {
     td_tensor *input = a[0].tensor, *y = NULL, *kept = NULL;
     td_value beta = factor(input, a[3]), alpha = factor(input, a[4]);
     td_status status = td_check_pair(input, a[1].tensor);
+    if (status == TD_OK && !td_dtype_is_float((td_dtype)input->dtype))
+        status = td_check_holds(TD_I64, beta);
+    if (status == TD_OK && !td_dtype_is_float((td_dtype)input->dtype))
+        status = td_check_holds(TD_I64, alpha);
     if (status)
         return status;
     TD_TRY(td_op_apply(op, &y, 2, a + 1));

@@ -1,6 +1,7 @@
 /* meta.c: results and checks that rules of several families share. */
 #include "engine/ops/meta.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- results ---- */
@@ -112,7 +113,8 @@ td_status td_check_holds(td_dtype dtype, td_value number) {
     if (number.kind == TD_KIND_INT && !td_dtype_holds_int(dtype, number.i))
         return td_fail(TD_EVALUE, "%s can't hold %lld", td_dtype_name(dtype), (long long)number.i);
     if (number.kind == TD_KIND_FLOAT && !td_dtype_holds(dtype, number.f))
-        return td_fail(TD_EVALUE, "%s can't hold %g", td_dtype_name(dtype), number.f);
+        return td_fail(TD_EVALUE, "%s can't hold %g", td_dtype_name(dtype),
+                       number.f != number.f ? NAN : number.f);
     return TD_OK;
 }
 

@@ -291,7 +291,9 @@ typedef struct td_product_plan {
 typedef struct td_conv_geometry {
     int64_t n, c, h, w, o, kh, kw, oh, ow, groups;
     int64_t stride[2], padding[2], dilation[2];
-    int ndim; /* of x and y: 3 or 4 */
+    int ndim;           /* of x and y: 3 or 4 */
+    bool channels_last; /* x and y lie as (n, h, w, c), else row-major */
+    bool weight_last;   /* the weight lies as (o, kh, kw, c), else row-major */
 } td_conv_geometry;
 
 typedef enum td_conv_direction {
@@ -300,7 +302,8 @@ typedef enum td_conv_direction {
     TD_CONV_WEIGHT   /* out = weight's gradient, a = x, b = y's gradient */
 } td_conv_direction;
 
-/* All tensors row-major and of one floating dtype. */
+/* All tensors without gaps, as the geometry says, and of one floating dtype; forward of integers
+ * too, which wrap around. */
 typedef struct td_convolution_plan {
     TD_PLAN_HEAD(4, *out, *a, *b, *bias);
     td_conv_geometry geometry;

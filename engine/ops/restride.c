@@ -74,10 +74,10 @@ static td_status run_laid_out(td_call *call) {
     const td_value *a = call->args;
     td_tensor *x = a[0].tensor, *memory = NULL;
     td_status status = TD_OK;
-    TD_TRY(td_tensor_empty((td_dtype)x->dtype, td_tensor_device(x), 1, &a[3].i, &memory));
-    if (a[3].i > x->numel)
+    TD_TRY(td_tensor_empty((td_dtype)x->dtype, td_tensor_device(x), 1, &a[2].i, &memory));
+    if (a[2].i > x->numel)
         TD_TRY(td_fill_int(memory, 0));
-    TD_TRY(td_tensor_view(memory, x->ndim, x->sizes, a[1].ints, a[2].i, &call->out[0]));
+    TD_TRY(td_tensor_view(memory, x->ndim, x->sizes, a[1].ints, 0, &call->out[0]));
     status = td_copy_into(call->out[0], x);
 done:
     td_release(memory);
@@ -116,9 +116,8 @@ TD_OPERATOR(restride) = {
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(laid_out) = {
-    .schema = "(Tensor x, int[] stride, int before, int length) -> Tensor",
-    .doc =
-        "A copy of x with these strides in memory of so many elements, zeros between and around.",
+    .schema = "(Tensor x, int[] stride, int length) -> Tensor",
+    .doc = "A copy of x with these strides in memory of so many elements, zeros between them.",
     .run = run_laid_out,
     .gradient = "x: g",
     .flags = TD_OP_INTERNAL,

@@ -142,6 +142,18 @@ t.test("writes_through_views_of_such_bases_have_second_derivatives", function()
     t.is_true(tide.autograd.gradgradcheck(fn, { x }))
 end)
 
+t.test("views_that_a_base_has_left_behind_are_refused", function()
+    local b = leaf(6) * 1
+    local v = b["1:3"]
+    b:as_strided_({ 2 }, { 1 }, 4)
+    t.error_has(function() return v * 2 end, "a view that reaches beyond the tensor it looks into")
+    t.error_has(function() v:mul_(5) end, "a view that reaches beyond the tensor it looks into")
+    local whole = tide.zeros(6)
+    local seen = whole["1:2"]:detach():as_strided({ 3 }, { 1 }, 3)
+    t.error_has(function() seen:add_(leaf(3):float()) end, "a view that reaches beyond")
+    t.eq(whole:sum():item(), 0, "nothing was written")
+end)
+
 t.test("a_write_through_a_view_of_an_expanded_base_is_refused", function()
     local base = tide.zeros(3):expand(2, 3):detach()
     t.error_has(function() base[1]:add_(leaf(3):float()) end, "whose elements share memory")

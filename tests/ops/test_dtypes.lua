@@ -20,7 +20,6 @@ end
 
 -- PyTorch computes it, Tide refuses.
 local refused = sets {
-    ["uint8 int8 int16 int32 int64"] = "conv2d",
     ["int64"] = "avg_pool2d local_response_norm",
     ["bool"] = "col2im",
     ["float16 bfloat16"] = "nextafter", -- computed in float32, where the next number is another

@@ -131,7 +131,7 @@ for name in ([[
     sum nansum mean prod var std amax amin norm logsumexp cumsum softmax log_softmax
     mm bmm mv dot matmul addmm addmv baddbmm linear outer cat stack gather scatter scatter_add
     index_select index_add index_copy take masked_select nonzero tril triu any all argmax argmin
-    zeros ones full arange linspace eye empty rand randn randint]]):gmatch("%S+") do
+    clamp zeros ones full arange linspace eye empty rand randn randint]]):gmatch("%S+") do
     takes_out[name] = true
 end
 
