@@ -34,6 +34,18 @@ static td_status choose_gelu(const td_value *args, const td_op **op) {
     return TD_OK;
 }
 
+/* Negative whole powers of integers are no integers. */
+static td_status check_power(const td_value *args, const td_op **op) {
+    const td_tensor *base = td_arg_tensor(args[0]);
+    (void)op;
+    if (args[1].kind != TD_KIND_INT || args[1].i >= 0 || !base ||
+        td_dtype_is_float((td_dtype)base->dtype))
+        return TD_OK;
+    return td_fail(TD_EVALUE,
+                   "%s to the power %lld is no integer: use x:float() or a float exponent",
+                   td_dtype_name((td_dtype)base->dtype), (long long)args[1].i);
+}
+
 static td_status run_equal(td_call *call) {
     td_tensor *a = call->args[0].tensor, *b = call->args[1].tensor, *same = NULL, *all = NULL;
     td_status status = TD_OK;
@@ -96,6 +108,7 @@ TD_OPERATOR(pow) = {
     .schema = "(Tensor|number a, Tensor|number b) -> Tensor",
     .doc = "a to the power b.",
     .pointwise = PLAN(.type = TD_PW_ARITH, .primitive = TD_PW_pow),
+    .variant = check_power,
     .gradient = "a: g * where(eq(b, 0), 0, b * pow(a, b - 1));"
                 "b: g * where(logical_and(eq(a, 0), ge(b, 0)), 0, out * log(a))",
     .autocast = {.cuda = TD_AUTOCAST_FP32},
@@ -110,7 +123,9 @@ BINARY(atan2, TD_PW_FLOATS, "Angle of the point (b, a) in radians.",
        "a: g * b / (a * a + b * b); b: -(g * a) / (a * a + b * b)",
        .autocast = {.cuda = TD_AUTOCAST_PROMOTE});
 FORMULA(lerp, "(Tensor x, Tensor target, Tensor|number weight) -> Tensor", TD_PW_FLOATS,
-        "x + weight * (target - x).", "x + weight * (target - x)",
+        "x + weight * (target - x), target itself where weight is 1.",
+        "where(lt(abs(weight), 0.5), x + weight * (target - x),"
+        "      target - (target - x) * (1 - weight))",
         "x: g * (1 - weight); target: g * weight; weight: g * (target - x)",
         .dtypes = TD_DTYPES_FLOATS);
 FORMULA(addcmul, "(Tensor x, Tensor a, Tensor b, *, number value=1) -> Tensor", TD_PW_ARITH,

@@ -92,6 +92,29 @@ t.test("booleans_are_numbers_of_the_lowest_category", function()
     t.error_has(function() return mask:add_(1) end, "int64 result can't be written into a bool tensor")
 end)
 
+t.test("a_boolean_is_a_factor_too", function()
+    local mask = tide.tensor { true, false }
+    t.eq(text(tide.add(mask, mask, { alpha = true })), "bool true false")
+    t.eq(text(tide.addcmul(tide.tensor { 1, 2 }, tide.tensor { 3, 4 }, tide.tensor { 5, 6 }, { value = true })),
+        "int64 16 26")
+end)
+
+t.test("integers_have_no_negative_powers", function()
+    local x = tide.tensor { 1, 2 }
+    t.error_has(function() return x ^ -1 end, "pow: int64 to the power -1 is no integer")
+    t.error_has(function() x:pow_(-2) end, "pow_: int64 to the power -2")
+    t.eq(text(x ^ -1.0), "float32 1.0 0.5")
+    t.eq((x ^ tide.tensor { -1, -1 }):tolist(), { 1, 0 })
+    t.eq((tide.tensor { 2.0 } ^ -1):item(), 0.5)
+end)
+
+t.test("lerp_ends_where_it_should", function()
+    local from, to = tide.tensor { 1e8, -3e7 }, tide.tensor { 1.0, 0.1 }
+    t.eq(tide.lerp(from, to, 1):tolist(), to:tolist())
+    t.eq(tide.lerp(from, to, 0):tolist(), from:tolist())
+    t.eq(tide.lerp(from, to, tide.tensor { 1.0, 0.0 }):tolist(), { 1.0, -3e7 })
+end)
+
 t.test("shifts_have_signs_of_their_own", function()
     local x = tide.tensor { -5, 1, 77 }
     t.eq((x << 2):tolist(), { -20, 4, 308 })
