@@ -160,3 +160,7 @@ t.test("wrong_calls_say_what_is_wrong", function()
     t.error_has(function() tide.tensor(1.5):diff() end, "diff: x must have a dim")
     t.error_has(function() tide.zeros(3):renorm(2, 1, 1) end, "renorm: x must have two dims or more, got 1")
 end)
+
+t.test("a_hundred_million_ones_are_summed_exactly", function()
+    t.eq(tide.ones(1):expand(100000000):sum():item(), 1e8)
+end)
