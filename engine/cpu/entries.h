@@ -16,8 +16,8 @@ typedef struct td_entries {
     void (*load)(void *e, const uint64_t *keys, int64_t first, int64_t n);
     void (*unload)(const void *e, int64_t n, uint64_t *keys, int64_t *places);
     /* In order, keys having so many bits: in e or in `room`, which is as large; the result says
-     * where. For lines that a thread sorts by itself. */
-    void *(*sort)(void *e, void *room, int64_t n, int bits);
+     * where. `placed`: they stand in the order of their places. For what one thread sorts. */
+    void *(*sort)(void *e, void *room, int64_t n, int bits, bool placed);
     /* The k least to the front, in no order, and e[k] in its place. k < n. */
     void (*part)(void *e, int64_t n, int64_t k);
     /* Those of n entries that are less than `limit` go to `to`: how many. */

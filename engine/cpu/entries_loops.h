@@ -29,22 +29,23 @@ static void NAME(insertion_sort)(E *e, int64_t n) {
     }
 }
 
-/* By bytes of the key, the lowest first; a byte that all keys share is left out. */
-static void *NAME(sort)(void *entries, void *room, int64_t n, int bits) {
-    uint32_t counts[HALF / 8][256];
+/* By bytes, the lowest first; a byte that all share is left out, as is the place where entries
+ * stand in its order. */
+static void *NAME(sort)(void *entries, void *room, int64_t n, int bits, bool placed) {
+    uint32_t counts[2 * HALF / 8][256];
     E *from = entries, *to = room;
-    int bytes = (bits + 7) / 8;
+    int first = placed ? HALF / 8 : 0, last = (HALF + bits + 7) / 8;
     if (n <= 2 * bits) {
         NAME(insertion_sort)(from, n);
         return from;
     }
-    memset(counts, 0, sizeof counts[0] * (size_t)bytes);
+    memset(counts[first], 0, sizeof counts[0] * (size_t)(last - first));
     for (int64_t k = 0; k < n; k++)
-        for (int b = 0; b < bytes; b++)
-            counts[b][(uint8_t)(from[k] >> (HALF + 8 * b))]++;
-    for (int b = 0; b < bytes; b++) {
+        for (int b = first; b < last; b++)
+            counts[b][(uint8_t)(from[k] >> (8 * b))]++;
+    for (int b = first; b < last; b++) {
         uint32_t *at = counts[b], sum = 0;
-        if (at[(uint8_t)(from[0] >> (HALF + 8 * b))] == n)
+        if (at[(uint8_t)(from[0] >> (8 * b))] == n)
             continue;
         for (int d = 0; d < 256; d++) {
             uint32_t count = at[d];
@@ -52,7 +53,7 @@ static void *NAME(sort)(void *entries, void *room, int64_t n, int bits) {
             sum += count;
         }
         for (int64_t k = 0; k < n; k++)
-            to[at[(uint8_t)(from[k] >> (HALF + 8 * b))]++] = from[k];
+            to[at[(uint8_t)(from[k] >> (8 * b))]++] = from[k];
         E *other = from;
         from = to;
         to = other;

@@ -103,7 +103,7 @@ static void sort_few(const sort_job *j, const char *line, char *e, char *values,
     char *room = e + (size_t)j->first * j->kind->size;
     int64_t few = keep_few(j, line, 0, j->n, j->first, e);
     if (few == j->first) /* not when it left early */
-        store(j, line, j->kind->sort(e, room, few, j->bits), few, 0, values, index);
+        store(j, line, j->kind->sort(e, room, few, j->bits, false), few, 0, values, index);
 }
 
 /* ---- many lines ---- */
@@ -121,7 +121,7 @@ static void sort_lines(void *ctx, int64_t begin, int64_t end, int worker) {
             continue;
         }
         load(j, x, 0, j->n, e);
-        store(j, x, j->kind->sort(e, room, j->n, j->bits), j->first, 0, values, index);
+        store(j, x, j->kind->sort(e, room, j->n, j->bits, true), j->first, 0, values, index);
     }
 }
 
@@ -338,7 +338,7 @@ static td_status sort_few_of_long(long_line *l) {
     }
     if (total > few)
         j->kind->part(l->to, total, few);
-    store(j, l->x, j->kind->sort(l->to, l->from, few, j->bits), few, 0, l->values, l->index);
+    store(j, l->x, j->kind->sort(l->to, l->from, few, j->bits, false), few, 0, l->values, l->index);
 done:
     td_release(from);
     td_release(to);

@@ -1,0 +1,166 @@
+-- test_sorting.lua: lines so long that all threads order them together, every dtype, NaN and equal elements
+-- among them; what the golden values, which are short, can't show.
+local t = require "harness"
+
+local LONG = 300001
+local DTYPES = { "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64" }
+
+-- Elements of which many are equal, in floats some NaN and zeros of both signs.
+local function mixed(dtype, n)
+    tide.manual_seed(7)
+    local x = tide.randn(n, { dtype = tide.float64 }) * 30
+    if not tide[dtype].is_floating_point then
+        return (dtype == "uint8" and x:abs() or x):to(tide[dtype])
+    end
+    x = x:to(tide[dtype])
+    x:slice(1, 5, n, 1009):fill_(0 / 0)
+    x:slice(1, 2, n, 997):fill_(-0.0)
+    x:slice(1, 3, n, 991):fill_(0.0)
+    return x
+end
+
+-- NaN is not equal to itself: compared as another number.
+local function plain(x)
+    return x.dtype.is_floating_point and tide.where(x:isnan(), 77777, x:double()) or x
+end
+
+-- Are neighbours in order, NaN behind everything and equal ones as they stood?
+local function check(x, values, at, descending)
+    t.is_true(tide.equal(plain(values), plain(x:take(at))), "values are what stands at the indices")
+    local n = values:numel()
+    local a, b = values:slice(1, 1, n - 1), values:slice(1, 2, n)
+    if descending then
+        a, b = b, a
+    end
+    local floats = x.dtype.is_floating_point
+    local rising = floats and a:lt(b) | (b:isnan() & a:isnan():logical_not()) or a:lt(b)
+    local equal = floats and a:eq(b) | (a:isnan() & b:isnan()) or a:eq(b)
+    local forward = at:slice(1, 1, n - 1):lt(at:slice(1, 2, n))
+    t.is_true((rising | (equal & forward)):all():item(), "neighbours are in order, equal ones as they stood")
+end
+
+for _, dtype in ipairs(DTYPES) do
+    local x = mixed(dtype, LONG)
+    for _, descending in ipairs { false, true } do
+        local name = dtype .. (descending and "_falling" or "_rising")
+        t.test("a_long_line_of_" .. name .. "_is_sorted", function()
+            local values, at = x:sort(1, descending)
+            check(x, values, at, descending)
+            t.eq(at:sum():item(), LONG * (LONG + 1) // 2, "every place is there once")
+            t.is_true(tide.equal(at, x:argsort(1, descending)))
+        end)
+        t.test("the_first_of_a_long_line_of_" .. name, function()
+            local values, at = x:sort(1, descending)
+            for _, k in ipairs { 1, 10, 5000, LONG // 8, LONG - 1 } do
+                local first, places = x:topk(k, 1, descending)
+                t.is_true(tide.equal(places, at:slice(1, 1, k)), "indices of the first " .. k)
+                t.is_true(tide.equal(plain(first), plain(values:slice(1, 1, k))), "the first " .. k)
+            end
+        end)
+    end
+    t.test("ranks_and_medians_of_a_long_line_of_" .. dtype, function()
+        local values, at = x:sort()
+        for _, k in ipairs { 1, 2, 1000, LONG // 2, LONG } do
+            local value, place = x:kthvalue(k)
+            t.eq(place:item(), at[k]:item(), "place of rank " .. k)
+            t.is_true(tide.equal(plain(value), plain(values[k])), "rank " .. k)
+        end
+        local nans = x.dtype.is_floating_point and x:isnan():sum():item() or 0
+        local middle, place = x:nanmedian(1)
+        t.eq(place:item(), at[(LONG - nans - 1) // 2 + 1]:item(), "of what is not NaN")
+        middle, place = x:median(1)
+        t.eq(place:item(), nans > 0 and 5 or at[(LONG + 1) // 2]:item(), "of all")
+        t.is_true(tide.equal(plain(middle), plain(x[place:item()])))
+    end)
+end
+
+t.test("sorts_do_not_depend_on_the_number_of_threads", function()
+    local x, before = mixed("float32", LONG), tide.get_num_threads()
+    local _, many = x:sort()
+    local _, some = x:topk(700)
+    tide.set_num_threads(1)
+    local _, one = x:sort()
+    local _, few = x:topk(700)
+    tide.set_num_threads(before)
+    t.is_true(tide.equal(many, one))
+    t.is_true(tide.equal(some, few))
+end)
+
+t.test("integers_that_span_their_range_are_sorted", function()
+    local x = (tide.randn(LONG, { dtype = tide.float64 }) * 2 ^ 62):clamp(-2 ^ 62, 2 ^ 62):to(tide.int64) * 2
+    x[7], x[8] = math.mininteger, math.maxinteger
+    local values, at = x:sort()
+    check(x, values, at, false)
+    t.eq(at[1]:item(), 7)
+    t.eq(x:kthvalue(LONG - 1):item(), values[LONG - 1]:item())
+    t.eq(values[-1]:item(), math.maxinteger)
+end)
+
+t.test("a_line_that_is_all_equal_keeps_its_order", function()
+    local x = tide.full({ LONG }, 3)
+    local _, at = x:sort(1, true)
+    t.is_true(tide.equal(at, tide.arange(1, LONG + 1)))
+    local _, middle = x:median(1)
+    t.eq(middle:item(), (LONG + 1) // 2)
+    local _, few = x:topk(9)
+    t.eq(few:tolist(), { 1, 2, 3, 4, 5, 6, 7, 8, 9 })
+end)
+
+t.test("several_long_lines_and_lines_across", function()
+    local x = tide.randn(3, 140000)
+    local rows, at = x:sort(2)
+    local columns, across = x:t():contiguous():sort(1)
+    t.is_true(tide.equal(rows, columns:t()))
+    t.is_true(tide.equal(at, across:t()))
+    t.is_true(tide.equal(x:kthvalue(70000, 2), rows:select(2, 70000)))
+end)
+
+t.test("unique_of_a_long_line_gives_it_back", function()
+    local x = mixed("int32", LONG)
+    local values, inverse, counts = x:unique { return_inverse = true, return_counts = true }
+    t.is_true(tide.equal(values:take(inverse), x))
+    t.eq(counts:sum():item(), LONG)
+    t.is_true(tide.equal(tide.bincount(inverse), counts))
+end)
+
+t.test("rows_that_are_many_are_unique", function()
+    local x = mixed("int16", 90000):reshape(30000, 3) // 12
+    local rows, inverse, counts = x:unique { return_inverse = true, return_counts = true, dim = 1 }
+    t.is_true(tide.equal(rows:index_select(1, inverse), x))
+    t.eq(counts:sum():item(), 30000)
+    local key = (rows[":, 1"]:long() * 1000 + rows[":, 2"]) * 1000 + rows[":, 3"]
+    t.is_true(key:diff():gt(0):all():item(), "in order, none twice")
+end)
+
+t.test("a_result_that_was_not_asked_for_is_nil_before_one_that_was", function()
+    local values, inverse, counts = tide.tensor({ 2, 1, 2 }):unique { return_counts = true }
+    t.eq(values:tolist(), { 1, 2 })
+    t.eq(inverse, nil)
+    t.eq(counts:tolist(), { 1, 2 })
+end)
+
+t.test("wrong_calls_say_what_is_wrong", function()
+    local x = tide.randn(3, 4)
+    t.error_has(function() x:topk(5) end, "topk: k must be from 0 to the size of dim 2, 4; got 5")
+    t.error_has(function() x:kthvalue(0) end, "kthvalue: k must be from 1 to the size of dim 2, 4; got 0")
+    t.error_has(function() tide.zeros(2, 0):median(2) end, "median: dim 2 of shape (2, 0) is empty")
+    t.error_has(function() tide.zeros(2, 0):mode() end, "mode: dim of shape (2, 0) is empty")
+    t.error_has(function() x:quantile(1.5) end, "quantile: q must lie between 0 and 1")
+    t.error_has(function() x:quantile(0.5, { interpolation = "cubic" }) end, "got 'cubic'")
+    t.error_has(function() tide.zeros(0):quantile(0.5) end, "quantile: x must not be empty")
+    t.error_has(function() tide.tensor({ 1, 0 }):bincount() end, "count from 1")
+    t.error_has(function() tide.tensor({ 1, -1 }):bincount() end, "bincount: numbers that are counted must not be")
+    t.error_has(function() tide.searchsorted(x, tide.randn(2, 4)) end, "searchsorted: values of shape (2, 4) don't fit")
+    t.error_has(function() tide.searchsorted(tide.randn(3), 1, { side = "up" }) end, "got 'up'")
+    t.error_has(function() tide.searchsorted(tide.randn(3), 1, { side = "left", right = true }) end, "right is true")
+    t.error_has(function() tide.zeros(0, 3):unique { dim = 2 } end, "dim 1 of shape (0, 3) is empty")
+    t.error_has(function() tide.tensor({ 1, math.huge }):histc() end, "histc: the range from 1 to inf is not finite")
+    t.error_has(function() tide.zeros(2, 2, 2):cov() end, "cov: x must have at most two dims, got 3")
+    t.error_has(function() x:cov { fweights = tide.ones(4) } end, "cov: fweights must hold integers, got float32")
+    t.error_has(function() tide.tensor(1.5):diff() end, "diff: x must have a dim")
+    t.error_has(function() tide.zeros(3):renorm(2, 1, 1) end, "renorm: x must have two dims or more, got 1")
+end)
+
+t.test("a_hundred_million_ones_are_summed_exactly", function()
+    t.eq(tide.ones(1):expand(100000000):sum():item(), 1e8)
+end)
