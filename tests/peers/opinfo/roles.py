@@ -88,5 +88,6 @@ def index_results(function, kwargs, count):
     return set()
 
 
-def is_random(function):
-    return function.rsplit(".", 1)[-1] in RANDOM or base_name(function) in RANDOM
+def is_random(function, options):
+    """Whether what a function gives under these options (by name) differs from call to call."""
+    return function.rsplit(".", 1)[-1] in RANDOM or base_name(function) in RANDOM or options.get("dropout_p", 0) > 0

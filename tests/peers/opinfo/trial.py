@@ -243,7 +243,7 @@ def judge(torchs, gradients, answer, message, exact):
         return written(torchs, answer, message, False)
     if torchs.error is not None:
         return "accepted", str(torchs.error).split("\n")[0][:300]
-    random = roles.is_random(torchs.bound.name)
+    random = roles.is_random(torchs.bound.name, {p: v for p, v, _ in torchs.bound.arguments})
     wanted = wanted_results(torchs, message)
     if roles.base_name(torchs.bound.name) in roles.ANY_PLACE and not torchs.bound.value("stable"):
         ties = accept_places(torchs.bound, answer.results, wanted, exact.values)
