@@ -1,7 +1,7 @@
 """What PyTorch's arguments and results mean: which of them count (dims, indices, labels), so that the
 call can be said in Lua, where these count from 1. Names are PyTorch's; nothing here looks at Tide."""
 
-DIMS = {"dim", "dims", "dim0", "dim1", "dim2", "axis", "axis0", "axis1", "start_dim", "end_dim", "source",
+DIMS = {"dim", "dims", "dimension", "dim0", "dim1", "dim2", "axis", "axis0", "axis1", "start_dim", "end_dim", "source",
         "destination", "batch_dim", "randomized_dim"}
 # (function, parameter) that bear such a name and are none.
 NO_DIMS = {("tile", "dims"), ("index_copy", "source"), ("index_add", "source"), ("index_reduce", "source"),
@@ -33,6 +33,9 @@ SECOND_INDEX_RESULTS = {"sort", "topk", "max", "min", "kthvalue", "mode", "media
 # Where equal values may be found at any of their places, unless `stable` says otherwise.
 ANY_PLACE = {"sort", "argsort", "topk", "kthvalue", "mode", "median", "nanmedian", "cummax", "cummin"}
 
+# Decompositions whose vectors may have either sign.
+UP_TO_SIGNS = {"svd", "eigh"}
+
 # What differs from call to call: shapes, dtypes and strides are compared, values are not.
 RANDOM = {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "normal", "normal_",
           "bernoulli", "bernoulli_", "multinomial", "dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout",
@@ -49,7 +52,7 @@ STOPS = {("slice", "end"), ("slice_scatter", "end")}
 OUT_IN_ORDER = {"gelu", "nn.functional.gelu", "tril", "triu", "log_softmax"}
 
 # Functions of torch.nn.functional whose name is another function's elsewhere.
-NOT_SHORT = {"nn.functional.embedding", "nn.functional.embedding_bag"}
+NOT_SHORT = {"nn.functional.embedding", "nn.functional.embedding_bag", "nn.functional.unfold"}
 
 
 def base_name(function):
@@ -85,5 +88,6 @@ def index_results(function, kwargs, count):
     return set()
 
 
-def is_random(function):
-    return function.rsplit(".", 1)[-1] in RANDOM or base_name(function) in RANDOM
+def is_random(function, options):
+    """Whether what a function gives under these options (by name) differs from call to call."""
+    return function.rsplit(".", 1)[-1] in RANDOM or base_name(function) in RANDOM or options.get("dropout_p", 0) > 0

@@ -16,6 +16,7 @@ MEMORY_FORMATS = {torch.contiguous_format: "contiguous_format", torch.preserve_f
 OPERATORS = {"__rsub__": "{1} - {0}", "__rdiv__": "{1} / {0}", "__rmod__": "{1} % {0}", "__rpow__": "{1} ^ {0}",
              "__add__": "{0} + {1}", "__sub__": "{0} - {1}", "__mul__": "{0} * {1}", "__truediv__": "{0} / {1}"}
 PROPERTIES = {"T", "mT", "H", "mH", "real", "imag", "data", "grad"}
+KEYWORDS = {"end", "repeat", "and", "or", "not"}
 LARGEST = 4_000_000  # elements of a storage
 
 
@@ -29,9 +30,10 @@ class Storages:
     """Copies of the storages of a call's tensors, taken before the call may write."""
 
     def __init__(self):
-        self.copies = {}
+        self.copies, self.layouts = {}, {}
 
     def add(self, x):
+        self.layouts.setdefault(id(x), (x, list(x.shape), list(x.stride()), x.storage_offset()))
         key = (x.untyped_storage()._cdata, x.dtype)
         if key not in self.copies:
             self.copies[key] = (x.untyped_storage(), storage_values(x.detach()))
@@ -73,7 +75,8 @@ class Message:
             raise NoForm(f"a tensor on {x.device.type}")
         key = (id(x), shift)
         if key not in self.places:
-            self.views.append((self.base(x, shift), list(x.shape), list(x.stride()), x.storage_offset(), x.requires_grad))
+            base = self.base(x, shift)
+            self.views.append((base, *self.storages.layouts[id(x)][1:], x.requires_grad))
             self.places[key] = (len(self.views), x)  # holds x, so that its id stays its own
         return self.places[key][0]
 
@@ -270,15 +273,18 @@ def plain_text(bound, callee, writer, forms):
     if options:
         arguments.append("{" + ", ".join(f"{option_key(k)} = {v}" for k, v in options.items()) + "}")
     if not callee.startswith(":"):
-        return f"tide.{callee}({', '.join(arguments)})"
+        name = f'["{callee}"]' if callee in KEYWORDS else f".{callee}"
+        return f"tide{name}({', '.join(arguments)})"
     if not arguments:
         raise NoForm("no such function")
+    if callee[1:] in KEYWORDS:
+        return f'{arguments[0]}["{callee[1:]}"]({", ".join(arguments)})'
     receiver = arguments[0] if arguments[0].startswith("a[") else f"({arguments[0]})"
     return f"{receiver}{callee}({', '.join(arguments[1:])})"
 
 
 def option_key(name):
-    return f'["{name}"]' if name == "end" else name
+    return f'["{name}"]' if name in KEYWORDS else name
 
 
 def value_text(bound, parameter, value, writer):

@@ -243,14 +243,35 @@ def judge(torchs, gradients, answer, message, exact):
         return written(torchs, answer, message, False)
     if torchs.error is not None:
         return "accepted", str(torchs.error).split("\n")[0][:300]
-    random = roles.is_random(torchs.bound.name)
+    random = roles.is_random(torchs.bound.name, {p: v for p, v, _ in torchs.bound.arguments})
     wanted = wanted_results(torchs, message)
     if roles.base_name(torchs.bound.name) in roles.ANY_PLACE and not torchs.bound.value("stable"):
         ties = accept_places(torchs.bound, answer.results, wanted, exact.values)
         gradients = None if ties else gradients
+    if roles.base_name(torchs.bound.name) in roles.UP_TO_SIGNS and align(answer.results, wanted):
+        gradients = None
     return compare.compare_lists(answer.results, wanted, random, exact.result) \
         or written(torchs, answer, message, random, {w.storage[0] for w in wanted if isinstance(w, compare.Result) and w.storage}) \
         or gradients and not random and judge_gradients(gradients, answer, exact) or None
+
+
+def align(found, wanted):
+    """Vectors of a decomposition are unique up to their signs: found's are turned as wanted's, and what spans
+    the rest of the space is taken as it is. Says whether anything was changed."""
+    tensors = [r.values for r in (*found, *wanted) if isinstance(r, compare.Result)]
+    if len(tensors) != 2 * len(wanted) or any(f.shape != w.shape for f, w in zip(tensors, tensors[len(wanted):])):
+        return False
+    f, w = tensors[:len(wanted)], tensors[len(wanted):]
+    columns = 0 if len(wanted) == 3 else 1
+    count = f[1 - columns].shape[-1] if f[1 - columns].ndim else 0
+    signs = torch.where((f[columns] * w[columns])[..., :count].sum(-2, keepdim=True) < 0, -1, 1).to(f[columns].dtype)
+    changed = bool((signs < 0).any())
+    f[columns][..., :count] *= signs
+    if columns == 0:
+        f[2][..., :count, :] *= signs.mT
+        changed |= f[0].shape[-1] > count or f[2].shape[-2] > count
+        w[0][..., count:], w[2][..., count:, :] = f[0][..., count:], f[2][..., count:, :]
+    return changed
 
 
 def accept_places(bound, found, wanted, values):
@@ -278,7 +299,7 @@ def written(torchs, answer, message, random, compared=()):
     written values results have shown already."""
     changed = answer.changed(message)
     for (key, shift), number in zip(((k[:2], k[2]) for k in message.base_keys), message.base_keys.values()):
-        if number not in range(1, len(message.bases) + 1) or key not in message.storages.copies:
+        if key not in message.storages.copies:
             continue
         storage, copy = message.storages.copies[key]
         now = torch.empty(0, dtype=copy.dtype).set_(storage, 0, (copy.numel(),), (1,))
@@ -286,7 +307,7 @@ def written(torchs, answer, message, random, compared=()):
         if shift:
             wanted = torch.where(wanted >= 0, wanted + 1, wanted)
         found = changed.get(number, message.bases[number - 1])
-        if not torch.equal(now, copy) and (random or number in compared):
+        if number in compared and torchs.error is None or random and not torch.equal(now, copy):
             continue
         wrong = compare.compare_values(found, wanted)
         if wrong:
