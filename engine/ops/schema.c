@@ -172,7 +172,8 @@ static td_status parse_type(parser *p, td_param *param) {
     td_status status = TD_OK;
     if (accept(p, "index Tensor")) {
         param->base = TD_BASE_INDEX;
-        param->type = TD_PARAM_TENSOR;
+        param->holes = accept(p, "?[]");
+        param->type = param->holes ? TD_PARAM_TENSORS : TD_PARAM_TENSOR;
     } else if (accept(p, "class Tensor")) {
         param->base = TD_BASE_CLASS;
         param->type = TD_PARAM_TENSOR;
@@ -182,8 +183,17 @@ static td_status parse_type(parser *p, td_param *param) {
     } else if (accept(p, "Tensor|Tensor?[]")) {
         param->type = TD_PARAM_TENSORS;
         param->alone = param->holes = true;
+    } else if (accept(p, "Tensor...")) {
+        param->type = TD_PARAM_TENSORS;
+        param->rest = true;
     } else if (accept(p, "Tensor|number")) {
         param->type = TD_PARAM_TENSOR_OR_NUMBER;
+    } else if (accept(p, "int|int[]")) {
+        param->type = TD_PARAM_INTS;
+        param->alone = true;
+    } else if (accept(p, "int|dim[]")) {
+        param->type = TD_PARAM_DIMS;
+        param->alone = true;
     } else if (*p->at == '"') {
         status = parse_choices(p, param);
     } else {
@@ -261,7 +271,7 @@ static bool suits(const td_param *param) {
         return param->type == TD_PARAM_INTS || param->type == TD_PARAM_DIMS;
     case TD_KIND_INT:
         if (param->type == TD_PARAM_INT || param->type == TD_PARAM_DIM ||
-            param->type == TD_PARAM_INDEX)
+            param->type == TD_PARAM_INDEX || param->alone)
             return true;
         /* fall through */
     case TD_KIND_FLOAT:
@@ -562,7 +572,10 @@ void td_param_type_text(const td_param *param, char *buffer, size_t size) {
                                         [TD_PARAM_OBJECT] = "",
                                         [TD_PARAM_OBJECTS] = ""};
     static const char *const bases[] = {"", "index ", "class "};
-    char range[56] = "", list[16] = "", choices[96] = "";
+    char range[56] = "", list[16] = "", choices[128] = "";
+    const char *before = !param->alone                      ? bases[param->base]
+                         : param->type == TD_PARAM_TENSORS ? "Tensor|"
+                                                           : "int|";
     bool many = param->type == TD_PARAM_TENSORS || param->type == TD_PARAM_DIMS ||
                 param->type == TD_PARAM_INTS || param->type == TD_PARAM_OBJECTS;
     if (param->ranged)
@@ -570,10 +583,10 @@ void td_param_type_text(const td_param *param, char *buffer, size_t size) {
     if (many && param->length)
         snprintf(list, sizeof list, "[%d]", param->length);
     else if (many)
-        snprintf(list, sizeof list, param->holes ? "?[]" : "[]");
+        snprintf(list, sizeof list, param->rest ? "..." : param->holes ? "?[]" : "[]");
     if (param->word && param->type == TD_PARAM_STRING)
         add_choices(param->word, choices, sizeof choices);
-    snprintf(buffer, size, "%s%s%s%s%s", param->alone ? "Tensor|" : bases[param->base],
+    snprintf(buffer, size, "%s%s%s%s%s", before,
              choices[0]    ? choices
              : param->word ? param->word
                            : words[param->type],
