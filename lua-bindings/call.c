@@ -1,6 +1,7 @@
 /* call.c: the bound function of an operator: arguments, handles for the results, the call, errors.
  */
 #include "lua-bindings/args.h"
+#include "lua-bindings/forms.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -239,6 +240,9 @@ static bool is_operand(const td_param *p) {
 }
 
 lua_CFunction tide_operator_function(const td_op *op) {
+    lua_CFunction form = tide_form_of(op);
+    if (form)
+        return form;
     if (!strcmp(op->name, "to"))
         return call_to;
     if (op->result_type != TD_RESULT_TENSOR || op->nresults != 1 || op->result_base[0])
@@ -256,7 +260,7 @@ lua_CFunction tide_operator_function(const td_op *op) {
 
 bool tide_is_operator_function(lua_CFunction fn) {
     return fn == tide_call_operator || fn == tide_call_operator_inplace || fn == call_binary ||
-           fn == call_unary || fn == call_to;
+           fn == call_unary || fn == call_to || tide_is_form(fn);
 }
 
 int tide_call_operator_inplace(lua_State *L) {

@@ -22,6 +22,10 @@ uint64_t td_initial_seed(void);
 void td_generator_reserve(td_generator *generator, uint64_t blocks, uint64_t *seed,
                           uint64_t *offset);
 
+/* What a generator (NULL: the default one) has come to, and back to it. */
+td_generator td_generator_get(const td_generator *generator);
+void td_generator_set(td_generator *generator, td_generator state);
+
 /* Four 32-bit numbers of one counter. */
 void td_philox(uint64_t seed, uint64_t counter, uint32_t out[4]);
 
