@@ -19,7 +19,7 @@ static int find_param(const td_op *op, const char *name) {
 
 /* Does it make a tensor from nothing, which may then require grad? */
 static bool creates(const td_op *op) {
-    return op->flags & TD_OP_FUNCTION_ONLY && op->flags & TD_OP_NONDIFF;
+    return op->flags & (TD_OP_FUNCTION_ONLY | TD_OP_CREATES) && op->flags & TD_OP_NONDIFF;
 }
 
 static int fail_option(lua_State *L, const tide_frame *f, const char *name) {
@@ -85,7 +85,8 @@ static void gather_options(lua_State *L, tide_frame *f) {
 static bool takes_rest(const td_op *op, int param) {
     const td_param *p = &op->params[param];
     return param == op->npositional - 1 && !p->length &&
-           (p->type == TD_PARAM_INTS || p->type == TD_PARAM_DIMS || p->type == TD_PARAM_OBJECTS);
+           (p->type == TD_PARAM_INTS || p->type == TD_PARAM_DIMS || p->type == TD_PARAM_OBJECTS ||
+            p->rest);
 }
 
 static bool takes_list(const td_param *p) {

@@ -1,6 +1,7 @@
 /* call.c: the bound function of an operator: arguments, handles for the results, the call, errors.
  */
 #include "lua-bindings/args.h"
+#include "lua-bindings/forms.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -282,6 +283,9 @@ static bool is_operand(const td_param *p) {
 }
 
 lua_CFunction tide_operator_function(const td_op *op) {
+    lua_CFunction form = tide_form_of(op);
+    if (form)
+        return form;
     for (int k = 0; k < SPECIAL_CALLS; k++)
         if (!strcmp(op->name, special_calls[k].name))
             return special_calls[k].call;
@@ -303,7 +307,7 @@ bool tide_is_operator_function(lua_CFunction fn) {
         if (fn == special_calls[k].call)
             return true;
     return fn == tide_call_operator || fn == tide_call_operator_inplace || fn == call_binary ||
-           fn == call_unary;
+           fn == call_unary || tide_is_form(fn);
 }
 
 void tide_push_operator(lua_State *L, const td_op *op, const char *alias, bool inplace) {

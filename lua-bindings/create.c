@@ -96,11 +96,11 @@ static char *fill(lua_State *L, int index, td_dtype dtype, char *to) {
     return to + td_dtype_size(dtype);
 }
 
-/* The handle's tensor becomes a copy of the one at stack index 1. */
-static void copy_tensor(lua_State *L, tide_handle *handle, const td_value *dtype,
+/* The handle's tensor becomes a copy of the one at a stack index. */
+static void copy_tensor(lua_State *L, tide_handle *handle, int index, const td_value *dtype,
                         const td_value *device) {
     td_tensor *plain = NULL;
-    TIDE_CHECK(L, TD_APPLY(&handle->tensor, to, TD_T(tide_check_tensor(L, 1, "tensor")), *dtype,
+    TIDE_CHECK(L, TD_APPLY(&handle->tensor, to, TD_T(tide_check_tensor(L, index, "tensor")), *dtype,
                            *device, TD_B(true)));
     TIDE_CHECK(L, td_tensor_alias(handle->tensor, &plain));
     td_release(handle->tensor);
@@ -132,6 +132,19 @@ static void read_numbers(lua_State *L, tide_handle *handle, int values, const td
 
 enum { VALUES, DTYPE, DEVICE, REQUIRES_GRAD };
 
+/* Of the numbers, or the tensor, at a stack index; options: dtype, device, requires_grad. */
+static int make_tensor(lua_State *L, int values, const td_value *options) {
+    tide_handle *handle = tide_push_handle(L);
+    if (lua_isuserdata(L, values))
+        copy_tensor(L, handle, values, &options[0], &options[1]);
+    else
+        read_numbers(L, handle, values, &options[0], &options[1]);
+    if (options[REQUIRES_GRAD - DTYPE].b)
+        TIDE_CHECK(L, td_set_requires_grad(handle->tensor, true));
+    tide_check_pressure(L, TIDE_STATE(L), handle->tensor);
+    return 1;
+}
+
 static int tide_tensor(lua_State *L) {
     tide_frame f;
     if (lua_gettop(L) > 2)
@@ -140,14 +153,36 @@ static int tide_tensor(lua_State *L) {
                           "the values in a table",
                           lua_gettop(L));
     tide_read_call(L, &f);
+    return make_tensor(L, f.at[VALUES], &f.args[DTYPE]);
+}
+
+/* x:new_tensor(values): of x's dtype, on its device. */
+int tide_new_tensor(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    tide_load_tensors(L, &f);
+    const td_tensor *x = f.args[0].tensor;
+    td_value *options = f.args + 1 + DTYPE;
+    if (td_is_nil(options[0]))
+        options[0] = TD_DTYPE((td_dtype)x->dtype);
+    if (td_is_nil(options[1]))
+        options[1] = TD_DEVICE(td_tensor_device(x));
+    return make_tensor(L, f.at[1 + VALUES], options);
+}
+
+/* A tensor that is so already comes back itself. */
+static int tide_as_tensor(lua_State *L) {
+    tide_frame f;
+    const td_value none = TD_B(false);
+    tide_read_call(L, &f);
+    if (!lua_isuserdata(L, f.at[VALUES]))
+        return make_tensor(L, f.at[VALUES],
+                           (const td_value[]){f.args[DTYPE], f.args[DEVICE], none});
     tide_handle *handle = tide_push_handle(L);
-    if (lua_isuserdata(L, f.at[VALUES]))
-        copy_tensor(L, handle, &f.args[DTYPE], &f.args[DEVICE]);
-    else
-        read_numbers(L, handle, f.at[VALUES], &f.args[DTYPE], &f.args[DEVICE]);
-    if (f.args[REQUIRES_GRAD].b)
-        TIDE_CHECK(L, td_set_requires_grad(handle->tensor, true));
-    tide_check_pressure(L, TIDE_STATE(L), handle->tensor);
+    td_tensor *x = tide_check_tensor(L, f.at[VALUES], "as_tensor");
+    TIDE_CHECK(L, TD_APPLY(&handle->tensor, to, TD_T(x), f.args[DTYPE], f.args[DEVICE]));
+    if (handle->tensor == tide_check_tensor(L, f.at[VALUES], "as_tensor"))
+        lua_pushvalue(L, f.at[VALUES]);
     return 1;
 }
 
@@ -171,6 +206,9 @@ void tide_open_creation(lua_State *L) {
          "A tensor of a number, a (nested) table of numbers, or a copy of a tensor. Integers give "
          "int64, floats float32.",
          tide_tensor},
+        {"as_tensor(data values, *, dtype? dtype=nil, device? device=nil) -> Tensor",
+         "A tensor as it is, or converted where its dtype or device are others; else as tensor.",
+         tide_as_tensor},
         {"is_tensor(any value=nil) -> bool", "Is the value a tensor?", tide_is_tensor},
         {"is_floating_point(Tensor x) -> bool", "Is the dtype a floating one?",
          tide_is_floating_point},

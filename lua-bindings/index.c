@@ -2,7 +2,7 @@
  * these.
  *
  * A key is read element by element; each element that is no tensor makes a view at once (select,
- * slice, unsqueeze), tensors are gathered and applied last by `index` or `index_put_`. The
+ * slice, unsqueeze), tensors are gathered and applied last by `index` or `index_write_`. The
  * intermediate views lie on the Lua stack, so that an error on the way loses nothing.
  */
 #include "lua-bindings/index.h"

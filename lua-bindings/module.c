@@ -87,6 +87,8 @@ int luaopen_tide(lua_State *L) {
     tide_open_autograd(L);
     tide_open_docs(L);
     tide_open_system(L);
+    tide_open_sizes(L);
+    tide_open_generators(L);
     tide_open_io(L);
     list_submodules(L);
     tide_push_newaxis(L);

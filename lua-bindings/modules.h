@@ -11,6 +11,7 @@ int tide_open_profiler(lua_State *L);
 void tide_open_operators(lua_State *L);
 void tide_open_dtypes(lua_State *L);
 void tide_open_creation(lua_State *L);
+int tide_new_tensor(lua_State *L); /* the method x:new_tensor */
 void tide_open_modes(lua_State *L);
 void tide_open_autograd(lua_State *L);
 /* Fill the table at the top, of tide.autograd's C functions. */
@@ -19,6 +20,8 @@ void tide_open_graph(lua_State *L);
 void tide_open_custom(lua_State *L);
 void tide_open_docs(lua_State *L);
 void tide_open_system(lua_State *L);
+void tide_open_sizes(lua_State *L);
+void tide_open_generators(lua_State *L);
 void tide_open_io(lua_State *L);
 
 /* Fill the tensor metatable; `tide` is at the top of the stack and stays there. */

@@ -1,5 +1,7 @@
 /* sizes.c: shapes and strides as Lua sees them: a table that counts from 1, from the end where
  * negative, prints as "(2, 3)" and compares by its numbers. */
+#include "lua-bindings/function.h"
+#include "lua-bindings/modules.h"
 #include "lua-bindings/tensor.h"
 
 static const char sizes_key = 0;
@@ -86,4 +88,41 @@ void tide_push_sizes(lua_State *L, int ndim, const int64_t *sizes) {
         lua_rawsetp(L, LUA_REGISTRYINDEX, &sizes_key);
     }
     lua_setmetatable(L, -2);
+}
+
+/* A shape among the arguments, broadcast with what came before. */
+static void broadcast_argument(lua_State *L, int index, int *ndim, int64_t *sizes) {
+    int64_t shape[TD_MAX_DIMS];
+    char text[80];
+    int ok = lua_istable(L, index), n = ok ? (int)lua_rawlen(L, index) : 0;
+    for (int k = 0; k < n && ok; k++) {
+        lua_rawgeti(L, index, k + 1);
+        int64_t size = lua_tointegerx(L, -1, &ok);
+        lua_pop(L, 1);
+        ok = ok && size >= 0 && k < TD_MAX_DIMS;
+        if (ok)
+            shape[k] = size;
+    }
+    if (!ok)
+        tide_error(L, "broadcast_shapes: argument %d: expected a list of at most %d sizes, got %s",
+                   index, TD_MAX_DIMS, tide_describe(L, index, text, sizeof text));
+    if (td_broadcast(*ndim, sizes, n, shape, ndim, sizes))
+        tide_error(L, "broadcast_shapes: %s", td_error_message());
+}
+
+static int broadcast_shapes(lua_State *L) {
+    int64_t sizes[TD_MAX_DIMS];
+    int ndim = 0;
+    for (int k = 1, n = lua_gettop(L); k <= n; k++)
+        broadcast_argument(L, k, &ndim, sizes);
+    tide_push_sizes(L, ndim, sizes);
+    return 1;
+}
+
+void tide_open_sizes(lua_State *L) {
+    static const tide_function functions[] = {
+        {"broadcast_shapes(...) -> Size", "The shape that tensors of these shapes broadcast to.",
+         broadcast_shapes},
+        {NULL, NULL, NULL}};
+    tide_declare(L, functions);
 }

@@ -36,50 +36,6 @@ static int are_deterministic(lua_State *L) {
     return 1;
 }
 
-static int manual_seed(lua_State *L) {
-    tide_frame f;
-    tide_read_call(L, &f);
-    td_manual_seed((uint64_t)f.args[0].i);
-    return 0;
-}
-
-static int initial_seed(lua_State *L) {
-    tide_frame f;
-    tide_read_call(L, &f);
-    lua_pushinteger(L, (lua_Integer)td_initial_seed());
-    return 1;
-}
-
-/* The default generator's state: an int64 tensor of its seed and of the blocks it has given out. */
-static int get_rng_state(lua_State *L) {
-    tide_frame f;
-    tide_read_call(L, &f);
-    td_generator state = td_get_default_generator();
-    tide_handle *handle = tide_push_handle(L);
-    TIDE_CHECK(L, td_tensor_empty(TD_I64, TD_DEVICE_CPU, 1, (int64_t[]){2}, &handle->tensor));
-    memcpy(handle->tensor->data, (int64_t[]){(int64_t)state.seed, (int64_t)state.offset},
-           2 * sizeof(int64_t));
-    return 1;
-}
-
-static int set_rng_state(lua_State *L) {
-    tide_frame f;
-    char shape[TD_SHAPE_TEXT];
-    tide_read_call(L, &f);
-    tide_load_tensors(L, &f);
-    td_tensor *x = f.args[0].tensor;
-    if (x->dtype != TD_I64 || x->ndim != 1 || x->sizes[0] != 2 || !x->contiguous ||
-        td_tensor_device(x).type != TD_CPU)
-        return tide_error(L,
-                          "set_rng_state: what get_rng_state gave is expected, an int64 tensor "
-                          "of shape (2), got %s %s",
-                          td_dtype_name((td_dtype)x->dtype), td_tensor_shape_text(x, shape));
-    int64_t state[2];
-    memcpy(state, x->data, sizeof state);
-    td_set_default_generator((td_generator){(uint64_t)state[0], (uint64_t)state[1]});
-    return 0;
-}
-
 static int wall_time(lua_State *L) {
     struct timespec t;
     tide_frame f;
@@ -143,46 +99,6 @@ static int sleep_seconds(lua_State *L) {
     return 0;
 }
 
-/* tide.Generator([seed]): random numbers of one's own, given as the option `generator`. */
-static int generator(lua_State *L) {
-    tide_frame f;
-    tide_read_call(L, &f);
-    td_generator *g = lua_newuserdatauv(L, sizeof *g, 0);
-    *g = (td_generator){.seed = td_is_nil(f.args[0]) ? td_initial_seed() : (uint64_t)f.args[0].i};
-    luaL_setmetatable(L, "tide.Generator");
-    return 1;
-}
-
-static int generator_manual_seed(lua_State *L) {
-    tide_frame f;
-    tide_read_call(L, &f);
-    *f.args[0].generator = (td_generator){.seed = (uint64_t)f.args[1].i};
-    lua_settop(L, 1);
-    return 1;
-}
-
-static int generator_initial_seed(lua_State *L) {
-    tide_frame f;
-    tide_read_call(L, &f);
-    lua_pushinteger(L, (lua_Integer)f.args[0].generator->seed);
-    return 1;
-}
-
-static void make_generator_metatable(lua_State *L) {
-    static const tide_function methods[] = {
-        {"manual_seed(generator g, int seed) -> Generator", "Start the generator anew.",
-         generator_manual_seed},
-        {"initial_seed(generator g) -> int", "The generator's seed.", generator_initial_seed},
-        {NULL, NULL, NULL}};
-    luaL_newmetatable(L, "tide.Generator");
-    lua_newtable(L);
-    tide_declare(L, methods);
-    lua_setfield(L, -2, "__index");
-    lua_pushliteral(L, "tide.Generator");
-    lua_setfield(L, -2, "__metatable");
-    lua_pop(L, 1);
-}
-
 /* tide._terminal_width(): columns of the terminal that standard error is; nil when it is none. */
 static int terminal_width(lua_State *L) {
     struct winsize size = {0};
@@ -226,15 +142,6 @@ void tide_open_system(lua_State *L) {
          use_deterministic},
         {"are_deterministic_algorithms_enabled() -> bool",
          "Has use_deterministic_algorithms been turned on?", are_deterministic},
-        {"manual_seed(int seed)", "Start the default random generator anew.", manual_seed},
-        {"initial_seed() -> int", "The default generator's seed.", initial_seed},
-        {"get_rng_state() -> Tensor",
-         "The default generator's state, for set_rng_state to come back to.", get_rng_state},
-        {"set_rng_state(Tensor state)", "Let the default generator go on from a state.",
-         set_rng_state},
-        {"Generator(int? seed=nil) -> Generator",
-         "Random numbers of one's own: tide.rand(3, {generator = g}); g:manual_seed(seed).",
-         generator},
         {"time() -> float", "Seconds on a clock that never goes back.", wall_time},
         {"sleep(float(0..) seconds)", "Wait; Ctrl-C ends it.", sleep_seconds},
         {"memory_allocated(device? device=nil) -> int", "Bytes in use by tensors.",
@@ -255,7 +162,6 @@ void tide_open_system(lua_State *L) {
         {"_terminal_width", terminal_width}, {"_info", info}, {NULL, NULL}};
     tide_declare(L, functions);
     tide_set_functions(L, inner);
-    make_generator_metatable(L);
     lua_pushliteral(L, TIDE_VERSION);
     lua_setfield(L, -2, "version");
 }

@@ -523,6 +523,10 @@ static const tide_function methods[] = {
      "Add the gradients of this tensor to the .grad of the leaves it depends on, or of `inputs` "
      "alone.",
      tide_backward},
+    {"new_tensor(Tensor x, data values, *, dtype? dtype=nil, device? device=nil, "
+     "bool requires_grad=false) -> Tensor",
+     "A tensor of numbers, or a copy of a tensor, of x's dtype and on its device.",
+     tide_new_tensor},
     {"free(any x)", "Let go of the memory now; the tensor can't be used any more.", tensor_free},
     {"where(Tensor x, Tensor condition, Tensor|number other) -> Tensor",
      "x where the condition is true, other elsewhere.", tensor_where},

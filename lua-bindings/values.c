@@ -194,12 +194,23 @@ static void store_int(lua_State *L, tide_frame *f, int64_t i) {
     f->ints[f->nints++] = i;
 }
 
+/* A 0-dim tensor of an integer stands for it; reading it waits for its device. */
+static bool is_integer_tensor(lua_State *L, int index, int64_t *i) {
+    td_tensor *x = lua_isuserdata(L, index) ? tide_to_tensor(L, index) : NULL;
+    if (!x || x->ndim || !td_dtype_is_int((td_dtype)x->dtype))
+        return false;
+    TIDE_CHECK(L, td_tensor_item_int(x, i));
+    return true;
+}
+
 /* The integer at a stack index, as it is written. */
 static int64_t to_integer(lua_State *L, const tide_frame *f, int param, int index) {
     const td_param *p = &f->op->params[param];
     char place[EXPECTATION], given[80];
     int ok = 0;
     int64_t i = lua_type(L, index) == LUA_TNUMBER ? lua_tointegerx(L, index, &ok) : 0;
+    if (!ok && lua_isuserdata(L, index))
+        ok = is_integer_tensor(L, index, &i);
     if (!ok && lua_type(L, index) == LUA_TNUMBER)
         tide_error(L, "%s: %s has no integer representation", place_text(f, param, place),
                    tide_describe(L, index, given, sizeof given));
@@ -234,6 +245,8 @@ static td_value read_ints(lua_State *L, tide_frame *f, int param, int index, int
     const td_param *p = &f->op->params[param];
     int start = f->nints;
     char place[EXPECTATION];
+    if (p->alone && last == index && lua_type(L, index) != LUA_TTABLE)
+        return TD_I(to_integer(L, f, param, index));
     if (lua_type(L, index) == LUA_TTABLE && last > index)
         tide_error(L, "%s: a list, and nothing after it but options, or numbers, got %d arguments",
                    place_text(f, param, place), last);
@@ -310,9 +323,43 @@ static void load_list(lua_State *L, tide_frame *f, int param) {
             list[k] = list_element(L, f, param, index, k + 1);
 }
 
-static td_value read_tensors(lua_State *L, tide_frame *f, int param, int index) {
+/* The arguments from `index` to `last` as a list, which stands for them from here on. */
+static int gather_rest(lua_State *L, tide_frame *f, int param, int index, int last) {
+    luaL_checkstack(L, 4, f->name);
+    lua_createtable(L, last - index + 1, 0);
+    for (int k = index; k <= last; k++) {
+        lua_pushvalue(L, k);
+        lua_rawseti(L, -2, k - index + 1);
+    }
+    return f->at[param] = lua_gettop(L);
+}
+
+/* The list with its indices counting from 0; masks stay as they are. */
+static int rebase_list(lua_State *L, tide_frame *f, int param, int index) {
+    lua_Integer n = list_length(L, f, param, index);
+    lua_createtable(L, (int)n, 0);
+    int list = lua_gettop(L);
+    for (lua_Integer k = 1; k <= n; k++) {
+        td_tensor *x = list_element(L, f, param, index, k);
+        bool counts = x && td_dtype_is_int((td_dtype)x->dtype);
+        lua_rawgeti(L, index, k);
+        if (counts)
+            tide_from_one_based(L, -1, f->name);
+        lua_rawseti(L, list, k);
+        lua_settop(L, list);
+    }
+    return f->at[param] = list;
+}
+
+static td_value read_tensors(lua_State *L, tide_frame *f, int param, int index, int last) {
     const td_param *p = &f->op->params[param];
     bool alone = p->alone && lua_isuserdata(L, index) && tide_to_tensor(L, index);
+    if (p->rest && lua_isuserdata(L, index))
+        index = gather_rest(L, f, param, index, last);
+    else if (p->rest && last > index)
+        fail_type(L, f, param, index);
+    if (p->base && lua_type(L, index) == LUA_TTABLE)
+        index = rebase_list(L, f, param, index);
     if (!alone && lua_type(L, index) != LUA_TTABLE)
         fail_type(L, f, param, index);
     lua_Integer n = alone ? 1 : list_length(L, f, param, index);
@@ -534,7 +581,7 @@ td_value tide_read_value(lua_State *L, tide_frame *f, int param, int index, int 
     case TD_PARAM_NUMBERS:
         return read_numbers(L, f, param, index);
     case TD_PARAM_TENSORS:
-        return read_tensors(L, f, param, index);
+        return read_tensors(L, f, param, index, last);
     case TD_PARAM_BOOL:
         if (type != LUA_TBOOLEAN)
             break;

@@ -41,6 +41,8 @@
  *   gather, scatter           by an index along one dim
  *   nonzero         number of the elements different from zero, or their places
  *   draw            random numbers
+ *   poisson         random counts with given means
+ *   multinomial     random places with given weights
  *   permutation     a random order of 0 .. n-1
  *   progression     first, first + step, ...
  *   band            a matrix's part between two diagonals
@@ -76,6 +78,8 @@
     X(scatter, td_gather_plan, 3, 1)                                                               \
     X(nonzero, td_nonzero_plan, 2, 1)                                                              \
     X(draw, td_draw_plan, 1, 1)                                                                    \
+    X(poisson, td_poisson_plan, 2, 1)                                                              \
+    X(multinomial, td_multinomial_plan, 2, 1)                                                      \
     X(permutation, td_permutation_plan, 1, 1)                                                      \
     X(progression, td_progression_plan, 1, 1)                                                      \
     X(band, td_band_plan, 2, 1)                                                                    \

@@ -43,6 +43,19 @@ void td_generator_reserve(td_generator *generator, uint64_t blocks, uint64_t *se
     pthread_mutex_unlock(&lock);
 }
 
+td_generator td_generator_get(const td_generator *generator) {
+    pthread_mutex_lock(&lock);
+    td_generator state = generator ? *generator : default_generator;
+    pthread_mutex_unlock(&lock);
+    return state;
+}
+
+void td_generator_set(td_generator *generator, td_generator state) {
+    pthread_mutex_lock(&lock);
+    *(generator ? generator : &default_generator) = state;
+    pthread_mutex_unlock(&lock);
+}
+
 void td_philox(uint64_t seed, uint64_t counter, uint32_t out[4]) {
     uint32_t x[4] = {(uint32_t)counter, (uint32_t)(counter >> 32), 0, 0};
     uint32_t key0 = (uint32_t)seed, key1 = (uint32_t)(seed >> 32);

@@ -25,6 +25,10 @@ void td_set_default_generator(td_generator state);
 void td_generator_reserve(td_generator *generator, uint64_t blocks, uint64_t *seed,
                           uint64_t *offset);
 
+/* What a generator (NULL: the default one) has come to, and back to it. */
+td_generator td_generator_get(const td_generator *generator);
+void td_generator_set(td_generator *generator, td_generator state);
+
 /* Four 32-bit numbers of one counter. */
 void td_philox(uint64_t seed, uint64_t counter, uint32_t out[4]);
 

@@ -22,7 +22,8 @@ typedef struct walk_job {
     int64_t size, stride; /* of wide along the dim */
     int64_t line, lines;  /* the index's last dim, and the number of those */
     td_dtype dtype;
-    enum { GATHER, SCATTER, SCATTER_ADD } what;
+    bool gather;
+    td_combine how;
 } walk_job;
 
 /* Offset of a line's start, without the indexed dim of the wide tensor. */
@@ -51,7 +52,7 @@ static int64_t picked(const walk_job *j, const walk_line *l, int64_t k) {
 static void move_line(const walk_job *j, const walk_line *l) {
 #define MOVE(type)                                                                                 \
     type *wide = (type *)j->wide, *narrow = (type *)j->narrow + l->narrow;                         \
-    if (j->what == GATHER)                                                                         \
+    if (j->gather)                                                                                 \
         for (int64_t k = 0; k < l->n; k++)                                                         \
             narrow[k * l->narrow_step] = wide[picked(j, l, k)];                                    \
     else                                                                                           \
@@ -61,18 +62,23 @@ static void move_line(const walk_job *j, const walk_line *l) {
 #undef MOVE
 }
 
-#define DEFINE_ADD(NAME, type, SUM)                                                                \
-    static void add_##NAME(const walk_job *j, const walk_line *l) {                                \
+#define DEFINE_COMBINE(NAME, type, wider, READ, WRITE)                                             \
+    static void combine_##NAME(const walk_job *j, const walk_line *l) {                            \
         type *wide = (type *)j->wide, *narrow = (type *)j->narrow + l->narrow;                     \
         for (int64_t k = 0; k < l->n; k++) {                                                       \
             type *to = &wide[picked(j, l, k)];                                                     \
-            *to = SUM(*to, narrow[k * l->narrow_step]);                                            \
+            wider a = READ(*to), b = READ(narrow[k * l->narrow_step]);                             \
+            *to = WRITE(j->how == TD_COMBINE_ADD   ? a + b                                         \
+                        : j->how == TD_COMBINE_MUL ? a * b                                         \
+                        : a != a                   ? a                                             \
+                        : j->how == TD_COMBINE_MAX ? (a > b ? a : b)                               \
+                                                   : (a < b ? a : b));                             \
         }                                                                                          \
     }
-TD_SUMS(DEFINE_ADD)
-#define ROW(NAME, type, SUM) [TD_##NAME] = add_##NAME,
-static void (*const add_functions[TD_DTYPE_COUNT])(const walk_job *j,
-                                                   const walk_line *l) = {TD_SUMS(ROW)};
+TD_ELEMENTS(DEFINE_COMBINE)
+#define ROW(NAME, type, wider, READ, WRITE) [TD_##NAME] = combine_##NAME,
+static void (*const combine_functions[TD_DTYPE_COUNT])(const walk_job *j,
+                                                       const walk_line *l) = {TD_ELEMENTS(ROW)};
 #undef ROW
 
 static void walk_lines(void *ctx, int64_t begin, int64_t end, int worker) {
@@ -92,8 +98,8 @@ static void walk_lines(void *ctx, int64_t begin, int64_t end, int worker) {
                               .narrow = l.narrow + k * l.narrow_step,
                               .wide_step = l.wide_step,
                               .narrow_step = l.narrow_step};
-            if (j->what == SCATTER_ADD)
-                add_functions[j->dtype](j, &part);
+            if (!j->gather && j->how != TD_COMBINE_PUT)
+                combine_functions[j->dtype](j, &part);
             else
                 move_line(j, &part);
         }
@@ -152,7 +158,7 @@ static td_status walk(walk_job *j, const td_gather_plan *p, const td_tensor *wid
     j->lines = index->numel / j->line;
     j->dtype = (td_dtype)wide->dtype;
     TD_TRY(check_range(index, p->dim, j->size));
-    if (j->what == GATHER)
+    if (j->gather)
         status = td_parallel_for(j->lines, 4 * j->line, walk_lines, j);
     else /* places may be named twice: in order, on one thread */
         status = td_serial_for(j->lines, 4 * j->line, walk_lines, j);
@@ -162,12 +168,12 @@ done:
 }
 
 td_status td_cpu_gather(const td_gather_plan *p) {
-    walk_job j = {.what = GATHER};
+    walk_job j = {.gather = true};
     return walk(&j, p, p->x, p->out);
 }
 
 td_status td_cpu_scatter(const td_gather_plan *p) {
-    walk_job j = {.what = p->accumulate ? SCATTER_ADD : SCATTER};
+    walk_job j = {.how = p->how};
     return walk(&j, p, p->out, p->x);
 }
 

@@ -6,6 +6,7 @@
 #include "engine/core/threads.h"
 #include "engine/cpu/block.h"
 #include "engine/cpu/cpu.h"
+#include "engine/cpu/draw_math.h"
 #include "engine/cpu/isa/isa.h"
 #include "engine/ops/copy.h"
 
@@ -79,6 +80,43 @@ static void draw_bernoulli(const draw_job *j, char *out, const uint32_t *words, 
                         words[k] < limit ? d->b : 0);
 }
 
+static void log_normal_f32(const td_draw_plan *d, char *out, const uint32_t *words, int n) {
+    float *numbers = (float *)out;
+    normal_f32(d, out, words, n);
+    for (int k = 0; k < n; k++)
+        numbers[k] = (float)td_draw_exp((double)numbers[k]);
+}
+static void log_normal_f64(const td_draw_plan *d, char *out, const uint32_t *words, int n) {
+    double *numbers = (double *)out;
+    normal_f64(d, out, words, n);
+    for (int k = 0; k < n; k++)
+        numbers[k] = td_draw_exp(numbers[k]);
+}
+static const number_fn log_normal_functions[TD_DTYPE_COUNT] = {
+    [TD_F16] = log_normal_f32,
+    [TD_BF16] = log_normal_f32,
+    [TD_F32] = log_normal_f32,
+    [TD_F64] = log_normal_f64,
+};
+
+/* From a number in (0, 1): waiting times, what the tangent of an angle is, trials. */
+static double shape_number(const td_draw_plan *d, double u) {
+    double sine, cosine;
+    if (d->distribution == TD_EXPONENTIAL)
+        return -td_draw_log(u) / d->a;
+    if (d->distribution == TD_GEOMETRIC)
+        return ceil(td_draw_log(u) / td_draw_log_rest(d->a));
+    cosine = td_draw_turn(u / 2, &sine);
+    return d->a - d->b * (cosine / sine);
+}
+
+static void draw_shaped(const draw_job *j, char *out, const uint32_t *words, int n) {
+    size_t size = td_dtype_size(j->dtype);
+    for (int k = 0; k < n; k++)
+        td_store_double(j->dtype, out + (size_t)k * size,
+                        shape_number(j->plan, td_draw_open(words + 2 * k)));
+}
+
 /* The 16-bit floats are drawn in float32 and rounded. */
 static void draw_floats(const draw_job *j, number_fn fn, char *out, const uint32_t *words, int n) {
     float wide[TD_RANDOM_WORDS];
@@ -98,6 +136,14 @@ static void draw_numbers(const draw_job *j, char *out, const uint32_t *words, in
         return;
     case TD_NORMAL:
         draw_floats(j, normal_functions[j->dtype], out, words, n);
+        return;
+    case TD_LOG_NORMAL:
+        draw_floats(j, log_normal_functions[j->dtype], out, words, n);
+        return;
+    case TD_EXPONENTIAL:
+    case TD_CAUCHY:
+    case TD_GEOMETRIC:
+        draw_shaped(j, out, words, n);
         return;
     case TD_BERNOULLI:
         draw_bernoulli(j, out, words, n);
@@ -135,9 +181,10 @@ static void draw_chunks(void *ctx, int64_t begin, int64_t end, int worker) {
 }
 
 static td_status check_dtype(const td_draw_plan *p, td_dtype dtype) {
-    bool drawn = p->distribution == TD_UNIFORM  ? uniform_functions[dtype] != NULL
-                 : p->distribution == TD_NORMAL ? normal_functions[dtype] != NULL
-                                                : true;
+    bool drawn = p->distribution == TD_UNIFORM ? uniform_functions[dtype] != NULL
+                 : p->distribution == TD_NORMAL || p->distribution == TD_LOG_NORMAL
+                     ? normal_functions[dtype] != NULL
+                     : true;
     return drawn ? TD_OK : td_cpu_lacks(dtype);
 }
 

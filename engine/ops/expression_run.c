@@ -291,7 +291,8 @@ static bool convert(const td_param *p, td_value v, int64_t *room, td_value *out)
     *out = v;
     if (v.kind == TD_KIND_INT && p->type == TD_PARAM_FLOAT) {
         *out = TD_F((double)v.i);
-    } else if (v.kind == TD_KIND_INT && (p->type == TD_PARAM_INTS || p->type == TD_PARAM_DIMS)) {
+    } else if (v.kind == TD_KIND_INT && !p->alone &&
+               (p->type == TD_PARAM_INTS || p->type == TD_PARAM_DIMS)) {
         int n = p->length == 2 ? 2 : 1;
         room[0] = room[1] = v.i;
         *out = TD_INTS(n, room);

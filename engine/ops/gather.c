@@ -33,7 +33,7 @@ static td_status check_gather(const td_tensor *x, const td_tensor *index, td_val
 static td_status rule_gather(const td_call *call, td_meta *out) {
     const td_tensor *x = call->args[0].tensor, *index = call->args[2].tensor;
     td_gather_plan *p = TD_PLAN(call, td_gather_plan);
-    *p = (td_gather_plan){.accumulate = false};
+    *p = (td_gather_plan){.how = TD_COMBINE_PUT};
     td_status status = check_gather(x, index, call->args[1], "x", &p->dim);
     if (status)
         return status;
@@ -54,12 +54,12 @@ static td_status kernel_gather(td_call *call) {
     return status;
 }
 
-static td_status plan_scatter(const td_call *call, td_meta *out, bool accumulate) {
+static td_status plan_scatter(const td_call *call, td_meta *out, td_combine how) {
     const td_tensor *x = call->args[0].tensor, *index = call->args[2].tensor;
     const td_tensor *src = td_arg_tensor(call->args[3]);
     td_gather_plan *p = TD_PLAN(call, td_gather_plan);
     char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
-    *p = (td_gather_plan){.accumulate = accumulate};
+    *p = (td_gather_plan){.how = how};
     td_status status = check_gather(x, index, call->args[1], "x", &p->dim);
     if (status == TD_OK && !src)
         status = td_check_holds((td_dtype)x->dtype, call->args[3]);
@@ -77,8 +77,17 @@ static td_status plan_scatter(const td_call *call, td_meta *out, bool accumulate
     return td_rule_same(call, out);
 }
 
-TD_RULE(rule_scatter, plan_scatter, false)
-TD_RULE(rule_scatter_add, plan_scatter, true)
+/* scatter by the option reduce; scatter_combine by a word. */
+static td_status rule_scatter(const td_call *call, td_meta *out) {
+    const char *how = td_is_nil(call->args[4]) ? "put" : call->args[4].string;
+    return plan_scatter(call, out,
+                        !strcmp(how, "add")                                ? TD_COMBINE_ADD
+                        : !strcmp(how, "multiply") || !strcmp(how, "prod") ? TD_COMBINE_MUL
+                        : !strcmp(how, "amax")                             ? TD_COMBINE_MAX
+                        : !strcmp(how, "amin")                             ? TD_COMBINE_MIN
+                                                                           : TD_COMBINE_PUT);
+}
+TD_RULE(rule_scatter_add, plan_scatter, TD_COMBINE_ADD)
 
 /* A number in every place of a shape. */
 static td_status spread(td_value v, const td_tensor *x, const td_tensor *index, td_tensor **out) {
@@ -215,14 +224,45 @@ TD_OPERATOR(gather) = {
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(scatter) = {
-    .schema = "(Tensor x, dim dim, index Tensor index, Tensor|number src) -> Tensor",
-    .doc = "x with src written to the places that index names along a dim.",
+    .schema = "(Tensor x, dim dim, index Tensor index, Tensor|number src, *, "
+              "\"add\"|\"multiply\"? reduce=nil) -> Tensor",
+    .doc =
+        "x with src written to the places that index names along a dim; or added, or multiplied.",
     .rule = rule_scatter,
     .kernel = kernel_scatter,
     .dtypes = TD_DTYPES_ALL,
-    .gradient = "x: scatter(g, dim, index, 0);"
-                "src: gather_within(g, dim, index, src.shape)",
+    .gradient =
+        "x: if(reduce == nil, scatter(g, dim, index, 0), if(reduce == \"add\", g,"
+        "      error(\"multiply has no gradient here: use scatter_reduce\")));"
+        "src: if(reduce == nil or reduce == \"add\", gather_within(g, dim, index, src.shape),"
+        "      error(\"multiply has no gradient here: use scatter_reduce\"))",
     .flags = TD_OP_INPLACE | TD_OP_WRITES_SELF | TD_OP_OUT | TD_OP_OUT_EXACT,
+};
+/* The gradient of an extreme is shared out among all that reach it; that of a product is written so
+ * that one factor of 0 does not hide the product of the others. */
+TD_OPERATOR(scatter_combine) = {
+    .schema = "(Tensor x, dim dim, index Tensor index, Tensor src, str how) -> Tensor",
+    .doc =
+        "x combined with src (prod, amax, amin), of index's shape, at the places that index names.",
+    .rule = rule_scatter,
+    .kernel = kernel_scatter,
+    .dtypes = TD_DTYPES_ALL,
+    .gradient = "most = gather(out, dim, index);"
+                "n = scatter_add(to(out == x, g.dtype), dim, index, to(src == most, g.dtype));"
+                "bare = masked_fill(x, x == 0, 1);"
+                "none = src == 0;"
+                "holes = gather(scatter_add(zeros(x.shape, dtype=g.dtype, device=g.device), dim,"
+                "                           index, to(none, g.dtype)), dim, index);"
+                "lone = logical_and(none, holes == 1);"
+                "others = scatter_combine(x, dim, index, masked_fill(src, lone, 1), \"prod\");"
+                "x: if(how == \"prod\","
+                "      g * scatter_combine(bare, dim, index, src, how) / bare,"
+                "      to(out == x, g.dtype) * g / n);"
+                "src: if(how == \"prod\","
+                "        where(lone, gather(g * others, dim, index),"
+                "              gather(g * out, dim, index) / masked_fill(src, none, 1)),"
+                "        to(src == most, g.dtype) * gather(g / n, dim, index))",
+    .flags = TD_OP_INTERNAL | TD_OP_WRITES_SELF,
 };
 TD_OPERATOR(scatter_add) = {
     .schema = "(Tensor x, dim dim, index Tensor index, Tensor src) -> Tensor",

@@ -1,7 +1,7 @@
 /* index.c: indexing with tensors and masks.
  *
  * advanced_index and td_index_put bring their indices into one form (masks become places, tensors
- * are broadcast and int64) out of other operators; `index` and `index_put_` know that form alone.
+ * are broadcast and int64) out of other operators; `index` and `index_write_` know that form alone.
  * The other operators on whole rows (index_select, take, embedding, index_add) are one of the two.
  */
 #include "engine/ops/index.h"
@@ -111,7 +111,7 @@ static td_status normalize(const td_tensor *x, td_value indices, index_list *lis
     return status;
 }
 
-/* ---- index and index_put_ ---- */
+/* ---- index and index_write_ ---- */
 
 static td_status run_advanced_index(td_call *call) {
     index_list list;
@@ -149,7 +149,7 @@ static td_status grad_index(td_grad *grad) {
     td_status status = TD_APPLY(&whole, zeros, TD_INTS(ndim, sizes), TD_DTYPE((td_dtype)g->dtype),
                                 TD_DEVICE(td_tensor_device(g)));
     if (status == TD_OK)
-        status = TD_APPLY_INPLACE(index_put_, TD_T(whole), grad->args[1], TD_T(g), TD_B(true));
+        status = TD_APPLY_INPLACE(index_write_, TD_T(whole), grad->args[1], TD_T(g), TD_B(true));
     if (status) {
         td_release(whole);
         return status;
@@ -168,14 +168,14 @@ td_status td_index_put(td_tensor *x, td_value indices, td_tensor *values, bool a
                  ? TD_OK
                  : TD_APPLY(&there, to, TD_T(values), TD_NIL, TD_DEVICE(td_tensor_device(x)));
     if (status == TD_OK)
-        status = TD_APPLY_INPLACE(index_put_, TD_T(x), TD_TENSORS(list.n, list.tensors),
+        status = TD_APPLY_INPLACE(index_write_, TD_T(x), TD_TENSORS(list.n, list.tensors),
                                   TD_T(there ? there : values), TD_B(accumulate));
     td_release(there);
     release_list(&list);
     return status;
 }
 
-static td_status rule_index_put_(const td_call *call, td_meta *out) {
+static td_status rule_index_write(const td_call *call, td_meta *out) {
     td_index_plan *plan = TD_PLAN(call, td_index_plan);
     const td_tensor *x = call->args[0].tensor, *values = call->args[2].tensor;
     char have[TD_SHAPE_TEXT], want[TD_SHAPE_TEXT];
@@ -208,7 +208,7 @@ static td_status pack_values(const td_index_plan *plan, td_tensor *values, td_te
     return status ? status : td_copy_into(*packed, values);
 }
 
-static td_status kernel_index_put_(td_call *call) {
+static td_status kernel_index_write(td_call *call) {
     td_index_plan *plan = TD_PLAN(call, td_index_plan);
     const td_tensor *x = call->args[0].tensor;
     td_tensor *packed = NULL, *out = call->out[0];
@@ -227,7 +227,7 @@ done:
     return status;
 }
 
-static td_status grad_index_put_(td_grad *grad) {
+static td_status grad_index_write(td_grad *grad) {
     td_tensor *g = grad->gout[0], *zero = NULL, *rest = NULL;
     td_status status = TD_OK;
     if (td_grad_needs(grad, 2))
@@ -241,7 +241,7 @@ static td_status grad_index_put_(td_grad *grad) {
     TD_TRY(TD_APPLY(&rest, clone, TD_T(g)));
     TD_TRY(TD_APPLY(&zero, zeros, TD_INTS(0, NULL), TD_DTYPE((td_dtype)g->dtype),
                     TD_DEVICE(td_tensor_device(g))));
-    TD_TRY(TD_APPLY_INPLACE(index_put_, TD_T(rest), grad->args[1], TD_T(zero)));
+    TD_TRY(TD_APPLY_INPLACE(index_write_, TD_T(rest), grad->args[1], TD_T(zero)));
     grad->in[0] = td_retain(rest);
 done:
     td_release(rest);
@@ -396,15 +396,14 @@ static td_status fill_rows(td_call *call, td_tensor *x) {
     td_value v = call->args[3];
     td_tensor *value = NULL;
     td_status status = TD_OK;
-    if (v.kind == TD_KIND_TENSOR && v.tensor->ndim)
-        return td_fail(TD_ESHAPE, "the value must be a number or a 0-dim tensor");
     if (v.kind == TD_KIND_TENSOR)
-        value = td_retain(v.tensor);
-    else
-        TD_TRY(td_check_holds((td_dtype)x->dtype, v));
+        return v.tensor->ndim == 0
+                   ? put_rows(call, x, v.tensor, false)
+                   : td_fail(TD_ESHAPE, "the value must be a number or a 0-dim tensor");
+    TD_TRY(td_check_holds((td_dtype)x->dtype, v));
     if (v.kind == TD_KIND_INT)
         TD_TRY(td_tensor_scalar_int((td_dtype)x->dtype, v.i, &value));
-    else if (!value)
+    else
         TD_TRY(td_tensor_scalar((td_dtype)x->dtype, td_arg_double(v), &value));
     status = put_rows(call, x, value, false);
 done:
@@ -511,14 +510,14 @@ TD_OPERATOR(index) = {
     .saves = "indices",
     .flags = TD_OP_INTERNAL,
 };
-TD_OPERATOR(index_put_) = {
+TD_OPERATOR(index_write_) = {
     .schema = "(Tensor x, Tensor?[] indices, Tensor values, bool accumulate=false) "
               "-> Tensor",
     .doc = "Write values to the places that int64 tensors of one shape name, or add them there.",
-    .rule = rule_index_put_,
-    .kernel = kernel_index_put_,
+    .rule = rule_index_write,
+    .kernel = kernel_index_write,
     .dtypes = TD_DTYPES_ALL,
-    .backward = grad_index_put_,
+    .backward = grad_index_write,
     .saves = "indices",
     .flags = TD_OP_INTERNAL | TD_OP_INPLACE_ONLY | TD_OP_WRITES_SELF,
 };
@@ -567,8 +566,10 @@ TD_OPERATOR(masked_select) = {
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(nonzero) = {
-    .schema = "(Tensor x) -> index Tensor",
-    .doc = "Places of the elements different from zero, one row of indices each.",
+    .schema = "(Tensor x, *, bool as_tuple=false) -> index Tensor",
+    .doc =
+        "Places of the elements different from zero, one row of indices each; as_tuple: a list of "
+        "the indices along each dim.",
     .run = run_nonzero,
     .flags = TD_OP_NONDIFF | TD_OP_OUT | TD_OP_OUT_EXACT,
 };

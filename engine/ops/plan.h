@@ -417,13 +417,23 @@ typedef struct td_index_plan {
     int64_t sizes[TD_MAX_DIMS];
 } td_index_plan;
 
+/* What becomes of an element that is written and of the one that lies there. */
+typedef enum td_combine {
+    TD_COMBINE_PUT, /* the new one */
+    TD_COMBINE_ADD,
+    TD_COMBINE_MUL,
+    TD_COMBINE_MAX, /* NaN wins, as in the next */
+    TD_COMBINE_MIN,
+    TD_COMBINES
+} td_combine;
+
 /* gather: out[..., k, ...] = x[..., index[..., k, ...], ...] along dim. scatter: out[...,
- * index[..., k, ...], ...] = (or +=) x[..., k, ...], x of out's dtype. int64 indices from 0.
+ * index[..., k, ...], ...] is combined with x[..., k, ...], x of out's dtype. int64 indices from 0.
  * EINDEX. */
 typedef struct td_gather_plan {
     TD_PLAN_HEAD(3, *out, *x, *index);
     int dim;
-    bool accumulate;
+    td_combine how; /* scatter */
 } td_gather_plan;
 
 /* out a 0-dim int64: number of x's elements that are not 0; else (n, x->ndim) int64 row-major, as
@@ -436,10 +446,14 @@ typedef struct td_nonzero_plan {
 /* ---- making ---- */
 
 typedef enum td_distribution {
-    TD_UNIFORM,   /* a: low, b: high (floats) */
-    TD_NORMAL,    /* a: mean, b: standard deviation (floats) */
-    TD_BERNOULLI, /* a: probability of b, else 0 */
-    TD_RANDINT    /* low, and how many numbers from there on */
+    TD_UNIFORM,     /* a: low, b: high (floats) */
+    TD_NORMAL,      /* a: mean, b: standard deviation (floats) */
+    TD_BERNOULLI,   /* a: probability of b, else 0 */
+    TD_RANDINT,     /* low, and how many numbers from there on */
+    TD_EXPONENTIAL, /* a: rate (floats) */
+    TD_CAUCHY,      /* a: median, b: half the width at half the height (floats) */
+    TD_LOG_NORMAL,  /* a, b: of the logarithm (floats) */
+    TD_GEOMETRIC    /* a: probability of success; trials up to the first */
 } td_distribution;
 
 /* Independent draws; element i in row-major order depends on seed, offset and i alone
@@ -452,6 +466,29 @@ typedef struct td_draw_plan {
     uint64_t count;
     uint64_t seed, offset;
 } td_draw_plan;
+
+/* out = Poisson numbers with the means that x, of out's dtype, holds. Element i in row-major order
+ * depends on seed, offset + i * TD_POISSON_BLOCKS and its mean alone. Row-major floats. */
+enum { TD_POISSON_BLOCKS = 32 };
+typedef struct td_poisson_plan {
+    TD_PLAN_HEAD(2, *out, *x);
+    uint64_t seed, offset;
+} td_poisson_plan;
+
+/* In each row of out (int64, rows x draws) places in the row of x (floats, rows x n) drawn with
+ * probabilities in proportion to x: independently, or no place twice. The draws of row r take the
+ * numbers from offset + r * td_multinomial_blocks on. EVALUE for a row that holds what is no
+ * weight, or fewer weights above 0 than it needs. All row-major. */
+typedef struct td_multinomial_plan {
+    TD_PLAN_HEAD(2, *out, *x);
+    bool replacement;
+    uint64_t seed, offset;
+} td_multinomial_plan;
+
+/* Counters that a row takes: a number of two words for each draw, or for each place. */
+static inline uint64_t td_multinomial_blocks(const td_multinomial_plan *p) {
+    return ((uint64_t)(p->replacement ? p->out : p->x)->sizes[1] + 1) / 2;
+}
 
 /* The order of 0 .. n-1 by keys of 64 random bits, equal keys by number: word pairs of the
  * generator's counters, so that every device gives the same. out: row-major int64. */

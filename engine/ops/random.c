@@ -7,6 +7,7 @@
 #include "engine/ops/refuse.h"
 
 #include <math.h>
+#include <string.h>
 
 #define TD_FAMILY "random"
 
@@ -50,21 +51,36 @@ static bool holds(td_dtype dtype, int64_t number) {
     return td_load_int(dtype, there) == number;
 }
 
+/* Integers from low on, below high, of a dtype. */
+static td_status plan_range(const td_call *call, td_dtype dtype, int64_t low, int64_t high) {
+    if (low >= high)
+        return td_fail(TD_EVALUE,
+                       "low must be less than high (which is not drawn), got %lld and %lld",
+                       (long long)low, (long long)high);
+    if (!holds(dtype, low) || !holds(dtype, high - 1))
+        return td_fail(TD_EVALUE, "%s doesn't hold the integers from %lld to %lld",
+                       td_dtype_name(dtype), (long long)low, (long long)high - 1);
+    *TD_PLAN(call, td_draw_plan) = (td_draw_plan){
+        .distribution = TD_RANDINT, .low = low, .count = (uint64_t)high - (uint64_t)low};
+    return TD_OK;
+}
+
 static td_status rule_randint(const td_call *call, td_meta *out) {
     const td_value *a = call->args;
     const td_tensor *given = td_call_given(call, 0);
     td_value own = TD_DTYPE(given ? (td_dtype)given->dtype : TD_I64);
     td_value dtype = td_is_nil(a[3]) ? own : a[3];
-    if (a[0].i >= a[1].i)
-        return td_fail(TD_EVALUE,
-                       "low must be less than high (which is not drawn), got %lld and %lld",
-                       (long long)a[0].i, (long long)a[1].i);
-    if (!holds(dtype.dtype, a[0].i) || !holds(dtype.dtype, a[1].i - 1))
-        return td_fail(TD_EVALUE, "%s doesn't hold the integers from %lld to %lld",
-                       td_dtype_name(dtype.dtype), (long long)a[0].i, (long long)a[1].i - 1);
-    *TD_PLAN(call, td_draw_plan) = (td_draw_plan){
-        .distribution = TD_RANDINT, .low = a[0].i, .count = (uint64_t)a[1].i - (uint64_t)a[0].i};
-    return td_creation_meta_out(call, a[2], dtype, a[4], out);
+    td_status status = plan_range(call, dtype.dtype, a[0].i, a[1].i);
+    return status ? status : td_creation_meta_out(call, a[2], dtype, a[4], out);
+}
+
+/* (x, high) or (x, low, high). */
+static td_status rule_randint_like(const td_call *call, td_meta *out) {
+    const td_value *a = call->args;
+    bool alone = td_is_nil(a[2]);
+    td_status status = td_creation_meta_like(a[0].tensor, a[3], a[4], TD_STRING("preserve"), out);
+    return status ? status
+                  : plan_range(call, out->dtype, alone ? 0 : a[1].i, alone ? a[1].i : a[2].i);
 }
 
 static td_status rule_randperm(const td_call *call, td_meta *out) {
@@ -89,8 +105,9 @@ static td_status kernel_randperm(td_call *call) {
 static td_status plan_in_place(const td_call *call, td_meta *out, td_draw_plan plan) {
     const td_tensor *x = call->args[0].tensor;
     *TD_PLAN(call, td_draw_plan) = plan;
-    td_status status =
-        plan.distribution == TD_BERNOULLI ? TD_OK : td_check_float((td_dtype)x->dtype);
+    td_status status = plan.distribution == TD_BERNOULLI || plan.distribution == TD_GEOMETRIC
+                           ? TD_OK
+                           : td_check_float((td_dtype)x->dtype);
     return status ? status : td_rule_same(call, out);
 }
 
@@ -114,12 +131,59 @@ static td_status rule_normal_(const td_call *call, td_meta *out) {
                          (td_draw_plan){.distribution = TD_NORMAL, .a = a[1].f, .b = a[2].f});
 }
 
-static td_status rule_bernoulli_(const td_call *call, td_meta *out) {
-    td_status status = check_probability(call->args[1].f);
-    return status ? status
-                  : plan_in_place(
-                        call, out,
-                        (td_draw_plan){.distribution = TD_BERNOULLI, .a = call->args[1].f, .b = 1});
+static td_status rule_log_normal_(const td_call *call, td_meta *out) {
+    const td_value *a = call->args;
+    if (!(a[2].f > 0))
+        return td_fail(TD_EVALUE, "std must be more than 0, got %g", a[2].f);
+    return plan_in_place(call, out,
+                         (td_draw_plan){.distribution = TD_LOG_NORMAL, .a = a[1].f, .b = a[2].f});
+}
+
+static td_status rule_exponential_(const td_call *call, td_meta *out) {
+    double rate = call->args[1].f;
+    if (!(rate > 0))
+        return td_fail(TD_EVALUE, "lambd must be more than 0, got %g", rate);
+    return plan_in_place(call, out, (td_draw_plan){.distribution = TD_EXPONENTIAL, .a = rate});
+}
+
+static td_status rule_cauchy_(const td_call *call, td_meta *out) {
+    const td_value *a = call->args;
+    if (!(a[2].f > 0))
+        return td_fail(TD_EVALUE, "sigma must be more than 0, got %g", a[2].f);
+    return plan_in_place(call, out,
+                         (td_draw_plan){.distribution = TD_CAUCHY, .a = a[1].f, .b = a[2].f});
+}
+
+static td_status rule_geometric_(const td_call *call, td_meta *out) {
+    double p = call->args[1].f;
+    if (!(p > 0 && p < 1))
+        return td_fail(TD_EVALUE, "p must lie between 0 and 1, got %g", p);
+    return plan_in_place(call, out, (td_draw_plan){.distribution = TD_GEOMETRIC, .a = p});
+}
+
+/* From 0 to the last integer from where on a float leaves some out, or the largest of the dtype. */
+static uint64_t all_integers(td_dtype dtype) {
+    static const uint8_t digits[TD_DTYPE_COUNT] = {
+        [TD_F16] = 11, [TD_BF16] = 8, [TD_F32] = 24, [TD_F64] = 53};
+    if (digits[dtype])
+        return (1ull << digits[dtype]) + 1;
+    if (dtype == TD_BOOL || dtype == TD_U8)
+        return dtype == TD_BOOL ? 2 : 256;
+    return 1ull << (8 * td_dtype_size(dtype) - 1);
+}
+
+/* (), (to) or (from, to). */
+static td_status rule_random_(const td_call *call, td_meta *out) {
+    const td_value *a = call->args;
+    td_dtype dtype = (td_dtype)a[0].tensor->dtype;
+    bool alone = td_is_nil(a[2]);
+    td_status status = td_rule_same(call, out);
+    if (status || (alone && td_is_nil(a[1]))) {
+        *TD_PLAN(call, td_draw_plan) =
+            (td_draw_plan){.distribution = TD_RANDINT, .count = all_integers(dtype)};
+        return status;
+    }
+    return plan_range(call, dtype, alone || td_is_nil(a[1]) ? 0 : a[1].i, alone ? a[1].i : a[2].i);
 }
 
 /* ---- by probabilities ---- */
@@ -128,36 +192,81 @@ static td_refusal no_probability = {{"logical_not(ge(x, 0) * le(x, 1))", NULL},
                                     TD_EVALUE,
                                     "probabilities must lie between 0 and 1"};
 
+static td_status check_probabilities(const td_tensor *p) {
+    return td_dtype_is_float((td_dtype)p->dtype)
+               ? TD_OK
+               : td_fail(TD_EDTYPE, "needs probabilities of a floating dtype, got %s",
+                         td_dtype_name((td_dtype)p->dtype));
+}
+
+/* The draw of one probability for all, or the uniform numbers of many. */
+static void plan_bernoulli(const td_call *call, td_value p) {
+    *TD_PLAN(call, td_draw_plan) =
+        p.kind == TD_KIND_FLOAT ? (td_draw_plan){.distribution = TD_BERNOULLI, .a = p.f, .b = 1}
+                                : (td_draw_plan){.distribution = TD_UNIFORM, .b = 1};
+}
+
 static td_status rule_bernoulli(const td_call *call, td_meta *out) {
-    const td_tensor *p = call->args[0].tensor;
-    if (!td_dtype_is_float((td_dtype)p->dtype))
-        return td_fail(TD_EDTYPE, "needs probabilities of a floating dtype, got %s",
-                       td_dtype_name((td_dtype)p->dtype));
-    *TD_PLAN(call, td_draw_plan) = (td_draw_plan){.distribution = TD_UNIFORM, .b = 1};
+    const td_value *a = call->args;
+    td_status status =
+        td_is_nil(a[1]) ? check_probabilities(a[0].tensor) : check_probability(a[1].f);
+    plan_bernoulli(call, a[1]);
+    return status ? status : td_rule_same(call, out);
+}
+
+static td_status rule_bernoulli_(const td_call *call, td_meta *out) {
+    const td_value *a = call->args;
+    int64_t sizes[TD_MAX_DIMS];
+    char have[TD_SHAPE_TEXT], want[TD_SHAPE_TEXT];
+    int ndim;
+    td_value p = a[1].kind == TD_KIND_INT ? TD_F((double)a[1].i) : a[1];
+    plan_bernoulli(call, p);
+    if (p.kind == TD_KIND_FLOAT) {
+        td_status status = check_probability(p.f);
+        return status ? status : td_rule_same(call, out);
+    }
+    td_status status = check_probabilities(p.tensor);
+    if (status == TD_OK)
+        status = td_broadcast(a[0].tensor->ndim, a[0].tensor->sizes, p.tensor->ndim,
+                              p.tensor->sizes, &ndim, sizes);
+    if (status)
+        return status;
+    if (ndim != a[0].tensor->ndim ||
+        memcmp(sizes, a[0].tensor->sizes, sizeof(int64_t) * (size_t)ndim))
+        return td_fail(TD_ESHAPE, "p of shape %s doesn't broadcast to %s, what is written",
+                       td_tensor_shape_text(p.tensor, have),
+                       td_tensor_shape_text(a[0].tensor, want));
     return td_rule_same(call, out);
 }
 
-/* 1 where a uniform number lies below the probability. The numbers are drawn into the result,
- * unless its dtype has too few digits for small probabilities. */
-static td_status kernel_bernoulli(td_call *call) {
-    td_tensor *p = call->args[0].tensor, *out = call->out[0], *drawn = NULL;
+/* 1 where a uniform number lies below the probability. Numbers are drawn in the dtype that
+ * computes: the 16-bit ones have too few digits for small probabilities. */
+static td_status draw_below(td_tensor *out, td_tensor *p, td_value generator, td_draw_plan *plan) {
+    td_tensor *drawn = NULL;
     td_dtype dtype = td_dtype_compute((td_dtype)p->dtype);
     td_status status = td_refuse(&no_probability, p);
-    if (status == TD_OK && dtype != p->dtype)
-        status = td_tensor_empty(dtype, td_tensor_device(p), p->ndim, p->sizes, &drawn);
-    else
-        drawn = td_retain(out);
+    if (status == TD_OK)
+        status = td_tensor_empty(dtype, td_tensor_device(out), out->ndim, out->sizes, &drawn);
     const td_operand operands[2] = {{.tensor = drawn}, {.tensor = p}};
     td_pointwise_plan below = {.program = td_primitive_program(TD_PW_lt),
                                .operands = operands,
                                .compute = dtype,
                                .out = out};
     if (status == TD_OK)
-        status = draw(drawn, call->args[call->op->nparams - 1], TD_PLAN(call, td_draw_plan));
+        status = draw(drawn, generator, plan);
     if (status == TD_OK)
         status = TD_RUN(td_tensor_device(out), pointwise, &below);
     td_release(drawn);
     return status;
+}
+
+static td_status kernel_bernoulli(td_call *call) {
+    td_draw_plan *plan = TD_PLAN(call, td_draw_plan);
+    td_value generator = call->args[call->op->nparams - 1];
+    if (plan->distribution == TD_BERNOULLI)
+        return draw(call->out[0], generator, plan);
+    td_value p = call->args[1].kind == TD_KIND_TENSOR ? call->args[1] : call->args[0];
+    return draw_below(call->out[0], p.tensor, generator, plan);
 }
 
 /* ---- dropout ---- */
@@ -218,6 +327,15 @@ TD_OPERATOR(randint) = {
     .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM | TD_OP_OUT,
 };
+TD_OPERATOR(randint_like) = {
+    .schema = "(Tensor x, int low, int? high=nil, *, dtype? dtype=nil, device? device=nil, "
+              "generator? generator=nil) -> Tensor",
+    .doc = "Integers from low on, below high, as many as x has; with one number from 0 below it.",
+    .rule = rule_randint_like,
+    .kernel = kernel_draw,
+    .dtypes = TD_DTYPES_ALL,
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
+};
 TD_OPERATOR(randperm) = {
     .schema = "(int n, *, device? device=nil, generator? generator=nil) -> index Tensor",
     .doc = "The numbers from 1 to n in random order.",
@@ -244,21 +362,56 @@ TD_OPERATOR(normal_) = {
     .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM |
              TD_OP_WRITES_SELF,
 };
+#define FILL(which)                                                                                \
+    .rule = rule_##which, .kernel = kernel_draw,                                                   \
+    .flags =                                                                                       \
+        TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM | TD_OP_WRITES_SELF
+TD_OPERATOR(log_normal_) = {
+    .schema = "(Tensor x, float mean=1, float std=2, *, generator? generator=nil) -> Tensor",
+    .doc = "Fill x with numbers whose logarithms are normal, of this mean and deviation.",
+    .dtypes = TD_DTYPES_FLOATS,
+    FILL(log_normal_),
+};
+TD_OPERATOR(exponential_) = {
+    .schema = "(Tensor x, float lambd=1, *, generator? generator=nil) -> Tensor",
+    .doc = "Fill x with exponential numbers of the mean 1 / lambd.",
+    .dtypes = TD_DTYPES_FLOATS,
+    FILL(exponential_),
+};
+TD_OPERATOR(cauchy_) = {
+    .schema = "(Tensor x, float median=0, float sigma=1, *, generator? generator=nil) -> Tensor",
+    .doc = "Fill x with numbers of Cauchy's distribution.",
+    .dtypes = TD_DTYPES_FLOATS,
+    FILL(cauchy_),
+};
+TD_OPERATOR(geometric_) = {
+    .schema = "(Tensor x, float p, *, generator? generator=nil) -> Tensor",
+    .doc = "Fill x with numbers of trials up to the first success, which has probability p.",
+    .dtypes = TD_DTYPES_ALL,
+    FILL(geometric_),
+};
+TD_OPERATOR(random_) = {
+    .schema = "(Tensor x, int? from=nil, int? to=nil, *, generator? generator=nil) -> Tensor",
+    .doc =
+        "Fill x with integers from `from` on, below `to`; with one number below it, else with all.",
+    .dtypes = TD_DTYPES_ALL,
+    FILL(random_),
+};
 TD_OPERATOR(bernoulli_) = {
-    .schema = "(Tensor x, float p=0.5, *, generator? generator=nil) -> Tensor",
+    .schema = "(Tensor x, Tensor|number p=0.5, *, generator? generator=nil) -> Tensor",
     .doc = "Fill x with ones, each with probability p, and zeros.",
     .rule = rule_bernoulli_,
-    .kernel = kernel_draw,
+    .kernel = kernel_bernoulli,
     .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM |
              TD_OP_WRITES_SELF,
 };
 TD_OPERATOR(bernoulli) = {
-    .schema = "(Tensor x, *, generator? generator=nil) -> Tensor",
-    .doc = "Ones with the probabilities that x holds, and zeros.",
+    .schema = "(Tensor x, float? p=nil, *, generator? generator=nil) -> Tensor",
+    .doc = "Ones with the probabilities that x holds, or with one for all, and zeros.",
     .rule = rule_bernoulli,
     .kernel = kernel_bernoulli,
-    .dtypes = TD_DTYPES_FLOATS,
+    .dtypes = TD_DTYPES_ALL,
     .flags = TD_OP_NONDIFF | TD_OP_RANDOM,
 };
 TD_OPERATOR(dropout_noise) = {

@@ -12,9 +12,14 @@ static inline int td_draw_words(const td_draw_plan *p) {
     switch (p->distribution) {
     case TD_UNIFORM:
     case TD_NORMAL:
+    case TD_LOG_NORMAL:
         return td_tensor_itemsize(p->out) > 4 ? 2 : 1;
     case TD_RANDINT:
         return p->count > 1u << 24 ? 2 : 1; /* so that no number is visibly likelier than another */
+    case TD_EXPONENTIAL:
+    case TD_CAUCHY:
+    case TD_GEOMETRIC:
+        return 2;
     case TD_BERNOULLI:
         break;
     }

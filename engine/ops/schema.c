@@ -174,7 +174,8 @@ static td_status parse_type(parser *p, td_param *param) {
     td_status status = TD_OK;
     if (accept(p, "index Tensor")) {
         param->base = TD_BASE_INDEX;
-        param->type = TD_PARAM_TENSOR;
+        param->holes = accept(p, "?[]");
+        param->type = param->holes ? TD_PARAM_TENSORS : TD_PARAM_TENSOR;
     } else if (accept(p, "class Tensor")) {
         param->base = TD_BASE_CLASS;
         param->type = TD_PARAM_TENSOR;
@@ -184,11 +185,20 @@ static td_status parse_type(parser *p, td_param *param) {
     } else if (accept(p, "Tensor|Tensor?[]")) {
         param->type = TD_PARAM_TENSORS;
         param->alone = param->holes = true;
+    } else if (accept(p, "Tensor...")) {
+        param->type = TD_PARAM_TENSORS;
+        param->rest = true;
     } else if (accept(p, "Tensor|number")) {
         param->type = TD_PARAM_TENSOR_OR_NUMBER;
     } else if (accept(p, "number|bool")) {
         param->type = TD_PARAM_NUMBER;
         param->truth = true;
+    } else if (accept(p, "int|int[]")) {
+        param->type = TD_PARAM_INTS;
+        param->alone = true;
+    } else if (accept(p, "int|dim[]")) {
+        param->type = TD_PARAM_DIMS;
+        param->alone = true;
     } else if (*p->at == '"') {
         param->type = TD_PARAM_STRING;
         status = parse_choices(p, param);
@@ -267,7 +277,7 @@ static bool suits(const td_param *param) {
         return param->type == TD_PARAM_INTS || param->type == TD_PARAM_DIMS;
     case TD_KIND_INT:
         if (param->type == TD_PARAM_INT || param->type == TD_PARAM_DIM ||
-            param->type == TD_PARAM_INDEX)
+            param->type == TD_PARAM_INDEX || param->alone)
             return true;
         /* fall through */
     case TD_KIND_FLOAT:
@@ -572,7 +582,10 @@ void td_param_type_text(const td_param *param, char *buffer, size_t size) {
                                         [TD_PARAM_OBJECTS] = "",
                                         [TD_PARAM_NUMBERS] = "number"};
     static const char *const bases[] = {"", "index ", "class "};
-    char range[56] = "", list[16] = "", choices[96] = "";
+    char range[56] = "", list[16] = "", choices[128] = "";
+    const char *before = !param->alone                     ? bases[param->base]
+                         : param->type == TD_PARAM_TENSORS ? "Tensor|"
+                                                           : "int|";
     bool many = param->type == TD_PARAM_TENSORS || param->type == TD_PARAM_DIMS ||
                 param->type == TD_PARAM_INTS || param->type == TD_PARAM_OBJECTS ||
                 param->type == TD_PARAM_NUMBERS;
@@ -582,10 +595,10 @@ void td_param_type_text(const td_param *param, char *buffer, size_t size) {
     if (many && param->length)
         snprintf(list, sizeof list, param->holes ? "?[%d]" : "[%d]", param->length);
     else if (many)
-        snprintf(list, sizeof list, param->holes ? "?[]" : "[]");
+        snprintf(list, sizeof list, param->rest ? "..." : param->holes ? "?[]" : "[]");
     if (chosen || (param->word && param->type == TD_PARAM_INTS))
         add_choices(param->word, choices, sizeof choices);
-    snprintf(buffer, size, "%s%s%s%s%s%s%s", param->alone ? "Tensor|" : bases[param->base],
+    snprintf(buffer, size, "%s%s%s%s%s%s%s", before,
              chosen                       ? choices
              : param->word && !choices[0] ? param->word
              : param->truth               ? "number|bool"

@@ -44,7 +44,13 @@ add(differentiable, [[
     asinh acosh atanh lgamma digamma polygamma mvlgamma erfinv logit sinc i0 deg2rad rad2deg positive nan_to_num
     fmax fmin hypot logaddexp logaddexp2 xlogy copysign nextafter ldexp float_power rsub
     relu6 hardtanh threshold celu selu mish softsign hardsigmoid hardswish hardshrink tanhshrink logsigmoid
-    prelu rrelu glu feature_dropout alpha_dropout feature_alpha_dropout]])
+    prelu rrelu glu feature_dropout alpha_dropout feature_alpha_dropout
+    diagonal diag diag_embed diagflat trace diagonal_scatter select_scatter slice_scatter fill_diagonal_ unfold
+    rot90 fliplr flipud repeat rep repeat_interleave atleast_1d atleast_2d atleast_3d hstack vstack row_stack
+    dstack column_stack block_diag broadcast_tensors meshgrid cartesian_prod combinations tensor_split hsplit
+    vsplit dsplit ravel swapdims scatter_reduce index_reduce index_put put masked_scatter take_along_dim vander
+    einsum tensordot inner vdot linalg_vecdot ger addr addbmm kron linalg_cross cross linalg_multi_dot
+    chain_matmul matrix_power linalg_matrix_power cdist]])
 
 -- Those without: their results are whole numbers, truths or constants.
 add(constant, [[
@@ -54,7 +60,10 @@ add(constant, [[
     signbit isposinf isneginf isreal isclose allclose heaviside bitwise_left_shift bitwise_right_shift gcd lcm
     argmax argmin any all count_nonzero nonzero one_hot
     rand randn rand_like randn_like randint randperm bernoulli uniform_ normal_ bernoulli_
-    argsort unique unique_consecutive bincount histc searchsorted bucketize isin]])
+    argsort unique unique_consecutive bincount histc searchsorted bucketize isin
+    randint_like log_normal_ exponential_ cauchy_ geometric_ random_ normal poisson multinomial argwhere
+    tril_indices triu_indices new_empty new_zeros new_ones new_full empty_strided new_empty_strided logspace
+    hann_window hamming_window blackman_window bartlett_window kaiser_window]])
 
 local cases = golden.cases()
 

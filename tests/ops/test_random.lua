@@ -15,6 +15,15 @@ local draws = {
     normal_ = function(n, o) return tide.empty(n, o or {}):normal_(10, 2) end,
     bernoulli_ = function(n, o) return tide.empty(n, o or {}):bernoulli_(0.25) end,
     bernoulli = function(n, o) return (tide.ones(n, o or {}) * 0.25):bernoulli() end,
+    randint_like = function(n) return tide.randint_like(tide.empty(n, { dtype = tide.int64 }), 1 << 40) end,
+    random_ = function(n) return tide.empty(n, { dtype = tide.int64 }):random_(1 << 40) end,
+    log_normal_ = function(n, o) return tide.empty(n, o or {}):log_normal_(1, 0.5) end,
+    exponential_ = function(n, o) return tide.empty(n, o or {}):exponential_(2) end,
+    cauchy_ = function(n, o) return tide.empty(n, o or {}):cauchy_(1, 3) end,
+    geometric_ = function(n, o) return tide.empty(n, o or {}):geometric_(0.25) end,
+    normal = function(n, o) return tide.normal(tide.full({ n }, 10, o or { dtype = tide.float32 }), 2) end,
+    poisson = function(n, o) return tide.poisson(tide.full({ n }, 4, o or { dtype = tide.float32 })) end,
+    multinomial = function(n) return tide.multinomial(tide.tensor { 1, 0, 2, 5 }:float(), n, true) end,
     dropout = function(n, o) return tide.dropout(tide.ones(n, o or {}), 0.25) end,
 }
 

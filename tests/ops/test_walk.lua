@@ -17,7 +17,7 @@ for _, op in ipairs(ops) do
     end
     for number, sample in ipairs(list or {}) do
         local name = ("%s_%d"):format(op.name, number)
-        local comparable = not op.random and op.name ~= "empty" and op.name ~= "empty_like"
+        local comparable = not op.random and not op.name:find("empty") -- whatever lay in memory
         t.test(name .. "_f32_agrees_with_f64", function()
             local want = run(op, sample, tide.float64)
             local got = run(op, sample, tide.float32)

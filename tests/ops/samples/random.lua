@@ -20,6 +20,36 @@ return {
         function() return { -3, 3, { 7 }, { dtype = tide.int32 } } end,
         function() return { 0, 1 << 40, { 0 } } end,
     },
+    randint_like = {
+        function(mk) return { mk(2, 3), 5 } end,
+        function(mk) return { mk.ints(4), -2, 2 } end,
+        function(mk) return { mk(0), 3, { dtype = tide.int8 } } end,
+    },
+    log_normal_ = {
+        function(mk) return { mk(2, 3) } end,
+        function(mk) return { mk(5), 0, 0.5 } end,
+        function(mk) return { mk(0) } end,
+    },
+    exponential_ = {
+        function(mk) return { mk(2, 3) } end,
+        function(mk) return { mk(5), 2.5 } end,
+        function(mk) return { mk() } end,
+    },
+    cauchy_ = {
+        function(mk) return { mk(2, 3) } end,
+        function(mk) return { mk(5), 1, 0.5 } end,
+        function(mk) return { mk(0) } end,
+    },
+    geometric_ = {
+        function(mk) return { mk(2, 3), 0.5 } end,
+        function(mk) return { mk.ints(5), 0.1 } end,
+        function(mk) return { mk(0), 0.9 } end,
+    },
+    random_ = {
+        function(mk) return { mk(2, 3) } end,
+        function(mk) return { mk.ints(5), 10 } end,
+        function(mk) return { mk(3), -4, 4 } end,
+    },
     randperm = {
         function() return { 10 } end,
         function() return { 1 } end,

@@ -1,0 +1,217 @@
+/* sample.c: Poisson numbers and weighted choices on the CPU: what takes a number of words that
+ * depends on the elements, from counters that don't. */
+#include "engine/core/interrupt.h"
+#include "engine/core/memory.h"
+#include "engine/core/threads.h"
+#include "engine/cpu/cpu.h"
+#include "engine/cpu/draw_math.h"
+
+enum { STRETCH = 64 * 1024 }; /* elements without a look at the interrupt flag */
+
+/* ---- Poisson numbers ---- */
+
+/* Two numbers of (0, 1) from the next counter. */
+static void draw_two(uint64_t seed, uint64_t *counter, double two[2]) {
+    uint32_t words[4];
+    td_philox(seed, (*counter)++, words);
+    two[0] = td_draw_open(words);
+    two[1] = td_draw_open(words + 2);
+}
+
+/* So many waiting times of mean 1 fit into `mean`. */
+static double count_waits(double mean, uint64_t seed, uint64_t counter) {
+    double time = 0, two[2];
+    for (int k = 0; k < 2 * TD_POISSON_BLOCKS; k++) {
+        if (k % 2 == 0)
+            draw_two(seed, &counter, two);
+        time -= td_draw_log(two[k % 2]);
+        if (time >= mean)
+            return k;
+    }
+    return 2 * TD_POISSON_BLOCKS;
+}
+
+/* Transformed rejection with squeeze (Hörmann 1993, PTRS), for means from 10 on. One try in five
+ * fails, so that all failing is beyond chance. */
+static double reject(double mean, uint64_t seed, uint64_t counter) {
+    double root = sqrt(mean), log_mean = td_draw_log(mean), two[2];
+    double b = 0.931 + 2.53 * root, a = -0.059 + 0.02483 * b;
+    double inverse = 1.1239 + 1.1328 / (b - 3.4), inside = 0.9277 - 3.6224 / (b - 2);
+    for (int attempt = 0; attempt < TD_POISSON_BLOCKS; attempt++) {
+        draw_two(seed, &counter, two);
+        double u = two[0] - 0.5, v = two[1], edge = 0.5 - fabs(u);
+        double k = floor((2 * a / edge + b) * u + mean + 0.43);
+        if (edge >= 0.07 && v <= inside)
+            return k;
+        if (k < 0 || (edge < 0.013 && v > edge))
+            continue;
+        if (td_draw_log(v * inverse / (a / (edge * edge) + b)) <=
+            k * log_mean - mean - td_draw_log_factorial(k))
+            return k;
+    }
+    return floor(mean);
+}
+
+static void draw_counts(void *ctx, int64_t begin, int64_t end, int worker) {
+    const td_poisson_plan *p = ctx;
+    const double *means = p->x->data;
+    double *out = p->out->data;
+    (void)worker;
+    for (int64_t k = begin; k < end; k++) {
+        uint64_t counter = p->offset + (uint64_t)k * TD_POISSON_BLOCKS;
+        double mean = means[k];
+        out[k] = !(mean < (double)INFINITY) ? mean
+                 : mean >= 10               ? reject(mean, p->seed, counter)
+                                            : count_waits(mean, p->seed, counter);
+    }
+}
+
+td_status td_cpu_poisson(const td_poisson_plan *p) {
+    return td_parallel_for(p->out->numel, 64, draw_counts, (void *)p);
+}
+
+/* ---- choices with weights ---- */
+
+typedef struct choice_job {
+    const td_multinomial_plan *plan;
+    double *sums;   /* of each row's weights up to each place; or keys */
+    int64_t *order; /* places by keys, a row for each worker */
+    int64_t n, draws;
+    atomic_int wrong; /* td_wrong of a row */
+} choice_job;
+
+enum { RIGHT, NO_WEIGHT, NO_SUM };
+
+/* Number k of a row. */
+static double number_at(const choice_job *j, int64_t row, int64_t k) {
+    uint32_t words[4];
+    uint64_t first = j->plan->offset + (uint64_t)row * td_multinomial_blocks(j->plan);
+    td_philox(j->plan->seed, first + (uint64_t)k / 2, words);
+    return td_draw_open(words + 2 * (k % 2));
+}
+
+static void add_up(void *ctx, int64_t begin, int64_t end, int worker) {
+    choice_job *j = ctx;
+    const double *weights = j->plan->x->data;
+    (void)worker;
+    for (int64_t row = begin; row < end; row++) {
+        double sum = 0;
+        for (int64_t k = row * j->n; k < (row + 1) * j->n; k++) {
+            if (!(weights[k] >= 0 && weights[k] < (double)INFINITY))
+                atomic_store_explicit(&j->wrong, NO_WEIGHT, memory_order_relaxed);
+            j->sums[k] = sum += weights[k];
+        }
+        int fine = RIGHT;
+        if (!(sum > 0))
+            atomic_compare_exchange_strong(&j->wrong, &fine, NO_SUM);
+    }
+}
+
+/* The first place of a row whose sum lies above the number. */
+static void choose(void *ctx, int64_t begin, int64_t end, int worker) {
+    const choice_job *j = ctx;
+    int64_t *out = j->plan->out->data;
+    (void)worker;
+    for (int64_t k = begin; k < end; k++) {
+        int64_t row = k / j->draws, low = 0, high = j->n - 1;
+        const double *sums = j->sums + row * j->n;
+        double wanted = number_at(j, row, k % j->draws) * sums[high];
+        while (high > 0 && sums[high - 1] == sums[high]) /* weights of 0 at the end */
+            high--;
+        while (low < high) {
+            int64_t middle = low + (high - low) / 2;
+            if (sums[middle] > wanted)
+                high = middle;
+            else
+                low = middle + 1;
+        }
+        out[k] = low;
+    }
+}
+
+/* ---- without a place twice ----
+ *
+ * Place k waits an exponential time of rate weight[k]; those that come first are drawn, in their
+ * order (Efraimidis and Spirakis 2006). */
+
+static bool earlier(const double *keys, int64_t a, int64_t b) {
+    return keys[a] < keys[b] || (keys[a] == keys[b] && a < b);
+}
+
+/* Let the place at `at` sink in the heap of n, whose first is the earliest. */
+static void sink(const double *keys, int64_t *heap, int64_t at, int64_t n) {
+    int64_t place = heap[at];
+    for (;;) {
+        int64_t child = 2 * at + 1;
+        if (child + 1 < n && earlier(keys, heap[child + 1], heap[child]))
+            child++;
+        if (child >= n || earlier(keys, place, heap[child]))
+            break;
+        heap[at] = heap[child];
+        at = child;
+    }
+    heap[at] = place;
+}
+
+static void wait_for(const choice_job *j, int64_t row, double *keys) {
+    const double *weights = (const double *)j->plan->x->data + row * j->n;
+    for (int64_t k = 0; k < j->n; k++) {
+        if (k % STRETCH == 0 && td_interrupt_requested())
+            return;
+        keys[k] =
+            weights[k] > 0 ? -td_draw_log(number_at(j, row, k)) / weights[k] : (double)INFINITY;
+    }
+}
+
+static void choose_apart(void *ctx, int64_t begin, int64_t end, int worker) {
+    const choice_job *j = ctx;
+    int64_t *heap = j->order + worker * j->n;
+    for (int64_t row = begin; row < end; row++) {
+        double *keys = j->sums + row * j->n;
+        int64_t *out = (int64_t *)j->plan->out->data + row * j->draws;
+        wait_for(j, row, keys);
+        for (int64_t k = 0; k < j->n; k++)
+            heap[k] = k;
+        for (int64_t k = j->n / 2; k >= 0 && !td_interrupt_requested(); k--)
+            sink(keys, heap, k, j->n);
+        for (int64_t k = 0; k < j->draws && !td_interrupt_requested(); k++) {
+            out[k] = heap[0];
+            heap[0] = heap[j->n - 1 - k];
+            sink(keys, heap, 0, j->n - 1 - k);
+        }
+    }
+}
+
+static td_status check_rows(const choice_job *j) {
+    switch (atomic_load(&j->wrong)) {
+    case NO_WEIGHT:
+        return td_fail(TD_EVALUE, "weights must be finite and not negative");
+    case NO_SUM:
+        return td_fail(TD_EVALUE, "the weights of a row must have a sum above 0");
+    }
+    return TD_OK;
+}
+
+td_status td_cpu_multinomial(const td_multinomial_plan *p) {
+    int64_t rows = p->x->sizes[0];
+    int threads = td_threads_at_most();
+    choice_job j = {.plan = p, .n = p->x->sizes[1], .draws = p->out->sizes[1]};
+    td_status status = TD_OK;
+    j.sums = td_malloc(sizeof(double) * (size_t)p->x->numel);
+    if (!p->replacement)
+        j.order = td_malloc(sizeof(int64_t) * (size_t)j.n * (size_t)threads);
+    if (!j.sums || (!p->replacement && !j.order)) {
+        status = td_fail(TD_ENOMEM, "out of memory");
+        goto done;
+    }
+    TD_TRY(td_parallel_for(rows, j.n, add_up, &j));
+    TD_TRY(check_rows(&j));
+    if (p->replacement)
+        TD_TRY(td_parallel_for(p->out->numel, 32, choose, &j));
+    else
+        TD_TRY(td_parallel_for_among(threads, rows, 64 * j.n, choose_apart, &j));
+done:
+    td_free(j.sums);
+    td_free(j.order);
+    return status;
+}

@@ -1,0 +1,338 @@
+/* algebra.c: products of vectors, matrices and chains of them, and distances: expressions over
+ * products and sums. */
+#include "engine/core/memory.h"
+#include "engine/ops/meta.h"
+
+#include <string.h>
+
+#define TD_FAMILY "algebra"
+
+/* ---- kron ---- */
+
+/* x's sizes, right-aligned to n dims, each beside a 1: before it (odd = 0) or behind it. */
+static void interleave(const td_tensor *x, int n, int odd, int64_t *sizes) {
+    for (int d = 0; d < n; d++) {
+        int from = d - (n - x->ndim);
+        sizes[2 * d + odd] = from < 0 ? 1 : x->sizes[from];
+        sizes[2 * d + 1 - odd] = 1;
+    }
+}
+
+static td_status run_kron(td_call *call) {
+    td_tensor *a = call->args[0].tensor, *b = call->args[1].tensor, *x = NULL, *y = NULL;
+    int n = a->ndim > b->ndim ? a->ndim : b->ndim;
+    int64_t sizes[TD_MAX_DIMS], joined[TD_MAX_DIMS];
+    td_status status = TD_OK;
+    if (2 * n > TD_MAX_DIMS)
+        return td_fail(TD_ESHAPE, "at most %d dims are possible, got %d", TD_MAX_DIMS / 2, n);
+    interleave(a, n, 0, sizes);
+    TD_TRY(TD_APPLY(&x, reshape, TD_T(a), TD_INTS(2 * n, sizes)));
+    interleave(b, n, 1, sizes);
+    TD_TRY(TD_APPLY(&y, reshape, TD_T(b), TD_INTS(2 * n, sizes)));
+    TD_STEP(&x, mul, TD_T(x), TD_T(y));
+    for (int d = 0; d < n; d++)
+        joined[d] = x->sizes[2 * d] * x->sizes[2 * d + 1];
+    TD_TRY(TD_APPLY(&call->out[0], reshape, TD_T(x), TD_INTS(n, joined)));
+done:
+    td_release(x);
+    td_release(y);
+    return status;
+}
+
+/* ---- cross ---- */
+
+static td_status run_cross(td_call *call) {
+    td_tensor *x = call->args[0].tensor;
+    td_value dim = call->args[2];
+    char text[TD_SHAPE_TEXT];
+    for (int d = 0; td_is_nil(dim) && d < x->ndim; d++)
+        if (x->sizes[d] == 3)
+            dim = TD_I(d);
+    if (td_is_nil(dim))
+        return td_fail(TD_ESHAPE, "needs a dim of size 3, got shape %s",
+                       td_tensor_shape_text(x, text));
+    return TD_APPLY(&call->out[0], linalg_cross, TD_T(x), call->args[1], dim);
+}
+
+/* ---- chains of products ---- */
+
+/* The cheapest order: matrix k is sizes[k] by sizes[k + 1]; split[i * n + j] is where the product
+ * of the matrices from i to j is split. */
+static td_status best_splits(int n, const int64_t *sizes, int *split) {
+    double *cost = td_calloc((size_t)n * (size_t)n, sizeof *cost);
+    if (!cost)
+        return td_fail(TD_ENOMEM, "out of memory");
+    for (int length = 1; length < n; length++)
+        for (int i = 0; i + length < n; i++) {
+            int j = i + length;
+            cost[i * n + j] = 1e300;
+            for (int k = i; k < j; k++) {
+                double c = cost[i * n + k] + cost[(k + 1) * n + j] +
+                           (double)sizes[i] * (double)sizes[k + 1] * (double)sizes[j + 1];
+                if (c < cost[i * n + j]) {
+                    cost[i * n + j] = c;
+                    split[i * n + j] = k;
+                }
+            }
+        }
+    td_free(cost);
+    return TD_OK;
+}
+
+/* The product of the matrices from i to j in that order: as deep as the chain is long at most. */
+static td_status multiply(td_tensor *const *list, int n, const int *split, int i, int j,
+                          td_tensor **out) {
+    td_tensor *left = NULL, *right = NULL;
+    td_status status = TD_OK;
+    if (i == j) {
+        *out = td_retain(list[i]);
+        return TD_OK;
+    }
+    int k = split[i * n + j];
+    TD_TRY(multiply(list, n, split, i, k, &left));
+    TD_TRY(multiply(list, n, split, k + 1, j, &right));
+    TD_TRY(TD_APPLY(out, mm, TD_T(left), TD_T(right)));
+done:
+    td_release(left);
+    td_release(right);
+    return status;
+}
+
+enum { LONGEST_CHAIN = 256 };
+
+static td_status multiply_best(td_tensor *const *list, int n, td_tensor **out) {
+    int64_t sizes[LONGEST_CHAIN + 1];
+    for (int k = 0; k < n; k++) {
+        if (k && list[k]->sizes[0] != list[k - 1]->sizes[1])
+            return td_fail(TD_ESHAPE, "matrix %d has %lld columns, matrix %d has %lld rows", k,
+                           (long long)list[k - 1]->sizes[1], k + 1, (long long)list[k]->sizes[0]);
+        sizes[k] = list[k]->sizes[0];
+        sizes[k + 1] = list[k]->sizes[1];
+    }
+    int *split = td_calloc((size_t)n * (size_t)n, sizeof *split);
+    td_status status = split ? best_splits(n, sizes, split) : td_fail(TD_ENOMEM, "out of memory");
+    if (status == TD_OK)
+        status = multiply(list, n, split, 0, n - 1, out);
+    td_free(split);
+    return status;
+}
+
+/* The operands with a vector at the front as a row, one at the end as a column; the bits say which
+ * were. */
+static td_status as_matrices(td_value list, bool vectors, td_tensor **matrices, int *ends) {
+    char text[TD_SHAPE_TEXT];
+    *ends = 0;
+    for (int k = 0; k < list.n; k++) {
+        td_tensor *x = list.tensors[k];
+        bool first = k == 0, last = k == list.n - 1;
+        td_status status = TD_OK;
+        if (x->ndim == 2)
+            matrices[k] = td_retain(x);
+        else if (x->ndim == 1 && vectors && (first || last))
+            status = TD_APPLY(&matrices[k], unsqueeze, TD_T(x), TD_I(first ? 0 : 1));
+        else
+            status = td_fail(TD_ESHAPE, "tensor %d must be a matrix, got shape %s", k + 1,
+                             td_tensor_shape_text(x, text));
+        if (status)
+            return status;
+        *ends |= x->ndim == 1 ? first ? 1 : 2 : 0;
+    }
+    return TD_OK;
+}
+
+static td_status multiply_chain(td_call *call, bool vectors) {
+    td_value list = call->args[0];
+    td_tensor *matrices[LONGEST_CHAIN] = {NULL}, *y = NULL;
+    int ends, least = vectors ? 2 : 1;
+    td_status status = TD_OK;
+    if (list.n < least || list.n > LONGEST_CHAIN)
+        return td_fail(TD_EVALUE, "%d to %d tensors expected, got %d", least, LONGEST_CHAIN,
+                       list.n);
+    TD_TRY(as_matrices(list, vectors, matrices, &ends));
+    TD_TRY(multiply_best(matrices, list.n, &y));
+    if (ends & 2)
+        TD_STEP(&y, select, TD_T(y), TD_I(1), TD_I(0));
+    if (ends & 1)
+        TD_STEP(&y, select, TD_T(y), TD_I(0), TD_I(0));
+    call->out[0] = td_retain(y);
+done:
+    td_release(y);
+    for (int k = 0; k < list.n; k++)
+        td_release(matrices[k]);
+    return status;
+}
+
+static td_status run_multi_dot(td_call *call) {
+    return multiply_chain(call, true);
+}
+static td_status run_chain_matmul(td_call *call) {
+    return multiply_chain(call, false);
+}
+
+/* ---- matrix_power ---- */
+
+static td_status identity_like(const td_tensor *x, td_tensor **out) {
+    td_tensor *y = NULL;
+    td_status status = TD_OK;
+    TD_TRY(TD_APPLY(&y, eye, TD_I(x->sizes[x->ndim - 1]), TD_NIL, TD_DTYPE((td_dtype)x->dtype),
+                    TD_DEVICE(td_tensor_device(x))));
+    TD_STEP(&y, expand, TD_T(y), TD_INTS(x->ndim, x->sizes));
+    TD_TRY(TD_APPLY(out, clone, TD_T(y), TD_STRING("contiguous")));
+done:
+    td_release(y);
+    return status;
+}
+
+/* By squaring: the bits of n from the lowest on. */
+static td_status run_matrix_power(td_call *call) {
+    td_tensor *x = call->args[0].tensor, *square = NULL, *y = NULL;
+    int64_t n = call->args[1].i;
+    char text[TD_SHAPE_TEXT];
+    td_status status = TD_OK;
+    if (x->ndim < 2 || x->sizes[x->ndim - 1] != x->sizes[x->ndim - 2])
+        return td_fail(TD_ESHAPE, "needs square matrices, got shape %s",
+                       td_tensor_shape_text(x, text));
+    if (n < 0)
+        return td_fail(TD_EVALUE, "n must not be negative, got %lld: invert the matrix first",
+                       (long long)n);
+    if (n == 0)
+        return identity_like(x, &call->out[0]);
+    if (n == 1)
+        return TD_APPLY(&call->out[0], clone, TD_T(x));
+    square = td_retain(x);
+    for (;; n >>= 1) {
+        if (n & 1 && y)
+            TD_STEP(&y, matmul, TD_T(y), TD_T(square));
+        else if (n & 1)
+            y = td_retain(square);
+        if (n == 1)
+            break;
+        TD_STEP(&square, matmul, TD_T(square), TD_T(square));
+    }
+    call->out[0] = td_retain(y);
+done:
+    td_release(square);
+    td_release(y);
+    return status;
+}
+
+/* ---- the table ---- */
+
+/* beta * input + alpha * product; without beta it does not matter what is in input, even NaN. */
+#define ADD(product)                                                                               \
+    "y = " product "; if(beta == 0, y * alpha,"                                                    \
+    "                    add(if(beta == 1, input, input * beta), y, alpha=alpha))"
+
+TD_OPERATOR(inner) = {
+    .schema = "(Tensor x, Tensor y) -> Tensor",
+    .doc = "Products summed over the last dims of both; of a 0-dim tensor the product.",
+    .formula = "if(x.ndim == 0 or y.ndim == 0, x * y, tensordot(x, y, {-1}, {-1}))",
+    .flags = TD_OP_OUT,
+};
+TD_OPERATOR(vdot) = {
+    .schema = "(Tensor x, Tensor y) -> Tensor",
+    .doc = "dot, which for real numbers is the same.",
+    .formula = "dot(x, y)",
+    .flags = TD_OP_OUT,
+};
+TD_OPERATOR(linalg_vecdot) = {
+    .schema = "(Tensor x, Tensor y, *, dim dim=-1) -> Tensor",
+    .doc = "Inner products of the vectors along a dim, which broadcast.",
+    .formula = "sum(x * y, dim)",
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT,
+};
+TD_OPERATOR(addr) = {
+    .schema = "(Tensor input, Tensor vec1, Tensor vec2, *, number beta=1, number alpha=1) "
+              "-> Tensor",
+    .doc = "beta * input + alpha * (all products of elements of vec1 and vec2).",
+    .formula = ADD("outer(vec1, vec2)"),
+    .flags = TD_OP_INPLACE | TD_OP_OUT,
+};
+TD_OPERATOR(addbmm) = {
+    .schema = "(Tensor input, Tensor batch1, Tensor batch2, *, number beta=1, number alpha=1) "
+              "-> Tensor",
+    .doc = "beta * input + alpha * (the sum of batch1's matrices times batch2's).",
+    .formula = ADD("sum(bmm(batch1, batch2), 0, dtype=batch1.dtype)"),
+    .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
+    .flags = TD_OP_INPLACE | TD_OP_OUT,
+};
+TD_OPERATOR(kron) = {
+    .schema = "(Tensor x, Tensor y) -> Tensor",
+    .doc = "Kronecker's product: every element of x times the whole y.",
+    .run = run_kron,
+    .flags = TD_OP_OUT,
+};
+TD_OPERATOR(linalg_cross) = {
+    .schema = "(Tensor x, Tensor y, *, dim dim=-1) -> Tensor",
+    .doc = "Cross products of the vectors of three elements along a dim; other dims broadcast.",
+    .formula =
+        "if(x.ndim ~= y.ndim,"
+        "   error(\"shapes % and % must have as many dims\", x.shape, y.shape),"
+        "   if(x.size(dim) == 3 and y.size(dim) == 3,"
+        "      roll(x, -1, dim) * roll(y, -2, dim) - roll(x, -2, dim) * roll(y, -1, dim),"
+        "      error(\"the dim must be of size 3 in both shapes, % and %\", x.shape, y.shape)))",
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT,
+};
+TD_OPERATOR(cross) = {
+    .schema = "(Tensor x, Tensor y, dim? dim=nil) -> Tensor",
+    .doc = "Cross products along a dim of size 3, the first such where none is given.",
+    .run = run_cross,
+    .autocast = {.cuda = TD_AUTOCAST_PROMOTE},
+    .flags = TD_OP_OUT,
+};
+TD_OPERATOR(linalg_multi_dot) = {
+    .schema = "(Tensor[] tensors) -> Tensor",
+    .doc =
+        "The product of two matrices or more in the cheapest order; vectors may stand at the ends.",
+    .run = run_multi_dot,
+    .autocast = {.cuda = TD_AUTOCAST_LOWER},
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT,
+};
+TD_OPERATOR(chain_matmul) = {
+    .schema = "(Tensor... matrices) -> Tensor",
+    .doc = "The product of matrices in the cheapest order.",
+    .run = run_chain_matmul,
+    .autocast = {.cuda = TD_AUTOCAST_LOWER},
+    .flags = TD_OP_FUNCTION_ONLY,
+};
+TD_OPERATOR(matrix_power) = {
+    .schema = "(Tensor x, int n) -> Tensor",
+    .doc = "Square matrices to a power that is not negative.",
+    .run = run_matrix_power,
+    .flags = TD_OP_OUT,
+};
+TD_OPERATOR(linalg_matrix_power) = {
+    .schema = "(Tensor x, int n) -> Tensor",
+    .doc = "Another name for matrix_power.",
+    .formula = "matrix_power(x, n)",
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT,
+};
+TD_OPERATOR(euclidean_dist) = {
+    .schema = "(Tensor x1, Tensor x2) -> Tensor",
+    .doc = "cdist for p = 2 by one product of matrices.",
+    .formula = "sqrt(clamp_min(sum(x1 * x1, -1, keepdim=true)"
+               "               + transpose(sum(x2 * x2, -1, keepdim=true), -2, -1)"
+               "               - 2 * matmul(x1, transpose(x2, -2, -1)), 0))",
+    .gradient = "r = g / masked_fill(out, out == 0, inf);"
+                "x1: x1 * sum(r, -1, keepdim=true) - matmul(r, x2);"
+                "x2: x2 * unsqueeze(sum(r, -2), -1) - matmul(transpose(r, -2, -1), x1)",
+    .flags = TD_OP_INTERNAL,
+};
+TD_OPERATOR(cdist) = {
+    .schema =
+        "(Tensor x1, Tensor x2, float(0..) p=2, "
+        "\"use_mm_for_euclid_dist_if_necessary\"|\"use_mm_for_euclid_dist\"|"
+        "\"donot_use_mm_for_euclid_dist\" compute_mode=\"use_mm_for_euclid_dist_if_necessary\") "
+        "-> Tensor",
+    .doc = "Distances by the p-norm between all rows of x1 and all rows of x2.",
+    .formula = "if(x1.ndim < 2 or x2.ndim < 2 or x1.size(-1) ~= x2.size(-1),"
+               "   error(\"needs rows of one length, got shapes % and %\", x1.shape, x2.shape),"
+               "   if(x1.size(-1) == 0, sum(unsqueeze(x1, -2) - unsqueeze(x2, -3), -1),"
+               "      if(p == 2 and (compute_mode == \"use_mm_for_euclid_dist\" or"
+               "                     compute_mode == \"use_mm_for_euclid_dist_if_necessary\" and"
+               "                     (x1.size(-2) > 25 or x2.size(-2) > 25)),"
+               "         euclidean_dist(x1, x2),"
+               "         norm(unsqueeze(x1, -2) - unsqueeze(x2, -3), p, -1))))",
+    .autocast = {TD_AUTOCAST_FP32, TD_AUTOCAST_FP32},
+    .flags = TD_OP_FUNCTION_ONLY,
+};

@@ -1,0 +1,300 @@
+/* fresh.c: more ways to make tensors: of another's dtype and device, of given strides, powers, and
+ * the windows of signal processing. */
+#include "engine/ops/copy.h"
+#include "engine/ops/meta.h"
+
+#include <math.h>
+
+#define TD_FAMILY "fresh"
+
+/* ---- given strides ---- */
+
+static td_status rule_empty_strided(const td_call *call, td_meta *out) {
+    td_value size = call->args[0], stride = call->args[1];
+    td_status status = td_creation_meta(size, call->args[2], call->args[3], out);
+    if (status)
+        return status;
+    if (size.n != stride.n)
+        return td_fail(TD_ESHAPE, "%d sizes and %d strides given", size.n, stride.n);
+    out->strided = true;
+    for (int d = 0; d < size.n; d++) {
+        if (stride.ints[d] < 0)
+            return td_fail(TD_ESHAPE, "strides must not be negative, got %lld",
+                           (long long)stride.ints[d]);
+        out->strides[d] = stride.ints[d];
+    }
+    return TD_OK;
+}
+
+static td_status kernel_empty_strided(td_call *call) {
+    (void)call;
+    return TD_OK;
+}
+
+/* ---- windows ---- */
+
+/* The dtype that a window is asked for, and the one it is computed in. */
+static td_status window_dtype(td_value wanted, td_dtype *dtype, td_dtype *wide) {
+    *dtype = td_is_nil(wanted) ? td_default_dtype() : wanted.dtype;
+    *wide = td_dtype_compute(*dtype);
+    return td_check_float(*dtype);
+}
+
+/* n places of a window: 0, 1, ...; a periodic one is a symmetric one without its last place. */
+static td_status window_places(const td_call *call, td_dtype wide, int64_t *n, td_tensor **out) {
+    const td_value *a = call->args;
+    int last = call->op->nparams - 1;
+    int64_t length = a[0].i;
+    if (length < 0)
+        return td_fail(TD_EVALUE, "window_length must not be negative, got %lld",
+                       (long long)length);
+    *n = a[1].b ? length + 1 : length;
+    return TD_APPLY(out, arange, TD_I(length), TD_NIL, TD_I(1), TD_DTYPE(wide), a[last]);
+}
+
+/* Sum of weights[k] cos(2 pi k t / (n - 1)) over k: one term is the rectangle. */
+static td_status cosine_window(td_call *call, int terms, const double *weights) {
+    td_tensor *t = NULL, *y = NULL, *term = NULL;
+    td_dtype dtype, wide;
+    int64_t n;
+    td_status status = TD_OK;
+    TD_TRY(window_dtype(call->args[call->op->nparams - 2], &dtype, &wide));
+    TD_TRY(window_places(call, wide, &n, &t));
+    TD_TRY(TD_APPLY(&y, full_like, TD_T(t), TD_F(n > 1 ? weights[0] : 1)));
+    for (int k = 1; k < terms && n > 1; k++) {
+        TD_TRY(TD_APPLY(&term, mul, TD_T(t), TD_F(6.283185307179586 * k / (double)(n - 1))));
+        TD_STEP(&term, cos, TD_T(term));
+        TD_TRY(TD_APPLY_INPLACE(add, TD_T(y), TD_T(term), TD_F(weights[k])));
+        td_release(term);
+        term = NULL;
+    }
+    TD_TRY(TD_APPLY(&call->out[0], to, TD_T(y), TD_DTYPE(dtype)));
+done:
+    td_release(t);
+    td_release(y);
+    td_release(term);
+    return status;
+}
+
+static td_status run_hann(td_call *call) {
+    return cosine_window(call, 2, (const double[]){0.5, -0.5});
+}
+static td_status run_hamming(td_call *call) {
+    return cosine_window(call, 2, (const double[]){call->args[2].f, -call->args[3].f});
+}
+static td_status run_blackman(td_call *call) {
+    return cosine_window(call, 3, (const double[]){0.42, -0.5, 0.08});
+}
+
+static td_status run_bartlett(td_call *call) {
+    td_tensor *y = NULL;
+    td_dtype dtype, wide;
+    int64_t n;
+    td_status status = TD_OK;
+    TD_TRY(window_dtype(call->args[2], &dtype, &wide));
+    TD_TRY(window_places(call, wide, &n, &y));
+    if (n > 1) { /* 1 - |2 t / (n - 1) - 1| */
+        TD_STEP(&y, mul, TD_T(y), TD_F(2 / (double)(n - 1)));
+        TD_STEP(&y, sub, TD_T(y), TD_I(1));
+        TD_STEP(&y, abs, TD_T(y));
+        TD_STEP(&y, neg, TD_T(y));
+    }
+    TD_STEP(&y, add, TD_T(y), TD_I(1));
+    TD_TRY(TD_APPLY(&call->out[0], to, TD_T(y), TD_DTYPE(dtype)));
+done:
+    td_release(y);
+    return status;
+}
+
+/* exp(-shift) I0(x) for each x: the mean of exp(x cos a - shift) over a circle, which so many
+ * evenly spaced angles give to the last digit (the integrand is periodic; the error is I_n(x)). */
+static td_status scaled_bessel(td_tensor *x, double shift, td_tensor **out) {
+    td_tensor *angles = NULL, *y = NULL;
+    int64_t n = 64 + 2 * (int64_t)fabs(shift), column[2] = {-1, 1};
+    td_value device = TD_DEVICE(td_tensor_device(x));
+    td_status status = TD_OK;
+    TD_TRY(TD_APPLY(&angles, arange, TD_I(n), TD_NIL, TD_I(1), TD_DTYPE(TD_F64), device));
+    TD_STEP(&angles, mul, TD_T(angles), TD_F(6.283185307179586 / (double)n));
+    TD_STEP(&angles, cos, TD_T(angles));
+    TD_TRY(TD_APPLY(&y, reshape, TD_T(x), TD_INTS(2, column)));
+    TD_STEP(&y, mul, TD_T(y), TD_T(angles));
+    TD_STEP(&y, sub, TD_T(y), TD_F(shift));
+    TD_STEP(&y, exp, TD_T(y));
+    TD_TRY(TD_APPLY(out, mean, TD_T(y), TD_INTS(1, (int64_t[]){1})));
+done:
+    td_release(angles);
+    td_release(y);
+    return status;
+}
+
+/* I0(beta sqrt(1 - u^2)) / I0(beta), u from -1 to 1; both scaled, so that neither overflows. */
+static td_status run_kaiser(td_call *call) {
+    td_tensor *y = NULL, *whole = NULL;
+    double beta = fabs(call->args[2].f);
+    td_dtype dtype, wide;
+    int64_t n;
+    td_status status = TD_OK;
+    if (!(beta <= 1e4))
+        return td_fail(TD_EVALUE, "beta must lie between -10000 and 10000, got %g",
+                       call->args[2].f);
+    TD_TRY(window_dtype(call->args[3], &dtype, &wide));
+    TD_TRY(window_places(call, TD_F64, &n, &y));
+    if (n > 1) {
+        TD_STEP(&y, mul, TD_T(y), TD_F(2 / (double)(n - 1)));
+        TD_STEP(&y, sub, TD_T(y), TD_I(1));
+        TD_STEP(&y, square, TD_T(y));
+        TD_STEP(&y, neg, TD_T(y));
+        TD_STEP(&y, add, TD_T(y), TD_I(1));
+        TD_STEP(&y, relu, TD_T(y)); /* rounding may leave less than 0 at the end */
+        TD_STEP(&y, sqrt, TD_T(y));
+        TD_STEP(&y, mul, TD_T(y), TD_F(beta));
+        TD_STEP(&y, scaled_bessel, TD_T(y), TD_F(beta));
+        TD_TRY(TD_APPLY(&whole, full, TD_INTS(1, (int64_t[]){1}), TD_F(beta), TD_DTYPE(TD_F64),
+                        TD_DEVICE(td_tensor_device(y))));
+        TD_STEP(&whole, scaled_bessel, TD_T(whole), TD_F(beta));
+        TD_STEP(&y, div, TD_T(y), TD_T(whole));
+    } else {
+        TD_STEP(&y, add, TD_T(y), TD_I(1));
+    }
+    TD_TRY(TD_APPLY(&call->out[0], to, TD_T(y), TD_DTYPE(dtype)));
+done:
+    td_release(y);
+    td_release(whole);
+    return status;
+}
+
+static td_status run_scaled_bessel(td_call *call) {
+    return scaled_bessel(call->args[0].tensor, call->args[1].f, &call->out[0]);
+}
+
+/* ---- powers ---- */
+
+static td_status run_logspace(td_call *call) {
+    const td_value *a = call->args;
+    td_tensor *y = NULL;
+    td_status status = TD_OK;
+    TD_TRY(TD_APPLY(&y, linspace, a[0], a[1], a[2], TD_DTYPE(TD_F64), a[5]));
+    TD_STEP(&y, pow, TD_F(td_arg_double(a[3])), TD_T(y));
+    TD_TRY(TD_APPLY(&call->out[0], to, TD_T(y),
+                    td_is_nil(a[4]) ? TD_DTYPE(td_default_dtype()) : a[4]));
+done:
+    td_release(y);
+    return status;
+}
+
+static td_status run_vander(td_call *call) {
+    const td_value *a = call->args;
+    td_tensor *x = a[0].tensor, *powers = NULL, *column = NULL;
+    td_status status = td_check_ndim(x, "x", 1);
+    if (status)
+        return status;
+    int64_t n = td_is_nil(a[1]) ? x->sizes[0] : a[1].i;
+    if (n < 0)
+        return td_fail(TD_EVALUE, "N must not be negative, got %lld", (long long)n);
+    td_value dtype = TD_DTYPE(td_dtype_is_float((td_dtype)x->dtype) ? (td_dtype)x->dtype : TD_I64);
+    TD_TRY(a[2].b ? TD_APPLY(&powers, arange, TD_I(n), TD_NIL, TD_I(1), TD_DTYPE(TD_I64),
+                             TD_DEVICE(td_tensor_device(x)))
+                  : TD_APPLY(&powers, arange, TD_I(n - 1), TD_I(-1), TD_I(-1), TD_DTYPE(TD_I64),
+                             TD_DEVICE(td_tensor_device(x))));
+    TD_TRY(TD_APPLY(&column, unsqueeze, TD_T(x), TD_I(-1)));
+    TD_STEP(&column, to, TD_T(column), dtype);
+    TD_TRY(TD_APPLY(&call->out[0], pow, TD_T(column), TD_T(powers)));
+done:
+    td_release(powers);
+    td_release(column);
+    return status;
+}
+
+/* ---- the table ---- */
+
+#define OPTIONS "*, dtype? dtype=nil, device? device=nil) -> Tensor"
+#define OF_X    "dtype=if(dtype == nil, x.dtype, dtype), device=if(device == nil, x.device, device))"
+#define NEW     .flags = TD_OP_METHOD_ONLY | TD_OP_NONDIFF | TD_OP_CREATES
+
+TD_OPERATOR(new_empty) = {
+    .schema = "(Tensor x, int[] size, " OPTIONS,
+    .doc = "Uninitialised elements in a shape, of x's dtype and device.",
+    .formula = "empty(size, " OF_X,
+    NEW,
+};
+TD_OPERATOR(new_zeros) = {
+    .schema = "(Tensor x, int[] size, " OPTIONS,
+    .doc = "Zeros in a shape, of x's dtype and device.",
+    .formula = "zeros(size, " OF_X,
+    NEW,
+};
+TD_OPERATOR(new_ones) = {
+    .schema = "(Tensor x, int[] size, " OPTIONS,
+    .doc = "Ones in a shape, of x's dtype and device.",
+    .formula = "ones(size, " OF_X,
+    NEW,
+};
+TD_OPERATOR(new_full) = {
+    .schema = "(Tensor x, int[] size, number value, " OPTIONS,
+    .doc = "One value everywhere in a shape, of x's dtype and device.",
+    .formula = "full(size, value, " OF_X,
+    NEW,
+};
+TD_OPERATOR(new_empty_strided) = {
+    .schema = "(Tensor x, int[] size, int[] stride, " OPTIONS,
+    .doc = "Uninitialised elements in a shape with given strides, of x's dtype and device.",
+    .formula = "empty_strided(size, stride, " OF_X,
+    NEW,
+};
+#define CREATION .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF
+TD_OPERATOR(empty_strided) = {
+    .schema = "(int[] size, int[] stride, " OPTIONS,
+    .doc = "Uninitialised elements in a shape with given strides.",
+    .rule = rule_empty_strided,
+    .kernel = kernel_empty_strided,
+    .dtypes = TD_DTYPES_ALL,
+    CREATION,
+};
+TD_OPERATOR(logspace) = {
+    .schema = "(number start, number end, int steps, number base=10, " OPTIONS,
+    .doc = "So many powers of a base, their exponents evenly spaced from start to end.",
+    .run = run_logspace,
+    CREATION,
+};
+TD_OPERATOR(vander) = {
+    .schema = "(Tensor x, int? N=nil, bool increasing=false) -> Tensor",
+    .doc = "N powers of the elements of a vector, one row each, the highest first.",
+    .run = run_vander,
+};
+#define WINDOW(more) "(int window_length, bool periodic=true, " more OPTIONS
+TD_OPERATOR(hann_window) = {
+    .schema = WINDOW(""),
+    .doc = "Half of 1 - cos over one turn.",
+    .run = run_hann,
+    CREATION,
+};
+TD_OPERATOR(hamming_window) = {
+    .schema = WINDOW("float alpha=0.54, float beta=0.46, "),
+    .doc = "alpha - beta cos over one turn.",
+    .run = run_hamming,
+    CREATION,
+};
+TD_OPERATOR(blackman_window) = {
+    .schema = WINDOW(""),
+    .doc = "0.42 - 0.5 cos + 0.08 cos of twice the angle, over one turn.",
+    .run = run_blackman,
+    CREATION,
+};
+TD_OPERATOR(bartlett_window) = {
+    .schema = WINDOW(""),
+    .doc = "A triangle from 0 to 1 and back.",
+    .run = run_bartlett,
+    CREATION,
+};
+TD_OPERATOR(kaiser_window) = {
+    .schema = WINDOW("float beta=12, "),
+    .doc = "Bessel's function I0 over half a circle, the narrower the larger beta.",
+    .run = run_kaiser,
+    CREATION,
+};
+TD_OPERATOR(scaled_bessel) = {
+    .schema = "(Tensor x, float shift) -> Tensor",
+    .doc = "exp(-shift) I0(x) of a vector.",
+    .run = run_scaled_bessel,
+    .flags = TD_OP_INTERNAL | TD_OP_NONDIFF,
+};

@@ -1,0 +1,611 @@
+/* pieces.c: tensors repeated, joined in rows, columns and grids, and cut at places: what is made of
+ * views, cat and index_select. */
+#include "engine/core/interrupt.h"
+#include "engine/core/memory.h"
+#include "engine/ops/copy.h"
+#include "engine/ops/meta.h"
+#include "engine/ops/refuse.h"
+
+#include <string.h>
+
+#define TD_FAMILY "pieces"
+
+/* ---- lists ---- */
+
+static td_status new_list(td_call *call, int64_t n) {
+    if (n > INT32_MAX)
+        return td_fail(TD_EVALUE, "too many parts: %lld", (long long)n);
+    call->list = td_calloc((size_t)(n ? n : 1), sizeof *call->list);
+    if (!call->list)
+        return td_fail(TD_ENOMEM, "out of memory");
+    call->nlist = (int)n;
+    return TD_OK;
+}
+
+typedef struct tensor_list {
+    int n;
+    td_tensor **tensors; /* owned, as is the array */
+} tensor_list;
+
+static td_status open_list(int n, tensor_list *list) {
+    *list = (tensor_list){n, td_calloc((size_t)(n ? n : 1), sizeof(td_tensor *))};
+    return list->tensors ? TD_OK : td_fail(TD_ENOMEM, "out of memory");
+}
+
+static void close_list(tensor_list *list) {
+    for (int k = 0; list->tensors && k < list->n; k++)
+        td_release(list->tensors[k]);
+    td_free(list->tensors);
+}
+
+/* ---- repeating ---- */
+
+/* Shapes of a repetition: x as (1, s0, 1, s1, ...), that expanded, and the dims joined again; a dim
+ * that is not repeated has no partner. False: more dims than there may be, or elements than can be
+ * counted. */
+typedef struct repetition {
+    int napart, njoined;
+    int64_t apart[TD_MAX_DIMS], wide[TD_MAX_DIMS], joined[TD_MAX_DIMS];
+} repetition;
+
+static bool plan_repetition(const td_tensor *x, td_value times, repetition *r) {
+    int lead = times.n - x->ndim;
+    *r = (repetition){.njoined = times.n};
+    for (int d = 0; d < times.n; d++) {
+        int64_t size = d < lead ? 1 : x->sizes[d - lead], count = times.ints[d];
+        bool partner = count != 1 && d >= lead;
+        if (r->napart + 1 + partner > TD_MAX_DIMS ||
+            __builtin_mul_overflow(size, count, &r->joined[d]))
+            return false;
+        if (partner) {
+            r->apart[r->napart] = 1;
+            r->wide[r->napart++] = count;
+        }
+        r->apart[r->napart] = size;
+        r->wide[r->napart++] = d < lead ? count : size;
+    }
+    return true;
+}
+
+static td_status run_repeat(td_call *call) {
+    td_tensor *x = call->args[0].tensor, *y = NULL;
+    td_value times = call->args[1];
+    repetition r;
+    char text[TD_SHAPE_TEXT];
+    td_status status = TD_OK;
+    if (times.n < x->ndim || times.n > TD_MAX_DIMS)
+        return td_fail(TD_ESHAPE, "%d counts given for a tensor of %d dims: one for each, or more",
+                       times.n, x->ndim);
+    for (int d = 0; d < times.n; d++)
+        if (times.ints[d] < 0)
+            return td_fail(TD_EVALUE, "can't repeat %lld times", (long long)times.ints[d]);
+    if (!plan_repetition(x, times, &r))
+        return td_fail(TD_ESHAPE, "shape %s repeated so often is too large",
+                       td_tensor_shape_text(x, text));
+    TD_TRY(TD_APPLY(&y, reshape, TD_T(x), TD_INTS(r.napart, r.apart)));
+    TD_STEP(&y, expand, TD_T(y), TD_INTS(r.napart, r.wide));
+    TD_STEP(&y, clone, TD_T(y), TD_STRING("contiguous"));
+    TD_TRY(TD_APPLY(&call->out[0], view, TD_T(y), TD_INTS(r.njoined, r.joined)));
+done:
+    td_release(y);
+    return status;
+}
+
+static td_refusal negative_count = {{"lt(x, 0)", NULL}, TD_EVALUE, "repeats must not be negative"};
+
+/* For each result its place along the dim: place k stands there counts[k] times. A one is set where
+ * each place ends; their running sum is how many have ended before. */
+static td_status places_of(td_tensor *counts, int64_t total, td_tensor **out) {
+    td_tensor *ends = NULL, *marks = NULL, *ones = NULL;
+    td_device device = td_tensor_device(counts);
+    const int64_t size = total + 1;
+    td_status status = TD_OK;
+    TD_TRY(TD_APPLY(&ends, cumsum, TD_T(counts), TD_I(0)));
+    TD_TRY(TD_APPLY(&marks, zeros, TD_INTS(1, &size), TD_DTYPE(TD_I64), TD_DEVICE(device)));
+    TD_TRY(TD_APPLY(&ones, ones_like, TD_T(ends)));
+    TD_TRY(TD_APPLY_INPLACE(index_add, TD_T(marks), TD_I(0), TD_T(ends), TD_T(ones)));
+    TD_STEP(&marks, cumsum, TD_T(marks), TD_I(0));
+    TD_TRY(TD_APPLY(out, slice, TD_T(marks), TD_I(0), TD_I(0), TD_I(total)));
+done:
+    td_release(ends);
+    td_release(marks);
+    td_release(ones);
+    return status;
+}
+
+static td_status repeat_by_tensor(td_tensor *x, int dim, td_tensor *repeats, td_value wanted,
+                                  td_tensor **out) {
+    td_tensor *counts = NULL, *total = NULL, *places = NULL;
+    int64_t n, flat = x->sizes[dim];
+    td_status status = TD_OK;
+    if (repeats->dtype != TD_I32 && repeats->dtype != TD_I64)
+        return td_fail(TD_EDTYPE, "repeats must be int32 or int64, got %s",
+                       td_dtype_name((td_dtype)repeats->dtype));
+    if (repeats->ndim > 1 || (repeats->numel != 1 && repeats->numel != flat))
+        return td_fail(TD_ESHAPE, "repeats holds %lld numbers, dim %d has size %lld",
+                       (long long)repeats->numel, dim + 1, (long long)flat);
+    TD_TRY(td_refuse(&negative_count, repeats));
+    TD_TRY(TD_APPLY(&counts, reshape, TD_T(repeats), TD_INTS(1, (int64_t[]){-1})));
+    TD_STEP(&counts, expand, TD_T(counts), TD_INTS(1, &flat));
+    TD_STEP(&counts, to, TD_T(counts), TD_DTYPE(TD_I64));
+    TD_TRY(TD_APPLY(&total, sum, TD_T(counts)));
+    TD_TRY(td_tensor_item_int(total, &n));
+    if (!td_is_nil(wanted) && wanted.i != n) {
+        status = td_fail(TD_EVALUE, "output_size is %lld, repeats sum to %lld", (long long)wanted.i,
+                         (long long)n);
+        goto done;
+    }
+    TD_TRY(places_of(counts, n, &places));
+    TD_TRY(TD_APPLY(out, index_select, TD_T(x), TD_I(dim), TD_T(places)));
+done:
+    td_release(counts);
+    td_release(total);
+    td_release(places);
+    return status;
+}
+
+/* Each place along the dim so many times: expanded behind the dim, then joined with it. */
+static td_status repeat_by_number(td_tensor *x, int dim, int64_t count, td_tensor **out) {
+    int64_t sizes[TD_MAX_DIMS + 1], joined[TD_MAX_DIMS];
+    td_tensor *y = NULL;
+    td_status status = TD_OK;
+    if (count < 0)
+        return td_fail(TD_EVALUE, "repeats must not be negative, got %lld", (long long)count);
+    memcpy(joined, x->sizes, sizeof(int64_t) * x->ndim);
+    if (__builtin_mul_overflow(joined[dim], count, &joined[dim]))
+        return td_fail(TD_ESHAPE, "can't repeat %lld times", (long long)count);
+    TD_TRY(TD_APPLY(&y, unsqueeze, TD_T(x), TD_I(dim + 1)));
+    memcpy(sizes, y->sizes, sizeof(int64_t) * y->ndim);
+    sizes[dim + 1] = count;
+    TD_STEP(&y, expand, TD_T(y), TD_INTS(y->ndim, sizes));
+    TD_STEP(&y, clone, TD_T(y), TD_STRING("contiguous"));
+    TD_TRY(TD_APPLY(out, view, TD_T(y), TD_INTS(x->ndim, joined)));
+done:
+    td_release(y);
+    return status;
+}
+
+/* repeat_interleave(repeats): the places themselves. */
+static td_status repeat_places(td_call *call) {
+    td_tensor *repeats = call->args[0].tensor, *range = NULL;
+    td_status status = td_check_ndim(repeats, "repeats", 1);
+    if (status == TD_OK)
+        status = TD_APPLY(&range, arange, TD_I(1), TD_I(repeats->numel + 1), TD_I(1),
+                          TD_DTYPE((td_dtype)repeats->dtype), TD_DEVICE(td_tensor_device(repeats)));
+    if (status == TD_OK)
+        status = repeat_by_tensor(range, 0, repeats, call->args[3], &call->out[0]);
+    td_release(range);
+    return status;
+}
+
+static td_status run_repeat_interleave(td_call *call) {
+    const td_value *a = call->args;
+    td_tensor *x = NULL;
+    int dim = 0;
+    td_status status = TD_OK;
+    if (td_is_nil(a[1]))
+        return repeat_places(call);
+    if (td_is_nil(a[2]) || a[0].tensor->ndim == 0)
+        TD_TRY(TD_APPLY(&x, reshape, a[0], TD_INTS(1, (int64_t[]){-1})));
+    else
+        x = td_retain(a[0].tensor);
+    if (!td_is_nil(a[2]))
+        TD_TRY(td_wrap_dim(a[2].i, x->ndim, &dim));
+    if (a[1].kind == TD_KIND_FLOAT)
+        status = td_fail(TD_EVALUE, "repeats must be an integer, got %g", a[1].f);
+    else if (a[1].kind == TD_KIND_TENSOR)
+        status = repeat_by_tensor(x, dim, a[1].tensor, a[3], &call->out[0]);
+    else
+        status = repeat_by_number(x, dim, a[1].i, &call->out[0]);
+    if (status == TD_OK && !td_is_nil(a[3]) && call->out[0]->sizes[dim] != a[3].i)
+        status = td_fail(TD_EVALUE, "output_size is %lld, the result has %lld places",
+                         (long long)a[3].i, (long long)call->out[0]->sizes[dim]);
+done:
+    td_release(x);
+    return status;
+}
+
+/* ---- joining ---- */
+
+/* The tensors, each brought to at least `least` dims, joined along a dim. */
+static td_status join(td_call *call, const td_op *raise, int dim) {
+    td_value list = call->args[0];
+    tensor_list raised;
+    td_status status = open_list(list.n, &raised);
+    for (int k = 0; k < list.n && status == TD_OK; k++)
+        status = td_op_apply(raise, &raised.tensors[k], 1, (td_value[]){TD_T(list.tensors[k])});
+    if (dim < 0 && status == TD_OK) /* columns: vectors have none */
+        dim = list.n && raised.tensors[0]->ndim == 1 ? 0 : 1;
+    if (status == TD_OK)
+        status = TD_APPLY(&call->out[0], cat, TD_TENSORS(raised.n, raised.tensors), TD_I(dim));
+    close_list(&raised);
+    return status;
+}
+
+static td_status run_hstack(td_call *call) {
+    return join(call, TD_OP(atleast_1d), -1);
+}
+static td_status run_vstack(td_call *call) {
+    return join(call, TD_OP(atleast_2d), 0);
+}
+static td_status run_dstack(td_call *call) {
+    return join(call, TD_OP(atleast_3d), 2);
+}
+static td_status run_column_stack(td_call *call) {
+    return join(call, TD_OP(as_columns), 1);
+}
+
+/* A block with zeros on both sides, so that it is as wide as the whole. */
+static td_status widen_block(td_tensor *block, int64_t left, int64_t right, td_tensor **out) {
+    td_tensor *parts[3] = {NULL, td_retain(block), NULL};
+    const int64_t before[2] = {block->sizes[0], left}, after[2] = {block->sizes[0], right};
+    td_value dtype = TD_DTYPE((td_dtype)block->dtype), device = TD_DEVICE(td_tensor_device(block));
+    td_status status = TD_OK;
+    TD_TRY(TD_APPLY(&parts[0], zeros, TD_INTS(2, before), dtype, device));
+    TD_TRY(TD_APPLY(&parts[2], zeros, TD_INTS(2, after), dtype, device));
+    TD_TRY(TD_APPLY(out, cat, TD_TENSORS(3, parts), TD_I(1)));
+done:
+    for (int k = 0; k < 3; k++)
+        td_release(parts[k]);
+    return status;
+}
+
+static td_status run_block_diag(td_call *call) {
+    td_value list = call->args[0];
+    tensor_list blocks;
+    int64_t columns = 0, left = 0;
+    char text[TD_SHAPE_TEXT];
+    td_status status = TD_OK;
+    if (list.n == 0)
+        return TD_APPLY(&call->out[0], zeros, TD_INTS(2, ((const int64_t[]){1, 0})));
+    TD_TRY(open_list(list.n, &blocks));
+    for (int k = 0; k < list.n; k++) {
+        if (list.tensors[k]->ndim > 2) {
+            status = td_fail(TD_ESHAPE, "tensor %d has shape %s, at most 2 dims are possible",
+                             k + 1, td_tensor_shape_text(list.tensors[k], text));
+            goto done;
+        }
+        TD_TRY(TD_APPLY(&blocks.tensors[k], atleast_2d, TD_T(list.tensors[k])));
+        columns += blocks.tensors[k]->sizes[1];
+    }
+    for (int k = 0; k < list.n; k++) {
+        td_tensor *wide = NULL;
+        int64_t width = blocks.tensors[k]->sizes[1];
+        TD_TRY(widen_block(blocks.tensors[k], left, columns - left - width, &wide));
+        td_release(blocks.tensors[k]);
+        blocks.tensors[k] = wide;
+        left += width;
+    }
+    TD_TRY(TD_APPLY(&call->out[0], cat, TD_TENSORS(blocks.n, blocks.tensors), TD_I(0)));
+done:
+    close_list(&blocks);
+    return status;
+}
+
+/* ---- grids ---- */
+
+static td_status run_broadcast_tensors(td_call *call) {
+    td_value list = call->args[0];
+    int64_t sizes[TD_MAX_DIMS];
+    int ndim = 0;
+    td_status status = new_list(call, list.n);
+    for (int k = 0; k < list.n && status == TD_OK; k++)
+        status =
+            td_broadcast(ndim, sizes, list.tensors[k]->ndim, list.tensors[k]->sizes, &ndim, sizes);
+    for (int k = 0; k < list.n && status == TD_OK; k++)
+        status = TD_APPLY(&call->list[k], expand, TD_T(list.tensors[k]), TD_INTS(ndim, sizes));
+    return status;
+}
+
+static td_status check_grid(td_value list) {
+    if (list.n == 0 || list.n > TD_MAX_DIMS)
+        return td_fail(TD_EVALUE, "1 to %d tensors expected, got %d", TD_MAX_DIMS, list.n);
+    for (int k = 0; k < list.n; k++) {
+        const td_tensor *x = list.tensors[k];
+        if (x->ndim > 1)
+            return td_fail(TD_ESHAPE, "tensor %d must have 1 dim, got %d", k + 1, x->ndim);
+        if (x->dtype != list.tensors[0]->dtype)
+            return td_fail(TD_EDTYPE, "tensor %d is of dtype %s, the first of %s", k + 1,
+                           td_dtype_name((td_dtype)x->dtype),
+                           td_dtype_name((td_dtype)list.tensors[0]->dtype));
+    }
+    return TD_OK;
+}
+
+/* Tensor k runs along dim k; "xy" exchanges the first two dims. */
+static td_status run_meshgrid(td_call *call) {
+    td_value list = call->args[0];
+    int64_t sizes[TD_MAX_DIMS], line[TD_MAX_DIMS];
+    bool swap = !strcmp(call->args[1].string, "xy") && list.n > 1;
+    td_status status = check_grid(list);
+    if (status == TD_OK)
+        status = new_list(call, list.n);
+    for (int k = 0; k < call->nlist; k++) {
+        line[k] = 1;
+        sizes[swap && k < 2 ? 1 - k : k] = list.tensors[k]->numel;
+    }
+    for (int k = 0; k < call->nlist && status == TD_OK; k++) {
+        int dim = swap && k < 2 ? 1 - k : k;
+        td_tensor *x = NULL;
+        line[dim] = list.tensors[k]->numel;
+        status = TD_APPLY(&x, view, TD_T(list.tensors[k]), TD_INTS(list.n, line));
+        if (status == TD_OK)
+            status = TD_APPLY(&call->list[k], expand, TD_T(x), TD_INTS(list.n, sizes));
+        td_release(x);
+        line[dim] = 1;
+    }
+    return status;
+}
+
+/* The grids of some vectors as the columns of one matrix. */
+static td_status grid_rows(td_value vectors, td_tensor **out) {
+    td_call grid = {.op = TD_OP(meshgrid), .args = (td_value[]){vectors, TD_STRING("ij")}};
+    td_tensor *stacked = NULL;
+    const int64_t rows[2] = {-1, vectors.n};
+    td_status status = td_op_call(&grid);
+    if (status)
+        return status;
+    TD_TRY(TD_APPLY(&stacked, stack, TD_TENSORS(grid.nlist, grid.list), TD_I(-1)));
+    if (stacked->numel)
+        status = TD_APPLY(out, reshape, TD_T(stacked), TD_INTS(2, rows));
+    else
+        status =
+            TD_APPLY(out, reshape, TD_T(stacked), TD_INTS(2, ((const int64_t[]){0, vectors.n})));
+done:
+    td_release(stacked);
+    for (int k = 0; k < grid.nlist; k++)
+        td_release(grid.list[k]);
+    td_free(grid.list);
+    return status;
+}
+
+static td_status run_cartesian_prod(td_call *call) {
+    td_value list = call->args[0];
+    for (int k = 0; k < list.n; k++)
+        if (list.tensors[k]->ndim != 1)
+            return td_fail(TD_ESHAPE, "tensor %d must have 1 dim, got %d", k + 1,
+                           list.tensors[k]->ndim);
+    if (list.n == 1)
+        return TD_APPLY(&call->out[0], view_as, TD_T(list.tensors[0]), TD_T(list.tensors[0]));
+    return grid_rows(list, &call->out[0]);
+}
+
+/* The rows of places 0 .. n-1, r of them in each, that rise from column to column (or stay). */
+static td_status rising_places(int64_t n, int r, bool stay, td_device device, td_tensor **out) {
+    td_tensor *line = NULL, *lines[TD_MAX_DIMS], *rows = NULL, *parts[3] = {NULL, NULL, NULL};
+    td_status status = TD_OK;
+    TD_TRY(TD_APPLY(&line, arange, TD_I(n), TD_NIL, TD_I(1), TD_NIL, TD_DEVICE(device)));
+    for (int k = 0; k < r; k++)
+        lines[k] = line;
+    TD_TRY(grid_rows(TD_TENSORS(r, lines), &rows));
+    if (r > 1) {
+        TD_TRY(TD_APPLY(&parts[0], slice, TD_T(rows), TD_I(1), TD_I(0), TD_I(r - 1)));
+        TD_TRY(TD_APPLY(&parts[1], slice, TD_T(rows), TD_I(1), TD_I(1), TD_I(r)));
+        TD_TRY(stay ? TD_APPLY(&parts[2], le, TD_T(parts[0]), TD_T(parts[1]))
+                    : TD_APPLY(&parts[2], lt, TD_T(parts[0]), TD_T(parts[1])));
+        TD_STEP(&parts[2], all, TD_T(parts[2]), TD_INTS(1, (int64_t[]){1}));
+        TD_STEP(&rows, advanced_index, TD_T(rows), TD_TENSORS(1, &parts[2]));
+    }
+    *out = td_retain(rows);
+done:
+    td_release(line);
+    td_release(rows);
+    for (int k = 0; k < 3; k++)
+        td_release(parts[k]);
+    return status;
+}
+
+static td_status run_combinations(td_call *call) {
+    td_tensor *x = call->args[0].tensor, *rows = NULL;
+    int64_t r = call->args[1].i;
+    td_status status = td_check_ndim(x, "x", 1);
+    if (status)
+        return status;
+    if (r < 0 || r > TD_MAX_DIMS - 1)
+        return td_fail(TD_EVALUE, "r must lie between 0 and %d, got %lld", TD_MAX_DIMS - 1,
+                       (long long)r);
+    if (r == 0)
+        return TD_APPLY(&call->out[0], empty, TD_INTS(1, (int64_t[]){0}),
+                        TD_DTYPE((td_dtype)x->dtype), TD_DEVICE(td_tensor_device(x)));
+    status = rising_places(x->numel, (int)r, call->args[2].b, td_tensor_device(x), &rows);
+    if (status == TD_OK)
+        status = TD_APPLY(&call->out[0], advanced_index, TD_T(x), TD_TENSORS(1, &rows));
+    td_release(rows);
+    return status;
+}
+
+/* ---- cutting ---- */
+
+/* At the places where[0], where[1], ...: each part goes from one to the next. */
+static td_status cut_at(td_call *call, int dim, int n, const int64_t *where) {
+    td_tensor *x = call->args[0].tensor;
+    int64_t size = x->sizes[dim];
+    td_status status = new_list(call, n + 1);
+    for (int64_t k = 0, from = 0; k <= n && status == TD_OK; k++) {
+        int64_t to = k == n ? size : where[k];
+        to = to < 0 ? to + size : to;
+        to = to < 0 ? 0 : to > size ? size : to;
+        status = TD_APPLY(&call->list[k], slice, TD_T(x), TD_I(dim), TD_I(from),
+                          TD_I(to < from ? from : to));
+        from = to;
+    }
+    return status;
+}
+
+/* Into n parts, of which the first are larger by one where they don't come out even. */
+static td_status cut_into(td_call *call, int dim, int64_t n) {
+    td_tensor *x = call->args[0].tensor;
+    int64_t size = x->sizes[dim];
+    if (n < 1)
+        return td_fail(TD_EVALUE, "at least 1 part expected, got %lld", (long long)n);
+    td_status status = new_list(call, n);
+    for (int64_t k = 0, from = 0; k < call->nlist && status == TD_OK; k++) {
+        int64_t to = from + size / n + (k < size % n);
+        status = td_interrupt_check();
+        if (status == TD_OK)
+            status = TD_APPLY(&call->list[k], slice, TD_T(x), TD_I(dim), TD_I(from), TD_I(to));
+        from = to;
+    }
+    return status;
+}
+
+static td_status cut(td_call *call, int dim, bool evenly) {
+    td_tensor *x = call->args[0].tensor;
+    td_value how = call->args[1];
+    if (how.kind == TD_KIND_INTS)
+        return cut_at(call, dim, how.n, how.ints);
+    if (evenly && how.i > 0 && x->sizes[dim] % how.i)
+        return td_fail(TD_ESHAPE, "dim %d of size %lld can't be cut into %lld equal parts", dim + 1,
+                       (long long)x->sizes[dim], (long long)how.i);
+    return cut_into(call, dim, how.i);
+}
+
+static td_status run_tensor_split(td_call *call) {
+    td_tensor *x = call->args[0].tensor;
+    int dim;
+    if (x->ndim == 0)
+        return td_fail(TD_ESHAPE, "a 0-dim tensor has no parts");
+    td_status status = td_wrap_dim(call->args[2].i, x->ndim, &dim);
+    return status ? status : cut(call, dim, false);
+}
+
+static td_status cut_dim(td_call *call, int least, int dim) {
+    td_tensor *x = call->args[0].tensor;
+    if (x->ndim < least)
+        return td_fail(TD_ESHAPE, "needs a tensor of at least %d dims, got %d", least, x->ndim);
+    return cut(call, dim, true);
+}
+
+static td_status run_hsplit(td_call *call) {
+    return cut_dim(call, 1, call->args[0].tensor->ndim > 1);
+}
+static td_status run_vsplit(td_call *call) {
+    return cut_dim(call, 2, 0);
+}
+static td_status run_dsplit(td_call *call) {
+    return cut_dim(call, 3, 2);
+}
+
+/* ---- the table ---- */
+
+TD_OPERATOR(repeat) = {
+    .schema = "(Tensor x, int[] sizes) -> Tensor",
+    .doc = "x so many times along each dim. The name is a keyword of Lua: x:rep(2, 3) is the same.",
+    .run = run_repeat,
+};
+TD_OPERATOR(rep) = {
+    .schema = "(Tensor x, int[] sizes) -> Tensor",
+    .doc = "x so many times along each dim: PyTorch's repeat, which is a keyword of Lua.",
+    .formula = "repeat(x, sizes)",
+};
+TD_OPERATOR(repeat_interleave) = {
+    .schema = "(Tensor x, Tensor|number? repeats=nil, dim? dim=nil, *, int? output_size=nil) "
+              "-> Tensor",
+    .doc =
+        "Each place along a dim (of the flattened x) so many times; of counts alone, the places.",
+    .run = run_repeat_interleave,
+};
+TD_OPERATOR(atleast_1d) = {
+    .schema = "(Tensor x) -> Tensor",
+    .doc = "x, or a view with as many dims.",
+    .formula = "if(x.ndim == 0, view(x, 1), x)",
+};
+TD_OPERATOR(atleast_2d) = {
+    .schema = "(Tensor x) -> Tensor",
+    .doc = "x, or a view with as many dims: a vector becomes a row.",
+    .formula = "if(x.ndim == 0, view(x, {1, 1}), if(x.ndim == 1, unsqueeze(x, 0), x))",
+};
+TD_OPERATOR(atleast_3d) = {
+    .schema = "(Tensor x) -> Tensor",
+    .doc = "x, or a view with as many dims: a matrix gets a last one.",
+    .formula = "if(x.ndim == 0, view(x, {1, 1, 1}),"
+               "   if(x.ndim == 1, unsqueeze(unsqueeze(x, 0), -1),"
+               "      if(x.ndim == 2, unsqueeze(x, -1), x)))",
+};
+TD_OPERATOR(as_columns) = {
+    .schema = "(Tensor x) -> Tensor",
+    .doc = "x; a vector or a number becomes a column.",
+    .formula = "if(x.ndim <= 1, reshape(x, {x.numel, 1}), x)",
+    .flags = TD_OP_INTERNAL,
+};
+#define JOIN(fn) .run = fn, .autocast = {.cpu = TD_AUTOCAST_PROMOTE}
+TD_OPERATOR(hstack) = {
+    .schema = "(Tensor[] tensors) -> Tensor",
+    .doc = "Tensors side by side: along the second dim, vectors along the only one.",
+    JOIN(run_hstack),
+    .flags = TD_OP_OUT,
+};
+TD_OPERATOR(vstack) = {
+    .schema = "(Tensor[] tensors) -> Tensor",
+    .doc = "Tensors one below the other: along the first dim, vectors as rows.",
+    JOIN(run_vstack),
+    .flags = TD_OP_OUT,
+};
+TD_OPERATOR(row_stack) = {
+    .schema = "(Tensor[] tensors) -> Tensor",
+    .doc = "Another name for vstack.",
+    JOIN(run_vstack),
+    .flags = TD_OP_OUT,
+};
+TD_OPERATOR(dstack) = {
+    .schema = "(Tensor[] tensors) -> Tensor",
+    .doc = "Tensors one behind the other: along the third dim.",
+    JOIN(run_dstack),
+    .flags = TD_OP_OUT,
+};
+TD_OPERATOR(column_stack) = {
+    .schema = "(Tensor[] tensors) -> Tensor",
+    .doc = "Vectors as the columns of a matrix; matrices side by side.",
+    JOIN(run_column_stack),
+    .flags = TD_OP_OUT,
+};
+TD_OPERATOR(block_diag) = {
+    .schema = "(Tensor... tensors) -> Tensor",
+    .doc = "A matrix with the tensors as blocks along its diagonal, zeros elsewhere.",
+    .run = run_block_diag,
+    .flags = TD_OP_FUNCTION_ONLY,
+};
+TD_OPERATOR(broadcast_tensors) = {
+    .schema = "(Tensor... tensors) -> Tensor[]",
+    .doc = "The tensors expanded to the shape that they broadcast to.",
+    .run = run_broadcast_tensors,
+    .flags = TD_OP_FUNCTION_ONLY,
+};
+TD_OPERATOR(meshgrid) = {
+    .schema = "(Tensor... tensors, *, \"ij\"|\"xy\" indexing=\"ij\") -> Tensor[]",
+    .doc =
+        "Coordinates of a grid: vector k varies along dim k; \"xy\" exchanges the first two dims.",
+    .run = run_meshgrid,
+    .flags = TD_OP_FUNCTION_ONLY,
+};
+TD_OPERATOR(cartesian_prod) = {
+    .schema = "(Tensor... tensors) -> Tensor",
+    .doc = "All rows made of an element of each vector.",
+    .run = run_cartesian_prod,
+    .flags = TD_OP_FUNCTION_ONLY,
+};
+TD_OPERATOR(combinations) = {
+    .schema = "(Tensor x, int r=2, bool with_replacement=false) -> Tensor",
+    .doc = "All rows of r elements of a vector, in their order.",
+    .run = run_combinations,
+};
+TD_OPERATOR(tensor_split) = {
+    .schema = "(Tensor x, int|int[] indices_or_sections, dim dim=0) -> Tensor[]",
+    .doc = "So many parts along a dim, or a cut behind each of the numbers of places given.",
+    .run = run_tensor_split,
+};
+TD_OPERATOR(hsplit) = {
+    .schema = "(Tensor x, int|int[] indices_or_sections) -> Tensor[]",
+    .doc = "Equal parts side by side, or a cut behind each of the numbers of columns given.",
+    .run = run_hsplit,
+};
+TD_OPERATOR(vsplit) = {
+    .schema = "(Tensor x, int|int[] indices_or_sections) -> Tensor[]",
+    .doc = "Equal parts one below the other, or a cut behind each of the numbers of rows given.",
+    .run = run_vsplit,
+};
+TD_OPERATOR(dsplit) = {
+    .schema = "(Tensor x, int|int[] indices_or_sections) -> Tensor[]",
+    .doc = "Equal parts along the third dim, or a cut behind each of the numbers of places given.",
+    .run = run_dsplit,
+};
