@@ -1,6 +1,6 @@
-/* forms.c: ways of calling operators that a schema can't say: one number where two may stand, a list
- * of two lists, several results where there is one. They bring the arguments into the schema's form,
- * or the result into the one asked for. */
+/* forms.c: ways of calling operators that a schema can't say: one number where two may stand, a
+ * list of two lists, several results where there is one. They bring the arguments into the schema's
+ * form, or the result into the one asked for. */
 #include "lua-bindings/forms.h"
 
 #include "lua-bindings/args.h"
@@ -18,8 +18,8 @@ static bool asks_for(lua_State *L, const char *name) {
     return asked;
 }
 
-/* Column d of the places at a stack index, as a new handle; of a tensor without dims the first place
- * as often as there are rows. */
+/* Column d of the places at a stack index, as a new handle; of a tensor without dims the first
+ * place as often as there are rows. */
 static void push_column(lua_State *L, int places, int d) {
     tide_handle *handle = tide_push_handle(L);
     td_tensor *x = tide_check_tensor(L, places, "nonzero");

@@ -77,8 +77,8 @@ static void move_line(const walk_job *j, const walk_line *l) {
     }
 TD_ELEMENTS(DEFINE_COMBINE)
 #define ROW(NAME, type, wider, READ, WRITE) [TD_##NAME] = combine_##NAME,
-static void (*const combine_functions[TD_DTYPE_COUNT])(const walk_job *j, const walk_line *l) = {
-    TD_ELEMENTS(ROW)};
+static void (*const combine_functions[TD_DTYPE_COUNT])(const walk_job *j,
+                                                       const walk_line *l) = {TD_ELEMENTS(ROW)};
 #undef ROW
 
 static void walk_lines(void *ctx, int64_t begin, int64_t end, int worker) {

@@ -181,10 +181,10 @@ static void draw_chunks(void *ctx, int64_t begin, int64_t end, int worker) {
 }
 
 static td_status check_dtype(const td_draw_plan *p, td_dtype dtype) {
-    bool drawn = p->distribution == TD_UNIFORM  ? uniform_functions[dtype] != NULL
+    bool drawn = p->distribution == TD_UNIFORM ? uniform_functions[dtype] != NULL
                  : p->distribution == TD_NORMAL || p->distribution == TD_LOG_NORMAL
                      ? normal_functions[dtype] != NULL
-                                                : true;
+                     : true;
     return drawn ? TD_OK : td_cpu_lacks(dtype);
 }
 

@@ -158,8 +158,8 @@ static void wait_for(const choice_job *j, int64_t row, double *keys) {
     for (int64_t k = 0; k < j->n; k++) {
         if (k % STRETCH == 0 && td_interrupt_requested())
             return;
-        keys[k] = weights[k] > 0 ? -td_draw_log(number_at(j, row, k)) / weights[k]
-                                 : (double)INFINITY;
+        keys[k] =
+            weights[k] > 0 ? -td_draw_log(number_at(j, row, k)) / weights[k] : (double)INFINITY;
     }
 }
 

@@ -54,6 +54,19 @@ static td_status run_cross(td_call *call) {
     return TD_APPLY(&call->out[0], linalg_cross, TD_T(x), call->args[1], dim);
 }
 
+static td_status run_vecdot(td_call *call) {
+    const td_value *a = call->args;
+    td_tensor *product = NULL;
+    int64_t dim = a[2].i;
+    td_status status = td_check_float((td_dtype)a[0].tensor->dtype);
+    if (status == TD_OK)
+        status = TD_APPLY(&product, mul, a[0], a[1]);
+    if (status == TD_OK)
+        status = TD_APPLY(&call->out[0], sum, TD_T(product), TD_INTS(1, &dim));
+    td_release(product);
+    return status;
+}
+
 /* ---- chains of products ---- */
 
 /* The cheapest order: matrix k is sizes[k] by sizes[k + 1]; split[i * n + j] is where the product
@@ -171,14 +184,17 @@ static td_status run_chain_matmul(td_call *call) {
 
 /* ---- matrix_power ---- */
 
-static td_status identity_like(const td_tensor *x, td_tensor **out) {
-    td_tensor *y = NULL;
+/* A copy of x overwritten: what depends on x has a gradient, though it is zero. */
+static td_status identity_like(td_tensor *x, td_tensor **out) {
+    td_tensor *one = NULL, *y = NULL;
     td_status status = TD_OK;
-    TD_TRY(TD_APPLY(&y, eye, TD_I(x->sizes[x->ndim - 1]), TD_NIL, TD_DTYPE((td_dtype)x->dtype),
+    TD_TRY(TD_APPLY(&one, eye, TD_I(x->sizes[x->ndim - 1]), TD_NIL, TD_DTYPE((td_dtype)x->dtype),
                     TD_DEVICE(td_tensor_device(x))));
-    TD_STEP(&y, expand, TD_T(y), TD_INTS(x->ndim, x->sizes));
-    TD_TRY(TD_APPLY(out, clone, TD_T(y), TD_STRING("contiguous")));
+    TD_TRY(TD_APPLY(&y, clone, TD_T(x)));
+    TD_TRY(TD_APPLY_INPLACE(copy_, TD_T(y), TD_T(one)));
+    *out = td_retain(y);
 done:
+    td_release(one);
     td_release(y);
     return status;
 }
@@ -238,7 +254,7 @@ TD_OPERATOR(vdot) = {
 TD_OPERATOR(linalg_vecdot) = {
     .schema = "(Tensor x, Tensor y, *, dim dim=-1) -> Tensor",
     .doc = "Inner products of the vectors along a dim, which broadcast.",
-    .formula = "sum(x * y, dim)",
+    .run = run_vecdot,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT,
 };
 TD_OPERATOR(ger) = {
@@ -271,11 +287,12 @@ TD_OPERATOR(kron) = {
 TD_OPERATOR(linalg_cross) = {
     .schema = "(Tensor x, Tensor y, *, dim dim=-1) -> Tensor",
     .doc = "Cross products of the vectors of three elements along a dim; other dims broadcast.",
-    .formula = "if(x.ndim ~= y.ndim,"
-               "   error(\"shapes % and % must have as many dims\", x.shape, y.shape),"
-               "   if(x.size(dim) == 3 and y.size(dim) == 3,"
-               "      roll(x, -1, dim) * roll(y, -2, dim) - roll(x, -2, dim) * roll(y, -1, dim),"
-               "      error(\"the dim must be of size 3 in both shapes, % and %\", x.shape, y.shape)))",
+    .formula =
+        "if(x.ndim ~= y.ndim,"
+        "   error(\"shapes % and % must have as many dims\", x.shape, y.shape),"
+        "   if(x.size(dim) == 3 and y.size(dim) == 3,"
+        "      roll(x, -1, dim) * roll(y, -2, dim) - roll(x, -2, dim) * roll(y, -1, dim),"
+        "      error(\"the dim must be of size 3 in both shapes, % and %\", x.shape, y.shape)))",
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT,
 };
 TD_OPERATOR(cross) = {
@@ -287,7 +304,8 @@ TD_OPERATOR(cross) = {
 };
 TD_OPERATOR(linalg_multi_dot) = {
     .schema = "(Tensor[] tensors) -> Tensor",
-    .doc = "The product of two matrices or more in the cheapest order; vectors may stand at the ends.",
+    .doc =
+        "The product of two matrices or more in the cheapest order; vectors may stand at the ends.",
     .run = run_multi_dot,
     .autocast = {.cuda = TD_AUTOCAST_LOWER},
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT,
@@ -323,20 +341,20 @@ TD_OPERATOR(euclidean_dist) = {
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(cdist) = {
-    .schema = "(Tensor x1, Tensor x2, float(0..) p=2, "
-              "\"use_mm_for_euclid_dist_if_necessary\"|\"use_mm_for_euclid_dist\"|"
-              "\"donot_use_mm_for_euclid_dist\" compute_mode=\"use_mm_for_euclid_dist_if_necessary\") "
-              "-> Tensor",
+    .schema =
+        "(Tensor x1, Tensor x2, float(0..) p=2, "
+        "\"use_mm_for_euclid_dist_if_necessary\"|\"use_mm_for_euclid_dist\"|"
+        "\"donot_use_mm_for_euclid_dist\" compute_mode=\"use_mm_for_euclid_dist_if_necessary\") "
+        "-> Tensor",
     .doc = "Distances by the p-norm between all rows of x1 and all rows of x2.",
-    .formula =
-        "if(x1.ndim < 2 or x2.ndim < 2 or x1.size(-1) ~= x2.size(-1),"
-        "   error(\"needs rows of one length, got shapes % and %\", x1.shape, x2.shape),"
-        "   if(x1.size(-1) == 0, sum(unsqueeze(x1, -2) - unsqueeze(x2, -3), -1),"
-        "      if(p == 2 and (compute_mode == \"use_mm_for_euclid_dist\" or"
-        "                     compute_mode == \"use_mm_for_euclid_dist_if_necessary\" and"
-        "                     (x1.size(-2) > 25 or x2.size(-2) > 25)),"
-        "         euclidean_dist(x1, x2),"
-        "         norm(unsqueeze(x1, -2) - unsqueeze(x2, -3), p, -1))))",
+    .formula = "if(x1.ndim < 2 or x2.ndim < 2 or x1.size(-1) ~= x2.size(-1),"
+               "   error(\"needs rows of one length, got shapes % and %\", x1.shape, x2.shape),"
+               "   if(x1.size(-1) == 0, sum(unsqueeze(x1, -2) - unsqueeze(x2, -3), -1),"
+               "      if(p == 2 and (compute_mode == \"use_mm_for_euclid_dist\" or"
+               "                     compute_mode == \"use_mm_for_euclid_dist_if_necessary\" and"
+               "                     (x1.size(-2) > 25 or x2.size(-2) > 25)),"
+               "         euclidean_dist(x1, x2),"
+               "         norm(unsqueeze(x1, -2) - unsqueeze(x2, -3), p, -1))))",
     .autocast = {TD_AUTOCAST_FP32, TD_AUTOCAST_FP32},
     .flags = TD_OP_FUNCTION_ONLY,
 };

@@ -25,8 +25,7 @@ static td_status wrap_plane(int ndim, td_value dim1, td_value dim2, int *rows, i
     if (status == TD_OK)
         status = td_wrap_dim(dim2.i, ndim, columns);
     if (status == TD_OK && *rows == *columns)
-        status =
-            td_fail(TD_EVALUE, "dim1 and dim2 must be two dims, both are dim %d", *rows + 1);
+        status = td_fail(TD_EVALUE, "dim1 and dim2 must be two dims, both are dim %d", *rows + 1);
     return status;
 }
 
@@ -121,9 +120,8 @@ static td_status kernel_unfold_backward(td_call *call) {
 /* ---- written through a view ---- */
 
 /* A copy of x with src in the part that `view` makes of it. */
-static td_status scatter_part(td_call *call,
-                              td_status (*view)(td_tensor *x, const td_value *args,
-                                                td_tensor **out)) {
+static td_status scatter_part(td_call *call, td_status (*view)(td_tensor *x, const td_value *args,
+                                                               td_tensor **out)) {
     td_tensor *x = call->args[0].tensor, *src = call->args[1].tensor, *part = NULL;
     char have[TD_SHAPE_TEXT], want[TD_SHAPE_TEXT];
     td_status status = TD_OK;
@@ -280,6 +278,19 @@ static td_status run_triu_indices(td_call *call) {
     return triangle_places(call, TD_OP(triu));
 }
 
+static td_status run_trace(td_call *call) {
+    td_tensor *x = call->args[0].tensor, *diagonal = NULL;
+    td_status status = td_check_ndim(x, "x", 2);
+    if (status == TD_OK && x->dtype == TD_BOOL)
+        status = td_fail(TD_EDTYPE, "not for bool: convert with x:float() or x:long()");
+    if (status == TD_OK)
+        status = TD_APPLY(&diagonal, diagonal, TD_T(x));
+    if (status == TD_OK)
+        status = TD_APPLY(&call->out[0], sum, TD_T(diagonal));
+    td_release(diagonal);
+    return status;
+}
+
 static td_status run_rot90(td_call *call) {
     const td_value *a = call->args;
     td_tensor *x = a[0].tensor, *y = NULL;
@@ -345,7 +356,7 @@ TD_OPERATOR(diagflat) = {
 TD_OPERATOR(trace) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "The sum of a matrix's diagonal.",
-    .formula = "if(x.ndim == 2, sum(diagonal(x)), error(\"needs a matrix, got shape %\", x.shape))",
+    .run = run_trace,
 };
 TD_OPERATOR(diagonal_scatter) = {
     .schema = "(Tensor x, Tensor src, int offset=0, dim dim1=0, dim dim2=1) -> Tensor",

@@ -125,10 +125,10 @@ typedef struct subscript {
 typedef struct equation {
     subscript *inputs, output;
     bool arrow;
-    int counts[LETTERS + 1];  /* in how many places of the inputs */
-    int place[LETTERS];       /* of a label among the dims of all, -1: none */
-    int ellipsis, first;      /* dims that "..." stands for, at most; the place of its first */
-    int ndim, kept;           /* dims of all; those of the result come first */
+    int counts[LETTERS + 1]; /* in how many places of the inputs */
+    int place[LETTERS];      /* of a label among the dims of all, -1: none */
+    int ellipsis, first;     /* dims that "..." stands for, at most; the place of its first */
+    int ndim, kept;          /* dims of all; those of the result come first */
 } equation;
 
 static int label_of(char c) {
@@ -165,7 +165,8 @@ static td_status read_equation(const char *text, int noperands, equation *e) {
     int n = 0;
     for (;; text++) {
         if (n == noperands)
-            return td_fail(TD_EVALUE, "the equation has more subscripts than there are operands, %d",
+            return td_fail(TD_EVALUE,
+                           "the equation has more subscripts than there are operands, %d",
                            noperands);
         td_status status = read_subscript(&text, &e->inputs[n++]);
         if (status)
@@ -441,9 +442,9 @@ static td_status run_tensordot(td_call *call) {
     TD_TRY(contracted_dims(call, &n, left, right));
     for (int k = 0; k < n; k++) {
         if (a->sizes[left[k]] != b->sizes[right[k]]) {
-            status = td_fail(TD_ESHAPE, "dim %d has size %lld, dim %d of the other %lld",
-                             left[k] + 1, (long long)a->sizes[left[k]], right[k] + 1,
-                             (long long)b->sizes[right[k]]);
+            status =
+                td_fail(TD_ESHAPE, "dim %d has size %lld, dim %d of the other %lld", left[k] + 1,
+                        (long long)a->sizes[left[k]], right[k] + 1, (long long)b->sizes[right[k]]);
             goto done;
         }
         inner *= a->sizes[left[k]];
@@ -466,7 +467,8 @@ done:
 
 TD_OPERATOR(einsum) = {
     .schema = "(str equation, Tensor... operands) -> Tensor",
-    .doc = "Sums of products by Einstein's convention: \"bij,bjk->bik\"; \"...\" stands for any dims.",
+    .doc =
+        "Sums of products by Einstein's convention: \"bij,bjk->bik\"; \"...\" stands for any dims.",
     .run = run_einsum,
     .autocast = {.cuda = TD_AUTOCAST_LOWER},
     .flags = TD_OP_FUNCTION_ONLY,

@@ -9,26 +9,40 @@
 
 /* ---- given strides ---- */
 
-static td_status rule_empty_strided(const td_call *call, td_meta *out) {
+/* Elements from the first to the last; -1 where int64 can't count them. */
+static int64_t extent_of(td_value size, td_value stride) {
+    int64_t extent = 1, step;
+    for (int d = 0; d < size.n; d++) {
+        if (size.ints[d] == 0)
+            return 0;
+        if (__builtin_mul_overflow(size.ints[d] - 1, stride.ints[d], &step) ||
+            __builtin_add_overflow(extent, step, &extent))
+            return -1;
+    }
+    return extent;
+}
+
+static td_status run_empty_strided(td_call *call) {
     td_value size = call->args[0], stride = call->args[1];
-    td_status status = td_creation_meta(size, call->args[2], call->args[3], out);
+    td_tensor *room = NULL;
+    td_meta meta = {.device = call->device};
+    td_status status = td_creation_meta(size, call->args[2], call->args[3], &meta);
     if (status)
         return status;
     if (size.n != stride.n)
         return td_fail(TD_ESHAPE, "%d sizes and %d strides given", size.n, stride.n);
-    out->strided = true;
-    for (int d = 0; d < size.n; d++) {
+    for (int d = 0; d < size.n; d++)
         if (stride.ints[d] < 0)
             return td_fail(TD_ESHAPE, "strides must not be negative, got %lld",
                            (long long)stride.ints[d]);
-        out->strides[d] = stride.ints[d];
-    }
-    return TD_OK;
-}
-
-static td_status kernel_empty_strided(td_call *call) {
-    (void)call;
-    return TD_OK;
+    const int64_t extent = extent_of(size, stride);
+    if (extent < 0)
+        return td_fail(TD_ENOMEM, "out of memory: the strides reach too far");
+    status = td_tensor_empty(meta.dtype, meta.device, 1, &extent, &room);
+    if (status == TD_OK)
+        status = td_tensor_view(room, size.n, size.ints, stride.ints, 0, &call->out[0]);
+    td_release(room);
+    return status;
 }
 
 /* ---- windows ---- */
@@ -48,7 +62,7 @@ static td_status window_places(const td_call *call, td_dtype wide, int64_t *n, t
     if (length < 0)
         return td_fail(TD_EVALUE, "window_length must not be negative, got %lld",
                        (long long)length);
-    *n = a[1].b ? length + 1 : length;
+    *n = a[1].b && length > 1 ? length + 1 : length;
     return TD_APPLY(out, arange, TD_I(length), TD_NIL, TD_I(1), TD_DTYPE(wide), a[last]);
 }
 
@@ -245,9 +259,7 @@ TD_OPERATOR(new_empty_strided) = {
 TD_OPERATOR(empty_strided) = {
     .schema = "(int[] size, int[] stride, " OPTIONS,
     .doc = "Uninitialised elements in a shape with given strides.",
-    .rule = rule_empty_strided,
-    .kernel = kernel_empty_strided,
-    .dtypes = TD_DTYPES_ALL,
+    .run = run_empty_strided,
     CREATION,
 };
 TD_OPERATOR(logspace) = {

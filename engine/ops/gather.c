@@ -218,21 +218,24 @@ TD_OPERATOR(gather) = {
 TD_OPERATOR(scatter) = {
     .schema = "(Tensor x, dim dim, index Tensor index, Tensor|number src, *, "
               "\"add\"|\"multiply\"? reduce=nil) -> Tensor",
-    .doc = "x with src written to the places that index names along a dim; or added, or multiplied.",
+    .doc =
+        "x with src written to the places that index names along a dim; or added, or multiplied.",
     .rule = rule_scatter,
     .kernel = kernel_scatter,
     .dtypes = TD_DTYPES_ALL,
-    .gradient = "x: if(reduce == nil, scatter(g, dim, index, 0), if(reduce == \"add\", g,"
-                "      error(\"multiply has no gradient here: use scatter_reduce\")));"
-                "src: if(reduce == nil or reduce == \"add\", gather_within(g, dim, index, src.shape),"
-                "      error(\"multiply has no gradient here: use scatter_reduce\"))",
+    .gradient =
+        "x: if(reduce == nil, scatter(g, dim, index, 0), if(reduce == \"add\", g,"
+        "      error(\"multiply has no gradient here: use scatter_reduce\")));"
+        "src: if(reduce == nil or reduce == \"add\", gather_within(g, dim, index, src.shape),"
+        "      error(\"multiply has no gradient here: use scatter_reduce\"))",
     .flags = TD_OP_INPLACE | TD_OP_WRITES_SELF,
 };
 /* The gradient of an extreme is shared out among all that reach it; that of a product is written so
  * that one factor of 0 does not hide the product of the others. */
 TD_OPERATOR(scatter_combine) = {
     .schema = "(Tensor x, dim dim, index Tensor index, Tensor src, str how) -> Tensor",
-    .doc = "x combined with src (prod, amax, amin), of index's shape, at the places that index names.",
+    .doc =
+        "x combined with src (prod, amax, amin), of index's shape, at the places that index names.",
     .rule = rule_scatter,
     .kernel = kernel_scatter,
     .dtypes = TD_DTYPES_ALL,

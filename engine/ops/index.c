@@ -508,8 +508,9 @@ TD_OPERATOR(masked_select) = {
 };
 TD_OPERATOR(nonzero) = {
     .schema = "(Tensor x, *, bool as_tuple=false) -> index Tensor",
-    .doc = "Places of the elements different from zero, one row of indices each; as_tuple: a list of "
-           "the indices along each dim.",
+    .doc =
+        "Places of the elements different from zero, one row of indices each; as_tuple: a list of "
+        "the indices along each dim.",
     .run = run_nonzero,
     .flags = TD_OP_NONDIFF,
 };

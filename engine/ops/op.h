@@ -186,7 +186,7 @@ enum {
     TD_OP_NONDIFF = 64,       /* results never require grad */
     TD_OP_RANDOM = 128,       /* reads the generator: never the same twice */
     TD_OP_INTERNAL = 256,     /* for backward functions and bindings: not shown to Lua */
-    TD_OP_CREATES = 512,      /* a method that makes a new leaf: takes requires_grad as creation does */
+    TD_OP_CREATES = 512, /* a method that makes a new leaf: takes requires_grad as creation does */
     TD_OP_ANY_LAYOUT = 2048,  /* takes tensors that are not strided */
     TD_OP_ANY_DEVICE = 4096,  /* takes tensors of several devices */
     TD_OP_WRITES_SELF = 1024, /* the kernel may be given its first argument as its result */

@@ -91,8 +91,7 @@ done:
     return status;
 }
 
-static td_refusal negative_count = {
-    {"lt(x, 0)", NULL}, TD_EVALUE, "repeats must not be negative"};
+static td_refusal negative_count = {{"lt(x, 0)", NULL}, TD_EVALUE, "repeats must not be negative"};
 
 /* For each result its place along the dim: place k stands there counts[k] times. A one is set where
  * each place ends; their running sum is how many have ended before. */
@@ -132,8 +131,8 @@ static td_status repeat_by_tensor(td_tensor *x, int dim, td_tensor *repeats, td_
     TD_TRY(TD_APPLY(&total, sum, TD_T(counts)));
     TD_TRY(td_tensor_item_int(total, &n));
     if (!td_is_nil(wanted) && wanted.i != n) {
-        status = td_fail(TD_EVALUE, "output_size is %lld, repeats sum to %lld",
-                         (long long)wanted.i, (long long)n);
+        status = td_fail(TD_EVALUE, "output_size is %lld, repeats sum to %lld", (long long)wanted.i,
+                         (long long)n);
         goto done;
     }
     TD_TRY(places_of(counts, n, &places));
@@ -172,8 +171,7 @@ static td_status repeat_places(td_call *call) {
     td_status status = td_check_ndim(repeats, "repeats", 1);
     if (status == TD_OK)
         status = TD_APPLY(&range, arange, TD_I(1), TD_I(repeats->numel + 1), TD_I(1),
-                          TD_DTYPE((td_dtype)repeats->dtype),
-                          TD_DEVICE(td_tensor_device(repeats)));
+                          TD_DTYPE((td_dtype)repeats->dtype), TD_DEVICE(td_tensor_device(repeats)));
     if (status == TD_OK)
         status = repeat_by_tensor(range, 0, repeats, call->args[3], &call->out[0]);
     td_release(range);
@@ -292,11 +290,10 @@ static td_status run_broadcast_tensors(td_call *call) {
     int ndim = 0;
     td_status status = new_list(call, list.n);
     for (int k = 0; k < list.n && status == TD_OK; k++)
-        status = td_broadcast(ndim, sizes, list.tensors[k]->ndim, list.tensors[k]->sizes, &ndim,
-                              sizes);
-    for (int k = 0; k < list.n && status == TD_OK; k++)
         status =
-            TD_APPLY(&call->list[k], expand, TD_T(list.tensors[k]), TD_INTS(ndim, sizes));
+            td_broadcast(ndim, sizes, list.tensors[k]->ndim, list.tensors[k]->sizes, &ndim, sizes);
+    for (int k = 0; k < list.n && status == TD_OK; k++)
+        status = TD_APPLY(&call->list[k], expand, TD_T(list.tensors[k]), TD_INTS(ndim, sizes));
     return status;
 }
 
@@ -504,7 +501,8 @@ TD_OPERATOR(rep) = {
 TD_OPERATOR(repeat_interleave) = {
     .schema = "(Tensor x, Tensor|number? repeats=nil, dim? dim=nil, *, int? output_size=nil) "
               "-> Tensor",
-    .doc = "Each place along a dim (of the flattened x) so many times; of counts alone, the places.",
+    .doc =
+        "Each place along a dim (of the flattened x) so many times; of counts alone, the places.",
     .run = run_repeat_interleave,
 };
 TD_OPERATOR(atleast_1d) = {
@@ -575,7 +573,8 @@ TD_OPERATOR(broadcast_tensors) = {
 };
 TD_OPERATOR(meshgrid) = {
     .schema = "(Tensor... tensors, *, \"ij\"|\"xy\" indexing=\"ij\") -> Tensor[]",
-    .doc = "Coordinates of a grid: vector k varies along dim k; \"xy\" exchanges the first two dims.",
+    .doc =
+        "Coordinates of a grid: vector k varies along dim k; \"xy\" exchanges the first two dims.",
     .run = run_meshgrid,
     .flags = TD_OP_FUNCTION_ONLY,
 };

@@ -276,10 +276,10 @@ typedef struct td_nonzero_plan {
 /* ---- making ---- */
 
 typedef enum td_distribution {
-    TD_UNIFORM,   /* a: low, b: high (floats) */
-    TD_NORMAL,    /* a: mean, b: standard deviation (floats) */
-    TD_BERNOULLI, /* a: probability of b, else 0 */
-    TD_RANDINT,   /* low, and how many numbers from there on */
+    TD_UNIFORM,     /* a: low, b: high (floats) */
+    TD_NORMAL,      /* a: mean, b: standard deviation (floats) */
+    TD_BERNOULLI,   /* a: probability of b, else 0 */
+    TD_RANDINT,     /* low, and how many numbers from there on */
     TD_EXPONENTIAL, /* a: rate (floats) */
     TD_CAUCHY,      /* a: median, b: half the width at half the height (floats) */
     TD_LOG_NORMAL,  /* a, b: of the logarithm (floats) */

@@ -103,10 +103,9 @@ static td_status kernel_randperm(td_call *call) {
 static td_status plan_in_place(const td_call *call, td_meta *out, td_draw_plan plan) {
     const td_tensor *x = call->args[0].tensor;
     *TD_PLAN(call, td_draw_plan) = plan;
-    td_status status =
-        plan.distribution == TD_BERNOULLI || plan.distribution == TD_GEOMETRIC
-            ? TD_OK
-            : td_check_float((td_dtype)x->dtype);
+    td_status status = plan.distribution == TD_BERNOULLI || plan.distribution == TD_GEOMETRIC
+                           ? TD_OK
+                           : td_check_float((td_dtype)x->dtype);
     return status ? status : td_rule_same(call, out);
 }
 
@@ -182,8 +181,7 @@ static td_status rule_random_(const td_call *call, td_meta *out) {
             (td_draw_plan){.distribution = TD_RANDINT, .count = all_integers(dtype)};
         return status;
     }
-    return plan_range(call, dtype, alone || td_is_nil(a[1]) ? 0 : a[1].i,
-                      alone ? a[1].i : a[2].i);
+    return plan_range(call, dtype, alone || td_is_nil(a[1]) ? 0 : a[1].i, alone ? a[1].i : a[2].i);
 }
 
 /* ---- by probabilities ---- */
@@ -231,7 +229,8 @@ static td_status rule_bernoulli_(const td_call *call, td_meta *out) {
                               p.tensor->sizes, &ndim, sizes);
     if (status)
         return status;
-    if (ndim != a[0].tensor->ndim || memcmp(sizes, a[0].tensor->sizes, sizeof(int64_t) * (size_t)ndim))
+    if (ndim != a[0].tensor->ndim ||
+        memcmp(sizes, a[0].tensor->sizes, sizeof(int64_t) * (size_t)ndim))
         return td_fail(TD_ESHAPE, "p of shape %s doesn't broadcast to %s, what is written",
                        td_tensor_shape_text(p.tensor, have),
                        td_tensor_shape_text(a[0].tensor, want));
@@ -363,8 +362,8 @@ TD_OPERATOR(normal_) = {
 };
 #define FILL(which)                                                                                \
     .rule = rule_##which, .kernel = kernel_draw,                                                   \
-    .flags = TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM |               \
-             TD_OP_WRITES_SELF
+    .flags =                                                                                       \
+        TD_OP_INPLACE_ONLY | TD_OP_METHOD_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM | TD_OP_WRITES_SELF
 TD_OPERATOR(log_normal_) = {
     .schema = "(Tensor x, float mean=1, float std=2, *, generator? generator=nil) -> Tensor",
     .doc = "Fill x with numbers whose logarithms are normal, of this mean and deviation.",
@@ -391,7 +390,8 @@ TD_OPERATOR(geometric_) = {
 };
 TD_OPERATOR(random_) = {
     .schema = "(Tensor x, int? from=nil, int? to=nil, *, generator? generator=nil) -> Tensor",
-    .doc = "Fill x with integers from `from` on, below `to`; with one number below it, else with all.",
+    .doc =
+        "Fill x with integers from `from` on, below `to`; with one number below it, else with all.",
     .dtypes = TD_DTYPES_ALL,
     FILL(random_),
 };

@@ -20,8 +20,7 @@ static td_status check_std(td_value std) {
     if (std.kind == TD_KIND_TENSOR)
         return td_refuse(&negative_std, std.tensor);
     double number = td_arg_double(std);
-    return number >= 0 ? TD_OK
-                       : td_fail(TD_EVALUE, "std must not be negative, got %g", number);
+    return number >= 0 ? TD_OK : td_fail(TD_EVALUE, "std must not be negative, got %g", number);
 }
 
 /* The shape that tensors and size agree on. */
@@ -109,8 +108,7 @@ static td_status rule_multinomial(const td_call *call, td_meta *out) {
     if (n == 0)
         return td_fail(TD_ESHAPE, "there is nothing to choose from");
     if (!call->args[2].b && draws > n)
-        return td_fail(TD_EVALUE,
-                       "%lld places can't be drawn from %lld without replacement = true",
+        return td_fail(TD_EVALUE, "%lld places can't be drawn from %lld without replacement = true",
                        (long long)draws, (long long)n);
     const int64_t sizes[2] = {x->sizes[0], draws};
     td_meta_set(out, TD_I64, x->ndim, x->ndim == 2 ? sizes : sizes + 1);

@@ -573,7 +573,7 @@ void td_param_type_text(const td_param *param, char *buffer, size_t size) {
                                         [TD_PARAM_OBJECTS] = ""};
     static const char *const bases[] = {"", "index ", "class "};
     char range[56] = "", list[16] = "", choices[128] = "";
-    const char *before = !param->alone                      ? bases[param->base]
+    const char *before = !param->alone                     ? bases[param->base]
                          : param->type == TD_PARAM_TENSORS ? "Tensor|"
                                                            : "int|";
     bool many = param->type == TD_PARAM_TENSORS || param->type == TD_PARAM_DIMS ||

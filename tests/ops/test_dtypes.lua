@@ -30,6 +30,7 @@ local computed = sets {
     ["uint8 int8 int16 int32 int64"] = "nanmean lerp addcdiv frac silu gelu softplus leaky_relu elu",
     ["bool"] = [[pow lerp addcmul addcdiv abs floor ceil round trunc frac relu silu gelu softplus leaky_relu elu
         argmax argmin nanmean]],
+    ["float16 bfloat16"] = "cdist",
 }
 
 -- Tide gives another dtype or other values, on purpose.
