@@ -257,12 +257,6 @@ TD_OPERATOR(linalg_vecdot) = {
     .run = run_vecdot,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT,
 };
-TD_OPERATOR(ger) = {
-    .schema = "(Tensor x, Tensor y) -> Tensor",
-    .doc = "Another name for outer.",
-    .formula = "outer(x, y)",
-    .flags = TD_OP_OUT,
-};
 TD_OPERATOR(addr) = {
     .schema = "(Tensor input, Tensor vec1, Tensor vec2, *, number beta=1, number alpha=1) "
               "-> Tensor",

@@ -609,13 +609,3 @@ TD_OPERATOR(dsplit) = {
     .doc = "Equal parts along the third dim, or a cut behind each of the numbers of places given.",
     .run = run_dsplit,
 };
-TD_OPERATOR(ravel) = {
-    .schema = "(Tensor x) -> Tensor",
-    .doc = "The elements as one row, a view where possible.",
-    .formula = "reshape(x, -1)",
-};
-TD_OPERATOR(swapdims) = {
-    .schema = "(Tensor x, dim dim0, dim dim1) -> Tensor",
-    .doc = "transpose under the name that goes with movedim.",
-    .formula = "transpose(x, dim0, dim1)",
-};

@@ -138,14 +138,6 @@ for name, shapes in (("hsplit", ((4,), (2, 4), (2, 6, 2))), ("vsplit", ((4, 2), 
     for shape in shapes:
         case(name, X(*shape), 2)
         case(name, X(*shape), [1])
-case("ravel", X(2, 3))
-case("ravel", X())
-case("ravel", X(0, 2))
-case("ravel", mask(2, 2))
-case("swapdims", X(2, 3, 4), At(0), At(2))
-case("swapdims", X(2, 3), At(-1), At(-2))
-case("swapdims", X(4), At(0), At(0))
-case("swapdims", X(0, 3), At(0), At(1))
 
 for name, more in (("new_zeros", ()), ("new_ones", ()), ("new_full", (3,))):
     case(name, constant(X(2)), [2, 3], *more)
