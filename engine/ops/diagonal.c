@@ -347,6 +347,7 @@ TD_OPERATOR(diag) = {
     .formula = "if(x.ndim == 1, diag_embed(x, diagonal),"
                "   if(x.ndim == 2, clone(diagonal(x, diagonal), memory_format=\"contiguous\"),"
                "      error(\"needs a vector or a matrix, got shape %\", x.shape)))",
+    .flags = TD_OP_OUT,
 };
 TD_OPERATOR(diagflat) = {
     .schema = "(Tensor x, int offset=0) -> Tensor",

@@ -183,14 +183,30 @@ static td_status run_scaled_bessel(td_call *call) {
 
 /* ---- powers ---- */
 
+/* A bound: a number, or a tensor of one; of a result of integers without its fraction. */
+static td_status read_bound(td_value v, td_dtype dtype, td_value *bound) {
+    double number = v.kind == TD_KIND_TENSOR ? 0 : td_arg_double(v);
+    td_status status = TD_OK;
+    if (v.kind == TD_KIND_TENSOR && v.tensor->ndim)
+        return td_fail(TD_ESHAPE, "start and end must be numbers or tensors of 0 dims");
+    if (v.kind == TD_KIND_TENSOR)
+        status = td_tensor_item(v.tensor, &number);
+    *bound = TD_F(td_dtype_is_float(dtype) ? number : trunc(number));
+    return status;
+}
+
 static td_status run_logspace(td_call *call) {
     const td_value *a = call->args;
+    td_dtype dtype = td_is_nil(a[4]) ? td_default_dtype() : a[4].dtype;
+    td_value bounds[2];
     td_tensor *y = NULL;
     td_status status = TD_OK;
-    TD_TRY(TD_APPLY(&y, linspace, a[0], a[1], a[2], TD_DTYPE(TD_F64), a[5]));
+    TD_TRY(read_bound(a[0], dtype, &bounds[0]));
+    TD_TRY(read_bound(a[1], dtype, &bounds[1]));
+    TD_TRY(TD_APPLY(&y, linspace, bounds[0], bounds[1], a[2], TD_DTYPE(TD_F64),
+                    TD_DEVICE(call->device)));
     TD_STEP(&y, pow, TD_F(td_arg_double(a[3])), TD_T(y));
-    TD_TRY(TD_APPLY(&call->out[0], to, TD_T(y),
-                    td_is_nil(a[4]) ? TD_DTYPE(td_default_dtype()) : a[4]));
+    TD_TRY(TD_APPLY(&call->out[0], to, TD_T(y), TD_DTYPE(dtype)));
 done:
     td_release(y);
     return status;
@@ -263,10 +279,10 @@ TD_OPERATOR(empty_strided) = {
     CREATION,
 };
 TD_OPERATOR(logspace) = {
-    .schema = "(number start, number end, int steps, number base=10, " OPTIONS,
+    .schema = "(Tensor|number start, Tensor|number end, int steps, number base=10, " OPTIONS,
     .doc = "So many powers of a base, their exponents evenly spaced from start to end.",
     .run = run_logspace,
-    CREATION,
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_OUT,
 };
 TD_OPERATOR(vander) = {
     .schema = "(Tensor x, int? N=nil, bool increasing=false) -> Tensor",

@@ -413,7 +413,7 @@ done:
 
 /* Counted first, which waits for the device: the shape of the result depends on it. */
 static td_status run_nonzero(td_call *call) {
-    td_tensor *x = call->args[0].tensor, *count = NULL;
+    td_tensor *x = call->args[0].tensor, *count = NULL, *places = NULL;
     td_device device = td_tensor_device(x);
     int64_t sizes[2] = {0, x->ndim};
     td_status status = TD_OK;
@@ -421,12 +421,15 @@ static td_status run_nonzero(td_call *call) {
     td_nonzero_plan plan = {.out = count, .x = x};
     TD_TRY(TD_RUN(device, nonzero, &plan));
     TD_TRY(td_tensor_item_int(count, &sizes[0]));
-    TD_TRY(td_tensor_empty(TD_I64, device, 2, sizes, &call->out[0]));
+    const int64_t columns[2] = {sizes[1], sizes[0]}, strides[2] = {1, sizes[0]};
+    TD_TRY(td_tensor_empty(TD_I64, device, 2, columns, &places));
+    TD_TRY(td_tensor_view(places, 2, sizes, strides, 0, &call->out[0]));
     plan.out = call->out[0];
     plan.places = true;
     if (plan.out->numel)
         status = TD_RUN(device, nonzero, &plan);
 done:
+    td_release(places);
     td_release(count);
     return status;
 }

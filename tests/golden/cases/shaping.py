@@ -150,6 +150,8 @@ case("logspace", -1, 1, 3, 2)
 case("logspace", 0, 1, 0)
 case("logspace", 0, 3, 4, dtype=torch.int32)
 case("logspace", 0, 3, 4, -2.0, dtype=torch.float64)
+case("logspace", 0.5, 3.9, 3, dtype=torch.int64)
+case("logspace", constant(X()), 2, 3, dtype=torch.float64)
 
 
 def vander(x, count=None, increasing=False):
