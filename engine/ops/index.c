@@ -332,10 +332,6 @@ static td_status add_rows(td_call *call, td_tensor *x) {
 static td_status fill_rows(td_call *call, td_tensor *x) {
     td_value v = call->args[3];
     td_tensor *value = NULL;
-    if (v.kind == TD_KIND_TENSOR)
-        return v.tensor->ndim == 0
-                   ? put_rows(call, x, v.tensor, false)
-                   : td_fail(TD_ESHAPE, "the value must be a number or a 0-dim tensor");
     td_status status = v.kind == TD_KIND_INT ? td_tensor_scalar_int((td_dtype)x->dtype, v.i, &value)
                                              : td_tensor_scalar((td_dtype)x->dtype, v.f, &value);
     if (status == TD_OK)
@@ -351,8 +347,33 @@ static td_status copy_rows(td_call *call, td_tensor *x) {
 static td_status run_index_add(td_call *call) {
     return written(call, add_rows);
 }
+/* By a mask, so that the gradient of the value counts each place once, however often it is named.
+ */
+static td_status fill_rows_with_tensor(td_call *call, td_tensor *x) {
+    const td_value *a = call->args;
+    td_tensor *mask = NULL;
+    int64_t line[TD_MAX_DIMS];
+    int dim;
+    td_status status = td_wrap_dim(a[1].i, x->ndim, &dim);
+    if (status)
+        return status;
+    if (a[3].tensor->ndim)
+        return td_fail(TD_ESHAPE, "the value must be a number or a 0-dim tensor");
+    for (int d = 0; d < x->ndim; d++)
+        line[d] = d == dim ? x->sizes[d] : 1;
+    const int64_t size = x->ndim ? x->sizes[dim] : 1;
+    TD_TRY(TD_APPLY(&mask, zeros, TD_INTS(1, &size), TD_DTYPE(TD_BOOL),
+                    TD_DEVICE(td_tensor_device(x))));
+    TD_TRY(TD_APPLY_INPLACE(index_fill, TD_T(mask), TD_I(0), a[2], TD_I(1)));
+    TD_STEP(&mask, view, TD_T(mask), TD_INTS(x->ndim, line));
+    TD_TRY(TD_APPLY_INPLACE(masked_fill, TD_T(x), TD_T(mask), a[3]));
+done:
+    td_release(mask);
+    return status;
+}
+
 static td_status run_index_fill(td_call *call) {
-    return written(call, fill_rows);
+    return written(call, call->args[3].kind == TD_KIND_TENSOR ? fill_rows_with_tensor : fill_rows);
 }
 static td_status run_index_copy(td_call *call) {
     return written(call, copy_rows);

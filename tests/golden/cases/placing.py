@@ -55,6 +55,7 @@ case("scatter", X(3, 4), At(1), PLACES, X(2, 3), reduce="add", grad=False)
 case("scatter", X(3, 4), At(1), PLACES, X(2, 3), reduce="multiply", grad=False)
 case("scatter", X(4), At(0), index([3, 3]), 2.5, reduce="multiply", grad=False)
 case("index_fill", X(3, 4), At(0), index([2, 0]), X())
+case("index_fill", X(3, 4), At(1), index([2, 2, 0]), X())
 case("masked_fill", ints(4), mask(4), ints())
 
 # Draws.
