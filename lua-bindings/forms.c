@@ -69,8 +69,30 @@ static int call_randint(lua_State *L) {
     return tide_call_operator(L);
 }
 
+/* Options dims = {{1, 2}, {2, 1}} go where the arguments stand; the table that holds them stays. */
+static void unpack_dims(lua_State *L) {
+    int options = lua_gettop(L);
+    if (options != 3 || !lua_istable(L, 3) || lua_rawlen(L, 3))
+        return;
+    lua_getfield(L, 3, "dims");
+    if (lua_istable(L, -1)) {
+        lua_newtable(L);
+        for (lua_pushnil(L); lua_next(L, 3);) {
+            lua_pushvalue(L, -2);
+            lua_insert(L, -2);
+            lua_rawset(L, -4);
+        }
+        lua_pushnil(L);
+        lua_setfield(L, -2, "dims");
+        lua_remove(L, 3); /* a, b, dims, the other options */
+    } else {
+        lua_pop(L, 1);
+    }
+}
+
 /* tensordot(a, b, {{1, 2}, {2, 1}}): the dims of both. */
 static int call_tensordot(lua_State *L) {
+    unpack_dims(L);
     if (lua_istable(L, 3) && lua_rawlen(L, 3) == 2) {
         lua_rawgeti(L, 3, 1);
         lua_rawgeti(L, 3, 2);
@@ -84,13 +106,62 @@ static int call_tensordot(lua_State *L) {
     return tide_call_operator(L);
 }
 
+/* tensor_split(x, indices): places in a tensor of one dim. */
+static int call_tensor_split(lua_State *L) {
+    td_tensor *x = lua_isuserdata(L, 2) ? tide_to_tensor(L, 2) : NULL;
+    if (!x || x->ndim != 1 || !td_dtype_is_int((td_dtype)x->dtype))
+        return tide_call_operator(L);
+    if (x->numel > TIDE_FRAME_INTS)
+        return tide_error(L, "tensor_split: more than %d places", TIDE_FRAME_INTS);
+    td_tensor *places = tide_hold_elements(L, 2, "tensor_split");
+    lua_createtable(L, (int)places->numel, 0);
+    for (int64_t k = 0; k < places->numel; k++) {
+        td_tensor *place = NULL;
+        int64_t i = 0;
+        td_status status = TD_APPLY(&place, select, TD_T(places), TD_I(0), TD_I(k));
+        if (status == TD_OK)
+            status = td_tensor_item_int(place, &i);
+        td_release(place);
+        TIDE_CHECK(L, status);
+        lua_pushinteger(L, i);
+        lua_rawseti(L, -2, k + 1);
+    }
+    lua_replace(L, 2);
+    lua_pop(L, 1);
+    return tide_call_operator(L);
+}
+
+/* atleast_1d(a, b) and atleast_1d({a, b}): a list. */
+static int call_atleast(lua_State *L) {
+    int n = lua_gettop(L);
+    bool list = n == 1 && lua_istable(L, 1);
+    if (!list && n < 2)
+        return tide_call_operator(L);
+    if (list)
+        n = (int)tide_list_length(L, 1, "atleast");
+    lua_pushvalue(L, lua_upvalueindex(TIDE_UP_FIRST));
+    tide_push_function(L, tide_call_operator, 1);
+    int fn = lua_gettop(L);
+    lua_createtable(L, n, 0);
+    for (int k = 1; k <= n; k++) {
+        lua_pushvalue(L, fn);
+        if (list)
+            lua_rawgeti(L, 1, k);
+        else
+            lua_pushvalue(L, k);
+        lua_call(L, 1, 1);
+        lua_rawseti(L, -2, k);
+    }
+    return 1;
+}
+
 static const struct {
     const char *name;
     lua_CFunction call;
-} forms[] = {{"nonzero", call_nonzero},
-             {"where", call_where},
-             {"randint", call_randint},
-             {"tensordot", call_tensordot}};
+} forms[] = {{"nonzero", call_nonzero},    {"where", call_where},
+             {"randint", call_randint},    {"tensor_split", call_tensor_split},
+             {"atleast_1d", call_atleast}, {"atleast_2d", call_atleast},
+             {"atleast_3d", call_atleast}, {"tensordot", call_tensordot}};
 
 lua_CFunction tide_form_of(const td_op *op) {
     for (size_t k = 0; k < sizeof forms / sizeof *forms; k++)

@@ -188,7 +188,8 @@ td_status td_cpu_scatter(const td_gather_plan *p) {
                 count += (p[k] & mask) != 0;                                                       \
         return count;                                                                              \
     }                                                                                              \
-    static void places_##type(const td_tensor *x, const type *p, type mask, int64_t *to) {         \
+    static void places_##type(const td_tensor *x, const type *p, type mask, int64_t *to,           \
+                              int64_t column) {                                                    \
         int64_t at[TD_MAX_DIMS] = {0}, end = 0;                                                    \
         for (int64_t k = 0; k < x->numel; k++) {                                                   \
             if (k == end) {                                                                        \
@@ -197,8 +198,9 @@ td_status td_cpu_scatter(const td_gather_plan *p) {
                 end += STRETCH;                                                                    \
             }                                                                                      \
             if (p[k] & mask) {                                                                     \
-                memcpy(to, at, sizeof(int64_t) * x->ndim);                                         \
-                to += x->ndim;                                                                     \
+                for (int d = 0; d < x->ndim; d++)                                                  \
+                    to[d * column] = at[d];                                                        \
+                to++;                                                                              \
             }                                                                                      \
             for (int d = x->ndim - 1; d >= 0; d--) {                                               \
                 if (++at[d] < x->sizes[d])                                                         \
@@ -223,7 +225,7 @@ td_status td_cpu_nonzero(const td_nonzero_plan *plan) {
         mask >>= 65 - 8 * td_tensor_itemsize(x);
 #define MOVE(type)                                                                                 \
     if (plan->places)                                                                              \
-        places_##type(x, x->data, (type)mask, to);                                                 \
+        places_##type(x, x->data, (type)mask, to, plan->out->sizes[0]);                            \
     else                                                                                           \
         *to = count_##type(x->data, x->numel, (type)mask);
     TD_BY_SIZE(td_tensor_itemsize(x), MOVE);

@@ -54,6 +54,19 @@ static td_status run_cross(td_call *call) {
     return TD_APPLY(&call->out[0], linalg_cross, TD_T(x), call->args[1], dim);
 }
 
+static td_status run_vecdot(td_call *call) {
+    const td_value *a = call->args;
+    td_tensor *product = NULL;
+    int64_t dim = a[2].i;
+    td_status status = td_check_float((td_dtype)a[0].tensor->dtype);
+    if (status == TD_OK)
+        status = TD_APPLY(&product, mul, a[0], a[1]);
+    if (status == TD_OK)
+        status = TD_APPLY(&call->out[0], sum, TD_T(product), TD_INTS(1, &dim));
+    td_release(product);
+    return status;
+}
+
 /* ---- chains of products ---- */
 
 /* The cheapest order: matrix k is sizes[k] by sizes[k + 1]; split[i * n + j] is where the product
@@ -171,14 +184,17 @@ static td_status run_chain_matmul(td_call *call) {
 
 /* ---- matrix_power ---- */
 
-static td_status identity_like(const td_tensor *x, td_tensor **out) {
-    td_tensor *y = NULL;
+/* A copy of x overwritten: what depends on x has a gradient, though it is zero. */
+static td_status identity_like(td_tensor *x, td_tensor **out) {
+    td_tensor *one = NULL, *y = NULL;
     td_status status = TD_OK;
-    TD_TRY(TD_APPLY(&y, eye, TD_I(x->sizes[x->ndim - 1]), TD_NIL, TD_DTYPE((td_dtype)x->dtype),
+    TD_TRY(TD_APPLY(&one, eye, TD_I(x->sizes[x->ndim - 1]), TD_NIL, TD_DTYPE((td_dtype)x->dtype),
                     TD_DEVICE(td_tensor_device(x))));
-    TD_STEP(&y, expand, TD_T(y), TD_INTS(x->ndim, x->sizes));
-    TD_TRY(TD_APPLY(out, clone, TD_T(y), TD_STRING("contiguous")));
+    TD_TRY(TD_APPLY(&y, clone, TD_T(x)));
+    TD_TRY(TD_APPLY_INPLACE(copy_, TD_T(y), TD_T(one)));
+    *out = td_retain(y);
 done:
+    td_release(one);
     td_release(y);
     return status;
 }
@@ -216,12 +232,79 @@ done:
     return status;
 }
 
-/* ---- the table ---- */
+/* ---- products that are added ---- */
 
-/* beta * input + alpha * product; without beta it does not matter what is in input, even NaN. */
-#define ADD(product)                                                                               \
-    "y = " product "; if(beta == 0, y * alpha,"                                                    \
-    "                    add(if(beta == 1, input, input * beta), y, alpha=alpha))"
+/* beta * input + alpha * y; without beta it does not matter what is in input, even NaN. */
+static td_status add_scaled(td_value input, td_tensor *y, td_value beta, td_value alpha,
+                            td_tensor **out) {
+    td_tensor *x = td_retain(input.tensor);
+    td_status status = TD_OK;
+    if (td_arg_double(beta) == 0) {
+        TD_STEP(&x, expand, TD_T(x), TD_INTS(y->ndim, y->sizes)); /* it fits all the same */
+        TD_TRY(TD_APPLY(out, mul, TD_T(y), alpha));
+        goto done;
+    }
+    if (td_arg_double(beta) != 1)
+        TD_STEP(&x, mul, TD_T(x), beta);
+    TD_TRY(TD_APPLY(out, add, TD_T(x), TD_T(y), alpha));
+done:
+    td_release(x);
+    return status;
+}
+
+/* Of truths: either what input has, or what both vectors have. */
+static td_status run_addr_of_truths(td_call *call, td_tensor *y) {
+    const td_value *a = call->args;
+    td_tensor *x = NULL, *all = td_retain(y);
+    td_status status = TD_OK;
+    TD_TRY(TD_APPLY(&x, expand, a[0], TD_INTS(y->ndim, y->sizes)));
+    if (td_arg_double(a[3]) == 0)
+        TD_STEP(&x, zeros_like, TD_T(x));
+    if (td_arg_double(a[4]) == 0)
+        TD_STEP(&all, zeros_like, TD_T(all));
+    TD_TRY(TD_APPLY(&call->out[0], logical_or, TD_T(x), TD_T(all)));
+done:
+    td_release(x);
+    td_release(all);
+    return status;
+}
+
+static td_status run_addr(td_call *call) {
+    const td_value *a = call->args;
+    td_tensor *y = NULL;
+    td_status status = TD_OK;
+    TD_TRY(TD_APPLY(&y, outer, a[1], a[2]));
+    td_dtype dtype = td_dtype_promote((td_dtype)a[0].tensor->dtype, (td_dtype)y->dtype);
+    if (!td_dtype_is_float(dtype) && (a[3].kind == TD_KIND_FLOAT || a[4].kind == TD_KIND_FLOAT))
+        status = td_fail(TD_EDTYPE, "beta and alpha must be integers for %s", td_dtype_name(dtype));
+    else
+        status = dtype == TD_BOOL ? run_addr_of_truths(call, y)
+                                  : add_scaled(a[0], y, a[3], a[4], &call->out[0]);
+done:
+    td_release(y);
+    return status;
+}
+
+/* A factor as integers take it. */
+static td_value whole(td_value v, td_dtype dtype) {
+    return td_dtype_is_float(dtype) || v.kind != TD_KIND_FLOAT ? v : TD_I((int64_t)v.f);
+}
+
+static td_status run_addbmm(td_call *call) {
+    const td_value *a = call->args;
+    td_tensor *y = NULL;
+    int64_t batch = 0;
+    td_status status = TD_OK;
+    TD_TRY(TD_APPLY(&y, bmm, a[1], a[2]));
+    td_dtype dtype = (td_dtype)y->dtype;
+    TD_STEP(&y, sum, TD_T(y), TD_INTS(1, &batch), TD_B(false), TD_DTYPE(dtype));
+    TD_TRY(add_scaled(a[0], y, whole(a[3], dtype), whole(a[4], dtype), &call->out[0]));
+done:
+    td_release(y);
+    return status;
+}
+
+/* ---- the table ---- */
 
 TD_OPERATOR(inner) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
@@ -238,21 +321,21 @@ TD_OPERATOR(vdot) = {
 TD_OPERATOR(linalg_vecdot) = {
     .schema = "(Tensor x, Tensor y, *, dim dim=-1) -> Tensor",
     .doc = "Inner products of the vectors along a dim, which broadcast.",
-    .formula = "sum(x * y, dim)",
+    .run = run_vecdot,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT,
 };
 TD_OPERATOR(addr) = {
     .schema = "(Tensor input, Tensor vec1, Tensor vec2, *, number beta=1, number alpha=1) "
               "-> Tensor",
     .doc = "beta * input + alpha * (all products of elements of vec1 and vec2).",
-    .formula = ADD("outer(vec1, vec2)"),
+    .run = run_addr,
     .flags = TD_OP_INPLACE | TD_OP_OUT,
 };
 TD_OPERATOR(addbmm) = {
     .schema = "(Tensor input, Tensor batch1, Tensor batch2, *, number beta=1, number alpha=1) "
               "-> Tensor",
     .doc = "beta * input + alpha * (the sum of batch1's matrices times batch2's).",
-    .formula = ADD("sum(bmm(batch1, batch2), 0, dtype=batch1.dtype)"),
+    .run = run_addbmm,
     .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
     .flags = TD_OP_INPLACE | TD_OP_OUT,
 };

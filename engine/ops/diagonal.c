@@ -278,6 +278,19 @@ static td_status run_triu_indices(td_call *call) {
     return triangle_places(call, TD_OP(triu));
 }
 
+static td_status run_trace(td_call *call) {
+    td_tensor *x = call->args[0].tensor, *diagonal = NULL;
+    td_status status = td_check_ndim(x, "x", 2);
+    if (status == TD_OK && x->dtype == TD_BOOL)
+        status = td_fail(TD_EDTYPE, "not for bool: convert with x:float() or x:long()");
+    if (status == TD_OK)
+        status = TD_APPLY(&diagonal, diagonal, TD_T(x));
+    if (status == TD_OK)
+        status = TD_APPLY(&call->out[0], sum, TD_T(diagonal));
+    td_release(diagonal);
+    return status;
+}
+
 static td_status run_rot90(td_call *call) {
     const td_value *a = call->args;
     td_tensor *x = a[0].tensor, *y = NULL;
@@ -334,6 +347,7 @@ TD_OPERATOR(diag) = {
     .formula = "if(x.ndim == 1, diag_embed(x, diagonal),"
                "   if(x.ndim == 2, clone(diagonal(x, diagonal), memory_format=\"contiguous\"),"
                "      error(\"needs a vector or a matrix, got shape %\", x.shape)))",
+    .flags = TD_OP_OUT,
 };
 TD_OPERATOR(diagflat) = {
     .schema = "(Tensor x, int offset=0) -> Tensor",
@@ -343,7 +357,7 @@ TD_OPERATOR(diagflat) = {
 TD_OPERATOR(trace) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "The sum of a matrix's diagonal.",
-    .formula = "if(x.ndim == 2, sum(diagonal(x)), error(\"needs a matrix, got shape %\", x.shape))",
+    .run = run_trace,
 };
 TD_OPERATOR(diagonal_scatter) = {
     .schema = "(Tensor x, Tensor src, int offset=0, dim dim1=0, dim dim2=1) -> Tensor",

@@ -9,26 +9,40 @@
 
 /* ---- given strides ---- */
 
-static td_status rule_empty_strided(const td_call *call, td_meta *out) {
+/* Elements from the first to the last; -1 where int64 can't count them. */
+static int64_t extent_of(td_value size, td_value stride) {
+    int64_t extent = 1, step;
+    for (int d = 0; d < size.n; d++) {
+        if (size.ints[d] == 0)
+            return 0;
+        if (__builtin_mul_overflow(size.ints[d] - 1, stride.ints[d], &step) ||
+            __builtin_add_overflow(extent, step, &extent))
+            return -1;
+    }
+    return extent;
+}
+
+static td_status run_empty_strided(td_call *call) {
     td_value size = call->args[0], stride = call->args[1];
-    td_status status = td_creation_meta(size, call->args[2], call->args[3], out);
+    td_tensor *room = NULL;
+    td_meta meta = {.device = call->device};
+    td_status status = td_creation_meta(size, call->args[2], call->args[3], &meta);
     if (status)
         return status;
     if (size.n != stride.n)
         return td_fail(TD_ESHAPE, "%d sizes and %d strides given", size.n, stride.n);
-    out->strided = true;
-    for (int d = 0; d < size.n; d++) {
+    for (int d = 0; d < size.n; d++)
         if (stride.ints[d] < 0)
             return td_fail(TD_ESHAPE, "strides must not be negative, got %lld",
                            (long long)stride.ints[d]);
-        out->strides[d] = stride.ints[d];
-    }
-    return TD_OK;
-}
-
-static td_status kernel_empty_strided(td_call *call) {
-    (void)call;
-    return TD_OK;
+    const int64_t extent = extent_of(size, stride);
+    if (extent < 0)
+        return td_fail(TD_ENOMEM, "out of memory: the strides reach too far");
+    status = td_tensor_empty(meta.dtype, meta.device, 1, &extent, &room);
+    if (status == TD_OK)
+        status = td_tensor_view(room, size.n, size.ints, stride.ints, 0, &call->out[0]);
+    td_release(room);
+    return status;
 }
 
 /* ---- windows ---- */
@@ -48,7 +62,7 @@ static td_status window_places(const td_call *call, td_dtype wide, int64_t *n, t
     if (length < 0)
         return td_fail(TD_EVALUE, "window_length must not be negative, got %lld",
                        (long long)length);
-    *n = a[1].b ? length + 1 : length;
+    *n = a[1].b && length > 1 ? length + 1 : length;
     return TD_APPLY(out, arange, TD_I(length), TD_NIL, TD_I(1), TD_DTYPE(wide), a[last]);
 }
 
@@ -169,14 +183,30 @@ static td_status run_scaled_bessel(td_call *call) {
 
 /* ---- powers ---- */
 
+/* A bound: a number, or a tensor of one; of a result of integers without its fraction. */
+static td_status read_bound(td_value v, td_dtype dtype, td_value *bound) {
+    double number = v.kind == TD_KIND_TENSOR ? 0 : td_arg_double(v);
+    td_status status = TD_OK;
+    if (v.kind == TD_KIND_TENSOR && v.tensor->ndim)
+        return td_fail(TD_ESHAPE, "start and end must be numbers or tensors of 0 dims");
+    if (v.kind == TD_KIND_TENSOR)
+        status = td_tensor_item(v.tensor, &number);
+    *bound = TD_F(td_dtype_is_float(dtype) ? number : trunc(number));
+    return status;
+}
+
 static td_status run_logspace(td_call *call) {
     const td_value *a = call->args;
+    td_dtype dtype = td_is_nil(a[4]) ? td_default_dtype() : a[4].dtype;
+    td_value bounds[2];
     td_tensor *y = NULL;
     td_status status = TD_OK;
-    TD_TRY(TD_APPLY(&y, linspace, a[0], a[1], a[2], TD_DTYPE(TD_F64), a[5]));
+    TD_TRY(read_bound(a[0], dtype, &bounds[0]));
+    TD_TRY(read_bound(a[1], dtype, &bounds[1]));
+    TD_TRY(TD_APPLY(&y, linspace, bounds[0], bounds[1], a[2], TD_DTYPE(TD_F64),
+                    TD_DEVICE(call->device)));
     TD_STEP(&y, pow, TD_F(td_arg_double(a[3])), TD_T(y));
-    TD_TRY(TD_APPLY(&call->out[0], to, TD_T(y),
-                    td_is_nil(a[4]) ? TD_DTYPE(td_default_dtype()) : a[4]));
+    TD_TRY(TD_APPLY(&call->out[0], to, TD_T(y), TD_DTYPE(dtype)));
 done:
     td_release(y);
     return status;
@@ -245,16 +275,14 @@ TD_OPERATOR(new_empty_strided) = {
 TD_OPERATOR(empty_strided) = {
     .schema = "(int[] size, int[] stride, " OPTIONS,
     .doc = "Uninitialised elements in a shape with given strides.",
-    .rule = rule_empty_strided,
-    .kernel = kernel_empty_strided,
-    .dtypes = TD_DTYPES_ALL,
+    .run = run_empty_strided,
     CREATION,
 };
 TD_OPERATOR(logspace) = {
-    .schema = "(number start, number end, int steps, number base=10, " OPTIONS,
+    .schema = "(Tensor|number start, Tensor|number end, int steps, number base=10, " OPTIONS,
     .doc = "So many powers of a base, their exponents evenly spaced from start to end.",
     .run = run_logspace,
-    CREATION,
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_OUT,
 };
 TD_OPERATOR(vander) = {
     .schema = "(Tensor x, int? N=nil, bool increasing=false) -> Tensor",

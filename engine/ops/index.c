@@ -419,8 +419,33 @@ static td_status copy_rows(td_call *call, td_tensor *x) {
 static td_status run_index_add(td_call *call) {
     return written(call, add_rows);
 }
+/* By a mask, so that the gradient of the value counts each place once, however often it is named.
+ */
+static td_status fill_rows_with_tensor(td_call *call, td_tensor *x) {
+    const td_value *a = call->args;
+    td_tensor *mask = NULL;
+    int64_t line[TD_MAX_DIMS];
+    int dim;
+    td_status status = td_wrap_dim(a[1].i, x->ndim, &dim);
+    if (status)
+        return status;
+    if (a[3].tensor->ndim)
+        return td_fail(TD_ESHAPE, "the value must be a number or a 0-dim tensor");
+    for (int d = 0; d < x->ndim; d++)
+        line[d] = d == dim ? x->sizes[d] : 1;
+    const int64_t size = x->ndim ? x->sizes[dim] : 1;
+    TD_TRY(TD_APPLY(&mask, zeros, TD_INTS(1, &size), TD_DTYPE(TD_BOOL),
+                    TD_DEVICE(td_tensor_device(x))));
+    TD_TRY(TD_APPLY_INPLACE(index_fill, TD_T(mask), TD_I(0), a[2], TD_I(1)));
+    TD_STEP(&mask, view, TD_T(mask), TD_INTS(x->ndim, line));
+    TD_TRY(TD_APPLY_INPLACE(masked_fill, TD_T(x), TD_T(mask), a[3]));
+done:
+    td_release(mask);
+    return status;
+}
+
 static td_status run_index_fill(td_call *call) {
-    return written(call, fill_rows);
+    return written(call, call->args[3].kind == TD_KIND_TENSOR ? fill_rows_with_tensor : fill_rows);
 }
 static td_status run_index_copy(td_call *call) {
     return written(call, copy_rows);
@@ -474,7 +499,7 @@ done:
 
 /* Counted first, which waits for the device: the shape of the result depends on it. */
 static td_status run_nonzero(td_call *call) {
-    td_tensor *x = call->args[0].tensor, *count = NULL;
+    td_tensor *x = call->args[0].tensor, *count = NULL, *places = NULL;
     td_device device = td_tensor_device(x);
     int64_t sizes[2] = {0, x->ndim};
     td_status status = TD_OK;
@@ -482,12 +507,15 @@ static td_status run_nonzero(td_call *call) {
     td_nonzero_plan plan = {.out = count, .x = x};
     TD_TRY(TD_RUN(device, nonzero, &plan));
     TD_TRY(td_tensor_item_int(count, &sizes[0]));
-    TD_TRY(td_tensor_empty(TD_I64, device, 2, sizes, &call->out[0]));
+    const int64_t columns[2] = {sizes[1], sizes[0]}, strides[2] = {1, sizes[0]};
+    TD_TRY(td_tensor_empty(TD_I64, device, 2, columns, &places));
+    TD_TRY(td_tensor_view(places, 2, sizes, strides, 0, &call->out[0]));
     plan.out = call->out[0];
     plan.places = true;
     if (plan.out->numel)
         status = TD_RUN(device, nonzero, &plan);
 done:
+    td_release(places);
     td_release(count);
     return status;
 }

@@ -89,6 +89,8 @@ static td_status run_scatter_reduce(td_call *call) {
     td_status status = TD_OK;
     TD_TRY(check_reduce(call));
     TD_TRY(cut_like(a[3].tensor, a[2].tensor, &src));
+    if (call->inplace) /* what gradients read must not be overwritten */
+        TD_STEP(&y, clone, TD_T(y));
     if (!a[5].b)
         TD_STEP(&y, scatter, TD_T(y), a[1], a[2], neutral(reduce, (td_dtype)y->dtype));
     if (adds)
@@ -107,7 +109,8 @@ done:
 /* index_reduce is scatter_reduce by an index that is the same in all lines. */
 static td_status run_index_reduce(td_call *call) {
     const td_value *a = call->args;
-    td_tensor *x = a[0].tensor, *index = a[2].tensor, *source = a[3].tensor, *wide = NULL;
+    td_tensor *x = a[0].tensor, *index = a[2].tensor, *source = a[3].tensor;
+    td_tensor *wide = NULL, *kept = NULL;
     int64_t line[TD_MAX_DIMS];
     char have[TD_SHAPE_TEXT], want[TD_SHAPE_TEXT];
     int dim;
@@ -127,9 +130,13 @@ static td_status run_index_reduce(td_call *call) {
                        (long long)index->numel);
     TD_TRY(TD_APPLY(&wide, reshape, TD_T(index), TD_INTS(x->ndim, line)));
     TD_STEP(&wide, expand, TD_T(wide), TD_INTS(x->ndim, source->sizes));
-    TD_TRY(TD_APPLY(&call->out[0], scatter_reduce, a[0], a[1], TD_T(wide), a[3], a[4], a[5]));
+    if (call->inplace) /* what gradients read must not be overwritten */
+        TD_TRY(TD_APPLY(&kept, clone, TD_T(x)));
+    TD_TRY(TD_APPLY(&call->out[0], scatter_reduce, TD_T(kept ? kept : x), a[1], TD_T(wide), a[3],
+                    a[4], a[5]));
 done:
     td_release(wide);
+    td_release(kept);
     return status;
 }
 

@@ -436,8 +436,8 @@ typedef struct td_gather_plan {
     td_combine how; /* scatter */
 } td_gather_plan;
 
-/* out a 0-dim int64: number of x's elements that are not 0; else (n, x->ndim) int64 row-major, as
- * many rows as were counted: their places in row-major order. */
+/* out a 0-dim int64: number of x's elements that are not 0; else (n, x->ndim) int64, column by
+ * column in memory, as many rows as were counted: their places in row-major order. */
 typedef struct td_nonzero_plan {
     TD_PLAN_HEAD(2, *out, *x);
     bool places;

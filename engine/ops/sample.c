@@ -150,7 +150,7 @@ TD_OPERATOR(normal) = {
               "device? device=nil, generator? generator=nil) -> Tensor",
     .doc = "Normal numbers, each with a mean and deviation of its own; of two numbers in a size.",
     .run = run_normal,
-    .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
+    .flags = TD_OP_OUT | TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
 };
 TD_OPERATOR(poisson) = {
     .schema = "(Tensor x, *, generator? generator=nil) -> Tensor",

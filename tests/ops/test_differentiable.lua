@@ -48,8 +48,8 @@ add(differentiable, [[
     diagonal diag diag_embed diagflat trace diagonal_scatter select_scatter slice_scatter fill_diagonal_ unfold
     rot90 fliplr flipud repeat rep repeat_interleave atleast_1d atleast_2d atleast_3d hstack vstack row_stack
     dstack column_stack block_diag broadcast_tensors meshgrid cartesian_prod combinations tensor_split hsplit
-    vsplit dsplit ravel swapdims scatter_reduce index_reduce index_put put masked_scatter take_along_dim vander
-    einsum tensordot inner vdot linalg_vecdot ger addr addbmm kron linalg_cross cross linalg_multi_dot
+    vsplit dsplit scatter_reduce index_reduce index_put put masked_scatter take_along_dim vander
+    einsum tensordot inner vdot linalg_vecdot addr addbmm kron linalg_cross cross linalg_multi_dot
     chain_matmul matrix_power linalg_matrix_power cdist]])
 
 -- Those without: their results are whole numbers, truths or constants.

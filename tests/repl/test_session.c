@@ -629,6 +629,24 @@ static const char *matches(const char *code) {
     return text;
 }
 
+/* What is known of the name at the end of the code; the bundle's text. */
+static bool knows(const char *code, const char *part) {
+    tide_bundle bundle;
+    bool found = tide_session_inspect(s, code, strlen(code), strlen(code), 0, &bundle);
+    bool says = found && strstr(bundle.entries[0].data, part);
+    if (found)
+        tide_bundle_clear(&bundle);
+    return says;
+}
+
+TEST(a_member_that_is_a_keyword_is_known_but_not_offered) {
+    eval("word = {rep = 1, ['repeat'] = function() end}");
+    CHECK_STR(matches("word.re"), "rep");
+    CHECK_STR(matches("rep"), "repeat");
+    CHECK(knows("word.repeat", "function"));
+    CHECK(knows("tide.repeat", "x:rep(2, 3) is the same"));
+}
+
 TEST(complete_finds_names_fields_and_methods) {
     eval("alpha_one = 1 alpha_two = {beta = {gamma_x = print, gamma_y = 1}}");
     CHECK_STR(matches("alpha_"), "alpha_one alpha_two");
@@ -946,6 +964,7 @@ int main(void) {
     RUN(time_shows_both_clocks_and_the_value);
     RUN(magics_may_stand_among_other_lines);
     RUN(questions_fill_the_pager);
+    RUN(a_member_that_is_a_keyword_is_known_but_not_offered);
     RUN(complete_finds_names_fields_and_methods);
     RUN(complete_says_what_it_replaces);
     RUN(complete_follows_index_tables_and_runs_nothing);

@@ -26,6 +26,11 @@ local function is_callable(value)
     return mt ~= nil and rawget(mt, "__call") ~= nil
 end
 
+local reserved = {}
+for _, word in ipairs(keywords) do
+    reserved[word] = true
+end
+
 -- A collector: add(name, type, value) keeps the names that begin with the partial one, each once, and
 -- answers whether there is room for more; a type that is a function is asked about the value.
 -- Names that begin with an underscore show only when asked for.
@@ -37,7 +42,8 @@ local function collector(partial)
         if type(name) == "string" and count < MOST and types[name] == nil
             and name:sub(1, #partial) == partial
             and (private or name:sub(1, 1) ~= "_")
-            and name:find("^[A-Za-z_][A-Za-z0-9_]*$") then
+            and name:find("^[A-Za-z_][A-Za-z0-9_]*$")
+            and (kind == "keyword" or not reserved[name]) then -- x.repeat is no Lua
             types[name] = type(kind) == "function" and kind(value) or kind
             count = count + 1
         end

@@ -91,7 +91,10 @@ function names.tokens(code)
     local flat, list = lex(code), {}
     for i = 1, #flat, 3 do
         if flat[i] ~= "comment" then
-            list[#list + 1] = {kind = flat[i], text = code:sub(flat[i + 1], flat[i + 2]),
+            local before = list[#list]
+            local member = before and before.text:find("^[.:]$") and flat[i] == "keyword"
+            list[#list + 1] = {kind = member and "name" or flat[i], -- asked about, as in tide.repeat
+                               text = code:sub(flat[i + 1], flat[i + 2]),
                                first = flat[i + 1], last = flat[i + 2]}
         end
     end

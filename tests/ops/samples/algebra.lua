@@ -28,7 +28,6 @@ return {
     inner = { two({ 2, 3 }, { 4, 3 }), two({ 3 }, { 3 }), two({ 2 }, {}) },
     vdot = vectors,
     linalg_vecdot = { two({ 2, 3 }, { 3 }), two({ 3, 2 }, { 3, 1 }, { dim = 1 }), two({ 2 }, { 2 }) },
-    ger = { two({ 2 }, { 3 }), two({ 1 }, { 2 }), two({ 0 }, { 2 }) },
     addr = {
         function(mk) return { mk(2, 3), mk(2), mk(3) } end,
         function(mk) return { mk(3), mk(2), mk(3), { beta = 0.5, alpha = 2 } } end,
