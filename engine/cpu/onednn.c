@@ -21,7 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_ARGS = 4, CACHE_SIZE = 512, BUCKETS = 256, KEY_WORDS = 24 };
+enum { MAX_ARGS = 4, CACHE_SIZE = 512, BUCKETS = 256, KEY_WORDS = 32 };
 enum {
     LOAD_ROOM =
         96 << 20, /* the library is half of it; a failing constructor would end the process */
@@ -452,10 +452,17 @@ td_status td_dnn_matmul(td_dtype dtype, int64_t batch, int64_t m, int64_t n, int
 
 /* ---- convolutions ---- */
 
+enum { CONV_BIAS = 25 }; /* the word of the key that says whether there is one */
+
 static plan_key conv_key(plan_kind kind, const td_conv_geometry *s, bool bias) {
-    return (plan_key){{kind, s->n, s->c, s->h, s->w, s->o, s->kh, s->kw, s->oh, s->ow, s->groups,
-                       s->stride[0], s->stride[1], s->padding[0], s->padding[1], s->dilation[0],
-                       s->dilation[1], bias}};
+    plan_key key = {{kind, s->n, s->c, s->o, s->groups, s->spatial == TD_SPATIAL}};
+    const int64_t *const sizes[6] = {s->in, s->kernel, s->out, s->stride, s->padding, s->dilation};
+    for (int k = 0; k < 6; k++)
+        memcpy(key.word + 6 + TD_SPATIAL * k, sizes[k], sizeof s->in);
+    key.word[24] = s->channels_last;
+    key.word[CONV_BIAS] = bias;
+    key.word[26] = s->weight_last;
+    return key;
 }
 
 typedef struct conv_descs {
@@ -464,11 +471,19 @@ typedef struct conv_descs {
     dnnl_dims_t stride, dilation, padding, padding_end;
 } conv_descs;
 
-static td_status describe_plain(int ndims, const int64_t *sizes, dnnl_memory_desc_t *md) {
+/* Row-major, or with the dim of channels, that before the spatial ones, innermost. */
+static td_status describe_plain(int ndims, const int64_t *sizes, int spatial, bool last,
+                                dnnl_memory_desc_t *md) {
     dnnl_dims_t dims, strides;
+    int channels = ndims - spatial - 1;
+    int64_t stride = last ? sizes[channels] : 1;
     for (int d = ndims - 1; d >= 0; d--) {
         dims[d] = sizes[d];
-        strides[d] = d == ndims - 1 ? 1 : strides[d + 1] * sizes[d + 1];
+        strides[d] = stride;
+        if (last && d == channels)
+            strides[d] = 1;
+        else
+            stride *= sizes[d];
     }
     dnnl_status_t code = dnn->memory_desc_init_by_strides(md, ndims, dims, dnnl_f32, strides);
     return code == dnnl_success ? TD_OK : fail_dnn("describing a tensor", code);
@@ -480,34 +495,52 @@ static td_status choose_layout(const dnnl_memory_desc_t *ours, dnnl_memory_desc_
     return code == dnnl_success ? TD_OK : fail_dnn("describing a tensor", code);
 }
 
-static td_status conv_describe(const td_conv_geometry *s, conv_descs *d) {
-    int64_t x[] = {s->n, s->c, s->h, s->w}, y[] = {s->n, s->o, s->oh, s->ow};
-    int64_t w[] = {s->groups, s->o / s->groups, s->c / s->groups, s->kh, s->kw};
+/* Images with channels last are taken as they lie where `native`; all else is laid out by oneDNN.
+ */
+static td_status conv_describe(const td_conv_geometry *s, bool native, conv_descs *d) {
+    int n = s->spatial == TD_SPATIAL ? TD_SPATIAL : 2,
+        first = TD_SPATIAL - n; /* lines are images */
+    int64_t x[5] = {s->n, s->c}, y[5] = {s->n, s->o};
+    int64_t w[6] = {s->groups, s->o / s->groups, s->c / s->groups};
     int skip = s->groups == 1;
-    td_status status = describe_plain(4, x, &d->x);
-    if (status == TD_OK)
-        status = describe_plain(4, y, &d->y);
-    if (status == TD_OK)
-        status = describe_plain(5 - skip, w + skip, &d->w);
-    if (status == TD_OK)
-        status = describe_plain(1, &s->o, &d->bias);
-    if (status == TD_OK)
-        status = choose_layout(&d->x, &d->any_x);
-    if (status == TD_OK)
-        status = choose_layout(&d->y, &d->any_y);
-    if (status == TD_OK)
-        status = choose_layout(&d->w, &d->any_w);
-    if (status)
-        return status;
-    const int64_t in[2] = {s->h, s->w}, out[2] = {s->oh, s->ow}, kernel[2] = {s->kh, s->kw};
-    for (int k = 0; k < 2; k++) {
-        d->stride[k] = s->stride[k];
-        d->dilation[k] = s->dilation[k] - 1;
-        d->padding[k] = s->padding[k];
-        d->padding_end[k] = (out[k] - 1) * s->stride[k] + s->dilation[k] * (kernel[k] - 1) + 1 -
-                            in[k] - s->padding[k];
+    td_status status = TD_OK;
+    memcpy(x + 2, s->in + first, sizeof(int64_t) * (size_t)n);
+    memcpy(y + 2, s->out + first, sizeof(int64_t) * (size_t)n);
+    memcpy(w + 3, s->kernel + first, sizeof(int64_t) * (size_t)n);
+    TD_TRY(describe_plain(n + 2, x, n, s->channels_last, &d->x));
+    TD_TRY(describe_plain(n + 2, y, n, s->channels_last, &d->y));
+    TD_TRY(describe_plain(n + 3 - skip, w + skip, n, s->weight_last, &d->w));
+    TD_TRY(describe_plain(1, &s->o, 0, false, &d->bias));
+    d->any_x = d->x;
+    d->any_y = d->y;
+    TD_TRY(choose_layout(&d->w, &d->any_w));
+    if (!native) {
+        TD_TRY(choose_layout(&d->x, &d->any_x));
+        TD_TRY(choose_layout(&d->y, &d->any_y));
     }
-    return TD_OK;
+    for (int k = 0; k < n; k++) {
+        int from = first + k;
+        d->stride[k] = s->stride[from];
+        d->dilation[k] = s->dilation[from] - 1;
+        d->padding[k] = s->padding[from];
+        d->padding_end[k] = (s->out[from] - 1) * s->stride[from] +
+                            s->dilation[from] * (s->kernel[from] - 1) + 1 - s->in[from] -
+                            s->padding[from];
+    }
+done:
+    return status;
+}
+
+/* Has oneDNN a kernel for this, and not just its reference? */
+static bool is_fast(const void *descriptor, const_dnnl_primitive_desc_t hint) {
+    dnnl_primitive_desc_t pd = NULL;
+    const char *kernel = NULL;
+    if (dnn->primitive_desc_create(&pd, descriptor, NULL, engine, hint) != dnnl_success)
+        return false;
+    dnn->primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &kernel);
+    bool fast = kernel && strncmp(kernel, "ref", 3) != 0;
+    dnn->primitive_desc_destroy(pd);
+    return fast;
 }
 
 /* The forward primitive descriptor, which the backward ones take as a hint. */
@@ -519,14 +552,20 @@ static td_status conv_forward_desc(const conv_descs *d, dnnl_prop_kind_t kind, b
     return code == dnnl_success ? TD_OK : fail_dnn("describing a convolution", code);
 }
 
+static td_status describe_forward(const td_conv_geometry *s, bool native, bool bias, conv_descs *d,
+                                  dnnl_convolution_desc_t *forward) {
+    td_status status = conv_describe(s, native, d);
+    return status ? status : conv_forward_desc(d, dnnl_forward_training, bias, forward);
+}
+
 static td_status make_conv(const void *what, plan *p) {
     const td_conv_geometry *s = what;
-    bool bias = p->key.word[17];
+    bool bias = p->key.word[CONV_BIAS];
     conv_descs d;
     dnnl_convolution_desc_t forward;
-    td_status status = conv_describe(s, &d);
-    if (status == TD_OK)
-        status = conv_forward_desc(&d, dnnl_forward_training, bias, &forward);
+    td_status status = describe_forward(s, s->channels_last, bias, &d, &forward);
+    if (status == TD_OK && s->channels_last && !is_fast(&forward, NULL))
+        status = describe_forward(s, false, bias, &d, &forward);
     if (status)
         return status;
     add_arg(p, DNNL_ARG_SRC, false, &d.x);
@@ -537,24 +576,39 @@ static td_status make_conv(const void *what, plan *p) {
     return plan_finish(p, &forward, NULL);
 }
 
-static td_status make_conv_backward(const td_conv_geometry *s, plan *p, bool weight) {
-    conv_descs d;
-    dnnl_convolution_desc_t forward, backward;
-    dnnl_primitive_desc_t hint = NULL;
+/* A gradient's descriptor and the hint that it needs, which is the caller's to destroy. */
+static td_status describe_backward(const td_conv_geometry *s, bool native, bool weight,
+                                   conv_descs *d, dnnl_convolution_desc_t *backward,
+                                   dnnl_primitive_desc_t *hint) {
+    dnnl_convolution_desc_t forward;
     td_status status = TD_OK;
-    TD_TRY(conv_describe(s, &d));
-    TD_TRY(conv_forward_desc(&d, dnnl_forward_training, false, &forward));
-    DNN_TRY("planning", dnn->primitive_desc_create(&hint, &forward, NULL, engine, NULL));
+    TD_TRY(describe_forward(s, native, false, d, &forward));
+    DNN_TRY("planning", dnn->primitive_desc_create(hint, &forward, NULL, engine, NULL));
     if (weight)
         DNN_TRY("describing a convolution",
                 dnn->dilated_convolution_backward_weights_desc_init(
-                    &backward, dnnl_convolution_direct, &d.any_x, &d.any_w, NULL, &d.any_y,
-                    d.stride, d.dilation, d.padding, d.padding_end));
+                    backward, dnnl_convolution_direct, &d->any_x, &d->any_w, NULL, &d->any_y,
+                    d->stride, d->dilation, d->padding, d->padding_end));
     else
         DNN_TRY("describing a convolution",
                 dnn->dilated_convolution_backward_data_desc_init(
-                    &backward, dnnl_convolution_direct, &d.any_x, &d.any_w, &d.any_y, d.stride,
-                    d.dilation, d.padding, d.padding_end));
+                    backward, dnnl_convolution_direct, &d->any_x, &d->any_w, &d->any_y, d->stride,
+                    d->dilation, d->padding, d->padding_end));
+done:
+    return status;
+}
+
+static td_status make_conv_backward(const td_conv_geometry *s, plan *p, bool weight) {
+    conv_descs d;
+    dnnl_convolution_desc_t backward;
+    dnnl_primitive_desc_t hint = NULL;
+    td_status status = TD_OK;
+    TD_TRY(describe_backward(s, s->channels_last, weight, &d, &backward, &hint));
+    if (s->channels_last && !is_fast(&backward, hint)) {
+        dnn->primitive_desc_destroy(hint);
+        hint = NULL;
+        TD_TRY(describe_backward(s, false, weight, &d, &backward, &hint));
+    }
     add_arg(p, DNNL_ARG_DIFF_DST, false, &d.y);
     add_arg(p, weight ? DNNL_ARG_SRC : DNNL_ARG_WEIGHTS, false, weight ? &d.x : &d.w);
     add_arg(p, weight ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_DIFF_SRC, true, weight ? &d.w : &d.x);

@@ -23,7 +23,8 @@ td_status td_dnn_matmul(td_dtype dtype, int64_t batch, int64_t m, int64_t n, int
                         td_dnn_matrices a, td_dnn_matrices b, const void *bias,
                         td_dnn_matrices c) TD_MUST_CHECK;
 
-/* A convolution or one of its gradients, of row-major tensors as td_convolution_plan has them. */
+/* A convolution or one of its gradients, of tensors that lie as the shape says. Images with
+ * channels last are taken as they are wherever oneDNN has more than its reference for that. */
 td_status td_dnn_conv(td_conv_direction direction, const td_conv_geometry *shape, const float *a,
                       const float *b, const float *bias, float *out) TD_MUST_CHECK;
 

@@ -191,6 +191,11 @@ static td_status resized(const td_tensor *x, int n, td_value size, td_value fact
                          double *factors) {
     bool by_size = !td_is_nil(size);
     int given = by_size ? size.n : factor.n;
+    td_status status = td_check_places("an input", n, x->sizes + 2);
+    if (status == TD_OK && by_size && (given == n || given == 1))
+        status = td_read_spatial("size", size, n, 1, sizes);
+    if (status)
+        return status;
     if (by_size == !td_is_nil(factor))
         return td_fail(TD_EVALUE, "either size or scale_factor must be given");
     if (given != n && given != 1)
@@ -266,8 +271,7 @@ static td_status run_interpolate(td_call *call) {
         factors[d] = 0;
     if (x->dtype == TD_U8 && modes[mode].aligns)
         return resize_pixels(call, n, sizes, factors);
-    return TD_APPLY(&call->out[0], resize, TD_T(x), TD_INTS(n, sizes),
-                    TD_FLOATS(n, factors), a[3],
+    return TD_APPLY(&call->out[0], resize, TD_T(x), TD_INTS(n, sizes), TD_FLOATS(n, factors), a[3],
                     TD_B(!td_is_nil(a[4]) && a[4].b), a[6]);
 }
 

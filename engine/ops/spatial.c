@@ -42,7 +42,8 @@ td_status td_read_spatial(const char *name, td_value v, int n, int64_t least, in
 
 td_status td_check_places(const char *what, int n, const int64_t *sizes) {
     char text[TD_SHAPE_TEXT];
-    bool fits = td_numel(n, sizes) >= 0;
+    int64_t places = td_numel(n, sizes);
+    bool fits = places >= 0 && places <= INT64_MAX / 16; /* sums of costs and of bytes fit too */
     for (int d = 0; d < n; d++)
         fits = fits && sizes[d] <= INT32_MAX;
     return fits ? TD_OK

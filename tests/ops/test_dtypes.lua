@@ -20,7 +20,6 @@ end
 
 -- PyTorch computes it, Tide refuses.
 local refused = sets {
-    ["uint8 int8 int16 int32 int64"] = "conv2d",
     ["int64"] = "avg_pool2d",
     ["bool"] = "col2im",
 }

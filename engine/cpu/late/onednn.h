@@ -14,6 +14,7 @@
     CALL(primitive_attr_create) CALL(primitive_attr_destroy)                                       \
     CALL(primitive_attr_set_scratchpad_mode)                                                       \
     CALL(primitive_desc_create) CALL(primitive_desc_destroy) CALL(primitive_desc_query_md)         \
+    CALL(primitive_desc_query)                                                                     \
     CALL(reorder_primitive_desc_create)                                                            \
     CALL(primitive_create) CALL(primitive_destroy) CALL(primitive_execute)                         \
     CALL(memory_create) CALL(memory_destroy) CALL(memory_desc_equal)                               \
