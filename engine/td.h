@@ -6,6 +6,7 @@
 #include "engine/core/backend.h"
 #include "engine/core/device.h"
 #include "engine/core/dtype.h"
+#include "engine/core/format.h"
 #include "engine/core/interrupt.h"
 #include "engine/core/map.h"
 #include "engine/core/memory.h"

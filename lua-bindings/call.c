@@ -36,9 +36,14 @@ static void run(lua_State *L, tide_frame *frame, td_call *call) {
         fail_call(L, frame->op, frame->name);
 }
 
-/* Index results count from 1 here; a new tensor, since autograd may have saved the one from 0. */
-static void to_one_based(lua_State *L, tide_handle *handle) {
+/* Index results count from 1 here; a new tensor, since autograd may have saved the one from 0, but
+ * for what out= gave. */
+static void to_one_based(lua_State *L, tide_handle *handle, bool given) {
     td_tensor *shifted;
+    if (given) {
+        TIDE_CHECK(L, TD_APPLY_INPLACE(add, TD_T(handle->tensor), TD_I(1)));
+        return;
+    }
     TIDE_CHECK(L, TD_APPLY(&shifted, add, TD_T(handle->tensor), TD_I(1)));
     td_release(handle->tensor);
     handle->tensor = shifted;
@@ -126,7 +131,7 @@ int tide_call_operator(lua_State *L) {
     }
     for (int k = 0; k < given; k++)
         if (TD_UNLIKELY(op->result_base[k] && handles[k]->tensor))
-            to_one_based(L, handles[k]);
+            to_one_based(L, handles[k], k == 0 && frame.out_at);
     if (TD_UNLIKELY(frame.requires_grad))
         TIDE_CHECK(L, td_set_requires_grad(handles[0]->tensor, true));
     if (given)

@@ -1,6 +1,7 @@
 /* create.c: tide.tensor: from nested tables and numbers to tensors. */
 #include "lua-bindings/function.h"
 #include "lua-bindings/modules.h"
+#include "lua-bindings/tensor.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -85,6 +86,7 @@ static char *fill(lua_State *L, int index, td_dtype dtype, char *to) {
         }
         return to;
     }
+    tide_check_holds(L, "tensor", dtype, index);
     if (lua_isboolean(L, index))
         td_store_int(dtype, to, lua_toboolean(L, index));
     else if (lua_isinteger(L, index))
@@ -154,6 +156,14 @@ static int tide_is_tensor(lua_State *L) {
     return 1;
 }
 
+static int tide_is_floating_point(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    tide_load_tensors(L, &f);
+    lua_pushboolean(L, td_dtype_is_float((td_dtype)f.args[0].tensor->dtype));
+    return 1;
+}
+
 void tide_open_creation(lua_State *L) {
     static const tide_function functions[] = {
         {"tensor(data values, *, dtype? dtype=nil, device? device=nil, bool requires_grad=false) "
@@ -162,7 +172,17 @@ void tide_open_creation(lua_State *L) {
          "int64, floats float32.",
          tide_tensor},
         {"is_tensor(any value=nil) -> bool", "Is the value a tensor?", tide_is_tensor},
+        {"is_floating_point(Tensor x) -> bool", "Is the dtype a floating one?",
+         tide_is_floating_point},
         {NULL, NULL, NULL},
     };
+    static const char *const formats[][2] = {{"contiguous_format", "contiguous"},
+                                             {"preserve_format", "preserve"},
+                                             {"channels_last", "channels_last"},
+                                             {"channels_last_3d", "channels_last_3d"}};
+    for (size_t k = 0; k < sizeof formats / sizeof *formats; k++) {
+        lua_pushstring(L, formats[k][1]);
+        lua_setfield(L, -2, formats[k][0]);
+    }
     tide_declare(L, functions);
 }

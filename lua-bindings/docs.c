@@ -165,6 +165,9 @@ static void push_operator_doc(lua_State *L, const td_op *op) {
     set_flag(L, "inplace", op->inplace_name != NULL);
     set_flag(L, "inplace_only", op->flags & TD_OP_INPLACE_ONLY);
     set_flag(L, "out", op->flags & TD_OP_OUT);
+    set_flag(L, "out_exact", op->flags & TD_OP_OUT_EXACT);
+    set_flag(L, "turns", op->flags & TD_OP_TURNS);
+    set_flag(L, "creates", op->flags & TD_OP_FUNCTION_ONLY && op->flags & TD_OP_NONDIFF);
     set_flag(L, "view", op->flags & TD_OP_VIEW);
     set_flag(L, "random", op->flags & TD_OP_RANDOM);
     set_flag(L, "internal", op->flags & TD_OP_INTERNAL);

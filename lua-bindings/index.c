@@ -10,6 +10,7 @@
 #include "engine/core/number.h"
 #include "engine/ops/index.h"
 #include "lua-bindings/args.h"
+#include "lua-bindings/tensor.h"
 
 #include <string.h>
 
@@ -373,6 +374,7 @@ static td_tensor *value_tensor(lua_State *L, const td_tensor *like) {
                    tide_describe(L, 3, text, sizeof text));
     tide_handle *handle = tide_push_handle(L);
     td_dtype dtype = (td_dtype)like->dtype;
+    tide_check_holds(L, "index", dtype, 3);
     if (number && !lua_isinteger(L, 3))
         TIDE_CHECK(L, td_tensor_scalar(dtype, lua_tonumber(L, 3), &handle->tensor));
     else
@@ -381,11 +383,25 @@ static td_tensor *value_tensor(lua_State *L, const td_tensor *like) {
     return handle->tensor;
 }
 
+/* Leading dims of size 1 that the place has not are no dims of the value. */
+static td_tensor *without_leading(lua_State *L, td_tensor *value, int keep) {
+    int n = 0;
+    while (value->ndim - n > keep && value->sizes[n] == 1)
+        n++;
+    if (n == 0)
+        return value;
+    tide_handle *handle = tide_push_handle(L);
+    value = tide_hold_tensor(L, 3, "index");
+    if (TD_APPLY(&handle->tensor, view, TD_T(value), TD_INTS(value->ndim - n, value->sizes + n)))
+        fail(L);
+    return handle->tensor;
+}
+
 int tide_index_write(lua_State *L) {
     cursor c;
     read_key(&c, L);
     luaL_checkstack(L, 8, "index");
-    td_tensor *value = value_tensor(L, c.x);
+    td_tensor *value = without_leading(L, value_tensor(L, c.x), c.advanced ? 0 : c.x->ndim);
     td_status status = c.advanced ? td_index_put(c.x, TD_TENSORS(c.nlist, c.list), value, false)
                                   : TD_APPLY_INPLACE(copy_, TD_T(c.x), TD_T(value));
     return status ? fail(L) : 0;

@@ -5,18 +5,34 @@
 #include "lua-bindings/index.h"
 #include "lua-bindings/modules.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 /* ---- elements ---- */
 
+/* The sign of a NaN means nothing, but Lua prints it. */
+static void push_float(lua_State *L, double value) {
+    lua_pushnumber(L, value != value ? NAN : value);
+}
+
 void tide_push_element(lua_State *L, td_dtype dtype, const void *p) {
     if (dtype == TD_BOOL)
         lua_pushboolean(L, *(const uint8_t *)p != 0);
     else if (td_dtype_is_float(dtype))
-        lua_pushnumber(L, td_load_double(dtype, p));
+        push_float(L, td_load_double(dtype, p));
     else
         lua_pushinteger(L, td_load_int(dtype, p));
+}
+
+void tide_check_holds(lua_State *L, const char *what, td_dtype dtype, int index) {
+    char text[80];
+    if (lua_type(L, index) != LUA_TNUMBER ||
+        (lua_isinteger(L, index) ? td_dtype_holds_int(dtype, lua_tointeger(L, index))
+                                 : td_dtype_holds(dtype, lua_tonumber(L, index))))
+        return;
+    tide_error(L, "%s: %s can't hold %s", what, td_dtype_name(dtype),
+               tide_describe(L, index, text, sizeof text));
 }
 
 /* ---- fields ---- */
@@ -28,6 +44,35 @@ static void push_transposed(lua_State *L, td_tensor *x) {
     tide_handle *handle = tide_push_handle(L);
     x = tide_check_tensor(L, 1, "T"); /* the handle may have run a finalizer */
     TIDE_CHECK(L, TD_APPLY(&handle->tensor, permute, TD_T(x), TD_INTS(x->ndim, dims)));
+}
+
+/* The tensor at stack index 1 by an operator of it, made anew. */
+static void push_result(lua_State *L, const char *field, const td_op *op, int nargs,
+                        const td_value *more) {
+    td_value args[3];
+    tide_handle *handle = tide_push_handle(L);
+    args[0] = TD_T(tide_check_tensor(L, 1, field)); /* the handle may have run a finalizer */
+    for (int k = 1; k < nargs; k++)
+        args[k] = more[k - 1];
+    TIDE_CHECK(L, td_op_apply(op, &handle->tensor, nargs, args));
+}
+
+static void get_matrix_transposed(lua_State *L, td_tensor *x) {
+    char text[TD_SHAPE_TEXT];
+    if (x->ndim < 2)
+        tide_error(L, "mT: needs a tensor of at least 2 dims, got shape %s",
+                   td_tensor_shape_text(x, text));
+    push_result(L, "mT", TD_OP(transpose), 3, (td_value[]){TD_I(-2), TD_I(-1)});
+}
+static void get_data(lua_State *L, td_tensor *x) {
+    (void)x;
+    push_result(L, "data", TD_OP(detach), 1, NULL);
+}
+static void get_nbytes(lua_State *L, td_tensor *x) {
+    lua_pushinteger(L, x->numel * (lua_Integer)td_tensor_itemsize(x));
+}
+static void get_itemsize(lua_State *L, td_tensor *x) {
+    lua_pushinteger(L, (lua_Integer)td_tensor_itemsize(x));
 }
 
 static void get_shape(lua_State *L, td_tensor *x) {
@@ -79,6 +124,10 @@ static const field fields[] = {
     {"grad_fn", get_grad_fn},
     {"ndim", get_ndim},
     {"T", push_transposed},
+    {"mT", get_matrix_transposed},
+    {"data", get_data},
+    {"nbytes", get_nbytes},
+    {"itemsize", get_itemsize},
     {"_version", get_version},
 };
 
@@ -316,8 +365,22 @@ static int tensor_element_size(lua_State *L) {
 }
 
 static int tensor_is_contiguous(lua_State *L) {
+    static const char *const names[] = {[TD_ROW_MAJOR] = "contiguous",
+                                        [TD_CHANNELS_LAST] = "channels_last",
+                                        [TD_CHANNELS_LAST_3D] = "channels_last_3d"};
     tide_frame f;
-    lua_pushboolean(L, read_method(L, &f)->contiguous);
+    const td_tensor *x = read_method(L, &f);
+    for (int k = 0; k < 3; k++)
+        if (!strcmp(f.args[1].string, names[k]))
+            lua_pushboolean(L, td_tensor_is_in_format(x, (td_format)k));
+    return 1;
+}
+
+static int tensor_storage_offset(lua_State *L) {
+    tide_frame f;
+    const td_tensor *x = read_method(L, &f);
+    int64_t bytes = (char *)x->data - (char *)x->storage->data;
+    lua_pushinteger(L, bytes / (lua_Integer)td_tensor_itemsize(x));
     return 1;
 }
 
@@ -354,13 +417,50 @@ static int tensor_free(lua_State *L) {
     return tensor_close(L);
 }
 
+static int convert_to(lua_State *L, tide_frame *f, td_value dtype, td_value device) {
+    tide_handle *handle = tide_push_handle(L);
+    tide_load_tensors(L, f);
+    TIDE_CHECK(L, TD_APPLY(&handle->tensor, to, f->args[0], dtype, device));
+    tide_check_pressure(L, TIDE_STATE(L), handle->tensor);
+    return 1;
+}
+
 /* x:float() and the like, named as a dtype or its alias. */
 static int tensor_convert(lua_State *L) {
     tide_frame f;
     tide_read_call(L, &f);
+    return convert_to(L, &f, TD_DTYPE(td_dtype_find(f.name)), TD_NIL);
+}
+
+static int tensor_type_as(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    const td_tensor *other = tide_check_tensor(L, f.at[1], "type_as");
+    return convert_to(L, &f, TD_DTYPE((td_dtype)other->dtype), TD_DEVICE(td_tensor_device(other)));
+}
+
+static int tensor_cpu(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    return convert_to(L, &f, TD_NIL, TD_DEVICE(TD_DEVICE_CPU));
+}
+
+static int tensor_cuda(lua_State *L) {
+    tide_frame f;
+    td_device device;
+    tide_read_call(L, &f);
+    if (td_device_parse("cuda", &device))
+        return tide_error(L, "cuda: %s", td_error_message());
+    return convert_to(L, &f, TD_NIL, TD_DEVICE(device));
+}
+
+/* The tensor comes first in PyTorch's method, the condition in the function. */
+static int tensor_where(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
     tide_handle *handle = tide_push_handle(L);
     tide_load_tensors(L, &f);
-    TIDE_CHECK(L, TD_APPLY(&handle->tensor, to, f.args[0], TD_DTYPE(td_dtype_find(f.name))));
+    TIDE_CHECK(L, TD_APPLY(&handle->tensor, where, f.args[1], f.args[0], f.args[2]));
     tide_check_pressure(L, TIDE_STATE(L), handle->tensor);
     return 1;
 }
@@ -381,8 +481,14 @@ static const tide_function methods[] = {
     {"dim(Tensor x) -> int", "The number of dims.", tensor_dim},
     {"numel(Tensor x) -> int", "The number of elements.", tensor_numel},
     {"element_size(Tensor x) -> int", "Bytes of an element.", tensor_element_size},
-    {"is_contiguous(Tensor x) -> bool", "Do the elements lie row-major without gaps?",
+    {"is_contiguous(Tensor x, *, \"contiguous\"|\"channels_last\"|\"channels_last_3d\" "
+     "memory_format=\"contiguous\") -> bool",
+     "Do the elements lie row-major, or in the memory format given, without gaps?",
      tensor_is_contiguous},
+    {"storage_offset(Tensor x) -> int", "Elements of the storage before the tensor's first.",
+     tensor_storage_offset},
+    {"nelement(Tensor x) -> int", "The number of elements.", tensor_numel},
+    {"ndimension(Tensor x) -> int", "The number of dims.", tensor_dim},
     {"is_floating_point(Tensor x) -> bool", "Is the dtype a floating one?",
      tensor_is_floating_point},
     {"data_ptr(Tensor x) -> int", "Address of the first element.", tensor_data_ptr},
@@ -394,6 +500,12 @@ static const tide_function methods[] = {
      "create_graph=false)",
      "Add the gradients of this tensor to the .grad of the leaves it depends on.", tide_backward},
     {"free(any x)", "Let go of the memory now; the tensor can't be used any more.", tensor_free},
+    {"where(Tensor x, Tensor condition, Tensor|number other) -> Tensor",
+     "x where the condition is true, other elsewhere.", tensor_where},
+    {"type_as(Tensor x, Tensor other) -> Tensor",
+     "The same values in another's dtype, on its device.", tensor_type_as},
+    {"cpu(Tensor x) -> Tensor", "The same values in the host's memory.", tensor_cpu},
+    {"cuda(Tensor x) -> Tensor", "The same values on the CUDA device.", tensor_cuda},
     CONVERSION("bool", "bool"),
     CONVERSION("byte", "uint8"),
     CONVERSION("char", "int8"),

@@ -53,6 +53,10 @@ void td_autograd_drop(td_record *record);
  * plain tensor. Leaves are left alone. */
 void td_autograd_forget(td_tensor *x);
 
+/* x has become what `view`, a view of x, is: it takes over the view's history, if that has one. The
+ * version has been bumped. */
+void td_autograd_turn(td_tensor *x, const td_tensor *view);
+
 /* Nodes that are no operators: Lua Functions, later collectives. `apply` works as td_backward_fn
  * over gout -> in (ninputs slots); `destroy` frees payload, may not call Lua. */
 typedef struct td_node_class {

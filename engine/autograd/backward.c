@@ -269,13 +269,37 @@ static void fill_captures(const run *r, const entry *e) {
         }
 }
 
-/* The gradient to keep in a .grad field: of its own memory, row-major. Steals g. */
+/* A leaf's gradient lies as the leaf does; row-major where that has gaps. */
+static td_status lie_as(const td_tensor *leaf, td_tensor **g) {
+    int64_t strides[TD_MAX_DIMS];
+    td_tensor *laid = NULL;
+    bool same = td_tensor_same_shape(leaf, *g);
+    if (!same || (leaf->contiguous && (*g)->contiguous))
+        return TD_OK;
+    if (td_tensor_is_dense(leaf))
+        memcpy(strides, leaf->strides, sizeof(int64_t) * leaf->ndim);
+    else
+        td_contiguous_strides(leaf->ndim, leaf->sizes, strides);
+    for (int d = 0; same && d < leaf->ndim; d++)
+        same = leaf->sizes[d] == 1 || strides[d] == (*g)->strides[d];
+    if (same)
+        return TD_OK;
+    td_status status =
+        TD_APPLY(&laid, laid_out, TD_T(*g), TD_INTS(leaf->ndim, strides), TD_I(leaf->numel));
+    if (status)
+        return status;
+    td_release(*g);
+    *g = laid;
+    return TD_OK;
+}
+
+/* The gradient to keep in a .grad field: of its own memory, without gaps. Steals g. */
 static td_status own_gradient(td_tensor *g, td_tensor **out) {
-    if (is_ours(g) && g->contiguous) {
+    if (is_ours(g) && td_tensor_is_dense(g)) {
         *out = g;
         return TD_OK;
     }
-    td_status status = TD_APPLY(out, clone, TD_T(g), TD_STRING("contiguous"));
+    td_status status = TD_APPLY(out, clone, TD_T(g));
     td_release(g);
     return status;
 }
@@ -326,6 +350,10 @@ static td_status finish_leaf(run *r, entry *e) {
     td_autograd *a = td_autograd_get(e->leaf);
     if (!a)
         return TD_ENOMEM;
+    td_status status = a->grad ? TD_OK : lie_as(e->leaf, &e->single);
+    if (status)
+        return status;
+    g = e->single;
     e->single = NULL;
     return accumulate(a, g);
 }

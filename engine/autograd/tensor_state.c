@@ -52,6 +52,11 @@ void td_autograd_forget(td_tensor *x) {
     td_node_release(node);
 }
 
+void td_autograd_turn(td_tensor *x, const td_tensor *view) {
+    if (view->autograd && view->autograd->grad_fn)
+        td_autograd_attach(x, view->autograd->grad_fn, view->autograd->result);
+}
+
 bool td_is_leaf(const td_tensor *x) {
     return !(x->autograd && x->autograd->grad_fn) && !td_view_is_stale(x);
 }

@@ -4,6 +4,7 @@
  * node that takes the gradient of all of x, runs the operator's backward on y's part of it and puts
  * the result back in its place; that node becomes x's history. Other views of x notice by the
  * storage's version that their history is stale, and take x's, seen through as_strided.
+ * The gradient is laid out as the base is, so that what is a view of it is one of the gradient.
  */
 #include "engine/autograd/node.h"
 #include "engine/core/memory.h"
@@ -18,7 +19,7 @@ typedef struct geometry {
 typedef struct write_payload {
     td_node *inner;  /* the operator on the view; owned */
     uint32_t result; /* which of its results the view is */
-    geometry view;
+    geometry base, view;
     int64_t offset; /* of the view's first element from the base's */
 } write_payload;
 
@@ -32,6 +33,24 @@ static int64_t offset_in(const td_tensor *view, const td_tensor *base) {
     return ((char *)view->data - (char *)base->data) / (int64_t)td_tensor_itemsize(base);
 }
 
+/* The last element that sizes and strides reach, counted from their first. */
+static int64_t reach(int ndim, const int64_t *sizes, const int64_t *strides) {
+    int64_t last = 0;
+    for (int d = 0; d < ndim; d++)
+        last += sizes[d] ? (sizes[d] - 1) * strides[d] : 0;
+    return last;
+}
+
+/* as_strided may see, and as_strided_ leave behind, more than the base's history knows of. */
+static td_status check_within(const td_tensor *x) {
+    const td_tensor *base = x->base;
+    int64_t first = offset_in(x, base), last = first + reach(x->ndim, x->sizes, x->strides);
+    if (x->numel == 0 || (first >= 0 && last <= reach(base->ndim, base->sizes, base->strides)))
+        return TD_OK;
+    return td_fail(TD_EAUTOGRAD, "autograd can't follow a view that reaches beyond the tensor it "
+                                 "looks into (by as_strided?); write into a clone() of it");
+}
+
 bool td_view_is_stale(const td_tensor *x) {
     const td_tensor *base = x->base;
     return base && base->autograd && base->autograd->grad_fn &&
@@ -41,10 +60,15 @@ bool td_view_is_stale(const td_tensor *x) {
 /* The node that sees x, a view of base, in what `history` gives of all of base. */
 static td_node *seen_through(td_tensor *x, td_edge history, td_status *status) {
     td_tensor *base = x->base;
-    td_value args[4] = {TD_T(base), TD_INTS(x->ndim, x->sizes), TD_INTS(x->ndim, x->strides),
-                        TD_I(offset_in(x, base))};
-    td_call call = {.op = TD_OP(as_strided), .args = args};
-    td_node *node = td_node_new(&call, 0, 1, status);
+    td_value args[6] = {TD_T(base),
+                        TD_INTS(x->ndim, x->sizes),
+                        TD_INTS(x->ndim, x->strides),
+                        TD_I(offset_in(x, base)),
+                        TD_INTS(base->ndim, base->strides),
+                        TD_B(td_tensor_overlaps(base))};
+    td_call call = {.op = TD_OP(strided), .args = args};
+    *status = check_within(x);
+    td_node *node = *status ? NULL : td_node_new(&call, 0, 1, status);
     if (node)
         node->slots[0].edge = history;
     else
@@ -95,9 +119,11 @@ static td_status apply_write(void *payload, td_tensor *const *gout, td_tensor **
     td_tensor **inner = td_calloc(n, sizeof *inner);
     if (!inner)
         return td_fail(TD_ENOMEM, "out of memory");
-    TD_TRY(TD_APPLY(&whole, clone, TD_T(gout[0]), TD_STRING("contiguous")));
-    TD_TRY(TD_APPLY(&part, as_strided, TD_T(whole), TD_INTS(p->view.ndim, p->view.sizes),
-                    TD_INTS(p->view.ndim, p->view.strides), TD_I(p->offset)));
+    td_value strides = TD_INTS(p->base.ndim, p->base.strides);
+    int64_t length = reach(p->base.ndim, p->base.sizes, p->base.strides) + 1;
+    TD_TRY(TD_APPLY(&whole, laid_out, TD_T(gout[0]), strides, TD_I(length)));
+    TD_TRY(TD_APPLY(&part, strided, TD_T(whole), TD_INTS(p->view.ndim, p->view.sizes),
+                    TD_INTS(p->view.ndim, p->view.strides), TD_I(p->offset), strides, TD_B(false)));
     TD_TRY(TD_APPLY(&g, clone, TD_T(part)));
     TD_TRY(apply_inner(p, g, inner));
     if (inner[self])
@@ -136,12 +162,10 @@ td_node *td_view_inner(const td_node *node) {
 static td_status new_payload(const td_tensor *x, td_node *node, uint32_t result,
                              write_payload **out) {
     const td_tensor *base = x->base;
-    /* The gradient of the base is row-major; a view of a base that is not has other strides there.
-     */
-    if (!base->contiguous)
+    if (td_tensor_overlaps(base))
         return td_fail(TD_EAUTOGRAD,
-                       "autograd can't follow a write through a view of a tensor that "
-                       "is not row-major; write into x:contiguous() instead");
+                       "autograd can't follow a write through a view of a tensor whose "
+                       "elements share memory (an expanded one?); write into a clone()");
     write_payload *p = td_malloc(sizeof *p);
     if (!p)
         return td_fail(TD_ENOMEM, "out of memory");
@@ -149,6 +173,7 @@ static td_status new_payload(const td_tensor *x, td_node *node, uint32_t result,
     p->result = result;
     p->offset = offset_in(x, base);
     read_geometry(x, &p->view);
+    read_geometry(base, &p->base);
     *out = p;
     return TD_OK;
 }

@@ -177,3 +177,27 @@ void td_convert(td_dtype to, void *dst, int64_t dst_stride, td_dtype from, const
             td_store_int(to, d, td_load_int(from, s));
     }
 }
+
+/* Bits of an integer's magnitude; 0: any number will do. */
+static int magnitude_bits(td_dtype dtype) {
+    if (td_dtype_is_float(dtype) || dtype == TD_BOOL)
+        return 0;
+    return 8 * (int)td_dtype_size(dtype) - (dtype != TD_U8);
+}
+
+bool td_dtype_holds_int(td_dtype dtype, int64_t i) {
+    int bits = magnitude_bits(dtype);
+    if (bits == 0 || bits > 62)
+        return true;
+    int64_t end = (int64_t)1 << bits;
+    return i < end && i >= -end + (dtype == TD_U8);
+}
+
+bool td_dtype_holds(td_dtype dtype, double value) {
+    int bits = magnitude_bits(dtype);
+    if (bits == 0)
+        return true;
+    if (bits > 62)
+        return value >= -0x1p63 && value < 0x1p63;
+    return value > -0x1p63 && value < 0x1p63 && td_dtype_holds_int(dtype, (int64_t)value);
+}

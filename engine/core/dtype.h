@@ -102,4 +102,9 @@ void td_store_int(td_dtype d, void *p, int64_t value);
 void td_convert(td_dtype to, void *dst, int64_t dst_stride, td_dtype from, const void *src,
                 int64_t src_stride, int64_t n);
 
+/* Can a tensor of this dtype be given the number? An integer dtype must hold its whole part; an
+ * unsigned one takes also what wraps around from below. */
+bool td_dtype_holds_int(td_dtype dtype, int64_t i);
+bool td_dtype_holds(td_dtype dtype, double value);
+
 #endif

@@ -424,6 +424,15 @@ td_status td_tensor_set_shape(td_tensor *x, int ndim, const int64_t *sizes,
     return lay_out(x, ndim, sizes, strides, (char *)x->data - (char *)x->storage->data);
 }
 
+td_status td_tensor_turn(td_tensor *x, const td_tensor *view) {
+    void *before = x->data;
+    x->data = view->data;
+    td_status status = td_tensor_set_shape(x, view->ndim, view->sizes, view->strides);
+    if (status)
+        x->data = before;
+    return status;
+}
+
 td_status td_tensor_resize(td_tensor *x, int ndim, const int64_t *sizes) {
     int64_t n;
     td_status status = check_shape(ndim, sizes, td_tensor_itemsize(x), td_tensor_device(x), &n);

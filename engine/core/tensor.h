@@ -177,6 +177,10 @@ td_status td_wrap_dim(int64_t dim, int ndim, int *out) TD_MUST_CHECK;
 td_status td_tensor_set_shape(td_tensor *x, int ndim, const int64_t *sizes,
                               const int64_t *strides) TD_MUST_CHECK;
 
+/* Let x, in place, be what `view`, another tensor over its storage, is: shape, strides and place.
+ * ENOMEM. */
+td_status td_tensor_turn(td_tensor *x, const td_tensor *view) TD_MUST_CHECK;
+
 /* Make room for a shape in a result tensor given by the caller (out=): reallocates its storage if
  * too small. Bumps the version. */
 td_status td_tensor_resize(td_tensor *x, int ndim, const int64_t *sizes) TD_MUST_CHECK;

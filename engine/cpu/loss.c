@@ -45,7 +45,7 @@ td_status td_cpu_class_weights(const td_class_weights_plan *plan) {
         TD_TRY(td_contiguous_as(plan->weight, dtype, &weight));
     const int64_t *value = target->data;
     for (int64_t k = 0; k < target->numel; k++) {
-        bool ignored = plan->ignores && value[k] == plan->ignored;
+        bool ignored = value[k] == plan->ignored;
         if (!ignored && (value[k] < 0 || value[k] >= plan->nclasses)) {
             status = wrong_class(target, k, value[k], plan->nclasses);
             goto done;

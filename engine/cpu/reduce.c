@@ -250,6 +250,12 @@ static void finish_values(td_finish finish, double param, bool floating, int64_t
             else
                 acc[k].i = acc[k].i == count;
             break;
+        case TD_FINISH_ANY:
+            if (floating)
+                acc[k].f = acc[k].f != 0;
+            else
+                acc[k].i = acc[k].i != 0;
+            break;
         case TD_FINISH_STD:
             acc[k].f = sqrt(acc[k].f / param);
             break;

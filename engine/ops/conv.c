@@ -1,7 +1,6 @@
 /* conv.c: convolution over one to three spatial dims. It and its two gradients, as operators, are
  * linear in both of their tensors and are one another's gradients; the gradient by the input is the
  * transposed convolution as well. */
-#include "engine/ops/copy.h"
 #include "engine/ops/spatial.h"
 
 #include <stdio.h>
@@ -158,7 +157,7 @@ static td_status fill_result(td_tensor *out, td_tensor *bias, int spatial) {
 /* Images lie channels last where one of two tensors does, and as images without a batch never. */
 static void choose_layout(td_conv_geometry *g, const td_tensor *a, const td_tensor *b) {
     g->channels_last = g->ndim == g->spatial + 2 && g->spatial > 1 &&
-                       (td_lies_channels_last(a) || td_lies_channels_last(b));
+                       (td_lies_channels_last(0, a) || td_lies_channels_last(0, b));
 }
 
 /* Hand the rule's plan to the device, its tensors packed: a has images, b the weight or images. */
@@ -169,7 +168,7 @@ static td_status convolve(td_call *call, td_tensor *a, td_tensor *b, td_tensor *
     bool weighs = p->direction == TD_CONV_WEIGHT;
     td_status status = TD_OK;
     p->out = call->out[0];
-    g->weight_last = weighs ? g->channels_last : td_lies_channels_last(b);
+    g->weight_last = weighs ? g->channels_last : td_lies_channels_last(0, b);
     if (a->numel == 0 || b->numel == 0)
         return fill_result(p->out, bias, g->spatial);
     TD_TRY(td_pack_spatial(a, g->channels_last, &packed[0]));

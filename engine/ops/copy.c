@@ -91,6 +91,25 @@ td_status td_contiguous(td_tensor *x, td_tensor **out) {
     return td_contiguous_as(x, (td_dtype)x->dtype, out);
 }
 
+td_status td_pack(td_tensor *x, td_format format, td_tensor **out) {
+    int64_t strides[TD_MAX_DIMS];
+    *out = NULL;
+    if (td_tensor_is_in_format(x, format)) {
+        *out = td_retain(x);
+        return TD_OK;
+    }
+    td_format_strides(format, x->ndim, x->sizes, strides);
+    td_status status = TD_OK;
+    TD_TRY(td_tensor_empty((td_dtype)x->dtype, td_tensor_device(x), x->ndim, x->sizes, out));
+    TD_TRY(td_tensor_set_shape(*out, x->ndim, x->sizes, strides));
+    TD_TRY(td_copy_into(*out, x));
+    return TD_OK;
+done:
+    td_release(*out);
+    *out = NULL;
+    return status;
+}
+
 static td_status fill(td_tensor *x, td_operand value) {
     td_pointwise_plan plan = {.program = td_primitive_program(TD_PW_copy),
                               .operands = &value,
@@ -124,23 +143,15 @@ static td_status kernel_zero_(td_call *call) {
     return td_fill_int(call->out[0], 0);
 }
 
-/* The first argument's shape and dtype, and its layout where that has no gaps. */
-static td_status rule_layout(const td_call *call, td_meta *out) {
-    const td_tensor *x = call->args[0].tensor;
-    out->strided = !x->contiguous && td_tensor_is_dense(x);
-    if (out->strided)
-        memcpy(out->strides, x->strides, sizeof(int64_t) * x->ndim);
-    return td_rule_same(call, out);
+static td_status rule_fill_(const td_call *call, td_meta *out) {
+    td_value v = call->args[1];
+    td_status status = td_rule_same(call, out);
+    return status || v.kind == TD_KIND_TENSOR ? status : td_check_holds(out->dtype, v);
 }
 
 static td_status rule_clone(const td_call *call, td_meta *out) {
-    const char *format = call->args[1].string;
-    if (!strcmp(format, "contiguous"))
-        return td_rule_same(call, out);
-    if (!strcmp(format, "preserve"))
-        return rule_layout(call, out);
-    return td_fail(TD_EVALUE, "memory_format must be \"preserve\" or \"contiguous\", got \"%s\"",
-                   format);
+    td_status status = td_rule_same(call, out);
+    return status ? status : td_meta_format(call->args[1], call->args[0].tensor, out);
 }
 
 static td_status kernel_clone(td_call *call) {
@@ -148,7 +159,9 @@ static td_status kernel_clone(td_call *call) {
 }
 
 static td_status rule_to_copy(const td_call *call, td_meta *out) {
-    td_status status = rule_layout(call, out);
+    td_status status = td_rule_same(call, out);
+    if (status == TD_OK)
+        status = td_meta_format(call->args[3], call->args[0].tensor, out);
     if (!td_is_nil(call->args[1]))
         out->dtype = call->args[1].dtype;
     if (!td_is_nil(call->args[2]))
@@ -156,16 +169,37 @@ static td_status rule_to_copy(const td_call *call, td_meta *out) {
     return status;
 }
 
+/* x lies so as far as its strides say more than its shape does: one channel is none. */
+static td_status hints_at(const td_tensor *x, td_value option, bool *there) {
+    td_format format = TD_ROW_MAJOR;
+    *there = true;
+    if (!strcmp(option.string, "preserve"))
+        return TD_OK;
+    td_status status = td_read_format(option, x->ndim, &format);
+    *there = format == td_tensor_format(x);
+    return status;
+}
+
 static td_status run_to(td_call *call) {
     td_tensor *x = call->args[0].tensor;
-    td_value dtype = call->args[1], device = call->args[2];
+    td_value dtype = call->args[1], device = call->args[2], format = call->args[4];
     bool same = (td_is_nil(dtype) || dtype.dtype == x->dtype) &&
                 (td_is_nil(device) || td_device_same(device.device, td_tensor_device(x)));
-    if (same && !call->args[3].b) {
-        call->out[0] = td_retain(x);
-        return TD_OK;
-    }
-    return TD_APPLY(&call->out[0], to_copy, TD_T(x), dtype, device);
+    td_status status = same ? hints_at(x, format, &same) : TD_OK;
+    if (status || !same || call->args[3].b)
+        return status ? status : TD_APPLY(&call->out[0], to_copy, TD_T(x), dtype, device, format);
+    call->out[0] = td_retain(x);
+    return TD_OK;
+}
+
+static td_status run_contiguous(td_call *call) {
+    td_tensor *x = call->args[0].tensor;
+    td_format format = TD_ROW_MAJOR;
+    td_status status = td_read_format(call->args[1], x->ndim, &format);
+    if (status || !td_tensor_is_in_format(x, format))
+        return status ? status : TD_APPLY(&call->out[0], clone, TD_T(x), call->args[1]);
+    call->out[0] = td_retain(x);
+    return TD_OK;
 }
 
 static td_status run_detach(td_call *call) {
@@ -184,7 +218,7 @@ TD_OPERATOR(copy_) = {
 TD_OPERATOR(fill_) = {
     .schema = "(Tensor x, Tensor|number value) -> Tensor",
     .doc = "Set every element of x to one value.",
-    .rule = td_rule_same,
+    .rule = rule_fill_,
     .kernel = kernel_fill_,
     .dtypes = TD_DTYPES_ALL,
     .gradient = "x: zeros_like(g); value: g",
@@ -201,27 +235,29 @@ TD_OPERATOR(zero_) = {
 };
 TD_OPERATOR(clone) = {
     .schema = "(Tensor x, *, str memory_format=\"preserve\") -> Tensor",
-    .doc = "A copy of x with memory of its own, in x's layout or (\"contiguous\") row-major.",
+    .doc = "A copy of x with memory of its own, in x's layout or the memory format given.",
     .rule = rule_clone,
     .kernel = kernel_clone,
     .dtypes = TD_DTYPES_ALL,
     .gradient = "x: g",
 };
 TD_OPERATOR(contiguous) = {
-    .schema = "(Tensor x) -> Tensor",
-    .doc = "x itself where its elements lie row-major without gaps, else a copy that does.",
-    .formula = "if(x.contiguous, x, clone(x, \"contiguous\"))",
+    .schema = "(Tensor x, *, str memory_format=\"contiguous\") -> Tensor",
+    .doc = "x itself where it lies in the memory format without gaps, else a copy that does.",
+    .run = run_contiguous,
 };
 TD_OPERATOR(to) = {
-    .schema = "(Tensor x, dtype? dtype=nil, device? device=nil, *, bool copy=false) -> Tensor",
-    .doc = "x in another dtype or on another device (either may come first), or as another tensor "
-           "is; x itself where it is so already.",
+    .schema = "(Tensor x, dtype? dtype=nil, device? device=nil, *, bool copy=false, "
+              "str memory_format=\"preserve\") -> Tensor",
+    .doc = "x in another dtype, memory format or on another device (dtype or device may come "
+           "first), or as another tensor is; x itself where it is so already.",
     .run = run_to,
     .flags = TD_OP_METHOD_ONLY,
 };
 TD_OPERATOR(to_copy) = {
-    .schema = "(Tensor x, dtype? dtype=nil, device? device=nil) -> Tensor",
-    .doc = "A copy of x in another dtype or on another device.",
+    .schema = "(Tensor x, dtype? dtype=nil, device? device=nil, "
+              "str memory_format=\"preserve\") -> Tensor",
+    .doc = "A copy of x in another dtype or memory format, or on another device.",
     .rule = rule_to_copy,
     .kernel = kernel_clone,
     .dtypes = TD_DTYPES_ALL,

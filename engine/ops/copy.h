@@ -2,7 +2,7 @@
 #ifndef TD_OPS_COPY_H
 #define TD_OPS_COPY_H
 
-#include "engine/core/tensor.h"
+#include "engine/core/format.h"
 
 /* Write src, broadcast and converted, into dst (any strides; overlapping memory of the two is
  * handled). ESHAPE when src does not broadcast to dst. Does not bump the version. */
@@ -13,6 +13,9 @@ td_status td_contiguous(td_tensor *x, td_tensor **out) TD_MUST_CHECK;
 
 /* The same in another dtype and row-major. No autograd. */
 td_status td_contiguous_as(td_tensor *x, td_dtype dtype, td_tensor **out) TD_MUST_CHECK;
+
+/* The same in a memory format that x's shape has. No autograd. */
+td_status td_pack(td_tensor *x, td_format format, td_tensor **out) TD_MUST_CHECK;
 
 /* Set every element (converted to x's dtype). Does not bump the version. */
 td_status td_fill(td_tensor *x, double value) TD_MUST_CHECK;

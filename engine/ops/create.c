@@ -11,27 +11,44 @@
 /* ---- rules ---- */
 
 static td_status rule_size(const td_call *call, td_meta *out) {
-    return td_creation_meta(call->args[0], call->args[1], call->args[2], out);
+    return td_creation_meta_out(call, call->args[0], call->args[1], call->args[2], out);
+}
+
+static td_status rule_empty(const td_call *call, td_meta *out) {
+    td_format format = TD_ROW_MAJOR;
+    td_status status = rule_size(call, out);
+    if (status == TD_OK)
+        status = td_read_format(call->args[3], out->ndim, &format);
+    if (status == TD_OK)
+        td_meta_lay(format, out);
+    return status;
 }
 
 static td_status rule_like(const td_call *call, td_meta *out) {
-    return td_creation_meta_like(call->args[0].tensor, call->args[1], call->args[2], out);
+    const td_value *a = call->args;
+    return td_creation_meta_like(a[0].tensor, a[1], a[2], a[3], out);
 }
 
-/* The dtype that a number has by itself. */
-static td_value number_dtype(td_value option, bool integer) {
-    if (!td_is_nil(option))
+/* The dtype that a number has by itself, unless another is asked for, or out= has one. */
+static td_value number_dtype(const td_call *call, td_value option, bool integer) {
+    if (!td_is_nil(option) || td_call_given(call, 0))
         return option;
     return TD_DTYPE(integer ? TD_I64 : td_default_dtype());
 }
 
 static td_status rule_full(const td_call *call, td_meta *out) {
     const td_value *a = call->args;
-    return td_creation_meta(a[0], number_dtype(a[2], a[1].kind == TD_KIND_INT), a[3], out);
+    td_value dtype = a[1].kind == TD_KIND_BOOL && td_is_nil(a[2]) && !td_call_given(call, 0)
+                         ? TD_DTYPE(TD_BOOL)
+                         : number_dtype(call, a[2], a[1].kind == TD_KIND_INT);
+    td_status status = td_creation_meta_out(call, a[0], dtype, a[3], out);
+    return status ? status : td_check_holds(out->dtype, a[1]);
 }
 
 static td_status rule_full_like(const td_call *call, td_meta *out) {
-    return td_creation_meta_like(call->args[0].tensor, call->args[2], call->args[3], out);
+    const td_value *a = call->args;
+    td_status status = td_creation_meta_like(a[0].tensor, a[2], a[3], a[4], out);
+    return status ? status : td_check_holds(out->dtype, a[1]);
 }
 
 /* ---- kernels: any device that can fill and copy ---- */
@@ -51,7 +68,8 @@ static td_status kernel_ones(td_call *call) {
 
 static td_status kernel_full(td_call *call) {
     td_value v = call->args[1];
-    return v.kind == TD_KIND_INT ? td_fill_int(call->out[0], v.i) : td_fill(call->out[0], v.f);
+    return v.kind == TD_KIND_INT ? td_fill_int(call->out[0], v.i)
+                                 : td_fill(call->out[0], td_arg_double(v));
 }
 
 /* ---- progressions ---- */
@@ -62,6 +80,14 @@ static void read_range(const td_value *a, td_value *start, td_value *end, td_val
     *start = alone ? TD_I(0) : a[0];
     *end = alone ? a[0] : a[1];
     *step = a[2];
+}
+
+/* Integers step by whole numbers from a whole one: by the whole part of what is none. */
+static td_status cut(td_value *v) {
+    td_status status = td_check_holds(TD_I64, *v);
+    if (status == TD_OK && v->kind == TD_KIND_FLOAT)
+        *v = TD_I((int64_t)v->f);
+    return status;
 }
 
 static td_status rule_arange(const td_call *call, td_meta *out) {
@@ -86,14 +112,19 @@ static td_status rule_arange(const td_call *call, td_meta *out) {
     if (count > 0x1p62)
         return td_fail(TD_ENOMEM, "out of memory: %g elements", count);
     int64_t n = (int64_t)count;
+    td_status status = td_creation_meta_out(
+        call, TD_INTS(1, &n), number_dtype(call, call->args[3], integer), call->args[4], out);
+    bool whole = td_dtype_is_int(out->dtype);
+    td_value *bounds[3] = {&start, &end, &step};
+    for (int k = 0; whole && k < 3 && status == TD_OK; k++)
+        status = cut(bounds[k]);
     *TD_PLAN(call, td_progression_plan) =
         (td_progression_plan){.integer = start.kind == TD_KIND_INT && step.kind == TD_KIND_INT,
                               .ifirst = start.i,
                               .istep = step.i,
                               .first = from,
                               .step = by};
-    return td_creation_meta(TD_INTS(1, &n), number_dtype(call->args[3], integer), call->args[4],
-                            out);
+    return status;
 }
 
 static td_status rule_linspace(const td_call *call, td_meta *out) {
@@ -106,19 +137,32 @@ static td_status rule_linspace(const td_call *call, td_meta *out) {
         step = last / steps - first / steps;
     *TD_PLAN(call, td_progression_plan) = (td_progression_plan){
         .anchored = a[2].i > 1, .first = first, .last = last, .step = a[2].i > 1 ? step : 0};
-    return td_creation_meta(TD_INTS(1, &a[2].i), a[3], a[4], out);
+    return td_creation_meta_out(call, TD_INTS(1, &a[2].i), a[3], a[4], out);
 }
 
 static td_status kernel_progression(td_call *call) {
     td_progression_plan *p = TD_PLAN(call, td_progression_plan);
-    p->out = call->out[0];
-    return p->out->numel ? TD_RUN(td_tensor_device(p->out), progression, p) : TD_OK;
+    td_tensor *out = call->out[0], *row = NULL; /* one that out= gives may have strides */
+    td_status status = TD_OK;
+    if (out->numel == 0)
+        return TD_OK;
+    if (out->contiguous)
+        row = td_retain(out);
+    else
+        TD_TRY(td_tensor_empty((td_dtype)out->dtype, td_tensor_device(out), 1, out->sizes, &row));
+    p->out = row;
+    TD_TRY(TD_RUN(td_tensor_device(out), progression, p));
+    if (row != out)
+        status = td_copy_into(out, row);
+done:
+    td_release(row);
+    return status;
 }
 
 static td_status rule_eye(const td_call *call, td_meta *out) {
     const td_value *a = call->args;
     int64_t size[2] = {a[0].i, td_is_nil(a[1]) ? a[0].i : a[1].i};
-    return td_creation_meta(TD_INTS(2, size), a[2], a[3], out);
+    return td_creation_meta_out(call, TD_INTS(2, size), a[2], a[3], out);
 }
 
 static td_status kernel_eye(td_call *call) {
@@ -137,12 +181,15 @@ static td_status kernel_eye(td_call *call) {
 /* ---- the table ---- */
 
 #define OPTIONS  "*, dtype? dtype=nil, device? device=nil) -> Tensor"
-#define CREATION .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF
+#define LIKE     "*, dtype? dtype=nil, device? device=nil, str memory_format=\"preserve\") -> Tensor"
+#define CREATION .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_OUT
+#define COPYING  .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF
 
 TD_OPERATOR(empty) = {
-    .schema = "(int[] size, " OPTIONS,
+    .schema = "(int[] size, *, dtype? dtype=nil, device? device=nil, "
+              "str memory_format=\"contiguous\") -> Tensor",
     .doc = "Uninitialised elements: whatever lay in memory.",
-    .rule = rule_size,
+    .rule = rule_empty,
     .kernel = kernel_empty,
     .dtypes = TD_DTYPES_ALL,
     CREATION,
@@ -164,44 +211,44 @@ TD_OPERATOR(ones) = {
     CREATION,
 };
 TD_OPERATOR(full) = {
-    .schema = "(int[] size, number value, " OPTIONS,
-    .doc = "One value everywhere; an integer value gives int64, a float the default dtype.",
+    .schema = "(int[] size, number|bool value, " OPTIONS,
+    .doc = "One value everywhere; an integer gives int64, a float the default dtype, a truth bool.",
     .rule = rule_full,
     .kernel = kernel_full,
     .dtypes = TD_DTYPES_ALL,
     CREATION,
 };
 TD_OPERATOR(empty_like) = {
-    .schema = "(Tensor x, " OPTIONS,
+    .schema = "(Tensor x, " LIKE,
     .doc = "Uninitialised elements in x's shape, dtype and device.",
     .rule = rule_like,
     .kernel = kernel_empty,
     .dtypes = TD_DTYPES_ALL,
-    CREATION,
+    COPYING,
 };
 TD_OPERATOR(zeros_like) = {
-    .schema = "(Tensor x, " OPTIONS,
+    .schema = "(Tensor x, " LIKE,
     .doc = "Zeros in x's shape, dtype and device.",
     .rule = rule_like,
     .kernel = kernel_zeros,
     .dtypes = TD_DTYPES_ALL,
-    CREATION,
+    COPYING,
 };
 TD_OPERATOR(ones_like) = {
-    .schema = "(Tensor x, " OPTIONS,
+    .schema = "(Tensor x, " LIKE,
     .doc = "Ones in x's shape, dtype and device.",
     .rule = rule_like,
     .kernel = kernel_ones,
     .dtypes = TD_DTYPES_ALL,
-    CREATION,
+    COPYING,
 };
 TD_OPERATOR(full_like) = {
-    .schema = "(Tensor x, number value, " OPTIONS,
+    .schema = "(Tensor x, number|bool value, " LIKE,
     .doc = "One value everywhere in x's shape, dtype and device.",
     .rule = rule_full_like,
     .kernel = kernel_full,
     .dtypes = TD_DTYPES_ALL,
-    CREATION,
+    COPYING,
 };
 TD_OPERATOR(arange) = {
     .schema = "(number start, number? end=nil, number step=1, " OPTIONS,

@@ -232,6 +232,25 @@ static td_status run_then_copy(td_call *call) {
     return copy_result(call);
 }
 
+/* A view in place: the tensor itself becomes what it is a view of itself. Its history goes on with
+ * the view's, without recording too, since the gradient of another shape would not fit it. */
+static td_status turn(td_call *call) {
+    td_tensor *x = call->given[0];
+    td_call fresh = {.op = call->op, .args = call->args};
+    bool before = td_set_grad_enabled(td_grad_enabled() || !td_is_leaf(x));
+    td_status status = td_op_call(&fresh);
+    td_set_grad_enabled(before);
+    if (status == TD_OK)
+        status = td_tensor_turn(x, fresh.out[0]);
+    if (status == TD_OK) {
+        td_tensor_bump_version(x);
+        td_autograd_turn(x, fresh.out[0]);
+        call->out[0] = td_retain(x);
+    }
+    drop_results(&fresh);
+    return status;
+}
+
 /* ---- calls ---- */
 
 /* What the tensors among the arguments ask for, seen in one walk. */
@@ -278,6 +297,8 @@ static td_status run_steps(td_call *call) {
     td_status status = TD_UNLIKELY(call->ngiven) ? td_check_writes(call) : TD_OK;
     if (TD_UNLIKELY(status))
         return status;
+    if (TD_UNLIKELY(call->ngiven && call->inplace && op->flags & TD_OP_TURNS))
+        return turn(call);
     if (composite && !(op->flags & TD_OP_INPLACE_ONLY))
         return run_composite(call);
     if (op->run && call->ngiven && !(op->flags & TD_OP_INPLACE_ONLY))

@@ -55,7 +55,8 @@ uint32_t td_param_kinds(const td_param *param) {
     };
     bool words = param->word && param->type == TD_PARAM_INTS;
     return kinds[param->type] | (param->optional ? TD_KIND_BIT(TD_KIND_NIL) : 0) |
-           (words ? TD_KIND_BIT(TD_KIND_STRING) : 0);
+           (words ? TD_KIND_BIT(TD_KIND_STRING) : 0) |
+           (param->truth ? TD_KIND_BIT(TD_KIND_BOOL) : 0);
 }
 
 const char *td_kinds_text(uint32_t kinds, char *buffer) {

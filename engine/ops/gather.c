@@ -61,6 +61,8 @@ static td_status plan_scatter(const td_call *call, td_meta *out, bool accumulate
     char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
     *p = (td_gather_plan){.accumulate = accumulate};
     td_status status = check_gather(x, index, call->args[1], "x", &p->dim);
+    if (status == TD_OK && !src)
+        status = td_check_holds((td_dtype)x->dtype, call->args[3]);
     if (status)
         return status;
     bool fits = !src || src->ndim == index->ndim;
@@ -152,6 +154,11 @@ static td_status run_one_hot(td_call *call) {
                        td_dtype_name((td_dtype)x->dtype));
     if (x->ndim == TD_MAX_DIMS)
         return td_fail(TD_ESHAPE, "a tensor has at most %d dims", TD_MAX_DIMS);
+    if (classes < -1 || (classes == 0 && x->numel))
+        return td_fail(TD_EVALUE,
+                       "num_classes must be at least 1, or -1 for as many as there are, "
+                       "got %lld",
+                       (long long)classes);
     TD_TRY(td_refuse(&negative_class, x));
     if (classes < 0) {
         if (x->numel == 0)
@@ -205,6 +212,7 @@ TD_OPERATOR(gather) = {
     .kernel = kernel_gather,
     .dtypes = TD_DTYPES_ALL,
     .gradient = "x: scatter_add(zeros(x.shape, dtype=g.dtype, device=g.device), dim, index, g)",
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(scatter) = {
     .schema = "(Tensor x, dim dim, index Tensor index, Tensor|number src) -> Tensor",
@@ -214,7 +222,7 @@ TD_OPERATOR(scatter) = {
     .dtypes = TD_DTYPES_ALL,
     .gradient = "x: scatter(g, dim, index, 0);"
                 "src: gather_within(g, dim, index, src.shape)",
-    .flags = TD_OP_INPLACE | TD_OP_WRITES_SELF,
+    .flags = TD_OP_INPLACE | TD_OP_WRITES_SELF | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(scatter_add) = {
     .schema = "(Tensor x, dim dim, index Tensor index, Tensor src) -> Tensor",
@@ -224,7 +232,7 @@ TD_OPERATOR(scatter_add) = {
     .dtypes = TD_DTYPES_ALL,
     .gradient = "x: g; src: gather_within(g, dim, index, src.shape)",
     .autocast = {.cuda = TD_AUTOCAST_PROMOTE},
-    .flags = TD_OP_INPLACE | TD_OP_WRITES_SELF,
+    .flags = TD_OP_INPLACE | TD_OP_WRITES_SELF | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(gather_within) = {
     .schema = "(Tensor x, dim dim, index Tensor index, int[] size) -> Tensor",

@@ -9,6 +9,7 @@
 #include "engine/ops/copy.h"
 #include "engine/ops/meta.h"
 
+#include <math.h>
 #include <string.h>
 
 #define TD_FAMILY "index"
@@ -251,39 +252,61 @@ done:
 /* ---- on whole rows ---- */
 
 /* The arguments x, dim, index as the entries of x[..., index, ...], of which the last, the index as
- * one row, is a new reference. */
+ * one row, is a new reference. `x` is the first argument, seen with one dim where it has none. */
 typedef struct row_entries {
-    int n;
+    int n, dim;
+    td_tensor *x;
     td_tensor *entries[TD_MAX_DIMS];
 } row_entries;
 
-static td_status read_rows(const td_call *call, row_entries *rows) {
-    const td_tensor *x = call->args[0].tensor, *index = call->args[2].tensor;
-    int64_t flat = -1;
-    int dim;
-    td_status status = td_wrap_dim(call->args[1].i, x->ndim, &dim);
+static void release_rows(row_entries *rows) {
+    td_release(rows->x);
+    td_release(rows->entries[rows->dim]);
+}
+
+static td_status read_rows(const td_call *call, td_tensor *x, row_entries *rows) {
+    td_tensor *index = call->args[2].tensor;
+    int64_t one = 1, flat = -1;
+    td_status status = td_wrap_dim(call->args[1].i, x->ndim, &rows->dim);
+    rows->x = NULL;
     if (status)
         return status;
-    if (x->ndim == 0)
-        return td_fail(TD_ESHAPE, "a 0-dim tensor has no dims to index");
     if (index->ndim > 1)
         return td_check_ndim(index, "index", 1);
-    status = td_check_index(index);
-    for (int d = 0; d < dim; d++)
+    for (int d = 0; d <= rows->dim; d++)
         rows->entries[d] = NULL;
-    rows->n = dim + 1;
-    return status ? status
-                  : TD_APPLY(&rows->entries[dim], reshape, call->args[2], TD_INTS(1, &flat));
+    rows->n = rows->dim + 1;
+    TD_TRY(td_check_index(index));
+    TD_TRY(TD_APPLY(&rows->entries[rows->dim], reshape, TD_T(index), TD_INTS(1, &flat)));
+    if (x->ndim)
+        rows->x = td_retain(x);
+    else
+        TD_TRY(TD_APPLY(&rows->x, view, TD_T(x), TD_INTS(1, &one)));
+    return TD_OK;
+done:
+    release_rows(rows);
+    return status;
 }
 
 static td_status run_index_select(td_call *call) {
+    td_tensor *x = call->args[0].tensor, *y = NULL;
     row_entries rows;
-    td_status status = read_rows(call, &rows);
+    td_status status = read_rows(call, x, &rows);
     if (status)
         return status;
-    status =
-        TD_APPLY(&call->out[0], advanced_index, call->args[0], TD_TENSORS(rows.n, rows.entries));
-    td_release(rows.entries[rows.n - 1]);
+    int64_t picked = rows.entries[rows.dim]->numel;
+    if (x->ndim == 0 && picked != 1) {
+        status = td_fail(TD_ESHAPE, "index must name one place of a 0-dim tensor, got %lld",
+                         (long long)picked);
+        goto done;
+    }
+    TD_TRY(TD_APPLY(&y, advanced_index, TD_T(rows.x), TD_TENSORS(rows.n, rows.entries)));
+    if (x->ndim == 0)
+        TD_STEP(&y, view, TD_T(y), TD_INTS(0, &picked));
+    call->out[0] = td_retain(y);
+done:
+    td_release(y);
+    release_rows(&rows);
     return status;
 }
 
@@ -305,19 +328,59 @@ static td_status written(td_call *call, td_status (*how)(td_call *call, td_tenso
 
 static td_status put_rows(td_call *call, td_tensor *x, td_tensor *values, bool accumulate) {
     row_entries rows;
-    td_status status = read_rows(call, &rows);
+    td_status status = read_rows(call, x, &rows);
     if (status)
         return status;
-    status = td_index_put(x, TD_TENSORS(rows.n, rows.entries), values, accumulate);
-    td_release(rows.entries[rows.n - 1]);
+    status = td_index_put(rows.x, TD_TENSORS(rows.n, rows.entries), values, accumulate);
+    release_rows(&rows);
     return status;
+}
+
+/* source has x's shape but along the dim, where it has a row for each index. What index_copy copies
+ * may have one dim where x has none, and none where x has one, when it is one element. */
+static td_status check_source(const td_call *call, bool copies) {
+    const td_tensor *x = call->args[0].tensor, *index = call->args[2].tensor;
+    const td_tensor *source = call->args[3].tensor;
+    char have[TD_SHAPE_TEXT], want[TD_SHAPE_TEXT];
+    int64_t sizes[TD_MAX_DIMS];
+    int dim;
+    td_status status = td_wrap_dim(call->args[1].i, x->ndim, &dim);
+    if (status)
+        return status;
+    if (source->dtype != x->dtype)
+        return td_fail(TD_EDTYPE, "source must have x's dtype %s, got %s",
+                       td_dtype_name((td_dtype)x->dtype), td_dtype_name((td_dtype)source->dtype));
+    int ndim = x->ndim;
+    if (ndim == 0 && source->ndim == 1 && copies)
+        ndim = 1;
+    if (x->ndim)
+        memcpy(sizes, x->sizes, sizeof(int64_t) * x->ndim);
+    if (ndim)
+        sizes[dim] = index->numel;
+    bool fits =
+        source->ndim == ndim && !memcmp(source->sizes, sizes, sizeof(int64_t) * (size_t)ndim);
+    fits |= copies && source->ndim == 0 && x->ndim <= 1 && index->numel == 1;
+    if (ndim == 0)
+        fits &= index->numel == 1;
+    if (fits)
+        return TD_OK;
+    return td_fail(TD_ESHAPE, "source of shape %s, expected %s: a row for each of %lld indices",
+                   td_tensor_shape_text(source, have),
+                   td_shape_text(ndim, sizes, want, sizeof want), (long long)index->numel);
+}
+
+/* A number as a tensor of this dtype takes it: integers take the whole part. */
+static td_value number_for(td_dtype dtype, td_value v) {
+    return v.kind == TD_KIND_FLOAT && !td_dtype_is_float(dtype) && isfinite(v.f)
+               ? TD_I((int64_t)v.f)
+               : v;
 }
 
 static td_status add_rows(td_call *call, td_tensor *x) {
     td_tensor *source = td_retain(call->args[3].tensor);
-    td_value alpha = call->args[4];
-    td_status status = TD_OK;
-    if (td_arg_double(alpha) != 1) {
+    td_value alpha = number_for((td_dtype)x->dtype, call->args[4]);
+    td_status status = check_source(call, false);
+    if (status == TD_OK && td_arg_double(alpha) != 1) {
         td_tensor *scaled = NULL;
         status = TD_APPLY(&scaled, mul, TD_T(source), alpha);
         td_release(source);
@@ -332,16 +395,26 @@ static td_status add_rows(td_call *call, td_tensor *x) {
 static td_status fill_rows(td_call *call, td_tensor *x) {
     td_value v = call->args[3];
     td_tensor *value = NULL;
-    td_status status = v.kind == TD_KIND_INT ? td_tensor_scalar_int((td_dtype)x->dtype, v.i, &value)
-                                             : td_tensor_scalar((td_dtype)x->dtype, v.f, &value);
-    if (status == TD_OK)
-        status = put_rows(call, x, value, false);
+    td_status status = TD_OK;
+    if (v.kind == TD_KIND_TENSOR && v.tensor->ndim)
+        return td_fail(TD_ESHAPE, "the value must be a number or a 0-dim tensor");
+    if (v.kind == TD_KIND_TENSOR)
+        value = td_retain(v.tensor);
+    else
+        TD_TRY(td_check_holds((td_dtype)x->dtype, v));
+    if (v.kind == TD_KIND_INT)
+        TD_TRY(td_tensor_scalar_int((td_dtype)x->dtype, v.i, &value));
+    else if (!value)
+        TD_TRY(td_tensor_scalar((td_dtype)x->dtype, td_arg_double(v), &value));
+    status = put_rows(call, x, value, false);
+done:
     td_release(value);
     return status;
 }
 
 static td_status copy_rows(td_call *call, td_tensor *x) {
-    return put_rows(call, x, call->args[3].tensor, false);
+    td_status status = check_source(call, true);
+    return status ? status : put_rows(call, x, call->args[3].tensor, false);
 }
 
 static td_status run_index_add(td_call *call) {
@@ -380,6 +453,8 @@ static td_status run_masked_fill(td_call *call) {
         return status;
     if (value.kind == TD_KIND_TENSOR && value.tensor->ndim > 0)
         return td_fail(TD_ESHAPE, "the value must be a number or a 0-dim tensor");
+    if (value.kind != TD_KIND_TENSOR)
+        TD_TRY(td_check_holds((td_dtype)x->dtype, value));
     TD_TRY(TD_APPLY(&filled, where, call->args[1], value, call->args[0]));
     TD_TRY(TD_APPLY(&call->out[0], to, TD_T(filled), TD_DTYPE((td_dtype)x->dtype)));
 done:
@@ -460,23 +535,24 @@ TD_OPERATOR(index_select) = {
     .schema = "(Tensor x, dim dim, index Tensor index) -> Tensor",
     .doc = "The places along a dim that index names.",
     .run = run_index_select,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(index_add) = {
     .schema = "(Tensor x, dim dim, index Tensor index, Tensor source, *, "
               "number alpha=1) -> Tensor",
     .doc = "Add alpha * source to the places along a dim that index names.",
     .run = run_index_add,
-    .flags = TD_OP_INPLACE,
+    .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(index_copy) = {
     .schema = "(Tensor x, dim dim, index Tensor index, Tensor source) -> Tensor",
     .doc = "Write source to the places along a dim that index names.",
     .run = run_index_copy,
     .autocast = {.cpu = TD_AUTOCAST_PROMOTE},
-    .flags = TD_OP_INPLACE,
+    .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(index_fill) = {
-    .schema = "(Tensor x, dim dim, index Tensor index, number value) -> Tensor",
+    .schema = "(Tensor x, dim dim, index Tensor index, Tensor|number value) -> Tensor",
     .doc = "Write one value to the places along a dim that index names.",
     .run = run_index_fill,
     .flags = TD_OP_INPLACE,
@@ -485,6 +561,7 @@ TD_OPERATOR(take) = {
     .schema = "(Tensor x, index Tensor index) -> Tensor",
     .doc = "Elements by their places in row-major order.",
     .formula = "advanced_index(reshape(x, -1), {index})",
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(embedding) = {
     .schema = "(Tensor weight, index Tensor index) -> Tensor",
@@ -501,10 +578,11 @@ TD_OPERATOR(masked_select) = {
     .schema = "(Tensor x, Tensor mask) -> Tensor",
     .doc = "The elements where the mask is true, as one row.",
     .run = run_masked_select,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(nonzero) = {
     .schema = "(Tensor x) -> index Tensor",
     .doc = "Places of the elements different from zero, one row of indices each.",
     .run = run_nonzero,
-    .flags = TD_OP_NONDIFF,
+    .flags = TD_OP_NONDIFF | TD_OP_OUT | TD_OP_OUT_EXACT,
 };

@@ -136,6 +136,7 @@ static td_status rule_cat(const td_call *call, td_meta *out) {
     td_status status = td_wrap_dim(call->args[1].i, first->ndim, &dim);
     if (status)
         return status;
+    bool last = true, last_3d = true; /* are all of them channels_last? */
     out->dtype = (td_dtype)list.tensors[0]->dtype;
     out->ndim = first->ndim;
     memcpy(out->sizes, first->sizes, sizeof(int64_t) * first->ndim);
@@ -143,6 +144,8 @@ static td_status rule_cat(const td_call *call, td_meta *out) {
     for (int k = 0; k < list.n; k++) {
         const td_tensor *x = list.tensors[k];
         out->dtype = td_dtype_promote(out->dtype, (td_dtype)x->dtype);
+        last &= td_tensor_format(x) == TD_CHANNELS_LAST;
+        last_3d &= td_tensor_format(x) == TD_CHANNELS_LAST_3D;
         if (is_nothing(x))
             continue;
         status = check_joins(first, x, k, dim);
@@ -152,6 +155,7 @@ static td_status rule_cat(const td_call *call, td_meta *out) {
             return td_fail(TD_ESHAPE, "the result would have more than 2^63 - 1 places in dim %d",
                            dim + 1);
     }
+    td_meta_lay(last ? TD_CHANNELS_LAST : last_3d ? TD_CHANNELS_LAST_3D : TD_ROW_MAJOR, out);
     return TD_OK;
 }
 
@@ -273,11 +277,19 @@ static td_status run_tile(td_call *call) {
         td_release(y);
         y = next;
     }
-    call->out[0] = y;
-    return TD_OK;
+    if (y->storage == x->storage) /* nothing was repeated: a copy all the same */
+        TD_STEP(&y, clone, TD_T(y), TD_STRING("contiguous"));
+    call->out[0] = td_retain(y);
 done:
     td_release(y);
     return status;
+}
+
+/* The result lies as x does. */
+static td_status rule_flip(const td_call *call, td_meta *out) {
+    const td_tensor *x = call->args[0].tensor;
+    td_status status = td_rule_same(call, out);
+    return status ? status : td_meta_format(TD_STRING("preserve"), x, out);
 }
 
 /* A copy from a view that runs backwards. */
@@ -341,6 +353,8 @@ static td_status run_roll(td_call *call) {
     } else {
         if (shifts.n != dims.n || dims.n == 0)
             return td_fail(TD_EVALUE, "%d shifts for %d dims", shifts.n, dims.n);
+        if (x->ndim == 0)
+            return td_fail(TD_EINDEX, "a 0-dim tensor has no dim to roll along");
         y = td_retain(x);
         for (int k = 0; k < dims.n; k++) {
             TD_TRY(roll_dim(y, shifts.ints[k], dims.ints[k], &next));
@@ -381,12 +395,14 @@ TD_OPERATOR(cat) = {
     .dtypes = TD_DTYPES_ALL,
     .backward = grad_cat,
     .autocast = {.cpu = TD_AUTOCAST_PROMOTE},
+    .flags = TD_OP_OUT,
 };
 TD_OPERATOR(stack) = {
     .schema = "(Tensor[] tensors, dim dim=0) -> Tensor",
     .doc = "Tensors of one shape joined along a new dim.",
     .run = run_stack,
     .autocast = {.cpu = TD_AUTOCAST_PROMOTE},
+    .flags = TD_OP_OUT,
 };
 TD_OPERATOR(tile) = {
     .schema = "(Tensor x, int[] dims) -> Tensor",
@@ -396,7 +412,7 @@ TD_OPERATOR(tile) = {
 TD_OPERATOR(flip) = {
     .schema = "(Tensor x, dim[] dims) -> Tensor",
     .doc = "The order of elements along the dims reversed.",
-    .rule = td_rule_same,
+    .rule = rule_flip,
     .kernel = kernel_flip,
     .dtypes = TD_DTYPES_ALL,
     .gradient = "x: flip(g, dims)",

@@ -78,8 +78,7 @@ static td_status rule_class_weights(const td_call *call, td_meta *out) {
     const td_tensor *target = a[0].tensor, *weight = td_arg_tensor(a[1]), *x = a[2].tensor;
     td_class_weights_plan *p = TD_PLAN(call, td_class_weights_plan);
     *p = (td_class_weights_plan){.nclasses = x->ndim ? x->sizes[class_dim(x)] : 0,
-                                 .ignores = !td_is_nil(a[3]),
-                                 .ignored = td_is_nil(a[3]) ? 0 : a[3].i};
+                                 .ignored = a[3].i};
     td_status status = td_check_float((td_dtype)x->dtype);
     if (status == TD_OK)
         status = check_classes(x, target);
@@ -223,12 +222,12 @@ TD_OPERATOR(log_softmax_backward) = {
 /* over classes */
 LOSS(cross_entropy,
      "(Tensor x, class Tensor target, Tensor? weight=nil, *, "
-     "index? ignore_index=nil, str reduction=\"mean\", float label_smoothing=0)",
+     "index ignore_index=-100, str reduction=\"mean\", float label_smoothing=0)",
      "Cross entropy of scores x (N, C, ...) with classes (N, ...) or probabilities of x's "
      "shape.",
      "if(label_smoothing >= 0 and label_smoothing <= 1,"
      "   if(target.floating,"
-     "      if(ignore_index == nil,"
+     "      if(ignore_index < 0,"
      "         soft_cross_entropy(x, target, weight, reduction, label_smoothing),"
      "         error(\"ignore_index is for class targets, these are probabilities\")),"
      "   if(label_smoothing > 0,"
@@ -243,22 +242,22 @@ PART(soft_cross_entropy,
                "y = p * log_softmax(loss_input(x, target, \"a target of probabilities\"), dim);"
                "reduced(-sum(if(weight == nil, y, y * class_row(weight, x)), dim), reduction)");
 PART(smoothed_cross_entropy,
-     "(Tensor x, class Tensor target, Tensor? weight, index? ignore_index, str reduction, "
+     "(Tensor x, class Tensor target, Tensor? weight, index ignore_index, str reduction, "
      "float label_smoothing)",
      "The same against classes and, in part, all classes alike.",
      CLASS_DIM "c = class_weights(target, weight, x, ignore_index); logs = log_softmax(x, dim);"
                "uniform = -sum(if(weight == nil, logs, logs * class_row(weight, x)), dim);"
-               "kept = if(ignore_index == nil, uniform, where(target ~= ignore_index, uniform, 0));"
+               "kept = where(target ~= ignore_index, uniform, 0);"
                "to(weighted(picked(logs, c.classes, c.weights) * (1 - label_smoothing) +"
                "         kept * (label_smoothing / x.size(dim)), c.weights, reduction), x.dtype)");
 PART(fused_cross_entropy,
-     "(Tensor x, class Tensor target, Tensor? weight, index? ignore_index, str reduction)",
+     "(Tensor x, class Tensor target, Tensor? weight, index ignore_index, str reduction)",
      "The same against classes alone.",
      "c = class_weights(target, weight, x, ignore_index);"
      "cross_entropy_classes(x, c.classes, c.weights, reduction).loss");
 LOSS(nll_loss,
      "(Tensor x, class Tensor target, Tensor? weight=nil, *, "
-     "index? ignore_index=nil, str reduction=\"mean\")",
+     "index ignore_index=-100, str reduction=\"mean\")",
      "Negative log likelihood: minus the log probabilities x (N, C, ...) of the target classes.",
      "c = class_weights(target, weight, x, ignore_index);"
      "to(weighted(picked(x, c.classes, c.weights), c.weights, reduction), x.dtype)");
@@ -292,7 +291,7 @@ TD_OPERATOR(probabilities) = {
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(class_weights) = {
-    .schema = "(class Tensor target, Tensor? weight, Tensor x, index? ignore_index) -> "
+    .schema = "(class Tensor target, Tensor? weight, Tensor x, index ignore_index) -> "
               "(Tensor weights, index Tensor classes)",
     .doc = "Checks the target classes of scores x; the weight of each (0: ignored) and the classes "
            "as int64.",
@@ -337,8 +336,9 @@ LOSS(l1_loss, "(Tensor x, Tensor target, *, str reduction=\"mean\")",
      "reduced(absolute_error(loss_input(x, target), target), reduction)");
 LOSS(smooth_l1_loss, "(Tensor x, Tensor target, *, str reduction=\"mean\", float beta=1)",
      "Absolute error, but squared (over 2 beta) where it is under beta.",
-     "if(beta >= 0, reduced(smooth_error(loss_input(x, target), target, beta), reduction),"
-     "   error(\"beta must not be negative, got %\", beta))");
+     "if(beta > 0, reduced(smooth_error(loss_input(x, target), target, beta), reduction),"
+     "if(beta == 0, reduced(absolute_error(loss_input(x, target), target), reduction),"
+     "   error(\"beta must not be negative, got %\", beta)))");
 LOSS(huber_loss, "(Tensor x, Tensor target, *, str reduction=\"mean\", float delta=1)",
      "Half the squared error, but linear where the error is over delta.",
      "if(delta > 0, reduced(huber_error(loss_input(x, target), target, delta), reduction),"

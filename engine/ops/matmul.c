@@ -58,25 +58,29 @@ static td_status rule_linear(const td_call *call, td_meta *out) {
     const td_tensor *x = call->args[0].tensor, *weight = call->args[1].tensor;
     const td_tensor *bias = td_arg_tensor(call->args[2]);
     char text[TD_SHAPE_TEXT];
-    td_status status = td_check_ndim(weight, "weight", 2);
+    bool row = weight->ndim == 1; /* one output, without a dim */
+    td_status status = row ? TD_OK : td_check_ndim(weight, "weight", 2);
     if (status)
         return status;
+    if (row && bias)
+        return td_fail(TD_ESHAPE, "a weight of one dim takes no bias");
     if (x->ndim == 0)
         return td_fail(TD_ESHAPE, "input must have at least 1 dim");
-    int64_t features = x->sizes[x->ndim - 1];
-    if (features != weight->sizes[1])
+    int64_t features = x->sizes[x->ndim - 1], taken = weight->sizes[row ? 0 : 1];
+    int64_t outputs = row ? 1 : weight->sizes[0];
+    if (features != taken)
         return td_fail(TD_ESHAPE, "input of shape %s has %lld features, weight takes %lld",
-                       td_tensor_shape_text(x, text), (long long)features,
-                       (long long)weight->sizes[1]);
+                       td_tensor_shape_text(x, text), (long long)features, (long long)taken);
     status = check_operands(x, weight);
     if (status == TD_OK)
-        status = td_check_bias(x, bias, weight->sizes[0]);
+        status = td_check_bias(x, bias, outputs);
     if (status)
         return status;
-    td_meta_like(out, x, (td_dtype)x->dtype);
-    out->sizes[x->ndim - 1] = weight->sizes[0];
+    td_meta_set(out, (td_dtype)x->dtype, x->ndim - row, x->sizes);
+    if (!row)
+        out->sizes[x->ndim - 1] = outputs;
     *TD_PLAN(call, td_product_plan) = (td_product_plan){
-        .batch = 1, .m = td_numel(x->ndim - 1, x->sizes), .n = weight->sizes[0], .k = features};
+        .batch = 1, .m = td_numel(x->ndim - 1, x->sizes), .n = outputs, .k = features};
     return TD_OK;
 }
 
@@ -103,27 +107,39 @@ static td_status kernel_product(td_call *call) {
     return TD_RUN(td_tensor_device(p->out), product, p);
 }
 
-static td_status kernel_linear(td_call *call) {
-    td_product_plan *p = TD_PLAN(call, td_product_plan);
-    td_tensor *x = call->args[0].tensor, *weight = call->args[1].tensor, *packed = NULL;
-    const int64_t rows[2] = {p->m, p->k};
+/* x, of any dims, as one matrix: itself where its strides allow, else a row-major copy. */
+static td_status as_rows(td_tensor *x, const int64_t *sizes, td_tensor **out, td_matrices *how) {
     int64_t strides[2];
     td_status status = TD_OK;
-    if (!td_view_strides(x, 2, rows, strides)) {
-        status = td_contiguous(x, &packed);
-        if (status)
-            return status;
-        td_contiguous_strides(2, rows, strides);
+    if (td_view_strides(x, 2, sizes, strides)) {
+        *out = td_retain(x);
+    } else {
+        status = td_contiguous(x, out);
+        td_contiguous_strides(2, sizes, strides);
     }
-    p->out = call->out[0];
-    p->a = packed ? packed : x;
+    *how = (td_matrices){0, strides[0], strides[1]};
+    return status;
+}
+
+static td_status kernel_linear(td_call *call) {
+    td_product_plan *p = TD_PLAN(call, td_product_plan);
+    td_tensor *weight = call->args[1].tensor, *out = call->out[0], *x = NULL, *y = NULL;
+    const int64_t rows[2] = {p->m, p->k}, results[2] = {p->m, p->n};
+    const int64_t *steps = weight->strides + weight->ndim - 1;
+    td_status status = TD_OK;
+    TD_TRY(as_rows(call->args[0].tensor, rows, &x, &p->as_a));
+    TD_TRY(as_rows(out, results, &y, &p->as_out));
+    p->out = y;
+    p->a = x;
     p->b = weight;
     p->bias = td_arg_tensor(call->args[2]);
-    p->as_out = (td_matrices){0, p->n, 1};
-    p->as_a = (td_matrices){0, strides[0], strides[1]};
-    p->as_b = (td_matrices){0, weight->strides[1], weight->strides[0]};
-    status = TD_RUN(td_tensor_device(p->out), product, p);
-    td_release(packed);
+    p->as_b = (td_matrices){0, steps[0], weight->ndim == 2 ? steps[-1] : p->k};
+    TD_TRY(TD_RUN(td_tensor_device(out), product, p));
+    if (y->data != out->data) /* out= has strides that are no matrix's */
+        status = td_copy_into(out, y);
+done:
+    td_release(x);
+    td_release(y);
     return status;
 }
 
@@ -234,12 +250,69 @@ static td_status run_matmul(td_call *call) {
     return matmul_batched(call, a, b);
 }
 
-/* ---- the table ---- */
+/* input broadcasts to the product, in place it has its shape. */
+static td_status check_addend(const td_call *call, const td_tensor *y) {
+    const td_tensor *input = call->args[0].tensor;
+    char have[TD_SHAPE_TEXT], want[TD_SHAPE_TEXT];
+    int64_t sizes[TD_MAX_DIMS];
+    int ndim;
+    td_status status = td_broadcast(y->ndim, y->sizes, input->ndim, input->sizes, &ndim, sizes);
+    if (status)
+        return status;
+    bool same = ndim == y->ndim && !memcmp(sizes, y->sizes, sizeof(int64_t) * (size_t)ndim);
+    if (same && (!call->inplace || td_tensor_same_shape(input, y)))
+        return TD_OK;
+    return td_fail(TD_ESHAPE, "input of shape %s, the product has %s",
+                   td_tensor_shape_text(input, have), td_tensor_shape_text(y, want));
+}
+
+/* A factor of integers is their own: its whole part. */
+static td_value factor(const td_tensor *x, td_value v) {
+    bool cut = v.kind == TD_KIND_FLOAT && !td_dtype_is_float((td_dtype)x->dtype);
+    return cut && v.f > -0x1p63 && v.f < 0x1p63 ? TD_I((int64_t)v.f) : v;
+}
 
 /* beta * input + alpha * product; without beta it does not matter what is in input, even NaN. */
-#define ADD(product)                                                                               \
-    "y = " product "; if(beta == 0, y * alpha,"                                                    \
-    "                    add(if(beta == 1, input, input * beta), y, alpha=alpha))"
+static td_status add_product(td_call *call, const td_op *op) {
+    const td_value *a = call->args;
+    td_tensor *input = a[0].tensor, *y = NULL, *kept = NULL;
+    td_value beta = factor(input, a[3]), alpha = factor(input, a[4]);
+    td_status status = td_check_pair(input, a[1].tensor);
+    if (status == TD_OK && !td_dtype_is_float((td_dtype)input->dtype))
+        status = td_check_holds(TD_I64, beta);
+    if (status == TD_OK && !td_dtype_is_float((td_dtype)input->dtype))
+        status = td_check_holds(TD_I64, alpha);
+    if (status)
+        return status;
+    TD_TRY(td_op_apply(op, &y, 2, a + 1));
+    TD_TRY(check_addend(call, y));
+    if (td_arg_double(beta) == 0) {
+        TD_STEP(&y, mul, TD_T(y), alpha);
+    } else {
+        kept = td_retain(input);
+        if (td_arg_double(beta) != 1)
+            TD_STEP(&kept, mul, TD_T(kept), beta);
+        TD_STEP(&y, add, TD_T(kept), TD_T(y), alpha);
+    }
+    call->out[0] = td_retain(y);
+done:
+    td_release(y);
+    td_release(kept);
+    return status;
+}
+
+static td_status run_addmm(td_call *call) {
+    return add_product(call, TD_OP(mm));
+}
+static td_status run_addmv(td_call *call) {
+    return add_product(call, TD_OP(mv));
+}
+static td_status run_baddbmm(td_call *call) {
+    return add_product(call, TD_OP(bmm));
+}
+
+/* ---- the table ---- */
+
 #define MM(product)                                                                                \
     "x: " product "(g, transpose(y, -2, -1)); y: " product "(transpose(x, -2, -1), g)"
 
@@ -248,6 +321,7 @@ TD_OPERATOR(matmul) = {
     .doc = "Product of vectors, matrices, or batches of matrices (leading dims broadcast).",
     .run = run_matmul,
     .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(mm) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
@@ -257,7 +331,7 @@ TD_OPERATOR(mm) = {
     .dtypes = TD_DTYPES_NUMBERS,
     .gradient = MM("mm"),
     .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
-    .flags = TD_OP_OUT,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(bmm) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
@@ -267,7 +341,7 @@ TD_OPERATOR(bmm) = {
     .dtypes = TD_DTYPES_NUMBERS,
     .gradient = MM("bmm"),
     .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
-    .flags = TD_OP_OUT,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(mv) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
@@ -277,7 +351,7 @@ TD_OPERATOR(mv) = {
     .dtypes = TD_DTYPES_NUMBERS,
     .gradient = "x: outer(g, y); y: mv(transpose(x, 0, 1), g)",
     .autocast = {.cuda = TD_AUTOCAST_LOWER},
-    .flags = TD_OP_OUT,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(dot) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
@@ -287,34 +361,38 @@ TD_OPERATOR(dot) = {
     .dtypes = TD_DTYPES_NUMBERS,
     .gradient = "x: g * y; y: g * x",
     .autocast = {.cuda = TD_AUTOCAST_PROMOTE},
-    .flags = TD_OP_OUT,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(outer) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
     .doc = "All products of an element of one vector and an element of another.",
     .formula = "if(x.ndim == 1 and y.ndim == 1, unsqueeze(x, 1) * unsqueeze(y, 0),"
                "   error(\"needs two vectors, got shapes % and %\", x.shape, y.shape))",
+    .flags = TD_OP_OUT,
 };
 TD_OPERATOR(addmm) = {
     .schema = "(Tensor input, Tensor mat1, Tensor mat2, *, number beta=1, number alpha=1) "
               "-> Tensor",
     .doc = "beta * input + alpha * (mat1 times mat2).",
-    .formula = ADD("mm(mat1, mat2)"),
+    .run = run_addmm,
     .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
+    .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(addmv) = {
     .schema = "(Tensor input, Tensor mat, Tensor vec, *, number beta=1, number alpha=1) "
               "-> Tensor",
     .doc = "beta * input + alpha * (mat times vec).",
-    .formula = ADD("mv(mat, vec)"),
+    .run = run_addmv,
     .autocast = {.cuda = TD_AUTOCAST_LOWER},
+    .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(baddbmm) = {
     .schema = "(Tensor input, Tensor batch1, Tensor batch2, *, number beta=1, "
               "number alpha=1) -> Tensor",
     .doc = "beta * input + alpha * (batch1 times batch2).",
-    .formula = ADD("bmm(batch1, batch2)"),
+    .run = run_baddbmm,
     .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
+    .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(linear) = {
     .schema = "(Tensor input, Tensor weight, Tensor? bias=nil) -> Tensor",
@@ -322,10 +400,14 @@ TD_OPERATOR(linear) = {
     .rule = rule_linear,
     .kernel = kernel_linear,
     .dtypes = TD_DTYPES_NUMBERS,
-    .gradient = "input: matmul(g, weight);"
-                "weight: if(g.ndim == 2, mm(transpose(g, 0, 1), input),"
+    .gradient = "input: if(weight.ndim == 1, unsqueeze(g, -1) * weight, matmul(g, weight));"
+                "weight: if(weight.ndim == 1,"
+                "           if(input.ndim == 1, g * input,"
+                "              mv(transpose(flatten(input, 0, -2), 0, 1), flatten(g))),"
+                "        if(g.ndim == 2, mm(transpose(g, 0, 1), input),"
                 "        if(g.ndim == 1, outer(g, input),"
-                "           mm(transpose(flatten(g, 0, -2), 0, 1), flatten(input, 0, -2))));"
+                "           mm(transpose(flatten(g, 0, -2), 0, 1), flatten(input, 0, -2)))));"
                 "bias: g",
     .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };

@@ -1,6 +1,9 @@
 /* meta.c: results and checks that rules of several families share. */
 #include "engine/ops/meta.h"
 
+#include <math.h>
+#include <string.h>
+
 /* ---- results ---- */
 
 td_status td_rule_same(const td_call *call, td_meta *out) {
@@ -23,10 +26,71 @@ td_status td_creation_meta(td_value size, td_value dtype, td_value device, td_me
     return TD_OK;
 }
 
-td_status td_creation_meta_like(const td_tensor *x, td_value dtype, td_value device, td_meta *out) {
-    return td_creation_meta(TD_INTS(x->ndim, x->sizes),
-                            td_is_nil(dtype) ? TD_DTYPE((td_dtype)x->dtype) : dtype,
-                            td_is_nil(device) ? TD_DEVICE(td_tensor_device(x)) : device, out);
+td_status td_creation_meta_out(const td_call *call, td_value size, td_value dtype, td_value device,
+                               td_meta *out) {
+    const td_tensor *given = td_call_given(call, 0);
+    if (!given)
+        return td_creation_meta(size, dtype, device, out);
+    td_dtype own = (td_dtype)given->dtype;
+    if (!td_is_nil(dtype) && dtype.dtype != own)
+        return td_fail(TD_EDTYPE, "dtype is %s, that of out %s", td_dtype_name(dtype.dtype),
+                       td_dtype_name(own));
+    if (!td_is_nil(device) && !td_device_same(device.device, td_tensor_device(given)))
+        return td_fail(TD_EDEVICE, "device is %s, that of out %s", td_device_name(device.device),
+                       td_device_name(td_tensor_device(given)));
+    return td_creation_meta(size, TD_DTYPE(own), TD_DEVICE(td_tensor_device(given)), out);
+}
+
+td_status td_creation_meta_like(const td_tensor *x, td_value dtype, td_value device,
+                                td_value format, td_meta *out) {
+    td_status status = td_creation_meta(
+        TD_INTS(x->ndim, x->sizes), td_is_nil(dtype) ? TD_DTYPE((td_dtype)x->dtype) : dtype,
+        td_is_nil(device) ? TD_DEVICE(td_tensor_device(x)) : device, out);
+    return status ? status : td_meta_format(format, x, out);
+}
+
+/* ---- memory formats ---- */
+
+td_status td_read_format(td_value option, int ndim, td_format *format) {
+    static const char *const names[] = {[TD_ROW_MAJOR] = "contiguous",
+                                        [TD_CHANNELS_LAST] = "channels_last",
+                                        [TD_CHANNELS_LAST_3D] = "channels_last_3d"};
+    for (int k = 0; k < (int)(sizeof names / sizeof *names); k++) {
+        if (strcmp(option.string, names[k]))
+            continue;
+        int needed = td_format_ndim((td_format)k);
+        *format = (td_format)k;
+        return !needed || needed == ndim
+                   ? TD_OK
+                   : td_fail(TD_ESHAPE, "%s is for tensors of %d dims, got %d", names[k], needed,
+                             ndim);
+    }
+    return td_fail(TD_EVALUE, "there is no memory_format \"%s\" here", option.string);
+}
+
+void td_meta_lay(td_format format, td_meta *out) {
+    out->strided = format != TD_ROW_MAJOR;
+    if (out->strided)
+        td_format_strides(format, out->ndim, out->sizes, out->strides);
+}
+
+static bool is_row_major(int ndim, const int64_t *sizes, const int64_t *strides) {
+    int64_t plain[TD_MAX_DIMS];
+    td_contiguous_strides(ndim, sizes, plain);
+    return !memcmp(plain, strides, sizeof(int64_t) * (size_t)ndim);
+}
+
+td_status td_meta_format(td_value option, const td_tensor *x, td_meta *out) {
+    td_format format = TD_ROW_MAJOR;
+    if (!strcmp(option.string, "preserve")) {
+        td_tensor_dense_strides(x, out->strides);
+        out->strided = !is_row_major(x->ndim, x->sizes, out->strides);
+        return TD_OK;
+    }
+    td_status status = td_read_format(option, out->ndim, &format);
+    if (status == TD_OK)
+        td_meta_lay(format, out);
+    return status;
 }
 
 /* ---- checks ---- */
@@ -43,6 +107,15 @@ td_status td_check_index(const td_tensor *index) {
         return TD_OK;
     return td_fail(TD_EDTYPE, "index must hold integers, got %s",
                    td_dtype_name((td_dtype)index->dtype));
+}
+
+td_status td_check_holds(td_dtype dtype, td_value number) {
+    if (number.kind == TD_KIND_INT && !td_dtype_holds_int(dtype, number.i))
+        return td_fail(TD_EVALUE, "%s can't hold %lld", td_dtype_name(dtype), (long long)number.i);
+    if (number.kind == TD_KIND_FLOAT && !td_dtype_holds(dtype, number.f))
+        return td_fail(TD_EVALUE, "%s can't hold %g", td_dtype_name(dtype),
+                       number.f != number.f ? NAN : number.f);
+    return TD_OK;
 }
 
 td_status td_fail_ndim(const td_tensor *x, const char *name, int ndim) {

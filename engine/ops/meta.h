@@ -3,6 +3,7 @@
 #ifndef TD_OPS_META_H
 #define TD_OPS_META_H
 
+#include "engine/core/format.h"
 #include "engine/ops/op.h"
 
 /* ---- results ---- */
@@ -26,9 +27,23 @@ td_status td_rule_same(const td_call *call, td_meta *out);
 td_status td_creation_meta(td_value size, td_value dtype, td_value device,
                            td_meta *out) TD_MUST_CHECK;
 
-/* The same shape as x, row-major; x's dtype and device where the options are nil. */
+/* The same, for the tensor that out= gives: its dtype and device, which the options may repeat. */
+td_status td_creation_meta_out(const td_call *call, td_value size, td_value dtype, td_value device,
+                               td_meta *out) TD_MUST_CHECK;
+
+/* The same shape as x, in a memory format (td_meta_format); x's dtype and device where the options
+ * are nil. */
 td_status td_creation_meta_like(const td_tensor *x, td_value dtype, td_value device,
-                                td_meta *out) TD_MUST_CHECK;
+                                td_value format, td_meta *out) TD_MUST_CHECK;
+
+/* The format that an option memory_format names: "contiguous", "channels_last" or
+ * "channels_last_3d". EVALUE for anything else; ESHAPE where tensors of so many dims have no such
+ * format. */
+td_status td_read_format(td_value option, int ndim, td_format *format) TD_MUST_CHECK;
+
+/* Strides of a result of known shape, in a format; or, for "preserve", in the order of x's dims. */
+td_status td_meta_format(td_value option, const td_tensor *x, td_meta *out) TD_MUST_CHECK;
+void td_meta_lay(td_format format, td_meta *out);
 
 /* ---- checks ---- */
 
@@ -37,6 +52,10 @@ td_status td_check_float(td_dtype dtype) TD_MUST_CHECK;
 
 /* EDTYPE unless the tensor, an index, holds integers. */
 td_status td_check_index(const td_tensor *index) TD_MUST_CHECK;
+
+/* EVALUE unless an integer dtype holds the number: its whole part, and of unsigned ones what wraps
+ * around from below. */
+td_status td_check_holds(td_dtype dtype, td_value number) TD_MUST_CHECK;
 
 /* ESHAPE unless x has so many dims. */
 td_status td_fail_ndim(const td_tensor *x, const char *name, int ndim);

@@ -79,14 +79,15 @@ static inline td_tensor *td_arg_tensor(td_value v) {
     return v.kind == TD_KIND_TENSOR ? v.tensor : NULL;
 }
 static inline double td_arg_double(td_value v) {
-    return v.kind == TD_KIND_INT ? (double)v.i : v.f;
+    return v.kind == TD_KIND_INT ? (double)v.i : v.kind == TD_KIND_BOOL ? v.b : v.f;
 }
 
 /* ---- schemas ----
  *
  *   (TYPE name[=default], ..., *, TYPE option[=default]) -> RESULT
  *
- * TYPE: Tensor, Tensor[] (list), number (Lua integer or float), Tensor|number, int, float, bool,
+ * TYPE: Tensor, Tensor[] (list), number (Lua integer or float), Tensor|number, number|bool, int,
+ *   float, bool,
  *   dim (counts from 1 in Lua), dim[] (one or a list), index (an int that counts from 1), int[]
  *   (a list, or the rest of the positional arguments when it is the last positional parameter),
  *   int[2] (two ints; one int is taken twice), int?[2] (some may be left out: false in Lua,
@@ -145,6 +146,7 @@ typedef struct td_param {
     bool option;      /* after the star */
     bool alone;       /* Tensor|Tensor[]: one stands for a list of one */
     bool holes;       /* Tensor?[], int?[2]: entries may be missing */
+    bool truth;       /* number|bool */
     bool ranged;      /* low and high say what is allowed */
     int64_t low, high;
     char *word;      /* class of an object; or the strings allowed, "mean|sum|none" (of an
@@ -195,6 +197,8 @@ enum {
     TD_OP_ANY_LAYOUT = 2048,  /* takes tensors that are not strided */
     TD_OP_ANY_DEVICE = 4096,  /* takes tensors of several devices */
     TD_OP_WRITES_SELF = 1024, /* the kernel may be given its first argument as its result */
+    TD_OP_OUT_EXACT = 8192,   /* out= must have the dtype of the result */
+    TD_OP_TURNS = 16384,      /* a view; in place the tensor itself becomes that view */
 };
 
 /* Shape and dtype rule: read call->args, fill out[0 .. nresults), and what it has worked out of the
@@ -243,7 +247,7 @@ struct td_op {
     struct td_formula *programs;                  /* pointwise: its formulas, compiled */
     struct td_expression *composite, *derivative; /* `formula` and `gradient`, compiled */
     const char *inplace_name;                     /* "add_" or NULL */
-    const char *backward_name;                    /* "AddBackward" */
+    const char *backward_name;                    /* "AddBackward", unless the row says another */
 };
 
 /* ---- calls ---- */

@@ -87,6 +87,7 @@ typedef enum td_finish {
     TD_FINISH_DIVIDE, /* by param */
     TD_FINISH_POWER,  /* to the power param */
     TD_FINISH_ALL,    /* equal to the count */
+    TD_FINISH_ANY,    /* not 0 */
     TD_FINISH_STD     /* square root of value / param */
 } td_finish;
 
@@ -133,7 +134,6 @@ typedef struct td_softmax_plan {
 typedef struct td_class_weights_plan {
     TD_PLAN_HEAD(4, *weights, *classes, *target, *weight);
     int64_t nclasses, ignored;
-    bool ignores;
 } td_class_weights_plan;
 
 typedef enum td_loss_reduction {

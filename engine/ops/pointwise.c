@@ -233,7 +233,7 @@ TD_OPERATOR(clamp) = {
     .schema = "(Tensor x, Tensor|number? min=nil, Tensor|number? max=nil) -> Tensor",
     .doc = "Each element, but at least min and at most max.",
     .run = run_clamp,
-    .flags = TD_OP_INPLACE,
+    .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 
 /* choice, comparison, logic */

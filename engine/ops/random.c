@@ -30,8 +30,8 @@ static td_status kernel_draw(td_call *call) {
 
 static td_status plan_new(const td_call *call, td_meta *out, bool like, td_distribution which) {
     const td_value *a = call->args;
-    td_status status = like ? td_creation_meta_like(a[0].tensor, a[1], a[2], out)
-                            : td_creation_meta(a[0], a[1], a[2], out);
+    td_status status = like ? td_creation_meta_like(a[0].tensor, a[1], a[2], a[3], out)
+                            : td_creation_meta_out(call, a[0], a[1], a[2], out);
     *TD_PLAN(call, td_draw_plan) = (td_draw_plan){.distribution = which, .a = 0, .b = 1};
     return status ? status : td_check_float(out->dtype);
 }
@@ -52,7 +52,9 @@ static bool holds(td_dtype dtype, int64_t number) {
 
 static td_status rule_randint(const td_call *call, td_meta *out) {
     const td_value *a = call->args;
-    td_value dtype = td_is_nil(a[3]) ? TD_DTYPE(TD_I64) : a[3];
+    const td_tensor *given = td_call_given(call, 0);
+    td_value own = TD_DTYPE(given ? (td_dtype)given->dtype : TD_I64);
+    td_value dtype = td_is_nil(a[3]) ? own : a[3];
     if (a[0].i >= a[1].i)
         return td_fail(TD_EVALUE,
                        "low must be less than high (which is not drawn), got %lld and %lld",
@@ -62,7 +64,7 @@ static td_status rule_randint(const td_call *call, td_meta *out) {
                        td_dtype_name(dtype.dtype), (long long)a[0].i, (long long)a[1].i - 1);
     *TD_PLAN(call, td_draw_plan) = (td_draw_plan){
         .distribution = TD_RANDINT, .low = a[0].i, .count = (uint64_t)a[1].i - (uint64_t)a[0].i};
-    return td_creation_meta(a[2], dtype, a[4], out);
+    return td_creation_meta_out(call, a[2], dtype, a[4], out);
 }
 
 static td_status rule_randperm(const td_call *call, td_meta *out) {
@@ -166,7 +168,7 @@ static td_status rule_noise(const td_call *call, td_meta *out) {
     td_status status = td_check_float((td_dtype)x->dtype);
     *TD_PLAN(call, td_draw_plan) =
         (td_draw_plan){.distribution = TD_BERNOULLI, .a = keep, .b = keep > 0 ? 1 / keep : 0};
-    return status ? status : td_creation_meta_like(x, TD_NIL, TD_NIL, out);
+    return status ? status : td_creation_meta_like(x, TD_NIL, TD_NIL, TD_STRING("preserve"), out);
 }
 
 /* ---- the table ---- */
@@ -178,7 +180,7 @@ TD_OPERATOR(rand) = {
     .rule = rule_rand,
     .kernel = kernel_draw,
     .dtypes = TD_DTYPES_ALL,
-    .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM | TD_OP_OUT,
 };
 TD_OPERATOR(randn) = {
     .schema = "(int[] size, *, dtype? dtype=nil, device? device=nil, "
@@ -187,11 +189,11 @@ TD_OPERATOR(randn) = {
     .rule = rule_randn,
     .kernel = kernel_draw,
     .dtypes = TD_DTYPES_ALL,
-    .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM | TD_OP_OUT,
 };
 TD_OPERATOR(rand_like) = {
     .schema = "(Tensor x, *, dtype? dtype=nil, device? device=nil, "
-              "generator? generator=nil) -> Tensor",
+              "str memory_format=\"preserve\", generator? generator=nil) -> Tensor",
     .doc = "Uniform numbers in [0, 1), as many as x has, on x's device.",
     .rule = rule_rand_like,
     .kernel = kernel_draw,
@@ -200,7 +202,7 @@ TD_OPERATOR(rand_like) = {
 };
 TD_OPERATOR(randn_like) = {
     .schema = "(Tensor x, *, dtype? dtype=nil, device? device=nil, "
-              "generator? generator=nil) -> Tensor",
+              "str memory_format=\"preserve\", generator? generator=nil) -> Tensor",
     .doc = "Normal numbers, as many as x has, on x's device.",
     .rule = rule_randn_like,
     .kernel = kernel_draw,
@@ -214,7 +216,7 @@ TD_OPERATOR(randint) = {
     .rule = rule_randint,
     .kernel = kernel_draw,
     .dtypes = TD_DTYPES_ALL,
-    .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM | TD_OP_OUT,
 };
 TD_OPERATOR(randperm) = {
     .schema = "(int n, *, device? device=nil, generator? generator=nil) -> index Tensor",

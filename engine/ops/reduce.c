@@ -145,8 +145,14 @@ static td_status plan_count(const td_call *call, td_meta *out, td_finish finish,
     TD_PLAN(call, td_reduce_plan)->finish = finish;
     return status;
 }
-TD_RULE(rule_any, plan_count, TD_FINISH_PLAIN, TD_BOOL)
-TD_RULE(rule_all, plan_count, TD_FINISH_ALL, TD_BOOL)
+/* Truths are bool, but for uint8, which had been the dtype of masks. */
+static td_status plan_truth(const td_call *call, td_meta *out, td_finish finish) {
+    bool byte = call->args[0].tensor->dtype == TD_U8;
+    return plan_count(call, out, byte && finish == TD_FINISH_PLAIN ? TD_FINISH_ANY : finish,
+                      byte ? TD_U8 : TD_BOOL);
+}
+TD_RULE(rule_any, plan_truth, TD_FINISH_PLAIN)
+TD_RULE(rule_all, plan_truth, TD_FINISH_ALL)
 TD_RULE(rule_count_nonzero, plan_count, TD_FINISH_PLAIN, TD_I64)
 
 static td_reducer norm_reducer(double p) {
@@ -428,7 +434,7 @@ TD_OPERATOR(amax) = {
     .kernel = kernel_reduce,
     .dtypes = TD_DTYPES_ALL,
     .gradient = "x: " SHARED("x"),
-    .flags = TD_OP_OUT,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(amin) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
@@ -437,7 +443,7 @@ TD_OPERATOR(amin) = {
     .kernel = kernel_reduce,
     .dtypes = TD_DTYPES_ALL,
     .gradient = "x: " SHARED("x"),
-    .flags = TD_OP_OUT,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(max) = {
     .schema = "(Tensor x, dim? dim=nil, *, bool keepdim=false) -> "
@@ -477,7 +483,7 @@ TD_OPERATOR(argmax) = {
     .rule = rule_find_max,
     .kernel = kernel_find,
     .dtypes = TD_DTYPES_ALL,
-    .flags = TD_OP_NONDIFF,
+    .flags = TD_OP_NONDIFF | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(argmin) = {
     .schema = "(Tensor x, dim? dim=nil, *, bool keepdim=false) -> index Tensor",
@@ -485,7 +491,7 @@ TD_OPERATOR(argmin) = {
     .rule = rule_find_min,
     .kernel = kernel_find,
     .dtypes = TD_DTYPES_ALL,
-    .flags = TD_OP_NONDIFF,
+    .flags = TD_OP_NONDIFF | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(any) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
@@ -493,7 +499,7 @@ TD_OPERATOR(any) = {
     .rule = rule_any,
     .kernel = kernel_reduce,
     .dtypes = TD_DTYPES_ALL,
-    .flags = TD_OP_NONDIFF,
+    .flags = TD_OP_NONDIFF | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(all) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
@@ -501,7 +507,7 @@ TD_OPERATOR(all) = {
     .rule = rule_all,
     .kernel = kernel_reduce,
     .dtypes = TD_DTYPES_ALL,
-    .flags = TD_OP_NONDIFF,
+    .flags = TD_OP_NONDIFF | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(count_nonzero) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",

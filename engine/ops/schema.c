@@ -186,6 +186,9 @@ static td_status parse_type(parser *p, td_param *param) {
         param->alone = param->holes = true;
     } else if (accept(p, "Tensor|number")) {
         param->type = TD_PARAM_TENSOR_OR_NUMBER;
+    } else if (accept(p, "number|bool")) {
+        param->type = TD_PARAM_NUMBER;
+        param->truth = true;
     } else if (*p->at == '"') {
         param->type = TD_PARAM_STRING;
         status = parse_choices(p, param);
@@ -490,21 +493,23 @@ static td_status parse_row(td_op *op) {
 /* NAMEBackward and NAME_. */
 static td_status make_names(td_op *op) {
     size_t len = strlen(op->name);
-    op->backward_name = make_backward_name(op->name);
-    if (!op->backward_name)
+    char *made = op->backward_name ? NULL : make_backward_name(op->name);
+    if (!op->backward_name && !made)
         return td_fail(TD_ENOMEM, "out of memory");
     if (op->flags & TD_OP_INPLACE_ONLY) {
         op->inplace_name = op->name;
     } else if (op->flags & TD_OP_INPLACE) {
         char *name = td_malloc(len + 2);
         if (!name) {
-            td_free((char *)op->backward_name);
+            td_free(made);
             return td_fail(TD_ENOMEM, "out of memory");
         }
         memcpy(name, op->name, len);
         memcpy(name + len, "_", 2);
         op->inplace_name = name;
     }
+    if (made)
+        op->backward_name = made;
     return TD_OK;
 }
 
@@ -583,6 +588,7 @@ void td_param_type_text(const td_param *param, char *buffer, size_t size) {
     snprintf(buffer, size, "%s%s%s%s%s%s%s", param->alone ? "Tensor|" : bases[param->base],
              chosen                       ? choices
              : param->word && !choices[0] ? param->word
+             : param->truth               ? "number|bool"
                                           : words[param->type],
              range, list, choices[0] && !chosen ? "|" : "", chosen ? "" : choices,
              param->optional ? "?" : "");

@@ -164,16 +164,6 @@ done:
     return status;
 }
 
-static td_status kernel_as_strided_backward(td_call *call) {
-    td_value stride = call->args[2];
-    td_add_strided_plan plan = {
-        .out = call->out[0], .x = call->args[0].tensor, .offset = call->args[3].i};
-    for (int d = 0; d < stride.n; d++)
-        plan.strides[d] = stride.ints[d];
-    td_status status = td_fill_int(plan.out, 0);
-    return status ? status : TD_RUN(td_tensor_device(plan.out), add_strided, &plan);
-}
-
 static td_status run_expand_back(td_call *call) {
     td_tensor *x = call->args[0].tensor, *kept = NULL;
     td_value size = call->args[1];
@@ -195,6 +185,8 @@ static td_status run_expand_back(td_call *call) {
 /* ---- the table ---- */
 
 #define VIEW(function, text) .run = function, .gradient = text, .flags = TD_OP_VIEW
+#define TURN(function, text)                                                                       \
+    .run = function, .gradient = text, .flags = TD_OP_VIEW | TD_OP_INPLACE | TD_OP_TURNS
 
 TD_OPERATOR(view) = {
     .schema = "(Tensor x, int[] size) -> Tensor",
@@ -238,13 +230,14 @@ TD_OPERATOR(permute) = {
 TD_OPERATOR(transpose) = {
     .schema = "(Tensor x, dim dim0, dim dim1) -> Tensor",
     .doc = "Two dims exchanged.",
-    VIEW(td_run_transpose, "x: transpose(g, dim0, dim1)"),
+    TURN(td_run_transpose, "x: transpose(g, dim0, dim1)"),
 };
 TD_OPERATOR(t) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "A matrix with its dims exchanged.",
     .formula = "if(x.ndim <= 2, transpose(x, 0, -1),"
                "   error(\"needs a tensor of at most 2 dims, got %: use transpose\", x.ndim))",
+    .flags = TD_OP_INPLACE | TD_OP_TURNS,
 };
 TD_OPERATOR(movedim) = {
     .schema = "(Tensor x, dim[] source, dim[] destination) -> Tensor",
@@ -254,12 +247,12 @@ TD_OPERATOR(movedim) = {
 TD_OPERATOR(squeeze) = {
     .schema = "(Tensor x, dim[]? dim=nil) -> Tensor",
     .doc = "Without the dims of size 1, all or those given.",
-    VIEW(td_run_squeeze, "x: reshape(g, x.shape)"),
+    TURN(td_run_squeeze, "x: reshape(g, x.shape)"),
 };
 TD_OPERATOR(unsqueeze) = {
     .schema = "(Tensor x, dim dim) -> Tensor",
     .doc = "With a dim of size 1 inserted.",
-    VIEW(td_run_unsqueeze, "x: reshape(g, x.shape)"),
+    TURN(td_run_unsqueeze, "x: reshape(g, x.shape)"),
 };
 TD_OPERATOR(expand) = {
     .schema = "(Tensor x, int[] size) -> Tensor",
@@ -293,11 +286,6 @@ TD_OPERATOR(narrow) = {
     .doc = "So many places from start on along a dim.",
     .run = run_narrow,
 };
-TD_OPERATOR(as_strided) = {
-    .schema = "(Tensor x, int[] size, int[] stride, int offset=0) -> Tensor",
-    .doc = "Any sizes and strides over x's memory; offset counts elements from x's first.",
-    VIEW(td_run_as_strided, "x: as_strided_backward(g, x.shape, stride, offset)"),
-};
 TD_OPERATOR(tril) = {
     .schema = "(Tensor x, int diagonal=0) -> Tensor",
     .doc = "The lower triangle of matrices, zeros above the diagonal.",
@@ -305,7 +293,7 @@ TD_OPERATOR(tril) = {
     .kernel = kernel_tril,
     .dtypes = TD_DTYPES_ALL,
     .gradient = "x: tril(g, diagonal)",
-    .flags = TD_OP_INPLACE | TD_OP_WRITES_SELF,
+    .flags = TD_OP_INPLACE | TD_OP_WRITES_SELF | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(triu) = {
     .schema = "(Tensor x, int diagonal=0) -> Tensor",
@@ -314,7 +302,7 @@ TD_OPERATOR(triu) = {
     .kernel = kernel_triu,
     .dtypes = TD_DTYPES_ALL,
     .gradient = "x: triu(g, diagonal)",
-    .flags = TD_OP_INPLACE | TD_OP_WRITES_SELF,
+    .flags = TD_OP_INPLACE | TD_OP_WRITES_SELF | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(slice_backward) = {
     .schema = "(Tensor part, int[] size, dim dim, index? start, int? stop, int step) -> Tensor",
@@ -323,15 +311,6 @@ TD_OPERATOR(slice_backward) = {
     .kernel = kernel_slice_backward,
     .dtypes = TD_DTYPES_ALL,
     .gradient = "part: slice(g, dim, start, stop, step)",
-    .flags = TD_OP_INTERNAL,
-};
-TD_OPERATOR(as_strided_backward) = {
-    .schema = "(Tensor part, int[] size, int[] stride, int offset) -> Tensor",
-    .doc = "The part added in its places in a tensor of zeros.",
-    .rule = rule_whole,
-    .kernel = kernel_as_strided_backward,
-    .dtypes = TD_DTYPES_ALL,
-    .gradient = "part: as_strided(contiguous(g), part.shape, stride, offset)",
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(expand_back) = {

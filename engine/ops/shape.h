@@ -25,7 +25,7 @@ td_status td_run_unsqueeze(td_call *call);
 td_status td_run_expand(td_call *call);
 td_status td_run_select(td_call *call);
 td_status td_run_slice(td_call *call);
-td_status td_run_as_strided(td_call *call);
+td_status td_run_strided(td_call *call);
 td_status td_grad_permute(td_grad *grad);
 
 #endif

@@ -29,7 +29,7 @@ static td_status check_apart(const td_call *call) {
 td_status td_check_writes(const td_call *call) {
     for (int k = 0; k < call->ngiven; k++) {
         const td_tensor *x = call->given[k];
-        if (td_tensor_overlaps(x))
+        if (td_tensor_overlaps(x) && !(call->op->flags & TD_OP_TURNS))
             return td_fail(TD_EVALUE,
                            "several elements of the tensor written share one place in memory "
                            "(an expanded tensor?); write into a clone() of it");
@@ -45,6 +45,9 @@ td_status td_check_writes(const td_call *call) {
 
 td_status td_call_fit(const td_call *call, td_tensor *given, td_dtype dtype, int ndim,
                       const int64_t *sizes) {
+    if (!call->inplace && call->op->flags & TD_OP_OUT_EXACT && given->dtype != dtype)
+        return td_fail(TD_EDTYPE, "the result is %s, out is %s", td_dtype_name(dtype),
+                       td_dtype_name((td_dtype)given->dtype));
     if (td_dtypes[dtype].category > td_dtypes[given->dtype].category)
         return td_fail(TD_EDTYPE, "a %s result can't be written into a %s tensor",
                        td_dtype_name(dtype), td_dtype_name((td_dtype)given->dtype));

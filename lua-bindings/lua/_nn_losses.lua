@@ -27,9 +27,9 @@ end
 
 return function(nn)
     loss(nn, "CrossEntropyLoss", "cross_entropy",
-        "Tensor? weight=nil, int? ignore_index=nil, number(0..1) label_smoothing=0",
+        "Tensor? weight=nil, int ignore_index=-100, number(0..1) label_smoothing=0",
         "Cross entropy of scores (N, C, ...) with classes that count from 1, or probabilities.")
-    loss(nn, "NLLLoss", "nll_loss", "Tensor? weight=nil, int? ignore_index=nil", "Negative log likelihood of classes.")
+    loss(nn, "NLLLoss", "nll_loss", "Tensor? weight=nil, int ignore_index=-100", "Negative log likelihood of classes.")
     loss(nn, "MSELoss", "mse_loss", "", "Squared error.")
     loss(nn, "L1Loss", "l1_loss", "", "Absolute error.")
     loss(nn, "SmoothL1Loss", "smooth_l1_loss", "number(0..) beta=1", "Absolute error, squared where it is small.")

@@ -294,10 +294,29 @@ method("requires_grad_", ", bool requires_grad=true) -> Module", "Freeze all par
         return self
     end)
 
--- Tensors that change are new ones, shared where the old ones were.
+-- The arguments of x:to without a memory format, and how many dims a tensor has that it is meant for.
+local function without_format(arguments)
+    local options, rest = arguments[arguments.n], table.pack(table.unpack(arguments, 1, arguments.n))
+    if type(options) ~= "table" or not options.memory_format then
+        return arguments, 0
+    end
+    rest[rest.n] = {}
+    for name, value in pairs(options) do
+        if name ~= "memory_format" then
+            rest[rest.n][name] = value
+        end
+    end
+    return rest, options.memory_format == tide.channels_last and 4
+        or options.memory_format == tide.channels_last_3d and 5 or 0
+end
+
+-- Tensors that change are new ones, shared where the old ones were. A memory format is for those that have
+-- its dims.
 local function move_to(self, ...)
-    local arguments, moved = table.pack(...), {}
+    local given, moved = table.pack(...), {}
+    local plain, dims = without_format(given)
     local function move(x)
+        local arguments = (dims == 0 or x:dim() == dims) and given or plain
         local y = x:detach():to(table.unpack(arguments, 1, arguments.n))
         if not y:is_floating_point() then
             fail("to: expected a floating dtype, got %s", tostring(y.dtype))
@@ -320,8 +339,8 @@ local function move_to(self, ...)
     walk(self, "buffer", "", nil, convert)
     return self
 end
-method("to", ", ...) -> Module", "Floating parameters and buffers in another dtype or on another device, "
-    .. "as x:to(...): make the optimizer afterwards.", move_to)
+method("to", ", ...) -> Module", "Floating parameters and buffers in another dtype, memory format or on another "
+    .. "device, as x:to(...): make the optimizer afterwards.", move_to)
 method("float", ") -> Module", "Floating parameters and buffers in float32.",
     function(self) return move_to(self, tide.float32) end)
 method("double", ") -> Module", "Floating parameters and buffers in float64.",

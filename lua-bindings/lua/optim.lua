@@ -215,12 +215,28 @@ local function class(schema, doc, check)
     return c
 end
 
+-- A learning rate: a number, or a tensor of one element, which is read anew at every step.
+local function read_rate(fname, lr)
+    local number = lr
+    if tide.is_tensor(lr) then
+        if lr:numel() ~= 1 then
+            fail("%s: option lr: a tensor of one element expected, got shape %s", fname, tostring(lr.shape))
+        end
+        number = lr:item()
+    end
+    if not (number >= 0) then
+        fail("%s: option lr: expected a number from 0 on, got %s", fname, tide._number(number))
+    end
+    return number
+end
+
 -- ---- SGD ----
 
-local SGD = class("SGD(list params, *, number(0..) lr=0.001, number(0..) momentum=0, number dampening=0, "
+local SGD = class("SGD(list params, *, Tensor|number lr=0.001, number(0..) momentum=0, number dampening=0, "
     .. "number(0..) weight_decay=0, bool nesterov=false, bool maximize=false)",
     "Stochastic gradient descent. params: a list of tensors, or of groups {params = ..., lr = ...}; step(), zero_grad().",
     function(options)
+        read_rate("SGD", options.lr)
         if options.nesterov and (options.momentum <= 0 or options.dampening ~= 0) then
             fail("SGD: nesterov needs a momentum above 0 and no dampening")
         end
@@ -249,7 +265,7 @@ function SGD:step_group(group)
         end
     end
     local options = {
-        lr = group.lr, momentum = group.momentum, dampening = group.dampening,
+        lr = read_rate("SGD", group.lr), momentum = group.momentum, dampening = group.dampening,
         weight_decay = group.weight_decay, nesterov = group.nesterov, maximize = group.maximize,
     }
     tide._sgd_step(going.params, going.grads, going.buffers, options)

@@ -11,8 +11,8 @@ end
 t.test("values_round_to_the_nearest_of_the_dtype", function()
     t.eq(tide.tensor({ 1.1, 300, 65519 }, { dtype = tide.float16 }):tolist(), { 1.099609375, 300.0, 65504.0 })
     t.eq(tide.tensor({ 1.1, 301 }, { dtype = tide.bfloat16 }):tolist(), { 1.1015625, 300.0 })
-    t.eq(tide.tensor({ 300, -129 }, { dtype = tide.int8 }):tolist(), { 44, 127 })
-    t.eq(tide.tensor({ 70000 }, { dtype = tide.int16 }):tolist(), { 4464 })
+    t.eq(tide.tensor({ 300, -129 }):to(tide.int8):tolist(), { 44, 127 })
+    t.eq(tide.tensor({ 70000 }):to(tide.int16):tolist(), { 4464 })
 end)
 
 t.test("methods_and_names_convert", function()

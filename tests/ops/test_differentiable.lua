@@ -31,7 +31,8 @@ add(differentiable, [[
     unbind chunk split cat stack tile flip roll
     index_select index_add index_copy index_fill take embedding masked_fill masked_select
     gather scatter scatter_add
-    dropout]])
+    dropout
+    swapaxes swapdims moveaxis concat concatenate ger ravel]])
 
 -- Those without: their results are whole numbers, truths or constants.
 add(constant, [[

@@ -52,7 +52,7 @@ for _, op in ipairs(tide._ops()) do
     if op.inplace and not op.inplace_only and not op.internal then
         local list = {}
         for _, case in ipairs(cases[op.name] or {}) do
-            list[#list + 1] = fits(case) and case or nil
+            list[#list + 1] = (op.turns or fits(case)) and case or nil -- views may have any shape
         end
         t.test(op.name .. "_in_place_has_golden_cases", function() t.is_true(#list > 1) end)
         for number, case in ipairs(list) do

@@ -65,15 +65,40 @@ function checks.writes_through_strides(op, case, want)
 end
 
 function checks.converts_within_a_category(op, case, want)
-    if want.dtype == tide.float64 then
+    if want.dtype == tide.float64 and not op.out_exact and not op.creates then
         local out = tide.empty(want.shape, { dtype = tide.float32 })
         golden.call(op, with_out(case, out))
         same(out, want:to(tide.float32), "out of float32")
     end
 end
 
+local function short(dtype)
+    return (tostring(dtype):gsub("^tide%.", ""))
+end
+
+function checks.takes_the_dtype_of_the_result_alone_where_it_says_so(op, case, want)
+    for _, dtype in ipairs { tide.float32, tide.float64, tide.int32, tide.bool } do
+        if op.out_exact and dtype ~= want.dtype then
+            local out = tide.empty(want.shape, { dtype = dtype })
+            t.error_has(function() golden.call(op, with_out(case, out)) end,
+                ("%s: the result is %s, out is %s"):format(op.name, short(want.dtype), short(dtype)))
+        end
+    end
+end
+
+function checks.gives_what_is_created_its_dtype(op, case, want)
+    if op.creates and not (case.o and case.o.dtype) then
+        for _, dtype in ipairs { tide.float16, tide.float64 } do
+            local out = tide.empty(0, { dtype = dtype })
+            golden.call(op, with_out(case, out))
+            t.eq(out.dtype, dtype)
+            t.eq(golden.shape_text(out.shape), golden.shape_text(want.shape))
+        end
+    end
+end
+
 function checks.refuses_a_dtype_of_a_lower_category(op, case, want)
-    if want.dtype.is_floating_point then
+    if want.dtype.is_floating_point and (not op.creates or case.o and case.o.dtype) then
         local out = tide.empty(want.shape, { dtype = tide.int64 })
         t.error_has(function() golden.call(op, with_out(case, out)) end, op.name .. ": ")
     end
@@ -104,7 +129,9 @@ for name in ([[
     eq ne lt le gt ge logical_and logical_or logical_xor logical_not
     bitwise_and bitwise_or bitwise_xor bitwise_not
     sum nansum mean prod var std amax amin norm logsumexp cumsum softmax log_softmax
-    mm bmm mv dot]]):gmatch("%S+") do
+    mm bmm mv dot matmul addmm addmv baddbmm linear outer cat stack gather scatter scatter_add
+    index_select index_add index_copy take masked_select nonzero tril triu any all argmax argmin
+    clamp zeros ones full arange linspace eye empty rand randn randint]]):gmatch("%S+") do
     takes_out[name] = true
 end
 
@@ -112,7 +139,7 @@ for _, op in ipairs(tide._ops()) do
     if takes_out[op.name] then
         t.test(op.name .. "_takes_out", function() t.is_true(op.out) end)
     end
-    if op.out and not op.internal then
+    if op.out and not op.internal and not op.random and op.name ~= "empty" then
         for what, check in pairs(checks) do
             t.test(("%s_out_%s"):format(op.name, what), function()
                 local list = chosen(op)
@@ -125,6 +152,18 @@ for _, op in ipairs(tide._ops()) do
         end
     end
 end
+
+t.test("out_of_what_has_no_values_to_foretell", function()
+    for name, args in pairs { empty = { 2, 3 }, rand = { 2, 3 }, randn = { 2, 3 }, randint = { 1, 4, { 2, 3 } } } do
+        local out = tide.zeros(0, { dtype = tide.float64 })
+        args[#args + 1] = { out = out }
+        t.is_true(rawequal(tide[name](table.unpack(args)), out), name)
+        t.eq({ tostring(out.shape), out.dtype }, { "(2, 3)", tide.float64 }, name)
+        t.is_true(name == "empty" or out:abs():sum():item() > 0, name)
+    end
+    t.error_has(function() tide.zeros(2, { out = tide.empty(0), dtype = tide.int64 }) end,
+        "zeros: dtype is int64, that of out float32")
+end)
 
 t.test("out_is_refused_where_an_operand_requires_grad", function()
     local x, out = tide.ones(2, { requires_grad = true }), tide.zeros(2)

@@ -64,6 +64,15 @@ for name, form in pairs(more) do
     end)
 end
 
+t.test("volumes_without_a_batch_have_no_channels_last", function()
+    local x = tide.randn(2, 4, 5, 6)
+    for _, name in ipairs { "avg_pool3d", "max_pool3d", "adaptive_avg_pool3d" } do
+        t.eq(tide[name]((last(x)), 2) == tide[name](x, 2), true, name)
+    end
+    local w = tide.randn(3, 2, 2, 2, 2)
+    t.is_true((tide.conv3d((last(x)), w) - tide.conv3d(x, w)):abs():max():item() < 1e-5)
+end)
+
 -- ---- dtypes ----
 
 t.test("sums_of_16_bit_floats_are_rounded_once", function()

@@ -177,7 +177,8 @@ typedef struct options {
 
 static td_status cross_entropy(td_tensor *x, td_tensor *target, options o, td_tensor **out) {
     return TD_APPLY(out, cross_entropy, TD_T(x), TD_T(target), td_tensor_or_nil(o.weight),
-                    o.ignores ? TD_I(o.ignore) : TD_NIL, TD_STRING(o.reduction), TD_F(o.smoothing));
+                    o.ignores ? TD_I(o.ignore) : TD_I(-100), TD_STRING(o.reduction),
+                    TD_F(o.smoothing));
 }
 
 /* Loss of each line and its weight. */

@@ -47,9 +47,9 @@ return {
     slice = each(on({ 5, 3 }, 1, 2, 4), on({ 5 }, 1, nil, nil, 2), on({ 2, 4 }, -1, -3, -1), on({ 4 }, 1, 4, 2)),
     narrow = each(on({ 5, 3 }, 1, 2, 3), on({ 5 }, -1, -2, 2), on({ 4 }, 1, 1, 0)),
     as_strided = each(
-        function(mk) return { mk(12):contiguous(), { 3, 2 }, { 4, 1 }, 1 } end,
+        function(mk) local x = mk(12):contiguous() return { x, { 3, 2 }, { 4, 1 }, x:storage_offset() + 1 } end,
         function(mk) return { mk(6):contiguous(), { 4, 3 }, { 1, 1 } } end,
-        function(mk) return { mk(4):contiguous(), { 3 }, { 0 }, 2 } end),
+        function(mk) local x = mk(4):contiguous() return { x, { 3 }, { 0 }, x:storage_offset() + 2 } end),
     tril = each(on { 3, 3 }, on({ 2, 3, 4 }, 1), on({ 3, 2 }, -1), on({ 0, 3 }, 0)),
     triu = each(on { 3, 3 }, on({ 2, 3, 4 }, 1), on({ 3, 2 }, -5), on({ 2, 3 }, 7)),
 }
