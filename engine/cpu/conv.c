@@ -1,12 +1,14 @@
 /* conv.c: convolution on the CPU: float32, and the 16-bit floats by way of it, by oneDNN; float64
- * by unrolling the images into matrices and OpenBLAS, integers by conv_int.c, both row-major. Long
- * ones are cut along the batch, with a look at the interrupt flag between. */
+ * by conv_columns.c, integers by conv_int.c, both row-major. Long ones are cut along the batch,
+ * with a look at the interrupt flag between. */
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/block.h"
-#include "engine/cpu/conv_int.h"
+#include "engine/cpu/conv_columns.h"
+#include "engine/cpu/conv_direct.h"
+#include "engine/cpu/conv_lines.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/onednn.h"
 #include "engine/cpu/tiles.h"
@@ -23,141 +25,14 @@ enum {
 
 /* Multiplications for one image. */
 static double work_of(const td_conv_geometry *g) {
-    return (double)g->o * (double)(g->oh * g->ow) * (double)(g->c / g->groups) *
-           (double)(g->kh * g->kw);
+    return (double)g->o * (double)td_conv_places(g->out) * (double)(g->c / g->groups) *
+           (double)td_conv_places(g->kernel);
 }
 
 /* Images that fit between two looks at the flag. */
 static int64_t images_at_once(const td_conv_geometry *g) {
     double n = PANEL / (work_of(g) + 1);
     return n < 1 ? 1 : n > (double)g->n ? g->n : (int64_t)n;
-}
-
-/* ---- float64 ---- */
-
-typedef struct unrolled {
-    const td_conv_geometry *g;
-    int64_t channels, rows, columns; /* of one group: rows = channels kh kw, columns = oh ow */
-    int64_t outputs;                 /* output channels of one group */
-    double *matrix;                  /* rows x columns */
-} unrolled;
-
-static td_status unrolled_make(const td_conv_geometry *g, unrolled *u) {
-    u->g = g;
-    u->channels = g->c / g->groups;
-    u->outputs = g->o / g->groups;
-    u->rows = u->channels * g->kh * g->kw;
-    u->columns = g->oh * g->ow;
-    u->matrix = td_malloc((size_t)(u->rows * u->columns + 1) * sizeof *u->matrix);
-    return u->matrix ? td_blas_ready() : td_fail(TD_ENOMEM, "out of memory");
-}
-
-/* The line of the image that an output line meets through a kernel row; NULL in the padding. */
-static double *image_line(const unrolled *u, double *channel, int64_t y, int64_t ky) {
-    const td_conv_geometry *g = u->g;
-    int64_t line = y * g->stride[0] - g->padding[0] + ky * g->dilation[0];
-    return line >= 0 && line < g->h ? channel + line * g->w : NULL;
-}
-
-/* Copy the image into the matrix, or add the matrix to the image. */
-static void roll(const unrolled *u, double *image, bool add) {
-    const td_conv_geometry *g = u->g;
-    for (int64_t row = 0; row < u->rows; row++) {
-        int64_t kx = row % g->kw, ky = row / g->kw % g->kh;
-        double *channel = image + row / (g->kw * g->kh) * g->h * g->w;
-        for (int64_t y = 0; y < g->oh; y++) {
-            double *to = u->matrix + row * u->columns + y * g->ow;
-            double *line = image_line(u, channel, y, ky);
-            for (int64_t x = 0; x < g->ow; x++) {
-                int64_t at = x * g->stride[1] - g->padding[1] + kx * g->dilation[1];
-                bool inside = line && at >= 0 && at < g->w;
-                if (add && inside)
-                    line[at] += to[x];
-                else if (!add)
-                    to[x] = inside ? line[at] : 0;
-            }
-        }
-    }
-}
-
-static double *image_of(const unrolled *u, double *x, int64_t n, int64_t group) {
-    return x + (n * u->g->c + group * u->channels) * u->g->h * u->g->w;
-}
-
-static double *output_of(const unrolled *u, double *y, int64_t n, int64_t group) {
-    return y + (n * u->g->o + group * u->outputs) * u->columns;
-}
-
-static td_status conv_f64(const td_conv_geometry *g, double *x, double *weight, const double *bias,
-                          double *y) {
-    unrolled u;
-    td_status status = unrolled_make(g, &u);
-    for (int64_t n = 0; n < g->n && status == TD_OK; n++) {
-        for (int64_t group = 0; group < g->groups && status == TD_OK; group++) {
-            double *out = output_of(&u, y, n, group);
-            for (int64_t o = 0; o < u.outputs; o++)
-                for (int64_t k = 0; k < u.columns; k++)
-                    out[o * u.columns + k] = bias ? bias[group * u.outputs + o] : 0;
-            roll(&u, image_of(&u, x, n, group), false);
-            if (u.rows)
-                status = td_dgemm_tiles(false, false, u.outputs, u.columns, u.rows,
-                                        weight + group * u.outputs * u.rows, u.matrix, 1, out);
-        }
-        if (status == TD_OK)
-            status = td_interrupt_check();
-    }
-    td_free(u.matrix);
-    return status;
-}
-
-static td_status conv_input_f64(const td_conv_geometry *g, double *weight, double *gy, double *gx) {
-    unrolled u;
-    td_status status = unrolled_make(g, &u);
-    memset(gx, 0, (size_t)(g->n * g->c * g->h * g->w) * sizeof *gx);
-    for (int64_t n = 0; n < g->n && status == TD_OK; n++) {
-        for (int64_t group = 0; group < g->groups && status == TD_OK; group++) {
-            status = td_dgemm_tiles(true, false, u.rows, u.columns, u.outputs,
-                                    weight + group * u.outputs * u.rows,
-                                    output_of(&u, gy, n, group), 0, u.matrix);
-            if (status == TD_OK)
-                roll(&u, image_of(&u, gx, n, group), true);
-        }
-        if (status == TD_OK)
-            status = td_interrupt_check();
-    }
-    td_free(u.matrix);
-    return status;
-}
-
-static td_status conv_weight_f64(const td_conv_geometry *g, double *x, double *gy, double *gw) {
-    unrolled u;
-    td_status status = unrolled_make(g, &u);
-    memset(gw, 0, (size_t)(g->o * u.rows) * sizeof *gw);
-    for (int64_t n = 0; n < g->n && status == TD_OK; n++) {
-        for (int64_t group = 0; group < g->groups && status == TD_OK; group++) {
-            roll(&u, image_of(&u, x, n, group), false);
-            status = td_dgemm_tiles(false, true, u.outputs, u.rows, u.columns,
-                                    output_of(&u, gy, n, group), u.matrix, 1,
-                                    gw + group * u.outputs * u.rows);
-        }
-        if (status == TD_OK)
-            status = td_interrupt_check();
-    }
-    td_free(u.matrix);
-    return status;
-}
-
-static td_status convolve_f64(const td_convolution_plan *p) {
-    const td_conv_geometry *g = &p->geometry;
-    switch (p->direction) {
-    case TD_CONV_FORWARD:
-        return conv_f64(g, p->a->data, p->b->data, p->bias ? p->bias->data : NULL, p->out->data);
-    case TD_CONV_INPUT:
-        return conv_input_f64(g, p->b->data, p->a->data, p->out->data);
-    case TD_CONV_WEIGHT:
-        return conv_weight_f64(g, p->a->data, p->b->data, p->out->data);
-    }
-    return td_fail(TD_EINTERNAL, "direction of a convolution");
 }
 
 /* ---- float32 ---- */
@@ -173,7 +48,8 @@ static void add_to(float *total, const float *part, int64_t n) {
 static td_status convolve_images(const td_convolution_plan *p, int64_t begin, int64_t end,
                                  float *out) {
     const td_conv_geometry *g = &p->geometry;
-    int64_t image = g->c * g->h * g->w, output = g->o * g->oh * g->ow, at_once = images_at_once(g);
+    int64_t image = g->c * td_conv_places(g->in), output = g->o * td_conv_places(g->out);
+    int64_t at_once = images_at_once(g);
     int64_t a_step = p->direction == TD_CONV_INPUT ? output : image;
     int64_t b_step = p->direction == TD_CONV_WEIGHT ? output : 0;
     int64_t out_step = p->direction == TD_CONV_FORWARD ? output : image;
@@ -210,11 +86,12 @@ typedef struct parts {
 static td_status convolve_slice(const parts *j, int64_t image, int64_t slice, float *out) {
     const td_conv_geometry *g = &j->plan->geometry;
     td_conv_geometry s = *g;
-    int64_t first = slice * j->channels, row = g->c / g->groups * g->kh * g->kw;
+    int64_t first = slice * j->channels, row = g->c / g->groups * td_conv_places(g->kernel);
+    int64_t in = td_conv_places(g->in), out_places = td_conv_places(g->out);
     s.n = 1;
     s.o = g->o - first < j->channels ? g->o - first : j->channels;
-    return td_dnn_conv(TD_CONV_WEIGHT, &s, (float *)j->plan->a->data + image * g->c * g->h * g->w,
-                       (float *)j->plan->b->data + (image * g->o + first) * g->oh * g->ow, NULL,
+    return td_dnn_conv(TD_CONV_WEIGHT, &s, (float *)j->plan->a->data + image * g->c * in,
+                       (float *)j->plan->b->data + (image * g->o + first) * out_places, NULL,
                        out + first * row);
 }
 
@@ -269,7 +146,7 @@ static int64_t fixed_parts(const td_convolution_plan *p) {
 /* What the batch costs in multiplications; oneDNN moves every element into a layout of its own and
  * back. */
 static double cost_of(const td_conv_geometry *g) {
-    double moved = (double)(g->c * g->h * g->w) + (double)(g->o * g->oh * g->ow);
+    double moved = (double)(g->c * td_conv_places(g->in)) + (double)(g->o * td_conv_places(g->out));
     return (double)g->n * (work_of(g) + MOVE * moved);
 }
 
@@ -351,11 +228,12 @@ done:
 
 td_status td_cpu_convolution(const td_convolution_plan *p) {
     td_dtype dtype = (td_dtype)p->out->dtype;
+    bool thin = p->geometry.groups == 1 && td_conv_is_thin(&p->geometry);
     switch (dtype) {
     case TD_F32:
-        return convolve_f32(p);
+        return thin ? convolve_packed(p, TD_F32, td_conv_direct) : convolve_f32(p);
     case TD_F64:
-        return convolve_packed(p, TD_F64, convolve_f64);
+        return convolve_packed(p, TD_F64, thin ? td_conv_direct : td_conv_f64);
     case TD_F16:
     case TD_BF16:
         return convolve_wide(p);
@@ -364,7 +242,7 @@ td_status td_cpu_convolution(const td_convolution_plan *p) {
     case TD_I16:
     case TD_I32:
     case TD_I64:
-        return convolve_packed(p, TD_I64, td_conv_int);
+        return convolve_packed(p, TD_I64, td_conv_direct);
     case TD_BOOL:
     case TD_DTYPE_COUNT:
     case TD_DTYPE_NONE:

@@ -21,7 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_ARGS = 4, CACHE_SIZE = 512, BUCKETS = 256, KEY_WORDS = 24 };
+enum { MAX_ARGS = 4, CACHE_SIZE = 512, BUCKETS = 256, KEY_WORDS = 32 };
 enum {
     LOAD_ROOM =
         96 << 20, /* the library is half of it; a failing constructor would end the process */
@@ -452,27 +452,17 @@ td_status td_dnn_matmul(td_dtype dtype, int64_t batch, int64_t m, int64_t n, int
 
 /* ---- convolutions ---- */
 
+enum { CONV_BIAS = 25 }; /* the word of the key that says whether there is one */
+
 static plan_key conv_key(plan_kind kind, const td_conv_geometry *s, bool bias) {
-    return (plan_key){{kind,
-                       s->n,
-                       s->c,
-                       s->h,
-                       s->w,
-                       s->o,
-                       s->kh,
-                       s->kw,
-                       s->oh,
-                       s->ow,
-                       s->groups,
-                       s->stride[0],
-                       s->stride[1],
-                       s->padding[0],
-                       s->padding[1],
-                       s->dilation[0],
-                       s->dilation[1],
-                       bias,
-                       s->channels_last,
-                       s->weight_last}};
+    plan_key key = {{kind, s->n, s->c, s->o, s->groups, s->spatial == TD_SPATIAL}};
+    const int64_t *const sizes[6] = {s->in, s->kernel, s->out, s->stride, s->padding, s->dilation};
+    for (int k = 0; k < 6; k++)
+        memcpy(key.word + 6 + TD_SPATIAL * k, sizes[k], sizeof s->in);
+    key.word[24] = s->channels_last;
+    key.word[CONV_BIAS] = bias;
+    key.word[26] = s->weight_last;
+    return key;
 }
 
 typedef struct conv_descs {
@@ -481,15 +471,16 @@ typedef struct conv_descs {
     dnnl_dims_t stride, dilation, padding, padding_end;
 } conv_descs;
 
-/* Row-major, or with the dim of channels, the third from the end, innermost. */
-static td_status describe_plain(int ndims, const int64_t *sizes, bool last,
+/* Row-major, or with the dim of channels, that before the spatial ones, innermost. */
+static td_status describe_plain(int ndims, const int64_t *sizes, int spatial, bool last,
                                 dnnl_memory_desc_t *md) {
     dnnl_dims_t dims, strides;
-    int64_t stride = last ? sizes[ndims - 3] : 1;
+    int channels = ndims - spatial - 1;
+    int64_t stride = last ? sizes[channels] : 1;
     for (int d = ndims - 1; d >= 0; d--) {
         dims[d] = sizes[d];
         strides[d] = stride;
-        if (last && d == ndims - 3)
+        if (last && d == channels)
             strides[d] = 1;
         else
             stride *= sizes[d];
@@ -507,14 +498,19 @@ static td_status choose_layout(const dnnl_memory_desc_t *ours, dnnl_memory_desc_
 /* Images with channels last are taken as they lie where `native`; all else is laid out by oneDNN.
  */
 static td_status conv_describe(const td_conv_geometry *s, bool native, conv_descs *d) {
-    int64_t x[] = {s->n, s->c, s->h, s->w}, y[] = {s->n, s->o, s->oh, s->ow};
-    int64_t w[] = {s->groups, s->o / s->groups, s->c / s->groups, s->kh, s->kw};
+    int n = s->spatial == TD_SPATIAL ? TD_SPATIAL : 2,
+        first = TD_SPATIAL - n; /* lines are images */
+    int64_t x[5] = {s->n, s->c}, y[5] = {s->n, s->o};
+    int64_t w[6] = {s->groups, s->o / s->groups, s->c / s->groups};
     int skip = s->groups == 1;
     td_status status = TD_OK;
-    TD_TRY(describe_plain(4, x, s->channels_last, &d->x));
-    TD_TRY(describe_plain(4, y, s->channels_last, &d->y));
-    TD_TRY(describe_plain(5 - skip, w + skip, s->weight_last, &d->w));
-    TD_TRY(describe_plain(1, &s->o, false, &d->bias));
+    memcpy(x + 2, s->in + first, sizeof(int64_t) * (size_t)n);
+    memcpy(y + 2, s->out + first, sizeof(int64_t) * (size_t)n);
+    memcpy(w + 3, s->kernel + first, sizeof(int64_t) * (size_t)n);
+    TD_TRY(describe_plain(n + 2, x, n, s->channels_last, &d->x));
+    TD_TRY(describe_plain(n + 2, y, n, s->channels_last, &d->y));
+    TD_TRY(describe_plain(n + 3 - skip, w + skip, n, s->weight_last, &d->w));
+    TD_TRY(describe_plain(1, &s->o, 0, false, &d->bias));
     d->any_x = d->x;
     d->any_y = d->y;
     TD_TRY(choose_layout(&d->w, &d->any_w));
@@ -522,13 +518,14 @@ static td_status conv_describe(const td_conv_geometry *s, bool native, conv_desc
         TD_TRY(choose_layout(&d->x, &d->any_x));
         TD_TRY(choose_layout(&d->y, &d->any_y));
     }
-    const int64_t in[2] = {s->h, s->w}, out[2] = {s->oh, s->ow}, kernel[2] = {s->kh, s->kw};
-    for (int k = 0; k < 2; k++) {
-        d->stride[k] = s->stride[k];
-        d->dilation[k] = s->dilation[k] - 1;
-        d->padding[k] = s->padding[k];
-        d->padding_end[k] = (out[k] - 1) * s->stride[k] + s->dilation[k] * (kernel[k] - 1) + 1 -
-                            in[k] - s->padding[k];
+    for (int k = 0; k < n; k++) {
+        int from = first + k;
+        d->stride[k] = s->stride[from];
+        d->dilation[k] = s->dilation[from] - 1;
+        d->padding[k] = s->padding[from];
+        d->padding_end[k] = (s->out[from] - 1) * s->stride[from] +
+                            s->dilation[from] * (s->kernel[from] - 1) + 1 - s->in[from] -
+                            s->padding[from];
     }
 done:
     return status;
@@ -563,7 +560,7 @@ static td_status describe_forward(const td_conv_geometry *s, bool native, bool b
 
 static td_status make_conv(const void *what, plan *p) {
     const td_conv_geometry *s = what;
-    bool bias = p->key.word[17];
+    bool bias = p->key.word[CONV_BIAS];
     conv_descs d;
     dnnl_convolution_desc_t forward;
     td_status status = describe_forward(s, s->channels_last, bias, &d, &forward);

@@ -1,6 +1,5 @@
 /* fold.c: the windows of images as columns of a matrix, and columns added up to images. Each is the
  * gradient of the other. */
-#include "engine/ops/copy.h"
 #include "engine/ops/spatial.h"
 
 #include <string.h>

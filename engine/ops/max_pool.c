@@ -1,5 +1,4 @@
 /* max_pool.c: maxima over windows of one to three dims, where they were found, and the way back. */
-#include "engine/ops/copy.h"
 #include "engine/ops/spatial.h"
 
 #include <string.h>
@@ -19,7 +18,7 @@ static td_status begin_plan(const td_call *call, int n, const td_tensor *x) {
 /* Values and places of a plan whose axes are known. */
 static td_status finish_plan(const td_call *call, int n, const td_tensor *x, td_meta *out) {
     td_max_pool_plan *p = TD_PLAN(call, td_max_pool_plan);
-    bool channels_last = td_lies_channels_last(x);
+    bool channels_last = td_lies_channels_last(n, x);
     const td_dtype dtypes[2] = {(td_dtype)x->dtype, TD_I64};
     td_volumes(n, x->ndim, x->sizes, channels_last, &p->outer, &p->inner);
     for (int k = 0; k < 2; k++) {
@@ -52,7 +51,7 @@ static td_status rule_adaptive_max_pool(const td_call *call, td_meta *out) {
 static td_status place_plan(const td_call *call, td_max_pool_kind kind, int n, const int64_t *sizes,
                             const td_tensor *places, td_meta *out) {
     td_max_pool_plan *p = TD_PLAN(call, td_max_pool_plan);
-    bool channels_last = td_lies_channels_last(places);
+    bool channels_last = td_lies_channels_last(n, places);
     *p = (td_max_pool_plan){.kind = kind};
     td_status status = td_axes_init(n, places->ndim, sizes, p->axis);
     for (int d = 0; d < n; d++)

@@ -1,6 +1,5 @@
 /* pad.c: longer and shorter dims: constants or elements of the input before and behind, and what
  * only moves elements among channels and places: shuffles, windows as columns and back. */
-#include "engine/ops/copy.h"
 #include "engine/ops/spatial.h"
 
 #include <string.h>
@@ -48,7 +47,7 @@ static td_status rule_constant_pad(const td_call *call, td_meta *out) {
         return td_fail(TD_ESHAPE, "a result of shape %s is too large",
                        td_shape_text(out->ndim, out->sizes, text, sizeof text));
     if (status == TD_OK)
-        td_meta_lay_spatial(out, td_lies_channels_last(x));
+        td_meta_lay_spatial(out, td_lies_channels_last(0, x));
     return status;
 }
 
@@ -193,7 +192,7 @@ static td_status rule_pixel_shuffle(const td_call *call, td_meta *out) {
     size[0] /= r * r;
     size[1] *= r;
     size[2] *= r;
-    td_meta_lay_spatial(out, td_lies_channels_last(x));
+    td_meta_lay_spatial(out, td_lies_channels_last(0, x));
     return TD_OK;
 }
 
@@ -212,7 +211,7 @@ static td_status rule_pixel_unshuffle(const td_call *call, td_meta *out) {
         return td_fail(TD_ESHAPE, "too many channels");
     size[1] /= r;
     size[2] /= r;
-    td_meta_lay_spatial(out, td_lies_channels_last(x));
+    td_meta_lay_spatial(out, td_lies_channels_last(0, x));
     return TD_OK;
 }
 
@@ -247,7 +246,7 @@ static td_status rule_channel_shuffle(const td_call *call, td_meta *out) {
         return td_fail(TD_ESHAPE, "%lld channels can't be divided into %lld groups",
                        (long long)x->sizes[1], (long long)groups);
     td_meta_like(out, x, (td_dtype)x->dtype);
-    td_meta_lay_spatial(out, td_lies_channels_last(x));
+    td_meta_lay_spatial(out, td_lies_channels_last(0, x));
     return TD_OK;
 }
 

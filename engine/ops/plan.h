@@ -273,6 +273,8 @@ typedef struct td_ctc_backward_plan {
 
 /* ---- products and convolution ---- */
 
+enum { TD_SPATIAL = 3 }; /* spatial dims that there are at most */
+
 /* How a tensor is seen as a batch of matrices; strides in elements, from its first element. */
 typedef struct td_matrices {
     int64_t batch_stride, row_stride, column_stride;
@@ -286,14 +288,17 @@ typedef struct td_product_plan {
     td_matrices as_out, as_a, as_b;
 } td_product_plan;
 
-/* x (n, c, h, w) or (c, h, w), weight (o, c / groups, kh, kw), y (n, o, oh, ow) or (o, oh, ow).
- * Pairs are (height, width). */
+/* x (n, c, spatial dims), weight (o, c / groups, kernel), y (n, o, spatial dims) with one to three
+ * spatial dims, x and y perhaps without n. Of dims that are not there, which come first, all sizes
+ * are 1 and the padding is 0. The padding behind the input follows from the other numbers. */
 typedef struct td_conv_geometry {
-    int64_t n, c, h, w, o, kh, kw, oh, ow, groups;
-    int64_t stride[2], padding[2], dilation[2];
-    int ndim;           /* of x and y: 3 or 4 */
-    bool channels_last; /* x and y lie as (n, h, w, c), else row-major */
-    bool weight_last;   /* the weight lies as (o, kh, kw, c), else row-major */
+    int64_t n, c, o, groups;
+    int spatial;        /* how many dims are there */
+    int ndim;           /* of x and y */
+    bool channels_last; /* x and y lie as (n, spatial dims, channels), else row-major */
+    bool weight_last;   /* the weight lies as (o, kernel, c / groups), else row-major */
+    int64_t in[TD_SPATIAL], kernel[TD_SPATIAL], out[TD_SPATIAL];
+    int64_t stride[TD_SPATIAL], padding[TD_SPATIAL], dilation[TD_SPATIAL];
 } td_conv_geometry;
 
 typedef enum td_conv_direction {
@@ -365,8 +370,6 @@ typedef struct td_axis {
     bool mean;          /* SLIDE, DIVIDE: sums are divided by the number of places */
     bool count_padding; /* ... of which the padding's are some */
 } td_axis;
-
-enum { TD_SPATIAL = 3 };
 
 /* out = sums of x's elements, weighted as each axis says; `transposed`: x and out change roles, and
  * out (zero at first) += what x's elements give to each place. x and out lie as (outer, spatial

@@ -1,7 +1,6 @@
 /* resample.c: what is linear in an input of one to three spatial dims and acts along each dim by
  * itself: means over windows, interpolation, reflected, repeated and circular padding. One kernel
  * serves them; the gradient of each is the same transposed. */
-#include "engine/ops/copy.h"
 #include "engine/ops/spatial.h"
 
 #include <math.h>
@@ -39,7 +38,7 @@ static td_status rule_forward(const td_call *call, td_meta *out, int n, axes_rea
         return status;
     td_meta_axes(out, (td_dtype)x->dtype, n, x->ndim, x->sizes,
                  TD_PLAN(call, td_resample_plan)->axis);
-    return finish_meta(call, n, td_lies_channels_last(x), x->sizes, out);
+    return finish_meta(call, n, td_lies_channels_last(n, x), x->sizes, out);
 }
 
 /* Arguments gradient, input_size, and those of the forward direction. */
@@ -51,7 +50,7 @@ static td_status rule_transposed(const td_call *call, td_meta *out, int n, axes_
         return status;
     TD_PLAN(call, td_resample_plan)->transposed = true;
     td_meta_set(out, (td_dtype)g->dtype, a[1].n, a[1].ints);
-    return finish_meta(call, n, td_lies_channels_last(g), a[1].ints, out);
+    return finish_meta(call, n, td_lies_channels_last(n, g), a[1].ints, out);
 }
 
 static td_status kernel_resample(td_call *call) {
@@ -191,6 +190,11 @@ static td_status resized(const td_tensor *x, int n, td_value size, td_value fact
                          double *factors) {
     bool by_size = !td_is_nil(size);
     int given = by_size ? size.n : factor.n;
+    td_status status = td_check_places("an input", n, x->sizes + 2);
+    if (status == TD_OK && by_size && (given == n || given == 1))
+        status = td_read_spatial("size", size, n, 1, sizes);
+    if (status)
+        return status;
     if (by_size == !td_is_nil(factor))
         return td_fail(TD_EVALUE, "either size or scale_factor must be given");
     if (given != n && given != 1)

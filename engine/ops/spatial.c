@@ -1,10 +1,6 @@
 /* spatial.c: shapes, layouts and windows of operators over one to three spatial dims. */
 #include "engine/ops/spatial.h"
 
-#include "engine/ops/copy.h"
-
-#include <string.h>
-
 /* ---- arguments ---- */
 
 static const char *const shapes[] = {"(N, C, ...)", "(N, C, L)", "(N, C, H, W)", "(N, C, D, H, W)"};
@@ -42,7 +38,8 @@ td_status td_read_spatial(const char *name, td_value v, int n, int64_t least, in
 
 td_status td_check_places(const char *what, int n, const int64_t *sizes) {
     char text[TD_SHAPE_TEXT];
-    bool fits = td_numel(n, sizes) >= 0;
+    int64_t places = td_numel(n, sizes);
+    bool fits = places >= 0 && places <= INT64_MAX / 16; /* sums of costs and of bytes fit too */
     for (int d = 0; d < n; d++)
         fits = fits && sizes[d] <= INT32_MAX;
     return fits ? TD_OK
@@ -51,68 +48,6 @@ td_status td_check_places(const char *what, int n, const int64_t *sizes) {
 }
 
 /* ---- layouts ---- */
-
-/* The dims in the order in which channels-last tensors have them, the first with the smallest
- * stride; 0: there is no such order. */
-static int channels_last_order(int ndim, int *order) {
-    if (ndim != 4 && ndim != 5)
-        return 0;
-    order[0] = 1;
-    for (int k = 1; k < ndim - 1; k++)
-        order[k] = ndim - k;
-    order[ndim - 1] = 0;
-    return ndim;
-}
-
-bool td_lies_channels_last(const td_tensor *x) {
-    int order[TD_MAX_DIMS], n = channels_last_order(x->ndim, order);
-    int64_t least = 0;
-    if (n == 0 || x->strides[1] == 0)
-        return false;
-    for (int k = 0; k < n; k++) {
-        int64_t size = x->sizes[order[k]], stride = x->strides[order[k]];
-        if (size == 0 || stride < least || (k == n - 1 && least == x->strides[1]))
-            return false;
-        least = stride * size;
-    }
-    return true;
-}
-
-static void lay(int ndim, const int64_t *sizes, bool channels_last, int64_t *strides) {
-    int order[TD_MAX_DIMS], n = channels_last ? channels_last_order(ndim, order) : 0;
-    int64_t stride = 1;
-    if (n == 0)
-        td_contiguous_strides(ndim, sizes, strides);
-    for (int k = 0; k < n; k++) {
-        strides[order[k]] = stride;
-        stride *= sizes[order[k]] > 1 ? sizes[order[k]] : 1;
-    }
-}
-
-void td_meta_lay_spatial(td_meta *out, bool channels_last) {
-    out->strided = channels_last;
-    lay(out->ndim, out->sizes, channels_last, out->strides);
-}
-
-td_status td_pack_spatial(td_tensor *x, bool channels_last, td_tensor **out) {
-    td_meta meta = {.dtype = (td_dtype)x->dtype, .device = td_tensor_device(x)};
-    td_meta_like(&meta, x, meta.dtype);
-    td_meta_lay_spatial(&meta, channels_last);
-    bool same = true;
-    for (int d = 0; d < x->ndim; d++)
-        same = same && (x->sizes[d] < 2 || x->strides[d] == meta.strides[d]);
-    *out = same || x->numel == 0 ? td_retain(x) : NULL;
-    if (*out)
-        return TD_OK;
-    td_status status = td_tensor_from_meta(&meta, out);
-    if (status == TD_OK)
-        status = td_copy_into(*out, x);
-    if (status) {
-        td_release(*out);
-        *out = NULL;
-    }
-    return status;
-}
 
 void td_volumes(int n, int ndim, const int64_t *sizes, bool channels_last, int64_t *outer,
                 int64_t *inner) {

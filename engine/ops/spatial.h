@@ -4,6 +4,7 @@
 #ifndef TD_OPS_SPATIAL_H
 #define TD_OPS_SPATIAL_H
 
+#include "engine/ops/copy.h"
 #include "engine/ops/meta.h"
 #include "engine/ops/plan.h"
 
@@ -24,14 +25,22 @@ td_status td_check_places(const char *what, int n, const int64_t *sizes) TD_MUST
 
 /* ---- layouts ---- */
 
-/* Does x lie as (N, H, W, C) or (N, D, H, W, C), and not row-major as well? */
-bool td_lies_channels_last(const td_tensor *x);
+/* Is x a batch of n spatial dims that lies as (N, H, W, C) or (N, D, H, W, C), and not row-major as
+ * well? n of 0: of as many as x's dims say. */
+static inline bool td_lies_channels_last(int n, const td_tensor *x) {
+    return (n == 0 || x->ndim == n + 2) && td_tensor_format(x) != TD_ROW_MAJOR;
+}
 
-/* The result's strides: row-major, or channels last, for the sizes that it has. */
-void td_meta_lay_spatial(td_meta *out, bool channels_last);
-
-/* A new reference to x where it lies so without gaps, else a copy that does. No autograd. */
-td_status td_pack_spatial(td_tensor *x, bool channels_last, td_tensor **out) TD_MUST_CHECK;
+/* Channels last, or row-major, for so many dims. */
+static inline td_format td_spatial_format(int ndim, bool channels_last) {
+    return !channels_last ? TD_ROW_MAJOR : ndim == 4 ? TD_CHANNELS_LAST : TD_CHANNELS_LAST_3D;
+}
+static inline void td_meta_lay_spatial(td_meta *out, bool channels_last) {
+    td_meta_lay(td_spatial_format(out->ndim, channels_last), out);
+}
+static inline td_status td_pack_spatial(td_tensor *x, bool channels_last, td_tensor **out) {
+    return td_pack(x, td_spatial_format(x->ndim, channels_last), out);
+}
 
 /* How volumes of `n` spatial dims lie: `outer` of them, each with `inner` elements at a place. */
 void td_volumes(int n, int ndim, const int64_t *sizes, bool channels_last, int64_t *outer,

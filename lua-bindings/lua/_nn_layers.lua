@@ -1,52 +1,8 @@
 -- _nn_layers.lua: the layers of tide.nn. Arguments, defaults and starting values are PyTorch's; dims count
 -- from 1. Layer(a, b, {option = value}) and Layer{a, b, option = value} mean the same.
 local tide = ...
-local fail, init = tide._fail, tide._nn_init
-
--- "(3, 3)" of a pair; the number alone where both are equal and `short`.
-local function pair_text(pair, short)
-    if type(pair) ~= "table" then
-        return tostring(pair)
-    elseif short and pair[1] == pair[2] then
-        return tostring(pair[1])
-    end
-    return ("(%d, %d)"):format(pair[1], pair[2])
-end
-
-local function is_pair(pair, value)
-    return pair[1] == value and pair[2] == value
-end
-
--- A class whose arguments, read by the schema "Name(PARAMETERS)", become fields of the same names.
-local function layer(nn, schema, doc, class)
-    local name, read = schema:match("^%w+"), tide._function(schema, doc)
-    local c = nn.class(name)
-    for key, value in pairs(class) do
-        c[key] = value
-    end
-    function c:init(...)
-        for field, value in pairs(read(...)) do
-            rawset(self, field, value)
-        end
-        if class.make then
-            class.make(self)
-        end
-    end
-    nn[name] = c
-    tide._document(c, read)
-end
-
--- Weights in U(-1/sqrt(fan_in), 1/sqrt(fan_in)), which is what PyTorch's kaiming_uniform(a = sqrt 5) gives.
-local function start_weights(self, shape, outputs, fan_in)
-    local bound = fan_in > 0 and 1 / math.sqrt(fan_in) or 0
-    local has_bias = self.bias
-    rawset(self, "has_bias", has_bias)
-    rawset(self, "bias", nil)
-    self.weight = init.uniform_(tide.empty(shape), -bound, bound):requires_grad_(true)
-    if has_bias then
-        self.bias = init.uniform_(tide.empty(outputs), -bound, bound):requires_grad_(true)
-    end
-end
+local init = tide._nn_init
+local layer, start_weights = tide._nn_layer.layer, tide._nn_layer.start_weights
 
 return function(nn)
     layer(nn, "Linear(int(0..) in_features, int(0..) out_features, bool bias=true)", "y = x W^T + b.", {
@@ -58,71 +14,6 @@ return function(nn)
             return ("in_features=%d, out_features=%d, bias=%s"):format(self.in_features, self.out_features,
                 self.has_bias)
         end,
-    })
-
-    layer(nn, "Conv2d(int(1..) in_channels, int(1..) out_channels, int(1..)[2] kernel_size, "
-        .. "int(1..)[2] stride={1, 1}, int(0..)[2] padding={0, 0}, int(1..)[2] dilation={1, 1}, "
-        .. "int(1..) groups=1, bool bias=true)", "Convolution of images (N, C, H, W).", {
-        make = function(self)
-            if self.in_channels % self.groups ~= 0 or self.out_channels % self.groups ~= 0 then
-                fail("Conv2d: %d and %d channels can't be divided into %d groups", self.in_channels,
-                    self.out_channels, self.groups)
-            end
-            local inputs = self.in_channels // self.groups
-            local kernel = self.kernel_size
-            start_weights(self, { self.out_channels, inputs, kernel[1], kernel[2] }, self.out_channels,
-                inputs * kernel[1] * kernel[2])
-        end,
-        forward = function(self, x)
-            return tide.conv2d(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
-        end,
-        extra_repr = function(self)
-            local text = ("%d, %d, kernel_size=%s, stride=%s"):format(self.in_channels, self.out_channels,
-                pair_text(self.kernel_size), pair_text(self.stride))
-            if not is_pair(self.padding, 0) then
-                text = text .. ", padding=" .. pair_text(self.padding)
-            end
-            if not is_pair(self.dilation, 1) then
-                text = text .. ", dilation=" .. pair_text(self.dilation)
-            end
-            if self.groups ~= 1 then
-                text = text .. ", groups=" .. self.groups
-            end
-            return text .. (self.has_bias and "" or ", bias=false")
-        end,
-    })
-
-    layer(nn, "MaxPool2d(int(1..)[2] kernel_size, int(1..)[2]? stride=nil, int(0..)[2] padding={0, 0}, "
-        .. "int(1..)[2] dilation={1, 1}, bool ceil_mode=false)",
-        "Largest element of each window; the stride is the window's size where none is given.", {
-        make = function(self) rawset(self, "stride", self.stride or self.kernel_size) end,
-        forward = function(self, x)
-            return tide.max_pool2d(x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
-        end,
-        extra_repr = function(self)
-            return ("kernel_size=%s, stride=%s, padding=%s, dilation=%s, ceil_mode=%s"):format(
-                pair_text(self.kernel_size, true), pair_text(self.stride, true), pair_text(self.padding, true),
-                pair_text(self.dilation, true), self.ceil_mode)
-        end,
-    })
-
-    layer(nn, "AvgPool2d(int(1..)[2] kernel_size, int(1..)[2]? stride=nil, int(0..)[2] padding={0, 0}, "
-        .. "bool ceil_mode=false, bool count_include_pad=true)",
-        "Mean of each window; the stride is the window's size where none is given.", {
-        make = function(self) rawset(self, "stride", self.stride or self.kernel_size) end,
-        forward = function(self, x)
-            return tide.avg_pool2d(x, self.kernel_size, self.stride, self.padding, self.ceil_mode,
-                self.count_include_pad)
-        end,
-        extra_repr = function(self)
-            return ("kernel_size=%s, stride=%s, padding=%s"):format(pair_text(self.kernel_size, true),
-                pair_text(self.stride, true), pair_text(self.padding, true))
-        end,
-    })
-
-    layer(nn, "AdaptiveAvgPool2d(int(1..)[2] output_size)", "Means of windows that divide each plane.", {
-        forward = function(self, x) return tide.adaptive_avg_pool2d(x, self.output_size) end,
-        extra_repr = function(self) return "output_size=" .. pair_text(self.output_size, true) end,
     })
 
     layer(nn, "Flatten(dim start_dim=1, dim end_dim=-1)", "Joins dims into one.", {

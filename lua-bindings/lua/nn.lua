@@ -441,13 +441,19 @@ container("ModuleList", "Modules in a list, for a forward that you write.")
 nn.functional = {}
 for _, name in ipairs { "relu", "gelu", "silu", "tanh", "sigmoid", "softmax", "log_softmax", "dropout", "linear",
     "conv2d", "max_pool2d", "avg_pool2d", "adaptive_avg_pool2d", "embedding", "interpolate", "one_hot",
+    "conv1d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "max_pool1d", "max_pool3d", "avg_pool1d",
+    "avg_pool3d", "adaptive_avg_pool1d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
+    "adaptive_max_pool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d", "pad",
+    "pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "grid_sample", "affine_grid",
     "cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "binary_cross_entropy",
     "binary_cross_entropy_with_logits" } do
     nn.functional[name] = tide[name]
 end
+nn.functional.unfold, nn.functional.fold, nn.functional.upsample = tide.im2col, tide.col2im, tide.interpolate
 
 nn.init = tide._nn_init
 tide._nn_layers(nn)
+tide._nn_spatial(nn)
 tide._nn_losses(nn)
 tide._nn_activations(nn)
 

@@ -22,7 +22,7 @@ add(differentiable, [[
     softmax log_softmax cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss huber_loss
     binary_cross_entropy binary_cross_entropy_with_logits
     matmul mm bmm mv dot outer addmm addmv baddbmm linear
-    conv2d avg_pool2d interpolate pad pixel_shuffle pixel_unshuffle channel_shuffle im2col col2im grid_sample affine_grid
+    conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d avg_pool2d interpolate pad pixel_shuffle pixel_unshuffle channel_shuffle im2col col2im grid_sample affine_grid
     max_pool1d max_pool2d max_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d
     max_unpool1d max_unpool2d max_unpool3d avg_pool1d avg_pool3d lp_pool1d lp_pool2d lp_pool3d
     adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d

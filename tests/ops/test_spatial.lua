@@ -64,6 +64,15 @@ for name, form in pairs(more) do
     end)
 end
 
+t.test("volumes_without_a_batch_have_no_channels_last", function()
+    local x = tide.randn(2, 4, 5, 6)
+    for _, name in ipairs { "avg_pool3d", "max_pool3d", "adaptive_avg_pool3d" } do
+        t.eq(tide[name]((last(x)), 2) == tide[name](x, 2), true, name)
+    end
+    local w = tide.randn(3, 2, 2, 2, 2)
+    t.is_true((tide.conv3d((last(x)), w) - tide.conv3d(x, w)):abs():max():item() < 1e-5)
+end)
+
 -- ---- dtypes ----
 
 t.test("sums_of_16_bit_floats_are_rounded_once", function()
@@ -81,6 +90,46 @@ t.test("sums_of_16_bit_floats_are_rounded_once", function()
         z:requires_grad_(true)
         tide.max_pool1d(z, 299, 1):backward(tide.ones(1, 1, 302, { dtype = dtype }))
         t.eq(z.grad:max():item(), tide.tensor({ 299 }, { dtype = dtype }):item(), "the greatest takes all")
+    end
+end)
+
+t.test("convolution_takes_channels_last_as_it_lies_and_hands_it_on", function()
+    local weights = { conv2d = { 4, 3, 3, 2 }, conv3d = { 4, 3, 2, 3, 2 }, conv_transpose2d = { 3, 4, 2, 3 },
+        conv_transpose3d = { 3, 4, 2, 1, 2 } }
+    for name, shape in pairs(weights) do
+        for _, dtype in ipairs { tide.float32, tide.float64, tide.bfloat16 } do
+            local tolerance = dtype == tide.bfloat16 and 0.2 or 1e-4
+            local x = tide.randn(name:find("2d") and image or volume, { dtype = dtype })
+            local w = tide.randn(shape, { dtype = dtype })
+            local b = tide.randn(4, { dtype = dtype })
+            local function run(x, w)
+                x, w = x:detach():requires_grad_(true), w:detach():requires_grad_(true)
+                local y = tide[name](x, w, b, 2, 1)
+                y:backward((tide.arange(y:numel(), { dtype = tide.float32 }):sin():to(dtype):reshape(y.shape)))
+                return y, x.grad, w.grad
+            end
+            local want = { run(x, w) }
+            for k, got in ipairs { { run(last(x), w) }, { run((last(x)), (last(w))) }, { run(x, (last(w))) } } do
+                local what = ("%s of %s, %d"):format(name, tostring(dtype), k)
+                t.is_true(is_last(got[1]), what)
+                for part = 1, 3 do
+                    t.is_true((got[part] - want[part]):abs():max():item() <= tolerance, what .. ", part " .. part)
+                end
+            end
+            t.is_true(want[1]:is_contiguous(), name)
+        end
+    end
+end)
+
+t.test("convolution_of_narrow_lines_and_wide_ones_agrees_in_all_dims", function()
+    for _, shape in ipairs { { 1, 1, 300 }, { 2, 8, 40 } } do
+        local x, w = tide.randn(shape), tide.randn(4, shape[2], 21)
+        local want = tide.conv1d(x:double(), w:double(), nil, 2, 5)
+        t.is_true((tide.conv1d(x, w, nil, 2, 5) - want):abs():max():item() < 1e-3)
+        t.is_true((tide.conv2d(x:unsqueeze(3), w:unsqueeze(3), nil, { 1, 2 }, { 0, 5 }):squeeze(3) - want):abs():max():item() < 1e-3)
+        t.is_true((tide.conv2d(x:unsqueeze(4), w:unsqueeze(4), nil, { 2, 1 }, { 5, 0 }):squeeze(4) - want):abs():max():item() < 1e-3)
+        t.is_true((tide.conv3d(x:unsqueeze(3):unsqueeze(3), w:unsqueeze(3):unsqueeze(3), nil, { 1, 1, 2 }, { 0, 0, 5 })
+            :squeeze(3):squeeze(3) - want):abs():max():item() < 1e-3)
     end
 end)
 
@@ -151,6 +200,19 @@ local refusals = {
         "grid_sample: grid for an input of shape (1, 2, 6, 6) must have shape (1, H, W, 2), got (1, 2, 2, 3)" },
     { function() tide.grid_sample(x5, tide.ones(1, 2, 2, 2, 3), "bicubic") end, 'grid_sample: mode "bicubic" is for an input (N, C, H, W)' },
     { function() tide.grid_sample(x4, tide.ones(1, 2, 2, 2):double()) end, "grid_sample: dtypes float32 and float64 differ" },
+    { function() tide.conv1d(x4, tide.ones(2, 2, 3)) end, "conv1d: input must have shape (N, C, L) or (C, L), got (1, 2, 6, 6)" },
+    { function() tide.conv3d(x5, tide.ones(2, 2, 3)) end, "conv3d: weight must have shape (out, in / groups, D, H, W), got (2, 2, 3)" },
+    { function() tide.conv1d(x3, tide.ones(2, 3, 3)) end, "conv1d: weight of shape (2, 3, 3) with groups = 1 takes 3 channels, input has 2" },
+    { function() tide.conv3d(x5, tide.ones(2, 2, 5, 1, 1)) end, "conv3d: a kernel of 5 x 1 x 1 doesn't fit the padded input of 4 x 4 x 4" },
+    { function() tide.conv1d(x3, tide.ones(2, 2, 3), nil, 2, "same") end, 'conv1d: padding "same" needs a stride of 1, got 2' },
+    { function() tide.conv1d(x3, tide.ones(2, 2, 3), nil, 1, "full") end, 'expected an integer or a list of integers, or "same" or "valid"' },
+    { function() tide.conv1d(x3, tide.ones(2, 2, 3), tide.ones(3)) end, "conv1d: bias must have shape (2), got (3)" },
+    { function() tide.conv_transpose1d(x3, tide.ones(3, 2, 3)) end,
+        "conv_transpose1d: weight of shape (3, 2, 3) with groups = 1 doesn't take the 2 channels of an input of shape (1, 2, 6)" },
+    { function() tide.conv_transpose1d(x3, tide.ones(2, 2, 3), nil, 2, 0, 2) end,
+        "conv_transpose1d: output_padding must be smaller than stride or dilation, got 2, 2 and 1" },
+    { function() tide.conv_transpose2d(x4, tide.ones(2, 2, 1, 1), nil, 1, 4) end, "conv_transpose2d: the result would have a size of -2" },
+    { function() tide.conv_transpose3d(x4, tide.ones(2, 2, 1, 1)) end, "conv_transpose3d: weight must have 5 dims" },
     { function() tide.affine_grid(tide.ones(1, 2, 2), { 1, 1, 2, 2 }) end, "affine_grid: theta must have shape (1, 2, 3), got (1, 2, 2)" },
     { function() tide.affine_grid(tide.ones(1, 2, 3), { 1, 1, 0, 2 }) end, "affine_grid: sizes must be at least 1, got (1, 1, 0, 2)" },
 }

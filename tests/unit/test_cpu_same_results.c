@@ -76,10 +76,10 @@ static void check_convolution(td_dtype dtype, const int64_t *c) {
     check_threads("conv2d", TD_OP(conv2d), 7, args);
     if (CHECK_INT(td_op_apply(TD_OP(conv2d), &y, 7, args), TD_OK)) {
         g = drawn(dtype, 4, y->sizes);
-        check_threads("the weight's gradient", TD_OP(conv2d_weight), 7,
+        check_threads("the weight's gradient", TD_OP(conv_weight), 7,
                       (td_value[]){TD_T(x), TD_INTS(4, w->sizes), TD_T(g), rest[0], rest[1],
                                    rest[2], rest[3]});
-        check_threads("the input's gradient", TD_OP(conv2d_input), 7,
+        check_threads("the input's gradient", TD_OP(conv_input), 7,
                       (td_value[]){TD_INTS(4, x->sizes), TD_T(w), TD_T(g), rest[0], rest[1],
                                    rest[2], rest[3]});
     }

@@ -9,6 +9,38 @@ from operands import X, Both, constant, index, ints, lit, pos, ties, unit
 
 family("spatial")
 
+# ---- convolution ----
+
+torch_function("conv1d", F.conv1d)
+case("conv1d", X(2, 3, 8), X(4, 3, 3), X(4))
+case("conv1d", X(3, 9), X(2, 3, 2), None, 2, 1, 3)
+case("conv1d", X(1, 4, 6), X(6, 2, 3), X(6), padding="same", groups=2)
+case("conv1d", X(1, 2, 6), X(1, 2, 4), None, padding="same", dilation=2)
+case("conv1d", X(1, 2, 6), X(1, 2, 4), None, 2, "valid")
+case("conv1d", X(0, 2, 6), X(3, 2, 2), X(3))
+case("conv1d", X(1, 1, 400), X(1, 1, 91))
+case("conv1d", ints(1, 2, 5), ints(2, 2, 3), ints(2), 1, 1)
+torch_function("conv2d", F.conv2d)
+case("conv2d", X(1, 2, 5, 6), X(3, 2, 2, 3), X(3), padding="same")
+case("conv2d", X(2, 5, 6), X(1, 2, 3, 3), None, 1, "same", [1, 2])
+case("conv2d", X(1, 2, 5, 6), X(3, 2, 2, 3), X(3), [2, 1], "valid")
+case("conv2d", ints(2, 2, 5, 4), ints(4, 1, 3, 2), None, [1, 2], 1, 1, 2)
+torch_function("conv3d", F.conv3d)
+case("conv3d", X(1, 2, 4, 5, 4), X(3, 2, 2, 3, 2), X(3))
+case("conv3d", X(2, 4, 4, 3), X(2, 2, 3, 2, 2), None, [1, 2, 1], [1, 0, 1], [1, 2, 1])
+case("conv3d", X(1, 4, 3, 4, 3), X(2, 2, 3, 2, 1), X(2), padding="same", groups=2)
+case("conv3d", X(2, 1, 3, 3, 4), X(2, 1, 2, 2, 2), X(2), 2, 1)
+case("conv3d", ints(1, 1, 3, 3, 4), ints(2, 1, 2, 2, 2), ints(2))
+for n, shape, kernel in ((1, (2, 4, 5), (3,)), (2, (1, 4, 3, 4), (2, 3)), (3, (1, 4, 2, 3, 2), (2, 1, 3))):
+    name = f"conv_transpose{n}d"
+    torch_function(name, getattr(F, name))
+    case(name, X(*shape), X(4, 3, *kernel), X(3))
+    case(name, X(*shape[1:]), X(4, 2, *kernel), None, 2, [1, 0, 1][-n:], 1)
+    case(name, X(*shape), X(4, 1, *kernel), X(2), [3, 2, 3][:n], 0, [2, 1, 0][:n], 2)
+    case(name, X(*shape), X(4, 2, *kernel), X(2), 1, 0, 1, dilation=2)
+    case(name, X(*shape), X(4, 2, *kernel), X(2), 1, [1, 0, 1][-n:], 1, dilation=3)
+    case(name, X(0, *shape[1:]), X(4, 2, *kernel), X(2), grad=False)
+
 # ---- means ----
 
 torch_function("avg_pool1d", F.avg_pool1d)

@@ -1,0 +1,10 @@
+/* conv_columns.h: convolution as a product of matrices. */
+#ifndef TD_CPU_CONV_COLUMNS_H
+#define TD_CPU_CONV_COLUMNS_H
+
+#include "engine/ops/plan.h"
+
+/* Of row-major float64 tensors, in any direction. */
+td_status td_conv_f64(const td_convolution_plan *p) TD_MUST_CHECK;
+
+#endif

@@ -1,0 +1,66 @@
+-- _nn_layer.lua: how the layers of tide.nn are declared: from a schema to a class, starting weights, and the
+-- texts that print(model) shows.
+local tide = ...
+local init = tide._nn_init
+local layers = {}
+
+-- A class whose arguments, read by the schema "Name(PARAMETERS)", become fields of the same names. `class` has
+-- forward, extra_repr and, where there is more to make of the arguments, make.
+function layers.layer(nn, schema, doc, class)
+    local name, read = schema:match("^%w+"), tide._function(schema, doc)
+    local c = nn.class(name)
+    for key, value in pairs(class) do
+        c[key] = value
+    end
+    function c:init(...)
+        for field, value in pairs(read(...)) do
+            rawset(self, field, value)
+        end
+        if class.make then
+            class.make(self)
+        end
+    end
+    nn[name] = c
+    tide._document(c, read)
+end
+
+-- Weights in U(-1/sqrt(fan_in), 1/sqrt(fan_in)), which is what PyTorch's kaiming_uniform(a = sqrt 5) gives.
+function layers.start_weights(self, shape, outputs, fan_in)
+    local bound = fan_in > 0 and 1 / math.sqrt(fan_in) or 0
+    local has_bias = self.bias
+    rawset(self, "has_bias", has_bias)
+    rawset(self, "bias", nil)
+    self.weight = init.uniform_(tide.empty(shape), -bound, bound):requires_grad_(true)
+    if has_bias then
+        self.bias = init.uniform_(tide.empty(outputs), -bound, bound):requires_grad_(true)
+    end
+end
+
+-- "(3, 3)", "(3,)" of a list; what is no list as it is.
+function layers.list_text(list)
+    if type(list) ~= "table" then
+        return tostring(list)
+    end
+    local texts = {}
+    for k, value in ipairs(list) do
+        texts[k] = value == false and "nil" or tostring(value)
+    end
+    return #texts == 1 and ("(%s,)"):format(texts[1]) or ("(%s)"):format(table.concat(texts, ", "))
+end
+
+-- The number alone where all of a list are equal.
+function layers.short_text(list)
+    return type(list) == "table" and layers.all_are(list, list[1]) and tostring(list[1] or "nil")
+        or layers.list_text(list)
+end
+
+function layers.all_are(list, value)
+    for _, v in ipairs(list) do
+        if v ~= value then
+            return false
+        end
+    end
+    return true
+end
+
+return layers
