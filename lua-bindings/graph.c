@@ -164,8 +164,8 @@ static int call_accumulated_hook(lua_State *L) {
     return 0;
 }
 
-/* The number of values that a node's user counts; slots[j]: which of the hook's value j is. */
-static int find_values(const td_hook_call *call, bool inputs, int k) {
+/* Is the hook's value k one that Lua sees: of inputs those that are tensors. */
+static bool is_shown(const td_hook_call *call, bool inputs, int k) {
     td_node *next;
     uint32_t result;
     td_tensor *leaf;
@@ -176,7 +176,7 @@ static void push_values(lua_State *L, const td_hook_call *call, bool inputs) {
     int count = 0;
     lua_newtable(L);
     for (int k = 0; k < call->n; k++) {
-        if (!find_values(call, inputs, k))
+        if (!is_shown(call, inputs, k))
             continue;
         push_shared(L, call->values[k]);
         lua_rawseti(L, -2, ++count);
@@ -194,7 +194,7 @@ static void take_list(lua_State *L, const td_hook_call *call, bool inputs, const
         tide_error(L, "%s: a hook returns a list of tensors or nil, got %s", what,
                    tide_describe(L, at, text, sizeof text));
     for (int k = 0; k < call->n; k++) {
-        if (!find_values(call, inputs, k))
+        if (!is_shown(call, inputs, k))
             continue;
         count++;
         if (alone && count == 1)

@@ -17,6 +17,7 @@ typedef struct tide_home {
     _Atomic(tide_anchor *) dropped; /* by the engine, not yet let go */
     tide_anchor *first;             /* of all, those that were dropped too */
     int count;
+    bool raised; /* an error of the script waits to be raised again */
 } tide_home;
 
 struct tide_anchor {
@@ -69,10 +70,20 @@ static void free_anchor(tide_anchor *anchor) {
     home_release(home);
 }
 
+/* Push the table of anchored values. False (nothing pushed): circles.c has it, and a finalizer that
+ * runs before its own wants it. */
+static bool push_table(lua_State *L) {
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &table_key) == LUA_TTABLE)
+        return true;
+    lua_pop(L, 1);
+    return false;
+}
+
 tide_anchor *tide_anchor_new(lua_State *L) {
     tide_home *home = home_of(L);
     tide_script_drain(L);
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &table_key);
+    if (!push_table(L))
+        tide_error(L, "a finalizer can't set hooks here");
     lua_insert(L, -2);
     int place = luaL_ref(L, -2);
     tide_anchor *anchor = malloc(sizeof *anchor);
@@ -112,7 +123,8 @@ const void *tide_anchor_holder(const tide_anchor *anchor) {
 }
 
 void tide_anchor_push(lua_State *L, const tide_anchor *anchor) {
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &table_key);
+    if (!push_table(L))
+        tide_error(L, "a finalizer can't call hooks here");
     lua_rawgeti(L, -1, anchor->place);
     lua_remove(L, -2);
 }
@@ -143,11 +155,10 @@ static tide_anchor *take_dropped(tide_home *home) {
 
 void tide_script_drain(lua_State *L) {
     tide_home *home = home_of(L);
-    tide_anchor *dropped = take_dropped(home);
-    if (!dropped)
+    if (!atomic_load_explicit(&home->dropped, memory_order_relaxed) || !lua_checkstack(L, 6) ||
+        !push_table(L))
         return;
-    luaL_checkstack(L, 4, NULL);
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &table_key);
+    tide_anchor *dropped = take_dropped(home);
     for (tide_anchor *next; dropped; dropped = next) {
         next = dropped->next_dropped;
         luaL_unref(L, -1, dropped->place);
@@ -186,14 +197,17 @@ static int trampoline(lua_State *L) {
 }
 
 /* The error on the top becomes the one to be raised again, and is popped. */
-static td_status note_error(lua_State *L) {
-    td_status status = TD_ESCRIPT;
-    if (td_error_code() == TD_EINTR)
-        status = TD_EINTR;
-    else
-        td_fail(TD_ESCRIPT, "a function of the script failed");
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &error_key); /* a key that is there: needs no memory */
-    return status;
+static td_status note_error(lua_State *L, tide_home *home) {
+    if (td_error_code() == TD_EINTR) {
+        lua_pop(L, 1);
+        return TD_EINTR;
+    }
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &error_key);
+    lua_insert(L, -2);
+    lua_rawseti(L, -2, 1); /* there is a place for it: needs no memory */
+    lua_pop(L, 1);
+    home->raised = true;
+    return td_fail(TD_ESCRIPT, "a function of the script failed");
 }
 
 static td_status call_in(tide_home *home, lua_CFunction body, void *ctx) {
@@ -210,7 +224,7 @@ static td_status call_in(tide_home *home, lua_CFunction body, void *ctx) {
     home->state->depth--;
     tide_modes_called(c.modes);
     td_observer_current = observer;
-    return failed ? note_error(L) : TD_OK;
+    return failed ? note_error(L, home) : TD_OK;
 }
 
 td_status tide_script_call(const tide_anchor *anchor, lua_CFunction body, void *ctx) {
@@ -229,12 +243,15 @@ td_status tide_script_call_here(lua_CFunction body, void *ctx) {
 }
 
 bool tide_script_take_error(lua_State *L) {
-    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &error_key) == LUA_TBOOLEAN && !lua_toboolean(L, -1)) {
-        lua_pop(L, 1);
+    tide_home *home = home_of(L);
+    if (!home->raised)
         return false;
-    }
+    home->raised = false;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &error_key);
+    lua_rawgeti(L, -1, 1);
     lua_pushboolean(L, 0);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &error_key);
+    lua_rawseti(L, -3, 1);
+    lua_remove(L, -2);
     return true;
 }
 
@@ -300,7 +317,7 @@ void tide_open_script(lua_State *L, tide_state *state) {
         state->home = make_home(L, state);
     lua_newtable(L);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &table_key);
-    lua_pushboolean(L, 0);
+    lua_createtable(L, 1, 0);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &error_key);
     tide_push_function(L, trampoline, 0);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &trampoline_key);
