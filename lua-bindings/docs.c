@@ -295,7 +295,7 @@ static int reference(lua_State *L) {
     lua_createtable(L, n, 0);
     for (int k = 0; k < n; k++) {
         lua_pushfstring(L, "%s  ", all[k]->family);
-        tide_push_signature(L, all[k]);
+        tide_push_signature(L, all[k], all[k]->name);
         lua_pushfstring(L, "  %s", all[k]->doc);
         lua_concat(L, 3);
         lua_rawseti(L, -2, k + 1);

@@ -353,7 +353,7 @@ static td_status settle_all(td_function *f, int n, td_tensor *const *given,
         status = settle(f, s, n, given, outputs);
         if (status || !s->tensor || !td_modes_current.keeper)
             continue;
-        status = td_pack(s->tensor, &s->packed);
+        status = td_pack_saved(s->tensor, &s->packed);
         td_release(s->tensor);
         s->tensor = NULL;
     }

@@ -335,7 +335,7 @@ void td_node_release(td_node *node) {
 static td_status pack(td_tensor **saved, td_packed **packed) {
     if (!*saved)
         return TD_OK;
-    td_status status = td_pack(*saved, packed);
+    td_status status = td_pack_saved(*saved, packed);
     td_release(*saved);
     *saved = NULL;
     return status;

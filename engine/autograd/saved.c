@@ -23,7 +23,7 @@ static td_modes enter(void) {
     return td_set_modes(modes);
 }
 
-td_status td_pack(td_tensor *x, td_packed **out) {
+td_status td_pack_saved(td_tensor *x, td_packed **out) {
     const td_keeper *keeper = td_modes_current.keeper;
     td_packed *p = td_malloc(sizeof *p + sizeof(int64_t) * x->ndim);
     if (!p)

@@ -25,7 +25,7 @@ typedef struct td_keeper {
 /* A saved tensor in somebody's custody. */
 typedef struct td_packed td_packed;
 /* By the td_keeper in force. */
-td_status td_pack(td_tensor *x, td_packed **out) TD_MUST_CHECK;
+td_status td_pack_saved(td_tensor *x, td_packed **out) TD_MUST_CHECK;
 td_status td_unpack(const td_packed *packed, td_tensor **out) TD_MUST_CHECK;
 void td_packed_free(td_packed *packed);                 /* NULL is fine */
 const void *td_packed_payload(const td_packed *packed); /* what pack made of it */
