@@ -78,7 +78,7 @@ static td_status rule_class_weights(const td_call *call, td_meta *out) {
     const td_tensor *target = a[0].tensor, *weight = td_arg_tensor(a[1]), *x = a[2].tensor;
     td_class_weights_plan *p = TD_PLAN(call, td_class_weights_plan);
     *p = (td_class_weights_plan){.nclasses = x->ndim ? x->sizes[class_dim(x)] : 0,
-                                 .ignored = a[3].i};
+                                 .ignored = td_is_nil(a[3]) ? INT64_MIN : a[3].i};
     td_status status = td_check_float((td_dtype)x->dtype);
     if (status == TD_OK)
         status = check_classes(x, target);
@@ -291,7 +291,7 @@ TD_OPERATOR(probabilities) = {
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(class_weights) = {
-    .schema = "(class Tensor target, Tensor? weight, Tensor x, index ignore_index) -> "
+    .schema = "(class Tensor target, Tensor? weight, Tensor x, index? ignore_index) -> "
               "(Tensor weights, index Tensor classes)",
     .doc = "Checks the target classes of scores x; the weight of each (0: ignored) and the classes "
            "as int64.",
