@@ -230,8 +230,8 @@ FORMULA(leaky_relu, "(Tensor x, number negative_slope=0.01) -> Tensor", TD_PW_FL
         "x: where(gt(x, 0), g, g * negative_slope)", .dtypes = TD_DTYPES_FLOATS);
 FORMULA(softshrink, "(Tensor x, number(0..) lambd=0.5) -> Tensor", TD_PW_FLOATS,
         "x drawn towards zero by lambd; 0 where it is nearer.",
-        "x - maximum(minimum(x, lambd), -lambd)",
-        "x: where(logical_and(ge(x, -lambd), le(x, lambd)), 0, g)", .dtypes = TD_DTYPES_FLOATS);
+        "x - maximum(minimum(x, lambd), -lambd)", "x: where(gt(abs(out), 0), g, 0)",
+        .dtypes = TD_DTYPES_FLOATS);
 FORMULA(elu, "(Tensor x, number alpha=1) -> Tensor", TD_PW_FLOATS,
         "x where positive, else alpha * (exp(x) - 1).", "where(gt(x, 0), x, alpha * expm1(x))",
         "x: g * where(gt(x, 0), 1, alpha * exp(minimum(x, 0)))", .dtypes = TD_DTYPES_FLOATS);

@@ -240,9 +240,9 @@ td_status td_operand_on(td_device device, td_value v, td_operand *out) {
     return status || !out->is_int ? status : td_tensor_item_int(x, &out->i);
 }
 
-static bool is_preset(const td_param *p, td_value v) {
-    return v.kind == TD_KIND_NIL ||
-           (v.kind == TD_KIND_INT && p->preset.kind == TD_KIND_INT && v.i == p->preset.i);
+static inline bool is_preset(const td_param *p, const td_value *v) {
+    return TD_LIKELY(v->kind == TD_KIND_INT && v->i == p->preset.i &&
+                     p->preset.kind == TD_KIND_INT);
 }
 
 /* The loop alone will do when the parameters beyond its operands have their defaults. */
@@ -251,8 +251,8 @@ static const td_program *choose_program(const td_op *op, const td_value *args) {
     if (pw->primitive < 0)
         return op->programs->forward;
     const td_program *simple = td_primitive_program((td_primitive)pw->primitive);
-    for (int k = simple->noperands; k < op->nparams && op->programs->forward; k++)
-        if (!is_preset(&op->params[k], args[k]))
+    for (int k = simple->noperands; k < op->nparams; k++)
+        if (!is_preset(&op->params[k], &args[k]) && !td_is_nil(args[k]) && op->programs->forward)
             return op->programs->forward;
     return simple;
 }
@@ -263,6 +263,7 @@ static const td_program *choose_program(const td_op *op, const td_value *args) {
 static const td_tensor *plain_model(const td_call *call, int n) {
     const td_pointwise *pw = call->op->pointwise;
     const td_tensor *model = NULL;
+    unsigned floats = call->op->dtypes & TD_DTYPES_FLOATS;
     if ((call->ngiven && !(call->inplace && call->given[0] == td_arg_tensor(call->args[0]))) ||
         (pw->type != TD_PW_ARITH && pw->type != TD_PW_FLOATS))
         return NULL;
@@ -270,8 +271,7 @@ static const td_tensor *plain_model(const td_call *call, int n) {
         const td_tensor *x = td_arg_tensor(call->args[k]);
         if (!x)
             continue;
-        if (!x->contiguous || !((call->op->dtypes & TD_DTYPES_FLOATS) >> x->dtype & 1) ||
-            x->storage->device.type != TD_CPU)
+        if (!x->contiguous || !(floats >> x->dtype & 1) || x->storage->device.type != TD_CPU)
             return NULL;
         if (!model)
             model = x;

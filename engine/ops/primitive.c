@@ -1,5 +1,6 @@
 /* primitive.c: what is known of the primitives: names, texts, costs, values for numbers, and the
  * program of each. All of it is made of primitives.def. */
+#include "engine/ops/integers.h"
 #include "engine/ops/program.h"
 
 #include <math.h>
@@ -151,10 +152,8 @@ double td_primitive_evaluate(td_primitive primitive, const double args[3]) {
 #define SPECIAL(name, arity, formula)                                                              \
     case TD_PW_##name:                                                                             \
         return (double)NAN;
-#define INTEGER(name, arity, formula) VALUE(name, int64_t, formula)
-#define LANES(name, arity, lane)                                                                   \
-    case TD_PW_##name:                                                                             \
-        return (double)NAN;
+#define INTEGER(name, arity, formula)        VALUE(name, int64_t, formula)
+#define LANES(name, arity, lane)             VALUE(name, int64_t, lane)
 #define EITHER(name, arity, floating, whole) VALUE(name, double, floating)
 #define DIVIDE(name, arity, floating, lane)  VALUE(name, double, floating)
 #include "engine/ops/primitives.def"

@@ -41,7 +41,7 @@ const char *td_primitive_text(td_primitive primitive, bool floating);
 /* Has it no value for single numbers, only for tensors? */
 bool td_primitive_is_special(td_primitive primitive);
 
-/* Its value for numbers; NaN for those that are special or for integers alone. */
+/* Its value for numbers; NaN where it has none. */
 double td_primitive_evaluate(td_primitive primitive, const double args[3]);
 
 /* ---- programs ---- */

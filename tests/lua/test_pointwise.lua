@@ -32,6 +32,16 @@ t.test("aliases_are_the_operator_under_another_name", function()
     t.is_true(n >= 20)
 end)
 
+t.test("aliases_are_those_of_pytorch", function()
+    local known = tide._aliases()
+    for alias, name in pairs { absolute = "abs", arccos = "acos", arccosh = "acosh", arcsin = "asin", arcsinh = "asinh",
+        arctan = "atan", arctan2 = "atan2", arctanh = "atanh", clip = "clamp", divide = "div", fix = "trunc",
+        greater = "gt", greater_equal = "ge", less = "lt", less_equal = "le", multiply = "mul", negative = "neg",
+        not_equal = "ne", sgn = "sign", subtract = "sub", true_divide = "div" } do
+        t.eq(known[alias], name, alias)
+    end
+end)
+
 t.test("aliases_compute_what_their_operators_do", function()
     local x, y = tide.tensor { 0.25, -0.5 }, tide.tensor { 2.0, 4.0 }
     t.eq(tide.multiply(x, y):tolist(), (x * y):tolist())

@@ -25,6 +25,12 @@ local draws = {
     poisson = function(n, o) return tide.poisson(tide.full({ n }, 4, o or { dtype = tide.float32 })) end,
     multinomial = function(n) return tide.multinomial(tide.tensor { 1, 0, 2, 5 }:float(), n, true) end,
     dropout = function(n, o) return tide.dropout(tide.ones(n, o or {}), 0.25) end,
+    rrelu = function(n, o) return tide.rrelu(-tide.ones(n, o or {}), 0.25, 0.75, true) end,
+    alpha_dropout = function(n, o) return tide.alpha_dropout(tide.ones(n, o or {}), 0.25) end,
+    feature_dropout = function(n, o) return tide.feature_dropout(tide.ones(n, 1, o or {}), 0.25):flatten() end,
+    feature_alpha_dropout = function(n, o)
+        return tide.feature_alpha_dropout(tide.ones(n, 1, 2, o or {}), 0.25):select(3, 1):flatten()
+    end,
 }
 
 t.test("every_random_operator_is_drawn_here", function()

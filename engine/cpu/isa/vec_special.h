@@ -61,10 +61,14 @@ TD_VEC_HYPERBOLIC(vd, double, vl, 0x1p60, 0x1p-28)
 
 /* ---- the derivatives of lgamma ---- */
 
-/* From an argument below 10 up to one that is not: sum(terms) on the way, `term` of y. */
-#define TD_VEC_CLIMB(y, sum, term)                                                                 \
+/* From an argument below 10 up to one that is not: the sum of `term` of y on the way, and in `rest`
+ * what its roundings took. Terms shrink, so each is the smaller one of those that are added. */
+#define TD_VEC_CLIMB(y, sum, rest, term)                                                           \
     for (vl low = (vl)((y) < 10); vd_any(low); low = (vl)((y) < 10)) {                             \
-        (sum) += vd_select(low, (term), (vd){0});                                                  \
+        vd more = vd_select(low, (term), (vd){0}), next = (sum) + more;                            \
+        (rest) +=                                                                                  \
+            vd_select((vl)(vd_abs(next) < (double)INFINITY), more - (next - (sum)), (vd){0});      \
+        (sum) = next;                                                                              \
         (y) += vd_select(low, (vd){0} + 1, (vd){0});                                               \
     }
 
@@ -72,27 +76,27 @@ TD_VEC_HYPERBOLIC(vd, double, vl, 0x1p60, 0x1p-28)
  * reflection of what is negative (6.3.7 and 6.4.7). NaN ends no climb: comparisons are false. */
 static __attribute__((noinline)) vd vd_digamma(vd x) {
     vl negative = (vl)(x < 0);
-    vd y = vd_select(negative, 1 - x, x), sum = {0};
-    TD_VEC_CLIMB(y, sum, -1 / y)
+    vd y = vd_select(negative, 1 - x, x), sum = {0}, rest = {0};
+    TD_VEC_CLIMB(y, sum, rest, -1 / y)
     vd z = 1 / (y * y), series = z * (1 / 12.0) - 691 / 32760.0;
     series = series * z + 1 / 132.0;
     series = series * z - 1 / 240.0;
     series = series * z + 1 / 252.0;
     series = series * z - 1 / 120.0;
     series = series * z + 1 / 12.0;
-    vd r = (vd_log(y) - 0.5 / y - series * z) + sum;
+    vd r = vd_log(y) + sum + (rest - (0.5 / y + series * z));
     r = vd_select((vl)(x == 0), -1 / x, r);
     if (!vd_any(negative))
         return r;
-    vd rest = x - vd_rint(x), cotangent = 3.141592653589793 / vd_tan(rest * 3.141592653589793);
-    cotangent = vd_select((vl)(rest == 0), (vd){0} + (double)NAN, cotangent);
+    vd part = x - vd_rint(x), cotangent = 3.141592653589793 / vd_tan(part * 3.141592653589793);
+    cotangent = vd_select((vl)(part == 0), (vd){0} + (double)NAN, cotangent);
     return vd_select(negative, r - cotangent, r);
 }
 
 static __attribute__((noinline)) vd vd_trigamma(vd x) {
     vl negative = (vl)(x < 0);
-    vd y = vd_select(negative, 1 - x, x), sum = {0};
-    TD_VEC_CLIMB(y, sum, 1 / (y * y))
+    vd y = vd_select(negative, 1 - x, x), sum = {0}, rest = {0};
+    TD_VEC_CLIMB(y, sum, rest, 1 / (y * y))
     vd z = 1 / (y * y), series = z * (-3617 / 510.0) + 7 / 6.0;
     series = series * z - 691 / 2730.0;
     series = series * z + 5 / 66.0;
@@ -100,7 +104,7 @@ static __attribute__((noinline)) vd vd_trigamma(vd x) {
     series = series * z + 1 / 42.0;
     series = series * z - 1 / 30.0;
     series = series * z + 1 / 6.0;
-    vd r = (1 / y + z * (0.5 + series / y)) + sum;
+    vd r = sum + (rest + (1 / y + z * (0.5 + series / y)));
     if (!vd_any(negative))
         return r;
     vd sine = vd_sin((x - vd_rint(x)) * 3.141592653589793) * 0.3183098861837907;
@@ -181,7 +185,7 @@ static __attribute__((noinline)) vd vd_bessel(vd a, int order) {
     vd near = vd_min(a, (vd){0} + 20), far = vd_max(a, (vd){0} + 20);
     vd z = near * near * 0.25, series = {0}, tail = {0};
     for (int k = 37; k > 0; k--)
-        series = z * (1 / (double)(k * (k + order))) * (series + 1);
+        series = z / (double)(k * (k + order)) * (series + 1);
     series = order ? (series + 1) * (near * 0.5) : series + 1;
     vl as_it_is = (vl)(a != a) | (vl)(a == (double)INFINITY);
     if (!vd_any((vl)(a > 20)))
@@ -190,7 +194,7 @@ static __attribute__((noinline)) vd vd_bessel(vd a, int order) {
         double ratio = ((2 * k - 1) * (2 * k - 1) - 4 * order) / (8.0 * k);
         tail = (tail + 1) * ratio / far;
     }
-    tail = (tail + 1) / vd_sqrt(far * 6.283185307179586);
+    tail = (tail + 1) * 0.3989422804014327 / vd_sqrt(far);
     vl large = (vl)(a > 700);
     vd power = vd_exp(vd_select(large, a * 0.5, a));
     tail *= power;
