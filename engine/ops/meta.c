@@ -1,6 +1,8 @@
 /* meta.c: results and checks that rules of several families share. */
 #include "engine/ops/meta.h"
 
+#include "engine/core/memory.h"
+
 /* ---- results ---- */
 
 td_status td_rule_same(const td_call *call, td_meta *out) {
@@ -27,6 +29,16 @@ td_status td_creation_meta_like(const td_tensor *x, td_value dtype, td_value dev
     return td_creation_meta(TD_INTS(x->ndim, x->sizes),
                             td_is_nil(dtype) ? TD_DTYPE((td_dtype)x->dtype) : dtype,
                             td_is_nil(device) ? TD_DEVICE(td_tensor_device(x)) : device, out);
+}
+
+td_status td_call_open_list(td_call *call, int64_t n) {
+    if (n > INT32_MAX)
+        return td_fail(TD_EVALUE, "too many parts: %lld", (long long)n);
+    call->list = td_calloc((size_t)(n ? n : 1), sizeof *call->list);
+    if (!call->list)
+        return td_fail(TD_ENOMEM, "out of memory");
+    call->nlist = (int)n;
+    return TD_OK;
 }
 
 /* ---- checks ---- */

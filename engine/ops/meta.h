@@ -30,6 +30,10 @@ td_status td_creation_meta(td_value size, td_value dtype, td_value device,
 td_status td_creation_meta_like(const td_tensor *x, td_value dtype, td_value device,
                                 td_meta *out) TD_MUST_CHECK;
 
+/* Room for a result that is a list of n tensors, all NULL at first. EVALUE for more than int
+ * counts, ENOMEM. */
+td_status td_call_open_list(td_call *call, int64_t n) TD_MUST_CHECK;
+
 /* ---- checks ---- */
 
 /* EDTYPE unless it is a floating dtype. */
