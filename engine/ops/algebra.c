@@ -3,6 +3,7 @@
 #include "engine/core/memory.h"
 #include "engine/ops/meta.h"
 
+#include <math.h>
 #include <string.h>
 
 #define TD_FAMILY "algebra"
@@ -285,20 +286,28 @@ done:
     return status;
 }
 
-/* A factor as integers take it. */
-static td_value whole(td_value v, td_dtype dtype) {
-    return td_dtype_is_float(dtype) || v.kind != TD_KIND_FLOAT ? v : TD_I((int64_t)v.f);
+/* A factor as integers take it: without its fraction. */
+static td_status make_whole(td_dtype dtype, td_value *v) {
+    if (td_dtype_is_float(dtype) || v->kind != TD_KIND_FLOAT)
+        return TD_OK;
+    if (!(fabs(v->f) < 0x1p62))
+        return td_fail(TD_EVALUE, "beta and alpha must fit into integers, got %g", v->f);
+    *v = TD_I((int64_t)v->f);
+    return TD_OK;
 }
 
 static td_status run_addbmm(td_call *call) {
     const td_value *a = call->args;
+    td_value beta = a[3], alpha = a[4];
     td_tensor *y = NULL;
     int64_t batch = 0;
     td_status status = TD_OK;
     TD_TRY(TD_APPLY(&y, bmm, a[1], a[2]));
     td_dtype dtype = (td_dtype)y->dtype;
+    TD_TRY(make_whole(dtype, &beta));
+    TD_TRY(make_whole(dtype, &alpha));
     TD_STEP(&y, sum, TD_T(y), TD_INTS(1, &batch), TD_B(false), TD_DTYPE(dtype));
-    TD_TRY(add_scaled(a[0], y, whole(a[3], dtype), whole(a[4], dtype), &call->out[0]));
+    TD_TRY(add_scaled(a[0], y, beta, alpha, &call->out[0]));
 done:
     td_release(y);
     return status;

@@ -13,7 +13,7 @@
 
 /* Places on the diagonal that lies `offset` columns to the right of the main one. */
 static int64_t diagonal_length(int64_t rows, int64_t columns, int64_t offset) {
-    if (offset >= columns || -offset >= rows || offset == INT64_MIN)
+    if (offset >= columns || offset <= -rows)
         return 0;
     rows += offset < 0 ? offset : 0;
     columns -= offset > 0 ? offset : 0;
@@ -44,9 +44,11 @@ static td_status view_diagonal(td_tensor *x, const td_value *args, td_tensor **o
     }
     sizes[n] = diagonal_length(x->sizes[rows], x->sizes[columns], offset);
     strides[n] = x->strides[rows] + x->strides[columns];
-    int64_t start = offset > 0 ? offset * x->strides[columns] : -offset * x->strides[rows];
     bool empty = sizes[n++] == 0 || x->numel == 0;
-    return td_tensor_view(x, n, sizes, strides, empty ? 0 : start, out);
+    int64_t start = empty        ? 0
+                    : offset > 0 ? offset * x->strides[columns]
+                                 : -offset * x->strides[rows];
+    return td_tensor_view(x, n, sizes, strides, start, out);
 }
 
 static td_status run_diagonal(td_call *call) {
@@ -158,15 +160,17 @@ static td_status kernel_slice_scatter(td_call *call) {
 
 static td_status rule_diag_embed(const td_call *call, td_meta *out) {
     const td_tensor *x = call->args[0].tensor;
-    int64_t offset = call->args[1].i, more = offset < 0 ? -offset : offset, side;
+    int64_t offset = call->args[1].i, side;
     int rows, columns, from = 0;
+    if (offset == INT64_MIN)
+        return td_fail(TD_ESHAPE, "offset %lld makes the matrix too large", (long long)offset);
     if (x->ndim == 0 || x->ndim == TD_MAX_DIMS)
         return td_fail(TD_ESHAPE, "needs a tensor of 1 to %d dims, got %d", TD_MAX_DIMS - 1,
                        x->ndim);
     td_status status = wrap_plane(x->ndim + 1, call->args[2], call->args[3], &rows, &columns);
     if (status)
         return status;
-    if (offset == INT64_MIN || __builtin_add_overflow(x->sizes[x->ndim - 1], more, &side))
+    if (__builtin_add_overflow(x->sizes[x->ndim - 1], offset < 0 ? -offset : offset, &side))
         return td_fail(TD_ESHAPE, "offset %lld makes the matrix too large", (long long)offset);
     out->dtype = (td_dtype)x->dtype;
     out->ndim = x->ndim + 1;

@@ -1,6 +1,6 @@
 /* fresh.c: more ways to make tensors: of another's dtype and device, of given strides, powers, and
  * the windows of signal processing. */
-#include "engine/ops/copy.h"
+#include "engine/core/interrupt.h"
 #include "engine/ops/meta.h"
 
 #include <math.h>
@@ -120,24 +120,28 @@ done:
     return status;
 }
 
-/* exp(-shift) I0(x) for each x: the mean of exp(x cos a - shift) over a circle, which so many
- * evenly spaced angles give to the last digit (the integrand is periodic; the error is I_n(x)). */
-static td_status scaled_bessel(td_tensor *x, double shift, td_tensor **out) {
-    td_tensor *angles = NULL, *y = NULL;
-    int64_t n = 64 + 2 * (int64_t)fabs(shift), column[2] = {-1, 1};
-    td_value device = TD_DEVICE(td_tensor_device(x));
+/* *x becomes exp(-shift) I0(x): the mean of exp(x cos a - shift) over half a circle, which so many
+ * evenly spaced angles give to the last digit (the integrand is periodic; the error is I_2n(x)). */
+static td_status scaled_bessel(td_tensor **x, double shift) {
+    td_tensor *sum = NULL, *term = NULL;
+    int n = 32 + (int)shift;
     td_status status = TD_OK;
-    TD_TRY(TD_APPLY(&angles, arange, TD_I(n), TD_NIL, TD_I(1), TD_DTYPE(TD_F64), device));
-    TD_STEP(&angles, mul, TD_T(angles), TD_F(6.283185307179586 / (double)n));
-    TD_STEP(&angles, cos, TD_T(angles));
-    TD_TRY(TD_APPLY(&y, reshape, TD_T(x), TD_INTS(2, column)));
-    TD_STEP(&y, mul, TD_T(y), TD_T(angles));
-    TD_STEP(&y, sub, TD_T(y), TD_F(shift));
-    TD_STEP(&y, exp, TD_T(y));
-    TD_TRY(TD_APPLY(out, mean, TD_T(y), TD_INTS(1, (int64_t[]){1})));
+    TD_TRY(TD_APPLY(&sum, zeros_like, TD_T(*x)));
+    for (int k = 0; k <= n; k++) {
+        double share = (k == 0 || k == n ? 0.5 : 1) / n;
+        TD_TRY(td_interrupt_check());
+        TD_TRY(TD_APPLY(&term, mul, TD_T(*x), TD_F(cos(3.141592653589793 * k / n))));
+        TD_STEP(&term, sub, TD_T(term), TD_F(shift));
+        TD_STEP(&term, exp, TD_T(term));
+        TD_TRY(TD_APPLY_INPLACE(add, TD_T(sum), TD_T(term), TD_F(share)));
+        td_release(term);
+        term = NULL;
+    }
+    td_release(*x);
+    *x = td_retain(sum);
 done:
-    td_release(angles);
-    td_release(y);
+    td_release(sum);
+    td_release(term);
     return status;
 }
 
@@ -162,10 +166,10 @@ static td_status run_kaiser(td_call *call) {
         TD_STEP(&y, relu, TD_T(y)); /* rounding may leave less than 0 at the end */
         TD_STEP(&y, sqrt, TD_T(y));
         TD_STEP(&y, mul, TD_T(y), TD_F(beta));
-        TD_STEP(&y, scaled_bessel, TD_T(y), TD_F(beta));
+        TD_TRY(scaled_bessel(&y, beta));
         TD_TRY(TD_APPLY(&whole, full, TD_INTS(1, (int64_t[]){1}), TD_F(beta), TD_DTYPE(TD_F64),
                         TD_DEVICE(td_tensor_device(y))));
-        TD_STEP(&whole, scaled_bessel, TD_T(whole), TD_F(beta));
+        TD_TRY(scaled_bessel(&whole, beta));
         TD_STEP(&y, div, TD_T(y), TD_T(whole));
     } else {
         TD_STEP(&y, add, TD_T(y), TD_I(1));
@@ -175,10 +179,6 @@ done:
     td_release(y);
     td_release(whole);
     return status;
-}
-
-static td_status run_scaled_bessel(td_call *call) {
-    return scaled_bessel(call->args[0].tensor, call->args[1].f, &call->out[0]);
 }
 
 /* ---- powers ---- */
@@ -319,10 +319,4 @@ TD_OPERATOR(kaiser_window) = {
     .doc = "Bessel's function I0 over half a circle, the narrower the larger beta.",
     .run = run_kaiser,
     CREATION,
-};
-TD_OPERATOR(scaled_bessel) = {
-    .schema = "(Tensor x, float shift) -> Tensor",
-    .doc = "exp(-shift) I0(x) of a vector.",
-    .run = run_scaled_bessel,
-    .flags = TD_OP_INTERNAL | TD_OP_NONDIFF,
 };

@@ -10,16 +10,6 @@
 
 /* ---- lists of parts ---- */
 
-static td_status new_list(td_call *call, int64_t n) {
-    if (n > INT32_MAX)
-        return td_fail(TD_EVALUE, "too many parts: %lld", (long long)n);
-    call->list = td_calloc((size_t)(n ? n : 1), sizeof *call->list);
-    if (!call->list)
-        return td_fail(TD_ENOMEM, "out of memory");
-    call->nlist = (int)n;
-    return TD_OK;
-}
-
 /* The dim that is cut up. */
 static td_status cut_dim(td_call *call, int param, int *dim) {
     td_tensor *x = call->args[0].tensor;
@@ -33,7 +23,7 @@ static td_status run_unbind(td_call *call) {
     td_tensor *x = call->args[0].tensor;
     td_status status = cut_dim(call, 1, &dim);
     if (status == TD_OK)
-        status = new_list(call, x->sizes[dim]);
+        status = td_call_open_list(call, x->sizes[dim]);
     for (int k = 0; k < call->nlist && status == TD_OK; k++) {
         status = td_interrupt_check();
         if (status == TD_OK)
@@ -46,7 +36,7 @@ static td_status run_unbind(td_call *call) {
 static td_status cut_evenly(td_call *call, int dim, int64_t size) {
     td_tensor *x = call->args[0].tensor;
     int64_t all = x->sizes[dim];
-    td_status status = new_list(call, all == 0 ? 1 : (all - 1) / size + 1);
+    td_status status = td_call_open_list(call, all == 0 ? 1 : (all - 1) / size + 1);
     for (int64_t k = 0, from = 0; k < call->nlist && status == TD_OK; k++) {
         int64_t to = size < all - from ? from + size : all;
         status = td_interrupt_check();
@@ -93,7 +83,7 @@ static td_status run_split(td_call *call) {
         return td_fail(TD_ESHAPE, "the parts sum to %lld%s, dim %d has size %lld",
                        more ? INT64_MAX : (long long)total, more ? " and more" : "", dim + 1,
                        (long long)x->sizes[dim]);
-    status = new_list(call, sizes.n);
+    status = td_call_open_list(call, sizes.n);
     for (int k = 0; k < call->nlist && status == TD_OK; k++) {
         status = TD_APPLY(&call->list[k], slice, TD_T(x), TD_I(dim), TD_I(from),
                           TD_I(from + sizes.ints[k]));

@@ -1,6 +1,8 @@
 /* meta.c: results and checks that rules of several families share. */
 #include "engine/ops/meta.h"
 
+#include "engine/core/memory.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -91,6 +93,16 @@ td_status td_meta_format(td_value option, const td_tensor *x, td_meta *out) {
     if (status == TD_OK)
         td_meta_lay(format, out);
     return status;
+}
+
+td_status td_call_open_list(td_call *call, int64_t n) {
+    if (n > INT32_MAX)
+        return td_fail(TD_EVALUE, "too many parts: %lld", (long long)n);
+    call->list = td_calloc((size_t)(n ? n : 1), sizeof *call->list);
+    if (!call->list)
+        return td_fail(TD_ENOMEM, "out of memory");
+    call->nlist = (int)n;
+    return TD_OK;
 }
 
 /* ---- checks ---- */

@@ -45,6 +45,10 @@ td_status td_read_format(td_value option, int ndim, td_format *format) TD_MUST_C
 td_status td_meta_format(td_value option, const td_tensor *x, td_meta *out) TD_MUST_CHECK;
 void td_meta_lay(td_format format, td_meta *out);
 
+/* Room for a result that is a list of n tensors, all NULL at first. EVALUE for more than int
+ * counts, ENOMEM. */
+td_status td_call_open_list(td_call *call, int64_t n) TD_MUST_CHECK;
+
 /* ---- checks ---- */
 
 /* EDTYPE unless it is a floating dtype. */

@@ -223,6 +223,13 @@ t.test("writes_through_views_reach_the_tensor_and_its_history", function()
     same(leaf.grad, { { 5, 0, 1 }, { 1, 5, 1 }, { 1, 1, 5 } })
 end)
 
+t.test("diagonals_far_outside_are_empty", function()
+    for _, offset in ipairs { math.mininteger, math.maxinteger, -3, 3 } do
+        t.eq(tide.ones(3, 3):diagonal(offset):numel(), 0, tostring(offset))
+        t.eq(tide.ones(3, 3):diagonal_scatter(tide.ones(0), offset):sum():item(), 9)
+    end
+end)
+
 t.test("windows_that_overlap_cannot_be_written", function()
     t.error_has(function() tide.zeros(4):unfold(1, 2, 1):zero_() end, "share one place")
 end)

@@ -125,7 +125,7 @@ end
 for _, op in ipairs(walk.ops) do
     for number, sample in ipairs(walk.samples[op.name] or {}) do
         local name = ("%s_%d"):format(op.name, number)
-        local comparable = op.name ~= "empty" and op.name ~= "empty_like"
+        local comparable = not op.name:find("empty") -- whatever lay in memory
         t.test(name .. "_on_the_device", function()
             tide.manual_seed(7)
             local want = walk.run(op, sample, tide.float64)

@@ -16,13 +16,6 @@ local function list(...)
         return { tensors }
     end
 end
-local function with(sample, options)
-    return function(mk)
-        local arguments = sample(mk)
-        arguments[2] = options
-        return arguments
-    end
-end
 
 return {
     ["repeat"] = { on({ 2, 3 }, 2, 2), on({ 3 }, 2, 1, 2), on({}, 3), on({ 2, 1 }, 0, 2) },
@@ -42,10 +35,6 @@ return {
     dstack = { list({ 2, 3 }, { 2, 3 }), list({ 2 }, { 2 }), list({}, {}) },
     column_stack = { list({ 2 }, { 2, 3 }), list({ 3 }, { 3 }), list({}, {}) },
     block_diag = { list({ 2, 3 }, { 1, 2 }), list({ 2 }, {}, { 2, 0 }), list({ 1, 1 }) },
-    broadcast_tensors = { list({ 2, 1 }, { 3 }), list({}, { 2 }), list { 2, 2 } },
-    meshgrid = { list({ 2 }, { 3 }), with(list({ 2 }, { 3 }, { 2 }), { indexing = "xy" }), list({}, { 2 }) },
-    cartesian_prod = { list({ 2 }, { 3 }), list({ 2 }, { 1 }, { 2 }), list { 3 } },
-    combinations = { on { 4 }, on({ 3 }, 2, true), on({ 4 }, 3), on({ 2 }, 0) },
     tensor_split = { on({ 7 }, 3), on({ 7, 2 }, { 1, 4 }), on({ 2, 5 }, 2, -1) },
     hsplit = { on({ 4 }, 2), on({ 2, 4 }, 2), on({ 2, 5 }, { 1, 3 }) },
     vsplit = { on({ 4, 2 }, 2), on({ 3, 2 }, { 1 }), on({ 2, 0 }, 1) },

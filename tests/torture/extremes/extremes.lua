@@ -229,7 +229,7 @@ local function call_text(op, tensors)
         tensors[#tensors + 1] = tensor_text(some(draw(3) - 1, { 0, 1, 2, 3 }), one_of(dtypes))
         parts[#parts + 1] = ("{out=t%d}"):format(#tensors)
     end
-    return ("tide.%s(%s)"):format(op.name, table.concat(parts, ","))
+    return ("tide[%q](%s)"):format(op.name, table.concat(parts, ",")) -- one is called repeat
 end
 
 -- ---- what is asked ----
