@@ -1,7 +1,7 @@
 -- _nn_layers.lua: the layers of tide.nn. Arguments, defaults and starting values are PyTorch's; dims count
 -- from 1. Layer(a, b, {option = value}) and Layer{a, b, option = value} mean the same.
 local tide = ...
-local fail, init = tide._fail, tide._nn_init
+local fail, init, layer = tide._fail, tide._nn_init, tide._nn_layer
 
 -- "(3, 3)" of a pair; the number alone where both are equal and `short`.
 local function pair_text(pair, short)
@@ -15,25 +15,6 @@ end
 
 local function is_pair(pair, value)
     return pair[1] == value and pair[2] == value
-end
-
--- A class whose arguments, read by the schema "Name(PARAMETERS)", become fields of the same names.
-local function layer(nn, schema, doc, class)
-    local name, read = schema:match("^%w+"), tide._function(schema, doc)
-    local c = nn.class(name)
-    for key, value in pairs(class) do
-        c[key] = value
-    end
-    function c:init(...)
-        for field, value in pairs(read(...)) do
-            rawset(self, field, value)
-        end
-        if class.make then
-            class.make(self)
-        end
-    end
-    nn[name] = c
-    tide._document(c, read)
 end
 
 -- Weights in U(-1/sqrt(fan_in), 1/sqrt(fan_in)), which is what PyTorch's kaiming_uniform(a = sqrt 5) gives.
@@ -157,14 +138,6 @@ return function(nn)
     layer(nn, "LogSoftmax(dim dim)", "Logarithm of softmax.", {
         forward = function(self, x) return tide.log_softmax(x, self.dim) end,
         extra_repr = function(self) return "dim=" .. self.dim end,
-    })
-
-    layer(nn, "Embedding(int(1..) num_embeddings, int(1..) embedding_dim)", "A table of rows that indices choose.", {
-        make = function(self)
-            self.weight = init.normal_(tide.empty(self.num_embeddings, self.embedding_dim)):requires_grad_(true)
-        end,
-        forward = function(self, index) return tide.embedding(self.weight, index) end,
-        extra_repr = function(self) return ("%d, %d"):format(self.num_embeddings, self.embedding_dim) end,
     })
 
     layer(nn, "Identity()", "Gives back what it gets.", { forward = function(_, x) return x end })

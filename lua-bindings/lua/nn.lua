@@ -1,5 +1,5 @@
 -- nn.lua: modules: what a network is made of. This file has the base that every module shares and the
--- containers; layers, losses and initialisations are in _nn_layers, _nn_losses and _nn_init.
+-- containers; layers, losses, initialisations and functions are in files called _nn_NAME.
 local tide = ...
 local fail, declare = tide._fail, tide._function
 local nn = {}
@@ -421,7 +421,7 @@ container("ModuleList", "Modules in a list, for a forward that you write.")
 -- nn.functional: PyTorch's names for what lies in tide itself.
 nn.functional = {}
 for _, name in ipairs { "relu", "gelu", "silu", "tanh", "sigmoid", "softmax", "log_softmax", "dropout", "linear",
-    "conv2d", "max_pool2d", "avg_pool2d", "adaptive_avg_pool2d", "embedding", "interpolate", "one_hot",
+    "conv2d", "max_pool2d", "avg_pool2d", "adaptive_avg_pool2d", "interpolate", "one_hot",
     "cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "binary_cross_entropy",
     "binary_cross_entropy_with_logits" } do
     nn.functional[name] = tide[name]
@@ -429,7 +429,12 @@ end
 
 nn.init = tide._nn_init
 tide._nn_layers(nn)
+tide._nn_functional(nn)
 tide._nn_losses(nn)
+tide._nn_norms(nn)
+tide._nn_tables(nn)
+tide._nn_attention(nn)
+tide._nn_recurrent(nn)
 
 tide._document(Module, "Module", "Module", "What every module is: parameters(), named_parameters(), children(), "
     .. "train(), eval(), zero_grad(), to(), state_dict(), apply(fn).")
