@@ -223,6 +223,7 @@ static td_status run_rms_norm(td_call *call) {
 
 static td_status run_group_norm(td_call *call) {
     const td_value *a = call->args;
+    char text[TD_SHAPE_TEXT];
     const td_tensor *x = a[0].tensor;
     td_status status = check_channels(call, 2, 3);
     if (status)
@@ -233,6 +234,9 @@ static td_status run_group_norm(td_call *call) {
                        (long long)x->sizes[1], (long long)groups);
     const int64_t shape[4] = {x->sizes[0], groups, x->sizes[1] / groups,
                               product(x->sizes, 2, x->ndim)};
+    if (shape[2] * shape[3] == 0)
+        return td_fail(TD_ESHAPE, "the groups are empty: input of shape %s",
+                       td_tensor_shape_text(x, text));
     return normalise(call, a[2], a[3], shape, a[4].f, true);
 }
 

@@ -216,6 +216,7 @@ t.test("batch_norm_needs_several_values_in_training", function()
 end)
 
 t.test("norms_refuse_what_does_not_fit", function()
+    t.error_has(function() tide.group_norm(tide.ones(2, 4, 0), 2) end, "the groups are empty: input of shape (2, 4, 0)")
     t.error_has(function() tide.group_norm(tide.ones(2, 4, 3), 3) end, "4 channels can't be divided into 3 groups")
     t.error_has(function() tide.layer_norm(tide.ones(2, 3), { 2 }) end,
         "input of shape (2, 3) doesn't end in normalized_shape (2)")
@@ -236,6 +237,15 @@ t.test("instance_norm_follows_as_pytorch", function()
     check(m.running_var, "(3)", 2.82754273555, -0.0972584027214)
     m:eval()
     check(m(X(3, 2, 3)), "(3, 2, 3)", -1.16683126768, 4.77241629844)
+end)
+
+t.test("norms_are_exact_far_from_zero", function()
+    local x = tide.arange(0, 5000, { dtype = tide.float64 }) % 2 + 1e6
+    local y = tide.layer_norm(x:float(), { 5000 })
+    t.close(y[1]:item(), -1, 1e-4)
+    t.close(y[2]:item(), 1, 1e-4)
+    local z = tide.batch_norm(x:float():reshape(5000, 1), nil, nil, nil, nil, true)
+    t.close(z[2][1]:item(), 1, 1e-4)
 end)
 
 t.test("norms_of_16_bit_floats_compute_in_float32", function()
