@@ -254,6 +254,19 @@ done:
     return status;
 }
 
+/* May both be written? Asked before one of them is. */
+static td_status check_followers(const td_call *call) {
+    for (int k = 1; k <= 2; k++) {
+        const td_tensor *t = td_arg_tensor(call->args[k]);
+        const char *name = call->op->params[k].name;
+        if (t && td_tensor_overlaps(t))
+            return td_fail(TD_EVALUE, "%s can't be written: its elements share memory", name);
+        if (t && t->requires_grad && td_grad_enabled())
+            return td_fail(TD_EAUTOGRAD, "%s requires grad and would be written: detach it", name);
+    }
+    return TD_OK;
+}
+
 /* Running mean and unbiased variance follow those of `count` elements. */
 static td_status follow_both(const td_value *running, td_tensor *mean, td_tensor *var, double count,
                              double momentum) {
@@ -306,6 +319,7 @@ static td_status run_batch_norm(td_call *call) {
         return fixed_norm(call);
     int64_t count = x->sizes[0] * product(x->sizes, 2, x->ndim);
     TD_TRY(check_several(x, count, "channel"));
+    TD_TRY(check_followers(call));
     TD_TRY(td_op_apply(TD_OP(batch_norm_own), out, 4, (td_value[]){a[0], a[3], a[4], a[7]}));
     TD_TRY(follow_both(a + 1, out[1], out[2], (double)count, a[6].f));
     call->out[0] = td_retain(out[0]);
@@ -352,6 +366,8 @@ static td_status run_instance_norm(td_call *call) {
         return fixed_norm(call);
     const int64_t shape[4] = {x->sizes[0], x->sizes[1], 1, product(x->sizes, 2, x->ndim)};
     status = check_several(x, shape[3], "instance");
+    if (status == TD_OK)
+        status = check_followers(call);
     if (status == TD_OK)
         status = normalise(call, a[3], a[4], shape, a[7].f, true);
     if (status == TD_OK)

@@ -230,6 +230,15 @@ t.test("norms_refuse_what_does_not_fit", function()
     t.error_has(function() tide.instance_norm(tide.ones(2, 3, 1)) end, "more than one value per instance")
 end)
 
+t.test("running_statistics_are_written_both_or_not_at_all", function()
+    local x, mean = tide.randn(4, 3), tide.zeros(3)
+    t.error_has(function() tide.batch_norm(x, mean, tide.ones(1):expand(3), nil, nil, true) end,
+        "running_var can't be written")
+    t.error_has(function() tide.batch_norm(x, mean, tide.ones(3):requires_grad_(true), nil, nil, true) end,
+        "running_var requires grad")
+    t.eq(mean:tolist(), { 0, 0, 0 })
+end)
+
 t.test("instance_norm_follows_as_pytorch", function()
     local m = nn.InstanceNorm2d(3, { affine = true, track_running_stats = true }):double()
     m(X(2, 3, 2, 3))
