@@ -268,6 +268,10 @@ PART(picked, "(Tensor x, index Tensor classes, Tensor weights)",
 PART(weighted, "(Tensor losses, Tensor weights, str reduction)",
      "Losses of lines reduced; the mean is over their weights.",
      "if(reduction == \"mean\", sum(losses) / sum(weights), reduced(losses, reduction))");
+PART(weighted_errors, "(Tensor losses, Tensor? weight, Tensor x, str reduction)",
+     "Losses of elements, each with a weight where there are weights, of x's shape.",
+     "if(weight == nil, reduced(losses, reduction),"
+     "   weighted(losses * loss_input(weight, x, \"input\"), weight, reduction))");
 PART(reduced, "(Tensor losses, str reduction)", "Losses as `reduction` says.",
      "if(reduction == \"mean\", mean(losses), if(reduction == \"sum\", sum(losses),"
      "if(reduction == \"none\", losses,"
@@ -328,20 +332,22 @@ TD_OPERATOR(cross_entropy_backward) = {
 };
 
 /* element by element */
-LOSS(mse_loss, "(Tensor x, Tensor target, *, str reduction=\"mean\")",
-     "Squared error between x and target.",
-     "reduced(squared_error(loss_input(x, target), target), reduction)");
-LOSS(l1_loss, "(Tensor x, Tensor target, *, str reduction=\"mean\")",
-     "Absolute error between x and target.",
-     "reduced(absolute_error(loss_input(x, target), target), reduction)");
+LOSS(mse_loss, "(Tensor x, Tensor target, *, str reduction=\"mean\", Tensor? weight=nil)",
+     "Squared error between x and target, which broadcast.",
+     "weighted_errors(squared_error(float_operand(x), target), weight, x, reduction)");
+LOSS(l1_loss, "(Tensor x, Tensor target, *, str reduction=\"mean\", Tensor? weight=nil)",
+     "Absolute error between x and target, which broadcast.",
+     "weighted_errors(absolute_error(float_operand(x), target), weight, x, reduction)");
 LOSS(smooth_l1_loss, "(Tensor x, Tensor target, *, str reduction=\"mean\", float beta=1)",
      "Absolute error, but squared (over 2 beta) where it is under beta.",
-     "if(beta > 0, reduced(smooth_error(loss_input(x, target), target, beta), reduction),"
-     "if(beta == 0, reduced(absolute_error(loss_input(x, target), target), reduction),"
+     "if(beta > 0, reduced(smooth_error(float_operand(x), target, beta), reduction),"
+     "if(beta == 0, reduced(absolute_error(float_operand(x), target), reduction),"
      "   error(\"beta must not be negative, got %\", beta)))");
-LOSS(huber_loss, "(Tensor x, Tensor target, *, str reduction=\"mean\", float delta=1)",
+LOSS(huber_loss,
+     "(Tensor x, Tensor target, *, str reduction=\"mean\", float delta=1, Tensor? weight=nil)",
      "Half the squared error, but linear where the error is over delta.",
-     "if(delta > 0, reduced(huber_error(loss_input(x, target), target, delta), reduction),"
+     "y = huber_error(float_operand(x), target, delta);"
+     "if(delta > 0, reduced(if(weight == nil, y, y * loss_input(weight, x, \"input\")), reduction),"
      "   error(\"delta must be positive, got %\", delta))");
 TD_OPERATOR(binary_cross_entropy) = {
     .schema = "(Tensor x, Tensor target, Tensor? weight=nil, *, "

@@ -97,7 +97,7 @@ LOSS(margin_ranking_loss,
      "(Tensor input1, Tensor input2, Tensor target, *, float margin=0, str reduction=\"mean\")",
      "max(0, margin - target (input1 - input2)): target says which should be larger.",
      "if(input1.ndim == input2.ndim and input1.ndim == target.ndim,"
-     "   reduced(clamp_min(margin - target * (input1 - input2), 0), reduction),"
+     "   reduced(clamp_min(-target * (input1 - input2) + margin, 0), reduction),"
      "   error(\"inputs and target must have as many dims, got shapes %, % and %\", input1.shape,"
      "         input2.shape, target.shape))");
 LOSS(cosine_embedding_loss,
@@ -131,8 +131,9 @@ LOSS(multi_margin_loss,
      "(Tensor input, class Tensor target, *, int p=1, float margin=1, Tensor? weight=nil, "
      "str reduction=\"mean\")",
      "Mean over classes of max(0, margin - score of the target + score)^p, p being 1 or 2.",
-     "if(p == 1 or p == 2, if(input.ndim == 1 or input.ndim == 2,"
-     "   reduced(multi_margin(input, reshape(target, if(input.ndim == 1, {1}, {input.size(0)})),"
+     "if(p == 1 or p == 2, if(input.ndim <= 2,"
+     "   reduced(multi_margin(if(input.ndim == 0, reshape(input, {1}), input),"
+     "                        reshape(target, if(input.ndim == 2, {input.size(0)}, {1})),"
      "                        p, margin, weight), reduction),"
      "   error(\"input must be (N, C) or (C), got shape %\", input.shape)),"
      "   error(\"p must be 1 or 2, got %\", p))");
@@ -145,8 +146,10 @@ PART(multi_margin, "(Tensor x, class Tensor target, int p, float margin, Tensor?
      "to(c, x.dtype) * sum(if(p == 1, others, square(others)), -1) / x.size(x.ndim - 1)");
 LOSS(multilabel_margin_loss, "(Tensor input, class Tensor target, *, str reduction=\"mean\")",
      "Margins between the scores of the classes in target, up to its first -1, and of the others.",
-     "if(input.ndim == 1 or input.ndim == 2,"
-     "   reduced(multilabel_margin(loss_input(input, target), labels_or_none(target)), reduction),"
+     "x = loss_input(input, target); y = labels_or_none(target);"
+     "if(input.ndim <= 2,"
+     "   reduced(if(input.ndim == 0, multilabel_margin(reshape(x, {1}), reshape(y, {1})),"
+     "              multilabel_margin(x, y)), reduction),"
      "   error(\"input must be (N, C) or (C), got shape %\", input.shape))");
 PART(multilabel_margin, "(Tensor x, class Tensor target)", "Loss of each line.",
      "listed = cumsum(target < 0, -1) == 0; at = clamp_min(target, 0);"

@@ -223,6 +223,7 @@ static td_status run_rms_norm(td_call *call) {
 
 static td_status run_group_norm(td_call *call) {
     const td_value *a = call->args;
+    char text[TD_SHAPE_TEXT];
     const td_tensor *x = a[0].tensor;
     td_status status = check_channels(call, 2, 3);
     if (status)
@@ -233,6 +234,9 @@ static td_status run_group_norm(td_call *call) {
                        (long long)x->sizes[1], (long long)groups);
     const int64_t shape[4] = {x->sizes[0], groups, x->sizes[1] / groups,
                               product(x->sizes, 2, x->ndim)};
+    if (shape[2] * shape[3] == 0)
+        return td_fail(TD_ESHAPE, "the groups are empty: input of shape %s",
+                       td_tensor_shape_text(x, text));
     return normalise(call, a[2], a[3], shape, a[4].f, true);
 }
 
@@ -248,6 +252,19 @@ static td_status follow(td_value running, td_tensor *value, double momentum) {
 done:
     td_release(cast);
     return status;
+}
+
+/* May both be written? Asked before one of them is. */
+static td_status check_followers(const td_call *call) {
+    for (int k = 1; k <= 2; k++) {
+        const td_tensor *t = td_arg_tensor(call->args[k]);
+        const char *name = call->op->params[k].name;
+        if (t && td_tensor_overlaps(t))
+            return td_fail(TD_EVALUE, "%s can't be written: its elements share memory", name);
+        if (t && t->requires_grad && td_grad_enabled())
+            return td_fail(TD_EAUTOGRAD, "%s requires grad and would be written: detach it", name);
+    }
+    return TD_OK;
 }
 
 /* Running mean and unbiased variance follow those of `count` elements. */
@@ -302,6 +319,7 @@ static td_status run_batch_norm(td_call *call) {
         return fixed_norm(call);
     int64_t count = x->sizes[0] * product(x->sizes, 2, x->ndim);
     TD_TRY(check_several(x, count, "channel"));
+    TD_TRY(check_followers(call));
     TD_TRY(td_op_apply(TD_OP(batch_norm_own), out, 4, (td_value[]){a[0], a[3], a[4], a[7]}));
     TD_TRY(follow_both(a + 1, out[1], out[2], (double)count, a[6].f));
     call->out[0] = td_retain(out[0]);
@@ -348,6 +366,8 @@ static td_status run_instance_norm(td_call *call) {
         return fixed_norm(call);
     const int64_t shape[4] = {x->sizes[0], x->sizes[1], 1, product(x->sizes, 2, x->ndim)};
     status = check_several(x, shape[3], "instance");
+    if (status == TD_OK)
+        status = check_followers(call);
     if (status == TD_OK)
         status = normalise(call, a[3], a[4], shape, a[7].f, true);
     if (status == TD_OK)

@@ -50,14 +50,6 @@ return function(nn)
         extra_repr = function(self) return "dim=" .. self.dim end,
     })
 
-    layer(nn, "Embedding(int(1..) num_embeddings, int(1..) embedding_dim)", "A table of rows that indices choose.", {
-        make = function(self)
-            self.weight = init.normal_(tide.empty(self.num_embeddings, self.embedding_dim)):requires_grad_(true)
-        end,
-        forward = function(self, index) return tide.embedding(self.weight, index) end,
-        extra_repr = function(self) return ("%d, %d"):format(self.num_embeddings, self.embedding_dim) end,
-    })
-
     layer(nn, "Identity()", "Gives back what it gets.", { forward = function(_, x) return x end })
 
     -- Activations: a function of the input alone, which says what they do.

@@ -1,5 +1,5 @@
 -- nn.lua: modules: what a network is made of. This file has the base that every module shares and the
--- containers; layers, activations, losses and initialisations are in _nn_layers, _nn_activations, _nn_losses, _nn_init.
+-- containers; layers, losses, initialisations and functions are in files called _nn_NAME.
 local tide = ...
 local fail, declare = tide._fail, tide._function
 local nn = {}
@@ -440,7 +440,7 @@ container("ModuleList", "Modules in a list, for a forward that you write.")
 -- nn.functional: PyTorch's names for what lies in tide itself.
 nn.functional = {}
 for _, name in ipairs { "relu", "gelu", "silu", "tanh", "sigmoid", "softmax", "log_softmax", "dropout", "linear",
-    "conv2d", "max_pool2d", "avg_pool2d", "adaptive_avg_pool2d", "embedding", "interpolate", "one_hot",
+    "conv2d", "max_pool2d", "avg_pool2d", "adaptive_avg_pool2d", "interpolate", "one_hot",
     "conv1d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "max_pool1d", "max_pool3d", "avg_pool1d",
     "avg_pool3d", "adaptive_avg_pool1d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
     "adaptive_max_pool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d", "pad",
@@ -454,8 +454,13 @@ nn.functional.unfold, nn.functional.fold, nn.functional.upsample = tide.im2col, 
 nn.init = tide._nn_init
 tide._nn_layers(nn)
 tide._nn_spatial(nn)
+tide._nn_functional(nn)
 tide._nn_losses(nn)
 tide._nn_activations(nn)
+tide._nn_norms(nn)
+tide._nn_tables(nn)
+tide._nn_attention(nn)
+tide._nn_recurrent(nn)
 
 tide._document(Module, "Module", "Module", "What every module is: parameters(), named_parameters(), children(), "
     .. "train(), eval(), zero_grad(), to(), state_dict(), apply(fn).")

@@ -36,7 +36,7 @@ add(differentiable, [[
     sort msort topk kthvalue median nanmedian mode cumprod cummax cummin logcumsumexp quantile nanquantile
     aminmax var_mean std_mean renorm dist diff trapezoid cumulative_trapezoid cov corrcoef
     layer_norm rms_norm group_norm batch_norm instance_norm local_response_norm normalize
-    scaled_dot_product_attention embedding_bag ctc_loss
+    scaled_dot_product_attention embedding_bag ctc_loss bilinear
     cosine_similarity pairwise_distance kl_div poisson_nll_loss gaussian_nll_loss soft_margin_loss
     hinge_embedding_loss margin_ranking_loss cosine_embedding_loss triplet_margin_loss multi_margin_loss
     multilabel_margin_loss multilabel_soft_margin_loss

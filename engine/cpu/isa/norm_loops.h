@@ -50,38 +50,39 @@ static double NAME(part_sum)(const T *x, int64_t n) {
     return NAME(total)(a + b);
 }
 
-static double NAME(part_squares)(const T *x, int64_t n, C mean) {
-    V a = {0}, b = {0}, m = SPLAT(mean);
+/* Sums of the deviations from `mean` and of their squares. */
+static inline void NAME(part_deviations)(const T *x, int64_t n, C mean, double sums[2]) {
+    V plain = {0}, squared = {0}, m = SPLAT(mean);
     int64_t i = 0;
-    for (; i + 2 * N <= n; i += 2 * N) {
-        V u = LOAD(x + i) - m, v = LOAD(x + i + N) - m;
-        a += u * u;
-        b += v * v;
-    }
     for (; i + N <= n; i += N) {
         V u = LOAD(x + i) - m;
-        a += u * u;
+        plain += u;
+        squared += u * u;
     }
-    double sum = NAME(total)(a + b);
-    if (i < n) { /* lanes beyond the end hold the mean's square: leave them out */
-        V u = LOAD_PART(x + i, n - i) - m;
-        u *= u;
-        for (int64_t k = 0; k < n - i; k++)
-            sum += (double)u[k];
+    sums[0] = NAME(total)(plain);
+    sums[1] = NAME(total)(squared);
+    if (i == n)
+        return;
+    V u = LOAD_PART(x + i, n - i) - m; /* lanes beyond the end hold -mean: left out */
+    for (int64_t k = 0; k < n - i; k++) {
+        sums[0] += (double)u[k];
+        sums[1] += (double)u[k] * (double)u[k];
     }
-    return sum;
 }
 
+/* The first sum gives a mean that is near; what is left of it is found with the deviations. */
 static void NAME(moments)(const void *from, int64_t n, double *moments) {
     const T *x = from;
     double mean = n ? 0 : __builtin_nan(""), squares = 0;
     for (int64_t at = 0; at < n && !td_interrupt_requested(); at += NAME(norm_part)) {
         int64_t len = n - at < NAME(norm_part) ? n - at : NAME(norm_part);
-        double own = NAME(part_sum)(x + at, len) / (double)len;
-        double rest = own - (double)(C)own, apart = own - mean;
-        double s = NAME(part_squares)(x + at, len, (C)own) - (double)len * rest * rest;
-        squares += s + apart * apart * ((double)at * (double)len / (double)(at + len));
-        mean += apart * ((double)len / (double)(at + len));
+        C near = (C)(NAME(part_sum)(x + at, len) / (double)len);
+        double sums[2], count = (double)len, before = (double)at;
+        NAME(part_deviations)(x + at, len, near, sums);
+        double apart = (double)near + sums[0] / count - mean;
+        squares += sums[1] - sums[0] * sums[0] / count;
+        squares += apart * apart * (before * count / (before + count));
+        mean += apart * (count / (before + count));
     }
     moments[0] = mean;
     moments[1] = squares > 0 || squares != squares ? squares : 0;
@@ -89,9 +90,11 @@ static void NAME(moments)(const void *from, int64_t n, double *moments) {
 
 static double NAME(squares)(const void *from, int64_t n) {
     const T *x = from;
-    double sum = 0;
-    for (int64_t at = 0; at < n && !td_interrupt_requested(); at += NAME(norm_part))
-        sum += NAME(part_squares)(x + at, n - at < NAME(norm_part) ? n - at : NAME(norm_part), 0);
+    double sum = 0, sums[2];
+    for (int64_t at = 0; at < n && !td_interrupt_requested(); at += NAME(norm_part)) {
+        NAME(part_deviations)(x + at, n - at < NAME(norm_part) ? n - at : NAME(norm_part), 0, sums);
+        sum += sums[1];
+    }
     return sum;
 }
 
@@ -199,19 +202,29 @@ typedef struct NAME(norm_columns) {
     _Alignas(64) C against[TD_NORM_WIDTH];
 } NAME(norm_columns);
 
-/* Sums of the columns of one part, or of the squares of their deviations from s->mean. */
+/* Sums of the columns of one part, whose means are near. */
 static inline void NAME(add_columns)(NAME(norm_columns) * s, const T *x, int64_t rows,
-                                     int64_t stride, int64_t width, bool squared) {
-    C *sum = squared ? s->against : s->plain;
-    memset(sum, 0, sizeof s->plain);
+                                     int64_t stride, int64_t width) {
+    memset(s->plain, 0, sizeof s->plain);
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < width; c += N) {
             V v = NAME(take)(x + r * stride + c, width - c);
-            if (squared) {
-                v -= VEC(load)(s->mean + c);
-                v *= v;
-            }
-            VEC(store)(sum + c, VEC(load)(sum + c) + v);
+            VEC(store)(s->plain + c, VEC(load)(s->plain + c) + v);
+        }
+    for (int64_t c = 0; c < width; c++)
+        s->mean[c] = (C)((double)s->plain[c] / (double)rows);
+}
+
+/* Sums of the deviations from s->mean and of their squares. */
+static inline void NAME(add_deviations)(NAME(norm_columns) * s, const T *x, int64_t rows,
+                                        int64_t stride, int64_t width) {
+    memset(s->plain, 0, sizeof s->plain);
+    memset(s->against, 0, sizeof s->against);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < width; c += N) {
+            V v = NAME(take)(x + r * stride + c, width - c) - VEC(load)(s->mean + c);
+            VEC(store)(s->plain + c, VEC(load)(s->plain + c) + v);
+            VEC(store)(s->against + c, VEC(load)(s->against + c) + v * v);
         }
 }
 
@@ -224,14 +237,11 @@ static void NAME(column_moments)(const void *from, int64_t rows, int64_t stride,
     for (int64_t at = 0; at < rows && !td_interrupt_requested(); at += NAME(norm_rows)) {
         int64_t len = rows - at < NAME(norm_rows) ? rows - at : NAME(norm_rows);
         double before = (double)at, n = (double)len;
-        NAME(add_columns)(&s, x + at * stride, len, stride, width, false);
-        for (int64_t c = 0; c < width; c++)
-            s.mean[c] = (C)((double)s.plain[c] / n);
-        NAME(add_columns)(&s, x + at * stride, len, stride, width, true);
+        NAME(add_columns)(&s, x + at * stride, len, stride, width);
+        NAME(add_deviations)(&s, x + at * stride, len, stride, width);
         for (int64_t c = 0; c < width; c++) {
-            double own = (double)s.plain[c] / n, rest = own - (double)s.mean[c];
-            double apart = own - moments[2 * c];
-            moments[2 * c + 1] += (double)s.against[c] - n * rest * rest +
+            double rest = (double)s.plain[c], apart = (double)s.mean[c] + rest / n - moments[2 * c];
+            moments[2 * c + 1] += (double)s.against[c] - rest * rest / n +
                                   apart * apart * (before * n / (before + n));
             moments[2 * c] += apart * (n / (before + n));
         }

@@ -33,6 +33,11 @@ case("pairwise_distance", X(3, 4), X(3, 4), p=1.0, keepdim=True)
 case("pairwise_distance", X(4), X(4), p=3.0)
 case("pairwise_distance", X(2, 3, 4), X(4), p=math.inf)
 case("pairwise_distance", X(3, 4), X(3, 4), eps=0.5)
+torch_function("bilinear", F.bilinear)
+case("bilinear", X(2, 3), X(2, 4), X(5, 3, 4), X(5))
+case("bilinear", X(2, 2, 3), X(2, 2, 1), X(2, 3, 1))
+case("bilinear", X(3), X(4), X(5, 3, 4), X(5))
+case("bilinear", X(0, 3), X(0, 4), X(5, 3, 4), X(5))
 
 for reduction in REDUCTIONS + ("batchmean",):
     case("kl_div", X(3, 4), prob(3, 4), reduction=reduction)
@@ -65,11 +70,23 @@ case("triplet_margin_loss", X(3), X(3), X(3), eps=0.1)
 case("multi_margin_loss", X(3, 4), index([2, 0, 3]), p=2, margin=0.7)
 case("multi_margin_loss", X(3, 4), index([2, 0, 3]), weight=constant(pos(4)), reduction="sum")
 case("multi_margin_loss", X(4), index([1]))
+case("multi_margin_loss", X(), index([0], 1))
+case("multilabel_margin_loss", X(), Operand((), [0], torch.int64, index=True))
 case("multi_margin_loss", ties(3, 4), index([2, 0, 3]), margin=2.0)
 case("multilabel_margin_loss", X(4), index([1, 3, -1, 0]))
 case("multilabel_margin_loss", X(3), index([-1, 0, 1]))
 case("multilabel_soft_margin_loss", X(2, 4), prob(2, 4), constant(pos(4)))
 case("multilabel_soft_margin_loss", X(2, 3, 4), prob(2, 3, 4), reduction="none")
+
+
+for name in ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"):
+    torch_function(name, getattr(F, name))
+    case(name, X(2, 3), X(3))
+    case(name, X(2, 1), X(2, 3), reduction="none")
+    case(name, X(2, 1, 3), X(4, 1), reduction="sum")
+    if name != "smooth_l1_loss":
+        for reduction in REDUCTIONS:
+            case(name, X(2, 3), X(2, 3), weight=constant(pos(2, 3)), reduction=reduction)
 
 
 def ctc_loss(scores, targets, inputs, lengths, blank=0, reduction="mean", zero_infinity=False):

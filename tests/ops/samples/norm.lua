@@ -16,14 +16,14 @@ return {
         function(mk) return { mk(3, 4), 2, mk(4), mk(4), 0.1 } end,
     },
     batch_norm = {
-        function(mk) return { mk(3, 2), nil, nil, mk(2), mk(2), true } end,
+        function(mk) return { mk(3, 2), nil, nil, mk(2), mk(2), true, n = 6 } end,
         function(mk) return { mk(2, 3, 2), mk(3):detach(), mk.pos(3):detach(), mk(3), mk(3), false } end,
         function(mk) return { mk(2, 2, 3, 2), nil, nil, nil, nil, true, n = 6 } end,
         function(mk) return { mk(2, 2, 2), mk(2), mk.pos(2), mk(2), nil, false, n = 6 } end,
     },
     instance_norm = {
         function(mk) return { mk(2, 2, 4) } end,
-        function(mk) return { mk(2, 3, 2, 3), nil, nil, mk(3), mk(3) } end,
+        function(mk) return { mk(2, 3, 2, 3), nil, nil, mk(3), mk(3), n = 5 } end,
         function(mk) return { mk(2, 3, 2), mk(3):detach(), mk.pos(3):detach(), mk(3), mk(3), false } end,
     },
     local_response_norm = {
