@@ -371,7 +371,7 @@ static td_status check_source(const td_call *call, bool copies) {
 
 /* A number as a tensor of this dtype takes it: integers take the whole part. */
 static td_value number_for(td_dtype dtype, td_value v) {
-    return v.kind == TD_KIND_FLOAT && !td_dtype_is_float(dtype) && isfinite(v.f)
+    return v.kind == TD_KIND_FLOAT && !td_dtype_is_float(dtype) && fabs(v.f) < 0x1p63
                ? TD_I((int64_t)v.f)
                : v;
 }

@@ -285,7 +285,7 @@ static void check_nll(td_tensor *x, td_tensor *target) {
     for (int r = 0; r < 3; r++) {
         options o = {.weight = weight, .reduction = reductions[r]};
         REQUIRE(OK(cross_entropy(x, target, o, &a)));
-        REQUIRE(OK(TD_APPLY(&b, nll_loss, TD_T(logs), TD_T(target), TD_T(weight), TD_NIL,
+        REQUIRE(OK(TD_APPLY(&b, nll_loss, TD_T(logs), TD_T(target), TD_T(weight), TD_I(-100),
                             TD_STRING(reductions[r]))));
         REQUIRE(CHECK(td_tensor_same_shape(a, b)));
         for (int64_t k = 0; k < a->numel; k++)
