@@ -51,3 +51,13 @@ TEST(many_rows_are_left_when_interrupted) {
     CHECK_LEFT(2, kthvalue, TD_T(x), TD_I(3), TD_I(1));
     td_release(x);
 }
+
+int main(void) {
+    if (td_init()) {
+        fprintf(stderr, "%s\n", td_error_message());
+        return 1;
+    }
+    RUN(one_long_line_is_left_when_interrupted);
+    RUN(many_rows_are_left_when_interrupted);
+    return check_finish();
+}
