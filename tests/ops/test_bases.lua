@@ -33,7 +33,7 @@ local counted = {
         cumulative_trapezoid]],
     index = "select slice narrow cross_entropy nll_loss",
     tensor = [[index_select index_add index_copy index_fill take embedding gather scatter scatter_add
-        cross_entropy nll_loss one_hot bincount searchsorted]],
+        cross_entropy nll_loss one_hot bincount]],
 }
 
 -- The place of a parameter in a case: its number among the positional arguments, or its name.
