@@ -145,13 +145,20 @@ static td_status rule_median_all(const td_call *call, td_meta *out) {
     return TD_OK;
 }
 
-/* Of all elements: NaN of none, and of integers what there is least. */
+/* The median of no elements: NaN, or the least number that there is. */
+static td_status fill_with_nothing(td_tensor *out) {
+    int bits = 8 * (int)td_tensor_itemsize(out);
+    if (td_dtype_is_float((td_dtype)out->dtype))
+        return td_fill(out, NAN);
+    return td_fill_int(out, out->dtype == TD_U8 ? 0 : INT64_MIN >> (64 - bits));
+}
+
 static td_status kernel_median_all(td_call *call) {
     td_tensor *x = call->args[0].tensor, *out = call->out[0], *row = NULL, *value = NULL;
     const int64_t flat = -1, one = 1, stride = 1;
     td_status status = TD_OK;
     if (x->numel == 0)
-        return td_dtype_is_float((td_dtype)x->dtype) ? td_fill(out, NAN) : td_fill_int(out, 0);
+        return fill_with_nothing(out);
     TD_TRY(TD_APPLY(&row, reshape, TD_T(x), TD_INTS(1, &flat)));
     TD_TRY(td_tensor_view(out, 1, &one, &stride, 0, &value));
     td_select_plan p = {.values = value, .x = row};

@@ -36,7 +36,7 @@ local counted = {
     index = [[select slice narrow cross_entropy nll_loss embedding embedding_bag ctc_loss select_scatter
         slice_scatter]],
     tensor = [[index_select index_add index_copy index_fill take embedding gather scatter scatter_add
-        cross_entropy nll_loss one_hot bincount searchsorted embedding_bag ctc_loss multi_margin_loss
+        cross_entropy nll_loss one_hot bincount embedding_bag ctc_loss multi_margin_loss
         multilabel_margin_loss scatter_reduce index_reduce put take_along_dim]],
 }
 

@@ -132,6 +132,14 @@ t.test("rows_that_are_many_are_unique", function()
     t.is_true(key:diff():gt(0):all():item(), "in order, none twice")
 end)
 
+t.test("the_median_of_nothing_is_nan_or_the_least_number", function()
+    local nothing = tide.zeros(0):median():item()
+    t.is_true(nothing ~= nothing)
+    t.eq(tide.zeros(0, { dtype = tide.int64 }):median():item(), math.mininteger)
+    t.eq(tide.zeros(0, { dtype = tide.int8 }):median():item(), -128)
+    t.eq(tide.zeros(0, { dtype = tide.uint8 }):median():item(), 0)
+end)
+
 t.test("a_result_that_was_not_asked_for_is_nil_before_one_that_was", function()
     local values, inverse, counts = tide.tensor({ 2, 1, 2 }):unique { return_counts = true }
     t.eq(values:tolist(), { 1, 2 })
