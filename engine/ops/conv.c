@@ -311,7 +311,9 @@ static td_status read_transposed(const td_value *a, transposed *t) {
             return td_fail(TD_ESHAPE, "a kernel of %lld is too large", (long long)kernel);
         t->size[d + 2] = (in - 1) * t->stride[d] - 2 * t->padding[d] +
                          t->dilation[d] * (kernel - 1) + t->extra[d] + 1;
-        if (t->size[d + 2] < 1 || in < 1)
+        if (in < 1)
+            return td_fail(TD_ESHAPE, "the input's spatial dims must not be empty");
+        if (t->size[d + 2] < 1)
             return td_fail(TD_ESHAPE, "the result would have a size of %lld",
                            (long long)t->size[d + 2]);
     }

@@ -173,7 +173,7 @@ static td_status check_shuffle(const td_tensor *x, const char *name, int64_t r) 
                        td_tensor_shape_text(x, text));
     return r >= 1 && r <= INT32_MAX
                ? TD_OK
-               : td_fail(TD_EVALUE, "%s must be at least 1, got %lld", name, (long long)r);
+               : td_fail(TD_EVALUE, "%s must be from 1 to 2^31 - 1, got %lld", name, (long long)r);
 }
 
 static td_status rule_pixel_shuffle(const td_call *call, td_meta *out) {
