@@ -91,24 +91,28 @@ local function check_vectors(fname, v, tensors, what)
     return v
 end
 
--- What each function here begins with: the inputs as a list, and was it one tensor?
-local function call(fname, fn, inputs, create_graph)
-    local one = tide.is_tensor(inputs)
-    if not one and type(inputs) ~= "table" then
-        fail("%s: inputs: a tensor or a list of tensors expected, got %s", fname, tide._describe(inputs))
+-- Tensors given as one or as a list; nil stays nil.
+local function as_list(fname, what, v)
+    if v == nil or tide.is_tensor(v) then
+        return v and { v }
+    elseif type(v) ~= "table" then
+        fail("%s: %s: a tensor or a list of tensors expected, got %s", fname, what, tide._describe(v))
     end
-    local list = one and { inputs } or inputs
-    for k, x in ipairs(list) do
+    for k, x in ipairs(v) do
         if not tide.is_tensor(x) then
-            fail("%s: input %d: a tensor expected, got %s", fname, k, tide._describe(x))
+            fail("%s: %s %d: a tensor expected, got %s", fname, what, k, tide._describe(x))
         end
     end
-    local given = enter(list, create_graph)
-    return given, outputs_of(fname, fn(table.unpack(given))), one
+    return v
 end
 
-local function as_list(v)
-    return tide.is_tensor(v) and { v } or v
+-- What each function here begins with: the inputs as a list, and was it one tensor?
+local function call(fname, fn, inputs, create_graph)
+    if inputs == nil then
+        fail("%s: inputs: a tensor or a list of tensors expected, got nil", fname)
+    end
+    local given = enter(as_list(fname, "inputs", inputs), create_graph)
+    return given, outputs_of(fname, fn(table.unpack(given))), tide.is_tensor(inputs)
 end
 
 local function declare(name, parameters, result, doc, fn)
@@ -125,7 +129,7 @@ declare("vjp", ", any v=nil", "any, any",
     "fn(inputs), and the vector v (as its outputs are) times its Jacobian: what backward gives.",
     function(fn, inputs, v, create_graph, strict)
         local given, outputs, one = call("vjp", fn, inputs, create_graph)
-        v = check_vectors("vjp", as_list(v), outputs, "output")
+        v = check_vectors("vjp", as_list("vjp", "v", v), outputs, "output")
         local got = gradients_of("vjp", outputs, given, v, create_graph, strict)
         return one_or_all(leave(outputs, create_graph), #outputs == 1), one_or_all(leave(got, create_graph), one)
     end)
@@ -144,7 +148,7 @@ declare("jvp", ", any v=nil", "any, any",
     "fn(inputs), and its Jacobian times the vector v (as the inputs are).",
     function(fn, inputs, v, create_graph, strict)
         local given, outputs = call("jvp", fn, inputs, create_graph)
-        v = check_vectors("jvp", as_list(v), given, "input")
+        v = check_vectors("jvp", as_list("jvp", "v", v), given, "input")
         local got = forward_products("jvp", outputs, given, v, create_graph, strict)
         local one = #outputs == 1
         return one_or_all(leave(outputs, create_graph), one), one_or_all(leave(got, create_graph), one)
@@ -161,7 +165,7 @@ declare("vhp", ", any v=nil", "any, any",
     function(fn, inputs, v, create_graph, strict)
         local given, outputs, one = call("vhp", fn, inputs, create_graph)
         check_scalar("vhp", outputs)
-        v = check_vectors("vhp", as_list(v), given, "input")
+        v = check_vectors("vhp", as_list("vhp", "v", v), given, "input")
         local first = gradients_of("vhp", outputs, given, {}, true, strict)
         local got = gradients_of("vhp", first, given, v, create_graph, strict)
         return one_or_all(leave(outputs, create_graph), true), one_or_all(leave(got, create_graph), one)
@@ -172,7 +176,7 @@ declare("hvp", ", any v=nil", "any, any",
     function(fn, inputs, v, create_graph, strict)
         local given, outputs, one = call("hvp", fn, inputs, create_graph)
         check_scalar("hvp", outputs)
-        v = check_vectors("hvp", as_list(v), given, "input")
+        v = check_vectors("hvp", as_list("hvp", "v", v), given, "input")
         local first = gradients_of("hvp", outputs, given, {}, true, strict)
         local got = forward_products("hvp", first, given, v, create_graph, strict)
         return one_or_all(leave(outputs, create_graph), true), one_or_all(leave(got, create_graph), one)

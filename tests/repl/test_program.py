@@ -148,7 +148,7 @@ class Program(unittest.TestCase):
         self.check(result, 0)
         lines = result.stdout.splitlines()
         for line in lines:
-            self.assertRegex(line, r"^\w+  \w+\(.*\) -> [^ ].*  [^ ].*\.$")
+            self.assertRegex(line, r"^\w+  \w+\(.*\) -> [^ ].*  [^ ].*[.?]$")
         self.assertEqual(lines, sorted(lines, key=lambda line: re.split(r"  |\(", line)[:2]))
         self.assertIn("reduce  sum(", result.stdout)
         public = self.tide("-e", "local n = 0 for _, op in ipairs(tide._ops()) do n = n + (op.internal and 0 or 1) end print(n)")
