@@ -28,6 +28,7 @@
  *   class_weights   checks labels; the weight of each
  *   cross_entropy, cross_entropy_backward   of scores with labels, and the gradient
  *   product         batches of matrix products, plus a row of biases
+ *   factor          decompositions of batches of matrices, and what they solve
  *   convolution     of images, its gradient by the images, by the weights
  *   pool            windows over planes: maxima, means, nearest, and their gradients
  *   index_read, index_write   x[indices], x[indices] = or += values
@@ -49,6 +50,7 @@
     X(cross_entropy, td_cross_entropy_plan, 6, 3)                                                  \
     X(cross_entropy_backward, td_cross_entropy_backward_plan, 7, 1)                                \
     X(product, td_product_plan, 4, 1)                                                              \
+    X(factor, td_factor_plan, 6, 4)                                                                \
     X(convolution, td_convolution_plan, 4, 1)                                                      \
     X(pool, td_pool_plan, 3, 2)                                                                    \
     X(index_read, td_index_plan, 18, 1)                                                            \

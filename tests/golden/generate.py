@@ -25,7 +25,7 @@ import cases  # noqa: E402
 from operands import PERIOD, Operand, argument_data, argument_torch, map_operands, tensor_data  # noqa: E402
 from programs import programs  # noqa: E402
 
-FAMILIES = ("pointwise", "reduce", "products", "losses", "shapes", "indices")
+FAMILIES = ("pointwise", "reduce", "products", "losses", "shapes", "indices", "linalg")
 GRID = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64")
 
 

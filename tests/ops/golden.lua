@@ -5,7 +5,7 @@ local json = require "json"
 local golden = {}
 
 local here = debug.getinfo(1, "S").source:match("^@(.*)/") or "."
-local FAMILIES = { "pointwise", "reduce", "products", "losses", "shapes", "indices" }
+local FAMILIES = { "pointwise", "reduce", "products", "losses", "shapes", "indices", "linalg" }
 local PERIOD = 97
 local words = { nan = 0 / 0, inf = math.huge, ["-inf"] = -math.huge }
 

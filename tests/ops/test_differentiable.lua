@@ -28,7 +28,10 @@ add(differentiable, [[
     unbind chunk split cat stack tile flip roll
     index_select index_add index_copy index_fill take embedding masked_fill masked_select
     gather scatter scatter_add
-    dropout]])
+    dropout
+    linalg_det det linalg_slogdet slogdet logdet linalg_inv linalg_inv_ex inverse linalg_solve linalg_solve_triangular
+    linalg_cholesky linalg_cholesky_ex cholesky_inverse cholesky_solve linalg_qr linalg_svd linalg_svdvals
+    linalg_eigh linalg_eigvalsh linalg_pinv pinverse]])
 
 -- Those without: their results are whole numbers, truths or constants.
 add(constant, [[
@@ -36,7 +39,8 @@ add(constant, [[
     eq ne lt le gt ge logical_and logical_or logical_xor logical_not equal
     isnan isinf isfinite bitwise_and bitwise_or bitwise_xor bitwise_not
     argmax argmin any all count_nonzero nonzero one_hot
-    rand randn rand_like randn_like randint randperm bernoulli uniform_ normal_ bernoulli_]])
+    rand randn rand_like randn_like randint randperm bernoulli uniform_ normal_ bernoulli_
+    linalg_matrix_rank]])
 
 local cases = golden.cases()
 
