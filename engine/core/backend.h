@@ -33,6 +33,7 @@
  *   norm, norm_backward         of rows to mean 0 and variance 1, and the gradients
  *   channel_sums, channel_map   moments and sums by channel, and an affine map for each
  *   product         batches of matrix products, plus a row of biases
+ *   factor          decompositions of batches of matrices, and what they solve
  *   convolution     of images, its gradient by the images, by the weights
  *   pool            windows over planes: maxima, means, and their gradients
  *   resample        sums over windows of one to three dims, weighted, and back
@@ -68,6 +69,7 @@
     X(ctc, td_ctc_plan, 6, 2)                                                                      \
     X(ctc_backward, td_ctc_backward_plan, 8, 1)                                                    \
     X(product, td_product_plan, 4, 1)                                                              \
+    X(factor, td_factor_plan, 6, 4)                                                                \
     X(convolution, td_convolution_plan, 4, 1)                                                      \
     X(pool, td_pool_plan, 3, 2)                                                                    \
     X(resample, td_resample_plan, 2, 1)                                                            \

@@ -112,6 +112,15 @@ void td_blas_dgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const void
     end_call(&call);
 }
 
+const td_late_openblas *td_blas_begin(void) {
+    begin_call();
+    return blas;
+}
+
+void td_blas_end(void) {
+    end_call();
+}
+
 /* ---- what it is ---- */
 
 /* The configuration begins with name and version. */

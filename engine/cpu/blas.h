@@ -19,6 +19,10 @@ void td_blas_sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const void
 void td_blas_dgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda,
                    const void *b, int64_t ldb, double beta, void *c, int64_t ldc); /* float64 */
 
+/* Other calls of the table: between these two, one after the other. td_blas_ready comes before. */
+const struct td_late_openblas *td_blas_begin(void);
+void td_blas_end(void);
+
 /* "OpenBLAS 0.3.21"; valid until this thread asks again. Loads it. */
 const char *td_blas_version(void);
 

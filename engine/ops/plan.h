@@ -288,6 +288,28 @@ typedef struct td_product_plan {
     td_matrices as_out, as_a, as_b;
 } td_product_plan;
 
+typedef enum td_factoring {
+    TD_FACTOR_DET,      /* determinant, its sign, log of its absolute value */
+    TD_FACTOR_COFACTOR, /* determinant times the transposed inverse, of singular matrices too */
+    TD_FACTOR_SOLVE,    /* x: a x = b; b NULL: the unit matrix */
+    TD_FACTOR_TRIANGLE, /* x: a x = b, of a the triangle alone */
+    TD_FACTOR_CHOLESKY, /* l, or its transpose where `upper` */
+    TD_FACTOR_QR,       /* q (NULL: not wanted), r */
+    TD_FACTOR_SVD,      /* u, s, vh; u and vh NULL: not wanted */
+    TD_FACTOR_EIGH,     /* values, vectors (NULL: not wanted) */
+    TD_FACTORINGS
+} td_factoring;
+
+/* Of every matrix of a (the last two dims), float32 or float64. `info` (int32, one for each matrix;
+ * NULL: what can't be done is EVALUE) takes LAPACK's answer: 0, or the place where it failed. */
+typedef struct td_factor_plan {
+    TD_PLAN_HEAD(6, *out[3], *info, *a, *b);
+    td_factoring kind;
+    bool upper; /* triangles: the upper one counts; else the lower */
+    bool unit;  /* triangles: the diagonal counts as ones */
+    bool full;  /* QR, SVD: square q, u, vh */
+} td_factor_plan;
+
 /* x (n, c, spatial dims), weight (o, c / groups, kernel), y (n, o, spatial dims) with one to three
  * spatial dims, x and y perhaps without n. Of dims that are not there, which come first, all sizes
  * are 1 and the padding is 0. The padding behind the input follows from the other numbers. */

@@ -124,6 +124,9 @@ t.test("no_function_ignores_an_option", function()
         step = { optimizer.step, optimizer }, zero_grad = { optimizer.zero_grad, optimizer },
         parameters = { model.parameters, model }, train = { model.train, model }, eval = { model.eval, model },
         Parameter = { nn.Parameter, x }, ReLU = { nn.ReLU }, MSELoss = { nn.MSELoss },
+        matrix_norm = { tide.linalg.matrix_norm, tide.eye(2), 1, { 1, 2 } }, vector_norm = { tide.linalg.vector_norm, x, 2, 1 },
+        norm = { tide.linalg.norm, x, 2, 1 }, cond = { tide.linalg.cond, tide.eye(2), 2 },
+        lstsq = { tide.linalg.lstsq, tide.eye(2), tide.eye(2) },
         uniform_ = { nn.init.uniform_, x }, kaiming_normal_ = { nn.init.kaiming_normal_, x },
     }
     for _, name in ipairs { "item", "tolist", "size", "stride", "dim", "numel", "element_size", "is_contiguous",

@@ -50,7 +50,10 @@ add(differentiable, [[
     dstack column_stack block_diag broadcast_tensors meshgrid cartesian_prod combinations tensor_split hsplit
     vsplit dsplit scatter_reduce index_reduce index_put put masked_scatter take_along_dim vander
     einsum tensordot inner vdot linalg_vecdot addr addbmm kron linalg_cross cross linalg_multi_dot
-    chain_matmul matrix_power linalg_matrix_power cdist]])
+    chain_matmul matrix_power linalg_matrix_power cdist
+    linalg_det det linalg_slogdet slogdet logdet linalg_inv linalg_inv_ex inverse linalg_solve linalg_solve_triangular
+    linalg_cholesky linalg_cholesky_ex cholesky_inverse cholesky_solve linalg_qr linalg_svd linalg_svdvals
+    linalg_eigh linalg_eigvalsh linalg_pinv pinverse]])
 
 -- Those without: their results are whole numbers, truths or constants.
 add(constant, [[
@@ -63,7 +66,8 @@ add(constant, [[
     argsort unique unique_consecutive bincount histc searchsorted bucketize isin
     randint_like log_normal_ exponential_ cauchy_ geometric_ random_ normal poisson multinomial argwhere
     tril_indices triu_indices new_empty new_zeros new_ones new_full empty_strided new_empty_strided logspace
-    hann_window hamming_window blackman_window bartlett_window kaiser_window]])
+    hann_window hamming_window blackman_window bartlett_window kaiser_window
+    linalg_matrix_rank]])
 
 local cases = golden.cases()
 

@@ -6,6 +6,8 @@
 --   mk(...)           floats of the dtype under test in (-1, 1), distinct and away from 0
 --   mk.pos(...)       floats in (0.1, 2)
 --   mk.index(n, ...)  int64 from 1 to n
+--   mk.spd(...)       symmetric matrices whose eigenvalues are far above 0
+--   mk.tall(...)      matrices whose singular values lie apart, and away from 0
 --   mk.mask(...)      bool
 --   mk.ints(...)      int64 from 1 to 9
 -- and a sample may give n = number of arguments where the last ones are nil.
@@ -71,6 +73,15 @@ function walk.maker(dtype, requires_grad, layout)
     function mk.index(n, ...)
         return layout((random_tensor({ ... }, 0, 1, tide.float64) * n):floor():clamp(0, n - 1)
             :to(tide.int64) + 1)
+    end
+    function mk.spd(...)
+        local x = random_tensor({ ... }, -0.4, 0.4, tide.float64)
+        return finish((x + x:transpose(-2, -1) + 2 * tide.eye(x.shape[-1])):to(dtype))
+    end
+    function mk.tall(...)
+        local x = random_tensor({ ... }, -0.2, 0.2, tide.float64)
+        local k = tide.arange(1, x.shape[-1] + 1, 1, { dtype = tide.float64 })
+        return finish((x + tide.eye(x.shape[-2], x.shape[-1]) * k):to(dtype))
     end
     function mk.mask(...) return layout(random_tensor({ ... }, -1, 1, tide.float64):gt(0)) end
     function mk.ints(...)
@@ -181,6 +192,19 @@ function walk.differentiable_inputs(args)
     return inputs, places
 end
 
+-- Operators that read one triangle of their matrices: their gradients are those of symmetric or triangular ones.
+local function symmetric(args)
+    args[1] = (args[1] + args[1]:transpose(-2, -1)) / 2
+end
+local function is_upper(options)
+    return type(options) == "table" and not tide.is_tensor(options) and options.upper
+end
+local shaped = {
+    linalg_cholesky = symmetric, linalg_cholesky_ex = symmetric, linalg_eigh = symmetric, linalg_eigvalsh = symmetric,
+    cholesky_inverse = function(args) args[1] = is_upper(args[2]) and args[1]:triu() or args[1]:tril() end,
+    cholesky_solve = function(args) args[2] = is_upper(args[3]) and args[2]:triu() or args[2]:tril() end,
+}
+
 -- A function of the inputs alone: they are put back in their places among the arguments.
 function walk.as_function(op, args, places)
     return function(...)
@@ -190,6 +214,9 @@ function walk.as_function(op, args, places)
         end
         if op.random then
             tide.manual_seed(1)
+        end
+        if shaped[op.name] then
+            shaped[op.name](args)
         end
         local all = args
         if op.inplace_only then -- it writes its first argument: not the leaf itself

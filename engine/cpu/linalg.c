@@ -1,0 +1,354 @@
+/* linalg.c: decompositions of matrices by LAPACK, which OpenBLAS brings along. Everything is done
+ * in float64, on copies of the matrices in LAPACK's order; float32 is rounded once. Matrices of a
+ * batch are done in parallel, and between them an interrupt is noticed. */
+#include "engine/core/memory.h"
+#include "engine/core/threads.h"
+#include "engine/cpu/blas.h"
+#include "engine/cpu/cpu.h"
+#include "engine/cpu/late/late.h"
+#include "engine/ops/plan.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { NO_MEMORY = -1000000 };
+
+typedef struct job job;
+
+/* What one matrix is done with: memory from one block, and the library. */
+typedef struct desk {
+    const td_late_openblas *lapack;
+    double *a, *b, *c, *values, *work;
+    int *places;
+    int nwork, nplaces;
+} desk;
+
+struct job {
+    const td_factor_plan *plan;
+    int (*one)(const job *j, const desk *d, int64_t at);
+    int m, n, k, least, most; /* a is m x n, b n x k; the smaller and the larger of m and n */
+    size_t counts[5];         /* of the desk's doubles, in its order */
+    size_t nplaces;
+    int *info; /* of every matrix */
+};
+
+/* ---- matrices in and out ---- */
+
+/* The first byte of item `at` of a batch, whose own dims are the last `inner`. */
+static char *item(const td_tensor *x, int inner, int64_t at) {
+    int64_t offset = 0;
+    for (int d = x->ndim - inner - 1; d >= 0; d--) {
+        offset += at % x->sizes[d] * x->strides[d];
+        at /= x->sizes[d];
+    }
+    return (char *)x->data + offset * (int64_t)td_tensor_itemsize(x);
+}
+
+static double get(const td_tensor *x, const char *p, int64_t place) {
+    return td_load_double((td_dtype)x->dtype, p + place * (int64_t)td_tensor_itemsize(x));
+}
+static void put(const td_tensor *x, char *p, int64_t place, double value) {
+    td_store_double((td_dtype)x->dtype, p + place * (int64_t)td_tensor_itemsize(x), value);
+}
+
+/* Matrix `at` of x as columns; transposed on the way where wanted. */
+static void load(const td_tensor *x, int64_t at, bool transposed, double *to) {
+    const char *p = item(x, 2, at);
+    int rows = x->ndim - 2, columns = x->ndim - 1;
+    if (transposed) {
+        rows = x->ndim - 1;
+        columns = x->ndim - 2;
+    }
+    for (int64_t c = 0; c < x->sizes[columns]; c++)
+        for (int64_t r = 0; r < x->sizes[rows]; r++)
+            *to++ = get(x, p, r * x->strides[rows] + c * x->strides[columns]);
+}
+
+typedef enum part { WHOLE, LOWER, UPPER } part;
+
+/* Columns of `ld` elements into matrix `at` of x: all, or a triangle with zeros beside it. */
+static void store(const td_tensor *x, int64_t at, bool transposed, part which, const double *from,
+                  int64_t ld) {
+    char *p = item(x, 2, at);
+    int64_t rows = x->sizes[x->ndim - 2 + transposed], columns = x->sizes[x->ndim - 1 - transposed];
+    int64_t by_row = x->strides[x->ndim - 2 + transposed];
+    int64_t by_column = x->strides[x->ndim - 1 - transposed];
+    for (int64_t c = 0; c < columns; c++)
+        for (int64_t r = 0; r < rows; r++) {
+            bool counts = which == WHOLE || (which == LOWER ? r >= c : r <= c);
+            put(x, p, r * by_row + c * by_column, counts ? from[r + c * ld] : 0);
+        }
+}
+
+static void store_vector(const td_tensor *x, int64_t at, const double *from, int64_t n) {
+    char *p = item(x, 1, at);
+    for (int64_t k = 0; k < n; k++)
+        put(x, p, k * x->strides[x->ndim - 1], from[k]);
+}
+
+static void store_number(const td_tensor *x, int64_t at, double value) {
+    put(x, item(x, 0, at), 0, value);
+}
+
+static void fill_unit(double *to, int64_t n) {
+    memset(to, 0, (size_t)(n * n) * sizeof *to);
+    for (int64_t k = 0; k < n; k++)
+        to[k * (n + 1)] = 1;
+}
+
+/* ---- one matrix ---- */
+
+/* A singular matrix has a determinant, so LAPACK's answer is none. */
+static int one_det(const job *j, const desk *d, int64_t at) {
+    double det = 1, sign = 1, logarithm = 0;
+    load(j->plan->a, at, false, d->a);
+    if (j->n > 0)
+        d->lapack->getrf(j->n, j->n, d->a, j->n, d->places);
+    for (int k = 0; k < j->n; k++) {
+        double pivot = d->places[k] != k + 1 ? -d->a[(size_t)k * (size_t)(j->n + 1)]
+                                             : d->a[(size_t)k * (size_t)(j->n + 1)];
+        det *= pivot;
+        sign *= pivot > 0 ? 1 : pivot < 0 ? -1 : pivot;
+        logarithm += log(fabs(pivot));
+    }
+    store_number(j->plan->out[0], at, det);
+    store_number(j->plan->out[1], at, sign);
+    store_number(j->plan->out[2], at, logarithm);
+    return 0;
+}
+
+static int one_solve(const job *j, const desk *d, int64_t at) {
+    load(j->plan->a, at, false, d->a);
+    if (j->plan->b)
+        load(j->plan->b, at, false, d->b);
+    else
+        fill_unit(d->b, j->n);
+    if (j->n == 0 || j->k == 0)
+        return 0;
+    int info = d->lapack->getrf(j->n, j->n, d->a, j->n, d->places);
+    if (info == 0)
+        d->lapack->getrs(j->n, j->k, d->a, j->n, d->places, d->b, j->n);
+    store(j->plan->out[0], at, false, WHOLE, d->b, j->n);
+    return info;
+}
+
+static int one_triangle(const job *j, const desk *d, int64_t at) {
+    load(j->plan->a, at, false, d->a);
+    load(j->plan->b, at, false, d->b);
+    if (j->n > 0 && j->k > 0)
+        d->lapack->trsm(j->plan->upper, j->plan->unit, j->n, j->k, d->a, j->n, d->b, j->n);
+    store(j->plan->out[0], at, false, WHOLE, d->b, j->n);
+    return 0;
+}
+
+static int one_cholesky(const job *j, const desk *d, int64_t at) {
+    load(j->plan->a, at, j->plan->upper, d->a);
+    int info = j->n > 0 ? d->lapack->potrf(j->n, d->a, j->n) : 0;
+    store(j->plan->out[0], at, j->plan->upper, LOWER, d->a, j->n);
+    return info;
+}
+
+static int one_qr(const job *j, const desk *d, int64_t at) {
+    td_tensor *q = j->plan->out[0], *r = j->plan->out[1];
+    load(j->plan->a, at, false, d->a);
+    if (j->least > 0)
+        d->lapack->geqrf(j->m, j->n, d->a, j->m, d->values, d->work, d->nwork);
+    store(r, at, false, UPPER, d->a, j->m);
+    if (!q)
+        return 0;
+    int columns = (int)q->sizes[q->ndim - 1];
+    if (j->least > 0)
+        d->lapack->orgqr(j->m, columns, j->least, d->a, j->m, d->values, d->work, d->nwork);
+    else
+        fill_unit(d->a, columns);
+    store(q, at, false, WHOLE, d->a, j->m);
+    return 0;
+}
+
+/* Into b (u), values (s), c (vh). */
+static int decompose(const job *j, const desk *d, char mode) {
+    int v_rows = mode == 'A' ? j->n : j->least;
+    if (j->least > 0)
+        return d->lapack->gesdd(mode, j->m, j->n, d->a, j->m, d->values, d->b, j->m, d->c,
+                                mode == 'N' ? 1 : v_rows, d->work, d->nwork, d->places);
+    if (mode == 'A') {
+        fill_unit(d->b, j->m);
+        fill_unit(d->c, j->n);
+    }
+    return 0;
+}
+
+static int one_svd(const job *j, const desk *d, int64_t at) {
+    const td_factor_plan *p = j->plan;
+    char mode = !p->out[0] ? 'N' : p->full ? 'A' : 'S';
+    load(p->a, at, false, d->a);
+    int info = decompose(j, d, mode);
+    store_vector(p->out[1], at, d->values, j->least);
+    if (p->out[0]) {
+        store(p->out[0], at, false, WHOLE, d->b, j->m);
+        store(p->out[2], at, false, WHOLE, d->c, p->full ? j->n : j->least);
+    }
+    return info;
+}
+
+/* Values lie ascending; vectors replace the matrix. */
+static int one_eigh(const job *j, const desk *d, int64_t at) {
+    const td_factor_plan *p = j->plan;
+    load(p->a, at, p->upper, d->a);
+    int info = 0;
+    if (j->n > 0)
+        info = d->lapack->syevd(p->out[1] != NULL, j->n, d->a, j->n, d->values, d->work, d->nwork,
+                                d->places, d->nplaces);
+    store_vector(p->out[0], at, d->values, j->n);
+    if (p->out[1])
+        store(p->out[1], at, false, WHOLE, d->a, j->n);
+    return info;
+}
+
+/* The sign of an orthogonal matrix's determinant; overwrites it. */
+static double orientation(const job *j, const desk *d, double *a) {
+    double sign = 1;
+    d->lapack->getrf(j->n, j->n, a, j->n, d->places);
+    for (int k = 0; k < j->n; k++)
+        if ((a[(size_t)k * (size_t)(j->n + 1)] < 0) != (d->places[k] != k + 1))
+            sign = -sign;
+    return sign;
+}
+
+/* u diag(product of the other s) vh, by the signs of u and vh. */
+static int one_cofactor(const job *j, const desk *d, int64_t at) {
+    size_t n = (size_t)j->n;
+    load(j->plan->a, at, false, d->a);
+    int info = decompose(j, d, 'A');
+    for (size_t row = 0; row < n; row++)
+        for (size_t column = 0; column < n; column++) {
+            double sum = 0;
+            for (size_t k = 0; k < n; k++) {
+                double others = 1;
+                for (size_t l = 0; l < n; l++)
+                    others *= l == k ? 1 : d->values[l];
+                sum += d->b[row + k * n] * others * d->c[k + column * n];
+            }
+            d->a[row + column * n] = sum;
+        }
+    double sign = n > 0 ? orientation(j, d, d->b) * orientation(j, d, d->c) : 1;
+    for (size_t k = 0; k < n * n; k++)
+        d->a[k] *= sign;
+    store(j->plan->out[0], at, false, WHOLE, d->a, j->n);
+    return info;
+}
+
+/* ---- batches ---- */
+
+static void lay(desk *d, const job *j, double *block) {
+    double **parts[] = {&d->a, &d->b, &d->c, &d->values, &d->work};
+    for (int k = 0; k < 5; k++) {
+        *parts[k] = block;
+        block += j->counts[k];
+    }
+    d->places = (int *)block;
+    d->nwork = (int)j->counts[4];
+    d->nplaces = (int)j->nplaces;
+}
+
+static void some(void *ctx, int64_t begin, int64_t end, int worker) {
+    const job *j = ctx;
+    desk d;
+    size_t doubles = 1 + (j->nplaces + 1) / 2;
+    (void)worker;
+    for (int k = 0; k < 5; k++)
+        doubles += j->counts[k];
+    double *block = td_malloc(doubles * sizeof *block);
+    if (block)
+        lay(&d, j, block);
+    for (int64_t at = begin; at < end; at++) {
+        if (block) {
+            d.lapack = td_blas_begin();
+            j->info[at] = j->one(j, &d, at);
+            td_blas_end();
+        } else {
+            j->info[at] = NO_MEMORY;
+        }
+    }
+    td_free(block);
+}
+
+/* What matrix `at` of so many could not be done for. */
+static td_status fail(const job *j, int64_t at, int64_t batch) {
+    char which[48] = "the matrix";
+    int info = j->info[at];
+    if (info == NO_MEMORY)
+        return td_fail(TD_ENOMEM, "out of memory");
+    if (batch > 1)
+        snprintf(which, sizeof which, "matrix %lld of the batch", (long long)at + 1);
+    if (j->plan->kind == TD_FACTOR_SOLVE)
+        return td_fail(TD_EVALUE, "%s is singular: its pivot %d is 0", which, info);
+    if (j->plan->kind == TD_FACTOR_CHOLESKY)
+        return td_fail(TD_EVALUE, "%s is not positive-definite: its leading minor %d is not", which,
+                       info);
+    return td_fail(TD_EVALUE, "%s has no decomposition that converges: is all of it finite?",
+                   which);
+}
+
+static td_status answer(const job *j, int64_t batch) {
+    const td_tensor *info = j->plan->info;
+    for (int64_t at = 0; at < batch; at++) {
+        if (j->info[at] && (!info || j->info[at] == NO_MEMORY))
+            return fail(j, at, batch);
+        if (info)
+            *(int32_t *)(void *)item(info, 0, at) = j->info[at];
+    }
+    return TD_OK;
+}
+
+/* Room for what LAPACK wants. */
+static void measure(job *j) {
+    const td_factor_plan *p = j->plan;
+    size_t m = (size_t)j->m, n = (size_t)j->n, k = (size_t)j->k;
+    size_t least = (size_t)j->least, most = (size_t)j->most;
+    bool singular = p->kind == TD_FACTOR_SVD || p->kind == TD_FACTOR_COFACTOR;
+    j->counts[0] = m * (p->kind == TD_FACTOR_QR ? most : n);
+    j->counts[1] = singular ? m * m : n * k;
+    j->counts[2] = singular ? n * n : 0;
+    j->counts[3] = least;
+    j->counts[4] = p->kind == TD_FACTOR_QR     ? 64 * (most + 1)
+                   : p->kind == TD_FACTOR_EIGH ? 1 + 6 * n + 2 * n * n
+                   : singular                  ? 4 * least * least + 7 * least + 65 * most
+                                               : 0;
+    j->nplaces = p->kind == TD_FACTOR_EIGH ? 3 + 5 * n : singular ? 8 * most : most;
+}
+
+static int64_t count(const td_tensor *x) {
+    int64_t n = 1;
+    for (int d = 0; d < x->ndim - 2; d++)
+        n *= x->sizes[d];
+    return n;
+}
+
+td_status td_cpu_factor(const td_factor_plan *plan) {
+    static int (*const ones[TD_FACTORINGS])(const job *, const desk *, int64_t) = {
+        one_det, one_cofactor, one_solve, one_triangle, one_cholesky, one_qr, one_svd, one_eigh};
+    const td_tensor *a = plan->a, *x = plan->out[0];
+    int64_t batch = count(a), cost;
+    job j = {.plan = plan, .one = ones[plan->kind]};
+    j.m = (int)a->sizes[a->ndim - 2];
+    j.n = (int)a->sizes[a->ndim - 1];
+    bool solves = plan->kind == TD_FACTOR_SOLVE || plan->kind == TD_FACTOR_TRIANGLE;
+    j.k = solves ? (int)x->sizes[x->ndim - 1] : 0;
+    j.least = j.m < j.n ? j.m : j.n;
+    j.most = j.m < j.n ? j.n : j.m;
+    measure(&j);
+    td_status status = batch > 0 ? td_blas_ready() : TD_OK;
+    if (status || batch == 0)
+        return status;
+    j.info = td_calloc((size_t)batch, sizeof *j.info);
+    if (!j.info)
+        return td_fail(TD_ENOMEM, "out of memory");
+    cost = 1000 + (int64_t)j.m * j.n * (j.least + j.k);
+    status = td_parallel_for(batch, cost, some, &j);
+    if (status == TD_OK)
+        status = answer(&j, batch);
+    td_free(j.info);
+    return status;
+}

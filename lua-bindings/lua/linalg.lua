@@ -1,0 +1,156 @@
+-- linalg.lua: tide.linalg: the operators whose names begin with linalg_, under PyTorch's names, and what is
+-- made of them: norms by words and numbers, condition numbers, least squares.
+local tide = ...
+local fail, declare = tide._fail, tide._function
+local linalg = {}
+
+for name, value in pairs(tide) do
+    local short = type(name) == "string" and name:match("^linalg_(.+)$")
+    if short then
+        linalg[short] = value
+    end
+end
+
+-- ---- norms ----
+
+-- A dim counted from the front.
+local function place(fname, x, dim)
+    local d = dim < 0 and dim + x.ndim + 1 or dim
+    if math.type(d) ~= "integer" or d < 1 or d > x.ndim then
+        fail("%s: dim %s is out of range for shape %s: it has %d dims", fname, tide._number(dim), tostring(x.shape), x.ndim)
+    end
+    return d
+end
+
+local function two_places(fname, A, dim)
+    if A.ndim < 2 then
+        fail("%s: A must have at least 2 dims, got shape %s", fname, tostring(A.shape))
+    elseif type(dim) ~= "table" or #dim ~= 2 then
+        fail("%s: dim must be two dims, got %s", fname, tide._describe(dim))
+    end
+    local rows, columns = place(fname, A, dim[1]), place(fname, A, dim[2])
+    if rows == columns then
+        fail("%s: dim must be two dims, got %d twice", fname, rows)
+    end
+    return rows, columns
+end
+
+-- Singular values of the matrices in two dims, along the last dim.
+local function values_of(A, rows, columns)
+    return linalg.svdvals(A:movedim({ rows, columns }, { -2, -1 }))
+end
+
+local function with_dims(y, rows, columns)
+    return y:unsqueeze(math.min(rows, columns)):unsqueeze(math.max(rows, columns))
+end
+
+local by_values = {
+    nuc = function(s) return s:sum(-1) end,
+    [2] = function(s) return s:amax(-1) end,
+    [-2] = function(s) return s:amin(-1) end,
+}
+-- The sums of magnitudes over one dim, of which the largest or the smallest counts.
+local by_sums = {
+    [1] = { "amax", true }, [-1] = { "amin", true }, [math.huge] = { "amax", false }, [-math.huge] = { "amin", false },
+}
+
+local function norm_of_matrices(fname, A, ord, dim, keepdim)
+    local rows, columns = two_places(fname, A, dim or { -2, -1 })
+    if ord == "fro" then
+        return A:norm(2, { rows, columns }, { keepdim = keepdim })
+    elseif by_values[ord] then
+        local y = by_values[ord](values_of(A, rows, columns))
+        return keepdim and with_dims(y, rows, columns) or y
+    elseif by_sums[ord] then
+        local extreme, over_rows = table.unpack(by_sums[ord])
+        local first, second = columns, rows
+        if over_rows then
+            first, second = rows, columns
+        end
+        local y = A:abs():sum(first, { keepdim = true })
+        y = y[extreme](y, second, { keepdim = true })
+        return keepdim and y or y:squeeze { rows, columns }
+    end
+    fail('%s: ord must be "fro", "nuc", 1, 2, math.huge or one of these with a minus, got %s', fname, tide._describe(ord))
+end
+
+linalg.matrix_norm = declare("matrix_norm(Tensor A, any ord=\"fro\", any dim=nil, bool keepdim=false, *, "
+    .. "dtype? dtype=nil) -> Tensor",
+    "Norm of matrices: \"fro\", \"nuc\", 1, 2, math.huge, -1, -2, -math.huge; dim: the two dims (the last).",
+    function(A, ord, dim, keepdim, dtype)
+        return norm_of_matrices("matrix_norm", dtype and A:to(dtype) or A, ord, dim, keepdim)
+    end)
+
+linalg.vector_norm = declare("vector_norm(Tensor x, number ord=2, any dim=nil, bool keepdim=false, *, "
+    .. "dtype? dtype=nil) -> Tensor",
+    "p-norm of all elements, or over the given dims.",
+    function(x, ord, dim, keepdim, dtype)
+        return tide.norm(dtype and x:to(dtype) or x, ord, dim, { keepdim = keepdim })
+    end)
+
+linalg.norm = declare("norm(Tensor A, any ord=nil, any dim=nil, bool keepdim=false, *, dtype? dtype=nil) -> Tensor",
+    "Norm of vectors (one dim, or no ord) or of matrices (two dims, or a matrix with an ord).",
+    function(A, ord, dim, keepdim, dtype)
+        A = dtype and A:to(dtype) or A
+        local matrix = type(ord) == "string" or ord ~= nil and (dim == nil and A.ndim == 2 or type(dim) == "table" and #dim == 2)
+        if matrix then
+            return norm_of_matrices("norm", A, ord, dim or { 1, 2 }, keepdim)
+        elseif ord ~= nil and dim == nil and A.ndim ~= 1 then
+            fail("norm: with ord and without dim A must have 1 or 2 dims, got shape %s", tostring(A.shape))
+        elseif ord ~= nil and type(ord) ~= "number" then
+            fail("norm: ord must be a number, \"fro\" or \"nuc\", got %s", tide._describe(ord))
+        end
+        return tide.norm(A, ord or 2, dim, { keepdim = keepdim })
+    end)
+
+linalg.cond = declare("cond(Tensor A, any p=nil) -> Tensor",
+    "Condition number: the product of the norms (2 by default) of a matrix and its inverse.",
+    function(A, p)
+        if p == nil or p == 2 or p == -2 then
+            local s = values_of(A, two_places("cond", A, { -2, -1 }))
+            local large, small = s:select(-1, 1), s:select(-1, -1)
+            return p == -2 and small / large or large / small
+        end
+        return norm_of_matrices("cond", A, p, nil, false) * norm_of_matrices("cond", linalg.inv(A), p, nil, false)
+    end)
+
+-- ---- least squares ----
+
+local DRIVERS = { gels = true, gelsy = true, gelsd = true, gelss = true }
+
+-- Sums of squares of what is left over, where that has a meaning: more equations than unknowns, of full rank.
+local function residuals_of(A, B, solution, rank, driver)
+    local m, n = A.shape[-2], A.shape[-1]
+    if driver == "gelsy" or m <= n or rank:numel() > 0 and not rank:eq(n):all():item() then
+        return tide.empty(0, { dtype = A.dtype })
+    end
+    return (A:matmul(solution) - B):square():sum(-2)
+end
+
+linalg.lstsq = declare("lstsq(Tensor A, Tensor B, number? rcond=nil, *, str? driver=nil) -> "
+    .. "(Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
+    "x that makes A x - B least, by the pseudoinverse; driver as LAPACK calls them: \"gelsy\", \"gels\", \"gelsd\", \"gelss\".",
+    function(A, B, rcond, driver)
+        driver = driver or "gelsy"
+        if not DRIVERS[driver] then
+            fail('lstsq: driver must be "gels", "gelsy", "gelsd" or "gelss", got "%s"', driver)
+        end
+        local vectors = B.ndim == 1 or B.ndim == A.ndim - 1
+        local b = vectors and B:unsqueeze(-1) or B
+        local solution = linalg.pinv(A, { rtol = rcond }):matmul(b)
+        local rank = linalg.matrix_rank(A:detach(), { rtol = rcond })
+        local residuals = residuals_of(A, b, solution, rank, driver)
+        local values = (driver == "gelsd" or driver == "gelss") and linalg.svdvals(A:detach())
+            or tide.empty(0, { dtype = A.dtype })
+        rank = driver ~= "gels" and rank or tide.empty(0, { dtype = tide.int64 })
+        return vectors and solution:squeeze(-1) or solution, residuals, rank, values
+    end)
+
+local names = {}
+for name in pairs(linalg) do
+    names[#names + 1] = name
+end
+table.sort(names)
+tide._document(linalg, "linalg", "tide.linalg", table.concat(names, ", ") .. ".")
+
+return linalg
