@@ -112,13 +112,15 @@ void td_blas_dgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const void
     end_call(&call);
 }
 
+static _Thread_local one_call open_call;
+
 const td_late_openblas *td_blas_begin(void) {
-    begin_call();
+    begin_call(&open_call);
     return blas;
 }
 
 void td_blas_end(void) {
-    end_call();
+    end_call(&open_call);
 }
 
 /* ---- what it is ---- */
