@@ -561,12 +561,10 @@ td_value tide_read_value(lua_State *L, tide_frame *f, int param, int index, int 
         return type == LUA_TNUMBER ? read_number(L, f, param, index)
                                    : read_tensor(L, f, param, index);
     case TD_PARAM_NUMBER:
-        if (type == LUA_TBOOLEAN && f->op->pointwise)
+        if (type == LUA_TBOOLEAN && (p->truth || f->op->pointwise))
             return TD_B(lua_toboolean(L, index));
         return read_number(L, f, param, index);
     case TD_PARAM_FLOAT:
-        if (p->truth && type == LUA_TBOOLEAN)
-            return TD_B(lua_toboolean(L, index));
         return read_number(L, f, param, index);
     case TD_PARAM_INT:
     case TD_PARAM_DIM:

@@ -8,7 +8,6 @@
 #include "engine/cpu/blas.h"
 
 #include "engine/core/memory.h"
-#include "engine/core/signals.h"
 #include "engine/core/team.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/late/late.h"
@@ -65,13 +64,7 @@ td_status td_blas_ready(void) {
 
 /* ---- calls ---- */
 
-/* OpenMP's threads take the mask of who makes them; oneDNN may use them later (onednn.c). */
-typedef struct one_call {
-    bool held;
-    sigset_t before;
-} one_call;
-
-static void begin_call(one_call *c) {
+static void begin_call(td_blas_call *c) {
     int wanted = td_threads_at_most();
     pthread_mutex_lock(&lock);
     while (calls == calls_most && !td_memory_has_room(2 * BUFFER))
@@ -87,7 +80,7 @@ static void begin_call(one_call *c) {
         td_signals_hold(&c->before);
 }
 
-static void end_call(const one_call *c) {
+static void end_call(const td_blas_call *c) {
     if (c->held)
         td_signals_release(&c->before);
     pthread_mutex_lock(&lock);
@@ -98,7 +91,7 @@ static void end_call(const one_call *c) {
 
 void td_blas_sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda,
                    const void *b, int64_t ldb, double beta, void *c, int64_t ldc) {
-    one_call call;
+    td_blas_call call;
     begin_call(&call);
     blas->sgemm(ta, tb, (int)m, (int)n, (int)k, a, (int)lda, b, (int)ldb, beta, c, (int)ldc);
     end_call(&call);
@@ -106,21 +99,19 @@ void td_blas_sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const void
 
 void td_blas_dgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda,
                    const void *b, int64_t ldb, double beta, void *c, int64_t ldc) {
-    one_call call;
+    td_blas_call call;
     begin_call(&call);
     blas->dgemm(ta, tb, (int)m, (int)n, (int)k, a, (int)lda, b, (int)ldb, beta, c, (int)ldc);
     end_call(&call);
 }
 
-static _Thread_local one_call open_call;
-
-const td_late_openblas *td_blas_begin(void) {
-    begin_call(&open_call);
+const td_late_openblas *td_blas_begin(td_blas_call *call) {
+    begin_call(call);
     return blas;
 }
 
-void td_blas_end(void) {
-    end_call(&open_call);
+void td_blas_end(const td_blas_call *call) {
+    end_call(call);
 }
 
 /* ---- what it is ---- */

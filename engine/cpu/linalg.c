@@ -255,6 +255,7 @@ static void lay(desk *d, const job *j, double *block) {
 static void some(void *ctx, int64_t begin, int64_t end, int worker) {
     const job *j = ctx;
     desk d;
+    td_blas_call blas;
     size_t doubles = 1 + (j->nplaces + 1) / 2;
     (void)worker;
     for (int k = 0; k < 5; k++)
@@ -264,9 +265,9 @@ static void some(void *ctx, int64_t begin, int64_t end, int worker) {
         lay(&d, j, block);
     for (int64_t at = begin; at < end; at++) {
         if (block) {
-            d.lapack = td_blas_begin();
+            d.lapack = td_blas_begin(&blas);
             j->info[at] = j->one(j, &d, at);
-            td_blas_end();
+            td_blas_end(&blas);
         } else {
             j->info[at] = NO_MEMORY;
         }

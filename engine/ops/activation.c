@@ -75,7 +75,8 @@ static td_status run_rrelu(td_call *call) {
         return td_fail(TD_EVALUE, "lower %g is larger than upper %g", lower, upper);
     if (!call->args[3].b)
         return td_pointwise_apply_as(call, TD_OP(leaky_relu), args);
-    TD_TRY(TD_APPLY(&slopes, rand_like, args[0], TD_NIL, TD_NIL, call->args[4]));
+    TD_TRY(TD_APPLY(&slopes, rand_like, args[0], TD_NIL, TD_NIL, TD_STRING("preserve"),
+                    call->args[4]));
     TD_STEP(&slopes, mul, TD_T(slopes), TD_F(upper - lower));
     TD_STEP(&slopes, add, TD_T(slopes), TD_F(lower));
     args[1] = TD_T(slopes);

@@ -337,7 +337,7 @@ t.test("random_numbers_come_again", function()
     local a = tide.rand(3)
     tide.set_rng_state(state)
     t.eq(tide.rand(3) == a, true)
-    t.error_has(function() tide.set_rng_state(tide.ones(2)) end, "what get_rng_state gave is expected")
+    t.error_has(function() tide.set_rng_state(tide.ones(2)) end, "as get_rng_state gives it")
 end)
 
 t.test("a_checkpoint_keeps_nothing_of_what_is_within", function()

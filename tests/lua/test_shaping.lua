@@ -316,6 +316,10 @@ t.test("every_draw_takes_a_generator", function()
         uniform_ = function(o) return x:uniform_(o) end, normal_ = function(o) return x:normal_(o) end,
         log_normal_ = function(o) return x:log_normal_(o) end, exponential_ = function(o) return x:exponential_(o) end,
         cauchy_ = function(o) return x:cauchy_(o) end, geometric_ = function(o) return x:geometric_(0.01, o) end,
+        rrelu = function(o) return (-p):rrelu(0.1, 0.9, true, o) end,
+        feature_dropout = function(o) return tide.ones(50, 2):feature_dropout(0.5, true, o) end,
+        alpha_dropout = function(o) return p:alpha_dropout(0.5, true, o) end,
+        feature_alpha_dropout = function(o) return tide.ones(50, 2):feature_alpha_dropout(0.5, true, o) end,
         random_ = function(o) return x:random_(o) end, bernoulli_ = function(o) return x:bernoulli_(o) end,
     }
     for _, op in ipairs(tide._ops()) do
