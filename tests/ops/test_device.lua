@@ -53,7 +53,7 @@ local function all_there(value)
         return value
     end
     local moved = {}
-    for key, part in pairs(value) do
+    for key, part in walk.in_order(value) do
         moved[key] = all_there(part)
     end
     return moved

@@ -92,6 +92,19 @@ end
 
 -- ---- calling ----
 
+-- Like pairs, in the order of the keys as texts, which is another every time otherwise.
+function walk.in_order(t)
+    local keys, k = {}, 0
+    for key in pairs(t) do
+        keys[#keys + 1] = key
+    end
+    table.sort(keys, function(a, b) return tostring(a) < tostring(b) end)
+    return function()
+        k = k + 1
+        return keys[k], t[keys[k]]
+    end
+end
+
 function walk.call(op, args)
     local n = args.n or #args
     if op.method_only or op.inplace_only then
@@ -182,7 +195,7 @@ function walk.differentiable_inputs(args)
         if tide.is_tensor(a) and a.requires_grad then
             inputs[#inputs + 1], places[#places + 1] = a, { args, k }
         elseif type(a) == "table" and not tide.is_tensor(a) then
-            for key, x in pairs(a) do
+            for key, x in walk.in_order(a) do
                 if tide.is_tensor(x) and x.requires_grad then
                     inputs[#inputs + 1], places[#places + 1] = x, { a, key }
                 end
