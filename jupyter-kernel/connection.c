@@ -84,6 +84,15 @@ static void keep_one_line(char *text) {
             *text = ' ';
 }
 
+/* The parser calls it bad JSON when there is no memory for what it read. */
+static bool refused_memory;
+
+static void *take_memory(size_t n) {
+    void *block = malloc(n);
+    refused_memory |= !block;
+    return block;
+}
+
 bool tk_connection_read(const char *path, tk_connection *connection, char *error, size_t size) {
     *connection = (tk_connection){0};
     FILE *file = fopen(path, "re");
@@ -92,12 +101,16 @@ bool tk_connection_read(const char *path, tk_connection *connection, char *error
         return false;
     }
     json_error_t problem;
+    refused_memory = false;
+    json_set_alloc_funcs(take_memory, free);
     reader r = {path, json_loadf(file, 0, &problem), error, size};
     int failed = ferror(file) ? errno : 0;
     fclose(file);
     bool ok = false;
     if (failed)
         snprintf(error, size, "%s: %s", path, strerror(failed));
+    else if (!r.root && refused_memory)
+        snprintf(error, size, "%s: out of memory", path);
     else if (!r.root)
         snprintf(error, size, "%s: not JSON: line %d, column %d: %s", path, problem.line,
                  problem.column, problem.text);

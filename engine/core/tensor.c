@@ -222,13 +222,17 @@ td_status td_tensor_empty_like(const td_tensor *model, td_dtype dtype, td_tensor
 
 /* ---- what lies where ---- */
 
+static long long counted_from_1(int64_t at) {
+    return at < INT64_MAX ? at + 1 : at;
+}
+
 static td_status fail_range(const td_tensor *x, int64_t first, int64_t last) {
     int64_t item = (int64_t)td_tensor_itemsize(x), room = (int64_t)x->storage->bytes / item;
     if (first == INT64_MIN)
         return td_fail(TD_EINDEX, "elements lie outside the storage of %lld elements",
                        (long long)room);
     return td_fail(TD_EINDEX, "elements %lld to %lld lie outside the storage of %lld elements",
-                   (long long)(first / item + 1), (long long)(last / item + 1), (long long)room);
+                   counted_from_1(first / item), counted_from_1(last / item), (long long)room);
 }
 
 /* Of no elements: whatever the strides are, they must multiply with the sizes. */

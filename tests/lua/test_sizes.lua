@@ -47,6 +47,9 @@ t.test("as_strided_names_the_elements_that_lie_outside", function()
     t.error_has(function() return half:as_strided({ 2 }, { 1 }, 99) end,
         "as_strided: elements 100 to 101 lie outside the storage of 100 elements")
     t.error_has(function() return half:as_strided({ 51 }, { 1 }) end, "elements 51 to 101 lie outside")
+    t.error_has(function()
+        return tide.zeros(3, { dtype = tide.int8 }):as_strided({ 1 }, { 1 }, math.maxinteger)
+    end, "elements 9223372036854775807 to 9223372036854775807 lie outside")
     t.error_has(function() return half:as_strided({ 1 }, { 1 }, -1) end,
         "as_strided: storage_offset must not be negative, got -1")
     for _, given in ipairs {
