@@ -114,7 +114,7 @@ static td_status rule_arange(const td_call *call, td_meta *out) {
     int64_t n = (int64_t)count;
     td_status status = td_creation_meta_out(
         call, TD_INTS(1, &n), number_dtype(call, call->args[3], integer), call->args[4], out);
-    bool whole = td_dtype_is_int(out->dtype);
+    bool whole = status == TD_OK && td_dtype_is_int(out->dtype);
     td_value *bounds[3] = {&start, &end, &step};
     for (int k = 0; whole && k < 3 && status == TD_OK; k++)
         status = cut(bounds[k]);
