@@ -436,10 +436,11 @@ static int tensor_free(lua_State *L) {
     return tensor_close(L);
 }
 
-static int convert_to(lua_State *L, tide_frame *f, td_value dtype, td_value device) {
+static int convert_to(lua_State *L, tide_frame *f, td_value dtype, td_value device,
+                      td_value format) {
     tide_handle *handle = tide_push_handle(L);
     tide_load_tensors(L, f);
-    TIDE_CHECK(L, TD_APPLY(&handle->tensor, to, f->args[0], dtype, device));
+    TIDE_CHECK(L, TD_APPLY(&handle->tensor, to, f->args[0], dtype, device, TD_B(false), format));
     tide_check_pressure(L, TIDE_STATE(L), handle->tensor);
     return 1;
 }
@@ -448,20 +449,21 @@ static int convert_to(lua_State *L, tide_frame *f, td_value dtype, td_value devi
 static int tensor_convert(lua_State *L) {
     tide_frame f;
     tide_read_call(L, &f);
-    return convert_to(L, &f, TD_DTYPE(td_dtype_find(f.name)), TD_NIL);
+    return convert_to(L, &f, TD_DTYPE(td_dtype_find(f.name)), TD_NIL, f.args[1]);
 }
 
 static int tensor_type_as(lua_State *L) {
     tide_frame f;
     tide_read_call(L, &f);
     const td_tensor *other = tide_check_tensor(L, f.at[1], "type_as");
-    return convert_to(L, &f, TD_DTYPE((td_dtype)other->dtype), TD_DEVICE(td_tensor_device(other)));
+    return convert_to(L, &f, TD_DTYPE((td_dtype)other->dtype), TD_DEVICE(td_tensor_device(other)),
+                      TD_STRING("preserve"));
 }
 
 static int tensor_cpu(lua_State *L) {
     tide_frame f;
     tide_read_call(L, &f);
-    return convert_to(L, &f, TD_NIL, TD_DEVICE(TD_DEVICE_CPU));
+    return convert_to(L, &f, TD_NIL, TD_DEVICE(TD_DEVICE_CPU), TD_STRING("preserve"));
 }
 
 static int tensor_cuda(lua_State *L) {
@@ -470,7 +472,7 @@ static int tensor_cuda(lua_State *L) {
     tide_read_call(L, &f);
     if (td_device_parse("cuda", &device))
         return tide_error(L, "cuda: %s", td_error_message());
-    return convert_to(L, &f, TD_NIL, TD_DEVICE(device));
+    return convert_to(L, &f, TD_NIL, TD_DEVICE(device), TD_STRING("preserve"));
 }
 
 /* The tensor comes first in PyTorch's method, the condition in the function. */
@@ -486,7 +488,7 @@ static int tensor_where(lua_State *L) {
 
 #define CONVERSION(alias, dtype)                                                                   \
     {                                                                                              \
-        alias "(Tensor x) -> Tensor",                                                              \
+        alias "(Tensor x, *, str memory_format=\"preserve\") -> Tensor",                           \
             "The same values in tide." dtype "; the tensor itself where it is that already.",      \
             tensor_convert                                                                         \
     }

@@ -397,13 +397,29 @@ static td_value read_tensor(lua_State *L, tide_frame *f, int param, int index) {
 
 /* ---- other kinds ---- */
 
+/* A 0-dim tensor stands for its number. */
+static bool number_of_tensor(lua_State *L, const td_param *p, int index, td_value *v) {
+    td_tensor *x = lua_isuserdata(L, index) ? tide_to_tensor(L, index) : NULL;
+    if (!x || x->ndim || x->dtype == TD_BOOL)
+        return false;
+    *v = p->type != TD_PARAM_FLOAT && td_dtype_is_int((td_dtype)x->dtype) ? TD_I(0) : TD_F(0);
+    TIDE_CHECK(L, v->kind == TD_KIND_INT ? td_tensor_item_int(x, &v->i) : td_tensor_item(x, &v->f));
+    return true;
+}
+
 static td_value read_number(lua_State *L, tide_frame *f, int param, int index) {
     const td_param *p = &f->op->params[param];
     double v = lua_type(L, index) == LUA_TNUMBER ? lua_tonumber(L, index) : 0;
-    if (lua_type(L, index) != LUA_TNUMBER ||
+    td_value number;
+    bool given = number_of_tensor(L, p, index, &number);
+    if (given)
+        v = td_arg_double(number);
+    if ((lua_type(L, index) != LUA_TNUMBER && !given) ||
         (p->ranged && ((p->low != INT64_MIN && !(v >= (double)p->low)) ||
                        (p->high != INT64_MAX && !(v <= (double)p->high)))))
         fail_type(L, f, param, index);
+    if (given)
+        return number;
     return lua_isinteger(L, index) && p->type != TD_PARAM_FLOAT ? TD_I(lua_tointeger(L, index))
                                                                 : TD_F(v);
 }

@@ -42,5 +42,5 @@ TD_OPERATOR(ger) = {
 TD_OPERATOR(ravel) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "All elements as one row, a view where possible.",
-    .formula = "reshape(x, -1)",
+    .formula = "reshape(contiguous(x), -1)",
 };

@@ -248,7 +248,7 @@ TD_OPERATOR(contiguous) = {
 };
 TD_OPERATOR(to) = {
     .schema = "(Tensor x, dtype? dtype=nil, device? device=nil, *, bool copy=false, "
-              "str memory_format=\"preserve\") -> Tensor",
+              "str memory_format=\"preserve\", bool non_blocking=false) -> Tensor",
     .doc = "x in another dtype, memory format or on another device (dtype or device may come "
            "first), or as another tensor is; x itself where it is so already.",
     .run = run_to,

@@ -383,6 +383,7 @@ TD_OPERATOR(slice_scatter) = {
     PART(kernel_slice_scatter),
     .gradient = "x: slice_scatter(g, " BLANK ", dim, start, stop, step);"
                 "src: slice(g, dim, start, stop, step)",
+    .flags = TD_OP_OUT,
 };
 TD_OPERATOR(fill_diagonal_) = {
     .schema = "(Tensor x, number value, bool wrap=false) -> Tensor",

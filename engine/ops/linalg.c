@@ -598,6 +598,7 @@ TD_OPERATOR(cholesky_inverse) = {
                            "matmul(" T("i") ", i)",
     .gradient = "t = matmul(matmul(out, g + " T("g") "), out);"
                                                      "L: if(upper, -matmul(L, t), -matmul(t, L))",
+    .flags = TD_OP_OUT,
 };
 TD_OPERATOR(cholesky_solve) = {
     .schema = "(Tensor B, Tensor L, bool upper=false) -> Tensor",
@@ -609,6 +610,7 @@ TD_OPERATOR(cholesky_solve) = {
     .gradient = "b = cholesky_solve(g, L, upper); t = matmul(b, " T(
         "out") ");"
                "B: b; L: if(upper, -matmul(L, t + " T("t") "), -matmul(t + " T("t") ", L))",
+    .flags = TD_OP_OUT,
 };
 TD_OPERATOR(linalg_qr) = {
     .schema = "(Tensor A, str mode=\"reduced\") -> (Tensor Q, Tensor R)",

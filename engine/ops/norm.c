@@ -470,7 +470,7 @@ TD_OPERATOR(normalize) = {
     .schema = "(Tensor input, float p=2, dim dim=1, float eps=1e-12) -> Tensor",
     .doc = "input over its p-norm along a dim, or over eps where that is larger.",
     .formula = "input / clamp_min(norm(input, p, dim, keepdim=true), eps)",
-    .flags = TD_OP_FUNCTION_ONLY,
+    .flags = TD_OP_OUT | TD_OP_FUNCTION_ONLY,
 };
 
 /* rows */

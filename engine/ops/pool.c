@@ -252,6 +252,7 @@ TD_OPERATOR(avg_pool2d) = {
               "int? divisor_override=nil) -> Tensor",
     .doc = "Mean of each window of images (N, C, H, W) or (C, H, W).",
     MAP(avg_pool2d, AVG_POOL),
+    .flags = TD_OP_OUT,
 };
 TD_OPERATOR(avg_pool2d_backward) = {
     .schema = "(Tensor gy, int[] input_size, int[2] kernel_size, "

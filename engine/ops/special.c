@@ -140,7 +140,7 @@ TD_OPERATOR(mvlgamma) = {
     .formula = "half = 0.5 * arange(0, p, 1, device=x.device);"
                "sum(lgamma(unsqueeze(x, -1) - if(x.floating, to(half, x.dtype), half)), {-1}) +"
                "p * (p - 1) * 0.28618247146235004",
-    .flags = TD_OP_INPLACE,
+    .flags = TD_OP_OUT | TD_OP_INPLACE,
 };
 UNARY(erfinv, TD_PW_FLOATS, "Inverse of erf.", "x: g * 0.886226925452758 * exp(out * out)");
 TD_OPERATOR(logit) = {
@@ -195,7 +195,7 @@ TD_OPERATOR(nan_to_num) = {
     .schema = "(Tensor x, number nan=0, number? posinf=nil, number? neginf=nil) -> Tensor",
     .doc = "x with numbers for NaN and the infinite ones: the dtype's ends where none are given.",
     .run = run_nan_to_num,
-    .flags = TD_OP_INPLACE,
+    .flags = TD_OP_OUT | TD_OP_INPLACE,
 };
 
 /* ---- two operands ---- */

@@ -139,6 +139,8 @@ static td_status run_diff(td_call *call) {
         status = td_fail(TD_ESHAPE, "x must have a dim");
     if (status)
         return status;
+    if (a[1].i == 0)
+        return TD_APPLY(&call->out[0], clone, a[0]);
     TD_TRY(join_ends(call, &x));
     for (int64_t k = 0; k < a[1].i && x->sizes[dim] > 0; k++) {
         int64_t n = x->sizes[dim] - 1;
@@ -278,6 +280,7 @@ TD_OPERATOR(quantile) = {
     .doc = "The elements, or what lies between two, that the parts q of all are below.",
     .run = run_quantile,
     .autocast = {.cpu = TD_AUTOCAST_FP32},
+    .flags = TD_OP_OUT,
 };
 TD_OPERATOR(nanquantile) = {
     .schema = "(Tensor x, Tensor|number q, dim? dim=nil, bool keepdim=false, *, "
@@ -285,6 +288,7 @@ TD_OPERATOR(nanquantile) = {
     .doc = "quantile of what is not NaN.",
     .run = run_nanquantile,
     .autocast = {.cpu = TD_AUTOCAST_FP32},
+    .flags = TD_OP_OUT,
 };
 /* Interpolations: 0 linear, 1 lower, 2 higher, 3 midpoint, 4 nearest. A line with a NaN gives its
  * last element, which is NaN; one of nothing else its first. */
@@ -325,7 +329,7 @@ TD_OPERATOR(renorm) = {
     .schema = "(Tensor x, number p, dim dim, number maxnorm) -> Tensor",
     .doc = "x with every slice along a dim whose p-norm is above maxnorm scaled down to it.",
     .run = run_renorm,
-    .flags = TD_OP_INPLACE,
+    .flags = TD_OP_OUT | TD_OP_INPLACE,
 };
 TD_OPERATOR(renormed) = {
     .schema = "(Tensor x, number p, dim[] dims, number maxnorm) -> Tensor",
@@ -345,6 +349,7 @@ TD_OPERATOR(diff) = {
               "Tensor",
     .doc = "What each element differs by from the one before along a dim, n times over.",
     .run = run_diff,
+    .flags = TD_OP_OUT,
 };
 TD_OPERATOR(trapezoid) = {
     .schema = "(Tensor y, Tensor? x=nil, *, number dx=1, dim dim=-1) -> Tensor",
