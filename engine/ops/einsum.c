@@ -126,6 +126,7 @@ typedef struct equation {
     subscript *inputs, output;
     bool arrow;
     int counts[LETTERS + 1]; /* in how many places of the inputs */
+    int64_t sizes[LETTERS];  /* of the dims that a label names; 0: none yet, 1 fits every other */
     int place[LETTERS];      /* of a label among the dims of all, -1: none */
     int ellipsis, first;     /* dims that "..." stands for, at most; the place of its first */
     int ndim, kept;          /* dims of all; those of the result come first */
@@ -199,6 +200,27 @@ static td_status count_labels(equation *e, const subscript *s, const td_tensor *
                        named);
     if (x->ndim - named > e->ellipsis)
         e->ellipsis = x->ndim - named;
+    return TD_OK;
+}
+
+/* A label names dims of one size in all operands. */
+static td_status check_sizes(equation *e, const subscript *s, const td_tensor *x, int k) {
+    int dots = x->ndim - (s->n - 1);
+    for (int i = 0, d = 0; i < s->n; i++) {
+        int label = s->labels[i];
+        if (label == ELLIPSIS) {
+            d += dots;
+            continue;
+        }
+        int64_t *size = &e->sizes[label];
+        if (*size > 1 && x->sizes[d] != 1 && x->sizes[d] != *size)
+            return td_fail(TD_ESHAPE,
+                           "'%c' names dims of different sizes: %lld in operand %d, %lld before",
+                           letter_of(label), (long long)x->sizes[d], k + 1, (long long)*size);
+        if (*size <= 1)
+            *size = x->sizes[d];
+        d++;
+    }
     return TD_OK;
 }
 
@@ -355,6 +377,8 @@ static td_status run_equation(equation *e, const char *text, td_value operands, 
         imply_output(e);
     if (status == TD_OK)
         status = place_labels(e);
+    for (int k = 0; k < operands.n && status == TD_OK; k++)
+        status = check_sizes(e, &e->inputs[k], operands.tensors[k], k);
     for (int k = 0; k < operands.n && status == TD_OK; k++)
         status = arrange(e, &e->inputs[k], operands.tensors[k], &list[k]);
     return status ? status : contract(e, list, operands.n, out);

@@ -242,7 +242,7 @@ t.test("equations_that_are_wrong_say_where", function()
         ["ij,jk,kl"] = "more subscripts than there are operands, 2", ["ij"] = "1 subscripts for 2 operands",
         ["ijk,jk"] = "operand 1 has 2 dims, its subscript names 3", ["ij,j1"] = "got '1'",
         ["ij,jk->im"] = "names 'm', which no operand has", ["ij,jk->ii"] = "names 'i', which it names already",
-        ["ij,ij->ij"] = "don't broadcast", ["i.j,jk"] = "'.'", ["......ij,jk"] = "twice",
+        ["ij,ij->ij"] = "different sizes", ["i.j,jk"] = "'.'", ["......ij,jk"] = "twice",
         ["ij,jk->ik,"] = "one subscript",
     } do
         t.error_has(function() tide.einsum(equation, a, b) end, text)
