@@ -2,6 +2,8 @@
  * in float64, on copies of the matrices in LAPACK's order; float32 is rounded once. Matrices of a
  * batch are done in parallel, and between them an interrupt is noticed. */
 #include "engine/core/memory.h"
+#include "engine/core/modes.h"
+#include "engine/core/team.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/blas.h"
 #include "engine/cpu/cpu.h"
@@ -12,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NO_MEMORY = -1000000 };
+enum { NO_MEMORY = -1000000, NOT_FINITE };
 
 typedef struct job job;
 
@@ -166,9 +168,19 @@ static int one_qr(const job *j, const desk *d, int64_t at) {
     return 0;
 }
 
+/* LAPACK may look for ever for the values of a matrix that is not. */
+static bool is_finite(const double *a, size_t n) {
+    for (size_t k = 0; k < n; k++)
+        if (!isfinite(a[k]))
+            return false;
+    return true;
+}
+
 /* Into b (u), values (s), c (vh). */
 static int decompose(const job *j, const desk *d, char mode) {
     int v_rows = mode == 'A' ? j->n : j->least;
+    if (!is_finite(d->a, (size_t)j->m * (size_t)j->n))
+        return NOT_FINITE;
     if (j->least > 0)
         return d->lapack->gesdd(mode, j->m, j->n, d->a, j->m, d->values, d->b, j->m, d->c,
                                 mode == 'N' ? 1 : v_rows, d->work, d->nwork, d->places);
@@ -184,6 +196,8 @@ static int one_svd(const job *j, const desk *d, int64_t at) {
     char mode = !p->out[0] ? 'N' : p->full ? 'A' : 'S';
     load(p->a, at, false, d->a);
     int info = decompose(j, d, mode);
+    if (info)
+        return info;
     store_vector(p->out[1], at, d->values, j->least);
     if (p->out[0]) {
         store(p->out[0], at, false, WHOLE, d->b, j->m);
@@ -197,6 +211,8 @@ static int one_eigh(const job *j, const desk *d, int64_t at) {
     const td_factor_plan *p = j->plan;
     load(p->a, at, p->upper, d->a);
     int info = 0;
+    if (!is_finite(d->a, (size_t)j->n * (size_t)j->n))
+        return NOT_FINITE;
     if (j->n > 0)
         info = d->lapack->syevd(p->out[1] != NULL, j->n, d->a, j->n, d->values, d->work, d->nwork,
                                 d->places, d->nplaces);
@@ -221,6 +237,8 @@ static int one_cofactor(const job *j, const desk *d, int64_t at) {
     size_t n = (size_t)j->n;
     load(j->plan->a, at, false, d->a);
     int info = decompose(j, d, 'A');
+    if (info)
+        return info;
     for (size_t row = 0; row < n; row++)
         for (size_t column = 0; column < n; column++) {
             double sum = 0;
@@ -252,18 +270,23 @@ static void lay(desk *d, const job *j, double *block) {
     d->nplaces = (int)j->nplaces;
 }
 
-static void some(void *ctx, int64_t begin, int64_t end, int worker) {
-    const job *j = ctx;
+typedef struct stretch {
+    const job *job;
+    int64_t begin, end;
+} stretch;
+
+static void do_part(void *ctx) {
+    const stretch *p = ctx;
+    const job *j = p->job;
     desk d;
     td_blas_call blas;
     size_t doubles = 1 + (j->nplaces + 1) / 2;
-    (void)worker;
     for (int k = 0; k < 5; k++)
         doubles += j->counts[k];
     double *block = td_malloc(doubles * sizeof *block);
     if (block)
         lay(&d, j, block);
-    for (int64_t at = begin; at < end; at++) {
+    for (int64_t at = p->begin; at < p->end; at++) {
         if (block) {
             d.lapack = td_blas_begin(&blas);
             j->info[at] = j->one(j, &d, at);
@@ -275,6 +298,16 @@ static void some(void *ctx, int64_t begin, int64_t end, int worker) {
     td_free(block);
 }
 
+/* LAPACK's results depend on the size of its team. */
+static void some(void *ctx, int64_t begin, int64_t end, int worker) {
+    stretch p = {ctx, begin, end};
+    (void)worker;
+    if (td_deterministic())
+        td_run_alone(do_part, &p);
+    else
+        do_part(&p);
+}
+
 /* What matrix `at` of so many could not be done for. */
 static td_status fail(const job *j, int64_t at, int64_t batch) {
     char which[48] = "the matrix";
@@ -283,13 +316,14 @@ static td_status fail(const job *j, int64_t at, int64_t batch) {
         return td_fail(TD_ENOMEM, "out of memory");
     if (batch > 1)
         snprintf(which, sizeof which, "matrix %lld of the batch", (long long)at + 1);
+    if (info == NOT_FINITE)
+        return td_fail(TD_EVALUE, "%s holds inf or NaN: it has no decomposition", which);
     if (j->plan->kind == TD_FACTOR_SOLVE)
         return td_fail(TD_EVALUE, "%s is singular: its pivot %d is 0", which, info);
     if (j->plan->kind == TD_FACTOR_CHOLESKY)
         return td_fail(TD_EVALUE, "%s is not positive-definite: its leading minor %d is not", which,
                        info);
-    return td_fail(TD_EVALUE, "%s has no decomposition that converges: is all of it finite?",
-                   which);
+    return td_fail(TD_EVALUE, "%s has no decomposition that converges", which);
 }
 
 static td_status answer(const job *j, int64_t batch) {

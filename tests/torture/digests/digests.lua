@@ -81,7 +81,7 @@ end
 -- ---- all operators ----
 
 for _, op in ipairs(walk.ops) do
-    local silent = op.internal or op.name:match("^empty")
+    local silent = op.internal or op.name:find("empty")
     for number, sample in ipairs(not silent and walk.samples[op.name] or {}) do
         for _, dtype in ipairs { "float32", "float64" } do
             case(("%s_%d.%s"):format(op.name, number, dtype), function()

@@ -154,6 +154,8 @@ local function maker()
     mk.index = ints
     mk.mask = function(...) return tide.rand({ ... }):gt(0.5) end
     mk.ints = function(...) return ints(8, ...) end
+    mk.spd = function(...) return tide.rand({ ... }) + 2 * tide.eye(({ ... })[select("#", ...)]) end
+    mk.tall = mk.pos
     return setmetatable(mk, { __call = function(_, ...) return tide.rand({ ... }) end })
 end
 
