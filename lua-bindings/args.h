@@ -64,6 +64,8 @@ void tide_push_signature(lua_State *L, const td_op *op, const char *name);
 /* Bound functions: an operator (upvalue TIDE_UP_FIRST, behind it the alias that it is called by),
  * out of place and in place. */
 int tide_call_operator(lua_State *L);
+/* The same for an operator, under the name that messages give it. */
+int tide_call_as(lua_State *L, const td_op *op, const char *name);
 int tide_call_operator_inplace(lua_State *L);
 /* The bound function that suits an operator: tide_call_operator, or a shorter way for operators
  * that are mostly called with one or two operands alone. */

@@ -126,7 +126,7 @@ static void leave_holes(lua_State *L, tide_handle *const *handles, int n, int gi
         }
 }
 
-static int call_as(lua_State *L, const td_op *op, const char *name) {
+int tide_call_as(lua_State *L, const td_op *op, const char *name) {
     tide_frame frame;
     tide_handle *handles[TD_MAX_RESULTS];
     frame.op = op;
@@ -165,7 +165,7 @@ static int call_as(lua_State *L, const td_op *op, const char *name) {
 
 int tide_call_operator(lua_State *L) {
     const td_op *op = running_op(L);
-    return call_as(L, op, called_name(L, op->name));
+    return tide_call_as(L, op, called_name(L, op->name));
 }
 
 /* ---- the calls that a prompt makes most ---- */
@@ -234,50 +234,6 @@ static int call_unary(lua_State *L) {
     return tide_call_operator(L);
 }
 
-/* x:to("cuda") and x:to(other): a device or a tensor may stand where the dtype does. */
-static int call_to(lua_State *L) {
-    td_tensor *other = lua_isuserdata(L, 2) ? tide_to_tensor(L, 2) : NULL;
-    if (other) {
-        tide_push_dtype(L, (td_dtype)other->dtype);
-        lua_replace(L, 2);
-        lua_pushstring(L, td_device_name(td_tensor_device(other)));
-        lua_insert(L, 3);
-    } else if (lua_type(L, 2) == LUA_TSTRING && tide_to_dtype(L, 2) == TD_DTYPE_NONE) {
-        lua_pushnil(L);
-        lua_insert(L, 2);
-    }
-    return tide_call_operator(L);
-}
-
-/* max(a, b) and min(a, b) of two tensors are other operators. */
-static int call_extreme(lua_State *L) {
-    const td_op *op = running_op(L);
-    if (lua_isuserdata(L, 2) && tide_to_tensor(L, 2))
-        op = !strcmp(op->name, "max") ? TD_OP(maximum) : TD_OP(minimum);
-    return call_as(L, op, running_op(L)->name);
-}
-
-/* polygamma(n, x) as PyTorch has it, x:polygamma(n) as a method. */
-static int call_polygamma(lua_State *L) {
-    if (lua_gettop(L) >= 2 && lua_isuserdata(L, 2) && lua_type(L, 1) == LUA_TNUMBER) {
-        lua_pushvalue(L, 1);
-        lua_remove(L, 1);
-        lua_insert(L, 2);
-    }
-    return tide_call_operator(L);
-}
-
-static const struct {
-    const char *name;
-    lua_CFunction call;
-} special_calls[] = {
-    {"to", call_to},
-    {"max", call_extreme},
-    {"min", call_extreme},
-    {"polygamma", call_polygamma},
-};
-enum { SPECIAL_CALLS = (int)(sizeof special_calls / sizeof *special_calls) };
-
 static bool is_operand(const td_param *p) {
     return p->type == TD_PARAM_TENSOR_OR_NUMBER || (p->type == TD_PARAM_TENSOR && !p->base);
 }
@@ -286,9 +242,6 @@ lua_CFunction tide_operator_function(const td_op *op) {
     lua_CFunction form = tide_form_of(op);
     if (form)
         return form;
-    for (int k = 0; k < SPECIAL_CALLS; k++)
-        if (!strcmp(op->name, special_calls[k].name))
-            return special_calls[k].call;
     if (op->result_type != TD_RESULT_TENSOR || op->nresults != 1 || op->result_base[0])
         return tide_call_operator;
     int needed = 0;
@@ -303,9 +256,6 @@ lua_CFunction tide_operator_function(const td_op *op) {
 }
 
 bool tide_is_operator_function(lua_CFunction fn) {
-    for (int k = 0; k < SPECIAL_CALLS; k++)
-        if (fn == special_calls[k].call)
-            return true;
     return fn == tide_call_operator || fn == tide_call_operator_inplace || fn == call_binary ||
            fn == call_unary || tide_is_form(fn);
 }

@@ -155,13 +155,54 @@ static int call_atleast(lua_State *L) {
     return 1;
 }
 
+/* x:to("cuda") and x:to(other): a device or a tensor may stand where the dtype does. */
+static int call_to(lua_State *L) {
+    td_tensor *other = lua_isuserdata(L, 2) ? tide_to_tensor(L, 2) : NULL;
+    if (other) {
+        tide_push_dtype(L, (td_dtype)other->dtype);
+        lua_replace(L, 2);
+        lua_pushstring(L, td_device_name(td_tensor_device(other)));
+        lua_insert(L, 3);
+    } else if (lua_type(L, 2) == LUA_TSTRING && tide_to_dtype(L, 2) == TD_DTYPE_NONE) {
+        lua_pushnil(L);
+        lua_insert(L, 2);
+    }
+    return tide_call_operator(L);
+}
+
+/* max(a, b) and min(a, b) of two tensors are other operators. */
+static int call_extreme(lua_State *L) {
+    const td_op *bound = lua_touserdata(L, lua_upvalueindex(TIDE_UP_FIRST)), *op = bound;
+    if (lua_isuserdata(L, 2) && tide_to_tensor(L, 2))
+        op = !strcmp(op->name, "max") ? TD_OP(maximum) : TD_OP(minimum);
+    return tide_call_as(L, op, bound->name);
+}
+
+/* polygamma(n, x) as PyTorch has it, x:polygamma(n) as a method. */
+static int call_polygamma(lua_State *L) {
+    if (lua_gettop(L) >= 2 && lua_isuserdata(L, 2) && lua_type(L, 1) == LUA_TNUMBER) {
+        lua_pushvalue(L, 1);
+        lua_remove(L, 1);
+        lua_insert(L, 2);
+    }
+    return tide_call_operator(L);
+}
+
 static const struct {
     const char *name;
     lua_CFunction call;
-} forms[] = {{"nonzero", call_nonzero},    {"where", call_where},
-             {"randint", call_randint},    {"tensor_split", call_tensor_split},
-             {"atleast_1d", call_atleast}, {"atleast_2d", call_atleast},
-             {"atleast_3d", call_atleast}, {"tensordot", call_tensordot}};
+} forms[] = {{"to", call_to},
+             {"max", call_extreme},
+             {"min", call_extreme},
+             {"polygamma", call_polygamma},
+             {"nonzero", call_nonzero},
+             {"where", call_where},
+             {"randint", call_randint},
+             {"tensor_split", call_tensor_split},
+             {"atleast_1d", call_atleast},
+             {"atleast_2d", call_atleast},
+             {"atleast_3d", call_atleast},
+             {"tensordot", call_tensordot}};
 
 lua_CFunction tide_form_of(const td_op *op) {
     for (size_t k = 0; k < sizeof forms / sizeof *forms; k++)

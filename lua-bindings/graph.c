@@ -260,7 +260,10 @@ static td_hook **push_hook(lua_State *L, tide_anchor **anchor) {
     return hook;
 }
 
-static int register_gradient(lua_State *L) {
+typedef td_status (*register_fn)(td_tensor *x, const td_hook_class *hook_class, void *payload,
+                                 td_hook **out);
+
+static int register_on_tensor(lua_State *L, register_fn add, const td_hook_class *hook_class) {
     tide_frame f;
     tide_anchor *anchor;
     tide_read_call(L, &f);
@@ -268,26 +271,19 @@ static int register_gradient(lua_State *L) {
     td_tensor *x = ((tide_handle *)lua_touserdata(L, 1))->tensor;
     if (!x) {
         tide_anchor_drop(anchor);
-        return tide_error(L, "register_hook: this tensor was closed");
+        return tide_error(L, "%s: this tensor was closed", f.name);
     }
-    if (td_hook_gradient(x, &gradient_class, anchor, hook))
-        return tide_error(L, "register_hook: %s", td_error_message());
+    if (add(x, hook_class, anchor, hook))
+        return tide_error(L, "%s: %s", f.name, td_error_message());
     return 1;
 }
 
+static int register_gradient(lua_State *L) {
+    return register_on_tensor(L, td_hook_gradient, &gradient_class);
+}
+
 static int register_accumulated(lua_State *L) {
-    tide_frame f;
-    tide_anchor *anchor;
-    tide_read_call(L, &f);
-    td_hook **hook = push_hook(L, &anchor);
-    td_tensor *x = ((tide_handle *)lua_touserdata(L, 1))->tensor;
-    if (!x) {
-        tide_anchor_drop(anchor);
-        return tide_error(L, "register_post_accumulate_grad_hook: this tensor was closed");
-    }
-    if (td_hook_accumulated(x, &accumulated_class, anchor, hook))
-        return tide_error(L, "register_post_accumulate_grad_hook: %s", td_error_message());
-    return 1;
+    return register_on_tensor(L, td_hook_accumulated, &accumulated_class);
 }
 
 static int register_on_node(lua_State *L, bool before) {

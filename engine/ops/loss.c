@@ -4,6 +4,7 @@
  * other forms of it are composed of parts, internal operators. Knows shapes and dtypes; rules make
  * the plans that devices carry out.
  */
+#include "engine/ops/composite_rows.h"
 #include "engine/ops/meta.h"
 #include "engine/ops/plan.h"
 #include "engine/ops/refuse.h"
@@ -157,25 +158,6 @@ static td_status run_class_row(td_call *call) {
 
 /* ---- the table ---- */
 
-#define ELEMENTS(name, parameters, text, forward, grad)                                            \
-    TD_OPERATOR(name) = {                                                                          \
-        .schema = parameters " -> Tensor",                                                         \
-        .doc = text,                                                                               \
-        .pointwise =                                                                               \
-            &(const td_pointwise){.type = TD_PW_FLOATS, .primitive = -1, .formula = forward},      \
-        .gradient = grad,                                                                          \
-        .flags = TD_OP_INTERNAL}
-#define LOSS(name, parameters, text, expression)                                                   \
-    TD_OPERATOR(name) = {.schema = parameters " -> Tensor",                                        \
-                         .doc = text,                                                              \
-                         .formula = expression,                                                    \
-                         .autocast = {TD_AUTOCAST_FP32, TD_AUTOCAST_FP32},                         \
-                         .flags = TD_OP_FUNCTION_ONLY}
-#define PART(name, parameters, text, expression)                                                   \
-    TD_OPERATOR(name) = {.schema = parameters " -> Tensor",                                        \
-                         .doc = text,                                                              \
-                         .formula = expression,                                                    \
-                         .flags = TD_OP_INTERNAL}
 #define CLASS_DIM "dim = if(x.ndim > 1, 1, 0); "
 
 TD_OPERATOR(softmax) = {

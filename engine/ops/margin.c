@@ -1,5 +1,6 @@
 /* margin.c: distances, and the losses that compare them with margins or with distributions. All are
  * expressions over operators and the parts of loss.c. */
+#include "engine/ops/composite_rows.h"
 #include "engine/ops/meta.h"
 #include "engine/ops/pointwise.h"
 #include "engine/ops/refuse.h"
@@ -7,26 +8,6 @@
 #include <string.h>
 
 #define TD_FAMILY "margin"
-
-#define LOSS(name, parameters, text, expression)                                                   \
-    TD_OPERATOR(name) = {.schema = parameters " -> Tensor",                                        \
-                         .doc = text,                                                              \
-                         .formula = expression,                                                    \
-                         .autocast = {TD_AUTOCAST_FP32, TD_AUTOCAST_FP32},                         \
-                         .flags = TD_OP_FUNCTION_ONLY}
-#define PART(name, parameters, text, expression)                                                   \
-    TD_OPERATOR(name) = {.schema = parameters " -> Tensor",                                        \
-                         .doc = text,                                                              \
-                         .formula = expression,                                                    \
-                         .flags = TD_OP_INTERNAL}
-#define ELEMENTS(name, parameters, text, forward, grad)                                            \
-    TD_OPERATOR(name) = {                                                                          \
-        .schema = parameters " -> Tensor",                                                         \
-        .doc = text,                                                                               \
-        .pointwise =                                                                               \
-            &(const td_pointwise){.type = TD_PW_FLOATS, .primitive = -1, .formula = forward},      \
-        .gradient = grad,                                                                          \
-        .flags = TD_OP_INTERNAL}
 
 /* ---- distances ---- */
 

@@ -2,6 +2,7 @@
  * inputs of all times are multiplied at once, the states one after the other. */
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
+#include "engine/ops/composite_rows.h"
 #include "engine/ops/meta.h"
 #include "engine/ops/pointwise.h"
 
@@ -288,14 +289,6 @@ static td_status run_lstm(td_call *call) {
 
 /* ---- the table ---- */
 
-#define ELEMENTS(name, parameters, text, forward, grad)                                            \
-    TD_OPERATOR(name) = {                                                                          \
-        .schema = parameters " -> Tensor",                                                         \
-        .doc = text,                                                                               \
-        .pointwise =                                                                               \
-            &(const td_pointwise){.type = TD_PW_FLOATS, .primitive = -1, .formula = forward},      \
-        .gradient = grad,                                                                          \
-        .flags = TD_OP_INTERNAL}
 #define CELL(name, state, results, text)                                                           \
     TD_OPERATOR(name) = {.schema = "(Tensor input, " state " hx, Tensor w_ih, Tensor w_hh, "       \
                                    "Tensor? b_ih=nil, Tensor? b_hh=nil) -> " results,              \

@@ -160,27 +160,21 @@ local function check_scalar(fname, outputs)
     end
 end
 
-declare("vhp", ", any v=nil", "any, any",
-    "fn(inputs), of one element, and the vector v (as the inputs are) times its Hessian.",
-    function(fn, inputs, v, create_graph, strict)
-        local given, outputs, one = call("vhp", fn, inputs, create_graph)
-        check_scalar("vhp", outputs)
-        v = check_vectors("vhp", as_list("vhp", "v", v), given, "input")
-        local first = gradients_of("vhp", outputs, given, {}, true, strict)
-        local got = gradients_of("vhp", first, given, v, create_graph, strict)
+-- With `product`, of the first gradients and v.
+local function declare_hessian_product(name, text, product)
+    declare(name, ", any v=nil", "any, any", text, function(fn, inputs, v, create_graph, strict)
+        local given, outputs, one = call(name, fn, inputs, create_graph)
+        check_scalar(name, outputs)
+        v = check_vectors(name, as_list(name, "v", v), given, "input")
+        local first = gradients_of(name, outputs, given, {}, true, strict)
+        local got = product(name, first, given, v, create_graph, strict)
         return one_or_all(leave(outputs, create_graph), true), one_or_all(leave(got, create_graph), one)
     end)
-
-declare("hvp", ", any v=nil", "any, any",
-    "fn(inputs), of one element, and its Hessian times the vector v (as the inputs are).",
-    function(fn, inputs, v, create_graph, strict)
-        local given, outputs, one = call("hvp", fn, inputs, create_graph)
-        check_scalar("hvp", outputs)
-        v = check_vectors("hvp", as_list("hvp", "v", v), given, "input")
-        local first = gradients_of("hvp", outputs, given, {}, true, strict)
-        local got = forward_products("hvp", first, given, v, create_graph, strict)
-        return one_or_all(leave(outputs, create_graph), true), one_or_all(leave(got, create_graph), one)
-    end)
+end
+declare_hessian_product("vhp", "fn(inputs), of one element, and the vector v (as the inputs are) times its Hessian.",
+    gradients_of)
+declare_hessian_product("hvp", "fn(inputs), of one element, and its Hessian times the vector v (as the inputs are).",
+    forward_products)
 
 -- ---- matrices ----
 

@@ -24,12 +24,18 @@ function layers.layer(nn, schema, doc, class)
     tide._document(c, read)
 end
 
--- Weights in U(-1/sqrt(fan_in), 1/sqrt(fan_in)), which is what PyTorch's kaiming_uniform(a = sqrt 5) gives.
-function layers.start_weights(self, shape, outputs, fan_in)
-    local bound = fan_in > 0 and 1 / math.sqrt(fan_in) or 0
+-- The argument `bias` makes room for the parameter of that name.
+function layers.take_bias(self)
     local has_bias = self.bias
     rawset(self, "has_bias", has_bias)
     rawset(self, "bias", nil)
+    return has_bias
+end
+
+-- Weights in U(-1/sqrt(fan_in), 1/sqrt(fan_in)), which is what PyTorch's kaiming_uniform(a = sqrt 5) gives.
+function layers.start_weights(self, shape, outputs, fan_in)
+    local bound = fan_in > 0 and 1 / math.sqrt(fan_in) or 0
+    local has_bias = layers.take_bias(self)
     self.weight = init.uniform_(tide.empty(shape), -bound, bound):requires_grad_(true)
     if has_bias then
         self.bias = init.uniform_(tide.empty(outputs), -bound, bound):requires_grad_(true)

@@ -1,7 +1,8 @@
 -- _nn_norms.lua: the normalisations of tide.nn: what learns and what is remembered around the operators of
 -- the same meaning.
 local tide = ...
-local fail, layer = tide._fail, tide._nn_layer.layer
+local fail, layers = tide._fail, tide._nn_layer
+local layer = layers.layer
 
 local function number(value) return tide._number(value, 6) end
 
@@ -15,31 +16,20 @@ local function start(self, shape, has_weight, has_bias)
     end
 end
 
-local function take_bias(self)
-    local has = self.bias
-    rawset(self, "bias", nil)
-    rawset(self, "has_bias", has)
-    return has
-end
-
-local function sizes_text(sizes)
-    return ("(%s%s)"):format(table.concat(sizes, ", "), #sizes == 1 and "," or "")
-end
-
 -- ---- over the last dims ----
 
 local function last_dims(nn)
     layer(nn, "LayerNorm(int[] normalized_shape, *, number eps=1e-05, bool elementwise_affine=true, bool bias=true)",
         "Deviations from the mean of the last dims over their standard deviation.", {
         make = function(self)
-            local has_bias = take_bias(self)
+            local has_bias = layers.take_bias(self)
             start(self, self.normalized_shape, self.elementwise_affine, self.elementwise_affine and has_bias)
         end,
         forward = function(self, x)
             return tide.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
         end,
         extra_repr = function(self)
-            return ("%s, eps=%s, elementwise_affine=%s, bias=%s"):format(sizes_text(self.normalized_shape),
+            return ("%s, eps=%s, elementwise_affine=%s, bias=%s"):format(layers.list_text(self.normalized_shape),
                 number(self.eps), self.elementwise_affine, self.has_bias)
         end,
     })
@@ -48,7 +38,7 @@ local function last_dims(nn)
         make = function(self) start(self, self.normalized_shape, self.elementwise_affine, false) end,
         forward = function(self, x) return tide.rms_norm(x, self.normalized_shape, self.weight, self.eps) end,
         extra_repr = function(self)
-            return ("%s, eps=%s, elementwise_affine=%s"):format(sizes_text(self.normalized_shape),
+            return ("%s, eps=%s, elementwise_affine=%s"):format(layers.list_text(self.normalized_shape),
                 self.eps and number(self.eps) or "nil", self.elementwise_affine)
         end,
     })
@@ -59,7 +49,7 @@ local function last_dims(nn)
             if self.num_channels % self.num_groups ~= 0 then
                 fail("GroupNorm: %d channels can't be divided into %d groups", self.num_channels, self.num_groups)
             end
-            local has_bias = take_bias(self)
+            local has_bias = layers.take_bias(self)
             start(self, { self.num_channels }, self.affine, self.affine and has_bias)
         end,
         forward = function(self, x) return tide.group_norm(x, self.num_groups, self.weight, self.bias, self.eps) end,
@@ -81,7 +71,7 @@ end
 -- ---- by channel ----
 
 local function start_channels(self)
-    local has_bias = take_bias(self)
+    local has_bias = layers.take_bias(self)
     start(self, { self.num_features }, self.affine, self.affine and has_bias)
     if self.track_running_stats then
         self:register_buffer("running_mean", tide.zeros(self.num_features))

@@ -1,16 +1,10 @@
 -- _nn_recurrent.lua: recurrent layers and cells of tide.nn. Weights bear PyTorch's names (weight_ih_l0,
 -- weight_hh_l0_reverse, ...), gates stand in its order.
 local tide = ...
-local fail, layer, init = tide._fail, tide._nn_layer.layer, tide._nn_init
+local fail, layers, init = tide._fail, tide._nn_layer, tide._nn_init
+local layer = layers.layer
 
 local gates = { rnn_tanh = 1, rnn_relu = 1, lstm = 4, gru = 3 }
-
-local function take_bias(self)
-    local has = self.bias
-    rawset(self, "bias", nil)
-    rawset(self, "has_bias", has)
-    return has
-end
 
 -- U(-1/sqrt(hidden), 1/sqrt(hidden)) for everything that learns.
 local function start(self, name, ...)
@@ -38,7 +32,7 @@ end
 
 local function start_layers(self, operator)
     local rows, directions = gates[operator] * self.hidden_size, self.bidirectional and 2 or 1
-    local has_bias = take_bias(self)
+    local has_bias = layers.take_bias(self)
     rawset(self, "operator", operator)
     for k, place in ipairs(places(self)) do
         local inputs = k <= directions and self.input_size or self.hidden_size * directions
@@ -164,7 +158,7 @@ local function cell(nn, name, last, doc)
             local operator = operator_of(name:lower():gsub("cell$", ""), self.nonlinearity)
             local rows = gates[operator] * self.hidden_size
             rawset(self, "operator", operator)
-            local has_bias = take_bias(self)
+            local has_bias = layers.take_bias(self)
             start(self, "weight_ih", rows, self.input_size)
             start(self, "weight_hh", rows, self.hidden_size)
             if has_bias then

@@ -14,6 +14,7 @@
 local t = require "harness"
 local here = debug.getinfo(1, "S").source:match("^@(.*)/") or "."
 
+local makers = dofile(here .. "/sample_makers.lua")
 local walk = { ops = tide._ops(), samples = {} }
 do
     local families = {}
@@ -22,7 +23,7 @@ do
     end
     for family in pairs(families) do
         local file = loadfile(here .. "/samples/" .. family .. ".lua")
-        for name, list in pairs(file and file() or {}) do
+        for name, list in pairs(file and file(makers) or {}) do
             walk.samples[name] = list
         end
     end

@@ -6,49 +6,8 @@
 #include "engine/cpu/isa/isa_symbol.h"
 #include "engine/cpu/isa/vec_half.h"
 
-#define P                   vf
-#define T                   float
-#define C                   float
-#define V                   vf
-#define N                   VF_N
-#define LOAD(p)             vf_load(p)
-#define STORE(p, v)         vf_store(p, v)
-#define LOAD_PART(p, n)     vf_load_part(p, n)
-#define STORE_PART(p, v, n) vf_store_part(p, v, n)
-#include "engine/cpu/isa/norm_loops.h"
-
-#define P                   vd
-#define T                   double
-#define C                   double
-#define V                   vd
-#define N                   VD_N
-#define LOAD(p)             vd_load(p)
-#define STORE(p, v)         vd_store(p, v)
-#define LOAD_PART(p, n)     vd_load_part(p, n)
-#define STORE_PART(p, v, n) vd_store_part(p, v, n)
-#include "engine/cpu/isa/norm_loops.h"
-
-#define P                   half
-#define T                   td_half
-#define C                   float
-#define V                   vf
-#define N                   VF_N
-#define LOAD(p)             vf_load_halves(p)
-#define STORE(p, v)         vf_store_halves(p, v)
-#define LOAD_PART(p, n)     vf_load_halves_part(p, n)
-#define STORE_PART(p, v, n) vf_store_halves_part(p, v, n)
-#include "engine/cpu/isa/norm_loops.h"
-
-#define P                   bfloat
-#define T                   td_bfloat
-#define C                   float
-#define V                   vf
-#define N                   VF_N
-#define LOAD(p)             vf_load_bfloats(p)
-#define STORE(p, v)         vf_store_bfloats(p, v)
-#define LOAD_PART(p, n)     vf_load_bfloats_part(p, n)
-#define STORE_PART(p, v, n) vf_store_bfloats_part(p, v, n)
-#include "engine/cpu/isa/norm_loops.h"
+#define LOOPS "engine/cpu/isa/norm_loops.h"
+#include "engine/cpu/isa/by_float.h"
 
 extern const td_norm_kernels TD_ISA_SYMBOL(td_norm_kernels);
 const td_norm_kernels TD_ISA_SYMBOL(td_norm_kernels) = {

@@ -1,16 +1,5 @@
-/* norm_loops.h: the loops of norm_kernels.h for one floating type. Included by norm_kernels.c with
- * these defined; undefines them:
- *   P                    a name for the type
- *   T, C                 the type in memory; float or double, in which it is computed
- *   V, N                 vector of C and its lanes; V is also the prefix of the vector's functions
- *   LOAD, STORE          (p) and (p, v): N elements at p as a V
- *   LOAD_PART, STORE_PART  (p, n) and (p, v, n): the first n of them, the rest zero or untouched
- */
-#define CAT2(a, b) a##_##b
-#define CAT1(a, b) CAT2(a, b)
-#define NAME(name) CAT1(P, name)
-#define VEC(name)  CAT1(V, name)
-#define SPLAT(x)   ((V){0} + (C)(x))
+/* norm_loops.h: the loops of norm_kernels.h for one floating type. Included once for each by
+ * by_float.h, which says what is defined then. */
 
 /* Elements of a part, and how many a row has before it looks for an interrupt. */
 enum { NAME(norm_part) = 2048 };
@@ -286,18 +275,3 @@ static const td_norm_functions NAME(norm_functions) = {
     .gather = NAME(gather),
     .map = NAME(map),
 };
-
-#undef SPLAT
-#undef VEC
-#undef NAME
-#undef CAT1
-#undef CAT2
-#undef P
-#undef T
-#undef C
-#undef V
-#undef N
-#undef LOAD
-#undef STORE
-#undef LOAD_PART
-#undef STORE_PART

@@ -1,21 +1,9 @@
-/* softmax_loops.h: softmax and its relatives for one floating type. Included by softmax_kernels.c
- * with these defined; undefines them:
- *   P                    a name for the type
- *   T, C                 the type in memory; float or double, in which it is computed
- *   V, N                 vector of C and its lanes; V is also the prefix of the vector's functions
- *   LOAD, STORE          (p) and (p, v): N elements at p as a V
- *   LOAD_PART, STORE_PART  (p, n) and (p, v, n): the first n of them, the rest zero or untouched
- *   GET, PUT             an element as a C and back
+/* softmax_loops.h: softmax and its relatives for one floating type. Included once for each by
+ * by_float.h, which says what is defined then.
  *
  * Sums run in C over at most DEPTH vectors or rows and go on in double. What stands for a whole
  * line (log-sum-exp, weights, scales) is of type C.
  */
-#define CAT2(a, b) a##_##b
-#define CAT1(a, b) CAT2(a, b)
-#define NAME(name) CAT1(P, name)
-#define VEC(name)  CAT1(V, name)
-#define SPLAT(x)   ((V){0} + (C)(x))
-
 /* Terms of the sum wait in the result when that is as precise as they are. */
 #define KEEPS_TERMS (sizeof(T) == sizeof(C))
 
@@ -364,19 +352,3 @@ static const td_softmax_functions NAME(softmax_functions) = {
 
 #undef STRETCHES
 #undef KEEPS_TERMS
-#undef SPLAT
-#undef VEC
-#undef NAME
-#undef CAT1
-#undef CAT2
-#undef P
-#undef T
-#undef C
-#undef V
-#undef N
-#undef LOAD
-#undef STORE
-#undef LOAD_PART
-#undef STORE_PART
-#undef GET
-#undef PUT

@@ -1,19 +1,11 @@
 -- Samples of small products and distances (see test_walk.lua for what `mk` makes).
+local makers = ...
+local list = makers.list
 local function two(...)
     local arguments = table.pack(...)
     return function(mk)
         return { mk(table.unpack(arguments[1])), mk(table.unpack(arguments[2])),
             table.unpack(arguments, 3, arguments.n) }
-    end
-end
-local function list(...)
-    local shapes = { ... }
-    return function(mk)
-        local tensors = {}
-        for k, shape in ipairs(shapes) do
-            tensors[k] = mk(table.unpack(shape))
-        end
-        return { tensors }
     end
 end
 local vectors = { two({ 3 }, { 3 }), two({ 1 }, { 1 }), two({ 0 }, { 0 }) }

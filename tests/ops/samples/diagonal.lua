@@ -1,11 +1,6 @@
 -- Samples of diagonals, windows and turns (see test_walk.lua for what `mk` makes).
-local function on(...)
-    local arguments = table.pack(...)
-    return function(mk)
-        local shape = arguments[1]
-        return { n = arguments.n, mk(table.unpack(shape)), table.unpack(arguments, 2, arguments.n) }
-    end
-end
+local makers = ...
+local on = makers.on
 
 return {
     diagonal = { on { 3, 4 }, on({ 2, 3, 4 }, 1, 3, 2), on({ 3, 3 }, -2), on({ 2, 2 }, 5) },

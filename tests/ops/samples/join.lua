@@ -1,13 +1,8 @@
 -- Samples of cutting, joining, repeating and turning (see test_walk.lua for what `mk` makes).
+local makers = ...
+local on = makers.on
 local function each(...)
     return { ... }
-end
-local function on(...)
-    local arguments = table.pack(...)
-    return function(mk)
-        local shape = arguments[1]
-        return { n = arguments.n, mk(table.unpack(shape)), table.unpack(arguments, 2, arguments.n) }
-    end
 end
 
 return {

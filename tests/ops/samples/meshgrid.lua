@@ -1,21 +1,6 @@
 -- Samples of grids (see test_walk.lua for what `mk` makes).
-local function on(...)
-    local arguments = table.pack(...)
-    return function(mk)
-        local shape = arguments[1]
-        return { n = arguments.n, mk(table.unpack(shape)), table.unpack(arguments, 2, arguments.n) }
-    end
-end
-local function list(...)
-    local shapes = { ... }
-    return function(mk)
-        local tensors = {}
-        for k, shape in ipairs(shapes) do
-            tensors[k] = mk(table.unpack(shape))
-        end
-        return { tensors }
-    end
-end
+local makers = ...
+local on, list = makers.on, makers.list
 local function with(sample, options)
     return function(mk)
         local arguments = sample(mk)

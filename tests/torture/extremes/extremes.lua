@@ -137,11 +137,12 @@ end
 -- ---- samples: what the arguments of an operator are like ----
 
 local ops, samples = tide._ops(), {}
+local makers = dofile(here .. "/../../ops/sample_makers.lua")
 for _, op in ipairs(ops) do
     if samples[op.family] == nil then
         samples[op.family] = false
         local file = loadfile(here .. "/../../ops/samples/" .. op.family .. ".lua")
-        for name, list in pairs(file and file() or {}) do
+        for name, list in pairs(file and file(makers) or {}) do
             samples[name] = list
         end
     end

@@ -1,0 +1,31 @@
+/* composite_rows.h: what rows are written with whose operators are made of others: losses, and the
+ * steps of losses and cells. */
+#ifndef TD_OPS_COMPOSITE_ROWS_H
+#define TD_OPS_COMPOSITE_ROWS_H
+
+#include "engine/ops/pointwise.h"
+
+/* A loss that users call. */
+#define LOSS(name, parameters, text, expression)                                                   \
+    TD_OPERATOR(name) = {.schema = parameters " -> Tensor",                                        \
+                         .doc = text,                                                              \
+                         .formula = expression,                                                    \
+                         .autocast = {TD_AUTOCAST_FP32, TD_AUTOCAST_FP32},                         \
+                         .flags = TD_OP_FUNCTION_ONLY}
+/* A step of one. */
+#define PART(name, parameters, text, expression)                                                   \
+    TD_OPERATOR(name) = {.schema = parameters " -> Tensor",                                        \
+                         .doc = text,                                                              \
+                         .formula = expression,                                                    \
+                         .flags = TD_OP_INTERNAL}
+/* A step element by element, in one pass over memory. */
+#define ELEMENTS(name, parameters, text, forward, grad)                                            \
+    TD_OPERATOR(name) = {                                                                          \
+        .schema = parameters " -> Tensor",                                                         \
+        .doc = text,                                                                               \
+        .pointwise =                                                                               \
+            &(const td_pointwise){.type = TD_PW_FLOATS, .primitive = -1, .formula = forward},      \
+        .gradient = grad,                                                                          \
+        .flags = TD_OP_INTERNAL}
+
+#endif
