@@ -35,7 +35,6 @@
  *   product         batches of matrix products, plus a row of biases
  *   factor          decompositions of batches of matrices, and what they solve
  *   convolution     of images, its gradient by the images, by the weights
- *   pool            windows over planes: maxima, means, and their gradients
  *   resample        sums over windows of one to three dims, weighted, and back
  *   max_pool        maxima over such windows, and by their places
  *   index_read, index_write   x[indices], x[indices] = or += values
@@ -71,7 +70,6 @@
     X(product, td_product_plan, 4, 1)                                                              \
     X(factor, td_factor_plan, 6, 4)                                                                \
     X(convolution, td_convolution_plan, 4, 1)                                                      \
-    X(pool, td_pool_plan, 3, 2)                                                                    \
     X(resample, td_resample_plan, 2, 1)                                                            \
     X(max_pool, td_max_pool_plan, 3, 2)                                                            \
     X(index_read, td_index_plan, 18, 1)                                                            \

@@ -162,6 +162,22 @@ static td_status narrow(td_tensor *out, const td_tensor *wide) {
     return status;
 }
 
+/* Runs a plan whose tensors are *x and *out with copies in float32 in their places. */
+static td_status run_wide(const void *plan, td_tensor **x, td_tensor **out,
+                          td_status (*run)(const void *plan)) {
+    td_tensor *narrow_x = *x, *narrow_out = *out;
+    *x = *out = NULL;
+    td_status status = TD_OK;
+    TD_TRY(widen(narrow_x, x));
+    TD_TRY(widen(narrow_out, out));
+    TD_TRY(run(plan));
+    status = narrow(narrow_out, *out);
+done:
+    td_release(*x);
+    td_release(*out);
+    return status;
+}
+
 /* ---- sums ---- */
 
 static td_status make_lines(job *j, int64_t threads) {
@@ -189,26 +205,16 @@ static td_status resample(const td_resample_plan *p, job *j) {
     return status;
 }
 
-static td_status spread_wide(const td_resample_plan *plan) {
-    td_resample_plan p = *plan;
-    td_tensor *x = NULL, *out = NULL;
-    td_status status = TD_OK;
-    TD_TRY(widen(plan->x, &x));
-    TD_TRY(widen(plan->out, &out));
-    p.x = x;
-    p.out = out;
-    TD_TRY(td_cpu_resample(&p));
-    status = narrow(plan->out, out);
-done:
-    td_release(x);
-    td_release(out);
-    return status;
+static td_status spread_again(const void *plan) {
+    return td_cpu_resample(plan);
 }
 
 td_status td_cpu_resample(const td_resample_plan *p) {
     job j = {.to = p->out->data, .from = p->x->data, .divisor = (double)p->divisor};
-    if (p->transposed && is_narrow(p->out))
-        return spread_wide(p);
+    if (p->transposed && is_narrow(p->out)) {
+        td_resample_plan wide = *p;
+        return run_wide(&wide, &wide.x, &wide.out, spread_again);
+    }
     job_init(&j, p->axis, p->inner, (td_dtype)p->out->dtype);
     td_status status = td_taps_init_all(j.axis, p->axis);
     if (status)
@@ -220,20 +226,8 @@ td_status td_cpu_resample(const td_resample_plan *p) {
 
 /* ---- maxima ---- */
 
-static td_status scatter_wide(const td_max_pool_plan *plan) {
-    td_max_pool_plan p = *plan;
-    td_tensor *x = NULL, *out = NULL;
-    td_status status = TD_OK;
-    TD_TRY(widen(plan->x, &x));
-    TD_TRY(widen(plan->out, &out));
-    p.x = x;
-    p.out = out;
-    TD_TRY(td_cpu_max_pool(&p));
-    status = narrow(plan->out, out);
-done:
-    td_release(x);
-    td_release(out);
-    return status;
+static td_status scatter_again(const void *plan) {
+    return td_cpu_max_pool(plan);
 }
 
 /* By places: the windows that they came from are not asked. */
@@ -249,8 +243,10 @@ static td_status by_places(const td_max_pool_plan *p, job *j) {
 
 td_status td_cpu_max_pool(const td_max_pool_plan *p) {
     job j = {.to = p->out->data, .from = p->x->data, .places = p->places->data};
-    if (p->kind == TD_MAX_SCATTER && is_narrow(p->out))
-        return scatter_wide(p);
+    if (p->kind == TD_MAX_SCATTER && is_narrow(p->out)) {
+        td_max_pool_plan wide = *p;
+        return run_wide(&wide, &wide.x, &wide.out, scatter_again);
+    }
     job_init(&j, p->axis, p->inner, (td_dtype)p->out->dtype);
     if (p->kind != TD_MAX_POOL)
         return by_places(p, &j);

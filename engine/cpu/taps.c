@@ -9,6 +9,11 @@
 /* ---- windows ---- */
 
 static void slide(td_taps *t, const td_axis *a) {
+    t->stride = a->stride;
+    t->padding = a->padding;
+    t->kernel = a->kernel;
+    t->pairs = a->kernel == 2 && a->stride == 2 && a->dilation == 1 && a->padding == 0 &&
+               2 * a->out <= a->in;
     for (int64_t k = 0; k < a->out; k++) {
         int64_t from = k * a->stride - a->padding, to = from + a->dilation * (a->kernel - 1) + 1;
         int64_t padded_end = a->in + a->padding, whole = (to < padded_end ? to : padded_end) - from;

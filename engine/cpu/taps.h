@@ -8,11 +8,13 @@
 
 typedef struct td_taps {
     int64_t in, out, step;
-    int32_t *begin, *end; /* `out` each: places [begin, end), `step` apart */
-    double *weight;       /* NULL: all 1 */
-    int64_t *first;       /* where in `weight` those of a place begin */
-    double *divisor;      /* `out` of them; NULL: all 1 */
-    bool single;          /* every place sees one, of weight 1 and undivided */
+    int64_t stride, padding, kernel; /* of windows that slide; else 0 */
+    int32_t *begin, *end;            /* `out` each: places [begin, end), `step` apart */
+    double *weight;                  /* NULL: all 1 */
+    int64_t *first;                  /* where in `weight` those of a place begin */
+    double *divisor;                 /* `out` of them; NULL: all 1 */
+    bool single;                     /* every place sees one, of weight 1 and undivided */
+    bool pairs;                      /* place k sees 2k and 2k + 1 */
 } td_taps;
 
 static inline double td_tap_weight(const td_taps *t, int64_t k, int64_t at) {

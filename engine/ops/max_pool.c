@@ -119,14 +119,6 @@ static td_status run_max_pool(td_call *call) {
     return finish_pool(call, td_op_apply(TD_OP(max_pool), call->out, 6, a), a[6].b);
 }
 
-/* Images of floats whose places nobody asks for have a way of their own. */
-static td_status run_max_pool2d(td_call *call) {
-    const td_value *a = call->args;
-    if (a[6].b || !td_dtype_is_float((td_dtype)a[0].tensor->dtype))
-        return run_max_pool(call);
-    return finish_pool(call, td_op_apply(TD_OP(max_pool2d_with_indices), call->out, 6, a), false);
-}
-
 /* adaptive_max_poolNd(input, output_size, return_indices) */
 static td_status run_adaptive_max_pool(td_call *call) {
     const td_value *a = call->args;
@@ -255,7 +247,7 @@ TD_OPERATOR(max_pool2d) = {
     .schema = POOL(2, "{0, 0}", "{1, 1}"),
     .doc = "Largest element of each window of images (N, C, H, W) or (C, H, W); with "
            "return_indices, where in its plane each is too.",
-    .run = run_max_pool2d,
+    .run = run_max_pool,
 };
 TD_OPERATOR(max_pool3d) = {
     .schema = POOL(3, "{0, 0, 0}", "{1, 1, 1}"),

@@ -337,33 +337,6 @@ typedef struct td_convolution_plan {
     td_conv_direction direction;
 } td_convolution_plan;
 
-/* ---- windows over planes ---- */
-
-typedef enum td_pool_kind {
-    TD_POOL_MAX,           /* out = maxima of x, places (int32, in the plane) = where */
-    TD_POOL_SCATTER,       /* out (large, zero at first) += x (small) at places */
-    TD_POOL_GATHER,        /* out (small) = x (large) at places */
-    TD_POOL_MEAN,          /* out = means of x's windows */
-    TD_POOL_MEAN_BACKWARD, /* out (large, zero at first) += x (small) shared out */
-} td_pool_kind;
-
-/* Windows that slide along one dim of the larger planes. */
-typedef struct td_pool_window {
-    int64_t in, out; /* elements of the larger and the smaller planes */
-    int64_t kernel, stride, padding, dilation;
-} td_pool_window;
-
-/* Row-major, of one floating dtype, planes last. `places` is written by TD_POOL_MAX, read by
- * SCATTER and GATHER, else NULL. */
-typedef struct td_pool_plan {
-    TD_PLAN_HEAD(3, *out, *places, *x);
-    td_pool_kind kind;
-    int64_t planes;
-    td_pool_window window[2]; /* rows, columns */
-    bool count_padding;       /* means: the padding counts as elements */
-    int64_t divisor;          /* means: what sums are divided by instead, or 0 */
-} td_pool_plan;
-
 /* ---- windows over one to three spatial dims ---- */
 
 /* How place k of a result sees the places of the input along one dim. */

@@ -350,6 +350,14 @@ TD_OPERATOR(avg_pool1d) = {
     .doc = "Mean of each window of (N, C, L) or (C, L).",
     .formula = "avg_pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad, nil)",
 };
+TD_OPERATOR(avg_pool2d) = {
+    .schema = "(Tensor input, int[2] kernel_size, int[2]? stride=nil, int[2] padding={0, 0}, "
+              "bool ceil_mode=false, bool count_include_pad=true, int? divisor_override=nil) -> "
+              "Tensor",
+    .doc = "Mean of each window of images (N, C, H, W) or (C, H, W).",
+    .formula = "avg_pool(input, " AVG_POOL ")",
+    .flags = TD_OP_OUT,
+};
 TD_OPERATOR(avg_pool3d) = {
     .schema = "(Tensor input, int[3] kernel_size, int[3]? stride=nil, int[3] padding={0, 0, 0}, "
               "bool ceil_mode=false, bool count_include_pad=true, int? divisor_override=nil) -> "

@@ -99,6 +99,17 @@ static td_status fail_window(int n, const td_axis *axis) {
                    td_shape_text(n, ins, in, sizeof in));
 }
 
+/* Taps far apart may all miss a short input, though the window around them does not. */
+static bool sees_nothing(const td_axis *a) {
+    for (int64_t k = 0; k < a->out && a->dilation > 1; k++) {
+        int64_t from = k * a->stride - a->padding;
+        int64_t tap = from < 0 ? (a->dilation - 1 - from) / a->dilation : 0;
+        if (tap >= a->kernel || from + tap * a->dilation >= a->in)
+            return true;
+    }
+    return false;
+}
+
 td_status td_read_windows(int n, td_value kernel, td_value stride, td_value padding,
                           td_value dilation, bool ceil_mode, td_axis *axis) {
     int64_t kernels[TD_SPATIAL], strides[TD_SPATIAL], paddings[TD_SPATIAL];
@@ -128,6 +139,12 @@ td_status td_read_windows(int n, td_value kernel, td_value stride, td_value padd
     for (int d = 0; d < n && status == TD_OK; d++)
         if (axis[d].out < 1 || axis[d].in < 1)
             status = fail_window(n, axis);
+        else if (sees_nothing(&axis[d]))
+            status = td_fail(TD_ESHAPE,
+                             "a window of %lld elements %lld apart with a padding of %lld sees "
+                             "nothing of a dim of %lld",
+                             (long long)axis[d].kernel, (long long)axis[d].dilation,
+                             (long long)axis[d].padding, (long long)axis[d].in);
     return status;
 }
 

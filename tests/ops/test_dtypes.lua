@@ -20,7 +20,7 @@ end
 
 -- PyTorch computes it, Tide refuses.
 local refused = sets {
-    ["int64"] = "avg_pool2d local_response_norm",
+    ["int64"] = "local_response_norm",
     ["bool"] = "col2im",
     ["float16 bfloat16"] = "nextafter", -- computed in float32, where the next number is another
 }

@@ -11,7 +11,6 @@
 #include "engine/cpu/isa/isa_symbol.h"
 #include "engine/cpu/isa/norm_kernels.h"
 #include "engine/cpu/isa/pointwise_kernels.h"
-#include "engine/cpu/isa/pool_kernels.h"
 #include "engine/cpu/isa/random_kernels.h"
 #include "engine/cpu/isa/reduce_kernels.h"
 #include "engine/cpu/isa/softmax_kernels.h"
@@ -24,7 +23,6 @@ typedef struct td_isa {
     const td_reduce_kernels *reduce;
     const td_softmax_kernels *softmax;
     const td_norm_kernels *norm;
-    const td_pool_kernels *pool;
     const td_spatial_kernels *spatial;
     const td_random_kernels *random;
 } td_isa;

@@ -6,7 +6,6 @@ extern const td_pointwise_kernels TD_ISA_SYMBOL(td_pointwise_kernels);
 extern const td_reduce_kernels TD_ISA_SYMBOL(td_reduce_kernels);
 extern const td_softmax_kernels TD_ISA_SYMBOL(td_softmax_kernels);
 extern const td_norm_kernels TD_ISA_SYMBOL(td_norm_kernels);
-extern const td_pool_kernels TD_ISA_SYMBOL(td_pool_kernels);
 extern const td_spatial_kernels TD_ISA_SYMBOL(td_spatial_kernels);
 extern const td_random_kernels TD_ISA_SYMBOL(td_random_kernels);
 
@@ -21,7 +20,6 @@ const td_isa TD_ISA_SYMBOL(td_isa) = {
     .reduce = &TD_ISA_SYMBOL(td_reduce_kernels),
     .softmax = &TD_ISA_SYMBOL(td_softmax_kernels),
     .norm = &TD_ISA_SYMBOL(td_norm_kernels),
-    .pool = &TD_ISA_SYMBOL(td_pool_kernels),
     .spatial = &TD_ISA_SYMBOL(td_spatial_kernels),
     .random = &TD_ISA_SYMBOL(td_random_kernels),
 };

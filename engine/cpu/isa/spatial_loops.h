@@ -164,10 +164,79 @@ static void NAME(max_places)(T *restrict y, int64_t *restrict places, const T *x
             }
 }
 
+/* y = the larger of y and x's elements `stride` apart, n of them; the first is at `place`. */
+static inline void NAME(max_step)(T *restrict y, int64_t *restrict places, const T *restrict x,
+                                  int64_t place, int64_t stride, int64_t n) {
+    for (int64_t k = 0; k < n; k++) {
+        bool more = NAME(above)(GET(x[k * stride]), GET(y[k]));
+        y[k] = more ? x[k * stride] : y[k];
+        places[k] = more ? place + k * stride : places[k];
+    }
+}
+
+/* What a line gives to a row of windows that slide: tap by tap, for the places that have it. */
+static void NAME(max_line)(T *y, int64_t *places, const T *x, int64_t line, const td_taps *last) {
+    int64_t s = last->stride;
+    for (int64_t tap = 0; tap < last->kernel; tap++) {
+        int64_t from = tap * last->step - last->padding, room = last->in - 1 - from;
+        int64_t first = from < 0 ? (-from + s - 1) / s : 0;
+        int64_t end = room < 0 ? 0 : room / s + 1 < last->out ? room / s + 1 : last->out;
+        int64_t place = line + from + first * s;
+        if (s == 1)
+            NAME(max_step)(y + first, places + first, x + place, place, 1, end - first);
+        else if (s == 2)
+            NAME(max_step)(y + first, places + first, x + place, place, 2, end - first);
+        else
+            NAME(max_step)(y + first, places + first, x + place, place, s, end - first);
+    }
+}
+
+/* A row of windows that slide with an element at every place. */
+static void NAME(max_row)(T *y, int64_t *places, const T *x, const td_taps *axis, int64_t i,
+                          int64_t j) {
+    const td_taps *last = &axis[2];
+    int64_t line = (axis[0].begin[i] * axis[1].in + axis[1].begin[j]) * last->in;
+    for (int64_t k = 0; k < last->out; k++) {
+        places[k] = line + last->begin[k];
+        y[k] = x[places[k]];
+    }
+    for (int64_t a = axis[0].begin[i]; a < axis[0].end[i]; a += axis[0].step)
+        for (int64_t b = axis[1].begin[j]; b < axis[1].end[j]; b += axis[1].step)
+            NAME(max_line)(y, places, x, (a * axis[1].in + b) * last->in, last);
+}
+
+/* The largest of 2 x 2 side by side, `n` times: four loads and three comparisons, no branches. */
+static void NAME(max_pairs)(T *restrict y, int64_t *restrict places, const T *restrict upper,
+                            int64_t corner, int64_t wide, int64_t n) {
+    const T *restrict lower = upper + wide;
+    for (int64_t k = 0; k < n; k++) {
+        C a = GET(upper[2 * k]), b = GET(upper[2 * k + 1]);
+        C c = GET(lower[2 * k]), d = GET(lower[2 * k + 1]);
+        bool take_b = NAME(above)(b, a), take_d = NAME(above)(d, c);
+        C first = take_b ? b : a, second = take_d ? d : c;
+        bool below = NAME(above)(second, first);
+        y[k] = PUT(below ? second : first);
+        places[k] = corner + 2 * k + (below ? wide + take_d : take_b);
+    }
+}
+
 static void NAME(max)(void *to, int64_t *places, const void *from, const td_taps *axis,
                       int64_t inner, int64_t begin, int64_t end) {
+    bool paired = inner == 1 && axis[0].single && axis[1].pairs && axis[2].pairs;
     for (int64_t row = begin; row < end; row++) {
         int64_t i = row / axis[1].out, j = row % axis[1].out;
+        if (paired) {
+            int64_t corner = (axis[0].begin[i] * axis[1].in + 2 * j) * axis[2].in;
+            int64_t at = row * axis[2].out;
+            NAME(max_pairs)
+            ((T *)to + at, places + at, (const T *)from + corner, corner, axis[2].in, axis[2].out);
+            continue;
+        }
+        if (inner == 1 && axis[2].stride) {
+            int64_t at = row * axis[2].out;
+            NAME(max_row)((T *)to + at, places + at, from, axis, i, j);
+            continue;
+        }
         for (int64_t k = 0; k < axis[2].out; k++) {
             int64_t at = (row * axis[2].out + k) * inner;
             if (inner == 1)

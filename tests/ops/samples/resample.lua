@@ -5,6 +5,12 @@ local samples = {
         function(mk) return { mk(2, 7), 3, 2, 1 } end,
         function(mk) return { mk(1, 2, 7), 4, 3, 2, true, false } end,
     },
+    avg_pool2d = {
+        function(mk) return { mk(2, 2, 4, 6), 2 } end,
+        function(mk) return { mk(1, 5, 5), 3, 2, 1 } end,
+        function(mk) return { mk(1, 1, 5, 6), { 2, 3 }, { 1, 2 }, { 1, 1 }, true, false } end,
+        function(mk) return { mk(1, 1, 4, 4), 2, { divisor_override = 3 } } end,
+    },
     avg_pool3d = {
         function(mk) return { mk(1, 2, 4, 4, 2), 2 } end,
         function(mk) return { mk(1, 3, 4, 5), { 1, 2, 3 }, { 1, 2, 1 }, { 0, 1, 1 } } end,
