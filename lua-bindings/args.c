@@ -10,11 +10,22 @@
 
 /* ---- options ---- */
 
-static int find_param(const td_op *op, const char *name) {
+static int param_named(const td_op *op, const char *name) {
     for (int k = 0; k < op->nparams; k++)
         if (!strcmp(op->params[k].name, name))
             return k;
     return -1;
+}
+
+/* A parameter by its name or by the one that NumPy gives it. */
+static int find_param(const td_op *op, const char *name) {
+    static const char *const others[][2] = {
+        {"axis", "dim"}, {"keepdims", "keepdim"}, {"axis0", "dim0"}, {"axis1", "dim1"}};
+    int k = param_named(op, name);
+    for (size_t other = 0; k < 0 && other < sizeof others / sizeof *others; other++)
+        if (!strcmp(others[other][0], name))
+            k = param_named(op, others[other][1]);
+    return k;
 }
 
 /* Does it make a tensor from nothing, which may then require grad? */
@@ -73,7 +84,7 @@ static void gather_options(lua_State *L, tide_frame *f) {
         lua_insert(L, -2); /* the value stays, below the key */
         int value = lua_gettop(L) - 1;
         if (param >= 0 && f->at[param])
-            tide_error(L, "%s: '%s' is given by position and by name", f->name, name);
+            tide_error(L, "%s: '%s' is given twice", f->name, name);
         if (param >= 0)
             f->at[param] = value;
         else if (!read_common_option(L, f, name, value))

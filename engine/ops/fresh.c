@@ -62,8 +62,11 @@ static td_status window_places(const td_call *call, td_dtype wide, int64_t *n, t
     if (length < 0)
         return td_fail(TD_EVALUE, "window_length must not be negative, got %lld",
                        (long long)length);
-    *n = a[1].b && length > 1 ? length + 1 : length;
-    return TD_APPLY(out, arange, TD_I(length), TD_NIL, TD_I(1), TD_DTYPE(wide), a[last]);
+    td_status status =
+        TD_APPLY(out, arange, TD_I(length), TD_NIL, TD_I(1), TD_DTYPE(wide), a[last]);
+    if (status == TD_OK) /* so that it is not the last number that there is */
+        *n = a[1].b && length > 1 ? length + 1 : length;
+    return status;
 }
 
 /* Sum of weights[k] cos(2 pi k t / (n - 1)) over k: one term is the rectangle. */

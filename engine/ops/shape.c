@@ -215,6 +215,11 @@ TD_OPERATOR(flatten) = {
     .doc = "Join the dims from start_dim to end_dim into one.",
     .run = run_flatten,
 };
+TD_OPERATOR(ravel) = {
+    .schema = "(Tensor x) -> Tensor",
+    .doc = "All elements as one row, a view where possible.",
+    .formula = "reshape(contiguous(x), -1)",
+};
 TD_OPERATOR(unflatten) = {
     .schema = "(Tensor x, dim dim, int[] sizes) -> Tensor",
     .doc = "Split a dim into several; one size may be -1.",

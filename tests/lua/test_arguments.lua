@@ -232,3 +232,13 @@ t.test("metatables_are_locked_and_metamethods_look_at_what_they_get", function()
     end
     t.eq(x:sum():item(), 2)
 end)
+
+t.test("options_as_numpy_names_them", function()
+    local x = tide.arange(6):reshape(2, 3)
+    t.eq(x:sum { axis = 1, keepdims = true }:tolist(), { { 3, 5, 7 } })
+    t.eq(tide.cat({ x, x }, { axis = 2 }).shape, { 2, 6 })
+    t.eq(x:swapaxes { axis0 = 1, axis1 = 2 }.shape, { 3, 2 })
+    t.error_has(function() x:sum(1, { axis = 2 }) end, "sum: 'axis' is given twice")
+    t.error_has(function() x:sum { dim = 1, axis = 1 } end, "is given twice")
+    t.error_has(function() x:exp { axis = 1 } end, "exp: no option 'axis'")
+end)

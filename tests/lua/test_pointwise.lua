@@ -15,6 +15,10 @@ end
 
 -- ---- other names ----
 
+local function is_method(name)
+    return (pcall(function() return tide.ones(1)[name] end))
+end
+
 t.test("aliases_are_the_operator_under_another_name", function()
     local n = 0
     for alias, name in pairs(tide._aliases()) do
@@ -26,8 +30,8 @@ t.test("aliases_are_the_operator_under_another_name", function()
         t.eq(doc.signature, alias .. of.signature:sub(#name + 1))
         t.eq(tide._doc(tide[alias]).name, alias, "by the function")
         t.eq(tide._doc(tide[name]).alias_of, nil)
-        t.is_true(tide.tensor { 1.0 }[alias], alias .. " as a method")
-        t.eq(tide.tensor { 1.0 }[alias .. "_"] ~= nil, of.inplace, alias .. "_")
+        t.eq(is_method(alias), is_method(name), alias .. " as a method")
+        t.eq(is_method(alias .. "_"), is_method(name .. "_"), alias .. "_")
     end
     t.is_true(n >= 20)
 end)
@@ -292,4 +296,11 @@ t.test("dropouts_of_channels_take_or_leave_all_of_one", function()
     local z = tide.alpha_dropout(long, 0.3)
     t.is_true(math.abs(z:mean():item()) < 0.05 and math.abs(z:std():item() - 1) < 0.05, "mean and deviation stay")
     t.eq(tide.alpha_dropout(x, 1):sum():item(), 0.0)
+end)
+
+t.test("polygamma_of_a_huge_order_ends", function()
+    for _, n in ipairs { 1000, 1 << 40, 1 << 62 } do
+        local y = tide.polygamma(tide.tensor({ 0.5, 1.6e8, 1e300 }, { dtype = tide.float64 }), n)
+        t.eq(y.shape, { 3 })
+    end
 end)

@@ -102,9 +102,12 @@ local forms = {
     end,
 }
 
---- operators(): tide._ops() and x[key], x[key] = value.
+--- operators(): tide._ops(), their other names, and x[key], x[key] = value.
 function golden.operators()
-    local list = tide._ops()
+    local list, aliases = tide._ops(), tide._aliases()
+    for _, name in ipairs(golden.sorted_keys(aliases)) do
+        list[#list + 1] = { name = name, alias = aliases[name] }
+    end
     for _, name in ipairs(golden.sorted_keys(forms)) do
         list[#list + 1] = { name = name, form = forms[name] }
     end

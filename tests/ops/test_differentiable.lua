@@ -32,7 +32,7 @@ add(differentiable, [[
     index_select index_add index_copy index_fill take embedding masked_fill masked_select
     gather scatter scatter_add
     dropout
-    swapaxes swapdims moveaxis concat concatenate ger ravel
+    ravel
     sort msort topk kthvalue median nanmedian mode cumprod cummax cummin logcumsumexp quantile nanquantile
     aminmax var_mean std_mean renorm dist diff trapezoid cumulative_trapezoid cov corrcoef
     layer_norm rms_norm group_norm batch_norm instance_norm local_response_norm normalize

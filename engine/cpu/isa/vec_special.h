@@ -122,7 +122,7 @@ static double zeta_of_positive(double s, double q) {
     for (; q < 10 + s; q++) {
         double term = pow(q, -s);
         sum += term;
-        if (term < sum * 0x1p-60)
+        if (term <= sum * 0x1p-60) /* both 0 where the first term is too small for a number */
             return sum;
     }
     double power = pow(q, -s), factor = power * s / (2 * q);

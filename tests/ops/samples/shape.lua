@@ -47,4 +47,9 @@ return {
         function(mk) local x = mk(4):contiguous() return { x, { 3 }, { 0 }, x:storage_offset() + 2 } end),
     tril = each(on { 3, 3 }, on({ 2, 3, 4 }, 1), on({ 3, 2 }, -1), on({ 0, 3 }, 0)),
     triu = each(on { 3, 3 }, on({ 2, 3, 4 }, 1), on({ 3, 2 }, -5), on({ 2, 3 }, 7)),
+    ravel = {
+        function(mk) return { mk(2, 3) } end,
+        function(mk) return { mk() } end,
+        function(mk) return { mk(0, 3) } end,
+    },
 }
