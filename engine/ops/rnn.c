@@ -13,9 +13,10 @@ static const int gates_of[] = {[RNN_TANH] = 1, [RNN_RELU] = 1, [LSTM] = 4, [GRU]
 
 /* ---- one step ---- */
 
-/* Weights of one direction of one layer; borrowed, biases may be NULL. */
+/* Weights of one direction of one layer; borrowed, biases may be NULL, and hr, by which an LSTM's
+ * state is projected to another size. */
 typedef struct weights {
-    td_tensor *ih, *hh, *b_ih, *b_hh;
+    td_tensor *ih, *hh, *b_ih, *b_hh, *hr;
 } weights;
 
 static td_status apply_gates(kind which, td_tensor *from_input, td_tensor *from_state,
@@ -45,6 +46,8 @@ static td_status step(kind which, const weights *w, td_tensor *projected, td_ten
     td_status status = TD_OK;
     TD_TRY(TD_APPLY(&from_state, linear, TD_T(*state), TD_T(w->hh), td_tensor_or_nil(w->b_hh)));
     TD_TRY(apply_gates(which, projected, from_state, *state, cell, &next));
+    if (w->hr)
+        TD_STEP(&next, linear, TD_T(next), TD_T(w->hr), TD_NIL);
     td_release(*state);
     *state = td_retain(next);
 done:
@@ -55,7 +58,9 @@ done:
 
 /* ---- cells ---- */
 
-static td_status check_cell(kind which, const td_tensor *x, const td_tensor *h, const weights *w) {
+/* `units`: of the gates, which are the state's size where it is not projected. */
+static td_status check_cell(kind which, const td_tensor *x, const td_tensor *h, int64_t units,
+                            const weights *w) {
     char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
     if (x->ndim < 1 || x->ndim > 2 || h->ndim != x->ndim)
         return td_fail(TD_ESHAPE, "input and state must be (N, size) or (size), got %s and %s",
@@ -68,18 +73,22 @@ static td_status check_cell(kind which, const td_tensor *x, const td_tensor *h, 
                        td_tensor_shape_text(x, a), td_tensor_shape_text(w->ih, b));
     int64_t hidden = h->sizes[h->ndim - 1];
     if (w->hh->ndim != 2 || w->hh->sizes[1] != hidden ||
-        w->hh->sizes[0] != gates_of[which] * hidden || w->ih->sizes[0] != w->hh->sizes[0])
+        w->hh->sizes[0] != gates_of[which] * units || w->ih->sizes[0] != w->hh->sizes[0])
         return td_fail(TD_ESHAPE, "state of shape %s doesn't fit weights of shape %s",
                        td_tensor_shape_text(h, a), td_tensor_shape_text(w->hh, b));
+    if (w->hr && (w->hr->ndim != 2 || w->hr->sizes[0] != hidden || w->hr->sizes[1] != units))
+        return td_fail(TD_ESHAPE, "projection of shape %s, expected (%lld, %lld)",
+                       td_tensor_shape_text(w->hr, a), (long long)hidden, (long long)units);
     return which == LSTM || which == GRU ? td_check_float((td_dtype)x->dtype) : TD_OK;
 }
 
 static td_status run_cell(td_call *call, kind which, td_tensor *state, td_tensor *cell) {
     const td_value *a = call->args;
-    weights w = {a[2].tensor, a[3].tensor, td_arg_tensor(a[4]), td_arg_tensor(a[5])};
+    weights w = {a[2].tensor, a[3].tensor, td_arg_tensor(a[4]), td_arg_tensor(a[5]), NULL};
     td_tensor *projected = NULL, *h = td_retain(state), *c = td_retain(cell);
     td_status status = TD_OK;
-    TD_TRY(check_cell(which, a[0].tensor, state, &w));
+    int64_t units = state->ndim > 0 ? state->sizes[state->ndim - 1] : 0;
+    TD_TRY(check_cell(which, a[0].tensor, state, units, &w));
     TD_TRY(TD_APPLY(&projected, linear, a[0], a[2], a[4]));
     TD_TRY(step(which, &w, projected, &h, &c));
     call->out[0] = td_retain(h);
@@ -117,16 +126,22 @@ static td_status run_lstm_cell(td_call *call) {
 typedef struct sequence {
     kind which;
     bool biases, training, both, batch_first;
+    bool projects; /* the states are of another size than the cells */
     int64_t layers;
     double dropout;
     td_value params;
     td_tensor *h0, *c0; /* (layers x directions, N, hidden) */
 } sequence;
 
+static int weights_per_place(const sequence *s) {
+    return (s->biases ? 4 : 2) + s->projects;
+}
+
 static weights weights_at(const sequence *s, int64_t place) {
-    int per = s->biases ? 4 : 2;
+    int per = weights_per_place(s);
     td_tensor *const *p = s->params.tensors + place * per;
-    return (weights){p[0], p[1], s->biases ? p[2] : NULL, s->biases ? p[3] : NULL};
+    return (weights){p[0], p[1], s->biases ? p[2] : NULL, s->biases ? p[3] : NULL,
+                     s->projects ? p[per - 1] : NULL};
 }
 
 /* All times in one direction: outputs[t], and the last states into *h and *c. */
@@ -164,7 +179,8 @@ static td_status run_direction(const sequence *s, int64_t place, td_tensor *x, b
     if (s->c0)
         TD_TRY(TD_APPLY(&cells[place], select, TD_T(s->c0), TD_I(0), TD_I(place)));
     TD_TRY(TD_APPLY(&first, select, TD_T(x), TD_I(0), TD_I(0)));
-    TD_TRY(check_cell(s->which, first, states[place], &w));
+    const td_tensor *unit = s->c0 ? cells[place] : states[place];
+    TD_TRY(check_cell(s->which, first, states[place], unit->sizes[unit->ndim - 1], &w));
     TD_TRY(run_times(s, &w, x, backwards, &states[place], &cells[place], outputs));
     status = TD_APPLY(out, stack, TD_TENSORS((int32_t)times, outputs), TD_I(0));
 done:
@@ -207,9 +223,9 @@ static td_status check_sequence(const sequence *s, const td_tensor *x) {
                        td_tensor_shape_text(x, shape));
     if (s->layers < 1 || s->layers > 1 << 20)
         return td_fail(TD_EVALUE, "num_layers must be positive, got %lld", (long long)s->layers);
-    if (s->params.n != places * (s->biases ? 4 : 2))
+    if (s->params.n != places * weights_per_place(s))
         return td_fail(TD_EVALUE, "params: expected %lld weights and biases, got %d",
-                       (long long)places * (s->biases ? 4 : 2), s->params.n);
+                       (long long)places * weights_per_place(s), s->params.n);
     if (x->sizes[s->batch_first ? 1 : 0] == 0)
         return td_fail(TD_ESHAPE, "the sequence has no steps: shape %s",
                        td_tensor_shape_text(x, shape));
@@ -265,6 +281,7 @@ static td_status run_sequence(td_call *call, kind which, td_tensor *h0, td_tenso
                   .batch_first = a[8].b,
                   .h0 = h0,
                   .c0 = c0};
+    s.projects = c0 && h0->ndim == 3 && c0->ndim == 3 && h0->sizes[2] != c0->sizes[2];
     td_status status = check_sequence(&s, x);
     if (status == TD_OK)
         status = check_first_state(&s, h0, "hidden state", x);

@@ -61,6 +61,15 @@ return function(nn)
     activation(nn, "Threshold(number threshold, number value)", "threshold", { "threshold", "value" })
     activation(nn, "Hardshrink(number lambd=0.5)", "hardshrink", { "lambd" })
     activation(nn, "Softshrink(number(0..) lambd=0.5)", "softshrink", { "lambd" })
+    local gelu = activation(nn, "GELU(\"none\"|\"tanh\" approximate=\"none\")", "gelu", { "approximate" })
+    function gelu:forward(x) return tide.gelu(x, { approximate = self.approximate }) end
+    activation(nn, "Softmax2d()", "softmax", {}).forward = function(_, x)
+        if not tide.is_tensor(x) or (x:dim() ~= 3 and x:dim() ~= 4) then
+            tide._fail("Softmax2d: input must have shape (N, C, H, W) or (C, H, W), got %s",
+                tide.is_tensor(x) and tostring(x.shape) or tide._describe(x))
+        end
+        return x:softmax(-3)
+    end
     activation(nn, "GLU(dim dim=-1)", "glu", { "dim" })
     for name, fn in pairs { ReLU6 = "relu6", SELU = "selu", Mish = "mish", Softsign = "softsign",
         Hardsigmoid = "hardsigmoid", Hardswish = "hardswish", Tanhshrink = "tanhshrink", LogSigmoid = "logsigmoid" } do

@@ -19,7 +19,7 @@ end
 -- ---- over the last dims ----
 
 local function last_dims(nn)
-    layer(nn, "LayerNorm(int[] normalized_shape, *, number eps=1e-05, bool elementwise_affine=true, bool bias=true)",
+    layer(nn, "LayerNorm(int[] normalized_shape, number eps=1e-05, bool elementwise_affine=true, bool bias=true)",
         "Deviations from the mean of the last dims over their standard deviation.", {
         make = function(self)
             local has_bias = layers.take_bias(self)
@@ -33,7 +33,7 @@ local function last_dims(nn)
                 number(self.eps), self.elementwise_affine, self.has_bias)
         end,
     })
-    layer(nn, "RMSNorm(int[] normalized_shape, *, number? eps=nil, bool elementwise_affine=true)",
+    layer(nn, "RMSNorm(int[] normalized_shape, number? eps=nil, bool elementwise_affine=true)",
         "The last dims over the root of their mean square.", {
         make = function(self) start(self, self.normalized_shape, self.elementwise_affine, false) end,
         forward = function(self, x) return tide.rms_norm(x, self.normalized_shape, self.weight, self.eps) end,

@@ -30,17 +30,31 @@ local function places(self)
     return list
 end
 
+-- The size of what a layer gives: projected where that is asked for.
+local function output_size(self)
+    local projected = rawget(self, "proj_size") or 0
+    return projected > 0 and projected or self.hidden_size
+end
+
 local function start_layers(self, operator)
+    local outputs = output_size(self)
+    if (rawget(self, "proj_size") or 0) >= self.hidden_size then
+        fail("%s: proj_size must be less than hidden_size %d, got %d", getmetatable(self).__name, self.hidden_size,
+            self.proj_size)
+    end
     local rows, directions = gates[operator] * self.hidden_size, self.bidirectional and 2 or 1
     local has_bias = layers.take_bias(self)
     rawset(self, "operator", operator)
     for k, place in ipairs(places(self)) do
-        local inputs = k <= directions and self.input_size or self.hidden_size * directions
+        local inputs = k <= directions and self.input_size or outputs * directions
         start(self, "weight_ih" .. place, rows, inputs)
-        start(self, "weight_hh" .. place, rows, self.hidden_size)
+        start(self, "weight_hh" .. place, rows, outputs)
         if has_bias then
             start(self, "bias_ih" .. place, rows)
             start(self, "bias_hh" .. place, rows)
+        end
+        if outputs ~= self.hidden_size then
+            start(self, "weight_hr" .. place, outputs, self.hidden_size)
         end
     end
 end
@@ -53,6 +67,9 @@ local function weights(self)
         if self.has_bias then
             list[#list + 1] = self["bias_ih" .. place]
             list[#list + 1] = self["bias_hh" .. place]
+        end
+        if output_size(self) ~= self.hidden_size then
+            list[#list + 1] = self["weight_hr" .. place]
         end
     end
     return list
@@ -70,12 +87,12 @@ local function check_input(self, x)
 end
 
 -- A state given without batch gets one; none becomes zeros.
-local function first_state(self, x, given)
+local function first_state(self, x, given, size)
     if given then
         return x:dim() == 2 and given:unsqueeze(2) or given
     end
     local batch = x:dim() == 2 and 1 or x.shape[self.batch_first and 1 or 2]
-    return tide.zeros(self.num_layers * (self.bidirectional and 2 or 1), batch, self.hidden_size,
+    return tide.zeros(self.num_layers * (self.bidirectional and 2 or 1), batch, size,
         { dtype = x.dtype, device = x.device })
 end
 
@@ -91,9 +108,9 @@ local function run(self, x, hx)
     local single, pair = x:dim() == 2, self.operator == "lstm"
     if pair then
         check_pair(self, hx)
-        hx = { first_state(self, x, hx and hx[1]), first_state(self, x, hx and hx[2]) }
+        hx = { first_state(self, x, hx and hx[1], output_size(self)), first_state(self, x, hx and hx[2], self.hidden_size) }
     else
-        hx = first_state(self, x, hx)
+        hx = first_state(self, x, hx, self.hidden_size)
     end
     local batch_dim = self.batch_first and 1 or 2
     local y, h, c = tide[self.operator](single and x:unsqueeze(batch_dim) or x, hx, weights(self), self.has_bias,
@@ -106,6 +123,9 @@ end
 
 local function describe(self)
     local text = ("%d, %d"):format(self.input_size, self.hidden_size)
+    if output_size(self) ~= self.hidden_size then
+        text = text .. ", proj_size=" .. self.proj_size
+    end
     for _, pair in ipairs { { "num_layers", 1 }, { "has_bias", true, "bias" }, { "batch_first", false },
         { "dropout", 0 }, { "bidirectional", false } } do
         if self[pair[1]] ~= pair[2] then
@@ -117,10 +137,11 @@ local function describe(self)
     return text
 end
 
-local options = "bool bias=true, bool batch_first=false, number(0..1) dropout=0, bool bidirectional=false)"
+local options = "bool bias=true, bool batch_first=false, number(0..1) dropout=0, bool bidirectional=false"
 
-local function sequence(nn, name, first, doc)
-    layer(nn, name .. "(int(1..) input_size, int(1..) hidden_size, int(1..) num_layers=1, " .. first .. options, doc, {
+local function sequence(nn, name, first, last, doc)
+    local head = "(int(1..) input_size, int(1..) hidden_size, int(1..) num_layers=1, "
+    layer(nn, name .. head .. first .. options .. last .. ")", doc, {
         make = function(self) start_layers(self, operator_of(name:lower(), self.nonlinearity)) end,
         forward = run,
         extra_repr = describe,
@@ -176,9 +197,10 @@ end
 
 return function(nn)
     local nonlinearity = '"tanh"|"relu" nonlinearity="tanh"'
-    sequence(nn, "RNN", nonlinearity .. ", ", "Layers of Elman's cells over sequences; gives outputs and last states.")
-    sequence(nn, "LSTM", "", "Layers of LSTM cells over sequences; gives outputs and {last states, last cell states}.")
-    sequence(nn, "GRU", "", "Layers of GRU cells over sequences; gives outputs and last states.")
+    sequence(nn, "RNN", nonlinearity .. ", ", "", "Layers of Elman's cells over sequences; gives outputs and last states.")
+    sequence(nn, "LSTM", "", ", int(0..) proj_size=0", "Layers of LSTM cells over sequences; gives outputs and {last states, "
+        .. "last cell states}.")
+    sequence(nn, "GRU", "", "", "Layers of GRU cells over sequences; gives outputs and last states.")
     cell(nn, "RNNCell", ", " .. nonlinearity, "One step of Elman's cell.")
     cell(nn, "LSTMCell", "", "One step of an LSTM cell; gives the state and the cell state.")
     cell(nn, "GRUCell", "", "One step of a GRU cell.")

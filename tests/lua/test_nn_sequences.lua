@@ -350,3 +350,25 @@ t.test("gradients_of_ctc_have_no_derivative", function()
     local g = tide.autograd.grad(loss, scores, { create_graph = true })
     t.error_has(function() (type(g) == "table" and g[1] or g):square():sum():backward() end, "has no derivative")
 end)
+
+-- ---- states of another size ----
+
+t.test("lstm_projects_its_states", function()
+    local m = nn.LSTM(3, 6, { num_layers = 2, bidirectional = true, proj_size = 2 })
+    t.eq(m.weight_hr_l0.shape, { 2, 6 })
+    t.eq(m.weight_hh_l1_reverse.shape, { 24, 2 })
+    t.eq(m.weight_ih_l1.shape, { 24, 4 })
+    local y, states = m(tide.randn(5, 4, 3))
+    t.eq(y.shape, { 5, 4, 4 })
+    t.eq(states[1].shape, { 4, 4, 2 })
+    t.eq(states[2].shape, { 4, 4, 6 })
+    -- by hand: one step of one layer
+    local one, x = nn.LSTM(3, 6, { proj_size = 2 }):double(), tide.randn(1, 1, 3, { dtype = tide.float64 })
+    local c = tide.lstm_cell(x[1], { tide.zeros(1, 6):double(), tide.zeros(1, 6):double() }, one.weight_ih_l0,
+        tide.zeros(24, 6):double(), one.bias_ih_l0, one.bias_hh_l0)
+    local got = one(x)
+    t.is_true(tide.allclose(got[1], c:matmul(one.weight_hr_l0:t())))
+    t.eq(tostring(one), "LSTM(3, 6, proj_size=2)")
+    t.error_has(function() nn.LSTM(3, 6, { proj_size = 6 }) end, "LSTM: proj_size must be less than hidden_size 6, got 6")
+    t.error_has(function() m(tide.randn(5, 4, 3), { tide.zeros(4, 4, 3), tide.zeros(4, 4, 6) }) end, "doesn't fit weights")
+end)

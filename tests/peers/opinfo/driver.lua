@@ -258,7 +258,7 @@ local function inventory(into, place, prefix, depth)
                 into[prefix .. key] = signature(value)
             elseif type(value) == "table" and depth > 0 and not getmetatable(value) then
                 inventory(into, value, prefix .. key .. ".", depth - 1)
-            elseif type(value) ~= "table" then
+            elseif type(value) ~= "table" or getmetatable(value) then
                 into[prefix .. key] = "value"
             end
         end

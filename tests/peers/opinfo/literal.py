@@ -4,6 +4,11 @@ import torch
 from translate import DTYPES, number, table
 
 
+def lines_of(trial):
+    lines = ["tide:   " + lua_line(trial)]
+    return lines if hasattr(trial, "setup") else lines + ["torch:  " + python_line(trial)]
+
+
 def lua_tensor(message, view):
     base, shape, stride, offset, grad = view
     values = message.bases[base - 1]
@@ -14,10 +19,15 @@ def lua_tensor(message, view):
     return text + (":requires_grad_()" if grad else "")
 
 
+def setup_of(trial):
+    """Of a layer: how it is made."""
+    return "".join(line + " " for line in getattr(trial, "setup", "").splitlines())
+
+
 def lua_line(trial):
     message = trial.message
     tensors = ", ".join(lua_tensor(message, v) for v in message.views)
-    line = f"local nan, inf = 0/0, math.huge; local a = {{{tensors}}}; local y = {{{trial.text}}}; print(table.unpack(y))"
+    line = f"local nan, inf = 0/0, math.huge; local a = {{{tensors}}}; {setup_of(trial)}local y = {{{trial.text}}}; print(table.unpack(y))"
     if trial.plan != "{}":
         line += f"; local p = {trial.plan} -- gradients"
     return line

@@ -273,7 +273,9 @@ static void judge(const format *f, int which, double x, double y, double got, ta
     if (t->shown++ < SHOWN)
         printf("finding: %s %s(%.17g%s%.17g%s is %.17g, should be %.17g%s (%.3f ulp)\n", f->name,
                what->name, x, what->arity == 2 ? ", " : ") [", y, what->arity == 2 ? ")" : "]", got,
-               wide_references[which](x, y), error < 0 ? " (kind or sign)" : "", error);
+               f->dtype == TD_F64 ? (double)quad_references[which](x, y)
+                                  : wide_references[which](x, y),
+               error < 0 ? " (kind or sign)" : "", error);
 }
 
 /* ---- calls ---- */
