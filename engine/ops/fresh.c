@@ -260,7 +260,7 @@ TD_OPERATOR(new_ones) = {
     NEW,
 };
 TD_OPERATOR(new_full) = {
-    .schema = "(Tensor x, int[] size, number value, " OPTIONS,
+    .schema = "(Tensor x, int[] size, number|bool value, " OPTIONS,
     .doc = "One value everywhere in a shape, of x's dtype and device.",
     .formula = "full(size, value, " OF_X,
     NEW,

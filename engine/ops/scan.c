@@ -21,9 +21,9 @@ static td_status plan_scan(const td_call *call, td_meta *out, td_scan_kind kind,
 }
 
 static td_status plan_sum(const td_call *call, td_meta *out, td_scan_kind kind) {
-    td_dtype dtype;
-    td_status status = td_reduce_sum_dtype(call->args[0].tensor->dtype, call->args[2], &dtype);
-    return status ? status : plan_scan(call, out, kind, dtype);
+    td_dtype dtype = td_reduce_sum_dtype(call->args[0].tensor->dtype, call->args[2]);
+    return dtype != TD_BOOL ? plan_scan(call, out, kind, dtype)
+                            : td_fail(TD_EDTYPE, "no bool result: give an integer dtype");
 }
 TD_RULE(rule_cumsum, plan_sum, TD_SCAN_SUM)
 TD_RULE(rule_cumprod, plan_sum, TD_SCAN_PROD)

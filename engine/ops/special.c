@@ -26,6 +26,15 @@ static td_status choose_polygamma(const td_value *args, const td_op **op) {
     return TD_OK;
 }
 
+static td_status choose_nextafter(const td_value *args, const td_op **op) {
+    td_dtype dtype = td_promote_operands(2, args);
+    if (dtype == TD_F16)
+        *op = TD_OP(nextafter_half);
+    else if (dtype == TD_BF16)
+        *op = TD_OP(nextafter_brain);
+    return TD_OK;
+}
+
 /* ---- numbers that depend on the dtype ---- */
 
 static double largest_number(td_dtype dtype) {
@@ -221,8 +230,30 @@ BINARY_FORMULA(xlogy, TD_PW_FLOATS, "a * log(b), 0 where a is 0.",
                "a: where(logical_and(eq(a, 0), le(b, 0)), 0, g * log(b)); b: g * a / b");
 BINARY(copysign, TD_PW_FLOATS, "The size of a with the sign of b.",
        "a: where(eq(a, 0), 0, g * (out / a)); b: 0");
-BINARY(nextafter, TD_PW_ARITH, "The next number after a in the direction of b.",
-       "a: where(eq(a, b), 0, g); b: 0", .dtypes = TD_DTYPE_BIT(F32) | TD_DTYPE_BIT(F64));
+#define NEXTAFTER_SLOPE "a: where(eq(a, b), 0, g); b: 0"
+BINARY(nextafter, TD_PW_ARITH, "The next number after a in the direction of b.", NEXTAFTER_SLOPE,
+       .dtypes = TD_DTYPES_FLOATS, .variant = choose_nextafter);
+/* The step to the next float32 times 2 to the power of the digits that the narrow dtype lacks;
+ * `step` is that step where all of them are alike. From an infinite number down to the largest. */
+#define NARROW_NEXTAFTER(name, bit, step, most)                                                    \
+    TD_OPERATOR(name) = {                                                                          \
+        .schema = "(Tensor|number a, Tensor|number b) -> Tensor",                                  \
+        .doc = "nextafter of a 16-bit dtype.",                                                     \
+        .pointwise = PLAN(.type = TD_PW_ARITH, .primitive = -1,                                    \
+                          .formula = "where(eq(a, b), b, where(eq(abs(a), inf),"                   \
+                                     "   where(eq(b, b), copysign(" most ", a), b), a + " step     \
+                                     "))"),                                                        \
+        .dtypes = TD_DTYPE_BIT(bit),                                                               \
+        .gradient = NEXTAFTER_SLOPE,                                                               \
+        .flags = TD_OP_INTERNAL,                                                                   \
+    }
+NARROW_NEXTAFTER(nextafter_brain, BF16, "(nextafter(a, b) - a) * 65536",
+                 "338953138925153547590470800371487866880");
+NARROW_NEXTAFTER(nextafter_half, F16,
+                 "where(le(abs(a), 6.103515625e-05),"
+                 "      copysign(5.9604644775390625e-08, nextafter(a, b) - a),"
+                 "      (nextafter(a, b) - a) * 8192)",
+                 "65504");
 TD_OPERATOR(heaviside) = {
     .schema = "(Tensor|number a, Tensor|number b) -> Tensor",
     .doc = "0 where a is negative, b where it is 0, else 1.",

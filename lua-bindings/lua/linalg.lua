@@ -74,21 +74,22 @@ local function norm_of_matrices(fname, A, ord, dim, keepdim)
     fail('%s: ord must be "fro", "nuc", 1, 2, math.huge or one of these with a minus, got %s', fname, tide._describe(ord))
 end
 
-linalg.matrix_norm = declare("matrix_norm(Tensor A, any ord=\"fro\", any dim=nil, bool keepdim=false, *, "
+linalg.matrix_norm = declare("matrix_norm(Tensor A, number|\"fro\"|\"nuc\" ord=\"fro\", dim[]? dim=nil, bool keepdim=false, *, "
     .. "dtype? dtype=nil) -> Tensor",
     "Norm of matrices: \"fro\", \"nuc\", 1, 2, math.huge, -1, -2, -math.huge; dim: the two dims (the last).",
     function(A, ord, dim, keepdim, dtype)
         return norm_of_matrices("matrix_norm", dtype and A:to(dtype) or A, ord, dim, keepdim)
     end)
 
-linalg.vector_norm = declare("vector_norm(Tensor x, number ord=2, any dim=nil, bool keepdim=false, *, "
+linalg.vector_norm = declare("vector_norm(Tensor x, number ord=2, dim[]? dim=nil, bool keepdim=false, *, "
     .. "dtype? dtype=nil) -> Tensor",
     "p-norm of all elements, or over the given dims.",
     function(x, ord, dim, keepdim, dtype)
         return tide.norm(dtype and x:to(dtype) or x, ord, dim, { keepdim = keepdim })
     end)
 
-linalg.norm = declare("norm(Tensor A, any ord=nil, any dim=nil, bool keepdim=false, *, dtype? dtype=nil) -> Tensor",
+linalg.norm = declare("norm(Tensor A, number|\"fro\"|\"nuc\"? ord=nil, dim[]? dim=nil, bool keepdim=false, *, "
+    .. "dtype? dtype=nil) -> Tensor",
     "Norm of vectors (one dim, or no ord) or of matrices (two dims, or a matrix with an ord).",
     function(A, ord, dim, keepdim, dtype)
         A = dtype and A:to(dtype) or A
@@ -97,13 +98,13 @@ linalg.norm = declare("norm(Tensor A, any ord=nil, any dim=nil, bool keepdim=fal
             return norm_of_matrices("norm", A, ord, dim or { 1, 2 }, keepdim)
         elseif ord ~= nil and dim == nil and A.ndim ~= 1 then
             fail("norm: with ord and without dim A must have 1 or 2 dims, got shape %s", tostring(A.shape))
-        elseif ord ~= nil and type(ord) ~= "number" then
-            fail("norm: ord must be a number, \"fro\" or \"nuc\", got %s", tide._describe(ord))
+        elseif type(dim) == "table" and (#dim < 1 or #dim > 2) then
+            fail("norm: dim must be one dim or two, got %d", #dim)
         end
         return tide.norm(A, ord or 2, dim, { keepdim = keepdim })
     end)
 
-linalg.cond = declare("cond(Tensor A, any p=nil) -> Tensor",
+linalg.cond = declare("cond(Tensor A, number|\"fro\"|\"nuc\"? p=nil) -> Tensor",
     "Condition number: the product of the norms (2 by default) of a matrix and its inverse.",
     function(A, p)
         if p == nil or p == 2 or p == -2 then
@@ -137,7 +138,7 @@ linalg.lstsq = declare("lstsq(Tensor A, Tensor B, number? rcond=nil, *, str? dri
         end
         local vectors = B.ndim == 1 or B.ndim == A.ndim - 1
         local b = vectors and B:unsqueeze(-1) or B
-        local solution = linalg.pinv(A, { rtol = rcond }):matmul(b)
+        local solution = b.mT:matmul(linalg.pinv(A, { rtol = rcond }).mT).mT -- it lies as columns
         local rank = linalg.matrix_rank(A:detach(), { rtol = rcond })
         local residuals = residuals_of(A, b, solution, rank, driver)
         local values = (driver == "gelsd" or driver == "gelss") and linalg.svdvals(A:detach())
