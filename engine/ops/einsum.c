@@ -457,7 +457,8 @@ static td_status part_dims(const td_tensor *x, int n, const int *listed, bool en
     return TD_OK;
 }
 
-/* x summed over contracted dims of which the other has one place, since that is spread over them. */
+/* x summed over contracted dims of which the other has one place, since that is spread over them.
+ */
 static td_status sum_beside_ones(td_tensor *x, const td_tensor *other, int n, const int *ours,
                                  const int *theirs, td_tensor **out) {
     int64_t dims[TD_MAX_DIMS];

@@ -594,8 +594,7 @@ TD_OPERATOR(cholesky_inverse) = {
     .schema = "(Tensor L, bool upper=false) -> Tensor",
     .doc = "Inverse of the matrices that have these Cholesky factors.",
     .formula = "i = linalg_solve_triangular(if(upper, " T("L") ", L), " EYE(
-        "L", "L.size(-1)") ", upper=false);"
-                           T("matmul(" T("i") ", i)"),
+        "L", "L.size(-1)") ", upper=false);" T("matmul(" T("i") ", i)"),
     .gradient = "t = matmul(matmul(out, g + " T("g") "), out);"
                                                      "L: if(upper, -matmul(L, t), -matmul(t, L))",
     .flags = TD_OP_OUT,
@@ -675,10 +674,11 @@ TD_OPERATOR(values_beyond) = {
 };
 /* Golub and Pereyra's derivative. */
 #define PINV_SLOPE                                                                                 \
-    "k = matmul(out, " T("g") "); q = matmul(" T("out") ", k);"                                     \
-    "A: -" T("matmul(matmul(out, " T("g") "), out)")                                                \
-    " + matmul(matmul(" T("g") " - matmul(A, k), out), " T("out") ")"                               \
-    " + q - matmul(matmul(q, out), A)"
+    "k = matmul(out, " T("g") "); q = matmul(" T(                                                  \
+        "out") ", k);"                                                                             \
+               "A: -" T("matmul(matmul(out, " T("g") "), out)") " + matmul(matmul(" T(             \
+                   "g") " - matmul(A, k), out), " T("out") ")"                                     \
+                                                           " + q - matmul(matmul(q, out), A)"
 
 TD_OPERATOR(pinv_parts) = {
     .schema = "(Tensor A, Tensor|number? atol=nil, Tensor|number? rtol=nil) -> Tensor",

@@ -187,7 +187,10 @@ static td_status run_max_unpool(td_call *call) {
     TD_TRY(TD_APPLY(&y, zeros, TD_INTS(lead + 1, joined), TD_DTYPE((td_dtype)x->dtype),
                     TD_DEVICE(td_tensor_device(x))));
     TD_STEP(&y, scatter, TD_T(y), TD_I(-1), TD_T(index), TD_T(flat));
-    status = TD_APPLY(&call->out[0], view, TD_T(y), TD_INTS(x->ndim, shape));
+    TD_STEP(&y, view, TD_T(y), TD_INTS(x->ndim, shape));
+    status =
+        TD_APPLY(&call->out[0], contiguous, TD_T(y),
+                 TD_STRING(n == 2 && td_lies_channels_last(n, x) ? "channels_last" : "contiguous"));
 done:
     td_release(index);
     td_release(flat);

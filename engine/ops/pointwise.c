@@ -254,8 +254,7 @@ FORMULA(elu, "(Tensor x, number alpha=1) -> Tensor", TD_PW_FLOATS,
     TD_OPERATOR(name) = {                                                                          \
         .schema = "(Tensor x, " numbers ") -> Tensor",                                             \
         .doc = "Clamped by numbers.",                                                              \
-        .pointwise =                                                                               \
-            PLAN(.type = TD_PW_ARITH, .bounds = true, .primitive = -1, .formula = text),           \
+        .pointwise = PLAN(.type = TD_PW_ARITH, .bounds = true, .primitive = -1, .formula = text),  \
         .gradient = "x: " inside,                                                                  \
         .flags = TD_OP_INPLACE | TD_OP_INTERNAL,                                                   \
     }

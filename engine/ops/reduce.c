@@ -533,13 +533,15 @@ TD_OPERATOR(norm) = {
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(frobenius_norm) = {
-    .schema = "(Tensor x, str p, dim[]? dim=nil, *, bool keepdim=false, dtype? dtype=nil) -> Tensor",
+    .schema =
+        "(Tensor x, str p, dim[]? dim=nil, *, bool keepdim=false, dtype? dtype=nil) -> Tensor",
     .doc = "Square root of the sum of squares.",
     .formula = "norm(x, 2, dim, keepdim=keepdim, dtype=dtype)",
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(nuclear_norm) = {
-    .schema = "(Tensor x, str p, dim[]? dim=nil, *, bool keepdim=false, dtype? dtype=nil) -> Tensor",
+    .schema =
+        "(Tensor x, str p, dim[]? dim=nil, *, bool keepdim=false, dtype? dtype=nil) -> Tensor",
     .doc = "Sum of the singular values of the matrices in two dims.",
     .formula = "dims = if(dim == nil, {-2, -1}, dim);"
                "m = movedim(if(dtype == nil, x, to(x, dtype)), dims, {-2, -1});"

@@ -239,10 +239,10 @@ BINARY(nextafter, TD_PW_ARITH, "The next number after a in the direction of b.",
     TD_OPERATOR(name) = {                                                                          \
         .schema = "(Tensor|number a, Tensor|number b) -> Tensor",                                  \
         .doc = "nextafter of a 16-bit dtype.",                                                     \
-        .pointwise = PLAN(.type = TD_PW_ARITH, .primitive = -1,                                    \
-                          .formula = "where(eq(a, b), b, where(eq(abs(a), inf),"                   \
-                                     "   where(eq(b, b), copysign(" most ", a), b), a + " step     \
-                                     "))"),                                                        \
+        .pointwise =                                                                               \
+            PLAN(.type = TD_PW_ARITH, .primitive = -1,                                             \
+                 .formula = "where(eq(a, b), b, where(eq(abs(a), inf),"                            \
+                            "   where(eq(b, b), copysign(" most ", a), b), a + " step "))"),       \
         .dtypes = TD_DTYPE_BIT(bit),                                                               \
         .gradient = NEXTAFTER_SLOPE,                                                               \
         .flags = TD_OP_INTERNAL,                                                                   \

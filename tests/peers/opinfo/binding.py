@@ -150,7 +150,8 @@ def _by_signature(function, name, args, kwargs):
     if any(kinds[p].kind == inspect.Parameter.VAR_KEYWORD for p in found.arguments):
         return None
     for parameter, value in found.arguments.items():
-        if kinds[parameter].kind == inspect.Parameter.VAR_POSITIONAL and value and isinstance(value[0], (list, tuple)):
+        if kinds[parameter].kind == inspect.Parameter.VAR_POSITIONAL and value and isinstance(value[0], (list, tuple)) \
+                and name != "torch.broadcast_shapes":
             value = value[0]
         bound.append((parameter, value, parameter not in kwargs))
     return bound, {p.name: p.default for p in kinds.values() if p.default is not inspect.Parameter.empty}
