@@ -113,15 +113,31 @@ static td_status finish_pool(td_call *call, td_status status, bool wants_places)
     return status;
 }
 
+/* A batch may be empty, its images not. */
+static td_status check_pooled(const td_tensor *x, int n) {
+    char text[TD_SHAPE_TEXT];
+    td_status status = td_check_spatial(n, x->ndim, x->sizes);
+    return status || x->sizes[x->ndim - n - 1] != 0
+               ? status
+               : td_fail(TD_ESHAPE, "input of shape %s has no channels",
+                         td_tensor_shape_text(x, text));
+}
+
 /* max_poolNd(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices) */
 static td_status run_max_pool(td_call *call) {
     const td_value *a = call->args;
+    td_status status = check_pooled(a[0].tensor, a[1].n);
+    if (status)
+        return status;
     return finish_pool(call, td_op_apply(TD_OP(max_pool), call->out, 6, a), a[6].b);
 }
 
 /* Images of floats whose places nobody asks for have a way of their own. */
 static td_status run_max_pool2d(td_call *call) {
     const td_value *a = call->args;
+    td_status status = check_pooled(a[0].tensor, 2);
+    if (status)
+        return status;
     if (a[6].b || !td_dtype_is_float((td_dtype)a[0].tensor->dtype))
         return run_max_pool(call);
     return finish_pool(call, td_op_apply(TD_OP(max_pool2d_with_indices), call->out, 6, a), false);

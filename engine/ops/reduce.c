@@ -561,7 +561,26 @@ TD_OPERATOR(logsumexp) = {
     .autocast = {.cuda = TD_AUTOCAST_FP32},
     .flags = TD_OP_OUT,
 };
+/* x itself where it is of that shape; integers sum to int64, as everywhere. */
+static td_status run_sum_to_size(td_call *call) {
+    td_tensor *x = call->args[0].tensor, *wide = NULL;
+    td_value size = call->args[1];
+    td_status status = TD_OK;
+    if (size.n == x->ndim && !memcmp(size.ints, x->sizes, sizeof(int64_t) * (size_t)size.n))
+        return TD_APPLY(&call->out[0], view_as, TD_T(x), TD_T(x));
+    TD_TRY(TD_APPLY(&wide, to, TD_T(x), TD_DTYPE(td_reduce_sum_dtype(x->dtype, TD_NIL))));
+    status = TD_APPLY(&call->out[0], sum_to, TD_T(wide), size);
+done:
+    td_release(wide);
+    return status;
+}
 TD_OPERATOR(sum_to_size) = {
+    .schema = "(Tensor x, int[] size) -> Tensor",
+    .doc = "Sum x to a shape that broadcasts to its own.",
+    .run = run_sum_to_size,
+    .flags = TD_OP_METHOD_ONLY,
+};
+TD_OPERATOR(sum_to) = {
     .schema = "(Tensor x, int[] sizes) -> Tensor",
     .doc = "Sum x to a shape that broadcasts to its own.",
     .rule = rule_sum_to_size,

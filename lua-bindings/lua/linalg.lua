@@ -123,7 +123,7 @@ local DRIVERS = { gels = true, gelsy = true, gelsd = true, gelss = true }
 local function residuals_of(A, B, solution, rank, driver)
     local m, n = A.shape[-2], A.shape[-1]
     if driver == "gelsy" or m <= n or rank:numel() > 0 and not rank:eq(n):all():item() then
-        return tide.empty(0, { dtype = A.dtype })
+        return solution:flatten():narrow(1, 1, 0):clone()
     end
     return (A:matmul(solution) - B):square():sum(-2)
 end
@@ -145,6 +145,55 @@ linalg.lstsq = declare("lstsq(Tensor A, Tensor B, number? rcond=nil, *, str? dri
             or tide.empty(0, { dtype = A.dtype })
         rank = driver ~= "gels" and rank or tide.empty(0, { dtype = tide.int64 })
         return vectors and solution:squeeze(-1) or solution, residuals, rank, values
+    end)
+
+-- ---- tensors as matrices ----
+
+local function product(sizes, first, last)
+    local n = 1
+    for k = first, last do
+        n = n * sizes[k]
+    end
+    return n
+end
+
+local function joined(a, b)
+    local all = {}
+    for _, list in ipairs { a, b } do
+        table.move(list, 1, #list, #all + 1, all)
+    end
+    return all
+end
+
+linalg.tensorinv = declare("tensorinv(Tensor A, int(1..) ind=2) -> Tensor",
+    "The inverse of A as a matrix, whose rows are its first `ind` dims: tensordot(inverse, A, ind) changes nothing.",
+    function(A, ind)
+        local shape = A:size()
+        local rows, columns = product(shape, 1, math.min(ind, #shape)), product(shape, ind + 1, #shape)
+        if ind >= #shape or rows ~= columns then
+            fail("tensorinv: A of shape %s is no square matrix behind %d dims", tostring(A.shape), ind)
+        end
+        local sizes = joined({ table.unpack(shape, ind + 1) }, { table.unpack(shape, 1, ind) })
+        return linalg.inv(A:reshape(rows, columns)):reshape(sizes)
+    end)
+
+linalg.tensorsolve = declare("tensorsolve(Tensor A, Tensor B, dim[]? dims=nil) -> Tensor",
+    "X with tensordot(A, X, X.ndim) = B; dims of A that are moved to its end first.",
+    function(A, B, dims)
+        if dims then
+            dims = type(dims) == "table" and dims or { dims }
+            local ends = {}
+            for k = 1, #dims do
+                ends[k] = k - #dims - 1
+            end
+            A = A:movedim(dims, ends)
+        end
+        local shape = A:size()
+        local sizes = { table.unpack(shape, B.ndim + 1) }
+        if product(sizes, 1, #sizes) ~= B:numel() or product(shape, 1, #shape) ~= B:numel() ^ 2 then
+            fail("tensorsolve: shapes %s and %s don't fit", tostring(A.shape), tostring(B.shape))
+        end
+        return linalg.solve(A:reshape(B:numel(), B:numel()), B:flatten()):reshape(sizes)
     end)
 
 local names = {}
