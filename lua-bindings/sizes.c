@@ -94,9 +94,13 @@ void tide_push_sizes(lua_State *L, int ndim, const int64_t *sizes) {
 static void broadcast_argument(lua_State *L, int index, int *ndim, int64_t *sizes) {
     int64_t shape[TD_MAX_DIMS];
     char text[80];
-    int ok = lua_istable(L, index), n = ok ? (int)lua_rawlen(L, index) : 0;
+    int ok = lua_istable(L, index) || lua_isinteger(L, index), one = lua_isinteger(L, index);
+    int n = one ? 1 : ok ? (int)tide_list_length(L, index, "broadcast_shapes") : 0;
     for (int k = 0; k < n && ok; k++) {
-        lua_rawgeti(L, index, k + 1);
+        if (one)
+            lua_pushvalue(L, index);
+        else
+            lua_rawgeti(L, index, k + 1);
         int64_t size = lua_tointegerx(L, -1, &ok);
         lua_pop(L, 1);
         ok = ok && size >= 0 && k < TD_MAX_DIMS;

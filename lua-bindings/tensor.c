@@ -58,12 +58,25 @@ static void push_result(lua_State *L, const char *field, const td_op *op, int na
     TIDE_CHECK(L, td_op_apply(op, &handle->tensor, nargs, args));
 }
 
-static void get_matrix_transposed(lua_State *L, td_tensor *x) {
+/* Of a number the number; mH is mT, and H of one matrix T, since there are no complex numbers. */
+static void push_matrix_transposed(lua_State *L, td_tensor *x, const char *field, int most) {
     char text[TD_SHAPE_TEXT];
-    if (x->ndim < 2)
-        tide_error(L, "mT: needs a tensor of at least 2 dims, got shape %s",
-                   td_tensor_shape_text(x, text));
-    push_result(L, "mT", TD_OP(transpose), 3, (td_value[]){TD_I(-2), TD_I(-1)});
+    if (x->ndim == 0)
+        push_transposed(L, x);
+    else if (x->ndim < 2 || x->ndim > most)
+        tide_error(L, "%s: needs a tensor of %s2 dims, got shape %s", field,
+                   most == 2 ? "" : "at least ", td_tensor_shape_text(x, text));
+    else
+        push_result(L, field, TD_OP(transpose), 3, (td_value[]){TD_I(-2), TD_I(-1)});
+}
+static void get_matrix_transposed(lua_State *L, td_tensor *x) {
+    push_matrix_transposed(L, x, "mT", TD_MAX_DIMS);
+}
+static void get_matrix_adjoint(lua_State *L, td_tensor *x) {
+    push_matrix_transposed(L, x, "mH", TD_MAX_DIMS);
+}
+static void get_adjoint(lua_State *L, td_tensor *x) {
+    push_matrix_transposed(L, x, "H", 2);
 }
 static void get_data(lua_State *L, td_tensor *x) {
     (void)x;
@@ -129,7 +142,9 @@ static const field fields[] = {
     {"grad_fn", tide_push_grad_fn},
     {"ndim", get_ndim},
     {"T", push_transposed},
+    {"H", get_adjoint},
     {"mT", get_matrix_transposed},
+    {"mH", get_matrix_adjoint},
     {"data", get_data},
     {"nbytes", get_nbytes},
     {"itemsize", get_itemsize},

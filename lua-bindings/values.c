@@ -10,7 +10,7 @@
 
 enum { EXPECTATION = 160 };
 
-static const char *range_text(const td_param *p, const char *what, char *text) {
+static char *range_text(const td_param *p, const char *what, char *text) {
     if (!p->ranged)
         snprintf(text, EXPECTATION, "%s", what);
     else if (p->high == INT64_MAX)
@@ -42,11 +42,9 @@ static const char *choices_text(const char *word, char *text) {
     return text;
 }
 
-/* An int[]; one that may be a string too says which. */
-static const char *ints_text(const td_param *p, char *text) {
+/* What may be a string too says which. */
+static const char *with_words(const td_param *p, char *text) {
     char choices[EXPECTATION];
-    range_text(p, p->length == 2 ? "one or two integers" : "an integer or a list of integers",
-               text);
     size_t at = strlen(text);
     if (p->word)
         snprintf(text + at, EXPECTATION - at, ", or %s", choices_text(p->word, choices));
@@ -70,16 +68,18 @@ static const char *expectation(const td_param *p, char *text) {
                                         [TD_PARAM_DATA] =
                                             "a number, a table of numbers or a tensor",
                                         [TD_PARAM_FUNCTION] = "a function"};
+    const char *what;
     switch ((td_param_type)p->type) {
     case TD_PARAM_TENSORS:
         return p->alone ? "a tensor or a list of tensors" : "a list of tensors";
     case TD_PARAM_NUMBER:
     case TD_PARAM_FLOAT:
-        return range_text(p, "a number", text);
+        return with_words(p, range_text(p, "a number", text));
     case TD_PARAM_INT:
         return range_text(p, "an integer", text);
     case TD_PARAM_INTS:
-        return ints_text(p, text);
+        what = p->length == 2 ? "one or two integers" : "an integer or a list of integers";
+        return with_words(p, range_text(p, what, text));
     case TD_PARAM_NUMBERS:
         return "a number or a list of numbers";
     case TD_PARAM_STRING:
@@ -579,7 +579,8 @@ td_value tide_read_value(lua_State *L, tide_frame *f, int param, int index, int 
     case TD_PARAM_NUMBER:
         if (type == LUA_TBOOLEAN && (p->truth || f->op->pointwise))
             return TD_B(lua_toboolean(L, index));
-        return read_number(L, f, param, index);
+        return p->word && type == LUA_TSTRING ? read_string(L, f, param, index)
+                                              : read_number(L, f, param, index);
     case TD_PARAM_FLOAT:
         return read_number(L, f, param, index);
     case TD_PARAM_INT:

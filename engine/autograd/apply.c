@@ -100,7 +100,7 @@ static td_status fit(const td_slot *slot, td_tensor **gradient) {
         memcmp(g->sizes, slot->sizes, sizeof(int64_t) * (size_t)slot->ndim)) {
         td_value shape = TD_INTS(slot->ndim, slot->sizes);
         status = expands_to(g, slot) ? TD_APPLY(&fitted, expand, TD_T(g), shape)
-                                     : TD_APPLY(&fitted, sum_to_size, TD_T(g), shape);
+                                     : TD_APPLY(&fitted, sum_to, TD_T(g), shape);
         if (status)
             return status;
         td_release(g);

@@ -209,15 +209,17 @@ static td_status run_matrix_power(td_call *call) {
     if (x->ndim < 2 || x->sizes[x->ndim - 1] != x->sizes[x->ndim - 2])
         return td_fail(TD_ESHAPE, "needs square matrices, got shape %s",
                        td_tensor_shape_text(x, text));
-    if (n < 0)
-        return td_fail(TD_EVALUE, "n must not be negative, got %lld: invert the matrix first",
-                       (long long)n);
+    if (n == INT64_MIN)
+        return td_fail(TD_EVALUE, "n is out of range: %lld", (long long)n);
     if (n == 0)
         return identity_like(x, &call->out[0]);
     if (n == 1)
         return TD_APPLY(&call->out[0], clone, TD_T(x));
-    square = td_retain(x);
-    for (;; n >>= 1) {
+    if (n < 0)
+        TD_TRY(TD_APPLY(&square, linalg_inv, TD_T(x)));
+    else
+        square = td_retain(x);
+    for (n = n < 0 ? -n : n;; n >>= 1) {
         if (n & 1 && y)
             TD_STEP(&y, matmul, TD_T(y), TD_T(square));
         else if (n & 1)

@@ -338,9 +338,10 @@ TD_OPERATOR(scaled_dot_product_attention) = {
 TD_OPERATOR(attention_weights) = {
     .schema = "(Tensor query, Tensor key, Tensor? mask, float scale, bool dead) -> Tensor",
     .doc = "Probabilities of the keys for each query; all 0 where `dead` and everything is masked.",
-    .formula = "s = matmul(query * scale, transpose(key, -2, -1));"
+    .formula = "s = matmul(widened(query) * scale, transpose(widened(key), -2, -1));"
                "m = if(mask == nil, s, masked_scores(s, mask));"
-               "if(dead and key.size(key.ndim - 2) > 0, alive_softmax(m), softmax(m, -1))",
+               "p = if(dead and key.size(key.ndim - 2) > 0, alive_softmax(m), softmax(m, -1));"
+               "to(p, query.dtype)",
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(alive_softmax) = {

@@ -254,6 +254,16 @@ TD_OPERATOR(to) = {
     .run = run_to,
     .flags = TD_OP_METHOD_ONLY,
 };
+static td_status run_widened(td_call *call) {
+    td_dtype dtype = (td_dtype)call->args[0].tensor->dtype;
+    return TD_APPLY(&call->out[0], to, call->args[0], TD_DTYPE(td_dtype_wide(dtype)));
+}
+TD_OPERATOR(widened) = {
+    .schema = "(Tensor x) -> Tensor",
+    .doc = "x, in float32 where it has 16 bits.",
+    .run = run_widened,
+    .flags = TD_OP_INTERNAL,
+};
 TD_OPERATOR(to_copy) = {
     .schema = "(Tensor x, dtype? dtype=nil, device? device=nil, "
               "str memory_format=\"preserve\") -> Tensor",

@@ -98,6 +98,8 @@ static td_status rule_arange(const td_call *call, td_meta *out) {
     if (!isfinite(from) || !isfinite(to) || !isfinite(by))
         return td_fail(TD_EVALUE, "start, end and step must be finite, got %g, %g, %g", from, to,
                        by);
+    if (call->args[3].kind == TD_KIND_DTYPE && call->args[3].dtype == TD_BOOL)
+        return td_fail(TD_EDTYPE, "truths are no progression: dtype must be a number's");
     if (by == 0)
         return td_fail(TD_EVALUE, "step must not be 0");
     if (by > 0 ? from > to : from < to)
@@ -131,6 +133,8 @@ static td_status rule_linspace(const td_call *call, td_meta *out) {
     const td_value *a = call->args;
     if (a[2].i < 0)
         return td_fail(TD_EVALUE, "steps must not be negative, got %lld", (long long)a[2].i);
+    if (a[3].kind == TD_KIND_DTYPE && a[3].dtype == TD_BOOL)
+        return td_fail(TD_EDTYPE, "truths are no progression: dtype must be a number's");
     double first = td_arg_double(a[0]), last = td_arg_double(a[1]), steps = (double)(a[2].i - 1);
     double step = (last - first) / steps;
     if (isinf(last - first)) /* each alone may be in range */

@@ -253,6 +253,28 @@ static td_status turn(td_call *call) {
     return status;
 }
 
+/* In place of what has a history, by an operator without gradients: the tensor is overwritten, so
+ * its gradient is 0, and what it was has one too. */
+static td_status write_constant(td_call *call) {
+    td_tensor *x = call->given[0], *y = NULL;
+    td_value args[TD_MAX_PARAMS];
+    td_status status = TD_OK;
+    bool before = td_set_grad_enabled(false);
+    memcpy(args, call->args, sizeof(td_value) * call->op->nparams);
+    status = TD_APPLY(&y, clone, TD_T(x));
+    if (status == TD_OK) {
+        args[0] = TD_T(y);
+        status = td_op_apply_inplace(call->op, call->op->nparams, args);
+    }
+    td_set_grad_enabled(before);
+    if (status == TD_OK)
+        status = TD_APPLY_INPLACE(copy_, TD_T(x), TD_T(y));
+    if (status == TD_OK)
+        call->out[0] = td_retain(x);
+    td_release(y);
+    return status;
+}
+
 /* ---- calls ---- */
 
 /* What the tensors among the arguments ask for, seen in one walk. */
@@ -299,8 +321,12 @@ static td_status run_steps(td_call *call) {
     td_status status = TD_UNLIKELY(call->ngiven) ? td_check_writes(call) : TD_OK;
     if (TD_UNLIKELY(status))
         return status;
-    if (TD_UNLIKELY(call->ngiven && call->inplace && op->flags & TD_OP_TURNS))
-        return turn(call);
+    if (TD_UNLIKELY(call->ngiven && call->inplace && op->flags & (TD_OP_TURNS | TD_OP_NONDIFF))) {
+        if (op->flags & TD_OP_TURNS)
+            return turn(call);
+        if (call->given[0]->requires_grad && td_is_recording())
+            return write_constant(call);
+    }
     if (composite && !(op->flags & TD_OP_INPLACE_ONLY))
         return run_composite(call);
     if (op->run && call->ngiven && !(op->flags & TD_OP_INPLACE_ONLY))

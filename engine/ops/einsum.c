@@ -457,31 +457,48 @@ static td_status part_dims(const td_tensor *x, int n, const int *listed, bool en
     return TD_OK;
 }
 
+/* x summed over contracted dims of which the other has one place, since that is spread over them.
+ */
+static td_status sum_beside_ones(td_tensor *x, const td_tensor *other, int n, const int *ours,
+                                 const int *theirs, td_tensor **out) {
+    int64_t dims[TD_MAX_DIMS];
+    int summed = 0;
+    for (int k = 0; k < n; k++) {
+        int64_t size = x->sizes[ours[k]], beside = other->sizes[theirs[k]];
+        if (size != beside && size != 1 && beside != 1)
+            return td_fail(TD_ESHAPE, "dim %d has size %lld, dim %d of the other %lld", ours[k] + 1,
+                           (long long)size, theirs[k] + 1, (long long)beside);
+        if (size != 1 && beside == 1)
+            dims[summed++] = ours[k];
+    }
+    if (summed)
+        return TD_APPLY(out, sum, TD_T(x), TD_INTS(summed, dims), TD_B(true),
+                        TD_DTYPE((td_dtype)x->dtype));
+    *out = td_retain(x);
+    return TD_OK;
+}
+
 static td_status run_tensordot(td_call *call) {
-    td_tensor *a = call->args[0].tensor, *b = call->args[1].tensor, *x = NULL, *y = NULL;
+    td_tensor *a = NULL, *b = call->args[1].tensor, *x = NULL, *y = NULL;
     int n = 0, left[TD_MAX_DIMS], right[TD_MAX_DIMS];
     int64_t order_a[TD_MAX_DIMS], order_b[TD_MAX_DIMS], rows, columns, inner = 1;
     td_meta result = {.ndim = 0};
     td_status status = TD_OK;
     TD_TRY(contracted_dims(call, &n, left, right));
-    for (int k = 0; k < n; k++) {
-        if (a->sizes[left[k]] != b->sizes[right[k]]) {
-            status =
-                td_fail(TD_ESHAPE, "dim %d has size %lld, dim %d of the other %lld", left[k] + 1,
-                        (long long)a->sizes[left[k]], right[k] + 1, (long long)b->sizes[right[k]]);
-            goto done;
-        }
-        inner *= a->sizes[left[k]];
-    }
+    TD_TRY(sum_beside_ones(call->args[0].tensor, b, n, left, right, &a));
+    TD_TRY(sum_beside_ones(b, a, n, right, left, &y));
     TD_TRY(part_dims(a, n, left, true, order_a, &result, &rows));
-    TD_TRY(part_dims(b, n, right, false, order_b, &result, &columns));
+    TD_TRY(part_dims(y, n, right, false, order_b, &result, &columns));
+    for (int k = 0; k < n; k++)
+        inner *= a->sizes[left[k]];
     TD_TRY(TD_APPLY(&x, permute, TD_T(a), TD_INTS(a->ndim, order_a)));
     TD_STEP(&x, reshape, TD_T(x), TD_INTS(2, ((const int64_t[]){rows, inner})));
-    TD_TRY(TD_APPLY(&y, permute, TD_T(b), TD_INTS(b->ndim, order_b)));
+    TD_STEP(&y, permute, TD_T(y), TD_INTS(b->ndim, order_b));
     TD_STEP(&y, reshape, TD_T(y), TD_INTS(2, ((const int64_t[]){inner, columns})));
     TD_STEP(&x, mm, TD_T(x), TD_T(y));
     TD_TRY(TD_APPLY(&call->out[0], reshape, TD_T(x), TD_INTS(result.ndim, result.sizes)));
 done:
+    td_release(a);
     td_release(x);
     td_release(y);
     return status;

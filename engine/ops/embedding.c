@@ -2,6 +2,7 @@
  * indexing; what they add is the gradient of rows that are padding, or that are named often, and
  * rows that are made shorter when they are read. */
 #include "engine/ops/meta.h"
+#include "engine/ops/refuse.h"
 #include "engine/ops/shape.h"
 
 #include <string.h>
@@ -10,10 +11,15 @@
 
 /* ---- checks ---- */
 
+static td_refusal negative_row = {
+    {"lt(x, 0)", NULL}, TD_EINDEX, "rows count from 1: an index must not be negative"};
+
 static td_status check_table(const td_tensor *weight, const td_tensor *index, bool sparse) {
     td_status status = td_check_ndim(weight, "weight", 2);
     if (status == TD_OK)
         status = td_check_index(index);
+    if (status == TD_OK && index->numel)
+        status = td_refuse(&negative_row, index);
     if (status == TD_OK && sparse)
         return td_fail(TD_EVALUE, "there are no sparse gradients yet: leave sparse false");
     return status;

@@ -53,7 +53,7 @@ uint32_t td_param_kinds(const td_param *param) {
         [TD_PARAM_GENERATOR] = TD_KIND_BIT(TD_KIND_GENERATOR),
         [TD_PARAM_NUMBERS] = TD_KIND_BIT(TD_KIND_FLOATS),
     };
-    bool words = param->word && param->type == TD_PARAM_INTS;
+    bool words = param->word && td_param_has_words(param);
     return kinds[param->type] | (param->optional ? TD_KIND_BIT(TD_KIND_NIL) : 0) |
            (param->truth ? TD_KIND_BIT(TD_KIND_BOOL) : 0) |
            (words ? TD_KIND_BIT(TD_KIND_STRING) : 0);

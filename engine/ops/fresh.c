@@ -263,10 +263,26 @@ TD_OPERATOR(new_ones) = {
     NEW,
 };
 TD_OPERATOR(new_full) = {
-    .schema = "(Tensor x, int[] size, number value, " OPTIONS,
+    .schema = "(Tensor x, int[] size, number|bool value, " OPTIONS,
     .doc = "One value everywhere in a shape, of x's dtype and device.",
     .formula = "full(size, value, " OF_X,
     NEW,
+};
+static td_status run_fill(td_call *call) {
+    td_tensor *y = NULL;
+    td_status status = TD_OK;
+    TD_TRY(TD_APPLY(&y, clone, call->args[0]));
+    TD_TRY(TD_APPLY_INPLACE(fill_, TD_T(y), call->args[1]));
+    call->out[0] = td_retain(y);
+done:
+    td_release(y);
+    return status;
+}
+TD_OPERATOR(fill) = {
+    .schema = "(Tensor x, Tensor|number value) -> Tensor",
+    .doc = "One value everywhere in x's shape and dtype.",
+    .run = run_fill,
+    .flags = TD_OP_FUNCTION_ONLY,
 };
 TD_OPERATOR(new_empty_strided) = {
     .schema = "(Tensor x, int[] size, int[] stride, " OPTIONS,
@@ -279,6 +295,17 @@ TD_OPERATOR(empty_strided) = {
     .schema = "(int[] size, int[] stride, " OPTIONS,
     .doc = "Uninitialised elements in a shape with given strides.",
     .run = run_empty_strided,
+    CREATION,
+};
+static td_status run_scalar_tensor(td_call *call) {
+    td_value dtype = call->args[1];
+    return TD_APPLY(&call->out[0], full, TD_INTS(0, &(int64_t){0}), call->args[0],
+                    td_is_nil(dtype) ? TD_DTYPE(td_default_dtype()) : dtype, call->args[2]);
+}
+TD_OPERATOR(scalar_tensor) = {
+    .schema = "(number|bool value, " OPTIONS,
+    .doc = "A tensor without dims, of the default dtype.",
+    .run = run_scalar_tensor,
     CREATION,
 };
 TD_OPERATOR(logspace) = {

@@ -92,6 +92,23 @@ static td_status run_split(td_call *call) {
     return status;
 }
 
+/* Unlike split's, one size is the whole dim's. */
+static td_status run_split_with_sizes(td_call *call) {
+    td_value sizes = call->args[1];
+    const td_tensor *x = call->args[0].tensor;
+    int dim;
+    td_status status = cut_dim(call, 2, &dim);
+    if (status || sizes.n != 1)
+        return status ? status : run_split(call);
+    if (sizes.ints[0] != x->sizes[dim])
+        return td_fail(TD_ESHAPE, "the parts sum to %lld, dim %d has size %lld",
+                       (long long)sizes.ints[0], dim + 1, (long long)x->sizes[dim]);
+    status = td_call_open_list(call, 1);
+    return status ? status
+                  : TD_APPLY(&call->list[0], slice, call->args[0], TD_I(dim), TD_I(0),
+                             TD_I(sizes.ints[0]));
+}
+
 /* ---- joining ---- */
 
 /* An empty 1-dim tensor joins anything (as in PyTorch, for loops that start from nothing). */
@@ -376,6 +393,11 @@ TD_OPERATOR(split) = {
     .schema = "(Tensor x, int[] split_size, dim dim=0) -> Tensor[]",
     .doc = "Parts of the given size or sizes along a dim.",
     .run = run_split,
+};
+TD_OPERATOR(split_with_sizes) = {
+    .schema = "(Tensor x, int[] split_sizes, dim dim=0) -> Tensor[]",
+    .doc = "Parts of the given sizes along a dim.",
+    .run = run_split_with_sizes,
 };
 TD_OPERATOR(cat) = {
     .schema = "(Tensor[] tensors, dim dim=0) -> Tensor",

@@ -594,8 +594,7 @@ TD_OPERATOR(cholesky_inverse) = {
     .schema = "(Tensor L, bool upper=false) -> Tensor",
     .doc = "Inverse of the matrices that have these Cholesky factors.",
     .formula = "i = linalg_solve_triangular(if(upper, " T("L") ", L), " EYE(
-        "L", "L.size(-1)") ", upper=false);"
-                           "matmul(" T("i") ", i)",
+        "L", "L.size(-1)") ", upper=false);" T("matmul(" T("i") ", i)"),
     .gradient = "t = matmul(matmul(out, g + " T("g") "), out);"
                                                      "L: if(upper, -matmul(L, t), -matmul(t, L))",
     .flags = TD_OP_OUT,
@@ -674,6 +673,13 @@ TD_OPERATOR(values_beyond) = {
     .flags = TD_OP_INTERNAL | TD_OP_NONDIFF,
 };
 /* Golub and Pereyra's derivative. */
+#define PINV_SLOPE                                                                                 \
+    "k = matmul(out, " T("g") "); q = matmul(" T(                                                  \
+        "out") ", k);"                                                                             \
+               "A: -" T("matmul(matmul(out, " T("g") "), out)") " + matmul(matmul(" T(             \
+                   "g") " - matmul(A, k), out), " T("out") ")"                                     \
+                                                           " + q - matmul(matmul(q, out), A)"
+
 TD_OPERATOR(pinv_parts) = {
     .schema = "(Tensor A, Tensor|number? atol=nil, Tensor|number? rtol=nil) -> Tensor",
     .doc = "Pseudoinverse by singular values.",
@@ -684,13 +690,7 @@ TD_OPERATOR(pinv_parts) = {
                                                 "          if(A.size(-2) > A.size(-1), A.size(-2), "
                                                 "A.size(-1)), atol, rtol)), 1 / s.S, 0.0), -2), " T(
                                                     "s.U") "))",
-    .gradient = "k = matmul(out, " T("g") "); q = matmul(" T(
-        "out") ", k);"
-               "A: -" T("matmul(matmul(out, " T(
-                   "g") "), out)") ""
-                                   " + matmul(matmul(" T("g") " - matmul(A, k), out), " T(
-                                       "out") ")"
-                                              " + q - matmul(matmul(q, out), A)",
+    .gradient = PINV_SLOPE,
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(pinv_hermitian) = {
@@ -701,5 +701,6 @@ TD_OPERATOR(pinv_hermitian) = {
                "matmul(p.V * unsqueeze(where(gt(abs(p.L), rank_limit(abs(detach(p.L)), A.size(-1), "
                "atol, rtol)),"
                "                             1 / p.L, 0.0), -2), " T("p.V") "))",
+    .gradient = PINV_SLOPE,
     .flags = TD_OP_INTERNAL,
 };

@@ -138,11 +138,13 @@ PART(multilabel_margin, "(Tensor x, class Tensor target)", "Loss of each line.",
      "z = relu(1 - unsqueeze(gather(x, -1, at), -1) + unsqueeze(x, -2));"
      "counted = logical_and(unsqueeze(listed, -1), unsqueeze(chosen == 0, -2));"
      "sum(where(counted, z, 0.0), {-1, -2}) / x.size(x.ndim - 1)");
-LOSS(multilabel_soft_margin_loss,
-     "(Tensor input, Tensor target, Tensor? weight=nil, *, str reduction=\"mean\")",
-     "Mean over classes (the last dim) of their binary cross entropies.",
-     "y = logit_error(loss_input(input, target), target);"
-     "reduced(sum(if(weight == nil, y, y * weight), -1) / input.size(input.ndim - 1), reduction)");
+LOSS(
+    multilabel_soft_margin_loss,
+    "(Tensor input, Tensor target, Tensor? weight=nil, *, str reduction=\"mean\")",
+    "Mean over classes (the last dim) of their binary cross entropies.",
+    "y = logit_error(widened(loss_input(input, target)), target);"
+    "to(reduced(sum(if(weight == nil, y, y * weight), -1) / input.size(input.ndim - 1), reduction),"
+    "   input.dtype)");
 
 /* ---- checks ---- */
 

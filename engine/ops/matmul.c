@@ -394,9 +394,32 @@ TD_OPERATOR(baddbmm) = {
     .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
     .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
+/* A bias of another shape that fits the result is spread over it. */
+static td_status choose_linear(const td_value *args, const td_op **op) {
+    const td_tensor *x = args[0].tensor, *weight = args[1].tensor, *bias = td_arg_tensor(args[2]);
+    if (!bias || weight->ndim != 2 || (bias->ndim == 1 && bias->sizes[0] == weight->sizes[0]))
+        return TD_OK;
+    if (bias->ndim > x->ndim)
+        return TD_OK;
+    for (int d = 1; d <= bias->ndim; d++) {
+        int64_t have = bias->sizes[bias->ndim - d];
+        int64_t want = d == 1 ? weight->sizes[0] : x->sizes[x->ndim - d];
+        if (have != 1 && have != want)
+            return TD_OK;
+    }
+    *op = TD_OP(linear_spread);
+    return TD_OK;
+}
+TD_OPERATOR(linear_spread) = {
+    .schema = "(Tensor input, Tensor weight, Tensor bias) -> Tensor",
+    .doc = "linear with a bias that is spread over the result.",
+    .formula = "linear(input, weight) + bias",
+    .flags = TD_OP_INTERNAL,
+};
 TD_OPERATOR(linear) = {
     .schema = "(Tensor input, Tensor weight, Tensor? bias=nil) -> Tensor",
     .doc = "input times the transposed weight, plus bias: the fully connected layer.",
+    .variant = choose_linear,
     .rule = rule_linear,
     .kernel = kernel_linear,
     .dtypes = TD_DTYPES_NUMBERS,

@@ -113,9 +113,22 @@ static td_status finish_pool(td_call *call, td_status status, bool wants_places)
     return status;
 }
 
+/* A batch may be empty, its images not. */
+static td_status check_pooled(const td_tensor *x, int n) {
+    char text[TD_SHAPE_TEXT];
+    td_status status = td_check_spatial(n, x->ndim, x->sizes);
+    return status || x->sizes[x->ndim - n - 1] != 0
+               ? status
+               : td_fail(TD_ESHAPE, "input of shape %s has no channels",
+                         td_tensor_shape_text(x, text));
+}
+
 /* max_poolNd(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices) */
 static td_status run_max_pool(td_call *call) {
     const td_value *a = call->args;
+    td_status status = check_pooled(a[0].tensor, a[1].n);
+    if (status)
+        return status;
     return finish_pool(call, td_op_apply(TD_OP(max_pool), call->out, 6, a), a[6].b);
 }
 
@@ -179,7 +192,10 @@ static td_status run_max_unpool(td_call *call) {
     TD_TRY(TD_APPLY(&y, zeros, TD_INTS(lead + 1, joined), TD_DTYPE((td_dtype)x->dtype),
                     TD_DEVICE(td_tensor_device(x))));
     TD_STEP(&y, scatter, TD_T(y), TD_I(-1), TD_T(index), TD_T(flat));
-    status = TD_APPLY(&call->out[0], view, TD_T(y), TD_INTS(x->ndim, shape));
+    TD_STEP(&y, view, TD_T(y), TD_INTS(x->ndim, shape));
+    status =
+        TD_APPLY(&call->out[0], contiguous, TD_T(y),
+                 TD_STRING(n == 2 && td_lies_channels_last(n, x) ? "channels_last" : "contiguous"));
 done:
     td_release(index);
     td_release(flat);

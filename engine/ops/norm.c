@@ -314,6 +314,8 @@ static td_status run_batch_norm(td_call *call) {
     const td_tensor *x = a[0].tensor;
     td_tensor *out[4] = {NULL};
     td_status status = TD_OK;
+    if (x->ndim == 1 && x->numel == 0) /* no batch, so no channels are missed */
+        return TD_APPLY(&call->out[0], clone, a[0]);
     TD_TRY(check_channels(call, 1, 4));
     if (!a[5].b)
         return fixed_norm(call);

@@ -9,11 +9,25 @@ static td_status run_clamp(td_call *call) {
     td_value x = call->args[0], low = call->args[1], high = call->args[2];
     if (td_is_nil(low) && td_is_nil(high))
         return td_fail(TD_EVALUE, "at least one of min and max is needed");
+    bool tensors = td_arg_tensor(low) || td_arg_tensor(high);
     const td_op *op = td_is_nil(high)  ? TD_OP(clamp_min)
                       : td_is_nil(low) ? TD_OP(clamp_max)
-                                       : TD_OP(clamp_both);
+                      : tensors        ? TD_OP(clamp_both)
+                                       : TD_OP(clamp_between);
     td_value args[3] = {x, td_is_nil(low) ? high : low, high};
     return td_pointwise_apply_as(call, op, args);
+}
+
+static td_status choose_clamp_min(const td_value *args, const td_op **op) {
+    if (args[1].kind != TD_KIND_TENSOR)
+        *op = TD_OP(clamp_above);
+    return TD_OK;
+}
+
+static td_status choose_clamp_max(const td_value *args, const td_op **op) {
+    if (args[1].kind != TD_KIND_TENSOR)
+        *op = TD_OP(clamp_below);
+    return TD_OK;
 }
 
 static td_status choose_quotient(const td_value *args, const td_op **op) {
@@ -235,12 +249,27 @@ FORMULA(softshrink, "(Tensor x, number(0..) lambd=0.5) -> Tensor", TD_PW_FLOATS,
 FORMULA(elu, "(Tensor x, number alpha=1) -> Tensor", TD_PW_FLOATS,
         "x where positive, else alpha * (exp(x) - 1).", "where(gt(x, 0), x, alpha * expm1(x))",
         "x: g * where(gt(x, 0), 1, alpha * exp(minimum(x, 0)))", .dtypes = TD_DTYPES_FLOATS);
+/* A number is no bound to move: there the gradient is 0 on it. With a tensor it is shared. */
+#define CLAMP_NUMBER(name, numbers, text, inside)                                                  \
+    TD_OPERATOR(name) = {                                                                          \
+        .schema = "(Tensor x, " numbers ") -> Tensor",                                             \
+        .doc = "Clamped by numbers.",                                                              \
+        .pointwise = PLAN(.type = TD_PW_ARITH, .bounds = true, .primitive = -1, .formula = text),  \
+        .gradient = "x: " inside,                                                                  \
+        .flags = TD_OP_INPLACE | TD_OP_INTERNAL,                                                   \
+    }
+CLAMP_NUMBER(clamp_above, "number min", "maximum(x, min)", "where(gt(x, min), g, 0)");
+CLAMP_NUMBER(clamp_below, "number max", "minimum(x, max)", "where(lt(x, max), g, 0)");
+CLAMP_NUMBER(clamp_between, "number min, number max", "minimum(maximum(x, min), max)",
+             "where(gt(x, min), where(lt(x, max), g, 0), 0)");
 TD_OPERATOR(clamp_min) = {
     .schema = "(Tensor x, Tensor|number min) -> Tensor",
     .doc = "Each element, but at least min.",
     .pointwise = PLAN(.type = TD_PW_ARITH, .bounds = true, .primitive = -1,
                       .formula = "maximum(x, min)"),
-    .gradient = "x: where(ge(x, min), g, 0); min: where(ge(x, min), 0, g)",
+    .variant = choose_clamp_min,
+    .gradient = "x: where(eq(x, min), g * 0.5, where(lt(x, min), 0, g));"
+                "min: where(eq(x, min), g * 0.5, where(gt(x, min), 0, g))",
     .flags = FORMS,
 };
 TD_OPERATOR(clamp_max) = {
@@ -248,7 +277,9 @@ TD_OPERATOR(clamp_max) = {
     .doc = "Each element, but at most max.",
     .pointwise = PLAN(.type = TD_PW_ARITH, .bounds = true, .primitive = -1,
                       .formula = "minimum(x, max)"),
-    .gradient = "x: where(le(x, max), g, 0); max: where(le(x, max), 0, g)",
+    .variant = choose_clamp_max,
+    .gradient = "x: where(eq(x, max), g * 0.5, where(gt(x, max), 0, g));"
+                "max: where(eq(x, max), g * 0.5, where(lt(x, max), 0, g))",
     .flags = FORMS,
 };
 TD_OPERATOR(clamp_both) = {
@@ -256,9 +287,14 @@ TD_OPERATOR(clamp_both) = {
     .doc = "Each element, but at least min, and at most max whatever min is.",
     .pointwise = PLAN(.type = TD_PW_ARITH, .bounds = true, .primitive = -1,
                       .formula = "minimum(maximum(x, min), max)"),
-    .gradient = "x: where(ge(x, min), where(le(x, max), g, 0), 0);"
-                "min: where(lt(min, max), where(lt(x, min), g, 0), 0);"
-                "max: where(gt(x, max), g, where(lt(max, min), g, 0))",
+    .gradient = "x: where(lt(min, max),"
+                "   where(logical_or(eq(x, min), eq(x, max)), g * 0.5,"
+                "         where(logical_or(lt(x, min), gt(x, max)), 0, g)),"
+                "   where(logical_or(ne(x, x), logical_and(eq(x, min), eq(x, max))), g, 0));"
+                "min: where(le(min, max), where(lt(x, min), g,"
+                "   where(logical_and(eq(x, min), lt(min, max)), g * 0.5, 0)), 0);"
+                "max: where(gt(min, max), g, where(gt(x, max), g,"
+                "   where(logical_and(eq(x, max), lt(min, max)), g * 0.5, 0)))",
     .flags = TD_OP_INPLACE | TD_OP_INTERNAL,
 };
 TD_OPERATOR(clamp) = {

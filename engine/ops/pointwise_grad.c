@@ -234,12 +234,12 @@ done:
 
 /* ---- fused ---- */
 
-/* In one pass over memory: results of g's shape and layout. */
+/* In one pass over memory: results of g's shape and layout, of a dtype. */
 static td_status run_fused(const td_program *p, const td_value *values, td_tensor *g,
-                           td_tensor **outs) {
+                           td_dtype dtype, td_tensor **outs) {
     td_operand operands[TD_MAX_PARAMS + 2];
     td_status status = TD_OK;
-    td_meta meta = {.dtype = (td_dtype)g->dtype, .device = td_tensor_device(g), .ndim = g->ndim};
+    td_meta meta = {.dtype = dtype, .device = td_tensor_device(g), .ndim = g->ndim};
     memset(outs, 0, sizeof *outs * (size_t)p->noutputs);
     for (int k = 0; k < p->noperands; k++) {
         operands[k] = (td_operand){0};
@@ -269,17 +269,29 @@ done:
 
 /* A fused gradient is a kernel, though no operator stands around it. */
 static td_status run_observed(const td_op *op, const td_program *p, const td_value *operands,
-                              td_tensor *g, td_tensor **outs) {
+                              td_tensor *g, td_dtype dtype, td_tensor **outs) {
     td_observer *o = td_observer_get(TD_EVENT_KERNEL);
     if (TD_LIKELY(!o))
-        return run_fused(p, operands, g, outs);
+        return run_fused(p, operands, g, dtype, outs);
     td_event event = {.kind = TD_EVENT_KERNEL,
                       .name = op->backward_name,
                       .track = td_stream_current(td_tensor_device(g))};
     o->begin(o->ctx, &event);
-    event.status = run_fused(p, operands, g, outs);
+    event.status = run_fused(p, operands, g, dtype, outs);
     o->end(o->ctx, &event);
     return event.status;
+}
+
+/* Of 16 bits, what is summed to an operand's shape stays in float32 until then: rounded once. */
+static td_dtype dtype_of_gradients(const td_grad *grad, const int *params, int n) {
+    const td_tensor *g = grad->gout[0];
+    for (int k = 0; k < n && (g->dtype == TD_F16 || g->dtype == TD_BF16); k++) {
+        int ndim;
+        const int64_t *sizes = td_grad_shape(grad, params[k], &ndim);
+        if (ndim != g->ndim || memcmp(sizes, g->sizes, sizeof(int64_t) * (size_t)ndim))
+            return TD_F32;
+    }
+    return (td_dtype)g->dtype;
 }
 
 /* The gradients of the parameters at these places, in one program. */
@@ -294,7 +306,8 @@ static td_status run_wanted(td_grad *grad, const td_value *operands, unsigned pl
                 params[n++] = k;
     if (!p)
         p = f->gradient[params[0]];
-    td_status status = run_observed(grad->op, p, operands, grad->gout[0], outs);
+    td_dtype dtype = dtype_of_gradients(grad, params, n);
+    td_status status = run_observed(grad->op, p, operands, grad->gout[0], dtype, outs);
     for (int k = 0; k < n && status == TD_OK; k++)
         grad->in[params[k]] = outs[k];
     return status;

@@ -412,7 +412,8 @@ TD_OPERATOR(bernoulli) = {
     .rule = rule_bernoulli,
     .kernel = kernel_bernoulli,
     .dtypes = TD_DTYPES_ALL,
-    .flags = TD_OP_NONDIFF | TD_OP_RANDOM,
+    .gradient = "x: zeros_like(g)",
+    .flags = TD_OP_RANDOM,
 };
 TD_OPERATOR(dropout_noise) = {
     .schema = "(Tensor x, float p, *, generator? generator=nil) -> Tensor",

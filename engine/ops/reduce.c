@@ -52,10 +52,16 @@ static void plan_division(const td_call *call, td_finish finish, double correcti
     p->param = strict && !(divisor > 0) ? NAN : divisor;
 }
 
+/* Sums of truths are whether any holds, their products whether all do. */
 static td_status plan_sum(const td_call *call, td_meta *out, td_reducer reducer) {
-    td_dtype dtype;
-    td_status status = td_reduce_sum_dtype(call->args[0].tensor->dtype, call->args[3], &dtype);
-    return status ? status : plan_over(call, call->args[1], call->args[2].b, reducer, dtype, out);
+    const td_value *a = call->args;
+    td_dtype dtype = td_reduce_sum_dtype(a[0].tensor->dtype, a[3]);
+    bool truths = dtype == TD_BOOL, product = reducer == TD_REDUCE_PROD;
+    td_status status =
+        plan_over(call, a[1], a[2].b, truths ? TD_REDUCE_NONZERO : reducer, dtype, out);
+    if (truths && product)
+        TD_PLAN(call, td_reduce_plan)->finish = TD_FINISH_ALL;
+    return status;
 }
 TD_RULE(rule_sum, plan_sum, TD_REDUCE_SUM)
 TD_RULE(rule_nansum, plan_sum, TD_REDUCE_NANSUM)
@@ -154,6 +160,20 @@ static td_reducer norm_reducer(double p) {
            : p == 1 ? TD_REDUCE_ABS_SUM
            : p == 2 ? TD_REDUCE_SQUARE_SUM
                     : TD_REDUCE_POWER_SUM;
+}
+
+/* "fro" is 2, but over two dims at most, and "nuc" the sum of singular values. */
+static td_status choose_norm(const td_value *args, const td_op **op) {
+    if (args[1].kind != TD_KIND_STRING)
+        return TD_OK;
+    const char *word = args[1].string;
+    bool nuclear = !strcmp(word, "nuc"), all = td_is_nil(args[2]);
+    int n = all ? args[0].tensor->ndim : args[2].n;
+    if (nuclear ? n != 2 : n > 2 && !all)
+        return td_fail(TD_EVALUE, "p \"%s\" takes %stwo dims, got %d", word,
+                       nuclear ? "" : "at most ", n);
+    *op = nuclear ? TD_OP(nuclear_norm) : TD_OP(frobenius_norm);
+    return TD_OK;
 }
 
 static td_status rule_norm(const td_call *call, td_meta *out) {
@@ -500,15 +520,34 @@ TD_OPERATOR(nanmean) = {
     .formula = "nansum(x, dim, keepdim) / sum(x == x, dim, keepdim)",
 };
 TD_OPERATOR(norm) = {
-    .schema = "(Tensor x, number p=2, dim[]? dim=nil, *, bool keepdim=false, "
+    .schema = "(Tensor x, number|\"fro\"|\"nuc\" p=2, dim[]? dim=nil, *, bool keepdim=false, "
               "dtype? dtype=nil) -> Tensor",
-    .doc = "Vector p-norm of all elements or over the given dims; p may be math.huge, 1, 0, ...",
+    .doc = "Vector p-norm of all elements or over the given dims; p may be math.huge, 1, 0, ...; "
+           "\"nuc\": the sum of singular values over two dims.",
+    .variant = choose_norm,
     .rule = rule_norm,
     .kernel = kernel_reduce,
     .dtypes = TD_DTYPES_ALL,
     .gradient = NORM_SLOPE,
     .autocast = {.cuda = TD_AUTOCAST_FP32},
     .flags = TD_OP_OUT,
+};
+TD_OPERATOR(frobenius_norm) = {
+    .schema =
+        "(Tensor x, str p, dim[]? dim=nil, *, bool keepdim=false, dtype? dtype=nil) -> Tensor",
+    .doc = "Square root of the sum of squares.",
+    .formula = "norm(x, 2, dim, keepdim=keepdim, dtype=dtype)",
+    .flags = TD_OP_INTERNAL,
+};
+TD_OPERATOR(nuclear_norm) = {
+    .schema =
+        "(Tensor x, str p, dim[]? dim=nil, *, bool keepdim=false, dtype? dtype=nil) -> Tensor",
+    .doc = "Sum of the singular values of the matrices in two dims.",
+    .formula = "dims = if(dim == nil, {-2, -1}, dim);"
+               "m = movedim(if(dtype == nil, x, to(x, dtype)), dims, {-2, -1});"
+               "s = sum(linalg_svdvals(m), -1);"
+               "if(keepdim, movedim(unsqueeze(unsqueeze(s, -1), -1), {-2, -1}, dims), s)",
+    .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(logsumexp) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
@@ -522,7 +561,26 @@ TD_OPERATOR(logsumexp) = {
     .autocast = {.cuda = TD_AUTOCAST_FP32},
     .flags = TD_OP_OUT,
 };
+/* x itself where it is of that shape; integers sum to int64, as everywhere. */
+static td_status run_sum_to_size(td_call *call) {
+    td_tensor *x = call->args[0].tensor, *wide = NULL;
+    td_value size = call->args[1];
+    td_status status = TD_OK;
+    if (size.n == x->ndim && !memcmp(size.ints, x->sizes, sizeof(int64_t) * (size_t)size.n))
+        return TD_APPLY(&call->out[0], view_as, TD_T(x), TD_T(x));
+    TD_TRY(TD_APPLY(&wide, to, TD_T(x), TD_DTYPE(td_reduce_sum_dtype(x->dtype, TD_NIL))));
+    status = TD_APPLY(&call->out[0], sum_to, TD_T(wide), size);
+done:
+    td_release(wide);
+    return status;
+}
 TD_OPERATOR(sum_to_size) = {
+    .schema = "(Tensor x, int[] size) -> Tensor",
+    .doc = "Sum x to a shape that broadcasts to its own.",
+    .run = run_sum_to_size,
+    .flags = TD_OP_METHOD_ONLY,
+};
+TD_OPERATOR(sum_to) = {
     .schema = "(Tensor x, int[] sizes) -> Tensor",
     .doc = "Sum x to a shape that broadcasts to its own.",
     .rule = rule_sum_to_size,

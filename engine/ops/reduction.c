@@ -24,11 +24,8 @@ td_status td_reduce_dims(td_value dims, int ndim, uint32_t *mask) {
     return TD_OK;
 }
 
-td_status td_reduce_sum_dtype(td_dtype x, td_value option, td_dtype *dtype) {
-    *dtype = option.kind == TD_KIND_DTYPE ? option.dtype : td_dtype_is_float(x) ? x : TD_I64;
-    if (*dtype == TD_BOOL)
-        return td_fail(TD_EDTYPE, "no bool result: ask any() or all()");
-    return TD_OK;
+td_dtype td_reduce_sum_dtype(td_dtype x, td_value option) {
+    return option.kind == TD_KIND_DTYPE ? option.dtype : td_dtype_is_float(x) ? x : TD_I64;
 }
 
 int td_reduce_shape(const td_tensor *x, uint32_t mask, bool keepdim, int64_t *sizes) {

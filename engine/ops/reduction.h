@@ -25,8 +25,8 @@ td_status td_reduce_dims(td_value dims, int ndim, uint32_t *mask) TD_MUST_CHECK;
 int td_reduce_shape(const td_tensor *x, uint32_t mask, bool keepdim, int64_t *sizes);
 
 /* The dtype of a sum or product over x's dtype: what the option says, else int64 of integers and
- * bool. EDTYPE where it says bool. */
-td_status td_reduce_sum_dtype(td_dtype x, td_value option, td_dtype *dtype) TD_MUST_CHECK;
+ * bool. */
+td_dtype td_reduce_sum_dtype(td_dtype x, td_value option);
 
 /* Number of elements over the masked dims. */
 int64_t td_reduce_count(const td_tensor *x, uint32_t mask);

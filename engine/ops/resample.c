@@ -283,7 +283,8 @@ static td_status check_pad(const char *mode, const td_axis *a, int64_t before, i
     if (a->in == 0 || before > most || after > most)
         return td_fail(TD_ESHAPE, "a dim of %lld can't be padded by %lld and %lld in mode \"%s\"",
                        (long long)a->in, (long long)before, (long long)after, mode);
-    if (a->out < 1 || a->in + (before < 0 ? before : 0) + (after < 0 ? after : 0) < 1)
+    bool cut = a->in + (before < 0 ? before : 0) + (after < 0 ? after : 0) < 1;
+    if (a->out < 1 || (cut && strcmp(mode, "replicate") != 0))
         return td_fail(TD_ESHAPE, "a dim of %lld padded by %lld and %lld would be empty",
                        (long long)a->in, (long long)before, (long long)after);
     return TD_OK;

@@ -150,7 +150,8 @@ TD_OPERATOR(normal) = {
               "device? device=nil, generator? generator=nil) -> Tensor",
     .doc = "Normal numbers, each with a mean and deviation of its own; of two numbers in a size.",
     .run = run_normal,
-    .flags = TD_OP_OUT | TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
+    .gradient = "mean: zeros_like(g); std: zeros_like(g)",
+    .flags = TD_OP_OUT | TD_OP_FUNCTION_ONLY | TD_OP_CREATES | TD_OP_RANDOM,
 };
 TD_OPERATOR(poisson) = {
     .schema = "(Tensor x, *, generator? generator=nil) -> Tensor",
@@ -158,7 +159,8 @@ TD_OPERATOR(poisson) = {
     .rule = td_rule_same,
     .kernel = kernel_poisson,
     .dtypes = TD_DTYPES_FLOATS,
-    .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
+    .gradient = "x: zeros_like(g)",
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_RANDOM,
 };
 TD_OPERATOR(multinomial) = {
     .schema = "(Tensor x, int num_samples, bool replacement=false, *, generator? generator=nil) "

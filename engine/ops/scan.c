@@ -21,9 +21,9 @@ static td_status plan_scan(const td_call *call, td_meta *out, td_scan_kind kind,
 }
 
 static td_status plan_sum(const td_call *call, td_meta *out, td_scan_kind kind) {
-    td_dtype dtype;
-    td_status status = td_reduce_sum_dtype(call->args[0].tensor->dtype, call->args[2], &dtype);
-    return status ? status : plan_scan(call, out, kind, dtype);
+    td_dtype dtype = td_reduce_sum_dtype(call->args[0].tensor->dtype, call->args[2]);
+    return dtype != TD_BOOL ? plan_scan(call, out, kind, dtype)
+                            : td_fail(TD_EDTYPE, "no bool result: give an integer dtype");
 }
 TD_RULE(rule_cumsum, plan_sum, TD_SCAN_SUM)
 TD_RULE(rule_cumprod, plan_sum, TD_SCAN_PROD)
@@ -67,11 +67,11 @@ static td_status kernel_scan(td_call *call) {
     "      behind * cat({ones_like(narrow(out, dim, 0, 1)), narrow(out, dim, 0, n - 1)}, dim))"
 /* exp(x_i - y_i) times the sum over j >= i of g_j exp(y_i - y_j): no exponent is above 0. */
 #define LOG_SLOPE                                                                                  \
-    "n = x.size(dim); y = flip(out, dim);"                                                         \
+    "n = x.size(dim); logs = unrounded_logs(x, out, dim); y = flip(logs, dim);"                    \
     "falls = exp(narrow(y, dim, 1, n - 1) - narrow(y, dim, 0, n - 1));"                            \
     "factors = cat({falls, zeros_like(narrow(y, dim, 0, 1))}, dim);"                               \
     "x: if(x.ndim == 0 or x.numel == 0, g,"                                                        \
-    "      flip(linear_scan(flip(g, dim), dim, factors), dim) * exp(x - out))"
+    "      flip(linear_scan(flip(widened(g), dim), dim, factors), dim) * exp(x - logs))"
 /* The recurrence from the other end; its factors are those of the places between. */
 #define LINEAR_SLOPE                                                                               \
     "n = x.size(dim);"                                                                             \
@@ -80,7 +80,27 @@ static td_status kernel_scan(td_call *call) {
     "a: if(x.numel == 0, g, cat({narrow(back, dim, 1, n - 1) * narrow(out, dim, 0, n - 1),"        \
     "                            zeros_like(narrow(out, dim, 0, 1))}, dim))"
 #define TO_THE_PLACES                                                                              \
-    "x: if(x.numel == 0, g.values, scatter_add(zeros_like(g.values), dim, indices, g.values))"
+    "w = widened(g.values);"                                                                       \
+    "x: if(x.numel == 0, g.values, scatter_add(zeros_like(w), dim, indices, w))"
+
+/* In 16 bits a logarithm is rounded by as much as decides whether its exponential is e or 1 / e. */
+static td_status run_unrounded_logs(td_call *call) {
+    td_tensor *wide = NULL;
+    td_status status = TD_OK;
+    if (td_dtype_wide((td_dtype)call->args[1].tensor->dtype) == call->args[1].tensor->dtype)
+        return TD_APPLY(&call->out[0], view_as, call->args[1], call->args[1]);
+    TD_TRY(TD_APPLY(&wide, widened, call->args[0]));
+    status = TD_APPLY(&call->out[0], logcumsumexp, TD_T(wide), call->args[2]);
+done:
+    td_release(wide);
+    return status;
+}
+TD_OPERATOR(unrounded_logs) = {
+    .schema = "(Tensor x, Tensor out, dim dim) -> Tensor",
+    .doc = "out, the logcumsumexp of x, in float32 where it has 16 bits.",
+    .run = run_unrounded_logs,
+    .flags = TD_OP_INTERNAL,
+};
 
 TD_OPERATOR(cumsum) = {
     .schema = "(Tensor x, dim dim, *, dtype? dtype=nil) -> Tensor",

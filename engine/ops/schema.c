@@ -151,6 +151,10 @@ static td_status parse_list_suffix(parser *p, td_param *param, const type_row *r
     return accept(p, "]") ? TD_OK : fail(p, "']' expected");
 }
 
+bool td_param_has_words(const td_param *param) {
+    return param->type == TD_PARAM_INTS || param->type == TD_PARAM_NUMBER;
+}
+
 static td_status parse_named_type(parser *p, td_param *param) {
     size_t n = sizeof type_rows / sizeof *type_rows, k = 0;
     while (k < n && !accept_word(p, type_rows[k].word))
@@ -165,7 +169,7 @@ static td_status parse_named_type(parser *p, td_param *param) {
     }
     if (status == TD_OK)
         status = parse_list_suffix(p, param, &type_rows[k]);
-    if (status == TD_OK && param->type == TD_PARAM_INTS && accept(p, "|"))
+    if (status == TD_OK && td_param_has_words(param) && accept(p, "|"))
         status = parse_choices(p, param);
     return status;
 }
@@ -272,7 +276,7 @@ static bool suits(const td_param *param) {
     case TD_KIND_BOOL:
         return param->type == TD_PARAM_BOOL || param->type == TD_PARAM_ANY;
     case TD_KIND_STRING:
-        return param->type == TD_PARAM_STRING || param->type == TD_PARAM_ANY;
+        return param->type == TD_PARAM_STRING || param->type == TD_PARAM_ANY || param->word;
     case TD_KIND_INTS:
         return param->type == TD_PARAM_INTS || param->type == TD_PARAM_DIMS;
     case TD_KIND_INT:
@@ -596,7 +600,7 @@ void td_param_type_text(const td_param *param, char *buffer, size_t size) {
         snprintf(list, sizeof list, param->holes ? "?[%d]" : "[%d]", param->length);
     else if (many)
         snprintf(list, sizeof list, param->rest ? "..." : param->holes ? "?[]" : "[]");
-    if (chosen || (param->word && param->type == TD_PARAM_INTS))
+    if (chosen || (param->word && td_param_has_words(param)))
         add_choices(param->word, choices, sizeof choices);
     snprintf(buffer, size, "%s%s%s%s%s%s%s", before,
              chosen                       ? choices

@@ -16,6 +16,9 @@ void td_schema_clear(td_op *function);
 /* Flag of a function whose last parameter is `...`. */
 enum { TD_SCHEMA_REST = 1 << 15 };
 
+/* May strings be among its values, as in int[2]|"same"? */
+bool td_param_has_words(const td_param *param);
+
 /* "int[]", "dim?", "class Tensor": a parameter's type as a schema writes it. */
 #define TD_PARAM_TEXT 192 /* room for the longest */
 void td_param_type_text(const td_param *param, char *buffer, size_t size);

@@ -26,6 +26,15 @@ static td_status choose_polygamma(const td_value *args, const td_op **op) {
     return TD_OK;
 }
 
+static td_status choose_nextafter(const td_value *args, const td_op **op) {
+    td_dtype dtype = td_promote_operands(2, args);
+    if (dtype == TD_F16)
+        *op = TD_OP(nextafter_half);
+    else if (dtype == TD_BF16)
+        *op = TD_OP(nextafter_brain);
+    return TD_OK;
+}
+
 /* ---- numbers that depend on the dtype ---- */
 
 static double largest_number(td_dtype dtype) {
@@ -122,7 +131,7 @@ TD_OPERATOR(zeta) = {
     .doc = "Hurwitz' zeta function: the sum of (b + k)^-a over k from 0 on.",
     .pointwise = PLAN(.type = TD_PW_FLOATS, .primitive = TD_PW_zeta),
     .gradient = "b: -(g * a * zeta(a + 1, b))",
-    .flags = TD_OP_INTERNAL,
+    .flags = FORMS,
 };
 TD_OPERATOR(polygamma) = {
     .schema = "(Tensor x, int(0..) n) -> Tensor",
@@ -166,13 +175,25 @@ FORMULA(sinc, "(Tensor x) -> Tensor", TD_PW_FLOATS, "sin(pi x) / (pi x), 1 at 0.
         "x: where(eq(x, 0), 0, g * ((cos(x * 3.141592653589793) * (x * 3.141592653589793) -"
         "     sin(x * 3.141592653589793)) / (x * 3.141592653589793) / x))");
 UNARY(i0, TD_PW_FLOATS, "Modified Bessel function of the first kind, of order 0.", "x: g * i1(x)");
-TD_OPERATOR(i1) = {
-    .schema = "(Tensor x) -> Tensor",
-    .doc = "Modified Bessel function of the first kind, of order 1.",
-    .pointwise = PLAN(.type = TD_PW_FLOATS, .primitive = TD_PW_i1),
-    .gradient = "x: g * where(eq(x, 0), 0.5, i0(x) - out / x)",
-    .flags = TD_OP_INTERNAL,
-};
+UNARY(i1, TD_PW_FLOATS, "Modified Bessel function of the first kind, of order 1.",
+      "x: g * where(eq(x, 0), 0.5, i0(x) - out / x)");
+UNARY(i0e, TD_PW_FLOATS, "i0 times exp(-|x|).", "x: g * (i1e(x) - sign(x) * out)");
+UNARY(i1e, TD_PW_FLOATS, "i1 times exp(-|x|).",
+      "x: g * where(eq(x, 0), 0.5, i0e(x) - out * (sign(x) + 1 / x))");
+UNARY(erfcx, TD_PW_FLOATS, "exp(x^2) erfc(x), which does not vanish far out.",
+      "x: g * (2 * x * out - 1.1283791670955126)");
+UNARY(ndtri, TD_PW_FLOATS, "The quantile of the standard normal distribution: ndtr's inverse.",
+      "x: g * exp(out * out * 0.5) * 2.5066282746310002");
+FORMULA(ndtr, "(Tensor x) -> Tensor", TD_PW_FLOATS,
+        "The share of the standard normal distribution below x.",
+        "erfc(x * -0.7071067811865476) * 0.5", "x: g * exp(x * x * -0.5) * 0.3989422804014327");
+FORMULA(log_ndtr, "(Tensor x) -> Tensor", TD_PW_FLOATS,
+        "Logarithm of ndtr, also where that vanishes.",
+        "where(lt(x, -1), log(erfcx(x * -0.7071067811865476) * 0.5) - x * x * 0.5,"
+        "      log1p(erfc(x * 0.7071067811865476) * -0.5))",
+        "x: g * 0.7978845608028654 / erfcx(x * -0.7071067811865476)");
+FORMULA(entr, "(Tensor x) -> Tensor", TD_PW_FLOATS, "-x log(x), 0 at 0, -inf below.",
+        "where(eq(x, 0), 0, where(lt(x, 0), -inf, -x * log(x)))", "x: g * (-log(x) - 1)");
 FORMULA(deg2rad, "(Tensor x) -> Tensor", TD_PW_FLOATS, "Degrees in radians.",
         "x * 0.017453292519943295", "x: g * 0.017453292519943295");
 FORMULA(rad2deg, "(Tensor x) -> Tensor", TD_PW_FLOATS, "Radians in degrees.",
@@ -219,10 +240,41 @@ BINARY_FORMULA(logaddexp2, TD_PW_FLOATS, "log2(2^a + 2^b).",
 BINARY_FORMULA(xlogy, TD_PW_FLOATS, "a * log(b), 0 where a is 0.",
                "where(ne(b, b), b, where(eq(a, 0), 0, a * log(b)))",
                "a: where(logical_and(eq(a, 0), le(b, 0)), 0, g * log(b)); b: g * a / b");
+BINARY_FORMULA(xlog1py, TD_PW_FLOATS, "a * log(1 + b), 0 where a is 0.",
+               "where(ne(b, b), b, where(eq(a, 0), 0, a * log1p(b)))",
+               "a: where(logical_and(eq(a, 0), le(b, -1)), 0, g * log1p(b)); b: g * a / (b + 1)");
+BINARY(igamma, TD_PW_FLOATS,
+       "Regularised lower incomplete gamma function of order a at b; its gradient by a is NaN.",
+       "a: g * nan; b: g * exp((a - 1) * log(b) - b - lgamma(a))", .dtypes = TD_DTYPES_FLOATS);
+BINARY(igammac, TD_PW_FLOATS,
+       "Regularised upper incomplete gamma function of order a at b; its gradient by a is NaN.",
+       "a: g * nan; b: -(g * exp((a - 1) * log(b) - b - lgamma(a)))", .dtypes = TD_DTYPES_FLOATS);
 BINARY(copysign, TD_PW_FLOATS, "The size of a with the sign of b.",
        "a: where(eq(a, 0), 0, g * (out / a)); b: 0");
-BINARY(nextafter, TD_PW_ARITH, "The next number after a in the direction of b.",
-       "a: where(eq(a, b), 0, g); b: 0", .dtypes = TD_DTYPE_BIT(F32) | TD_DTYPE_BIT(F64));
+#define NEXTAFTER_SLOPE "a: where(eq(a, b), 0, g); b: 0"
+BINARY(nextafter, TD_PW_ARITH, "The next number after a in the direction of b.", NEXTAFTER_SLOPE,
+       .dtypes = TD_DTYPES_FLOATS, .variant = choose_nextafter);
+/* The step to the next float32 times 2 to the power of the digits that the narrow dtype lacks;
+ * `step` is that step where all of them are alike. From an infinite number down to the largest. */
+#define NARROW_NEXTAFTER(name, bit, step, most)                                                    \
+    TD_OPERATOR(name) = {                                                                          \
+        .schema = "(Tensor|number a, Tensor|number b) -> Tensor",                                  \
+        .doc = "nextafter of a 16-bit dtype.",                                                     \
+        .pointwise =                                                                               \
+            PLAN(.type = TD_PW_ARITH, .primitive = -1,                                             \
+                 .formula = "where(eq(a, b), b, where(eq(abs(a), inf),"                            \
+                            "   where(eq(b, b), copysign(" most ", a), b), a + " step "))"),       \
+        .dtypes = TD_DTYPE_BIT(bit),                                                               \
+        .gradient = NEXTAFTER_SLOPE,                                                               \
+        .flags = TD_OP_INTERNAL,                                                                   \
+    }
+NARROW_NEXTAFTER(nextafter_brain, BF16, "(nextafter(a, b) - a) * 65536",
+                 "338953138925153547590470800371487866880");
+NARROW_NEXTAFTER(nextafter_half, F16,
+                 "where(le(abs(a), 6.103515625e-05),"
+                 "      copysign(5.9604644775390625e-08, nextafter(a, b) - a),"
+                 "      (nextafter(a, b) - a) * 8192)",
+                 "65504");
 TD_OPERATOR(heaviside) = {
     .schema = "(Tensor|number a, Tensor|number b) -> Tensor",
     .doc = "0 where a is negative, b where it is 0, else 1.",

@@ -32,6 +32,21 @@ local function activation(nn, schema, fn, fields)
     return c
 end
 
+-- nn.functional.dropout1d to 3d: whole channels; one with n + 1 dims is no batch, but for images.
+local function feature_dropout(nn, n)
+    local name = ("dropout%dd"):format(n)
+    nn.functional[name] = tide._function(name .. "(Tensor input, number p=0.5, bool training=true) -> Tensor",
+        "In training, zero each channel with probability p and divide the others by 1 - p.",
+        function(x, p, training)
+            if n ~= 2 and x.ndim == n + 1 then
+                return tide.feature_dropout(x:unsqueeze(1), p, training):squeeze(1)
+            elseif n ~= 2 and x.ndim ~= n + 2 then
+                tide._fail("%s: input must have %d or %d dims, got shape %s", name, n + 1, n + 2, tostring(x.shape))
+            end
+            return tide.feature_dropout(x, p, training)
+        end)
+end
+
 local function prelu(nn)
     local read = tide._function("PReLU(int(1..) num_parameters=1, number init=0.25)", tide._doc("prelu").doc)
     local c = nn.class("PReLU")
@@ -88,5 +103,8 @@ return function(nn)
         "softshrink", "glu", "relu6", "selu", "mish", "softsign", "hardsigmoid", "hardswish", "tanhshrink",
         "logsigmoid", "rrelu", "prelu", "alpha_dropout", "feature_alpha_dropout" } do
         nn.functional[name] = tide[name]
+    end
+    for n = 1, 3 do
+        feature_dropout(nn, n)
     end
 end

@@ -74,21 +74,22 @@ local function norm_of_matrices(fname, A, ord, dim, keepdim)
     fail('%s: ord must be "fro", "nuc", 1, 2, math.huge or one of these with a minus, got %s', fname, tide._describe(ord))
 end
 
-linalg.matrix_norm = declare("matrix_norm(Tensor A, any ord=\"fro\", any dim=nil, bool keepdim=false, *, "
+linalg.matrix_norm = declare("matrix_norm(Tensor A, number|\"fro\"|\"nuc\" ord=\"fro\", dim[]? dim=nil, bool keepdim=false, *, "
     .. "dtype? dtype=nil) -> Tensor",
     "Norm of matrices: \"fro\", \"nuc\", 1, 2, math.huge, -1, -2, -math.huge; dim: the two dims (the last).",
     function(A, ord, dim, keepdim, dtype)
         return norm_of_matrices("matrix_norm", dtype and A:to(dtype) or A, ord, dim, keepdim)
     end)
 
-linalg.vector_norm = declare("vector_norm(Tensor x, number ord=2, any dim=nil, bool keepdim=false, *, "
+linalg.vector_norm = declare("vector_norm(Tensor x, number ord=2, dim[]? dim=nil, bool keepdim=false, *, "
     .. "dtype? dtype=nil) -> Tensor",
     "p-norm of all elements, or over the given dims.",
     function(x, ord, dim, keepdim, dtype)
         return tide.norm(dtype and x:to(dtype) or x, ord, dim, { keepdim = keepdim })
     end)
 
-linalg.norm = declare("norm(Tensor A, any ord=nil, any dim=nil, bool keepdim=false, *, dtype? dtype=nil) -> Tensor",
+linalg.norm = declare("norm(Tensor A, number|\"fro\"|\"nuc\"? ord=nil, dim[]? dim=nil, bool keepdim=false, *, "
+    .. "dtype? dtype=nil) -> Tensor",
     "Norm of vectors (one dim, or no ord) or of matrices (two dims, or a matrix with an ord).",
     function(A, ord, dim, keepdim, dtype)
         A = dtype and A:to(dtype) or A
@@ -97,13 +98,13 @@ linalg.norm = declare("norm(Tensor A, any ord=nil, any dim=nil, bool keepdim=fal
             return norm_of_matrices("norm", A, ord, dim or { 1, 2 }, keepdim)
         elseif ord ~= nil and dim == nil and A.ndim ~= 1 then
             fail("norm: with ord and without dim A must have 1 or 2 dims, got shape %s", tostring(A.shape))
-        elseif ord ~= nil and type(ord) ~= "number" then
-            fail("norm: ord must be a number, \"fro\" or \"nuc\", got %s", tide._describe(ord))
+        elseif type(dim) == "table" and (#dim < 1 or #dim > 2) then
+            fail("norm: dim must be one dim or two, got %d", #dim)
         end
         return tide.norm(A, ord or 2, dim, { keepdim = keepdim })
     end)
 
-linalg.cond = declare("cond(Tensor A, any p=nil) -> Tensor",
+linalg.cond = declare("cond(Tensor A, number|\"fro\"|\"nuc\"? p=nil) -> Tensor",
     "Condition number: the product of the norms (2 by default) of a matrix and its inverse.",
     function(A, p)
         if p == nil or p == 2 or p == -2 then
@@ -122,7 +123,7 @@ local DRIVERS = { gels = true, gelsy = true, gelsd = true, gelss = true }
 local function residuals_of(A, B, solution, rank, driver)
     local m, n = A.shape[-2], A.shape[-1]
     if driver == "gelsy" or m <= n or rank:numel() > 0 and not rank:eq(n):all():item() then
-        return tide.empty(0, { dtype = A.dtype })
+        return solution:flatten():narrow(1, 1, 0):clone()
     end
     return (A:matmul(solution) - B):square():sum(-2)
 end
@@ -137,13 +138,62 @@ linalg.lstsq = declare("lstsq(Tensor A, Tensor B, number? rcond=nil, *, str? dri
         end
         local vectors = B.ndim == 1 or B.ndim == A.ndim - 1
         local b = vectors and B:unsqueeze(-1) or B
-        local solution = linalg.pinv(A, { rtol = rcond }):matmul(b)
+        local solution = b.mT:matmul(linalg.pinv(A, { rtol = rcond }).mT).mT -- it lies as columns
         local rank = linalg.matrix_rank(A:detach(), { rtol = rcond })
         local residuals = residuals_of(A, b, solution, rank, driver)
         local values = (driver == "gelsd" or driver == "gelss") and linalg.svdvals(A:detach())
             or tide.empty(0, { dtype = A.dtype })
         rank = driver ~= "gels" and rank or tide.empty(0, { dtype = tide.int64 })
         return vectors and solution:squeeze(-1) or solution, residuals, rank, values
+    end)
+
+-- ---- tensors as matrices ----
+
+local function product(sizes, first, last)
+    local n = 1
+    for k = first, last do
+        n = n * sizes[k]
+    end
+    return n
+end
+
+local function joined(a, b)
+    local all = {}
+    for _, list in ipairs { a, b } do
+        table.move(list, 1, #list, #all + 1, all)
+    end
+    return all
+end
+
+linalg.tensorinv = declare("tensorinv(Tensor A, int(1..) ind=2) -> Tensor",
+    "The inverse of A as a matrix, whose rows are its first `ind` dims: tensordot(inverse, A, ind) changes nothing.",
+    function(A, ind)
+        local shape = A:size()
+        local rows, columns = product(shape, 1, math.min(ind, #shape)), product(shape, ind + 1, #shape)
+        if ind >= #shape or rows ~= columns then
+            fail("tensorinv: A of shape %s is no square matrix behind %d dims", tostring(A.shape), ind)
+        end
+        local sizes = joined({ table.unpack(shape, ind + 1) }, { table.unpack(shape, 1, ind) })
+        return linalg.inv(A:reshape(rows, columns)):reshape(sizes)
+    end)
+
+linalg.tensorsolve = declare("tensorsolve(Tensor A, Tensor B, dim[]? dims=nil) -> Tensor",
+    "X with tensordot(A, X, X.ndim) = B; dims of A that are moved to its end first.",
+    function(A, B, dims)
+        if dims then
+            dims = type(dims) == "table" and dims or { dims }
+            local ends = {}
+            for k = 1, #dims do
+                ends[k] = k - #dims - 1
+            end
+            A = A:movedim(dims, ends)
+        end
+        local shape = A:size()
+        local sizes = { table.unpack(shape, B.ndim + 1) }
+        if product(sizes, 1, #sizes) ~= B:numel() or product(shape, 1, #shape) ~= B:numel() ^ 2 then
+            fail("tensorsolve: shapes %s and %s don't fit", tostring(A.shape), tostring(B.shape))
+        end
+        return linalg.solve(A:reshape(B:numel(), B:numel()), B:flatten()):reshape(sizes)
     end)
 
 local names = {}

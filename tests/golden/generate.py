@@ -26,7 +26,7 @@ from operands import PERIOD, Operand, argument_data, argument_torch, map_operand
 from programs import programs  # noqa: E402
 
 FAMILIES = ("pointwise", "reduce", "products", "losses", "shapes", "indices", "alias", "spatial",
-            "sorting", "margins", "neural", "special", "activation", "shaping", "placing", "algebra", "linalg")
+            "sorting", "margins", "neural", "special", "activation", "shaping", "placing", "algebra", "linalg", "forms")
 GRID = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64")
 
 

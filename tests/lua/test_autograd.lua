@@ -242,11 +242,11 @@ t.test("results_that_are_no_floats_require_no_grad", function()
     t.eq(x:nonzero().requires_grad, false)
 end)
 
-t.test("a_random_fill_ends_the_history", function()
+t.test("a_random_fill_leaves_a_gradient_of_zero", function()
     local x = leaf(1, 2)
     local y = x * 2
     y:uniform_()
-    t.eq(y.requires_grad, false)
+    t.eq(y.requires_grad, true)
     same(grad((y + x):sum(), { x })[1], { 1, 1 })
 end)
 

@@ -114,7 +114,7 @@ t.test("planes_and_kernels_too_large_for_int64_are_refused", function()
     t.error_has(function() return one:conv2d(endless(tide.float32, 1, 1, 1 << 62, 1)) end, "conv2d: a kernel of")
     t.error_has(function() return one:conv2d(endless(tide.float32, 1, max, 1, 1), { groups = 2147483647 }) end,
         "channels")
-    t.error_has(function() return tall:avg_pool2d(1) end, "avg_pool2d: planes of more than 2^31 - 1 elements")
+    t.error_has(function() return tall:avg_pool2d(1) end, "avg_pool2d: an input of (9223372036854775807, 1) is too large")
     t.error_has(function() return tall:interpolate { scale_factor = 1e5 } end, "interpolate: an input of (9223372036854775807, 1) is too large")
     t.error_has(function() return tide.interpolate(one, { scale_factor = 1e300 }) end, "below 1e6, got 1e+300")
 end)

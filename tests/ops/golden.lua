@@ -6,7 +6,7 @@ local golden = {}
 
 local here = debug.getinfo(1, "S").source:match("^@(.*)/") or "."
 local FAMILIES = { "pointwise", "reduce", "products", "losses", "shapes", "indices", "alias", "spatial",
-    "sorting", "margins", "neural", "special", "activation", "shaping", "placing", "algebra", "linalg" }
+    "sorting", "margins", "neural", "special", "activation", "shaping", "placing", "algebra", "linalg", "forms" }
 local PERIOD = 97
 local words = { nan = 0 / 0, inf = math.huge, ["-inf"] = -math.huge }
 

@@ -53,7 +53,9 @@ add(differentiable, [[
     chain_matmul matrix_power linalg_matrix_power cdist
     linalg_det det linalg_slogdet slogdet logdet linalg_inv linalg_inv_ex inverse linalg_solve linalg_solve_triangular
     linalg_cholesky linalg_cholesky_ex cholesky_inverse cholesky_solve linalg_qr linalg_svd linalg_svdvals
-    linalg_eigh linalg_eigvalsh linalg_pinv pinverse]])
+    linalg_eigh linalg_eigvalsh linalg_pinv pinverse
+    normal bernoulli poisson split_with_sizes sum_to_size fill linalg_diagonal linalg_vander matrix_exp linalg_matrix_exp
+    i0e i1 i1e erfcx ndtr ndtri log_ndtr entr xlog1py zeta igamma igammac]])
 
 -- Those without: their results are whole numbers, truths or constants.
 add(constant, [[
@@ -62,9 +64,9 @@ add(constant, [[
     isnan isinf isfinite bitwise_and bitwise_or bitwise_xor bitwise_not
     signbit isposinf isneginf isreal isclose allclose heaviside bitwise_left_shift bitwise_right_shift gcd lcm
     argmax argmin any all count_nonzero nonzero one_hot
-    rand randn rand_like randn_like randint randperm bernoulli uniform_ normal_ bernoulli_
+    rand randn rand_like randn_like randint randperm scalar_tensor uniform_ normal_ bernoulli_
     argsort unique unique_consecutive bincount histc searchsorted bucketize isin
-    randint_like log_normal_ exponential_ cauchy_ geometric_ random_ normal poisson multinomial argwhere
+    randint_like log_normal_ exponential_ cauchy_ geometric_ random_ multinomial argwhere
     tril_indices triu_indices new_empty new_zeros new_ones new_full empty_strided new_empty_strided logspace
     hann_window hamming_window blackman_window bartlett_window kaiser_window
     linalg_matrix_rank]])

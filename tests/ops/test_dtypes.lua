@@ -22,16 +22,15 @@ end
 local refused = sets {
     ["int64"] = "local_response_norm",
     ["bool"] = "col2im",
-    ["float16 bfloat16"] = "nextafter", -- computed in float32, where the next number is another
 }
 
 -- PyTorch refuses, Tide computes.
 local computed = sets {
     ["int8 int16 int32 int64 uint8"] = "max_pool1d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d im2col",
     ["bool uint8 int8 int16 int32 int64"] = "max_unpool1d max_unpool2d max_unpool3d",
-    ["float16 bfloat16"] = "cdist avg_pool3d lp_pool3d multi_margin_loss multilabel_margin_loss",
+    ["float16 bfloat16"] = "cdist avg_pool3d lp_pool3d multi_margin_loss multilabel_margin_loss linalg_vander log_ndtr ndtri erfcx zeta",
     ["uint8 int8 int16 int32 int64"] = "nanmean",
-    ["bool"] = "argmax argmin nanmean mvlgamma poisson_nll_loss",
+    ["bool"] = "argmax argmin nanmean mvlgamma poisson_nll_loss pad linalg_vander",
 }
 
 -- Tide gives another dtype or other values, on purpose.

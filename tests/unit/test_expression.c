@@ -422,7 +422,7 @@ TEST(a_gradient_saves_what_it_reads) {
         {"x: expand_back(g, x.shape, n, false)", 0, 0},
         {"x: g * x", 1, 0},
         {"x: reshape(g, x.shape) * x.numel * x.size(0) * out", 0, 1},
-        {"x: if(y == nil, g, sum_to_size(g, x.shape))", 0, 0},
+        {"x: if(y == nil, g, sum_to(g, x.shape))", 0, 0},
         {"x: to(g, x.dtype); y: g * x", 1, 0},
         {"x: if(y == nil, g, g * y)", 2, 0},
         {"x: zeros(x.shape, device=x.device) + g", 1, 0},

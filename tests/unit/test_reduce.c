@@ -632,7 +632,7 @@ TEST(cumsum_of_integers_is_int64) {
     td_release(x);
 }
 
-/* ---- sum_to_size ---- */
+/* ---- sum_to ---- */
 
 TEST(sum_to_size_undoes_broadcasting) {
     static const struct {
@@ -650,7 +650,7 @@ TEST(sum_to_size_undoes_broadcasting) {
             for (int d = 0; d < 4; d++)
                 if (cases[k].mask >> d & 1)
                     dims[n++] = d;
-            REQUIRE(OK(TD_APPLY(&y, sum_to_size, TD_T(x), TD_INTS(cases[k].ndim, cases[k].sizes))));
+            REQUIRE(OK(TD_APPLY(&y, sum_to, TD_T(x), TD_INTS(cases[k].ndim, cases[k].sizes))));
             CHECK_INT(y->ndim, cases[k].ndim);
             if (n > 0)
                 REQUIRE(OK(apply("sum", x, TD_INTS(n, dims), false, &want)));
@@ -701,10 +701,9 @@ TEST(wrong_calls_say_what_is_wrong) {
                  "max: cannot take max of an empty tensor of shape (0, 3)");
     expect_error(TD_APPLY(y, argmin, TD_T(empty), TD_I(0)), TD_ESHAPE,
                  "cannot take min over dim 1");
-    expect_error(TD_APPLY(y, sum_to_size, TD_T(x), TD_INTS(1, &one)), TD_OK, "");
+    expect_error(TD_APPLY(y, sum_to, TD_T(x), TD_INTS(1, &one)), TD_OK, "");
     td_release(y[0]);
-    expect_error(TD_APPLY(y, sum_to_size, TD_T(x), TD_INTS(1, far)), TD_ESHAPE,
-                 "does not broadcast");
+    expect_error(TD_APPLY(y, sum_to, TD_T(x), TD_INTS(1, far)), TD_ESHAPE, "does not broadcast");
     td_release(x);
     td_release(ints);
     td_release(empty);

@@ -56,6 +56,12 @@
 #define ERFINV(x)       OF(erfinv)(x)
 #define I0(x)           OF(i0)(x)
 #define I1(x)           OF(i1)(x)
+#define I0E(x)          OF(i0e)(x)
+#define I1E(x)          OF(i1e)(x)
+#define ERFCX(x)        OF(erfcx)(x)
+#define NDTRI(x)        OF(ndtri)(x)
+#define IGAMMA(x, y)    OF(igamma)(x, y)
+#define IGAMMAC(x, y)   OF(igammac)(x, y)
 #define HYPOT(x, y)     OF(hypot)(x, y)
 #define COPYSIGN(x, y)  OF(copysign)(x, y)
 #define NEXTAFTER(x, y) OF(nextafter)(x, y)
@@ -269,6 +275,12 @@
 #undef ERFINV
 #undef I0
 #undef I1
+#undef I0E
+#undef I1E
+#undef ERFCX
+#undef NDTRI
+#undef IGAMMA
+#undef IGAMMAC
 #undef HYPOT
 #undef COPYSIGN
 #undef NEXTAFTER

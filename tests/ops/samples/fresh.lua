@@ -25,6 +25,16 @@ local strided = {
 return {
     new_empty = sized(),
     new_zeros = sized(),
+    scalar_tensor = {
+        function() return { 2 } end,
+        function() return { 1.5, { dtype = tide.float64 } } end,
+        function() return { true } end,
+    },
+    fill = {
+        function(mk) return { mk(2, 3), 1.5 } end,
+        function(mk) return { mk(2), mk() } end,
+        function(mk) return { mk(0), 1 } end,
+    },
     new_ones = sized(),
     new_full = sized(3),
     empty_strided = strided,

@@ -13,6 +13,7 @@ return {
         function(mk) return { { mk(2, 3), mk(1, 3) } } end,
         function(mk) return { { mk(2, 3), mk(2, 1), mk(2, 2) }, 2 } end,
         function(mk) return { { mk(0), mk(3), mk(2) }, -1 } end),
+    split_with_sizes = each(on({ 5 }, { 2, 3 }), on({ 2, 3 }, { 1, 0, 2 }, 2), on({ 3 }, { 3 }), on({ 0 }, { 0 })),
     stack = each(
         function(mk) return { { mk(2, 3), mk(2, 3) } } end,
         function(mk) return { { mk(2, 3), mk(2, 3), mk(2, 3) }, 2 } end,

@@ -55,4 +55,9 @@ return {
         function(mk) return { mk(0, 2), 2, 1 } end,
     },
     logsumexp = over_dims(floats),
+    sum_to_size = {
+        function(mk) return { mk(2, 3), 1, 3 } end,
+        function(mk) return { mk(2, 3, 2), { 3, 1 } } end,
+        function(mk) return { mk(2, 3), 2, 3 } end,
+    },
 }

@@ -29,11 +29,24 @@ local function add(names, list)
     end
 end
 add("asinh erfinv atanh sinc i0 deg2rad rad2deg positive nan_to_num signbit isposinf isneginf isreal", shapes(any))
-add("lgamma digamma", shapes(positive))
+add("lgamma digamma entr", shapes(positive))
+add("i0e i1 i1e erfcx ndtr log_ndtr", shapes(any))
+add("ndtri", shapes(between))
+add("zeta", {
+    function(mk) return { 2.5, mk.pos(2, 3) } end,
+    function(mk) return { 3, mk.pos(4) } end,
+    function(mk) return { 2, mk.pos(0, 3) } end,
+})
+add("igamma igammac", {
+    function(mk) return { 2.5, mk.pos(2, 3) } end,
+    function(mk) return { mk.pos(3):detach(), mk.pos(2, 1) + 1 } end,
+    function(mk) return { 0.25, mk.pos(0, 3) } end,
+    function(mk) return { 30, mk.pos(3) * 10 } end,
+})
 add("acosh", shapes(above_1))
 add("logit", shapes(between))
 add("fmax fmin hypot logaddexp logaddexp2 copysign nextafter ldexp rsub", pairs_of(any))
-add("xlogy float_power", pairs_of(positive))
+add("xlogy xlog1py float_power", pairs_of(positive))
 samples.digamma = {
     function(mk) return { mk.pos(2, 3) } end,
     function(mk) return { mk(3) } end,

@@ -10,17 +10,20 @@ NOT_A_CALL = {"torch.Tensor.device.__get__"}
 
 
 class Recording(TorchFunctionMode):
-    """The outermost calls into torch while it is open."""
+    """The outermost calls into torch while it is open, and what the last one gave."""
 
     def __init__(self):
         super().__init__()
-        self.calls = []
+        self.calls, self.result = [], None
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         name = name_of(function)
         if name not in NOT_A_CALL:
             self.calls.append((function, name, tuple(args), dict(kwargs or {})))
-        return function(*args, **(kwargs or {}))
+        result = function(*args, **(kwargs or {}))
+        if name not in NOT_A_CALL:
+            self.result = result
+        return result
 
 
 class NoForm(Exception):
@@ -147,7 +150,8 @@ def _by_signature(function, name, args, kwargs):
     if any(kinds[p].kind == inspect.Parameter.VAR_KEYWORD for p in found.arguments):
         return None
     for parameter, value in found.arguments.items():
-        if kinds[parameter].kind == inspect.Parameter.VAR_POSITIONAL and value and isinstance(value[0], (list, tuple)):
+        if kinds[parameter].kind == inspect.Parameter.VAR_POSITIONAL and value and isinstance(value[0], (list, tuple)) \
+                and name != "torch.broadcast_shapes":
             value = value[0]
         bound.append((parameter, value, parameter not in kwargs))
     return bound, {p.name: p.default for p in kinds.values() if p.default is not inspect.Parameter.empty}

@@ -31,7 +31,7 @@ SECOND_INDEX_RESULTS = {"sort", "topk", "max", "min", "kthvalue", "mode", "media
                         "adaptive_max_pool3d", "fractional_max_pool2d", "fractional_max_pool3d"}
 
 # Where equal values may be found at any of their places, unless `stable` says otherwise.
-ANY_PLACE = {"sort", "argsort", "topk", "kthvalue", "mode", "median", "nanmedian", "cummax", "cummin"}
+ANY_PLACE = {"sort", "msort", "argsort", "topk", "kthvalue", "mode", "median", "nanmedian", "cummax", "cummin"}
 
 # Decompositions whose vectors may have either sign.
 UP_TO_SIGNS = {"svd", "eigh"}

@@ -260,6 +260,8 @@ def special_text(bound, writer):
     if name == "__getitem__":
         (_, x, _), (_, key, _) = bound.arguments
         return f"{writer.text(x)}[{writer.index(key)}]"
+    if name == "broadcast_shapes":
+        return f"tide.broadcast_shapes({', '.join(writer.text(shape) for _, shapes, _ in bound.arguments for shape in shapes)})"
     if name in OPERATORS:
         if not any(isinstance(v, torch.Tensor) for _, v, _ in bound.arguments[:2]):
             raise NoForm("an operator of two numbers")

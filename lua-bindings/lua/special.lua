@@ -1,0 +1,19 @@
+-- special.lua: tide.special: special functions under the names that PyTorch has for them.
+local tide = ...
+local special = {}
+
+for name in ([[digamma entr erf erfc erfcx erfinv exp2 expm1 i0 i0e i1 i1e log1p log_ndtr log_softmax logit logsumexp
+    ndtr ndtri polygamma round sinc softmax xlog1py xlogy zeta]]):gmatch("%S+") do
+    special[name] = tide[name]
+end
+special.expit, special.gammaln, special.multigammaln, special.psi = tide.sigmoid, tide.lgamma, tide.mvlgamma, tide.digamma
+special.gammainc, special.gammaincc = tide.igamma, tide.igammac
+
+local names = {}
+for name in pairs(special) do
+    names[#names + 1] = name
+end
+table.sort(names)
+tide._document(special, "special", "tide.special", table.concat(names, ", ") .. ".")
+
+return special
