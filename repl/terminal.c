@@ -83,6 +83,8 @@ static void on_interrupt(int number) {
         return;
     }
     int saved = errno;
+    if (tide_session_program_hears(session))
+        return;
     interrupted = 1;
     int times = tide_session_interrupt(session);
     if (times > 0)

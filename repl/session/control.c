@@ -56,8 +56,8 @@ enum { REARM = 1000000 };
 /* The session this thread evaluates for; NULL between evaluations. */
 static _Thread_local tide_session *active;
 
-static lua_CFunction original_resume, original_wrap, original_close, original_exit,
-    original_execute, original_load, original_sethook;
+static lua_CFunction original_resume, original_wrap, original_close, original_exit, original_load,
+    original_sethook;
 static _Atomic(lua_CFunction) original_wrapped; /* what the functions of coroutine.wrap run */
 
 stop_reason control_stopping(const tide_session *s) {
@@ -351,18 +351,6 @@ static int stoppable_sethook(lua_State *L) {
     return n;
 }
 
-/* os.execute: the program that runs gets the terminal's Ctrl-C, and we are deaf to it meanwhile (as
- * system() wants it); that it died of it is how we learn that a person wants this to stop. */
-static int session_execute(lua_State *L) {
-    int n = original_execute(L);
-    if (active && n == 3 && lua_tointeger(L, -1) == SIGINT &&
-        strcmp(luaL_optstring(L, -2, ""), "signal") == 0) {
-        tide_session_interrupt(active);
-        return luaL_error(L, "interrupted");
-    }
-    return n;
-}
-
 /* os.exit([code [, close]]): ends the evaluation with TIDE_EXIT; the process goes on. Without
  * `close` the hook stays at every instruction, so that no __close function written in Lua gets to
  * run; those in C (tide's contexts) still restore what they must. */
@@ -403,7 +391,6 @@ void control_install(tide_session *s) {
     lua_pop(L, 1);
     lua_getfield(L, -1, "os");
     original_exit = replace(L, "exit", session_exit);
-    original_execute = replace(L, "execute", session_execute);
     lua_pop(L, 1);
     lua_getfield(L, -1, "debug");
     original_sethook = replace(L, "sethook", stoppable_sethook);

@@ -7,6 +7,7 @@
 #include "repl/session/magic.h"
 #include "repl/session/modules.h"
 #include "repl/session/output.h"
+#include "repl/session/programs.h"
 #include "repl/session/state.h"
 #include "repl/session/timing.h"
 
@@ -22,6 +23,7 @@ static int prepare(lua_State *L) {
     tide_session *s = lua_touserdata(L, 1);
     session_bind(L, s);
     control_install(s);
+    programs_install(s->L);
     library_install(L);
     if (output_install(s) != 0)
         return luaL_error(L, "out of memory");

@@ -264,6 +264,26 @@ class Prompt(unittest.TestCase):
         terminal.expect("tide> ")
         self.assertIn('"exit"\n2\n', terminal.enter("os.execute('exit 2')"))
 
+    def test_ctrl_c_between_two_programs_is_not_lost(self):
+        terminal = self.open()
+        for k in range(12):
+            terminal.send("while true do os.execute('true') end\r")
+            terminal.expect("\n")
+            time.sleep(0.1 + 0.003 * k)
+            terminal.send("\x03")
+            terminal.expect("interrupted")
+            terminal.expect("tide> ")
+
+    def test_a_program_may_have_use_for_ctrl_c_itself(self):
+        terminal = self.open()
+        terminal.send("os.execute([[trap 'echo heard' INT; sleep 1; sleep 1; echo done]]); print('on')\r")
+        terminal.expect("\n")
+        time.sleep(0.5)
+        terminal.send("\x03")
+        terminal.expect("heard")
+        terminal.expect("done")
+        terminal.expect("on")
+
     def test_ctrl_c_that_nothing_heeds_ends_the_program_at_the_fourth(self):
         terminal = self.open()
         line = "('a'):rep(40):find(('a*'):rep(30) .. 'b')"

@@ -1,0 +1,97 @@
+/* programs.c: os.execute, whose programs share the terminal's Ctrl-C with us. What a person meant
+ * by one is told by what the program does: it dies of it, or ends just then (it may have been about
+ * to end anyhow): then the evaluation stops too. A program that goes on has use for Ctrl-C itself.
+ */
+#include "repl/session/programs.h"
+
+#include "repl/session/state.h"
+
+#include <errno.h>
+#include <lauxlib.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <time.h>
+
+extern char **environ;
+
+/* A program that ends so soon after a Ctrl-C is taken to have ended by it. */
+#define JUST_THEN_NS INT64_C(100000000)
+
+enum { NONE = 0, RUNS = 1 };
+
+static int64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+bool tide_session_program_hears(tide_session *s) {
+    if (atomic_load(&s->program) == NONE)
+        return false;
+    atomic_store(&s->heard_at, now_ns());
+    return true;
+}
+
+/* The program's status as wait() gives it, or -1 with errno. */
+static int run_program(const char *command) {
+    char *const arguments[] = {(char *)"sh", (char *)"-c", (char *)command, NULL};
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, quit;
+    posix_spawnattr_t attributes;
+    sigset_t defaults;
+    pid_t child, ended;
+    int status = -1, error = posix_spawnattr_init(&attributes);
+    if (error) {
+        errno = error;
+        return -1;
+    }
+    sigemptyset(&ignore.sa_mask);
+    sigaction(SIGQUIT, &ignore, &quit); /* the program's alone */
+    sigemptyset(&defaults);
+    sigaddset(&defaults, SIGQUIT);
+    posix_spawnattr_setsigdefault(&attributes, &defaults);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+    error = posix_spawn(&child, "/bin/sh", NULL, &attributes, arguments, environ);
+    posix_spawnattr_destroy(&attributes);
+    if (error == 0)
+        do
+            ended = waitpid(child, &status, 0);
+        while (ended < 0 && errno == EINTR);
+    sigaction(SIGQUIT, &quit, NULL);
+    if (error == 0)
+        return ended < 0 ? -1 : status;
+    errno = error;
+    return -1;
+}
+
+static lua_CFunction original;
+
+/* os.execute([command]) */
+static int execute(lua_State *L) {
+    tide_session *s = session_of(L);
+    if (lua_isnoneornil(L, 1) || !atomic_load(&s->evaluating))
+        return original(L);
+    const char *command = luaL_checkstring(L, 1);
+    atomic_store(&s->heard_at, 0);
+    atomic_store(&s->program, RUNS);
+    errno = 0;
+    int status = control_stopping(s) == STOP_NONE ? run_program(command) : -1, error = errno;
+    atomic_store(&s->program, NONE);
+    int64_t heard = atomic_load(&s->heard_at);
+    bool died = status != -1 && WIFSIGNALED(status) && WTERMSIG(status) == SIGINT;
+    if (died || (heard && now_ns() - heard < JUST_THEN_NS))
+        tide_session_interrupt(s);
+    if (control_stopping(s) != STOP_NONE)
+        return luaL_error(L, "interrupted");
+    errno = error;
+    return luaL_execresult(L, status);
+}
+
+void programs_install(lua_State *L) {
+    lua_getglobal(L, "os");
+    lua_getfield(L, -1, "execute");
+    original = lua_tocfunction(L, -1);
+    lua_pushcfunction(L, execute);
+    lua_setfield(L, -3, "execute");
+    lua_pop(L, 2);
+}
