@@ -19,7 +19,8 @@ static int find_param(const td_op *op, const char *name) {
 
 /* Does it make a tensor from nothing, which may then require grad? */
 static bool creates(const td_op *op) {
-    return op->flags & (TD_OP_FUNCTION_ONLY | TD_OP_CREATES) && op->flags & TD_OP_NONDIFF;
+    return op->flags & TD_OP_CREATES ||
+           (op->flags & TD_OP_FUNCTION_ONLY && op->flags & TD_OP_NONDIFF);
 }
 
 static int fail_option(lua_State *L, const tide_frame *f, const char *name) {

@@ -4,6 +4,7 @@
 #include "lua-bindings/forms.h"
 
 #include "lua-bindings/args.h"
+#include "lua-bindings/modules.h"
 
 #include <string.h>
 
@@ -188,6 +189,15 @@ static int call_polygamma(lua_State *L) {
     return tide_call_operator(L);
 }
 
+/* sparse_coo_tensor({{1, 2}, {2, 1}}, {0.5, 2}): the parts may be lists. */
+static int call_sparse_coo_tensor(lua_State *L) {
+    if (lua_gettop(L) >= 2 && lua_istable(L, 1))
+        tide_make_tensor_at(L, 1, TD_DTYPE(TD_I64));
+    if (lua_gettop(L) >= 2 && lua_istable(L, 2))
+        tide_make_tensor_at(L, 2, TD_NIL);
+    return tide_call_operator(L);
+}
+
 static const struct {
     const char *name;
     lua_CFunction call;
@@ -202,7 +212,8 @@ static const struct {
              {"atleast_1d", call_atleast},
              {"atleast_2d", call_atleast},
              {"atleast_3d", call_atleast},
-             {"tensordot", call_tensordot}};
+             {"tensordot", call_tensordot},
+             {"sparse_coo_tensor", call_sparse_coo_tensor}};
 
 lua_CFunction tide_form_of(const td_op *op) {
     for (size_t k = 0; k < sizeof forms / sizeof *forms; k++)

@@ -4,6 +4,7 @@
 #include "engine/ops/meta.h"
 #include "engine/ops/plan.h"
 #include "engine/ops/shape.h"
+#include "engine/ops/sparse.h"
 
 #include <string.h>
 
@@ -321,6 +322,7 @@ TD_OPERATOR(matmul) = {
     .doc = "Product of vectors, matrices, or batches of matrices (leading dims broadcast).",
     .run = run_matmul,
     .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
+    .sparse = td_sparse_product,
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(mm) = {
@@ -331,6 +333,7 @@ TD_OPERATOR(mm) = {
     .dtypes = TD_DTYPES_NUMBERS,
     .gradient = MM("mm"),
     .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
+    .sparse = td_sparse_product,
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(bmm) = {
@@ -351,6 +354,7 @@ TD_OPERATOR(mv) = {
     .dtypes = TD_DTYPES_NUMBERS,
     .gradient = "x: outer(g, y); y: mv(transpose(x, 0, 1), g)",
     .autocast = {.cuda = TD_AUTOCAST_LOWER},
+    .sparse = td_sparse_product,
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(dot) = {

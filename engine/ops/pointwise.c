@@ -1,5 +1,6 @@
 /* pointwise.c: the pointwise operators, each a row: schema, doc, loop or formula, gradient. */
 #include "engine/ops/pointwise_rows.h"
+#include "engine/ops/sparse.h"
 
 #include <string.h>
 
@@ -69,6 +70,7 @@ TD_OPERATOR(add) = {
     .pointwise = PLAN(.type = TD_PW_ARITH, .numbers = true, .primitive = TD_PW_add,
                       .formula = "a + alpha * b"),
     .gradient = "a: g; b: g * alpha",
+    .sparse = td_sparse_add,
     .flags = FORMS,
 };
 TD_OPERATOR(sub) = {
@@ -77,6 +79,7 @@ TD_OPERATOR(sub) = {
     .pointwise = PLAN(.type = TD_PW_ARITH, .no_bool = true, .numbers = true, .primitive = TD_PW_sub,
                       .formula = "a - alpha * b"),
     .gradient = "a: g; b: -(g * alpha)",
+    .sparse = td_sparse_add,
     .flags = FORMS,
 };
 TD_OPERATOR(mul) = {
@@ -84,6 +87,7 @@ TD_OPERATOR(mul) = {
     .doc = "Product a * b.",
     .pointwise = PLAN(.type = TD_PW_ARITH, .numbers = true, .primitive = TD_PW_mul),
     .gradient = "a: g * b; b: g * a",
+    .sparse = td_sparse_mul,
     .flags = FORMS,
 };
 TD_OPERATOR(div) = {
@@ -93,6 +97,7 @@ TD_OPERATOR(div) = {
     .pointwise = PLAN(.type = TD_PW_FLOATS, .numbers = true, .primitive = TD_PW_div),
     .variant = choose_quotient,
     .gradient = "a: g / b; b: -(g * a) / (b * b)",
+    .sparse = td_sparse_div,
     .flags = FORMS,
 };
 FORMULA(rsub, "(Tensor|number a, Tensor|number b, *, number alpha=1) -> Tensor", TD_PW_ARITH,
@@ -140,15 +145,18 @@ TD_OPERATOR(neg) = {
     .doc = "Negative of each element.",
     .pointwise = PLAN(.type = TD_PW_ARITH, .no_bool = true, .primitive = TD_PW_neg),
     .gradient = "x: -g",
+    .sparse = td_sparse_linear,
     .flags = FORMS,
 };
-UNARY(abs, TD_PW_ARITH, "Absolute value.", "x: g * sign(x)", .dtypes = TD_DTYPES_NUMBERS);
+UNARY(abs, TD_PW_ARITH, "Absolute value.", "x: g * sign(x)", .dtypes = TD_DTYPES_NUMBERS,
+      .sparse = td_sparse_each);
 UNARY(sign, TD_PW_ARITH, "-1, 0 or 1 by sign.", "x: 0");
 TD_OPERATOR(square) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "Square of each element.",
     .pointwise = PLAN(.type = TD_PW_ARITH, .counts = true, .primitive = TD_PW_square),
     .gradient = "x: g * 2 * x",
+    .sparse = td_sparse_each,
     .flags = FORMS,
 };
 UNARY_FP32(reciprocal, "1 / x.", "x: -(g * out * out)");

@@ -6,6 +6,7 @@
 #include "engine/ops/plan.h"
 #include "engine/ops/pointwise.h"
 #include "engine/ops/reduction.h"
+#include "engine/ops/sparse.h"
 
 #include <math.h>
 #include <string.h>
@@ -321,6 +322,7 @@ TD_OPERATOR(sum) = {
     .dtypes = TD_DTYPES_ALL,
     .gradient = "x: expand_back(g, x.shape, dim, keepdim)",
     .autocast = {.cuda = TD_AUTOCAST_FP32_RESULT},
+    .sparse = td_sparse_sum,
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(nansum) = {
@@ -508,6 +510,7 @@ TD_OPERATOR(norm) = {
     .dtypes = TD_DTYPES_ALL,
     .gradient = NORM_SLOPE,
     .autocast = {.cuda = TD_AUTOCAST_FP32},
+    .sparse = td_sparse_norm,
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(logsumexp) = {

@@ -53,7 +53,8 @@ add(differentiable, [[
     chain_matmul matrix_power linalg_matrix_power cdist
     linalg_det det linalg_slogdet slogdet logdet linalg_inv linalg_inv_ex inverse linalg_solve linalg_solve_triangular
     linalg_cholesky linalg_cholesky_ex cholesky_inverse cholesky_solve linalg_qr linalg_svd linalg_svdvals
-    linalg_eigh linalg_eigvalsh linalg_pinv pinverse]])
+    linalg_eigh linalg_eigvalsh linalg_pinv pinverse
+    sparse_coo_tensor to_dense to_sparse coalesce sparse_mask values]])
 
 -- Those without: their results are whole numbers, truths or constants.
 add(constant, [[
@@ -67,7 +68,8 @@ add(constant, [[
     randint_like log_normal_ exponential_ cauchy_ geometric_ random_ normal poisson multinomial argwhere
     tril_indices triu_indices new_empty new_zeros new_ones new_full empty_strided new_empty_strided logspace
     hann_window hamming_window blackman_window bartlett_window kaiser_window
-    linalg_matrix_rank]])
+    linalg_matrix_rank
+    indices _indices _values _nnz is_coalesced sparse_dim dense_dim]])
 
 local cases = golden.cases()
 

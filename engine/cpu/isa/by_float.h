@@ -1,9 +1,8 @@
 /* by_float.h: some loops for each floating type. Included by norm_kernels.c with LOOPS defined, the
- * header of the loops, and by softmax_kernels.c. Includes LOOPS with these defined, and undefines all:
- *   P                    a name for the type
- *   T, C                 the type in memory; float or double, in which it is computed
- *   V, N                 vector of C and its lanes; V is also the prefix of the vector's functions
- *   LOAD, STORE          (p) and (p, v): N elements at p as a V
+ * header of the loops, and by softmax_kernels.c. Includes LOOPS with these defined, and undefines
+ * all: P                    a name for the type T, C                 the type in memory; float or
+ * double, in which it is computed V, N                 vector of C and its lanes; V is also the
+ * prefix of the vector's functions LOAD, STORE          (p) and (p, v): N elements at p as a V
  *   LOAD_PART, STORE_PART  (p, n) and (p, v, n): the first n of them, the rest zero or untouched
  *   GET, PUT             an element as a C and back
  *   NAME, VEC            (name): with P, with V before it
