@@ -322,7 +322,7 @@ static td_status run_steps(td_call *call) {
 static const char *find_sparse(const td_call *call) {
     for (int k = 0; k < call->op->nlooks; k++) {
         const td_value *v = &call->args[k];
-        if (v->kind == TD_KIND_TENSOR && v->tensor->layout != TD_STRIDED)
+        if (v->kind == TD_KIND_TENSOR && v->tensor && v->tensor->layout != TD_STRIDED)
             return call->op->params[k].name;
         for (int j = 0; v->kind == TD_KIND_TENSORS && j < v->n; j++)
             if (v->tensors[j] && v->tensors[j]->layout != TD_STRIDED)
@@ -341,7 +341,10 @@ static td_status become(td_call *call, td_tensor *x) {
         return status;
     td_sparse_become(x, fresh);
     td_tensor_bump_version(x);
-    td_autograd_turn(x, fresh);
+    if (fresh->requires_grad)
+        td_autograd_turn(x, fresh);
+    else if (td_is_recording())
+        td_autograd_forget(x);
     td_release(fresh);
     td_release(result);
     call->out[0] = td_retain(x);

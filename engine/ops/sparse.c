@@ -1,5 +1,5 @@
-/* sparse.c: sparse tensors in coordinates (core/sparse.h): how they are made, taken apart, brought
- * into order and made dense. All of it is indexing and sorting by other operators; a gradient of a
+/* sparse.c: sparse tensors in coordinates (core/sparse.h): how they are taken apart, brought into
+ * order and made dense. All of it is indexing and sorting by other operators; a gradient of a
  * sparse tensor may itself be sparse, and is picked apart at the places that are asked for. */
 #include "engine/ops/sparse.h"
 
@@ -18,8 +18,7 @@ static td_status row_of(td_tensor *indices, int d, td_tensor **out) {
     return TD_APPLY(out, select, TD_T(indices), TD_I(0), TD_I(d));
 }
 
-/* The places that columns of indices name, numbered in row-major order of the sparse dims. */
-static td_status number_places(td_tensor *indices, const int64_t *sizes, td_tensor **out) {
+td_status td_number_places(td_tensor *indices, const int64_t *sizes, td_tensor **out) {
     td_tensor *number = NULL, *row = NULL;
     const int64_t n = indices->sizes[1];
     td_status status = TD_OK;
@@ -241,7 +240,7 @@ static td_status run_sparse_coalesced(td_call *call) {
     td_tensor *number = NULL, *unique[3] = {NULL, NULL, NULL};
     td_parts parts = {NULL, NULL, true};
     td_status status = TD_OK;
-    TD_TRY(number_places(s->indices, x->sizes, &number));
+    TD_TRY(td_number_places(s->indices, x->sizes, &number));
     TD_TRY(TD_APPLY(unique, unique, TD_T(number), TD_B(true), TD_B(true)));
     TD_TRY(name_places(unique[0], td_sparse_dims(s), x->sizes, &parts.indices));
     TD_TRY(add_up(s->values, unique[1], unique[0]->numel, &parts.values));
@@ -261,168 +260,6 @@ static td_status run_coalesce(td_call *call) {
         return status ? status : TD_APPLY(&call->out[0], sparse_coalesced, TD_T(x));
     call->out[0] = td_retain(x);
     return TD_OK;
-}
-
-/* ---- making ---- */
-
-/* What the caller gives, checked and brought into form. */
-typedef struct draft {
-    td_parts parts;
-    int ndim, nsparse;
-    int64_t sizes[TD_MAX_DIMS];
-} draft;
-
-static td_status check_parts(const td_parts *p) {
-    const td_tensor *indices = p->indices, *values = p->values;
-    char shape[TD_SHAPE_TEXT];
-    td_status status = td_check_index(indices);
-    if (status)
-        return status;
-    if (indices->layout != TD_STRIDED || values->layout != TD_STRIDED)
-        return td_fail(TD_ETYPE, "indices and values are strided tensors, got a sparse one");
-    if (indices->ndim != 2)
-        return td_fail(TD_ESHAPE,
-                       "indices has a row for each sparse dim and a column for each "
-                       "value, got shape %s",
-                       td_tensor_shape_text(indices, shape));
-    if (indices->sizes[1] != values->sizes[0])
-        return td_fail(TD_ESHAPE, "indices names %lld places, but there are %lld values",
-                       (long long)indices->sizes[1], (long long)values->sizes[0]);
-    if (indices->sizes[0] + values->ndim - 1 > TD_MAX_DIMS)
-        return td_fail(TD_ESHAPE, "a tensor has at most %d dims, got %lld sparse and %d dense",
-                       TD_MAX_DIMS, (long long)indices->sizes[0], values->ndim - 1);
-    return TD_OK;
-}
-
-/* The size that is given has as many dims as the parts, and the values' in the dense ones. */
-static td_status read_size(draft *d, td_value size) {
-    const td_tensor *values = d->parts.values;
-    char want[TD_SHAPE_TEXT], have[TD_SHAPE_TEXT];
-    if (size.n != d->ndim)
-        return td_fail(TD_ESHAPE, "size has %d dims, but the parts have %d sparse and %d dense",
-                       size.n, d->nsparse, d->ndim - d->nsparse);
-    memcpy(d->sizes, size.ints, sizeof(int64_t) * (size_t)d->ndim);
-    for (int k = 0; k < d->ndim; k++)
-        if (d->sizes[k] < 0)
-            return td_fail(TD_ESHAPE, "size %lld of dimension %d is negative",
-                           (long long)d->sizes[k], k + 1);
-    if (memcmp(d->sizes + d->nsparse, values->sizes + 1,
-               sizeof(int64_t) * (size_t)(d->ndim - d->nsparse)))
-        return td_fail(TD_ESHAPE, "values of shape %s don't fit size %s of %d sparse dims",
-                       td_tensor_shape_text(values, have),
-                       td_shape_text(d->ndim, d->sizes, want, sizeof want), d->nsparse);
-    return TD_OK;
-}
-
-/* The smallest and the largest index of each sparse dim, on the host: (2, dims). */
-static td_status find_bounds(td_tensor *indices, td_tensor **out) {
-    const int64_t along = 1;
-    td_tensor *low = NULL, *high = NULL;
-    td_status status = TD_OK;
-    TD_TRY(TD_APPLY(&low, amin, TD_T(indices), TD_INTS(1, &along)));
-    TD_TRY(TD_APPLY(&high, amax, TD_T(indices), TD_INTS(1, &along)));
-    TD_TRY(TD_APPLY(out, stack, TD_TENSORS(2, ((td_tensor *[]){low, high})), TD_I(0)));
-    TD_STEP(out, to, TD_T(*out), TD_DTYPE(TD_I64), TD_DEVICE(TD_DEVICE_CPU));
-done:
-    td_release(low);
-    td_release(high);
-    if (status) {
-        td_release(*out);
-        *out = NULL;
-    }
-    return status;
-}
-
-/* Indices lie within the size; without one that is found from them. */
-static td_status check_bounds(draft *d, bool sized) {
-    td_tensor *bounds = NULL;
-    td_status status = TD_OK;
-    if (!sized)
-        memset(d->sizes, 0, sizeof(int64_t) * (size_t)d->nsparse);
-    if (d->nsparse == 0 || d->parts.indices->sizes[1] == 0)
-        return TD_OK;
-    TD_TRY(find_bounds(d->parts.indices, &bounds));
-    const int64_t *low = bounds->data, *high = low + d->nsparse;
-    for (int k = 0; k < d->nsparse && status == TD_OK; k++) {
-        if (low[k] < 0)
-            status = td_fail(TD_EINDEX, "indices has %lld in row %d: places count from 1",
-                             (long long)low[k], k + 1);
-        else if (!sized && high[k] < INT64_MAX)
-            d->sizes[k] = high[k] + 1;
-        else if (high[k] >= d->sizes[k])
-            status = td_fail(TD_EINDEX, "indices has %lld in row %d, but size %d is %lld",
-                             (long long)(high[k] + (high[k] < INT64_MAX)), k + 1, k + 1,
-                             (long long)d->sizes[k]);
-    }
-done:
-    td_release(bounds);
-    return status;
-}
-
-/* What is said to be coalesced is in order, and names no place twice. */
-static td_status check_order(const draft *d) {
-    td_tensor *number = NULL, *steps = NULL;
-    double good = 1;
-    td_status status = TD_OK;
-    if (d->parts.indices->sizes[1] < 2)
-        return TD_OK;
-    TD_TRY(number_places(d->parts.indices, d->sizes, &number));
-    TD_STEP(&number, diff, TD_T(number));
-    TD_TRY(TD_APPLY(&steps, gt, TD_T(number), TD_I(0)));
-    TD_STEP(&steps, all, TD_T(steps));
-    TD_TRY(td_tensor_item(steps, &good));
-    if (good == 0)
-        status = td_fail(TD_EVALUE, "is_coalesced is true, but indices are not in order, or name a "
-                                    "place twice");
-done:
-    td_release(number);
-    td_release(steps);
-    return status;
-}
-
-enum { INDICES, VALUES, SIZE, DTYPE, DEVICE, IS_COALESCED };
-
-static td_status read_draft(const td_value *a, draft *d) {
-    td_tensor *indices = a[INDICES].tensor;
-    const int64_t one = 1;
-    td_status status = TD_OK;
-    if (a[VALUES].tensor->ndim == 0)
-        TD_TRY(TD_APPLY(&d->parts.values, reshape, a[VALUES], TD_INTS(1, &one)));
-    else
-        d->parts.values = td_retain(a[VALUES].tensor);
-    d->parts.indices = td_retain(indices);
-    d->parts.coalesced = !td_is_nil(a[IS_COALESCED]) && a[IS_COALESCED].b;
-    TD_TRY(check_parts(&d->parts));
-    d->nsparse = (int)indices->sizes[0];
-    d->ndim = d->nsparse + d->parts.values->ndim - 1;
-    memcpy(d->sizes + d->nsparse, d->parts.values->sizes + 1,
-           sizeof(int64_t) * (size_t)(d->ndim - d->nsparse));
-    if (!td_is_nil(a[SIZE]))
-        TD_TRY(read_size(d, a[SIZE]));
-    TD_TRY(check_bounds(d, !td_is_nil(a[SIZE])));
-    if (td_numel(d->ndim, d->sizes) < 0)
-        return td_fail(TD_ESHAPE, "the size has too many elements to be counted");
-    if (d->parts.coalesced)
-        status = check_order(d);
-done:
-    return status;
-}
-
-static td_status run_sparse_coo_tensor(td_call *call) {
-    const td_value *a = call->args;
-    draft d = {.parts = {NULL, NULL, false}};
-    td_value device = a[DEVICE];
-    td_status status = TD_OK;
-    if (td_is_nil(device))
-        device = TD_DEVICE(td_tensor_device(a[VALUES].tensor));
-    TD_TRY(read_draft(a, &d));
-    TD_STEP(&d.parts.indices, to, TD_T(d.parts.indices), TD_DTYPE(TD_I64), device);
-    TD_STEP(&d.parts.values, to, TD_T(d.parts.values), a[DTYPE], device);
-    status = TD_APPLY(&call->out[0], sparse_of, TD_T(d.parts.indices), TD_T(d.parts.values),
-                      TD_INTS(d.ndim, d.sizes), TD_B(d.parts.coalesced));
-done:
-    td_parts_close(&d.parts);
-    return status;
 }
 
 /* ---- dense and sparse ---- */
@@ -446,58 +283,6 @@ static td_status run_to_dense(td_call *call) {
     status = TD_APPLY(&call->out[0], to, TD_T(whole), dtype);
 done:
     td_release(whole);
-    td_parts_close(&parts);
-    return status;
-}
-
-/* Where something other than 0 stands in the first dims, so many of them: indices. */
-static td_status find_places(td_tensor *x, int ndim, td_tensor **out) {
-    td_tensor *there = NULL;
-    int64_t dims[TD_MAX_DIMS];
-    int n = 0;
-    td_status status = TD_OK;
-    for (int d = ndim; d < x->ndim; d++)
-        dims[n++] = d;
-    TD_TRY(TD_APPLY(&there, ne, TD_T(x), TD_I(0)));
-    if (n)
-        TD_STEP(&there, any, TD_T(there), TD_INTS(n, dims));
-    TD_STEP(&there, nonzero, TD_T(there));
-    TD_STEP(&there, transpose, TD_T(there), TD_I(0), TD_I(1));
-    status = td_contiguous(there, out);
-done:
-    td_release(there);
-    return status;
-}
-
-static td_status check_sparse_dim(const td_tensor *x, td_value option) {
-    const td_sparse *s = td_sparse_of(x);
-    if (td_is_nil(option))
-        return TD_OK;
-    if (s && option.i != td_sparse_dims(s))
-        return td_fail(TD_EVALUE, "x is sparse in %d dims: make it dense first to have %lld",
-                       td_sparse_dims(s), (long long)option.i);
-    if (option.i < (x->ndim > 0) || option.i > x->ndim)
-        return td_fail(TD_EVALUE,
-                       "sparse_dim must be from %d to %d for a tensor of %d dims, got %lld",
-                       x->ndim > 0, x->ndim, x->ndim, (long long)option.i);
-    return TD_OK;
-}
-
-static td_status run_to_sparse(td_call *call) {
-    td_tensor *x = call->args[0].tensor;
-    td_value option = call->args[1];
-    td_parts parts = {NULL, NULL, true};
-    td_status status = check_sparse_dim(x, option);
-    if (status)
-        return status;
-    if (td_sparse_of(x)) {
-        call->out[0] = td_retain(x);
-        return TD_OK;
-    }
-    TD_TRY(find_places(x, td_is_nil(option) ? x->ndim : (int)option.i, &parts.indices));
-    TD_TRY(TD_APPLY(&parts.values, sparse_pick, TD_T(x), TD_T(parts.indices)));
-    status = td_parts_join(x, &parts, &call->out[0]);
-done:
     td_parts_close(&parts);
     return status;
 }
@@ -536,8 +321,8 @@ static td_status match(const td_parts *parts, const int64_t *sizes, td_tensor *i
     td_status status = TD_OK;
     for (int d = 0; d < parts->values->ndim; d++)
         shape[d] = d ? 1 : indices->sizes[1];
-    TD_TRY(number_places(parts->indices, sizes, &have));
-    TD_TRY(number_places(indices, sizes, &want));
+    TD_TRY(td_number_places(parts->indices, sizes, &have));
+    TD_TRY(td_number_places(indices, sizes, &want));
     TD_TRY(TD_APPLY(row, searchsorted, TD_T(have), TD_T(want)));
     TD_STEP(row, clamp_max, TD_T(*row), TD_I(have->numel - 1));
     TD_TRY(TD_APPLY(&found, index_select, TD_T(have), TD_I(0), TD_T(*row)));
@@ -649,6 +434,8 @@ static td_status run_gather_slope(td_call *call) {
                             TD_DTYPE(TD_I64), TD_DEVICE(td_tensor_device(g))));
         if (d != call->args[3].i)
             TD_STEP(&rows[d], reshape, TD_T(rows[d]), TD_INTS(size.n, shape));
+        else if (n) /* some count from the end */
+            TD_STEP(&rows[d], remainder, TD_T(rows[d]), TD_I(size.ints[d]));
         TD_STEP(&rows[d], expand, TD_T(rows[d]), TD_INTS(index->ndim, index->sizes));
         TD_STEP(&rows[d], reshape, TD_T(rows[d]), TD_INTS(1, &n));
     }
@@ -669,24 +456,10 @@ done:
 
 /* ---- the table ---- */
 
-TD_OPERATOR(sparse_coo_tensor) = {
-    .schema = "(index Tensor indices, Tensor values, int[]? size=nil, *, dtype? dtype=nil, "
-              "device? device=nil, bool? is_coalesced=nil, bool? check_invariants=nil) -> Tensor",
-    .doc =
-        "A sparse tensor with values at the places that the columns of indices name, 0 elsewhere.",
-    .run = run_sparse_coo_tensor,
-    .flags = TD_OP_FUNCTION_ONLY | TD_OP_CREATES,
-};
 TD_OPERATOR(to_dense) = {
     .schema = "(Tensor x, dtype? dtype=nil) -> Tensor",
     .doc = "A sparse tensor with all its elements in strided memory; a strided one as it is.",
     .run = run_to_dense,
-    .flags = TD_OP_METHOD_ONLY | TD_OP_ANY_LAYOUT,
-};
-TD_OPERATOR(to_sparse) = {
-    .schema = "(Tensor x, int? sparse_dim=nil) -> Tensor",
-    .doc = "The elements that are not 0, sparse in all dims or in the first ones.",
-    .run = run_to_sparse,
     .flags = TD_OP_METHOD_ONLY | TD_OP_ANY_LAYOUT,
 };
 TD_OPERATOR(coalesce) = {
@@ -768,7 +541,9 @@ TD_OPERATOR(embedding_slope_sparse) = {
     .schema = "(Tensor gy, index Tensor index, int rows, int width, int padding) -> Tensor",
     .doc = "Gradients of rows as a sparse table, which has none for padding.",
     .formula =
-        "flat = reshape(index, {index.numel}); each = reshape(gy, {index.numel, width});"
+        "all = reshape(index, {index.numel});"
+        "flat = if(rows == 0, all, remainder(all, rows));" /* some count from the end */
+        "each = reshape(gy, {index.numel, width});"
         "kept = reshape(nonzero(flat ~= padding), {-1});"
         "if(padding < 0, sparse_of(unsqueeze(flat, 0), each, {rows, width}, false),"
         "   sparse_of(unsqueeze(index_select(flat, 0, kept), 0), index_select(each, 0, kept),"

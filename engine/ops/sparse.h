@@ -25,6 +25,10 @@ td_status td_parts_join(const td_tensor *x, const td_parts *parts, td_tensor **o
  * place. */
 td_status td_parts_add_to(td_tensor *dense, const td_parts *parts) TD_MUST_CHECK;
 
+/* The places that columns of indices name, numbered in row-major order of the sparse dims, which
+ * have these sizes: new, (n). */
+td_status td_number_places(td_tensor *indices, const int64_t *sizes, td_tensor **out) TD_MUST_CHECK;
+
 /* ---- for td_op.sparse ---- */
 
 td_status td_sparse_clone(td_call *call);

@@ -124,11 +124,11 @@ static td_status open_scaled(const td_call *call, td_dtype dtype, td_parts *part
             td_fail(TD_EDTYPE, "alpha of a sum of %s must be an integer", td_dtype_name(dtype));
         goto done;
     }
+    TD_STEP(&parts->values, to, TD_T(parts->values), TD_DTYPE(dtype));
     if (td_arg_double(alpha) != 1)
         TD_STEP(&parts->values, mul, TD_T(parts->values), alpha);
     if (minus)
         TD_STEP(&parts->values, neg, TD_T(parts->values));
-    TD_STEP(&parts->values, to, TD_T(parts->values), TD_DTYPE(dtype));
 done:
     if (status)
         td_parts_close(parts);

@@ -233,6 +233,33 @@ t.test("embedding_gives_a_sparse_gradient_of_the_rows_used", function()
     t.eq(lists(w.grad:to_dense()), { { 1.0, 1.0, 1.0 }, { 2.0, 2.0, 2.0 }, { 0.0, 0.0, 0.0 }, { 1.0, 1.0, 1.0 } })
 end)
 
+t.test("indices_from_the_end_name_the_same_rows", function()
+    local w = table_of(4, 3)
+    F.embedding(tide.tensor { -1, 4, -3 }, w, { sparse = true }):sum():backward()
+    t.eq(lists(w.grad:_indices()), { { 4, 4, 2 } })
+    t.eq(lists(w.grad:coalesce():indices()), { { 2, 4 } })
+    local x = table_of(2, 3)
+    x:gather(2, tide.tensor { { -1 }, { 2 } }, { sparse_grad = true }):sum():backward()
+    t.eq(lists(x.grad:_indices()), { { 1, 2 }, { 3, 2 } })
+end)
+
+t.test("a_history_that_is_overwritten_is_gone", function()
+    local v = tide.ones(2):requires_grad_(true)
+    local s = tide.sparse_coo_tensor({ { 1, 2 } }, v, { 3 }, { is_coalesced = true }) * 2
+    t.is_true(s.requires_grad)
+    s:zero_()
+    t.is_false(s.requires_grad)
+    local r = tide.sparse_coo_tensor({ { 1, 2 } }, v, { 3 }, { is_coalesced = true }) * 2
+    tide.no_grad(function() r:zero_() end)
+    t.is_true(r.requires_grad, "unrecorded writes keep it")
+end)
+
+t.test("the_factor_of_a_sum_has_the_precision_of_the_result", function()
+    local d = tide.zeros(2, 3, { dtype = tide.float64 })
+    d:add_(loose():int(), { alpha = 0.1 })
+    t.eq(d[{ 1, 3 }]:item(), 3 * 0.1)
+end)
+
 t.test("padding_has_no_place_in_a_sparse_gradient", function()
     local w = table_of(4, 3)
     F.embedding(tide.tensor { { 2, 4 }, { 2, 1 } }, w, 2, { sparse = true }):sum():backward()
