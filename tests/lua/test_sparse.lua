@@ -51,6 +51,18 @@ t.test("a_size_left_out_is_that_of_the_largest_places", function()
     t.eq({ table.unpack(tide.sparse_coo_tensor(tide.zeros(2, 0, i64), tide.zeros(0, 3)).shape) }, { 0, 0, 3 })
 end)
 
+t.test("a_size_alone_makes_a_tensor_without_places", function()
+    local s = tide.sparse_coo_tensor { 2, 3 }
+    t.eq({ s:_nnz(), s:sparse_dim(), s.shape[1], s.shape[2] }, { 0, 2, 2, 3 })
+    local d = tide.sparse_coo_tensor({ 4 }, { dtype = tide.float64, requires_grad = true })
+    t.eq(d.dtype, tide.float64)
+    t.is_true(d.requires_grad)
+    t.error_has(function() tide.sparse_coo_tensor { 2, -3 } end, "size -3 of dimension 2 is negative")
+    t.error_has(function() tide.sparse_coo_tensor { 1 << 40, 1 << 40 } end, "too many elements")
+    t.error_has(function() tide.sparse_coo_tensor() end, "sparse_coo_tensor")
+    t.error_has(function() tide.sparse_coo_tensor { 1, "x" } end, "sparse_coo_tensor")
+end)
+
 t.test("tensors_without_sparse_dims_add_all_values", function()
     local s = tide.sparse_coo_tensor(tide.zeros(0, 3, i64), tide.tensor { 1.0, 2.0, 4.0 })
     t.eq(s:to_dense():item(), 7.0)
