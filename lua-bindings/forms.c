@@ -220,8 +220,11 @@ static int call_without_places(lua_State *L) {
 static int call_sparse_coo_tensor(lua_State *L) {
     if (is_size_alone(L))
         return call_without_places(L);
-    if (lua_gettop(L) >= 2 && lua_istable(L, 1))
-        tide_make_tensor_at(L, 1, TD_DTYPE(TD_I64));
+    if (lua_gettop(L) >= 2 && lua_istable(L, 1)) {
+        tide_make_tensor_at(L, 1, TD_NIL);
+        if (tide_check_tensor(L, 1, "sparse_coo_tensor")->numel == 0) /* of no dtype that counts */
+            tide_make_tensor_at(L, 1, TD_DTYPE(TD_I64));
+    }
     if (lua_gettop(L) >= 2 && lua_istable(L, 2))
         tide_make_tensor_at(L, 2, TD_NIL);
     return tide_call_operator(L);

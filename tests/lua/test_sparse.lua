@@ -135,6 +135,8 @@ t.test("parts_that_do_not_fit_are_refused_in_one_line", function()
     end
     t.error_has(function() return make(tide.tensor { { math.maxinteger } }, tide.ones(1)):to_dense() end, "to_dense: ")
     t.error_has(function() make(tide.tensor { { math.maxinteger }, { 3 } }, tide.ones(1)) end, "too many elements")
+    t.error_has(function() make({ { 1.5 } }, { 1 }, { 2 }) end, "must hold integers, got float32")
+    t.eq(make({ {}, {} }, {}, { 2, 3 }):_nnz(), 0)
     t.error_has(function() make({ { 1 } }, { 1 }, { 2 }, { requires_grad = true }) end, "only floating tensors")
 end)
 
