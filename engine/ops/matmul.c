@@ -320,9 +320,9 @@ static td_status run_baddbmm(td_call *call) {
 TD_OPERATOR(matmul) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
     .doc = "Product of vectors, matrices, or batches of matrices (leading dims broadcast).",
+    .sparse = td_sparse_product,
     .run = run_matmul,
     .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
-    .sparse = td_sparse_product,
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(mm) = {
@@ -331,9 +331,9 @@ TD_OPERATOR(mm) = {
     .rule = rule_mm,
     .kernel = kernel_product,
     .dtypes = TD_DTYPES_NUMBERS,
+    .sparse = td_sparse_product,
     .gradient = MM("mm"),
     .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
-    .sparse = td_sparse_product,
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(bmm) = {
@@ -352,9 +352,9 @@ TD_OPERATOR(mv) = {
     .rule = rule_mv,
     .kernel = kernel_product,
     .dtypes = TD_DTYPES_NUMBERS,
+    .sparse = td_sparse_product,
     .gradient = "x: outer(g, y); y: mv(transpose(x, 0, 1), g)",
     .autocast = {.cuda = TD_AUTOCAST_LOWER},
-    .sparse = td_sparse_product,
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(dot) = {

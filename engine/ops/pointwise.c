@@ -69,8 +69,8 @@ TD_OPERATOR(add) = {
     .doc = "Sum a + alpha * b.",
     .pointwise = PLAN(.type = TD_PW_ARITH, .numbers = true, .primitive = TD_PW_add,
                       .formula = "a + alpha * b"),
-    .gradient = "a: g; b: g * alpha",
     .sparse = td_sparse_add,
+    .gradient = "a: g; b: g * alpha",
     .flags = FORMS,
 };
 TD_OPERATOR(sub) = {
@@ -78,16 +78,16 @@ TD_OPERATOR(sub) = {
     .doc = "Difference a - alpha * b.",
     .pointwise = PLAN(.type = TD_PW_ARITH, .no_bool = true, .numbers = true, .primitive = TD_PW_sub,
                       .formula = "a - alpha * b"),
-    .gradient = "a: g; b: -(g * alpha)",
     .sparse = td_sparse_add,
+    .gradient = "a: g; b: -(g * alpha)",
     .flags = FORMS,
 };
 TD_OPERATOR(mul) = {
     .schema = "(Tensor|number a, Tensor|number b) -> Tensor",
     .doc = "Product a * b.",
     .pointwise = PLAN(.type = TD_PW_ARITH, .numbers = true, .primitive = TD_PW_mul),
-    .gradient = "a: g * b; b: g * a",
     .sparse = td_sparse_mul,
+    .gradient = "a: g * b; b: g * a",
     .flags = FORMS,
 };
 TD_OPERATOR(div) = {
@@ -96,8 +96,8 @@ TD_OPERATOR(div) = {
     .doc = "Quotient a / b; integers give floats, unless it is rounded.",
     .pointwise = PLAN(.type = TD_PW_FLOATS, .numbers = true, .primitive = TD_PW_div),
     .variant = choose_quotient,
-    .gradient = "a: g / b; b: -(g * a) / (b * b)",
     .sparse = td_sparse_div,
+    .gradient = "a: g / b; b: -(g * a) / (b * b)",
     .flags = FORMS,
 };
 FORMULA(rsub, "(Tensor|number a, Tensor|number b, *, number alpha=1) -> Tensor", TD_PW_ARITH,
@@ -144,8 +144,8 @@ TD_OPERATOR(neg) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "Negative of each element.",
     .pointwise = PLAN(.type = TD_PW_ARITH, .no_bool = true, .primitive = TD_PW_neg),
-    .gradient = "x: -g",
     .sparse = td_sparse_linear,
+    .gradient = "x: -g",
     .flags = FORMS,
 };
 UNARY(abs, TD_PW_ARITH, "Absolute value.", "x: g * sign(x)", .dtypes = TD_DTYPES_NUMBERS,
@@ -155,8 +155,8 @@ TD_OPERATOR(square) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "Square of each element.",
     .pointwise = PLAN(.type = TD_PW_ARITH, .counts = true, .primitive = TD_PW_square),
-    .gradient = "x: g * 2 * x",
     .sparse = td_sparse_each,
+    .gradient = "x: g * 2 * x",
     .flags = FORMS,
 };
 UNARY_FP32(reciprocal, "1 / x.", "x: -(g * out * out)");

@@ -320,9 +320,9 @@ TD_OPERATOR(sum) = {
     .rule = rule_sum,
     .kernel = kernel_reduce,
     .dtypes = TD_DTYPES_ALL,
+    .sparse = td_sparse_sum,
     .gradient = "x: expand_back(g, x.shape, dim, keepdim)",
     .autocast = {.cuda = TD_AUTOCAST_FP32_RESULT},
-    .sparse = td_sparse_sum,
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(nansum) = {
@@ -508,9 +508,9 @@ TD_OPERATOR(norm) = {
     .rule = rule_norm,
     .kernel = kernel_reduce,
     .dtypes = TD_DTYPES_ALL,
+    .sparse = td_sparse_norm,
     .gradient = NORM_SLOPE,
     .autocast = {.cuda = TD_AUTOCAST_FP32},
-    .sparse = td_sparse_norm,
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(logsumexp) = {
