@@ -17,6 +17,7 @@
 #include "engine/core/number.h"
 #include "engine/core/observer.h"
 #include "engine/core/random.h"
+#include "engine/core/sparse.h"
 #include "engine/core/status.h"
 #include "engine/core/tensor.h"
 #include "engine/core/threads.h"

@@ -170,6 +170,12 @@ int tide_new_tensor(lua_State *L) {
     return make_tensor(L, f.at[1 + VALUES], options);
 }
 
+void tide_make_tensor_at(lua_State *L, int index, td_value dtype) {
+    const td_value options[] = {dtype, TD_NIL, TD_B(false)};
+    make_tensor(L, index, options);
+    lua_replace(L, index);
+}
+
 /* A tensor that is so already comes back itself. */
 static int tide_as_tensor(lua_State *L) {
     tide_frame f;
@@ -217,7 +223,9 @@ void tide_open_creation(lua_State *L) {
     static const char *const formats[][2] = {{"contiguous_format", "contiguous"},
                                              {"preserve_format", "preserve"},
                                              {"channels_last", "channels_last"},
-                                             {"channels_last_3d", "channels_last_3d"}};
+                                             {"channels_last_3d", "channels_last_3d"},
+                                             {"strided", "strided"},
+                                             {"sparse_coo", "sparse_coo"}};
     for (size_t k = 0; k < sizeof formats / sizeof *formats; k++) {
         lua_pushstring(L, formats[k][1]);
         lua_setfield(L, -2, formats[k][0]);

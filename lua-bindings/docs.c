@@ -315,8 +315,10 @@ void tide_open_docs(lua_State *L) {
 void tide_open_operators(lua_State *L) {
     for (int k = 0; k < td_op_count(); k++) {
         const td_op *op = td_op_get(k);
-        /* what makes nothing but is internal is for our own modules, as tide._name */
-        bool ours = op->flags & TD_OP_INTERNAL && op->result_type == TD_RESULT_NOTHING;
+        /* what is internal but makes nothing, or is called a function, is for our own modules, as
+         * tide._name */
+        bool ours = op->flags & TD_OP_INTERNAL &&
+                    (op->result_type == TD_RESULT_NOTHING || op->flags & TD_OP_FUNCTION_ONLY);
         if (!ours && op->flags & (TD_OP_METHOD_ONLY | TD_OP_INTERNAL | TD_OP_INPLACE_ONLY))
             continue;
         lua_pushfstring(L, ours ? "_%s" : "%s", op->name);

@@ -8,6 +8,7 @@
 
 #include "engine/core/interrupt.h"
 #include "engine/core/number.h"
+#include "engine/core/sparse.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -205,10 +206,13 @@ static void print_number(luaL_Buffer *b, const td_tensor *x) {
 }
 
 static void print_facts(luaL_Buffer *b, const td_tensor *x) {
-    char shape[TD_SHAPE_TEXT], text[TD_SHAPE_TEXT + 160];
+    char shape[TD_SHAPE_TEXT], text[TD_SHAPE_TEXT + 200], count[48] = "";
     const char *grad_fn = td_grad_fn_name(x);
-    snprintf(text, sizeof text, "\n%s %s %s%s%s%s", td_dtype_name((td_dtype)x->dtype),
-             td_tensor_shape_text(x, shape), td_device_name(td_tensor_device(x)),
+    const td_sparse *s = td_sparse_of(x);
+    if (s)
+        snprintf(count, sizeof count, " sparse_coo nnz=%lld", (long long)td_sparse_count(s));
+    snprintf(text, sizeof text, "\n%s %s %s%s%s%s%s", td_dtype_name((td_dtype)x->dtype),
+             td_tensor_shape_text(x, shape), td_device_name(td_tensor_device(x)), count,
              grad_fn            ? " grad_fn=<"
              : x->requires_grad ? " requires_grad"
                                 : "",
@@ -216,29 +220,59 @@ static void print_facts(luaL_Buffer *b, const td_tensor *x) {
     luaL_addstring(b, text);
 }
 
+/* The elements alone, of a tensor on the host that has dims. */
+static void print_elements(luaL_Buffer *b, const td_tensor *x, int indent) {
+    printer p = {.buffer = b, .x = x, .summarize = x->numel > THRESHOLD};
+    if (x->numel == 0) {
+        add_text(&p, "[]");
+        return;
+    }
+    choose_style(&p);
+    print_dim(&p, 0, x->data, indent);
+}
+
+/* The parts of a sparse tensor on the host, held by handles on the stack: indices from 1. */
+static void print_parts(luaL_Buffer *b, const td_tensor *indices, const td_tensor *values) {
+    luaL_addstring(b, "indices=");
+    print_elements(b, indices, (int)strlen("indices="));
+    luaL_addstring(b, "\nvalues=");
+    print_elements(b, values, (int)strlen("values="));
+}
+
+enum part { ELEMENTS, VALUES, INDICES };
+
+/* What of a tensor is printed, on the host, in a new handle: another holder of its elements, since
+ * the buffer's memory may run a finalizer, and that may give the tensor other ones. */
+static const td_tensor *hold(lua_State *L, td_tensor *given, enum part part) {
+    tide_handle *handle = tide_push_handle(L);
+    const td_sparse *s = td_sparse_of(given);
+    td_tensor *x = part == VALUES ? s->values : part == INDICES ? s->indices : given;
+    if (part == INDICES || td_tensor_device(x).type != TD_CPU)
+        TIDE_CHECK(L, TD_APPLY(&handle->tensor, to, TD_T(x), TD_NIL, TD_DEVICE(TD_DEVICE_CPU),
+                               TD_B(true)));
+    else
+        TIDE_CHECK(L, td_tensor_alias(x, &handle->tensor));
+    if (part == INDICES)
+        TIDE_CHECK(L, TD_APPLY_INPLACE(add, TD_T(handle->tensor), TD_I(1)));
+    return handle->tensor;
+}
+
 void tide_push_tensor_text(lua_State *L, td_tensor *given) {
     luaL_Buffer b;
     int index = lua_gettop(L) + 1;
-    /* the buffer's memory may run a finalizer, and that may give the tensor other elements */
-    tide_handle *handle = tide_push_handle(L);
-    if (td_tensor_device(given).type != TD_CPU)
-        TIDE_CHECK(L, TD_APPLY(&handle->tensor, to, TD_T(given), TD_NIL, TD_DEVICE(TD_DEVICE_CPU)));
-    else
-        TIDE_CHECK(L, td_tensor_alias(given, &handle->tensor));
-    const td_tensor *x = handle->tensor;
+    bool sparse = given->layout == TD_SPARSE_COO;
+    const td_tensor *x = hold(L, given, sparse ? VALUES : ELEMENTS);
+    const td_tensor *indices = sparse ? hold(L, given, INDICES) : NULL;
     luaL_buffinit(L, &b);
-    if (x->ndim == 0) {
+    if (sparse)
+        print_parts(&b, indices, x);
+    else if (x->ndim)
+        print_elements(&b, x, 0);
+    else
         print_number(&b, x);
-    } else {
-        printer p = {.buffer = &b, .x = x, .summarize = x->numel > THRESHOLD};
-        if (x->numel == 0) {
-            add_text(&p, "[]");
-        } else {
-            choose_style(&p);
-            print_dim(&p, 0, x->data, 0);
-        }
+    if (given->ndim || sparse)
         print_facts(&b, given);
-    }
     luaL_pushresult(&b);
     lua_replace(L, index);
+    lua_settop(L, index);
 }

@@ -4,6 +4,7 @@
 #include "lua-bindings/forms.h"
 
 #include "lua-bindings/args.h"
+#include "lua-bindings/modules.h"
 
 #include <string.h>
 
@@ -188,6 +189,47 @@ static int call_polygamma(lua_State *L) {
     return tide_call_operator(L);
 }
 
+/* Is the first argument a list of numbers, and are options all that follows? */
+static bool is_size_alone(lua_State *L) {
+    int n = lua_gettop(L);
+    bool options = n == 1 || (n == 2 && lua_istable(L, 2) && lua_rawlen(L, 2) == 0);
+    if (!options || !lua_istable(L, 1))
+        return false;
+    lua_rawgeti(L, 1, 1);
+    bool number = lua_type(L, -1) == LUA_TNUMBER;
+    lua_pop(L, 1);
+    return number;
+}
+
+/* Insert zeros of a shape without elements at a stack index. */
+static void insert_zeros(lua_State *L, int index, int ndim, const int64_t *sizes, td_value dtype) {
+    tide_handle *handle = tide_push_handle(L);
+    TIDE_CHECK(L, TD_APPLY(&handle->tensor, zeros, TD_INTS(ndim, sizes), dtype));
+    lua_insert(L, index);
+}
+
+/* sparse_coo_tensor({2, 3}): without places. */
+static int call_without_places(lua_State *L) {
+    const int64_t none[2] = {(int64_t)lua_rawlen(L, 1), 0};
+    insert_zeros(L, 1, 2, none, TD_DTYPE(TD_I64));
+    insert_zeros(L, 2, 1, none + 1, TD_NIL);
+    return tide_call_operator(L);
+}
+
+/* sparse_coo_tensor({{1, 2}, {2, 1}}, {0.5, 2}): the parts may be lists. */
+static int call_sparse_coo_tensor(lua_State *L) {
+    if (is_size_alone(L))
+        return call_without_places(L);
+    if (lua_gettop(L) >= 2 && lua_istable(L, 1)) {
+        tide_make_tensor_at(L, 1, TD_NIL);
+        if (tide_check_tensor(L, 1, "sparse_coo_tensor")->numel == 0) /* of no dtype that counts */
+            tide_make_tensor_at(L, 1, TD_DTYPE(TD_I64));
+    }
+    if (lua_gettop(L) >= 2 && lua_istable(L, 2))
+        tide_make_tensor_at(L, 2, TD_NIL);
+    return tide_call_operator(L);
+}
+
 static const struct {
     const char *name;
     lua_CFunction call;
@@ -202,7 +244,8 @@ static const struct {
              {"atleast_1d", call_atleast},
              {"atleast_2d", call_atleast},
              {"atleast_3d", call_atleast},
-             {"tensordot", call_tensordot}};
+             {"tensordot", call_tensordot},
+             {"sparse_coo_tensor", call_sparse_coo_tensor}};
 
 lua_CFunction tide_form_of(const td_op *op) {
     for (size_t k = 0; k < sizeof forms / sizeof *forms; k++)

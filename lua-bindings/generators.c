@@ -10,7 +10,8 @@
 /* NULL where the function is not a generator's method: the default generator. */
 static td_generator *read_generator(lua_State *L, tide_frame *f) {
     tide_read_call(L, f);
-    return f->args[0].kind == TD_KIND_GENERATOR ? f->args[0].generator : NULL;
+    bool method = f->op->nparams && f->args[0].kind == TD_KIND_GENERATOR;
+    return method ? f->args[0].generator : NULL;
 }
 
 static int new_generator(lua_State *L) {
@@ -63,8 +64,8 @@ static int set_state(lua_State *L) {
     td_generator state, *g = read_generator(L, &f);
     tide_load_tensors(L, &f);
     const td_tensor *x = f.args[g ? 1 : 0].tensor;
-    if (x->dtype != TD_U8 || x->numel != (int64_t)sizeof state || !x->contiguous ||
-        td_tensor_device(x).type != TD_CPU)
+    if (x->dtype != TD_U8 || x->layout != TD_STRIDED || x->numel != (int64_t)sizeof state ||
+        !x->contiguous || td_tensor_device(x).type != TD_CPU)
         return tide_error(L,
                           "%s: a state is a uint8 tensor of %d elements on the CPU, as %s gives it",
                           f.name, (int)sizeof state, g ? "get_state" : "get_rng_state");

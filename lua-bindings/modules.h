@@ -2,6 +2,8 @@
 #ifndef TIDE_LUA_MODULES_H
 #define TIDE_LUA_MODULES_H
 
+#include "engine/ops/op.h"
+
 #include <lua.h>
 
 /* Push the `tide.profiler` table. */
@@ -12,6 +14,8 @@ void tide_open_operators(lua_State *L);
 void tide_open_dtypes(lua_State *L);
 void tide_open_creation(lua_State *L);
 int tide_new_tensor(lua_State *L); /* the method x:new_tensor */
+/* The numbers, or the tensor, at a stack index are replaced by a new tensor of them. */
+void tide_make_tensor_at(lua_State *L, int index, td_value dtype);
 void tide_open_modes(lua_State *L);
 void tide_open_autograd(lua_State *L);
 /* Fill the table at the top, of tide.autograd's C functions. */

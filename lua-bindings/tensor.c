@@ -82,7 +82,15 @@ static void get_data(lua_State *L, td_tensor *x) {
     (void)x;
     push_result(L, "data", TD_OP(detach), 1, NULL);
 }
+/* What speaks of strided memory. */
+static const td_tensor *check_strided(lua_State *L, const td_tensor *x, const char *name) {
+    if (TD_UNLIKELY(x->layout != TD_STRIDED))
+        tide_error(L, "%s: not for sparse tensors: ask x:_indices() and x:_values()", name);
+    return x;
+}
+
 static void get_nbytes(lua_State *L, td_tensor *x) {
+    check_strided(L, x, "nbytes");
     lua_pushinteger(L, x->numel * (lua_Integer)td_tensor_itemsize(x));
 }
 static void get_itemsize(lua_State *L, td_tensor *x) {
@@ -121,6 +129,12 @@ static void get_is_leaf(lua_State *L, td_tensor *x) {
 static void get_ndim(lua_State *L, td_tensor *x) {
     lua_pushinteger(L, x->ndim);
 }
+static void get_layout(lua_State *L, td_tensor *x) {
+    lua_pushstring(L, x->layout == TD_STRIDED ? "strided" : "sparse_coo");
+}
+static void get_is_sparse(lua_State *L, td_tensor *x) {
+    lua_pushboolean(L, x->layout == TD_SPARSE_COO);
+}
 static void get_version(lua_State *L, td_tensor *x) {
     if (x->storage->inference)
         tide_error(L, "_version: writes into tensors made in inference_mode are not counted");
@@ -148,6 +162,8 @@ static const field fields[] = {
     {"data", get_data},
     {"nbytes", get_nbytes},
     {"itemsize", get_itemsize},
+    {"layout", get_layout},
+    {"is_sparse", get_is_sparse},
     {"_version", get_version},
 };
 
@@ -362,7 +378,7 @@ static int tensor_size(lua_State *L) {
 
 static int tensor_stride(lua_State *L) {
     tide_frame f;
-    const td_tensor *x = read_method(L, &f);
+    const td_tensor *x = check_strided(L, read_method(L, &f), "stride");
     return push_of_dims(L, &f, x, x->strides);
 }
 
@@ -392,13 +408,13 @@ static int tensor_is_contiguous(lua_State *L) {
     const td_tensor *x = read_method(L, &f);
     for (int k = 0; k < 3; k++)
         if (!strcmp(f.args[1].string, names[k]))
-            lua_pushboolean(L, td_tensor_is_in_format(x, (td_format)k));
+            lua_pushboolean(L, x->layout == TD_STRIDED && td_tensor_is_in_format(x, (td_format)k));
     return 1;
 }
 
 static int tensor_storage_offset(lua_State *L) {
     tide_frame f;
-    const td_tensor *x = read_method(L, &f);
+    const td_tensor *x = check_strided(L, read_method(L, &f), "storage_offset");
     int64_t bytes = (char *)x->data - (char *)x->storage->data;
     lua_pushinteger(L, bytes / (lua_Integer)td_tensor_itemsize(x));
     return 1;
@@ -412,7 +428,8 @@ static int tensor_is_floating_point(lua_State *L) {
 
 static int tensor_data_ptr(lua_State *L) {
     tide_frame f;
-    lua_pushinteger(L, (lua_Integer)(uintptr_t)read_method(L, &f)->data);
+    lua_pushinteger(L,
+                    (lua_Integer)(uintptr_t)check_strided(L, read_method(L, &f), "data_ptr")->data);
     return 1;
 }
 

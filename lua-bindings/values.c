@@ -287,6 +287,8 @@ td_tensor *tide_hold_elements(lua_State *L, int index, const char *fname) {
     tide_handle *handle = tide_push_handle(L);
     if (td_tensor_alias(tide_check_tensor(L, index, fname), &handle->tensor))
         tide_error(L, "%s: %s", fname, td_error_message());
+    if (TD_UNLIKELY(handle->tensor->layout != TD_STRIDED))
+        tide_error(L, "%s: not for sparse tensors: take x:to_dense() first", fname);
     return handle->tensor;
 }
 

@@ -3,6 +3,7 @@
 #include "engine/autograd/node.h"
 #include "engine/core/memory.h"
 #include "engine/core/observer.h"
+#include "engine/core/sparse.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -215,6 +216,7 @@ static td_status has_nan(td_tensor *g, bool *nan) {
     double value = 0;
     td_status status;
     *nan = false;
+    g = td_sparse_of(g) ? td_sparse_of(g)->values : g;
     if (!td_dtype_is_float((td_dtype)g->dtype) || !g->numel)
         return TD_OK;
     TD_TRY(TD_APPLY(&marks, isnan, TD_T(g)));

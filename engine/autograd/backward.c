@@ -10,6 +10,7 @@
 #include "engine/core/interrupt.h"
 #include "engine/core/map.h"
 #include "engine/core/memory.h"
+#include "engine/core/sparse.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -234,8 +235,20 @@ static td_status mark_needed(run *r) {
 
 /* Nobody but us sees these elements, and they are all there: may be added to in place. */
 static bool is_ours(const td_tensor *x) {
+    const td_sparse *s = td_sparse_of(x);
     return atomic_load(&x->refs) == 1 && atomic_load(&x->storage->refs) == 1 && !x->requires_grad &&
-           !td_tensor_overlaps(x);
+           !td_tensor_overlaps(x) && (!s || is_ours(s->values));
+}
+
+/* May b be added to a in place? What is sparse can't take in what is not. */
+static bool takes(const td_tensor *a, const td_tensor *b) {
+    return a->layout == TD_STRIDED || b->layout != TD_STRIDED;
+}
+
+/* a + b, the sparse one behind the other. */
+static td_status add_both(td_tensor *a, td_tensor *b, td_tensor **out) {
+    return takes(a, b) ? TD_APPLY(out, add, TD_T(a), TD_T(b))
+                       : TD_APPLY(out, add, TD_T(b), TD_T(a));
 }
 
 /* *sum += g; steals g. */
@@ -246,10 +259,10 @@ static td_status add_to(td_tensor **sum, td_tensor *g) {
         *sum = g;
         return TD_OK;
     }
-    if (!td_grad_enabled() && is_ours(*sum)) {
+    if (!td_grad_enabled() && is_ours(*sum) && takes(*sum, g)) {
         status = TD_APPLY_INPLACE(add, TD_T(*sum), TD_T(g));
     } else {
-        status = TD_APPLY(&total, add, TD_T(*sum), TD_T(g));
+        status = add_both(*sum, g, &total);
         if (status == TD_OK) {
             td_release(*sum);
             *sum = total;
@@ -265,7 +278,7 @@ static td_status add_to(td_tensor **sum, td_tensor *g) {
 static td_status lie_as(const td_tensor *leaf, td_tensor **g) {
     int64_t strides[TD_MAX_DIMS];
     td_tensor *laid = NULL;
-    bool same = td_tensor_same_shape(leaf, *g);
+    bool same = td_tensor_same_shape(leaf, *g) && (*g)->layout == TD_STRIDED;
     if (!same || (leaf->contiguous && (*g)->contiguous))
         return TD_OK;
     if (td_tensor_is_dense(leaf))
@@ -305,8 +318,8 @@ static td_status accumulate(td_autograd *a, td_tensor *g) {
         td_autograd_suspect(a);
         return status;
     }
-    if (td_grad_enabled()) {
-        status = TD_APPLY(&sum, add, TD_T(a->grad), TD_T(g));
+    if (td_grad_enabled() || !takes(a->grad, g)) {
+        status = add_both(a->grad, g, &sum);
         if (status == TD_OK) {
             td_release(a->grad);
             a->grad = sum;

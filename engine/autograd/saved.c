@@ -10,7 +10,7 @@ struct td_packed {
     void (*destroy)(void *packed);
     void *packed;
     td_device device;
-    uint8_t dtype;
+    uint8_t dtype, layout;
     int ndim;
     int64_t sizes[]; /* of what was packed */
 };
@@ -32,6 +32,7 @@ td_status td_pack_saved(td_tensor *x, td_packed **out) {
                      .destroy = keeper->destroy,
                      .device = td_tensor_device(x),
                      .dtype = x->dtype,
+                     .layout = x->layout,
                      .ndim = x->ndim};
     memcpy(p->sizes, x->sizes, sizeof(int64_t) * x->ndim);
     unsigned version = td_tensor_version(x);
@@ -51,7 +52,7 @@ td_status td_pack_saved(td_tensor *x, td_packed **out) {
 static td_status check_unpacked(const td_packed *p, const td_tensor *x) {
     char want[TD_SHAPE_TEXT], have[TD_SHAPE_TEXT];
     bool same = x->dtype == p->dtype && x->ndim == p->ndim &&
-                td_device_same(td_tensor_device(x), p->device) && x->layout == TD_STRIDED;
+                td_device_same(td_tensor_device(x), p->device) && x->layout == p->layout;
     for (int d = 0; d < p->ndim && same; d++)
         same = x->sizes[d] == p->sizes[d];
     if (same)

@@ -117,11 +117,16 @@ static void header_free(td_tensor *x) {
     td_object_free(x, sizeof *x);
 }
 
+static void extra_release(td_extra *extra) {
+    if (atomic_fetch_sub_explicit(&extra->refs, 1, memory_order_acq_rel) == 1)
+        extra->destroy(extra);
+}
+
 void td_tensor_destroy(td_tensor *x) {
     if (x->autograd)
         td_autograd_destroy_hook(x->autograd);
     if (x->extra)
-        x->extra->destroy(x->extra);
+        extra_release(x->extra);
     storage_release(x->storage);
     td_release(x->base);
     header_free(x);
@@ -339,6 +344,40 @@ td_status td_tensor_alias(td_tensor *x, td_tensor **out) {
     y->data = x->data;
     memcpy(y->sizes, x->sizes, sizeof(int64_t) * (size_t)ndim);
     memcpy(y->strides, x->strides, sizeof(int64_t) * (size_t)ndim);
+    if (TD_UNLIKELY(x->extra != NULL)) {
+        atomic_fetch_add_explicit(&x->extra->refs, 1, memory_order_relaxed);
+        y->extra = x->extra;
+        y->layout = x->layout;
+    }
+    return TD_OK;
+}
+
+td_status td_tensor_from_extra(td_dtype dtype, td_device device, td_layout layout, int ndim,
+                               const int64_t *sizes, td_extra *extra, td_tensor **out) {
+    int64_t n;
+    td_tensor *x = NULL;
+    *out = NULL;
+    td_status status = check_shape(ndim, sizes, 0, device, &n);
+    if (status == TD_OK && td_numel(ndim, sizes) < 0)
+        status = fail_count(ndim, sizes);
+    if (status == TD_OK && (!(x = header_new(ndim)) || !(x->storage = storage_new(device, 0)))) {
+        if (x)
+            header_free(x);
+        status = fail_memory(sizeof *x + sizeof *x->storage, TD_DEVICE_CPU);
+    }
+    if (status) {
+        extra_release(extra);
+        return status;
+    }
+    x->dtype = (uint8_t)dtype;
+    x->layout = (uint8_t)layout;
+    x->numel = n;
+    x->contiguous = true;
+    x->data = x->storage->data;
+    x->extra = extra;
+    memcpy(x->sizes, sizes, sizeof(int64_t) * (size_t)ndim);
+    td_contiguous_strides(ndim, sizes, x->strides);
+    *out = x;
     return TD_OK;
 }
 
@@ -389,6 +428,9 @@ td_status td_tensor_scalar_int(td_dtype dtype, int64_t value, td_tensor **out) {
 
 td_status td_tensor_fetch(const td_tensor *x, void *bytes) {
     char text[TD_SHAPE_TEXT];
+    if (TD_UNLIKELY(x->layout != TD_STRIDED))
+        return td_fail(TD_ETYPE, "a sparse tensor's elements can't be read one by one: take "
+                                 "x:to_dense() first");
     if (x->numel != 1)
         return td_fail(TD_ESHAPE, "a tensor of one element is needed, got shape %s",
                        td_tensor_shape_text(x, text));

@@ -35,11 +35,12 @@ typedef struct td_storage {
 struct td_autograd; /* autograd/autograd.h: grad, grad_fn, ... of one tensor */
 
 /* How a tensor's elements are kept: in strided memory, or in a way of which `extra` has the parts
- * (sparse, quantized). Operators refuse all but the first unless they say TD_OP_ANY_LAYOUT. */
-typedef enum td_layout { TD_STRIDED, TD_LAYOUT_OTHER } td_layout;
+ * (core/sparse.h). Operators refuse all but the first unless they say what they do with others. */
+typedef enum td_layout { TD_STRIDED, TD_SPARSE_COO, TD_LAYOUT_OTHER } td_layout;
 
-/* The parts of another layout begin with how they are destroyed. */
+/* The parts of another layout, which aliases share as they share a storage, begin so. */
 typedef struct td_extra {
+    atomic_int refs;
     void (*destroy)(struct td_extra *extra);
 } td_extra;
 
@@ -55,7 +56,7 @@ typedef struct td_tensor {
     void *data;
     td_storage *storage;
     struct td_autograd *autograd; /* NULL until needed */
-    td_extra *extra;              /* owned; NULL for strided tensors */
+    td_extra *extra;              /* a reference; NULL for strided tensors */
     struct td_tensor *base;       /* of a view: the tensor it looks into (no view itself); owned */
     int64_t *sizes;               /* inline_dims, or a heap block when ndim > TD_INLINE_DIMS */
     int64_t *strides;
@@ -98,6 +99,12 @@ td_status td_tensor_alias(td_tensor *x, td_tensor **out) TD_MUST_CHECK;
 td_status td_tensor_from_memory(td_dtype dtype, int ndim, const int64_t *sizes, void *data,
                                 void (*on_release)(void *owner, void *data), void *owner,
                                 td_tensor **out) TD_MUST_CHECK;
+
+/* New tensor of another layout, whose elements are all in `extra` (stolen); its own storage holds
+ * nothing but device and version. ESHAPE unless the sizes can be counted. */
+td_status td_tensor_from_extra(td_dtype dtype, td_device device, td_layout layout, int ndim,
+                               const int64_t *sizes, td_extra *extra,
+                               td_tensor **out) TD_MUST_CHECK;
 
 /* New 0-dim CPU tensor of a number. */
 td_status td_tensor_scalar(td_dtype dtype, double value, td_tensor **out) TD_MUST_CHECK;

@@ -2,6 +2,7 @@
 #include "engine/ops/copy.h"
 #include "engine/ops/meta.h"
 #include "engine/ops/plan.h"
+#include "engine/ops/sparse.h"
 
 #include <math.h>
 #include <string.h>
@@ -228,6 +229,7 @@ TD_OPERATOR(empty_like) = {
     .rule = rule_like,
     .kernel = kernel_empty,
     .dtypes = TD_DTYPES_ALL,
+    .sparse = td_sparse_zeros,
     COPYING,
 };
 TD_OPERATOR(zeros_like) = {
@@ -236,6 +238,7 @@ TD_OPERATOR(zeros_like) = {
     .rule = rule_like,
     .kernel = kernel_zeros,
     .dtypes = TD_DTYPES_ALL,
+    .sparse = td_sparse_zeros,
     COPYING,
 };
 TD_OPERATOR(ones_like) = {

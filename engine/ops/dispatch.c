@@ -8,6 +8,7 @@
 #include "engine/autograd/autograd.h"
 #include "engine/core/memory.h"
 #include "engine/core/observer.h"
+#include "engine/core/sparse.h"
 #include "engine/ops/copy.h"
 #include "engine/ops/pointwise.h"
 #include "engine/ops/write.h"
@@ -341,13 +342,86 @@ static td_status run_steps(td_call *call) {
     return status;
 }
 
+/* ---- sparse tensors ---- */
+
+/* The name of the first argument that is not strided. */
+static const char *find_sparse(const td_call *call) {
+    for (int k = 0; k < call->op->nlooks; k++) {
+        const td_value *v = &call->args[k];
+        if (v->kind == TD_KIND_TENSOR && v->tensor && v->tensor->layout != TD_STRIDED)
+            return call->op->params[k].name;
+        for (int j = 0; v->kind == TD_KIND_TENSORS && j < v->n; j++)
+            if (v->tensors[j] && v->tensors[j]->layout != TD_STRIDED)
+                return call->op->params[k].name;
+    }
+    return "an argument";
+}
+
+/* A sparse tensor that is written in place gets the parts of the result. */
+static td_status become(td_call *call, td_tensor *x) {
+    td_tensor *fresh = NULL, *result = call->out[0];
+    td_status status = td_call_fit(call, x, (td_dtype)result->dtype, result->ndim, result->sizes);
+    if (status == TD_OK)
+        status = TD_APPLY(&fresh, to, TD_T(result), TD_DTYPE((td_dtype)x->dtype));
+    if (status)
+        return status;
+    td_sparse_become(x, fresh);
+    td_tensor_bump_version(x);
+    if (fresh->requires_grad)
+        td_autograd_turn(x, fresh);
+    else if (td_is_recording())
+        td_autograd_forget(x);
+    td_release(fresh);
+    td_release(result);
+    call->out[0] = td_retain(x);
+    return TD_OK;
+}
+
+/* The result goes into the tensor given: into a strided one by copy_, made dense in place. */
+static td_status settle(td_call *call, td_tensor *x) {
+    td_tensor *dense = NULL, *result = call->out[0];
+    bool sparse = result->layout != TD_STRIDED;
+    if (x->layout != TD_STRIDED)
+        return sparse ? become(call, x)
+                      : td_fail(TD_ETYPE, "the result is dense, the tensor written is sparse");
+    if (sparse && !call->inplace)
+        return td_fail(TD_ETYPE, "the result is sparse: it can't go into out=");
+    if (sparse) {
+        td_status status = TD_APPLY(&dense, to_dense, TD_T(result));
+        if (status)
+            return status;
+        td_release(result);
+        call->out[0] = dense;
+    }
+    return copy_result(call);
+}
+
+static td_status run_sparse(td_call *call, bool recorded) {
+    td_tensor *x = call->ngiven ? call->given[0] : NULL;
+    td_record record = {0};
+    td_status status = TD_OK;
+    if (!call->op->sparse)
+        return td_fail(TD_ETYPE, "not for sparse tensors: give %s:to_dense() instead of %s",
+                       find_sparse(call), find_sparse(call));
+    if (x) {
+        call->record = recorded ? &record : NULL; /* out= is refused then */
+        status = td_check_writes(call);
+        call->record = NULL;
+    }
+    if (status == TD_OK)
+        status = call->op->sparse(call);
+    return status || !x || call->out[0] == x ? status : settle(call, x);
+}
+
+/* ---- one call ---- */
+
 static td_status run_call(td_call *call, const looks *l, uint64_t *sequence) {
     const td_op *op = call->op;
     /* Pointwise operators take single elements of the host as numbers, and look for themselves. */
     if (TD_UNLIKELY(l->elsewhere != NULL) && op->kernel && !(op->flags & TD_OP_ANY_DEVICE))
         return fail_device(call, l->elsewhere);
     if (TD_UNLIKELY(l->other && !(op->flags & TD_OP_ANY_LAYOUT)))
-        return td_fail(TD_ETYPE, "a strided tensor expected, got one of another layout");
+        return run_sparse(call, l->record);
     if (TD_LIKELY(!l->record))
         return run_steps(call);
     td_record record = {0};

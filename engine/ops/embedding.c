@@ -14,15 +14,11 @@
 static td_refusal negative_row = {
     {"lt(x, 0)", NULL}, TD_EINDEX, "rows count from 1: an index must not be negative"};
 
-static td_status check_table(const td_tensor *weight, const td_tensor *index, bool sparse) {
+static td_status check_table(const td_tensor *weight, const td_tensor *index) {
     td_status status = td_check_ndim(weight, "weight", 2);
     if (status == TD_OK)
         status = td_check_index(index);
-    if (status == TD_OK && index->numel)
-        status = td_refuse(&negative_row, index);
-    if (status == TD_OK && sparse)
-        return td_fail(TD_EVALUE, "there are no sparse gradients yet: leave sparse false");
-    return status;
+    return status || !index->numel ? status : td_refuse(&negative_row, index);
 }
 
 /* The row whose gradient is 0, -1: none. */
@@ -64,13 +60,13 @@ done:
 static td_status run_embedding(td_call *call) {
     const td_value *a = call->args;
     int64_t padding;
-    td_status status = check_table(a[0].tensor, a[1].tensor, a[4].b);
+    td_status status = check_table(a[0].tensor, a[1].tensor);
     if (status == TD_OK)
         status = read_padding(a[2], a[0].tensor, &padding);
     if (status == TD_OK)
         status = shorten(a[0].tensor, a[1].tensor, a[5], a[6]);
     return status ? status
-                  : TD_APPLY(&call->out[0], embedding_rows, a[0], a[1], TD_I(padding), a[3]);
+                  : TD_APPLY(&call->out[0], embedding_rows, a[0], a[1], TD_I(padding), a[3], a[4]);
 }
 
 /* ---- bags ---- */
@@ -90,6 +86,8 @@ static td_status check_bags(const td_value *a) {
         return td_fail(TD_EVALUE, "an index of 2 dims has a bag in each row: no offsets");
     if (index->ndim == 1 && (td_is_nil(a[OFFSETS]) || a[OFFSETS].tensor->ndim != 1))
         return td_fail(TD_EVALUE, "an index of 1 dim needs offsets, a row of them");
+    if (a[SPARSE].b && !strcmp(mode, "max"))
+        return td_fail(TD_EVALUE, "mode max has no sparse gradients");
     if (samples && strcmp(mode, "sum") != 0)
         return td_fail(TD_EVALUE, "per_sample_weights are for mode sum, not %s", mode);
     if (samples)
@@ -159,7 +157,7 @@ static td_status run_embedding_bag(td_call *call) {
     td_tensor *flat = NULL, *bag = NULL, *samples = NULL;
     int64_t padding, bags, n = a[INDEX].tensor->numel;
     td_status status = TD_OK;
-    TD_TRY(check_table(a[WEIGHT].tensor, a[INDEX].tensor, a[SPARSE].b));
+    TD_TRY(check_table(a[WEIGHT].tensor, a[INDEX].tensor));
     TD_TRY(td_check_float((td_dtype)a[WEIGHT].tensor->dtype));
     TD_TRY(check_bags(a));
     TD_TRY(read_padding(a[PADDING], a[WEIGHT].tensor, &padding));
@@ -173,7 +171,7 @@ static td_status run_embedding_bag(td_call *call) {
     else
         status = TD_APPLY(&call->out[0], bag_sums, a[WEIGHT], TD_T(flat), TD_T(bag),
                           td_tensor_or_nil(samples), TD_I(bags), TD_I(padding), a[BY_FREQ],
-                          TD_B(!strcmp(a[MODE].string, "mean")));
+                          a[SPARSE], TD_B(!strcmp(a[MODE].string, "mean")));
 done:
     td_release(flat);
     td_release(bag);
@@ -206,11 +204,16 @@ TD_OPERATOR(embedding_bag) = {
     .flags = TD_OP_FUNCTION_ONLY,
 };
 TD_OPERATOR(embedding_rows) = {
-    .schema = "(Tensor weight, index Tensor index, int padding, bool by_freq) -> Tensor",
+    .schema =
+        "(Tensor weight, index Tensor index, int padding, bool by_freq, bool sparse) -> Tensor",
     .doc = "Rows of a table.",
     .formula = "advanced_index(weight, {index})",
-    .gradient = "weight: embedding_slope(g, index, weight.size(0), weight.size(1), padding,"
-                "                        by_freq)",
+    .gradient = "weight: if(sparse, if(by_freq,"
+                "              error(\"scale_grad_by_freq is not for sparse gradients\"),"
+                "              embedding_slope_sparse(g, index, weight.size(0), weight.size(1),"
+                "                                     padding)),"
+                "           embedding_slope(g, index, weight.size(0), weight.size(1), padding,"
+                "                           by_freq))",
     .flags = TD_OP_INTERNAL,
 };
 PART(embedding_slope,
@@ -240,9 +243,9 @@ PART(bag_begins, "(index Tensor bag, Tensor all)", "Where each bag begins, by it
      "cumsum(sizes, 0) - sizes");
 PART(bag_sums,
      "(Tensor weight, index Tensor flat, index Tensor bag, Tensor? samples, int bags, "
-     "int padding, bool by_freq, bool mean)",
+     "int padding, bool by_freq, bool sparse, bool mean)",
      "Sums or means of the bags' rows.",
-     "rows = embedding_rows(weight, flat, padding, by_freq);"
+     "rows = embedding_rows(weight, flat, padding, by_freq, sparse);"
      "heavy = if(samples == nil, rows, rows * unsqueeze(samples, 1));"
      "kept = if(padding < 0, heavy, where(unsqueeze(flat == padding, 1), 0.0, heavy));"
      "total = index_add(zeros({bags, weight.size(1)}, dtype=weight.dtype, device=weight.device),"
@@ -257,7 +260,7 @@ PART(bag_largest,
      "(Tensor weight, index Tensor flat, index Tensor bag, index Tensor place, int bags, "
      "int longest, int padding, bool by_freq)",
      "Largest elements of the bags' rows, 0 in empty bags.",
-     "rows = embedding_rows(weight, flat, padding, by_freq);"
+     "rows = embedding_rows(weight, flat, padding, by_freq, false);"
      "kept = if(padding < 0, rows, where(unsqueeze(flat == padding, 1), -inf, rows));"
      "table = reshape(index_copy(full({bags * longest}, flat.numel, dtype=flat.dtype,"
      "                                device=flat.device), 0, bag * longest + place,"

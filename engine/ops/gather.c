@@ -215,12 +215,13 @@ static td_status kernel_from_one_based(td_call *call) {
 /* ---- the table ---- */
 
 TD_OPERATOR(gather) = {
-    .schema = "(Tensor x, dim dim, index Tensor index) -> Tensor",
+    .schema = "(Tensor x, dim dim, index Tensor index, *, bool sparse_grad=false) -> Tensor",
     .doc = "For each place of index the element of x that it names along a dim.",
     .rule = rule_gather,
     .kernel = kernel_gather,
     .dtypes = TD_DTYPES_ALL,
-    .gradient = "x: scatter_add(zeros(x.shape, dtype=g.dtype, device=g.device), dim, index, g)",
+    .gradient = "x: if(sparse_grad, gather_slope(g, index, x.shape, dim),"
+                "      scatter_add(zeros(x.shape, dtype=g.dtype, device=g.device), dim, index, g))",
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(scatter) = {

@@ -4,6 +4,7 @@
 #include "engine/ops/meta.h"
 #include "engine/ops/plan.h"
 #include "engine/ops/shape.h"
+#include "engine/ops/sparse.h"
 
 #include <string.h>
 
@@ -319,6 +320,7 @@ static td_status run_baddbmm(td_call *call) {
 TD_OPERATOR(matmul) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
     .doc = "Product of vectors, matrices, or batches of matrices (leading dims broadcast).",
+    .sparse = td_sparse_product,
     .run = run_matmul,
     .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
@@ -329,6 +331,7 @@ TD_OPERATOR(mm) = {
     .rule = rule_mm,
     .kernel = kernel_product,
     .dtypes = TD_DTYPES_NUMBERS,
+    .sparse = td_sparse_product,
     .gradient = MM("mm"),
     .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
@@ -349,6 +352,7 @@ TD_OPERATOR(mv) = {
     .rule = rule_mv,
     .kernel = kernel_product,
     .dtypes = TD_DTYPES_NUMBERS,
+    .sparse = td_sparse_product,
     .gradient = "x: outer(g, y); y: mv(transpose(x, 0, 1), g)",
     .autocast = {.cuda = TD_AUTOCAST_LOWER},
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,

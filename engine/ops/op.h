@@ -200,7 +200,7 @@ enum {
     TD_OP_INTERNAL = 256,     /* for backward functions and bindings: not shown to Lua */
     TD_OP_CREATES =
         512, /* makes a new leaf, as functions without gradients do: takes requires_grad */
-    TD_OP_ANY_LAYOUT = 2048,  /* takes tensors that are not strided */
+    TD_OP_ANY_LAYOUT = 2048,  /* `run` takes tensors that are not strided as it takes others */
     TD_OP_ANY_DEVICE = 4096,  /* takes tensors of several devices */
     TD_OP_WRITES_SELF = 1024, /* the kernel may be given its first argument as its result */
     TD_OP_OUT_EXACT = 8192,   /* out= must have the dtype of the result */
@@ -239,6 +239,10 @@ struct td_op {
     const char *saves;                    /* what backward reads: "x, out"; others are not kept */
     const struct td_pointwise *pointwise; /* pointwise operators (ops/pointwise.h) */
     td_variant_fn variant;                /* NULL: none; div's rounding_mode and such */
+    td_kernel_fn sparse;                  /* where an argument is sparse, instead of all else: makes
+                                             call->out of operators that record themselves (its
+                                             first target, where that is strided, may be the
+                                             result). NULL: such arguments are refused */
     td_autocast autocast;
     uint16_t flags;
     uint16_t dtypes; /* with `kernel`: what its tensors may be (TD_DTYPES_ALL, ...), but for those

@@ -1,5 +1,6 @@
 /* pointwise.c: the pointwise operators, each a row: schema, doc, loop or formula, gradient. */
 #include "engine/ops/pointwise_rows.h"
+#include "engine/ops/sparse.h"
 
 #include <string.h>
 
@@ -82,6 +83,7 @@ TD_OPERATOR(add) = {
     .doc = "Sum a + alpha * b.",
     .pointwise = PLAN(.type = TD_PW_ARITH, .numbers = true, .primitive = TD_PW_add,
                       .formula = "a + alpha * b"),
+    .sparse = td_sparse_add,
     .gradient = "a: g; b: g * alpha",
     .flags = FORMS,
 };
@@ -90,6 +92,7 @@ TD_OPERATOR(sub) = {
     .doc = "Difference a - alpha * b.",
     .pointwise = PLAN(.type = TD_PW_ARITH, .no_bool = true, .numbers = true, .primitive = TD_PW_sub,
                       .formula = "a - alpha * b"),
+    .sparse = td_sparse_add,
     .gradient = "a: g; b: -(g * alpha)",
     .flags = FORMS,
 };
@@ -97,6 +100,7 @@ TD_OPERATOR(mul) = {
     .schema = "(Tensor|number a, Tensor|number b) -> Tensor",
     .doc = "Product a * b.",
     .pointwise = PLAN(.type = TD_PW_ARITH, .numbers = true, .primitive = TD_PW_mul),
+    .sparse = td_sparse_mul,
     .gradient = "a: g * b; b: g * a",
     .flags = FORMS,
 };
@@ -106,6 +110,7 @@ TD_OPERATOR(div) = {
     .doc = "Quotient a / b; integers give floats, unless it is rounded.",
     .pointwise = PLAN(.type = TD_PW_FLOATS, .numbers = true, .primitive = TD_PW_div),
     .variant = choose_quotient,
+    .sparse = td_sparse_div,
     .gradient = "a: g / b; b: -(g * a) / (b * b)",
     .flags = FORMS,
 };
@@ -153,15 +158,18 @@ TD_OPERATOR(neg) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "Negative of each element.",
     .pointwise = PLAN(.type = TD_PW_ARITH, .no_bool = true, .primitive = TD_PW_neg),
+    .sparse = td_sparse_linear,
     .gradient = "x: -g",
     .flags = FORMS,
 };
-UNARY(abs, TD_PW_ARITH, "Absolute value.", "x: g * sign(x)", .dtypes = TD_DTYPES_NUMBERS);
+UNARY(abs, TD_PW_ARITH, "Absolute value.", "x: g * sign(x)", .dtypes = TD_DTYPES_NUMBERS,
+      .sparse = td_sparse_each);
 UNARY(sign, TD_PW_ARITH, "-1, 0 or 1 by sign.", "x: 0");
 TD_OPERATOR(square) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "Square of each element.",
     .pointwise = PLAN(.type = TD_PW_ARITH, .counts = true, .primitive = TD_PW_square),
+    .sparse = td_sparse_each,
     .gradient = "x: g * 2 * x",
     .flags = FORMS,
 };

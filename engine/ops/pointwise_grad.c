@@ -327,6 +327,51 @@ static int whole_operand(const td_program *p, const td_value *operands) {
     return -1;
 }
 
+/* ---- of a sparse gradient ---- */
+
+/* Products with what has g's shape, or is one number, leave zeros as they are: no more is done. */
+static bool keeps_zeros(const td_program *p, const td_value *operands, const td_tensor *g) {
+    for (int s = 0; s < p->nsteps; s++) {
+        int primitive = p->steps[s].primitive;
+        if (primitive != TD_PW_mul && primitive != TD_PW_neg)
+            return false;
+    }
+    for (int k = 0; k < p->nloads; k++) {
+        const td_tensor *x = td_arg_tensor(operands[p->loads[k].operand]);
+        if (x && x->ndim && !td_tensor_same_shape(x, g))
+            return false;
+    }
+    return p->nsteps > 0;
+}
+
+/* Operator by operator, as where it is recorded; on a dense gradient where it would not stay
+ * sparse. */
+static td_status run_sparse(td_grad *grad, td_value *operands) {
+    td_tensor *g = grad->gout[0], *dense = NULL;
+    td_status status = TD_OK;
+    int n = grad->op->nparams;
+    for (int k = 0; k < n && status == TD_OK; k++) {
+        const td_program *p = grad->op->programs->gradient[k];
+        if (!p || !td_grad_needs(grad, k))
+            continue;
+        operands[n + 1] = TD_T(g);
+        int whole = whole_operand(p, operands);
+        if (whole >= 0) {
+            grad->in[k] = td_retain(operands[whole].tensor);
+            continue;
+        }
+        if (!keeps_zeros(p, operands, g)) {
+            status = dense ? TD_OK : TD_APPLY(&dense, to_dense, TD_T(g));
+            if (status == TD_OK)
+                operands[n + 1] = TD_T(dense);
+        }
+        if (status == TD_OK)
+            status = run_recorded(p, operands, td_arg_tensor(operands[n + 1]), &grad->in[k]);
+    }
+    td_release(dense);
+    return status;
+}
+
 td_status td_pointwise_backward(td_grad *grad) {
     const td_op *op = grad->op;
     const td_formula *f = op->programs;
@@ -338,6 +383,8 @@ td_status td_pointwise_backward(td_grad *grad) {
         operands[k] = grad->args[k];
     operands[n] = td_tensor_or_nil(grad->out[0]);
     operands[n + 1] = TD_T(g);
+    if (TD_UNLIKELY(g->layout != TD_STRIDED))
+        return run_sparse(grad, operands);
     for (int k = 0; k < n; k++) {
         const td_program *p = f->gradient[k];
         if (!p || !td_grad_needs(grad, k))

@@ -6,6 +6,7 @@
 #include "engine/ops/plan.h"
 #include "engine/ops/pointwise.h"
 #include "engine/ops/reduction.h"
+#include "engine/ops/sparse.h"
 
 #include <math.h>
 #include <string.h>
@@ -339,6 +340,7 @@ TD_OPERATOR(sum) = {
     .rule = rule_sum,
     .kernel = kernel_reduce,
     .dtypes = TD_DTYPES_ALL,
+    .sparse = td_sparse_sum,
     .gradient = "x: expand_back(g, x.shape, dim, keepdim)",
     .autocast = {.cuda = TD_AUTOCAST_FP32_RESULT},
     .flags = TD_OP_OUT,
@@ -528,6 +530,7 @@ TD_OPERATOR(norm) = {
     .rule = rule_norm,
     .kernel = kernel_reduce,
     .dtypes = TD_DTYPES_ALL,
+    .sparse = td_sparse_norm,
     .gradient = NORM_SLOPE,
     .autocast = {.cuda = TD_AUTOCAST_FP32},
     .flags = TD_OP_OUT,

@@ -33,6 +33,8 @@ static td_status check_apart(const td_call *call) {
 td_status td_check_writes(const td_call *call) {
     for (int k = 0; k < call->ngiven; k++) {
         const td_tensor *x = call->given[k];
+        if (TD_UNLIKELY(x->layout != TD_STRIDED && !call->inplace))
+            return td_fail(TD_ETYPE, "out= is a sparse tensor: give a strided one");
         if (td_tensor_overlaps(x) && !(call->op->flags & TD_OP_TURNS))
             return td_fail(TD_EVALUE,
                            "several elements of the tensor written share one place in memory "

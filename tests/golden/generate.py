@@ -26,7 +26,7 @@ from operands import PERIOD, Operand, argument_data, argument_torch, map_operand
 from programs import programs  # noqa: E402
 
 FAMILIES = ("pointwise", "reduce", "products", "losses", "shapes", "indices", "alias", "spatial",
-            "sorting", "margins", "neural", "special", "activation", "shaping", "placing", "algebra", "linalg", "forms")
+            "sorting", "margins", "neural", "special", "activation", "shaping", "placing", "algebra", "linalg", "forms", "sparse")
 GRID = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64")
 
 
@@ -61,19 +61,22 @@ def call(family, case):
 def result_data(result, is_index):
     if not isinstance(result, torch.Tensor):
         return result
+    if result.is_sparse:
+        return {**result_data(result.detach().to_dense(), False), "nnz": result.coalesce()._nnz()}
     values = (result + 1 if is_index else result).detach().flatten().tolist()
     return tensor_data(result.shape, values, result.dtype)
 
 
 def gradients(results, tensors):
     """Of sum(result * weights) by each differentiated operand."""
+    results = [r.to_dense() if isinstance(r, torch.Tensor) and r.is_sparse else r for r in results]
     total = sum((r * weights_like(r, k)).sum() for k, r in enumerate(results)
                 if isinstance(r, torch.Tensor) and r.requires_grad)
     if not isinstance(total, torch.Tensor):
         return None
     inputs = [x for operand, x in tensors if operand.grad]
     found = torch.autograd.grad(total, inputs, allow_unused=True)
-    found = [torch.zeros_like(x) if g is None else g for x, g in zip(inputs, found)]
+    found = [torch.zeros_like(x) if g is None else g.to_dense() for x, g in zip(inputs, found)]
     return [tensor_data(g.shape, g.flatten().tolist(), g.dtype)["v"] for g in found]
 
 

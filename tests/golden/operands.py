@@ -64,6 +64,27 @@ class Operand:
         return entry
 
 
+class Sparse:
+    """A sparse tensor: values, an operand, at places (a list of columns, as torch counts them)."""
+
+    def __init__(self, places, values, size, coalesced=False):
+        self.places, self.values, self.size, self.coalesced = places, values, list(size), coalesced
+
+    def indices(self):
+        rows = len(self.size) - len(self.values.shape) + 1
+        return torch.tensor(self.places, dtype=torch.int64).reshape(len(self.places), rows).t()
+
+    def data(self):
+        rows = self.indices()
+        return {"sparse": {"i": tensor_data(rows.shape, (rows + 1).flatten().tolist(), rows.dtype), "s": self.size,
+                           "v": self.values.data(), "c": self.coalesced}}
+
+    def tensor(self, tensors):
+        values = self.values.tensor()
+        tensors.append((self.values, values))
+        return torch.sparse_coo_tensor(self.indices(), values, self.size, is_coalesced=self.coalesced or None)
+
+
 def number_data(value):
     """A number as JSON has it; what JSON has no word for becomes a string."""
     if isinstance(value, bool) or not isinstance(value, float):
@@ -189,7 +210,7 @@ def index(values, *shape):
 
 def argument_data(value):
     """An argument as the data has it."""
-    if isinstance(value, Operand):
+    if isinstance(value, (Operand, Sparse)):
         return value.data()
     if isinstance(value, Both):
         return argument_data(value.lua_value)
@@ -211,6 +232,8 @@ def argument_torch(value, tensors):
         x = value.tensor()
         tensors.append((value, x))
         return x
+    if isinstance(value, Sparse):
+        return value.tensor(tensors)
     if isinstance(value, Both):
         return argument_torch(value.torch_value, tensors)
     if isinstance(value, At):
@@ -226,6 +249,8 @@ def map_operands(value, change):
     """The same argument with every operand in it changed."""
     if isinstance(value, Operand):
         return change(value)
+    if isinstance(value, Sparse):
+        return Sparse(value.places, change(value.values), value.size, value.coalesced)
     if isinstance(value, (list, tuple)):
         return [map_operands(v, change) for v in value]
     return value

@@ -6,7 +6,7 @@ local golden = {}
 
 local here = debug.getinfo(1, "S").source:match("^@(.*)/") or "."
 local FAMILIES = { "pointwise", "reduce", "products", "losses", "shapes", "indices", "alias", "spatial",
-    "sorting", "margins", "neural", "special", "activation", "shaping", "placing", "algebra", "linalg", "forms" }
+    "sorting", "margins", "neural", "special", "activation", "shaping", "placing", "algebra", "linalg", "forms", "sparse" }
 local PERIOD = 97
 local words = { nan = 0 / 0, inf = math.huge, ["-inf"] = -math.huge }
 
@@ -42,7 +42,8 @@ end
 
 -- ---- arguments ----
 
-local function argument(entry, inputs)
+local argument
+function argument(entry, inputs)
     if entry == json.null then
         return nil
     elseif type(entry) ~= "table" then
@@ -53,6 +54,9 @@ local function argument(entry, inputs)
             inputs[#inputs + 1] = x
         end
         return x
+    elseif entry.sparse then
+        local s = entry.sparse
+        return tide.sparse_coo_tensor(golden.tensor(s.i), argument(s.v, inputs), s.s, { is_coalesced = s.c })
     elseif entry.dtype then
         return tide[entry.dtype]
     elseif entry.n then
@@ -162,7 +166,7 @@ function golden.compare(got, v, tolerance)
     if n == 0 then
         return nil
     end
-    local have = got:detach():contiguous():reshape(n):tolist()
+    local have = got:detach():to_dense():contiguous():reshape(n):tolist()
     local want, step = expected(v, n)
     for k, b in ipairs(want) do
         local a = have[(k - 1) * step + 1]

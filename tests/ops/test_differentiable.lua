@@ -55,7 +55,8 @@ add(differentiable, [[
     linalg_cholesky linalg_cholesky_ex cholesky_inverse cholesky_solve linalg_qr linalg_svd linalg_svdvals
     linalg_eigh linalg_eigvalsh linalg_pinv pinverse
     normal bernoulli poisson split_with_sizes sum_to_size fill linalg_diagonal linalg_vander matrix_exp linalg_matrix_exp
-    i0e i1 i1e erfcx ndtr ndtri log_ndtr entr xlog1py zeta igamma igammac]])
+    i0e i1 i1e erfcx ndtr ndtri log_ndtr entr xlog1py zeta igamma igammac
+    sparse_coo_tensor to_dense to_sparse coalesce sparse_mask values]])
 
 -- Those without: their results are whole numbers, truths or constants.
 add(constant, [[
@@ -69,7 +70,8 @@ add(constant, [[
     randint_like log_normal_ exponential_ cauchy_ geometric_ random_ multinomial argwhere
     tril_indices triu_indices new_empty new_zeros new_ones new_full empty_strided new_empty_strided logspace
     hann_window hamming_window blackman_window bartlett_window kaiser_window
-    linalg_matrix_rank]])
+    linalg_matrix_rank
+    indices _indices _values _nnz is_coalesced sparse_dim dense_dim]])
 
 local cases = golden.cases()
 

@@ -64,6 +64,11 @@ local function check_result(op, got, want, what)
     t.is_true(tide.is_tensor(got), what .. ": a tensor")
     t.eq(golden.shape_text(got.shape), golden.shape_text(want.s), what .. ": shape")
     t.eq(got.dtype, tide[want.t], what .. ": dtype")
+    t.eq(got.is_sparse, want.nnz ~= nil, what .. ": sparse")
+    if want.nnz then
+        t.eq(got:coalesce():_nnz(), want.nnz, what .. ": places")
+        got = got:detach():to_dense()
+    end
     local wrong = golden.compare(got, want.v, tolerance_of(op, want.t))
     if wrong then
         error(what .. ": " .. wrong, 0)
@@ -74,6 +79,7 @@ local function check_gradients(op, results, inputs, want)
     local total
     for k, r in ipairs(results) do
         if tide.is_tensor(r) and r.requires_grad then
+            r = r:to_dense()
             local part = (r * golden.weights_like(r, k - 1)):sum()
             total = total and total + part or part
         end
@@ -81,7 +87,7 @@ local function check_gradients(op, results, inputs, want)
     t.is_true(total, "a result that requires grad")
     local grads = tide.autograd.grad(total, inputs, { allow_unused = true })
     for k, x in ipairs(inputs) do
-        local g = grads[k] or tide.zeros_like(x)
+        local g = grads[k] and grads[k]:to_dense() or tide.zeros_like(x)
         t.eq(golden.shape_text(g.shape), golden.shape_text(x.shape), "gradient " .. k .. ": shape")
         local wrong = golden.compare(g, want[k], gradient_tolerance(op, results))
         if wrong then

@@ -19,7 +19,9 @@ end
 
 local function is_long(case)
     for _, a in ipairs(case.a) do
-        if type(a) == "table" and a.s and (#a.s ~= 1 or a.s[1] < 10000 or #a.v ~= SMALL) then
+        if type(a) == "table" and a.sparse then
+            return false
+        elseif type(a) == "table" and a.s and (#a.s ~= 1 or a.s[1] < 10000 or #a.v ~= SMALL) then
             return false
         end
     end

@@ -29,7 +29,7 @@ local function chosen(op)
     local list = {}
     for _, case in ipairs(cases[op.name] or {}) do
         local r = #case.r == 1 and case.r[1]
-        if type(r) == "table" and r.t and #r.v <= 24 and not r.v.every and #list < 6 then
+        if type(r) == "table" and r.t and not r.nnz and #r.v <= 24 and not r.v.every and #list < 6 then
             list[#list + 1] = case
         end
     end

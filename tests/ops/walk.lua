@@ -148,7 +148,7 @@ local function close(a, b, tolerance)
     if #a.shape ~= #b.shape or tostring(a.shape) ~= tostring(b.shape) then
         return false
     end
-    a, b = a:detach():to(tide.float64), b:detach():to(tide.float64)
+    a, b = a:detach():to_dense():to(tide.float64), b:detach():to_dense():to(tide.float64)
     local same = a:eq(b) | (a:isnan() & b:isnan())
     local near = (a - b):abs():le(b:abs() * tolerance + tolerance)
     return (same | near):all():item()
@@ -193,7 +193,7 @@ function walk.differentiable_inputs(args)
     local inputs, places = {}, {}
     for k = 1, args.n or #args do
         local a = args[k]
-        if tide.is_tensor(a) and a.requires_grad then
+        if tide.is_tensor(a) and a.requires_grad and not a.is_sparse then
             inputs[#inputs + 1], places[#places + 1] = a, { args, k }
         elseif type(a) == "table" and not tide.is_tensor(a) then
             for key, x in walk.in_order(a) do
@@ -240,7 +240,7 @@ function walk.as_function(op, args, places)
         local outputs = {}
         for _, x in ipairs(walk.flatten(walk.call(op, all))) do
             if tide.is_tensor(x) and x.dtype.is_floating_point then
-                outputs[#outputs + 1] = x
+                outputs[#outputs + 1] = x:to_dense()
             end
         end
         return table.unpack(outputs)
