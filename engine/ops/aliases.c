@@ -23,5 +23,4 @@ TD_ALIAS(negative, neg);
 TD_ALIAS(not_equal, ne);
 TD_ALIAS(sgn, sign);
 TD_ALIAS(subtract, sub);
-TD_ALIAS(trapz, trapezoid);
 TD_ALIAS(true_divide, div);

@@ -148,3 +148,8 @@ case("normal", X(2, 3), 0.0)
 case("normal", X(2, 1), lit([0.0, 0.0, 0.0]))
 case("poisson", lit([0.0, 0.0]))
 case("poisson", lit([0.0], 1, 1))
+
+case("trapz", X(2, 3))
+case("trapz", X(2, 3), X(3))
+case("trapz", X(3, 2), dx=0.5, dim=At(0))
+case("trapz", X(1))
