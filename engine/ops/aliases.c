@@ -29,5 +29,4 @@ TD_ALIAS(sgn, sign);
 TD_ALIAS(subtract, sub);
 TD_ALIAS(swapaxes, transpose);
 TD_ALIAS(swapdims, transpose);
-TD_ALIAS(trapz, trapezoid);
 TD_ALIAS(true_divide, div);

@@ -44,7 +44,7 @@ static td_status run_matrix_exp(td_call *call) {
         TD_TRY(TD_APPLY(&call->out[0], mul, TD_T(a), TD_F(NAN)));
         goto done;
     }
-    TD_TRY(TD_APPLY(&y, widened, TD_T(a)));
+    TD_TRY(TD_APPLY(&y, to, TD_T(a), TD_DTYPE(TD_F64))); /* as decompositions are */
     TD_STEP(&y, mul, TD_T(y), TD_F(ldexp(1, -halvings)));
     TD_STEP(&y, exp_of_small, TD_T(y));
     for (; halvings > 0; halvings--)
@@ -96,9 +96,9 @@ TD_OPERATOR(linalg_diagonal) = {
 TD_OPERATOR(linalg_vander) = {
     .schema = "(Tensor x, *, int? N=nil) -> Tensor",
     .doc = "The powers from 0 below N (by default as many as there are) of each element, as rows.",
-    .formula = "n = if(N == nil, if(x.ndim == 0, 0, x.size(x.ndim - 1)), N);"
-               "if(x.ndim == 0, error(\"needs vectors, got a number\"),"
-               "if(n > 1, pow(unsqueeze(x, -1), arange(0, n, 1, device=x.device)),"
-               "   error(\"needs N beyond 1, got %\", n)))",
+    .formula = "n = if(N == nil, if(x.ndim == 0, 1, x.size(x.ndim - 1)), N);"
+               "y = if(x.ndim == 0, reshape(x, 1), x);"
+               "if(n > 1, pow(unsqueeze(y, -1), arange(0, n, 1, device=x.device)),"
+               "   error(\"needs N beyond 1, got %\", n))",
     .flags = TD_OP_FUNCTION_ONLY,
 };

@@ -94,14 +94,15 @@ static inline double td_arg_double(td_value v) {
  *   int[2] (two ints; one int is taken twice), int?[2] (some may be left out: false in Lua,
  *   TD_LEFT_OUT here), int[2]|"same"|"valid" (or one of these strings), number[] (one or a list),
  *   int|int[] and int|dim[] (one int stays an int), dtype, device, str, generator,
- *   number|"fro"|"nuc" (or one of these strings), "a"|"b" (one of these strings), Tensor?[]
- * (entries may be missing), Tensor... (a list, or the rest of the positional arguments), index
- * Tensor (elements count from 1 in Lua), class Tensor (the same, for labels), index Tensor?[] (the
- * same in a list, where masks may stand as well). A range may follow int and number: int(1..),
- * number(0..1), int(0..)[2]. Functions of a front end that are no operators have these besides
- * (schema.h): any, table, list (of anything), data (numbers, nested lists of them, a tensor),
- * function, NAME (an object of that class: Module), NAME[] (a list, or the rest of the arguments)
- * and Tensor|Tensor[] (one stands for a list of one); entries that are missing are false;
+ *   number|"a"|"b", "a"|"b" (one of these strings), Tensor?[] (entries may be missing),
+ *   Tensor... (a list, or the rest of the positional arguments),
+ *   index Tensor (elements count from 1 in Lua), class Tensor (the same, for labels),
+ *   index Tensor?[] (the same in a list, where masks may stand as well).
+ * A range may follow int and number: int(1..), number(0..1), int(0..)[2].
+ * Functions of a front end that are no operators have these besides (schema.h):
+ *   any, table, list (of anything), data (numbers, nested lists of them, a tensor), function,
+ *   NAME (an object of that class: Module), NAME[] (a list, or the rest of the arguments) and
+ *   Tensor|Tensor[] (one stands for a list of one); entries that are missing are false;
  *   `...` as the last parameter takes what is left as it is.
  * A `?` after the type lets nil in (the default is then nil). After `*` come options, given by name
  * in the trailing table only. Every parameter may be given by name there.
@@ -198,8 +199,7 @@ enum {
     TD_OP_NONDIFF = 64,       /* results never require grad */
     TD_OP_RANDOM = 128,       /* reads the generator: never the same twice */
     TD_OP_INTERNAL = 256,     /* for backward functions and bindings: not shown to Lua */
-    TD_OP_CREATES =
-        512, /* makes a new leaf, as functions without gradients do: takes requires_grad */
+    TD_OP_CREATES = 512,      /* makes a new leaf: takes requires_grad as creation does */
     TD_OP_ANY_LAYOUT = 2048,  /* `run` takes tensors that are not strided as it takes others */
     TD_OP_ANY_DEVICE = 4096,  /* takes tensors of several devices */
     TD_OP_WRITES_SELF = 1024, /* the kernel may be given its first argument as its result */

@@ -569,7 +569,8 @@ static td_status run_sum_to_size(td_call *call) {
     td_tensor *x = call->args[0].tensor, *wide = NULL;
     td_value size = call->args[1];
     td_status status = TD_OK;
-    if (size.n == x->ndim && !memcmp(size.ints, x->sizes, sizeof(int64_t) * (size_t)size.n))
+    if (size.n > 0 && size.n == x->ndim &&
+        !memcmp(size.ints, x->sizes, sizeof(int64_t) * (size_t)size.n))
         return TD_APPLY(&call->out[0], view_as, TD_T(x), TD_T(x));
     TD_TRY(TD_APPLY(&wide, to, TD_T(x), TD_DTYPE(td_reduce_sum_dtype(x->dtype, TD_NIL))));
     status = TD_APPLY(&call->out[0], sum_to, TD_T(wide), size);

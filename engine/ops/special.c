@@ -176,10 +176,10 @@ FORMULA(sinc, "(Tensor x) -> Tensor", TD_PW_FLOATS, "sin(pi x) / (pi x), 1 at 0.
         "     sin(x * 3.141592653589793)) / (x * 3.141592653589793) / x))");
 UNARY(i0, TD_PW_FLOATS, "Modified Bessel function of the first kind, of order 0.", "x: g * i1(x)");
 UNARY(i1, TD_PW_FLOATS, "Modified Bessel function of the first kind, of order 1.",
-      "x: g * where(eq(x, 0), 0.5, i0(x) - out / x)");
-UNARY(i0e, TD_PW_FLOATS, "i0 times exp(-|x|).", "x: g * (i1e(x) - sign(x) * out)");
+      "x: g * where(eq(x, 0), 0.5, i0(x) - i1(x) / where(eq(x, 0), 1, x))");
+UNARY(i0e, TD_PW_FLOATS, "i0 times exp(-|x|).", "x: g * (i1e(x) - sign(x) * i0e(x))");
 UNARY(i1e, TD_PW_FLOATS, "i1 times exp(-|x|).",
-      "x: g * where(eq(x, 0), 0.5, i0e(x) - out * (sign(x) + 1 / x))");
+      "x: g * where(eq(x, 0), 0.5, i0e(x) - i1e(x) * (sign(x) + 1 / where(eq(x, 0), 1, x)))");
 UNARY(erfcx, TD_PW_FLOATS, "exp(x^2) erfc(x), which does not vanish far out.",
       "x: g * (2 * x * out - 1.1283791670955126)");
 UNARY(ndtri, TD_PW_FLOATS, "The quantile of the standard normal distribution: ndtr's inverse.",

@@ -357,6 +357,12 @@ TD_OPERATOR(trapezoid) = {
         "The area below y along a dim, whose points lie at x or dx apart, by the trapezoid rule.",
     .run = run_trapezoid,
 };
+TD_OPERATOR(trapz) = {
+    .schema = "(Tensor y, Tensor? x=nil, *, number dx=1, dim dim=-1) -> Tensor",
+    .doc = "Another name for trapezoid.",
+    .formula = "trapezoid(y, x, dx=dx, dim=dim)",
+    .flags = TD_OP_FUNCTION_ONLY,
+};
 TD_OPERATOR(cumulative_trapezoid) = {
     .schema = "(Tensor y, Tensor? x=nil, *, number dx=1, dim dim=-1) -> Tensor",
     .doc = "The running areas below y along a dim by the trapezoid rule.",

@@ -54,7 +54,7 @@ add(differentiable, [[
     linalg_det det linalg_slogdet slogdet logdet linalg_inv linalg_inv_ex inverse linalg_solve linalg_solve_triangular
     linalg_cholesky linalg_cholesky_ex cholesky_inverse cholesky_solve linalg_qr linalg_svd linalg_svdvals
     linalg_eigh linalg_eigvalsh linalg_pinv pinverse
-    normal bernoulli poisson split_with_sizes sum_to_size fill linalg_diagonal linalg_vander matrix_exp linalg_matrix_exp
+    normal bernoulli poisson trapz split_with_sizes sum_to_size fill linalg_diagonal linalg_vander matrix_exp linalg_matrix_exp
     i0e i1 i1e erfcx ndtr ndtri log_ndtr entr xlog1py zeta igamma igammac
     sparse_coo_tensor to_dense to_sparse coalesce sparse_mask values]])
 

@@ -46,6 +46,7 @@ return {
         function(mk) return { mk(2), 3 } end,
     },
     trapezoid = areas,
+    trapz = areas,
     cumulative_trapezoid = areas,
     cov = {
         function(mk) return { mk(3, 5) } end,
