@@ -34,7 +34,9 @@ typedef struct job {
     const td_program *program;
     td_dtype compute;
     int nlists;
-    td_walk *walks;
+    td_walk *walks; /* NULL: laid out by who runs a list, so that they stay in its cache */
+    const td_operand *operands;
+    td_tensor *const *outs;
     int64_t *starts; /* of each list's elements (or pieces) in the loop, and of the end */
     step_code *code;
     unsigned char (*constants)[8];
@@ -51,9 +53,11 @@ typedef struct cell {
     _Alignas(8) unsigned char value[8];
 } cell;
 
-/* What a worker needs: cells of all registers, and buffers: of loads, outputs, steps, one more. */
+/* What a worker needs: cells of all registers, a walk, and buffers: of loads, outputs, steps, one
+ * more. */
 typedef struct worker_memory {
     cell *cells;
+    td_walk walk;
     unsigned char *loads, *outs, *buffers, *raw;
 } worker_memory;
 
@@ -242,13 +246,21 @@ static size_t cells_bytes(const td_program *p) {
     return (sizeof(cell) * (size_t)n + 63) & ~(size_t)63;
 }
 
+static size_t sides_bytes(const td_program *p) {
+    return (sizeof(td_side) * (size_t)(p->nloads + p->noutputs) + 63) & ~(size_t)63;
+}
+
 static size_t worker_bytes(const td_program *p) {
-    return cells_bytes(p) + (size_t)(p->nloads + p->noutputs + p->nbuffers + 1) * BLOCK_BYTES;
+    return cells_bytes(p) + sides_bytes(p) +
+           (size_t)(p->nloads + p->noutputs + p->nbuffers + 1) * BLOCK_BYTES;
 }
 
 static worker_memory share_out(const job *j, unsigned char *bytes) {
     const td_program *p = j->program;
-    worker_memory m = {.cells = (cell *)bytes, .loads = bytes + cells_bytes(p)};
+    td_side *sides = (td_side *)(bytes + cells_bytes(p));
+    worker_memory m = {.cells = (cell *)bytes,
+                       .walk = {.loads = sides, .outs = sides + p->nloads},
+                       .loads = (unsigned char *)sides + sides_bytes(p)};
     m.outs = m.loads + (size_t)p->nloads * BLOCK_BYTES;
     m.buffers = m.outs + (size_t)p->noutputs * BLOCK_BYTES;
     m.raw = m.buffers + (size_t)p->nbuffers * BLOCK_BYTES;
@@ -275,13 +287,28 @@ static int list_of(const job *j, int64_t at) {
     return low;
 }
 
+static const td_operand *operands_of(const job *j, int list) {
+    return j->operands + (size_t)list * (size_t)j->program->noperands;
+}
+
+static td_tensor *const *outs_of(const job *j, int list) {
+    return j->outs + (size_t)list * (size_t)j->program->noutputs;
+}
+
+static const td_walk *walk_of(const job *j, int list, worker_memory *m) {
+    if (j->walks)
+        return &j->walks[list];
+    td_walk_again(&m->walk, j->program, j->compute, operands_of(j, list), outs_of(j, list));
+    return &m->walk;
+}
+
 static void run_lists(const job *j, int64_t begin, int64_t end, unsigned char *bytes) {
     worker_memory m = share_out(j, bytes);
     for (int list = list_of(j, begin); begin < end; list++) {
         int64_t start = j->starts[list], stop = j->starts[list + 1];
         if (stop > end)
             stop = end;
-        run_part(j, &j->walks[list], begin - start, stop - start, &m, NULL);
+        run_part(j, walk_of(j, list, &m), begin - start, stop - start, &m, NULL);
         begin = stop;
     }
 }
@@ -358,11 +385,13 @@ static void *take(arena *a, size_t bytes) {
 
 static td_status set_up(job *j, arena *a) {
     const td_program *p = j->program;
+    bool lazy = j->nlists > 1 && !p->reduces;
     size_t lists = (size_t)j->nlists, sides = (size_t)(p->nloads + p->noutputs);
+    size_t walks = lazy ? 1 : lists; /* the one lays lists out to see whether that can be done */
     size_t bytes = rounded(sizeof(step_code) * (size_t)p->nsteps) +
-                   rounded(8 * (size_t)p->nconstants) + rounded(sizeof(td_walk) * lists) +
+                   rounded(8 * (size_t)p->nconstants) + rounded(sizeof(td_walk) * walks) +
                    rounded(sizeof(int64_t) * (lists + 1)) +
-                   rounded(sizeof(td_side) * sides * lists);
+                   rounded(sizeof(td_side) * sides * walks);
     a->heap = NULL;
     a->at = a->stack;
     if (bytes > sizeof a->stack) {
@@ -373,10 +402,10 @@ static td_status set_up(job *j, arena *a) {
     }
     j->code = take(a, sizeof(step_code) * (size_t)p->nsteps);
     j->constants = take(a, 8 * (size_t)p->nconstants);
-    j->walks = take(a, sizeof(td_walk) * lists);
+    j->walks = take(a, sizeof(td_walk) * walks);
     j->starts = take(a, sizeof(int64_t) * (lists + 1));
-    td_side *side = take(a, sizeof(td_side) * sides * lists);
-    for (size_t k = 0; k < lists; k++, side += sides) {
+    td_side *side = take(a, sizeof(td_side) * sides * walks);
+    for (size_t k = 0; k < walks; k++, side += sides) {
         j->walks[k].loads = side;
         j->walks[k].outs = side + p->nloads;
     }
@@ -391,20 +420,38 @@ static int64_t cost_of_item(const td_program *p) {
     return p->reduces ? TD_GRAIN : p->cost;
 }
 
+/* Lay the lists out, or see that they can be, and number their items. */
+static td_status lay_lists(job *j, int64_t *items) {
+    const td_program *p = j->program;
+    bool lazy = j->nlists > 1 && !p->reduces;
+    *items = 0;
+    for (int k = 0; k < j->nlists; k++) {
+        j->starts[k] = *items;
+        if (lazy && td_walk_is_flat(p, operands_of(j, k), outs_of(j, k))) {
+            *items += outs_of(j, k)[0]->numel;
+            continue;
+        }
+        td_walk *w = &j->walks[lazy ? 0 : k];
+        td_status status = td_walk_init(w, p, j->compute, operands_of(j, k), outs_of(j, k));
+        if (status)
+            return status;
+        *items += p->reduces ? (w->numel + PIECE - 1) / PIECE : w->numel;
+    }
+    j->starts[j->nlists] = *items;
+    if (lazy)
+        j->walks = NULL;
+    return TD_OK;
+}
+
 static td_status run_job(job *j, const td_operand *operands, td_tensor *const *outs) {
     const td_program *p = j->program;
     td_status status = TD_OK;
-    arena a;
-    TD_TRY(set_up(j, &a));
     int64_t items = 0;
-    for (int k = 0; k < j->nlists; k++) {
-        TD_TRY(td_walk_init(&j->walks[k], p, j->compute, operands + (size_t)k * p->noperands,
-                            outs + (size_t)k * p->noutputs));
-        int64_t numel = j->walks[k].numel;
-        j->starts[k] = items;
-        items += p->reduces ? (numel + PIECE - 1) / PIECE : numel;
-    }
-    j->starts[j->nlists] = items;
+    arena a;
+    j->operands = operands;
+    j->outs = outs;
+    TD_TRY(set_up(j, &a));
+    TD_TRY(lay_lists(j, &items));
     j->worker_bytes = worker_bytes(p);
     j->threads = td_get_num_threads();
     if (j->worker_bytes > STACK_BYTES) {
@@ -449,12 +496,13 @@ static bool clashes(const td_tensor *x, const td_tensor *out) {
     return low[0] < high[1] && low[1] < high[0];
 }
 
-/* Single elements are read before anything is written. */
-static bool must_copy(const td_program *p, const td_operand *operands, td_tensor *const *outs,
-                      int at) {
+/* Single elements are read before anything is written, but for those of one list among several,
+ * which is laid out when its turn comes. */
+static bool must_copy(const job *j, const td_operand *operands, td_tensor *const *outs, int at) {
+    const td_program *p = j->program;
     const td_tensor *x = operands[at].tensor;
     size_t list = (size_t)(at / p->noperands);
-    for (int k = 0; x && x->numel > 1 && k < p->noutputs; k++)
+    for (int k = 0; x && x->numel > (j->nlists == 1) && k < p->noutputs; k++)
         if (clashes(x, outs[list * (size_t)p->noutputs + (size_t)k]))
             return true;
     return false;
@@ -470,7 +518,7 @@ static td_status run_apart(job *j, const td_operand *operands, td_tensor *const 
         TD_TRY(td_fail(TD_ENOMEM, "out of memory for copies of operands"));
     memcpy(safe, operands, sizeof *safe * (size_t)n);
     for (int k = first; k < n; k++) {
-        if (!must_copy(j->program, operands, outs, k))
+        if (!must_copy(j, operands, outs, k))
             continue;
         const td_tensor *x = operands[k].tensor;
         TD_TRY(td_tensor_empty((td_dtype)x->dtype, TD_DEVICE_CPU, x->ndim, x->sizes, &copies[k]));
@@ -557,7 +605,7 @@ td_status td_cpu_pointwise(const td_pointwise_plan *plan) {
     job j = {.program = program, .compute = compute, .nlists = plan->outs ? plan->nlists : 1};
     int n = j.nlists * program->noperands;
     for (int k = 0; k < n; k++)
-        if (TD_UNLIKELY(must_copy(program, operands, outs, k)))
+        if (TD_UNLIKELY(must_copy(&j, operands, outs, k)))
             return run_apart(&j, operands, outs, k);
     return run_job(&j, operands, outs);
 }

@@ -228,8 +228,8 @@ static bool init_out(td_side *x, const td_tensor *t, uint8_t kind) {
     return !x->scalar;
 }
 
-/* Tensors of one shape, all row-major, are one dim. */
-static bool is_flat(const td_program *program, const td_operand *operands, td_tensor *const *outs) {
+bool td_walk_is_flat(const td_program *program, const td_operand *operands,
+                     td_tensor *const *outs) {
     for (int k = 0; k < program->noutputs; k++)
         if (program->outputs[k].kind != TD_OUTPUT_ELEMENTS || !outs[k]->contiguous ||
             (k > 0 && !td_tensor_same_shape(outs[k], outs[0])))
@@ -242,6 +242,7 @@ static bool is_flat(const td_program *program, const td_operand *operands, td_te
     return true;
 }
 
+/* Tensors of one shape, all row-major, are one dim. */
 static void lay_flat(td_walk *w, const td_program *program, const td_operand *operands,
                      td_tensor *const *outs) {
     w->ndim = 1;
@@ -287,7 +288,7 @@ td_status td_walk_init(td_walk *w, const td_program *program, td_dtype compute,
         w->loads[k].as = (uint8_t)td_dtype_in_call(program->loads[k].dtype, compute);
     for (int k = 0; k < program->noutputs; k++)
         w->outs[k].as = (uint8_t)td_dtype_in_call(program->outputs[k].dtype, compute);
-    if (is_flat(program, operands, outs)) {
+    if (td_walk_is_flat(program, operands, outs)) {
         lay_flat(w, program, operands, outs);
     } else {
         td_status status = lay_out(w, program, operands, outs);
@@ -296,6 +297,12 @@ td_status td_walk_init(td_walk *w, const td_program *program, td_dtype compute,
     }
     note_density(w, program);
     return TD_OK;
+}
+
+void td_walk_again(td_walk *w, const td_program *program, td_dtype compute,
+                   const td_operand *operands, td_tensor *const *outs) {
+    td_status known = td_walk_init(w, program, compute, operands, outs);
+    (void)known;
 }
 
 /* ---- moving elements between strided memory and buffers ---- */

@@ -43,6 +43,12 @@ void td_store_operand(td_dtype dtype, void *p, const td_operand *o);
 /* Lay out one list. ESHAPE where operands and results don't broadcast. */
 td_status td_walk_init(td_walk *w, const td_program *program, td_dtype compute,
                        const td_operand *operands, td_tensor *const *outs) TD_MUST_CHECK;
+/* The same for a list that was laid out once without an error. */
+void td_walk_again(td_walk *w, const td_program *program, td_dtype compute,
+                   const td_operand *operands, td_tensor *const *outs);
+
+/* Are all tensors of one shape and row-major? Such lists can always be laid out. */
+bool td_walk_is_flat(const td_program *program, const td_operand *operands, td_tensor *const *outs);
 
 /* Where element `at` lies: its index in each dim. */
 void td_walk_place(const td_walk *w, int64_t at, int64_t *index);
