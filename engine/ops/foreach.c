@@ -63,9 +63,10 @@ static td_tensor *find_model(const td_op *op, int n, const td_value *args, bool 
     unsigned floats = op->dtypes & TD_DTYPES_FLOATS;
     bool recording = op->backward && td_is_recording();
     td_tensor *model = inplace ? args[0].tensor : NULL;
-    for (int k = 0; k < n && !model; k++) {
+    for (int k = 0; k < n && !inplace; k++) {
         td_tensor *x = td_arg_tensor(args[k]);
-        model = x && (x->ndim > 0 || n == 1) ? x : NULL;
+        if (x && (!model || (model->ndim == 0 && x->ndim > 0)))
+            model = x;
     }
     if (!model || (!model->contiguous && !td_tensor_is_dense(model)))
         return NULL;

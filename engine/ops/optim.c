@@ -4,7 +4,6 @@
  * here (lua/_optim_steps.lua). */
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
-#include "engine/core/observer.h"
 #include "engine/ops/lists.h"
 #include "engine/ops/pointwise.h"
 
@@ -271,19 +270,6 @@ static td_status run_lists(const step *s, bool apart) {
     return status;
 }
 
-static td_status run_observed(const td_call *call, const step *s, bool apart) {
-    td_observer *o = td_observer_get(TD_EVENT_KERNEL);
-    if (TD_LIKELY(!o))
-        return run_lists(s, apart);
-    td_event event = {.kind = TD_EVENT_KERNEL,
-                      .name = call->op->name,
-                      .track = td_stream_current(td_tensor_device(s->lists[0][0]))};
-    o->begin(o->ctx, &event);
-    event.status = run_lists(s, apart);
-    o->end(o->ctx, &event);
-    return event.status;
-}
-
 static td_status run_step(td_call *call) {
     step s = {0};
     bool apart = false;
@@ -292,7 +278,7 @@ static td_status run_step(td_call *call) {
     if (s.n > 0) {
         TD_TRY(fill_lists(&s));
         TD_TRY(shares_storage(&s, &apart));
-        status = run_observed(call, &s, apart);
+        status = run_lists(&s, apart);
     }
 done:
     release_recipe(s.recipe);

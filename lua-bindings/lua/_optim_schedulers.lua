@@ -605,7 +605,8 @@ local function check_parts(self)
     if #self.schedulers == 0 then
         fail("%s: the list of schedulers is empty", self.__name)
     end
-    self.optimizer = self.optimizer or self.schedulers[1].optimizer
+    local first = self.schedulers[1]
+    self.optimizer = self.optimizer or type(first) == "table" and first.optimizer
     for k, part in ipairs(self.schedulers) do
         if type(part) ~= "table" or not part.get_last_lr then
             fail("%s: scheduler %d: a scheduler expected, got %s", self.__name, k, tide._describe(part))

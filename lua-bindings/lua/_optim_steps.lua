@@ -76,19 +76,14 @@ return function(define)
     end
     local MOMENTS = "exp_avg_sq = exp_avg_sq * beta2 + keep * g * g"
 
-    local function adam(name, decay, more, step)
+    local function adam(name, decay, decoupled, step)
         define {
             schema = name .. "(list params, *, Tensor|number lr=0.001, number[]? betas=nil, number(0..) eps=1e-8, "
-                .. "number(0..) weight_decay=" .. decay .. ", bool amsgrad=false, bool maximize=false, bool foreach=true"
-                .. more .. ")",
+                .. "number(0..) weight_decay=" .. decay .. ", bool amsgrad=false, bool maximize=false, bool foreach=true, "
+                .. "bool decoupled_weight_decay=" .. decoupled .. ")",
             doc = name .. (name == "AdamW" and ": Adam whose weight decay shrinks the parameters themselves"
                 or ": steps of a size of their own for each element") .. ". betas: {0.9, 0.999}.",
-            check = function(options)
-                check_betas(name, options)
-                if name == "AdamW" then
-                    options.decoupled_weight_decay = true
-                end
-            end,
+            check = function(options) check_betas(name, options) end,
             step = step,
             states = function(group)
                 return group.amsgrad and { "exp_avg", "exp_avg_sq", "max_exp_avg_sq" } or { "exp_avg", "exp_avg_sq" }
@@ -115,8 +110,8 @@ return function(define)
             end,
         }
     end
-    adam("Adam", "0", ", bool decoupled_weight_decay=false", tide._adam_step)
-    adam("AdamW", "0.01", "", tide._adamw_step)
+    adam("Adam", "0", "false", tide._adam_step)
+    adam("AdamW", "0.01", "true", tide._adamw_step)
 
     define {
         schema = "Adamax(list params, *, Tensor|number lr=0.002, number[]? betas=nil, number(0..) eps=1e-8, "

@@ -102,8 +102,9 @@ local function new(class, ...)
     local group = class.read(...)
     self.defaults = {}
     for name, value in pairs(group) do
-        self.defaults[name] = name ~= "params" and value or nil
+        self.defaults[name] = value
     end
+    self.defaults.params = nil
     if type(group.params[1]) ~= "table" then
         append_group(self, group)
     end
