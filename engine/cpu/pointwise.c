@@ -37,6 +37,7 @@ typedef struct job {
     td_walk *walks; /* NULL: laid out by who runs a list, so that they stay in its cache */
     const td_operand *operands;
     td_tensor *const *outs;
+    bool *flat;      /* of each list where there are no walks */
     int64_t *starts; /* of each list's elements (or pieces) in the loop, and of the end */
     step_code *code;
     unsigned char (*constants)[8];
@@ -298,7 +299,8 @@ static td_tensor *const *outs_of(const job *j, int list) {
 static const td_walk *walk_of(const job *j, int list, worker_memory *m) {
     if (j->walks)
         return &j->walks[list];
-    td_walk_again(&m->walk, j->program, j->compute, operands_of(j, list), outs_of(j, list));
+    td_walk_next(&m->walk, j->program, j->compute, operands_of(j, list), outs_of(j, list),
+                 j->flat[list]);
     return &m->walk;
 }
 
@@ -390,7 +392,7 @@ static td_status set_up(job *j, arena *a) {
     size_t walks = lazy ? 1 : lists; /* the one lays lists out to see whether that can be done */
     size_t bytes = rounded(sizeof(step_code) * (size_t)p->nsteps) +
                    rounded(8 * (size_t)p->nconstants) + rounded(sizeof(td_walk) * walks) +
-                   rounded(sizeof(int64_t) * (lists + 1)) +
+                   rounded(sizeof(int64_t) * (lists + 1)) + rounded(lists) +
                    rounded(sizeof(td_side) * sides * walks);
     a->heap = NULL;
     a->at = a->stack;
@@ -404,6 +406,7 @@ static td_status set_up(job *j, arena *a) {
     j->constants = take(a, 8 * (size_t)p->nconstants);
     j->walks = take(a, sizeof(td_walk) * walks);
     j->starts = take(a, sizeof(int64_t) * (lists + 1));
+    j->flat = take(a, lists);
     td_side *side = take(a, sizeof(td_side) * sides * walks);
     for (size_t k = 0; k < walks; k++, side += sides) {
         j->walks[k].loads = side;
@@ -427,7 +430,8 @@ static td_status lay_lists(job *j, int64_t *items) {
     *items = 0;
     for (int k = 0; k < j->nlists; k++) {
         j->starts[k] = *items;
-        if (lazy && td_walk_is_flat(p, operands_of(j, k), outs_of(j, k))) {
+        j->flat[k] = lazy && td_walk_is_flat(p, operands_of(j, k), outs_of(j, k));
+        if (j->flat[k]) {
             *items += outs_of(j, k)[0]->numel;
             continue;
         }
@@ -498,14 +502,21 @@ static bool clashes(const td_tensor *x, const td_tensor *out) {
 
 /* Single elements are read before anything is written, but for those of one list among several,
  * which is laid out when its turn comes. */
-static bool must_copy(const job *j, const td_operand *operands, td_tensor *const *outs, int at) {
-    const td_program *p = j->program;
-    const td_tensor *x = operands[at].tensor;
-    size_t list = (size_t)(at / p->noperands);
-    for (int k = 0; x && x->numel > (j->nlists == 1) && k < p->noutputs; k++)
-        if (clashes(x, outs[list * (size_t)p->noutputs + (size_t)k]))
+static bool must_copy(const job *j, const td_tensor *x, td_tensor *const *outs) {
+    for (int k = 0; x && x->numel > (j->nlists == 1) && k < j->program->noutputs; k++)
+        if (clashes(x, outs[k]))
             return true;
     return false;
+}
+
+/* The first operand of all lists that must be copied; or their number. */
+static int find_clash(const job *j, const td_operand *operands, td_tensor *const *outs) {
+    const td_program *p = j->program;
+    for (int list = 0; list < j->nlists; list++, outs += p->noutputs)
+        for (int k = list * p->noperands; k < (list + 1) * p->noperands; k++)
+            if (TD_UNLIKELY(must_copy(j, operands[k].tensor, outs)))
+                return k;
+    return j->nlists * p->noperands;
 }
 
 /* The operands, with copies in place of those from `first` on that overlap results. */
@@ -518,7 +529,8 @@ static td_status run_apart(job *j, const td_operand *operands, td_tensor *const 
         TD_TRY(td_fail(TD_ENOMEM, "out of memory for copies of operands"));
     memcpy(safe, operands, sizeof *safe * (size_t)n);
     for (int k = first; k < n; k++) {
-        if (!must_copy(j, operands, outs, k))
+        if (!must_copy(j, operands[k].tensor,
+                       outs + (size_t)(k / j->program->noperands) * j->program->noutputs))
             continue;
         const td_tensor *x = operands[k].tensor;
         TD_TRY(td_tensor_empty((td_dtype)x->dtype, TD_DEVICE_CPU, x->ndim, x->sizes, &copies[k]));
@@ -603,9 +615,8 @@ td_status td_cpu_pointwise(const td_pointwise_plan *plan) {
             return td_cpu_transpose(out, source);
     }
     job j = {.program = program, .compute = compute, .nlists = plan->outs ? plan->nlists : 1};
-    int n = j.nlists * program->noperands;
-    for (int k = 0; k < n; k++)
-        if (TD_UNLIKELY(must_copy(&j, operands, outs, k)))
-            return run_apart(&j, operands, outs, k);
+    int clash = find_clash(&j, operands, outs);
+    if (TD_UNLIKELY(clash < j.nlists * program->noperands))
+        return run_apart(&j, operands, outs, clash);
     return run_job(&j, operands, outs);
 }

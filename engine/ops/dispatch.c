@@ -4,7 +4,7 @@
  *   look at the arguments -> rule (shapes, plan) -> results -> node, with what backward reads
  *   -> kernel -> publish: versions, views, histories -> end of the event
  *
- * The one file of this floor, with write.c, that sees autograd above it. */
+ * The one file of this floor, with write.c and foreach.c, that sees autograd above it. */
 #include "engine/autograd/autograd.h"
 #include "engine/core/memory.h"
 #include "engine/core/observer.h"
