@@ -28,6 +28,9 @@ typedef struct step_code {
     td_pointwise_fn loop; /* or, where that is NULL: */
     td_convert_fn convert;
     size_t size; /* of an element that it makes */
+    bool joined; /* the next step does this one's work */
+    uint8_t arity;
+    uint16_t src[3];
 } step_code;
 
 typedef struct job {
@@ -85,14 +88,43 @@ static td_pointwise_fn cheaper_power(td_dtype dtype, const void *exponent, td_po
     return fn ? fn : pow;
 }
 
+/* Is the register that step s makes read by the next step alone, as a number of its own? */
+static bool is_passed_on(const td_program *p, int s) {
+    int made = p->steps[s].dst, first = p->nloads + p->nconstants, reads = 0;
+    if (made < first + p->noutputs) /* an output */
+        return false;
+    for (int k = 0; k < p->steps[s + 1].arity; k++)
+        reads += p->steps[s + 1].src[k] == made;
+    for (int t = s + 1; t < p->nsteps && (t == s + 1 || p->steps[t - 1].dst != made); t++)
+        for (int k = 0; k < p->steps[t].arity && t > s + 1; k++)
+            reads += p->steps[t].src[k] == made;
+    return reads == 1;
+}
+
+/* x + y * z as one loop, which rounds the product as well: half of the loads and stores. */
+static void join_product(const job *j, int s) {
+    const td_step *product = &j->program->steps[s], *sum = product + 1;
+    td_pointwise_fn loop = loop_of(TD_PW_muladd, td_dtype_in_call(sum->from, j->compute));
+    if (product->primitive != TD_PW_mul || sum->primitive != TD_PW_add ||
+        product->from != sum->from || !loop || !is_passed_on(j->program, s))
+        return;
+    step_code *code = &j->code[s + 1];
+    code->src[0] = sum->src[sum->src[0] == product->dst];
+    code->src[1] = product->src[0];
+    code->src[2] = product->src[1];
+    code->arity = 3;
+    code->loop = loop;
+    j->code[s].joined = true;
+}
+
 static td_status choose_loops(const job *j) {
     for (int s = 0; s < j->program->nsteps; s++) {
         const td_step *step = &j->program->steps[s];
         td_dtype from = td_dtype_in_call(step->from, j->compute);
         td_dtype to = td_dtype_in_call(step->to, j->compute);
         step_code *code = &j->code[s];
-        code->size = td_dtype_size(to);
-        code->loop = NULL;
+        *code = (step_code){.size = td_dtype_size(to), .arity = step->arity};
+        memcpy(code->src, step->src, sizeof code->src);
         if (step->primitive == TD_PW_copy && from != to) {
             code->convert = td_cpu->convert->convert[to][from];
             continue;
@@ -101,6 +133,8 @@ static td_status choose_loops(const job *j) {
         if (!code->loop)
             return td_cpu_lacks(from);
     }
+    for (int s = 0; s + 1 < j->program->nsteps; s++)
+        join_product(j, s);
     return TD_OK;
 }
 
@@ -132,11 +166,14 @@ static void run_steps(const job *j, int64_t n, cell *cells) {
     int first = p->nloads + p->nconstants, end = first + p->noutputs;
     for (int s = 0; s < p->nsteps; s++) {
         const td_step *step = &p->steps[s];
-        unsigned scalars = 0, all = (1u << step->arity) - 1;
+        const step_code *code = &j->code[s];
+        unsigned scalars = 0, all = (1u << code->arity) - 1;
         const void *src[3] = {NULL, NULL, NULL};
-        for (int k = 0; k < step->arity; k++) {
-            src[k] = cells[step->src[k]].p;
-            scalars |= (unsigned)cells[step->src[k]].scalar << k;
+        if (code->joined)
+            continue;
+        for (int k = 0; k < code->arity; k++) {
+            src[k] = cells[code->src[k]].p;
+            scalars |= (unsigned)cells[code->src[k]].scalar << k;
         }
         cell *dst = &cells[step->dst];
         dst->scalar = scalars == all;

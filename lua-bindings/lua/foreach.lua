@@ -12,6 +12,20 @@ foreach.norm = tide._function("norm(Tensor[] x, number ord=2) -> Tensor[]",
         return norms
     end)
 
+-- Between two bounds, of which one may be missing, as clamp does it.
+local function define_clamp(name, suffix)
+    foreach[name] = tide._function(name .. "(Tensor[] x, any min=nil, any max=nil) -> Tensor[]",
+        "Each tensor of a list kept from min to max: numbers, tensors or lists of them.", function(list, min, max)
+            if min == nil and max == nil then
+                tide._fail("%s: min, max or both expected", name)
+            end
+            list = min ~= nil and foreach["clamp_min" .. suffix](list, min) or list
+            return max ~= nil and foreach["clamp_max" .. suffix](list, max) or list
+        end)
+end
+define_clamp("clamp", "")
+define_clamp("clamp_", "_")
+
 foreach.zero = tide._function("zero(Tensor[] x) -> Tensor[]", "Zeros like each tensor of a list.", function(list)
     local zeros = {}
     for k, x in ipairs(list) do

@@ -190,6 +190,20 @@ t.test("copies_zeros_and_norms", function()
     foreach.zero_ {}
 end)
 
+t.test("clamp_takes_one_bound_or_both", function()
+    local a = mixture(8)
+    for _, bounds in ipairs { { 0.5, 0.75 }, { 0.5 }, { nil, 0.75 } } do
+        local have, written = foreach.clamp(a, bounds[1], bounds[2]), clones(a)
+        foreach.clamp_(written, bounds[1], bounds[2])
+        for k, x in ipairs(a) do
+            local want = x:clamp(bounds[1], bounds[2])
+            t.is_true(same(have[k], want))
+            t.is_true(tide.equal(written[k], want))
+        end
+    end
+    t.error_has(function() foreach.clamp(a) end, "min, max or both")
+end)
+
 t.test("wrong_lists", function()
     local x = tide.ones(2)
     t.error_has(function() foreach.add() end, "foreach.add: argument 1 (a): a list of tensors expected, got nothing")
