@@ -101,12 +101,15 @@ static bool is_passed_on(const td_program *p, int s) {
     return reads == 1;
 }
 
-/* x + y * z as one loop, which rounds the product as well: half of the loads and stores. */
+/* x + y * z as one loop, which rounds the product as well: half of the loads and stores. Not where
+ * the sum takes the buffer of a factor, which may be a single element that is read anew for each
+ * vector. */
 static void join_product(const job *j, int s) {
     const td_step *product = &j->program->steps[s], *sum = product + 1;
     td_pointwise_fn loop = loop_of(TD_PW_muladd, td_dtype_in_call(sum->from, j->compute));
     if (product->primitive != TD_PW_mul || sum->primitive != TD_PW_add ||
-        product->from != sum->from || !loop || !is_passed_on(j->program, s))
+        product->from != sum->from || !loop || sum->dst == product->src[0] ||
+        sum->dst == product->src[1] || !is_passed_on(j->program, s))
         return;
     step_code *code = &j->code[s + 1];
     code->src[0] = sum->src[sum->src[0] == product->dst];

@@ -7,6 +7,9 @@ foreach.norm = tide._function("norm(Tensor[] x, number ord=2) -> Tensor[]",
     "The vector norm of each tensor of a list.", function(list, ord)
         local norms = {}
         for k, x in ipairs(list) do
+            if not tide.is_floating_point(x) then
+                tide._fail("foreach.norm: entry %d: floats expected, got %s", k, tostring(x.dtype))
+            end
             norms[k] = tide.linalg.vector_norm(x, ord)
         end
         return norms

@@ -280,6 +280,11 @@ local function read_options(self, g, group, given)
         fail("load_state_dict: group %d: the state of %d parameters for an optimizer of %d", g, #given.params,
             #group.params)
     end
+    for name in pairs(given.params and self.defaults or {}) do
+        if given[name] == nil and name ~= "foreach" then
+            fail("load_state_dict: group %d has no '%s': the state is not that of %s", g, name, self.__name)
+        end
+    end
     local known, options = { params = group.params }, {}
     for name, value in pairs(given) do
         if self.defaults[name] ~= nil then

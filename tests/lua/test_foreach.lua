@@ -183,6 +183,7 @@ t.test("copies_zeros_and_norms", function()
             t.is_true(same(norm, tide.linalg.vector_norm(floats[k], ord)))
         end
     end
+    t.error_has(function() foreach.norm { tide.ones(2), tide.tensor { 1, 2 } } end, "foreach.norm: entry 2: floats expected")
     t.eq(foreach.zero({ tide.ones(2) })[1]:sum():item(), 0)
     t.eq(foreach.copy({ tide.ones(2) }, { tide.ones(2) * 3 })[1]:sum():item(), 6)
     t.eq(#foreach.exp {}, 0)

@@ -324,6 +324,8 @@ t.test("a_state_has_pytorchs_structure_and_takes_steps_that_are_tensors", functi
     end
     table.sort(names)
     t.eq(names, { "exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step" })
+    t.error_has(function() SGD({ { params = { a, b } }, { params = { c } } }):load_state_dict(dict) end,
+        "the state is not that of SGD")
     dict.state[1].step = tide.tensor(7.0)
     optimizer:load_state_dict(dict)
     t.eq(optimizer.state[a].step, 7.0)
@@ -370,4 +372,64 @@ t.test("lbfgs_finds_the_minimum_of_rosenbrocks_valley", function()
     t.close(p[1]:item(), 1, 1e-6)
     t.close(p[2]:item(), 1, 1e-6)
     t.eq(optimizer.state[p].func_evals, calls)
+end)
+
+-- Adam as a loop of operators.
+local function plain_adam(p, s, o, n)
+    local g = o.maximize and -p.grad or p.grad
+    if o.weight_decay and o.decoupled_weight_decay then
+        p:mul_(1 - o.lr * o.weight_decay)
+    elseif o.weight_decay then
+        g = g:add(p, { alpha = o.weight_decay })
+    end
+    local b1, b2 = o.betas[1], o.betas[2]
+    s.avg:lerp_(g, 1 - b1)
+    s.square:mul_(b2):addcmul_(g, g, { value = 1 - b2 })
+    local largest = s.square
+    if o.amsgrad then
+        s.most = tide.maximum(s.most, s.square)
+        largest = s.most
+    end
+    local denom = (largest:sqrt() / (1 - b2 ^ n) ^ 0.5):add_(1e-8)
+    p:addcdiv_(s.avg, denom, { value = -(o.lr / (1 - b1 ^ n)) })
+end
+
+t.test("adam_equals_the_loop_of_operators_to_the_last_bit", function()
+    for number, recipe in ipairs {
+        { lr = 0.1, betas = { 0.9, 0.999 } }, { lr = 0.1, betas = { 0.3, 0.6 }, amsgrad = true },
+        { lr = 0.2, betas = { 0.9, 0.99 }, weight_decay = 0.1, maximize = true },
+        { lr = 0.2, betas = { 0.5, 0.9 }, weight_decay = 0.1, decoupled_weight_decay = true },
+    } do
+        tide.manual_seed(number)
+        local ours, theirs, states = {}, {}, {}
+        for k, shape in ipairs { { 3, 5 }, { 1 }, { 40, 70 }, { 0 }, {}, { 7 } } do
+            local p = tide.randn(shape, { dtype = k == 3 and tide.float64 or tide.float32 })
+            ours[k], theirs[k] = p:clone():requires_grad_(), p:clone():requires_grad_()
+            states[k] = { avg = tide.zeros_like(p), square = tide.zeros_like(p), most = tide.zeros_like(p) }
+        end
+        local optimizer = tide.optim.Adam(ours, recipe)
+        for n = 1, 4 do
+            for k, p in ipairs(ours) do
+                p.grad = tide.randn_like(p)
+                theirs[k].grad = p.grad:clone()
+            end
+            optimizer:step()
+            tide.no_grad(function()
+                for k, p in ipairs(theirs) do
+                    plain_adam(p, states[k], recipe, n)
+                end
+            end)
+            for k, p in ipairs(ours) do
+                t.is_true(tide.equal(p:detach(), theirs[k]:detach()), ("recipe %d, parameter %d"):format(number, k))
+            end
+        end
+    end
+end)
+
+t.test("a_number_worked_out_within_a_step_holds_for_all_elements", function()
+    for _, dtype in ipairs { tide.float32, tide.float64, tide.bfloat16 } do
+        local p, g = tide.zeros(3000, { dtype = dtype }), tide.ones(3000, { dtype = dtype }) * 2
+        tide._sgd_step("param grad a: param = (param + (a + 1) * grad) * 1", { p }, { g }, { numbers = { 2 } })
+        t.is_true(tide.equal(p, tide.ones(3000, { dtype = dtype }) * 6), tostring(dtype))
+    end
 end)
