@@ -88,17 +88,22 @@ static td_pointwise_fn cheaper_power(td_dtype dtype, const void *exponent, td_po
     return fn ? fn : pow;
 }
 
-/* Is the register that step s makes read by the next step alone, as a number of its own? */
+static int count_reads(const td_program *p, int s, int made) {
+    int reads = 0;
+    for (int k = 0; k < p->steps[s].arity; k++)
+        reads += p->steps[s].src[k] == made;
+    return reads;
+}
+
+/* Is the register that step s makes a buffer, which the next step reads once and no other does? */
 static bool is_passed_on(const td_program *p, int s) {
-    int made = p->steps[s].dst, first = p->nloads + p->nconstants, reads = 0;
-    if (made < first + p->noutputs) /* an output */
+    int made = p->steps[s].dst;
+    if (made < p->nloads + p->nconstants + p->noutputs || count_reads(p, s + 1, made) != 1)
         return false;
-    for (int k = 0; k < p->steps[s + 1].arity; k++)
-        reads += p->steps[s + 1].src[k] == made;
-    for (int t = s + 1; t < p->nsteps && (t == s + 1 || p->steps[t - 1].dst != made); t++)
-        for (int k = 0; k < p->steps[t].arity && t > s + 1; k++)
-            reads += p->steps[t].src[k] == made;
-    return reads == 1;
+    for (int t = s + 1; t + 1 < p->nsteps && p->steps[t].dst != made; t++)
+        if (count_reads(p, t + 1, made))
+            return false;
+    return true;
 }
 
 /* x + y * z as one loop, which rounds the product as well: half of the loads and stores. Not where

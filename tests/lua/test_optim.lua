@@ -433,3 +433,9 @@ t.test("a_number_worked_out_within_a_step_holds_for_all_elements", function()
         t.is_true(tide.equal(p, tide.ones(3000, { dtype = dtype }) * 6), tostring(dtype))
     end
 end)
+
+t.test("a_product_that_is_read_later_is_kept", function()
+    local p, g = tide.zeros(100), tide.ones(100) * 2
+    tide._sgd_step("param grad a: x = grad * a; y = a + 1; param = x * y", { p }, { g }, { numbers = { 3 } })
+    t.is_true(tide.equal(p, tide.ones(100) * 24))
+end)
