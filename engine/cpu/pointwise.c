@@ -28,13 +28,19 @@ typedef struct step_code {
     td_pointwise_fn loop; /* or, where that is NULL: */
     td_convert_fn convert;
     size_t size; /* of an element that it makes */
+    bool joined; /* the next step does this one's work */
+    uint8_t arity;
+    uint16_t src[3];
 } step_code;
 
 typedef struct job {
     const td_program *program;
     td_dtype compute;
     int nlists;
-    td_walk *walks;
+    td_walk *walks; /* NULL: laid out by who runs a list, so that they stay in its cache */
+    const td_operand *operands;
+    td_tensor *const *outs;
+    bool *flat;      /* of each list where there are no walks */
     int64_t *starts; /* of each list's elements (or pieces) in the loop, and of the end */
     step_code *code;
     unsigned char (*constants)[8];
@@ -51,9 +57,11 @@ typedef struct cell {
     _Alignas(8) unsigned char value[8];
 } cell;
 
-/* What a worker needs: cells of all registers, and buffers: of loads, outputs, steps, one more. */
+/* What a worker needs: cells of all registers, a walk, and buffers: of loads, outputs, steps, one
+ * more. */
 typedef struct worker_memory {
     cell *cells;
+    td_walk walk;
     unsigned char *loads, *outs, *buffers, *raw;
 } worker_memory;
 
@@ -80,14 +88,51 @@ static td_pointwise_fn cheaper_power(td_dtype dtype, const void *exponent, td_po
     return fn ? fn : pow;
 }
 
+static int count_reads(const td_program *p, int s, int made) {
+    int reads = 0;
+    for (int k = 0; k < p->steps[s].arity; k++)
+        reads += p->steps[s].src[k] == made;
+    return reads;
+}
+
+/* Is the register that step s makes a buffer, which the next step reads once and no other does? */
+static bool is_passed_on(const td_program *p, int s) {
+    int made = p->steps[s].dst;
+    if (made < p->nloads + p->nconstants + p->noutputs || count_reads(p, s + 1, made) != 1)
+        return false;
+    for (int t = s + 1; t + 1 < p->nsteps && p->steps[t].dst != made; t++)
+        if (count_reads(p, t + 1, made))
+            return false;
+    return true;
+}
+
+/* x + y * z as one loop, which rounds the product as well: half of the loads and stores. Not where
+ * the sum takes the buffer of a factor, which may be a single element that is read anew for each
+ * vector. */
+static void join_product(const job *j, int s) {
+    const td_step *product = &j->program->steps[s], *sum = product + 1;
+    td_pointwise_fn loop = loop_of(TD_PW_muladd, td_dtype_in_call(sum->from, j->compute));
+    if (product->primitive != TD_PW_mul || sum->primitive != TD_PW_add ||
+        product->from != sum->from || !loop || sum->dst == product->src[0] ||
+        sum->dst == product->src[1] || !is_passed_on(j->program, s))
+        return;
+    step_code *code = &j->code[s + 1];
+    code->src[0] = sum->src[sum->src[0] == product->dst];
+    code->src[1] = product->src[0];
+    code->src[2] = product->src[1];
+    code->arity = 3;
+    code->loop = loop;
+    j->code[s].joined = true;
+}
+
 static td_status choose_loops(const job *j) {
     for (int s = 0; s < j->program->nsteps; s++) {
         const td_step *step = &j->program->steps[s];
         td_dtype from = td_dtype_in_call(step->from, j->compute);
         td_dtype to = td_dtype_in_call(step->to, j->compute);
         step_code *code = &j->code[s];
-        code->size = td_dtype_size(to);
-        code->loop = NULL;
+        *code = (step_code){.size = td_dtype_size(to), .arity = step->arity};
+        memcpy(code->src, step->src, sizeof code->src);
         if (step->primitive == TD_PW_copy && from != to) {
             code->convert = td_cpu->convert->convert[to][from];
             continue;
@@ -96,6 +141,8 @@ static td_status choose_loops(const job *j) {
         if (!code->loop)
             return td_cpu_lacks(from);
     }
+    for (int s = 0; s + 1 < j->program->nsteps; s++)
+        join_product(j, s);
     return TD_OK;
 }
 
@@ -127,11 +174,14 @@ static void run_steps(const job *j, int64_t n, cell *cells) {
     int first = p->nloads + p->nconstants, end = first + p->noutputs;
     for (int s = 0; s < p->nsteps; s++) {
         const td_step *step = &p->steps[s];
-        unsigned scalars = 0, all = (1u << step->arity) - 1;
+        const step_code *code = &j->code[s];
+        unsigned scalars = 0, all = (1u << code->arity) - 1;
         const void *src[3] = {NULL, NULL, NULL};
-        for (int k = 0; k < step->arity; k++) {
-            src[k] = cells[step->src[k]].p;
-            scalars |= (unsigned)cells[step->src[k]].scalar << k;
+        if (code->joined)
+            continue;
+        for (int k = 0; k < code->arity; k++) {
+            src[k] = cells[code->src[k]].p;
+            scalars |= (unsigned)cells[code->src[k]].scalar << k;
         }
         cell *dst = &cells[step->dst];
         dst->scalar = scalars == all;
@@ -242,13 +292,21 @@ static size_t cells_bytes(const td_program *p) {
     return (sizeof(cell) * (size_t)n + 63) & ~(size_t)63;
 }
 
+static size_t sides_bytes(const td_program *p) {
+    return (sizeof(td_side) * (size_t)(p->nloads + p->noutputs) + 63) & ~(size_t)63;
+}
+
 static size_t worker_bytes(const td_program *p) {
-    return cells_bytes(p) + (size_t)(p->nloads + p->noutputs + p->nbuffers + 1) * BLOCK_BYTES;
+    return cells_bytes(p) + sides_bytes(p) +
+           (size_t)(p->nloads + p->noutputs + p->nbuffers + 1) * BLOCK_BYTES;
 }
 
 static worker_memory share_out(const job *j, unsigned char *bytes) {
     const td_program *p = j->program;
-    worker_memory m = {.cells = (cell *)bytes, .loads = bytes + cells_bytes(p)};
+    td_side *sides = (td_side *)(bytes + cells_bytes(p));
+    worker_memory m = {.cells = (cell *)bytes,
+                       .walk = {.loads = sides, .outs = sides + p->nloads},
+                       .loads = (unsigned char *)sides + sides_bytes(p)};
     m.outs = m.loads + (size_t)p->nloads * BLOCK_BYTES;
     m.buffers = m.outs + (size_t)p->noutputs * BLOCK_BYTES;
     m.raw = m.buffers + (size_t)p->nbuffers * BLOCK_BYTES;
@@ -275,13 +333,29 @@ static int list_of(const job *j, int64_t at) {
     return low;
 }
 
+static const td_operand *operands_of(const job *j, int list) {
+    return j->operands + (size_t)list * (size_t)j->program->noperands;
+}
+
+static td_tensor *const *outs_of(const job *j, int list) {
+    return j->outs + (size_t)list * (size_t)j->program->noutputs;
+}
+
+static const td_walk *walk_of(const job *j, int list, worker_memory *m) {
+    if (j->walks)
+        return &j->walks[list];
+    td_walk_next(&m->walk, j->program, j->compute, operands_of(j, list), outs_of(j, list),
+                 j->flat[list]);
+    return &m->walk;
+}
+
 static void run_lists(const job *j, int64_t begin, int64_t end, unsigned char *bytes) {
     worker_memory m = share_out(j, bytes);
     for (int list = list_of(j, begin); begin < end; list++) {
         int64_t start = j->starts[list], stop = j->starts[list + 1];
         if (stop > end)
             stop = end;
-        run_part(j, &j->walks[list], begin - start, stop - start, &m, NULL);
+        run_part(j, walk_of(j, list, &m), begin - start, stop - start, &m, NULL);
         begin = stop;
     }
 }
@@ -358,11 +432,13 @@ static void *take(arena *a, size_t bytes) {
 
 static td_status set_up(job *j, arena *a) {
     const td_program *p = j->program;
+    bool lazy = j->nlists > 1 && !p->reduces;
     size_t lists = (size_t)j->nlists, sides = (size_t)(p->nloads + p->noutputs);
+    size_t walks = lazy ? 1 : lists; /* the one lays lists out to see whether that can be done */
     size_t bytes = rounded(sizeof(step_code) * (size_t)p->nsteps) +
-                   rounded(8 * (size_t)p->nconstants) + rounded(sizeof(td_walk) * lists) +
-                   rounded(sizeof(int64_t) * (lists + 1)) +
-                   rounded(sizeof(td_side) * sides * lists);
+                   rounded(8 * (size_t)p->nconstants) + rounded(sizeof(td_walk) * walks) +
+                   rounded(sizeof(int64_t) * (lists + 1)) + rounded(lists) +
+                   rounded(sizeof(td_side) * sides * walks);
     a->heap = NULL;
     a->at = a->stack;
     if (bytes > sizeof a->stack) {
@@ -373,10 +449,11 @@ static td_status set_up(job *j, arena *a) {
     }
     j->code = take(a, sizeof(step_code) * (size_t)p->nsteps);
     j->constants = take(a, 8 * (size_t)p->nconstants);
-    j->walks = take(a, sizeof(td_walk) * lists);
+    j->walks = take(a, sizeof(td_walk) * walks);
     j->starts = take(a, sizeof(int64_t) * (lists + 1));
-    td_side *side = take(a, sizeof(td_side) * sides * lists);
-    for (size_t k = 0; k < lists; k++, side += sides) {
+    j->flat = take(a, lists);
+    td_side *side = take(a, sizeof(td_side) * sides * walks);
+    for (size_t k = 0; k < walks; k++, side += sides) {
         j->walks[k].loads = side;
         j->walks[k].outs = side + p->nloads;
     }
@@ -391,20 +468,39 @@ static int64_t cost_of_item(const td_program *p) {
     return p->reduces ? TD_GRAIN : p->cost;
 }
 
+/* Lay the lists out, or see that they can be, and number their items. */
+static td_status lay_lists(job *j, int64_t *items) {
+    const td_program *p = j->program;
+    bool lazy = j->nlists > 1 && !p->reduces;
+    *items = 0;
+    for (int k = 0; k < j->nlists; k++) {
+        j->starts[k] = *items;
+        j->flat[k] = lazy && td_walk_is_flat(p, operands_of(j, k), outs_of(j, k));
+        if (j->flat[k]) {
+            *items += outs_of(j, k)[0]->numel;
+            continue;
+        }
+        td_walk *w = &j->walks[lazy ? 0 : k];
+        td_status status = td_walk_init(w, p, j->compute, operands_of(j, k), outs_of(j, k));
+        if (status)
+            return status;
+        *items += p->reduces ? (w->numel + PIECE - 1) / PIECE : w->numel;
+    }
+    j->starts[j->nlists] = *items;
+    if (lazy)
+        j->walks = NULL;
+    return TD_OK;
+}
+
 static td_status run_job(job *j, const td_operand *operands, td_tensor *const *outs) {
     const td_program *p = j->program;
     td_status status = TD_OK;
-    arena a;
-    TD_TRY(set_up(j, &a));
     int64_t items = 0;
-    for (int k = 0; k < j->nlists; k++) {
-        TD_TRY(td_walk_init(&j->walks[k], p, j->compute, operands + (size_t)k * p->noperands,
-                            outs + (size_t)k * p->noutputs));
-        int64_t numel = j->walks[k].numel;
-        j->starts[k] = items;
-        items += p->reduces ? (numel + PIECE - 1) / PIECE : numel;
-    }
-    j->starts[j->nlists] = items;
+    arena a;
+    j->operands = operands;
+    j->outs = outs;
+    TD_TRY(set_up(j, &a));
+    TD_TRY(lay_lists(j, &items));
     j->worker_bytes = worker_bytes(p);
     j->threads = td_get_num_threads();
     if (j->worker_bytes > STACK_BYTES) {
@@ -449,15 +545,23 @@ static bool clashes(const td_tensor *x, const td_tensor *out) {
     return low[0] < high[1] && low[1] < high[0];
 }
 
-/* Single elements are read before anything is written. */
-static bool must_copy(const td_program *p, const td_operand *operands, td_tensor *const *outs,
-                      int at) {
-    const td_tensor *x = operands[at].tensor;
-    size_t list = (size_t)(at / p->noperands);
-    for (int k = 0; x && x->numel > 1 && k < p->noutputs; k++)
-        if (clashes(x, outs[list * (size_t)p->noutputs + (size_t)k]))
+/* Single elements are read before anything is written, but for those of one list among several,
+ * which is laid out when its turn comes. */
+static bool must_copy(const job *j, const td_tensor *x, td_tensor *const *outs) {
+    for (int k = 0; x && x->numel > (j->nlists == 1) && k < j->program->noutputs; k++)
+        if (clashes(x, outs[k]))
             return true;
     return false;
+}
+
+/* The first operand of all lists that must be copied; or their number. */
+static int find_clash(const job *j, const td_operand *operands, td_tensor *const *outs) {
+    const td_program *p = j->program;
+    for (int list = 0; list < j->nlists; list++, outs += p->noutputs)
+        for (int k = list * p->noperands; k < (list + 1) * p->noperands; k++)
+            if (TD_UNLIKELY(must_copy(j, operands[k].tensor, outs)))
+                return k;
+    return j->nlists * p->noperands;
 }
 
 /* The operands, with copies in place of those from `first` on that overlap results. */
@@ -470,7 +574,8 @@ static td_status run_apart(job *j, const td_operand *operands, td_tensor *const 
         TD_TRY(td_fail(TD_ENOMEM, "out of memory for copies of operands"));
     memcpy(safe, operands, sizeof *safe * (size_t)n);
     for (int k = first; k < n; k++) {
-        if (!must_copy(j->program, operands, outs, k))
+        if (!must_copy(j, operands[k].tensor,
+                       outs + (size_t)(k / j->program->noperands) * j->program->noutputs))
             continue;
         const td_tensor *x = operands[k].tensor;
         TD_TRY(td_tensor_empty((td_dtype)x->dtype, TD_DEVICE_CPU, x->ndim, x->sizes, &copies[k]));
@@ -555,9 +660,8 @@ td_status td_cpu_pointwise(const td_pointwise_plan *plan) {
             return td_cpu_transpose(out, source);
     }
     job j = {.program = program, .compute = compute, .nlists = plan->outs ? plan->nlists : 1};
-    int n = j.nlists * program->noperands;
-    for (int k = 0; k < n; k++)
-        if (TD_UNLIKELY(must_copy(program, operands, outs, k)))
-            return run_apart(&j, operands, outs, k);
+    int clash = find_clash(&j, operands, outs);
+    if (TD_UNLIKELY(clash < j.nlists * program->noperands))
+        return run_apart(&j, operands, outs, clash);
     return run_job(&j, operands, outs);
 }

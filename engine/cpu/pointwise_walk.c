@@ -228,8 +228,8 @@ static bool init_out(td_side *x, const td_tensor *t, uint8_t kind) {
     return !x->scalar;
 }
 
-/* Tensors of one shape, all row-major, are one dim. */
-static bool is_flat(const td_program *program, const td_operand *operands, td_tensor *const *outs) {
+bool td_walk_is_flat(const td_program *program, const td_operand *operands,
+                     td_tensor *const *outs) {
     for (int k = 0; k < program->noutputs; k++)
         if (program->outputs[k].kind != TD_OUTPUT_ELEMENTS || !outs[k]->contiguous ||
             (k > 0 && !td_tensor_same_shape(outs[k], outs[0])))
@@ -242,6 +242,7 @@ static bool is_flat(const td_program *program, const td_operand *operands, td_te
     return true;
 }
 
+/* Tensors of one shape, all row-major, are one dim. */
 static void lay_flat(td_walk *w, const td_program *program, const td_operand *operands,
                      td_tensor *const *outs) {
     w->ndim = 1;
@@ -287,7 +288,7 @@ td_status td_walk_init(td_walk *w, const td_program *program, td_dtype compute,
         w->loads[k].as = (uint8_t)td_dtype_in_call(program->loads[k].dtype, compute);
     for (int k = 0; k < program->noutputs; k++)
         w->outs[k].as = (uint8_t)td_dtype_in_call(program->outputs[k].dtype, compute);
-    if (is_flat(program, operands, outs)) {
+    if (td_walk_is_flat(program, operands, outs)) {
         lay_flat(w, program, operands, outs);
     } else {
         td_status status = lay_out(w, program, operands, outs);
@@ -296,6 +297,62 @@ td_status td_walk_init(td_walk *w, const td_program *program, td_dtype compute,
     }
     note_density(w, program);
     return TD_OK;
+}
+
+/* ---- list after list ---- */
+
+enum { PAIRS = 64 }; /* of an operand and a result, as bits */
+
+static uint64_t aliases_of(const td_walk *w, const td_program *program) {
+    uint64_t bits = 0;
+    for (int k = 0; k < program->noutputs; k++)
+        for (int j = 0; j < program->nloads; j++)
+            bits = bits << 1 | (!w->loads[j].scalar && w->loads[j].data == w->outs[k].data);
+    return bits;
+}
+
+/* The same number, or another tensor of the same dtype; not a single element. */
+static bool move_load(td_side *x, const td_operand *o, const td_operand *before) {
+    const td_tensor *t = o->tensor;
+    if (!t)
+        return !before->tensor && o->is_int == before->is_int && o->i == before->i &&
+               !memcmp(&o->f, &before->f, sizeof o->f);
+    if (x->scalar || t->numel == 1 || t->dtype != x->dtype)
+        return false;
+    x->data = t->data;
+    return true;
+}
+
+/* From a flat list to the next one, where they differ in addresses and length alone. */
+static bool move_on(td_walk *w, const td_program *program, const td_operand *operands,
+                    td_tensor *const *outs) {
+    int64_t bytes = outs[0]->numel * 8 * program->noutputs;
+    if (!w->flat || w->streams || bytes >= STREAM_BYTES)
+        return false;
+    for (int k = 0; k < program->nloads; k++) {
+        int at = program->loads[k].operand;
+        if (!move_load(&w->loads[k], &operands[at], &w->operands[at]))
+            return false;
+    }
+    for (int k = 0; k < program->noutputs; k++) {
+        if (outs[k]->dtype != w->outs[k].dtype)
+            return false;
+        w->outs[k].data = outs[k]->data;
+    }
+    w->numel = w->sizes[0] = outs[0]->numel;
+    w->operands = operands;
+    return aliases_of(w, program) == w->aliases;
+}
+
+void td_walk_next(td_walk *w, const td_program *program, td_dtype compute,
+                  const td_operand *operands, td_tensor *const *outs, bool flat) {
+    if (flat && move_on(w, program, operands, outs))
+        return;
+    td_status known = td_walk_init(w, program, compute, operands, outs);
+    (void)known;
+    w->flat = flat && program->nloads * program->noutputs <= PAIRS;
+    w->operands = operands;
+    w->aliases = w->flat ? aliases_of(w, program) : 0;
 }
 
 /* ---- moving elements between strided memory and buffers ---- */

@@ -33,9 +33,12 @@ typedef struct td_walk {
     bool direct;  /* a single step reads and writes in place: blocks may have any length */
     bool streams; /* some result is streamed */
     bool simple;  /* every side is a scalar or dense: no place is asked for */
+    bool flat;    /* td_walk_next: the list is */
     int64_t numel;
     int64_t sizes[TD_MAX_DIMS]; /* innermost last */
     td_side *loads, *outs;      /* room that the caller gives, nloads and noutputs of them */
+    const td_operand *operands; /* td_walk_next: of the list */
+    uint64_t aliases;           /* the same: which result lies where which operand does */
 } td_walk;
 
 void td_store_operand(td_dtype dtype, void *p, const td_operand *o);
@@ -43,6 +46,13 @@ void td_store_operand(td_dtype dtype, void *p, const td_operand *o);
 /* Lay out one list. ESHAPE where operands and results don't broadcast. */
 td_status td_walk_init(td_walk *w, const td_program *program, td_dtype compute,
                        const td_operand *operands, td_tensor *const *outs) TD_MUST_CHECK;
+/* Lay out one list after another of a plan (at first w is zero but for its room), all of which can
+ * be laid out; what is as in the list before stays. `flat`: td_walk_is_flat says so. */
+void td_walk_next(td_walk *w, const td_program *program, td_dtype compute,
+                  const td_operand *operands, td_tensor *const *outs, bool flat);
+
+/* Are all tensors of one shape and row-major? Such lists can always be laid out. */
+bool td_walk_is_flat(const td_program *program, const td_operand *operands, td_tensor *const *outs);
 
 /* Where element `at` lies: its index in each dim. */
 void td_walk_place(const td_walk *w, int64_t at, int64_t *index);

@@ -4,7 +4,7 @@
  *   look at the arguments -> rule (shapes, plan) -> results -> node, with what backward reads
  *   -> kernel -> publish: versions, views, histories -> end of the event
  *
- * The one file of this floor, with write.c, that sees autograd above it. */
+ * The one file of this floor, with write.c and foreach.c, that sees autograd above it. */
 #include "engine/autograd/autograd.h"
 #include "engine/core/memory.h"
 #include "engine/core/observer.h"
@@ -50,7 +50,14 @@ static td_status observed(td_call *call, td_status (*run)(td_call *call)) {
 
 /* ---- recording ---- */
 
+/* In the place of a record: the call ends where it would be made, and was not refused. */
+static td_record only_checks;
+
 td_status td_call_record(td_call *call) {
+    if (TD_UNLIKELY(call->record == &only_checks)) {
+        call->record = NULL;
+        return TD_EINTERNAL;
+    }
     return td_autograd_prepare(call, call->record);
 }
 
@@ -480,6 +487,33 @@ td_status td_op_call(td_call *call) {
         if (!(op->flags & TD_OP_INTERNAL)) /* parts of others go by the others' names */
             td_error_rename(call->inplace && op->inplace_name ? op->inplace_name : op->name);
     }
+    return status;
+}
+
+/* Up to the point where the node would be made, behind which nothing is refused. */
+static td_status check_itself(td_call *call) {
+    const td_op *op = call->op;
+    looks l = look(call);
+    if (l.elsewhere && op->kernel && !(op->flags & TD_OP_ANY_DEVICE))
+        return fail_device(call, l.elsewhere);
+    if (l.other && !(op->flags & TD_OP_ANY_LAYOUT))
+        return td_fail(TD_ETYPE, "a strided tensor expected, got one of another layout");
+    td_status status = td_check_writes(call);
+    if (status)
+        return status;
+    call->record = &only_checks;
+    status = op->pointwise ? td_pointwise_call(call) : run_kernel(call);
+    return call->record ? status : TD_OK;
+}
+
+td_status td_op_check(td_call *call) {
+    const td_op *op = call->op;
+    td_status status = op->variant ? op->variant(call->args, &call->op) : TD_OK;
+    if (status == TD_OK)
+        status = check_itself(call);
+    drop_results(call);
+    if (status)
+        td_error_rename(call->inplace && op->inplace_name ? op->inplace_name : op->name);
     return status;
 }
 

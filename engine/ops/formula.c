@@ -2,6 +2,7 @@
  *
  *   sum     = product { (+|-) product }        product = unary { (*|/) unary }
  *   unary   = - unary | primary                primary = number | name | name(sum, ...) | (sum)
+ *   updates = name = sum { ; name = sum }
  *
  * Whatever it says is a step of a program (program.h), so equal subexpressions are computed once.
  */
@@ -11,11 +12,22 @@
 
 #include <string.h>
 
+enum { BINDINGS = 32 };
+
+/* A name that a statement has given a value. */
+typedef struct binding {
+    const char *name;
+    size_t len;
+    int value;
+} binding;
+
 typedef struct compiler {
     const char *text, *at;
     int noperands;
     const char *const *names;
     td_builder *builder;
+    binding bindings[BINDINGS];
+    int nbindings;
     int depth; /* of brackets and signs within one another */
     bool failed;
 } compiler;
@@ -39,6 +51,35 @@ static bool accept(compiler *c, char wanted) {
     c->at++;
     return true;
 }
+
+/* ---- names ---- */
+
+static binding *find_binding(compiler *c, const char *name, size_t len) {
+    for (int k = 0; k < c->nbindings; k++)
+        if (c->bindings[k].len == len && !memcmp(c->bindings[k].name, name, len))
+            return &c->bindings[k];
+    return NULL;
+}
+
+static int find_operand(const compiler *c, const char *name, size_t len) {
+    for (int k = 0; k < c->noperands; k++)
+        if (strlen(c->names[k]) == len && !memcmp(c->names[k], name, len))
+            return k;
+    return -1;
+}
+
+static void bind(compiler *c, const char *name, size_t len, int value) {
+    binding *b = find_binding(c, name, len);
+    if (!b && c->nbindings == BINDINGS) {
+        fail(c, "too many names");
+        return;
+    }
+    if (!b)
+        b = &c->bindings[c->nbindings++];
+    *b = (binding){name, len, value};
+}
+
+/* ---- values ---- */
 
 static int parse_sum(compiler *c);
 
@@ -78,9 +119,12 @@ static int parse_primary(compiler *c) {
         return fail(c, "a value expected");
     if (accept(c, '('))
         return parse_call(c, name, len);
-    for (int k = 0; k < c->noperands; k++)
-        if (strlen(c->names[k]) == len && !memcmp(c->names[k], name, len))
-            return td_builder_operand(c->builder, k);
+    const binding *b = find_binding(c, name, len);
+    if (b)
+        return b->value;
+    int operand = find_operand(c, name, len);
+    if (operand >= 0)
+        return td_builder_operand(c->builder, operand);
     if (len == 3 && !memcmp(name, "inf", 3))
         return td_builder_number(c->builder, __builtin_inf());
     if (len == 3 && !memcmp(name, "nan", 3))
@@ -156,6 +200,48 @@ td_status td_program_compile_all(int nformulas, const char *const *formulas, int
             td_builder_release(c.builder);
             return status;
         }
+    }
+    return td_builder_finish(c.builder, out);
+}
+
+/* ---- statements ---- */
+
+static void parse_statement(compiler *c) {
+    skip_space(c);
+    const char *name = c->at;
+    while (td_is_word(*c->at))
+        c->at++;
+    size_t len = (size_t)(c->at - name);
+    if (len == 0 || td_is_digit(*name) || !accept(c, '=')) {
+        fail(c, "name = value expected");
+        return;
+    }
+    bind(c, name, len, parse_sum(c));
+}
+
+td_status td_program_compile_updates(const char *text, int noperands, const char *const *names,
+                                     uint32_t *written, const td_program **out) {
+    *out = NULL;
+    *written = 0;
+    compiler c = {.text = text, .at = text, .noperands = noperands, .names = names};
+    c.builder = td_builder_new(noperands);
+    if (!c.builder)
+        return td_fail(TD_ENOMEM, "out of memory for a program");
+    do
+        parse_statement(&c);
+    while (!c.failed && accept(&c, ';'));
+    if (!c.failed && *c.at)
+        fail(&c, "end expected");
+    if (c.failed) {
+        td_builder_release(c.builder);
+        return TD_EVALUE;
+    }
+    for (int k = 0; k < noperands && k < 32; k++) {
+        const binding *b = find_binding(&c, names[k], strlen(names[k]));
+        if (!b)
+            continue;
+        td_builder_output(c.builder, b->value, TD_OUTPUT_ELEMENTS);
+        *written |= 1u << k;
     }
     return td_builder_finish(c.builder, out);
 }

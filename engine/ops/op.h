@@ -310,6 +310,10 @@ td_status td_call_fit(const td_call *call, td_tensor *given, td_dtype dtype, int
  * operator's name. On success out[] (or list) hold new references. */
 td_status td_op_call(td_call *call) TD_MUST_CHECK;
 
+/* Would td_op_call refuse this call in place of a pointwise operator or one with a rule? Writes
+ * nothing. */
+td_status td_op_check(td_call *call) TD_MUST_CHECK;
+
 /* Run an operator from C: missing arguments at the end take their defaults. `out` takes
  * op->nresults tensors (new references), all NULL on failure. */
 td_status td_op_apply(const td_op *op, td_tensor **out, int nargs,

@@ -1,240 +1,311 @@
-/* optim.c: steps of optimizers: one program over a parameter, its gradient and its state, run over
- * all parameters of a group in one go. */
+/* optim.c: steps of optimizers: what becomes of a parameter and of its state is a text of formulas,
+ * compiled to one program that runs over all parameters in one go, so that each of them, its
+ * gradient and its state are read and written once. Which formulas an optimizer has is not known
+ * here (lua/_optim_steps.lua). */
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
-#include "engine/core/observer.h"
+#include "engine/ops/lists.h"
 #include "engine/ops/pointwise.h"
 
-#include <stdlib.h>
+#include <pthread.h>
+#include <string.h>
 
 #define TD_FAMILY "optim"
 
-/* ---- SGD's program ---- */
+enum {
+    MAX_LISTS = 6, /* parameters, gradients, states */
+    MAX_OPERANDS = 24,
+    RECIPES = 64 /* kept; a script with all optimizers has some thirty */
+};
 
-enum { PARAM, GRAD, BUFFER, RATE, MOMENTUM, KEEP, DECAY, SGD_OPERANDS };
+/* ---- recipes: compiled texts ---- */
 
-/* What the numbers leave to do; also the number of the program. */
-enum { HAS_MOMENTUM = 1, STARTS = 2, NESTEROV = 4, MAXIMIZE = 8, DECAYS = 16, SGD_PROGRAMS = 32 };
+/* "param grad buffer lr momentum: buffer = ...; param = ...": names of the lists, then of the
+ * numbers, then what the lists become. */
+typedef struct recipe {
+    int refs;     /* under the lock */
+    char *text;   /* as given */
+    char *header; /* cut into names */
+    const char *names[MAX_OPERANDS];
+    int noperands;
+    uint32_t written; /* bit per list */
+    const td_program *program;
+} recipe;
 
-/* x + number * y, as add and its alpha compute it. */
-static int add_scaled(td_builder *b, int x, int number, int y) {
-    int scaled = td_builder_step(b, TD_PW_mul, td_builder_operand(b, number), y, 0);
-    return td_builder_step(b, TD_PW_add, x, scaled, 0);
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static recipe *kept[RECIPES];
+static int newest;
+
+static void free_recipe(recipe *r) {
+    td_program_release(r->program);
+    td_free(r->text);
+    td_free(r->header);
+    td_free(r);
 }
 
-static td_status make_sgd(unsigned what, const td_program **out) {
-    *out = NULL;
-    td_builder *b = td_builder_new(SGD_OPERANDS);
-    if (!b)
-        return td_fail(TD_ENOMEM, "out of memory for a program");
-    int p = td_builder_operand(b, PARAM), g = td_builder_operand(b, GRAD), buffer = g, change;
-    if (what & MAXIMIZE)
-        g = td_builder_step(b, TD_PW_neg, g, 0, 0);
-    if (what & DECAYS)
-        g = add_scaled(b, g, DECAY, p);
-    change = buffer = g;
-    if (what & HAS_MOMENTUM) {
-        if (!(what & STARTS)) {
-            int old = td_builder_operand(b, BUFFER), factor = td_builder_operand(b, MOMENTUM);
-            buffer = add_scaled(b, td_builder_step(b, TD_PW_mul, old, factor, 0), KEEP, g);
-        }
-        change = what & NESTEROV ? add_scaled(b, g, MOMENTUM, buffer) : buffer;
+static void release_recipe(recipe *r) {
+    pthread_mutex_lock(&lock);
+    bool last = r && --r->refs == 0;
+    pthread_mutex_unlock(&lock);
+    if (last)
+        free_recipe(r);
+}
+
+static recipe *find_recipe(const char *text) {
+    recipe *found = NULL;
+    pthread_mutex_lock(&lock);
+    for (int k = 0; k < RECIPES && kept[k] && !found; k++)
+        if (!strcmp(kept[k]->text, text))
+            found = kept[k];
+    if (found)
+        found->refs++;
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+/* In the place of the one that has been kept for longest. */
+static void keep_recipe(recipe *r) {
+    pthread_mutex_lock(&lock);
+    recipe *former = kept[newest];
+    kept[newest] = r;
+    newest = (newest + 1) % RECIPES;
+    r->refs++;
+    bool last = former && --former->refs == 0;
+    pthread_mutex_unlock(&lock);
+    if (last)
+        free_recipe(former);
+}
+
+static char *copy_text(const char *text, size_t len) {
+    char *copy = td_malloc(len + 1);
+    if (copy) {
+        memcpy(copy, text, len);
+        copy[len] = '\0';
     }
-    td_builder_output(b, add_scaled(b, p, RATE, change), TD_OUTPUT_ELEMENTS);
-    if (what & HAS_MOMENTUM)
-        td_builder_output(b, buffer, TD_OUTPUT_ELEMENTS);
-    return td_builder_finish(b, out);
+    return copy;
 }
 
-/* Made at first use and kept; two threads may make it, one of them keeps it. Borrowed. */
-static td_status find_sgd(unsigned what, const td_program **out) {
-    static const td_program *programs[SGD_PROGRAMS];
-    *out = __atomic_load_n(&programs[what], __ATOMIC_ACQUIRE);
+static td_status compile_recipe(recipe *r) {
+    const char *colon = strchr(r->text, ':');
+    r->header = colon ? copy_text(r->text, (size_t)(colon - r->text)) : NULL;
+    if (!r->header)
+        return colon ? td_fail(TD_ENOMEM, "out of memory")
+                     : td_fail(TD_EVALUE, "names and a colon expected");
+    for (char *at = r->header; at; r->noperands++) {
+        if (r->noperands == MAX_OPERANDS)
+            return td_fail(TD_EVALUE, "more than %d names", MAX_OPERANDS);
+        r->names[r->noperands] = at;
+        at = strchr(at, ' ');
+        if (at)
+            *at++ = '\0';
+    }
+    return td_program_compile_updates(colon + 1, r->noperands, r->names, &r->written, &r->program);
+}
+
+/* *out is new. */
+static td_status get_recipe(const char *text, recipe **out) {
+    *out = find_recipe(text);
     if (*out)
         return TD_OK;
-    const td_program *made, *none = NULL;
-    td_status status = make_sgd(what, &made);
-    if (status)
+    recipe *r = td_calloc(1, sizeof *r);
+    if (r)
+        r->text = copy_text(text, strlen(text));
+    td_status status = r && r->text ? compile_recipe(r) : td_fail(TD_ENOMEM, "out of memory");
+    if (status) {
+        if (r)
+            free_recipe(r);
         return status;
-    if (!__atomic_compare_exchange_n(&programs[what], &none, made, false, __ATOMIC_ACQ_REL,
-                                     __ATOMIC_ACQUIRE)) {
-        td_program_release(made);
-        made = none;
     }
-    *out = made;
+    r->refs = 1;
+    keep_recipe(r);
+    *out = r;
     return TD_OK;
 }
 
-/* ---- what is written ---- */
+/* ---- the lists of a call ---- */
 
-static td_status check_like(const td_tensor *x, const td_tensor *param, const char *what, int k) {
+typedef struct step {
+    recipe *recipe;
+    int n, nlists; /* parameters; lists: of them, of gradients, of states */
+    td_tensor *const *lists[MAX_LISTS];
+    int nnumbers;
+    const double *numbers;
+    td_operand *operands;
+    td_tensor **outs;
+} step;
+
+static td_status check_like(const step *s, int list, int k) {
+    const td_tensor *x = s->lists[list][k], *param = s->lists[0][k];
+    const char *name = s->recipe->names[list];
     char have[TD_SHAPE_TEXT], want[TD_SHAPE_TEXT];
+    if (TD_UNLIKELY(x->layout != TD_STRIDED)) /* sparse gradients will go their own way from here */
+        return td_fail(TD_ETYPE, "%s %d is not strided: this optimizer takes no sparse gradients",
+                       name, k + 1);
     if (!td_tensor_same_shape(x, param))
-        return td_fail(TD_ESHAPE, "%s %d has shape %s, its parameter %s", what, k + 1,
+        return td_fail(TD_ESHAPE, "%s %d has shape %s, its parameter %s", name, k + 1,
                        td_tensor_shape_text(x, have), td_tensor_shape_text(param, want));
     if (!td_dtype_is_float((td_dtype)x->dtype))
-        return td_fail(TD_EDTYPE, "%s %d: floats expected, got %s", what, k + 1,
+        return td_fail(TD_EDTYPE, "%s %d: floats expected, got %s", name, k + 1,
                        td_dtype_name((td_dtype)x->dtype));
     if (!td_device_same(td_tensor_device(x), td_tensor_device(param)))
-        return td_fail(TD_EDEVICE, "%s %d is on %s, its parameter on %s", what, k + 1,
+        return td_fail(TD_EDEVICE, "%s %d is on %s, its parameter on %s", name, k + 1,
                        td_device_name(td_tensor_device(x)),
                        td_device_name(td_tensor_device(param)));
     return TD_OK;
 }
 
-static td_status check_written(const td_tensor *x, const char *what, int k) {
+static td_status check_written(const td_tensor *x, const char *name, int k) {
     if (td_grad_enabled() && x->requires_grad)
         return td_fail(TD_EAUTOGRAD,
                        "%s %d requires grad and is written in place: do it under tide.no_grad",
-                       what, k + 1);
+                       name, k + 1);
+    if (TD_UNLIKELY(x->storage->inference && !td_modes_current.inference))
+        return td_fail(TD_EAUTOGRAD,
+                       "%s %d was made in inference_mode and is written outside of it", name,
+                       k + 1);
     return td_tensor_overlaps(x)
                ? td_fail(TD_EVALUE,
                          "several elements of %s %d share one place in memory (an "
                          "expanded tensor?)",
-                         what, k + 1)
+                         name, k + 1)
                : TD_OK;
 }
 
-static td_status check_lists(const td_value *args, bool momentum) {
-    int n = args[0].n;
-    if (args[1].n != n || args[2].n != (momentum ? n : 0))
-        return td_fail(TD_EVALUE, "%d parameters with %d gradients and %d buffers", n, args[1].n,
-                       args[2].n);
+static td_status check_lists(const step *s) {
     td_status status = TD_OK;
-    for (int k = 0; k < n && status == TD_OK; k++) {
-        const td_tensor *p = args[0].tensors[k];
-        status = check_written(p, "parameter", k);
-        if (status == TD_OK)
-            status = check_like(p, p, "parameter", k);
-        if (status == TD_OK)
-            status = check_like(args[1].tensors[k], p, "gradient", k);
-        if (status == TD_OK && momentum)
-            status = check_like(args[2].tensors[k], p, "buffer", k);
-        if (status == TD_OK && momentum)
-            status = check_written(args[2].tensors[k], "buffer", k);
-    }
+    for (int k = 0; k < s->n && status == TD_OK; k++)
+        for (int list = 0; list < s->nlists && status == TD_OK; list++) {
+            status = check_like(s, list, k);
+            if (status == TD_OK && s->recipe->written >> list & 1)
+                status = check_written(s->lists[list][k], s->recipe->names[list], k);
+        }
     return status;
 }
 
-static int compare_pointers(const void *a, const void *b) {
-    const void *x = *(const void *const *)a, *y = *(const void *const *)b;
-    return (x > y) - (x < y);
+/* The lists that were given, and whether they and the numbers are those of the recipe. */
+static td_status read_call(const td_call *call, step *s) {
+    const td_value *args = call->args;
+    s->n = args[1].n;
+    for (int k = 1; k <= MAX_LISTS && args[k].kind == TD_KIND_TENSORS; k++) {
+        s->lists[s->nlists++] = args[k].tensors;
+        if (args[k].n != s->n)
+            return td_fail(TD_EVALUE, "%d parameters, but list %d has %d tensors", s->n, k,
+                           args[k].n);
+    }
+    s->numbers = args[MAX_LISTS + 1].floats;
+    s->nnumbers = args[MAX_LISTS + 1].n;
+    td_status status = get_recipe(args[0].string, &s->recipe);
+    if (status)
+        return status;
+    if (s->nlists + s->nnumbers != s->recipe->noperands || s->recipe->written >> s->nlists)
+        return td_fail(TD_EVALUE, "%d lists and %d numbers for a recipe of %d names", s->nlists,
+                       s->nnumbers, s->recipe->noperands);
+    return check_lists(s);
 }
 
-/* Do two of the tensors that are written lie in one storage? Then lists may not run side by side.
- */
-static td_status shares_storage(td_tensor *const *written, int n, bool *shares) {
-    const void **storages = td_malloc(sizeof *storages * (size_t)(n + 1));
-    if (!storages)
+static td_status fill_lists(step *s) {
+    const recipe *r = s->recipe;
+    int nout = r->program->noutputs;
+    s->operands = td_calloc((size_t)s->n * (size_t)r->noperands, sizeof *s->operands);
+    s->outs = td_malloc(sizeof *s->outs * (size_t)s->n * (size_t)nout);
+    if (!s->operands || !s->outs)
         return td_fail(TD_ENOMEM, "out of memory");
-    for (int k = 0; k < n; k++)
-        storages[k] = written[k]->storage;
-    qsort(storages, (size_t)n, sizeof *storages, compare_pointers);
+    td_operand *o = s->operands;
+    td_tensor **out = s->outs;
+    for (int k = 0; k < s->n; k++, o += r->noperands) {
+        for (int list = 0; list < s->nlists; list++) {
+            o[list].tensor = s->lists[list][k];
+            if (r->written >> list & 1)
+                *out++ = s->lists[list][k];
+        }
+        for (int j = 0; j < s->nnumbers; j++)
+            o[s->nlists + j].f = s->numbers[j];
+    }
+    return TD_OK;
+}
+
+/* Do tensors that are written lie in one storage with others? Then lists may not run side by side,
+ * and do so one after the other. */
+static td_status shares_storage(const step *s, bool *shares) {
+    td_storages set;
+    int nout = s->recipe->program->noutputs;
     *shares = false;
-    for (int k = 1; k < n; k++)
-        *shares |= storages[k] == storages[k - 1];
-    td_free(storages);
+    td_status status = td_storages_init(&set, s->n * nout);
+    if (status)
+        return status;
+    for (int k = 0; k < s->n * nout; k++)
+        *shares |= td_storages_put(&set, s->outs[k]->storage, k / nout) >= 0;
+    for (int list = 0; list < s->nlists; list++)
+        for (int k = 0; k < s->n && !(s->recipe->written >> list & 1); k++)
+            *shares |= td_storages_find(&set, s->lists[list][k]->storage) >= 0;
+    td_storages_clear(&set);
     return TD_OK;
 }
 
 /* ---- the step ---- */
-
-typedef struct sgd_lists {
-    const td_program *program;
-    int n; /* lists */
-    td_operand *operands;
-    td_tensor **outs;
-} sgd_lists;
 
 static bool same_kind(const td_tensor *a, const td_tensor *b) {
     return a->dtype == b->dtype && td_device_same(td_tensor_device(a), td_tensor_device(b));
 }
 
 /* Lists of one dtype and device that follow one another run together. */
-static td_status run_lists(const sgd_lists *l, bool apart) {
-    int nout = l->program->noutputs;
+static td_status run_lists(const step *s, bool apart) {
+    const td_program *program = s->recipe->program;
+    int nout = program->noutputs;
     td_status status = TD_OK;
-    for (int from = 0, to; from < l->n && status == TD_OK; from = to) {
-        const td_tensor *p = l->outs[from * nout];
-        for (to = from + 1; to < l->n && !apart && same_kind(l->outs[to * nout], p);)
+    for (int from = 0, to; from < s->n && status == TD_OK; from = to) {
+        const td_tensor *p = s->lists[0][from];
+        for (to = from + 1; to < s->n && !apart && same_kind(s->lists[0][to], p);)
             to++;
-        td_pointwise_plan plan = {.program = l->program,
-                                  .operands = l->operands + from * SGD_OPERANDS,
+        td_pointwise_plan plan = {.program = program,
+                                  .operands = s->operands + from * program->noperands,
                                   .compute = (td_dtype)p->dtype,
                                   .nlists = to - from,
-                                  .outs = l->outs + from * nout};
+                                  .outs = s->outs + from * nout};
         status = TD_RUN(td_tensor_device(p), pointwise, &plan);
         bool written = status == TD_OK || status == TD_EINTR; /* in part */
         for (int k = from * nout; k < to * nout && written; k++)
-            td_tensor_bump_version(l->outs[k]);
+            td_tensor_bump_version(s->outs[k]);
     }
     return status;
 }
 
-static void fill_lists(const td_call *call, sgd_lists *l) {
-    const td_value *args = call->args;
-    double momentum = td_arg_double(args[4]);
-    int nout = l->program->noutputs;
-    for (int k = 0; k < l->n; k++) {
-        td_operand *o = l->operands + k * SGD_OPERANDS;
-        o[PARAM] = (td_operand){.tensor = args[0].tensors[k]};
-        o[GRAD] = (td_operand){.tensor = args[1].tensors[k]};
-        o[BUFFER] = (td_operand){.tensor = nout > 1 ? args[2].tensors[k] : NULL};
-        o[RATE] = (td_operand){.f = -td_arg_double(args[3])};
-        o[MOMENTUM] = (td_operand){.f = momentum};
-        o[KEEP] = (td_operand){.f = 1 - td_arg_double(args[5])};
-        o[DECAY] = (td_operand){.f = td_arg_double(args[6])};
-        l->outs[k * nout] = args[0].tensors[k];
-        if (nout > 1)
-            l->outs[k * nout + 1] = args[2].tensors[k];
-    }
-}
-
-static td_status run_observed(const td_call *call, const sgd_lists *l, bool apart) {
-    td_observer *o = td_observer_get(TD_EVENT_KERNEL);
-    if (TD_LIKELY(!o))
-        return run_lists(l, apart);
-    td_event event = {.kind = TD_EVENT_KERNEL,
-                      .name = call->op->name,
-                      .track = td_stream_current(td_tensor_device(call->args[0].tensors[0]))};
-    o->begin(o->ctx, &event);
-    event.status = run_lists(l, apart);
-    o->end(o->ctx, &event);
-    return event.status;
-}
-
-static td_status run_sgd_step(td_call *call) {
-    const td_value *args = call->args;
-    bool momentum = td_arg_double(args[4]) != 0, apart = false;
-    unsigned what = (momentum ? HAS_MOMENTUM : 0) | (args[7].b ? NESTEROV : 0) |
-                    (args[8].b ? MAXIMIZE : 0) | (td_arg_double(args[6]) != 0 ? DECAYS : 0) |
-                    (args[9].b ? STARTS : 0);
-    sgd_lists l = {.n = args[0].n};
+static td_status run_step(td_call *call) {
+    step s = {0};
+    bool apart = false;
     td_status status = TD_OK;
-    TD_TRY(check_lists(args, momentum));
-    if (l.n == 0)
-        return TD_OK;
-    TD_TRY(find_sgd(what, &l.program));
-    l.operands = td_malloc(sizeof *l.operands * SGD_OPERANDS * (size_t)l.n);
-    l.outs = td_malloc(sizeof *l.outs * (size_t)(l.n * l.program->noutputs));
-    if (!l.operands || !l.outs)
-        TD_TRY(td_fail(TD_ENOMEM, "out of memory"));
-    fill_lists(call, &l);
-    TD_TRY(shares_storage(l.outs, l.n * l.program->noutputs, &apart));
-    status = run_observed(call, &l, apart);
+    TD_TRY(read_call(call, &s));
+    if (s.n > 0) {
+        TD_TRY(fill_lists(&s));
+        TD_TRY(shares_storage(&s, &apart));
+        status = run_lists(&s, apart);
+    }
 done:
-    td_free(l.operands);
-    td_free(l.outs);
+    release_recipe(s.recipe);
+    td_free(s.operands);
+    td_free(s.outs);
     return status;
 }
 
-TD_OPERATOR(sgd_step) = {
-    .schema = "(Tensor[] params, Tensor[] grads, Tensor[] buffers, *, number lr, "
-              "number momentum=0, number dampening=0, number weight_decay=0, bool nesterov=false, "
-              "bool maximize=false, bool starts=false) -> nothing",
-    .doc =
-        "One step of stochastic gradient descent: params and momentum buffers are written; where "
-        "it starts, the buffers become the gradients.",
-    .run = run_sgd_step,
-    .flags = TD_OP_INTERNAL | TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF,
-};
+/* ---- a row per optimizer, by which the profiler shows it ---- */
+
+#define STEP(name, title)                                                                          \
+    TD_OPERATOR(name##_step) = {                                                                   \
+        .schema = "(str recipe, Tensor[] params, Tensor[] grads, Tensor[]? first=nil, "            \
+                  "Tensor[]? second=nil, Tensor[]? third=nil, Tensor[]? fourth=nil, *, "           \
+                  "number[] numbers) -> nothing",                                                  \
+        .doc = "A step of " title ": parameters and states become what the recipe says.",          \
+        .run = run_step,                                                                           \
+        .flags = TD_OP_INTERNAL | TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_ANY_LAYOUT,          \
+    }
+
+STEP(sgd, "SGD");
+STEP(adam, "Adam");
+STEP(adamw, "AdamW");
+STEP(adamax, "Adamax");
+STEP(nadam, "NAdam");
+STEP(radam, "RAdam");
+STEP(rmsprop, "RMSprop");
+STEP(rprop, "Rprop");
+STEP(adagrad, "Adagrad");
+STEP(adadelta, "Adadelta");

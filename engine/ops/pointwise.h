@@ -37,6 +37,10 @@ typedef struct td_pointwise {
 /* The call of a pointwise operator: dtype and shape rules, then the device's runner. */
 td_status td_pointwise_call(td_call *call) TD_MUST_CHECK;
 
+/* What a call with these arguments runs: the loop alone where options have their defaults; borrowed
+ * from the operator. */
+const td_program *td_pointwise_program(const td_op *op, const td_value *args);
+
 /* Run another operator instead of a call's, in place where the call is; its first argument is the
  * call's. */
 td_status td_pointwise_apply_as(td_call *call, const td_op *op, const td_value *args) TD_MUST_CHECK;

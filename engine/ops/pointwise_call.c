@@ -257,6 +257,10 @@ static const td_program *choose_program(const td_op *op, const td_value *args) {
     return simple;
 }
 
+const td_program *td_pointwise_program(const td_op *op, const td_value *args) {
+    return choose_program(op, args);
+}
+
 /* The call that a prompt makes most: row-major tensors of one shape and one dtype, or such a tensor
  * and a number that does not change its dtype; afresh or in place. Returns the tensor that says
  * what the result is like, NULL when it is another call. */

@@ -118,6 +118,10 @@ td_status td_program_compile(const char *formula, int noperands, const char *con
  * once. */
 td_status td_program_compile_all(int nformulas, const char *const *formulas, int noperands,
                                  const char *const *names, const td_program **out) TD_MUST_CHECK;
+/* Statements `name = value; ...`: a name may be read from there on. What an operand's name is given
+ * last is an output, in the operands' order; bits of *written say of which operands. */
+td_status td_program_compile_updates(const char *text, int noperands, const char *const *names,
+                                     uint32_t *written, const td_program **out) TD_MUST_CHECK;
 
 /* A program step by step. Values are small numbers that the functions return; mistakes and lack of
  * memory are remembered and come back from td_builder_finish. Equal steps are made once; masks that

@@ -452,6 +452,7 @@ end
 nn.functional.unfold, nn.functional.fold, nn.functional.upsample = tide.im2col, tide.col2im, tide.interpolate
 
 nn.init = tide._nn_init
+nn.utils = tide._nn_clip
 tide._nn_layers(nn)
 tide._nn_spatial(nn)
 tide._nn_functional(nn)

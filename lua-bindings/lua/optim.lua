@@ -1,5 +1,6 @@
 -- optim.lua: optimizers. An optimizer holds groups of parameters with their options and a state per
--- parameter; a class says what one step does to one group.
+-- parameter; a class says what one step does to one group, mostly as a recipe (_optim_steps.lua). How a
+-- recipe is run over many parameters at once is the engine's matter.
 local tide = ...
 local fail, declare = tide._fail, tide._function
 local optim = {}
@@ -13,17 +14,12 @@ local function method(name, parameters, doc, fn)
     Optimizer[name] = declare(("%s(Optimizer self%s"):format(name, parameters), doc, fn)
 end
 
-local function check_parameters(fname, params)
-    if #params == 0 then
-        fail("%s: the list of parameters is empty", fname)
-    end
-    for k, p in ipairs(params) do
-        if not tide.is_tensor(p) then
-            fail("%s: parameter %d: expected a tensor, got %s", fname, k, tide._describe(p))
-        elseif not p.is_leaf then
-            fail("%s: parameter %d is the result of an operator (%s): only leaves can be optimized", fname, k,
-                tostring(p.grad_fn))
-        end
+local function check_parameter(fname, k, p)
+    if not tide.is_tensor(p) then
+        fail("%s: parameter %d: expected a tensor, got %s", fname, k, tide._describe(p))
+    elseif not p.is_leaf then
+        fail("%s: parameter %d is the result of an operator (%s): only leaves can be optimized", fname, k,
+            tostring(p.grad_fn))
     end
 end
 
@@ -41,178 +37,10 @@ local function read_group(class, k, given, defaults)
     for name, value in pairs(given) do
         merged[name] = value
     end
+    if tide.is_tensor(merged.params) then
+        merged.params = { merged.params }
+    end
     return class.read(merged)
-end
-
--- params: a list of tensors, or of groups { params = {...}, lr = ... } with options of their own.
-local function new(class, ...)
-    local fname = class.__name
-    local first, options = ...
-    if tide.is_tensor(first) then
-        fail("%s: the parameters must be a list of tensors, got one tensor: put it in a table", fname)
-    elseif tide.nn.is_module(first) then
-        fail("%s: the parameters must be a list of tensors, got %s: pass model:parameters()", fname,
-            tide._describe(first))
-    elseif options ~= nil and type(options) ~= "table" then
-        fail("%s: options must be a table such as {lr = 0.1}, got %s", fname, tide._describe(options))
-    end
-    local self = setmetatable({ param_groups = {}, state = {} }, class)
-    local defaults, seen = class.read(...), {}
-    local groups = { defaults }
-    if type(defaults.params[1]) == "table" then
-        groups = {}
-        for k, given in ipairs(defaults.params) do
-            groups[k] = read_group(class, k, given, defaults)
-        end
-    end
-    for k, group in ipairs(groups) do
-        check_parameters(fname, group.params)
-        for n, p in ipairs(group.params) do
-            if seen[p] then
-                fail("%s: parameter %d is given twice", fname, n)
-            end
-            seen[p] = true
-        end
-        self.param_groups[k] = group
-    end
-    return self
-end
-
-method("step", ", function? closure=nil) -> any", "Change the parameters by their gradients. A closure, when given, "
-    .. "is called first to compute the loss anew, and its result is returned.", function(self, closure)
-    local loss
-    if closure then
-        loss = tide.enable_grad(closure)
-    end
-    local _ <close> = tide.no_grad()
-    for _, group in ipairs(self.param_groups) do
-        self:step_group(group)
-    end
-    return loss
-end)
-
-method("zero_grad", ", bool set_to_none=true)", "Forget the gradients; with {set_to_none = false} they become zeros.",
-    function(self, set_to_none)
-        for _, group in ipairs(self.param_groups) do
-            for _, p in ipairs(group.params) do
-                if not set_to_none and p.grad then
-                    p.grad:detach():zero_()
-                else
-                    p.grad = nil
-                end
-            end
-        end
-    end)
-
-local function options_of(group)
-    local options = {}
-    for name, value in pairs(group) do
-        if name ~= "params" then
-            options[name] = value
-        end
-    end
-    return options
-end
-
-local function state_dict(self)
-    local dict, number = { param_groups = {}, state = {} }, 0
-    for g, group in ipairs(self.param_groups) do
-        dict.param_groups[g] = options_of(group)
-        for _, p in ipairs(group.params) do
-            number = number + 1
-            local copy = {}
-            for name, value in pairs(self.state[p] or {}) do
-                copy[name] = value
-            end
-            dict.state[number] = copy
-        end
-    end
-    return dict
-end
-method("state_dict", ") -> table",
-    "Options and states by the parameters' numbers, for load_state_dict of an optimizer of the same shape.", state_dict)
-
--- The groups' options that a state_dict holds, once all of it fits this optimizer.
-local function read_state(self, dict)
-    if type(dict.param_groups) ~= "table" or type(dict.state) ~= "table"
-        or #dict.param_groups ~= #self.param_groups then
-        fail("load_state_dict: expected the state of an optimizer of %d groups", #self.param_groups)
-    end
-    local options, number = {}, 0
-    for g, group in ipairs(self.param_groups) do
-        options[g] = options_of(self.read(group.params, dict.param_groups[g]))
-        for _, p in ipairs(group.params) do
-            number = number + 1
-            local state = dict.state[number] or {}
-            if type(state) ~= "table" then
-                fail("load_state_dict: the state of parameter %d: expected a table, got %s", number,
-                    tide._describe(state))
-            end
-            for name, value in pairs(state) do
-                if tide.is_tensor(value) and value:dim() > 0 and value.shape ~= p.shape then
-                    fail("load_state_dict: %s of parameter %d has shape %s, expected %s", tostring(name), number,
-                        tostring(value.shape), tostring(p.shape))
-                end
-            end
-        end
-    end
-    if #dict.state ~= number then
-        fail("load_state_dict: the state of %d parameters for an optimizer of %d", #dict.state, number)
-    end
-    return options
-end
-
--- Nothing is changed when the state doesn't fit.
-local function load_state_dict(self, dict)
-    local options, number = read_state(self, dict), 0
-    for g, group in ipairs(self.param_groups) do
-        for name, value in pairs(options[g]) do
-            group[name] = value
-        end
-        for _, p in ipairs(group.params) do
-            number = number + 1
-            local state = {}
-            for name, value in pairs(dict.state[number] or {}) do
-                state[name] = tide.is_tensor(value) and value:clone() or value
-            end
-            self.state[p] = next(state) ~= nil and state or nil
-        end
-    end
-end
-method("load_state_dict", ", table dict)", "Take over a state_dict's options and states.", load_state_dict)
-
-function Optimizer:__tostring()
-    local lines = { getmetatable(self).__name .. " (" }
-    for g, group in ipairs(self.param_groups) do
-        lines[#lines + 1] = ("Parameter Group %d"):format(g)
-        local names = {}
-        for name in pairs(options_of(group)) do
-            names[#names + 1] = name
-        end
-        table.sort(names, tide._before)
-        for _, name in ipairs(names) do
-            local value = group[name]
-            lines[#lines + 1] = ("    %s: %s"):format(name,
-                type(value) == "number" and tide._number(value) or tostring(value))
-        end
-    end
-    lines[#lines + 1] = ")"
-    return table.concat(lines, "\n")
-end
-
--- A class whose constructor has this schema; check(options) refuses what does not go together.
-local function class(schema, doc, check)
-    local name, read = schema:match("^%w+"), declare(schema, doc)
-    local c = { __name = name, __tostring = Optimizer.__tostring }
-    c.__index = c
-    function c.read(...)
-        local options = read(...)
-        check(options)
-        return options
-    end
-    optim[name] = setmetatable(c, { __index = Optimizer, __call = new })
-    tide._document(c, read)
-    return c
 end
 
 -- A learning rate: a number, or a tensor of one element, which is read anew at every step.
@@ -230,52 +58,358 @@ local function read_rate(fname, lr)
     return number
 end
 
--- ---- SGD ----
-
-local SGD = class("SGD(list params, *, Tensor|number lr=0.001, number(0..) momentum=0, number dampening=0, "
-    .. "number(0..) weight_decay=0, bool nesterov=false, bool maximize=false)",
-    "Stochastic gradient descent. params: a list of tensors, or of groups {params = ..., lr = ...}; step(), zero_grad().",
-    function(options)
-        read_rate("SGD", options.lr)
-        if options.nesterov and (options.momentum <= 0 or options.dampening ~= 0) then
-            fail("SGD: nesterov needs a momentum above 0 and no dampening")
+-- Behind the other groups, once all of it is sound.
+local function append_group(self, group)
+    local fname, seen = self.__name, {}
+    if self.single and #self.param_groups > 0 then
+        fail("%s: takes one group of parameters, not several", fname)
+    elseif #group.params == 0 then
+        fail("%s: the list of parameters is empty", fname)
+    end
+    for _, other in ipairs(self.param_groups) do
+        for _, p in ipairs(other.params) do
+            seen[p] = true
         end
+    end
+    for k, p in ipairs(group.params) do
+        check_parameter(fname, k, p)
+        if seen[p] then
+            fail("%s: parameter %d is given twice", fname, k)
+        end
+        seen[p] = true
+    end
+    self.param_groups[#self.param_groups + 1] = group
+    if self.eager then
+        for _, p in ipairs(group.params) do
+            self.state[p] = self.start(p, group)
+        end
+    end
+end
+
+-- params: a list of tensors, or of groups { params = ..., lr = ... } with options of their own.
+local function new(class, ...)
+    local fname = class.__name
+    local first, options = ...
+    if tide.is_tensor(first) then
+        fail("%s: the parameters must be a list of tensors, got one tensor: put it in a table", fname)
+    elseif tide.nn.is_module(first) then
+        fail("%s: the parameters must be a list of tensors, got %s: pass model:parameters()", fname,
+            tide._describe(first))
+    elseif options ~= nil and type(options) ~= "table" then
+        fail("%s: options must be a table such as {lr = 0.1}, got %s", fname, tide._describe(options))
+    end
+    local self = setmetatable({ param_groups = {}, state = {} }, class)
+    local group = class.read(...)
+    self.defaults = {}
+    for name, value in pairs(group) do
+        self.defaults[name] = value
+    end
+    self.defaults.params = nil
+    if type(group.params[1]) ~= "table" then
+        append_group(self, group)
+    end
+    for k, given in ipairs(type(group.params[1]) == "table" and group.params or {}) do
+        append_group(self, read_group(class, k, given, self.defaults))
+    end
+    return self
+end
+
+method("add_param_group", ", table group)", "One group {params = ..., lr = ...} more, with the optimizer's options where "
+    .. "it has none of its own.", function(self, group)
+    append_group(self, read_group(getmetatable(self), #self.param_groups + 1, group, self.defaults))
+end)
+
+method("step", ", function? closure=nil) -> any", "Change the parameters by their gradients. A closure, when given, "
+    .. "is called first to compute the loss anew, and its result is returned.", function(self, closure)
+    local loss
+    if closure then
+        loss = tide.enable_grad(closure)
+    end
+    local _ <close> = tide.no_grad()
+    for _, group in ipairs(self.param_groups) do
+        self:step_group(group)
+    end
+    self.stepped = true -- schedulers want to be stepped behind it
+    return loss
+end)
+
+method("zero_grad", ", bool set_to_none=true)", "Forget the gradients; with {set_to_none = false} they become zeros.",
+    function(self, set_to_none)
+        local zeros = {}
+        for _, group in ipairs(self.param_groups) do
+            for _, p in ipairs(group.params) do
+                if set_to_none then
+                    p.grad = nil
+                elseif p.grad then
+                    zeros[#zeros + 1] = p.grad:detach()
+                end
+            end
+        end
+        tide.foreach.zero_(zeros)
     end)
 
-local function new_lists()
-    return { params = {}, grads = {}, buffers = {} }
+-- ---- steps ----
+
+-- Parameters that one run of a recipe changes: those whose numbers are the same. `index` is where the
+-- gradients and states of the next one go.
+local function new_bucket(class, group, key)
+    local lists = { {}, {} }
+    for k in ipairs(class.states(group)) do
+        lists[k + 2] = {}
+    end
+    return { key = key, n = 0, lists = lists, states = {} }
 end
 
-local function add_to(lists, p, buffer)
-    local n = #lists.params + 1
-    lists.params[n], lists.grads[n], lists.buffers[n] = p, p.grad, buffer
-end
-
--- One program over all parameters; those whose momentum starts now are a list of their own.
-function SGD:step_group(group)
-    local going, starting = new_lists(), new_lists()
-    for _, p in ipairs(group.params) do
-        local state = self.state[p]
-        if p.grad and group.momentum == 0 then
-            add_to(going, p)
-        elseif p.grad and state then
-            add_to(going, p, state.momentum_buffer)
-        elseif p.grad then
-            add_to(starting, p, tide.empty_like(p.grad))
+local function bucket_for(buckets, class, group, key)
+    for k = 1, group.foreach and #buckets or 0 do
+        if buckets[k].key == key then
+            return buckets[k]
         end
     end
-    local options = {
-        lr = read_rate("SGD", group.lr), momentum = group.momentum, dampening = group.dampening,
-        weight_decay = group.weight_decay, nesterov = group.nesterov, maximize = group.maximize,
-    }
-    tide._sgd_step(going.params, going.grads, going.buffers, options)
-    options.starts = true
-    tide._sgd_step(starting.params, starting.grads, starting.buffers, options)
-    for k, p in ipairs(starting.params) do
-        self.state[p] = { momentum_buffer = starting.buffers[k] }
+    local bucket = new_bucket(class, group, key)
+    buckets[#buckets + 1] = bucket
+    return bucket
+end
+
+-- The parameters of a group that have a gradient, by how often they were stepped.
+local function sort_out(self, group, lr)
+    local buckets, bucket = {}, nil
+    local class, all, names = getmetatable(self), self.state, self.states(group)
+    local first, second, third = table.unpack(names)
+    local counts, carries = class.counts, class.carries
+    for _, p in ipairs(group.params) do
+        local grad = p.grad
+        if grad then
+            local state, key = all[p], 0
+            local fresh = not state or (first and state[first] == nil)
+            if fresh then
+                state = class.start(p, group, lr) or nil
+            end
+            if counts then
+                key = carries and ("%d %a"):format(state.step, state[carries]) or state.step
+            elseif fresh then
+                key = -1
+            end
+            if not bucket or bucket.key ~= key or not group.foreach then
+                bucket = bucket_for(buckets, class, group, key)
+            end
+            local n, lists = bucket.n + 1, bucket.lists
+            bucket.n, bucket.states[n] = n, state
+            lists[1][n], lists[2][n] = p, grad
+            if first then
+                lists[3][n] = state[first]
+                if second then
+                    lists[4][n] = state[second]
+                    if third then
+                        lists[5][n] = state[third]
+                    end
+                end
+            end
+        end
+    end
+    return buckets
+end
+
+-- What the step has changed besides tensors, now that it is done.
+local function keep(self, group, bucket, n, carried)
+    local class, params, states = getmetatable(self), bucket.lists[1], bucket.states
+    for k = 1, class.counts and bucket.n or 0 do
+        states[k].step = n
+    end
+    for k = 1, class.carries and bucket.n or 0 do
+        states[k][class.carries] = carried
+    end
+    if bucket.key == -1 or n == 1 then
+        for k = 1, bucket.n do
+            self.state[params[k]] = states[k]
+        end
     end
 end
 
-tide._document(optim, "optim", "tide.optim", "Optimizers: SGD.")
+function Optimizer:step_group(group)
+    local class = getmetatable(self)
+    local lr = read_rate(self.__name, group.lr)
+    for _, bucket in ipairs(sort_out(self, group, lr)) do
+        local one, carried = bucket.states[1]
+        local n = class.counts and one.step + 1 or nil
+        if class.carries then
+            carried = class.carry(group, n, one[class.carries])
+        end
+        local text, numbers = class.recipe(group, lr, n, bucket.key == -1, carried)
+        local lists = bucket.lists
+        class.apply(text, lists[1], lists[2], lists[3], lists[4], lists[5], { numbers = numbers })
+        keep(self, group, bucket, n, carried)
+    end
+end
+
+local function options_of(group)
+    local options = {}
+    for name, value in pairs(group) do
+        if name ~= "params" then
+            options[name] = value
+        end
+    end
+    return options
+end
+
+local function state_dict(self)
+    local dict, number = { param_groups = {}, state = {} }, 0
+    for g, group in ipairs(self.param_groups) do
+        dict.param_groups[g] = options_of(group)
+        dict.param_groups[g].params = {}
+        for k, p in ipairs(group.params) do
+            number = number + 1
+            dict.param_groups[g].params[k] = number
+            local copy = {}
+            for name, value in pairs(self.state[p] or {}) do
+                copy[name] = value
+            end
+            dict.state[number] = copy
+        end
+    end
+    return dict
+end
+method("state_dict", ") -> table",
+    "Options and states by the parameters' numbers, for load_state_dict of an optimizer of the same shape.", state_dict)
+
+-- The options that a class knows are read as those of a constructor; others are what schedulers noted.
+local function read_options(self, g, group, given)
+    if type(given) ~= "table" then
+        fail("load_state_dict: group %d: a table expected, got %s", g, tide._describe(given))
+    elseif given.params and #given.params ~= #group.params then
+        fail("load_state_dict: group %d: the state of %d parameters for an optimizer of %d", g, #given.params,
+            #group.params)
+    end
+    for name in pairs(given.params and self.defaults or {}) do
+        if given[name] == nil and name ~= "foreach" then
+            fail("load_state_dict: group %d has no '%s': the state is not that of %s", g, name, self.__name)
+        end
+    end
+    local known, options = { params = group.params }, {}
+    for name, value in pairs(given) do
+        if self.defaults[name] ~= nil then
+            known[name] = value
+        elseif name ~= "params" then
+            options[name] = value
+        end
+    end
+    for name, value in pairs(options_of(self.read(known))) do
+        options[name] = value
+    end
+    return options
+end
+
+-- The groups' options that a state_dict holds, once all of it fits this optimizer.
+local function read_state(self, dict)
+    if type(dict.param_groups) ~= "table" or type(dict.state) ~= "table"
+        or #dict.param_groups ~= #self.param_groups then
+        fail("load_state_dict: expected the state of an optimizer of %d groups", #self.param_groups)
+    end
+    local options, number = {}, 0
+    for g, group in ipairs(self.param_groups) do
+        options[g] = read_options(self, g, group, dict.param_groups[g])
+        for _, p in ipairs(group.params) do
+            number = number + 1
+            local state = dict.state[number] or {}
+            if type(state) ~= "table" then
+                fail("load_state_dict: the state of parameter %d: expected a table, got %s", number,
+                    tide._describe(state))
+            end
+            for name, value in pairs(state) do
+                if tide.is_tensor(value) and value:dim() > 0 and self.shaped and value.shape ~= p.shape then
+                    fail("load_state_dict: %s of parameter %d has shape %s, expected %s", tostring(name), number,
+                        tostring(value.shape), tostring(p.shape))
+                end
+            end
+        end
+    end
+    if #dict.state ~= number then
+        fail("load_state_dict: the state of %d parameters for an optimizer of %d", #dict.state, number)
+    end
+    return options
+end
+
+-- A state's value as the parameter wants it: of its dtype and device, and nobody else's.
+local function take_over(p, name, value)
+    if type(value) == "table" and not tide.is_tensor(value) then
+        local list = {}
+        for k, v in pairs(value) do
+            list[k] = take_over(p, k, v)
+        end
+        return list
+    elseif not tide.is_tensor(value) then
+        return value
+    elseif name == "step" or name == "mu_product" then
+        return value:item()
+    end
+    return value:to(p.dtype, p.device, { copy = true })
+end
+
+-- Nothing is changed when the state doesn't fit.
+local function load_state_dict(self, dict)
+    local options, number = read_state(self, dict), 0
+    for g, group in ipairs(self.param_groups) do
+        for name, value in pairs(options[g]) do
+            group[name] = value
+        end
+        for _, p in ipairs(group.params) do
+            number = number + 1
+            local state = {}
+            for name, value in pairs(dict.state[number] or {}) do
+                state[name] = take_over(p, name, value)
+            end
+            self.state[p] = next(state) ~= nil and state or nil
+        end
+    end
+end
+method("load_state_dict", ", table dict)", "Take over a state_dict's options and states.", load_state_dict)
+
+function Optimizer:__tostring()
+    local lines = { self.__name .. " (" }
+    for g, group in ipairs(self.param_groups) do
+        lines[#lines + 1] = ("Parameter Group %d"):format(g)
+        local names = {}
+        for name in pairs(options_of(group)) do
+            names[#names + 1] = name
+        end
+        table.sort(names, tide._before)
+        for _, name in ipairs(names) do
+            local value = group[name]
+            lines[#lines + 1] = ("    %s: %s"):format(name,
+                type(value) == "number" and tide._number(value) or tostring(value))
+        end
+    end
+    lines[#lines + 1] = ")"
+    return table.concat(lines, "\n")
+end
+
+-- ---- classes ----
+
+-- A class whose constructor has the schema c.schema; c.check(options) refuses what does not go together.
+local function class(c)
+    local name, read = c.schema:match("^%w+"), declare(c.schema, c.doc)
+    c.__name, c.__tostring, c.__index, c.apply = name, Optimizer.__tostring, c, c.step
+    c.step = nil
+    c.counts = c.counts == nil or c.counts
+    c.shaped = c.shaped == nil or c.shaped
+    function c.read(...)
+        local options = read(...)
+        read_rate(name, options.lr)
+        if c.check then
+            c.check(options)
+        end
+        return options
+    end
+    optim[name] = setmetatable(c, { __index = Optimizer, __call = new })
+    tide._document(c, read)
+    return c
+end
+
+tide._optim_steps(class)
+tide._optim_lbfgs(class)
+optim.lr_scheduler = tide._optim_schedulers
+
+tide._document(optim, "optim", "tide.optim", "Optimizers: SGD, Adam, AdamW, Adamax, NAdam, RAdam, RMSprop, Rprop, Adagrad, "
+    .. "Adadelta, LBFGS; lr_scheduler has what changes their learning rates.")
 
 return optim

@@ -68,7 +68,7 @@ local calls = {
         return a[N]:item()
     end, VALUE - 2.9, leaf, 1e-5 },
     lists = { function(a, b)
-        tide._sgd_step({ a }, { b }, {}, { lr = 1, momentum = 0, dampening = 0, weight_decay = 0 })
+        tide._sgd_step("param grad rate: param = param + rate * grad", { a }, { b }, { numbers = { -1 } })
         return a[N]:item()
     end, 0 },
     module = { function(a, b)

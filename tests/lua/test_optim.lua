@@ -221,3 +221,221 @@ t.test("wrong_arguments", function()
     t.error_has(function() SGD({ p }, { nesterov = true }) end, "momentum")
     t.error_has(function() SGD({ p }, 0.1) end, "table such as")
 end)
+
+-- ---- all classes ----
+
+local classes = { "SGD", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop", "Adagrad", "Adadelta", "LBFGS" }
+
+local function leaf(n) return tide.ones(n, { requires_grad = true }) end
+
+t.test("every_class_refuses_what_pytorch_refuses", function()
+    local optim = tide.optim
+    for _, name in ipairs(classes) do
+        t.error_has(function() optim[name]({}) end, name .. ": the list of parameters is empty")
+        t.error_has(function() optim[name]({ leaf(1) }, { lr = -1 }) end, name .. ": option lr: expected a number from 0 on")
+        t.error_has(function() optim[name]({ leaf(1) }, { lr = tide.ones(2) }) end, "a tensor of one element expected")
+    end
+    for _, name in ipairs { "Adam", "AdamW", "Adamax", "NAdam", "RAdam" } do
+        local function with(options) return function() optim[name]({ leaf(1) }, options) end end
+        t.error_has(with { betas = { 1, 0.9 } }, name .. ": option betas: number 1 must be from 0 to below 1, got 1")
+        t.error_has(with { betas = { 0.9, -1 } }, "number 2 must be")
+        t.error_has(with { betas = { 0.9 } }, "two numbers expected, got 1")
+        t.error_has(with { eps = -1 }, "eps")
+        t.error_has(with { weight_decay = -1 }, "weight_decay")
+    end
+    t.error_has(function() optim.RMSprop({ leaf(1) }, { alpha = -1 }) end, "alpha")
+    t.error_has(function() optim.Rprop({ leaf(1) }, { etas = { 1.5, 2 } }) end, "etas")
+    t.error_has(function() optim.Adadelta({ leaf(1) }, { rho = 1.5 }) end, "rho")
+    t.error_has(function() optim.Adagrad({ leaf(1) }, { lr_decay = -1 }) end, "lr_decay")
+    t.error_has(function() optim.NAdam({ leaf(1) }, { momentum_decay = -1 }) end, "momentum_decay")
+    t.error_has(function() optim.LBFGS({ leaf(1) }, { line_search_fn = "weak" }) end, "strong_wolfe")
+    t.error_has(function() optim.LBFGS({ { params = { leaf(1) } }, { params = { leaf(1) } } }) end, "one group")
+    t.error_has(function() optim.LBFGS({ leaf(1) }):step() end, "closure")
+end)
+
+t.test("groups_are_added_with_the_defaults_of_the_optimizer", function()
+    local a, b, c = leaf(1), leaf(1), leaf(1)
+    local optimizer = tide.optim.Adam({ a }, { lr = 0.5, betas = { 0.5, 0.6 } })
+    optimizer:add_param_group({ params = b, lr = 0.25 })
+    t.eq(optimizer.param_groups[2].lr, 0.25)
+    t.eq(optimizer.param_groups[2].betas, { 0.5, 0.6 })
+    t.error_has(function() optimizer:add_param_group({ params = { a } }) end, "parameter 1 is given twice")
+    t.error_has(function() optimizer:add_param_group({ params = { c }, momentum = 1 }) end, "momentum")
+    t.error_has(function() optimizer:add_param_group({ lr = 1 }) end, "group 3: expected {params = {...}, ...}")
+    t.eq(#optimizer.param_groups, 2)
+    a.grad, b.grad = tide.ones(1), tide.ones(1)
+    optimizer:step()
+    t.close(a:item(), 0.5, 1e-5)
+    t.close(b:item(), 0.75, 1e-5)
+end)
+
+t.test("a_rate_may_be_a_tensor_that_changes", function()
+    for _, name in ipairs { "SGD", "Adam", "Rprop" } do
+        local p, q, rate = leaf(3), leaf(3), tide.tensor(0.5)
+        local by_tensor = tide.optim[name]({ p }, { lr = rate })
+        local by_number = tide.optim[name]({ q }, { lr = 0.5 })
+        for step = 1, 3 do
+            p.grad, q.grad = tide.ones(3) * step, tide.ones(3) * step
+            by_tensor:step()
+            by_number:step()
+            rate:mul_(0.5)
+            by_number.param_groups[1].lr = rate:item()
+        end
+        t.is_true(tide.equal(p:detach(), q:detach()), name)
+    end
+end)
+
+t.test("gradients_become_zeros_where_they_are_kept", function()
+    local a, b = leaf(2), leaf(2)
+    a.grad = tide.ones(2)
+    local grad, optimizer = a.grad, tide.optim.Adam({ a, b })
+    optimizer:zero_grad({ set_to_none = false })
+    t.eq(grad:sum():item(), 0)
+    t.eq(b.grad, nil)
+    optimizer:zero_grad()
+    t.eq(a.grad, nil)
+end)
+
+t.test("a_refused_step_changes_nothing", function()
+    local a, b = leaf(2), leaf(3)
+    local optimizer = tide.optim.Adam({ a, b }, { lr = 0.5 })
+    a.grad, b.grad = tide.ones(2), tide.ones(3)
+    optimizer:step()
+    local before = { a:detach():clone(), optimizer.state[a].exp_avg:clone() }
+    optimizer.state[b].exp_avg_sq = tide.ones(2)
+    t.error_has(function() optimizer:step() end, "exp_avg_sq 2 has shape (2), its parameter (3)")
+    t.is_true(tide.equal(a:detach(), before[1]))
+    t.is_true(tide.equal(optimizer.state[a].exp_avg, before[2]))
+    t.eq(optimizer.state[a].step, 1)
+end)
+
+t.test("a_state_has_pytorchs_structure_and_takes_steps_that_are_tensors", function()
+    local a, b, c = leaf(2), leaf(3), leaf(1)
+    local optimizer = tide.optim.Adam({ { params = { a, b } }, { params = { c }, lr = 0.5 } }, { amsgrad = true })
+    a.grad, c.grad = tide.ones(2), tide.ones(1)
+    optimizer:step()
+    local dict = optimizer:state_dict()
+    t.eq(dict.param_groups[1].params, { 1, 2 })
+    t.eq(dict.param_groups[2].params, { 3 })
+    t.eq(dict.param_groups[2].lr, 0.5)
+    local names = {}
+    for name in pairs(dict.state[3]) do
+        names[#names + 1] = name
+    end
+    table.sort(names)
+    t.eq(names, { "exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step" })
+    t.error_has(function() SGD({ { params = { a, b } }, { params = { c } } }):load_state_dict(dict) end,
+        "the state is not that of SGD")
+    dict.state[1].step = tide.tensor(7.0)
+    optimizer:load_state_dict(dict)
+    t.eq(optimizer.state[a].step, 7.0)
+    optimizer:step()
+    t.error_has(function() optimizer:load_state_dict({ param_groups = { {}, 3 }, state = {} }) end, "group 2: a table expected")
+end)
+
+t.test("a_step_over_other_layouts_is_that_of_the_loop", function()
+    local function make()
+        tide.manual_seed(3)
+        local base = tide.randn(6, 4)
+        local list = { tide.randn(2, 3, 4, 4):contiguous({ memory_format = "channels_last" }), base:t()[{ { 1, 2 } }],
+            base[{ { 1, 6, 2 }, 4 }], tide.randn(5):double(), tide.randn({}) }
+        for k, p in ipairs(list) do
+            list[k] = p:detach():requires_grad_()
+            list[k].grad = tide.randn(p.shape):to(p.dtype)
+        end
+        return list
+    end
+    local a, b = make(), make()
+    local one, other = tide.optim.Adam(a, { foreach = true }), tide.optim.Adam(b, { foreach = false })
+    for _ = 1, 3 do
+        one:step()
+        other:step()
+    end
+    for k, p in ipairs(a) do
+        t.is_true(tide.equal(p:detach(), b[k]:detach()), "parameter " .. k)
+    end
+end)
+
+t.test("lbfgs_finds_the_minimum_of_rosenbrocks_valley", function()
+    local p = tide.tensor({ -1.2, 1 }, { dtype = tide.float64, requires_grad = true })
+    local optimizer = tide.optim.LBFGS({ p }, { line_search_fn = "strong_wolfe", max_iter = 100, tolerance_change = 0 })
+    local calls = 0
+    local first = optimizer:step(function()
+        calls = calls + 1
+        optimizer:zero_grad()
+        local x, y = p[1], p[2]
+        local loss = (1 - x) ^ 2 + 100 * (y - x * x) ^ 2
+        loss:backward()
+        return loss
+    end)
+    t.close(first:item(), 24.2, 1e-9)
+    t.close(p[1]:item(), 1, 1e-6)
+    t.close(p[2]:item(), 1, 1e-6)
+    t.eq(optimizer.state[p].func_evals, calls)
+end)
+
+-- Adam as a loop of operators.
+local function plain_adam(p, s, o, n)
+    local g = o.maximize and -p.grad or p.grad
+    if o.weight_decay and o.decoupled_weight_decay then
+        p:mul_(1 - o.lr * o.weight_decay)
+    elseif o.weight_decay then
+        g = g:add(p, { alpha = o.weight_decay })
+    end
+    local b1, b2 = o.betas[1], o.betas[2]
+    s.avg:lerp_(g, 1 - b1)
+    s.square:mul_(b2):addcmul_(g, g, { value = 1 - b2 })
+    local largest = s.square
+    if o.amsgrad then
+        s.most = tide.maximum(s.most, s.square)
+        largest = s.most
+    end
+    local denom = (largest:sqrt() / (1 - b2 ^ n) ^ 0.5):add_(1e-8)
+    p:addcdiv_(s.avg, denom, { value = -(o.lr / (1 - b1 ^ n)) })
+end
+
+t.test("adam_equals_the_loop_of_operators_to_the_last_bit", function()
+    for number, recipe in ipairs {
+        { lr = 0.1, betas = { 0.9, 0.999 } }, { lr = 0.1, betas = { 0.3, 0.6 }, amsgrad = true },
+        { lr = 0.2, betas = { 0.9, 0.99 }, weight_decay = 0.1, maximize = true },
+        { lr = 0.2, betas = { 0.5, 0.9 }, weight_decay = 0.1, decoupled_weight_decay = true },
+    } do
+        tide.manual_seed(number)
+        local ours, theirs, states = {}, {}, {}
+        for k, shape in ipairs { { 3, 5 }, { 1 }, { 40, 70 }, { 0 }, {}, { 7 } } do
+            local p = tide.randn(shape, { dtype = k == 3 and tide.float64 or tide.float32 })
+            ours[k], theirs[k] = p:clone():requires_grad_(), p:clone():requires_grad_()
+            states[k] = { avg = tide.zeros_like(p), square = tide.zeros_like(p), most = tide.zeros_like(p) }
+        end
+        local optimizer = tide.optim.Adam(ours, recipe)
+        for n = 1, 4 do
+            for k, p in ipairs(ours) do
+                p.grad = tide.randn_like(p)
+                theirs[k].grad = p.grad:clone()
+            end
+            optimizer:step()
+            tide.no_grad(function()
+                for k, p in ipairs(theirs) do
+                    plain_adam(p, states[k], recipe, n)
+                end
+            end)
+            for k, p in ipairs(ours) do
+                t.is_true(tide.equal(p:detach(), theirs[k]:detach()), ("recipe %d, parameter %d"):format(number, k))
+            end
+        end
+    end
+end)
+
+t.test("a_number_worked_out_within_a_step_holds_for_all_elements", function()
+    for _, dtype in ipairs { tide.float32, tide.float64, tide.bfloat16 } do
+        local p, g = tide.zeros(3000, { dtype = dtype }), tide.ones(3000, { dtype = dtype }) * 2
+        tide._sgd_step("param grad a: param = (param + (a + 1) * grad) * 1", { p }, { g }, { numbers = { 2 } })
+        t.is_true(tide.equal(p, tide.ones(3000, { dtype = dtype }) * 6), tostring(dtype))
+    end
+end)
+
+t.test("a_product_that_is_read_later_is_kept", function()
+    local p, g = tide.zeros(100), tide.ones(100) * 2
+    tide._sgd_step("param grad a: x = grad * a; y = a + 1; param = x * y", { p }, { g }, { numbers = { 3 } })
+    t.is_true(tide.equal(p, tide.ones(100) * 24))
+end)
