@@ -179,7 +179,9 @@ local function sort_out(self, group, lr)
     local counts, carries = class.counts, class.carries
     for _, p in ipairs(group.params) do
         local grad = p.grad
-        if grad then
+        if grad and grad.is_sparse then
+            tide._optim_sparse.step(self, group, lr, p, grad)
+        elseif grad then
             local state, key = all[p], 0
             local fresh = not state or (first and state[first] == nil)
             if fresh then
@@ -407,6 +409,7 @@ end
 
 tide._optim_steps(class)
 tide._optim_lbfgs(class)
+tide._optim_sparse.define(class, read_rate)
 optim.lr_scheduler = tide._optim_schedulers
 
 tide._document(optim, "optim", "tide.optim", "Optimizers: SGD, Adam, AdamW, Adamax, NAdam, RAdam, RMSprop, Rprop, Adagrad, "
