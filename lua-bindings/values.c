@@ -42,11 +42,10 @@ static const char *choices_text(const char *word, char *text) {
     return text;
 }
 
-/* An int[]; one that may be a string too says which. */
-static const char *ints_text(const td_param *p, char *text) {
+/* An int[] or a number; one that may be a string too says which. */
+static const char *or_word_text(const td_param *p, const char *what, char *text) {
     char choices[EXPECTATION];
-    range_text(p, p->length == 2 ? "one or two integers" : "an integer or a list of integers",
-               text);
+    range_text(p, what, text);
     size_t at = strlen(text);
     if (p->word)
         snprintf(text + at, EXPECTATION - at, ", or %s", choices_text(p->word, choices));
@@ -75,11 +74,12 @@ static const char *expectation(const td_param *p, char *text) {
         return p->alone ? "a tensor or a list of tensors" : "a list of tensors";
     case TD_PARAM_NUMBER:
     case TD_PARAM_FLOAT:
-        return range_text(p, "a number", text);
+        return or_word_text(p, "a number", text);
     case TD_PARAM_INT:
         return range_text(p, "an integer", text);
     case TD_PARAM_INTS:
-        return ints_text(p, text);
+        return or_word_text(
+            p, p->length == 2 ? "one or two integers" : "an integer or a list of integers", text);
     case TD_PARAM_NUMBERS:
         return "a number or a list of numbers";
     case TD_PARAM_STRING:
@@ -379,8 +379,10 @@ void tide_load_tensors(lua_State *L, tide_frame *f) {
         else if (f->args[k].kind == TD_KIND_TENSORS)
             load_list(L, f, k);
     }
-    if (f->out_at)
-        f->out = tide_to_tensor(L, f->out_at);
+    for (int k = 0; k < f->nout; k++)
+        f->out[k] = tide_to_tensor(L, f->out_at + k);
+    for (int k = 0; k < f->nbeside; k++)
+        f->out[f->nout + k] = tide_to_tensor(L, f->beside_at);
 }
 
 static td_value read_tensor(lua_State *L, tide_frame *f, int param, int index) {
@@ -391,6 +393,10 @@ static td_value read_tensor(lua_State *L, tide_frame *f, int param, int index) {
     if (TD_UNLIKELY(p->base != TD_BASE_NONE && !td_dtype_is_float((td_dtype)x->dtype))) {
         x = tide_from_one_based(L, index, f->name);
         f->at[param] = lua_gettop(L);
+        if (f->nout) {
+            f->beside_at = index;
+            f->nbeside = 1;
+        }
     }
     return TD_T(x);
 }
@@ -579,6 +585,8 @@ td_value tide_read_value(lua_State *L, tide_frame *f, int param, int index, int 
     case TD_PARAM_NUMBER:
         if (type == LUA_TBOOLEAN && (p->truth || f->op->pointwise))
             return TD_B(lua_toboolean(L, index));
+        if (p->word && type == LUA_TSTRING)
+            return read_string(L, f, param, index);
         return read_number(L, f, param, index);
     case TD_PARAM_FLOAT:
         return read_number(L, f, param, index);

@@ -92,8 +92,9 @@ static inline double td_arg_double(td_value v) {
  *   dim (counts from 1 in Lua), dim[] (one or a list), index (an int that counts from 1), int[]
  *   (a list, or the rest of the positional arguments when it is the last positional parameter),
  *   int[2] (two ints; one int is taken twice), int?[2] (some may be left out: false in Lua,
- *   TD_LEFT_OUT here), int[2]|"same"|"valid" (or one of these strings), number[] (one or a list),
- *   int|int[] and int|dim[] (one int stays an int), dtype, device, str, generator,
+ *   TD_LEFT_OUT here), int[2]|"same"|"valid" (or one of these strings; so may a number be),
+ *   number[] (one or a list), int|int[] and int|dim[] (one int stays an int), dtype, device, str,
+ *   generator,
  *   "a"|"b" (one of these strings), Tensor?[] (entries may be missing),
  *   Tensor... (a list, or the rest of the positional arguments),
  *   index Tensor (elements count from 1 in Lua), class Tensor (the same, for labels),
@@ -155,7 +156,7 @@ typedef struct td_param {
     bool ranged;      /* low and high say what is allowed */
     int64_t low, high;
     char *word;      /* class of an object; or the strings allowed, "mean|sum|none" (of an
-                        int[] that may be one of them, too) */
+                        int[] or number that may be one of them, too) */
     td_value preset; /* the default */
     int64_t preset_ints[4];
 } td_param;
@@ -205,6 +206,10 @@ enum {
     TD_OP_WRITES_SELF = 1024, /* the kernel may be given its first argument as its result */
     TD_OP_OUT_EXACT = 8192,   /* out= must have the dtype of the result */
     TD_OP_TURNS = 16384,      /* a view; in place the tensor itself becomes that view */
+    TD_OP_REFUSES = 65536, /* (32768 is schema.h's) the kernel may refuse elements: out= is written
+                              when it is done */
+    TD_OP_OUT_APART = 131072, /* out= must not share memory with an argument (where there is a form
+                                in place: with one besides the first) */
 };
 
 /* Shape and dtype rule: read call->args, fill out[0 .. nresults), and what it has worked out of the
@@ -240,7 +245,7 @@ struct td_op {
     const struct td_pointwise *pointwise; /* pointwise operators (ops/pointwise.h) */
     td_variant_fn variant;                /* NULL: none; div's rounding_mode and such */
     td_autocast autocast;
-    uint16_t flags;
+    uint32_t flags;
     uint16_t dtypes; /* with `kernel`: what its tensors may be (TD_DTYPES_ALL, ...), but for those
                         that the schema calls index or class; with `pointwise`: what they may be
                         promoted to, 0 standing for all */
@@ -272,9 +277,12 @@ struct td_call {
     int nlist;
     td_value result;         /* for number and bool results */
     td_tensor *const *given; /* what is to be written, result by result: targets in place, or out=;
-                                borrowed; the results then hold other references to them */
+                                borrowed; the results then hold other references to them. Behind
+                                them stand nbeside tensors that arguments were made from: out= is
+                                compared with these as with arguments */
     int ngiven;
     bool inplace;
+    uint8_t nbeside;
     td_device device;         /* of its first tensor, else of its device option, else the CPU */
     void *plan;               /* room for the plan of an operator with a rule; see TD_PLAN */
     struct td_record *record; /* the node that this call will be; NULL: it is not recorded */
@@ -290,9 +298,12 @@ static inline td_status td_call_ready(td_call *call) {
 static inline td_tensor *td_call_given(const td_call *call, int result) {
     return result < call->ngiven ? call->given[result] : NULL;
 }
-/* May a result of this dtype and shape be written into `given`? Resizes it for out=. */
-td_status td_call_fit(const td_call *call, td_tensor *given, td_dtype dtype, int ndim,
-                      const int64_t *sizes) TD_MUST_CHECK;
+/* May the n results of a call be written into what it was given? Changes nothing. EVALUE: there are
+ * not as many, they share memory with one another, or with an argument where that is refused;
+ * EDTYPE, and in place ESHAPE. */
+td_status td_check_given(const td_call *call, int n, const td_meta *results) TD_MUST_CHECK;
+/* After that check: bring what was given for the k-th result into its shape. */
+td_status td_fit_given(const td_call *call, int k, const td_meta *result) TD_MUST_CHECK;
 
 /* The room for the plan of a call as a struct of ops/plan.h; uninitialised in the rule. */
 #define TD_PLAN_BYTES 1536
@@ -353,6 +364,10 @@ typedef struct td_alias {
     static const td_alias alias_##alias = {#alias, #alias "_", &td_operator_##id};                 \
     static const td_alias *const place_of_alias_##alias                                            \
         __attribute__((section("td_aliases"), used)) = &alias_##alias
+
+/* For composites that are another operator: run it with the call's first nargs arguments and what
+ * the call was given. */
+td_status td_call_as(td_call *call, const td_op *op, int nargs) TD_MUST_CHECK;
 
 /* Find by a name that is known at run time only; NULL when there is none. Not by an alias. */
 const td_op *td_op_find(const char *name);

@@ -128,16 +128,21 @@ static void set_small_meta(const td_call *call, td_meta *out, td_dtype dtype, co
 static td_status run(td_call *call, td_tensor *x, td_tensor *places) {
     td_pool_plan *p = TD_PLAN(call, td_pool_plan);
     bool adds = p->kind == TD_POOL_SCATTER || p->kind == TD_POOL_MEAN_BACKWARD;
-    td_tensor *packed = NULL;
-    td_status status = td_contiguous(x, &packed);
-    p->out = call->out[0];
+    td_tensor *packed = NULL, *y = NULL;
+    td_status status = TD_OK;
+    TD_TRY(td_contiguous(x, &packed));
+    TD_TRY(td_contiguous(call->out[0], &y)); /* out= may lie otherwise */
+    p->out = y;
     p->x = packed;
     p->places = places;
-    if (status == TD_OK && adds)
-        status = td_fill_int(p->out, 0);
-    if (status == TD_OK)
-        status = TD_RUN(td_tensor_device(p->out), pool, p);
+    if (adds)
+        TD_TRY(td_fill_int(p->out, 0));
+    TD_TRY(TD_RUN(td_tensor_device(p->out), pool, p));
+    if (y->data != call->out[0]->data)
+        status = td_copy_into(call->out[0], y);
+done:
     td_release(packed);
+    td_release(y);
     return status;
 }
 

@@ -175,6 +175,13 @@ static td_status rule_norm(const td_call *call, td_meta *out) {
     return status;
 }
 
+/* A norm that goes by a word. */
+static td_status choose_norm(const td_value *args, const td_op **op) {
+    if (args[1].kind == TD_KIND_STRING)
+        *op = strcmp(args[1].string, "nuc") ? TD_OP(frobenius_norm) : TD_OP(nuclear_norm);
+    return TD_OK;
+}
+
 static td_status rule_sum_to_size(const td_call *call, td_meta *out) {
     const td_tensor *x = call->args[0].tensor;
     const td_value *sizes = &call->args[1];
@@ -206,13 +213,15 @@ static td_status kernel_find(td_call *call) {
 
 /* Without a dim the value alone; with one, values and where they are. */
 static td_status run_max(td_call *call) {
-    bool all = td_is_nil(call->args[1]);
-    return td_op_apply(all ? TD_OP(amax) : TD_OP(max_dim), call->out, 3, call->args);
+    return td_is_nil(call->args[1])
+               ? TD_APPLY(call->out, amax, call->args[0], TD_NIL, call->args[2])
+               : td_call_as(call, TD_OP(max_dim), 3);
 }
 
 static td_status run_min(td_call *call) {
-    bool all = td_is_nil(call->args[1]);
-    return td_op_apply(all ? TD_OP(amin) : TD_OP(min_dim), call->out, 3, call->args);
+    return td_is_nil(call->args[1])
+               ? TD_APPLY(call->out, amin, call->args[0], TD_NIL, call->args[2])
+               : td_call_as(call, TD_OP(min_dim), 3);
 }
 
 /* ---- products without one factor ---- */
@@ -427,12 +436,14 @@ TD_OPERATOR(max) = {
               "(Tensor values, index Tensor indices)",
     .doc = "Largest element; along a dim, the largest elements and where they are.",
     .run = run_max,
+    .flags = TD_OP_OUT,
 };
 TD_OPERATOR(min) = {
     .schema = "(Tensor x, dim? dim=nil, *, bool keepdim=false) -> "
               "(Tensor values, index Tensor indices)",
     .doc = "Smallest element; along a dim, the smallest elements and where they are.",
     .run = run_min,
+    .flags = TD_OP_OUT,
 };
 TD_OPERATOR(max_dim) = {
     .schema = "(Tensor x, dim dim, bool keepdim=false) -> "
@@ -442,7 +453,7 @@ TD_OPERATOR(max_dim) = {
     .kernel = kernel_find,
     .dtypes = TD_DTYPES_ALL,
     .gradient = TO_THE_PLACE,
-    .flags = TD_OP_INTERNAL,
+    .flags = TD_OP_INTERNAL | TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART,
 };
 TD_OPERATOR(min_dim) = {
     .schema = "(Tensor x, dim dim, bool keepdim=false) -> "
@@ -452,7 +463,7 @@ TD_OPERATOR(min_dim) = {
     .kernel = kernel_find,
     .dtypes = TD_DTYPES_ALL,
     .gradient = TO_THE_PLACE,
-    .flags = TD_OP_INTERNAL,
+    .flags = TD_OP_INTERNAL | TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART,
 };
 TD_OPERATOR(argmax) = {
     .schema = "(Tensor x, dim? dim=nil, *, bool keepdim=false) -> index Tensor",
@@ -498,17 +509,39 @@ TD_OPERATOR(nanmean) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
     .doc = "Mean of what is not NaN, of all elements or over the given dims.",
     .formula = "nansum(x, dim, keepdim) / sum(x == x, dim, keepdim)",
+    .flags = TD_OP_OUT,
 };
 TD_OPERATOR(norm) = {
-    .schema = "(Tensor x, number p=2, dim[]? dim=nil, *, bool keepdim=false, "
+    .schema = "(Tensor x, number|\"fro\"|\"nuc\" p=2, dim[]? dim=nil, *, bool keepdim=false, "
               "dtype? dtype=nil) -> Tensor",
-    .doc = "Vector p-norm of all elements or over the given dims; p may be math.huge, 1, 0, ...",
+    .doc =
+        "Vector p-norm of all elements or over the given dims; p may be math.huge, 1, 0, ..., or "
+        "of matrices \"fro\", the root of the sum of squares, or \"nuc\", the sum of singular "
+        "values.",
     .rule = rule_norm,
     .kernel = kernel_reduce,
     .dtypes = TD_DTYPES_ALL,
     .gradient = NORM_SLOPE,
+    .variant = choose_norm,
     .autocast = {.cuda = TD_AUTOCAST_FP32},
-    .flags = TD_OP_OUT,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
+};
+TD_OPERATOR(frobenius_norm) = {
+    .schema = "(Tensor x, str p, dim[]? dim=nil, *, bool keepdim=false, dtype? dtype=nil) "
+              "-> Tensor",
+    .doc = "norm of the word \"fro\".",
+    .formula = "norm(x, 2, dim, keepdim=keepdim, dtype=dtype)",
+    .flags = TD_OP_INTERNAL | TD_OP_OUT | TD_OP_OUT_EXACT,
+};
+TD_OPERATOR(nuclear_norm) = {
+    .schema = "(Tensor x, str p, dim[]? dim=nil, *, bool keepdim=false, dtype? dtype=nil) "
+              "-> Tensor",
+    .doc = "norm of the word \"nuc\", of the matrices in two dims (the last).",
+    .formula = "y = if(dtype == nil, x, to(x, dtype));"
+               "s = sum(linalg_svdvals(if(dim == nil, y, movedim(y, dim, {-2, -1}))), -1);"
+               "if(keepdim, if(dim == nil, reshape(s, sum(x, {-2, -1}, keepdim=true).shape),"
+               "                           reshape(s, sum(x, dim, keepdim=true).shape)), s)",
+    .flags = TD_OP_INTERNAL | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(logsumexp) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",

@@ -109,6 +109,7 @@ TD_OPERATOR(cummax) = {
     .kernel = kernel_scan,
     .dtypes = TD_DTYPES_ALL,
     .gradient = TO_THE_PLACES,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(cummin) = {
     .schema = "(Tensor x, dim dim) -> (Tensor values, index Tensor indices)",
@@ -117,6 +118,7 @@ TD_OPERATOR(cummin) = {
     .kernel = kernel_scan,
     .dtypes = TD_DTYPES_ALL,
     .gradient = TO_THE_PLACES,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(logcumsumexp) = {
     .schema = "(Tensor x, dim dim) -> Tensor",

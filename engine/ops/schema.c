@@ -165,7 +165,8 @@ static td_status parse_named_type(parser *p, td_param *param) {
     }
     if (status == TD_OK)
         status = parse_list_suffix(p, param, &type_rows[k]);
-    if (status == TD_OK && param->type == TD_PARAM_INTS && accept(p, "|"))
+    bool may_be_word = param->type == TD_PARAM_INTS || param->type == TD_PARAM_NUMBER;
+    if (status == TD_OK && may_be_word && accept(p, "|"))
         status = parse_choices(p, param);
     return status;
 }
@@ -596,7 +597,7 @@ void td_param_type_text(const td_param *param, char *buffer, size_t size) {
         snprintf(list, sizeof list, param->holes ? "?[%d]" : "[%d]", param->length);
     else if (many)
         snprintf(list, sizeof list, param->rest ? "..." : param->holes ? "?[]" : "[]");
-    if (chosen || (param->word && param->type == TD_PARAM_INTS))
+    if (chosen || (param->word && (param->type == TD_PARAM_INTS || param->type == TD_PARAM_NUMBER)))
         add_choices(param->word, choices, sizeof choices);
     snprintf(buffer, size, "%s%s%s%s%s%s%s", before,
              chosen                       ? choices

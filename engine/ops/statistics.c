@@ -310,6 +310,7 @@ TD_OPERATOR(aminmax) = {
     .schema = "(Tensor x, *, dim? dim=nil, bool keepdim=false) -> (Tensor min, Tensor max)",
     .doc = "Smallest and largest element, of all or along a dim; equals share the gradient.",
     .formula = "min: amin(x, dim, keepdim=keepdim); max: amax(x, dim, keepdim=keepdim)",
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART,
 };
 TD_OPERATOR(var_mean) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, number correction=1, bool keepdim=false, "
