@@ -209,20 +209,19 @@ static td_status run_matrix_power(td_call *call) {
     if (x->ndim < 2 || x->sizes[x->ndim - 1] != x->sizes[x->ndim - 2])
         return td_fail(TD_ESHAPE, "needs square matrices, got shape %s",
                        td_tensor_shape_text(x, text));
-    if (n < 0)
-        return td_fail(TD_EVALUE, "n must not be negative, got %lld: invert the matrix first",
-                       (long long)n);
     if (n == 0)
         return identity_like(x, &call->out[0]);
     if (n == 1)
         return TD_APPLY(&call->out[0], clone, TD_T(x));
     square = td_retain(x);
-    for (;; n >>= 1) {
-        if (n & 1 && y)
+    if (n < 0)
+        TD_STEP(&square, linalg_inv, TD_T(square));
+    for (uint64_t left = n < 0 ? -(uint64_t)n : (uint64_t)n;; left >>= 1) {
+        if (left & 1 && y)
             TD_STEP(&y, matmul, TD_T(y), TD_T(square));
-        else if (n & 1)
+        else if (left & 1)
             y = td_retain(square);
-        if (n == 1)
+        if (left == 1)
             break;
         TD_STEP(&square, matmul, TD_T(square), TD_T(square));
     }
@@ -308,6 +307,9 @@ static td_status run_addbmm(td_call *call) {
     TD_TRY(make_whole(dtype, &alpha));
     TD_STEP(&y, sum, TD_T(y), TD_INTS(1, &batch), TD_B(false), TD_DTYPE(dtype));
     TD_TRY(add_scaled(a[0], y, beta, alpha, &call->out[0]));
+    if (call->inplace &&
+        !call->given[0]->base) /* alone of all in place it takes the result's shape */
+        TD_TRY(td_tensor_resize(call->given[0], y->ndim, y->sizes));
 done:
     td_release(y);
     return status;
@@ -389,15 +391,15 @@ TD_OPERATOR(chain_matmul) = {
 };
 TD_OPERATOR(matrix_power) = {
     .schema = "(Tensor x, int n) -> Tensor",
-    .doc = "Square matrices to a power that is not negative.",
+    .doc = "Square matrices to a power; a negative one is that of their inverses.",
     .run = run_matrix_power,
-    .flags = TD_OP_OUT,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(linalg_matrix_power) = {
     .schema = "(Tensor x, int n) -> Tensor",
     .doc = "Another name for matrix_power.",
     .formula = "matrix_power(x, n)",
-    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT,
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(euclidean_dist) = {
     .schema = "(Tensor x1, Tensor x2) -> Tensor",

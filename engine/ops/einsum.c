@@ -457,20 +457,36 @@ static td_status part_dims(const td_tensor *x, int n, const int *listed, bool en
     return TD_OK;
 }
 
+/* A dim of size 1 goes with any other, over which the other is summed first. */
+static td_status match_dims(td_tensor **x, td_tensor **y, int left, int right) {
+    int64_t m = (*x)->sizes[left], n = (*y)->sizes[right];
+    td_tensor **wide = m == 1 ? y : x;
+    int64_t dim = m == 1 ? right : left;
+    if (m == n)
+        return TD_OK;
+    if (m != 1 && n != 1)
+        return td_fail(TD_ESHAPE, "dim %d has size %lld, dim %d of the other %lld", left + 1,
+                       (long long)m, right + 1, (long long)n);
+    td_tensor *sum = NULL;
+    td_status status = TD_APPLY(&sum, sum, TD_T(*wide), TD_INTS(1, &dim), TD_B(true),
+                                TD_DTYPE((td_dtype)(*wide)->dtype));
+    if (status)
+        return status;
+    td_release(*wide);
+    *wide = sum;
+    return TD_OK;
+}
+
 static td_status run_tensordot(td_call *call) {
-    td_tensor *a = call->args[0].tensor, *b = call->args[1].tensor, *x = NULL, *y = NULL;
+    td_tensor *a = td_retain(call->args[0].tensor), *b = td_retain(call->args[1].tensor);
+    td_tensor *x = NULL, *y = NULL;
     int n = 0, left[TD_MAX_DIMS], right[TD_MAX_DIMS];
     int64_t order_a[TD_MAX_DIMS], order_b[TD_MAX_DIMS], rows, columns, inner = 1;
     td_meta result = {.ndim = 0};
     td_status status = TD_OK;
     TD_TRY(contracted_dims(call, &n, left, right));
     for (int k = 0; k < n; k++) {
-        if (a->sizes[left[k]] != b->sizes[right[k]]) {
-            status =
-                td_fail(TD_ESHAPE, "dim %d has size %lld, dim %d of the other %lld", left[k] + 1,
-                        (long long)a->sizes[left[k]], right[k] + 1, (long long)b->sizes[right[k]]);
-            goto done;
-        }
+        TD_TRY(match_dims(&a, &b, left[k], right[k]));
         inner *= a->sizes[left[k]];
     }
     TD_TRY(part_dims(a, n, left, true, order_a, &result, &rows));
@@ -482,6 +498,8 @@ static td_status run_tensordot(td_call *call) {
     TD_STEP(&x, mm, TD_T(x), TD_T(y));
     TD_TRY(TD_APPLY(&call->out[0], reshape, TD_T(x), TD_INTS(result.ndim, result.sizes)));
 done:
+    td_release(a);
+    td_release(b);
     td_release(x);
     td_release(y);
     return status;
@@ -503,5 +521,5 @@ TD_OPERATOR(tensordot) = {
            "both.",
     .run = run_tensordot,
     .autocast = {.cuda = TD_AUTOCAST_PROMOTE},
-    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT,
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
