@@ -307,9 +307,11 @@ static td_status run_addbmm(td_call *call) {
     TD_TRY(make_whole(dtype, &alpha));
     TD_STEP(&y, sum, TD_T(y), TD_INTS(1, &batch), TD_B(false), TD_DTYPE(dtype));
     TD_TRY(add_scaled(a[0], y, beta, alpha, &call->out[0]));
-    if (call->inplace &&
-        !call->given[0]->base) /* alone of all in place it takes the result's shape */
-        TD_TRY(td_tensor_resize(call->given[0], y->ndim, y->sizes));
+    /* Alone of all forms in place it takes the result's shape, where no base and no history knows it
+     * by another. */
+    if (call->inplace && !a[0].tensor->base && !a[0].tensor->requires_grad &&
+        !td_tensor_same_shape(a[0].tensor, y))
+        TD_TRY(td_tensor_resize(a[0].tensor, y->ndim, y->sizes));
 done:
     td_release(y);
     return status;

@@ -134,7 +134,7 @@ static td_status run_max_pool(td_call *call) {
 /* Images of floats whose places nobody asks for have a way of their own. */
 static td_status run_max_pool2d(td_call *call) {
     const td_value *a = call->args;
-    if (a[6].b || !td_dtype_is_float((td_dtype)a[0].tensor->dtype))
+    if (a[6].b || !td_dtype_is_float((td_dtype)a[0].tensor->dtype) || !a[0].tensor->numel)
         return run_max_pool(call);
     return finish_pool(call, td_op_apply(TD_OP(max_pool2d_with_indices), call->out, 6, a), false);
 }
