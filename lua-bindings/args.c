@@ -70,13 +70,16 @@ static void read_out(lua_State *L, tide_frame *f) {
         f->nout = (int)n;
         f->out_at = lua_gettop(L) - f->nout + 1;
     }
-    for (int k = 0; k < f->nout; k++)
-        if (!lua_isuserdata(L, f->out_at + k) || !tide_to_tensor(L, f->out_at + k))
-            tide_error(L, "%s: option out: expected %s, got %s", f->name,
-                       !list                  ? "a tensor"
-                       : f->op->nresults == 2 ? "a list of two tensors"
-                                              : "a list of tensors",
-                       tide_describe(L, f->out_at + k, text, sizeof text));
+    for (int k = 0; k < f->nout; k++) {
+        if (lua_isuserdata(L, f->out_at + k) && tide_to_tensor(L, f->out_at + k))
+            continue;
+        tide_describe(L, f->out_at + k, text, sizeof text);
+        if (list)
+            tide_error(L, "%s: option out: expected a list of tensors, number %d is %s", f->name,
+                       k + 1, text);
+        tide_error(L, "%s: option out: expected %s, got %s", f->name,
+                   f->op->nresults > 1 ? "a list of tensors" : "a tensor", text);
+    }
 }
 
 /* The named part of the last table: each value is left on the stack, and noted in frame->at. */
