@@ -307,8 +307,8 @@ static td_status run_addbmm(td_call *call) {
     TD_TRY(make_whole(dtype, &alpha));
     TD_STEP(&y, sum, TD_T(y), TD_INTS(1, &batch), TD_B(false), TD_DTYPE(dtype));
     TD_TRY(add_scaled(a[0], y, beta, alpha, &call->out[0]));
-    /* Alone of all forms in place it takes the result's shape, where no base and no history knows it
-     * by another. */
+    /* Alone of all forms in place it takes the result's shape, where no base and no history knows
+     * it by another. */
     if (call->inplace && !a[0].tensor->base && !a[0].tensor->requires_grad &&
         !td_tensor_same_shape(a[0].tensor, y))
         TD_TRY(td_tensor_resize(a[0].tensor, y->ndim, y->sizes));
@@ -329,13 +329,13 @@ TD_OPERATOR(vdot) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
     .doc = "dot, which for real numbers is the same.",
     .formula = "dot(x, y)",
-    .flags = TD_OP_OUT,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(linalg_vecdot) = {
     .schema = "(Tensor x, Tensor y, *, dim dim=-1) -> Tensor",
     .doc = "Inner products of the vectors along a dim, which broadcast.",
     .run = run_vecdot,
-    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT,
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(addr) = {
     .schema = "(Tensor input, Tensor vec1, Tensor vec2, *, number beta=1, number alpha=1) "
@@ -350,7 +350,7 @@ TD_OPERATOR(addbmm) = {
     .doc = "beta * input + alpha * (the sum of batch1's matrices times batch2's).",
     .run = run_addbmm,
     .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
-    .flags = TD_OP_INPLACE | TD_OP_OUT,
+    .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(kron) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
@@ -367,14 +367,14 @@ TD_OPERATOR(linalg_cross) = {
         "   if(x.size(dim) == 3 and y.size(dim) == 3,"
         "      roll(x, -1, dim) * roll(y, -2, dim) - roll(x, -2, dim) * roll(y, -1, dim),"
         "      error(\"the dim must be of size 3 in both shapes, % and %\", x.shape, y.shape)))",
-    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT,
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(cross) = {
     .schema = "(Tensor x, Tensor y, dim? dim=nil) -> Tensor",
     .doc = "Cross products along a dim of size 3, the first such where none is given.",
     .run = run_cross,
     .autocast = {.cuda = TD_AUTOCAST_PROMOTE},
-    .flags = TD_OP_OUT,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(linalg_multi_dot) = {
     .schema = "(Tensor[] tensors) -> Tensor",
@@ -382,7 +382,7 @@ TD_OPERATOR(linalg_multi_dot) = {
         "The product of two matrices or more in the cheapest order; vectors may stand at the ends.",
     .run = run_multi_dot,
     .autocast = {.cuda = TD_AUTOCAST_LOWER},
-    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT,
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(chain_matmul) = {
     .schema = "(Tensor... matrices) -> Tensor",

@@ -395,7 +395,7 @@ TD_OPERATOR(linalg_inv) = {
     .kernel = kernel_one,
     .dtypes = REAL,
     .gradient = "A: -matmul(matmul(" T("out") ", g), " T("out") ")",
-    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_REFUSES,
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_REFUSES | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(solution) = {
     .schema = "(Tensor A, Tensor B) -> Tensor",
@@ -455,7 +455,7 @@ TD_OPERATOR(linalg_cholesky) = {
     .dtypes = REAL,
     .gradient = "A: if(upper, " CHOLESKY_SLOPE(T("out"), T("g")) ", " CHOLESKY_SLOPE("out",
                                                                                      "g") ")",
-    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_REFUSES,
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_REFUSES | TD_OP_OUT_EXACT,
 };
 
 /* x R^-T for an upper triangular R. */

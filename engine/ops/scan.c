@@ -127,7 +127,7 @@ TD_OPERATOR(logcumsumexp) = {
     .kernel = kernel_scan,
     .dtypes = TD_DTYPES_FLOATS,
     .gradient = LOG_SLOPE,
-    .flags = TD_OP_OUT,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(linear_scan) = {
     .schema = "(Tensor x, dim dim, Tensor a) -> Tensor",

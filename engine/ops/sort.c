@@ -217,7 +217,7 @@ TD_OPERATOR(msort) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "The elements in order along the first dim.",
     .formula = "sort(x, 0).values",
-    .flags = TD_OP_OUT,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(topk) = {
     .schema = "(Tensor x, int k, dim dim=-1, bool largest=true, bool sorted=true) -> "
