@@ -127,22 +127,29 @@ static bool meet(extent a, extent b) {
     return a.storage && a.storage == b.storage && a.from < b.to && b.from < a.to;
 }
 
-/* written: the extents before and after it is brought into shape. */
+/* A tensor given, with its extents before and after it is brought into shape. */
+typedef struct target {
+    const td_tensor *given;
+    extent before, after;
+} target;
+
 static bool lies_on(const td_tensor *read, const void *written) {
-    const extent *e = written, own = extent_of(read);
-    return meet(own, e[0]) || meet(own, e[1]);
+    const target *t = written;
+    extent own = extent_of(read);
+    return read == t->given || meet(own, t->before) || meet(own, t->after);
 }
 
 static td_status check_apart(const td_call *call, int n, const td_meta *results) {
     for (int k = 0; k < n; k++) {
-        extent e[2] = {extent_of(call->given[k]), extent_in_shape(call->given[k], &results[k])};
+        const td_tensor *x = call->given[k];
+        const target written = {x, extent_of(x), extent_in_shape(x, &results[k])};
         if (call->op->flags & TD_OP_OUT_APART &&
-            any_read(call, call->op->flags & TD_OP_INPLACE ? 1 : 0, lies_on, e))
+            any_read(call, call->op->flags & TD_OP_INPLACE ? 1 : 0, lies_on, &written))
             return td_fail(TD_EVALUE, "out= shares memory with an argument: give another tensor");
         for (int j = 0; j < k; j++) {
-            if (call->given[k] == call->given[j])
+            if (x == call->given[j])
                 return td_fail(TD_EVALUE, "tensors %d and %d of out= are the same", j + 1, k + 1);
-            if (meet(e[1], extent_in_shape(call->given[j], &results[j])))
+            if (meet(written.after, extent_in_shape(call->given[j], &results[j])))
                 return td_fail(TD_EVALUE, "tensors %d and %d of out= share memory", j + 1, k + 1);
         }
     }

@@ -402,7 +402,7 @@ end
 
 t.test("out_of_what_picks_elements_shares_no_memory_with_what_is_read", function()
     local x, row = tide.rand(4, 4), tide.tensor { 1, 2, 3, 1 }
-    local grid = tide.ones(4, 4, { dtype = tide.int64 })
+    local grid, rest = tide.ones(4, 4, { dtype = tide.int64 }), tide.rand(3, 5):narrow(2, 1, 2)
     for what, call in pairs {
         gather = function() tide.gather(x, 1, grid, { out = x }) end,
         ["gather: its index"] = function() tide.gather(row:clone(), 1, row:narrow(1, 2, 3), { out = row:narrow(1, 1, 1) }) end,
@@ -411,6 +411,7 @@ t.test("out_of_what_picks_elements_shares_no_memory_with_what_is_read", function
         index_select = function() tide.index_select(x, 1, row, { out = x }) end,
         masked_select = function() tide.masked_select(x, x:gt(0), { out = x }) end,
         cat = function() tide.cat({ x, x }, { out = x }) end,
+        ["cat: one with gaps"] = function() tide.cat({ rest, rest }, { dim = 2, out = rest }) end,
         stack = function() tide.stack({ x[1], x[2] }, { out = x }) end,
         ["scatter: its source"] = function() tide.scatter(tide.ones(4, 4), 1, grid, x, { out = x }) end,
         kthvalue = function() tide.kthvalue(x, 2, 1, true, { out = { x:narrow(1, 1, 1), tide.empty(0, { dtype = tide.int64 }) } }) end,
