@@ -52,11 +52,7 @@ static int fail_option(lua_State *L, const tide_frame *f, const char *name) {
 static bool read_common_option(lua_State *L, tide_frame *f, const char *name, int index) {
     char text[80];
     if (!strcmp(name, "out") && (f->op->flags & TD_OP_OUT)) {
-        f->out = lua_isuserdata(L, index) ? tide_to_tensor(L, index) : NULL;
         f->out_at = index;
-        if (!f->out)
-            tide_error(L, "%s: option out: expected a tensor, got %s", f->name,
-                       tide_describe(L, index, text, sizeof text));
         return true;
     }
     if (!strcmp(name, "requires_grad") && creates(f->op)) {
@@ -69,9 +65,38 @@ static bool read_common_option(lua_State *L, tide_frame *f, const char *name, in
     return false;
 }
 
+/* out=: a tensor, or of several results a list of them, which are left on the stack. How many there
+ * must be only the call may know (max has one result or two). */
+static void read_out(lua_State *L, tide_frame *f) {
+    char text[80];
+    bool list = f->op->nresults > 1 && lua_istable(L, f->out_at);
+    f->nout = 1;
+    if (list) {
+        lua_pushfstring(L, "%s: option out", f->name);
+        lua_Integer n = tide_list_length(L, f->out_at, lua_tostring(L, -1));
+        if (n < 1 || n > f->op->nresults)
+            tide_error(L, "%s: option out: expected a list of %d tensors, got one of %d", f->name,
+                       (int)f->op->nresults, (int)n);
+        for (lua_Integer k = 1; k <= n; k++)
+            lua_rawgeti(L, f->out_at, k);
+        f->nout = (int)n;
+        f->out_at = lua_gettop(L) - f->nout + 1;
+    }
+    for (int k = 0; k < f->nout; k++) {
+        if (lua_isuserdata(L, f->out_at + k) && tide_to_tensor(L, f->out_at + k))
+            continue;
+        tide_describe(L, f->out_at + k, text, sizeof text);
+        if (list)
+            tide_error(L, "%s: option out: expected a list of tensors, number %d is %s", f->name,
+                       k + 1, text);
+        tide_error(L, "%s: option out: expected %s, got %s", f->name,
+                   f->op->nresults > 1 ? "a list of tensors" : "a tensor", text);
+    }
+}
+
 /* The named part of the last table: each value is left on the stack, and noted in frame->at. */
 static void gather_options(lua_State *L, tide_frame *f) {
-    luaL_checkstack(L, TD_MAX_PARAMS + 8, f->name);
+    luaL_checkstack(L, TD_MAX_PARAMS + TD_MAX_RESULTS + 9, f->name);
     lua_pushnil(L);
     while (lua_next(L, f->options)) {
         if (lua_type(L, -2) != LUA_TSTRING) { /* of the list part, or nothing that may be there */
@@ -91,6 +116,8 @@ static void gather_options(lua_State *L, tide_frame *f) {
         else if (!read_common_option(L, f, name, value))
             fail_option(L, f, name);
     }
+    if (TD_UNLIKELY(f->out_at))
+        read_out(L, f);
 }
 
 /* Does this parameter take all that is left? */
@@ -117,13 +144,28 @@ static bool is_whole_call(const td_op *op, const td_param *p, int top, lua_Integ
     return named || p->type != TD_PARAM_TENSOR;
 }
 
+/* Is each key of a table a parameter's name? Where anything may stand this tells options from it.
+ */
+static bool names_options(lua_State *L, const td_op *op, int table) {
+    bool any = false;
+    for (lua_pushnil(L); lua_next(L, table); any = true) {
+        lua_pop(L, 1);
+        int param = lua_type(L, -1) == LUA_TSTRING ? find_param(op, lua_tostring(L, -1)) : -1;
+        if (param < 0) {
+            lua_pop(L, 1);
+            return false;
+        }
+    }
+    return any;
+}
+
 /* The last argument is a table: notes in the frame which parts of it are data and options, and
  * returns how many positional arguments there are. */
 static int read_last_table(lua_State *L, tide_frame *f, int top) {
     static const td_param none = {.type = TD_PARAM_BOOL};
     const td_op *op = f->op;
     const td_param *p = top <= op->npositional ? &op->params[top - 1] : &none;
-    if (p->type == TD_PARAM_ANY || p->type == TD_PARAM_TABLE)
+    if (p->type == TD_PARAM_TABLE || (p->type == TD_PARAM_ANY && !names_options(L, op, top)))
         return top;
     if (lua_getmetatable(L, top)) { /* an object */
         lua_pop(L, 1);
@@ -168,8 +210,7 @@ void tide_read_args(lua_State *L, tide_frame *f) {
     const td_op *op = f->op;
     int n = lua_gettop(L), npositional = op->npositional;
     bool rest = op->flags & TD_SCHEMA_REST;
-    f->nints = f->out_at = f->options = f->list = 0;
-    f->out = NULL;
+    f->nints = f->out_at = f->nout = f->nbeside = f->options = f->list = 0;
     f->requires_grad = false;
     while (n > npositional && lua_isnil(L, n)) /* f(x, options) of options that are not there */
         n--;

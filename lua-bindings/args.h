@@ -10,7 +10,7 @@
 
 #include "lua-bindings/state.h"
 
-enum { TIDE_FRAME_INTS = 4 * TD_MAX_DIMS, TIDE_FRAME_FLOATS = TD_MAX_DIMS };
+enum { TIDE_FRAME_INTS = 4 * TD_MAX_DIMS, TIDE_FRAME_FLOATS = TD_MAX_DIMS, TIDE_FRAME_BESIDE = 1 };
 
 /* Where the registry has the class that a schema's type means, when it is one of Lua's. */
 #define TIDE_CLASS_KEY "tide.class.%s"
@@ -25,9 +25,10 @@ typedef struct tide_frame {
     int64_t ints[TIDE_FRAME_INTS]; /* of int[] and dim[] arguments */
     int nints;
     double floats[TIDE_FRAME_FLOATS]; /* of a number[] argument */
-    int out_at;                       /* stack index of the option out=; 0: none */
-    td_tensor *out;                   /* the same, borrowed */
-    bool requires_grad;               /* option of creating operators */
+    int out_at, nout;                 /* stack index of the first tensor of out=, and how many */
+    int beside_at, nbeside;           /* of index tensors as they were given, where there is out= */
+    td_tensor *out[TD_MAX_RESULTS + TIDE_FRAME_BESIDE]; /* both, one behind the other, borrowed */
+    bool requires_grad;                                 /* option of creating operators */
 } tide_frame;
 
 /* Read the running function's arguments into frame->args. Raises on a wrong call. What it makes on

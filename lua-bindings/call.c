@@ -26,6 +26,8 @@ static int fail_call(lua_State *L, const td_op *op, const char *called) {
         if (len && !strncmp(message, names[k], len) && message[len] == ':')
             return tide_error(L, "%s%s", called, message + len);
     }
+    if (op->flags & TD_OP_INTERNAL) /* it has no name of its own in messages */
+        return tide_error(L, "%s: %s", called, message);
     return tide_error(L, "%s", message);
 }
 
@@ -33,10 +35,13 @@ static int fail_call(lua_State *L, const td_op *op, const char *called) {
  * yet: collect, and try once more. */
 static void run(lua_State *L, tide_frame *frame, td_call *call) {
     tide_load_tensors(L, frame);
-    if (call->inplace)
-        frame->out = td_arg_tensor(frame->args[0]);
-    call->given = &frame->out;
-    call->ngiven = frame->out != NULL;
+    if (call->inplace) {
+        frame->out[0] = td_arg_tensor(frame->args[0]);
+        frame->nout = 1;
+    }
+    call->given = frame->out;
+    call->ngiven = frame->nout;
+    call->nbeside = (uint8_t)frame->nbeside;
     td_status status = td_op_call(call);
     if (TD_UNLIKELY(status == TD_ENOMEM)) {
         tide_free_memory(L, TIDE_STATE(L));
@@ -110,11 +115,14 @@ static int return_other(lua_State *L, td_call *call) {
 }
 
 /* What out= was given comes back itself: nothing must say of it that it is another object. */
-static void return_given(lua_State *L, const tide_frame *frame, tide_handle *handle, int results) {
-    td_release(handle->tensor);
-    handle->tensor = NULL;
-    lua_pushvalue(L, frame->out_at);
-    lua_replace(L, -results - 1);
+static void return_given(lua_State *L, const tide_frame *frame, tide_handle *const *handles,
+                         int results) {
+    for (int k = 0; k < frame->nout; k++) {
+        td_release(handles[k]->tensor);
+        handles[k]->tensor = NULL;
+        lua_pushvalue(L, frame->out_at + k);
+        lua_replace(L, k - results - 1);
+    }
 }
 
 /* nil in the place of a result that was not asked for, before others that were. */
@@ -150,15 +158,15 @@ int tide_call_as(lua_State *L, const td_op *op, const char *name) {
     }
     for (int k = 0; k < given; k++)
         if (TD_UNLIKELY(op->result_base[k] && handles[k]->tensor))
-            to_one_based(L, handles[k], k == 0 && frame.out_at);
+            to_one_based(L, handles[k], k < frame.nout);
     if (TD_UNLIKELY(frame.requires_grad))
         TIDE_CHECK(L, td_set_requires_grad(handles[0]->tensor, true));
     if (given)
         tide_check_pressure(L, TIDE_STATE(L), handles[0]->tensor);
-    if (TD_UNLIKELY(frame.out_at))
-        return_given(L, &frame, handles[0], n);
     if (TD_UNLIKELY(n > 1))
         leave_holes(L, handles, n, given);
+    if (TD_UNLIKELY(frame.nout))
+        return_given(L, &frame, handles, n);
     lua_settop(L, lua_gettop(L) - (n - given));
     return given;
 }
@@ -274,6 +282,8 @@ int tide_call_operator_inplace(lua_State *L) {
     frame.op = op;
     frame.name = called_name(L, op->inplace_name);
     tide_read_args(L, &frame);
+    if (frame.nout)
+        tide_error(L, "%s: no option 'out': it writes its first argument", frame.name);
     if (!td_arg_tensor(frame.args[0]))
         tide_error(L, "%s: argument 1: a tensor expected", frame.name);
     td_call call = {.op = op, .args = frame.args, .inplace = true};

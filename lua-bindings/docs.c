@@ -111,11 +111,15 @@ void tide_push_signature(lua_State *L, const td_op *op, const char *name) {
         add_param(&b, &op->params[k], k > 0);
     if (op->flags & TD_SCHEMA_REST)
         luaL_addstring(&b, op->nparams ? ", ..." : "...");
-    bool table = op->nparams > op->npositional;
+    bool out = op->flags & TD_OP_OUT, table = out || op->nparams > op->npositional;
     if (table) {
         luaL_addstring(&b, op->npositional ? ", {" : "{");
         for (int k = op->npositional; k < op->nparams; k++)
             add_param(&b, &op->params[k], k > op->npositional);
+        if (out && op->nparams > op->npositional)
+            luaL_addstring(&b, ", ");
+        if (out)
+            luaL_addstring(&b, op->nresults > 1 ? "Tensor[]? out=nil" : "Tensor? out=nil");
         luaL_addchar(&b, '}');
     }
     luaL_addchar(&b, ')');

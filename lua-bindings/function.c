@@ -3,6 +3,7 @@
 
 #include "engine/core/number.h"
 #include "engine/ops/schema.h"
+#include "lua-bindings/args.h"
 
 #include <string.h>
 
@@ -238,6 +239,24 @@ static int describe(lua_State *L) {
     return 1;
 }
 
+/* tide._deliver(name, exact, out, results...): the results of a function that is no operator,
+ * written into what its option out= was given. */
+static int deliver(lua_State *L) {
+    const char *name = luaL_checkstring(L, 1); /* the caller's constant: it stays */
+    bool exact = lua_toboolean(L, 2);
+    bool several = lua_gettop(L) > 4;
+    lua_createtable(L, 0, 1);
+    lua_pushvalue(L, 3);
+    lua_setfield(L, -2, "out");
+    for (int k = 0; k < 3; k++)
+        lua_remove(L, 1);
+    return tide_call_as(L,
+                        several ? TD_OP(given_four)
+                        : exact ? TD_OP(given_exactly)
+                                : TD_OP(given),
+                        name);
+}
+
 /* ---- texts that are the same in every locale ---- */
 
 void tide_push_number_text(lua_State *L, int index, int digits) {
@@ -270,10 +289,15 @@ int tide_before_function(lua_State *L) {
 
 void tide_open_functions(lua_State *L) {
     static const luaL_Reg functions[] = {
-        {"_function", make_function},      {"_class", name_class},
-        {"_document", document},           {"_fail", fail},
-        {"_describe", describe},           {"_number", tide_number_function},
-        {"_before", tide_before_function}, {NULL, NULL},
+        {"_function", make_function},
+        {"_class", name_class},
+        {"_document", document},
+        {"_fail", fail},
+        {"_describe", describe},
+        {"_number", tide_number_function},
+        {"_before", tide_before_function},
+        {"_deliver", deliver},
+        {NULL, NULL},
     };
     luaL_newmetatable(L, schema_name);
     lua_pushcfunction(L, schema_gc);

@@ -381,8 +381,10 @@ void tide_load_tensors(lua_State *L, tide_frame *f) {
         else if (f->args[k].kind == TD_KIND_TENSORS)
             load_list(L, f, k);
     }
-    if (f->out_at)
-        f->out = tide_to_tensor(L, f->out_at);
+    for (int k = 0; k < f->nout; k++)
+        f->out[k] = tide_to_tensor(L, f->out_at + k);
+    for (int k = 0; k < f->nbeside; k++)
+        f->out[f->nout + k] = tide_to_tensor(L, f->beside_at);
 }
 
 static td_value read_tensor(lua_State *L, tide_frame *f, int param, int index) {
@@ -393,6 +395,10 @@ static td_value read_tensor(lua_State *L, tide_frame *f, int param, int index) {
     if (TD_UNLIKELY(p->base != TD_BASE_NONE && !td_dtype_is_float((td_dtype)x->dtype))) {
         x = tide_from_one_based(L, index, f->name);
         f->at[param] = lua_gettop(L);
+        if (f->nout) {
+            f->beside_at = index;
+            f->nbeside = 1;
+        }
     }
     return TD_T(x);
 }

@@ -158,7 +158,7 @@ TD_OPERATOR(gelu_tanh) = {
                 "                 tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))) *"
                 "  0.7978845608028654 * (1 + 0.134145 * x * x))",
     .dtypes = TD_DTYPES_FLOATS,
-    .flags = TD_OP_INTERNAL,
+    .flags = TD_OP_INTERNAL | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(prelu_slope) = {
     .schema = "(Tensor x, Tensor slope) -> Tensor",

@@ -209,22 +209,19 @@ static td_status run_matrix_power(td_call *call) {
     if (x->ndim < 2 || x->sizes[x->ndim - 1] != x->sizes[x->ndim - 2])
         return td_fail(TD_ESHAPE, "needs square matrices, got shape %s",
                        td_tensor_shape_text(x, text));
-    if (n == INT64_MIN)
-        return td_fail(TD_EVALUE, "n is out of range: %lld", (long long)n);
     if (n == 0)
         return identity_like(x, &call->out[0]);
     if (n == 1)
         return TD_APPLY(&call->out[0], clone, TD_T(x));
+    square = td_retain(x);
     if (n < 0)
-        TD_TRY(TD_APPLY(&square, linalg_inv, TD_T(x)));
-    else
-        square = td_retain(x);
-    for (n = n < 0 ? -n : n;; n >>= 1) {
-        if (n & 1 && y)
+        TD_STEP(&square, linalg_inv, TD_T(square));
+    for (uint64_t left = n < 0 ? -(uint64_t)n : (uint64_t)n;; left >>= 1) {
+        if (left & 1 && y)
             TD_STEP(&y, matmul, TD_T(y), TD_T(square));
-        else if (n & 1)
+        else if (left & 1)
             y = td_retain(square);
-        if (n == 1)
+        if (left == 1)
             break;
         TD_STEP(&square, matmul, TD_T(square), TD_T(square));
     }
@@ -310,6 +307,11 @@ static td_status run_addbmm(td_call *call) {
     TD_TRY(make_whole(dtype, &alpha));
     TD_STEP(&y, sum, TD_T(y), TD_INTS(1, &batch), TD_B(false), TD_DTYPE(dtype));
     TD_TRY(add_scaled(a[0], y, beta, alpha, &call->out[0]));
+    /* Alone of all forms in place it takes the result's shape, where no base and no history knows
+     * it by another. */
+    if (call->inplace && !a[0].tensor->base && !a[0].tensor->requires_grad &&
+        !td_tensor_same_shape(a[0].tensor, y))
+        TD_TRY(td_tensor_resize(a[0].tensor, y->ndim, y->sizes));
 done:
     td_release(y);
     return status;
@@ -327,13 +329,13 @@ TD_OPERATOR(vdot) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
     .doc = "dot, which for real numbers is the same.",
     .formula = "dot(x, y)",
-    .flags = TD_OP_OUT,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(linalg_vecdot) = {
     .schema = "(Tensor x, Tensor y, *, dim dim=-1) -> Tensor",
     .doc = "Inner products of the vectors along a dim, which broadcast.",
     .run = run_vecdot,
-    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT,
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(addr) = {
     .schema = "(Tensor input, Tensor vec1, Tensor vec2, *, number beta=1, number alpha=1) "
@@ -348,7 +350,7 @@ TD_OPERATOR(addbmm) = {
     .doc = "beta * input + alpha * (the sum of batch1's matrices times batch2's).",
     .run = run_addbmm,
     .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
-    .flags = TD_OP_INPLACE | TD_OP_OUT,
+    .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(kron) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
@@ -365,14 +367,14 @@ TD_OPERATOR(linalg_cross) = {
         "   if(x.size(dim) == 3 and y.size(dim) == 3,"
         "      roll(x, -1, dim) * roll(y, -2, dim) - roll(x, -2, dim) * roll(y, -1, dim),"
         "      error(\"the dim must be of size 3 in both shapes, % and %\", x.shape, y.shape)))",
-    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT,
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(cross) = {
     .schema = "(Tensor x, Tensor y, dim? dim=nil) -> Tensor",
     .doc = "Cross products along a dim of size 3, the first such where none is given.",
     .run = run_cross,
     .autocast = {.cuda = TD_AUTOCAST_PROMOTE},
-    .flags = TD_OP_OUT,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(linalg_multi_dot) = {
     .schema = "(Tensor[] tensors) -> Tensor",
@@ -380,7 +382,7 @@ TD_OPERATOR(linalg_multi_dot) = {
         "The product of two matrices or more in the cheapest order; vectors may stand at the ends.",
     .run = run_multi_dot,
     .autocast = {.cuda = TD_AUTOCAST_LOWER},
-    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT,
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(chain_matmul) = {
     .schema = "(Tensor... matrices) -> Tensor",
@@ -391,15 +393,15 @@ TD_OPERATOR(chain_matmul) = {
 };
 TD_OPERATOR(matrix_power) = {
     .schema = "(Tensor x, int n) -> Tensor",
-    .doc = "Square matrices to a power that is not negative.",
+    .doc = "Square matrices to a power; a negative one is that of their inverses.",
     .run = run_matrix_power,
-    .flags = TD_OP_OUT,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(linalg_matrix_power) = {
     .schema = "(Tensor x, int n) -> Tensor",
     .doc = "Another name for matrix_power.",
     .formula = "matrix_power(x, n)",
-    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT,
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(euclidean_dist) = {
     .schema = "(Tensor x1, Tensor x2) -> Tensor",

@@ -279,6 +279,25 @@ TD_OPERATOR(to_copy) = {
     .gradient = "x: g",
     .flags = TD_OP_INTERNAL,
 };
+TD_OPERATOR(given) = {
+    .schema = "(Tensor x) -> Tensor",
+    .doc = "x itself: with out= what a front end has composed goes into what it was given.",
+    .formula = "x",
+    .flags = TD_OP_INTERNAL | TD_OP_OUT,
+};
+TD_OPERATOR(given_exactly) = {
+    .schema = "(Tensor x) -> Tensor",
+    .doc = "The same, where out= must have x's dtype.",
+    .formula = "x",
+    .flags = TD_OP_INTERNAL | TD_OP_OUT | TD_OP_OUT_EXACT,
+};
+TD_OPERATOR(given_four) = {
+    .schema = "(Tensor a, Tensor b, Tensor c, Tensor d) -> "
+              "(Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
+    .doc = "The same of the four that lstsq gives.",
+    .formula = "solution: a; residuals: b; rank: c; singular_values: d",
+    .flags = TD_OP_INTERNAL | TD_OP_OUT,
+};
 TD_OPERATOR(detach) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "The same elements without history: no gradient flows through it.",

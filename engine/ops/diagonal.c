@@ -351,7 +351,7 @@ TD_OPERATOR(diag) = {
     .formula = "if(x.ndim == 1, diag_embed(x, diagonal),"
                "   if(x.ndim == 2, clone(diagonal(x, diagonal), memory_format=\"contiguous\"),"
                "      error(\"needs a vector or a matrix, got shape %\", x.shape)))",
-    .flags = TD_OP_OUT,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(diagflat) = {
     .schema = "(Tensor x, int offset=0) -> Tensor",
@@ -383,7 +383,7 @@ TD_OPERATOR(slice_scatter) = {
     PART(kernel_slice_scatter),
     .gradient = "x: slice_scatter(g, " BLANK ", dim, start, stop, step);"
                 "src: slice(g, dim, start, stop, step)",
-    .flags = TD_OP_OUT,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(fill_diagonal_) = {
     .schema = "(Tensor x, number value, bool wrap=false) -> Tensor",

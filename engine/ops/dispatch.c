@@ -10,6 +10,7 @@
 #include "engine/core/observer.h"
 #include "engine/core/sparse.h"
 #include "engine/ops/copy.h"
+#include "engine/ops/meta.h"
 #include "engine/ops/pointwise.h"
 #include "engine/ops/write.h"
 
@@ -131,39 +132,46 @@ static td_status check_dtypes(const td_call *call) {
 
 /* ---- operators with a rule ---- */
 
-/* The k-th result: the given tensor itself, or a fresh one. A given tensor of another dtype than
- * the rule's, or one that shares memory with an argument, is written through a fresh one. */
+/* A given tensor of another dtype than the rule's, or one that shares memory with an argument, is
+ * written through a fresh one; so is out= where the kernel may refuse elements, for what a call
+ * that is refused was given stays as it was. */
+static bool goes_through(const td_call *call, const td_tensor *given, const td_meta *meta) {
+    uint32_t flags = call->op->flags;
+    return given->dtype != meta->dtype || (flags & TD_OP_REFUSES && !call->inplace) ||
+           (!(flags & TD_OP_WRITES_SELF) && td_writes_argument(call, given));
+}
+
+/* The k-th result: the given tensor itself, or a fresh one. */
 static td_status make_result(td_call *call, int k, const td_meta *meta, bool *through) {
     td_tensor *given = td_call_given(call, k);
     if (meta->ndim < 0)
         return TD_OK;
-    *through = false;
-    if (given) {
-        td_status status = td_call_fit(call, given, meta->dtype, meta->ndim, meta->sizes);
-        if (status)
-            return status;
-        *through = given->dtype != meta->dtype ||
-                   (!(call->op->flags & TD_OP_WRITES_SELF) && td_writes_argument(call, given));
-        if (!*through) {
-            call->out[k] = td_retain(given);
-            return TD_OK;
-        }
-    }
-    return td_tensor_from_meta(meta, &call->out[k]);
+    if (TD_LIKELY(!given))
+        return td_tensor_from_meta(meta, &call->out[k]);
+    if (!td_device_same(td_tensor_device(given), meta->device))
+        return td_fail(TD_EDEVICE, "the result is on %s, out on %s", td_device_name(meta->device),
+                       td_device_name(td_tensor_device(given)));
+    *through = goes_through(call, given, meta);
+    if (*through)
+        return td_tensor_from_meta(meta, &call->out[k]);
+    call->out[k] = td_retain(given);
+    return td_fit_given(call, k, meta);
 }
 
 /* What was made afresh for given tensors goes into them, in which the call then ends. */
-static td_status deliver(td_call *call, const bool *through) {
-    for (int k = 0; k < call->ngiven; k++) {
+static td_status deliver(td_call *call, const bool *through, const td_meta *meta) {
+    td_status status = TD_OK;
+    for (int k = 0; k < call->ngiven && status == TD_OK; k++)
+        if (through[k])
+            status = td_fit_given(call, k, &meta[k]);
+    for (int k = 0; k < call->ngiven && status == TD_OK; k++) {
         if (!through[k])
             continue;
-        td_status status = td_copy_into(call->given[k], call->out[k]);
-        if (status)
-            return status;
+        status = td_copy_into(call->given[k], call->out[k]);
         td_release(call->out[k]);
         call->out[k] = td_retain(call->given[k]);
     }
-    return TD_OK;
+    return status;
 }
 
 static td_status run_kernel(td_call *call) {
@@ -181,6 +189,8 @@ static td_status run_kernel(td_call *call) {
     td_status status = op->rule(call, meta);
     if (status == TD_OK && op->dtypes != TD_DTYPES_ALL)
         status = check_dtypes(call);
+    if (status == TD_OK && TD_UNLIKELY(call->ngiven))
+        status = td_check_given(call, op->nresults, meta);
     for (int k = 0; k < op->nresults && status == TD_OK; k++) {
         status = make_result(call, k, &meta[k], &through[k]);
         any |= through[k];
@@ -190,31 +200,34 @@ static td_status run_kernel(td_call *call) {
     status = td_call_ready(call);
     if (status == TD_OK)
         status = observed(call, op->kernel);
-    return status == TD_OK && any ? deliver(call, through) : status;
+    return status == TD_OK && any ? deliver(call, through, meta) : status;
 }
 
 /* ---- operators that run others ---- */
 
-/* The result of a composite, or of an operator that makes its result itself, goes into the given
- * tensor by copy_, which records itself. */
-static td_status copy_result(td_call *call) {
-    td_tensor *given = td_call_given(call, 0), *result = call->out[0];
-    if (!given || !result || result == given)
+/* The results of a composite, or of an operator that makes its results itself, go into the given
+ * tensors by copy_, which records itself. */
+static td_status copy_results(td_call *call) {
+    td_meta meta[TD_MAX_RESULTS];
+    int n = 0;
+    for (; n < TD_MAX_RESULTS && call->out[n]; n++)
+        td_meta_like(&meta[n], call->out[n], (td_dtype)call->out[n]->dtype);
+    if (!n || call->out[0] == call->given[0])
         return TD_OK;
-    td_status status =
-        td_call_fit(call, given, (td_dtype)result->dtype, result->ndim, result->sizes);
-    if (status == TD_OK)
-        status = TD_APPLY_INPLACE(copy_, TD_T(given), TD_T(result));
-    if (status)
-        return status;
-    td_release(result);
-    call->out[0] = td_retain(given);
-    return TD_OK;
+    td_status status = td_check_given(call, n, meta);
+    for (int k = 0; k < n && status == TD_OK; k++)
+        status = td_fit_given(call, k, &meta[k]);
+    for (int k = 0; k < n && status == TD_OK; k++) {
+        status = TD_APPLY_INPLACE(copy_, TD_T(call->given[k]), TD_T(call->out[k]));
+        td_release(call->out[k]);
+        call->out[k] = td_retain(call->given[k]);
+    }
+    return status;
 }
 
 static td_status run_composite(td_call *call) {
     td_status status = call->op->run(call);
-    return status ? status : copy_result(call);
+    return status || TD_LIKELY(!call->ngiven) ? status : copy_results(call);
 }
 
 /* Views, and operators whose gradient is their own though they run others: these record nothing. */
@@ -239,7 +252,7 @@ static td_status run_then_copy(td_call *call) {
         return status;
     memcpy(call->out, fresh.out, sizeof call->out);
     call->result = fresh.result;
-    return copy_result(call);
+    return copy_results(call);
 }
 
 /* A view in place: the tensor itself becomes what it is a view of itself. Its history goes on with
@@ -364,10 +377,18 @@ static const char *find_sparse(const td_call *call) {
     return "an argument";
 }
 
+static td_status fail_sparse(const td_call *call) {
+    const char *name = find_sparse(call);
+    return td_fail(TD_ETYPE, "not for sparse tensors: give %s:to_dense() instead of %s", name,
+                   name);
+}
+
 /* A sparse tensor that is written in place gets the parts of the result. */
 static td_status become(td_call *call, td_tensor *x) {
     td_tensor *fresh = NULL, *result = call->out[0];
-    td_status status = td_call_fit(call, x, (td_dtype)result->dtype, result->ndim, result->sizes);
+    td_meta meta;
+    td_meta_set(&meta, (td_dtype)result->dtype, result->ndim, result->sizes);
+    td_status status = td_check_given(call, 1, &meta);
     if (status == TD_OK)
         status = TD_APPLY(&fresh, to, TD_T(result), TD_DTYPE((td_dtype)x->dtype));
     if (status)
@@ -400,7 +421,7 @@ static td_status settle(td_call *call, td_tensor *x) {
         td_release(result);
         call->out[0] = dense;
     }
-    return copy_result(call);
+    return copy_results(call);
 }
 
 static td_status run_sparse(td_call *call, bool recorded) {
@@ -408,8 +429,7 @@ static td_status run_sparse(td_call *call, bool recorded) {
     td_record record = {0};
     td_status status = TD_OK;
     if (!call->op->sparse)
-        return td_fail(TD_ETYPE, "not for sparse tensors: give %s:to_dense() instead of %s",
-                       find_sparse(call), find_sparse(call));
+        return fail_sparse(call);
     if (x) {
         call->record = recorded ? &record : NULL; /* out= is refused then */
         status = td_check_writes(call);
@@ -496,10 +516,11 @@ static td_status check_itself(td_call *call) {
     looks l = look(call);
     if (l.elsewhere && op->kernel && !(op->flags & TD_OP_ANY_DEVICE))
         return fail_device(call, l.elsewhere);
-    if (l.other && !(op->flags & TD_OP_ANY_LAYOUT))
-        return td_fail(TD_ETYPE, "a strided tensor expected, got one of another layout");
+    bool other = l.other && !(op->flags & TD_OP_ANY_LAYOUT);
+    if (other && !op->sparse)
+        return fail_sparse(call);
     td_status status = td_check_writes(call);
-    if (status)
+    if (status || other)
         return status;
     call->record = &only_checks;
     status = op->pointwise ? td_pointwise_call(call) : run_kernel(call);
@@ -543,6 +564,22 @@ td_status td_op_apply(const td_op *op, td_tensor **out, int nargs, const td_valu
     for (int k = 0; k < op->nresults; k++)
         out[k] = call.out[k];
     return TD_OK;
+}
+
+td_status td_call_as(td_call *call, const td_op *op, int nargs) {
+    td_value full[TD_MAX_PARAMS];
+    td_call other = {.op = op,
+                     .args = full,
+                     .given = call->given,
+                     .ngiven = call->ngiven,
+                     .nbeside = call->nbeside,
+                     .inplace = call->inplace};
+    td_status status = fill_args(op, nargs, call->args, full);
+    if (status == TD_OK)
+        status = td_op_call(&other);
+    if (status == TD_OK)
+        memcpy(call->out, other.out, sizeof call->out);
+    return status;
 }
 
 td_status td_op_apply_inplace(const td_op *op, int nargs, const td_value *args) {

@@ -520,5 +520,5 @@ TD_OPERATOR(tensordot) = {
            "both.",
     .run = run_tensordot,
     .autocast = {.cuda = TD_AUTOCAST_PROMOTE},
-    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT,
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };

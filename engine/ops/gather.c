@@ -222,7 +222,7 @@ TD_OPERATOR(gather) = {
     .dtypes = TD_DTYPES_ALL,
     .gradient = "x: if(sparse_grad, gather_slope(g, index, x.shape, dim),"
                 "      scatter_add(zeros(x.shape, dtype=g.dtype, device=g.device), dim, index, g))",
-    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART | TD_OP_REFUSES,
 };
 TD_OPERATOR(scatter) = {
     .schema = "(Tensor x, dim dim, index Tensor index, Tensor|number src, *, "
@@ -237,7 +237,8 @@ TD_OPERATOR(scatter) = {
         "      error(\"multiply has no gradient here: use scatter_reduce\")));"
         "src: if(reduce == nil or reduce == \"add\", gather_within(g, dim, index, src.shape),"
         "      error(\"multiply has no gradient here: use scatter_reduce\"))",
-    .flags = TD_OP_INPLACE | TD_OP_WRITES_SELF | TD_OP_OUT | TD_OP_OUT_EXACT,
+    .flags = TD_OP_INPLACE | TD_OP_WRITES_SELF | TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART |
+             TD_OP_REFUSES,
 };
 /* The gradient of an extreme is shared out among all that reach it; that of a product is written so
  * that one factor of 0 does not hide the product of the others. */
@@ -273,7 +274,8 @@ TD_OPERATOR(scatter_add) = {
     .dtypes = TD_DTYPES_ALL,
     .gradient = "x: g; src: gather_within(g, dim, index, src.shape)",
     .autocast = {.cuda = TD_AUTOCAST_PROMOTE},
-    .flags = TD_OP_INPLACE | TD_OP_WRITES_SELF | TD_OP_OUT | TD_OP_OUT_EXACT,
+    .flags = TD_OP_INPLACE | TD_OP_WRITES_SELF | TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART |
+             TD_OP_REFUSES,
 };
 TD_OPERATOR(gather_within) = {
     .schema = "(Tensor x, dim dim, index Tensor index, int[] size) -> Tensor",

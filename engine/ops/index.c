@@ -553,21 +553,21 @@ TD_OPERATOR(index_select) = {
     .schema = "(Tensor x, dim dim, index Tensor index) -> Tensor",
     .doc = "The places along a dim that index names.",
     .run = run_index_select,
-    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART,
 };
 TD_OPERATOR(index_add) = {
     .schema = "(Tensor x, dim dim, index Tensor index, Tensor source, *, "
               "number alpha=1) -> Tensor",
     .doc = "Add alpha * source to the places along a dim that index names.",
     .run = run_index_add,
-    .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_EXACT,
+    .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART,
 };
 TD_OPERATOR(index_copy) = {
     .schema = "(Tensor x, dim dim, index Tensor index, Tensor source) -> Tensor",
     .doc = "Write source to the places along a dim that index names.",
     .run = run_index_copy,
     .autocast = {.cpu = TD_AUTOCAST_PROMOTE},
-    .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_EXACT,
+    .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART,
 };
 TD_OPERATOR(index_fill) = {
     .schema = "(Tensor x, dim dim, index Tensor index, Tensor|number value) -> Tensor",
@@ -579,7 +579,7 @@ TD_OPERATOR(take) = {
     .schema = "(Tensor x, index Tensor index) -> Tensor",
     .doc = "Elements by their places in row-major order.",
     .formula = "advanced_index(reshape(x, -1), {index})",
-    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART,
 };
 TD_OPERATOR(masked_fill) = {
     .schema = "(Tensor x, Tensor mask, Tensor|number value) -> Tensor",
@@ -591,7 +591,7 @@ TD_OPERATOR(masked_select) = {
     .schema = "(Tensor x, Tensor mask) -> Tensor",
     .doc = "The elements where the mask is true, as one row.",
     .run = run_masked_select,
-    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART,
 };
 TD_OPERATOR(nonzero) = {
     .schema = "(Tensor x, *, bool as_tuple=false) -> index Tensor",
@@ -599,5 +599,5 @@ TD_OPERATOR(nonzero) = {
         "Places of the elements different from zero, one row of indices each; as_tuple: a list of "
         "the indices along each dim.",
     .run = run_nonzero,
-    .flags = TD_OP_NONDIFF | TD_OP_OUT | TD_OP_OUT_EXACT,
+    .flags = TD_OP_NONDIFF | TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART,
 };

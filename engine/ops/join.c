@@ -407,14 +407,14 @@ TD_OPERATOR(cat) = {
     .dtypes = TD_DTYPES_ALL,
     .backward = grad_cat,
     .autocast = {.cpu = TD_AUTOCAST_PROMOTE},
-    .flags = TD_OP_OUT,
+    .flags = TD_OP_OUT | TD_OP_OUT_APART,
 };
 TD_OPERATOR(stack) = {
     .schema = "(Tensor[] tensors, dim dim=0) -> Tensor",
     .doc = "Tensors of one shape joined along a new dim.",
     .run = run_stack,
     .autocast = {.cpu = TD_AUTOCAST_PROMOTE},
-    .flags = TD_OP_OUT,
+    .flags = TD_OP_OUT | TD_OP_OUT_APART,
 };
 TD_OPERATOR(tile) = {
     .schema = "(Tensor x, int[] dims) -> Tensor",

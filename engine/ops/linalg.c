@@ -386,7 +386,7 @@ TD_OPERATOR(linalg_inv_ex) = {
     .kernel = kernel_one_info,
     .dtypes = REAL,
     .gradient = "A: -matmul(matmul(" T("inverse") ", g.inverse), " T("inverse") ")",
-    .flags = TD_OP_FUNCTION_ONLY,
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_REFUSES,
 };
 TD_OPERATOR(linalg_inv) = {
     .schema = "(Tensor A) -> Tensor",
@@ -395,7 +395,7 @@ TD_OPERATOR(linalg_inv) = {
     .kernel = kernel_one,
     .dtypes = REAL,
     .gradient = "A: -matmul(matmul(" T("out") ", g), " T("out") ")",
-    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT,
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_REFUSES | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(solution) = {
     .schema = "(Tensor A, Tensor B) -> Tensor",
@@ -445,7 +445,7 @@ TD_OPERATOR(linalg_cholesky_ex) = {
     .dtypes = REAL,
     .gradient = "A: if(upper, " CHOLESKY_SLOPE(T("L"), T("g.L")) ", " CHOLESKY_SLOPE("L",
                                                                                      "g.L") ")",
-    .flags = TD_OP_FUNCTION_ONLY,
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_REFUSES,
 };
 TD_OPERATOR(linalg_cholesky) = {
     .schema = "(Tensor A, *, bool upper=false) -> Tensor",
@@ -455,7 +455,7 @@ TD_OPERATOR(linalg_cholesky) = {
     .dtypes = REAL,
     .gradient = "A: if(upper, " CHOLESKY_SLOPE(T("out"), T("g")) ", " CHOLESKY_SLOPE("out",
                                                                                      "g") ")",
-    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT,
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_REFUSES | TD_OP_OUT_EXACT,
 };
 
 /* x R^-T for an upper triangular R. */
@@ -549,7 +549,7 @@ TD_OPERATOR(linalg_det) = {
     .schema = "(Tensor A) -> Tensor",
     .doc = "Determinant of square matrices.",
     .formula = "d = determinants(A); d.det",
-    .flags = TD_OP_FUNCTION_ONLY,
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(det) = {
     .schema = "(Tensor A) -> Tensor",
@@ -560,7 +560,7 @@ TD_OPERATOR(linalg_slogdet) = {
     .schema = "(Tensor A) -> (Tensor sign, Tensor logabsdet)",
     .doc = "Sign of the determinant and logarithm of its absolute value.",
     .formula = "d = determinants(A); sign: d.sign; logabsdet: d.logabsdet",
-    .flags = TD_OP_FUNCTION_ONLY,
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(slogdet) = {
     .schema = "(Tensor A) -> (Tensor sign, Tensor logabsdet)",
@@ -576,19 +576,20 @@ TD_OPERATOR(inverse) = {
     .schema = "(Tensor A) -> Tensor",
     .doc = "Inverse of square matrices: linalg_inv.",
     .formula = "linalg_inv(A)",
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(linalg_solve) = {
     .schema = "(Tensor A, Tensor B, *, bool left=true) -> Tensor",
     .doc = "x with A x = B (left=false: x A = B), of vectors or matrices; batches broadcast.",
     .run = run_solve,
-    .flags = TD_OP_FUNCTION_ONLY,
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(linalg_solve_triangular) = {
     .schema =
         "(Tensor A, Tensor B, *, bool upper, bool left=true, bool unitriangular=false) -> Tensor",
     .doc = "x with A x = B (left=false: x A = B) for triangular A; batches broadcast.",
     .run = run_solve_triangular,
-    .flags = TD_OP_FUNCTION_ONLY,
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(cholesky_inverse) = {
     .schema = "(Tensor L, bool upper=false) -> Tensor",
@@ -615,39 +616,39 @@ TD_OPERATOR(linalg_qr) = {
     .schema = "(Tensor A, str mode=\"reduced\") -> (Tensor Q, Tensor R)",
     .doc = "Orthogonal Q and upper triangular R with Q R = A; mode \"reduced\" or \"complete\".",
     .run = run_qr,
-    .flags = TD_OP_FUNCTION_ONLY,
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(linalg_svd) = {
     .schema = "(Tensor A, bool full_matrices=true) -> (Tensor U, Tensor S, Tensor Vh)",
     .doc = "Orthogonal U and Vh and descending S with U diag(S) Vh = A.",
     .formula = "p = svd_parts(A, full_matrices); U: p.U; S: p.S; Vh: p.Vh",
-    .flags = TD_OP_FUNCTION_ONLY,
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(linalg_svdvals) = {
     .schema = "(Tensor A) -> Tensor",
     .doc = "Singular values, descending.",
     .formula = "p = svd_parts(A, false); p.S",
-    .flags = TD_OP_FUNCTION_ONLY,
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(linalg_eigh) = {
     .schema = "(Tensor A, str UPLO=\"L\") -> (Tensor L, Tensor V)",
     .doc = "Ascending eigenvalues and eigenvectors (columns) of symmetric matrices; one triangle "
            "counts.",
     .run = run_eigh,
-    .flags = TD_OP_FUNCTION_ONLY,
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(linalg_eigvalsh) = {
     .schema = "(Tensor A, str UPLO=\"L\") -> Tensor",
     .doc = "Ascending eigenvalues of symmetric matrices; one triangle counts.",
     .formula = "p = linalg_eigh(A, UPLO); p.L",
-    .flags = TD_OP_FUNCTION_ONLY,
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(linalg_pinv) = {
     .schema = "(Tensor A, *, Tensor|number? atol=nil, Tensor|number? rtol=nil, bool "
               "hermitian=false) -> Tensor",
     .doc = "Pseudoinverse, by singular values beyond max(atol, rtol times the largest).",
     .formula = "if(hermitian, pinv_hermitian(A, atol, rtol), pinv_parts(A, atol, rtol))",
-    .flags = TD_OP_FUNCTION_ONLY,
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT,
 };
 TD_OPERATOR(pinverse) = {
     .schema = "(Tensor A, number rcond=1e-15) -> Tensor",
@@ -662,7 +663,7 @@ TD_OPERATOR(linalg_matrix_rank) = {
                "              values_beyond(linalg_svdvals(A),"
                "                            if(A.size(-2) > A.size(-1), A.size(-2), A.size(-1)), "
                "atol, rtol))",
-    .flags = TD_OP_NONDIFF,
+    .flags = TD_OP_NONDIFF | TD_OP_OUT,
 };
 TD_OPERATOR(values_beyond) = {
     .schema =

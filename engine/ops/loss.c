@@ -168,7 +168,7 @@ TD_OPERATOR(softmax) = {
     .dtypes = TD_DTYPES_ALL,
     .gradient = "x: softmax_backward(out, g, dim)",
     .autocast = {.cuda = TD_AUTOCAST_FP32_RESULT},
-    .flags = TD_OP_OUT,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(log_softmax) = {
     .schema = "(Tensor x, dim dim, *, dtype? dtype=nil) -> Tensor",
@@ -178,7 +178,7 @@ TD_OPERATOR(log_softmax) = {
     .dtypes = TD_DTYPES_ALL,
     .gradient = "x: log_softmax_backward(out, g, dim)",
     .autocast = {.cuda = TD_AUTOCAST_FP32_RESULT},
-    .flags = TD_OP_OUT,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(softmax_backward) = {
     .schema = "(Tensor y, Tensor gy, dim dim) -> Tensor",

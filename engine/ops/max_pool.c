@@ -28,10 +28,22 @@ static td_status finish_plan(const td_call *call, int n, const td_tensor *x, td_
     return td_check_places("a result", out->ndim, out->sizes);
 }
 
+/* Images may be none, but not without channels or elements. */
+static td_status check_filled(int n, const td_tensor *x) {
+    char text[TD_SHAPE_TEXT];
+    for (int d = x->ndim == n + 2; d < x->ndim; d++)
+        if (x->sizes[d] == 0)
+            return td_fail(TD_ESHAPE, "dim %d of input of shape %s is empty: only the batch may be",
+                           d + 1, td_tensor_shape_text(x, text));
+    return TD_OK;
+}
+
 static td_status rule_max_pool(const td_call *call, td_meta *out) {
     const td_value *a = call->args;
     int n = a[1].n;
     td_status status = begin_plan(call, n, a[0].tensor);
+    if (status == TD_OK)
+        status = check_filled(n, a[0].tensor);
     if (status == TD_OK)
         status = td_read_windows(n, a[1], a[2], a[3], a[4], a[5].b,
                                  TD_PLAN(call, td_max_pool_plan)->axis);

@@ -205,6 +205,10 @@ enum {
     TD_OP_WRITES_SELF = 1024, /* the kernel may be given its first argument as its result */
     TD_OP_OUT_EXACT = 8192,   /* out= must have the dtype of the result */
     TD_OP_TURNS = 16384,      /* a view; in place the tensor itself becomes that view */
+    TD_OP_REFUSES = 65536, /* (32768 is schema.h's) the kernel may refuse elements: out= is written
+                              when it is done */
+    TD_OP_OUT_APART = 131072, /* out= must not share memory with an argument (where there is a form
+                                in place: with one besides the first) */
 };
 
 /* Shape and dtype rule: read call->args, fill out[0 .. nresults), and what it has worked out of the
@@ -244,7 +248,7 @@ struct td_op {
                                              first target, where that is strided, may be the
                                              result). NULL: such arguments are refused */
     td_autocast autocast;
-    uint16_t flags;
+    uint32_t flags;
     uint16_t dtypes; /* with `kernel`: what its tensors may be (TD_DTYPES_ALL, ...), but for those
                         that the schema calls index or class; with `pointwise`: what they may be
                         promoted to, 0 standing for all */
@@ -276,9 +280,12 @@ struct td_call {
     int nlist;
     td_value result;         /* for number and bool results */
     td_tensor *const *given; /* what is to be written, result by result: targets in place, or out=;
-                                borrowed; the results then hold other references to them */
+                                borrowed; the results then hold other references to them. Behind
+                                them stand nbeside tensors that arguments were made from: out= is
+                                compared with these as with arguments */
     int ngiven;
     bool inplace;
+    uint8_t nbeside;
     td_device device;         /* of its first tensor, else of its device option, else the CPU */
     void *plan;               /* room for the plan of an operator with a rule; see TD_PLAN */
     struct td_record *record; /* the node that this call will be; NULL: it is not recorded */
@@ -294,9 +301,12 @@ static inline td_status td_call_ready(td_call *call) {
 static inline td_tensor *td_call_given(const td_call *call, int result) {
     return result < call->ngiven ? call->given[result] : NULL;
 }
-/* May a result of this dtype and shape be written into `given`? Resizes it for out=. */
-td_status td_call_fit(const td_call *call, td_tensor *given, td_dtype dtype, int ndim,
-                      const int64_t *sizes) TD_MUST_CHECK;
+/* May the n results of a call be written into what it was given? Changes nothing. EVALUE: there are
+ * not as many, they share memory with one another, or with an argument where that is refused;
+ * EDTYPE, and in place ESHAPE. */
+td_status td_check_given(const td_call *call, int n, const td_meta *results) TD_MUST_CHECK;
+/* After that check: bring what was given for the k-th result into its shape. */
+td_status td_fit_given(const td_call *call, int k, const td_meta *result) TD_MUST_CHECK;
 
 /* The room for the plan of a call as a struct of ops/plan.h; uninitialised in the rule. */
 #define TD_PLAN_BYTES 1536
@@ -361,6 +371,10 @@ typedef struct td_alias {
     static const td_alias alias_##alias = {#alias, #alias "_", &td_operator_##id};                 \
     static const td_alias *const place_of_alias_##alias                                            \
         __attribute__((section("td_aliases"), used)) = &alias_##alias
+
+/* For composites that are another operator: run it with the call's first nargs arguments and what
+ * the call was given. */
+td_status td_call_as(td_call *call, const td_op *op, int nargs) TD_MUST_CHECK;
 
 /* Find by a name that is known at run time only; NULL when there is none. Not by an alias. */
 const td_op *td_op_find(const char *name);

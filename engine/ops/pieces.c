@@ -397,13 +397,13 @@ TD_OPERATOR(vstack) = {
     .schema = "(Tensor[] tensors) -> Tensor",
     .doc = "Tensors one below the other: along the first dim, vectors as rows.",
     JOIN(run_vstack),
-    .flags = TD_OP_OUT,
+    .flags = TD_OP_OUT | TD_OP_OUT_APART,
 };
 TD_OPERATOR(row_stack) = {
     .schema = "(Tensor[] tensors) -> Tensor",
     .doc = "Another name for vstack.",
     JOIN(run_vstack),
-    .flags = TD_OP_OUT,
+    .flags = TD_OP_OUT | TD_OP_OUT_APART,
 };
 TD_OPERATOR(dstack) = {
     .schema = "(Tensor[] tensors) -> Tensor",
@@ -415,7 +415,7 @@ TD_OPERATOR(column_stack) = {
     .schema = "(Tensor[] tensors) -> Tensor",
     .doc = "Vectors as the columns of a matrix; matrices side by side.",
     JOIN(run_column_stack),
-    .flags = TD_OP_OUT,
+    .flags = TD_OP_OUT | TD_OP_OUT_APART,
 };
 TD_OPERATOR(block_diag) = {
     .schema = "(Tensor... tensors) -> Tensor",

@@ -283,14 +283,14 @@ TD_OPERATOR(scatter_reduce) = {
               "bool include_self=true) -> Tensor",
     .doc = "x with what src brings to the places that index names along a dim reduced there.",
     .run = run_scatter_reduce,
-    .flags = TD_OP_INPLACE | TD_OP_OUT,
+    .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_APART | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(index_reduce) = {
     .schema = "(Tensor x, dim dim, index Tensor index, Tensor source, "
               "\"prod\"|\"mean\"|\"amax\"|\"amin\" reduce, *, bool include_self=true) -> Tensor",
     .doc = "x with the rows of source reduced at the places along a dim that index names.",
     .run = run_index_reduce,
-    .flags = TD_OP_INPLACE | TD_OP_OUT,
+    .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_APART | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(index_put) = {
     .schema = "(Tensor x, index Tensor?[] indices, Tensor values, bool accumulate=false) -> Tensor",
@@ -315,7 +315,7 @@ TD_OPERATOR(take_along_dim) = {
     .schema = "(Tensor x, index Tensor indices, dim? dim=nil) -> Tensor",
     .doc = "gather with broadcasting; without a dim of the flattened tensors.",
     .run = run_take_along_dim,
-    .flags = TD_OP_OUT,
+    .flags = TD_OP_OUT | TD_OP_OUT_APART | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(argwhere) = {
     .schema = "(Tensor x) -> index Tensor",

@@ -160,7 +160,7 @@ TD_OPERATOR(neg) = {
     .pointwise = PLAN(.type = TD_PW_ARITH, .no_bool = true, .primitive = TD_PW_neg),
     .sparse = td_sparse_linear,
     .gradient = "x: -g",
-    .flags = FORMS,
+    .flags = FORMS | TD_OP_OUT_EXACT,
 };
 UNARY(abs, TD_PW_ARITH, "Absolute value.", "x: g * sign(x)", .dtypes = TD_DTYPES_NUMBERS,
       .sparse = td_sparse_each);
@@ -207,7 +207,7 @@ TD_OPERATOR(round) = {
     .variant = choose_rounding,
     .gradient = "x: 0",
     .dtypes = TD_DTYPES_NUMBERS,
-    .flags = FORMS,
+    .flags = FORMS | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(round_decimals) = {
     .schema = "(Tensor x, int decimals) -> Tensor",
@@ -219,7 +219,7 @@ TD_OPERATOR(round_decimals) = {
                         "      round(x / pow(10, abs(decimals))) * pow(10, abs(decimals)))"),
     .gradient = "x: 0",
     .dtypes = TD_DTYPES_FLOATS,
-    .flags = TD_OP_INTERNAL,
+    .flags = TD_OP_INTERNAL | TD_OP_OUT_EXACT,
 };
 UNARY(trunc, TD_PW_ARITH, "Rounded towards zero.", "x: 0", .dtypes = TD_DTYPES_NUMBERS);
 FORMULA(frac, "(Tensor x) -> Tensor", TD_PW_FLOATS, "Fractional part, with the sign of x.",
@@ -240,7 +240,7 @@ TD_OPERATOR(gelu) = {
     .gradient = "x: g * (0.5 * erfc(x * -0.7071067811865476) +"
                 "        x * 0.3989422804014327 * exp(-0.5 * x * x))",
     .dtypes = TD_DTYPES_FLOATS,
-    .flags = FORMS,
+    .flags = FORMS | TD_OP_OUT_EXACT,
 };
 FORMULA(softplus, "(Tensor x, number beta=1, number threshold=20) -> Tensor", TD_PW_FLOATS,
         "log(1 + exp(beta * x)) / beta; x itself where beta * x is over the threshold.",
@@ -318,7 +318,7 @@ TD_OPERATOR(where) = {
     .doc = "a where the condition holds, else b.",
     .pointwise = PLAN(.type = TD_PW_SELECT, .primitive = TD_PW_where),
     .gradient = "a: where(condition, g, 0); b: where(condition, 0, g)",
-    .flags = TD_OP_OUT,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 COMPARE(eq, "Is a equal to b, element by element?");
 COMPARE(ne, "Is a different from b?");

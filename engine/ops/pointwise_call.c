@@ -1,5 +1,6 @@
 /* pointwise_call.c: calls of pointwise operators: dtype rule, shape rule, layout of the result.
  * Their gradients are in pointwise_grad.c. */
+#include "engine/ops/meta.h"
 #include "engine/ops/pointwise.h"
 
 #include <string.h>
@@ -209,18 +210,21 @@ static td_status make_result(const td_call *call, int n, td_dtype dtype, td_tens
     td_status status = broadcast_all(call->op->pointwise, n, call->args, &ndim, sizes);
     if (TD_UNLIKELY(status))
         return status;
-    td_tensor *given = td_call_given(call, 0);
-    if (TD_LIKELY(!given)) {
+    if (TD_LIKELY(!call->ngiven)) {
         status = td_tensor_empty(dtype, result_device(n, call->args), ndim, sizes, out);
         const td_tensor *model = layout_model(n, call->args, ndim, sizes);
         if (TD_UNLIKELY(model && status == TD_OK))
             status = td_tensor_set_shape(*out, ndim, sizes, model->strides);
         return status;
     }
-    status = td_call_fit(call, given, dtype, ndim, sizes);
+    td_meta meta;
+    td_meta_set(&meta, dtype, ndim, sizes);
+    status = td_check_given(call, 1, &meta);
+    if (status == TD_OK)
+        status = td_fit_given(call, 0, &meta);
     if (status)
         return status;
-    *out = td_retain(given);
+    *out = td_retain(call->given[0]);
     return TD_OK;
 }
 

@@ -210,8 +210,10 @@ static td_status rule_bernoulli(const td_call *call, td_meta *out) {
     const td_value *a = call->args;
     td_status status =
         td_is_nil(a[1]) ? check_probabilities(a[0].tensor) : check_probability(a[1].f);
+    const td_tensor *given = td_call_given(call, 0);
     plan_bernoulli(call, a[1]);
-    return status ? status : td_rule_same(call, out);
+    td_meta_like(out, a[0].tensor, (td_dtype)(given ? given : a[0].tensor)->dtype);
+    return status;
 }
 
 static td_status rule_bernoulli_(const td_call *call, td_meta *out) {
@@ -342,7 +344,7 @@ TD_OPERATOR(randperm) = {
     .rule = rule_randperm,
     .kernel = kernel_randperm,
     .dtypes = TD_DTYPES_ALL,
-    .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM,
+    .flags = TD_OP_FUNCTION_ONLY | TD_OP_NONDIFF | TD_OP_RANDOM | TD_OP_OUT,
 };
 TD_OPERATOR(uniform_) = {
     .schema = "(Tensor x, float from=0, float to=1, *, generator? generator=nil) -> Tensor",
@@ -413,7 +415,7 @@ TD_OPERATOR(bernoulli) = {
     .kernel = kernel_bernoulli,
     .dtypes = TD_DTYPES_ALL,
     .gradient = "x: zeros_like(g)",
-    .flags = TD_OP_RANDOM,
+    .flags = TD_OP_RANDOM | TD_OP_OUT | TD_OP_REFUSES,
 };
 TD_OPERATOR(dropout_noise) = {
     .schema = "(Tensor x, float p, *, generator? generator=nil) -> Tensor",

@@ -227,13 +227,15 @@ static td_status kernel_find(td_call *call) {
 
 /* Without a dim the value alone; with one, values and where they are. */
 static td_status run_max(td_call *call) {
-    bool all = td_is_nil(call->args[1]);
-    return td_op_apply(all ? TD_OP(amax) : TD_OP(max_dim), call->out, 3, call->args);
+    return td_is_nil(call->args[1])
+               ? TD_APPLY(call->out, amax, call->args[0], TD_NIL, call->args[2])
+               : td_call_as(call, TD_OP(max_dim), 3);
 }
 
 static td_status run_min(td_call *call) {
-    bool all = td_is_nil(call->args[1]);
-    return td_op_apply(all ? TD_OP(amin) : TD_OP(min_dim), call->out, 3, call->args);
+    return td_is_nil(call->args[1])
+               ? TD_APPLY(call->out, amin, call->args[0], TD_NIL, call->args[2])
+               : td_call_as(call, TD_OP(min_dim), 3);
 }
 
 /* ---- products without one factor ---- */
@@ -449,12 +451,14 @@ TD_OPERATOR(max) = {
               "(Tensor values, index Tensor indices)",
     .doc = "Largest element; along a dim, the largest elements and where they are.",
     .run = run_max,
+    .flags = TD_OP_OUT,
 };
 TD_OPERATOR(min) = {
     .schema = "(Tensor x, dim? dim=nil, *, bool keepdim=false) -> "
               "(Tensor values, index Tensor indices)",
     .doc = "Smallest element; along a dim, the smallest elements and where they are.",
     .run = run_min,
+    .flags = TD_OP_OUT,
 };
 TD_OPERATOR(max_dim) = {
     .schema = "(Tensor x, dim dim, bool keepdim=false) -> "
@@ -464,7 +468,7 @@ TD_OPERATOR(max_dim) = {
     .kernel = kernel_find,
     .dtypes = TD_DTYPES_ALL,
     .gradient = TO_THE_PLACE,
-    .flags = TD_OP_INTERNAL,
+    .flags = TD_OP_INTERNAL | TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART,
 };
 TD_OPERATOR(min_dim) = {
     .schema = "(Tensor x, dim dim, bool keepdim=false) -> "
@@ -474,7 +478,7 @@ TD_OPERATOR(min_dim) = {
     .kernel = kernel_find,
     .dtypes = TD_DTYPES_ALL,
     .gradient = TO_THE_PLACE,
-    .flags = TD_OP_INTERNAL,
+    .flags = TD_OP_INTERNAL | TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART,
 };
 TD_OPERATOR(argmax) = {
     .schema = "(Tensor x, dim? dim=nil, *, bool keepdim=false) -> index Tensor",
@@ -520,6 +524,7 @@ TD_OPERATOR(nanmean) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",
     .doc = "Mean of what is not NaN, of all elements or over the given dims.",
     .formula = "nansum(x, dim, keepdim) / sum(x == x, dim, keepdim)",
+    .flags = TD_OP_OUT,
 };
 TD_OPERATOR(norm) = {
     .schema = "(Tensor x, number|\"fro\"|\"nuc\" p=2, dim[]? dim=nil, *, bool keepdim=false, "
@@ -533,14 +538,14 @@ TD_OPERATOR(norm) = {
     .sparse = td_sparse_norm,
     .gradient = NORM_SLOPE,
     .autocast = {.cuda = TD_AUTOCAST_FP32},
-    .flags = TD_OP_OUT,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(frobenius_norm) = {
     .schema =
         "(Tensor x, str p, dim[]? dim=nil, *, bool keepdim=false, dtype? dtype=nil) -> Tensor",
     .doc = "Square root of the sum of squares.",
     .formula = "norm(x, 2, dim, keepdim=keepdim, dtype=dtype)",
-    .flags = TD_OP_INTERNAL,
+    .flags = TD_OP_INTERNAL | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(nuclear_norm) = {
     .schema =
@@ -550,7 +555,7 @@ TD_OPERATOR(nuclear_norm) = {
                "m = movedim(if(dtype == nil, x, to(x, dtype)), dims, {-2, -1});"
                "s = sum(linalg_svdvals(m), -1);"
                "if(keepdim, movedim(unsqueeze(unsqueeze(s, -1), -1), {-2, -1}, dims), s)",
-    .flags = TD_OP_INTERNAL,
+    .flags = TD_OP_INTERNAL | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(logsumexp) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false) -> Tensor",

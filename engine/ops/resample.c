@@ -365,7 +365,7 @@ TD_OPERATOR(avg_pool3d) = {
               "Tensor",
     .doc = "Mean of each window of volumes (N, C, D, H, W) or (C, D, H, W).",
     .formula = "avg_pool(input, " AVG_POOL ")",
-    .flags = TD_OP_OUT,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 #define LP_POOL(n)                                                                                 \
     "(Tensor input, number norm_type, int[" #n "] kernel_size, int[" #n "]? stride=nil, "          \

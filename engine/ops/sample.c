@@ -169,5 +169,5 @@ TD_OPERATOR(multinomial) = {
     .rule = rule_multinomial,
     .kernel = kernel_multinomial,
     .dtypes = TD_DTYPES_FLOATS,
-    .flags = TD_OP_NONDIFF | TD_OP_RANDOM,
+    .flags = TD_OP_NONDIFF | TD_OP_RANDOM | TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_REFUSES,
 };

@@ -129,6 +129,7 @@ TD_OPERATOR(cummax) = {
     .kernel = kernel_scan,
     .dtypes = TD_DTYPES_ALL,
     .gradient = TO_THE_PLACES,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(cummin) = {
     .schema = "(Tensor x, dim dim) -> (Tensor values, index Tensor indices)",
@@ -137,6 +138,7 @@ TD_OPERATOR(cummin) = {
     .kernel = kernel_scan,
     .dtypes = TD_DTYPES_ALL,
     .gradient = TO_THE_PLACES,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(logcumsumexp) = {
     .schema = "(Tensor x, dim dim) -> Tensor",
@@ -145,7 +147,7 @@ TD_OPERATOR(logcumsumexp) = {
     .kernel = kernel_scan,
     .dtypes = TD_DTYPES_FLOATS,
     .gradient = LOG_SLOPE,
-    .flags = TD_OP_OUT,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(linear_scan) = {
     .schema = "(Tensor x, dim dim, Tensor a) -> Tensor",

@@ -458,7 +458,7 @@ TD_OPERATOR(histc) = {
     .schema = "(Tensor x, int(1..) bins=100, number min=0, number max=0) -> Tensor",
     .doc = "How many elements lie in each of equal parts from min to max, or of their own range.",
     .run = run_histc,
-    .flags = TD_OP_OUT | TD_OP_NONDIFF,
+    .flags = TD_OP_OUT | TD_OP_NONDIFF | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(bin_counts) = {
     .schema = "(Tensor x, int bins, float low, float high, dtype whole) -> Tensor",
@@ -476,7 +476,7 @@ TD_OPERATOR(searchsorted) = {
     .doc = "Where values belong in a sorted sequence: before the first that is not less, or behind "
            "equal ones with right.",
     .run = run_searchsorted,
-    .flags = TD_OP_OUT | TD_OP_NONDIFF,
+    .flags = TD_OP_OUT | TD_OP_NONDIFF | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(search_in) = {
     .schema = "(Tensor sequence, Tensor values, index Tensor? sorter, bool right, bool narrow) -> "
@@ -492,14 +492,14 @@ TD_OPERATOR(bucketize) = {
               "index Tensor",
     .doc = "The number of the bucket between boundaries that each element lies in.",
     .run = run_bucketize,
-    .flags = TD_OP_OUT | TD_OP_NONDIFF,
+    .flags = TD_OP_OUT | TD_OP_NONDIFF | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(isin) = {
     .schema = "(Tensor|number elements, Tensor|number test_elements, *, "
               "bool assume_unique=false, bool invert=false) -> Tensor",
     .doc = "Is each element one of the test elements?",
     .run = run_isin,
-    .flags = TD_OP_OUT | TD_OP_NONDIFF,
+    .flags = TD_OP_OUT | TD_OP_NONDIFF | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(is_among) = {
     .schema = "(Tensor x, Tensor among, bool invert, dtype dtype) -> Tensor",

@@ -174,7 +174,7 @@ static td_status median_of(td_call *call, const td_op *along, bool ignore) {
     const td_value *a = call->args;
     if (td_is_nil(a[1]))
         return TD_APPLY(call->out, median_all, a[0], TD_B(ignore));
-    return td_op_apply(along, call->out, 3, a);
+    return td_call_as(call, along, 3);
 }
 
 static td_status run_median(td_call *call) {
@@ -202,6 +202,7 @@ TD_OPERATOR(sort) = {
     .kernel = kernel_sort,
     .dtypes = TD_DTYPES_ALL,
     .gradient = TO_THE_PLACES,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(argsort) = {
     .schema = "(Tensor x, dim dim=-1, bool descending=false, *, bool stable=false) -> "
@@ -216,7 +217,7 @@ TD_OPERATOR(msort) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "The elements in order along the first dim.",
     .formula = "sort(x, 0).values",
-    .flags = TD_OP_OUT,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(topk) = {
     .schema = "(Tensor x, int k, dim dim=-1, bool largest=true, bool sorted=true) -> "
@@ -226,6 +227,7 @@ TD_OPERATOR(topk) = {
     .kernel = kernel_sort,
     .dtypes = TD_DTYPES_NUMBERS,
     .gradient = TO_THE_PLACES,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART,
 };
 TD_OPERATOR(kthvalue) = {
     .schema = "(Tensor x, int k, dim dim=-1, bool keepdim=false) -> "
@@ -235,18 +237,21 @@ TD_OPERATOR(kthvalue) = {
     .kernel = kernel_select,
     .dtypes = TD_DTYPES_NUMBERS,
     .gradient = TO_THE_PLACE,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART,
 };
 TD_OPERATOR(median) = {
     .schema = "(Tensor x, dim? dim=nil, bool keepdim=false) -> "
               "(Tensor values, index Tensor indices)",
     .doc = "The lower median, NaN where there is one; along a dim, medians and where they are.",
     .run = run_median,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(nanmedian) = {
     .schema = "(Tensor x, dim? dim=nil, bool keepdim=false) -> "
               "(Tensor values, index Tensor indices)",
     .doc = "The lower median of what is not NaN; along a dim, medians and where they are.",
     .run = run_nanmedian,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(median_dim) = {
     .schema = "(Tensor x, dim dim, bool keepdim=false) -> (Tensor values, index Tensor indices)",
@@ -255,7 +260,7 @@ TD_OPERATOR(median_dim) = {
     .kernel = kernel_select,
     .dtypes = TD_DTYPES_NUMBERS,
     .gradient = TO_THE_PLACE,
-    .flags = TD_OP_INTERNAL,
+    .flags = TD_OP_INTERNAL | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(nanmedian_dim) = {
     .schema = "(Tensor x, dim dim, bool keepdim=false) -> (Tensor values, index Tensor indices)",
@@ -264,7 +269,7 @@ TD_OPERATOR(nanmedian_dim) = {
     .kernel = kernel_select,
     .dtypes = TD_DTYPES_NUMBERS,
     .gradient = TO_THE_PLACE,
-    .flags = TD_OP_INTERNAL,
+    .flags = TD_OP_INTERNAL | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(median_all) = {
     .schema = "(Tensor x, bool ignore) -> Tensor",
@@ -293,4 +298,5 @@ TD_OPERATOR(mode) = {
                "           squeeze(gather(s.values, dim, best), dim));"
                "indices: if(keepdim and x.ndim > 0, gather(s.indices, dim, best),"
                "            squeeze(gather(s.indices, dim, best), dim))",
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART,
 };

@@ -141,7 +141,9 @@ static td_status add_to_dense(td_call *call, td_dtype dtype) {
     td_parts parts = {NULL, NULL, false};
     td_status status = TD_OK;
     if (call->inplace) {
-        TD_TRY(td_call_fit(call, a, dtype, a->ndim, a->sizes));
+        td_meta meta;
+        td_meta_set(&meta, dtype, a->ndim, a->sizes);
+        TD_TRY(td_check_given(call, 1, &meta));
         sum = td_retain(a);
     } else {
         TD_TRY(TD_APPLY(&sum, to, TD_T(a), TD_DTYPE(dtype), TD_NIL, TD_B(true)));

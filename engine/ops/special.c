@@ -216,7 +216,7 @@ TD_OPERATOR(nan_to_num) = {
     .schema = "(Tensor x, number nan=0, number? posinf=nil, number? neginf=nil) -> Tensor",
     .doc = "x with numbers for NaN and the infinite ones: the dtype's ends where none are given.",
     .run = run_nan_to_num,
-    .flags = TD_OP_OUT | TD_OP_INPLACE,
+    .flags = TD_OP_OUT | TD_OP_INPLACE | TD_OP_OUT_EXACT,
 };
 
 /* ---- two operands ---- */
@@ -280,7 +280,7 @@ TD_OPERATOR(heaviside) = {
     .doc = "0 where a is negative, b where it is 0, else 1.",
     .pointwise = PLAN(.type = TD_PW_ARITH, .same = true, .primitive = -1,
                       .formula = "where(eq(a, 0), b, where(gt(a, 0), 1, 0))"),
-    .flags = FORMS | TD_OP_NONDIFF,
+    .flags = FORMS | TD_OP_NONDIFF | TD_OP_OUT_EXACT,
 };
 BINARY_FORMULA(ldexp, TD_PW_FLOATS, "a * 2^b.", "a * pow(2, b)",
                "a: g * pow(2, b); b: g * out * 0.6931471805599453");
@@ -291,7 +291,7 @@ TD_OPERATOR(float_power) = {
     .gradient = "a: g * where(eq(b, 0), 0, b * pow(a, b - 1));"
                 "b: g * where(logical_and(eq(a, 0), ge(b, 0)), 0, out * log(a))",
     .autocast = {.cuda = TD_AUTOCAST_FP32},
-    .flags = FORMS,
+    .flags = FORMS | TD_OP_OUT_EXACT,
 };
 
 /* ---- tests ---- */

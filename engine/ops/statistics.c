@@ -280,7 +280,7 @@ TD_OPERATOR(quantile) = {
     .doc = "The elements, or what lies between two, that the parts q of all are below.",
     .run = run_quantile,
     .autocast = {.cpu = TD_AUTOCAST_FP32},
-    .flags = TD_OP_OUT,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(nanquantile) = {
     .schema = "(Tensor x, Tensor|number q, dim? dim=nil, bool keepdim=false, *, "
@@ -288,7 +288,7 @@ TD_OPERATOR(nanquantile) = {
     .doc = "quantile of what is not NaN.",
     .run = run_nanquantile,
     .autocast = {.cpu = TD_AUTOCAST_FP32},
-    .flags = TD_OP_OUT,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 /* Interpolations: 0 linear, 1 lower, 2 higher, 3 midpoint, 4 nearest. A line with a NaN gives its
  * last element, which is NaN; one of nothing else its first. */
@@ -310,6 +310,7 @@ TD_OPERATOR(aminmax) = {
     .schema = "(Tensor x, *, dim? dim=nil, bool keepdim=false) -> (Tensor min, Tensor max)",
     .doc = "Smallest and largest element, of all or along a dim; equals share the gradient.",
     .formula = "min: amin(x, dim, keepdim=keepdim); max: amax(x, dim, keepdim=keepdim)",
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART,
 };
 TD_OPERATOR(var_mean) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, number correction=1, bool keepdim=false, "
@@ -329,7 +330,7 @@ TD_OPERATOR(renorm) = {
     .schema = "(Tensor x, number p, dim dim, number maxnorm) -> Tensor",
     .doc = "x with every slice along a dim whose p-norm is above maxnorm scaled down to it.",
     .run = run_renorm,
-    .flags = TD_OP_OUT | TD_OP_INPLACE,
+    .flags = TD_OP_OUT | TD_OP_INPLACE | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(renormed) = {
     .schema = "(Tensor x, number p, dim[] dims, number maxnorm) -> Tensor",

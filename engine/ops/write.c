@@ -1,8 +1,9 @@
-/* write.c: what may be written in place, for every operator alike. */
+/* write.c: what may be written in place or by out=, for every operator alike. */
 #include "engine/ops/write.h"
 
 #include "engine/autograd/autograd.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* The history of a leaf is its own: writing it would make its gradient that of another value. */
@@ -21,56 +22,140 @@ static td_status check_leaf(const td_tensor *x) {
     return TD_OK;
 }
 
-static td_status check_apart(const td_call *call) {
-    for (int k = 1; k < call->ngiven; k++)
-        for (int j = 0; j < k; j++)
-            if (call->given[k] == call->given[j])
-                return td_fail(TD_EVALUE, "tensors %d and %d to be written are the same", j + 1,
-                               k + 1);
+static td_status check_write(const td_call *call, const td_tensor *x) {
+    if (TD_UNLIKELY(x->layout != TD_STRIDED && !call->inplace))
+        return td_fail(TD_ETYPE, "out= is a sparse tensor: give a strided one");
+    if (td_tensor_overlaps(x) && !(call->op->flags & TD_OP_TURNS))
+        return td_fail(TD_EVALUE,
+                       "several elements of the tensor written share one place in memory "
+                       "(an expanded tensor?); write into a clone() of it");
+    if (TD_UNLIKELY(x->storage->inference && !td_modes_current.inference))
+        return td_fail(TD_EAUTOGRAD, "a tensor made in inference_mode is written outside of it: "
+                                     "write into a clone() of it");
+    return td_is_recording() ? check_leaf(x) : TD_OK;
+}
+
+/* ---- all tensors that a call reads ---- */
+
+typedef bool (*test_fn)(const td_tensor *read, const void *what);
+
+static bool any_read_of(const td_value *v, test_fn test, const void *what) {
+    if (v->kind == TD_KIND_TENSOR && v->tensor)
+        return test(v->tensor, what);
+    for (int j = 0; v->kind == TD_KIND_TENSORS && j < v->n; j++)
+        if (v->tensors[j] && test(v->tensors[j], what))
+            return true;
+    return false;
+}
+
+/* Does the test hold of an argument, from this one on, or of what one was made from? */
+static bool any_read(const td_call *call, int first, test_fn test, const void *what) {
+    for (int k = first; k < call->op->nparams; k++)
+        if (any_read_of(&call->args[k], test, what))
+            return true;
+    for (int k = 0; k < call->nbeside; k++)
+        if (test(call->given[call->ngiven + k], what))
+            return true;
+    return false;
+}
+
+static bool requires_grad(const td_tensor *read, const void *none) {
+    (void)none;
+    return read->requires_grad;
+}
+
+/* Would the results be recorded if they were made afresh? Composites leave that to others. */
+static bool is_recorded(const td_call *call) {
+    return call->record || (!(call->op->flags & TD_OP_NONDIFF) && td_is_recording() &&
+                            any_read(call, 0, requires_grad, NULL));
+}
+
+static td_status check_history(const td_call *call) {
+    if (is_recorded(call))
+        return td_fail(TD_EAUTOGRAD, "out= can't take part in autograd: an argument requires "
+                                     "grad (use tide.no_grad, or leave out= away)");
+    for (int k = 0; k < call->ngiven && td_is_recording(); k++)
+        if (call->given[k]->requires_grad && !(call->op->flags & TD_OP_NONDIFF))
+            return td_fail(TD_EAUTOGRAD, "out= can't take part in autograd: the tensor given "
+                                         "requires grad (use tide.no_grad, or give another)");
     return TD_OK;
 }
 
 td_status td_check_writes(const td_call *call) {
-    for (int k = 0; k < call->ngiven; k++) {
-        const td_tensor *x = call->given[k];
-        if (TD_UNLIKELY(x->layout != TD_STRIDED && !call->inplace))
-            return td_fail(TD_ETYPE, "out= is a sparse tensor: give a strided one");
-        if (td_tensor_overlaps(x) && !(call->op->flags & TD_OP_TURNS))
-            return td_fail(TD_EVALUE,
-                           "several elements of the tensor written share one place in memory "
-                           "(an expanded tensor?); write into a clone() of it");
-        if (TD_UNLIKELY(x->storage->inference && !td_modes_current.inference))
-            return td_fail(TD_EAUTOGRAD, "a tensor made in inference_mode is written outside of "
-                                         "it: write into a clone() of it");
-        td_status status = td_is_recording() ? check_leaf(x) : TD_OK;
-        if (status)
-            return status;
-    }
-    if (call->record && !call->inplace)
-        return td_fail(TD_EAUTOGRAD, "out= can't take part in autograd: an argument requires "
-                                     "grad (use tide.no_grad, or leave out= away)");
-    return call->ngiven > 1 ? check_apart(call) : TD_OK;
+    td_status status = TD_OK;
+    for (int k = 0; k < call->ngiven && status == TD_OK; k++)
+        status = check_write(call, call->given[k]);
+    return status || call->inplace ? status : check_history(call);
 }
 
-td_status td_call_fit(const td_call *call, td_tensor *given, td_dtype dtype, int ndim,
-                      const int64_t *sizes) {
-    if (!call->inplace && call->op->flags & TD_OP_OUT_EXACT && given->dtype != dtype)
-        return td_fail(TD_EDTYPE, "the result is %s, out is %s", td_dtype_name(dtype),
-                       td_dtype_name((td_dtype)given->dtype));
-    if (td_dtypes[dtype].category > td_dtypes[given->dtype].category)
-        return td_fail(TD_EDTYPE, "a %s result can't be written into a %s tensor",
-                       td_dtype_name(dtype), td_dtype_name((td_dtype)given->dtype));
-    bool fits = given->ndim == ndim;
-    for (int d = 0; d < ndim && fits; d++)
-        fits = given->sizes[d] == sizes[d];
-    if (fits)
-        return TD_OK;
-    if (!call->inplace)
-        return td_tensor_resize(given, ndim, sizes);
-    char want[TD_SHAPE_TEXT], have[TD_SHAPE_TEXT];
-    return td_fail(TD_ESHAPE, "the result's shape %s is not that of the tensor written, %s",
-                   td_shape_text(ndim, sizes, want, sizeof want),
-                   td_tensor_shape_text(given, have));
+/* ---- memory ---- */
+
+/* Where a tensor's elements lie; storage NULL: nowhere that others could, or with gaps, in which
+ * others may lie. */
+typedef struct extent {
+    const td_storage *storage;
+    size_t from, to;
+} extent;
+
+static extent extent_at(const td_tensor *x, int64_t numel) {
+    size_t from = (size_t)((const char *)x->data - (const char *)x->storage->data);
+    return (extent){x->storage, from, from + (size_t)numel * td_tensor_itemsize(x)};
+}
+
+static extent extent_of(const td_tensor *x) {
+    return x->numel && td_tensor_is_dense(x) ? extent_at(x, x->numel) : (extent){NULL, 0, 0};
+}
+
+static bool has_shape(const td_tensor *x, const td_meta *m) {
+    return x->ndim == m->ndim && !memcmp(x->sizes, m->sizes, sizeof(int64_t) * (size_t)m->ndim);
+}
+
+/* Of a tensor that will be brought into the shape of a result: where it needs more than there is
+ * behind it, it gets memory of its own. */
+static extent extent_in_shape(const td_tensor *x, const td_meta *result) {
+    if (has_shape(x, result))
+        return extent_of(x);
+    int64_t numel = td_numel(result->ndim, result->sizes);
+    for (int d = 0; d < result->ndim; d++)
+        if (result->sizes[d] == 0)
+            numel = 0;
+    if (numel <= 0 || numel > INT64_MAX / 16)
+        return (extent){NULL, 0, 0};
+    extent e = extent_at(x, numel);
+    return e.to <= x->storage->bytes ? e : (extent){NULL, 0, 0};
+}
+
+static bool meet(extent a, extent b) {
+    return a.storage && a.storage == b.storage && a.from < b.to && b.from < a.to;
+}
+
+/* A tensor given, with its extents before and after it is brought into shape. */
+typedef struct target {
+    const td_tensor *given;
+    extent before, after;
+} target;
+
+static bool lies_on(const td_tensor *read, const void *written) {
+    const target *t = written;
+    extent own = extent_of(read);
+    return read == t->given || meet(own, t->before) || meet(own, t->after);
+}
+
+static td_status check_apart(const td_call *call, int n, const td_meta *results) {
+    for (int k = 0; k < n; k++) {
+        const td_tensor *x = call->given[k];
+        const target written = {x, extent_of(x), extent_in_shape(x, &results[k])};
+        if (call->op->flags & TD_OP_OUT_APART &&
+            any_read(call, call->op->flags & TD_OP_INPLACE ? 1 : 0, lies_on, &written))
+            return td_fail(TD_EVALUE, "out= shares memory with an argument: give another tensor");
+        for (int j = 0; j < k; j++) {
+            if (x == call->given[j])
+                return td_fail(TD_EVALUE, "tensors %d and %d of out= are the same", j + 1, k + 1);
+            if (meet(written.after, extent_in_shape(call->given[j], &results[j])))
+                return td_fail(TD_EVALUE, "tensors %d and %d of out= share memory", j + 1, k + 1);
+        }
+    }
+    return TD_OK;
 }
 
 bool td_writes_argument(const td_call *call, const td_tensor *given) {
@@ -84,4 +169,53 @@ bool td_writes_argument(const td_call *call, const td_tensor *given) {
                 return true;
     }
     return false;
+}
+
+/* ---- results ---- */
+
+static td_status fail_count(const td_call *call, int n) {
+    const td_op *op = call->op;
+    char names[80] = "";
+    int at = 0;
+    for (int k = 0; k < n && op->nresults > 1 && at < (int)sizeof names; k++)
+        at += snprintf(names + at, sizeof names - (size_t)at, "%s%s", k ? ", " : "",
+                       op->result_names[k]);
+    if (n == 1)
+        return td_fail(TD_EVALUE, "one result: out= must be one tensor, got a list of %d",
+                       call->ngiven);
+    return td_fail(TD_EVALUE, "%d results: out= must be a list of %d tensors (%s), got %d", n, n,
+                   names, call->ngiven);
+}
+
+static td_status check_fit(const td_call *call, const td_tensor *given, const td_meta *result) {
+    char want[TD_SHAPE_TEXT], have[TD_SHAPE_TEXT];
+    td_dtype dtype = result->dtype;
+    if (!call->inplace && call->op->flags & TD_OP_OUT_EXACT && given->dtype != dtype)
+        return td_fail(TD_EDTYPE, "the result is %s, out is %s", td_dtype_name(dtype),
+                       td_dtype_name((td_dtype)given->dtype));
+    if (td_dtypes[dtype].category > td_dtypes[given->dtype].category)
+        return td_fail(TD_EDTYPE, "a %s result can't be written into a %s tensor",
+                       td_dtype_name(dtype), td_dtype_name((td_dtype)given->dtype));
+    if (!call->inplace || has_shape(given, result))
+        return TD_OK;
+    return td_fail(TD_ESHAPE, "the result's shape %s is not that of the tensor written, %s",
+                   td_shape_text(result->ndim, result->sizes, want, sizeof want),
+                   td_tensor_shape_text(given, have));
+}
+
+td_status td_check_given(const td_call *call, int n, const td_meta *results) {
+    if (call->ngiven != n)
+        return fail_count(call, n);
+    for (int k = 0; k < n; k++) {
+        td_status status = check_fit(call, call->given[k], &results[k]);
+        if (status)
+            return status;
+    }
+    return call->inplace ? TD_OK : check_apart(call, n, results);
+}
+
+td_status td_fit_given(const td_call *call, int k, const td_meta *result) {
+    return has_shape(call->given[k], result)
+               ? TD_OK
+               : td_tensor_resize(call->given[k], result->ndim, result->sizes);
 }

@@ -11,6 +11,12 @@ for name, value in pairs(tide) do
     end
 end
 
+-- A result, or where out= is given that tensor with the result in it: of the result's dtype alone where that is
+-- `exact`, else of any that takes it.
+local function deliver(fname, exact, out, result)
+    return out and tide._deliver(fname, exact, out, result) or result
+end
+
 -- ---- norms ----
 
 -- A dim counted from the front.
@@ -75,44 +81,53 @@ local function norm_of_matrices(fname, A, ord, dim, keepdim)
 end
 
 linalg.matrix_norm = declare("matrix_norm(Tensor A, number|\"fro\"|\"nuc\" ord=\"fro\", dim[]? dim=nil, bool keepdim=false, *, "
-    .. "dtype? dtype=nil) -> Tensor",
+    .. "dtype? dtype=nil, Tensor? out=nil) -> Tensor",
     "Norm of matrices: \"fro\", \"nuc\", 1, 2, math.huge, -1, -2, -math.huge; dim: the two dims (the last).",
-    function(A, ord, dim, keepdim, dtype)
-        return norm_of_matrices("matrix_norm", dtype and A:to(dtype) or A, ord, dim, keepdim)
+    function(A, ord, dim, keepdim, dtype, out)
+        local y = norm_of_matrices("matrix_norm", dtype and A:to(dtype) or A, ord, dim, keepdim)
+        return deliver("matrix_norm", true, out, y)
     end)
 
 linalg.vector_norm = declare("vector_norm(Tensor x, number ord=2, dim[]? dim=nil, bool keepdim=false, *, "
-    .. "dtype? dtype=nil) -> Tensor",
+    .. "dtype? dtype=nil, Tensor? out=nil) -> Tensor",
     "p-norm of all elements, or over the given dims.",
-    function(x, ord, dim, keepdim, dtype)
-        return tide.norm(dtype and x:to(dtype) or x, ord, dim, { keepdim = keepdim })
+    function(x, ord, dim, keepdim, dtype, out)
+        local y = tide.norm(dtype and x:to(dtype) or x, ord, dim, { keepdim = keepdim })
+        return deliver("vector_norm", true, out, y)
     end)
+
+local function norm_of(A, ord, dim, keepdim)
+    local matrix = type(ord) == "string" or ord ~= nil and (dim == nil and A.ndim == 2 or type(dim) == "table" and #dim == 2)
+    if matrix then
+        return norm_of_matrices("norm", A, ord, dim or { 1, 2 }, keepdim)
+    elseif ord ~= nil and dim == nil and A.ndim ~= 1 then
+        fail("norm: with ord and without dim A must have 1 or 2 dims, got shape %s", tostring(A.shape))
+    elseif type(dim) == "table" and (#dim < 1 or #dim > 2) then
+        fail("norm: dim must be one dim or two, got %d", #dim)
+    end
+    return tide.norm(A, ord or 2, dim, { keepdim = keepdim })
+end
 
 linalg.norm = declare("norm(Tensor A, number|\"fro\"|\"nuc\"? ord=nil, dim[]? dim=nil, bool keepdim=false, *, "
-    .. "dtype? dtype=nil) -> Tensor",
+    .. "dtype? dtype=nil, Tensor? out=nil) -> Tensor",
     "Norm of vectors (one dim, or no ord) or of matrices (two dims, or a matrix with an ord).",
-    function(A, ord, dim, keepdim, dtype)
-        A = dtype and A:to(dtype) or A
-        local matrix = type(ord) == "string" or ord ~= nil and (dim == nil and A.ndim == 2 or type(dim) == "table" and #dim == 2)
-        if matrix then
-            return norm_of_matrices("norm", A, ord, dim or { 1, 2 }, keepdim)
-        elseif ord ~= nil and dim == nil and A.ndim ~= 1 then
-            fail("norm: with ord and without dim A must have 1 or 2 dims, got shape %s", tostring(A.shape))
-        elseif type(dim) == "table" and (#dim < 1 or #dim > 2) then
-            fail("norm: dim must be one dim or two, got %d", #dim)
-        end
-        return tide.norm(A, ord or 2, dim, { keepdim = keepdim })
+    function(A, ord, dim, keepdim, dtype, out)
+        return deliver("norm", true, out, norm_of(dtype and A:to(dtype) or A, ord, dim, keepdim))
     end)
 
-linalg.cond = declare("cond(Tensor A, number|\"fro\"|\"nuc\"? p=nil) -> Tensor",
+local function cond_of(A, p)
+    if p == nil or p == 2 or p == -2 then
+        local s = values_of(A, two_places("cond", A, { -2, -1 }))
+        local large, small = s:select(-1, 1), s:select(-1, -1)
+        return p == -2 and small / large or large / small
+    end
+    return norm_of_matrices("cond", A, p, nil, false) * norm_of_matrices("cond", linalg.inv(A), p, nil, false)
+end
+
+linalg.cond = declare("cond(Tensor A, number|\"fro\"|\"nuc\"? p=nil, *, Tensor? out=nil) -> Tensor",
     "Condition number: the product of the norms (2 by default) of a matrix and its inverse.",
-    function(A, p)
-        if p == nil or p == 2 or p == -2 then
-            local s = values_of(A, two_places("cond", A, { -2, -1 }))
-            local large, small = s:select(-1, 1), s:select(-1, -1)
-            return p == -2 and small / large or large / small
-        end
-        return norm_of_matrices("cond", A, p, nil, false) * norm_of_matrices("cond", linalg.inv(A), p, nil, false)
+    function(A, p, out)
+        return deliver("cond", false, out, cond_of(A, p))
     end)
 
 -- ---- least squares ----
@@ -128,10 +143,10 @@ local function residuals_of(A, B, solution, rank, driver)
     return (A:matmul(solution) - B):square():sum(-2)
 end
 
-linalg.lstsq = declare("lstsq(Tensor A, Tensor B, number? rcond=nil, *, str? driver=nil) -> "
+linalg.lstsq = declare("lstsq(Tensor A, Tensor B, number? rcond=nil, *, str? driver=nil, table? out=nil) -> "
     .. "(Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
     "x that makes A x - B least, by the pseudoinverse; driver as LAPACK calls them: \"gelsy\", \"gels\", \"gelsd\", \"gelss\".",
-    function(A, B, rcond, driver)
+    function(A, B, rcond, driver, out)
         driver = driver or "gelsy"
         if not DRIVERS[driver] then
             fail('lstsq: driver must be "gels", "gelsy", "gelsd" or "gelss", got "%s"', driver)
@@ -144,7 +159,11 @@ linalg.lstsq = declare("lstsq(Tensor A, Tensor B, number? rcond=nil, *, str? dri
         local values = (driver == "gelsd" or driver == "gelss") and linalg.svdvals(A:detach())
             or tide.empty(0, { dtype = A.dtype })
         rank = driver ~= "gels" and rank or tide.empty(0, { dtype = tide.int64 })
-        return vectors and solution:squeeze(-1) or solution, residuals, rank, values
+        solution = vectors and solution:squeeze(-1) or solution
+        if out then
+            return tide._deliver("lstsq", false, out, solution, residuals, rank, values)
+        end
+        return solution, residuals, rank, values
     end)
 
 -- ---- tensors as matrices ----

@@ -166,6 +166,42 @@ t.test("empty_strided_lies_as_it_is_told", function()
     t.error_has(function() tide.empty_strided({ 2, 2 }, { 0, 1 }):zero_() end, "share one place")
 end)
 
+t.test("addbmm_in_place_takes_the_shape_of_the_result", function()
+    local a, b = tide.rand(2, 3, 4), tide.rand(2, 4, 5)
+    for _, sizes in ipairs { { 5 }, { 1, 5 }, {}, { 3, 1 } } do
+        local x = tide.rand(sizes)
+        local want, got = x:addbmm(a, b), x:addbmm_(a, b)
+        t.is_true(rawequal(got, x) and tide.equal(x, want))
+    end
+    local turned = tide.rand(5, 3):t()
+    local place, want = turned:data_ptr(), turned:addbmm(a, b)
+    turned:addbmm_(a, b)
+    t.is_true(tide.equal(turned, want) and turned:data_ptr() == place and turned:stride(1) == 1)
+    t.error_has(function() tide.rand(4, 5):narrow(1, 1, 1):addbmm_(a, b) end, "shape (3, 5) is not that of the tensor written")
+    t.error_has(function() tide.rand(4, 5):addbmm_(a, b) end, "addbmm_: ")
+    local y = tide.ones(1, 5, { requires_grad = true }) * 2
+    t.error_has(function() y:addbmm_(a, b) end, "shape (3, 5) is not that of the tensor written")
+    local leaf, x = tide.ones(2, 3, 4, { requires_grad = true }), tide.zeros(5)
+    x:addbmm_(leaf, b)
+    x:sum():backward()
+    t.is_true(leaf.grad:allclose(b:sum(3):unsqueeze(2):expand(2, 3, 4)))
+end)
+
+t.test("max_pooling_refuses_channels_and_planes_that_are_empty", function()
+    local F = tide.nn.functional
+    for n, name in ipairs { "max_pool1d", "max_pool2d", "max_pool3d" } do
+        local sizes = { 2, 3, table.unpack({ 4, 4, 4 }, 1, n) }
+        for d = 1, n + 2 do
+            local some = { table.unpack(sizes) }
+            some[d] = 0
+            local ok, message = pcall(F[name], tide.zeros(some), 1)
+            t.eq(ok, d == 1, ("%s, dim %d"):format(name, d))
+            t.is_true(ok or tostring(message):find(name .. ": ", 1, true), tostring(message))
+            t.eq(pcall(F[name], tide.zeros({ table.unpack(some, 2) }), 1), d == 1, ("%s without a batch, dim %d"):format(name, d))
+        end
+    end
+end)
+
 t.test("factors_of_integers_and_truths_are_integers_and_truths", function()
     local x, v = tide.ones(2, 2):long(), tide.tensor { 1, 2 }
     t.eq(x:addbmm(tide.ones(1, 2, 2):long(), tide.ones(1, 2, 2):long(), { beta = 0.6, alpha = 1.9 }):tolist(),

@@ -133,7 +133,8 @@ case("count_nonzero", lit([0.0, nan, -0.0, 2.0], grad=False))
 case("count_nonzero", constant(X(2, 3)), At(0), grid=True)
 
 
-torch_function("norm", torch.linalg.vector_norm)
+torch_function("norm", lambda x, p=2, *args, **options: (torch.norm if isinstance(p, str) else torch.linalg.vector_norm)(
+    x, p, *args, **options))
 for p in (1, 2, 3, 0.5, inf, -inf, 0):
     case("norm", X(2, 3), p)
     case("norm", X(2, 3), p, At(0))
@@ -144,6 +145,11 @@ case("norm", lit([0.0, 0.0, 0.0]))
 case("norm", lit([0.0, -1.0, 0.0]), 1)
 case("norm", lit([2.0, -2.0, 1.0]), inf)
 case("norm", X(20011))
+case("norm", X(2, 3), "fro")
+case("norm", X(2, 3, 2), "fro", [At(0), At(2)], keepdim=True)
+case("norm", X(3, 2), "nuc")
+case("norm", X(2, 3, 3), "nuc", [At(0), At(2)], keepdim=True)
+case("norm", X(3, 2, 4), "nuc", [At(2), At(0)])
 case("norm", X(0, 2), 2, At(0))
 case("norm", lit(ROWS, 4, 3), 2, At(1), grad=False)
 
