@@ -253,14 +253,21 @@ local function check_message(message, line)
     return type(message) == "string" and message:find("interrupted", 1, true)
 end
 
--- All that can be seen of a tensor; of a large one its edges.
-local function seen(x)
+local function seen_strided(x)
     local facts = ("%s %s %s "):format(tostring(x.shape), tostring(x:stride()), tostring(x.dtype))
     return facts .. (x:numel() <= 4096 and table.concat(x:reshape(-1):tolist() and
         (function(list)
             for k, v in ipairs(list) do list[k] = tostring(v):gsub("-nan", "nan") end
             return list
         end)(x:reshape(-1):tolist()), " ") or tostring(x))
+end
+
+-- All that can be seen of a tensor; of a large one its edges, of a sparse one its parts.
+local function seen(x)
+    if x.is_sparse then
+        return "sparse " .. tostring(x.shape) .. seen_strided(x:_indices()) .. seen_strided(x:_values())
+    end
+    return seen_strided(x)
 end
 
 local function look_at(result, line)
