@@ -7,22 +7,29 @@ local KINDS = { "pre", "after", "backward", "backward_pre" }
 local Hook = { __name = "ModuleHook" }
 Hook.__index = Hook
 
-function Hook:remove()
-    for k, hook in ipairs(self.list) do
-        if hook == self then
-            table.remove(self.list, k)
+-- Takes out the first hook of a list for which is_it(hook); without any, calls cost nothing.
+local function take_out(module, kind, is_it)
+    local hooks, found, left = rawget(module, "_hooks"), nil, 0
+    for k, hook in ipairs(hooks and hooks[kind] or {}) do
+        if is_it(hook) then
+            found = table.remove(hooks[kind], k)
             break
         end
     end
-    local hooks = self.module and rawget(self.module, "_hooks")
-    local left = 0
-    for _, kind in ipairs(KINDS) do
-        left = left + (hooks and #hooks[kind] or 0)
+    for _, each_kind in ipairs(KINDS) do
+        left = left + (hooks and #hooks[each_kind] or 0)
     end
-    if hooks and left == 0 then
-        rawset(self.module, "_hooks", nil)
+    if left == 0 then
+        rawset(module, "_hooks", nil)
     end
-    self.module = nil
+    return found
+end
+
+function Hook:remove()
+    if self.module then
+        take_out(self.module, self.kind, function(hook) return hook == self end)
+        self.module = nil
+    end
 end
 Hook.__close = Hook.remove
 Hook.__tostring = function(self) return "ModuleHook: " .. (self.module and "set; remove() ends it" or "removed") end
@@ -188,7 +195,7 @@ local function register(self, kind, fn, prepend)
         end
         rawset(self, "_hooks", hooks)
     end
-    local hook = setmetatable({ fn = fn, module = self, list = hooks[kind] }, Hook)
+    local hook = setmetatable({ fn = fn, module = self, kind = kind }, Hook)
     table.insert(hooks[kind], prepend and 1 or #hooks[kind] + 1, hook)
     return hook
 end
@@ -206,6 +213,12 @@ return function(_, base)
     } do
         base.method(row[1], ", function hook, *, bool prepend=false) -> ModuleHook", row[3],
             function(self, fn, prepend) return register(self, row[2], fn, prepend) end)
+    end
+
+    -- Ends the hook of a key that runs before forward, and gives what it computes with.
+    function base.remove_hook(module, key)
+        local hook = take_out(module, "pre", function(hook) return hook.key == key end)
+        return hook and hook.compute
     end
     return call
 end

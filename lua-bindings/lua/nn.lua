@@ -397,6 +397,8 @@ tide._nn_norms(nn)
 tide._nn_tables(nn)
 tide._nn_attention(nn)
 tide._nn_transformer(nn)
+tide._nn_utils(nn)
+tide._nn_reparam(nn, base)
 tide._nn_recurrent(nn)
 
 tide._document(Module, "Module", "Module", "What every module is: parameters(), named_parameters(), children(), "
@@ -405,6 +407,7 @@ tide._document(nn, "nn", "tide.nn",
     "Modules: layers, losses, containers; nn.class makes your own, nn.init fills parameters.")
 tide._document(nn.functional, "functional", "tide.nn.functional", "PyTorch's names for what lies in tide itself.")
 tide._document(nn.init, "init", "tide.nn.init", "Starting values, in place: uniform_, normal_, constant_, zeros_, "
-    .. "ones_, kaiming_uniform_, kaiming_normal_, xavier_uniform_, xavier_normal_.")
+    .. "ones_, eye_, dirac_, orthogonal_, sparse_, trunc_normal_, kaiming_uniform_, kaiming_normal_, xavier_uniform_, "
+    .. "xavier_normal_, calculate_gain.")
 
 return nn
