@@ -66,7 +66,8 @@ local function numel_of(tensors)
     return n
 end
 
--- Runs the model as in use, without recording, and says what each module gave: [module] = {text, bytes}.
+-- Runs the model as in use, without recording, and says what each module gave, the last time and in
+-- all: [module] = {text, bytes, all}.
 local function watch(self, ...)
     local seen, hooks, modes = {}, {}, {}
     local modules = self:modules()
@@ -77,7 +78,7 @@ local function watch(self, ...)
             local results, bytes = table.pack(...), 0
             each_tensor(results, results.n, function(x) bytes = bytes + x:numel() * x:element_size() end)
             local before = seen[module]
-            seen[module] = { text = shapes_text(results), bytes = bytes + (before and before.bytes or 0) }
+            seen[module] = { text = shapes_text(results), bytes = bytes, all = bytes + (before and before.all or 0) }
         end)
     end
     local given = table.pack(pcall(tide.no_grad, self, ...))
@@ -102,8 +103,8 @@ local function lines_of(base, self, seen)
         end
         local children, given = base.children(module), seen[module]
         local line = { ("%s%s%s"):format(("  "):rep(depth), label, getmetatable(module).__name),
-            given and given.text or "-", numel_of(params), #children == 0 and given and given.bytes or 0,
-            first = not counted[module], leaf = #children == 0 }
+            given and given.text or "-", numel_of(params), #children == 0 and given and given.bytes or 0 }
+        line.all = #children == 0 and given and not counted[module] and given.all or 0
         counted[module] = true
         lines[#lines + 1] = line
         for _, child in ipairs(children) do
@@ -148,9 +149,9 @@ local function summary(base, self, ...)
     local seen = watch(base.check_tree(self), ...)
     local rows, bytes = { { "Module", "Output shape", "Parameters", "Output memory" } }, 0
     for _, line in ipairs(lines_of(base, self, seen)) do
-        bytes = bytes + (line.first and line[4] or 0)
+        bytes = bytes + line.all
         rows[#rows + 1] = { line[1], line[2], line[3] > 0 and count_text(line[3]) or "-",
-            line.leaf and seen[self] and line[4] > 0 and size_text(line[4]) or "-" }
+            line[4] > 0 and size_text(line[4]) or "-" }
     end
     local texts, rule = table_text(rows, { "left", "left", "right", "right" })
     table.insert(texts, 2, rule)

@@ -3,16 +3,18 @@
 local tide = ...
 local fail, declare = tide._fail, tide._function
 
--- The parameter of a name, taken out of the module.
-local function take(base, fname, module, name)
+-- The parameter of a name, taken out of the module, and the dim that is meant (nil: none).
+local function take(base, fname, module, name, dim)
     base.refresh(module)
     local weight = module._kinds[name] == "parameter" and rawget(module, name)
     if not weight then
         fail("%s: %s has no parameter '%s'", fname, getmetatable(module).__name, name)
+    elseif dim and (dim == 0 or math.abs(dim) > weight:dim()) then
+        fail("%s: dim %d is out of range for shape %s", fname, dim, tostring(weight.shape))
     end
     base.forget(module, name)
     rawset(module, name, nil)
-    return weight
+    return weight, dim and (dim < 0 and dim + weight:dim() + 1 or dim)
 end
 
 local function key_of(fname, name) return fname .. " of " .. name end
@@ -66,11 +68,8 @@ local function norms(v, dim)
 end
 
 local function weight_norm(base, module, name, dim)
-    local weight = take(base, "weight_norm", module, name)
-    if dim and math.abs(dim) > weight:dim() then
-        fail("weight_norm: dim %d is out of range for shape %s", dim, tostring(weight.shape))
-    end
-    dim = dim and (dim < 0 and dim + weight:dim() + 1 or dim)
+    local weight
+    weight, dim = take(base, "weight_norm", module, name, dim)
     local g, v = name .. "_g", name .. "_v"
     module:register_parameter(g, tide.nn.Parameter(norms(weight:detach(), dim)))
     module:register_parameter(v, weight)
@@ -96,11 +95,9 @@ local function iterate(matrix, u, v, count, eps)
 end
 
 local function spectral_norm(base, module, name, count, eps, dim)
-    local weight = take(base, "spectral_norm", module, name)
-    dim = dim or (getmetatable(module).__name:find("^ConvTranspose") and 2 or 1)
-    if dim < 1 or dim > weight:dim() then
-        fail("spectral_norm: dim %d is out of range for shape %s", dim, tostring(weight.shape))
-    end
+    local weight
+    weight, dim = take(base, "spectral_norm", module, name,
+        dim or (getmetatable(module).__name:find("^ConvTranspose") and 2 or 1))
     local original, left, right = name .. "_orig", name .. "_u", name .. "_v"
     local matrix = as_matrix(weight:detach(), dim)
     local options = { dtype = weight.dtype, device = weight.device }
@@ -118,7 +115,7 @@ end
 
 return function(nn, base)
     local utils = nn.utils
-    utils.weight_norm = declare('weight_norm(Module module, str name="weight", int? dim=1) -> Module',
+    utils.weight_norm = declare('weight_norm(Module module, str name="weight", int(0..) dim=1) -> Module',
         "Let length (name_g) and direction (name_v) of a parameter be parameters instead of it: one length for each "
         .. "place along dim, one for all at dim 0.",
         function(module, name, dim) return weight_norm(base, module, name, dim ~= 0 and dim or nil) end)

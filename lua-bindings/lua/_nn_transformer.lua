@@ -126,7 +126,7 @@ local function causal(mask, hint, x, layer)
         return hint or false
     end
     local size = length_of(x, layer.self_attn and layer.self_attn.batch_first)
-    if mask.dtype == tide.bool or mask:dim() ~= 2 or mask.shape[1] ~= size or mask.shape[2] ~= size then
+    if not mask:is_floating_point() or mask:dim() ~= 2 or mask.shape[1] ~= size or mask.shape[2] ~= size then
         return false
     end
     return tide.equal(mask, causal_mask(size, { dtype = mask.dtype, device = mask.device }))
