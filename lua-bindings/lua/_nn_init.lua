@@ -103,7 +103,8 @@ define("trunc_normal_", ", number mean=0, number std=1, number a=-2, number b=2"
 local function check_dims(name, x, least, most)
     if x:dim() < least or x:dim() > most then
         fail("%s: needs a tensor of %s dims, got shape %s", name,
-            least == most and tostring(least) or ("%s to %s"):format(least, most), tostring(x.shape))
+            least == most and tostring(least) or most == math.huge and "at least " .. least
+                or ("%d to %d"):format(least, most), tostring(x.shape))
     end
 end
 

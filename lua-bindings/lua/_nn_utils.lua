@@ -82,6 +82,8 @@ return function(nn)
             fail("%s: both modules must be in evaluation: call eval()", fname)
         elseif not rawget(bn, "running_mean") then
             fail("%s: %s keeps no statistics", fname, getmetatable(bn).__name)
+        elseif not rawget(layer, "weight") or layer.weight:dim() < 2 or layer.weight.shape[dim] ~= bn.num_features then
+            fail("%s: %s has no weight of %d channels", fname, getmetatable(layer).__name, bn.num_features)
         end
         local fused, _ <close> = layer:clone(), tide.no_grad()
         local weight, scale = fused.weight, (bn.running_var + bn.eps):rsqrt()
