@@ -106,6 +106,8 @@ nn.Parameter = declare("Parameter(Tensor x) -> Tensor", "A leaf of x's values th
 local function register(self, name, value, kind)
     if type(name) ~= "string" and math.type(name) ~= "integer" then
         fail("register_%s: argument 2 (name): expected a name, got %s", kind, tide._describe(name))
+    elseif name == "" or type(name) == "string" and name:find(".", 1, true) then
+        fail("register_%s: '%s' is no name of a part: it must not be empty nor contain a dot", kind, name)
     end
     if not self._kinds[name] then
         self._names[#self._names + 1] = name
