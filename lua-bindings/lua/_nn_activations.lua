@@ -1,5 +1,5 @@
--- _nn_activations.lua: the activations of tide.nn beyond those without arguments (_nn_layers), each a module
--- around the function of the same meaning, and the dropouts of channels. Names and defaults are PyTorch's.
+-- _nn_activations.lua: the activations of tide.nn, each a module around the function of the same meaning, and
+-- the dropouts of channels. Names and defaults are PyTorch's.
 local tide = ...
 
 -- A class of this schema whose forward calls fn(x, fields...).
@@ -17,6 +17,9 @@ local function activation(nn, schema, fn, fields)
         for k, field in ipairs(fields) do
             args[k + 1] = rawget(self, field)
         end
+        if rawget(self, "inplace") then
+            return x[fn .. "_"](table.unpack(args, 1, #fields + 1))
+        end
         return tide[fn](table.unpack(args, 1, #fields + 1))
     end
     function c:extra_repr()
@@ -25,6 +28,7 @@ local function activation(nn, schema, fn, fields)
             local value = rawget(self, field)
             texts[k] = ("%s=%s"):format(field, type(value) == "number" and tide._number(value, 6) or tostring(value))
         end
+        texts[#texts + 1] = rawget(self, "inplace") and "inplace=true" or nil
         return table.concat(texts, ", ")
     end
     nn[name] = c
@@ -63,17 +67,23 @@ end
 
 -- Dropouts work in training alone.
 local function dropout(nn, name, fn)
-    local c = activation(nn, name .. "(number(0..1) p=0.5)", fn, { "p" })
-    function c:forward(x) return tide[fn](x, self.p, self.training) end
+    local c = activation(nn, name .. "(number(0..1) p=0.5, bool inplace=false)", fn, { "p" })
+    function c:forward(x)
+        if self.inplace then
+            return x[fn .. "_"](x, self.p, self.training)
+        end
+        return tide[fn](x, self.p, self.training)
+    end
+    function c:extra_repr() return ("p=%s, inplace=%s"):format(tide._number(self.p, 6), self.inplace) end
 end
 
 return function(nn)
-    activation(nn, "LeakyReLU(number negative_slope=0.01)", "leaky_relu", { "negative_slope" })
-    activation(nn, "ELU(number alpha=1)", "elu", { "alpha" })
-    activation(nn, "CELU(number alpha=1)", "celu", { "alpha" })
+    activation(nn, "LeakyReLU(number negative_slope=0.01, bool inplace=false)", "leaky_relu", { "negative_slope" })
+    activation(nn, "ELU(number alpha=1, bool inplace=false)", "elu", { "alpha" })
+    activation(nn, "CELU(number alpha=1, bool inplace=false)", "celu", { "alpha" })
     activation(nn, "Softplus(number beta=1, number threshold=20)", "softplus", { "beta", "threshold" })
-    activation(nn, "Hardtanh(number min_val=-1, number max_val=1)", "hardtanh", { "min_val", "max_val" })
-    activation(nn, "Threshold(number threshold, number value)", "threshold", { "threshold", "value" })
+    activation(nn, "Hardtanh(number min_val=-1, number max_val=1, bool inplace=false)", "hardtanh", { "min_val", "max_val" })
+    activation(nn, "Threshold(number threshold, number value, bool inplace=false)", "threshold", { "threshold", "value" })
     activation(nn, "Hardshrink(number lambd=0.5)", "hardshrink", { "lambd" })
     activation(nn, "Softshrink(number(0..) lambd=0.5)", "softshrink", { "lambd" })
     local gelu = activation(nn, "GELU(\"none\"|\"tanh\" approximate=\"none\")", "gelu", { "approximate" })
@@ -86,13 +96,22 @@ return function(nn)
         return x:softmax(-3)
     end
     activation(nn, "GLU(dim dim=-1)", "glu", { "dim" })
-    for name, fn in pairs { ReLU6 = "relu6", SELU = "selu", Mish = "mish", Softsign = "softsign",
-        Hardsigmoid = "hardsigmoid", Hardswish = "hardswish", Tanhshrink = "tanhshrink", LogSigmoid = "logsigmoid" } do
+    for name, fn in pairs { Tanh = "tanh", Sigmoid = "sigmoid", Softsign = "softsign", Tanhshrink = "tanhshrink",
+        LogSigmoid = "logsigmoid" } do
         activation(nn, name .. "()", fn, {})
     end
-    local rrelu = activation(nn, "RReLU(number lower=0.125, number upper=0.3333333333333333)", "rrelu",
-        { "lower", "upper" })
-    function rrelu:forward(x) return tide.rrelu(x, self.lower, self.upper, self.training) end
+    for name, fn in pairs { ReLU = "relu", ReLU6 = "relu6", SELU = "selu", SiLU = "silu", Mish = "mish",
+        Hardsigmoid = "hardsigmoid", Hardswish = "hardswish" } do
+        activation(nn, name .. "(bool inplace=false)", fn, {})
+    end
+    local rrelu = activation(nn, "RReLU(number lower=0.125, number upper=0.3333333333333333, bool inplace=false)",
+        "rrelu", { "lower", "upper" })
+    function rrelu:forward(x)
+        if self.inplace then
+            return x:rrelu_(self.lower, self.upper, self.training)
+        end
+        return tide.rrelu(x, self.lower, self.upper, self.training)
+    end
     prelu(nn)
     dropout(nn, "AlphaDropout", "alpha_dropout")
     dropout(nn, "FeatureAlphaDropout", "feature_alpha_dropout")
@@ -106,5 +125,8 @@ return function(nn)
     end
     for n = 1, 3 do
         feature_dropout(nn, n)
+    end
+    for _, name in ipairs { "relu_", "elu_", "celu_", "selu_", "leaky_relu_", "hardtanh_", "threshold_", "rrelu_" } do
+        nn.functional[name] = tide.empty(0)[name]
     end
 end

@@ -43,6 +43,30 @@ local function added(mask, dtype)
     return tide.zeros_like(mask, { dtype = dtype }):masked_fill(mask, -math.huge)
 end
 
+local function check_mask(name, mask, ...)
+    if mask.dtype ~= tide.bool and not mask:is_floating_point() then
+        fail("MultiheadAttention: %s must be of bool or a floating dtype, got %s", name, tostring(mask.dtype))
+    end
+    local texts = {}
+    for _, sizes in ipairs { ... } do
+        texts[#texts + 1] = ("(%s)"):format(table.concat(sizes, ", "))
+        if tostring(mask.shape) == texts[#texts] then
+            return
+        end
+    end
+    fail("MultiheadAttention: %s must have shape %s, got %s", name, table.concat(texts, " or "), tostring(mask.shape))
+end
+
+local function check_masks(self, query, key, mask, padding)
+    local batch, length, keys = query.shape[1], query.shape[2], key.shape[2]
+    if mask then
+        check_mask("attn_mask", mask, { length, keys }, { batch * self.num_heads, length, keys })
+    end
+    if padding then
+        check_mask("key_padding_mask", padding, { batch, keys })
+    end
+end
+
 -- (N, heads, L, S) of both masks, or nil.
 local function merged(self, batch, dtype, mask, padding)
     local all
@@ -114,6 +138,7 @@ local function with_weights(self, q, k, v, mask, average)
 end
 
 local function attend(self, query, key, value, options)
+    check_masks(self, query, key, options.attn_mask, options.key_padding_mask)
     local q, k, v = project(self, query, key, value)
     local mask = merged(self, query.shape[1], q.dtype, options.attn_mask, options.key_padding_mask)
     local count
@@ -123,6 +148,8 @@ local function attend(self, query, key, value, options)
     local y, weights
     if options.need_weights then
         y, weights = with_weights(self, q, k, v, mask, options.average_attn_weights)
+    elseif options.is_causal and not options.key_padding_mask and count == 0 then -- the mask says no more
+        y = tide.scaled_dot_product_attention(q, k, v, nil, self.training and self.dropout or 0, true)
     else
         y = tide.scaled_dot_product_attention(q, k, v, mask, self.training and self.dropout or 0)
     end

@@ -51,9 +51,4 @@ return function(nn)
     })
 
     layer(nn, "Identity()", "Gives back what it gets.", { forward = function(_, x) return x end })
-
-    -- Activations: a function of the input alone, which says what they do.
-    for name, fn in pairs { ReLU = "relu", Tanh = "tanh", Sigmoid = "sigmoid", SiLU = "silu" } do
-        layer(nn, name .. "()", tide._doc(fn).doc, { forward = function(_, x) return tide[fn](x) end })
-    end
 end

@@ -1,5 +1,5 @@
--- nn.lua: modules: what a network is made of. This file has the base that every module shares and the
--- containers; layers, losses, initialisations and functions are in files called _nn_NAME.
+-- nn.lua: modules: what a network is made of. This file has the base that every module shares; what modules
+-- do besides (state, hooks, printing), containers, layers, losses and functions are in files called _nn_NAME.
 local tide = ...
 local fail, declare = tide._fail, tide._function
 local nn = {}
@@ -23,8 +23,6 @@ tide._class("Module", Module)
 local function method(name, parameters, doc, fn)
     Module[name] = declare(("%s(Module self%s"):format(name, parameters), doc, fn)
 end
-
-local class_meta = {}
 
 local function is_module(value)
     local meta = type(value) == "table" and getmetatable(value)
@@ -59,10 +57,20 @@ local function assign(self, name, value)
     rawset(self, name, value)
 end
 
+local run_hooked -- _nn_hooks's
+
+local function call(self, ...)
+    local hooks = rawget(self, "_hooks")
+    if hooks then
+        return run_hooked(self, hooks, ...)
+    end
+    return self:forward(...)
+end
+
 local function make_class(name, parent)
     local class = { __name = name, is_module_class = true, __newindex = assign }
     class.__index = class
-    class.__call = function(self, ...) return self:forward(...) end
+    class.__call = call
     class.__tostring = function(self) return self:describe() end
     return setmetatable(class, { __index = parent, __call = new, __name = "class",
         __tostring = function() return "class " .. name end })
@@ -80,7 +88,7 @@ nn.class = declare("class(str name, any parent=nil) -> class",
 Module.is_module_class = true
 Module.__index = Module
 setmetatable(Module, { __call = new, __name = "class" })
-Module.__newindex, Module.__call = assign, function(self, ...) return self:forward(...) end
+Module.__newindex, Module.__call = assign, call
 Module.__tostring = function(self) return self:describe() end
 
 function Module:init() end
@@ -98,6 +106,8 @@ nn.Parameter = declare("Parameter(Tensor x) -> Tensor", "A leaf of x's values th
 local function register(self, name, value, kind)
     if type(name) ~= "string" and math.type(name) ~= "integer" then
         fail("register_%s: argument 2 (name): expected a name, got %s", kind, tide._describe(name))
+    elseif name == "" or type(name) == "string" and name:find(".", 1, true) then
+        fail("register_%s: '%s' is no name of a part: it must not be empty nor contain a dot", kind, name)
     end
     if not self._kinds[name] then
         self._names[#self._names + 1] = name
@@ -106,13 +116,29 @@ local function register(self, name, value, kind)
     rawset(self, name, value)
 end
 
-method("register_buffer", ", any name, Tensor? value=nil)",
-    "A tensor that belongs to the module and is no parameter; nil makes room for one.",
-    function(self, name, value) register(self, name, value, "buffer") end)
+method("register_buffer", ", any name, Tensor? value=nil, bool persistent=true)",
+    "A tensor that belongs to the module and is no parameter; nil makes room for one. What isn't persistent is in no "
+    .. "state_dict.", function(self, name, value, persistent)
+        register(self, name, value, "buffer")
+        local passing = rawget(self, "_passing") or {}
+        passing[name] = not persistent or nil
+        rawset(self, "_passing", passing)
+    end)
 method("register_parameter", ", any name, Tensor? value=nil)", "A parameter by name; nil makes room for one.",
     function(self, name, value) register(self, name, value, "parameter") end)
 method("add_module", ", any name, Module? module=nil)", "A child by name; nil makes room for one.",
     function(self, name, module) register(self, name, module, "module") end)
+Module.register_module = Module.add_module
+
+-- The module knows nothing of a name any more.
+local function forget(self, name)
+    self._kinds[name] = nil
+    for k = #self._names, 1, -1 do
+        if self._names[k] == name then
+            table.remove(self._names, k)
+        end
+    end
+end
 
 -- Fields that exist are assigned to without assign's knowledge: bring the kinds up to date. What became
 -- a part only then comes after the others, by name; a part that is a plain value by now is none.
@@ -152,10 +178,8 @@ local function enter(module, name, path)
     path[module] = true
 end
 
--- Calls visit(name, value, owner) for every part of a kind, by full name ("fc1.weight"): once each, or
--- (`seen` is nil) under each of its names.
-local function walk(self, kind, prefix, seen, visit, path)
-    path = path or { [self] = true }
+-- Calls visit(name, value, owner, field) for the module's own parts of a kind.
+local function walk_own(self, kind, prefix, seen, visit)
     refresh(self)
     for _, name in ipairs(self._names) do
         local value = rawget(self, name)
@@ -166,6 +190,13 @@ local function walk(self, kind, prefix, seen, visit, path)
             visit(prefix .. name, value, self, name)
         end
     end
+end
+
+-- The same for those of its children too, by full name ("fc1.weight"): once each, or (`seen` is nil) under
+-- each of its names.
+local function walk(self, kind, prefix, seen, visit, path)
+    path = path or { [self] = true }
+    walk_own(self, kind, prefix, seen, visit)
     for _, name in ipairs(self._names) do
         local child = rawget(self, name)
         if child ~= nil and self._kinds[name] == "module" then
@@ -176,16 +207,19 @@ local function walk(self, kind, prefix, seen, visit, path)
     end
 end
 
-local function named(self, kind)
-    local list = {}
-    walk(self, kind, "", {}, function(name, value) list[#list + 1] = { name, value } end)
+local function named(self, kind, prefix, recurse)
+    local list, visit = {}, recurse == false and walk_own or walk
+    prefix = (prefix or "") ~= "" and prefix .. "." or ""
+    visit(self, kind, prefix, {}, function(name, value) list[#list + 1] = { name, value } end)
     return list
 end
 
-local function values(self, kind)
-    local list = {}
-    walk(self, kind, "", {}, function(_, value) list[#list + 1] = value end)
-    return list
+local function seconds(list)
+    local values = {}
+    for k, pair in ipairs(list) do
+        values[k] = pair[2]
+    end
+    return values
 end
 
 local function each(list)
@@ -198,15 +232,14 @@ local function each(list)
     end
 end
 
-method("parameters", ") -> list", "All parameters of the module and its children.",
-    function(self) return values(self, "parameter") end)
-method("named_parameters", ") -> function",
-    "Parameters with their names: for name, p in model:named_parameters() do ... end.",
-    function(self) return each(named(self, "parameter")) end)
-method("buffers", ") -> list", "All buffers of the module and its children.",
-    function(self) return values(self, "buffer") end)
-method("named_buffers", ") -> function", "Buffers with their names, for a loop.",
-    function(self) return each(named(self, "buffer")) end)
+for kind, doc in pairs { parameter = "parameters", buffer = "buffers" } do
+    method(doc, ", bool recurse=true) -> list",
+        ("All %s of the module and, unless recurse is false, its children."):format(doc),
+        function(self, recurse) return seconds(named(self, kind, "", recurse)) end)
+    method("named_" .. doc, ", str prefix=\"\", bool recurse=true) -> function",
+        ("%s with their names: for name, x in model:named_%s() do ... end."):format(doc, doc),
+        function(self, prefix, recurse) return each(named(self, kind, prefix, recurse)) end)
+end
 
 local function children(self)
     local list = {}
@@ -222,13 +255,8 @@ end
 method("named_children", ") -> function", "Children with their names, for a loop.",
     function(self) return each(children(self)) end)
 
-method("children", ") -> list", "The modules that are fields of this one.", function(self)
-    local list = {}
-    for k, child in ipairs(children(self)) do
-        list[k] = child[2]
-    end
-    return list
-end)
+method("children", ") -> list", "The modules that are fields of this one.",
+    function(self) return seconds(children(self)) end)
 
 -- Refuses a module that is a part of itself; `path` is false for those whose parts were seen.
 local function check_tree(self, path)
@@ -243,21 +271,63 @@ local function check_tree(self, path)
     return self
 end
 
-local function modules(self)
+-- {name, module} of the module, whose name is `prefix`, and of all within it: once each, or each time.
+local function named_modules(self, prefix, each_time)
     local list, seen = {}, {}
-    local function add(module)
-        if not seen[module] then
+    local function add(module, name)
+        if each_time or not seen[module] then
             seen[module] = true
-            list[#list + 1] = module
+            list[#list + 1] = { name, module }
             for _, child in ipairs(children(module)) do
-                add(child[2])
+                add(child[2], (name ~= "" and name .. "." or "") .. child[1])
             end
         end
     end
-    add(self)
+    add(self, prefix or "")
     return list
 end
+
+local function modules(self) return seconds(named_modules(self)) end
 method("modules", ") -> list", "The module itself and all within it, once each.", modules)
+method("named_modules", ", *, str prefix=\"\", bool remove_duplicate=true) -> function",
+    "The module itself, called \"\", and all within it with their full names, for a loop.",
+    function(self, prefix, once)
+        return each(named_modules(once and self or check_tree(self), prefix, not once))
+    end)
+
+-- The module of a full name: numbers among its parts are places.
+local function submodule(fname, self, path)
+    local module, walked = self, {}
+    for part in path:gmatch("[^.]+") do
+        refresh(module)
+        local key = module._kinds[part] and part or math.tointeger(tonumber(part)) or part
+        local child = module._kinds[key] == "module" and rawget(module, key)
+        if not child then
+            fail("%s: %s has no module '%s'", fname, #walked > 0 and "'" .. table.concat(walked, ".") .. "'"
+                or getmetatable(self).__name, part)
+        end
+        module, walked[#walked + 1] = child, part
+    end
+    return module
+end
+method("get_submodule", ", str target) -> Module", "The module of a full name: model:get_submodule \"encoder.1\".",
+    function(self, target) return submodule("get_submodule", self, target) end)
+
+for _, kind in ipairs { "parameter", "buffer" } do
+    local fname = "get_" .. kind
+    method(fname, ", str target) -> Tensor", ("The %s of a full name: model:%s \"fc.weight\"."):format(kind, fname),
+        function(self, target)
+            local path, name = target:match("^(.*)%.([^.]+)$")
+            local owner = submodule(fname, self, path or "")
+            refresh(owner)
+            name = name or target
+            name = owner._kinds[name] and name or math.tointeger(tonumber(name)) or name
+            if owner._kinds[name] ~= kind or rawget(owner, name) == nil then
+                fail("%s: there is no %s '%s'", fname, kind, target)
+            end
+            return rawget(owner, name)
+        end)
+end
 
 -- ---- modes and changes ----
 
@@ -280,11 +350,13 @@ method("train", ", bool mode=true) -> Module", "Let modules behave as in trainin
 method("eval", ") -> Module", "Let modules behave as in use: dropout passes.",
     function(self) return self:train(false) end)
 
-method("zero_grad", ")", "Forget the gradients of all parameters.", function(self)
-    for _, p in ipairs(self:parameters()) do
-        p.grad = nil
-    end
-end)
+method("zero_grad", ", bool set_to_none=true)", "Forget the gradients of all parameters, or (false) make them zeros.",
+    function(self, forget_them)
+        for _, p in ipairs(self:parameters()) do
+            local grad = not forget_them and p.grad
+            p.grad = grad and grad:detach():zero_() or nil
+        end
+    end)
 
 method("requires_grad_", ", bool requires_grad=true) -> Module", "Freeze all parameters (false), or let them learn.",
     function(self, flag)
@@ -294,148 +366,13 @@ method("requires_grad_", ", bool requires_grad=true) -> Module", "Freeze all par
         return self
     end)
 
--- The arguments of x:to without a memory format, and how many dims a tensor has that it is meant for.
-local function without_format(arguments)
-    local options, rest = arguments[arguments.n], table.pack(table.unpack(arguments, 1, arguments.n))
-    if type(options) ~= "table" or not options.memory_format then
-        return arguments, 0
-    end
-    rest[rest.n] = {}
-    for name, value in pairs(options) do
-        if name ~= "memory_format" then
-            rest[rest.n][name] = value
-        end
-    end
-    return rest, options.memory_format == tide.channels_last and 4
-        or options.memory_format == tide.channels_last_3d and 5 or 0
-end
-
--- Tensors that change are new ones, shared where the old ones were. A memory format is for those that have
--- its dims.
-local function move_to(self, ...)
-    local given, moved = table.pack(...), {}
-    local plain, dims = without_format(given)
-    local function move(x)
-        local arguments = (dims == 0 or x:dim() == dims) and given or plain
-        local y = x:detach():to(table.unpack(arguments, 1, arguments.n))
-        if not y:is_floating_point() then
-            fail("to: expected a floating dtype, got %s", tostring(y.dtype))
-        elseif y.dtype == x.dtype and tostring(y.device) == tostring(x.device) and y:data_ptr() == x:data_ptr() then
-            return x
-        end
-        y:requires_grad_(x.requires_grad)
-        if x.grad then
-            y.grad = x.grad:detach():to(table.unpack(arguments, 1, arguments.n))
-        end
-        return y
-    end
-    local function convert(_, x, owner, name)
-        if x:is_floating_point() then
-            moved[x] = moved[x] or move(x)
-            rawset(owner, name, moved[x])
-        end
-    end
-    walk(self, "parameter", "", nil, convert)
-    walk(self, "buffer", "", nil, convert)
-    return self
-end
-method("to", ", ...) -> Module", "Floating parameters and buffers in another dtype, memory format or on another "
-    .. "device, as x:to(...): make the optimizer afterwards.", move_to)
-method("float", ") -> Module", "Floating parameters and buffers in float32.",
-    function(self) return move_to(self, tide.float32) end)
-method("double", ") -> Module", "Floating parameters and buffers in float64.",
-    function(self) return move_to(self, tide.float64) end)
-
-method("state_dict", ") -> table",
-    "Parameters and buffers by full name, under each of their names; they share memory with the module.",
-    function(self)
-        local dict = {}
-        for _, kind in ipairs { "parameter", "buffer" } do
-            walk(self, kind, "", nil, function(name, x) dict[name] = x:detach() end)
-        end
-        return dict
-    end)
-
--- Names and shapes must agree; nothing is changed when they don't.
-local function load_state_dict(self, dict)
-    local own, missing, unexpected = self:state_dict(), {}, {}
-    for name, x in pairs(own) do
-        if not tide.is_tensor(dict[name]) then
-            missing[#missing + 1] = name
-        elseif dict[name].shape ~= x.shape then
-            fail("load_state_dict: %s has shape %s, expected %s", name, tostring(dict[name].shape), tostring(x.shape))
-        end
-    end
-    for name in pairs(dict) do
-        if own[name] == nil then
-            unexpected[#unexpected + 1] = tostring(name)
-        end
-    end
-    if #missing + #unexpected > 0 then
-        table.sort(missing, tide._before)
-        table.sort(unexpected, tide._before)
-        fail("load_state_dict: %s%s%s", #missing > 0 and "missing " .. table.concat(missing, ", ") or "",
-            #missing > 0 and #unexpected > 0 and "; " or "",
-            #unexpected > 0 and "unexpected " .. table.concat(unexpected, ", ") or "")
-    end
-    local _ <close> = tide.no_grad()
-    for name, x in pairs(own) do
-        x:copy_(dict[name])
-    end
-end
-method("load_state_dict", ", table dict)", "Copy a state_dict's values in.", load_state_dict)
-
--- ---- print(model) ----
-
--- What stands in a module's parentheses; classes override it.
-function Module:extra_repr() return "" end
-
-function Module:describe()
-    local lines, extra = {}, self:extra_repr()
-    for name, child in check_tree(self):named_children() do
-        lines[#lines + 1] = ("  (%s): %s"):format(name, (child:describe():gsub("\n", "\n  ")))
-    end
-    local title = getmetatable(self).__name
-    if #lines == 0 then
-        return ("%s(%s)"):format(title, extra)
-    end
-    return ("%s(%s\n%s\n)"):format(title, extra ~= "" and "\n  " .. extra or "", table.concat(lines, "\n"))
-end
-
--- ---- containers ----
-
--- A class of modules that are its arguments, or a list of them.
-local function container(name, doc)
-    local read, c = declare(name .. "(Module[] modules)", doc), nn.class(name)
-    function c:init(...)
-        for k, module in ipairs(select("#", ...) > 0 and read(...).modules or {}) do
-            self:add_module(k, module)
-        end
-    end
-    c.append = declare("append(Module self, Module module) -> Module", "Add a module behind the others.",
-        function(self, module)
-            self:add_module(#self._names + 1, module)
-            return self
-        end)
-    c.__len = function(self) return #self:children() end
-    nn[name] = c
-    tide._document(c, read)
-    return c
-end
-
-local Sequential = container("Sequential", "Calls its modules one after the other; they count from 1.")
-
-function Sequential:forward(x)
-    for _, name in ipairs(self._names) do
-        local module = rawget(self, name)
-        if is_module(module) then -- else it was taken out
-            x = module(x)
-        end
-    end
-    return x
-end
-
-container("ModuleList", "Modules in a list, for a forward that you write.")
+-- What the other files of modules know of a module's insides.
+local base = { method = method, walk = walk, named = named, each = each, children = children, modules = modules,
+    check_tree = check_tree, refresh = refresh, forget = forget }
+tide._nn_state(nn, base)
+tide._nn_print(nn, base)
+run_hooked = tide._nn_hooks(nn, base)
+tide._nn_containers(nn, base)
 
 -- nn.functional: PyTorch's names for what lies in tide itself.
 nn.functional = {}
@@ -461,14 +398,18 @@ tide._nn_activations(nn)
 tide._nn_norms(nn)
 tide._nn_tables(nn)
 tide._nn_attention(nn)
+tide._nn_transformer(nn)
+tide._nn_utils(nn)
+tide._nn_reparam(nn, base)
 tide._nn_recurrent(nn)
 
 tide._document(Module, "Module", "Module", "What every module is: parameters(), named_parameters(), children(), "
-    .. "train(), eval(), zero_grad(), to(), state_dict(), apply(fn).")
+    .. "train(), eval(), zero_grad(), to(), clone(), state_dict(), apply(fn), summary(x), register_forward_hook(fn).")
 tide._document(nn, "nn", "tide.nn",
     "Modules: layers, losses, containers; nn.class makes your own, nn.init fills parameters.")
 tide._document(nn.functional, "functional", "tide.nn.functional", "PyTorch's names for what lies in tide itself.")
 tide._document(nn.init, "init", "tide.nn.init", "Starting values, in place: uniform_, normal_, constant_, zeros_, "
-    .. "ones_, kaiming_uniform_, kaiming_normal_, xavier_uniform_, xavier_normal_.")
+    .. "ones_, eye_, dirac_, orthogonal_, sparse_, trunc_normal_, kaiming_uniform_, kaiming_normal_, xavier_uniform_, "
+    .. "xavier_normal_, calculate_gain.")
 
 return nn

@@ -79,6 +79,10 @@ class Lua:
             return "false"  # means over all batches
         counted = key in COUNTED.get(self.name, ()) and (among == "call" or key in CONSTRUCTED)
         dim = among == "constructor" and key in DIMS.get(self.name, ())
+        if isinstance(value, torch.nn.TransformerEncoderLayer):
+            return encoder_layer_text(value)
+        if value is torch.nn.functional.gelu:
+            return "tide.gelu"
         return self.writer.text(value, 1 if counted or dim else 0)
 
     def arguments(self, args, kwargs, among):
@@ -98,6 +102,19 @@ class Lua:
                   "    for k, x in ipairs(a) do if rawequal(x, state[name]) then a[k] = p end end", "end"]
         args = in_order(module, inputs)
         return "\n".join(lines), f"m({self.arguments(args, {}, 'call')})"
+
+
+def encoder_layer_text(layer):
+    """The same layer, whose parameters come with the state."""
+    attention, flags = layer.self_attn, {True: "true", False: "false"}
+    activation = layer.activation.__name__
+    if activation not in ("relu", "gelu"):
+        raise NoForm("an activation of one's own")
+    return (f"tide.nn.TransformerEncoderLayer({attention.embed_dim}, {attention.num_heads}, {{"
+            f"dim_feedforward = {layer.linear1.out_features}, dropout = {layer.dropout.p}, "
+            f"activation = \"{activation}\", layer_norm_eps = {layer.norm1.eps}, "
+            f"batch_first = {flags[attention.batch_first]}, norm_first = {flags[layer.norm_first]}, "
+            f"bias = {flags[layer.linear1.bias is not None]}}})")
 
 
 def in_order(module, inputs):
