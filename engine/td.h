@@ -21,6 +21,7 @@
 #include "engine/core/status.h"
 #include "engine/core/tensor.h"
 #include "engine/core/threads.h"
+#include "engine/ops/autocast.h"
 #include "engine/ops/foreach.h"
 #include "engine/ops/index.h"
 #include "engine/ops/op.h"

@@ -13,6 +13,10 @@
 #include "lua-bindings/keeper.h"
 #include "lua-bindings/modules.h"
 #include "lua-bindings/origin.h"
+#include "lua-bindings/values.h"
+
+#include "engine/core/backend.h"
+#include "engine/ops/autocast.h"
 
 #include <stdatomic.h>
 
@@ -278,6 +282,125 @@ static int is_inference_mode(lua_State *L) {
     return 1;
 }
 
+/* ---- autocast ---- */
+
+/* All of it in the value of a guard. */
+enum { CAST_SLOT = 0, CAST_DTYPE = 1, CAST_UNCACHED = 5, CAST_REGION = 6 };
+
+static void apply_autocast(td_modes *modes, int value) {
+    modes->cast[value >> CAST_SLOT & 1] = value >> CAST_DTYPE & 15;
+    modes->casting = modes->cast[0] || modes->cast[1];
+    modes->uncached = value >> CAST_UNCACHED & 1;
+    modes->region = (uint32_t)value >> CAST_REGION;
+}
+
+static void end_region(lua_State *L, int value) {
+    (void)L;
+    td_autocast_region_end((uint32_t)value >> CAST_REGION);
+}
+
+static td_device read_autocast_device(lua_State *L, const char *fname, const char *text) {
+    td_device device = {TD_CUDA, 0}; /* scripts name it where there is none, too */
+    if (strcmp(text, "cuda") != 0 && td_device_parse(text, &device))
+        tide_error(L, "%s: device: \"cpu\" or \"cuda\" expected, got \"%s\"", fname, text);
+    return device;
+}
+
+static td_dtype read_low_dtype(lua_State *L, td_device device, td_value given) {
+    td_dtype dtype = td_is_nil(given) ? device.type == TD_CPU ? TD_BF16 : TD_F16 : given.dtype;
+    if (dtype != TD_BF16 && dtype != TD_F16)
+        tide_error(L, "autocast: dtype: tide.bfloat16 or tide.float16 expected, got %s",
+                   td_dtype_name(dtype));
+    return dtype;
+}
+
+/* Once in a process. */
+static void warn_of_no_gain(lua_State *L, td_device device, td_dtype dtype) {
+    static atomic_bool warned;
+    const td_backend *backend = td_backends[device.type];
+    if (device.type != TD_CPU || backend->describe(0).quick >> dtype & 1 ||
+        atomic_exchange(&warned, true))
+        return;
+    lua_pushfstring(L,
+                    "tide: autocast gains nothing here: this processor has no products of %s that "
+                    "are quicker than float32's",
+                    td_dtype_name(dtype));
+    lua_warning(L, lua_tostring(L, -1), 0);
+    lua_pop(L, 1);
+}
+
+/* The guard of an autocast; the outermost one keeps casts of weights until it is closed. */
+static void push_autocast(lua_State *L, int value) {
+    td_modes now = td_get_modes();
+    bool outermost = !td_autocast_region_holds(now.region);
+    uint32_t number = outermost ? 0 : now.region;
+    guard *g = push_guard(L, apply_autocast, value | (int)(number << CAST_REGION));
+    if (!outermost)
+        return;
+    g->end = end_region;
+    g->value |= (int)(td_autocast_region_begin() << CAST_REGION);
+    apply_autocast(&g->stack->now, g->value);
+    td_set_modes(g->stack->now);
+}
+
+/* autocast({options}, fn, ...): under the guard that autocast({options}) is. */
+static int run_with_options(lua_State *L) {
+    lua_Debug self;
+    lua_getstack(L, 0, &self);
+    lua_getinfo(L, "f", &self);
+    lua_pushvalue(L, 1);
+    lua_call(L, 1, 1);
+    lua_remove(L, 1);
+    return run_under(L, 1, lua_gettop(L) - 2);
+}
+
+/* autocast([device] [, fn, ...]) */
+static int autocast(lua_State *L) {
+    tide_frame f;
+    if (lua_istable(L, 1) && lua_isfunction(L, 2))
+        return run_with_options(L);
+    if (lua_isnoneornil(L, 1) || lua_isfunction(L, 1)) {
+        lua_pushliteral(L, "cpu");
+        lua_insert(L, 1);
+    }
+    tide_read_call(L, &f);
+    td_device device = read_autocast_device(L, "autocast", f.args[0].string);
+    td_dtype dtype = read_low_dtype(L, device, f.args[2]);
+    bool enabled = f.args[3].b, cached = f.args[4].b;
+    lua_settop(L, f.last);
+    if (enabled)
+        warn_of_no_gain(L, device, dtype);
+    int nargs = lua_gettop(L) - 2;
+    bool alone = lua_isnoneornil(L, 2);
+    push_autocast(L, td_autocast_slot(device) << CAST_SLOT | (enabled ? dtype : 0) << CAST_DTYPE |
+                         !cached << CAST_UNCACHED);
+    return alone ? 1 : run_under(L, 2, nargs);
+}
+
+static int is_autocast_enabled(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    td_device device = read_autocast_device(L, f.name, f.args[0].string);
+    lua_pushboolean(L, td_autocast_dtype(device) != TD_DTYPE_NONE);
+    return 1;
+}
+
+static int get_autocast_dtype(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    td_device device = read_autocast_device(L, f.name, f.args[0].string);
+    td_dtype dtype = td_autocast_dtype(device);
+    tide_push_dtype(L, dtype == TD_DTYPE_NONE ? read_low_dtype(L, device, TD_NIL) : dtype);
+    return 1;
+}
+
+static int is_autocast_cache_enabled(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    lua_pushboolean(L, !td_modes_current.uncached);
+    return 1;
+}
+
 /* ---- anomalies ---- */
 
 enum { ANOMALY_ON = 1, ANOMALY_UNCHECKED = 2 };
@@ -366,6 +489,22 @@ void tide_open_modes(lua_State *L) {
          "_ <close> = tide.inference_mode()`.",
          inference_mode},
         {"is_inference_mode_enabled() -> bool", "Does inference_mode hold?", is_inference_mode},
+        {"autocast(str device=\"cpu\", function? fn=nil, ..., *, dtype? dtype=nil, bool "
+         "enabled=true, "
+         "bool cache=true) -> any",
+         "Run what gains by it (products, convolutions) in bfloat16 or float16 and what needs it "
+         "in "
+         "float32: tide.autocast({device = \"cpu\"}, fn, ...), or `local _ <close> = "
+         "tide.autocast{device = \"cpu\"}`.",
+         autocast},
+        {"is_autocast_enabled(str device=\"cpu\") -> bool", "Does autocast hold for a device?",
+         is_autocast_enabled},
+        {"get_autocast_dtype(str device=\"cpu\") -> dtype",
+         "The low dtype of autocast on a device, where it holds, or what it would be.",
+         get_autocast_dtype},
+        {"is_autocast_cache_enabled() -> bool",
+         "Does autocast keep the casts of weights to the end of its region?",
+         is_autocast_cache_enabled},
         {NULL, NULL, NULL},
     };
     luaL_newmetatable(L, guard_name);

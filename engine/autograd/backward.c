@@ -562,7 +562,9 @@ static td_status execute(run *r, int n, td_tensor *const *outputs, td_tensor *co
         td_retain(outputs[k]);
         td_retain(gradients ? gradients[k] : NULL);
     }
-    bool before = td_set_grad_enabled(r->options.create_graph);
+    td_modes before = td_get_modes();
+    td_modes_current.grad_disabled = !r->options.create_graph;
+    td_modes_current.casting = false; /* gradients have the dtypes of what was computed */
     if (r->options.create_graph)
         r->options.retain_graph = true;
     td_status status = run_all(r, n, outputs, gradients, starts);
@@ -581,7 +583,7 @@ static td_status execute(run *r, int n, td_tensor *const *outputs, td_tensor *co
     td_map_clear(&r->behind);
     if (r->heap != r->few)
         td_free(r->heap);
-    td_set_grad_enabled(before);
+    td_set_modes(before);
     return status;
 }
 

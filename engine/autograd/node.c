@@ -260,12 +260,14 @@ td_node *td_node_new_custom(const td_node_class *node_class, void *payload, int 
 static _Thread_local td_node *dead_list;
 static _Thread_local bool draining;
 
-static void drop_packed(td_node *node) {
+/* Returns whether there was any. */
+static bool drop_packed(td_node *node) {
     td_packed **packed = node->notes->packed;
     node->notes->packed = NULL;
     for (uint32_t k = 0; packed && k < node->nslots + TD_MAX_RESULTS; k++)
         td_packed_free(packed[k]);
     td_free(packed);
+    return packed != NULL;
 }
 
 void td_node_release_saved(td_node *node) {
@@ -273,22 +275,25 @@ void td_node_release_saved(td_node *node) {
         node->released = node->give_up = true;
         return;
     }
+    bool any = node->payload != NULL; /* what has saved nothing can run again */
     if (TD_UNLIKELY(node->notes != NULL))
-        drop_packed(node);
+        any |= drop_packed(node);
     for (uint32_t k = 0; k < node->nslots; k++) {
         td_tensor *saved = node->slots[k].saved;
+        any |= saved != NULL;
         node->slots[k].saved = NULL;
         td_release(saved);
     }
     for (int k = 0; node->saved_outs >> k; k++) {
         td_tensor *saved = node->saved_out[k];
+        any |= saved != NULL;
         node->saved_out[k] = NULL;
         td_release(saved);
     }
     if (node->payload && node->node_class->destroy)
         node->node_class->destroy(node->payload);
     node->payload = NULL;
-    node->released = true;
+    node->released |= any;
 }
 
 void td_edge_release(td_edge *edge) {

@@ -93,6 +93,7 @@ TD_BACKEND_WORK(TD_BACKEND_DECLARE)
 typedef struct td_backend_facts {
     const char *kernels;   /* which of its kernels run: "avx2" */
     const char *libraries; /* names and versions of what it stands on, with commas between them */
+    uint16_t quick;        /* bits of the low dtypes whose products are quicker than float32's */
 } td_backend_facts;
 
 typedef struct td_backend {

@@ -16,6 +16,10 @@ typedef struct td_modes {
     bool inference;     /* nor is what they make ever to be used in what is recorded */
     bool anomaly;       /* nodes know their line, and backward looks for NaN in gradients ... */
     bool unchecked;     /* ... or, with anomaly, does not look */
+    bool casting;       /* autocast holds for some device: */
+    bool uncached;      /* weights are cast anew by every call */
+    uint8_t cast[2];    /* the low dtype of the CPU, of other devices; 0: nothing is cast there */
+    uint32_t region;    /* of ops/autocast.h, whose casts of weights are kept */
     uint32_t keeping;   /* which of its own, for the keeper: its business */
     const struct td_keeper *keeper; /* autograd/saved.h: of what nodes save; NULL: themselves */
 } td_modes;

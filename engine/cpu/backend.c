@@ -8,7 +8,7 @@
 
 static td_backend_facts describe(int index) {
     (void)index;
-    return (td_backend_facts){td_cpu->name, td_cpu_libraries()};
+    return (td_backend_facts){td_cpu->name, td_cpu_libraries(), td_cpu_quick()};
 }
 
 static int count(void) {

@@ -16,6 +16,16 @@ typedef struct choice {
     bool there;
 } choice;
 
+/* AMX comes with AVX-512 BF16 always. */
+uint16_t td_cpu_quick(void) {
+#if defined(__x86_64__)
+    return td_cpu == &td_isa_avx512 && __builtin_cpu_supports("avx512bf16") ? TD_DTYPE_BIT(BF16)
+                                                                            : 0;
+#else
+    return 0;
+#endif
+}
+
 td_status td_cpu_choose(void) {
 #if defined(__x86_64__)
     __builtin_cpu_init();

@@ -326,18 +326,21 @@ TD_OPERATOR(inner) = {
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(vdot) = {
+    .autocast = {.cuda = TD_AUTOCAST_PROMOTE},
     .schema = "(Tensor x, Tensor y) -> Tensor",
     .doc = "dot, which for real numbers is the same.",
     .formula = "dot(x, y)",
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(linalg_vecdot) = {
+    .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
     .schema = "(Tensor x, Tensor y, *, dim dim=-1) -> Tensor",
     .doc = "Inner products of the vectors along a dim, which broadcast.",
     .run = run_vecdot,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(addr) = {
+    .autocast = {.cuda = TD_AUTOCAST_LOWER},
     .schema = "(Tensor input, Tensor vec1, Tensor vec2, *, number beta=1, number alpha=1) "
               "-> Tensor",
     .doc = "beta * input + alpha * (all products of elements of vec1 and vec2).",

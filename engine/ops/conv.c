@@ -470,16 +470,19 @@ TD_OPERATOR(conv_weight) = {
     "] dilation=" ones ") -> Tensor"
 
 TD_OPERATOR(conv_transpose1d) = {
+    .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
     .schema = TRANSPOSED(1, "{0}", "{1}"),
     .doc = "Signals (N, C, L) or one (C, L) spread by kernels, plus bias: conv1d transposed.",
     .run = run_conv_transpose1d,
 };
 TD_OPERATOR(conv_transpose2d) = {
+    .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
     .schema = TRANSPOSED(2, "{0, 0}", "{1, 1}"),
     .doc = "Images (N, C, H, W) or one (C, H, W) spread by kernels, plus bias: conv2d transposed.",
     .run = run_conv_transpose2d,
 };
 TD_OPERATOR(conv_transpose3d) = {
+    .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
     .schema = TRANSPOSED(3, "{0, 0, 0}", "{1, 1, 1}"),
     .doc = "Volumes (N, C, D, H, W) or one (C, D, H, W) spread by kernels, plus bias: conv3d "
            "transposed.",

@@ -4,11 +4,13 @@
  *   look at the arguments -> rule (shapes, plan) -> results -> node, with what backward reads
  *   -> kernel -> publish: versions, views, histories -> end of the event
  *
- * The one file of this floor, with write.c and foreach.c, that sees autograd above it. */
+ * The one file of this floor, with write.c, autocast.c and foreach.c, that sees autograd above it.
+ */
 #include "engine/autograd/autograd.h"
 #include "engine/core/memory.h"
 #include "engine/core/observer.h"
 #include "engine/core/sparse.h"
+#include "engine/ops/autocast.h"
 #include "engine/ops/copy.h"
 #include "engine/ops/meta.h"
 #include "engine/ops/pointwise.h"
@@ -336,9 +338,13 @@ static inline looks look(td_call *call) {
     return l;
 }
 
+static inline bool is_composite(const td_op *op) {
+    return op->run && !op->backward && !(op->flags & (TD_OP_NONDIFF | TD_OP_VIEW));
+}
+
 static td_status run_steps(td_call *call) {
     const td_op *op = call->op;
-    bool composite = op->run && !op->backward && !(op->flags & (TD_OP_NONDIFF | TD_OP_VIEW));
+    bool composite = is_composite(op);
     td_status status = TD_UNLIKELY(call->ngiven) ? td_check_writes(call) : TD_OK;
     if (TD_UNLIKELY(status))
         return status;
@@ -442,7 +448,7 @@ static td_status run_sparse(td_call *call, bool recorded) {
 
 /* ---- one call ---- */
 
-static td_status run_call(td_call *call, const looks *l, uint64_t *sequence) {
+static td_status run_looked(td_call *call, const looks *l, uint64_t *sequence) {
     const td_op *op = call->op;
     /* Pointwise operators take single elements of the host as numbers, and look for themselves. */
     if (TD_UNLIKELY(l->elsewhere != NULL) && op->kernel && !(op->flags & TD_OP_ANY_DEVICE))
@@ -462,6 +468,26 @@ static td_status run_call(td_call *call, const looks *l, uint64_t *sequence) {
     td_autograd_drop(&record);
     call->record = NULL;
     return status;
+}
+
+/* With its arguments cast, or, where it only runs others, these: what is written in place has its
+ * dtype, and so has all that an operator does by itself. */
+static td_status run_autocast(td_call *call, const looks *l, uint64_t *sequence) {
+    if (!call->ngiven && is_composite(call->op) && !td_autocast_class_of(call))
+        return run_looked(call, l, sequence);
+    td_autocast_args casts;
+    td_modes_current.casting = false;
+    td_status status = td_autocast_begin(call, &casts);
+    if (status == TD_OK)
+        status = run_looked(call, l, sequence);
+    td_autocast_end(call, &casts);
+    td_modes_current.casting = true;
+    return status;
+}
+
+static inline td_status run_call(td_call *call, const looks *l, uint64_t *sequence) {
+    return TD_UNLIKELY(td_modes_current.casting) ? run_autocast(call, l, sequence)
+                                                 : run_looked(call, l, sequence);
 }
 
 static td_status run_observed(td_call *call, const looks *l, td_observer *o) {

@@ -304,7 +304,7 @@ static td_status run_all(work *w) {
     return status;
 }
 
-td_status td_foreach_call(td_foreach *f) {
+static td_status run_lists(td_foreach *f) {
     work w = {.f = f};
     td_status status = TD_OK;
     size_t n = (size_t)f->n + 1;
@@ -326,5 +326,14 @@ done:
         td_release(f->out[k]);
         f->out[k] = NULL;
     }
+    return status;
+}
+
+/* Calls over lists keep their dtypes: autocast is not for them. */
+td_status td_foreach_call(td_foreach *f) {
+    bool casting = td_modes_current.casting;
+    td_modes_current.casting = false;
+    td_status status = run_lists(f);
+    td_modes_current.casting = casting;
     return status;
 }

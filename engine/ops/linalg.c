@@ -380,6 +380,7 @@ TD_OPERATOR(cofactors) = {
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(linalg_inv_ex) = {
+    .autocast = {.cpu = TD_AUTOCAST_FP32},
     .schema = "(Tensor A) -> (Tensor inverse, Tensor info)",
     .doc = "Inverse of square matrices; info is 0, or the place of the pivot that is 0.",
     .rule = rule_inverse,
@@ -389,6 +390,7 @@ TD_OPERATOR(linalg_inv_ex) = {
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_REFUSES,
 };
 TD_OPERATOR(linalg_inv) = {
+    .autocast = {.cpu = TD_AUTOCAST_FP32},
     .schema = "(Tensor A) -> Tensor",
     .doc = "Inverse of square matrices.",
     .rule = rule_inverse_alone,
@@ -438,6 +440,7 @@ TD_OPERATOR(rank_limit) = {
         "tril(matmul(" T(l) ", " g "), -1)") ", true, false)") ", true, false)")
 
 TD_OPERATOR(linalg_cholesky_ex) = {
+    .autocast = {.cpu = TD_AUTOCAST_FP32},
     .schema = "(Tensor A, *, bool upper=false) -> (Tensor L, Tensor info)",
     .doc = "L with L L^T = A; info is 0, or the order of the leading minor that is not positive.",
     .rule = rule_cholesky,
@@ -448,6 +451,7 @@ TD_OPERATOR(linalg_cholesky_ex) = {
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_REFUSES,
 };
 TD_OPERATOR(linalg_cholesky) = {
+    .autocast = {.cpu = TD_AUTOCAST_FP32},
     .schema = "(Tensor A, *, bool upper=false) -> Tensor",
     .doc = "The triangular L with L L^T = A, of symmetric positive-definite matrices.",
     .rule = rule_cholesky_alone,
@@ -573,12 +577,14 @@ TD_OPERATOR(logdet) = {
     .formula = "d = determinants(A); d.logabsdet + where(lt(d.sign, 0), nan, 0.0)",
 };
 TD_OPERATOR(inverse) = {
+    .autocast = {.cpu = TD_AUTOCAST_FP32},
     .schema = "(Tensor A) -> Tensor",
     .doc = "Inverse of square matrices: linalg_inv.",
     .formula = "linalg_inv(A)",
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(linalg_solve) = {
+    .autocast = {.cpu = TD_AUTOCAST_FP32},
     .schema = "(Tensor A, Tensor B, *, bool left=true) -> Tensor",
     .doc = "x with A x = B (left=false: x A = B), of vectors or matrices; batches broadcast.",
     .run = run_solve,
@@ -592,6 +598,7 @@ TD_OPERATOR(linalg_solve_triangular) = {
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(cholesky_inverse) = {
+    .autocast = {.cpu = TD_AUTOCAST_FP32},
     .schema = "(Tensor L, bool upper=false) -> Tensor",
     .doc = "Inverse of the matrices that have these Cholesky factors.",
     .formula = "i = linalg_solve_triangular(if(upper, " T("L") ", L), " EYE(
@@ -601,6 +608,7 @@ TD_OPERATOR(cholesky_inverse) = {
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(cholesky_solve) = {
+    .autocast = {.cpu = TD_AUTOCAST_FP32},
     .schema = "(Tensor B, Tensor L, bool upper=false) -> Tensor",
     .doc = "x with A x = B, of A the Cholesky factors L; batches broadcast.",
     .formula = "l = if(upper, " T(
@@ -613,24 +621,28 @@ TD_OPERATOR(cholesky_solve) = {
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(linalg_qr) = {
+    .autocast = {.cpu = TD_AUTOCAST_FP32},
     .schema = "(Tensor A, str mode=\"reduced\") -> (Tensor Q, Tensor R)",
     .doc = "Orthogonal Q and upper triangular R with Q R = A; mode \"reduced\" or \"complete\".",
     .run = run_qr,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(linalg_svd) = {
+    .autocast = {.cpu = TD_AUTOCAST_FP32},
     .schema = "(Tensor A, bool full_matrices=true) -> (Tensor U, Tensor S, Tensor Vh)",
     .doc = "Orthogonal U and Vh and descending S with U diag(S) Vh = A.",
     .formula = "p = svd_parts(A, full_matrices); U: p.U; S: p.S; Vh: p.Vh",
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(linalg_svdvals) = {
+    .autocast = {.cpu = TD_AUTOCAST_FP32},
     .schema = "(Tensor A) -> Tensor",
     .doc = "Singular values, descending.",
     .formula = "p = svd_parts(A, false); p.S",
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(linalg_eigh) = {
+    .autocast = {.cpu = TD_AUTOCAST_FP32},
     .schema = "(Tensor A, str UPLO=\"L\") -> (Tensor L, Tensor V)",
     .doc = "Ascending eigenvalues and eigenvectors (columns) of symmetric matrices; one triangle "
            "counts.",
@@ -638,12 +650,14 @@ TD_OPERATOR(linalg_eigh) = {
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(linalg_eigvalsh) = {
+    .autocast = {.cpu = TD_AUTOCAST_FP32},
     .schema = "(Tensor A, str UPLO=\"L\") -> Tensor",
     .doc = "Ascending eigenvalues of symmetric matrices; one triangle counts.",
     .formula = "p = linalg_eigh(A, UPLO); p.L",
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(linalg_pinv) = {
+    .autocast = {.cpu = TD_AUTOCAST_FP32},
     .schema = "(Tensor A, *, Tensor|number? atol=nil, Tensor|number? rtol=nil, bool "
               "hermitian=false) -> Tensor",
     .doc = "Pseudoinverse, by singular values beyond max(atol, rtol times the largest).",
@@ -651,6 +665,7 @@ TD_OPERATOR(linalg_pinv) = {
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT,
 };
 TD_OPERATOR(pinverse) = {
+    .autocast = {.cpu = TD_AUTOCAST_FP32},
     .schema = "(Tensor A, number rcond=1e-15) -> Tensor",
     .doc = "Pseudoinverse: linalg_pinv with rtol.",
     .formula = "pinv_parts(A, nil, rcond)",

@@ -151,7 +151,8 @@ TD_OPERATOR(mvlgamma) = {
                "p * (p - 1) * 0.28618247146235004",
     .flags = TD_OP_OUT | TD_OP_INPLACE,
 };
-UNARY(erfinv, TD_PW_FLOATS, "Inverse of erf.", "x: g * 0.886226925452758 * exp(out * out)");
+UNARY(erfinv, TD_PW_FLOATS, "Inverse of erf.", "x: g * 0.886226925452758 * exp(out * out)",
+      .autocast = {.cuda = TD_AUTOCAST_FP32});
 TD_OPERATOR(logit) = {
     .schema = "(Tensor x, number? eps=nil) -> Tensor",
     .doc =

@@ -327,6 +327,7 @@ TD_OPERATOR(std_mean) = {
                "mean: mean(x, dim, keepdim=keepdim)",
 };
 TD_OPERATOR(renorm) = {
+    .autocast = {.cuda = TD_AUTOCAST_FP32},
     .schema = "(Tensor x, number p, dim dim, number maxnorm) -> Tensor",
     .doc = "x with every slice along a dim whose p-norm is above maxnorm scaled down to it.",
     .run = run_renorm,

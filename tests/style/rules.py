@@ -33,7 +33,7 @@ FILE_FLOORS = {
 }
 # Files that name all floors of the engine: where the operators meet their kernels and derivatives,
 # and the header of everything.
-WHOLE_ENGINE = ("engine/ops/dispatch.c", "engine/ops/foreach.c", "engine/ops/registry.c", "engine/ops/write.c", "engine/td.h")
+WHOLE_ENGINE = ("engine/ops/autocast.c", "engine/ops/dispatch.c", "engine/ops/foreach.c", "engine/ops/registry.c", "engine/ops/write.c", "engine/td.h")
 
 # Libraries that are some floors' own business, by how their headers begin.
 LIBRARIES = {

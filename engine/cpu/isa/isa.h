@@ -32,5 +32,7 @@ extern const td_isa *td_cpu;
 
 /* Choose by TIDE_CPU or by what the machine has. EVALUE names what the machine lacks. */
 td_status td_cpu_choose(void) TD_MUST_CHECK;
+/* Bits of the low dtypes whose products are quicker than float32's. */
+uint16_t td_cpu_quick(void);
 
 #endif
