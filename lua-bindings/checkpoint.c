@@ -182,7 +182,9 @@ static td_text text_at(lua_State *L, int index) {
  * alone. */
 static int write_archive(lua_State *L) {
     const char *path = luaL_checkstring(L, 1);
-    lua_Integer n = luaL_len(L, 2);
+    luaL_checktype(L, 2, LUA_TTABLE);
+    luaL_checktype(L, 3, LUA_TTABLE);
+    lua_Integer n = (lua_Integer)lua_rawlen(L, 2);
     td_note note = {{"tide", 4}, text_at(L, 4)};
     td_named *list = lua_newuserdatauv(L, (size_t)(n + 1) * sizeof *list, 0);
     for (lua_Integer k = 0; k < n; k++) {

@@ -31,6 +31,12 @@ end
 local function place(path)
     local text = "object"
     for _, key in ipairs(path) do
+        if #text > 200 then
+            return text .. "..."
+        end
+        if type(key) == "string" and #key > 40 then
+            key = key:sub(1, 40) .. "..."
+        end
         local name = type(key) == "string" and key:match("^[%a_][%w_]*$")
         text = text .. (name and "." .. name or type(key) == "string" and "[" .. ("%q"):format(key):gsub("\n", "n") .. "]"
             or "[" .. tide._number(key) .. "]")

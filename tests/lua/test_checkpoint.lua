@@ -372,6 +372,8 @@ t.test("what_can_not_be_saved_is_named_by_its_place", function()
         t.error_has(function() tide.save(case[1], path) end, case[2])
     end
     t.error_has(function() tide.save({ model = nn.Linear(2, 2) }, path) end, "state_dict()")
+    local long = t.error_has(function() tide.save({ [("k\n"):rep(10000)] = { [true] = print } }, path) end, "is function")
+    t.is_true(#long < 600 and not long:find("\n"), long)
     t.error_has(function() tide.save(nil, path) end, "save")
     t.error_has(function() tide.save({}) end, "path")
     t.error_has(function() tide.load(path, { maped = true }) end, "did you mean 'map'?")

@@ -27,7 +27,7 @@ if file then
 end
 while true do
     optimizer:zero_grad()
-    model(tide.full({{4, 200}}, step % 7)):pow(2):mean():backward()
+    model(tide.full({{4, 200}}, step % 7 + 0.5)):pow(2):mean():backward()
     optimizer:step()
     step = step + 1
     tide.save({{model = model:state_dict(), optimizer = optimizer:state_dict(), step = step,
@@ -57,7 +57,8 @@ class Checkpoint(unittest.TestCase):
         last = 0
         for _ in range(steps):
             line = process.stdout.readline()
-            self.assertTrue(line, process.poll() is None or process.stderr.read())
+            if not line:
+                self.fail(process.communicate(timeout=120)[1])
             last = int(line)
         for _ in range(delay):
             pass
