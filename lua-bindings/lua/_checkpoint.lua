@@ -27,6 +27,11 @@ local function quote(text)
     return '"' .. text:gsub('[%z\1-\31"\\]', function(c) return ("\\u%04x"):format(c:byte()) end) .. '"'
 end
 
+-- A key that is no string, as text.
+local function key_text(key)
+    return type(key) == "number" and tide._number(key) or tostring(key)
+end
+
 -- Where a value stands, for messages: object.model[1].
 local function place(path)
     local text = "object"
@@ -39,7 +44,7 @@ local function place(path)
         end
         local name = type(key) == "string" and key:match("^[%a_][%w_]*$")
         text = text .. (name and "." .. name or type(key) == "string" and "[" .. ("%q"):format(key):gsub("\n", "n") .. "]"
-            or "[" .. tide._number(key) .. "]")
+            or "[" .. key_text(key) .. "]")
     end
     return text
 end
@@ -48,7 +53,7 @@ end
 local function name_tensor(writer)
     local parts = {}
     for k, key in ipairs(writer.path) do
-        parts[k] = type(key) == "string" and key or tide._number(key)
+        parts[k] = type(key) == "string" and key or key_text(key)
     end
     local name = #parts > 0 and table.concat(parts, ".") or "tensor"
     if not utf8.len(name) then

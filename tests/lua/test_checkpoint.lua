@@ -73,6 +73,7 @@ t.test("keys_keep_their_kind", function()
         [math.mininteger] = 5, [2 ^ 70] = 6, [math.huge] = 7 }
     local back = round(object)
     t.eq(back, object)
+    t.eq(round { [true] = tide.ones(1), [0.5] = tide.ones(2) }[true]:item(), 1)
     t.eq(back["1"], "text")
     t.eq(back[1], "a")
 end)
