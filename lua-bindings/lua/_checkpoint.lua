@@ -1,6 +1,7 @@
 -- _checkpoint.lua: any nested table of tensors and plain values as named tensors and one text of JSON, and back. The
 -- text says what safetensors can't: the tables, keys that are no strings, integers and floats with all their bits,
--- what is one and the same object. It knows no files.
+-- what is one and the same object. It knows no files. Tensors that are the same elements (tied weights) are one in
+-- the file; a view of a part of another becomes a tensor of its own.
 --
 -- true, 7, 0.5 and "text" stand for themselves; an integer has no point and a float has one. The rest are objects
 -- with one key:
