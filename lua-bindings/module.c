@@ -90,6 +90,7 @@ int luaopen_tide(lua_State *L) {
     tide_open_sizes(L);
     tide_open_generators(L);
     tide_open_io(L);
+    tide_open_checkpoint(L);
     tide_open_foreach(L);
     list_submodules(L);
     tide_push_newaxis(L);

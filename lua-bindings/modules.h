@@ -27,6 +27,7 @@ void tide_open_system(lua_State *L);
 void tide_open_sizes(lua_State *L);
 void tide_open_generators(lua_State *L);
 void tide_open_io(lua_State *L);
+void tide_open_checkpoint(lua_State *L);
 void tide_open_foreach(lua_State *L);
 
 /* Fill the tensor metatable; `tide` is at the top of the stack and stays there. */

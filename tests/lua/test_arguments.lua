@@ -114,7 +114,7 @@ t.test("no_function_ignores_an_option", function()
         reset_peak_memory_stats = { tide.reset_peak_memory_stats }, empty_cache = { tide.empty_cache },
         synchronize = { tide.synchronize },
         is_grad_enabled = { tide.is_grad_enabled }, progress = { tide.progress, 3 },
-        read_csv = { tide.io.read_csv, "none" }, grad = { tide.autograd.grad, x, x },
+        save = { tide.save, {}, "/nonexistent/t" }, load = { tide.load, "none" }, read_csv = { tide.io.read_csv, "none" }, grad = { tide.autograd.grad, x, x },
         backward = { tide.autograd.backward, x }, gradcheck = { tide.autograd.gradcheck, tide.sin, x },
         gradgradcheck = { tide.autograd.gradgradcheck, tide.sin, x }, jacobian = { tide.autograd.functional.jacobian, tide.sin, x },
         get_rng_state = { tide.get_rng_state }, set_rng_state = { tide.set_rng_state, x },

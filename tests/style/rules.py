@@ -15,6 +15,7 @@ FLOORS = {
     "engine/cpu/": ENGINE_LOWER,
     "engine/cuda/": ENGINE_LOWER,
     "engine/autograd/": ENGINE_LOWER,
+    "engine/io/": ("engine/core/",),
     "engine/": ENGINE_LOWER + ("engine/autograd/",),
     "profiler/": ("engine/",),
     "lua-bindings/": ("engine/", "profiler/", "cmake/embedded.h"),

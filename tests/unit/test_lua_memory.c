@@ -99,8 +99,41 @@ TEST(lists_that_run_out_of_memory_lose_no_tensor) {
     lua_close(L);
 }
 
+TEST(checkpoints_that_run_out_of_memory_lose_no_tensor) {
+    budget b = {0};
+    lua_State *L = plain_state(&b);
+    REQUIRE(L && luaL_dostring(L, "tide = require 'tide'; path = os.tmpname()\n"
+                                  "x = {a = tide.ones(1000, 40), b = {1, 0.5, 'x', true}}\n"
+                                  "tide.save(x, path)  tide.load(path)") == LUA_OK);
+    int64_t failures = 0;
+    for (int64_t n = 1; n < 1000; n++) {
+        lua_gc(L, LUA_GCCOLLECT);
+        int64_t before = td_memory_allocated(TD_DEVICE_CPU);
+        REQUIRE(luaL_loadstring(L, "tide.save(x, path)  tide.load(path, {map = true})\n"
+                                   "tide.load(path, {map = false})") == LUA_OK);
+        const char *message = run_failing(L, &b, n);
+        lua_settop(L, 0);
+        lua_gc(L, LUA_GCCOLLECT);
+        lua_gc(L, LUA_GCCOLLECT);
+        CHECK_INT(td_memory_allocated(TD_DEVICE_CPU), before);
+        if (luaL_dostring(L, "local y = tide.load(path)\n"
+                             "assert(y.a:sum():item() == 40000 and y.b[2] == 0.5)") != LUA_OK) {
+            say(L, n);
+            CHECK(false);
+        }
+        lua_settop(L, 0);
+        failures += message != NULL;
+        if (!message && b.asked < n)
+            break;
+    }
+    CHECK(failures > 20);
+    CHECK(luaL_dostring(L, "os.remove(path)") == LUA_OK);
+    lua_close(L);
+}
+
 int main(void) {
     RUN(a_require_that_ran_out_of_memory_can_be_made_again);
     RUN(lists_that_run_out_of_memory_lose_no_tensor);
+    RUN(checkpoints_that_run_out_of_memory_lose_no_tensor);
     return check_finish();
 }

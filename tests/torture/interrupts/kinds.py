@@ -73,6 +73,7 @@ BINDINGS = [
     ("bindings: sleep", "", "tide.sleep(100)"),
     ("bindings: csv", "do local f = io.open('big.csv', 'w') for k = 1, 2e6 do f:write('1,2.5,-3e7\\n') end f:close() end",
      "while true do local x = tide.io.read_csv('big.csv') end"),
+    ("bindings: checkpoints", "x = tide.rand(1000000)", "while true do tide.save({x}, 'saved'); tide.load('saved', {map = false}) end"),
     ("bindings: csv of a pipe", "os.execute('rm -f fifo; mkfifo fifo')", "return tide.io.read_csv('fifo')"),
     ("bindings: equal", BIG, "local y = x:clone() while true do local same = x:equal(y) end"),
 ]
