@@ -31,9 +31,8 @@ static int fail_call(lua_State *L, const td_op *op, const char *called) {
     return tide_error(L, "%s", message);
 }
 
-/* Run the call of a frame that is read. Out of memory may be garbage that Lua has not collected
- * yet: collect, and try once more. */
-static void run(lua_State *L, tide_frame *frame, td_call *call) {
+/* What the call reads and writes, from where the values stand on the stack. */
+static void load(lua_State *L, tide_frame *frame, td_call *call) {
     tide_load_tensors(L, frame);
     if (call->inplace) {
         frame->out[0] = td_arg_tensor(frame->args[0]);
@@ -42,10 +41,16 @@ static void run(lua_State *L, tide_frame *frame, td_call *call) {
     call->given = frame->out;
     call->ngiven = frame->nout;
     call->nbeside = (uint8_t)frame->nbeside;
+}
+
+/* Run the call of a frame that is read. Out of memory may be garbage that Lua has not collected
+ * yet: collect, and try once more. */
+static void run(lua_State *L, tide_frame *frame, td_call *call) {
+    load(L, frame, call);
     td_status status = td_op_call(call);
     if (TD_UNLIKELY(status == TD_ENOMEM)) {
         tide_free_memory(L, TIDE_STATE(L));
-        tide_load_tensors(L, frame);
+        load(L, frame, call);
         status = td_op_call(call);
     }
     if (TD_UNLIKELY(status))

@@ -209,6 +209,9 @@ local function first_length(state, gradient, lr)
 end
 
 local function step(self, closure)
+    if type(self) ~= "table" or rawget(getmetatable(self) or {}, "__name") ~= "LBFGS" then
+        fail("LBFGS.step: argument 1 (self): expected an LBFGS, got %s", tide._describe(self))
+    end
     local _ <close> = tide.no_grad()
     local group = self.param_groups[1]
     local lr = tide.is_tensor(group.lr) and group.lr:item() or group.lr

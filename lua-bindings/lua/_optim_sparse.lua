@@ -89,7 +89,7 @@ function sparse.define(class, rate_of)
             .. "betas: {0.9, 0.999}.",
         check = function(options)
             options.betas = options.betas or { 0.9, 0.999 }
-            if #options.betas ~= 2 or not (options.betas[1] >= 0 and options.betas[1] < 1)
+            if type(options.betas) ~= "table" or #options.betas ~= 2 or not (options.betas[1] >= 0 and options.betas[1] < 1)
                 or not (options.betas[2] >= 0 and options.betas[2] < 1) then
                 fail("SparseAdam: option betas: two numbers from 0 to below 1 expected")
             end

@@ -27,6 +27,9 @@ local function recipe(names, text) return names .. ": " .. table.concat(text, ";
 
 local function check_betas(name, options)
     options.betas = options.betas or { 0.9, 0.999 }
+    if math.type(options.betas) then
+        options.betas = { options.betas }
+    end
     if #options.betas ~= 2 then
         fail("%s: option betas: two numbers expected, got %d", name, #options.betas)
     end

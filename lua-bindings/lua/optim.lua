@@ -52,8 +52,9 @@ local function read_rate(fname, lr)
         end
         number = lr:item()
     end
-    if not (number >= 0) then
-        fail("%s: option lr: expected a number from 0 on, got %s", fname, tide._number(number))
+    if not (math.type(number) and number >= 0) then
+        fail("%s: option lr: expected a number from 0 on, got %s", fname,
+            math.type(number) and tide._number(number) or tide._describe(number))
     end
     return number
 end

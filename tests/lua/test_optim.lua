@@ -439,3 +439,13 @@ t.test("a_product_that_is_read_later_is_kept", function()
     tide._sgd_step("param grad a: x = grad * a; y = a + 1; param = x * y", { p }, { g }, { numbers = { 3 } })
     t.is_true(tide.equal(p, tide.ones(100) * 24))
 end)
+
+t.test("what_is_no_rate_and_no_pair_is_named", function()
+    local w = tide.zeros(2, { requires_grad = true })
+    t.error_has(function() tide.optim.Adam({ w }, { lr = tide.tensor(true) }) end,
+        "Adam: option lr: expected a number from 0 on, got true")
+    t.error_has(function() tide.optim.AdamW({ w }, { betas = 0 }) end, "AdamW: option betas: two numbers expected, got 1")
+    t.error_has(function() tide.optim.SparseAdam({ w }, { betas = -1 }) end, "SparseAdam: option betas: two numbers")
+    local sgd = tide.optim.SGD({ w }, { lr = 1 })
+    t.error_has(function() tide.optim.LBFGS.step(sgd, function() end) end, "LBFGS.step: argument 1 (self): expected an LBFGS")
+end)

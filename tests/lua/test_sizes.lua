@@ -108,6 +108,12 @@ t.test("sizes_that_are_added_or_multiplied_do_not_wrap", function()
     t.error_has(function() return tide.one_hot(tide.tensor { max }) end, "out of memory")
 end)
 
+t.test("calls_in_place_that_run_out_of_memory_are_refused", function()
+    local wide = tide.ones(3, 1):expand(3, 1 << 40)
+    t.error_has(function() tide.ones(4):addmm_(tide.ones(2, 3), wide) end, "addmm_: out of memory")
+    t.error_has(function() tide.ones(4):mvlgamma_((1 << 61) + 1) end, "mvlgamma_: ")
+end)
+
 t.test("planes_and_kernels_too_large_for_int64_are_refused", function()
     local tall, one = endless(tide.float32, 1, 1, max, 1), tide.ones(1, 1, 1, 1)
     t.error_has(function() return tall:conv2d(one) end, "conv2d: planes of 9223372036854775807 x 1 are too large")
