@@ -318,6 +318,7 @@ done:
 
 /* ---- the table ---- */
 
+/* Kernels that may still refuse the part. */
 #define PART(name) .rule = td_rule_same, .kernel = name, .dtypes = TD_DTYPES_ALL
 #define BLANK      "zeros(src.shape, dtype=g.dtype, device=g.device)"
 
@@ -384,7 +385,7 @@ TD_OPERATOR(slice_scatter) = {
     PART(kernel_slice_scatter),
     .gradient = "x: slice_scatter(g, " BLANK ", dim, start, stop, step);"
                 "src: slice(g, dim, start, stop, step)",
-    .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_REFUSES,
 };
 TD_OPERATOR(fill_diagonal_) = {
     .schema = "(Tensor x, number value, bool wrap=false) -> Tensor",

@@ -323,7 +323,8 @@ static td_status run_batch_norm(td_call *call) {
     TD_TRY(check_several(x, count, "channel"));
     TD_TRY(check_followers(call));
     TD_TRY(td_op_apply(TD_OP(batch_norm_own), out, 4, (td_value[]){a[0], a[3], a[4], a[7]}));
-    TD_TRY(follow_both(a + 1, out[1], out[2], (double)count, a[6].f));
+    if (x->numel) /* statistics of nothing are not followed */
+        TD_TRY(follow_both(a + 1, out[1], out[2], (double)count, a[6].f));
     call->out[0] = td_retain(out[0]);
 done:
     for (int k = 0; k < 4; k++)

@@ -25,11 +25,11 @@ end
 
 local function recipe(names, text) return names .. ": " .. table.concat(text, "; ") end
 
+-- A list that was given as its one number.
+local function list_of(value) return math.type(value) and { value } or value end
+
 local function check_betas(name, options)
-    options.betas = options.betas or { 0.9, 0.999 }
-    if math.type(options.betas) then
-        options.betas = { options.betas }
-    end
+    options.betas = list_of(options.betas or { 0.9, 0.999 })
     if #options.betas ~= 2 then
         fail("%s: option betas: two numbers expected, got %d", name, #options.betas)
     end
@@ -243,10 +243,10 @@ return function(define)
         doc = "Steps by the sign of the gradient, longer where it stays, shorter where it changes. etas: {0.5, 1.2}, "
             .. "step_sizes: {1e-6, 50}.",
         check = function(options)
-            options.etas = options.etas or { 0.5, 1.2 }
-            options.step_sizes = options.step_sizes or { 1e-6, 50.0 }
+            options.etas = list_of(options.etas or { 0.5, 1.2 })
+            options.step_sizes = list_of(options.step_sizes or { 1e-6, 50.0 })
             local low, high = table.unpack(options.etas)
-            if #options.etas ~= 2 or not (low > 0 and low < 1 and high > 1) then
+            if #options.etas ~= 2 or not (low and high and low > 0 and low < 1 and high > 1) then
                 fail("Rprop: option etas: a number between 0 and 1 and one above 1 expected")
             elseif #options.step_sizes ~= 2 then
                 fail("Rprop: option step_sizes: two numbers expected, got %d", #options.step_sizes)

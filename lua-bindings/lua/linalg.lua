@@ -184,21 +184,21 @@ local function joined(a, b)
     return all
 end
 
-linalg.tensorinv = declare("tensorinv(Tensor A, int(1..) ind=2) -> Tensor",
+linalg.tensorinv = declare("tensorinv(Tensor A, int(1..) ind=2, *, Tensor? out=nil) -> Tensor",
     "The inverse of A as a matrix, whose rows are its first `ind` dims: tensordot(inverse, A, ind) changes nothing.",
-    function(A, ind)
+    function(A, ind, out)
         local shape = A:size()
         local rows, columns = product(shape, 1, math.min(ind, #shape)), product(shape, ind + 1, #shape)
         if ind >= #shape or rows ~= columns then
             fail("tensorinv: A of shape %s is no square matrix behind %d dims", tostring(A.shape), ind)
         end
         local sizes = joined({ table.unpack(shape, ind + 1) }, { table.unpack(shape, 1, ind) })
-        return linalg.inv(A:reshape(rows, columns)):reshape(sizes)
+        return deliver("tensorinv", true, out, linalg.inv(A:reshape(rows, columns)):reshape(sizes))
     end)
 
-linalg.tensorsolve = declare("tensorsolve(Tensor A, Tensor B, dim[]? dims=nil) -> Tensor",
+linalg.tensorsolve = declare("tensorsolve(Tensor A, Tensor B, dim[]? dims=nil, *, Tensor? out=nil) -> Tensor",
     "X with tensordot(A, X, X.ndim) = B; dims of A that are moved to its end first.",
-    function(A, B, dims)
+    function(A, B, dims, out)
         if dims then
             dims = type(dims) == "table" and dims or { dims }
             local ends = {}
@@ -212,7 +212,7 @@ linalg.tensorsolve = declare("tensorsolve(Tensor A, Tensor B, dim[]? dims=nil) -
         if product(sizes, 1, #sizes) ~= B:numel() or product(shape, 1, #shape) ~= B:numel() ^ 2 then
             fail("tensorsolve: shapes %s and %s don't fit", tostring(A.shape), tostring(B.shape))
         end
-        return linalg.solve(A:reshape(B:numel(), B:numel()), B:flatten()):reshape(sizes)
+        return deliver("tensorsolve", true, out, linalg.solve(A:reshape(B:numel(), B:numel()), B:flatten()):reshape(sizes))
     end)
 
 local names = {}

@@ -25,11 +25,15 @@ local function text_of(line)
 end
 
 -- What a refused call must leave alone: the tensors among the arguments, as text.
-local function look(x)
+local look
+function look(x)
     if not tide.is_tensor(x) or not pcall(x.numel, x) or x:numel() > 100 then
         return ""
     end
     local parts = { tostring(x.shape), tostring(x.dtype), tostring(x.requires_grad) }
+    if x.is_sparse then
+        return table.concat(parts, " ") .. look(x:detach():_indices()) .. look(x:detach():_values())
+    end
     local flat = x:detach():contiguous():view(-1):tolist()
     for k, v in ipairs(flat) do
         parts[k + 3] = tostring(v)
