@@ -256,7 +256,10 @@ static td_status run_block_diag(td_call *call) {
             goto done;
         }
         TD_TRY(TD_APPLY(&blocks.tensors[k], atleast_2d, TD_T(list.tensors[k])));
-        columns += blocks.tensors[k]->sizes[1];
+        if (__builtin_add_overflow(columns, blocks.tensors[k]->sizes[1], &columns)) {
+            status = td_fail(TD_ENOMEM, "out of memory: more than 2^63 - 1 columns");
+            goto done;
+        }
     }
     for (int k = 0; k < list.n; k++) {
         td_tensor *wide = NULL;

@@ -140,7 +140,7 @@ end
 local options = "bool bias=true, bool batch_first=false, number(0..1) dropout=0, bool bidirectional=false"
 
 local function sequence(nn, name, first, last, doc)
-    local head = "(int(1..) input_size, int(1..) hidden_size, int(1..) num_layers=1, "
+    local head = "(int(1..) input_size, int(1..) hidden_size, int(1..1048576) num_layers=1, "
     layer(nn, name .. head .. first .. options .. last .. ")", doc, {
         make = function(self) start_layers(self, operator_of(name:lower(), self.nonlinearity)) end,
         forward = run,

@@ -148,7 +148,7 @@ local function finish(self, x)
 end
 
 local function stacks(nn)
-    class(nn, "TransformerEncoder(Module encoder_layer, int(1..) num_layers, Module? norm=nil, "
+    class(nn, "TransformerEncoder(Module encoder_layer, int(1..65536) num_layers, Module? norm=nil, "
         .. "bool enable_nested_tensor=true, bool mask_check=true)", "Copies of a layer one behind the other, and a norm.",
         "(Tensor src, Tensor? mask=nil, Tensor? src_key_padding_mask=nil, bool? is_causal=nil)", {
             make = function(self, options) take_layers(self, options.encoder_layer, options.num_layers, options.norm) end,
@@ -161,7 +161,7 @@ local function stacks(nn)
                 return finish(self, x)
             end,
         })
-    class(nn, "TransformerDecoder(Module decoder_layer, int(1..) num_layers, Module? norm=nil)",
+    class(nn, "TransformerDecoder(Module decoder_layer, int(1..65536) num_layers, Module? norm=nil)",
         "Copies of a layer one behind the other, which all see the memory, and a norm.",
         "(Tensor tgt, Tensor memory, Tensor? tgt_mask=nil, Tensor? memory_mask=nil, Tensor? tgt_key_padding_mask=nil, "
         .. "Tensor? memory_key_padding_mask=nil, bool? tgt_is_causal=nil, bool memory_is_causal=false)", {
@@ -223,8 +223,8 @@ local function transform(self, given)
 end
 
 local function transformer(nn)
-    local c = class(nn, "Transformer(int(1..) d_model=512, int(1..) nhead=8, int(1..) num_encoder_layers=6, "
-        .. "int(1..) num_decoder_layers=6, int(1..) dim_feedforward=2048, " .. WIDTHS .. ", Module? custom_encoder=nil, "
+    local c = class(nn, "Transformer(int(1..) d_model=512, int(1..) nhead=8, int(1..65536) num_encoder_layers=6, "
+        .. "int(1..65536) num_decoder_layers=6, int(1..) dim_feedforward=2048, " .. WIDTHS .. ", Module? custom_encoder=nil, "
         .. "Module? custom_decoder=nil, " .. FORMS .. ")",
         "An encoder of the source, whose result a decoder of the target attends to: m(src, tgt, {tgt_mask = ...}).",
         "(Tensor src, Tensor tgt, Tensor? src_mask=nil, Tensor? tgt_mask=nil, Tensor? memory_mask=nil, "

@@ -108,6 +108,16 @@ t.test("sizes_that_are_added_or_multiplied_do_not_wrap", function()
     t.error_has(function() return tide.one_hot(tide.tensor { max }) end, "out of memory")
 end)
 
+t.test("blocks_side_by_side_that_are_too_wide_are_refused", function()
+    local wide = tide.ones(1, 1):expand(1, max)
+    t.error_has(function() tide.block_diag { tide.ones(2, 3), wide } end, "block_diag: out of memory: more than 2^63 - 1 columns")
+end)
+
+t.test("layers_without_number_are_refused", function()
+    t.error_has(function() return tide.nn.RNN(1, 2, 1 << 62) end, "RNN: argument 3 (num_layers): expected an integer from 1 to 1048576")
+    t.error_has(function() return tide.nn.Transformer(8, 2, 1 << 62) end, "Transformer: argument 3 (num_encoder_layers): expected an integer")
+end)
+
 t.test("calls_in_place_that_run_out_of_memory_are_refused", function()
     local wide = tide.ones(3, 1):expand(3, 1 << 40)
     t.error_has(function() tide.ones(4):addmm_(tide.ones(2, 3), wide) end, "addmm_: out of memory")
