@@ -1,14 +1,17 @@
 /* interrupt.c: the flag that stops long kernels. */
 #include "engine/core/interrupt.h"
 
-atomic_int td_interrupt_flag;
+atomic_uint td_interrupt_state;
 
 void td_interrupt_request(void) {
-    atomic_store_explicit(&td_interrupt_flag, 1, memory_order_relaxed);
+    unsigned state = atomic_load_explicit(&td_interrupt_state, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&td_interrupt_state, &state, (state + 2) | 1,
+                                                  memory_order_relaxed, memory_order_relaxed))
+        ;
 }
 
 void td_interrupt_clear(void) {
-    atomic_store_explicit(&td_interrupt_flag, 0, memory_order_relaxed);
+    atomic_fetch_and_explicit(&td_interrupt_state, ~1u, memory_order_relaxed);
 }
 
 td_status td_interrupted(void) {

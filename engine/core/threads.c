@@ -82,11 +82,11 @@ typedef struct share {
 
 typedef struct loop {
     int64_t chunk;
+    unsigned mark; /* of interrupts, from when it began */
     td_range_fn fn;
     void *ctx;
     td_observer *observer;
     int nshares;
-    atomic_bool cut; /* an interrupt was requested while it ran */
     share shares[MOST_SHARES];
 } loop;
 
@@ -98,18 +98,10 @@ static int64_t chunk_of(int64_t each, int64_t grain, int64_t cost) {
     return chunk < grain ? grain : chunk;
 }
 
-/* Also when nothing is left out for it: the function itself may leave early. */
-static bool note_interrupt(loop *l) {
-    bool requested = td_interrupt_requested();
-    if (TD_UNLIKELY(requested))
-        atomic_store_explicit(&l->cut, true, memory_order_relaxed);
-    return requested;
-}
-
 /* Whether the share was run to its end, by whomever. */
 static bool run_share(loop *l, share *s, int worker) {
     while (atomic_load_explicit(&s->next, memory_order_relaxed) < s->end) {
-        if (note_interrupt(l))
+        if (TD_UNLIKELY(td_interrupt_since(l->mark)))
             return false;
         int64_t at = atomic_fetch_add_explicit(&s->next, l->chunk, memory_order_relaxed);
         if (at < s->end)
@@ -131,13 +123,13 @@ static void run_shares(void *ctx, int worker) {
 static td_status run_loop(int threads, int64_t n, int64_t grain, int64_t cost, td_range_fn fn,
                           void *ctx) {
     loop l;
+    l.mark = td_interrupt_mark();
     l.fn = fn;
     l.ctx = ctx;
     l.observer = td_observer_current;
     l.nshares = threads < MOST_SHARES ? threads : MOST_SHARES;
     int64_t each = (n + l.nshares - 1) / l.nshares;
     l.chunk = chunk_of(n / threads + (n % threads != 0), grain, cost);
-    atomic_init(&l.cut, false);
     for (int k = 0; k < l.nshares; k++) {
         atomic_init(&l.shares[k].next, k * each < n ? k * each : n);
         l.shares[k].end = n - k * each > each ? (k + 1) * each : n;
@@ -147,19 +139,16 @@ static td_status run_loop(int threads, int64_t n, int64_t grain, int64_t cost, t
         td_pool_run(threads < limit ? threads : limit, run_shares, &l);
     else
         run_shares(&l, 0);
-    note_interrupt(&l);
-    return TD_UNLIKELY(atomic_load_explicit(&l.cut, memory_order_relaxed)) ? td_interrupted()
-                                                                           : TD_OK;
+    /* Also when nothing was left out for it: the function itself may have left early. */
+    return TD_UNLIKELY(td_interrupt_since(l.mark)) ? td_interrupted() : TD_OK;
 }
 
 td_status td_serial_for(int64_t n, int64_t cost, td_range_fn fn, void *ctx) {
     int64_t chunk = chunk_of(n, 1, cost);
-    for (int64_t at = 0; at < n; at += chunk) {
-        if (td_interrupt_requested())
-            return td_interrupted();
+    unsigned mark = td_interrupt_mark();
+    for (int64_t at = 0; at < n && !td_interrupt_since(mark); at += chunk)
         fn(ctx, at, n - at < chunk ? n : at + chunk, 0);
-    }
-    return td_interrupt_check();
+    return td_interrupt_since(mark) ? td_interrupted() : TD_OK;
 }
 
 td_status td_parallel_for_among(int threads, int64_t n, int64_t cost, td_range_fn fn, void *ctx) {
@@ -167,8 +156,9 @@ td_status td_parallel_for_among(int threads, int64_t n, int64_t cost, td_range_f
     if (n <= 0)
         return TD_OK;
     if (n <= grain) {
+        unsigned mark = td_interrupt_mark();
         fn(ctx, 0, n, 0);
-        return TD_UNLIKELY(cost > TD_GRAIN) ? td_interrupt_check() : TD_OK;
+        return TD_UNLIKELY(cost > TD_GRAIN && td_interrupt_since(mark)) ? td_interrupted() : TD_OK;
     }
     int64_t parts = n / grain + (n % grain != 0);
     if (parts < threads)

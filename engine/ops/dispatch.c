@@ -7,6 +7,7 @@
  * The one file of this floor, with write.c, autocast.c and foreach.c, that sees autograd above it.
  */
 #include "engine/autograd/autograd.h"
+#include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "engine/core/observer.h"
 #include "engine/core/sparse.h"
@@ -200,8 +201,11 @@ static td_status run_kernel(td_call *call) {
     if (TD_UNLIKELY(status))
         return status;
     status = td_call_ready(call);
+    unsigned mark = td_interrupt_mark();
     if (status == TD_OK)
         status = observed(call, op->kernel);
+    if (TD_UNLIKELY(td_interrupt_mark() != mark) && status == TD_OK)
+        status = td_interrupted(); /* a part may have left early */
     return status == TD_OK && any ? deliver(call, through, meta) : status;
 }
 

@@ -48,11 +48,18 @@ static bool any_read_of(const td_value *v, test_fn test, const void *what) {
     return false;
 }
 
-/* Does the test hold of an argument, from this one on, or of what one was made from? */
-static bool any_read(const td_call *call, int first, test_fn test, const void *what) {
+/* Does the test hold of an argument, from this one on? */
+static bool any_argument(const td_call *call, int first, test_fn test, const void *what) {
     for (int k = first; k < call->op->nparams; k++)
         if (any_read_of(&call->args[k], test, what))
             return true;
+    return false;
+}
+
+/* The same, or of what an argument was made from? */
+static bool any_read(const td_call *call, int first, test_fn test, const void *what) {
+    if (any_argument(call, first, test, what))
+        return true;
     for (int k = 0; k < call->nbeside; k++)
         if (test(call->given[call->ngiven + k], what))
             return true;
@@ -158,17 +165,12 @@ static td_status check_apart(const td_call *call, int n, const td_meta *results)
     return TD_OK;
 }
 
+static bool lies_in(const td_tensor *read, const void *storage) {
+    return read->storage == storage;
+}
+
 bool td_writes_argument(const td_call *call, const td_tensor *given) {
-    const td_storage *s = given->storage;
-    for (int k = 0; k < call->op->nparams; k++) {
-        const td_value *v = &call->args[k];
-        if (v->kind == TD_KIND_TENSOR && v->tensor && v->tensor->storage == s)
-            return true;
-        for (int j = 0; v->kind == TD_KIND_TENSORS && j < v->n; j++)
-            if (v->tensors[j] && v->tensors[j]->storage == s)
-                return true;
-    }
-    return false;
+    return any_argument(call, 0, lies_in, given->storage);
 }
 
 /* ---- results ---- */

@@ -129,7 +129,7 @@ static void stop_hook(lua_State *L, lua_Debug *ar) {
 
 /* ---- memory that is refused ---- */
 
-static int64_t now_ns(void) {
+int64_t control_now_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
@@ -139,7 +139,7 @@ static int64_t now_ns(void) {
  * What is raised in a finalizer is lost: there every request is refused, until the hook comes. */
 static bool refuses(tide_session *s) {
     if (active != s || atomic_load(&s->stop) != STOP_INTERRUPT || atomic_load(&s->raised) ||
-        now_ns() - atomic_load(&s->asked_at) < REFUSE_NS)
+        control_now_ns() - atomic_load(&s->asked_at) < REFUSE_NS)
         return false;
     if (++s->refusals > 1 && lua_gc(s->L, LUA_GCCOUNT) >= 0) {
         s->refusals = 0;
@@ -223,7 +223,7 @@ void control_end(tide_session *s) {
 /* The number of this interrupt, 0: it comes too soon to count. */
 static int count_interrupt(tide_session *s) {
     int asked = atomic_load(&s->raised) ? 0 : atomic_load(&s->asked);
-    int64_t now = now_ns(), since = now - atomic_load(&s->asked_at);
+    int64_t now = control_now_ns(), since = now - atomic_load(&s->asked_at);
     if (asked > 0 && since < (asked < 3 ? COUNT_NS : READ_NS))
         return 0;
     atomic_store(&s->asked_at, now);

@@ -5,6 +5,7 @@
 #include "repl/session/session.h"
 
 #include <lua.h>
+#include <stdint.h>
 
 /* Why the evaluation is being unwound. */
 typedef enum stop_reason { STOP_NONE, STOP_INTERRUPT, STOP_EXIT } stop_reason;
@@ -15,5 +16,8 @@ void control_install(tide_session *s);
 void control_begin(tide_session *s);
 void control_end(tide_session *s);
 stop_reason control_stopping(const tide_session *s);
+/* Time since some fixed point, in nanoseconds: of signals' and polls' moments. Safe in a signal
+ * handler. */
+int64_t control_now_ns(void);
 
 #endif

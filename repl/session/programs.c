@@ -11,25 +11,16 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
-#include <time.h>
 
 extern char **environ;
 
 /* A program that ends so soon after a Ctrl-C is taken to have ended by it. */
 #define JUST_THEN_NS INT64_C(100000000)
 
-enum { NONE = 0, RUNS = 1 };
-
-static int64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
 bool tide_session_program_hears(tide_session *s) {
-    if (atomic_load(&s->program) == NONE)
+    if (!atomic_load(&s->program))
         return false;
-    atomic_store(&s->heard_at, now_ns());
+    atomic_store(&s->heard_at, control_now_ns());
     return true;
 }
 
@@ -73,13 +64,13 @@ static int execute(lua_State *L) {
         return original(L);
     const char *command = luaL_checkstring(L, 1);
     atomic_store(&s->heard_at, 0);
-    atomic_store(&s->program, RUNS);
+    atomic_store(&s->program, true);
     errno = 0;
     int status = control_stopping(s) == STOP_NONE ? run_program(command) : -1, error = errno;
-    atomic_store(&s->program, NONE);
+    atomic_store(&s->program, false);
     int64_t heard = atomic_load(&s->heard_at);
     bool died = status != -1 && WIFSIGNALED(status) && WTERMSIG(status) == SIGINT;
-    if (died || (heard && now_ns() - heard < JUST_THEN_NS))
+    if (died || (heard && control_now_ns() - heard < JUST_THEN_NS))
         tide_session_interrupt(s);
     if (control_stopping(s) != STOP_NONE)
         return luaL_error(L, "interrupted");

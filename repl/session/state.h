@@ -36,7 +36,7 @@ struct tide_session {
     atomic_int asked;               /* interrupts that count, since the last one landed */
     atomic_bool to_say;             /* what holds it */
     _Atomic int64_t asked_at;
-    atomic_int program;       /* os.execute runs one */
+    atomic_bool program;      /* os.execute runs one */
     _Atomic int64_t heard_at; /* the last Ctrl-C meanwhile; 0: none */
     lua_Alloc alloc;          /* behind the one that refuses */
     void *alloc_ud;

@@ -302,6 +302,30 @@ TEST(operators_refuse_tensors_that_are_not_strided) {
     td_release(x);
 }
 
+/* ---- interrupts that another state's hook has cleared before a call ends ---- */
+
+static void request(void *ctx, const td_event *event) {
+    (void)ctx, (void)event;
+    td_interrupt_request();
+}
+
+static void clear(void *ctx, const td_event *event) {
+    (void)ctx, (void)event;
+    td_interrupt_clear();
+}
+
+TEST(a_call_within_which_an_interrupt_came_and_went_is_interrupted) {
+    td_observer passing = {.kinds = 1u << TD_EVENT_KERNEL, .begin = request, .end = clear};
+    td_tensor *x = filled(100, 1, false), *y = NULL;
+    td_observer *before = td_observer_set(&passing);
+    CHECK_INT(TD_APPLY(&y, cumsum, TD_T(x), TD_I(0)), TD_EINTR);
+    CHECK(!y);
+    td_observer_set(before);
+    CHECK_INT(TD_APPLY(&y, cumsum, TD_T(x), TD_I(0)), TD_OK);
+    td_release(y);
+    td_release(x);
+}
+
 int main(void) {
     if (td_init()) {
         fprintf(stderr, "%s\n", td_error_message());
@@ -315,5 +339,6 @@ int main(void) {
     RUN(a_leaf_takes_its_gradient_when_its_last_edge_has_been_served);
     RUN(a_write_that_is_cut_short_is_noticed_by_backward);
     RUN(operators_refuse_tensors_that_are_not_strided);
+    RUN(a_call_within_which_an_interrupt_came_and_went_is_interrupted);
     return check_finish();
 }

@@ -219,6 +219,25 @@ TEST(a_child_runs_its_loops) {
     }
 }
 
+/* ---- interrupts ---- */
+
+/* Leaves early, as bodies with long items do; nobody is asked again while the request stands. */
+static void leave_early(void *ctx, int64_t begin, int64_t end, int worker) {
+    (void)ctx, (void)begin, (void)worker;
+    if (end == N)
+        td_interrupt_request();
+    if (td_interrupt_requested())
+        td_interrupt_clear();
+}
+
+TEST(a_loop_whose_part_left_early_is_interrupted) {
+    for (int threads = 1; threads <= WORKERS; threads++)
+        CHECK_INT(td_parallel_for_among(threads, N, 64, leave_early, NULL), TD_EINTR);
+    CHECK_INT(td_parallel_for(1, N, leave_early, NULL), TD_OK);
+    CHECK_INT(td_serial_for(N, 64, leave_early, NULL), TD_EINTR);
+    CHECK_INT(td_serial_for(N - 1, 64, leave_early, NULL), TD_OK);
+}
+
 /* The thread sanitizer wants no threads after a fork. */
 static bool can_fork(void) {
 #if defined(__SANITIZE_THREAD__)
@@ -239,6 +258,7 @@ int main(void) {
     RUN(a_worker_that_does_not_come_holds_nobody_up);
     RUN(workers_without_work_sleep);
     RUN(threads_of_libraries_sleep);
+    RUN(a_loop_whose_part_left_early_is_interrupted);
     if (can_fork())
         RUN(a_child_runs_its_loops);
     return check_finish();

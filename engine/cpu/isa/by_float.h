@@ -1,12 +1,15 @@
 /* by_float.h: some loops for each floating type. Included by norm_kernels.c with LOOPS defined, the
  * header of the loops, and by softmax_kernels.c. Includes LOOPS with these defined, and undefines
- * all: P                    a name for the type T, C                 the type in memory; float or
- * double, in which it is computed V, N                 vector of C and its lanes; V is also the
- * prefix of the vector's functions LOAD, STORE          (p) and (p, v): N elements at p as a V
- *   LOAD_PART, STORE_PART  (p, n) and (p, v, n): the first n of them, the rest zero or untouched
- *   GET, PUT             an element as a C and back
- *   NAME, VEC            (name): with P, with V before it
- *   SPLAT                (x): a V of x everywhere
+ * all:
+ *
+ * - P: a name for the type.
+ * - T, C: the type in memory; float or double, in which it is computed.
+ * - V, N: a vector of C and its lanes. V is also the prefix of the vector's functions.
+ * - LOAD(p), STORE(p, v): N elements at p as a V.
+ * - LOAD_PART(p, n), STORE_PART(p, v, n): the first n of them; the rest are zero, or untouched.
+ * - GET(x), PUT(x): an element as a C, and back.
+ * - NAME(name), VEC(name): the name with P, with V before it.
+ * - SPLAT(x): a V of x everywhere.
  */
 #define CAT2(a, b) a##_##b
 #define CAT1(a, b) CAT2(a, b)
@@ -14,23 +17,38 @@
 #define VEC(name)  CAT1(V, name)
 #define SPLAT(x)   ((V){0} + (C)(x))
 
-#define P                   vf
-#define T                   float
-#define C                   float
-#define V                   vf
-#define N                   VF_N
-#define LOAD(p)             vf_load(p)
-#define STORE(p, v)         vf_store(p, v)
-#define LOAD_PART(p, n)     vf_load_part(p, n)
-#define STORE_PART(p, v, n) vf_store_part(p, v, n)
+/* Those that lie in memory as they are computed. */
+#define LOAD(p)             VEC(load)(p)
+#define STORE(p, v)         VEC(store)(p, v)
+#define LOAD_PART(p, n)     VEC(load_part)(p, n)
+#define STORE_PART(p, v, n) VEC(store_part)(p, v, n)
 #define GET(x)              (x)
 #define PUT(x)              (x)
+
+#define P vf
+#define T float
+#define C float
+#define V vf
+#define N VF_N
 #include LOOPS
 #undef P
 #undef T
 #undef C
 #undef V
 #undef N
+
+#define P vd
+#define T double
+#define C double
+#define V vd
+#define N VD_N
+#include LOOPS
+#undef P
+#undef T
+#undef C
+#undef V
+#undef N
+
 #undef LOAD
 #undef STORE
 #undef LOAD_PART
@@ -38,35 +56,13 @@
 #undef GET
 #undef PUT
 
-#define P                   vd
-#define T                   double
-#define C                   double
-#define V                   vd
-#define N                   VD_N
-#define LOAD(p)             vd_load(p)
-#define STORE(p, v)         vd_store(p, v)
-#define LOAD_PART(p, n)     vd_load_part(p, n)
-#define STORE_PART(p, v, n) vd_store_part(p, v, n)
-#define GET(x)              (x)
-#define PUT(x)              (x)
-#include LOOPS
-#undef P
-#undef T
-#undef C
-#undef V
-#undef N
-#undef LOAD
-#undef STORE
-#undef LOAD_PART
-#undef STORE_PART
-#undef GET
-#undef PUT
+/* Those of 16 bits, which are computed as float. */
+#define C float
+#define V vf
+#define N VF_N
 
 #define P                   half
 #define T                   td_half
-#define C                   float
-#define V                   vf
-#define N                   VF_N
 #define LOAD(p)             vf_load_halves(p)
 #define STORE(p, v)         vf_store_halves(p, v)
 #define LOAD_PART(p, n)     vf_load_halves_part(p, n)
@@ -76,9 +72,6 @@
 #include LOOPS
 #undef P
 #undef T
-#undef C
-#undef V
-#undef N
 #undef LOAD
 #undef STORE
 #undef LOAD_PART
@@ -88,9 +81,6 @@
 
 #define P                   bfloat
 #define T                   td_bfloat
-#define C                   float
-#define V                   vf
-#define N                   VF_N
 #define LOAD(p)             vf_load_bfloats(p)
 #define STORE(p, v)         vf_store_bfloats(p, v)
 #define LOAD_PART(p, n)     vf_load_bfloats_part(p, n)
@@ -100,15 +90,16 @@
 #include LOOPS
 #undef P
 #undef T
-#undef C
-#undef V
-#undef N
 #undef LOAD
 #undef STORE
 #undef LOAD_PART
 #undef STORE_PART
 #undef GET
 #undef PUT
+
+#undef C
+#undef V
+#undef N
 
 #undef SPLAT
 #undef VEC

@@ -24,7 +24,8 @@ local function digest_of(x, h)
     for _, size in ipairs(x.shape) do
         h = mix(h, size)
     end
-    x = x:detach():reshape(-1)
+    x = x:detach()
+    x = (x.is_sparse and x:to_dense() or x):reshape(-1)
     local n = x:numel()
     if n > 10000 then -- some of so many; the next seed takes others
         x = x:slice(1, 1 + seed % 7, n, 7)
