@@ -143,6 +143,8 @@ int terminal_show(const tide_result *r, const char *prefix) {
         return r->exit_code;
     if (r->outcome == TIDE_OK)
         return 0;
+    if (!r->n_traceback) /* there was no memory for what would stand here */
+        fprintf(stderr, "%s%s\n", prefix, r->evalue ? r->evalue : "out of memory");
     for (int i = 0; i < r->n_traceback; i++)
         fprintf(stderr, "%s%s\n", i == 0 ? prefix : "", r->traceback[i]);
     return 1;

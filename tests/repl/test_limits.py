@@ -1,4 +1,5 @@
-"""A script under limits of its addresses: right values or a word of memory, never a crash or a hang.
+"""A script under limits of its addresses, and a start whose last requests for memory are refused: right values
+or a word of memory, never a crash or a hang.
 
 Oneself must be small for that: handles, libraries that are loaded at first use, OpenBLAS's buffers.
 """
@@ -21,12 +22,42 @@ def values(process):
     return dict(line.split("\t", 1) for line in process.stdout.splitlines())
 
 
+def start(refused, say=False):
+    """A small program whose requests for memory fail from that one on."""
+    environment = {**os.environ, "LD_PRELOAD": os.environ["TIDE_NTH"], "FAULTS": f"from:{refused}"}
+    if say:
+        environment["FAULTS_SAY"] = "1"
+    return subprocess.run([os.environ["TIDE"], "-e", "print(tide.ones(3):sum():item())"], env=environment,
+                          capture_output=True, text=True, timeout=100)
+
+
+def requests():
+    """How many requests the program makes."""
+    low, high = 1, 1 << 17
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if "faults: reached" in start(middle, True).stderr else (low, middle)
+    return low
+
+
+def starts():
+    """The last requests are those for the words of the refusal, when little is left for them."""
+    last = requests()
+    for refused in range(last - 100, last):
+        process = start(refused)
+        if process.returncode not in (0, 1) or process.returncode == 1 and "memory" not in process.stderr:
+            yield f"exit status {process.returncode} without a word of memory: {process.stderr!r}"
+
+
 def main():
     with open(os.path.join(os.environ["TIDE_BUILD"], "CMakeCache.txt")) as cache:
         if any(line.startswith("TIDE_SANITIZE:STRING=") and line.strip()[-1] != "=" for line in cache):
             print("sanitizers need all addresses")
             return 77
     right, wrong = values(run(None)), 0
+    for problem in starts():
+        print(f"start: {problem}")
+        wrong += 1
     for megabytes in (60, 120, 200, 300, 500, 800, 1000, 2000):
         process = run(megabytes)
         bad = [f"{name} gave {value}" for name, value in values(process).items()
