@@ -1,5 +1,6 @@
-/* conv.c: convolution on the CPU: float32, and the 16-bit floats by way of it, by oneDNN; float64
- * by conv_columns.c, integers by conv_int.c, both row-major. Long ones are cut along the batch,
+/* conv.c: convolution on the CPU: float32 by oneDNN, bfloat16 too where the machine multiplies it,
+ * the other 16-bit floats by way of float32; float64 by conv_columns.c, integers and thin ones by
+ * conv_direct.c, both row-major. Long ones are cut along the batch,
  * with a look at the interrupt flag between. */
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
@@ -35,7 +36,7 @@ static int64_t images_at_once(const td_conv_geometry *g) {
     return n < 1 ? 1 : n > (double)g->n ? g->n : (int64_t)n;
 }
 
-/* ---- float32 ---- */
+/* ---- by oneDNN ---- */
 
 static void add_to(float *total, const float *part, int64_t n) {
     for (int64_t k = 0; k < n; k++)
@@ -43,12 +44,15 @@ static void add_to(float *total, const float *part, int64_t n) {
 }
 
 /* Images [begin, end) as many at a time as leave room for a look at the interrupt flag; parts of
- * the weight's gradient are added up. `out` is for the whole batch but where it is that gradient.
- */
+ * the weight's gradient, which is float32, are added up. `out` is for the whole batch but where it
+ * is that gradient. */
 static td_status convolve_images(const td_convolution_plan *p, int64_t begin, int64_t end,
-                                 float *out) {
+                                 char *out) {
     const td_conv_geometry *g = &p->geometry;
-    int64_t image = g->c * td_conv_places(g->in), output = g->o * td_conv_places(g->out);
+    td_dtype dtype = (td_dtype)p->a->dtype;
+    int64_t size = (int64_t)td_dtype_size(dtype); /* of elements; steps are bytes */
+    int64_t image = g->c * td_conv_places(g->in) * size;
+    int64_t output = g->o * td_conv_places(g->out) * size;
     int64_t at_once = images_at_once(g);
     int64_t a_step = p->direction == TD_CONV_INPUT ? output : image;
     int64_t b_step = p->direction == TD_CONV_WEIGHT ? output : 0;
@@ -62,11 +66,11 @@ static td_status convolve_images(const td_convolution_plan *p, int64_t begin, in
         TD_TRY(td_interrupt_check());
         if (adds && n > begin && !part)
             TD_TRY(td_tensor_empty(TD_F32, TD_DEVICE_CPU, 1, &p->out->numel, &part));
-        float *to = part ? part->data : adds ? out : out + n * out_step;
-        TD_TRY(td_dnn_conv(p->direction, &s, (float *)p->a->data + n * a_step,
-                           (float *)p->b->data + n * b_step, p->bias ? p->bias->data : NULL, to));
+        char *to = part ? part->data : adds ? out : out + n * out_step;
+        TD_TRY(td_dnn_conv(p->direction, dtype, &s, (char *)p->a->data + n * a_step,
+                           (char *)p->b->data + n * b_step, p->bias ? p->bias->data : NULL, to));
         if (part)
-            add_to(out, to, p->out->numel);
+            add_to((float *)out, part->data, p->out->numel);
     }
 done:
     td_release(part);
@@ -85,20 +89,23 @@ typedef struct parts {
 
 static td_status convolve_slice(const parts *j, int64_t image, int64_t slice, float *out) {
     const td_conv_geometry *g = &j->plan->geometry;
+    td_dtype dtype = (td_dtype)j->plan->a->dtype;
+    int64_t size = (int64_t)td_dtype_size(dtype);
     td_conv_geometry s = *g;
     int64_t first = slice * j->channels, row = g->c / g->groups * td_conv_places(g->kernel);
     int64_t in = td_conv_places(g->in), out_places = td_conv_places(g->out);
     s.n = 1;
     s.o = g->o - first < j->channels ? g->o - first : j->channels;
-    return td_dnn_conv(TD_CONV_WEIGHT, &s, (float *)j->plan->a->data + image * g->c * in,
-                       (float *)j->plan->b->data + (image * g->o + first) * out_places, NULL,
+    return td_dnn_conv(TD_CONV_WEIGHT, dtype, &s,
+                       (char *)j->plan->a->data + image * g->c * in * size,
+                       (char *)j->plan->b->data + (image * g->o + first) * out_places * size, NULL,
                        out + first * row);
 }
 
 static td_status convolve_part(const void *ctx, int64_t part) {
     const parts *j = ctx;
     int64_t k = part / j->slices, begin = k * j->images, end = begin + j->images;
-    float *out = j->plan->out->data;
+    void *out = j->plan->out->data;
     if (j->plan->direction == TD_CONV_WEIGHT && k > 0)
         out = j->partial + (k - 1) * j->numel;
     if (j->slices > 1)
@@ -152,7 +159,7 @@ static double cost_of(const td_conv_geometry *g) {
 
 /* A batch smaller than the number of threads goes to oneDNN as it is, and so does a gradient so
  * large that one for every thread would cost more than they save. */
-static td_status convolve_f32(const td_convolution_plan *p) {
+static td_status convolve_by_library(const td_convolution_plan *p) {
     int64_t n = p->geometry.n, most = td_parts_of(cost_of(&p->geometry));
     bool adds = p->direction == TD_CONV_WEIGHT;
     if (n == 0)
@@ -186,13 +193,28 @@ static td_status convolve_wide(const td_convolution_plan *plan) {
     p.b = b;
     p.bias = bias;
     p.out = out;
-    TD_TRY(convolve_f32(&p));
+    TD_TRY(convolve_by_library(&p));
     status = td_copy_into(plan->out, out);
 done:
     td_release(a);
     td_release(b);
     td_release(bias);
     td_release(out);
+    return status;
+}
+
+/* A weight's gradient is made in float32. */
+static td_status convolve_bfloat(const td_convolution_plan *plan) {
+    td_convolution_plan p = *plan;
+    if (p.direction != TD_CONV_WEIGHT)
+        return convolve_by_library(plan);
+    p.out = NULL;
+    td_status status = convert(plan->out, TD_F32, false, &p.out);
+    if (status == TD_OK)
+        status = convolve_by_library(&p);
+    if (status == TD_OK)
+        status = td_copy_into(plan->out, p.out);
+    td_release(p.out);
     return status;
 }
 
@@ -231,11 +253,14 @@ td_status td_cpu_convolution(const td_convolution_plan *p) {
     bool thin = p->geometry.groups == 1 && td_conv_is_thin(&p->geometry);
     switch (dtype) {
     case TD_F32:
-        return thin ? convolve_packed(p, TD_F32, td_conv_direct) : convolve_f32(p);
+        return thin ? convolve_packed(p, TD_F32, td_conv_direct) : convolve_by_library(p);
     case TD_F64:
         return convolve_packed(p, TD_F64, thin ? td_conv_direct : td_conv_f64);
-    case TD_F16:
     case TD_BF16:
+        if (td_dnn_has_bfloat())
+            return convolve_bfloat(p);
+        return convolve_wide(p);
+    case TD_F16:
         return convolve_wide(p);
     case TD_U8:
     case TD_I8:

@@ -386,6 +386,8 @@ static td_status run(plan_key *key, plan_maker make, const void *what, void *con
     return run_planned(key, make, what, data);
 }
 
+static const dnnl_data_type_t types[TD_DTYPE_COUNT] = {[TD_BF16] = dnnl_bf16, [TD_F32] = dnnl_f32};
+
 /* ---- products ---- */
 
 typedef struct matmul_shape {
@@ -439,8 +441,6 @@ bool td_dnn_has_bfloat(void) {
 
 td_status td_dnn_matmul(td_dtype dtype, int64_t batch, int64_t m, int64_t n, int64_t k,
                         td_dnn_matrices a, td_dnn_matrices b, const void *bias, td_dnn_matrices c) {
-    static const dnnl_data_type_t types[TD_DTYPE_COUNT] = {
-        [TD_BF16] = dnnl_bf16, [TD_F32] = dnnl_f32};
     dnnl_data_type_t type = types[dtype];
     matmul_shape s = {type, batch, m, n, k, a, b, c, bias != NULL};
     plan_key key = {{MATMUL, type, batch, m, n, k, a.batch_stride, a.row_stride, a.column_stride,
@@ -452,9 +452,10 @@ td_status td_dnn_matmul(td_dtype dtype, int64_t batch, int64_t m, int64_t n, int
 
 /* ---- convolutions ---- */
 
-enum { CONV_BIAS = 25 }; /* the word of the key that says whether there is one */
+enum { CONV_BIAS = 25, CONV_TYPE = 27 }; /* words of the key that makers read */
 
-static plan_key conv_key(plan_kind kind, const td_conv_geometry *s, bool bias) {
+static plan_key conv_key(plan_kind kind, dnnl_data_type_t type, const td_conv_geometry *s,
+                         bool bias) {
     plan_key key = {{kind, s->n, s->c, s->o, s->groups, s->spatial == TD_SPATIAL}};
     const int64_t *const sizes[6] = {s->in, s->kernel, s->out, s->stride, s->padding, s->dilation};
     for (int k = 0; k < 6; k++)
@@ -462,18 +463,20 @@ static plan_key conv_key(plan_kind kind, const td_conv_geometry *s, bool bias) {
     key.word[24] = s->channels_last;
     key.word[CONV_BIAS] = bias;
     key.word[26] = s->weight_last;
+    key.word[CONV_TYPE] = type;
     return key;
 }
 
 typedef struct conv_descs {
+    dnnl_data_type_t type, weight_type;
     dnnl_memory_desc_t x, w, y, bias;       /* ours */
     dnnl_memory_desc_t any_x, any_w, any_y; /* theirs to choose */
     dnnl_dims_t stride, dilation, padding, padding_end;
 } conv_descs;
 
 /* Row-major, or with the dim of channels, that before the spatial ones, innermost. */
-static td_status describe_plain(int ndims, const int64_t *sizes, int spatial, bool last,
-                                dnnl_memory_desc_t *md) {
+static td_status describe_plain(dnnl_data_type_t type, int ndims, const int64_t *sizes, int spatial,
+                                bool last, dnnl_memory_desc_t *md) {
     dnnl_dims_t dims, strides;
     int channels = ndims - spatial - 1;
     int64_t stride = last ? sizes[channels] : 1;
@@ -485,13 +488,13 @@ static td_status describe_plain(int ndims, const int64_t *sizes, int spatial, bo
         else
             stride *= sizes[d];
     }
-    dnnl_status_t code = dnn->memory_desc_init_by_strides(md, ndims, dims, dnnl_f32, strides);
+    dnnl_status_t code = dnn->memory_desc_init_by_strides(md, ndims, dims, type, strides);
     return code == dnnl_success ? TD_OK : fail_dnn("describing a tensor", code);
 }
 
 static td_status choose_layout(const dnnl_memory_desc_t *ours, dnnl_memory_desc_t *any) {
-    dnnl_status_t code =
-        dnn->memory_desc_init_by_tag(any, ours->ndims, ours->dims, dnnl_f32, dnnl_format_tag_any);
+    dnnl_status_t code = dnn->memory_desc_init_by_tag(any, ours->ndims, ours->dims, ours->data_type,
+                                                      dnnl_format_tag_any);
     return code == dnnl_success ? TD_OK : fail_dnn("describing a tensor", code);
 }
 
@@ -507,10 +510,10 @@ static td_status conv_describe(const td_conv_geometry *s, bool native, conv_desc
     memcpy(x + 2, s->in + first, sizeof(int64_t) * (size_t)n);
     memcpy(y + 2, s->out + first, sizeof(int64_t) * (size_t)n);
     memcpy(w + 3, s->kernel + first, sizeof(int64_t) * (size_t)n);
-    TD_TRY(describe_plain(n + 2, x, n, s->channels_last, &d->x));
-    TD_TRY(describe_plain(n + 2, y, n, s->channels_last, &d->y));
-    TD_TRY(describe_plain(n + 3 - skip, w + skip, n, s->weight_last, &d->w));
-    TD_TRY(describe_plain(1, &s->o, 0, false, &d->bias));
+    TD_TRY(describe_plain(d->type, n + 2, x, n, s->channels_last, &d->x));
+    TD_TRY(describe_plain(d->type, n + 2, y, n, s->channels_last, &d->y));
+    TD_TRY(describe_plain(d->weight_type, n + 3 - skip, w + skip, n, s->weight_last, &d->w));
+    TD_TRY(describe_plain(d->type, 1, &s->o, 0, false, &d->bias));
     d->any_x = d->x;
     d->any_y = d->y;
     TD_TRY(choose_layout(&d->w, &d->any_w));
@@ -561,7 +564,8 @@ static td_status describe_forward(const td_conv_geometry *s, bool native, bool b
 static td_status make_conv(const void *what, plan *p) {
     const td_conv_geometry *s = what;
     bool bias = p->key.word[CONV_BIAS];
-    conv_descs d;
+    dnnl_data_type_t type = (dnnl_data_type_t)p->key.word[CONV_TYPE];
+    conv_descs d = {.type = type, .weight_type = type};
     dnnl_convolution_desc_t forward;
     td_status status = describe_forward(s, s->channels_last, bias, &d, &forward);
     if (status == TD_OK && s->channels_last && !is_fast(&forward, NULL))
@@ -582,8 +586,12 @@ static td_status describe_backward(const td_conv_geometry *s, bool native, bool 
                                    dnnl_primitive_desc_t *hint) {
     dnnl_convolution_desc_t forward;
     td_status status = TD_OK;
+    d->weight_type = d->type;
     TD_TRY(describe_forward(s, native, false, d, &forward));
     DNN_TRY("planning", dnn->primitive_desc_create(hint, &forward, NULL, engine, NULL));
+    d->weight_type = weight ? dnnl_f32 : d->type;
+    if (weight)
+        TD_TRY(conv_describe(s, native, d));
     if (weight)
         DNN_TRY("describing a convolution",
                 dnn->dilated_convolution_backward_weights_desc_init(
@@ -599,7 +607,7 @@ done:
 }
 
 static td_status make_conv_backward(const td_conv_geometry *s, plan *p, bool weight) {
-    conv_descs d;
+    conv_descs d = {.type = (dnnl_data_type_t)p->key.word[CONV_TYPE]};
     dnnl_convolution_desc_t backward;
     dnnl_primitive_desc_t hint = NULL;
     td_status status = TD_OK;
@@ -636,10 +644,10 @@ static const struct {
     [TD_CONV_WEIGHT] = {CONV_WEIGHT, make_conv_weight},
 };
 
-td_status td_dnn_conv(td_conv_direction direction, const td_conv_geometry *s, const float *a,
-                      const float *b, const float *bias, float *out) {
+td_status td_dnn_conv(td_conv_direction direction, td_dtype dtype, const td_conv_geometry *s,
+                      const void *a, const void *b, const void *bias, void *out) {
     bool swap = direction == TD_CONV_WEIGHT; /* oneDNN's order: gradient first */
-    plan_key key = conv_key(conv_ways[direction].kind, s, bias != NULL);
+    plan_key key = conv_key(conv_ways[direction].kind, types[dtype], s, bias != NULL);
     void *data[MAX_ARGS] = {(void *)(swap ? b : a), (void *)(swap ? a : b), out, (void *)bias};
     return run(&key, conv_ways[direction].make, s, data);
 }

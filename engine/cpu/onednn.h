@@ -1,4 +1,4 @@
-/* onednn.h: the part of oneDNN that kernels use: float32 and bfloat16 products and float32
+/* onednn.h: the part of oneDNN that kernels use: float32 and bfloat16 products and
  * convolutions with cached primitives. onednn.c and late/onednn.* alone include oneDNN's header, so
  * that a new version of it is one change.
  */
@@ -23,10 +23,12 @@ td_status td_dnn_matmul(td_dtype dtype, int64_t batch, int64_t m, int64_t n, int
                         td_dnn_matrices a, td_dnn_matrices b, const void *bias,
                         td_dnn_matrices c) TD_MUST_CHECK;
 
-/* A convolution or one of its gradients, of tensors that lie as the shape says. Images with
- * channels last are taken as they are wherever oneDNN has more than its reference for that. */
-td_status td_dnn_conv(td_conv_direction direction, const td_conv_geometry *shape, const float *a,
-                      const float *b, const float *bias, float *out) TD_MUST_CHECK;
+/* A convolution or one of its gradients, of tensors that lie as the shape says, of one dtype:
+ * float32, or bfloat16 where td_dnn_has_bfloat; a weight's gradient is float32 for both, so that
+ * those of parts can be added. Images with channels last are taken as they are wherever oneDNN has
+ * more than its reference for that. */
+td_status td_dnn_conv(td_conv_direction direction, td_dtype dtype, const td_conv_geometry *shape,
+                      const void *a, const void *b, const void *bias, void *out) TD_MUST_CHECK;
 
 /* "oneDNN 2.6.3"; valid until this thread asks again. Loads it. */
 const char *td_dnn_version(void);

@@ -75,6 +75,56 @@ end)
 
 -- ---- dtypes ----
 
+-- Every one that the machine may have a way of its own for: the same as in float64, rounded once.
+local convolutions = { -- dims, images, channels in and out, size, kernel, options
+    { 2, 4, 1, 6, 20, 3, {} }, { 2, 3, 6, 16, 15, 3, {} }, { 2, 2, 64, 32, 9, 3, { padding = 1 } },
+    { 2, 2, 32, 32, 9, 3, { groups = 32 } }, { 2, 2, 6, 10, 9, 3, { groups = 2, stride = 2 } },
+    { 2, 1, 33, 17, 11, 3, { dilation = 2, padding = 3 } }, { 1, 3, 8, 16, 50, 5, { stride = 3 } },
+    { 3, 2, 4, 8, 6, 3, { padding = 1 } }, { 2, 5, 128, 64, 8, 1, { stride = 2 } }, { 2, 0, 3, 4, 5, 3, {} },
+}
+
+local function close_in_bfloat(got, want, what)
+    t.eq(got.dtype, tide.bfloat16, what)
+    if want:numel() > 0 then
+        local far = ((got:double() - want):abs() - want:abs() / 256):max():item()
+        t.is_true(far <= 1e-5 * want:abs():max():item(), what .. (" is off by %g"):format(far))
+    end
+end
+
+local function check_convolution(turn, dims, n, from, to, size, kernel, options)
+    local shape, weight_shape = { n, from }, { to, from // (options.groups or 1) }
+    for _ = 1, dims do
+        shape[#shape + 1] = size
+        weight_shape[#weight_shape + 1] = kernel
+    end
+    local conv = tide["conv" .. dims .. "d"]
+    local x = tide.randn(shape):bfloat16():double():requires_grad_(true)
+    local w = tide.randn(weight_shape):bfloat16():double():requires_grad_(true)
+    local b = tide.randn(to):bfloat16():double():requires_grad_(true)
+    local leaves = {}
+    for k, leaf in ipairs { x, w, b } do
+        local low = leaf:detach():bfloat16()
+        leaves[k] = (leaf:dim() > 2 and turn(low) or low):requires_grad_(true)
+    end
+    local want = conv(x, w, b, options)
+    local got = conv(leaves[1], leaves[2], leaves[3], options)
+    close_in_bfloat(got:detach(), want:detach(), "result")
+    local g = tide.randn(want.shape):bfloat16()
+    want:backward(g:double())
+    got:backward(turn(g))
+    for k, name in ipairs { "input", "weight", "bias" } do
+        close_in_bfloat(leaves[k].grad, ({ x, w, b })[k].grad, "gradient of the " .. name)
+    end
+end
+
+for k, c in ipairs(convolutions) do
+    t.test(("convolution_of_bfloat16_is_rounded_once.%d"):format(k), function()
+        tide.manual_seed(k)
+        check_convolution(function(x) return x end, table.unpack(c))
+        check_convolution(function(x) return (last(x)) end, table.unpack(c))
+    end)
+end
+
 t.test("sums_of_16_bit_floats_are_rounded_once", function()
     for _, dtype in ipairs { tide.bfloat16, tide.float16 } do
         local x = (tide.rand(1, 1, 16, 16, 16) + 1):to(dtype)

@@ -94,6 +94,7 @@ TEST(convolutions_do_not_depend_on_the_number_of_threads) {
     for (size_t k = 0; k < sizeof convolutions / sizeof *convolutions; k++) {
         check_convolution(TD_F32, convolutions[k]);
         check_convolution(TD_F64, convolutions[k]);
+        check_convolution(TD_BF16, convolutions[k]);
     }
     CHECK_INT(td_set_num_threads(threads), TD_OK);
 }

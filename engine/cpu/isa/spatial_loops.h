@@ -138,7 +138,7 @@ static void NAME(max_place)(T *y, int64_t *places, const T *x, const td_taps *ax
                 }
             }
         }
-    *y = PUT(best);
+    *y = x[place];
     *places = place;
 }
 
@@ -206,19 +206,74 @@ static void NAME(max_row)(T *y, int64_t *places, const T *x, const td_taps *axis
 }
 
 /* The largest of 2 x 2 side by side, `n` times: four loads and three comparisons, no branches. */
-static void NAME(max_pairs)(T *restrict y, int64_t *restrict places, const T *restrict upper,
+static void NAME(max_block)(T *restrict y, int64_t *restrict places, const T *restrict upper,
                             int64_t corner, int64_t wide, int64_t n) {
     const T *restrict lower = upper + wide;
     for (int64_t k = 0; k < n; k++) {
-        C a = GET(upper[2 * k]), b = GET(upper[2 * k + 1]);
-        C c = GET(lower[2 * k]), d = GET(lower[2 * k + 1]);
-        bool take_b = NAME(above)(b, a), take_d = NAME(above)(d, c);
-        C first = take_b ? b : a, second = take_d ? d : c;
-        bool below = NAME(above)(second, first);
-        y[k] = PUT(below ? second : first);
+        T a = upper[2 * k], b = upper[2 * k + 1], c = lower[2 * k], d = lower[2 * k + 1];
+        bool take_b = NAME(above)(GET(b), GET(a)), take_d = NAME(above)(GET(d), GET(c));
+        T first = take_b ? b : a, second = take_d ? d : c;
+        bool below = NAME(above)(GET(second), GET(first));
+        y[k] = below ? second : first;
         places[k] = corner + 2 * k + (below ? wide + take_d : take_b);
     }
 }
+
+#if FLOATS
+/* The same `n` times at once, which the compiler would do with branches. */
+#define MAX_BLOCK(n)                                                                               \
+    static inline void NAME(max_block##n)(T * y, int64_t * places, const T *upper, int64_t corner, \
+                                          int64_t wide) {                                          \
+        typedef C values __attribute__((vector_size(n * sizeof(C))));                              \
+        typedef __typeof__((values){0} < (values){0}) mask;                                        \
+        typedef int64_t whole __attribute__((vector_size(n * sizeof(int64_t))));                   \
+        values a, b, c, d;                                                                         \
+        whole place;                                                                               \
+        for (int k = 0; k < n; k++) {                                                              \
+            a[k] = GET(upper[2 * k]);                                                              \
+            b[k] = GET(upper[2 * k + 1]);                                                          \
+            c[k] = GET(upper[wide + 2 * k]);                                                       \
+            d[k] = GET(upper[wide + 2 * k + 1]);                                                   \
+            place[k] = corner + 2 * k;                                                             \
+        }                                                                                          \
+        mask take_b = (b > a) | (b != b), take_d = (d > c) | (d != d);                             \
+        values first = (values)((take_b & (mask)b) | (~take_b & (mask)a));                         \
+        values second = (values)((take_d & (mask)d) | (~take_d & (mask)c));                        \
+        mask below = (second > first) | (second != second);                                        \
+        values best = (values)((below & (mask)second) | (~below & (mask)first));                   \
+        whole right = __builtin_convertvector((below & take_d) | (~below & take_b), whole);        \
+        place += (__builtin_convertvector(below, whole) & wide) - right;                           \
+        memcpy(places, &place, sizeof place);                                                      \
+        for (int k = 0; k < n; k++)                                                                \
+            y[k] = PUT(best[k]);                                                                   \
+    }
+MAX_BLOCK(4)
+MAX_BLOCK(8)
+#undef MAX_BLOCK
+
+/* A row in such blocks; the last begins so that it ends with the row, since rows are short and what
+ * is left over would take longer than all before. */
+static void NAME(max_pairs)(T *y, int64_t *places, const T *upper, int64_t corner, int64_t wide,
+                            int64_t n) {
+    if (n < 4) {
+        NAME(max_block)(y, places, upper, corner, wide, n);
+        return;
+    }
+    for (int64_t k = 0; n >= 8 && k < n; k += 8) {
+        int64_t at = k + 8 > n ? n - 8 : k;
+        NAME(max_block8)(y + at, places + at, upper + 2 * at, corner + 2 * at, wide);
+    }
+    for (int64_t k = 0; n < 8 && k < n; k += 4) {
+        int64_t at = k + 4 > n ? n - 4 : k;
+        NAME(max_block4)(y + at, places + at, upper + 2 * at, corner + 2 * at, wide);
+    }
+}
+#else
+static void NAME(max_pairs)(T *y, int64_t *places, const T *upper, int64_t corner, int64_t wide,
+                            int64_t n) {
+    NAME(max_block)(y, places, upper, corner, wide, n);
+}
+#endif
 
 static void NAME(max)(void *to, int64_t *places, const void *from, const td_taps *axis,
                       int64_t inner, int64_t begin, int64_t end) {
