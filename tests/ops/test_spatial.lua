@@ -73,6 +73,25 @@ t.test("volumes_without_a_batch_have_no_channels_last", function()
     t.is_true((tide.conv3d((last(x)), w) - tide.conv3d(x, w)):abs():max():item() < 1e-5)
 end)
 
+t.test("pooling_of_pairs_takes_the_first_of_the_largest_in_rows_of_any_length", function()
+    for _, dtype in ipairs { tide.float32, tide.float64, tide.bfloat16, tide.float16, tide.int32 } do
+        for width = 1, 40 do
+            local x = tide.randint(-3, 3, { 2, 3, 6, 2 * width }):to(dtype)
+            if dtype.is_floating_point then
+                x["1, 2, 1::2, " .. width] = 0 / 0
+            end
+            local y, places = tide.max_pool2d(x, 2, { return_indices = true })
+            local windows = tide.stack({ x[":, :, 1::2, 1::2"], x[":, :, 1::2, 2::2"], x[":, :, 2::2, 1::2"],
+                x[":, :, 2::2, 2::2"] }, 4)
+            local want, which = windows:double():nan_to_num(100):max(4)
+            t.is_true(tide.equal(y:double():nan_to_num(100), want), ("%s %d"):format(dtype, width))
+            local row = (which - 1) // 2 + tide.arange(0, 6, 2):view(3, 1)
+            local column = (which - 1) % 2 + tide.arange(0, 2 * width, 2)
+            t.is_true(tide.equal(places, row * (2 * width) + column + 1), "places " .. width)
+        end
+    end
+end)
+
 -- ---- dtypes ----
 
 -- Every one that the machine may have a way of its own for: the same as in float64, rounded once.

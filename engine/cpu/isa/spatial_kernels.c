@@ -43,6 +43,7 @@
 #define PUT(x)   td_float_to_bfloat(x)
 #define ROUND(x) td_float_to_bfloat((float)(x))
 #define FLOATS   1
+#define WORDS    1
 #include "engine/cpu/isa/spatial_loops.h"
 
 /* Pixels are rounded to the nearest number that there is. */

@@ -4,6 +4,7 @@
  *   GET, PUT  an element as a C, and back from a C
  *   ROUND     an element of an A
  *   FLOATS    whether gradients are taken (1 or 0)
+ *   WORDS     1 where an element is the upper half of its C
  */
 #define CAT2(a, b) a##_##b
 #define CAT1(a, b) CAT2(a, b)
@@ -220,6 +221,32 @@ static void NAME(max_block)(T *restrict y, int64_t *restrict places, const T *re
 }
 
 #if FLOATS
+/* The elements at even and at odd places of 2 * n, as the block's values, and values that are
+ * elements back. */
+#if WORDS /* an element is the upper half of its C, so that two are a word */
+#define LOAD_PAIRS(n, p, even, odd)                                                                \
+    do {                                                                                           \
+        words w;                                                                                   \
+        memcpy(&w, p, sizeof w);                                                                   \
+        even = (values)(w << 16);                                                                  \
+        odd = (values)(w >> 16 << 16);                                                             \
+    } while (0)
+#define STORE_VALUES(n, p, v)                                                                      \
+    do {                                                                                           \
+        halves h = __builtin_convertvector((words)(v) >> 16, halves);                              \
+        memcpy(p, &h, sizeof h);                                                                   \
+    } while (0)
+#else
+#define LOAD_PAIRS(n, p, even, odd)                                                                \
+    for (int k = 0; k < n; k++) {                                                                  \
+        even[k] = GET((p)[2 * k]);                                                                 \
+        odd[k] = GET((p)[2 * k + 1]);                                                              \
+    }
+#define STORE_VALUES(n, p, v)                                                                      \
+    for (int k = 0; k < n; k++)                                                                    \
+        (p)[k] = PUT((v)[k]);
+#endif
+
 /* The same `n` times at once, which the compiler would do with branches. */
 #define MAX_BLOCK(n)                                                                               \
     static inline void NAME(max_block##n)(T * y, int64_t * places, const T *upper, int64_t corner, \
@@ -227,15 +254,14 @@ static void NAME(max_block)(T *restrict y, int64_t *restrict places, const T *re
         typedef C values __attribute__((vector_size(n * sizeof(C))));                              \
         typedef __typeof__((values){0} < (values){0}) mask;                                        \
         typedef int64_t whole __attribute__((vector_size(n * sizeof(int64_t))));                   \
+        typedef uint32_t words __attribute__((vector_size(n * sizeof(uint32_t)), unused));         \
+        typedef uint16_t halves __attribute__((vector_size(n * sizeof(uint16_t)), unused));        \
         values a, b, c, d;                                                                         \
         whole place;                                                                               \
-        for (int k = 0; k < n; k++) {                                                              \
-            a[k] = GET(upper[2 * k]);                                                              \
-            b[k] = GET(upper[2 * k + 1]);                                                          \
-            c[k] = GET(upper[wide + 2 * k]);                                                       \
-            d[k] = GET(upper[wide + 2 * k + 1]);                                                   \
+        LOAD_PAIRS(n, upper, a, b);                                                                \
+        LOAD_PAIRS(n, upper + wide, c, d);                                                         \
+        for (int k = 0; k < n; k++)                                                                \
             place[k] = corner + 2 * k;                                                             \
-        }                                                                                          \
         mask take_b = (b > a) | (b != b), take_d = (d > c) | (d != d);                             \
         values first = (values)((take_b & (mask)b) | (~take_b & (mask)a));                         \
         values second = (values)((take_d & (mask)d) | (~take_d & (mask)c));                        \
@@ -244,12 +270,13 @@ static void NAME(max_block)(T *restrict y, int64_t *restrict places, const T *re
         whole right = __builtin_convertvector((below & take_d) | (~below & take_b), whole);        \
         place += (__builtin_convertvector(below, whole) & wide) - right;                           \
         memcpy(places, &place, sizeof place);                                                      \
-        for (int k = 0; k < n; k++)                                                                \
-            y[k] = PUT(best[k]);                                                                   \
+        STORE_VALUES(n, y, best);                                                                  \
     }
 MAX_BLOCK(4)
 MAX_BLOCK(8)
 #undef MAX_BLOCK
+#undef LOAD_PAIRS
+#undef STORE_VALUES
 
 /* A row in such blocks; the last begins so that it ends with the row, since rows are short and what
  * is left over would take longer than all before. */
@@ -321,3 +348,4 @@ static const td_spatial_functions NAME(spatial) = {
 #undef PUT
 #undef ROUND
 #undef FLOATS
+#undef WORDS
