@@ -257,7 +257,7 @@ td_status td_cpu_convolution(const td_convolution_plan *p) {
     case TD_F64:
         return convolve_packed(p, TD_F64, thin ? td_conv_direct : td_conv_f64);
     case TD_BF16:
-        if (td_dnn_has_bfloat())
+        if (td_dnn_bfloat_gain())
             return convolve_bfloat(p);
         return convolve_wide(p);
     case TD_F16:

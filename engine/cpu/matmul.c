@@ -19,8 +19,8 @@ enum {
     SMALL = 64 * 1024,  /* and OpenBLAS, whose calls cost less than oneDNN's */
     STRIP = 1024 * 1024 /* multiplications of a plain loop without a look at the interrupt flag */
 };
-/* Multiplications done without a look at the interrupt flag, some 50 ms; of small matrices, which
- * take longer. */
+/* Multiplications of float32 done without a look at the interrupt flag, some 50 ms; of small
+ * matrices, which take longer. */
 #define PANEL       2e9
 #define SMALL_PANEL 2.5e8
 
@@ -214,12 +214,13 @@ static td_status multiply_panel(const product *whole, int64_t row, int64_t end) 
 static td_status multiply_floats(const product *p) {
     double work = (double)p->m * (double)p->n * (double)p->k;
     td_status status = TD_OK;
-    double most = work <= SMALL_PANEL ? SMALL_PANEL : PANEL;
+    double panel = p->dtype == TD_BF16 ? PANEL * td_dnn_bfloat_gain() : PANEL;
+    double most = work <= SMALL_PANEL ? SMALL_PANEL : panel;
     if (work * (double)p->batch <= most)
         return multiply_panel(p, 0, p->m);
     product one = *p;
     one.batch = work <= most ? (int64_t)(most / work) : 1;
-    int64_t rows = work <= PANEL ? p->m : (int64_t)(PANEL / work * (double)p->m) / 64 * 64 + 64;
+    int64_t rows = work <= panel ? p->m : (int64_t)(panel / work * (double)p->m) / 64 * 64 + 64;
     size_t size = p->size;
     for (int64_t batch = 0; batch < p->batch && status == TD_OK; batch += one.batch) {
         if (one.batch > p->batch - batch)
@@ -350,7 +351,7 @@ done:
 static bool goes_directly(const product *p) {
     double work = (double)p->m * (double)p->n * (double)p->k;
     return !p->by->widens || work * (double)p->batch <= TINY ||
-           (p->by->dnn && work > SMALL && td_dnn_has_bfloat());
+           (p->by->dnn && work > SMALL && td_dnn_bfloat_gain() > 0);
 }
 
 td_status td_cpu_product(const td_product_plan *plan) {

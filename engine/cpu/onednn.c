@@ -15,12 +15,14 @@
 #include "engine/cpu/late/late.h"
 #include "engine/cpu/late/onednn.h"
 #include "engine/cpu/load.h"
+#include "engine/cpu/pairs.h"
 
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
+enum { PACKED_ROWS = 256, PACKED = 64 }; /* least sizes of products whose right side is packed */
 enum { MAX_ARGS = 4, CACHE_SIZE = 512, BUCKETS = 256, KEY_WORDS = 32 };
 enum {
     LOAD_ROOM =
@@ -40,7 +42,8 @@ typedef struct plan_arg {
     int id; /* DNNL_ARG_... */
     bool output;
     dnnl_memory_desc_t ours, theirs;
-    dnnl_primitive_t reorder; /* NULL where the layouts are the same */
+    dnnl_primitive_t reorder; /* NULL where the layouts are the same, */
+    td_pairs pairs;           /* or where we pack: deep > 0 then */
 } plan_arg;
 
 typedef struct plan {
@@ -229,6 +232,27 @@ static dnnl_query_t query_of(int id) {
     }
 }
 
+/* Is theirs the layout of pairs.h? How to pack ours then. */
+static bool wants_pairs(const dnnl_memory_desc_t *ours, const dnnl_memory_desc_t *theirs,
+                        td_pairs *pairs) {
+    const dnnl_blocking_desc_t *b = &theirs->format_desc.blocking;
+    const dnnl_dim_t *step = ours->format_desc.blocking.strides;
+    if (theirs->data_type != dnnl_bf16 || theirs->ndims != 2 || b->inner_nblks != 3 ||
+        b->inner_idxs[0] != 0 || b->inner_idxs[1] != 1 || b->inner_idxs[2] != 0 ||
+        b->inner_blks[0] > TD_PAIRS_DEEP || b->inner_blks[1] > TD_PAIRS_WIDE ||
+        b->inner_blks[2] != 2 || theirs->extra.flags || theirs->offset0)
+        return false;
+    *pairs = (td_pairs){.rows = ours->dims[0],
+                        .columns = ours->dims[1],
+                        .row_stride = step[0],
+                        .column_stride = step[1],
+                        .deep = b->inner_blks[0],
+                        .wide = b->inner_blks[1],
+                        .down = b->strides[0],
+                        .across = b->strides[1]};
+    return step[0] == 1 || step[1] == 1;
+}
+
 static td_status add_reorder(plan_arg *a) {
     const dnnl_memory_desc_t *from = a->output ? &a->theirs : &a->ours;
     const dnnl_memory_desc_t *to = a->output ? &a->ours : &a->theirs;
@@ -258,7 +282,8 @@ static td_status plan_finish(plan *p, const void *descriptor, const_dnnl_primiti
         plan_arg *a = &p->args[k];
         int which = a->id == DNNL_ARG_BIAS ? 1 : 0;
         a->theirs = *dnn->primitive_desc_query_md(pd, query_of(a->id), which);
-        if (!dnn->memory_desc_equal(&a->ours, &a->theirs))
+        bool same = dnn->memory_desc_equal(&a->ours, &a->theirs);
+        if (!same && (a->output || !wants_pairs(&a->ours, &a->theirs, &a->pairs)))
             TD_TRY(add_reorder(a));
     }
     atomic_fetch_add_explicit(&made, 1, memory_order_relaxed);
@@ -323,10 +348,12 @@ static td_status run_held(const plan *p, void *const *data) {
         args[k].arg = a->id;
         TD_TRY(wrap(&r, &a->ours, data[k], &ours[k]));
         args[k].memory = ours[k];
-        if (!a->reorder)
+        if (!a->reorder && !a->pairs.deep)
             continue;
         TD_TRY(make_room(&r, &a->theirs, &args[k].memory));
-        if (!a->output)
+        if (a->pairs.deep)
+            td_pack_pairs(&a->pairs, data[k], r.room[r.nroom - 1]->data);
+        else if (!a->output)
             TD_TRY(reorder(stream, a->reorder, ours[k], args[k].memory));
     }
     if (dnn->memory_desc_get_size(&p->scratch) > 0) {
@@ -388,6 +415,13 @@ static td_status run(plan_key *key, plan_maker make, const void *what, void *con
 
 static const dnnl_data_type_t types[TD_DTYPE_COUNT] = {[TD_BF16] = dnnl_bf16, [TD_F32] = dnnl_f32};
 
+/* Of the same sizes as ours, laid out as oneDNN likes it best. */
+static td_status choose_layout(const dnnl_memory_desc_t *ours, dnnl_memory_desc_t *any) {
+    dnnl_status_t code = dnn->memory_desc_init_by_tag(any, ours->ndims, ours->dims, ours->data_type,
+                                                      dnnl_format_tag_any);
+    return code == dnnl_success ? TD_OK : fail_dnn("describing a tensor", code);
+}
+
 /* ---- products ---- */
 
 typedef struct matmul_shape {
@@ -411,9 +445,33 @@ static td_status describe(dnnl_data_type_t type, const td_dnn_matrices *x, int64
     return code == dnnl_success ? TD_OK : fail_dnn("describing a matrix", code);
 }
 
+/* The right side as oneDNN wants it where it is worth packing, which we do sooner than oneDNN does
+ * on its own way to the product; else as it lies. */
+static td_status choose_right(const matmul_shape *s, const dnnl_memory_desc_t *a,
+                              const dnnl_memory_desc_t *b, const dnnl_memory_desc_t *c,
+                              dnnl_memory_desc_t *right) {
+    dnnl_matmul_desc_t d;
+    dnnl_primitive_desc_t pd = NULL;
+    td_pairs pairs;
+    td_status status = TD_OK;
+    *right = *b;
+    if (s->type != dnnl_bf16 || s->batch != 1 || s->m < PACKED_ROWS || s->n < PACKED ||
+        s->k < PACKED)
+        return TD_OK;
+    TD_TRY(choose_layout(b, right));
+    DNN_TRY("describing a product", dnn->matmul_desc_init(&d, a, right, NULL, c));
+    DNN_TRY("planning", dnn->primitive_desc_create(&pd, &d, NULL, engine, NULL));
+    if (!wants_pairs(b, dnn->primitive_desc_query_md(pd, dnnl_query_weights_md, 0), &pairs))
+        *right = *b;
+done:
+    if (pd)
+        dnn->primitive_desc_destroy(pd);
+    return status;
+}
+
 static td_status make_matmul(const void *what, plan *p) {
     const matmul_shape *s = what;
-    dnnl_memory_desc_t a, b, c, bias;
+    dnnl_memory_desc_t a, b, c, bias, right;
     dnnl_matmul_desc_t d;
     td_status status = TD_OK;
     TD_TRY(describe(s->type, &s->a, s->batch, s->m, s->k, &a));
@@ -421,7 +479,9 @@ static td_status make_matmul(const void *what, plan *p) {
     TD_TRY(describe(s->type, &s->c, s->batch, s->m, s->n, &c));
     if (s->bias)
         TD_TRY(describe(s->type, &(td_dnn_matrices){NULL, s->n, s->n, 1}, 1, 1, s->n, &bias));
-    DNN_TRY("describing a product", dnn->matmul_desc_init(&d, &a, &b, s->bias ? &bias : NULL, &c));
+    TD_TRY(choose_right(s, &a, &b, &c, &right));
+    DNN_TRY("describing a product",
+            dnn->matmul_desc_init(&d, &a, &right, s->bias ? &bias : NULL, &c));
     add_arg(p, DNNL_ARG_SRC, false, &a);
     add_arg(p, DNNL_ARG_WEIGHTS, false, &b);
     add_arg(p, DNNL_ARG_DST, true, &c);
@@ -432,11 +492,14 @@ done:
     return status;
 }
 
-bool td_dnn_has_bfloat(void) {
+static bool has(dnnl_cpu_isa_t set) {
+    return ((int)dnn->get_effective_cpu_isa() & (int)set) == (int)set; /* sets contain others */
+}
+
+int td_dnn_bfloat_gain(void) {
     if (start())
-        return false;
-    int isa = (int)dnn->get_effective_cpu_isa(), bfloat = (int)dnnl_cpu_isa_avx512_core_bf16;
-    return (isa & bfloat) == bfloat; /* a set has the bits of those it contains */
+        return 0;
+    return has(dnnl_cpu_isa_avx512_core_amx) ? 8 : has(dnnl_cpu_isa_avx512_core_bf16) ? 2 : 0;
 }
 
 td_status td_dnn_matmul(td_dtype dtype, int64_t batch, int64_t m, int64_t n, int64_t k,
@@ -489,12 +552,6 @@ static td_status describe_plain(dnnl_data_type_t type, int ndims, const int64_t 
             stride *= sizes[d];
     }
     dnnl_status_t code = dnn->memory_desc_init_by_strides(md, ndims, dims, type, strides);
-    return code == dnnl_success ? TD_OK : fail_dnn("describing a tensor", code);
-}
-
-static td_status choose_layout(const dnnl_memory_desc_t *ours, dnnl_memory_desc_t *any) {
-    dnnl_status_t code = dnn->memory_desc_init_by_tag(any, ours->ndims, ours->dims, ours->data_type,
-                                                      dnnl_format_tag_any);
     return code == dnnl_success ? TD_OK : fail_dnn("describing a tensor", code);
 }
 

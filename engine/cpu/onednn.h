@@ -13,18 +13,19 @@ typedef struct td_dnn_matrices {
     int64_t batch_stride, row_stride, column_stride;
 } td_dnn_matrices;
 
-/* Does the machine multiply bfloat16 faster than float32? */
-bool td_dnn_has_bfloat(void);
+/* How many times as fast as float32 the machine multiplies bfloat16: 8, 2, or 0 where it does not.
+ */
+int td_dnn_bfloat_gain(void);
 
 /* c[i] = a[i] b[i] (+ bias[n] in every row), i < batch; a is m x k, b k x n, c m x n, all of one
- * dtype: float32, or bfloat16 (summed in float32) where td_dnn_has_bfloat. Of each matrix one
+ * dtype: float32, or bfloat16 (summed in float32) where td_dnn_bfloat_gain. Of each matrix one
  * stride is 1. A bias is for a batch of 1. */
 td_status td_dnn_matmul(td_dtype dtype, int64_t batch, int64_t m, int64_t n, int64_t k,
                         td_dnn_matrices a, td_dnn_matrices b, const void *bias,
                         td_dnn_matrices c) TD_MUST_CHECK;
 
 /* A convolution or one of its gradients, of tensors that lie as the shape says, of one dtype:
- * float32, or bfloat16 where td_dnn_has_bfloat; a weight's gradient is float32 for both, so that
+ * float32, or bfloat16 where td_dnn_bfloat_gain; a weight's gradient is float32 for both, so that
  * those of parts can be added. Images with channels last are taken as they are wherever oneDNN has
  * more than its reference for that. */
 td_status td_dnn_conv(td_conv_direction direction, td_dtype dtype, const td_conv_geometry *shape,
