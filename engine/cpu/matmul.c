@@ -214,7 +214,8 @@ static td_status multiply_panel(const product *whole, int64_t row, int64_t end) 
 static td_status multiply_floats(const product *p) {
     double work = (double)p->m * (double)p->n * (double)p->k;
     td_status status = TD_OK;
-    double panel = p->dtype == TD_BF16 ? PANEL * td_dnn_bfloat_gain() : PANEL;
+    bool narrow = p->by->dnn && p->by->widens;
+    double panel = narrow ? PANEL * td_dnn_bfloat_gain() : PANEL;
     double most = work <= SMALL_PANEL ? SMALL_PANEL : panel;
     if (work * (double)p->batch <= most)
         return multiply_panel(p, 0, p->m);
