@@ -224,8 +224,12 @@ td_tensor *tide_check_tensor(lua_State *L, int index, const char *fname) {
 
 /* ---- errors ---- */
 
+/* No deeper than any module is nested: Lua finds a level by walking to it, so that a module which
+ * calls itself without end would take longer and longer for each call. */
+enum { DEEPEST_LINE = 60 };
+
 bool tide_find_line(lua_State *L, lua_Debug *ar) {
-    for (int level = 1; lua_getstack(L, level, ar); level++) {
+    for (int level = 1; level <= DEEPEST_LINE && lua_getstack(L, level, ar); level++) {
         lua_getinfo(L, "Sl", ar);
         if (ar->currentline > 0 && strncmp(ar->source, "=tide.", 6) != 0)
             return true;

@@ -62,7 +62,8 @@ td_tensor *tide_to_tensor(lua_State *L, int index);
 td_tensor *tide_check_tensor(lua_State *L, int index, const char *fname);
 
 /* The Lua code that called the running function, not counting Tide's own (whose chunks are named
- * tide.NAME): source and line in *ar. */
+ * tide.NAME): source and line in *ar. False where there is none, or more than 60 calls of its own.
+ */
 bool tide_find_line(lua_State *L, lua_Debug *ar);
 /* Raise an error at the line of the user's code that led here; formats as lua_pushfstring. */
 int tide_error(lua_State *L, const char *format, ...);

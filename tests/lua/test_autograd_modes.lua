@@ -159,6 +159,14 @@ t.test("nan_in_a_gradient_names_the_forward_line", function()
         "recorded before detect_anomaly was on")
 end)
 
+t.test("a_module_that_calls_itself_is_out_of_stack_soon_while_lines_are_noted", function()
+    local m = tide.nn.Sequential(tide.nn.ReLU())
+    m.part = m
+    t.error_has(function()
+        tide.autograd.detect_anomaly(function() return m(tide.ones(1, { requires_grad = true })) end)
+    end, "stack overflow")
+end)
+
 t.test("set_detect_anomaly_is_a_statement_and_a_block", function()
     local x = leaf(1)
     tide.autograd.set_detect_anomaly(true)
