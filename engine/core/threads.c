@@ -158,7 +158,7 @@ td_status td_parallel_for_among(int threads, int64_t n, int64_t cost, td_range_f
     if (n <= grain) {
         unsigned mark = td_interrupt_mark();
         fn(ctx, 0, n, 0);
-        return TD_UNLIKELY(cost > TD_GRAIN && td_interrupt_since(mark)) ? td_interrupted() : TD_OK;
+        return TD_UNLIKELY(td_interrupt_since(mark)) ? td_interrupted() : TD_OK;
     }
     int64_t parts = n / grain + (n % grain != 0);
     if (parts < threads)

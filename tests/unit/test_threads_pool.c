@@ -234,6 +234,8 @@ TEST(a_loop_whose_part_left_early_is_interrupted) {
     for (int threads = 1; threads <= WORKERS; threads++)
         CHECK_INT(td_parallel_for_among(threads, N, 64, leave_early, NULL), TD_EINTR);
     CHECK_INT(td_parallel_for(1, N, leave_early, NULL), TD_OK);
+    td_interrupt_request();
+    CHECK_INT(td_parallel_for(1, 1, leave_early, NULL), TD_EINTR);
     CHECK_INT(td_serial_for(N, 64, leave_early, NULL), TD_EINTR);
     CHECK_INT(td_serial_for(N - 1, 64, leave_early, NULL), TD_OK);
 }
