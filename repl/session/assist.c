@@ -10,6 +10,7 @@
 #include "repl/session/magic.h"
 #include "repl/session/modules.h"
 #include "repl/session/result.h"
+#include "repl/session/scope.h"
 #include "repl/session/source.h"
 #include "repl/session/state.h"
 
@@ -82,6 +83,14 @@ static int lua_plain(lua_State *L) {
     return 1;
 }
 
+/* locals(): the locals of earlier inputs that are in sight, by name; and a table whose keys are all
+ * their names, also of those that are nil. */
+static int lua_locals(lua_State *L) {
+    scope_push_values(L);
+    scope_push_names(L);
+    return 2;
+}
+
 static void push_keywords(lua_State *L) {
     lua_newtable(L);
     for (int i = 0; lex_keywords[i]; i++) {
@@ -111,6 +120,7 @@ void assist_install(lua_State *L) {
                                          {"files", lua_files},
                                          {"source", lua_source},
                                          {"plain", lua_plain},
+                                         {"locals", lua_locals},
                                          {"number", tide_number_function},
                                          {"before", tide_before_function},
                                          {NULL, NULL}};
@@ -241,7 +251,7 @@ static int completeness_body(lua_State *L) {
     lua_settop(L, 0);
     if (magic_push_rewritten(L, code, len))
         code = lua_tolstring(L, -1, &len);
-    int status = compile_input(L, code, len, "=", &prefix);
+    int status = compile_input(L, code, len, "=", false, &prefix);
     q->completeness = status == LUA_OK                                     ? TIDE_COMPLETE
                       : ends_too_soon(L) && !ends_in_open_quote(code, len) ? TIDE_INCOMPLETE
                                                                            : TIDE_INVALID;

@@ -7,6 +7,7 @@
 #include "repl/session/errors.h"
 #include "repl/session/control.h"
 #include "repl/session/display.h"
+#include "repl/session/frames.h"
 #include "repl/session/modules.h"
 #include "repl/session/result.h"
 #include "repl/session/state.h"
@@ -56,7 +57,12 @@ int error_handler(lua_State *L) {
     lua_settop(L, 1);
     lua_pushnil(L);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &hint_key);
-    luaL_traceback(L, L, NULL, 1);
+    lua_pushcfunction(L, frames_traceback);
+    lua_pushvalue(L, 1);
+    if (lua_pcall(L, 1, 1, 0) != LUA_OK) { /* no room for the lines of source */
+        lua_settop(L, 1);
+        luaL_traceback(L, L, NULL, 1);
+    }
     lua_rawsetp(L, LUA_REGISTRYINDEX, &traceback_key);
     lua_Debug ar;
     const char *message = lua_type(L, 1) == LUA_TSTRING ? lua_tostring(L, 1) : "";

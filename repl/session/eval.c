@@ -1,7 +1,7 @@
 /* eval.c: inputs, scripts and expressions: compiled, run, and their outcome gathered.
  *
- * Each input is a chunk of its own, as in lua5.4's prompt: its locals end with it. Everything
- * happens inside one protected call, whose bottom frame the tracebacks leave out.
+ * Each input is a chunk of its own, in which the locals of earlier ones are in sight (scope.h).
+ * Everything happens inside one protected call, whose bottom frame the tracebacks leave out.
  */
 #include "repl/session/compile.h"
 #include "repl/session/control.h"
@@ -10,6 +10,8 @@
 #include "repl/session/history.h"
 #include "repl/session/lex.h"
 #include "repl/session/magic.h"
+#include "repl/session/modules.h"
+#include "repl/session/remember.h"
 #include "repl/session/result.h"
 #include "repl/session/source.h"
 #include "repl/session/state.h"
@@ -18,6 +20,7 @@
 #include "profiler/timing.h"
 
 #include <lauxlib.h>
+#include <lualib.h>
 #include <string.h>
 
 typedef struct job {
@@ -39,17 +42,55 @@ static bool is_silenced(const char *code, size_t len) {
     return lex_is(&lx, lex_last(code, len), ";");
 }
 
-/* The values from stack index 2 on: into `_` and the result. */
+/* Is the value at idx one of the standard files, which io.write returns? */
+static bool is_standard_file(lua_State *L, int idx) {
+    static const char *const names[] = {"stdout", "stderr", "stdin"};
+    const luaL_Stream *file = luaL_testudata(L, idx, LUA_FILEHANDLE);
+    bool is = false;
+    if (!file || lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE) != LUA_TTABLE ||
+        lua_getfield(L, -1, LUA_IOLIBNAME) != LUA_TTABLE)
+        return false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        lua_pushstring(L, names[i]);
+        lua_rawget(L, -2);
+        is = is || lua_rawequal(L, -1, idx);
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 2);
+    return is;
+}
+
+/* Is there nothing to show of the n values from stack index 2 on? */
+static bool says_nothing(lua_State *L, int n) {
+    for (int i = 2; i < 2 + n; i++)
+        if (!lua_isnil(L, i))
+            return n == 1 && is_standard_file(L, i);
+    return true;
+}
+
+/* A name by itself that stands for nothing is an error, with the nearest one named. */
+static bool is_undefined(lua_State *L, const job *j) {
+    lexer lx = {j->code, j->len, 0};
+    lex_token name = lex_next(&lx);
+    if (name.kind != LEX_NAME || lex_last(j->code, j->len).start != name.start)
+        return false;
+    module_push_function(L, "suggest", "undefined");
+    lua_pushlstring(L, j->code + name.start, name.end - name.start);
+    lua_call(L, 1, 1);
+    if (lua_isstring(L, -1))
+        error_plain(j->r, "Error", lua_tostring(L, -1));
+    return lua_isstring(L, -1);
+}
+
+/* The values from stack index 2 on: into the result, the first one also into `_` and Out. */
 static void take_values(lua_State *L, const job *j) {
     int n = lua_gettop(L) - 1;
-    if (n == 0 || is_silenced(j->code, j->len))
+    if ((n == 1 && lua_isnil(L, 2) && is_undefined(L, j)) || says_nothing(L, n) ||
+        is_silenced(j->code, j->len))
         return;
     if (j->keep && !lua_isnil(L, 2)) {
-        lua_pushglobaltable(L);
-        lua_pushliteral(L, "_");
         lua_pushvalue(L, 2);
-        lua_rawset(L, -3); /* raw: a _G with a metatable has no say in it */
-        lua_pop(L, 1);
+        remember_value(L, j->number);
     }
     display_bundle(L, 2, n, &j->r->value);
 }
@@ -74,7 +115,7 @@ static int push_input(lua_State *L, const job *j, const char *chunkname) {
     size_t len = j->len;
     if (magic_push_rewritten(L, code, len))
         code = lua_tolstring(L, -1, &len);
-    int status = compile_input(L, code, len, chunkname, &prefix);
+    int status = compile_input(L, code, len, chunkname, true, &prefix);
     if (status == LUA_OK)
         return 0;
     if (status != LUA_ERRSYNTAX)
@@ -101,6 +142,8 @@ static void answer_question(lua_State *L, const job *j, size_t start, size_t end
 static int eval_body(lua_State *L) {
     const job *j = lua_touserdata(L, 1);
     lua_settop(L, 0);
+    if (j->number)
+        remember_input(L, j->number, j->code, j->len);
     size_t start, end;
     int detail;
     if (magic_parse_question(j->code, j->len, &start, &end, &detail)) {

@@ -8,6 +8,7 @@
 #include "repl/session/modules.h"
 #include "repl/session/output.h"
 #include "repl/session/programs.h"
+#include "repl/session/scope.h"
 #include "repl/session/state.h"
 #include "repl/session/timing.h"
 
@@ -27,6 +28,7 @@ static int prepare(lua_State *L) {
     library_install(L);
     if (output_install(s) != 0)
         return luaL_error(L, "out of memory");
+    scope_install(L);
     modules_install(L);
     assist_install(L);
     lua_pop(L, 1);

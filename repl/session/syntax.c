@@ -3,6 +3,7 @@
  */
 #include "repl/session/syntax.h"
 #include "repl/session/lex.h"
+#include "repl/session/source.h"
 
 #include <lauxlib.h>
 #include <stdlib.h>
@@ -104,29 +105,16 @@ size_t syntax_offset(lua_State *L, const char *code, size_t len, const char *pre
     return SYNTAX_NOWHERE;
 }
 
-/* Pushes the source line and a caret under the byte at offset. */
+/* Pushes the line of code around the byte at offset, with a caret under it. */
 static void push_caret(lua_State *L, const char *code, size_t len, size_t offset) {
-    enum { WINDOW = 100 };
     while (offset == len && offset > 0 && strchr(" \t\r\n", code[len - 1]))
         offset = --len;
     size_t start = offset, end = offset;
     while (start > 0 && code[start - 1] != '\n')
         start--;
-    while (end < len && code[end] != '\n' && code[end] != '\r' && end - offset < WINDOW)
+    while (end < len && code[end] != '\n' && code[end] != '\r')
         end++;
-    if (offset - start > WINDOW)
-        start = offset - WINDOW;
-    luaL_Buffer text;
-    luaL_buffinit(L, &text);
-    luaL_addstring(&text, "    ");
-    for (size_t i = start; i < end; i++)
-        luaL_addchar(&text, (unsigned char)code[i] < ' ' ? ' ' : code[i]);
-    luaL_addstring(&text, "\n    ");
-    for (size_t i = start; i < offset; i++)
-        if (((unsigned char)code[i] & 0xC0) != 0x80) /* one column for each code point */
-            luaL_addchar(&text, ' ');
-    luaL_addchar(&text, '^');
-    luaL_pushresult(&text);
+    source_push_line(L, code + start, end - start, offset - start);
 }
 
 void syntax_push_parts(lua_State *L, int idx) {

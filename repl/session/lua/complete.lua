@@ -92,6 +92,9 @@ end
 -- Globals, keywords, and names that the code itself uses.
 local function plain_names(code, partial, start, tokens)
     local types, add = collector(partial)
+    for name, value in next, (locals()) do
+        add(name, type(value) == "function" and "function" or "local")
+    end
     for _, layer in ipairs(names.layers(user)) do
         for name, value in next, layer do
             add(name, type(value) == "function" and "function"

@@ -37,9 +37,10 @@ local function plain(name)
     return (name:lower():gsub("_", ""))
 end
 
--- The candidate nearest to a name, or nil. Case and underscores count for little.
+-- The candidate nearest to a name, or nil: one slip away, in a long name two. Case and underscores
+-- count for little.
 function suggest.nearest(name, layers)
-    local limit = #name <= 2 and 0 or #name <= 5 and 1 or 2
+    local limit = #name <= 2 and 0 or #name <= 7 and 1 or 2
     local wanted = plain(name)
     local best, best_distance
     for _, layer in ipairs(layers) do
@@ -86,12 +87,22 @@ function suggest.hint(message, chunkname, line, visible)
     local kind, name = message:match("a nil value %(([a-z]+) '([A-Za-z_][A-Za-z0-9_]*)'%)")
     local layers
     if kind == "global" then
-        layers = {visible, table.unpack(names.layers(user))}
+        layers = {visible, (locals()), table.unpack(names.layers(user))}
     elseif kind == "field" or kind == "method" then
         layers = owner_layers(name, chunkname, line, visible)
     end
     local found = layers and suggest.nearest(name, layers)
     return found and ": did you mean '" .. found .. "'?" or nil
+end
+
+-- undefined(name): the complaint about a name by itself that nothing has, or nil.
+function suggest.undefined(name)
+    local visible, declared = locals()
+    if declared[name] or names.field(user, name) ~= nil then
+        return nil
+    end
+    local found = suggest.nearest(name, {visible, table.unpack(names.layers(user))})
+    return "'" .. name .. "' is not defined" .. (found and ": did you mean '" .. found .. "'?" or "")
 end
 
 return suggest
