@@ -99,10 +99,11 @@ static size_t find_target(const char *code, size_t len, const target *wanted) {
     return found;
 }
 
-/* The name in a message such as "attempt to index a nil value (field 'x')"; else text is NULL. */
+/* The name in a message such as "attempt to index a nil value (field 'x')" or "tide has no 'x'";
+ * else text is NULL. */
 static target complained_about(const char *message) {
     target none = {NULL, 0, false};
-    const char *open = strstr(message, " value ("), *quote = open ? strchr(open, '\'') : NULL;
+    const char *quote = strchr(message, '\'');
     const char *end = quote ? strchr(quote + 1, '\'') : NULL;
     return end ? (target){quote + 1, (size_t)(end - quote - 1), false} : none;
 }
@@ -117,6 +118,8 @@ static target target_of(lua_State *L, int level, int first, const char *message)
         !above.name)
         return (target){NULL, 0, false};
     bool event = strcmp(above.namewhat, "metamethod") == 0;
+    if (event && (strcmp(above.name, "index") == 0 || strcmp(above.name, "newindex") == 0))
+        return complained_about(message);
     const char *text = event ? operator_of(above.name) : above.name;
     return (target){text, text ? strlen(text) : 0, !event};
 }

@@ -54,12 +54,40 @@ TEST(tracebacks_show_the_line_and_the_place) {
     CHECK_CONTAINS(traceback(), "(skipping ");
 }
 
+TEST(misspelt_names_are_errors_that_name_the_nearest) {
+    CHECK_CONTAINS(value("tide.zeros(2, {dtype = tide.flaot64})"),
+                   "]:1: tide has no 'flaot64': did you mean 'float64'?");
+    CHECK_CONTAINS(traceback(),
+                   "tide.zeros(2, {dtype = tide.flaot64})\n                                ^\n");
+    CHECK_CONTAINS(value("x = tide.nn.Linaer"), "tide.nn has no 'Linaer': did you mean 'Linear'?");
+    CHECK_CONTAINS(value("x = tide.nn.functional.sofmax"), "did you mean 'softmax'?");
+    CHECK_CONTAINS(value("x = tide.optim.lr_scheduler.StepRL"), "did you mean 'StepLR'?");
+    CHECK_CONTAINS(value("x = tide.autograd.functional.jacobin"),
+                   "tide.autograd.functional has no 'jacobin': did you mean 'jacobian'?");
+    CHECK_CONTAINS(value("x = tide.Linear"), "tide has no 'Linear': there is tide.nn.Linear");
+    CHECK_STR(strstr(value("x = tide.ones(2):einsum()"), "did you mean"), NULL);
+    CHECK_STR(strstr(value("x = tide.cuda"), "did you mean"), NULL);
+    CHECK_STR(value("tide._private == nil"), "true");
+}
+
+TEST(what_would_do_nothing_can_not_be_assigned) {
+    CHECK_CONTAINS(value("tide.default_dtype = tide.float64"),
+                   "tide.default_dtype can't be assigned");
+    CHECK_CONTAINS(value("tide.num_threads = 4"), "tide has no setting \"num_threads\"");
+    CHECK_CONTAINS(value("tide.optim.lr = 4"), "tide.optim has no setting \"lr\"");
+    CHECK_STR(value("tide.default_dtype == tide.float32"), "true");
+    CHECK_STR(value("tide.own = function() return 'own' end; tide.own()"), "\"own\"");
+    CHECK_STR(value("tide.nn.Own = {}; tide.nn.Own"), "{}");
+}
+
 int main(void) {
     tide_frontend frontend = {.write = catch_output};
     s = tide_session_new(&frontend);
     if (!s)
         return 1;
     RUN(tracebacks_show_the_line_and_the_place);
+    RUN(misspelt_names_are_errors_that_name_the_nearest);
+    RUN(what_would_do_nothing_can_not_be_assigned);
     tide_result_clear(&r);
     tide_session_free(s);
     return check_finish();
