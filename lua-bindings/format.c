@@ -205,14 +205,16 @@ static void print_number(luaL_Buffer *b, const td_tensor *x) {
     luaL_addstring(b, text);
 }
 
+/* On a line of their own; those of a number, which are short, behind it. */
 static void print_facts(luaL_Buffer *b, const td_tensor *x) {
     char shape[TD_SHAPE_TEXT], text[TD_SHAPE_TEXT + 200], count[48] = "";
     const char *grad_fn = td_grad_fn_name(x);
     const td_sparse *s = td_sparse_of(x);
     if (s)
         snprintf(count, sizeof count, " sparse_coo nnz=%lld", (long long)td_sparse_count(s));
-    snprintf(text, sizeof text, "\n%s %s %s%s%s%s%s", td_dtype_name((td_dtype)x->dtype),
-             td_tensor_shape_text(x, shape), td_device_name(td_tensor_device(x)), count,
+    snprintf(text, sizeof text, "%s%s %s %s%s%s%s%s", x->ndim || s ? "\n" : "  ",
+             td_dtype_name((td_dtype)x->dtype), td_tensor_shape_text(x, shape),
+             td_device_name(td_tensor_device(x)), count,
              grad_fn            ? " grad_fn=<"
              : x->requires_grad ? " requires_grad"
                                 : "",
@@ -270,8 +272,7 @@ void tide_push_tensor_text(lua_State *L, td_tensor *given) {
         print_elements(&b, x, 0);
     else
         print_number(&b, x);
-    if (given->ndim || sparse)
-        print_facts(&b, given);
+    print_facts(&b, given);
     luaL_pushresult(&b);
     lua_replace(L, index);
     lua_settop(L, index);

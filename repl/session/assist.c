@@ -244,6 +244,14 @@ static bool ends_in_open_quote(const char *code, size_t len) {
            !lex_string_goes_on(&lx, last);
 }
 
+/* Is unfinished code one that no further line finishes, the head of a block in Python? */
+static bool is_python(lua_State *L, const char *code, size_t len) {
+    module_push_function(L, "habits", "is_python");
+    lua_pushlstring(L, code, len);
+    lua_call(L, 1, 1);
+    return lua_toboolean(L, -1);
+}
+
 static int completeness_body(lua_State *L) {
     question *q = lua_touserdata(L, 1);
     const char *code = q->code, *prefix;
@@ -255,6 +263,8 @@ static int completeness_body(lua_State *L) {
     q->completeness = status == LUA_OK                                     ? TIDE_COMPLETE
                       : ends_too_soon(L) && !ends_in_open_quote(code, len) ? TIDE_INCOMPLETE
                                                                            : TIDE_INVALID;
+    if (q->completeness == TIDE_INCOMPLETE && is_python(L, q->code, q->len))
+        q->completeness = TIDE_INVALID;
     return 0;
 }
 

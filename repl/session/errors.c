@@ -53,6 +53,16 @@ static int find_hint(lua_State *L) {
     return 0;
 }
 
+/* The nearest frame of Lua code that is not of Tide's own files. */
+static bool user_frame(lua_State *L, lua_Debug *ar) {
+    enum { DEEPEST = 20 };
+    for (int level = 1; level < DEEPEST && lua_getstack(L, level, ar); level++)
+        if (lua_getinfo(L, "Sl", ar) && ar->currentline > 0 &&
+            strncmp(ar->source, "=tide.", 6) != 0)
+            return true;
+    return false;
+}
+
 int error_handler(lua_State *L) {
     lua_settop(L, 1);
     lua_pushnil(L);
@@ -66,7 +76,9 @@ int error_handler(lua_State *L) {
     lua_rawsetp(L, LUA_REGISTRYINDEX, &traceback_key);
     lua_Debug ar;
     const char *message = lua_type(L, 1) == LUA_TSTRING ? lua_tostring(L, 1) : "";
-    if (strstr(message, "a nil value (") && lua_getstack(L, 1, &ar) && lua_getinfo(L, "Sl", &ar)) {
+    bool hints = strstr(message, "a nil value (") || strstr(message, "got tide.Tensor") ||
+                 strstr(message, ": expected a");
+    if (hints && user_frame(L, &ar)) {
         lua_pushcfunction(L, find_hint);
         lua_pushvalue(L, 1);
         lua_pushlightuserdata(L, &ar);
@@ -212,9 +224,23 @@ static void push_message(lua_State *L, int idx) {
     }
 }
 
+/* (error object of syntax_raise): what Lua writes where code shows a habit of Python, or nil.
+ */
+static int push_habit(lua_State *L) {
+    size_t offset = syntax_error_offset(L, 1);
+    if (offset == SYNTAX_NOWHERE)
+        return 0;
+    module_push_function(L, "habits", "syntax");
+    lua_getfield(L, 1, "code");
+    lua_pushinteger(L, (lua_Integer)offset + 1);
+    lua_call(L, 2, 1);
+    return 1;
+}
+
 /* Fills r from the error object that syntax_raise made, on top of the stack. */
 static void fill_syntax(tide_session *s, tide_result *r) {
     lua_State *L = s->L;
+    int object = lua_gettop(L);
     syntax_push_parts(L, -1);
     r->outcome = TIDE_ERROR;
     r->ename = copy_string("SyntaxError");
@@ -222,6 +248,12 @@ static void fill_syntax(tide_session *s, tide_result *r) {
     add_message(s, r);
     if (lua_isstring(L, -1))
         result_add_lines(r, lua_tostring(L, -1), lua_rawlen(L, -1));
+    lua_pushcfunction(L, push_habit);
+    lua_pushvalue(L, object);
+    if (lua_pcall(L, 1, 1, 0) == LUA_OK && lua_isstring(L, -1)) {
+        lua_pushfstring(L, "Lua: %s", lua_tostring(L, -1));
+        result_add_lines(r, lua_tostring(L, -1), lua_rawlen(L, -1));
+    }
 }
 
 void error_fill(tide_session *s, tide_result *r) {

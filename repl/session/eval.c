@@ -3,6 +3,7 @@
  * Each input is a chunk of its own, in which the locals of earlier ones are in sight (scope.h).
  * Everything happens inside one protected call, whose bottom frame the tracebacks leave out.
  */
+#include "repl/session/advise.h"
 #include "repl/session/compile.h"
 #include "repl/session/control.h"
 #include "repl/session/display.h"
@@ -139,11 +140,43 @@ static void answer_question(lua_State *L, const job *j, size_t start, size_t end
     tide_bundle_clear(&bundle);
 }
 
+/* Is the input exit or quit, and no name of the user's? */
+static bool is_farewell(lua_State *L, const job *j) {
+    static const char *const words[] = {"exit", "quit", "exit()", "quit()"};
+    const char *text = j->code;
+    size_t len = j->len;
+    bool is = false;
+    magic_trim(&text, &len);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        is = is || (strlen(words[i]) == len && memcmp(words[i], text, len) == 0);
+    if (!is)
+        return false;
+    lua_pushglobaltable(L);
+    lua_pushlstring(L, text, 4);
+    is = lua_rawget(L, -2) == LUA_TNIL;
+    lua_pop(L, 2);
+    return is;
+}
+
+static int leave(lua_State *L) {
+    lua_getglobal(L, "os");
+    lua_getfield(L, -1, "exit");
+    lua_pushboolean(L, 1);
+    lua_pushboolean(L, 1);
+    lua_call(L, 2, 0);
+    return 0;
+}
+
 static int eval_body(lua_State *L) {
     const job *j = lua_touserdata(L, 1);
     lua_settop(L, 0);
-    if (j->number)
+    if (j->number) {
         remember_input(L, j->number, j->code, j->len);
+        advise_globals(L);
+        advise_conditions(L, j->code, j->len);
+    }
+    if (is_farewell(L, j))
+        return leave(L);
     size_t start, end;
     int detail;
     if (magic_parse_question(j->code, j->len, &start, &end, &detail)) {

@@ -117,15 +117,28 @@ static void push_caret(lua_State *L, const char *code, size_t len, size_t offset
     source_push_line(L, code + start, end - start, offset - start);
 }
 
-void syntax_push_parts(lua_State *L, int idx) {
-    idx = lua_absindex(L, idx);
+/* Pushes the code, the prefix and the message of an error object. */
+static size_t push_fields(lua_State *L, int idx) {
     int top = lua_gettop(L);
     lua_getfield(L, idx, "code");
     lua_getfield(L, idx, "prefix");
     lua_getfield(L, idx, "message");
     size_t len;
     const char *code = lua_tolstring(L, top + 1, &len);
-    size_t offset = syntax_offset(L, code, len, lua_tostring(L, top + 2));
+    return syntax_offset(L, code, len, lua_tostring(L, top + 2));
+}
+
+size_t syntax_error_offset(lua_State *L, int idx) {
+    int top = lua_gettop(L);
+    size_t offset = push_fields(L, lua_absindex(L, idx));
+    lua_settop(L, top);
+    return offset;
+}
+
+void syntax_push_parts(lua_State *L, int idx) {
+    int top = lua_gettop(L);
+    size_t len, offset = push_fields(L, lua_absindex(L, idx));
+    const char *code = lua_tolstring(L, top + 1, &len);
     if (offset != SYNTAX_NOWHERE && len > 0)
         push_caret(L, code, len, offset);
     else

@@ -1,6 +1,7 @@
 -- suggest: "did you mean 'randn'?" for a name that turned out to be nil.
 
 local names = import "names"
+local habits = import "habits"
 
 local suggest = {}
 
@@ -57,42 +58,52 @@ function suggest.nearest(name, layers)
     return best
 end
 
--- The tables that hold the fields of what stands before `.name` or `:name` on the line.
-local function owner_layers(name, chunkname, line, visible)
-    local text = source(chunkname)
-    if not text then
-        return nil
-    end
-    local n = 0
-    for source_line in (text .. "\n"):gmatch("(.-)\n") do
+-- The text of a line of a chunk, or nil.
+local function source_line(chunkname, line)
+    local text, n = source(chunkname), 0
+    for found in ((text or "") .. "\n"):gmatch("(.-)\n") do
         n = n + 1
         if n == line then
-            local tokens = names.tokens(source_line)
-            for i = 3, #tokens do
-                local separator = tokens[i - 1].text
-                if tokens[i].text == name and (separator == "." or separator == ":") then
-                    local owner = names.value_at(tokens, i - 2, visible)
-                    if owner ~= nil then
-                        return names.layers(owner)
-                    end
-                end
+            return found
+        end
+    end
+end
+
+-- The tables that hold the fields of what stands before `.name` or `:name` on the line.
+local function owner_layers(name, line, visible)
+    local tokens = names.tokens(line or "")
+    for i = 3, #tokens do
+        local separator = tokens[i - 1].text
+        if tokens[i].text == name and (separator == "." or separator == ":") then
+            local owner = names.value_at(tokens, i - 2, visible)
+            if owner ~= nil then
+                return names.layers(owner)
             end
         end
     end
 end
 
--- hint(message, chunk name, line, visible): what to append to an "attempt to … a nil value" error,
--- or nil. `visible` are the locals where it arose.
+local function means(name, found)
+    local lua = habits.name(name)
+    return lua and ": Lua writes " .. lua or found and ": did you mean '" .. found .. "'?" or nil
+end
+
+-- hint(message, chunk name, line, visible): what to append to the message of an error, or nil.
+-- `visible` are the locals where it arose.
 function suggest.hint(message, chunkname, line, visible)
+    local text = source_line(chunkname, line)
+    local found = habits.call(message, text)
+    if found then
+        return found
+    end
     local kind, name = message:match("a nil value %(([a-z]+) '([A-Za-z_][A-Za-z0-9_]*)'%)")
     local layers
     if kind == "global" then
         layers = {visible, (locals()), table.unpack(names.layers(user))}
     elseif kind == "field" or kind == "method" then
-        layers = owner_layers(name, chunkname, line, visible)
+        layers = owner_layers(name, text, visible)
     end
-    local found = layers and suggest.nearest(name, layers)
-    return found and ": did you mean '" .. found .. "'?" or nil
+    return layers and means(kind == "global" and name, suggest.nearest(name, layers))
 end
 
 -- undefined(name): the complaint about a name by itself that nothing has, or nil.
@@ -102,7 +113,30 @@ function suggest.undefined(name)
         return nil
     end
     local found = suggest.nearest(name, {visible, table.unpack(names.layers(user))})
-    return "'" .. name .. "' is not defined" .. (found and ": did you mean '" .. found .. "'?" or "")
+    return "'" .. name .. "' is not defined" .. (means(name, found) or "")
+end
+
+-- Words beside a name that show that it is known to be nil.
+local TESTS = {["or"] = true, ["and"] = true, ["=="] = true, ["~="] = true, ["not"] = true, ["if"] = true,
+               ["then"] = true, ["elseif"] = true, ["while"] = true, ["="] = true}
+local USES = {["("] = true, ["."] = true, [":"] = true, ["["] = true, ["{"] = true}
+
+-- missing(name, chunk name, line): a warning about a global that is read and not there, where
+-- another one is near and nothing tells that it is meant so; or nil. What calls or indexes it ends in
+-- an error of its own.
+function suggest.missing(name, chunkname, line)
+    local tokens = names.tokens(source_line(chunkname, line) or "")
+    for i, token in ipairs(tokens) do
+        local before, after = tokens[i - 1], tokens[i + 1]
+        local assigned = after and after.text == "="
+        if token.kind == "name" and token.text == name and (assigned
+            or before and TESTS[before.text] and before.text ~= "="
+            or after and (TESTS[after.text] or USES[after.text] or after.kind == "string")) then
+            return nil
+        end
+    end
+    local found = means(name, suggest.nearest(name, {(locals()), table.unpack(names.layers(user))}))
+    return found and #tokens > 1 and "'" .. name .. "' is not defined, so it is nil" .. found or nil
 end
 
 return suggest
