@@ -111,12 +111,18 @@ void tide_push_signature(lua_State *L, const td_op *op, const char *name) {
         add_param(&b, &op->params[k], k > 0);
     if (op->flags & TD_SCHEMA_REST)
         luaL_addstring(&b, op->nparams ? ", ..." : "...");
-    bool out = op->flags & TD_OP_OUT, table = out || op->nparams > op->npositional;
+    bool out = op->flags & TD_OP_OUT;
+    bool leaf = op->family && (op->flags & TD_OP_CREATES ||
+                               (op->flags & TD_OP_FUNCTION_ONLY && op->flags & TD_OP_NONDIFF));
+    bool table = out || leaf || op->nparams > op->npositional;
     if (table) {
         luaL_addstring(&b, op->npositional ? ", {" : "{");
         for (int k = op->npositional; k < op->nparams; k++)
             add_param(&b, &op->params[k], k > op->npositional);
-        if (out && op->nparams > op->npositional)
+        if (leaf)
+            luaL_addstring(&b, op->nparams > op->npositional ? ", bool requires_grad=false"
+                                                             : "bool requires_grad=false");
+        if (out && (leaf || op->nparams > op->npositional))
             luaL_addstring(&b, ", ");
         if (out)
             luaL_addstring(&b, op->nresults > 1 ? "Tensor[]? out=nil" : "Tensor? out=nil");

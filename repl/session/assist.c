@@ -14,6 +14,7 @@
 #include "repl/session/source.h"
 #include "repl/session/state.h"
 
+#include "cmake/embedded.h"
 #include "lua-bindings/function.h"
 
 #include <dirent.h>
@@ -69,10 +70,20 @@ static int lua_files(lua_State *L) {
     return 1;
 }
 
-/* source(chunkname): the text behind "=In[3]" or "@file.lua", or nil. */
+extern const tide_embedded tide_embedded_tide_lua[];
+
+/* source(chunkname): the text behind "=In[3]", "@file.lua" or "=tide.nn", or nil. */
 static int lua_source(lua_State *L) {
-    if (!source_push(L, luaL_checkstring(L, 1)))
-        lua_pushnil(L);
+    const char *chunkname = luaL_checkstring(L, 1);
+    if (source_push(L, chunkname))
+        return 1;
+    if (strncmp(chunkname, "=tide.", 6) == 0)
+        for (const tide_embedded *e = tide_embedded_tide_lua; e->name; e++)
+            if (strcmp(e->name, chunkname + 6) == 0) {
+                lua_pushlstring(L, e->bytes, e->len);
+                return 1;
+            }
+    lua_pushnil(L);
     return 1;
 }
 

@@ -22,7 +22,9 @@
 
 #include <lauxlib.h>
 #include <lualib.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct job {
     tide_session *s;
@@ -128,14 +130,26 @@ static int push_input(lua_State *L, const job *j, const char *chunkname) {
     return 3;
 }
 
+/* The text that a module's function gives about the name at the stack index. */
+static void push_answer(lua_State *L, const char *module, const char *function, int name) {
+    module_push_function(L, module, function);
+    lua_pushvalue(L, name);
+    lua_call(L, 1, 1);
+}
+
 static void answer_question(lua_State *L, const job *j, size_t start, size_t end, int detail) {
     tide_bundle bundle = {0};
-    if (tide_session_inspect(j->s, j->code + start, end - start, end - start, detail, &bundle)) {
+    lua_pushlstring(L, j->code + start, end - start);
+    int name = lua_gettop(L);
+    if (end == start) {
+        push_answer(L, "help", "introduction", name);
+        j->r->pager = copy_bytes(lua_tostring(L, -1), lua_rawlen(L, -1));
+    } else if (tide_session_inspect(j->s, j->code + start, end - start, end - start, detail,
+                                    &bundle)) {
         j->r->pager = copy_bytes(bundle.entries[0].data, bundle.entries[0].len);
     } else {
-        lua_pushlstring(L, j->code + start, end - start);
-        const char *name = lua_tostring(L, -1);
-        error_plain(j->r, "Error", lua_pushfstring(L, "nothing is known of '%s'", name));
+        push_answer(L, "suggest", "unknown", name);
+        error_plain(j->r, "Error", lua_tostring(L, -1));
     }
     tide_bundle_clear(&bundle);
 }
@@ -353,6 +367,21 @@ void tide_session_run_file(tide_session *s, const char *path, int argc, char *co
     *r = (tide_result){0};
     job j = {.s = s, .r = r, .code = path, .len = strlen(path), .argc = argc, .argv = argv};
     run_job(&j, script_body);
+}
+
+bool tide_session_run_init(tide_session *s, tide_result *r) {
+    char path[4096];
+    const char *folder = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+    bool own = folder && folder[0] == '/';
+    *r = (tide_result){0};
+    if (!own && !(home && home[0] == '/'))
+        return false;
+    int n = snprintf(path, sizeof path, "%s%s/tide/init.lua", own ? folder : home,
+                     own ? "" : "/.config");
+    if (n < 0 || (size_t)n >= sizeof path || access(path, F_OK) != 0)
+        return false;
+    tide_session_run_file(s, path, 0, NULL, r);
+    return true;
 }
 
 void tide_session_expression(tide_session *s, const char *code, size_t len, tide_result *r) {

@@ -22,6 +22,7 @@ class Program(unittest.TestCase):
     def tide(self, *arguments, stdin=""):
         environment = dict(os.environ, HOME=self.folder.name, NO_COLOR="1")
         environment.pop("XDG_STATE_HOME", None)
+        environment.pop("XDG_CONFIG_HOME", None)
         return subprocess.run([TIDE, *arguments], input=stdin, text=True, capture_output=True,
                               timeout=60, env=environment, cwd=self.folder.name)
 
@@ -111,6 +112,21 @@ class Program(unittest.TestCase):
         result = self.tide("-i", "-e", "x = 6", stdin="x * 7\n")
         self.check(result, 0)
         self.assertIn("\n42\n", result.stdout)
+
+    def test_init_runs_before_the_prompt(self):
+        folder = os.path.join(self.folder.name, ".config", "tide")
+        os.makedirs(folder)
+        path = os.path.join(folder, "init.lua")
+        with open(path, "w") as file:
+            file.write("from_init = 41")
+        self.assertIn("42", self.tide("-i", stdin="from_init + 1").stdout)
+        self.assertNotIn("42", self.tide("-i", "--no-init", stdin="from_init + 1").stdout)
+        self.check(self.tide("-e", "print(from_init)"), 0, "nil\n")
+        with open(path, "w") as file:
+            file.write("error('in init')")
+        result = self.tide("-i", stdin="40 + 2")
+        self.assertIn("init.lua:1: in init", result.stderr)
+        self.assertIn("42", result.stdout)
 
     def test_os_exit_leaves_before_the_prompt(self):
         self.check(self.tide("-i", self.script("os.exit(3)"), stdin="print('prompt')"), 3, "")

@@ -116,6 +116,27 @@ function suggest.undefined(name)
     return "'" .. name .. "' is not defined" .. (means(name, found) or "")
 end
 
+-- unknown(path): what to say of a name such as "tide.nn.Linaer" of which nothing is known.
+function suggest.unknown(path)
+    local tokens = names.tokens(path)
+    local last = tokens[#tokens]
+    if #tokens == 1 then
+        local _, declared = locals()
+        if declared[path] or path == "nil" or path == "true" or path == "false" then
+            return "'" .. path .. "' is " .. (path == "nil" and "Lua's word for nothing" or declared[path] and "nil"
+                or "a boolean")
+        end
+        local found = suggest.nearest(path, {(locals()), table.unpack(names.layers(user))})
+        return "nothing is known of '" .. path .. "'" .. (means(path, found) or "")
+    end
+    local owner
+    if last and last.kind == "name" and #tokens > 2 then
+        owner = names.value_at(tokens, #tokens - 2)
+    end
+    local found = owner ~= nil and suggest.nearest(last.text, names.layers(owner))
+    return "nothing is known of '" .. path .. "'" .. (found and ": did you mean '" .. found .. "'?" or "")
+end
+
 -- Words beside a name that show that it is known to be nil.
 local TESTS = {["or"] = true, ["and"] = true, ["=="] = true, ["~="] = true, ["not"] = true, ["if"] = true,
                ["then"] = true, ["elseif"] = true, ["while"] = true, ["="] = true}
