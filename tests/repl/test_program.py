@@ -213,6 +213,20 @@ class Program(unittest.TestCase):
             program.send_signal(signal.SIGINT)
             self.assertEqual(program.wait(30), -signal.SIGINT)
 
+    def test_a_program_that_ignores_interrupts_ends_at_the_second(self):
+        code = "os.execute([[trap '' INT; echo ready; sleep 100]])"
+        process = subprocess.Popen([TIDE, "-e", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                   start_new_session=True)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(lambda: os.killpg(process.pid, signal.SIGKILL))
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.3)  # one signal that is pending stands for both
+        self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(timeout=60), -signal.SIGINT)
+
     def test_an_ignored_interrupt_stays_ignored(self):
         code = "print('go') io.flush() io.read() print('end')"
         with subprocess.Popen([TIDE, "-e", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
