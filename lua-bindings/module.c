@@ -111,6 +111,7 @@ int luaopen_tide(lua_State *L) {
     tide_open_docs(L);
     tide_open_system(L);
     tide_open_sizes(L);
+    tide_open_printing(L);
     tide_open_generators(L);
     tide_open_io(L);
     tide_open_checkpoint(L);

@@ -18,6 +18,7 @@
 #include "repl/session/state.h"
 #include "repl/session/syntax.h"
 
+#include "lua-bindings/print_options.h"
 #include "profiler/timing.h"
 
 #include <lauxlib.h>
@@ -317,6 +318,9 @@ static void run_job(job *j, lua_CFunction body) {
     lua_State *L = s->L;
     int top = lua_gettop(L);
     double began = tide_clock_wall();
+    tide_print_options *printing = tide_print_options_of(L);
+    if (printing)
+        printing->terminal = s->frontend.width;
     control_begin(s);
     if (s->in)
         clearerr(s->in);

@@ -39,6 +39,26 @@ t.test("a_tensor_of_no_dims_is_told_from_a_number", function()
     t.eq(tostring(x * 2), "5  float32 () cpu grad_fn=<MulBackward>")
 end)
 
+t.test("set_printoptions_is_what_prints", function()
+    local function reset() tide.set_printoptions("default") end
+    local _ <close> = setmetatable({}, { __close = reset })
+    tide.set_printoptions { precision = 2 }
+    text(tide.tensor { 0.5, 1.25 }, { "[0.50, 1.25]", "float32 (2) cpu" })
+    reset()
+    tide.set_printoptions { threshold = 3, edgeitems = 1 }
+    text(tide.arange(4), { "[0, ..., 3]", "int64 (4) cpu" })
+    reset()
+    tide.set_printoptions { linewidth = 12 }
+    text(tide.arange(6), { "[0, 1, 2,", " 3, 4, 5]", "int64 (6) cpu" })
+    tide.set_printoptions("full")
+    t.is_true(not tostring(tide.arange(1001)):find("...", 1, true))
+    tide.set_printoptions { precision = 17 }
+    t.is_true(#tostring(tide.tensor({ 1e308, 0.5 }, { dtype = tide.float64 })) > 40)
+    t.error_has(function() tide.set_printoptions { precision = 18 } end, "precision")
+    t.error_has(function() tide.set_printoptions { edgeitems = 0 } end, "edgeitems")
+    t.error_has(function() tide.set_printoptions("long") end, "profile")
+end)
+
 t.test("a_tensor_is_no_part_of_a_text", function()
     t.error_has(function() return "loss " .. tide.tensor(2.5) end, "concatenate a tensor: x:item() is the number")
     t.error_has(function() return tide.ones(2) .. "a" end, "tostring(x) the text of all")

@@ -124,6 +124,19 @@ TEST(many_inputs_and_locals_are_no_trouble) {
     CHECK_STR(value("sum == nil"), "true");
 }
 
+TEST(keys_are_sorted_as_a_reader_counts) {
+    CHECK_STR(value("{x10 = 1, x9 = 2, y = 3, x = 4}"), "{x = 4, x9 = 2, x10 = 1, y = 3}");
+    CHECK_STR(value("{a1b10 = 1, a1b9 = 2, a01 = 3, [''] = 4}"),
+              "{[\"\"] = 4, a01 = 3, a1b9 = 2, a1b10 = 1}");
+}
+
+TEST(tensors_print_as_wide_as_the_front_end) {
+    tide_session_frontend(s)->width = 20;
+    CHECK_STR(value("tide.arange(8)"), "[0, 1, 2, 3, 4, 5,\n 6, 7]\nint64 (8) cpu");
+    tide_session_frontend(s)->width = 0;
+    CHECK_STR(value("tide.arange(8)"), "[0, 1, 2, 3, 4, 5, 6, 7]\nint64 (8) cpu");
+}
+
 TEST(inputs_and_values_are_remembered) {
     int n = tide_session_count(s);
     char code[128];
@@ -173,6 +186,8 @@ int main(void) {
     RUN(constants_stay_constant);
     RUN(lines_and_names_in_errors_stay_true);
     RUN(many_inputs_and_locals_are_no_trouble);
+    RUN(keys_are_sorted_as_a_reader_counts);
+    RUN(tensors_print_as_wide_as_the_front_end);
     RUN(inputs_and_values_are_remembered);
     RUN(what_is_not_defined_is_an_error);
     RUN(locals_are_completed_and_explained);

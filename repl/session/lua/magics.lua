@@ -318,6 +318,14 @@ define("threads", "%threads [n]: how many threads kernels use", function(line)
     return tide.get_num_threads()
 end)
 
+define("precision", "%precision [n]: digits of printed tensors after the point; without n as at the start", function(line)
+    local n = math.tointeger(tonumber(line))
+    if line ~= "" and not (n and n >= 0 and n <= 17) then
+        usage("%%precision: a number from 0 to 17 expected, got %s", line)
+    end
+    names.tide().set_printoptions({precision = n or 4})
+end)
+
 define("capture", "%%capture name above lines: what they print becomes a text of that name", function(line, body)
     if not body then
         usage("%%%%capture stands above the lines whose output it keeps")
