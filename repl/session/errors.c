@@ -153,7 +153,9 @@ static void push_user_frames(lua_State *L, const char *text) {
         own_above = own;
         own = is_own_frame(text);
         bool before_own = is_own_frame(text + len);
-        bool raises = before_own && line_is(text, "\n\t[C]: in function 'error'");
+        static const char private[] = "\n\t[C]: in function 'tide._";
+        bool raises = (before_own && line_is(text, "\n\t[C]: in function 'error'")) ||
+                      strncmp(text, private, sizeof private - 1) == 0;
         bool note = (own_above || before_own) && line_is(text, "\n\t(...tail calls...)");
         if (!own && !raises && !note)
             luaL_addlstring(&kept, text, len);

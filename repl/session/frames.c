@@ -195,7 +195,7 @@ int frames_traceback(lua_State *L) {
     luaL_buffinit(L, &out);
     luaL_addstring(&out, "stack traceback:");
     int levels = count_levels(L);
-    lua_Debug ar;
+    lua_Debug ar = {.currentline = -1};
     for (int level = FIRST; lua_getstack(L, level, &ar); level++) {
         if (level == FIRST + FIRST_LEVELS && levels - level > LAST_LEVELS) {
             int skipped = levels - level - LAST_LEVELS;
@@ -204,11 +204,12 @@ int frames_traceback(lua_State *L) {
             level += skipped - 1;
             continue;
         }
-        int line_above = ar.currentline;
+        int line_above = ar.currentline, function_above = ar.linedefined;
         lua_getinfo(L, "Slnt", &ar);
         target wanted = target_of(L, level, FIRST, message);
-        bool again = level > FIRST && ar.currentline == line_above; /* a recursion, mostly */
-        add_frame(L, &out, &ar, &wanted, !again || wanted.text);
+        bool again = level > FIRST && ar.currentline == line_above &&
+                     ar.linedefined == function_above; /* a recursion, mostly */
+        add_frame(L, &out, &ar, &wanted, !again);
     }
     luaL_pushresult(&out);
     return 1;

@@ -159,11 +159,17 @@ static void add_head(lua_State *L, luaL_Buffer *out, int used, int n) {
     luaL_addstring(out, " = ... return function(...) ");
 }
 
+/* Names that end with their input: _ENV, and those that stand for the last values. */
+static bool is_fleeting(const char *name, size_t len) {
+    static const char *const names[] = {"_ENV", "_", "__"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strlen(names[i]) == len && memcmp(names[i], name, len) == 0)
+            return true;
+    return false;
+}
+
 static bool is_kept(const char *code, const local_name *name) {
-    static const char env[] = "_ENV"; /* ends with its input */
-    bool is_env = name->end - name->start == sizeof env - 1 &&
-                  memcmp(code + name->start, env, sizeof env - 1) == 0;
-    return !name->closed && !is_env;
+    return !name->closed && !is_fleeting(code + name->start, name->end - name->start);
 }
 
 static int add_names(luaL_Buffer *out, const char *code, const local_name *names, int n,

@@ -70,6 +70,15 @@ TEST(misspelt_names_are_errors_that_name_the_nearest) {
     CHECK_STR(value("tide._private == nil"), "true");
 }
 
+TEST(globals_that_tide_has_are_found_there) {
+    CHECK_CONTAINS(value("randn(2)"), "did you mean 'tide.randn'?");
+    CHECK_CONTAINS(value("float64"), "did you mean 'tide.float64'?");
+    value("y = tide.zeros(2, {dtype = float64})");
+    CHECK_CONTAINS(caught, "did you mean 'tide.float64'?");
+    value("y = tide.nn.class('A', {})");
+    CHECK(!strstr(traceback(), "tide._fail"));
+}
+
 TEST(what_would_do_nothing_can_not_be_assigned) {
     CHECK_CONTAINS(value("tide.default_dtype = tide.float64"),
                    "tide.default_dtype can't be assigned");
@@ -199,6 +208,7 @@ int main(void) {
         return 1;
     RUN(tracebacks_show_the_line_and_the_place);
     RUN(misspelt_names_are_errors_that_name_the_nearest);
+    RUN(globals_that_tide_has_are_found_there);
     RUN(what_would_do_nothing_can_not_be_assigned);
     RUN(habits_of_python_bring_what_lua_writes);
     RUN(habits_that_lua_can_read_are_told_where_they_fail);

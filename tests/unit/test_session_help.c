@@ -78,6 +78,11 @@ TEST(objects_and_dtypes_say_what_they_are) {
     value("model = tide.nn.Linear(2, 3)");
     CHECK_CONTAINS(answer("?model"), "Object of: Linear(");
     CHECK(!strstr(answer("?model"), "_names"));
+    value("Own = tide.nn.class('Own'); function Own:init(n) self.fc = tide.nn.Linear(n, 1) end");
+    value("own = Own(2)");
+    CHECK_CONTAINS(answer("?own"), "Object of: Own(n)");
+    CHECK(!strstr(answer("?own"), "_names"));
+    CHECK_CONTAINS(answer("??own"), "self.fc = tide.nn.Linear(n, 1)");
     CHECK_CONTAINS(answer("?tide.float32"), "32 bits");
     CHECK_CONTAINS(answer("?tide.int8"), "-128 to 127");
 }

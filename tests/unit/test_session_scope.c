@@ -69,6 +69,8 @@ TEST(locals_stay_in_sight) {
     CHECK_STR(value("stays, never == nil"), "1\ntrue");
     CHECK_STR(value("%time local timed = 7"), "");
     CHECK_STR(value("timed"), "7");
+    CHECK_STR(value("local _, i = 7, 8; i"), "8");
+    CHECK_STR(value("_, i"), "8\n8"); /* the last value, as ever */
     CHECK_STR(value("local _ENV = {}"), "");
     CHECK_STR(value("math.max(1, 2)"), "2");
 }

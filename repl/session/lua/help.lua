@@ -119,10 +119,10 @@ function help.is_module(value)
     return names.doc(value) ~= nil and (mt == nil or type(rawget(mt, "__index")) == "function")
 end
 
--- The class of an object that tide made, or nil.
+-- The class of an object of tide's classes, or of one made by nn.class; or nil.
 function help.class_of(value)
     local mt = type(value) == "table" and names.meta(value)
-    return mt and names.doc(mt) and mt or nil
+    return mt and (names.doc(mt) or rawget(mt, "is_module_class")) and mt or nil
 end
 
 -- What a dtype holds.

@@ -151,9 +151,11 @@ end
 
 -- An object of one of tide's classes: what it prints, and its class.
 local function object_text(value, class, detail)
-    local out, doc = {}, names.doc(class)
-    add(out, "Object of", doc.signature)
-    add(out, "Doc", doc.doc)
+    local out, doc, init = {}, names.doc(class), rawget(class, "init")
+    local own = tostring(rawget(class, "__name") or "a class")
+        .. (type(init) == "function" and names.parameters(init):gsub("^%(self,? ?", "(") or "")
+    add(out, "Object of", doc and doc.signature or own)
+    add(out, "Doc", doc and doc.doc)
     add(out, "Value", plain(value))
     if detail > 0 then
         add(out, "Source", class_source(class))

@@ -41,7 +41,7 @@ end
 -- The candidate nearest to a name, or nil: one slip away, in a long name two. Case and underscores
 -- count for little.
 function suggest.nearest(name, layers)
-    local limit = #name <= 2 and 0 or #name <= 7 and 1 or 2
+    local limit = #name <= 3 and 0 or #name <= 7 and 1 or 2
     local wanted = plain(name)
     local best, best_distance
     for _, layer in ipairs(layers) do
@@ -83,9 +83,30 @@ local function owner_layers(name, line, visible)
     end
 end
 
+-- The full name under which tide has a global that is not there ("tide.nn.Linear"), or nil.
+local function in_tide(name)
+    local tide = names.tide()
+    if not tide or type(name) ~= "string" or #name < 3 or name:sub(1, 1) == "_" then
+        return nil
+    elseif rawget(tide, name) ~= nil then
+        return "tide." .. name
+    end
+    for _, room in ipairs {"nn", "optim"} do
+        local module = rawget(tide, room)
+        if type(module) == "table" and rawget(module, name) ~= nil then
+            return "tide." .. room .. "." .. name
+        end
+    end
+end
+
+-- What a name that is not there was meant to be; `found`: one that is near.
 local function means(name, found)
-    local lua = habits.name(name)
-    return lua and ": Lua writes " .. lua or found and ": did you mean '" .. found .. "'?" or nil
+    local lua, full = name and habits.name(name), name and in_tide(name)
+    if lua then
+        return ": Lua writes " .. lua
+    end
+    found = full or found
+    return found and ": did you mean '" .. found .. "'?" or nil
 end
 
 -- hint(message, chunk name, line, visible): what to append to the message of an error, or nil.
