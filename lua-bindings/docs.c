@@ -237,11 +237,13 @@ static int push_session_doc(lua_State *L) {
         {"display", "display(any value, {str id, bool update})",
          "Show a value as that of an input is shown; with an id it can be replaced later."},
         {"clear_output", "clear_output(bool wait=false)", "Empty the output of a notebook's cell."},
+        {"breakpoint", "breakpoint()",
+         "Stop here for a look: frames, locals, expressions in a frame; h lists what it takes."},
     };
     lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
     if (lua_getfield(L, -1, "tide") != LUA_TTABLE)
         return 0;
-    for (int k = 0; k < 2; k++) {
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         lua_pushstring(L, rows[k][0]);
         lua_rawget(L, -2);
         if (!lua_isnil(L, -1) && lua_rawequal(L, 1, -1)) {

@@ -53,12 +53,19 @@ static int compile_code(lua_State *L) {
     return status == LUA_OK ? 1 : lua_error(L);
 }
 
+/* is_input(function): is it what an input became? */
+static int is_input(lua_State *L) {
+    lua_pushboolean(L, scope_is_input(L, 1));
+    return 1;
+}
+
 void commands_install(lua_State *L) {
     static const luaL_Reg functions[] = {{"write", write_text},
                                          {"working_directory", working_directory},
                                          {"change_directory", change_directory},
                                          {"forget_locals", forget_locals},
                                          {"compile", compile_code},
+                                         {"is_input", is_input},
                                          {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);
 }
@@ -72,7 +79,18 @@ static int register_magic(lua_State *L) {
     return 0;
 }
 
+/* tide.breakpoint() */
+static int breakpoint(lua_State *L) {
+    lua_settop(L, 0);
+    module_push_function(L, "debugger", "breakpoint");
+    lua_call(L, 0, 0);
+    return 0;
+}
+
 void commands_install_tide(lua_State *L) {
+    lua_pushliteral(L, "breakpoint");
+    lua_pushcfunction(L, breakpoint);
+    lua_rawset(L, -3);
     lua_pushliteral(L, "magic");
     lua_createtable(L, 0, 1);
     lua_pushcfunction(L, register_magic);

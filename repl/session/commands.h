@@ -6,7 +6,7 @@
 
 /* Puts it into the environment of the modules, which is on top. May raise (memory). */
 void commands_install(lua_State *L);
-/* tide.magic; the tide table is on top. */
+/* tide.magic and tide.breakpoint; the tide table is on top. */
 void commands_install_tide(lua_State *L);
 
 #endif

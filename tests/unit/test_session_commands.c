@@ -140,11 +140,46 @@ TEST(users_register_magics_of_their_own) {
     tide_completions_clear(&c);
 }
 
+static const char *const *typed; /* what read_line hands out */
+
+static char *hand_out_line(void *ctx, const char *prompt, bool password) {
+    (void)ctx, (void)prompt, (void)password;
+    return typed && *typed ? strdup(*typed++) : NULL;
+}
+
+TEST(a_breakpoint_shows_frames_and_goes_on) {
+    static const char *const lines[] = {
+        "n", "n * 2",     "nosuch.field", "x = =",          "up", "limit", "d",
+        "l", "limit = 9", "bt",           "global_one = n", "c",  NULL};
+    typed = lines;
+    value("local limit = 5\nlocal function inner(n)\n  tide.breakpoint()\n  return n + limit\nend\n"
+          "local function outer()\n  local z = inner(3)\n  return z\nend\nresult = outer()");
+    CHECK_INT(r.outcome, TIDE_OK);
+    CHECK_CONTAINS(caught, ":3: in upvalue 'inner'\n    tide.breakpoint()\n");
+    CHECK_CONTAINS(caught, "debug> 3\ndebug> 6\n");
+    CHECK_CONTAINS(caught, "attempt to index a nil value");
+    CHECK_CONTAINS(caught, "unexpected symbol near '='");
+    CHECK_CONTAINS(caught, ":7: in local 'outer'\n    local z = inner(3)\n");
+    CHECK_CONTAINS(caught, "  n = 3\n");
+    CHECK_CONTAINS(caught, "  limit = 5\n");
+    CHECK_STR(value("result, limit, global_one"), "12\n9\n3");
+}
+
+TEST(a_breakpoint_ends_the_input_or_passes_at_the_end_of_input) {
+    static const char *const quit[] = {"q", NULL}, *const none[] = {NULL};
+    typed = quit;
+    CHECK_CONTAINS(value("tide.breakpoint() after = 1"), "ended at a breakpoint");
+    CHECK_STR(value("after == nil"), "true");
+    typed = none;
+    value("tide.breakpoint() after = 2");
+    CHECK_STR(value("after"), "2");
+}
+
 int main(void) {
     char folder[] = "/tmp/tide-commands-XXXXXX";
     if (!mkdtemp(folder) || chdir(folder) != 0)
         return 1;
-    tide_frontend frontend = {.write = catch_output};
+    tide_frontend frontend = {.write = catch_output, .read_line = hand_out_line};
     s = tide_session_new(&frontend);
     if (!s)
         return 1;
@@ -155,6 +190,8 @@ int main(void) {
     RUN(tide_s_own_numbers_are_shown_and_set);
     RUN(wrong_uses_are_told_without_a_traceback);
     RUN(users_register_magics_of_their_own);
+    RUN(a_breakpoint_shows_frames_and_goes_on);
+    RUN(a_breakpoint_ends_the_input_or_passes_at_the_end_of_input);
     value("!rm -f saved.lua with_arguments.lua failing.lua trace.json");
     CHECK_INT(rmdir(folder), 0);
     tide_result_clear(&r);
