@@ -111,12 +111,18 @@ void tide_push_signature(lua_State *L, const td_op *op, const char *name) {
         add_param(&b, &op->params[k], k > 0);
     if (op->flags & TD_SCHEMA_REST)
         luaL_addstring(&b, op->nparams ? ", ..." : "...");
-    bool out = op->flags & TD_OP_OUT, table = out || op->nparams > op->npositional;
+    bool out = op->flags & TD_OP_OUT;
+    bool leaf = op->family && (op->flags & TD_OP_CREATES ||
+                               (op->flags & TD_OP_FUNCTION_ONLY && op->flags & TD_OP_NONDIFF));
+    bool table = out || leaf || op->nparams > op->npositional;
     if (table) {
         luaL_addstring(&b, op->npositional ? ", {" : "{");
         for (int k = op->npositional; k < op->nparams; k++)
             add_param(&b, &op->params[k], k > op->npositional);
-        if (out && op->nparams > op->npositional)
+        if (leaf)
+            luaL_addstring(&b, op->nparams > op->npositional ? ", bool requires_grad=false"
+                                                             : "bool requires_grad=false");
+        if (out && (leaf || op->nparams > op->npositional))
             luaL_addstring(&b, ", ");
         if (out)
             luaL_addstring(&b, op->nresults > 1 ? "Tensor[]? out=nil" : "Tensor? out=nil");
@@ -231,11 +237,13 @@ static int push_session_doc(lua_State *L) {
         {"display", "display(any value, {str id, bool update})",
          "Show a value as that of an input is shown; with an id it can be replaced later."},
         {"clear_output", "clear_output(bool wait=false)", "Empty the output of a notebook's cell."},
+        {"breakpoint", "breakpoint()",
+         "Stop here for a look: frames, locals, expressions in a frame; h lists what it takes."},
     };
     lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
     if (lua_getfield(L, -1, "tide") != LUA_TTABLE)
         return 0;
-    for (int k = 0; k < 2; k++) {
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         lua_pushstring(L, rows[k][0]);
         lua_rawget(L, -2);
         if (!lua_isnil(L, -1) && lua_rawequal(L, 1, -1)) {

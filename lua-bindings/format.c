@@ -4,6 +4,9 @@
  * asks for it, integral floats as "1.", and the edges alone beyond 1,000 elements. A last line says
  * dtype, shape and device. A 0-dim tensor is the number. Only elements that are shown are read.
  */
+#include "lua-bindings/function.h"
+#include "lua-bindings/modules.h"
+#include "lua-bindings/print_options.h"
 #include "lua-bindings/tensor.h"
 
 #include "engine/core/interrupt.h"
@@ -14,12 +17,22 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { THRESHOLD = 1000, EDGE = 3, LINE_WIDTH = 80, PRECISION = 4, NUMBER_TEXT = 64 };
+enum { THRESHOLD = 1000, EDGE = 3, LINE_WIDTH = 80, PRECISION = 4, NUMBER_TEXT = 512 };
 
 typedef enum style { STYLE_INTEGER, STYLE_BOOL, STYLE_WHOLE, STYLE_FIXED, STYLE_SCIENTIFIC } style;
 
+static const char options_key;
+
+tide_print_options *tide_print_options_of(lua_State *L) {
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &options_key);
+    tide_print_options *options = lua_touserdata(L, -1);
+    lua_pop(L, 1);
+    return options;
+}
+
 typedef struct printer {
     luaL_Buffer *buffer;
+    const tide_print_options *options;
     const td_tensor *x;
     bool summarize;
     style style;
@@ -30,7 +43,8 @@ typedef struct printer {
 } printer;
 
 static bool is_gap(const printer *p, int64_t size, int64_t k) {
-    return p->summarize && size > 2 * EDGE && k >= EDGE && k < size - EDGE;
+    int64_t edge = p->options->edge;
+    return p->summarize && size > 2 * edge && k >= edge && k < size - edge;
 }
 
 static void number_text(const printer *p, const char *at, char *text) {
@@ -52,7 +66,7 @@ static void number_text(const printer *p, const char *at, char *text) {
         td_number_print(text, NUMBER_TEXT, "%.0f.", v);
     else
         td_number_print(text, NUMBER_TEXT, p->style == STYLE_SCIENTIFIC ? "%.*e" : "%.*f",
-                        PRECISION, v);
+                        p->options->precision, v);
 }
 
 /* The edges of sixteen dims are more than anybody waits for. */
@@ -86,7 +100,7 @@ static void survey(printer *p, int dim, const char *at, bool measure) {
     poll(p);
     for (int64_t k = 0; k < x->sizes[dim]; k++) {
         if (is_gap(p, x->sizes[dim], k))
-            k = x->sizes[dim] - EDGE;
+            k = x->sizes[dim] - p->options->edge;
         survey(p, dim + 1, at + k * step, measure);
     }
 }
@@ -125,10 +139,16 @@ static void add_indent(printer *p, int n) {
         luaL_addchar(p->buffer, ' ');
 }
 
+/* As set, or as wide as what shows it. */
+static int line_width(const tide_print_options *options) {
+    int width = options->line_width ? options->line_width : options->terminal;
+    return width > 0 ? width : LINE_WIDTH;
+}
+
 /* One innermost row, wrapped at the line's width. */
 static void print_row(printer *p, const char *at, int indent) {
     const td_tensor *x = p->x;
-    int dim = x->ndim - 1, per_line = (LINE_WIDTH - indent - 1) / (p->width + 2);
+    int dim = x->ndim - 1, per_line = (line_width(p->options) - indent - 1) / (p->width + 2);
     int64_t step = x->strides[dim] * (int64_t)td_tensor_itemsize(x);
     char text[NUMBER_TEXT];
     poll(p);
@@ -143,7 +163,7 @@ static void print_row(printer *p, const char *at, int indent) {
             luaL_addchar(p->buffer, ' ');
         if (is_gap(p, x->sizes[dim], k)) {
             add_text(p, "...");
-            k = x->sizes[dim] - EDGE - 1;
+            k = x->sizes[dim] - p->options->edge - 1;
             continue;
         }
         number_text(p, at + k * step, text);
@@ -171,7 +191,7 @@ static void print_dim(printer *p, int dim, const char *at, int indent) {
         }
         if (is_gap(p, x->sizes[dim], k)) {
             add_text(p, "...");
-            k = x->sizes[dim] - EDGE - 1;
+            k = x->sizes[dim] - p->options->edge - 1;
             continue;
         }
         print_dim(p, dim + 1, at + k * step, indent + 1);
@@ -205,14 +225,16 @@ static void print_number(luaL_Buffer *b, const td_tensor *x) {
     luaL_addstring(b, text);
 }
 
+/* On a line of their own; those of a number, which are short, behind it. */
 static void print_facts(luaL_Buffer *b, const td_tensor *x) {
     char shape[TD_SHAPE_TEXT], text[TD_SHAPE_TEXT + 200], count[48] = "";
     const char *grad_fn = td_grad_fn_name(x);
     const td_sparse *s = td_sparse_of(x);
     if (s)
         snprintf(count, sizeof count, " sparse_coo nnz=%lld", (long long)td_sparse_count(s));
-    snprintf(text, sizeof text, "\n%s %s %s%s%s%s%s", td_dtype_name((td_dtype)x->dtype),
-             td_tensor_shape_text(x, shape), td_device_name(td_tensor_device(x)), count,
+    snprintf(text, sizeof text, "%s%s %s %s%s%s%s%s", x->ndim || s ? "\n" : "  ",
+             td_dtype_name((td_dtype)x->dtype), td_tensor_shape_text(x, shape),
+             td_device_name(td_tensor_device(x)), count,
              grad_fn            ? " grad_fn=<"
              : x->requires_grad ? " requires_grad"
                                 : "",
@@ -222,7 +244,9 @@ static void print_facts(luaL_Buffer *b, const td_tensor *x) {
 
 /* The elements alone, of a tensor on the host that has dims. */
 static void print_elements(luaL_Buffer *b, const td_tensor *x, int indent) {
-    printer p = {.buffer = b, .x = x, .summarize = x->numel > THRESHOLD};
+    const tide_print_options *options = tide_print_options_of(b->L);
+    printer p = {
+        .buffer = b, .options = options, .x = x, .summarize = x->numel > options->threshold};
     if (x->numel == 0) {
         add_text(&p, "[]");
         return;
@@ -270,9 +294,56 @@ void tide_push_tensor_text(lua_State *L, td_tensor *given) {
         print_elements(&b, x, 0);
     else
         print_number(&b, x);
-    if (given->ndim || sparse)
-        print_facts(&b, given);
+    print_facts(&b, given);
     luaL_pushresult(&b);
     lua_replace(L, index);
     lua_settop(L, index);
+}
+
+/* ---- options ---- */
+
+static void set_defaults(tide_print_options *options) {
+    int terminal = options->terminal;
+    *options = (tide_print_options){
+        .precision = PRECISION, .threshold = THRESHOLD, .edge = EDGE, .terminal = terminal};
+}
+
+static int set_printoptions(lua_State *L) {
+    enum { PROFILE_, PRECISION_, THRESHOLD_, EDGE_, WIDTH_ };
+    tide_frame f;
+    tide_read_call(L, &f);
+    tide_print_options *options = tide_print_options_of(L);
+    const td_value *v = f.args;
+    if (!td_is_nil(v[PROFILE_])) {
+        set_defaults(options);
+        bool full = !strcmp(v[PROFILE_].string, "full");
+        options->precision = !strcmp(v[PROFILE_].string, "short") ? 2 : PRECISION;
+        options->threshold = full ? INT64_MAX : THRESHOLD;
+    }
+    if (!td_is_nil(v[PRECISION_]))
+        options->precision = (int)v[PRECISION_].i;
+    if (!td_is_nil(v[THRESHOLD_]))
+        options->threshold = v[THRESHOLD_].i;
+    if (!td_is_nil(v[EDGE_]))
+        options->edge = v[EDGE_].i;
+    if (!td_is_nil(v[WIDTH_]))
+        options->line_width = (int)v[WIDTH_].i;
+    return 0;
+}
+
+void tide_open_printing(lua_State *L) {
+    static const tide_function functions[] = {
+        {"set_printoptions(\"default\"|\"short\"|\"full\"? profile=nil, *, int(0..17)? "
+         "precision=nil, int(0..)? threshold=nil, int(1..1000000)? edgeitems=nil, "
+         "int(10..100000)? linewidth=nil)",
+         "How tensors print: digits after the point, from how many elements on the edges alone, "
+         "how many at an edge, columns (those of the terminal where not given).",
+         set_printoptions},
+        {NULL, NULL, NULL},
+    };
+    tide_print_options *options = lua_newuserdatauv(L, sizeof *options, 0);
+    options->terminal = 0;
+    set_defaults(options);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &options_key);
+    tide_declare(L, functions);
 }

@@ -5,6 +5,7 @@
 #include "engine/ops/schema.h"
 #include "lua-bindings/args.h"
 
+#include <math.h>
 #include <string.h>
 
 static const char *const schema_name = "tide.schema";
@@ -264,6 +265,8 @@ void tide_push_number_text(lua_State *L, int index, int digits) {
     char text[64];
     if (lua_isinteger(L, index))
         td_number_print(text, sizeof text, "%lld", (long long)lua_tointeger(L, index));
+    else if (isnan(lua_tonumber(L, index))) /* its sign says nothing */
+        td_number_print(text, sizeof text, "nan");
     else
         td_number_print(text, sizeof text, "%.*g", digits ? digits : OF_TOSTRING,
                         lua_tonumber(L, index));

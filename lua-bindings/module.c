@@ -2,6 +2,7 @@
 #include "lua-bindings/function.h"
 #include "lua-bindings/index.h"
 #include "lua-bindings/modules.h"
+#include "lua-bindings/strict.h"
 #include "lua-bindings/tide_lua.h"
 
 #include "cmake/embedded.h"
@@ -27,20 +28,42 @@ static void load_embedded(lua_State *L, const tide_embedded *e, int tide) {
     lua_remove(L, -2);
 }
 
+/* A name that is nowhere. */
+static int fail_name(lua_State *L, const char *name) {
+    enum { MOST = 128 };
+    const char *modules[MOST];
+    int n = 0;
+    if (name[0] == '_')
+        return 0;
+    for (const tide_embedded *e = tide_embedded_tide_lua; e->name && n < MOST - 2; e++)
+        if (e->name[0] != '_')
+            modules[n++] = e->name;
+    modules[n++] = "profiler";
+    modules[n++] = "default_dtype";
+    return tide_fail_name(L, "tide", modules, n);
+}
+
 /* __index of the tide table. */
 static int load_submodule(lua_State *L) {
     const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : NULL;
     if (!name)
         return 0;
+    if (!strcmp(name, "default_dtype")) {
+        tide_push_dtype(L, td_default_dtype());
+        return 1;
+    }
     const tide_embedded *e = find_embedded(name);
     if (e)
         load_embedded(L, e, 1);
     else if (!strcmp(name, "profiler"))
         tide_open_profiler(L);
     else
-        return 0;
-    lua_pushvalue(L, -1);
-    lua_setfield(L, 1, name);
+        return fail_name(L, name);
+    if (name[0] != '_')
+        tide_seal_module(L, -1, name);
+    lua_pushstring(L, name);
+    lua_pushvalue(L, -2);
+    lua_rawset(L, 1);
     return 1;
 }
 
@@ -88,6 +111,7 @@ int luaopen_tide(lua_State *L) {
     tide_open_docs(L);
     tide_open_system(L);
     tide_open_sizes(L);
+    tide_open_printing(L);
     tide_open_generators(L);
     tide_open_io(L);
     tide_open_checkpoint(L);
@@ -95,11 +119,13 @@ int luaopen_tide(lua_State *L) {
     list_submodules(L);
     tide_push_newaxis(L);
     lua_setfield(L, -2, "newaxis");
-    tide_push_dtype(L, td_default_dtype());
-    lua_setfield(L, -2, "default_dtype");
-    lua_createtable(L, 0, 1);
-    lua_pushcfunction(L, load_submodule);
+    if (lua_getfield(L, -1, "io") == LUA_TTABLE)
+        tide_seal_module(L, -1, "io");
+    lua_pop(L, 1);
+    lua_createtable(L, 0, 2);
+    tide_push_function(L, load_submodule, 0);
     lua_setfield(L, -2, "__index");
+    tide_set_newindex(L);
     lua_setmetatable(L, -2);
     return 1;
 }

@@ -25,6 +25,7 @@ void tide_open_custom(lua_State *L);
 void tide_open_docs(lua_State *L);
 void tide_open_system(lua_State *L);
 void tide_open_sizes(lua_State *L);
+void tide_open_printing(lua_State *L);
 void tide_open_generators(lua_State *L);
 void tide_open_io(lua_State *L);
 void tide_open_checkpoint(lua_State *L);

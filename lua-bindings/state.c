@@ -363,7 +363,9 @@ static int distance(const char *a, const char *b) {
 
 const char *tide_nearest(const char *word, const char *const *names, int n) {
     const char *nearest = NULL;
-    int limit = (int)strlen(word) <= 3 ? 1 : 3, least = limit + 1;
+    enum { FEW = 16 }; /* names, of which none resembles a word by chance */
+    size_t len = strlen(word);
+    int limit = len <= 2 ? 0 : len <= 3 || (len <= 7 && n > FEW) ? 1 : 2, least = limit + 1;
     for (int k = 0; k < n; k++) {
         int d = distance(word, names[k]);
         if (d < least) {

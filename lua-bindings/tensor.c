@@ -255,6 +255,12 @@ static int tensor_eq(lua_State *L) {
     return 1;
 }
 
+/* A tensor's text has its dtype in it, which is hardly what is to be written. */
+static int tensor_concat(lua_State *L) {
+    return tide_error(L, "attempt to concatenate a tensor: x:item() is the number of one element, "
+                         "tostring(x) the text of all");
+}
+
 /* `<` gives Lua a boolean, so it works for single elements only. */
 static double comparable(lua_State *L, int index, const char *operator, const char * method) {
     td_tensor *x = lua_isuserdata(L, index) ? tide_to_tensor(L, index) : NULL;
@@ -679,6 +685,7 @@ void tide_open_tensor(lua_State *L) {
         {"__lt", tensor_lt},
         {"__le", tensor_le},
         {"__close", tensor_close},
+        {"__concat", tensor_concat},
         {"__unm", tensor_unm},
         {"__bnot", tensor_bnot},
         {NULL, NULL},

@@ -19,15 +19,16 @@ static const char usage[] =
     "  -i          open the prompt after the script or CODE\n"
     "  -           run standard input as a script\n"
     "  --          end of options\n"
+    "  --no-init   open the prompt without running ~/.config/tide/init.lua\n"
     "  --info      what this build finds on this machine, a fact a line\n"
     "  --ops       all operators by family: signature and what it does, a line each\n"
     "  --version   version\n"
     "  --help      this page\n"
     "Without a script, -e or -l: the prompt, or standard input where that is no terminal.\n"
-    "At the prompt each input is a chunk of its own: its locals end with it, its globals stay.\n";
+    "At the prompt all inputs are like one chunk: locals at the top of one stay in sight.\n";
 
 typedef struct options {
-    bool interactive, info, ops;
+    bool interactive, info, ops, no_init;
     bool has_code;    /* -e or -l */
     int script;       /* index of the script's path in argv, 0: none */
     bool left;        /* what ran called os.exit: no prompt follows, -i or not */
@@ -63,6 +64,8 @@ static int parse_options(int argc, char **argv, options *o) {
             o->interactive = true;
         } else if (strcmp(arg, "--info") == 0) {
             o->info = true;
+        } else if (strcmp(arg, "--no-init") == 0) {
+            o->no_init = true;
         } else if (strcmp(arg, "--ops") == 0) {
             o->ops = true;
         } else if (strncmp(arg, "-e", 2) == 0 || strncmp(arg, "-l", 2) == 0) {
@@ -185,6 +188,12 @@ static int run_prompt(tide_session *s, options *o) {
     if (isatty(STDOUT_FILENO)) {
         puts("Tide " TIDE_VERSION ", a tensor laboratory in " LUA_VERSION);
         puts("?name explains a name, Tab completes, %lsmagic lists the magics, Ctrl-D leaves");
+    }
+    tide_result r;
+    if (!o->no_init && tide_session_run_init(s, &r)) {
+        int code = finish(&r, o);
+        if (o->left)
+            return code;
     }
     return terminal_run(s);
 }

@@ -323,7 +323,7 @@ TD_OPERATOR(randn_like) = {
 TD_OPERATOR(randint) = {
     .schema = "(int low, int high, int[] size, *, dtype? dtype=nil, device? device=nil, "
               "generator? generator=nil) -> Tensor",
-    .doc = "Integers from low on, below high.",
+    .doc = "Integers from low on, below high: classes from 1 to K are randint(1, K + 1, size).",
     .rule = rule_randint,
     .kernel = kernel_draw,
     .dtypes = TD_DTYPES_ALL,

@@ -269,7 +269,7 @@ local FORMS = {
         return tide.Generator():set_state(tide.tensor({ unhex(reader, digits, 16):byte(1, -1) }, { dtype = tide.uint8 }))
     end,
     dtype = function(reader, name)
-        local dtype = type(name) == "string" and tide[name]
+        local dtype = type(name) == "string" and rawget(tide, name)
         return getmetatable(dtype) == "tide.dtype" and dtype or fail(reader, "it names a dtype that is not there")
     end,
 }

@@ -77,7 +77,8 @@ local function make_class(name, parent)
 end
 
 nn.class = declare("class(str name, any parent=nil) -> class",
-    "A class of modules: give it init(self, ...) and forward(self, ...); Class(...) makes one.",
+    'A class of modules: Net = nn.class("Net"); function Net:init(n) self.fc = nn.Linear(n, 2) end; '
+        .. "function Net:forward(x) return self.fc(x) end; net = Net(3).",
     function(name, parent)
         if parent ~= nil and not (type(parent) == "table" and rawget(parent, "is_module_class")) then
             fail("class: argument 2 (parent): expected a class, got %s", tide._describe(parent))

@@ -10,9 +10,11 @@
 #include "repl/session/magic.h"
 #include "repl/session/modules.h"
 #include "repl/session/result.h"
+#include "repl/session/scope.h"
 #include "repl/session/source.h"
 #include "repl/session/state.h"
 
+#include "cmake/embedded.h"
 #include "lua-bindings/function.h"
 
 #include <dirent.h>
@@ -68,10 +70,20 @@ static int lua_files(lua_State *L) {
     return 1;
 }
 
-/* source(chunkname): the text behind "=In[3]" or "@file.lua", or nil. */
+extern const tide_embedded tide_embedded_tide_lua[];
+
+/* source(chunkname): the text behind "=In[3]", "@file.lua" or "=tide.nn", or nil. */
 static int lua_source(lua_State *L) {
-    if (!source_push(L, luaL_checkstring(L, 1)))
-        lua_pushnil(L);
+    const char *chunkname = luaL_checkstring(L, 1);
+    if (source_push(L, chunkname))
+        return 1;
+    if (strncmp(chunkname, "=tide.", 6) == 0)
+        for (const tide_embedded *e = tide_embedded_tide_lua; e->name; e++)
+            if (strcmp(e->name, chunkname + 6) == 0) {
+                lua_pushlstring(L, e->bytes, e->len);
+                return 1;
+            }
+    lua_pushnil(L);
     return 1;
 }
 
@@ -80,6 +92,14 @@ static int lua_plain(lua_State *L) {
     luaL_checkany(L, 1);
     display_push_plain(L, 1);
     return 1;
+}
+
+/* locals(): the locals of earlier inputs that are in sight, by name; and a table whose keys are all
+ * their names, also of those that are nil. */
+static int lua_locals(lua_State *L) {
+    scope_push_values(L);
+    scope_push_names(L);
+    return 2;
 }
 
 static void push_keywords(lua_State *L) {
@@ -111,6 +131,7 @@ void assist_install(lua_State *L) {
                                          {"files", lua_files},
                                          {"source", lua_source},
                                          {"plain", lua_plain},
+                                         {"locals", lua_locals},
                                          {"number", tide_number_function},
                                          {"before", tide_before_function},
                                          {NULL, NULL}};
@@ -234,6 +255,14 @@ static bool ends_in_open_quote(const char *code, size_t len) {
            !lex_string_goes_on(&lx, last);
 }
 
+/* Is unfinished code one that no further line finishes, the head of a block in Python? */
+static bool is_python(lua_State *L, const char *code, size_t len) {
+    module_push_function(L, "habits", "is_python");
+    lua_pushlstring(L, code, len);
+    lua_call(L, 1, 1);
+    return lua_toboolean(L, -1);
+}
+
 static int completeness_body(lua_State *L) {
     question *q = lua_touserdata(L, 1);
     const char *code = q->code, *prefix;
@@ -241,10 +270,12 @@ static int completeness_body(lua_State *L) {
     lua_settop(L, 0);
     if (magic_push_rewritten(L, code, len))
         code = lua_tolstring(L, -1, &len);
-    int status = compile_input(L, code, len, "=", &prefix);
+    int status = compile_input(L, code, len, "=", false, &prefix);
     q->completeness = status == LUA_OK                                     ? TIDE_COMPLETE
                       : ends_too_soon(L) && !ends_in_open_quote(code, len) ? TIDE_INCOMPLETE
                                                                            : TIDE_INVALID;
+    if (q->completeness == TIDE_INCOMPLETE && is_python(L, q->code, q->len))
+        q->completeness = TIDE_INVALID;
     return 0;
 }
 

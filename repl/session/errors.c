@@ -7,6 +7,7 @@
 #include "repl/session/errors.h"
 #include "repl/session/control.h"
 #include "repl/session/display.h"
+#include "repl/session/frames.h"
 #include "repl/session/modules.h"
 #include "repl/session/result.h"
 #include "repl/session/state.h"
@@ -52,15 +53,32 @@ static int find_hint(lua_State *L) {
     return 0;
 }
 
+/* The nearest frame of Lua code that is not of Tide's own files. */
+static bool user_frame(lua_State *L, lua_Debug *ar) {
+    enum { DEEPEST = 20 };
+    for (int level = 1; level < DEEPEST && lua_getstack(L, level, ar); level++)
+        if (lua_getinfo(L, "Sl", ar) && ar->currentline > 0 &&
+            strncmp(ar->source, "=tide.", 6) != 0)
+            return true;
+    return false;
+}
+
 int error_handler(lua_State *L) {
     lua_settop(L, 1);
     lua_pushnil(L);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &hint_key);
-    luaL_traceback(L, L, NULL, 1);
+    lua_pushcfunction(L, frames_traceback);
+    lua_pushvalue(L, 1);
+    if (lua_pcall(L, 1, 1, 0) != LUA_OK) { /* no room for the lines of source */
+        lua_settop(L, 1);
+        luaL_traceback(L, L, NULL, 1);
+    }
     lua_rawsetp(L, LUA_REGISTRYINDEX, &traceback_key);
     lua_Debug ar;
     const char *message = lua_type(L, 1) == LUA_TSTRING ? lua_tostring(L, 1) : "";
-    if (strstr(message, "a nil value (") && lua_getstack(L, 1, &ar) && lua_getinfo(L, "Sl", &ar)) {
+    bool hints = strstr(message, "a nil value (") || strstr(message, "got tide.Tensor") ||
+                 strstr(message, ": expected a");
+    if (hints && user_frame(L, &ar)) {
         lua_pushcfunction(L, find_hint);
         lua_pushvalue(L, 1);
         lua_pushlightuserdata(L, &ar);
@@ -109,7 +127,7 @@ static bool is_own_frame(const char *line) {
     if (strncmp(line, "\n\ttide.", 7) != 0)
         return false;
     line += 7;
-    line += strspn(line, "abcdefghijklmnopqrstuvwxyz_");
+    line += strspn(line, "abcdefghijklmnopqrstuvwxyz_.");
     return *line == ':';
 }
 
@@ -135,7 +153,9 @@ static void push_user_frames(lua_State *L, const char *text) {
         own_above = own;
         own = is_own_frame(text);
         bool before_own = is_own_frame(text + len);
-        bool raises = before_own && line_is(text, "\n\t[C]: in function 'error'");
+        static const char private[] = "\n\t[C]: in function 'tide._";
+        bool raises = (before_own && line_is(text, "\n\t[C]: in function 'error'")) ||
+                      strncmp(text, private, sizeof private - 1) == 0;
         bool note = (own_above || before_own) && line_is(text, "\n\t(...tail calls...)");
         if (!own && !raises && !note)
             luaL_addlstring(&kept, text, len);
@@ -206,9 +226,23 @@ static void push_message(lua_State *L, int idx) {
     }
 }
 
+/* (error object of syntax_raise): what Lua writes where code shows a habit of Python, or nil.
+ */
+static int push_habit(lua_State *L) {
+    size_t offset = syntax_error_offset(L, 1);
+    if (offset == SYNTAX_NOWHERE)
+        return 0;
+    module_push_function(L, "habits", "syntax");
+    lua_getfield(L, 1, "code");
+    lua_pushinteger(L, (lua_Integer)offset + 1);
+    lua_call(L, 2, 1);
+    return 1;
+}
+
 /* Fills r from the error object that syntax_raise made, on top of the stack. */
 static void fill_syntax(tide_session *s, tide_result *r) {
     lua_State *L = s->L;
+    int object = lua_gettop(L);
     syntax_push_parts(L, -1);
     r->outcome = TIDE_ERROR;
     r->ename = copy_string("SyntaxError");
@@ -216,6 +250,12 @@ static void fill_syntax(tide_session *s, tide_result *r) {
     add_message(s, r);
     if (lua_isstring(L, -1))
         result_add_lines(r, lua_tostring(L, -1), lua_rawlen(L, -1));
+    lua_pushcfunction(L, push_habit);
+    lua_pushvalue(L, object);
+    if (lua_pcall(L, 1, 1, 0) == LUA_OK && lua_isstring(L, -1)) {
+        lua_pushfstring(L, "Lua: %s", lua_tostring(L, -1));
+        result_add_lines(r, lua_tostring(L, -1), lua_rawlen(L, -1));
+    }
 }
 
 void error_fill(tide_session *s, tide_result *r) {

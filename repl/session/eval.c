@@ -1,8 +1,9 @@
 /* eval.c: inputs, scripts and expressions: compiled, run, and their outcome gathered.
  *
- * Each input is a chunk of its own, as in lua5.4's prompt: its locals end with it. Everything
- * happens inside one protected call, whose bottom frame the tracebacks leave out.
+ * Each input is a chunk of its own, in which the locals of earlier ones are in sight (scope.h).
+ * Everything happens inside one protected call, whose bottom frame the tracebacks leave out.
  */
+#include "repl/session/advise.h"
 #include "repl/session/compile.h"
 #include "repl/session/control.h"
 #include "repl/session/display.h"
@@ -10,15 +11,21 @@
 #include "repl/session/history.h"
 #include "repl/session/lex.h"
 #include "repl/session/magic.h"
+#include "repl/session/modules.h"
+#include "repl/session/remember.h"
 #include "repl/session/result.h"
 #include "repl/session/source.h"
 #include "repl/session/state.h"
 #include "repl/session/syntax.h"
 
+#include "lua-bindings/print_options.h"
 #include "profiler/timing.h"
 
 #include <lauxlib.h>
+#include <lualib.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct job {
     tide_session *s;
@@ -39,17 +46,55 @@ static bool is_silenced(const char *code, size_t len) {
     return lex_is(&lx, lex_last(code, len), ";");
 }
 
-/* The values from stack index 2 on: into `_` and the result. */
+/* Is the value at idx one of the standard files, which io.write returns? */
+static bool is_standard_file(lua_State *L, int idx) {
+    static const char *const names[] = {"stdout", "stderr", "stdin"};
+    const luaL_Stream *file = luaL_testudata(L, idx, LUA_FILEHANDLE);
+    bool is = false;
+    if (!file || lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE) != LUA_TTABLE ||
+        lua_getfield(L, -1, LUA_IOLIBNAME) != LUA_TTABLE)
+        return false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        lua_pushstring(L, names[i]);
+        lua_rawget(L, -2);
+        is = is || lua_rawequal(L, -1, idx);
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 2);
+    return is;
+}
+
+/* Is there nothing to show of the n values from stack index 2 on? */
+static bool says_nothing(lua_State *L, int n) {
+    for (int i = 2; i < 2 + n; i++)
+        if (!lua_isnil(L, i))
+            return n == 1 && is_standard_file(L, i);
+    return true;
+}
+
+/* A name by itself that stands for nothing is an error, with the nearest one named. */
+static bool is_undefined(lua_State *L, const job *j) {
+    lexer lx = {j->code, j->len, 0};
+    lex_token name = lex_next(&lx);
+    if (name.kind != LEX_NAME || lex_last(j->code, j->len).start != name.start)
+        return false;
+    module_push_function(L, "suggest", "undefined");
+    lua_pushlstring(L, j->code + name.start, name.end - name.start);
+    lua_call(L, 1, 1);
+    if (lua_isstring(L, -1))
+        error_plain(j->r, "Error", lua_tostring(L, -1));
+    return lua_isstring(L, -1);
+}
+
+/* The values from stack index 2 on: into the result, the first one also into `_` and Out. */
 static void take_values(lua_State *L, const job *j) {
     int n = lua_gettop(L) - 1;
-    if (n == 0 || is_silenced(j->code, j->len))
+    if ((n == 1 && lua_isnil(L, 2) && is_undefined(L, j)) || says_nothing(L, n) ||
+        is_silenced(j->code, j->len))
         return;
     if (j->keep && !lua_isnil(L, 2)) {
-        lua_pushglobaltable(L);
-        lua_pushliteral(L, "_");
         lua_pushvalue(L, 2);
-        lua_rawset(L, -3); /* raw: a _G with a metatable has no say in it */
-        lua_pop(L, 1);
+        remember_value(L, j->number);
     }
     display_bundle(L, 2, n, &j->r->value);
 }
@@ -74,7 +119,7 @@ static int push_input(lua_State *L, const job *j, const char *chunkname) {
     size_t len = j->len;
     if (magic_push_rewritten(L, code, len))
         code = lua_tolstring(L, -1, &len);
-    int status = compile_input(L, code, len, chunkname, &prefix);
+    int status = compile_input(L, code, len, chunkname, true, &prefix);
     if (status == LUA_OK)
         return 0;
     if (status != LUA_ERRSYNTAX)
@@ -86,21 +131,67 @@ static int push_input(lua_State *L, const job *j, const char *chunkname) {
     return 3;
 }
 
+/* The text that a module's function gives about the name at the stack index. */
+static void push_answer(lua_State *L, const char *module, const char *function, int name) {
+    module_push_function(L, module, function);
+    lua_pushvalue(L, name);
+    lua_call(L, 1, 1);
+}
+
 static void answer_question(lua_State *L, const job *j, size_t start, size_t end, int detail) {
     tide_bundle bundle = {0};
-    if (tide_session_inspect(j->s, j->code + start, end - start, end - start, detail, &bundle)) {
+    lua_pushlstring(L, j->code + start, end - start);
+    int name = lua_gettop(L);
+    if (end == start) {
+        push_answer(L, "help", "introduction", name);
+        j->r->pager = copy_bytes(lua_tostring(L, -1), lua_rawlen(L, -1));
+    } else if (tide_session_inspect(j->s, j->code + start, end - start, end - start, detail,
+                                    &bundle)) {
         j->r->pager = copy_bytes(bundle.entries[0].data, bundle.entries[0].len);
     } else {
-        lua_pushlstring(L, j->code + start, end - start);
-        const char *name = lua_tostring(L, -1);
-        error_plain(j->r, "Error", lua_pushfstring(L, "nothing is known of '%s'", name));
+        push_answer(L, "suggest", "unknown", name);
+        error_plain(j->r, "Error", lua_tostring(L, -1));
     }
     tide_bundle_clear(&bundle);
+}
+
+/* Is the input exit or quit, and no name of the user's? */
+static bool is_farewell(lua_State *L, const job *j) {
+    static const char *const words[] = {"exit", "quit", "exit()", "quit()"};
+    const char *text = j->code;
+    size_t len = j->len;
+    bool is = false;
+    magic_trim(&text, &len);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        is = is || (strlen(words[i]) == len && memcmp(words[i], text, len) == 0);
+    if (!is)
+        return false;
+    lua_pushglobaltable(L);
+    lua_pushlstring(L, text, 4);
+    is = lua_rawget(L, -2) == LUA_TNIL;
+    lua_pop(L, 2);
+    return is;
+}
+
+static int leave(lua_State *L) {
+    lua_getglobal(L, "os");
+    lua_getfield(L, -1, "exit");
+    lua_pushboolean(L, 1);
+    lua_pushboolean(L, 1);
+    lua_call(L, 2, 0);
+    return 0;
 }
 
 static int eval_body(lua_State *L) {
     const job *j = lua_touserdata(L, 1);
     lua_settop(L, 0);
+    if (j->number) {
+        remember_input(L, j->number, j->code, j->len);
+        advise_globals(L);
+        advise_conditions(L, j->code, j->len);
+    }
+    if (is_farewell(L, j))
+        return leave(L);
     size_t start, end;
     int detail;
     if (magic_parse_question(j->code, j->len, &start, &end, &detail)) {
@@ -227,6 +318,9 @@ static void run_job(job *j, lua_CFunction body) {
     lua_State *L = s->L;
     int top = lua_gettop(L);
     double began = tide_clock_wall();
+    tide_print_options *printing = tide_print_options_of(L);
+    if (printing)
+        printing->terminal = s->frontend.width;
     control_begin(s);
     if (s->in)
         clearerr(s->in);
@@ -277,6 +371,21 @@ void tide_session_run_file(tide_session *s, const char *path, int argc, char *co
     *r = (tide_result){0};
     job j = {.s = s, .r = r, .code = path, .len = strlen(path), .argc = argc, .argv = argv};
     run_job(&j, script_body);
+}
+
+bool tide_session_run_init(tide_session *s, tide_result *r) {
+    char path[4096];
+    const char *folder = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+    bool own = folder && folder[0] == '/';
+    *r = (tide_result){0};
+    if (!own && !(home && home[0] == '/'))
+        return false;
+    int n = snprintf(path, sizeof path, "%s%s/tide/init.lua", own ? folder : home,
+                     own ? "" : "/.config");
+    if (n < 0 || (size_t)n >= sizeof path || access(path, F_OK) != 0)
+        return false;
+    tide_session_run_file(s, path, 0, NULL, r);
+    return true;
 }
 
 void tide_session_expression(tide_session *s, const char *code, size_t len, tide_result *r) {

@@ -1,5 +1,6 @@
 /* lifetime.c: birth and death of a session: the one file here that knows every part of it. */
 #include "repl/session/assist.h"
+#include "repl/session/commands.h"
 #include "repl/session/control.h"
 #include "repl/session/display.h"
 #include "repl/session/history.h"
@@ -8,6 +9,7 @@
 #include "repl/session/modules.h"
 #include "repl/session/output.h"
 #include "repl/session/programs.h"
+#include "repl/session/scope.h"
 #include "repl/session/state.h"
 #include "repl/session/timing.h"
 
@@ -27,8 +29,10 @@ static int prepare(lua_State *L) {
     library_install(L);
     if (output_install(s) != 0)
         return luaL_error(L, "out of memory");
+    scope_install(L);
     modules_install(L);
     assist_install(L);
+    commands_install(L);
     lua_pop(L, 1);
     lua_getglobal(L, "require");
     lua_pushliteral(L, "tide");
@@ -36,6 +40,7 @@ static int prepare(lua_State *L) {
     if (lua_istable(L, -1)) {
         display_install(L);
         magic_install(L);
+        commands_install_tide(L);
     }
     lua_setglobal(L, "tide");
     return 0;

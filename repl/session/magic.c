@@ -3,6 +3,7 @@
  */
 #include "repl/session/magic.h"
 #include "repl/session/lex.h"
+#include "repl/session/modules.h"
 #include "repl/session/output.h"
 #include "repl/session/state.h"
 
@@ -49,19 +50,42 @@ bool magic_parse(const char *code, size_t len, magic_call *call) {
     return call->cell || call->body_len == 0;
 }
 
-bool magic_parse_question(const char *code, size_t len, size_t *start, size_t *end, int *detail) {
-    const char *text = code;
-    magic_trim(&text, &len);
-    size_t first = 0, last = len;
-    while (first < last && text[first] == '?')
-        first++;
-    while (last > first && text[last - 1] == '?')
-        last--;
-    size_t marks = first > 0 ? first : len - last;
-    if (marks == 0 || marks > 2 || (first > 0 && last < len))
+/* "help", "help()" or "help(name)": takes its ends off. */
+static bool strip_help(const char **text, size_t *len) {
+    static const char word[] = "help";
+    const size_t n = sizeof word - 1;
+    if (*len < n || memcmp(*text, word, n) != 0)
         return false;
-    const char *name = text + first;
-    size_t name_len = last - first;
+    if (*len > n && ((*text)[n] != '(' || (*text)[*len - 1] != ')'))
+        return false;
+    bool alone = *len == n;
+    *text += alone ? n : n + 1;
+    *len -= alone ? n : n + 2;
+    return true;
+}
+
+/* Takes question marks off one end; their number. */
+static size_t strip_marks(const char **text, size_t *len) {
+    size_t first = 0, last = *len;
+    while (first < last && (*text)[first] == '?')
+        first++;
+    while (last > first && (*text)[last - 1] == '?')
+        last--;
+    size_t marks = first > 0 ? first : *len - last;
+    if (first > 0 && last < *len)
+        return 0;
+    *text += first;
+    *len = last - first;
+    return marks;
+}
+
+bool magic_parse_question(const char *code, size_t len, size_t *start, size_t *end, int *detail) {
+    const char *name = code;
+    size_t name_len = len;
+    magic_trim(&name, &name_len);
+    size_t marks = strip_help(&name, &name_len) ? 1 : strip_marks(&name, &name_len);
+    if (marks == 0 || marks > 2)
+        return false;
     magic_trim(&name, &name_len);
     for (size_t i = 0; i < name_len; i++)
         if (!is_name_byte(name[i]) && name[i] != '.' && name[i] != ':' && name[i] != '%')
@@ -69,7 +93,7 @@ bool magic_parse_question(const char *code, size_t len, size_t *start, size_t *e
     *start = (size_t)(name - code);
     *end = *start + name_len;
     *detail = marks == 2;
-    return name_len > 0;
+    return true;
 }
 
 static const magic *find(lua_State *L, const magic_call *call) {
@@ -78,6 +102,18 @@ static const magic *find(lua_State *L, const magic_call *call) {
                    memcmp((*m)->name, call->name, call->name_len) == 0))
         m++;
     return *m;
+}
+
+/* Is there a magic of that name, in C or in Lua? */
+static bool is_known(lua_State *L, const magic_call *call) {
+    if (find(L, call))
+        return true;
+    module_push_function(L, "magics", "known");
+    lua_pushlstring(L, call->name, call->name_len);
+    lua_call(L, 1, 1);
+    bool known = lua_toboolean(L, -1);
+    lua_pop(L, 1);
+    return known;
 }
 
 static bool first_on_line(const char *code, size_t at) {
@@ -107,20 +143,46 @@ static void add_call(luaL_Buffer *out, const magic_call *call) {
     luaL_addstring(out, ");");
 }
 
+/* "!command" at the beginning of a line, or behind an equals sign: the rest of the line. */
+static bool parse_command(const char *code, size_t len, size_t at, lex_token before,
+                          magic_call *call) {
+    bool first = first_on_line(code, at);
+    bool assigned = !first && before.kind == LEX_OP && before.end - before.start == 1 &&
+                    code[before.start] == '=' && !memchr(code + before.end, '\n', at - before.end);
+    if (!first && !assigned)
+        return false;
+    const char *newline = memchr(code + at, '\n', len - at);
+    *call = (magic_call){.name = first ? "bash" : "lines_of", .args = code + at + 1};
+    call->name_len = strlen(call->name);
+    call->args_len = newline ? (size_t)(newline - call->args) : len - at - 1;
+    call->body = newline ? newline + 1 : code + len;
+    magic_trim(&call->args, &call->args_len);
+    return call->args_len > 0;
+}
+
+/* Is the line at token t a magic? */
+static bool parse_any(lua_State *L, const char *code, size_t len, lex_token t, lex_token before,
+                      magic_call *call) {
+    if (code[t.start] == '!')
+        return parse_command(code, len, t.start, before, call);
+    return code[t.start] == '%' && first_on_line(code, t.start) &&
+           parse_line(code + t.start, len - t.start, call) && !call->cell && is_known(L, call);
+}
+
 bool magic_push_rewritten(lua_State *L, const char *code, size_t len) {
-    if (!memchr(code, '%', len))
+    if (!memchr(code, '%', len) && !memchr(code, '!', len))
         return false;
     lexer lx = {code, len, 0};
     size_t copied = 0;
     int depth = 0;
     luaL_Buffer out;
     luaL_buffinit(L, &out);
-    for (lex_token t = lex_next(&lx); t.kind != LEX_END; t = lex_next(&lx)) {
+    lex_token before = {.kind = LEX_END};
+    for (lex_token t = lex_next(&lx); t.kind != LEX_END; before = t, t = lex_next(&lx)) {
         depth += lex_is(&lx, t, "(") || lex_is(&lx, t, "{") || lex_is(&lx, t, "[");
         depth -= lex_is(&lx, t, ")") || lex_is(&lx, t, "}") || lex_is(&lx, t, "]");
         magic_call call;
-        if (depth > 0 || !lex_is(&lx, t, "%") || !first_on_line(code, t.start) ||
-            !parse_line(code + t.start, len - t.start, &call) || call.cell || !find(L, &call))
+        if (depth > 0 || t.kind != LEX_OP || !parse_any(L, code, len, t, before, &call))
             continue;
         luaL_addlstring(&out, code + copied, t.start - copied);
         add_call(&out, &call);
@@ -136,14 +198,29 @@ bool magic_push_rewritten(lua_State *L, const char *code, size_t len) {
 
 /* ---- running them ---- */
 
-int magic_run(lua_State *L, const magic_call *call, const char *chunkname) {
-    const magic *found = find(L, call);
-    if (!found) {
+/* Runs one that is written in Lua; the number of its values. */
+static int run_in_lua(lua_State *L, const magic_call *call) {
+    int top = lua_gettop(L);
+    luaL_checkstack(L, 8, NULL);
+    module_push_function(L, "magics", "run");
+    lua_pushlstring(L, call->name, call->name_len);
+    lua_pushlstring(L, call->args, call->args_len);
+    if (call->cell)
+        lua_pushlstring(L, call->body, call->body_len);
+    else
+        lua_pushnil(L);
+    lua_call(L, 3, LUA_MULTRET);
+    if (!lua_toboolean(L, top + 1)) {
         lua_pushlstring(L, call->name, call->name_len);
         return luaL_error(L, "no magic %s%s (%%lsmagic lists them)", call->cell ? "%%" : "%",
                           lua_tostring(L, -1));
     }
-    return found->run(L, call, chunkname);
+    return lua_gettop(L) - top - 1;
+}
+
+int magic_run(lua_State *L, const magic_call *call, const char *chunkname) {
+    const magic *found = find(L, call);
+    return found ? found->run(L, call, chunkname) : run_in_lua(L, call);
 }
 
 static int run_lsmagic(lua_State *L, const magic_call *call, const char *chunkname) {
@@ -152,6 +229,13 @@ static int run_lsmagic(lua_State *L, const magic_call *call, const char *chunkna
     tide_session *s = session_of(L);
     for (int i = 0; s->magics[i]; i++)
         output_line(s, s->magics[i]->doc);
+    module_push_function(L, "magics", "lines");
+    lua_call(L, 0, 1);
+    output_line(s, lua_tostring(L, -1));
+    lua_pop(L, 1);
+    output_line(s, "!command: runs it; files = !command: the lines that it writes");
+    output_line(
+        s, "tide.magic.register(name, function(arguments, body) ... end, doc): one of your own");
     output_line(s, "?name, name?: what a name is; ??name: its source too");
     return 0;
 }

@@ -56,6 +56,19 @@ static int import(lua_State *L) {
     return 1;
 }
 
+/* standard: a table whose keys are the names of the globals as they are now. */
+static void set_standard_names(lua_State *L, int env) {
+    lua_newtable(L);
+    lua_pushglobaltable(L);
+    for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
+        lua_pushvalue(L, -2);
+        lua_pushboolean(L, 1);
+        lua_rawset(L, -6);
+    }
+    lua_pop(L, 1);
+    lua_setfield(L, env, "standard");
+}
+
 /* One level deep: the library tables are copied, their functions shared. */
 void modules_install(lua_State *L) {
     lua_newtable(L);
@@ -78,6 +91,7 @@ void modules_install(lua_State *L) {
         lua_rawset(L, env);
     }
     lua_pop(L, 1);
+    set_standard_names(L, env);
     lua_pushglobaltable(L);
     lua_setfield(L, env, "user"); /* the user's globals, as they are at any time */
     lua_pushcfunction(L, import);

@@ -7,25 +7,51 @@
 #include "repl/session/state.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <lauxlib.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 extern char **environ;
 
 /* A program that ends so soon after a Ctrl-C is taken to have ended by it. */
 #define JUST_THEN_NS INT64_C(100000000)
 
+/* Does the process ignore SIGINT? As /proc tells; in a signal handler. */
+static bool ignores_interrupts(int process) {
+    char path[40], text[4096];
+    static const char field[] = "\nSigIgn:";
+    snprintf(path, sizeof path, "/proc/%d/status", process);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return false;
+    ssize_t n = read(file, text, sizeof text - 1);
+    close(file);
+    text[n > 0 ? n : 0] = '\0';
+    const char *mask = strstr(text, field);
+    return mask && (strtoull(mask + sizeof field - 1, NULL, 16) & 1ull << (SIGINT - 1));
+}
+
+/* A program that ignores the first Ctrl-C, as none does that has use for it, is ended by the
+ * second. */
 bool tide_session_program_hears(tide_session *s) {
     if (!atomic_load(&s->program))
         return false;
+    int error = errno, child = atomic_load(&s->child);
     atomic_store(&s->heard_at, control_now_ns());
+    if (atomic_fetch_add(&s->heard, 1) > 0 && child > 0 && ignores_interrupts(child))
+        kill(child, SIGTERM);
+    errno = error;
     return true;
 }
 
 /* The program's status as wait() gives it, or -1 with errno. */
-static int run_program(const char *command) {
+static int run_program(tide_session *s, const char *command) {
     char *const arguments[] = {(char *)"sh", (char *)"-c", (char *)command, NULL};
     struct sigaction ignore = {.sa_handler = SIG_IGN}, quit;
     posix_spawnattr_t attributes;
@@ -44,10 +70,13 @@ static int run_program(const char *command) {
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
     error = posix_spawn(&child, "/bin/sh", NULL, &attributes, arguments, environ);
     posix_spawnattr_destroy(&attributes);
-    if (error == 0)
+    if (error == 0) {
+        atomic_store(&s->child, (int)child);
         do
             ended = waitpid(child, &status, 0);
         while (ended < 0 && errno == EINTR);
+        atomic_store(&s->child, 0);
+    }
     sigaction(SIGQUIT, &quit, NULL);
     if (error == 0)
         return ended < 0 ? -1 : status;
@@ -64,9 +93,10 @@ static int execute(lua_State *L) {
         return original(L);
     const char *command = luaL_checkstring(L, 1);
     atomic_store(&s->heard_at, 0);
+    atomic_store(&s->heard, 0);
     atomic_store(&s->program, true);
     errno = 0;
-    int status = control_stopping(s) == STOP_NONE ? run_program(command) : -1, error = errno;
+    int status = control_stopping(s) == STOP_NONE ? run_program(s, command) : -1, error = errno;
     atomic_store(&s->program, false);
     int64_t heard = atomic_load(&s->heard_at);
     bool died = status != -1 && WIFSIGNALED(status) && WTERMSIG(status) == SIGINT;

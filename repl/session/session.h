@@ -87,6 +87,10 @@ void tide_session_run_file(tide_session *s, const char *path, int argc, char *co
                            tide_result *r);
 void tide_result_clear(tide_result *r);
 
+/* Runs $XDG_CONFIG_HOME/tide/init.lua (~/.config by default) as a script; false, and *r is empty,
+ * where there is none. */
+bool tide_session_run_init(tide_session *s, tide_result *r);
+
 /* Evaluate one expression and give its display bundle (Jupyter's user_expressions). */
 void tide_session_expression(tide_session *s, const char *code, size_t len, tide_result *r);
 

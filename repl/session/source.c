@@ -47,3 +47,22 @@ bool source_push(lua_State *L, const char *chunkname) {
         lua_pushlstring(L, input, len);
     return input != NULL;
 }
+
+void source_push_line(lua_State *L, const char *line, size_t len, size_t at) {
+    enum { WINDOW = 100 };
+    size_t start = at <= len && at > WINDOW ? at - WINDOW : 0;
+    size_t last = (at <= len ? at : start) + WINDOW;
+    luaL_Buffer text;
+    luaL_buffinit(L, &text);
+    luaL_addstring(&text, "    ");
+    for (size_t i = start; i < len && i < last; i++)
+        luaL_addchar(&text, (unsigned char)line[i] < ' ' ? ' ' : line[i]);
+    if (at <= len) {
+        luaL_addstring(&text, "\n    ");
+        for (size_t i = start; i < at; i++)
+            if (((unsigned char)line[i] & 0xC0) != 0x80) /* one column for each code point */
+                luaL_addchar(&text, ' ');
+        luaL_addchar(&text, '^');
+    }
+    luaL_pushresult(&text);
+}

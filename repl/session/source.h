@@ -10,5 +10,8 @@
 void source_name(int number, char *name, size_t size);
 /* Pushes the text behind "=In[3]" or "@file.lua", or returns false. May raise (memory). */
 bool source_push(lua_State *L, const char *chunkname);
+/* Pushes a line, indented, and below it a caret under its byte `at`, if that is within it or at its
+ * end; of a long line what is around the caret. */
+void source_push_line(lua_State *L, const char *line, size_t len, size_t at);
 
 #endif

@@ -38,6 +38,8 @@ struct tide_session {
     _Atomic int64_t asked_at;
     atomic_bool program;      /* os.execute runs one */
     _Atomic int64_t heard_at; /* the last Ctrl-C meanwhile; 0: none */
+    atomic_int heard;         /* how many there were */
+    atomic_int child;         /* its process; 0: none */
     lua_Alloc alloc;          /* behind the one that refuses */
     void *alloc_ud;
     int refusals;           /* in a row */

@@ -3,6 +3,7 @@
  */
 #include "repl/session/syntax.h"
 #include "repl/session/lex.h"
+#include "repl/session/source.h"
 
 #include <lauxlib.h>
 #include <stdlib.h>
@@ -104,40 +105,40 @@ size_t syntax_offset(lua_State *L, const char *code, size_t len, const char *pre
     return SYNTAX_NOWHERE;
 }
 
-/* Pushes the source line and a caret under the byte at offset. */
+/* Pushes the line of code around the byte at offset, with a caret under it. */
 static void push_caret(lua_State *L, const char *code, size_t len, size_t offset) {
-    enum { WINDOW = 100 };
     while (offset == len && offset > 0 && strchr(" \t\r\n", code[len - 1]))
         offset = --len;
     size_t start = offset, end = offset;
     while (start > 0 && code[start - 1] != '\n')
         start--;
-    while (end < len && code[end] != '\n' && code[end] != '\r' && end - offset < WINDOW)
+    while (end < len && code[end] != '\n' && code[end] != '\r')
         end++;
-    if (offset - start > WINDOW)
-        start = offset - WINDOW;
-    luaL_Buffer text;
-    luaL_buffinit(L, &text);
-    luaL_addstring(&text, "    ");
-    for (size_t i = start; i < end; i++)
-        luaL_addchar(&text, (unsigned char)code[i] < ' ' ? ' ' : code[i]);
-    luaL_addstring(&text, "\n    ");
-    for (size_t i = start; i < offset; i++)
-        if (((unsigned char)code[i] & 0xC0) != 0x80) /* one column for each code point */
-            luaL_addchar(&text, ' ');
-    luaL_addchar(&text, '^');
-    luaL_pushresult(&text);
+    source_push_line(L, code + start, end - start, offset - start);
 }
 
-void syntax_push_parts(lua_State *L, int idx) {
-    idx = lua_absindex(L, idx);
+/* Pushes the code, the prefix and the message of an error object. */
+static size_t push_fields(lua_State *L, int idx) {
     int top = lua_gettop(L);
     lua_getfield(L, idx, "code");
     lua_getfield(L, idx, "prefix");
     lua_getfield(L, idx, "message");
     size_t len;
     const char *code = lua_tolstring(L, top + 1, &len);
-    size_t offset = syntax_offset(L, code, len, lua_tostring(L, top + 2));
+    return syntax_offset(L, code, len, lua_tostring(L, top + 2));
+}
+
+size_t syntax_error_offset(lua_State *L, int idx) {
+    int top = lua_gettop(L);
+    size_t offset = push_fields(L, lua_absindex(L, idx));
+    lua_settop(L, top);
+    return offset;
+}
+
+void syntax_push_parts(lua_State *L, int idx) {
+    int top = lua_gettop(L);
+    size_t len, offset = push_fields(L, lua_absindex(L, idx));
+    const char *code = lua_tolstring(L, top + 1, &len);
     if (offset != SYNTAX_NOWHERE && len > 0)
         push_caret(L, code, len, offset);
     else

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define SYNTAX_NOWHERE ((size_t)-1)
+
 /* Raises a syntax error: the compiler's message is on top of the stack, `code` is what the user
  * wrote, `prefix` what was put before it when it was compiled. */
 int syntax_raise(lua_State *L, const char *code, size_t len, const char *prefix);
@@ -15,9 +17,11 @@ bool syntax_is_error(lua_State *L, int idx);
  * where that can't be told). */
 void syntax_push_parts(lua_State *L, int idx);
 
+/* Where in its code the place of such an object is (bytes), or SYNTAX_NOWHERE. */
+size_t syntax_error_offset(lua_State *L, int idx);
+
 /* How far into code the compiler's message on top of the stack points (bytes); len: at its end;
  * SYNTAX_NOWHERE: can't be told. */
-#define SYNTAX_NOWHERE ((size_t)-1)
 size_t syntax_offset(lua_State *L, const char *code, size_t len, const char *prefix);
 
 #endif

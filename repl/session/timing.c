@@ -4,6 +4,7 @@
 #include "repl/session/timing.h"
 #include "repl/session/compile.h"
 #include "repl/session/output.h"
+#include "repl/session/scope.h"
 #include "repl/session/state.h"
 #include "repl/session/syntax.h"
 
@@ -68,9 +69,9 @@ static int clock_seconds(lua_State *L) {
 }
 
 /* Compile, or raise the syntax error. Leaves the function; returns whether it is an expression. */
-static bool compile(lua_State *L, const char *code, size_t len, const char *chunkname) {
+static bool compile(lua_State *L, const char *code, size_t len, const char *chunkname, bool keeps) {
     const char *prefix;
-    int status = compile_input(L, code, len, chunkname, &prefix);
+    int status = compile_input(L, code, len, chunkname, keeps, &prefix);
     if (status == LUA_ERRSYNTAX)
         syntax_raise(L, code, len, prefix);
     if (status != LUA_OK)
@@ -91,10 +92,10 @@ static void push_loop(lua_State *L, const char *setup, size_t setup_len, const c
                       size_t body_len) {
     static const char chunkname[] = "=%timeit";
     if (setup_len) {
-        compile(L, setup, setup_len, "=%timeit setup");
+        compile(L, setup, setup_len, "=%timeit setup", false);
         lua_pop(L, 1);
     }
-    bool expression = compile(L, body, body_len, chunkname);
+    bool expression = compile(L, body, body_len, chunkname, false);
     lua_pop(L, 1);
     luaL_Buffer text;
     luaL_buffinit(L, &text);
@@ -107,7 +108,8 @@ static void push_loop(lua_State *L, const char *setup, size_t setup_len, const c
     luaL_addlstring(&text, body, body_len);
     luaL_addstring(&text, "\nend return __mark, __clock() - __began");
     luaL_pushresult(&text);
-    if (luaL_loadbufferx(L, lua_tostring(L, -1), lua_rawlen(L, -1), chunkname, "t") != LUA_OK)
+    scope_input input = {lua_tostring(L, -1), lua_rawlen(L, -1), SCOPE_NO_VALUE, false};
+    if (scope_load(L, &input, chunkname) != LUA_OK)
         lua_error(L);
     lua_remove(L, -2);
 }
@@ -232,7 +234,7 @@ static int run_time(lua_State *L, const magic_call *call, const char *chunkname)
     } else {
         lua_pushlstring(L, call->args, call->args_len);
     }
-    compile(L, lua_tostring(L, -1), lua_rawlen(L, -1), chunkname);
+    compile(L, lua_tostring(L, -1), lua_rawlen(L, -1), chunkname, true);
     int base = lua_gettop(L) - 1;
     tide_cpu_times cpu = tide_clock_cpu();
     double began = tide_clock_wall();

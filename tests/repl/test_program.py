@@ -22,6 +22,7 @@ class Program(unittest.TestCase):
     def tide(self, *arguments, stdin=""):
         environment = dict(os.environ, HOME=self.folder.name, NO_COLOR="1")
         environment.pop("XDG_STATE_HOME", None)
+        environment.pop("XDG_CONFIG_HOME", None)
         return subprocess.run([TIDE, *arguments], input=stdin, text=True, capture_output=True,
                               timeout=60, env=environment, cwd=self.folder.name)
 
@@ -112,6 +113,21 @@ class Program(unittest.TestCase):
         self.check(result, 0)
         self.assertIn("\n42\n", result.stdout)
 
+    def test_init_runs_before_the_prompt(self):
+        folder = os.path.join(self.folder.name, ".config", "tide")
+        os.makedirs(folder)
+        path = os.path.join(folder, "init.lua")
+        with open(path, "w") as file:
+            file.write("from_init = 41")
+        self.assertIn("42", self.tide("-i", stdin="from_init + 1").stdout)
+        self.assertNotIn("42", self.tide("-i", "--no-init", stdin="from_init + 1").stdout)
+        self.check(self.tide("-e", "print(from_init)"), 0, "nil\n")
+        with open(path, "w") as file:
+            file.write("error('in init')")
+        result = self.tide("-i", stdin="40 + 2")
+        self.assertIn("init.lua:1: in init", result.stderr)
+        self.assertIn("42", result.stdout)
+
     def test_os_exit_leaves_before_the_prompt(self):
         self.check(self.tide("-i", self.script("os.exit(3)"), stdin="print('prompt')"), 3, "")
         self.check(self.tide("-i", "-e", "os.exit(0)", "-e", "print('b')", stdin="print('prompt')"), 0, "")
@@ -196,6 +212,20 @@ class Program(unittest.TestCase):
             time.sleep(0.4)
             program.send_signal(signal.SIGINT)
             self.assertEqual(program.wait(30), -signal.SIGINT)
+
+    def test_a_program_that_ignores_interrupts_ends_at_the_second(self):
+        code = "os.execute([[trap '' INT; echo ready; sleep 100]])"
+        process = subprocess.Popen([TIDE, "-e", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                   start_new_session=True)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(lambda: os.killpg(process.pid, signal.SIGKILL))
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.3)  # one signal that is pending stands for both
+        self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(timeout=60), -signal.SIGINT)
 
     def test_an_ignored_interrupt_stays_ignored(self):
         code = "print('go') io.flush() io.read() print('end')"

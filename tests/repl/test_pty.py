@@ -231,7 +231,7 @@ class Prompt(unittest.TestCase):
         terminal.expect("never'")
         terminal.send("\x03")
         terminal.expect("tide> ")
-        self.assertIn("\nnil\n", terminal.enter("x"))
+        self.assertIn("\ntrue\n", terminal.enter("x == nil"))
 
     def test_ctrl_c_drops_unfinished_input(self):
         terminal = self.open()
@@ -319,7 +319,7 @@ class Prompt(unittest.TestCase):
             terminal.expect("dropped = 1")
             terminal.send("\x03")
             terminal.expect("tide> ")
-        self.assertIn("\nnil\n", terminal.enter("dropped"))
+        self.assertIn("\ntrue\n", terminal.enter("dropped == nil"))
 
     def test_tensor_methods_complete(self):
         terminal = self.open()

@@ -92,6 +92,9 @@ end
 -- Globals, keywords, and names that the code itself uses.
 local function plain_names(code, partial, start, tokens)
     local types, add = collector(partial)
+    for name, value in next, (locals()) do
+        add(name, type(value) == "function" and "function" or "local")
+    end
     for _, layer in ipairs(names.layers(user)) do
         for name, value in next, layer do
             add(name, type(value) == "function" and "function"
@@ -135,7 +138,9 @@ end
 local function magic_names(head, start)
     local percent, partial = head:match("^(%%%%?)(.*)$")
     local matches, kinds = {}, {}
-    for _, name in ipairs(magics) do
+    local known = table.move(import("magics").list(), 1, 1000, #magics + 1, {table.unpack(magics)})
+    table.sort(known, before)
+    for _, name in ipairs(known) do
         if name:sub(1, #partial) == partial then
             matches[#matches + 1] = percent .. name
             kinds[#kinds + 1] = "magic"

@@ -132,6 +132,25 @@ local function one_line(value)
     return string.match(text, "^[^\n]*") .. " …"
 end
 
+-- Do texts stand in this order for a reader: numbers in them by their value?
+local function reads_before(a, b)
+    local at = 1
+    while true do
+        local text_a, digits_a, next_a = a:match("^(%D*)(%d*)()", at)
+        local text_b, digits_b = b:match("^(%D*)(%d*)", at)
+        if text_a ~= text_b or digits_a == digits_b and digits_a == "" then
+            return before(a, b)
+        elseif digits_a ~= digits_b then
+            local short_a, short_b = digits_a:gsub("^0+", ""), digits_b:gsub("^0+", "")
+            if #short_a ~= #short_b then
+                return #short_a < #short_b
+            end
+            return before(a, b)
+        end
+        at = next_a
+    end
+end
+
 local order = {number = 1, string = 2, boolean = 3}
 
 local function key_less(a, b)
@@ -142,7 +161,7 @@ local function key_less(a, b)
     if ta == "number" then
         return a < b
     elseif ta == "string" then
-        return before(a, b)
+        return reads_before(a, b)
     elseif ta == "boolean" then
         return a and not b
     end

@@ -4,6 +4,7 @@
 
 local names = import "names"
 local display = import "display"
+local help = import "help"
 
 local inspect = {}
 
@@ -109,7 +110,83 @@ local function value_text(value)
     return #text > CUT and text:sub(1, (utf8.offset(text, 0, CUT) or CUT) - 1) .. "…" or text
 end
 
+-- The Lua function behind one that tide declared by a schema.
+local function lua_function(f)
+    for i = 1, 8 do
+        local _, upvalue = debug.getupvalue(f, i)
+        if type(upvalue) == "function" and debug.getinfo(f, "S").what == "C"
+            and debug.getinfo(upvalue, "S").what ~= "C" then
+            return upvalue
+        end
+    end
+    return f
+end
+
+-- The sources of a class's own functions, in their order.
+local function class_source(class)
+    local parts, seen = {}, {}
+    for name, member in next, class do
+        local f = type(member) == "function" and type(name) == "string" and lua_function(member)
+        local info = f and debug.getinfo(f, "S")
+        if info and info.what ~= "C" and name:sub(1, 2) ~= "__" and not seen[f] then
+            seen[f] = true
+            local _, _, text = origin(f)
+            if text then
+                parts[#parts + 1] = {line = info.linedefined, text = text, from = info.source}
+            end
+        end
+    end
+    table.sort(parts, function(a, b)
+        if a.from ~= b.from then
+            return before(a.from, b.from)
+        end
+        return a.line < b.line
+    end)
+    local texts = {}
+    for i, part in ipairs(parts) do
+        texts[i] = part.text
+    end
+    return table.concat(texts, "\n")
+end
+
+-- An object of one of tide's classes: what it prints, and its class.
+local function object_text(value, class, detail)
+    local out, doc, init = {}, names.doc(class), rawget(class, "init")
+    local own = tostring(rawget(class, "__name") or "a class")
+        .. (type(init) == "function" and names.parameters(init):gsub("^%(self,? ?", "(") or "")
+    add(out, "Object of", doc and doc.signature or own)
+    add(out, "Doc", doc and doc.doc)
+    add(out, "Value", plain(value))
+    if detail > 0 then
+        add(out, "Source", class_source(class))
+    end
+    return table.concat(out, "\n")
+end
+
+-- What is more than a name with a signature, or nil.
+local function special_text(value, detail)
+    local tide, class = names.tide(), help.class_of(value)
+    if tide and rawequal(value, tide) then
+        return help.tide(tide, 78)
+    elseif help.is_module(value) then
+        local out, doc = {}, names.doc(value)
+        if doc then
+            add(out, "Module", doc.signature)
+            add(out, "Doc", doc.doc)
+        end
+        out[#out + 1] = help.members(value, 78)
+        return table.concat(out, "\n")
+    elseif class then
+        return object_text(value, class, detail)
+    end
+    return help.dtype(value)
+end
+
 local function describe(name, value, detail)
+    local special = special_text(value, detail)
+    if special then
+        return special
+    end
     local out = {}
     local doc = names.doc(value)
     if doc then
@@ -119,7 +196,7 @@ local function describe(name, value, detail)
         add(out, "Example", doc.example)
     end
     if type(value) == "function" then
-        local place, comment, text = origin(value)
+        local place, comment, text = origin(lua_function(value))
         if not (doc and doc.signature) then
             add(out, "Signature", place and name .. names.parameters(value)
                 or (names.global_name(value) or name) .. "(...)")
@@ -134,7 +211,10 @@ local function describe(name, value, detail)
         end
     else
         add(out, "Type", type_text(value))
-        if doc and type(value) == "table" then -- a class or a module: what it is, not what it holds
+        if doc and type(value) == "table" then -- a class: what it is, not what it holds
+            if detail > 0 then
+                add(out, "Source", class_source(value))
+            end
             return table.concat(out, "\n")
         end
         add(out, "Value", value_text(value))
@@ -152,6 +232,7 @@ local function magic_text(code)
             return magic_docs[i]
         end
     end
+    return import("magics").doc(name or "")
 end
 
 -- inspect(code, cursor, detail): text, or nil when nothing is known.

@@ -128,7 +128,8 @@ end
 names.opening = opening
 
 -- The value of the expression that ends with token `last`: a name, fields, literal indices, a
--- string; `visible` (may be nil) are locals. A call is not made: only the results of tide's
+-- string; `visible` are locals, without it those of
+-- earlier inputs. A call is not made: only the results of tide's
 -- operators are known to be tensors, for which `names.tensor_like` stands.
 names.tensor_like = {}
 
@@ -147,7 +148,7 @@ function names.value_at(tokens, last, visible)
             end
             return nil
         end
-        local value = visible and rawget(visible, token.text)
+        local value = rawget(visible or (locals()), token.text)
         if value == nil then
             value = names.field(user, token.text)
         end

@@ -1,6 +1,7 @@
 -- suggest: "did you mean 'randn'?" for a name that turned out to be nil.
 
 local names = import "names"
+local habits = import "habits"
 
 local suggest = {}
 
@@ -37,9 +38,10 @@ local function plain(name)
     return (name:lower():gsub("_", ""))
 end
 
--- The candidate nearest to a name, or nil. Case and underscores count for little.
+-- The candidate nearest to a name, or nil: one slip away, in a long name two. Case and underscores
+-- count for little.
 function suggest.nearest(name, layers)
-    local limit = #name <= 2 and 0 or #name <= 5 and 1 or 2
+    local limit = #name <= 3 and 0 or #name <= 7 and 1 or 2
     local wanted = plain(name)
     local best, best_distance
     for _, layer in ipairs(layers) do
@@ -56,42 +58,127 @@ function suggest.nearest(name, layers)
     return best
 end
 
--- The tables that hold the fields of what stands before `.name` or `:name` on the line.
-local function owner_layers(name, chunkname, line, visible)
-    local text = source(chunkname)
-    if not text then
-        return nil
-    end
-    local n = 0
-    for source_line in (text .. "\n"):gmatch("(.-)\n") do
+-- The text of a line of a chunk, or nil.
+local function source_line(chunkname, line)
+    local text, n = source(chunkname), 0
+    for found in ((text or "") .. "\n"):gmatch("(.-)\n") do
         n = n + 1
         if n == line then
-            local tokens = names.tokens(source_line)
-            for i = 3, #tokens do
-                local separator = tokens[i - 1].text
-                if tokens[i].text == name and (separator == "." or separator == ":") then
-                    local owner = names.value_at(tokens, i - 2, visible)
-                    if owner ~= nil then
-                        return names.layers(owner)
-                    end
-                end
+            return found
+        end
+    end
+end
+
+-- The tables that hold the fields of what stands before `.name` or `:name` on the line.
+local function owner_layers(name, line, visible)
+    local tokens = names.tokens(line or "")
+    for i = 3, #tokens do
+        local separator = tokens[i - 1].text
+        if tokens[i].text == name and (separator == "." or separator == ":") then
+            local owner = names.value_at(tokens, i - 2, visible)
+            if owner ~= nil then
+                return names.layers(owner)
             end
         end
     end
 end
 
--- hint(message, chunk name, line, visible): what to append to an "attempt to … a nil value" error,
--- or nil. `visible` are the locals where it arose.
+-- The full name under which tide has a global that is not there ("tide.nn.Linear"), or nil.
+local function in_tide(name)
+    local tide = names.tide()
+    if not tide or type(name) ~= "string" or #name < 3 or name:sub(1, 1) == "_" then
+        return nil
+    elseif rawget(tide, name) ~= nil then
+        return "tide." .. name
+    end
+    for _, room in ipairs {"nn", "optim"} do
+        local module = rawget(tide, room)
+        if type(module) == "table" and rawget(module, name) ~= nil then
+            return "tide." .. room .. "." .. name
+        end
+    end
+end
+
+-- What a name that is not there was meant to be; `found`: one that is near.
+local function means(name, found)
+    local lua, full = name and habits.name(name), name and in_tide(name)
+    if lua then
+        return ": Lua writes " .. lua
+    end
+    found = full or found
+    return found and ": did you mean '" .. found .. "'?" or nil
+end
+
+-- hint(message, chunk name, line, visible): what to append to the message of an error, or nil.
+-- `visible` are the locals where it arose.
 function suggest.hint(message, chunkname, line, visible)
+    local text = source_line(chunkname, line)
+    local found = habits.call(message, text)
+    if found then
+        return found
+    end
     local kind, name = message:match("a nil value %(([a-z]+) '([A-Za-z_][A-Za-z0-9_]*)'%)")
     local layers
     if kind == "global" then
-        layers = {visible, table.unpack(names.layers(user))}
+        layers = {visible, (locals()), table.unpack(names.layers(user))}
     elseif kind == "field" or kind == "method" then
-        layers = owner_layers(name, chunkname, line, visible)
+        layers = owner_layers(name, text, visible)
     end
-    local found = layers and suggest.nearest(name, layers)
-    return found and ": did you mean '" .. found .. "'?" or nil
+    return layers and means(kind == "global" and name, suggest.nearest(name, layers))
+end
+
+-- undefined(name): the complaint about a name by itself that nothing has, or nil.
+function suggest.undefined(name)
+    local visible, declared = locals()
+    if declared[name] or names.field(user, name) ~= nil then
+        return nil
+    end
+    local found = suggest.nearest(name, {visible, table.unpack(names.layers(user))})
+    return "'" .. name .. "' is not defined" .. (means(name, found) or "")
+end
+
+-- unknown(path): what to say of a name such as "tide.nn.Linaer" of which nothing is known.
+function suggest.unknown(path)
+    local tokens = names.tokens(path)
+    local last = tokens[#tokens]
+    if #tokens == 1 then
+        local _, declared = locals()
+        if declared[path] or path == "nil" or path == "true" or path == "false" then
+            return "'" .. path .. "' is " .. (path == "nil" and "Lua's word for nothing" or declared[path] and "nil"
+                or "a boolean")
+        end
+        local found = suggest.nearest(path, {(locals()), table.unpack(names.layers(user))})
+        return "nothing is known of '" .. path .. "'" .. (means(path, found) or "")
+    end
+    local owner
+    if last and last.kind == "name" and #tokens > 2 then
+        owner = names.value_at(tokens, #tokens - 2)
+    end
+    local found = owner ~= nil and suggest.nearest(last.text, names.layers(owner))
+    return "nothing is known of '" .. path .. "'" .. (found and ": did you mean '" .. found .. "'?" or "")
+end
+
+-- Words beside a name that show that it is known to be nil.
+local TESTS = {["or"] = true, ["and"] = true, ["=="] = true, ["~="] = true, ["not"] = true, ["if"] = true,
+               ["then"] = true, ["elseif"] = true, ["while"] = true, ["="] = true}
+local USES = {["("] = true, ["."] = true, [":"] = true, ["["] = true, ["{"] = true}
+
+-- missing(name, chunk name, line): a warning about a global that is read and not there, where
+-- another one is near and nothing tells that it is meant so; or nil. What calls or indexes it ends in
+-- an error of its own.
+function suggest.missing(name, chunkname, line)
+    local tokens = names.tokens(source_line(chunkname, line) or "")
+    for i, token in ipairs(tokens) do
+        local before, after = tokens[i - 1], tokens[i + 1]
+        local assigned = after and after.text == "="
+        if token.kind == "name" and token.text == name and (assigned
+            or before and TESTS[before.text] and before.text ~= "="
+            or after and (TESTS[after.text] or USES[after.text] or after.kind == "string")) then
+            return nil
+        end
+    end
+    local found = means(name, suggest.nearest(name, {(locals()), table.unpack(names.layers(user))}))
+    return found and #tokens > 1 and "'" .. name .. "' is not defined, so it is nil" .. found or nil
 end
 
 return suggest

@@ -1,0 +1,200 @@
+/* test_session_commands.c: the magics that are written in Lua, and those that users register. */
+#include "repl/session/session.h"
+
+#include "tests/check.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+static char caught[4096];
+
+static void catch_output(void *ctx, tide_stream stream, const char *bytes, size_t len) {
+    size_t used = strlen(caught);
+    (void)ctx, (void)stream;
+    if (used + len < sizeof caught) {
+        memcpy(caught + used, bytes, len);
+        caught[used + len] = '\0';
+    }
+}
+
+static tide_session *s;
+static tide_result r;
+
+/* text/plain of the value of code; the error's text; "" where there is neither. */
+static const char *value(const char *code) {
+    tide_result_clear(&r);
+    caught[0] = '\0';
+    tide_session_eval(s, code, strlen(code), false, &r);
+    if (r.outcome != TIDE_OK)
+        return r.evalue;
+    return r.value.n ? r.value.entries[0].data : "";
+}
+
+TEST(who_and_whos_list_what_was_made) {
+    value("files = 5; local lr = 0.5");
+    value("weight = tide.ones(2, 3)");
+    value("%who");
+    CHECK_STR(caught, "files  lr  weight\n");
+    value("%whos");
+    CHECK_CONTAINS(caught, "weight  tensor   float32 (2, 3) cpu  24 B\n");
+    CHECK_CONTAINS(caught, "lr      float    0.5\n");
+    value("%reset");
+    value("%who");
+    CHECK_STR(caught, "no variables\n");
+    CHECK_STR(value("lr == nil and weight == nil and _ == nil"), "true");
+    CHECK_STR(value("math.max(1, 2)"), "2");
+}
+
+TEST(inputs_are_listed_saved_and_run) {
+    char code[128];
+    int n = tide_session_count(s);
+    value("saved_one = 1");
+    value("saved_two = saved_one + 1");
+    snprintf(code, sizeof code, "%%history %d-%d", n, n + 1);
+    value(code);
+    CHECK_CONTAINS(caught, "saved_one = 1\n");
+    snprintf(code, sizeof code, "%%save saved.lua %d-%d", n, n + 1);
+    value(code);
+    CHECK_CONTAINS(caught, "2 inputs in saved.lua");
+    value("%load saved.lua");
+    CHECK_STR(caught, "saved_one = 1\nsaved_two = saved_one + 1\n");
+    value("%reset");
+    value("%run saved.lua");
+    CHECK_STR(value("saved_two"), "2");
+    value("%%file with_arguments.lua\nfirst, script = ..., arg[0]\n");
+    value("%run with_arguments.lua 'a b' c");
+    CHECK_STR(value("first, script, arg == nil"), "\"a b\"\n\"with_arguments.lua\"\ntrue");
+    value("%%file failing.lua\nlocal x = nil\nx.y = 1\n");
+    CHECK_CONTAINS(value("%run failing.lua"), "failing.lua:2: attempt to index a nil value");
+}
+
+TEST(commands_of_the_shell_run) {
+    value("!echo from the shell");
+    CHECK_STR(caught, "from the shell\n");
+    value("lines = !printf 'a\\nb\\n'");
+    CHECK_STR(value("lines"), "{\"a\", \"b\"}");
+    value("x = 1\n!echo 'among ]] lines'\nx = x + 1");
+    CHECK_STR(caught, "among ]] lines\n");
+    CHECK_STR(value("x"), "2");
+    value("!exit 3");
+    CHECK_STR(caught, "(exit status 3)\n");
+    value("%%bash\nfor i in 1 2; do echo $i; done\n");
+    CHECK_STR(caught, "1\n2\n");
+    value("a = 5\nb = a != 5"); /* no command */
+    CHECK_INT(r.outcome, TIDE_ERROR);
+}
+
+TEST(capture_keeps_what_is_printed) {
+    value("%%capture text\nprint(1, nil)\nio.write('x')\n");
+    CHECK_STR(caught, "");
+    CHECK_STR(value("text"), "\"1\\tnil\\nx\"");
+    CHECK_CONTAINS(value("%%capture text\nprint('before')\nerror('inside')\n"), "inside");
+    CHECK_STR(value("text"), "\"before\\n\"");
+    value("print('again')");
+    CHECK_STR(caught, "again\n");
+}
+
+TEST(tide_s_own_numbers_are_shown_and_set) {
+    value("x = tide.ones(1000)");
+    value("%mem");
+    CHECK_CONTAINS(caught, "tensors: ");
+    CHECK_STR(value("%threads 1"), "1");
+    value("%prof x:sum()");
+    CHECK_CONTAINS(caught, "sum");
+    value("%trace trace.json x:sum()");
+    CHECK_CONTAINS(caught, "written to trace.json");
+    CHECK_INT(access("trace.json", R_OK), 0);
+}
+
+TEST(wrong_uses_are_told_without_a_traceback) {
+    static const char *const wrong[][2] = {
+        {"%run", "%run: a file expected"},
+        {"%run nosuch.lua", "%run: cannot read nosuch.lua"},
+        {"%cd /nosuch/folder", "%cd: /nosuch/folder: No such file"},
+        {"%threads many", "%threads: a number from 1 on expected, got many"},
+        {"%history x", "%history: a number or a range such as 2-5 expected, got x"},
+        {"%capture", "%%capture stands above the lines"},
+        {"%save /nosuch/folder/file 1", "%save: cannot write"},
+        {"%load 'half", "a quote is not closed"},
+        {"%nosuch", "no magic %nosuch"},
+        {"%timeit -z x = 1", "unknown option -z"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        CHECK_CONTAINS(value(wrong[i][0]), wrong[i][1]);
+        CHECK_INT(r.n_traceback, 1);
+    }
+}
+
+TEST(users_register_magics_of_their_own) {
+    value("tide.magic.register('twice', function(line, body) return line .. (body or line) end, "
+          "'%twice text: two of it')");
+    CHECK_STR(value("%twice ab"), "\"abab\"");
+    CHECK_STR(value("%%twice ab\ncd"), "\"abcd\"");
+    CHECK_STR(value("x = 1\n%twice ab"), "\"abab\"");
+    value("%lsmagic");
+    CHECK_CONTAINS(caught, "%twice text: two of it\n");
+    CHECK_CONTAINS(value("tide.magic.register('x y', print)"), "letters, digits and _");
+    CHECK_CONTAINS(value("tide.magic.register('x', 5)"), "a function (arguments, body) expected");
+    tide_completions c;
+    tide_session_complete(s, "%twi", 4, 4, &c);
+    CHECK_INT(c.n, 1);
+    tide_completions_clear(&c);
+}
+
+static const char *const *typed; /* what read_line hands out */
+
+static char *hand_out_line(void *ctx, const char *prompt, bool password) {
+    (void)ctx, (void)prompt, (void)password;
+    return typed && *typed ? strdup(*typed++) : NULL;
+}
+
+TEST(a_breakpoint_shows_frames_and_goes_on) {
+    static const char *const lines[] = {
+        "n", "n * 2",     "nosuch.field", "x = =",          "up", "limit", "d",
+        "l", "limit = 9", "bt",           "global_one = n", "c",  NULL};
+    typed = lines;
+    value("local limit = 5\nlocal function inner(n)\n  tide.breakpoint()\n  return n + limit\nend\n"
+          "local function outer()\n  local z = inner(3)\n  return z\nend\nresult = outer()");
+    CHECK_INT(r.outcome, TIDE_OK);
+    CHECK_CONTAINS(caught, ":3: in upvalue 'inner'\n    tide.breakpoint()\n");
+    CHECK_CONTAINS(caught, "debug> 3\ndebug> 6\n");
+    CHECK_CONTAINS(caught, "attempt to index a nil value");
+    CHECK_CONTAINS(caught, "unexpected symbol near '='");
+    CHECK_CONTAINS(caught, ":7: in local 'outer'\n    local z = inner(3)\n");
+    CHECK_CONTAINS(caught, "  n = 3\n");
+    CHECK_CONTAINS(caught, "  limit = 5\n");
+    CHECK_STR(value("result, limit, global_one"), "12\n9\n3");
+}
+
+TEST(a_breakpoint_ends_the_input_or_passes_at_the_end_of_input) {
+    static const char *const quit[] = {"q", NULL}, *const none[] = {NULL};
+    typed = quit;
+    CHECK_CONTAINS(value("tide.breakpoint() after = 1"), "ended at a breakpoint");
+    CHECK_STR(value("after == nil"), "true");
+    typed = none;
+    value("tide.breakpoint() after = 2");
+    CHECK_STR(value("after"), "2");
+}
+
+int main(void) {
+    char folder[] = "/tmp/tide-commands-XXXXXX";
+    if (!mkdtemp(folder) || chdir(folder) != 0)
+        return 1;
+    tide_frontend frontend = {.write = catch_output, .read_line = hand_out_line};
+    s = tide_session_new(&frontend);
+    if (!s)
+        return 1;
+    RUN(who_and_whos_list_what_was_made);
+    RUN(inputs_are_listed_saved_and_run);
+    RUN(commands_of_the_shell_run);
+    RUN(capture_keeps_what_is_printed);
+    RUN(tide_s_own_numbers_are_shown_and_set);
+    RUN(wrong_uses_are_told_without_a_traceback);
+    RUN(users_register_magics_of_their_own);
+    RUN(a_breakpoint_shows_frames_and_goes_on);
+    RUN(a_breakpoint_ends_the_input_or_passes_at_the_end_of_input);
+    value("!rm -f saved.lua with_arguments.lua failing.lua trace.json");
+    CHECK_INT(rmdir(folder), 0);
+    tide_result_clear(&r);
+    tide_session_free(s);
+    return check_finish();
+}
