@@ -10,6 +10,7 @@
 #include "repl/session/history.h"
 #include "repl/session/lex.h"
 #include "repl/session/magic.h"
+#include "repl/session/output.h"
 #include "repl/session/result.h"
 #include "repl/session/source.h"
 #include "repl/session/state.h"
@@ -89,7 +90,7 @@ static int push_input(lua_State *L, const job *j, const char *chunkname) {
 static void answer_question(lua_State *L, const job *j, size_t start, size_t end, int detail) {
     tide_bundle bundle = {0};
     if (tide_session_inspect(j->s, j->code + start, end - start, end - start, detail, &bundle)) {
-        j->r->pager = copy_bytes(bundle.entries[0].data, bundle.entries[0].len);
+        j->r->pager = copy_visible(bundle.entries[0].data, bundle.entries[0].len);
     } else {
         lua_pushlstring(L, j->code + start, end - start);
         const char *name = lua_tostring(L, -1);
@@ -227,9 +228,9 @@ static void run_job(job *j, lua_CFunction body) {
     lua_State *L = s->L;
     int top = lua_gettop(L);
     double began = tide_clock_wall();
+    if (s->depth == 0)
+        output_forget_input(s);
     control_begin(s);
-    if (s->in)
-        clearerr(s->in);
     lua_pushcfunction(L, body);
     lua_pushlightuserdata(L, j);
     if (lua_pcall(L, 1, 0, 0) != LUA_OK) {
@@ -268,6 +269,8 @@ void tide_session_eval(tide_session *s, const char *code, size_t len, bool silen
         history_add(s, j.number, code, len);
     }
     run_job(&j, eval_body);
+    if (!silent && r->value.n > 0)
+        history_add_output(s, j.number, r->value.entries[0].data, r->value.entries[0].len);
     s->input = outer;
     s->input_len = outer_len;
 }

@@ -41,9 +41,12 @@ static void catch_clear(void *ctx, bool wait) {
     caught.clears += wait ? 10 : 1;
 }
 
-static char *hand_out_line(void *ctx, const char *prompt, bool password) {
+static char *hand_out_line(void *ctx, const char *prompt, bool password, size_t *len) {
     (void)ctx, (void)prompt, (void)password;
-    return caught.lines && *caught.lines ? strdup(*caught.lines++) : NULL;
+    if (!caught.lines || !*caught.lines)
+        return NULL;
+    *len = strlen(*caught.lines);
+    return strdup(*caught.lines++);
 }
 
 static tide_session *open_session(void) {

@@ -30,7 +30,7 @@ FLOORS = {
 # what has no floor here stands on the ground.
 FILE_FLOORS = {
     "repl/session/": ("session", "lex", "result", "state", "held", "library", "control", "programs", "output", "history", "source", "modules",
-                      "display", "syntax", "compile", "errors", "magic", "timing", "assist", "eval", "lifetime"),
+                      "display", "syntax", "compile", "errors", "magic", "timing", "ask", "assist", "eval", "lifetime"),
 }
 # Files that name all floors of the engine: where the operators meet their kernels and derivatives,
 # and the header of everything.
