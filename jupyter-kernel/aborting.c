@@ -18,7 +18,8 @@ static int take_number(const char **at, int n) {
 }
 
 /* Numbers of these many digits, each behind its separator ('\0': none). */
-static bool take_fields(const char **at, const char *separators, const int *digits, int n, int *to) {
+static bool take_fields(const char **at, const char *separators, const int *digits, int n,
+                        int *to) {
     for (int i = 0; i < n; i++) {
         if (separators[i] && *(*at)++ != separators[i])
             return false;

@@ -2,9 +2,9 @@
  *
  * A front end that runs all cells sends its requests one after the other, so that some are still on
  * their way when the answer to the failed one leaves: those that arrive shortly after it, and those
- * that were sent before it and arrive late. When a request was sent, its header says, by a clock that
- * may be wrong by hours; how much it differs from ours shows in the requests themselves, since none
- * can arrive before it is sent. Knows nothing of sockets. */
+ * that were sent before it and arrive late. When a request was sent, its header says, by a clock
+ * that may be wrong by hours; how much it differs from ours shows in the requests themselves, since
+ * none can arrive before it is sent. Knows nothing of sockets. */
 #ifndef TIDE_KERNEL_ABORTING_H
 #define TIDE_KERNEL_ABORTING_H
 
@@ -29,7 +29,7 @@ typedef struct tk_abort_entry {
 /* All zero: nothing has happened. Times are microseconds of one clock, from any start. */
 typedef struct tk_aborting {
     tk_abort_entry entries[TK_ABORT_SESSIONS];
-    int next;           /* the entry that the next new front end takes */
+    int next;          /* the entry that the next new front end takes */
     int64_t rested_us; /* when the kernel was last woken out of waiting for requests */
 } tk_aborting;
 
@@ -45,8 +45,8 @@ void tk_aborting_rest(tk_aborting *a, int64_t now_us);
 /* Is the cell of this header, which was heard, not to be run? */
 bool tk_aborting_covers(const tk_aborting *a, const json_t *header, int64_t now_us);
 
-/* The microseconds of a header's date ("2026-01-31T23:59:59.123456Z"; without a zone it is UTC) since
- * 1970. False when it is none. */
+/* The microseconds of a header's date ("2026-01-31T23:59:59.123456Z"; without a zone it is UTC)
+ * since 1970. False when it is none. */
 bool tk_aborting_date(const char *text, int64_t *us);
 
 #endif

@@ -84,7 +84,8 @@ static bool read_curve_key(reader *r, const char *field, char **key) {
  * does not start: nobody would notice that it speaks in plain text. */
 static bool read_curve(reader *r, tk_connection *c) {
     char matching[TK_CURVE_KEY_LEN + 1];
-    if (!json_object_get(r->root, "curve_publickey") && !json_object_get(r->root, "curve_secretkey"))
+    if (!json_object_get(r->root, "curve_publickey") &&
+        !json_object_get(r->root, "curve_secretkey"))
         return true;
     if (!read_curve_key(r, "curve_publickey", &c->curve_public) ||
         !read_curve_key(r, "curve_secretkey", &c->curve_secret))
@@ -117,12 +118,11 @@ static bool read_fields(reader *r, tk_connection *c) {
     if (strcmp(c->transport, "tcp") == 0 || (ipc && c->registration_port == 0))
         return true;
     if (ipc)
-        snprintf(r->error, r->size, "%s: over \"ipc\" no free port can be chosen, only over \"tcp\"",
-                 r->path);
-    else
         snprintf(r->error, r->size,
-                 "%s: field \"transport\" is \"%s\", not \"tcp\" or \"ipc\"", r->path,
-                 c->transport);
+                 "%s: over \"ipc\" no free port can be chosen, only over \"tcp\"", r->path);
+    else
+        snprintf(r->error, r->size, "%s: field \"transport\" is \"%s\", not \"tcp\" or \"ipc\"",
+                 r->path, c->transport);
     return false;
 }
 

@@ -106,8 +106,7 @@ static const char *with_commas(unsigned long long n, char text[32]) {
 /* Behind what was left out the text begins with a whole line or character. */
 static void leave_out_rest_of_line(tk_held *held) {
     size_t n = 0;
-    while (n < held->len && n < NEAR_BYTES &&
-           held->ring[(held->start + n) % TK_FLOOD_TAIL] != '\n')
+    while (n < held->len && n < NEAR_BYTES && held->ring[(held->start + n) % TK_FLOOD_TAIL] != '\n')
         n++;
     if (n < held->len && n < NEAR_BYTES) {
         leave_out(held, n + 1);

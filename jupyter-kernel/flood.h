@@ -1,10 +1,11 @@
 /* flood.h: how much of what a cell prints is shown: its first part, its last, and what was between.
  *
- * A front end keeps all it is shown, so a loop that prints without end freezes the browser and fills
- * the notebook's file. The first megabyte is shown as it comes. What comes behind it is held, the last
- * 64 KiB of it, and shown when it rests (no more than that came in a second) or the cell ends; where
- * some was left out a line says how much. Of what rests three more megabytes are shown, so that the
- * log of a long training goes on, and then only the end. Knows neither threads nor messages. */
+ * A front end keeps all it is shown, so a loop that prints without end freezes the browser and
+ * fills the notebook's file. The first megabyte is shown as it comes. What comes behind it is held,
+ * the last 64 KiB of it, and shown when it rests (no more than that came in a second) or the cell
+ * ends; where some was left out a line says how much. Of what rests three more megabytes are shown,
+ * so that the log of a long training goes on, and then only the end. Knows neither threads nor
+ * messages. */
 #ifndef TIDE_KERNEL_FLOOD_H
 #define TIDE_KERNEL_FLOOD_H
 
@@ -30,8 +31,8 @@ typedef struct tk_flood {
     tk_held streams[2]; /* standard output, standard error */
 } tk_flood;
 
-/* How many of these bytes of UTF-8 are to be shown now; the others are held. The cut is behind a line
- * where there is one near. */
+/* How many of these bytes of UTF-8 are to be shown now; the others are held. The cut is behind a
+ * line where there is one near. */
 size_t tk_flood_pass(tk_flood *flood, const char *text, size_t len);
 
 /* Holds text; what falls out is left out. */

@@ -17,10 +17,10 @@
 /* ---- the file for others ---- */
 
 static json_t *connection_json(const tk_connection *c) {
-    json_t *file = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s*, s:s*}", "transport", c->transport,
-                             "ip", c->ip, "key", c->key, "signature_scheme", "hmac-sha256",
-                             "kernel_name", "tide", "curve_publickey", c->curve_public,
-                             "curve_secretkey", c->curve_secret);
+    json_t *file =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s*, s:s*}", "transport", c->transport, "ip", c->ip,
+                  "key", c->key, "signature_scheme", "hmac-sha256", "kernel_name", "tide",
+                  "curve_publickey", c->curve_public, "curve_secretkey", c->curve_secret);
     for (int i = 0; i < TK_CHANNELS; i++) {
         char field[32];
         snprintf(field, sizeof field, "%s_port", tk_channel_name((tk_channel)i));
@@ -73,8 +73,8 @@ static void write_file(tk_kernel *kernel) {
     if (path && text && write_private(path, text)) {
         kernel->written = path;
     } else {
-        tk_log("other front ends won't find this kernel: %s: %s",
-               path ? path : "no runtime folder", strerror(path ? errno : ENOENT));
+        tk_log("other front ends won't find this kernel: %s: %s", path ? path : "no runtime folder",
+               strerror(path ? errno : ENOENT));
         free(path);
     }
     json_decref(connection);
@@ -107,14 +107,14 @@ static bool send_ports(tk_kernel *kernel, void *socket) {
 /* Does the launcher agree? */
 static bool is_agreement(tk_kernel *kernel, const tk_parcel *parcel) {
     tk_message message;
-    tk_wire_status status =
-        tk_wire_parse(kernel->sender.key, parcel->frames, parcel->n, &message);
+    tk_wire_status status = tk_wire_parse(kernel->sender.key, parcel->frames, parcel->n, &message);
     if (status != TK_WIRE_OK) {
         tk_log("dropped an answer of the launcher: %s", tk_wire_problem(status));
         return false;
     }
     const char *said = json_string_value(json_object_get(message.content, "status"));
-    bool agrees = strcmp(message.type, "handshake_reply") == 0 && (!said || strcmp(said, "ok") == 0);
+    bool agrees =
+        strcmp(message.type, "handshake_reply") == 0 && (!said || strcmp(said, "ok") == 0);
     if (!agrees)
         tk_log("the launcher does not agree: %s, status \"%s\"", message.type, said ? said : "");
     tk_message_clear(&message);
@@ -137,7 +137,6 @@ static bool wait_for_answer(tk_kernel *kernel, void *socket) {
     tk_log("the launcher does not answer: leaving");
     return false;
 }
-
 
 static void *connect_to_launcher(tk_kernel *kernel) {
     const tk_connection *c = &kernel->connection;

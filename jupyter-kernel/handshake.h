@@ -1,8 +1,8 @@
 /* handshake.h: the kernel that chooses its ports itself and tells its launcher (JEP 66).
  *
- * A registration file names one socket of the launcher's. The kernel binds five free ports, sends them
- * there as a handshake_request, and leaves when no handshake_reply comes. Other front ends find it by
- * the connection file that it writes into Jupyter's runtime folder. */
+ * A registration file names one socket of the launcher's. The kernel binds five free ports, sends
+ * them there as a handshake_request, and leaves when no handshake_reply comes. Other front ends
+ * find it by the connection file that it writes into Jupyter's runtime folder. */
 #ifndef TIDE_KERNEL_HANDSHAKE_H
 #define TIDE_KERNEL_HANDSHAKE_H
 

@@ -1,8 +1,9 @@
 /* info.c: requests about the kernel itself. They touch no session, so both threads serve them.
  *
- * There are no subshells (JEP 91): a Lua state runs on one thread, and what shows that cells compute
- * is answered on control. `supported_features` names none, and who asks for one all the same is told.
- * Comms have no targets yet: whoever opens one is told that it is closed, as the protocol asks. */
+ * There are no subshells (JEP 91): a Lua state runs on one thread, and what shows that cells
+ * compute is answered on control. `supported_features` names none, and who asks for one all the
+ * same is told. Comms have no targets yet: whoever opens one is told that it is closed, as the
+ * protocol asks. */
 #include "jupyter-kernel/content.h"
 #include "jupyter-kernel/handlers.h"
 

@@ -32,8 +32,8 @@ typedef struct tk_kernel {
     /* Main thread only. */
     tide_session *session;
     const struct tk_request *current; /* the cell that runs, NULL between cells */
-    tk_aborting aborting; /* which cells are not run since one failed */
-    json_t *payload;      /* what the cell wants done besides: a list, NULL: empty */
+    tk_aborting aborting;             /* which cells are not run since one failed */
+    json_t *payload;                  /* what the cell wants done besides: a list, NULL: empty */
 
     /* All threads. */
     pthread_t main_thread;

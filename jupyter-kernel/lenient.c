@@ -92,9 +92,13 @@ static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
+static bool digit_at(const char *at, const char *end) {
+    return at < end && is_digit(*at);
+}
+
 /* A number taken apart: what decides whether C has one like it. */
 typedef struct number {
-    bool negative, integral;
+    bool negative, integral, malformed;
     char digits[20]; /* the first significant ones */
     int n_digits;    /* all significant ones of an integer, capped */
     long exponent;   /* of the first significant digit */
@@ -121,6 +125,7 @@ static const char *read_exponent(const char *at, const char *end, number *n) {
     bool negative = at < end && *at == '-';
     if (at < end && (*at == '-' || *at == '+'))
         at++;
+    n->malformed |= !digit_at(at, end);
     for (; at < end && is_digit(*at); at++)
         if (value < 1000000000)
             value = 10 * value + (*at - '0');
@@ -130,9 +135,12 @@ static const char *read_exponent(const char *at, const char *end, number *n) {
 
 static const char *read_number(const char *at, const char *end, number *n) {
     *n = (number){.negative = *at == '-', .integral = true, .exponent = -1};
-    at = read_digits(at + n->negative, end, n, false);
+    at += n->negative;
+    n->malformed = !digit_at(at, end) || (*at == '0' && digit_at(at + 1, end));
+    at = read_digits(at, end, n, false);
     if (at < end && *at == '.') {
         n->integral = false;
+        n->malformed |= !digit_at(at + 1, end);
         at = read_digits(at + 1, end, n, true);
     }
     if (at < end && (*at == 'e' || *at == 'E')) {
@@ -160,7 +168,7 @@ static void add_number(rewriter *w) {
     number n;
     const char *start = w->at;
     w->at = read_number(start, w->end, &n);
-    if (beyond_double(&n)) {
+    if (!n.malformed && beyond_double(&n)) {
         add(w, "-", n.negative);
         add(w, largest, sizeof largest - 1);
         return;

@@ -1,9 +1,9 @@
 /* lenient.h: JSON objects out of what front ends send, also where it holds what C cannot.
  *
- * JSON's numbers have no bounds and its texts may hold half a surrogate pair, and front ends written
- * in languages that can hold such things send them: in a notebook's metadata, in pasted code. The
- * parser refuses them, which is no reason to leave a request without an answer. Knows nothing of
- * messages. */
+ * JSON's numbers have no bounds and its texts may hold half a surrogate pair, and front ends
+ * written in languages that can hold such things send them: in a notebook's metadata, in pasted
+ * code. The parser refuses them, which is no reason to leave a request without an answer. Knows
+ * nothing of messages. */
 #ifndef TIDE_KERNEL_LENIENT_H
 #define TIDE_KERNEL_LENIENT_H
 

@@ -15,7 +15,7 @@
 #define FLUSH_MS    50
 #define LOOK_MS     1000 /* between looks at a flood */
 #define FLUSH_BYTES ((size_t)1 << 16)
-#define WRITE_BYTES ((size_t)1 << 20) /* of one text that go out under one hold of the lock */
+#define WRITE_BYTES ((size_t)1 << 20)      /* of one text that go out under one hold of the lock */
 #define SLOW_BYTES  (TK_PENDING_BYTES / 2) /* that wait for front ends: a cell may wait for them */
 #define SLOW_MS     100                    /* that it does so at a time */
 #define TOPIC_BYTES 256
@@ -255,7 +255,8 @@ void tk_output_limit(tk_output *output, bool on) {
     pthread_mutex_unlock(&output->lock);
 }
 
-/* Gives front ends that are slower than the cell time to read; not those that do not read at all. */
+/* Gives front ends that are slower than the cell time to read; not those that do not read at all.
+ */
 static void let_them_read(tk_output *output) {
     size_t before = tk_channels_pending();
     if (before < SLOW_BYTES) {

@@ -5,8 +5,9 @@
  * lock guards the collected text and the socket, so a printing cell neither waits for a thread nor
  * wakes one for each line. Of a flood of text the middle is left out (flood.h).
  *
- * A front end that does not read makes what it was sent wait (channels.h). Where much waits a printing
- * cell is slowed down; where that does not help output is lost, and status messages are not.
+ * A front end that does not read makes what it was sent wait (channels.h). Where much waits a
+ * printing cell is slowed down; where that does not help output is lost, and status messages are
+ * not.
  *
  * Whoever subscribes is welcomed (iopub_welcome), so that a front end knows from when on it misses
  * nothing. Safe from every thread. Knows nothing of cells or of Lua. */
@@ -43,16 +44,16 @@ void tk_output_limit(tk_output *output, bool on);
 /* Adds text to a stream. Broken UTF-8 is mended; an unfinished character waits for its end. */
 void tk_output_write(tk_output *output, tk_source source, const char *bytes, size_t len);
 
-/* Sends what is collected; `whole` also says that the cell has ended: unfinished characters will not
- * be finished, and the end of a flood is shown. */
+/* Sends what is collected; `whole` also says that the cell has ended: unfinished characters will
+ * not be finished, and the end of a flood is shown. */
 void tk_output_flush(tk_output *output, bool whole);
 
 /* Sends a message after all text written before it. `content` is stolen (NULL: memory was out, and
  * the message is lost with a line in the log), `parent` is a header's JSON text or NULL. */
 void tk_output_publish(tk_output *output, const char *type, const char *parent, json_t *content);
 
-/* Welcomes who has subscribed, to be called when tk_channels_descriptor() becomes readable; messages
- * that are sent do it too. */
+/* Welcomes who has subscribed, to be called when tk_channels_descriptor() becomes readable;
+ * messages that are sent do it too. */
 void tk_output_welcome(tk_output *output);
 
 #endif

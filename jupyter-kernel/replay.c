@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SETS = 1024, WAYS = 16, BYTES = 16 };
+enum { SETS = 256, WAYS = 64, BYTES = 16 };
 
 struct tk_replays {
     pthread_mutex_t lock;
@@ -35,7 +35,7 @@ bool tk_replays_add(tk_replays *replays, tk_frame signature) {
     if (signature.len != TK_SIGNATURE_LEN)
         return true;
     sodium_hex2bin(bytes, sizeof bytes, signature.data, 2 * sizeof bytes, NULL, &n, NULL);
-    unsigned set = ((unsigned)bytes[0] << 8 | bytes[1]) % SETS;
+    unsigned set = bytes[0] % SETS;
     pthread_mutex_lock(&replays->lock);
     bool known = false;
     for (int way = 0; !known && way < WAYS; way++)

@@ -101,8 +101,8 @@ static bool serve(tk_kernel *kernel) {
     return ok;
 }
 
-/* Reads the file, opens the sockets and tells a launcher that asked for it where they are. False with
- * a line in the log. */
+/* Reads the file, opens the sockets and tells a launcher that asked for it where they are. False
+ * with a line in the log. */
 static bool open_channels(tk_kernel *kernel, const char *file) {
     char error[1024];
     bool ok = tk_connection_read(file, &kernel->connection, error, sizeof error) &&

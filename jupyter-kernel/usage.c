@@ -1,7 +1,7 @@
 /* usage.c: usage_request: processor and memory of the kernel, its children and the machine.
  *
- * The fields are those that JupyterLab's resource panel shows. Control thread only: processor time is
- * counted from one request to the next. What /proc does not say is left out. */
+ * The fields are those that JupyterLab's resource panel shows. Control thread only: processor time
+ * is counted from one request to the next. What /proc does not say is left out. */
 #include "jupyter-kernel/content.h"
 #include "jupyter-kernel/handlers.h"
 
@@ -85,7 +85,8 @@ static long long ticks_of(pid_t pid) {
     snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
     const char *behind = read_text(path, text, sizeof text) ? strrchr(text, ')') : NULL;
     if (behind) /* the name may hold anything, the rest is numbers */
-        sscanf(behind + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &user, &system);
+        sscanf(behind + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &user,
+               &system);
     return (long long)(user + system);
 }
 
@@ -144,10 +145,10 @@ json_t *tk_handle_usage(tk_kernel *kernel, const tk_request *request) {
     bool machine = read_machine(&busy, &all);
     gethostname(host, sizeof host - 1);
     json_t *content = json_pack(
-        "{s:s, s:o, s:i, s:f, s:I, s:i, s:o}", "status", "ok", "hostname", tk_json_string(host), "pid", (int)getpid(),
-        "kernel_cpu", last.at_us ? percent_of(own - last.own, passed) : 0.0, "kernel_memory",
-        (json_int_t)memory, "cpu_count", (int)sysconf(_SC_NPROCESSORS_ONLN), "host_virtual_memory",
-        machine_memory());
+        "{s:s, s:o, s:i, s:f, s:I, s:i, s:o}", "status", "ok", "hostname", tk_json_string(host),
+        "pid", (int)getpid(), "kernel_cpu", last.at_us ? percent_of(own - last.own, passed) : 0.0,
+        "kernel_memory", (json_int_t)memory, "cpu_count", (int)sysconf(_SC_NPROCESSORS_ONLN),
+        "host_virtual_memory", machine_memory());
     if (machine && last.at_us)
         json_object_set_new(content, "host_cpu_percent",
                             json_real(percent_of(busy - last.busy, all - last.all)));

@@ -1,8 +1,8 @@
-/* ask.c: what a program asks of its front end: a line from the person, the text of the next input, all
- * of its output.
+/* ask.c: what a program asks of its front end: a line from the person, the text of the next input,
+ * all of its output.
  *
- * Without a front end that reads lines a line comes from the process's own standard input; where that
- * is a terminal, a password is not shown while it is typed. */
+ * Without a front end that reads lines a line comes from the process's own standard input; where
+ * that is a terminal, a password is not shown while it is typed. */
 #include "repl/session/ask.h"
 #include "repl/session/output.h"
 #include "repl/session/state.h"
@@ -113,8 +113,8 @@ static int run_flood(lua_State *L, const magic_call *call, const char *chunkname
     return 0;
 }
 
-const magic magic_flood = {
-    "flood",
-    "%flood off: show all that cells print, however much; %flood on: leave out the middle of a flood "
-    "again, which is how a notebook begins",
-    run_flood};
+const magic magic_flood = {"flood",
+                           "%flood off: show all that cells print, however much; %flood on: leave "
+                           "out the middle of a flood "
+                           "again, which is how a notebook begins",
+                           run_flood};

@@ -1,4 +1,5 @@
-/* ask.h: what a program asks of its front end: a line from the person, the text of the next input. */
+/* ask.h: what a program asks of its front end: a line from the person, the text of the next input.
+ */
 #ifndef TIDE_SESSION_ASK_H
 #define TIDE_SESSION_ASK_H
 

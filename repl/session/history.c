@@ -27,7 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { READ_LIMIT = 8 << 20 };     /* bytes of the file that are looked at */
+enum { READ_LIMIT = 8 << 20 };    /* bytes of the file that are looked at */
 enum { OUTPUT_LIMIT = 64 << 10 }; /* bytes of one output that are kept */
 
 typedef struct entry {

@@ -17,7 +17,8 @@
 #include <lauxlib.h>
 #include <stdlib.h>
 
-static const magic *const magics[] = {&magic_lsmagic, &magic_time, &magic_timeit, &magic_flood, NULL};
+static const magic *const magics[] = {&magic_lsmagic, &magic_time, &magic_timeit, &magic_flood,
+                                      NULL};
 
 /* Everything that may raise a Lua error while a session is made. */
 static int prepare(lua_State *L) {

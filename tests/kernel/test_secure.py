@@ -70,6 +70,7 @@ class Curve(unittest.TestCase):
 
     def connect(self, kind, number, encrypted):
         socket = self.context.socket(kind)
+        socket.linger = 0
         if encrypted:
             socket.curve_publickey, socket.curve_secretkey = zmq.curve_keypair()
             socket.curve_serverkey = self.public.encode()
