@@ -99,7 +99,7 @@ enum { END, HEARTBEAT, CONTROL, STOP, SUBSCRIBER, PARENT, WAITS };
 static void *run(void *arg) {
     tk_control *control = arg;
     tk_kernel *kernel = control->kernel;
-    int subscriber = tk_channels_descriptor(kernel->channels.sockets[TK_IOPUB]);
+    int subscriber = tk_output_descriptor(kernel->output);
     zmq_pollitem_t items[WAITS] = {
         [END] = {NULL, control->end, ZMQ_POLLIN, 0},
         [HEARTBEAT] = {kernel->channels.sockets[TK_HEARTBEAT], 0, ZMQ_POLLIN, 0},

@@ -119,6 +119,8 @@ json_t *tk_handle_execute(tk_kernel *kernel, const tk_request *request) {
     cell.store_history = tk_field_bool(content, "store_history", !cell.silent);
     cell.stop_on_error = tk_field_bool(content, "stop_on_error", true);
 
+    json_decref(kernel->payload); /* of what was no cell */
+    kernel->payload = NULL;
     kernel->current = request;
     tk_output_parent(kernel->output, request->parent);
     if (!cell.silent)

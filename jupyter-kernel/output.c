@@ -334,3 +334,10 @@ void tk_output_welcome(tk_output *output) {
     welcome(output);
     pthread_mutex_unlock(&output->lock);
 }
+
+int tk_output_descriptor(tk_output *output) {
+    pthread_mutex_lock(&output->lock);
+    int descriptor = tk_channels_descriptor(output->socket);
+    pthread_mutex_unlock(&output->lock);
+    return descriptor;
+}

@@ -52,8 +52,9 @@ void tk_output_flush(tk_output *output, bool whole);
  * the message is lost with a line in the log), `parent` is a header's JSON text or NULL. */
 void tk_output_publish(tk_output *output, const char *type, const char *parent, json_t *content);
 
-/* Welcomes who has subscribed, to be called when tk_channels_descriptor() becomes readable;
- * messages that are sent do it too. */
+/* Welcomes who has subscribed; messages that are sent do it too. To be called when the descriptor
+ * becomes readable, which says that there may be one; -1: there is no descriptor. */
 void tk_output_welcome(tk_output *output);
+int tk_output_descriptor(tk_output *output);
 
 #endif
