@@ -85,8 +85,8 @@ class Book:
     def __init__(self, page, name, pictures):
         self.page, self.name, self.pictures = page, name, pictures
         page.goto(f"{URL}/doc/tree/{name}.ipynb?token={TOKEN}&reset")
-        page.wait_for_selector(".jp-CodeCell", timeout=180000)
-        page.wait_for_selector('.jp-Notebook-ExecutionIndicator[data-status="idle"]', timeout=180000)
+        page.wait_for_selector(".jp-CodeCell", timeout=90000)
+        page.wait_for_selector('.jp-Notebook-ExecutionIndicator[data-status="idle"]', timeout=90000)
         with contextlib.suppress(Exception):  # a question about news
             page.get_by_role("button", name="No", exact=True).click(timeout=1500)
 
@@ -104,13 +104,13 @@ class Book:
         self.page.locator(".jp-CodeCell .cm-content").nth(cell).click()
 
     def wait_output(self, text):
-        self.page.get_by_text(text).first.wait_for(timeout=180000)
+        self.page.get_by_text(text).first.wait_for(timeout=90000)
 
 
 def run_all(page, pictures):
     book = Book(page, "failing", pictures)
     book.menu("Run", "Run All Cells")
-    page.wait_for_selector('[data-mime-type="application/vnd.jupyter.stderr"], .jp-RenderedText', timeout=180000)
+    page.wait_for_selector('[data-mime-type="application/vnd.jupyter.stderr"], .jp-RenderedText', timeout=90000)
     time.sleep(3)
     prompts = book.prompts()
     book.picture("run-all")
@@ -131,7 +131,7 @@ def buttons(page, pictures):
     book = Book(page, "buttons", pictures)
     book.focus(0)
     page.keyboard.press("Control+Enter")
-    page.wait_for_selector('.jp-Notebook-ExecutionIndicator[data-status="busy"]', timeout=180000)
+    page.wait_for_selector('.jp-Notebook-ExecutionIndicator[data-status="busy"]', timeout=90000)
     time.sleep(1)
     page.locator('[data-command="notebook:interrupt-kernel"]').first.click()
     book.wait_output("interrupted")
@@ -142,7 +142,7 @@ def buttons(page, pictures):
     book.picture("interrupted")
     page.locator('[data-command="notebook:restart-kernel"]').first.click()
     page.locator(".jp-Dialog .jp-mod-accept").click()
-    page.wait_for_selector('.jp-Notebook-ExecutionIndicator[data-status="idle"]', timeout=180000)
+    page.wait_for_selector('.jp-Notebook-ExecutionIndicator[data-status="idle"]', timeout=90000)
     time.sleep(1)
     book.focus(2)
     page.keyboard.press("Control+Enter")
@@ -151,14 +151,14 @@ def buttons(page, pictures):
     book.focus(3)
     page.keyboard.press("End")
     page.keyboard.press("Tab")
-    page.wait_for_selector(".jp-Completer", timeout=180000)
+    page.wait_for_selector(".jp-Completer", timeout=90000)
     words = page.locator(".jp-Completer-match").all_inner_texts()
     check("completion offers", "ones_like" in words, words[:6])
     book.picture("completion")
     page.keyboard.press("Escape")
     book.focus(4)
     page.keyboard.press("Control+Enter")
-    page.wait_for_selector(".jp-Stdin-input", timeout=180000)
+    page.wait_for_selector(".jp-Stdin-input", timeout=90000)
     check("a password is hidden", page.locator(".jp-Stdin-input").get_attribute("type") == "password")
     check("the prompt is shown", "key? " in page.locator(".jp-Stdin-prompt").inner_text() + " ")
     page.locator(".jp-Stdin-input").fill("geheim")
@@ -184,10 +184,14 @@ def main():
     )
     try:
         with lab(folder), sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"], timeout=1800000)
+            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"], timeout=900000)
             page = browser.new_page(viewport={"width": 1200, "height": 900})
             for scene in (run_all, buttons):
-                scene(page, pictures)
+                try:
+                    scene(page, pictures)
+                except Exception as problem:  # noqa: BLE001  (the next scene is worth a look)
+                    page.screenshot(path=f"{pictures}/{scene.__name__}-failed.png")
+                    check(scene.__name__, False, str(problem).splitlines()[0])
             browser.close()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
