@@ -17,7 +17,8 @@
 #define FLUSH_BYTES ((size_t)1 << 16)
 #define WRITE_BYTES ((size_t)1 << 20)      /* of one text that go out under one hold of the lock */
 #define SLOW_BYTES  (TK_PENDING_BYTES / 2) /* that wait for front ends: a cell may wait for them */
-#define SLOW_MS     100                    /* that it does so at a time */
+#define SLOW_MS     2000                   /* that it does so at a time */
+#define STALL_MS    1000                   /* without any being read: nobody reads */
 #define TOPIC_BYTES 256
 
 struct tk_output {
@@ -32,9 +33,9 @@ struct tk_output {
     tk_buffer text;
     tk_utf8_rest rests[TK_SOURCES];
     tk_flood flood;
-    long looked;         /* when the flood was looked at, in milliseconds */
-    unsigned long lost;  /* messages that were not sent, since too much waits */
-    atomic_bool stalled; /* waiting for front ends does not help */
+    long looked;           /* when the flood was looked at, in milliseconds */
+    unsigned long lost;    /* messages that were not sent, since too much waits */
+    atomic_size_t stalled; /* bytes that waited when nobody read them any more; 0: they are read */
 };
 
 static long now_ms(void) {
@@ -255,19 +256,29 @@ void tk_output_limit(tk_output *output, bool on) {
     pthread_mutex_unlock(&output->lock);
 }
 
-/* Gives front ends that are slower than the cell time to read; not those that do not read at all.
- */
+/* Gives front ends that are slower than the cell time to read; not those that do not read at all,
+ * of which one is waited for once. A signal, an interrupt perhaps, ends the wait. */
 static void let_them_read(tk_output *output) {
-    size_t before = tk_channels_pending();
-    if (before < SLOW_BYTES) {
-        atomic_store(&output->stalled, false);
+    size_t least = tk_channels_pending(), stalled = atomic_load(&output->stalled);
+    if (least < SLOW_BYTES || (stalled && least >= stalled)) {
+        if (least < SLOW_BYTES)
+            atomic_store(&output->stalled, 0);
         return;
     }
-    if (atomic_load(&output->stalled))
-        return;
-    for (int ms = 0; ms < SLOW_MS && tk_channels_pending() >= SLOW_BYTES; ms++)
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    atomic_store(&output->stalled, tk_channels_pending() >= before);
+    long began = now_ms(), progress = began, now = began;
+    while (now - began < SLOW_MS && now - progress < STALL_MS) {
+        if (nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL) != 0)
+            return;
+        now = now_ms();
+        size_t pending = tk_channels_pending();
+        if (pending < SLOW_BYTES)
+            return;
+        if (pending < least) {
+            least = pending;
+            progress = now;
+        }
+    }
+    atomic_store(&output->stalled, now - progress < STALL_MS ? 0 : least);
 }
 
 /* With the lock held. In pieces, so that one huge text needs no huge copies. */
