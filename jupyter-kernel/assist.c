@@ -101,15 +101,17 @@ json_t *tk_handle_history(tk_kernel *kernel, const tk_request *request) {
         return tk_json_bad_request(
             "history_request: field \"hist_access_type\" is not \"tail\", \"range\" or \"search\"");
     }
-    /* Outputs are not kept: where they are asked for, they are null. */
+    /* Outputs of this session are kept; others, where they are asked for, are null. */
     bool output = tk_field_bool(content, "output", false);
     json_t *history = json_array();
     for (int i = 0; i < list.n; i++) {
         const tide_history_entry *entry = &list.entries[i];
-        json_t *input = tk_json_string(entry->input);
+        json_t *input = tk_json_text(entry->input, entry->len);
+        json_t *shown = entry->output ? tk_json_string(entry->output) : json_null();
         json_array_append_new(history,
                               json_pack("[I, i, o]", (json_int_t)entry->session, entry->line,
-                                        output ? json_pack("[o, n]", input) : input));
+                                        output ? json_pack("[o, O]", input, shown) : input));
+        json_decref(shown);
     }
     tide_history_list_clear(&list);
     return json_pack("{s:s, s:o}", "status", "ok", "history", history);

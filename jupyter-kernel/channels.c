@@ -3,20 +3,23 @@
 #include "jupyter-kernel/log.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zmq.h>
 
-/* Messages a publisher keeps for a front end that does not keep up; then it loses some. Streams are
- * batched, so these are many lines of output. */
-#define IOPUB_BACKLOG 10000
+/* What a message costs besides its content: header, parent, ZeroMQ's own. */
+#define MESSAGE_BYTES 1024
 
-static const int socket_types[TK_CHANNELS] = {ZMQ_ROUTER, ZMQ_PUB, ZMQ_ROUTER, ZMQ_ROUTER,
+static const int socket_types[TK_CHANNELS] = {ZMQ_ROUTER, ZMQ_XPUB, ZMQ_ROUTER, ZMQ_ROUTER,
                                               ZMQ_ROUTER};
 
+/* Of the process, since ZeroMQ's threads give back what it counts. */
+static atomic_size_t pending;
+
 static bool set_options(void *socket, tk_channel channel) {
-    int one = 1, linger = 1000, backlog = IOPUB_BACKLOG;
+    int one = 1, linger = 1000, unbounded = 0;
     int64_t largest = (int64_t)TK_MAX_MESSAGE;
     bool ok = zmq_setsockopt(socket, ZMQ_LINGER, &linger, sizeof linger) == 0 &&
               zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &largest, sizeof largest) == 0 &&
@@ -24,17 +27,43 @@ static bool set_options(void *socket, tk_channel channel) {
     /* A front end that reconnects under its old identity takes it over. */
     if (ok && socket_types[channel] == ZMQ_ROUTER)
         ok = zmq_setsockopt(socket, ZMQ_ROUTER_HANDOVER, &one, sizeof one) == 0;
+    /* Bounded in bytes instead; every subscriber is heard, also one that asks what another did. */
     if (ok && channel == TK_IOPUB)
-        ok = zmq_setsockopt(socket, ZMQ_SNDHWM, &backlog, sizeof backlog) == 0;
+        ok = zmq_setsockopt(socket, ZMQ_SNDHWM, &unbounded, sizeof unbounded) == 0 &&
+             zmq_setsockopt(socket, ZMQ_XPUB_VERBOSE, &one, sizeof one) == 0;
     return ok;
 }
 
-static bool open_channel(tk_channels *channels, const tk_connection *connection, tk_channel channel,
+/* A front end proves nothing but that it knows our public key: whoever reads the connection file
+ * does. */
+static bool set_curve(void *socket, const tk_connection *connection) {
+    int one = 1;
+    return !connection->curve_secret ||
+           (zmq_setsockopt(socket, ZMQ_CURVE_SERVER, &one, sizeof one) == 0 &&
+            zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, connection->curve_secret,
+                           TK_CURVE_KEY_LEN + 1) == 0);
+}
+
+/* The port that was taken where any would do. */
+static bool take_port(void *socket, int *port) {
+    char address[256];
+    size_t len = sizeof address;
+    if (*port != 0)
+        return true;
+    if (zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, address, &len) != 0)
+        return false;
+    const char *colon = strrchr(address, ':');
+    *port = colon ? (int)strtol(colon + 1, NULL, 10) : 0;
+    return *port > 0;
+}
+
+static bool open_channel(tk_channels *channels, tk_connection *connection, tk_channel channel,
                          char *error, size_t size) {
     char *address = tk_connection_address(connection, channel);
     void *socket = address ? zmq_socket(channels->context, socket_types[channel]) : NULL;
     channels->sockets[channel] = socket;
-    bool ok = socket && set_options(socket, channel) && zmq_bind(socket, address) == 0;
+    bool ok = socket && set_options(socket, channel) && set_curve(socket, connection) &&
+              zmq_bind(socket, address) == 0 && take_port(socket, &connection->ports[channel]);
     if (!ok)
         snprintf(error, size, "cannot open the %s channel at %s: %s", tk_channel_name(channel),
                  address ? address : "its address",
@@ -43,8 +72,7 @@ static bool open_channel(tk_channels *channels, const tk_connection *connection,
     return ok;
 }
 
-bool tk_channels_open(tk_channels *channels, const tk_connection *connection, char *error,
-                      size_t size) {
+bool tk_channels_open(tk_channels *channels, tk_connection *connection, char *error, size_t size) {
     *channels = (tk_channels){.context = zmq_ctx_new()};
     if (!channels->context) {
         snprintf(error, size, "cannot start ZeroMQ: %s", zmq_strerror(errno));
@@ -148,15 +176,71 @@ void tk_channels_echo(void *socket, const tk_parcel *parcel) {
         ok = send_frame(socket, parcel->frames[i].data, parcel->frames[i].len, i + 1 == parcel->n);
 }
 
-void tk_channels_send(void *socket, const tk_frame *identities, size_t n,
-                      const tk_envelope *envelope) {
+size_t tk_channels_pending(void) {
+    return atomic_load_explicit(&pending, memory_order_relaxed);
+}
+
+/* Called by one of ZeroMQ's threads when no peer needs a content any more. */
+static void release(void *data, void *hint) {
+    atomic_fetch_sub_explicit(&pending, (size_t)(uintptr_t)hint, memory_order_relaxed);
+    free(data);
+}
+
+/* Sends the last frame of a message and takes it. */
+static bool send_content(void *socket, char **data, size_t len) {
+    size_t cost = len + MESSAGE_BYTES;
+    zmq_msg_t message;
+    int rc;
+    if (zmq_msg_init_data(&message, *data, len, release, (void *)(uintptr_t)cost) != 0)
+        return false;
+    *data = NULL;
+    atomic_fetch_add_explicit(&pending, cost, memory_order_relaxed);
+    while ((rc = zmq_msg_send(&message, socket, ZMQ_DONTWAIT)) < 0 && errno == EINTR)
+        ;
+    if (rc < 0)
+        zmq_msg_close(&message);
+    return rc >= 0;
+}
+
+void tk_channels_send(void *socket, const tk_frame *identities, size_t n, tk_envelope *envelope) {
     bool ok = true;
+    if (tk_channels_pending() > 2 * TK_PENDING_BYTES) {
+        tk_log("lost a message: front ends do not read what they were sent");
+        return;
+    }
     for (size_t i = 0; ok && i < n; i++)
         ok = send_frame(socket, identities[i].data, identities[i].len, false);
     ok = ok && send_frame(socket, "<IDS|MSG>", 9, false);
     ok = ok && send_frame(socket, envelope->signature, strlen(envelope->signature), false);
-    for (int i = 0; ok && i < 4; i++)
-        ok = send_frame(socket, envelope->parts[i], envelope->lens[i], i == 3);
+    for (int i = 0; ok && i < 3; i++)
+        ok = send_frame(socket, envelope->parts[i], envelope->lens[i], false);
+    ok = ok && send_content(socket, &envelope->parts[3], envelope->lens[3]);
     if (!ok)
         tk_log("could not send a message: %s", zmq_strerror(errno));
+}
+
+bool tk_channels_subscription(void *socket, char *topic, size_t size, size_t *len) {
+    bool found = false;
+    zmq_msg_t message;
+    while (!found) {
+        zmq_msg_init(&message);
+        bool got = zmq_msg_recv(&message, socket, ZMQ_DONTWAIT) >= 0;
+        const char *bytes = zmq_msg_data(&message);
+        found = got && zmq_msg_size(&message) > 0 && bytes[0] == 1; /* 0: it leaves */
+        if (found) {
+            *len = zmq_msg_size(&message) - 1;
+            *len = *len < size ? *len : size;
+            memcpy(topic, bytes + 1, *len);
+        }
+        zmq_msg_close(&message);
+        if (!got)
+            break;
+    }
+    return found;
+}
+
+int tk_channels_descriptor(void *socket) {
+    int fd = -1;
+    size_t len = sizeof fd;
+    return zmq_getsockopt(socket, ZMQ_FD, &fd, &len) == 0 ? fd : -1;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zmq.h>
 
 const char *tk_channel_name(tk_channel channel) {
     static const char *const names[TK_CHANNELS] = {"shell", "iopub", "stdin", "control", "hb"};
@@ -34,9 +35,9 @@ static char *read_string(reader *r, const char *field) {
     return copy;
 }
 
-static bool read_port(reader *r, tk_channel channel, int *port) {
-    char field[16];
-    snprintf(field, sizeof field, "%s_port", tk_channel_name(channel));
+static bool read_port(reader *r, const char *name, int *port) {
+    char field[32];
+    snprintf(field, sizeof field, "%s_port", name);
     json_t *value = json_object_get(r->root, field);
     json_int_t number = json_integer_value(value);
     if (!value)
@@ -51,20 +52,10 @@ static bool read_port(reader *r, tk_channel channel, int *port) {
     return false;
 }
 
-static bool read_fields(reader *r, tk_connection *c) {
-    if (!(c->transport = read_string(r, "transport")) || !(c->ip = read_string(r, "ip")))
-        return false;
-    for (int i = 0; i < TK_CHANNELS; i++)
-        if (!read_port(r, (tk_channel)i, &c->ports[i]))
-            return false;
+static bool read_key(reader *r, tk_connection *c) {
     if (!(c->key = read_string(r, "key")))
         return false;
     c->key_len = strlen(c->key);
-    if (strcmp(c->transport, "tcp") != 0 && strcmp(c->transport, "ipc") != 0) {
-        snprintf(r->error, r->size, "%s: field \"transport\" is \"%s\", not \"tcp\" or \"ipc\"",
-                 r->path, c->transport);
-        return false;
-    }
     if (c->key_len == 0)
         return true;
     char *scheme = read_string(r, "signature_scheme");
@@ -75,6 +66,64 @@ static bool read_fields(reader *r, tk_connection *c) {
                  r->path, scheme);
     free(scheme);
     return known;
+}
+
+/* A field that is there as a key in Z85. */
+static bool read_curve_key(reader *r, const char *field, char **key) {
+    unsigned char bytes[32];
+    if (!(*key = read_string(r, field)))
+        return false;
+    if (strlen(*key) == TK_CURVE_KEY_LEN && zmq_z85_decode(bytes, *key))
+        return true;
+    snprintf(r->error, r->size, "%s: field \"%s\" is not a Curve key of %d characters in Z85",
+             r->path, field, TK_CURVE_KEY_LEN);
+    return false;
+}
+
+/* The Curve keys, of which there are two or none. A kernel that can't keep what the file promises
+ * does not start: nobody would notice that it speaks in plain text. */
+static bool read_curve(reader *r, tk_connection *c) {
+    char matching[TK_CURVE_KEY_LEN + 1];
+    if (!json_object_get(r->root, "curve_publickey") &&
+        !json_object_get(r->root, "curve_secretkey"))
+        return true;
+    if (!read_curve_key(r, "curve_publickey", &c->curve_public) ||
+        !read_curve_key(r, "curve_secretkey", &c->curve_secret))
+        return false;
+    if (!zmq_has("curve"))
+        snprintf(r->error, r->size, "%s: has Curve keys, and this ZeroMQ knows no Curve", r->path);
+    else if (zmq_curve_public(matching, c->curve_secret) != 0 ||
+             strcmp(matching, c->curve_public) != 0)
+        snprintf(r->error, r->size,
+                 "%s: field \"curve_publickey\" does not belong to \"curve_secretkey\"", r->path);
+    else
+        return true;
+    return false;
+}
+
+static bool read_ports(reader *r, tk_connection *c) {
+    if (json_object_get(r->root, "registration_port"))
+        return read_port(r, "registration", &c->registration_port);
+    for (int i = 0; i < TK_CHANNELS; i++)
+        if (!read_port(r, tk_channel_name((tk_channel)i), &c->ports[i]))
+            return false;
+    return true;
+}
+
+static bool read_fields(reader *r, tk_connection *c) {
+    if (!(c->transport = read_string(r, "transport")) || !(c->ip = read_string(r, "ip")) ||
+        !read_ports(r, c) || !read_key(r, c) || !read_curve(r, c))
+        return false;
+    bool ipc = strcmp(c->transport, "ipc") == 0;
+    if (strcmp(c->transport, "tcp") == 0 || (ipc && c->registration_port == 0))
+        return true;
+    if (ipc)
+        snprintf(r->error, r->size,
+                 "%s: over \"ipc\" no free port can be chosen, only over \"tcp\"", r->path);
+    else
+        snprintf(r->error, r->size, "%s: field \"transport\" is \"%s\", not \"tcp\" or \"ipc\"",
+                 r->path, c->transport);
+    return false;
 }
 
 /* What the file says may stand in the message. */
@@ -130,16 +179,28 @@ void tk_connection_clear(tk_connection *connection) {
     free(connection->transport);
     free(connection->ip);
     free(connection->key);
+    free(connection->curve_public);
+    if (connection->curve_secret)
+        explicit_bzero(connection->curve_secret, strlen(connection->curve_secret));
+    free(connection->curve_secret);
     *connection = (tk_connection){0};
 }
 
-char *tk_connection_address(const tk_connection *connection, tk_channel channel) {
+static char *address_of(const tk_connection *connection, int port) {
     char *address;
     const char *format = "tcp://%s:%d";
     if (strcmp(connection->transport, "ipc") == 0)
         format = "ipc://%s-%d";
     else if (strchr(connection->ip, ':'))
         format = "tcp://[%s]:%d"; /* IPv6 */
-    int len = asprintf(&address, format, connection->ip, connection->ports[channel]);
+    int len = asprintf(&address, format, connection->ip, port);
     return len < 0 ? NULL : address;
+}
+
+char *tk_connection_address(const tk_connection *connection, tk_channel channel) {
+    return address_of(connection, connection->ports[channel]);
+}
+
+char *tk_connection_registration(const tk_connection *connection) {
+    return address_of(connection, connection->registration_port);
 }

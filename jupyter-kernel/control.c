@@ -93,30 +93,38 @@ static long patience(const tk_control *control, long deadline) {
     return control->parent_id ? PARENT_POLL_MS : -1;
 }
 
+/* What a thread waits for, in this order; the last where the parent has a descriptor. */
+enum { END, HEARTBEAT, CONTROL, STOP, SUBSCRIBER, PARENT, WAITS };
+
 static void *run(void *arg) {
     tk_control *control = arg;
     tk_kernel *kernel = control->kernel;
-    zmq_pollitem_t items[] = {{NULL, control->end, ZMQ_POLLIN, 0},
-                              {kernel->channels.sockets[TK_HEARTBEAT], 0, ZMQ_POLLIN, 0},
-                              {kernel->channels.sockets[TK_CONTROL], 0, ZMQ_POLLIN, 0},
-                              {NULL, kernel->stop_fd, ZMQ_POLLIN, 0},
-                              {NULL, control->parent_fd, ZMQ_POLLIN, 0}};
+    int subscriber = tk_output_descriptor(kernel->output);
+    zmq_pollitem_t items[WAITS] = {
+        [END] = {NULL, control->end, ZMQ_POLLIN, 0},
+        [HEARTBEAT] = {kernel->channels.sockets[TK_HEARTBEAT], 0, ZMQ_POLLIN, 0},
+        [CONTROL] = {kernel->channels.sockets[TK_CONTROL], 0, ZMQ_POLLIN, 0},
+        [STOP] = {NULL, kernel->stop_fd, ZMQ_POLLIN, 0},
+        [SUBSCRIBER] = {NULL, subscriber, ZMQ_POLLIN, 0},
+        [PARENT] = {NULL, control->parent_fd, ZMQ_POLLIN, 0}};
     long deadline = 0;
     for (;;) {
-        if (deadline || control->parent_fd < 0)
-            items[4].events = 0;
-        if (deadline)
-            items[3].events = 0; /* stays readable: it is never read */
-        int n = control->parent_fd >= 0 ? 5 : 4;
+        if (deadline) {
+            items[PARENT].events = 0;
+            items[STOP].events = 0; /* stays readable: it is never read */
+        }
+        int n = control->parent_fd >= 0 ? WAITS : PARENT;
         if (zmq_poll(items, n, patience(control, deadline)) < 0)
             continue; /* EINTR */
-        if (items[0].revents)
+        if (items[END].revents)
             return NULL;
-        if (items[1].revents)
+        if (items[HEARTBEAT].revents)
             serve_heartbeat(control);
-        if (items[2].revents)
+        if (items[CONTROL].revents)
             serve_control(control);
-        if ((n == 5 && items[4].revents) ||
+        if (items[SUBSCRIBER].revents)
+            tk_output_welcome(kernel->output);
+        if ((n == WAITS && items[PARENT].revents) ||
             (control->parent_id && getppid() != control->parent_id)) {
             tk_log("the parent process is gone");
             tk_kernel_stop(kernel, 1);

@@ -1,8 +1,8 @@
 /* control.h: the thread of the control channel and the heartbeat.
  *
- * Interrupt, shutdown and kernel_info on control are answered while a cell computes; the heartbeat
- * echoes; the death of the parent ends the kernel. It never touches the session but to interrupt.
- */
+ * Interrupt, shutdown, kernel_info and usage on control are answered while a cell computes; the
+ * heartbeat echoes; subscribers of iopub are welcomed; the death of the parent ends the kernel. It
+ * never touches the session but to interrupt. */
 #ifndef TIDE_KERNEL_CONTROL_H
 #define TIDE_KERNEL_CONTROL_H
 

@@ -56,8 +56,9 @@ static json_t *user_expressions(tk_kernel *kernel, json_t *expressions) {
     return values;
 }
 
-static json_t *payload(const tide_result *result) {
-    json_t *list = json_array();
+static json_t *payload(tk_kernel *kernel, const tide_result *result) {
+    json_t *list = kernel->payload ? kernel->payload : json_array();
+    kernel->payload = NULL;
     if (result->pager)
         json_array_append_new(list,
                               json_pack("{s:s, s:{s:o}, s:i}", "source", "page", "data",
@@ -86,25 +87,31 @@ static json_t *run(tk_kernel *kernel, const tk_request *request, const tk_cell *
             publish_error(kernel, request, &result);
         content = tk_json_error(&result);
         if (cell->stop_on_error)
-            tk_kernel_abort_queued(kernel);
+            tk_aborting_begin(&kernel->aborting, request->message->header, tk_kernel_now_us());
     } else {
         if (!cell->silent && result.value.n > 0)
             publish_value(kernel, request, cell, &result);
         content = json_pack("{s:s, s:o}", "status", "ok", "user_expressions", values);
     }
     json_object_set_new(content, "execution_count", json_integer(cell->count));
-    json_object_set_new(content, "payload", payload(&result));
+    json_object_set_new(content, "payload", payload(kernel, &result));
     if (result.outcome == TIDE_EXIT)
         tk_kernel_stop(kernel, result.exit_code);
     tide_result_clear(&result);
     return content;
 }
 
+/* Without execution_count: a front end would put it at a cell that did not run. */
+static json_t *aborted(void) {
+    return json_pack("{s:s, s:s, s:s, s:[], s:[]}", "status", "error", "ename", "Aborted", "evalue",
+                     "not run, since a cell before it failed", "traceback", "payload");
+}
+
 json_t *tk_handle_execute(tk_kernel *kernel, const tk_request *request) {
     const json_t *content = request->message->content;
     tk_cell cell = {.count = tide_session_count(kernel->session)};
-    if (kernel->aborting)
-        return json_pack("{s:s, s:i}", "status", "aborted", "execution_count", cell.count);
+    if (tk_aborting_covers(&kernel->aborting, request->message->header, tk_kernel_now_us()))
+        return aborted();
     cell.code = tk_field_string(content, "code", &cell.len);
     if (!cell.code)
         return tk_json_bad_request("execute_request: field \"code\" is not a string");
@@ -112,6 +119,8 @@ json_t *tk_handle_execute(tk_kernel *kernel, const tk_request *request) {
     cell.store_history = tk_field_bool(content, "store_history", !cell.silent);
     cell.stop_on_error = tk_field_bool(content, "stop_on_error", true);
 
+    json_decref(kernel->payload); /* of what was no cell */
+    kernel->payload = NULL;
     kernel->current = request;
     tk_output_parent(kernel->output, request->parent);
     if (!cell.silent)

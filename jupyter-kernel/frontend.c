@@ -32,6 +32,20 @@ static void display(void *ctx, const tide_bundle *bundle, const char *display_id
                                 "transient", transient));
 }
 
+static void limit_output(void *ctx, bool on) {
+    tk_kernel *kernel = ctx;
+    tk_capture_drain(kernel->capture);
+    tk_output_limit(kernel->output, on);
+}
+
+/* The last one counts: a front end has one next input. */
+static void next_input(void *ctx, const char *text, size_t len, bool replace) {
+    tk_kernel *kernel = ctx;
+    json_decref(kernel->payload);
+    kernel->payload = json_pack("[{s:s, s:o, s:b}]", "source", "set_next_input", "text",
+                                tk_json_text(text, len), "replace", replace);
+}
+
 static void clear_output(void *ctx, bool wait) {
     tk_kernel *kernel = ctx;
     tk_capture_drain(kernel->capture);
@@ -39,8 +53,15 @@ static void clear_output(void *ctx, bool wait) {
                       json_pack("{s:b}", "wait", wait));
 }
 
-/* An input_reply's value as a new string, NULL for any other message. */
-static char *reply_value(tk_kernel *kernel, const tk_parcel *parcel) {
+static char *copy(const char *text, size_t len) {
+    char *bytes = malloc(len + 1);
+    if (bytes)
+        memcpy(bytes, text, len + 1); /* a string of JSON ends with a NUL */
+    return bytes;
+}
+
+/* An input_reply's value as a new string of *len bytes, NULL for any other message. */
+static char *reply_value(tk_kernel *kernel, const tk_parcel *parcel, size_t *len) {
     tk_message message;
     char *value = NULL;
     tk_wire_status status = tk_wire_parse(kernel->sender.key, parcel->frames, parcel->n, &message);
@@ -48,22 +69,23 @@ static char *reply_value(tk_kernel *kernel, const tk_parcel *parcel) {
         tk_log("dropped a message on the stdin channel: %s", tk_wire_problem(status));
         return NULL;
     }
-    size_t len;
-    const char *text = tk_field_string(message.content, "value", &len);
-    if (strcmp(message.type, "input_reply") != 0 || !text)
+    const char *text = tk_field_string(message.content, "value", len);
+    if (!tk_replays_add(kernel->replays, message.signature))
+        tk_log("dropped a message on the stdin channel: it came before");
+    else if (strcmp(message.type, "input_reply") != 0 || !text)
         tk_log("ignored a message on the stdin channel that is no input_reply with a value");
     else
-        value = strndup(text, len);
+        value = copy(text, *len);
     tk_message_clear(&message);
     return value;
 }
 
 /* Takes messages off stdin until one is an answer; NULL when there is none yet. */
-static char *take_answer(tk_kernel *kernel) {
+static char *take_answer(tk_kernel *kernel, size_t *len) {
     tk_parcel parcel;
     char *value = NULL;
     while (!value && tk_parcel_receive(&parcel, kernel->channels.sockets[TK_STDIN])) {
-        value = reply_value(kernel, &parcel);
+        value = reply_value(kernel, &parcel, len);
         tk_parcel_clear(&parcel);
     }
     return value;
@@ -89,11 +111,11 @@ static void ask(tk_kernel *kernel, const char *prompt, bool password) {
 }
 
 /* Front ends send what Ctrl-D sends where a person ends the input. */
-static bool is_end(const char *value) {
-    return strcmp(value, "\x04") == 0;
+static bool is_end(const char *value, size_t len) {
+    return len == 1 && value[0] == '\x04';
 }
 
-static char *read_line(void *ctx, const char *prompt, bool password) {
+static char *read_line(void *ctx, const char *prompt, bool password, size_t *len) {
     tk_kernel *kernel = ctx;
     if (!kernel->current ||
         !tk_field_bool(kernel->current->message->content, "allow_stdin", false)) {
@@ -115,8 +137,8 @@ static char *read_line(void *ctx, const char *prompt, bool password) {
         /* The interrupt itself is raised by the session as soon as we return. */
         if (items[1].revents)
             return NULL;
-        char *value = take_answer(kernel);
-        if (value && is_end(value)) {
+        char *value = take_answer(kernel, len);
+        if (value && is_end(value, *len)) {
             free(value);
             return NULL;
         }
@@ -131,6 +153,8 @@ tide_frontend tk_frontend(tk_kernel *kernel) {
                            .display = display,
                            .clear_output = clear_output,
                            .read_line = read_line,
+                           .limit_output = limit_output,
+                           .next_input = next_input,
                            .interactive = false,
                            .color = true,
                            .notebook = true,

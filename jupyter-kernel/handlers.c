@@ -23,5 +23,9 @@ const tk_handler_entry tk_control_handlers[] = {
     {"shutdown_request", "shutdown_reply", tk_handle_shutdown},
     {"kernel_info_request", "kernel_info_reply", tk_handle_kernel_info},
     {"connect_request", "connect_reply", tk_handle_connect},
+    {"usage_request", "usage_reply", tk_handle_usage},
+    {"create_subshell_request", "create_subshell_reply", tk_handle_subshell},
+    {"delete_subshell_request", "delete_subshell_reply", tk_handle_subshell},
+    {"list_subshell_request", "list_subshell_reply", tk_handle_list_subshell},
     {0},
 };

@@ -18,6 +18,12 @@ json_t *tk_handle_comm_info(tk_kernel *kernel, const tk_request *request);
 json_t *tk_handle_comm_open(tk_kernel *kernel, const tk_request *request);
 json_t *tk_handle_comm_message(tk_kernel *kernel, const tk_request *request);
 
+json_t *tk_handle_subshell(tk_kernel *kernel, const tk_request *request);
+json_t *tk_handle_list_subshell(tk_kernel *kernel, const tk_request *request);
+
+/* usage.c: what the kernel takes of the machine. */
+json_t *tk_handle_usage(tk_kernel *kernel, const tk_request *request);
+
 /* execute.c: cells. */
 json_t *tk_handle_execute(tk_kernel *kernel, const tk_request *request);
 

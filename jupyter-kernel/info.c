@@ -1,6 +1,9 @@
 /* info.c: requests about the kernel itself. They touch no session, so both threads serve them.
  *
- * Comms have no targets yet: whoever opens one is told that it is closed, as the protocol asks. */
+ * There are no subshells (JEP 91): a Lua state runs on one thread, and what shows that cells
+ * compute is answered on control. `supported_features` names none, and who asks for one all the
+ * same is told. Comms have no targets yet: whoever opens one is told that it is closed, as the
+ * protocol asks. */
 #include "jupyter-kernel/content.h"
 #include "jupyter-kernel/handlers.h"
 
@@ -67,4 +70,16 @@ json_t *tk_handle_comm_message(tk_kernel *kernel, const tk_request *request) {
     (void)kernel;
     (void)request;
     return NULL; /* to a comm that is closed */
+}
+
+json_t *tk_handle_subshell(tk_kernel *kernel, const tk_request *request) {
+    (void)kernel;
+    return tk_json_bad_request("%s: there are no subshells: a Lua state runs on one thread",
+                               request->message->type);
+}
+
+json_t *tk_handle_list_subshell(tk_kernel *kernel, const tk_request *request) {
+    (void)kernel;
+    (void)request;
+    return json_pack("{s:s, s:[]}", "status", "ok", "subshell_id");
 }

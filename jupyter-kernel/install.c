@@ -1,6 +1,7 @@
 /* install.c: see install.h. */
 #include "jupyter-kernel/install.h"
 #include "cmake/embedded.h"
+#include "jupyter-kernel/wire.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -107,9 +108,11 @@ static bool write_bytes(const char *path, const char *bytes, size_t len) {
 }
 
 static char *kernel_json(const char *binary) {
-    json_t *spec = json_pack("{s:[s, s, s], s:s, s:s, s:s, s:{s:b}}", "argv", binary, "-f",
-                             "{connection_file}", "display_name", "Tide (Lua 5.4)", "language",
-                             "lua", "interrupt_mode", "message", "metadata", "debugger", 0);
+    json_t *spec =
+        json_pack("{s:[s, s, s], s:s, s:s, s:s, s:s, s:{s:b, s:s}}", "argv", binary, "-f",
+                  "{connection_file}", "display_name", "Tide (Lua 5.4)", "language", "lua",
+                  "interrupt_mode", "message", "kernel_protocol_version", TK_PROTOCOL_VERSION,
+                  "metadata", "debugger", 0, "supported_encryption", "curve");
     char *text = spec ? json_dumps(spec, JSON_INDENT(2)) : NULL;
     json_decref(spec);
     return text;

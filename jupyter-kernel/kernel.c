@@ -1,14 +1,10 @@
 /* kernel.c: see kernel.h. */
 #include "jupyter-kernel/kernel.h"
-#include "jupyter-kernel/log.h"
 
 #include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
-
-/* Messages that one failed cell aborts at most; a front end that never rests gets no more. */
-#define MAX_QUEUED 10000
 
 /* The kernel that SIGINT interrupts; a process runs one. */
 static tk_kernel *volatile signalled;
@@ -114,19 +110,8 @@ void tk_kernel_forget_signals(void) {
     signalled = NULL;
 }
 
-void tk_kernel_abort_queued(tk_kernel *kernel) {
-    tk_parcel parcel;
-    if (kernel->aborting)
-        return;
-    while (kernel->n_queued < MAX_QUEUED &&
-           tk_parcel_receive(&parcel, kernel->channels.sockets[TK_SHELL])) {
-        tk_parcel *queued = realloc(kernel->queued, (kernel->n_queued + 1) * sizeof *queued);
-        if (!queued) {
-            tk_log("lost a message on the shell channel: out of memory");
-            tk_parcel_clear(&parcel);
-            break;
-        }
-        kernel->queued = queued;
-        kernel->queued[kernel->n_queued++] = parcel;
-    }
+int64_t tk_kernel_now_us(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }

@@ -7,10 +7,12 @@
 #ifndef TIDE_KERNEL_KERNEL_H
 #define TIDE_KERNEL_KERNEL_H
 
+#include "jupyter-kernel/aborting.h"
 #include "jupyter-kernel/capture.h"
 #include "jupyter-kernel/channels.h"
 #include "jupyter-kernel/connection.h"
 #include "jupyter-kernel/output.h"
+#include "jupyter-kernel/replay.h"
 #include "repl/session/session.h"
 
 #include <pthread.h>
@@ -20,17 +22,18 @@ struct tk_request;
 
 typedef struct tk_kernel {
     tk_connection connection;
+    char *written; /* the connection file that we wrote ourselves, NULL: none (handshake.h) */
     tk_channels channels;
     tk_sender sender;
     tk_output *output;
     tk_capture *capture;
+    tk_replays *replays;
 
     /* Main thread only. */
     tide_session *session;
     const struct tk_request *current; /* the cell that runs, NULL between cells */
-    bool aborting;     /* a cell failed: those that were queued behind it are not run */
-    tk_parcel *queued; /* what was, taken off the socket */
-    size_t n_queued;
+    tk_aborting aborting;             /* which cells are not run since one failed */
+    json_t *payload;                  /* what the cell wants done besides: a list, NULL: empty */
 
     /* All threads. */
     pthread_t main_thread;
@@ -54,10 +57,8 @@ void tk_kernel_forget_signals(void);
 void tk_kernel_begin(tk_kernel *kernel);
 void tk_kernel_end(tk_kernel *kernel);
 
-/* The cells that arrived on shell until now are not to be run: each is answered "aborted", after
- * the reply to the one that failed, and what else arrived is served. Cells that come later do run,
- * so this is called before that reply is sent. Main thread. */
-void tk_kernel_abort_queued(tk_kernel *kernel);
+/* Microseconds of a clock that only runs forward. */
+int64_t tk_kernel_now_us(void);
 
 /* Stops the running cell, if one runs, and the child processes it waits for. Any thread. A cell
  * that has not ended at the third time, since nothing can stop what it runs, ends the kernel. */

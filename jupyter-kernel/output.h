@@ -3,7 +3,14 @@
  * Text is collected and leaves as one stream message when the stream changes, when there is much of
  * it, before any other message, or 50 ms after its first byte, by a thread that only does this. One
  * lock guards the collected text and the socket, so a printing cell neither waits for a thread nor
- * wakes one for each line. Safe from every thread. Knows nothing of cells or of Lua. */
+ * wakes one for each line. Of a flood of text the middle is left out (flood.h).
+ *
+ * A front end that does not read makes what it was sent wait (channels.h). Where much waits a
+ * printing cell is slowed down; where that does not help output is lost, and status messages are
+ * not.
+ *
+ * Whoever subscribes is welcomed (iopub_welcome), so that a front end knows from when on it misses
+ * nothing. Safe from every thread. Knows nothing of cells or of Lua. */
 #ifndef TIDE_KERNEL_OUTPUT_H
 #define TIDE_KERNEL_OUTPUT_H
 
@@ -21,7 +28,7 @@ typedef enum tk_source {
     TK_SOURCES
 } tk_source;
 
-/* Starts the iopub channel on a bound PUB socket (borrowed, used by nobody else from now on).
+/* Starts the iopub channel on a bound XPUB socket (borrowed, used by nobody else from now on).
  * `sender` is borrowed. NULL when memory or threads are out. */
 tk_output *tk_output_new(void *socket, tk_sender *sender);
 
@@ -31,14 +38,23 @@ void tk_output_free(tk_output *output);
 /* Text from now on belongs to the request with this header (JSON text, copied; NULL: to none). */
 void tk_output_parent(tk_output *output, const char *parent);
 
+/* Whether the middle of a flood of text is left out; it is from the beginning on. */
+void tk_output_limit(tk_output *output, bool on);
+
 /* Adds text to a stream. Broken UTF-8 is mended; an unfinished character waits for its end. */
 void tk_output_write(tk_output *output, tk_source source, const char *bytes, size_t len);
 
-/* Sends what is collected; `whole` also says that unfinished characters will not be finished. */
+/* Sends what is collected; `whole` also says that the cell has ended: unfinished characters will
+ * not be finished, and the end of a flood is shown. */
 void tk_output_flush(tk_output *output, bool whole);
 
 /* Sends a message after all text written before it. `content` is stolen (NULL: memory was out, and
  * the message is lost with a line in the log), `parent` is a header's JSON text or NULL. */
 void tk_output_publish(tk_output *output, const char *type, const char *parent, json_t *content);
+
+/* Welcomes who has subscribed; messages that are sent do it too. To be called when the descriptor
+ * becomes readable, which says that there may be one; -1: there is no descriptor. */
+void tk_output_welcome(tk_output *output);
+int tk_output_descriptor(tk_output *output);
 
 #endif

@@ -1,5 +1,6 @@
 /* request.c: see request.h. */
 #include "jupyter-kernel/request.h"
+#include "jupyter-kernel/content.h"
 #include "jupyter-kernel/log.h"
 
 #include <stdlib.h>
@@ -23,6 +24,17 @@ static void reply(tk_kernel *kernel, tk_channel channel, const tk_request *reque
     tk_envelope_clear(&envelope);
 }
 
+/* The answer to a request that no handler need see, NULL: there is a handler to ask. */
+static json_t *refuse(const tk_request *request) {
+    const tk_message *message = request->message;
+    if (message->problem[0])
+        return tk_json_bad_request("%s: its content can't be read: %s", message->type,
+                                   message->problem);
+    if (json_is_string(json_object_get(message->header, "subshell_id")))
+        return tk_json_bad_request("%s: there are no subshells", message->type);
+    return NULL;
+}
+
 static void answer(tk_kernel *kernel, tk_channel channel, const tk_handler_entry *handlers,
                    const tk_request *request) {
     const char *type = request->message->type;
@@ -33,7 +45,9 @@ static void answer(tk_kernel *kernel, tk_channel channel, const tk_handler_entry
     while (entry->type && strcmp(entry->type, type) != 0)
         entry++;
     if (entry->type) {
-        json_t *content = entry->handle(kernel, request);
+        json_t *content = refuse(request);
+        if (!content)
+            content = entry->handle(kernel, request);
         if (entry->reply)
             reply(kernel, channel, request, entry->reply, started, content);
         else
@@ -54,8 +68,12 @@ void tk_request_serve(tk_kernel *kernel, tk_channel channel, const tk_handler_en
                tk_wire_problem(status));
         return;
     }
+    if (channel == TK_SHELL)
+        tk_aborting_hear(&kernel->aborting, message.header, tk_kernel_now_us());
     char *parent = json_dumps(message.header, JSON_COMPACT);
-    if (parent)
+    if (!tk_replays_add(kernel->replays, message.signature))
+        tk_log("dropped a message on the %s channel: it came before", tk_channel_name(channel));
+    else if (parent)
         answer(kernel, channel, handlers, &(tk_request){&message, parent});
     else
         tk_log("dropped a message on the %s channel: out of memory", tk_channel_name(channel));

@@ -22,9 +22,10 @@ typedef struct tk_handler_entry {
     tk_handler handle;
 } tk_handler_entry;
 
-/* Serves one message off a channel: parses it (what cannot be is dropped with a line in the log),
- * publishes busy, answers, publishes idle. A type that is not in the table is logged and framed, so
- * that a front end waiting for idle goes on. */
+/* Serves one message off a channel: parses it (what has no header, a wrong signature or one that
+ * came before is dropped with a line in the log), publishes busy, answers, publishes idle. A
+ * request whose content can't be read is answered by an error. A type that is not in the table is
+ * logged and framed, so that a front end waiting for idle goes on. */
 void tk_request_serve(tk_kernel *kernel, tk_channel channel, const tk_handler_entry *handlers,
                       const tk_parcel *parcel);
 

@@ -3,6 +3,7 @@
 #include "jupyter-kernel/control.h"
 #include "jupyter-kernel/frontend.h"
 #include "jupyter-kernel/handlers.h"
+#include "jupyter-kernel/handshake.h"
 #include "jupyter-kernel/kernel.h"
 #include "jupyter-kernel/log.h"
 #include "jupyter-kernel/request.h"
@@ -27,16 +28,20 @@ static const char *username(void) {
     return usable ? name : "user";
 }
 
-static bool open_output(tk_kernel *kernel) {
+static void name_sender(tk_kernel *kernel) {
     unsigned char id[16];
     randombytes_buf(id, sizeof id);
     sodium_bin2hex(kernel->sender.session, sizeof kernel->sender.session, id, sizeof id);
     kernel->sender.key = (tk_frame){kernel->connection.key, kernel->connection.key_len};
     kernel->sender.username = username();
+}
+
+static bool open_output(tk_kernel *kernel) {
     kernel->output = tk_output_new(kernel->channels.sockets[TK_IOPUB], &kernel->sender);
-    if (!kernel->output)
+    kernel->replays = tk_replays_new();
+    if (!kernel->output || !kernel->replays)
         tk_log("cannot start the iopub channel: out of memory");
-    return kernel->output != NULL;
+    return kernel->output && kernel->replays;
 }
 
 static bool open_session(tk_kernel *kernel) {
@@ -52,20 +57,6 @@ static bool open_session(tk_kernel *kernel) {
     return true;
 }
 
-/* Serves what was queued behind a cell that failed, or drops it when the kernel stops. */
-static void serve_queued(tk_kernel *kernel) {
-    kernel->aborting = true;
-    for (size_t i = 0; i < kernel->n_queued; i++) {
-        if (!atomic_load(&kernel->stopping))
-            tk_request_serve(kernel, TK_SHELL, tk_shell_handlers, &kernel->queued[i]);
-        tk_parcel_clear(&kernel->queued[i]);
-    }
-    free(kernel->queued);
-    kernel->queued = NULL;
-    kernel->n_queued = 0;
-    kernel->aborting = false;
-}
-
 /* Serves shell until the kernel is asked to stop. */
 static void serve_shell(tk_kernel *kernel) {
     void *shell = kernel->channels.sockets[TK_SHELL];
@@ -74,7 +65,6 @@ static void serve_shell(tk_kernel *kernel) {
         if (tk_parcel_receive(&parcel, shell)) {
             tk_request_serve(kernel, TK_SHELL, tk_shell_handlers, &parcel);
             tk_parcel_clear(&parcel);
-            serve_queued(kernel);
             continue;
         }
         zmq_pollitem_t items[] = {{shell, 0, ZMQ_POLLIN, 0},
@@ -83,6 +73,7 @@ static void serve_shell(tk_kernel *kernel) {
             tk_log("cannot wait for requests: %s", zmq_strerror(errno));
             tk_kernel_stop(kernel, 1);
         }
+        tk_aborting_rest(&kernel->aborting, tk_kernel_now_us());
     }
 }
 
@@ -105,32 +96,48 @@ static bool serve(tk_kernel *kernel) {
     tk_control_stop(control);
     tk_capture_stop(kernel->capture);
     tk_output_free(kernel->output);
+    tk_replays_free(kernel->replays);
+    json_decref(kernel->payload);
+    return ok;
+}
+
+/* Reads the file, opens the sockets and tells a launcher that asked for it where they are. False
+ * with a line in the log. */
+static bool open_channels(tk_kernel *kernel, const char *file) {
+    char error[1024];
+    bool ok = tk_connection_read(file, &kernel->connection, error, sizeof error) &&
+              tk_channels_open(&kernel->channels, &kernel->connection, error, sizeof error);
+    if (!ok) {
+        tk_log("%s", error);
+        return false;
+    }
+    if (kernel->connection.key_len == 0)
+        tk_log("the key is empty: messages are not signed");
+    name_sender(kernel);
+    return kernel->connection.registration_port == 0 || tk_handshake(kernel);
+}
+
+/* What is left when the channels are open. */
+static bool run(tk_kernel *kernel) {
+    pthread_mutex_init(&kernel->running_lock, NULL);
+    kernel->interrupt_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    kernel->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    bool ok = kernel->interrupt_fd >= 0 && kernel->stop_fd >= 0;
+    if (!ok)
+        tk_log("cannot start: %s", strerror(errno));
+    ok = ok && serve(kernel);
+    tk_kernel_forget_signals();
+    close(kernel->interrupt_fd);
+    close(kernel->stop_fd);
+    pthread_mutex_destroy(&kernel->running_lock);
     return ok;
 }
 
 int tk_serve(const char *connection_file) {
-    char error[1024];
     tk_kernel kernel = {.main_thread = pthread_self(), .interrupt_fd = -1, .stop_fd = -1};
-    if (!tk_connection_read(connection_file, &kernel.connection, error, sizeof error) ||
-        !tk_channels_open(&kernel.channels, &kernel.connection, error, sizeof error)) {
-        tk_log("%s", error);
-        tk_connection_clear(&kernel.connection);
-        return 1;
-    }
-    if (kernel.connection.key_len == 0)
-        tk_log("the key is empty: messages are not signed");
-    pthread_mutex_init(&kernel.running_lock, NULL);
-    kernel.interrupt_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    kernel.stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    bool ok = kernel.interrupt_fd >= 0 && kernel.stop_fd >= 0;
-    if (!ok)
-        tk_log("cannot start: %s", strerror(errno));
-    ok = ok && serve(&kernel);
-    tk_kernel_forget_signals();
+    bool ok = open_channels(&kernel, connection_file) && run(&kernel);
     tk_channels_close(&kernel.channels);
+    tk_handshake_forget(&kernel);
     tk_connection_clear(&kernel.connection);
-    close(kernel.interrupt_fd);
-    close(kernel.stop_fd);
-    pthread_mutex_destroy(&kernel.running_lock);
     return ok ? atomic_load(&kernel.exit_code) : 1;
 }

@@ -22,7 +22,7 @@ const char *tk_wire_problem(tk_wire_status status) {
     case TK_WIRE_BAD_SIGNATURE:
         return "wrong signature";
     case TK_WIRE_BAD_JSON:
-        return "a part that is not a JSON object";
+        return "a header that is not a JSON object";
     case TK_WIRE_NO_MEMORY:
         return "too little memory to read it";
     case TK_WIRE_BAD_HEADER:
@@ -31,19 +31,31 @@ const char *tk_wire_problem(tk_wire_status status) {
     return "unknown problem";
 }
 
-/* One part as a JSON object (new), or NULL. Tried again where memory was out for a moment: a
- * request that is dropped leaves its sender waiting. */
-static json_t *parse_object(tk_frame frame, bool *no_memory) {
-    json_error_t error;
-    json_t *value = json_loadb(frame.data, frame.len, JSON_ALLOW_NUL, &error);
-    if (!value && json_error_code(&error) == json_error_out_of_memory)
-        value = json_loadb(frame.data, frame.len, JSON_ALLOW_NUL, &error);
-    *no_memory |= !value && json_error_code(&error) == json_error_out_of_memory;
-    if (value && !json_is_object(value)) {
-        json_decref(value);
-        return NULL;
-    }
-    return value;
+static json_t *read_part(tk_frame frame, char problem[TK_PROBLEM_SIZE]) {
+    return tk_json_read_object(frame.data, frame.len, problem);
+}
+
+/* Reads what stands behind a header that was read. False: memory is out. */
+static bool read_rest(const tk_frame *parts, tk_message *message) {
+    char problem[TK_PROBLEM_SIZE];
+    message->metadata = read_part(parts[2], problem);
+    message->content = read_part(parts[3], message->problem);
+    if (!message->metadata)
+        message->metadata = json_object();
+    if (!message->content)
+        message->content = json_object();
+    return message->metadata && message->content;
+}
+
+/* Reads header, metadata and content, in that order. */
+static tk_wire_status read_parts(const tk_frame *parts, tk_message *message) {
+    message->header = read_part(parts[0], message->problem);
+    if (!message->header)
+        return strcmp(message->problem, "out of memory") ? TK_WIRE_BAD_JSON : TK_WIRE_NO_MEMORY;
+    message->type = json_string_value(json_object_get(message->header, "msg_type"));
+    if (!message->type || !json_is_string(json_object_get(message->header, "msg_id")))
+        return TK_WIRE_BAD_HEADER;
+    return read_rest(parts, message) ? TK_WIRE_OK : TK_WIRE_NO_MEMORY;
 }
 
 tk_wire_status tk_wire_parse(tk_frame key, const tk_frame *frames, size_t n, tk_message *message) {
@@ -67,24 +79,15 @@ tk_wire_status tk_wire_parse(tk_frame key, const tk_frame *frames, size_t n, tk_
     if (!tk_hmac_verify(key, parts, frames[mark + 1]))
         return TK_WIRE_BAD_SIGNATURE;
 
-    bool no_memory = false;
-    tk_message parsed = {.identities = frames,
-                         .n_identities = mark,
-                         .buffers = parts + 4,
-                         .n_buffers = n - mark - 6,
-                         .header = parse_object(parts[0], &no_memory),
-                         .metadata = parse_object(parts[2], &no_memory),
-                         .content = parse_object(parts[3], &no_memory)};
-    json_t *parent = parse_object(parts[1], &no_memory); /* must be well formed, is of no use */
-    bool whole = parsed.header && parent && parsed.metadata && parsed.content;
-    json_decref(parent);
-    parsed.type = json_string_value(json_object_get(parsed.header, "msg_type"));
-    if (whole && parsed.type && json_is_string(json_object_get(parsed.header, "msg_id"))) {
-        *message = parsed;
-        return TK_WIRE_OK;
-    }
-    tk_message_clear(&parsed);
-    return no_memory ? TK_WIRE_NO_MEMORY : whole ? TK_WIRE_BAD_HEADER : TK_WIRE_BAD_JSON;
+    *message = (tk_message){.identities = frames,
+                            .n_identities = mark,
+                            .buffers = parts + 4,
+                            .n_buffers = n - mark - 6,
+                            .signature = frames[mark + 1]};
+    tk_wire_status status = read_parts(parts, message);
+    if (status != TK_WIRE_OK)
+        tk_message_clear(message);
+    return status;
 }
 
 void tk_message_clear(tk_message *message) {

@@ -2,16 +2,17 @@
  * the sender's counter.
  *
  * A message on the wire is: identities..., "<IDS|MSG>", signature, header, parent header, metadata,
- * content, buffers... (Jupyter messaging protocol 5.4, "The Wire Protocol"). */
+ * content, buffers... (Jupyter messaging protocol 5.5, "The Wire Protocol"). */
 #ifndef TIDE_KERNEL_WIRE_H
 #define TIDE_KERNEL_WIRE_H
 
 #include "jupyter-kernel/hmac.h"
+#include "jupyter-kernel/lenient.h"
 
 #include <jansson.h>
 #include <stdatomic.h>
 
-#define TK_PROTOCOL_VERSION "5.4"
+#define TK_PROTOCOL_VERSION "5.5"
 #define TK_MAX_FRAMES       1024
 #define TK_MAX_MESSAGE      ((size_t)256 << 20) /* bytes in all frames together */
 
@@ -24,6 +25,8 @@ typedef struct tk_message {
     size_t n_buffers;
     json_t *header, *metadata, *content; /* objects */
     const char *type;                    /* header.msg_type */
+    tk_frame signature;                  /* borrowed as the frames are */
+    char problem[TK_PROBLEM_SIZE];       /* why the content can't be read, which is then empty */
 } tk_message;
 
 typedef enum tk_wire_status {
@@ -40,8 +43,10 @@ typedef enum tk_wire_status {
 /* What a status means, in words for a log line. */
 const char *tk_wire_problem(tk_wire_status status);
 
-/* Reads a message out of `n` frames. The signature is checked before any of it is decoded. On
- * anything but TK_WIRE_OK *message is all zero. */
+/* Reads a message out of `n` frames. The signature is checked before any of it is decoded, and the
+ * header before the rest: a message that has one can be answered. Metadata that can't be read are
+ * empty, content that can't be read is too and `problem` says why; the parent header is of no use.
+ * On anything but TK_WIRE_OK *message is all zero. */
 tk_wire_status tk_wire_parse(tk_frame key, const tk_frame *frames, size_t n, tk_message *message);
 
 /* Lets the message's JSON go; afterwards it is all zero. */

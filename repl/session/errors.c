@@ -191,7 +191,7 @@ static char *name_of(lua_State *L, int idx) {
     if (lua_type(L, idx) != LUA_TSTRING && lua_getmetatable(L, idx)) {
         lua_pushliteral(L, "__name");
         if (lua_rawget(L, -2) == LUA_TSTRING)
-            name = copy_string(lua_tostring(L, -1));
+            name = copy_visible(lua_tostring(L, -1), lua_rawlen(L, -1));
         lua_pop(L, 2);
     }
     return name ? name : copy_string("Error");
@@ -277,7 +277,7 @@ void error_fill(tide_session *s, tide_result *r) {
         r->outcome = TIDE_ERROR;
         r->ename = name_of(L, object);
         push_message(L, object);
-        r->evalue = copy_bytes(lua_tostring(L, -1), lua_rawlen(L, -1));
+        r->evalue = copy_visible(lua_tostring(L, -1), lua_rawlen(L, -1));
         add_message(s, r);
         add_frames(s, r);
     }

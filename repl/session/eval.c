@@ -12,6 +12,7 @@
 #include "repl/session/lex.h"
 #include "repl/session/magic.h"
 #include "repl/session/modules.h"
+#include "repl/session/output.h"
 #include "repl/session/remember.h"
 #include "repl/session/result.h"
 #include "repl/session/source.h"
@@ -144,10 +145,10 @@ static void answer_question(lua_State *L, const job *j, size_t start, size_t end
     int name = lua_gettop(L);
     if (end == start) {
         push_answer(L, "help", "introduction", name);
-        j->r->pager = copy_bytes(lua_tostring(L, -1), lua_rawlen(L, -1));
+        j->r->pager = copy_visible(lua_tostring(L, -1), lua_rawlen(L, -1));
     } else if (tide_session_inspect(j->s, j->code + start, end - start, end - start, detail,
                                     &bundle)) {
-        j->r->pager = copy_bytes(bundle.entries[0].data, bundle.entries[0].len);
+        j->r->pager = copy_visible(bundle.entries[0].data, bundle.entries[0].len);
     } else {
         push_answer(L, "suggest", "unknown", name);
         error_plain(j->r, "Error", lua_tostring(L, -1));
@@ -321,9 +322,9 @@ static void run_job(job *j, lua_CFunction body) {
     tide_print_options *printing = tide_print_options_of(L);
     if (printing)
         printing->terminal = s->frontend.width;
+    if (s->depth == 0)
+        output_forget_input(s);
     control_begin(s);
-    if (s->in)
-        clearerr(s->in);
     lua_pushcfunction(L, body);
     lua_pushlightuserdata(L, j);
     if (lua_pcall(L, 1, 0, 0) != LUA_OK) {
@@ -362,6 +363,8 @@ void tide_session_eval(tide_session *s, const char *code, size_t len, bool silen
         history_add(s, j.number, code, len);
     }
     run_job(&j, eval_body);
+    if (!silent && r->value.n > 0)
+        history_add_output(s, j.number, r->value.entries[0].data, r->value.entries[0].len);
     s->input = outer;
     s->input_len = outer_len;
 }

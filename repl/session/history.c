@@ -27,13 +27,15 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { READ_LIMIT = 8 << 20 }; /* bytes of the file that are looked at */
+enum { READ_LIMIT = 8 << 20 };    /* bytes of the file that are looked at */
+enum { OUTPUT_LIMIT = 64 << 10 }; /* bytes of one output that are kept */
 
 typedef struct entry {
     long session; /* as in tide_history_entry, once read */
     int line;
     char *input;
     size_t len;
+    char *output; /* of this session's inputs; NULL: none */
 } entry;
 
 typedef struct entry_list {
@@ -65,7 +67,7 @@ history *history_new(void) {
 
 static void entries_clear(entry_list *list) {
     for (size_t i = 0; i < list->n; i++)
-        free(list->items[i].input);
+        free(list->items[i].input), free(list->items[i].output);
     free(list->items);
     *list = (entry_list){0};
 }
@@ -90,7 +92,7 @@ static void entries_push(entry_list *list, long session, int line, char *input, 
         }
     }
     if (input && list->n < list->room)
-        list->items[list->n++] = (entry){session, line, input, len};
+        list->items[list->n++] = (entry){session, line, input, len, NULL};
     else
         free(input);
 }
@@ -240,6 +242,17 @@ void history_add(tide_session *s, int line, const char *input, size_t len) {
         append(s, &present->items[before]);
 }
 
+void history_add_output(tide_session *s, int line, const char *text, size_t len) {
+    entry_list *present = &s->history->present;
+    entry *last = present->n ? &present->items[present->n - 1] : NULL;
+    if (!last || last->line != line || last->output)
+        return;
+    if (len > OUTPUT_LIMIT)
+        for (len = OUTPUT_LIMIT; len > 0 && ((unsigned char)text[len] & 0xC0) == 0x80; len--)
+            ;
+    last->output = copy_visible(text, len);
+}
+
 /* The end of the file, from the start of a line on; malloc'ed. */
 static char *read_end(const char *path, size_t *len) {
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -372,11 +385,16 @@ static const entry *history_at(const history *h, size_t i) {
 }
 
 static void list_push(tide_history_list *list, const entry *e) {
-    tide_history_entry item = {e->session, e->line, copy_bytes(e->input, e->len)};
+    tide_history_entry item = {.session = e->session,
+                               .line = e->line,
+                               .input = copy_bytes(e->input, e->len),
+                               .len = e->len,
+                               .output = e->output ? copy_string(e->output) : NULL};
     tide_history_entry *entries =
         item.input ? realloc(list->entries, (size_t)(list->n + 1) * sizeof item) : NULL;
     if (!entries) {
         free(item.input);
+        free(item.output);
         return;
     }
     list->entries = entries;

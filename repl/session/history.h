@@ -9,6 +9,10 @@ typedef struct history history;
 history *history_new(void); /* new; NULL when memory is out */
 void history_free(history *h);
 void history_add(tide_session *s, int line, const char *input, size_t len);
+/* The value of an input of this session was shown as this text; of a long one the beginning is
+ * kept.
+ */
+void history_add_output(tide_session *s, int line, const char *text, size_t len);
 /* Input n of this session, or NULL. Borrowed. */
 const char *history_input(const tide_session *s, int line, size_t *len);
 

@@ -1,4 +1,5 @@
 /* lifetime.c: birth and death of a session: the one file here that knows every part of it. */
+#include "repl/session/ask.h"
 #include "repl/session/assist.h"
 #include "repl/session/commands.h"
 #include "repl/session/control.h"
@@ -18,7 +19,8 @@
 #include <lauxlib.h>
 #include <stdlib.h>
 
-static const magic *const magics[] = {&magic_lsmagic, &magic_time, &magic_timeit, NULL};
+static const magic *const magics[] = {&magic_lsmagic, &magic_time, &magic_timeit, &magic_flood,
+                                      NULL};
 
 /* Everything that may raise a Lua error while a session is made. */
 static int prepare(lua_State *L) {
@@ -39,6 +41,7 @@ static int prepare(lua_State *L) {
     lua_call(L, 1, 1);
     if (lua_istable(L, -1)) {
         display_install(L);
+        ask_install(L);
         magic_install(L);
         commands_install_tide(L);
     }

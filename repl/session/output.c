@@ -9,6 +9,7 @@
 
 #include <lauxlib.h>
 #include <lualib.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,11 +41,10 @@ static ssize_t write_err(void *cookie, const char *bytes, size_t len) {
 static ssize_t read_in(void *cookie, char *bytes, size_t size) {
     tide_session *s = cookie;
     if (!s->line) {
-        s->line = s->frontend.read_line(s->frontend.ctx, "", false);
+        s->line = s->frontend.read_line(s->frontend.ctx, "", false, &s->line_len);
         if (!s->line)
             return 0;
-        s->line_len = strlen(s->line);
-        s->line[s->line_len++] = '\n'; /* in place of the NUL: the length is known */
+        s->line[s->line_len++] = '\n'; /* in the byte that is there for it */
         s->line_at = 0;
     }
     size_t n = s->line_len - s->line_at;
@@ -56,6 +56,15 @@ static ssize_t read_in(void *cookie, char *bytes, size_t size) {
         s->line = NULL;
     }
     return (ssize_t)n;
+}
+
+void output_forget_input(tide_session *s) {
+    free(s->line);
+    s->line = NULL;
+    if (s->in) {
+        __fpurge(s->in); /* io.read("n") gives a byte back */
+        clearerr(s->in);
+    }
 }
 
 static int keep_open(lua_State *L) {
@@ -156,4 +165,5 @@ void output_free(tide_session *s) {
         if (files[i])
             fclose(files[i]);
     free(s->line);
+    free(s->answer);
 }

@@ -21,6 +21,21 @@ char *copy_string(const char *text) {
     return copy_bytes(text, strlen(text));
 }
 
+char *copy_visible(const char *bytes, size_t len) {
+    size_t n = 0;
+    for (size_t i = 0; i < len; i++)
+        n += bytes[i] == '\0';
+    char *copy = malloc(len + n + 1), *at = copy;
+    for (size_t i = 0; copy && i < len; i++) {
+        *at++ = bytes[i] ? bytes[i] : '\\';
+        if (!bytes[i])
+            *at++ = '0';
+    }
+    if (copy)
+        *at = '\0';
+    return copy;
+}
+
 void bundle_add(tide_bundle *bundle, const char *type, const char *data, size_t len) {
     tide_mime entry = {copy_string(type), copy_bytes(data, len), len};
     tide_mime *entries = realloc(bundle->entries, (size_t)(bundle->n + 1) * sizeof *entries);
@@ -48,7 +63,7 @@ static void add_line(tide_result *r, const char *text, size_t len) {
     if (!lines)
         return;
     r->traceback = lines;
-    char *line = copy_bytes(text, len);
+    char *line = copy_visible(text, len);
     if (line)
         lines[r->n_traceback++] = line;
 }
@@ -87,7 +102,7 @@ void tide_completions_clear(tide_completions *c) {
 
 void tide_history_list_clear(tide_history_list *list) {
     for (int i = 0; i < list->n; i++)
-        free(list->entries[i].input);
+        free(list->entries[i].input), free(list->entries[i].output);
     free(list->entries);
     *list = (tide_history_list){0};
 }

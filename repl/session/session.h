@@ -44,8 +44,13 @@ typedef struct tide_frontend {
     /* tide.display(x). `display_id` may be NULL; `update` replaces the display of that id. */
     void (*display)(void *ctx, const tide_bundle *bundle, const char *display_id, bool update);
     void (*clear_output)(void *ctx, bool wait);
-    /* io.read(): one line without its newline in a malloc'ed string, or NULL at the end. */
-    char *(*read_line)(void *ctx, const char *prompt, bool password);
+    /* io.read(), tide.input(): one line of *len bytes without its newline, malloc'ed with one byte
+     * more than that, or NULL at the end. */
+    char *(*read_line)(void *ctx, const char *prompt, bool password, size_t *len);
+    /* %flood: is the middle of a flood of output left out? */
+    void (*limit_output)(void *ctx, bool on);
+    /* tide.set_next_input(): what the person finds in the next input, or in this one's place. */
+    void (*next_input)(void *ctx, const char *text, size_t len, bool replace);
     bool interactive; /* a person watches: progress bars may redraw their line */
     bool color;       /* ANSI colours in tracebacks and tables */
     bool notebook;    /* updates of a display work (display_id) */
@@ -145,6 +150,8 @@ typedef struct tide_history_entry {
     long session; /* 0: this session; -1: the one before, ... */
     int line;     /* from 1 */
     char *input;
+    size_t len;   /* of the input, which may hold NUL */
+    char *output; /* what was shown as its value; NULL: nothing, or it is another session's */
 } tide_history_entry;
 
 typedef struct tide_history_list {

@@ -54,6 +54,7 @@ struct tide_session {
     FILE *out, *err, *in; /* streams that lead to the front end; NULL: the process's own */
     char *line;           /* what read_line gave and the program has not read yet */
     size_t line_len, line_at;
+    char *answer;  /* ask.c: a line on its way to Lua */
     bool warnings; /* warn("@on") */
     bool warning_continues;
 };

@@ -149,6 +149,7 @@ class KernelCase(unittest.TestCase):
 
     def execute(self, code, timeout=TIMEOUT, **options):
         options.setdefault("allow_stdin", False)
+        options.setdefault("stop_on_error", False)  # the next test's cell comes at once
         return ask(self.client, self.client.execute(code, **options), timeout)
 
     def request(self, msg_type, content):

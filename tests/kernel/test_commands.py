@@ -186,6 +186,8 @@ class Install(Folder):
         self.assertEqual(spec["display_name"], "Tide (Lua 5.4)")
         self.assertEqual(spec["language"], "lua")
         self.assertEqual(spec["interrupt_mode"], "message")
+        self.assertEqual(spec["kernel_protocol_version"], "5.5")
+        self.assertEqual(spec["metadata"]["supported_encryption"], "curve")
         for size in (32, 64):
             with open(os.path.join(folder, f"logo-{size}x{size}.png"), "rb") as file:
                 png = file.read()

@@ -37,6 +37,13 @@ class Tide(jupyter_kernel_test.KernelTests):
     code_clear_output = "tide.clear_output()"
 
 
+if hasattr(jupyter_kernel_test, "IopubWelcomeTests"):  # newer than 0.6
+
+    class TideWelcome(jupyter_kernel_test.IopubWelcomeTests):
+        kernel_name = "tide"
+        support_iopub_welcome = True
+
+
 if __name__ == "__main__":
     result = unittest.main(exit=False).result
     # A sample that is missing shows as a skip.

@@ -7,7 +7,7 @@ from harness import KernelCase, outputs, reply_to, send
 class Protocol(KernelCase):
     def check_kernel_info(self, content):
         self.assertEqual(content["status"], "ok")
-        self.assertEqual(content["protocol_version"], "5.4")
+        self.assertEqual(content["protocol_version"], "5.5")
         self.assertEqual(content["implementation"], "tide")
         language = content["language_info"]
         self.assertEqual(language["name"], "lua")

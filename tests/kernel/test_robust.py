@@ -41,16 +41,14 @@ class Frames(unittest.TestCase):
                 [b"[]", b"{}", b"{}", b"{}"],
                 [b"{}", b"{}", b"{}", b"{}"],
                 [b'{"msg_id":1,"msg_type":2}', b"{}", b"{}", b"{}"],
-                [good[2], b"{}", b"{}", b"\xff\xfe"],
-                [good[2], b"{}", b"{}", b'{"a":' + b"[" * 1000000],
-                [good[2], b"null", b"{}", b"{}"],
+                [b'{"a":' + b"[" * 1000000, b"{}", b"{}", b"{}"],
             ):
                 bad.append([b"<IDS|MSG>", client.session.sign(parts)] + parts)
             for channel in ("shell", "control"):
                 with raw_socket(client, channel, context) as socket:
                     for frames in bad:
                         socket.send_multipart(frames)
-                    socket.send_multipart(good)
+                    socket.send_multipart(frames_of(client))
                     self.assertTrue(socket.poll(TIMEOUT * 1000))
                     socket.recv_multipart()
                     self.assertFalse(socket.poll(100), "one answer to many bad messages")

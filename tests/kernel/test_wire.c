@@ -138,16 +138,32 @@ static tk_wire_status parse_parts(const char *h, const char *p, const char *m, c
     return status;
 }
 
-TEST(parse_rejects_parts_that_are_no_objects) {
+/* Only the header need be read: who sent it can then be told about the rest. */
+TEST(parse_rejects_headers_that_are_no_objects) {
     const char *bad[] = {
         "", "[]", "1", "null", "{", "{}x", "\"a\"", "{\"a\":\"\xff\"}", "{\"a\":\"\xc3"};
     CHECK_INT(parse_parts(header, "{}", "{}", "{}"), TK_WIRE_OK);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         CHECK_INT(parse_parts(bad[i], "{}", "{}", "{}"), TK_WIRE_BAD_JSON);
-        CHECK_INT(parse_parts(header, bad[i], "{}", "{}"), TK_WIRE_BAD_JSON);
-        CHECK_INT(parse_parts(header, "{}", bad[i], "{}"), TK_WIRE_BAD_JSON);
-        CHECK_INT(parse_parts(header, "{}", "{}", bad[i]), TK_WIRE_BAD_JSON);
+        CHECK_INT(parse_parts(header, bad[i], "{}", "{}"), TK_WIRE_OK);
+        CHECK_INT(parse_parts(header, "{}", bad[i], "{}"), TK_WIRE_OK);
+        CHECK_INT(parse_parts(header, "{}", "{}", bad[i]), TK_WIRE_OK);
     }
+}
+
+TEST(content_that_cannot_be_read_is_empty_with_a_reason) {
+    tk_frame frames[6] = {text_frame("<IDS|MSG>"), text_frame(""),   text_frame(header),
+                          text_frame("{}"),        text_frame("{}"), text_frame("{\"code\"")};
+    tk_message message;
+    CHECK_INT(tk_wire_parse(text_frame(""), frames, 6, &message), TK_WIRE_OK);
+    CHECK(json_object_size(message.content) == 0 && message.problem[0]);
+    tk_message_clear(&message);
+    frames[4] = text_frame("[]");
+    frames[5] = text_frame("{\"code\": \"1\"}");
+    CHECK_INT(tk_wire_parse(text_frame(""), frames, 6, &message), TK_WIRE_OK);
+    CHECK(json_object_size(message.metadata) == 0 && !message.problem[0]);
+    CHECK(json_object_size(message.content) == 1);
+    tk_message_clear(&message);
 }
 
 TEST(parse_rejects_headers_without_type_or_id) {
@@ -167,7 +183,8 @@ TEST(parse_survives_deep_nesting) {
     memcpy(deep, "{\"a\":", 5);
     memset(deep + 5, '[', DEPTH);
     memcpy(deep + 5 + DEPTH, "]", 2);
-    CHECK_INT(parse_parts(header, "{}", "{}", deep), TK_WIRE_BAD_JSON);
+    CHECK_INT(parse_parts(header, "{}", "{}", deep), TK_WIRE_OK);
+    CHECK_INT(parse_parts(deep, "{}", "{}", "{}"), TK_WIRE_BAD_JSON);
     free(deep);
 }
 
@@ -183,7 +200,7 @@ TEST(written_envelopes_are_parsed_back) {
     CHECK_INT(tk_wire_parse(text_frame("key"), frames, 6, &message), TK_WIRE_OK);
     CHECK_STR(message.type, "stream");
     CHECK_STR(json_string_value(json_object_get(message.header, "username")), "ada");
-    CHECK_STR(json_string_value(json_object_get(message.header, "version")), "5.4");
+    CHECK_STR(json_string_value(json_object_get(message.header, "version")), "5.5");
     CHECK_STR(json_string_value(json_object_get(message.content, "text")), "a\nb");
     CHECK_STR(envelope.parts[1], header);
     tk_message_clear(&message);
@@ -261,7 +278,8 @@ int main(void) {
     RUN(parse_rejects_a_changed_byte_in_each_signed_frame);
     RUN(parse_rejects_too_few_frames);
     RUN(parse_rejects_too_many_frames_and_bytes);
-    RUN(parse_rejects_parts_that_are_no_objects);
+    RUN(parse_rejects_headers_that_are_no_objects);
+    RUN(content_that_cannot_be_read_is_empty_with_a_reason);
     RUN(parse_rejects_headers_without_type_or_id);
     RUN(parse_survives_deep_nesting);
     RUN(written_envelopes_are_parsed_back);

@@ -41,9 +41,12 @@ static void catch_clear(void *ctx, bool wait) {
     caught.clears += wait ? 10 : 1;
 }
 
-static char *hand_out_line(void *ctx, const char *prompt, bool password) {
+static char *hand_out_line(void *ctx, const char *prompt, bool password, size_t *len) {
     (void)ctx, (void)prompt, (void)password;
-    return caught.lines && *caught.lines ? strdup(*caught.lines++) : NULL;
+    if (!caught.lines || !*caught.lines)
+        return NULL;
+    *len = strlen(*caught.lines);
+    return strdup(*caught.lines++);
 }
 
 static tide_session *open_session(void) {
@@ -383,14 +386,21 @@ TEST(reading_asks_the_front_end) {
     static const char *const lines[] = {"first", "12 13", "", "rest", NULL};
     caught.lines = lines;
     CHECK_STR(value("io.read()"), "\"first\"");
-    CHECK_STR(value("io.read('n')"), "12");
-    CHECK_STR(value("io.read('n', 'l')"), "13\n\"\"");
+    CHECK_STR(value("io.read('n', 'n', 'l')"), "12\n13\n\"\"");
     CHECK_STR(value("io.read('L')"), "\"\\n\"");
     CHECK_STR(value("io.read('a')"), "\"rest\\n\"");
     CHECK_STR(value("io.read() == nil"), "true");
     static const char *const more[] = {"later", NULL};
     caught.lines = more;
     CHECK_STR(value("io.stdin:read()"), "\"later\"");
+}
+
+TEST(what_is_left_of_a_line_ends_with_the_evaluation) {
+    static const char *const lines[] = {"12 secret", "-7x", "new", NULL};
+    caught.lines = lines;
+    CHECK_STR(value("io.read(3)"), "\"12 \"");
+    CHECK_STR(value("io.read('n')"), "-7");
+    CHECK_STR(value("io.read('a')"), "\"new\\n\"");
 }
 
 /* ---- leaving ---- */
@@ -949,6 +959,7 @@ int main(void) {
     RUN(names_that_are_nil_bring_a_suggestion);
     RUN(output_of_every_kind_is_caught_in_order);
     RUN(reading_asks_the_front_end);
+    RUN(what_is_left_of_a_line_ends_with_the_evaluation);
     RUN(exit_unwinds_and_leaves_the_state_whole);
     RUN(exit_closes_only_when_asked);
     RUN(interrupt_stops_loops_of_every_kind);

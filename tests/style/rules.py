@@ -30,7 +30,7 @@ FLOORS = {
 # what has no floor here stands on the ground.
 FILE_FLOORS = {
     "repl/session/": ("session", "lex", "statements", "result", "state", "held", "library", "control", "programs", "output", "history", "source", "modules", "advise",
-                      "display", "remember", "scope", "syntax", "compile", "frames", "errors", "magic", "commands", "timing", "assist", "eval", "lifetime"),
+                      "display", "remember", "scope", "syntax", "compile", "frames", "errors", "magic", "commands", "timing", "ask", "assist", "eval", "lifetime"),
 }
 # Files that name all floors of the engine: where the operators meet their kernels and derivatives,
 # and the header of everything.

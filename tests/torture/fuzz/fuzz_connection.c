@@ -14,9 +14,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (tk_connection_read(path, &connection, error, sizeof error)) {
         for (int k = 0; k < TK_CHANNELS; k++) {
             char *address = tk_connection_address(&connection, (tk_channel)k);
-            HOLDS(address && connection.ports[k] > 0 && connection.ports[k] < 65536);
+            int port =
+                connection.registration_port ? connection.registration_port : connection.ports[k];
+            HOLDS(address && port > 0 && port < 65536);
             free(address);
         }
+        HOLDS(!connection.curve_public == !connection.curve_secret);
         tk_connection_clear(&connection);
     } else {
         HOLDS(!strncmp(error, path, strlen(path)) && !strchr(error, '\n'));

@@ -30,6 +30,7 @@ static void check_message(tk_sender *sender, const tk_message *m) {
     tk_envelope envelope;
     size_t len;
     HOLDS(m->type && m->header && m->metadata && m->content);
+    HOLDS(!m->problem[0] || json_object_size(m->content) == 0);
     (void)tk_field_string(m->content, "code", &len);
     (void)tk_field_integer(m->content, "cursor_pos", 0);
     (void)tk_field_bool(m->content, "silent", false);
