@@ -56,7 +56,7 @@ static int parse_options(int argc, char **argv, options *o) {
             return 0;
         }
         if (strcmp(arg, "--version") == 0 || strcmp(arg, "-v") == 0) {
-            puts("Tide " TIDE_VERSION " (" LUA_RELEASE ", " TIDE_EDIT_NAME ")");
+            puts("Tide " TIDE_VERSION " (" LUA_RELEASE ")");
             return 0;
         }
         if (strcmp(arg, "-i") == 0) {
@@ -194,7 +194,7 @@ static int run(tide_session *s, int argc, char **argv, options *o) {
     if (!give_arg(tide_session_lua(s), argc, argv, o->script))
         return 1;
     if (o->info)
-        return print_lines(s, "_info", "tide " TIDE_VERSION "\nline editing: " TIDE_EDIT_NAME "\n");
+        return print_lines(s, "_info", "tide " TIDE_VERSION "\n");
     if (o->ops)
         return print_lines(s, "_reference", "");
     int code = run_options(s, argc, argv, o);

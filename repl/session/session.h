@@ -116,6 +116,11 @@ bool tide_session_inspect(tide_session *s, const char *code, size_t len, size_t 
                           tide_bundle *bundle);
 void tide_bundle_clear(tide_bundle *bundle);
 
+/* One line, malloc'ed, for an editor: the signature of the innermost call that byte `cursor` is
+ * within, or (`of_call` false) that of the name which ends there, with the first sentence of its
+ * doc. NULL when nothing is known. */
+char *tide_session_hint(tide_session *s, const char *code, size_t len, size_t cursor, bool of_call);
+
 /* Number of the next input (from 1); counts evals that were not silent and not empty. */
 int tide_session_count(const tide_session *s);
 
