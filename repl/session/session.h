@@ -85,6 +85,9 @@ void tide_session_eval(tide_session *s, const char *code, size_t len, bool silen
 /* Run a script with `arg` set as lua5.4 does (argv[0] is the script's path; "-" is stdin). */
 void tide_session_run_file(tide_session *s, const char *path, int argc, char *const *argv,
                            tide_result *r);
+/* Run a text that came by standard input, as a script; an expression, or what is no script but a
+ * whole input, leaves its values in the result. */
+void tide_session_run_text(tide_session *s, const char *code, size_t len, tide_result *r);
 void tide_result_clear(tide_result *r);
 
 /* Evaluate one expression and give its display bundle (Jupyter's user_expressions). */
