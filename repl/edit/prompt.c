@@ -97,8 +97,8 @@ static void begin_screen(prompt *p) {
 static void end_screen(prompt *p) {
     screen_leave(&p->screen, &p->out);
     bytes_add_text(&p->out, "\x1b[?2004l");
+    tty_end(); /* before it is seen: what is typed from now on is for whoever reads next */
     flush(p);
-    tty_end();
 }
 
 /* Leaves all of the input on the screen, with a mark behind it or none. */

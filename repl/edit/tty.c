@@ -126,7 +126,22 @@ void tty_size(int *columns, int *rows) {
 
 /* ---- bytes ---- */
 
+/* Lets signals through that have come already. pselect does so only where it has to wait itself: a
+ * key typed behind Ctrl-C would be taken for one before it. */
+static bool let_through(const sigset_t *mask) {
+    sigset_t pending, blocked;
+    sigpending(&pending);
+    if (!sigismember(&pending, SIGINT) && !sigismember(&pending, SIGWINCH) &&
+        !sigismember(&pending, SIGCONT))
+        return false;
+    pthread_sigmask(SIG_SETMASK, mask, &blocked);
+    pthread_sigmask(SIG_SETMASK, &blocked, NULL);
+    return true;
+}
+
 tty_event tty_wait(const sigset_t *mask, double seconds) {
+    if (let_through(mask))
+        return TTY_SIGNAL;
     fd_set readable;
     FD_ZERO(&readable);
     FD_SET(STDIN_FILENO, &readable);
@@ -134,6 +149,8 @@ tty_event tty_wait(const sigset_t *mask, double seconds) {
     int n = pselect(STDIN_FILENO + 1, &readable, NULL, NULL, seconds < 0 ? NULL : &time, mask);
     if (n < 0)
         return errno == EINTR ? TTY_SIGNAL : TTY_CLOSED;
+    if (n > 0 && let_through(mask))
+        return TTY_SIGNAL;
     return n > 0 ? TTY_READABLE : TTY_QUIET;
 }
 

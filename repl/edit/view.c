@@ -241,23 +241,40 @@ static void show_choice(editor *e, frame *f, int row, int i, int name_width, int
     put_cut(f, row, note, STYLE_HINT);
 }
 
+/* The last row: which part of a long list is shown, and the signature of what is chosen. */
+static void show_foot(editor *e, frame *f, int row, int shown, bool counted) {
+    menu *m = &e->menu;
+    int last = m->top + shown < m->choices.n ? m->top + shown : m->choices.n;
+    bytes line = {0};
+    put_cut(f, row, "  ", STYLE_HINT);
+    if (counted &&
+        bytes_add_format(&line, "%d-%d of %d  ", m->top + 1, last, m->choices.n) &&
+        bytes_add(&line, "", 1))
+        put_cut(f, row, line.at, STYLE_HINT);
+    bytes_clear(&line);
+    const buffer *b = &e->buf;
+    if (m->chosen < 0 || !e->host.signature || b->text.len > HINT_LIMIT)
+        return;
+    if (bytes_add(&line, b->text.at, m->end) && bytes_add(&line, "(", 1)) {
+        char *hint = e->host.signature(e->host.ctx, line.at, line.len, line.len);
+        if (hint)
+            put_cut(f, row, hint, STYLE_HINT);
+        free(hint);
+    }
+    bytes_clear(&line);
+}
+
 static void show_menu(editor *e, frame *f, int rows) {
     menu *m = &e->menu;
-    bool counted = m->choices.n > rows && rows > 1;
-    int shown = counted ? rows - 1 : rows, first = f->rows;
+    bool counted = m->choices.n > rows - 1;
+    int shown = rows > 1 ? rows - 1 : rows, first = f->rows;
     menu_scroll(m, shown);
     int name_width = widest(m, shown, false), kind_width = widest(m, shown, true);
     name_width = name_width < f->width / 2 ? name_width : f->width / 2;
     for (int i = 0; i < shown && m->top + i < m->choices.n; i++)
         show_choice(e, f, first + i, m->top + i, name_width, kind_width);
-    if (counted) {
-        bytes line = {0};
-        int last = m->top + shown < m->choices.n ? m->top + shown : m->choices.n;
-        if (bytes_add_format(&line, "  %d-%d of %d", m->top + 1, last, m->choices.n) &&
-            bytes_add(&line, "", 1))
-            put_cut(f, first + shown, line.at, STYLE_HINT);
-        bytes_clear(&line);
-    }
+    if (rows > 1 && (counted || m->chosen >= 0))
+        show_foot(e, f, f->rows, shown, counted);
 }
 
 /* The line of the search with the cursor, and below it other inputs that it finds. */
@@ -293,7 +310,7 @@ static int rows_below(const editor *e, const char *hint) {
     if (e->search.on)
         return 1 + (e->search.n < MATCH_ROWS ? e->search.n : MATCH_ROWS);
     if (menu_is_open(&e->menu))
-        return e->menu.choices.n < MENU_ROWS ? e->menu.choices.n : MENU_ROWS;
+        return 1 + (e->menu.choices.n < MENU_ROWS ? e->menu.choices.n : MENU_ROWS);
     return hint ? 1 : 0;
 }
 

@@ -196,7 +196,8 @@ local function brief(name, value)
     return doc.signature or (place and name .. names.parameters(value)), doc.doc or comment
 end
 
--- note(code, cursor): one line about the name that ends at the cursor, or nil.
+-- note(code, cursor): a line about the name that ends at the cursor: the first sentence of its doc, or its
+-- signature, or its value; or nil.
 function inspect.note(code, cursor)
     local tokens = names.tokens(code:sub(1, cursor))
     local last = tokens[#tokens]
@@ -212,11 +213,9 @@ function inspect.note(code, cursor)
         return doc and doc.doc or nil
     end
     local signature, doc = brief(last.text, value)
-    local first = doc and doc:match("^[^\n]*"):match("^(.-%.)%s") or doc and doc:match("^[^\n]*")
-    if signature and first then
-        return signature .. "  " .. first
-    end
-    return signature or first or type(value) ~= "function" and value_text(value) or nil
+    doc = doc and doc:match("^[^\n]*")
+    return doc and (doc:match("^(.-%.)%s") or doc) or signature
+        or type(value) ~= "function" and value_text(value) or nil
 end
 
 -- signature(code, cursor): that of the innermost call which is open at the cursor, or nil.
