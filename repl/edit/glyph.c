@@ -179,7 +179,13 @@ static bool takes_marks(glyph g) {
     return !g.bad && g.code >= ' ' && g.code != 0x7F;
 }
 
+static bool is_ascii(char c) {
+    return (unsigned char)c < 0x80;
+}
+
 size_t glyph_next(const char *text, size_t len, size_t at) {
+    if (is_ascii(text[at]) && (at + 1 == len || is_ascii(text[at + 1])))
+        return at + 1;
     glyph g = glyph_read(text + at, len - at);
     at += g.len;
     if (!takes_marks(g))
@@ -213,6 +219,11 @@ size_t glyph_before(const char *text, size_t at) {
 size_t glyph_columns(const char *text, size_t len) {
     size_t columns = 0;
     for (size_t at = 0; at < len;) {
+        if (is_ascii(text[at])) {
+            columns++;
+            at++;
+            continue;
+        }
         glyph g = glyph_read(text + at, len - at);
         columns += g.bad ? 1 : (size_t)glyph_width(g.code);
         at += g.len;

@@ -247,8 +247,7 @@ static void show_foot(editor *e, frame *f, int row, int shown, bool counted) {
     int last = m->top + shown < m->choices.n ? m->top + shown : m->choices.n;
     bytes line = {0};
     put_cut(f, row, "  ", STYLE_HINT);
-    if (counted &&
-        bytes_add_format(&line, "%d-%d of %d  ", m->top + 1, last, m->choices.n) &&
+    if (counted && bytes_add_format(&line, "%d-%d of %d  ", m->top + 1, last, m->choices.n) &&
         bytes_add(&line, "", 1))
         put_cut(f, row, line.at, STYLE_HINT);
     bytes_clear(&line);

@@ -275,8 +275,8 @@ class Window(Scenario):
         self.expect(program, ["tide> local s = f('x', 1) -- why^"])
         styles = [program.screen.style_of(text) for text in ("tide>", "local", "f(", "'x'", "1)", "-- why", "s =")]
         self.assertEqual(styles, ["1;34;", "35;", "34;", "32;", "36;", "90;", ""])
-        program.send(ctrl("C") + "f(a[1])" + LEFT)
-        self.expect(program, ["tide> local s = f('x', 1) -- why^C", "tide> f(a[1]^)"])
+        program.send(ctrl("C") + ctrl("L") + "f(a[1])" + LEFT)
+        self.expect(program, ["tide> f(a[1]^)"])
         self.assertEqual([program.screen.style_of(text) for text in ("(a", ")", "[", "]")], ["1;4;", "1;4;", "", ""])
 
     def test_nothing_but_text_without_colour(self):
@@ -315,7 +315,8 @@ class Window(Scenario):
         program.send("2)\r")
         self.expect(program, ["tide> tide.zeros(2)", "[0., 0.]", "float32 (2) cpu", "tide> ^"])
         program.send("math.f\t")
-        self.expect(program, ["tide> tide.zeros(2)", "[0., 0.]", "float32 (2) cpu", "tide> math.f^", "  floor  function", "  fmod   function"])
+        self.expect(program, ["tide> tide.zeros(2)", "[0., 0.]", "float32 (2) cpu", "tide> math.f^", "  floor  function", "  fmod   function",
+                              "  frexp  function"])
 
     def test_a_megabyte_on_one_line(self):
         program = self.open(width=80, height=10)
