@@ -26,16 +26,15 @@ static void insert_blanks(editor *e, size_t n) {
     insert(e, blanks, n < DEEPEST ? n : DEEPEST);
 }
 
-/* What a line behind the n bytes of text begins with. A cell's magic has lines of its own kind. */
+/* What a line behind the n bytes of text begins with. A cell's magic has lines of its own kind, and
+ * in a string each blank counts. */
 static size_t indent_behind(const editor *e, size_t n) {
     const char *text = e->buf.text.at;
-    bool is_cell = n >= 2 && text[0] == '%' && text[1] == '%';
-    return n == 0 || is_cell ? 0 : (size_t)EDIT_INDENT * (size_t)lex_open_blocks(text, n);
-}
-
-void edit_indent_step(editor *e) {
-    size_t column = e->buf.cursor - buffer_line_start(&e->buf, e->buf.cursor);
-    insert_blanks(e, EDIT_INDENT - column % EDIT_INDENT);
+    if (n == 0 || (n >= 2 && text[0] == '%' && text[1] == '%'))
+        return 0;
+    lex_token last = lex_last(text, n);
+    bool in_string = last.kind == LEX_STRING && last.unfinished;
+    return in_string ? 0 : (size_t)EDIT_INDENT * (size_t)lex_open_blocks(text, n);
 }
 
 /* Takes n blanks off the front of a line; the cursor stays with its letter. */
@@ -96,11 +95,24 @@ static void fit_indent(editor *e) {
 
 /* ---- what is put in ---- */
 
-/* A burst of text that brings its own indentation: ours, given before it came, is taken back. */
-static void give_way(editor *e) {
+/* Text that comes in a burst and brings its own indentation, as a terminal without bracketed paste
+ * sends it: ours is taken back. */
+static bool give_way(editor *e) {
     size_t start = buffer_line_start(&e->buf, e->buf.cursor);
-    if (e->more && e->before == DID_NEWLINE)
-        replace(e, start, e->buf.cursor, "", 0);
+    if (!e->more || e->before != DID_NEWLINE)
+        return false;
+    replace(e, start, e->buf.cursor, "", 0);
+    return true;
+}
+
+void edit_indent_step(editor *e) {
+    size_t column = e->buf.cursor - buffer_line_start(&e->buf, e->buf.cursor);
+    if (e->more && (give_way(e) || e->before == DID_TYPE_BLANK)) {
+        insert(e, "\t", 1);
+        e->did = DID_TYPE_BLANK;
+    } else {
+        insert_blanks(e, EDIT_INDENT - column % EDIT_INDENT);
+    }
 }
 
 edit_outcome edit_type(editor *e, const key *k) {
@@ -148,8 +160,6 @@ edit_outcome edit_open_line(editor *e, const key *k) {
         replace(e, start, b->cursor, "\n", 1);
     else
         insert(e, "\n", 1);
-    if (e->more) /* who sends lines sends their blanks too */
-        return EDIT_ON;
     insert_blanks(e, indent);
     e->did = DID_NEWLINE;
     e->dedented = false;

@@ -29,17 +29,14 @@ static void move_to(screen *s, int row, int col, bytes *out) {
     s->col = col;
 }
 
-/* The first column of a row in which the frames differ; a wide group is not parted. -1: none. */
+/* The first column of a row in which the frames differ; -1: none. It is no right half of a wide
+ * group, since those differ where they begin. */
 static int first_difference(const frame *was, const frame *next, int row) {
     int old = row < was->rows ? was->used[row] : 0, new = next->used[row], col = 0;
     int both = old < new ? old : new;
     while (col < both && frame_same(was, next, row, col))
         col++;
-    if (col == old && col == new)
-        return -1;
-    bool parted = (col < new &&frame_cell(next, row, col)->width == 0) ||
-                  (col < old && frame_cell(was, row, col)->width == 0);
-    return parted && col > 0 ? col - 1 : col;
+    return col == old && col == new ? -1 : col;
 }
 
 /* Writes the cells of a row from a column on. */

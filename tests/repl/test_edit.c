@@ -112,9 +112,19 @@ TEST(a_burst_of_lines_is_not_indented_twice) {
     send_burst(&r, "    f()\nend");
     CHECK_STR(rig_text(&r), "do\n    f()\nend");
     editor_reset(&r.e);
-    send_burst(&r, "do\n");
-    send_burst(&r, "f()");
-    CHECK_STR(rig_text(&r), "do\n    f()");
+    send_burst(&r, "do\nf()\nend");
+    CHECK_STR(rig_text(&r), "do\n    f()\nend");
+    editor_reset(&r.e);
+    send_burst(&r, "do\n\tif x then\n\t\tf()\n\tend\nend");
+    CHECK_STR(rig_text(&r), "do\n\tif x then\n\t\tf()\n\tend\nend");
+    rig_close(&r);
+}
+
+TEST(nothing_is_put_into_a_string_of_several_lines) {
+    rig r;
+    rig_open(&r, 40, 10);
+    rig_send(&r, "f(function()\ns = [[a\nb]]\nx");
+    CHECK_STR(rig_text(&r), "f(function()\n    s = [[a\nb]]\n    x");
     rig_close(&r);
 }
 
@@ -313,6 +323,10 @@ TEST(typing_narrows_the_menu_and_escape_leaves_it) {
     rig_open_menu(&r, 50, 10);
     rig_send(&r, "z\t");
     CHECK_STR(rig_row(&r, 4), "  zoo         function  about zoo");
+    rig_send(&r, "\x1b[Z");
+    CHECK_STR(rig_text(&r), "zoo");
+    rig_send(&r, "\t");
+    CHECK_STR(rig_text(&r), "z");
     rig_send(&r, "e");
     CHECK_STR(rig_row(&r, 4), "");
     rig_send(&r, "\t");
@@ -495,6 +509,7 @@ int main(void) {
     RUN(a_paste_is_put_in_as_it_is);
     RUN(a_word_that_closes_a_block_moves_left_as_it_is_typed);
     RUN(a_burst_of_lines_is_not_indented_twice);
+    RUN(nothing_is_put_into_a_string_of_several_lines);
     RUN(undo_goes_by_words_and_can_be_undone);
     RUN(ctrl_v_puts_a_key_in_as_it_is);
     RUN(ctrl_d_deletes_or_ends);

@@ -118,8 +118,10 @@ static void model_spaces(model *m, size_t n) {
 }
 
 static size_t indent_of(const model *m, size_t len) {
+    lex_token last = lex_last(m->now.at, len);
     bool is_cell = len >= 2 && memcmp(m->now.at, "%%", 2) == 0;
-    return len == 0 || is_cell ? 0 : 4 * (size_t)lex_open_blocks(m->now.at, len);
+    bool in_string = last.kind == LEX_STRING && last.unfinished;
+    return is_cell || in_string ? 0 : 4 * (size_t)lex_open_blocks(m->now.at, len);
 }
 
 /* The line up to the cursor is blanks and one word or bracket: does it close a block? */
