@@ -4,14 +4,14 @@
 # One package a word; "a|b" is met by either, and the first is what gets installed.
 tide_build_packages="gcc g++ libc6-dev cmake ninja-build pkgconf|pkg-config liblua5.4-dev
     libdnnl-dev libopenblas-openmp-dev libsleef-dev libzmq3-dev libjansson-dev
-    libreadline-dev|libedit-dev libsodium-dev"
+    libsodium-dev"
 tide_test_packages="lua5.4 python3 python3-jupyter-client python3-nbclient python3-nbconvert
     python3-jupyter-kernel-test python3-numpy time"
 tide_ci_packages="ccache git clang libclang-rt-14-dev|libclang-rt-dev clang-format"
 
 # The same for a person on another system.
 tide_needs="a C and C++ compiler (gcc or clang), CMake 3.22, Ninja, pkg-config, and the development files of\
- Lua 5.4, oneDNN, OpenBLAS, SLEEF, ZeroMQ, Jansson, GNU readline or libedit, and libsodium"
+ Lua 5.4, oneDNN, OpenBLAS, SLEEF, ZeroMQ, Jansson and libsodium"
 
 tide_say() {
     printf 'tide: %s\n' "$*" >&2
@@ -72,6 +72,31 @@ tide_install() {
     fi
 }
 
+# tide_progress LOG: copies ninja's lines into the log and says how far it is and how long it will take:
+# on a terminal on a line that changes, elsewhere every half minute.
+tide_progress() {
+    local line done_steps all left now began=$SECONDS said=$SECONDS shown=
+    while IFS= read -r line; do
+        printf '%s\n' "$line"
+        [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] || continue
+        done_steps=${BASH_REMATCH[1]} all=${BASH_REMATCH[2]} now=$SECONDS
+        [[ -t 2 ]] || ((now - said >= 30)) || continue
+        left=
+        if ((now - began >= 3 && done_steps < all)); then
+            left=$(((now - began) * (all - done_steps) / done_steps))
+            ((left < 90)) && left=", about $left s left" || left=", about $(((left + 30) / 60)) min left"
+        fi
+        if [[ -t 2 ]]; then
+            printf '\r\033[Ktide: %d of %d%s' "$done_steps" "$all" "$left" >&2
+            shown=1
+        else
+            tide_say "$done_steps of $all$left"
+        fi
+        said=$now
+    done >"$1"
+    [[ ! $shown ]] || printf '\r\033[K' >&2
+}
+
 # tide_build PRESET [TARGETS...]: configures where that hasn't been done, and builds.
 tide_build() {
     local preset=$1 dir="$root/build/$1" log="$root/build/$1.log"
@@ -96,7 +121,8 @@ tide_build() {
         fi
     fi
     tide_say "building build/$preset"
-    if ! cmake --build "$dir" ${@:+--target "$@"} >"$log" 2>&1 </dev/null; then
+    cmake --build "$dir" ${@:+--target "$@"} 2>&1 </dev/null | tide_progress "$log"
+    if [[ ${PIPESTATUS[0]} != 0 ]]; then
         # The first error is what counts; ninja prints successes as well.
         grep -vE '^\[[0-9]+/[0-9]+\]' "$log" | head -n 60 >&2
         tide_say "building failed (log: build/$preset.log)"

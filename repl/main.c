@@ -14,7 +14,7 @@
 
 static const char usage[] =
     "usage: tide [options] [script [arguments]]\n"
-    "  -e CODE     run CODE (may be given several times)\n"
+    "  -e CODE     run CODE and show its value (may be given several times)\n"
     "  -l NAME     require NAME into a global of that name\n"
     "  -i          open the prompt after the script or CODE\n"
     "  -           run standard input as a script\n"
@@ -24,8 +24,13 @@ static const char usage[] =
     "  --ops       all operators by family: signature and what it does, a line each\n"
     "  --version   version\n"
     "  --help      this page\n"
-    "Without a script, -e or -l: the prompt, or standard input where that is no terminal.\n"
-    "At the prompt all inputs are like one chunk: locals at the top of one stay in sight.\n";
+    "Without a script, -e or -l: the prompt, or standard input where that is no terminal: a
+"
+    "script, or an expression, whose value is shown. Modules are looked for beside a script "
+    "first.
+"
+    "At the prompt all inputs are like one chunk: locals at the top of one stay in sight.
+";
 
 typedef struct options {
     bool interactive, info, ops, no_init;
@@ -57,7 +62,7 @@ static int parse_options(int argc, char **argv, options *o) {
             return 0;
         }
         if (strcmp(arg, "--version") == 0 || strcmp(arg, "-v") == 0) {
-            puts("Tide " TIDE_VERSION " (" LUA_RELEASE ", " TIDE_EDIT_NAME ")");
+            puts("Tide " TIDE_VERSION " (" LUA_RELEASE ")");
             return 0;
         }
         if (strcmp(arg, "-i") == 0) {
@@ -121,7 +126,6 @@ static int finish(tide_result *r, options *o) {
 static int run_code(tide_session *s, const char *code, options *o) {
     tide_result r;
     tide_session_eval(s, code, strlen(code), true, &r);
-    tide_bundle_clear(&r.value); /* values are shown at the prompt alone */
     return finish(&r, o);
 }
 
@@ -148,9 +152,60 @@ static int run_options(tide_session *s, int argc, char **argv, options *o) {
     return -1;
 }
 
+/* (folder): modules are looked for there first. */
+static int look_in(lua_State *L) {
+    const char *folder = lua_tostring(L, 1), *path;
+    lua_getglobal(L, "package");
+    if (!lua_istable(L, -1) || lua_getfield(L, -1, "path") != LUA_TSTRING)
+        return 0;
+    path = lua_tostring(L, -1);
+    lua_pushfstring(L, "%s/?.lua;%s/?/init.lua;%s", folder, folder, path);
+    lua_setfield(L, -3, "path");
+    return 0;
+}
+
+/* A script finds the modules that lie beside it. In a path of Lua's a ; or ? means something else,
+ * so no such folder can stand there. */
+static bool look_beside(lua_State *L, const char *script) {
+    const char *slash = strrchr(script, '/');
+    size_t len = slash ? (size_t)(slash - script) : 0;
+    if (!slash || strcspn(script, ";?") < len)
+        return true;
+    lua_pushcfunction(L, look_in);
+    lua_pushlstring(L, script, len);
+    if (lua_pcall(L, 1, 0, 0) == LUA_OK)
+        return true;
+    fputs("tide: out of memory\n", stderr);
+    return false;
+}
+
 static int run_script(tide_session *s, const char *path, options *o) {
     tide_result r;
+    if (!look_beside(tide_session_lua(s), path))
+        return 1;
     tide_session_run_file(s, path, 0, NULL, &r);
+    return finish(&r, o);
+}
+
+/* All of standard input, which is no terminal. */
+static int run_input(tide_session *s, options *o) {
+    char *text = NULL;
+    size_t len = 0, room = 0, n = 1;
+    while (n > 0) {
+        if (len == room) {
+            char *grown = realloc(text, room = 2 * room + 4096);
+            if (!grown) {
+                free(text);
+                fputs("tide: out of memory\n", stderr);
+                return 1;
+            }
+            text = grown;
+        }
+        len += n = fread(text + len, 1, room - len, stdin);
+    }
+    tide_result r;
+    tide_session_run_text(s, text, len, &r);
+    free(text);
     return finish(&r, o);
 }
 
@@ -203,7 +258,7 @@ static int run(tide_session *s, int argc, char **argv, options *o) {
     if (!give_arg(tide_session_lua(s), argc, argv, o->script))
         return 1;
     if (o->info)
-        return print_lines(s, "_info", "tide " TIDE_VERSION "\nline editing: " TIDE_EDIT_NAME "\n");
+        return print_lines(s, "_info", "tide " TIDE_VERSION "\n");
     if (o->ops)
         return print_lines(s, "_reference", "");
     int code = run_options(s, argc, argv, o);
@@ -212,7 +267,7 @@ static int run(tide_session *s, int argc, char **argv, options *o) {
     if (o->script && (code < 0 || o->interactive))
         code = run_script(s, argv[o->script], o);
     else if (!o->has_code && !o->interactive && !isatty(STDIN_FILENO))
-        code = run_script(s, "-", o);
+        code = run_input(s, o);
     else if (!o->has_code && !o->interactive)
         return run_prompt(s, o);
     if (o->interactive && !o->left)

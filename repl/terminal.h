@@ -1,4 +1,4 @@
-/* terminal.h: the interactive prompt over a session. Knows readline; main.c does not. */
+/* terminal.h: the interactive prompt over a session. Knows the editor; main.c does not. */
 #ifndef TIDE_TERMINAL_H
 #define TIDE_TERMINAL_H
 

@@ -152,6 +152,7 @@ typedef struct question {
     int detail;
     tide_completions *completions;
     tide_bundle *bundle;
+    char *hint;
     const char *chunkname;
     tide_completeness completeness;
 } question;
@@ -234,6 +235,26 @@ bool tide_session_inspect(tide_session *s, const char *code, size_t len, size_t 
                   .detail = detail,
                   .bundle = bundle};
     return ask(s, &q, inspect_body) && bundle->n > 0;
+}
+
+/* ---- hint ---- */
+
+static int hint_body(lua_State *L) {
+    question *q = lua_touserdata(L, 1);
+    lua_settop(L, 0);
+    module_push_function(L, "inspect", q->detail ? "signature" : "note");
+    lua_pushlstring(L, q->code, q->len);
+    lua_pushinteger(L, (lua_Integer)q->cursor);
+    lua_call(L, 2, 1);
+    q->hint = lua_type(L, 1) == LUA_TSTRING ? copy_string(lua_tostring(L, 1)) : NULL;
+    return 0;
+}
+
+char *tide_session_hint(tide_session *s, const char *code, size_t len, size_t cursor,
+                        bool of_call) {
+    question q = {
+        .code = code, .len = len, .cursor = cursor < len ? cursor : len, .detail = of_call};
+    return ask(s, &q, hint_body) ? q.hint : NULL;
 }
 
 /* ---- is_complete ---- */

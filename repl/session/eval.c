@@ -311,6 +311,37 @@ static int script_body(lua_State *L) {
     return 0;
 }
 
+/* A whole text as a script; where it is an expression, or none but ends in one, as an input, whose
+ * values are shown. */
+static int text_body(lua_State *L) {
+    const job *j = lua_touserdata(L, 1);
+    const char *code = j->code, *prefix;
+    size_t len = j->len;
+    bool shows = true;
+    lua_settop(L, 0);
+    lua_pushcfunction(L, error_handler);
+    if (compile_expression(L, code, len, "=stdin", &prefix) != LUA_OK) {
+        lua_settop(L, 1);
+        const char *newline = len > 0 && code[0] == '#' ? memchr(code, '\n', len) : NULL;
+        size_t skip = newline ? (size_t)(newline - code) : 0;
+        shows = luaL_loadbufferx(L, code + skip, len - skip, "=stdin", NULL) != LUA_OK;
+    }
+    int nargs = 0;
+    if (lua_type(L, 2) == LUA_TFUNCTION) {
+        nargs = push_arguments(L, j);
+    } else {
+        lua_settop(L, 1);
+        nargs = push_input(L, j, "=stdin");
+        if (lua_type(L, 2) == LUA_TSTRING) /* the rewritten code */
+            lua_remove(L, 2);
+    }
+    if (lua_pcall(L, nargs, LUA_MULTRET, 1) != LUA_OK)
+        error_fill(j->s, j->r);
+    else if (shows)
+        take_values(L, j);
+    return 0;
+}
+
 /* ---- the outer protection ---- */
 
 /* Runs a body of work; whatever it raises itself (memory, a late interrupt) becomes the result. */
@@ -389,6 +420,12 @@ bool tide_session_run_init(tide_session *s, tide_result *r) {
         return false;
     tide_session_run_file(s, path, 0, NULL, r);
     return true;
+}
+
+void tide_session_run_text(tide_session *s, const char *code, size_t len, tide_result *r) {
+    *r = (tide_result){0};
+    job j = {.s = s, .r = r, .code = code, .len = len};
+    run_job(&j, text_body);
 }
 
 void tide_session_expression(tide_session *s, const char *code, size_t len, tide_result *r) {

@@ -90,6 +90,9 @@ void tide_session_eval(tide_session *s, const char *code, size_t len, bool silen
 /* Run a script with `arg` set as lua5.4 does (argv[0] is the script's path; "-" is stdin). */
 void tide_session_run_file(tide_session *s, const char *path, int argc, char *const *argv,
                            tide_result *r);
+/* Run a text that came by standard input, as a script; an expression, or what is no script but a
+ * whole input, leaves its values in the result. */
+void tide_session_run_text(tide_session *s, const char *code, size_t len, tide_result *r);
 void tide_result_clear(tide_result *r);
 
 /* Runs $XDG_CONFIG_HOME/tide/init.lua (~/.config by default) as a script; false, and *r is empty,
@@ -124,6 +127,11 @@ void tide_completions_clear(tide_completions *c);
 bool tide_session_inspect(tide_session *s, const char *code, size_t len, size_t cursor, int detail,
                           tide_bundle *bundle);
 void tide_bundle_clear(tide_bundle *bundle);
+
+/* One line, malloc'ed, for an editor: the signature of the innermost call that byte `cursor` is
+ * within, or (`of_call` false) what the name is which ends there: the first sentence of its doc, or
+ * else its signature or value. NULL when nothing is known. */
+char *tide_session_hint(tide_session *s, const char *code, size_t len, size_t cursor, bool of_call);
 
 /* Number of the next input (from 1); counts evals that were not silent and not empty. */
 int tide_session_count(const tide_session *s);

@@ -42,8 +42,31 @@ class Program(unittest.TestCase):
     def test_code_runs_in_order(self):
         self.check(self.tide("-e", "x = 1", "-ex = x + 1", "-e", "print(x)"), 0, "2\n")
 
-    def test_values_of_code_are_not_printed(self):
-        self.check(self.tide("-e", "io.write('x')", "-e", "1 + 1"), 0, "x")
+    def test_values_of_code_are_shown(self):
+        self.check(self.tide("-e", "1 + 1"), 0, "2\n")
+        self.check(self.tide("-e", "print('x')", "-e", "x = 3", "-e", "x + 1", "-e", "x;"), 0, "x\n4\n")
+
+    def test_values_of_standard_input_are_shown(self):
+        self.check(self.tide(stdin="1+1\n"), 0, "2\n")
+        self.check(self.tide(stdin="math.max(1, 7)"), 0, "7\n")
+        self.check(self.tide(stdin="x = 20\nx + 1\n"), 0, "21\n")
+        self.check(self.tide(stdin="#!/usr/bin/tide\nlocal x = 2\nprint(x)\n"), 0, "2\n")
+        self.check(self.tide("-", stdin="1+1\n"), 1, "", "SyntaxError")
+        self.check(self.tide(stdin="x = = 1"), 1, "", "    x = = 1\n        ^\n")
+        self.check(self.tide(stdin="\n\nerror('third')"), 1, "", "stdin:3: third")
+
+    def test_a_script_finds_modules_beside_it(self):
+        os.makedirs(os.path.join(self.folder.name, "sub", "pack"))
+        self.script("return {answer = 42}", "sub/beside.lua")
+        self.script("return {answer = 43}", "sub/pack/init.lua")
+        path = self.script("print(require('beside').answer, require('pack').answer)", "sub/main.lua")
+        self.check(self.tide(path), 0, "42\t43\n")
+        self.check(self.tide("sub/main.lua"), 0, "42\t43\n")
+        self.script("return {answer = 1}", "beside.lua")
+        self.check(self.tide("sub/main.lua"), 0, "42\t43\n")
+        odd = os.path.join(self.folder.name, "a;b?")
+        os.makedirs(odd)
+        self.check(self.tide(self.script("print('runs')", "a;b?/main.lua")), 0, "runs\n")
 
     def test_error_in_code_is_1(self):
         self.check(self.tide("-e", "error('boom')"), 1, "", "tide: (input):1: boom\nstack traceback:")

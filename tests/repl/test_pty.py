@@ -439,6 +439,7 @@ class Prompt(unittest.TestCase):
         import struct
         import termios
         fcntl.ioctl(terminal.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 10, 20, 0, 0))
+        terminal.expect("tide> ")  # drawn anew
         self.assertIn("30", terminal.enter("{10, 20, 30}"))
         out = terminal.enter("(function() local t = {} for i = 1, 20 do t[i] = i end return t end)()")
         self.assertTrue(max(map(len, out.split("\n")[-6:])) <= 20, out)

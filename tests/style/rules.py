@@ -20,7 +20,8 @@ FLOORS = {
     "profiler/": ("engine/",),
     "lua-bindings/": ("engine/", "profiler/", "cmake/embedded.h"),
     "repl/session/": ("engine/", "profiler/", "lua-bindings/", "cmake/embedded.h"),
-    "repl/": ("engine/", "profiler/", "lua-bindings/", "repl/session/"),
+    "repl/edit/": ("repl/session/lex.h",),
+    "repl/": ("engine/", "profiler/", "lua-bindings/", "repl/session/", "repl/edit/"),
     "jupyter-kernel/": ("repl/session/", "cmake/embedded.h"),
     "cmake/": (),
     "tests/": ("",),
@@ -43,7 +44,8 @@ LIBRARIES = {
     "ZeroMQ": (("zmq",), ("jupyter-kernel/", "tests/")),
     "libsodium": (("sodium",), ("jupyter-kernel/", "tests/")),
     "sockets": (("sys/socket.h", "netinet/", "arpa/inet.h", "netdb.h"), ("jupyter-kernel/", "tests/")),
-    "line editing": (("readline/", "editline/", "histedit.h"), ("repl/",)),
+    "line editing": (("readline/", "editline/", "histedit.h"), ()),  # repl/edit/ is our own
+    "terminals": (("termios.h", "curses.h"), ("repl/edit/",)),
     "oneDNN": (("oneapi/dnnl", "dnnl"), ("engine/cpu/",)),
 }
 

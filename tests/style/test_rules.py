@@ -75,7 +75,9 @@ class Rules(unittest.TestCase):
                              ("readline/readline.h", "repl/session/x.c"), ("readline/readline.h", "jupyter-kernel/x.c"),
                              ("oneapi/dnnl/dnnl.h", "engine/ops/x.c")):
             self.bad(rules.includes, path, f"#include <{header}>\n")
-        self.good(rules.includes, "repl/x.c", "#include <readline/readline.h>\n")
+        self.bad(rules.includes, "repl/x.c", "#include <readline/readline.h>\n")
+        self.bad(rules.includes, "repl/x.c", "#include <termios.h>\n")
+        self.good(rules.includes, "repl/edit/x.c", "#include <termios.h>\n")
         self.good(rules.includes, "lua-bindings/x.c", "#include <lauxlib.h>\n")
         self.good(rules.includes, "jupyter-kernel/x.c", "#include <jansson.h>\n")
 

@@ -267,4 +267,44 @@ function inspect.inspect(code, cursor, detail)
     return describe(name, value, detail)
 end
 
+-- Signature and doc of a function or class, each nil where it is not known.
+local function brief(name, value)
+    local doc = names.doc(value) or {}
+    if type(value) ~= "function" then
+        return doc.signature, doc.doc
+    end
+    local place, comment = origin(value)
+    return doc.signature or (place and name .. names.parameters(value)), doc.doc or comment
+end
+
+-- note(code, cursor): a line about the name that ends at the cursor: the first sentence of its doc, or its
+-- signature, or its value; or nil.
+function inspect.note(code, cursor)
+    local tokens = names.tokens(code:sub(1, cursor))
+    local last = tokens[#tokens]
+    if not last then
+        return magic_text(code)
+    end
+    if last.kind ~= "name" or tokens[#tokens - 1] and tokens[#tokens - 1].text == "%" then
+        return magic_text(code:sub(1, cursor):match("[^\n]*$"))
+    end
+    local value = names.value_at(tokens, #tokens)
+    if value == nil then
+        local doc = #tokens == 1 and names.doc(last.text)
+        return doc and doc.doc or nil
+    end
+    local signature, doc = brief(last.text, value)
+    doc = doc and doc:match("^[^\n]*")
+    return doc and (doc:match("^(.-%.)%s") or doc) or signature
+        or type(value) ~= "function" and value_text(value) or nil
+end
+
+-- signature(code, cursor): that of the innermost call which is open at the cursor, or nil.
+function inspect.signature(code, cursor)
+    local tokens = names.tokens(code:sub(1, cursor))
+    local at = callee_at(tokens, cursor)
+    local value = at and names.value_at(tokens, at)
+    return value ~= nil and (brief(tokens[at].text, value)) or nil
+end
+
 return inspect

@@ -11,7 +11,7 @@
  * The variable FAULTS arms it before main, so that the start of a program is reached too.
  *
  * Requests of libraries that end the process or look at no answer (the loader, OpenMP, oneDNN,
- * OpenBLAS, readline) are not counted: Tide looks whether there is room before it enters them. Once
+ * OpenBLAS) are not counted: Tide looks whether there is room before it enters them. Once
  * all requests fail, theirs do too.
  */
 #include <dlfcn.h>
@@ -52,7 +52,7 @@ static bool is_of(const void *address, const char *const *names) {
 static bool counts(const void *caller) {
     static const char *const theirs[] = {"libdnnl",     "libopenblas", "libgomp",   "ld-linux",
                                          "libgfortran", "libquadmath", "libOpenCL", "libstdc++",
-                                         "libc.so",     "libreadline", NULL};
+                                         "libc.so",     NULL};
     static const char *const cxx[] = {"libstdc++", NULL};
     return how == NEW ? is_of(caller, cxx) : !is_of(caller, theirs);
 }
