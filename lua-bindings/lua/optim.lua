@@ -172,13 +172,13 @@ local function bucket_for(buckets, class, group, key)
     return bucket
 end
 
--- The parameters of a group that have a gradient, by how often they were stepped.
-local function sort_out(self, group, lr)
+-- Those of some parameters of a group that have a gradient, by how often they were stepped.
+local function sort_out(self, group, lr, params)
     local buckets, bucket = {}, nil
     local class, all, names = getmetatable(self), self.state, self.states(group)
     local first, second, third = table.unpack(names)
     local counts, carries = class.counts, class.carries
-    for _, p in ipairs(group.params) do
+    for _, p in ipairs(params) do
         local grad = p.grad
         if grad and grad.is_sparse then
             tide._optim_sparse.step(self, group, lr, p, grad)
@@ -229,11 +229,33 @@ local function keep(self, group, bucket, n, carried)
     end
 end
 
-function Optimizer:step_group(group)
+-- What is plain, in the engine's own walk over parameters and states (lua-bindings/optim.c), and of it what was
+-- stepped equally often at once. Returns the parameters that want another way; nil when none does.
+local function step_plain(self, group, lr)
+    local class, names, left = getmetatable(self), self.states(group), group.params
+    while left do
+        local n, carried, carry, done
+        if class.counts then
+            n, carried = tide._optim_next(left, self.state, class.carries)
+            if not n then
+                return n == false and left or nil
+            end
+            carry = class.carries and class.carry(group, n + 1, carried)
+        end
+        local text, numbers = class.recipe(group, lr, n and n + 1, false, carry)
+        local before = left
+        done, left = tide._optim_step(class.apply, text, numbers, left, self.state, names, n, class.carries, carried, carry)
+        if not done then
+            return before
+        end
+    end
+end
+
+-- One run of the recipe for each bucket: first steps, and where lists are not wanted.
+local function step_sorted(self, group, lr, params)
     local class = getmetatable(self)
-    local lr = read_rate(self.__name, group.lr)
-    for _, bucket in ipairs(sort_out(self, group, lr)) do
-        local one, carried = bucket.states[1]
+    for _, bucket in ipairs(sort_out(self, group, lr, params)) do
+        local one, carried = bucket.states[1], nil
         local n = class.counts and one.step + 1 or nil
         if class.carries then
             carried = class.carry(group, n, one[class.carries])
@@ -242,6 +264,16 @@ function Optimizer:step_group(group)
         local lists = bucket.lists
         class.apply(text, lists[1], lists[2], lists[3], lists[4], lists[5], { numbers = numbers })
         keep(self, group, bucket, n, carried)
+    end
+end
+
+function Optimizer:step_group(group)
+    local lr, left = read_rate(self.__name, group.lr), group.params
+    if group.foreach then
+        left = step_plain(self, group, lr)
+    end
+    if left then
+        step_sorted(self, group, lr, left)
     end
 end
 
