@@ -112,6 +112,8 @@ static void read_arguments(lua_State *L, gathering *g) {
     g->op = lua_touserdata(L, -1);
     g->nnumbers = (int)lua_rawlen(L, NUMBERS);
     g->nstates = (int)lua_rawlen(L, NAMES);
+    luaL_argcheck(L, g->op->result_type == TD_RESULT_NOTHING && g->op->nparams == 4 + MOST_STATES,
+                  CALL, name);
     luaL_argcheck(L, g->nnumbers <= MOST_NUMBERS, NUMBERS, name);
     luaL_argcheck(L, g->nstates <= MOST_STATES, NAMES, name);
     for (int k = 0; k < g->nnumbers; k++) {

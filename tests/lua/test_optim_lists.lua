@@ -105,3 +105,33 @@ t.test("a_refused_step_changes_nothing", function()
     t.is_true(tide.equal(p, before))
     t.eq(adam.state[p].step, 1)
 end)
+
+t.test("pytorch_s_other_switches_are_taken_or_refused_in_a_line", function()
+    local p = tide.ones(3):requires_grad_()
+    for _, name in ipairs { "Adam", "AdamW", "SGD", "Adagrad" } do
+        local optimizer = optim[name]({ p }, { fused = true, foreach = false, capturable = false, differentiable = false })
+        t.is_true(optimizer.param_groups[1].foreach)
+        t.eq(optimizer.param_groups[1].fused, nil)
+    end
+    t.error_has(function() optim.RAdam({ p }, { capturable = true }) end, "RAdam: option capturable: there are no graphs")
+    t.error_has(function() optim.SGD({ p }, { differentiable = true }) end, "SGD: option differentiable: a step is not recorded")
+    t.error_has(function() optim.Rprop({ p }, { fused = true }) end, "Rprop: no option 'fused'")
+end)
+
+t.test("a_step_is_refused_where_it_is_called_with_what_is_none", function()
+    local p = tide.ones(3):requires_grad_()
+    p.grad = tide.ones(3)
+    t.is_false(pcall(tide._optim_step, tide.add, "p g: p = p + g", {}, { p }, {}, {}))
+    t.is_false(pcall(tide._optim_step, 1, "p g: p = p + g", {}, { p }, {}, {}))
+    local adam = optim.Adam { p }
+    adam:step()
+    adam.param_groups[1].params[2] = 7
+    t.error_has(function() adam:step() end, "Adam: parameter 2: expected a tensor, got number 7")
+    adam.param_groups[1].params = nil
+    t.error_has(function() adam:step() end, "Adam: a group's params must be a list of tensors, got nil")
+    adam.param_groups[1].params = { p }
+    adam.state[p].step = "x"
+    t.error_has(function() adam:step() end, "Adam: the state of parameter 1: step must be a number, got")
+    adam.state[p].step, adam.state[p].exp_avg = 1, 3
+    t.error_has(function() adam:step() end, "adam_step: argument 4 (first): element 1: expected a tensor, got number 3")
+end)
