@@ -68,6 +68,8 @@ int tide_call_operator(lua_State *L);
 /* The same for an operator, under the name that messages give it. */
 int tide_call_as(lua_State *L, const td_op *op, const char *name);
 int tide_call_operator_inplace(lua_State *L);
+/* Raise the engine's error of an operator that was called by a name. */
+int tide_fail_operator(lua_State *L, const td_op *op, const char *called);
 /* The bound function that suits an operator: tide_call_operator, or a shorter way for operators
  * that are mostly called with one or two operands alone. */
 lua_CFunction tide_operator_function(const td_op *op);

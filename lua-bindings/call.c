@@ -17,7 +17,7 @@ static const char *called_name(lua_State *L, const char *name) {
 }
 
 /* The engine names the operator; the user called it perhaps by its in-place name or by an alias. */
-static int fail_call(lua_State *L, const td_op *op, const char *called) {
+int tide_fail_operator(lua_State *L, const td_op *op, const char *called) {
     const char *message = td_error_message(), *names[2] = {op->name, op->inplace_name};
     if (td_error_code() == TD_ESCRIPT)
         return tide_raise(L);
@@ -54,7 +54,7 @@ static void run(lua_State *L, tide_frame *frame, td_call *call) {
         status = td_op_call(call);
     }
     if (TD_UNLIKELY(status))
-        fail_call(L, frame->op, frame->name);
+        tide_fail_operator(L, frame->op, frame->name);
 }
 
 /* Index results count from 1 here; a new tensor, since autograd may have saved the one from 0, but
@@ -211,7 +211,7 @@ static int call_with_operands(lua_State *L, const td_op *op, int given, td_value
         status = td_op_call(&call);
     }
     if (TD_UNLIKELY(status))
-        return fail_call(L, op, called_name(L, op->name));
+        return tide_fail_operator(L, op, called_name(L, op->name));
     handle->tensor = call.out[0];
     tide_check_pressure(L, TIDE_STATE(L), call.out[0]);
     return 1;

@@ -232,12 +232,17 @@ static int call_foreach(lua_State *L) {
 
 /* ---- the table ---- */
 
-/* Set table[name] at the top, a table that is called `foreach`. */
-static void set_function(lua_State *L, const td_op *op, const char *name, bool inplace) {
+/* Push an operator over lists, which messages call by its name behind `foreach.`. */
+static void push_function(lua_State *L, const td_op *op, const char *name, bool inplace) {
     lua_pushlightuserdata(L, (void *)op);
     lua_pushboolean(L, inplace);
     lua_pushfstring(L, "foreach.%s", name);
     tide_push_function(L, call_foreach, 3);
+}
+
+/* Set table[name] at the top, a table that is called `foreach`. */
+static void set_function(lua_State *L, const td_op *op, const char *name, bool inplace) {
+    push_function(L, op, name, inplace);
     tide_push_signature(L, op, name);
     char text[160];
     lua_pushfstring(L, "The operator over lists: every argument may be a list. %s", op->doc);
@@ -253,6 +258,15 @@ static void set_functions(lua_State *L, const td_op *op, const char *name, const
         set_function(L, op, name, false);
     if (inplace && td_foreach_takes(op, true))
         set_function(L, op, inplace, true);
+}
+
+/* tide._foreach_clamp(numbers, in_place): clamp between two bounds, both numbers or not, in one
+ * pass. */
+static int make_clamp(lua_State *L) {
+    bool numbers = lua_toboolean(L, 1), inplace = lua_toboolean(L, 2);
+    push_function(L, numbers ? TD_OP(clamp_between) : TD_OP(clamp_both),
+                  inplace ? "clamp_" : "clamp", inplace);
+    return 1;
 }
 
 /* tide._foreach(): the functions by their names. */
@@ -271,6 +285,7 @@ static int make_table(lua_State *L) {
 }
 
 void tide_open_foreach(lua_State *L) {
-    static const luaL_Reg functions[] = {{"_foreach", make_table}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {
+        {"_foreach", make_table}, {"_foreach_clamp", make_clamp}, {NULL, NULL}};
     tide_set_functions(L, functions);
 }

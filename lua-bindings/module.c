@@ -116,6 +116,7 @@ int luaopen_tide(lua_State *L) {
     tide_open_io(L);
     tide_open_checkpoint(L);
     tide_open_foreach(L);
+    tide_open_optim(L);
     list_submodules(L);
     tide_push_newaxis(L);
     lua_setfield(L, -2, "newaxis");

@@ -9,6 +9,7 @@
 #include "engine/core/memory.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/block.h"
+#include "engine/cpu/chain.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
 #include "engine/cpu/pointwise_walk.h"
@@ -20,6 +21,7 @@ enum {
     BLOCK = TD_WALK_BLOCK,
     BLOCK_BYTES = BLOCK * 8,
     PIECE = 64 * 1024, /* elements that are summed together */
+    CHAINED = 256,     /* elements from which on making a chain is worth it */
     STACK_BYTES = 24 * BLOCK_BYTES
 };
 
@@ -43,6 +45,7 @@ typedef struct job {
     bool *flat;      /* of each list where there are no walks */
     int64_t *starts; /* of each list's elements (or pieces) in the loop, and of the end */
     step_code *code;
+    td_chain chain;
     unsigned char (*constants)[8];
     td_accumulator *partial; /* [piece][output] */
     unsigned char *heap;     /* workers' memory where their stacks are too small */
@@ -50,19 +53,12 @@ typedef struct job {
     int threads; /* for whom there is memory */
 } job;
 
-/* A register in a block: elements, or a single one for all. */
-typedef struct cell {
-    unsigned char *p;
-    bool scalar;
-    _Alignas(8) unsigned char value[8];
-} cell;
-
 /* What a worker needs: cells of all registers, a walk, and buffers: of loads, outputs, steps, one
  * more. */
 typedef struct worker_memory {
-    cell *cells;
+    td_cell *cells;
     td_walk walk;
-    unsigned char *loads, *outs, *buffers, *raw;
+    unsigned char *loads, *outs, *buffers, *raw, *chain;
 } worker_memory;
 
 /* ---- steps ---- */
@@ -146,7 +142,7 @@ static td_status choose_loops(const job *j) {
     return TD_OK;
 }
 
-static void run_step(const job *j, int s, int64_t n, cell *dst, const void *const *src,
+static void run_step(const job *j, int s, int64_t n, td_cell *dst, const void *const *src,
                      unsigned scalars) {
     const td_step *step = &j->program->steps[s];
     td_pointwise_fn loop = j->code[s].loop;
@@ -169,7 +165,7 @@ static void repeat_first(void *dst, int64_t n, size_t itemsize) {
     }
 }
 
-static void run_steps(const job *j, int64_t n, cell *cells) {
+static void run_steps(const job *j, int64_t n, td_cell *cells) {
     const td_program *p = j->program;
     int first = p->nloads + p->nconstants, end = first + p->noutputs;
     for (int s = 0; s < p->nsteps; s++) {
@@ -183,7 +179,7 @@ static void run_steps(const job *j, int64_t n, cell *cells) {
             src[k] = cells[code->src[k]].p;
             scalars |= (unsigned)cells[code->src[k]].scalar << k;
         }
-        cell *dst = &cells[step->dst];
+        td_cell *dst = &cells[step->dst];
         dst->scalar = scalars == all;
         if (!dst->scalar) {
             run_step(j, s, n, dst, src, scalars);
@@ -201,7 +197,8 @@ static void run_steps(const job *j, int64_t n, cell *cells) {
 
 /* Only a gathered or converted block is in the worker's memory. */
 static void load_block(const td_walk *w, const td_side *x, int64_t at, int64_t n,
-                       const int64_t *index, cell *c, unsigned char *buffer, unsigned char *raw) {
+                       const int64_t *index, td_cell *c, unsigned char *buffer,
+                       unsigned char *raw) {
     int last = w->ndim - 1;
     c->scalar = x->scalar;
     c->p =
@@ -240,7 +237,7 @@ static void run_block(const job *j, const td_walk *w, int64_t at, int64_t n, wor
                       td_accumulator *sums) {
     const td_program *p = j->program;
     int64_t index[TD_MAX_DIMS];
-    cell *cells = m->cells, *outs = cells + p->nloads + p->nconstants;
+    td_cell *cells = m->cells, *outs = cells + p->nloads + p->nconstants;
     if (!w->simple)
         td_walk_place(w, at, index);
     for (int k = 0; k < p->nloads; k++)
@@ -252,7 +249,10 @@ static void run_block(const job *j, const td_walk *w, int64_t at, int64_t n, wor
         if (!outs[k].p)
             outs[k].p = m->outs + k * BLOCK_BYTES;
     }
-    run_steps(j, n, cells);
+    if (j->chain.run)
+        td_chain_run(&j->chain, p, n, cells, m->chain);
+    else
+        run_steps(j, n, cells);
     for (int k = 0; k < p->noutputs; k++) {
         const td_side *x = &w->outs[k];
         if (x->scalar)
@@ -289,32 +289,36 @@ static void run_part(const job *j, const td_walk *w, int64_t begin, int64_t end,
 
 static size_t cells_bytes(const td_program *p) {
     int n = p->nloads + p->nconstants + p->noutputs + p->nbuffers;
-    return (sizeof(cell) * (size_t)n + 63) & ~(size_t)63;
+    return (sizeof(td_cell) * (size_t)n + 63) & ~(size_t)63;
 }
 
 static size_t sides_bytes(const td_program *p) {
     return (sizeof(td_side) * (size_t)(p->nloads + p->noutputs) + 63) & ~(size_t)63;
 }
 
-static size_t worker_bytes(const td_program *p) {
-    return cells_bytes(p) + sides_bytes(p) +
+static size_t worker_bytes(const job *j) {
+    const td_program *p = j->program;
+    return cells_bytes(p) + sides_bytes(p) + (j->chain.run ? td_chain_bytes(p) : 0) +
            (size_t)(p->nloads + p->noutputs + p->nbuffers + 1) * BLOCK_BYTES;
 }
 
 static worker_memory share_out(const job *j, unsigned char *bytes) {
     const td_program *p = j->program;
     td_side *sides = (td_side *)(bytes + cells_bytes(p));
-    worker_memory m = {.cells = (cell *)bytes,
+    worker_memory m = {.cells = (td_cell *)bytes,
                        .walk = {.loads = sides, .outs = sides + p->nloads},
                        .loads = (unsigned char *)sides + sides_bytes(p)};
     m.outs = m.loads + (size_t)p->nloads * BLOCK_BYTES;
     m.buffers = m.outs + (size_t)p->noutputs * BLOCK_BYTES;
     m.raw = m.buffers + (size_t)p->nbuffers * BLOCK_BYTES;
+    m.chain = m.raw + BLOCK_BYTES;
+    if (j->chain.run)
+        td_chain_begin(p, m.chain);
     for (int c = 0; c < p->nconstants; c++) {
         m.cells[p->nloads + c].p = j->constants[c];
         m.cells[p->nloads + c].scalar = true;
     }
-    cell *buffers = m.cells + p->nloads + p->nconstants + p->noutputs;
+    td_cell *buffers = m.cells + p->nloads + p->nconstants + p->noutputs;
     for (int b = 0; b < p->nbuffers; b++)
         buffers[b].p = m.buffers + (size_t)b * BLOCK_BYTES;
     return m;
@@ -349,12 +353,24 @@ static const td_walk *walk_of(const job *j, int list, worker_memory *m) {
     return &m->walk;
 }
 
+/* The next list's tensors lie elsewhere, where nothing that fetches ahead by itself is yet. */
+static void fetch_beginning(const job *j, int list) {
+    enum { LINE = 64, LINES = 8 };
+    if (list >= j->nlists)
+        return;
+    const td_operand *operands = operands_of(j, list);
+    for (int k = 0; k < j->program->noperands; k++)
+        for (int line = 0; operands[k].tensor && line < LINES; line++)
+            __builtin_prefetch((const char *)operands[k].tensor->data + line * LINE);
+}
+
 static void run_lists(const job *j, int64_t begin, int64_t end, unsigned char *bytes) {
     worker_memory m = share_out(j, bytes);
     for (int list = list_of(j, begin); begin < end; list++) {
         int64_t start = j->starts[list], stop = j->starts[list + 1];
         if (stop > end)
             stop = end;
+        fetch_beginning(j, list + 1);
         run_part(j, walk_of(j, list, &m), begin - start, stop - start, &m, NULL);
         begin = stop;
     }
@@ -436,6 +452,7 @@ static td_status set_up(job *j, arena *a) {
     size_t lists = (size_t)j->nlists, sides = (size_t)(p->nloads + p->noutputs);
     size_t walks = lazy ? 1 : lists; /* the one lays lists out to see whether that can be done */
     size_t bytes = rounded(sizeof(step_code) * (size_t)p->nsteps) +
+                   rounded(sizeof(td_chain_op) * TD_CHAIN_MOST * (size_t)p->nsteps) +
                    rounded(8 * (size_t)p->nconstants) + rounded(sizeof(td_walk) * walks) +
                    rounded(sizeof(int64_t) * (lists + 1)) + rounded(lists) +
                    rounded(sizeof(td_side) * sides * walks);
@@ -448,6 +465,7 @@ static td_status set_up(job *j, arena *a) {
                            p->nsteps, j->nlists);
     }
     j->code = take(a, sizeof(step_code) * (size_t)p->nsteps);
+    j->chain.code = take(a, sizeof(td_chain_op) * TD_CHAIN_MOST * (size_t)p->nsteps);
     j->constants = take(a, 8 * (size_t)p->nconstants);
     j->walks = take(a, sizeof(td_walk) * walks);
     j->starts = take(a, sizeof(int64_t) * (lists + 1));
@@ -472,12 +490,14 @@ static int64_t cost_of_item(const td_program *p) {
 static td_status lay_lists(job *j, int64_t *items) {
     const td_program *p = j->program;
     bool lazy = j->nlists > 1 && !p->reduces;
+    int64_t elements = 0;
     *items = 0;
     for (int k = 0; k < j->nlists; k++) {
         j->starts[k] = *items;
         j->flat[k] = lazy && td_walk_is_flat(p, operands_of(j, k), outs_of(j, k));
         if (j->flat[k]) {
             *items += outs_of(j, k)[0]->numel;
+            elements += outs_of(j, k)[0]->numel;
             continue;
         }
         td_walk *w = &j->walks[lazy ? 0 : k];
@@ -485,7 +505,10 @@ static td_status lay_lists(job *j, int64_t *items) {
         if (status)
             return status;
         *items += p->reduces ? (w->numel + PIECE - 1) / PIECE : w->numel;
+        elements += w->numel;
     }
+    if (elements >= CHAINED && p->nsteps > 1)
+        td_chain_make(&j->chain, p, j->compute);
     j->starts[j->nlists] = *items;
     if (lazy)
         j->walks = NULL;
@@ -501,7 +524,7 @@ static td_status run_job(job *j, const td_operand *operands, td_tensor *const *o
     j->outs = outs;
     TD_TRY(set_up(j, &a));
     TD_TRY(lay_lists(j, &items));
-    j->worker_bytes = worker_bytes(p);
+    j->worker_bytes = worker_bytes(j);
     j->threads = td_get_num_threads();
     if (j->worker_bytes > STACK_BYTES) {
         j->heap = td_malloc((size_t)j->threads * j->worker_bytes);
@@ -527,7 +550,7 @@ done:
 
 /* Does x share memory with out other than element by element? */
 static bool clashes(const td_tensor *x, const td_tensor *out) {
-    if (x->storage != out->storage || x->numel == 0)
+    if (x == out || x->storage != out->storage || x->numel == 0)
         return false;
     if (x->data == out->data && td_tensor_same_shape(x, out) &&
         !memcmp(x->strides, out->strides, sizeof(int64_t) * (size_t)x->ndim) &&

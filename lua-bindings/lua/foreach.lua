@@ -15,15 +15,39 @@ foreach.norm = tide._function("norm(Tensor[] x, number ord=2) -> Tensor[]",
         return norms
     end)
 
+-- Is a bound, or each of a list of them, a number (true) or a tensor (false)? nil where a list has both.
+local function is_number(bound)
+    if type(bound) ~= "table" then
+        return not tide.is_tensor(bound)
+    end
+    local first = not tide.is_tensor(bound[1])
+    for _, value in ipairs(bound) do
+        if tide.is_tensor(value) == first then
+            return nil
+        end
+    end
+    return first
+end
+
 -- Between two bounds, of which one may be missing, as clamp does it.
 local function define_clamp(name, suffix)
+    local inplace = suffix ~= ""
+    local numbers, tensors = tide._foreach_clamp(true, inplace), tide._foreach_clamp(false, inplace)
+    local above, below = foreach["clamp_min" .. suffix], foreach["clamp_max" .. suffix]
     foreach[name] = tide._function(name .. "(Tensor[] x, any min=nil, any max=nil) -> Tensor[]",
         "Each tensor of a list kept from min to max: numbers, tensors or lists of them.", function(list, min, max)
             if min == nil and max == nil then
                 tide._fail("%s: min, max or both expected", name)
+            elseif min == nil or max == nil then
+                return min == nil and below(list, max) or above(list, min)
             end
-            list = min ~= nil and foreach["clamp_min" .. suffix](list, min) or list
-            return max ~= nil and foreach["clamp_max" .. suffix](list, max) or list
+            local low, high = is_number(min), is_number(max)
+            if low and high then
+                return numbers(list, min, max)
+            elseif low == false or high == false then
+                return tensors(list, min, max)
+            end
+            return below(above(list, min), max)
         end)
 end
 define_clamp("clamp", "")

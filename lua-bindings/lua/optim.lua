@@ -172,13 +172,14 @@ local function bucket_for(buckets, class, group, key)
     return bucket
 end
 
--- The parameters of a group that have a gradient, by how often they were stepped.
-local function sort_out(self, group, lr)
+-- Those of some parameters of a group that have a gradient, by how often they were stepped.
+local function sort_out(self, group, lr, params)
     local buckets, bucket = {}, nil
     local class, all, names = getmetatable(self), self.state, self.states(group)
     local first, second, third = table.unpack(names)
     local counts, carries = class.counts, class.carries
-    for _, p in ipairs(group.params) do
+    for k, p in ipairs(params) do
+        check_parameter(self.__name, k, p)
         local grad = p.grad
         if grad and grad.is_sparse then
             tide._optim_sparse.step(self, group, lr, p, grad)
@@ -188,7 +189,10 @@ local function sort_out(self, group, lr)
             if fresh then
                 state = class.start(p, group, lr) or nil
             end
-            if counts then
+            if counts and not math.type(state.step) then
+                fail("%s: the state of parameter %d: step must be a number, got %s", self.__name, k,
+                    tide._describe(state.step))
+            elseif counts then
                 key = carries and ("%d %a"):format(state.step, state[carries]) or state.step
             elseif fresh then
                 key = -1
@@ -229,11 +233,33 @@ local function keep(self, group, bucket, n, carried)
     end
 end
 
-function Optimizer:step_group(group)
+-- What is plain, in the engine's own walk over parameters and states (lua-bindings/optim.c), and of it what was
+-- stepped equally often at once. Returns the parameters that want another way; nil when none does.
+local function step_plain(self, group, lr)
+    local class, names, left = getmetatable(self), self.states(group), group.params
+    while left do
+        local n, carried, carry, done
+        if class.counts then
+            n, carried = tide._optim_next(left, self.state, class.carries)
+            if not n then
+                return n == false and left or nil
+            end
+            carry = class.carries and class.carry(group, n + 1, carried)
+        end
+        local text, numbers = class.recipe(group, lr, n and n + 1, false, carry)
+        local before = left
+        done, left = tide._optim_step(class.apply, text, numbers, left, self.state, names, n, class.carries, carried, carry)
+        if not done then
+            return before
+        end
+    end
+end
+
+-- One run of the recipe for each bucket: first steps, and where lists are not wanted.
+local function step_sorted(self, group, lr, params)
     local class = getmetatable(self)
-    local lr = read_rate(self.__name, group.lr)
-    for _, bucket in ipairs(sort_out(self, group, lr)) do
-        local one, carried = bucket.states[1]
+    for _, bucket in ipairs(sort_out(self, group, lr, params)) do
+        local one, carried = bucket.states[1], nil
         local n = class.counts and one.step + 1 or nil
         if class.carries then
             carried = class.carry(group, n, one[class.carries])
@@ -242,6 +268,19 @@ function Optimizer:step_group(group)
         local lists = bucket.lists
         class.apply(text, lists[1], lists[2], lists[3], lists[4], lists[5], { numbers = numbers })
         keep(self, group, bucket, n, carried)
+    end
+end
+
+function Optimizer:step_group(group)
+    local lr, left = read_rate(self.__name, group.lr), group.params
+    if type(left) ~= "table" then
+        fail("%s: a group's params must be a list of tensors, got %s", self.__name, tide._describe(left))
+    end
+    if group.foreach then
+        left = step_plain(self, group, lr)
+    end
+    if left then
+        step_sorted(self, group, lr, left)
     end
 end
 
@@ -340,10 +379,11 @@ local function take_over(p, name, value)
             list[k] = take_over(p, k, v)
         end
         return list
+    elseif name == "step" or name == "mu_product" then
+        local number = tide.is_tensor(value) and value:item() or value
+        return name == "step" and math.tointeger(number) or number
     elseif not tide.is_tensor(value) then
         return value
-    elseif name == "step" or name == "mu_product" then
-        return value:item()
     end
     return value:to(p.dtype, p.device, { copy = true })
 end
@@ -388,9 +428,28 @@ end
 
 -- ---- classes ----
 
+-- What PyTorch's constructors take besides: which of them, and what becomes of it.
+local FUSED = { SGD = true, Adam = true, AdamW = true, Adagrad = true }
+
+local function with_switches(schema)
+    local more = "bool foreach=true, bool capturable=false, bool differentiable=false"
+    return (schema:gsub("bool foreach=true", FUSED[schema:match("^%w+")] and more .. ", bool? fused=nil" or more))
+end
+
+-- A step over lists is the fused one already.
+local function read_switches(name, options)
+    if options.capturable then
+        fail("%s: option capturable: there are no graphs of calls that a step could be captured in", name)
+    elseif options.differentiable then
+        fail("%s: option differentiable: a step is not recorded; write it with operators to go back through it", name)
+    end
+    options.foreach = options.foreach or options.fused
+    options.capturable, options.differentiable, options.fused = nil, nil, nil
+end
+
 -- A class whose constructor has the schema c.schema; c.check(options) refuses what does not go together.
 local function class(c)
-    local name, read = c.schema:match("^%w+"), declare(c.schema, c.doc)
+    local name, read = c.schema:match("^%w+"), declare(with_switches(c.schema), c.doc)
     c.__name, c.__tostring, c.__index, c.apply = name, Optimizer.__tostring, c, c.step
     c.step = nil
     c.counts = c.counts == nil or c.counts
@@ -398,6 +457,7 @@ local function class(c)
     function c.read(...)
         local options = read(...)
         read_rate(name, options.lr)
+        read_switches(name, options)
         if c.check then
             c.check(options)
         end

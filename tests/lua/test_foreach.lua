@@ -205,6 +205,27 @@ t.test("clamp_takes_one_bound_or_both", function()
     t.error_has(function() foreach.clamp(a) end, "min, max or both")
 end)
 
+t.test("clamp_between_two_bounds_is_one_pass", function()
+    local x = { tide.randn(5), tide.randn(300), tide.randn(2, 3):double() }
+    local low, high = map(x, function(y) return tide.full_like(y, -0.5) end), { 0.1, 0.2, 0.3 }
+    local mixed = { { low[1], 0, 1 }, high }
+    for _, bounds in ipairs { { -0.5, 0.5 }, { { -1, 0, 0.5 }, high }, { low, 0.5 }, { low, high }, mixed } do
+        local passes = 0
+        local profile = tide.profiler.profile(function()
+            for k, y in ipairs(foreach.clamp(x, bounds[1], bounds[2])) do
+                local min, max = bounds[1], bounds[2]
+                min, max = type(min) == "table" and min[k] or min, type(max) == "table" and max[k] or max
+                t.is_true(same(y, tide.minimum(tide.maximum(x[k], min), max)))
+            end
+        end)
+        for _, event in ipairs(profile:events()) do
+            passes = passes + (event.name:find "^foreach_clamp" and 1 or 0)
+        end
+        t.is_true(bounds == mixed or passes == 2, passes .. " passes") -- one for each dtype
+    end
+    t.error_has(function() foreach.clamp(x, { 0 }, 1) end, "foreach.clamp: list min has 1 entries, list x has 3")
+end)
+
 t.test("wrong_lists", function()
     local x = tide.ones(2)
     t.error_has(function() foreach.add() end, "foreach.add: argument 1 (a): a list of tensors expected, got nothing")

@@ -56,6 +56,13 @@ DEFINE_MASKS(vb, vb_bytes, vb, VB_N)
 DEFINE_MASKS(vc, vc_bytes, vc, VC_N)
 DEFINE_MASKS(vs, vs_bytes, vs, VS_N)
 
+/* Few, where they are long: what is in the divider then still meets what the next tile loads. */
+#if defined(TD_ISA_avx512)
+#define TD_CHAIN_VECTORS 4
+#else
+#define TD_CHAIN_VECTORS 8
+#endif
+
 #define T        float
 #define V        vf
 #define M        vi
@@ -142,6 +149,8 @@ static void stream_end(void) {}
 
 extern const td_pointwise_kernels TD_ISA_SYMBOL(td_pointwise_kernels);
 const td_pointwise_kernels TD_ISA_SYMBOL(td_pointwise_kernels) = {
+    .chain = {[TD_F32] = loop_vf_chain, [TD_F64] = loop_vd_chain},
+    .tile_bytes = TD_CHAIN_VECTORS * TD_VBYTES,
     .stream = stream,
     .stream_end = stream_end,
     .primitive =

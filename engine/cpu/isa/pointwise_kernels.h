@@ -11,7 +11,28 @@
 typedef void (*td_pointwise_fn)(int64_t n, void *out, const void *a, const void *b, const void *c,
                                 unsigned scalars);
 
+/* An operation of a chain (engine/cpu/chain.h) on the value in the registers and another one: a
+ * primitive (behind TD_CHAIN_SWAPPED the other value comes first), or one of these. */
+typedef struct td_chain_op {
+    uint16_t op, reg;
+} td_chain_op;
+enum { TD_CHAIN_SWAPPED = TD_PRIMITIVES, TD_CHAIN_LOAD = 2 * TD_PRIMITIVES, TD_CHAIN_STORE };
+
+/* Where a register's elements are: of tile t at `at`, `tile_bytes` * t further where `moves` has
+ * all bits and not further where it has none. `full`: of the one element whose bits are noted. */
+typedef struct td_place {
+    unsigned char *at;
+    uint64_t moves, bits;
+    bool full;
+} td_place;
+
+/* Runs the operations over so many tiles. */
+typedef void (*td_chain_fn)(const td_chain_op *code, int ncode, int64_t tiles,
+                            const td_place *places);
+
 typedef struct td_pointwise_kernels {
+    td_chain_fn chain[TD_DTYPE_COUNT]; /* NULL: not for it */
+    size_t tile_bytes;
     td_pointwise_fn primitive[TD_PRIMITIVES][TD_DTYPE_COUNT]; /* [dtype of computation];
                                                                     NULL: not for it */
     /* Copies past the caches: for results that are too large to be found there again. */

@@ -225,6 +225,10 @@
 #endif
 #include "engine/ops/primitives.def"
 
+#if FLOATING
+#include "engine/cpu/isa/chain_loops.h"
+#endif
+
 #undef NAME2
 #undef NAME1
 #undef NAME

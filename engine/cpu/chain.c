@@ -1,0 +1,179 @@
+/* chain.c: from a program's steps to a chain, and what a chain's loop works on. */
+#include "engine/cpu/chain.h"
+
+#include "engine/cpu/isa/isa.h"
+
+#include <string.h>
+
+enum { TILE_BYTES = 256 }; /* at most */
+
+/* Steps that a chain has: what pointwise_loops.h makes for it. */
+static bool is_simple(int primitive) {
+    static const bool simple[TD_PRIMITIVES] = {
+#define ARITH(name, arity, formula)                         [TD_PW_##name] = true,
+#define FLOAT(name, arity, formula)                         [TD_PW_##name] = true,
+#define EITHER(name, arity, float_formula, integer_formula) [TD_PW_##name] = true,
+#define PRIMITIVE(name, ...)
+#include "engine/ops/primitives.def"
+#undef PRIMITIVE
+        [TD_PW_copy] = true, [TD_PW_sqrt] = true};
+    return simple[primitive];
+}
+
+static bool is_chain(const td_program *p, td_dtype compute) {
+    for (int s = 0; s < p->nsteps; s++) {
+        const td_step *step = &p->steps[s];
+        if (!is_simple(step->primitive) || td_dtype_in_call(step->from, compute) != compute ||
+            td_dtype_in_call(step->to, compute) != compute)
+            return false;
+    }
+    for (int k = 0; k < p->nloads; k++)
+        if (td_dtype_in_call(p->loads[k].dtype, compute) != compute)
+            return false;
+    return p->nsteps > 1;
+}
+
+/* ---- making ---- */
+
+static void emit(td_chain *c, int op, int reg) {
+    c->code[c->ncode++] = (td_chain_op){(uint16_t)op, (uint16_t)reg};
+}
+
+static int count_reads(const td_step *step, int reg) {
+    int reads = 0;
+    for (int k = 0; k < step->arity; k++)
+        reads += step->src[k] == reg;
+    return reads;
+}
+
+/* Does the step that follows take the value from the registers, and no other place read it? */
+static bool stays_in_registers(const td_program *p, int s) {
+    int made = p->steps[s].dst;
+    if (made < p->nloads + p->nconstants + p->noutputs) /* an output */
+        return false;
+    for (int t = s + 1; t < p->nsteps; t++) {
+        const td_step *step = &p->steps[t];
+        int reads = count_reads(step, made);
+        if (reads > (t == s + 1) || (reads && step->arity == 3 && step->src[0] == made))
+            return false;
+        if (step->dst == made)
+            return true;
+    }
+    return true;
+}
+
+/* a + b * c, of which b or c may be in the registers. */
+static void emit_muladd(td_chain *c, const uint16_t *src, int held) {
+    int first = held == src[2] ? 2 : 1;
+    if (held != src[first])
+        emit(c, TD_CHAIN_LOAD, src[first]);
+    emit(c, first == 1 ? TD_PW_mul : TD_CHAIN_SWAPPED + TD_PW_mul, src[3 - first]);
+    emit(c, TD_CHAIN_SWAPPED + TD_PW_add, src[0]);
+}
+
+/* A step, where the registers hold the value `held`. */
+static void emit_step(td_chain *c, const td_step *step, int held) {
+    const uint16_t *src = step->src;
+    if (step->arity == 3) {
+        emit_muladd(c, src, held);
+        return;
+    }
+    bool swapped = step->arity == 2 && held == src[1] && held != src[0];
+    if (!swapped && held != src[0])
+        emit(c, TD_CHAIN_LOAD, src[0]);
+    if (step->primitive != TD_PW_copy)
+        emit(c, (swapped ? TD_CHAIN_SWAPPED : 0) + step->primitive,
+             step->arity == 1 ? src[0] : src[!swapped]);
+}
+
+void td_chain_make(td_chain *c, const td_program *p, td_dtype compute) {
+    c->run = is_chain(p, compute) ? td_cpu->pointwise->chain[compute] : NULL;
+    c->itemsize = td_dtype_size(compute);
+    c->ncode = 0;
+    for (int s = 0, held = -1; s < p->nsteps && c->run; s++) {
+        emit_step(c, &p->steps[s], held);
+        held = p->steps[s].dst;
+        if (!stays_in_registers(p, s))
+            emit(c, TD_CHAIN_STORE, held);
+    }
+}
+
+/* ---- running ---- */
+
+static int count_registers(const td_program *p) {
+    return p->nloads + p->nconstants + p->noutputs + p->nbuffers;
+}
+
+static size_t places_bytes(const td_program *p) {
+    return (sizeof(td_place) * (size_t)count_registers(p) + 63) & ~(size_t)63;
+}
+
+/* The places of the registers, then a tile for each. */
+size_t td_chain_bytes(const td_program *p) {
+    return places_bytes(p) + (size_t)count_registers(p) * TILE_BYTES;
+}
+
+void td_chain_begin(const td_program *p, unsigned char *memory) {
+    memset(memory, 0, td_chain_bytes(p));
+}
+
+/* A tile full of one element; mostly it is that already, from the block before. */
+static void fill_tile(td_place *place, unsigned char *tile, const td_chain *c,
+                      const unsigned char *element) {
+    uint64_t bits = 0;
+    memcpy(&bits, element, c->itemsize);
+    if (c->itemsize == 4)
+        bits |= bits << 32;
+    place->at = tile;
+    place->moves = 0;
+    if (place->full && place->bits == bits)
+        return;
+    for (size_t k = 0; k < TILE_BYTES; k += 8)
+        memcpy(tile + k, &bits, 8);
+    place->bits = bits;
+    place->full = true;
+}
+
+static void find_registers(const td_chain *c, const td_program *p, const td_cell *cells,
+                           td_place *places, unsigned char *tiles) {
+    int first = p->nloads + p->nconstants, end = first + p->noutputs, n = count_registers(p);
+    for (int r = 0; r < first; r++) {
+        if (cells[r].scalar)
+            fill_tile(&places[r], tiles + r * TILE_BYTES, c, cells[r].p);
+        else
+            places[r] = (td_place){.at = cells[r].p, .moves = ~(uint64_t)0};
+    }
+    for (int r = first; r < end; r++)
+        places[r] = (td_place){.at = cells[r].p, .moves = ~(uint64_t)0};
+    for (int r = end; r < n; r++)
+        places[r] = (td_place){.at = tiles + r * TILE_BYTES};
+}
+
+/* What is left behind the whole tiles: on copies; what stands behind them is of no matter. */
+static void run_rest(const td_chain *c, const td_program *p, size_t done, size_t rest,
+                     const td_cell *cells, td_place *places, unsigned char *tiles) {
+    int first = p->nloads + p->nconstants, end = first + p->noutputs;
+    for (int r = 0; r < end; r++) {
+        unsigned char *tile = tiles + r * TILE_BYTES;
+        if (!places[r].moves)
+            continue;
+        if (r < first)
+            memcpy(tile, places[r].at + done, rest);
+        places[r] = (td_place){.at = tile};
+    }
+    c->run(c->code, c->ncode, 1, places);
+    for (int r = first; r < end; r++)
+        memcpy(cells[r].p + done, places[r].at, rest);
+}
+
+void td_chain_run(const td_chain *c, const td_program *p, int64_t n, const td_cell *cells,
+                  unsigned char *memory) {
+    td_place *places = (td_place *)memory;
+    unsigned char *tiles = memory + places_bytes(p);
+    find_registers(c, p, cells, places, tiles);
+    size_t bytes = (size_t)n * c->itemsize, tile = td_cpu->pointwise->tile_bytes;
+    size_t whole = bytes / tile;
+    c->run(c->code, c->ncode, (int64_t)whole, places);
+    if (bytes > whole * tile)
+        run_rest(c, p, whole * tile, bytes - whole * tile, cells, places, tiles);
+}

@@ -1,0 +1,45 @@
+/* chain.h: programs of simple steps, run so that a value stays in registers from one step to the
+ * next.
+ *
+ * A loop for each step reads and writes a block in the first-level cache every time, and waits for
+ * the divider or for memory while nothing else is to be done. A chain takes a tile of a few vectors
+ * through all steps and then the next one; the processor works on several at once. Results have the
+ * same bits: each step is the same formula (primitives.def).
+ */
+#ifndef TD_CPU_CHAIN_H
+#define TD_CPU_CHAIN_H
+
+#include "engine/cpu/isa/pointwise_kernels.h"
+
+/* A register in a block: elements, or a single one for all. */
+typedef struct td_cell {
+    unsigned char *p;
+    bool scalar;
+    _Alignas(8) unsigned char value[8];
+} td_cell;
+
+typedef struct td_chain {
+    td_chain_fn run; /* NULL: the program is none */
+    int ncode;
+    td_chain_op *code;
+    size_t itemsize;
+} td_chain;
+
+/* Operations that a step may take. */
+enum { TD_CHAIN_MOST = 4 };
+
+/* Make a program's chain for one dtype in chain->code, which has room for TD_CHAIN_MOST operations
+ * a step. */
+void td_chain_make(td_chain *chain, const td_program *program, td_dtype compute);
+
+/* Bytes that running needs, a multiple of 64. */
+size_t td_chain_bytes(const td_program *program);
+
+/* What runs on one thread keep: td_chain_bytes of memory at a multiple of 64, made ready once. */
+void td_chain_begin(const td_program *program, unsigned char *memory);
+
+/* n elements of a block. `cells` of loads, constants and outputs say where they lie. */
+void td_chain_run(const td_chain *chain, const td_program *program, int64_t n, const td_cell *cells,
+                  unsigned char *memory);
+
+#endif

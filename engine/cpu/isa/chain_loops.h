@@ -1,0 +1,87 @@
+/* chain_loops.h: the loop of chains (engine/cpu/chain.h) for one element type.
+ *
+ * Included once per type by pointwise_loops.h, in whose vocabulary the formulas of primitives.def
+ * are. */
+
+/* So many vectors of one value are in registers; what else a step reads comes from memory. */
+#if TD_CHAIN_VECTORS == 8
+#define ALL(at, formula)                                                                           \
+    at(0, formula) at(1, formula) at(2, formula) at(3, formula) at(4, formula) at(5, formula)      \
+        at(6, formula) at(7, formula)
+#else
+#define ALL(at, formula) at(0, formula) at(1, formula) at(2, formula) at(3, formula)
+#endif
+#define ZERO(u, none)  V acc##u = {0};
+#define LOAD(u, none)  acc##u = OF(load)(x + (u)*N);
+#define STORE(u, none) OF(store)(x + (u)*N, acc##u);
+
+static void NAME(chain)(const td_chain_op *code, int ncode, int64_t tiles, const td_place *places) {
+    ALL(ZERO, )
+    for (int64_t tile = 0; tile < tiles; tile++) {
+        uint64_t offset = (uint64_t)tile * TD_CHAIN_VECTORS * sizeof(V);
+        for (int k = 0; k < ncode; k++) {
+            const td_place *place = &places[code[k].reg];
+            T *x = (T *)(place->at + (offset & place->moves));
+            switch (code[k].op) {
+            case TD_CHAIN_LOAD:
+                ALL(LOAD, )
+                break;
+            case TD_CHAIN_STORE:
+                ALL(STORE, )
+                break;
+#define AT1(u, formula)                                                                            \
+    {                                                                                              \
+        V a = acc##u;                                                                              \
+        acc##u = (formula);                                                                        \
+    }
+#define AT2(u, formula)                                                                            \
+    {                                                                                              \
+        V a = acc##u, b = OF(load)(x + (u)*N);                                                     \
+        acc##u = (formula);                                                                        \
+    }
+#define SWAPPED(u, formula)                                                                        \
+    {                                                                                              \
+        V b = acc##u, a = OF(load)(x + (u)*N);                                                     \
+        acc##u = (formula);                                                                        \
+    }
+#define STEP1(name, formula)                                                                       \
+    case TD_PW_##name:                                                                             \
+        ALL(AT1, formula)                                                                          \
+        break;
+#define STEP2(name, formula)                                                                       \
+    case TD_PW_##name:                                                                             \
+        ALL(AT2, formula)                                                                          \
+        break;                                                                                     \
+    case TD_CHAIN_SWAPPED + TD_PW_##name:                                                          \
+        ALL(SWAPPED, formula)                                                                      \
+        break;
+#define STEP3(name, formula)                                /* two steps here */
+#define ARITH(name, arity, formula)                         STEP##arity(name, formula)
+#define FLOAT(name, arity, formula)                         STEP##arity(name, formula)
+#define EITHER(name, arity, float_formula, integer_formula) STEP##arity(name, float_formula)
+#define COPY(name, arity, formula)
+#define COMPARE(name, arity, formula)
+#define LOGIC(name, arity, formula)
+#define SELECT(name, arity, formula)
+#define MATH(name, arity, formula)
+#define SPECIAL(name, arity, formula)
+#define INTEGER(name, arity, formula)
+#define LANES(name, arity, lane)
+#define DIVIDE(name, arity, float_formula, lane)
+#include "engine/ops/primitives.def"
+                STEP1(sqrt, SQRT(a)) /* as dear as a division, no more */
+            }
+        }
+    }
+}
+
+#undef ZERO
+#undef LOAD
+#undef STORE
+#undef AT1
+#undef AT2
+#undef SWAPPED
+#undef ALL
+#undef STEP1
+#undef STEP2
+#undef STEP3

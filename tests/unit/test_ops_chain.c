@@ -1,0 +1,144 @@
+/* test_ops_chain.c: programs of simple steps give the same bits as chains, which long operands are
+ * run as, and step by step, as short ones are. */
+#include "engine/ops/pointwise.h"
+#include "engine/td.h"
+
+#include "tests/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PIECE = 128 /* too short to be a chain */, LISTS = 4 };
+
+static const char *const names[] = {"a", "b", "c", "s"};
+
+static void must(td_status status) {
+    if (status) {
+        fprintf(stderr, "%s\n", td_error_message());
+        exit(1);
+    }
+}
+
+/* Zeros of both signs, inf, NaN and ordinary numbers. */
+static double value(int64_t k) {
+    static const double edges[] = {0.0, -0.0, 1.0 / 0.0, -1.0 / 0.0, 0.0 / 0.0, 1e-40, 3e38};
+    return k % 11 == 5 ? edges[k / 11 % 7] : (double)((k * 37) % 101 - 50) / 8;
+}
+
+static td_tensor *fill(td_dtype dtype, int64_t n, int64_t seed) {
+    td_tensor *x;
+    must(td_tensor_empty(dtype, TD_DEVICE_CPU, 1, &n, &x));
+    for (int64_t k = 0; k < n; k++)
+        td_store_double(dtype, (char *)x->data + k * (int64_t)td_dtype_size(dtype),
+                        value(k + seed));
+    return x;
+}
+
+static td_tensor *piece(td_tensor *x, int64_t from, int64_t n) {
+    td_tensor *view;
+    int64_t stride = 1;
+    must(td_tensor_view(x, 1, &n, &stride, from, &view));
+    return view;
+}
+
+static void run(const td_program *p, td_dtype compute, const td_operand *operands,
+                td_tensor *const *outs) {
+    td_pointwise_plan plan = {
+        .program = p, .operands = operands, .compute = compute, .nlists = 1, .outs = outs};
+    must(TD_RUN(TD_DEVICE_CPU, pointwise, &plan));
+}
+
+/* What the updates `text` make of three tensors of n elements, as a whole or in pieces. */
+static void update(const char *text, td_dtype dtype, int64_t n, bool whole, td_tensor **lists) {
+    const td_program *p;
+    uint32_t written;
+    must(td_program_compile_updates(text, LISTS, names, &written, &p));
+    for (int64_t from = 0, m; from < n; from += m) {
+        td_operand operands[LISTS] = {{0}};
+        td_tensor *outs[LISTS], *pieces[LISTS - 1];
+        int nouts = 0;
+        m = whole || n - from < PIECE ? n - from : PIECE;
+        for (int k = 0; k < LISTS - 1; k++) {
+            pieces[k] = piece(lists[k], from, m);
+            operands[k].tensor = pieces[k];
+            if (written >> k & 1)
+                outs[nouts++] = pieces[k];
+        }
+        operands[LISTS - 1].f = 0.7;
+        run(p, dtype, operands, outs);
+        for (int k = 0; k < LISTS - 1; k++)
+            td_release(pieces[k]);
+    }
+    td_program_release(p);
+}
+
+static bool same_bits(const char *text, td_dtype dtype, int64_t n) {
+    bool same = true;
+    td_tensor *x[LISTS - 1], *y[LISTS - 1];
+    for (int k = 0; k < LISTS - 1; k++) {
+        x[k] = fill(dtype, n, 17 * k);
+        y[k] = fill(dtype, n, 17 * k);
+    }
+    update(text, dtype, n, true, x);
+    update(text, dtype, n, false, y);
+    for (int k = 0; k < LISTS - 1; k++) {
+        for (int64_t i = 0; i < n; i++) {
+            size_t size = td_dtype_size(dtype);
+            const char *a = (const char *)x[k]->data + (size_t)i * size;
+            const char *b = (const char *)y[k]->data + (size_t)i * size;
+            double va = td_load_double(dtype, a), vb = td_load_double(dtype, b);
+            same &= !memcmp(a, b, size) || (va != va && vb != vb);
+        }
+        td_release(x[k]);
+        td_release(y[k]);
+    }
+    return same;
+}
+
+static void check(const char *text) {
+    static const td_dtype dtypes[] = {TD_F32, TD_F64, TD_F16, TD_BF16};
+    static const int64_t lengths[] = {256, 257, 300, 1000, 1024, 1111, 5000};
+    for (int d = 0; d < 4; d++)
+        for (int k = 0; k < 7; k++)
+            if (!same_bits(text, dtypes[d], lengths[k]))
+                check_fail(__FILE__, __LINE__, "%s: %s of %d elements differs", text,
+                           td_dtype_name(dtypes[d]), (int)lengths[k]);
+}
+
+TEST(chains_of_each_simple_step_equal_its_loop) {
+    static const char *const binary[] = {"add",     "sub",      "mul",  "div",      "maximum",
+                                         "minimum", "copysign", "fmax", "nextafter"};
+    static const char *const unary[] = {"neg",  "abs",   "sign",  "square", "reciprocal", "sqrt",
+                                        "relu", "floor", "trunc", "round",  "ceil"};
+    char text[200];
+    for (size_t k = 0; k < sizeof binary / sizeof *binary; k++) {
+        snprintf(text, sizeof text, "a = %s(a, b) + s; b = %s(s * b, %s(b, c))", binary[k],
+                 binary[k], binary[k]);
+        check(text);
+    }
+    for (size_t k = 0; k < sizeof unary / sizeof *unary; k++) {
+        snprintf(text, sizeof text, "a = %s(a + b); c = s - %s(%s(c))", unary[k], unary[k],
+                 unary[k]);
+        check(text);
+    }
+}
+
+TEST(chains_keep_values_that_are_read_again) {
+    check("t = a - b; a = t * t; b = t + a; c = t / b");
+    check("t = a + b; u = t * s; a = t - u; b = u / t; c = a * b + t");
+    check("a = muladd(a, b, c); b = muladd(s, c, b); c = muladd(c, c, c)");
+    check("t = b * c; a = a + t; b = t + t; c = (t * a) * (t * b)");
+}
+
+TEST(chains_read_what_was_there_before_they_write_it) {
+    check("t = b; b = a + s; a = t * s; c = c - b");
+    check("b = b + s * (a - b); c = c * s + s * a * a; a = a - s * b / (sqrt(c) / s + s)");
+}
+
+int main(void) {
+    must(td_init());
+    RUN(chains_of_each_simple_step_equal_its_loop);
+    RUN(chains_keep_values_that_are_read_again);
+    RUN(chains_read_what_was_there_before_they_write_it);
+    return check_finish();
+}
