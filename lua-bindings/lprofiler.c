@@ -5,6 +5,7 @@
 
 #include "engine/core/memory.h"
 #include "profiler/chrome_trace.h"
+#include "profiler/recorder.h"
 #include "profiler/table.h"
 
 #include <string.h>
@@ -16,6 +17,7 @@ static const char *const range_name = "tide.range";
 typedef struct profile {
     tide_state *state;
     tide_recorder *recorder;
+    tide_raw *raw; /* what it recorded, until somebody wants to know */
     tide_recording recording;
 } profile;
 
@@ -25,7 +27,8 @@ static td_status finish(profile *p) {
         return TD_OK;
     p->recorder = NULL;
     p->state->observer = NULL;
-    return tide_recorder_stop(recorder, &p->recording);
+    p->raw = tide_recorder_halt(recorder);
+    return p->raw ? TD_OK : TD_ENOMEM;
 }
 
 static void stop(lua_State *L, profile *p) {
@@ -33,10 +36,20 @@ static void stop(lua_State *L, profile *p) {
         tide_error(L, "profiler: %s", td_error_message());
 }
 
-/* The profile at index 1, finished. */
-static profile *check_profile(lua_State *L) {
+/* The profile at index 1, stopped. */
+static profile *check_stopped(lua_State *L) {
     profile *p = luaL_checkudata(L, 1, profile_name);
     stop(L, p);
+    return p;
+}
+
+/* The profile at index 1, stopped and with its recording. */
+static profile *check_profile(lua_State *L) {
+    profile *p = check_stopped(L);
+    tide_raw *raw = p->raw;
+    p->raw = NULL;
+    if (raw && tide_raw_gather(raw, &p->recording))
+        tide_error(L, "profiler: %s", td_error_message());
     return p;
 }
 
@@ -48,18 +61,20 @@ static profile *read_method(lua_State *L, tide_frame *f) {
 
 static int profile_stop(lua_State *L) {
     tide_frame f;
-    read_method(L, &f);
+    tide_read_call(L, &f);
+    check_stopped(L);
     return 0;
 }
 
 static int profile_close(lua_State *L) {
-    check_profile(L);
+    check_stopped(L);
     return 0;
 }
 
 static int profile_gc(lua_State *L) {
     profile *p = luaL_checkudata(L, 1, profile_name);
     (void)!finish(p);
+    tide_raw_free(p->raw);
     tide_recording_free(&p->recording);
     return 0;
 }
@@ -94,7 +109,7 @@ static int profile_tostring(lua_State *L) {
         lua_pushliteral(L, "profile: recording");
         return 1;
     }
-    return push_table(L, p, TIDE_SORT_SELF, 40);
+    return push_table(L, check_profile(L), TIDE_SORT_SELF, 40);
 }
 
 static int profile_len(lua_State *L) {
@@ -187,7 +202,10 @@ static int profiler_profile(lua_State *L) {
     *p = (profile){.state = TIDE_STATE(L)};
     luaL_setmetatable(L, profile_name);
     tide_enter_engine(p->state);
-    p->recorder = tide_recorder_start(tide_find_origin, f.args[1].b ? main_thread(L) : NULL);
+    p->recorder =
+        tide_recorder_start(&(tide_record_options){.shapes = true,
+                                                   .find_line = tide_find_origin,
+                                                   .script = f.args[1].b ? main_thread(L) : NULL});
     if (!p->recorder)
         return tide_error(L, "profile: %s", td_error_message());
     p->state->observer = tide_recorder_observer(p->recorder);
@@ -220,7 +238,7 @@ static int profiler_record(lua_State *L) {
     *range = (tide_range){0};
     luaL_setmetatable(L, range_name);
     tide_enter_engine(TIDE_STATE(L));
-    *range = tide_range_begin(name);
+    *range = tide_range_begin(TD_EVENT_RANGE, name);
     if (!f.at[1])
         return 1;
     lua_replace(L, 1);

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *const categories[TD_EVENT_KINDS] = {
+static const char *const categories[TIDE_EVENT_KINDS] = {
     [TD_EVENT_OP] = "cpu_op",         [TD_EVENT_KERNEL] = "cpu_kernel",
     [TD_EVENT_BACKWARD] = "autograd", [TD_EVENT_RANGE] = "user_annotation",
     [TD_EVENT_ALLOC] = "memory",

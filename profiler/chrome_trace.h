@@ -2,7 +2,7 @@
 #ifndef TIDE_PROFILER_CHROME_TRACE_H
 #define TIDE_PROFILER_CHROME_TRACE_H
 
-#include "profiler/recorder.h"
+#include "profiler/event.h"
 
 /* Write JSON: an X event per recorded event (µs with three decimals), arrows from forward to
  * backward, names of process and threads. The file appears whole or not at all. EIO names the file

@@ -10,14 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *tide_event_kind_name(td_event_kind kind) {
-    static const char *const names[TD_EVENT_KINDS] = {
-        [TD_EVENT_OP] = "operator", [TD_EVENT_KERNEL] = "kernel", [TD_EVENT_BACKWARD] = "backward",
-        [TD_EVENT_RANGE] = "range", [TD_EVENT_ALLOC] = "memory",  [TD_EVENT_ACTIVITY] = "activity",
-    };
-    return names[kind];
-}
-
 static int by_name(const void *a, const void *b) {
     const tide_row *x = a, *y = b;
     int order = strcmp(x->name, y->name);

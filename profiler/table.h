@@ -2,7 +2,7 @@
 #ifndef TIDE_PROFILER_TABLE_H
 #define TIDE_PROFILER_TABLE_H
 
-#include "profiler/recorder.h"
+#include "profiler/event.h"
 
 typedef enum tide_sort {
     TIDE_SORT_SELF,
@@ -17,9 +17,6 @@ typedef struct tide_row {
     uint8_t kind;
     int64_t calls, self_ns, total_ns; /* total: events within others of the same name not twice */
 } tide_row;
-
-/* "operator", "kernel", "backward", "range" */
-const char *tide_event_kind_name(td_event_kind kind);
 
 /* Rows in order; td_free them. NULL: out of memory (message set). */
 tide_row *tide_rows(const tide_recording *recording, tide_sort sort, int *count);
