@@ -33,12 +33,9 @@ static int load_submodule(lua_State *L) {
     if (!name)
         return 0;
     const tide_embedded *e = find_embedded(name);
-    if (e)
-        load_embedded(L, e, 1);
-    else if (!strcmp(name, "profiler"))
-        tide_open_profiler(L);
-    else
+    if (!e)
         return 0;
+    load_embedded(L, e, 1);
     lua_pushvalue(L, -1);
     lua_setfield(L, 1, name);
     return 1;
@@ -67,8 +64,6 @@ static void list_submodules(lua_State *L) {
         lua_rawset(L, -3);
     }
     lua_pop(L, 1);
-    lua_pushliteral(L, "profiler");
-    lua_rawseti(L, -2, n + 1);
     lua_setfield(L, -2, "_lazy");
 }
 
@@ -92,6 +87,7 @@ int luaopen_tide(lua_State *L) {
     tide_open_io(L);
     tide_open_checkpoint(L);
     tide_open_foreach(L);
+    tide_open_profiler(L);
     list_submodules(L);
     tide_push_newaxis(L);
     lua_setfield(L, -2, "newaxis");

@@ -139,6 +139,18 @@ static void write_row(FILE *out, const tide_row *row, int width, int64_t all) {
             bytes_for(total, 8), total, (long long)row->calls, bytes_for(mean, 8), mean);
 }
 
+/* What the figures above leave out. */
+static void write_losses(FILE *out, const tide_recording *r) {
+    if (r->untimed)
+        fprintf(out, "; %lld kernels of tiny calls not timed (kernels = true)",
+                (long long)r->untimed);
+    if (r->evicted && r->steps)
+        fprintf(out, "; the oldest %d of %d steps made room for newer ones", r->steps_lost,
+                r->steps);
+    else if (r->evicted)
+        fprintf(out, "; the oldest %lld events made room for newer ones", (long long)r->evicted);
+}
+
 char *tide_table(const tide_recording *r, tide_sort sort, int limit) {
     char *text = NULL, *copy, wall[32], self[32];
     size_t size = 0;
@@ -168,6 +180,7 @@ char *tide_table(const tide_recording *r, tide_sort sort, int limit) {
     fprintf(out, "%lld events, %s of %s in operators", (long long)r->count, self, wall);
     if (r->dropped)
         fprintf(out, "; %lld events lost for want of memory", (long long)r->dropped);
+    write_losses(out, r);
     td_free(rows);
     fclose(out);
     copy = text ? td_strdup(text) : NULL;

@@ -19,6 +19,7 @@ static const char usage[] =
     "  -i          open the prompt after the script or CODE\n"
     "  -           run standard input as a script\n"
     "  --          end of options\n"
+    "  --profile FILE   record what runs, lines and memory too, as a Chrome trace\n"
     "  --info      what this build finds on this machine, a fact a line\n"
     "  --ops       all operators by family: signature and what it does, a line each\n"
     "  --version   version\n"
@@ -28,10 +29,11 @@ static const char usage[] =
 
 typedef struct options {
     bool interactive, info, ops;
-    bool has_code;    /* -e or -l */
-    int script;       /* index of the script's path in argv, 0: none */
-    bool left;        /* what ran called os.exit: no prompt follows, -i or not */
-    bool interrupted; /* what ran last */
+    bool has_code;       /* -e or -l */
+    const char *profile; /* where the trace goes; NULL: nothing is recorded */
+    int script;          /* index of the script's path in argv, 0: none */
+    bool left;           /* what ran called os.exit: no prompt follows, -i or not */
+    bool interrupted;    /* what ran last */
 } options;
 
 static int usage_error(const char *what, const char *which) {
@@ -63,6 +65,10 @@ static int parse_options(int argc, char **argv, options *o) {
             o->interactive = true;
         } else if (strcmp(arg, "--info") == 0) {
             o->info = true;
+        } else if (strcmp(arg, "--profile") == 0) {
+            if (++i == argc)
+                return usage_error("something is missing after", arg);
+            o->profile = argv[i];
         } else if (strcmp(arg, "--ops") == 0) {
             o->ops = true;
         } else if (strncmp(arg, "-e", 2) == 0 || strncmp(arg, "-l", 2) == 0) {
@@ -135,6 +141,7 @@ static int run_options(tide_session *s, int argc, char **argv, options *o) {
     int end = o->script ? o->script : argc;
     for (int i = 1; i < end; i++) {
         char kind = argv[i][0] == '-' ? argv[i][1] : '\0';
+        i += strcmp(argv[i], "--profile") == 0; /* its value is no option */
         if (kind != 'e' && kind != 'l')
             continue;
         const char *value = argv[i][2] ? argv[i] + 2 : argv[++i];
@@ -189,6 +196,41 @@ static int run_prompt(tide_session *s, options *o) {
     return terminal_run(s);
 }
 
+/* (name, path): a function of tide.profiler that begins or ends the recording of --profile. */
+static int call_profiler(lua_State *L) {
+    lua_getglobal(L, "tide");
+    lua_getfield(L, -1, "profiler");
+    lua_getfield(L, -1, lua_tostring(L, 1));
+    lua_pushvalue(L, 2);
+    lua_call(L, 1, 0);
+    return 0;
+}
+
+/* False, with a line on stderr, where that fails. */
+static bool profile(tide_session *s, const char *function, const options *o) {
+    lua_State *L = tide_session_lua(s);
+    if (!o->profile)
+        return true;
+    lua_pushcfunction(L, call_profiler);
+    lua_pushstring(L, function);
+    lua_pushstring(L, o->profile);
+    bool ok = lua_pcall(L, 2, 0, 0) == LUA_OK;
+    if (!ok)
+        fprintf(stderr, "tide: --profile: %s\n", luaL_tolstring(L, -1, NULL));
+    lua_settop(L, 0);
+    return ok;
+}
+
+static int run(tide_session *s, int argc, char **argv, options *o);
+
+/* Everything that runs, recorded where that is asked for: the exit code. */
+static int run_profiled(tide_session *s, int argc, char **argv, options *o) {
+    if (!profile(s, "_begin", o))
+        return 1;
+    int code = run(s, argc, argv, o);
+    return profile(s, "_finish", o) || code ? code : 1;
+}
+
 /* Everything between the birth of the session and its end: the exit code. */
 static int run(tide_session *s, int argc, char **argv, options *o) {
     if (!give_arg(tide_session_lua(s), argc, argv, o->script))
@@ -223,7 +265,7 @@ int main(int argc, char **argv) {
     if (!s)
         return 1;
     terminal_catch_interrupts(s);
-    code = run(s, argc, argv, &o);
+    code = run_profiled(s, argc, argv, &o);
     tide_session_free(s);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fputs("tide: cannot write to standard output\n", stderr);

@@ -2,6 +2,7 @@
 
 usage: test_program.py path/to/tide
 """
+import json
 import os
 import re
 import signal
@@ -142,6 +143,21 @@ class Program(unittest.TestCase):
         self.assertRegex(result.stdout, r"(?m)^cpu: (baseline|avx2|avx512) kernels, oneDNN \d+\.\d+.*, OpenBLAS \d")
         self.assertRegex(result.stdout, r"(?m)^operators: \d+$")
         self.assertIn("usage: tide", self.tide("--help").stdout)
+
+    def test_profile_writes_a_trace_of_what_runs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            trace = os.path.join(folder, "trace.json")
+            result = self.tide("--profile", trace, "-e", "tide.ones(3):exp()")
+            self.check(result, 0, None, f"wrote {trace} (")
+            with open(trace, encoding="utf-8") as file:
+                slices = {e["name"]: e for e in json.load(file)["traceEvents"] if e["ph"] == "X"}
+            self.assertIn("line", slices["exp"]["args"])
+            os.remove(trace)
+            self.check(self.tide("--profile", trace, "-e", "tide.ones(3):exp() error('late')"), 1, None, "late")
+            self.assertTrue(os.path.exists(trace), "what ran before the error is in it")
+            self.check(self.tide("--profile", folder + "/none/t.json", "-e", "print(1)"), 1, "", "/none/t.json: No such")
+            self.assertEqual(os.listdir(folder), ["trace.json"])
+        self.check(self.tide("--profile"), 2, "", "missing after '--profile'")
 
     def test_reference_has_a_line_for_each_operator(self):
         result = self.tide("--ops")

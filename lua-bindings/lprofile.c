@@ -1,0 +1,133 @@
+/* lprofile.c: what is done with a recording: its events, table and trace. */
+#include "lua-bindings/profile.h"
+
+#include "engine/core/memory.h"
+#include "profiler/chrome_trace.h"
+#include "profiler/table.h"
+
+#include <string.h>
+
+static tide_sort to_sort(const char *name) {
+    static const char *const names[] = {"self", "total", "calls", "name"};
+    int k = 0;
+    while (strcmp(name, names[k]))
+        k++;
+    return (tide_sort)k;
+}
+
+static int push_table(lua_State *L, const tide_profile *p, tide_sort sort, int limit) {
+    char *text = tide_table(&p->recording, sort, limit);
+    if (!text)
+        return tide_error(L, "profiler: out of memory");
+    lua_pushstring(L, text);
+    td_free(text);
+    return 1;
+}
+
+static int profile_table(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    tide_profile *p = tide_check_profile(L);
+    int64_t limit = td_is_nil(f.args[2]) ? 0 : f.args[2].i;
+    return push_table(L, p, to_sort(f.args[1].string), limit < 1000000 ? (int)limit : 0);
+}
+
+int tide_profile_tostring(lua_State *L) {
+    tide_profile *p = luaL_checkudata(L, 1, TIDE_PROFILE_NAME);
+    if (p->running) {
+        lua_pushliteral(L, "profile: recording");
+        return 1;
+    }
+    return push_table(L, tide_check_profile(L), TIDE_SORT_SELF, 40);
+}
+
+static int profile_export(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    tide_profile *p = tide_check_profile(L);
+    if (tide_write_chrome_trace(&p->recording, f.args[1].string))
+        return tide_error(L, "export_chrome_trace: %s", td_error_message());
+    return 0;
+}
+
+static void set_us(lua_State *L, const char *name, int64_t ns) {
+    lua_pushnumber(L, (lua_Number)ns * 1e-3);
+    lua_setfield(L, -2, name);
+}
+
+static void push_inputs(lua_State *L, const tide_event *e) {
+    const int64_t *at = e->inputs;
+    lua_createtable(L, e->ninputs, 0);
+    lua_createtable(L, e->ninputs, 0);
+    for (int k = 1; k <= e->ninputs; k++) {
+        tide_input in = tide_input_next(&at);
+        lua_createtable(L, in.ndim, 0);
+        for (int d = 0; d < in.ndim; d++) {
+            lua_pushinteger(L, in.sizes[d]);
+            lua_rawseti(L, -2, d + 1);
+        }
+        lua_rawseti(L, -3, k);
+        lua_pushstring(L, td_dtype_name(in.dtype));
+        lua_rawseti(L, -2, k);
+    }
+    lua_setfield(L, -3, "dtypes");
+    lua_setfield(L, -2, "shapes");
+}
+
+static int profile_events(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    tide_profile *p = tide_check_profile(L);
+    lua_createtable(L, (int)p->recording.count, 0);
+    for (int64_t k = 0; k < p->recording.count; k++) {
+        tide_poll(L, k);
+        const tide_event *e = &p->recording.events[k];
+        lua_createtable(L, 0, 10);
+        lua_pushstring(L, e->name);
+        lua_setfield(L, -2, "name");
+        lua_pushstring(L, tide_event_kind_name(e->kind));
+        lua_setfield(L, -2, "kind");
+        lua_pushinteger(L, e->thread);
+        lua_setfield(L, -2, "thread");
+        if (e->parent >= 0) {
+            lua_pushinteger(L, e->parent + 1);
+            lua_setfield(L, -2, "parent");
+        }
+        if (e->kind == TD_EVENT_ALLOC) {
+            lua_pushinteger(L, e->bytes);
+            lua_setfield(L, -2, "bytes");
+            lua_pushinteger(L, e->total);
+            lua_setfield(L, -2, "total");
+        } else if (e->sequence && e->kind != TD_EVENT_KERNEL) {
+            lua_pushinteger(L, (lua_Integer)e->sequence);
+            lua_setfield(L, -2, "sequence");
+        }
+        set_us(L, "start_us", e->start_ns);
+        set_us(L, "duration_us", e->end_ns - e->start_ns);
+        set_us(L, "self_us", e->self_ns);
+        if (e->step) {
+            lua_pushinteger(L, e->step);
+            lua_setfield(L, -2, "step");
+        }
+        if (e->line) {
+            lua_pushstring(L, e->line);
+            lua_setfield(L, -2, "line");
+        }
+        if (e->kind == TD_EVENT_OP)
+            push_inputs(L, e);
+        lua_rawseti(L, -2, k + 1);
+    }
+    return 1;
+}
+
+const tide_function tide_profile_methods[] = {
+    {"table(Profile p, *, \"self\"|\"total\"|\"calls\"|\"name\" sort=\"self\", int(1..)? "
+     "limit=nil) "
+     "-> str",
+     "Time and calls by name.", profile_table},
+    {"export_chrome_trace(Profile p, str path)", "Write a trace for Perfetto and chrome://tracing.",
+     profile_export},
+    {"events(Profile p) -> list", "What was recorded, in the order of its beginnings.",
+     profile_events},
+    {NULL, NULL, NULL},
+};
