@@ -3,7 +3,9 @@
 
 #include "engine/core/memory.h"
 #include "profiler/chrome_trace.h"
+#include "profiler/stacks.h"
 #include "profiler/table.h"
+#include "profiler/trace_read.h"
 
 #include <string.h>
 
@@ -50,6 +52,24 @@ static int profile_export(lua_State *L) {
     return 0;
 }
 
+static int profile_export_stacks(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    tide_profile *p = tide_check_profile(L);
+    if (tide_write_stacks(&p->recording, f.args[1].string))
+        return tide_error(L, "export_stacks: %s", td_error_message());
+    return 0;
+}
+
+int tide_profile_load(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    tide_profile *p = tide_push_profile(L);
+    if (tide_read_trace(f.args[0].string, &p->recording))
+        return tide_error(L, "load: %s", td_error_message());
+    return 1;
+}
+
 static void set_us(lua_State *L, const char *name, int64_t ns) {
     lua_pushnumber(L, (lua_Number)ns * 1e-3);
     lua_setfield(L, -2, name);
@@ -67,7 +87,7 @@ static void push_inputs(lua_State *L, const tide_event *e) {
             lua_rawseti(L, -2, d + 1);
         }
         lua_rawseti(L, -3, k);
-        lua_pushstring(L, td_dtype_name(in.dtype));
+        lua_pushstring(L, tide_input_dtype(&in));
         lua_rawseti(L, -2, k);
     }
     lua_setfield(L, -3, "dtypes");
@@ -89,6 +109,10 @@ static int profile_events(lua_State *L) {
         lua_setfield(L, -2, "kind");
         lua_pushinteger(L, e->thread);
         lua_setfield(L, -2, "thread");
+        if (p->recording.tracks) {
+            lua_pushstring(L, p->recording.tracks[e->thread - 1].name);
+            lua_setfield(L, -2, "track");
+        }
         if (e->parent >= 0) {
             lua_pushinteger(L, e->parent + 1);
             lua_setfield(L, -2, "parent");
@@ -113,7 +137,7 @@ static int profile_events(lua_State *L) {
             lua_pushstring(L, e->line);
             lua_setfield(L, -2, "line");
         }
-        if (e->kind == TD_EVENT_OP)
+        if (e->kind == TD_EVENT_OP || (e->kind != TD_EVENT_ALLOC && e->ninputs))
             push_inputs(L, e);
         lua_rawseti(L, -2, k + 1);
     }
@@ -127,6 +151,10 @@ const tide_function tide_profile_methods[] = {
      "Time and calls by name.", profile_table},
     {"export_chrome_trace(Profile p, str path)", "Write a trace for Perfetto and chrome://tracing.",
      profile_export},
+    {"export_stacks(Profile p, str path)",
+     "Write folded stacks, a line per way from outside in with its own time in µs: for flame "
+     "graphs.",
+     profile_export_stacks},
     {"events(Profile p) -> list", "What was recorded, in the order of its beginnings.",
      profile_events},
     {NULL, NULL, NULL},

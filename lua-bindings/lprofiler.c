@@ -370,6 +370,10 @@ static int open_profiler(lua_State *L) {
         {"record(str name, function? fn=nil, ..., *, \"range\"|\"function\"|\"optimizer\"|\"data\"|"
          "\"copy\"|\"collector\" kind=\"range\") -> any",
          "A named range in the recording.", profiler_record},
+        {"load(str path) -> profile",
+         "The recording in a trace file, packed by gzip or not: Tide's, PyTorch's, others' in the "
+         "trace event format.",
+         tide_profile_load},
         {"step()", "The next step of the profile that records this; nothing where none does.",
          profiler_step},
         {NULL, NULL, NULL},

@@ -42,5 +42,6 @@ tide_profile *tide_check_profile(lua_State *L);
 /* What is done with a recording: the methods, and load. */
 extern const tide_function tide_profile_methods[];
 int tide_profile_tostring(lua_State *L);
+int tide_profile_load(lua_State *L);
 
 #endif

@@ -42,6 +42,10 @@ int64_t tide_input_numel(const tide_input *in) {
     return n;
 }
 
+const char *tide_input_dtype(const tide_input *in) {
+    return in->dtype < TD_DTYPE_COUNT ? td_dtype_name(in->dtype) : TIDE_DTYPE_UNKNOWN;
+}
+
 void tide_recording_free(tide_recording *recording) {
     td_free(recording->events);
     td_free(recording->tracks);

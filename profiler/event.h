@@ -47,7 +47,7 @@ typedef struct tide_event {
 
 /* A tensor argument or result of an operator; sizes are borrowed from the recording. */
 typedef struct tide_input {
-    td_dtype dtype;
+    td_dtype dtype; /* TD_DTYPE_NONE: not known */
     int ndim;
     bool dense;       /* row-major without gaps */
     bool known;       /* storage and version were recorded */
@@ -59,6 +59,9 @@ typedef struct tide_input {
 /* The tensors one after the other, event->ninputs times: *at starts as event->inputs. */
 tide_input tide_input_next(const int64_t **at);
 int64_t tide_input_numel(const tide_input *input);
+/* The dtype's name; traces of others don't tell it of all tensors. */
+#define TIDE_DTYPE_UNKNOWN "unknown"
+const char *tide_input_dtype(const tide_input *input);
 
 /* How the words of an input begin; recorder and loader write them. */
 enum { TIDE_INPUT_DENSE = 1 << 16, TIDE_INPUT_KNOWN = 1 << 17 };

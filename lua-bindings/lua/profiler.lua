@@ -38,7 +38,6 @@ function profiler._finish(path)
     running = nil
     profile:stop()
     profile:export_chrome_trace(path)
-    io.stderr:write(("tide: wrote %s (%d events)\n"):format(path, #profile))
 end
 
 tide._document(profiler, "profiler", "tide.profiler",
