@@ -10,15 +10,15 @@
 #include <string.h>
 
 static tide_sort to_sort(const char *name) {
-    static const char *const names[] = {"self", "total", "calls", "name"};
+    static const char *const names[] = {"self", "total", "calls", "name", "memory", "flops"};
     int k = 0;
     while (strcmp(name, names[k]))
         k++;
     return (tide_sort)k;
 }
 
-static int push_table(lua_State *L, const tide_profile *p, tide_sort sort, int limit) {
-    char *text = tide_table(&p->recording, sort, limit);
+static int push_table(lua_State *L, const tide_profile *p, const tide_table_options *options) {
+    char *text = tide_table(&p->recording, options);
     if (!text)
         return tide_error(L, "profiler: out of memory");
     lua_pushstring(L, text);
@@ -27,11 +27,19 @@ static int push_table(lua_State *L, const tide_profile *p, tide_sort sort, int l
 }
 
 static int profile_table(lua_State *L) {
+    enum { SORT = 1, BY_SHAPE, LIMIT, PEAK_FLOPS, PEAK_BYTES };
     tide_frame f;
     tide_read_call(L, &f);
     tide_profile *p = tide_check_profile(L);
-    int64_t limit = td_is_nil(f.args[2]) ? 0 : f.args[2].i;
-    return push_table(L, p, to_sort(f.args[1].string), limit < 1000000 ? (int)limit : 0);
+    const td_value *v = f.args;
+    tide_table_options options = {.sort = to_sort(v[SORT].string), .by_shape = v[BY_SHAPE].b};
+    if (!td_is_nil(v[LIMIT]) && v[LIMIT].i < 1000000)
+        options.limit = (int)v[LIMIT].i;
+    if (!td_is_nil(v[PEAK_FLOPS]))
+        options.peak_flops = td_arg_double(v[PEAK_FLOPS]);
+    if (!td_is_nil(v[PEAK_BYTES]))
+        options.peak_bytes = td_arg_double(v[PEAK_BYTES]);
+    return push_table(L, p, &options);
 }
 
 int tide_profile_tostring(lua_State *L) {
@@ -40,7 +48,7 @@ int tide_profile_tostring(lua_State *L) {
         lua_pushliteral(L, "profile: recording");
         return 1;
     }
-    return push_table(L, tide_check_profile(L), TIDE_SORT_SELF, 40);
+    return push_table(L, tide_check_profile(L), &(tide_table_options){.limit = 40});
 }
 
 static int profile_export(lua_State *L) {
@@ -145,10 +153,10 @@ static int profile_events(lua_State *L) {
 }
 
 const tide_function tide_profile_methods[] = {
-    {"table(Profile p, *, \"self\"|\"total\"|\"calls\"|\"name\" sort=\"self\", int(1..)? "
-     "limit=nil) "
-     "-> str",
-     "Time and calls by name.", profile_table},
+    {"_table(Profile p, *, \"self\"|\"total\"|\"calls\"|\"name\"|\"memory\"|\"flops\" "
+     "sort=\"self\", bool group_by_shape=false, int(1..)? limit=nil, number? peak_flops=nil, "
+     "number? peak_bytes=nil) -> str",
+     "The table for the peaks of a machine.", profile_table},
     {"export_chrome_trace(Profile p, str path)", "Write a trace for Perfetto and chrome://tracing.",
      profile_export},
     {"export_stacks(Profile p, str path)",

@@ -340,7 +340,7 @@ static void make_metatable(lua_State *L, const char *name, const tide_function *
     lua_pop(L, 1);
 }
 
-/* () -> the table of functions. */
+/* () -> the table of functions, the methods of profiles. */
 static int open_profiler(lua_State *L) {
     static const tide_function methods[] = {
         {"step(Profile p)", "The next step begins: of the schedule, and in the recording.",
@@ -383,7 +383,10 @@ static int open_profiler(lua_State *L) {
     make_metatable(L, range_name, (const tide_function *const[]){NULL}, range_events);
     lua_newtable(L);
     tide_declare(L, functions);
-    return 1;
+    luaL_getmetatable(L, TIDE_PROFILE_NAME);
+    lua_getfield(L, -1, "__index");
+    lua_remove(L, -2);
+    return 2;
 }
 
 void tide_open_profiler(lua_State *L) {

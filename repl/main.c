@@ -22,13 +22,14 @@ static const char usage[] =
     "  --profile FILE   record what runs, lines and memory too, as a Chrome trace\n"
     "  --info      what this build finds on this machine, a fact a line\n"
     "  --ops       all operators by family: signature and what it does, a line each\n"
+    "  --peak      measure what this machine can do, and remember it for the profiler's tables\n"
     "  --version   version\n"
     "  --help      this page\n"
     "Without a script, -e or -l: the prompt, or standard input where that is no terminal.\n"
     "At the prompt each input is a chunk of its own: its locals end with it, its globals stay.\n";
 
 typedef struct options {
-    bool interactive, info, ops;
+    bool interactive, info, ops, peak;
     bool has_code;       /* -e or -l */
     const char *profile; /* where the trace goes; NULL: nothing is recorded */
     int script;          /* index of the script's path in argv, 0: none */
@@ -71,6 +72,8 @@ static int parse_options(int argc, char **argv, options *o) {
             o->profile = argv[i];
         } else if (strcmp(arg, "--ops") == 0) {
             o->ops = true;
+        } else if (strcmp(arg, "--peak") == 0) {
+            o->peak = true;
         } else if (strncmp(arg, "-e", 2) == 0 || strncmp(arg, "-l", 2) == 0) {
             o->has_code = true;
             if (arg[2] == '\0' && ++i == argc)
@@ -239,6 +242,8 @@ static int run(tide_session *s, int argc, char **argv, options *o) {
         return print_lines(s, "_info", "tide " TIDE_VERSION "\nline editing: " TIDE_EDIT_NAME "\n");
     if (o->ops)
         return print_lines(s, "_reference", "");
+    if (o->peak)
+        return print_lines(s, "_peak", "");
     int code = run_options(s, argc, argv, o);
     if (o->left || (code >= 0 && !o->interactive))
         return code;

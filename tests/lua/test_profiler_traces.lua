@@ -217,6 +217,41 @@ t.test("hostile_slices_do_no_harm", function()
     t.is_true(#p:events()[1].name <= 512)
 end)
 
+-- ---- tables ----
+
+t.test("work_follows_from_shapes", function()
+    local function op(name, dims, start)
+        return ('{"ph":"X","cat":"cpu_op","name":"%s","tid":1,"ts":%d,"dur":1,"args":{"Input Dims":%s,"Input type":%s}}')
+            :format(name, start, dims, '["float","float","float"]')
+    end
+    local profile = load_text("[" .. table.concat({ op("aten::mm", "[[20,30],[30,40]]", 0),
+        op("aten::addmm", "[[40],[20,30],[30,40]]", 10), op("bmm", "[[5,2,3],[5,3,4]]", 20), op("linear", "[[7,3],[4,3]]", 30),
+        op("mv", "[[20,30],[30]]", 40), op("add", "[[1],[1000]]", 50), op("exp", "[[1000]]", 60),
+        op("conv_transpose2d", "[[2,3,5,5],[3,4,2,2]]", 70) }, ",") .. "]")
+    local text = profile:table { sort_by = "flops" }
+    for name, rate in pairs { ["aten::mm"] = "48 GFLOP/s", ["aten::addmm"] = "48 GFLOP/s", bmm = "240 MFLOP/s",
+        linear = "168 MFLOP/s", mv = "1.2 GFLOP/s", add = "1 GFLOP/s", conv_transpose2d = "4.8 GFLOP/s" } do
+        t.is_true(text:find("\n" .. name .. " [^\n]* " .. rate:gsub("%.", "%%.") .. " "), name .. ": " .. text)
+    end
+    t.is_true(text:find("\nexp [^\n]*µs *\n"), text)
+    t.eq(text:match("\n(%S+)"), "aten::addmm")
+end)
+
+t.test("shapes_part_rows_and_memory_is_its_operators", function()
+    local profile = load_text([==[[{"ph":"X","cat":"cpu_op","name":"f","tid":1,"ts":0,"dur":10,"args":{"Input Dims":[[2,3]],"Input type":["float"]}},
+        {"ph":"X","cat":"cpu_op","name":"f","tid":1,"ts":20,"dur":30,"args":{"Input Dims":[[2,4]],"Input type":["float"]}},
+        {"ph":"X","cat":"cpu_op","name":"f","tid":1,"ts":60,"dur":50,"args":{"Input Dims":[[2,3]],"Input type":["float"]}},
+        {"ph":"i","name":"[memory]","tid":1,"ts":25,"args":{"Bytes":4096,"Total Allocated":4096}},
+        {"ph":"i","name":"[memory]","tid":1,"ts":27,"args":{"Bytes":-1024,"Total Allocated":3072}}]]==])
+    local text = profile:table { group_by_shape = true, sort_by = "total" }
+    t.is_true(text:find("\nf +operator +60 µs +66%.7 %% +60 µs +2 +30 µs +2x3 float32\n"), text)
+    t.is_true(text:find("\nf +operator +30 µs +33%.3 %% +30 µs +1 +30 µs +3 KiB  2x4 float32\n"), text)
+    t.is_true(profile:table():find("\nf +operator +90 µs +100%.0 %% +90 µs +3 +30 µs +3 KiB"))
+    t.eq(select(2, profile:table { top = 1 }:gsub("\n", "")), 3)
+    t.error_has(function() profile:table { sort_by = "size" } end, 'sort_by: expected "self", "total"')
+    t.error_has(function() profile:table { top = -1 } end, "option top: expected an integer from 1 on")
+end)
+
 -- ---- writing ----
 
 t.test("what_cannot_be_written_leaves_nothing", function()

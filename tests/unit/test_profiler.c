@@ -394,7 +394,7 @@ TEST(rows_count_recursive_time_once) {
     tide_range_end(outer);
     REQUIRE(stop(recorder, &r));
     int n;
-    tide_row *rows = tide_rows(&r, TIDE_SORT_TOTAL, &n);
+    tide_row *rows = tide_rows(&r, &(tide_table_options){.sort = TIDE_SORT_TOTAL}, &n);
     REQUIRE(rows != NULL);
     CHECK_INT(n, 201);
     CHECK_STR(rows[0].name, "again");
@@ -402,12 +402,12 @@ TEST(rows_count_recursive_time_once) {
     CHECK_INT(rows[0].total_ns, r.events[0].end_ns - r.events[0].start_ns);
     CHECK_INT(rows[0].self_ns, r.events[0].self_ns + r.events[1].self_ns);
     td_free(rows);
-    rows = tide_rows(&r, TIDE_SORT_SELF, &n);
+    rows = tide_rows(&r, &(tide_table_options){.sort = TIDE_SORT_SELF}, &n);
     REQUIRE(rows != NULL);
     for (int k = 1; k < n; k++)
         CHECK(rows[k - 1].self_ns >= rows[k].self_ns);
     td_free(rows);
-    char *text = tide_table(&r, TIDE_SORT_CALLS, 1);
+    char *text = tide_table(&r, &(tide_table_options){.sort = TIDE_SORT_CALLS, .limit = 1});
     REQUIRE(text != NULL);
     CHECK_CONTAINS(text, "\nagain  range ");
     CHECK_CONTAINS(text, "... 200 more\n202 events, ");

@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     tide_range_end(outer);
     HOLDS(tide_recorder_stop(recorder, &recording) == TD_OK);
     check_trace(&recording);
-    char *table = tide_table(&recording, TIDE_SORT_SELF, 10);
+    char *table = tide_table(&recording, &(tide_table_options){.limit = 10});
     HOLDS(table);
     td_free(table);
     tide_recording_free(&recording);
