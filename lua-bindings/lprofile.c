@@ -5,6 +5,7 @@
 #include "profiler/chrome_trace.h"
 #include "profiler/stacks.h"
 #include "profiler/table.h"
+#include "profiler/timeline.h"
 #include "profiler/trace_read.h"
 
 #include <string.h>
@@ -67,6 +68,42 @@ static int profile_export_stacks(lua_State *L) {
     if (tide_write_stacks(&p->recording, f.args[1].string))
         return tide_error(L, "export_stacks: %s", td_error_message());
     return 0;
+}
+
+/* The window that from and to (µs, nil: the ends) say. */
+static tide_window read_window(lua_State *L, const tide_profile *p, td_value from, td_value to) {
+    double wall = (double)p->recording.wall_ns, first = 0, last = wall > 1 ? wall : 1;
+    first = td_is_nil(from) ? first : td_arg_double(from) * 1e3;
+    last = td_is_nil(to) ? last : td_arg_double(to) * 1e3;
+    if (!(first >= 0 && first < 9e18 && last < 9e18 && last - first >= 1))
+        tide_error(L,
+                   "timeline: from %f to %f µs: expected from 0 on, and that from comes before to",
+                   first / 1e3, last / 1e3);
+    return (tide_window){(int64_t)first, (int64_t)last};
+}
+
+static int push_text(lua_State *L, char *text) {
+    if (!text)
+        return tide_error(L, "timeline: %s", td_error_message());
+    lua_pushstring(L, text);
+    td_free(text);
+    return 1;
+}
+
+static int profile_timeline_text(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    tide_profile *p = tide_check_profile(L);
+    tide_window window = read_window(L, p, f.args[1], f.args[2]);
+    return push_text(L, tide_timeline_text(&p->recording, window, (int)f.args[3].i, f.args[4].b));
+}
+
+static int profile_timeline_data(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    tide_profile *p = tide_check_profile(L);
+    tide_window window = read_window(L, p, f.args[1], f.args[2]);
+    return push_text(L, tide_timeline_data(&p->recording, window, (int)f.args[3].i));
 }
 
 int tide_profile_load(lua_State *L) {
@@ -159,6 +196,12 @@ const tide_function tide_profile_methods[] = {
      "The table for the peaks of a machine.", profile_table},
     {"export_chrome_trace(Profile p, str path)", "Write a trace for Perfetto and chrome://tracing.",
      profile_export},
+    {"_timeline_text(Profile p, number? from=nil, number? to=nil, int(10..1000) width=80, bool "
+     "color=false) -> str",
+     "The timeline for a terminal.", profile_timeline_text},
+    {"_timeline_data(Profile p, number? from=nil, number? to=nil, int(1..1000000) most=30000) -> "
+     "str",
+     "The timeline's slices as JSON.", profile_timeline_data},
     {"export_stacks(Profile p, str path)",
      "Write folded stacks, a line per way from outside in with its own time in µs: for flame "
      "graphs.",

@@ -3,6 +3,7 @@
 
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
+#include "profiler/json_text.h"
 #include "profiler/whole.h"
 
 #include <stdio.h>
@@ -27,41 +28,6 @@ static const char *const categories[TIDE_EVENT_KINDS] = {
 
 const char *tide_event_category(int kind) {
     return categories[kind];
-}
-
-/* Bytes of the character that begins here; 0 where none does. */
-static size_t utf8_length(const char *s) {
-    const unsigned char *u = (const unsigned char *)s;
-    if (u[0] < 0x80)
-        return 1;
-    size_t n = u[0] >= 0xF0 ? 4 : u[0] >= 0xE0 ? 3 : 2;
-    unsigned low = u[0] == 0xE0 ? 0xA0 : u[0] == 0xF0 ? 0x90 : 0x80;  /* no longer than needed */
-    unsigned high = u[0] == 0xED ? 0x9F : u[0] == 0xF4 ? 0x8F : 0xBF; /* no surrogates */
-    if (u[0] < 0xC2 || u[0] > 0xF4 || u[1] < low || u[1] > high)
-        return 0;
-    for (size_t k = 2; k < n; k++)
-        if ((u[k] & 0xC0) != 0x80)
-            return 0;
-    return n;
-}
-
-static void write_string(FILE *f, const char *s) {
-    fputc('"', f);
-    for (size_t n; *s; s += n) {
-        unsigned char c = (unsigned char)*s;
-        n = utf8_length(s);
-        if (n == 0) {
-            fputs("\\ufffd", f);
-            n = 1;
-        } else if (c == '"' || c == '\\') {
-            fprintf(f, "\\%c", c);
-        } else if (c < 0x20) {
-            fprintf(f, "\\u%04x", c);
-        } else {
-            fwrite(s, 1, n, f);
-        }
-    }
-    fputc('"', f);
 }
 
 static void write_us(FILE *f, int64_t ns) {
@@ -107,7 +73,7 @@ static void write_event(FILE *f, const tide_event *e, int pid) {
         return;
     }
     fprintf(f, ",\n{\"ph\":\"X\",\"cat\":\"%s\",\"name\":", categories[e->kind]);
-    write_string(f, e->name);
+    tide_json_write(f, e->name);
     fprintf(f, ",\"pid\":%d,\"tid\":%d,\"ts\":", pid, e->thread);
     write_us(f, e->start_ns);
     fprintf(f, ",\"dur\":");
@@ -118,7 +84,7 @@ static void write_event(FILE *f, const tide_event *e, int pid) {
         fprintf(f, ",\"Sequence number\":%llu", (unsigned long long)e->sequence);
     if (e->line) {
         fprintf(f, ",\"line\":");
-        write_string(f, e->line);
+        tide_json_write(f, e->line);
     }
     if (e->step)
         fprintf(f, ",\"step\":%d", e->step);
@@ -202,7 +168,7 @@ static void write_names(FILE *f, const tide_recording *r, int pid) {
                 ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%d,\"tid\":%d,\"args\":"
                 "{\"name\":",
                 pid, last);
-        write_string(f, r->tracks ? r->tracks[last - 1].name : text);
+        tide_json_write(f, r->tracks ? r->tracks[last - 1].name : text);
         fprintf(f, "}}");
     }
 }

@@ -95,6 +95,11 @@ Profile.table = tide._function("table(Profile p, *, \"self\"|\"total\"|\"calls\"
             peak_flops = peak.flops, peak_bytes = peak.bytes })
     end)
 
+Profile.timeline = tide._function("timeline(Profile p, *, number? from=nil, number? to=nil, int(10..1000)? width=nil) -> Timeline",
+    "The recording as a picture: rows for what Lua, dispatch, kernels and devices do, from and to in µs; in a notebook one that "
+    .. "can be zoomed (w a s d), searched and asked. t:html() is that as a page.",
+    function(p, from, to, width) return tide._timeline(p, from, to, width) end)
+
 -- What `tide --profile FILE` calls around everything that runs. A file that can't be written is refused before.
 local running
 
