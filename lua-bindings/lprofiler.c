@@ -1,176 +1,18 @@
-/* lprofiler.c: tide.profiler: recording a function or a block, and what was recorded. */
-#include "lua-bindings/function.h"
+/* lprofiler.c: tide.profiler: recording a function, a block or the steps that a schedule names.
+ * What is done with a recording is in lprofile.c.
+ */
 #include "lua-bindings/modules.h"
 #include "lua-bindings/origin.h"
-
-#include "engine/core/memory.h"
-#include "profiler/chrome_trace.h"
-#include "profiler/table.h"
+#include "lua-bindings/profile.h"
 
 #include <string.h>
 
-static const char *const profile_name = "tide.Profile";
 static const char *const range_name = "tide.range";
 
-/* A recording that runs (recorder) or is done. */
-typedef struct profile {
-    tide_state *state;
-    tide_recorder *recorder;
-    tide_recording recording;
-} profile;
+enum { SCHEDULE = 1, READY, USER_VALUES = READY };
 
-static td_status finish(profile *p) {
-    tide_recorder *recorder = p->recorder;
-    if (!recorder)
-        return TD_OK;
-    p->recorder = NULL;
-    p->state->observer = NULL;
-    return tide_recorder_stop(recorder, &p->recording);
-}
+/* ---- starting and stopping ---- */
 
-static void stop(lua_State *L, profile *p) {
-    if (finish(p))
-        tide_error(L, "profiler: %s", td_error_message());
-}
-
-/* The profile at index 1, finished. */
-static profile *check_profile(lua_State *L) {
-    profile *p = luaL_checkudata(L, 1, profile_name);
-    stop(L, p);
-    return p;
-}
-
-/* Read the arguments of a method of profiles; the profile is finished. */
-static profile *read_method(lua_State *L, tide_frame *f) {
-    tide_read_call(L, f);
-    return check_profile(L);
-}
-
-static int profile_stop(lua_State *L) {
-    tide_frame f;
-    read_method(L, &f);
-    return 0;
-}
-
-static int profile_close(lua_State *L) {
-    check_profile(L);
-    return 0;
-}
-
-static int profile_gc(lua_State *L) {
-    profile *p = luaL_checkudata(L, 1, profile_name);
-    (void)!finish(p);
-    tide_recording_free(&p->recording);
-    return 0;
-}
-
-static tide_sort to_sort(const char *name) {
-    static const char *const names[] = {"self", "total", "calls", "name"};
-    int k = 0;
-    while (strcmp(name, names[k]))
-        k++;
-    return (tide_sort)k;
-}
-
-static int push_table(lua_State *L, const profile *p, tide_sort sort, int limit) {
-    char *text = tide_table(&p->recording, sort, limit);
-    if (!text)
-        return tide_error(L, "profiler: out of memory");
-    lua_pushstring(L, text);
-    td_free(text);
-    return 1;
-}
-
-static int profile_table(lua_State *L) {
-    tide_frame f;
-    profile *p = read_method(L, &f);
-    int64_t limit = td_is_nil(f.args[2]) ? 0 : f.args[2].i;
-    return push_table(L, p, to_sort(f.args[1].string), limit < 1000000 ? (int)limit : 0);
-}
-
-static int profile_tostring(lua_State *L) {
-    profile *p = luaL_checkudata(L, 1, profile_name);
-    if (p->recorder) {
-        lua_pushliteral(L, "profile: recording");
-        return 1;
-    }
-    return push_table(L, p, TIDE_SORT_SELF, 40);
-}
-
-static int profile_len(lua_State *L) {
-    lua_pushinteger(L, check_profile(L)->recording.count);
-    return 1;
-}
-
-static int profile_export(lua_State *L) {
-    tide_frame f;
-    profile *p = read_method(L, &f);
-    if (tide_write_chrome_trace(&p->recording, f.args[1].string))
-        return tide_error(L, "export_chrome_trace: %s", td_error_message());
-    return 0;
-}
-
-static void set_us(lua_State *L, const char *name, int64_t ns) {
-    lua_pushnumber(L, (lua_Number)ns * 1e-3);
-    lua_setfield(L, -2, name);
-}
-
-static void push_inputs(lua_State *L, const tide_event *e) {
-    const int64_t *at = e->inputs;
-    lua_createtable(L, e->ninputs, 0);
-    lua_createtable(L, e->ninputs, 0);
-    for (int k = 1; k <= e->ninputs; k++) {
-        tide_input in = tide_input_next(&at);
-        lua_createtable(L, in.ndim, 0);
-        for (int d = 0; d < in.ndim; d++) {
-            lua_pushinteger(L, in.sizes[d]);
-            lua_rawseti(L, -2, d + 1);
-        }
-        lua_rawseti(L, -3, k);
-        lua_pushstring(L, td_dtype_name(in.dtype));
-        lua_rawseti(L, -2, k);
-    }
-    lua_setfield(L, -3, "dtypes");
-    lua_setfield(L, -2, "shapes");
-}
-
-static int profile_events(lua_State *L) {
-    tide_frame f;
-    profile *p = read_method(L, &f);
-    lua_createtable(L, (int)p->recording.count, 0);
-    for (int64_t k = 0; k < p->recording.count; k++) {
-        tide_poll(L, k);
-        const tide_event *e = &p->recording.events[k];
-        lua_createtable(L, 0, 10);
-        lua_pushstring(L, e->name);
-        lua_setfield(L, -2, "name");
-        lua_pushstring(L, tide_event_kind_name(e->kind));
-        lua_setfield(L, -2, "kind");
-        lua_pushinteger(L, e->thread);
-        lua_setfield(L, -2, "thread");
-        if (e->parent >= 0) {
-            lua_pushinteger(L, e->parent + 1);
-            lua_setfield(L, -2, "parent");
-        }
-        if (e->sequence && e->kind != TD_EVENT_KERNEL) {
-            lua_pushinteger(L, (lua_Integer)e->sequence);
-            lua_setfield(L, -2, "sequence");
-        }
-        set_us(L, "start_us", e->start_ns);
-        set_us(L, "duration_us", e->end_ns - e->start_ns);
-        set_us(L, "self_us", e->self_ns);
-        if (e->line) {
-            lua_pushstring(L, e->line);
-            lua_setfield(L, -2, "line");
-        }
-        if (e->kind == TD_EVENT_OP)
-            push_inputs(L, e);
-        lua_rawseti(L, -2, k + 1);
-    }
-    return 1;
-}
-
-/* profile{...} -> profile, for `local prof <close> = ...`; profile(fn, ...) -> profile, results. */
 static lua_State *main_thread(lua_State *L) {
     lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
     lua_State *found = lua_tothread(L, -1);
@@ -178,28 +20,274 @@ static lua_State *main_thread(lua_State *L) {
     return found;
 }
 
+static void start_recorder(lua_State *L, tide_profile *p) {
+    p->options.find_line = tide_find_origin;
+    p->options.script = p->lines ? main_thread(L) : NULL;
+    tide_enter_engine(p->state);
+    p->recorder = tide_recorder_start(&p->options);
+    if (!p->recorder)
+        tide_error(L, "profile: %s", td_error_message());
+    p->state->observer = tide_recorder_observer(p->recorder);
+}
+
+/* End the recording and keep it, or not; false: memory is out. */
+static bool halt(tide_profile *p, bool keep) {
+    tide_recorder *recorder = p->recorder;
+    if (!recorder)
+        return true;
+    p->recorder = NULL;
+    p->state->observer = NULL;
+    tide_raw *raw = tide_recorder_halt(recorder);
+    if (!keep) {
+        tide_raw_free(raw);
+        return true;
+    }
+    tide_raw_free(p->raw);
+    p->raw = raw;
+    p->fresh = raw != NULL;
+    return raw != NULL;
+}
+
+static void must_halt(lua_State *L, tide_profile *p, bool keep) {
+    if (!halt(p, keep))
+        tide_error(L, "profiler: %s", td_error_message());
+}
+
+/* Hand what was recorded to on_trace_ready; the profile is at this index. */
+static void tell_ready(lua_State *L, tide_profile *p, int at) {
+    if (!p->fresh)
+        return;
+    p->fresh = false;
+    if (lua_getiuservalue(L, at, READY) == LUA_TNIL) {
+        lua_pop(L, 1);
+        return;
+    }
+    lua_pushvalue(L, at);
+    p->handing = true;
+    lua_call(L, 1, 0);
+    p->handing = false;
+}
+
+static bool is_recorded(tide_plan plan) {
+    return plan == TIDE_PLAN_RECORD || plan == TIDE_PLAN_SAVE;
+}
+
+static void stop(lua_State *L, tide_profile *p, int at) {
+    if (!p->running)
+        return;
+    p->running = false;
+    must_halt(L, p, is_recorded(p->plan));
+    tell_ready(L, p, at);
+}
+
+tide_profile *tide_check_stopped(lua_State *L) {
+    tide_profile *p = luaL_checkudata(L, 1, TIDE_PROFILE_NAME);
+    if (!p->handing)
+        stop(L, p, 1);
+    return p;
+}
+
+tide_profile *tide_check_profile(lua_State *L) {
+    tide_profile *p = tide_check_stopped(L);
+    tide_raw *raw = p->raw;
+    p->raw = NULL;
+    if (!raw)
+        return p;
+    tide_recording_free(&p->recording);
+    if (tide_raw_gather(raw, &p->recording))
+        tide_error(L, "profiler: %s", td_error_message());
+    return p;
+}
+
+/* ---- schedules ---- */
+
+/* What the schedule says of the profile's step. */
+static tide_plan ask_schedule(lua_State *L, const tide_profile *p, int at) {
+    static const char *const names[] = {"none", "warmup", "record", "save"};
+    if (lua_getiuservalue(L, at, SCHEDULE) == LUA_TNIL) {
+        lua_pop(L, 1);
+        return TIDE_PLAN_RECORD;
+    }
+    lua_pushinteger(L, p->step);
+    lua_call(L, 1, 1);
+    const char *said = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
+    for (int k = 0; k < 4; k++)
+        if (strcmp(said, names[k]) == 0) {
+            lua_pop(L, 1);
+            return (tide_plan)k;
+        }
+    char text[TIDE_QUOTED];
+    tide_error(
+        L, "profile: schedule(%I): expected \"none\", \"warmup\", \"record\" or \"save\", got %s",
+        (LUAI_UACINT)p->step, tide_describe(L, -1, text, sizeof text));
+    return TIDE_PLAN_NONE;
+}
+
+static void mark_step(lua_State *L, tide_profile *p) {
+    if (tide_recorder_step(p->recorder))
+        tide_error(L, "step: %s", td_error_message());
+}
+
+/* Go over from what the last step was to what this one is. */
+static void turn(lua_State *L, tide_profile *p, tide_plan before, int at) {
+    bool goes_on = p->recorder && before == TIDE_PLAN_RECORD && is_recorded(p->plan);
+    if (!goes_on && p->recorder) {
+        must_halt(L, p, is_recorded(before));
+        tell_ready(L, p, at);
+    }
+    if (p->plan != TIDE_PLAN_NONE && !p->recorder)
+        start_recorder(L, p);
+    if (p->recorder && is_recorded(p->plan))
+        mark_step(L, p);
+}
+
+static void step(lua_State *L, tide_profile *p, int at) {
+    tide_plan before = p->plan;
+    p->step++;
+    p->handing = false; /* a handler that failed left it so */
+    tide_enter_engine(p->state);
+    p->plan = ask_schedule(L, p, at);
+    turn(L, p, before, at);
+}
+
+static int profile_step(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    tide_profile *p = luaL_checkudata(L, 1, TIDE_PROFILE_NAME);
+    if (!p->running)
+        return tide_error(L, "step: the profile has ended");
+    step(L, p, 1);
+    return 0;
+}
+
+/* ---- the object ---- */
+
+static const char running_key = 0; /* weak: the profile that runs */
+
+static int profile_stop(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    stop(L, luaL_checkudata(L, 1, TIDE_PROFILE_NAME), 1);
+    return 0;
+}
+
+static int profile_close(lua_State *L) {
+    stop(L, luaL_checkudata(L, 1, TIDE_PROFILE_NAME), 1);
+    return 0;
+}
+
+static int profile_gc(lua_State *L) {
+    tide_profile *p = luaL_checkudata(L, 1, TIDE_PROFILE_NAME);
+    (void)halt(p, false);
+    p->running = false;
+    tide_raw_free(p->raw);
+    p->raw = NULL;
+    tide_recording_free(&p->recording);
+    return 0;
+}
+
+static int profile_len(lua_State *L) {
+    lua_pushinteger(L, tide_check_profile(L)->recording.count);
+    return 1;
+}
+
+tide_profile *tide_push_profile(lua_State *L) {
+    tide_profile *p = lua_newuserdatauv(L, sizeof *p, USER_VALUES);
+    *p = (tide_profile){.state = TIDE_STATE(L), .plan = TIDE_PLAN_RECORD};
+    luaL_setmetatable(L, TIDE_PROFILE_NAME);
+    return p;
+}
+
+/* The arguments of `profile`, in their order. */
+enum {
+    FN,
+    WITH_STACK,
+    RECORD_SHAPES,
+    PROFILE_MEMORY,
+    WITH_FLOPS,
+    KERNELS,
+    MAX_EVENTS,
+    SCHEDULE_AT,
+    READY_AT
+};
+
+static void read_options(lua_State *L, tide_profile *p, const tide_frame *f, int at) {
+    const td_value *v = f->args;
+    p->lines = v[WITH_STACK].b;
+    p->flops = v[WITH_FLOPS].b;
+    p->options = (tide_record_options){.shapes = v[RECORD_SHAPES].b,
+                                       .results = p->flops,
+                                       .memory = v[PROFILE_MEMORY].b,
+                                       .all_kernels = v[KERNELS].b,
+                                       .max_events = v[MAX_EVENTS].i};
+    const int places[] = {SCHEDULE_AT, READY_AT};
+    for (int k = 0; k < 2; k++)
+        if (f->at[places[k]]) {
+            lua_pushvalue(L, f->at[places[k]]);
+            lua_setiuservalue(L, at, k + 1);
+        }
+}
+
+static void note_running(lua_State *L, int at) {
+    tide_push_weak_table(L, &running_key);
+    lua_pushvalue(L, at);
+    lua_pushboolean(L, true);
+    lua_rawset(L, -3);
+    lua_pop(L, 1);
+}
+
+/* profile{...} -> profile, for `local prof <close> = ...`; profile(fn, ...) -> profile, results. */
 static int profiler_profile(lua_State *L) {
     tide_frame f;
     tide_read_call(L, &f);
     int nargs = f.last - 1;
-    lua_settop(L, f.last);
-    profile *p = lua_newuserdatauv(L, sizeof *p, 0);
-    *p = (profile){.state = TIDE_STATE(L)};
-    luaL_setmetatable(L, profile_name);
-    tide_enter_engine(p->state);
-    p->recorder = tide_recorder_start(tide_find_origin, f.args[1].b ? main_thread(L) : NULL);
-    if (!p->recorder)
-        return tide_error(L, "profile: %s", td_error_message());
-    p->state->observer = tide_recorder_observer(p->recorder);
-    if (!f.at[0])
+    tide_profile *p = tide_push_profile(L);
+    int made = lua_gettop(L);
+    read_options(L, p, &f, made);
+    note_running(L, made);
+    p->plan = ask_schedule(L, p, made);
+    if (p->plan != TIDE_PLAN_NONE)
+        start_recorder(L, p);
+    p->running = true;
+    if (p->recorder && lua_getiuservalue(L, made, SCHEDULE) != LUA_TNIL && is_recorded(p->plan))
+        mark_step(L, p);
+    lua_settop(L, made);
+    if (!f.at[FN])
         return 1;
     lua_insert(L, 1);
+    lua_settop(L, f.last + 1); /* the profile, fn, its arguments */
     lua_pushvalue(L, 1);
     lua_insert(L, 1); /* one to close on the way out, by an error too; one to return */
     lua_toclose(L, 1);
     lua_call(L, nargs, LUA_MULTRET);
-    stop(L, p);
+    stop(L, p, 1);
     return lua_gettop(L) - 1;
+}
+
+/* The profile that records what this state does, pushed; NULL (nothing pushed): none does. */
+static tide_profile *push_running(lua_State *L) {
+    tide_push_weak_table(L, &running_key);
+    lua_pushnil(L);
+    while (lua_next(L, -2)) {
+        lua_pop(L, 1);
+        tide_profile *p = luaL_testudata(L, -1, TIDE_PROFILE_NAME);
+        if (p && p->running) {
+            lua_remove(L, -2);
+            return p;
+        }
+    }
+    lua_pop(L, 1);
+    return NULL;
+}
+
+/* A step of the profile that runs; nothing where none does. */
+static int profiler_step(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    tide_profile *p = push_running(L);
+    if (p)
+        step(L, p, lua_gettop(L));
+    return 0;
 }
 
 /* ---- ranges ---- */
@@ -210,17 +298,27 @@ static int range_close(lua_State *L) {
     return 0;
 }
 
+static int to_kind(const char *name) {
+    static const int kinds[] = {TD_EVENT_RANGE,  TIDE_EVENT_FUNCTION, TIDE_EVENT_OPTIMIZER,
+                                TIDE_EVENT_DATA, TIDE_EVENT_COPY,     TIDE_EVENT_COLLECT};
+    size_t k = 0;
+    while (strcmp(name, tide_event_kind_name(kinds[k])))
+        k++;
+    return kinds[k];
+}
+
 /* record(name) for `local _ <close> = ...`; record(name, fn, ...) -> results. */
 static int profiler_record(lua_State *L) {
     tide_frame f;
     tide_read_call(L, &f);
     const char *name = f.args[0].string;
-    int nargs = lua_gettop(L) - 2;
+    int nargs = f.last - 2, kind = to_kind(f.args[2].string);
+    lua_settop(L, f.last > 1 ? f.last : 1);
     tide_range *range = lua_newuserdatauv(L, sizeof *range, 0);
     *range = (tide_range){0};
     luaL_setmetatable(L, range_name);
     tide_enter_engine(TIDE_STATE(L));
-    *range = tide_range_begin(name);
+    *range = tide_range_begin(kind, name);
     if (!f.at[1])
         return 1;
     lua_replace(L, 1);
@@ -229,53 +327,69 @@ static int profiler_record(lua_State *L) {
     return lua_gettop(L) - 1;
 }
 
-static void make_metatable(lua_State *L, const char *name, const tide_function *methods,
+static void make_metatable(lua_State *L, const char *name, const tide_function *const methods[],
                            const luaL_Reg *events) {
     luaL_newmetatable(L, name);
     luaL_setfuncs(L, events, 0);
     lua_newtable(L);
-    tide_declare(L, methods);
+    for (; *methods; methods++)
+        tide_declare(L, *methods);
     lua_setfield(L, -2, "__index");
     lua_pushstring(L, name);
     lua_setfield(L, -2, "__metatable");
     lua_pop(L, 1);
 }
 
-int tide_open_profiler(lua_State *L) {
+/* () -> the table of functions, the methods of profiles. */
+static int open_profiler(lua_State *L) {
     static const tide_function methods[] = {
-        {"table(Profile p, *, \"self\"|\"total\"|\"calls\"|\"name\" sort=\"self\", int(1..)? "
-         "limit=nil) "
-         "-> str",
-         "Time and calls by name.", profile_table},
-        {"export_chrome_trace(Profile p, str path)",
-         "Write a trace for Perfetto and chrome://tracing.", profile_export},
-        {"events(Profile p) -> list", "What was recorded, in the order of its beginnings.",
-         profile_events},
+        {"step(Profile p)", "The next step begins: of the schedule, and in the recording.",
+         profile_step},
         {"stop(Profile p)", "End the recording.", profile_stop},
         {NULL, NULL, NULL},
     };
     static const luaL_Reg events[] = {
-        {"__close", profile_close},       {"__gc", profile_gc}, {"__len", profile_len},
-        {"__tostring", profile_tostring}, {NULL, NULL},
+        {"__close", profile_close},
+        {"__gc", profile_gc},
+        {"__len", profile_len},
+        {"__tostring", tide_profile_tostring},
+        {NULL, NULL},
     };
-    static const tide_function no_methods[] = {{NULL, NULL, NULL}};
     static const luaL_Reg range_events[] = {{"__close", range_close}, {NULL, NULL}};
     static const tide_function functions[] = {
-        {"profile(function? fn=nil, ..., *, bool with_stack=false) -> profile, any",
+        {"profile(function? fn=nil, ..., *, bool with_stack=false, bool record_shapes=true, "
+         "bool profile_memory=false, bool with_flops=false, bool kernels=false, int(1..) "
+         "max_events=4000000, function? schedule=nil, function? on_trace_ready=nil) -> profile, "
+         "any",
          "Record every operator, kernel and backward node while fn runs, or to the end of the "
          "block with `local p <close> = tide.profiler.profile()`; with the lines that they work "
-         "for: profile{fn, with_stack = true}. print(p), p:table({sort, limit}), p:events(), "
-         "p:export_chrome_trace(path).",
+         "for: profile{fn, with_stack = true}. kernels = true times the kernels of tiny calls too, "
+         "of which but a sample is timed otherwise; of more than max_events the oldest steps go. "
+         "print(p), p:table({sort, limit}), p:events(), p:export_chrome_trace(path).",
          profiler_profile},
-        {"record(str name, function? fn=nil, ...) -> any", "A named range in the recording.",
-         profiler_record},
+        {"record(str name, function? fn=nil, ..., *, \"range\"|\"function\"|\"optimizer\"|\"data\"|"
+         "\"copy\"|\"collector\" kind=\"range\") -> any",
+         "A named range in the recording.", profiler_record},
+        {"load(str path) -> profile",
+         "The recording in a trace file, packed by gzip or not: Tide's, PyTorch's, others' in the "
+         "trace event format.",
+         tide_profile_load},
+        {"step()", "The next step of the profile that records this; nothing where none does.",
+         profiler_step},
         {NULL, NULL, NULL},
     };
-    make_metatable(L, profile_name, methods, events);
-    make_metatable(L, range_name, no_methods, range_events);
+    make_metatable(L, TIDE_PROFILE_NAME,
+                   (const tide_function *const[]){methods, tide_profile_methods, NULL}, events);
+    make_metatable(L, range_name, (const tide_function *const[]){NULL}, range_events);
     lua_newtable(L);
     tide_declare(L, functions);
-    tide_document(L, -1, "profiler", "tide.profiler",
-                  "profile(fn) records what runs; record(name, fn) names a part of it.");
-    return 1;
+    luaL_getmetatable(L, TIDE_PROFILE_NAME);
+    lua_getfield(L, -1, "__index");
+    lua_remove(L, -2);
+    return 2;
+}
+
+void tide_open_profiler(lua_State *L) {
+    static const luaL_Reg functions[] = {{"_profiler", open_profiler}, {NULL, NULL}};
+    tide_set_functions(L, functions);
 }

@@ -53,12 +53,9 @@ static int load_submodule(lua_State *L) {
         return 1;
     }
     const tide_embedded *e = find_embedded(name);
-    if (e)
-        load_embedded(L, e, 1);
-    else if (!strcmp(name, "profiler"))
-        tide_open_profiler(L);
-    else
+    if (!e)
         return fail_name(L, name);
+    load_embedded(L, e, 1);
     if (name[0] != '_')
         tide_seal_module(L, -1, name);
     lua_pushstring(L, name);
@@ -90,8 +87,6 @@ static void list_submodules(lua_State *L) {
         lua_rawset(L, -3);
     }
     lua_pop(L, 1);
-    lua_pushliteral(L, "profiler");
-    lua_rawseti(L, -2, n + 1);
     lua_setfield(L, -2, "_lazy");
 }
 
@@ -117,6 +112,7 @@ int luaopen_tide(lua_State *L) {
     tide_open_checkpoint(L);
     tide_open_foreach(L);
     tide_open_optim(L);
+    tide_open_profiler(L);
     list_submodules(L);
     tide_push_newaxis(L);
     lua_setfield(L, -2, "newaxis");

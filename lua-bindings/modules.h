@@ -6,9 +6,6 @@
 
 #include <lua.h>
 
-/* Push the `tide.profiler` table. */
-int tide_open_profiler(lua_State *L);
-
 /* Fill the tide table at the top of the stack. */
 void tide_open_operators(lua_State *L);
 void tide_open_dtypes(lua_State *L);
@@ -31,6 +28,7 @@ void tide_open_io(lua_State *L);
 void tide_open_checkpoint(lua_State *L);
 void tide_open_foreach(lua_State *L);
 void tide_open_optim(lua_State *L);
+void tide_open_profiler(lua_State *L);
 
 /* Fill the tensor metatable; `tide` is at the top of the stack and stays there. */
 void tide_open_tensor(lua_State *L);

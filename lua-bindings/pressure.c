@@ -2,6 +2,7 @@
 #include "lua-bindings/pressure.h"
 
 #include "lua-bindings/circles.h"
+#include "profiler/recorder.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -116,7 +117,10 @@ void tide_pressure_note(tide_pressure *pressure, td_device device) {
 /* ---- collections ---- */
 
 void tide_pressure_collect(lua_State *L, tide_pressure *pressure) {
-    if (!tide_collect_circles(L)) /* within a finalizer */
+    tide_range range = tide_range_begin(TIDE_EVENT_COLLECT, "full collection");
+    bool done = tide_collect_circles(L);
+    tide_range_end(range);
+    if (!done) /* within a finalizer */
         return;
     reset_all(L, pressure);
 }
@@ -148,7 +152,9 @@ static bool collect_young(lua_State *L, tide_pressure *pressure, const size_t *h
                           int64_t fresh) {
     int64_t start = nanoseconds(), worked = start - pressure->ended;
     size_t there = *handles, made = there > pressure->handles ? there - pressure->handles : 0;
+    tide_range range = tide_range_begin(TIDE_EVENT_COLLECT, "young collection");
     lua_gc(L, LUA_GCSTEP, 0);
+    tide_range_end(range);
     pressure->ended = nanoseconds();
     pressure->handles = *handles;
     int64_t spent = pressure->ended - start - HANDLE_NANOSECONDS * (int64_t)made;

@@ -3,54 +3,31 @@
 
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
-#include "profiler/table.h"
+#include "profiler/json_text.h"
+#include "profiler/whole.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-static const char *const categories[TD_EVENT_KINDS] = {
-    [TD_EVENT_OP] = "cpu_op",         [TD_EVENT_KERNEL] = "cpu_kernel",
-    [TD_EVENT_BACKWARD] = "autograd", [TD_EVENT_RANGE] = "user_annotation",
-    [TD_EVENT_ALLOC] = "memory",
+static const char *const categories[TIDE_EVENT_KINDS] = {
+    [TD_EVENT_OP] = "cpu_op",
+    [TD_EVENT_KERNEL] = "cpu_kernel",
+    [TD_EVENT_BACKWARD] = "autograd",
+    [TD_EVENT_RANGE] = "user_annotation",
+    [TD_EVENT_ALLOC] = "cpu_instant_event",
+    [TD_EVENT_ACTIVITY] = "kernel",
+    [TIDE_EVENT_STEP] = "step",
+    [TIDE_EVENT_FUNCTION] = "lua_function",
+    [TIDE_EVENT_OPTIMIZER] = "optimizer",
+    [TIDE_EVENT_DATA] = "data",
+    [TIDE_EVENT_COPY] = "copy",
+    [TIDE_EVENT_COLLECT] = "gc",
+    [TIDE_EVENT_RUNTIME] = "cuda_runtime",
 };
 
-/* Bytes of the character that begins here; 0 where none does. */
-static size_t utf8_length(const char *s) {
-    const unsigned char *u = (const unsigned char *)s;
-    if (u[0] < 0x80)
-        return 1;
-    size_t n = u[0] >= 0xF0 ? 4 : u[0] >= 0xE0 ? 3 : 2;
-    unsigned low = u[0] == 0xE0 ? 0xA0 : u[0] == 0xF0 ? 0x90 : 0x80;  /* no longer than needed */
-    unsigned high = u[0] == 0xED ? 0x9F : u[0] == 0xF4 ? 0x8F : 0xBF; /* no surrogates */
-    if (u[0] < 0xC2 || u[0] > 0xF4 || u[1] < low || u[1] > high)
-        return 0;
-    for (size_t k = 2; k < n; k++)
-        if ((u[k] & 0xC0) != 0x80)
-            return 0;
-    return n;
-}
-
-static void write_string(FILE *f, const char *s) {
-    fputc('"', f);
-    for (size_t n; *s; s += n) {
-        unsigned char c = (unsigned char)*s;
-        n = utf8_length(s);
-        if (n == 0) {
-            fputs("\\ufffd", f);
-            n = 1;
-        } else if (c == '"' || c == '\\') {
-            fprintf(f, "\\%c", c);
-        } else if (c < 0x20) {
-            fprintf(f, "\\u%04x", c);
-        } else {
-            fwrite(s, 1, n, f);
-        }
-    }
-    fputc('"', f);
+const char *tide_event_category(int kind) {
+    return categories[kind];
 }
 
 static void write_us(FILE *f, int64_t ns) {
@@ -69,14 +46,34 @@ static void write_inputs(FILE *f, const tide_event *e) {
     }
     fprintf(f, "],\"Input type\":[");
     at = e->inputs;
-    for (int k = 0; k < e->ninputs; k++)
-        fprintf(f, k ? ",\"%s\"" : "\"%s\"", td_dtype_name(tide_input_next(&at).dtype));
+    for (int k = 0; k < e->ninputs; k++) {
+        tide_input in = tide_input_next(&at);
+        fprintf(f, k ? ",\"%s\"" : "\"%s\"", tide_input_dtype(&in));
+    }
     fputc(']', f);
 }
 
+/* What is taken or given back, and how much is in use then: a counter for viewers. */
+static void write_memory(FILE *f, const tide_event *e, int pid) {
+    fprintf(f,
+            ",\n{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"cpu_instant_event\",\"name\":\"[memory]\","
+            "\"pid\":%d,\"tid\":%d,\"ts\":",
+            pid, e->thread);
+    write_us(f, e->start_ns);
+    fprintf(f, ",\"args\":{\"Bytes\":%lld,\"Total Allocated\":%lld}}", (long long)e->bytes,
+            (long long)e->total);
+    fprintf(f, ",\n{\"ph\":\"C\",\"name\":\"memory\",\"pid\":%d,\"ts\":", pid);
+    write_us(f, e->start_ns);
+    fprintf(f, ",\"args\":{\"bytes\":%lld}}", (long long)e->total);
+}
+
 static void write_event(FILE *f, const tide_event *e, int pid) {
+    if (e->kind == TD_EVENT_ALLOC) {
+        write_memory(f, e, pid);
+        return;
+    }
     fprintf(f, ",\n{\"ph\":\"X\",\"cat\":\"%s\",\"name\":", categories[e->kind]);
-    write_string(f, e->name);
+    tide_json_write(f, e->name);
     fprintf(f, ",\"pid\":%d,\"tid\":%d,\"ts\":", pid, e->thread);
     write_us(f, e->start_ns);
     fprintf(f, ",\"dur\":");
@@ -87,9 +84,11 @@ static void write_event(FILE *f, const tide_event *e, int pid) {
         fprintf(f, ",\"Sequence number\":%llu", (unsigned long long)e->sequence);
     if (e->line) {
         fprintf(f, ",\"line\":");
-        write_string(f, e->line);
+        tide_json_write(f, e->line);
     }
-    if (e->kind == TD_EVENT_OP)
+    if (e->step)
+        fprintf(f, ",\"step\":%d", e->step);
+    if (e->ninputs)
         write_inputs(f, e);
     fprintf(f, "}}");
 }
@@ -163,10 +162,14 @@ static void write_names(FILE *f, const tide_recording *r, int pid) {
         if (r->events[k].thread <= last)
             continue;
         last = r->events[k].thread;
+        char text[32];
+        snprintf(text, sizeof text, "thread %d", last);
         fprintf(f,
                 ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%d,\"tid\":%d,\"args\":"
-                "{\"name\":\"thread %d\"}}",
-                pid, last, last);
+                "{\"name\":",
+                pid, last);
+        tide_json_write(f, r->tracks ? r->tracks[last - 1].name : text);
+        fprintf(f, "}}");
     }
 }
 
@@ -180,51 +183,22 @@ static void write_trace(FILE *f, const tide_recording *r, const forward_list *fo
     fprintf(f, "\n]}\n");
 }
 
-static td_status fail_write(const char *path, int error) {
-    return td_fail(TD_EIO, "%s: %s", path, strerror(error));
-}
+typedef struct trace {
+    const tide_recording *recording;
+    const forward_list *forward;
+} trace;
 
-/* Write to `file`, which is `path` itself or a draft that takes its place when it is whole. */
-static td_status write_file(const tide_recording *r, const forward_list *forward, const char *path,
-                            const char *file) {
-    FILE *f = fopen(file, "w");
-    if (!f)
-        return fail_write(path, errno);
-    errno = 0;
-    write_trace(f, r, forward);
-    int error = ferror(f) ? (errno ? errno : EIO) : 0;
-    if (fclose(f) != 0 && !error)
-        error = errno;
-    td_status status = td_interrupt_check();
-    if (!error && !status && file != path && rename(file, path) != 0)
-        error = errno;
-    if ((error || status) && file != path)
-        unlink(file);
-    if (status)
-        return status;
-    return error ? fail_write(path, error) : TD_OK;
+static void write_it(FILE *f, const void *ctx) {
+    const trace *t = ctx;
+    write_trace(f, t->recording, t->forward);
 }
 
 td_status tide_write_chrome_trace(const tide_recording *r, const char *path) {
-    struct stat there;
     forward_list forward;
     td_status status = find_forward(r, &forward);
     if (status)
         return status;
-    char *target = realpath(path, NULL); /* a link stays, the file that it leads to is replaced */
-    const char *end = target ? target : path;
-    size_t len = strlen(end) + 32;
-    char *draft = td_malloc(len);
-    if (!draft) {
-        status = td_fail(TD_ENOMEM, "out of memory");
-    } else if (stat(path, &there) == 0 && !S_ISREG(there.st_mode)) {
-        status = write_file(r, &forward, path, path); /* a pipe or a device: nothing to replace */
-    } else {
-        snprintf(draft, len, "%s.%d.part", end, (int)getpid());
-        status = write_file(r, &forward, end, draft);
-    }
-    td_free(draft);
-    free(target);
+    status = tide_write_whole(path, write_it, &(trace){r, &forward});
     td_free(forward.ops);
     return status;
 }

@@ -1,109 +1,77 @@
-/* recorder.c: events go to lanes, one per thread, and are put in order at the end.
+/* recorder.c: events go to lanes, one per thread, and are put in order at the end (gather.c).
  *
  * A thread marks its lane busy before it asks whether its recording runs, and stopping ends the
- * recording before it waits for lanes that are busy: whoever comes second sees the other. Lanes and
- * recorders are never freed, only used again, so that a thread which still has the observer in
- * hand, long after the recording, finds them. A thread that takes part in several recordings in
- * turn (Lua states that share it) has a lane in each.
+ * recording before it waits for lanes that are busy: whoever comes second sees the other. That
+ * takes a barrier on both sides; threads at work leave theirs to the one that stops, which has the
+ * system put one into all of them (membarrier). Lanes and recorders are never freed, only used
+ * again, so that a thread which still has the observer in hand, long after the recording, finds
+ * them. A thread that takes part in several recordings in turn (Lua states that share it) has a
+ * lane in each.
  */
 #include "profiler/recorder.h"
 
+#include "engine/core/map.h"
 #include "engine/core/memory.h"
 #include "engine/ops/op.h"
+#include "profiler/gather.h"
+#include "profiler/lane.h"
 
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-enum { CHUNK = 512, WORDS = 2048 };
-
-typedef struct record {
-    tide_event event;      /* parent and self_ns are found at the end */
-    struct record *around; /* the one that was open when it began */
-} record;
-
-typedef struct chunk {
-    struct chunk *next;
-    int n;
-    record records[CHUNK];
-} chunk;
-
-/* Memory for what events point at; the newest first. */
-typedef struct tide_words {
-    struct tide_words *next;
-    size_t used, size;
-    int64_t words[];
-} tide_words;
-
-typedef struct lane {
-    struct lane *next;        /* of all */
-    struct lane *mine;        /* of the thread's */
-    atomic_bool busy;         /* its thread is at work in here */
-    bool owned;               /* by a living thread; guarded by lanes_lock */
-    atomic_ullong generation; /* the recording whose events these are; 0: none */
-    int64_t origin_ns;        /* when that began */
-    int number;
-    chunk *first, *last;
-    tide_words *words;
-    record *open; /* the innermost that has not ended */
-    int64_t lost; /* open inside it, but there was no memory for them */
-    int64_t last_ns, count, dropped;
-} lane;
+enum { TINY = 64, TINY_TIMED = 1000, TINY_EVERY = 64 };
 
 struct tide_recorder {
     struct tide_recorder *next;
-    td_observer observers[2]; /* without and with lines: never written once given out */
+    td_observer observers[8]; /* with lines, with memory, without kernels: never written once given
+                                 out */
+    td_observer *_Atomic loud, *_Atomic hushed; /* in force: with kernels and without */
     _Atomic(tide_find_line_fn) find_line;
     void *_Atomic script; /* what it is asked about; NULL: nothing */
+    tide_record_options options;
     td_observer *before;
     bool taken;               /* guarded by lanes_lock */
     atomic_ullong generation; /* of the recording that runs; 0: none */
-    int64_t origin_ns;
-    atomic_int nlanes; /* that take part */
+    uint64_t origin;          /* ticks */
+    atomic_int nlanes;        /* that take part */
+    atomic_int chunks;        /* that they have */
+    uint64_t *steps;          /* when each began */
+    int nsteps, steps_room;
+    tide_range step; /* the one that is open */
 };
 
 static pthread_mutex_t lanes_lock = PTHREAD_MUTEX_INITIALIZER;
-static lane *lanes;
+static tide_lane *lanes;
 static tide_recorder *recorders;
 static uint64_t generations;   /* so far; guarded by lanes_lock */
 static pthread_key_t lane_key; /* gives lanes back when their thread ends */
 static bool lane_key_made;
-static _Thread_local lane *my_lanes;
-
-static int64_t clock_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-/* Strictly increasing on each thread, so that every event lasts and siblings never overlap. */
-static int64_t tick(lane *l) {
-    int64_t now = clock_ns() - l->origin_ns;
-    l->last_ns = now > l->last_ns ? now : l->last_ns + 1;
-    return l->last_ns;
-}
+static bool barriers_everywhere; /* the system puts none into other threads */
+static TD_THREAD_STATE tide_lane *my_lanes;
 
 /* ---- lanes ---- */
 
 static void lanes_give_back(void *first) {
     pthread_mutex_lock(&lanes_lock);
-    for (lane *l = first; l; l = l->mine)
+    for (tide_lane *l = first; l; l = l->mine)
         l->owned = false;
     pthread_mutex_unlock(&lanes_lock);
 }
 
-static bool is_free(lane *l) {
+static bool is_free(tide_lane *l) {
     return atomic_load(&l->generation) == 0;
 }
 
 /* Another lane for this thread: one that an ended thread left, unless there are events in it. */
-static lane *lane_claim(void) {
+static tide_lane *lane_claim(void) {
     pthread_mutex_lock(&lanes_lock);
     if (!lane_key_made)
         lane_key_made = pthread_key_create(&lane_key, lanes_give_back) == 0;
-    lane *l = lanes;
+    tide_lane *l = lanes;
     while (l && (l->owned || !is_free(l)))
         l = l->next;
     if (!l && (l = td_calloc(1, sizeof *l))) {
@@ -121,25 +89,47 @@ static lane *lane_claim(void) {
     return l;
 }
 
-static void leave(lane *l) {
+/* The number of the system's call for barriers in other threads. */
+enum { BARRIER = 1 << 3, REGISTER = 1 << 4 };
+
+static bool system_barrier(int what) {
+#ifdef SYS_membarrier
+    return syscall(SYS_membarrier, what, 0, 0) == 0;
+#else
+    (void)what;
+    return false;
+#endif
+}
+
+static inline void enter(tide_lane *l) {
+    atomic_store_explicit(&l->busy, true, memory_order_relaxed);
+    if (TD_UNLIKELY(barriers_everywhere))
+        atomic_thread_fence(memory_order_seq_cst);
+    else
+        atomic_signal_fence(memory_order_seq_cst);
+}
+
+static inline void leave(tide_lane *l) {
     atomic_store_explicit(&l->busy, false, memory_order_release);
 }
 
 /* A lane of this thread for the recording, busy; NULL when it has ended, or memory is out. */
-static lane *join(tide_recorder *r) {
-    lane *l = my_lanes;
+static tide_lane *join(tide_recorder *r) {
+    tide_lane *l = my_lanes;
     while (l && !is_free(l))
         l = l->mine;
     if (!l && !(l = lane_claim()))
         return NULL;
-    atomic_store(&l->busy, true);
+    enter(l);
     uint64_t now = atomic_load(&r->generation);
     int number = now ? atomic_fetch_add(&r->nlanes, 1) + 1 : 0;
     if (now && number <= INT16_MAX) {
-        atomic_store(&l->generation, now);
+        int64_t most = r->options.max_events ? r->options.max_events : TIDE_MAX_EVENTS;
+        int64_t chunks = (most + TIDE_CHUNK - 1) / TIDE_CHUNK;
         l->number = number;
-        l->origin_ns = r->origin_ns;
-        l->last_ns = 0;
+        l->chunks = &r->chunks;
+        l->most_chunks = chunks < INT32_MAX ? (int)chunks : INT32_MAX;
+        atomic_store(&l->generation, now);
         return l;
     }
     leave(l);
@@ -147,10 +137,10 @@ static lane *join(tide_recorder *r) {
 }
 
 /* This thread's lane, busy, if it takes part in the recording and that runs; NULL otherwise. */
-static lane *find_mine(tide_recorder *r) {
-    for (lane *l = my_lanes; l; l = l->mine) {
-        atomic_store(&l->busy, true);
-        uint64_t now = atomic_load(&r->generation);
+static inline tide_lane *find_mine(tide_recorder *r) {
+    for (tide_lane *l = my_lanes; l; l = l->mine) {
+        enter(l);
+        uint64_t now = atomic_load_explicit(&r->generation, memory_order_acquire);
         if (TD_LIKELY(now && atomic_load_explicit(&l->generation, memory_order_relaxed) == now))
             return l;
         leave(l);
@@ -158,172 +148,222 @@ static lane *find_mine(tide_recorder *r) {
     return NULL;
 }
 
-static lane *find_or_join(tide_recorder *r) {
-    lane *l = find_mine(r);
-    return l ? l : join(r);
+static inline tide_lane *find_or_join(tide_recorder *r) {
+    tide_lane *l = find_mine(r);
+    return TD_LIKELY(l != NULL) ? l : join(r);
 }
 
-static void words_free(tide_words *w) {
-    for (tide_words *next; w; w = next) {
-        next = w->next;
-        td_free(w);
-    }
-}
+/* ---- tensors ---- */
 
-static void lane_clear(lane *l) {
-    for (chunk *c = l->first, *next; c; c = next) {
-        next = c->next;
-        td_free(c);
-    }
-    words_free(l->words);
-    l->first = l->last = NULL;
-    l->words = NULL;
-    l->open = NULL;
-    l->count = l->dropped = l->lost = 0;
-    atomic_store(&l->generation, 0);
-}
-
-/* ---- recording ---- */
-
-static record *record_new(lane *l) {
-    if (!l->last || l->last->n == CHUNK) {
-        chunk *c = td_malloc(sizeof *c);
-        if (!c)
-            return NULL;
-        c->next = NULL;
-        c->n = 0;
-        if (l->last)
-            l->last->next = c;
-        else
-            l->first = c;
-        l->last = c;
-    }
-    l->count++;
-    return &l->last->records[l->last->n++];
-}
-
-static void *words_new(lane *l, size_t n) {
-    tide_words *w = l->words;
-    if (!w || w->size - w->used < n) {
-        size_t size = n > WORDS ? n : WORDS;
-        w = td_malloc(sizeof *w + size * sizeof *w->words);
-        if (!w)
-            return NULL;
-        w->next = l->words;
-        w->used = 0;
-        w->size = size;
-        l->words = w;
-    }
-    w->used += n;
-    return &w->words[w->used - n];
-}
-
-/* The tensors among an operator's arguments, as tide_input_next reads them: dtype and number of
- * dims in one word, then the sizes. */
-typedef struct input_list {
+/* As tide_input_next reads them: a word of what it is, which storage, then the sizes. */
+typedef struct tensor_list {
     int count;
+    bool identity;
     size_t used;
-    int64_t words[TIDE_MAX_INPUTS * (1 + TD_MAX_DIMS)];
-} input_list;
+    int64_t words[TIDE_MAX_INPUTS * (2 + TD_MAX_DIMS)];
+} tensor_list;
 
-static void add_input(input_list *list, const td_tensor *x) {
+static inline int64_t head_of(const td_tensor *x) {
+    return x->dtype | (int64_t)x->ndim << 8 | (x->contiguous ? TIDE_INPUT_DENSE : 0);
+}
+
+static void add_tensor(tensor_list *list, const td_tensor *x) {
     if (!x || list->count == TIDE_MAX_INPUTS)
         return;
     list->count++;
-    list->words[list->used++] = x->dtype | (int64_t)x->ndim << 8;
+    int64_t head = head_of(x);
+    if (list->identity)
+        head |= TIDE_INPUT_KNOWN | (int64_t)((uint64_t)td_tensor_version(x) << 32);
+    list->words[list->used++] = head;
+    if (list->identity)
+        list->words[list->used++] = (int64_t)(uintptr_t)x->storage;
     for (int d = 0; d < x->ndim; d++)
         list->words[list->used++] = x->sizes[d];
 }
 
-static void keep_inputs(lane *l, tide_event *e, const td_event *event) {
-    input_list list;
-    list.count = 0;
-    list.used = 0;
+static const int64_t *keep_tensors(tide_lane *l, const tensor_list *list, uint8_t *count) {
+    int64_t *kept = list->count ? tide_words_new(&l->last->words, list->used) : NULL;
+    *count = kept ? (uint8_t)list->count : 0;
+    return kept ? memcpy(kept, list->words, list->used * sizeof *kept) : NULL;
+}
+
+static void list_arguments(tensor_list *list, const td_event *event) {
     for (int k = 0; k < event->nargs; k++) {
         const td_value *v = &event->args[k];
         if (v->kind == TD_KIND_TENSOR)
-            add_input(&list, v->tensor);
+            add_tensor(list, v->tensor);
         else if (v->kind == TD_KIND_TENSORS)
             for (int j = 0; j < v->n; j++)
-                add_input(&list, v->tensors[j]);
+                add_tensor(list, v->tensors[j]);
     }
-    int64_t *kept = list.count ? words_new(l, list.used) : NULL;
-    if (!kept)
-        return;
-    memcpy(kept, list.words, list.used * sizeof *kept);
-    e->inputs = kept;
-    e->ninputs = (uint8_t)list.count;
 }
 
-tide_input tide_input_next(const int64_t **at) {
-    const int64_t *words = *at;
-    tide_input in = {
-        .dtype = (td_dtype)(words[0] & 0xFF), .ndim = (int)(words[0] >> 8), .sizes = words + 1};
-    *at = words + 1 + in.ndim;
-    return in;
+/* Are these the tensors of the operator's last call, by shape and dtype? */
+static bool are_recent(const tide_recent *recent, const td_event *event) {
+    const int64_t *at = recent->words, *end = at + recent->nwords;
+    const td_value *v = event->args;
+    for (int k = event->nargs; k > 0; k--, v++) {
+        if (v->kind == TD_KIND_TENSORS)
+            return false;
+        if (v->kind != TD_KIND_TENSOR)
+            continue;
+        const td_tensor *x = v->tensor;
+        if (at == end || *at++ != head_of(x))
+            return false;
+        const int64_t *sizes = x->sizes;
+        for (int d = x->ndim; d > 0; d--)
+            if (*at++ != *sizes++)
+                return false;
+    }
+    return at == end;
 }
 
-static const char *keep_name(lane *l, const char *name) {
-    size_t bytes = strlen(name) + 1;
-    char *kept = words_new(l, (bytes + sizeof(int64_t) - 1) / sizeof(int64_t));
-    return kept ? memcpy(kept, name, bytes) : "range";
+/* An operator over tensors that all have a few elements. */
+static bool is_tiny(const td_event *event) {
+    int tensors = 0;
+    for (int k = 0; k < event->nargs; k++) {
+        const td_value *v = &event->args[k];
+        if (v->kind == TD_KIND_TENSORS || (v->kind == TD_KIND_TENSOR && v->tensor->numel > TINY))
+            return false;
+        tensors += v->kind == TD_KIND_TENSOR;
+    }
+    return tensors > 0;
 }
 
-static const char *keep_line(lane *l, const td_origin *origin) {
+static __attribute__((noinline)) void keep_new_inputs(tide_lane *l, const tide_record_options *o,
+                                                      tide_record *r, const td_event *event) {
+    tensor_list list;
+    list.count = 0;
+    list.used = 0;
+    list.identity = o->identity;
+    list_arguments(&list, event);
+    r->inputs = keep_tensors(l, &list, &r->ninputs);
+    if (r->inputs)
+        l->recent[td_hash_address(event->name) % TIDE_RECENT] =
+            (tide_recent){event->name, r->inputs, (int)list.used, r->ninputs, is_tiny(event)};
+}
+
+/* Keep the tensors; were they tiny? */
+static inline bool keep_inputs(tide_lane *l, const tide_record_options *o, tide_record *r,
+                               const td_event *event) {
+    const tide_recent *recent = &l->recent[td_hash_address(event->name) % TIDE_RECENT];
+    if (TD_LIKELY(recent->name == event->name) && !o->identity && are_recent(recent, event)) {
+        r->inputs = recent->words;
+        r->ninputs = recent->count;
+        return recent->tiny;
+    }
+    keep_new_inputs(l, o, r, event);
+    return is_tiny(event);
+}
+
+static void keep_results(tide_lane *l, const tide_record_options *o, tide_record *r,
+                         const td_event *event) {
+    tensor_list list = {.count = 0, .used = 0};
+    list.identity = o->identity;
+    for (int k = 0; k < event->nresults; k++)
+        add_tensor(&list, event->results[k]);
+    r->results = keep_tensors(l, &list, &r->nresults);
+}
+
+/* ---- recording ---- */
+
+static __attribute__((noinline)) const char *keep_line(tide_lane *l, const td_origin *origin) {
     char text[sizeof origin->source + 16];
-    size_t words = (size_t)snprintf(text, sizeof text, "%s:%d", origin->source, origin->line);
-    words = words / sizeof(int64_t) + 1;
-    char *kept = words_new(l, words);
-    return kept ? memcpy(kept, text, strlen(text) + 1) : NULL;
+    snprintf(text, sizeof text, "%s:%d", origin->source, origin->line);
+    return tide_lane_text(l, text);
 }
 
-/* The record of what begins, NULL when there is no memory for it. */
-static const record *begin(lane *l, const td_event *event) {
-    record *r = l->lost ? NULL : record_new(l);
-    if (!r) {
-        l->lost++; /* and so is what begins inside: begin and end stay paired */
-        l->dropped++;
-        return NULL;
+/* A record on the stack; NULL when there is no memory for it: then what begins inside isn't
+ * recorded either, and begin and end stay paired. */
+static inline tide_record *open_record(tide_lane *l) {
+    tide_record *r = TD_LIKELY(!l->lost) ? tide_lane_record(l) : NULL;
+    if (r && TD_UNLIKELY(!tide_lane_push(l, r))) {
+        l->last->n--;
+        l->count--;
+        r = NULL;
     }
-    r->event = (tide_event){.name = event->kind == TD_EVENT_RANGE ? keep_name(l, event->name)
-                                                                  : event->name,
-                            .sequence = event->sequence,
-                            .kind = (uint8_t)event->kind};
-    r->around = l->open;
-    l->open = r;
-    if (event->nargs)
-        keep_inputs(l, &r->event, event);
-    if (event->origin)
-        r->event.line = keep_line(l, event->origin);
-    r->event.start_ns = tick(l);
+    if (TD_UNLIKELY(!r)) {
+        l->lost++;
+        l->dropped++;
+    }
     return r;
 }
 
-static void end(lane *l, uint64_t sequence) {
-    if (l->lost) {
+/* Let the engine not tell of the kernels of this call, which has just been opened. */
+static inline void hush(tide_recorder *r, tide_lane *l) {
+    if (++l->tiny <= TINY_TIMED || l->tiny % TINY_EVERY == 0)
+        return;
+    l->untimed++;
+    td_observer_current = r->hushed;
+}
+
+static inline void begin(tide_recorder *recorder, tide_lane *l, const td_event *event) {
+    const tide_record_options *o = &recorder->options;
+    tide_record *r = open_record(l);
+    if (TD_UNLIKELY(!r))
+        return;
+    *r = (tide_record){
+        .name = event->name, .sequence = event->sequence, .kind = (uint8_t)event->kind};
+    if (event->kind == TD_EVENT_OP) {
+        bool tiny = o->shapes ? keep_inputs(l, o, r, event) : is_tiny(event);
+        if (tiny && !o->all_kernels)
+            hush(recorder, l);
+    }
+    if (event->origin)
+        r->line = keep_line(l, event->origin);
+    r->start = tide_lane_tick(l);
+}
+
+static inline void end(tide_lane *l, uint64_t sequence) {
+    if (TD_UNLIKELY(l->lost)) {
         l->lost--;
-    } else if (l->open) { /* else it began before the recording did */
+    } else if (l->nopen) { /* else it began before the recording did */
+        tide_record *r = l->open[--l->nopen].record;
         if (sequence)
-            l->open->event.sequence = sequence;
-        l->open->event.end_ns = tick(l);
-        l->open = l->open->around;
+            r->sequence = sequence;
+        r->end = tide_lane_tick(l);
     }
 }
 
 static void on_begin(void *ctx, const td_event *event) {
-    lane *l = find_or_join(ctx);
+    tide_recorder *r = ctx;
+    tide_lane *l = find_or_join(r);
     if (l) {
-        begin(l, event);
+        begin(r, l, event);
         leave(l);
     }
 }
 
 static void on_end(void *ctx, const td_event *event) {
-    lane *l = find_mine(ctx);
-    if (l) {
-        end(l, event->sequence);
-        leave(l);
+    tide_recorder *r = ctx;
+    tide_lane *l = find_mine(r);
+    if (td_observer_current == r->hushed)
+        td_observer_current = r->loud;
+    if (TD_UNLIKELY(!l))
+        return;
+    tide_record *record = l->nopen && !l->lost ? l->open[l->nopen - 1].record : NULL;
+    end(l, event->sequence);
+    if (r->options.results && record && event->nresults && !event->status)
+        keep_results(l, &r->options, record, event);
+    leave(l);
+}
+
+static void on_instant(void *ctx, const td_event *event) {
+    tide_lane *l = find_or_join(ctx);
+    tide_record *r = l && !l->lost ? tide_lane_record(l) : NULL;
+    if (r) {
+        uint64_t now = tide_lane_tick(l);
+        *r = (tide_record){.start = now,
+                           .end = now,
+                           .name = event->name,
+                           .total = event->total,
+                           .bytes = event->bytes,
+                           .kind = (uint8_t)event->kind};
+    } else if (l) {
+        l->dropped++;
     }
+    if (l)
+        leave(l);
 }
 
 /* The recorder that is told of this thread's work; it may have stopped. */
@@ -332,119 +372,180 @@ static tide_recorder *mine(void) {
     return o && o->begin == on_begin ? o->ctx : NULL;
 }
 
-tide_range tide_range_begin(const char *name) {
+/* ---- ranges ---- */
+
+static uint64_t begin_range(tide_lane *l, int kind, const char *name) {
+    tide_record *r = open_record(l);
+    if (!r)
+        return 0;
+    const char *kept = tide_lane_text(l, name);
+    *r = (tide_record){.name = kept ? kept : "range", .kind = (uint8_t)kind};
+    l->open[l->nopen - 1].serial = ++l->serials;
+    r->start = tide_lane_tick(l);
+    return l->serials;
+}
+
+tide_range tide_range_begin(int kind, const char *name) {
     tide_range range = {.recorder = mine()};
-    lane *l = range.recorder ? find_or_join(range.recorder) : NULL;
+    tide_lane *l = range.recorder ? find_or_join(range.recorder) : NULL;
     if (l) {
         range.generation = atomic_load_explicit(&l->generation, memory_order_relaxed);
-        range.record = begin(l, &(td_event){.kind = TD_EVENT_RANGE, .name = name});
+        range.serial = begin_range(l, kind, name);
         leave(l);
     }
     return range;
 }
 
+/* How deep the range lies on the stack; -1: it has ended. */
+static int depth_of(const tide_lane *l, tide_range range) {
+    bool ours = atomic_load_explicit(&l->generation, memory_order_relaxed) == range.generation;
+    int at = ours && range.serial ? l->nopen - 1 : -1;
+    while (at >= 0 && l->open[at].serial != range.serial)
+        at--;
+    return at;
+}
+
 void tide_range_end(tide_range range) {
-    lane *l = range.generation ? find_mine(range.recorder) : NULL;
+    tide_lane *l = range.generation ? find_mine(range.recorder) : NULL;
     if (!l)
         return;
-    bool ours = atomic_load_explicit(&l->generation, memory_order_relaxed) == range.generation;
-    const record *r = ours ? l->open : NULL;
-    while (r && r != range.record)
-        r = r->around;
-    if (r)
+    int at = depth_of(l, range);
+    if (at >= 0)
         l->lost = 0;
-    else if (ours && !range.record && l->lost)
+    else if (!range.serial && l->lost)
         l->lost--;
-    while (r && l->open != r->around)
+    while (at >= 0 && l->nopen > at)
         end(l, 0);
     leave(l);
+}
+
+/* ---- steps ---- */
+
+/* What was open when a step ended has gone on since: the step's own range would cut through it. */
+static void give_up_range(tide_lane *l, int at) {
+    l->open[at].record->kind = TIDE_RECORD_GONE;
+    memmove(&l->open[at], &l->open[at + 1], (size_t)(l->nopen - at - 1) * sizeof *l->open);
+    l->nopen--;
+}
+
+static void end_step(tide_recorder *r, tide_lane *l) {
+    int at = l->lost ? -1 : depth_of(l, r->step);
+    if (at >= 0 && at == l->nopen - 1)
+        end(l, 0);
+    else if (at >= 0)
+        give_up_range(l, at);
+}
+
+static bool note_step(tide_recorder *r) {
+    if (r->nsteps == r->steps_room) {
+        int room = r->steps_room ? 2 * r->steps_room : 64;
+        uint64_t *steps = td_realloc(r->steps, (size_t)room * sizeof *steps);
+        if (!steps)
+            return false;
+        r->steps = steps;
+        r->steps_room = room;
+    }
+    return true;
+}
+
+td_status tide_recorder_step(tide_recorder *r) {
+    char name[32];
+    tide_lane *l = find_or_join(r);
+    if (!l || !note_step(r)) {
+        if (l)
+            leave(l);
+        return td_fail(TD_ENOMEM, "out of memory");
+    }
+    end_step(r, l);
+    snprintf(name, sizeof name, "step %d", r->nsteps + 1);
+    r->step.generation = atomic_load_explicit(&l->generation, memory_order_relaxed);
+    r->step.serial = begin_range(l, TIDE_EVENT_STEP, name);
+    r->steps[r->nsteps++] = l->last_ticks;
+    leave(l);
+    return TD_OK;
 }
 
 /* ---- start and stop ---- */
 
 static void on_origin(void *ctx, td_origin *origin) {
     tide_recorder *r = ctx;
-    tide_find_line_fn find_line = atomic_load_explicit(&r->find_line, memory_order_acquire);
-    void *script = atomic_load_explicit(&r->script, memory_order_acquire);
-    if (script)
+    tide_find_line_fn find_line = atomic_load(&r->find_line);
+    void *script = atomic_load(&r->script);
+    if (find_line && script)
         find_line(script, origin);
 }
+
+/* Which of its observers: they differ in what the engine is asked for. */
+enum { WITH_LINES = 1, WITH_MEMORY = 2, WITHOUT_KERNELS = 4 };
 
 static tide_recorder *recorder_new(void) {
     tide_recorder *r = td_calloc(1, sizeof *r);
     if (!r)
         return NULL;
-    for (int lines = 0; lines < 2; lines++)
-        r->observers[lines] = (td_observer){.ctx = r,
-                                            .kinds = 1u << TD_EVENT_OP | 1u << TD_EVENT_KERNEL |
-                                                     1u << TD_EVENT_BACKWARD | 1u << TD_EVENT_RANGE,
-                                            .origin = lines ? on_origin : NULL,
-                                            .begin = on_begin,
-                                            .end = on_end};
+    uint32_t kinds = 1u << TD_EVENT_OP | 1u << TD_EVENT_BACKWARD;
+    for (int k = 0; k < 8; k++)
+        r->observers[k] =
+            (td_observer){.ctx = r,
+                          .kinds = kinds | (k & WITHOUT_KERNELS ? 0 : 1u << TD_EVENT_KERNEL) |
+                                   (k & WITH_MEMORY ? 1u << TD_EVENT_ALLOC : 0),
+                          .origin = k & WITH_LINES ? on_origin : NULL,
+                          .begin = on_begin,
+                          .end = on_end,
+                          .instant = on_instant};
     r->next = recorders;
     return recorders = r;
 }
 
-tide_recorder *tide_recorder_start(tide_find_line_fn find_line, void *script) {
+static void begin_recording(tide_recorder *r, const tide_record_options *options) {
+    r->options = *options;
+    r->options.results |= options->identity;
+    r->options.shapes |= r->options.results;
+    atomic_store(&r->find_line, options->find_line);
+    atomic_store(&r->script, options->script);
+    atomic_store(&r->nlanes, 0);
+    atomic_store(&r->chunks, 0);
+    int which = (options->script ? WITH_LINES : 0) | (options->memory ? WITH_MEMORY : 0);
+    atomic_store(&r->loud, &r->observers[which]);
+    atomic_store(&r->hushed, &r->observers[which | WITHOUT_KERNELS]);
+    r->nsteps = 0;
+    r->step = (tide_range){.recorder = r};
+    r->origin = tide_ticks();
+    atomic_store(&r->generation, ++generations);
+}
+
+tide_recorder *tide_recorder_start(const tide_record_options *options) {
+    static const tide_record_options usual = {.shapes = true};
     tide_recorder *r = mine();
     if (r && atomic_load(&r->generation)) {
         td_fail(TD_EVALUE, "a profile is being recorded already");
         return NULL;
     }
+    tide_ticks_begin();
     pthread_mutex_lock(&lanes_lock);
+    if (!system_barrier(REGISTER))
+        barriers_everywhere = true;
     for (r = recorders; r && r->taken;)
         r = r->next;
     if (r || (r = recorder_new())) {
         r->taken = true;
-        atomic_store(&r->find_line, find_line);
-        atomic_store(&r->script, script);
-        r->origin_ns = clock_ns();
-        atomic_store(&r->nlanes, 0);
-        atomic_store(&r->generation, ++generations);
+        begin_recording(r, options ? options : &usual);
     }
     pthread_mutex_unlock(&lanes_lock);
     if (r)
-        r->before = td_observer_set(&r->observers[script != NULL]);
+        r->before = td_observer_set(tide_recorder_observer(r));
     else
         td_fail(TD_ENOMEM, "out of memory");
     return r;
 }
 
 td_observer *tide_recorder_observer(tide_recorder *r) {
-    return &r->observers[atomic_load(&r->script) != NULL];
-}
-
-/* Copy a thread's events, find the event around each, and take inner times off outer ones. Events
- * still open end with the recording. */
-static void gather(lane *l, int64_t end_ns, tide_recording *out) {
-    int32_t outer = -1;
-    for (const chunk *c = l->first; c; c = c->next)
-        for (int k = 0; k < c->n; k++) {
-            int32_t at = (int32_t)out->count++;
-            tide_event *e = &out->events[at];
-            *e = c->records[k].event;
-            e->thread = (int16_t)l->number;
-            if (!e->end_ns)
-                e->end_ns = end_ns > l->last_ns ? end_ns : l->last_ns + 1;
-            while (outer >= 0 && out->events[outer].end_ns <= e->start_ns)
-                outer = out->events[outer].parent;
-            e->parent = outer;
-            e->self_ns = e->end_ns - e->start_ns;
-            if (outer >= 0)
-                out->events[outer].self_ns -= e->self_ns;
-            outer = at;
-        }
-    tide_words **tail = &out->words;
-    while (*tail)
-        tail = &(*tail)->next;
-    *tail = l->words;
-    l->words = NULL;
+    return atomic_load(&r->loud);
 }
 
 /* The lanes of a recording that has ended, once their threads have left them: the number-th. */
-static lane *find_lane(uint64_t generation, int number) {
+static tide_lane *find_lane(uint64_t generation, int number) {
     pthread_mutex_lock(&lanes_lock);
-    lane *l = lanes;
+    tide_lane *l = lanes;
     for (; l; l = l->next) {
         while (atomic_load(&l->busy))
             sched_yield();
@@ -455,33 +556,33 @@ static lane *find_lane(uint64_t generation, int number) {
     return l;
 }
 
-td_status tide_recorder_stop(tide_recorder *r, tide_recording *out) {
-    int64_t count = 0;
+tide_raw *tide_recorder_halt(tide_recorder *r) {
     uint64_t generation = atomic_exchange(&r->generation, 0);
     td_observer *now = td_observer_current;
+    if (!barriers_everywhere)
+        (void)system_barrier(BARRIER);
     atomic_store(&r->script, NULL);
-    if (now == &r->observers[0] || now == &r->observers[1])
+    if (now && now->ctx == r && now->begin == on_begin)
         td_observer_set(r->before);
-    *out = (tide_recording){.wall_ns = clock_ns() - r->origin_ns};
-    lane *l;
+    tide_raw *raw = tide_raw_new(r->origin, tide_ticks(), r->steps, r->nsteps);
+    r->steps = NULL;
+    r->steps_room = 0;
+    tide_lane *l;
     for (int number = 1; (l = find_lane(generation, number)); number++) {
-        count += l->count;
-        out->dropped += l->dropped;
-    }
-    out->events = count < INT32_MAX ? td_malloc((size_t)(count + 1) * sizeof *out->events) : NULL;
-    for (int number = 1; (l = find_lane(generation, number)); number++) {
-        if (out->events)
-            gather(l, out->wall_ns, out);
-        lane_clear(l);
+        if (raw)
+            tide_raw_take(&raw, l);
+        tide_lane_clear(l);
     }
     pthread_mutex_lock(&lanes_lock);
     r->taken = false;
     pthread_mutex_unlock(&lanes_lock);
-    return out->events ? TD_OK : td_fail(TD_ENOMEM, "out of memory");
+    if (!raw)
+        td_fail(TD_ENOMEM, "out of memory");
+    return raw;
 }
 
-void tide_recording_free(tide_recording *recording) {
-    td_free(recording->events);
-    words_free(recording->words);
-    *recording = (tide_recording){0};
+td_status tide_recorder_stop(tide_recorder *r, tide_recording *out) {
+    tide_raw *raw = tide_recorder_halt(r);
+    *out = (tide_recording){0};
+    return raw ? tide_raw_gather(raw, out) : TD_ENOMEM;
 }

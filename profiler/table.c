@@ -5,18 +5,12 @@
 #include "engine/core/memory.h"
 #include "engine/core/number.h"
 #include "profiler/timing.h"
+#include "profiler/work.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-const char *tide_event_kind_name(td_event_kind kind) {
-    static const char *const names[TD_EVENT_KINDS] = {
-        [TD_EVENT_OP] = "operator", [TD_EVENT_KERNEL] = "kernel", [TD_EVENT_BACKWARD] = "backward",
-        [TD_EVENT_RANGE] = "range", [TD_EVENT_ALLOC] = "memory",  [TD_EVENT_ACTIVITY] = "activity",
-    };
-    return names[kind];
-}
 
 static int by_name(const void *a, const void *b) {
     const tide_row *x = a, *y = b;
@@ -40,6 +34,15 @@ static int by_calls(const void *a, const void *b) {
     return descending(((const tide_row *)a)->calls, ((const tide_row *)b)->calls, a, b);
 }
 
+static int by_memory(const void *a, const void *b) {
+    return descending(((const tide_row *)a)->memory, ((const tide_row *)b)->memory, a, b);
+}
+
+static int by_flops(const void *a, const void *b) {
+    double x = ((const tide_row *)a)->flops, y = ((const tide_row *)b)->flops;
+    return x == y ? by_name(a, b) : x < y ? 1 : -1;
+}
+
 static bool same(const tide_event *e, uint8_t kind, const char *name) {
     return e->kind == kind && (e->name == name || strcmp(e->name, name) == 0);
 }
@@ -57,6 +60,7 @@ typedef struct row_set {
     tide_row *rows;
     int n, room;
     td_map places;
+    bool by_shape;
 } row_set;
 
 typedef struct wanted {
@@ -64,10 +68,39 @@ typedef struct wanted {
     const tide_event *event;
 } wanted;
 
+/* The tensors that a row by shape stands for; memory events have something else in their place. */
+static int shapes_of(const tide_event *e) {
+    return e->kind == TD_EVENT_ALLOC ? 0 : e->ninputs;
+}
+
+static bool same_shapes(const tide_event *e, const tide_row *row) {
+    const int64_t *a = e->inputs, *b = row->inputs;
+    if (shapes_of(e) != row->ninputs)
+        return false;
+    for (int k = 0; k < row->ninputs; k++) {
+        tide_input x = tide_input_next(&a), y = tide_input_next(&b);
+        if (x.dtype != y.dtype || x.ndim != y.ndim ||
+            memcmp(x.sizes, y.sizes, (size_t)x.ndim * sizeof *x.sizes) != 0)
+            return false;
+    }
+    return true;
+}
+
+static uint64_t hash_shapes(const tide_event *e) {
+    uint64_t hash = 0;
+    const int64_t *at = e->inputs;
+    for (int k = shapes_of(e); k > 0; k--) {
+        tide_input in = tide_input_next(&at);
+        hash = hash * 31 + td_hash_words(in.sizes, in.ndim) + in.dtype;
+    }
+    return hash;
+}
+
 static bool is_wanted(const void *place, const void *key) {
     const wanted *w = key;
     const tide_row *row = &w->set->rows[(intptr_t)place - 1];
-    return same(w->event, row->kind, row->name);
+    return same(w->event, row->kind, row->name) &&
+           (!w->set->by_shape || same_shapes(w->event, row));
 }
 
 static bool grow(row_set *set) {
@@ -81,44 +114,66 @@ static bool grow(row_set *set) {
 }
 
 static tide_row *row_of(row_set *set, const tide_event *e) {
-    uint64_t hash = td_hash_text(e->name) ^ e->kind;
+    uint64_t hash = td_hash_text(e->name) ^ e->kind ^ (set->by_shape ? hash_shapes(e) : 0);
     intptr_t place = (intptr_t)td_map_find(&set->places, hash, is_wanted, &(const wanted){set, e});
     if (place)
         return &set->rows[place - 1];
     if ((set->n == set->room && !grow(set)) ||
         td_map_add(&set->places, hash, (void *)(intptr_t)(set->n + 1)))
         return NULL;
-    set->rows[set->n] = (tide_row){.name = e->name, .kind = e->kind};
-    return &set->rows[set->n++];
+    tide_row *row = &set->rows[set->n++];
+    *row = (tide_row){.name = e->name, .kind = e->kind};
+    if (set->by_shape && shapes_of(e)) {
+        row->inputs = e->inputs;
+        row->ninputs = e->ninputs;
+    }
+    return row;
 }
 
-tide_row *tide_rows(const tide_recording *r, tide_sort sort, int *count) {
-    static int (*const orders[])(const void *, const void *) = {by_self, by_total, by_calls,
-                                                                by_name};
-    row_set set = {0};
+/* What an event adds to its own row, and to that of the event around it. */
+static bool add(row_set *set, const tide_recording *r, const tide_event *e) {
+    const tide_event *outer = e->parent >= 0 ? &r->events[e->parent] : NULL;
+    bool for_outer = outer && (e->kind == TD_EVENT_ALLOC || e->kind == TD_EVENT_KERNEL);
+    tide_row *row = row_of(set, e), *around = NULL;
+    if (!row)
+        return false;
+    row->calls++;
+    row->self_ns += e->self_ns;
+    row->memory += e->kind == TD_EVENT_ALLOC ? e->bytes : 0;
+    row->flops += tide_work_of(e).flops;
+    if (!within_itself(r, e))
+        row->total_ns += e->end_ns - e->start_ns;
+    if (for_outer && !(around = row_of(set, outer)))
+        return false;
+    if (around && e->kind == TD_EVENT_ALLOC) {
+        around->memory += e->bytes;
+    } else if (around && outer->kind == TD_EVENT_OP) {
+        around->bytes += tide_work_of(outer).bytes;
+        around->moved_ns += outer->end_ns - outer->start_ns;
+    }
+    return true;
+}
+
+tide_row *tide_rows(const tide_recording *r, const tide_table_options *options, int *count) {
+    static int (*const orders[])(const void *, const void *) = {by_self, by_total,  by_calls,
+                                                                by_name, by_memory, by_flops};
+    row_set set = {.by_shape = options->by_shape};
     bool ok = grow(&set);
     *count = 0;
-    for (int64_t k = 0; k < r->count && ok; k++) {
-        const tide_event *e = &r->events[k];
-        tide_row *row = row_of(&set, e);
-        ok = row != NULL;
-        if (!ok)
-            break;
-        row->calls++;
-        row->self_ns += e->self_ns;
-        if (!within_itself(r, e))
-            row->total_ns += e->end_ns - e->start_ns;
-    }
+    for (int64_t k = 0; k < r->count && ok; k++)
+        ok = add(&set, r, &r->events[k]);
     td_map_clear(&set.places);
     if (!ok) {
         td_free(set.rows);
         td_fail(TD_ENOMEM, "out of memory");
         return NULL;
     }
-    qsort(set.rows, (size_t)set.n, sizeof *set.rows, orders[sort]);
+    qsort(set.rows, (size_t)set.n, sizeof *set.rows, orders[options->sort]);
     *count = set.n;
     return set.rows;
 }
+
+/* ---- text ---- */
 
 static void write_time(int64_t ns, char *text, size_t size) {
     tide_format_time((double)ns * 1e-9, 3, text, size);
@@ -135,50 +190,185 @@ static int characters(const char *text) {
     return (int)strlen(text) - bytes_for(text, 0);
 }
 
-static void write_row(FILE *out, const tide_row *row, int width, int64_t all) {
-    char self[32], total[32], mean[32], share[16];
+/* 1.5e9 -> "1.5 G"; by 1024 "1.4 Gi". */
+static void write_amount(double x, double thousand, const char *unit, char *text, size_t size) {
+    static const char *const decimal[] = {"", "k", "M", "G", "T", "P", "E"};
+    static const char *const binary[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
+    const char *const *prefixes = thousand > 1000 ? binary : decimal;
+    char number[32];
+    int k = 0;
+    for (; fabs(x) >= 0.9995 * thousand && k < 6; k++)
+        x /= thousand;
+    td_number_print(number, sizeof number, fabs(x) >= 100 ? "%.0f" : "%.3g", x);
+    snprintf(text, size, "%s %s%s", number, prefixes[k], unit);
+}
+
+/* Which columns there are beside those that are always, and how wide names and shapes are. */
+typedef struct columns {
+    bool memory, flops, shapes;
+    int name, shape;
+    int64_t all_ns; /* what shares are of */
+    const tide_table_options *options;
+} columns;
+
+enum { WIDEST_NAME = 60, WIDEST_SHAPES = 48 };
+
+/* Cut to so many characters; returns `out`. */
+static const char *fit(const char *text, int width, char *out, size_t size) {
+    if (characters(text) <= width && strlen(text) < size) {
+        snprintf(out, size, "%s", text);
+        return out;
+    }
+    const char *end = text;
+    for (int n = 0; n < width - 1 && *end && (size_t)(end - text) < size - 8; n++)
+        do
+            end++;
+        while (((unsigned char)*end & 0xC0) == 0x80);
+    snprintf(out, size, "%.*s…", (int)(end - text), text);
+    return out;
+}
+
+/* "4x3 float32, 3x2" */
+static void write_shapes(const tide_row *row, char *text, size_t size) {
+    const int64_t *at = row->inputs;
+    td_dtype before = TD_DTYPE_NONE;
+    size_t used = 0;
+    text[0] = '\0';
+    for (int k = 0; k < row->ninputs && used + 1 < size; k++) {
+        tide_input in = tide_input_next(&at);
+        used +=
+            (size_t)snprintf(text + used, size - used, "%s%s", k ? ", " : "", in.ndim ? "" : "()");
+        for (int d = 0; d < in.ndim && used + 1 < size; d++)
+            used += (size_t)snprintf(text + used, size - used, d ? "x%lld" : "%lld",
+                                     (long long)in.sizes[d]);
+        if (in.dtype != before && used + 1 < size)
+            used += (size_t)snprintf(text + used, size - used, " %s", tide_input_dtype(&in));
+        before = in.dtype;
+    }
+}
+
+/* "12.3 GFLOP/s", with its share of the peak where that is known; empty where nothing is. */
+static void write_rate(double amount, int64_t ns, const char *unit, double peak, char *text,
+                       size_t size) {
+    char share[16];
+    text[0] = '\0';
+    if (amount <= 0 || ns <= 0)
+        return;
+    double rate = amount / ((double)ns * 1e-9);
+    write_amount(rate, 1000, unit, text, size);
+    if (peak > 0) {
+        td_number_print(share, sizeof share, " %4.1f %%", 100 * rate / peak);
+        size_t used = strlen(text);
+        snprintf(text + used, size - used, "%s", share);
+    }
+}
+
+static void write_extras(FILE *out, const tide_row *row, const columns *c) {
+    char text[256], cut[256];
+    if (c->memory) {
+        write_amount((double)row->memory, 1024, "B", text, sizeof text);
+        fprintf(out, "  %9s", row->memory ? text : "");
+    }
+    if (c->flops) {
+        write_rate(row->flops, row->total_ns, "FLOP/s", c->options->peak_flops, text, sizeof text);
+        fprintf(out, "  %19s", text);
+        write_rate(row->bytes, row->moved_ns, "B/s", c->options->peak_bytes, text, sizeof text);
+        fprintf(out, "  %16s", text);
+    }
+    if (c->shapes) {
+        write_shapes(row, text, sizeof text);
+        fprintf(out, "  %s", fit(text, WIDEST_SHAPES, cut, sizeof cut));
+    }
+}
+
+static void write_row(FILE *out, const tide_row *row, const columns *c) {
+    char self[32], total[32], mean[32], share[16], name[WIDEST_NAME * 4 + 8];
     write_time(row->self_ns, self, sizeof self);
     write_time(row->total_ns, total, sizeof total);
     write_time(row->total_ns / row->calls, mean, sizeof mean);
     td_number_print(share, sizeof share, "%5.1f",
-                    all ? 100.0 * (double)row->self_ns / (double)all : 0);
-    fprintf(out, "%-*s  %-8s  %*s  %s %%  %*s  %8lld  %*s\n", bytes_for(row->name, width),
-            row->name, tide_event_kind_name(row->kind), bytes_for(self, 8), self, share,
-            bytes_for(total, 8), total, (long long)row->calls, bytes_for(mean, 8), mean);
+                    c->all_ns ? 100.0 * (double)row->self_ns / (double)c->all_ns : 0);
+    fit(row->name, WIDEST_NAME, name, sizeof name);
+    fprintf(out, "%-*s  %-9s  %*s  %s %%  %*s  %8lld  %*s", bytes_for(name, c->name), name,
+            tide_event_kind_name(row->kind), bytes_for(self, 8), self, share, bytes_for(total, 8),
+            total, (long long)row->calls, bytes_for(mean, 8), mean);
+    write_extras(out, row, c);
+    fputc('\n', out);
 }
 
-char *tide_table(const tide_recording *r, tide_sort sort, int limit) {
-    char *text = NULL, *copy, wall[32], self[32];
-    size_t size = 0;
-    int n, width = 4;
-    int64_t all = 0, ranges = 0;
-    tide_row *rows = tide_rows(r, sort, &n);
-    FILE *out = rows ? open_memstream(&text, &size) : NULL;
-    if (!out) {
-        td_free(rows);
-        return NULL;
-    }
-    int shown = limit > 0 && limit < n ? limit : n;
-    for (int k = 0; k < n; k++) {
-        all += rows[k].self_ns;
-        ranges += rows[k].kind == TD_EVENT_RANGE ? rows[k].self_ns : 0;
-    }
-    for (int k = 0; k < shown; k++)
-        width = characters(rows[k].name) > width ? characters(rows[k].name) : width;
-    fprintf(out, "%-*s  %-8s  %8s  %7s  %8s  %8s  %8s\n", width, "name", "kind", "self", "share",
+static void write_heading(FILE *out, const columns *c) {
+    fprintf(out, "%-*s  %-9s  %8s  %7s  %8s  %8s  %8s", c->name, "name", "kind", "self", "share",
             "total", "calls", "mean");
+    if (c->memory)
+        fprintf(out, "  %9s", "memory");
+    if (c->flops)
+        fprintf(out, "  %19s  %16s", "work", "moved");
+    if (c->shapes)
+        fprintf(out, "  %s", "shapes");
+    fputc('\n', out);
+}
+
+/* What the figures above leave out. */
+static void write_losses(FILE *out, const tide_recording *r) {
+    if (r->untimed)
+        fprintf(out, "; %lld kernels of tiny calls not timed (kernels = true)",
+                (long long)r->untimed);
+    if (r->evicted && r->steps)
+        fprintf(out, "; the oldest %d of %d steps made room for newer ones", r->steps_lost,
+                r->steps);
+    else if (r->evicted)
+        fprintf(out, "; the oldest %lld events made room for newer ones", (long long)r->evicted);
+}
+
+static columns find_columns(const tide_row *rows, int n, int shown,
+                            const tide_table_options *options) {
+    columns c = {.name = 4, .shapes = options->by_shape, .options = options};
+    for (int k = 0; k < n; k++) {
+        c.all_ns += rows[k].self_ns;
+        c.memory |= rows[k].kind == TD_EVENT_ALLOC;
+        c.flops |= rows[k].bytes > 0 || (rows[k].flops > 0 && options->sort == TIDE_SORT_FLOPS);
+    }
     for (int k = 0; k < shown; k++)
-        write_row(out, &rows[k], width, all);
+        c.name = characters(rows[k].name) > c.name ? characters(rows[k].name) : c.name;
+    c.name = c.name < WIDEST_NAME ? c.name : WIDEST_NAME;
+    return c;
+}
+
+static void write_table(FILE *out, const tide_recording *r, const tide_row *rows, int n,
+                        const tide_table_options *options) {
+    char wall[32], self[32];
+    int shown = options->limit > 0 && options->limit < n ? options->limit : n;
+    int64_t operators = 0;
+    columns c = find_columns(rows, n, shown, options);
+    write_heading(out, &c);
+    for (int k = 0; k < shown; k++)
+        write_row(out, &rows[k], &c);
     if (shown < n)
         fprintf(out, "... %d more\n", n - shown);
+    for (int k = 0; k < n; k++)
+        if (rows[k].kind == TD_EVENT_OP || rows[k].kind == TD_EVENT_KERNEL ||
+            rows[k].kind == TD_EVENT_BACKWARD)
+            operators += rows[k].self_ns;
     write_time(r->wall_ns, wall, sizeof wall);
-    write_time(all - ranges, self, sizeof self);
+    write_time(operators, self, sizeof self);
     fprintf(out, "%lld events, %s of %s in operators", (long long)r->count, self, wall);
     if (r->dropped)
         fprintf(out, "; %lld events lost for want of memory", (long long)r->dropped);
+    write_losses(out, r);
+}
+
+char *tide_table(const tide_recording *r, const tide_table_options *options) {
+    char *text = NULL;
+    size_t size = 0;
+    int n;
+    tide_row *rows = tide_rows(r, options, &n);
+    FILE *out = rows ? open_memstream(&text, &size) : NULL;
+    if (out) {
+        write_table(out, r, rows, n, options);
+        fclose(out);
+    }
     td_free(rows);
-    fclose(out);
-    copy = text ? td_strdup(text) : NULL;
+    char *copy = text ? td_strdup(text) : NULL;
     free(text);
     return copy;
 }

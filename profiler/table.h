@@ -2,29 +2,43 @@
 #ifndef TIDE_PROFILER_TABLE_H
 #define TIDE_PROFILER_TABLE_H
 
-#include "profiler/recorder.h"
+#include "profiler/event.h"
 
 typedef enum tide_sort {
     TIDE_SORT_SELF,
     TIDE_SORT_TOTAL,
     TIDE_SORT_CALLS,
-    TIDE_SORT_NAME
+    TIDE_SORT_NAME,
+    TIDE_SORT_MEMORY,
+    TIDE_SORT_FLOPS
 } tide_sort;
+
+typedef struct tide_table_options {
+    tide_sort sort;
+    int limit;         /* rows; 0: all */
+    bool by_shape;     /* calls with other shapes are other rows */
+    double peak_flops; /* of the machine, each second; 0: not known */
+    double peak_bytes; /* that memory gives, each second; 0: not known */
+} tide_table_options;
 
 /* All events of one kind and name. */
 typedef struct tide_row {
     const char *name;
     uint8_t kind;
+    const int64_t *inputs; /* of rows by shape: one call's, ninputs; for tide_input_next */
+    uint8_t ninputs;
     int64_t calls, self_ns, total_ns; /* total: events within others of the same name not twice */
+    int64_t memory; /* bytes that its calls themselves took, less what they gave */
+    double flops;   /* tide_work_of, all calls */
+    double bytes;   /* the same of calls whose kernel was timed, in moved_ns */
+    int64_t moved_ns;
 } tide_row;
 
-/* "operator", "kernel", "backward", "range" */
-const char *tide_event_kind_name(td_event_kind kind);
-
 /* Rows in order; td_free them. NULL: out of memory (message set). */
-tide_row *tide_rows(const tide_recording *recording, tide_sort sort, int *count);
+tide_row *tide_rows(const tide_recording *recording, const tide_table_options *options, int *count);
 
-/* The table as text of at most `limit` rows (0: all), for td_free. NULL: out of memory. */
-char *tide_table(const tide_recording *recording, tide_sort sort, int limit);
+/* The table as text, for td_free: with columns of memory, FLOP/s and bandwidth where these were
+ * recorded, and their shares where the peaks are known. NULL: out of memory. */
+char *tide_table(const tide_recording *recording, const tide_table_options *options);
 
 #endif

@@ -20,24 +20,23 @@ static const char usage[] =
     "  -           run standard input as a script\n"
     "  --          end of options\n"
     "  --no-init   open the prompt without running ~/.config/tide/init.lua\n"
+    "  --profile FILE   record what runs, lines and memory too, as a Chrome trace\n"
     "  --info      what this build finds on this machine, a fact a line\n"
     "  --ops       all operators by family: signature and what it does, a line each\n"
+    "  --peak      measure what this machine can do, and remember it for the profiler's tables\n"
     "  --version   version\n"
     "  --help      this page\n"
-    "Without a script, -e or -l: the prompt, or standard input where that is no terminal: a
-"
-    "script, or an expression, whose value is shown. Modules are looked for beside a script "
-    "first.
-"
-    "At the prompt all inputs are like one chunk: locals at the top of one stay in sight.
-";
+    "Without a script, -e or -l: the prompt, or standard input where that is no terminal: a\n"
+    "script, or an expression, whose value is shown. Modules are looked for beside a script\n"
+    "first. At the prompt all inputs are like one chunk: locals at the top of one stay in sight.\n";
 
 typedef struct options {
-    bool interactive, info, ops, no_init;
-    bool has_code;    /* -e or -l */
-    int script;       /* index of the script's path in argv, 0: none */
-    bool left;        /* what ran called os.exit: no prompt follows, -i or not */
-    bool interrupted; /* what ran last */
+    bool interactive, info, ops, peak, no_init;
+    bool has_code;       /* -e or -l */
+    const char *profile; /* where the trace goes; NULL: nothing is recorded */
+    int script;          /* index of the script's path in argv, 0: none */
+    bool left;           /* what ran called os.exit: no prompt follows, -i or not */
+    bool interrupted;    /* what ran last */
 } options;
 
 static int usage_error(const char *what, const char *which) {
@@ -71,8 +70,14 @@ static int parse_options(int argc, char **argv, options *o) {
             o->info = true;
         } else if (strcmp(arg, "--no-init") == 0) {
             o->no_init = true;
+        } else if (strcmp(arg, "--profile") == 0) {
+            if (++i == argc)
+                return usage_error("something is missing after", arg);
+            o->profile = argv[i];
         } else if (strcmp(arg, "--ops") == 0) {
             o->ops = true;
+        } else if (strcmp(arg, "--peak") == 0) {
+            o->peak = true;
         } else if (strncmp(arg, "-e", 2) == 0 || strncmp(arg, "-l", 2) == 0) {
             o->has_code = true;
             if (arg[2] == '\0' && ++i == argc)
@@ -142,6 +147,7 @@ static int run_options(tide_session *s, int argc, char **argv, options *o) {
     int end = o->script ? o->script : argc;
     for (int i = 1; i < end; i++) {
         char kind = argv[i][0] == '-' ? argv[i][1] : '\0';
+        i += strcmp(argv[i], "--profile") == 0; /* its value is no option */
         if (kind != 'e' && kind != 'l')
             continue;
         const char *value = argv[i][2] ? argv[i] + 2 : argv[++i];
@@ -253,6 +259,41 @@ static int run_prompt(tide_session *s, options *o) {
     return terminal_run(s);
 }
 
+/* (name, path): a function of tide.profiler that begins or ends the recording of --profile. */
+static int call_profiler(lua_State *L) {
+    lua_getglobal(L, "tide");
+    lua_getfield(L, -1, "profiler");
+    lua_getfield(L, -1, lua_tostring(L, 1));
+    lua_pushvalue(L, 2);
+    lua_call(L, 1, 0);
+    return 0;
+}
+
+/* False, with a line on stderr, where that fails. */
+static bool profile(tide_session *s, const char *function, const options *o) {
+    lua_State *L = tide_session_lua(s);
+    if (!o->profile)
+        return true;
+    lua_pushcfunction(L, call_profiler);
+    lua_pushstring(L, function);
+    lua_pushstring(L, o->profile);
+    bool ok = lua_pcall(L, 2, 0, 0) == LUA_OK;
+    if (!ok)
+        fprintf(stderr, "tide: --profile: %s\n", luaL_tolstring(L, -1, NULL));
+    lua_settop(L, 0);
+    return ok;
+}
+
+static int run(tide_session *s, int argc, char **argv, options *o);
+
+/* Everything that runs, recorded where that is asked for: the exit code. */
+static int run_profiled(tide_session *s, int argc, char **argv, options *o) {
+    if (!profile(s, "_begin", o))
+        return 1;
+    int code = run(s, argc, argv, o);
+    return profile(s, "_finish", o) || code ? code : 1;
+}
+
 /* Everything between the birth of the session and its end: the exit code. */
 static int run(tide_session *s, int argc, char **argv, options *o) {
     if (!give_arg(tide_session_lua(s), argc, argv, o->script))
@@ -261,6 +302,8 @@ static int run(tide_session *s, int argc, char **argv, options *o) {
         return print_lines(s, "_info", "tide " TIDE_VERSION "\n");
     if (o->ops)
         return print_lines(s, "_reference", "");
+    if (o->peak)
+        return print_lines(s, "_peak", "");
     int code = run_options(s, argc, argv, o);
     if (o->left || (code >= 0 && !o->interactive))
         return code;
@@ -287,7 +330,7 @@ int main(int argc, char **argv) {
     if (!s)
         return 1;
     terminal_catch_interrupts(s);
-    code = run(s, argc, argv, &o);
+    code = run_profiled(s, argc, argv, &o);
     tide_session_free(s);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fputs("tide: cannot write to standard output\n", stderr);

@@ -206,22 +206,6 @@ static td_status add_call(work *w, int k, int at) {
     return status;
 }
 
-static td_status run_plan(const work *w, const plain *first, int n) {
-    td_pointwise_plan plan = {.program = first->program,
-                              .operands = w->operands,
-                              .compute = (td_dtype)first->model->dtype,
-                              .nlists = n,
-                              .outs = w->outs};
-    td_status status = TD_RUN(td_tensor_device(first->model), pointwise, &plan);
-    bool written = w->f->inplace && (status == TD_OK || status == TD_EINTR);
-    for (int k = 0; k < n && written; k++) {
-        td_tensor_bump_version(w->outs[k]);
-        if (!w->f->op->backward && w->outs[k]->requires_grad)
-            td_autograd_forget(w->outs[k]);
-    }
-    return status;
-}
-
 /* The name of an operator's calls over lists, for observers; made at first use and kept. */
 static const char *event_name(const td_op *op, bool inplace) {
     enum { OPERATORS = 2048 };
@@ -244,6 +228,36 @@ static const char *event_name(const td_op *op, bool inplace) {
     return none;
 }
 
+/* Bracket the device's work in a kernel event. */
+static td_status run_kernel(const work *w, td_device device, td_pointwise_plan *plan) {
+    td_observer *o = td_observer_get(TD_EVENT_KERNEL);
+    if (TD_LIKELY(!o))
+        return TD_RUN(device, pointwise, plan);
+    td_event event = {.kind = TD_EVENT_KERNEL,
+                      .name = event_name(w->f->op, w->f->inplace),
+                      .track = td_stream_current(device)};
+    o->begin(o->ctx, &event);
+    event.status = TD_RUN(device, pointwise, plan);
+    o->end(o->ctx, &event);
+    return event.status;
+}
+
+static td_status run_plan(const work *w, const plain *first, int n) {
+    td_pointwise_plan plan = {.program = first->program,
+                              .operands = w->operands,
+                              .compute = (td_dtype)first->model->dtype,
+                              .nlists = n,
+                              .outs = w->outs};
+    td_status status = run_kernel(w, td_tensor_device(first->model), &plan);
+    bool written = w->f->inplace && (status == TD_OK || status == TD_EINTR);
+    for (int k = 0; k < n && written; k++) {
+        td_tensor_bump_version(w->outs[k]);
+        if (!w->f->op->backward && w->outs[k]->requires_grad)
+            td_autograd_forget(w->outs[k]);
+    }
+    return status;
+}
+
 /* An operator's event over the group, whose argument and results are the lists. */
 static td_status run_observed(const work *w, const plain *first, int n) {
     td_observer *o = td_observer_get(TD_EVENT_OP);
@@ -254,13 +268,20 @@ static td_status run_observed(const work *w, const plain *first, int n) {
                       .name = event_name(w->f->op, w->f->inplace),
                       .args = &written,
                       .nargs = 1,
-                      .track = td_stream_current(td_tensor_device(first->model)),
-                      .origin = td_origin_known()};
+                      .track = td_stream_current(td_tensor_device(first->model))};
+    const td_origin *before = td_origin_in_force;
+    td_origin origin = {.line = 0};
+    if (o->origin && !before) {
+        o->origin(o->ctx, &origin);
+        td_origin_in_force = &origin;
+    }
+    event.origin = td_origin_known();
     o->begin(o->ctx, &event);
     event.status = run_plan(w, first, n);
     event.results = w->outs;
     event.nresults = n;
     o->end(o->ctx, &event);
+    td_origin_in_force = before;
     return event.status;
 }
 

@@ -122,6 +122,7 @@ end)
 
 method("step", ", function? closure=nil) -> any", "Change the parameters by their gradients. A closure, when given, "
     .. "is called first to compute the loss anew, and its result is returned.", function(self, closure)
+    local _range <close> = tide.profiler.record { self.__name .. ".step", kind = "optimizer" }
     local loss
     if closure then
         loss = tide.enable_grad(closure)

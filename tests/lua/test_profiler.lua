@@ -196,6 +196,24 @@ t.test("lines_are_the_users_in_modules_coroutines_and_protected_calls", function
     t.is_true(lines(profile, "sqrt"):find("^15"))
 end)
 
+t.test("calls_over_lists_have_their_line_and_their_kernel", function()
+    local profile = lines_of([[local tide = ...
+        local a, b = { tide.ones(300), tide.ones(300) }, { tide.ones(300), tide.ones(300) }
+
+        tide.foreach.add_(a, b)
+        local c = tide.foreach.exp(a)]], tide)
+    t.eq(lines(profile, "foreach_add_"), "4")
+    t.eq(lines(profile, "foreach_exp"), "5")
+    local events, kernels = profile:events(), 0
+    for _, e in ipairs(events) do
+        if e.kind == "kernel" and e.name:find("^foreach_") then
+            kernels = kernels + 1
+            t.eq(events[e.parent].name, e.name)
+        end
+    end
+    t.eq(kernels, 2)
+end)
+
 t.test("a_backward_that_fails_leaves_no_line_behind", function()
     local profile = lines_of([[local tide = ...
         local x = tide.ones(3, { requires_grad = true })

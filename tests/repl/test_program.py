@@ -2,6 +2,7 @@
 
 usage: test_program.py path/to/tide
 """
+import json
 import os
 import re
 import signal
@@ -181,6 +182,41 @@ class Program(unittest.TestCase):
         self.assertRegex(result.stdout, r"(?m)^cpu: (baseline|avx2|avx512) kernels, oneDNN \d+\.\d+.*, OpenBLAS \d")
         self.assertRegex(result.stdout, r"(?m)^operators: \d+$")
         self.assertIn("usage: tide", self.tide("--help").stdout)
+
+    def test_profile_writes_a_trace_of_what_runs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            trace = os.path.join(folder, "trace.json")
+            result = self.tide("--profile", trace, "-e", "tide.ones(3):exp()")
+            self.check(result, 0)
+            with open(trace, encoding="utf-8") as file:
+                slices = {e["name"]: e for e in json.load(file)["traceEvents"] if e.get("cat") == "cpu_op"}
+            self.assertIn("line", slices["exp"]["args"])
+            os.remove(trace)
+            self.check(self.tide("--profile", trace, "-e", "tide.ones(3):exp() error('late')"), 1, None, "late")
+            self.assertTrue(os.path.exists(trace), "what ran before the error is in it")
+            self.check(self.tide("--profile", folder + "/none/t.json", "-e", "print(1)"), 1, "", "/none/t.json: No such")
+            self.assertEqual(os.listdir(folder), ["trace.json"])
+        self.check(self.tide("--profile"), 2, "", "missing after '--profile'")
+
+    def test_tables_show_shares_of_the_peaks_that_are_remembered(self):
+        code = """local p = tide.profiler.profile{function() return tide.mm(tide.ones(64, 64), tide.ones(64, 64)) end,
+            with_flops = true} print(p:table()) print(tide.profiler.peak().flops)"""
+        with tempfile.TemporaryDirectory() as cache:
+            env = dict(os.environ, XDG_CACHE_HOME=cache)
+
+            def run(peak):
+                with open(os.path.join(cache, "tide-peak"), "w", encoding="utf-8") as file:
+                    file.write(peak)
+                return subprocess.run([TIDE, "-e", "tide.set_num_threads(1)" + code], env=env, text=True,
+                                      stdout=subprocess.PIPE, check=True).stdout
+            out = run("tide-peak 1e9 2e9 1\n")
+            self.assertRegex(out, r"(?m)^mm +operator .*FLOP/s +[\d.]+ % +[\d.]+ .?B/s +[\d.]+ %$")
+            self.assertIn("1000000000.0", out)
+            for other in ("tide-peak 1e9 2e9 2\n", "nonsense", ""):
+                out = run(other)
+                self.assertRegex(out, r"(?m)^mm +operator .*FLOP/s +[\d.]+ .?B/s *$")
+                with open(os.path.join(cache, "tide-peak"), encoding="utf-8") as file:
+                    self.assertRegex(file.read(), r"^tide-peak [\d.e+]+ [\d.e+]+ 1\n$")
 
     def test_reference_has_a_line_for_each_operator(self):
         result = self.tide("--ops")

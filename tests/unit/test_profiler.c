@@ -2,6 +2,7 @@
  * out meanwhile. */
 #include "engine/core/interrupt.h"
 #include "profiler/chrome_trace.h"
+#include "profiler/lane.h"
 #include "profiler/table.h"
 #include "tests/unit/profiler_work.h"
 
@@ -10,11 +11,12 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 TEST(operators_hold_kernels_and_share_their_number_with_backward) {
     tide_recording r;
-    tide_recorder *recorder = tide_recorder_start(NULL, NULL);
+    tide_recorder *recorder = tide_recorder_start(NULL);
     REQUIRE(recorder != NULL);
     CHECK_INT(train(), TD_OK);
     REQUIRE(stop(recorder, &r));
@@ -42,20 +44,20 @@ TEST(operators_hold_kernels_and_share_their_number_with_backward) {
 TEST(nothing_is_recorded_before_and_after) {
     tide_recording r;
     CHECK_INT(train(), TD_OK);
-    tide_recorder *recorder = tide_recorder_start(NULL, NULL);
+    tide_recorder *recorder = tide_recorder_start(NULL);
     REQUIRE(recorder != NULL);
     REQUIRE(stop(recorder, &r));
     CHECK_INT(r.count, 0);
     CHECK(td_observer_get(TD_EVENT_OP) == NULL);
-    CHECK_INT(tide_range_begin("outside").generation, 0);
+    CHECK_INT(tide_range_begin(TD_EVENT_RANGE, "outside").generation, 0);
     tide_recording_free(&r);
 }
 
 TEST(one_recorder_at_a_time) {
     tide_recording r;
-    tide_recorder *recorder = tide_recorder_start(NULL, NULL);
+    tide_recorder *recorder = tide_recorder_start(NULL);
     REQUIRE(recorder != NULL);
-    CHECK(tide_recorder_start(NULL, NULL) == NULL);
+    CHECK(tide_recorder_start(NULL) == NULL);
     CHECK_CONTAINS(td_error_message(), "already");
     REQUIRE(stop(recorder, &r));
     tide_recording_free(&r);
@@ -65,10 +67,10 @@ TEST(ranges_nest_as_deep_as_they_like) {
     enum { DEPTH = 3000 };
     static tide_range ranges[DEPTH];
     tide_recording r;
-    tide_recorder *recorder = tide_recorder_start(NULL, NULL);
+    tide_recorder *recorder = tide_recorder_start(NULL);
     REQUIRE(recorder != NULL);
     for (int k = 0; k < DEPTH; k++)
-        ranges[k] = tide_range_begin("deep");
+        ranges[k] = tide_range_begin(TD_EVENT_RANGE, "deep");
     CHECK_INT(train(), TD_OK);
     for (int k = DEPTH - 1; k >= 0; k--)
         tide_range_end(ranges[k]);
@@ -83,14 +85,14 @@ TEST(ranges_nest_as_deep_as_they_like) {
 
 TEST(a_range_ends_what_was_left_open_inside_and_nothing_else) {
     tide_recording r;
-    tide_recorder *recorder = tide_recorder_start(NULL, NULL);
+    tide_recorder *recorder = tide_recorder_start(NULL);
     REQUIRE(recorder != NULL);
     char name[] = "outer";
-    tide_range outer = tide_range_begin(name);
+    tide_range outer = tide_range_begin(TD_EVENT_RANGE, name);
     name[0] = 'X'; /* the name was copied */
-    tide_range left = tide_range_begin("left");
+    tide_range left = tide_range_begin(TD_EVENT_RANGE, "left");
     tide_range_end(outer);
-    tide_range after = tide_range_begin("after");
+    tide_range after = tide_range_begin(TD_EVENT_RANGE, "after");
     tide_range_end(left); /* both have ended: `after` goes on */
     tide_range_end(outer);
     CHECK_INT(train(), TD_OK);
@@ -104,9 +106,9 @@ TEST(a_range_ends_what_was_left_open_inside_and_nothing_else) {
     CHECK_INT(second->parent, -1);
     CHECK(&r.events[mul->parent] == second);
     tide_recording_free(&r);
-    recorder = tide_recorder_start(NULL, NULL);
+    recorder = tide_recorder_start(NULL);
     REQUIRE(recorder != NULL);
-    tide_range mine = tide_range_begin("mine");
+    tide_range mine = tide_range_begin(TD_EVENT_RANGE, "mine");
     tide_range_end(after); /* of another recording */
     CHECK_INT(train(), TD_OK);
     tide_range_end(mine);
@@ -116,18 +118,242 @@ TEST(a_range_ends_what_was_left_open_inside_and_nothing_else) {
     tide_recording_free(&r);
 }
 
+/* ---- what is recorded ---- */
+
+/* n times exp of a tensor of `size` elements. */
+static td_status repeat_exp(int n, int64_t size) {
+    td_tensor *x = NULL;
+    td_status status = TD_APPLY(&x, ones, TD_INTS(1, &size));
+    for (int k = 0; k < n && status == TD_OK; k++) {
+        td_tensor *y = NULL;
+        status = TD_APPLY(&y, exp, TD_T(x));
+        td_release(y);
+    }
+    td_release(x);
+    return status;
+}
+
+static int64_t count_of(const tide_recording *r, int kind, const char *name) {
+    int64_t n = 0;
+    for (int64_t k = 0; k < r->count; k++)
+        n += r->events[k].kind == kind && strcmp(r->events[k].name, name) == 0;
+    return n;
+}
+
+TEST(kernels_of_many_tiny_calls_are_sampled_and_counted_and_others_never_left_out) {
+    enum { CALLS = 3000 };
+    tide_recording r;
+    tide_recorder *recorder = tide_recorder_start(NULL);
+    REQUIRE(recorder != NULL);
+    CHECK_INT(repeat_exp(CALLS, 64), TD_OK);
+    CHECK_INT(repeat_exp(CALLS, 65), TD_OK);
+    REQUIRE(stop(recorder, &r));
+    check_nesting(&r);
+    CHECK_INT(count_of(&r, TD_EVENT_OP, "exp"), 2 * CALLS);
+    int64_t kernels = count_of(&r, TD_EVENT_KERNEL, "exp") - CALLS;
+    CHECK_INT(kernels + r.untimed, CALLS);
+    CHECK(kernels >= 1000 && kernels < 1100);
+    tide_recording_free(&r);
+    recorder = tide_recorder_start(&(tide_record_options){.all_kernels = true});
+    REQUIRE(recorder != NULL);
+    CHECK_INT(repeat_exp(CALLS, 1), TD_OK);
+    REQUIRE(stop(recorder, &r));
+    CHECK_INT(count_of(&r, TD_EVENT_KERNEL, "exp"), CALLS);
+    CHECK_INT(r.untimed, 0);
+    tide_recording_free(&r);
+}
+
+TEST(shapes_that_change_from_call_to_call_are_each_calls_own) {
+    tide_recording r;
+    tide_recorder *recorder = tide_recorder_start(NULL);
+    REQUIRE(recorder != NULL);
+    for (int k = 1; k <= 9; k++)
+        CHECK_INT(repeat_exp(2, 1 + k % 3), TD_OK);
+    REQUIRE(stop(recorder, &r));
+    int seen = 0;
+    for (int64_t k = 0; k < r.count; k++) {
+        if (r.events[k].kind != TD_EVENT_OP || strcmp(r.events[k].name, "exp") != 0)
+            continue;
+        const int64_t *at = r.events[k].inputs;
+        REQUIRE(r.events[k].ninputs == 1);
+        tide_input in = tide_input_next(&at);
+        CHECK(in.ndim == 1 && in.dense && !in.known);
+        CHECK_INT(in.sizes[0], 1 + (seen / 2 + 1) % 3);
+        seen++;
+    }
+    CHECK_INT(seen, 18);
+    tide_recording_free(&r);
+    recorder = tide_recorder_start(&(tide_record_options){.shapes = false});
+    REQUIRE(recorder != NULL);
+    CHECK_INT(train(), TD_OK);
+    REQUIRE(stop(recorder, &r));
+    CHECK_INT(find(&r, TD_EVENT_OP, "mul")->ninputs, 0);
+    tide_recording_free(&r);
+}
+
+TEST(identity_tells_tensors_of_one_shape_apart_and_what_was_written) {
+    tide_recording r;
+    td_tensor *x = NULL, *y = NULL, *z = NULL;
+    int64_t size = 3;
+    REQUIRE(TD_APPLY(&x, ones, TD_INTS(1, &size)) == TD_OK);
+    tide_recorder *recorder = tide_recorder_start(&(tide_record_options){.identity = true});
+    REQUIRE(recorder != NULL);
+    CHECK_INT(TD_APPLY(&y, exp, TD_T(x)), TD_OK);
+    td_tensor_bump_version(x);
+    CHECK_INT(TD_APPLY(&z, mul, TD_T(x), TD_T(y)), TD_OK);
+    REQUIRE(stop(recorder, &r));
+    const tide_event *exp = find(&r, TD_EVENT_OP, "exp"), *mul = find(&r, TD_EVENT_OP, "mul");
+    REQUIRE(exp && mul && exp->ninputs == 1 && exp->nresults == 1 && mul->ninputs == 2);
+    const int64_t *at = exp->inputs, *made = exp->results, *used = mul->inputs;
+    tide_input first = tide_input_next(&at), result = tide_input_next(&made);
+    tide_input left = tide_input_next(&used), right = tide_input_next(&used);
+    CHECK(first.known && result.known && left.known && right.known);
+    CHECK(left.storage == first.storage && left.version == first.version + 1);
+    CHECK(right.storage == result.storage && right.storage != left.storage);
+    CHECK(right.version == result.version);
+    tide_recording_free(&r);
+    td_release(x);
+    td_release(y);
+    td_release(z);
+}
+
+TEST(memory_is_taken_and_given_back) {
+    tide_recording r;
+    tide_recorder *recorder = tide_recorder_start(&(tide_record_options){.memory = true});
+    REQUIRE(recorder != NULL);
+    CHECK_INT(repeat_exp(1, 100000), TD_OK);
+    REQUIRE(stop(recorder, &r));
+    int64_t in_use = 0, most = 0;
+    for (int64_t k = 0; k < r.count; k++)
+        if (r.events[k].kind == TD_EVENT_ALLOC) {
+            in_use += r.events[k].bytes;
+            most = in_use > most ? in_use : most;
+            CHECK(r.events[k].start_ns == r.events[k].end_ns && r.events[k].total >= in_use);
+        }
+    CHECK_INT(in_use, 0);
+    CHECK(most >= 800000);
+    tide_recording_free(&r);
+}
+
+/* ---- the clock ---- */
+
+static void check_clock(void) {
+    tide_recording r;
+    tide_recorder *recorder = tide_recorder_start(NULL);
+    REQUIRE(recorder != NULL);
+    uint64_t before = tide_clock_ns();
+    tide_range range = tide_range_begin(TD_EVENT_RANGE, "sleep");
+    uint64_t begun = tide_clock_ns();
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    uint64_t over = tide_clock_ns();
+    tide_range_end(range);
+    uint64_t after = tide_clock_ns();
+    REQUIRE(stop(recorder, &r) && r.count == 1);
+    double ns = (double)(r.events[0].end_ns - r.events[0].start_ns);
+    CHECK(ns >= 0.999 * (double)(over - begun) && ns <= 1.001 * (double)(after - before));
+    tide_recording_free(&r);
+}
+
+TEST(times_are_those_of_the_monotonic_clock_whichever_is_read) {
+    check_clock();
+    tide_ticks_force_clock(true);
+    CHECK(!tide_ticks_counted);
+    check_clock();
+    tide_ticks_force_clock(false);
+    check_clock();
+}
+
+/* ---- bounded memory, steps ---- */
+
+TEST(when_it_is_full_the_oldest_steps_go_whole) {
+    enum { STEPS = 50, CALLS = 100 };
+    tide_recording r;
+    tide_recorder *recorder = tide_recorder_start(
+        &(tide_record_options){.max_events = 3000, .all_kernels = true, .shapes = true});
+    REQUIRE(recorder != NULL);
+    tide_range all = tide_range_begin(TD_EVENT_RANGE, "all of it");
+    for (int k = 0; k < STEPS; k++) {
+        CHECK_INT(tide_recorder_step(recorder), TD_OK);
+        CHECK_INT(repeat_exp(CALLS, 3), TD_OK);
+    }
+    tide_range_end(all);
+    REQUIRE(stop(recorder, &r));
+    check_nesting(&r);
+    CHECK(r.count <= 3 * TIDE_CHUNK + 1 && r.count > TIDE_CHUNK);
+    CHECK_INT(r.steps, STEPS);
+    CHECK(r.steps_lost > 30 && r.steps_lost < STEPS);
+    CHECK_INT(r.count + r.evicted, 1 + STEPS * (3 + 2 * CALLS));
+    CHECK_STR(r.events[0].name, "all of it");
+    CHECK_INT(r.events[0].parent, -1);
+    int64_t calls[STEPS + 1] = {0};
+    for (int64_t k = 0; k < r.count; k++)
+        calls[r.events[k].step] +=
+            r.events[k].kind == TD_EVENT_OP && strcmp(r.events[k].name, "exp") == 0;
+    for (int k = 1; k <= STEPS; k++)
+        CHECK_INT(calls[k], k <= r.steps_lost ? 0 : CALLS);
+    CHECK_INT(count_of(&r, TIDE_EVENT_STEP, "step 50"), 1);
+    CHECK_INT(count_of(&r, TIDE_EVENT_STEP, "step 1"), 0);
+    tide_recording_free(&r);
+}
+
+TEST(without_steps_the_oldest_events_go) {
+    tide_recording r;
+    tide_recorder *recorder = tide_recorder_start(&(tide_record_options){.max_events = 1});
+    REQUIRE(recorder != NULL);
+    char name[16];
+    tide_range outer[3];
+    for (int k = 0; k < 3; k++)
+        outer[k] = tide_range_begin(TD_EVENT_RANGE, "outer");
+    for (int k = 0; k < 10000; k++) {
+        snprintf(name, sizeof name, "%d", k);
+        tide_range_end(tide_range_begin(TD_EVENT_RANGE, name));
+        if (k == 5000)
+            tide_range_end(outer[2]);
+    }
+    tide_range_end(outer[0]);
+    REQUIRE(stop(recorder, &r));
+    check_nesting(&r);
+    CHECK_INT(r.count + r.evicted, 10003);
+    CHECK(r.count < 2 * TIDE_CHUNK + 3);
+    CHECK_INT(count_of(&r, TD_EVENT_RANGE, "outer"), 2);
+    CHECK_STR(r.events[r.count - 1].name, "9999");
+    tide_recording_free(&r);
+}
+
+TEST(a_step_ends_within_what_went_on_around_it) {
+    tide_recording r;
+    tide_recorder *recorder = tide_recorder_start(NULL);
+    REQUIRE(recorder != NULL);
+    CHECK_INT(tide_recorder_step(recorder), TD_OK);
+    tide_range epoch = tide_range_begin(TD_EVENT_RANGE, "epoch");
+    for (int k = 0; k < 3; k++) {
+        CHECK_INT(train(), TD_OK);
+        CHECK_INT(tide_recorder_step(recorder), TD_OK);
+    }
+    tide_range_end(epoch);
+    REQUIRE(stop(recorder, &r));
+    check_nesting(&r);
+    CHECK_INT(count_of(&r, TIDE_EVENT_STEP, "step 1"), 0); /* it would cut through the epoch */
+    const tide_event *second = find(&r, TIDE_EVENT_STEP, "step 2");
+    REQUIRE(second && second->parent == 0);
+    CHECK_STR(r.events[0].name, "epoch");
+    CHECK_INT(r.steps, 4);
+    tide_recording_free(&r);
+}
+
 /* ---- memory that runs out ---- */
 
 TEST(events_without_memory_are_counted_and_the_rest_stays_whole) {
     enum { RANGES = 3000 };
     int without_list = 0, with_loss = 0;
-    for (int n = 1; n <= 24; n++) {
+    for (int n = 1; n <= 20; n++) {
         tide_recording r;
-        tide_recorder *recorder = tide_recorder_start(NULL, NULL);
+        tide_recorder *recorder = tide_recorder_start(NULL);
         REQUIRE(recorder != NULL);
         td_memory_fail_after(n);
         for (int k = 0; k < RANGES; k++) {
-            tide_range outer = tide_range_begin("outer"), inner = tide_range_begin("inner");
+            tide_range outer = tide_range_begin(TD_EVENT_RANGE, "outer"),
+                       inner = tide_range_begin(TD_EVENT_RANGE, "inner");
             tide_range_end(inner);
             tide_range_end(outer);
         }
@@ -148,26 +374,27 @@ TEST(events_without_memory_are_counted_and_the_rest_stays_whole) {
                 CHECK_INT(r.events[k].parent, -1);
         tide_recording_free(&r);
     }
-    CHECK(without_list == 1 && with_loss > 5);
+    CHECK(without_list == 3 && with_loss > 5);
 }
 
 /* ---- table and trace ---- */
 
 TEST(rows_count_recursive_time_once) {
     tide_recording r;
-    tide_recorder *recorder = tide_recorder_start(NULL, NULL);
+    tide_recorder *recorder = tide_recorder_start(NULL);
     REQUIRE(recorder != NULL);
-    tide_range outer = tide_range_begin("again"), inner = tide_range_begin("again");
+    tide_range outer = tide_range_begin(TD_EVENT_RANGE, "again"),
+               inner = tide_range_begin(TD_EVENT_RANGE, "again");
     char name[16];
     for (int k = 0; k < 200; k++) { /* more names than the first table has room for */
         snprintf(name, sizeof name, "name %d", k);
-        tide_range_end(tide_range_begin(name));
+        tide_range_end(tide_range_begin(TD_EVENT_RANGE, name));
     }
     tide_range_end(inner);
     tide_range_end(outer);
     REQUIRE(stop(recorder, &r));
     int n;
-    tide_row *rows = tide_rows(&r, TIDE_SORT_TOTAL, &n);
+    tide_row *rows = tide_rows(&r, &(tide_table_options){.sort = TIDE_SORT_TOTAL}, &n);
     REQUIRE(rows != NULL);
     CHECK_INT(n, 201);
     CHECK_STR(rows[0].name, "again");
@@ -175,12 +402,12 @@ TEST(rows_count_recursive_time_once) {
     CHECK_INT(rows[0].total_ns, r.events[0].end_ns - r.events[0].start_ns);
     CHECK_INT(rows[0].self_ns, r.events[0].self_ns + r.events[1].self_ns);
     td_free(rows);
-    rows = tide_rows(&r, TIDE_SORT_SELF, &n);
+    rows = tide_rows(&r, &(tide_table_options){.sort = TIDE_SORT_SELF}, &n);
     REQUIRE(rows != NULL);
     for (int k = 1; k < n; k++)
         CHECK(rows[k - 1].self_ns >= rows[k].self_ns);
     td_free(rows);
-    char *text = tide_table(&r, TIDE_SORT_CALLS, 1);
+    char *text = tide_table(&r, &(tide_table_options){.sort = TIDE_SORT_CALLS, .limit = 1});
     REQUIRE(text != NULL);
     CHECK_CONTAINS(text, "\nagain  range ");
     CHECK_CONTAINS(text, "... 200 more\n202 events, ");
@@ -219,7 +446,7 @@ static bool begins_with(const char *path, const char *start) {
 }
 
 static bool record(tide_recording *r) {
-    tide_recorder *recorder = tide_recorder_start(NULL, NULL);
+    tide_recorder *recorder = tide_recorder_start(NULL);
     return CHECK(recorder != NULL) && CHECK(train() == TD_OK) && stop(recorder, r);
 }
 
@@ -292,6 +519,14 @@ int main(void) {
     RUN(one_recorder_at_a_time);
     RUN(ranges_nest_as_deep_as_they_like);
     RUN(a_range_ends_what_was_left_open_inside_and_nothing_else);
+    RUN(kernels_of_many_tiny_calls_are_sampled_and_counted_and_others_never_left_out);
+    RUN(shapes_that_change_from_call_to_call_are_each_calls_own);
+    RUN(identity_tells_tensors_of_one_shape_apart_and_what_was_written);
+    RUN(memory_is_taken_and_given_back);
+    RUN(times_are_those_of_the_monotonic_clock_whichever_is_read);
+    RUN(when_it_is_full_the_oldest_steps_go_whole);
+    RUN(without_steps_the_oldest_events_go);
+    RUN(a_step_ends_within_what_went_on_around_it);
     RUN(events_without_memory_are_counted_and_the_rest_stays_whole);
     RUN(rows_count_recursive_time_once);
     RUN(a_trace_replaces_the_file_behind_a_link);

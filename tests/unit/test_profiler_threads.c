@@ -11,7 +11,7 @@ static td_observer *_Atomic shared; /* of the recording that all threads take pa
 static void *work(void *name) {
     do {
         td_observer_set(atomic_load(&shared));
-        tide_range range = tide_range_begin(name);
+        tide_range range = tide_range_begin(TD_EVENT_RANGE, name);
         atomic_fetch_add(&threads_failed, train() != TD_OK);
         tide_range_end(range);
     } while (atomic_load(&threads_go_on));
@@ -22,7 +22,7 @@ TEST(each_thread_has_its_row) {
     static char names[3][8] = {"one", "two", "three"};
     pthread_t threads[3];
     tide_recording r;
-    tide_recorder *recorder = tide_recorder_start(NULL, NULL);
+    tide_recorder *recorder = tide_recorder_start(NULL);
     REQUIRE(recorder != NULL);
     atomic_store(&shared, tide_recorder_observer(recorder));
     for (int k = 0; k < 3; k++)
@@ -51,7 +51,7 @@ TEST(recordings_start_and_stop_while_others_work) {
         REQUIRE(pthread_create(&threads[k], NULL, work, name) == 0);
     for (int round = 0; round < 50; round++) {
         tide_recording r;
-        tide_recorder *recorder = tide_recorder_start(NULL, NULL);
+        tide_recorder *recorder = tide_recorder_start(NULL);
         REQUIRE(recorder != NULL);
         atomic_store(&shared, tide_recorder_observer(recorder));
         CHECK_INT(train(), TD_OK);
@@ -70,12 +70,12 @@ TEST(recordings_start_and_stop_while_others_work) {
 static void *record_alone(void *name) {
     for (int round = 0; round < 20; round++) {
         tide_recording r;
-        tide_recorder *recorder = tide_recorder_start(NULL, NULL);
+        tide_recorder *recorder = tide_recorder_start(NULL);
         if (!CHECK(recorder != NULL))
             return NULL;
-        CHECK(tide_recorder_start(NULL, NULL) == NULL);
+        CHECK(tide_recorder_start(NULL) == NULL);
         for (int k = 0; k <= round; k++) {
-            tide_range range = tide_range_begin(name);
+            tide_range range = tide_range_begin(TD_EVENT_RANGE, name);
             CHECK_INT(train(), TD_OK);
             tide_range_end(range);
         }
@@ -107,7 +107,7 @@ TEST(one_thread_can_take_part_in_two_recordings_in_turn) {
     tide_recording r[2];
     tide_recorder *recorders[2];
     for (int k = 0; k < 2; k++) {
-        recorders[k] = tide_recorder_start(NULL, NULL);
+        recorders[k] = tide_recorder_start(NULL);
         REQUIRE(recorders[k] != NULL);
         td_observer_set(NULL);
     }

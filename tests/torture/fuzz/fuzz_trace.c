@@ -25,15 +25,15 @@ static void check_trace(const tide_recording *recording) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char *name = bytes_text(data, size);
     tide_recording recording;
-    tide_recorder *recorder = tide_recorder_start(NULL, NULL);
+    tide_recorder *recorder = tide_recorder_start(NULL);
     HOLDS(recorder);
-    tide_range outer = tide_range_begin(name);
-    tide_range inner = tide_range_begin(size ? name + 1 : name);
+    tide_range outer = tide_range_begin(TD_EVENT_RANGE, name);
+    tide_range inner = tide_range_begin(TD_EVENT_RANGE, size ? name + 1 : name);
     tide_range_end(inner);
     tide_range_end(outer);
     HOLDS(tide_recorder_stop(recorder, &recording) == TD_OK);
     check_trace(&recording);
-    char *table = tide_table(&recording, TIDE_SORT_SELF, 10);
+    char *table = tide_table(&recording, &(tide_table_options){.limit = 10});
     HOLDS(table);
     td_free(table);
     tide_recording_free(&recording);

@@ -1,0 +1,128 @@
+-- profiler.lua: tide.profiler: what of it needs no C: schedules.
+local tide = ...
+local profiler, Profile = tide._profiler()
+
+profiler.schedule = tide._function(
+    "schedule(*, int(0..) wait=0, int(0..) warmup=0, int(1..) active, int(0..) repeats=0, int(0..) skip_first=0) -> function",
+    "For profile{schedule = ...}: of each cycle of steps leave out `wait`, record `warmup` and forget them, keep `active`; "
+    .. "so often (0: to the end), after the first steps were skipped. The function says of a step, from 0, \"none\", "
+    .. "\"warmup\", \"record\", or \"save\" where on_trace_ready is called behind it.",
+    function(wait, warmup, active, repeats, skip_first)
+        local cycle = wait + warmup + active
+        return function(step)
+            step = step - skip_first
+            if step < 0 or repeats > 0 and step >= repeats * cycle then
+                return "none"
+            end
+            local at = step % cycle
+            return at < wait and "none" or at < wait + warmup and "warmup" or at < cycle - 1 and "record" or "save"
+        end
+    end)
+
+-- ---- tables ----
+
+-- Where the peaks of this machine are remembered; nil: nowhere.
+local function peak_file()
+    local cache = os.getenv("XDG_CACHE_HOME")
+    local home = os.getenv("HOME")
+    cache = cache and cache ~= "" and cache or home and home .. "/.cache"
+    return cache and cache .. "/tide-peak"
+end
+
+-- {flops =, bytes =, threads =} as they were measured; nil: they were not, or for other threads.
+local function remembered_peak()
+    local path = peak_file()
+    local file = path and io.open(path)
+    if not file then
+        return nil
+    end
+    local flops, bytes, threads = (file:read("l") or ""):match("^tide%-peak ([%d.e+]+) ([%d.e+]+) (%d+)$")
+    file:close()
+    flops, bytes = tonumber(flops), tonumber(bytes)
+    return flops and bytes and tonumber(threads) == tide.get_num_threads()
+        and { flops = flops, bytes = bytes, threads = tonumber(threads) } or nil
+end
+
+local function best_rate(amount, fn)
+    local best, start = 0, tide.time()
+    repeat
+        local before = tide.time()
+        fn()
+        best = math.max(best, amount / (tide.time() - before))
+    until tide.time() - start > 1
+    return best
+end
+
+-- A product of float32 that the cache holds well, and sums over more memory than any cache holds.
+local function measure_peak()
+    local n, long = 1024, 1 << 25
+    local x, y, out = tide.rand(n, n), tide.rand(n, n), tide.empty(n, n)
+    local a, b = tide.zeros(long), tide.ones(long)
+    return { flops = best_rate(2 * n ^ 3, function() tide.mm(x, y, { out = out }) end),
+        bytes = best_rate(12 * long, function() a:add_(b) end), threads = tide.get_num_threads() }
+end
+
+profiler.peak = tide._function("peak(*, bool measure=false) -> table",
+    "What this machine can do: FLOP/s of float32 products and bytes a second between memory and processor, {flops, bytes, "
+    .. "threads}; measured once (a few seconds), remembered in ~/.cache/tide-peak, measured anew with {measure = true} and "
+    .. "for another number of threads.", function(measure)
+        local peak = not measure and remembered_peak()
+        if peak then
+            return peak
+        end
+        peak = measure_peak()
+        local path = peak_file()
+        local file = path and io.open(path .. ".part", "w")
+        if file then
+            file:write(("tide-peak %.6e %.6e %d\n"):format(peak.flops, peak.bytes, peak.threads))
+            file:close()
+            os.rename(path .. ".part", path)
+        end
+        return peak
+    end)
+
+local print_table = Profile._table
+Profile._table = nil
+Profile.table = tide._function("table(Profile p, *, \"self\"|\"total\"|\"calls\"|\"name\"|\"memory\"|\"flops\"? sort_by=nil, "
+    .. "\"self\"|\"total\"|\"calls\"|\"name\"|\"memory\"|\"flops\" sort=\"self\", bool group_by_shape=false, int(1..)? top=nil, "
+    .. "int(1..)? limit=nil) -> str",
+    "Time and calls by name, and by shapes with group_by_shape; memory of a profile with profile_memory; FLOP/s and memory's "
+    .. "bandwidth of one with with_flops, with their shares of the machine's where `tide --peak` has measured it. sort_by and "
+    .. "sort, top and limit mean the same.",
+    function(p, sort_by, sort, group_by_shape, top, limit)
+        local peak = remembered_peak() or {}
+        return print_table(p, { sort = sort_by or sort, group_by_shape = group_by_shape, limit = top or limit,
+            peak_flops = peak.flops, peak_bytes = peak.bytes })
+    end)
+
+Profile.timeline = tide._function("timeline(Profile p, *, number? from=nil, number? to=nil, int(10..1000)? width=nil) -> Timeline",
+    "The recording as a picture: rows for what Lua, dispatch, kernels and devices do, from and to in µs; in a notebook one that "
+    .. "can be zoomed (w a s d), searched and asked. t:html() is that as a page.",
+    function(p, from, to, width) return tide._timeline(p, from, to, width) end)
+
+-- What `tide --profile FILE` calls around everything that runs. A file that can't be written is refused before.
+local running
+
+function profiler._begin(path)
+    local draft = path .. ".part"
+    local file, message = io.open(draft, "w")
+    if not file then
+        error(message:gsub("%.part: ", ": ", 1), 0)
+    end
+    file:close()
+    os.remove(draft)
+    running = profiler.profile { with_stack = true, profile_memory = true }
+end
+
+function profiler._finish(path)
+    local profile = running
+    running = nil
+    profile:stop()
+    profile:export_chrome_trace(path)
+end
+
+tide._document(profiler, "profiler", "tide.profiler",
+    "profile(fn) records what runs; record(name, fn) names a part of it; step() marks a step; schedule{...} says which "
+    .. "steps are recorded.")
+
+return profiler
