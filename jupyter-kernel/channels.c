@@ -156,7 +156,11 @@ void tk_channels_send(void *socket, const tk_frame *identities, size_t n,
     ok = ok && send_frame(socket, "<IDS|MSG>", 9, false);
     ok = ok && send_frame(socket, envelope->signature, strlen(envelope->signature), false);
     for (int i = 0; ok && i < 4; i++)
-        ok = send_frame(socket, envelope->parts[i], envelope->lens[i], i == 3);
+        ok = send_frame(socket, envelope->parts[i], envelope->lens[i],
+                        i == 3 && envelope->n_buffers == 0);
+    for (size_t i = 0; ok && i < envelope->n_buffers; i++)
+        ok = send_frame(socket, envelope->buffers[i].data, envelope->buffers[i].len,
+                        i + 1 == envelope->n_buffers);
     if (!ok)
         tk_log("could not send a message: %s", zmq_strerror(errno));
 }

@@ -27,16 +27,23 @@ struct tk_output {
 };
 
 /* With the lock held. */
-static void publish(tk_output *output, const char *type, const char *parent, json_t *content) {
+static void publish_all(tk_output *output, const char *type, const char *parent, json_t *metadata,
+                        json_t *content, const tk_frame *buffers, size_t n) {
     char topic[128];
     tk_envelope envelope;
     int len = snprintf(topic, sizeof topic, "kernel.%s.%s", output->sender->session, type);
-    if (!tk_envelope_write(output->sender, type, parent, NULL, content, &envelope)) {
+    if (!tk_envelope_write(output->sender, type, parent, metadata, content, &envelope)) {
         tk_log("lost a %s message: out of memory", type);
         return;
     }
+    envelope.buffers = buffers;
+    envelope.n_buffers = n;
     tk_channels_send(output->socket, &(tk_frame){topic, (size_t)len}, 1, &envelope);
     tk_envelope_clear(&envelope);
+}
+
+static void publish(tk_output *output, const char *type, const char *parent, json_t *content) {
+    publish_all(output, type, parent, NULL, content, NULL, 0);
 }
 
 /* With the lock held: sends the collected text. */
@@ -168,5 +175,14 @@ void tk_output_publish(tk_output *output, const char *type, const char *parent, 
     pthread_mutex_lock(&output->lock);
     flush(output);
     publish(output, type, parent, content);
+    pthread_mutex_unlock(&output->lock);
+}
+
+void tk_output_publish_buffers(tk_output *output, const char *type, const char *parent,
+                               json_t *metadata, json_t *content, const tk_frame *buffers,
+                               size_t n) {
+    pthread_mutex_lock(&output->lock);
+    flush(output);
+    publish_all(output, type, parent, metadata, content, buffers, n);
     pthread_mutex_unlock(&output->lock);
 }

@@ -41,4 +41,9 @@ void tk_output_flush(tk_output *output, bool whole);
  * the message is lost with a line in the log), `parent` is a header's JSON text or NULL. */
 void tk_output_publish(tk_output *output, const char *type, const char *parent, json_t *content);
 
+/* The same with metadata (stolen; NULL: none) and bytes behind the message. */
+void tk_output_publish_buffers(tk_output *output, const char *type, const char *parent,
+                               json_t *metadata, json_t *content, const tk_frame *buffers,
+                               size_t n);
+
 #endif

@@ -228,14 +228,12 @@ static const td_op *find_operator(lua_State *L, int index) {
 /* {name, signature, doc} of a value that the session has put into the tide table. */
 static int push_session_doc(lua_State *L) {
     static const char *const rows[][3] = {
-        {"display", "display(any value, {str id, bool update})",
-         "Show a value as that of an input is shown; with an id it can be replaced later."},
         {"clear_output", "clear_output(bool wait=false)", "Empty the output of a notebook's cell."},
     };
     lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
     if (lua_getfield(L, -1, "tide") != LUA_TTABLE)
         return 0;
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < 1; k++) {
         lua_pushstring(L, rows[k][0]);
         lua_rawget(L, -2);
         if (!lua_isnil(L, -1) && lua_rawequal(L, 1, -1)) {

@@ -92,6 +92,7 @@ int luaopen_tide(lua_State *L) {
     tide_open_io(L);
     tide_open_checkpoint(L);
     tide_open_foreach(L);
+    tide_open_image(L);
     list_submodules(L);
     tide_push_newaxis(L);
     lua_setfield(L, -2, "newaxis");

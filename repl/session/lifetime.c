@@ -1,5 +1,6 @@
 /* lifetime.c: birth and death of a session: the one file here that knows every part of it. */
 #include "repl/session/assist.h"
+#include "repl/session/comm.h"
 #include "repl/session/control.h"
 #include "repl/session/display.h"
 #include "repl/session/history.h"
@@ -36,6 +37,7 @@ static int prepare(lua_State *L) {
     if (lua_istable(L, -1)) {
         display_install(L);
         magic_install(L);
+        comm_install(L);
     }
     lua_setglobal(L, "tide");
     return 0;

@@ -30,7 +30,7 @@ FLOORS = {
 # what has no floor here stands on the ground.
 FILE_FLOORS = {
     "repl/session/": ("session", "lex", "result", "state", "held", "library", "control", "programs", "output", "history", "source", "modules",
-                      "display", "syntax", "compile", "errors", "magic", "timing", "assist", "eval", "lifetime"),
+                      "display", "syntax", "compile", "errors", "magic", "timing", "assist", "eval", "comm", "lifetime"),
 }
 # Files that name all floors of the engine: where the operators meet their kernels and derivatives,
 # and the header of everything.
@@ -41,6 +41,7 @@ LIBRARIES = {
     "Lua": (("lua.h", "lauxlib.h", "lualib.h", "lua5"), ("lua-bindings/", "repl/session/", "repl/", "jupyter-kernel/", "tests/")),
     "JSON": (("jansson",), ("jupyter-kernel/", "tests/")),
     "ZeroMQ": (("zmq",), ("jupyter-kernel/", "tests/")),
+    "libpng": (("png.h",), ("lua-bindings/", "tests/")),
     "libsodium": (("sodium",), ("jupyter-kernel/", "tests/")),
     "sockets": (("sys/socket.h", "netinet/", "arpa/inet.h", "netdb.h"), ("jupyter-kernel/", "tests/")),
     "line editing": (("readline/", "editline/", "histedit.h"), ("repl/",)),
