@@ -83,6 +83,11 @@ function pixels.of(x, name, low, high)
     return x
 end
 
+--- enlarge(x, n): each pixel n by n times, so that a front end has nothing to smooth.
+function pixels.enlarge(x, n)
+    return n > 1 and x:repeat_interleave(n, 1):repeat_interleave(n, 2):contiguous() or x
+end
+
 -- ---- in a terminal ----
 
 -- As many pixels as cells have room: means of the pixels they stand for.

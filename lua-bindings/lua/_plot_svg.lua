@@ -56,7 +56,7 @@ local function add_x_ticks(out, fig, box)
     local free = -math.huge
     for _, tick in ipairs(fig.x:ticks()) do
         local x, w = across(fig, box, tick.value), text_width(tick.label)
-        if fig.grid then
+        if fig.grid and not fig.x.names then
             out[#out + 1] = line(x, box.top, x, box.bottom, GRID)
         end
         if x - w / 2 > free then

@@ -285,8 +285,11 @@ end
 local function ordinal(n)
     local axis = scale.new({ { 0.5, n + 0.5 } }, {})
     function axis:ticks(wanted)
-        local ticks, step = {}, math.max(1, math.ceil(n / (wanted or 8)))
-        for k = 1, n, step do
+        local ticks, step = { { value = 1, label = "1" } }, 1
+        for _, factor in ipairs { 2, 2.5, 2, 2, 2.5, 2, 2, 2.5, 2, 2, 2.5, 2, 2, 2.5, 2 } do -- 1, 2, 5, 10, ...
+            step = n / step > (wanted or 10) and math.floor(step * factor) or step
+        end
+        for k = step == 1 and 2 or step, n, step do
             ticks[#ticks + 1] = { value = k, label = tostring(k) }
         end
         return ticks
@@ -351,8 +354,8 @@ kind("image", "Tensor x, *, float? vmin=nil, float? vmax=nil, str? title=nil, in
         local pixels = tide._pixels.of(o.x, "image", o.vmin, o.vmax)
         local h, w = pixels.shape[1], pixels.shape[2]
         local zoom = math.max(1, math.floor(200 / math.max(h, w))) -- a thumbnail is looked at larger
-        local figure = { kind = "image", title = o.title, series = {}, notes = {}, image = tide._png(pixels),
-            scaled = { width = o.width or not o.height and w * zoom or nil, height = o.height or not o.width and h * zoom or nil } }
+        local figure = { kind = "image", title = o.title, series = {}, notes = {}, image = tide._png(tide._pixels.enlarge(pixels, zoom)),
+            scaled = (o.width or o.height) and { width = o.width, height = o.height } or nil }
         figure.picture = function() return tide._pixels.text(pixels) end
         return figure
     end)
