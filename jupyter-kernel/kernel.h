@@ -29,8 +29,8 @@ typedef struct tk_kernel {
     tide_session *session;
     const struct tk_request *current; /* the cell that runs, NULL between cells */
     char *output_parent; /* the header of what output belongs to instead; NULL: to `current` */
-    bool aborting;     /* a cell failed: those that were queued behind it are not run */
-    tk_parcel *queued; /* what was, taken off the socket */
+    bool aborting;       /* a cell failed: those that were queued behind it are not run */
+    tk_parcel *queued;   /* what was, taken off the socket */
     size_t n_queued;
 
     /* All threads. */

@@ -1,5 +1,5 @@
-/* image.c: pixels as the bytes of a PNG file, by libpng, and bytes as base64. What an image is shown
- * as is not known here.
+/* image.c: pixels as the bytes of a PNG file, by libpng, and bytes as base64. What an image is
+ * shown as is not known here.
  *
  * libpng is opened at first use: few programs show pictures, and each would start later for it.
  */
@@ -16,8 +16,8 @@ enum { MOST_PIXELS = 1 << 24 };
 
 static const char library_name[] = "libpng16.so.16"; /* what png.h of this version belongs to */
 
-typedef int (*write_function)(png_imagep, void *, png_alloc_size_t *, int, const void *,
-                              png_int_32, const void *);
+typedef int (*write_function)(png_imagep, void *, png_alloc_size_t *, int, const void *, png_int_32,
+                              const void *);
 
 static write_function find_writer(lua_State *L) {
     static _Atomic(write_function) writer;
@@ -39,8 +39,9 @@ static int push_png(lua_State *L) {
     static const unsigned formats[] = {PNG_FORMAT_GRAY, PNG_FORMAT_GA, PNG_FORMAT_RGB,
                                        PNG_FORMAT_RGBA};
     const td_tensor *x = tide_check_tensor(L, 1, "png");
-    bool fits = x->ndim == 3 && x->dtype == TD_U8 && td_is_contiguous(x->ndim, x->sizes, x->strides) &&
-                x->sizes[2] >= 1 && x->sizes[2] <= 4 && x->sizes[0] > 0 && x->sizes[1] > 0;
+    bool fits = x->ndim == 3 && x->dtype == TD_U8 &&
+                td_is_contiguous(x->ndim, x->sizes, x->strides) && x->sizes[2] >= 1 &&
+                x->sizes[2] <= 4 && x->sizes[0] > 0 && x->sizes[1] > 0;
     if (!fits || x->storage->device.type != TD_CPU)
         return tide_error(L, "png: contiguous uint8 pixels (height, width, 1 to 4) expected");
     if (x->sizes[0] > MOST_PIXELS / x->sizes[1])

@@ -156,7 +156,7 @@ function data.limits(name, option, pair, log)
     return pair
 end
 
---- histogram(name, series, bins, limits): {label?, y} per series over the same bins, and their edges.
+--- histogram(series, bins, limits): the counts of each series over the same bins, and the bins' edges.
 function data.histogram(series, bins, limits)
     local finite, n = {}, 0
     for k, x in ipairs(series) do
@@ -173,7 +173,7 @@ function data.histogram(series, bins, limits)
         low, high = limits[1], limits[2]
     elseif low > high then
         low, high = 0, 1
-    elseif low == high then
+    elseif high / 2 - low / 2 <= math.max(math.abs(low) * 1e-14, 1e-300) then -- bins have a width
         local room = math.max(0.5, math.abs(low) * 0.1)
         low, high = low - room, high + room
     end
@@ -181,11 +181,11 @@ function data.histogram(series, bins, limits)
     local width = high / bins - low / bins
     local counts, edges = {}, {}
     for k = 1, bins + 1 do
-        edges[k] = k > bins and high or low + (k - 1) * width
+        edges[k] = low * ((bins + 1 - k) / bins) + high * ((k - 1) / bins)
     end
     for k, x in ipairs(finite) do
         local inside = x[x:ge(low):logical_and(x:le(high))]
-        local places = ((inside / width - low / width):floor():clamp(0, bins - 1) + 1):to(tide.int64)
+        local places = tide.nan_to_num((inside / width - low / width):floor(), 0):clamp(0, bins - 1):to(tide.int64) + 1
         local count = tide.zeros(bins, { dtype = tide.float64 })
         if inside:numel() > 0 then
             count = count:index_add(1, places, tide.ones(places:numel(), { dtype = tide.float64 }))

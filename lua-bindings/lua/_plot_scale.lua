@@ -4,6 +4,7 @@ local tide = ...
 local scale = {}
 
 local TICKS = 5 -- about so many
+local SMALLEST, LARGEST = 1e-300, 1.7e308 -- of a range; of a number that is drawn
 
 local function is_finite(v) return v == v and v ~= math.huge and v ~= -math.huge end
 
@@ -13,10 +14,10 @@ local function half_of(low, high) return high / 2 - low / 2 end
 -- A range with room in it, though all of the data is one number.
 local function widen(low, high)
     local room = math.max(math.abs(low) * 0.1, 0.5)
-    if half_of(low, high) > math.max(math.abs(low), math.abs(high)) * 1e-15 then
+    if half_of(low, high) > math.max(math.max(math.abs(low), math.abs(high)) * 1e-15, SMALLEST) then
         return low, high
     end
-    return math.max(low - room, -1.7e308), math.min(high + room, 1.7e308)
+    return math.max(low - room, -LARGEST), math.min(high + room, LARGEST)
 end
 
 local function fixed(v, decimals) return (("%.*f"):gsub("%*", decimals):format(v):gsub(",", ".")) end
@@ -65,7 +66,7 @@ local function log_ticks(low, high, wanted)
             add(factor * 10.0 ^ power)
         end
     end
-    return #ticks >= 2 and ticks or linear_ticks(low, high, wanted)
+    return #ticks >= 2 and ticks or linear_ticks(low, high, wanted) -- so narrow that powers are no help
 end
 
 -- ---- scales ----
@@ -114,7 +115,10 @@ function scale.new(lists, options)
             low, high = math.min(low, 0), math.max(high, 0)
         end
         if options.log then
-            low, high = low / (low == high and 2 or 1), high * (low == high and 2 or 1)
+            if low == high then
+                low, high = math.max(low / 2, SMALLEST), math.min(high, LARGEST / 2) * 2
+            end
+            low = math.log(low, 10) < math.log(high, 10) and low or low / 2
         else
             low, high = widen(low, high)
             local room = half_of(low, high) * 2 * (options.pad or 0)

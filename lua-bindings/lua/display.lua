@@ -19,13 +19,13 @@ local function show(bundle, options)
     local value = setmetatable({ bundle = bundle }, Rich)
     if options.update and not options.id then
         fail("%s: update needs the id of a display", options.name)
-    elseif not tide._display then
+    elseif not tide._show_value then
         return show_plain(value)
     end
-    tide._display(nil, value, { id = options.id, update = options.update })
+    tide._show_value(nil, value, { id = options.id, update = options.update })
 end
 
-local display = setmetatable({}, { __name = "tide.display", __call = tide._display or function(_, value) show_plain(value) end })
+local display = setmetatable({}, { __name = "tide.display", __call = tide._show_value or function(_, value) show_plain(value) end })
 
 -- A function of tide.display: `parameters` and the options that all of them have.
 local function method(name, parameters, doc, fn)

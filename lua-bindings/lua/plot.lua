@@ -179,13 +179,13 @@ kind("hist", 'data x, *, int(1..1000)? bins=nil, list? range=nil, bool density=f
         local values = data.series("hist", "x", x)
         local labels = data.labels("hist", "labels", o.labels, #values)
         local counts, edges = data.histogram(values, o.bins, data.limits("hist", "range", o.range))
-        local series, left_out = {}, 0
+        local series, left_out, counted = {}, 0, 0
         for k, count in ipairs(counts) do
             local sum = 0
             for _, c in ipairs(count) do
                 sum = sum + c
             end
-            left_out = left_out + values[k]:numel() - math.tointeger(sum)
+            left_out, counted = left_out + values[k]:numel() - math.tointeger(sum), counted + sum
             if o.density and sum > 0 then
                 for i, c in ipairs(count) do
                     count[i] = c / sum / (edges[2] - edges[1])
@@ -196,7 +196,7 @@ kind("hist", 'data x, *, int(1..1000)? bins=nil, list? range=nil, bool density=f
         local y = scale.new(lists_of(series, "y"), { zero = true, pad = 0.05, log = o.yscale == "log" })
         local figure = figure_of(o, series, scale.new({ edges }, {}), y)
         figure.edges = edges
-        figure.empty = y.empty or left_out > 0 and y.high <= 1 and math.max(table.unpack(counts[1])) == 0
+        figure.empty = counted == 0
         if left_out > 0 then
             figure.notes[1] = ("%d not counted: nan, infinite or out of range"):format(left_out)
         end

@@ -1,5 +1,5 @@
-/* comm.c: messages of comms between the front end and tide.comm, which is Lua: what they mean is not
- * known here.
+/* comm.c: messages of comms between the front end and tide.comm, which is Lua: what they mean is
+ * not known here.
  */
 #include "repl/session/comm.h"
 #include "repl/session/eval.h"
@@ -79,9 +79,8 @@ static tide_bytes bytes_at(lua_State *L, int index) {
  * and what is in it are the caller's alone. */
 static int send_comm(lua_State *L) {
     const tide_frontend *frontend = &session_of(L)->frontend;
-    tide_comm_message message = {.type = luaL_checkstring(L, 1),
-                                 .content = bytes_at(L, 2),
-                                 .metadata = bytes_at(L, 3)};
+    tide_comm_message message = {
+        .type = luaL_checkstring(L, 1), .content = bytes_at(L, 2), .metadata = bytes_at(L, 3)};
     if (!lua_isnoneornil(L, 4)) {
         luaL_checktype(L, 4, LUA_TTABLE);
         message.n_buffers = lua_rawlen(L, 4);
@@ -99,8 +98,8 @@ static int send_comm(lua_State *L) {
     return 1;
 }
 
-/* _output_parent([header]): the request that output belongs to; with an argument it is that one from
- * now on, or with false the one that is served. */
+/* _output_parent([header]): the request that output belongs to; with an argument it is that one
+ * from now on, or with false the one that is served. */
 static int output_parent(lua_State *L) {
     const tide_frontend *frontend = &session_of(L)->frontend;
     if (lua_gettop(L) > 0) {

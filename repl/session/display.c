@@ -246,7 +246,7 @@ static int tide_frontend_table(lua_State *L) {
 }
 
 void display_install(lua_State *L) {
-    static const luaL_Reg functions[] = {{"_display", tide_display},
+    static const luaL_Reg functions[] = {{"_show_value", tide_display},
                                          {"clear_output", tide_clear_output},
                                          {"_frontend", tide_frontend_table},
                                          {NULL, NULL}};

@@ -61,7 +61,8 @@ typedef struct tide_frontend {
     char *(*read_line)(void *ctx, const char *prompt, bool password);
     /* Sends a message of a comm; NULL: the front end has none. */
     void (*send_comm)(void *ctx, const tide_comm_message *message);
-    /* The request that output belongs to, as the JSON text of its header (malloc'ed); NULL: none. */
+    /* The request that output belongs to, as the JSON text of its header (malloc'ed); NULL: none.
+     */
     char *(*output_parent)(void *ctx);
     /* Output belongs to that request now, until the one that is served ends; NULL: to that one. */
     void (*set_output_parent)(void *ctx, const char *parent);

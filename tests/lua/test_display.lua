@@ -5,10 +5,10 @@ local json = tide._json
 
 -- The bundle that fn shows, its JSON types decoded, and the options.
 local function shown(fn)
-    local send, got, options = tide._display, nil, nil
-    tide._display = function(_, value, given) got, options = getmetatable(value).__display(value), given end
+    local send, got, options = tide._show_value, nil, nil
+    tide._show_value = function(_, value, given) got, options = getmetatable(value).__display(value), given end
     local ok, problem = pcall(fn)
-    tide._display = send
+    tide._show_value = send
     if not ok then
         error(problem, 0)
     end
