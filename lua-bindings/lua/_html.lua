@@ -214,7 +214,7 @@ end
 
 -- {name, text} of what all elements are like.
 local function statistics(x)
-    local y = x:is_floating_point() and x:float() or x:to(tide.float64)
+    local y = (x:is_floating_point() and x:float() or x:to(tide.float64)):reshape(-1)
     local finite = y[y:isfinite()]
     local list = { { "elements", ("%d"):format(x:numel()) } }
     local function add(name, value) list[#list + 1] = { name, tide._number(value, 6) } end

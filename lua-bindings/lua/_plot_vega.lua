@@ -58,7 +58,7 @@ local function hist(fig)
     local rows = {}
     for k, s in ipairs(fig.series) do
         for i, v in ipairs(s.y) do
-            rows[#rows + 1] = { a = fig.edges[i], b = fig.edges[i + 1], y = value_on(fig.y, v), z = math.max(fig.y.low, fig.y.log and 0 or 0),
+            rows[#rows + 1] = { a = fig.edges[i], b = fig.edges[i + 1], y = value_on(fig.y, v), z = math.max(fig.y.low, 0),
                 s = s.label or tostring(k) }
         end
     end

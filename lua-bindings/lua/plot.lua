@@ -101,6 +101,7 @@ local function kind(name, parameters, doc, fn)
             if o[option] and not utf8.len(o[option]) then
                 fail("%s: option %s is no UTF-8", name, option)
             end
+            o[option] = o[option] and o[option]:gsub("%c", " ")
         end
         return new(tide.no_grad(fn, o))
     end)

@@ -139,6 +139,16 @@ function checks.options(v)
     return options
 end
 
+-- Is a widget among these, or within them?
+local function holds(children, self)
+    for _, child in ipairs(children) do
+        if rawequal(child, self) or holds(rawget(child, "_values").children or {}, self) then
+            return true
+        end
+    end
+    return false
+end
+
 local function check(self, name, value)
     local trait = trait_of(self, name)
     if trait.kind == "bool" then
@@ -152,6 +162,8 @@ local function check(self, name, value)
     local checked, expected = checks[trait.kind](value)
     if checked == nil then
         fail("%s: %s: expected %s, got %s", class_of(self).name, name, expected, tide._describe(value))
+    elseif trait.kind == "children" and holds(checked, self) then
+        fail("%s: children: a widget can't be within itself", class_of(self).name)
     end
     return checked
 end
@@ -365,7 +377,7 @@ local function define(name, spec)
         if k == (spec.positional or 1) + 1 then
             parameters[k] = "*, "
         end
-        parameters[k] = (parameters[k] or "") .. ("%s %s=%s"):format(trait[2], trait[1], trait[3])
+        parameters[k] = (parameters[k] or "") .. trait[2] .. " " .. trait[1] .. (trait[3] and "=" .. trait[3] or "")
         traits[trait[1]], names[k] = { kind = trait[4] }, trait[1]
     end
     local class = { name = name, traits = traits, module = spec.module or CONTROLS, version = spec.version or "2.0.0",
@@ -380,7 +392,9 @@ local function define(name, spec)
             if value == nil and spec.defaults then
                 value = spec.defaults[trait]
             end
-            values[trait] = value ~= nil and check(self, trait, value) or nil
+            if value ~= nil then
+                values[trait] = check(self, trait, value)
+            end
         end
         if spec.init then
             spec.init(self, values)
@@ -457,14 +471,17 @@ define("Image", { fixed = { format = "png", width = "", height = "" },
     doc = "A picture that can be replaced: a tensor, or the bytes of a PNG file. Example: tide.widgets.Image(tide.rand(8, 8))" })
 
 for _, name in ipairs { "HBox", "VBox" } do
-    define(name, { fixed = { box_style = "" }, traits = { { "children", "list", "nil", "children" } },
+    define(name, { fixed = { box_style = "" }, traits = { { "children", "list", "nil", "children" } }, defaults = { children = {} },
         doc = ("Widgets %s. Example: tide.widgets.%s({tide.widgets.Label('a'), tide.widgets.Label('b')})")
             :format(name == "HBox" and "side by side" or "below one another", name) })
 end
 
 -- ---- a choice ----
 
-local function option_value(values) return values.index > 0 and values.options[values.index][2] or nil end
+local function option_value(values)
+    local option = values.options[values.index]
+    return option and option[2] -- false may be chosen
+end
 
 local function place_of(values, value)
     for k, option in ipairs(values.options) do
@@ -475,7 +492,7 @@ local function place_of(values, value)
 end
 
 define("Dropdown", { style = "DescriptionStyle", fixed = { description_allow_html = false }, positional = 2,
-    traits = { { "options", "list", "nil", "options" }, { "value", "any", "nil", "any" }, DESCRIPTION, DISABLED,
+    traits = { { "options", "list", false, "options" }, { "value", "any", "nil", "any" }, DESCRIPTION, DISABLED,
         { "index", "int", "0", "int" } },
     doc = "One of several: texts, numbers or {label, value} pairs; value is what is chosen, index its place from 1. "
         .. "Example: tide.widgets.Dropdown({'SGD', 'Adam'}, {description = 'optimizer'})",

@@ -154,6 +154,14 @@ t.test("statistics_and_colours_come_on_demand", function()
     t.is_true(rich["text/plain"]:find("min -1  max 1  mean 0", 1, true) and rich["text/plain"]:find("nan 1  infinite 1", 1, true))
 end)
 
+t.test("any_tensor_has_statistics", function()
+    for _, x in ipairs { tide.tensor(3.5), tide.zeros(0, 3), tide.tensor { true, false }, tide.full({ 2, 2 }, 0 / 0), tide.eye(3):to_sparse(),
+        tide.ones(2, 2, 2, 2), tide.tensor({ 1, 2 }, { dtype = tide.float16, requires_grad = true }) } do
+        local bundle = shown(function() tide.display.tensor(x, { stats = true, heatmap = true }) end)
+        t.is_true(bundle["text/plain"]:find("elements " .. x:numel(), 1, true), bundle["text/plain"])
+    end
+end)
+
 t.test("texts_in_html_are_escaped", function()
     local text = tide._html.value { ["<script>"] = { "</code><script>" }, x = tide.ones(1) }
     t.is_false(text:find("<script>", 1, true), text)
