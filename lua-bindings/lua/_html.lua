@@ -5,7 +5,7 @@ local tide = ...
 local html = {}
 
 local ROWS, COLUMNS, SLICES = 50, 30, 6 -- shown of a tensor
-local ENTRIES, MOST, DEEPEST = 100, 1000, 6 -- shown of a table; of all tables; how deep
+local ENTRIES, MOST, DEEPEST, SORTED = 100, 1000, 6, 20000 -- shown of a table; of all; how deep; in order
 local LONGEST = 300 -- bytes of a text in a tree
 
 local entities = { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;", ["'"] = "&#39;" }
@@ -65,22 +65,15 @@ local function shown_places(n, most)
     return places
 end
 
--- The shown rows of a tensor of two dims, as lists with false for gaps.
+-- The shown rows and columns of a tensor of two dims, as lists; nothing else leaves its device.
 local function read_rows(x, rows, columns)
-    local function part(dim, most)
-        local n = x.shape[dim]
-        if n <= most then
-            return nil
-        end
-        local half = most // 2
-        return tide.cat { tide.arange(1, half + 1), tide.arange(n - (most - half) + 1, n + 1) }
-    end
-    local y = x
     for dim, most in ipairs { rows, columns } do
-        local index = part(dim, most)
-        y = index and y:index_select(dim, index) or y
+        local n, half = x.shape[dim], most // 2
+        if n > most then
+            x = tide.cat({ x:narrow(dim, 1, half), x:narrow(dim, n - (most - half) + 1, most - half) }, dim)
+        end
     end
-    return y:tolist()
+    return x:cpu():tolist()
 end
 
 -- A cell's background: blue below zero and red above where there are both, else from nothing to blue.
@@ -251,7 +244,6 @@ function html.tensor(x, options)
             :format(escape(describe(x)))
         local y = x:detach()
         y = y.layout ~= "strided" and y:to_dense() or y
-        y = y:cpu()
         if y:numel() == 0 then
             return caption
         end
@@ -268,7 +260,7 @@ end
 function html.statistics(x)
     local parts = {}
     tide.no_grad(function()
-        local y = x:detach():cpu()
+        local y = x:detach()
         for k, row in ipairs(statistics(y.layout ~= "strided" and y:to_dense() or y)) do
             parts[k] = row[1] .. " " .. row[2]
         end
@@ -355,35 +347,33 @@ local function before(a, b)
 end
 
 local function sorted_keys(t)
-    local keys = {}
+    local keys, n = {}, 0
     for key in next, t do
-        keys[#keys + 1] = key
-        if #keys > 20 * MOST then
-            break
-        end
+        n = n + 1
+        keys[n <= SORTED and n or 1] = key -- beyond that, any
     end
     table.sort(keys, before)
-    return keys
+    return keys, n
 end
 
 local entry_html
 
 local function entries_html(t, state, depth)
-    local parts, keys = {}, sorted_keys(t)
+    local parts, keys, n = {}, sorted_keys(t)
     for k, key in ipairs(keys) do
         if k > ENTRIES or state.count >= MOST then
-            parts[#parts + 1] = ("<div style=\"margin-left:2em;opacity:0.6\">… %d more</div>"):format(#keys - k + 1)
+            parts[#parts + 1] = ("<div style=\"margin-left:2em;opacity:0.6\">… %d more</div>"):format(n - k + 1)
             break
         end
         state.count = state.count + 1
         local name = type(key) == "string" and escape(short(key)) or "[" .. leaf_html(key):gsub("</?code>", "") .. "]"
         parts[#parts + 1] = entry_html(rawget(t, key), ("<b>%s</b>: "):format(name), state, depth)
     end
-    return table.concat(parts), #keys
+    return table.concat(parts), n
 end
 
 function entry_html(value, label, state, depth)
-    if tide.is_tensor(value) and value:dim() > 0 then
+    if tide.is_tensor(value) and value:dim() > 0 and value.layout == "strided" then
         return fold(label .. ("<code>%s</code>"):format(escape(describe(value))), html.tensor(value, {}), false)
     elseif is_module(value) then
         return module_html(value, label, depth)
@@ -400,12 +390,10 @@ function entry_html(value, label, state, depth)
     return ("<div style=\"margin-left:2em\">%s%s</div>"):format(label, leaf_html(value))
 end
 
--- A tree is worth its place where something folds, or where it is long.
+-- A tree is worth its place where something folds.
 local function is_tree(t)
-    local n = 0
     for _, value in next, t do
-        n = n + 1
-        if n > 40 or tide.is_tensor(value) and value:dim() > 0 or is_module(value)
+        if tide.is_tensor(value) and value:dim() > 0 or is_module(value)
             or is_plain(value) and next(value) ~= nil then
             return true
         end
@@ -416,7 +404,7 @@ end
 --- value(v): HTML that says more of the value than its text; nil: nothing does.
 function html.value(v)
     if tide.is_tensor(v) then
-        return v:dim() > 0 and v:numel() > 0 and html.tensor(v, {}) or nil
+        return v:dim() > 0 and v:numel() > 0 and v.layout == "strided" and html.tensor(v, {}) or nil
     elseif is_module(v) then
         return module_html(v, "", 0)
     elseif is_plain(v) and is_tree(v) then

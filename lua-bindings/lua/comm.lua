@@ -20,7 +20,12 @@ local function new_id()
     return (bytes:gsub(".", function(c) return ("%02x"):format(c:byte()) end))
 end
 
+local MOST_BUFFERS = 1000 -- of one message
+
 local function check_buffers(name, buffers)
+    if buffers and #buffers > MOST_BUFFERS then
+        fail("%s: %d buffers are more than a message takes, %d", name, #buffers, MOST_BUFFERS)
+    end
     for k, bytes in ipairs(buffers or {}) do
         if type(bytes) ~= "string" then
             fail("%s: option buffers[%d]: expected a string of bytes, got %s", name, k, tide._describe(bytes))

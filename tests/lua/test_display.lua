@@ -183,3 +183,51 @@ t.test("modules_and_tables_fold", function()
     for k = 1, 300 do many[k] = { k } end
     t.is_true(tide._html.value(many):find("… 200 more", 1, true))
 end)
+
+-- What fn gives under a front end of this kind, with the environment of a terminal.
+local function under(frontend, environment, fn)
+    local before, getenv = tide._frontend, os.getenv
+    tide._frontend = function() return frontend end
+    os.getenv = function(name) return environment[name] end
+    local ok, result = pcall(fn)
+    tide._frontend, os.getenv = before, getenv
+    return ok and result or error(result, 0)
+end
+
+t.test("a_terminal_gets_pictures_as_it_takes_them", function()
+    local x = tide._pixels.of(tide.tensor { { 1.0, 0.0 }, { 0.0, 1.0 } }, "png")
+    local function text() return tide._pixels.text(x) end
+    t.eq(under({ color = false, width = 80 }, {}, text), "▒▒")
+    t.eq(under({ color = true, width = 80, notebook = true }, { TERM = "xterm-kitty" }, text), "▒▒")
+    t.eq(under({ color = true, width = 80 }, { TERM = "xterm" }, text),
+        "\27[38;2;255;255;255;48;2;0;0;0m▀\27[38;2;0;0;0;48;2;255;255;255m▀\27[0m")
+    local kitty = under({ color = true, width = 80 }, { TERM = "xterm-kitty" }, text)
+    t.eq(unbase64(kitty:match("^\27_Ga=T,f=100,c=%d+,m=0;(.*)\27\\$")):sub(1, 4), "\137PNG")
+    local large = tide._pixels.of(tide.rand(300, 300), "png")
+    for _, width in ipairs { 20, 80, 300 } do
+        local lines = under({ color = false, width = width }, {}, function() return tide._pixels.text(large) end)
+        for line in lines:gmatch("[^\n]+") do
+            t.is_true(utf8.len(line) <= width)
+        end
+    end
+end)
+
+t.test("series_have_colours_where_the_terminal_has", function()
+    local p = tide.plot.line({ { 1, 2 }, { 2, 1 } })
+    local function text() return tostring(p) end
+    t.is_true(under({ color = true, width = 80 }, {}, text):find("\27[38;5;208m", 1, true))
+    t.is_false(under({ color = true, width = 80, notebook = true }, {}, text):find("\27", 1, true))
+    for _, width in ipairs { 5, 20, 40, 400 } do
+        for line in under({ color = false, width = width }, {}, text):gmatch("[^\n]+") do
+            t.is_true(utf8.len(line) <= math.max(20, math.min(width, 100)), line)
+        end
+    end
+end)
+
+t.test("values_that_cost_much_to_show_are_shown_in_part", function()
+    local t1 = {}
+    for k = 1, 50000 do t1[k] = { k } end
+    t.is_true(tide._html.value(t1):find("… 49900 more", 1, true))
+    t.eq(tide._html.value(tide.eye(4):to_sparse()), nil)
+    t.is_true(#tide._html.value(tide.zeros(4000, 4000)) < 100000)
+end)
