@@ -4,14 +4,14 @@
 # One package a word; "a|b" is met by either, and the first is what gets installed.
 tide_build_packages="gcc g++ libc6-dev cmake ninja-build pkgconf|pkg-config liblua5.4-dev
     libdnnl-dev libopenblas-openmp-dev libsleef-dev libzmq3-dev libjansson-dev
-    libsodium-dev zlib1g-dev"
+    libsodium-dev zlib1g-dev libpng-dev"
 tide_test_packages="lua5.4 python3 python3-jupyter-client python3-nbclient python3-nbconvert
     python3-jupyter-kernel-test python3-numpy time"
 tide_ci_packages="ccache git clang libclang-rt-14-dev|libclang-rt-dev clang-format"
 
 # The same for a person on another system.
 tide_needs="a C and C++ compiler (gcc or clang), CMake 3.22, Ninja, pkg-config, and the development files of\
- Lua 5.4, oneDNN, OpenBLAS, SLEEF, ZeroMQ, Jansson, libsodium and zlib"
+ Lua 5.4, oneDNN, OpenBLAS, SLEEF, ZeroMQ, Jansson, libsodium, libpng and zlib"
 
 tide_say() {
     printf 'tide: %s\n' "$*" >&2

@@ -186,8 +186,8 @@ static void release(void *data, void *hint) {
     free(data);
 }
 
-/* Sends the last frame of a message and takes it. */
-static bool send_content(void *socket, char **data, size_t len) {
+/* Sends the content of a message and takes it. */
+static bool send_content(void *socket, char **data, size_t len, bool last) {
     size_t cost = len + MESSAGE_BYTES;
     zmq_msg_t message;
     int rc;
@@ -195,7 +195,8 @@ static bool send_content(void *socket, char **data, size_t len) {
         return false;
     *data = NULL;
     atomic_fetch_add_explicit(&pending, cost, memory_order_relaxed);
-    while ((rc = zmq_msg_send(&message, socket, ZMQ_DONTWAIT)) < 0 && errno == EINTR)
+    while ((rc = zmq_msg_send(&message, socket, ZMQ_DONTWAIT | (last ? 0 : ZMQ_SNDMORE))) < 0 &&
+           errno == EINTR)
         ;
     if (rc < 0)
         zmq_msg_close(&message);
@@ -214,7 +215,11 @@ void tk_channels_send(void *socket, const tk_frame *identities, size_t n, tk_env
     ok = ok && send_frame(socket, envelope->signature, strlen(envelope->signature), false);
     for (int i = 0; ok && i < 3; i++)
         ok = send_frame(socket, envelope->parts[i], envelope->lens[i], false);
-    ok = ok && send_content(socket, &envelope->parts[3], envelope->lens[3]);
+    size_t n_buffers = envelope->n_buffers;
+    ok = ok && send_content(socket, &envelope->parts[3], envelope->lens[3], n_buffers == 0);
+    for (size_t i = 0; ok && i < n_buffers; i++)
+        ok = send_frame(socket, envelope->buffers[i].data, envelope->buffers[i].len,
+                        i + 1 == n_buffers);
     if (!ok)
         tk_log("could not send a message: %s", zmq_strerror(errno));
 }

@@ -43,6 +43,11 @@ json_t *tk_json_bundle(const tide_bundle *bundle) {
     return object;
 }
 
+json_t *tk_json_metadata(const tide_bundle *bundle) {
+    json_t *metadata = bundle->metadata ? json_loads(bundle->metadata, JSON_ALLOW_NUL, NULL) : NULL;
+    return metadata ? metadata : json_object();
+}
+
 json_t *tk_json_error(const tide_result *result) {
     json_t *traceback = json_array();
     for (int i = 0; i < result->n_traceback; i++)

@@ -16,6 +16,9 @@ json_t *tk_json_string(const char *text);
 /* A MIME bundle as an object; entries of JSON types as the JSON they hold. */
 json_t *tk_json_bundle(const tide_bundle *bundle);
 
+/* What front ends are told beside it, by type; an empty object when there is nothing. */
+json_t *tk_json_metadata(const tide_bundle *bundle);
+
 /* {status: "error", ename, evalue, traceback} of a result that is an error. */
 json_t *tk_json_error(const tide_result *result);
 

@@ -23,8 +23,9 @@ static void publish_input(tk_kernel *kernel, const tk_request *request, const tk
 static void publish_value(tk_kernel *kernel, const tk_request *request, const tk_cell *cell,
                           const tide_result *result) {
     tk_output_publish(kernel->output, "execute_result", request->parent,
-                      json_pack("{s:i, s:o, s:{}}", "execution_count", cell->count, "data",
-                                tk_json_bundle(&result->value), "metadata"));
+                      json_pack("{s:i, s:o, s:o}", "execution_count", cell->count, "data",
+                                tk_json_bundle(&result->value), "metadata",
+                                tk_json_metadata(&result->value)));
 }
 
 static void publish_error(tk_kernel *kernel, const tk_request *request, const tide_result *result) {

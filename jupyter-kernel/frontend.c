@@ -17,6 +17,8 @@ static void write_text(void *ctx, tide_stream stream, const char *bytes, size_t 
 }
 
 static const char *current_parent(const tk_kernel *kernel) {
+    if (kernel->output_parent)
+        return kernel->output_parent;
     return kernel->current ? kernel->current->parent : NULL;
 }
 
@@ -28,8 +30,8 @@ static void display(void *ctx, const tide_bundle *bundle, const char *display_id
     tk_capture_drain(kernel->capture);
     tk_output_publish(kernel->output, update ? "update_display_data" : "display_data",
                       current_parent(kernel),
-                      json_pack("{s:o, s:{}, s:o}", "data", tk_json_bundle(bundle), "metadata",
-                                "transient", transient));
+                      json_pack("{s:o, s:o, s:o}", "data", tk_json_bundle(bundle), "metadata",
+                                tk_json_metadata(bundle), "transient", transient));
 }
 
 static void limit_output(void *ctx, bool on) {
@@ -58,6 +60,32 @@ static char *copy(const char *text, size_t len) {
     if (bytes)
         memcpy(bytes, text, len + 1); /* a string of JSON ends with a NUL */
     return bytes;
+}
+
+static char *output_parent(void *ctx) {
+    const char *parent = current_parent(ctx);
+    return parent ? strdup(parent) : NULL;
+}
+
+static void set_output_parent(void *ctx, const char *parent) {
+    tk_kernel *kernel = ctx;
+    free(kernel->output_parent);
+    kernel->output_parent = parent ? strdup(parent) : NULL;
+    tk_capture_drain(kernel->capture);
+    tk_output_parent(kernel->output, current_parent(kernel));
+}
+
+static void send_comm(void *ctx, const tide_comm_message *message) {
+    tk_kernel *kernel = ctx;
+    tk_frame buffers[TK_MAX_FRAMES];
+    size_t n = message->n_buffers < TK_MAX_FRAMES ? message->n_buffers : TK_MAX_FRAMES;
+    for (size_t i = 0; i < n; i++)
+        buffers[i] = (tk_frame){message->buffers[i].data, message->buffers[i].len};
+    tk_capture_drain(kernel->capture);
+    tk_output_publish_buffers(
+        kernel->output, message->type, current_parent(kernel),
+        json_loadb(message->metadata.data, message->metadata.len, JSON_ALLOW_NUL, NULL),
+        json_loadb(message->content.data, message->content.len, JSON_ALLOW_NUL, NULL), buffers, n);
 }
 
 /* An input_reply's value as a new string of *len bytes, NULL for any other message. */
@@ -155,6 +183,9 @@ tide_frontend tk_frontend(tk_kernel *kernel) {
                            .read_line = read_line,
                            .limit_output = limit_output,
                            .next_input = next_input,
+                           .send_comm = send_comm,
+                           .output_parent = output_parent,
+                           .set_output_parent = set_output_parent,
                            .interactive = false,
                            .color = true,
                            .notebook = true,

@@ -14,9 +14,10 @@ json_t *tk_handle_kernel_info(tk_kernel *kernel, const tk_request *request);
 json_t *tk_handle_connect(tk_kernel *kernel, const tk_request *request);
 json_t *tk_handle_shutdown(tk_kernel *kernel, const tk_request *request);
 json_t *tk_handle_interrupt(tk_kernel *kernel, const tk_request *request);
+
+/* comm.c: comms. */
 json_t *tk_handle_comm_info(tk_kernel *kernel, const tk_request *request);
-json_t *tk_handle_comm_open(tk_kernel *kernel, const tk_request *request);
-json_t *tk_handle_comm_message(tk_kernel *kernel, const tk_request *request);
+json_t *tk_handle_comm(tk_kernel *kernel, const tk_request *request);
 
 json_t *tk_handle_subshell(tk_kernel *kernel, const tk_request *request);
 json_t *tk_handle_list_subshell(tk_kernel *kernel, const tk_request *request);

@@ -2,8 +2,7 @@
  *
  * There are no subshells (JEP 91): a Lua state runs on one thread, and what shows that cells
  * compute is answered on control. `supported_features` names none, and who asks for one all the
- * same is told. Comms have no targets yet: whoever opens one is told that it is closed, as the
- * protocol asks. */
+ * same is told. */
 #include "jupyter-kernel/content.h"
 #include "jupyter-kernel/handlers.h"
 
@@ -50,26 +49,6 @@ json_t *tk_handle_interrupt(tk_kernel *kernel, const tk_request *request) {
     (void)request;
     tk_kernel_interrupt(kernel);
     return json_pack("{s:s}", "status", "ok");
-}
-
-json_t *tk_handle_comm_info(tk_kernel *kernel, const tk_request *request) {
-    (void)kernel;
-    (void)request;
-    return json_pack("{s:s, s:{}}", "status", "ok", "comms");
-}
-
-json_t *tk_handle_comm_open(tk_kernel *kernel, const tk_request *request) {
-    json_t *id = json_object_get(request->message->content, "comm_id");
-    if (json_is_string(id))
-        tk_output_publish(kernel->output, "comm_close", request->parent,
-                          json_pack("{s:O, s:{}}", "comm_id", id, "data"));
-    return NULL;
-}
-
-json_t *tk_handle_comm_message(tk_kernel *kernel, const tk_request *request) {
-    (void)kernel;
-    (void)request;
-    return NULL; /* to a comm that is closed */
 }
 
 json_t *tk_handle_subshell(tk_kernel *kernel, const tk_request *request) {

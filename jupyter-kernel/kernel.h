@@ -34,6 +34,7 @@ typedef struct tk_kernel {
     const struct tk_request *current; /* the cell that runs, NULL between cells */
     tk_aborting aborting;             /* which cells are not run since one failed */
     json_t *payload;                  /* what the cell wants done besides: a list, NULL: empty */
+    char *output_parent; /* the header of what output belongs to instead; NULL: to `current` */
 
     /* All threads. */
     pthread_t main_thread;

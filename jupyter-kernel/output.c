@@ -44,14 +44,23 @@ static long now_ms(void) {
     return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+typedef struct message {
+    const char *type, *parent;
+    json_t *metadata, *content; /* taken; metadata may be NULL */
+    const tk_frame *buffers;    /* bytes behind it */
+    size_t n_buffers;
+} message;
+
 /* With the lock held, as all down to `flusher`. `topic` is what subscriptions are held against. */
-static void send(tk_output *output, tk_frame topic, const char *type, const char *parent,
-                 json_t *content) {
+static void send(tk_output *output, tk_frame topic, const message *m) {
     tk_envelope envelope;
-    if (!tk_envelope_write(output->sender, type, parent, NULL, content, &envelope)) {
-        tk_log("lost a %s message: out of memory", type);
+    if (!tk_envelope_write(output->sender, m->type, m->parent, m->metadata, m->content,
+                           &envelope)) {
+        tk_log("lost a %s message: out of memory", m->type);
         return;
     }
+    envelope.buffers = m->buffers;
+    envelope.n_buffers = m->n_buffers;
     tk_channels_send(output->socket, &topic, 1, &envelope);
     tk_envelope_clear(&envelope);
 }
@@ -61,15 +70,17 @@ static void welcome(tk_output *output) {
     char topic[TOPIC_BYTES];
     size_t len;
     while (tk_channels_subscription(output->socket, topic, sizeof topic, &len))
-        send(output, (tk_frame){topic, len}, "iopub_welcome", NULL,
-             json_pack("{s:o?}", "subscription", json_stringn(topic, len)));
+        send(output, (tk_frame){topic, len},
+             &(message){.type = "iopub_welcome",
+                        .content =
+                            json_pack("{s:o?}", "subscription", json_stringn(topic, len))});
 }
 
-static void send_to_all(tk_output *output, const char *type, const char *parent, json_t *content) {
+static void send_to_all(tk_output *output, const message *m) {
     char topic[128];
-    int len = snprintf(topic, sizeof topic, "kernel.%s.%s", output->sender->session, type);
+    int len = snprintf(topic, sizeof topic, "kernel.%s.%s", output->sender->session, m->type);
     welcome(output);
-    send(output, (tk_frame){topic, (size_t)len}, type, parent, content);
+    send(output, (tk_frame){topic, (size_t)len}, m);
     welcome(output); /* sending may have noticed one, and then the descriptor says nothing */
 }
 
@@ -91,9 +102,10 @@ static bool lose(tk_output *output, const char *type) {
     return true;
 }
 
-static void publish(tk_output *output, const char *type, const char *parent, json_t *content) {
-    if (lose(output, type)) {
-        json_decref(content);
+static void publish_message(tk_output *output, const message *m) {
+    if (lose(output, m->type)) {
+        json_decref(m->metadata);
+        json_decref(m->content);
         return;
     }
     if (output->lost > 0 && tk_channels_pending() < SLOW_BYTES) {
@@ -102,10 +114,17 @@ static void publish(tk_output *output, const char *type, const char *parent, jso
                  "tide: %lu messages of output were lost: a front end did not read them\n",
                  output->lost);
         output->lost = 0;
-        send_to_all(output, "stream", output->parent,
-                    json_pack("{s:s, s:s}", "name", "stderr", "text", line));
+        send_to_all(output,
+                    &(message){.type = "stream",
+                               .parent = output->parent,
+                               .content =
+                                   json_pack("{s:s, s:s}", "name", "stderr", "text", line)});
     }
-    send_to_all(output, type, parent, content);
+    send_to_all(output, m);
+}
+
+static void publish(tk_output *output, const char *type, const char *parent, json_t *content) {
+    publish_message(output, &(message){.type = type, .parent = parent, .content = content});
 }
 
 static void publish_text(tk_output *output, bool err, const char *text, size_t len) {
@@ -328,6 +347,12 @@ void tk_output_flush(tk_output *output, bool whole) {
 }
 
 void tk_output_publish(tk_output *output, const char *type, const char *parent, json_t *content) {
+    tk_output_publish_buffers(output, type, parent, NULL, content, NULL, 0);
+}
+
+void tk_output_publish_buffers(tk_output *output, const char *type, const char *parent,
+                               json_t *metadata, json_t *content, const tk_frame *buffers,
+                               size_t n) {
     if (!is_vital(type))
         let_them_read(output);
     pthread_mutex_lock(&output->lock);
@@ -336,7 +361,7 @@ void tk_output_publish(tk_output *output, const char *type, const char *parent, 
         show_held(output);
     else if (strcmp(type, "clear_output") == 0)
         tk_flood_reset(&output->flood);
-    publish(output, type, parent, content);
+    publish_message(output, &(message){type, parent, metadata, content, buffers, n});
     pthread_mutex_unlock(&output->lock);
 }
 

@@ -52,6 +52,11 @@ void tk_output_flush(tk_output *output, bool whole);
  * the message is lost with a line in the log), `parent` is a header's JSON text or NULL. */
 void tk_output_publish(tk_output *output, const char *type, const char *parent, json_t *content);
 
+/* The same with metadata (stolen; NULL: none) and bytes behind the message. */
+void tk_output_publish_buffers(tk_output *output, const char *type, const char *parent,
+                               json_t *metadata, json_t *content, const tk_frame *buffers,
+                               size_t n);
+
 /* Welcomes who has subscribed; messages that are sent do it too. To be called when the descriptor
  * becomes readable, which says that there may be one; -1: there is no descriptor. */
 void tk_output_welcome(tk_output *output);

@@ -65,6 +65,8 @@ typedef struct tk_envelope {
     char signature[TK_SIGNATURE_LEN + 1];
     char *parts[4]; /* header, parent header, metadata, content: JSON text */
     size_t lens[4];
+    const tk_frame *buffers; /* borrowed; none when it is written */
+    size_t n_buffers;
 } tk_envelope;
 
 /* Writes a message. `parent` is the JSON text of the parent's header, borrowed, NULL for none.

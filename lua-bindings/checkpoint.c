@@ -81,6 +81,7 @@ typedef struct reader {
     lua_State *L;
     td_json json;
     const char *path; /* for messages */
+    int null;         /* where the value stands that null is; 0: it is refused */
 } reader;
 
 static void check(const reader *r, td_status status) {
@@ -140,6 +141,10 @@ static void push_scalar(reader *r, td_json_kind kind) {
         lua_pushlstring(r->L, text, len);
     } else {
         check(r, td_json_read_word(&r->json));
+        if (kind == TD_JSON_NULL && r->null) {
+            lua_pushvalue(r->L, r->null);
+            return;
+        }
         if (kind == TD_JSON_NULL)
             check(r, td_fail(TD_EVALUE, "JSON: null, which Lua's tables can't hold"));
         lua_pushboolean(r->L, kind == TD_JSON_TRUE);
@@ -157,11 +162,13 @@ static void push_value(reader *r) {
         push_scalar(r, kind);
 }
 
-/* _json_read(text, path): the value that a text in a file is. */
+/* _json_read(text, path [, null]): the value that a text in a file is; `null` stands for null. */
 static int read_json(lua_State *L) {
     size_t len;
     const char *text = luaL_checklstring(L, 1, &len);
     reader r = {.L = L, .path = luaL_checkstring(L, 2)};
+    lua_settop(L, 3);
+    r.null = lua_isnil(L, 3) ? 0 : 3;
     char *copy = lua_newuserdatauv(L, len + 1, 0);
     memcpy(copy, text, len + 1);
     td_json_begin(&r.json, copy, len);

@@ -234,8 +234,6 @@ static const td_op *find_operator(lua_State *L, int index) {
 /* {name, signature, doc} of a value that the session has put into the tide table. */
 static int push_session_doc(lua_State *L) {
     static const char *const rows[][3] = {
-        {"display", "display(any value, {str id, bool update})",
-         "Show a value as that of an input is shown; with an id it can be replaced later."},
         {"clear_output", "clear_output(bool wait=false)", "Empty the output of a notebook's cell."},
         {"breakpoint", "breakpoint()",
          "Stop here for a look: frames, locals, expressions in a frame; h lists what it takes."},

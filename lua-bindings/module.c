@@ -113,6 +113,7 @@ int luaopen_tide(lua_State *L) {
     tide_open_foreach(L);
     tide_open_optim(L);
     tide_open_profiler(L);
+    tide_open_image(L);
     list_submodules(L);
     tide_push_newaxis(L);
     lua_setfield(L, -2, "newaxis");

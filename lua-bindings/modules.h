@@ -29,6 +29,7 @@ void tide_open_checkpoint(lua_State *L);
 void tide_open_foreach(lua_State *L);
 void tide_open_optim(lua_State *L);
 void tide_open_profiler(lua_State *L);
+void tide_open_image(lua_State *L);
 
 /* Fill the tensor metatable; `tide` is at the top of the stack and stays there. */
 void tide_open_tensor(lua_State *L);

@@ -82,15 +82,66 @@ static bool push_display_table(lua_State *L, int idx, tide_bundle *bundle) {
     return false;
 }
 
-/* Adds the string fields of the MIME table on top. */
+/* Pushes tide[module][name]; false: nothing is pushed. */
+static bool push_helper(lua_State *L, const char *module, const char *name) {
+    int top = lua_gettop(L);
+    bool found = lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE) == LUA_TTABLE &&
+                 lua_getfield(L, -1, "tide") == LUA_TTABLE &&
+                 lua_getfield(L, -1, module) == LUA_TTABLE && lua_getfield(L, -1, name);
+    if (found)
+        lua_replace(L, top + 1);
+    lua_settop(L, top + (found ? 1 : 0));
+    return found;
+}
+
+/* tide._mime.read(table): what a bundle may hold of it. */
+static int read_body(lua_State *L) {
+    if (!push_helper(L, "_mime", "read"))
+        return 0;
+    lua_insert(L, 1);
+    lua_call(L, 1, 3);
+    return 3;
+}
+
+/* Adds the entries of the MIME table on top, but for the text; what is wrong is said. */
 static void add_mime_entries(lua_State *L, tide_bundle *bundle) {
-    for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
-        if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TSTRING)
-            continue;
-        const char *type = lua_tostring(L, -2);
-        if (strchr(type, '/') && strcmp(type, "text/plain") != 0)
-            bundle_add(bundle, type, lua_tostring(L, -1), lua_rawlen(L, -1));
+    int top = lua_gettop(L);
+    lua_pushcfunction(L, read_body);
+    lua_pushvalue(L, top);
+    if (lua_pcall(L, 1, 3, 0) != LUA_OK) {
+        let_stops_pass(L);
+        output_line(session_of(L), lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "error");
+    } else if (lua_istable(L, top + 1)) {
+        for (lua_Integer k = 1; lua_rawgeti(L, top + 1, k) == LUA_TSTRING; k += 2) {
+            lua_rawgeti(L, top + 1, k + 1);
+            bundle_add(bundle, lua_tostring(L, -2), lua_tostring(L, -1), lua_rawlen(L, -1));
+            lua_pop(L, 2);
+        }
+        if (lua_isstring(L, top + 2))
+            bundle->metadata = copy_string(lua_tostring(L, top + 2));
+        if (lua_isstring(L, top + 3))
+            output_line(session_of(L), lua_tostring(L, top + 3));
     }
+    lua_settop(L, top);
+}
+
+/* tide._html.value(value): how a notebook shows it; nothing: as text. */
+static int html_body(lua_State *L) {
+    if (!push_helper(L, "_html", "value"))
+        return 0;
+    lua_insert(L, 1);
+    lua_call(L, 1, 1);
+    return 1;
+}
+
+static void add_html(lua_State *L, int idx, tide_bundle *bundle) {
+    lua_pushcfunction(L, html_body);
+    lua_pushvalue(L, idx);
+    if (lua_pcall(L, 1, 1, 0) != LUA_OK)
+        let_stops_pass(L); /* the text is there */
+    else if (lua_type(L, -1) == LUA_TSTRING)
+        bundle_add(bundle, "text/html", lua_tostring(L, -1), lua_rawlen(L, -1));
+    lua_pop(L, 1);
 }
 
 static void add_plain(lua_State *L, int idx, tide_bundle *bundle) {
@@ -101,8 +152,11 @@ static void add_plain(lua_State *L, int idx, tide_bundle *bundle) {
 
 static void bundle_of_one(lua_State *L, int idx, tide_bundle *bundle) {
     if (!push_display_table(L, idx, bundle)) {
-        if (bundle->n == 0)
-            add_plain(L, idx, bundle);
+        if (bundle->n > 0)
+            return;
+        add_plain(L, idx, bundle);
+        if (session_of(L)->frontend.notebook)
+            add_html(L, idx, bundle);
         return;
     }
     lua_pushliteral(L, "text/plain");
@@ -137,9 +191,11 @@ void display_bundle(lua_State *L, int first, int n, tide_bundle *bundle) {
 /* ---- tide.display and its kin ---- */
 
 /* tide.display(x [, {id = "name", update = true}]): shows a value as an input's value is shown.
- * With `update` the display of that id is replaced (where the front end can). */
+ * With `update` the display of that id is replaced (where the front end can). It is what the table
+ * tide.display does when it is called. */
 static int tide_display(lua_State *L) {
     tide_session *s = session_of(L);
+    lua_remove(L, 1);
     luaL_checkany(L, 1);
     const char *id = NULL;
     bool update = false;
@@ -190,7 +246,7 @@ static int tide_frontend_table(lua_State *L) {
 }
 
 void display_install(lua_State *L) {
-    static const luaL_Reg functions[] = {{"display", tide_display},
+    static const luaL_Reg functions[] = {{"_show_value", tide_display},
                                          {"clear_output", tide_clear_output},
                                          {"_frontend", tide_frontend_table},
                                          {NULL, NULL}};

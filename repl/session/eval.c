@@ -4,6 +4,7 @@
  * Everything happens inside one protected call, whose bottom frame the tracebacks leave out.
  */
 #include "repl/session/advise.h"
+#include "repl/session/eval.h"
 #include "repl/session/compile.h"
 #include "repl/session/control.h"
 #include "repl/session/display.h"
@@ -37,6 +38,8 @@ typedef struct job {
     bool keep;  /* the value goes to `_` */
     int argc;
     char *const *argv;
+    lua_CFunction call; /* eval_call's */
+    void *ctx;
 } job;
 
 /* ---- inputs ---- */
@@ -342,6 +345,18 @@ static int text_body(lua_State *L) {
     return 0;
 }
 
+/* A function of C, as an input is run. */
+static int call_body(lua_State *L) {
+    const job *j = lua_touserdata(L, 1);
+    lua_settop(L, 0);
+    lua_pushcfunction(L, error_handler);
+    lua_pushcfunction(L, j->call);
+    lua_pushlightuserdata(L, j->ctx);
+    if (lua_pcall(L, 1, 0, 1) != LUA_OK)
+        error_fill(j->s, j->r);
+    return 0;
+}
+
 /* ---- the outer protection ---- */
 
 /* Runs a body of work; whatever it raises itself (memory, a late interrupt) becomes the result. */
@@ -432,4 +447,10 @@ void tide_session_expression(tide_session *s, const char *code, size_t len, tide
     *r = (tide_result){0};
     job j = {.s = s, .r = r, .code = code, .len = len};
     run_job(&j, expression_body);
+}
+
+void eval_call(tide_session *s, lua_CFunction body, void *ctx, tide_result *r) {
+    *r = (tide_result){0};
+    job j = {.s = s, .r = r, .call = body, .ctx = ctx};
+    run_job(&j, call_body);
 }

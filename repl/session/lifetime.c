@@ -1,6 +1,7 @@
 /* lifetime.c: birth and death of a session: the one file here that knows every part of it. */
 #include "repl/session/ask.h"
 #include "repl/session/assist.h"
+#include "repl/session/comm.h"
 #include "repl/session/commands.h"
 #include "repl/session/control.h"
 #include "repl/session/display.h"
@@ -44,6 +45,7 @@ static int prepare(lua_State *L) {
         ask_install(L);
         magic_install(L);
         commands_install_tide(L);
+        comm_install(L);
     }
     lua_setglobal(L, "tide");
     return 0;

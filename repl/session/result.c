@@ -55,6 +55,7 @@ void tide_bundle_clear(tide_bundle *bundle) {
         free(bundle->entries[i].data);
     }
     free(bundle->entries);
+    free(bundle->metadata);
     *bundle = (tide_bundle){0};
 }
 

@@ -33,7 +33,20 @@ typedef struct tide_mime {
 typedef struct tide_bundle {
     tide_mime *entries;
     int n;
+    char *metadata; /* JSON text: an object of what front ends are told by type; NULL: nothing */
 } tide_bundle;
+
+/* A message of a comm: JSON texts, and bytes that JSON can't carry. All of it is borrowed. */
+typedef struct tide_bytes {
+    const char *data;
+    size_t len;
+} tide_bytes;
+typedef struct tide_comm_message {
+    const char *type; /* "comm_open", "comm_msg" or "comm_close" */
+    tide_bytes content, metadata;
+    const tide_bytes *buffers;
+    size_t n_buffers;
+} tide_comm_message;
 
 /* What a session needs of its front end. Any function may be NULL: writes then go to the
  * process's own streams, displays are written as their text/plain, reading answers end of file. */
@@ -51,6 +64,13 @@ typedef struct tide_frontend {
     void (*limit_output)(void *ctx, bool on);
     /* tide.set_next_input(): what the person finds in the next input, or in this one's place. */
     void (*next_input)(void *ctx, const char *text, size_t len, bool replace);
+    /* Sends a message of a comm; NULL: the front end has none. */
+    void (*send_comm)(void *ctx, const tide_comm_message *message);
+    /* The request that output belongs to, as the JSON text of its header (malloc'ed); NULL: none.
+     */
+    char *(*output_parent)(void *ctx);
+    /* Output belongs to that request now, until the one that is served ends; NULL: to that one. */
+    void (*set_output_parent)(void *ctx, const char *parent);
     bool interactive; /* a person watches: progress bars may redraw their line */
     bool color;       /* ANSI colours in tracebacks and tables */
     bool notebook;    /* updates of a display work (display_id) */
@@ -101,6 +121,12 @@ bool tide_session_run_init(tide_session *s, tide_result *r);
 
 /* Evaluate one expression and give its display bundle (Jupyter's user_expressions). */
 void tide_session_expression(tide_session *s, const char *code, size_t len, tide_result *r);
+
+/* A comm message of the front end, handed to tide.comm; what its callbacks raise is the result. */
+void tide_session_comm(tide_session *s, const tide_comm_message *message, tide_result *r);
+/* The open comms as JSON text {id: {"target_name": name}}, those of one target alone unless that is
+ * NULL: a malloc'ed string, NULL when there are none. */
+char *tide_session_comms(tide_session *s, const char *target);
 
 typedef enum tide_completeness { TIDE_COMPLETE, TIDE_INCOMPLETE, TIDE_INVALID } tide_completeness;
 

@@ -268,7 +268,8 @@ TEST(tide_display_reaches_the_front_end) {
     CHECK_STR(caught.id, "bar");
     CHECK_INT(caught.updates, 1);
     CHECK_CONTAINS(error("tide.display(1, {update = true})"), "needs the id");
-    CHECK_CONTAINS(error("tide.display()"), "bad argument #1");
+    CHECK_CONTAINS(error("tide.display()"), "bad argument #1 to 'display'");
+    CHECK_CONTAINS(error("tide.display.html(1)"), "html: argument 1 (html): expected a string");
     CHECK_CONTAINS(error("tide.display(1, {id = {}})"),
                    "bad argument #2 to 'display' (id is a table, expected a string)");
     eval("tide.clear_output(true)");

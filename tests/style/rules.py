@@ -31,7 +31,7 @@ FLOORS = {
 # what has no floor here stands on the ground.
 FILE_FLOORS = {
     "repl/session/": ("session", "lex", "statements", "result", "state", "held", "library", "control", "programs", "output", "history", "source", "modules", "advise",
-                      "display", "remember", "scope", "syntax", "compile", "frames", "errors", "magic", "commands", "timing", "ask", "assist", "eval", "lifetime"),
+                      "display", "remember", "scope", "syntax", "compile", "frames", "errors", "magic", "commands", "timing", "ask", "assist", "eval", "comm", "lifetime"),
 }
 # Files that name all floors of the engine: where the operators meet their kernels and derivatives,
 # and the header of everything.
@@ -42,6 +42,7 @@ LIBRARIES = {
     "Lua": (("lua.h", "lauxlib.h", "lualib.h", "lua5"), ("lua-bindings/", "repl/session/", "repl/", "jupyter-kernel/", "tests/")),
     "JSON": (("jansson",), ("jupyter-kernel/", "tests/")),
     "ZeroMQ": (("zmq",), ("jupyter-kernel/", "tests/")),
+    "libpng": (("png.h",), ("lua-bindings/", "tests/")),
     "libsodium": (("sodium",), ("jupyter-kernel/", "tests/")),
     "sockets": (("sys/socket.h", "netinet/", "arpa/inet.h", "netdb.h"), ("jupyter-kernel/", "tests/")),
     "line editing": (("readline/", "editline/", "histedit.h"), ()),  # repl/edit/ is our own

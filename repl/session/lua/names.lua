@@ -33,6 +33,20 @@ local function tide_methods()
 end
 names.tide_methods = tide_methods
 
+-- The names of tide's parts, which are loaded when they are used; nil for anything else.
+function names.parts(value)
+    local tide = names.tide()
+    local list = tide and rawequal(value, tide) and rawget(tide, "_lazy")
+    if type(list) ~= "table" then
+        return nil
+    end
+    local parts = {}
+    for _, name in ipairs(list) do
+        parts[name] = rawget(tide, name) or {}
+    end
+    return parts
+end
+
 -- The tables in which fields of the value are found, nearest first.
 function names.layers(value)
     local list, seen = {}, {}
@@ -43,6 +57,7 @@ function names.layers(value)
             end
             seen[value] = true
             list[#list + 1] = value
+            list[#list + 1] = names.parts(value)
         end
         if names.is_tensor(value) then
             list[#list + 1] = tide_methods()
@@ -70,13 +85,14 @@ end
 -- A field of a value. Only tensors and tide itself (which may load a part of its own) are indexed;
 -- elsewhere __index functions aren't called.
 function names.field(value, key)
-    for _, layer in ipairs(names.layers(value)) do
+    local tide = names.tide()
+    local parts = names.parts(value)
+    for _, layer in ipairs(parts and {value} or names.layers(value)) do
         local found = rawget(layer, key)
         if found ~= nil then
             return found
         end
     end
-    local tide = names.tide()
     if (is_tensor_field[key] and names.is_tensor(value))
         or (tide and rawequal(value, tide) and type(key) == "string") then
         local ok, found = pcall(index, value, key)

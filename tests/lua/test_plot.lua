@@ -1,0 +1,263 @@
+-- test_plot.lua: tide.plot: what is drawn of which data, in text, SVG and Vega-Lite, and what is refused.
+local t = require "harness"
+local plot = tide.plot
+local json = tide._json
+
+local function count(text, what)
+    local n, at = 0, 1
+    while true do
+        at = text:find(what, at, true)
+        if not at then
+            return n
+        end
+        n, at = n + 1, at + 1
+    end
+end
+
+-- The braille cells' dots of a plot as a set of "x,y", counted from the bottom left of its frame.
+local function dots(p)
+    local set, row = {}, 0
+    for line in (tostring(p) .. "\n"):gmatch("([^\n]*)\n") do
+        local _, last = line:find("┤", 1, true)
+        if not last then
+            _, last = line:find("│", 1, true)
+        end
+        if last then
+            local column = 0
+            for _, c in utf8.codes(line:sub(last + 1)) do
+                for bit, place in pairs { [0x01] = { 0, 0 }, [0x02] = { 0, 1 }, [0x04] = { 0, 2 }, [0x40] = { 0, 3 },
+                    [0x08] = { 1, 0 }, [0x10] = { 1, 1 }, [0x20] = { 1, 2 }, [0x80] = { 1, 3 } } do
+                    if c >= 0x2800 and c < 0x2900 and (c - 0x2800) & bit ~= 0 then
+                        set[("%d,%d"):format(2 * column + place[1], 63 - 4 * row - place[2])] = true
+                    end
+                end
+                column = column + 1
+            end
+            row = row + 1
+        end
+    end
+    return set
+end
+
+local function size(set)
+    local n = 0
+    for _ in pairs(set) do n = n + 1 end
+    return n
+end
+
+t.test("points_are_where_they_belong", function()
+    local p = plot.scatter({ 0, 1 }, { 0, 1 }, { xlim = { 0, 1 }, ylim = { 0, 1 } })
+    local set = dots(p)
+    t.eq(size(set), 2)
+    t.is_true(set["0,0"])
+    local far
+    for key in pairs(set) do
+        far = key ~= "0,0" and key or far
+    end
+    t.eq(far:match(",(%d+)$"), "63")
+end)
+
+t.test("a_rising_line_has_a_dot_in_every_column", function()
+    local set = dots(plot.line({ 0, 1 }))
+    local columns = {}
+    for key in pairs(set) do
+        columns[key:match("^%d+")] = true
+    end
+    t.is_true(size(columns) >= 120, size(columns))
+end)
+
+t.test("gaps_are_where_nothing_is", function()
+    local whole, gap = plot.line({ 1, 2, 3, 4, 5 }), plot.line({ 1, 2, 0 / 0, 4, 5 })
+    t.eq(count(whole:svg(), "<path"), 1)
+    t.eq(count(gap:svg(), "<path"), 2)
+    t.is_true(size(dots(gap)) < size(dots(whole)))
+    t.is_true(tostring(gap):find("1 not drawn: nan or infinite", 1, true))
+    t.eq(gap:vega().data.values[3].y, json.null)
+end)
+
+t.test("empty_data_is_a_frame_that_says_so", function()
+    for _, p in ipairs { plot.line({}), plot.line({ 0 / 0, 1 / 0 }), plot.scatter({}, {}), plot.hist({}), plot.bar({}),
+        plot.line(tide.zeros(0)), plot.heatmap(tide.zeros(0, 3)), plot.hist({ 0 / 0 }), plot.line({ -1 }, { yscale = "log" }) } do
+        t.is_true(tostring(p):find("no data", 1, true), tostring(p))
+        t.is_true(p:svg():find("</svg>", 1, true))
+        t.is_true(p:svg():find("no data", 1, true))
+        t.is_true(json.encode(p:vega(), "vega"))
+    end
+end)
+
+t.test("data_comes_in_every_form", function()
+    local function ys(...)
+        local all = {}
+        for k, s in ipairs(plot.line(...).figure.series) do
+            all[k] = s.y
+        end
+        return all
+    end
+    t.eq(ys { 1, 2 }, { { 1, 2 } })
+    t.eq(ys(tide.tensor { 1, 2 }), { { 1, 2 } })
+    t.eq(ys(tide.tensor { { 1, 2 }, { 3, 4 } }), { { 1, 3 }, { 2, 4 } })
+    t.eq(ys { { 1, 2 }, tide.tensor { 3, 4, 5 } }, { { 1, 2 }, { 3, 4, 5 } })
+    t.eq(ys { tide.tensor(1), tide.tensor(2.5, { requires_grad = true }), true }, { { 1, 2.5, 1 } })
+    t.eq(ys({ 5, 6 }, { 1, 2 }), { { 1, 2 } })
+    t.eq(ys(tide.tensor({ 1, 2 }, { dtype = tide.float16, requires_grad = true })), { { 1, 2 } })
+    t.eq(ys(tide.tensor({ true, false })), { { 1, 0 } })
+    t.eq(ys(tide.arange(6):reshape(2, 3):t():select(2, 1)), { { 0, 1, 2 } })
+    t.eq(plot.line({ 5, 6 }, { { 1, 2 }, { 3, 4 } }).figure.series[2].x, { 5, 6 })
+    t.eq(plot.line({ 1, 2, title = "T" }).figure.title, "T")
+end)
+
+t.test("long_series_keep_their_peaks", function()
+    local x = tide.zeros(100001)
+    x[77777] = 9
+    local s = plot.line(x).figure.series[1]
+    t.is_true(#s.y <= 2001, #s.y)
+    t.eq(math.max(table.unpack(s.y)), 9.0)
+    t.eq(s.x[#s.x], 100001)
+    t.is_true(tostring(plot.line(x)):find("of 100001 points are drawn", 1, true))
+    t.is_true(#plot.scatter(x, x).figure.series[1].y <= 2000)
+end)
+
+t.test("logarithmic_scales_have_powers_for_ticks_and_no_place_for_zero", function()
+    local p = plot.line({ 0.001, 0.1, 10, 0, -1 }, { yscale = "log" })
+    local labels = {}
+    for k, tick in ipairs(p.figure.y:ticks()) do
+        labels[k] = tick.label
+    end
+    t.eq(labels, { "0.001", "0.01", "0.1", "1", "10" })
+    t.is_true(tostring(p):find("2 not drawn: not above 0 on a logarithmic scale", 1, true))
+    t.close(p.figure.y:at(0.1), 0.5)
+    t.eq(p.figure.y:at(0), nil)
+    t.eq(plot.line({ 2, 9 }, { yscale = "log" }).figure.y:ticks()[1].label, "2")
+end)
+
+t.test("ticks_are_round_numbers_within_the_range", function()
+    for _, case in ipairs { { 0, 10 }, { -1e-7, 3e-7 }, { 1e300, 1.5e308 }, { -1.7e308, 1.7e308 }, { 5e-324, 1e-323 }, { 1e15, 1e15 + 1 },
+        { 0.999999, 1.000001 }, { -3, -2 }, { 7, 7 }, { 0, 0 } } do
+        local scale = tide._plot_scale.new({ case }, { pad = 0.05 })
+        local ticks = scale:ticks()
+        t.is_true(#ticks <= 15, tostring(case[1]))
+        for _, tick in ipairs(ticks) do
+            local p = scale:at(tick.value)
+            t.is_true(p and p > -0.01 and p < 1.01, tick.label)
+        end
+        t.is_true(scale:at(case[1]) >= 0 and scale:at(case[2]) <= 1, tostring(case[1]))
+    end
+    local labels = {}
+    for k, tick in ipairs(tide._plot_scale.new({ { 0, 1 } }, {}):ticks()) do
+        labels[k] = tick.label
+    end
+    t.eq(labels, { "0.0", "0.2", "0.4", "0.6", "0.8", "1.0" })
+end)
+
+t.test("histograms_count_every_value_once", function()
+    local p = plot.hist({ 0, 0.5, 1, 1, 2, 4, 0 / 0, 1 / 0 }, { bins = 4 })
+    t.eq(p.figure.edges, { 0.0, 1.0, 2.0, 3.0, 4.0 })
+    t.eq(p.figure.series[1].y, { 2.0, 2.0, 1.0, 1.0 })
+    t.is_true(tostring(p):find("2 not counted: nan, infinite or out of range", 1, true))
+    local density = plot.hist(tide.randn(1000), { density = true, bins = 10 }).figure
+    local area = 0
+    for _, v in ipairs(density.series[1].y) do
+        area = area + v * (density.edges[2] - density.edges[1])
+    end
+    t.close(area, 1, 1e-9)
+    t.eq(plot.hist({ 1, 2, 9 }, { range = { 0, 4 }, bins = 2 }).figure.series[1].y, { 1.0, 1.0 })
+    t.eq(plot.hist({ 3, 3, 3 }, { bins = 1 }).figure.series[1].y, { 3.0 })
+    t.eq(#plot.hist({ tide.randn(10), tide.randn(20) }, { bins = 3 }).figure.series, 2)
+    t.eq(plot.hist(tide.ones(3, 4), { bins = 1 }).figure.series[1].y, { 12.0 })
+end)
+
+t.test("bars_bear_their_names_and_numbers", function()
+    local text = tostring(plot.bar({ 3, -5 }, { names = { "add", "mul" }, title = "Calls" }))
+    t.is_true(text:find("Calls", 1, true) and text:find("add │", 1, true) and text:find("█ -5", 1, true), text)
+    local add, mul = text:match("add │([^\n]*)"), text:match("mul │([^\n]*)")
+    t.is_true(add:find("^ +█"), add)
+    t.is_true(mul:find("^ *█") and mul:find("█ -5", 1, true), mul)
+    t.is_true(#add:match("^ *") > #mul:match("^ *"), "the bar below zero lies left of it")
+    t.eq(count(plot.bar({ { 1, 2 }, { 3, 4 } }):svg(), 'fill-opacity="0.9"'), 4)
+end)
+
+t.test("legends_name_the_series", function()
+    local p = plot.line({ { 1, 2 }, { 2, 1 } }, { labels = { "train", "test <1>" } })
+    t.is_true(tostring(p):find("train", 1, true) and p:svg():find("test &lt;1&gt;", 1, true))
+    t.eq(p:vega().encoding.color.scale.domain, { "train", "test <1>" })
+    t.eq(plot.line({ 1, 2 }):vega().encoding.color.legend, json.null)
+end)
+
+t.test("titles_and_axes_are_in_all_forms", function()
+    local p = plot.line({ 1, 2 }, { title = "Title", xlabel = "epoch", ylabel = "loss" })
+    for _, word in ipairs { "Title", "epoch", "loss" } do
+        t.is_true(tostring(p):find(word, 1, true) and p:svg():find(word, 1, true), word)
+    end
+    t.eq({ p:vega().title, p:vega().encoding.x.title, p:vega().encoding.y.title }, { "Title", "epoch", "loss" })
+    t.eq(p:vega()["$schema"], "https://vega.github.io/schema/vega-lite/v5.json")
+end)
+
+t.test("heat_maps_and_images_are_pictures", function()
+    local p = plot.heatmap(tide.tensor { { 0, 1 }, { 2, 3 } }, { vmin = 0, vmax = 3 })
+    t.is_true(p:svg():find("data:image/png;base64,", 1, true))
+    t.eq(#p:vega().data.values, 4)
+    t.eq(plot.heatmap(tide.randn(100, 100)):__display()["application/vnd.vegalite.v5+json"], nil)
+    t.is_true(tostring(p):find("0 (dark) to 3 (light)", 1, true))
+    local image = plot.image(tide.rand(3, 4, 4))
+    t.eq(image:__display()["image/png"]:sub(1, 4), "\137PNG")
+    t.error_has(function() image:svg() end, "svg: an image has no drawing")
+    t.error_has(function() image:vega() end, "vega: an image and a large heat map have no specification")
+end)
+
+t.test("plots_are_saved_by_the_ending_of_the_name", function()
+    local p, base = plot.line({ 1, 2 }), os.tmpname()
+    for _, ending in ipairs { "svg", "json", "txt" } do
+        p:save(base .. "." .. ending)
+        local file = assert(io.open(base .. "." .. ending))
+        t.is_true(#file:read("a") > 50, ending)
+        file:close()
+        os.remove(base .. "." .. ending)
+    end
+    plot.image(tide.rand(4, 4)):save(base .. ".png")
+    os.remove(base .. ".png")
+    os.remove(base)
+    t.error_has(function() p:save("x.jpg") end, "expected a name that ends in .svg, .json or .txt")
+    t.error_has(function() p:save("/nonexistent/x.svg") end, "save: /nonexistent/x.svg")
+end)
+
+t.test("wrong_data_is_refused_in_a_line", function()
+    for _, case in ipairs {
+        { function() plot.line() end, "line: argument 1 (x)" },
+        { function() plot.line("abc") end, "line: argument 1 (x): expected a number, a table of numbers or a tensor" },
+        { function() plot.line({ 1, "x" }) end, "line: x[2]: expected a number, got string" },
+        { function() plot.line({ 1, 2 }, { 1, 2, 3 }) end, "line: series 1: 2 values of x for 3 of y" },
+        { function() plot.line({ { 1 }, { 2 } }, { { 1 }, { 2 }, { 3 } }) end, "2 series of x for 3 of y" },
+        { function() plot.line(tide.ones(2, 2, 2)) end, "expected one dim, got shape (2, 2, 2)" },
+        { function() plot.line({ 1 }, { titel = "x" }) end, "did you mean 'title'?" },
+        { function() plot.line({ 1 }, { title = "\xff" }) end, "option title is no UTF-8" },
+        { function() plot.line({ 1 }, { xscale = "cubic" }) end, '"linear" or "log"' },
+        { function() plot.line({ 1 }, { xlim = { 2, 1 } }) end, "option xlim: expected {low, high}" },
+        { function() plot.line({ 1 }, { ylim = { 0, 1 }, yscale = "log" }) end, "begins above 0" },
+        { function() plot.line({ { 1 }, { 2 } }, { labels = { "a" } }) end, "option labels: 1 names for 2" },
+        { function() plot.line({ 1 }, { labels = { 3 } }) end, "labels[1]: expected a text" },
+        { function() plot.hist({ 1 }, { bins = 0 }) end, "option bins" },
+        { function() plot.bar({ 1, 2 }, { names = { "a" } }) end, "option names: 1 names for 2" },
+        { function() plot.bar({ { 1, 2 }, { 1 } }) end, "series 2 has 1 bars, the first has 2" },
+        { function() plot.bar(tide.ones(2000)) end, "more than 1000" },
+        { function() plot.heatmap({ 1, 2 }) end, "expected two dims (rows, columns), got shape (2)" },
+        { function() plot.heatmap(tide.eye(2), { vmin = 3, vmax = 1 }) end, "expected vmin <= vmax" },
+        { function() plot.image({ 1 }) end, "image: argument 1 (x): expected a tensor" },
+        { function() plot.image(tide.ones(3)) end, "is no image" },
+        { function() plot.line({ 1 }):show { update = true } end, "update needs the id" },
+        { function() plot.line({ 1 }, { width = 1e9 // 1 | 0 }) end, "option width" },
+    } do
+        t.error_has(case[1], case[2])
+    end
+end)
+
+t.test("extreme_numbers_are_drawn", function()
+    for _, data in ipairs { { -1.7e308, 1.7e308 }, { 5e-324, 1e-323 }, { 1e-300, 1e300 }, { 1e16, 1e16 + 2 } } do
+        for _, option in ipairs { "linear", "log" } do
+            local p = plot.line(data, { yscale = option })
+            t.is_true(#tostring(p) > 0 and p:svg():find("</svg>", 1, true))
+            t.is_true(json.encode(p:vega(), "vega"))
+            t.is_false(p:svg():find("nan", 1, true) or p:svg():find("inf", 1, true), p:svg())
+        end
+        t.is_true(#tostring(plot.hist(data)) > 0 and #tostring(plot.bar(data)) > 0 and #tostring(plot.heatmap({ data })) > 0)
+    end
+end)
