@@ -142,9 +142,12 @@ TEST(users_register_magics_of_their_own) {
 
 static const char *const *typed; /* what read_line hands out */
 
-static char *hand_out_line(void *ctx, const char *prompt, bool password) {
+static char *hand_out_line(void *ctx, const char *prompt, bool password, size_t *len) {
     (void)ctx, (void)prompt, (void)password;
-    return typed && *typed ? strdup(*typed++) : NULL;
+    if (!typed || !*typed)
+        return NULL;
+    *len = strlen(*typed);
+    return strdup(*typed++);
 }
 
 TEST(a_breakpoint_shows_frames_and_goes_on) {
