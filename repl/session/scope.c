@@ -207,10 +207,11 @@ static void add_keeping(luaL_Buffer *out, const scope_input *input, size_t start
 static bool add_body(luaL_Buffer *out, const scope_input *input) {
     size_t copied = 0;
     bool keeps = false;
+    bool may_keep = input->keeps && !memmem(input->code, input->len, KEEP, sizeof KEEP - 1);
     statement_reader r;
     statement_reader_init(&r, input->code, input->len);
     statement st = statement_next(&r);
-    for (; input->keeps && st.kind != STATEMENT_END; st = statement_next(&r)) {
+    for (; may_keep && st.kind != STATEMENT_END; st = statement_next(&r)) {
         if (st.kind != STATEMENT_LOCAL || st.start >= input->value_at)
             continue;
         luaL_addlstring(out, input->code + copied, st.end - copied);

@@ -69,6 +69,7 @@ TEST(locals_stay_in_sight) {
     CHECK_STR(value("stays, never == nil"), "1\ntrue");
     CHECK_STR(value("%time local timed = 7"), "");
     CHECK_STR(value("timed"), "7");
+    CHECK_STR(value("local __tide_keep = 6; __tide_keep"), "6"); /* our name in their text */
     CHECK_STR(value("local _, i = 7, 8; i"), "8");
     CHECK_STR(value("_, i"), "8\n8"); /* the last value, as ever */
     CHECK_STR(value("local _ENV = {}"), "");
