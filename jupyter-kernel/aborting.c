@@ -143,7 +143,7 @@ bool tk_aborting_covers(tk_aborting *a, const json_t *header, int64_t now_us) {
     if (arrived >= entry->until_us)
         return false;
     /* The next of a row may take as long; not for ever, since a program may send without a rest. */
-    int64_t until = arrived + TK_ABORT_MS * 1000;
+    int64_t until = arrived + TK_ABORT_ROW_MS * 1000;
     int64_t last = entry->failed_us + TK_ABORT_TRUST_MS * 1000;
     if (until > entry->until_us)
         entry->until_us = until < last ? until : last;

@@ -14,7 +14,8 @@
 #include <stdint.h>
 
 enum {
-    TK_ABORT_MS = 100,        /* after the failure, or after the last one aborted */
+    TK_ABORT_MS = 100,        /* after the failure */
+    TK_ABORT_ROW_MS = 250,    /* after the last one aborted: a person is slower */
     TK_ABORT_TRUST_MS = 5000, /* then a row has ended, and no header's date is asked */
     TK_ABORT_SESSIONS = 16    /* front ends that are remembered */
 };
