@@ -121,15 +121,16 @@ void tk_aborting_begin(tk_aborting *a, const json_t *header, int64_t now_us) {
     tk_abort_entry *entry = entry_of(a, header);
     entry->failed = true;
     entry->failed_us = now_us;
+    entry->until_us = now_us + TK_ABORT_MS * 1000;
 }
 
 void tk_aborting_rest(tk_aborting *a, int64_t now_us) {
     a->rested_us = now_us;
 }
 
-bool tk_aborting_covers(const tk_aborting *a, const json_t *header, int64_t now_us) {
+bool tk_aborting_covers(tk_aborting *a, const json_t *header, int64_t now_us) {
     int i = find(a, header_session(header));
-    const tk_abort_entry *entry = i < 0 ? NULL : &a->entries[i];
+    tk_abort_entry *entry = i < 0 ? NULL : &a->entries[i];
     if (!entry || !entry->failed)
         return false;
     int64_t arrived = now_us, date;
@@ -139,5 +140,12 @@ bool tk_aborting_covers(const tk_aborting *a, const json_t *header, int64_t now_
         arrived = date + entry->offset_us < now_us ? date + entry->offset_us : now_us;
     else if (a->rested_us < entry->failed_us)
         arrived = entry->failed_us; /* it may have waited in the socket since then */
-    return arrived < entry->failed_us + TK_ABORT_MS * 1000;
+    if (arrived >= entry->until_us)
+        return false;
+    /* The next of a row may take as long; not for ever, since a program may send without a rest. */
+    int64_t until = arrived + TK_ABORT_ROW_MS * 1000;
+    int64_t last = entry->failed_us + TK_ABORT_TRUST_MS * 1000;
+    if (until > entry->until_us)
+        entry->until_us = until < last ? until : last;
+    return true;
 }

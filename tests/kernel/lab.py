@@ -61,6 +61,10 @@ def lab(folder):
         "HOME": folder,
     }
     subprocess.run([KERNEL, "--install", "--prefix", folder], check=True, stdout=subprocess.DEVNULL)
+    settings = folder + "/config/lab/user-settings/@jupyterlab/notebook-extension"
+    os.makedirs(settings)
+    with open(settings + "/tracker.jupyterlab-settings", "w") as file:
+        json.dump({"windowingMode": "none"}, file)  # all cells are there to be looked at
     log = open(folder + "/lab.log", "w")
     server = subprocess.Popen(
         [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", f"--port={PORT}",
@@ -87,8 +91,17 @@ class Book:
         page.goto(f"{URL}/doc/tree/{name}.ipynb?token={TOKEN}&reset")
         page.wait_for_selector(".jp-CodeCell", timeout=90000)
         page.wait_for_selector('.jp-Notebook-ExecutionIndicator[data-status="idle"]', timeout=90000)
-        with contextlib.suppress(Exception):  # a question about news
-            page.get_by_role("button", name="No", exact=True).click(timeout=1500)
+        self.answer_questions()
+
+    def answer_questions(self):
+        """About the kernel, where JupyterLab did not know it yet, and about news."""
+        time.sleep(3)
+        with contextlib.suppress(Exception):
+            self.page.locator(".jp-Dialog select").select_option(label="Tide (Lua 5.4)", timeout=1000)
+            self.page.locator(".jp-Dialog .jp-mod-accept").click(timeout=1000)
+            self.page.wait_for_selector('.jp-Notebook-ExecutionIndicator[data-status="idle"]', timeout=90000)
+        with contextlib.suppress(Exception):
+            self.page.get_by_role("button", name="No", exact=True).click(timeout=1000)
 
     def menu(self, *names):
         self.page.get_by_role("menuitem", name=names[0], exact=True).first.click()
@@ -110,7 +123,7 @@ class Book:
 def run_all(page, pictures):
     book = Book(page, "failing", pictures)
     book.menu("Run", "Run All Cells")
-    page.wait_for_selector('[data-mime-type="application/vnd.jupyter.stderr"], .jp-RenderedText', timeout=90000)
+    page.wait_for_selector(".jp-OutputArea-output", timeout=90000)
     time.sleep(3)
     prompts = book.prompts()
     book.picture("run-all")

@@ -68,9 +68,21 @@ TEST(for_a_tenth_of_a_second) {
     fail(&a, "s", 1000);
     CHECK(aborted(&a, "s", 1001, 1001));
     CHECK(aborted(&a, "s", 1099, 1099));
-    CHECK(!aborted(&a, "s", 1101, 1101));
+    CHECK(!aborted(&a, "s", 1351, 1351));
     CHECK(!aborted(&a, "other", 1001, 1001));
     CHECK(!aborted(&a, "s", 2000, 2000));
+}
+
+TEST(a_row_of_cells_to_its_end_but_not_for_ever) {
+    tk_aborting a = {0};
+    fail(&a, "s", 1000);
+    int at = 1090;
+    for (; aborted(&a, "s", at, at); at += 240)
+        CHECK(at < 6000);
+    CHECK(at > 5700);
+    fail(&a, "s", 10000);
+    CHECK(aborted(&a, "s", 10090, 10090) && aborted(&a, "s", 10180, 10180));
+    CHECK(!aborted(&a, "s", 10440, 10440));
 }
 
 TEST(what_was_sent_before_and_comes_late) {
@@ -125,6 +137,7 @@ int main(void) {
     RUN(dates_in_the_forms_that_front_ends_write);
     RUN(nothing_is_aborted_before_a_failure);
     RUN(for_a_tenth_of_a_second);
+    RUN(a_row_of_cells_to_its_end_but_not_for_ever);
     RUN(what_was_sent_before_and_comes_late);
     RUN(by_a_clock_that_is_wrong);
     RUN(a_clock_that_is_set_back_aborts_nothing_for_long);

@@ -161,7 +161,7 @@ class Queues(KernelCase):
         names = [ask(self.client, i).reply["ename"] for i in ids]
         self.assertEqual(names, ["Error", "Aborted", "Aborted"])
         self.assertEqual(ask(self.client, info).reply["status"], "ok")
-        time.sleep(0.2)
+        time.sleep(0.5)
         self.assertEqual(self.execute("print(ran)").text(), "nil\n")
 
     def test_without_stop_on_error_what_is_queued_runs(self):
