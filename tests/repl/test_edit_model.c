@@ -514,7 +514,7 @@ static bool same_screen(rig *r, const model *m, rows *want) {
                 r->t->row == first + want->row - top && r->t->col == want->col;
     for (int i = 0; same && i < r->t->rows; i++) {
         long row = i - first;
-        const char *wanted = row < 0 ? "above" : row < shown ? want->at[top + row] : "";
+        const char *wanted = row < 0 ? "ab" : row < shown ? want->at[top + row] : "";
         same = strcmp(rig_row(r, i), wanted) == 0;
     }
     return same;
@@ -532,7 +532,7 @@ static void show_screens(rig *r, const rows *want) {
 
 /* The frame begins at the bottom or in the middle, below rows that must stay. */
 static void start_anew(rig *r, model *m) {
-    int columns = 8 + (int)draw_number(50), height = 3 + (int)draw_number(20);
+    int columns = 2 + (int)draw_number(56), height = 1 + (int)draw_number(12);
     editor_reset(&r->e);
     m->now = (text){0};
     m->done = m->n = 0;
@@ -549,13 +549,13 @@ static void start_anew(rig *r, model *m) {
     free(r->t);
     r->t = vt_new(columns, height);
     for (unsigned n = draw_number(30); n > 0; n--)
-        vt_write(r->t, "above\r\n", 7);
+        vt_write(r->t, "ab\r\n", 4);
     r->start = r->t->scrolled + r->t->row;
 }
 
 /* The window gets another size while an input is written. */
 static void resize(rig *r) {
-    int columns = 8 + (int)draw_number(50), height = 3 + (int)draw_number(20);
+    int columns = 2 + (int)draw_number(56), height = 1 + (int)draw_number(12);
     vt_resize(r->t, columns, height);
     r->v.width = columns;
     r->v.height = height;

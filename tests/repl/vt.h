@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VT_CELL = 72, VT_ROWS = 256, VT_COLUMNS = 100 };
+enum { VT_CELL = 72, VT_ROWS = 384, VT_COLUMNS = 100 };
 
 /* What stands in a column; empty: nothing, or the right half of what is before it. */
 typedef struct vt_cell {

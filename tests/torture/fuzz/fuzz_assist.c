@@ -4,6 +4,7 @@
 
 #include "repl/session/session.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static void check_completions(tide_session *s, const char *code, size_t size, size_t cursor) {
@@ -24,6 +25,11 @@ static void check_inspection(tide_session *s, const char *code, size_t size, siz
     }
 }
 
+static void check_hints(tide_session *s, const char *code, size_t size, size_t cursor) {
+    for (int of_call = 0; of_call < 2; of_call++)
+        free(tide_session_hint(s, code, size, cursor, of_call));
+}
+
 static void check_error(tide_session *s, const char *code, size_t size) {
     tide_result result;
     tide_session_eval(s, code, size, true, &result);
@@ -41,6 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         code = "";
     check_completions(s, code, size, cursor);
     check_inspection(s, code, size, cursor);
+    check_hints(s, code, size, cursor);
     tide_completeness whole = tide_session_is_complete(s, code, size, indent, sizeof indent);
     HOLDS(strspn(indent, " ") == strlen(indent));
     if (whole == TIDE_INVALID && !memchr(code, '%', size) && !memchr(code, '?', size))
