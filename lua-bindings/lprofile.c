@@ -72,9 +72,9 @@ static int profile_export_stacks(lua_State *L) {
 
 /* The window that from and to (µs, nil: the ends) say. */
 static tide_window read_window(lua_State *L, const tide_profile *p, td_value from, td_value to) {
-    double wall = (double)p->recording.wall_ns, first = 0, last = wall > 1 ? wall : 1;
-    first = td_is_nil(from) ? first : td_arg_double(from) * 1e3;
-    last = td_is_nil(to) ? last : td_arg_double(to) * 1e3;
+    tide_window all = tide_window_of(&p->recording);
+    double first = td_is_nil(from) ? (double)all.from : td_arg_double(from) * 1e3;
+    double last = td_is_nil(to) ? (double)all.to : td_arg_double(to) * 1e3;
     if (!(first >= 0 && first < 9e18 && last < 9e18 && last - first >= 1))
         tide_error(L,
                    "timeline: from %f to %f µs: expected from 0 on, and that from comes before to",

@@ -40,6 +40,9 @@ typedef struct tide_chunk {
 /* Memory for one, undefined; NULL: memory is out. From any thread. */
 tide_chunk *tide_chunk_new(void);
 void tide_chunk_free(tide_chunk *chunk);
+/* Have memory for the first ready: the system may take tens of milliseconds to make a large page.
+ */
+void tide_chunk_warm(void);
 
 /* An event that has not ended. */
 typedef struct tide_open {

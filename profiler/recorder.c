@@ -521,6 +521,7 @@ tide_recorder *tide_recorder_start(const tide_record_options *options) {
         return NULL;
     }
     tide_ticks_begin();
+    tide_chunk_warm();
     pthread_mutex_lock(&lanes_lock);
     if (!system_barrier(REGISTER))
         barriers_everywhere = true;

@@ -234,7 +234,7 @@ static void write_axis(FILE *out, const picture *p) {
     tide_format_time((double)p->window.to * 1e-9, 4, to, sizeof to);
     tide_format_time((double)(p->window.to - p->window.from) * 1e-9, 3, all, sizeof all);
     fprintf(out, "%-*s %s to %s (%s, %s a cell)\n", LABEL, "", from, to, all,
-            tide_format_time((double)(p->window.to - p->window.from) * 1e-9 / p->width, 2,
+            tide_format_time((double)(p->window.to - p->window.from) * 1e-9 / p->width, 3,
                              (char[32]){0}, 32));
 }
 
@@ -313,6 +313,15 @@ static bool draw(picture *p, FILE *out) {
         fprintf(out, "... %d threads more\n", threads - MOST_THREADS);
     write_legend(out, p);
     return true;
+}
+
+tide_window tide_window_of(const tide_recording *r) {
+    tide_window w = {INT64_MAX, 0};
+    for (int64_t k = 0; k < r->count; k++) {
+        w.from = r->events[k].start_ns < w.from ? r->events[k].start_ns : w.from;
+        w.to = r->events[k].end_ns > w.to ? r->events[k].end_ns : w.to;
+    }
+    return w.from < w.to ? w : (tide_window){0, r->wall_ns > 1 ? r->wall_ns : 1};
 }
 
 char *tide_timeline_text(const tide_recording *r, tide_window window, int width, bool color) {

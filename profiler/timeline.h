@@ -11,6 +11,9 @@ typedef struct tide_window {
     int64_t from, to; /* from < to */
 } tide_window;
 
+/* From the first event's beginning to the last one's end. */
+tide_window tide_window_of(const tide_recording *recording);
+
 /* Rows for each thread: what the script does between operators, what operators do besides their
  * kernels, the kernels; or a device's work. A cell's height is the share of its time that is spent
  * so, its colour (with `color`, as a terminal's codes) stands for the name that takes most of it,

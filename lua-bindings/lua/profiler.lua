@@ -96,7 +96,7 @@ Profile.table = tide._function("table(Profile p, *, \"self\"|\"total\"|\"calls\"
     end)
 
 Profile.timeline = tide._function("timeline(Profile p, *, number? from=nil, number? to=nil, int(10..1000)? width=nil) -> Timeline",
-    "The recording as a picture: rows for what Lua, dispatch, kernels and devices do, from and to in µs; in a notebook one that "
+    "The recording as a picture: rows for what Lua, dispatch, kernels and devices do, from and to in µs (all of it where they are missing); in a notebook one that "
     .. "can be zoomed (w a s d), searched and asked. t:html() is that as a page.",
     function(p, from, to, width) return tide._timeline(p, from, to, width) end)
 

@@ -22,6 +22,7 @@ t.test("modules", function()
     documented("tide.autograd.", tide.autograd)
     documented("tide.io.", tide.io)
     documented("tide.profiler.", tide.profiler)
+    documented("tide.benchmark.", tide.benchmark)
     documented("tide.optim.", tide.optim)
 end)
 

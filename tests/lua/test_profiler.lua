@@ -369,6 +369,15 @@ t.test("profile_step_writes_a_trace_of_one_step", function()
     t.is_true(err:find("^usage: [^\n]+\n$"), err)
 end)
 
+t.test("the_talks_two_pictures_are_drawn", function()
+    local path, out = os.getenv("TIDE_SOURCE") .. "/notebooks/foreach_timeline.lua", {}
+    local env = setmetatable({ arg = { [0] = path }, print = function(x) out[#out + 1] = tostring(x or "") end }, { __index = _G })
+    assert(loadfile(path, "t", env))()
+    local loop, foreach = table.concat(out, "\n"):match("^(a loop: .*)(foreach: .*)$")
+    t.is_true(loop and loop:find("\ndispatch +▕") and loop:find("\nkernels +▕") and loop:find("█ add_ "), loop)
+    t.is_true(foreach and foreach:find("\nkernels +▕") and foreach:find("█ foreach_add_ "), foreach)
+end)
+
 t.test("wrong_arguments", function()
     t.error_has(function() profiler.profile { with_stak = true } end, "did you mean 'with_stack'?")
     t.error_has(function() profiler.profile { with_stack = 1 } end, "option with_stack: expected true or false")
