@@ -4,7 +4,7 @@
 local tide = ...
 local html = {}
 
-local ROWS, COLUMNS, SLICES = 50, 30, 6 -- shown of a tensor
+local ROWS, COLUMNS, SLICES = 40, 20, 6 -- shown of a tensor
 local ENTRIES, MOST, DEEPEST, SORTED = 100, 1000, 6, 20000 -- shown of a table; of all; how deep; in order
 local LONGEST = 300 -- bytes of a text in a tree
 
@@ -20,7 +20,10 @@ end
 local escape = html.escape
 
 -- A point in every locale.
-local function fixed(format, x) return (format:format(x):gsub(",", ".")) end
+local function fixed(format, x)
+    local text = format:format(x)
+    return text:find(",", 1, true) and text:gsub(",", ".") or text
+end
 
 -- ---- numbers, as tensors are printed ----
 

@@ -324,7 +324,6 @@ kind("heatmap", "data x, *, float? vmin=nil, float? vmax=nil, " .. COMMON,
         figure.png = tide._png(pixels)
         figure.bar = { low = low, high = high, colours = colour_table():index_select(1, tide.arange(1, 257, 5)):tolist() }
         figure.matrix = m:numel() <= 10000 and m:tolist() or {}
-        figure.large = m:numel() > 10000
         figure.picture = function()
             return plot._heatmap_text(m, figure.low, figure.high) .. "\n" .. ("%s (dark) to %s (light)"):format(low, high)
         end
