@@ -41,7 +41,8 @@ t.test("all_log_probabilities_and_the_likeliest_class", function()
     near(model:log_prob(x)[2], { -1.1252996157820554, -3.9252996157820554, -1.1252996157820556,
         -3.6671784807830514, -2.7338451474497183, -3.2938451474497183, -3.757432014708254, -3.1174320147082537,
         -2.4774320147082536, -2.957432014708254 })
-    t.eq(model:predict(x):tolist(), { 2, 1, 2, 1, 2 })
+    local likely = model:predict(x):tolist()
+    t.eq({ likely[1], likely[3], likely[4], likely[5] }, { 2, 2, 1, 2 }) -- of line 2 two are equally likely
     near(model:log_prob(x):exp():sum(2), { 1, 1, 1, 1, 1 })
     local head = model.head.bias
     local _ <close> = tide.no_grad()
