@@ -72,8 +72,7 @@ static void welcome(tk_output *output) {
     while (tk_channels_subscription(output->socket, topic, sizeof topic, &len))
         send(output, (tk_frame){topic, len},
              &(message){.type = "iopub_welcome",
-                        .content =
-                            json_pack("{s:o?}", "subscription", json_stringn(topic, len))});
+                        .content = json_pack("{s:o?}", "subscription", json_stringn(topic, len))});
 }
 
 static void send_to_all(tk_output *output, const message *m) {
@@ -117,8 +116,7 @@ static void publish_message(tk_output *output, const message *m) {
         send_to_all(output,
                     &(message){.type = "stream",
                                .parent = output->parent,
-                               .content =
-                                   json_pack("{s:s, s:s}", "name", "stderr", "text", line)});
+                               .content = json_pack("{s:s, s:s}", "name", "stderr", "text", line)});
     }
     send_to_all(output, m);
 }

@@ -3,8 +3,8 @@
  * Each input is a chunk of its own, in which the locals of earlier ones are in sight (scope.h).
  * Everything happens inside one protected call, whose bottom frame the tracebacks leave out.
  */
-#include "repl/session/advise.h"
 #include "repl/session/eval.h"
+#include "repl/session/advise.h"
 #include "repl/session/compile.h"
 #include "repl/session/control.h"
 #include "repl/session/display.h"

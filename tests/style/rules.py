@@ -46,7 +46,7 @@ LIBRARIES = {
     "libsodium": (("sodium",), ("jupyter-kernel/", "tests/")),
     "sockets": (("sys/socket.h", "netinet/", "arpa/inet.h", "netdb.h"), ("jupyter-kernel/", "tests/")),
     "line editing": (("readline/", "editline/", "histedit.h"), ()),  # repl/edit/ is our own
-    "terminals": (("termios.h", "curses.h"), ("repl/edit/", "repl/session/ask.c")),
+    "terminals": (("termios.h", "curses.h"), ("repl/edit/", "repl/session/")),
     "oneDNN": (("oneapi/dnnl", "dnnl"), ("engine/cpu/",)),
 }
 
