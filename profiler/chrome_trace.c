@@ -113,7 +113,8 @@ static td_status find_forward(const tide_recording *r, forward_list *list) {
     for (int64_t k = 0; k < r->count; k++)
         if (r->events[k].kind == TD_EVENT_OP && r->events[k].sequence)
             list->ops[list->count++] = &r->events[k];
-    qsort(list->ops, list->count, sizeof *list->ops, by_sequence);
+    if (list->count > 0)
+        qsort(list->ops, list->count, sizeof *list->ops, by_sequence);
     return TD_OK;
 }
 

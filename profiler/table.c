@@ -168,7 +168,8 @@ tide_row *tide_rows(const tide_recording *r, const tide_table_options *options, 
         td_fail(TD_ENOMEM, "out of memory");
         return NULL;
     }
-    qsort(set.rows, (size_t)set.n, sizeof *set.rows, orders[options->sort]);
+    if (set.n > 0)
+        qsort(set.rows, (size_t)set.n, sizeof *set.rows, orders[options->sort]);
     *count = set.n;
     return set.rows;
 }

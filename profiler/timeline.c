@@ -285,7 +285,8 @@ static bool draw(picture *p, FILE *out) {
         at = add_thread(p, at);
     if (at < 0)
         return false;
-    qsort(p->tallies, (size_t)p->ntallies, sizeof *p->tallies, by_time);
+    if (p->ntallies > 0)
+        qsort(p->tallies, (size_t)p->ntallies, sizeof *p->tallies, by_time);
     tally *sorted = p->tallies;
     int nsorted = p->ntallies;
     if (!p->recording->count) {

@@ -166,15 +166,20 @@ static void count_from_the_first(tide_recording *r) {
     r->wall_ns = r->count ? last - first : 0;
 }
 
+static void sort_events(tide_recording *r) {
+    if (r->count > 0)
+        qsort(r->events, (size_t)r->count, sizeof *r->events, by_place);
+}
+
 td_status tide_place_events(tide_recording *r) {
     count_from_the_first(r);
-    qsort(r->events, (size_t)r->count, sizeof *r->events, by_place);
+    sort_events(r);
     td_status status = place_all(r);
     if (status)
         return status;
     for (int64_t k = 0; k < r->count; k++)
         r->events[k].self_ns = k;
-    qsort(r->events, (size_t)r->count, sizeof *r->events, by_place);
+    sort_events(r);
     find_parents(r);
     return find_steps(r);
 }
