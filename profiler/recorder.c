@@ -102,11 +102,12 @@ static bool system_barrier(int what) {
 }
 
 static inline void enter(tide_lane *l) {
+    if (TD_UNLIKELY(barriers_everywhere)) {
+        atomic_store(&l->busy, true);
+        return;
+    }
     atomic_store_explicit(&l->busy, true, memory_order_relaxed);
-    if (TD_UNLIKELY(barriers_everywhere))
-        atomic_thread_fence(memory_order_seq_cst);
-    else
-        atomic_signal_fence(memory_order_seq_cst);
+    atomic_signal_fence(memory_order_seq_cst);
 }
 
 static inline void leave(tide_lane *l) {
@@ -140,7 +141,7 @@ static tide_lane *join(tide_recorder *r) {
 static inline tide_lane *find_mine(tide_recorder *r) {
     for (tide_lane *l = my_lanes; l; l = l->mine) {
         enter(l);
-        uint64_t now = atomic_load_explicit(&r->generation, memory_order_acquire);
+        uint64_t now = atomic_load(&r->generation); /* behind `busy`, for all to see */
         if (TD_LIKELY(now && atomic_load_explicit(&l->generation, memory_order_relaxed) == now))
             return l;
         leave(l);
