@@ -63,7 +63,8 @@ class Checkpoint(unittest.TestCase):
         for _ in range(delay):
             pass
         process.kill()
-        rest, _ = process.communicate(timeout=120)
+        with process: # not communicate(), which doesn't know of lines that readline() has read ahead
+            rest = process.stdout.read()
         lines = [int(line) for line in re.findall(r"(\d+)\n", rest)]
         return lines[-1] if lines else last
 
