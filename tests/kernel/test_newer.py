@@ -50,7 +50,9 @@ class Welcome(KernelCase):
             self.assertTrue(identities[0].startswith(b"kernel."))
 
     def test_while_a_cell_computes(self):
-        msg_id = self.client.execute("while true do end", stop_on_error=False)
+        msg_id = self.client.execute("print('on') while true do end", stop_on_error=False)
+        while self.client.get_iopub_msg(timeout=TIMEOUT)["msg_type"] != "stream":
+            pass
         with self.subscriber(b"") as socket:
             self.check_welcome(socket)
         self.manager.interrupt_kernel()
