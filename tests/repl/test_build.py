@@ -2,6 +2,7 @@
 
 usage: TIDE_SOURCE=repository test_build.py
 """
+import contextlib
 import os
 import pty
 import subprocess
@@ -27,8 +28,11 @@ class Build(unittest.TestCase):
         ours, theirs = pty.openpty()
         subprocess.run(self.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs, check=True)
         os.close(theirs)
-        shown = os.read(ours, 4096).decode()
-        os.close(ours)
+        shown = b""
+        with contextlib.suppress(OSError), open(ours, "rb", buffering=0) as terminal:
+            while piece := terminal.read(4096):  # it ends with an error when nobody writes any more
+                shown += piece
+        shown = shown.decode()
         steps = [text.replace("\x1b[K", "") for text in shown.split("\r")]
         self.assertEqual(steps[1], "tide: 1 of 4")
         self.assertRegex(steps[2], r"^tide: 2 of 4, about [0-9]+ s left$")
