@@ -236,19 +236,23 @@ static td_status read_argument(td_json *json, slice *s, text key) {
     return status;
 }
 
-static td_status read_arguments(td_json *json, slice *s) {
+typedef td_status (*field_reader)(td_json *json, slice *s, text key);
+
+static td_status read_object(td_json *json, slice *s, field_reader read) {
     bool more;
-    if (td_json_peek(json) != TD_JSON_OBJECT)
-        return skip(json);
     td_status status = td_json_open(json, TD_JSON_OBJECT);
     while (status == TD_OK && (status = td_json_next(json, TD_JSON_OBJECT, &more)) == TD_OK &&
            more) {
         text key;
         status = td_json_read_key(json, &key.at, &key.len);
         if (status == TD_OK)
-            status = read_argument(json, s, key);
+            status = read(json, s, key);
     }
     return status;
+}
+
+static td_status read_arguments(td_json *json, slice *s) {
+    return td_json_peek(json) == TD_JSON_OBJECT ? read_object(json, s, read_argument) : skip(json);
 }
 
 static td_status read_field(td_json *json, slice *s, text key) {
@@ -277,22 +281,13 @@ static td_status read_field(td_json *json, slice *s, text key) {
 
 static td_status read_slice(td_json *json, slice *s) {
     static const text none = {"", 0};
-    bool more;
     s->ph = '\0';
     s->name = s->cat = s->pid = s->tid = s->id = s->line = s->label = none;
     s->ts = s->dur = s->bytes = s->total = 0;
     s->has_ts = s->has_dur = false;
     s->sequence = 0;
     s->ninputs = s->ntypes = 0;
-    td_status status = td_json_open(json, TD_JSON_OBJECT);
-    while (status == TD_OK && (status = td_json_next(json, TD_JSON_OBJECT, &more)) == TD_OK &&
-           more) {
-        text key;
-        status = td_json_read_key(json, &key.at, &key.len);
-        if (status == TD_OK)
-            status = read_field(json, s, key);
-    }
-    return status;
+    return read_object(json, s, read_field);
 }
 
 /* ---- what becomes of it ---- */

@@ -1,33 +1,8 @@
 /* test_session_errors.c: what errors tell: where, what was meant, what Lua writes. */
-#include "repl/session/session.h"
-
 #include "tests/check.h"
+#include "tests/unit/session_inputs.h"
 
 #include <stdlib.h>
-
-static char caught[4096];
-
-static void catch_output(void *ctx, tide_stream stream, const char *bytes, size_t len) {
-    size_t used = strlen(caught);
-    (void)ctx, (void)stream;
-    if (used + len < sizeof caught) {
-        memcpy(caught + used, bytes, len);
-        caught[used + len] = '\0';
-    }
-}
-
-static tide_session *s;
-static tide_result r;
-
-/* text/plain of the value of code; the error's text; "" where there is neither. */
-static const char *value(const char *code) {
-    tide_result_clear(&r);
-    caught[0] = '\0';
-    tide_session_eval(s, code, strlen(code), false, &r);
-    if (r.outcome != TIDE_OK)
-        return r.evalue;
-    return r.value.n ? r.value.entries[0].data : "";
-}
 
 /* The traceback as one text. */
 static const char *traceback(void) {

@@ -1,31 +1,6 @@
 /* test_session_magic.c: what of an input is a magic, and what only looks like one. */
-#include "repl/session/session.h"
-
 #include "tests/check.h"
-
-static char caught[4096];
-
-static void catch_output(void *ctx, tide_stream stream, const char *bytes, size_t len) {
-    size_t used = strlen(caught);
-    (void)ctx, (void)stream;
-    if (used + len < sizeof caught) {
-        memcpy(caught + used, bytes, len);
-        caught[used + len] = '\0';
-    }
-}
-
-static tide_session *s;
-static tide_result r;
-
-/* text/plain of the value of code; the error's text; "" where there is neither. */
-static const char *value(const char *code) {
-    tide_result_clear(&r);
-    caught[0] = '\0';
-    tide_session_eval(s, code, strlen(code), false, &r);
-    if (r.outcome != TIDE_OK)
-        return r.evalue;
-    return r.value.n ? r.value.entries[0].data : "";
-}
+#include "tests/unit/session_inputs.h"
 
 TEST(a_modulo_at_the_start_of_a_line_inside_brackets_is_no_magic) {
     value("time, timeit = 4, 6");
