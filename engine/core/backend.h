@@ -88,6 +88,7 @@
 #define TD_BACKEND_DECLARE(function, plan, ntensors, nwritten) struct plan;
 TD_BACKEND_WORK(TD_BACKEND_DECLARE)
 #undef TD_BACKEND_DECLARE
+struct td_reduce_lists_plan;
 
 /* A device in words, for people; valid for ever. */
 typedef struct td_backend_facts {
@@ -112,6 +113,8 @@ typedef struct td_backend {
     void (*release)(td_stream stream, void *block, size_t granted);
     /* Return cached blocks to the system. */
     void (*empty_cache)(int index);
+    /* Bytes that the cache holds, and requests that it could not serve. */
+    void (*cache_counts)(int index, int64_t *cached, int64_t *system_allocations);
     /* Bytes from one block of the device to another, from the host, to the host. upload has read
      * the host's memory and download has written it when they return. */
     td_status (*copy)(td_stream stream, void *dst, const void *src, size_t bytes);
@@ -119,11 +122,15 @@ typedef struct td_backend {
     td_status (*download)(td_stream stream, void *host, const void *src, size_t bytes);
     /* Wait for the stream's work; the first error that it met. */
     td_status (*synchronize)(td_stream stream);
+    /* Streams and events for the user, pinned memory, what the device is; NULL: there are none. */
+    const struct td_queues *queues;
 
 #define TD_BACKEND_FUNCTION(function, plan, ntensors, nwritten)                                    \
     td_status (*function)(const struct plan *plan);
     TD_BACKEND_WORK(TD_BACKEND_FUNCTION)
 #undef TD_BACKEND_FUNCTION
+    /* Many reductions in one parallel loop. NULL: callers run one after the other. */
+    td_status (*reduce_lists)(const struct td_reduce_lists_plan *plan);
 } td_backend;
 
 /* Start and add a kind of device; `backend` stays valid for ever. The type is TD_CUDA for "cuda",

@@ -1,8 +1,11 @@
 /* device.c: the kinds of devices that there are, their names, and the memory that lives on each. */
 #include "engine/core/allocator.h"
 #include "engine/core/backend.h"
+#include "engine/core/cuda_module.h"
+#include "engine/core/load.h"
 #include "engine/core/memory.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,10 +39,43 @@ td_status td_backend_lacks(td_device device, const char *function) {
                    function);
 }
 
+/* ---- CUDA, a module of its own that is loaded when somebody asks ---- */
+
+static char cuda_absence[400];
+
+static void load_cuda(void) {
+    td_library library = {
+        .name = "CUDA", .file = "libtide_cuda.so", .table = "td_cuda_module", .room = 64 << 20};
+    const char *file = getenv("TIDE_CUDA_MODULE"), *why = NULL;
+    const void *entry;
+    if (file)
+        library.file = file;
+    td_status status = td_library_load(&library, &entry);
+    if (status == TD_OK) {
+        const td_backend *(*module)(const char **) =
+            (const td_backend *(*)(const char **))(uintptr_t)entry;
+        const td_backend *backend = module(&why);
+        status = backend ? td_backend_register(backend) : TD_OK;
+    }
+    snprintf(cuda_absence, sizeof cuda_absence, "%s",
+             status == TD_OK && why ? why
+             : status == TD_OK      ? ""
+                                    : td_error_message());
+}
+
+const char *td_cuda_reason(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, load_cuda);
+    return td_backends[TD_CUDA] ? NULL : cuda_absence;
+}
+
 static td_status no_such_device(const char *text, const td_backend *backend) {
-    return td_fail(TD_EDEVICE, "device '%s' is not there: this machine has %s", text,
-                   backend ? "fewer of its kind"
-                           : "no CUDA device, or Tide was built without CUDA");
+    if (!backend)
+        return td_fail(TD_EDEVICE, "device '%s' is not there: this machine has no CUDA device (%s)",
+                       text, td_cuda_reason());
+    int n = backend->count();
+    return td_fail(TD_EDEVICE, "device '%s' is not there: this machine has %d of its kind", text,
+                   n);
 }
 
 td_status td_device_parse(const char *text, td_device *device) {
@@ -50,9 +86,11 @@ td_status td_device_parse(const char *text, td_device *device) {
         if (len == 0 || strncmp(text, name, len) || (text[len] && text[len] != ':'))
             continue;
         char *end = "";
-        long index = text[len] ? strtol(text + len + 1, &end, 10) : 0;
+        long index = text[len] ? strtol(text + len + 1, &end, 10) : td_device_currents[t];
         if (*end || (text[len] && end == text + len + 1) || index < 0)
             break;
+        if (!backend && !td_cuda_reason())
+            backend = td_backends[t];
         if (!backend || index >= backend->count() || index >= MAX_DEVICES)
             return no_such_device(text, backend);
         *device = (td_device){(uint8_t)t, (uint8_t)index};
@@ -75,6 +113,7 @@ const char *td_device_name(td_device device) {
 /* ---- streams ---- */
 
 _Thread_local uint16_t td_stream_ids[TD_DEVICE_TYPES];
+_Thread_local uint8_t td_device_currents[TD_DEVICE_TYPES];
 
 td_status td_device_synchronize(td_device device) {
     return td_backend_of(device)->synchronize(td_stream_current(device));
@@ -119,15 +158,16 @@ void td_device_release(td_stream stream, void *p, size_t granted) {
 
 td_memory_stats td_memory_get_stats(td_device device) {
     device_counters *c = counters_of(device);
-    td_host_counts *host = &td_host_counters;
-    bool cpu = device.type == TD_CPU;
+    const td_backend *backend = td_backend_of(device);
+    int64_t cached = 0, requests = 0;
+    if (backend && backend->cache_counts)
+        backend->cache_counts(device.index, &cached, &requests);
     return (td_memory_stats){
         .allocated = atomic_load_explicit(&c->allocated, memory_order_relaxed),
         .peak = atomic_load_explicit(&c->peak, memory_order_relaxed),
-        .cached = cpu ? atomic_load_explicit(&host->cached, memory_order_relaxed) : 0,
+        .cached = cached,
         .allocations = atomic_load_explicit(&c->allocations, memory_order_relaxed),
-        .system_allocations =
-            cpu ? atomic_load_explicit(&host->system_allocations, memory_order_relaxed) : 0,
+        .system_allocations = requests,
     };
 }
 

@@ -18,7 +18,11 @@ static inline bool td_device_same(td_device a, td_device b) {
     return a.type == b.type && a.index == b.index;
 }
 
-/* "cpu", "cuda", "cuda:1"; EVALUE for another text, EDEVICE where no such device is there. */
+/* Why there is no CUDA device, one line, static; NULL where there is one. Loads the module. */
+const char *td_cuda_reason(void);
+
+/* "cpu", "cuda" (the current one), "cuda:1"; EVALUE for another text, EDEVICE where no such device
+ * is there. */
 td_status td_device_parse(const char *text, td_device *device) TD_MUST_CHECK;
 
 /* Printed form, static storage ("cpu", "cuda:0", ...). */
@@ -41,6 +45,10 @@ static inline uint16_t td_stream_set_current(td_stream stream) {
     td_stream_ids[stream.device.type] = stream.id;
     return before;
 }
+
+/* Which device of a kind this thread's work goes to when only the kind is named; 0 in a new thread.
+ */
+extern _Thread_local uint8_t td_device_currents[TD_DEVICE_TYPES];
 
 /* Wait for the current stream of a device; the first error that its work met. */
 td_status td_device_synchronize(td_device device) TD_MUST_CHECK;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #define KEEP_FREE_LISTS !TD_SANITIZED /* so that a use after free is seen */
 
@@ -57,6 +58,24 @@ bool td_memory_has_room(size_t bytes) {
         return false;
     munmap(p, bytes);
     return true;
+}
+
+/* The first thread's stack grows page by page as it is used, and the process ends where the limit
+ * of addresses stops it, which no request for memory may do. It grows here, once, by what loops and
+ * calls of this library need. Stacks of other threads have all their addresses. */
+enum { STACK_BYTES = 1 << 20 };
+
+static __attribute__((noinline)) void use_stack(void) {
+    volatile char room[STACK_BYTES];
+    room[0] = 0;
+    (void)room[0];
+}
+
+__attribute__((constructor)) static void grow_stack(void) {
+    struct rlimit stack;
+    if (getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur >= 4 * STACK_BYTES &&
+        td_memory_has_room(STACK_BYTES))
+        use_stack();
 }
 
 /* ---- free lists ---- */

@@ -26,18 +26,27 @@ typedef struct td_origin {
 
 typedef struct td_event {
     td_event_kind kind;
-    td_status status;            /* at the end: how it went */
-    const char *name;            /* outlives the observer (operator names, interned) */
-    const struct td_value *args; /* operators; borrowed for the call of begin or end */
-    td_tensor *const *results;   /* operators, at the end; NULL entries are possible */
-    int nargs, nresults;
+    td_status status; /* at the end: how it went */
+    const char *name; /* outlives the observer (operator names, interned) */
+    /* What an event of another kind leaves out takes no room: one is cleared for every call. */
+    union {
+        struct {                         /* operators */
+            const struct td_value *args; /* borrowed for the call of begin or end */
+            td_tensor *const *results;   /* at the end; NULL entries are possible */
+            int nargs, nresults;
+        };
+        struct {
+            int64_t bytes, total; /* of memory */
+        };
+        struct {                      /* complete events */
+            int64_t start_ns, end_ns; /* by the monotonic clock */
+            uint64_t correlation;     /* joins an activity to the call that started it; 0: none */
+        };
+    };
     uint64_t sequence;       /* autograd sequence number, 0: none; of operators known at the end */
-    uint64_t correlation;    /* joins an activity to the call that started it; 0: none */
-    td_stream track;         /* where it runs: device and stream */
     const td_origin *origin; /* the line that an operator works for, or whose call a backward node
                                 is of; borrowed for the call of begin or end; NULL: not known */
-    int64_t bytes, total;
-    int64_t start_ns, end_ns; /* complete events: by the monotonic clock */
+    td_stream track;         /* where it runs: device and stream */
 } td_event;
 
 typedef struct td_observer {

@@ -1,5 +1,5 @@
 /* random.c: Philox 4x32-10 and the default generator. */
-#include "engine/core/random.h"
+#include "engine/core/draw_math.h"
 
 #include <pthread.h>
 
@@ -57,18 +57,5 @@ void td_generator_set(td_generator *generator, td_generator state) {
 }
 
 void td_philox(uint64_t seed, uint64_t counter, uint32_t out[4]) {
-    uint32_t x[4] = {(uint32_t)counter, (uint32_t)(counter >> 32), 0, 0};
-    uint32_t key0 = (uint32_t)seed, key1 = (uint32_t)(seed >> 32);
-    for (int round = 0; round < 10; round++) {
-        uint64_t a = 0xD2511F53ull * x[0], b = 0xCD9E8D57ull * x[2];
-        uint32_t x1 = x[1], x3 = x[3];
-        x[0] = (uint32_t)(b >> 32) ^ x1 ^ key0;
-        x[1] = (uint32_t)b;
-        x[2] = (uint32_t)(a >> 32) ^ x3 ^ key1;
-        x[3] = (uint32_t)a;
-        key0 += 0x9E3779B9u;
-        key1 += 0xBB67AE85u;
-    }
-    for (int k = 0; k < 4; k++)
-        out[k] = x[k];
+    td_philox_words(seed, counter, out);
 }

@@ -51,6 +51,7 @@ static td_storage *storage_new(td_device device, size_t bytes) {
         return NULL;
     atomic_init(&s->refs, 1);
     atomic_init(&s->version, 0);
+    atomic_init(&s->serial, 0);
     s->device = device;
     s->bytes = bytes;
     s->inference = td_modes_current.inference;
@@ -70,6 +71,15 @@ static td_storage *storage_new(td_device device, size_t bytes) {
     }
     report_memory(device, (int64_t)s->granted);
     return s;
+}
+
+uint64_t td_storage_serial(td_storage *s) {
+    static atomic_ullong last;
+    unsigned long long known = atomic_load_explicit(&s->serial, memory_order_relaxed);
+    if (known)
+        return known;
+    unsigned long long mine = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+    return atomic_compare_exchange_strong(&s->serial, &known, mine) ? mine : known;
 }
 
 static void storage_release(td_storage *s) {

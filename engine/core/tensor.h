@@ -19,7 +19,8 @@
 
 typedef struct td_storage {
     atomic_int refs;
-    atomic_uint version; /* counts writes in place; shared by all views */
+    atomic_uint version;  /* counts writes in place; shared by all views */
+    atomic_ullong serial; /* td_storage_serial; 0: nobody has asked */
     td_device device;
     bool inline_data; /* data lies in `small` */
     bool inference;   /* made under that mode: of no use in what is recorded */
@@ -136,6 +137,9 @@ static inline unsigned td_tensor_version(const td_tensor *x) {
 static inline void td_tensor_bump_version(td_tensor *x) {
     atomic_fetch_add_explicit(&x->storage->version, 1, memory_order_relaxed);
 }
+
+/* A number that no other storage of the process has or had. */
+uint64_t td_storage_serial(td_storage *storage);
 
 /* The bytes of a one-element tensor, copied to the host (16 are always enough), or its value.
  * ESHAPE when numel is not 1. */

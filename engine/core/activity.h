@@ -1,0 +1,58 @@
+/* activity.h: what devices do by themselves, as those hear of it who record: a device's module
+ * registers a source, which costs nothing until somebody asks it to begin. Knows no profiler.
+ */
+#ifndef TD_CORE_ACTIVITY_H
+#define TD_CORE_ACTIVITY_H
+
+#include "engine/core/device.h"
+
+typedef enum td_activity_kind {
+    TD_ACTIVITY_KERNEL,
+    TD_ACTIVITY_COPY,
+    TD_ACTIVITY_SET /* of memory to a byte */
+} td_activity_kind;
+
+enum { TD_ACTIVITY_OTHERS = 256 }; /* streams from here on are libraries' own */
+
+/* Something that a device did. Times are by the source's clock. */
+typedef struct td_activity {
+    td_activity_kind kind;
+    uint32_t thread;           /* that asked for it, as the system calls it; 0: not known */
+    const char *name;          /* for people; borrowed for the call */
+    td_stream track;           /* where it was done */
+    int64_t bytes;             /* of copies and sets */
+    uint64_t start_ns, end_ns; /* on the device */
+    uint64_t launch_ns;        /* when the thread asked for it; 0: not known */
+} td_activity;
+
+typedef void (*td_activity_fn)(void *ctx, const td_activity *activity);
+
+/* Ranges that a tool beside the program shows (NVTX), of the calling thread. */
+typedef struct td_annotations {
+    int (*push)(const char *name); /* how many are open around it; negative: nobody looks */
+    int (*pop)(void);              /* how many are left; negative: nobody looks, or none is open */
+    void (*mark)(const char *name);
+} td_annotations;
+
+/* What a module offers; valid for ever. Only one caller begins, collects and ends at a time. */
+typedef struct td_activity_source {
+    uint64_t (*now)(void); /* its clock, ns; between begin and end */
+    /* Keep what is done from here on, of more than `most` activities the newest. The answer says
+     * what is wrong with their times, static; NULL: nothing. */
+    const char *(*begin)(int64_t most);
+    /* Until the devices have done what they were asked for so far. */
+    void (*wait)(void);
+    /* Hand over what was done since the beginning or the last time, in any order; returns how many
+     * there was no room for. */
+    int64_t (*collect)(td_activity_fn take, void *ctx);
+    void (*end)(void);
+    const td_annotations *annotations; /* NULL: the module was built without */
+} td_activity_source;
+
+/* The source of each kind of device; NULL: there is none, or its module has not been loaded. */
+const td_activity_source *td_activity_source_of(td_device_type type);
+void td_activity_register(td_device_type type, const td_activity_source *source);
+/* Who is told of sources that appear from now on, on the thread that loads their module. */
+void td_activity_listen(void (*appeared)(td_device_type type));
+
+#endif

@@ -1,0 +1,44 @@
+/* load.c: modules beside libtide.so, which dlopen never lets go of again. */
+#include "engine/core/load.h"
+
+#include "engine/core/memory.h"
+#include "engine/core/openmp.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The folder of libtide.so with its slash; its length, 0 where that is unknown. */
+static int own_folder(const char **folder) {
+    static const char here;
+    Dl_info info;
+    const char *slash = dladdr(&here, &info) ? strrchr(info.dli_fname, '/') : NULL;
+    *folder = slash ? info.dli_fname : "";
+    return slash ? (int)(slash - info.dli_fname) + 1 : 0;
+}
+
+static td_status fail_load(const td_library *library) {
+    const char *why = dlerror();
+    why = why ? why : "no reason given";
+    /* the loader's words for a request that failed */
+    if (strstr(why, "memory") || strstr(why, "failed to map") || strstr(why, "out of"))
+        return td_fail(TD_ENOMEM, "out of memory");
+    return td_fail(TD_EINTERNAL, "%s can't be loaded: %s", library->name, why);
+}
+
+td_status td_library_load(const td_library *library, const void **table) {
+    char path[PATH_MAX];
+    const char *folder;
+    int len = own_folder(&folder);
+    if (strchr(library->file, '/'))
+        len = 0;
+    snprintf(path, sizeof path, "%.*s%s", len, folder, library->file);
+    if (!td_memory_has_room(library->room))
+        return td_fail(TD_ENOMEM, "out of memory");
+    void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (module)
+        td_openmp_find(module);
+    *table = module ? dlsym(module, library->table) : NULL;
+    return *table ? TD_OK : fail_load(library);
+}
