@@ -5,9 +5,11 @@
  * mapping on stand-ins of the tensors. Work is queued and runs late, now and then an item, in an
  * order drawn from a seed among those that share no memory with what was queued before them; what
  * the elements show (an index out of range) is reported by the next download or synchronize.
- * TIDE_LATE_SEED sets the seed, and `late` is the device's name.
+ * TIDE_LATE_SEED sets the seed, and `late` is the device's name. Which functions of a device were
+ * asked for, tell_late_work says.
  */
 #include "engine/core/memory.h"
+#include "engine/ops/frame.h"
 #include "engine/ops/plan.h"
 #include "engine/ops/pointwise.h"
 
@@ -201,6 +203,29 @@ static int count(void) {
     return 2;
 }
 
+/* ---- which functions were asked for ---- */
+
+static char work[1024]; /* " NAME NAME " */
+
+static void note(const char *function) {
+    char word[64];
+    snprintf(word, sizeof word, " %s ", function);
+    pthread_mutex_lock(&lock);
+    size_t end = strlen(work);
+    if (!strstr(work, word))
+        snprintf(work + end, sizeof work - end, "%s", word);
+    pthread_mutex_unlock(&lock);
+}
+
+/* For package.loadlib: those since the last call, in TIDE_LATE_WORK. */
+int tell_late_work(void *L);
+int tell_late_work(void *L) {
+    (void)L;
+    setenv("TIDE_LATE_WORK", work, 1);
+    work[0] = '\0';
+    return 0;
+}
+
 /* ---- stand-ins ---- */
 
 static void nothing(void *owner, void *data) {
@@ -286,6 +311,7 @@ static td_status submit_plan(const void *plan, size_t bytes, td_status (*run)(co
         return cpu->function(given);                                                               \
     }                                                                                              \
     static td_status play_##function(const struct plan *given) {                                   \
+        note(#function);                                                                           \
         return submit_plan(given, sizeof *given, run_##function, ntensors, nwritten);              \
     }
 TD_BACKEND_WORK(PLAY)
@@ -312,6 +338,7 @@ static td_status submit_lists(item *it, int nouts, td_tensor *const *outs, int n
 }
 
 static td_status play_program(const td_pointwise_plan *given) {
+    note("pointwise");
     int lists = given->nlists ? given->nlists : 1;
     int noperands = lists * given->program->noperands, nouts = lists * given->program->noutputs;
     size_t operands = (size_t)noperands * sizeof(td_operand), outs = (size_t)nouts * sizeof(void *);
@@ -319,17 +346,22 @@ static td_status play_program(const td_pointwise_plan *given) {
     if (!it.plan)
         return td_fail(TD_ENOMEM, "out of memory");
     td_pointwise_plan *plan = memcpy(it.plan, given, sizeof *given);
-    td_operand *copied = (td_operand *)(plan + 1);
+    td_operand *copied = (td_operand *)(plan + 1), *all = td_operands_repeated(given);
     td_tensor **results = (td_tensor **)(copied + noperands);
     plan->operands = copied;
     plan->outs = results;
     plan->out = NULL;
     plan->nlists = lists;
-    return submit(&it, submit_lists(&it, nouts, given->nlists ? given->outs : &given->out,
-                                    noperands, given->operands, copied, results));
+    plan->nshared = 0;
+    td_status status = all ? submit_lists(&it, nouts, given->nlists ? given->outs : &given->out,
+                                          noperands, all, copied, results)
+                           : td_fail(TD_ENOMEM, "out of memory");
+    td_free(all);
+    return submit(&it, status);
 }
 
 static td_status play_condition(const td_check_plan *given) {
+    note("check");
     int n = given->program->noperands;
     td_tensor *none;
     item it = {.run = run_check, .plan = td_malloc(sizeof *given + (size_t)n * sizeof(td_operand))};

@@ -1,0 +1,22 @@
+/* library_types.h: names of element types that CUDA's libraries share. */
+#ifndef TIDE_PLAYED_LIBRARY_TYPES_H
+#define TIDE_PLAYED_LIBRARY_TYPES_H
+
+typedef enum cudaDataType_t {
+    CUDA_R_32F = 0,
+    CUDA_R_64F = 1,
+    CUDA_R_16F = 2,
+    CUDA_R_8I = 3,
+    CUDA_R_8U = 8,
+    CUDA_R_32I = 10,
+    CUDA_R_16BF = 14,
+    CUDA_R_64I = 24
+} cudaDataType;
+
+typedef enum libraryPropertyType_t {
+    MAJOR_VERSION,
+    MINOR_VERSION,
+    PATCH_LEVEL
+} libraryPropertyType;
+
+#endif

@@ -1,0 +1,141 @@
+-- test_conv.lua: convolutions and their gradients on the device against the CPU.
+local t = require "harness"
+local both = require "both"
+
+if not both.there then
+    t.skip("conv", "no CUDA device")
+    return
+end
+
+tide.manual_seed(5)
+
+-- Is this the played device with its stand-in for cuDNN?
+local by_library = both.counts and os.getenv("TIDE_CUDA_MODULE"):find("libraries", 1, true) ~= nil
+local NAMES = { "cudnnConvolutionForward", "cudnnConvolutionBackwardData", "cudnnConvolutionBackwardFilter" }
+
+local TOLERANCE = { float16 = 4e-3, bfloat16 = 3e-2, float32 = 1e-5, float64 = 1e-12 }
+
+-- The result and the three gradients.
+local function all_of(fn, options)
+    return function(x, w, b)
+        x, w, b = x:detach():requires_grad_(), w:detach():requires_grad_(), b:detach():requires_grad_()
+        local y = fn(x, w, b, options)
+        local g = tide.arange(y:numel(), { dtype = tide.float64 }):mul(0.7):cos():to(y.dtype):to(y.device)
+        y:mul(g:reshape(y.shape)):sum():backward()
+        return y:detach(), x.grad, w.grad, b.grad
+    end
+end
+
+local function check(fn, dtype, options, x, w, o)
+    x, w = tide.randn(table.unpack(x)):to(dtype), tide.randn(table.unpack(w)):to(dtype)
+    local b = tide.randn(o):to(dtype)
+    both.close(TOLERANCE[dtype], all_of(fn, options), x, w, b)
+    if x:dim() == 4 then
+        local last = { memory_format = "channels_last" }
+        both.close(TOLERANCE[dtype], all_of(fn, options), x:contiguous(last), w:contiguous(last), b)
+    end
+end
+
+t.test("two_dims", function()
+    both.reset()
+    for _, dtype in ipairs(both.FLOATS) do
+        check(tide.conv2d, dtype, {}, { 2, 3, 9, 11 }, { 5, 3, 3, 2 }, 5)
+        check(tide.conv2d, dtype, { stride = { 2, 3 }, padding = { 1, 2 }, dilation = { 2, 1 } }, { 2, 4, 9, 11 },
+            { 6, 4, 3, 3 }, 6)
+        check(tide.conv2d, dtype, { groups = 2, padding = 1 }, { 2, 4, 7, 6 }, { 6, 2, 3, 3 }, 6)
+        check(tide.conv2d, dtype, { groups = 4 }, { 3, 4, 7, 6 }, { 4, 1, 2, 2 }, 4)
+        check(tide.conv2d, dtype, {}, { 2, 8, 5, 5 }, { 70, 8, 1, 1 }, 70)
+    end
+    for _, name in ipairs(both.launches("") and (by_library and NAMES or { "product_kernel" }) or {}) do
+        t.is_true(both.launches(name) > 0, name .. " ran")
+    end
+    t.is_true(not by_library or both.launches("product_kernel") == 0, "the library does them all")
+end)
+
+t.test("one_and_three_dims_and_single_images", function()
+    check(tide.conv1d, "float32", { padding = 2, stride = 2 }, { 2, 3, 300 }, { 4, 3, 5 }, 4)
+    check(tide.conv1d, "float64", { dilation = 3 }, { 3, 50 }, { 4, 3, 5 }, 4)
+    check(tide.conv3d, "float32", { stride = 2, padding = 1 }, { 2, 2, 5, 6, 4 }, { 3, 2, 3, 2, 3 }, 3)
+    check(tide.conv2d, "float32", {}, { 3, 8, 9 }, { 2, 3, 4, 4 }, 2)
+end)
+
+t.test("transposed", function()
+    check(tide.conv_transpose2d, "float32", { stride = 2, padding = 1, output_padding = 1 }, { 2, 4, 5, 6 },
+        { 4, 3, 3, 3 }, 3)
+    check(tide.conv_transpose1d, "float64", { stride = 3, groups = 2 }, { 2, 4, 9 }, { 4, 3, 4 }, 6)
+end)
+
+t.test("long_sums_of_the_weights_gradient", function()
+    check(tide.conv2d, "float32", { padding = 1 }, { 4, 2, 30, 31 }, { 3, 2, 3, 3 }, 3)
+    check(tide.conv1d, "float64", {}, { 1, 1, 9000 }, { 1, 1, 3 }, 1)
+end)
+
+t.test("integers", function()
+    for _, dtype in ipairs { "uint8", "int8", "int16", "int32", "int64" } do
+        both.same(function(x, w) return tide.conv2d(x, w, nil, { padding = 1 }) end, both.elements(dtype, 2, 3, 6, 7),
+            both.elements(dtype, 4, 3, 3, 3))
+    end
+end)
+
+t.test("nothing", function()
+    both.same(function(x, w) return tide.conv2d(x, w) end, tide.zeros(0, 3, 5, 5), tide.zeros(2, 3, 3, 3))
+end)
+
+if not by_library then
+    return
+end
+
+-- What the gradients of a convolution, the last of which is the weight's, ask the library for.
+local function asked(dtype)
+    local x, w = tide.randn(2, 3, 6, 6):to(dtype):cuda():requires_grad_(), tide.randn(4, 3, 3, 3):to(dtype):cuda()
+    w:requires_grad_()
+    tide.conv2d(x, w):sum():backward()
+    tide.cuda.synchronize()
+    return both.counts().convolution
+end
+
+t.test("tf32_is_asked_for_where_it_is_allowed", function()
+    t.eq({ asked "float32", asked "float64", asked "float16", asked "bfloat16" },
+        { "FMA 1", "DEFAULT 1", "TENSOR_OP 1", "TENSOR_OP 1" })
+    tide.backends.cuda.matmul.allow_tf32 = true -- which is for products
+    t.eq(asked "float32", "FMA 1")
+    tide.backends.cuda.matmul.allow_tf32 = false
+    tide.backends.cudnn.allow_tf32 = true
+    t.eq(asked "float32", "DEFAULT 1")
+    local x, w = tide.randn(2, 3, 6, 6), tide.randn(4, 3, 3, 3)
+    local exact, rounded = tide.conv2d(x, w), tide.conv2d(x:cuda(), w:cuda()):cpu()
+    local error = ((exact - rounded):abs():max() / exact:abs():max()):item()
+    t.is_true(error > 1e-6 and error < 5e-3, ("factors of ten bits: an error of %g"):format(error))
+    tide.backends.cudnn.allow_tf32 = false
+    t.eq(asked "float32", "FMA 1")
+end)
+
+t.test("deterministic_algorithms_alone_where_they_are_asked_for", function()
+    tide.use_deterministic_algorithms(true)
+    t.eq(asked "float32", "FMA 0")
+    check(tide.conv2d, "float32", {}, { 2, 3, 9, 11 }, { 5, 3, 3, 2 }, 5)
+    tide.use_deterministic_algorithms(false)
+    t.eq(asked "float32", "FMA 1")
+end)
+
+t.test("a_choice_is_made_once", function()
+    asked "float32"
+    local before = both.counts().choices
+    for _ = 1, 3 do
+        asked "float32"
+    end
+    t.eq(both.counts().choices - before, 0)
+end)
+
+t.test("a_weight_that_lies_otherwise_than_the_images", function()
+    both.reset()
+    local x = tide.randn(2, 4, 7, 6):contiguous { memory_format = "channels_last" }
+    both.close(1e-5, all_of(tide.conv2d, { padding = 1 }), x, tide.randn(5, 4, 3, 3), tide.randn(5))
+    t.eq(both.launches("product_kernel"), 0)
+end)
+
+t.test("what_the_library_can_not_do_our_own_kernels_do", function()
+    both.reset()
+    both.close(1e-5, all_of(tide.conv2d, { padding = "same" }), tide.randn(2, 3, 7, 6), tide.randn(5, 3, 2, 4), tide.randn(5))
+    t.is_true(both.launches("product_kernel") > 0, "the padding differs between the sides")
+end)
