@@ -1,6 +1,9 @@
-# exports.cmake: writes a version script that exports what the public headers declare, and operators.
-# cmake -DHEADER=td.h -DROOT=SOURCE -DOUT=exports.map -P exports.cmake
-file(STRINGS ${HEADER} lines REGEX "^#include \"")
+# exports.cmake: writes a version script that exports what the public headers declare, td.h and
+# td_backend.h, and operators.
+# cmake -DROOT=SOURCE -DOUT=exports.map -P exports.cmake
+file(STRINGS ${ROOT}/engine/td.h lines REGEX "^#include \"")
+file(STRINGS ${ROOT}/engine/td_backend.h more REGEX "^#include \"")
+list(APPEND lines ${more})
 set(exported "td_operator_*")
 foreach(line ${lines})
     string(REGEX REPLACE "^#include \"(.*)\".*" "\\1" path "${line}")

@@ -30,6 +30,13 @@ static void empty_cache(int index) {
     td_host_empty_cache();
 }
 
+static void cache_counts(int index, int64_t *cached, int64_t *system_allocations) {
+    (void)index;
+    *cached = atomic_load_explicit(&td_host_counters.cached, memory_order_relaxed);
+    *system_allocations =
+        atomic_load_explicit(&td_host_counters.system_allocations, memory_order_relaxed);
+}
+
 static td_status copy(td_stream stream, void *dst, const void *src, size_t bytes) {
     (void)stream;
     memcpy(dst, src, bytes);
@@ -48,10 +55,12 @@ const td_backend td_cpu_backend = {.name = "cpu",
                                    .allocate = allocate,
                                    .release = release,
                                    .empty_cache = empty_cache,
+                                   .cache_counts = cache_counts,
                                    .copy = copy,
                                    .upload = copy,
                                    .download = copy,
                                    .synchronize = synchronize,
+                                   .reduce_lists = td_cpu_reduce_lists,
 #define TD_CPU_FUNCTION(function, plan, ntensors, nwritten) .function = td_cpu_##function,
                                    TD_BACKEND_WORK(TD_CPU_FUNCTION)
 #undef TD_CPU_FUNCTION

@@ -7,11 +7,11 @@
  */
 #include "engine/cpu/blas.h"
 
+#include "engine/core/load.h"
 #include "engine/core/memory.h"
 #include "engine/core/team.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/late/late.h"
-#include "engine/cpu/load.h"
 
 #include <pthread.h>
 #include <stdio.h>

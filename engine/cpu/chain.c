@@ -5,7 +5,10 @@
 
 #include <string.h>
 
-enum { TILE_BYTES = 256 }; /* at most */
+enum {
+    TILE_BYTES = 512, /* at most */
+    STEP_MOST = 4     /* operations that a step may take */
+};
 
 /* Steps that a chain has: what pointwise_loops.h makes for it. */
 static bool is_simple(int primitive) {
@@ -86,16 +89,24 @@ static void emit_step(td_chain *c, const td_step *step, int held) {
              step->arity == 1 ? src[0] : src[!swapped]);
 }
 
-void td_chain_make(td_chain *c, const td_program *p, td_dtype compute) {
+size_t td_chain_most(const td_program *p) {
+    return (size_t)p->nloads + STEP_MOST * (size_t)p->nsteps + 1;
+}
+
+void td_chain_make(td_chain *c, const td_program *p, td_dtype compute, uint64_t fetched) {
     c->run = is_chain(p, compute) ? td_cpu->pointwise->chain[compute] : NULL;
     c->itemsize = td_dtype_size(compute);
     c->ncode = 0;
+    for (int r = 0; r < p->nloads && r < 64 && c->run; r++)
+        if (fetched >> r & 1)
+            emit(c, TD_CHAIN_FETCH, r);
     for (int s = 0, held = -1; s < p->nsteps && c->run; s++) {
         emit_step(c, &p->steps[s], held);
         held = p->steps[s].dst;
         if (!stays_in_registers(p, s))
             emit(c, TD_CHAIN_STORE, held);
     }
+    emit(c, TD_CHAIN_END, 0);
 }
 
 /* ---- running ---- */
@@ -114,7 +125,7 @@ size_t td_chain_bytes(const td_program *p) {
 }
 
 void td_chain_begin(const td_program *p, unsigned char *memory) {
-    memset(memory, 0, td_chain_bytes(p));
+    memset(memory, 0, places_bytes(p));
 }
 
 /* A tile full of one element; mostly it is that already, from the block before. */
@@ -134,8 +145,8 @@ static void fill_tile(td_place *place, unsigned char *tile, const td_chain *c,
     place->full = true;
 }
 
-static void find_registers(const td_chain *c, const td_program *p, const td_cell *cells,
-                           td_place *places, unsigned char *tiles) {
+static void find_sources(const td_chain *c, const td_program *p, const td_cell *cells,
+                         td_place *places, unsigned char *tiles) {
     int first = p->nloads + p->nconstants, end = first + p->noutputs, n = count_registers(p);
     for (int r = 0; r < first; r++) {
         if (cells[r].scalar)
@@ -143,10 +154,22 @@ static void find_registers(const td_chain *c, const td_program *p, const td_cell
         else
             places[r] = (td_place){.at = cells[r].p, .moves = ~(uint64_t)0};
     }
-    for (int r = first; r < end; r++)
-        places[r] = (td_place){.at = cells[r].p, .moves = ~(uint64_t)0};
     for (int r = end; r < n; r++)
         places[r] = (td_place){.at = tiles + r * TILE_BYTES};
+}
+
+static void find_registers(const td_chain *c, const td_program *p, const td_cell *cells,
+                           uint64_t moving, td_place *places, unsigned char *tiles) {
+    int first = p->nloads + p->nconstants, end = first + p->noutputs;
+    if (moving == ~(uint64_t)0)
+        find_sources(c, p, cells, places, tiles);
+    else
+        for (; moving; moving &= moving - 1) {
+            int r = __builtin_ctzll(moving);
+            places[r] = (td_place){.at = cells[r].p, .moves = ~(uint64_t)0};
+        }
+    for (int r = first; r < end; r++)
+        places[r] = (td_place){.at = cells[r].p, .moves = ~(uint64_t)0};
 }
 
 /* What is left behind the whole tiles: on copies; what stands behind them is of no matter. */
@@ -161,19 +184,19 @@ static void run_rest(const td_chain *c, const td_program *p, size_t done, size_t
             memcpy(tile, places[r].at + done, rest);
         places[r] = (td_place){.at = tile};
     }
-    c->run(c->code, c->ncode, 1, places);
+    c->run(c->code, 1, places);
     for (int r = first; r < end; r++)
         memcpy(cells[r].p + done, places[r].at, rest);
 }
 
 void td_chain_run(const td_chain *c, const td_program *p, int64_t n, const td_cell *cells,
-                  unsigned char *memory) {
+                  uint64_t moving, unsigned char *memory) {
     td_place *places = (td_place *)memory;
     unsigned char *tiles = memory + places_bytes(p);
-    find_registers(c, p, cells, places, tiles);
+    find_registers(c, p, cells, moving, places, tiles);
     size_t bytes = (size_t)n * c->itemsize, tile = td_cpu->pointwise->tile_bytes;
     size_t whole = bytes / tile;
-    c->run(c->code, c->ncode, (int64_t)whole, places);
+    c->run(c->code, (int64_t)whole, places);
     if (bytes > whole * tile)
         run_rest(c, p, whole * tile, bytes - whole * tile, cells, places, tiles);
 }

@@ -25,12 +25,12 @@ typedef struct td_chain {
     size_t itemsize;
 } td_chain;
 
-/* Operations that a step may take. */
-enum { TD_CHAIN_MOST = 4 };
+/* Operations that a chain has room for. */
+size_t td_chain_most(const td_program *program);
 
-/* Make a program's chain for one dtype in chain->code, which has room for TD_CHAIN_MOST operations
- * a step. */
-void td_chain_make(td_chain *chain, const td_program *program, td_dtype compute);
+/* Make a program's chain for one dtype in chain->code. `fetched`: bit per load whose elements come
+ * from memory rather than from a cache. */
+void td_chain_make(td_chain *chain, const td_program *program, td_dtype compute, uint64_t fetched);
 
 /* Bytes that running needs, a multiple of 64. */
 size_t td_chain_bytes(const td_program *program);
@@ -38,8 +38,9 @@ size_t td_chain_bytes(const td_program *program);
 /* What runs on one thread keep: td_chain_bytes of memory at a multiple of 64, made ready once. */
 void td_chain_begin(const td_program *program, unsigned char *memory);
 
-/* n elements of a block. `cells` of loads, constants and outputs say where they lie. */
+/* n elements of a block. `cells` of loads, constants and outputs say where they lie; `moving`: bit
+ * per load whose cell may be another than in the run before, where not all are (then all bits). */
 void td_chain_run(const td_chain *chain, const td_program *program, int64_t n, const td_cell *cells,
-                  unsigned char *memory);
+                  uint64_t moving, unsigned char *memory);
 
 #endif

@@ -20,27 +20,6 @@ typedef struct job {
     double *sums; /* two for each channel, of each block */
 } job;
 
-/* Row-major with the channels last where `last`. */
-static td_status lay(td_tensor *x, bool last, td_dtype dtype, td_tensor **out) {
-    int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS];
-    td_tensor *seen = NULL;
-    int n = 0;
-    if (!x || !last)
-        return x ? td_contiguous_as(x, dtype, out) : TD_OK;
-    for (int d = 0; d < x->ndim; d++)
-        if (d != 1) {
-            sizes[n] = x->sizes[d];
-            strides[n++] = x->strides[d];
-        }
-    sizes[n] = x->sizes[1];
-    strides[n] = x->strides[1];
-    td_status status = td_tensor_view(x, x->ndim, sizes, strides, 0, &seen);
-    if (status == TD_OK)
-        status = td_contiguous_as(seen, dtype, out);
-    td_release(seen);
-    return status;
-}
-
 static td_status begin_job(job *j, const td_tensor *x, bool *last) {
     td_dtype dtype = (td_dtype)x->dtype;
     *j = (job){.fns = td_cpu->norm->of[dtype],
@@ -131,9 +110,9 @@ td_status td_cpu_channel_sums(const td_channel_sums_plan *plan) {
     job j;
     td_status status = TD_OK;
     TD_TRY(begin_job(&j, plan->x, &last));
-    TD_TRY(lay(plan->x, plan->last, dtype, &x));
-    TD_TRY(lay(plan->g, plan->last, dtype, &g));
-    TD_TRY(lay(plan->mean, false, j.wide, &mean));
+    TD_TRY(td_contiguous_channels(plan->x, plan->last, dtype, &x));
+    TD_TRY(td_contiguous_channels(plan->g, plan->last, dtype, &g));
+    TD_TRY(td_contiguous_or_none(plan->mean, j.wide, &mean));
     int64_t sizes[3] = {j.blocks > 1 ? j.blocks : 1, j.c, 2};
     double count = (double)j.n * (double)j.inner;
     TD_TRY(td_tensor_empty(TD_F64, TD_DEVICE_CPU, 3, sizes, &sums));
@@ -193,11 +172,11 @@ td_status td_cpu_channel_map(const td_channel_map_plan *plan) {
     job j;
     td_status status = TD_OK;
     TD_TRY(begin_job(&j, plan->out, &last));
-    TD_TRY(lay(plan->out, plan->last, dtype, &own[0]));
-    TD_TRY(lay(plan->g, plan->last, dtype, &own[1]));
-    TD_TRY(lay(plan->x, plan->last, dtype, &own[2]));
+    TD_TRY(td_contiguous_channels(plan->out, plan->last, dtype, &own[0]));
+    TD_TRY(td_contiguous_channels(plan->g, plan->last, dtype, &own[1]));
+    TD_TRY(td_contiguous_channels(plan->x, plan->last, dtype, &own[2]));
     for (int i = 0; i < 4; i++) {
-        TD_TRY(lay(plan->k[i], false, j.wide, &own[3 + i]));
+        TD_TRY(td_contiguous_or_none(plan->k[i], j.wide, &own[3 + i]));
         j.k[i] = own[3 + i] ? own[3 + i]->data : NULL;
     }
     j.out = own[0]->data;

@@ -130,7 +130,8 @@ static td_status convolve_parts(const td_convolution_plan *p, int64_t most) {
     j.count = (g->n + j.images - 1) / j.images;
     if (td_deterministic() && adds && j.images == 1 && g->groups == 1 && !g->channels_last &&
         j.count < PARTS / 2) {
-        j.channels = (g->o * j.count / (PARTS / 2) + 15) / 16 * 16;
+        int64_t each = (g->o * j.count + PARTS / 2 - 1) / (PARTS / 2);
+        j.channels = (each + 15) / 16 * 16;
         j.slices = (g->o + j.channels - 1) / j.channels;
     }
     if (adds && j.count > 1)

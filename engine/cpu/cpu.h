@@ -9,6 +9,7 @@
     td_status td_cpu_##function(const struct plan *plan) TD_MUST_CHECK;
 TD_BACKEND_WORK(TD_CPU_DECLARE)
 #undef TD_CPU_DECLARE
+td_status td_cpu_reduce_lists(const td_reduce_lists_plan *plan) TD_MUST_CHECK;
 
 /* "oneDNN 2.6.3, OpenBLAS 0.3.21, SLEEF 3.5.1"; static. */
 const char *td_cpu_libraries(void);

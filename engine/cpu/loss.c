@@ -39,6 +39,8 @@ td_status td_cpu_class_weights(const td_class_weights_plan *plan) {
     int64_t *class = plan->classes->data;
     unsigned char one[8], zero[8];
     td_status status = TD_OK;
+    /* A device that works late reads them before anybody has looked at what this returns. */
+    memset(class, 0, sizeof *class * (size_t)plan->classes->numel);
     td_store_double(dtype, one, 1);
     td_store_double(dtype, zero, 0);
     TD_TRY(td_contiguous_as(plan->target, TD_I64, &target));

@@ -50,10 +50,6 @@ static const char *of_row(const job *j, const char *list, int64_t row) {
     return list ? list + row % j->shape.groups * j->shape.per * j->wide_size : NULL;
 }
 
-static td_status optional_as(td_tensor *x, td_dtype dtype, td_tensor **out) {
-    return x ? td_contiguous_as(x, dtype, out) : TD_OK;
-}
-
 /* ---- forward ---- */
 
 static void run_row(const job *j, int64_t row) {
@@ -93,8 +89,8 @@ td_status td_cpu_norm(const td_norm_plan *plan) {
     td_status status = TD_OK;
     TD_TRY(begin_job(&j, &plan->shape, dtype));
     TD_TRY(td_contiguous_as(plan->x, dtype, &x));
-    TD_TRY(optional_as(plan->weight, j.wide, &weight));
-    TD_TRY(optional_as(plan->bias, j.wide, &bias));
+    TD_TRY(td_contiguous_or_none(plan->weight, j.wide, &weight));
+    TD_TRY(td_contiguous_or_none(plan->bias, j.wide, &bias));
     if (out->contiguous)
         result = td_retain(out);
     else
@@ -206,7 +202,7 @@ td_status td_cpu_norm_backward(const td_norm_backward_plan *plan) {
     TD_TRY(begin_job(&j, &plan->shape, dtype));
     TD_TRY(td_contiguous_as(plan->g, dtype, &own[0]));
     TD_TRY(td_contiguous_as(plan->x, dtype, &own[1]));
-    TD_TRY(optional_as(plan->weight, j.wide, &own[2]));
+    TD_TRY(td_contiguous_or_none(plan->weight, j.wide, &own[2]));
     TD_TRY(td_contiguous_as(plan->mean, j.wide, &own[3]));
     TD_TRY(td_contiguous_as(plan->rstd, j.wide, &own[4]));
     int64_t blocks = (j.rows + BLOCK - 1) / BLOCK, sizes[3] = {2, blocks, j.weights};

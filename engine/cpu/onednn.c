@@ -7,6 +7,7 @@
  */
 #include "engine/cpu/onednn.h"
 
+#include "engine/core/load.h"
 #include "engine/core/map.h"
 #include "engine/core/memory.h"
 #include "engine/core/signals.h"
@@ -14,7 +15,6 @@
 #include "engine/core/tensor.h"
 #include "engine/cpu/late/late.h"
 #include "engine/cpu/late/onednn.h"
-#include "engine/cpu/load.h"
 #include "engine/cpu/pairs.h"
 
 #include <limits.h>

@@ -22,6 +22,7 @@ enum {
     BLOCK_BYTES = BLOCK * 8,
     PIECE = 64 * 1024, /* elements that are summed together */
     CHAINED = 256,     /* elements from which on making a chain is worth it */
+    CACHED = 1 << 20,  /* bytes of operands that a core's own cache keeps between calls */
     STACK_BYTES = 24 * BLOCK_BYTES
 };
 
@@ -40,7 +41,9 @@ typedef struct job {
     td_dtype compute;
     int nlists;
     td_walk *walks; /* NULL: laid out by who runs a list, so that they stay in its cache */
-    const td_operand *operands;
+    const td_operand *operands, *shared;
+    int nown;        /* operands that a list has of its own */
+    td_operand *row; /* room for a list's, where some are shared */
     td_tensor *const *outs;
     bool *flat;      /* of each list where there are no walks */
     int64_t *starts; /* of each list's elements (or pieces) in the loop, and of the end */
@@ -53,11 +56,13 @@ typedef struct job {
     int threads; /* for whom there is memory */
 } job;
 
-/* What a worker needs: cells of all registers, a walk, and buffers: of loads, outputs, steps, one
- * more. */
+/* What a worker needs: cells of all registers, operands of a list, a walk, and buffers: of loads,
+ * outputs, steps, one more. */
 typedef struct worker_memory {
     td_cell *cells;
+    td_operand *row;
     td_walk walk;
+    bool known; /* the cells of loads that don't move, from the block before */
     unsigned char *loads, *outs, *buffers, *raw, *chain;
 } worker_memory;
 
@@ -238,10 +243,20 @@ static void run_block(const job *j, const td_walk *w, int64_t at, int64_t n, wor
     const td_program *p = j->program;
     int64_t index[TD_MAX_DIMS];
     td_cell *cells = m->cells, *outs = cells + p->nloads + p->nconstants;
+    uint64_t moving = m->known ? w->moving : ~(uint64_t)0;
     if (!w->simple)
         td_walk_place(w, at, index);
-    for (int k = 0; k < p->nloads; k++)
-        load_block(w, &w->loads[k], at, n, index, &cells[k], m->loads + k * BLOCK_BYTES, m->raw);
+    if (moving == ~(uint64_t)0)
+        for (int k = 0; k < p->nloads; k++)
+            load_block(w, &w->loads[k], at, n, index, &cells[k], m->loads + k * BLOCK_BYTES,
+                       m->raw);
+    else
+        for (uint64_t rest = moving; rest; rest &= rest - 1) {
+            int k = __builtin_ctzll(rest);
+            load_block(w, &w->loads[k], at, n, index, &cells[k], m->loads + k * BLOCK_BYTES,
+                       m->raw);
+        }
+    m->known = true;
     for (int k = 0; k < p->noutputs; k++) {
         const td_side *x = &w->outs[k];
         bool buffered = x->scalar || x->apart || x->streamed;
@@ -250,7 +265,7 @@ static void run_block(const job *j, const td_walk *w, int64_t at, int64_t n, wor
             outs[k].p = m->outs + k * BLOCK_BYTES;
     }
     if (j->chain.run)
-        td_chain_run(&j->chain, p, n, cells, m->chain);
+        td_chain_run(&j->chain, p, n, cells, moving, m->chain);
     else
         run_steps(j, n, cells);
     for (int k = 0; k < p->noutputs; k++) {
@@ -270,14 +285,43 @@ static void run_block(const job *j, const td_walk *w, int64_t at, int64_t n, wor
     }
 }
 
+/* A single step over what lies in the order of the walk: nothing has to be laid out for it. False:
+ * it is more than that, and nothing was done. */
+static bool run_direct(const job *j, const td_walk *w, int64_t begin, int64_t end) {
+    const td_program *p = j->program;
+    const step_code *code = &j->code[0];
+    const void *src[3] = {NULL, NULL, NULL};
+    unsigned scalars = 0;
+    if (!w->direct || !w->simple || !code->loop || p->steps[0].primitive == TD_PW_pow)
+        return false;
+    for (int k = 0; k < code->arity; k++) {
+        int reg = code->src[k];
+        const td_side *x = reg < p->nloads ? &w->loads[reg] : NULL;
+        bool scalar = !x || x->scalar;
+        if (!x)
+            src[k] = j->constants[reg - p->nloads];
+        else
+            src[k] = scalar ? (const char *)x->value
+                            : x->data + begin * (int64_t)td_dtype_size((td_dtype)x->as);
+        scalars |= (unsigned)scalar << k;
+    }
+    if (scalars == (1u << code->arity) - 1)
+        return false;
+    char *out = w->outs[0].data + begin * (int64_t)td_dtype_size((td_dtype)w->outs[0].as);
+    code->loop(end - begin, out, src[0], src[1], src[2], scalars);
+    return true;
+}
+
 static void run_part(const job *j, const td_walk *w, int64_t begin, int64_t end, worker_memory *m,
                      td_accumulator *sums) {
+    if (run_direct(j, w, begin, end))
+        return;
     int64_t inner = w->sizes[w->ndim - 1];
     for (int64_t at = begin, n; at < end; at += n) {
         n = end - at;
         if (w->rows && inner - at % inner < n)
             n = inner - at % inner;
-        if (!w->direct && n > BLOCK)
+        if (!w->direct && !(j->chain.run && w->in_place) && n > BLOCK)
             n = BLOCK;
         run_block(j, w, at, n, m, sums);
     }
@@ -296,9 +340,13 @@ static size_t sides_bytes(const td_program *p) {
     return (sizeof(td_side) * (size_t)(p->nloads + p->noutputs) + 63) & ~(size_t)63;
 }
 
+static size_t row_bytes(const td_program *p) {
+    return (sizeof(td_operand) * (size_t)p->noperands + 63) & ~(size_t)63;
+}
+
 static size_t worker_bytes(const job *j) {
     const td_program *p = j->program;
-    return cells_bytes(p) + sides_bytes(p) + (j->chain.run ? td_chain_bytes(p) : 0) +
+    return cells_bytes(p) + sides_bytes(p) + row_bytes(p) + (j->chain.run ? td_chain_bytes(p) : 0) +
            (size_t)(p->nloads + p->noutputs + p->nbuffers + 1) * BLOCK_BYTES;
 }
 
@@ -307,7 +355,8 @@ static worker_memory share_out(const job *j, unsigned char *bytes) {
     td_side *sides = (td_side *)(bytes + cells_bytes(p));
     worker_memory m = {.cells = (td_cell *)bytes,
                        .walk = {.loads = sides, .outs = sides + p->nloads},
-                       .loads = (unsigned char *)sides + sides_bytes(p)};
+                       .row = (td_operand *)((unsigned char *)sides + sides_bytes(p)),
+                       .loads = (unsigned char *)sides + sides_bytes(p) + row_bytes(p)};
     m.outs = m.loads + (size_t)p->nloads * BLOCK_BYTES;
     m.buffers = m.outs + (size_t)p->noutputs * BLOCK_BYTES;
     m.raw = m.buffers + (size_t)p->nbuffers * BLOCK_BYTES;
@@ -337,8 +386,15 @@ static int list_of(const job *j, int64_t at) {
     return low;
 }
 
-static const td_operand *operands_of(const job *j, int list) {
-    return j->operands + (size_t)list * (size_t)j->program->noperands;
+static void begin_row(const job *j, td_operand *row) {
+    if (j->shared)
+        memcpy(row + j->nown, j->shared, sizeof *row * (size_t)(j->program->noperands - j->nown));
+}
+
+/* `row`: begun; its own part is filled in where it is needed. */
+static const td_operand *operands_of(const job *j, int list, td_operand *row) {
+    const td_operand *own = j->operands + (size_t)list * (size_t)j->nown;
+    return j->shared ? memcpy(row, own, sizeof *row * (size_t)j->nown) : own;
 }
 
 static td_tensor *const *outs_of(const job *j, int list) {
@@ -348,8 +404,9 @@ static td_tensor *const *outs_of(const job *j, int list) {
 static const td_walk *walk_of(const job *j, int list, worker_memory *m) {
     if (j->walks)
         return &j->walks[list];
-    td_walk_next(&m->walk, j->program, j->compute, operands_of(j, list), outs_of(j, list),
-                 j->flat[list]);
+    bool moved = td_walk_next(&m->walk, j->program, j->compute, operands_of(j, list, m->row),
+                              outs_of(j, list), j->flat[list], j->nown);
+    m->known &= moved;
     return &m->walk;
 }
 
@@ -358,14 +415,15 @@ static void fetch_beginning(const job *j, int list) {
     enum { LINE = 64, LINES = 8 };
     if (list >= j->nlists)
         return;
-    const td_operand *operands = operands_of(j, list);
-    for (int k = 0; k < j->program->noperands; k++)
+    const td_operand *operands = j->operands + (size_t)list * (size_t)j->nown;
+    for (int k = 0; k < j->nown; k++)
         for (int line = 0; operands[k].tensor && line < LINES; line++)
             __builtin_prefetch((const char *)operands[k].tensor->data + line * LINE);
 }
 
 static void run_lists(const job *j, int64_t begin, int64_t end, unsigned char *bytes) {
     worker_memory m = share_out(j, bytes);
+    begin_row(j, m.row);
     for (int list = list_of(j, begin); begin < end; list++) {
         int64_t start = j->starts[list], stop = j->starts[list + 1];
         if (stop > end)
@@ -452,9 +510,10 @@ static td_status set_up(job *j, arena *a) {
     size_t lists = (size_t)j->nlists, sides = (size_t)(p->nloads + p->noutputs);
     size_t walks = lazy ? 1 : lists; /* the one lays lists out to see whether that can be done */
     size_t bytes = rounded(sizeof(step_code) * (size_t)p->nsteps) +
-                   rounded(sizeof(td_chain_op) * TD_CHAIN_MOST * (size_t)p->nsteps) +
+                   rounded(sizeof(td_chain_op) * td_chain_most(p)) +
                    rounded(8 * (size_t)p->nconstants) + rounded(sizeof(td_walk) * walks) +
                    rounded(sizeof(int64_t) * (lists + 1)) + rounded(lists) +
+                   rounded(sizeof(td_operand) * (size_t)p->noperands) +
                    rounded(sizeof(td_side) * sides * walks);
     a->heap = NULL;
     a->at = a->stack;
@@ -465,11 +524,13 @@ static td_status set_up(job *j, arena *a) {
                            p->nsteps, j->nlists);
     }
     j->code = take(a, sizeof(step_code) * (size_t)p->nsteps);
-    j->chain.code = take(a, sizeof(td_chain_op) * TD_CHAIN_MOST * (size_t)p->nsteps);
+    j->chain.code = take(a, sizeof(td_chain_op) * td_chain_most(p));
     j->constants = take(a, 8 * (size_t)p->nconstants);
     j->walks = take(a, sizeof(td_walk) * walks);
     j->starts = take(a, sizeof(int64_t) * (lists + 1));
     j->flat = take(a, lists);
+    j->row = take(a, sizeof(td_operand) * (size_t)p->noperands);
+    begin_row(j, j->row);
     td_side *side = take(a, sizeof(td_side) * sides * walks);
     for (size_t k = 0; k < walks; k++, side += sides) {
         j->walks[k].loads = side;
@@ -486,6 +547,21 @@ static int64_t cost_of_item(const td_program *p) {
     return p->reduces ? TD_GRAIN : p->cost;
 }
 
+/* The loads that memory must be asked for: the tensors, where they are too many for the cache. */
+static uint64_t find_fetched(const job *j, int64_t elements) {
+    const td_program *p = j->program;
+    uint64_t tensors = 0;
+    int64_t bytes = 0;
+    for (int k = 0; k < p->nloads && k < 64; k++) {
+        const td_tensor *x = operands_of(j, 0, j->row)[p->loads[k].operand].tensor;
+        if (!x || x->numel == 1)
+            continue;
+        tensors |= (uint64_t)1 << k;
+        bytes += elements * (int64_t)td_tensor_itemsize(x);
+    }
+    return bytes > CACHED ? tensors : 0;
+}
+
 /* Lay the lists out, or see that they can be, and number their items. */
 static td_status lay_lists(job *j, int64_t *items) {
     const td_program *p = j->program;
@@ -494,34 +570,33 @@ static td_status lay_lists(job *j, int64_t *items) {
     *items = 0;
     for (int k = 0; k < j->nlists; k++) {
         j->starts[k] = *items;
-        j->flat[k] = lazy && td_walk_is_flat(p, operands_of(j, k), outs_of(j, k));
+        const td_operand *operands = operands_of(j, k, j->row);
+        j->flat[k] = lazy && td_frame_is_flat(p, j->nown, operands, outs_of(j, k));
         if (j->flat[k]) {
             *items += outs_of(j, k)[0]->numel;
             elements += outs_of(j, k)[0]->numel;
             continue;
         }
         td_walk *w = &j->walks[lazy ? 0 : k];
-        td_status status = td_walk_init(w, p, j->compute, operands_of(j, k), outs_of(j, k));
+        td_status status = td_walk_init(w, p, j->compute, operands, outs_of(j, k));
         if (status)
             return status;
         *items += p->reduces ? (w->numel + PIECE - 1) / PIECE : w->numel;
         elements += w->numel;
     }
     if (elements >= CHAINED && p->nsteps > 1)
-        td_chain_make(&j->chain, p, j->compute);
+        td_chain_make(&j->chain, p, j->compute, find_fetched(j, elements));
     j->starts[j->nlists] = *items;
     if (lazy)
         j->walks = NULL;
     return TD_OK;
 }
 
-static td_status run_job(job *j, const td_operand *operands, td_tensor *const *outs) {
+static td_status run_job(job *j) {
     const td_program *p = j->program;
     td_status status = TD_OK;
     int64_t items = 0;
     arena a;
-    j->operands = operands;
-    j->outs = outs;
     TD_TRY(set_up(j, &a));
     TD_TRY(lay_lists(j, &items));
     j->worker_bytes = worker_bytes(j);
@@ -538,7 +613,7 @@ static td_status run_job(job *j, const td_operand *operands, td_tensor *const *o
     }
     TD_TRY(td_parallel_for_among(j->threads, items, cost_of_item(p), run_range, j));
     if (p->reduces)
-        finish_sums(j, outs);
+        finish_sums(j, j->outs);
 done:
     td_free(j->partial);
     td_free(j->heap);
@@ -548,67 +623,47 @@ done:
 
 /* ---- operands that overlap results ---- */
 
-/* Does x share memory with out other than element by element? */
-static bool clashes(const td_tensor *x, const td_tensor *out) {
-    if (x == out || x->storage != out->storage || x->numel == 0)
-        return false;
-    if (x->data == out->data && td_tensor_same_shape(x, out) &&
-        !memcmp(x->strides, out->strides, sizeof(int64_t) * (size_t)x->ndim) &&
-        x->dtype == out->dtype)
-        return false;
-    const td_tensor *t[2] = {x, out};
-    const char *low[2], *high[2];
-    for (int k = 0; k < 2; k++) {
-        int64_t reach = 0;
-        for (int d = 0; d < t[k]->ndim; d++)
-            reach += (t[k]->sizes[d] - 1) * t[k]->strides[d];
-        low[k] = t[k]->data;
-        high[k] = low[k] + (reach + 1) * (int64_t)td_tensor_itemsize(t[k]);
-    }
-    return low[0] < high[1] && low[1] < high[0];
-}
-
 /* Single elements are read before anything is written, but for those of one list among several,
  * which is laid out when its turn comes. */
 static bool must_copy(const job *j, const td_tensor *x, td_tensor *const *outs) {
     for (int k = 0; x && x->numel > (j->nlists == 1) && k < j->program->noutputs; k++)
-        if (clashes(x, outs[k]))
+        if (td_frame_clashes(x, outs[k]))
             return true;
     return false;
 }
 
 /* The first operand of all lists that must be copied; or their number. */
-static int find_clash(const job *j, const td_operand *operands, td_tensor *const *outs) {
-    const td_program *p = j->program;
-    for (int list = 0; list < j->nlists; list++, outs += p->noutputs)
-        for (int k = list * p->noperands; k < (list + 1) * p->noperands; k++)
-            if (TD_UNLIKELY(must_copy(j, operands[k].tensor, outs)))
+static int find_clash(const job *j) {
+    td_tensor *const *outs = j->outs;
+    for (int list = 0; list < j->nlists; list++, outs += j->program->noutputs)
+        for (int k = list * j->nown; k < (list + 1) * j->nown; k++)
+            if (TD_UNLIKELY(must_copy(j, j->operands[k].tensor, outs)))
                 return k;
-    return j->nlists * p->noperands;
+    return j->nlists * j->nown;
 }
 
 /* The operands, with copies in place of those from `first` on that overlap results. */
-static td_status run_apart(job *j, const td_operand *operands, td_tensor *const *outs, int first) {
-    int n = j->nlists * j->program->noperands;
+static td_status run_apart(job *j, int first) {
+    int n = j->nlists * j->nown;
     td_operand *safe = td_malloc(sizeof *safe * (size_t)n);
     td_tensor **copies = td_calloc((size_t)n, sizeof *copies);
     td_status status = TD_OK;
     if (!safe || !copies)
         TD_TRY(td_fail(TD_ENOMEM, "out of memory for copies of operands"));
-    memcpy(safe, operands, sizeof *safe * (size_t)n);
+    memcpy(safe, j->operands, sizeof *safe * (size_t)n);
     for (int k = first; k < n; k++) {
-        if (!must_copy(j, operands[k].tensor,
-                       outs + (size_t)(k / j->program->noperands) * j->program->noutputs))
+        const td_tensor *x = safe[k].tensor;
+        if (!must_copy(j, x, j->outs + (size_t)(k / j->nown) * j->program->noutputs))
             continue;
-        const td_tensor *x = operands[k].tensor;
         TD_TRY(td_tensor_empty((td_dtype)x->dtype, TD_DEVICE_CPU, x->ndim, x->sizes, &copies[k]));
         TD_TRY(td_cpu_pointwise(&(td_pointwise_plan){.program = td_primitive_program(TD_PW_copy),
-                                                     .operands = &operands[k],
+                                                     .operands = &safe[k],
                                                      .compute = (td_dtype)x->dtype,
                                                      .out = copies[k]}));
         safe[k].tensor = copies[k];
     }
-    status = run_job(j, safe, outs);
+    j->operands = safe;
+    status = run_job(j);
 done:
     for (int k = 0; copies && k < n; k++)
         td_release(copies[k]);
@@ -682,9 +737,15 @@ td_status td_cpu_pointwise(const td_pointwise_plan *plan) {
         if (source && source->storage != out->storage && td_cpu_is_transpose(out, source))
             return td_cpu_transpose(out, source);
     }
-    job j = {.program = program, .compute = compute, .nlists = plan->outs ? plan->nlists : 1};
-    int clash = find_clash(&j, operands, outs);
-    if (TD_UNLIKELY(clash < j.nlists * program->noperands))
-        return run_apart(&j, operands, outs, clash);
-    return run_job(&j, operands, outs);
+    job j = {.program = program,
+             .compute = compute,
+             .nlists = plan->outs ? plan->nlists : 1,
+             .operands = operands,
+             .shared = plan->nshared ? plan->shared : NULL,
+             .nown = program->noperands - plan->nshared,
+             .outs = outs};
+    int clash = find_clash(&j);
+    if (TD_UNLIKELY(clash < j.nlists * j.nown))
+        return run_apart(&j, clash);
+    return run_job(&j);
 }

@@ -17,89 +17,12 @@ void td_store_operand(td_dtype dtype, void *p, const td_operand *o) {
 
 /* ---- laying out ---- */
 
-/* The shape that is walked, and strides that say in which order. */
-typedef struct frame {
-    int ndim;
-    int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS];
-} frame;
-
-static void take_frame(frame *f, const td_tensor *x) {
-    f->ndim = x->ndim;
-    memcpy(f->sizes, x->sizes, sizeof(int64_t) * (size_t)x->ndim);
-    memcpy(f->strides, x->strides, sizeof(int64_t) * (size_t)x->ndim);
-}
-
-/* Of operands alone: their common shape, walked as the first of them lies that has it. */
-static td_status frame_of_operands(frame *f, int n, const td_operand *operands) {
-    f->ndim = 0;
-    for (int k = 0; k < n; k++) {
-        const td_tensor *x = operands[k].tensor;
-        td_status status =
-            x ? td_broadcast(f->ndim, f->sizes, x->ndim, x->sizes, &f->ndim, f->sizes) : TD_OK;
-        if (status)
-            return status;
-    }
-    for (int k = 0; k < n; k++) {
-        const td_tensor *x = operands[k].tensor;
-        if (x && x->ndim == f->ndim &&
-            !memcmp(x->sizes, f->sizes, sizeof(int64_t) * (size_t)f->ndim)) {
-            take_frame(f, x);
-            return TD_OK;
-        }
-    }
-    if (td_numel(f->ndim, f->sizes) < 0) {
-        char text[TD_SHAPE_TEXT];
-        return td_fail(TD_ESHAPE, "shape %s has too many elements",
-                       td_shape_text(f->ndim, f->sizes, text, sizeof text));
-    }
-    td_contiguous_strides(f->ndim, f->sizes, f->strides);
-    return TD_OK;
-}
-
-static td_status choose_frame(frame *f, const td_program *program, const td_operand *operands,
-                              td_tensor *const *outs) {
-    bool found = false;
-    for (int k = 0; k < program->noutputs; k++) {
-        if (program->outputs[k].kind != TD_OUTPUT_ELEMENTS) {
-            if (outs[k]->numel != 1)
-                return td_fail(TD_ESHAPE, "a sum over all elements needs a result of one element");
-            continue;
-        }
-        if (!found)
-            take_frame(f, outs[k]);
-        else if (outs[k]->ndim != f->ndim ||
-                 memcmp(outs[k]->sizes, f->sizes, sizeof(int64_t) * (size_t)f->ndim))
-            return td_fail(TD_ESHAPE, "results of one program differ in shape");
-        found = true;
-    }
-    return found ? TD_OK : frame_of_operands(f, program->noperands, operands);
-}
-
-/* Order of the walk: strides from large to small, dims of size 1 left out. */
-static int order_dims(const frame *f, int *order) {
-    int n = 0;
-    for (int d = 0; d < f->ndim; d++) {
-        if (f->sizes[d] == 1)
-            continue;
-        int at = n++;
-        for (; at > 0 && f->strides[order[at - 1]] < f->strides[d]; at--)
-            order[at] = order[at - 1];
-        order[at] = d;
-    }
-    return n;
-}
-
-/* Strides in bytes of x seen in the frame, in the order of the walk: 0 where it is broadcast. */
-static void set_strides(td_side *side, const td_tensor *x, const frame *f, const int *order,
+/* Strides of a side in the order of the walk. */
+static void set_strides(td_side *side, const td_tensor *x, const td_frame *f, const int *order,
                         int n) {
-    int64_t size = (int64_t)td_tensor_itemsize(x);
-    int lead = f->ndim - x->ndim;
-    for (int k = 0; k < n; k++) {
-        int d = order[k] - lead;
-        side->strides[k] = d < 0 || x->sizes[d] == 1 ? 0 : x->strides[d] * size;
-    }
+    td_frame_strides(f, x, order, n, side->strides);
     if (n == 0)
-        side->strides[0] = size;
+        side->strides[0] = (int64_t)td_tensor_itemsize(x);
 }
 
 static bool mergeable(const td_walk *w, int nloads, int nouts, int d) {
@@ -187,9 +110,11 @@ static void choose_streams(td_walk *w, const td_program *program) {
         w->streams |= x->streamed;
     }
     w->direct &= !w->streams;
+    w->in_place &= !w->streams;
 }
 
 static void note_density(td_walk *w, const td_program *program) {
+    bool buffered = false;
     w->simple = true;
     for (int k = 0; k < program->nloads; k++) {
         w->loads[k].dense = !w->loads[k].scalar && lies_dense(w, &w->loads[k]);
@@ -199,7 +124,9 @@ static void note_density(td_walk *w, const td_program *program) {
         w->outs[k].dense = !w->outs[k].scalar && lies_dense(w, &w->outs[k]);
         w->outs[k].apart = read_later(w, program, k);
         w->simple &= w->outs[k].scalar || w->outs[k].dense;
+        buffered |= w->outs[k].scalar || w->outs[k].apart;
     }
+    w->in_place = w->simple && !buffered;
     w->rows = w->ndim > 1 && w->sizes[w->ndim - 1] >= LONG_ROW;
     w->direct = program->nsteps == 1 && !w->outs[0].scalar &&
                 (w->simple || (w->rows && runs_along_rows(w, program->nloads)));
@@ -228,20 +155,6 @@ static bool init_out(td_side *x, const td_tensor *t, uint8_t kind) {
     return !x->scalar;
 }
 
-bool td_walk_is_flat(const td_program *program, const td_operand *operands,
-                     td_tensor *const *outs) {
-    for (int k = 0; k < program->noutputs; k++)
-        if (program->outputs[k].kind != TD_OUTPUT_ELEMENTS || !outs[k]->contiguous ||
-            (k > 0 && !td_tensor_same_shape(outs[k], outs[0])))
-            return false;
-    for (int k = 0; k < program->nloads; k++) {
-        const td_tensor *x = operands[program->loads[k].operand].tensor;
-        if (x && x->numel != 1 && (!x->contiguous || !td_tensor_same_shape(x, outs[0])))
-            return false;
-    }
-    return true;
-}
-
 /* Tensors of one shape, all row-major, are one dim. */
 static void lay_flat(td_walk *w, const td_program *program, const td_operand *operands,
                      td_tensor *const *outs) {
@@ -257,12 +170,12 @@ static void lay_flat(td_walk *w, const td_program *program, const td_operand *op
 
 static td_status lay_out(td_walk *w, const td_program *program, const td_operand *operands,
                          td_tensor *const *outs) {
-    frame f;
+    td_frame f;
     int order[TD_MAX_DIMS];
-    td_status status = choose_frame(&f, program, operands, outs);
+    td_status status = td_frame_choose(&f, program, operands, outs);
     if (status)
         return status;
-    int n = order_dims(&f, order);
+    int n = td_frame_order(&f, order);
     w->numel = 1;
     for (int d = 0; d < f.ndim; d++)
         w->numel *= f.sizes[d];
@@ -284,11 +197,13 @@ static td_status lay_out(td_walk *w, const td_program *program, const td_operand
 
 td_status td_walk_init(td_walk *w, const td_program *program, td_dtype compute,
                        const td_operand *operands, td_tensor *const *outs) {
+    w->flat = false;
+    w->moving = ~(uint64_t)0;
     for (int k = 0; k < program->nloads; k++)
         w->loads[k].as = (uint8_t)td_dtype_in_call(program->loads[k].dtype, compute);
     for (int k = 0; k < program->noutputs; k++)
         w->outs[k].as = (uint8_t)td_dtype_in_call(program->outputs[k].dtype, compute);
-    if (td_walk_is_flat(program, operands, outs)) {
+    if (td_frame_is_flat(program, program->noperands, operands, outs)) {
         lay_flat(w, program, operands, outs);
     } else {
         td_status status = lay_out(w, program, operands, outs);
@@ -301,38 +216,45 @@ td_status td_walk_init(td_walk *w, const td_program *program, td_dtype compute,
 
 /* ---- list after list ---- */
 
-enum { PAIRS = 64 }; /* of an operand and a result, as bits */
+enum { BITS = 64 };
 
 static uint64_t aliases_of(const td_walk *w, const td_program *program) {
     uint64_t bits = 0;
     for (int k = 0; k < program->noutputs; k++)
-        for (int j = 0; j < program->nloads; j++)
-            bits = bits << 1 | (!w->loads[j].scalar && w->loads[j].data == w->outs[k].data);
+        for (uint64_t rest = w->moving; rest; rest &= rest - 1)
+            bits = bits << 1 | (w->loads[__builtin_ctzll(rest)].data == w->outs[k].data);
     return bits;
 }
 
-/* The same number, or another tensor of the same dtype; not a single element. */
-static bool move_load(td_side *x, const td_operand *o, const td_operand *before) {
-    const td_tensor *t = o->tensor;
-    if (!t)
-        return !before->tensor && o->is_int == before->is_int && o->i == before->i &&
-               !memcmp(&o->f, &before->f, sizeof o->f);
-    if (x->scalar || t->numel == 1 || t->dtype != x->dtype)
-        return false;
-    x->data = t->data;
+static bool is_same_number(const td_operand *a, const td_operand *b) {
+    return !a->tensor && a->is_int == b->is_int && a->i == b->i &&
+           !memcmp(&a->f, &b->f, sizeof a->f);
+}
+
+/* Loads that don't move: numbers that the list before had too. */
+static bool same_numbers(const td_walk *w, const td_program *program, const td_operand *operands) {
+    for (int k = 0; k < program->nloads; k++) {
+        int at = program->loads[k].operand;
+        if (w->loads[k].scalar && !is_same_number(&operands[at], &w->operands[at]))
+            return false;
+    }
     return true;
 }
 
 /* From a flat list to the next one, where they differ in addresses and length alone. */
 static bool move_on(td_walk *w, const td_program *program, const td_operand *operands,
-                    td_tensor *const *outs) {
+                    td_tensor *const *outs, int nown) {
     int64_t bytes = outs[0]->numel * 8 * program->noutputs;
     if (!w->flat || w->streams || bytes >= STREAM_BYTES)
         return false;
-    for (int k = 0; k < program->nloads; k++) {
-        int at = program->loads[k].operand;
-        if (!move_load(&w->loads[k], &operands[at], &w->operands[at]))
+    if (nown == program->noperands && !same_numbers(w, program, operands))
+        return false;
+    for (uint64_t rest = w->moving; rest; rest &= rest - 1) {
+        int k = __builtin_ctzll(rest);
+        const td_tensor *t = operands[program->loads[k].operand].tensor;
+        if (!t || t->numel == 1 || t->dtype != w->loads[k].dtype)
             return false;
+        w->loads[k].data = t->data;
     }
     for (int k = 0; k < program->noutputs; k++) {
         if (outs[k]->dtype != w->outs[k].dtype)
@@ -344,15 +266,28 @@ static bool move_on(td_walk *w, const td_program *program, const td_operand *ope
     return aliases_of(w, program) == w->aliases;
 }
 
-void td_walk_next(td_walk *w, const td_program *program, td_dtype compute,
-                  const td_operand *operands, td_tensor *const *outs, bool flat) {
-    if (flat && move_on(w, program, operands, outs))
-        return;
+/* Is this a list of which the next may differ in little: no single elements of tensors? */
+static bool know_for_next(td_walk *w, const td_program *program, const td_operand *operands) {
+    bool single = false;
+    w->moving = 0;
+    for (int k = 0; k < program->nloads; k++) {
+        w->moving |= (uint64_t)!w->loads[k].scalar << k;
+        single |= w->loads[k].scalar && operands[program->loads[k].operand].tensor;
+    }
+    w->operands = operands;
+    w->aliases = aliases_of(w, program);
+    return !single;
+}
+
+bool td_walk_next(td_walk *w, const td_program *program, td_dtype compute,
+                  const td_operand *operands, td_tensor *const *outs, bool flat, int nown) {
+    if (flat && move_on(w, program, operands, outs, nown))
+        return true;
     td_status known = td_walk_init(w, program, compute, operands, outs);
     (void)known;
-    w->flat = flat && program->nloads * program->noutputs <= PAIRS;
-    w->operands = operands;
-    w->aliases = w->flat ? aliases_of(w, program) : 0;
+    w->flat =
+        flat && program->nloads * program->noutputs <= BITS && know_for_next(w, program, operands);
+    return false;
 }
 
 /* ---- moving elements between strided memory and buffers ---- */

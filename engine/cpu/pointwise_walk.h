@@ -9,8 +9,7 @@
 #ifndef TD_CPU_POINTWISE_WALK_H
 #define TD_CPU_POINTWISE_WALK_H
 
-#include "engine/ops/plan.h"
-#include "engine/ops/program.h"
+#include "engine/ops/frame.h"
 
 enum { TD_WALK_BLOCK = 1024 }; /* elements of a buffer of 8 bytes each */
 
@@ -29,15 +28,17 @@ typedef struct td_side {
 
 typedef struct td_walk {
     int ndim;
-    bool rows;    /* inner dims are long */
-    bool direct;  /* a single step reads and writes in place: blocks may have any length */
-    bool streams; /* some result is streamed */
-    bool simple;  /* every side is a scalar or dense: no place is asked for */
-    bool flat;    /* td_walk_next: the list is */
+    bool rows;     /* inner dims are long */
+    bool direct;   /* a single step reads and writes in place: blocks may have any length */
+    bool streams;  /* some result is streamed */
+    bool simple;   /* every side is a scalar or dense: no place is asked for */
+    bool in_place; /* simple, and every result is made where it will lie */
+    bool flat;     /* td_walk_next: the list is, and the next one may differ in little */
     int64_t numel;
     int64_t sizes[TD_MAX_DIMS]; /* innermost last */
     td_side *loads, *outs;      /* room that the caller gives, nloads and noutputs of them */
     const td_operand *operands; /* td_walk_next: of the list */
+    uint64_t moving;            /* bit per load that is elements; all where the list is not flat */
     uint64_t aliases;           /* the same: which result lies where which operand does */
 } td_walk;
 
@@ -47,12 +48,11 @@ void td_store_operand(td_dtype dtype, void *p, const td_operand *o);
 td_status td_walk_init(td_walk *w, const td_program *program, td_dtype compute,
                        const td_operand *operands, td_tensor *const *outs) TD_MUST_CHECK;
 /* Lay out one list after another of a plan (at first w is zero but for its room), all of which can
- * be laid out; what is as in the list before stays. `flat`: td_walk_is_flat says so. */
-void td_walk_next(td_walk *w, const td_program *program, td_dtype compute,
-                  const td_operand *operands, td_tensor *const *outs, bool flat);
-
-/* Are all tensors of one shape and row-major? Such lists can always be laid out. */
-bool td_walk_is_flat(const td_program *program, const td_operand *operands, td_tensor *const *outs);
+ * be laid out. `flat`: td_frame_is_flat says so; `nown`: operands from there on are the same as in
+ * the list before. True: only the number of elements and the addresses of results and of the loads
+ * in `moving` have changed. */
+bool td_walk_next(td_walk *w, const td_program *program, td_dtype compute,
+                  const td_operand *operands, td_tensor *const *outs, bool flat, int nown);
 
 /* Where element `at` lies: its index in each dim. */
 void td_walk_place(const td_walk *w, int64_t at, int64_t *index);

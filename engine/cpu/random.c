@@ -2,11 +2,11 @@
  * chunk, the same for any number of threads. */
 #include "engine/ops/random.h"
 
+#include "engine/core/draw_math.h"
 #include "engine/core/random.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/block.h"
 #include "engine/cpu/cpu.h"
-#include "engine/cpu/draw_math.h"
 #include "engine/cpu/isa/isa.h"
 #include "engine/ops/copy.h"
 

@@ -280,14 +280,16 @@ static double scaled_norm(const job *j, int64_t at) {
     return sqrt(acc.f) / scale;
 }
 
-/* Sums of squares below these may have lost squares on the way. */
-static const double least_squares[TD_DTYPE_COUNT] = {
-    [TD_F16] = 0x1p-90, [TD_BF16] = 0x1p-90, [TD_F32] = 0x1p-90, [TD_F64] = 0x1p-960};
+/* Is this sum of `count` squares too large, or so small that it may have lost some on the way? */
+static bool needs_scale(td_dtype dtype, int64_t count, double sum) {
+    static const double least[TD_DTYPE_COUNT] = {
+        [TD_F16] = 0x1p-90, [TD_BF16] = 0x1p-90, [TD_F32] = 0x1p-90, [TD_F64] = 0x1p-960};
+    return sum < (double)count * least[dtype] || isinf(sum);
+}
 
 static void finish_norms(const job *j, int64_t at, int64_t n, td_accumulator *acc) {
-    double count = (double)j->plan.count, least = least_squares[j->dtype];
     for (int64_t k = 0; k < n; k++)
-        if (acc[k].f < count * least || isinf(acc[k].f))
+        if (needs_scale(j->dtype, j->plan.count, acc[k].f))
             acc[k].f = scaled_norm(j, at + k);
         else
             acc[k].f = sqrt(acc[k].f);
@@ -407,6 +409,10 @@ static void choose_pieces(job *j) {
     j->pieces = (p->count + j->piece_len - 1) / j->piece_len;
 }
 
+static bool is_norm(const td_reduce_plan *plan) {
+    return plan->reducer == TD_REDUCE_SQUARE_SUM && plan->finish == TD_FINISH_POWER;
+}
+
 /* The call that a prompt makes most: all elements of a row-major tensor that is one piece, by the
  * loop alone. Returns false when it is not that, having done nothing. */
 static bool reduce_at_once(const td_reduce_plan *plan) {
@@ -415,45 +421,153 @@ static bool reduce_at_once(const td_reduce_plan *plan) {
     bool floating = td_dtype_is_float(dtype);
     if (out->numel != 1 || !x->contiguous || x->dtype != dtype || x->numel >= 2 * PIECE ||
         x->numel == 0 || plan->reducer == TD_REDUCE_CENTERED ||
-        plan->reducer == TD_REDUCE_SQUARE_SUM || plan->reducer == TD_REDUCE_POWER_SUM)
+        plan->reducer == TD_REDUCE_POWER_SUM)
         return false;
     td_reduce_rows_fn rows = td_cpu->reduce->rows[plan->reducer][dtype];
     if (!rows)
         return false;
     td_accumulator acc = start_of(plan->reducer, floating);
     rows(&acc, x->data, 1, 0, x->numel, 1, NULL);
+    if (is_norm(plan) && needs_scale(dtype, x->numel, acc.f))
+        return false;
     finish_values(plan->finish, plan->param, floating, x->numel, &acc, 1);
     td_block_write((td_dtype)out->dtype, out->data, 1, floating ? TD_F64 : TD_I64, &acc, 1);
     return true;
 }
 
+/* What does not follow from shape and strides. */
+static void prepare(job *j, const td_reduce_plan *plan) {
+    const td_tensor *x = plan->x;
+    bool power = plan->reducer == TD_REDUCE_POWER_SUM;
+    *j = (job){.x = x->data,
+               .out = plan->out,
+               .stored = (td_dtype)x->dtype,
+               .dtype = power ? td_dtype_wide(plan->compute) : plan->compute,
+               .floating = td_dtype_is_float(plan->compute),
+               .reducer = power ? TD_REDUCE_SUM : plan->reducer,
+               .moments = plan->reducer == TD_REDUCE_CENTERED,
+               .norm = is_norm(plan),
+               .finish = plan->finish,
+               .param = plan->param,
+               .power = plan->power};
+    j->abs_pow = power ? td_cpu->reduce->abs_pow[j->dtype] : NULL;
+    j->start = start_of(j->reducer, j->floating);
+    j->tiled = power || j->dtype != j->stored;
+}
+
+static void lay_out(job *j, const td_reduce_plan *plan) {
+    td_reduction *p = &j->plan;
+    td_reduction_plan(plan->x, plan->mask, plan->out, p);
+    int64_t stride = p->reduced_strides[p->nreduced - 1];
+    j->by_columns = p->kept_strides[p->nkept - 1] == 1 && (stride != 1 || p->count == 1);
+    choose_pieces(j);
+}
+
+static td_status check_loops(const job *j, const td_reduce_plan *plan) {
+    bool lacks_power = plan->reducer == TD_REDUCE_POWER_SUM && !j->abs_pow;
+    return td_cpu->reduce->rows[j->reducer][j->dtype] && !lacks_power ? TD_OK
+                                                                      : td_cpu_lacks(j->stored);
+}
+
 td_status td_cpu_reduce(const td_reduce_plan *plan) {
     if (reduce_at_once(plan))
         return TD_OK;
-    const td_tensor *x = plan->x;
-    bool power = plan->reducer == TD_REDUCE_POWER_SUM;
-    job j = {.x = x->data,
-             .out = plan->out,
-             .stored = (td_dtype)x->dtype,
-             .dtype = power ? td_dtype_wide(plan->compute) : plan->compute,
-             .floating = td_dtype_is_float(plan->compute),
-             .reducer = power ? TD_REDUCE_SUM : plan->reducer,
-             .moments = plan->reducer == TD_REDUCE_CENTERED,
-             .norm = plan->reducer == TD_REDUCE_SQUARE_SUM && plan->finish == TD_FINISH_POWER,
-             .finish = plan->finish,
-             .param = plan->param,
-             .power = plan->power};
-    j.abs_pow = power ? td_cpu->reduce->abs_pow[j.dtype] : NULL;
-    if (!td_cpu->reduce->rows[j.reducer][j.dtype] || (power && !j.abs_pow))
-        return td_cpu_lacks((td_dtype)x->dtype);
-    td_reduction_plan(x, plan->mask, plan->out, &j.plan);
-    const td_reduction *p = &j.plan;
-    int64_t stride = p->reduced_strides[p->nreduced - 1];
-    j.start = start_of(j.reducer, j.floating);
-    j.tiled = power || j.dtype != j.stored;
-    j.by_columns = p->kept_strides[p->nkept - 1] == 1 && (stride != 1 || p->count == 1);
-    choose_pieces(&j);
+    job j;
+    prepare(&j, plan);
+    td_status status = check_loops(&j, plan);
+    if (status)
+        return status;
+    lay_out(&j, plan);
     if (j.pieces > 1)
         return run_pieces(&j);
-    return td_parallel_for(p->outputs, 2 * p->count, reduce_outputs, &j);
+    return td_parallel_for(j.plan.outputs, 2 * j.plan.count, reduce_outputs, &j);
+}
+
+/* ---- many tensors ---- */
+
+typedef struct lists {
+    const td_reduce_plan *plans;
+    int64_t *starts;         /* of each one's items, and of the end */
+    td_accumulator *partial; /* of each item, where there is more than one */
+} lists;
+
+/* A small tensor is one item, a large one has one for each of its pieces. */
+static void reduce_item(const lists *l, int k, int64_t piece) {
+    const td_reduce_plan *plan = &l->plans[k];
+    bool whole = l->starts[k + 1] - l->starts[k] == 1;
+    job j;
+    if (whole && reduce_at_once(plan))
+        return;
+    prepare(&j, plan);
+    lay_out(&j, plan);
+    j.partial = l->partial + l->starts[k];
+    if (whole)
+        reduce_outputs(&j, 0, 1, 0);
+    else
+        reduce_pieces(&j, piece, piece + 1, 0);
+}
+
+static void reduce_items(void *ctx, int64_t begin, int64_t end, int worker) {
+    const lists *l = ctx;
+    int k = 0;
+    (void)worker;
+    while (l->starts[k + 1] <= begin)
+        k++;
+    for (int64_t item = begin; item < end && !td_interrupt_requested(); item++) {
+        while (l->starts[k + 1] <= item)
+            k++;
+        reduce_item(l, k, item - l->starts[k]);
+    }
+}
+
+/* The number of items, and of elements. */
+static td_status number_items(lists *l, int n, int64_t *items, int64_t *elements) {
+    *items = *elements = 0;
+    for (int k = 0; k < n; k++) {
+        job j;
+        l->starts[k] = *items;
+        prepare(&j, &l->plans[k]);
+        td_status status = check_loops(&j, &l->plans[k]);
+        if (status)
+            return status;
+        j.plan.outputs = 1;
+        j.plan.count = l->plans[k].x->numel;
+        choose_pieces(&j);
+        *items += j.pieces;
+        *elements += j.plan.count;
+    }
+    l->starts[n] = *items;
+    return TD_OK;
+}
+
+static void join_lists(const lists *l, int n) {
+    for (int k = 0; k < n; k++) {
+        job j;
+        if (l->starts[k + 1] - l->starts[k] == 1)
+            continue;
+        prepare(&j, &l->plans[k]);
+        lay_out(&j, &l->plans[k]);
+        j.partial = l->partial + l->starts[k];
+        join_pieces(&j);
+        deliver(&j, 0, 1, j.partial);
+    }
+}
+
+td_status td_cpu_reduce_lists(const td_reduce_lists_plan *plan) {
+    lists l = {.plans = plan->plans};
+    int64_t items, elements;
+    td_status status = TD_OK;
+    l.starts = td_malloc(sizeof *l.starts * (size_t)(plan->n + 1));
+    if (!l.starts)
+        TD_TRY(td_fail(TD_ENOMEM, "out of memory for %d reductions", plan->n));
+    TD_TRY(number_items(&l, plan->n, &items, &elements));
+    l.partial = td_malloc(sizeof *l.partial * (size_t)(items + 1));
+    if (!l.partial)
+        TD_TRY(td_fail(TD_ENOMEM, "out of memory for partial results"));
+    TD_TRY(td_parallel_for(items, 1 + 2 * elements / (items + 1), reduce_items, &l));
+    join_lists(&l, plan->n);
+done:
+    td_free(l.partial);
+    td_free(l.starts);
+    return status;
 }

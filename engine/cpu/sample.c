@@ -1,69 +1,23 @@
 /* sample.c: Poisson numbers and weighted choices on the CPU: what takes a number of words that
  * depends on the elements, from counters that don't. */
+#include "engine/core/draw_math.h"
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/cpu.h"
-#include "engine/cpu/draw_math.h"
 
 enum { STRETCH = 64 * 1024 }; /* elements without a look at the interrupt flag */
 
 /* ---- Poisson numbers ---- */
-
-/* Two numbers of (0, 1) from the next counter. */
-static void draw_two(uint64_t seed, uint64_t *counter, double two[2]) {
-    uint32_t words[4];
-    td_philox(seed, (*counter)++, words);
-    two[0] = td_draw_open(words);
-    two[1] = td_draw_open(words + 2);
-}
-
-/* So many waiting times of mean 1 fit into `mean`. */
-static double count_waits(double mean, uint64_t seed, uint64_t counter) {
-    double time = 0, two[2];
-    for (int k = 0; k < 2 * TD_POISSON_BLOCKS; k++) {
-        if (k % 2 == 0)
-            draw_two(seed, &counter, two);
-        time -= td_draw_log(two[k % 2]);
-        if (time >= mean)
-            return k;
-    }
-    return 2 * TD_POISSON_BLOCKS;
-}
-
-/* Transformed rejection with squeeze (Hörmann 1993, PTRS), for means from 10 on. One try in five
- * fails, so that all failing is beyond chance. */
-static double reject(double mean, uint64_t seed, uint64_t counter) {
-    double root = sqrt(mean), log_mean = td_draw_log(mean), two[2];
-    double b = 0.931 + 2.53 * root, a = -0.059 + 0.02483 * b;
-    double inverse = 1.1239 + 1.1328 / (b - 3.4), inside = 0.9277 - 3.6224 / (b - 2);
-    for (int attempt = 0; attempt < TD_POISSON_BLOCKS; attempt++) {
-        draw_two(seed, &counter, two);
-        double u = two[0] - 0.5, v = two[1], edge = 0.5 - fabs(u);
-        double k = floor((2 * a / edge + b) * u + mean + 0.43);
-        if (edge >= 0.07 && v <= inside)
-            return k;
-        if (k < 0 || (edge < 0.013 && v > edge))
-            continue;
-        if (td_draw_log(v * inverse / (a / (edge * edge) + b)) <=
-            k * log_mean - mean - td_draw_log_factorial(k))
-            return k;
-    }
-    return floor(mean);
-}
 
 static void draw_counts(void *ctx, int64_t begin, int64_t end, int worker) {
     const td_poisson_plan *p = ctx;
     const double *means = p->x->data;
     double *out = p->out->data;
     (void)worker;
-    for (int64_t k = begin; k < end; k++) {
-        uint64_t counter = p->offset + (uint64_t)k * TD_POISSON_BLOCKS;
-        double mean = means[k];
-        out[k] = !(mean < (double)INFINITY) ? mean
-                 : mean >= 10               ? reject(mean, p->seed, counter)
-                                            : count_waits(mean, p->seed, counter);
-    }
+    for (int64_t k = begin; k < end; k++)
+        out[k] = td_draw_poisson(means[k], p->seed, p->offset + (uint64_t)k * TD_POISSON_BLOCKS,
+                                 TD_POISSON_BLOCKS);
 }
 
 td_status td_cpu_poisson(const td_poisson_plan *p) {

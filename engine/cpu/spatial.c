@@ -7,8 +7,8 @@
 #include "engine/cpu/by_size.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
-#include "engine/cpu/taps.h"
 #include "engine/ops/copy.h"
+#include "engine/ops/taps.h"
 
 typedef struct job {
     const td_spatial_functions *fn; /* NULL: moves alone */

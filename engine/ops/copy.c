@@ -92,6 +92,31 @@ td_status td_contiguous(td_tensor *x, td_tensor **out) {
     return td_contiguous_as(x, (td_dtype)x->dtype, out);
 }
 
+td_status td_contiguous_or_none(td_tensor *x, td_dtype dtype, td_tensor **out) {
+    *out = NULL;
+    return x ? td_contiguous_as(x, dtype, out) : TD_OK;
+}
+
+td_status td_contiguous_channels(td_tensor *x, bool last, td_dtype dtype, td_tensor **out) {
+    int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS];
+    td_tensor *seen = NULL;
+    int n = 0;
+    if (!x || !last)
+        return td_contiguous_or_none(x, dtype, out);
+    for (int d = 0; d < x->ndim; d++)
+        if (d != 1) {
+            sizes[n] = x->sizes[d];
+            strides[n++] = x->strides[d];
+        }
+    sizes[n] = x->sizes[1];
+    strides[n] = x->strides[1];
+    td_status status = td_tensor_view(x, x->ndim, sizes, strides, 0, &seen);
+    if (status == TD_OK)
+        status = td_contiguous_as(seen, dtype, out);
+    td_release(seen);
+    return status;
+}
+
 td_status td_pack(td_tensor *x, td_format format, td_tensor **out) {
     int64_t strides[TD_MAX_DIMS];
     *out = NULL;

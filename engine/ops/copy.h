@@ -14,6 +14,13 @@ td_status td_contiguous(td_tensor *x, td_tensor **out) TD_MUST_CHECK;
 /* The same in another dtype and row-major. No autograd. */
 td_status td_contiguous_as(td_tensor *x, td_dtype dtype, td_tensor **out) TD_MUST_CHECK;
 
+/* The same of a tensor that may not be there (NULL, as then is *out). */
+td_status td_contiguous_or_none(td_tensor *x, td_dtype dtype, td_tensor **out) TD_MUST_CHECK;
+
+/* The same with the second dim, the channels, last where `last`. */
+td_status td_contiguous_channels(td_tensor *x, bool last, td_dtype dtype,
+                                 td_tensor **out) TD_MUST_CHECK;
+
 /* The same in a memory format that x's shape has. No autograd. */
 td_status td_pack(td_tensor *x, td_format format, td_tensor **out) TD_MUST_CHECK;
 

@@ -4,8 +4,8 @@
 
 #include "engine/autograd/autograd.h"
 #include "engine/core/memory.h"
-#include "engine/core/observer.h"
 #include "engine/ops/lists.h"
+#include "engine/ops/lists_run.h"
 #include "engine/ops/pointwise.h"
 #include "engine/ops/write.h"
 
@@ -159,11 +159,28 @@ static td_status look_at_memory(work *w) {
     return status;
 }
 
+/* The tensors of calls further on: what the elements of a long list have pushed out of the cache.
+ */
+static void fetch_tensors(const td_foreach *f, int k) {
+    enum { AHEAD = 8 };
+    for (int j = 0; j < f->op->nparams && k + AHEAD < f->n; j++) {
+        const char *x = (const char *)td_arg_tensor(args_of(f, k + AHEAD)[j]);
+        const td_tensor *near = td_arg_tensor(args_of(f, k + AHEAD / 2)[j]);
+        if (x) {
+            __builtin_prefetch(x);
+            __builtin_prefetch(x + 64);
+        }
+        if (near)
+            __builtin_prefetch(near->storage);
+    }
+}
+
 static td_status look(work *w) {
     td_foreach *f = w->f;
     td_status status = TD_OK;
     for (int k = 0; k < f->n && status == TD_OK; k++) {
         f->failed = k;
+        fetch_tensors(f, k);
         if (f->inplace && !td_arg_tensor(args_of(f, k)[0]))
             return td_fail(TD_ETYPE, "a tensor expected, to be written");
         status = look_at(f, k, &w->calls[k]);
@@ -228,18 +245,8 @@ static const char *event_name(const td_op *op, bool inplace) {
     return none;
 }
 
-/* Bracket the device's work in a kernel event. */
-static td_status run_kernel(const work *w, td_device device, td_pointwise_plan *plan) {
-    td_observer *o = td_observer_get(TD_EVENT_KERNEL);
-    if (TD_LIKELY(!o))
-        return TD_RUN(device, pointwise, plan);
-    td_event event = {.kind = TD_EVENT_KERNEL,
-                      .name = event_name(w->f->op, w->f->inplace),
-                      .track = td_stream_current(device)};
-    o->begin(o->ctx, &event);
-    event.status = TD_RUN(device, pointwise, plan);
-    o->end(o->ctx, &event);
-    return event.status;
+static td_status run_kernel(td_device device, void *plan) {
+    return TD_RUN(device, pointwise, (td_pointwise_plan *)plan);
 }
 
 static td_status run_plan(const work *w, const plain *first, int n) {
@@ -248,7 +255,13 @@ static td_status run_plan(const work *w, const plain *first, int n) {
                               .compute = (td_dtype)first->model->dtype,
                               .nlists = n,
                               .outs = w->outs};
-    td_status status = run_kernel(w, td_tensor_device(first->model), &plan);
+    td_lists_run run = {.name = event_name(w->f->op, w->f->inplace),
+                        .device = td_tensor_device(first->model),
+                        .n = n,
+                        .results = w->outs,
+                        .run = run_kernel,
+                        .plan = &plan};
+    td_status status = td_lists_run_observed(&run);
     bool written = w->f->inplace && (status == TD_OK || status == TD_EINTR);
     for (int k = 0; k < n && written; k++) {
         td_tensor_bump_version(w->outs[k]);
@@ -256,33 +269,6 @@ static td_status run_plan(const work *w, const plain *first, int n) {
             td_autograd_forget(w->outs[k]);
     }
     return status;
-}
-
-/* An operator's event over the group, whose argument and results are the lists. */
-static td_status run_observed(const work *w, const plain *first, int n) {
-    td_observer *o = td_observer_get(TD_EVENT_OP);
-    if (TD_LIKELY(!o))
-        return run_plan(w, first, n);
-    td_value written = TD_TENSORS(n, w->outs);
-    td_event event = {.kind = TD_EVENT_OP,
-                      .name = event_name(w->f->op, w->f->inplace),
-                      .args = &written,
-                      .nargs = 1,
-                      .track = td_stream_current(td_tensor_device(first->model))};
-    const td_origin *before = td_origin_in_force;
-    td_origin origin = {.line = 0};
-    if (o->origin && !before) {
-        o->origin(o->ctx, &origin);
-        td_origin_in_force = &origin;
-    }
-    event.origin = td_origin_known();
-    o->begin(o->ctx, &event);
-    event.status = run_plan(w, first, n);
-    event.results = w->outs;
-    event.nresults = n;
-    o->end(o->ctx, &event);
-    td_origin_in_force = before;
-    return event.status;
 }
 
 /* All plain calls that are like call `first`. */
@@ -294,7 +280,7 @@ static td_status run_group(work *w, int first) {
         if (call->program && !call->done && same_group(&w->calls[first], call))
             status = add_call(w, k, n++);
     }
-    return status ? status : run_observed(w, &w->calls[first], n);
+    return status ? status : run_plan(w, &w->calls[first], n);
 }
 
 /* ---- calls ---- */

@@ -22,4 +22,10 @@ bool td_foreach_takes(const td_op *op, bool inplace);
  * have an element in common. */
 td_status td_foreach_call(td_foreach *f) TD_MUST_CHECK;
 
+/* The norm of order `ord`, a number, of each of n tensors into out[], new: what td_operator_norm
+ * says of each, to the bit. On failure all are NULL and *failed is the tensor that was refused, or
+ * -1. EDTYPE for a tensor that is no floats. */
+td_status td_foreach_norm(int n, td_tensor *const *list, td_value ord, td_tensor **out,
+                          int *failed) TD_MUST_CHECK;
+
 #endif

@@ -99,6 +99,43 @@ static td_status broadcast_list(index_list *list) {
     return TD_OK;
 }
 
+/* x and what indexes it, with a dim of size 1 for each mask of no dims, which has that for its own:
+ * true keeps it, false leaves nothing. */
+typedef struct opened {
+    td_tensor *x;
+    td_value indices;
+    int n;
+    td_tensor *entries[TD_MAX_DIMS];
+} opened;
+
+static void release_opened(opened *o) {
+    td_release(o->x);
+    for (int k = 0; k < o->n; k++)
+        td_release(o->entries[k]);
+}
+
+static td_status open_masks(td_tensor *x, td_value indices, opened *o) {
+    int64_t one = 1;
+    td_status status = TD_OK;
+    *o = (opened){.x = td_retain(x), .indices = indices};
+    for (int k = 0, dim = 0; k < indices.n && k < TD_MAX_DIMS; k++, o->n++) {
+        td_tensor *index = o->entries[k] = td_retain(indices.tensors[k]);
+        bool mask = index && index->dtype == TD_BOOL;
+        if (mask && index->ndim == 0 && dim <= o->x->ndim) {
+            TD_STEP(&o->entries[k], view, TD_T(index), TD_INTS(1, &one));
+            TD_STEP(&o->x, unsqueeze, TD_T(o->x), TD_I(dim));
+            o->indices.tensors = o->entries;
+        }
+        dim += mask && index->ndim ? index->ndim : 1;
+    }
+done:
+    if (status) {
+        o->n += o->n < TD_MAX_DIMS && o->n < indices.n; /* the one it stopped at */
+        release_opened(o);
+    }
+    return status;
+}
+
 static td_status normalize(const td_tensor *x, td_value indices, index_list *list) {
     td_status status = TD_OK;
     list->n = 0;
@@ -114,13 +151,16 @@ static td_status normalize(const td_tensor *x, td_value indices, index_list *lis
 /* ---- index and index_write_ ---- */
 
 static td_status run_advanced_index(td_call *call) {
-    index_list list;
-    td_tensor *x = call->args[0].tensor;
-    td_status status = normalize(x, call->args[1], &list);
+    index_list list = {.n = 0};
+    opened o;
+    td_status status = open_masks(call->args[0].tensor, call->args[1], &o);
     if (status)
         return status;
-    status = TD_APPLY(&call->out[0], index, TD_T(x), TD_TENSORS(list.n, list.tensors));
+    TD_TRY(normalize(o.x, o.indices, &list));
+    TD_TRY(TD_APPLY(&call->out[0], index, TD_T(o.x), TD_TENSORS(list.n, list.tensors)));
+done:
     release_list(&list);
+    release_opened(&o);
     return status;
 }
 
@@ -159,19 +199,21 @@ static td_status grad_index(td_grad *grad) {
 }
 
 td_status td_index_put(td_tensor *x, td_value indices, td_tensor *values, bool accumulate) {
-    index_list list;
-    td_status status = normalize(x, indices, &list);
+    index_list list = {.n = 0};
+    opened o;
+    td_tensor *there = NULL; /* a number's tensor may lie on the host */
+    td_status status = open_masks(x, indices, &o);
     if (status)
         return status;
-    td_tensor *there = NULL; /* a number's tensor may lie on the host */
-    status = values->ndim
-                 ? TD_OK
-                 : TD_APPLY(&there, to, TD_T(values), TD_NIL, TD_DEVICE(td_tensor_device(x)));
-    if (status == TD_OK)
-        status = TD_APPLY_INPLACE(index_write_, TD_T(x), TD_TENSORS(list.n, list.tensors),
-                                  TD_T(there ? there : values), TD_B(accumulate));
+    TD_TRY(normalize(o.x, o.indices, &list));
+    if (values->ndim == 0)
+        TD_TRY(TD_APPLY(&there, to, TD_T(values), TD_NIL, TD_DEVICE(td_tensor_device(x))));
+    TD_TRY(TD_APPLY_INPLACE(index_write_, TD_T(o.x), TD_TENSORS(list.n, list.tensors),
+                            TD_T(there ? there : values), TD_B(accumulate)));
+done:
     td_release(there);
     release_list(&list);
+    release_opened(&o);
     return status;
 }
 

@@ -130,7 +130,7 @@ typedef struct step {
     td_tensor *const *lists[MAX_LISTS];
     int nnumbers;
     const double *numbers;
-    td_operand *operands;
+    td_operand *operands, shared[MAX_OPERANDS];
     td_tensor **outs;
 } step;
 
@@ -206,21 +206,20 @@ static td_status read_call(const td_call *call, step *s) {
 static td_status fill_lists(step *s) {
     const recipe *r = s->recipe;
     int nout = r->program->noutputs;
-    s->operands = td_calloc((size_t)s->n * (size_t)r->noperands, sizeof *s->operands);
+    s->operands = td_calloc((size_t)s->n * (size_t)s->nlists, sizeof *s->operands);
     s->outs = td_malloc(sizeof *s->outs * (size_t)s->n * (size_t)nout);
     if (!s->operands || !s->outs)
         return td_fail(TD_ENOMEM, "out of memory");
     td_operand *o = s->operands;
     td_tensor **out = s->outs;
-    for (int k = 0; k < s->n; k++, o += r->noperands) {
+    for (int k = 0; k < s->n; k++)
         for (int list = 0; list < s->nlists; list++) {
-            o[list].tensor = s->lists[list][k];
+            (o++)->tensor = s->lists[list][k];
             if (r->written >> list & 1)
                 *out++ = s->lists[list][k];
         }
-        for (int j = 0; j < s->nnumbers; j++)
-            o[s->nlists + j].f = s->numbers[j];
-    }
+    for (int j = 0; j < s->nnumbers; j++)
+        s->shared[j] = (td_operand){.f = s->numbers[j]};
     return TD_OK;
 }
 
@@ -258,10 +257,12 @@ static td_status run_lists(const step *s, bool apart) {
         for (to = from + 1; to < s->n && !apart && same_kind(s->lists[0][to], p);)
             to++;
         td_pointwise_plan plan = {.program = program,
-                                  .operands = s->operands + from * program->noperands,
+                                  .operands = s->operands + from * s->nlists,
                                   .compute = (td_dtype)p->dtype,
                                   .nlists = to - from,
-                                  .outs = s->outs + from * nout};
+                                  .outs = s->outs + from * nout,
+                                  .shared = s->shared,
+                                  .nshared = s->nnumbers};
         status = TD_RUN(td_tensor_device(p), pointwise, &plan);
         bool written = status == TD_OK || status == TD_EINTR; /* in part */
         for (int k = from * nout; k < to * nout && written; k++)

@@ -35,7 +35,9 @@ typedef struct td_operand {
 /* outs = program(operands), operands broadcast to the outputs' shape; TD_DTYPE_CALL is `compute`,
  * and an output of another dtype than its register's is converted. The same program runs over
  * `nlists` lists of tensors of any shapes: list i has the program's noperands operands from
- * operands[i * noperands] and its noutputs results from outs[i * noutputs].
+ * operands[i * noperands] and its noutputs results from outs[i * noutputs]. The last `nshared`
+ * operands may be numbers that are the same for all lists: they stand once in `shared`, and a list
+ * has noperands - nshared of its own.
  *
  * Results that are elements have one shape in a list. Sums and means have one element and are taken
  * over the broadcast shape of the results that are elements, or of all operands where there are
@@ -50,6 +52,8 @@ typedef struct td_pointwise_plan {
     td_tensor *out; /* one list, one output: instead of outs */
     int nlists;     /* 0 with `out` */
     td_tensor *const *outs;
+    const td_operand *shared;
+    int nshared; /* 0 with `out` */
 } td_pointwise_plan;
 
 /* Fails where program(operands), a program of one output, is different from 0 somewhere in the
@@ -103,6 +107,14 @@ typedef struct td_reduce_plan {
     td_finish finish;
     double param, power;
 } td_reduce_plan;
+
+/* Reductions of many tensors, each over all its dims to one element and none CENTERED, with the
+ * bits that each would have by itself. No result shares memory with anything else. */
+typedef struct td_reduce_lists_plan {
+    td_stream stream;
+    int n;
+    const td_reduce_plan *plans; /* their streams are not read */
+} td_reduce_lists_plan;
 
 /* int64 `index` (and `values` of x's dtype, unless NULL) of the first largest or smallest element
  * along the masked dims: one dim, or all, counted in row-major order. NaN is the most extreme.
@@ -184,7 +196,7 @@ typedef struct td_softmax_plan {
 } td_softmax_plan;
 
 /* For each target its weight (1 where `weight` is NULL, 0 where it is `ignored`) and its class as
- * int64 (0 where ignored). EINDEX for a target beyond [0, nclasses). All row-major. */
+ * int64 (0 where ignored or refused). EINDEX for a target beyond [0, nclasses). All row-major. */
 typedef struct td_class_weights_plan {
     TD_PLAN_HEAD(4, *weights, *classes, *target, *weight);
     int64_t nclasses, ignored;

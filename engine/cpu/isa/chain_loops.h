@@ -4,31 +4,32 @@
  * are. */
 
 /* So many vectors of one value are in registers; what else a step reads comes from memory. */
-#if TD_CHAIN_VECTORS == 8
 #define ALL(at, formula)                                                                           \
     at(0, formula) at(1, formula) at(2, formula) at(3, formula) at(4, formula) at(5, formula)      \
         at(6, formula) at(7, formula)
-#else
-#define ALL(at, formula) at(0, formula) at(1, formula) at(2, formula) at(3, formula)
-#endif
+_Static_assert(TD_CHAIN_VECTORS == 8, "as many as ALL names");
 #define ZERO(u, none)  V acc##u = {0};
 #define LOAD(u, none)  acc##u = OF(load)(x + (u)*N);
 #define STORE(u, none) OF(store)(x + (u)*N, acc##u);
+#define FETCH(u, none) __builtin_prefetch((char *)x + TD_CHAIN_AHEAD + (u) * sizeof(V));
 
-static void NAME(chain)(const td_chain_op *code, int ncode, int64_t tiles, const td_place *places) {
+static void NAME(chain)(const td_chain_op *code, int64_t tiles, const td_place *places) {
     ALL(ZERO, )
     for (int64_t tile = 0; tile < tiles; tile++) {
         uint64_t offset = (uint64_t)tile * TD_CHAIN_VECTORS * sizeof(V);
-        for (int k = 0; k < ncode; k++) {
-            const td_place *place = &places[code[k].reg];
+        for (const td_chain_op *c = code; c->op != TD_CHAIN_END; c++) {
+            const td_place *place = &places[c->reg];
             T *x = (T *)(place->at + (offset & place->moves));
-            switch (code[k].op) {
+            switch (c->op) {
+            case TD_CHAIN_FETCH:
+                ALL(FETCH, )
+                continue;
             case TD_CHAIN_LOAD:
                 ALL(LOAD, )
-                break;
+                continue;
             case TD_CHAIN_STORE:
                 ALL(STORE, )
-                break;
+                continue;
 #define AT1(u, formula)                                                                            \
     {                                                                                              \
         V a = acc##u;                                                                              \
@@ -47,14 +48,14 @@ static void NAME(chain)(const td_chain_op *code, int ncode, int64_t tiles, const
 #define STEP1(name, formula)                                                                       \
     case TD_PW_##name:                                                                             \
         ALL(AT1, formula)                                                                          \
-        break;
+        continue;
 #define STEP2(name, formula)                                                                       \
     case TD_PW_##name:                                                                             \
         ALL(AT2, formula)                                                                          \
-        break;                                                                                     \
+        continue;                                                                                  \
     case TD_CHAIN_SWAPPED + TD_PW_##name:                                                          \
         ALL(SWAPPED, formula)                                                                      \
-        break;
+        continue;
 #define STEP3(name, formula)                                /* two steps here */
 #define ARITH(name, arity, formula)                         STEP##arity(name, formula)
 #define FLOAT(name, arity, formula)                         STEP##arity(name, formula)
@@ -71,6 +72,7 @@ static void NAME(chain)(const td_chain_op *code, int ncode, int64_t tiles, const
 #include "engine/ops/primitives.def"
                 STEP1(sqrt, SQRT(a)) /* as dear as a division, no more */
             }
+            __builtin_unreachable(); /* a step begins sooner where nobody asks for others */
         }
     }
 }
@@ -78,6 +80,7 @@ static void NAME(chain)(const td_chain_op *code, int ncode, int64_t tiles, const
 #undef ZERO
 #undef LOAD
 #undef STORE
+#undef FETCH
 #undef AT1
 #undef AT2
 #undef SWAPPED

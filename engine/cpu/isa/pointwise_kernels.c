@@ -56,12 +56,10 @@ DEFINE_MASKS(vb, vb_bytes, vb, VB_N)
 DEFINE_MASKS(vc, vc_bytes, vc, VC_N)
 DEFINE_MASKS(vs, vs_bytes, vs, VS_N)
 
-/* Few, where they are long: what is in the divider then still meets what the next tile loads. */
-#if defined(TD_ISA_avx512)
-#define TD_CHAIN_VECTORS 4
-#else
 #define TD_CHAIN_VECTORS 8
-#endif
+/* Bytes. While the divider has a tile's steps, the processor gets no further than into the next
+ * tile, which is too late to ask memory for it. */
+#define TD_CHAIN_AHEAD 1024
 
 #define T        float
 #define V        vf

@@ -16,7 +16,13 @@ typedef void (*td_pointwise_fn)(int64_t n, void *out, const void *a, const void 
 typedef struct td_chain_op {
     uint16_t op, reg;
 } td_chain_op;
-enum { TD_CHAIN_SWAPPED = TD_PRIMITIVES, TD_CHAIN_LOAD = 2 * TD_PRIMITIVES, TD_CHAIN_STORE };
+enum {
+    TD_CHAIN_SWAPPED = TD_PRIMITIVES,
+    TD_CHAIN_LOAD = 2 * TD_PRIMITIVES,
+    TD_CHAIN_STORE,
+    TD_CHAIN_FETCH, /* what a tile further on will load; the registers stay as they are */
+    TD_CHAIN_END
+};
 
 /* Where a register's elements are: of tile t at `at`, `tile_bytes` * t further where `moves` has
  * all bits and not further where it has none. `full`: of the one element whose bits are noted. */
@@ -26,9 +32,8 @@ typedef struct td_place {
     bool full;
 } td_place;
 
-/* Runs the operations over so many tiles. */
-typedef void (*td_chain_fn)(const td_chain_op *code, int ncode, int64_t tiles,
-                            const td_place *places);
+/* Runs the operations, up to an END, over so many tiles. */
+typedef void (*td_chain_fn)(const td_chain_op *code, int64_t tiles, const td_place *places);
 
 typedef struct td_pointwise_kernels {
     td_chain_fn chain[TD_DTYPE_COUNT]; /* NULL: not for it */

@@ -1,8 +1,8 @@
 /* taps.h: which places of the input each place of a result sees along one dim, and with what
  * weights: a td_axis expanded.
  */
-#ifndef TD_CPU_TAPS_H
-#define TD_CPU_TAPS_H
+#ifndef TD_OPS_TAPS_H
+#define TD_OPS_TAPS_H
 
 #include "engine/ops/plan.h"
 

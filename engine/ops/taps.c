@@ -1,6 +1,6 @@
 /* taps.c: expands the axes of spatial plans. The formulas of positions and weights are PyTorch's,
  * so that the same pixels are chosen; nothing here touches elements. */
-#include "engine/cpu/taps.h"
+#include "engine/ops/taps.h"
 
 #include "engine/core/memory.h"
 
