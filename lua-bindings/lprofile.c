@@ -7,18 +7,21 @@
 #include "profiler/table.h"
 #include "profiler/timeline.h"
 #include "profiler/trace_read.h"
+#include "profiler/work.h"
 
 #include <string.h>
 
 static tide_sort to_sort(const char *name) {
-    static const char *const names[] = {"self", "total", "calls", "name", "memory", "flops"};
+    static const char *const names[] = {"self",   "total", "calls", "name",
+                                        "memory", "flops", "device"};
     int k = 0;
     while (strcmp(name, names[k]))
         k++;
     return (tide_sort)k;
 }
 
-static int push_table(lua_State *L, const tide_profile *p, const tide_table_options *options) {
+static int push_table(lua_State *L, const tide_profile *p, tide_table_options *options) {
+    options->without_work = p->options.identity && !p->flops;
     char *text = tide_table(&p->recording, options);
     if (!text)
         return tide_error(L, "profiler: out of memory");
@@ -139,6 +142,17 @@ static void push_inputs(lua_State *L, const tide_event *e) {
     lua_setfield(L, -2, "shapes");
 }
 
+static void push_device(lua_State *L, const tide_event *e) {
+    if (e->launcher) {
+        lua_pushinteger(L, e->launcher);
+        lua_setfield(L, -2, "launcher");
+    }
+    if (e->kind != TD_EVENT_ACTIVITY) {
+        lua_pushinteger(L, e->bytes);
+        lua_setfield(L, -2, "bytes");
+    }
+}
+
 static int profile_events(lua_State *L) {
     tide_frame f;
     tide_read_call(L, &f);
@@ -167,6 +181,8 @@ static int profile_events(lua_State *L) {
             lua_setfield(L, -2, "bytes");
             lua_pushinteger(L, e->total);
             lua_setfield(L, -2, "total");
+        } else if (tide_is_device_kind(e->kind)) {
+            push_device(L, e);
         } else if (e->sequence && e->kind != TD_EVENT_KERNEL) {
             lua_pushinteger(L, (lua_Integer)e->sequence);
             lua_setfield(L, -2, "sequence");
@@ -189,9 +205,38 @@ static int profile_events(lua_State *L) {
     return 1;
 }
 
+/* Lies the event in an operator's, of which FLOPs are known where that is asked? */
+static bool has_outer(const tide_recording *r, const tide_event *e, bool with_flops) {
+    for (int32_t at = e->parent; at >= 0; at = r->events[at].parent) {
+        const tide_event *outer = &r->events[at];
+        if (outer->kind == TD_EVENT_OP && (!with_flops || tide_work_of(outer).flops > 0))
+            return true;
+    }
+    return false;
+}
+
+/* _work(p): FLOPs and bytes of what was recorded with_flops, of operators within others once. */
+static int profile_work(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    const tide_recording *r = &tide_check_profile(L)->recording;
+    tide_work sum = {0, 0};
+    for (int64_t k = 0; k < r->count; k++) {
+        tide_work work = tide_work_of(&r->events[k]);
+        if (work.flops > 0 && !has_outer(r, &r->events[k], true))
+            sum.flops += work.flops;
+        if (work.bytes > 0 && !has_outer(r, &r->events[k], false))
+            sum.bytes += work.bytes;
+    }
+    lua_pushnumber(L, sum.flops);
+    lua_pushnumber(L, sum.bytes);
+    return 2;
+}
+
 const tide_function tide_profile_methods[] = {
-    {"_table(Profile p, *, \"self\"|\"total\"|\"calls\"|\"name\"|\"memory\"|\"flops\" "
-     "sort=\"self\", bool group_by_shape=false, int(1..)? limit=nil, number? peak_flops=nil, "
+    {"_table(Profile p, *, \"self\"|\"total\"|\"calls\"|\"name\"|\"memory\"|\"flops\"|"
+     "\"device\" sort=\"self\", bool group_by_shape=false, int(1..)? limit=nil, number? "
+     "peak_flops=nil, "
      "number? peak_bytes=nil) -> str",
      "The table for the peaks of a machine.", profile_table},
     {"export_chrome_trace(Profile p, str path)", "Write a trace for Perfetto and chrome://tracing.",
@@ -202,11 +247,16 @@ const tide_function tide_profile_methods[] = {
     {"_timeline_data(Profile p, number? from=nil, number? to=nil, int(1..1000000) most=30000) -> "
      "str",
      "The timeline's slices as JSON.", profile_timeline_data},
+    {"_calls(Profile p) -> table", "The calls of the script as columns.", tide_profile_calls},
     {"export_stacks(Profile p, str path)",
      "Write folded stacks, a line per way from outside in with its own time in µs: for flame "
      "graphs.",
      profile_export_stacks},
-    {"events(Profile p) -> list", "What was recorded, in the order of its beginnings.",
+    {"_work(Profile p) -> number, number", "FLOPs and bytes of what was recorded.", profile_work},
+    {"events(Profile p) -> list",
+     "What was recorded, by thread and stream, in the order of its beginnings; what a device did "
+     "knows "
+     "its launcher, the number of the event that asked for it.",
      profile_events},
     {NULL, NULL, NULL},
 };

@@ -1,6 +1,7 @@
 /* lprofiler.c: tide.profiler: recording a function, a block or the steps that a schedule names.
  * What is done with a recording is in lprofile.c.
  */
+#include "lua-bindings/calltrace.h"
 #include "lua-bindings/modules.h"
 #include "lua-bindings/origin.h"
 #include "lua-bindings/profile.h"
@@ -20,21 +21,13 @@ static lua_State *main_thread(lua_State *L) {
     return found;
 }
 
-static void start_recorder(lua_State *L, tide_profile *p) {
-    p->options.find_line = tide_find_origin;
-    p->options.script = p->lines ? main_thread(L) : NULL;
-    tide_enter_engine(p->state);
-    p->recorder = tide_recorder_start(&p->options);
-    if (!p->recorder)
-        tide_error(L, "profile: %s", td_error_message());
-    p->state->observer = tide_recorder_observer(p->recorder);
-}
-
 /* End the recording and keep it, or not; false: memory is out. */
-static bool halt(tide_profile *p, bool keep) {
+static bool halt(lua_State *L, tide_profile *p, bool keep) {
     tide_recorder *recorder = p->recorder;
     if (!recorder)
         return true;
+    if (p->functions)
+        tide_calltrace_end(L);
     p->recorder = NULL;
     p->state->observer = NULL;
     tide_raw *raw = tide_recorder_halt(recorder);
@@ -48,8 +41,24 @@ static bool halt(tide_profile *p, bool keep) {
     return raw != NULL;
 }
 
+static void start_recorder(lua_State *L, tide_profile *p) {
+    p->options.find_line = tide_find_origin;
+    p->options.script = p->lines ? main_thread(L) : NULL;
+    if (p->functions)
+        tide_calltrace_prepare(L);
+    tide_enter_engine(p->state);
+    p->recorder = tide_recorder_start(&p->options);
+    if (!p->recorder)
+        tide_error(L, "profile: %s", td_error_message());
+    p->state->observer = tide_recorder_observer(p->recorder);
+    if (p->functions && !tide_calltrace_begin(L, p->state)) {
+        (void)halt(L, p, false);
+        tide_error(L, "profile: functions: the script has set a hook (debug.sethook) already");
+    }
+}
+
 static void must_halt(lua_State *L, tide_profile *p, bool keep) {
-    if (!halt(p, keep))
+    if (!halt(L, p, keep))
         tide_error(L, "profiler: %s", td_error_message());
 }
 
@@ -178,7 +187,7 @@ static int profile_close(lua_State *L) {
 
 static int profile_gc(lua_State *L) {
     tide_profile *p = luaL_checkudata(L, 1, TIDE_PROFILE_NAME);
-    (void)halt(p, false);
+    (void)halt(L, p, false);
     p->running = false;
     tide_raw_free(p->raw);
     p->raw = NULL;
@@ -206,19 +215,32 @@ enum {
     PROFILE_MEMORY,
     WITH_FLOPS,
     KERNELS,
+    FUNCTIONS,
+    NVTX,
     MAX_EVENTS,
     SCHEDULE_AT,
-    READY_AT
+    READY_AT,
+    IDENTITIES
 };
+
+/* Where calls are recorded with lines and shapes, which tensors they work on is worth its cost. */
+static bool wants_identities(const td_value *v) {
+    return td_is_nil(v[IDENTITIES]) ? v[WITH_STACK].b && v[RECORD_SHAPES].b : v[IDENTITIES].b;
+}
 
 static void read_options(lua_State *L, tide_profile *p, const tide_frame *f, int at) {
     const td_value *v = f->args;
+    const td_annotations *annotations =
+        v[NVTX].b ? tide_check_annotations(L, "profile: nvtx") : NULL;
     p->lines = v[WITH_STACK].b;
     p->flops = v[WITH_FLOPS].b;
+    p->functions = v[FUNCTIONS].b;
     p->options = (tide_record_options){.shapes = v[RECORD_SHAPES].b,
                                        .results = p->flops,
+                                       .identity = wants_identities(v),
                                        .memory = v[PROFILE_MEMORY].b,
                                        .all_kernels = v[KERNELS].b,
+                                       .annotations = annotations,
                                        .max_events = v[MAX_EVENTS].i};
     const int places[] = {SCHEDULE_AT, READY_AT};
     for (int k = 0; k < 2; k++)
@@ -298,6 +320,18 @@ static int range_close(lua_State *L) {
     return 0;
 }
 
+void tide_record_until_return(lua_State *L, int kind, const char *name) {
+    tide_enter_engine(TIDE_STATE(L));
+    if (!td_observer_current || luaL_getmetatable(L, range_name) != LUA_TTABLE)
+        return;
+    tide_range *range = lua_newuserdatauv(L, sizeof *range, 0);
+    lua_insert(L, -2);
+    *range = (tide_range){0};
+    lua_setmetatable(L, -2);
+    lua_toclose(L, -1);
+    *range = tide_range_begin(kind, name);
+}
+
 static int to_kind(const char *name) {
     static const int kinds[] = {TD_EVENT_RANGE,  TIDE_EVENT_FUNCTION, TIDE_EVENT_OPTIMIZER,
                                 TIDE_EVENT_DATA, TIDE_EVENT_COPY,     TIDE_EVENT_COLLECT};
@@ -358,13 +392,17 @@ static int open_profiler(lua_State *L) {
     static const luaL_Reg range_events[] = {{"__close", range_close}, {NULL, NULL}};
     static const tide_function functions[] = {
         {"profile(function? fn=nil, ..., *, bool with_stack=false, bool record_shapes=true, "
-         "bool profile_memory=false, bool with_flops=false, bool kernels=false, int(1..) "
-         "max_events=4000000, function? schedule=nil, function? on_trace_ready=nil) -> profile, "
-         "any",
+         "bool profile_memory=false, bool with_flops=false, bool kernels=false, bool "
+         "functions=false, bool nvtx=false, int(1..) max_events=4000000, function? schedule=nil, "
+         "function? on_trace_ready=nil, bool? identities=nil) -> profile, any",
          "Record every operator, kernel and backward node while fn runs, or to the end of the "
          "block with `local p <close> = tide.profiler.profile()`; with the lines that they work "
          "for: profile{fn, with_stack = true}. kernels = true times the kernels of tiny calls too, "
-         "of which but a sample is timed otherwise; of more than max_events the oldest steps go. "
+         "of which but a sample is timed otherwise, functions = true the script's Lua functions; "
+         "nvtx = true tells operators and ranges to Nsight too (NVTX; needs CUDA); of more than "
+         "max_events the oldest steps go. Which "
+         "tensor is which (identities) is recorded where lines and shapes are: p:advice() needs "
+         "it. "
          "print(p), p:table({sort, limit}), p:events(), p:export_chrome_trace(path).",
          profiler_profile},
         {"record(str name, function? fn=nil, ..., *, \"range\"|\"function\"|\"optimizer\"|\"data\"|"
@@ -378,8 +416,10 @@ static int open_profiler(lua_State *L) {
          profiler_step},
         {NULL, NULL, NULL},
     };
-    make_metatable(L, TIDE_PROFILE_NAME,
-                   (const tide_function *const[]){methods, tide_profile_methods, NULL}, events);
+    make_metatable(
+        L, TIDE_PROFILE_NAME,
+        (const tide_function *const[]){methods, tide_profile_methods, tide_summary_methods, NULL},
+        events);
     make_metatable(L, range_name, (const tide_function *const[]){NULL}, range_events);
     lua_newtable(L);
     tide_declare(L, functions);
@@ -390,6 +430,7 @@ static int open_profiler(lua_State *L) {
 }
 
 void tide_open_profiler(lua_State *L) {
-    static const luaL_Reg functions[] = {{"_profiler", open_profiler}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {
+        {"_profiler", open_profiler}, {"_profiler_write", tide_profiler_write}, {NULL, NULL}};
     tide_set_functions(L, functions);
 }

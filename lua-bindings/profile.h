@@ -20,7 +20,7 @@ typedef enum tide_plan {
 typedef struct tide_profile {
     tide_state *state;
     tide_record_options options;
-    bool lines, flops;
+    bool lines, flops, functions;
     bool running;            /* recording, or waiting for a step that is to be recorded */
     bool fresh;              /* what was recorded has not been handed to on_trace_ready */
     bool handing;            /* on_trace_ready has it */
@@ -39,9 +39,19 @@ tide_profile *tide_check_stopped(lua_State *L);
 /* The same with its recording. Within on_trace_ready it has that of the cycle that has ended. */
 tide_profile *tide_check_profile(lua_State *L);
 
+/* NVTX, or an error that begins with `what`. In cuda.c. */
+const td_annotations *tide_check_annotations(lua_State *L, const char *what);
+
 /* What is done with a recording: the methods, and load. */
 extern const tide_function tide_profile_methods[];
+extern const tide_function tide_summary_methods[]; /* in numbers, for summaries */
 int tide_profile_tostring(lua_State *L);
 int tide_profile_load(lua_State *L);
+int tide_profiler_write(lua_State *L);
+int tide_profile_calls(lua_State *L);
+
+/* An event of this tide_event_kind from here to the end of the running C function, however that
+ * ends; nothing where nothing is recorded. It may push a value, which must stay where it is. */
+void tide_record_until_return(lua_State *L, int kind, const char *name);
 
 #endif

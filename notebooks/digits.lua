@@ -1,4 +1,4 @@
--- digits.lua: the tutorial network on real handwritten digits (data/digits.csv).
+-- digits.lua: the tutorial network on real handwritten digits (data/digits.lua).
 --
 --     tide notebooks/digits.lua [seed]
 --
@@ -9,18 +9,9 @@ local nn, optim = tide.nn, tide.optim
 
 local seed = math.tointeger(tonumber(arg and arg[1] or 0)) or error("the seed must be an integer", 0)
 local epochs, batch, rate = 15, 32, 0.05
-local here = (arg and arg[0] or "notebooks/digits.lua"):match("^(.*)/[^/]*$") or "."
 
--- ---- data ----
-
-local rows = tide.io.read_csv(here .. "/data/digits.csv")
-tide.manual_seed(seed)
-rows = rows[tide.randperm(#rows)]
-local images = tide.interpolate(rows[":, 1:64"]:reshape(-1, 1, 8, 8) / 16, { scale_factor = 4 })
-local digits = rows[":, 65"]:long() + 1 -- classes count from 1: digit 0 is class 1
-local n_train = 1437
-local train_x, train_y = images[{ { 1, n_train } }], digits[{ { 1, n_train } }]
-local test_x, test_y = images[{ { n_train + 1, -1 } }], digits[{ { n_train + 1, -1 } }]
+local data = require("data.digits") { seed = seed }
+local n_train = #data.train_x
 
 -- ---- network ----
 
@@ -43,7 +34,7 @@ local function train_epoch()
     for first = 1, n_train, batch do
         local pick = order[{ { first, math.min(first + batch - 1, n_train) } }]
         optimizer:zero_grad()
-        local loss = criterion(model(train_x[pick]), train_y[pick])
+        local loss = criterion(model(data.train_x[pick]), data.train_y[pick])
         loss:backward()
         optimizer:step()
         total, steps = total + loss:item(), steps + 1
@@ -63,4 +54,4 @@ for _ = 1, epochs do
 end
 progress:close()
 print(("trained %d epochs in %.2f s"):format(epochs, tide.time() - started))
-print(("test accuracy %.4f"):format(accuracy(test_x, test_y)))
+print(("test accuracy %.4f"):format(accuracy(data.test_x, data.test_y)))

@@ -24,6 +24,8 @@ static const char *const categories[TIDE_EVENT_KINDS] = {
     [TIDE_EVENT_COPY] = "copy",
     [TIDE_EVENT_COLLECT] = "gc",
     [TIDE_EVENT_RUNTIME] = "cuda_runtime",
+    [TIDE_EVENT_TRANSFER] = "gpu_memcpy",
+    [TIDE_EVENT_SET] = "gpu_memset",
 };
 
 const char *tide_event_category(int kind) {
@@ -67,7 +69,16 @@ static void write_memory(FILE *f, const tide_event *e, int pid) {
     fprintf(f, ",\"args\":{\"bytes\":%lld}}", (long long)e->total);
 }
 
-static void write_event(FILE *f, const tide_event *e, int pid) {
+/* Who asked for it goes by its number ("External id", as in PyTorch's traces), which it bears too.
+ */
+static void write_device(FILE *f, const tide_event *e) {
+    if (e->launcher)
+        fprintf(f, ",\"External id\":%lld", (long long)e->launcher);
+    if (e->bytes)
+        fprintf(f, ",\"bytes\":%lld", (long long)e->bytes);
+}
+
+static void write_event(FILE *f, const tide_event *e, int64_t number, int pid) {
     if (e->kind == TD_EVENT_ALLOC) {
         write_memory(f, e, pid);
         return;
@@ -80,7 +91,9 @@ static void write_event(FILE *f, const tide_event *e, int pid) {
     write_us(f, e->end_ns - e->start_ns);
     fprintf(f, ",\"args\":{\"Self us\":");
     write_us(f, e->self_ns);
-    if (e->sequence && e->kind != TD_EVENT_KERNEL)
+    if (tide_is_device_kind(e->kind))
+        write_device(f, e);
+    else if (e->sequence && e->kind != TD_EVENT_KERNEL)
         fprintf(f, ",\"Sequence number\":%llu", (unsigned long long)e->sequence);
     if (e->line) {
         fprintf(f, ",\"line\":");
@@ -88,6 +101,8 @@ static void write_event(FILE *f, const tide_event *e, int pid) {
     }
     if (e->step)
         fprintf(f, ",\"step\":%d", e->step);
+    if (number)
+        fprintf(f, ",\"External id\":%lld", (long long)number);
     if (e->ninputs)
         write_inputs(f, e);
     fprintf(f, "}}");
@@ -133,11 +148,26 @@ static const tide_event *forward_of(const forward_list *list, const tide_event *
     return found && found->sequence == backward->sequence ? found : NULL;
 }
 
-static void write_arrow_end(FILE *f, const char *phase, const tide_event *e, int64_t id, int pid) {
+/* Which events asked devices for something; NULL where none did. */
+static td_status find_launchers(const tide_recording *r, bool **launchers) {
+    *launchers = NULL;
+    for (int64_t k = 0; k < r->count; k++) {
+        const tide_event *e = &r->events[k];
+        if (!tide_is_device_kind(e->kind) || !e->launcher)
+            continue;
+        if (!*launchers && !(*launchers = td_calloc((size_t)r->count, sizeof **launchers)))
+            return td_fail(TD_ENOMEM, "out of memory");
+        (*launchers)[e->launcher - 1] = true;
+    }
+    return TD_OK;
+}
+
+static void write_arrow_end(FILE *f, const char *phase, const char *kind, const tide_event *e,
+                            int64_t id, int pid) {
     fprintf(f,
-            ",\n{\"ph\":\"%s\",\"cat\":\"fwdbwd\",\"name\":\"fwdbwd\",\"id\":%lld,\"pid\":%d,"
+            ",\n{\"ph\":\"%s\",\"cat\":\"%s\",\"name\":\"%s\",\"id\":%lld,\"pid\":%d,"
             "\"tid\":%d%s,\"ts\":",
-            phase, (long long)id, pid, e->thread, *phase == 'f' ? ",\"bp\":\"e\"" : "");
+            phase, kind, kind, (long long)id, pid, e->thread, *phase == 'f' ? ",\"bp\":\"e\"" : "");
     write_us(f, e->start_ns);
     fprintf(f, "}");
 }
@@ -146,9 +176,14 @@ static void write_arrows(FILE *f, const tide_recording *r, const forward_list *f
     for (int64_t k = 0; k < r->count && !td_interrupt_requested(); k++) {
         const tide_event *e = &r->events[k];
         const tide_event *from = e->kind == TD_EVENT_BACKWARD ? forward_of(forward, e) : NULL;
+        const char *kind = "fwdbwd";
+        if (tide_is_device_kind(e->kind) && e->launcher) {
+            from = &r->events[e->launcher - 1];
+            kind = "ac2g"; /* what PyTorch calls those from the host to a device */
+        }
         if (from) {
-            write_arrow_end(f, "s", from, k, pid);
-            write_arrow_end(f, "f", e, k, pid);
+            write_arrow_end(f, "s", kind, from, k, pid);
+            write_arrow_end(f, "f", kind, e, k, pid);
         }
     }
 }
@@ -174,12 +209,13 @@ static void write_names(FILE *f, const tide_recording *r, int pid) {
     }
 }
 
-static void write_trace(FILE *f, const tide_recording *r, const forward_list *forward) {
+static void write_trace(FILE *f, const tide_recording *r, const forward_list *forward,
+                        const bool *launchers) {
     int pid = (int)getpid();
     fprintf(f, "{\"schemaVersion\":1,\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
     write_names(f, r, pid);
     for (int64_t k = 0; k < r->count && !td_interrupt_requested(); k++)
-        write_event(f, &r->events[k], pid);
+        write_event(f, &r->events[k], launchers && launchers[k] ? k + 1 : 0, pid);
     write_arrows(f, r, forward, pid);
     fprintf(f, "\n]}\n");
 }
@@ -187,11 +223,12 @@ static void write_trace(FILE *f, const tide_recording *r, const forward_list *fo
 typedef struct trace {
     const tide_recording *recording;
     const forward_list *forward;
+    const bool *launchers;
 } trace;
 
 static void write_it(FILE *f, const void *ctx) {
     const trace *t = ctx;
-    write_trace(f, t->recording, t->forward);
+    write_trace(f, t->recording, t->forward, t->launchers);
 }
 
 td_status tide_write_chrome_trace(const tide_recording *r, const char *path) {
@@ -199,7 +236,11 @@ td_status tide_write_chrome_trace(const tide_recording *r, const char *path) {
     td_status status = find_forward(r, &forward);
     if (status)
         return status;
-    status = tide_write_whole(path, write_it, &(trace){r, &forward});
+    bool *launchers = NULL;
+    status = find_launchers(r, &launchers);
+    if (status == TD_OK)
+        status = tide_write_whole(path, write_it, &(trace){r, &forward, launchers});
+    td_free(launchers);
     td_free(forward.ops);
     return status;
 }

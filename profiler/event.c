@@ -15,7 +15,8 @@ const char *tide_event_kind_name(int kind) {
         [TIDE_EVENT_STEP] = "step",           [TIDE_EVENT_FUNCTION] = "function",
         [TIDE_EVENT_OPTIMIZER] = "optimizer", [TIDE_EVENT_DATA] = "data",
         [TIDE_EVENT_COPY] = "copy",           [TIDE_EVENT_COLLECT] = "collector",
-        [TIDE_EVENT_RUNTIME] = "runtime",
+        [TIDE_EVENT_RUNTIME] = "runtime",     [TIDE_EVENT_TRANSFER] = "transfer",
+        [TIDE_EVENT_SET] = "memset",
     };
     return names[kind];
 }
@@ -27,12 +28,28 @@ tide_input tide_input_next(const int64_t **at) {
                      .ndim = (int)(head >> 8 & 0xFF),
                      .dense = (head & TIDE_INPUT_DENSE) != 0,
                      .known = (head & TIDE_INPUT_KNOWN) != 0,
+                     .requires_grad = (head & TIDE_INPUT_GRAD) != 0,
                      .version = (uint32_t)(head >> 32)};
-    if (in.known)
+    if (in.known) {
         in.storage = (uint64_t) * ++words;
+        in.offset = *++words;
+    }
     in.sizes = words + 1;
     *at = words + 1 + in.ndim;
+    if (head & TIDE_INPUT_STRIDED) {
+        in.strides = *at;
+        *at += in.ndim;
+    }
     return in;
+}
+
+const int64_t *tide_event_arguments(const tide_event *event, int64_t *count) {
+    const int64_t *at = event->inputs;
+    bool known = event->kind == TD_EVENT_OP && at;
+    for (int k = 0; known && k < event->ninputs; k++)
+        known = tide_input_next(&at).known;
+    *count = known ? *at : 0;
+    return known ? at + 1 : NULL;
 }
 
 int64_t tide_input_numel(const tide_input *in) {

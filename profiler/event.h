@@ -17,11 +17,18 @@ typedef enum tide_event_kind {
     TIDE_EVENT_COPY,                  /* elements from one place to another */
     TIDE_EVENT_COLLECT,               /* the script's garbage is collected */
     TIDE_EVENT_RUNTIME,               /* of a trace: a call of a device's library */
+    TIDE_EVENT_TRANSFER,              /* a device copies, on a row of its own */
+    TIDE_EVENT_SET,                   /* a device sets memory to a byte, likewise */
     TIDE_EVENT_KINDS
 } tide_event_kind;
 
 /* "operator", "kernel", "backward", "range", ... */
 const char *tide_event_kind_name(int kind);
+
+/* Is it what a device did by itself: TD_EVENT_ACTIVITY, TRANSFER or SET? */
+static inline bool tide_is_device_kind(int kind) {
+    return kind == TD_EVENT_ACTIVITY || kind == TIDE_EVENT_TRANSFER || kind == TIDE_EVENT_SET;
+}
 
 typedef struct tide_event {
     const char *name; /* lives as long as the recording */
@@ -29,11 +36,12 @@ typedef struct tide_event {
     union {
         const int64_t *inputs; /* the tensor arguments, for tide_input_next */
         int64_t total;         /* of memory: bytes in use behind it */
+        int64_t launcher;      /* of devices: who asked for it, its index + 1; 0: not known */
     };
     const int64_t *results; /* the tensors it gave, likewise; NULL: not recorded */
     union {
         uint64_t sequence; /* autograd's number: the same in forward and backward; 0: none */
-        int64_t bytes;     /* of memory: taken, or (negative) given back */
+        int64_t bytes;     /* of memory: taken, or (negative) given back; of devices: copied */
     };
     int64_t start_ns, end_ns; /* since the recording began; end > start but of memory */
     int64_t self_ns;          /* without the events inside */
@@ -49,11 +57,14 @@ typedef struct tide_event {
 typedef struct tide_input {
     td_dtype dtype; /* TD_DTYPE_NONE: not known */
     int ndim;
-    bool dense;       /* row-major without gaps */
-    bool known;       /* storage and version were recorded */
+    bool dense; /* row-major without gaps */
+    bool known; /* storage and version were recorded */
+    bool requires_grad;
     uint32_t version; /* of the storage, when the operator began (results: when it ended) */
-    uint64_t storage; /* the same number for tensors that share memory at the same time */
+    uint64_t storage; /* the same number for tensors that share memory, and for no others */
+    int64_t offset;   /* of the first element in the storage */
     const int64_t *sizes;
+    const int64_t *strides; /* NULL: row-major, or not known */
 } tide_input;
 
 /* The tensors one after the other, event->ninputs times: *at starts as event->inputs. */
@@ -64,7 +75,18 @@ int64_t tide_input_numel(const tide_input *input);
 const char *tide_input_dtype(const tide_input *input);
 
 /* How the words of an input begin; recorder and loader write them. */
-enum { TIDE_INPUT_DENSE = 1 << 16, TIDE_INPUT_KNOWN = 1 << 17 };
+enum {
+    TIDE_INPUT_DENSE = 1 << 16,
+    TIDE_INPUT_KNOWN = 1 << 17,
+    TIDE_INPUT_STRIDED = 1 << 18,
+    TIDE_INPUT_GRAD = 1 << 19
+};
+
+/* All that an operator was called with, where identities were recorded: `count` words, a word
+ * `kind (td_kind) | entries << 8` for each argument and behind it what it holds: numbers and dtypes
+ * a word, lists their entries, texts their length and characters; tensors are in the inputs. NULL:
+ * not recorded. */
+const int64_t *tide_event_arguments(const tide_event *event, int64_t *count);
 
 /* A thread, or a stream of a device, and the row that its events have. */
 typedef struct tide_track {
@@ -84,6 +106,7 @@ typedef struct tide_recording {
     int64_t wall_ns;
     tide_track *tracks; /* by thread - 1; NULL: they have no names */
     int ntracks;
+    const char *note;         /* what is wrong with the devices' times; static, NULL: nothing */
     struct tide_words *words; /* where names of ranges and inputs lie */
 } tide_recording;
 

@@ -10,20 +10,24 @@ struct tide_raw {
     uint64_t *steps;
     int nsteps, nlanes;
     tide_lane *lanes; /* what they hold */
-    uint64_t cut;     /* what ended before goes; 0: nothing */
-    double tick_ns;   /* the length of a tick */
+    tide_device_log *log;
+    uint64_t cut;   /* what ended before goes; 0: nothing */
+    double tick_ns; /* the length of a tick */
 };
 
-tide_raw *tide_raw_new(uint64_t origin, uint64_t end, uint64_t *steps, int nsteps) {
+tide_raw *tide_raw_new(uint64_t origin, uint64_t end, uint64_t *steps, int nsteps,
+                       tide_device_log *log) {
     tide_raw *raw = td_calloc(1, sizeof *raw);
     if (!raw) {
         td_free(steps);
+        tide_device_log_free(log);
         return NULL;
     }
     raw->origin = origin;
     raw->end = end;
     raw->steps = steps;
     raw->nsteps = nsteps;
+    raw->log = log;
     return raw;
 }
 
@@ -34,6 +38,7 @@ void tide_raw_free(tide_raw *raw) {
         tide_lane_clear(&raw->lanes[k]);
     td_free(raw->lanes);
     td_free(raw->steps);
+    tide_device_log_free(raw->log);
     td_free(raw);
 }
 
@@ -165,17 +170,41 @@ static void gather(const tide_raw *g, tide_lane *l, tide_recording *out) {
     out->untimed += l->untimed;
 }
 
+/* What devices did, behind all lanes' events. */
+static td_status gather_devices(const tide_raw *g, tide_recording *out) {
+    if (!g->log || !tide_device_log_count(g->log))
+        return TD_OK;
+    uint32_t *threads = td_malloc((size_t)(g->nlanes + 1) * sizeof *threads);
+    if (!threads)
+        return td_fail(TD_ENOMEM, "out of memory");
+    for (int k = 0; k < g->nlanes; k++)
+        threads[k] = g->lanes[k].thread;
+    td_status status = tide_device_log_add(g->log,
+                                           &(tide_log_frame){.origin = g->origin,
+                                                             .end = g->end,
+                                                             .cut = g->cut,
+                                                             .tick_ns = g->tick_ns,
+                                                             .threads = threads,
+                                                             .nlanes = g->nlanes},
+                                           out);
+    td_free(threads);
+    return status;
+}
+
 td_status tide_raw_gather(tide_raw *g, tide_recording *out) {
-    int64_t count = 0;
+    int64_t count = g->log ? tide_device_log_count(g->log) : 0;
     *out = (tide_recording){0};
     g->tick_ns = tide_ticks_length();
     find_cut(g, out);
     for (int k = 0; k < g->nlanes; k++)
-        count += g->lanes[k].count;
+        count += tide_lane_count(&g->lanes[k]);
     out->events = count < INT32_MAX ? td_malloc((size_t)(count + 1) * sizeof *out->events) : NULL;
     out->wall_ns = to_ns(g, g->end);
     for (int k = 0; k < g->nlanes && out->events; k++)
         gather(g, &g->lanes[k], out);
+    td_status status = out->events ? gather_devices(g, out) : td_fail(TD_ENOMEM, "out of memory");
     tide_raw_free(g);
-    return out->events ? TD_OK : td_fail(TD_ENOMEM, "out of memory");
+    if (status)
+        tide_recording_free(out);
+    return status;
 }

@@ -4,15 +4,17 @@
 #ifndef TIDE_PROFILER_GATHER_H
 #define TIDE_PROFILER_GATHER_H
 
+#include "profiler/device_log.h"
 #include "profiler/lane.h"
 #include "profiler/recorder.h"
 
 /* A record that was taken back. */
 enum { TIDE_RECORD_GONE = UINT8_MAX };
 
-/* Of a recording from `origin` to `end` (ticks) and the ticks at which its steps began (stolen).
- * NULL: memory is out. */
-tide_raw *tide_raw_new(uint64_t origin, uint64_t end, uint64_t *steps, int nsteps);
+/* Of a recording from `origin` to `end` (ticks), the ticks at which its steps began and what
+ * devices did (both stolen). NULL: memory is out. */
+tide_raw *tide_raw_new(uint64_t origin, uint64_t end, uint64_t *steps, int nsteps,
+                       tide_device_log *log);
 /* Take over what a lane holds, which is left empty. Memory that is out frees all, and *raw is NULL.
  */
 void tide_raw_take(tide_raw **raw, tide_lane *lane);

@@ -60,9 +60,7 @@ static bool keep_open(tide_lane *l) {
             l->open[k].record = &kept[n++];
         }
     }
-    int gone = c->n + l->nkept - n;
-    l->evicted += gone;
-    l->count -= gone;
+    l->evicted += c->n + l->nkept - n;
     td_free(l->kept);
     tide_words_free(l->kept_words);
     l->kept = kept;
@@ -111,7 +109,7 @@ tide_record *tide_lane_grow(tide_lane *l) {
     l->last = c;
     memset(l->recent, 0, sizeof l->recent);
     memset(l->recent_texts, 0, sizeof l->recent_texts);
-    l->count++;
+    l->recent_line = NULL;
     return c->records;
 }
 
@@ -132,6 +130,13 @@ const char *tide_lane_text(tide_lane *l, const char *text) {
     return *recent;
 }
 
+int64_t tide_lane_count(const tide_lane *l) {
+    int64_t n = l->nkept;
+    for (const tide_chunk *c = l->first; c; c = c->next)
+        n += c->n;
+    return n;
+}
+
 void tide_lane_clear(tide_lane *l) {
     for (tide_chunk *c = l->first, *next; c; c = next) {
         next = c->next;
@@ -146,7 +151,7 @@ void tide_lane_clear(tide_lane *l) {
     l->kept = NULL;
     l->kept_words = NULL;
     l->nopen = l->open_room = l->nkept = l->mine_chunks = 0;
-    l->count = l->dropped = l->evicted = l->untimed = l->tiny = l->lost = 0;
+    l->dropped = l->evicted = l->untimed = l->tiny = l->lost = 0;
     l->cut = l->last_ticks = 0;
     atomic_store(&l->generation, 0);
 }

@@ -9,6 +9,7 @@
 #ifndef TIDE_PROFILER_LANE_H
 #define TIDE_PROFILER_LANE_H
 
+#include "engine/core/activity.h"
 #include "profiler/event.h"
 #include "profiler/ticks.h"
 
@@ -66,6 +67,8 @@ typedef struct tide_lane {
     bool owned;               /* by a living thread; guarded by the lanes' lock */
     atomic_ullong generation; /* the recording whose events these are; 0: none */
     int number;
+    uint32_t thread; /* as the system calls it */
+    const td_annotations *annotations;
     atomic_int *chunks; /* of all lanes of the recording */
     int most_chunks;    /* that these may be */
     int mine_chunks;
@@ -74,13 +77,15 @@ typedef struct tide_lane {
     int nopen, open_room;
     int64_t lost; /* begun inside the innermost, but there was no memory for them */
     uint64_t last_ticks, serials;
-    int64_t count, dropped, evicted, untimed, tiny;
+    int64_t dropped, evicted, untimed, tiny;
     uint64_t cut; /* what ended before is gone */
     tide_record *kept;
     int nkept;
     tide_words *kept_words;
     tide_recent recent[TIDE_RECENT];             /* by name, of the last chunk */
     const char *recent_texts[TIDE_RECENT_TEXTS]; /* names and lines, of the last chunk */
+    td_origin recent_origin;
+    const char *recent_line; /* of that; NULL: none in the last chunk */
 } tide_lane;
 
 /* A record at the end, to be filled in; NULL: memory is out. */
@@ -89,7 +94,6 @@ static inline tide_record *tide_lane_record(tide_lane *l) {
     tide_chunk *c = l->last;
     if (TD_UNLIKELY(!c || c->n == TIDE_CHUNK))
         return tide_lane_grow(l);
-    l->count++;
     return &c->records[c->n++];
 }
 
@@ -110,6 +114,9 @@ static inline uint64_t tide_lane_tick(tide_lane *l) {
     uint64_t now = tide_ticks(), least = l->last_ticks + TIDE_TICKS_APART;
     return l->last_ticks = now < least ? least : now;
 }
+
+/* How many records it holds. */
+int64_t tide_lane_count(const tide_lane *l);
 
 /* Let go of everything that was recorded. */
 void tide_lane_clear(tide_lane *l);

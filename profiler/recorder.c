@@ -13,6 +13,8 @@
 #include "engine/core/map.h"
 #include "engine/core/memory.h"
 #include "engine/ops/op.h"
+#include "profiler/arguments.h"
+#include "profiler/device_log.h"
 #include "profiler/gather.h"
 #include "profiler/lane.h"
 
@@ -37,6 +39,7 @@ struct tide_recorder {
     bool taken;               /* guarded by lanes_lock */
     atomic_ullong generation; /* of the recording that runs; 0: none */
     uint64_t origin;          /* ticks */
+    tide_device_log *log;     /* what devices do meanwhile */
     atomic_int nlanes;        /* that take part */
     atomic_int chunks;        /* that they have */
     uint64_t *steps;          /* when each began */
@@ -114,6 +117,10 @@ static inline void leave(tide_lane *l) {
     atomic_store_explicit(&l->busy, false, memory_order_release);
 }
 
+static int64_t most_events(const tide_record_options *options) {
+    return options->max_events ? options->max_events : TIDE_MAX_EVENTS;
+}
+
 /* A lane of this thread for the recording, busy; NULL when it has ended, or memory is out. */
 static tide_lane *join(tide_recorder *r) {
     tide_lane *l = my_lanes;
@@ -125,9 +132,11 @@ static tide_lane *join(tide_recorder *r) {
     uint64_t now = atomic_load(&r->generation);
     int number = now ? atomic_fetch_add(&r->nlanes, 1) + 1 : 0;
     if (now && number <= INT16_MAX) {
-        int64_t most = r->options.max_events ? r->options.max_events : TIDE_MAX_EVENTS;
+        int64_t most = most_events(&r->options);
         int64_t chunks = (most + TIDE_CHUNK - 1) / TIDE_CHUNK;
         l->number = number;
+        l->thread = (uint32_t)syscall(SYS_gettid);
+        l->annotations = r->options.annotations;
         l->chunks = &r->chunks;
         l->most_chunks = chunks < INT32_MAX ? (int)chunks : INT32_MAX;
         atomic_store(&l->generation, now);
@@ -161,11 +170,16 @@ typedef struct tensor_list {
     int count;
     bool identity;
     size_t used;
-    int64_t words[TIDE_MAX_INPUTS * (2 + TD_MAX_DIMS)];
+    int64_t words[TIDE_MAX_INPUTS * (3 + 2 * TD_MAX_DIMS)];
 } tensor_list;
 
 static inline int64_t head_of(const td_tensor *x) {
     return x->dtype | (int64_t)x->ndim << 8 | (x->contiguous ? TIDE_INPUT_DENSE : 0);
+}
+
+static int64_t offset_of(const td_tensor *x) {
+    const char *first = x->storage->data, *mine = x->data;
+    return first && mine ? (mine - first) / (int64_t)td_tensor_itemsize(x) : 0;
 }
 
 static void add_tensor(tensor_list *list, const td_tensor *x) {
@@ -173,13 +187,20 @@ static void add_tensor(tensor_list *list, const td_tensor *x) {
         return;
     list->count++;
     int64_t head = head_of(x);
+    bool strided = list->identity && !x->contiguous && x->layout == TD_STRIDED;
     if (list->identity)
-        head |= TIDE_INPUT_KNOWN | (int64_t)((uint64_t)td_tensor_version(x) << 32);
+        head |= TIDE_INPUT_KNOWN | (strided ? TIDE_INPUT_STRIDED : 0) |
+                (x->requires_grad ? TIDE_INPUT_GRAD : 0) |
+                (int64_t)((uint64_t)td_tensor_version(x) << 32);
     list->words[list->used++] = head;
-    if (list->identity)
-        list->words[list->used++] = (int64_t)(uintptr_t)x->storage;
+    if (list->identity) {
+        list->words[list->used++] = (int64_t)td_storage_serial(x->storage);
+        list->words[list->used++] = offset_of(x);
+    }
     for (int d = 0; d < x->ndim; d++)
         list->words[list->used++] = x->sizes[d];
+    for (int d = 0; strided && d < x->ndim; d++)
+        list->words[list->used++] = x->strides[d];
 }
 
 static const int64_t *keep_tensors(tide_lane *l, const tensor_list *list, uint8_t *count) {
@@ -197,6 +218,18 @@ static void list_arguments(tensor_list *list, const td_event *event) {
             for (int j = 0; j < v->n; j++)
                 add_tensor(list, v->tensors[j]);
     }
+}
+
+/* The tensors and behind them the other arguments; NULL: memory is out. */
+static const int64_t *keep_call(tide_lane *l, const tensor_list *list, const td_event *event) {
+    int64_t others[TIDE_ARGUMENT_WORDS];
+    size_t n = tide_arguments_write(event, others);
+    int64_t *kept = tide_words_new(&l->last->words, list->used + n);
+    if (!kept)
+        return NULL;
+    memcpy(kept, list->words, list->used * sizeof *kept);
+    memcpy(kept + list->used, others, n * sizeof *kept);
+    return kept;
 }
 
 /* Are these the tensors of the operator's last call, by shape and dtype? */
@@ -238,6 +271,11 @@ static __attribute__((noinline)) void keep_new_inputs(tide_lane *l, const tide_r
     list.used = 0;
     list.identity = o->identity;
     list_arguments(&list, event);
+    if (o->identity) {
+        r->inputs = keep_call(l, &list, event);
+        r->ninputs = r->inputs ? (uint8_t)list.count : 0;
+        return;
+    }
     r->inputs = keep_tensors(l, &list, &r->ninputs);
     if (r->inputs)
         l->recent[td_hash_address(event->name) % TIDE_RECENT] =
@@ -268,10 +306,24 @@ static void keep_results(tide_lane *l, const tide_record_options *o, tide_record
 
 /* ---- recording ---- */
 
+static bool is_origin(const td_origin *a, const td_origin *b) {
+    return a->line == b->line && strcmp(a->source, b->source) == 0;
+}
+
+/* In loops the line is mostly the last one. */
 static __attribute__((noinline)) const char *keep_line(tide_lane *l, const td_origin *origin) {
     char text[sizeof origin->source + 16];
+    if (l->recent_line && is_origin(&l->recent_origin, origin))
+        return l->recent_line;
     snprintf(text, sizeof text, "%s:%d", origin->source, origin->line);
-    return tide_lane_text(l, text);
+    l->recent_origin = *origin;
+    return l->recent_line = tide_lane_text(l, text);
+}
+
+/* Does a tool beside hear of it? A step may end within others. */
+static inline bool is_annotated(const tide_lane *l, const tide_record *r) {
+    return TD_UNLIKELY(l->annotations != NULL) && r->kind != TD_EVENT_KERNEL &&
+           r->kind != TIDE_EVENT_STEP;
 }
 
 /* A record on the stack; NULL when there is no memory for it: then what begins inside isn't
@@ -280,7 +332,6 @@ static inline tide_record *open_record(tide_lane *l) {
     tide_record *r = TD_LIKELY(!l->lost) ? tide_lane_record(l) : NULL;
     if (r && TD_UNLIKELY(!tide_lane_push(l, r))) {
         l->last->n--;
-        l->count--;
         r = NULL;
     }
     if (TD_UNLIKELY(!r)) {
@@ -312,6 +363,8 @@ static inline void begin(tide_recorder *recorder, tide_lane *l, const td_event *
     }
     if (event->origin)
         r->line = keep_line(l, event->origin);
+    if (is_annotated(l, r))
+        (void)l->annotations->push(r->name);
     r->start = tide_lane_tick(l);
 }
 
@@ -323,6 +376,8 @@ static inline void end(tide_lane *l, uint64_t sequence) {
         if (sequence)
             r->sequence = sequence;
         r->end = tide_lane_tick(l);
+        if (is_annotated(l, r))
+            (void)l->annotations->pop();
     }
 }
 
@@ -375,13 +430,29 @@ static tide_recorder *mine(void) {
 
 /* ---- ranges ---- */
 
-static uint64_t begin_range(tide_lane *l, int kind, const char *name) {
+static void on_origin(void *ctx, td_origin *origin) {
+    tide_recorder *r = ctx;
+    tide_find_line_fn find_line = atomic_load(&r->find_line);
+    void *script = atomic_load(&r->script);
+    if (find_line && script)
+        find_line(script, origin);
+}
+
+static uint64_t begin_range(tide_recorder *recorder, tide_lane *l, int kind, const char *name) {
+    const tide_record_options *o = &recorder->options;
     tide_record *r = open_record(l);
     if (!r)
         return 0;
     const char *kept = tide_lane_text(l, name);
     *r = (tide_record){.name = kept ? kept : "range", .kind = (uint8_t)kind};
     l->open[l->nopen - 1].serial = ++l->serials;
+    if (o->identity && atomic_load(&recorder->script)) {
+        td_origin origin = {.line = 0};
+        on_origin(recorder, &origin);
+        r->line = origin.line ? keep_line(l, &origin) : NULL;
+    }
+    if (is_annotated(l, r))
+        (void)l->annotations->push(r->name);
     r->start = tide_lane_tick(l);
     return l->serials;
 }
@@ -391,7 +462,7 @@ tide_range tide_range_begin(int kind, const char *name) {
     tide_lane *l = range.recorder ? find_or_join(range.recorder) : NULL;
     if (l) {
         range.generation = atomic_load_explicit(&l->generation, memory_order_relaxed);
-        range.serial = begin_range(l, kind, name);
+        range.serial = begin_range(range.recorder, l, kind, name);
         leave(l);
     }
     return range;
@@ -460,21 +531,13 @@ td_status tide_recorder_step(tide_recorder *r) {
     end_step(r, l);
     snprintf(name, sizeof name, "step %d", r->nsteps + 1);
     r->step.generation = atomic_load_explicit(&l->generation, memory_order_relaxed);
-    r->step.serial = begin_range(l, TIDE_EVENT_STEP, name);
+    r->step.serial = begin_range(r, l, TIDE_EVENT_STEP, name);
     r->steps[r->nsteps++] = l->last_ticks;
     leave(l);
     return TD_OK;
 }
 
 /* ---- start and stop ---- */
-
-static void on_origin(void *ctx, td_origin *origin) {
-    tide_recorder *r = ctx;
-    tide_find_line_fn find_line = atomic_load(&r->find_line);
-    void *script = atomic_load(&r->script);
-    if (find_line && script)
-        find_line(script, origin);
-}
 
 /* Which of its observers: they differ in what the engine is asked for. */
 enum { WITH_LINES = 1, WITH_MEMORY = 2, WITHOUT_KERNELS = 4 };
@@ -523,20 +586,27 @@ tide_recorder *tide_recorder_start(const tide_record_options *options) {
     }
     tide_ticks_begin();
     tide_chunk_warm();
+    options = options ? options : &usual;
+    tide_device_log *log = tide_device_log_open(most_events(options));
     pthread_mutex_lock(&lanes_lock);
     if (!system_barrier(REGISTER))
         barriers_everywhere = true;
-    for (r = recorders; r && r->taken;)
+    for (r = log ? recorders : NULL; r && r->taken;)
         r = r->next;
-    if (r || (r = recorder_new())) {
+    if (r || (log && (r = recorder_new()))) {
         r->taken = true;
-        begin_recording(r, options ? options : &usual);
+        begin_recording(r, options);
+        r->log = log;
     }
     pthread_mutex_unlock(&lanes_lock);
-    if (r)
-        r->before = td_observer_set(tide_recorder_observer(r));
-    else
+    if (!r) {
+        if (log)
+            (void)tide_device_log_close(log);
+        tide_device_log_free(log);
         td_fail(TD_ENOMEM, "out of memory");
+        return NULL;
+    }
+    r->before = td_observer_set(tide_recorder_observer(r));
     return r;
 }
 
@@ -558,7 +628,20 @@ static tide_lane *find_lane(uint64_t generation, int number) {
     return l;
 }
 
+/* What this thread has open ends for the tool beside as well. */
+static void end_annotations(tide_recorder *r) {
+    tide_lane *l = find_mine(r);
+    if (!l)
+        return;
+    for (int k = l->nopen; k > 0; k--)
+        if (is_annotated(l, l->open[k - 1].record))
+            (void)l->annotations->pop();
+    l->annotations = NULL;
+    leave(l);
+}
+
 tide_raw *tide_recorder_halt(tide_recorder *r) {
+    end_annotations(r);
     uint64_t generation = atomic_exchange(&r->generation, 0);
     td_observer *now = td_observer_current;
     if (!barriers_everywhere)
@@ -566,7 +649,9 @@ tide_raw *tide_recorder_halt(tide_recorder *r) {
     atomic_store(&r->script, NULL);
     if (now && now->ctx == r && now->begin == on_begin)
         td_observer_set(r->before);
-    tide_raw *raw = tide_raw_new(r->origin, tide_ticks(), r->steps, r->nsteps);
+    uint64_t end = tide_device_log_close(r->log);
+    tide_raw *raw = tide_raw_new(r->origin, end, r->steps, r->nsteps, r->log);
+    r->log = NULL;
     r->steps = NULL;
     r->steps_room = 0;
     tide_lane *l;

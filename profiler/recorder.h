@@ -7,6 +7,7 @@
 #ifndef TIDE_PROFILER_RECORDER_H
 #define TIDE_PROFILER_RECORDER_H
 
+#include "engine/core/activity.h"
 #include "profiler/event.h"
 
 typedef struct tide_recorder tide_recorder;
@@ -19,14 +20,19 @@ typedef struct tide_record_options {
      * the line that they work for. */
     tide_find_line_fn find_line;
     void *script;
-    bool shapes;   /* of the tensors that operators are given */
-    bool results;  /* and of those that they give */
-    bool identity; /* and which storage in which version each was; costs most */
-    bool memory;   /* what tensors take and give back */
+    bool shapes;  /* of the tensors that operators are given */
+    bool results; /* and of those that they give */
+    /* And which storage in which version each was, where in it and in which strides, and all other
+     * arguments; ranges have lines too. Costs most. */
+    bool identity;
+    bool memory; /* what tensors take and give back */
     /* The kernels of all calls; otherwise, of calls whose tensors have at most 64 elements, those
      * of the first 1,000 and of every 64th: where two readings of the clock take longer than the
      * kernel. */
     bool all_kernels;
+    /* Operators, backward nodes and ranges, but not steps, are told to a tool beside as well; NULL:
+     * nobody. Valid for ever. */
+    const td_annotations *annotations;
     int64_t max_events; /* when so many are kept the oldest steps go; 0: TIDE_MAX_EVENTS */
 } tide_record_options;
 

@@ -43,6 +43,11 @@ static int by_flops(const void *a, const void *b) {
     return x == y ? by_name(a, b) : x < y ? 1 : -1;
 }
 
+static int by_device(const void *a, const void *b) {
+    return descending(((const tide_row *)a)->device_total_ns,
+                      ((const tide_row *)b)->device_total_ns, a, b);
+}
+
 static bool same(const tide_event *e, uint8_t kind, const char *name) {
     return e->kind == kind && (e->name == name || strcmp(e->name, name) == 0);
 }
@@ -154,14 +159,60 @@ static bool add(row_set *set, const tide_recording *r, const tide_event *e) {
     return true;
 }
 
+/* What devices did for each event itself, and for those inside. */
+typedef struct device_time {
+    int64_t own, inside;
+} device_time;
+
+/* NULL with *ok: nobody is known who asked them for anything. */
+static device_time *find_device_times(const tide_recording *r, bool *ok) {
+    device_time *times = NULL;
+    for (int64_t k = 0; k < r->count && *ok; k++) {
+        const tide_event *e = &r->events[k];
+        if (!tide_is_device_kind(e->kind) || !e->launcher)
+            continue;
+        if (!times)
+            *ok = (times = td_calloc((size_t)r->count, sizeof *times)) != NULL;
+        if (times)
+            times[e->launcher - 1].own += e->end_ns - e->start_ns;
+    }
+    for (int64_t k = r->count; times && k-- > 0;) /* what lies inside comes behind */
+        if (r->events[k].parent >= 0)
+            times[r->events[k].parent].inside += times[k].own + times[k].inside;
+    return times;
+}
+
+/* Time counts for the event that asked for it and, once a name, for those around; and for rows of
+ * what devices did. */
+static bool add_devices(row_set *set, const tide_recording *r) {
+    bool ok = true;
+    device_time *times = find_device_times(r, &ok);
+    for (int64_t k = 0; k < r->count && ok; k++) {
+        const tide_event *e = &r->events[k];
+        bool device = tide_is_device_kind(e->kind);
+        device_time t = device  ? (device_time){e->end_ns - e->start_ns, 0}
+                        : times ? times[k]
+                                : (device_time){0, 0};
+        tide_row *row = t.own + t.inside ? row_of(set, e) : NULL;
+        ok = row || !(t.own + t.inside);
+        if (!row)
+            continue;
+        row->device_ns += t.own;
+        row->device_total_ns += !device && within_itself(r, e) ? 0 : t.own + t.inside;
+    }
+    td_free(times);
+    return ok;
+}
+
 tide_row *tide_rows(const tide_recording *r, const tide_table_options *options, int *count) {
-    static int (*const orders[])(const void *, const void *) = {by_self, by_total,  by_calls,
-                                                                by_name, by_memory, by_flops};
+    static int (*const orders[])(const void *, const void *) = {
+        by_self, by_total, by_calls, by_name, by_memory, by_flops, by_device};
     row_set set = {.by_shape = options->by_shape};
     bool ok = grow(&set);
     *count = 0;
     for (int64_t k = 0; k < r->count && ok; k++)
         ok = add(&set, r, &r->events[k]);
+    ok = ok && add_devices(&set, r);
     td_map_clear(&set.places);
     if (!ok) {
         td_free(set.rows);
@@ -206,9 +257,9 @@ static void write_amount(double x, double thousand, const char *unit, char *text
 
 /* Which columns there are beside those that are always, and how wide names and shapes are. */
 typedef struct columns {
-    bool memory, flops, shapes;
+    bool device, memory, flops, shapes;
     int name, shape;
-    int64_t all_ns; /* what shares are of */
+    int64_t all_ns, device_ns; /* what shares are of: the host's time, and devices' */
     const tide_table_options *options;
 } columns;
 
@@ -266,6 +317,12 @@ static void write_rate(double amount, int64_t ns, const char *unit, double peak,
 
 static void write_extras(FILE *out, const tide_row *row, const columns *c) {
     char text[256], cut[256];
+    if (c->device) {
+        write_time(row->device_ns, text, sizeof text);
+        fprintf(out, "  %*s", bytes_for(text, 8), text);
+        write_time(row->device_total_ns, text, sizeof text);
+        fprintf(out, "  %*s", bytes_for(text, 9), text);
+    }
     if (c->memory) {
         write_amount((double)row->memory, 1024, "B", text, sizeof text);
         fprintf(out, "  %9s", row->memory ? text : "");
@@ -284,11 +341,12 @@ static void write_extras(FILE *out, const tide_row *row, const columns *c) {
 
 static void write_row(FILE *out, const tide_row *row, const columns *c) {
     char self[32], total[32], mean[32], share[16], name[WIDEST_NAME * 4 + 8];
+    int64_t all_ns = tide_is_device_kind(row->kind) ? c->device_ns : c->all_ns;
     write_time(row->self_ns, self, sizeof self);
     write_time(row->total_ns, total, sizeof total);
     write_time(row->total_ns / row->calls, mean, sizeof mean);
     td_number_print(share, sizeof share, "%5.1f",
-                    c->all_ns ? 100.0 * (double)row->self_ns / (double)c->all_ns : 0);
+                    all_ns ? 100.0 * (double)row->self_ns / (double)all_ns : 0);
     fit(row->name, WIDEST_NAME, name, sizeof name);
     fprintf(out, "%-*s  %-9s  %*s  %s %%  %*s  %8lld  %*s", bytes_for(name, c->name), name,
             tide_event_kind_name(row->kind), bytes_for(self, 8), self, share, bytes_for(total, 8),
@@ -300,6 +358,8 @@ static void write_row(FILE *out, const tide_row *row, const columns *c) {
 static void write_heading(FILE *out, const columns *c) {
     fprintf(out, "%-*s  %-9s  %8s  %7s  %8s  %8s  %8s", c->name, "name", "kind", "self", "share",
             "total", "calls", "mean");
+    if (c->device)
+        fprintf(out, "  %8s  %9s", "device", "dev.total");
     if (c->memory)
         fprintf(out, "  %9s", "memory");
     if (c->flops)
@@ -307,6 +367,42 @@ static void write_heading(FILE *out, const columns *c) {
     if (c->shapes)
         fprintf(out, "  %s", "shapes");
     fputc('\n', out);
+}
+
+static int by_start(const void *a, const void *b) {
+    const tide_event *x = *(const tide_event *const *)a, *y = *(const tide_event *const *)b;
+    return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+}
+
+int64_t tide_busy_ns(const tide_recording *r) {
+    int64_t n = 0, busy = 0, end = INT64_MIN;
+    const tide_event **list = td_malloc((size_t)(r->count + 1) * sizeof *list);
+    for (int64_t k = 0; list && k < r->count; k++)
+        if (tide_is_device_kind(r->events[k].kind))
+            list[n++] = &r->events[k];
+    if (n)
+        qsort(list, (size_t)n, sizeof *list, by_start);
+    for (int64_t k = 0; k < n; k++) {
+        int64_t from = list[k]->start_ns > end ? list[k]->start_ns : end;
+        busy += list[k]->end_ns > from ? list[k]->end_ns - from : 0;
+        end = list[k]->end_ns > end ? list[k]->end_ns : end;
+    }
+    td_free(list);
+    return busy;
+}
+
+/* How long any device worked, and what is to be said of its times. */
+static void write_devices(FILE *out, const tide_recording *r, const columns *c) {
+    char busy[32], share[16];
+    int64_t ns = c->device_ns ? tide_busy_ns(r) : 0;
+    if (ns) {
+        write_time(ns, busy, sizeof busy);
+        td_number_print(share, sizeof share, "%.1f",
+                        r->wall_ns ? 100.0 * (double)ns / (double)r->wall_ns : 0);
+        fprintf(out, "; devices busy for %s of it (%s %%)", busy, share);
+    }
+    if (r->note)
+        fprintf(out, "\n%s", r->note);
 }
 
 /* What the figures above leave out. */
@@ -325,9 +421,13 @@ static columns find_columns(const tide_row *rows, int n, int shown,
                             const tide_table_options *options) {
     columns c = {.name = 4, .shapes = options->by_shape, .options = options};
     for (int k = 0; k < n; k++) {
-        c.all_ns += rows[k].self_ns;
+        bool device = tide_is_device_kind(rows[k].kind);
+        c.all_ns += device ? 0 : rows[k].self_ns;
+        c.device_ns += device ? rows[k].self_ns : 0;
+        c.device |= !device && rows[k].device_total_ns > 0;
         c.memory |= rows[k].kind == TD_EVENT_ALLOC;
-        c.flops |= rows[k].bytes > 0 || (rows[k].flops > 0 && options->sort == TIDE_SORT_FLOPS);
+        c.flops |= (rows[k].bytes > 0 && !options->without_work) ||
+                   (rows[k].flops > 0 && options->sort == TIDE_SORT_FLOPS);
     }
     for (int k = 0; k < shown; k++)
         c.name = characters(rows[k].name) > c.name ? characters(rows[k].name) : c.name;
@@ -356,6 +456,7 @@ static void write_table(FILE *out, const tide_recording *r, const tide_row *rows
     if (r->dropped)
         fprintf(out, "; %lld events lost for want of memory", (long long)r->dropped);
     write_losses(out, r);
+    write_devices(out, r, &c);
 }
 
 char *tide_table(const tide_recording *r, const tide_table_options *options) {

@@ -2,6 +2,7 @@
 #include "profiler/ticks.h"
 
 #include <pthread.h>
+#include <time.h>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -17,6 +18,12 @@ typedef struct moment {
 static pthread_mutex_t begin_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool begun;
 static moment anchor;
+
+uint64_t tide_clock_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
 
 static bool counter_runs_evenly(void) {
 #if defined(__x86_64__)

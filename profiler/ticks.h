@@ -9,8 +9,6 @@
 
 #include "engine/core/status.h"
 
-#include <time.h>
-
 #if defined(__x86_64__)
 #include <x86intrin.h>
 #endif
@@ -18,11 +16,7 @@
 /* The counter is read; set by tide_ticks_begin. */
 extern bool tide_ticks_counted;
 
-static inline uint64_t tide_clock_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
+uint64_t tide_clock_ns(void);
 
 static inline uint64_t tide_ticks(void) {
 #if defined(__x86_64__)

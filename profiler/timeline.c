@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLORS = 10, LABEL = 22, MOST_THREADS = 64 };
+enum { COLORS = 10, LABEL = 22, WIDEST_LABEL = 40, MOST_THREADS = 64 };
 
 /* What a thread's time goes to; each moment belongs to one of them. */
 typedef enum lane_row { SCRIPT, DISPATCH, KERNELS, DEVICE, ROWS } lane_row;
@@ -32,7 +32,7 @@ typedef struct tally {
 typedef struct picture {
     const tide_recording *recording;
     tide_window window;
-    int width;
+    int width, label; /* cells, and what stands before them */
     bool color;
     cell *cells[ROWS]; /* of the thread that is drawn */
     tally *tallies;    /* for the legend */
@@ -41,7 +41,7 @@ typedef struct picture {
 } picture;
 
 static bool is_device(int kind) {
-    return kind == TD_EVENT_ACTIVITY;
+    return tide_is_device_kind(kind);
 }
 
 static bool is_operator(int kind) {
@@ -188,7 +188,7 @@ static void write_row(FILE *out, const picture *p, lane_row row, const char *lab
     double each = (double)(p->window.to - p->window.from) / p->width, busy = 0;
     char share[16];
     int color = -1;
-    fprintf(out, "%-*s▕", LABEL, label);
+    fprintf(out, "%-*s▕", p->label, label);
     for (int k = 0; k < p->width; k++) {
         const cell *c = &p->cells[row][k];
         int wanted = row == SCRIPT ? COLORS : color_of(p, c->name);
@@ -211,11 +211,13 @@ static bool is_empty(const picture *p, lane_row row) {
 
 /* A thread that has but device work has one row, its own. */
 static void write_thread(FILE *out, const picture *p, int thread, bool alone) {
-    char called[LABEL + 1], label[2 * LABEL + 8];
+    char called[WIDEST_LABEL + 1], label[WIDEST_LABEL + LABEL];
     const tide_recording *r = p->recording;
     bool device = !is_empty(p, DEVICE) && is_empty(p, DISPATCH);
     if (r->tracks)
-        snprintf(called, sizeof called, "%.12s", r->tracks[thread - 1].name);
+        snprintf(called, sizeof called, "%.*s",
+                 device ? WIDEST_LABEL - (int)sizeof " device" + 1 : 12,
+                 r->tracks[thread - 1].name);
     else
         snprintf(called, sizeof called, "thread %d", thread);
     for (int row = 0; row < ROWS; row++) {
@@ -233,7 +235,7 @@ static void write_axis(FILE *out, const picture *p) {
     tide_format_time((double)p->window.from * 1e-9, 4, from, sizeof from);
     tide_format_time((double)p->window.to * 1e-9, 4, to, sizeof to);
     tide_format_time((double)(p->window.to - p->window.from) * 1e-9, 3, all, sizeof all);
-    fprintf(out, "%-*s %s to %s (%s, %s a cell)\n", LABEL, "", from, to, all,
+    fprintf(out, "%-*s %s to %s (%s, %s a cell)\n", p->label, "", from, to, all,
             tide_format_time((double)(p->window.to - p->window.from) * 1e-9 / p->width, 3,
                              (char[32]){0}, 32));
 }
@@ -273,6 +275,18 @@ static int64_t add_thread(picture *p, int64_t at) {
         if (in_window(p, &r->events[at]) && !add_event(p, &r->events[at]))
             return -1;
     return at;
+}
+
+/* As wide as a device's row is called, or as usual. */
+static int label_of(const tide_recording *r) {
+    int width = LABEL;
+    for (int64_t k = 0; r->tracks && k < r->count; k++) {
+        int wanted =
+            (int)strlen(r->tracks[r->events[k].thread - 1].name) + (int)sizeof " device" - 1;
+        if (is_device(r->events[k].kind) && wanted > width)
+            width = wanted < WIDEST_LABEL ? wanted : WIDEST_LABEL;
+    }
+    return width;
 }
 
 /* Once for the colours, which all threads share, then to draw. */
@@ -326,7 +340,8 @@ tide_window tide_window_of(const tide_recording *r) {
 }
 
 char *tide_timeline_text(const tide_recording *r, tide_window window, int width, bool color) {
-    picture p = {.recording = r, .window = window, .width = width, .color = color};
+    picture p = {
+        .recording = r, .window = window, .width = width, .label = label_of(r), .color = color};
     char *text = NULL, *copy = NULL;
     size_t size = 0;
     cell *cells = td_calloc((size_t)width * ROWS, sizeof *cells);

@@ -124,6 +124,56 @@ static void find_parents(tide_recording *r) {
     }
 }
 
+/* Who bears a link's number. */
+typedef struct asker {
+    int32_t number;
+    int32_t event; /* index */
+} asker;
+
+static int by_link(const void *a, const void *b) {
+    const asker *x = a, *y = b;
+    return x->number != y->number ? compare(x->number, y->number) : compare(x->event, y->event);
+}
+
+/* The first operator that bears it, or what else does. */
+static const asker *find_asker(const tide_recording *r, const asker *list, int64_t n,
+                               int32_t number) {
+    int64_t low = 0, high = n;
+    while (low < high) {
+        int64_t mid = (low + high) / 2;
+        if (list[mid].number < number)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    for (int64_t k = low; k < n && list[k].number == number; k++)
+        if (r->events[list[k].event].kind == TD_EVENT_OP)
+            return &list[k];
+    return low < n && list[low].number == number ? &list[low] : NULL;
+}
+
+/* The reader left the links' numbers in the events' steps. */
+static td_status link_devices(tide_recording *r) {
+    asker *list = td_malloc((size_t)(r->count + 1) * sizeof *list);
+    int64_t n = 0;
+    if (!list)
+        return td_fail(TD_ENOMEM, "out of memory");
+    for (int64_t k = 0; k < r->count; k++)
+        if (r->events[k].step && !tide_is_device_kind(r->events[k].kind))
+            list[n++] = (asker){r->events[k].step, (int32_t)k};
+    if (n)
+        qsort(list, (size_t)n, sizeof *list, by_link);
+    for (int64_t k = 0; k < r->count; k++) {
+        tide_event *e = &r->events[k];
+        if (!tide_is_device_kind(e->kind))
+            continue;
+        const asker *found = e->step ? find_asker(r, list, n, e->step) : NULL;
+        e->launcher = found ? found->event + 1 : 0;
+    }
+    td_free(list);
+    return TD_OK;
+}
+
 static int by_number(const void *a, const void *b) {
     return compare(*(const int64_t *)a, *(const int64_t *)b);
 }
@@ -181,5 +231,6 @@ td_status tide_place_events(tide_recording *r) {
         r->events[k].self_ns = k;
     sort_events(r);
     find_parents(r);
-    return find_steps(r);
+    status = link_devices(r);
+    return status ? status : find_steps(r);
 }

@@ -32,6 +32,7 @@ typedef struct slice {
     int64_t ts, dur, bytes, total;
     bool has_ts, has_dur;
     uint64_t sequence;
+    int64_t external; /* joins what devices did to who asked for it; 0: nothing */
     int ninputs;
     int ndims[TENSORS], argument[TENSORS]; /* of which argument it is, from 0 */
     int64_t sizes[TENSORS][TD_MAX_DIMS];
@@ -225,7 +226,9 @@ static td_status read_argument(td_json *json, slice *s, text key) {
         return read_text(json, &s->line);
     if (is(key, "name"))
         return read_text(json, &s->label);
-    if (is(key, "Bytes"))
+    if (is(key, "External id"))
+        return read_int(json, &s->external);
+    if (is(key, "Bytes") || is(key, "bytes"))
         return read_int(json, &s->bytes);
     if (is(key, "Total Allocated"))
         return read_int(json, &s->total);
@@ -286,6 +289,7 @@ static td_status read_slice(td_json *json, slice *s) {
     s->ts = s->dur = s->bytes = s->total = 0;
     s->has_ts = s->has_dur = false;
     s->sequence = 0;
+    s->external = 0;
     s->ninputs = s->ntypes = 0;
     return read_object(json, s, read_field);
 }
@@ -373,9 +377,7 @@ static int kind_of(const slice *s) {
     static const struct {
         const char *category;
         int kind;
-    } others[] = {{"gpu_memcpy", TIDE_EVENT_COPY},
-                  {"gpu_memset", TD_EVENT_ACTIVITY},
-                  {"cuda_driver", TIDE_EVENT_RUNTIME},
+    } others[] = {{"cuda_driver", TIDE_EVENT_RUNTIME},
                   {"python_function", TIDE_EVENT_FUNCTION},
                   {"gpu_user_annotation", TD_EVENT_RANGE}};
     if (begins(s->name, "autograd::engine::evaluate_function"))
@@ -464,17 +466,21 @@ static td_status add(reader *r, const tide_event *e) {
 static td_status make(reader *r, text track_kind, tide_event *e) {
     const slice *s = &r->s;
     int track;
-    *e = (tide_event){.name = intern(r, s->name),
-                      .kind = (uint8_t)kind_of(s),
-                      .sequence = s->sequence,
-                      .start_ns = s->ts};
+    *e =
+        (tide_event){.name = intern(r, s->name),
+                     .kind = (uint8_t)kind_of(s),
+                     .sequence = s->sequence,
+                     .step = s->external > 0 && s->external <= INT32_MAX ? (int32_t)s->external : 0,
+                     .start_ns = s->ts};
+    if (tide_is_device_kind(e->kind))
+        e->bytes = s->bytes;
     if (s->line.len && !(e->line = intern(r, s->line)))
         return out_of_memory();
     td_status status = e->name ? find_track(r, track_kind, &track) : out_of_memory();
     if (status)
         return status;
     e->thread = (int16_t)track;
-    return keep_inputs(r, e);
+    return tide_is_device_kind(e->kind) ? TD_OK : keep_inputs(r, e);
 }
 
 static td_status add_complete(reader *r) {

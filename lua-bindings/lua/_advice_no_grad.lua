@@ -1,0 +1,105 @@
+-- _advice_no_grad.lua: graphs that are recorded and that no backward goes through; losses summed with all their history.
+local tide = ...
+local names = tide._advice_names
+local LEAST = 16
+
+-- ---- a sum that keeps every step's graph ----
+
+-- Calls of a site that add to what it made the time before, while a graph is recorded and not used.
+local function histories(view, site)
+    local count, previous, first = 0, nil, nil
+    for _, i in ipairs(site.calls) do
+        if previous and view.recorded[i] == 1 and view.used[i] == 0 then
+            for k = 1, view.nin[i] do
+                if view.obj[view:input(i, k)] == previous then
+                    count, first = count + 1, first or i
+                    break
+                end
+            end
+        end
+        previous = view.nout[i] > 0 and view.obj[view:result(i)] or nil
+    end
+    return count, first
+end
+
+-- Was what is added made by a call that backward went through?
+local function adds_used(view, i)
+    local born = view:lives()
+    for k = 1, view.nin[i] do
+        local made = born[view.obj[view:input(i, k)]]
+        if made and made > 0 and view.used[made] == 1 then
+            return true
+        end
+    end
+    return false
+end
+
+local function summed(view, add)
+    local found = {}
+    for _, site in ipairs(view.sites) do
+        if (site.kind.base == "add" or site.kind.base == "sub") and site.count >= 8 then
+            local count, first = histories(view, site)
+            if count >= 8 and adds_used(view, first) then
+                found[site] = true
+                local cost = 0
+                for i = 1, view.n do
+                    cost = cost + (view.recorded[i] == 1 and view.cost[i] + view.back[i] or 0)
+                end
+                local line = names.line(site)
+                local loss = line:match("%+%s*([%a_][%w_]*)") or "loss"
+                add { kind = "no_grad", site = site, count = count, cost = cost,
+                    text = ("%s losses summed with their history: every step's graph stays, and memory grows"):format(
+                        view.count_text(count)), fix = ("%s:item() or %s:detach() in the sum"):format(loss, loss), gain = 1.2,
+                    measured = false }
+            end
+        end
+    end
+    return found
+end
+
+-- ---- a graph for nothing ----
+
+local function unused(view, except)
+    local cost, count, best, most, by_site = 0, 0, nil, 0, {}
+    for i = 1, view.n do
+        if view.recorded[i] == 1 and view.used[i] == 0 and not except[view.sites[view.site[i]]] then
+            local site = view.sites[view.site[i]]
+            cost, count = cost + view.cost[i], count + 1
+            by_site[site] = (by_site[site] or 0) + view.cost[i]
+            if by_site[site] > most then
+                best, most = site, by_site[site]
+            end
+        end
+    end
+    return count, cost, best
+end
+
+local function build(view, site, replay)
+    local i = site.calls[1]
+    local values, texts, plain = {}, {}, {}
+    for k = 1, view.nin[i] do
+        local t = view:input(i, k)
+        texts[k] = "x" .. k
+        values[texts[k]] = replay.fresh(view:layout(t))
+        plain[texts[k]] = values[texts[k]]
+        if view.grad[t] == 1 then
+            values[texts[k]] = values[texts[k]]:clone():requires_grad_(true)
+        end
+    end
+    local text = replay.call_text(site.kind, view.arguments[view.args[i]], texts)
+    local n = math.max(1, math.min(500, 20e6 // (site.cost / site.count)) // 1)
+    text = text and ("for k = 1, %d do local r = %s end"):format(n, text)
+    return text and replay.compile("local _ <close> = tide.enable_grad()\n" .. text, values), text and replay.compile(text, plain)
+end
+
+return function(view, add, replay)
+    local except = view.known and summed(view, add) or {}
+    local count, cost, site = unused(view, except)
+    if count >= LEAST and cost > 0.05 * view.wall and site.name then
+        local gain = view.known and replay.gain(function() return build(view, site, replay) end)
+        add { kind = "no_grad", site = site, count = count, cost = cost,
+            text = ("%s calls record a graph that no backward goes through"):format(view.count_text(count)),
+            fix = "local _ <close> = tide.no_grad() in front of them, or tide.no_grad(function() … end)",
+            gain = math.max(gain or 1.3, 1.01), measured = gain and true or false, least = 1.0 }
+    end
+end

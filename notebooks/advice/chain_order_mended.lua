@@ -1,0 +1,10 @@
+-- chain_order_mended.lua: from the vector on.
+local tide = require "tide"
+
+tide.manual_seed(0)
+local a, b, v = tide.randn(400, 400), tide.randn(400, 400), tide.randn(400)
+for _ = 1, 20 do
+    v = a:mv(b:mv(v))
+    v = v / v:norm()
+end
+print(v:norm():item() > 0)

@@ -1,0 +1,10 @@
+-- data_mended.lua: once.
+local tide = require "tide"
+
+local here = (arg and arg[0] or "notebooks/advice/data_mended.lua"):match("^(.*)/[^/]*$") or "."
+local rows = tide.io.read_csv(here .. "/../data/digits.csv")
+local weight = tide.zeros(65)
+for k = 1, 10 do
+    weight = weight * 0.9 + rows[{ { k, k + 99 } }]:mean(1) * 0.1
+end
+print(weight:isfinite():all():item())

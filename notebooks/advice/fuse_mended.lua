@@ -1,0 +1,9 @@
+-- fuse_mended.lua: one operator, one pass, in place.
+local tide = require "tide"
+
+tide.manual_seed(0)
+local goal, x = tide.rand(2000, 1000), tide.rand(2000, 1000)
+for _ = 1, 30 do
+    x:lerp_(goal, 0.1)
+end
+print((x - goal):abs():amax():item() < 0.1)
