@@ -58,13 +58,22 @@ local function last_dims(nn)
                 number(self.eps), self.affine, self.has_bias)
         end,
     })
+    -- As many channels before as behind: an even size is one less, but for alpha.
+    layer(nn, "CrossMapLRN2d(int(1..) size, number alpha=0.0001, number beta=0.75, number k=1)",
+        "Channels of images divided by what the channels around them hold together.", {
+        forward = function(self, x)
+            if x:dim() ~= 4 then
+                tide._fail("CrossMapLRN2d: images (N, C, H, W) expected, got shape %s", tostring(x.shape))
+            end
+            local width = 2 * ((self.size - 1) // 2) + 1
+            return tide.local_response_norm(x, width, self.alpha * width / self.size, self.beta, self.k)
+        end,
+        extra_repr = neighbours_text,
+    })
     layer(nn, "LocalResponseNorm(int(1..) size, number alpha=0.0001, number beta=0.75, number k=1)",
         "Channels over a power of the mean square of their neighbours.", {
         forward = function(self, x) return tide.local_response_norm(x, self.size, self.alpha, self.beta, self.k) end,
-        extra_repr = function(self)
-            return ("%d, alpha=%s, beta=%s, k=%s"):format(self.size, number(self.alpha), number(self.beta),
-                number(self.k))
-        end,
+        extra_repr = neighbours_text,
     })
 end
 
@@ -149,6 +158,10 @@ local function instance_norm(nn, name, dims, doc)
         end,
         extra_repr = describe,
     })
+end
+
+local function neighbours_text(self)
+    return ("%d, alpha=%s, beta=%s, k=%s"):format(self.size, number(self.alpha), number(self.beta), number(self.k))
 end
 
 return function(nn)

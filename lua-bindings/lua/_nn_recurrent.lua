@@ -2,7 +2,7 @@
 -- weight_hh_l0_reverse, ...), gates stand in its order.
 local tide = ...
 local fail, layers, init = tide._fail, tide._nn_layer, tide._nn_init
-local layer = layers.layer
+local layer, packed = layers.layer, tide._nn_packed
 
 local gates = { rnn_tanh = 1, rnn_relu = 1, lstm = 4, gru = 3 }
 
@@ -59,9 +59,10 @@ local function start_layers(self, operator)
     end
 end
 
-local function weights(self)
-    local list = {}
-    for _, place in ipairs(places(self)) do
+-- All weights, or those of one layer and direction.
+local function weights(self, only)
+    local list, all = {}, places(self)
+    for _, place in ipairs(only and { all[only] } or all) do
         list[#list + 1] = self["weight_ih" .. place]
         list[#list + 1] = self["weight_hh" .. place]
         if self.has_bias then
@@ -103,7 +104,34 @@ local function check_pair(self, hx)
     end
 end
 
+local function run_packed(self, sequence, hx)
+    local x, pair = sequence.data, self.operator == "lstm"
+    if x:dim() ~= 2 or x.shape[2] ~= self.input_size then
+        fail("%s: packed elements must be of input_size %d, got shape %s", getmetatable(self).__name, self.input_size,
+            tostring(x.shape))
+    end
+    if pair then
+        check_pair(self, hx)
+    end
+    local count, batch = #places(self), sequence.batch_sizes[1]:item()
+    local function state(given, size)
+        local zeros = tide.zeros(count, batch, size, { dtype = x.dtype, device = x.device })
+        if given and given.shape ~= zeros.shape then
+            fail("%s: a first state of shape %s expected, got %s", getmetatable(self).__name, tostring(zeros.shape),
+                tostring(given.shape))
+        end
+        return given or zeros
+    end
+    local states = pair and { state(hx and hx[1], output_size(self)), state(hx and hx[2], self.hidden_size) }
+        or { state(hx, self.hidden_size) }
+    local y, last = packed.run(self, sequence, states, function(place) return weights(self, place) end)
+    return y, pair and last or last[1]
+end
+
 local function run(self, x, hx)
+    if packed.is_packed(x) then
+        return run_packed(self, x, hx)
+    end
     check_input(self, x)
     local single, pair = x:dim() == 2, self.operator == "lstm"
     if pair then

@@ -2,6 +2,8 @@
 -- forward. The others are the module's parameters, what is worked out is a plain field.
 local tide = ...
 local fail, declare = tide._fail, tide._function
+local matrix = tide._nn_matrix
+local norms, as_matrix, unit = matrix.norms, matrix.rows_of, matrix.unit
 
 -- The parameter of a name, taken out of the module, and the dim that is meant (nil: none).
 local function take(base, fname, module, name, dim)
@@ -55,18 +57,6 @@ end
 
 -- ---- weight norm ----
 
--- Norms over all dims but one, or (nil) over all.
-local function norms(v, dim)
-    if not dim then
-        return tide.linalg.vector_norm(v)
-    end
-    local dims = {}
-    for d = 1, v:dim() do
-        dims[#dims + 1] = d ~= dim and d or nil
-    end
-    return #dims > 0 and tide.linalg.vector_norm(v, 2, dims, { keepdim = true }) or v:abs()
-end
-
 local function weight_norm(base, module, name, dim)
     local weight
     weight, dim = take(base, "weight_norm", module, name, dim)
@@ -79,13 +69,6 @@ end
 
 -- ---- spectral norm ----
 
--- As a matrix whose rows are `dim`.
-local function as_matrix(weight, dim)
-    return weight:transpose(1, dim):reshape(weight.shape[dim], -1)
-end
-
-local function unit(x, eps) return tide.normalize(x, { dim = 1, eps = eps }) end
-
 local function iterate(matrix, u, v, count, eps)
     local _ <close> = tide.no_grad()
     for _ = 1, count do
@@ -97,13 +80,13 @@ end
 local function spectral_norm(base, module, name, count, eps, dim)
     local weight
     weight, dim = take(base, "spectral_norm", module, name,
-        dim or (getmetatable(module).__name:find("^ConvTranspose") and 2 or 1))
+        dim or matrix.output_dim(module))
     local original, left, right = name .. "_orig", name .. "_u", name .. "_v"
-    local matrix = as_matrix(weight:detach(), dim)
+    local rows = as_matrix(weight:detach(), dim)
     local options = { dtype = weight.dtype, device = weight.device }
     module:register_parameter(original, weight)
-    module:register_buffer(left, unit(tide.randn(matrix.shape[1], options), eps))
-    module:register_buffer(right, unit(tide.randn(matrix.shape[2], options), eps))
+    module:register_buffer(left, unit(tide.randn(rows.shape[1], options), eps))
+    module:register_buffer(right, unit(tide.randn(rows.shape[2], options), eps))
     return install("spectral_norm", module, name, function(m, as_it_is)
         local own = as_matrix(m[original], dim)
         if m.training and not as_it_is then

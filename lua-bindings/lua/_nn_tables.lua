@@ -78,7 +78,7 @@ local function pairs_of_inputs(nn)
                 self.in2_features, self.out_features, self.has_bias)
         end,
     })
-    layer(nn, "CosineSimilarity(dim dim=2, number eps=1e-08)", "Cosine of the angle between vectors along a dim.", {
+    layer(nn, "CosineSimilarity(dim dim=1, number eps=1e-08)", "Cosine of the angle between vectors along a dim.", {
         forward = function(self, a, b) return tide.cosine_similarity(a, b, self.dim, self.eps) end,
         extra_repr = function(self) return ("dim=%d, eps=%s"):format(self.dim, tide._number(self.eps, 6)) end,
     })

@@ -72,7 +72,9 @@ return function(nn)
             end
             return list
         end)
-    tide._document(utils.rnn, "rnn", "tide.nn.utils.rnn", "Sequences of different lengths: pad_sequence, unpad_sequence.")
+    tide._nn_packed.open(utils.rnn)
+    tide._document(utils.rnn, "rnn", "tide.nn.utils.rnn", "Sequences of different lengths: pad_sequence, unpad_sequence; "
+        .. "pack_padded_sequence, pad_packed_sequence, pack_sequence, unpack_sequence.")
 
     -- ---- a layer and the normalisation behind it ----
 
@@ -107,6 +109,6 @@ return function(nn)
         function(linear, bn) return fuse("fuse_linear_bn_eval", linear, bn, 1) end)
 
     tide._document(utils, "utils", "tide.nn.utils", "Gradients kept within bounds: clip_grad_norm_, clip_grad_value_, "
-        .. "get_total_norm; weight_norm, spectral_norm; parameters_to_vector, vector_to_parameters; rnn.pad_sequence; "
-        .. "fuse_conv_bn_eval.")
+        .. "get_total_norm; weight_norm, spectral_norm; parametrize, parametrizations; parameters_to_vector, "
+        .. "vector_to_parameters; rnn; fuse_conv_bn_eval.")
 end

@@ -393,6 +393,7 @@ nn.init = tide._nn_init
 nn.utils = tide._nn_clip
 tide._nn_layers(nn)
 tide._nn_spatial(nn)
+tide._nn_fractional(nn)
 tide._nn_functional(nn)
 tide._nn_losses(nn)
 tide._nn_activations(nn)
@@ -403,6 +404,8 @@ tide._nn_attention(nn)
 tide._nn_transformer(nn)
 tide._nn_utils(nn)
 tide._nn_reparam(nn, base)
+tide._nn_parametrize(nn, base)
+tide._nn_parametrizations(nn)
 tide._nn_recurrent(nn)
 
 tide._document(Module, "Module", "Module", "What every module is: parameters(), named_parameters(), children(), "

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes what PyTorch's transformers, weight_norm and spectral_norm compute: a case a line of JSON in modules.jsonl
+"""Writes what PyTorch's transformers, parametrized weights, fractional pooling and CrossMapLRN2d compute: a case a line of JSON in modules.jsonl
 beside this script, with the expression in Lua that makes the same module, the call, names and shapes of parameters,
 results and the sums of the parameters' gradients. tests/lua/test_nn_modules.lua does the same. Needs PyTorch.
 
@@ -42,7 +42,8 @@ def case(lua, module, inputs, kwargs=None, call="", training=False):
     """inputs: (sizes, offset) of each."""
     filled(module).train(training)
     result = module(*[wave(*s, offset=o) for s, o in inputs], **(kwargs or {}))
-    (result * wave(*result.shape, offset=1)).sum().backward()
+    if result.requires_grad:
+        (result * wave(*result.shape, offset=1)).sum().backward()
     print(json.dumps({
         "lua": lua, "inputs": [{"sizes": s, "offset": o} for s, o in inputs], "call": call, "training": training,
         "parameters": [{"name": counted(n), "sizes": list(p.shape), "gradient": p.grad.sum().item()}
@@ -92,7 +93,40 @@ def norms():
             case(f"spectral({lua})", module, [(sizes, 0.0)], training=training)
 
 
+def parametrizations():
+    P = utils.parametrizations
+    for dim, text in ((0, 1), (1, 2)):
+        case(f"nn.utils.parametrizations.weight_norm(nn.Linear(3, 4), {{dim = {text}}})",
+             P.weight_norm(nn.Linear(3, 4), dim=dim), [([2, 3], 0.0)])
+    case("nn.utils.parametrizations.weight_norm(nn.Conv2d(2, 3, 2))", P.weight_norm(nn.Conv2d(2, 3, 2)), [([1, 2, 4, 4], 0.0)])
+    for orthogonal_map in ("matrix_exp", "cayley"):
+        for into, out in ((3, 3), (3, 5), (5, 3)):
+            case(f'nn.utils.parametrizations.orthogonal(nn.Linear({into}, {out}), "weight", "{orthogonal_map}", '
+                 "{use_trivialization = false})",
+                 P.orthogonal(nn.Linear(into, out), "weight", orthogonal_map, use_trivialization=False), [([2, into], 0.0)])
+
+
+def pooling():
+    for lua, module, sizes in (
+            ("nn.FractionalMaxPool2d(2, {output_size = {3, 4}, _random_samples = tide.tensor({{{0.1, 0.7}, {0.4, 0.9}}}, {dtype = tide.float64})})",
+             nn.FractionalMaxPool2d(2, output_size=(3, 4), _random_samples=torch.tensor([[[0.1, 0.7], [0.4, 0.9]]]).double()),
+             [1, 2, 7, 9]),
+            ("nn.FractionalMaxPool2d({3, 2}, {output_ratio = {0.5, 0.4}, _random_samples = tide.tensor({{{0.6, 0.3}}}, {dtype = tide.float64})})",
+             nn.FractionalMaxPool2d((3, 2), output_ratio=(0.5, 0.4), _random_samples=torch.tensor([[[0.6, 0.3]]]).double()),
+             [1, 8, 10]),
+            ("nn.FractionalMaxPool3d({2, 3, 1}, {output_size = {2, 3, 4}, _random_samples = tide.tensor({{{0.1, 0.7, 0.45}, {0.4, 0.9, 0.2}}}, {dtype = tide.float64})})",
+             nn.FractionalMaxPool3d((2, 3, 1), output_size=(2, 3, 4),
+                                    _random_samples=torch.tensor([[[0.1, 0.7, 0.45], [0.4, 0.9, 0.2]]]).double()),
+             [1, 2, 5, 7, 8])):
+        conv = f"nn.Conv{module.__class__.__name__[-2:]}({2 if len(sizes) > 3 else 1}, {2 if len(sizes) > 3 else 1}, 1)"
+        case(f"nn.Sequential({conv}, {lua})", nn.Sequential(eval(conv), module), [(sizes, 0.0)])
+    for size in (9, 10):  # PyTorch leaves the first channel in all windows of smaller sizes; Tide doesn't
+        case(f"nn.CrossMapLRN2d({size}, 0.3, 0.6, 1.5)", nn.CrossMapLRN2d(size, 0.3, 0.6, 1.5), [([2, 5, 2, 3], 0.0)])
+
+
 if __name__ == "__main__":
     with open(os.path.join(HERE, "modules.jsonl"), "w") as OUT:
         layers()
         norms()
+        parametrizations()
+        pooling()
