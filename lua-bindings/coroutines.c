@@ -4,6 +4,7 @@
  * They call Lua's own functions in their very frame and need no upvalues of their own, so that
  * others may replace them in the same way in turn.
  */
+#include "lua-bindings/calltrace.h"
 #include "lua-bindings/modes.h"
 
 #include <lauxlib.h>
@@ -17,6 +18,7 @@ static int switching_resume(lua_State *L) {
     lua_CFunction original = atomic_load_explicit(&original_resume, memory_order_relaxed);
     if (!lua_isthread(L, 1))
         return original(L); /* says what is wrong */
+    tide_calltrace_follow(L, lua_tothread(L, 1));
     tide_mode_switch before = tide_modes_enter(L, 1);
     int n = original(L);
     tide_modes_leave(before);

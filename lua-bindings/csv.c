@@ -1,131 +1,38 @@
-/* csv.c: tide.io's reader of numbers in text: the bytes of a file or a pipe, one pass to count, one
- * to convert. A cell becomes what it says or an error that names its line: integers never go
- * through a double, and nothing is rounded to infinity or cut in silence.
+/* csv.c: the reader of tables in text (lua/io.lua is its face): one pass over the lines to count
+ * them, one to convert. A cell becomes what it says or an error that names its line. Cells may
+ * stand in quotes, and none holds the end of a line.
  */
 #include "engine/core/interrupt.h"
-#include "engine/core/number.h"
-#include "lua-bindings/function.h"
+#include "lua-bindings/args.h"
+#include "lua-bindings/bytes.h"
+#include "lua-bindings/csv_number.h"
 #include "lua-bindings/modules.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <math.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+/* A file that is being read: a userdata whose user values are the handle of the bytes, the path and
+ * the list of the columns' names. */
 typedef struct csv {
-    lua_State *L;
-    const char *path;
-    char *text, *end; /* the file; `text` is a tensor on the stack, NUL behind it */
+    char *text, *end; /* NUL behind it */
     char delimiter;
+    bool quotes; /* a quote may begin a cell */
+    bool named;  /* by a header */
+    bool missing_given;
+    double missing; /* what stands for a cell that is empty */
     td_dtype dtype;
     int64_t rows, columns;
     int64_t first_line; /* number of the first row's line */
 } csv;
 
-/* ---- the bytes ---- */
+enum { BYTES = 1, PATH, NAMES };
+enum { AT_CSV = 1 }; /* its stack index in all functions here */
 
-enum { POLL_MS = 50, FIRST_BYTES = 1 << 16, READ_BYTES = 1 << 20 };
+static const char csv_name[] = "tide.csv";
 
-typedef struct source {
-    lua_State *L;
-    tide_handle *handle; /* owns the bytes */
-    size_t held;
-    int fd;
-    bool waits; /* a pipe or a terminal: bytes come when they come */
-} source;
-
-static td_status fail_system(void) {
-    return td_fail(TD_EIO, "%s", strerror(errno));
-}
-
-/* A buffer of `size` bytes with what is held in front. */
-static td_status grow(source *s, int64_t size) {
-    td_tensor *larger = NULL;
-    td_status status = td_tensor_empty(TD_U8, TD_DEVICE_CPU, 1, &size, &larger);
-    if (status == TD_ENOMEM) {
-        tide_free_memory(s->L, TIDE_STATE(s->L));
-        status = td_tensor_empty(TD_U8, TD_DEVICE_CPU, 1, &size, &larger);
-    }
-    if (status)
-        return status;
-    if (s->held)
-        memcpy(larger->data, s->handle->tensor->data, s->held);
-    td_release(s->handle->tensor);
-    s->handle->tensor = larger;
-    return TD_OK;
-}
-
-static td_status make_room(source *s) {
-    int64_t size = s->handle->tensor->numel;
-    return (int64_t)s->held + 1 < size ? TD_OK : grow(s, size + size / 2);
-}
-
-/* A pipe without a writer yet reads as one that has ended; polling tells them apart. */
-static td_status wait_for_bytes(const source *s) {
-    struct pollfd one = {.fd = s->fd, .events = POLLIN};
-    while (s->waits && poll(&one, 1, POLL_MS) <= 0)
-        if (td_interrupt_requested())
-            return td_interrupted();
-    return td_interrupt_check();
-}
-
-/* *n: bytes that came, 0 at the end, below 0 for none yet. */
-static td_status read_some(source *s, ssize_t *n) {
-    td_status status = wait_for_bytes(s);
-    if (status)
-        return status;
-    size_t room = (size_t)s->handle->tensor->numel - s->held - 1;
-    *n = read(s->fd, (char *)s->handle->tensor->data + s->held,
-              room < READ_BYTES ? room : READ_BYTES);
-    return *n < 0 && errno != EINTR && errno != EAGAIN ? fail_system() : TD_OK;
-}
-
-static td_status read_open(source *s) {
-    struct stat info;
-    if (fstat(s->fd, &info))
-        return fail_system();
-    if (S_ISDIR(info.st_mode))
-        return td_fail(TD_EIO, "%s", strerror(EISDIR));
-    bool regular = S_ISREG(info.st_mode);
-    s->waits = !regular;
-    /* Two bytes more: one tells the end of the file, one is the NUL. */
-    td_status status =
-        grow(s, regular && info.st_size < INT64_MAX - 2 && info.st_size > 0 ? info.st_size + 2
-                                                                            : FIRST_BYTES);
-    for (ssize_t n = 1; status == TD_OK && n != 0;) {
-        status = make_room(s);
-        if (status == TD_OK)
-            status = read_some(s, &n);
-        if (status == TD_OK && n > 0)
-            s->held += (size_t)n;
-    }
-    return status;
-}
-
-static td_status read_path(source *s, const char *path) {
-    s->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (s->fd < 0)
-        return fail_system();
-    td_status status = read_open(s);
-    close(s->fd);
-    return status;
-}
-
-/* Pushes the handle that owns the text. */
-static void read_file(csv *c) {
-    source s = {.L = c->L, .handle = tide_push_handle(c->L)};
-    td_status status = read_path(&s, c->path);
-    if (status == TD_EINTR)
-        tide_raise(c->L);
-    if (status)
-        tide_error(c->L, "read_csv: cannot read '%s': %s", c->path, td_error_message());
-    c->text = s.handle->tensor->data;
-    c->end = c->text + s.held;
-    *c->end = 0;
+static const char *path_of(lua_State *L) {
+    lua_getiuservalue(L, AT_CSV, PATH);
+    return lua_tostring(L, -1);
 }
 
 /* ---- lines and cells ---- */
@@ -147,6 +54,12 @@ static bool is_blank(char letter) {
     return letter == ' ' || letter == '\t';
 }
 
+static char *skip_blanks(const csv *c, char *at, const char *end) {
+    while (at < end && is_blank(*at) && *at != c->delimiter)
+        at++;
+    return at;
+}
+
 static bool all_blank(const line *l) {
     const char *at = l->at;
     while (at < l->end && is_blank(*at))
@@ -154,186 +67,167 @@ static bool all_blank(const line *l) {
     return at == l->end;
 }
 
-/* The line's next cell, without the blanks around it; moves l->at behind it. */
-static line next_cell(const csv *c, line *l) {
-    char *end = memchr(l->at, c->delimiter, (size_t)(l->end - l->at));
-    line cell = {.at = l->at, .end = end ? end : l->end};
-    l->at = end ? end + 1 : l->end;
-    while (cell.at < cell.end && is_blank(*cell.at))
-        cell.at++;
-    while (cell.end > cell.at && is_blank(cell.end[-1]))
-        cell.end--;
-    return cell;
+/* Behind the quote that ends what begins at `at`; NULL: none does. */
+static char *skip_quoted(char *at, const char *end) {
+    for (at++; at < end; at++)
+        if (*at == '"') {
+            if (at + 1 == end || at[1] != '"')
+                return at + 1;
+            at++;
+        }
+    return NULL;
 }
 
-static void check_interrupt(const csv *c) {
+/* The line's next cell, without the blanks around it, with its quotes; moves l->at behind it,
+ * to NULL behind the last. False where a quote isn't closed, or something follows the one that
+ * closes. */
+static bool next_cell(const csv *c, line *l, line *cell) {
+    char *first = c->quotes ? skip_blanks(c, l->at, l->end) : l->at, *stop = first;
+    bool quoted = c->quotes && first < l->end && *first == '"';
+    if (quoted) {
+        stop = skip_quoted(first, l->end);
+        if (!stop)
+            return false;
+    }
+    char *end = memchr(stop, c->delimiter, (size_t)(l->end - stop));
+    *cell = (line){.at = first, .end = end ? end : l->end};
+    l->at = end ? end + 1 : NULL;
+    while (cell->at < cell->end && is_blank(*cell->at))
+        cell->at++;
+    while (cell->end > cell->at && is_blank(cell->end[-1]))
+        cell->end--;
+    return !quoted || cell->end == stop;
+}
+
+/* Take a cell's quotes away, in place: once. */
+static void unquote(const csv *c, line *cell) {
+    if (!c->quotes || cell->at == cell->end || *cell->at != '"')
+        return;
+    char *to = ++cell->at;
+    for (const char *at = to; at < cell->end - 1; at++) {
+        *to++ = *at;
+        at += *at == '"';
+    }
+    cell->end = to;
+}
+
+static void check_interrupt(lua_State *L) {
     if (td_interrupt_requested())
-        TIDE_CHECK(c->L, td_interrupted());
+        TIDE_CHECK(L, td_interrupted());
 }
 
-static int64_t count_columns(const csv *c, const line *l) {
+static int fail_quotes(lua_State *L, int64_t number, int64_t column) {
+    return tide_error(
+        L,
+        "read_csv: '%s', line %I, column %I: a quoted cell ends at a quote on its own "
+        "line, with nothing behind it",
+        path_of(L), (LUAI_UACINT)number, (LUAI_UACINT)column);
+}
+
+static int64_t count_quoted(lua_State *L, const csv *c, line l, int64_t number) {
+    line cell;
+    int64_t n = 0;
+    while (l.at) {
+        check_interrupt(L);
+        n++;
+        if (!next_cell(c, &l, &cell))
+            fail_quotes(L, number, n);
+    }
+    return n;
+}
+
+static int64_t count_columns(lua_State *L, const csv *c, line l, int64_t number) {
     int64_t n = 1;
-    for (const char *at = l->at; (at = memchr(at, c->delimiter, (size_t)(l->end - at))); at++) {
-        check_interrupt(c);
+    if (c->quotes && memchr(l.at, '"', (size_t)(l.end - l.at)))
+        return count_quoted(L, c, l, number);
+    for (char *at = l.at; (at = memchr(at, c->delimiter, (size_t)(l.end - at))); at++) {
+        check_interrupt(L);
         n++;
     }
     return n;
 }
 
-static void measure(csv *c) {
+static void measure(lua_State *L, csv *c) {
     int64_t number = c->first_line;
     for (char *at = c->text; at < c->end; number++) {
         line l = find_line(c, at);
         at = l.next;
-        check_interrupt(c);
+        check_interrupt(L);
         if (all_blank(&l))
             continue;
-        int64_t columns = count_columns(c, &l);
-        if (c->rows == 0)
+        int64_t columns = count_columns(L, c, l, number);
+        if (c->columns == 0)
             c->columns = columns;
         if (columns != c->columns)
-            tide_error(c->L, "read_csv: '%s', line %I: %I columns, the first row has %I", c->path,
-                       (LUAI_UACINT)number, (LUAI_UACINT)columns, (LUAI_UACINT)c->columns);
+            tide_error(L, "read_csv: '%s', line %I: %I columns, the %s has %I", path_of(L),
+                       (LUAI_UACINT)number, (LUAI_UACINT)columns, c->named ? "header" : "first row",
+                       (LUAI_UACINT)c->columns);
         c->rows++;
     }
     if (c->rows == 0)
-        tide_error(c->L, "read_csv: '%s' holds no rows", c->path);
+        tide_error(L, "read_csv: '%s' holds no rows", path_of(L));
 }
 
-/* ---- numbers ---- */
+/* ---- the header ---- */
 
-typedef enum cell_problem { CELL_OK, CELL_NO_NUMBER, CELL_NO_INTEGER, CELL_BEYOND } cell_problem;
-
-/* m * 10^power as long as it fits. */
-static bool scale(uint64_t *m, int64_t power) {
-    bool fits = true;
-    for (; *m && fits && power > 0; power--)
-        fits = !__builtin_mul_overflow(*m, (uint64_t)10, m);
-    return fits;
+/* Editors of other systems put a mark in front of UTF-8; UTF-16 is full of NUL. */
+static void skip_mark(lua_State *L, csv *c) {
+    size_t held = (size_t)(c->end - c->text);
+    if (held >= 3 && !memcmp(c->text, "\xEF\xBB\xBF", 3))
+        c->text += 3;
+    if (held >= 2 && (!memcmp(c->text, "\xFF\xFE", 2) || !memcmp(c->text, "\xFE\xFF", 2)))
+        tide_error(L, "read_csv: '%s' is UTF-16, UTF-8 expected", path_of(L));
 }
 
-/* Behind an exponent that stands at `at`; one beyond any integer's is cut. */
-static const char *read_exponent(const char *at, const char *end, int64_t *exponent) {
-    int64_t value = 0;
-    bool negative = at + 1 < end && at[1] == '-';
-    const char *digits = at + 1 + (negative || (at + 1 < end && at[1] == '+')), *p = digits;
-    for (; p < end && td_is_digit(*p); p++)
-        value = value < INT32_MAX ? value * 10 + (*p - '0') : value;
-    *exponent = negative ? -value : value;
-    return p > digits ? p : at;
-}
-
-/* DIGITS[.DIGITS][eN], exactly. */
-static cell_problem read_decimal(const char *at, const char *end, uint64_t *magnitude) {
-    uint64_t m = 0;
-    int64_t zeros = 0, places = 0, exponent = 0; /* zeros: seen, and not yet in m */
-    bool any = false, point = false, fits = true;
-    for (; at < end && (td_is_digit(*at) || (*at == '.' && !point)); at++) {
-        if (*at == '.') {
-            point = true;
-            continue;
-        }
-        any = true;
-        places += point;
-        zeros++;
-        if (*at == '0')
-            continue;
-        fits = fits && scale(&m, zeros) && !__builtin_add_overflow(m, (uint64_t)(*at - '0'), &m);
-        zeros = 0;
+/* Push the names in the first line that is not blank. */
+static void push_header(lua_State *L, csv *c) {
+    line l, cell;
+    lua_newtable(L);
+    do {
+        l = find_line(c, c->text);
+        c->text = l.next;
+        c->first_line++;
+    } while (c->text < c->end && all_blank(&l));
+    c->columns = count_columns(L, c, l, c->first_line - 1);
+    for (int64_t k = 1; k <= c->columns; k++) {
+        if (!next_cell(c, &l, &cell))
+            fail_quotes(L, c->first_line - 1, k);
+        unquote(c, &cell);
+        lua_pushlstring(L, cell.at, (size_t)(cell.end - cell.at));
+        lua_rawseti(L, -2, k);
     }
-    if (any && at < end && (*at == 'e' || *at == 'E'))
-        at = read_exponent(at, end, &exponent);
-    if (!any || at < end)
-        return CELL_NO_NUMBER;
-    int64_t power = zeros - places + exponent;
-    *magnitude = m;
-    if (fits && m && power < 0)
-        return CELL_NO_INTEGER;
-    return fits && scale(magnitude, power) ? CELL_OK : CELL_BEYOND;
 }
 
-static int hex_digit(char c) {
-    c |= 0x20;
-    return td_is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-static cell_problem read_hex(const char *at, const char *end, uint64_t *magnitude) {
-    cell_problem problem = at < end ? CELL_OK : CELL_NO_NUMBER;
-    for (*magnitude = 0; at < end; at++) {
-        if (hex_digit(*at) < 0)
-            return CELL_NO_NUMBER;
-        if (*magnitude >> 60)
-            problem = CELL_BEYOND;
-        *magnitude = *magnitude << 4 | (uint64_t)hex_digit(*at);
+/* _csv_open(path, delimiter, header): the file, how many columns, and their names if it has a
+ * header. */
+static int open_csv(lua_State *L) {
+    const char *path = luaL_checkstring(L, 1);
+    char delimiter = *luaL_checkstring(L, 2);
+    bool header = lua_toboolean(L, 3);
+    csv *c = lua_newuserdatauv(L, sizeof *c, 3);
+    *c = (csv){.delimiter = delimiter, .quotes = delimiter != '"', .first_line = 1};
+    luaL_setmetatable(L, csv_name);
+    lua_insert(L, AT_CSV);
+    lua_pushvalue(L, 2);
+    lua_setiuservalue(L, AT_CSV, PATH);
+    size_t held;
+    c->text = tide_read_bytes(L, path, "read_csv", &held);
+    c->end = c->text + held;
+    lua_setiuservalue(L, AT_CSV, BYTES);
+    skip_mark(L, c);
+    if (header) {
+        push_header(L, c);
+        c->named = true;
+        lua_setiuservalue(L, AT_CSV, NAMES);
     }
-    return problem;
+    measure(L, c);
+    lua_pushvalue(L, AT_CSV);
+    lua_pushinteger(L, (lua_Integer)c->columns);
+    lua_getiuservalue(L, AT_CSV, NAMES);
+    return 3;
 }
 
-static bool is_hex(const char *at, const char *end) {
-    return end - at > 1 && at[0] == '0' && (at[1] | 0x20) == 'x';
-}
-
-/* Small integers, which most files hold, without strtod. */
-static bool read_small(const char *at, const char *end, double *value) {
-    bool negative = at < end && *at == '-';
-    int64_t n = 0;
-    at += negative;
-    if (at == end || end - at > 15)
-        return false;
-    for (; at < end && td_is_digit(*at); at++)
-        n = n * 10 + (*at - '0');
-    *value = negative ? -(double)n : (double)n;
-    return at == end;
-}
-
-/* `end` holds a NUL for as long as the C library reads: it knows no delimiters. */
-static cell_problem read_float(td_dtype dtype, char *at, char *end, double *value) {
-    char *stop, *first = at + (at < end && (*at == '-' || *at == '+')), behind = *end;
-    if (read_small(at, end, value))
-        return CELL_OK;
-    if (first == end || td_is_space(*first) || memchr(first, '(', (size_t)(end - first)))
-        return CELL_NO_NUMBER;
-    *end = 0;
-    *value = dtype == TD_F32 ? (double)td_number_read_single(at, &stop) : td_number_read(at, &stop);
-    *end = behind;
-    if (stop != end)
-        return CELL_NO_NUMBER;
-    return isinf(*value) && (td_is_digit(*first) || *first == '.') ? CELL_BEYOND : CELL_OK;
-}
-
-/* Any number, at most of so many bits: what is no integer, or lies beyond the dtype. */
-static cell_problem read_int(td_dtype dtype, char *at, char *end, int64_t *value) {
-    bool negative = at < end && *at == '-';
-    char *first = at + (negative || (at < end && *at == '+'));
-    uint64_t m = 0,
-             most = dtype == TD_U8 ? UINT8_MAX : INT64_MAX >> (64 - 8 * td_dtype_size(dtype));
-    uint64_t least = dtype == TD_U8 ? 0 : most + 1;
-    double ignored;
-    cell_problem problem =
-        is_hex(first, end) ? read_hex(first + 2, end, &m) : read_decimal(first, end, &m);
-    if (problem == CELL_NO_NUMBER) /* nan, inf and the fractions of hexadecimals are numbers */
-        return read_float(TD_F64, at, end, &ignored) ? CELL_NO_NUMBER : CELL_NO_INTEGER;
-    if (problem == CELL_OK && m > (negative ? least : most))
-        problem = CELL_BEYOND;
-    *value = (int64_t)(negative ? -m : m);
-    return problem;
-}
-
-static cell_problem store_cell(td_dtype dtype, line cell, char *to) {
-    cell_problem problem;
-    if (td_dtype_is_int(dtype)) {
-        int64_t value = 0;
-        problem = read_int(dtype, cell.at, cell.end, &value);
-        td_store_int(dtype, to, value);
-        return problem;
-    }
-    double value = 0;
-    problem = read_float(dtype, cell.at, cell.end, &value);
-    td_store_double(dtype, to, value);
-    if (problem == CELL_OK && isfinite(value) && isinf(td_load_double(dtype, to)))
-        problem = CELL_BEYOND;
-    return problem;
-}
+/* ---- cells that are refused ---- */
 
 /* A cell as a message shows it: its beginning, on one line. */
 static const char *cell_text(line cell, char text[static 200]) {
@@ -351,93 +245,208 @@ static const char *cell_text(line cell, char text[static 200]) {
     return text;
 }
 
-static void fail_cell(const csv *c, int64_t number, int64_t column, line cell,
-                      cell_problem problem) {
-    char text[200], what[64] = "not a number";
-    if (problem != CELL_NO_NUMBER)
-        snprintf(what, sizeof what,
-                 problem == CELL_BEYOND ? "beyond the range of %s" : "not an integer, as %s needs",
-                 td_dtype_name(c->dtype));
-    tide_error(c->L, "read_csv: '%s', line %I, column %I: '%s' is %s", c->path, (LUAI_UACINT)number,
-               (LUAI_UACINT)column, cell_text(cell, text), what);
+/* Does a cell say that there is no value? */
+static bool is_missing(line cell) {
+    static const char *const words[] = {"", "NA", "N/A", "n/a", "null", "NULL", "None", "?"};
+    size_t len = (size_t)(cell.end - cell.at);
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+        if (len == strlen(words[k]) && !memcmp(cell.at, words[k], len))
+            return true;
+    return false;
 }
 
-static void convert_line(const csv *c, line l, int64_t number, char *to) {
-    for (int64_t column = 1; column <= c->columns; column++) {
-        check_interrupt(c);
-        line cell = next_cell(c, &l);
-        cell_problem problem = store_cell(c->dtype, cell, to);
-        if (problem)
-            fail_cell(c, number, column, cell, problem);
-        to += td_dtype_size(c->dtype);
+/* Push what may be done about a cell that is no number. */
+static void push_advice(lua_State *L, const csv *c, int64_t number, int64_t column, line cell) {
+    if (is_missing(cell))
+        lua_pushfstring(L, "; {missing = %s} reads such cells",
+                        td_dtype_is_float(c->dtype) ? "0/0" : "0");
+    else if (!c->named && number == 1)
+        lua_pushliteral(L, "; {header = true} takes the first line as names");
+    else if (lua_getiuservalue(L, AT_CSV, NAMES) == LUA_TTABLE) {
+        char text[TIDE_QUOTED];
+        size_t len;
+        lua_rawgeti(L, -1, column);
+        const char *name = lua_tolstring(L, -1, &len);
+        lua_pushfstring(L, "; {classes = {%s}} reads texts as classes",
+                        tide_quote(name, len, text));
+    } else {
+        lua_pushfstring(L, "; {classes = {%I}} reads texts as classes", (LUAI_UACINT)column);
     }
 }
 
-static void convert(const csv *c, char *to) {
-    int64_t number = c->first_line, row_bytes = c->columns * (int64_t)td_dtype_size(c->dtype);
+static int fail_cell(lua_State *L, const csv *c, int64_t number, int64_t column, line cell,
+                     tide_csv_problem problem) {
+    char text[200], what[64] = "not a number";
+    if (problem != TIDE_CSV_NO_NUMBER)
+        snprintf(what, sizeof what,
+                 problem == TIDE_CSV_BEYOND ? "beyond the range of %s"
+                                            : "not an integer, as %s needs",
+                 td_dtype_name(c->dtype));
+    if (problem == TIDE_CSV_NO_NUMBER)
+        push_advice(L, c, number, column, cell);
+    else
+        lua_pushliteral(L, "");
+    const char *advice = lua_tostring(L, -1);
+    return tide_error(L, "read_csv: '%s', line %I, column %I: '%s' is %s%s", path_of(L),
+                      (LUAI_UACINT)number, (LUAI_UACINT)column, cell_text(cell, text), what,
+                      advice);
+}
+
+/* ---- columns ---- */
+
+/* What becomes of a column of the file. */
+typedef struct column {
+    int64_t place;  /* in a row of the result; -1: nothing */
+    int64_t *codes; /* of a column of classes: its numbers, row by row; NULL: it holds numbers */
+} column;
+
+/* Stack indices of what _csv_convert is given, and of the table of codes that it makes. */
+enum { AT_DTYPE = 2, AT_PLACES, AT_CLASSES, AT_OPEN, AT_MISSING, AT_CODES };
+
+static int fail_class(lua_State *L, int64_t number, int64_t k, line cell) {
+    char text[200];
+    return tide_error(L, "read_csv: '%s', line %I, column %I: '%s' %s", path_of(L),
+                      (LUAI_UACINT)number, (LUAI_UACINT)k, cell_text(cell, text),
+                      cell.at == cell.end ? "is empty and names no class"
+                                          : "is none of the classes that were given");
+}
+
+/* The number of the class that a cell names; where the classes are the file's, it gets the next. */
+static int64_t find_class(lua_State *L, int64_t number, int64_t k, line cell) {
+    int top = lua_gettop(L);
+    lua_rawgeti(L, AT_CLASSES, k);
+    lua_pushlstring(L, cell.at, (size_t)(cell.end - cell.at));
+    lua_pushvalue(L, -1);
+    if (lua_rawget(L, top + 1) == LUA_TNIL) {
+        if (lua_rawgeti(L, AT_OPEN, k) != LUA_TTABLE || cell.at == cell.end)
+            fail_class(L, number, k, cell);
+        lua_Integer n = (lua_Integer)lua_rawlen(L, -1) + 1;
+        lua_pushvalue(L, top + 2);
+        lua_rawseti(L, -2, n);
+        lua_pushvalue(L, top + 2);
+        lua_pushinteger(L, n);
+        lua_rawset(L, top + 1);
+        lua_pushinteger(L, n);
+    }
+    int64_t found = lua_tointeger(L, -1);
+    lua_settop(L, top);
+    return found;
+}
+
+static void store_number(lua_State *L, const csv *c, line cell, int64_t number, int64_t k,
+                         char *to) {
+    tide_csv_problem problem = tide_csv_store(c->dtype, cell.at, cell.end, to);
+    if (problem == TIDE_CSV_OK)
+        return;
+    if (problem != TIDE_CSV_NO_NUMBER || !c->missing_given || !is_missing(cell))
+        fail_cell(L, c, number, k, cell, problem);
+    td_store_double(c->dtype, to, c->missing);
+}
+
+static void convert_line(lua_State *L, const csv *c, line l, int64_t number, const column *columns,
+                         int64_t row, char *to) {
+    for (int64_t k = 1; k <= c->columns; k++) {
+        const column *col = &columns[k - 1];
+        line cell;
+        check_interrupt(L);
+        if (!l.at || !next_cell(c, &l, &cell))
+            fail_quotes(L, number, k);
+        if (!col->codes && col->place < 0)
+            continue;
+        unquote(c, &cell);
+        if (col->codes)
+            col->codes[row] = find_class(L, number, k, cell);
+        else
+            store_number(L, c, cell, number, k, to + col->place * (int64_t)td_dtype_size(c->dtype));
+    }
+}
+
+static void convert(lua_State *L, const csv *c, const column *columns, td_tensor *matrix) {
+    int64_t number = c->first_line, row = 0;
+    int64_t row_bytes = matrix->sizes[1] * (int64_t)td_dtype_size(c->dtype);
     for (char *at = c->text; at < c->end; number++) {
         line l = find_line(c, at);
         at = l.next;
         if (all_blank(&l))
             continue;
-        convert_line(c, l, number, to);
-        to += row_bytes;
+        convert_line(L, c, l, number, columns, row, (char *)matrix->data + row * row_bytes);
+        row++;
     }
 }
 
-/* ---- the whole ---- */
-
-/* Editors of other systems put a mark in front of UTF-8; UTF-16 is full of NUL. */
-static void skip_mark(csv *c) {
-    size_t held = (size_t)(c->end - c->text);
-    if (held >= 3 && !memcmp(c->text, "\xEF\xBB\xBF", 3))
-        c->text += 3;
-    if (held >= 2 && (!memcmp(c->text, "\xFF\xFE", 2) || !memcmp(c->text, "\xFE\xFF", 2)))
-        tide_error(c->L, "read_csv: '%s' is UTF-16, UTF-8 expected", c->path);
-}
-
-static void push_matrix(csv *c, bool header) {
-    lua_State *L = c->L;
-    c->first_line = 1;
-    skip_mark(c);
-    if (header) {
-        c->text = find_line(c, c->text).next;
-        c->first_line = 2;
-    }
-    measure(c);
+static td_tensor *push_empty(lua_State *L, td_dtype dtype, int ndim, const int64_t *sizes) {
     tide_handle *handle = tide_push_handle(L);
-    TIDE_CHECK(L, td_tensor_empty(c->dtype, TD_DEVICE_CPU, 2, (int64_t[]){c->rows, c->columns},
-                                  &handle->tensor));
-    convert(c, handle->tensor->data);
+    TIDE_CHECK(L, td_tensor_empty(dtype, TD_DEVICE_CPU, ndim, sizes, &handle->tensor));
+    return handle->tensor;
 }
 
-enum { PATH, HEADER, DELIMITER, DTYPE };
+/* Push the plan of all columns; the codes' tensors go into the table at AT_CODES. */
+static const column *push_columns(lua_State *L, const csv *c, int64_t *wanted) {
+    column *columns = lua_newuserdatauv(L, (size_t)c->columns * sizeof *columns, 0);
+    *wanted = 0;
+    for (int64_t k = 1; k <= c->columns; k++) {
+        column *col = &columns[k - 1];
+        *col = (column){.place = -1};
+        if (lua_rawgeti(L, AT_PLACES, k) == LUA_TNUMBER) {
+            lua_Integer place = lua_tointeger(L, -1);
+            luaL_argcheck(L, place > 0, AT_PLACES, "places are 1, 2, ...");
+            col->place = place - 1;
+            ++*wanted;
+        }
+        if (lua_rawgeti(L, AT_CLASSES, k) == LUA_TTABLE) {
+            col->codes = push_empty(L, TD_I64, 1, &c->rows)->data;
+            lua_rawseti(L, AT_CODES, k);
+        }
+        lua_pop(L, 2);
+    }
+    return columns;
+}
 
-/* io.read_csv(path [, {header, delimiter, dtype}]): a (rows, columns) tensor. */
-static int read_csv(lua_State *L) {
-    tide_frame f;
-    tide_read_call(L, &f);
-    csv c = {.L = L, .path = f.args[PATH].string};
-    const char *delimiter = f.args[DELIMITER].string;
-    if (strlen(delimiter) != 1 || *delimiter == '\n' || *delimiter == '\r')
-        return tide_error(L, "read_csv: option delimiter: one character expected, got \"%s\"",
-                          delimiter);
-    c.delimiter = delimiter[0];
-    c.dtype = td_is_nil(f.args[DTYPE]) ? td_default_dtype() : f.args[DTYPE].dtype;
-    read_file(&c);
-    push_matrix(&c, f.args[HEADER].b);
+/* _csv_convert(file, dtype, places, classes, open [, missing]): the matrix, and the codes of
+ * columns of classes by column. All tables go by the column's number in the file: its place in a
+ * row; the numbers of its classes; the list of classes that is still open. To be called once. */
+static int convert_csv(lua_State *L) {
+    csv *c = luaL_checkudata(L, AT_CSV, csv_name);
+    int64_t wanted;
+    lua_settop(L, AT_MISSING);
+    c->dtype = tide_to_dtype(L, AT_DTYPE);
+    c->missing_given = !lua_isnil(L, AT_MISSING);
+    c->missing = lua_tonumber(L, AT_MISSING);
+    luaL_argcheck(L, c->dtype != TD_DTYPE_NONE, AT_DTYPE, "a dtype expected");
+    luaL_argcheck(L, c->columns > 0, AT_CSV, "the file was converted already");
+    for (int k = AT_PLACES; k <= AT_OPEN; k++)
+        luaL_checktype(L, k, LUA_TTABLE);
+    lua_newtable(L);
+    const column *columns = push_columns(L, c, &wanted);
+    td_tensor *matrix = push_empty(L, c->dtype, 2, (int64_t[]){c->rows, wanted});
+    for (int64_t k = 0; k < c->columns; k++)
+        luaL_argcheck(L, columns[k].place < wanted, AT_PLACES, "places are 1, 2, ...");
+    convert(L, c, columns, matrix);
+    c->columns = 0;
+    lua_pushvalue(L, AT_CODES);
+    return 2;
+}
+
+/* _dtype_holds(dtype, number): may a cell be it? NaN has no integer. */
+static int dtype_holds(lua_State *L) {
+    td_dtype dtype = tide_to_dtype(L, 1);
+    double value = luaL_checknumber(L, 2);
+    luaL_argcheck(L, dtype != TD_DTYPE_NONE, 1, "a dtype expected");
+    lua_pushboolean(L,
+                    td_dtype_is_float(dtype) || (value == value && td_dtype_holds(dtype, value)));
     return 1;
 }
 
-void tide_open_io(lua_State *L) {
-    static const tide_function functions[] = {
-        {"read_csv(str path, *, bool header=false, str delimiter=\",\", dtype? dtype=nil) -> "
-         "Tensor",
-         "A file of numbers as a matrix.", read_csv},
-        {NULL, NULL, NULL},
+void tide_open_csv(lua_State *L) {
+    static const luaL_Reg functions[] = {
+        {"_dtype_holds", dtype_holds},
+        {"_csv_open", open_csv},
+        {"_csv_convert", convert_csv},
+        {NULL, NULL},
     };
-    lua_newtable(L);
-    tide_declare(L, functions);
-    tide_document(L, -1, "io", "tide.io", "read_csv.");
-    lua_setfield(L, -2, "io");
+    luaL_newmetatable(L, csv_name);
+    lua_pushboolean(L, 0);
+    lua_setfield(L, -2, "__metatable");
+    lua_pop(L, 1);
+    tide_set_functions(L, functions);
 }

@@ -230,6 +230,47 @@ static int call_foreach(lua_State *L) {
     return 1;
 }
 
+/* ---- norms ---- */
+
+/* The tensors of the list at 1, borrowed. */
+static void load_list(lua_State *L, int n, td_tensor **list) {
+    for (int k = 0; k < n; k++) {
+        lua_rawgeti(L, 1, k + 1);
+        list[k] = tide_to_tensor(L, -1);
+        luaL_argcheck(L, list[k], 1, "foreach.norm: a list of tensors expected");
+        lua_pop(L, 1);
+    }
+}
+
+/* tide._foreach_norm(list, ord): both are what they should be but for the list's dtypes. */
+static int call_norm(lua_State *L) {
+    luaL_checktype(L, 1, LUA_TTABLE);
+    luaL_checknumber(L, 2);
+    int n = (int)lua_rawlen(L, 1), failed;
+    td_value ord = lua_isinteger(L, 2) ? TD_I(lua_tointeger(L, 2)) : TD_F(lua_tonumber(L, 2));
+    size_t room = (size_t)(n + 1) * sizeof(td_tensor *);
+    td_tensor **list = lua_newuserdatauv(L, room, 0), **out = lua_newuserdatauv(L, room, 0);
+    tide_handle **handles = push_results(L, n);
+    load_list(L, n, list);
+    td_status status = td_foreach_norm(n, list, ord, out, &failed);
+    if (TD_UNLIKELY(status == TD_ENOMEM)) {
+        tide_free_memory(L, TIDE_STATE(L));
+        load_list(L, n, list);
+        status = td_foreach_norm(n, list, ord, out, &failed);
+    }
+    if (status == TD_ESCRIPT || status == TD_EINTR)
+        return tide_raise(L);
+    if (status && failed >= 0)
+        return tide_error(L, "foreach.norm: entry %d: %s", failed + 1, td_error_message());
+    if (status)
+        return tide_error(L, "foreach.norm: %s", td_error_message());
+    for (int k = 0; k < n; k++)
+        handles[k]->tensor = out[k];
+    if (n)
+        tide_check_pressure(L, TIDE_STATE(L), out[n - 1]);
+    return 1;
+}
+
 /* ---- the table ---- */
 
 /* Push an operator over lists, which messages call by its name behind `foreach.`. */
@@ -285,7 +326,9 @@ static int make_table(lua_State *L) {
 }
 
 void tide_open_foreach(lua_State *L) {
-    static const luaL_Reg functions[] = {
-        {"_foreach", make_table}, {"_foreach_clamp", make_clamp}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"_foreach", make_table},
+                                         {"_foreach_clamp", make_clamp},
+                                         {"_foreach_norm", call_norm},
+                                         {NULL, NULL}};
     tide_set_functions(L, functions);
 }

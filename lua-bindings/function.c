@@ -99,6 +99,24 @@ static void push_simple(lua_State *L, const td_param *p, td_value v) {
     }
 }
 
+/* A list with a metatable: what was checked is what lies in it, and not what it answers. */
+static bool is_disguised(lua_State *L, const td_param *p, int index) {
+    if ((p->type != TD_PARAM_TENSORS && p->type != TD_PARAM_OBJECTS) || !lua_istable(L, index) ||
+        !lua_getmetatable(L, index))
+        return false;
+    lua_pop(L, 1);
+    return true;
+}
+
+static void push_plain_list(lua_State *L, int index) {
+    int n = (int)lua_rawlen(L, index);
+    lua_createtable(L, n, 0);
+    for (int k = 1; k <= n; k++) {
+        lua_rawgeti(L, index, k);
+        lua_rawseti(L, -2, k);
+    }
+}
+
 /* An argument as Lua code gets it: counted from 1, a list where one value stood for it. */
 static void push_argument(lua_State *L, const tide_frame *f, int k) {
     const td_param *p = &f->op->params[k];
@@ -110,6 +128,8 @@ static void push_argument(lua_State *L, const tide_frame *f, int k) {
         lua_createtable(L, 1, 0);
         lua_pushvalue(L, f->at[k]);
         lua_rawseti(L, -2, 1);
+    } else if (is_disguised(L, p, f->at[k])) {
+        push_plain_list(L, f->at[k]);
     } else {
         lua_pushvalue(L, f->at[k]);
     }

@@ -19,19 +19,28 @@
 #include "engine/ops/autocast.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 static const char *const guard_name = "tide.mode";
 static const char stacks_key = 0;
 
 typedef struct tide_mode_stack mode_stack;
 
+/* What is asked of the modes. */
+typedef struct ask {
+    void (*apply)(td_modes *modes, int value); /* NULL: nothing */
+    int value;
+} ask;
+
+enum { LASTING_KINDS = 2 }; /* grad mode and anomaly mode */
+
 typedef struct guard {
     struct guard *below, *above;
     mode_stack *stack; /* the guard's user value keeps it */
     td_modes before;   /* modes below this guard */
-    void (*apply)(td_modes *modes, int value);
+    ask own;
+    ask later[LASTING_KINDS];             /* of guards that stood above it, lasted and are gone */
     void (*end)(lua_State *L, int value); /* when it is closed; NULL: nothing is to be done */
-    int value;
     bool open;
     bool lasts; /* when it is collected, what it asked for holds on */
 } guard;
@@ -124,10 +133,30 @@ void tide_modes_called(tide_mode_switch before) {
 
 static int guard_close(lua_State *L);
 
+static void apply_ask(ask a, td_modes *modes) {
+    if (a.apply)
+        a.apply(modes, a.value);
+}
+
+static void apply_guard(const guard *g, td_modes *modes) {
+    apply_ask(g->own, modes);
+    for (int k = 0; k < LASTING_KINDS; k++)
+        apply_ask(g->later[k], modes);
+}
+
+/* Let what was asked later hold over a guard: the last word of its kind. */
+static void leave_ask(guard *g, ask a) {
+    for (int k = 0; a.apply && k < LASTING_KINDS; k++)
+        if (!g->later[k].apply || g->later[k].apply == a.apply) {
+            g->later[k] = a;
+            return;
+        }
+}
+
 static guard *push_guard(lua_State *L, void (*apply)(td_modes *, int), int value) {
     mode_stack *stack = push_own_stack(L);
     guard *g = lua_newuserdatauv(L, sizeof *g, 1);
-    *g = (guard){.stack = stack, .apply = apply, .value = value};
+    *g = (guard){.stack = stack, .own = {apply, value}};
     lua_insert(L, -2);
     lua_setiuservalue(L, -2, 1);
     luaL_setmetatable(L, guard_name);
@@ -145,9 +174,20 @@ static guard *push_guard(lua_State *L, void (*apply)(td_modes *, int), int value
     return g;
 }
 
-/* Take a guard out of its stack; what those above it asked for is applied to what was below it. */
-static void take_out(mode_stack *stack, guard *gone) {
+/* Take a guard out of its stack; what those above it asked for is applied to what was below it.
+ * What was asked after it stays in its place, and what it asked itself if that lasts: over the
+ * guard below, or for good. True: for good, so that the stack has modes without a guard. */
+static bool take_out(mode_stack *stack, guard *gone, bool lasts) {
     td_modes modes = gone->before;
+    ask stays[1 + LASTING_KINDS] = {lasts ? gone->own : (ask){NULL, 0}};
+    bool any = false;
+    memcpy(stays + 1, gone->later, sizeof gone->later);
+    for (int k = 0; k < 1 + LASTING_KINDS; k++) {
+        any |= stays[k].apply != NULL;
+        apply_ask(stays[k], &modes);
+        if (gone->below)
+            leave_ask(gone->below, stays[k]);
+    }
     if (gone->below)
         gone->below->above = gone->above;
     if (gone->above)
@@ -156,28 +196,28 @@ static void take_out(mode_stack *stack, guard *gone) {
         stack->top = gone->below;
     for (guard *g = gone->above; g; g = g->above) {
         g->before = modes;
-        g->apply(&modes, g->value);
+        apply_guard(g, &modes);
     }
     stack->now = modes;
+    return any && !gone->below;
 }
 
-/* Take it out as if what it asked for had held below it. */
-static void leave_behind(mode_stack *stack, guard *gone) {
-    void (*apply)(td_modes *, int) = gone->apply;
-    apply(&gone->before, gone->value);
-    stack->lasting |= !gone->below;
-    take_out(stack, gone);
+/* The same, and the end of it. While some coroutine's modes are of guards that have gone, all are
+ * looked for: the first of them goes on to count, for the stack. */
+static void let_go(guard *g, bool lasts) {
+    mode_stack *stack = g->stack;
+    bool for_good = take_out(stack, g, lasts);
+    g->open = false;
+    if (!for_good || stack->lasting)
+        atomic_fetch_sub_explicit(&guards_open, 1, memory_order_relaxed);
+    stack->lasting |= for_good;
 }
 
-/* A collected guard that lasts. While some coroutine's modes are such, all are looked for. */
 static int guard_gc(lua_State *L) {
     guard *g = luaL_checkudata(L, 1, guard_name);
     if (!g->open || !g->lasts)
         return guard_close(L);
-    if (g->stack->lasting || g->below) /* else it goes on to count, for the stack */
-        atomic_fetch_sub_explicit(&guards_open, 1, memory_order_relaxed);
-    g->open = false;
-    leave_behind(g->stack, g);
+    let_go(g, true);
     return 0;
 }
 
@@ -186,11 +226,9 @@ static int guard_close(lua_State *L) {
     if (!g->open)
         return 0;
     mode_stack *stack = g->stack;
-    g->open = false;
-    atomic_fetch_sub_explicit(&guards_open, 1, memory_order_relaxed);
     if (g->end)
-        g->end(L, g->value);
-    take_out(stack, g);
+        g->end(L, g->own.value);
+    let_go(g, false);
     luaL_checkstack(L, 8, NULL);
     push_stacks(L);
     lua_pushthread(L);
@@ -338,8 +376,8 @@ static void push_autocast(lua_State *L, int value) {
     if (!outermost)
         return;
     g->end = end_region;
-    g->value |= (int)(td_autocast_region_begin() << CAST_REGION);
-    apply_autocast(&g->stack->now, g->value);
+    g->own.value |= (int)(td_autocast_region_begin() << CAST_REGION);
+    apply_autocast(&g->stack->now, g->own.value);
     td_set_modes(g->stack->now);
 }
 

@@ -108,18 +108,19 @@ int luaopen_tide(lua_State *L) {
     tide_open_sizes(L);
     tide_open_printing(L);
     tide_open_generators(L);
-    tide_open_io(L);
+    tide_open_csv(L);
+    tide_open_csv_write(L);
+    tide_open_npy(L);
     tide_open_checkpoint(L);
     tide_open_foreach(L);
     tide_open_optim(L);
     tide_open_profiler(L);
     tide_open_image(L);
+    tide_open_watched(L);
+    tide_open_cuda(L);
     list_submodules(L);
     tide_push_newaxis(L);
     lua_setfield(L, -2, "newaxis");
-    if (lua_getfield(L, -1, "io") == LUA_TTABLE)
-        tide_seal_module(L, -1, "io");
-    lua_pop(L, 1);
     lua_createtable(L, 0, 2);
     tide_push_function(L, load_submodule, 0);
     lua_setfield(L, -2, "__index");

@@ -24,12 +24,17 @@ void tide_open_system(lua_State *L);
 void tide_open_sizes(lua_State *L);
 void tide_open_printing(lua_State *L);
 void tide_open_generators(lua_State *L);
-void tide_open_io(lua_State *L);
+void tide_open_csv(lua_State *L);
+void tide_open_csv_write(lua_State *L);
+void tide_open_npy(lua_State *L);
 void tide_open_checkpoint(lua_State *L);
 void tide_open_foreach(lua_State *L);
 void tide_open_optim(lua_State *L);
 void tide_open_profiler(lua_State *L);
 void tide_open_image(lua_State *L);
+/* Of Lua's library, not of the table: collections and files that are read are recorded. */
+void tide_open_watched(lua_State *L);
+void tide_open_cuda(lua_State *L);
 
 /* Fill the tensor metatable; `tide` is at the top of the stack and stays there. */
 void tide_open_tensor(lua_State *L);

@@ -48,11 +48,10 @@ static fate look_at_state(lua_State *L, gathering *g, int top) {
         if (!lua_isinteger(L, -1))
             return ODD;
         bool same = lua_tointeger(L, -1) == lua_tointeger(L, STEP);
-        lua_settop(L, top);
         if (!lua_isnil(L, CARRIES)) {
+            lua_settop(L, top);
             get_field(L, CARRIES);
             same &= is_same_number(L, CARRIED);
-            lua_settop(L, top);
         }
         if (!same)
             return LEFT;
@@ -64,7 +63,6 @@ static fate look_at_state(lua_State *L, gathering *g, int top) {
         if (!x)
             return ODD;
         g->lists[2 + j][g->n] = x;
-        lua_settop(L, top);
     }
     return TAKEN;
 }

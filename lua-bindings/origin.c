@@ -8,13 +8,13 @@
 #include "engine/core/observer.h"
 #include "lua-bindings/state.h"
 
-#include <stdio.h>
+#include <string.h>
 
 enum { DEEPEST = 220 }; /* Lua nests no more resumes */
 
-/* The coroutine that L waits for: what runs there has it as its first argument, as coroutine.resume
- * and those like it do. NULL: none. */
-static lua_State *resumed_by(lua_State *L) {
+/* What runs there has it as its first argument, as coroutine.resume
+ * and those like it do. */
+lua_State *tide_resumed_by(lua_State *L) {
     lua_Debug ar, inner;
     if (!lua_getstack(L, 0, &ar) || !lua_checkstack(L, 2) || !lua_getlocal(L, &ar, 1))
         return NULL;
@@ -26,14 +26,14 @@ static lua_State *resumed_by(lua_State *L) {
 
 lua_State *tide_running_coroutine(lua_State *L) {
     lua_State *co;
-    for (int depth = 0; depth < DEEPEST && (co = resumed_by(L)); depth++)
+    for (int depth = 0; depth < DEEPEST && (co = tide_resumed_by(L)); depth++)
         L = co;
     return L;
 }
 
 /* The innermost line; the resumer's where a coroutine runs none of the user's code. */
 static bool find_line(lua_State *L, lua_Debug *ar, int depth) {
-    lua_State *co = depth < DEEPEST ? resumed_by(L) : NULL;
+    lua_State *co = depth < DEEPEST ? tide_resumed_by(L) : NULL;
     return (co && find_line(co, ar, depth + 1)) || tide_find_line(L, ar);
 }
 
@@ -41,6 +41,8 @@ void tide_find_origin(void *main_thread, td_origin *origin) {
     lua_Debug ar;
     if (!find_line(main_thread, &ar, 0))
         return;
-    snprintf(origin->source, sizeof origin->source, "%s", ar.short_src);
+    size_t len = strnlen(ar.short_src, sizeof origin->source - 1);
+    memcpy(origin->source, ar.short_src, len);
+    origin->source[len] = '\0';
     origin->line = ar.currentline;
 }

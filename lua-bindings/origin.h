@@ -10,6 +10,9 @@
  * tide_recorder_start wants it. Call it on the thread that runs the state. */
 void tide_find_origin(void *main_thread, td_origin *origin);
 
+/* The coroutine that L waits for; NULL: none. */
+lua_State *tide_resumed_by(lua_State *L);
+
 /* The coroutine of a state that runs now: its main thread, or what was resumed from there. */
 lua_State *tide_running_coroutine(lua_State *main_thread);
 

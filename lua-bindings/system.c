@@ -2,6 +2,9 @@
 #include "lua-bindings/function.h"
 #include "lua-bindings/modules.h"
 
+#include "engine/core/warn.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -13,6 +16,18 @@ static int set_num_threads(lua_State *L) {
     tide_read_call(L, &f);
     TIDE_CHECK(L, td_set_num_threads((int)f.args[0].i));
     return 0;
+}
+
+static _Atomic int usual_threads; /* when the first state was made */
+
+/* _processors(): how many are ours, and whether others keep them busy. */
+static int processors(lua_State *L) {
+    double load = 0;
+    int n = usual_threads;
+    bool known = getloadavg(&load, 1) == 1;
+    lua_pushinteger(L, n);
+    lua_pushboolean(L, known && load > 0.75 * n);
+    return 2;
 }
 
 static int get_num_threads(lua_State *L) {
@@ -115,6 +130,7 @@ static int info(lua_State *L) {
     int n = 0;
     lua_newtable(L);
 #define LINE(...) (lua_pushfstring(L, __VA_ARGS__), lua_rawseti(L, -2, ++n))
+    (void)td_cuda_reason(); /* looks for devices */
     LINE("threads: %d", td_get_num_threads());
     for (int t = 0; t < TD_DEVICE_TYPES; t++) {
         const td_backend *backend = td_backends[t];
@@ -123,15 +139,21 @@ static int info(lua_State *L) {
         if (facts.kernels)
             LINE("%s: %s kernels, %s", backend->name, facts.kernels, facts.libraries);
     }
-    if (!td_backends[TD_CUDA])
-        LINE("cuda: no device");
+    if (td_cuda_reason())
+        LINE("cuda: no device (%s)", td_cuda_reason());
     LINE("lua: %s", LUA_RELEASE);
     LINE("operators: %d", td_op_count());
 #undef LINE
     return 1;
 }
 
+/* To standard error, which front ends show where it belongs. */
+static void show_warning(const char *line) {
+    fprintf(stderr, "tide: warning: %s\n", line);
+}
+
 void tide_open_system(lua_State *L) {
+    td_set_warn(show_warning);
     static const tide_function functions[] = {
         {"set_num_threads(int(1..1024) n)", "Threads that kernels may use.", set_num_threads},
         {"get_num_threads() -> int", "Threads that kernels may use.", get_num_threads},
@@ -158,8 +180,12 @@ void tide_open_system(lua_State *L) {
         {"empty_cache(device? device=nil)", "Give cached memory back to the system.", empty_cache},
         {NULL, NULL, NULL},
     };
-    static const luaL_Reg inner[] = {
-        {"_terminal_width", terminal_width}, {"_info", info}, {NULL, NULL}};
+    static const luaL_Reg inner[] = {{"_terminal_width", terminal_width},
+                                     {"_info", info},
+                                     {"_processors", processors},
+                                     {NULL, NULL}};
+    if (!usual_threads)
+        usual_threads = td_get_num_threads();
     tide_declare(L, functions);
     tide_set_functions(L, inner);
     lua_pushliteral(L, TIDE_VERSION);

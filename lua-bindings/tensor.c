@@ -5,6 +5,7 @@
 #include "lua-bindings/graph.h"
 #include "lua-bindings/index.h"
 #include "lua-bindings/modules.h"
+#include "lua-bindings/profile.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -167,6 +168,18 @@ static const field fields[] = {
     {"_version", get_version},
 };
 
+/* The name of the function that asks for a field of the tensor at 1, where that is its `self`. */
+static const char *called_with_dot(lua_State *L) {
+    lua_Debug ar;
+    if (!lua_getstack(L, 1, &ar) || !lua_getinfo(L, "n", &ar) || !ar.name)
+        return NULL;
+    const char *local = lua_getlocal(L, &ar, 1);
+    bool self = local && strcmp(local, "self") == 0 && lua_rawequal(L, -1, 1);
+    if (local)
+        lua_pop(L, 1);
+    return self ? ar.name : NULL;
+}
+
 /* Upvalue TIDE_UP_FIRST of tensor_index: by name, methods and (as addresses) fields. */
 static int fail_field(lua_State *L, const char *name) {
     const char *names[1024];
@@ -176,6 +189,12 @@ static int fail_field(lua_State *L, const char *name) {
         names[n++] = lua_tostring(L, -2);
         lua_pop(L, 1);
     }
+    const char *method = called_with_dot(L);
+    if (method)
+        return tide_error(L,
+                          "a tensor has no field or method '%s': %s got it as self: a method is "
+                          "called with a colon, x:%s()",
+                          name, method, method);
     const char *near = tide_nearest(name, names, n);
     return near ? tide_error(L, "a tensor has no field or method '%s': did you mean '%s'?", name,
                              near)
@@ -234,10 +253,12 @@ static int tensor_len(lua_State *L) {
 
 static int tensor_tostring(lua_State *L) {
     tide_handle *handle = lua_touserdata(L, 1);
-    if (tide_is_handle(handle) && !handle->tensor)
+    if (tide_is_handle(handle) && !handle->tensor) {
         lua_pushliteral(L, "tensor (closed)");
-    else
-        tide_push_tensor_text(L, tide_hold_tensor(L, 1, "tostring"));
+        return 1;
+    }
+    tide_record_until_return(L, TIDE_EVENT_COPY, "tostring");
+    tide_push_tensor_text(L, tide_hold_tensor(L, 1, "tostring"));
     return 1;
 }
 
@@ -325,7 +346,10 @@ static int tensor_item(lua_State *L) {
     if (x->numel != 1)
         return tide_error(L, "item: a tensor of one element is needed, got shape %s",
                           td_tensor_shape_text(x, text));
-    TIDE_CHECK(L, td_tensor_fetch(x, bytes));
+    tide_range range = tide_range_begin(TIDE_EVENT_COPY, "item");
+    td_status status = td_tensor_fetch(x, bytes);
+    tide_range_end(range);
+    TIDE_CHECK(L, status);
     tide_push_element(L, (td_dtype)x->dtype, bytes);
     return 1;
 }
@@ -351,6 +375,7 @@ static int tensor_tolist(lua_State *L) {
     tide_frame f;
     read_method(L, &f);
     td_tensor *x = tide_hold_elements(L, 1, "tolist");
+    tide_record_until_return(L, TIDE_EVENT_COPY, "tolist");
     if (td_tensor_device(x).type != TD_CPU) {
         tide_handle *handle = tide_push_handle(L);
         TIDE_CHECK(L, TD_APPLY(&handle->tensor, to, TD_T(x), TD_NIL, TD_DEVICE(TD_DEVICE_CPU)));

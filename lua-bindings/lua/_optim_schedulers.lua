@@ -109,7 +109,7 @@ end
 
 local function warn_of_order(self)
     if self._step_count == 1 and not self.optimizer.stepped then
-        warn(("%s: step() before the optimizer's: the first learning rate is skipped; step the optimizer first"):format(
+        warn(("tide: %s: step() before the optimizer's: the first learning rate is skipped; step the optimizer first"):format(
             self.__name))
     end
 end

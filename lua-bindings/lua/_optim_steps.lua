@@ -106,9 +106,11 @@ return function(define)
                     names, square = names .. " max_exp_avg_sq", "max_exp_avg_sq"
                     text[#text + 1] = "max_exp_avg_sq = maximum(max_exp_avg_sq, exp_avg_sq)"
                 end
-                text[#text + 1] = ("param = param + rate * exp_avg / (sqrt(%s) / root + eps)"):format(square)
-                return recipe(names .. " rate weight beta2 keep root eps decay shrink", text), {
-                    -(lr / (1 - beta1 ^ n)), 1 - beta1, beta2, 1 - beta2, (1 - beta2 ^ n) ^ 0.5, group.eps,
+                -- PyTorch divides the root by this number, then adds eps: taken out of the fraction, it costs nothing
+                local root = (1 - beta2 ^ n) ^ 0.5
+                text[#text + 1] = ("param = param + rate * exp_avg / (sqrt(%s) + eps)"):format(square)
+                return recipe(names .. " rate weight beta2 keep eps decay shrink", text), {
+                    -(lr / (1 - beta1 ^ n)) * root, 1 - beta1, beta2, 1 - beta2, group.eps * root,
                     group.weight_decay, 1 - lr * group.weight_decay }
             end,
         }

@@ -86,18 +86,16 @@ local function bar(fig)
     }
 end
 
-local CELLS = 2500
-
+-- One with many cells is a picture alone, and has no matrix.
 local function heatmap(fig)
-    local matrix = fig.matrix
+    if not fig.matrix then
+        return nil
+    end
     local rows = {}
-    for i, row in ipairs(matrix) do
+    for i, row in ipairs(fig.matrix) do
         for j, v in ipairs(row) do
             rows[#rows + 1] = { x = j, y = i, v = finite(v) and v or null }
         end
-    end
-    if #rows > CELLS then
-        return nil
     end
     return {
         data = { values = list(rows) },

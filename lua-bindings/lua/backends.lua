@@ -1,34 +1,37 @@
 -- backends.lua: tide.backends: switches of what devices compute with. They are tables that take the flags they
 -- know, and nothing else.
 local tide = ...
-local fail = tide._fail
+local fail, raw = tide._fail, tide._cuda()
 
-local function flags(name, values, doc)
+-- `flag` is set for what the engine calls `use`.
+local function flags(name, flag, use, doc)
+    local function check(key)
+        if key ~= flag then
+            fail("%s: no flag '%s'", name, tostring(key))
+        end
+    end
     local object = setmetatable({}, {
         __index = function(_, key)
-            if values[key] == nil then
-                fail("%s: no flag '%s'", name, tostring(key))
-            end
-            return values[key]
+            check(key)
+            return raw.allow_tf32(use)
         end,
         __newindex = function(_, key, value)
-            if values[key] == nil then
-                fail("%s: no flag '%s'", name, tostring(key))
-            elseif type(value) ~= type(values[key]) then
-                fail("%s.%s: %s expected, got %s", name, key, type(values[key]), tide._describe(value))
+            check(key)
+            if type(value) ~= "boolean" then
+                fail("%s.%s: boolean expected, got %s", name, key, tide._describe(value))
             end
-            values[key] = value
+            raw.allow_tf32(use, value)
         end,
-        __pairs = function() return next, values end,
+        __pairs = function() return next, { [flag] = raw.allow_tf32(use) } end,
     })
     tide._document(object, name, "tide.backends." .. name, doc)
     return object
 end
 
 local backends = {
-    cuda = { matmul = flags("cuda.matmul", { allow_tf32 = false },
+    cuda = { matmul = flags("cuda.matmul", "allow_tf32", "matmul",
         "allow_tf32: may products of float32 on CUDA be computed in TF32 (10 bits of mantissa, up to 8 times as fast)?") },
-    cudnn = flags("cudnn", { allow_tf32 = true },
+    cudnn = flags("cudnn", "allow_tf32", "conv",
         "allow_tf32: may convolutions of float32 on CUDA be computed in TF32?"),
 }
 

@@ -77,7 +77,7 @@ local function measurement(task, number_per_run, raw_times)
     local sorted = table.move(times, 1, #times, 1, {})
     table.sort(sorted)
     local median = quantile(sorted, 0.5)
-    return setmetatable({ label = task.label, sub_label = task.sub_label, description = task.description, env = task.env,
+    return setmetatable({ flops = task.flops, bytes = task.bytes, label = task.label, sub_label = task.sub_label, description = task.description, env = task.env,
         num_threads = task.num_threads, number_per_run = number_per_run, raw_times = raw_times, times = times,
         median = median, mean = mean_of(times, 1, #times), iqr = quantile(sorted, 0.75) - quantile(sorted, 0.25),
         significant_figures = figures_of(sorted, median) }, Measurement)
@@ -91,6 +91,34 @@ methods.meets_confidence = tide._function("meets_confidence(Measurement m, numbe
         return m.iqr < threshold * m.median
     end)
 
+local function rate_of(amount, m) return amount and amount / m.median end
+
+methods.flops_per_second = tide._function("flops_per_second(Measurement m) -> number?",
+    "By the median; nil where the timer was not told (or asked to find out) what a run does.", function(m)
+        return rate_of(m.flops, m)
+    end)
+methods.bytes_per_second = tide._function("bytes_per_second(Measurement m) -> number?", "Likewise.", function(m)
+    return rate_of(m.bytes, m)
+end)
+
+local function rate_text(rate, unit)
+    local scale, prefix = 1, ""
+    for _, step in ipairs { { 1e12, "T" }, { 1e9, "G" }, { 1e6, "M" }, { 1e3, "k" } } do
+        if rate >= step[1] then
+            scale, prefix = step[1], step[2]
+            break
+        end
+    end
+    return ("%.3g %s%s/s"):format(rate / scale, prefix, unit)
+end
+
+local function rates_line(m)
+    local parts = {}
+    parts[#parts + 1] = m.flops and rate_text(rate_of(m.flops, m), "FLOP")
+    parts[#parts + 1] = m.bytes and rate_text(rate_of(m.bytes, m), "B")
+    return #parts > 0 and "  " .. table.concat(parts, ", ") or nil
+end
+
 function Measurement.__tostring(m)
     local unit = unit_of(m.median)
     local function show(seconds) return ("%.2f %s"):format(seconds / unit[1], unit[2]) end
@@ -103,6 +131,7 @@ function Measurement.__tostring(m)
     end
     lines[#lines + 1] = ("  %d measurement%s, %d runs each, %d thread%s"):format(#m.times, #m.times == 1 and "" or "s",
         m.number_per_run, m.num_threads, m.num_threads == 1 and "" or "s")
+    lines[#lines + 1] = rates_line(m)
     if not m:meets_confidence(WARN) and #m.times > 1 then
         lines[#lines + 1] = ("  the interquartile range is %.0f %% of the median: %s"):format(100 * m.iqr / m.median,
             m:meets_confidence(GROSS) and "the machine may be unsteady" or "something else was at work")
@@ -141,6 +170,11 @@ local function compile(text, what, env)
     return fn
 end
 
+-- The statement; of an expression that is none an assignment.
+local function body_of(stmt)
+    return load("return " .. stmt, "=stmt", "t") and not load(stmt, "=stmt", "t") and "local _ = " .. stmt or stmt
+end
+
 -- A function of a number that runs the statement so often. Both parts are read by themselves first: neither can end
 -- what stands around it.
 local function loop_of(stmt, setup, globals)
@@ -152,13 +186,21 @@ local function loop_of(stmt, setup, globals)
         return value
     end })
     compile(setup, "setup", env)
-    local body = load("return " .. stmt, "=stmt", "t", env) and not load(stmt, "=stmt", "t", env) and "local _ = " .. stmt or stmt
+    local body = body_of(stmt)
     compile(body, "stmt", env)
     return compile(setup .. "\nreturn function(__loops, __mark) for __k = 1, __loops do " .. body .. "\nend return __mark end",
         "stmt", env)()
 end
 
-local function make_timer(stmt, fn, setup, globals, label, sub_label, description, env, num_threads)
+-- What one run computes and moves, as a profile of it knows.
+local function find_work(timer)
+    local profile = tide.profiler.profile { timer.loop, 1, timer, with_flops = true, kernels = true }
+    local flops, bytes = profile:_work()
+    timer.flops = timer.flops or flops > 0 and flops or nil
+    timer.bytes = timer.bytes or bytes > 0 and bytes or nil
+end
+
+local function make_timer(stmt, fn, setup, globals, label, sub_label, description, env, num_threads, flops, bytes, rates)
     if (stmt == nil) == (fn == nil) then
         tide._fail("Timer: one of stmt and fn expected, got %s", stmt and "both" or "neither")
     elseif fn and (setup ~= "" or globals) then
@@ -171,7 +213,8 @@ local function make_timer(stmt, fn, setup, globals, label, sub_label, descriptio
         return mark
     end
     return setmetatable({ loop = loop, label = label or stmt or "function", sub_label = sub_label,
-        description = description, env = env, num_threads = num_threads }, Timer)
+        description = description, env = env, num_threads = num_threads, flops = flops, bytes = bytes, rates = rates,
+        stmt = stmt, setup = setup, has_globals = globals ~= nil }, Timer)
 end
 
 -- Seconds that so many runs take; each begins with the same heap.
@@ -187,7 +230,13 @@ end
 local function with_threads(timer, fn)
     local before = tide.get_num_threads()
     tide.set_num_threads(timer.num_threads)
-    local ok, result = xpcall(fn, function(message) return message end)
+    local ok, result = xpcall(function()
+        if timer.rates then
+            timer.rates = false
+            find_work(timer)
+        end
+        return fn()
+    end, function(message) return message end)
     tide.set_num_threads(before)
     if not ok then
         error(result, 0)
@@ -245,10 +294,23 @@ timers.adaptive_autorange = tide._function("adaptive_autorange(Timer t, *, numbe
         end)
     end)
 
+timers.collect_callgrind = tide._function("collect_callgrind(Timer t, *, int(1..) number=100, str? program=nil) -> CallgrindStats",
+    "How many instructions a run of the statement takes, by valgrind's callgrind, in a process of its own (`program`: this one's): "
+    .. "the same each time, however busy the machine is.", function(timer, number, program)
+        if not timer.stmt then
+            tide._fail("collect_callgrind: a timer of stmt expected: a function can't be given to another process")
+        elseif timer.has_globals then
+            tide._fail("collect_callgrind: globals can't be given to another process: put them into setup")
+        end
+        return tide._benchmark_process.collect_callgrind(timer.label, timer.setup, body_of(timer.stmt), timer.num_threads, number, program)
+    end)
+
 benchmark.Timer = tide._function("Timer(*, str? stmt=nil, function? fn=nil, str setup=\"\", table? globals=nil, "
-    .. "str? label=nil, str? sub_label=nil, str? description=nil, str? env=nil, int(1..1024) num_threads=1) -> Timer",
+    .. "str? label=nil, str? sub_label=nil, str? description=nil, str? env=nil, int(1..1024) num_threads=1, number(0..)? flops=nil, "
+    .. "number(0..)? bytes=nil, bool rates=false) -> Timer",
     "Measures a statement, with locals of `setup` and names of `globals`, or a function: t:timeit(n), t:blocked_autorange(), "
-    .. "t:adaptive_autorange(). label, sub_label and description are its place in the table that Compare prints.", make_timer)
+    .. "t:adaptive_autorange(). label, sub_label and description are its place in the table that Compare prints. `flops` and `bytes` say what a run "
+    .. "computes and moves, rates = true finds out: measurements show FLOP/s and bytes a second.", make_timer)
 
 -- ---- side by side ----
 
@@ -450,6 +512,22 @@ benchmark.measurement = tide._function("measurement(list times, *, str label, st
         return measurement({ label = label, sub_label = sub_label, description = description, env = env,
             num_threads = threads }, number, times)
     end)
+
+-- ---- two builds ----
+
+benchmark.compare_versions = tide._function("compare_versions(*, str before, str after, str? stmt=nil, str setup=\"\", str? script=nil, "
+    .. "list? arguments=nil, int(2..10000) rounds=10, number(0..) min_run_time=0.05) -> Comparison",
+    "Two builds of Tide (paths of their programs) run a statement, or a script as a whole, in processes of their own and in turns: "
+    .. "c.before and c.after are Measurements, c.ratio is after / before and lies between c.low and c.high (95 %), c.faster says who "
+    .. "is; nil where the difference may be chance.", function(...)
+        return tide._benchmark_process.comparer(measurement, body_of)(...)
+    end)
+
+for _, parts in ipairs { tide._benchmark_fuzzer, tide._benchmark_files(measurement) } do
+    for name, value in pairs(parts) do
+        benchmark[name] = value
+    end
+end
 
 tide._document(benchmark, "benchmark", "tide.benchmark",
     "Timer{stmt = ...} measures, Compare{...} sets measurements side by side.")

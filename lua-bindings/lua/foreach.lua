@@ -4,16 +4,7 @@ local tide = ...
 local foreach = tide._foreach()
 
 foreach.norm = tide._function("norm(Tensor[] x, number ord=2) -> Tensor[]",
-    "The vector norm of each tensor of a list.", function(list, ord)
-        local norms = {}
-        for k, x in ipairs(list) do
-            if not tide.is_floating_point(x) then
-                tide._fail("foreach.norm: entry %d: floats expected, got %s", k, tostring(x.dtype))
-            end
-            norms[k] = tide.linalg.vector_norm(x, ord)
-        end
-        return norms
-    end)
+    "The vector norm of each tensor of a list.", tide._foreach_norm)
 
 -- Is a bound, or each of a list of them, a number (true) or a tensor (false)? nil where a list has both.
 local function is_number(bound)

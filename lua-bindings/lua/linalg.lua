@@ -215,11 +215,6 @@ linalg.tensorsolve = declare("tensorsolve(Tensor A, Tensor B, dim[]? dims=nil, *
         return deliver("tensorsolve", true, out, linalg.solve(A:reshape(B:numel(), B:numel()), B:flatten()):reshape(sizes))
     end)
 
-local names = {}
-for name in pairs(linalg) do
-    names[#names + 1] = name
-end
-table.sort(names)
-tide._document(linalg, "linalg", "tide.linalg", table.concat(names, ", ") .. ".")
+tide._document(linalg, "linalg", "tide.linalg", "Matrices: decompositions, systems of equations, norms, powers.")
 
 return linalg

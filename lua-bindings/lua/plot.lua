@@ -306,6 +306,8 @@ local function downwards(n)
     return axis
 end
 
+local CELLS = 2500 -- of a heat map that Vega-Lite draws cell by cell
+
 kind("heatmap", "data x, *, float? vmin=nil, float? vmax=nil, " .. COMMON,
     "A matrix as colours, its first row at the top. Example: tide.plot.heatmap(tide.eye(4), {title = 'Attention'})",
     function(o)
@@ -323,7 +325,7 @@ kind("heatmap", "data x, *, float? vmin=nil, float? vmax=nil, " .. COMMON,
         local low, high = tide._number(figure.low, 4), tide._number(figure.high, 4)
         figure.png = tide._png(pixels)
         figure.bar = { low = low, high = high, colours = colour_table():index_select(1, tide.arange(1, 257, 5)):tolist() }
-        figure.matrix = m:numel() <= 10000 and m:tolist() or {}
+        figure.matrix = m:numel() <= CELLS and m:tolist() or nil
         figure.picture = function()
             return plot._heatmap_text(m, figure.low, figure.high) .. "\n" .. ("%s (dark) to %s (light)"):format(low, high)
         end

@@ -83,10 +83,10 @@ profiler.peak = tide._function("peak(*, bool measure=false) -> table",
 
 local print_table = Profile._table
 Profile._table = nil
-Profile.table = tide._function("table(Profile p, *, \"self\"|\"total\"|\"calls\"|\"name\"|\"memory\"|\"flops\"? sort_by=nil, "
-    .. "\"self\"|\"total\"|\"calls\"|\"name\"|\"memory\"|\"flops\" sort=\"self\", bool group_by_shape=false, int(1..)? top=nil, "
+Profile.table = tide._function("table(Profile p, *, \"self\"|\"total\"|\"calls\"|\"name\"|\"memory\"|\"flops\"|\"device\"? sort_by=nil, "
+    .. "\"self\"|\"total\"|\"calls\"|\"name\"|\"memory\"|\"flops\"|\"device\" sort=\"self\", bool group_by_shape=false, int(1..)? top=nil, "
     .. "int(1..)? limit=nil) -> str",
-    "Time and calls by name, and by shapes with group_by_shape; memory of a profile with profile_memory; FLOP/s and memory's "
+    "Time and calls by name, and by shapes with group_by_shape; what devices did for each (`device`, and with what was called inside); memory of a profile with profile_memory; FLOP/s and memory's "
     .. "bandwidth of one with with_flops, with their shares of the machine's where `tide --peak` has measured it. sort_by and "
     .. "sort, top and limit mean the same.",
     function(p, sort_by, sort, group_by_shape, top, limit)
@@ -100,6 +100,14 @@ Profile.timeline = tide._function("timeline(Profile p, *, number? from=nil, numb
     .. "can be zoomed (w a s d), searched and asked. t:html() is that as a page.",
     function(p, from, to, width) return tide._timeline(p, from, to, width) end)
 
+-- ---- advice ----
+
+Profile.advice = tide._function("advice(Profile p) -> list",
+    "What could be better, worst first: {kind, file, line, count, share, text, fix, gain, measured} each. share of the wall time that it is "
+    .. "about, fix what to write instead, gain the factor for that share, measured where Tide ran both; nothing below 5 % of the time. "
+    .. "It wants a recording with lines and shapes, profile{fn, with_stack = true}; ?advice.KIND tells about a kind.",
+    function(p) return tide._advice.advise(p) end)
+
 -- What `tide --profile FILE` calls around everything that runs. A file that can't be written is refused before.
 local running
 
@@ -111,7 +119,7 @@ function profiler._begin(path)
     end
     file:close()
     os.remove(draft)
-    running = profiler.profile { with_stack = true, profile_memory = true }
+    running = profiler.profile { with_stack = true, profile_memory = true, identities = false }
 end
 
 function profiler._finish(path)
@@ -119,6 +127,19 @@ function profiler._finish(path)
     running = nil
     profile:stop()
     profile:export_chrome_trace(path)
+end
+
+-- What `tide --advise` calls around everything that runs.
+function profiler._begin_advice()
+    running = profiler.profile { with_stack = true }
+end
+
+function profiler._finish_advice(form)
+    local profile = running
+    running = nil
+    profile:stop()
+    local advice = profile:advice()
+    io.stdout:write(form == "json" and tide._advice.to_json(advice) or tostring(advice), "\n")
 end
 
 tide._document(profiler, "profiler", "tide.profiler",

@@ -9,11 +9,6 @@ end
 special.expit, special.gammaln, special.multigammaln, special.psi = tide.sigmoid, tide.lgamma, tide.mvlgamma, tide.digamma
 special.gammainc, special.gammaincc = tide.igamma, tide.igammac
 
-local names = {}
-for name in pairs(special) do
-    names[#names + 1] = name
-end
-table.sort(names)
-tide._document(special, "special", "tide.special", table.concat(names, ", ") .. ".")
+tide._document(special, "special", "tide.special", "Special functions, under the names that PyTorch has for them.")
 
 return special
