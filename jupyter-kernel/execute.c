@@ -69,14 +69,34 @@ static json_t *payload(tk_kernel *kernel, const tide_result *result) {
     return list;
 }
 
+/* The user's init.lua, ahead of the first cell and as a part of it: what it prints belongs there,
+ * and an interrupt reaches it. False: it ended or stopped the cell, and its result is the cell's.
+ */
+static bool run_init(tk_kernel *kernel, tide_result *result) {
+    bool first = !kernel->began;
+    kernel->began = true;
+    if (!first || !tide_session_run_init(kernel->session, result))
+        return true;
+    if (result->outcome == TIDE_EXIT || result->outcome == TIDE_INTERRUPTED)
+        return false;
+    for (int i = 0; i < result->n_traceback; i++) {
+        tk_output_write(kernel->output, TK_PRINTED_ERR, result->traceback[i],
+                        strlen(result->traceback[i]));
+        tk_output_write(kernel->output, TK_PRINTED_ERR, "\n", 1);
+    }
+    tide_result_clear(result);
+    return true;
+}
+
 /* Evaluates and publishes; gives the reply's content. */
 static json_t *run(tk_kernel *kernel, const tk_request *request, const tk_cell *cell,
                    json_t *expressions) {
     tide_result result;
     json_t *content;
     tk_kernel_begin(kernel);
-    tide_session_eval(kernel->session, cell->code, cell->len, cell->silent || !cell->store_history,
-                      &result);
+    if (run_init(kernel, &result))
+        tide_session_eval(kernel->session, cell->code, cell->len,
+                          cell->silent || !cell->store_history, &result);
     bool failed = result.outcome == TIDE_ERROR || result.outcome == TIDE_INTERRUPTED;
     json_t *values = failed ? NULL : user_expressions(kernel, expressions);
     tk_kernel_end(kernel);

@@ -31,6 +31,7 @@ typedef struct tk_kernel {
 
     /* Main thread only. */
     tide_session *session;
+    bool began;                       /* the user's init.lua has run */
     const struct tk_request *current; /* the cell that runs, NULL between cells */
     tk_aborting aborting;             /* which cells are not run since one failed */
     json_t *payload;                  /* what the cell wants done besides: a list, NULL: empty */

@@ -1,6 +1,7 @@
 /* main.c: the program tide: its options, what they run, its exit code (0; 1: an error in what it
  * ran; 2: a call it does not understand); or its death by SIGINT, where that stopped what it ran.
  */
+#include "repl/bottleneck.h"
 #include "repl/session/session.h"
 #include "repl/terminal.h"
 
@@ -21,22 +22,30 @@ static const char usage[] =
     "  --          end of options\n"
     "  --no-init   open the prompt without running ~/.config/tide/init.lua\n"
     "  --profile FILE   record what runs, lines and memory too, as a Chrome trace\n"
+    "  --bottleneck     run the script three times, recorded, and say what to change first\n"
+    "  --advise [--json]   record what the script does, and say line by line what could be better\n"
     "  --info      what this build finds on this machine, a fact a line\n"
     "  --ops       all operators by family: signature and what it does, a line each\n"
+    "  --ops --device NAME   where each runs: on the device (\"cuda\"), or what the CPU does for "
+    "it\n"
     "  --peak      measure what this machine can do, and remember it for the profiler's tables\n"
     "  --version   version\n"
     "  --help      this page\n"
     "Without a script, -e or -l: the prompt, or standard input where that is no terminal: a\n"
-    "script, or an expression, whose value is shown. Modules are looked for beside a script\n"
-    "first. At the prompt all inputs are like one chunk: locals at the top of one stay in sight.\n";
+    "script, or an expression, whose value is shown; it is read whole before it runs, so that\n"
+    "io.read finds its end. Modules are looked for beside a script first. At the prompt all\n"
+    "inputs are like one chunk: locals at the top of one stay in sight.\n";
 
 typedef struct options {
     bool interactive, info, ops, peak, no_init;
-    bool has_code;       /* -e or -l */
-    const char *profile; /* where the trace goes; NULL: nothing is recorded */
-    int script;          /* index of the script's path in argv, 0: none */
-    bool left;           /* what ran called os.exit: no prompt follows, -i or not */
-    bool interrupted;    /* what ran last */
+    bool advise, json, bottleneck;
+    const char *part, *part_path; /* of --bottleneck, which this is a run of; NULL: none */
+    bool has_code;                /* -e or -l */
+    const char *device;           /* of --ops; NULL: none */
+    const char *profile;          /* where the trace goes; NULL: nothing is recorded */
+    int script;                   /* index of the script's path in argv, 0: none */
+    bool left;                    /* what ran called os.exit: no prompt follows, -i or not */
+    bool interrupted;             /* what ran last */
 } options;
 
 static int usage_error(const char *what, const char *which) {
@@ -74,8 +83,21 @@ static int parse_options(int argc, char **argv, options *o) {
             if (++i == argc)
                 return usage_error("something is missing after", arg);
             o->profile = argv[i];
+        } else if (strcmp(arg, "--bottleneck") == 0) {
+            o->bottleneck = true;
+        } else if (strcmp(arg, BOTTLENECK_PART) == 0 && i + 2 < argc) {
+            o->part = argv[++i];
+            o->part_path = argv[++i];
+        } else if (strcmp(arg, "--advise") == 0) {
+            o->advise = true;
+        } else if (strcmp(arg, "--json") == 0) {
+            o->json = true;
         } else if (strcmp(arg, "--ops") == 0) {
             o->ops = true;
+        } else if (strcmp(arg, "--device") == 0) {
+            if (++i == argc)
+                return usage_error("something is missing after", arg);
+            o->device = argv[i];
         } else if (strcmp(arg, "--peak") == 0) {
             o->peak = true;
         } else if (strncmp(arg, "-e", 2) == 0 || strncmp(arg, "-l", 2) == 0) {
@@ -147,6 +169,8 @@ static int run_options(tide_session *s, int argc, char **argv, options *o) {
     int end = o->script ? o->script : argc;
     for (int i = 1; i < end; i++) {
         char kind = argv[i][0] == '-' ? argv[i][1] : '\0';
+        if (strcmp(argv[i], BOTTLENECK_PART) == 0)
+            i += 2;
         i += strcmp(argv[i], "--profile") == 0; /* its value is no option */
         if (kind != 'e' && kind != 'l')
             continue;
@@ -215,21 +239,24 @@ static int run_input(tide_session *s, options *o) {
     return finish(&r, o);
 }
 
-/* (name): the table of lines that the tide table's function of that name gives. */
+/* (name, argument): the table of lines that the tide table's function of that name gives. */
 static int push_lines(lua_State *L) {
     lua_getglobal(L, "tide");
     if (!lua_istable(L, -1) || lua_getfield(L, -1, lua_tostring(L, 1)) != LUA_TFUNCTION)
         return luaL_error(L, "the bindings tell nothing");
-    lua_call(L, 0, 1);
+    lua_pushvalue(L, 2);
+    lua_call(L, 1, 1);
     return 1;
 }
 
 /* Print the lines under a heading; the exit code. */
-static int print_lines(tide_session *s, const char *function, const char *heading) {
+static int print_lines(tide_session *s, const char *function, const char *argument,
+                       const char *heading) {
     lua_State *L = tide_session_lua(s);
     lua_pushcfunction(L, push_lines);
     lua_pushstring(L, function);
-    if (lua_pcall(L, 1, 1, 0) != LUA_OK) {
+    lua_pushstring(L, argument); /* nil for NULL */
+    if (lua_pcall(L, 2, 1, 0) != LUA_OK) {
         fprintf(stderr, "tide: %s\n", luaL_tolstring(L, -1, NULL));
         return 1;
     }
@@ -261,7 +288,8 @@ static int run_prompt(tide_session *s, options *o) {
 
 /* (name, path): a function of tide.profiler that begins or ends the recording of --profile. */
 static int call_profiler(lua_State *L) {
-    lua_getglobal(L, "tide");
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE); /* the script may have lost its own */
+    lua_getfield(L, -1, "tide");
     lua_getfield(L, -1, "profiler");
     lua_getfield(L, -1, lua_tostring(L, 1));
     lua_pushvalue(L, 2);
@@ -269,25 +297,65 @@ static int call_profiler(lua_State *L) {
     return 0;
 }
 
-/* False, with a line on stderr, where that fails. */
-static bool profile(tide_session *s, const char *function, const options *o) {
+/* False, with a line on stderr that begins with the option, where that fails. */
+static bool ask_profiler(tide_session *s, const char *function, const char *value,
+                         const char *option) {
     lua_State *L = tide_session_lua(s);
-    if (!o->profile)
-        return true;
     lua_pushcfunction(L, call_profiler);
     lua_pushstring(L, function);
-    lua_pushstring(L, o->profile);
+    lua_pushstring(L, value);
     bool ok = lua_pcall(L, 2, 0, 0) == LUA_OK;
     if (!ok)
-        fprintf(stderr, "tide: --profile: %s\n", luaL_tolstring(L, -1, NULL));
+        fprintf(stderr, "tide: %s: %s\n", option, luaL_tolstring(L, -1, NULL));
     lua_settop(L, 0);
     return ok;
 }
 
+static bool profile(tide_session *s, const char *function, const options *o) {
+    return !o->profile || ask_profiler(s, function, o->profile, "--profile");
+}
+
 static int run(tide_session *s, int argc, char **argv, options *o);
+
+/* A run of --bottleneck: the exit code. */
+static int run_part(tide_session *s, int argc, char **argv, options *o) {
+    if (!bottleneck_begin(s, o->part))
+        return 1;
+    int code = run(s, argc, argv, o);
+    return bottleneck_finish(s, o->part, o->part_path) || code ? code : 1;
+}
+
+/* Everything that runs, and behind it what could be better in it, whatever became of it. */
+static int run_advised(tide_session *s, int argc, char **argv, options *o) {
+    if (!ask_profiler(s, "_begin_advice", "", "--advise"))
+        return 1;
+    int code = run(s, argc, argv, o);
+    fflush(stdout);
+    bool told = ask_profiler(s, "_finish_advice", o->json ? "json" : "text", "--advise");
+    return told || code ? code : 1;
+}
+
+/* What does not go together: the exit code; -1: nothing. */
+static int check_together(const options *o) {
+    if (o->device && !o->ops)
+        return usage_error("--ops is missing beside", "--device");
+    if (o->json && !o->advise)
+        return usage_error("--advise is missing beside", "--json");
+    if (o->advise && o->profile)
+        return usage_error("one recording at a time: --advise does not go with", "--profile");
+    if (o->advise && !o->script && !o->has_code)
+        return usage_error("a script is missing after", "--advise");
+    return -1;
+}
 
 /* Everything that runs, recorded where that is asked for: the exit code. */
 static int run_profiled(tide_session *s, int argc, char **argv, options *o) {
+    if (o->bottleneck)
+        return bottleneck_run(s, argv, o->script, &o->interrupted);
+    if (o->part)
+        return run_part(s, argc, argv, o);
+    if (o->advise)
+        return run_advised(s, argc, argv, o);
     if (!profile(s, "_begin", o))
         return 1;
     int code = run(s, argc, argv, o);
@@ -299,11 +367,11 @@ static int run(tide_session *s, int argc, char **argv, options *o) {
     if (!give_arg(tide_session_lua(s), argc, argv, o->script))
         return 1;
     if (o->info)
-        return print_lines(s, "_info", "tide " TIDE_VERSION "\n");
+        return print_lines(s, "_info", NULL, "tide " TIDE_VERSION "\n");
     if (o->ops)
-        return print_lines(s, "_reference", "");
+        return print_lines(s, o->device ? "_work" : "_reference", o->device, "");
     if (o->peak)
-        return print_lines(s, "_peak", "");
+        return print_lines(s, "_peak", NULL, "");
     int code = run_options(s, argc, argv, o);
     if (o->left || (code >= 0 && !o->interactive))
         return code;
@@ -321,9 +389,17 @@ static int run(tide_session *s, int argc, char **argv, options *o) {
 int main(int argc, char **argv) {
     options o = {0};
     int code = parse_options(argc, argv, &o);
+    if (code < 0)
+        code = check_together(&o);
     if (code >= 0)
         return code;
-    signal(SIGPIPE, SIG_DFL); /* `tide script.lua | head` ends without a word */
+    if (o.bottleneck && (!o.script || strcmp(argv[o.script], "-") == 0))
+        return usage_error("the path of a script is missing after", "--bottleneck");
+    if (o.bottleneck && (o.has_code || o.interactive || o.profile))
+        return usage_error("-e, -l, -i and --profile don't go with", "--bottleneck");
+    signal(SIGPIPE, SIG_DFL);                   /* `tide script.lua | head` ends without a word */
+    if (o.interactive && !isatty(STDIN_FILENO)) /* what io.read leaves are the next inputs */
+        setvbuf(stdin, NULL, _IONBF, 0);
     tide_frontend frontend = {.interactive = isatty(STDOUT_FILENO),
                               .color = terminal_has_color(STDERR_FILENO)};
     tide_session *s = tide_session_new(&frontend);
@@ -331,6 +407,8 @@ int main(int argc, char **argv) {
         return 1;
     terminal_catch_interrupts(s);
     code = run_profiled(s, argc, argv, &o);
+    fflush(stdout);
+    terminal_release_interrupts();
     tide_session_free(s);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fputs("tide: cannot write to standard output\n", stderr);

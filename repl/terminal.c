@@ -94,6 +94,14 @@ void terminal_catch_interrupts(tide_session *s) {
         sigaction(SIGINT, &before, NULL);
 }
 
+void terminal_release_interrupts(void) {
+    struct sigaction action;
+    sigaction(SIGINT, NULL, &action);
+    if (action.sa_handler == on_interrupt)
+        signal(SIGINT, SIG_DFL);
+    session = NULL;
+}
+
 static void do_nothing(int number) {
     (void)number;
 }
@@ -166,8 +174,10 @@ static bool trim(bytes *input) {
 static prompt_event read_input(prompt *p, bytes *input) {
     interrupted = tide_session_expect(session, false); /* since the last line, which was no end */
     prompt_event event = prompt_read(p, input);
-    interrupted = 0;
     tide_session_expect(session, event == PROMPT_READ);
+    if (interrupted && event == PROMPT_READ) /* behind the line's end, while it was drawn */
+        tide_session_interrupt(session);
+    interrupted = 0;
     return event;
 }
 

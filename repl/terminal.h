@@ -10,6 +10,8 @@ int terminal_run(tide_session *s);
 
 /* Ctrl-C reaches the session from now on, and the calling thread while it waits at the prompt. */
 void terminal_catch_interrupts(tide_session *s);
+/* The session is about to end: from now on Ctrl-C ends the process, also while finalizers run. */
+void terminal_release_interrupts(void);
 /* After every evaluation: an interrupt makes writes to standard output fail that would wait. */
 void terminal_block_writes(void);
 /* Ends the process as SIGINT does, so that who started it sees that it was interrupted. Safe in a

@@ -27,7 +27,8 @@ typedef struct edit_host {
     void (*complete)(void *ctx, const char *code, size_t len, size_t cursor, edit_choices *out);
     /* One line, malloc'ed, about the name that ends at the cursor; NULL: nothing is known. */
     char *(*note)(void *ctx, const char *code, size_t len, size_t cursor);
-    /* The signature of the call that the cursor is within; as note. */
+    /* The signature of the call that the cursor is within; as note. STX and ETX may stand around
+     * the parameter that is being written. */
     char *(*signature)(void *ctx, const char *code, size_t len, size_t cursor);
 } edit_host;
 

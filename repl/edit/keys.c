@@ -23,6 +23,36 @@ static bool feed_paste(keys *k, char byte) {
     return true;
 }
 
+/* Runs of newlines, and is each of even length? */
+static size_t count_runs(const bytes *b, bool *even) {
+    size_t runs = 0, length = 0;
+    *even = true;
+    for (size_t i = 0; i <= b->len; i++) {
+        if (i < b->len && b->at[i] == '\n') {
+            length++;
+            continue;
+        }
+        runs += length > 0;
+        *even = *even && length % 2 == 0;
+        length = 0;
+    }
+    return runs;
+}
+
+/* A terminal that takes \r for \n makes two of \r\n: where no line end stands by itself, and there
+ * are several, each pair was one. */
+static void halve_line_ends(bytes *b) {
+    bool even;
+    size_t n = 0;
+    if (count_runs(b, &even) < 2 || !even)
+        return;
+    for (size_t i = 0; i < b->len; i++) {
+        b->at[n++] = b->at[i];
+        i += b->at[i] == '\n';
+    }
+    b->len = n;
+}
+
 static void mend_line_ends(bytes *b) {
     size_t n = 0;
     bool after_return = false;
@@ -143,6 +173,7 @@ bool keys_next(keys *k, key *out, bool final) {
     if (k->pasted) {
         k->pasted = false;
         mend_line_ends(&k->paste);
+        halve_line_ends(&k->paste);
         *out = (key){.code = KEY_PASTE};
         return true;
     }

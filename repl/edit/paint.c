@@ -12,20 +12,26 @@ const char *const style_sequences[N_STYLES] = {
     [STYLE_NUMBER] = "\x1b[36m",  [STYLE_COMMENT] = "\x1b[90m",  [STYLE_CALL] = "\x1b[34m",
     [STYLE_MAGIC] = "\x1b[33m",   [STYLE_MATCH] = "\x1b[1;4m",   [STYLE_ODD] = "\x1b[31m",
     [STYLE_GHOST] = "\x1b[90m",   [STYLE_HINT] = "\x1b[90m",     [STYLE_CHOSEN] = "\x1b[7m",
-    [STYLE_FOUND] = "\x1b[1;4m",
+    [STYLE_FOUND] = "\x1b[1;4m",  [STYLE_CURRENT] = "\x1b[1m",
 };
 
-/* The brackets that are open where the painter is. */
-typedef struct brackets {
-    size_t *places;
+/* A bracket, or a word that begins a block. */
+typedef struct opener {
+    size_t start, end;
+} opener;
+
+/* Those that are open where the painter is. */
+typedef struct openers {
+    opener *items;
     size_t n, room;
-} brackets;
+} openers;
 
 typedef struct painter {
     lexer lx;
     char *styles;
+    size_t cursor;
     size_t bracket; /* the one that the cursor is at; len: none */
-    brackets open;
+    openers open;
 } painter;
 
 static void fill(painter *p, size_t start, size_t end, style s) {
@@ -46,16 +52,16 @@ static style name_style(const painter *p) {
     return called ? STYLE_CALL : STYLE_PLAIN;
 }
 
-static bool push(brackets *open, size_t place) {
+static bool push(openers *open, lex_token t) {
     if (open->n == open->room) {
         size_t room = open->room * 2 + 32;
-        size_t *grown = realloc(open->places, room * sizeof *grown);
+        opener *grown = realloc(open->items, room * sizeof *grown);
         if (!grown)
             return false;
-        open->places = grown;
+        open->items = grown;
         open->room = room;
     }
-    open->places[open->n++] = place;
+    open->items[open->n++] = (opener){t.start, t.end};
     return true;
 }
 
@@ -67,13 +73,48 @@ static bool are_partners(char open, char close) {
 /* A closing bracket: what it closes is taken off, and both are shown where the cursor is at one. */
 static void close_bracket(painter *p, size_t place) {
     char close = p->lx.code[place];
-    if (p->open.n == 0 || !are_partners(p->lx.code[p->open.places[p->open.n - 1]], close)) {
+    if (p->open.n == 0 || !are_partners(p->lx.code[p->open.items[p->open.n - 1].start], close)) {
         p->styles[place] = STYLE_ODD;
         return;
     }
-    size_t partner = p->open.places[--p->open.n];
+    size_t partner = p->open.items[--p->open.n].start;
     if (p->bracket == place || p->bracket == partner)
         p->styles[place] = p->styles[partner] = STYLE_MATCH;
+}
+
+static bool begins_block(const painter *p, lex_token t) {
+    return lex_is(&p->lx, t, "do") || lex_is(&p->lx, t, "function") || lex_is(&p->lx, t, "if") ||
+           lex_is(&p->lx, t, "repeat");
+}
+
+/* Is the cursor in a word or behind it, and at no bracket? */
+static bool at_cursor(const painter *p, opener word) {
+    return p->bracket == p->lx.len && p->cursor >= word.start && p->cursor <= word.end;
+}
+
+/* end, or the until of a repeat: as a closing bracket, but one without a partner is no error yet
+ * where lines above it are still to be written. */
+static void close_block(painter *p, opener word, bool until) {
+    opener *top = p->open.n ? &p->open.items[p->open.n - 1] : NULL;
+    size_t len = top ? top->end - top->start : 0;
+    bool block = len > 1, repeats = len == sizeof "repeat" - 1; /* no other opener is as long */
+    if (!block || repeats != until)
+        return;
+    p->open.n--;
+    if (!at_cursor(p, word) && !at_cursor(p, *top))
+        return;
+    fill(p, word.start, word.end, STYLE_MATCH);
+    fill(p, top->start, top->end, STYLE_MATCH);
+}
+
+static bool paint_keyword(painter *p, lex_token t) {
+    fill(p, t.start, t.end, keyword_style(p, t));
+    if (begins_block(p, t))
+        return push(&p->open, t);
+    bool until = lex_is(&p->lx, t, "until");
+    if (until || lex_is(&p->lx, t, "end"))
+        close_block(p, (opener){t.start, t.end}, until);
+    return true;
 }
 
 static bool paint_operator(painter *p, lex_token t) {
@@ -81,7 +122,7 @@ static bool paint_operator(painter *p, lex_token t) {
     if (t.end - t.start != 1)
         return true;
     if (strchr("([{", c) && c)
-        return push(&p->open, t.start);
+        return push(&p->open, t);
     if (strchr(")]}", c) && c)
         close_bracket(p, t.start);
     else if (strchr("$`\\?!", c) || (unsigned char)c >= 0x80)
@@ -92,8 +133,7 @@ static bool paint_operator(painter *p, lex_token t) {
 static bool paint_token(painter *p, lex_token t) {
     switch (t.kind) {
     case LEX_KEYWORD:
-        fill(p, t.start, t.end, keyword_style(p, t));
-        break;
+        return paint_keyword(p, t);
     case LEX_NUMBER:
         fill(p, t.start, t.end, STYLE_NUMBER);
         break;
@@ -139,7 +179,7 @@ bool paint(bytes *styles, const char *code, size_t len, size_t cursor) {
         return true;
     if (!bytes_set(styles, code, len))
         return false;
-    painter p = {.lx = {code, len, 0}, .styles = styles->at, .bracket = len};
+    painter p = {.lx = {code, len, 0}, .styles = styles->at, .cursor = cursor, .bracket = len};
     fill(&p, 0, len, STYLE_PLAIN);
     if (is_bracket(code, len, cursor))
         p.bracket = cursor;
@@ -149,6 +189,6 @@ bool paint(bytes *styles, const char *code, size_t len, size_t cursor) {
     bool painted = true;
     for (lex_token t = lex_next(&p.lx); painted && t.kind != LEX_END; t = lex_next(&p.lx))
         painted = paint_token(&p, t);
-    free(p.open.places);
+    free(p.open.items);
     return painted;
 }

@@ -1,5 +1,5 @@
 /* paint.h: which byte of an input is shown in which style: Lua's tokens by the session's lexer, and
- * the bracket at the cursor with its partner.
+ * the bracket, or the word of a block, at the cursor with its partner.
  */
 #ifndef TIDE_EDIT_PAINT_H
 #define TIDE_EDIT_PAINT_H
@@ -17,10 +17,11 @@ typedef enum style {
     STYLE_COMMENT,
     STYLE_CALL,
     STYLE_MAGIC,
-    STYLE_MATCH, /* a bracket at the cursor, and its partner */
+    STYLE_MATCH, /* a bracket or a block's word at the cursor, and its partner */
     STYLE_ODD,   /* a bracket that has none; what is no Lua */
     STYLE_GHOST, /* what is suggested */
     STYLE_HINT,
+    STYLE_CURRENT, /* the parameter of a hint that is being written */
     STYLE_CHOSEN,
     STYLE_FOUND,
     N_STYLES,
@@ -30,7 +31,8 @@ typedef enum style {
 extern const char *const style_sequences[N_STYLES];
 
 /* Makes `styles` a style for each byte of code. The bracket under the cursor, or else the one
- * before it, is shown with its partner. False: memory is out. */
+ * before it, is shown with its partner; where there is none, so is a word that begins or ends a
+ * block. False: memory is out. */
 bool paint(bytes *styles, const char *code, size_t len, size_t cursor);
 
 #endif

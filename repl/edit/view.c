@@ -193,6 +193,19 @@ static void put_cut(frame *f, int row, const char *text, style s) {
     }
 }
 
+/* A signature, in which STX and ETX stand around the parameter that is being written. */
+static void put_signature(frame *f, int row, char *text) {
+    char *first = strchr(text, '\x02'), *last = first ? strchr(first, '\x03') : NULL;
+    if (!last) {
+        put_cut(f, row, text, STYLE_HINT);
+        return;
+    }
+    *first = *last = '\0';
+    put_cut(f, row, text, STYLE_HINT);
+    put_cut(f, row, first + 1, STYLE_CURRENT);
+    put_cut(f, row, last + 1, STYLE_HINT);
+}
+
 static void pad_to(frame *f, int row, int column, style s) {
     while (frame_touch(f, row) && f->used[row] < column && f->used[row] < f->width)
         if (!frame_put(f, row, " ", 1, 1, s))
@@ -257,7 +270,7 @@ static void show_foot(editor *e, frame *f, int row, int shown, bool counted) {
     if (bytes_add(&line, b->text.at, m->end) && bytes_add(&line, "(", 1)) {
         char *hint = e->host.signature(e->host.ctx, line.at, line.len, line.len);
         if (hint)
-            put_cut(f, row, hint, STYLE_HINT);
+            put_signature(f, row, hint);
         free(hint);
     }
     bytes_clear(&line);
@@ -345,7 +358,7 @@ void view_frame(const view *v, editor *e, frame *f) {
         else if (below > 0 && menu_is_open(&e->menu))
             show_menu(e, f, below);
         else if (below > 0 && hint)
-            put_cut(f, f->rows, hint, STYLE_HINT);
+            put_signature(f, f->rows, hint);
         free(hint);
     }
     bytes_clear(&styles);

@@ -2,6 +2,7 @@
  * out when to ask them, and says it on the error stream.
  */
 #include "repl/session/advise.h"
+#include "repl/session/control.h"
 #include "repl/session/lex.h"
 #include "repl/session/modules.h"
 #include "repl/session/output.h"
@@ -45,7 +46,8 @@ void advise_conditions(lua_State *L, const char *code, size_t len) {
     int top = lua_gettop(L);
     lua_pushcfunction(L, find_warnings);
     lua_pushlstring(L, code, len);
-    (void)lua_pcall(L, 1, 0, 0);
+    if (lua_pcall(L, 1, 0, 0) != LUA_OK)
+        control_let_stops_pass(L);
     lua_settop(L, top);
 }
 
@@ -78,7 +80,8 @@ static int missing_global(lua_State *L) {
     lua_pushcfunction(L, find_missing);
     lua_pushvalue(L, 2);
     lua_pushlightuserdata(L, &ar);
-    (void)lua_pcall(L, 2, 0, 0);
+    if (lua_pcall(L, 2, 0, 0) != LUA_OK)
+        control_let_stops_pass(L);
     return 0;
 }
 

@@ -1,11 +1,14 @@
 /* commands.c: see commands.h. The magics themselves are in lua/magics.lua. */
 #include "repl/session/commands.h"
+#include "lua-bindings/function.h"
 #include "repl/session/compile.h"
 #include "repl/session/modules.h"
 #include "repl/session/output.h"
 #include "repl/session/scope.h"
 #include "repl/session/state.h"
 #include "repl/session/syntax.h"
+
+#include "lua-bindings/function.h"
 
 #include <errno.h>
 #include <lauxlib.h>
@@ -94,6 +97,11 @@ void commands_install_tide(lua_State *L) {
     lua_pushliteral(L, "magic");
     lua_createtable(L, 0, 1);
     lua_pushcfunction(L, register_magic);
+    tide_document(L, -1, "register", "register(str name, function fn, str? doc=nil)",
+                  "A magic of one's own: %name ARGUMENTS calls fn(arguments, body), body being the "
+                  "lines below %%name.");
     lua_setfield(L, -2, "register");
+    tide_document(L, -1, "magic", "tide.magic",
+                  "Commands of the session (%lsmagic): register(name, fn, doc) adds one.");
     lua_rawset(L, -3);
 }

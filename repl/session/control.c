@@ -64,6 +64,11 @@ stop_reason control_stopping(const tide_session *s) {
     return (stop_reason)atomic_load(&s->stop);
 }
 
+void control_let_stops_pass(lua_State *L) {
+    if (control_stopping(session_of(L)) != STOP_NONE)
+        lua_error(L);
+}
+
 static bool stopping(void) {
     return active && atomic_load_explicit(&active->stop, memory_order_acquire) != STOP_NONE;
 }
@@ -215,7 +220,7 @@ void control_end(tide_session *s) {
         return;
     atomic_store(&s->evaluating, false);
     active = s->outer;
-    if (atomic_exchange(&s->stop, STOP_NONE) != STOP_NONE)
+    if (atomic_exchange(&s->stop, STOP_NONE) != STOP_NONE && lua_gethook(s->L) == stop_hook)
         lua_sethook(s->L, s->hook, s->hook_mask, s->hook_count);
     td_interrupt_clear();
 }

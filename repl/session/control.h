@@ -16,6 +16,8 @@ void control_install(tide_session *s);
 void control_begin(tide_session *s);
 void control_end(tide_session *s);
 stop_reason control_stopping(const tide_session *s);
+/* For who has caught the error on top: raises it again where it is the stop's. */
+void control_let_stops_pass(lua_State *L);
 /* Time since some fixed point, in nanoseconds: of signals' and polls' moments. Safe in a signal
  * handler. */
 int64_t control_now_ns(void);

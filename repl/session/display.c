@@ -15,12 +15,6 @@
 #include <lauxlib.h>
 #include <string.h>
 
-/* May an error that was caught here be turned into text? Else raise it again. */
-static void let_stops_pass(lua_State *L) {
-    if (control_stopping(session_of(L)) != STOP_NONE)
-        lua_error(L);
-}
-
 static int tostring_body(lua_State *L) {
     if (lua_type(L, 1) == LUA_TNUMBER)
         tide_push_number_text(L, 1, 0);
@@ -57,7 +51,7 @@ void display_push_plain(lua_State *L, int idx) {
     lua_pushcfunction(L, direct ? tostring_body : describe_body);
     lua_pushvalue(L, idx);
     if (lua_pcall(L, 1, 1, 0) != LUA_OK) {
-        let_stops_pass(L);
+        control_let_stops_pass(L);
         push_failure(L, idx, direct ? "__tostring" : "its display");
     }
 }
@@ -69,7 +63,7 @@ static bool push_display_table(lua_State *L, int idx, tide_bundle *bundle) {
     lua_pushvalue(L, idx);
     bool ok = lua_pcall(L, 1, 1, 0) == LUA_OK;
     if (!ok)
-        let_stops_pass(L);
+        control_let_stops_pass(L);
     if (ok && lua_istable(L, -1))
         return true;
     if (!ok) {
@@ -109,7 +103,7 @@ static void add_mime_entries(lua_State *L, tide_bundle *bundle) {
     lua_pushcfunction(L, read_body);
     lua_pushvalue(L, top);
     if (lua_pcall(L, 1, 3, 0) != LUA_OK) {
-        let_stops_pass(L);
+        control_let_stops_pass(L);
         output_line(session_of(L), lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "error");
     } else if (lua_istable(L, top + 1)) {
         for (lua_Integer k = 1; lua_rawgeti(L, top + 1, k) == LUA_TSTRING; k += 2) {
@@ -138,7 +132,7 @@ static void add_html(lua_State *L, int idx, tide_bundle *bundle) {
     lua_pushcfunction(L, html_body);
     lua_pushvalue(L, idx);
     if (lua_pcall(L, 1, 1, 0) != LUA_OK)
-        let_stops_pass(L); /* the text is there */
+        control_let_stops_pass(L); /* the text is there */
     else if (lua_type(L, -1) == LUA_TSTRING)
         bundle_add(bundle, "text/html", lua_tostring(L, -1), lua_rawlen(L, -1));
     lua_pop(L, 1);

@@ -63,7 +63,7 @@ static bool user_frame(lua_State *L, lua_Debug *ar) {
     return false;
 }
 
-int error_handler(lua_State *L) {
+int error_trace(lua_State *L) {
     lua_settop(L, 1);
     lua_pushnil(L);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &hint_key);
@@ -77,7 +77,7 @@ int error_handler(lua_State *L) {
     lua_Debug ar;
     const char *message = lua_type(L, 1) == LUA_TSTRING ? lua_tostring(L, 1) : "";
     bool hints = strstr(message, "a nil value (") || strstr(message, "got tide.Tensor") ||
-                 strstr(message, ": expected a");
+                 strstr(message, ": expected a") || strstr(message, "(for iterator");
     if (hints && user_frame(L, &ar)) {
         lua_pushcfunction(L, find_hint);
         lua_pushvalue(L, 1);
@@ -85,6 +85,25 @@ int error_handler(lua_State *L) {
         (void)lua_pcall(L, 2, 0, 0); /* no hint, then */
     }
     lua_settop(L, 1);
+    return 1;
+}
+
+/* Protected: keep(error object) of the module debugger. */
+static int keep_frames(lua_State *L) {
+    module_push_function(L, "debugger", "keep");
+    lua_insert(L, 1);
+    lua_call(L, 1, 0);
+    return 0;
+}
+
+int error_handler(lua_State *L) {
+    error_trace(L);
+    if (control_stopping(session_of(L)) == STOP_NONE && !syntax_is_error(L, 1)) {
+        lua_pushcfunction(L, keep_frames);
+        lua_pushvalue(L, 1);
+        (void)lua_pcall(L, 1, 0, 0); /* no look back, then */
+        lua_settop(L, 1);
+    }
     return 1;
 }
 

@@ -7,6 +7,8 @@
 #include <lua.h>
 
 /* Message handler of every evaluation: keeps the traceback (and a hint) for error_fill. */
+int error_trace(lua_State *L);
+/* The same of what a user runs: keeps the frames for %debug too. */
 int error_handler(lua_State *L);
 /* Fills r from the error object on top of the stack, and pops it. May raise (memory). */
 void error_fill(tide_session *s, tide_result *r);

@@ -226,7 +226,7 @@ static int eval_body(lua_State *L) {
 static int expression_body(lua_State *L) {
     const job *j = lua_touserdata(L, 1);
     lua_settop(L, 0);
-    lua_pushcfunction(L, error_handler);
+    lua_pushcfunction(L, error_trace);
     const char *prefix;
     int status = compile_expression(L, j->code, j->len, "=(expression)", &prefix);
     int nargs = 0;

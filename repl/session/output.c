@@ -112,16 +112,26 @@ static int session_print(lua_State *L) {
     return 0;
 }
 
-/* warn(): off until warn("@on"), as in lua5.4. */
+static const char OWN[] = "tide: "; /* what Tide's own warnings begin with */
+
+/* Off until warn("@on"), as in lua5.4; Tide's own are on until warn("@off"). */
+static bool is_shown(const tide_session *s, const char *message) {
+    return s->warnings || (!s->silenced && strncmp(message, OWN, sizeof OWN - 1) == 0);
+}
+
 static void session_warn(void *ctx, const char *message, int to_continue) {
     tide_session *s = ctx;
     if (!s->warning_continues && !to_continue && message[0] == '@') {
-        if (strcmp(message, "@on") == 0 || strcmp(message, "@off") == 0)
+        if (strcmp(message, "@on") == 0 || strcmp(message, "@off") == 0) {
             s->warnings = message[2] == 'n';
+            s->silenced = !s->warnings;
+        }
         return;
     }
-    if (s->warnings) {
-        if (!s->warning_continues)
+    if (!s->warning_continues)
+        s->warning_shown = is_shown(s, message);
+    if (s->warning_shown) {
+        if (!s->warning_continues && strncmp(message, OWN, sizeof OWN - 1) != 0)
             output_write(s, TIDE_STDERR, "Lua warning: ", 13);
         output_write(s, TIDE_STDERR, message, strlen(message));
         if (!to_continue)

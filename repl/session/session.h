@@ -155,8 +155,9 @@ bool tide_session_inspect(tide_session *s, const char *code, size_t len, size_t 
 void tide_bundle_clear(tide_bundle *bundle);
 
 /* One line, malloc'ed, for an editor: the signature of the innermost call that byte `cursor` is
- * within, or (`of_call` false) what the name is which ends there: the first sentence of its doc, or
- * else its signature or value. NULL when nothing is known. */
+ * within, with STX and ETX around the parameter that is being written, or (`of_call` false) what
+ * the name is which ends there: the first sentence of its doc, or else its signature or value. NULL
+ * when nothing is known. */
 char *tide_session_hint(tide_session *s, const char *code, size_t len, size_t cursor, bool of_call);
 
 /* Number of the next input (from 1); counts evals that were not silent and not empty. */

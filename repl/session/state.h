@@ -56,7 +56,8 @@ struct tide_session {
     size_t line_len, line_at;
     char *answer;  /* ask.c: a line on its way to Lua */
     bool warnings; /* warn("@on") */
-    bool warning_continues;
+    bool silenced; /* warn("@off"): Tide's own too */
+    bool warning_continues, warning_shown;
 };
 
 /* Makes the state the session's, once, before session_of. May raise (memory). */

@@ -89,9 +89,45 @@ local function members(owner, separator, partial, start)
     return finish(start, types)
 end
 
--- Globals, keywords, and names that the code itself uses.
-local function plain_names(code, partial, start, tokens)
+-- Index of the bracket that is open behind token `last`; nil when none is.
+local function open_bracket(tokens, last)
+    local depth = 0
+    for i = last, 1, -1 do
+        local text = tokens[i].kind == "op" and tokens[i].text or ""
+        if text:find("^[)}%]]$") then
+            depth = depth + 1
+        elseif text:find("^[({[]$") then
+            if depth == 0 then
+                return i
+            end
+            depth = depth - 1
+        end
+    end
+end
+
+-- The names of the options of a call in whose table the name behind token `last` begins; nil: there is none.
+local function options_at(tokens, last)
+    local before = tokens[last]
+    local table_at = before and (before.text == "{" or before.text == ",") and open_bracket(tokens, last)
+    if not table_at or tokens[table_at].text ~= "{" then
+        return nil
+    end
+    local callee = table_at - 1
+    if callee >= 1 and tokens[callee].kind ~= "name" then -- f(..., {
+        local call = open_bracket(tokens, callee)
+        callee = call and tokens[call].text == "(" and call - 1 or 0
+    end
+    local value = callee >= 1 and tokens[callee].kind == "name" and names.value_at(tokens, callee)
+    local doc = value and names.doc(value)
+    return doc and doc.params
+end
+
+-- Globals, keywords, and names that the code itself uses; `options` come first of those of one name.
+local function plain_names(code, partial, start, tokens, options)
     local types, add = collector(partial)
+    for _, name in ipairs(options or {}) do
+        add(name, "option")
+    end
     for name, value in next, (locals()) do
         add(name, type(value) == "function" and "function" or "local")
     end
@@ -184,7 +220,7 @@ function complete.complete(code, cursor)
         end
         return members(owner, separator.text, partial, start)
     end
-    return plain_names(code, partial, start, names.tokens(code))
+    return plain_names(code, partial, start, names.tokens(code), options_at(tokens, count))
 end
 
 return complete

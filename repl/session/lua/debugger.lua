@@ -1,5 +1,5 @@
--- debugger: tide.breakpoint(): a look into the functions that are running: frames, locals, upvalues,
--- expressions in a frame. Values are those of the moment at which it stopped.
+-- debugger: a look into functions: those that are running, at tide.breakpoint(), and those that were when an input
+-- failed, by %debug: frames, locals, upvalues, expressions in a frame. Values are those of that moment.
 
 local names = import "names"
 local display = import "display"
@@ -9,9 +9,11 @@ local debugger = {}
 local DEEPEST = 100 -- frames
 
 local HELP = [[
-c  goes on             q  ends the input     bt  all frames
+c  goes on             q  %s     bt  all frames
 u, d  a frame up, down (to what called it, back)
 l  locals and upvalues     anything else: an expression, or statements, in the frame]]
+
+local failed -- {message, frames} of the last input that did
 
 local function say(text)
     write(text .. "\n")
@@ -48,7 +50,7 @@ local function variables_of(level, f)
         if not name then
             break
         end
-        add(name, value, function() error("'" .. name .. "' is a local of a function that waits: it can't be set", 0) end)
+        add(name, value, function() error("'" .. name .. "' is a local of a function that waits or has ended: it can't be set", 0) end)
     end
     return list, values, setters
 end
@@ -179,21 +181,17 @@ function commands.bt(frames, at)
     return at
 end
 
-function commands.h(_, at)
-    say(HELP)
+function commands.h(frames, at)
+    say(HELP:format(frames.ended and "leaves, too " or "ends the input"))
     return at
 end
 
 local ALIASES = {continue = "c", quit = "q", exit = "q", up = "u", down = "d", locals = "l", where = "bt", w = "bt",
                  help = "h", ["?"] = "h"}
 
--- tide.breakpoint(): asks for lines until one goes on; the end of the input goes on too.
-function debugger.breakpoint()
-    local frames, at = frames_from(3), 1
-    if #frames == 0 then
-        return
-    end
-    say("breakpoint (h: help)")
+-- Asks for lines until one goes on or quits (true); the end of the input goes on too.
+local function converse(frames)
+    local at = 1
     show_frame(frames, at)
     while true do
         write("debug> ")
@@ -202,15 +200,52 @@ function debugger.breakpoint()
         line = line and line:match("^%s*(.-)%s*$")
         local command = line and (ALIASES[line] or line)
         if not line or command == "c" then
-            return
+            return false
         elseif command == "q" then
-            error("ended at a breakpoint", 0)
+            return true
         elseif commands[command] then
             at = commands[command](frames, at)
         elseif line ~= "" then
             evaluate(frames[at], line)
         end
     end
+end
+
+-- tide.breakpoint()
+function debugger.breakpoint()
+    local frames = frames_from(3)
+    if #frames == 0 then
+        return
+    end
+    say("breakpoint (h: help)")
+    if converse(frames) then
+        error("ended at a breakpoint", 0)
+    end
+end
+
+-- keep(message): the frames that stand at an error, for %debug. Called by the handler of errors.
+function debugger.keep(message)
+    local frames = frames_from(3)
+    frames.ended = true
+    if #frames > 0 then -- a wrong use of a magic has none
+        failed = {message = message, frames = frames}
+    end
+end
+
+-- forget(): what is kept is let go.
+function debugger.forget()
+    failed = nil
+end
+
+-- post_mortem(): what %debug does; false where nothing has failed.
+function debugger.post_mortem()
+    if not failed then
+        return false
+    end
+    local message = type(failed.message) == "string" and failed.message or plain(failed.message)
+    say(message .. "\npost mortem (h: help)")
+    converse(failed.frames)
+    return true
 end
 
 return debugger

@@ -202,6 +202,11 @@ function habits.call(message, line)
     elseif message:find("global 'f'", 1, true) and line and line:find("f[\"']") then
         return ": texts with values in them: (\"loss %.4f\"):format(loss:item())"
     end
+    if message:find("global 'help'", 1, true) then
+        return ": help is the prompt's: tide -e 'help(name)', or ?name there"
+    elseif message:find("call a table value (for iterator", 1, true) then
+        return ": for k, value in ipairs(list) do, or in pairs(t)"
+    end
     local method = message:match("([%w_]+): argument %d+ %([%w_]+%): expected an? ")
     if method and line then
         local tokens = names.tokens(line)

@@ -163,6 +163,13 @@ local function object_text(value, class, detail)
     return table.concat(out, "\n")
 end
 
+-- How a function or class of tide's is used, or nil.
+local function example_of(value, doc)
+    local examples = names.field(names.tide(), "_examples")
+    local ok, found = pcall(function() return examples.of(value, doc) end)
+    return ok and found or nil
+end
+
 -- What is more than a name with a signature, or nil.
 local function special_text(value, detail)
     local tide, class = names.tide(), help.class_of(value)
@@ -193,7 +200,7 @@ local function describe(name, value, detail)
         add(out, "Signature", doc.signature)
         add(out, "Doc", doc.doc)
         add(out, "Shapes", doc.shapes)
-        add(out, "Example", doc.example)
+        add(out, "Example", doc.example or example_of(value, doc))
     end
     if type(value) == "function" then
         local place, comment, text = origin(lua_function(value))
@@ -254,6 +261,9 @@ function inspect.inspect(code, cursor, detail)
         first = first - 2
         name = tokens[first].text .. tokens[first + 1].text .. name
     end
+    if value == nil and name:find("^advice%.") and names.tide() then -- its pages, without the room in front
+        value = rawget(names.tide().advice, tokens[at].text)
+    end
     if value == nil then
         local doc = first == at and names.doc(name)
         if not doc then
@@ -299,12 +309,79 @@ function inspect.note(code, cursor)
         or type(value) ~= "function" and value_text(value) or nil
 end
 
--- signature(code, cursor): that of the innermost call which is open at the cursor, or nil.
+-- Which argument of a call the last token is in, counted from 1, and the option whose name stands there; the call's
+-- parenthesis is token `first`.
+local function argument_at(tokens, first)
+    local depth, at, option = 0, 1, nil
+    for i = first + 1, #tokens do
+        local text = tokens[i].kind == "op" and tokens[i].text or ""
+        if text:find("^[({[]$") then
+            depth = depth + 1
+        elseif text:find("^[)}%]]$") then
+            depth = depth - 1
+            option = depth > 0 and option or nil
+        elseif text == "," and depth == 0 then
+            at = at + 1
+        end
+        if depth == 1 and (text == "{" or text == ",") then
+            local key, sign = tokens[i + 1], tokens[i + 2]
+            option = key and key.kind == "name" and (not sign or sign.text == "=") and key.text or nil
+        end
+    end
+    return at, depth == 1 and option or nil
+end
+
+-- First and last bytes of the parameters in a signature, with the table of options as one.
+local function parameters_of(signature)
+    local list, depth, quoted, first = {}, 0, false, nil
+    for i = 1, #signature do
+        local c = signature:sub(i, i)
+        quoted = quoted ~= (c == '"')
+        if not quoted and c:find("[({[]") then
+            depth = depth + 1
+            first = first or (depth == 1 and i + 1)
+        elseif not quoted and c:find("[)}%]]") then
+            depth = depth - 1
+        end
+        if first and (depth == 0 or depth == 1 and c == "," and not quoted) then
+            list[#list + 1] = {first, i - 1}
+            first = signature:find("[^ ]", i + 1)
+            if depth == 0 then
+                return list
+            end
+        end
+    end
+    return list
+end
+
+-- The signature with marks (STX, ETX) around the parameter that is being written.
+local function marked(signature, at, option)
+    local list = parameters_of(signature)
+    local last = list[#list]
+    local place = list[at] or (last and signature:sub(last[1], last[2]):find("...", 1, true) and last)
+    if place and option then
+        local first, stop = signature:find("%f[%w_]" .. option .. "%f[=,}]", place[1])
+        place = first and {first, stop}
+    end
+    if not place or place[2] < place[1] then
+        return signature
+    end
+    return signature:sub(1, place[1] - 1) .. "\2" .. signature:sub(place[1], place[2]) .. "\3" .. signature:sub(place[2] + 1)
+end
+
+-- signature(code, cursor): that of the innermost call which is open at the cursor, with marks around the parameter that
+-- is being written, or nil.
 function inspect.signature(code, cursor)
     local tokens = names.tokens(code:sub(1, cursor))
     local at = callee_at(tokens, cursor)
     local value = at and names.value_at(tokens, at)
-    return value ~= nil and (brief(tokens[at].text, value)) or nil
+    local signature = value ~= nil and (brief(tokens[at].text, value)) or nil
+    if not signature then
+        return nil
+    end
+    local argument, option = argument_at(tokens, at + 1)
+    local method = at > 1 and tokens[at - 1].text == ":"
+    return marked(signature, method and argument + 1 or argument, option)
 end
 
 return inspect

@@ -6,6 +6,7 @@
 
 local names = import "names"
 local display = import "display"
+local debugger = import "debugger"
 
 local magics = {}
 
@@ -169,6 +170,7 @@ define("reset", "%reset: forgets all variables, values and inputs' locals", func
     rawset(user, "_", nil)
     rawset(user, "__", nil)
     forget_locals()
+    debugger.forget()
     collectgarbage()
 end)
 
@@ -369,6 +371,14 @@ define("trace", "%trace file.json statement: records it as a Chrome trace", func
     say("written to " .. path)
 end)
 
+define("debug", "%debug: a look into the functions that were running when the last input failed", function(line)
+    if line ~= "" then
+        usage("%%debug takes no arguments")
+    elseif not debugger.post_mortem() then
+        usage("%%debug: no input has failed yet")
+    end
+end)
+
 -- ---- the table of them ----
 
 -- run(name, arguments, body): runs a magic; false: there is none of that name.
@@ -411,7 +421,8 @@ end
 -- register(name, fn [, doc]): what tide.magic.register does.
 function magics.register(name, run, doc)
     if type(name) ~= "string" or not name:find("^[A-Za-z_][A-Za-z0-9_]*$") then
-        error("tide.magic.register: the name of a magic is letters, digits and _, got " .. display.describe(name, 40), 0)
+        error("tide.magic.register: the name of a magic is letters, digits and _, got " ..
+            package.loaded.tide._describe(name), 0)
     elseif type(run) ~= "function" then
         error("tide.magic.register: a function (arguments, body) expected, got " .. type(run), 0)
     elseif doc ~= nil and type(doc) ~= "string" then
