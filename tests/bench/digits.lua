@@ -2,14 +2,12 @@
 local here = arg[0]:match("^(.*/)") or "./"
 local tide = require "tide"
 local bench = dofile(here .. "bench.lua")
-local nn = tide.nn
+local models = loadfile(here .. "models.lua")(bench)
 tide.manual_seed(0)
 
 local images, labels = tide.rand(1437, 1, 32, 32), tide.randint(1, 11, { 1437 })
-local model = nn.Sequential(
-    nn.Conv2d(1, 6, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 3), nn.ReLU(), nn.MaxPool2d(2),
-    nn.Flatten(), nn.Linear(576, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10))
-local criterion = nn.CrossEntropyLoss()
+local model = models.digits()
+local criterion = tide.nn.CrossEntropyLoss()
 local optimizer = tide.optim.SGD(model:parameters(), { lr = 0.05, momentum = 0.9 })
 
 local function step(x, y)

@@ -2,15 +2,14 @@
 import torch
 from torch import nn
 
-from operators import case
+import models
+from bench import case
 
 
 def main():
     torch.manual_seed(0)
     images, labels = torch.rand(1437, 1, 32, 32), torch.randint(0, 10, (1437,))
-    model = nn.Sequential(
-        nn.Conv2d(1, 6, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 3), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Flatten(), nn.Linear(576, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10))
+    model = models.digits()
     criterion = nn.CrossEntropyLoss()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
 

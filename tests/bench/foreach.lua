@@ -2,56 +2,8 @@
 -- 1,000 floats and over ResNet-50's parameters. One thread; foreach.py has the same cases in PyTorch.
 local here = debug.getinfo(1, "S").source:match("^@(.*/)") or "./"
 local bench = dofile(here .. "bench.lua")
+local models = loadfile(here .. "models.lua")(bench)
 local foreach, optim = tide.foreach, tide.optim
-
--- ResNet-50: per stage its blocks and width; every convolution has a normalisation behind it.
-local function resnet50()
-    local shapes = {}
-    local function conv(out, into, k)
-        shapes[#shapes + 1] = { out, into, k, k }
-        shapes[#shapes + 1], shapes[#shapes + 2] = { out }, { out }
-    end
-    conv(64, 3, 7)
-    local into = 64
-    for stage, blocks in ipairs { 3, 4, 6, 3 } do
-        local width = 64 << (stage - 1)
-        for block = 1, blocks do
-            conv(width, into, 1)
-            conv(width, width, 3)
-            conv(4 * width, width, 1)
-            if block == 1 then
-                conv(4 * width, into, 1)
-            end
-            into = 4 * width
-        end
-    end
-    shapes[#shapes + 1], shapes[#shapes + 2] = { 1000, 2048 }, { 1000 }
-    return shapes
-end
-
-local function equal(n)
-    local shapes = {}
-    for k = 1, n do
-        shapes[k] = { 1000 }
-    end
-    return shapes
-end
-
-local function tensors(shapes, make)
-    local list = {}
-    for k, shape in ipairs(shapes) do
-        list[k] = make(shape)
-    end
-    return list
-end
-
-local function parameters(shapes)
-    return tensors(shapes, function(shape)
-        local p = tide.randn(shape):requires_grad_()
-        p.grad = tide.randn(shape)
-        return p
-    end)
-end
 
 local function add_loop(a, b)
     for k = 1, #a do
@@ -82,34 +34,68 @@ end
 
 local one = { threads = 1 }
 
-local function optimizers(name, shapes)
-    local params, buffers, moments, n = parameters(shapes), {}, {}, 0
-    for k, p in ipairs(params) do
-        buffers[k], moments[k] = tide.zeros_like(p), { avg = tide.zeros_like(p), square = tide.zeros_like(p) }
+-- ---- optimizers ----
+
+-- What three steps make of the parameters, for comparing.
+local function after_three(step, params)
+    return function()
+        for _ = 1, 3 do
+            step()
+        end
+        return params
     end
-    bench.case("sgdm_loop_" .. name, function() sgdm_loop(params, buffers) end, one)
-    local sgd = optim.SGD(params, { lr = 0.01, momentum = 0.9 })
-    bench.case("sgdm_foreach_" .. name, function() sgd:step() end, one)
-    bench.case("adam_loop_" .. name, function()
-        n = n + 1
-        adam_loop(params, moments, n)
-    end, one)
-    local adam = optim.Adam(params, { lr = 0.001 })
-    bench.case("adam_foreach_" .. name, function() adam:step() end, one)
+end
+
+local function zeros(params) return models.tensors(params, tide.zeros_like) end
+
+-- What each way needs: a function of the parameters that gives a step.
+local ways = {
+    { "sgdm_loop_", function(params)
+        local buffers = zeros(params)
+        return function() sgdm_loop(params, buffers) end
+    end },
+    { "sgdm_foreach_", function(params)
+        local sgd = optim.SGD(params, { lr = 0.01, momentum = 0.9 })
+        return function() sgd:step() end
+    end },
+    { "adam_loop_", function(params)
+        local moments, n = models.tensors(params, function(p) return { avg = tide.zeros_like(p), square = tide.zeros_like(p) } end), 0
+        return function()
+            n = n + 1
+            adam_loop(params, moments, n)
+        end
+    end },
+    { "adam_foreach_", function(params)
+        local adam = optim.Adam(params, { lr = 0.001 })
+        return function() adam:step() end
+    end },
+}
+
+local function optimizers(name, shapes)
+    for _, way in ipairs(ways) do
+        bench.made(way[1] .. name, function()
+            local params = models.parameters(shapes)
+            local step = way[2](params)
+            return step, after_three(step, params)
+        end, one)
+    end
 end
 
 -- What memory gives: reads and writes of 25.6 million floats that no cache holds.
-local function bandwidth()
-    local x, y = tide.zeros(25600000), tide.ones(25600000)
-    bench.case("memory_25.6M_3x", function() x:add_(y) end, one)
-end
+bench.made("memory_25.6M_3x", function()
+    local x, y = tide.zeros(bench.size(25600000)), tide.ones(bench.size(25600000))
+    return function() return x:add_(y) end
+end, one)
 
 for _, n in ipairs { 100, 500 } do
-    local a, b = tensors(equal(n), tide.zeros), tensors(equal(n), tide.ones)
-    local name = n .. "x1k"
-    bench.case("add_loop_" .. name, function() add_loop(a, b) end, one)
-    bench.case("add_foreach_" .. name, function() foreach.add_(a, b) end, one)
-    optimizers(name, equal(n))
+    local shapes, name = models.equal_shapes(n), n .. "x1k"
+    for _, way in ipairs { { "add_loop_", add_loop }, { "add_foreach_", foreach.add_ } } do
+        bench.made(way[1] .. name, function()
+            local a, b = models.tensors(shapes, tide.zeros), models.tensors(shapes, tide.ones)
+            local function add() way[2](a, b) end
+            return add, after_three(add, a)
+        end, one)
+    end
+    optimizers(name, shapes)
 end
-bandwidth()
-optimizers("resnet50", resnet50())
+optimizers("resnet50", models.resnet50_shapes())

@@ -1,34 +1,7 @@
 """The cases of operators.lua in PyTorch, printed the same way."""
-import json
-import statistics
-import sys
-import time
-
 import torch
 
-MIN_BATCH, BATCHES = 0.02, 15
-
-
-def time_batch(function, loops):
-    start = time.perf_counter()
-    for _ in range(loops):
-        function()
-    return time.perf_counter() - start
-
-
-def case(name, function, threads=None):
-    if len(sys.argv) > 1 and not any(name.startswith(prefix) for prefix in sys.argv[1:]):
-        return
-    before = torch.get_num_threads()
-    if threads:
-        torch.set_num_threads(threads)
-    loops = 1
-    while time_batch(function, loops) < MIN_BATCH:
-        loops *= 2
-    times = sorted(time_batch(function, loops) / loops for _ in range(BATCHES))
-    print(json.dumps({"case": name, "median_s": statistics.median(times), "iqr_s": times[11] - times[3],
-                      "threads": torch.get_num_threads(), "note": "torch " + torch.__version__}), flush=True)
-    torch.set_num_threads(before)
+from bench import case
 
 
 def main():
