@@ -17,11 +17,20 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+
+#ifdef __cplusplus
+#include <atomic>
+using std::atomic_fetch_add;
+using std::atomic_int;
+using std::atomic_load;
+using std::atomic_store;
+#else
+#include <stdatomic.h>
+#endif
 
 /* Exit code that tells ctest that a program was skipped (SKIP_RETURN_CODE in CMakeLists.txt). */
 #define CHECK_SKIP_CODE 77

@@ -36,6 +36,7 @@ os.environ.update(
     JUPYTER_DATA_DIR=_folder + "/data",
     JUPYTER_RUNTIME_DIR=_folder + "/runtime",
     XDG_STATE_HOME=_folder + "/state",
+    XDG_CONFIG_HOME=_folder + "/settings",
 )
 subprocess.run([KERNEL, "--install", "--prefix", _folder], check=True, stdout=subprocess.DEVNULL)
 

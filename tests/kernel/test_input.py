@@ -55,6 +55,19 @@ class Input(KernelCase):
         self.assertEqual(self.ask("print(#io.read())", "a\0bc")[0].text(), "4\n")
         self.assertEqual(self.ask("print(#tide.input())", "\0")[0].text(), "1\n")
 
+    def test_debug_asks_in_the_notebook(self):
+        self.execute("local limit = 5 function inner(n) local t = {} return t.a.b + n + limit end inner(3)")
+        answer, questions = self.ask("%debug", "n", "l", "c")
+        self.assertEqual(len(questions), 3)
+        self.assertIn("post mortem", answer.text())
+        self.assertIn("debug> 3\n", answer.text())
+        self.assertIn("limit = 5", answer.text())
+        self.assertEqual(answer.reply["status"], "ok")
+
+    def test_debug_without_input_leaves(self):
+        self.execute("error('no')")
+        self.assertEqual(self.execute("%debug").reply["status"], "ok")
+
     def test_wrong_arguments_are_refused(self):
         self.assertIn("input", self.execute("tide.input(print)").reply["evalue"])
         self.assertIn("prompts", self.execute("tide.input{prompts = 1}").reply["evalue"])

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Executes every notebook of the repository with the kernel under test, as `jupyter nbconvert` does."""
 import glob
+import json
 import os
 import re
 import unittest
@@ -30,7 +31,7 @@ class Notebooks(unittest.TestCase):
 
     def test_all_are_executed_here(self):
         found = {os.path.basename(path) for path in glob.glob(NOTEBOOKS + "/*.ipynb")}
-        self.assertEqual(found, {"digits.ipynb"}, "write a test for the new notebook")
+        self.assertEqual(found, {"digits.ipynb", "foreach_timeline.ipynb"}, "write a test for the new notebook")
 
     def test_digits(self):
         cells = [cell for cell in self.execute("digits.ipynb")["cells"] if cell["cell_type"] == "code"]
@@ -39,6 +40,23 @@ class Notebooks(unittest.TestCase):
         self.assertGreaterEqual(float(accuracy.group(1)), 0.95)
         model = [cell for cell in cells if cell["source"].rstrip().endswith("model")][0]
         self.assertIn("(1): Conv2d(1, 6, kernel_size=(3, 3)", model["outputs"][-1]["data"]["text/plain"])
+
+    def test_foreach_timeline(self):
+        cells = {cell["id"]: cell for cell in self.execute("foreach_timeline.ipynb")["cells"]}
+        for name, operators in (("loop", 512), ("foreach", 1)):
+            self.assertRegex(printed(cells[name]), r": \d+ µs, kernels at work \d+ % of it\n$")
+            shown = cells[name]["outputs"][-1]["data"]
+            self.assertIn("kernels", shown["text/plain"])
+            page = shown["text/html"]
+            data, _ = json.JSONDecoder().raw_decode(page, page.index('{"from"'))
+            self.assertEqual(len(data["slices"]), 8 * 2 * operators, "an operator and its kernel each")
+        self.assertIn("a loop", cells["times"]["outputs"][-1]["data"]["text/plain"])
+        self.assertRegex(printed(cells["gpu"]), r"^there is no GPU here\n$|^a loop on a GPU: \d+ µs, kernels at")
+
+    def test_kept_outputs_are_of_a_whole_run(self):
+        notebook = nbformat.read(os.path.join(NOTEBOOKS, "foreach_timeline.ipynb"), as_version=4)
+        cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+        self.assertEqual([cell["execution_count"] for cell in cells], list(range(1, len(cells) + 1)))
 
 
 if __name__ == "__main__":

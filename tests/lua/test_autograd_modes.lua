@@ -136,6 +136,52 @@ t.test("a_mode_set_by_a_statement_lasts", function()
     t.eq(tide.is_grad_enabled(), true)
 end)
 
+-- What was set last holds, in whatever order and whenever the guards of the statements are collected.
+t.test("the_last_statement_counts_whichever_guard_is_collected_first", function()
+    local function collect()
+        collectgarbage()
+        collectgarbage()
+    end
+    local is = tide.is_grad_enabled
+    for _, last in ipairs { false, true } do
+        tide.set_grad_enabled(not last)
+        tide.set_grad_enabled(last) -- both go in one sweep
+        collect()
+        t.eq(is(), last)
+        tide.enable_grad(function() end)
+        t.eq(is(), last)
+    end
+    for order = 1, 2 do
+        local guards = { tide.set_grad_enabled(false), tide.set_grad_enabled(true), tide.set_grad_enabled(false) }
+        local anomaly = tide.autograd.set_detect_anomaly(true)
+        guards[order], guards[3] = nil, nil
+        collect()
+        t.eq({ is(), tide.autograd.is_anomaly_enabled() }, { false, true })
+        guards, anomaly = nil, nil
+        collect()
+        t.eq({ is(), tide.autograd.is_anomaly_enabled() }, { false, true })
+        tide.set_grad_enabled(true)
+        tide.autograd.set_detect_anomaly(false)
+        collect()
+        t.eq({ is(), tide.autograd.is_anomaly_enabled() }, { true, false })
+    end
+    for _, collected in ipairs { false, true } do -- within a block, which ends
+        tide.enable_grad(function()
+            tide.set_grad_enabled(false)
+            if collected then
+                collect()
+            end
+            t.eq(is(), false)
+        end)
+        t.eq(is(), false)
+        collect()
+        t.eq(is(), false)
+        tide.set_grad_enabled(true)
+        collect()
+    end
+    t.eq(is(), true)
+end)
+
 -- ---- anomalies ----
 
 t.test("nan_in_a_gradient_names_the_forward_line", function()

@@ -158,6 +158,14 @@ t.test("extremes_that_are_no_errors", function()
     t.eq(tide.arange(2):tile(2) == tide.tensor { 0, 1, 0, 1 }, true)
 end)
 
+t.test("a_method_that_a_dot_called_says_so", function()
+    local layer = tide.nn.Linear(2, 2)
+    t.error_has(function() layer.forward(tide.ones(2)) end, "forward got it as self: a method is called with a colon, x:forward()")
+    t.error_has(function() return tide.ones(2).weight end, "a tensor has no field or method 'weight'")
+    local function self(x) return x.weight end
+    t.error_has(function() return self(tide.ones(2)) end, "a tensor has no field or method 'weight'")
+end)
+
 t.test("the_state_lives_on", function()
     t.eq((tide.ones(2, 3) * 2):sum():item(), 12)
 end)

@@ -170,20 +170,13 @@ t.test("what_reads_what_another_writes_goes_in_order", function()
     t.is_true(tide.equal(one, tide.ones(2000) * 2))
 end)
 
-t.test("copies_zeros_and_norms", function()
+t.test("copies_and_zeros", function()
     local a = mixture(6)
     local b = map(a, function(x) return tide.zeros_like(x):double() end)
     foreach.copy_(b, a)
     for k, x in ipairs(a) do
         t.is_true(tide.equal(b[k], x:double()))
     end
-    for _, ord in ipairs { 1, 2, math.huge, 3 } do
-        local floats = { tide.randn(5), tide.randn(3, 4):double(), tide.randn(100, 100), tide.zeros(1) }
-        for k, norm in ipairs(foreach.norm(floats, ord)) do
-            t.is_true(same(norm, tide.linalg.vector_norm(floats[k], ord)))
-        end
-    end
-    t.error_has(function() foreach.norm { tide.ones(2), tide.tensor { 1, 2 } } end, "foreach.norm: entry 2: floats expected")
     t.eq(foreach.zero({ tide.ones(2) })[1]:sum():item(), 0)
     t.eq(foreach.copy({ tide.ones(2) }, { tide.ones(2) * 3 })[1]:sum():item(), 6)
     t.eq(#foreach.exp {}, 0)
@@ -266,6 +259,49 @@ t.test("a_list_is_one_run_of_a_program", function()
     local list = map(mixture(7), function(x) return x:float():contiguous() end)
     local profile = tide.profiler.profile(function() foreach.mul_(foreach.mul(list, 2), list) end)
     t.eq(counts(profile), { foreach_mul = 2, foreach_mul_ = 2 }) -- the operator and its kernel
+end)
+
+t.test("norms_have_the_bits_of_the_loop", function()
+    local list = mixture(8)
+    local function add(x) list[#list + 1] = x end
+    add(tide.randn(300000)) -- cut into pieces
+    add(tide.randn(500, 400):t())
+    add(tide.randn(200000):half())
+    add(tide.full({ 10 }, 1e30)) -- squares are inf
+    add(tide.full({ 10 }, 1e-30):double() * 1e-200)
+    add(tide.tensor { 1, 0 / 0, 2.5 })
+    add(tide.zeros(1))
+    for _, ord in ipairs { 2, 1, 0, math.huge, 3, 0.5 } do
+        local given = ord == math.huge and map(list, function(x) return x:numel() > 0 and x or tide.ones(2) end) or list
+        local norms = foreach.norm(given, ord)
+        for k, norm in ipairs(norms) do
+            t.is_true(same(norm, tide.linalg.vector_norm(given[k], ord)), ("entry %d, order %s"):format(k, ord))
+        end
+    end
+    t.eq(#foreach.norm({}), 0)
+    t.error_has(function() foreach.norm { tide.ones(2), tide.tensor { 1, 2 } } end, "foreach.norm: entry 2: floats expected")
+    t.error_has(function() foreach.norm({ tide.ones(2), tide.ones(0) }, math.huge) end, "foreach.norm: entry 2: ")
+    t.error_has(function() foreach.norm({ tide.ones(2), 3 }) end, "element 2: expected a tensor, got number 3")
+end)
+
+t.test("norms_of_a_list_are_one_kernel", function()
+    local list = mixture(9)
+    t.eq(counts(tide.profiler.profile(function() foreach.norm(list) end)), { foreach_norm = 2 })
+end)
+
+t.test("norms_of_what_is_recorded_have_gradients", function()
+    local x = tide.tensor({ 3.0, 4.0 }):requires_grad_()
+    local norms = foreach.norm { tide.ones(4), x, x * 2 }
+    t.eq({ norms[1].requires_grad, norms[2]:item(), norms[3]:item() }, { false, 5.0, 10.0 })
+    local total = norms[2] + norms[3]
+    total:backward()
+    t.close(x.grad:tolist(), { 1.8, 2.4 }, 1e-6)
+    local inferred
+    do
+        local _ <close> = tide.inference_mode()
+        inferred = foreach.norm({ x })[1]
+    end
+    t.is_true(inferred:is_inference())
 end)
 
 t.test("a_step_of_an_optimizer_is_one_run_and_allocates_no_tensors", function()

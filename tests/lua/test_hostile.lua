@@ -138,3 +138,36 @@ t.test("a_range_may_be_closed_again", function()
     end)
     t.eq(#p:events(), 4)
 end)
+
+t.test("a_list_is_what_lies_in_it_and_not_what_its_metatable_answers", function()
+    local disguised = setmetatable({}, {
+        __index = function(_, k) return math.type(k) == "integer" and k <= 3 and k or nil end,
+        __len = function() return 3 end,
+    })
+    t.eq(#tide.benchmark.merge(disguised), 0)
+    t.error_has(function() tide.autograd.gradgradcheck(tide.sin, disguised) end, "no input requires grad")
+end)
+
+t.test("norms_of_what_is_no_list_of_tensors_are_refused", function()
+    for _, arguments in ipairs { {}, { tide.ones(2), 2 }, { "cuda:99", 2 }, { { 1 }, 2 }, { { tide.ones(2), "x" }, 2 }, { { tide.ones(2) } } } do
+        t.is_true(not pcall(tide._foreach_norm, table.unpack(arguments)))
+    end
+    t.eq(tide._foreach_norm({ tide.ones(4) }, 2)[1]:item(), 2)
+end)
+
+t.test("what_is_no_dtype_holds_nothing", function()
+    for _, what in ipairs { "self", "float23", 2, 0 / 0, {}, tide.ones(1) } do
+        t.is_true(message(tide._dtype_holds, what, 1):find("a dtype expected", 1, true))
+    end
+    t.eq({ tide._dtype_holds(tide.int8, 127), tide._dtype_holds("int8", 128) }, { true, false })
+end)
+
+t.test("empty_lists_as_arguments_are_recorded", function()
+    local p = tide.profiler.profile { function()
+        tide.zeros {}
+        tide.ones(2, 2):sum {}
+        tide.rand(5):quantile(tide.tensor(0.5))
+        tide.zeros({}, { dtype = tide.int64 }):expand {}
+    end, record_shapes = true, with_stack = true }
+    t.is_true(#p:events() >= 3)
+end)

@@ -179,3 +179,30 @@ t.test("every_float_but_zero_is_nonzero", function()
     end
     same(tide.tensor({ 0, 5, 256 }, { dtype = tide.int32 }):nonzero():view(-1), { 2, 3 })
 end)
+
+t.test("a_mask_of_no_dims_is_a_dim_of_its_own", function()
+    local yes, no = tide.tensor(true), tide.tensor(false)
+    local x = tide.tensor(5)
+    same(x[yes], { 5 })
+    same(x[no], {})
+    t.eq({ table.unpack(tide.ones(3)[yes].shape) }, { 1, 3 })
+    t.eq({ table.unpack(tide.ones(3)[no].shape) }, { 0, 3 })
+    t.eq({ table.unpack(tide.ones(2, 3)[{ ":", yes }].shape) }, { 2, 1, 3 })
+    same(tide.tensor { 7, 8 }[{ yes, tide.tensor { 2, 1 } }], { 8, 7 })
+    x[yes] = 7
+    t.eq(x:item(), 7)
+    x[no] = 9
+    t.eq(x:item(), 7)
+    local w = tide.ones(3, { requires_grad = true })
+    local y = w * 2
+    y[yes] = tide.full({ 1, 3 }, 4.0)
+    same(y, { 4, 4, 4 })
+    y:sum():backward()
+    same(w.grad, { 0, 0, 0 })
+    w.grad = nil;
+    (w * 2)[yes]:sum():backward()
+    same(w.grad, { 2, 2, 2 })
+    t.error_has(function() return x[{ tide.tensor(1), yes }] end, "too many indices")
+    local deep = tide.ones(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)
+    t.error_has(function() return deep[yes] end, "at most 16 dims")
+end)

@@ -390,8 +390,8 @@ local function plain_adam(p, s, o, n)
         s.most = tide.maximum(s.most, s.square)
         largest = s.most
     end
-    local denom = (largest:sqrt() / (1 - b2 ^ n) ^ 0.5):add_(1e-8)
-    p:addcdiv_(s.avg, denom, { value = -(o.lr / (1 - b1 ^ n)) })
+    local root = (1 - b2 ^ n) ^ 0.5
+    p:addcdiv_(s.avg, largest:sqrt():add_(1e-8 * root), { value = -(o.lr / (1 - b1 ^ n)) * root })
 end
 
 t.test("adam_equals_the_loop_of_operators_to_the_last_bit", function()

@@ -196,7 +196,12 @@ t.test("heat_maps_and_images_are_pictures", function()
     local p = plot.heatmap(tide.tensor { { 0, 1 }, { 2, 3 } }, { vmin = 0, vmax = 3 })
     t.is_true(p:svg():find("data:image/png;base64,", 1, true))
     t.eq(#p:vega().data.values, 4)
-    t.eq(plot.heatmap(tide.randn(100, 100)):__display()["application/vnd.vegalite.v5+json"], nil)
+    for _, n in ipairs { 51, 100, 101, 400 } do -- large ones are pictures alone
+        local bundle = plot.heatmap(tide.randn(n, n)):__display()
+        t.eq(bundle["application/vnd.vegalite.v5+json"], nil)
+        t.is_true(bundle["image/svg+xml"]:find("data:image/png;base64,", 1, true))
+    end
+    t.is_true(plot.heatmap(tide.randn(50, 50)):__display()["application/vnd.vegalite.v5+json"])
     t.is_true(tostring(p):find("0 (dark) to 3 (light)", 1, true))
     local image = plot.image(tide.rand(3, 4, 4))
     t.eq(image:__display()["image/png"]:sub(1, 4), "\137PNG")

@@ -154,3 +154,21 @@ t.test("memory_and_kinds_of_ranges_are_recorded", function()
     t.is_true(kinds.memory and most >= 20000)
     t.error_has(function() profiler.record { "x", function() end, kind = "other" } end, "kind")
 end)
+
+t.test("lines_hold_when_old_events_make_room", function()
+    local a, first, second = tide.ones(2)
+    local p = profiler.profile { function()
+        for _ = 1, 3000 do
+            first = debug.getinfo(1, "l").currentline + 1
+            local _ = a + a
+            second = debug.getinfo(1, "l").currentline + 1
+            _ = a * a
+        end
+    end, with_stack = true, max_events = 2000 }
+    for _, e in ipairs(p:events()) do
+        if e.kind == "operator" then
+            t.eq(e.line and e.line:match(":(%d+)$"), tostring(e.name == "add" and first or second), e.name)
+        end
+    end
+    t.is_true(#p > 1000 and #p < 6000)
+end)

@@ -140,7 +140,7 @@ t.test("a_trace_of_pytorch_becomes_a_profile", function()
     t.eq(by_name["autograd::engine::evaluate_function: AddmmBackward0"][1].kind, "backward")
     t.eq(by_name["[memory]"][1].bytes, 320)
     t.eq(by_name["cudaLaunchKernel"][1].kind, "runtime")
-    t.eq(by_name["Memcpy HtoD"][1].kind, "copy")
+    t.eq(by_name["Memcpy HtoD"][1].kind, "transfer")
     t.eq(by_name["PyTorch Profiler (0)"], nil)
     t.is_true(near(by_name["by hand"][1].duration_us, 500))
     -- what overlaps lies beside
@@ -154,6 +154,29 @@ t.test("a_trace_of_pytorch_becomes_a_profile", function()
     local text = profile:table()
     t.is_true(text:find("gemm +device +100 µs +%d+%.%d %% +100 µs +2 +50 µs"), text)
     t.is_true(text:find("aten::addmm +operator +70%.5 µs"), text)
+end)
+
+-- A launch and its kernel bear the number of the operator; another operator inside bears one of its own.
+t.test("a_kernel_of_a_trace_belongs_to_the_operator_of_its_number", function()
+    local profile = load_text([==[[{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":50,"dur":30,"args":{"External id":5}},
+        {"ph":"X","cat":"cpu_op","name":"linear","pid":1,"tid":1,"ts":0,"dur":40,"args":{"External id":4}},
+        {"ph":"X","cat":"cuda_runtime","name":"launch","pid":1,"tid":1,"ts":15,"dur":5,"args":{"External id":5}},
+        {"ph":"X","cat":"cpu_op","name":"addmm","pid":1,"tid":1,"ts":10,"dur":20,"args":{"External id":5}},
+        {"ph":"X","cat":"gpu_memset","name":"set","pid":0,"tid":7,"ts":90,"dur":10,"args":{"bytes":64,"External id":99}},
+        {"ph":"X","cat":"kernel","name":"lost","pid":0,"tid":7,"ts":110,"dur":10}]]==])
+    local events, by_name = profile:events(), {}
+    for k, e in ipairs(events) do
+        by_name[e.name] = e
+        e.number = k
+    end
+    t.eq(by_name.gemm.launcher, by_name.addmm.number)
+    t.eq({ by_name.set.kind, by_name.set.bytes, by_name.set.launcher }, { "memset", 64, nil })
+    t.eq(by_name.lost.launcher, nil)
+    t.eq(by_name.addmm.step, nil)
+    local text = profile:table { sort = "device" }
+    t.is_true(text:find("addmm +operator [^\n]* 30 µs +30 µs\n"), text)
+    t.is_true(text:find("linear +operator [^\n]* 0 ns +30 µs\n"), text)
+    t.is_true(text:find("devices busy for 50 µs of it (41.7 %)", 1, true), text)
 end)
 
 t.test("a_list_of_events_is_a_trace_and_none_are_too", function()

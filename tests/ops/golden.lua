@@ -8,6 +8,11 @@ local here = debug.getinfo(1, "S").source:match("^@(.*)/") or "."
 local FAMILIES = { "pointwise", "reduce", "products", "losses", "shapes", "indices", "alias", "spatial",
     "sorting", "margins", "neural", "special", "activation", "shaping", "placing", "algebra", "linalg", "forms", "sparse" }
 local PERIOD = 97
+-- Where the tensors of the data are put: nil, or another device whose operators shall give the same.
+local DEVICE = os.getenv "TIDE_GOLDEN_DEVICE"
+tide.backends.cudnn.allow_tf32 = false -- true at the start: ten bits of mantissa are too few to compare
+-- The same values where work is cut in parts by the shapes alone.
+tide.use_deterministic_algorithms(os.getenv "TIDE_GOLDEN_DETERMINISTIC" ~= nil)
 local words = { nan = 0 / 0, inf = math.huge, ["-inf"] = -math.huge }
 
 -- ---- numbers and tensors ----
@@ -34,9 +39,9 @@ end
 function golden.tensor(entry, requires_grad)
     local n, dtype = numel(entry.s), tide[entry.t]
     if n == 0 then
-        return tide.zeros(entry.s, { dtype = dtype, requires_grad = requires_grad })
+        return tide.zeros(entry.s, { dtype = dtype, requires_grad = requires_grad, device = DEVICE })
     end
-    local x = tide.tensor(fill(entry.v, n), { dtype = dtype }):reshape(entry.s)
+    local x = tide.tensor(fill(entry.v, n), { dtype = dtype, device = DEVICE }):reshape(entry.s)
     return requires_grad and x:clone():requires_grad_(true) or x -- a leaf, no view
 end
 
@@ -166,7 +171,7 @@ function golden.compare(got, v, tolerance)
     if n == 0 then
         return nil
     end
-    local have = got:detach():to_dense():contiguous():reshape(n):tolist()
+    local have = got:detach():to_dense():to("cpu"):contiguous():reshape(n):tolist()
     local want, step = expected(v, n)
     for k, b in ipairs(want) do
         local a = have[(k - 1) * step + 1]
@@ -188,9 +193,9 @@ function golden.weights_like(result, number)
     end
     local n = result:numel()
     if n == 0 then
-        return tide.zeros(result.shape, { dtype = result.dtype })
+        return tide.zeros(result.shape, { dtype = result.dtype, device = result.device })
     end
-    return tide.tensor(fill(list, n), { dtype = result.dtype }):reshape(result.shape)
+    return tide.tensor(fill(list, n), { dtype = result.dtype, device = result.device }):reshape(result.shape)
 end
 
 --- shape_text(x): "(2, 3)".

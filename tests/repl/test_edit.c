@@ -80,6 +80,18 @@ TEST(a_paste_is_put_in_as_it_is) {
     rig_close(&r);
 }
 
+TEST(line_ends_of_two_bytes_are_one_where_the_terminal_doubled_them) {
+    rig r;
+    rig_open(&r, 40, 10);
+    rig_send(&r, "\x1b[200~do\n\nx = 1\n\n\n\nend\n\n\x1b[201~");
+    CHECK_STR(rig_text(&r), "do\nx = 1\n\nend\n");
+    rig_send(&r, "\x1f\x1b[200~do\n\nend\x1b[201~"); /* one empty line is one */
+    CHECK_STR(rig_text(&r), "do\n\nend");
+    rig_send(&r, "\x1f\x1b[200~do\n\nx()\nend\n\n\x1b[201~");
+    CHECK_STR(rig_text(&r), "do\n\nx()\nend\n\n");
+    rig_close(&r);
+}
+
 TEST(a_word_that_closes_a_block_moves_left_as_it_is_typed) {
     rig r;
     rig_open(&r, 40, 10);
@@ -376,6 +388,25 @@ TEST(the_signature_stands_below_while_a_call_is_written) {
     rig_close(&r);
 }
 
+static char *say_marked(void *ctx, const char *code, size_t len, size_t cursor) {
+    (void)ctx, (void)code, (void)len, (void)cursor;
+    return strdup("call(int a, \2int b\3, int c)");
+}
+
+TEST(the_parameter_that_is_written_stands_out) {
+    rig r;
+    rig_open(&r, 30, 5);
+    r.e.host.signature = say_marked;
+    rig_send(&r, "call(1, ");
+    CHECK_STR(rig_row(&r, 1), "call(int a, int b, int c)");
+    rig_close(&r);
+    rig_open(&r, 20, 5);
+    r.e.host.signature = say_marked;
+    rig_send(&r, "call(");
+    CHECK_STR(rig_row(&r, 1), "call(int a, int b, …");
+    rig_close(&r);
+}
+
 TEST(a_tall_input_scrolls_and_stands_there_whole_in_the_end) {
     rig r;
     rig_open(&r, 30, 4);
@@ -406,6 +437,25 @@ static int style_at(const char *code, size_t cursor, size_t at) {
     int s = styles.at[at];
     bytes_clear(&styles);
     return s;
+}
+
+TEST(words_of_a_block_are_partners) {
+    const char *code = "for i = 1, 2 do if x then f(function() end) end end";
+    const size_t words[][2] = {{13, 48}, {16, 44}, {28, 39}}; /* do if function, and their ends */
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 2; j++) {
+            CHECK_INT(style_at(code, words[i][j] + 1, words[i][0]), STYLE_MATCH);
+            CHECK_INT(style_at(code, words[i][j] + 1, words[i][1]), STYLE_MATCH);
+            CHECK_INT(style_at(code, words[(i + 1) % 3][j] + 1, words[i][0]), STYLE_KEYWORD);
+        }
+    CHECK_INT(style_at(code, 51, 50), STYLE_MATCH); /* behind the last end */
+    CHECK_INT(style_at(code, 4, 13), STYLE_KEYWORD);
+    CHECK_INT(style_at("repeat x() until y", 2, 11), STYLE_MATCH);
+    CHECK_INT(style_at("repeat x() end", 2, 11), STYLE_KEYWORD);
+    CHECK_INT(style_at("do x() until y", 1, 7), STYLE_KEYWORD);
+    CHECK_INT(style_at("end", 1, 0), STYLE_KEYWORD); /* lines above may come yet */
+    CHECK_INT(style_at("f(do end)", 8, 1), STYLE_MATCH);
+    CHECK_INT(style_at("x = 'do' end", 10, 9), STYLE_KEYWORD);
 }
 
 TEST(text_is_painted_by_its_tokens) {
@@ -507,6 +557,7 @@ int main(void) {
     RUN(bytes_that_are_no_utf8_are_keys_one_by_one);
     RUN(any_bytes_end_in_keys_and_nothing_waits);
     RUN(a_paste_is_put_in_as_it_is);
+    RUN(line_ends_of_two_bytes_are_one_where_the_terminal_doubled_them);
     RUN(a_word_that_closes_a_block_moves_left_as_it_is_typed);
     RUN(a_burst_of_lines_is_not_indented_twice);
     RUN(nothing_is_put_into_a_string_of_several_lines);
@@ -522,6 +573,8 @@ int main(void) {
     RUN(typing_narrows_the_menu_and_escape_leaves_it);
     RUN(a_menu_fits_a_small_window);
     RUN(the_signature_stands_below_while_a_call_is_written);
+    RUN(the_parameter_that_is_written_stands_out);
+    RUN(words_of_a_block_are_partners);
     RUN(a_tall_input_scrolls_and_stands_there_whole_in_the_end);
     RUN(text_is_painted_by_its_tokens);
     RUN(the_bracket_at_the_cursor_shows_its_partner);

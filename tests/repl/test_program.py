@@ -137,6 +137,17 @@ class Program(unittest.TestCase):
         self.check(result, 0)
         self.assertIn("\n42\n", result.stdout)
 
+    def test_what_a_program_reads_at_a_piped_prompt_is_not_the_rest(self):
+        said = self.tide("-i", "--no-init", stdin="x = io.read()\nhello\nx .. '!'\nio.read(2)\nabcd\n1 + 1\n").stdout
+        self.assertIn('\n"hello!"\n', said)
+        self.assertIn('\n"ab"\n', said)
+        self.assertTrue(said.endswith("\n2\ntide> \n"), said)
+        said = self.tide("-i", "--no-init", stdin="name = tide.input('? ')\nLuna\n'<' .. name .. '>'\n").stdout
+        self.assertIn('"<Luna>"', said)
+
+    def test_a_script_on_standard_input_is_all_of_it(self):
+        self.check(self.tide(stdin="print(io.read('a') == '')\nprint('behind')\n"), 0, "true\nbehind\n")
+
     def test_init_runs_before_the_prompt(self):
         folder = os.path.join(self.folder.name, ".config", "tide")
         os.makedirs(folder)
@@ -161,8 +172,17 @@ class Program(unittest.TestCase):
         code = "warn('never') warn('@on') warn('one', ' line') warn('@off') warn('never')"
         result = self.tide("-e", code)
         self.assertEqual((result.returncode, result.stderr), (0, "Lua warning: one line\n"))
+        code = "warn('tide: ', 'own') warn('never') warn('@off') warn('tide: silenced') warn('@on') warn('tide: again')"
+        self.assertEqual(self.tide("-e", code).stderr, "tide: own\ntide: again\n")
         code = "warn('@on') setmetatable({}, {__gc = function() error('in gc') end}) collectgarbage()"
         self.assertIn("Lua warning: error in __gc", self.tide("-e", code).stderr)
+
+    def test_slips_bring_a_hint(self):
+        for code, hint in (("for _, p in tide.nn.Linear(2, 2):parameters() do end", ": for k, value in ipairs(list) do"),
+                           ("local x = 1 help(x)", ": help is the prompt's: tide -e 'help(name)', or ?name there"),
+                           ("('%.2f'):format(tide.ones(1))", ": x:item() is the number of a tensor")):
+            with self.subTest(code=code):
+                self.assertIn(hint, self.tide("-e", code).stderr)
 
     def test_input_that_ends_too_soon_is_an_error(self):
         for stdin in ("for i = 1, 2 do\nprint(i)\n", "for i = 1, 2 do", "x = 1\nx +\n", "f({\n\n\n"):
@@ -229,6 +249,44 @@ class Program(unittest.TestCase):
         public = self.tide("-e", "local n = 0 for _, op in ipairs(tide._ops()) do n = n + (op.internal and 0 or 1) end print(n)")
         self.assertEqual(len(lines), int(public.stdout))
 
+    def on_device(self, module, *arguments):
+        return subprocess.run([TIDE, *arguments], capture_output=True, text=True,
+                              env={**os.environ, "TIDE_CUDA_MODULE": module})
+
+    def test_reference_of_a_device_that_is_not_there_is_a_line(self):
+        result = self.on_device("/nowhere/libtide_cuda.so", "--ops", "--device", "cuda")
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertRegex(result.stderr, r"\Atide: device 'cuda' is not there: this machine has no CUDA device .*\n\Z")
+        result = self.tide("--ops", "--device", "gpu")
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertRegex(result.stderr, r"\Atide: 'gpu' is no device: .*\n\Z")
+        result = self.tide("--device", "cuda")
+        self.assertEqual((result.returncode, result.stdout), (2, ""))
+        self.assertIn("--ops is missing beside '--device'", result.stderr)
+
+    def test_reference_says_what_a_device_does_by_itself(self):
+        played = os.path.join(os.environ["TIDE_BUILD"], "tide_cuda_played.so")
+        if not os.path.exists(played):
+            self.skipTest("no device is played in this build")
+        result = self.on_device(played, "--ops", "--device", "cuda")
+        self.check(result, 0)
+        *lines, total = result.stdout.splitlines()
+        self.assertEqual(len(lines), len(self.tide("--ops").stdout.splitlines()))
+        for line in lines:
+            self.assertRegex(line, r"^\w+  \w+  (cuda|cpu for \w+(, \w+)*)$")
+        self.assertIn("pointwise  add  cuda", lines)
+        own = sum(line.endswith("  cuda") for line in lines)
+        self.assertEqual(total, f"{own} of {len(lines)} operators do all their work on cuda:0")
+        # What is said to fall back does, and says so itself; and nothing else.
+        for function, code in (("sort", "tide.rand(9):cuda():sort()"), ("poisson", "tide.poisson(tide.rand(9):cuda())"),
+                               ("factor", "tide.linalg.inv(tide.eye(3):cuda())")):
+            lent = any(re.search(rf"  cpu for .*\b{function}\b", line) for line in lines)
+            result = self.on_device(played, "-e", f"local _ = {code}")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(f"'{function}' has no CUDA kernel" in result.stderr, lent, result.stderr)
+        result = self.tide("--ops", "--device", "cpu")
+        self.assertTrue(all(line.endswith("  cpu") for line in result.stdout.splitlines()[:-1]))
+
     def test_output_order_of_two_streams(self):
         result = subprocess.run([TIDE, "-e", "print('a') io.stderr:write('b\\n') error('c')"],
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -258,6 +316,15 @@ class Program(unittest.TestCase):
         self.assertLess(time.monotonic() - began, 5)
         self.assertEqual(program.returncode, -signal.SIGINT)
         self.assertIn("interrupted", err)
+
+    def test_an_interrupt_ends_what_finalizers_do_at_the_end(self):
+        code = ("x = setmetatable({}, {__gc = function() io.stderr:write('over\\n') while true do end end})"
+                " io.write('written')")
+        with subprocess.Popen([TIDE, "-e", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
+            self.assertEqual(program.stderr.readline(), "over\n")
+            program.send_signal(signal.SIGINT)
+            self.assertEqual(program.wait(30), -signal.SIGINT)
+            self.assertEqual(program.stdout.read(), "written")
 
     def test_a_script_that_nothing_stops_ends_at_the_third_interrupt(self):
         code = "print('go') io.flush() local x = ('a'):rep(40):find(('a*'):rep(30) .. 'b')"

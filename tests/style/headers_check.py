@@ -11,13 +11,16 @@ import sys
 import rules
 import tree
 
+CPLUSPLUS = ("tests/cuda-on-cpu/",)  # where headers are C++
+
 
 def compile_alone(compiler, directories, header):
     """What the compiler says of the header; an empty text when it is content."""
-    command = [compiler, "-std=gnu17", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE",
+    language, standard = ("c++", "gnu++17") if header.startswith(CPLUSPLUS) else ("c", "gnu17")
+    command = [compiler, f"-std={standard}", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE",
                "-DTIDE_VERSION=\"\"", "-DTD_ISA=baseline", "-DTD_ISA_baseline=1", "-I" + tree.ROOT]
-    command += [f"-isystem{directory}" for directory in directories if directory]
-    result = subprocess.run(command + ["-x", "c", "-"], input=f'#include "{header}"\n', text=True,
+    command += [f"-isystem{directory}" for directory in directories if directory not in ("", "/usr/include")]
+    result = subprocess.run(command + ["-x", language, "-"], input=f'#include "{header}"\n', text=True,
                             capture_output=True, check=False)
     return result.stderr if result.returncode else ""
 

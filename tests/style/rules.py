@@ -13,7 +13,7 @@ FLOORS = {
     "engine/core/": (),
     "engine/ops/": ("engine/core/",),
     "engine/cpu/": ENGINE_LOWER,
-    "engine/cuda/": ENGINE_LOWER,
+    "engine/cuda/": ENGINE_LOWER + ("cmake/embedded.h",),
     "engine/autograd/": ENGINE_LOWER,
     "engine/io/": ("engine/core/",),
     "engine/": ENGINE_LOWER + ("engine/autograd/",),

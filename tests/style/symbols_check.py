@@ -18,11 +18,11 @@ def symbols(path, *options):
 
 
 def declared(root):
-    """Names in the headers that td.h includes, comments left out."""
+    """Names in the headers that td.h and td_backend.h include, comments left out."""
     def read(path):
         with open(os.path.join(root, path), encoding="utf-8") as file:
             return rules.blank_c(file.read(), strings=False)
-    headers = re.findall(r'#include "([^"]+)"', read("engine/td.h"))
+    headers = re.findall(r'#include "([^"]+)"', read("engine/td.h") + read("engine/td_backend.h"))
     return {name for header in headers for name in re.findall(r"\w+", read(header))}
 
 

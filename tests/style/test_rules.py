@@ -204,7 +204,8 @@ class Programs(unittest.TestCase):
                 return self.run_check("symbols_check.py", folder, library, ";".join(objects)).returncode
 
             os.mkdir(os.path.join(folder, "engine"))
-            for name, text in (("td.h", '#include "engine/x.h"\n'), ("x.h", "int td_x(void); /* not td_y */ int other;\n")):
+            for name, text in (("td.h", '#include "engine/x.h"\n'), ("td_backend.h", ""),
+                               ("x.h", "int td_x(void); /* not td_y */ int other;\n")):
                 with open(os.path.join(folder, "engine", name), "w", encoding="utf-8") as file:
                     file.write(text)
             good = "int td_x(void) { return 1; }"

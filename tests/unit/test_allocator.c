@@ -1,11 +1,13 @@
 /* test_allocator.c: blocks are as large as asked for; under the address sanitizer, what lies beside
  * a tensor's memory, and memory that waits in the cache, can't be touched unnoticed. */
 #include "engine/core/poison.h"
+#include "engine/ops/copy.h"
 #include "engine/td.h"
 
 #include "tests/check.h"
 
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -126,12 +128,36 @@ TEST(memory_that_is_not_a_tensor_s_is_not_touched_unnoticed) {
     CHECK(is_reported(copy_too_much));
 }
 
+/* No page more for anybody: what needs a large frame finds it, or memory is out. */
+static void work_without_addresses(void) {
+    td_tensor *x = NULL, *turned = NULL, *dense = NULL;
+    struct rlimit none = {1 << 20, 1 << 20};
+    if (TD_APPLY(&x, ones, TD_INTS(2, ((int64_t[]){9, 11}))) ||
+        TD_APPLY(&turned, transpose, TD_T(x), TD_I(0), TD_I(1)) || setrlimit(RLIMIT_AS, &none))
+        _exit(2);
+    td_status status = td_contiguous(turned, &dense);
+    _exit(status == TD_OK || status == TD_ENOMEM ? 0 : 3);
+}
+
+TEST(the_stack_has_room_where_addresses_are_out) {
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0)
+        work_without_addresses();
+    if (CHECK(child > 0) && CHECK(waitpid(child, &status, 0) == child)) {
+        CHECK(WIFEXITED(status));
+        CHECK_INT(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0);
+    }
+}
+
 int main(void) {
     if (td_init()) {
         fprintf(stderr, "%s\n", td_error_message());
         return 1;
     }
     RUN(a_block_has_room_for_what_was_asked_and_little_more);
+    if (!TD_SANITIZED) /* which wants addresses itself */
+        RUN(the_stack_has_room_where_addresses_are_out);
     if (TD_SANITIZED)
         RUN(memory_that_is_not_a_tensor_s_is_not_touched_unnoticed);
     return check_finish();

@@ -62,10 +62,10 @@ TEST(products_do_not_depend_on_the_number_of_threads) {
 }
 
 /* n, channels in and out, size, kernel, padding, groups */
-static const int64_t convolutions[][7] = {{8, 3, 8, 16, 3, 1, 1},    {32, 16, 32, 14, 3, 1, 1},
-                                          {16, 32, 64, 7, 1, 0, 1},  {3, 8, 16, 9, 3, 1, 4},
-                                          {1, 64, 128, 10, 3, 1, 1}, {5, 3, 64, 20, 7, 3, 1},
-                                          {40, 6, 16, 12, 5, 0, 1}};
+static const int64_t convolutions[][7] = {
+    {8, 3, 8, 16, 3, 1, 1},   {32, 16, 32, 14, 3, 1, 1}, {16, 32, 64, 7, 1, 0, 1},
+    {3, 8, 16, 9, 3, 1, 4},   {1, 64, 128, 10, 3, 1, 1}, {5, 3, 64, 20, 7, 3, 1},
+    {40, 6, 16, 12, 5, 0, 1}, {1, 64, 3, 9, 3, 1, 1},    {2, 8, 1, 9, 3, 1, 1}};
 
 static void check_convolution(td_dtype dtype, const int64_t *c) {
     td_tensor *x = drawn(dtype, 4, (int64_t[]){c[0], c[1], c[3], c[3]}), *y = NULL, *g = NULL;

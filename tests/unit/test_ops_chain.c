@@ -135,8 +135,16 @@ TEST(chains_read_what_was_there_before_they_write_it) {
     check("b = b + s * (a - b); c = c * s + s * a * a; a = a - s * b / (sqrt(c) / s + s)");
 }
 
+TEST(chains_over_more_than_a_cache_equal_their_loops) {
+    static const char adam[] =
+        "b = b + s * (a - b); c = c * s + s * a * a; a = a - b / (sqrt(c) / s + s)";
+    CHECK(same_bits(adam, TD_F32, 100000));
+    CHECK(same_bits(adam, TD_F64, 50001));
+}
+
 int main(void) {
     must(td_init());
+    RUN(chains_over_more_than_a_cache_equal_their_loops);
     RUN(chains_of_each_simple_step_equal_its_loop);
     RUN(chains_keep_values_that_are_read_again);
     RUN(chains_read_what_was_there_before_they_write_it);

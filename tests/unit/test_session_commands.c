@@ -108,6 +108,7 @@ TEST(users_register_magics_of_their_own) {
     value("%lsmagic");
     CHECK_CONTAINS(caught, "%twice text: two of it\n");
     CHECK_CONTAINS(value("tide.magic.register('x y', print)"), "letters, digits and _");
+    CHECK_CONTAINS(value("tide.magic.register(tide.ones(2, 2), print)"), "_, got a tensor");
     CHECK_CONTAINS(value("tide.magic.register('x', 5)"), "a function (arguments, body) expected");
     tide_completions c;
     tide_session_complete(s, "%twi", 4, 4, &c);
@@ -153,6 +154,59 @@ TEST(a_breakpoint_ends_the_input_or_passes_at_the_end_of_input) {
     CHECK_STR(value("after"), "2");
 }
 
+TEST(debug_looks_into_what_has_failed) {
+    static const char *const lines[] = {"x",     "#list + x", "limit = 9", "u", "u", "list[2]",
+                                        "x = 1", "limit",     "bt",        "c", NULL};
+    value("%reset");
+    CHECK_CONTAINS(value("%debug"), "no input has failed yet");
+    value("local limit = 5\nlocal function inner(x)\n  local list = {x, limit}\n"
+          "  return list.missing.field\nend\nfunction outer() local y = inner(3) return y end\n"
+          "outer()");
+    CHECK_INT(r.outcome, TIDE_ERROR);
+    value("fine = 1");
+    value("%nosuch");
+    value("x = = 1");
+    typed = lines;
+    value("%debug");
+    CHECK_INT(r.outcome, TIDE_OK);
+    CHECK_CONTAINS(caught,
+                   "attempt to index a nil value (field 'missing')\npost mortem (h: help)\n");
+    CHECK_CONTAINS(caught, ":4: in upvalue 'inner'\n    return list.missing.field\n");
+    CHECK_CONTAINS(caught, "debug> 3\ndebug> 5\n");
+    CHECK_CONTAINS(caught, ":6: in global 'outer'");
+    CHECK_CONTAINS(caught, "attempt to index a nil value (global 'list')");
+    CHECK_CONTAINS(caught, "debug> debug> 5\ndebug>   In");
+    CHECK_CONTAINS(value("%debug 3"), "%debug takes no arguments");
+    static const char *const again[] = {"l", "x = 4", "q", NULL};
+    typed = again;
+    value("%debug");
+    CHECK_INT(r.outcome, TIDE_OK);
+    CHECK_CONTAINS(caught, "  limit = 9\n  x = 3\n  list = {3, 5}\n");
+    CHECK_CONTAINS(caught, "'x' is a local of a function that waits or has ended: it can't be set");
+    value("%reset");
+    CHECK_CONTAINS(value("%debug"), "no input has failed yet");
+}
+
+TEST(debug_takes_any_error_and_any_depth) {
+    static const char *const lines[] = {"n", "bt", "d", "nosuch()", "error({})", "h", NULL};
+    value("function deep(n) if n == 0 then error({code = 7}) end return 1 + deep(n - 1) end "
+          "deep(500)");
+    typed = lines;
+    value("%debug");
+    CHECK_CONTAINS(caught, "code = 7");
+    CHECK_CONTAINS(caught, "debug> 0\n");
+    CHECK_CONTAINS(caught, "this is the innermost frame");
+    CHECK_CONTAINS(caught, "attempt to call a nil value (global 'nosuch')");
+    CHECK_CONTAINS(caught, "q  leaves, too");
+    CHECK_CONTAINS(value("function endless() return 1 + endless() end endless()"),
+                   "stack overflow");
+    value("%debug");
+    CHECK_INT(r.outcome, TIDE_OK);
+    value("co = coroutine.wrap(function() local inside = 1 error('within') end) co()");
+    value("%debug");
+    CHECK_CONTAINS(caught, "within");
+}
+
 int main(void) {
     char folder[] = "/tmp/tide-commands-XXXXXX";
     if (!mkdtemp(folder) || chdir(folder) != 0)
@@ -170,6 +224,8 @@ int main(void) {
     RUN(users_register_magics_of_their_own);
     RUN(a_breakpoint_shows_frames_and_goes_on);
     RUN(a_breakpoint_ends_the_input_or_passes_at_the_end_of_input);
+    RUN(debug_looks_into_what_has_failed);
+    RUN(debug_takes_any_error_and_any_depth);
     value("!rm -f saved.lua with_arguments.lua failing.lua trace.json");
     CHECK_INT(rmdir(folder), 0);
     tide_result_clear(&r);

@@ -148,6 +148,30 @@ TEST(warnings_come_once_and_where_they_are_due) {
     CHECK_STR(caught, "");
 }
 
+static void interrupt_at_a_warning(void *ctx, tide_stream stream, const char *bytes, size_t len) {
+    (void)ctx, (void)stream, (void)len;
+    if (strstr(bytes, "warning"))
+        tide_session_interrupt(s);
+}
+
+TEST(an_interrupt_while_advice_is_given_is_not_lost) {
+    static const char *const inputs[] = {
+        "c = tide.ones(1) if c == 1 then c = 2 end ended = true",
+        "c = {dtype = limti} ended = true",
+    };
+    tide_session *shared = s;
+    tide_frontend frontend = {.write = interrupt_at_a_warning};
+    for (size_t k = 0; k < sizeof inputs / sizeof *inputs; k++) {
+        s = tide_session_new(&frontend);
+        REQUIRE(s);
+        value("limit, c = 3, tide.ones(1)");
+        CHECK_STR(value(inputs[k]), "interrupted");
+        CHECK_STR(value("return rawget(_G, 'ended')"), "");
+        tide_session_free(s);
+    }
+    s = shared;
+}
+
 TEST(no_warning_where_a_number_or_a_truth_is_asked_for) {
     tide_session *shared = s;
     tide_frontend frontend = {.write = catch_output};
@@ -189,6 +213,7 @@ int main(void) {
     RUN(habits_that_lua_can_read_are_told_where_they_fail);
     RUN(unfinished_python_does_not_wait_for_more);
     RUN(warnings_come_once_and_where_they_are_due);
+    RUN(an_interrupt_while_advice_is_given_is_not_lost);
     RUN(no_warning_where_a_number_or_a_truth_is_asked_for);
     RUN(exit_and_quit_leave);
     tide_result_clear(&r);

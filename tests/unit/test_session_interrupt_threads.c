@@ -66,7 +66,19 @@ TEST(interrupt_stops_what_would_take_its_hook_or_catch_it) {
     eval("local n = 0 debug.sethook(function() n = n + 1 end, 'l') function lines() return n end");
     interrupted("while true do end");
     CHECK_STR(value("debug.gethook() ~= nil and lines() > 0"), "true");
+    interrupted("coroutine.wrap(function() debug.sethook() while true do end end)()");
+    CHECK_STR(value("debug.gethook() ~= nil and lines() > 0"), "true");
     eval("debug.sethook()");
+}
+
+TEST(interrupt_stops_what_is_recorded_with_its_functions) {
+    interrupted("local function f() end tide.profiler.profile{functions = true, function() "
+                "while true do f() end end}");
+    CHECK_STR(value("debug.gethook() == nil"), "true");
+    interrupted("prof = tide.profiler.profile{functions = true} local function f() end "
+                "local co = coroutine.wrap(function() while true do f() end end) co()");
+    eval("function after() return tide.ones(1) end after() prof:stop()");
+    CHECK_STR(value("prof:table():find('after') ~= nil and debug.gethook() == nil"), "true");
 }
 
 TEST(interrupt_stops_functions_of_lua_s_own) {
@@ -177,6 +189,7 @@ int main(void) {
     if (!s)
         return 1;
     RUN(interrupt_stops_what_would_take_its_hook_or_catch_it);
+    RUN(interrupt_stops_what_is_recorded_with_its_functions);
     RUN(interrupt_stops_functions_of_lua_s_own);
     RUN(interrupt_stops_loops_over_elements);
     RUN(rep_is_lua_s_own);

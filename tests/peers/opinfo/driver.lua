@@ -251,14 +251,20 @@ local function signature(value)
     return doc and doc.signature or ""
 end
 
+-- Modules have a metatable that refuses other names; classes and objects say what they are.
+local function is_module(value)
+    local meta = type(value) == "table" and getmetatable(value)
+    return type(value) == "table" and (not meta or type(meta) == "table" and rawget(meta, "__name") == nil)
+end
+
 local function inventory(into, place, prefix, depth)
     for key, value in pairs(place) do
         if type(key) == "string" and not key:match("^_") then
             if type(value) == "function" then
                 into[prefix .. key] = signature(value)
-            elseif type(value) == "table" and depth > 0 and not getmetatable(value) then
+            elseif is_module(value) and depth > 0 then
                 inventory(into, value, prefix .. key .. ".", depth - 1)
-            elseif type(value) ~= "table" or getmetatable(value) then
+            elseif not is_module(value) then
                 into[prefix .. key] = "value"
             end
         end
