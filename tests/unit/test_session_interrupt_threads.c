@@ -75,8 +75,9 @@ TEST(interrupt_stops_what_is_recorded_with_its_functions) {
     interrupted("local function f() end tide.profiler.profile{functions = true, function() "
                 "while true do f() end end}");
     CHECK_STR(value("debug.gethook() == nil"), "true");
-    interrupted("prof = tide.profiler.profile{functions = true} local function f() end "
-                "local co = coroutine.wrap(function() while true do f() end end) co()");
+    eval("prof = tide.profiler.profile{functions = true}");
+    interrupted("local function f() end local co = coroutine.wrap(function() while true do f() end "
+                "end) co()");
     eval("function after() return tide.ones(1) end after() prof:stop()");
     CHECK_STR(value("prof:table():find('after') ~= nil and debug.gethook() == nil"), "true");
 }
