@@ -7,7 +7,7 @@
 
 #include "engine/core/backend.h"
 #include "engine/core/queues.h"
-#include "engine/core/tf32.h"
+#include "engine/core/switches.h"
 
 #include <string.h>
 
@@ -333,14 +333,18 @@ static int free_graph(lua_State *L) {
 
 /* ---- switches ---- */
 
-/* (what: "matmul" or "conv" [, allowed]) -> may it use TF32? Set first where that is given. */
-static int allow_tf32(lua_State *L) {
-    static const char *const uses[] = {
-        [TD_TF32_PRODUCTS] = "matmul", [TD_TF32_CONVOLUTIONS] = "conv", [TD_TF32_USES] = NULL};
-    td_tf32_use use = (td_tf32_use)luaL_checkoption(L, 1, NULL, uses);
+/* (name [, on]) -> is it on? Set first where that is given. */
+static int device_switch(lua_State *L) {
+    static const char *const names[] = {[TD_SWITCH_TF32_PRODUCTS] = "tf32_products",
+                                        [TD_SWITCH_TF32_CONVOLUTIONS] = "tf32_convolutions",
+                                        [TD_SWITCH_CUDNN] = "cudnn",
+                                        [TD_SWITCH_CUDNN_MEASURES] = "cudnn_measures",
+                                        [TD_SWITCH_CUDNN_FIXED] = "cudnn_fixed",
+                                        [TD_SWITCHES] = NULL};
+    td_switch which = (td_switch)luaL_checkoption(L, 1, NULL, names);
     if (!lua_isnoneornil(L, 2))
-        td_set_tf32_allowed(use, lua_toboolean(L, 2));
-    lua_pushboolean(L, td_tf32_allowed(use));
+        td_switch_set(which, lua_toboolean(L, 2));
+    lua_pushboolean(L, td_switch_is_on(which));
     return 1;
 }
 
@@ -414,7 +418,7 @@ static int open_cuda(lua_State *L) {
                                          {"end_graph", end_graph},
                                          {"launch_graph", launch_graph},
                                          {"has_kernel", has_kernel},
-                                         {"allow_tf32", allow_tf32},
+                                         {"switch", device_switch},
                                          {"watch_waits", tide_watch_waits},
                                          {"push_range", push_range},
                                          {"pop_range", pop_range},

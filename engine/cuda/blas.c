@@ -4,7 +4,7 @@
 #include "engine/cuda/blas.h"
 
 #include "engine/core/memory.h"
-#include "engine/core/tf32.h"
+#include "engine/core/switches.h"
 #include "engine/cuda/late.h"
 #include "engine/cuda/late/cublaslt.h"
 #include "engine/cuda/ways.h"
@@ -66,7 +66,8 @@ static bool shape_of(const td_product_plan *p, td_lt_shape *s) {
                        .dtype = p->out->dtype,
                        .has_bias = bias != NULL,
                        .device = p->stream.device.index,
-                       .is_tf32 = p->out->dtype == TD_F32 && td_tf32_allowed(TD_TF32_PRODUCTS)};
+                       .is_tf32 =
+                           p->out->dtype == TD_F32 && td_switch_is_on(TD_SWITCH_TF32_PRODUCTS)};
     if (!is_its_dtype(p->out) || p->k == 0 || p->batch > INT32_MAX ||
         (bias && p->n > 1 && bias->strides[bias->ndim - 1] != 1))
         return false;

@@ -1,11 +1,11 @@
 /* dnn.c: convolutions of floats by cuDNN, which is loaded when it is first needed. The algorithm
- * that it chose for a shape is kept. What it can't do, or all where it is not installed, is left to
- * our own kernels. */
+ * that it chose for a shape, by a guess or by timing them, is kept. What it can't do, or all where
+ * it is not installed, is left to our own kernels. */
 #include "engine/cuda/dnn.h"
 
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
-#include "engine/core/tf32.h"
+#include "engine/core/switches.h"
 #include "engine/cuda/late.h"
 #include "engine/cuda/late/cudnn.h"
 #include "engine/cuda/ways.h"
@@ -44,8 +44,10 @@ static bool shape_of(const td_convolution_plan *p, td_dnn_shape *s) {
                         .spatial = g->spatial == 3 ? 3 : 2,
                         .channels_last = g->channels_last,
                         .groups = (int32_t)g->groups,
-                        .is_tf32 = p->out->dtype == TD_F32 && td_tf32_allowed(TD_TF32_CONVOLUTIONS),
-                        .is_fixed = td_deterministic(),
+                        .is_tf32 =
+                            p->out->dtype == TD_F32 && td_switch_is_on(TD_SWITCH_TF32_CONVOLUTIONS),
+                        .is_fixed = td_deterministic() || td_switch_is_on(TD_SWITCH_CUDNN_FIXED),
+                        .is_measured = td_switch_is_on(TD_SWITCH_CUDNN_MEASURES),
                         .n = (int32_t)g->n,
                         .c = (int32_t)g->c,
                         .o = (int32_t)g->o};
@@ -68,11 +70,8 @@ static bool shape_of(const td_convolution_plan *p, td_dnn_shape *s) {
 }
 
 /* With the lock held. */
-static td_dnn_way *way_for(const td_late_cudnn *dnn, void *handle, const td_dnn_shape *s) {
-    bool known;
-    void **place = td_cuda_ways_place(&ways, s, &known);
-    if (known)
-        return *place;
+static td_dnn_way *choose_way(const td_late_cudnn *dnn, void *handle, const td_dnn_shape *s,
+                              void **place) {
     if (*place)
         dnn->drop(*place);
     td_free(*place);
@@ -84,25 +83,59 @@ static td_dnn_way *way_for(const td_late_cudnn *dnn, void *handle, const td_dnn_
     return *place;
 }
 
+/* The algorithm that was guessed stays where there is no room to time them. */
+static void measure_way(const td_late_cudnn *dnn, void *handle, const td_dnn_shape *s,
+                        td_stream stream, td_dnn_call call, td_dnn_way *way) {
+    td_cuda_scratch room = {.data = NULL};
+    size_t bytes = dnn->room(way);
+    if (bytes && td_cuda_scratch_take(&room, stream, bytes) != TD_OK)
+        return;
+    call.workspace = room.data;
+    (void)dnn->measure(handle, s, &call, bytes, way);
+    td_cuda_scratch_drop(&room);
+}
+
+/* While a stream is recorded nothing can be timed: what was measured before counts, or a guess. */
+static td_dnn_shape without_measuring(td_dnn_shape s, cudaStream_t stream) {
+    enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+    if (s.is_measured && !td_cuda_ways_known(&ways, &s) &&
+        (cudaStreamIsCapturing(stream, &capture) != cudaSuccess ||
+         capture != cudaStreamCaptureStatusNone))
+        s.is_measured = 0;
+    return s;
+}
+
+/* With the lock held. */
+static const td_dnn_way *way_for(const td_late_cudnn *dnn, void *handle, const td_dnn_shape *asked,
+                                 td_stream stream, const td_dnn_call *call) {
+    td_dnn_shape s = without_measuring(*asked, call->stream);
+    bool known;
+    void **place = td_cuda_ways_place(&ways, &s, &known);
+    if (known)
+        return *place;
+    td_dnn_way *way = choose_way(dnn, handle, &s, place);
+    if (way && s.is_measured)
+        measure_way(dnn, handle, &s, stream, *call, way);
+    return way;
+}
+
 /* ---- convolutions ---- */
 
 /* Where there is no room for its workspace our own kernels may still do. */
 static bool run(const td_convolution_plan *p, const td_dnn_shape *s, const td_tensor *b,
                 cudaStream_t stream) {
     td_cuda_scratch room = {.data = NULL};
+    td_dnn_call call = {.a = p->a->data, .b = b->data, .out = p->out->data, .stream = stream};
     bool done = false;
     pthread_mutex_lock(&lock);
     const td_late_cudnn *dnn = td_cuda_late_table(&library);
     void *handle = dnn ? td_cuda_late_handle(&library, s->device, dnn->start) : NULL;
-    const td_dnn_way *way = handle ? way_for(dnn, handle, s) : NULL;
+    const td_dnn_way *way = handle ? way_for(dnn, handle, s, p->stream, &call) : NULL;
     size_t bytes = way ? dnn->workspace(way) : 0;
-    if (way && (bytes == 0 || td_cuda_scratch_take(&room, p->stream, bytes) == TD_OK))
-        done = dnn->run(handle, way,
-                        &(td_dnn_call){.a = p->a->data,
-                                       .b = b->data,
-                                       .out = p->out->data,
-                                       .workspace = room.data,
-                                       .stream = stream}) == 0;
+    if (way && (bytes == 0 || td_cuda_scratch_take(&room, p->stream, bytes) == TD_OK)) {
+        call.workspace = room.data;
+        done = dnn->run(handle, way, &call) == 0;
+    }
     pthread_mutex_unlock(&lock);
     td_cuda_scratch_drop(&room);
     return done;
@@ -131,7 +164,7 @@ td_status td_cuda_dnn_convolution(const td_convolution_plan *p, cudaStream_t str
     td_tensor *b = NULL;
     td_status status = TD_OK;
     *done = false;
-    if (!shape_of(p, &shape))
+    if (!td_switch_is_on(TD_SWITCH_CUDNN) || !shape_of(p, &shape))
         return TD_OK;
     /* it wants the weight as the images lie */
     if (p->direction == TD_CONV_WEIGHT)

@@ -12,11 +12,19 @@ static uint64_t hash_of(const unsigned char *bytes, size_t n) {
     return hash >> 32;
 }
 
+static size_t place_of(const td_cuda_ways *ways, const void *shape) {
+    return hash_of(shape, ways->shape_bytes) % TD_CUDA_WAYS;
+}
+
+bool td_cuda_ways_known(const td_cuda_ways *ways, const void *shape) {
+    const struct td_cuda_kept *k = &ways->kept[place_of(ways, shape)];
+    return k->known && memcmp(k->shape, shape, ways->shape_bytes) == 0;
+}
+
 void **td_cuda_ways_place(td_cuda_ways *ways, const void *shape, bool *known) {
-    size_t n = ways->shape_bytes;
-    struct td_cuda_kept *k = &ways->kept[hash_of(shape, n) % TD_CUDA_WAYS];
-    *known = k->known && memcmp(k->shape, shape, n) == 0;
+    struct td_cuda_kept *k = &ways->kept[place_of(ways, shape)];
+    *known = td_cuda_ways_known(ways, shape);
     k->known = true;
-    memcpy(k->shape, shape, n);
+    memcpy(k->shape, shape, ways->shape_bytes);
     return &k->way;
 }

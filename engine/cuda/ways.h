@@ -17,6 +17,8 @@ typedef struct td_cuda_ways {
     } kept[TD_CUDA_WAYS];
 } td_cuda_ways;
 
+/* Was a way for the shape chosen? */
+bool td_cuda_ways_known(const td_cuda_ways *ways, const void *shape);
 /* Where a shape's way stands. *known: it was chosen (NULL: none could be); else the place is the
  * shape's from now on, and holds the way of another, or NULL, to be let go of and replaced. */
 void **td_cuda_ways_place(td_cuda_ways *ways, const void *shape, bool *known);

@@ -259,7 +259,8 @@ cudnnStatus_t queue(direction to, cudnnHandle_t handle, const void *alpha, const
 /* Both algorithms, the one without storage last; with it gradients are summed by whoever comes
  * first. */
 template <typename P, typename A>
-cudnnStatus_t list(direction to, cudnnStatus_t status, int wanted, int *found, P *results) {
+cudnnStatus_t list(direction to, const convolution *c, cudnnStatus_t status, int wanted, int *found,
+                   P *results) {
     *found = 0;
     if (status)
         return status;
@@ -271,8 +272,41 @@ cudnnStatus_t list(direction to, cudnnStatus_t status, int wanted, int *found, P
         p.time = (float)(2 - algo);
         p.memory = workspace_of(algo);
         p.determinism = algo && to != FORWARD ? CUDNN_NON_DETERMINISTIC : CUDNN_DETERMINISTIC;
+        p.mathType = c->math;
     }
     return CUDNN_STATUS_SUCCESS;
+}
+
+/* Runs both algorithms, as far as there is room, and finds the one without storage quicker, which
+ * is not what list() guesses. A stream that is recorded can't be timed. */
+template <typename P, typename A>
+cudnnStatus_t measure(direction to, cudnnHandle_t handle, const convolution *c,
+                      const shape *x_shape, const void *x, const shape *w_shape, const void *w,
+                      const shape *y_shape, const void *y, int wanted, int *found, P *results,
+                      void *workspace, size_t bytes) {
+    double one = 1, zero = 0;
+    float one_f = 1, zero_f = 0;
+    bool is_double = x_shape->type == CUDNN_DATA_DOUBLE;
+    cudaStreamCaptureStatus capture;
+    *found = 0;
+    if (cudaStreamIsCapturing(handle->stream, &capture) || capture != cudaStreamCaptureStatusNone)
+        return CUDNN_STATUS_EXECUTION_FAILED;
+    for (int algo = 0; algo <= 1 && *found < wanted; algo++) {
+        P &p = results[(*found)++];
+        p = P{};
+        p.algo = (A)algo;
+        p.time = (float)(1 + algo);
+        p.memory = workspace_of(algo);
+        p.determinism = algo && to != FORWARD ? CUDNN_NON_DETERMINISTIC : CUDNN_DETERMINISTIC;
+        p.mathType = c->math;
+        p.status = bytes < p.memory ? CUDNN_STATUS_NOT_SUPPORTED
+                                    : queue(to, handle, is_double ? (void *)&one : &one_f,
+                                            is_double ? (void *)&zero : &zero_f, c, x_shape, x,
+                                            w_shape, w, y_shape, y, algo, workspace, bytes);
+    }
+    count_choice();
+    return cudaStreamSynchronize(handle->stream) ? CUDNN_STATUS_EXECUTION_FAILED
+                                                 : CUDNN_STATUS_SUCCESS;
 }
 
 template <typename D> cudnnStatus_t create(D **out) {
@@ -461,7 +495,7 @@ cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle, cudnnTensorDescript
                                        cudnnConvolutionFwdAlgoPerf_t *results) {
     (void)handle;
     return list<cudnnConvolutionFwdAlgoPerf_t, cudnnConvolutionFwdAlgo_t>(
-        FORWARD, check(c, x, w, y), wanted, found, results);
+        FORWARD, c, check(c, x, w, y), wanted, found, results);
 }
 
 cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(
@@ -470,7 +504,7 @@ cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(
     cudnnConvolutionBwdDataAlgoPerf_t *results) {
     (void)handle;
     return list<cudnnConvolutionBwdDataAlgoPerf_t, cudnnConvolutionBwdDataAlgo_t>(
-        BACKWARD_DATA, check(c, dx, w, dy), wanted, found, results);
+        BACKWARD_DATA, c, check(c, dx, w, dy), wanted, found, results);
 }
 
 cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(
@@ -479,7 +513,37 @@ cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(
     cudnnConvolutionBwdFilterAlgoPerf_t *results) {
     (void)handle;
     return list<cudnnConvolutionBwdFilterAlgoPerf_t, cudnnConvolutionBwdFilterAlgo_t>(
-        BACKWARD_FILTER, check(c, x, dw, dy), wanted, found, results);
+        BACKWARD_FILTER, c, check(c, x, dw, dy), wanted, found, results);
+}
+
+cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(
+    cudnnHandle_t handle, cudnnTensorDescriptor_t x_desc, const void *x,
+    cudnnFilterDescriptor_t w_desc, const void *w, cudnnConvolutionDescriptor_t c,
+    cudnnTensorDescriptor_t y_desc, void *y, int wanted, int *found,
+    cudnnConvolutionFwdAlgoPerf_t *results, void *workspace, size_t bytes) {
+    return measure<cudnnConvolutionFwdAlgoPerf_t, cudnnConvolutionFwdAlgo_t>(
+        FORWARD, handle, c, x_desc, x, w_desc, w, y_desc, y, wanted, found, results, workspace,
+        bytes);
+}
+
+cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithmEx(
+    cudnnHandle_t handle, cudnnFilterDescriptor_t w_desc, const void *w,
+    cudnnTensorDescriptor_t dy_desc, const void *dy, cudnnConvolutionDescriptor_t c,
+    cudnnTensorDescriptor_t dx_desc, void *dx, int wanted, int *found,
+    cudnnConvolutionBwdDataAlgoPerf_t *results, void *workspace, size_t bytes) {
+    return measure<cudnnConvolutionBwdDataAlgoPerf_t, cudnnConvolutionBwdDataAlgo_t>(
+        BACKWARD_DATA, handle, c, dx_desc, dx, w_desc, w, dy_desc, dy, wanted, found, results,
+        workspace, bytes);
+}
+
+cudnnStatus_t cudnnFindConvolutionBackwardFilterAlgorithmEx(
+    cudnnHandle_t handle, cudnnTensorDescriptor_t x_desc, const void *x,
+    cudnnTensorDescriptor_t dy_desc, const void *dy, cudnnConvolutionDescriptor_t c,
+    cudnnFilterDescriptor_t dw_desc, void *dw, int wanted, int *found,
+    cudnnConvolutionBwdFilterAlgoPerf_t *results, void *workspace, size_t bytes) {
+    return measure<cudnnConvolutionBwdFilterAlgoPerf_t, cudnnConvolutionBwdFilterAlgo_t>(
+        BACKWARD_FILTER, handle, c, x_desc, x, dw_desc, dw, dy_desc, dy, wanted, found, results,
+        workspace, bytes);
 }
 
 cudnnStatus_t

@@ -380,7 +380,15 @@ t.test("flags_of_devices_take_booleans", function()
     t.eq(b.cuda.matmul.allow_tf32, true)
     b.cuda.matmul.allow_tf32 = false
     t.error_has(function() b.cudnn.allow_tf32 = 1 end, "cudnn.allow_tf32: boolean expected")
-    t.error_has(function() b.cudnn.allow_tf23 = true end, "cudnn: no flag 'allow_tf23'")
+    t.error_has(function() b.cudnn.allow_tf23 = true end, "cudnn: no flag 'allow_tf23': it has allow_tf32, benchmark,")
+    t.eq({ b.cudnn.benchmark, b.cudnn.deterministic, b.cudnn.enabled }, { false, false, true })
+    b.cudnn.benchmark = true
+    local seen = {}
+    for flag, on in pairs(b.cudnn) do
+        seen[flag] = on
+    end
+    t.eq(seen, { allow_tf32 = true, benchmark = true, deterministic = false, enabled = true })
+    b.cudnn.benchmark = false
 end)
 
 t.test("autocast_says_once_where_nothing_is_gained", function()

@@ -4,6 +4,7 @@
 #include "engine/ops/plan.h"
 
 #include <cudnn.h>
+#include <stdbool.h>
 #include <string.h>
 
 /* Calls for single convolutions, which version 9 calls old beside its graphs; they choose among the
@@ -16,7 +17,8 @@ struct td_dnn_way {
     cudnnTensorDescriptor_t x, y;
     cudnnFilterDescriptor_t w;
     cudnnConvolutionDescriptor_t convolution;
-    size_t workspace;
+    cudnnMathType_t math;
+    size_t workspace, room;
     int direction, algorithm, is_double;
 };
 
@@ -30,6 +32,10 @@ static int start(void **handle) {
 
 static size_t workspace(const td_dnn_way *w) {
     return w->workspace;
+}
+
+static size_t room(const td_dnn_way *w) {
+    return w->room;
 }
 
 static void drop(td_dnn_way *w) {
@@ -116,39 +122,58 @@ static int describe(td_dnn_way *w, const td_dnn_shape *s) {
 
 /* The quickest of n that may be taken, where the library lists them by their time. */
 #define TAKE_FIRST(found, n)                                                                       \
-    for (int k = 0; k < (n); k++)                                                                  \
-        if (found[k].status == CUDNN_STATUS_SUCCESS && found[k].memory <= most &&                  \
-            (!s->is_fixed || found[k].determinism == CUDNN_DETERMINISTIC)) {                       \
-            w->algorithm = (int)found[k].algo;                                                     \
-            return 0;                                                                              \
-        }                                                                                          \
-    return (int)CUDNN_STATUS_NOT_SUPPORTED
+    bool any = false;                                                                              \
+    for (int k = 0; k < (n); k++) {                                                                \
+        if (found[k].status != CUDNN_STATUS_SUCCESS || found[k].memory > most ||                   \
+            (s->is_fixed && found[k].determinism != CUDNN_DETERMINISTIC))                          \
+            continue;                                                                              \
+        w->room = found[k].memory > w->room ? found[k].memory : w->room;                           \
+        if (any)                                                                                   \
+            continue;                                                                              \
+        any = true;                                                                                \
+        w->algorithm = (int)found[k].algo;                                                         \
+        w->math = found[k].mathType;                                                               \
+    }                                                                                              \
+    return any ? 0 : (int)CUDNN_STATUS_NOT_SUPPORTED
 
-static int choose_forward(cudnnHandle_t h, const td_dnn_shape *s, size_t most, td_dnn_way *w) {
+/* By its own guess, or measured on a call. */
+static int choose_forward(cudnnHandle_t h, const td_dnn_shape *s, const td_dnn_call *c, size_t most,
+                          td_dnn_way *w) {
     cudnnConvolutionFwdAlgoPerf_t found[MOST];
     int n = 0;
-    int bad = (int)cudnnGetConvolutionForwardAlgorithm_v7(h, w->x, w->w, w->convolution, w->y, MOST,
-                                                          &n, found);
+    int bad = c ? (int)cudnnFindConvolutionForwardAlgorithmEx(h, w->x, c->a, w->w, c->b,
+                                                              w->convolution, w->y, c->out, MOST,
+                                                              &n, found, c->workspace, most)
+                : (int)cudnnGetConvolutionForwardAlgorithm_v7(h, w->x, w->w, w->convolution, w->y,
+                                                              MOST, &n, found);
     if (bad)
         return bad;
     TAKE_FIRST(found, n);
 }
 
-static int choose_input(cudnnHandle_t h, const td_dnn_shape *s, size_t most, td_dnn_way *w) {
+static int choose_input(cudnnHandle_t h, const td_dnn_shape *s, const td_dnn_call *c, size_t most,
+                        td_dnn_way *w) {
     cudnnConvolutionBwdDataAlgoPerf_t found[MOST];
     int n = 0;
-    int bad = (int)cudnnGetConvolutionBackwardDataAlgorithm_v7(h, w->w, w->y, w->convolution, w->x,
-                                                               MOST, &n, found);
+    int bad = c ? (int)cudnnFindConvolutionBackwardDataAlgorithmEx(
+                      h, w->w, c->b, w->y, c->a, w->convolution, w->x, c->out, MOST, &n, found,
+                      c->workspace, most)
+                : (int)cudnnGetConvolutionBackwardDataAlgorithm_v7(h, w->w, w->y, w->convolution,
+                                                                   w->x, MOST, &n, found);
     if (bad)
         return bad;
     TAKE_FIRST(found, n);
 }
 
-static int choose_weight(cudnnHandle_t h, const td_dnn_shape *s, size_t most, td_dnn_way *w) {
+static int choose_weight(cudnnHandle_t h, const td_dnn_shape *s, const td_dnn_call *c, size_t most,
+                         td_dnn_way *w) {
     cudnnConvolutionBwdFilterAlgoPerf_t found[MOST];
     int n = 0;
-    int bad = (int)cudnnGetConvolutionBackwardFilterAlgorithm_v7(h, w->x, w->y, w->convolution,
-                                                                 w->w, MOST, &n, found);
+    int bad = c ? (int)cudnnFindConvolutionBackwardFilterAlgorithmEx(
+                      h, w->x, c->a, w->y, c->b, w->convolution, w->w, c->out, MOST, &n, found,
+                      c->workspace, most)
+                : (int)cudnnGetConvolutionBackwardFilterAlgorithm_v7(h, w->x, w->y, w->convolution,
+                                                                     w->w, MOST, &n, found);
     if (bad)
         return bad;
     TAKE_FIRST(found, n);
@@ -172,18 +197,43 @@ static int find_workspace(cudnnHandle_t h, td_dnn_way *w) {
     return (int)CUDNN_STATUS_NOT_SUPPORTED;
 }
 
+/* What a run of the way will need, which is computed with its kind of products. */
+static int settle(cudnnHandle_t h, size_t most, td_dnn_way *w) {
+    int bad = (int)cudnnSetConvolutionMathType(w->convolution, w->math);
+    if (!bad)
+        bad = find_workspace(h, w);
+    return !bad && w->workspace > most ? (int)CUDNN_STATUS_NOT_SUPPORTED : bad;
+}
+
+static int choose_by(cudnnHandle_t h, const td_dnn_shape *s, const td_dnn_call *c, size_t most,
+                     td_dnn_way *w) {
+    int bad = (s->direction == TD_CONV_FORWARD ? choose_forward
+               : s->direction == TD_CONV_INPUT ? choose_input
+                                               : choose_weight)(h, s, c, most, w);
+    return bad ? bad : settle(h, most, w);
+}
+
 static int choose(void *handle, const td_dnn_shape *s, size_t most, td_dnn_way *w) {
     int bad = describe(w, s);
     if (!bad)
-        bad = (s->direction == TD_CONV_FORWARD ? choose_forward
-               : s->direction == TD_CONV_INPUT ? choose_input
-                                               : choose_weight)(handle, s, most, w);
-    if (!bad)
-        bad = find_workspace(handle, w);
-    if (!bad && w->workspace > most)
-        bad = (int)CUDNN_STATUS_NOT_SUPPORTED;
+        bad = choose_by(handle, s, NULL, most, w);
     if (bad)
         drop(w);
+    return bad;
+}
+
+static int measure(void *handle, const td_dnn_shape *s, const td_dnn_call *c, size_t room,
+                   td_dnn_way *w) {
+    td_dnn_way measured = *w;
+    int bad = (int)cudnnSetConvolutionMathType(w->convolution, math_of(s));
+    if (!bad)
+        bad = (int)cudnnSetStream(handle, c->stream);
+    if (!bad)
+        bad = choose_by(handle, s, c, room, &measured);
+    if (!bad)
+        *w = measured;
+    else
+        (void)cudnnSetConvolutionMathType(w->convolution, w->math);
     return bad;
 }
 
@@ -222,5 +272,7 @@ const td_late_cudnn td_late_cudnn_calls = {.version = version,
                                            .way_bytes = sizeof(td_dnn_way),
                                            .choose = choose,
                                            .workspace = workspace,
+                                           .room = room,
+                                           .measure = measure,
                                            .run = run,
                                            .drop = drop};

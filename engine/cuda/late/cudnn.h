@@ -17,8 +17,9 @@ enum { TD_DNN_SPATIAL = 3 };
 typedef struct td_dnn_shape {
     int32_t direction, dtype, device; /* td_conv_direction, td_dtype */
     int32_t spatial, channels_last, groups;
-    int32_t is_tf32;  /* float32 factors may be rounded to TF32 */
-    int32_t is_fixed; /* the order of sums must follow from the shape */
+    int32_t is_tf32;     /* float32 factors may be rounded to TF32 */
+    int32_t is_fixed;    /* the order of sums must follow from the shape */
+    int32_t is_measured; /* the algorithm was timed, not guessed */
     int32_t n, c, o;
     int32_t in[TD_DNN_SPATIAL], kernel[TD_DNN_SPATIAL], out[TD_DNN_SPATIAL];
     int32_t stride[TD_DNN_SPATIAL], padding[TD_DNN_SPATIAL], dilation[TD_DNN_SPATIAL];
@@ -40,6 +41,11 @@ typedef struct td_late_cudnn {
     /* `way` is clear at first; what fails leaves it so. */
     int (*choose)(void *handle, const td_dnn_shape *shape, size_t workspace_bytes, td_dnn_way *way);
     size_t (*workspace)(const td_dnn_way *way); /* bytes that a run needs */
+    size_t (*room)(const td_dnn_way *way); /* bytes that the hungriest algorithm would need */
+    /* Times the algorithms on a call's data, whose result they overwrite, with `room` bytes of
+     * workspace, and takes the quickest; waits for the device. What fails leaves `way` as it was. */
+    int (*measure)(void *handle, const td_dnn_shape *shape, const td_dnn_call *call, size_t room,
+                   td_dnn_way *way);
     int (*run)(void *handle, const td_dnn_way *way, const td_dnn_call *call);
     void (*drop)(td_dnn_way *way); /* what it holds */
 } td_late_cudnn;

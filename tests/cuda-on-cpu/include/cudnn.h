@@ -131,6 +131,21 @@ cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(
     cudnnHandle_t handle, cudnnTensorDescriptor_t x, cudnnTensorDescriptor_t dy,
     cudnnConvolutionDescriptor_t conv, cudnnFilterDescriptor_t dw, int wanted, int *found,
     cudnnConvolutionBwdFilterAlgoPerf_t *results);
+cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(
+    cudnnHandle_t handle, cudnnTensorDescriptor_t x_desc, const void *x,
+    cudnnFilterDescriptor_t w_desc, const void *w, cudnnConvolutionDescriptor_t conv,
+    cudnnTensorDescriptor_t y_desc, void *y, int wanted, int *found,
+    cudnnConvolutionFwdAlgoPerf_t *results, void *workspace, size_t bytes);
+cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithmEx(
+    cudnnHandle_t handle, cudnnFilterDescriptor_t w_desc, const void *w,
+    cudnnTensorDescriptor_t dy_desc, const void *dy, cudnnConvolutionDescriptor_t conv,
+    cudnnTensorDescriptor_t dx_desc, void *dx, int wanted, int *found,
+    cudnnConvolutionBwdDataAlgoPerf_t *results, void *workspace, size_t bytes);
+cudnnStatus_t cudnnFindConvolutionBackwardFilterAlgorithmEx(
+    cudnnHandle_t handle, cudnnTensorDescriptor_t x_desc, const void *x,
+    cudnnTensorDescriptor_t dy_desc, const void *dy, cudnnConvolutionDescriptor_t conv,
+    cudnnFilterDescriptor_t dw_desc, void *dw, int wanted, int *found,
+    cudnnConvolutionBwdFilterAlgoPerf_t *results, void *workspace, size_t bytes);
 cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(
     cudnnHandle_t handle, cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w,
     cudnnConvolutionDescriptor_t conv, cudnnTensorDescriptor_t y, cudnnConvolutionFwdAlgo_t algo,

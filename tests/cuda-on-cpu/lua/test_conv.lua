@@ -118,6 +118,59 @@ t.test("deterministic_algorithms_alone_where_they_are_asked_for", function()
     t.eq(asked "float32", "FMA 1")
 end)
 
+t.test("cudnn_deterministic_is_the_library_s_alone", function()
+    tide.backends.cudnn.deterministic = true
+    t.eq(asked "float32", "FMA 0")
+    tide.backends.cudnn.deterministic = false
+    t.eq(asked "float32", "FMA 1")
+end)
+
+-- The played library guesses its algorithm 1, and finds 0 quicker when it times them.
+t.test("cudnn_benchmark_times_algorithms_once_for_a_shape", function()
+    tide.backends.cudnn.benchmark = true
+    local before = both.counts().choices
+    t.eq({ asked "float32", asked "float64", asked "bfloat16" }, { "FMA 0", "DEFAULT 0", "TENSOR_OP 0" })
+    t.eq(both.counts().choices - before, 3 * 3 * 2) -- a guess and a measurement for each direction
+    asked "float32"
+    t.eq(both.counts().choices - before, 3 * 3 * 2)
+    check(tide.conv2d, "float32", { padding = 1 }, { 2, 3, 9, 11 }, { 5, 3, 3, 2 }, 5)
+    check(tide.conv3d, "float64", { stride = 2, padding = 1 }, { 2, 2, 5, 6, 4 }, { 3, 2, 3, 2, 3 }, 3)
+    tide.backends.cudnn.benchmark = false
+    t.eq(asked "float32", "FMA 1")
+end)
+
+t.test("nothing_is_timed_while_a_graph_is_recorded", function()
+    -- fn is called once before it is recorded: with `first`, so that x is new when it is.
+    local function recorded(first, x, w)
+        local y
+        local graph = tide.cuda.graph(function()
+            y = tide.conv2d(first, w)
+            first = x
+        end)
+        graph:replay()
+        tide.cuda.synchronize()
+        return y:cpu(), both.counts().convolution
+    end
+    local x, w = tide.randn(2, 3, 8, 7), tide.randn(4, 3, 3, 2)
+    local before = tide.randn(2, 3, 9, 7)
+    tide.backends.cudnn.benchmark = true
+    local y, way = recorded(before:cuda(), x:cuda(), w:cuda())
+    t.is_true(y:allclose(tide.conv2d(x, w), { rtol = 1e-4, atol = 1e-5 }), "the graph convolves")
+    t.eq(way, "FMA 1")
+    local known = select(2, recorded(x:cuda(), before:cuda(), w:cuda()))
+    tide.backends.cudnn.benchmark = false
+    t.eq(known, "FMA 0", "what was measured before counts")
+end)
+
+t.test("without_cudnn_our_own_kernels_convolve", function()
+    tide.backends.cudnn.enabled = false
+    both.reset()
+    check(tide.conv2d, "float32", {}, { 2, 3, 9, 11 }, { 5, 3, 3, 2 }, 5)
+    t.eq(both.launches("cudnnConvolutionForward"), 0)
+    t.is_true(both.launches("product_kernel") > 0)
+    tide.backends.cudnn.enabled = true
+end)
+
 t.test("a_choice_is_made_once", function()
     asked "float32"
     local before = both.counts().choices
