@@ -2,6 +2,7 @@
 #include "engine/ops/pointwise_rows.h"
 #include "engine/ops/sparse.h"
 
+#include <math.h>
 #include <string.h>
 
 #define TD_FAMILY "pointwise"
@@ -46,6 +47,15 @@ static td_status choose_rounding(const td_value *args, const td_op **op) {
 static td_status choose_gelu(const td_value *args, const td_op **op) {
     if (!strcmp(args[1].string, "tanh"))
         *op = TD_OP(gelu_tanh);
+    return TD_OK;
+}
+
+/* A number says once on which side of a half it lies, a tensor for every element. */
+static td_status choose_lerp(const td_value *args, const td_op **op) {
+    if (args[2].kind == TD_KIND_TENSOR)
+        return TD_OK;
+    double weight = args[2].kind == TD_KIND_INT ? (double)args[2].i : args[2].f;
+    *op = fabs(weight) < 0.5 ? TD_OP(lerp_near) : TD_OP(lerp_far);
     return TD_OK;
 }
 
@@ -146,7 +156,18 @@ FORMULA(lerp, "(Tensor x, Tensor target, Tensor|number weight) -> Tensor", TD_PW
         "where(lt(abs(weight), 0.5), x + weight * (target - x),"
         "      target - (target - x) * (1 - weight))",
         "x: g * (1 - weight); target: g * weight; weight: g * (target - x)",
-        .dtypes = TD_DTYPES_FLOATS);
+        .dtypes = TD_DTYPES_FLOATS, .variant = choose_lerp);
+#define LERP_NUMBER(name, text)                                                                    \
+    TD_OPERATOR(name) = {                                                                          \
+        .schema = "(Tensor x, Tensor target, number weight) -> Tensor",                            \
+        .doc = "lerp with a number.",                                                              \
+        .pointwise = PLAN(.type = TD_PW_FLOATS, .primitive = -1, .formula = text),                 \
+        .gradient = "x: g * (1 - weight); target: g * weight",                                     \
+        .dtypes = TD_DTYPES_FLOATS,                                                                \
+        .flags = FORMS | TD_OP_INTERNAL,                                                           \
+    }
+LERP_NUMBER(lerp_near, "x + weight * (target - x)");
+LERP_NUMBER(lerp_far, "target - (target - x) * (1 - weight)");
 FORMULA(addcmul, "(Tensor x, Tensor a, Tensor b, *, number value=1) -> Tensor", TD_PW_ARITH,
         "x + value * a * b.", "x + value * a * b", "x: g; a: g * value * b; b: g * value * a",
         .dtypes = TD_DTYPES_NUMBERS, .autocast = {.cuda = TD_AUTOCAST_PROMOTE});
