@@ -41,9 +41,10 @@ typedef struct td_late_cudnn {
     /* `way` is clear at first; what fails leaves it so. */
     int (*choose)(void *handle, const td_dnn_shape *shape, size_t workspace_bytes, td_dnn_way *way);
     size_t (*workspace)(const td_dnn_way *way); /* bytes that a run needs */
-    size_t (*room)(const td_dnn_way *way); /* bytes that the hungriest algorithm would need */
+    size_t (*room)(const td_dnn_way *way);      /* bytes that the hungriest algorithm would need */
     /* Times the algorithms on a call's data, whose result they overwrite, with `room` bytes of
-     * workspace, and takes the quickest; waits for the device. What fails leaves `way` as it was. */
+     * workspace, and takes the quickest; waits for the device. What fails leaves `way` as it was.
+     */
     int (*measure)(void *handle, const td_dnn_shape *shape, const td_dnn_call *call, size_t room,
                    td_dnn_way *way);
     int (*run)(void *handle, const td_dnn_way *way, const td_dnn_call *call);
