@@ -3,8 +3,8 @@
 
 #include <stdatomic.h>
 
-static atomic_bool switches[TD_SWITCHES] = {[TD_SWITCH_TF32_CONVOLUTIONS] = true,
-                                            [TD_SWITCH_CUDNN] = true};
+static atomic_bool switches[TD_SWITCHES] = {
+    [TD_SWITCH_TF32_CONVOLUTIONS] = true, [TD_SWITCH_CUDNN] = true};
 
 bool td_switch_is_on(td_switch which) {
     return atomic_load_explicit(&switches[which], memory_order_relaxed);
