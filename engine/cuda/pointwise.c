@@ -7,6 +7,7 @@
 #include "engine/cuda/cuda.h"
 #include "engine/cuda/dense.h"
 #include "engine/cuda/pointwise_code.h"
+#include "engine/cuda/transpose.h"
 #include "engine/ops/frame.h"
 
 #include <string.h>
@@ -221,7 +222,9 @@ static double divisor_of(const td_cu_code *code, int k, int64_t numel) {
 /* Where there is room for partial sums, only the interpreter makes them. */
 static cudaError_t run_elements(const td_cu_code *code, const td_cu_walk *w, double *partial,
                                 td_stream stream, cudaStream_t s) {
-    cudaError_t error = td_cuda_compiled_walk(stream.device.index, code, w, s);
+    cudaError_t error = td_cuda_run_transposed(code, w, s);
+    if (error == cudaErrorNotSupported)
+        error = td_cuda_compiled_walk(stream.device.index, code, w, s);
     return error == cudaErrorNotSupported ? td_cu_run_walk(code, w, partial, s) : error;
 }
 
