@@ -2,9 +2,11 @@
  *
  * A block of device memory ends at a page that nobody may touch, begins behind one, and is closed
  * to the host: by the CPU's protection keys, which open it to one thread alone, or else by the
- * pages' protection, changed around the work. What lies between the block and those pages is
- * poisoned under the address sanitizer and holds a pattern that cudaFree looks at otherwise. A
- * fresh block is full of 0xFF: NaN in every floating dtype. Freed ones stay closed for a while.
+ * pages' protection. Those of a block are opened when work first touches it, and closed behind the
+ * work: opening all that there are would cost more than the work. What lies between the block and
+ * those pages is poisoned under the address sanitizer and holds a pattern that cudaFree looks at
+ * otherwise. A fresh block is full of 0xFF: NaN in every floating dtype. Freed ones stay closed for
+ * a while.
  */
 #include "runtime.h"
 
@@ -31,7 +33,8 @@ static std::deque<block> quarantine;
 enum { KEYS_UNKNOWN, KEYS_NONE, KEYS };
 static int have_keys = KEYS_UNKNOWN;
 static int keys[MAX_DEVICES];
-static unsigned opened; /* devices whose memory is open to the thread that works */
+static unsigned opened;            /* devices whose memory is open to those that work */
+static thread_local unsigned mine; /* and to this thread */
 
 static void find_keys() {
     have_keys = KEYS_NONE;
@@ -50,12 +53,11 @@ static void find_keys() {
 }
 
 void open_memory_here(unsigned devices) {
+    mine = devices;
 #if defined(PKEY_DISABLE_ACCESS)
     if (have_keys == KEYS)
         for (int d = 0; d < S.ndevices; d++)
             pkey_set(keys[d], devices >> d & 1 ? 0 : PKEY_DISABLE_ACCESS);
-#else
-    (void)devices;
 #endif
 }
 
@@ -67,15 +69,8 @@ static size_t inner(const block &b) {
     return b.mapped - 2 * PAGE;
 }
 
-void open_memory(unsigned devices) {
-    unsigned changed = devices ^ opened;
-    open_memory_here(devices);
-    if (changed && have_keys != KEYS)
-        for (auto &entry : S.blocks)
-            if (!entry.second.pinned && changed >> entry.second.device & 1)
-                mprotect(entry.second.map + PAGE, inner(entry.second),
-                         devices >> entry.second.device & 1 ? PROT_READ | PROT_WRITE : PROT_NONE);
-    opened = devices;
+static size_t round_up(size_t n, size_t to) {
+    return (n + to - 1) / to * to;
 }
 
 /* ---- what the fault handler may read: a table without locks ---- */
@@ -84,15 +79,55 @@ struct known_block {
     std::atomic<uintptr_t> begin;
     std::atomic<size_t> bytes;
     std::atomic<int> device; /* -1: given back */
+    std::atomic<bool> touched;
 };
-static known_block known[8192];
+constexpr unsigned KNOWN = 8192;
+static known_block known[KNOWN];
 static std::atomic<unsigned> nknown;
 
+/* In the place of the oldest that was given back. */
 static void know(const block &b) {
-    known_block &k = known[nknown++ % 8192];
-    k.bytes = b.bytes;
-    k.device = b.device;
-    k.begin = (uintptr_t)b.begin;
+    known_block *k = &known[nknown++ % KNOWN];
+    for (unsigned tried = 0; k->begin && k->device >= 0 && tried < KNOWN; tried++)
+        k = &known[nknown++ % KNOWN];
+    k->bytes = b.bytes;
+    k->device = b.device;
+    k->touched = false;
+    k->begin = (uintptr_t)b.begin;
+}
+
+static void protect(const known_block &k, int how) {
+    uintptr_t page = k.begin / PAGE * PAGE;
+    mprotect((void *)page, round_up(k.bytes, PAGE), how);
+}
+
+/* Without keys: lets the work of this thread touch the block that it has just failed to touch. */
+static bool open_touched(uintptr_t at) {
+    for (known_block &k : known) {
+        uintptr_t page = k.begin / PAGE * PAGE;
+        int device = k.device;
+        if (!page || device < 0 || !(mine >> device & 1) || at < page ||
+            at >= page + round_up(k.bytes, PAGE))
+            continue;
+        protect(k, PROT_READ | PROT_WRITE);
+        k.touched = true;
+        return true;
+    }
+    return false;
+}
+
+static void close_touched() {
+    unsigned n = nknown < KNOWN ? nknown.load() : KNOWN;
+    for (unsigned k = 0; k < n; k++)
+        if (known[k].touched.exchange(false) && known[k].device >= 0)
+            protect(known[k], PROT_NONE);
+}
+
+void open_memory(unsigned devices) {
+    if (devices != opened && have_keys != KEYS)
+        close_touched();
+    open_memory_here(devices);
+    opened = devices;
 }
 
 static void forget(const block &b) {
@@ -131,6 +166,8 @@ static const known_block *near(uintptr_t at) {
 
 static void on_fault(int number, siginfo_t *info, void *context) {
     uintptr_t at = (uintptr_t)info->si_addr;
+    if (have_keys != KEYS && open_touched(at))
+        return;
     const known_block *k = near(at);
     if (k || running_kernel) {
         say("played device: ");
@@ -188,10 +225,6 @@ place place_of(const void *p, size_t bytes, int *device) {
     return find_block(p, 1) || meets ? place::nowhere : place::host;
 }
 
-static size_t round_up(size_t n, size_t to) {
-    return (n + to - 1) / to * to;
-}
-
 static void paint(const block &b) {
     char *from = b.map + PAGE, *to = from + inner(b), *end = b.begin + b.bytes;
     memset(from, SLACK, (size_t)(b.begin - from));
@@ -218,7 +251,7 @@ static bool map_block(block *b) {
     if (b->pinned || have_keys != KEYS) {
         mprotect(b->map + PAGE, pages, PROT_READ | PROT_WRITE);
         paint(*b);
-        if (!b->pinned && !(opened >> b->device & 1))
+        if (!b->pinned)
             mprotect(b->map + PAGE, pages, PROT_NONE);
     } else {
 #if defined(PKEY_DISABLE_ACCESS)
