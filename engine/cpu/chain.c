@@ -10,7 +10,7 @@ enum {
     STEP_MOST = 4     /* operations that a step may take */
 };
 
-/* Steps that a chain has: what pointwise_loops.h makes for it. */
+/* Steps from elements to elements that a chain has: what pointwise_loops.h makes for it. */
 static bool is_simple(int primitive) {
     static const bool simple[TD_PRIMITIVES] = {
 #define ARITH(name, arity, formula)                         [TD_PW_##name] = true,
@@ -23,15 +23,41 @@ static bool is_simple(int primitive) {
     return simple[primitive];
 }
 
-static bool is_chain(const td_program *p, td_dtype compute) {
-    for (int s = 0; s < p->nsteps; s++) {
-        const td_step *step = &p->steps[s];
-        if (!is_simple(step->primitive) || td_dtype_in_call(step->from, compute) != compute ||
-            td_dtype_in_call(step->to, compute) != compute)
-            return false;
+static bool is_computed(uint8_t dtype, td_dtype compute) {
+    return td_dtype_in_call(dtype, compute) == compute;
+}
+
+/* Masks that comparisons make, and that others read, may stand between. */
+static bool is_link(const td_step *step, td_dtype compute) {
+    bool from = is_computed(step->from, compute), to = is_computed(step->to, compute);
+    switch (td_primitive_signature((td_primitive)step->primitive)) {
+    case TD_SIGNATURE_COMPARE:
+        return from && step->to == TD_BOOL;
+    case TD_SIGNATURE_LOGIC:
+        return step->from == TD_BOOL && step->to == TD_BOOL;
+    case TD_SIGNATURE_SELECT:
+        return from && to;
+    case TD_SIGNATURE_SAME:
+        break;
     }
+    if (step->primitive == TD_PW_copy && step->from == TD_BOOL)
+        return to;
+    return is_simple(step->primitive) && from && to;
+}
+
+/* What lies in memory is elements alone. */
+static bool is_chain(const td_program *p, td_dtype compute) {
+    for (int s = 0; s < p->nsteps; s++)
+        if (!is_link(&p->steps[s], compute))
+            return false;
     for (int k = 0; k < p->nloads; k++)
-        if (td_dtype_in_call(p->loads[k].dtype, compute) != compute)
+        if (!is_computed(p->loads[k].dtype, compute))
+            return false;
+    for (int k = 0; k < p->nconstants; k++)
+        if (!is_computed(p->constants[k].dtype, compute))
+            return false;
+    for (int k = 0; k < p->noutputs; k++)
+        if (!is_computed(p->outputs[k].dtype, compute))
             return false;
     return p->nsteps > 1;
 }
@@ -39,7 +65,11 @@ static bool is_chain(const td_program *p, td_dtype compute) {
 /* ---- making ---- */
 
 static void emit(td_chain *c, int op, int reg) {
-    c->code[c->ncode++] = (td_chain_op){(uint16_t)op, (uint16_t)reg};
+    c->code[c->ncode++] = (td_chain_op){(uint16_t)op, (uint16_t)reg, 0};
+}
+
+static void emit_choice(td_chain *c, int op, int reg, int other) {
+    c->code[c->ncode++] = (td_chain_op){(uint16_t)op, (uint16_t)reg, (uint16_t)other};
 }
 
 static int count_reads(const td_step *step, int reg) {
@@ -57,7 +87,8 @@ static bool stays_in_registers(const td_program *p, int s) {
     for (int t = s + 1; t < p->nsteps; t++) {
         const td_step *step = &p->steps[t];
         int reads = count_reads(step, made);
-        if (reads > (t == s + 1) || (reads && step->arity == 3 && step->src[0] == made))
+        if (reads > (t == s + 1) ||
+            (reads && step->primitive == TD_PW_muladd && step->src[0] == made))
             return false;
         if (step->dst == made)
             return true;
@@ -74,9 +105,26 @@ static void emit_muladd(td_chain *c, const uint16_t *src, int held) {
     emit(c, TD_CHAIN_SWAPPED + TD_PW_add, src[0]);
 }
 
+/* a where the mask is set, else b, of which one may be in the registers. */
+static void emit_where(td_chain *c, const uint16_t *src, int held) {
+    if (held == src[1] && held != src[2]) {
+        emit_choice(c, TD_CHAIN_THEN, src[0], src[2]);
+    } else if (held == src[2] && held != src[1]) {
+        emit_choice(c, TD_CHAIN_ELSE, src[0], src[1]);
+    } else {
+        if (held != src[0])
+            emit(c, TD_CHAIN_LOAD, src[0]);
+        emit_choice(c, TD_CHAIN_WHERE, src[1], src[2]);
+    }
+}
+
 /* A step, where the registers hold the value `held`. */
 static void emit_step(td_chain *c, const td_step *step, int held) {
     const uint16_t *src = step->src;
+    if (step->primitive == TD_PW_where) {
+        emit_where(c, src, held);
+        return;
+    }
     if (step->arity == 3) {
         emit_muladd(c, src, held);
         return;
@@ -84,7 +132,9 @@ static void emit_step(td_chain *c, const td_step *step, int held) {
     bool swapped = step->arity == 2 && held == src[1] && held != src[0];
     if (!swapped && held != src[0])
         emit(c, TD_CHAIN_LOAD, src[0]);
-    if (step->primitive != TD_PW_copy)
+    if (step->primitive == TD_PW_copy && step->from == TD_BOOL)
+        emit(c, TD_CHAIN_ONE, src[0]);
+    else if (step->primitive != TD_PW_copy)
         emit(c, (swapped ? TD_CHAIN_SWAPPED : 0) + step->primitive,
              step->arity == 1 ? src[0] : src[!swapped]);
 }

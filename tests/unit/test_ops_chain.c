@@ -127,12 +127,32 @@ TEST(chains_keep_values_that_are_read_again) {
     check("t = a - b; a = t * t; b = t + a; c = t / b");
     check("t = a + b; u = t * s; a = t - u; b = u / t; c = a * b + t");
     check("a = muladd(a, b, c); b = muladd(s, c, b); c = muladd(c, c, c)");
+    check("t = a - s; b = muladd(t, b, c)");
     check("t = b * c; a = a + t; b = t + t; c = (t * a) * (t * b)");
 }
 
 TEST(chains_read_what_was_there_before_they_write_it) {
     check("t = b; b = a + s; a = t * s; c = c - b");
     check("b = b + s * (a - b); c = c * s + s * a * a; a = a - s * b / (sqrt(c) / s + s)");
+}
+
+TEST(chains_choose_by_masks) {
+    static const char *const compare[] = {"eq", "ne", "lt", "le", "gt", "ge"};
+    char text[200];
+    for (size_t k = 0; k < sizeof compare / sizeof *compare; k++) {
+        const char *op = compare[k];
+        snprintf(text, sizeof text, "a = where(%s(a, b), a, c); b = where(%s(s, b), 2, b * c)", op,
+                 op);
+        check(text);
+        snprintf(text, sizeof text, "a = a + %s(b, c); c = 0.5 * %s(c, s) - %s(a, b)", op, op, op);
+        check(text);
+    }
+    check("m = gt(a, b); t = a * s; a = where(m, t, b); b = where(m, b, t); c = where(m, c, c)");
+    check("t = a * b; a = where(lt(b, c), t, a); c = where(t, s, c)");
+    check("t = a * b; b = where(lt(b, c), a, t); c = where(logical_not(t), t, s)");
+    check("m = gt(a, 0); w = lt(b, c); a = where(logical_and(m, w), a, b);"
+          "b = where(logical_or(w, m), s, b); c = where(logical_xor(m, w), c, a) + logical_not(m)");
+    check("a = where(a, where(gt(b, 0), b, c), where(gt(c, 0), c, b)); c = maximum(a, c)");
 }
 
 TEST(chains_over_more_than_a_cache_equal_their_loops) {
@@ -147,6 +167,7 @@ int main(void) {
     RUN(chains_over_more_than_a_cache_equal_their_loops);
     RUN(chains_of_each_simple_step_equal_its_loop);
     RUN(chains_keep_values_that_are_read_again);
+    RUN(chains_choose_by_masks);
     RUN(chains_read_what_was_there_before_they_write_it);
     return check_finish();
 }

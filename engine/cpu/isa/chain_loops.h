@@ -11,6 +11,10 @@ _Static_assert(TD_CHAIN_VECTORS == 8, "as many as ALL names");
 #define ZERO(u, none)  V acc##u = {0};
 #define LOAD(u, none)  acc##u = OF(load)(x + (u)*N);
 #define STORE(u, none) OF(store)(x + (u)*N, acc##u);
+#define ONES(u, none)  acc##u = ONE(acc##u);
+#define WHERE(u, none) acc##u = SEL(acc##u, OF(load)(x + (u)*N), OF(load)(y + (u)*N));
+#define THEN(u, none)  acc##u = SEL(OF(load)(x + (u)*N), acc##u, OF(load)(y + (u)*N));
+#define ELSE(u, none)  acc##u = SEL(OF(load)(x + (u)*N), OF(load)(y + (u)*N), acc##u);
 #define FETCH(u, none) __builtin_prefetch((char *)x + TD_CHAIN_AHEAD + (u) * sizeof(V));
 
 static void NAME(chain)(const td_chain_op *code, int64_t tiles, const td_place *places) {
@@ -24,6 +28,19 @@ static void NAME(chain)(const td_chain_op *code, int64_t tiles, const td_place *
             case TD_CHAIN_FETCH:
                 ALL(FETCH, )
                 continue;
+            case TD_CHAIN_ONE:
+                ALL(ONES, )
+                continue;
+#define CHOICE(op, how)                                                                            \
+    case op: {                                                                                     \
+        const td_place *beside = &places[c->other];                                                \
+        const T *y = (const T *)(beside->at + (offset & beside->moves));                           \
+        ALL(how, )                                                                                 \
+        continue;                                                                                  \
+    }
+                CHOICE(TD_CHAIN_WHERE, WHERE)
+                CHOICE(TD_CHAIN_THEN, THEN)
+                CHOICE(TD_CHAIN_ELSE, ELSE)
             case TD_CHAIN_LOAD:
                 ALL(LOAD, )
                 continue;
@@ -57,11 +74,12 @@ static void NAME(chain)(const td_chain_op *code, int64_t tiles, const td_place *
         ALL(SWAPPED, formula)                                                                      \
         continue;
 #define STEP3(name, formula)                                /* two steps here */
+#define MASK(formula)                                       (V)((M)(formula))
+#define COMPARE(name, arity, formula)                       STEP##arity(name, MASK(formula))
 #define ARITH(name, arity, formula)                         STEP##arity(name, formula)
 #define FLOAT(name, arity, formula)                         STEP##arity(name, formula)
 #define EITHER(name, arity, float_formula, integer_formula) STEP##arity(name, float_formula)
 #define COPY(name, arity, formula)
-#define COMPARE(name, arity, formula)
 #define LOGIC(name, arity, formula)
 #define SELECT(name, arity, formula)
 #define MATH(name, arity, formula)
@@ -71,6 +89,10 @@ static void NAME(chain)(const td_chain_op *code, int64_t tiles, const td_place *
 #define DIVIDE(name, arity, float_formula, lane)
 #include "engine/ops/primitives.def"
                 STEP1(sqrt, SQRT(a)) /* as dear as a division, no more */
+                STEP2(logical_and, (V)((M)a & (M)b))
+                STEP2(logical_or, (V)((M)a | (M)b))
+                STEP2(logical_xor, (V)((M)a ^ (M)b))
+                STEP1(logical_not, (V)(~(M)a))
             }
             __builtin_unreachable(); /* a step begins sooner where nobody asks for others */
         }
@@ -81,6 +103,12 @@ static void NAME(chain)(const td_chain_op *code, int64_t tiles, const td_place *
 #undef LOAD
 #undef STORE
 #undef FETCH
+#undef ONES
+#undef WHERE
+#undef THEN
+#undef ELSE
+#undef CHOICE
+#undef MASK
 #undef AT1
 #undef AT2
 #undef SWAPPED

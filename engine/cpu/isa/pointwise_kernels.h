@@ -12,15 +12,20 @@ typedef void (*td_pointwise_fn)(int64_t n, void *out, const void *a, const void 
                                 unsigned scalars);
 
 /* An operation of a chain (engine/cpu/chain.h) on the value in the registers and another one: a
- * primitive (behind TD_CHAIN_SWAPPED the other value comes first), or one of these. */
+ * primitive (behind TD_CHAIN_SWAPPED the other value comes first), or one of these. Masks are
+ * values of all bits or none. `other`: the second value that a choice reads. */
 typedef struct td_chain_op {
-    uint16_t op, reg;
+    uint16_t op, reg, other;
 } td_chain_op;
 enum {
     TD_CHAIN_SWAPPED = TD_PRIMITIVES,
     TD_CHAIN_LOAD = 2 * TD_PRIMITIVES,
     TD_CHAIN_STORE,
     TD_CHAIN_FETCH, /* what a tile further on will load; the registers stay as they are */
+    TD_CHAIN_ONE,   /* 1 where the mask in the registers is set, else 0 */
+    TD_CHAIN_WHERE, /* by the mask in the registers, `reg` or `other` */
+    TD_CHAIN_THEN,  /* by the mask `reg`, what is in the registers or `other` */
+    TD_CHAIN_ELSE,  /* by the mask `reg`, `other` or what is in the registers */
     TD_CHAIN_END
 };
 
