@@ -21,6 +21,7 @@ typedef struct walk_job {
     int ndim, dim;
     int64_t size, stride; /* of wide along the dim */
     int64_t line, lines;  /* the index's last dim, and the number of those */
+    bool rows;            /* one index for each line, which lies side by side in both tensors */
     td_dtype dtype;
     bool gather;
     td_combine how;
@@ -72,24 +73,45 @@ static void scatter_line(const walk_job *j, const walk_line *l) {
 #undef MOVE
 }
 
+/* A line with one index. */
+static void move_row(const walk_job *j, const walk_line *l, int64_t size) {
+    char *wide = j->wide + l->wide * size, *narrow = j->narrow + l->narrow * size;
+    if (j->gather)
+        memcpy(narrow, wide, (size_t)(l->n * size));
+    else
+        memcpy(wide, narrow, (size_t)(l->n * size));
+}
+
+#define COMBINE_ROW(READ, WRITE, wider, result)                                                    \
+    for (int64_t k = 0; k < n; k++) {                                                              \
+        wider a = READ(wide[k]), b = READ(narrow[k]);                                              \
+        wide[k] = WRITE(result);                                                                   \
+    }
 #define COMBINE_LINE(READ, WRITE, wider, result)                                                   \
     for (int64_t k = 0; k < n; k++, narrow += narrow_step, wide += wide_step) {                    \
         wider a = READ(wide[from_start(index[k], size) * stride]), b = READ(*narrow);              \
         wide[from_start(index[k], size) * stride] = WRITE(result);                                 \
+    }
+#define COMBINE_HOW(LOOP, READ, WRITE, wider)                                                      \
+    {                                                                                              \
+        if (j->how == TD_COMBINE_ADD)                                                              \
+            LOOP(READ, WRITE, wider, a + b)                                                        \
+        else if (j->how == TD_COMBINE_MUL)                                                         \
+            LOOP(READ, WRITE, wider, a *b)                                                         \
+        else if (j->how == TD_COMBINE_MAX)                                                         \
+            LOOP(READ, WRITE, wider, (a != a) | (a > b) ? a : b)                                   \
+        else                                                                                       \
+            LOOP(READ, WRITE, wider, (a != a) | (a < b) ? a : b)                                   \
     }
 #define DEFINE_COMBINE(NAME, type, wider, READ, WRITE)                                             \
     static void combine_##NAME(const walk_job *j, const walk_line *l) {                            \
         LINE_LOCALS;                                                                               \
         type *wide = (type *)j->wide + l->wide;                                                    \
         const type *narrow = (const type *)j->narrow + l->narrow;                                  \
-        if (j->how == TD_COMBINE_ADD)                                                              \
-            COMBINE_LINE(READ, WRITE, wider, a + b)                                                \
-        else if (j->how == TD_COMBINE_MUL)                                                         \
-            COMBINE_LINE(READ, WRITE, wider, a *b)                                                 \
-        else if (j->how == TD_COMBINE_MAX)                                                         \
-            COMBINE_LINE(READ, WRITE, wider, a != a || a > b ? a : b)                              \
+        if (j->rows)                                                                               \
+            COMBINE_HOW(COMBINE_ROW, READ, WRITE, wider)                                           \
         else                                                                                       \
-            COMBINE_LINE(READ, WRITE, wider, a != a || a < b ? a : b)                              \
+            COMBINE_HOW(COMBINE_LINE, READ, WRITE, wider)                                          \
     }
 TD_ELEMENTS(DEFINE_COMBINE)
 #define ROW(NAME, type, wider, READ, WRITE) [TD_##NAME] = combine_##NAME,
@@ -129,23 +151,28 @@ static void walk_on(const walk_job *j, line_walk *w) {
     }
 }
 
-/* Returns whether all indices were in range. */
-static bool move_line(walk_job *j, const walk_line *l) {
-    int64_t n = l->n;
-    if (j->gather)
-        n = gather_line(j, l);
-    else if (j->how != TD_COMBINE_PUT)
+/* The first of the line's indices that is out of range, or n: one where there is one for all. */
+static int64_t move_line(const walk_job *j, walk_line *l) {
+    if (j->rows) {
+        int64_t i = from_start(*l->index, j->size);
+        if ((uint64_t)i >= (uint64_t)j->size)
+            return 0;
+        l->wide += i * j->stride;
+    }
+    if (!j->gather && j->how != TD_COMBINE_PUT)
         combine_functions[j->dtype](j, l);
+    else if (j->rows)
+        move_row(j, l, (int64_t)td_dtype_size(j->dtype));
+    else if (j->gather)
+        return gather_line(j, l);
     else
         scatter_line(j, l);
-    if (n < l->n)
-        atomic_store_explicit(&j->bad, 1 + (l->index + n - (const int64_t *)j->index->data),
-                              memory_order_relaxed);
-    return n == l->n;
+    return l->n;
 }
 
 static void walk_lines(void *ctx, int64_t begin, int64_t end, int worker) {
     walk_job *j = ctx;
+    const int64_t *all = j->index->data;
     int last = j->ndim - 1;
     line_walk w = walk_from(j, begin);
     int64_t wide_step = j->ndim ? wide_stride(j, last) : 0;
@@ -153,14 +180,18 @@ static void walk_lines(void *ctx, int64_t begin, int64_t end, int worker) {
     (void)worker;
     for (int64_t line = begin; line < end; line++, walk_on(j, &w))
         for (int64_t k = 0; k < j->line && !td_interrupt_requested(); k += STRETCH) {
-            walk_line part = {.index = (const int64_t *)j->index->data + line * j->line + k,
+            const int64_t *index = all + (j->rows ? line : line * j->line + k);
+            walk_line part = {.index = index,
                               .n = j->line - k < STRETCH ? j->line - k : STRETCH,
                               .wide = w.wide + k * wide_step,
                               .narrow = w.narrow + k * narrow_step,
                               .wide_step = wide_step,
                               .narrow_step = narrow_step};
-            if (!move_line(j, &part))
+            int64_t good = move_line(j, &part);
+            if (good < part.n) {
+                atomic_store_explicit(&j->bad, 1 + (index + good - all), memory_order_relaxed);
                 return;
+            }
         }
 }
 
@@ -198,13 +229,33 @@ static td_status run_walk(walk_job *j) {
     return td_serial_for(j->lines, 4 * j->line, walk_lines, j);
 }
 
+/* The index in row-major order; of one that is the same along each line, as index_reduce's is, a
+ * single column where the lines' elements lie side by side. */
+static td_status pack_index(const td_gather_plan *p, const td_tensor *wide, const td_tensor *narrow,
+                            bool *rows, td_tensor **out) {
+    td_tensor *index = (td_tensor *)p->index, *column = NULL;
+    int64_t sizes[TD_MAX_DIMS];
+    int last = index->ndim - 1;
+    *rows = last > 0 && p->dim != last && index->strides[last] == 0 && wide->strides[last] == 1 &&
+            narrow->strides[last] == 1;
+    if (!*rows)
+        return td_contiguous(index, out);
+    memcpy(sizes, index->sizes, sizeof(int64_t) * (size_t)index->ndim);
+    sizes[last] = 1;
+    td_status status = td_tensor_view(index, index->ndim, sizes, index->strides, 0, &column);
+    if (status == TD_OK)
+        status = td_contiguous(column, out);
+    td_release(column);
+    return status;
+}
+
 static td_status walk(walk_job *j, const td_gather_plan *p, const td_tensor *wide,
                       const td_tensor *narrow) {
     td_tensor *index = NULL;
     td_status status = TD_OK;
     if (p->index->numel == 0)
         return TD_OK;
-    TD_TRY(td_contiguous(p->index, &index));
+    TD_TRY(pack_index(p, wide, narrow, &j->rows, &index));
     j->index = index;
     j->wide = wide->data;
     j->narrow = narrow->data;
@@ -214,8 +265,8 @@ static td_status walk(walk_job *j, const td_gather_plan *p, const td_tensor *wid
     j->dim = p->dim;
     j->size = wide->ndim ? wide->sizes[p->dim] : 1;
     j->stride = wide->ndim ? wide->strides[p->dim] : 0;
-    j->line = j->ndim ? index->sizes[j->ndim - 1] : 1;
-    j->lines = index->numel / j->line;
+    j->line = j->ndim ? p->index->sizes[j->ndim - 1] : 1;
+    j->lines = p->index->numel / j->line;
     j->dtype = (td_dtype)wide->dtype;
     status = run_walk(j);
     if (status == TD_OK && j->bad)

@@ -41,10 +41,18 @@ static td_status rule_gather(const td_call *call, td_meta *out) {
     return TD_OK;
 }
 
+/* As int64; as it lies where it is that, so that a device sees what is the same along a dim. */
+static td_status read_index(td_tensor *index, td_tensor **out) {
+    if (index->dtype != TD_I64)
+        return td_contiguous_as(index, TD_I64, out);
+    *out = td_retain(index);
+    return TD_OK;
+}
+
 static td_status kernel_gather(td_call *call) {
     td_gather_plan *p = TD_PLAN(call, td_gather_plan);
     td_tensor *index = NULL;
-    td_status status = td_contiguous_as(call->args[2].tensor, TD_I64, &index);
+    td_status status = read_index(call->args[2].tensor, &index);
     p->out = call->out[0];
     p->x = call->args[0].tensor;
     p->index = index;
@@ -108,7 +116,7 @@ static td_status kernel_scatter(td_call *call) {
     td_tensor *index = NULL, *src = NULL;
     td_status status = TD_OK;
     p->out = call->out[0];
-    TD_TRY(td_contiguous_as(a[2].tensor, TD_I64, &index));
+    TD_TRY(read_index(a[2].tensor, &index));
     if (a[3].kind == TD_KIND_TENSOR)
         src = td_retain(a[3].tensor);
     else

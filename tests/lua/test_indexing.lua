@@ -244,3 +244,22 @@ t.test("places_named_twice_are_written_in_order", function()
     same(tide.zeros(7, { dtype = tide.int64 }):put(index, tide.ones(n, { dtype = tide.int64 }), true),
         { 429, 429, 429, 429, 428, 428, 428 })
 end)
+
+-- One index for each row, which scatter and gather see as the same along it.
+t.test("rows_are_combined_as_their_elements_are", function()
+    local index, wide = tide.tensor { 3, 1, 3, -4 }, { 4, 70 }
+    for _, dtype in ipairs { tide.uint8, tide.int16, tide.float32, tide.float64, tide.bfloat16, tide.int64 } do
+        local x, src = tide.randint(1, 4, { 5, 70 }):to(dtype), tide.randint(1, 4, wide):to(dtype)
+        local expanded = index:view(4, 1):expand(wide)
+        for _, how in ipairs { "sum", "prod", "amax", "amin" } do
+            local want = x:scatter_reduce(1, expanded:contiguous(), src, how)
+            t.is_true(x:scatter_reduce(1, expanded, src, how):equal(want), how)
+            if how ~= "sum" then t.is_true(x:index_reduce(1, index, src, how):equal(want), how) end
+        end
+        t.is_true(x:scatter(1, expanded, src):equal(x:scatter(1, expanded:contiguous(), src)))
+        t.is_true(x:gather(1, expanded):equal(x:index_select(1, index)))
+        t.error_has(function() return x:gather(1, expanded + 3) end, "index 6 is out of range for dim 1 of size 5")
+        t.error_has(function() return x:index_reduce(1, index + 3, src, "amax") end,
+            "index 6 is out of range for dim 1 of size 5")
+    end
+end)
