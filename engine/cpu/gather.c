@@ -99,9 +99,9 @@ static void move_row(const walk_job *j, const walk_line *l, int64_t size) {
         else if (j->how == TD_COMBINE_MUL)                                                         \
             LOOP(READ, WRITE, wider, a *b)                                                         \
         else if (j->how == TD_COMBINE_MAX)                                                         \
-            LOOP(READ, WRITE, wider, (a != a) | (a > b) ? a : b)                                   \
+            LOOP(READ, WRITE, wider, ((a != a) | (a > b)) ? a : b)                                 \
         else                                                                                       \
-            LOOP(READ, WRITE, wider, (a != a) | (a < b) ? a : b)                                   \
+            LOOP(READ, WRITE, wider, ((a != a) | (a < b)) ? a : b)                                 \
     }
 #define DEFINE_COMBINE(NAME, type, wider, READ, WRITE)                                             \
     static void combine_##NAME(const walk_job *j, const walk_line *l) {                            \

@@ -318,10 +318,51 @@ static void write_part(void *ctx, int64_t begin, int64_t end, int worker) {
             write_places(j, before, 0, p->after);
 }
 
+static void check_places(void *ctx, int64_t begin, int64_t end, int worker) {
+    offsets_job *j = ctx;
+    (void)worker;
+    for (int k = 0; k < j->plan->nindexed; k++) {
+        const int64_t *index = j->plan->index[k]->data;
+        uint64_t size = (uint64_t)j->plan->index_sizes[k];
+        bool bad = false;
+        for (int64_t b = begin; b < end; b++)
+            bad |= (uint64_t)index[b] + size >= 2 * size;
+        for (int64_t b = begin; bad && b < end; b++)
+            if ((uint64_t)index[b] + size >= 2 * size) {
+                atomic_store_explicit(&j->bad, b + 1, memory_order_relaxed);
+                return;
+            }
+    }
+}
+
+/* Single elements that no other dims stand before: all places are checked before one is written,
+ * and written a block at a time, in order. */
+static td_status write_single(const td_index_plan *p, add_fn add) {
+    offsets_job check = {.plan = p};
+    write_job j = {.add = add};
+    const char *from = p->x->data;
+    int64_t offsets[BLOCK];
+    unsigned mark = td_interrupt_mark();
+    td_status status = td_parallel_for(p->places, 2, check_places, &check);
+    if (status == TD_OK && check.bad)
+        status = fail_place(p, check.bad - 1);
+    if (status)
+        return status;
+    j.places.size = td_tensor_itemsize(p->out);
+    for (int64_t k = 0; k < p->places && !td_interrupt_since(mark); k += BLOCK) {
+        int64_t n = p->places - k < BLOCK ? p->places - k : BLOCK;
+        offsets_of(p, k, n, offsets);
+        write_elements(&j, p->out->data, from + k * (int64_t)j.places.size, offsets, n);
+    }
+    return td_interrupt_since(mark) ? td_interrupted() : TD_OK;
+}
+
 td_status td_cpu_index_write(const td_index_plan *p) {
     td_dtype dtype = (td_dtype)p->out->dtype;
+    if (is_single(p) && p->before == 1)
+        return write_single(p, p->accumulate ? add_functions[dtype] : NULL);
     write_job j = {.add = p->accumulate ? add_functions[dtype] : NULL,
-                   .by_columns = p->before == 1 && !is_single(p)};
+                   .by_columns = p->before == 1};
     td_status status = places_make(p->out, p, p->x->data, &j.places);
     if (status)
         return status;

@@ -142,10 +142,10 @@ SUMS(DEFINE_SUM_COLUMNS)
 /* ---- largest and smallest ---- */
 
 static inline C NAME(max1)(C a, C b) { /* without a branch */
-    return (a > b) | (a != a) ? a : b;
+    return ((a > b) | (a != a)) ? a : b;
 }
 static inline C NAME(min1)(C a, C b) {
-    return (a < b) | (a != a) ? a : b;
+    return ((a < b) | (a != a)) ? a : b;
 }
 static inline C NAME(abs1)(C a) {
     return a < 0 ? -a : a;
