@@ -37,6 +37,13 @@ static int get_num_threads(lua_State *L) {
     return 1;
 }
 
+static int set_flush_denormal(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    lua_pushboolean(L, td_set_flush_denormal(f.args[0].b));
+    return 1;
+}
+
 static int use_deterministic(lua_State *L) {
     tide_frame f;
     tide_read_call(L, &f);
@@ -157,6 +164,11 @@ void tide_open_system(lua_State *L) {
     static const tide_function functions[] = {
         {"set_num_threads(int(1..1024) n)", "Threads that kernels may use.", set_num_threads},
         {"get_num_threads() -> int", "Threads that kernels may use.", get_num_threads},
+        {"set_flush_denormal(bool mode) -> bool",
+         "Take numbers too small for a float's usual form (below 1.2e-38 in float32, 2.2e-308 in "
+         "float64 and in Lua's own) for zero on the CPU, which some processors are slow with; "
+         "returns whether this one can. Off at first; for this thread, and what works for it.",
+         set_flush_denormal},
         {"use_deterministic_algorithms(bool on)",
          "Products and convolutions give the same bits for any number of threads, which takes "
          "longer; "

@@ -12,6 +12,9 @@ void td_openmp_prepare(void);
 /* The libraries have been loaded: `library` is dlopen's handle of one that needs the runtime. */
 void td_openmp_find(void *library);
 
+/* Have the n threads of this thread's team treat denormal numbers as it does (core/denormals.h). */
+void td_openmp_flush_denormals(int n);
+
 /* How many threads the libraries may use when they are called from this thread. */
 void td_openmp_set_threads(int n);
 

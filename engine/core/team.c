@@ -69,6 +69,7 @@ int td_team_enter(int most) {
     int wanted = td_threads_at_most();
     int size = td_pool_within() || alone ? 1 : td_team_size(wanted < most ? wanted : most);
     td_openmp_set_threads(size);
+    td_openmp_flush_denormals(size);
     return size;
 }
 

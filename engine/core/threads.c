@@ -5,6 +5,7 @@
  */
 #include "engine/core/threads.h"
 
+#include "engine/core/denormals.h"
 #include "engine/core/interrupt.h"
 #include "engine/core/observer.h"
 #include "engine/core/pool.h"
@@ -86,6 +87,7 @@ typedef struct loop {
     td_range_fn fn;
     void *ctx;
     td_observer *observer;
+    bool flush; /* denormals, as the caller does */
     int nshares;
     share shares[MOST_SHARES];
 } loop;
@@ -114,6 +116,8 @@ static bool run_share(loop *l, share *s, int worker) {
 static void run_shares(void *ctx, int worker) {
     loop *l = ctx;
     td_observer *before = td_observer_set(l->observer);
+    if (TD_UNLIKELY(td_flush_denormal() != l->flush))
+        td_set_flush_denormal(l->flush);
     int k = 0;
     while (k < l->nshares && run_share(l, &l->shares[(worker + k) % l->nshares], worker))
         k++;
@@ -127,6 +131,7 @@ static td_status run_loop(int threads, int64_t n, int64_t grain, int64_t cost, t
     l.fn = fn;
     l.ctx = ctx;
     l.observer = td_observer_current;
+    l.flush = td_flush_denormal();
     l.nshares = threads < MOST_SHARES ? threads : MOST_SHARES;
     int64_t each = (n + l.nshares - 1) / l.nshares;
     l.chunk = chunk_of(n / threads + (n % threads != 0), grain, cost);

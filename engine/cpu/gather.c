@@ -21,22 +21,12 @@ typedef struct walk_job {
     int ndim, dim;
     int64_t size, stride; /* of wide along the dim */
     int64_t line, lines;  /* the index's last dim, and the number of those */
+    bool rows;            /* one index for each line, which lies side by side in both tensors */
     td_dtype dtype;
     bool gather;
     td_combine how;
+    atomic_llong bad; /* one more than the place of an index out of range; 0: none */
 } walk_job;
-
-/* Offset of a line's start, without the indexed dim of the wide tensor. */
-static void line_start(const walk_job *j, int64_t line, int64_t *wide, int64_t *narrow) {
-    *wide = *narrow = 0;
-    for (int d = j->ndim - 2; d >= 0; d--) {
-        int64_t at = line % j->index->sizes[d];
-        line /= j->index->sizes[d];
-        *narrow += at * j->narrow_strides[d];
-        if (d != j->dim)
-            *wide += at * j->wide_strides[d];
-    }
-}
 
 /* Where a line of elements meets the two tensors. */
 typedef struct walk_line {
@@ -44,36 +34,84 @@ typedef struct walk_line {
     int64_t n, wide, narrow, wide_step, narrow_step; /* elements */
 } walk_line;
 
-static int64_t picked(const walk_job *j, const walk_line *l, int64_t k) {
-    int64_t i = l->index[k] < 0 ? l->index[k] + j->size : l->index[k];
-    return l->wide + k * l->wide_step + i * j->stride;
+/* An index counted from 0. */
+static inline int64_t from_start(int64_t i, int64_t size) {
+    return i + (size & (i >> 63));
 }
 
-static void move_line(const walk_job *j, const walk_line *l) {
+/* What a loop over a line reads, as locals: elements that are written might be any of it. */
+#define LINE_LOCALS                                                                                \
+    const int64_t *index = l->index, size = j->size, stride = j->stride, n = l->n;                 \
+    const int64_t wide_step = l->wide_step, narrow_step = l->narrow_step
+
+/* Returns the place of the first index out of range, or n. */
+static int64_t gather_line(const walk_job *j, const walk_line *l) {
+    LINE_LOCALS;
 #define MOVE(type)                                                                                 \
-    type *wide = (type *)j->wide, *narrow = (type *)j->narrow + l->narrow;                         \
-    if (j->gather)                                                                                 \
-        for (int64_t k = 0; k < l->n; k++)                                                         \
-            narrow[k * l->narrow_step] = wide[picked(j, l, k)];                                    \
-    else                                                                                           \
-        for (int64_t k = 0; k < l->n; k++)                                                         \
-            wide[picked(j, l, k)] = narrow[k * l->narrow_step];
+    const type *wide = (const type *)j->wide + l->wide;                                            \
+    type *narrow = (type *)j->narrow + l->narrow;                                                  \
+    for (int64_t k = 0; k < n; k++) {                                                              \
+        int64_t i = from_start(index[k], size);                                                    \
+        if (TD_UNLIKELY((uint64_t)i >= (uint64_t)size))                                            \
+            return k;                                                                              \
+        narrow[k * narrow_step] = wide[k * wide_step + i * stride];                                \
+    }
+    TD_BY_SIZE(td_dtype_size(j->dtype), MOVE);
+#undef MOVE
+    return n;
+}
+
+/* The indices have been checked. */
+static void scatter_line(const walk_job *j, const walk_line *l) {
+    LINE_LOCALS;
+#define MOVE(type)                                                                                 \
+    type *wide = (type *)j->wide + l->wide;                                                        \
+    const type *narrow = (const type *)j->narrow + l->narrow;                                      \
+    for (int64_t k = 0; k < n; k++)                                                                \
+        wide[k * wide_step + from_start(index[k], size) * stride] = narrow[k * narrow_step];
     TD_BY_SIZE(td_dtype_size(j->dtype), MOVE);
 #undef MOVE
 }
 
+/* A line with one index. */
+static void move_row(const walk_job *j, const walk_line *l, int64_t size) {
+    char *wide = j->wide + l->wide * size, *narrow = j->narrow + l->narrow * size;
+    if (j->gather)
+        memcpy(narrow, wide, (size_t)(l->n * size));
+    else
+        memcpy(wide, narrow, (size_t)(l->n * size));
+}
+
+#define COMBINE_ROW(READ, WRITE, wider, result)                                                    \
+    for (int64_t k = 0; k < n; k++) {                                                              \
+        wider a = READ(wide[k]), b = READ(narrow[k]);                                              \
+        wide[k] = WRITE(result);                                                                   \
+    }
+#define COMBINE_LINE(READ, WRITE, wider, result)                                                   \
+    for (int64_t k = 0; k < n; k++, narrow += narrow_step, wide += wide_step) {                    \
+        wider a = READ(wide[from_start(index[k], size) * stride]), b = READ(*narrow);              \
+        wide[from_start(index[k], size) * stride] = WRITE(result);                                 \
+    }
+#define COMBINE_HOW(LOOP, READ, WRITE, wider)                                                      \
+    {                                                                                              \
+        if (j->how == TD_COMBINE_ADD)                                                              \
+            LOOP(READ, WRITE, wider, a + b)                                                        \
+        else if (j->how == TD_COMBINE_MUL)                                                         \
+            LOOP(READ, WRITE, wider, a *b)                                                         \
+        else if (j->how == TD_COMBINE_MAX)                                                         \
+            LOOP(READ, WRITE, wider, ((a != a) | (a > b)) ? a : b)                                 \
+        else                                                                                       \
+            LOOP(READ, WRITE, wider, ((a != a) | (a < b)) ? a : b)                                 \
+    }
 #define DEFINE_COMBINE(NAME, type, wider, READ, WRITE)                                             \
     static void combine_##NAME(const walk_job *j, const walk_line *l) {                            \
-        type *wide = (type *)j->wide, *narrow = (type *)j->narrow + l->narrow;                     \
-        for (int64_t k = 0; k < l->n; k++) {                                                       \
-            type *to = &wide[picked(j, l, k)];                                                     \
-            wider a = READ(*to), b = READ(narrow[k * l->narrow_step]);                             \
-            *to = WRITE(j->how == TD_COMBINE_ADD   ? a + b                                         \
-                        : j->how == TD_COMBINE_MUL ? a * b                                         \
-                        : a != a                   ? a                                             \
-                        : j->how == TD_COMBINE_MAX ? (a > b ? a : b)                               \
-                                                   : (a < b ? a : b));                             \
-        }                                                                                          \
+        LINE_LOCALS;                                                                               \
+        type *wide = (type *)j->wide + l->wide;                                                    \
+        const type *narrow = (const type *)j->narrow + l->narrow;                                  \
+        if (j->rows)                                                                               \
+            COMBINE_HOW(COMBINE_ROW, READ, WRITE, wider)                                           \
+        else                                                                                       \
+            COMBINE_HOW(COMBINE_LINE, READ, WRITE, wider)                                          \
     }
 TD_ELEMENTS(DEFINE_COMBINE)
 #define ROW(NAME, type, wider, READ, WRITE) [TD_##NAME] = combine_##NAME,
@@ -81,61 +119,134 @@ static void (*const combine_functions[TD_DTYPE_COUNT])(const walk_job *j,
                                                        const walk_line *l) = {TD_ELEMENTS(ROW)};
 #undef ROW
 
-static void walk_lines(void *ctx, int64_t begin, int64_t end, int worker) {
-    const walk_job *j = ctx;
-    int last = j->ndim - 1;
-    walk_line l = {.n = j->line,
-                   .wide_step = j->ndim && j->dim != last ? j->wide_strides[last] : 0,
-                   .narrow_step = j->ndim ? j->narrow_strides[last] : 0};
-    (void)worker;
-    for (int64_t line = begin; line < end; line++) {
-        l.index = (const int64_t *)j->index->data + line * j->line;
-        line_start(j, line, &l.wide, &l.narrow);
-        for (int64_t k = 0; k < j->line && !td_interrupt_requested(); k += STRETCH) {
-            walk_line part = {.index = l.index + k,
-                              .n = j->line - k < STRETCH ? j->line - k : STRETCH,
-                              .wide = l.wide + k * l.wide_step,
-                              .narrow = l.narrow + k * l.narrow_step,
-                              .wide_step = l.wide_step,
-                              .narrow_step = l.narrow_step};
-            if (!j->gather && j->how != TD_COMBINE_PUT)
-                combine_functions[j->dtype](j, &part);
-            else
-                move_line(j, &part);
-        }
+/* The lines of an index one after the other: where each begins in both tensors. */
+typedef struct line_walk {
+    int64_t at[TD_MAX_DIMS], wide, narrow;
+} line_walk;
+
+static int64_t wide_stride(const walk_job *j, int d) {
+    return d == j->dim ? 0 : j->wide_strides[d];
+}
+
+static line_walk walk_from(const walk_job *j, int64_t line) {
+    line_walk w = {.wide = 0};
+    for (int d = j->ndim - 2; d >= 0; d--) {
+        w.at[d] = line % j->index->sizes[d];
+        line /= j->index->sizes[d];
+        w.narrow += w.at[d] * j->narrow_strides[d];
+        w.wide += w.at[d] * wide_stride(j, d);
     }
+    return w;
+}
+
+static void walk_on(const walk_job *j, line_walk *w) {
+    for (int d = j->ndim - 2; d >= 0; d--) {
+        w->narrow += j->narrow_strides[d];
+        w->wide += wide_stride(j, d);
+        if (++w->at[d] < j->index->sizes[d])
+            return;
+        w->narrow -= w->at[d] * j->narrow_strides[d];
+        w->wide -= w->at[d] * wide_stride(j, d);
+        w->at[d] = 0;
+    }
+}
+
+/* The first of the line's indices that is out of range, or n: one where there is one for all. */
+static int64_t move_line(const walk_job *j, walk_line *l) {
+    if (j->rows) {
+        int64_t i = from_start(*l->index, j->size);
+        if ((uint64_t)i >= (uint64_t)j->size)
+            return 0;
+        l->wide += i * j->stride;
+    }
+    if (!j->gather && j->how != TD_COMBINE_PUT)
+        combine_functions[j->dtype](j, l);
+    else if (j->rows)
+        move_row(j, l, (int64_t)td_dtype_size(j->dtype));
+    else if (j->gather)
+        return gather_line(j, l);
+    else
+        scatter_line(j, l);
+    return l->n;
+}
+
+static void walk_lines(void *ctx, int64_t begin, int64_t end, int worker) {
+    walk_job *j = ctx;
+    const int64_t *all = j->index->data;
+    int last = j->ndim - 1;
+    line_walk w = walk_from(j, begin);
+    int64_t wide_step = j->ndim ? wide_stride(j, last) : 0;
+    int64_t narrow_step = j->ndim ? j->narrow_strides[last] : 0;
+    (void)worker;
+    for (int64_t line = begin; line < end; line++, walk_on(j, &w))
+        for (int64_t k = 0; k < j->line && !td_interrupt_requested(); k += STRETCH) {
+            const int64_t *index = all + (j->rows ? line : line * j->line + k);
+            walk_line part = {.index = index,
+                              .n = j->line - k < STRETCH ? j->line - k : STRETCH,
+                              .wide = w.wide + k * wide_step,
+                              .narrow = w.narrow + k * narrow_step,
+                              .wide_step = wide_step,
+                              .narrow_step = narrow_step};
+            int64_t good = move_line(j, &part);
+            if (good < part.n) {
+                atomic_store_explicit(&j->bad, 1 + (index + good - all), memory_order_relaxed);
+                return;
+            }
+        }
 }
 
 /* ---- are all indices there? ---- */
 
-typedef struct range_job {
-    const int64_t *index;
-    int64_t size;
-    atomic_llong bad; /* one more than the place of an index out of range; 0: none */
-} range_job;
-
 static void find_bad(void *ctx, int64_t begin, int64_t end, int worker) {
-    range_job *j = ctx;
+    walk_job *j = ctx;
+    const int64_t *index = j->index->data;
     uint64_t least = (uint64_t)j->size, span = 2 * (uint64_t)j->size;
     bool bad = false;
     (void)worker;
     for (int64_t k = begin; k < end; k++)
-        bad |= (uint64_t)j->index[k] + least >= span;
+        bad |= (uint64_t)index[k] + least >= span;
     for (int64_t k = begin; bad && k < end; k++)
-        if ((uint64_t)j->index[k] + least >= span) {
+        if ((uint64_t)index[k] + least >= span) {
             atomic_store_explicit(&j->bad, k + 1, memory_order_relaxed);
             return;
         }
 }
 
-static td_status check_range(const td_tensor *index, int dim, int64_t size) {
-    range_job j = {.index = index->data, .size = size};
-    td_status status = td_parallel_for(index->numel, 4, find_bad, &j);
-    if (status || !j.bad)
-        return status;
-    int64_t i = j.index[j.bad - 1];
+static td_status fail_range(const walk_job *j) {
+    int64_t i = ((const int64_t *)j->index->data)[j->bad - 1];
     return td_fail(TD_EINDEX, "index %lld is out of range for dim %d of size %lld",
-                   (long long)(i < 0 ? i : i + 1), dim + 1, (long long)size);
+                   (long long)(i < 0 ? i : i + 1), j->dim + 1, (long long)j->size);
+}
+
+/* Reading checks on the way. Writing checks first, so that nothing is written where it fails, and
+ * then goes in order, on one thread: places may be named twice. */
+static td_status run_walk(walk_job *j) {
+    if (j->gather)
+        return td_parallel_for(j->lines, 4 * j->line, walk_lines, j);
+    td_status status = td_parallel_for(j->index->numel, 4, find_bad, j);
+    if (status || j->bad)
+        return status;
+    return td_serial_for(j->lines, 4 * j->line, walk_lines, j);
+}
+
+/* The index in row-major order; of one that is the same along each line, as index_reduce's is, a
+ * single column where the lines' elements lie side by side. */
+static td_status pack_index(const td_gather_plan *p, const td_tensor *wide, const td_tensor *narrow,
+                            bool *rows, td_tensor **out) {
+    td_tensor *index = (td_tensor *)p->index, *column = NULL;
+    int64_t sizes[TD_MAX_DIMS];
+    int last = index->ndim - 1;
+    *rows = last > 0 && p->dim != last && index->strides[last] == 0 && wide->strides[last] == 1 &&
+            narrow->strides[last] == 1;
+    if (!*rows)
+        return td_contiguous(index, out);
+    memcpy(sizes, index->sizes, sizeof(int64_t) * (size_t)index->ndim);
+    sizes[last] = 1;
+    td_status status = td_tensor_view(index, index->ndim, sizes, index->strides, 0, &column);
+    if (status == TD_OK)
+        status = td_contiguous(column, out);
+    td_release(column);
+    return status;
 }
 
 static td_status walk(walk_job *j, const td_gather_plan *p, const td_tensor *wide,
@@ -144,7 +255,7 @@ static td_status walk(walk_job *j, const td_gather_plan *p, const td_tensor *wid
     td_status status = TD_OK;
     if (p->index->numel == 0)
         return TD_OK;
-    TD_TRY(td_contiguous(p->index, &index));
+    TD_TRY(pack_index(p, wide, narrow, &j->rows, &index));
     j->index = index;
     j->wide = wide->data;
     j->narrow = narrow->data;
@@ -154,14 +265,12 @@ static td_status walk(walk_job *j, const td_gather_plan *p, const td_tensor *wid
     j->dim = p->dim;
     j->size = wide->ndim ? wide->sizes[p->dim] : 1;
     j->stride = wide->ndim ? wide->strides[p->dim] : 0;
-    j->line = j->ndim ? index->sizes[j->ndim - 1] : 1;
-    j->lines = index->numel / j->line;
+    j->line = j->ndim ? p->index->sizes[j->ndim - 1] : 1;
+    j->lines = p->index->numel / j->line;
     j->dtype = (td_dtype)wide->dtype;
-    TD_TRY(check_range(index, p->dim, j->size));
-    if (j->gather)
-        status = td_parallel_for(j->lines, 4 * j->line, walk_lines, j);
-    else /* places may be named twice: in order, on one thread */
-        status = td_serial_for(j->lines, 4 * j->line, walk_lines, j);
+    status = run_walk(j);
+    if (status == TD_OK && j->bad)
+        status = fail_range(j);
 done:
     td_release(index);
     return status;

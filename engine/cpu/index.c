@@ -18,6 +18,11 @@ static td_status fail_range(int64_t index, int dim, int64_t size) {
                    (long long)(index < 0 ? index : index + 1), dim + 1, (long long)size);
 }
 
+enum {
+    BLOCK = 1024,        /* offsets on the stack */
+    STRETCH = 64 * 1024, /* elements written without a look at the interrupt flag */
+};
+
 /* ---- offsets ---- */
 
 typedef struct offsets_job {
@@ -26,23 +31,40 @@ typedef struct offsets_job {
     atomic_llong bad; /* one more than a place whose index is out of range; 0: none */
 } offsets_job;
 
-static void picked_offsets(void *ctx, int64_t begin, int64_t end, int worker) {
-    offsets_job *j = ctx;
-    const td_index_plan *p = j->plan;
-    (void)worker;
-    memset(j->to + begin, 0, (size_t)(end - begin) * sizeof *j->to);
+/* The offsets of n places from `begin` on. Returns the first place (from begin on) with an index
+ * out of range, or n. */
+static int64_t offsets_of(const td_index_plan *p, int64_t begin, int64_t n, int64_t *to) {
+    if (p->nindexed == 0)
+        memset(to, 0, (size_t)n * sizeof *to);
     for (int k = 0; k < p->nindexed; k++) {
-        const int64_t *index = p->index[k]->data;
+        const int64_t *index = (const int64_t *)p->index[k]->data + begin;
         int64_t size = p->index_sizes[k], stride = p->index_strides[k];
-        for (int64_t b = begin; b < end; b++) {
-            int64_t i = index[b] < 0 ? index[b] + size : index[b];
-            if (TD_UNLIKELY((uint64_t)i >= (uint64_t)size)) {
-                atomic_store_explicit(&j->bad, b + 1, memory_order_relaxed);
-                return;
-            }
-            j->to[b] += i * stride;
+        for (int64_t b = 0; b < n; b++) {
+            int64_t i = index[b] + (size & (index[b] >> 63));
+            if (TD_UNLIKELY((uint64_t)i >= (uint64_t)size))
+                return b;
+            to[b] = i * stride + (k ? to[b] : 0);
         }
     }
+    return n;
+}
+
+static void picked_offsets(void *ctx, int64_t begin, int64_t end, int worker) {
+    offsets_job *j = ctx;
+    int64_t good = offsets_of(j->plan, begin, end - begin, j->to + begin);
+    (void)worker;
+    if (good < end - begin)
+        atomic_store_explicit(&j->bad, begin + good + 1, memory_order_relaxed);
+}
+
+/* Names the index at a place that is out of range. */
+static td_status fail_place(const td_index_plan *p, int64_t place) {
+    for (int k = 0; k < p->nindexed; k++) {
+        int64_t i = ((const int64_t *)p->index[k]->data)[place], size = p->index_sizes[k];
+        if (i < -size || i >= size)
+            return fail_range(i, p->index_dims[k], size);
+    }
+    return TD_OK;
 }
 
 /* Offsets of the places that the index tensors pick. */
@@ -52,12 +74,8 @@ static td_status pick(const td_index_plan *p, int64_t **out) {
     if (!j.to)
         return fail_memory();
     td_status status = td_parallel_for(p->places, 4, picked_offsets, &j);
-    int64_t bad = j.bad - 1;
-    for (int k = 0; k < p->nindexed && bad >= 0 && status == TD_OK; k++) {
-        int64_t i = ((const int64_t *)p->index[k]->data)[bad], size = p->index_sizes[k];
-        if (i < -size || i >= size)
-            status = fail_range(i, p->index_dims[k], size);
-    }
+    if (status == TD_OK && j.bad)
+        status = fail_place(p, j.bad - 1);
     if (status) {
         td_free(*out);
         *out = NULL;
@@ -122,19 +140,53 @@ static int64_t row_offset(const places *j, int64_t before, int64_t place) {
 
 /* ---- reading ---- */
 
+static void read_line(char *out, const char *x, const int64_t *offsets, int64_t n, size_t size) {
+#define MOVE(type)                                                                                 \
+    for (int64_t k = 0; k < n; k++)                                                                \
+        ((type *)out)[k] = ((const type *)x)[offsets[k]];
+    TD_BY_SIZE(size, MOVE);
+#undef MOVE
+}
+
 static void read_elements(void *ctx, int64_t begin, int64_t end, int worker) {
     const places *j = ctx;
-    int64_t n = j->plan->places;
+    int64_t n = j->plan->places, len;
     (void)worker;
-#define MOVE(type)                                                                                 \
-    {                                                                                              \
-        const type *x = (const type *)j->x;                                                        \
-        type *out = (type *)j->values;                                                             \
-        for (int64_t k = begin; k < end; k++)                                                      \
-            out[k] = x[row_offset(j, k / n, k % n)];                                               \
+    for (int64_t k = begin; k < end; k += len) {
+        int64_t place = k % n, before = k / n, row = j->before ? j->before[before] : before;
+        len = n - place < end - k ? n - place : end - k;
+        read_line(j->values + k * (int64_t)j->size, j->x + row * (int64_t)j->size,
+                  j->picked + place, len, j->size);
     }
-    TD_BY_SIZE(j->size, MOVE);
-#undef MOVE
+}
+
+/* Elements that no other dims stand before or behind: checked and read a block at a time, so that
+ * no offset leaves the cache. */
+static void read_picked(void *ctx, int64_t begin, int64_t end, int worker) {
+    offsets_job *j = ctx;
+    const td_index_plan *p = j->plan;
+    size_t size = td_tensor_itemsize(p->x);
+    int64_t offsets[BLOCK];
+    (void)worker;
+    for (int64_t k = begin; k < end; k += BLOCK) {
+        int64_t len = end - k < BLOCK ? end - k : BLOCK, good = offsets_of(p, k, len, offsets);
+        read_line((char *)p->out->data + k * (int64_t)size, p->x->data, offsets, good, size);
+        if (good < len) {
+            atomic_store_explicit(&j->bad, k + good + 1, memory_order_relaxed);
+            return;
+        }
+    }
+}
+
+/* Does each place stand for one element? */
+static bool is_single(const td_index_plan *p) {
+    return p->after == 1 && p->nafter == 0;
+}
+
+static td_status read_single(const td_index_plan *p) {
+    offsets_job j = {.plan = p};
+    td_status status = td_parallel_for(p->places, 4, read_picked, &j);
+    return status == TD_OK && j.bad ? fail_place(p, j.bad - 1) : status;
 }
 
 static void read_rows(void *ctx, int64_t begin, int64_t end, int worker) {
@@ -158,14 +210,14 @@ static void read_rows(void *ctx, int64_t begin, int64_t end, int worker) {
 
 td_status td_cpu_index_read(const td_index_plan *p) {
     places j;
+    if (is_single(p) && p->before == 1)
+        return read_single(p);
     td_status status = places_make(p->x, p, p->out->data, &j);
     if (status)
         return status;
-    if (p->out->numel > 0) {
-        bool single = p->after == 1 && p->nafter == 0;
+    if (p->out->numel > 0)
         status = td_parallel_for(p->before * p->places, 4 * p->after,
-                                 single ? read_elements : read_rows, &j);
-    }
+                                 is_single(p) ? read_elements : read_rows, &j);
     places_free(&j);
     return status;
 }
@@ -204,13 +256,20 @@ typedef void (*add_fn)(void *to, const void *from, const int64_t *offsets, int64
 static const add_fn add_functions[TD_DTYPE_COUNT] = {TD_SUMS(ROW)};
 #undef ROW
 
-enum { STRETCH = 64 * 1024 }; /* elements written without a look at the interrupt flag */
-
 typedef struct write_job {
     places places;
     add_fn add; /* NULL: overwrite */
     bool by_columns;
 } write_job;
+
+/* n elements that lie side by side to their places. */
+static void write_elements(const write_job *j, char *to, const char *from, const int64_t *offsets,
+                           int64_t n) {
+    if (j->add)
+        j->add(to, from, offsets, n);
+    else
+        set_elements(to, from, offsets, n, j->places.size);
+}
 
 /* Elements [first, last) of the row at a place. */
 static void write_row(const write_job *j, int64_t before, int64_t place, int64_t first,
@@ -222,10 +281,7 @@ static void write_row(const write_job *j, int64_t before, int64_t place, int64_t
     const int64_t *offsets = p->after ? p->after + first : NULL;
     if (!offsets)
         to += first * size;
-    if (j->add)
-        j->add(to, from, offsets, last - first);
-    else
-        set_elements(to, from, offsets, last - first, p->size);
+    write_elements(j, to, from, offsets, last - first);
 }
 
 static void write_places(const write_job *j, int64_t before, int64_t first, int64_t last) {
@@ -233,6 +289,16 @@ static void write_places(const write_job *j, int64_t before, int64_t first, int6
     for (int64_t k = 0; k < n && !td_interrupt_requested();)
         for (int64_t end = n - k < stretch ? n : k + stretch; k < end; k++)
             write_row(j, before, k, first, last);
+}
+
+/* The same of places that stand for one element each. */
+static void write_line(const write_job *j, int64_t before) {
+    const places *p = &j->places;
+    int64_t n = p->plan->places, size = (int64_t)p->size;
+    char *to = p->x + (p->before ? p->before[before] : before) * size;
+    const char *from = p->values + before * n * size;
+    for (int64_t k = 0; k < n && !td_interrupt_requested(); k += STRETCH)
+        write_elements(j, to, from + k * size, p->picked + k, n - k < STRETCH ? n - k : STRETCH);
 }
 
 /* One thread writes all places of its part in order, so that a place named twice comes out the
@@ -246,11 +312,55 @@ static void write_part(void *ctx, int64_t begin, int64_t end, int worker) {
         return;
     }
     for (int64_t before = begin; before < end; before++)
-        write_places(j, before, 0, p->after);
+        if (is_single(p))
+            write_line(j, before);
+        else
+            write_places(j, before, 0, p->after);
+}
+
+static void check_places(void *ctx, int64_t begin, int64_t end, int worker) {
+    offsets_job *j = ctx;
+    (void)worker;
+    for (int k = 0; k < j->plan->nindexed; k++) {
+        const int64_t *index = j->plan->index[k]->data;
+        uint64_t size = (uint64_t)j->plan->index_sizes[k];
+        bool bad = false;
+        for (int64_t b = begin; b < end; b++)
+            bad |= (uint64_t)index[b] + size >= 2 * size;
+        for (int64_t b = begin; bad && b < end; b++)
+            if ((uint64_t)index[b] + size >= 2 * size) {
+                atomic_store_explicit(&j->bad, b + 1, memory_order_relaxed);
+                return;
+            }
+    }
+}
+
+/* Single elements that no other dims stand before: all places are checked before one is written,
+ * and written a block at a time, in order. */
+static td_status write_single(const td_index_plan *p, add_fn add) {
+    offsets_job check = {.plan = p};
+    write_job j = {.add = add};
+    const char *from = p->x->data;
+    int64_t offsets[BLOCK];
+    unsigned mark = td_interrupt_mark();
+    td_status status = td_parallel_for(p->places, 2, check_places, &check);
+    if (status == TD_OK && check.bad)
+        status = fail_place(p, check.bad - 1);
+    if (status)
+        return status;
+    j.places.size = td_tensor_itemsize(p->out);
+    for (int64_t k = 0; k < p->places && !td_interrupt_since(mark); k += BLOCK) {
+        int64_t n = p->places - k < BLOCK ? p->places - k : BLOCK;
+        offsets_of(p, k, n, offsets);
+        write_elements(&j, p->out->data, from + k * (int64_t)j.places.size, offsets, n);
+    }
+    return td_interrupt_since(mark) ? td_interrupted() : TD_OK;
 }
 
 td_status td_cpu_index_write(const td_index_plan *p) {
     td_dtype dtype = (td_dtype)p->out->dtype;
+    if (is_single(p) && p->before == 1)
+        return write_single(p, p->accumulate ? add_functions[dtype] : NULL);
     write_job j = {.add = p->accumulate ? add_functions[dtype] : NULL,
                    .by_columns = p->before == 1};
     td_status status = places_make(p->out, p, p->x->data, &j.places);

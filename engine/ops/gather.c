@@ -41,10 +41,18 @@ static td_status rule_gather(const td_call *call, td_meta *out) {
     return TD_OK;
 }
 
+/* As int64; as it lies where it is that, so that a device sees what is the same along a dim. */
+static td_status read_index(td_tensor *index, td_tensor **out) {
+    if (index->dtype != TD_I64)
+        return td_contiguous_as(index, TD_I64, out);
+    *out = td_retain(index);
+    return TD_OK;
+}
+
 static td_status kernel_gather(td_call *call) {
     td_gather_plan *p = TD_PLAN(call, td_gather_plan);
     td_tensor *index = NULL;
-    td_status status = td_contiguous_as(call->args[2].tensor, TD_I64, &index);
+    td_status status = read_index(call->args[2].tensor, &index);
     p->out = call->out[0];
     p->x = call->args[0].tensor;
     p->index = index;
@@ -108,7 +116,7 @@ static td_status kernel_scatter(td_call *call) {
     td_tensor *index = NULL, *src = NULL;
     td_status status = TD_OK;
     p->out = call->out[0];
-    TD_TRY(td_contiguous_as(a[2].tensor, TD_I64, &index));
+    TD_TRY(read_index(a[2].tensor, &index));
     if (a[3].kind == TD_KIND_TENSOR)
         src = td_retain(a[3].tensor);
     else
@@ -201,11 +209,56 @@ static td_status rule_from_one_based(const td_call *call, td_meta *out) {
     return td_check_index(x);
 }
 
-/* What counts from the end stays as it is. */
+/* Both from one look at the indices: as they count from 0 (what counts from the end stays as it
+ * is), and how many are 0. */
+static td_status rebase_program(const td_program **program) {
+    static _Atomic(const td_program *) kept;
+    const td_program *there = atomic_load_explicit(&kept, memory_order_acquire), *made;
+    *program = there;
+    if (there)
+        return TD_OK;
+    td_builder *b = td_builder_new(1);
+    if (!b)
+        return td_fail(TD_ENOMEM, "out of memory");
+    int x = td_builder_operand(b, 0), zero = td_builder_number(b, 0);
+    int step = td_builder_step(b, TD_PW_gt, x, zero, 0);
+    td_builder_output(b, td_builder_step(b, TD_PW_sub, x, step, 0), TD_OUTPUT_ELEMENTS);
+    td_builder_output(b, td_builder_step(b, TD_PW_eq, x, zero, 0), TD_OUTPUT_SUM);
+    td_status status = td_builder_finish(b, &made);
+    if (status)
+        return status;
+    *program = made;
+    if (!atomic_compare_exchange_strong(&kept, &there, made)) {
+        td_program_release(made); /* another thread was sooner */
+        *program = there;
+    }
+    return TD_OK;
+}
+
+static td_status rebase_at_once(const td_tensor *x, td_tensor *out) {
+    td_tensor *zeros = NULL;
+    int64_t count = 0;
+    td_status status = td_tensor_empty(TD_I64, td_tensor_device(x), 0, NULL, &zeros);
+    td_tensor *const outs[] = {out, zeros};
+    const td_operand operand = {.tensor = x};
+    td_pointwise_plan plan = {.operands = &operand, .compute = TD_I64, .nlists = 1, .outs = outs};
+    if (status == TD_OK)
+        status = rebase_program(&plan.program);
+    if (status == TD_OK)
+        status = TD_RUN(td_tensor_device(x), pointwise, &plan);
+    if (status == TD_OK)
+        status = td_tensor_item_int(zeros, &count);
+    td_release(zeros);
+    return status == TD_OK && count ? td_fail(index_zero.code, "%s", index_zero.message) : status;
+}
+
+/* A device that works later is not waited for: it looks twice, and says so when it has looked. */
 static td_status kernel_from_one_based(td_call *call) {
     static td_lazy_program lazy = {"x - gt(x, 0)", NULL};
     const td_operand x = {.tensor = call->args[0].tensor};
     td_pointwise_plan plan = {.operands = &x, .compute = TD_I64, .out = call->out[0]};
+    if (td_tensor_device(x.tensor).type == TD_CPU)
+        return rebase_at_once(x.tensor, plan.out);
     td_status status = td_refuse(&index_zero, x.tensor);
     if (status == TD_OK)
         status = td_lazy_program_get(&lazy, &plan.program);

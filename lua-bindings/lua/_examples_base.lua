@@ -415,6 +415,14 @@ tide.float32
 > tide.seed() >= 0
 true
 
+## set_flush_denormal
+> x = tide.tensor{1e-40, 1}
+> tide.set_flush_denormal(true)
+true
+> (x * 0.5):count_nonzero():item()
+1
+> tide.set_flush_denormal(false);
+
 ## set_grad_enabled
 > x = tide.ones(2, {requires_grad = true})
 > tide.set_grad_enabled(false, function() return x * 2 end).requires_grad

@@ -107,7 +107,7 @@ t.test("no_function_ignores_an_option", function()
     local profile = tide.profiler.profile(function() end)
     local calls = {
         tensor = { tide.tensor, 1 }, manual_seed = { tide.manual_seed, 1 }, initial_seed = { tide.initial_seed },
-        set_num_threads = { tide.set_num_threads, 1 }, get_num_threads = { tide.get_num_threads },
+        set_num_threads = { tide.set_num_threads, 1 }, get_num_threads = { tide.get_num_threads }, set_flush_denormal = { tide.set_flush_denormal, false },
         Generator = { tide.Generator }, time = { tide.time }, sleep = { tide.sleep, 0 },
         finfo = { tide.finfo }, iinfo = { tide.iinfo, tide.int8 },
         memory_allocated = { tide.memory_allocated }, memory_stats = { tide.memory_stats },

@@ -206,3 +206,60 @@ t.test("a_mask_of_no_dims_is_a_dim_of_its_own", function()
     local deep = tide.ones(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)
     t.error_has(function() return deep[yes] end, "at most 16 dims")
 end)
+
+-- Longer than the blocks in which indices are looked at.
+t.test("many_indices_are_checked_wherever_the_wrong_one_stands", function()
+    local n = 5000
+    local x, order = tide.arange(1, n + 1), tide.randperm(n)
+    for _, dtype in ipairs { tide.uint8, tide.int16, tide.float32, tide.int64, tide.float64 } do
+        local v = (x % 100):to(dtype)
+        t.is_true(v:take(order):equal(v:gather(1, order)))
+        t.is_true(v:take(order - n - 1):equal(v:take(order)), "from the end")
+        t.is_true(v:put(order, v):take(order):equal(v))
+        t.is_true(v:view(1, n):index_select(2, order):view(-1):equal(v[order]))
+        t.is_true(v:view(50, 100):gather(2, order:view(50, 100) % 100 + 1):view(-1):equal(
+            v:take((x - 1) // 100 * 100 + order % 100 + 1)))
+    end
+    for _, place in ipairs { 1, 1024, 1025, n } do
+        for _, wrong in ipairs { n + 1, -n - 1 } do
+            local index, y = order:clone(), x:clone()
+            index[place] = wrong
+            local message = ("index %d is out of range for dim 1 of size %d"):format(wrong, n)
+            t.error_has(function() return x:take(index) end, message)
+            t.error_has(function() return x:gather(1, index) end, message)
+            t.error_has(function() y:put_(index, x + 1) end, message)
+            t.error_has(function() y:scatter_(1, index, x + 1) end, message)
+            t.is_true(y:equal(x), "nothing is written")
+        end
+        local index = order:clone()
+        index[place] = 0
+        t.error_has(function() return x:take(index) end, "index 0: indices count from 1")
+    end
+end)
+
+t.test("places_named_twice_are_written_in_order", function()
+    local n = 3000
+    local index, values = tide.arange(0, n) % 7 + 1, tide.arange(0, n)
+    same(tide.zeros(7, { dtype = tide.int64 }):put(index, values), { 2996, 2997, 2998, 2999, 2993, 2994, 2995 })
+    same(tide.zeros(7, { dtype = tide.int64 }):put(index, tide.ones(n, { dtype = tide.int64 }), true),
+        { 429, 429, 429, 429, 428, 428, 428 })
+end)
+
+-- One index for each row, which scatter and gather see as the same along it.
+t.test("rows_are_combined_as_their_elements_are", function()
+    local index, wide = tide.tensor { 3, 1, 3, -4 }, { 4, 70 }
+    for _, dtype in ipairs { tide.uint8, tide.int16, tide.float32, tide.float64, tide.bfloat16, tide.int64 } do
+        local x, src = tide.randint(1, 4, { 5, 70 }):to(dtype), tide.randint(1, 4, wide):to(dtype)
+        local expanded = index:view(4, 1):expand(wide)
+        for _, how in ipairs { "sum", "prod", "amax", "amin" } do
+            local want = x:scatter_reduce(1, expanded:contiguous(), src, how)
+            t.is_true(x:scatter_reduce(1, expanded, src, how):equal(want), how)
+            if how ~= "sum" then t.is_true(x:index_reduce(1, index, src, how):equal(want), how) end
+        end
+        t.is_true(x:scatter(1, expanded, src):equal(x:scatter(1, expanded:contiguous(), src)))
+        t.is_true(x:gather(1, expanded):equal(x:index_select(1, index)))
+        t.error_has(function() return x:gather(1, expanded + 3) end, "index 6 is out of range for dim 1 of size 5")
+        t.error_has(function() return x:index_reduce(1, index + 3, src, "amax") end,
+            "index 6 is out of range for dim 1 of size 5")
+    end
+end)

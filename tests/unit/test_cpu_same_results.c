@@ -40,8 +40,9 @@ static void check_threads(const char *what, const td_op *op, int nargs, const td
 }
 
 TEST(products_do_not_depend_on_the_number_of_threads) {
-    static const int64_t shapes[][3] = {{65, 127, 33}, {500, 700, 300}, {16, 1000, 1000},
-                                        {8, 20000, 8}, {4, 70000, 5},   {1, 600, 900}};
+    static const int64_t shapes[][3] = {{65, 127, 33},  {500, 700, 300}, {16, 1000, 1000},
+                                        {8, 20000, 8},  {4, 70000, 5},   {1, 600, 900},
+                                        {1, 300000, 1}, {3, 900, 1100},  {1, 70000, 2}};
     int threads = td_get_num_threads();
     for (int d = 0; d < 2; d++)
         for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {

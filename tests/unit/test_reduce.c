@@ -305,6 +305,37 @@ static double full(const char *op, td_tensor *x) {
     return value;
 }
 
+/* Rows of a few elements are taken several at a time. */
+TEST(short_rows_are_the_same_as_each_alone) {
+    static const td_dtype dtypes[] = {TD_F32, TD_F64, TD_BF16, TD_I64, TD_I16, TD_U8};
+    const td_op *ops[] = {TD_OP(sum), TD_OP(amax), TD_OP(amin), TD_OP(count_nonzero)};
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
+        for (int64_t n = 1; n <= 40; n += n < 6 ? 1 : 5)
+            for (size_t o = 0; o < sizeof ops / sizeof *ops; o++) {
+                td_tensor *x = make(dtypes[d], ROW_MAJOR, 2, (int64_t[]){37, n}), *all = NULL;
+                if (td_dtype_is_float(dtypes[d]))
+                    td_store_double(dtypes[d], x->data, NAN);
+                if (!OK(td_op_apply(ops[o], &all, 2,
+                                    (td_value[]){TD_T(x), TD_INTS(1, (int64_t[]){1})})))
+                    return;
+                for (int64_t r = 0; r < 37; r++) {
+                    td_tensor *row = NULL, *one = NULL;
+                    OK(TD_APPLY(&row, select, TD_T(x), TD_I(0), TD_I(r)));
+                    OK(td_op_apply(ops[o], &one, 2,
+                                   (td_value[]){TD_T(row), TD_INTS(1, (int64_t[]){0})}));
+                    size_t size = td_tensor_itemsize(one);
+                    double a = td_load_double((td_dtype)one->dtype, one->data);
+                    double b =
+                        td_load_double((td_dtype)all->dtype, (char *)all->data + (size_t)r * size);
+                    CHECK(a == b || (a != a && b != b));
+                    td_release(row);
+                    td_release(one);
+                }
+                td_release(x);
+                td_release(all);
+            }
+}
+
 TEST(results_do_not_depend_on_threads) {
     td_tensor *x = make(TD_F32, ROW_MAJOR, 2, (int64_t[]){5000, 77});
     static const char *const ops[] = {"sum", "var", "norm2", "prod"};
@@ -839,6 +870,7 @@ int main(void) {
     RUN(variances_agree_with_naive_ones);
     RUN(norms_agree_with_naive_ones);
     RUN(large_inputs_agree_with_naive_ones);
+    RUN(short_rows_are_the_same_as_each_alone);
     RUN(results_do_not_depend_on_threads);
     RUN(a_hundred_million_ones_sum_exactly);
     RUN(sums_of_float32_keep_small_terms);

@@ -11,6 +11,7 @@
 #include "engine/cpu/isa/isa_symbol.h"
 #include "engine/cpu/isa/norm_kernels.h"
 #include "engine/cpu/isa/pointwise_kernels.h"
+#include "engine/cpu/isa/product_kernels.h"
 #include "engine/cpu/isa/random_kernels.h"
 #include "engine/cpu/isa/reduce_kernels.h"
 #include "engine/cpu/isa/softmax_kernels.h"
@@ -25,6 +26,7 @@ typedef struct td_isa {
     const td_norm_kernels *norm;
     const td_spatial_kernels *spatial;
     const td_random_kernels *random;
+    const td_product_kernels *product;
 } td_isa;
 
 /* The chosen set; valid when the backend has started. */

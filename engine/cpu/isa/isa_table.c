@@ -8,6 +8,7 @@ extern const td_softmax_kernels TD_ISA_SYMBOL(td_softmax_kernels);
 extern const td_norm_kernels TD_ISA_SYMBOL(td_norm_kernels);
 extern const td_spatial_kernels TD_ISA_SYMBOL(td_spatial_kernels);
 extern const td_random_kernels TD_ISA_SYMBOL(td_random_kernels);
+extern const td_product_kernels TD_ISA_SYMBOL(td_product_kernels);
 
 #define TEXT2(x) #x
 #define TEXT(x)  TEXT2(x)
@@ -22,4 +23,5 @@ const td_isa TD_ISA_SYMBOL(td_isa) = {
     .norm = &TD_ISA_SYMBOL(td_norm_kernels),
     .spatial = &TD_ISA_SYMBOL(td_spatial_kernels),
     .random = &TD_ISA_SYMBOL(td_random_kernels),
+    .product = &TD_ISA_SYMBOL(td_product_kernels),
 };

@@ -70,9 +70,13 @@ SUMS(DEFINE_TERM)
             total += (double)NAME(name##_term1)(GET(*x), center);                                  \
         return total;                                                                              \
     }                                                                                              \
+    TD_SHORT_ROWS(NAME(name##_short), T, double, f, 0, (double)NAME(name##_term1)(GET(v), 0),      \
+                  a + b, acc[r].f + a)                                                             \
     static void NAME(name##_rows)(td_accumulator * acc, const void *data, int64_t rows,            \
                                   int64_t row_stride, int64_t n, int64_t stride,                   \
                                   const double *centers) {                                         \
+        if (!centers && stride == 1 && row_stride == n && NAME(name##_short)(acc, data, rows, n))  \
+            return;                                                                                \
         for (int64_t r = 0; r < rows; r++) {                                                       \
             const T *x = (const T *)data + r * row_stride;                                         \
             C center = centers ? (C)centers[r] : 0;                                                \
@@ -137,11 +141,11 @@ SUMS(DEFINE_SUM_COLUMNS)
 
 /* ---- largest and smallest ---- */
 
-static inline C NAME(max1)(C a, C b) {
-    return a > b || a != a ? a : b;
+static inline C NAME(max1)(C a, C b) { /* without a branch */
+    return ((a > b) | (a != a)) ? a : b;
 }
 static inline C NAME(min1)(C a, C b) {
-    return a < b || a != a ? a : b;
+    return ((a < b) | (a != a)) ? a : b;
 }
 static inline C NAME(abs1)(C a) {
     return a < 0 ? -a : a;
@@ -156,27 +160,40 @@ static inline C NAME(abs1)(C a) {
 #define DEFINE_EXTREME(name, better, better1, map, map1)                                           \
     static C NAME(name##_run)(const T *x, int64_t n) {                                             \
         C best = map1(GET(x[0]));                                                                  \
-        if (n >= 4 * N) {                                                                          \
-            V a0 = map(LOAD(x)), a1 = map(LOAD(x + N)), a2 = map(LOAD(x + 2 * N)),                 \
-              a3 = map(LOAD(x + 3 * N));                                                           \
-            for (x += 4 * N, n -= 4 * N; n >= 4 * N; x += 4 * N, n -= 4 * N) {                     \
-                a0 = better(a0, map(LOAD(x)));                                                     \
-                a1 = better(a1, map(LOAD(x + N)));                                                 \
-                a2 = better(a2, map(LOAD(x + 2 * N)));                                             \
-                a3 = better(a3, map(LOAD(x + 3 * N)));                                             \
+        if (n >= 2 * N) {                                                                          \
+            V a0 = map(LOAD(x));                                                                   \
+            x += N, n -= N;                                                                        \
+            if (n >= 3 * N) {                                                                      \
+                V a1 = map(LOAD(x)), a2 = map(LOAD(x + N)), a3 = map(LOAD(x + 2 * N));             \
+                for (x += 3 * N, n -= 3 * N; n >= 4 * N; x += 4 * N, n -= 4 * N) {                 \
+                    a0 = better(a0, map(LOAD(x)));                                                 \
+                    a1 = better(a1, map(LOAD(x + N)));                                             \
+                    a2 = better(a2, map(LOAD(x + 2 * N)));                                         \
+                    a3 = better(a3, map(LOAD(x + 3 * N)));                                         \
+                }                                                                                  \
+                a0 = better(better(a0, a1), better(a2, a3));                                       \
             }                                                                                      \
-            a0 = better(better(a0, a1), better(a2, a3));                                           \
-            for (int k = 0; k < N; k++)                                                            \
-                best = better1(best, a0[k]);                                                       \
+            for (; n >= N; n -= N, x += N)                                                         \
+                a0 = better(a0, map(LOAD(x)));                                                     \
+            C lanes[N];                                                                            \
+            VEC(store)(lanes, a0);                                                                 \
+            for (int w = N / 2; w; w /= 2)                                                         \
+                for (int k = 0; k < w; k++)                                                        \
+                    lanes[k] = better1(lanes[k], lanes[k + w]);                                    \
+            best = better1(best, lanes[0]);                                                        \
         }                                                                                          \
         for (; n > 0; n--, x++)                                                                    \
             best = better1(best, map1(GET(*x)));                                                   \
         return best;                                                                               \
     }                                                                                              \
+    TD_SHORT_ROWS(NAME(name##_short), T, C, f, (C)acc[r].f, map1(GET(v)), better1(a, b),           \
+                  (double)a)                                                                       \
     static void NAME(name##_rows)(td_accumulator * acc, const void *data, int64_t rows,            \
                                   int64_t row_stride, int64_t n, int64_t stride,                   \
                                   const double *centers) {                                         \
         (void)centers;                                                                             \
+        if (stride == 1 && row_stride == n && NAME(name##_short)(acc, data, rows, n))              \
+            return;                                                                                \
         for (int64_t r = 0; r < rows; r++) {                                                       \
             const T *x = (const T *)data + r * row_stride;                                         \
             C best = (C)acc[r].f;                                                                  \

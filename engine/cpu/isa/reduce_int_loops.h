@@ -19,10 +19,14 @@
     static inline A NAME(name##_fold)(A a, T v) {                                                  \
         return (A)(expression);                                                                    \
     }                                                                                              \
+    TD_SHORT_ROWS(NAME(name##_short), T, A, i, (A)acc[r].i, (A)v, NAME(name##_fold)(a, (T)b),      \
+                  (int64_t)a)                                                                      \
     static void NAME(name##_rows)(td_accumulator * acc, const void *data, int64_t rows,            \
                                   int64_t row_stride, int64_t n, int64_t stride,                   \
                                   const double *centers) {                                         \
         (void)centers;                                                                             \
+        if (stride == 1 && row_stride == n && NAME(name##_short)(acc, data, rows, n))              \
+            return;                                                                                \
         for (int64_t r = 0; r < rows; r++) {                                                       \
             const T *x = (const T *)data + r * row_stride;                                         \
             A a = (A)acc[r].i;                                                                     \

@@ -34,6 +34,34 @@ static inline vd vd_widen_add(vd sum, vd a) {
     return sum + a;
 }
 
+/* NAME(acc, x, rows, n): rows of two to four elements, one after the other in memory. Returns
+ * whether it was that. The loop is over the rows, so that the compiler can take several at a time;
+ * of each the elements go in as they do elsewhere: `a`, of type A, is FROM at first, then JOIN of
+ * itself and b, which is ELEMENT of v; INTO is what becomes of acc[r].FIELD. */
+#define TD_SHORT_LOOP(count, T, A, FIELD, FROM, ELEMENT, JOIN, INTO)                               \
+    for (int64_t r = 0; r < rows; r++) {                                                           \
+        A a = FROM;                                                                                \
+        for (int k = 0; k < (count); k++) {                                                        \
+            const T v = x[r * (count) + k];                                                        \
+            const A b = ELEMENT;                                                                   \
+            a = JOIN;                                                                              \
+        }                                                                                          \
+        acc[r].FIELD = INTO;                                                                       \
+    }
+#define TD_SHORT_ROWS(NAME, T, ...)                                                                \
+    static bool NAME(td_accumulator *acc, const void *data, int64_t rows, int64_t n) {             \
+        const T *x = data;                                                                         \
+        if (n == 2)                                                                                \
+            TD_SHORT_LOOP(2, T, __VA_ARGS__)                                                       \
+        else if (n == 3)                                                                           \
+            TD_SHORT_LOOP(3, T, __VA_ARGS__)                                                       \
+        else if (n == 4)                                                                           \
+            TD_SHORT_LOOP(4, T, __VA_ARGS__)                                                       \
+        else                                                                                       \
+            return false;                                                                          \
+        return true;                                                                               \
+    }
+
 #define P        vf
 #define T        float
 #define C        float

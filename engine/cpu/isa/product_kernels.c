@@ -1,0 +1,131 @@
+/* product_kernels.c: the products' loops for each element type, in this instruction set. */
+#include "engine/cpu/isa/product_kernels.h"
+
+#include "engine/core/interrupt.h"
+#include "engine/cpu/isa/isa_symbol.h"
+#include "engine/cpu/isa/vec_math.h"
+
+/* A tile: ROWS * VECTORS sums, VECTORS of b and one of a in 32 registers, or in 16. DEPTH: rows of
+ * a panel, which stays in the second-level cache; FEW_ROWS: of a, for which packing does not pay.
+ * SIDE_BY_SIDE: rows that share the loads of a vector. */
+#if defined(TD_ISA_avx512)
+enum { ROWS = 6, VECTORS = 4, SIDE_BY_SIDE = 4 };
+#else
+enum { ROWS = 6, VECTORS = 2, SIDE_BY_SIDE = 2 };
+#endif
+enum { DEPTH = 256, FEW_ROWS = 32 };
+
+#define ADD_F(a, b, c) vf_fma(b, c, a)
+#define ADD_D(a, b, c) vd_fma(b, c, a)
+#if defined(TD_ISA_avx512) || defined(TD_ISA_avx2)
+#define ADD1_F(a, b, c) __builtin_fmaf(b, c, a)
+#define ADD1_D(a, b, c) __builtin_fma(b, c, a)
+#else
+#define ADD1_F(a, b, c) ((a) + (b) * (c))
+#define ADD1_D(a, b, c) ((a) + (b) * (c))
+#endif
+/* The sum of the lanes, by halves. */
+#if defined(TD_ISA_avx512)
+static inline float sum_f(vf x) {
+    return _mm512_reduce_add_ps((__m512)x);
+}
+static inline double sum_d(vd x) {
+    return _mm512_reduce_add_pd((__m512d)x);
+}
+#elif defined(TD_ISA_avx2)
+static inline float sum_f(vf x) {
+    __m128 s = _mm_add_ps(_mm256_castps256_ps128((__m256)x), _mm256_extractf128_ps((__m256)x, 1));
+    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+}
+static inline double sum_d(vd x) {
+    __m128d s =
+        _mm_add_pd(_mm256_castpd256_pd128((__m256d)x), _mm256_extractf128_pd((__m256d)x, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(s, _mm_unpackhi_pd(s, s)));
+}
+#else
+#define sum_f vf_hsum
+#define sum_d vd_hsum
+#endif
+
+#define ADD_I(a, b, c) ((a) + (b) * (c)) /* they wrap around */
+
+#define P   vf
+#define S   float
+#define T   float
+#define V   vf
+#define N   VF_N
+#define ADD ADD_F
+#include "engine/cpu/isa/product_block_loops.h"
+
+#define P   vd
+#define S   double
+#define T   double
+#define V   vd
+#define N   VD_N
+#define ADD ADD_D
+#include "engine/cpu/isa/product_block_loops.h"
+
+#define P   vl
+#define S   int64_t
+#define T   int64_t
+#define V   vl
+#define N   VL_N
+#define ADD ADD_I
+#include "engine/cpu/isa/product_block_loops.h"
+
+#define P   vi
+#define S   int32_t
+#define T   int32_t
+#define V   vi
+#define N   VI_N
+#define ADD ADD_I
+#include "engine/cpu/isa/product_block_loops.h"
+
+#define P   i16
+#define S   int16_t
+#define T   int16_t
+#define V   vs
+#define N   VS_N
+#define ADD ADD_I
+#include "engine/cpu/isa/product_block_loops.h"
+
+/* Bytes have no products of their own: what is cut off is the same in 16 bits. */
+#define P   i8
+#define S   int8_t
+#define T   int16_t
+#define V   vs
+#define N   VS_N
+#define ADD ADD_I
+#include "engine/cpu/isa/product_block_loops.h"
+
+#define P    vf
+#define T    float
+#define V    vf
+#define N    VF_N
+#define ADD  ADD_F
+#define ADD1 ADD1_F
+#define SUM  sum_f
+#include "engine/cpu/isa/product_vector_loops.h"
+
+#define P    vd
+#define T    double
+#define V    vd
+#define N    VD_N
+#define ADD  ADD_D
+#define ADD1 ADD1_D
+#define SUM  sum_d
+#include "engine/cpu/isa/product_vector_loops.h"
+
+extern const td_product_kernels TD_ISA_SYMBOL(td_product_kernels);
+const td_product_kernels TD_ISA_SYMBOL(td_product_kernels) = {
+    .block = {[TD_U8] = i8_block,
+              [TD_I8] = i8_block,
+              [TD_I16] = i16_block,
+              [TD_I32] = vi_block,
+              [TD_I64] = vl_block,
+              [TD_F32] = vf_block,
+              [TD_F64] = vd_block},
+    .dots = {[TD_F32] = vf_dots, [TD_F64] = vd_dots},
+    .combine = {[TD_F32] = vf_combine, [TD_F64] = vd_combine},
+};

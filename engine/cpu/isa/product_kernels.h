@@ -1,0 +1,40 @@
+/* product_kernels.h: inner loops of products of matrices and vectors. */
+#ifndef TD_CPU_ISA_PRODUCT_KERNELS_H
+#define TD_CPU_ISA_PRODUCT_KERNELS_H
+
+#include "engine/core/dtype.h"
+
+#include <stdint.h>
+
+/* c (rows x columns) = a (rows x depth) b (depth x columns), plus `bias` (columns elements; NULL:
+ * none) in every row. Strides in elements; any. */
+typedef struct td_product_block {
+    const char *a, *b, *bias;
+    char *c;
+    int64_t rows, columns, depth;
+    int64_t a_row, a_column, b_row, b_column, c_row, c_column;
+} td_product_block;
+
+/* Columns of b that a block packs at a time: more are taken one such panel after the other. What
+ * an element of c gives depends on its row, its column and depth alone. Leaves early when an
+ * interrupt is requested. */
+typedef void (*td_product_block_fn)(const td_product_block *block);
+
+/* sums[r] = sum over k < n of x[k] * rows[r * stride + k], r < count; the terms of each in the same
+ * order, however many rows there are. */
+typedef void (*td_product_dots_fn)(const void *x, const void *rows, int64_t stride, int64_t count,
+                                   int64_t n, double *sums);
+
+/* sums[c] += sum over k < n of x[k] * rows[k * stride + c], c < count; sums of the element type.
+ * What a column gives does not depend on the columns beside it. */
+typedef void (*td_product_combine_fn)(void *sums, const void *x, const void *rows, int64_t stride,
+                                      int64_t count, int64_t n);
+
+/* By dtype; NULL: not for this one. */
+typedef struct td_product_kernels {
+    td_product_block_fn block[TD_DTYPE_COUNT];
+    td_product_dots_fn dots[TD_DTYPE_COUNT];
+    td_product_combine_fn combine[TD_DTYPE_COUNT];
+} td_product_kernels;
+
+#endif

@@ -1,0 +1,97 @@
+/* product_vector_loops.h: products of a vector and a matrix of one floating type. Included by
+ * product_kernels.c with these defined; undefines them:
+ *   P        a name for the type
+ *   T        the type
+ *   V, N     vector of T and its lanes; V is also the prefix of the vector's functions
+ *   ADD(a, b, c), ADD1   a + b * c of vectors, of scalars; rounded alike
+ *   SUM(x)   of the lanes of a vector
+ *
+ * Every sum has four vectors, whatever is beside it: the order of its terms follows from its length
+ * alone. They go over into a double after some thousand terms.
+ */
+#define CAT2(a, b) a##_##b
+#define CAT1(a, b) CAT2(a, b)
+#define NAME(name) CAT1(P, name)
+#define VEC(name)  CAT1(V, name)
+
+enum { NAME(run) = 4096 };
+
+/* Dot products of x and `count` (a constant) rows, n <= run. */
+static inline __attribute__((always_inline)) void
+NAME(dots_of)(const T *x, const T *w, int64_t stride, int count, int64_t n, double *sums) {
+    V s[SIDE_BY_SIDE][4] = {{{0}}};
+    int64_t k = 0;
+    for (; k + 4 * N <= n; k += 4 * N)
+        for (int v = 0; v < 4; v++) {
+            V left = VEC(load)(x + k + v * N);
+            for (int r = 0; r < count; r++)
+                s[r][v] = ADD(s[r][v], left, VEC(load)(w + r * stride + k + v * N));
+        }
+    for (; k + N <= n; k += N)
+        for (int r = 0; r < count; r++)
+            s[r][0] = ADD(s[r][0], VEC(load)(x + k), VEC(load)(w + r * stride + k));
+    for (int r = 0; r < count; r++) {
+        T rest = 0;
+        for (int64_t l = k; l < n; l++)
+            rest = ADD1(rest, x[l], w[r * stride + l]);
+        sums[r] += (double)(SUM((s[r][0] + s[r][1]) + (s[r][2] + s[r][3])) + rest);
+    }
+}
+
+static void NAME(dots)(const void *x, const void *rows, int64_t stride, int64_t count, int64_t n,
+                       double *sums) {
+    const T *w = rows;
+    for (int64_t r = 0; r < count; r++)
+        sums[r] = 0;
+    for (; count > 0; count -= SIDE_BY_SIDE, w += SIDE_BY_SIDE * stride, sums += SIDE_BY_SIDE)
+        for (int64_t k = 0; k < n; k += NAME(run)) {
+            int64_t len = n - k < NAME(run) ? n - k : NAME(run);
+            if (count >= SIDE_BY_SIDE)
+                NAME(dots_of)((const T *)x + k, w + k, stride, SIDE_BY_SIDE, len, sums);
+            else
+                for (int64_t r = 0; r < count; r++)
+                    NAME(dots_of)((const T *)x + k, w + r * stride + k, stride, 1, len, sums + r);
+        }
+}
+
+/* Four rows at a time: the sums are read and written once for them. */
+static void NAME(combine)(void *to, const void *factors, const void *rows, int64_t stride,
+                          int64_t count, int64_t n) {
+    const T *x = factors, *w = rows;
+    T *sums = to;
+    for (; n >= 4; n -= 4, x += 4, w += 4 * stride) {
+        const T *w1 = w + stride, *w2 = w1 + stride, *w3 = w2 + stride;
+        V x0 = VEC(set)(x[0]), x1 = VEC(set)(x[1]), x2 = VEC(set)(x[2]), x3 = VEC(set)(x[3]);
+        int64_t c = 0;
+        for (; c + N <= count; c += N) {
+            V s = ADD(VEC(load)(sums + c), x0, VEC(load)(w + c));
+            s = ADD(s, x1, VEC(load)(w1 + c));
+            s = ADD(s, x2, VEC(load)(w2 + c));
+            VEC(store)(sums + c, ADD(s, x3, VEC(load)(w3 + c)));
+        }
+        for (; c < count; c++) {
+            T s = ADD1(ADD1(sums[c], x[0], w[c]), x[1], w1[c]);
+            sums[c] = ADD1(ADD1(s, x[2], w2[c]), x[3], w3[c]);
+        }
+    }
+    for (; n > 0; n--, x++, w += stride) {
+        V x0 = VEC(set)(x[0]);
+        int64_t c = 0;
+        for (; c + N <= count; c += N)
+            VEC(store)(sums + c, ADD(VEC(load)(sums + c), x0, VEC(load)(w + c)));
+        for (; c < count; c++)
+            sums[c] = ADD1(sums[c], x[0], w[c]);
+    }
+}
+
+#undef CAT2
+#undef CAT1
+#undef NAME
+#undef VEC
+#undef P
+#undef T
+#undef V
+#undef N
+#undef ADD
+#undef ADD1
+#undef SUM

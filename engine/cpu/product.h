@@ -1,0 +1,25 @@
+/* product.h: products by our own loops (isa/product_kernels.h): of integers, of vectors, and of
+ * small matrices, where a library's call costs more than its speed gains. */
+#ifndef TD_CPU_PRODUCT_H
+#define TD_CPU_PRODUCT_H
+
+#include "engine/core/status.h"
+#include "engine/cpu/isa/product_kernels.h"
+
+/* Products of n pairs of matrices that lie so many elements apart. */
+typedef struct td_product_batch {
+    int64_t n, a, b, c;
+} td_product_batch;
+
+/* The products of a batch, of which `first` is the first: cut into blocks that go to threads;
+ * results do not depend on how many there are. For all dtypes but bool and the 16-bit floats. */
+td_status td_product_by_blocks(td_dtype dtype, const td_product_block *first,
+                               const td_product_batch *batch) TD_MUST_CHECK;
+
+/* Float32 or float64 with a vector on one side, or a few rows on the left and columns of b that
+ * lie side by side in memory: is it one that td_product_by_vectors does? */
+bool td_product_has_vector(td_dtype dtype, const td_product_block *whole);
+/* The same for any number of threads. */
+td_status td_product_by_vectors(td_dtype dtype, const td_product_block *whole) TD_MUST_CHECK;
+
+#endif

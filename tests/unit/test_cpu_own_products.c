@@ -1,0 +1,256 @@
+/* test_cpu_own_products.c: products by our own loops (cpu/product.h): of integers, which wrap
+ * around, of vectors, and of small matrices, against sums of their own; an element is the same
+ * wherever it lies in a result. */
+#include "engine/cpu/isa/isa.h"
+#include "engine/cpu/product.h"
+#include "engine/td.h"
+
+#include "tests/check.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static uint64_t seed = 11;
+
+static uint64_t next(void) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return seed >> 17;
+}
+
+static td_tensor *make(td_dtype dtype, int ndim, const int64_t *sizes) {
+    td_tensor *x = NULL;
+    if (!CHECK_INT(td_tensor_empty(dtype, TD_DEVICE_CPU, ndim, sizes, &x), TD_OK))
+        exit(1);
+    for (int64_t k = 0; k < x->numel; k++) {
+        char *to = (char *)x->data + (size_t)k * td_tensor_itemsize(x);
+        if (td_dtype_is_float(dtype))
+            td_store_double(dtype, to, (double)(int64_t)(next() % 2001) / 1000 - 1);
+        else
+            memcpy(to, &(uint64_t){next() * 0x9e3779b97f4a7c15u}, td_tensor_itemsize(x));
+    }
+    return x;
+}
+
+static td_tensor *turned(td_tensor *x) {
+    td_tensor *y = NULL;
+    CHECK_INT(TD_APPLY(&y, transpose, TD_T(x), TD_I(-2), TD_I(-1)), TD_OK);
+    return y;
+}
+
+static td_tensor *product(td_tensor *a, td_tensor *b) {
+    td_tensor *c = NULL;
+    if (!CHECK_INT(TD_APPLY(&c, matmul, TD_T(a), TD_T(b)), TD_OK))
+        exit(1);
+    return c;
+}
+
+static const void *place(const td_tensor *x, int64_t batch, int64_t row, int64_t column) {
+    const int64_t *s = x->strides + x->ndim - 2;
+    int64_t at = row * s[0] + column * s[1] + (x->ndim == 3 ? batch * x->strides[0] : 0);
+    return (const char *)x->data + at * (int64_t)td_tensor_itemsize(x);
+}
+
+/* ---- integers ---- */
+
+static uint64_t sum_of(const td_tensor *a, const td_tensor *b, int64_t batch, int64_t i,
+                       int64_t j) {
+    uint64_t sum = 0;
+    for (int64_t l = 0; l < a->sizes[a->ndim - 1]; l++)
+        sum += (uint64_t)td_load_int((td_dtype)a->dtype, place(a, batch, i, l)) *
+               (uint64_t)td_load_int((td_dtype)b->dtype, place(b, batch, l, j));
+    return sum;
+}
+
+static void check_integers(td_tensor *a, td_tensor *b) {
+    td_tensor *c = product(a, b);
+    size_t size = td_tensor_itemsize(c);
+    const int64_t *sizes = c->sizes + c->ndim - 2;
+    int64_t batches = c->ndim == 3 ? c->sizes[0] : 1, wrong = 0;
+    for (int64_t k = 0; k < batches * sizes[0] * sizes[1]; k++) {
+        int64_t batch = k / sizes[1] / sizes[0], i = k / sizes[1] % sizes[0], j = k % sizes[1];
+        uint64_t want = sum_of(a, b, batch, i, j);
+        wrong += memcmp(place(c, batch, i, j), &want, size) != 0; /* the low bytes */
+    }
+    CHECK_INT(wrong, 0);
+    td_release(c);
+}
+
+TEST(products_of_integers_wrap_around_in_every_layout) {
+    static const td_dtype dtypes[] = {TD_U8, TD_I8, TD_I16, TD_I32, TD_I64};
+    static const int64_t sizes[][3] = {{6, 64, 64},  {7, 129, 257}, {100, 3, 300}, {3, 70, 300},
+                                       {97, 66, 33}, {40, 1, 50},   {1, 40, 600},  {130, 20, 5}};
+    for (int d = 0; d < 5; d++)
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+            int64_t m = sizes[s][0], n = sizes[s][1], k = sizes[s][2];
+            td_tensor *a = make(dtypes[d], 2, (int64_t[]){m, k});
+            td_tensor *b = make(dtypes[d], 2, (int64_t[]){k, n});
+            td_tensor *at = make(dtypes[d], 2, (int64_t[]){k, m}), *bt = NULL, *ta = turned(at);
+            bt = make(dtypes[d], 2, (int64_t[]){n, k});
+            td_tensor *tb = turned(bt);
+            check_integers(a, b);
+            check_integers(ta, b);
+            check_integers(a, tb);
+            check_integers(ta, tb);
+            td_tensor *all[] = {a, b, at, bt, ta, tb};
+            for (int r = 0; r < 6; r++)
+                td_release(all[r]);
+        }
+}
+
+TEST(batches_of_integers_and_biases_are_right) {
+    td_tensor *a = make(TD_I32, 3, (int64_t[]){5, 30, 40});
+    td_tensor *b = make(TD_I32, 3, (int64_t[]){5, 40, 70});
+    check_integers(a, b);
+    td_tensor *x = make(TD_I16, 2, (int64_t[]){20, 600}), *w = make(TD_I16, 2, (int64_t[]){9, 600});
+    td_tensor *bias = make(TD_I16, 1, (int64_t[]){9}), *y = NULL, *wt = turned(w), *plain = NULL;
+    CHECK_INT(TD_APPLY(&y, linear, TD_T(x), TD_T(w), TD_T(bias)), TD_OK);
+    plain = product(x, wt);
+    for (int64_t k = 0; k < y->numel; k++)
+        CHECK_INT(((int16_t *)y->data)[k],
+                  (int16_t)(((int16_t *)plain->data)[k] + ((int16_t *)bias->data)[k % 9]));
+    td_tensor *all[] = {a, b, x, w, bias, y, wt, plain};
+    for (int r = 0; r < 8; r++)
+        td_release(all[r]);
+}
+
+/* ---- floats ---- */
+
+/* The largest distance to the sum in double, over the sum of the terms' sizes. */
+static double distance(const td_tensor *a, const td_tensor *b, const td_tensor *c) {
+    td_dtype dtype = (td_dtype)c->dtype;
+    double worst = 0;
+    for (int64_t i = 0; i < c->sizes[0]; i++)
+        for (int64_t j = 0; j < c->sizes[1]; j++) {
+            double sum = 0, size = 1e-300;
+            for (int64_t l = 0; l < a->sizes[1]; l++) {
+                double term = td_load_double(dtype, place(a, 0, i, l)) *
+                              td_load_double(dtype, place(b, 0, l, j));
+                sum += term;
+                size += fabs(term);
+            }
+            worst = fmax(worst, fabs(td_load_double(dtype, place(c, 0, i, j)) - sum) / size);
+        }
+    return worst;
+}
+
+static void check_floats(td_tensor *a, td_tensor *b) {
+    td_tensor *c = product(a, b);
+    CHECK_CLOSE(distance(a, b, c), 0, c->dtype == TD_F32 ? 3e-6 : 1e-14);
+    td_release(c);
+}
+
+TEST(vectors_times_matrices_and_small_matrices_match_sums_in_double) {
+    static const int64_t sizes[][3] = {{1, 1, 513},   {1, 1, 70001}, {1, 300, 515}, {300, 1, 1031},
+                                       {2, 301, 700}, {3, 97, 4099}, {4, 200, 999}, {1, 3, 40000},
+                                       {1, 1000, 7},  {48, 64, 48},  {63, 64, 63},  {50, 60, 40}};
+    for (int d = 0; d < 2; d++)
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+            td_dtype dtype = d ? TD_F64 : TD_F32;
+            int64_t m = sizes[s][0], n = sizes[s][1], k = sizes[s][2];
+            td_tensor *a = make(dtype, 2, (int64_t[]){m, k}),
+                      *b = make(dtype, 2, (int64_t[]){k, n});
+            td_tensor *at = make(dtype, 2, (int64_t[]){k, m}),
+                      *bt = make(dtype, 2, (int64_t[]){n, k});
+            td_tensor *ta = turned(at), *tb = turned(bt);
+            check_floats(a, b);
+            check_floats(a, tb);
+            check_floats(ta, b);
+            check_floats(ta, tb);
+            td_tensor *all[] = {a, b, at, bt, ta, tb};
+            for (int r = 0; r < 6; r++)
+                td_release(all[r]);
+        }
+}
+
+TEST(a_column_of_biases_is_added_once) {
+    td_tensor *x = make(TD_F64, 2, (int64_t[]){2, 900}),
+              *w = make(TD_F64, 2, (int64_t[]){700, 900});
+    td_tensor *bias = make(TD_F64, 1, (int64_t[]){700}), *one = make(TD_F64, 1, (int64_t[]){1});
+    td_tensor *tall = make(TD_F64, 2, (int64_t[]){800, 900}),
+              *row = make(TD_F64, 2, (int64_t[]){1, 900});
+    td_tensor *y = NULL, *z = NULL, *wt = turned(w), *rt = turned(row);
+    CHECK_INT(TD_APPLY(&y, linear, TD_T(x), TD_T(w), TD_T(bias)), TD_OK);
+    CHECK_INT(TD_APPLY(&z, linear, TD_T(tall), TD_T(row), TD_T(one)), TD_OK);
+    td_tensor *want = product(x, wt), *column = product(tall, rt);
+    for (int64_t k = 0; k < y->numel; k++)
+        CHECK_CLOSE(((double *)y->data)[k],
+                    ((double *)want->data)[k] + ((double *)bias->data)[k % 700], 1e-12);
+    for (int64_t k = 0; k < z->numel; k++)
+        CHECK_CLOSE(((double *)z->data)[k], ((double *)column->data)[k] + *(double *)one->data,
+                    1e-12);
+    td_tensor *all[] = {x, w, bias, one, tall, row, y, z, wt, rt, want, column};
+    for (int r = 0; r < 12; r++)
+        td_release(all[r]);
+}
+
+/* ---- the loops themselves ---- */
+
+#define DEFINE_SAME(type, dtype)                                                                   \
+    static void check_same_##type(void) {                                                          \
+        enum { ROWS = 9, LONG = 131 };                                                             \
+        const td_product_kernels *k = td_cpu->product;                                             \
+        td_tensor *x = make(dtype, 1, (int64_t[]){LONG});                                          \
+        td_tensor *w = make(dtype, 2, (int64_t[]){ROWS, LONG});                                    \
+        const type *rows = w->data, *vector = x->data;                                             \
+        double all[ROWS], one;                                                                     \
+        type sums[LONG] = {0}, part[LONG];                                                         \
+        k->dots[dtype](vector, rows, LONG, ROWS, LONG, all);                                       \
+        k->combine[dtype](sums, vector, rows, LONG, LONG, ROWS);                                   \
+        for (int r = 0; r < ROWS; r++) {                                                           \
+            k->dots[dtype](vector, rows + r * LONG, LONG, 1, LONG, &one);                          \
+            CHECK(one == all[r]);                                                                  \
+        }                                                                                          \
+        for (int c = 0; c < LONG; c++) {                                                           \
+            memset(part, 0, sizeof part);                                                          \
+            k->combine[dtype](part, vector, rows + c, LONG, LONG - c, ROWS);                       \
+            CHECK(memcmp(part, sums + c, (size_t)(LONG - c) * sizeof(type)) == 0);                 \
+        }                                                                                          \
+        td_release(x);                                                                             \
+        td_release(w);                                                                             \
+    }
+DEFINE_SAME(float, TD_F32)
+DEFINE_SAME(double, TD_F64)
+
+TEST(a_sum_is_the_same_whatever_is_beside_it) {
+    check_same_float();
+    check_same_double();
+}
+
+/* ---- interrupts ---- */
+
+static void *interrupt_soon(void *unused) {
+    struct timespec pause = {.tv_nsec = 50000000};
+    nanosleep(&pause, NULL);
+    td_interrupt_request();
+    return unused;
+}
+
+TEST(a_long_product_of_integers_is_interrupted) {
+    pthread_t thread;
+    td_tensor *big = NULL, *c = NULL;
+    const int64_t sizes[] = {6000, 6000}; /* some ten seconds of work */
+    CHECK_INT(TD_APPLY(&big, zeros, TD_INTS(2, sizes), TD_DTYPE(TD_I64)), TD_OK);
+    pthread_create(&thread, NULL, interrupt_soon, NULL);
+    td_status status = TD_APPLY(&c, mm, TD_T(big), TD_T(big));
+    pthread_join(thread, NULL);
+    CHECK_INT(status, TD_EINTR);
+    td_interrupt_clear();
+    td_release(c);
+    td_release(big);
+}
+
+int main(void) {
+    if (td_init()) {
+        fprintf(stderr, "%s\n", td_error_message());
+        return 1;
+    }
+    RUN(products_of_integers_wrap_around_in_every_layout);
+    RUN(batches_of_integers_and_biases_are_right);
+    RUN(vectors_times_matrices_and_small_matrices_match_sums_in_double);
+    RUN(a_column_of_biases_is_added_once);
+    RUN(a_sum_is_the_same_whatever_is_beside_it);
+    RUN(a_long_product_of_integers_is_interrupted);
+    return check_finish();
+}
