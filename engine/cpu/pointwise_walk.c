@@ -5,6 +5,7 @@
 
 enum {
     LONG_ROW = 256,         /* inner dims from here on are walked row by row */
+    SHORT_ROW = 8,          /* inner dims up to here are moved column by column */
     STREAM_BYTES = 64 << 20 /* results from here on are not found in a cache again */
 };
 
@@ -340,30 +341,91 @@ char *td_walk_address(const td_walk *w, const td_side *x, int64_t at, const int6
     return address(w, x, index);
 }
 
-/* Runs of the inner dim one after the other. */
+/* How the elements of one side follow each other, the innermost dim first: dims that follow each
+ * other in its memory are one, whether or not they are for the others. */
+typedef struct course {
+    int ndim;
+    int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS], index[TD_MAX_DIMS];
+} course;
+
+static void find_course(course *c, const td_walk *w, const td_side *x, const int64_t *from) {
+    int k = 0;
+    c->sizes[0] = w->sizes[w->ndim - 1];
+    c->strides[0] = x->strides[w->ndim - 1];
+    c->index[0] = from[w->ndim - 1];
+    for (int d = w->ndim - 2; d >= 0; d--) {
+        if (x->strides[d] == c->strides[k] * c->sizes[k]) {
+            c->index[k] += from[d] * c->sizes[k];
+            c->sizes[k] *= w->sizes[d];
+            continue;
+        }
+        k++;
+        c->sizes[k] = w->sizes[d];
+        c->strides[k] = x->strides[d];
+        c->index[k] = from[d];
+    }
+    c->ndim = k + 1;
+}
+
+/* From data into the buffer or back. */
+static void move_run(char *data, int64_t stride, char *buffer, int64_t buffer_stride, int64_t n,
+                     size_t itemsize, bool gather) {
+    if (gather)
+        copy_run(buffer, buffer_stride, data, stride, n, itemsize);
+    else
+        copy_run(data, stride, buffer, buffer_stride, n, itemsize);
+}
+
+/* As many whole rows of the innermost dim as may be moved at once, or 0. */
+static int64_t count_rows(const course *c, int64_t n, bool gather) {
+    if (c->ndim < 2 || c->index[0] != 0 || n < 2 * c->sizes[0] ||
+        (c->sizes[0] > SHORT_ROW && (c->strides[1] != 0 || !gather)))
+        return 0;
+    int64_t rows = n / c->sizes[0], left = c->sizes[1] - c->index[1];
+    return rows < left ? rows : left;
+}
+
+/* One that is the same each time is repeated; of others, which are short, one column goes after the
+ * other. */
+static void move_rows(const course *c, char *data, char *buffer, int64_t rows, size_t itemsize,
+                      bool gather) {
+    int64_t item = (int64_t)itemsize, row = c->sizes[0] * item;
+    if (c->strides[1] != 0 || !gather) {
+        for (int64_t k = 0; k < c->sizes[0]; k++)
+            move_run(data + k * c->strides[0], c->strides[1], buffer + k * item, row, rows,
+                     itemsize, gather);
+        return;
+    }
+    copy_run(buffer, item, data, c->strides[0], c->sizes[0], itemsize);
+    for (int64_t done = 1; done < rows;) {
+        int64_t more = done < rows - done ? done : rows - done;
+        memcpy(buffer + done * row, buffer, (size_t)(more * row));
+        done += more;
+    }
+}
+
 static void move_block(const td_walk *w, const td_side *x, const int64_t *from, int64_t n,
                        char *buffer, bool gather) {
     size_t itemsize = td_dtype_size(x->dtype);
-    int64_t index[TD_MAX_DIMS];
     char *data = address(w, x, from);
-    int last = w->ndim - 1;
-    memcpy(index, from, sizeof *index * (size_t)w->ndim);
+    course c;
+    find_course(&c, w, x, from);
     while (n > 0) {
-        int64_t run = w->sizes[last] - index[last];
-        if (run > n)
-            run = n;
-        if (gather)
-            copy_run(buffer, (int64_t)itemsize, data, x->strides[last], run, itemsize);
+        int64_t rows = count_rows(&c, n, gather), left = c.sizes[0] - c.index[0];
+        int64_t moved = rows ? rows * c.sizes[0] : left < n ? left : n;
+        if (rows)
+            move_rows(&c, data, buffer, rows, itemsize, gather);
         else
-            copy_run(data, x->strides[last], buffer, (int64_t)itemsize, run, itemsize);
-        buffer += run * (int64_t)itemsize;
-        n -= run;
-        data += run * x->strides[last];
-        index[last] += run;
-        for (int d = last; d > 0 && index[d] == w->sizes[d]; d--) {
-            data += x->strides[d - 1] - index[d] * x->strides[d];
-            index[d] = 0;
-            index[d - 1]++;
+            move_run(data, c.strides[0], buffer, (int64_t)itemsize, moved, itemsize, gather);
+        int d = rows > 0;
+        c.index[d] += rows ? rows : moved;
+        data += (rows ? rows : moved) * c.strides[d];
+        buffer += moved * (int64_t)itemsize;
+        n -= moved;
+        for (; d + 1 < c.ndim && c.index[d] == c.sizes[d]; d++) {
+            data += c.strides[d + 1] - c.index[d] * c.strides[d];
+            c.index[d] = 0;
+            c.index[d + 1]++;
         }
     }
 }

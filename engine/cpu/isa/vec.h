@@ -93,6 +93,8 @@ static inline vs vs_select(vs mask, vs a, vs b) {
 #define TD_SLEEF_F0(name)     Sleef_##name##f16_avx512f
 #define TD_SLEEF_D0(name)     Sleef_##name##d8_avx512f
 #define TD_SQRT_F             _mm512_sqrt_ps
+#define TD_MIN_F              _mm512_min_ps
+#define TD_MAX_F              _mm512_max_ps
 #define TD_SQRT_D             _mm512_sqrt_pd
 typedef __m512 td_native_f;
 typedef __m512d td_native_d;
@@ -102,6 +104,8 @@ typedef __m512d td_native_d;
 #define TD_SLEEF_F0(name)     Sleef_##name##f8_avx2
 #define TD_SLEEF_D0(name)     Sleef_##name##d4_avx2
 #define TD_SQRT_F             _mm256_sqrt_ps
+#define TD_MIN_F              _mm256_min_ps
+#define TD_MAX_F              _mm256_max_ps
 #define TD_SQRT_D             _mm256_sqrt_pd
 typedef __m256 td_native_f;
 typedef __m256d td_native_d;
@@ -111,6 +115,8 @@ typedef __m256d td_native_d;
 #define TD_SLEEF_F0(name)     Sleef_##name##f4_sse2
 #define TD_SLEEF_D0(name)     Sleef_##name##d2_sse2
 #define TD_SQRT_F             _mm_sqrt_ps
+#define TD_MIN_F              _mm_min_ps
+#define TD_MAX_F              _mm_max_ps
 #define TD_SQRT_D             _mm_sqrt_pd
 typedef __m128 td_native_f;
 typedef __m128d td_native_d;
@@ -120,6 +126,8 @@ typedef __m128d td_native_d;
 #define TD_SLEEF_F0(name)     Sleef_##name##f4_advsimd
 #define TD_SLEEF_D0(name)     Sleef_##name##d2_advsimd
 #define TD_SQRT_F             vsqrtq_f32
+#define TD_MIN_F              vminq_f32
+#define TD_MAX_F              vmaxq_f32
 #define TD_SQRT_D             vsqrtq_f64
 typedef float32x4_t td_native_f;
 typedef float64x2_t td_native_d;
@@ -134,7 +142,6 @@ typedef float64x2_t td_native_d;
     static inline vd vd_##name(vd x) {                                                             \
         return (vd)TD_SLEEF_D(sleef, ulp)((td_native_d)x);                                         \
     }
-TD_VEC_MATH1(exp, exp, u10)
 TD_VEC_MATH1(exp2, exp2, u10)
 TD_VEC_MATH1(expm1, expm1, u10)
 TD_VEC_MATH1(log, log, u10)
@@ -149,13 +156,21 @@ TD_VEC_MATH1(acos, acos, u10)
 TD_VEC_MATH1(atan, atan, u10)
 TD_VEC_MATH1(sinh_most, sinh, u10)
 TD_VEC_MATH1(cosh_most, cosh, u10)
-TD_VEC_MATH1(tanh_most, tanh, u10)
-TD_VEC_MATH1(erf_most, erf, u10)
 TD_VEC_MATH1(erfc_most, erfc, u15)
 TD_VEC_MATH1(asinh_most, asinh, u10)
 TD_VEC_MATH1(acosh_most, acosh, u10)
 TD_VEC_MATH1(atanh_most, atanh, u10)
 TD_VEC_MATH1(lgamma_most, lgamma, u10)
+#undef TD_VEC_MATH1
+
+/* vec_float.h has them for float. */
+#define TD_VEC_MATH1(name, sleef, ulp)                                                             \
+    static inline vd vd_##name(vd x) {                                                             \
+        return (vd)TD_SLEEF_D(sleef, ulp)((td_native_d)x);                                         \
+    }
+TD_VEC_MATH1(exp, exp, u10)
+TD_VEC_MATH1(tanh, tanh, u10)
+TD_VEC_MATH1(erf_most, erf, u10)
 #undef TD_VEC_MATH1
 
 /* By the processor, which rounds it correctly; SLEEF's takes ten times as long. */

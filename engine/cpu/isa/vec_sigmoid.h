@@ -1,12 +1,10 @@
-/* vec_sigmoid.h: the logistic function, x times it, and x times the normal distribution. Included
- * once per floating type by vec_math.h, with these defined; undefines them:
+/* vec_sigmoid.h: the logistic function. Included once per floating type by vec_math.h, with these
+ * defined; undefines them:
  *   P, T, V, M, I   prefix of the vector's functions, element, vector, mask, integer of its size
  *   DIGITS, BIAS   of the format: bits of the mantissa, and of the exponent what stands for 0
  *   LN2_HIGH, LN2_LOW   ln 2 in two parts, the first short enough that multiples of it are exact
  *   TAYLOR   1 / k! from k = 2, as many as exp needs within ln 2 / 2 of 0
  *   LOWEST   exp(x) times any x is 0 below it
- *   TINY   results below it are too small to be made in this type
- *   HALF_ROOT, HALF_REST   the square root of 1/2 in two parts
  */
 #define CAT2(a, b) a##_##b
 #define CAT1(a, b) CAT2(a, b)
@@ -63,32 +61,6 @@ static inline V OF(sigmoid)(V x) {
     return OF(scaled)(high + low, n);
 }
 
-/* x sigmoid(x), with the sign of x. Far out it is x or 0. */
-static inline V OF(silu)(V x) {
-    M n;
-    V near = OF(min)(OF(max)(x, (V){0} + (T)LOWEST), (V){0} - (T)LOWEST);
-    V low, high = OF(sigmoid_parts)(near, &low, &n), rest;
-    V product = OF(product)(near, high, &rest);
-    V y = OF(scaled)(product + (rest + near * low), n);
-    y += x - x; /* NaN for an infinite one */
-    y = (V)((M)y | ((M)x & (M)((V){0} * (T)-1)));
-    return OF(select)((M)(x > -(T)LOWEST), x, y);
-}
-
-/* x erfc(-x / sqrt(2)) / 2, within 2 ulp. What rounding takes from the argument of erfc is put back
- * through its derivative, -erfc(z) times about z + sqrt(z^2 + 4 / pi). */
-static inline V OF(gelu)(V x) {
-    V near = OF(min)(OF(max)(x, (V){0} - 64), (V){0} + 64), rest;
-    V z = -OF(product)(near, (V){0} + HALF_ROOT, &rest), rest_z = -(rest + near * HALF_REST);
-    V e = OF(erfc)(z), slope = z + OF(sqrt)(z * z + (T)1.2732395447351628);
-    e -= OF(select)((M)(z > 0), e * (rest_z * slope), (V){0});
-    V y = x * (T)0.5 * e;
-    M low = (M)(OF(abs)(y) < TINY) & (M)(x < -1) & (M)(x > -64);
-    if (__builtin_expect(OF(any)(low), 0))
-        y = OF(gelu_lanes)(y, x, low);
-    return OF(select)((M)(x < -64), x * 0, y);
-}
-
 #undef CAT2
 #undef CAT1
 #undef OF
@@ -103,6 +75,3 @@ static inline V OF(gelu)(V x) {
 #undef LN2_LOW
 #undef TAYLOR
 #undef LOWEST
-#undef TINY
-#undef HALF_ROOT
-#undef HALF_REST

@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Makes vec_pieces.h, the polynomials of vec_float.h. Needs mpmath:
+
+    python3 engine/cpu/isa/fit_pieces.py > engine/cpu/isa/vec_pieces.h
+
+Each function is cut into 16 intervals, whose bounds are the floats four to an octave of a + shift. In
+each one it is the interpolation at the nodes of Chebyshev about a centre, in floats;
+of those near the middle of its interval one is taken of which rounding the constant and the next
+term takes little. The one nearest 0 is about 0, without its first term a or a / 2.
+"""
+import struct
+
+from mpmath import mp, mpf
+
+mp.prec = 200
+ENTRIES, CANDIDATES, STEP = 16, 400, mpf(2) ** -50
+
+
+def bits(x):
+    return struct.unpack("<i", struct.pack("<f", x))[0]
+
+
+def of_bits(b):
+    return struct.unpack("<f", struct.pack("<i", b))[0]
+
+
+def to_float(x):
+    return mpf(struct.unpack("<f", struct.pack("<f", float(x)))[0])
+
+
+def interpolate(f, low, high, centre, degree):
+    """Coefficients in powers of (x - centre), by Newton's differences."""
+    n = degree + 1
+    middle, half = (low + high) / 2, (high - low) / 2
+    xs = [middle + half * mp.cos(mp.pi * (2 * k + 1) / (2 * n)) for k in range(n)]
+    d = [f(x) for x in xs]
+    for j in range(1, n):
+        for k in range(n - 1, j - 1, -1):
+            d[k] = (d[k] - d[k - 1]) / (xs[k] - xs[k - j])
+    p = [mpf(0)] * n
+    for k in range(n - 1, -1, -1):
+        at = xs[k] - centre
+        p = [(p[i - 1] if i else 0) - at * p[i] for i in range(n)]
+        p[0] += d[k]
+    return p
+
+
+def intervals(shift):
+    start = bits(shift)
+    cuts = [mpf(of_bits(start + (k << 21))) - mpf(of_bits(start)) for k in range(ENTRIES + 1)]
+    return [(cuts[k], cuts[k + 1]) for k in range(ENTRIES)]
+
+
+def lost(x):
+    """By rounding, in units of the last place."""
+    return abs(x - to_float(x)) * mpf(2) ** (23 - mp.floor(mp.log(abs(x), 2)))
+
+
+def best_centre(f, low, high):
+    """That about the middle where the first two coefficients happen to be nearly floats."""
+    middle, width = to_float((low + high) / 2), high - low
+    best = None
+    for k in range(CANDIDATES):
+        c = to_float(middle + width * (mpf(k) / CANDIDATES - mpf(1) / 2) / 4)
+        value, slope = f(c), (f(c + STEP) - f(c - STEP)) / (2 * STEP)
+        loss = lost(value) + lost(slope) * abs(slope / value) * width
+        if best is None or loss < best[0]:
+            best = (loss, c)
+    return best[1]
+
+
+def columns(f, shift, limit, degree, slope):
+    result = []
+    for k, (low, high) in enumerate(intervals(shift)):
+        high = min(high, mpf(limit))
+        if k == 0:
+            centre = mpf(0)
+            p = [mpf(0)] + interpolate(lambda x: f(x) / x - slope, low, high, centre, degree - 1)
+        else:
+            centre = best_centre(f, low, high)
+            p = interpolate(f, low, high, centre, degree)
+        result.append([centre] + [to_float(c) for c in p])
+    return result
+
+
+def literal(x):
+    """The float in as few digits as tell it apart."""
+    value = float(x)
+    for digits in range(1, 10):
+        text = f"{value:.{digits}g}"
+        if to_float(float(text)) == mpf(value):
+            break
+    return text + ("f" if "." in text or "e" in text else ".0f")
+
+
+def print_rows(rows):
+    for row in rows:
+        line = "    {"
+        for k, c in enumerate(row):
+            word = literal(c) + (", " if k < ENTRIES - 1 else "},")
+            if len(line) + len(word) > 98:
+                print(line.rstrip())
+                line = "     "
+            line += word
+        print(line)
+    print("}};")
+
+
+def table(name, what, f, shift, limit, degree, slope):
+    print(f"\n/* {what} */")
+    print(f"#define TD_{name.upper()}_SHIFT {literal(to_float(shift))}")
+    print(f"#define TD_{name.upper()}_LIMIT {literal(to_float(limit))}")
+    print(f"static const td_pieces {name}_pieces = {{{{")
+    print_rows(zip(*columns(f, shift, limit, degree, slope)))
+
+
+def a_erfcx(a):
+    z = a / mp.sqrt(2)
+    return a * mp.exp(z * z) * mp.erfc(z) / 2
+
+
+DEGREE, EXP_TERMS, EXP_PARTS = 6, 3, 8
+
+
+def exp_terms():
+    """(exp(r) - 1 - r) / r^2 within half of a part of 0."""
+    half = mp.log(2) / (2 * EXP_PARTS) + mpf(2) ** -20
+    p = interpolate(lambda r: (mp.expm1(r) - r) / r**2, -half * 1.01, half, mpf(0), EXP_TERMS - 1)
+    return ", ".join(literal(to_float(c)) for c in p)
+
+
+def exp_powers():
+    powers = [mpf(2) ** (mpf(k % EXP_PARTS) / EXP_PARTS) for k in range(ENTRIES)]
+    tops = [to_float(x) for x in powers]
+    return [tops, [to_float(x - top) for x, top in zip(powers, tops)]]
+
+
+print(f"""/* vec_pieces.h: made by fit_pieces.py, which says what it holds; not to be edited. */
+#ifndef TD_CPU_ISA_VEC_PIECES_H
+#define TD_CPU_ISA_VEC_PIECES_H
+
+/* clang-format off */
+
+enum {{ TD_PIECES_DEGREE = {DEGREE} }};
+
+/* By interval: the centre and the terms, the constant one first. */
+typedef struct td_pieces {{
+    float rows[TD_PIECES_DEGREE + 2][{ENTRIES}];
+}} td_pieces;
+
+typedef struct td_powers {{
+    float rows[2][{ENTRIES}];
+}} td_powers;
+
+/* (exp(r) - 1 - r) / r^2 within ln 2 / {2 * EXP_PARTS} of 0. */
+enum {{ TD_EXP_TERMS = {EXP_TERMS} }};
+static const float exp_terms[TD_EXP_TERMS] = {{{exp_terms()}}};
+
+/* 2^(k / {EXP_PARTS}) in two parts, once and again. */
+static const td_powers exp_powers = {{{{""")
+print_rows(exp_powers())
+table("tanh", "tanh(a), without a in the first; 1 from the limit on", mp.tanh, 0.625, 9.3, DEGREE, 1)
+table("erf", "erf(a), without a in the first; 1 from the limit on", mp.erf, 0.265, 3.95, DEGREE, 1)
+table("gelu", "a exp(a^2 / 2) erfc(a / sqrt(2)) / 2, without a / 2 in the first; used up to the limit",
+      a_erfcx, 0.98, 14.5, DEGREE, mpf(0.5))
+table("silu", "a / (1 + exp(-a)), without a / 2 in the first; a from the limit on",
+      lambda a: a / (1 + mp.exp(-a)), 1.2, 17.5, DEGREE, mpf(0.5))
+print("""
+/* clang-format on */
+
+#endif""")
