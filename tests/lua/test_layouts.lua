@@ -208,3 +208,66 @@ t.test("integers_are_convolved", function()
     end
     t.error_has(function() tide.conv2d(x:bool(), x["1:1, :, 1:1, 1:1"]:bool()) end, "conv2d: not for bool")
 end)
+
+-- ---- short rows ----
+
+local short = {
+    { sizes = { 48, 48, 2 }, strides = { 0, 2, 1 } },
+    { sizes = { 48, 48, 2 }, strides = { 2, 0, 1 } },
+    { sizes = { 48, 48, 2 }, strides = { 2, 96, 1 } },
+    { sizes = { 30, 7, 11, 3 }, strides = { 0, 3, 0, 1 } },
+    { sizes = { 30, 7, 11, 3 }, strides = { 3, 0, 90, 1 } },
+    { sizes = { 13, 100, 5 }, strides = { 0, 0, 3 } },
+    { sizes = { 13, 100, 5 }, strides = { 1, 13, 1300 } },
+    { sizes = { 13, 5, 40 }, strides = { 0, 0, 1 } },
+    { sizes = { 900, 3 }, strides = { 4, 1 } },
+    { sizes = { 900, 9 }, strides = { 10, 1 } },
+}
+
+local function places(view)
+    local list = {}
+    local function walk(d, at)
+        if d > #view.sizes then
+            list[#list + 1] = at
+            return
+        end
+        for k = 0, view.sizes[d] - 1 do
+            walk(d + 1, at + k * view.strides[d])
+        end
+    end
+    walk(1, 0)
+    return list
+end
+
+t.test("elements_of_short_rows_are_found_where_they_lie", function()
+    for _, dtype in ipairs { tide.uint8, tide.int16, tide.float32, tide.float64 } do
+        for n, view in ipairs(short) do
+            local at = places(view)
+            local last = at[#at] + 1
+            local memory = tide.remainder(tide.arange(last), 101):to(dtype)
+            local x = memory:as_strided(view.sizes, view.strides)
+            local ones = tide.ones(table.unpack(view.sizes)):to(dtype)
+            local sums = (x + ones):reshape(-1):tolist()
+            for k, place in ipairs(at) do
+                if sums[k] ~= place % 101 + 1 then
+                    t.eq(sums[k], place % 101 + 1, ("view %d, element %d"):format(n, k))
+                end
+            end
+            local overlap = false
+            for _, stride in ipairs(view.strides) do
+                overlap = overlap or stride == 0
+            end
+            if not overlap then
+                local count = tide.arange(#at):remainder(101):to(dtype):reshape(table.unpack(view.sizes))
+                local to = tide.zeros(last):to(dtype)
+                to:as_strided(view.sizes, view.strides):add_(count)
+                local got = to:tolist()
+                for k, place in ipairs(at) do
+                    if got[place + 1] ~= (k - 1) % 101 then
+                        t.eq(got[place + 1], (k - 1) % 101, ("result %d, element %d"):format(n, k))
+                    end
+                end
+            end
+        end
+    end
+end)

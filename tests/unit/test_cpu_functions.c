@@ -67,6 +67,28 @@ TEST(functions_are_right_at_both_ends) {
         {"silu", TD_F32, -90, -7.374611361591464e-38},
         {"silu", TD_F32, -INFINITY, NAN},
         {"gelu", TD_F32, -6, -5.9195258702261885e-09},
+        {"gelu", TD_F32, -13, -7.9523137194148436e-38},
+        {"gelu", TD_F32, -14.25, -3.194003881588437e-45},
+        {"gelu", TD_F32, -40, -0.0},
+        {"gelu", TD_F32, INFINITY, INFINITY},
+        {"gelu", TD_F32, -INFINITY, NAN},
+        {"gelu", TD_F32, NAN, NAN},
+        {"silu", TD_F32, 3e38, 2.9999999e38},
+        {"silu", TD_F32, -130, -0.0},
+        {"silu", TD_F32, INFINITY, INFINITY},
+        {"tanh", TD_F32, 12, 1},
+        {"tanh", TD_F32, -INFINITY, -1},
+        {"tanh", TD_F32, NAN, NAN},
+        {"tanh", TD_F32, 1e-42, 1e-42},
+        {"erf", TD_F32, 4, 1},
+        {"erf", TD_F32, -INFINITY, -1},
+        {"erf", TD_F32, NAN, NAN},
+        {"exp", TD_F32, 88.75, INFINITY},
+        {"exp", TD_F32, INFINITY, INFINITY},
+        {"exp", TD_F32, -103, 1.8521167695179754e-45},
+        {"exp", TD_F32, -104.5, 0},
+        {"exp", TD_F32, -INFINITY, 0},
+        {"exp", TD_F32, NAN, NAN},
         {"gelu", TD_F64, -30, -1.472014178144456e-196},
         {"gelu", TD_F64, -INFINITY, NAN},
         {"erf", TD_F32, 2e-38, 2.2567583457243323e-38},
@@ -79,6 +101,63 @@ TEST(functions_are_right_at_both_ends) {
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
         check_unary(cases[k].name, cases[k].dtype, cases[k].x, cases[k].want);
+}
+
+static double exact_silu(double x) {
+    return x / (1 + exp(-x));
+}
+static double exact_gelu(double x) {
+    return x * erfc(-x * M_SQRT1_2) / 2;
+}
+
+typedef struct swept {
+    const char *name;
+    double (*exact)(double x);
+    double limit; /* in units of the last place */
+} swept;
+
+/* Of n floats, which lie a stride apart from `first` on; the same of all but the first of them. */
+static void check_floats(const swept *f, uint32_t first, uint32_t stride, int64_t n) {
+    td_tensor *x = NULL, *tail = NULL, *out = NULL, *again = NULL;
+    const td_op *op = td_op_find(f->name);
+    if (!CHECK_INT(td_tensor_empty(TD_F32, TD_DEVICE_CPU, 1, &n, &x), TD_OK))
+        return;
+    for (int64_t k = 0; k < n; k++) {
+        uint32_t bits = first + (uint32_t)k * stride;
+        memcpy((char *)x->data + 4 * k, &bits, sizeof bits);
+    }
+    if (CHECK_INT(TD_APPLY(&tail, narrow, TD_T(x), TD_I(0), TD_I(1), TD_I(n - 1)), TD_OK) &&
+        CHECK_INT(td_op_apply(op, &out, 1, (td_value[]){TD_T(x)}), TD_OK) &&
+        CHECK_INT(td_op_apply(op, &again, 1, (td_value[]){TD_T(tail)}), TD_OK)) {
+        CHECK_INT(memcmp((char *)out->data + 4, again->data, 4 * (size_t)(n - 1)), 0);
+        for (int64_t k = 0; k < n; k++) {
+            double at = element(x, k), want = f->exact(at), got = element(out, k);
+            double one = ldexp(1, ilogb(fmax(fabs(want), 0x1p-126)) - 23);
+            if (!(fabs(got - want) <= f->limit * one))
+                check_fail(__FILE__, __LINE__, "%s(%.9g) is %.9g, not %.9g", f->name, at, got,
+                           want);
+        }
+    }
+    td_release(x);
+    td_release(tail);
+    td_release(out);
+    td_release(again);
+}
+
+/* A polynomial for each interval, of which a wrong digit shows in that one alone. */
+TEST(float_functions_are_right_in_every_interval) {
+    static const swept functions[] = {{"exp", exp, 0.8},
+                                      {"tanh", tanh, 1},
+                                      {"erf", erf, 0.9},
+                                      {"silu", exact_silu, 2.5},
+                                      {"gelu", exact_gelu, 2.1}};
+    enum { STRIDE = 997, N = 0x10000000 / STRIDE }; /* 2^-24 to 2^8 */
+    for (size_t k = 0; k < sizeof functions / sizeof *functions; k++) {
+        bool grows = !strcmp(functions[k].name, "exp");
+        check_floats(&functions[k], 0x33800000, STRIDE,
+                     grows ? (0x42B17200 - 0x33800000) / STRIDE : N);
+        check_floats(&functions[k], 0xB3800000, STRIDE, N);
+    }
 }
 
 TEST(remainders_by_the_smallest_numbers_are_numbers) {
@@ -188,6 +267,7 @@ int main(void) {
         return 1;
     }
     RUN(functions_are_right_at_both_ends);
+    RUN(float_functions_are_right_in_every_interval);
     RUN(remainders_by_the_smallest_numbers_are_numbers);
     RUN(an_elements_result_does_not_depend_on_its_neighbours);
     RUN(norms_neither_overflow_nor_vanish_on_the_way);

@@ -4,9 +4,9 @@
     python3 engine/cpu/isa/fit_pieces.py > engine/cpu/isa/vec_pieces.h
 
 Each function is cut into 16 intervals, whose bounds are the floats four to an octave of a + shift. In
-each one it is the interpolation at the nodes of Chebyshev about a centre, in floats;
-of those near the middle of its interval one is taken of which rounding the constant and the next
-term takes little. The one nearest 0 is about 0, without its first term a or a / 2.
+each one it is the interpolation at the nodes of Chebyshev about a centre, in floats. Of the centres near
+the middle one is taken of which rounding the constant and the next term takes little. The interval next
+to 0 is about 0, and lacks its first term, a or a / 2.
 """
 import struct
 

@@ -1,5 +1,4 @@
-/* vec_float.h: exp, tanh, erf, silu and gelu of vectors of float, at a few instructions
- * per vector. Included by vec_math.h, behind vf_fma.
+/* vec_float.h: exp, tanh, erf, silu and gelu of vectors of float, at a few instructions per vector.
  *
  * No lane asks what others hold: an element has one result wherever it lies. exp goes by a
  * polynomial about the nearest eighth of a power of two; the others by one of 16, each of which
@@ -10,12 +9,8 @@
 #ifndef TD_CPU_ISA_VEC_FLOAT_H
 #define TD_CPU_ISA_VEC_FLOAT_H
 
-#include "engine/cpu/isa/vec.h"
+#include "engine/cpu/isa/vec_fma.h"
 #include "engine/cpu/isa/vec_pieces.h"
-
-#if defined(__SSE2__)
-#include <immintrin.h>
-#endif
 
 /* NaN stays NaN. */
 static inline vf vf_at_most(vf x, float limit) {
