@@ -114,7 +114,9 @@ static td_status kernel_unfold_backward(td_call *call) {
     if (status)
         return status;
     for (int d = 0; d < n; d++)
-        plan.strides[d] = plan.out->strides[d] * (d == dim ? a[4].i : 1);
+        plan.strides[d] = plan.out->strides[d];
+    if (n && plan.x->sizes[dim] > 1) /* of one window the step is of no matter, and may be any */
+        plan.strides[dim] *= a[4].i;
     plan.strides[n] = n ? plan.out->strides[dim] : 1;
     return TD_RUN(td_tensor_device(plan.out), add_strided, &plan);
 }

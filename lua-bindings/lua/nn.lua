@@ -408,6 +408,23 @@ tide._nn_parametrize(nn, base)
 tide._nn_parametrizations(nn)
 tide._nn_recurrent(nn)
 
+-- A class's init writes fields as they are: into modules, and into no other table that it is given.
+local function guard(name, class)
+    local init = type(class) == "table" and rawget(class, "is_module_class") and rawget(class, "init")
+    if not init then
+        return
+    end
+    function class:init(...)
+        if not is_module(self) then
+            fail("%s.init: argument 1 (self): a module expected, got %s", name, tide._describe(self))
+        end
+        return init(self, ...)
+    end
+end
+for name, class in pairs(nn) do
+    guard(name, class)
+end
+
 tide._document(Module, "Module", "Module", "What every module is: parameters(), named_parameters(), children(), "
     .. "train(), eval(), zero_grad(), to(), clone(), state_dict(), apply(fn), summary(x), register_forward_hook(fn).")
 tide._document(nn, "nn", "tide.nn",

@@ -115,7 +115,8 @@ function profiler._begin(path)
     local draft = path .. ".part"
     local file, message = io.open(draft, "w")
     if not file then
-        error(message:gsub("%.part: ", ": ", 1), 0)
+        local name = #path > 200 and path:sub(1, 197) .. "..." or path
+        error(("%s: %s"):format(name, message:match("[^:]*$"):gsub("^ ", "")), 0)
     end
     file:close()
     os.remove(draft)

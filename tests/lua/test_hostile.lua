@@ -171,3 +171,34 @@ t.test("empty_lists_as_arguments_are_recorded", function()
     end, record_shapes = true, with_stack = true }
     t.is_true(#p:events() >= 3)
 end)
+
+-- What writes a module's fields took any table: with that of strings all of Lua lost its methods.
+t.test("init_of_modules_writes_modules_alone", function()
+    local strings = getmetatable ""
+    for _, name in ipairs { "Linear", "GRUCell", "LSTM", "Transformer", "ReLU", "PReLU", "CrossEntropyLoss", "Sequential",
+        "ModuleDict", "ParameterList", "BatchNorm2d", "Embedding", "MultiheadAttention" } do
+        local told = message(tide.nn[name].init, strings, 2, 3)
+        t.is_true(told:find(name .. ".init: argument 1 (self): a module expected, got table", 1, true), told)
+        t.is_true(message(tide.nn[name].init, 2, 3):find("a module expected", 1, true))
+    end
+    for key in pairs(strings) do
+        t.is_true(key:sub(1, 2) == "__", tostring(key))
+    end
+    local Two = tide.nn.class("Two", tide.nn.Linear)
+    function Two:init(n) tide.nn.Linear.init(self, n, 2) end
+    t.eq(Two(3).weight.shape, { 2, 3 })
+end)
+
+t.test("the_gradient_of_a_single_window_of_any_step", function()
+    local x = tide.ones(4, 2):requires_grad_()
+    x:unfold(1, 4, math.maxinteger):sum():backward()
+    t.eq(x.grad, tide.ones(4, 2))
+    x.grad = nil
+    x:unfold(1, 2, 2):sum():backward()
+    t.eq(x.grad, tide.ones(4, 2))
+end)
+
+t.test("messages_do_not_repeat_names_of_files_without_end", function()
+    local told = message(tide.profiler._begin, ("A"):rep(100000))
+    t.is_true(#told < 400 and told:find("too long", 1, true), #told)
+end)
