@@ -64,12 +64,12 @@ static bool is_chain(const td_program *p, td_dtype compute) {
 
 /* ---- making ---- */
 
-static void emit(td_chain *c, int op, int reg) {
-    c->code[c->ncode++] = (td_chain_op){(uint16_t)op, (uint16_t)reg, 0};
-}
-
 static void emit_choice(td_chain *c, int op, int reg, int other) {
     c->code[c->ncode++] = (td_chain_op){(uint16_t)op, (uint16_t)reg, (uint16_t)other};
+}
+
+static void emit(td_chain *c, int op, int reg) {
+    emit_choice(c, op, reg, 0);
 }
 
 static int count_reads(const td_step *step, int reg) {

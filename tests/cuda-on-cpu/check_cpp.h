@@ -7,6 +7,8 @@
 #include "include/cuda_runtime.h"
 #include "include/played/played.h"
 
+#include <vector>
+
 #define CHECK_OK(call) CHECK_STR(cudaGetErrorName(call), "cudaSuccess")
 
 #define LAUNCH(kernel, grid, block, shared, stream, ...)                                           \
@@ -18,6 +20,18 @@ template <typename T> static inline T *device_array(size_t n) {
     T *p = nullptr;
     CHECK_OK(cudaMalloc(&p, n * sizeof(T)));
     return p;
+}
+
+template <typename T> static inline T *upload(const std::vector<T> &values) {
+    T *p = device_array<T>(values.size());
+    CHECK_OK(cudaMemcpy(p, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice));
+    return p;
+}
+
+template <typename T> static inline std::vector<T> download(const T *p, size_t n) {
+    std::vector<T> values(n);
+    CHECK_OK(cudaMemcpy(values.data(), p, n * sizeof(T), cudaMemcpyDeviceToHost));
+    return values;
 }
 
 /* An array on the device whose elements are from, from + 1, ... */

@@ -20,18 +20,6 @@ template <typename F> static void twice(F call) {
     cudaFree(storage);
 }
 
-template <typename T> static T *upload(const std::vector<T> &values) {
-    T *p = device_array<T>(values.size());
-    CHECK_OK(cudaMemcpy(p, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice));
-    return p;
-}
-
-template <typename T> static std::vector<T> download(const T *p, size_t n) {
-    std::vector<T> values(n);
-    CHECK_OK(cudaMemcpy(values.data(), p, n * sizeof(T), cudaMemcpyDeviceToHost));
-    return values;
-}
-
 TEST(sorts_are_stable_and_keep_to_their_bits) {
     std::vector<uint32_t> keys = {0x31, 0x12, 0x21, 0x11, 0x02};
     uint32_t *in = upload(keys), *out = device_array<uint32_t>(5);

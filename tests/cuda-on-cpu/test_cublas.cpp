@@ -8,18 +8,6 @@
 
 #define CHECK_BLAS(call) CHECK_STR(cublasGetStatusName(call), "CUBLAS_STATUS_SUCCESS")
 
-template <typename T> static T *upload(const std::vector<T> &values) {
-    T *p = device_array<T>(values.size());
-    CHECK_OK(cudaMemcpy(p, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice));
-    return p;
-}
-
-template <typename T> static std::vector<T> download(const T *p, size_t n) {
-    std::vector<T> values(n);
-    CHECK_OK(cudaMemcpy(values.data(), p, n * sizeof(T), cudaMemcpyDeviceToHost));
-    return values;
-}
-
 struct problem {
     cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
     cudaDataType scale = CUDA_R_32F, in = CUDA_R_32F, out = CUDA_R_32F;

@@ -8,12 +8,6 @@
 
 #define CHECK_DNN(call) CHECK_STR(cudnnGetErrorString(call), "CUDNN_STATUS_SUCCESS")
 
-template <typename T> static std::vector<T> download(const T *p, size_t n) {
-    std::vector<T> values(n);
-    CHECK_OK(cudaMemcpy(values.data(), p, n * sizeof(T), cudaMemcpyDeviceToHost));
-    return values;
-}
-
 /* A convolution, its three descriptors and the handle. */
 struct setting {
     cudnnHandle_t handle;

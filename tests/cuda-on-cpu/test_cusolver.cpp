@@ -7,18 +7,6 @@
 
 typedef std::vector<double> numbers;
 
-static double *upload(const numbers &values) {
-    double *p = device_array<double>(values.size());
-    CHECK_OK(cudaMemcpy(p, values.data(), values.size() * sizeof(double), cudaMemcpyHostToDevice));
-    return p;
-}
-
-static numbers download(const double *p, size_t n) {
-    numbers values(n);
-    CHECK_OK(cudaMemcpy(values.data(), p, n * sizeof(double), cudaMemcpyDeviceToHost));
-    return values;
-}
-
 /* a (m by k) times b (k by n), in columns. */
 static numbers times(const numbers &a, const numbers &b, size_t m, size_t k, size_t n) {
     numbers c(m * n);
@@ -60,7 +48,8 @@ TEST(cholesky_factors_solve) {
     CHECK_INT(cusolverDnDpotrs(s.handle, CUBLAS_FILL_MODE_LOWER, 3, 1, a, 3, b, 3, s.info), 0);
     CHECK_INT(read_one(s.info), 0);
     check_near(download(b, 3), {1, 2, 3});
-    double *bad = upload({1, 0, 0, -1}), *list[] = {bad, a}, **pointers = device_array<double *>(2);
+    double *bad = upload<double>({1, 0, 0, -1}), *list[] = {bad, a},
+           **pointers = device_array<double *>(2);
     int *infos = device_array<int>(2);
     CHECK_OK(cudaMemcpy(pointers, list, sizeof list, cudaMemcpyHostToDevice));
     CHECK_INT(cusolverDnDpotrfBatched(s.handle, CUBLAS_FILL_MODE_LOWER, 2, pointers, 2, infos, 2),

@@ -106,11 +106,11 @@ static void NAME(panel)(const td_product_block *p, int64_t column, int64_t colum
 
 static void NAME(block)(const td_product_block *p) {
     for (int64_t column = 0; column < p->columns; column += NAME(width)) {
-        int64_t columns = p->columns - column;
-        for (int64_t from = 0; from < p->depth; from += DEPTH)
-            NAME(panel)
-        (p, column, columns < NAME(width) ? columns : NAME(width), from,
-         p->depth - from < DEPTH ? p->depth - from : DEPTH);
+        int64_t left = p->columns - column, columns = left < NAME(width) ? left : NAME(width);
+        for (int64_t from = 0; from < p->depth; from += DEPTH) {
+            int64_t depth = p->depth - from < DEPTH ? p->depth - from : DEPTH;
+            NAME(panel)(p, column, columns, from, depth);
+        }
     }
 }
 

@@ -43,51 +43,34 @@ static void take_call(const CUpti_Activity *any) {
                                  .end = a->end});
 }
 
+/* What a device did has these, whatever it was. */
+#define TAKE_WORK(a, what, ...)                                                                    \
+    host.take(&(td_cupti_record){.kind = (what),                                                   \
+                                 .number = (a)->correlationId,                                     \
+                                 .device = (a)->deviceId,                                          \
+                                 .stream = (a)->streamId,                                          \
+                                 .start = (a)->start,                                              \
+                                 .end = (a)->end,                                                  \
+                                 __VA_ARGS__})
+
 static void take_kernel(const CUpti_Activity *any) {
     const CUpti_ActivityKernel4 *a = (const CUpti_ActivityKernel4 *)any;
-    host.take(&(td_cupti_record){.kind = TD_CUPTI_KERNEL,
-                                 .number = a->correlationId,
-                                 .device = a->deviceId,
-                                 .stream = a->streamId,
-                                 .start = a->start,
-                                 .end = a->end,
-                                 .name = a->name ? a->name : "kernel"});
+    TAKE_WORK(a, TD_CUPTI_KERNEL, .name = a->name ? a->name : "kernel");
 }
 
 static void take_copy(const CUpti_Activity *any) {
     const CUpti_ActivityMemcpy *a = (const CUpti_ActivityMemcpy *)any;
-    host.take(&(td_cupti_record){.kind = TD_CUPTI_COPY,
-                                 .number = a->correlationId,
-                                 .device = a->deviceId,
-                                 .stream = a->streamId,
-                                 .start = a->start,
-                                 .end = a->end,
-                                 .bytes = a->bytes,
-                                 .name = copy_name(a->copyKind)});
+    TAKE_WORK(a, TD_CUPTI_COPY, .bytes = a->bytes, .name = copy_name(a->copyKind));
 }
 
 static void take_peer_copy(const CUpti_Activity *any) {
     const CUpti_ActivityMemcpyPtoP *a = (const CUpti_ActivityMemcpyPtoP *)any;
-    host.take(&(td_cupti_record){.kind = TD_CUPTI_COPY,
-                                 .number = a->correlationId,
-                                 .device = a->deviceId,
-                                 .stream = a->streamId,
-                                 .start = a->start,
-                                 .end = a->end,
-                                 .bytes = a->bytes,
-                                 .name = "copy between devices"});
+    TAKE_WORK(a, TD_CUPTI_COPY, .bytes = a->bytes, .name = "copy between devices");
 }
 
 static void take_set(const CUpti_Activity *any) {
     const CUpti_ActivityMemset *a = (const CUpti_ActivityMemset *)any;
-    host.take(&(td_cupti_record){.kind = TD_CUPTI_SET,
-                                 .number = a->correlationId,
-                                 .device = a->deviceId,
-                                 .stream = a->streamId,
-                                 .start = a->start,
-                                 .end = a->end,
-                                 .bytes = a->bytes,
-                                 .name = "set memory"});
+    TAKE_WORK(a, TD_CUPTI_SET, .bytes = a->bytes, .name = "set memory");
 }
 
 static void take_record(const CUpti_Activity *a) {
