@@ -64,36 +64,19 @@ static bool is_chain(const td_program *p, td_dtype compute) {
 
 /* ---- making ---- */
 
-static void emit_choice(td_chain *c, int op, int reg, int other) {
-    c->code[c->ncode++] = (td_chain_op){(uint16_t)op, (uint16_t)reg, (uint16_t)other};
+static void emit_choice(td_chain *c, int op, int reg, int other, int third) {
+    c->code[c->ncode++] =
+        (td_chain_op){(uint16_t)op, (uint16_t)reg, (uint16_t)other, (uint16_t)third};
 }
 
 static void emit(td_chain *c, int op, int reg) {
-    emit_choice(c, op, reg, 0);
-}
-
-static int count_reads(const td_step *step, int reg) {
-    int reads = 0;
-    for (int k = 0; k < step->arity; k++)
-        reads += step->src[k] == reg;
-    return reads;
+    emit_choice(c, op, reg, 0, 0);
 }
 
 /* Does the step that follows take the value from the registers, and no other place read it? */
 static bool stays_in_registers(const td_program *p, int s) {
-    int made = p->steps[s].dst;
-    if (made < p->nloads + p->nconstants + p->noutputs) /* an output */
-        return false;
-    for (int t = s + 1; t < p->nsteps; t++) {
-        const td_step *step = &p->steps[t];
-        int reads = count_reads(step, made);
-        if (reads > (t == s + 1) ||
-            (reads && step->primitive == TD_PW_muladd && step->src[0] == made))
-            return false;
-        if (step->dst == made)
-            return true;
-    }
-    return true;
+    const td_step *step = &p->steps[s], *next = step + 1;
+    return step->passed && !(next->primitive == TD_PW_muladd && next->src[0] == step->dst);
 }
 
 /* a + b * c, of which b or c may be in the registers. */
@@ -105,24 +88,65 @@ static void emit_muladd(td_chain *c, const uint16_t *src, int held) {
     emit(c, TD_CHAIN_SWAPPED + TD_PW_add, src[0]);
 }
 
-/* a where the mask is set, else b, of which one may be in the registers. */
-static void emit_where(td_chain *c, const uint16_t *src, int held) {
-    if (held == src[1] && held != src[2]) {
-        emit_choice(c, TD_CHAIN_THEN, src[0], src[2]);
+/* ---- choices ---- */
+
+/* The same of operands changed round. */
+static int turned(int comparison) {
+    switch (comparison) {
+    case TD_PW_lt:
+        return TD_PW_gt;
+    case TD_PW_le:
+        return TD_PW_ge;
+    case TD_PW_gt:
+        return TD_PW_lt;
+    case TD_PW_ge:
+        return TD_PW_le;
+    }
+    return comparison;
+}
+
+/* A choice by a comparison, whose operands or what is chosen may be in the registers. */
+static void emit_pick(td_chain *c, const td_step *by, const uint16_t *src, int held) {
+    const uint16_t *of = by->src;
+    int how = by->primitive;
+    if (held == of[0]) {
+        emit_choice(c, TD_CHAIN_PICK + how, of[1], src[1], src[2]);
+    } else if (held == of[1]) {
+        emit_choice(c, TD_CHAIN_PICK + turned(how), of[0], src[1], src[2]);
+    } else if (held == src[1] && held != src[2]) {
+        emit_choice(c, TD_CHAIN_PICK_THEN + how, of[0], of[1], src[2]);
     } else if (held == src[2] && held != src[1]) {
-        emit_choice(c, TD_CHAIN_ELSE, src[0], src[1]);
+        emit_choice(c, TD_CHAIN_PICK_ELSE + how, of[0], of[1], src[1]);
     } else {
-        if (held != src[0])
-            emit(c, TD_CHAIN_LOAD, src[0]);
-        emit_choice(c, TD_CHAIN_WHERE, src[1], src[2]);
+        emit(c, TD_CHAIN_LOAD, of[0]);
+        emit_choice(c, TD_CHAIN_PICK + how, of[1], src[1], src[2]);
     }
 }
 
-/* A step, where the registers hold the value `held`. */
-static void emit_step(td_chain *c, const td_step *step, int held) {
+/* a where the mask is set, else b, of which one may be in the registers. */
+static void emit_where(td_chain *c, const uint16_t *src, int held) {
+    if (held == src[1] && held != src[2]) {
+        emit_choice(c, TD_CHAIN_THEN, src[0], src[2], 0);
+    } else if (held == src[2] && held != src[1]) {
+        emit_choice(c, TD_CHAIN_ELSE, src[0], src[1], 0);
+    } else {
+        if (held != src[0])
+            emit(c, TD_CHAIN_LOAD, src[0]);
+        emit_choice(c, TD_CHAIN_WHERE, src[1], src[2], 0);
+    }
+}
+
+/* ---- steps ---- */
+
+/* Step s, where the registers hold the value `held`. */
+static void emit_step(td_chain *c, const td_program *p, int s, int held) {
+    const td_step *step = &p->steps[s];
     const uint16_t *src = step->src;
     if (step->primitive == TD_PW_where) {
-        emit_where(c, src, held);
+        if (step->by)
+            emit_pick(c, &p->steps[step->by - 1], src, held);
+        else
+            emit_where(c, src, held);
         return;
     }
     if (step->arity == 3) {
@@ -151,7 +175,9 @@ void td_chain_make(td_chain *c, const td_program *p, td_dtype compute, uint64_t 
         if (fetched >> r & 1)
             emit(c, TD_CHAIN_FETCH, r);
     for (int s = 0, held = -1; s < p->nsteps && c->run; s++) {
-        emit_step(c, &p->steps[s], held);
+        if (p->steps[s].waits)
+            continue;
+        emit_step(c, p, s, held);
         held = p->steps[s].dst;
         if (!stays_in_registers(p, s))
             emit(c, TD_CHAIN_STORE, held);

@@ -89,24 +89,6 @@ static td_pointwise_fn cheaper_power(td_dtype dtype, const void *exponent, td_po
     return fn ? fn : pow;
 }
 
-static int count_reads(const td_program *p, int s, int made) {
-    int reads = 0;
-    for (int k = 0; k < p->steps[s].arity; k++)
-        reads += p->steps[s].src[k] == made;
-    return reads;
-}
-
-/* Is the register that step s makes a buffer, which the next step reads once and no other does? */
-static bool is_passed_on(const td_program *p, int s) {
-    int made = p->steps[s].dst;
-    if (made < p->nloads + p->nconstants + p->noutputs || count_reads(p, s + 1, made) != 1)
-        return false;
-    for (int t = s + 1; t + 1 < p->nsteps && p->steps[t].dst != made; t++)
-        if (count_reads(p, t + 1, made))
-            return false;
-    return true;
-}
-
 /* x + y * z as one loop, which rounds the product as well: half of the loads and stores. Not where
  * the sum takes the buffer of a factor, which may be a single element that is read anew for each
  * vector. */
@@ -115,7 +97,7 @@ static void join_product(const job *j, int s) {
     td_pointwise_fn loop = loop_of(TD_PW_muladd, td_dtype_in_call(sum->from, j->compute));
     if (product->primitive != TD_PW_mul || sum->primitive != TD_PW_add ||
         product->from != sum->from || !loop || sum->dst == product->src[0] ||
-        sum->dst == product->src[1] || !is_passed_on(j->program, s))
+        sum->dst == product->src[1] || !product->passed)
         return;
     step_code *code = &j->code[s + 1];
     code->src[0] = sum->src[sum->src[0] == product->dst];

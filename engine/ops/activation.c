@@ -140,9 +140,8 @@ FORMULA(hardswish, "(Tensor x) -> Tensor", TD_PW_FLOATS, "x * hardsigmoid(x).",
         "x: where(le(x, -3), 0, where(lt(x, 3), g * (x / 3 + 0.5), g))",
         .dtypes = TD_DTYPES_FLOATS);
 FORMULA(hardshrink, "(Tensor x, number lambd=0.5) -> Tensor", TD_PW_FLOATS,
-        "x, but 0 where it is nearer to 0 than lambd.",
-        "where(logical_and(ge(x, -lambd), le(x, lambd)), 0, x)",
-        "x: where(logical_and(ge(x, -lambd), le(x, lambd)), 0, g)", .dtypes = TD_DTYPES_FLOATS);
+        "x, but 0 where it is nearer to 0 than lambd.", "where(le(abs(x), lambd), 0, x)",
+        "x: where(le(abs(x), lambd), 0, g)", .dtypes = TD_DTYPES_FLOATS);
 FORMULA(tanhshrink, "(Tensor x) -> Tensor", TD_PW_FLOATS, "x - tanh(x).", "x - tanh(x)",
         "x: g * tanh(x) * tanh(x)", .dtypes = TD_DTYPES_NUMBERS);
 FORMULA(logsigmoid, "(Tensor x) -> Tensor", TD_PW_FLOATS, "Logarithm of sigmoid(x).",

@@ -1,5 +1,6 @@
 /* program.c: makes programs step by step; their lives. */
 #include "engine/ops/program.h"
+#include "engine/ops/flow.h"
 
 #include "engine/core/memory.h"
 
@@ -330,6 +331,7 @@ static td_status make_program(td_builder *b, td_program **out) {
             outputs[k] = (td_output){kind, p->steps[makers[k]].to, (uint16_t)makers[k]};
             p->reduces |= kind != TD_OUTPUT_ELEMENTS;
         }
+        td_program_note_flow(p);
         *out = p;
     }
     td_free(makers);

@@ -58,6 +58,9 @@ typedef struct td_step {
     uint8_t arity;
     uint8_t from, to; /* dtypes: of what it reads (select: its last two), of what it makes */
     uint16_t dst, src[3];
+    bool passed; /* what it makes is read by the next step, once, and by no other */
+    bool waits;  /* a comparison for one choice alone, which can compare as well as it */
+    uint16_t by; /* a choice: the step that waits for it, plus 1; 0: none */
 } td_step;
 
 /* Registers from 0: the operand that is read, and as which dtype. */

@@ -48,6 +48,7 @@ static double largest_number(td_dtype dtype) {
 static td_status run_nan_to_num(td_call *call) {
     td_tensor *x = call->args[0].tensor;
     double most = largest_number((td_dtype)x->dtype);
+    bool ends = td_is_nil(call->args[2]) && td_is_nil(call->args[3]);
     if (!td_dtype_is_float((td_dtype)x->dtype)) {
         if (!call->inplace)
             return TD_APPLY(&call->out[0], clone, TD_T(x));
@@ -58,7 +59,8 @@ static td_status run_nan_to_num(td_call *call) {
     td_value args[4] = {TD_T(x), call->args[1],
                         td_is_nil(call->args[2]) ? TD_F(most) : call->args[2],
                         td_is_nil(call->args[3]) ? TD_F(-most) : call->args[3]};
-    return td_pointwise_apply_as(call, TD_OP(nan_to_num_with), args);
+    return td_pointwise_apply_as(call, ends ? TD_OP(nan_to_num_ends) : TD_OP(nan_to_num_with),
+                                 args);
 }
 
 /* ---- nearness ---- */
@@ -210,6 +212,14 @@ TD_OPERATOR(nan_to_num_with) = {
     .pointwise = PLAN(.type = TD_PW_ARITH, .keeps = true, .primitive = -1,
                       .formula = "where(ne(x, x), nan,"
                                  " where(eq(x, inf), posinf, where(eq(x, -inf), neginf, x)))"),
+    .gradient = "x: where(lt(abs(x), inf), g, 0)",
+    .flags = TD_OP_INTERNAL,
+};
+TD_OPERATOR(nan_to_num_ends) = {
+    .schema = "(Tensor x, number nan, number most, number least) -> Tensor",
+    .doc = "x with the dtype's ends for what is infinite.",
+    .pointwise = PLAN(.type = TD_PW_ARITH, .keeps = true, .primitive = -1,
+                      .formula = "where(ne(x, x), nan, maximum(minimum(x, most), least))"),
     .gradient = "x: where(lt(abs(x), inf), g, 0)",
     .flags = TD_OP_INTERNAL,
 };

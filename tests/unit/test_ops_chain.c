@@ -155,6 +155,31 @@ TEST(chains_choose_by_masks) {
     check("a = where(a, where(gt(b, 0), b, c), where(gt(c, 0), c, b)); c = maximum(a, c)");
 }
 
+/* A choice makes the comparison itself where nothing else reads the mask. */
+TEST(chains_compare_as_they_choose) {
+    static const char *const compare[] = {"eq", "ne", "lt", "le", "gt", "ge"};
+    static const char *const forms[] = {
+        "t = a - b; a = where(%s(t, s), c, b)",
+        "t = a - b; a = where(%s(s, t), c, b)",
+        "t = a - b; a = where(%s(t, t), c, t)",
+        "t = a * s; a = where(%s(b, c), t, a)",
+        "t = a * s; a = where(%s(b, s), c, t); b = where(%s(s, 0.25), t, 1)",
+        "t = a * s; u = t + b; a = where(%s(t, u), u, t); c = u",
+        "m = %s(a, b); b = b + s; a = where(m, c, a)",
+        "m = %s(a, c); a = a * s; t = a + b; b = where(m, t, b)",
+        "t = a * s; m = %s(t, b); u = c * c; v = u + t; c = where(m, v, u)",
+        "t = a * s; m = %s(t, b); u = c * c; v = u + b; c = where(m, v, u)",
+        "m = %s(a, b); c = where(m, a, where(%s(b, 0), s, where(%s(a, 1), b, c)))",
+    };
+    for (size_t k = 0; k < sizeof compare / sizeof *compare; k++)
+        for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
+            char text[200];
+            const char *op = compare[k];
+            snprintf(text, sizeof text, forms[f], op, op, op);
+            check(text);
+        }
+}
+
 TEST(chains_over_more_than_a_cache_equal_their_loops) {
     static const char adam[] =
         "b = b + s * (a - b); c = c * s + s * a * a; a = a - b / (sqrt(c) / s + s)";
@@ -168,6 +193,7 @@ int main(void) {
     RUN(chains_of_each_simple_step_equal_its_loop);
     RUN(chains_keep_values_that_are_read_again);
     RUN(chains_choose_by_masks);
+    RUN(chains_compare_as_they_choose);
     RUN(chains_read_what_was_there_before_they_write_it);
     return check_finish();
 }

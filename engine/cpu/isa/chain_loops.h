@@ -7,6 +7,9 @@
 #define ALL(at, formula)                                                                           \
     at(0, formula) at(1, formula) at(2, formula) at(3, formula) at(4, formula) at(5, formula)      \
         at(6, formula) at(7, formula)
+#define ALL2(at, formula, how)                                                                     \
+    at(0, formula, how) at(1, formula, how) at(2, formula, how) at(3, formula, how)                \
+        at(4, formula, how) at(5, formula, how) at(6, formula, how) at(7, formula, how)
 _Static_assert(TD_CHAIN_VECTORS == 8, "as many as ALL names");
 #define ZERO(u, none)  V acc##u = {0};
 #define LOAD(u, none)  acc##u = OF(load)(x + (u)*N);
@@ -15,6 +18,9 @@ _Static_assert(TD_CHAIN_VECTORS == 8, "as many as ALL names");
 #define WHERE(u, none) acc##u = SEL(acc##u, OF(load)(x + (u)*N), OF(load)(y + (u)*N));
 #define THEN(u, none)  acc##u = SEL(OF(load)(x + (u)*N), acc##u, OF(load)(y + (u)*N));
 #define ELSE(u, none)  acc##u = SEL(OF(load)(x + (u)*N), OF(load)(y + (u)*N), acc##u);
+/* Where the tile's elements of a register are. */
+#define AT(reg)        (T *)(places[reg].at + (offset & places[reg].moves))
+#define IS_ONE(reg)    (!places[reg].moves && places[reg].full)
 #define FETCH(u, none) __builtin_prefetch((char *)x + TD_CHAIN_AHEAD + (u) * sizeof(V));
 
 static void NAME(chain)(const td_chain_op *code, int64_t tiles, const td_place *places) {
@@ -22,8 +28,7 @@ static void NAME(chain)(const td_chain_op *code, int64_t tiles, const td_place *
     for (int64_t tile = 0; tile < tiles; tile++) {
         uint64_t offset = (uint64_t)tile * TD_CHAIN_VECTORS * sizeof(V);
         for (const td_chain_op *c = code; c->op != TD_CHAIN_END; c++) {
-            const td_place *place = &places[c->reg];
-            T *x = (T *)(place->at + (offset & place->moves));
+            T *x = AT(c->reg);
             switch (c->op) {
             case TD_CHAIN_FETCH:
                 ALL(FETCH, )
@@ -33,8 +38,7 @@ static void NAME(chain)(const td_chain_op *code, int64_t tiles, const td_place *
                 continue;
 #define CHOICE(op, how)                                                                            \
     case op: {                                                                                     \
-        const td_place *beside = &places[c->other];                                                \
-        const T *y = (const T *)(beside->at + (offset & beside->moves));                           \
+        const T *y = AT(c->other);                                                                 \
         ALL(how, )                                                                                 \
         continue;                                                                                  \
     }
@@ -57,6 +61,11 @@ static void NAME(chain)(const td_chain_op *code, int64_t tiles, const td_place *
         V a = acc##u, b = OF(load)(x + (u)*N);                                                     \
         acc##u = (formula);                                                                        \
     }
+#define BY_ONE(u, formula)                                                                         \
+    {                                                                                              \
+        V a = acc##u, b = one;                                                                     \
+        acc##u = (formula);                                                                        \
+    }
 #define SWAPPED(u, formula)                                                                        \
     {                                                                                              \
         V b = acc##u, a = OF(load)(x + (u)*N);                                                     \
@@ -68,14 +77,41 @@ static void NAME(chain)(const td_chain_op *code, int64_t tiles, const td_place *
         continue;
 #define STEP2(name, formula)                                                                       \
     case TD_PW_##name:                                                                             \
+        if (IS_ONE(c->reg)) {                                                                      \
+            V one = OF(load)(x);                                                                   \
+            ALL(BY_ONE, formula)                                                                   \
+            continue;                                                                              \
+        }                                                                                          \
         ALL(AT2, formula)                                                                          \
         continue;                                                                                  \
     case TD_CHAIN_SWAPPED + TD_PW_##name:                                                          \
         ALL(SWAPPED, formula)                                                                      \
         continue;
-#define STEP3(name, formula)                                /* two steps here */
-#define MASK(formula)                                       (V)((M)(formula))
-#define COMPARE(name, arity, formula)                       STEP##arity(name, MASK(formula))
+#define PICK(u, name, B)                                                                           \
+    acc##u = OF(pick_##name)(acc##u, B(u, x), OF(load)(y + (u)*N), OF(load)(z + (u)*N));
+#define PICK_THEN(u, name, B)                                                                      \
+    acc##u = OF(pick_##name)(OF(load)(x + (u)*N), B(u, y), acc##u, OF(load)(z + (u)*N));
+#define PICK_ELSE(u, name, B)                                                                      \
+    acc##u = OF(pick_##name)(OF(load)(x + (u)*N), B(u, y), OF(load)(z + (u)*N), acc##u);
+#define EACH(u, p) OF(load)(p + (u)*N)
+#define SAME(u, p) one
+/* `b`: the comparison's second operand, mostly one number. */
+#define PICKED(how, name, b, reg_of_b)                                                             \
+    case TD_CHAIN_##how + TD_PW_##name: {                                                          \
+        const T *y = AT(c->other), *z = AT(c->third);                                              \
+        if (IS_ONE(reg_of_b)) {                                                                    \
+            V one = OF(load)(b);                                                                   \
+            ALL2(how, name, SAME)                                                                  \
+            continue;                                                                              \
+        }                                                                                          \
+        ALL2(how, name, EACH)                                                                      \
+        continue;                                                                                  \
+    }
+#define STEP3(name, formula) /* two steps here */
+#define MASK(formula)        (V)((M)(formula))
+#define COMPARE(name, arity, formula)                                                              \
+    STEP##arity(name, MASK(formula)) PICKED(PICK, name, x, c->reg)                                 \
+        PICKED(PICK_THEN, name, y, c->other) PICKED(PICK_ELSE, name, y, c->other)
 #define ARITH(name, arity, formula)                         STEP##arity(name, formula)
 #define FLOAT(name, arity, formula)                         STEP##arity(name, formula)
 #define EITHER(name, arity, float_formula, integer_formula) STEP##arity(name, float_formula)
@@ -108,6 +144,16 @@ static void NAME(chain)(const td_chain_op *code, int64_t tiles, const td_place *
 #undef THEN
 #undef ELSE
 #undef CHOICE
+#undef PICK
+#undef PICK_THEN
+#undef PICK_ELSE
+#undef PICKED
+#undef EACH
+#undef SAME
+#undef BY_ONE
+#undef ALL2
+#undef IS_ONE
+#undef AT
 #undef MASK
 #undef AT1
 #undef AT2

@@ -13,13 +13,17 @@ typedef void (*td_pointwise_fn)(int64_t n, void *out, const void *a, const void 
 
 /* An operation of a chain (engine/cpu/chain.h) on the value in the registers and another one: a
  * primitive (behind TD_CHAIN_SWAPPED the other value comes first), or one of these. Masks are
- * values of all bits or none. `other`: the second value that a choice reads. */
+ * values of all bits or none. `other`, `third`: the further values that a choice reads. */
 typedef struct td_chain_op {
-    uint16_t op, reg, other;
+    uint16_t op, reg, other, third;
 } td_chain_op;
 enum {
     TD_CHAIN_SWAPPED = TD_PRIMITIVES,
-    TD_CHAIN_LOAD = 2 * TD_PRIMITIVES,
+    /* Before a comparison, in the place of its mask: where it holds of... */
+    TD_CHAIN_PICK = 2 * TD_PRIMITIVES,      /* the registers and `reg`, `other`, else `third` */
+    TD_CHAIN_PICK_THEN = 3 * TD_PRIMITIVES, /* `reg` and `other`, the registers, else `third` */
+    TD_CHAIN_PICK_ELSE = 4 * TD_PRIMITIVES, /* `reg` and `other`, `third`, else the registers */
+    TD_CHAIN_LOAD = 5 * TD_PRIMITIVES,
     TD_CHAIN_STORE,
     TD_CHAIN_FETCH, /* what a tile further on will load; the registers stay as they are */
     TD_CHAIN_ONE,   /* 1 where the mask in the registers is set, else 0 */

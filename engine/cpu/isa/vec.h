@@ -181,19 +181,6 @@ static inline vd vd_sqrt(vd x) {
     return (vd)TD_SQRT_D((td_native_d)x);
 }
 
-#define TD_VEC_ROUND(name, sleef)                                                                  \
-    static inline vf vf_##name(vf x) {                                                             \
-        return (vf)TD_SLEEF_F0(sleef)((td_native_f)x);                                             \
-    }                                                                                              \
-    static inline vd vd_##name(vd x) {                                                             \
-        return (vd)TD_SLEEF_D0(sleef)((td_native_d)x);                                             \
-    }
-TD_VEC_ROUND(floor, floor)
-TD_VEC_ROUND(ceil, ceil)
-TD_VEC_ROUND(trunc, trunc)
-TD_VEC_ROUND(rint, rint) /* half to even */
-#undef TD_VEC_ROUND
-
 #define TD_VEC_MATH2(name, sleef, ulp)                                                             \
     static inline vf vf_##name(vf x, vf y) {                                                       \
         return (vf)TD_SLEEF_F(sleef, ulp)((td_native_f)x, (td_native_f)y);                         \
@@ -213,25 +200,14 @@ static inline vd vd_fmod_most(vd x, vd y) {
     return (vd)TD_SLEEF_D0(fmod)((td_native_d)x, (td_native_d)y);
 }
 
+#include "engine/cpu/isa/vec_native.h"
+
 static inline vf vf_abs(vf x) {
     return (vf)((vi)x & INT32_MAX);
 }
 static inline vd vd_abs(vd x) {
     return (vd)((vl)x & INT64_MAX);
 }
-static inline vf vf_max(vf a, vf b) { /* NaN in either gives NaN, of equal ones it is a */
-    return vf_select((a >= b) | (a != a), a, b);
-}
-static inline vd vd_max(vd a, vd b) {
-    return vd_select((a >= b) | (a != a), a, b);
-}
-static inline vf vf_min(vf a, vf b) {
-    return vf_select((a <= b) | (a != a), a, b);
-}
-static inline vd vd_min(vd a, vd b) {
-    return vd_select((a <= b) | (a != a), a, b);
-}
-
 static inline float vf_hsum(vf x) {
     float s[VF_N];
     vf_store(s, x);

@@ -1,0 +1,10 @@
+/* flow.h: who reads what a step of a program makes. */
+#ifndef TD_OPS_FLOW_H
+#define TD_OPS_FLOW_H
+
+#include "engine/ops/program.h"
+
+/* Fill in `passed`, `waits` and `by` of the steps of a program whose registers are assigned. */
+void td_program_note_flow(td_program *p);
+
+#endif
