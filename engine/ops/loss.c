@@ -352,13 +352,13 @@ ELEMENTS(squared_error, "(Tensor x, Tensor target)", "(x - target)^2.", "square(
 ELEMENTS(absolute_error, "(Tensor x, Tensor target)", "|x - target|.", "abs(x - target)",
          "x: g * sign(x - target); target: g * sign(target - x)");
 ELEMENTS(smooth_error, "(Tensor x, Tensor target, number beta)", "Smooth L1 of each element.",
-         "where(lt(abs(x - target), beta), 0.5 * square(x - target) / beta,"
-         "      abs(x - target) - 0.5 * beta)",
+         "minimum(abs(x - target), beta) *"
+         "  ((abs(x - target) - 0.5 * minimum(abs(x - target), beta)) / beta)",
          "x: g * where(lt(abs(x - target), beta), (x - target) / beta, sign(x - target));"
          "target: g * where(lt(abs(x - target), beta), (target - x) / beta, sign(target - x))");
 ELEMENTS(huber_error, "(Tensor x, Tensor target, number delta)", "Huber's loss of each element.",
-         "where(lt(abs(x - target), delta), 0.5 * square(x - target),"
-         "      delta * (abs(x - target) - 0.5 * delta))",
+         "minimum(abs(x - target), delta) *"
+         "  (abs(x - target) - 0.5 * minimum(abs(x - target), delta))",
          "x: g * where(lt(abs(x - target), delta), x - target, delta * sign(x - target));"
          "target: g * where(lt(abs(x - target), delta), target - x, delta * sign(target - x))");
 ELEMENTS(probability_error, "(Tensor x, Tensor target)",

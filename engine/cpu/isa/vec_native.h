@@ -7,9 +7,7 @@
 #ifndef TD_CPU_ISA_VEC_NATIVE_H
 #define TD_CPU_ISA_VEC_NATIVE_H
 
-#if defined(TD_ISA_avx512) || defined(TD_ISA_avx2) || defined(__SSE2__)
-#include <immintrin.h>
-#endif
+#include "engine/cpu/isa/vec.h"
 
 /* ---- whole numbers ---- */
 
