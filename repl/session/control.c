@@ -76,14 +76,17 @@ static bool stopping(void) {
 static void stop_hook(lua_State *L, lua_Debug *ar);
 
 /* Makes the Lua thread raise. Async-signal-safe, as in lua.c. An interrupt that has not been raised
- * yet is raised at the next instruction, or when the next function returns (string.gsub(s, p,
+ * yet is raised between two instructions, or when a function returns to one of C (string.gsub(s, p,
  * string.upper) runs no instruction). Not when one is called: the __close of a context that is
- * being left must have its effect. */
+ * being left must have its effect. Nor between a call and the instruction after it, which may be
+ * the one that makes a context of what came back (`local guard <close> = tide.no_grad()`). */
 static void arm(tide_session *s, lua_State *L) {
     bool again = atomic_load(&s->raised);
     int mask = LUA_MASKCOUNT;
-    if (atomic_load(&s->stop) == STOP_INTERRUPT && !again)
+    if (atomic_load(&s->stop) == STOP_INTERRUPT && !again) {
         mask |= LUA_MASKRET;
+        atomic_store(&s->settling, true);
+    }
     if (L == s->L && lua_gethook(L) != stop_hook) {
         s->hook = lua_gethook(L);
         s->hook_mask = lua_gethookmask(L);
@@ -114,12 +117,26 @@ static void silence_handlers(lua_State *L) {
     }
 }
 
+/* Is this a place where what has come back from a call has no owner yet? */
+static bool is_unsettled(lua_State *L, const lua_Debug *at) {
+    lua_Debug caller;
+    if (atomic_load(&active->stop) != STOP_INTERRUPT || atomic_load(&active->raised))
+        return false;
+    if (at->event != LUA_HOOKRET)
+        return atomic_exchange(&active->settling, false);
+    if (!lua_getstack(L, 1, &caller) || !lua_getinfo(L, "S", &caller) || *caller.what == 'C')
+        return false;
+    atomic_store(&active->settling, true);
+    return true;
+}
+
 static void stop_hook(lua_State *L, lua_Debug *ar) {
-    (void)ar;
     if (!stopping()) {
         lua_sethook(L, NULL, 0, 0);
         return;
     }
+    if (is_unsettled(L, ar))
+        return;
     if (atomic_load(&active->stop) == STOP_INTERRUPT || !active->exit_quietly) {
         /* A kernel that stopped has raised already: what runs now is closed on the way out. */
         bool by_kernel = !atomic_exchange(&active->raised, true) && td_error_code() == TD_EINTR;
@@ -211,8 +228,10 @@ void control_begin(tide_session *s) {
     s->outer = active;
     active = s;
     atomic_store(&s->evaluating, true);
-    if (tide_session_expect(s, false))
+    if (tide_session_expect(s, false)) {
         tide_session_interrupt(s);
+        atomic_store(&s->settling, false); /* nothing has run */
+    }
 }
 
 void control_end(tide_session *s) {

@@ -33,6 +33,7 @@ struct tide_session {
     atomic_bool expecting, awaited; /* an evaluation is about to come; its interrupt came first */
     atomic_int stop;                /* a stop_reason */
     atomic_bool raised;             /* the stop has been raised at least once */
+    atomic_bool settling;           /* the next instruction is to run before it is raised */
     atomic_int asked;               /* interrupts that count, since the last one landed */
     atomic_bool to_say;             /* what holds it */
     _Atomic int64_t asked_at;

@@ -185,6 +185,31 @@ TEST(an_interrupt_before_what_it_is_meant_for) {
     check_alive();
 }
 
+/* Returns its argument, and is interrupted meanwhile. */
+static int interrupted_return(lua_State *L) {
+    tide_session_interrupt(s);
+    lua_settop(L, 1);
+    return 1;
+}
+
+TEST(what_a_call_returns_has_an_owner_before_the_interrupt_is_raised) {
+    lua_register(tide_session_lua(s), "interrupted_return", interrupted_return);
+    eval("closed = 0 context = setmetatable({}, {__close = function() closed = closed + 1 end}) "
+         "function made() return interrupted_return(context) end");
+    eval("local c <close> = interrupted_return(context) while true do end");
+    CHECK_INT(r.outcome, TIDE_INTERRUPTED);
+    CHECK_STR(value("closed"), "1");
+    eval("local c <close> = made() while true do end");
+    CHECK_INT(r.outcome, TIDE_INTERRUPTED);
+    CHECK_STR(value("closed"), "2");
+    eval("local _ <close> = interrupted_return(tide.no_grad()) while true do end");
+    CHECK_STR(value("tide.is_grad_enabled()"), "true");
+    eval("local c = interrupted_return(context) local d = 1 reached = 2");
+    CHECK_INT(r.outcome, TIDE_INTERRUPTED);
+    CHECK_STR(value("reached == nil"), "true");
+    check_alive();
+}
+
 int main(void) {
     s = tide_session_new(&(tide_frontend){0});
     if (!s)
@@ -196,6 +221,7 @@ int main(void) {
     RUN(rep_is_lua_s_own);
     RUN(what_holds_an_interrupt_is_said_at_the_second);
     RUN(an_interrupt_before_what_it_is_meant_for);
+    RUN(what_a_call_returns_has_an_owner_before_the_interrupt_is_raised);
     tide_result_clear(&r);
     tide_session_free(s);
     return check_finish();
