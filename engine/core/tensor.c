@@ -83,7 +83,7 @@ uint64_t td_storage_serial(td_storage *s) {
 }
 
 static void storage_release(td_storage *s) {
-    if (atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1)
+    if (!td_was_last(&s->refs))
         return;
     if (s->on_release) {
         s->on_release(s->owner, s->data);
@@ -128,7 +128,7 @@ static void header_free(td_tensor *x) {
 }
 
 static void extra_release(td_extra *extra) {
-    if (atomic_fetch_sub_explicit(&extra->refs, 1, memory_order_acq_rel) == 1)
+    if (td_was_last(&extra->refs))
         extra->destroy(extra);
 }
 

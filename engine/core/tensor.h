@@ -116,10 +116,16 @@ static inline td_tensor *td_retain(td_tensor *x) {
         atomic_fetch_add_explicit(&x->refs, 1, memory_order_relaxed);
     return x;
 }
+/* One reference less; was it the last? Who holds the only one need not write that it is gone, which
+ * would take as long as the rest of the release. */
+static inline bool td_was_last(atomic_int *refs) {
+    return atomic_load_explicit(refs, memory_order_acquire) == 1 ||
+           atomic_fetch_sub_explicit(refs, 1, memory_order_acq_rel) == 1;
+}
 void td_tensor_destroy(td_tensor *x);                                  /* for td_release only */
 extern void (*td_autograd_destroy_hook)(struct td_autograd *autograd); /* autograd sets it */
 static inline void td_release(td_tensor *x) {                          /* NULL is fine */
-    if (x && atomic_fetch_sub_explicit(&x->refs, 1, memory_order_acq_rel) == 1)
+    if (x && td_was_last(&x->refs))
         td_tensor_destroy(x);
 }
 
@@ -134,8 +140,9 @@ static inline size_t td_tensor_itemsize(const td_tensor *x) {
 static inline unsigned td_tensor_version(const td_tensor *x) {
     return atomic_load_explicit(&x->storage->version, memory_order_relaxed);
 }
+/* Of two threads that write at once one may count for both: it is another version all the same. */
 static inline void td_tensor_bump_version(td_tensor *x) {
-    atomic_fetch_add_explicit(&x->storage->version, 1, memory_order_relaxed);
+    atomic_store_explicit(&x->storage->version, td_tensor_version(x) + 1, memory_order_relaxed);
 }
 
 /* A number that no other storage of the process has or had. */
