@@ -5,6 +5,7 @@
 
 enum {
     LONG_ROW = 256,         /* inner dims from here on are walked row by row */
+    DIRECT_ROW = 6,         /* inner dims from here on may be a call of a single step's loop */
     SHORT_ROW = 8,          /* inner dims up to here are moved column by column */
     STREAM_BYTES = 64 << 20 /* results from here on are not found in a cache again */
 };
@@ -94,6 +95,18 @@ static bool runs_along_rows(const td_walk *w, int nloads) {
     return out->dtype == out->as && out->strides[last] == (int64_t)td_dtype_size(out->as);
 }
 
+/* The same where they lie, not all of them single elements. */
+static bool steps_along_rows(const td_walk *w, int nloads) {
+    bool run = false;
+    for (int k = 0; k < nloads; k++) {
+        const td_side *x = &w->loads[k];
+        if (!x->scalar && x->dtype != x->as)
+            return false;
+        run |= !x->scalar && x->strides[w->ndim - 1] != 0;
+    }
+    return run && runs_along_rows(w, nloads);
+}
+
 /* A large result that is not read is better written past the caches, which saves reading it first.
  */
 static void choose_streams(td_walk *w, const td_program *program) {
@@ -111,6 +124,7 @@ static void choose_streams(td_walk *w, const td_program *program) {
         w->streams |= x->streamed;
     }
     w->direct &= !w->streams;
+    w->direct_rows &= !w->streams;
     w->in_place &= !w->streams;
 }
 
@@ -131,6 +145,8 @@ static void note_density(td_walk *w, const td_program *program) {
     w->rows = w->ndim > 1 && w->sizes[w->ndim - 1] >= LONG_ROW;
     w->direct = program->nsteps == 1 && !w->outs[0].scalar &&
                 (w->simple || (w->rows && runs_along_rows(w, program->nloads)));
+    w->direct_rows = program->nsteps == 1 && w->ndim > 1 && !w->simple && !w->outs[0].scalar &&
+                     w->sizes[w->ndim - 1] >= DIRECT_ROW && steps_along_rows(w, program->nloads);
     choose_streams(w, program);
 }
 

@@ -35,39 +35,27 @@ static inline void NAME(store_live)(T *p, V v, int64_t live) {
 static inline V NAME(load_line)(const C *p, int64_t live) {
     return live >= N ? VEC(load)(p) : VEC(load_part)(p, live);
 }
-static inline double NAME(sum_live)(V v, int64_t live) {
-    double total = 0;
-    for (int64_t k = 0; k < (live < N ? live : N); k++)
-        total += (double)v[k];
-    return total;
-}
 
+/* Where there is a NaN, any of the elements: the sum of the exponentials will be NaN. */
 static C NAME(stretch_max)(const T *x, int64_t n) {
-    C m = GET(x[0]);
-    if (n >= N) {
-        V a = LOAD(x), b = a;
-        int64_t i = N;
-        for (; i + 2 * N <= n; i += 2 * N) {
-            a = VEC(max)(a, LOAD(x + i));
-            b = VEC(max)(b, LOAD(x + i + N));
-        }
-        for (; i + N <= n; i += N)
-            a = VEC(max)(a, LOAD(x + i));
-        a = VEC(max)(a, b);
-        m = VEC(hmax)(a);
-        x += i;
-        n -= i;
+    V least = SPLAT(-INFINITY), a = least, b = least;
+    int64_t i = 0;
+    for (; i + 2 * N <= n; i += 2 * N) {
+        a = VEC(most)(a, LOAD(x + i));
+        b = VEC(most)(b, LOAD(x + i + N));
     }
-    for (; n > 0; n--, x++)
-        m = GET(*x) > m || GET(*x) != GET(*x) ? GET(*x) : m;
-    return m;
+    for (; i + N <= n; i += N)
+        a = VEC(most)(a, LOAD(x + i));
+    if (i < n)
+        b = VEC(most)(b, VEC(head_or)(LOAD_PART(x + i, n - i), n - i, least));
+    return VEC(hmax)(VEC(most)(a, b));
 }
 
 static C NAME(row_max)(const T *x, int64_t n) {
     C m = GET(x[0]);
     STRETCHES(at, end, n) {
         C own = NAME(stretch_max)(x + at, end - at);
-        m = own > m || own != own ? own : m;
+        m = own > m ? own : m;
     }
     return m;
 }
@@ -86,13 +74,13 @@ static inline double NAME(row_exp)(T *out, const T *x, int64_t n, C m) {
                 STORE(out + i, e);
             sum += e;
         }
-        total += NAME(sum_live)(sum, N);
+        total += VEC(total)(sum);
     }
     if (i < n && i + N > n) {
         V e = VEC(exp)(LOAD_PART(x + i, n - i) - m);
         if (out)
             STORE_PART(out + i, e, n - i);
-        total += NAME(sum_live)(e, n - i);
+        total += VEC(total)(VEC(head_or)(e, n - i, SPLAT(0)));
     }
     return total;
 }
@@ -159,7 +147,7 @@ static void NAME(softmax_backward_rows)(void *to, const void *gs, const void *ys
                 V v = NAME(load_live)(g + i, n - i);
                 sum += log ? v : v * NAME(load_live)(y + i, n - i);
             }
-            total += NAME(sum_live)(sum, N);
+            total += VEC(total)(sum);
         }
         V s = SPLAT(total);
         STRETCHES(at, end, n)

@@ -3,6 +3,7 @@
  * + - * / & | ^ ~ and comparisons (giving masks of 0 / -1 integers) are the compiler's; this header
  * adds loads, stores, selection and SLEEF's functions (at most 1 ulp; those called _most are so for
  * most operands only, and vec_math.h has them for all).
+ * Parts of vectors are vec_part.h's, sums across their lanes vec_across.h's.
  * vf is float, vd double, vi the integer vector of a mask of vf, vl that of vd; vb, vc
  * and vs are vectors of uint8, int8 and int16.
  */
@@ -29,6 +30,7 @@ typedef int64_t vl __attribute__((vector_size(TD_VBYTES)));
 typedef uint8_t vb __attribute__((vector_size(TD_VBYTES)));
 typedef int8_t vc __attribute__((vector_size(TD_VBYTES)));
 typedef int16_t vs __attribute__((vector_size(TD_VBYTES)));
+typedef float vf_half __attribute__((vector_size(TD_VBYTES / 2)));
 
 enum { VF_N = TD_VBYTES / 4, VD_N = TD_VBYTES / 8, VI_N = VF_N, VL_N = VD_N, VB_N = TD_VBYTES };
 enum { VC_N = VB_N, VS_N = TD_VBYTES / 2 };
@@ -44,15 +46,6 @@ enum { VC_N = VB_N, VS_N = TD_VBYTES / 2 };
     }                                                                                              \
     static inline v v##_set(type x) { /* -0 too, which 0 + x would lose */                         \
         return x - (v){0};                                                                         \
-    }                                                                                              \
-    /* The first n elements; the rest of the vector is zero, the rest of memory untouched. */      \
-    static inline v v##_load_part(const type *p, int64_t n) {                                      \
-        v r = {0};                                                                                 \
-        memcpy(&r, p, (size_t)n * sizeof(type));                                                   \
-        return r;                                                                                  \
-    }                                                                                              \
-    static inline void v##_store_part(type *p, v x, int64_t n) {                                   \
-        memcpy(p, &x, (size_t)n * sizeof(type));                                                   \
     }
 TD_VEC_MEMORY(vf, float)
 TD_VEC_MEMORY(vd, double)
@@ -96,6 +89,7 @@ static inline vs vs_select(vs mask, vs a, vs b) {
 #define TD_MIN_F              _mm512_min_ps
 #define TD_MAX_F              _mm512_max_ps
 #define TD_SQRT_D             _mm512_sqrt_pd
+#define TD_MAX_D              _mm512_max_pd
 typedef __m512 td_native_f;
 typedef __m512d td_native_d;
 #elif defined(TD_ISA_avx2)
@@ -107,6 +101,7 @@ typedef __m512d td_native_d;
 #define TD_MIN_F              _mm256_min_ps
 #define TD_MAX_F              _mm256_max_ps
 #define TD_SQRT_D             _mm256_sqrt_pd
+#define TD_MAX_D              _mm256_max_pd
 typedef __m256 td_native_f;
 typedef __m256d td_native_d;
 #elif defined(__SSE2__)
@@ -118,6 +113,7 @@ typedef __m256d td_native_d;
 #define TD_MIN_F              _mm_min_ps
 #define TD_MAX_F              _mm_max_ps
 #define TD_SQRT_D             _mm_sqrt_pd
+#define TD_MAX_D              _mm_max_pd
 typedef __m128 td_native_f;
 typedef __m128d td_native_d;
 #elif defined(__aarch64__)
@@ -129,6 +125,7 @@ typedef __m128d td_native_d;
 #define TD_MIN_F              vminq_f32
 #define TD_MAX_F              vmaxq_f32
 #define TD_SQRT_D             vsqrtq_f64
+#define TD_MAX_D              vmaxq_f64
 typedef float32x4_t td_native_f;
 typedef float64x2_t td_native_d;
 #else
@@ -225,40 +222,18 @@ static inline vf vf_max(vf a, vf b) { /* NaN in either gives NaN, of equal ones 
 static inline vd vd_max(vd a, vd b) {
     return vd_select((a >= b) | (a != a), a, b);
 }
+/* In one instruction; of NaN and a number either. */
+static inline vf vf_most(vf a, vf b) {
+    return (vf)TD_MAX_F((td_native_f)a, (td_native_f)b);
+}
+static inline vd vd_most(vd a, vd b) {
+    return (vd)TD_MAX_D((td_native_d)a, (td_native_d)b);
+}
 static inline vf vf_min(vf a, vf b) {
     return vf_select((a <= b) | (a != a), a, b);
 }
 static inline vd vd_min(vd a, vd b) {
     return vd_select((a <= b) | (a != a), a, b);
-}
-
-static inline float vf_hsum(vf x) {
-    float s[VF_N];
-    vf_store(s, x);
-    for (int w = VF_N / 2; w; w /= 2)
-        for (int i = 0; i < w; i++)
-            s[i] += s[i + w];
-    return s[0];
-}
-static inline double vd_hsum(vd x) {
-    double s[VD_N];
-    vd_store(s, x);
-    for (int w = VD_N / 2; w; w /= 2)
-        for (int i = 0; i < w; i++)
-            s[i] += s[i + w];
-    return s[0];
-}
-static inline float vf_hmax(vf x) { /* NaN wins */
-    float m = x[0];
-    for (int i = 1; i < VF_N; i++)
-        m = x[i] > m || x[i] != x[i] ? x[i] : m;
-    return m;
-}
-static inline double vd_hmax(vd x) {
-    double m = x[0];
-    for (int i = 1; i < VD_N; i++)
-        m = x[i] > m || x[i] != x[i] ? x[i] : m;
-    return m;
 }
 
 #endif
