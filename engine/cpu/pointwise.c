@@ -238,6 +238,22 @@ static void store_block(const td_walk *w, const td_side *x, int64_t n, const int
     td_walk_scatter(w, x, index, n, made);
 }
 
+/* A copy of what does not lie as the walk goes, straight to where it does. False: it is not that.
+ */
+static bool move_block(const job *j, const td_walk *w, int64_t at, int64_t n,
+                       const int64_t *index) {
+    const td_side *x = &w->loads[0], *out = &w->outs[0];
+    if (w->simple || j->program->nloads != 1 || j->program->nsteps != 1 ||
+        j->program->steps[0].primitive != TD_PW_copy || !j->code[0].loop || x->scalar ||
+        x->dtype != x->as || x->strides[w->ndim - 1] == 0 || out->scalar || out->apart ||
+        out->streamed || td_walk_address(w, x, at, index))
+        return false;
+    char *to = td_walk_address(w, out, at, index);
+    if (to)
+        td_walk_gather(w, x, index, n, to);
+    return to != NULL;
+}
+
 static void run_block(const job *j, const td_walk *w, int64_t at, int64_t n, worker_memory *m,
                       td_accumulator *sums) {
     const td_program *p = j->program;
@@ -246,6 +262,8 @@ static void run_block(const job *j, const td_walk *w, int64_t at, int64_t n, wor
     uint64_t moving = m->known ? w->moving : ~(uint64_t)0;
     if (!w->simple)
         td_walk_place(w, at, index);
+    if (move_block(j, w, at, n, index))
+        return;
     if (moving == ~(uint64_t)0)
         for (int k = 0; k < p->nloads; k++)
             load_block(w, &w->loads[k], at, n, index, &cells[k], m->loads + k * BLOCK_BYTES,

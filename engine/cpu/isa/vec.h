@@ -140,11 +140,8 @@ typedef float64x2_t td_native_d;
         return (vd)TD_SLEEF_D(sleef, ulp)((td_native_d)x);                                         \
     }
 TD_VEC_MATH1(exp2, exp2, u10)
-TD_VEC_MATH1(expm1, expm1, u10)
-TD_VEC_MATH1(log, log, u10)
 TD_VEC_MATH1(log2, log2, u10)
 TD_VEC_MATH1(log10, log10, u10)
-TD_VEC_MATH1(log1p_most, log1p, u10)
 TD_VEC_MATH1(sin_most, sin, u10)
 TD_VEC_MATH1(cos_most, cos, u10)
 TD_VEC_MATH1(tan_most, tan, u10)
@@ -166,9 +163,19 @@ TD_VEC_MATH1(lgamma_most, lgamma, u10)
         return (vd)TD_SLEEF_D(sleef, ulp)((td_native_d)x);                                         \
     }
 TD_VEC_MATH1(exp, exp, u10)
+TD_VEC_MATH1(expm1, expm1, u10)
+TD_VEC_MATH1(log, log, u10)
+TD_VEC_MATH1(log1p_most, log1p, u10)
 TD_VEC_MATH1(tanh, tanh, u10)
 TD_VEC_MATH1(erf_most, erf, u10)
 #undef TD_VEC_MATH1
+
+static inline vf vf_expm1_most(vf x) { /* for sets without a table of powers */
+    return (vf)TD_SLEEF_F(expm1, u10)((td_native_f)x);
+}
+static inline vf vf_log_most(vf x) {
+    return (vf)TD_SLEEF_F(log, u10)((td_native_f)x);
+}
 
 /* By the processor, which rounds it correctly; SLEEF's takes ten times as long. */
 static inline vf vf_sqrt(vf x) {

@@ -1,15 +1,53 @@
-/* vec_across.h: one number of all the lanes of a vector: sums and the largest.
+/* vec_across.h: one thing of all the lanes of a vector: whether any is set, sums and the largest.
  *
- * Each half goes with the other one, then each quarter, and so on, in every instruction set.
+ * In sums each half goes with the other one, then each quarter, and so on, in every instruction
+ * set.
  */
 #ifndef TD_CPU_ISA_VEC_ACROSS_H
 #define TD_CPU_ISA_VEC_ACROSS_H
 
 #include "engine/cpu/isa/vec.h"
 
+#include <stdbool.h>
+
 #if defined(__SSE2__)
 #include <immintrin.h>
 #endif
+
+static inline bool vf_any(vi mask) {
+#if defined(TD_ISA_avx512)
+    return _mm512_movepi32_mask((__m512i)mask) != 0;
+#elif defined(TD_ISA_avx2)
+    return _mm256_movemask_ps((__m256)mask) != 0;
+#elif defined(__SSE2__)
+    return _mm_movemask_ps((__m128)mask) != 0;
+#else
+    int32_t any = 0;
+    for (int k = 0; k < VI_N; k++)
+        any |= mask[k];
+    return any != 0;
+#endif
+}
+static inline bool vd_any(vl mask) {
+    return vf_any((vi)mask);
+}
+
+/* Is any lane over the limit, is none outside of [least, below)? NaN is not over, but outside. */
+static inline bool vf_any_over(vf x, float limit) {
+#if defined(TD_ISA_avx512)
+    return _mm512_cmp_ps_mask((__m512)x, _mm512_set1_ps(limit), _CMP_GT_OQ) != 0;
+#else
+    return vf_any((vi)(x > limit));
+#endif
+}
+static inline bool vf_all_within(vf x, float least, float below) {
+#if defined(TD_ISA_avx512)
+    __mmask16 in = _mm512_cmp_ps_mask((__m512)x, _mm512_set1_ps(least), _CMP_GE_OQ);
+    return _mm512_mask_cmp_ps_mask(in, (__m512)x, _mm512_set1_ps(below), _CMP_LT_OQ) == 0xFFFF;
+#else
+    return !vf_any(~((vi)(x >= least) & (vi)(x < below)));
+#endif
+}
 
 /* Lanes k and k ^ w change places, for a w that is a power of two and known to the compiler. */
 #if defined(TD_ISA_avx512)
