@@ -1,6 +1,8 @@
 /* pointwise_walk.c: lays the tensors of a pointwise plan out for the runner (pointwise.c). */
 #include "engine/cpu/pointwise_walk.h"
 
+#include "engine/cpu/isa/isa.h"
+
 #include <string.h>
 
 enum {
@@ -313,28 +315,6 @@ bool td_walk_next(td_walk *w, const td_program *program, td_dtype compute,
     for (int64_t i = 0; i < n; i++, dst += dst_stride, src += src_stride)                          \
         memcpy(dst, src, sizeof(type));
 
-/* By vectors, which the compiler turns round. */
-#define REVERSED_COPY(type)                                                                        \
-    for (int64_t i = 0; i < n; i++)                                                                \
-        memcpy(dst + i * (int64_t)sizeof(type), src - i * (int64_t)sizeof(type), sizeof(type));
-
-static void copy_reversed(char *restrict dst, const char *restrict src, int64_t n,
-                          size_t itemsize) {
-    switch (itemsize) {
-    case 1:
-        REVERSED_COPY(uint8_t)
-        break;
-    case 2:
-        REVERSED_COPY(uint16_t)
-        break;
-    case 4:
-        REVERSED_COPY(uint32_t)
-        break;
-    default:
-        REVERSED_COPY(uint64_t)
-    }
-}
-
 static void copy_run(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n,
                      size_t itemsize) {
     if (dst_stride == (int64_t)itemsize && src_stride == (int64_t)itemsize) {
@@ -342,7 +322,7 @@ static void copy_run(char *dst, int64_t dst_stride, const char *src, int64_t src
         return;
     }
     if (dst_stride == (int64_t)itemsize && src_stride == -(int64_t)itemsize) {
-        copy_reversed(dst, src, n, itemsize);
+        td_cpu->pointwise->reverse(dst, src, n, itemsize);
         return;
     }
     switch (itemsize) {

@@ -151,7 +151,7 @@ static void check_softmax_row(const td_tensor *x, const td_tensor *y, const td_t
         sum += exp(at(x, row * n + k) - most);
     for (int64_t k = row * n; k < (row + 1) * n; k++) {
         double want = exp(at(x, k) - most) / sum, log_want = at(x, k) - most - log(sum);
-        double by = (x->dtype == TD_F64 ? 40 : 4) * unit((td_dtype)x->dtype, want);
+        double by = (x->dtype == TD_F64 ? 40 : 8) * unit((td_dtype)x->dtype, want);
         double log_by = 4 * unit((td_dtype)x->dtype, fmax(fabs(log_want), 1));
         if (isnan(sum)) {
             CHECK(isnan(at(y, k)) && isnan(at(log_y, k)));

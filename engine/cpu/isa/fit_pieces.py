@@ -6,7 +6,7 @@
 Each function is cut into 16 intervals, whose bounds are the floats four to an octave of a + shift. In
 each one it is the interpolation at the nodes of Chebyshev about a centre, in floats. Of the centres near
 the middle one is taken of which rounding the constant and the next term takes little. The interval next
-to 0 is about 0, and lacks its first term, a or a / 2. In the tables called near, intervals are what is
+to 0 is about 0, and lacks its first term, a or a / 2. In the tables called near and far, intervals are what is
 nearest to the multiples of a step, and that about 0 has all its terms.
 """
 import struct
@@ -132,8 +132,8 @@ def table(name, what, f, shift, limit, degree, slope):
     print_rows(zip(*columns(f, shift, limit, degree, slope)))
 
 
-def near_table(name, what, f, step, limit, degree, first):
-    print(f"\n/* {what}, about the multiples of {literal(mpf(step))[:-1]}; used up to the limit */")
+def even_table(name, what, f, step, limit, degree, first):
+    print(f"\n/* {what}, about the multiples of {float(step):g}; used up to the limit */")
     print(f"enum {{ TD_{name.upper()}_DEGREE = {degree} }};")
     print(f"#define TD_{name.upper()}_ROUND {literal(mpf(step) * 3 * 2**22)}")
     print(f"#define TD_{name.upper()}_LIMIT {literal(to_float(limit))}")
@@ -205,15 +205,14 @@ static const td_powers exp_powers = {{{{""")
 print_rows(exp_powers())
 table("tanh", "tanh(a), without a in the first; 1 from the limit on", mp.tanh, 0.625, 9.3, DEGREE, 1)
 table("erf", "erf(a), without a in the first; 1 from the limit on", mp.erf, 0.265, 3.95, DEGREE, 1)
-table("gelu", "a exp(a^2 / 2) erfc(a / sqrt(2)) / 2, without a / 2 in the first; used up to the limit",
-      a_erfcx, 0.98, 14.5, DEGREE, mpf(0.5))
 table("silu", "a / (1 + exp(-a)), without a / 2 in the first; a from the limit on",
       lambda a: a / (1 + mp.exp(-a)), 1.2, 17.5, DEGREE, mpf(0.5))
-near_table("gelu_near", "a erfc(a / sqrt(2)) / 2", lambda a: a * mp.erfc(a / mp.sqrt(2)) / 2,
+even_table("gelu_far", "a exp(a^2 / 2) erfc(a / sqrt(2)) / 2", a_erfcx, 1, 14.5, 6, [0, 0.5])
+even_table("gelu_near", "a erfc(a / sqrt(2)) / 2", lambda a: a * mp.erfc(a / mp.sqrt(2)) / 2,
            0.25, 3.625, 5, [0, 0.5])
-near_table("silu_near", "a / (1 + exp(a))", lambda a: a / (1 + mp.exp(a)), 0.5, 7.75, 6, [0, 0.5])
-near_table("erfc_near", "erfc(a)", mp.erfc, 0.125, 1.9375, 5, [1])
-near_table("sigmoid_near", "1 / (1 + exp(a))", lambda a: 1 / (1 + mp.exp(a)), 0.5, 7.75, 6, [0.5])
+even_table("silu_near", "a / (1 + exp(a))", lambda a: a / (1 + mp.exp(a)), 0.5, 7.75, 6, [0, 0.5])
+even_table("erfc_near", "erfc(a)", mp.erfc, 0.125, 1.9375, 5, [1])
+even_table("sigmoid_near", "1 / (1 + exp(a))", lambda a: 1 / (1 + mp.exp(a)), 0.5, 7.75, 6, [0.5])
 print("""
 /* clang-format on */
 

@@ -56,16 +56,21 @@ static inline vf vf_entry_of_8(const float *row, vi k) {
 }
 
 /* exp(x) = (*top + what is returned) * 2^n; vf_times_power knows n from *power. *top is from 1 to 2
- * and the rest at most a twentieth of it. For x from -126 to 89. */
-static inline vf vf_exp_rest(vf x, vf *top, vf *power) {
+ * and the rest at most a twentieth of it; `all` of its digits are right, or one
+ * of them less. For x from -126 to 89. */
+static inline vf vf_exp_rest(vf x, bool all, vf *top, vf *power) {
     vf round = (vf){0} + TD_EXP_ROUND;
     vf shifted = vf_fma(x, (vf){0} + 1.44269504f, round), eighths = shifted - round;
     vf high = vf_fma(eighths, (vf){0} - 0x1.63p-1f, x); /* exact: few digits by few digits */
     vf r = vf_fma(eighths, (vf){0} + 0x1.bd0106p-13f, high);
     vf sum = vf_polynomial(exp_terms, TD_EXP_TERMS, r);
+    vf low = vf_entry_of_8(exp_powers.rows[1], (vi)shifted);
     *top = vf_entry_of_8(exp_powers.rows[0], (vi)shifted);
     *power = shifted;
-    return vf_fma(*top, vf_fma(sum, r * r, r), vf_entry_of_8(exp_powers.rows[1], (vi)shifted));
+    if (!all)
+        return vf_fma(*top, vf_fma(sum, r * r, r), low);
+    low += vf_fma(eighths, (vf){0} + 0x1.bd0106p-13f, high - r);
+    return vf_fma(*top, r, vf_fma(*top, sum * (r * r), low));
 }
 
 /* y about 1 and *power with exp(x - less) = y * 2^n, likewise; `less` is small beside the last
@@ -82,7 +87,7 @@ static inline vf vf_exp_parts_of(vf x, vf less, vf *power) {
     return top + vf_fma(top, vf_fma(sum, r * r, r), rest);
 }
 static inline vf vf_exp_scaled(vf x, vf *power) {
-    vf top, rest = vf_exp_rest(x, &top, power);
+    vf top, rest = vf_exp_rest(x, false, &top, power);
     return top + rest;
 }
 #else
@@ -127,7 +132,7 @@ static __attribute__((noinline, cold)) vf vf_expm1_apart(vf r, vf x) {
 
 /* The top less 1, what rounding takes from that, and the rest. */
 static inline vf vf_expm1(vf x) {
-    vf top, power, rest = vf_exp_rest(vf_at_least(x, -18), &top, &power);
+    vf top, power, rest = vf_exp_rest(vf_at_least(x, -18), true, &top, &power);
 #if defined(TD_ISA_avx512)
     top = vf_times_power(top, power);
     rest = vf_times_power(rest, power);
@@ -281,9 +286,9 @@ static inline vf vf_gelu_near(vf x) {
 }
 /* x erfc(-x / sqrt(2)) / 2. What rounding takes from the square goes into its exponential. */
 static inline vf vf_gelu_far(vf x) {
-    vf a = vf_at_most(vf_abs(x), TD_GELU_LIMIT), lost, square = vf_product(a, a, &lost), power;
+    vf a = vf_at_most(vf_abs(x), TD_GELU_FAR_LIMIT), lost, square = vf_product(a, a, &lost), power;
     vf y = vf_exp_parts_of(square * -0.5f, lost * 0.5f, &power);
-    vf f = vf_piece(&gelu_pieces, vf_interval(a, TD_GELU_SHIFT), a, a * 0.5f);
+    vf f = vf_even_piece(&gelu_far, TD_GELU_FAR_DEGREE, a, TD_GELU_FAR_ROUND);
     return vf_less_far_tail(x, vf_times_power(f * y, power));
 }
 TD_VEC_NEAR_AND_FAR(gelu, TD_GELU_NEAR_LIMIT)
