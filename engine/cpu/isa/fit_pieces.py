@@ -180,9 +180,9 @@ print(f"""/* vec_pieces.h: made by fit_pieces.py, which says what it holds; not 
 
 enum {{ TD_PIECES_DEGREE = {DEGREE} }};
 
-/* By interval: the centre and the terms, the constant one first. */
+/* By interval: the centre and the terms, the constant one first; some have one more. */
 typedef struct td_pieces {{
-    float rows[TD_PIECES_DEGREE + 2][{ENTRIES}];
+    float rows[TD_PIECES_DEGREE + 3][{ENTRIES}];
 }} td_pieces;
 
 typedef struct td_powers {{
@@ -210,7 +210,7 @@ table("silu", "a / (1 + exp(-a)), without a / 2 in the first; a from the limit o
 even_table("gelu_far", "a exp(a^2 / 2) erfc(a / sqrt(2)) / 2", a_erfcx, 1, 14.5, 6, [0, 0.5])
 even_table("gelu_near", "a erfc(a / sqrt(2)) / 2", lambda a: a * mp.erfc(a / mp.sqrt(2)) / 2,
            0.25, 3.625, 5, [0, 0.5])
-even_table("silu_near", "a / (1 + exp(a))", lambda a: a / (1 + mp.exp(a)), 0.5, 7.75, 6, [0, 0.5])
+even_table("silu_near", "a / (1 + exp(a))", lambda a: a / (1 + mp.exp(a)), 1, 15.5, 7, [0, 0.5])
 even_table("erfc_near", "erfc(a)", mp.erfc, 0.125, 1.9375, 5, [1])
 even_table("sigmoid_near", "1 / (1 + exp(a))", lambda a: 1 / (1 + mp.exp(a)), 0.5, 7.75, 6, [0.5])
 print("""

@@ -220,6 +220,13 @@ static inline vf vf_entry(const float *row, vi k) {
 #endif
 }
 
+#if defined(TD_ISA_avx512)
+/* The same of two tables, the second one where the fifth bit is set. */
+static inline vf vf_entry_of_32(const float *row, const float *more, vi k) {
+    return (vf)_mm512_permutex2var_ps(_mm512_loadu_ps(row), (__m512i)k, _mm512_loadu_ps(more));
+}
+#endif
+
 /* Which polynomial serves a >= 0. */
 static inline vi vf_interval(vf a, float shift) {
     return ((vi)(a + shift) - (vi)((vf){0} + shift)) >> 21;
@@ -270,28 +277,54 @@ static inline vf vf_less_far_tail(vf x, vf tail) {
 
 /* Lanes beyond the limit go another way, and so does a vector that has any: `far` is what those
  * get. NaN is not beyond. */
-#define TD_VEC_NEAR_AND_FAR(name, limit)                                                           \
+#define TD_VEC_BOTH_WAYS(name, limit)                                                              \
     static __attribute__((noinline)) vf vf_##name##_apart(vf x) {                                  \
         vi beyond = (vi)(vf_abs(x) > (limit));                                                     \
         return vf_select(beyond, vf_##name##_far(x), vf_##name##_near(x));                         \
-    }                                                                                              \
+    }
+#define TD_VEC_NEAR_OR_APART(name, limit)                                                          \
     static inline vf vf_##name(vf x) {                                                             \
         bool any = vf_any_over(vf_abs(x), limit);                                                  \
         return __builtin_expect(any, 0) ? vf_##name##_apart(x) : vf_##name##_near(x);              \
     }
+#define TD_VEC_NEAR_AND_FAR(name, limit)                                                           \
+    TD_VEC_BOTH_WAYS(name, limit)                                                                  \
+    TD_VEC_NEAR_OR_APART(name, limit)
 
 static inline vf vf_gelu_near(vf x) {
     return vf_less_tail(
         x, vf_even_piece(&gelu_near, TD_GELU_NEAR_DEGREE, vf_abs(x), TD_GELU_NEAR_ROUND));
 }
-/* x erfc(-x / sqrt(2)) / 2. What rounding takes from the square goes into its exponential. */
+/* exp(-a^2 / 2); what rounding takes from the square goes into it. */
+static inline vf vf_gelu_power(vf a, vf *power) {
+    vf lost, square = vf_product(a, a, &lost);
+    return vf_exp_parts_of(square * -0.5f, lost * 0.5f, power);
+}
+#if defined(TD_ISA_avx512)
+/* Both ways at once: the polynomials of either lie in one table of 32. Where the exponential has no
+ * place it is 1, which leaves the bits as they are. */
+static __attribute__((noinline)) vf vf_gelu_apart(vf x) {
+    vi beyond = (vi)(vf_abs(x) > TD_GELU_NEAR_LIMIT);
+    vf a = vf_at_most(vf_abs(x), TD_GELU_FAR_LIMIT), power, y = vf_gelu_power(a, &power);
+    vf round = vf_select(beyond, (vf){0} + (TD_GELU_FAR_ROUND + 16), (vf){0} + TD_GELU_NEAR_ROUND);
+    vi k = (vi)(a + round);
+    vf d = a - vf_entry_of_32(gelu_near.rows[0], gelu_far.rows[0], k), f = {0};
+    for (int row = TD_GELU_FAR_DEGREE + 1; row > 0; row--)
+        f = vf_fma(f, d, vf_entry_of_32(gelu_near.rows[row], gelu_far.rows[row], k));
+    y = vf_select(beyond, y, (vf){0} + 1);
+    power = vf_select(beyond, power, (vf){0} + TD_EXP_ROUND);
+    return vf_less_far_tail(x, vf_times_power(f * y, power));
+}
+#else
 static inline vf vf_gelu_far(vf x) {
-    vf a = vf_at_most(vf_abs(x), TD_GELU_FAR_LIMIT), lost, square = vf_product(a, a, &lost), power;
-    vf y = vf_exp_parts_of(square * -0.5f, lost * 0.5f, &power);
+    vf a = vf_at_most(vf_abs(x), TD_GELU_FAR_LIMIT), power, y = vf_gelu_power(a, &power);
     vf f = vf_even_piece(&gelu_far, TD_GELU_FAR_DEGREE, a, TD_GELU_FAR_ROUND);
     return vf_less_far_tail(x, vf_times_power(f * y, power));
 }
-TD_VEC_NEAR_AND_FAR(gelu, TD_GELU_NEAR_LIMIT)
+TD_VEC_BOTH_WAYS(gelu, TD_GELU_NEAR_LIMIT)
+#endif
+/* x erfc(-x / sqrt(2)) / 2 */
+TD_VEC_NEAR_OR_APART(gelu, TD_GELU_NEAR_LIMIT)
 
 static inline vf vf_silu_near(vf x) {
     return vf_less_tail(

@@ -184,6 +184,8 @@ static inline vf vf_sigmoid_far(vf x) {
 }
 TD_VEC_NEAR_AND_FAR(sigmoid, TD_SIGMOID_NEAR_LIMIT)
 #undef TD_VEC_NEAR_AND_FAR
+#undef TD_VEC_NEAR_OR_APART
+#undef TD_VEC_BOTH_WAYS
 static inline vd vd_sigmoid(vd x) {
     return vd_sigmoid_of(x);
 }
