@@ -220,6 +220,22 @@ static void store_block(const td_walk *w, const td_side *x, int64_t n, const int
     td_walk_scatter(w, x, index, n, made);
 }
 
+/* A copy of what does not lie as the walk goes, straight to where it does. False: it is not that.
+ */
+static bool move_block(const job *j, const td_walk *w, int64_t at, int64_t n,
+                       const int64_t *index) {
+    const td_side *x = &w->loads[0], *out = &w->outs[0];
+    if (w->simple || j->program->nloads != 1 || j->program->nsteps != 1 ||
+        j->program->steps[0].primitive != TD_PW_copy || !j->code[0].loop || x->scalar ||
+        x->dtype != x->as || x->strides[w->ndim - 1] == 0 || out->scalar || out->apart ||
+        out->streamed || td_walk_address(w, x, at, index))
+        return false;
+    char *to = td_walk_address(w, out, at, index);
+    if (to)
+        td_walk_gather(w, x, index, n, to);
+    return to != NULL;
+}
+
 static void run_block(const job *j, const td_walk *w, int64_t at, int64_t n, worker_memory *m,
                       td_accumulator *sums) {
     const td_program *p = j->program;
@@ -228,6 +244,8 @@ static void run_block(const job *j, const td_walk *w, int64_t at, int64_t n, wor
     uint64_t moving = m->known ? w->moving : ~(uint64_t)0;
     if (!w->simple)
         td_walk_place(w, at, index);
+    if (move_block(j, w, at, n, index))
+        return;
     if (moving == ~(uint64_t)0)
         for (int k = 0; k < p->nloads; k++)
             load_block(w, &w->loads[k], at, n, index, &cells[k], m->loads + k * BLOCK_BYTES,
@@ -294,9 +312,73 @@ static bool run_direct(const job *j, const td_walk *w, int64_t begin, int64_t en
     return true;
 }
 
+/* A side of a single step, and how far it goes for each index of a dim. */
+typedef struct row_side {
+    char *p;
+    const int64_t *strides;
+    int64_t item; /* along a row; 0: a single element */
+} row_side;
+
+static row_side begin_side(const td_walk *w, const td_side *x, const int64_t *index) {
+    row_side side = {x->data, x->strides, x->strides[w->ndim - 1]};
+    for (int d = 0; d < w->ndim; d++)
+        side.p += index[d] * x->strides[d];
+    return side;
+}
+
+/* From the end of a row to the beginning of the next one. */
+static void next_row(const td_walk *w, int64_t *index, int64_t passed, row_side *sides, int n) {
+    int d = w->ndim - 1;
+    for (int k = 0; k < n; k++)
+        sides[k].p -= passed * sides[k].item;
+    index[d] = 0;
+    for (d--; d >= 0; d--) {
+        index[d]++;
+        bool stays = index[d] < w->sizes[d];
+        for (int k = 0; k < n; k++)
+            sides[k].p += sides[k].strides[d] * (stays ? 1 : 1 - w->sizes[d]);
+        if (stays)
+            return;
+        index[d] = 0;
+    }
+}
+
+/* A single step whose operands are runs or single elements along the inner dim. False: it is not
+ * that. */
+static bool run_rows(const job *j, const td_walk *w, int64_t begin, int64_t end) {
+    static const int64_t still[TD_MAX_DIMS];
+    const td_program *p = j->program;
+    const step_code *code = &j->code[0];
+    row_side sides[4] = {{NULL, still, 0}, {NULL, still, 0}, {NULL, still, 0}, {NULL, still, 0}};
+    int64_t index[TD_MAX_DIMS], inner = w->sizes[w->ndim - 1];
+    unsigned scalars = 0;
+    if (!w->direct_rows || !code->loop || p->steps[0].primitive == TD_PW_pow)
+        return false;
+    td_walk_place(w, begin, index);
+    sides[0] = begin_side(w, &w->outs[0], index);
+    for (int k = 0; k < code->arity; k++) {
+        int reg = code->src[k];
+        const td_side *x = reg < p->nloads ? &w->loads[reg] : NULL;
+        if (!x)
+            sides[k + 1].p = (char *)j->constants[reg - p->nloads];
+        else if (x->scalar)
+            sides[k + 1].p = (char *)x->value;
+        else
+            sides[k + 1] = begin_side(w, x, index);
+        scalars |= (unsigned)(sides[k + 1].item == 0) << k;
+    }
+    for (int64_t at = begin, n; at < end; at += n) {
+        int64_t from = index[w->ndim - 1];
+        n = inner - from < end - at ? inner - from : end - at;
+        code->loop(n, sides[0].p, sides[1].p, sides[2].p, sides[3].p, scalars);
+        next_row(w, index, from, sides, code->arity + 1);
+    }
+    return true;
+}
+
 static void run_part(const job *j, const td_walk *w, int64_t begin, int64_t end, worker_memory *m,
                      td_accumulator *sums) {
-    if (run_direct(j, w, begin, end))
+    if (run_direct(j, w, begin, end) || run_rows(j, w, begin, end))
         return;
     int64_t inner = w->sizes[w->ndim - 1];
     for (int64_t at = begin, n; at < end; at += n) {

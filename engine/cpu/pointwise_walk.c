@@ -1,10 +1,13 @@
 /* pointwise_walk.c: lays the tensors of a pointwise plan out for the runner (pointwise.c). */
 #include "engine/cpu/pointwise_walk.h"
 
+#include "engine/cpu/isa/isa.h"
+
 #include <string.h>
 
 enum {
     LONG_ROW = 256,         /* inner dims from here on are walked row by row */
+    DIRECT_ROW = 6,         /* inner dims from here on may be a call of a single step's loop */
     SHORT_ROW = 8,          /* inner dims up to here are moved column by column */
     STREAM_BYTES = 64 << 20 /* results from here on are not found in a cache again */
 };
@@ -94,6 +97,18 @@ static bool runs_along_rows(const td_walk *w, int nloads) {
     return out->dtype == out->as && out->strides[last] == (int64_t)td_dtype_size(out->as);
 }
 
+/* The same where they lie, not all of them single elements. */
+static bool steps_along_rows(const td_walk *w, int nloads) {
+    bool run = false;
+    for (int k = 0; k < nloads; k++) {
+        const td_side *x = &w->loads[k];
+        if (!x->scalar && x->dtype != x->as)
+            return false;
+        run |= !x->scalar && x->strides[w->ndim - 1] != 0;
+    }
+    return run && runs_along_rows(w, nloads);
+}
+
 /* A large result that is not read is better written past the caches, which saves reading it first.
  */
 static void choose_streams(td_walk *w, const td_program *program) {
@@ -111,6 +126,7 @@ static void choose_streams(td_walk *w, const td_program *program) {
         w->streams |= x->streamed;
     }
     w->direct &= !w->streams;
+    w->direct_rows &= !w->streams;
     w->in_place &= !w->streams;
 }
 
@@ -131,6 +147,8 @@ static void note_density(td_walk *w, const td_program *program) {
     w->rows = w->ndim > 1 && w->sizes[w->ndim - 1] >= LONG_ROW;
     w->direct = program->nsteps == 1 && !w->outs[0].scalar &&
                 (w->simple || (w->rows && runs_along_rows(w, program->nloads)));
+    w->direct_rows = program->nsteps == 1 && w->ndim > 1 && !w->simple && !w->outs[0].scalar &&
+                     w->sizes[w->ndim - 1] >= DIRECT_ROW && steps_along_rows(w, program->nloads);
     choose_streams(w, program);
 }
 
@@ -301,6 +319,10 @@ static void copy_run(char *dst, int64_t dst_stride, const char *src, int64_t src
                      size_t itemsize) {
     if (dst_stride == (int64_t)itemsize && src_stride == (int64_t)itemsize) {
         memcpy(dst, src, (size_t)n * itemsize);
+        return;
+    }
+    if (dst_stride == (int64_t)itemsize && src_stride == -(int64_t)itemsize) {
+        td_cpu->pointwise->reverse(dst, src, n, itemsize);
         return;
     }
     switch (itemsize) {

@@ -28,12 +28,13 @@ typedef struct td_side {
 
 typedef struct td_walk {
     int ndim;
-    bool rows;     /* inner dims are long */
-    bool direct;   /* a single step reads and writes in place: blocks may have any length */
-    bool streams;  /* some result is streamed */
-    bool simple;   /* every side is a scalar or dense: no place is asked for */
-    bool in_place; /* simple, and every result is made where it will lie */
-    bool flat;     /* td_walk_next: the list is, and the next one may differ in little */
+    bool rows;        /* inner dims are long */
+    bool direct;      /* a single step reads and writes in place: blocks may have any length */
+    bool direct_rows; /* not simple: a single step goes through each inner dim in place */
+    bool streams;     /* some result is streamed */
+    bool simple;      /* every side is a scalar or dense: no place is asked for */
+    bool in_place;    /* simple, and every result is made where it will lie */
+    bool flat;        /* td_walk_next: the list is, and the next one may differ in little */
     int64_t numel;
     int64_t sizes[TD_MAX_DIMS]; /* innermost last */
     td_side *loads, *outs;      /* room that the caller gives, nloads and noutputs of them */

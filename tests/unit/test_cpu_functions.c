@@ -89,6 +89,32 @@ TEST(functions_are_right_at_both_ends) {
         {"exp", TD_F32, -104.5, 0},
         {"exp", TD_F32, -INFINITY, 0},
         {"exp", TD_F32, NAN, NAN},
+        {"log", TD_F32, 1, 0},
+        {"log", TD_F32, 0, -INFINITY},
+        {"log", TD_F32, -1, NAN},
+        {"log", TD_F32, NAN, NAN},
+        {"log", TD_F32, INFINITY, INFINITY},
+        {"log", TD_F32, 0x1p-149, -103.27892990343184},
+        {"log", TD_F32, 0x1p-126, -87.33654475055311},
+        {"log", TD_F32, 0x1.fffffep127, 88.72283905206835},
+        {"erfc", TD_F32, -INFINITY, 2},
+        {"erfc", TD_F32, NAN, NAN},
+        {"expm1", TD_F32, 88.5, 2.72308782506811e+38},
+        {"expm1", TD_F32, 88.7, 3.32597683015931e+38},
+        {"expm1", TD_F32, 88.75, INFINITY},
+        {"expm1", TD_F32, INFINITY, INFINITY},
+        {"expm1", TD_F32, -30, -1},
+        {"expm1", TD_F32, -INFINITY, -1},
+        {"expm1", TD_F32, 1e-42, 1e-42},
+        {"expm1", TD_F32, NAN, NAN},
+        {"log1p", TD_F32, -1, -INFINITY},
+        {"log1p", TD_F32, -2, NAN},
+        {"log1p", TD_F32, NAN, NAN},
+        {"log1p", TD_F32, -INFINITY, NAN},
+        {"log1p", TD_F32, -1e-42, -1e-42},
+        {"log1p", TD_F32, 1e30, 69.0775528048688},
+        {"log1p", TD_F32, 1e31, 71.3801378676397},
+        {"sigmoid", TD_F32, NAN, NAN},
         {"gelu", TD_F64, -30, -1.472014178144456e-196},
         {"gelu", TD_F64, -INFINITY, NAN},
         {"erf", TD_F32, 2e-38, 2.2567583457243323e-38},
@@ -110,10 +136,15 @@ static double exact_gelu(double x) {
     return x * erfc(-x * M_SQRT1_2) / 2;
 }
 
+static double exact_sigmoid(double x) {
+    return 1 / (1 + exp(-x));
+}
+
 typedef struct swept {
     const char *name;
     double (*exact)(double x);
-    double limit; /* in units of the last place */
+    double limit;      /* in units of the last place */
+    float most, least; /* where the sweep ends */
 } swept;
 
 /* Of n floats, which lie a stride apart from `first` on; the same of all but the first of them. */
@@ -146,17 +177,34 @@ static void check_floats(const swept *f, uint32_t first, uint32_t stride, int64_
 
 /* A polynomial for each interval, of which a wrong digit shows in that one alone. */
 TEST(float_functions_are_right_in_every_interval) {
-    static const swept functions[] = {{"exp", exp, 0.8},
-                                      {"tanh", tanh, 1},
-                                      {"erf", erf, 0.9},
-                                      {"silu", exact_silu, 2.5},
-                                      {"gelu", exact_gelu, 2.1}};
-    enum { STRIDE = 997, N = 0x10000000 / STRIDE }; /* 2^-24 to 2^8 */
-    for (size_t k = 0; k < sizeof functions / sizeof *functions; k++) {
-        bool grows = !strcmp(functions[k].name, "exp");
-        check_floats(&functions[k], 0x33800000, STRIDE,
-                     grows ? (0x42B17200 - 0x33800000) / STRIDE : N);
-        check_floats(&functions[k], 0xB3800000, STRIDE, N);
+    static const swept functions[] = {
+        {"exp", exp, 0.8, 88.7f, -256},       {"expm1", expm1, 1, 88.7f, -256},
+        {"log1p", log1p, 0.9, 256, -0.999f},  {"log", log, 0.9, 256, 0},
+        {"erfc", erfc, 1.1, 9, -256},         {"tanh", tanh, 1, 256, -256},
+        {"erf", erf, 0.9, 256, -256},         {"sigmoid", exact_sigmoid, 1, 256, -100},
+        {"silu", exact_silu, 2.5, 256, -256}, {"gelu", exact_gelu, 2.1, 256, -256}};
+    enum { STRIDE = 997 };
+    const uint32_t first[] = {0x33800000, 0xB3800000}; /* 2^-24 and its negative */
+    for (size_t k = 0; k < sizeof functions / sizeof *functions; k++)
+        for (int negative = 0; negative < 2; negative++) {
+            uint32_t end;
+            if (negative && functions[k].least == 0)
+                continue;
+            memcpy(&end, negative ? &functions[k].least : &functions[k].most, sizeof end);
+            check_floats(&functions[k], first[negative], STRIDE, (end - first[negative]) / STRIDE);
+        }
+}
+
+TEST(the_sign_of_zero_passes_through_odd_functions) {
+    static const char *const names[] = {"expm1", "log1p", "tanh", "erf", "silu", "gelu"};
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        td_tensor *x = tensor_of(TD_F32, 2, (double[]){0.0, -0.0}), *out = NULL;
+        if (CHECK_INT(td_op_apply(td_op_find(names[k]), &out, 1, (td_value[]){TD_T(x)}), TD_OK)) {
+            CHECK(element(out, 0) == 0 && !signbit(element(out, 0)));
+            CHECK(element(out, 1) == 0 && signbit(element(out, 1)));
+        }
+        td_release(x);
+        td_release(out);
     }
 }
 
@@ -176,10 +224,11 @@ TEST(remainders_by_the_smallest_numbers_are_numbers) {
     }
 }
 
-/* SLEEF takes another way for a whole vector where one lane is large. */
+/* A whole vector goes another way where one lane is large: by SLEEF, or because ours does. */
 TEST(an_elements_result_does_not_depend_on_its_neighbours) {
-    static const char *const names[] = {"sin", "cos", "tan"};
-    enum { N = 64 };
+    static const char *const names[] = {"sin", "cos",     "tan",  "gelu",  "erfc",
+                                        "log", "sigmoid", "silu", "expm1", "log1p"};
+    enum { N = 64, NAMES = (int)(sizeof names / sizeof *names) };
     double values[N], mixed[2 * N];
     for (int k = 0; k < N; k++) {
         values[k] = 0.37 * k - 11;
@@ -187,7 +236,7 @@ TEST(an_elements_result_does_not_depend_on_its_neighbours) {
         mixed[2 * k + 1] = k % 3 == 0 ? 1e20 : k % 3 == 1 ? 300.5 : NAN;
     }
     for (int d = 0; d < 2; d++)
-        for (int f = 0; f < 3; f++) {
+        for (int f = 0; f < NAMES; f++) {
             td_dtype dtype = d ? TD_F64 : TD_F32;
             td_tensor *x = tensor_of(dtype, N, values), *one = NULL, *other = NULL;
             td_tensor *y = tensor_of(dtype, 2 * N, mixed);
@@ -268,6 +317,7 @@ int main(void) {
     }
     RUN(functions_are_right_at_both_ends);
     RUN(float_functions_are_right_in_every_interval);
+    RUN(the_sign_of_zero_passes_through_odd_functions);
     RUN(remainders_by_the_smallest_numbers_are_numbers);
     RUN(an_elements_result_does_not_depend_on_its_neighbours);
     RUN(norms_neither_overflow_nor_vanish_on_the_way);

@@ -6,9 +6,11 @@
 Each function is cut into 16 intervals, whose bounds are the floats four to an octave of a + shift. In
 each one it is the interpolation at the nodes of Chebyshev about a centre, in floats. Of the centres near
 the middle one is taken of which rounding the constant and the next term takes little. The interval next
-to 0 is about 0, and lacks its first term, a or a / 2.
+to 0 is about 0, and lacks its first term, a or a / 2. In the tables called near and far, intervals are what is
+nearest to the multiples of a step, and that about 0 has all its terms.
 """
 import struct
+import textwrap
 
 from mpmath import mp, mpf
 
@@ -83,6 +85,22 @@ def columns(f, shift, limit, degree, slope):
     return result
 
 
+def even_columns(f, step, degree, first):
+    """About the multiples of a step; f begins with the terms `first`, which are floats."""
+    result = []
+    for k in range(ENTRIES):
+        low, high = (max(k - mpf(1) / 2, 0) * step, (k + mpf(1) / 2) * step)
+        if k == 0:
+            centre, n = mpf(0), len(first)
+            p = first + interpolate(lambda x: (f(x) - sum(c * x**i for i, c in enumerate(first))) / x**n,
+                                    low, high, centre, degree - n)
+        else:
+            centre = best_centre(f, low, high)
+            p = interpolate(f, low, high, centre, degree)
+        result.append([centre] + [to_float(c) for c in p])
+    return result
+
+
 def literal(x):
     """The float in as few digits as tell it apart."""
     value = float(x)
@@ -114,19 +132,38 @@ def table(name, what, f, shift, limit, degree, slope):
     print_rows(zip(*columns(f, shift, limit, degree, slope)))
 
 
+def even_table(name, what, f, step, limit, degree, first):
+    print(f"\n/* {what}, about the multiples of {float(step):g}; used up to the limit */")
+    print(f"enum {{ TD_{name.upper()}_DEGREE = {degree} }};")
+    print(f"#define TD_{name.upper()}_ROUND {literal(mpf(step) * 3 * 2**22)}")
+    print(f"#define TD_{name.upper()}_LIMIT {literal(to_float(limit))}")
+    print(f"static const td_pieces {name} = {{{{")
+    print_rows(zip(*even_columns(f, mpf(step), degree, [mpf(c) for c in first])))
+
+
 def a_erfcx(a):
     z = a / mp.sqrt(2)
     return a * mp.exp(z * z) * mp.erfc(z) / 2
 
 
-DEGREE, EXP_TERMS, EXP_PARTS = 6, 3, 8
+DEGREE, EXP_TERMS, EXP_PARTS, EXP_LONG_TERMS, LOG_TERMS = 6, 3, 8, 5, 9
 
 
-def exp_terms():
+def terms(f, low, high, count):
+    """Of the interpolation about 0, as floats; the interval is made a little longer."""
+    p = interpolate(f, low * mpf(1.01), high * mpf(1.005), mpf(0), count - 1)
+    return "\n    ".join(textwrap.wrap(", ".join(literal(to_float(c)) for c in p), 94))
+
+
+def exp_terms(parts, count):
     """(exp(r) - 1 - r) / r^2 within half of a part of 0."""
-    half = mp.log(2) / (2 * EXP_PARTS) + mpf(2) ** -20
-    p = interpolate(lambda r: (mp.expm1(r) - r) / r**2, -half * 1.01, half, mpf(0), EXP_TERMS - 1)
-    return ", ".join(literal(to_float(c)) for c in p)
+    half = mp.log(2) / (2 * parts)
+    return terms(lambda r: (mp.expm1(r) - r) / r**2, -half, half, count)
+
+
+def log_terms():
+    """(log(1 + f) - f + f^2 / 2) / f^3 from -1/4 to 1/2."""
+    return terms(lambda f: (mp.log1p(f) - f + f * f / 2) / f**3, -mpf(1) / 4, mpf(1) / 2, LOG_TERMS)
 
 
 def exp_powers():
@@ -143,28 +180,39 @@ print(f"""/* vec_pieces.h: made by fit_pieces.py, which says what it holds; not 
 
 enum {{ TD_PIECES_DEGREE = {DEGREE} }};
 
-/* By interval: the centre and the terms, the constant one first. */
+/* By interval: the centre and the terms, the constant one first; some have one more. */
 typedef struct td_pieces {{
-    float rows[TD_PIECES_DEGREE + 2][{ENTRIES}];
+    float rows[TD_PIECES_DEGREE + 3][{ENTRIES}];
 }} td_pieces;
 
 typedef struct td_powers {{
     float rows[2][{ENTRIES}];
 }} td_powers;
 
-/* (exp(r) - 1 - r) / r^2 within ln 2 / {2 * EXP_PARTS} of 0. */
-enum {{ TD_EXP_TERMS = {EXP_TERMS} }};
-static const float exp_terms[TD_EXP_TERMS] = {{{exp_terms()}}};
+/* (exp(r) - 1 - r) / r^2 within ln 2 / {2 * EXP_PARTS} of 0, and within ln 2 / 2. */
+enum {{ TD_EXP_TERMS = {EXP_TERMS}, TD_EXP_LONG_TERMS = {EXP_LONG_TERMS} }};
+static const float exp_terms[TD_EXP_TERMS] = {{{exp_terms(EXP_PARTS, EXP_TERMS)}}};
+static const float exp_long_terms[TD_EXP_LONG_TERMS] = {{
+    {exp_terms(1, EXP_LONG_TERMS)}}};
+
+/* (log(1 + f) - f + f^2 / 2) / f^3 from -1/4 to 1/2. */
+enum {{ TD_LOG_TERMS = {LOG_TERMS} }};
+static const float log_terms[TD_LOG_TERMS] = {{
+    {log_terms()}}};
 
 /* 2^(k / {EXP_PARTS}) in two parts, once and again. */
 static const td_powers exp_powers = {{{{""")
 print_rows(exp_powers())
 table("tanh", "tanh(a), without a in the first; 1 from the limit on", mp.tanh, 0.625, 9.3, DEGREE, 1)
 table("erf", "erf(a), without a in the first; 1 from the limit on", mp.erf, 0.265, 3.95, DEGREE, 1)
-table("gelu", "a exp(a^2 / 2) erfc(a / sqrt(2)) / 2, without a / 2 in the first; used up to the limit",
-      a_erfcx, 0.98, 14.5, DEGREE, mpf(0.5))
 table("silu", "a / (1 + exp(-a)), without a / 2 in the first; a from the limit on",
       lambda a: a / (1 + mp.exp(-a)), 1.2, 17.5, DEGREE, mpf(0.5))
+even_table("gelu_far", "a exp(a^2 / 2) erfc(a / sqrt(2)) / 2", a_erfcx, 1, 14.5, 6, [0, 0.5])
+even_table("gelu_near", "a erfc(a / sqrt(2)) / 2", lambda a: a * mp.erfc(a / mp.sqrt(2)) / 2,
+           0.25, 3.625, 5, [0, 0.5])
+even_table("silu_near", "a / (1 + exp(a))", lambda a: a / (1 + mp.exp(a)), 1, 15.5, 7, [0, 0.5])
+even_table("erfc_near", "erfc(a)", mp.erfc, 0.125, 1.9375, 5, [1])
+even_table("sigmoid_near", "1 / (1 + exp(a))", lambda a: 1 / (1 + mp.exp(a)), 0.5, 7.75, 6, [0.5])
 print("""
 /* clang-format on */
 

@@ -145,10 +145,34 @@ static void stream(void *dst, const void *src, size_t bytes) {
 static void stream_end(void) {}
 #endif
 
+/* The compiler turns vectors round. */
+#define REVERSED_COPY(type)                                                                        \
+    for (int64_t i = 0; i < n; i++)                                                                \
+        memcpy(dst + i * (int64_t)sizeof(type), src - i * (int64_t)sizeof(type), sizeof(type));
+
+static void reverse(void *restrict to, const void *restrict from, int64_t n, size_t itemsize) {
+    char *dst = to;
+    const char *src = from;
+    switch (itemsize) {
+    case 1:
+        REVERSED_COPY(uint8_t)
+        break;
+    case 2:
+        REVERSED_COPY(uint16_t)
+        break;
+    case 4:
+        REVERSED_COPY(uint32_t)
+        break;
+    default:
+        REVERSED_COPY(uint64_t)
+    }
+}
+
 extern const td_pointwise_kernels TD_ISA_SYMBOL(td_pointwise_kernels);
 const td_pointwise_kernels TD_ISA_SYMBOL(td_pointwise_kernels) = {
     .chain = {[TD_F32] = loop_vf_chain, [TD_F64] = loop_vd_chain},
     .tile_bytes = TD_CHAIN_VECTORS * TD_VBYTES,
+    .reverse = reverse,
     .stream = stream,
     .stream_end = stream_end,
     .primitive =

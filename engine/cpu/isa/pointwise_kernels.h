@@ -49,6 +49,8 @@ typedef struct td_pointwise_kernels {
     size_t tile_bytes;
     td_pointwise_fn primitive[TD_PRIMITIVES][TD_DTYPE_COUNT]; /* [dtype of computation];
                                                                     NULL: not for it */
+    /* dst[k] = src[-k] for k < n, of elements of 1, 2, 4 or 8 bytes that do not overlap. */
+    void (*reverse)(void *dst, const void *src, int64_t n, size_t itemsize);
     /* Copies past the caches: for results that are too large to be found there again. */
     void (*stream)(void *dst, const void *src, size_t bytes);
     void (*stream_end)(void); /* before other threads may read what was streamed */

@@ -3,6 +3,7 @@
 
 #include "engine/core/interrupt.h"
 #include "engine/cpu/isa/isa_symbol.h"
+#include "engine/cpu/isa/vec_across.h"
 #include "engine/cpu/isa/vec_math.h"
 
 /* A tile: ROWS * VECTORS sums, VECTORS of b and one of a in 32 registers, or in 16. DEPTH: rows of

@@ -2,6 +2,7 @@
 #include "engine/cpu/isa/reduce_kernels.h"
 
 #include "engine/cpu/isa/isa_symbol.h"
+#include "engine/cpu/isa/vec_across.h"
 #include "engine/cpu/isa/vec_half.h"
 
 /* Floats as doubles. */

@@ -35,39 +35,27 @@ static inline void NAME(store_live)(T *p, V v, int64_t live) {
 static inline V NAME(load_line)(const C *p, int64_t live) {
     return live >= N ? VEC(load)(p) : VEC(load_part)(p, live);
 }
-static inline double NAME(sum_live)(V v, int64_t live) {
-    double total = 0;
-    for (int64_t k = 0; k < (live < N ? live : N); k++)
-        total += (double)v[k];
-    return total;
-}
 
+/* Where there is a NaN, any of the elements: the sum of the exponentials will be NaN. */
 static C NAME(stretch_max)(const T *x, int64_t n) {
-    C m = GET(x[0]);
-    if (n >= N) {
-        V a = LOAD(x), b = a;
-        int64_t i = N;
-        for (; i + 2 * N <= n; i += 2 * N) {
-            a = VEC(max)(a, LOAD(x + i));
-            b = VEC(max)(b, LOAD(x + i + N));
-        }
-        for (; i + N <= n; i += N)
-            a = VEC(max)(a, LOAD(x + i));
-        a = VEC(max)(a, b);
-        m = VEC(hmax)(a);
-        x += i;
-        n -= i;
+    V least = SPLAT(-INFINITY), a = least, b = least;
+    int64_t i = 0;
+    for (; i + 2 * N <= n; i += 2 * N) {
+        a = VEC(most)(a, LOAD(x + i));
+        b = VEC(most)(b, LOAD(x + i + N));
     }
-    for (; n > 0; n--, x++)
-        m = GET(*x) > m || GET(*x) != GET(*x) ? GET(*x) : m;
-    return m;
+    for (; i + N <= n; i += N)
+        a = VEC(most)(a, LOAD(x + i));
+    if (i < n)
+        b = VEC(most)(b, VEC(head_or)(LOAD_PART(x + i, n - i), n - i, least));
+    return VEC(hmax)(VEC(most)(a, b));
 }
 
 static C NAME(row_max)(const T *x, int64_t n) {
     C m = GET(x[0]);
     STRETCHES(at, end, n) {
         C own = NAME(stretch_max)(x + at, end - at);
-        m = own > m || own != own ? own : m;
+        m = own > m ? own : m;
     }
     return m;
 }
@@ -86,36 +74,64 @@ static inline double NAME(row_exp)(T *out, const T *x, int64_t n, C m) {
                 STORE(out + i, e);
             sum += e;
         }
-        total += NAME(sum_live)(sum, N);
+        total += VEC(total)(sum);
     }
     if (i < n && i + N > n) {
         V e = VEC(exp)(LOAD_PART(x + i, n - i) - m);
         if (out)
             STORE_PART(out + i, e, n - i);
-        total += NAME(sum_live)(e, n - i);
+        total += VEC(total)(VEC(head_or)(e, n - i, SPLAT(0)));
     }
     return total;
+}
+
+/* Short rows go step by step in groups, so that none waits for what another one is made of. */
+enum { NAME(group) = 8, NAME(short_row) = 512 };
+static inline int64_t NAME(rows_at_once)(int64_t rows, int64_t n) {
+    int64_t most = n <= NAME(short_row) ? NAME(group) : 1;
+    return rows < most ? rows : most;
+}
+
+/* From the sums of a group to what is taken from its rows, or what they are multiplied by. */
+static inline void NAME(group_scales)(double *sums, int64_t rows, bool log) {
+    if (log && sizeof(C) < sizeof(double)) /* in groups of every size the same */
+        for (int64_t r = 0; r < rows; r += VD_N)
+            vd_store(sums + r, vd_log(vd_load(sums + r)));
+    else
+        for (int64_t r = 0; r < rows; r++)
+            sums[r] = log ? __builtin_log(sums[r]) : 1 / sums[r];
+}
+
+static inline __attribute__((always_inline)) void
+NAME(softmax_group)(T *out, const T *x, int64_t rows, int64_t n, bool log) {
+    bool kept = KEEPS_TERMS && !log;
+    C max[NAME(group)];
+    double sums[NAME(group)] = {1, 1, 1, 1, 1, 1, 1, 1};
+    for (int64_t r = 0; r < rows; r++)
+        max[r] = NAME(row_max)(x + r * n, n);
+    for (int64_t r = 0; r < rows; r++)
+        sums[r] = NAME(row_exp)(kept ? out + r * n : NULL, x + r * n, n, max[r]);
+    NAME(group_scales)(sums, rows, log);
+    for (int64_t r = 0; r < rows; r++, x += n, out += n) {
+        V scale = SPLAT(sums[r]);
+        STRETCHES(at, end, n)
+        for (int64_t i = at; i < end; i += N) {
+            V v = kept ? NAME(load_live)(out + i, n - i) : NAME(load_live)(x + i, n - i) - max[r];
+            v = log ? v - scale : (kept ? v : VEC(exp)(v)) * scale;
+            NAME(store_live)(out + i, v, n - i);
+        }
+    }
 }
 
 static void NAME(softmax_rows)(void *to, const void *from, int64_t rows, int64_t n, bool log) {
     T *out = to;
     const T *x = from;
-    for (; rows > 0; rows--, x += n, out += n) {
-        C m = NAME(row_max)(x, n);
-        if (log) {
-            V shift = SPLAT(__builtin_log(NAME(row_exp)(NULL, x, n, m)));
-            STRETCHES(at, end, n)
-            for (int64_t i = at; i < end; i += N)
-                NAME(store_live)(out + i, (NAME(load_live)(x + i, n - i) - m) - shift, n - i);
-        } else {
-            V scale = SPLAT(1 / NAME(row_exp)(KEEPS_TERMS ? out : NULL, x, n, m));
-            STRETCHES(at, end, n)
-            for (int64_t i = at; i < end; i += N) {
-                V e = KEEPS_TERMS ? NAME(load_live)(out + i, n - i)
-                                  : VEC(exp)(NAME(load_live)(x + i, n - i) - m);
-                NAME(store_live)(out + i, e * scale, n - i);
-            }
-        }
+    for (int64_t some; rows > 0; rows -= some, x += some * n, out += some * n) {
+        some = NAME(rows_at_once)(rows, n);
+        if (log)
+            NAME(softmax_group)(out, x, some, n, true);
+        else
+            NAME(softmax_group)(out, x, some, n, false);
     }
 }
 
@@ -146,27 +162,46 @@ static void NAME(scaled_rows)(void *to, const void *from, const void *lses, cons
     }
 }
 
-static void NAME(softmax_backward_rows)(void *to, const void *gs, const void *ys, int64_t rows,
-                                        int64_t n, bool log) {
-    T *out = to;
-    const T *g = gs, *y = ys;
-    for (; rows > 0; rows--, g += n, y += n, out += n) {
-        double total = 0;
-        for (int64_t i = 0; i < n && !td_interrupt_requested();) {
-            V sum = {0};
-            int64_t end = i + N * NAME(softmax_depth) < n ? i + N * NAME(softmax_depth) : n;
-            for (; i < end; i += N) { /* lanes beyond the end are zero */
-                V v = NAME(load_live)(g + i, n - i);
-                sum += log ? v : v * NAME(load_live)(y + i, n - i);
-            }
-            total += NAME(sum_live)(sum, N);
+/* The sum of g, or of g y. */
+static inline double NAME(backward_sum)(const T *g, const T *y, int64_t n, bool log) {
+    double total = 0;
+    for (int64_t i = 0; i < n && !td_interrupt_requested();) {
+        V sum = {0};
+        int64_t end = i + N * NAME(softmax_depth) < n ? i + N * NAME(softmax_depth) : n;
+        for (; i < end; i += N) { /* lanes beyond the end are zero */
+            V v = NAME(load_live)(g + i, n - i);
+            sum += log ? v : v * NAME(load_live)(y + i, n - i);
         }
-        V s = SPLAT(total);
+        total += VEC(total)(sum);
+    }
+    return total;
+}
+
+static inline __attribute__((always_inline)) void
+NAME(backward_group)(T *out, const T *g, const T *y, int64_t rows, int64_t n, bool log) {
+    double sums[NAME(group)];
+    for (int64_t r = 0; r < rows; r++)
+        sums[r] = NAME(backward_sum)(g + r * n, y + r * n, n, log);
+    for (int64_t r = 0; r < rows; r++, g += n, y += n, out += n) {
+        V s = SPLAT(sums[r]);
         STRETCHES(at, end, n)
         for (int64_t i = at; i < end; i += N) {
             V gv = NAME(load_live)(g + i, n - i), yv = NAME(load_live)(y + i, n - i);
             NAME(store_live)(out + i, log ? gv - VEC(exp)(yv) * s : yv * (gv - s), n - i);
         }
+    }
+}
+
+static void NAME(softmax_backward_rows)(void *to, const void *gs, const void *ys, int64_t rows,
+                                        int64_t n, bool log) {
+    T *out = to;
+    const T *g = gs, *y = ys;
+    for (int64_t some; rows > 0; rows -= some, g += some * n, y += some * n, out += some * n) {
+        some = NAME(rows_at_once)(rows, n);
+        if (log)
+            NAME(backward_group)(out, g, y, some, n, true);
+        else
+            NAME(backward_group)(out, g, y, some, n, false);
     }
 }
 

@@ -3,6 +3,7 @@
  * + - * / & | ^ ~ and comparisons (giving masks of 0 / -1 integers) are the compiler's; this header
  * adds loads, stores, selection and SLEEF's functions (at most 1 ulp; those called _most are so for
  * most operands only, and vec_math.h has them for all).
+ * Parts of vectors are vec_part.h's, sums across their lanes vec_across.h's.
  * vf is float, vd double, vi the integer vector of a mask of vf, vl that of vd; vb, vc
  * and vs are vectors of uint8, int8 and int16.
  */
@@ -33,6 +34,7 @@ typedef int64_t vl __attribute__((vector_size(TD_VBYTES)));
 typedef uint8_t vb __attribute__((vector_size(TD_VBYTES)));
 typedef int8_t vc __attribute__((vector_size(TD_VBYTES)));
 typedef int16_t vs __attribute__((vector_size(TD_VBYTES)));
+typedef float vf_half __attribute__((vector_size(TD_VBYTES / 2)));
 
 enum { VF_N = TD_VBYTES / 4, VD_N = TD_VBYTES / 8, VI_N = VF_N, VL_N = VD_N, VB_N = TD_VBYTES };
 enum { VC_N = VB_N, VS_N = TD_VBYTES / 2 };
@@ -121,6 +123,7 @@ static inline vs vs_select(vs mask, vs a, vs b) {
 #define TD_MIN_F              _mm512_min_ps
 #define TD_MAX_F              _mm512_max_ps
 #define TD_SQRT_D             _mm512_sqrt_pd
+#define TD_MAX_D              _mm512_max_pd
 typedef __m512 td_native_f;
 typedef __m512d td_native_d;
 #elif defined(TD_ISA_avx2)
@@ -132,6 +135,7 @@ typedef __m512d td_native_d;
 #define TD_MIN_F              _mm256_min_ps
 #define TD_MAX_F              _mm256_max_ps
 #define TD_SQRT_D             _mm256_sqrt_pd
+#define TD_MAX_D              _mm256_max_pd
 typedef __m256 td_native_f;
 typedef __m256d td_native_d;
 #elif defined(__SSE2__)
@@ -143,6 +147,7 @@ typedef __m256d td_native_d;
 #define TD_MIN_F              _mm_min_ps
 #define TD_MAX_F              _mm_max_ps
 #define TD_SQRT_D             _mm_sqrt_pd
+#define TD_MAX_D              _mm_max_pd
 typedef __m128 td_native_f;
 typedef __m128d td_native_d;
 #elif defined(__aarch64__)
@@ -154,6 +159,7 @@ typedef __m128d td_native_d;
 #define TD_MIN_F              vminq_f32
 #define TD_MAX_F              vmaxq_f32
 #define TD_SQRT_D             vsqrtq_f64
+#define TD_MAX_D              vmaxq_f64
 typedef float32x4_t td_native_f;
 typedef float64x2_t td_native_d;
 #else
@@ -168,11 +174,8 @@ typedef float64x2_t td_native_d;
         return (vd)TD_SLEEF_D(sleef, ulp)((td_native_d)x);                                         \
     }
 TD_VEC_MATH1(exp2, exp2, u10)
-TD_VEC_MATH1(expm1, expm1, u10)
-TD_VEC_MATH1(log, log, u10)
 TD_VEC_MATH1(log2, log2, u10)
 TD_VEC_MATH1(log10, log10, u10)
-TD_VEC_MATH1(log1p_most, log1p, u10)
 TD_VEC_MATH1(sin_most, sin, u10)
 TD_VEC_MATH1(cos_most, cos, u10)
 TD_VEC_MATH1(tan_most, tan, u10)
@@ -194,9 +197,19 @@ TD_VEC_MATH1(lgamma_most, lgamma, u10)
         return (vd)TD_SLEEF_D(sleef, ulp)((td_native_d)x);                                         \
     }
 TD_VEC_MATH1(exp, exp, u10)
+TD_VEC_MATH1(expm1, expm1, u10)
+TD_VEC_MATH1(log, log, u10)
+TD_VEC_MATH1(log1p_most, log1p, u10)
 TD_VEC_MATH1(tanh, tanh, u10)
 TD_VEC_MATH1(erf_most, erf, u10)
 #undef TD_VEC_MATH1
+
+static inline vf vf_expm1_most(vf x) { /* for sets without a table of powers */
+    return (vf)TD_SLEEF_F(expm1, u10)((td_native_f)x);
+}
+static inline vf vf_log_most(vf x) {
+    return (vf)TD_SLEEF_F(log, u10)((td_native_f)x);
+}
 
 /* By the processor, which rounds it correctly; SLEEF's takes ten times as long. */
 static inline vf vf_sqrt(vf x) {
@@ -232,34 +245,6 @@ static inline vf vf_abs(vf x) {
 }
 static inline vd vd_abs(vd x) {
     return (vd)((vl)x & INT64_MAX);
-}
-static inline float vf_hsum(vf x) {
-    float s[VF_N];
-    vf_store(s, x);
-    for (int w = VF_N / 2; w; w /= 2)
-        for (int i = 0; i < w; i++)
-            s[i] += s[i + w];
-    return s[0];
-}
-static inline double vd_hsum(vd x) {
-    double s[VD_N];
-    vd_store(s, x);
-    for (int w = VD_N / 2; w; w /= 2)
-        for (int i = 0; i < w; i++)
-            s[i] += s[i + w];
-    return s[0];
-}
-static inline float vf_hmax(vf x) { /* NaN wins */
-    float m = x[0];
-    for (int i = 1; i < VF_N; i++)
-        m = x[i] > m || x[i] != x[i] ? x[i] : m;
-    return m;
-}
-static inline double vd_hmax(vd x) {
-    double m = x[0];
-    for (int i = 1; i < VD_N; i++)
-        m = x[i] > m || x[i] != x[i] ? x[i] : m;
-    return m;
 }
 
 #endif

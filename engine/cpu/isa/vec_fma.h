@@ -2,7 +2,7 @@
 #ifndef TD_CPU_ISA_VEC_FMA_H
 #define TD_CPU_ISA_VEC_FMA_H
 
-#include "engine/cpu/isa/vec.h"
+#include "engine/cpu/isa/vec_part.h"
 
 #if defined(__SSE2__)
 #include <immintrin.h>

@@ -3,7 +3,7 @@
 #define TD_CPU_ISA_VEC_HALF_H
 
 #include "engine/core/half.h"
-#include "engine/cpu/isa/vec.h"
+#include "engine/cpu/isa/vec_part.h"
 
 #ifdef __F16C__
 #include <immintrin.h>

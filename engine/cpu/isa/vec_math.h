@@ -10,30 +10,6 @@
 
 #include "engine/cpu/isa/vec_float.h"
 
-#include <stdbool.h>
-
-#if defined(__SSE2__)
-#include <immintrin.h>
-#endif
-
-static inline bool vf_any(vi mask) {
-#if defined(TD_ISA_avx512)
-    return _mm512_movepi32_mask((__m512i)mask) != 0;
-#elif defined(TD_ISA_avx2)
-    return _mm256_movemask_ps((__m256)mask) != 0;
-#elif defined(__SSE2__)
-    return _mm_movemask_ps((__m128)mask) != 0;
-#else
-    int32_t any = 0;
-    for (int k = 0; k < VI_N; k++)
-        any |= mask[k];
-    return any != 0;
-#endif
-}
-static inline bool vd_any(vl mask) {
-    return vf_any((vi)mask);
-}
-
 /* ---- lane by lane, for the few that need it ---- */
 
 #define TD_VEC_LANES1(V, T, W, M, name, expression)                                                \
@@ -106,11 +82,6 @@ TD_VEC_ANGLE(vd, double, vl, tan, 15, 1e14)
 /* V, mask and any; results below `tiny` are too small for SLEEF's way of keeping low parts, and
  * beyond `high` its sinh and cosh are infinite. */
 #define TD_VEC_ENDS(V, T, M, tiny, high, least, most)                                              \
-    static inline V V##_log1p(V x) {                                                               \
-        V r = V##_log1p_most(x);                                                                   \
-        M far = (M)(x > (T)0x1p100);                                                               \
-        return __builtin_expect(V##_any(far), 0) ? V##_select(far, V##_log(x), r) : r;             \
-    }                                                                                              \
     static inline V V##_sinh(V x) {                                                                \
         V r = V##_sinh_most(x);                                                                    \
         M far = (M)(V##_abs(x) > (T)(high));                                                       \
@@ -126,7 +97,7 @@ TD_VEC_ANGLE(vd, double, vl, tan, 15, 1e14)
         M low = (M)(V##_abs(r) < (T)(tiny)) & (M)(r != 0);                                         \
         return __builtin_expect(V##_any(low), 0) ? V##_atan2_lanes(r, y, x, low) : r;              \
     }                                                                                              \
-    static inline V V##_erfc(V x) {                                                                \
+    static inline V V##_erfc_of(V x) {                                                             \
         V r = V##_erfc_most(x);                                                                    \
         M low = (M)(r < (T)(tiny)) & (M)(r != 0);                                                  \
         return __builtin_expect(V##_any(low), 0) ? V##_erfc_lanes(r, x, low) : r;                  \
@@ -148,6 +119,21 @@ TD_VEC_ANGLE(vd, double, vl, tan, 15, 1e14)
 TD_VEC_ENDS(vf, float, vi, 0x1p-120, 87.5, 0x1p-126, 0x1p126)
 TD_VEC_ENDS(vd, double, vl, 0x1p-1010, 709, 0x1p-1022, 0x1p1022)
 #undef TD_VEC_ENDS
+
+/* Sixteen polynomials serve most floats. */
+static inline vf vf_erfc_far(vf x) {
+    return vf_erfc_of(x);
+}
+TD_VEC_NEAR_AND_FAR(erfc, TD_ERFC_NEAR_LIMIT)
+static inline vd vd_erfc(vd x) {
+    return vd_erfc_of(x);
+}
+
+static inline vd vd_log1p(vd x) {
+    vd r = vd_log1p_most(x);
+    vl far = (vl)(x > 0x1p100);
+    return __builtin_expect(vd_any(far), 0) ? vd_select(far, vd_log(x), r) : r;
+}
 
 /* erf(x) is 2 x / sqrt(pi) there; x and the rest of it are added so that one rounding counts. */
 static inline vd vd_erf(vd x) {
@@ -192,6 +178,17 @@ static inline vd vd_erf(vd x) {
 #define TAYLOR   TD_TAYLOR_D
 #define LOWEST   -765
 #include "engine/cpu/isa/vec_sigmoid.h"
+
+static inline vf vf_sigmoid_far(vf x) {
+    return vf_sigmoid_of(x);
+}
+TD_VEC_NEAR_AND_FAR(sigmoid, TD_SIGMOID_NEAR_LIMIT)
+#undef TD_VEC_NEAR_AND_FAR
+#undef TD_VEC_NEAR_OR_APART
+#undef TD_VEC_BOTH_WAYS
+static inline vd vd_sigmoid(vd x) {
+    return vd_sigmoid_of(x);
+}
 
 /* x sigmoid(x), with the sign of x. Far out it is x or 0. */
 static inline vd vd_silu(vd x) {

@@ -55,7 +55,7 @@ static inline V OF(scaled)(V x, M n) {
     return x * OF(power_of_two)(half) * OF(power_of_two)(n - half);
 }
 
-static inline V OF(sigmoid)(V x) {
+static inline V OF(sigmoid_of)(V x) {
     M n;
     V low, high = OF(sigmoid_parts)(x, &low, &n);
     return OF(scaled)(high + low, n);

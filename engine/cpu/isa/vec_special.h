@@ -334,8 +334,6 @@ TD_VEC_BY_LANES(igammac, UPPER)
 
 /* ---- vectors of float ---- */
 
-typedef float vf_half __attribute__((vector_size(TD_VBYTES / 2)));
-
 #define TD_VEC_IN_HALVES(name)                                                                     \
     static inline vf vf_##name(vf x) {                                                             \
         vf_half half[2];                                                                           \

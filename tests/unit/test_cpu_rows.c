@@ -1,0 +1,223 @@
+/* test_cpu_rows.c: rows of every length up to a few vectors, in every dtype: steps along broadcast
+ * and strided ones, what follows their ends, softmax of them, and their elements in reverse. */
+#include "engine/td.h"
+
+#include "tests/check.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const td_dtype dtypes[] = {TD_F32, TD_F64, TD_F16, TD_BF16, TD_I64,
+                                  TD_I32, TD_I16, TD_I8,  TD_U8};
+enum { DTYPES = (int)(sizeof dtypes / sizeof *dtypes), LONGEST = 70 };
+
+static void must(td_status status) {
+    if (status) {
+        fprintf(stderr, "%s\n", td_error_message());
+        exit(1);
+    }
+}
+
+static double at(const td_tensor *x, int64_t k) {
+    return td_load_double((td_dtype)x->dtype, (char *)x->data + k * (int64_t)td_tensor_itemsize(x));
+}
+
+static void put(td_tensor *x, int64_t k, double value) {
+    td_store_double((td_dtype)x->dtype, (char *)x->data + k * (int64_t)td_tensor_itemsize(x),
+                    value);
+}
+
+/* Whole numbers from 0 to 50, which every dtype has. */
+static double value(int64_t k) {
+    return (double)(k * 37 % 51);
+}
+
+static td_tensor *filled(td_dtype dtype, int ndim, const int64_t *sizes, int64_t seed) {
+    td_tensor *x;
+    must(td_tensor_empty(dtype, TD_DEVICE_CPU, ndim, sizes, &x));
+    for (int64_t k = 0; k < x->numel; k++)
+        put(x, k, value(k + seed));
+    return x;
+}
+
+/* The greater and the comparison of [outer, 1, n] and [outer, middle, 1], or the other way round.
+ */
+static void check_broadcast(td_dtype dtype, int64_t outer, int64_t middle, int64_t n, bool swap) {
+    td_tensor *run = filled(dtype, 3, (int64_t[]){outer, 1, n}, 3), *out = NULL, *less = NULL;
+    td_tensor *one = filled(dtype, 3, (int64_t[]){outer, middle, 1}, 11);
+    must(TD_APPLY(&out, maximum, TD_T(swap ? one : run), TD_T(swap ? run : one)));
+    must(TD_APPLY(&less, lt, TD_T(swap ? one : run), TD_T(swap ? run : one)));
+    for (int64_t k = 0; k < out->numel; k++) {
+        double a = at(run, k / n / middle * n + k % n), b = at(one, k / n);
+        if (at(out, k) != fmax(a, b) || at(less, k) != (swap ? b < a : a < b)) {
+            check_fail(__FILE__, __LINE__, "%s [%d %d %d]: element %d is %g of %g and %g",
+                       td_dtype_name(dtype), (int)outer, (int)middle, (int)n, (int)k, at(out, k), a,
+                       b);
+            break;
+        }
+    }
+    td_release(run);
+    td_release(one);
+    td_release(out);
+    td_release(less);
+}
+
+TEST(a_step_along_rows_takes_single_elements_of_the_other_operand) {
+    static const int64_t lengths[] = {1, 2, 5, 6, 7, 15, 16, 17, 48, 63, 100, 255, 256, 300};
+    for (int d = 0; d < DTYPES; d++)
+        for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++)
+            for (int swap = 0; swap < 2; swap++) {
+                check_broadcast(dtypes[d], 2, 3, lengths[k], swap);
+                check_broadcast(dtypes[d], 3, 50, lengths[k], swap);
+            }
+    int threads = td_get_num_threads();
+    must(td_set_num_threads(3));
+    check_broadcast(TD_F32, 7, 1001, 37, false);
+    must(td_set_num_threads(threads));
+}
+
+TEST(a_choice_along_rows_takes_three_operands) {
+    enum { R = 40, N = 29 };
+    td_tensor *which = filled(TD_I32, 2, (int64_t[]){R, N}, 0), *out = NULL, *odd = NULL;
+    td_tensor *a = filled(TD_F32, 2, (int64_t[]){R, 1}, 5);
+    td_tensor *b = filled(TD_F32, 2, (int64_t[]){1, N}, 9);
+    must(TD_APPLY(&odd, gt, TD_T(which), TD_I(20)));
+    must(TD_APPLY(&out, where, TD_T(odd), TD_T(a), TD_T(b)));
+    for (int64_t k = 0; k < R * N; k++)
+        CHECK_CLOSE(at(out, k), at(which, k) > 20 ? at(a, k / N) : at(b, k % N), 0);
+    td_release(which);
+    td_release(odd);
+    td_release(a);
+    td_release(b);
+    td_release(out);
+}
+
+/* Rows of n in a wider tensor: what lies between them is not touched. */
+TEST(a_step_along_rows_ends_where_they_do) {
+    enum { R = 9, WIDTH = LONGEST + 3 };
+    for (int d = 0; d < DTYPES; d++)
+        for (int64_t n = 1; n <= LONGEST; n++) {
+            td_tensor *x = filled(dtypes[d], 2, (int64_t[]){R, WIDTH}, 0), *rows = NULL;
+            td_tensor *y = filled(dtypes[d], 2, (int64_t[]){R, 1}, 1);
+            const int64_t sizes[] = {R, n}, strides[] = {WIDTH, 1};
+            must(td_tensor_view(x, 2, sizes, strides, 1, &rows));
+            must(TD_APPLY_INPLACE(add, TD_T(rows), TD_T(y)));
+            for (int64_t k = 0; k < R * WIDTH; k++) {
+                bool inside = k % WIDTH >= 1 && k % WIDTH <= n;
+                double want = value(k) + (inside ? value(k / WIDTH + 1) : 0);
+                if (!CHECK_CLOSE(at(x, k), want, 0))
+                    break;
+            }
+            td_release(x);
+            td_release(rows);
+            td_release(y);
+        }
+}
+
+TEST(a_reversed_row_is_copied_from_its_end) {
+    for (int d = 0; d < DTYPES; d++)
+        for (int64_t n = 1; n < 2500; n += n < LONGEST ? 1 : 611) {
+            td_tensor *x = filled(dtypes[d], 2, (int64_t[]){3, n}, 0), *rows = NULL, *all = NULL;
+            const int64_t dims[] = {0, 1};
+            must(TD_APPLY(&rows, flip, TD_T(x), TD_INTS(1, dims + 1)));
+            must(TD_APPLY(&all, flip, TD_T(x), TD_INTS(2, dims)));
+            for (int64_t k = 0; k < 3 * n; k++) {
+                CHECK_CLOSE(at(rows, k), at(x, k / n * n + n - 1 - k % n), 0);
+                CHECK_CLOSE(at(all, k), at(x, 3 * n - 1 - k), 0);
+            }
+            td_release(x);
+            td_release(rows);
+            td_release(all);
+        }
+}
+
+/* ---- softmax ---- */
+
+enum { ROWS = 4 };
+
+/* One step of the dtype from x. */
+static double unit(td_dtype dtype, double x) {
+    int digits = dtype == TD_F64 ? 53 : dtype == TD_F32 ? 24 : dtype == TD_F16 ? 11 : 8;
+    return ldexp(1, ilogb(fmax(fabs(x), 1e-5)) - digits + 1);
+}
+
+static void check_softmax_row(const td_tensor *x, const td_tensor *y, const td_tensor *log_y,
+                              int64_t row, int64_t n) {
+    double most = -INFINITY, sum = 0;
+    for (int64_t k = 0; k < n; k++)
+        most = fmax(most, at(x, row * n + k));
+    for (int64_t k = 0; k < n; k++)
+        sum += exp(at(x, row * n + k) - most);
+    for (int64_t k = row * n; k < (row + 1) * n; k++) {
+        double want = exp(at(x, k) - most) / sum, log_want = at(x, k) - most - log(sum);
+        double by = (x->dtype == TD_F64 ? 40 : 8) * unit((td_dtype)x->dtype, want);
+        double log_by = 4 * unit((td_dtype)x->dtype, fmax(fabs(log_want), 1));
+        if (isnan(sum)) {
+            CHECK(isnan(at(y, k)) && isnan(at(log_y, k)));
+        } else {
+            CHECK_CLOSE(at(y, k), want, by);
+            CHECK(isinf(log_want) ? at(log_y, k) == log_want
+                                  : fabs(at(log_y, k) - log_want) <= log_by);
+        }
+    }
+}
+
+/* The last row holds `edge` where that is not 0. */
+static void check_softmax(td_dtype dtype, int64_t n, double edge) {
+    td_tensor *x = filled(dtype, 2, (int64_t[]){ROWS, n}, 0), *y = NULL, *log_y = NULL;
+    for (int64_t k = 0; k < ROWS * n; k++)
+        put(x, k, value(k) / 8 - 4);
+    if (edge != 0)
+        put(x, ROWS * n - 1 - n / 3, edge);
+    must(TD_APPLY(&y, softmax, TD_T(x), TD_I(1)));
+    must(TD_APPLY(&log_y, log_softmax, TD_T(x), TD_I(1)));
+    for (int64_t row = 0; row < ROWS; row++)
+        check_softmax_row(x, y, log_y, row, n);
+    td_release(x);
+    td_release(y);
+    td_release(log_y);
+}
+
+TEST(softmax_is_right_for_rows_of_every_length) {
+    for (int d = 0; d < 4; d++)
+        for (int64_t n = 1; n < 1000; n += n < LONGEST ? 1 : 211) {
+            check_softmax(dtypes[d], n, 0);
+            check_softmax(dtypes[d], n, NAN);
+            check_softmax(dtypes[d], n, INFINITY);
+            check_softmax(dtypes[d], n, -INFINITY);
+        }
+}
+
+TEST(gradients_of_softmax_are_right_for_rows_of_every_length) {
+    for (int d = 0; d < 2; d++)
+        for (int64_t n = 1; n < 600; n += n < LONGEST ? 1 : 211) {
+            td_tensor *x = filled(dtypes[d], 2, (int64_t[]){ROWS, n}, 0), *y = NULL, *dx = NULL;
+            td_tensor *g = filled(dtypes[d], 2, (int64_t[]){ROWS, n}, 7);
+            for (int64_t k = 0; k < ROWS * n; k++)
+                put(x, k, value(k) / 8);
+            must(TD_APPLY(&y, softmax, TD_T(x), TD_I(1)));
+            must(TD_APPLY(&dx, softmax_backward, TD_T(y), TD_T(g), TD_I(1)));
+            for (int64_t k = 0; k < ROWS * n; k++) {
+                double sum = 0;
+                for (int64_t i = k / n * n; i < (k / n + 1) * n; i++)
+                    sum += at(g, i) * at(y, i);
+                CHECK_CLOSE(at(dx, k), at(y, k) * (at(g, k) - sum), 64 * unit(dtypes[d], 1));
+            }
+            td_release(x);
+            td_release(y);
+            td_release(g);
+            td_release(dx);
+        }
+}
+
+int main(void) {
+    must(td_init());
+    RUN(a_step_along_rows_takes_single_elements_of_the_other_operand);
+    RUN(a_choice_along_rows_takes_three_operands);
+    RUN(a_step_along_rows_ends_where_they_do);
+    RUN(a_reversed_row_is_copied_from_its_end);
+    RUN(softmax_is_right_for_rows_of_every_length);
+    RUN(gradients_of_softmax_are_right_for_rows_of_every_length);
+    return check_finish();
+}
