@@ -16,7 +16,8 @@ typedef struct search_job {
 } search_job;
 
 #define SAME(x) (x)
-/* The values from `begin` on. Halving leaves `at` at the last place that is known to go before. */
+/* The values from `begin` on. Halving leaves `at` at the last place that is known to go before. No
+ * branch waits for an element. */
 #define DEFINE_SEARCH(NAME, type, GET)                                                             \
     static int64_t search_##NAME(const type *s, const int64_t *sorter, int64_t n, type given,      \
                                  bool right) {                                                     \
@@ -24,9 +25,10 @@ typedef struct search_job {
         for (int64_t len = n; len > 0;) {                                                          \
             int64_t half = len / 2, k = at + half;                                                 \
             type e = s[sorter ? sorter[k] : k];                                                    \
-            bool before = right ? !(GET(e) > GET(given)) : !(GET(e) >= GET(given));                \
-            at = before ? k + 1 : at;                                                              \
-            len = before ? len - half - 1 : half;                                                  \
+            bool behind = right ? GET(e) > GET(given) : GET(e) >= GET(given);                      \
+            int64_t before = (int64_t)behind - 1; /* all bits, or none */                          \
+            at += (half + 1) & before;                                                             \
+            len = half + ((len - 2 * half - 1) & before);                                          \
         }                                                                                          \
         return at;                                                                                 \
     }                                                                                              \
