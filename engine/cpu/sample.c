@@ -40,25 +40,33 @@ static uint64_t counter_of(const choice_job *j, int64_t row) {
     return j->plan->offset + (uint64_t)row * td_multinomial_blocks(j->plan);
 }
 
-/* SIDE rows or fewer: their sums do not wait for one another. Are all of them weights? */
-static bool add_side_by_side(const double *weights, double *sums, int64_t n, int64_t rows) {
-    double sum[SIDE] = {0};
-    bool wrong = false;
-    if (rows < SIDE) {
-        for (int64_t r = 0; r < rows; r++, sum[0] = 0)
-            for (int64_t k = r * n; k < (r + 1) * n; k++) {
-                wrong |= !(weights[k] >= 0 && weights[k] < (double)INFINITY);
-                sums[k] = sum[0] += weights[k];
-            }
-        return !wrong;
-    }
+static bool all_weights(const double *weights, int64_t n) {
     for (int64_t k = 0; k < n; k++)
+        if (!(weights[k] >= 0 && weights[k] < (double)INFINITY))
+            return false;
+    return true;
+}
+
+/* SIDE rows or fewer: their sums do not wait for one another. Are all of them weights? What is
+ * negative shows in the least of a row, what is no number or infinite in its sum. */
+static bool add_side_by_side(const double *weights, double *sums, int64_t n, int64_t rows) {
+    double sum[SIDE] = {0}, least[SIDE] = {0};
+    bool fine = true;
+    for (int64_t k = 0; rows == SIDE && k < n; k++)
         for (int r = 0; r < SIDE; r++) {
             double weight = weights[r * n + k];
-            wrong |= !(weight >= 0) | !(weight < (double)INFINITY);
+            least[r] = weight < least[r] ? weight : least[r];
             sums[r * n + k] = sum[r] += weight;
         }
-    return !wrong;
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t k = 0; rows < SIDE && k < n; k++) {
+            least[r] = weights[r * n + k] < least[r] ? weights[r * n + k] : least[r];
+            sums[r * n + k] = sum[r] += weights[r * n + k];
+        }
+        if (!(least[r] >= 0 && sum[r] < (double)INFINITY))
+            fine &= all_weights(weights + r * n, n);
+    }
+    return fine;
 }
 
 static void add_up(void *ctx, int64_t begin, int64_t end, int worker) {

@@ -73,9 +73,9 @@ DEFINE_EXTREME(min_integers, int64_t, i, <=, NO_NAN)
     static void extremes_##NAME(type *restrict best, int64_t *restrict place, const type *x,       \
                                 int64_t at, int64_t n) {                                           \
         for (int64_t k = 0; k < n; k++) {                                                          \
-            bool taken = IS_NAN(x[k]) | (x[k] better best[k]); /* nothing is beside NaN */         \
-            best[k] = taken ? x[k] : best[k];                                                      \
-            place[k] = taken ? at : place[k];                                                      \
+            type v = x[k], b = best[k]; /* nothing is better than NaN */                           \
+            best[k] = v better b ? v : IS_NAN(v) ? v : b;                                          \
+            place[k] = v better b ? at : IS_NAN(v) ? at : place[k];                                \
         }                                                                                          \
     }                                                                                              \
     /* Up to WIDTH lines from x on; their elements lie s->inner apart. */                          \
