@@ -29,25 +29,32 @@ typedef struct progress {
     int64_t i, place;
 } progress;
 
-/* A block of x becomes the results; equal and NaN elements take over. Where none of the next EIGHT
- * does, as it mostly is, they are done at once. */
-#define DEFINE_EXTREME(NAME, type, field, better, IS_NAN)                                          \
+/* A block of x becomes the results; equal and NaN elements take over. Where each of the next EIGHT
+ * is worse, as it mostly is, they are done at once. */
+#define DEFINE_EXTREME(NAME, type, field, better, worse, IS_NAN)                                   \
+    static bool all_worse_##NAME(const type *x, type best) {                                       \
+        typedef type pair __attribute__((vector_size(16)));                                        \
+        typedef int64_t mask __attribute__((vector_size(16)));                                     \
+        pair v, b = {best, best};                                                                  \
+        mask all = {-1, -1};                                                                       \
+        for (int k = 0; k < EIGHT; k += 2) {                                                       \
+            memcpy(&v, x + k, sizeof v);                                                           \
+            all &= (mask)(v worse b);                                                              \
+        }                                                                                          \
+        return (all[0] & all[1]) != 0;                                                             \
+    }                                                                                              \
     static void extreme_##NAME(progress *p, type *x, int64_t *index, int64_t at, int64_t n) {      \
         type best = p->field;                                                                      \
         int64_t place = p->place, end;                                                             \
         if (place < 0)                                                                             \
             best = x[0];                                                                           \
         for (int64_t k = 0; k < n; k = end) {                                                      \
-            bool any = n - k < EIGHT;                                                              \
-            end = any ? n : k + EIGHT;                                                             \
-            if (!any)                                                                              \
+            end = n - k < EIGHT ? n : k + EIGHT;                                                   \
+            if (n - k >= EIGHT && all_worse_##NAME(x + k, best)) {                                 \
                 for (int j = 0; j < EIGHT; j++)                                                    \
-                    any |= IS_NAN(x[k + j]) | (x[k + j] better best);                              \
-            if (!any) {                                                                            \
-                for (int j = 0; j < EIGHT; j++) {                                                  \
                     x[k + j] = best;                                                               \
+                for (int j = 0; j < EIGHT; j++)                                                    \
                     index[k + j] = place;                                                          \
-                }                                                                                  \
                 continue;                                                                          \
             }                                                                                      \
             for (int64_t i = k; i < end; i++) {                                                    \
@@ -63,10 +70,10 @@ typedef struct progress {
     }
 #define FLOAT_NAN(v) ((v) != (v))
 #define NO_NAN(v)    ((void)(v), false)
-DEFINE_EXTREME(max_floats, double, f, >=, FLOAT_NAN)
-DEFINE_EXTREME(min_floats, double, f, <=, FLOAT_NAN)
-DEFINE_EXTREME(max_integers, int64_t, i, >=, NO_NAN)
-DEFINE_EXTREME(min_integers, int64_t, i, <=, NO_NAN)
+DEFINE_EXTREME(max_floats, double, f, >=, <, FLOAT_NAN)
+DEFINE_EXTREME(min_floats, double, f, <=, >, FLOAT_NAN)
+DEFINE_EXTREME(max_integers, int64_t, i, >=, <, NO_NAN)
+DEFINE_EXTREME(min_integers, int64_t, i, <=, >, NO_NAN)
 
 /* The next element of each of n lines that lie side by side, the same way, without a branch. */
 #define DEFINE_EXTREMES(NAME, type, better, IS_NAN)                                                \
