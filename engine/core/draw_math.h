@@ -136,23 +136,29 @@ TD_DRAW_MATH double td_draw_waits(double mean, uint64_t seed, uint64_t counter, 
     return 2 * blocks;
 }
 
-/* Transformed rejection with squeeze (Hörmann 1993, PTRS), for means from 10 on. One try in five
- * fails, so that all failing is beyond chance. */
+/* A try of transformed rejection with squeeze (Hörmann 1993, PTRS), for means from 10 on, by two
+ * numbers of (0, 1). Was *number found? It is written either way. */
+TD_DRAW_MATH bool td_draw_try(double mean, const double *two, double *number) {
+    double b = 0.931 + 2.53 * sqrt(mean), a = -0.059 + 0.02483 * b;
+    double u = two[0] - 0.5, v = two[1], edge = 0.5 - fabs(u);
+    double k = floor((2 * a / edge + b) * u + mean + 0.43);
+    *number = k;
+    if (edge >= 0.07 && v <= 0.9277 - 3.6224 / (b - 2))
+        return true;
+    if (k < 0 || (edge < 0.013 && v > edge))
+        return false;
+    double inverse = 1.1239 + 1.1328 / (b - 3.4);
+    return td_draw_log(v * inverse / (a / (edge * edge) + b)) <=
+           k * td_draw_log(mean) - mean - td_draw_log_factorial(k);
+}
+
+/* One try in five fails, so that all failing is beyond chance. */
 TD_DRAW_MATH double td_draw_rejecting(double mean, uint64_t seed, uint64_t counter, int blocks) {
-    double root = sqrt(mean), log_mean = td_draw_log(mean), two[2];
-    double b = 0.931 + 2.53 * root, a = -0.059 + 0.02483 * b;
-    double inverse = 1.1239 + 1.1328 / (b - 3.4), inside = 0.9277 - 3.6224 / (b - 2);
+    double two[2], number;
     for (int attempt = 0; attempt < blocks; attempt++) {
         td_draw_two(seed, &counter, two);
-        double u = two[0] - 0.5, v = two[1], edge = 0.5 - fabs(u);
-        double k = floor((2 * a / edge + b) * u + mean + 0.43);
-        if (edge >= 0.07 && v <= inside)
-            return k;
-        if (k < 0 || (edge < 0.013 && v > edge))
-            continue;
-        if (td_draw_log(v * inverse / (a / (edge * edge) + b)) <=
-            k * log_mean - mean - td_draw_log_factorial(k))
-            return k;
+        if (td_draw_try(mean, two, &number))
+            return number;
     }
     return floor(mean);
 }

@@ -61,9 +61,31 @@ static void *NAME(sort)(void *entries, void *room, int64_t n, int bits, bool pla
     return from;
 }
 
-static E NAME(middle)(E a, E b, E c) {
-    E low = a < b ? a : b, high = a < b ? b : a;
-    return c < low ? low : c > high ? high : c;
+/* Which of three places holds the middle one of their entries. */
+static int64_t NAME(middle)(const E *e, int64_t a, int64_t b, int64_t c) {
+    if (e[a] > e[b]) {
+        int64_t other = a;
+        a = b;
+        b = other;
+    }
+    return e[c] < e[a] ? a : e[c] > e[b] ? b : c;
+}
+
+/* Entries [low, high] to both sides of the one at `pivot`, whose place then is the result. No
+ * branch waits for an entry: those are as random as the entries. */
+static int64_t NAME(divide)(E *e, int64_t low, int64_t high, int64_t pivot) {
+    E middle = e[pivot];
+    int64_t to = low;
+    e[pivot] = e[high];
+    for (int64_t k = low; k < high; k++) {
+        E moved = e[k];
+        e[k] = e[to];
+        e[to] = moved;
+        to += moved < middle;
+    }
+    e[high] = e[to];
+    e[to] = middle;
+    return to;
 }
 
 /* Pivots from places that no input can foresee to be bad ones. */
@@ -71,30 +93,18 @@ static void NAME(part)(void *entries, int64_t n, int64_t k) {
     E *e = entries;
     int64_t low = 0, high = n - 1;
     uint64_t draw = 0x9E3779B97F4A7C15u;
-    while (high - low > 24) {
+    while (high - low > 12) {
         uint64_t span = (uint64_t)(high - low + 1);
-        E picked[3];
+        int64_t picked[3];
         for (int j = 0; j < 3; j++) {
             draw = draw * 6364136223846793005u + 1442695040888963407u;
-            picked[j] = e[low + (int64_t)((draw >> 20) % span)];
+            picked[j] = low + (int64_t)(((unsigned __int128)draw * span) >> 64);
         }
-        E pivot = NAME(middle)(picked[0], picked[1], picked[2]);
-        int64_t i = low, j = high;
-        while (i <= j) {
-            while (e[i] < pivot)
-                i++;
-            while (e[j] > pivot)
-                j--;
-            if (i <= j) {
-                E other = e[i];
-                e[i++] = e[j];
-                e[j--] = other;
-            }
-        }
-        if (k <= j)
-            high = j;
-        else if (k >= i)
-            low = i;
+        int64_t at = NAME(divide)(e, low, high, NAME(middle)(e, picked[0], picked[1], picked[2]));
+        if (k < at)
+            high = at - 1;
+        else if (k > at)
+            low = at + 1;
         else
             return;
     }

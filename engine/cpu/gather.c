@@ -3,6 +3,7 @@
 #include "engine/core/threads.h"
 #include "engine/cpu/by_size.h"
 #include "engine/cpu/cpu.h"
+#include "engine/cpu/isa/isa.h"
 #include "engine/cpu/sums.h"
 #include "engine/ops/copy.h"
 
@@ -197,15 +198,18 @@ static void walk_lines(void *ctx, int64_t begin, int64_t end, int worker) {
 
 /* ---- are all indices there? ---- */
 
+/* x + size < 2 * size: neither that sum nor its distance from the last place has the highest bit,
+ * which vectors of any set can tell. */
 static void find_bad(void *ctx, int64_t begin, int64_t end, int worker) {
     walk_job *j = ctx;
     const int64_t *index = j->index->data;
-    uint64_t least = (uint64_t)j->size, span = 2 * (uint64_t)j->size;
-    bool bad = false;
+    uint64_t least = (uint64_t)j->size, span = 2 * (uint64_t)j->size, bad = 0;
     (void)worker;
-    for (int64_t k = begin; k < end; k++)
-        bad |= (uint64_t)index[k] + least >= span;
-    for (int64_t k = begin; bad && k < end; k++)
+    for (int64_t k = begin; k < end; k++) {
+        uint64_t place = (uint64_t)index[k] + least;
+        bad |= place | (span - 1 - place);
+    }
+    for (int64_t k = begin; bad >> 63 && k < end; k++)
         if ((uint64_t)index[k] + least >= span) {
             atomic_store_explicit(&j->bad, k + 1, memory_order_relaxed);
             return;
@@ -265,6 +269,8 @@ static td_status walk(walk_job *j, const td_gather_plan *p, const td_tensor *wid
     j->dim = p->dim;
     j->size = wide->ndim ? wide->sizes[p->dim] : 1;
     j->stride = wide->ndim ? wide->strides[p->dim] : 0;
+    while (!j->rows && j->ndim > 1 && index->sizes[j->ndim - 1] == 1)
+        j->ndim--; /* so that no line is of one element, such as the labels of a matrix's rows */
     j->line = j->ndim ? p->index->sizes[j->ndim - 1] : 1;
     j->lines = p->index->numel / j->line;
     j->dtype = (td_dtype)wide->dtype;
@@ -288,40 +294,92 @@ td_status td_cpu_scatter(const td_gather_plan *p) {
 
 /* ---- nonzero ---- */
 
-/* Zero is all bits clear but, in floats, the sign. */
-#define DEFINE_NONZERO(type)                                                                       \
-    static int64_t count_##type(const type *p, int64_t n, type mask) {                             \
-        int64_t count = 0;                                                                         \
-        for (int64_t k = 0; k < n && !td_interrupt_requested();)                                   \
-            for (int64_t end = n - k < STRETCH ? n : k + STRETCH; k < end; k++)                    \
-                count += (p[k] & mask) != 0;                                                       \
-        return count;                                                                              \
-    }                                                                                              \
-    static void places_##type(const td_tensor *x, const type *p, type mask, int64_t *to,           \
-                              int64_t column) {                                                    \
-        int64_t at[TD_MAX_DIMS] = {0}, end = 0;                                                    \
-        for (int64_t k = 0; k < x->numel; k++) {                                                   \
-            if (k == end) {                                                                        \
-                if (td_interrupt_requested())                                                      \
-                    return;                                                                        \
-                end += STRETCH;                                                                    \
-            }                                                                                      \
-            if (p[k] & mask) {                                                                     \
-                for (int d = 0; d < x->ndim; d++)                                                  \
-                    to[d * column] = at[d];                                                        \
-                to++;                                                                              \
-            }                                                                                      \
-            for (int d = x->ndim - 1; d >= 0; d--) {                                               \
-                if (++at[d] < x->sizes[d])                                                         \
-                    break;                                                                         \
-                at[d] = 0;                                                                         \
-            }                                                                                      \
-        }                                                                                          \
+enum { PLACES = 1024 }; /* elements looked at before their places are put down */
+
+/* Which of n elements are not zero: all bits clear but, in floats, the sign. */
+static void mark(const td_tensor *x, int64_t at, int64_t n, uint8_t *marks) {
+    size_t size = td_tensor_itemsize(x);
+    uint64_t mask = ~(uint64_t)0;
+    if (td_dtype_is_float((td_dtype)x->dtype))
+        mask >>= 65 - 8 * size;
+#define MOVE(type)                                                                                 \
+    const type *p = (const type *)x->data + at;                                                    \
+    for (int64_t k = 0; k < n; k++)                                                                \
+        marks[k] = (p[k] & (type)mask) != 0;
+    TD_BY_SIZE(size, MOVE);
+#undef MOVE
+}
+
+/* Those of x's n <= PLACES elements from the one at `at` on that are not zero, in row-major order:
+ * how many. */
+static int64_t find_places(const td_tensor *x, int64_t at, int64_t n, int64_t *to) {
+    uint8_t marks[PLACES];
+    if (td_tensor_itemsize(x) == 1)
+        return td_cpu->places->find((const uint8_t *)x->data + at, n, at, to);
+    mark(x, at, n, marks);
+    return td_cpu->places->find(marks, n, at, to);
+}
+
+/* A line of x, along the last dim: where it begins, and in the dims before. */
+typedef struct place_line {
+    int64_t start, at[TD_MAX_DIMS];
+} place_line;
+
+/* On to the line of the element at `place`, which is hardly ever far. */
+static void go_to(place_line *l, const td_tensor *x, int64_t place) {
+    int last = x->ndim - 1;
+    int64_t length = x->sizes[last];
+    if (place - l->start < 2 * length) {
+        l->start += length;
+        for (int d = last - 1; d >= 0 && ++l->at[d] == x->sizes[d]; d--)
+            l->at[d] = 0;
+        return;
     }
-DEFINE_NONZERO(uint8_t)
-DEFINE_NONZERO(uint16_t)
-DEFINE_NONZERO(uint32_t)
-DEFINE_NONZERO(uint64_t)
+    int64_t line = place / length;
+    l->start = line * length;
+    for (int d = last - 1; d >= 0; line /= x->sizes[d--])
+        l->at[d] = line % x->sizes[d];
+}
+
+/* The places of row-major x, column by column. */
+static void put_places(const td_tensor *x, int64_t *out, int64_t rows) {
+    int64_t found[PLACES + TD_PLACES_MORE], row = 0, n;
+    place_line l = {.start = 0};
+    int last = x->ndim - 1;
+    for (int64_t k = 0; last >= 0 && k < x->numel && !td_interrupt_requested(); k += n) {
+        n = x->numel - k < PLACES ? x->numel - k : PLACES;
+        int64_t count = find_places(x, k, n, found);
+        if (count > rows - row)
+            return; /* another thread writes x */
+        if (last == 0)
+            memcpy(out + row, found, (size_t)count * sizeof *found);
+        for (int64_t i = 0; last > 0 && i < count; i++) {
+            if (found[i] - l.start >= x->sizes[last])
+                go_to(&l, x, found[i]);
+            for (int d = 0; d < last; d++)
+                out[d * rows + row + i] = l.at[d];
+            out[last * rows + row + i] = found[i] - l.start;
+        }
+        row += count;
+    }
+}
+
+static int64_t count_places(const td_tensor *x) {
+    td_dtype dtype = (td_dtype)x->dtype;
+    size_t size = td_dtype_size(dtype);
+    int64_t found[PLACES + TD_PLACES_MORE], floats = 0;
+    td_accumulator integers = {.i = 0};
+    for (int64_t k = 0, n; k < x->numel && !td_interrupt_requested(); k += n) {
+        const int64_t most = td_dtype_is_float(dtype) ? PLACES : STRETCH;
+        n = x->numel - k < most ? x->numel - k : most;
+        if (td_dtype_is_float(dtype)) /* by bits: denormals are not 0 whatever the mode */
+            floats += find_places(x, k, n, found);
+        else
+            td_cpu->reduce->rows[TD_REDUCE_NONZERO][dtype](
+                &integers, (const char *)x->data + (size_t)k * size, 1, 0, n, 1, NULL);
+    }
+    return floats + integers.i;
+}
 
 td_status td_cpu_nonzero(const td_nonzero_plan *plan) {
     td_tensor *x = NULL;
@@ -329,16 +387,10 @@ td_status td_cpu_nonzero(const td_nonzero_plan *plan) {
     td_status status = td_contiguous(plan->x, &x);
     if (status)
         return status;
-    uint64_t mask = ~(uint64_t)0;
-    if (td_dtype_is_float((td_dtype)x->dtype))
-        mask >>= 65 - 8 * td_tensor_itemsize(x);
-#define MOVE(type)                                                                                 \
-    if (plan->places)                                                                              \
-        places_##type(x, x->data, (type)mask, to, plan->out->sizes[0]);                            \
-    else                                                                                           \
-        *to = count_##type(x->data, x->numel, (type)mask);
-    TD_BY_SIZE(td_tensor_itemsize(x), MOVE);
-#undef MOVE
+    if (plan->places)
+        put_places(x, to, plan->out->sizes[0]);
+    else
+        *to = count_places(x);
     td_release(x);
     return td_interrupt_check();
 }

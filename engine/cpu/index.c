@@ -160,22 +160,47 @@ static void read_elements(void *ctx, int64_t begin, int64_t end, int worker) {
     }
 }
 
-/* Elements that no other dims stand before or behind: checked and read a block at a time, so that
- * no offset leaves the cache. */
+/* The places of one index tensor: as far as the first that is out of range. */
+static int64_t read_by_one(const td_index_plan *p, int64_t begin, int64_t n) {
+    const int64_t *index = (const int64_t *)p->index[0]->data + begin;
+    int64_t size = p->index_sizes[0], stride = p->index_strides[0];
+#define MOVE(type)                                                                                 \
+    type *out = (type *)p->out->data + begin;                                                      \
+    const type *x = p->x->data;                                                                    \
+    for (int64_t b = 0; b < n; b++) {                                                              \
+        int64_t i = index[b] + (size & (index[b] >> 63));                                          \
+        if (TD_UNLIKELY((uint64_t)i >= (uint64_t)size))                                            \
+            return b;                                                                              \
+        out[b] = x[i * stride];                                                                    \
+    }
+    TD_BY_SIZE(td_tensor_itemsize(p->x), MOVE);
+#undef MOVE
+    return n;
+}
+
+/* The places of several: checked and read a block at a time, so that no offset leaves the cache. */
+static int64_t read_by_several(const td_index_plan *p, int64_t begin, int64_t n) {
+    size_t size = td_tensor_itemsize(p->x);
+    int64_t offsets[BLOCK];
+    for (int64_t k = 0; k < n; k += BLOCK) {
+        int64_t len = n - k < BLOCK ? n - k : BLOCK, good = offsets_of(p, begin + k, len, offsets);
+        read_line((char *)p->out->data + (begin + k) * (int64_t)size, p->x->data, offsets, good,
+                  size);
+        if (good < len)
+            return k + good;
+    }
+    return n;
+}
+
+/* Elements that no other dims stand before or behind. */
 static void read_picked(void *ctx, int64_t begin, int64_t end, int worker) {
     offsets_job *j = ctx;
     const td_index_plan *p = j->plan;
-    size_t size = td_tensor_itemsize(p->x);
-    int64_t offsets[BLOCK];
+    int64_t n = end - begin;
+    int64_t good = p->nindexed == 1 ? read_by_one(p, begin, n) : read_by_several(p, begin, n);
     (void)worker;
-    for (int64_t k = begin; k < end; k += BLOCK) {
-        int64_t len = end - k < BLOCK ? end - k : BLOCK, good = offsets_of(p, k, len, offsets);
-        read_line((char *)p->out->data + k * (int64_t)size, p->x->data, offsets, good, size);
-        if (good < len) {
-            atomic_store_explicit(&j->bad, k + good + 1, memory_order_relaxed);
-            return;
-        }
-    }
+    if (good < n)
+        atomic_store_explicit(&j->bad, begin + good + 1, memory_order_relaxed);
 }
 
 /* Does each place stand for one element? */

@@ -20,13 +20,6 @@ typedef struct draw_job {
     int words; /* that one number takes */
 } draw_job;
 
-static int64_t scale_word(const td_draw_plan *d, const uint32_t *w, int words) {
-    if (words == 1)
-        return d->low + (int64_t)((d->count * w[0]) >> 32);
-    uint64_t r = ((uint64_t)w[0] << 32) | w[1];
-    return (int64_t)((uint64_t)d->low + (uint64_t)(((unsigned __int128)r * d->count) >> 64));
-}
-
 /* n numbers from words, in the dtype's own or (td_dtype_compute) in float32. */
 typedef void (*number_fn)(const td_draw_plan *d, char *out, const uint32_t *words, int n);
 
@@ -65,32 +58,34 @@ static const number_fn normal_functions[TD_DTYPE_COUNT] = {
     [TD_F64] = normal_f64,
 };
 
+/* A word below 2^32 a is a yes; without any such word, b counts as 0. */
 static void draw_bernoulli(const draw_job *j, char *out, const uint32_t *words, int n) {
     const td_draw_plan *d = j->plan;
-    uint64_t limit = (uint64_t)(d->a * 0x1p32); /* a word below it: yes; a = 1 is always */
-    float drawn[TD_RANDOM_WORDS], yes = (float)d->b;
-    if (td_dtype_size(j->dtype) < sizeof(double) || d->b == (double)yes) {
+    uint64_t limit = (uint64_t)(d->a * 0x1p32);
+    uint32_t last = (uint32_t)(limit - 1);
+    double b = limit ? d->b : 0;
+    float drawn[TD_RANDOM_WORDS], yes = (float)b;
+    if (td_dtype_size(j->dtype) < sizeof(double) || b == (double)yes) {
         for (int k = 0; k < n; k++)
-            drawn[k] = words[k] < limit ? yes : 0;
+            drawn[k] = words[k] <= last ? yes : 0;
         td_cpu->convert->convert[j->dtype][TD_F32](n, out, drawn);
         return;
     }
     for (int k = 0; k < n; k++)
         td_store_double(j->dtype, out + (size_t)k * td_dtype_size(j->dtype),
-                        words[k] < limit ? d->b : 0);
+                        words[k] <= last ? b : 0);
 }
 
 static void log_normal_f32(const td_draw_plan *d, char *out, const uint32_t *words, int n) {
-    float *numbers = (float *)out;
+    double numbers[TD_RANDOM_WORDS];
     normal_f32(d, out, words, n);
-    for (int k = 0; k < n; k++)
-        numbers[k] = (float)td_draw_exp((double)numbers[k]);
+    td_cpu->convert->convert[TD_F64][TD_F32](n, numbers, out);
+    td_cpu->random->exponentials(numbers, n);
+    td_cpu->convert->convert[TD_F32][TD_F64](n, out, numbers);
 }
 static void log_normal_f64(const td_draw_plan *d, char *out, const uint32_t *words, int n) {
-    double *numbers = (double *)out;
     normal_f64(d, out, words, n);
-    for (int k = 0; k < n; k++)
-        numbers[k] = td_draw_exp(numbers[k]);
+    td_cpu->random->exponentials((double *)(void *)out, n);
 }
 static const number_fn log_normal_functions[TD_DTYPE_COUNT] = {
     [TD_F16] = log_normal_f32,
@@ -99,22 +94,28 @@ static const number_fn log_normal_functions[TD_DTYPE_COUNT] = {
     [TD_F64] = log_normal_f64,
 };
 
-/* From a number in (0, 1): waiting times, what the tangent of an angle is, trials. */
-static double shape_number(const td_draw_plan *d, double u) {
-    double sine, cosine;
+/* From numbers in (0, 1): waiting times, what the tangent of an angle is, trials. */
+static void draw_shaped(const draw_job *j, char *out, const uint32_t *words, int n) {
+    const td_draw_plan *d = j->plan;
+    double numbers[TD_RANDOM_WORDS / 2];
     if (d->distribution == TD_EXPONENTIAL)
-        return -td_draw_log(u) / d->a;
-    if (d->distribution == TD_GEOMETRIC)
-        return ceil(td_draw_log(u) / td_draw_log_rest(d->a));
-    cosine = td_draw_turn(u / 2, &sine);
-    return d->a - d->b * (cosine / sine);
+        td_cpu->random->exponential(numbers, words, n, d->a, 0);
+    else if (d->distribution == TD_GEOMETRIC)
+        td_cpu->random->geometric(numbers, words, n, td_draw_log_rest(d->a), 0);
+    else
+        td_cpu->random->cauchy(numbers, words, n, d->a, d->b);
+    td_cpu->convert->convert[j->dtype][TD_F64](n, out, numbers);
 }
 
-static void draw_shaped(const draw_job *j, char *out, const uint32_t *words, int n) {
-    size_t size = td_dtype_size(j->dtype);
-    for (int k = 0; k < n; k++)
-        td_store_double(j->dtype, out + (size_t)k * size,
-                        shape_number(j->plan, td_draw_open(words + 2 * k)));
+static void draw_integers(const draw_job *j, char *out, const uint32_t *words, int n) {
+    const td_draw_plan *d = j->plan;
+    int64_t room[TD_RANDOM_WORDS], *numbers = j->dtype == TD_I64 ? (int64_t *)(void *)out : room;
+    if (j->words == 1)
+        td_cpu->random->integers(numbers, words, n, d->low, d->count);
+    else
+        td_cpu->random->wide_integers(numbers, words, n, d->low, d->count);
+    if (numbers == room)
+        td_cpu->convert->convert[j->dtype][TD_I64](n, out, numbers);
 }
 
 /* The 16-bit floats are drawn in float32 and rounded. */
@@ -149,9 +150,7 @@ static void draw_numbers(const draw_job *j, char *out, const uint32_t *words, in
         draw_bernoulli(j, out, words, n);
         return;
     case TD_RANDINT:
-        for (int k = 0; k < n; k++)
-            td_store_int(j->dtype, out + (size_t)k * td_dtype_size(j->dtype),
-                         scale_word(d, words + k * j->words, j->words));
+        draw_integers(j, out, words, n);
         return;
     }
 }

@@ -5,19 +5,18 @@
 #include "engine/core/memory.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/cpu.h"
+#include "engine/cpu/isa/isa.h"
 
-enum { STRETCH = 64 * 1024 }; /* elements without a look at the interrupt flag */
+enum { SIDE = 4 }; /* rows whose weights are added up side by side */
 
 /* ---- Poisson numbers ---- */
 
 static void draw_counts(void *ctx, int64_t begin, int64_t end, int worker) {
     const td_poisson_plan *p = ctx;
-    const double *means = p->x->data;
-    double *out = p->out->data;
     (void)worker;
-    for (int64_t k = begin; k < end; k++)
-        out[k] = td_draw_poisson(means[k], p->seed, p->offset + (uint64_t)k * TD_POISSON_BLOCKS,
-                                 TD_POISSON_BLOCKS);
+    td_cpu->random->poisson((double *)p->out->data + begin, (const double *)p->x->data + begin,
+                            end - begin, p->seed, p->offset + (uint64_t)begin * TD_POISSON_BLOCKS,
+                            TD_POISSON_BLOCKS);
 }
 
 td_status td_cpu_poisson(const td_poisson_plan *p) {
@@ -36,50 +35,80 @@ typedef struct choice_job {
 
 enum { RIGHT, NO_WEIGHT, NO_SUM };
 
-/* Number k of a row. */
-static double number_at(const choice_job *j, int64_t row, int64_t k) {
-    uint32_t words[4];
-    uint64_t first = j->plan->offset + (uint64_t)row * td_multinomial_blocks(j->plan);
-    td_philox(j->plan->seed, first + (uint64_t)k / 2, words);
-    return td_draw_open(words + 2 * (k % 2));
+/* The first counter of a row. */
+static uint64_t counter_of(const choice_job *j, int64_t row) {
+    return j->plan->offset + (uint64_t)row * td_multinomial_blocks(j->plan);
+}
+
+static bool all_weights(const double *weights, int64_t n) {
+    for (int64_t k = 0; k < n; k++)
+        if (!(weights[k] >= 0 && weights[k] < (double)INFINITY))
+            return false;
+    return true;
+}
+
+/* SIDE rows or fewer: their sums do not wait for one another. Are all of them weights? What is
+ * negative shows in the least of a row, what is no number or infinite in its sum. */
+static bool add_side_by_side(const double *weights, double *sums, int64_t n, int64_t rows) {
+    double sum[SIDE] = {0}, least[SIDE] = {0};
+    bool fine = true;
+    for (int64_t k = 0; rows == SIDE && k < n; k++)
+        for (int r = 0; r < SIDE; r++) {
+            double weight = weights[r * n + k];
+            least[r] = weight < least[r] ? weight : least[r];
+            sums[r * n + k] = sum[r] += weight;
+        }
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t k = 0; rows < SIDE && k < n; k++) {
+            least[r] = weights[r * n + k] < least[r] ? weights[r * n + k] : least[r];
+            sums[r * n + k] = sum[r] += weights[r * n + k];
+        }
+        if (!(least[r] >= 0 && sum[r] < (double)INFINITY))
+            fine &= all_weights(weights + r * n, n);
+    }
+    return fine;
 }
 
 static void add_up(void *ctx, int64_t begin, int64_t end, int worker) {
     choice_job *j = ctx;
-    const double *weights = j->plan->x->data;
     (void)worker;
-    for (int64_t row = begin; row < end; row++) {
-        double sum = 0;
-        for (int64_t k = row * j->n; k < (row + 1) * j->n; k++) {
-            if (!(weights[k] >= 0 && weights[k] < (double)INFINITY))
-                atomic_store_explicit(&j->wrong, NO_WEIGHT, memory_order_relaxed);
-            j->sums[k] = sum += weights[k];
+    for (int64_t row = begin; row < end; row += SIDE) {
+        int64_t rows = end - row < SIDE ? end - row : SIDE;
+        double *sums = j->sums + row * j->n;
+        if (!add_side_by_side((const double *)j->plan->x->data + row * j->n, sums, j->n, rows))
+            atomic_store_explicit(&j->wrong, NO_WEIGHT, memory_order_relaxed);
+        for (int64_t r = 1; r <= rows; r++) {
+            int fine = RIGHT;
+            if (!(sums[r * j->n - 1] > 0))
+                atomic_compare_exchange_strong(&j->wrong, &fine, NO_SUM);
         }
-        int fine = RIGHT;
-        if (!(sum > 0))
-            atomic_compare_exchange_strong(&j->wrong, &fine, NO_SUM);
     }
 }
 
-/* The first place of a row whose sum lies above the number. */
+/* The first place of a row whose sum lies above the number; weights of 0 at the end have none. */
+static int64_t place_of(const double *sums, int64_t n, double number) {
+    int64_t low = 0, left = n - 1;
+    while (left > 0 && sums[left - 1] == sums[left])
+        left--;
+    while (left > 0) { /* of so many places behind `low`: no branch that can't be foreseen */
+        int64_t half = (left + 1) / 2;
+        low += half & -(int64_t)(sums[low + half - 1] <= number);
+        left -= half;
+    }
+    return low;
+}
+
 static void choose(void *ctx, int64_t begin, int64_t end, int worker) {
     const choice_job *j = ctx;
     int64_t *out = j->plan->out->data;
+    uint32_t words[4];
     (void)worker;
     for (int64_t k = begin; k < end; k++) {
-        int64_t row = k / j->draws, low = 0, high = j->n - 1;
+        int64_t row = k / j->draws, draw = k % j->draws;
         const double *sums = j->sums + row * j->n;
-        double wanted = number_at(j, row, k % j->draws) * sums[high];
-        while (high > 0 && sums[high - 1] == sums[high]) /* weights of 0 at the end */
-            high--;
-        while (low < high) {
-            int64_t middle = low + (high - low) / 2;
-            if (sums[middle] > wanted)
-                high = middle;
-            else
-                low = middle + 1;
-        }
-        out[k] = low;
+        if (k == begin || draw % 2 == 0)
+            td_philox(j->plan->seed, counter_of(j, row) + (uint64_t)draw / 2, words);
+        out[k] = place_of(sums, j->n, td_draw_open(words + 2 * (draw % 2)) * sums[j->n - 1]);
     }
 }
 
@@ -108,12 +137,16 @@ static void sink(const double *keys, int64_t *heap, int64_t at, int64_t n) {
 }
 
 static void wait_for(const choice_job *j, int64_t row, double *keys) {
+    enum { PART = TD_RANDOM_WORDS / 2 };
     const double *weights = (const double *)j->plan->x->data + row * j->n;
-    for (int64_t k = 0; k < j->n; k++) {
-        if (k % STRETCH == 0 && td_interrupt_requested())
-            return;
-        keys[k] =
-            weights[k] > 0 ? -td_draw_log(number_at(j, row, k)) / weights[k] : (double)INFINITY;
+    uint32_t words[TD_RANDOM_WORDS];
+    for (int64_t at = 0; at < j->n && !td_interrupt_requested(); at += PART) {
+        int n = (int)(j->n - at < PART ? j->n - at : PART);
+        td_cpu->random->words(words, j->plan->seed, counter_of(j, row) + (uint64_t)at / 2,
+                              (n + 1) / 2);
+        td_cpu->random->exponential(keys + at, words, n, 1, 0);
+        for (int k = 0; k < n; k++)
+            keys[at + k] = weights[at + k] > 0 ? keys[at + k] / weights[at + k] : (double)INFINITY;
     }
 }
 

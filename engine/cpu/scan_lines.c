@@ -8,8 +8,10 @@
 #include "engine/cpu/scan.h"
 
 #include <math.h>
+#include <string.h>
 
-enum { DEPTH = 512 };
+enum { DEPTH = 512, WIDTH = 256 }; /* elements of a line, lines, that are worked on at a time */
+enum { EIGHT = 8 };
 
 typedef struct line_scan {
     const char *x, *a;
@@ -17,7 +19,8 @@ typedef struct line_scan {
     int64_t *index;
     td_dtype from, to;
     td_scan_kind kind;
-    int64_t n;
+    int64_t n, inner; /* elements of a line; lines that lie side by side */
+    int64_t width;    /* of these, how many are an item: at most WIDTH */
 } line_scan;
 
 /* What a line is at: the result so far, and where it stands. */
@@ -26,29 +29,99 @@ typedef struct progress {
     int64_t i, place;
 } progress;
 
-/* A block of x becomes the results; equal and NaN elements take over. */
-#define DEFINE_EXTREME(NAME, type, field, better, IS_NAN)                                          \
+/* A block of x becomes the results; equal and NaN elements take over. Where each of the next EIGHT
+ * is worse, as it mostly is, they are done at once. */
+#define DEFINE_EXTREME(NAME, type, field, better, worse, IS_NAN)                                   \
+    static bool all_worse_##NAME(const type *x, type best) {                                       \
+        typedef type pair __attribute__((vector_size(16)));                                        \
+        typedef int64_t mask __attribute__((vector_size(16)));                                     \
+        pair v, b = {best, best};                                                                  \
+        mask all = {-1, -1};                                                                       \
+        for (int k = 0; k < EIGHT; k += 2) {                                                       \
+            memcpy(&v, x + k, sizeof v);                                                           \
+            all &= (mask)(v worse b);                                                              \
+        }                                                                                          \
+        return (all[0] & all[1]) != 0;                                                             \
+    }                                                                                              \
     static void extreme_##NAME(progress *p, type *x, int64_t *index, int64_t at, int64_t n) {      \
         type best = p->field;                                                                      \
-        int64_t place = p->place;                                                                  \
+        int64_t place = p->place, end;                                                             \
         if (place < 0)                                                                             \
             best = x[0];                                                                           \
-        for (int64_t k = 0; k < n; k++) {                                                          \
-            bool taken = IS_NAN(x[k]) || (!IS_NAN(best) && x[k] better best);                      \
-            best = taken ? x[k] : best;                                                            \
-            place = taken ? at + k : place;                                                        \
-            x[k] = best;                                                                           \
-            index[k] = place;                                                                      \
+        for (int64_t k = 0; k < n; k = end) {                                                      \
+            end = n - k < EIGHT ? n : k + EIGHT;                                                   \
+            if (n - k >= EIGHT && all_worse_##NAME(x + k, best)) {                                 \
+                for (int j = 0; j < EIGHT; j++)                                                    \
+                    x[k + j] = best;                                                               \
+                for (int j = 0; j < EIGHT; j++)                                                    \
+                    index[k + j] = place;                                                          \
+                continue;                                                                          \
+            }                                                                                      \
+            for (int64_t i = k; i < end; i++) {                                                    \
+                bool taken = IS_NAN(x[i]) || (!IS_NAN(best) && x[i] better best);                  \
+                best = taken ? x[i] : best;                                                        \
+                place = taken ? at + i : place;                                                    \
+                x[i] = best;                                                                       \
+                index[i] = place;                                                                  \
+            }                                                                                      \
         }                                                                                          \
         p->field = best;                                                                           \
         p->place = place;                                                                          \
     }
 #define FLOAT_NAN(v) ((v) != (v))
 #define NO_NAN(v)    ((void)(v), false)
-DEFINE_EXTREME(max_floats, double, f, >=, FLOAT_NAN)
-DEFINE_EXTREME(min_floats, double, f, <=, FLOAT_NAN)
-DEFINE_EXTREME(max_integers, int64_t, i, >=, NO_NAN)
-DEFINE_EXTREME(min_integers, int64_t, i, <=, NO_NAN)
+DEFINE_EXTREME(max_floats, double, f, >=, <, FLOAT_NAN)
+DEFINE_EXTREME(min_floats, double, f, <=, >, FLOAT_NAN)
+DEFINE_EXTREME(max_integers, int64_t, i, >=, <, NO_NAN)
+DEFINE_EXTREME(min_integers, int64_t, i, <=, >, NO_NAN)
+
+/* The next element of each of n lines that lie side by side, the same way, without a branch. */
+#define DEFINE_EXTREMES(NAME, type, better, IS_NAN)                                                \
+    static void extremes_##NAME(type *restrict best, int64_t *restrict place, const type *x,       \
+                                int64_t at, int64_t n) {                                           \
+        for (int64_t k = 0; k < n; k++) {                                                          \
+            type v = x[k], b = best[k]; /* nothing is better than NaN */                           \
+            best[k] = v better b ? v : IS_NAN(v) ? v : b;                                          \
+            place[k] = v better b ? at : IS_NAN(v) ? at : place[k];                                \
+        }                                                                                          \
+    }                                                                                              \
+    /* Up to WIDTH lines from x on; their elements lie s->inner apart. */                          \
+    static void lines_##NAME(const line_scan *s, td_dtype dtype, int64_t from, int64_t lines) {    \
+        type best[WIDTH], row[WIDTH];                                                              \
+        int64_t place[WIDTH] = {0}, size = (int64_t)td_dtype_size(s->from);                        \
+        for (int64_t k = 0; k < s->n && !td_interrupt_requested(); k++) {                          \
+            int64_t at = from + k * s->inner;                                                      \
+            td_block_read(dtype, k ? row : best, s->from, s->x + at * size, 1, lines);             \
+            if (k)                                                                                 \
+                extremes_##NAME(best, place, row, k, lines);                                       \
+            td_block_write(s->to, s->out + at * size, 1, dtype, best, lines);                      \
+            memcpy(s->index + at, place, (size_t)lines * sizeof *place);                           \
+        }                                                                                          \
+    }
+DEFINE_EXTREMES(max_floats, double, >=, FLOAT_NAN)
+DEFINE_EXTREMES(min_floats, double, <=, FLOAT_NAN)
+DEFINE_EXTREMES(max_integers, int64_t, >=, NO_NAN)
+DEFINE_EXTREMES(min_integers, int64_t, <=, NO_NAN)
+
+/* Items are lines that lie side by side. */
+static void scan_side_by_side(void *ctx, int64_t begin, int64_t end, int worker) {
+    const line_scan *s = ctx;
+    int64_t each = (s->inner + s->width - 1) / s->width;
+    bool floats = td_dtype_is_float(s->to), most = s->kind == TD_SCAN_MAX;
+    (void)worker;
+    for (int64_t item = begin; item < end && !td_interrupt_requested(); item++) {
+        int64_t first = item % each * s->width, from = item / each * s->n * s->inner + first;
+        int64_t lines = s->inner - first < s->width ? s->inner - first : s->width;
+        if (floats && most)
+            lines_max_floats(s, TD_F64, from, lines);
+        else if (floats)
+            lines_min_floats(s, TD_F64, from, lines);
+        else if (most)
+            lines_max_integers(s, TD_I64, from, lines);
+        else
+            lines_min_integers(s, TD_I64, from, lines);
+    }
+}
 
 static double log_add_exp(double a, double b) {
     if (a != a || b != b)
@@ -116,7 +189,41 @@ static void scan_range(void *ctx, int64_t begin, int64_t end, int worker) {
             scan_integers(s, line);
 }
 
+/* Elements behind the dim: so many lines lie side by side. */
+static int64_t lines_inside(const td_scan_plan *p) {
+    int64_t inner = 1;
+    for (int d = p->dim + 1; d < p->x->ndim; d++)
+        inner *= p->x->sizes[d];
+    return inner;
+}
+
+/* Running extremes of such lines, row-major: nothing need be turned. */
+static td_status scan_where_they_lie(const td_scan_plan *p) {
+    line_scan s = {.x = p->x->data,
+                   .out = p->out->data,
+                   .index = p->index->data,
+                   .from = (td_dtype)p->x->dtype,
+                   .to = (td_dtype)p->out->dtype,
+                   .kind = p->kind,
+                   .n = p->x->sizes[p->dim],
+                   .inner = lines_inside(p)};
+    int64_t outer = p->x->numel / (s.n * s.inner), threads = td_get_num_threads();
+    s.width = outer < threads ? (s.inner / threads + 15) / 16 * 16 : WIDTH;
+    s.width = s.width < 16 ? 16 : s.width < WIDTH ? s.width : WIDTH;
+    int64_t items = outer * ((s.inner + s.width - 1) / s.width);
+    td_status status = td_parallel_for(items, 8 * s.n * s.width, scan_side_by_side, &s);
+    return status ? status : td_interrupt_check();
+}
+
+static bool lies_side_by_side(const td_scan_plan *p) {
+    return (p->kind == TD_SCAN_MAX || p->kind == TD_SCAN_MIN) && p->x->dtype == p->out->dtype &&
+           p->x->contiguous && p->out->contiguous && p->index->contiguous && p->x->ndim > 1 &&
+           lines_inside(p) >= 8;
+}
+
 td_status td_scan_lines(const td_scan_plan *p) {
+    if (lies_side_by_side(p))
+        return scan_where_they_lie(p);
     td_tensor *x = NULL, *a = NULL, *out = NULL, *index = NULL;
     td_status status = TD_OK;
     TD_TRY(td_lines_of(p->x, p->dim, &x));

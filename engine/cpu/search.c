@@ -16,7 +16,9 @@ typedef struct search_job {
 } search_job;
 
 #define SAME(x) (x)
-/* The values from `begin` on. Halving leaves `at` at the last place that is known to go before. */
+/* Halving leaves `at` at the last place that is known to go before. Where no NaN stands at the end,
+ * which is what all values go before and none is less than, the halves are the same for all values:
+ * no branch and no length waits for an element. */
 #define DEFINE_SEARCH(NAME, type, GET)                                                             \
     static int64_t search_##NAME(const type *s, const int64_t *sorter, int64_t n, type given,      \
                                  bool right) {                                                     \
@@ -30,6 +32,17 @@ typedef struct search_job {
         }                                                                                          \
         return at;                                                                                 \
     }                                                                                              \
+    static inline int64_t halve_##NAME(const type *s, int64_t n, type given, bool right) {         \
+        const type *at = s;                                                                        \
+        for (uint64_t left = (uint64_t)n, half; left > 0; left -= half) {                          \
+            half = (left + 1) / 2;                                                                 \
+            bool behind =                                                                          \
+                right ? GET(at[half - 1]) > GET(given) : GET(at[half - 1]) >= GET(given);          \
+            at += half & ((uint64_t)behind - 1);                                                   \
+        }                                                                                          \
+        return at - s;                                                                             \
+    }                                                                                              \
+    /* The values from `begin` on. */                                                              \
     static void search_all_##NAME(void *ctx, int64_t begin, int64_t end, int worker) {             \
         const search_job *j = ctx;                                                                 \
         const td_search_plan *p = j->plan;                                                         \
@@ -39,8 +52,11 @@ typedef struct search_job {
         for (int64_t k = begin; k < end; k++) {                                                    \
             int64_t from = j->line ? k / j->line * j->n : 0;                                       \
             const int64_t *sorter = p->sorter ? (const int64_t *)p->sorter->data + from : NULL;    \
-            int64_t at = search_##NAME((const type *)p->sequence->data + from, sorter, j->n,       \
-                                       values[k], p->right);                                       \
+            const type *s = (const type *)p->sequence->data + from;                                \
+            bool plain = !sorter && j->n > 0 && GET(s[j->n - 1]) == GET(s[j->n - 1]);              \
+            int64_t at = !plain     ? search_##NAME(s, sorter, j->n, values[k], p->right)          \
+                         : p->right ? halve_##NAME(s, j->n, values[k], true)                       \
+                                    : halve_##NAME(s, j->n, values[k], false);                     \
             if (narrow)                                                                            \
                 ((int32_t *)p->out->data)[k] = (int32_t)at;                                        \
             else                                                                                   \

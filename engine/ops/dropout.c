@@ -25,11 +25,13 @@ done:
 #define CHECK_P(formula)                                                                           \
     "if(p >= 0 and p <= 1, if(training and p > 0, " formula ", x),"                                \
     "   error(\"p must lie between 0 and 1, got %\", p))"
-/* Kept elements are shifted and scaled; `noise` is 1 / (1 - p) or 0. */
+/* Kept elements are scaled and shifted; `noise` is 1 / (1 - p) or 0. All but one product and one
+ * sum is of the noise alone, which for whole channels is small. */
+#define ALPHA_SCALE "((1 - p) * ((1 - p) * (1 + p * 3.0909132918524275)) ^ -0.5)"
 #define ALPHA(noise)                                                                               \
     CHECK_P("if(p == 1, x * 0,"                                                                    \
-            "  (x * " noise " * (1 - p) + 1.7580993408473766 * (" noise " * (1 - p) - (1 - p))) *" \
-            "  ((1 - p) * (1 + p * 3.0909132918524275)) ^ -0.5)")
+            "  x * (" noise " * " ALPHA_SCALE ") +"                                                \
+            "  (" noise " * " ALPHA_SCALE " - " ALPHA_SCALE ") * 1.7580993408473766)")
 
 TD_OPERATOR(channel_noise) = {
     .schema = "(Tensor x, float p, *, generator? generator=nil) -> Tensor",

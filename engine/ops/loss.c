@@ -245,8 +245,11 @@ LOSS(nll_loss,
      "to(weighted(picked(x, c.classes, c.weights), c.weights, reduction), x.dtype)");
 PART(picked, "(Tensor x, index Tensor classes, Tensor weights)",
      "Minus weight times log probability x of each line's class, and not 0 * inf.",
-     CLASS_DIM "y = squeeze(gather(x, dim, unsqueeze(classes, dim)), dim);"
-               "where(weights == 0, 0, -(y * weights))");
+     CLASS_DIM "lost(squeeze(gather(x, dim, unsqueeze(classes, dim)), dim), weights)");
+ELEMENTS(lost, "(Tensor y, Tensor weights)", "-(y * weights), and 0 for a weight of 0.",
+         "where(eq(weights, 0), 0, -(y * weights))",
+         "y: where(eq(weights, 0), 0, -(g * weights));"
+         "weights: where(eq(weights, 0), 0, -(g * y))");
 PART(weighted, "(Tensor losses, Tensor weights, str reduction)",
      "Losses of lines reduced; the mean is over their weights.",
      "if(reduction == \"mean\", sum(losses) / sum(weights), reduced(losses, reduction))");

@@ -11,17 +11,30 @@
 
 /* ---- distances ---- */
 
+static td_status run_spread(td_call *call) {
+    const td_tensor *x = call->args[0].tensor, *other = call->args[1].tensor;
+    int64_t sizes[TD_MAX_DIMS];
+    int ndim;
+    td_status status = td_broadcast(x->ndim, x->sizes, other->ndim, other->sizes, &ndim, sizes);
+    return status ? status : TD_APPLY(call->out, expand, call->args[0], TD_INTS(ndim, sizes));
+}
+
 TD_OPERATOR(cosine_similarity) = {
     .schema = "(Tensor x1, Tensor x2, dim dim=1, float eps=1e-08) -> Tensor",
     .doc = "Cosine of the angle between vectors along a dim; lengths count as at least eps.",
-    .formula = "shape = (x1 * x2).shape;"
-               "sum(direction(float_operand(x1), shape, dim, eps) * direction(float_operand(x2), "
-               "shape, dim, eps), dim)",
+    .formula = "a = spread(float_operand(x1), x2); b = spread(float_operand(x2), x1);"
+               "sum(direction(a, dim, eps) * direction(b, dim, eps), dim)",
     .autocast = {.cuda = TD_AUTOCAST_FP32},
     .flags = TD_OP_FUNCTION_ONLY,
 };
-PART(direction, "(Tensor x, int[] shape, dim dim, float eps)", "x over its length along a dim.",
-     "y = expand(x, shape); y / clamp_min(norm(y, 2, dim, keepdim=true), eps)");
+TD_OPERATOR(spread) = {
+    .schema = "(Tensor x, Tensor other) -> Tensor",
+    .doc = "x in the shape that both broadcast to.",
+    .run = run_spread,
+    .flags = TD_OP_INTERNAL,
+};
+PART(direction, "(Tensor x, dim dim, float eps)", "x over its length along a dim.",
+     "x / clamp_min(norm(x, 2, dim, keepdim=true), eps)");
 TD_OPERATOR(pairwise_distance) = {
     .schema = "(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=false) -> Tensor",
     .doc = "p-norm of x1 - x2 + eps over the last dim.",
@@ -122,9 +135,13 @@ PART(multi_margin, "(Tensor x, class Tensor target, int p, float margin, Tensor?
      "Loss of each line.",
      "c = class_weights(if(x.ndim == 1, squeeze(target, 0), target), weight, x, nil).weights;"
      "at = if(x.ndim == 1, target, unsqueeze(target, 1));"
-     "z = relu(margin - gather(x, -1, at) + x);"
+     "z = beyond_margin(x, gather(x, -1, at), margin);"
      "others = scatter(z, -1, at, zeros_like(at, dtype=x.dtype));"
      "to(c, x.dtype) * sum(if(p == 1, others, square(others)), -1) / x.size(x.ndim - 1)");
+ELEMENTS(beyond_margin, "(Tensor x, Tensor own, number margin)",
+         "What each score lacks of lying the margin below that of the target.",
+         "relu(margin - own + x)",
+         "x: where(gt(margin - own + x, 0), g, 0); own: where(gt(margin - own + x, 0), -g, 0)");
 LOSS(multilabel_margin_loss, "(Tensor input, class Tensor target, *, str reduction=\"mean\")",
      "Margins between the scores of the classes in target, up to its first -1, and of the others.",
      "x = loss_input(input, target); y = labels_or_none(target);"

@@ -241,18 +241,21 @@ static td_status run_bincount(td_call *call) {
     if (status)
         return status;
     td_dtype dtype = weights && x->numel ? sum_dtype((td_dtype)weights->dtype) : TD_I64;
+    td_value device = TD_DEVICE(td_tensor_device(x));
     TD_TRY(td_refuse(&negative_number, x));
     if (x->numel) {
         TD_TRY(TD_APPLY(&most, amax, TD_T(x)));
         TD_TRY(td_tensor_item_int(most, &largest));
     }
     n = largest >= n ? largest + (largest < INT64_MAX) : n; /* the last: no memory has room */
-    TD_TRY(TD_APPLY(&bins, zeros, TD_INTS(1, &n), TD_DTYPE(dtype), TD_DEVICE(td_tensor_device(x))));
+    TD_TRY(TD_APPLY(&bins, zeros, TD_INTS(1, &n), TD_DTYPE(dtype), device));
     TD_TRY(TD_APPLY(&index, to, TD_T(x), TD_DTYPE(TD_I64)));
-    if (weights)
+    if (weights) {
         TD_TRY(TD_APPLY(&parts, to, TD_T(weights), TD_DTYPE(dtype)));
-    else
-        TD_TRY(TD_APPLY(&parts, ones_like, TD_T(index)));
+    } else { /* one 1 for all */
+        TD_TRY(TD_APPLY(&parts, ones, TD_INTS(1, ((int64_t[]){1})), TD_DTYPE(dtype), device));
+        TD_STEP(&parts, expand, TD_T(parts), TD_INTS(1, &x->numel));
+    }
     TD_TRY(TD_APPLY_INPLACE(scatter_add, TD_T(bins), TD_I(0), TD_T(index), TD_T(parts)));
     call->out[0] = td_retain(bins);
 done:

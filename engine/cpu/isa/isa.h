@@ -9,7 +9,9 @@
 
 #include "engine/cpu/isa/convert_kernels.h"
 #include "engine/cpu/isa/isa_symbol.h"
+#include "engine/cpu/isa/keys_kernels.h"
 #include "engine/cpu/isa/norm_kernels.h"
+#include "engine/cpu/isa/places_kernels.h"
 #include "engine/cpu/isa/pointwise_kernels.h"
 #include "engine/cpu/isa/product_kernels.h"
 #include "engine/cpu/isa/random_kernels.h"
@@ -20,8 +22,10 @@
 typedef struct td_isa {
     const char *name;
     const td_convert_kernels *convert;
+    const td_places_kernels *places;
     const td_pointwise_kernels *pointwise;
     const td_reduce_kernels *reduce;
+    const td_keys_kernels *keys;
     const td_softmax_kernels *softmax;
     const td_norm_kernels *norm;
     const td_spatial_kernels *spatial;

@@ -2,8 +2,10 @@
 #include "engine/cpu/isa/isa.h"
 
 extern const td_convert_kernels TD_ISA_SYMBOL(td_convert_kernels);
+extern const td_places_kernels TD_ISA_SYMBOL(td_places_kernels);
 extern const td_pointwise_kernels TD_ISA_SYMBOL(td_pointwise_kernels);
 extern const td_reduce_kernels TD_ISA_SYMBOL(td_reduce_kernels);
+extern const td_keys_kernels TD_ISA_SYMBOL(td_keys_kernels);
 extern const td_softmax_kernels TD_ISA_SYMBOL(td_softmax_kernels);
 extern const td_norm_kernels TD_ISA_SYMBOL(td_norm_kernels);
 extern const td_spatial_kernels TD_ISA_SYMBOL(td_spatial_kernels);
@@ -17,8 +19,10 @@ extern const td_isa TD_ISA_SYMBOL(td_isa);
 const td_isa TD_ISA_SYMBOL(td_isa) = {
     .name = TEXT(TD_ISA),
     .convert = &TD_ISA_SYMBOL(td_convert_kernels),
+    .places = &TD_ISA_SYMBOL(td_places_kernels),
     .pointwise = &TD_ISA_SYMBOL(td_pointwise_kernels),
     .reduce = &TD_ISA_SYMBOL(td_reduce_kernels),
+    .keys = &TD_ISA_SYMBOL(td_keys_kernels),
     .softmax = &TD_ISA_SYMBOL(td_softmax_kernels),
     .norm = &TD_ISA_SYMBOL(td_norm_kernels),
     .spatial = &TD_ISA_SYMBOL(td_spatial_kernels),

@@ -152,13 +152,48 @@ static inline C NAME(abs1)(C a) {
 }
 
 #define EXTREMES(X)                                                                                \
-    X(max, VEC(max), NAME(max1), , )                                                               \
-    X(min, VEC(min), NAME(min1), , )                                                               \
-    X(abs_max, VEC(max), NAME(max1), VEC(abs), NAME(abs1))                                         \
-    X(abs_min, VEC(min), NAME(min1), VEC(abs), NAME(abs1))
+    X(max, VEC(max), NAME(max1), , , VEC(greater))                                                 \
+    X(min, VEC(min), NAME(min1), , , VEC(lesser))                                                  \
+    X(abs_max, VEC(max), NAME(max1), VEC(abs), NAME(abs1), VEC(greater))                           \
+    X(abs_min, VEC(min), NAME(min1), VEC(abs), NAME(abs1), VEC(lesser))
 
-#define DEFINE_EXTREME(name, better, better1, map, map1)                                           \
+/* The extreme of 8 N elements or more into *best, unless one of them is NaN. */
+#define DEFINE_QUICK_EXTREME(name, better, better1, map, map1, quick)                              \
+    static bool NAME(name##_quick)(const T *x, int64_t n, C *best) {                               \
+        V a[4], v[4], end = map(LOAD(x + n - N));                                                  \
+        for (int k = 0; k < 4; k++)                                                                \
+            a[k] = map(LOAD(x + k * N));                                                           \
+        VEC(marks) nan = VEC(unordered)(a[0], a[1]) | VEC(unordered)(a[2], a[3]);                  \
+        for (x += 4 * N, n -= 4 * N; n >= 4 * N; x += 4 * N, n -= 4 * N) {                         \
+            for (int k = 0; k < 4; k++) {                                                          \
+                v[k] = map(LOAD(x + k * N));                                                       \
+                a[k] = quick(v[k], a[k]);                                                          \
+            }                                                                                      \
+            nan |= VEC(unordered)(v[0], v[1]) | VEC(unordered)(v[2], v[3]);                        \
+        }                                                                                          \
+        for (; n >= N; x += N, n -= N) {                                                           \
+            v[0] = map(LOAD(x));                                                                   \
+            a[0] = quick(v[0], a[0]);                                                              \
+            nan |= VEC(unordered)(v[0], v[0]);                                                     \
+        }                                                                                          \
+        a[1] = quick(end, a[1]); /* some of it once more */                                        \
+        nan |= VEC(unordered)(end, end);                                                           \
+        C lanes[N];                                                                                \
+        VEC(store)(lanes, quick(quick(a[0], a[1]), quick(a[2], a[3])));                            \
+        for (int w = N / 2; w; w /= 2)                                                             \
+            for (int k = 0; k < w; k++)                                                            \
+                lanes[k] = better1(lanes[k], lanes[k + w]);                                        \
+        *best = lanes[0];                                                                          \
+        return !VEC(any)(nan);                                                                     \
+    }
+EXTREMES(DEFINE_QUICK_EXTREME)
+#undef DEFINE_QUICK_EXTREME
+
+#define DEFINE_EXTREME(name, better, better1, map, map1, quick)                                    \
     static C NAME(name##_run)(const T *x, int64_t n) {                                             \
+        C found;                                                                                   \
+        if (n >= 8 * N && NAME(name##_quick)(x, n, &found))                                        \
+            return found;                                                                          \
         C best = map1(GET(x[0]));                                                                  \
         if (n >= 2 * N) {                                                                          \
             V a0 = map(LOAD(x));                                                                   \
@@ -303,15 +338,22 @@ DEFINE_FIND(min, <)
 
 static double NAME(prod_run)(const T *x, int64_t n) {
     double total = 1;
-    if (n >= 2 * VD_N) {
-        vd a0 = WIDEN(x), a1 = WIDEN(x + VD_N);
-        for (x += 2 * VD_N, n -= 2 * VD_N; n >= 2 * VD_N; x += 2 * VD_N, n -= 2 * VD_N) {
+    if (n >= VD_N) {
+        vd a0 = WIDEN(x), a1 = (vd){0} + 1, a2 = a1, a3 = a1;
+        for (x += VD_N, n -= VD_N; n >= 4 * VD_N; x += 4 * VD_N, n -= 4 * VD_N) {
             a0 *= WIDEN(x);
             a1 *= WIDEN(x + VD_N);
+            a2 *= WIDEN(x + 2 * VD_N);
+            a3 *= WIDEN(x + 3 * VD_N);
         }
-        a0 *= a1;
-        for (int k = 0; k < VD_N; k++)
-            total *= a0[k];
+        for (; n >= VD_N; x += VD_N, n -= VD_N)
+            a1 *= WIDEN(x);
+        double lanes[VD_N];
+        vd_store(lanes, (a0 * a1) * (a2 * a3));
+        for (int w = VD_N / 2; w; w /= 2)
+            for (int k = 0; k < w; k++)
+                lanes[k] *= lanes[k + w];
+        total = lanes[0];
     }
     for (; n > 0; n--, x++)
         total *= (double)GET(*x);
@@ -337,6 +379,18 @@ static void NAME(prod_columns)(td_accumulator *acc, const void *data, int64_t ro
     double part[TD_REDUCE_WIDTH];
     for (int64_t c = 0; c < columns; c++)
         part[c] = acc[c].f;
+    for (; rows >= 4; rows -= 4, x += 4 * row_stride) {
+        const T *x1 = x + row_stride, *x2 = x1 + row_stride, *x3 = x2 + row_stride;
+        int64_t c = 0;
+        for (; c + VD_N <= columns; c += VD_N) {
+            vd v = vd_load(part + c) * WIDEN(x + c) * WIDEN(x1 + c);
+            vd_store(part + c, v * WIDEN(x2 + c) * WIDEN(x3 + c));
+        }
+        for (; c < columns; c++) {
+            double v = part[c] * (double)GET(x[c]) * (double)GET(x1[c]);
+            part[c] = v * (double)GET(x2[c]) * (double)GET(x3[c]);
+        }
+    }
     for (; rows > 0; rows--, x += row_stride) {
         int64_t c = 0;
         for (; c + VD_N <= columns; c += VD_N)

@@ -3,15 +3,21 @@
 
 #include "engine/cpu/isa/isa_symbol.h"
 #include "engine/cpu/isa/vec_across.h"
+#include "engine/cpu/isa/vec_extremes.h"
 #include "engine/cpu/isa/vec_half.h"
 
-/* Floats as doubles. */
-typedef float half_vf __attribute__((vector_size(TD_VBYTES / 2)));
-
+/* Floats as doubles. The compiler's own way takes the vector to pieces. */
 static inline vd widen_float(const float *x) {
+#if defined(TD_ISA_avx512)
+    return (vd)_mm512_cvtps_pd(_mm256_loadu_ps(x));
+#elif defined(TD_ISA_avx2)
+    return (vd)_mm256_cvtps_pd(_mm_loadu_ps(x));
+#else
+    typedef float half_vf __attribute__((vector_size(TD_VBYTES / 2)));
     half_vf v;
     memcpy(&v, x, sizeof v);
     return __builtin_convertvector(v, vd);
+#endif
 }
 
 static inline vd widen_halves(const td_half *x) {
@@ -122,6 +128,37 @@ static inline vd vd_widen_add(vd sum, vd a) {
 #define I int32_t
 #include "engine/cpu/isa/reduce_int_loops.h"
 
+/* How many bytes of each row are not 0. They are counted in bytes, and those added up before one
+ * can overflow. */
+static int64_t vb_count(const uint8_t *x, int64_t n) {
+    int64_t count = 0;
+    for (; n >= VB_N;) {
+        int64_t vectors = n / VB_N < 255 ? n / VB_N : 255;
+        uint8_t lanes[VB_N];
+        vb sums = {0};
+        for (int64_t k = 0; k < vectors; k++)
+            sums -= (vb)(vb_load(x + k * VB_N) != 0);
+        vb_store(lanes, sums);
+        for (int l = 0; l < VB_N; l++)
+            count += lanes[l];
+        x += vectors * VB_N;
+        n -= vectors * VB_N;
+    }
+    for (int64_t k = 0; k < n; k++)
+        count += x[k] != 0;
+    return count;
+}
+static void vb_count_rows(td_accumulator *acc, const void *data, int64_t rows, int64_t row_stride,
+                          int64_t n, int64_t stride, const double *centers) {
+    if (stride != 1 || n < VB_N) {
+        vb_nonzero_rows(acc, data, rows, row_stride, n, stride, centers);
+        return;
+    }
+    for (int64_t r = 0; r < rows; r++)
+        acc[r].i += vb_count((const uint8_t *)data + r * row_stride, n);
+}
+#define vb_count_columns vb_nonzero_columns
+
 #define T int8_t
 #define P i8
 #define I int32_t
@@ -144,22 +181,23 @@ static inline vd vd_widen_add(vd sum, vd a) {
 DEFINE_ABS_POW(vf, float, VF_N)
 DEFINE_ABS_POW(vd, double, VD_N)
 
-#define INTEGERS(name, form)                                                                       \
-    [TD_BOOL] = vb_##name##form, [TD_U8] = vb_##name##form, [TD_I8] = i8_##name##form,             \
+#define BYTES_AND(bools, bytes, name, form)                                                        \
+    [TD_BOOL] = vb_##bools##form, [TD_U8] = vb_##bytes##form, [TD_I8] = i8_##name##form,           \
     [TD_I16] = i16_##name##form, [TD_I32] = vi_##name##form, [TD_I64] = vl_##name##form
-#define WIDE(name, form) [TD_F32] = vf_##name##form, [TD_F64] = vd_##name##form
+#define INTEGERS(name, form) BYTES_AND(name, name, name, form)
+#define WIDE(name, form)     [TD_F32] = vf_##name##form, [TD_F64] = vd_##name##form
 #define FLOATS(name, form)                                                                         \
     [TD_F16] = half_##name##form, [TD_BF16] = bfloat_##name##form, WIDE(name, form)
 #define REDUCERS(form)                                                                             \
     {                                                                                              \
-        [TD_REDUCE_SUM] = {INTEGERS(sum, form), FLOATS(sum, form)},                                \
-        [TD_REDUCE_NANSUM] = {INTEGERS(sum, form), FLOATS(nansum, form)},                          \
+        [TD_REDUCE_SUM] = {BYTES_AND(count, sum, sum, form), FLOATS(sum, form)},                   \
+        [TD_REDUCE_NANSUM] = {BYTES_AND(count, sum, sum, form), FLOATS(nansum, form)},             \
         [TD_REDUCE_ABS_SUM] = {FLOATS(abs_sum, form)},                                             \
         [TD_REDUCE_SQUARE_SUM] = {FLOATS(square_sum, form)},                                       \
         [TD_REDUCE_CENTERED] = {FLOATS(centered, form)},                                           \
         [TD_FOLD_SHIFTED] = {FLOATS(shifted, form)},                                               \
         [TD_FOLD_SCALED_SQUARE] = {FLOATS(scaled, form)},                                          \
-        [TD_REDUCE_NONZERO] = {INTEGERS(nonzero, form), FLOATS(nonzero, form)},                    \
+        [TD_REDUCE_NONZERO] = {BYTES_AND(count, count, nonzero, form), FLOATS(nonzero, form)},     \
         [TD_REDUCE_PROD] = {INTEGERS(prod, form), FLOATS(prod, form)},                             \
         [TD_REDUCE_MAX] = {INTEGERS(max, form), FLOATS(max, form)},                                \
         [TD_REDUCE_MIN] = {INTEGERS(min, form), FLOATS(min, form)},                                \

@@ -1,7 +1,8 @@
-/* keys.c: elements as unsigned numbers in their order, and back. */
-#include "engine/cpu/keys.h"
+/* keys_kernels.c: elements as unsigned numbers in their order, and back, vectorised by the
+ * compiler. */
+#include "engine/cpu/isa/keys_kernels.h"
 
-#include <string.h>
+#include "engine/cpu/isa/isa_symbol.h"
 
 #define DEFINE_INTEGERS(NAME, type, SIGN)                                                          \
     static void read_##NAME(const void *data, int64_t n, uint64_t flip, uint64_t *keys) {          \
@@ -54,27 +55,13 @@ DEFINE_FLOATS(BF16, uint16_t, 0x8000, 0x7F80)
 DEFINE_FLOATS(F32, uint32_t, 0x80000000u, 0x7F800000u)
 DEFINE_FLOATS(F64, uint64_t, 0x8000000000000000u, 0x7FF0000000000000u)
 
-typedef struct key_functions {
-    void (*read)(const void *x, int64_t n, uint64_t flip, uint64_t *keys);
-    void (*write)(const uint64_t *keys, const int64_t *index, int64_t n, uint64_t flip,
-                  const void *from, void *x);
-} key_functions;
+#define ROW(form, NAME, as) [TD_##NAME] = form##_##as
+#define ROWS(form)                                                                                 \
+    {                                                                                              \
+        ROW(form, BOOL, U8), ROW(form, U8, U8), ROW(form, I8, I8), ROW(form, I16, I16),            \
+            ROW(form, I32, I32), ROW(form, I64, I64), ROW(form, F16, F16), ROW(form, BF16, BF16),  \
+            ROW(form, F32, F32), ROW(form, F64, F64),                                              \
+    }
 
-#define ROW(NAME, as) [TD_##NAME] = {read_##as, write_##as}
-static const key_functions functions[TD_DTYPE_COUNT] = {
-    ROW(BOOL, U8), ROW(U8, U8),   ROW(I8, I8),     ROW(I16, I16), ROW(I32, I32),
-    ROW(I64, I64), ROW(F16, F16), ROW(BF16, BF16), ROW(F32, F32), ROW(F64, F64)};
-#undef ROW
-
-static uint64_t flip_of(td_dtype dtype, bool descending) {
-    return descending ? td_key_nan(dtype) : 0;
-}
-
-void td_keys_read(td_dtype dtype, const void *x, int64_t n, bool descending, uint64_t *keys) {
-    functions[dtype].read(x, n, flip_of(dtype, descending), keys);
-}
-
-void td_keys_write(td_dtype dtype, const uint64_t *keys, const int64_t *index, int64_t n,
-                   bool descending, const void *from, void *x) {
-    functions[dtype].write(keys, index, n, flip_of(dtype, descending), from, x);
-}
+extern const td_keys_kernels TD_ISA_SYMBOL(td_keys_kernels);
+const td_keys_kernels TD_ISA_SYMBOL(td_keys_kernels) = {.read = ROWS(read), .write = ROWS(write)};
