@@ -3,7 +3,7 @@
 #ifndef TD_CPU_ISA_DRAW_VECTORS_H
 #define TD_CPU_ISA_DRAW_VECTORS_H
 
-#include "engine/cpu/isa/vec.h"
+#include "engine/cpu/isa/vec_part.h"
 
 #if defined(__SSE2__)
 #include <immintrin.h>

@@ -184,7 +184,7 @@ static inline C NAME(abs1)(C a) {
             for (int k = 0; k < w; k++)                                                            \
                 lanes[k] = better1(lanes[k], lanes[k + w]);                                        \
         *best = lanes[0];                                                                          \
-        return !VEC(any)(nan);                                                                     \
+        return !VEC(marked)(nan);                                                                  \
     }
 EXTREMES(DEFINE_QUICK_EXTREME)
 #undef DEFINE_QUICK_EXTREME

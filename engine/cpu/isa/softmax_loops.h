@@ -41,14 +41,14 @@ static C NAME(stretch_max)(const T *x, int64_t n) {
     V least = SPLAT(-INFINITY), a = least, b = least;
     int64_t i = 0;
     for (; i + 2 * N <= n; i += 2 * N) {
-        a = VEC(most)(a, LOAD(x + i));
-        b = VEC(most)(b, LOAD(x + i + N));
+        a = VEC(greater)(a, LOAD(x + i));
+        b = VEC(greater)(b, LOAD(x + i + N));
     }
     for (; i + N <= n; i += N)
-        a = VEC(most)(a, LOAD(x + i));
+        a = VEC(greater)(a, LOAD(x + i));
     if (i < n)
-        b = VEC(most)(b, VEC(head_or)(LOAD_PART(x + i, n - i), n - i, least));
-    return VEC(hmax)(VEC(most)(a, b));
+        b = VEC(greater)(b, VEC(head_or)(LOAD_PART(x + i, n - i), n - i, least));
+    return VEC(hmax)(VEC(greater)(a, b));
 }
 
 static C NAME(row_max)(const T *x, int64_t n) {

@@ -60,36 +60,6 @@ TD_VEC_MEMORY(vc, int8_t)
 TD_VEC_MEMORY(vs, int16_t)
 #undef TD_VEC_MEMORY
 
-/* The first n elements, fewer than the vector has; the rest of the vector is zero, the rest of
- * memory untouched. */
-#if defined(TD_ISA_avx512)
-#define TD_VEC_PART(v, type, bits)                                                                 \
-    static inline v v##_load_part(const type *p, int64_t n) {                                      \
-        return (v)_mm512_maskz_loadu_epi##bits(((uint64_t)1 << n) - 1, p);                         \
-    }                                                                                              \
-    static inline void v##_store_part(type *p, v x, int64_t n) {                                   \
-        _mm512_mask_storeu_epi##bits(p, ((uint64_t)1 << n) - 1, (__m512i)x);                       \
-    }
-#else
-#define TD_VEC_PART(v, type, bits)                                                                 \
-    static inline v v##_load_part(const type *p, int64_t n) {                                      \
-        v r = {0};                                                                                 \
-        memcpy(&r, p, (size_t)n * sizeof(type));                                                   \
-        return r;                                                                                  \
-    }                                                                                              \
-    static inline void v##_store_part(type *p, v x, int64_t n) {                                   \
-        memcpy(p, &x, (size_t)n * sizeof(type));                                                   \
-    }
-#endif
-TD_VEC_PART(vf, float, 32)
-TD_VEC_PART(vd, double, 64)
-TD_VEC_PART(vi, int32_t, 32)
-TD_VEC_PART(vl, int64_t, 64)
-TD_VEC_PART(vb, uint8_t, 8)
-TD_VEC_PART(vc, int8_t, 8)
-TD_VEC_PART(vs, int16_t, 16)
-#undef TD_VEC_PART
-
 /* mask ? a : b, lane by lane */
 static inline vf vf_select(vi mask, vf a, vf b) {
     return (vf)((mask & (vi)a) | (~mask & (vi)b));

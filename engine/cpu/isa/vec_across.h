@@ -6,7 +6,7 @@
 #ifndef TD_CPU_ISA_VEC_ACROSS_H
 #define TD_CPU_ISA_VEC_ACROSS_H
 
-#include "engine/cpu/isa/vec.h"
+#include "engine/cpu/isa/vec_extremes.h"
 
 #include <stdbool.h>
 
@@ -109,7 +109,7 @@ TD_VEC_SWAP(vd, VD_N)
         return x[0];                                                                               \
     }                                                                                              \
     static inline T V##_hmax(V x) { /* where there is a NaN, any of the lanes */                   \
-        TD_VEC_FOLD(x, V, lanes, V##_most)                                                         \
+        TD_VEC_FOLD(x, V, lanes, V##_greater)                                                         \
         return x[0];                                                                               \
     }
 TD_VEC_ACROSS(vf, float, VF_N)

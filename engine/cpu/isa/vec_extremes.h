@@ -14,7 +14,7 @@
 /*   V_greater(v, best)   lanes of v that are greater, else those of best
  *   V_lesser(v, best)    the same of lesser ones
  *   V_unordered(a, b)    V_marks, to be joined by |, of the lanes where either is NaN
- *   V_any(marks)         is there one?
+ *   V_marked(marks)      is there one?
  */
 #if defined(TD_ISA_avx512)
 #define TD_VEC_EXTREMES(V, native, ps, MARKS)                                                      \
@@ -28,7 +28,7 @@
     static inline V##_marks V##_unordered(V a, V b) {                                              \
         return _mm512_cmp_##ps##_mask((native)a, (native)b, _CMP_UNORD_Q);                         \
     }                                                                                              \
-    static inline bool V##_any(V##_marks marks) {                                                  \
+    static inline bool V##_marked(V##_marks marks) {                                               \
         return marks != 0;                                                                         \
     }
 TD_VEC_EXTREMES(vf, __m512, ps, vi)
@@ -52,7 +52,7 @@ TD_VEC_EXTREMES(vd, __m512d, pd, vl)
     static inline V##_marks V##_unordered(V a, V b) {                                              \
         return (V##_marks)TD_VEC_UNORDERED((native)a, (native)b, ps);                              \
     }                                                                                              \
-    static inline bool V##_any(V##_marks marks) {                                                  \
+    static inline bool V##_marked(V##_marks marks) {                                               \
         return TD_VEC_NAME(movemask, ps)((native)marks) != 0;                                      \
     }
 TD_VEC_EXTREMES(vf, td_native_f, ps, vi)
@@ -71,7 +71,7 @@ TD_VEC_EXTREMES(vd, td_native_d, pd, vl)
     static inline V##_marks V##_unordered(V a, V b) {                                              \
         return (a != a) | (b != b);                                                                \
     }                                                                                              \
-    static inline bool V##_any(V##_marks marks) {                                                  \
+    static inline bool V##_marked(V##_marks marks) {                                               \
         const V##_marks none = {0};                                                                \
         return memcmp(&marks, &none, sizeof marks) != 0;                                           \
     }

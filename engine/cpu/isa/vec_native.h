@@ -68,14 +68,6 @@ static inline vd vd_min(vd a, vd b) {
 }
 #undef TD_ORDER
 
-/* The larger in one instruction; of NaN and a number either. */
-static inline vf vf_most(vf a, vf b) {
-    return (vf)TD_MAX_F((td_native_f)a, (td_native_f)b);
-}
-static inline vd vd_most(vd a, vd b) {
-    return (vd)TD_MAX_D((td_native_d)a, (td_native_d)b);
-}
-
 /* ---- choices ---- */
 
 /* pick_gt(a, b, x, y): a > b ? x : y, and so on. */
