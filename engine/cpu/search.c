@@ -16,9 +16,9 @@ typedef struct search_job {
 } search_job;
 
 #define SAME(x) (x)
-/* Halving leaves `at` at the last place that is known to go before. Where no NaN stands at the end,
- * which is what all values go before and none is less than, the halves are the same for all values:
- * no branch and no length waits for an element. */
+/* Halving leaves `at` at the last place that is known to go before. In a sequence that ascends,
+ * with no NaN, the halves may be the same for all values: no branch and no length waits for an
+ * element. In others the answer depends on which elements are looked at. */
 #define DEFINE_SEARCH(NAME, type, GET)                                                             \
     static int64_t search_##NAME(const type *s, const int64_t *sorter, int64_t n, type given,      \
                                  bool right) {                                                     \
@@ -42,18 +42,25 @@ typedef struct search_job {
         }                                                                                          \
         return at - s;                                                                             \
     }                                                                                              \
+    static bool ascends_##NAME(const type *s, int64_t n) {                                         \
+        bool fine = n > 0 && GET(s[0]) == GET(s[0]);                                               \
+        for (int64_t k = 1; fine && k < n; k++)                                                    \
+            fine = GET(s[k - 1]) <= GET(s[k]);                                                     \
+        return fine;                                                                               \
+    }                                                                                              \
     /* The values from `begin` on. */                                                              \
     static void search_all_##NAME(void *ctx, int64_t begin, int64_t end, int worker) {             \
         const search_job *j = ctx;                                                                 \
         const td_search_plan *p = j->plan;                                                         \
         const type *values = p->values->data;                                                      \
         bool narrow = p->out->dtype == TD_I32;                                                     \
+        bool plain = !p->sorter && j->line == 0 && j->n <= end - begin &&                          \
+                     ascends_##NAME(p->sequence->data, j->n);                                      \
         (void)worker;                                                                              \
         for (int64_t k = begin; k < end; k++) {                                                    \
             int64_t from = j->line ? k / j->line * j->n : 0;                                       \
             const int64_t *sorter = p->sorter ? (const int64_t *)p->sorter->data + from : NULL;    \
             const type *s = (const type *)p->sequence->data + from;                                \
-            bool plain = !sorter && j->n > 0 && GET(s[j->n - 1]) == GET(s[j->n - 1]);              \
             int64_t at = !plain     ? search_##NAME(s, sorter, j->n, values[k], p->right)          \
                          : p->right ? halve_##NAME(s, j->n, values[k], true)                       \
                                     : halve_##NAME(s, j->n, values[k], false);                     \
