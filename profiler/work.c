@@ -72,6 +72,7 @@ static const struct {
 } formulas[] = {
     {"mm", mm},
     {"bmm", mm},
+    {"int_mm", mm},
     {"matmul", mm},
     {"mv", mm},
     {"dot", mm},

@@ -26,6 +26,14 @@ uint16_t td_cpu_quick(void) {
 #endif
 }
 
+bool td_cpu_has_vnni(void) {
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("avx512vnni");
+#else
+    return false;
+#endif
+}
+
 td_status td_cpu_choose(void) {
 #if defined(__x86_64__)
     __builtin_cpu_init();

@@ -37,16 +37,17 @@ struct methods;
 
 typedef struct product {
     const struct methods *by;
-    td_dtype dtype;
-    size_t size; /* of an element */
+    td_dtype dtype; /* c's */
+    size_t size;    /* of an element of a, b and, but for products of bytes, c */
     int64_t batch, m, n, k;
     matrices a, b, c; /* m x k, k x n, m x n */
     const void *bias; /* n elements for every row, or NULL */
 } product;
 
-/* The ways to a product of one dtype; all but the first for floats. */
+/* The ways to a product of one dtype; `plain` for all, those behind `bytes` for floats. */
 typedef struct methods {
     void (*plain)(const product *p, int64_t batch, int64_t row, int64_t end);
+    bool bytes; /* int8, summed up in int32 */
     td_gemm_fn gemm;
     bool dnn;
     bool widens; /* by way of float32 where oneDNN has no way of its own */
@@ -56,12 +57,12 @@ typedef struct methods {
 
 #define SAME(x) (x)
 
-#define DEFINE_PLAIN(type, sum_type, GET, PUT)                                                     \
-    static void plain_##type(const product *p, int64_t batch, int64_t row, int64_t end) {          \
+#define DEFINE_PLAIN_AS(name, type, c_type, sum_type, GET, PUT)                                    \
+    static void name(const product *p, int64_t batch, int64_t row, int64_t end) {                  \
         const type *a = (const type *)p->a.data + batch * p->a.batch_stride;                       \
         const type *b = (const type *)p->b.data + batch * p->b.batch_stride;                       \
-        type *c = (type *)p->c.data + batch * p->c.batch_stride;                                   \
-        const type *bias = p->bias;                                                                \
+        c_type *c = (c_type *)p->c.data + batch * p->c.batch_stride;                               \
+        const c_type *bias = p->bias;                                                              \
         for (int64_t i = row; i < end; i++)                                                        \
             for (int64_t j = 0; j < p->n; j++) {                                                   \
                 sum_type sum = bias ? (sum_type)GET(bias[j]) : 0;                                  \
@@ -71,6 +72,8 @@ typedef struct methods {
                 c[i * p->c.row_stride + j * p->c.column_stride] = PUT(sum);                        \
             }                                                                                      \
     }
+#define DEFINE_PLAIN(type, sum_type, GET, PUT)                                                     \
+    DEFINE_PLAIN_AS(plain_##type, type, type, sum_type, GET, PUT)
 DEFINE_PLAIN(td_half, float, td_half_to_float, td_float_to_half)
 DEFINE_PLAIN(td_bfloat, float, td_bfloat_to_float, td_float_to_bfloat)
 DEFINE_PLAIN(float, float, SAME, SAME)
@@ -80,6 +83,7 @@ DEFINE_PLAIN(int32_t, uint32_t, SAME, (int32_t))
 DEFINE_PLAIN(int16_t, uint32_t, SAME, (int16_t))
 DEFINE_PLAIN(int8_t, uint32_t, SAME, (int8_t))
 DEFINE_PLAIN(uint8_t, uint32_t, SAME, (uint8_t))
+DEFINE_PLAIN_AS(plain_bytes, int8_t, int32_t, uint32_t, SAME, (int32_t))
 
 static const methods methods_by_dtype[TD_DTYPE_COUNT] = {
     [TD_U8] = {.plain = plain_uint8_t},
@@ -92,6 +96,7 @@ static const methods methods_by_dtype[TD_DTYPE_COUNT] = {
     [TD_F32] = {.plain = plain_float, .gemm = td_blas_sgemm, .dnn = true},
     [TD_F64] = {.plain = plain_double, .gemm = td_blas_dgemm},
 };
+static const methods methods_of_bytes = {.plain = plain_bytes, .bytes = true};
 
 static void plain_part(void *ctx, int64_t begin, int64_t end, int worker) {
     product p = *(const product *)ctx;
@@ -103,7 +108,7 @@ static void plain_part(void *ctx, int64_t begin, int64_t end, int worker) {
             size_t shift = (size_t)column * p.size;
             p.n = n - column < columns ? n - column : columns;
             p.b.data = whole->b.data + shift * (size_t)p.b.column_stride;
-            p.c.data = whole->c.data + shift * (size_t)p.c.column_stride;
+            p.c.data = whole->c.data + shift * (size_t)p.c.column_stride * (p.by->bytes ? 4 : 1);
             p.bias = whole->bias ? (const char *)whole->bias + shift : NULL;
             p.by->plain(&p, at / p.m, at % p.m, at % p.m + 1);
         }
@@ -129,9 +134,10 @@ static td_product_block block_of(const product *p) {
 
 static td_status multiply_blocks(const product *p) {
     const td_product_block block = block_of(p);
-    return td_product_by_blocks(
-        p->dtype, &block,
-        &(td_product_batch){p->batch, p->a.batch_stride, p->b.batch_stride, p->c.batch_stride});
+    const td_product_batch batch = {p->batch, p->a.batch_stride, p->b.batch_stride,
+                                    p->c.batch_stride};
+    return p->by->bytes ? td_product_of_bytes(&block, &batch)
+                        : td_product_by_blocks(p->dtype, &block, &batch);
 }
 
 /* Of small float32 matrices that fill most of a tile's columns: between what OpenBLAS has loops of
@@ -404,9 +410,10 @@ static bool goes_directly(const product *p) {
 td_status td_cpu_product(const td_product_plan *plan) {
     td_dtype dtype = (td_dtype)plan->out->dtype;
     td_tensor *bias = NULL;
-    product p = {.by = &methods_by_dtype[dtype],
+    bool bytes = plan->a->dtype != plan->out->dtype;
+    product p = {.by = bytes ? &methods_of_bytes : &methods_by_dtype[dtype],
                  .dtype = dtype,
-                 .size = td_dtype_size(dtype),
+                 .size = td_tensor_itemsize(plan->a),
                  .batch = plan->batch,
                  .m = plan->m,
                  .n = plan->n,

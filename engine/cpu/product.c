@@ -11,15 +11,16 @@
 #include <string.h>
 
 enum {
-    BLOCK_ROWS = 96,   /* of c, for one thread: a panel of b is packed once for them */
-    BLOCK_BYTES = 256, /* of their columns */
-    NARROW = 8,        /* columns that leave most of a vector empty */
-    PIECE = 32 * 1024, /* terms of a sum, for one thread */
-    DOTS = 4,          /* sums that grow together */
-    COLUMNS = 512,     /* sums that stay in the first-level cache */
-    TERMS = 4 * 1024,  /* which they take in without a look at the interrupt flag */
-    FEW_SUMS = 64,     /* on the stack */
-    FEW = 4            /* rows on the left, for which a row of b is read once */
+    BLOCK_ROWS = 96,    /* of c, for one thread: a panel of b is packed once for them */
+    BLOCK_BYTES = 256,  /* of their columns */
+    BYTE_COLUMNS = 128, /* of products of bytes: the rows of a are packed once for them */
+    NARROW = 8,         /* columns that leave most of a vector empty */
+    PIECE = 32 * 1024,  /* terms of a sum, for one thread */
+    DOTS = 4,           /* sums that grow together */
+    COLUMNS = 512,      /* sums that stay in the first-level cache */
+    TERMS = 4 * 1024,   /* which they take in without a look at the interrupt flag */
+    FEW_SUMS = 64,      /* on the stack */
+    FEW = 4             /* rows on the left, for which a row of b is read once */
 };
 
 static int64_t parts(int64_t n, int64_t each) {
@@ -52,8 +53,9 @@ typedef struct block_job {
     const td_product_block *first;
     const td_product_batch *batch;
     td_product_block_fn fn;
-    int64_t size, columns; /* of an element; of a block */
-    int64_t down, across;  /* how many blocks a product has */
+    int64_t size, c_size; /* of elements of a and b, and of c */
+    int64_t columns;      /* of a block */
+    int64_t down, across; /* how many blocks a product has */
 } block_job;
 
 static void run_blocks(void *ctx, int64_t begin, int64_t end, int worker) {
@@ -65,7 +67,7 @@ static void run_blocks(void *ctx, int64_t begin, int64_t end, int worker) {
                 column = k % j->across * j->columns;
         p.a += (n * j->batch->a + row * p.a_row) * j->size;
         p.b += (n * j->batch->b + column * p.b_column) * j->size;
-        p.c += (n * j->batch->c + row * p.c_row + column * p.c_column) * j->size;
+        p.c += (n * j->batch->c + row * p.c_row + column * p.c_column) * j->c_size;
         p.bias += p.bias ? column * j->size : 0;
         p.rows = at_most(p.rows - row, BLOCK_ROWS);
         p.columns = at_most(p.columns - column, j->columns);
@@ -73,25 +75,41 @@ static void run_blocks(void *ctx, int64_t begin, int64_t end, int worker) {
     }
 }
 
-td_status td_product_by_blocks(td_dtype dtype, const td_product_block *first,
-                               const td_product_batch *batch) {
+/* `j` tells the function and the sizes, of elements and of a block. */
+static td_status run_job(block_job j, const td_product_block *first,
+                         const td_product_batch *batch) {
     td_product_block turned = turn(first);
     td_product_batch across = {batch->n, batch->b, batch->a, batch->c};
-    int64_t size = (int64_t)td_dtype_size(dtype);
     if (first->columns < NARROW && first->rows > first->columns && !first->bias) {
         first = &turned; /* vectors lie along the columns */
         batch = &across;
     }
-    block_job j = {.first = first,
-                   .batch = batch,
-                   .fn = td_cpu->product->block[dtype],
-                   .size = size,
-                   .columns = BLOCK_BYTES / (size == 1 ? 2 : size),
-                   .down = parts(first->rows, BLOCK_ROWS)};
+    j.first = first;
+    j.batch = batch;
+    j.down = parts(first->rows, BLOCK_ROWS);
     j.across = parts(first->columns, j.columns);
     int64_t outputs = at_most(first->rows, BLOCK_ROWS) * at_most(first->columns, j.columns);
     int64_t cost = 1 + outputs * at_most(first->depth, TD_GRAIN) / 8;
     return td_parallel_for(batch->n * j.down * j.across, cost, run_blocks, &j);
+}
+
+td_status td_product_by_blocks(td_dtype dtype, const td_product_block *first,
+                               const td_product_batch *batch) {
+    int64_t size = (int64_t)td_dtype_size(dtype);
+    return run_job((block_job){.fn = td_cpu->product->block[dtype],
+                               .size = size,
+                               .c_size = size,
+                               .columns = BLOCK_BYTES / (size == 1 ? 2 : size)},
+                   first, batch);
+}
+
+td_status td_product_of_bytes(const td_product_block *first, const td_product_batch *batch) {
+    const td_product_kernels *k = td_cpu->product;
+    return run_job((block_job){.fn = td_cpu_has_vnni() && k->quads ? k->quads : k->pairs,
+                               .size = 1,
+                               .c_size = sizeof(int32_t),
+                               .columns = BYTE_COLUMNS},
+                   first, batch);
 }
 
 /* ---- dot products of vectors with rows ---- */

@@ -1,6 +1,6 @@
-/* blas.c: matrix products of floats by cuBLASLt, which is loaded when it is first needed. What it
- * chose for a shape is kept. Products that it can't do, or all where it is not installed, are left
- * to our own kernels. */
+/* blas.c: matrix products of floats, and of int8 summed up in int32, by cuBLASLt, which is loaded
+ * when it is first needed. What it chose for a shape is kept. Products that it can't do, or all
+ * where it is not installed, are left to our own kernels. */
 #include "engine/cuda/blas.h"
 
 #include "engine/core/memory.h"
@@ -8,6 +8,7 @@
 #include "engine/cuda/late.h"
 #include "engine/cuda/late/cublaslt.h"
 #include "engine/cuda/ways.h"
+#include "engine/ops/copy.h"
 
 #include <pthread.h>
 
@@ -17,7 +18,9 @@
 
 enum {
     WORKSPACE = 32 << 20, /* what the library asks for on recent devices */
-    ALIGNED = 256
+    ALIGNED = 256,
+    MANY_BYTES = 1 << 17, /* terms whose sum may not fit an int32: our own kernels wrap around */
+    COPIED = 1 << 24 /* multiplications of bytes, of which copies of both sides are a small part */
 };
 
 _Static_assert(sizeof(td_lt_shape) <= TD_CUDA_SHAPE_BYTES, "a shape fits");
@@ -45,14 +48,18 @@ static int32_t alignment_of(const void *p, int64_t batch_bytes) {
     return (int32_t)(bits & -bits);
 }
 
-static bool is_its_dtype(const td_tensor *x) {
-    const uint32_t floats = 1u << TD_F16 | 1u << TD_BF16 | 1u << TD_F32 | 1u << TD_F64;
-    return floats >> x->dtype & 1;
+static bool is_of_bytes(const td_product_plan *p) {
+    return p->a->dtype == TD_I8 && p->out->dtype == TD_I32;
 }
 
-/* The library counts columns first: out's transpose is b's times a's, and the bias stands along its
- * columns. */
-static bool shape_of(const td_product_plan *p, td_lt_shape *s) {
+static bool are_its_dtypes(const td_product_plan *p) {
+    const uint32_t floats = 1u << TD_F16 | 1u << TD_BF16 | 1u << TD_F32 | 1u << TD_F64;
+    return is_of_bytes(p) ? p->k < MANY_BYTES : (bool)(floats >> p->out->dtype & 1);
+}
+
+/* What is not the factors': the library counts columns first, so out's transpose is b's times a's,
+ * and the bias stands along its columns. */
+static bool begin_shape(const td_product_plan *p, td_lt_shape *s) {
     const td_tensor *bias = p->bias;
     int64_t size = (int64_t)td_tensor_itemsize(p->out);
     int32_t turned;
@@ -60,24 +67,39 @@ static bool shape_of(const td_product_plan *p, td_lt_shape *s) {
                        .n = p->m,
                        .k = p->k,
                        .batch = p->batch,
-                       .a_batch = p->as_b.batch_stride,
-                       .b_batch = p->as_a.batch_stride,
                        .out_batch = p->as_out.batch_stride,
-                       .dtype = p->out->dtype,
+                       .dtype = p->a->dtype,
                        .has_bias = bias != NULL,
+                       .out_aligned = alignment_of(p->out->data, p->as_out.batch_stride * size),
                        .device = p->stream.device.index,
                        .is_tf32 =
                            p->out->dtype == TD_F32 && td_switch_is_on(TD_SWITCH_TF32_PRODUCTS)};
-    if (!is_its_dtype(p->out) || p->k == 0 || p->batch > INT32_MAX ||
-        (bias && p->n > 1 && bias->strides[bias->ndim - 1] != 1))
-        return false;
-    s->a_aligned = alignment_of(p->b->data, p->as_b.batch_stride * size);
-    s->b_aligned = alignment_of(p->a->data, p->as_a.batch_stride * size);
-    s->out_aligned = alignment_of(p->out->data, p->as_out.batch_stride * size);
-    return lies(s->m, s->k, p->as_b.column_stride, p->as_b.row_stride, &s->a_turned, &s->lda) &&
-           lies(s->k, s->n, p->as_a.column_stride, p->as_a.row_stride, &s->b_turned, &s->ldb) &&
+    return are_its_dtypes(p) && p->k > 0 && p->batch <= INT32_MAX &&
+           (!bias || p->n == 1 || bias->strides[bias->ndim - 1] == 1) &&
            lies(s->m, s->n, p->as_out.column_stride, p->as_out.row_stride, &turned, &s->ldc) &&
            !turned;
+}
+
+static bool as_they_lie(const td_product_plan *p, td_lt_shape *s) {
+    int64_t size = (int64_t)td_tensor_itemsize(p->a);
+    s->a_batch = p->as_b.batch_stride;
+    s->b_batch = p->as_a.batch_stride;
+    s->a_aligned = alignment_of(p->b->data, s->a_batch * size);
+    s->b_aligned = alignment_of(p->a->data, s->b_batch * size);
+    return lies(s->m, s->k, p->as_b.column_stride, p->as_b.row_stride, &s->a_turned, &s->lda) &&
+           lies(s->k, s->n, p->as_a.column_stride, p->as_a.row_stride, &s->b_turned, &s->ldb);
+}
+
+/* Of bytes there are kernels on every device for one layout alone: on both sides the terms of a sum
+ * are neighbours, in fours. */
+static bool as_copied(const td_product_plan *p, td_lt_shape *s) {
+    s->a_batch = s->b_batch = 0;
+    s->a_turned = 1;
+    s->b_turned = 0;
+    s->lda = s->ldb = p->k;
+    s->a_aligned = s->b_aligned = ALIGNED;
+    return is_of_bytes(p) && p->batch == 1 && p->k % 4 == 0 && p->n % 4 == 0 &&
+           (double)p->m * (double)p->n * (double)p->k >= COPIED;
 }
 
 /* With the lock held. */
@@ -97,25 +119,65 @@ static td_lt_way *way_for(const td_late_cublaslt *blas, void *handle, const td_l
     return *place;
 }
 
+/* ---- factors ---- */
+
+/* Lines of k bytes, one after another (*out, new): x itself where it lies so, or a copy. */
+static td_status line_up(td_tensor *x, int64_t lines, int64_t k, int64_t line, int64_t step,
+                         td_tensor **out) {
+    const int64_t sizes[2] = {lines, k}, strides[2] = {line, step};
+    td_tensor *seen = NULL;
+    td_status status = TD_OK;
+    if (step == 1 && (line == k || lines == 1) && alignment_of(x->data, 0) == ALIGNED) {
+        *out = td_retain(x);
+        return TD_OK;
+    }
+    TD_TRY(td_tensor_view(x, 2, sizes, strides, 0, &seen));
+    TD_TRY(td_tensor_empty(TD_I8, td_tensor_device(x), 2, sizes, out));
+    TD_TRY(td_copy_into(*out, seen));
+done:
+    td_release(seen);
+    return status;
+}
+
+/* The way for a product (NULL: none), and its factors as that takes them, new. */
+static td_status find_way(const td_product_plan *p, const td_late_cublaslt *blas, void *handle,
+                          td_lt_shape *s, td_lt_way **way, td_tensor **a, td_tensor **b) {
+    td_status status = TD_OK;
+    *way = as_they_lie(p, s) ? way_for(blas, handle, s) : NULL;
+    if (*way) {
+        *a = td_retain(p->a);
+        *b = td_retain(p->b);
+    } else if (as_copied(p, s) && (*way = way_for(blas, handle, s)) != NULL) {
+        const td_matrices *left = &p->as_a, *right = &p->as_b;
+        status = line_up(p->a, p->m, p->k, left->row_stride, left->column_stride, a);
+        if (status == TD_OK)
+            status = line_up(p->b, p->n, p->k, right->column_stride, right->row_stride, b);
+    }
+    return status;
+}
+
 /* ---- products ---- */
 
 td_status td_cuda_blas_product(const td_product_plan *p, cudaStream_t s, bool *done) {
     td_cuda_scratch room = {.data = NULL};
+    td_tensor *a = NULL, *b = NULL;
+    td_lt_way *way = NULL;
     td_lt_shape shape;
     td_status status = TD_OK;
     *done = false;
-    if (!shape_of(p, &shape))
+    if (!begin_shape(p, &shape))
         return TD_OK;
     pthread_mutex_lock(&lock);
     const td_late_cublaslt *blas = td_cuda_late_table(&library);
     void *handle = blas ? td_cuda_late_handle(&library, shape.device, blas->start) : NULL;
-    td_lt_way *way = handle ? way_for(blas, handle, &shape) : NULL;
+    if (handle)
+        TD_TRY(find_way(p, blas, handle, &shape, &way, &a, &b));
     if (!way)
         goto done;
     TD_TRY(td_cuda_scratch_take(&room, p->stream, WORKSPACE));
     *done = blas->run(handle, way,
-                      &(td_lt_call){.a = p->b->data,
-                                    .b = p->a->data,
+                      &(td_lt_call){.a = b->data,
+                                    .b = a->data,
                                     .bias = p->bias ? p->bias->data : NULL,
                                     .out = p->out->data,
                                     .workspace = room.data,
@@ -124,5 +186,7 @@ td_status td_cuda_blas_product(const td_product_plan *p, cudaStream_t s, bool *d
 done:
     pthread_mutex_unlock(&lock);
     td_cuda_scratch_drop(&room);
+    td_release(a);
+    td_release(b);
     return status;
 }

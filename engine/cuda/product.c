@@ -49,6 +49,7 @@ td_status td_cuda_product(const td_product_plan *p) {
                        .b = p->b->data,
                        .bias = bias ? bias->data : NULL,
                        .dtype = p->out->dtype,
+                       .bytes = p->a->dtype != p->out->dtype,
                        .bias_step = bias && bias->ndim ? bias->strides[bias->ndim - 1] : 0,
                        .as_out = matrix_of(&p->as_out),
                        .as_a = matrix_of(&p->as_a),

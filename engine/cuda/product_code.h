@@ -29,12 +29,12 @@ typedef struct td_cu_matrix {
     int64_t batch, row, column;
 } td_cu_matrix;
 
-/* out = a b + bias. */
+/* out = a b + bias. With `bytes` a and b are int8, and out, of `dtype`, int32. */
 typedef struct td_cu_product {
     td_cu_product_size size;
     void *out;
     const void *a, *b, *bias; /* bias NULL: none */
-    int dtype;
+    int dtype, bytes;
     int64_t bias_step;
     td_cu_matrix as_out, as_a, as_b;
 } td_cu_product;

@@ -55,6 +55,13 @@ TD_RULE(rule_mv, plan_product, 2, 1)
 TD_RULE(rule_mm, plan_product, 2, 2)
 TD_RULE(rule_bmm, plan_product, 3, 3)
 
+static td_status rule_int_mm(const td_call *call, td_meta *out) {
+    td_status status = rule_mm(call, out);
+    if (status == TD_OK)
+        td_meta_set(out, TD_I32, 2, (int64_t[]){out->sizes[0], out->sizes[1]});
+    return status;
+}
+
 static td_status rule_linear(const td_call *call, td_meta *out) {
     const td_tensor *x = call->args[0].tensor, *weight = call->args[1].tensor;
     const td_tensor *bias = td_arg_tensor(call->args[2]);
@@ -335,6 +342,14 @@ TD_OPERATOR(mm) = {
     .gradient = MM("mm"),
     .autocast = {TD_AUTOCAST_LOWER, TD_AUTOCAST_LOWER},
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
+};
+TD_OPERATOR(int_mm) = {
+    .schema = "(Tensor x, Tensor y) -> Tensor",
+    .doc = "Product of two int8 matrices, summed up in int32: of quantized values.",
+    .rule = rule_int_mm,
+    .kernel = kernel_product,
+    .dtypes = TD_DTYPE_BIT(I8),
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_NONDIFF,
 };
 TD_OPERATOR(bmm) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",

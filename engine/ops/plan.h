@@ -293,7 +293,8 @@ typedef struct td_matrices {
 } td_matrices;
 
 /* out (batch x m x n) = a (batch x m x k) times b (batch x k x n), plus bias (n elements, NULL:
- * none) in every row. All of one dtype but bool. */
+ * none) in every row. All of one dtype but bool; or a and b int8, and out int32, without a bias.
+ * Sums of integers wrap around. */
 typedef struct td_product_plan {
     TD_PLAN_HEAD(4, *out, *a, *b, *bias);
     int64_t batch, m, n, k;

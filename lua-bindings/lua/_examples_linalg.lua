@@ -90,6 +90,11 @@ float32 (3) cpu
 > tide.inner(tide.tensor{1, 2}, tide.tensor{3, 4})
 11  int64 () cpu
 
+## int_mm
+> tide.int_mm(tide.tensor({{100, 100}}, {dtype = tide.int8}), tide.tensor({{100}, {-3}}, {dtype = tide.int8}))
+[[9700]]
+int32 (1, 1) cpu
+
 ## inverse
 > tide.tensor{{2.0, 0}, {0, 4}}:inverse()
 [[0.5000, 0.0000],

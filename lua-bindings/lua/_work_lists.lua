@@ -94,7 +94,7 @@ pointwise scan: cummax cummin cumulative_trapezoid
 pointwise search: bucketize
 pointwise select: kthvalue median nanmedian
 pointwise sort: argsort sort topk
-product: bmm chain_matmul dot linalg_multi_dot linear mm mv vdot
+product: bmm chain_matmul dot int_mm linalg_multi_dot linear mm mv vdot
 progression: arange linspace
 reduce: all amax amin aminmax any count_nonzero mean nansum norm prod std std_mean sum sum_to_size trace var var_mean
 resample: adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d avg_pool1d avg_pool2d avg_pool3d interpolate

@@ -89,6 +89,16 @@ products("f16", tide.float16, false)
 products("tf32", tide.float32, true)
 products("f32", tide.float32, false)
 
+for _, n in ipairs(TINY and { 24, 32 } or { 1024, 2048, 4096, 8192 }) do
+    local name = ("int_mm_%d"):format(n)
+    if any_chosen(name, name .. "_rows") then
+        local a, b = there(tide.randint(-128, 128, { n, n }):to "int8"), there(tide.randint(-128, 128, { n, n }):to "int8")
+        local out = tide.zeros(n, n, { dtype = tide.int32, device = "cuda" })
+        case(name, function() tide.int_mm(a, b:t(), { out = out }) end, { flops = 2 * n ^ 3 }) -- as a layer has its weight
+        case(name .. "_rows", function() tide.int_mm(a, b, { out = out }) end, { flops = 2 * n ^ 3 })
+    end
+end
+
 -- ---- elements and reductions ----
 
 local SIDE = TINY and 32 or 10000

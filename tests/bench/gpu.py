@@ -59,6 +59,16 @@ def products(kind, dtype, tf32=False):
             torch.backends.cuda.matmul.allow_tf32 = False
 
 
+def byte_products():
+    for n in (24, 32) if TINY else (1024, 2048, 4096, 8192):  # PyTorch takes more than 16 rows
+        name = f"int_mm_{n}"
+        if chosen(name) or chosen(name + "_rows"):
+            a, b = (torch.randint(-128, 128, (n, n), device=DEVICE).to(torch.int8) for _ in range(2))
+            out = torch.zeros(n, n, dtype=torch.int32, device=DEVICE)
+            case(name, lambda a=a, b=b, out=out: torch._int_mm(a, b.t(), out=out), flops=2 * n ** 3)
+            case(name + "_rows", lambda a=a, b=b, out=out: torch._int_mm(a, b, out=out), flops=2 * n ** 3)
+
+
 def elements(mark, dtype, size):
     names = ("copy", "add", "mul_scalar", "gelu", "add_row", "sum", "max", "sum_rows", "sum_columns", "softmax")
     if not any(chosen(name + mark) for name in names):
@@ -139,6 +149,7 @@ def main():
     products("f16", torch.float16)
     products("tf32", torch.float32, tf32=True)
     products("f32", torch.float32)
+    byte_products()
     elements("_f32_1e8", torch.float32, 4)
     elements("_bf16_1e8", torch.bfloat16, 2)
     optimizers()

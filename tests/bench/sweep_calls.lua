@@ -38,6 +38,7 @@ all(fills, "bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift bi
 all(left, "sparse_coo_tensor to_sparse to_dense coalesce sparse_mask values indices _values _indices _nnz is_coalesced sparse_dim "
     .. "dense_dim", "sparse")
 all(left, "ctc_loss embedding_bag multilabel_margin_loss max_unpool1d max_unpool2d max_unpool3d col2im im2col", "has operands of its own")
+all(left, "int_mm", "takes int8 alone")
 all(left, "as_strided empty_strided new_empty_strided scalar_tensor", "does not depend on a size")
 
 local function def(names, ...)

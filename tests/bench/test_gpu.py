@@ -88,7 +88,7 @@ ptxas info    : Used 255 registers, used 0 barriers
 @unittest.skipUnless(os.path.exists(PLAYED), "no device is played in this build")
 class Played(unittest.TestCase):
     def test_the_benchmarks_run(self):
-        cases = ("matmul", "copy_f32", "sum_bf16", "adam", "chain", "digits_graph")
+        cases = ("matmul", "int_mm", "copy_f32", "sum_bf16", "adam", "chain", "digits_graph")
         result = run(sys.executable, os.path.join(BENCH, "compare"), "--cuda", "--tiny", *cases,
                      TIDE_CUDA_MODULE=PLAYED, PYTHON="/bin/false")
         self.assertEqual((result.returncode, result.stderr), (0, ""))
@@ -99,6 +99,7 @@ class Played(unittest.TestCase):
         self.assertTrue(tiny.startswith("# Tiny sizes"), tiny)
         found = [line.split()[0] for line in lines if line and not line.startswith(("goal", "copy_f32_1e8, of", "sum_bf16_1e8,"))]
         self.assertEqual(found, [*(f"matmul_{kind}_{n}" for kind in ("bf16", "f16", "tf32", "f32") for n in (16, 24)),
+                                 *(f"int_mm_{n}{lies}" for n in (24, 32) for lies in ("", "_rows")),
                                  "copy_f32_1e8", "sum_bf16_1e8", "adam_resnet50", "chain_1000_adds", "digits_graph"])
         self.assertRegex(lines[0], r"^matmul_bf16_16 +\S+ [mµn]?s +\S+ TFLOP/s$")
 

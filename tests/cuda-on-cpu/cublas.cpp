@@ -40,6 +40,7 @@ struct cublasLtMatrixLayoutOpaque_t {
 };
 struct cublasLtMatmulPreferenceOpaque_t {
     uint64_t workspace;
+    uint32_t aligned = 256; /* the least that was said */
 };
 
 typedef cublasLtMatmulDescOpaque_t desc;
@@ -152,12 +153,14 @@ bool types_fit(const desc &d, const layout &a, const layout &b, const layout &ou
                : (in == CUDA_R_16F || in == CUDA_R_16BF) && (to == in || to == CUDA_R_32F);
 }
 
-/* Products of bytes: transposed left sides alone, and dims in fours. */
+/* Products of bytes: transposed left sides alone, and dims and leading dims in fours. */
 bool bytes_fit(const desc &d, const layout &a, const layout &b, const layout &out) {
     return d.transa == CUBLAS_OP_T && d.transb == CUBLAS_OP_N && out.rows % 4 == 0 &&
-           a.rows % 4 == 0 && a.ld % 4 == 0 && b.ld % 4 == 0 && a.order == CUBLASLT_ORDER_COL &&
-           b.order == CUBLASLT_ORDER_COL;
+           a.rows % 4 == 0 && a.ld % 4 == 0 && b.ld % 4 == 0 && out.ld % 4 == 0 &&
+           a.order == CUBLASLT_ORDER_COL && b.order == CUBLASLT_ORDER_COL;
 }
+/* And pointers: a preference says how they are aligned at least. */
+constexpr uint32_t BYTES_ALIGNED = 4;
 
 bool ld_fits(const layout &l) {
     return (uint64_t)l.ld >= (l.order == CUBLASLT_ORDER_ROW ? l.cols : l.rows) && l.batches > 0;
@@ -191,8 +194,8 @@ void check_memory(const char *call, const product &p) {
         check_range(call, "C", p.C, extent(p.c));
     if (p.d.epilogue & CUBLASLT_EPILOGUE_BIAS)
         check_range(call, "the bias", p.d.bias, p.out.rows * size_of(p.d.bias_type));
-    check_aligned(call, "A", p.A, size_of(p.a.type));
-    check_aligned(call, "B", p.B, size_of(p.b.type));
+    check_aligned(call, "A", p.A, p.a.type == CUDA_R_8I ? BYTES_ALIGNED : size_of(p.a.type));
+    check_aligned(call, "B", p.B, p.b.type == CUDA_R_8I ? BYTES_ALIGNED : size_of(p.b.type));
     check_aligned(call, "D", p.D, size_of(p.out.type));
 }
 
@@ -490,7 +493,7 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t l,
 }
 
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *out) {
-    *out = new cublasLtMatmulPreferenceOpaque_t{0};
+    *out = new cublasLtMatmulPreferenceOpaque_t{};
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -505,7 +508,12 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
     if (attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES)
         return take(&preference->workspace, value, bytes);
     uint32_t any;
-    return take(&any, value, bytes);
+    cublasStatus_t status = take(&any, value, bytes);
+    bool alignment = attribute >= CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES &&
+                     attribute <= CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES;
+    if (status == CUBLAS_STATUS_SUCCESS && alignment && any < preference->aligned)
+        preference->aligned = any;
+    return status;
 }
 
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t d,
@@ -520,6 +528,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
         return CUBLAS_STATUS_INVALID_VALUE;
     if (cublasStatus_t status = check(*d, *a, *b, *c, *out))
         return status;
+    if (a->type == CUDA_R_8I && preference->aligned < BYTES_ALIGNED)
+        return CUBLAS_STATUS_NOT_SUPPORTED;
     *found = 1;
     results[0] = cublasLtMatmulHeuristicResult_t{};
     results[0].workspaceSize = preference->workspace >= WORKSPACE ? WORKSPACE : 0;

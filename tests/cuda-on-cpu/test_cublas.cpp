@@ -16,6 +16,8 @@ struct problem {
     uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
     const void *bias = nullptr;
     double alpha = 1, beta = 0;
+    uint64_t ld_over = 0;   /* of leading dims beyond what is needed */
+    uint32_t aligned = 256; /* what is said of pointers */
 };
 
 template <typename T>
@@ -27,7 +29,7 @@ static cublasLtMatrixLayout_t layout(const problem &p, cudaDataType type, uint64
                                      uint64_t cols) {
     cublasLtMatrixLayout_t l;
     int64_t stride = (int64_t)(rows * cols);
-    uint64_t ld = p.order == CUBLASLT_ORDER_ROW ? cols : rows;
+    uint64_t ld = (p.order == CUBLASLT_ORDER_ROW ? cols : rows) + p.ld_over;
     CHECK_BLAS(cublasLtMatrixLayoutCreate(&l, type, rows, cols, (int64_t)ld));
     CHECK_BLAS(cublasLtMatrixLayoutSetAttribute(l, CUBLASLT_MATRIX_LAYOUT_ORDER, &p.order, 4));
     CHECK_BLAS(
@@ -48,6 +50,8 @@ static cublasStatus_t multiply(const problem &p, const void *A, const void *B, v
     uint64_t most = 1 << 20;
     cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                                          &most, sizeof most);
+    cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
+                                         &p.aligned, sizeof p.aligned);
     set(d, CUBLASLT_MATMUL_DESC_TRANSA, p.transa);
     set(d, CUBLASLT_MATMUL_DESC_TRANSB, p.transb);
     set(d, CUBLASLT_MATMUL_DESC_EPILOGUE, p.epilogue);
@@ -147,6 +151,12 @@ TEST(types_compute_as_they_say) {
     p.transa = CUBLAS_OP_T;
     CHECK_BLAS(multiply(p, bytes, bytes, sums));
     CHECK_INT(read_one(sums), 8 << 14);
+    p.ld_over = 2;
+    CHECK_INT(multiply(p, bytes, bytes, sums), CUBLAS_STATUS_NOT_SUPPORTED);
+    p.ld_over = 0, p.aligned = 2;
+    CHECK_INT(multiply(p, bytes, bytes, sums), CUBLAS_STATUS_NOT_SUPPORTED);
+    p.aligned = 4;
+    CHECK_BLAS(multiply(p, bytes, bytes, sums));
     p.m = 3;
     CHECK_INT(multiply(p, bytes, bytes, sums), CUBLAS_STATUS_NOT_SUPPORTED);
     p.m = 4, p.in = CUDA_R_64F;

@@ -66,7 +66,7 @@ add(constant, [[
     signbit isposinf isneginf isreal isclose allclose heaviside bitwise_left_shift bitwise_right_shift gcd lcm
     argmax argmin any all count_nonzero nonzero one_hot
     rand randn rand_like randn_like randint randperm scalar_tensor uniform_ normal_ bernoulli_
-    argsort unique unique_consecutive bincount histc searchsorted bucketize isin
+    argsort unique unique_consecutive bincount histc searchsorted bucketize isin int_mm
     randint_like log_normal_ exponential_ cauchy_ geometric_ random_ multinomial argwhere
     tril_indices triu_indices new_empty new_zeros new_ones new_full empty_strided new_empty_strided logspace
     hann_window hamming_window blackman_window bartlett_window kaiser_window

@@ -228,7 +228,7 @@ for name in ([[
     eq ne lt le gt ge logical_and logical_or logical_xor logical_not
     bitwise_and bitwise_or bitwise_xor bitwise_not
     sum nansum mean prod var std amax amin norm logsumexp cumsum softmax log_softmax
-    mm bmm mv dot matmul addmm addmv baddbmm linear outer cat stack gather scatter scatter_add
+    mm int_mm bmm mv dot matmul addmm addmv baddbmm linear outer cat stack gather scatter scatter_add
     index_select index_add index_copy take masked_select nonzero tril triu any all argmax argmin
     clamp zeros ones full arange linspace eye empty rand randn randint
     sort topk kthvalue median nanmedian mode cummax cummin max min aminmax nanmean tensordot nextafter avg_pool2d

@@ -115,6 +115,102 @@ TEST(batches_of_integers_and_biases_are_right) {
         td_release(all[r]);
 }
 
+/* ---- bytes ---- */
+
+static void check_bytes(td_tensor *a, td_tensor *b) {
+    td_tensor *c = NULL;
+    int64_t wrong = 0;
+    if (!CHECK_INT(TD_APPLY(&c, int_mm, TD_T(a), TD_T(b)), TD_OK))
+        exit(1);
+    CHECK_INT(c->dtype, TD_I32);
+    for (int64_t i = 0; i < c->sizes[0]; i++)
+        for (int64_t j = 0; j < c->sizes[1]; j++)
+            wrong += *(const int32_t *)place(c, 0, i, j) != (int32_t)sum_of(a, b, 0, i, j);
+    CHECK_INT(wrong, 0);
+    td_release(c);
+}
+
+static const int64_t byte_sizes[][3] = {{1, 1, 1},    {3, 4, 5},      {2, 2, 700},   {6, 64, 64},
+                                        {7, 65, 515}, {97, 66, 33},   {100, 3, 301}, {3, 130, 258},
+                                        {130, 20, 5}, {98, 70, 1027}, {1, 40, 600},  {40, 1, 514}};
+
+TEST(products_of_bytes_are_sums_of_int32_in_every_layout) {
+    for (size_t s = 0; s < sizeof byte_sizes / sizeof *byte_sizes; s++) {
+        int64_t m = byte_sizes[s][0], n = byte_sizes[s][1], k = byte_sizes[s][2];
+        td_tensor *a = make(TD_I8, 2, (int64_t[]){m, k}), *b = make(TD_I8, 2, (int64_t[]){k, n});
+        td_tensor *at = make(TD_I8, 2, (int64_t[]){k, m}), *bt = make(TD_I8, 2, (int64_t[]){n, k});
+        td_tensor *ta = turned(at), *tb = turned(bt), *wide = NULL, *part = NULL;
+        CHECK_INT(TD_APPLY(&wide, cat, TD_TENSORS(2, ((td_tensor *[]){a, a})), TD_I(1)), TD_OK);
+        CHECK_INT(td_tensor_view(wide, 2, (int64_t[]){m, k}, (int64_t[]){2 * k, 2}, 0, &part),
+                  TD_OK);
+        check_bytes(a, b);
+        check_bytes(ta, b);
+        check_bytes(a, tb);
+        check_bytes(ta, tb);
+        check_bytes(part, b);
+        td_tensor *all[] = {a, b, at, bt, ta, tb, wide, part};
+        for (int r = 0; r < 8; r++)
+            td_release(all[r]);
+    }
+}
+
+/* Sums at the limits, and beyond those of int32: every term the same. */
+TEST(sums_of_bytes_wrap_around) {
+    static const int8_t ends[][2] = {{-128, -128}, {-128, 127}, {127, 127}};
+    enum { LONG = 140000, FEW = 5, MANY = 67 };
+    for (int e = 0; e < 3; e++) {
+        td_tensor *a = make(TD_I8, 2, (int64_t[]){FEW, LONG});
+        td_tensor *b = make(TD_I8, 2, (int64_t[]){LONG, MANY}), *c = NULL;
+        memset(a->data, ends[e][0], FEW * LONG);
+        memset(b->data, ends[e][1], (size_t)LONG * MANY);
+        CHECK_INT(TD_APPLY(&c, int_mm, TD_T(a), TD_T(b)), TD_OK);
+        for (int64_t k = 0; k < FEW * MANY; k++)
+            CHECK_INT(((int32_t *)c->data)[k],
+                      (int32_t)(uint32_t)((int64_t)ends[e][0] * ends[e][1] * LONG));
+        td_release(a);
+        td_release(b);
+        td_release(c);
+    }
+}
+
+/* By pairs and, where the machine has that, by fours: strides of their own, and a c with gaps. */
+TEST(both_ways_of_bytes_give_the_same) {
+    enum { ROWS = 100, COLUMNS = 70, DEPTH = 1030 };
+    static int32_t one[ROWS * COLUMNS * 2], other[ROWS * COLUMNS * 2];
+    td_tensor *a = make(TD_I8, 1, (int64_t[]){ROWS * DEPTH * 2});
+    td_tensor *b = make(TD_I8, 1, (int64_t[]){COLUMNS * DEPTH * 2});
+    const td_product_kernels *k = td_cpu->product;
+    td_product_block p = {.a = a->data,
+                          .b = b->data,
+                          .c = (char *)one,
+                          .rows = ROWS,
+                          .columns = COLUMNS,
+                          .depth = DEPTH,
+                          .a_row = 2,
+                          .a_column = ROWS * 2,
+                          .b_row = 2,
+                          .b_column = DEPTH * 2,
+                          .c_row = COLUMNS * 2,
+                          .c_column = 2};
+    memset(one, 77, sizeof one);
+    memset(other, 77, sizeof other);
+    k->pairs(&p);
+    p.c = (char *)other;
+    if (k->quads && td_cpu_has_vnni())
+        k->quads(&p);
+    else
+        k->pairs(&p);
+    CHECK(memcmp(one, other, sizeof one) == 0);
+    CHECK_INT(one[1], 0x4d4d4d4d);
+    int32_t sum = 0;
+    for (int64_t l = 0; l < DEPTH; l++)
+        sum += ((int8_t *)a->data)[(ROWS - 1) * 2 + l * ROWS * 2] *
+               ((int8_t *)b->data)[(COLUMNS - 1) * DEPTH * 2 + l * 2];
+    CHECK_INT(one[(ROWS - 1) * COLUMNS * 2 + (COLUMNS - 1) * 2], sum);
+    td_release(a);
+    td_release(b);
+}
+
 /* ---- floats ---- */
 
 /* The largest distance to the sum in double, over the sum of the terms' sizes. */
@@ -248,6 +344,9 @@ int main(void) {
     }
     RUN(products_of_integers_wrap_around_in_every_layout);
     RUN(batches_of_integers_and_biases_are_right);
+    RUN(products_of_bytes_are_sums_of_int32_in_every_layout);
+    RUN(sums_of_bytes_wrap_around);
+    RUN(both_ways_of_bytes_give_the_same);
     RUN(vectors_times_matrices_and_small_matrices_match_sums_in_double);
     RUN(a_column_of_biases_is_added_once);
     RUN(a_sum_is_the_same_whatever_is_beside_it);

@@ -40,5 +40,7 @@ extern const td_isa *td_cpu;
 td_status td_cpu_choose(void) TD_MUST_CHECK;
 /* Bits of the low dtypes whose products are quicker than float32's. */
 uint16_t td_cpu_quick(void);
+/* Does the machine multiply bytes by fours (AVX512_VNNI)? */
+bool td_cpu_has_vnni(void);
 
 #endif

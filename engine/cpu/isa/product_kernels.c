@@ -100,6 +100,49 @@ static inline double sum_d(vd x) {
 #define ADD ADD_I
 #include "engine/cpu/isa/product_block_loops.h"
 
+/* Bytes with sums of 32 bits. A block's packed rows, 48 KB, stay in the second-level cache. */
+enum { WORDS = 128, BYTE_ROWS = 96, BYTE_COLUMNS = VECTORS * VI_N };
+
+static void deliver_bytes(const td_product_block *p, const int32_t *sums, int64_t row, int64_t rows,
+                          int64_t column, int64_t columns, bool first) {
+    for (int64_t r = 0; r < rows; r++, sums += BYTE_COLUMNS) {
+        int32_t *c = (int32_t *)(void *)p->c + (row + r) * p->c_row + column * p->c_column;
+        if (first && p->c_column == 1)
+            memcpy(c, sums, (size_t)columns * sizeof *c);
+        else
+            for (int64_t k = 0; k < columns; k++)
+                c[k * p->c_column] = sums[k] + (first ? 0 : c[k * p->c_column]);
+    }
+}
+
+#if defined(TD_ISA_avx512)
+#define PAIRS(c, a, b) ((c) + (vi)_mm512_madd_epi16((__m512i)(a), (__m512i)(b)))
+#define FOURS(c, a, b) (vi) _mm512_dpbusd_epi32((__m512i)(c), (__m512i)(a), (__m512i)(b))
+#elif defined(TD_ISA_avx2)
+#define PAIRS(c, a, b) ((c) + (vi)_mm256_madd_epi16((__m256i)(a), (__m256i)(b)))
+#elif defined(__SSE2__)
+#define PAIRS(c, a, b) ((c) + (vi)_mm_madd_epi16((__m128i)(a), (__m128i)(b)))
+#else
+#define LOW(x)         ((x) << 16 >> 16)
+#define PAIRS(c, a, b) ((c) + LOW(a) * LOW(b) + ((a) >> 16) * ((b) >> 16))
+#endif
+
+#define P       pairs
+#define EACH    2
+#define DOT     PAIRS
+#define SHIFTED 0
+#define TARGET
+#include "engine/cpu/isa/product_byte_loops.h"
+
+#if defined(TD_ISA_avx512)
+#define P       quads
+#define EACH    4
+#define DOT     FOURS
+#define SHIFTED 1
+#define TARGET  __attribute__((target("avx512vnni")))
+#include "engine/cpu/isa/product_byte_loops.h"
+#endif
+
 #define P    vf
 #define T    float
 #define V    vf
@@ -129,4 +172,8 @@ const td_product_kernels TD_ISA_SYMBOL(td_product_kernels) = {
               [TD_F64] = vd_block},
     .dots = {[TD_F32] = vf_dots, [TD_F64] = vd_dots},
     .combine = {[TD_F32] = vf_combine, [TD_F64] = vd_combine},
+    .pairs = pairs_block,
+#if defined(TD_ISA_avx512)
+    .quads = quads_block,
+#endif
 };

@@ -35,6 +35,9 @@ typedef struct td_product_kernels {
     td_product_block_fn block[TD_DTYPE_COUNT];
     td_product_dots_fn dots[TD_DTYPE_COUNT];
     td_product_combine_fn combine[TD_DTYPE_COUNT];
+    /* int8 matrices, c and its sums int32, no bias: by pairs of terms, and by fours (NULL: not in
+     * this set), which takes AVX512_VNNI (td_cpu_has_vnni). The same bits. */
+    td_product_block_fn pairs, quads;
 } td_product_kernels;
 
 #endif

@@ -10,7 +10,8 @@ struct td_lt_way {
     cublasLtMatmulDesc_t product;
     cublasLtMatrixLayout_t a, b, out;
     cublasLtMatmulAlgo_t algorithm;
-    int is_double, has_bias;
+    cudaDataType scale; /* of what products are multiplied by */
+    int has_bias;
 };
 
 static size_t version(void) {
@@ -33,8 +34,17 @@ static void drop(td_lt_way *w) {
     memset(w, 0, sizeof *w);
 }
 
-static const cudaDataType types[TD_DTYPE_COUNT] = {
-    [TD_F16] = CUDA_R_16F, [TD_BF16] = CUDA_R_16BF, [TD_F32] = CUDA_R_32F, [TD_F64] = CUDA_R_64F};
+/* By the factors' dtype: types of factors and results, in which sums are kept, and of what they are
+ * multiplied by. */
+static const struct {
+    cudaDataType factors, out;
+    cublasComputeType_t sums;
+    cudaDataType scale;
+} types[TD_DTYPE_COUNT] = {[TD_I8] = {CUDA_R_8I, CUDA_R_32I, CUBLAS_COMPUTE_32I, CUDA_R_32I},
+                           [TD_F16] = {CUDA_R_16F, CUDA_R_16F, CUBLAS_COMPUTE_32F, CUDA_R_32F},
+                           [TD_BF16] = {CUDA_R_16BF, CUDA_R_16BF, CUBLAS_COMPUTE_32F, CUDA_R_32F},
+                           [TD_F32] = {CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F, CUDA_R_32F},
+                           [TD_F64] = {CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F, CUDA_R_64F}};
 
 static int set(cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t what, const void *value,
                size_t bytes) {
@@ -55,22 +65,16 @@ static int make_layout(cublasLtMatrixLayout_t *to, cudaDataType type, int turned
     return bad;
 }
 
-static cublasComputeType_t compute_type(const td_lt_shape *s) {
-    if (s->dtype == TD_F64)
-        return CUBLAS_COMPUTE_64F;
-    return s->is_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-}
-
 static int describe(td_lt_way *w, const td_lt_shape *s) {
-    cudaDataType type = types[s->dtype];
+    cudaDataType type = types[s->dtype].factors;
     cublasOperation_t a = s->a_turned ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasOperation_t b = s->b_turned ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
     int32_t batch = (int32_t)s->batch;
-    w->is_double = s->dtype == TD_F64;
+    w->scale = types[s->dtype].scale;
     w->has_bias = s->has_bias;
-    int bad = (int)cublasLtMatmulDescCreate(&w->product, compute_type(s),
-                                            w->is_double ? CUDA_R_64F : CUDA_R_32F);
+    int bad = (int)cublasLtMatmulDescCreate(
+        &w->product, s->is_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : types[s->dtype].sums, w->scale);
     if (!bad)
         bad = set(w->product, CUBLASLT_MATMUL_DESC_TRANSA, &a, sizeof a);
     if (!bad)
@@ -82,7 +86,7 @@ static int describe(td_lt_way *w, const td_lt_shape *s) {
     if (!bad)
         bad = make_layout(&w->b, type, s->b_turned, s->k, s->n, s->ldb, batch, s->b_batch);
     if (!bad)
-        bad = make_layout(&w->out, type, 0, s->m, s->n, s->ldc, batch, s->out_batch);
+        bad = make_layout(&w->out, types[s->dtype].out, 0, s->m, s->n, s->ldc, batch, s->out_batch);
     return bad;
 }
 
@@ -133,19 +137,25 @@ static int choose(void *handle, const td_lt_shape *s, size_t workspace, td_lt_wa
     return bad;
 }
 
+/* One or zero of that type. */
+static const void *number(cudaDataType type, int one) {
+    static const float floats[] = {0, 1};
+    static const double doubles[] = {0, 1};
+    static const int32_t integers[] = {0, 1};
+    return type == CUDA_R_64F   ? (const void *)&doubles[one]
+           : type == CUDA_R_32I ? (const void *)&integers[one]
+                                : &floats[one];
+}
+
 static int run(void *handle, td_lt_way *w, const td_lt_call *c) {
-    static const float one = 1, zero = 0;
-    static const double one_double = 1, zero_double = 0;
     int bad = w->has_bias
                   ? set(w->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &c->bias, sizeof c->bias)
                   : 0;
     if (bad)
         return bad;
-    const void *alpha = w->is_double ? (const void *)&one_double : &one;
-    const void *beta = w->is_double ? (const void *)&zero_double : &zero;
-    return (int)cublasLtMatmul(handle, w->product, alpha, c->a, w->a, c->b, w->b, beta, c->out,
-                               w->out, c->out, w->out, &w->algorithm, c->workspace,
-                               c->workspace_bytes, c->stream);
+    return (int)cublasLtMatmul(handle, w->product, number(w->scale, 1), c->a, w->a, c->b, w->b,
+                               number(w->scale, 0), c->out, w->out, c->out, w->out, &w->algorithm,
+                               c->workspace, c->workspace_bytes, c->stream);
 }
 
 extern const td_late_cublaslt td_late_cublaslt_calls;

@@ -10,14 +10,15 @@
 #define TD_LATE_CUBLASLT "td_late_cublaslt_calls"
 
 /* out (m x n) = a (m x k) b (k x n) + bias, a column at a time in memory; `turned` factors lie as
- * their transposes do. The bias has m elements, for each column. Compared by its bytes. */
+ * their transposes do. The bias has m elements, for each column. Compared by its bytes. Factors of
+ * int8 give int32. */
 typedef struct td_lt_shape {
     int64_t m, n, k, batch;
-    int64_t lda, ldb, ldc;               /* from a column to the next */
-    int64_t a_batch, b_batch, out_batch; /* from a matrix to the next */
-    int32_t dtype, a_turned, b_turned, has_bias;
-    int32_t a_aligned, b_aligned, out_aligned; /* bytes */
-    int16_t device, is_tf32;                   /* float32 factors may be rounded to TF32 */
+    int64_t lda, ldb, ldc;                       /* from a column to the next */
+    int64_t a_batch, b_batch, out_batch;         /* from a matrix to the next */
+    int32_t dtype, a_turned, b_turned, has_bias; /* the factors' */
+    int32_t a_aligned, b_aligned, out_aligned;   /* bytes */
+    int16_t device, is_tf32;                     /* float32 factors may be rounded to TF32 */
 } td_lt_shape;
 
 /* A product's description, and the kernel that was chosen; in memory of the caller's. */

@@ -67,6 +67,63 @@ t.test("what_it_does_not_do_is_done_by_our_own_kernels", function()
     both.close(1e-5, matmul, randn("float32", 40, 60)[{ {}, { 1, 60, 2 } }], randn("float32", 30, 9)) -- no leading dim
 end)
 
+local function bytes(...) return tide.randint(-128, 128, { ... }):to "int8" end
+
+-- The CPU's result of a times b's part, or of parts of both, made by the library or by a kernel of ours, where that can
+-- be counted. What is sent to the device begins where a block does; parts are taken there.
+local function bytes_by(library, what, fn, a, b)
+    both.reset()
+    both.same(fn, a, b)
+    local asked, ours = both.launches(NAME), both.launches "product_kernel"
+    if asked then
+        t.eq({ asked, ours }, library and { 1, 0 } or { 0, 1 }, what)
+    end
+end
+
+local function by_rows(a, b) return tide.int_mm(a, b) end
+local function by_weight(a, b) return tide.int_mm(a, b:t()) end
+
+-- Columns of a and of a weight.
+local function columns(from, to)
+    return function(a, b) return tide.int_mm(a[{ {}, from }], b[{ {}, to }]:t()) end
+end
+
+t.test("bytes_whose_terms_lie_side_by_side_in_fours_go_to_the_library", function()
+    bytes_by(true, "a weight", by_weight, bytes(20, 36), bytes(24, 36))
+    bytes_by(true, "one row", by_weight, bytes(1, 36), bytes(24, 36))
+    bytes_by(true, "parts of rows", columns({ 5, 40 }, { 9, 44 }), bytes(21, 48), bytes(24, 44))
+    bytes_by(true, "long sums", by_weight, bytes(2, 131068), bytes(4, 131068))
+    if both.counts then
+        t.eq(both.counts().compute, "32I")
+    end
+end)
+
+t.test("bytes_that_it_does_not_take_go_to_our_own_kernel", function()
+    bytes_by(false, "columns that are no fours", by_weight, bytes(20, 36), bytes(25, 36))
+    bytes_by(false, "terms that are no fours", by_weight, bytes(20, 37), bytes(24, 37))
+    bytes_by(false, "rows of 38 bytes", columns({ 1, 36 }, {}), bytes(20, 38), bytes(24, 36))
+    bytes_by(false, "columns of 38 bytes", columns({}, { 1, 36 }), bytes(20, 36), bytes(24, 38))
+    bytes_by(false, "a place between fours", columns({ 2, 37 }, {}), bytes(20, 40), bytes(24, 36))
+    bytes_by(false, "sums beyond an int32", by_weight, tide.full({ 2, 131072 }, -128, { dtype = tide.int8 }),
+        tide.full({ 4, 131072 }, -128, { dtype = tide.int8 }))
+    bytes_by(false, "a result that lies by columns", function(a, b)
+        return tide.int_mm(a, b:t(), { out = tide.zeros({ 8, 8 }, { dtype = tide.int32, device = a.device }):t() })
+    end, bytes(8, 8), bytes(8, 8))
+    if both.counts then -- a chip's library may take more layouts than the one that all of them do
+        bytes_by(false, "few rows of bytes", by_rows, bytes(20, 36), bytes(36, 24))
+    end
+end)
+
+t.test("many_bytes_are_copied_so_that_the_library_takes_them", function()
+    local a, b = bytes(256, 256), bytes(256, 256)
+    local lefts, rights = both.forms(a), both.forms(b)
+    for k = 1, #lefts do
+        bytes_by(true, "form " .. k, by_rows, lefts[k], rights[#rights + 1 - k])
+    end
+    bytes_by(true, "a place between fours", columns({ 2, 257 }, {}), bytes(256, 260), b)
+    bytes_by(true, "a row over again", function(x, y) return tide.int_mm(x:expand(256, 256), y) end, bytes(1, 256), b)
+end)
+
 t.test("gradients", function()
     both.close(1e-5, function(a, b)
         a, b = a:detach():requires_grad_(), b:detach():requires_grad_()
@@ -93,6 +150,19 @@ t.test("a_choice_is_made_once_for_a_shape", function()
     t.eq(both.counts().choices - before, 2, "another for another layout")
     a:matmul(b)
     t.eq(both.counts().choices - before, 2, "both are kept")
+end)
+
+t.test("what_the_library_says_of_bytes_is_kept", function()
+    local function choices_of(a, b)
+        local before = both.counts().choices
+        for _ = 1, 3 do
+            tide.int_mm(a, b)
+        end
+        return both.counts().choices - before
+    end
+    t.eq(choices_of(bytes(12, 28):cuda(), bytes(20, 28):cuda():t()), 1, "taken")
+    t.eq(choices_of(bytes(12, 28):cuda(), bytes(28, 20):cuda()), 1, "refused")
+    t.eq(choices_of(bytes(260, 256):cuda(), bytes(256, 256):cuda()), 2, "refused, and taken when it was copied")
 end)
 
 -- What a product of a dtype asks the library to compute in.

@@ -46,6 +46,24 @@ t.test("every_dtype_and_form", function()
     end
 end)
 
+t.test("bytes_are_summed_up_in_int32", function()
+    local function bytes(...) return tide.randint(-128, 128, { ... }):to "int8" end
+    local function int_mm(a, b) return tide.int_mm(a, b) end
+    for _, a in ipairs(both.forms(bytes(20, 37))) do
+        for _, b in ipairs(both.forms(bytes(37, 25))) do
+            both.same(int_mm, a, b)
+        end
+    end
+    both.same(int_mm, bytes(3, 5000), bytes(5000, 5)) -- in parts
+    both.same(int_mm, bytes(130, 40), bytes(40, 70))
+    both.same(int_mm, bytes(3, 0), bytes(0, 5))
+    both.same(function(a, b) -- a result with gaps
+        local out = tide.zeros({ 5, 12 }, { dtype = tide.int32, device = a.device })
+        tide.int_mm(a, b, { out = out[{ {}, { 2, 12, 2 } }] })
+        return out
+    end, bytes(5, 8), bytes(8, 6))
+end)
+
 t.test("limits_of_tiles", function()
     for _, n in ipairs { 1, 15, 16, 17, 63, 64, 65, 130 } do
         check("float32", matmul, tide.randn(n, 33), tide.randn(33, 65))

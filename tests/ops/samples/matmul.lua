@@ -17,6 +17,12 @@ return {
         function(mk) return { mk(0, 3), mk(3, 2) } end,
         function(mk) return { mk(17, 9), mk(9, 11) } end,
     },
+    int_mm = {
+        function(mk) return { mk.ints(2, 3):to "int8", mk.ints(3, 4):to "int8" } end,
+        function(mk) return { mk.ints(0, 3):to "int8", mk.ints(3, 2):to "int8" } end,
+        function(mk) return { mk.ints(2, 0):to "int8", mk.ints(0, 2):to "int8" } end,
+        function(mk) return { mk.ints(20, 36):to "int8", mk.ints(36, 24):to "int8" } end,
+    },
     bmm = {
         function(mk) return { mk(2, 2, 3), mk(2, 3, 4) } end,
         function(mk) return { mk(1, 3, 1), mk(1, 1, 2) } end,
