@@ -156,7 +156,6 @@ TD_VEC_MATH1(acos, acos, u10)
 TD_VEC_MATH1(atan, atan, u10)
 TD_VEC_MATH1(sinh_most, sinh, u10)
 TD_VEC_MATH1(cosh_most, cosh, u10)
-TD_VEC_MATH1(erfc_most, erfc, u15)
 TD_VEC_MATH1(asinh_most, asinh, u10)
 TD_VEC_MATH1(acosh_most, acosh, u10)
 TD_VEC_MATH1(atanh_most, atanh, u10)
@@ -171,6 +170,7 @@ TD_VEC_MATH1(lgamma_most, lgamma, u10)
 TD_VEC_MATH1(exp, exp, u10)
 TD_VEC_MATH1(tanh, tanh, u10)
 TD_VEC_MATH1(erf_most, erf, u10)
+TD_VEC_MATH1(erfc_most, erfc, u15)
 #undef TD_VEC_MATH1
 
 /* By the processor, which rounds it correctly; SLEEF's takes ten times as long. */

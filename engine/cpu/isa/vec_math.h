@@ -60,7 +60,6 @@ TD_VEC_LANES1(vf, float, double, vi, cosh, cosh(x))
 TD_VEC_LANES1(vd, double, long double, vl, cosh, coshl(x))
 TD_VEC_LANES1(vf, float, double, vi, rsqrt, 1 / sqrt(x))
 TD_VEC_LANES1(vd, double, long double, vl, rsqrt, 1 / sqrtl(x))
-TD_VEC_LANES1(vf, float, double, vi, erfc, erfc(x))
 TD_VEC_LANES1(vd, double, long double, vl, erfc, erfcl(x))
 TD_VEC_LANES1(vd, double, long double, vl, gelu, 0.5L * x * erfcl(-x * sqrtl(0.5L)))
 TD_VEC_LANES2(vf, float, double, vi, atan2, atan2(x, y))
@@ -126,11 +125,6 @@ TD_VEC_ANGLE(vd, double, vl, tan, 15, 1e14)
         M low = (M)(V##_abs(r) < (T)(tiny)) & (M)(r != 0);                                         \
         return __builtin_expect(V##_any(low), 0) ? V##_atan2_lanes(r, y, x, low) : r;              \
     }                                                                                              \
-    static inline V V##_erfc(V x) {                                                                \
-        V r = V##_erfc_most(x);                                                                    \
-        M low = (M)(r < (T)(tiny)) & (M)(r != 0);                                                  \
-        return __builtin_expect(V##_any(low), 0) ? V##_erfc_lanes(r, x, low) : r;                  \
-    }                                                                                              \
     /* SLEEF gives up where the quotient is too large for it. */                                   \
     static inline V V##_fmod(V x, V y) {                                                           \
         V r = V##_fmod_most(x, y);                                                                 \
@@ -148,6 +142,12 @@ TD_VEC_ANGLE(vd, double, vl, tan, 15, 1e14)
 TD_VEC_ENDS(vf, float, vi, 0x1p-120, 87.5, 0x1p-126, 0x1p126)
 TD_VEC_ENDS(vd, double, vl, 0x1p-1010, 709, 0x1p-1022, 0x1p1022)
 #undef TD_VEC_ENDS
+
+static inline vd vd_erfc(vd x) {
+    vd r = vd_erfc_most(x);
+    vl low = (vl)(r < 0x1p-1010) & (vl)(r != 0);
+    return __builtin_expect(vd_any(low), 0) ? vd_erfc_lanes(r, x, low) : r;
+}
 
 /* erf(x) is 2 x / sqrt(pi) there; x and the rest of it are added so that one rounding counts. */
 static inline vd vd_erf(vd x) {
