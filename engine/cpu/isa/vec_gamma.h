@@ -10,16 +10,26 @@
 
 enum { TD_GAMMA_TERMS = 100000 };
 
-/* x^a exp(-x) / gamma(a + 1); of large a by Stirling's series, where powers would cancel. */
-static inline vd vd_gamma_weight(vd a, vd x) {
+/* The logarithm of x^a / gamma(a + 1), with all digits where a is small. */
+static inline vd vd_gamma_power(vd a, vd x) {
+    static const double taylor[] = {-0.5772156649015329, 0.8224670334241132, -0.40068563438653143,
+                                    0.27058080842778454, -0.20738555102867398};
+    vd near = {0};
+    for (int k = 4; k >= 0; k--)
+        near = (near + taylor[k]) * a;
+    return a * vd_log(x) - vd_select((vl)(a < 0.001), near, vd_lgamma(1 + a));
+}
+
+/* x^a exp(-x) / gamma(a + 1); of large a by Stirling's series, where powers would cancel. `power`
+ * is that of the others. */
+static inline vd vd_gamma_weight(vd a, vd x, vd power) {
     vl large = (vl)(a >= 20);
-    vd near = vd_select(large, (vd){0} + 1, a), far = vd_select(large, a, (vd){0} + 20);
-    vd r = near * vd_log(x) - x - vd_lgamma(near + 1);
     if (!vd_any(large))
-        return vd_exp(r);
+        return vd_exp(power - x);
+    vd far = vd_select(large, a, (vd){0} + 20);
     vd off = (x - far) / far, square = 1 / (far * far), part = vd_log1p(off);
     vd rest = (1 / 12.0 - square * (1 / 360.0 - square * (1 / 1260.0 - square / 1680.0))) / far;
-    vd y = vd_exp(vd_select(large, far * (part - off) - rest, r));
+    vd y = vd_exp(vd_select(large, far * (part - off) - rest, power - x));
     return vd_select(large, y * 0.3989422804014327 / vd_sqrt(far), y);
 }
 
@@ -34,35 +44,37 @@ static inline vd vd_gamma_series(vd a, vd x, vl lanes, double tolerance) {
     return sum;
 }
 
-/* The upper one over its weight and a, by its continued fraction (6.5.31), as Steed sums it. */
+/* The upper one over its weight and a, by its continued fraction (6.5.31), whose numerators and
+ * denominators are multiplied out, all of it divided by the first. Every fourth time the
+ * denominator becomes 1 again, and it is seen what has changed. */
 static inline vd vd_gamma_fraction(vd a, vd x, vl lanes, double tolerance) {
-    vd b = x + 1 - a, d = 1 / b, term = d, sum = d;
+    vd one = (vd){0} + 1, inverse = 1 / (x + 1 - a), square = inverse * inverse, sum = inverse;
+    vd top_before = {0}, top = inverse, low_before = one, low = one;
     for (int k = 1; k < TD_GAMMA_TERMS && vd_any(lanes); k++) {
-        vd n = (double)k * (a - k), before = d;
-        b += 2;
-        d = 1 / (b + n * d);
-        term *= -n * before * d;
-        sum += vd_select(lanes, term, (vd){0});
-        lanes &= (vl)(vd_abs(term) > sum * tolerance);
+        vd n = (double)k * (a - k) * square, b = one + 2.0 * k * inverse;
+        vd next_top = vd_fma(b, top, n * top_before), next_low = vd_fma(b, low, n * low_before);
+        top_before = top, top = next_top;
+        low_before = low, low = next_low;
+        if (k % 4)
+            continue;
+        vd scale = 1 / low;
+        top *= scale, top_before *= scale, low_before *= scale;
+        low = one;
+        vl more = (vl)(vd_abs(top - sum) > top * tolerance);
+        sum = vd_select(lanes, top, sum);
+        lanes &= more;
     }
     return sum;
 }
 
 /* The upper one of a < 1/2 and x <= 1.1 is small as well: 1 - x^a / gamma(a + 1) and the rest of
  * the series. */
-static inline vd vd_gamma_of_small(vd a, vd x, int terms) {
+static inline vd vd_gamma_of_small(vd a, vd x, vd power, int terms) {
     vd sum = {0}, term = (vd){0} + 1;
-    static const double taylor[] = {-0.5772156649015329, 0.8224670334241132, -0.40068563438653143,
-                                    0.27058080842778454, -0.20738555102867398};
-    vd near = {0}; /* log gamma(1 + a) */
-    for (int k = 4; k >= 0; k--)
-        near = (near + taylor[k]) * a;
-    vd gamma = vd_select((vl)(a < 0.001), near, vd_lgamma(1 + a));
     for (int k = 1; k < terms; k++) {
         term *= x * (-1.0 / k);
         sum += term / (a + k);
     }
-    vd power = a * vd_log(x) - gamma;
     return -vd_expm1(power) - vd_exp(power) * a * sum;
 }
 
@@ -73,7 +85,9 @@ static __attribute__((noinline)) vd vd_incomplete_gamma(vd a, vd x, bool upper, 
     vd one = (vd){0} + 1, order = vd_select(ends, one, a), at = vd_select(ends, one, x);
     vl small = (upper ? (vl)(at <= 1.1) & (vl)(order < 0.5) : (vl){0});
     vl series = (vl)(at < order + 1) & ~small, fraction = ~series & ~small;
-    vd y = vd_gamma_weight(order, at), r = {0};
+    vl large = (vl)(order >= 20);
+    vd power = vd_gamma_power(vd_select(large, one, order), at);
+    vd y = vd_gamma_weight(order, at, power), r = {0};
     if (vd_any(series)) {
         vd lower = y * vd_gamma_series(order, at, series, tolerance);
         r = vd_select(series, upper ? 1 - lower : lower, r);
@@ -83,7 +97,7 @@ static __attribute__((noinline)) vd vd_incomplete_gamma(vd a, vd x, bool upper, 
         r = vd_select(fraction, upper ? above : 1 - above, r);
     }
     if (vd_any(small))
-        r = vd_select(small, vd_gamma_of_small(order, at, tolerance > 0x1p-45 ? 20 : 60), r);
+        r = vd_select(small, vd_gamma_of_small(order, at, power, tolerance > 0x1p-45 ? 18 : 60), r);
     r = vd_select(most, (vd){0} + (double)!upper, vd_select(least, (vd){0} + (double)upper, r));
     return vd_select(valid & ~(most & least), r, (vd){0} + (double)NAN);
 }
@@ -94,7 +108,7 @@ static inline vf vf_incomplete_gamma(vf a, vf x, bool upper) {
     memcpy(at, &x, sizeof x);
     for (int k = 0; k < 2; k++) {
         vd y = vd_incomplete_gamma(__builtin_convertvector(order[k], vd),
-                                   __builtin_convertvector(at[k], vd), upper, 0x1p-40);
+                                   __builtin_convertvector(at[k], vd), upper, 0x1p-37);
         order[k] = __builtin_convertvector(y, vf_half);
     }
     memcpy(&a, order, sizeof a);
