@@ -27,7 +27,8 @@ static inline vd vd_gamma_weight(vd a, vd x, vd power) {
     if (!vd_any(large))
         return vd_exp(power - x);
     vd far = vd_select(large, a, (vd){0} + 20);
-    vd off = (x - far) / far, square = 1 / (far * far), part = vd_log1p(off);
+    vd off = (x - far) / far, square = 1 / (far * far);
+    vd part = vd_select((vl)(vd_abs(off) < 0.5), vd_log1p(off), vd_log(x / far));
     vd rest = (1 / 12.0 - square * (1 / 360.0 - square * (1 / 1260.0 - square / 1680.0))) / far;
     vd y = vd_exp(vd_select(large, far * (part - off) - rest, power - x));
     return vd_select(large, y * 0.3989422804014327 / vd_sqrt(far), y);
