@@ -1,6 +1,5 @@
 /* fresh.c: more ways to make tensors: of another's dtype and device, of given strides, powers, and
  * the windows of signal processing. */
-#include "engine/core/interrupt.h"
 #include "engine/ops/meta.h"
 
 #include <math.h>
@@ -123,28 +122,16 @@ done:
     return status;
 }
 
-/* *x becomes exp(-shift) I0(x): the mean of exp(x cos a - shift) over half a circle, which so many
- * evenly spaced angles give to the last digit (the integrand is periodic; the error is I_2n(x)). */
+/* *x becomes exp(-shift) I0(x). */
 static td_status scaled_bessel(td_tensor **x, double shift) {
-    td_tensor *sum = NULL, *term = NULL;
-    int n = 32 + (int)shift;
+    td_tensor *scaled = NULL;
     td_status status = TD_OK;
-    TD_TRY(TD_APPLY(&sum, zeros_like, TD_T(*x)));
-    for (int k = 0; k <= n; k++) {
-        double share = (k == 0 || k == n ? 0.5 : 1) / n;
-        TD_TRY(td_interrupt_check());
-        TD_TRY(TD_APPLY(&term, mul, TD_T(*x), TD_F(cos(3.141592653589793 * k / n))));
-        TD_STEP(&term, sub, TD_T(term), TD_F(shift));
-        TD_STEP(&term, exp, TD_T(term));
-        TD_TRY(TD_APPLY_INPLACE(add, TD_T(sum), TD_T(term), TD_F(share)));
-        td_release(term);
-        term = NULL;
-    }
-    td_release(*x);
-    *x = td_retain(sum);
+    TD_TRY(TD_APPLY(&scaled, i0e, TD_T(*x)));
+    TD_STEP(x, sub, TD_T(*x), TD_F(shift));
+    TD_STEP(x, exp, TD_T(*x));
+    TD_STEP(x, mul, TD_T(*x), TD_T(scaled));
 done:
-    td_release(sum);
-    td_release(term);
+    td_release(scaled);
     return status;
 }
 

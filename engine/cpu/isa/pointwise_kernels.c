@@ -2,8 +2,7 @@
 #include "engine/cpu/isa/pointwise_kernels.h"
 
 #include "engine/cpu/isa/isa_symbol.h"
-#include "engine/cpu/isa/vec_math.h"
-#include "engine/cpu/isa/vec_special.h"
+#include "engine/cpu/isa/vec_gamma.h"
 #include "engine/ops/integers.h"
 
 #if defined(__SSE2__)

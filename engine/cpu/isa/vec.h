@@ -154,7 +154,6 @@ TD_VEC_MATH1(acos, acos, u10)
 TD_VEC_MATH1(atan, atan, u10)
 TD_VEC_MATH1(sinh_most, sinh, u10)
 TD_VEC_MATH1(cosh_most, cosh, u10)
-TD_VEC_MATH1(erfc_most, erfc, u15)
 TD_VEC_MATH1(asinh_most, asinh, u10)
 TD_VEC_MATH1(acosh_most, acosh, u10)
 TD_VEC_MATH1(atanh_most, atanh, u10)
@@ -172,6 +171,7 @@ TD_VEC_MATH1(log, log, u10)
 TD_VEC_MATH1(log1p_most, log1p, u10)
 TD_VEC_MATH1(tanh, tanh, u10)
 TD_VEC_MATH1(erf_most, erf, u10)
+TD_VEC_MATH1(erfc_most, erfc, u15)
 #undef TD_VEC_MATH1
 
 static inline vf vf_expm1_most(vf x) { /* for sets without a table of powers */

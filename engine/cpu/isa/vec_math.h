@@ -36,7 +36,6 @@ TD_VEC_LANES1(vf, float, double, vi, cosh, cosh(x))
 TD_VEC_LANES1(vd, double, long double, vl, cosh, coshl(x))
 TD_VEC_LANES1(vf, float, double, vi, rsqrt, 1 / sqrt(x))
 TD_VEC_LANES1(vd, double, long double, vl, rsqrt, 1 / sqrtl(x))
-TD_VEC_LANES1(vf, float, double, vi, erfc, erfc(x))
 TD_VEC_LANES1(vd, double, long double, vl, erfc, erfcl(x))
 TD_VEC_LANES1(vd, double, long double, vl, gelu, 0.5L * x * erfcl(-x * sqrtl(0.5L)))
 TD_VEC_LANES2(vf, float, double, vi, atan2, atan2(x, y))
@@ -97,11 +96,6 @@ TD_VEC_ANGLE(vd, double, vl, tan, 15, 1e14)
         M low = (M)(V##_abs(r) < (T)(tiny)) & (M)(r != 0);                                         \
         return __builtin_expect(V##_any(low), 0) ? V##_atan2_lanes(r, y, x, low) : r;              \
     }                                                                                              \
-    static inline V V##_erfc_of(V x) {                                                             \
-        V r = V##_erfc_most(x);                                                                    \
-        M low = (M)(r < (T)(tiny)) & (M)(r != 0);                                                  \
-        return __builtin_expect(V##_any(low), 0) ? V##_erfc_lanes(r, x, low) : r;                  \
-    }                                                                                              \
     /* SLEEF gives up where the quotient is too large for it. */                                   \
     static inline V V##_fmod(V x, V y) {                                                           \
         V r = V##_fmod_most(x, y);                                                                 \
@@ -120,13 +114,10 @@ TD_VEC_ENDS(vf, float, vi, 0x1p-120, 87.5, 0x1p-126, 0x1p126)
 TD_VEC_ENDS(vd, double, vl, 0x1p-1010, 709, 0x1p-1022, 0x1p1022)
 #undef TD_VEC_ENDS
 
-/* Sixteen polynomials serve most floats. */
-static inline vf vf_erfc_far(vf x) {
-    return vf_erfc_of(x);
-}
-TD_VEC_NEAR_AND_FAR(erfc, TD_ERFC_NEAR_LIMIT)
 static inline vd vd_erfc(vd x) {
-    return vd_erfc_of(x);
+    vd r = vd_erfc_most(x);
+    vl low = (vl)(r < 0x1p-1010) & (vl)(r != 0);
+    return __builtin_expect(vd_any(low), 0) ? vd_erfc_lanes(r, x, low) : r;
 }
 
 static inline vd vd_log1p(vd x) {
@@ -183,9 +174,6 @@ static inline vf vf_sigmoid_far(vf x) {
     return vf_sigmoid_of(x);
 }
 TD_VEC_NEAR_AND_FAR(sigmoid, TD_SIGMOID_NEAR_LIMIT)
-#undef TD_VEC_NEAR_AND_FAR
-#undef TD_VEC_NEAR_OR_APART
-#undef TD_VEC_BOTH_WAYS
 static inline vd vd_sigmoid(vd x) {
     return vd_sigmoid_of(x);
 }

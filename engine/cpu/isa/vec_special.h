@@ -5,7 +5,7 @@
 #ifndef TD_CPU_ISA_VEC_SPECIAL_H
 #define TD_CPU_ISA_VEC_SPECIAL_H
 
-#include "engine/cpu/isa/vec_math.h"
+#include "engine/cpu/isa/vec_wide.h"
 
 /* ---- bits ---- */
 
@@ -160,19 +160,38 @@ static inline vd vd_zeta(vd s, vd q) {
 
 /* ---- the inverse of erf ---- */
 
-/* Of a >= 0 and 1 - a. From Winitzki's approximation (2008) by Halley's steps, each of which
- * triples the digits; above 1/2 by way of 1 - a. */
-static __attribute__((noinline)) vd vd_erfinv_of(vd a, vd rest) {
-    vl central = (vl)(a < 0.5);
-    vd l = vd_select(central, vd_log1p(-(a * a)), vd_log(rest * (1 + a)));
-    vd c = 4.330746750799873 + l * 0.5;
-    vd x = vd_sqrt(vd_max(vd_sqrt(c * c - l * 6.802721088435374) - c, (vd){0}));
+/* A step of Halley's from x towards where erf is a and erfc is `rest`: it triples the digits. The
+ * lesser of them is asked. */
+static inline vd vd_erfinv_step(vd x, vd a, vd rest, vl central) {
+    vd error = vd_select(central, vd_erf(x) - a, rest - vd_erfc(x));
+    vd u = error / (1.1283791670955126 * vd_exp(-(x * x)));
+    return x - u / (1 + x * u);
+}
+
+/* Where log erfc is r, far out, where erfc has no digits left: from Winitzki's approximation (2008)
+ * by Newton's steps, which go nearly straight. */
+static __attribute__((noinline, cold)) vd vd_erfinv_far(vd r) {
+    vd w = r + 0.6931471805599453, c = 4.330746750799873 + w * 0.5;
+    vd x = vd_sqrt(vd_sqrt(c * c - w * 6.802721088435374) - c);
     for (int step = 0; step < 3; step++) {
-        vd error = vd_select(central, vd_erf(x) - a, rest - vd_erfc(x));
-        vd u = error / (1.1283791670955126 * vd_exp(-(x * x)));
-        x -= u / (1 + x * u);
+        vd scaled = vd_erfcx_of(x);
+        x -= (r + x * x - vd_log(scaled)) * scaled * 0.886226925452758;
     }
-    return vd_select((vl)(rest == 0), (vd){0} + (double)INFINITY, x);
+    return x;
+}
+
+/* Of a >= 0 and 1 - a. */
+static __attribute__((noinline)) vd vd_erfinv_of(vd a, vd rest) {
+    vl central = (vl)(a < 0.5), ends = ~((vl)(rest > 0) & (vl)(a >= 0));
+    vd w = vd_max(-vd_log(vd_select(central, 1 - a * a, rest * (1 + a))), (vd){0});
+    vl far = (vl)(w >= TD_NDTRI_LIMIT);
+    vd x = a * TD_OCTAVES(ndtri_pieces, w, TD_NDTRI_SHIFT);
+    for (int step = 0; step < 2; step++)
+        x = vd_erfinv_step(x, a, rest, central);
+    if (__builtin_expect(vd_any(far), 0))
+        x = vd_select(far, vd_erfinv_far(vd_log(rest)), x);
+    vd end = vd_select((vl)(rest == 0), (vd){0} + (double)INFINITY, (vd){0} + (double)NAN);
+    return vd_select(ends, end, x);
 }
 static inline vd vd_erfinv(vd y) {
     vd a = vd_abs(y);
@@ -188,172 +207,48 @@ static inline vd vd_ndtri(vd p) {
 
 /* ---- erfc without its exponential ---- */
 
-/* exp(x^2) erfc(x): as that up to 5, with what rounding took from the square, beyond by the
- * continued fraction (Abramowitz and Stegun, 7.1.14); below 0 by erfc(-x) = 2 - erfc(x). */
-static __attribute__((noinline)) vd vd_erfcx(vd x) {
-    vd near = vd_min(vd_abs(x), (vd){0} + 27), far = vd_max(vd_abs(x), (vd){0} + 5), r = {0};
-    vd split = near * 134217729, high = split - (split - near), low = near - high;
-    vd square = near * near, lost = ((high * high - square) + 2 * high * low) + low * low;
-    vd power = vd_exp(square);
+/* exp(x^2) erfc(x); below 0 by erfc(-x) = 2 - erfc(x), with what rounding took from the square. */
+static inline vd vd_erfcx(vd x) {
+    vd a = vd_abs(x), y = vd_erfcx_of(a), lost;
+    vl negative = (vl)(x < 0);
+    if (!vd_any(negative))
+        return y;
+    vd near = vd_min(a, (vd){0} + 27), power = vd_exp(vd_product(near, near, &lost));
     power = vd_select((vl)(power < (double)INFINITY), power + power * lost, power);
-    for (int k = 40; k > 0; k--)
-        r = (k * 0.5) / (far + r);
-    vd y = vd_select((vl)(near < 5), power * vd_erfc(near), 0.5641895835477563 / (far + r));
-    y = vd_select((vl)(x < 0), 2 * power - y, y);
-    return vd_select((vl)(x != x), x, y);
+    return vd_select(negative, 2 * power - y, y);
 }
 
 /* ---- modified Bessel functions ---- */
 
-/* I0 and I1 of a >= 0 (order 0 and 1): the power series, whose terms are all positive, up to 20,
- * the asymptotic one beyond (Abramowitz and Stegun, 9.6.10 and 9.7.1); `scaled` by exp(-a). */
-static __attribute__((noinline)) vd vd_bessel(vd a, int order, bool scaled) {
-    vd near = vd_min(a, (vd){0} + 20), far = vd_max(a, (vd){0} + 20);
-    vd z = near * near * 0.25, series = {0}, tail = {0};
-    for (int k = 37; k > 0; k--)
-        series = z / (double)(k * (k + order)) * (series + 1);
-    series = order ? (series + 1) * (near * 0.5) : series + 1;
-    if (scaled)
-        series *= vd_exp(-near);
-    vl as_it_is = (vl)(a != a) | (scaled ? (vl){0} : (vl)(a == (double)INFINITY));
-    if (!vd_any((vl)(a > 20)))
-        return vd_select(as_it_is, a, series);
-    for (int k = 26; k > 0; k--) {
-        double ratio = ((2 * k - 1) * (2 * k - 1) - 4 * order) / (8.0 * k);
-        tail = (tail + 1) * ratio / far;
-    }
-    tail = (tail + 1) * 0.3989422804014327 / vd_sqrt(far);
-    if (scaled)
-        return vd_select(as_it_is, a, vd_select((vl)(a > 20), tail, series));
+/* I0 and I1 of a >= 0. The exponential is taken in two steps where one would overflow first. */
+static inline vd vd_bessel(vd a, int order) {
     vl large = (vl)(a > 700);
-    vd power = vd_exp(vd_select(large, a * 0.5, a));
-    tail *= power;
-    tail = vd_select(large, tail * power, tail);
-    return vd_select(as_it_is, a, vd_select((vl)(a > 20), tail, series));
+    vd power = vd_exp(vd_select(large, a * 0.5, a)), y = vd_bessel_of(a, order) * power;
+    y = vd_select(large, y * power, y);
+    return vd_select((vl)(a == (double)INFINITY), a, y);
 }
 static inline vd vd_i0(vd x) {
-    return vd_bessel(vd_abs(x), 0, false);
+    return vd_bessel(vd_abs(x), 0);
 }
 static inline vd vd_i0e(vd x) {
-    return vd_bessel(vd_abs(x), 0, true);
+    return vd_bessel_of(vd_abs(x), 0);
 }
 static inline vd vd_i1e(vd x) {
-    return vd_copysign(vd_bessel(vd_abs(x), 1, true), x);
+    return vd_copysign(vd_bessel_of(vd_abs(x), 1), x);
 }
 static inline vd vd_i1(vd x) {
-    return vd_copysign(vd_bessel(vd_abs(x), 1, false), x);
+    return vd_copysign(vd_bessel(vd_abs(x), 1), x);
 }
-
-/* ---- incomplete gamma functions ---- */
-
-/* x^a exp(-x) / gamma(a + 1); of large a by Stirling's series, where powers would cancel. */
-static double gamma_weight(double a, double x) {
-    int sign;
-    if (a < 20)
-        return exp(a * log(x) - x - lgamma_r(a + 1, &sign));
-    double off = (x - a) / a, square = 1 / (a * a);
-    double rest = (1 / 12.0 - square * (1 / 360.0 - square * (1 / 1260.0 - square / 1680.0))) / a;
-    double part = fabs(off) < 0.5 ? log1p(off) : log(x / a);
-    return exp(a * (part - off) - rest) * 0.3989422804014327 / sqrt(a);
-}
-
-/* The lower one by its power series (Abramowitz and Stegun, 6.5.29). */
-static double lower_gamma(double a, double x) {
-    double term = 1, sum = 1;
-    for (int k = 1; k < 100000 && term > sum * 0x1p-54; k++) {
-        term *= x / (a + k);
-        sum += term;
-    }
-    return sum * gamma_weight(a, x);
-}
-
-/* The upper one by its continued fraction (6.5.31), evaluated as Lentz does. */
-static double upper_gamma(double a, double x) {
-    double b = x + 1 - a, c = 1e300, d = 1 / b, fraction = d;
-    for (int k = 1; k < 100000; k++) {
-        double n = k * (a - k);
-        b += 2;
-        d = n * d + b;
-        c = b + n / c;
-        d = 1 / (fabs(d) < 1e-300 ? 1e-300 : d);
-        fraction *= d * c;
-        if (fabs(d * c - 1) < 0x1p-53)
-            break;
-    }
-    return fraction * gamma_weight(a, x) * a;
-}
-
-/* Of small a the upper one is small as well: 1 - x^a / gamma(a + 1) and the rest of the series. */
-static double upper_gamma_of_small(double a, double x) {
-    double power = a * log(x), gamma, sum = 0, term = 1;
-    int sign;
-    if (a < 0.001) /* log gamma(1 + a) by its Taylor series */
-        gamma =
-            a * (-0.5772156649015329 +
-                 a * (0.8224670334241132 - a * (0.40068563438653143 - a * 0.27058080842778454)));
-    else
-        gamma = lgamma_r(1 + a, &sign);
-    for (int k = 1; k < 60; k++) {
-        term *= -x / k;
-        sum += term / (a + k);
-    }
-    return -expm1(power - gamma) - exp(power - gamma) * a * sum;
-}
-
-static __attribute__((noinline)) double incomplete_gamma(double a, double x, bool upper) {
-    if (!(a >= 0 && x >= 0) || (a == 0 && x == 0) || (isinf(a) && isinf(x)))
-        return NAN;
-    if (a == 0 || isinf(x))
-        return !upper;
-    if (x == 0 || isinf(a))
-        return upper;
-    if (upper && x <= 1.1 && a < 0.5)
-        return upper_gamma_of_small(a, x);
-    bool series = x < a + 1;
-    double y = series ? lower_gamma(a, x) : upper_gamma(a, x);
-    return series == upper ? 1 - y : y;
-}
-#define TD_VEC_BY_LANES(name, call)                                                                \
-    static inline vf vf_##name(vf a, vf b) {                                                       \
-        for (int k = 0; k < VF_N; k++)                                                             \
-            a[k] = (float)call((double)a[k], (double)b[k]);                                        \
-        return a;                                                                                  \
-    }                                                                                              \
-    static inline vd vd_##name(vd a, vd b) {                                                       \
-        for (int k = 0; k < VD_N; k++)                                                             \
-            a[k] = call(a[k], b[k]);                                                               \
-        return a;                                                                                  \
-    }
-#define LOWER(a, x) incomplete_gamma(a, x, false)
-#define UPPER(a, x) incomplete_gamma(a, x, true)
-TD_VEC_BY_LANES(igamma, LOWER)
-TD_VEC_BY_LANES(igammac, UPPER)
-#undef LOWER
-#undef UPPER
-#undef TD_VEC_BY_LANES
 
 /* ---- vectors of float ---- */
 
-#define TD_VEC_IN_HALVES(name)                                                                     \
-    static inline vf vf_##name(vf x) {                                                             \
-        vf_half half[2];                                                                           \
-        memcpy(half, &x, sizeof x);                                                                \
-        for (int k = 0; k < 2; k++) {                                                              \
-            vd r = vd_##name(__builtin_convertvector(half[k], vd));                                \
-            half[k] = __builtin_convertvector(r, vf_half);                                         \
-        }                                                                                          \
-        memcpy(&x, half, sizeof x);                                                                \
-        return x;                                                                                  \
-    }
-TD_VEC_IN_HALVES(digamma)
-TD_VEC_IN_HALVES(trigamma)
-TD_VEC_IN_HALVES(erfinv)
-TD_VEC_IN_HALVES(i0)
-TD_VEC_IN_HALVES(i1)
-TD_VEC_IN_HALVES(i0e)
-TD_VEC_IN_HALVES(i1e)
-TD_VEC_IN_HALVES(erfcx)
-TD_VEC_IN_HALVES(ndtri)
+TD_VEC_IN_HALVES(digamma, digamma)
+TD_VEC_IN_HALVES(trigamma, trigamma)
+TD_VEC_IN_HALVES(i0, i0)
+TD_VEC_IN_HALVES(i1, i1)
+TD_VEC_IN_HALVES(i0e, i0e)
+TD_VEC_IN_HALVES(i1e, i1e)
+TD_VEC_IN_HALVES(erfcx, erfcx)
 #undef TD_VEC_IN_HALVES
 
 /* ---- hypotenuses ---- */

@@ -132,20 +132,61 @@ static R FN(erfinv)(R x, R y) {
     return x < 0 ? -r : r;
 }
 
-/* Bessel's I0: a series of positive terms, beyond 40 the asymptotic one. */
-static R FN(i0)(R x, R y) {
-    R a = x < 0 ? -x : x, sum = 1, term = 1;
+/* That of 2 p likewise, by way of what is left of it. */
+static R FN(ndtri)(R p, R y) {
+    R tail = p < (R)0.5 ? p : 1 - p, rest = 2 * tail, r, root = M(sqrt)(FN(pi)());
     (void)y;
-    if (a != a || a > 100000)
+    if (!(tail > 0))
+        return tail == 0 ? (p - (R)0.5) * (R)INFINITY : (R)NAN;
+    r = rest > (R)0.5 ? 1 - rest : M(sqrt)(-M(log)(rest));
+    for (int k = 0; k < 60; k++) {
+        R c = M(erfc)(r), slope = 2 / root * M(exp)(-r * r);
+        R step = rest > (R)0.5 ? (M(erf)(r) - (1 - rest)) / slope : M(log)(rest / c) * c / slope;
+        r -= step;
+        if (step < r * (R)1e-30 && -step < r * (R)1e-30)
+            break;
+    }
+    return (p < (R)0.5 ? -r : r) * M(sqrt)(2);
+}
+
+/* exp(x^2) erfc(x); far out the asymptotic series. */
+static R FN(erfcx)(R x, R y) {
+    R sum = 1, term = 1;
+    if (x < 0)
+        return 2 * M(exp)(x * x) - FN(erfcx)(-x, y);
+    if (!(x > 26))
+        return M(exp)(x * x) * M(erfc)(x);
+    for (int k = 1; k < 80 && M(fabs)(term) > (R)1e-36; k++)
+        sum += term *= -(R)(2 * k - 1) / (2 * x * x);
+    return sum / (x * M(sqrt)(FN(pi)()));
+}
+
+/* Bessel's functions of a >= 0: a series of positive terms, beyond 40 the asymptotic one. */
+static R FN(bessel)(R a, int order, bool scaled) {
+    R sum = 1, term = 1;
+    if (a != a || (a > 100000 && !scaled))
         return a != a ? a : (R)INFINITY;
     if (a <= 40) {
         for (int k = 1; k < 200 && term > sum * (R)1e-36; k++)
-            sum += term *= a * a / 4 / ((R)k * k);
-        return sum;
+            sum += term *= a * a / 4 / ((R)k * (k + order));
+        return (order ? sum * a / 2 : sum) * (scaled ? M(exp)(-a) : 1);
     }
-    for (int k = 1; k < 80 && term > (R)1e-36; k++)
-        sum += term *= (R)(2 * k - 1) * (2 * k - 1) / (8 * k * a);
-    return sum * M(exp)(a / 2) / M(sqrt)(2 * FN(pi)() * a) * M(exp)(a / 2);
+    for (int k = 1; k < 80 && M(fabs)(term) > (R)1e-36; k++)
+        sum += term *= (R)((2 * k - 1) * (2 * k - 1) - 4 * order) / (8 * k * a);
+    sum /= M(sqrt)(2 * FN(pi)()) * M(sqrt)(a);
+    return scaled ? sum : sum * M(exp)(a / 2) * M(exp)(a / 2);
+}
+static R FN(i0)(R x, R y) {
+    return (void)y, FN(bessel)(M(fabs)(x), 0, false);
+}
+static R FN(i0e)(R x, R y) {
+    return (void)y, FN(bessel)(M(fabs)(x), 0, true);
+}
+static R FN(i1)(R x, R y) {
+    return (void)y, M(copysign)(FN(bessel)(M(fabs)(x), 1, false), x);
+}
+static R FN(i1e)(R x, R y) {
+    return (void)y, M(copysign)(FN(bessel)(M(fabs)(x), 1, true), x);
 }
 static R FN(logaddexp)(R x, R y) {
     R high = x > y ? x : y, low = x > y ? y : x;

@@ -1,0 +1,160 @@
+/* vec_wide.h: special functions of floats in vectors of double, by tables of polynomials.
+ *
+ * No lane asks what others hold. What is computed here is right to some 2^-36, so that rounding to
+ * float is the one error that counts; functions that say so are right to a double's last places.
+ */
+#ifndef TD_CPU_ISA_VEC_WIDE_H
+#define TD_CPU_ISA_VEC_WIDE_H
+
+#include "engine/cpu/isa/vec_math.h"
+#include "engine/cpu/isa/vec_wide_pieces.h"
+
+/* ---- polynomials by interval ---- */
+
+/* Of 16 doubles those that the lanes of k say, which are from 0 to 15. */
+static inline vd vd_entry(const double *row, vl k) {
+#if defined(TD_ISA_avx512)
+    return (vd)_mm512_permutex2var_pd(_mm512_loadu_pd(row), (__m512i)k, _mm512_loadu_pd(row + 8));
+#else
+    vd r;
+    for (int lane = 0; lane < VD_N; lane++)
+        r[lane] = row[k[lane]];
+    return r;
+#endif
+}
+
+static inline vd vd_rows(const double (*rows)[16], int degree, vl k, vd d) {
+    vd sum = vd_entry(rows[degree], k);
+    for (int row = degree - 1; row >= 0; row--)
+        sum = vd_fma(sum, d, vd_entry(rows[row], k));
+    return sum;
+}
+
+/* An even table at v from 0 to 15. */
+static inline vd vd_even(const double (*rows)[16], int degree, vd v) {
+    vd round = (vd){0} + 0x1.8p52, shifted = v + round;
+    return vd_rows(rows, degree, (vl)shifted & 15, v - (shifted - round));
+}
+/* One at v = 15 c / (a + c). To the last places: how far v is from the middle is worked out anew
+ * from a, since what rounding took from v would count several times where it changes much. */
+static inline vd vd_even_by(const double (*rows)[16], int degree, double c, vd a, vd *v) {
+    vd round = (vd){0} + 0x1.8p52, inverse = 1 / (a + c);
+    *v = inverse * (15 * c);
+    vd shifted = *v + round, k = shifted - round;
+    vd d = vd_fma(-k, a, (15 - k) * c) * inverse;
+    return vd_rows(rows, degree, (vl)shifted & 15, vd_select((vl)(k == 0), *v, d));
+}
+/* One of octaves at v >= 0. */
+static inline vd vd_octaves(const double (*rows)[16], int degree, vd v, double shift) {
+    vl k = (((vl)(v + shift) - (vl)((vd){0} + shift)) >> 50) & 15;
+    return vd_rows(rows + 1, degree, k, v - vd_entry(rows[0], k));
+}
+#define TD_EVEN(rows, v) vd_even(rows, (int)(sizeof(rows) / sizeof *(rows)) - 1, v)
+#define TD_EVEN_BY(rows, c, a, v)                                                                  \
+    vd_even_by(rows, (int)(sizeof(rows) / sizeof *(rows)) - 1, c, a, v)
+#define TD_OCTAVES(rows, v, shift)                                                                 \
+    vd_octaves(rows, (int)(sizeof(rows) / sizeof *(rows)) - 2, v, shift)
+
+/* ---- exp and log ---- */
+
+/* For x between -700 and 700, by the series about the nearest power of two. */
+static inline vd vd_wide_exp(vd x) {
+    static const double taylor[] = {1,         1,         1 / 2.0,    1 / 6.0,     1 / 24.0,
+                                    1 / 120.0, 1 / 720.0, 1 / 5040.0, 1 / 40320.0, 1 / 362880.0};
+    enum { TERMS = (int)(sizeof taylor / sizeof *taylor) };
+    vd round = (vd){0} + 0x1.8p52;
+    vd shifted = vd_fma(x, (vd){0} + 1.4426950408889634, round), whole = shifted - round;
+    vd r = (x - whole * 0x1.62e42fefa38p-1) - whole * 0x1.ef35793c7673p-45;
+    vd sum = (vd){0} + taylor[TERMS - 1];
+    for (int k = TERMS - 2; k >= 0; k--)
+        sum = vd_fma(sum, r, (vd){0} + taylor[k]);
+    return (vd)((vl)sum + ((vl)shifted << 52));
+}
+
+/* Of normal x > 0, within 2^-40 and no nearer where it is near 0: by that of a power of two and
+ * 2 atanh((m - 1) / (m + 1)) of what remains. */
+static inline vd vd_wide_log(vd x) {
+    typedef uint64_t bits __attribute__((vector_size(TD_VBYTES)));
+    const uint64_t root = 0x3FE6A09E667F3BCDu, bias = 1023ull << 52; /* sqrt(1/2); 1 */
+    bits exponent = ((bits)x + (bias - root)) >> 52;
+    vd n = (vd)(exponent | 0x4330000000000000u) - (0x1p52 + 1023); /* behind 2^52 */
+    vd m = (vd)((bits)x - (exponent << 52) + bias), s = (m - 1) / (m + 1), z = s * s;
+    vd sum = (vd){0} + 2 / 13.0;
+    for (int k = 11; k > 0; k -= 2)
+        sum = vd_fma(sum, z, (vd){0} + 2.0 / k);
+    return vd_fma(sum, s, n * 0.6931471805599453);
+}
+
+/* ---- the error function's relatives ---- */
+
+/* exp(a^2) erfc(a) of a >= 0, right to the last places. */
+static inline vd vd_erfcx_of(vd a) {
+    vd v;
+    return TD_EVEN_BY(erfcx_pieces, TD_ERFCX_C, a, &v);
+}
+/* Of a float; beyond 12 it is 0 or 2. */
+static inline vd vd_wide_erfc(vd x) {
+    vd a = vd_abs(x);
+    a = vd_select((vl)(a > 12), (vd){0} + 12, a);
+    vd v = 15 * TD_ERFCX_C / (a + TD_ERFCX_C);
+    vd y = v * vd_wide_exp(-(a * a)) * TD_EVEN(erfc_pieces, v);
+    return vd_select((vl)(x < 0), 2 - y, y);
+}
+
+/* Of a float. */
+static inline vd vd_wide_erfinv(vd x) {
+    vd w = -vd_wide_log(1 - x * x), a = vd_abs(x);
+    vd r = x * TD_EVEN(erfinv_pieces, w * (15 / TD_ERFINV_LIMIT));
+    vd end = vd_select((vl)(a == 1), x * (double)INFINITY, (vd){0} + (double)NAN);
+    return vd_select((vl)(a < 1), r, end);
+}
+
+/* Of a float: -sqrt(2) erfinv(1 - 2 p). */
+static inline vd vd_wide_ndtri(vd p) {
+    vl upper = (vl)(p > 0.5), within = (vl)(p > 0) & (vl)(p < 1);
+    vd tail = vd_select(upper, 1 - p, p);
+    vd w = vd_max(-vd_wide_log(4 * tail * (1 - tail)), (vd){0});
+    vd r = (1 - 2 * tail) * 1.4142135623730951 * TD_OCTAVES(ndtri_pieces, w, TD_NDTRI_SHIFT);
+    vd end = vd_select((vl)(tail == 0), (vd){0} + (double)INFINITY, (vd){0} + (double)NAN);
+    r = vd_select(within, r, end);
+    return vd_select(upper, r, 0.0 - r);
+}
+
+/* ---- modified Bessel functions ---- */
+
+/* exp(-a) I(a) of a >= 0, of order 0 and 1, right to the last places. */
+static inline vd vd_bessel_of(vd a, int order) {
+    vd v, y = order ? TD_EVEN_BY(i1_pieces, TD_BESSEL_C, a, &v)
+                    : TD_EVEN_BY(i0_pieces, TD_BESSEL_C, a, &v);
+    y *= vd_sqrt(v);
+    if (!order)
+        return y;
+    y *= v * a;
+    return vd_select((vl)(a == (double)INFINITY), (vd){0}, y);
+}
+
+/* ---- vectors of float ---- */
+
+typedef float vf_half __attribute__((vector_size(TD_VBYTES / 2)));
+
+/* vf_`name` by way of vd_`of`. */
+#define TD_VEC_IN_HALVES(name, of)                                                                 \
+    static inline vf vf_##name(vf x) {                                                             \
+        vf_half half[2];                                                                           \
+        memcpy(half, &x, sizeof x);                                                                \
+        for (int k = 0; k < 2; k++) {                                                              \
+            vd r = vd_##of(__builtin_convertvector(half[k], vd));                                  \
+            half[k] = __builtin_convertvector(r, vf_half);                                         \
+        }                                                                                          \
+        memcpy(&x, half, sizeof x);                                                                \
+        return x;                                                                                  \
+    }
+TD_VEC_IN_HALVES(erfc_far, wide_erfc)
+TD_VEC_NEAR_AND_FAR(erfc, TD_ERFC_NEAR_LIMIT)
+#undef TD_VEC_NEAR_AND_FAR
+#undef TD_VEC_NEAR_OR_APART
+#undef TD_VEC_BOTH_WAYS
+TD_VEC_IN_HALVES(erfinv, wide_erfinv)
+TD_VEC_IN_HALVES(ndtri, wide_ndtri)
+
+#endif
