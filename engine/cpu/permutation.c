@@ -70,10 +70,11 @@ static void insertion_sort(uint64_t *e, int64_t n) {
     }
 }
 
-/* Sort entries, which agree from bit `high` on, into `to`. */
+/* Sort entries, which agree from bit `high` on, into `to`: by digits of which there are about twice
+ * as many as entries, so that few share one. */
 static void sort_run(const uint64_t *from, uint64_t *to, int64_t n, int high) {
     uint32_t start[(1 << MAX_BITS) + 1];
-    int bits = bits_for(n) < MAX_BITS ? bits_for(n) : MAX_BITS, shift = high - bits;
+    int bits = bits_for(n) < MAX_BITS ? bits_for(n) + 1 : MAX_BITS, shift = high - bits;
     uint64_t mask = ((uint64_t)1 << bits) - 1;
     memset(start, 0, ((size_t)mask + 2) * sizeof *start);
     for (int64_t k = 0; k < n; k++)
