@@ -5,6 +5,7 @@
 #include "engine/core/threads.h"
 #include "engine/cpu/by_size.h"
 #include "engine/cpu/cpu.h"
+#include "engine/cpu/indices.h"
 #include "engine/cpu/sums.h"
 
 #include <string.h>
@@ -13,9 +14,9 @@ static td_status fail_memory(void) {
     return td_fail(TD_ENOMEM, "out of memory");
 }
 
-static td_status fail_range(int64_t index, int dim, int64_t size) {
-    return td_fail(TD_EINDEX, "index %lld is out of range for dim %d of size %lld",
-                   (long long)(index < 0 ? index : index + 1), dim + 1, (long long)size);
+/* How the k-th of the index tensors counts. */
+static td_counting counting_of(const td_index_plan *p, int k) {
+    return (td_counting){p->index_sizes[k], p->from_one >> k & 1};
 }
 
 enum {
@@ -38,10 +39,16 @@ static int64_t offsets_of(const td_index_plan *p, int64_t begin, int64_t n, int6
         memset(to, 0, (size_t)n * sizeof *to);
     for (int k = 0; k < p->nindexed; k++) {
         const int64_t *index = (const int64_t *)p->index[k]->data + begin;
-        int64_t size = p->index_sizes[k], stride = p->index_strides[k];
+        const td_counting counting = counting_of(p, k);
+        int64_t stride = p->index_strides[k];
+        if (td_are_plain(index, n, counting)) {
+            for (int64_t b = 0; b < n; b++)
+                to[b] = (index[b] - counting.base) * stride + (k ? to[b] : 0);
+            continue;
+        }
         for (int64_t b = 0; b < n; b++) {
-            int64_t i = index[b] + (size & (index[b] >> 63));
-            if (TD_UNLIKELY((uint64_t)i >= (uint64_t)size))
+            int64_t i = td_place_of(index[b], counting);
+            if (TD_UNLIKELY(!td_is_place(i, counting)))
                 return b;
             to[b] = i * stride + (k ? to[b] : 0);
         }
@@ -60,9 +67,10 @@ static void picked_offsets(void *ctx, int64_t begin, int64_t end, int worker) {
 /* Names the index at a place that is out of range. */
 static td_status fail_place(const td_index_plan *p, int64_t place) {
     for (int k = 0; k < p->nindexed; k++) {
-        int64_t i = ((const int64_t *)p->index[k]->data)[place], size = p->index_sizes[k];
-        if (i < -size || i >= size)
-            return fail_range(i, p->index_dims[k], size);
+        int64_t i = ((const int64_t *)p->index[k]->data)[place];
+        td_counting counting = counting_of(p, k);
+        if (!td_is_place(td_place_of(i, counting), counting))
+            return td_fail_index(i, counting, p->index_dims[k]);
     }
     return TD_OK;
 }
@@ -323,15 +331,12 @@ static void check_places(void *ctx, int64_t begin, int64_t end, int worker) {
     (void)worker;
     for (int k = 0; k < j->plan->nindexed; k++) {
         const int64_t *index = j->plan->index[k]->data;
-        uint64_t size = (uint64_t)j->plan->index_sizes[k];
-        bool bad = false;
-        for (int64_t b = begin; b < end; b++)
-            bad |= (uint64_t)index[b] + size >= 2 * size;
-        for (int64_t b = begin; bad && b < end; b++)
-            if ((uint64_t)index[b] + size >= 2 * size) {
-                atomic_store_explicit(&j->bad, b + 1, memory_order_relaxed);
-                return;
-            }
+        int64_t good =
+            begin + td_find_bad_index(index + begin, end - begin, counting_of(j->plan, k));
+        if (good < end) {
+            atomic_store_explicit(&j->bad, good + 1, memory_order_relaxed);
+            return;
+        }
     }
 }
 
