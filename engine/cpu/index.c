@@ -56,6 +56,24 @@ static int64_t offsets_of(const td_index_plan *p, int64_t begin, int64_t n, int6
     return n;
 }
 
+/* A block's offsets count from `base`. */
+typedef struct offset_block {
+    const int64_t *at; /* NULL: 0, 1, 2, ... */
+    int64_t n, base;
+} offset_block;
+
+/* Likewise as a block, which may lie in `room`: plain indices of neighbours are offsets as they
+ * are. Its n is less where an index is out of range. */
+static offset_block block_of(const td_index_plan *p, int64_t begin, int64_t n, int64_t *room) {
+    const td_counting counting = counting_of(p, 0);
+    if (p->nindexed == 1 && p->index_strides[0] == 1) {
+        const int64_t *index = (const int64_t *)p->index[0]->data + begin;
+        if (td_are_plain(index, n, counting))
+            return (offset_block){index, n, counting.base};
+    }
+    return (offset_block){room, offsets_of(p, begin, n, room), 0};
+}
+
 static void picked_offsets(void *ctx, int64_t begin, int64_t end, int worker) {
     offsets_job *j = ctx;
     int64_t good = offsets_of(j->plan, begin, end - begin, j->to + begin);
@@ -148,10 +166,11 @@ static int64_t row_offset(const places *j, int64_t before, int64_t place) {
 
 /* ---- reading ---- */
 
-static void read_line(char *out, const char *x, const int64_t *offsets, int64_t n, size_t size) {
+static void read_line(char *out, const char *x, offset_block offsets, size_t size) {
+    const int64_t *at = offsets.at, n = offsets.n, base = offsets.base;
 #define MOVE(type)                                                                                 \
     for (int64_t k = 0; k < n; k++)                                                                \
-        ((type *)out)[k] = ((const type *)x)[offsets[k]];
+        ((type *)out)[k] = ((const type *)x)[at[k] - base];
     TD_BY_SIZE(size, MOVE);
 #undef MOVE
 }
@@ -164,7 +183,7 @@ static void read_elements(void *ctx, int64_t begin, int64_t end, int worker) {
         int64_t place = k % n, before = k / n, row = j->before ? j->before[before] : before;
         len = n - place < end - k ? n - place : end - k;
         read_line(j->values + k * (int64_t)j->size, j->x + row * (int64_t)j->size,
-                  j->picked + place, len, j->size);
+                  (offset_block){j->picked + place, len, 0}, j->size);
     }
 }
 
@@ -177,10 +196,11 @@ static void read_picked(void *ctx, int64_t begin, int64_t end, int worker) {
     int64_t offsets[BLOCK];
     (void)worker;
     for (int64_t k = begin; k < end; k += BLOCK) {
-        int64_t len = end - k < BLOCK ? end - k : BLOCK, good = offsets_of(p, k, len, offsets);
-        read_line((char *)p->out->data + k * (int64_t)size, p->x->data, offsets, good, size);
-        if (good < len) {
-            atomic_store_explicit(&j->bad, k + good + 1, memory_order_relaxed);
+        int64_t len = end - k < BLOCK ? end - k : BLOCK;
+        offset_block block = block_of(p, k, len, offsets);
+        read_line((char *)p->out->data + k * (int64_t)size, p->x->data, block, size);
+        if (block.n < len) {
+            atomic_store_explicit(&j->bad, k + block.n + 1, memory_order_relaxed);
             return;
         }
     }
@@ -233,32 +253,33 @@ td_status td_cpu_index_read(const td_index_plan *p) {
 /* ---- writing ---- */
 
 #define DEFINE_ADD(NAME, type, SUM)                                                                \
-    static void add_##NAME(void *to, const void *from, const int64_t *offsets, int64_t n) {        \
+    static void add_##NAME(void *to, const void *from, offset_block offsets) {                     \
+        const int64_t *at = offsets.at, n = offsets.n, base = offsets.base;                        \
         type *x = to;                                                                              \
         const type *v = from;                                                                      \
-        if (offsets)                                                                               \
+        if (at)                                                                                    \
             for (int64_t k = 0; k < n; k++)                                                        \
-                x[offsets[k]] = SUM(x[offsets[k]], v[k]);                                          \
+                x[at[k] - base] = SUM(x[at[k] - base], v[k]);                                      \
         else                                                                                       \
             for (int64_t k = 0; k < n; k++)                                                        \
                 x[k] = SUM(x[k], v[k]);                                                            \
     }
 TD_SUMS(DEFINE_ADD)
 
-static void set_elements(void *to, const void *from, const int64_t *offsets, int64_t n,
-                         size_t size) {
-    if (!offsets) {
+static void set_elements(void *to, const void *from, offset_block offsets, size_t size) {
+    const int64_t *at = offsets.at, n = offsets.n, base = offsets.base;
+    if (!at) {
         memcpy(to, from, (size_t)n * size);
         return;
     }
 #define MOVE(type)                                                                                 \
     for (int64_t k = 0; k < n; k++)                                                                \
-        ((type *)to)[offsets[k]] = ((const type *)from)[k];
+        ((type *)to)[at[k] - base] = ((const type *)from)[k];
     TD_BY_SIZE(size, MOVE);
 #undef MOVE
 }
 
-typedef void (*add_fn)(void *to, const void *from, const int64_t *offsets, int64_t n);
+typedef void (*add_fn)(void *to, const void *from, offset_block offsets);
 
 #define ROW(NAME, type, SUM) [TD_##NAME] = add_##NAME,
 static const add_fn add_functions[TD_DTYPE_COUNT] = {TD_SUMS(ROW)};
@@ -271,12 +292,11 @@ typedef struct write_job {
 } write_job;
 
 /* n elements that lie side by side to their places. */
-static void write_elements(const write_job *j, char *to, const char *from, const int64_t *offsets,
-                           int64_t n) {
+static void write_elements(const write_job *j, char *to, const char *from, offset_block offsets) {
     if (j->add)
-        j->add(to, from, offsets, n);
+        j->add(to, from, offsets);
     else
-        set_elements(to, from, offsets, n, j->places.size);
+        set_elements(to, from, offsets, j->places.size);
 }
 
 /* Elements [first, last) of the row at a place. */
@@ -289,7 +309,7 @@ static void write_row(const write_job *j, int64_t before, int64_t place, int64_t
     const int64_t *offsets = p->after ? p->after + first : NULL;
     if (!offsets)
         to += first * size;
-    write_elements(j, to, from, offsets, last - first);
+    write_elements(j, to, from, (offset_block){offsets, last - first, 0});
 }
 
 static void write_places(const write_job *j, int64_t before, int64_t first, int64_t last) {
@@ -306,7 +326,8 @@ static void write_line(const write_job *j, int64_t before) {
     char *to = p->x + (p->before ? p->before[before] : before) * size;
     const char *from = p->values + before * n * size;
     for (int64_t k = 0; k < n && !td_interrupt_requested(); k += STRETCH)
-        write_elements(j, to, from + k * size, p->picked + k, n - k < STRETCH ? n - k : STRETCH);
+        write_elements(j, to, from + k * size,
+                       (offset_block){p->picked + k, n - k < STRETCH ? n - k : STRETCH, 0});
 }
 
 /* One thread writes all places of its part in order, so that a place named twice comes out the
@@ -356,8 +377,8 @@ static td_status write_single(const td_index_plan *p, add_fn add) {
     j.places.size = td_tensor_itemsize(p->out);
     for (int64_t k = 0; k < p->places && !td_interrupt_since(mark); k += BLOCK) {
         int64_t n = p->places - k < BLOCK ? p->places - k : BLOCK;
-        offsets_of(p, k, n, offsets);
-        write_elements(&j, p->out->data, from + k * (int64_t)j.places.size, offsets, n);
+        write_elements(&j, p->out->data, from + k * (int64_t)j.places.size,
+                       block_of(p, k, n, offsets));
     }
     return td_interrupt_since(mark) ? td_interrupted() : TD_OK;
 }

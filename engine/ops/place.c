@@ -174,6 +174,7 @@ static td_status run_put(td_call *call) {
     const td_value *a = call->args;
     td_tensor *x = a[0].tensor, *source = a[2].tensor, *row = NULL, *values = NULL, *places = NULL;
     const int64_t flat = -1;
+    bool itself = call->inplace && x->contiguous; /* seen as a row, which is written */
     td_status status = TD_OK;
     TD_TRY(check_values(x, source, "source"));
     TD_TRY(td_check_index(a[1].tensor));
@@ -182,14 +183,18 @@ static td_status run_put(td_call *call) {
                          (long long)source->numel, (long long)a[1].tensor->numel);
         goto done;
     }
-    TD_TRY(TD_APPLY(&row, clone, TD_T(x), TD_STRING("contiguous")));
-    TD_STEP(&row, reshape, TD_T(row), TD_INTS(1, &flat));
+    TD_TRY(TD_APPLY(&row, reshape, TD_T(x), TD_INTS(1, &flat)));
+    if (!itself)
+        TD_STEP(&row, clone, TD_T(row), TD_STRING("contiguous"));
     TD_TRY(TD_APPLY(&values, reshape, TD_T(source), TD_INTS(1, &flat)));
     TD_TRY(TD_APPLY(&places, reshape, TD_T(a[1].tensor), TD_INTS(1, &flat)));
     td_value list = TD_TENSORS(1, &places);
     list.from_one = a[1].from_one;
-    TD_STEP(&row, index_put, TD_T(row), list, TD_T(values), a[3]);
-    TD_TRY(TD_APPLY(&call->out[0], view, TD_T(row), TD_INTS(x->ndim, x->sizes)));
+    TD_TRY(td_index_put(row, list, values, a[3].b));
+    if (itself)
+        call->out[0] = td_retain(x);
+    else
+        TD_TRY(TD_APPLY(&call->out[0], view, TD_T(row), TD_INTS(x->ndim, x->sizes)));
 done:
     td_release(row);
     td_release(values);
