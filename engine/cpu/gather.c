@@ -45,9 +45,9 @@ typedef struct walk_line {
     const int64_t *index = l->index, stride = j->stride, n = l->n;                                 \
     const int64_t wide_step = l->wide_step, narrow_step = l->narrow_step
 
-/* PLACE along the line `l`, whose k-th index leads to i: without a look at each of them in blocks
- * of such as count from the base and are in range, as nearly all do. Others leave with `n` less
- * where there is a bad one. */
+/* PLACE for each k along the line, whose index leads to i: block by block, without a look at single
+ * indices where all count from the base and are in range, as nearly all do. Leaves the function
+ * with the place of the first that is out of range. */
 #define FOLLOW_LINE(PLACE)                                                                         \
     for (int64_t from = 0, to; from < n; from = to) {                                              \
         to = n - from < BLOCK ? n : from + BLOCK;                                                  \

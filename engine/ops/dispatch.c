@@ -522,11 +522,13 @@ static td_status run_observed(td_call *call, const looks *l, td_observer *o) {
 
 /* ---- indices that count from 1 ---- */
 
-/* The value of an argument with indices from 0 in the places of those from 1; `made` has room for
- * as many as its tensors, and owns what is new. */
+/* The value of an argument with indices from 0 in the places of those from 1; `made` owns what is
+ * new, and `list` becomes its list. Both have room for TD_MAX_DIMS, as from_one has bits. */
 static td_status rebase(td_value *v, td_tensor **made, td_tensor **list) {
     bool alone = v->kind == TD_KIND_TENSOR;
-    int n = alone ? 1 : v->n < TD_MAX_DIMS ? v->n : TD_MAX_DIMS;
+    int n = alone ? 1 : v->n;
+    if (n > TD_MAX_DIMS)
+        return td_fail(TD_EINDEX, "%d indices: a tensor has at most %d dims", n, TD_MAX_DIMS);
     td_status status = TD_OK;
     for (int k = 0; k < n && status == TD_OK; k++) {
         td_tensor *x = alone ? v->tensor : v->tensors[k];
