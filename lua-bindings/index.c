@@ -24,6 +24,7 @@ typedef struct cursor {
     int total;    /* dims of the tensor indexed */
     td_tensor *list[TD_MAX_DIMS]; /* index tensors by entry; NULL: all of that dim */
     int nlist;
+    uint16_t from_one; /* bits of those that count as scripts do */
     bool advanced;
     size_t text_len; /* of the string that is being read */
 } cursor;
@@ -115,10 +116,13 @@ static void step_tensor(cursor *c, int at) {
         tide_error(c->L,
                    "index: an index tensor holds integers or bool, got %s (x:long() converts)",
                    td_dtype_name((td_dtype)index->dtype));
-    if (!mask)
+    bool from_one = !mask && td_tensor_device(index).type == TD_CPU;
+    if (!mask && !from_one)
         index = tide_from_one_based(c->L, at, "index");
-    if (c->nlist < TD_MAX_DIMS)
+    if (c->nlist < TD_MAX_DIMS) {
+        c->from_one |= (uint16_t)(from_one << c->nlist);
         c->list[c->nlist++] = index;
+    }
     c->dim += takes;
     c->left -= takes;
     c->advanced = true;
@@ -348,13 +352,19 @@ static int read_one(lua_State *L, lua_Integer i) {
     return 1;
 }
 
+static td_value indices(const cursor *c) {
+    td_value v = TD_TENSORS(c->nlist, (td_tensor *const *)c->list);
+    v.from_one = c->from_one;
+    return v;
+}
+
 int tide_index_read(lua_State *L) {
     cursor c;
     if (TD_LIKELY(lua_isinteger(L, 2)))
         return read_one(L, lua_tointeger(L, 2));
     read_key(&c, L);
     if (c.advanced) {
-        STEP(&c, advanced_index, TD_T(c.x), TD_TENSORS(c.nlist, c.list));
+        STEP(&c, advanced_index, TD_T(c.x), indices(&c));
         tide_check_pressure(L, TIDE_STATE(L), c.x);
     } else if (!c.at) { /* x[{}], x[":"]: a view all the same */
         STEP(&c, slice, TD_T(c.x), TD_I(0), TD_NIL, TD_NIL, TD_I(1));
@@ -402,7 +412,7 @@ int tide_index_write(lua_State *L) {
     read_key(&c, L);
     luaL_checkstack(L, 8, "index");
     td_tensor *value = without_leading(L, value_tensor(L, c.x), c.advanced ? 0 : c.x->ndim);
-    td_status status = c.advanced ? td_index_put(c.x, TD_TENSORS(c.nlist, c.list), value, false)
+    td_status status = c.advanced ? td_index_put(c.x, indices(&c), value, false)
                                   : TD_APPLY_INPLACE(copy_, TD_T(c.x), TD_T(value));
     return status ? fail(L) : 0;
 }

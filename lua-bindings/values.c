@@ -336,8 +336,14 @@ static int gather_rest(lua_State *L, tide_frame *f, int param, int index, int la
     return f->at[param] = lua_gettop(L);
 }
 
-/* The list with its indices counting from 0; masks stay as they are. */
-static int rebase_list(lua_State *L, tide_frame *f, int param, int index) {
+/* Do kernels read what scripts count from 1 as it is? */
+static bool reads_from_one(const td_op *op, const td_tensor *index) {
+    return op->flags & TD_OP_ANY_BASE && td_tensor_device(index).type == TD_CPU &&
+           index->layout == TD_STRIDED;
+}
+
+/* The list with its indices counting from 0, but for those of *from_one; masks stay as they are. */
+static int rebase_list(lua_State *L, tide_frame *f, int param, int index, uint16_t *from_one) {
     lua_Integer n = list_length(L, f, param, index);
     lua_createtable(L, (int)n, 0);
     int list = lua_gettop(L);
@@ -345,7 +351,9 @@ static int rebase_list(lua_State *L, tide_frame *f, int param, int index) {
         td_tensor *x = list_element(L, f, param, index, k);
         bool counts = x && td_dtype_is_int((td_dtype)x->dtype);
         lua_rawgeti(L, index, k);
-        if (counts)
+        if (counts && k <= TD_MAX_DIMS && reads_from_one(f->op, x))
+            *from_one |= (uint16_t)(1 << (k - 1));
+        else if (counts)
             tide_from_one_based(L, -1, f->name);
         lua_rawseti(L, list, k);
         lua_settop(L, list);
@@ -356,17 +364,19 @@ static int rebase_list(lua_State *L, tide_frame *f, int param, int index) {
 static td_value read_tensors(lua_State *L, tide_frame *f, int param, int index, int last) {
     const td_param *p = &f->op->params[param];
     bool alone = p->alone && lua_isuserdata(L, index) && tide_to_tensor(L, index);
+    uint16_t from_one = 0;
     if (p->rest && lua_isuserdata(L, index))
         index = gather_rest(L, f, param, index, last);
     else if (p->rest && last > index)
         fail_type(L, f, param, index);
     if (p->base && lua_type(L, index) == LUA_TTABLE)
-        index = rebase_list(L, f, param, index);
+        index = rebase_list(L, f, param, index, &from_one);
     if (!alone && lua_type(L, index) != LUA_TTABLE)
         fail_type(L, f, param, index);
     lua_Integer n = alone ? 1 : list_length(L, f, param, index);
     td_tensor **list = lua_newuserdatauv(L, (size_t)(n ? n : 1) * sizeof *list, 0);
     f->args[param] = TD_TENSORS((int32_t)n, list);
+    f->args[param].from_one = from_one;
     load_list(L, f, param); /* again when all is read: here for the types */
     return f->args[param];
 }
@@ -392,15 +402,20 @@ static td_value read_tensor(lua_State *L, tide_frame *f, int param, int index) {
     td_tensor *x = lua_type(L, index) == LUA_TUSERDATA ? tide_to_tensor(L, index) : NULL;
     if (!x)
         fail_type(L, f, param, index);
-    if (TD_UNLIKELY(p->base != TD_BASE_NONE && !td_dtype_is_float((td_dtype)x->dtype))) {
-        x = tide_from_one_based(L, index, f->name);
+    if (TD_LIKELY(p->base == TD_BASE_NONE || td_dtype_is_float((td_dtype)x->dtype)))
+        return TD_T(x);
+    td_value v = TD_T(x);
+    if (reads_from_one(f->op, x)) {
+        v.from_one = 1;
+    } else {
+        v = TD_T(tide_from_one_based(L, index, f->name));
         f->at[param] = lua_gettop(L);
         if (f->nout) {
             f->beside_at = index;
             f->nbeside = 1;
         }
     }
-    return TD_T(x);
+    return v;
 }
 
 /* ---- other kinds ---- */

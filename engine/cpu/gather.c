@@ -3,13 +3,17 @@
 #include "engine/core/threads.h"
 #include "engine/cpu/by_size.h"
 #include "engine/cpu/cpu.h"
+#include "engine/cpu/indices.h"
 #include "engine/cpu/isa/isa.h"
 #include "engine/cpu/sums.h"
 #include "engine/ops/copy.h"
 
 #include <string.h>
 
-enum { STRETCH = 64 * 1024 }; /* elements moved without a look at the interrupt flag */
+enum {
+    STRETCH = 64 * 1024, /* elements moved without a look at the interrupt flag */
+    BLOCK = 1024,        /* whose indices are looked at before they are followed */
+};
 
 /* ---- gather and scatter ---- */
 
@@ -20,7 +24,8 @@ typedef struct walk_job {
     char *wide, *narrow;
     const int64_t *wide_strides, *narrow_strides;
     int ndim, dim;
-    int64_t size, stride; /* of wide along the dim */
+    td_counting counting; /* along the dim of wide */
+    int64_t stride;       /* of wide along it */
     int64_t line, lines;  /* the index's last dim, and the number of those */
     bool rows;            /* one index for each line, which lies side by side in both tensors */
     td_dtype dtype;
@@ -35,15 +40,31 @@ typedef struct walk_line {
     int64_t n, wide, narrow, wide_step, narrow_step; /* elements */
 } walk_line;
 
-/* An index counted from 0. */
-static inline int64_t from_start(int64_t i, int64_t size) {
-    return i + (size & (i >> 63));
-}
-
 /* What a loop over a line reads, as locals: elements that are written might be any of it. */
 #define LINE_LOCALS                                                                                \
-    const int64_t *index = l->index, size = j->size, stride = j->stride, n = l->n;                 \
+    const td_counting counting = j->counting;                                                      \
+    const int64_t *index = l->index, stride = j->stride, n = l->n;                                 \
     const int64_t wide_step = l->wide_step, narrow_step = l->narrow_step
+
+/* PLACE for each k along the line, whose index leads to i: block by block, without a look at single
+ * indices where all count from the base and are in range, as nearly all do. Leaves the function
+ * with the place of the first that is out of range. */
+#define FOLLOW_LINE(PLACE)                                                                         \
+    for (int64_t from = 0, to; from < n; from = to) {                                              \
+        to = n - from < BLOCK ? n : from + BLOCK;                                                  \
+        if (TD_LIKELY(td_are_plain(index + from, to - from, counting)))                            \
+            for (int64_t k = from; k < to; k++) {                                                  \
+                int64_t i = index[k] - counting.base;                                              \
+                PLACE;                                                                             \
+            }                                                                                      \
+        else                                                                                       \
+            for (int64_t k = from; k < to; k++) {                                                  \
+                int64_t i = td_place_of(index[k], counting);                                       \
+                if (TD_UNLIKELY(!td_is_place(i, counting)))                                        \
+                    return k;                                                                      \
+                PLACE;                                                                             \
+            }                                                                                      \
+    }
 
 /* Returns the place of the first index out of range, or n. */
 static int64_t gather_line(const walk_job *j, const walk_line *l) {
@@ -51,27 +72,28 @@ static int64_t gather_line(const walk_job *j, const walk_line *l) {
 #define MOVE(type)                                                                                 \
     const type *wide = (const type *)j->wide + l->wide;                                            \
     type *narrow = (type *)j->narrow + l->narrow;                                                  \
-    for (int64_t k = 0; k < n; k++) {                                                              \
-        int64_t i = from_start(index[k], size);                                                    \
-        if (TD_UNLIKELY((uint64_t)i >= (uint64_t)size))                                            \
-            return k;                                                                              \
-        narrow[k * narrow_step] = wide[k * wide_step + i * stride];                                \
-    }
+    if (stride == 1 && wide_step == 0 && narrow_step == 1)                                         \
+        FOLLOW_LINE(narrow[k] = wide[i])                                                           \
+    else                                                                                           \
+        FOLLOW_LINE(narrow[k * narrow_step] = wide[k * wide_step + i * stride])
     TD_BY_SIZE(td_dtype_size(j->dtype), MOVE);
 #undef MOVE
     return n;
 }
 
-/* The indices have been checked. */
-static void scatter_line(const walk_job *j, const walk_line *l) {
+/* Likewise; the indices have been checked. */
+static int64_t scatter_line(const walk_job *j, const walk_line *l) {
     LINE_LOCALS;
 #define MOVE(type)                                                                                 \
     type *wide = (type *)j->wide + l->wide;                                                        \
     const type *narrow = (const type *)j->narrow + l->narrow;                                      \
-    for (int64_t k = 0; k < n; k++)                                                                \
-        wide[k * wide_step + from_start(index[k], size) * stride] = narrow[k * narrow_step];
+    if (stride == 1 && wide_step == 0 && narrow_step == 1)                                         \
+        FOLLOW_LINE(wide[i] = narrow[k])                                                           \
+    else                                                                                           \
+        FOLLOW_LINE(wide[k * wide_step + i * stride] = narrow[k * narrow_step])
     TD_BY_SIZE(td_dtype_size(j->dtype), MOVE);
 #undef MOVE
+    return n;
 }
 
 /* A line with one index. */
@@ -90,8 +112,8 @@ static void move_row(const walk_job *j, const walk_line *l, int64_t size) {
     }
 #define COMBINE_LINE(READ, WRITE, wider, result)                                                   \
     for (int64_t k = 0; k < n; k++, narrow += narrow_step, wide += wide_step) {                    \
-        wider a = READ(wide[from_start(index[k], size) * stride]), b = READ(*narrow);              \
-        wide[from_start(index[k], size) * stride] = WRITE(result);                                 \
+        wider a = READ(wide[td_place_of(index[k], counting) * stride]), b = READ(*narrow);         \
+        wide[td_place_of(index[k], counting) * stride] = WRITE(result);                            \
     }
 #define COMBINE_HOW(LOOP, READ, WRITE, wider)                                                      \
     {                                                                                              \
@@ -155,8 +177,8 @@ static void walk_on(const walk_job *j, line_walk *w) {
 /* The first of the line's indices that is out of range, or n: one where there is one for all. */
 static int64_t move_line(const walk_job *j, walk_line *l) {
     if (j->rows) {
-        int64_t i = from_start(*l->index, j->size);
-        if ((uint64_t)i >= (uint64_t)j->size)
+        int64_t i = td_place_of(*l->index, j->counting);
+        if (!td_is_place(i, j->counting))
             return 0;
         l->wide += i * j->stride;
     }
@@ -167,7 +189,7 @@ static int64_t move_line(const walk_job *j, walk_line *l) {
     else if (j->gather)
         return gather_line(j, l);
     else
-        scatter_line(j, l);
+        return scatter_line(j, l);
     return l->n;
 }
 
@@ -203,23 +225,15 @@ static void walk_lines(void *ctx, int64_t begin, int64_t end, int worker) {
 static void find_bad(void *ctx, int64_t begin, int64_t end, int worker) {
     walk_job *j = ctx;
     const int64_t *index = j->index->data;
-    uint64_t least = (uint64_t)j->size, span = 2 * (uint64_t)j->size, bad = 0;
+    int64_t good = begin + td_find_bad_index(index + begin, end - begin, j->counting);
     (void)worker;
-    for (int64_t k = begin; k < end; k++) {
-        uint64_t place = (uint64_t)index[k] + least;
-        bad |= place | (span - 1 - place);
-    }
-    for (int64_t k = begin; bad >> 63 && k < end; k++)
-        if ((uint64_t)index[k] + least >= span) {
-            atomic_store_explicit(&j->bad, k + 1, memory_order_relaxed);
-            return;
-        }
+    if (good < end)
+        atomic_store_explicit(&j->bad, good + 1, memory_order_relaxed);
 }
 
 static td_status fail_range(const walk_job *j) {
     int64_t i = ((const int64_t *)j->index->data)[j->bad - 1];
-    return td_fail(TD_EINDEX, "index %lld is out of range for dim %d of size %lld",
-                   (long long)(i < 0 ? i : i + 1), j->dim + 1, (long long)j->size);
+    return td_fail_index(i, j->counting, j->dim);
 }
 
 /* Reading checks on the way. Writing checks first, so that nothing is written where it fails, and
@@ -267,7 +281,7 @@ static td_status walk(walk_job *j, const td_gather_plan *p, const td_tensor *wid
     j->narrow_strides = narrow->strides;
     j->ndim = index->ndim;
     j->dim = p->dim;
-    j->size = wide->ndim ? wide->sizes[p->dim] : 1;
+    j->counting = (td_counting){wide->ndim ? wide->sizes[p->dim] : 1, p->from_one};
     j->stride = wide->ndim ? wide->strides[p->dim] : 0;
     while (!j->rows && j->ndim > 1 && index->sizes[j->ndim - 1] == 1)
         j->ndim--; /* so that no line is of one element, such as the labels of a matrix's rows */

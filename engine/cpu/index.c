@@ -5,6 +5,7 @@
 #include "engine/core/threads.h"
 #include "engine/cpu/by_size.h"
 #include "engine/cpu/cpu.h"
+#include "engine/cpu/indices.h"
 #include "engine/cpu/sums.h"
 
 #include <string.h>
@@ -13,9 +14,9 @@ static td_status fail_memory(void) {
     return td_fail(TD_ENOMEM, "out of memory");
 }
 
-static td_status fail_range(int64_t index, int dim, int64_t size) {
-    return td_fail(TD_EINDEX, "index %lld is out of range for dim %d of size %lld",
-                   (long long)(index < 0 ? index : index + 1), dim + 1, (long long)size);
+/* How the k-th of the index tensors counts. */
+static td_counting counting_of(const td_index_plan *p, int k) {
+    return (td_counting){p->index_sizes[k], p->from_one >> k & 1};
 }
 
 enum {
@@ -38,15 +39,39 @@ static int64_t offsets_of(const td_index_plan *p, int64_t begin, int64_t n, int6
         memset(to, 0, (size_t)n * sizeof *to);
     for (int k = 0; k < p->nindexed; k++) {
         const int64_t *index = (const int64_t *)p->index[k]->data + begin;
-        int64_t size = p->index_sizes[k], stride = p->index_strides[k];
+        const td_counting counting = counting_of(p, k);
+        int64_t stride = p->index_strides[k];
+        if (td_are_plain(index, n, counting)) {
+            for (int64_t b = 0; b < n; b++)
+                to[b] = (index[b] - counting.base) * stride + (k ? to[b] : 0);
+            continue;
+        }
         for (int64_t b = 0; b < n; b++) {
-            int64_t i = index[b] + (size & (index[b] >> 63));
-            if (TD_UNLIKELY((uint64_t)i >= (uint64_t)size))
+            int64_t i = td_place_of(index[b], counting);
+            if (TD_UNLIKELY(!td_is_place(i, counting)))
                 return b;
             to[b] = i * stride + (k ? to[b] : 0);
         }
     }
     return n;
+}
+
+/* A block's offsets count from `base`. */
+typedef struct offset_block {
+    const int64_t *at; /* NULL: 0, 1, 2, ... */
+    int64_t n, base;
+} offset_block;
+
+/* Likewise as a block, which may lie in `room`: plain indices of neighbours are offsets as they
+ * are. Its n is less where an index is out of range. */
+static offset_block block_of(const td_index_plan *p, int64_t begin, int64_t n, int64_t *room) {
+    const td_counting counting = counting_of(p, 0);
+    if (p->nindexed == 1 && p->index_strides[0] == 1) {
+        const int64_t *index = (const int64_t *)p->index[0]->data + begin;
+        if (td_are_plain(index, n, counting))
+            return (offset_block){index, n, counting.base};
+    }
+    return (offset_block){room, offsets_of(p, begin, n, room), 0};
 }
 
 static void picked_offsets(void *ctx, int64_t begin, int64_t end, int worker) {
@@ -60,9 +85,10 @@ static void picked_offsets(void *ctx, int64_t begin, int64_t end, int worker) {
 /* Names the index at a place that is out of range. */
 static td_status fail_place(const td_index_plan *p, int64_t place) {
     for (int k = 0; k < p->nindexed; k++) {
-        int64_t i = ((const int64_t *)p->index[k]->data)[place], size = p->index_sizes[k];
-        if (i < -size || i >= size)
-            return fail_range(i, p->index_dims[k], size);
+        int64_t i = ((const int64_t *)p->index[k]->data)[place];
+        td_counting counting = counting_of(p, k);
+        if (!td_is_place(td_place_of(i, counting), counting))
+            return td_fail_index(i, counting, p->index_dims[k]);
     }
     return TD_OK;
 }
@@ -140,10 +166,11 @@ static int64_t row_offset(const places *j, int64_t before, int64_t place) {
 
 /* ---- reading ---- */
 
-static void read_line(char *out, const char *x, const int64_t *offsets, int64_t n, size_t size) {
+static void read_line(char *out, const char *x, offset_block offsets, size_t size) {
+    const int64_t *at = offsets.at, n = offsets.n, base = offsets.base;
 #define MOVE(type)                                                                                 \
     for (int64_t k = 0; k < n; k++)                                                                \
-        ((type *)out)[k] = ((const type *)x)[offsets[k]];
+        ((type *)out)[k] = ((const type *)x)[at[k] - base];
     TD_BY_SIZE(size, MOVE);
 #undef MOVE
 }
@@ -156,51 +183,27 @@ static void read_elements(void *ctx, int64_t begin, int64_t end, int worker) {
         int64_t place = k % n, before = k / n, row = j->before ? j->before[before] : before;
         len = n - place < end - k ? n - place : end - k;
         read_line(j->values + k * (int64_t)j->size, j->x + row * (int64_t)j->size,
-                  j->picked + place, len, j->size);
+                  (offset_block){j->picked + place, len, 0}, j->size);
     }
 }
 
-/* The places of one index tensor: as far as the first that is out of range. */
-static int64_t read_by_one(const td_index_plan *p, int64_t begin, int64_t n) {
-    const int64_t *index = (const int64_t *)p->index[0]->data + begin;
-    int64_t size = p->index_sizes[0], stride = p->index_strides[0];
-#define MOVE(type)                                                                                 \
-    type *out = (type *)p->out->data + begin;                                                      \
-    const type *x = p->x->data;                                                                    \
-    for (int64_t b = 0; b < n; b++) {                                                              \
-        int64_t i = index[b] + (size & (index[b] >> 63));                                          \
-        if (TD_UNLIKELY((uint64_t)i >= (uint64_t)size))                                            \
-            return b;                                                                              \
-        out[b] = x[i * stride];                                                                    \
-    }
-    TD_BY_SIZE(td_tensor_itemsize(p->x), MOVE);
-#undef MOVE
-    return n;
-}
-
-/* The places of several: checked and read a block at a time, so that no offset leaves the cache. */
-static int64_t read_by_several(const td_index_plan *p, int64_t begin, int64_t n) {
-    size_t size = td_tensor_itemsize(p->x);
-    int64_t offsets[BLOCK];
-    for (int64_t k = 0; k < n; k += BLOCK) {
-        int64_t len = n - k < BLOCK ? n - k : BLOCK, good = offsets_of(p, begin + k, len, offsets);
-        read_line((char *)p->out->data + (begin + k) * (int64_t)size, p->x->data, offsets, good,
-                  size);
-        if (good < len)
-            return k + good;
-    }
-    return n;
-}
-
-/* Elements that no other dims stand before or behind. */
+/* Elements that no other dims stand before or behind: checked and read a block at a time, so that
+ * no offset leaves the cache. */
 static void read_picked(void *ctx, int64_t begin, int64_t end, int worker) {
     offsets_job *j = ctx;
     const td_index_plan *p = j->plan;
-    int64_t n = end - begin;
-    int64_t good = p->nindexed == 1 ? read_by_one(p, begin, n) : read_by_several(p, begin, n);
+    size_t size = td_tensor_itemsize(p->x);
+    int64_t offsets[BLOCK];
     (void)worker;
-    if (good < n)
-        atomic_store_explicit(&j->bad, begin + good + 1, memory_order_relaxed);
+    for (int64_t k = begin; k < end; k += BLOCK) {
+        int64_t len = end - k < BLOCK ? end - k : BLOCK;
+        offset_block block = block_of(p, k, len, offsets);
+        read_line((char *)p->out->data + k * (int64_t)size, p->x->data, block, size);
+        if (block.n < len) {
+            atomic_store_explicit(&j->bad, k + block.n + 1, memory_order_relaxed);
+            return;
+        }
+    }
 }
 
 /* Does each place stand for one element? */
@@ -250,32 +253,33 @@ td_status td_cpu_index_read(const td_index_plan *p) {
 /* ---- writing ---- */
 
 #define DEFINE_ADD(NAME, type, SUM)                                                                \
-    static void add_##NAME(void *to, const void *from, const int64_t *offsets, int64_t n) {        \
+    static void add_##NAME(void *to, const void *from, offset_block offsets) {                     \
+        const int64_t *at = offsets.at, n = offsets.n, base = offsets.base;                        \
         type *x = to;                                                                              \
         const type *v = from;                                                                      \
-        if (offsets)                                                                               \
+        if (at)                                                                                    \
             for (int64_t k = 0; k < n; k++)                                                        \
-                x[offsets[k]] = SUM(x[offsets[k]], v[k]);                                          \
+                x[at[k] - base] = SUM(x[at[k] - base], v[k]);                                      \
         else                                                                                       \
             for (int64_t k = 0; k < n; k++)                                                        \
                 x[k] = SUM(x[k], v[k]);                                                            \
     }
 TD_SUMS(DEFINE_ADD)
 
-static void set_elements(void *to, const void *from, const int64_t *offsets, int64_t n,
-                         size_t size) {
-    if (!offsets) {
+static void set_elements(void *to, const void *from, offset_block offsets, size_t size) {
+    const int64_t *at = offsets.at, n = offsets.n, base = offsets.base;
+    if (!at) {
         memcpy(to, from, (size_t)n * size);
         return;
     }
 #define MOVE(type)                                                                                 \
     for (int64_t k = 0; k < n; k++)                                                                \
-        ((type *)to)[offsets[k]] = ((const type *)from)[k];
+        ((type *)to)[at[k] - base] = ((const type *)from)[k];
     TD_BY_SIZE(size, MOVE);
 #undef MOVE
 }
 
-typedef void (*add_fn)(void *to, const void *from, const int64_t *offsets, int64_t n);
+typedef void (*add_fn)(void *to, const void *from, offset_block offsets);
 
 #define ROW(NAME, type, SUM) [TD_##NAME] = add_##NAME,
 static const add_fn add_functions[TD_DTYPE_COUNT] = {TD_SUMS(ROW)};
@@ -288,12 +292,11 @@ typedef struct write_job {
 } write_job;
 
 /* n elements that lie side by side to their places. */
-static void write_elements(const write_job *j, char *to, const char *from, const int64_t *offsets,
-                           int64_t n) {
+static void write_elements(const write_job *j, char *to, const char *from, offset_block offsets) {
     if (j->add)
-        j->add(to, from, offsets, n);
+        j->add(to, from, offsets);
     else
-        set_elements(to, from, offsets, n, j->places.size);
+        set_elements(to, from, offsets, j->places.size);
 }
 
 /* Elements [first, last) of the row at a place. */
@@ -306,7 +309,7 @@ static void write_row(const write_job *j, int64_t before, int64_t place, int64_t
     const int64_t *offsets = p->after ? p->after + first : NULL;
     if (!offsets)
         to += first * size;
-    write_elements(j, to, from, offsets, last - first);
+    write_elements(j, to, from, (offset_block){offsets, last - first, 0});
 }
 
 static void write_places(const write_job *j, int64_t before, int64_t first, int64_t last) {
@@ -323,7 +326,8 @@ static void write_line(const write_job *j, int64_t before) {
     char *to = p->x + (p->before ? p->before[before] : before) * size;
     const char *from = p->values + before * n * size;
     for (int64_t k = 0; k < n && !td_interrupt_requested(); k += STRETCH)
-        write_elements(j, to, from + k * size, p->picked + k, n - k < STRETCH ? n - k : STRETCH);
+        write_elements(j, to, from + k * size,
+                       (offset_block){p->picked + k, n - k < STRETCH ? n - k : STRETCH, 0});
 }
 
 /* One thread writes all places of its part in order, so that a place named twice comes out the
@@ -348,15 +352,12 @@ static void check_places(void *ctx, int64_t begin, int64_t end, int worker) {
     (void)worker;
     for (int k = 0; k < j->plan->nindexed; k++) {
         const int64_t *index = j->plan->index[k]->data;
-        uint64_t size = (uint64_t)j->plan->index_sizes[k];
-        bool bad = false;
-        for (int64_t b = begin; b < end; b++)
-            bad |= (uint64_t)index[b] + size >= 2 * size;
-        for (int64_t b = begin; bad && b < end; b++)
-            if ((uint64_t)index[b] + size >= 2 * size) {
-                atomic_store_explicit(&j->bad, b + 1, memory_order_relaxed);
-                return;
-            }
+        int64_t good =
+            begin + td_find_bad_index(index + begin, end - begin, counting_of(j->plan, k));
+        if (good < end) {
+            atomic_store_explicit(&j->bad, good + 1, memory_order_relaxed);
+            return;
+        }
     }
 }
 
@@ -376,8 +377,8 @@ static td_status write_single(const td_index_plan *p, add_fn add) {
     j.places.size = td_tensor_itemsize(p->out);
     for (int64_t k = 0; k < p->places && !td_interrupt_since(mark); k += BLOCK) {
         int64_t n = p->places - k < BLOCK ? p->places - k : BLOCK;
-        offsets_of(p, k, n, offsets);
-        write_elements(&j, p->out->data, from + k * (int64_t)j.places.size, offsets, n);
+        write_elements(&j, p->out->data, from + k * (int64_t)j.places.size,
+                       block_of(p, k, n, offsets));
     }
     return td_interrupt_since(mark) ? td_interrupted() : TD_OK;
 }

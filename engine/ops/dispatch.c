@@ -308,6 +308,7 @@ static td_status write_constant(td_call *call) {
 typedef struct looks {
     bool record;                /* one requires grad */
     bool other;                 /* one is not strided */
+    uint16_t from_one;          /* indices among them count from 1 */
     const td_tensor *first;     /* whose device is the call's */
     const td_tensor *elsewhere; /* one on another device; NULL: none */
 } looks;
@@ -322,10 +323,11 @@ static inline void look_at(const td_tensor *x, looks *l) {
 }
 
 static inline looks look(td_call *call) {
-    looks l = {false, false, NULL, NULL};
+    looks l = {.first = NULL};
     call->device = TD_DEVICE_CPU;
     for (int k = 0; k < call->op->nlooks; k++) {
         const td_value *v = &call->args[k];
+        l.from_one |= v->from_one;
         if (v->kind == TD_KIND_TENSOR && v->tensor)
             look_at(v->tensor, &l);
         else if (v->kind == TD_KIND_TENSORS)
@@ -518,10 +520,59 @@ static td_status run_observed(td_call *call, const looks *l, td_observer *o) {
     return event.status;
 }
 
+/* ---- indices that count from 1 ---- */
+
+/* The value of an argument with indices from 0 in the places of those from 1; `made` owns what is
+ * new, and `list` becomes its list. Both have room for TD_MAX_DIMS, as from_one has bits. */
+static td_status rebase(td_value *v, td_tensor **made, td_tensor **list) {
+    bool alone = v->kind == TD_KIND_TENSOR;
+    int n = alone ? 1 : v->n;
+    if (n > TD_MAX_DIMS)
+        return td_fail(TD_EINDEX, "%d indices: a tensor has at most %d dims", n, TD_MAX_DIMS);
+    td_status status = TD_OK;
+    for (int k = 0; k < n && status == TD_OK; k++) {
+        td_tensor *x = alone ? v->tensor : v->tensors[k];
+        if (v->from_one >> k & 1 && x)
+            status = TD_APPLY(&made[k], from_one_based, TD_T(x));
+        list[k] = made[k] ? made[k] : x;
+    }
+    v->from_one = 0;
+    if (alone)
+        v->tensor = list[0];
+    else
+        v->tensors = list;
+    return status;
+}
+
+static td_status call_itself(td_call *call);
+
+/* What reads no base of indices is called with such as count from 0. One argument at a time: few
+ * operators have two. */
+static td_status call_rebased(td_call *call) {
+    td_tensor *made[TD_MAX_DIMS] = {NULL}, *list[TD_MAX_DIMS];
+    td_value args[TD_MAX_PARAMS];
+    const td_value *const before = call->args;
+    int k = 0;
+    while (!before[k].from_one)
+        k++;
+    memcpy(args, before, sizeof *args * call->op->nparams);
+    call->args = args;
+    td_status status = rebase(&args[k], made, list);
+    if (status == TD_OK)
+        status = call_itself(call);
+    call->args = before;
+    for (k = 0; k < TD_MAX_DIMS; k++)
+        td_release(made[k]);
+    return status;
+}
+
 static td_status call_itself(td_call *call) {
     uint64_t sequence = 0;
     td_observer *o = td_observer_get(TD_EVENT_OP);
     looks l = look(call);
+    if (TD_UNLIKELY(l.from_one) &&
+        (!(call->op->flags & TD_OP_ANY_BASE) || call->device.type != TD_CPU || l.other))
+        return call_rebased(call);
     return TD_UNLIKELY(o != NULL) ? run_observed(call, &l, o) : run_call(call, &l, &sequence);
 }
 

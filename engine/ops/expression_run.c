@@ -248,9 +248,15 @@ static td_status make_list(evaluation *v, int step) {
         v->nints += n;
         return TD_OK;
     }
-    for (int k = 0; k < n; k++)
-        tensors[k] = td_retain(operand_value(v, step, k).tensor);
-    return own_list(v, step, n, tensors);
+    uint16_t from_one = 0;
+    for (int k = 0; k < n; k++) {
+        td_value entry = operand_value(v, step, k);
+        tensors[k] = td_retain(entry.tensor);
+        from_one |= (uint16_t)((entry.from_one & 1) << k);
+    }
+    td_status status = own_list(v, step, n, tensors);
+    v->values[step].from_one = status ? 0 : from_one;
+    return status;
 }
 
 /* What stands in an error for a value. */

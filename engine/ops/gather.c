@@ -33,7 +33,7 @@ static td_status check_gather(const td_tensor *x, const td_tensor *index, td_val
 static td_status rule_gather(const td_call *call, td_meta *out) {
     const td_tensor *x = call->args[0].tensor, *index = call->args[2].tensor;
     td_gather_plan *p = TD_PLAN(call, td_gather_plan);
-    *p = (td_gather_plan){.how = TD_COMBINE_PUT};
+    *p = (td_gather_plan){.how = TD_COMBINE_PUT, .from_one = call->args[2].from_one};
     td_status status = check_gather(x, index, call->args[1], "x", &p->dim);
     if (status)
         return status;
@@ -67,7 +67,7 @@ static td_status plan_scatter(const td_call *call, td_meta *out, td_combine how)
     const td_tensor *src = td_arg_tensor(call->args[3]);
     td_gather_plan *p = TD_PLAN(call, td_gather_plan);
     char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
-    *p = (td_gather_plan){.how = how};
+    *p = (td_gather_plan){.how = how, .from_one = call->args[2].from_one};
     td_status status = check_gather(x, index, call->args[1], "x", &p->dim);
     if (status == TD_OK && !src)
         status = td_check_holds((td_dtype)x->dtype, call->args[3]);
@@ -275,7 +275,7 @@ TD_OPERATOR(gather) = {
     .dtypes = TD_DTYPES_ALL,
     .gradient = "x: if(sparse_grad, gather_slope(g, index, x.shape, dim),"
                 "      scatter_add(zeros(x.shape, dtype=g.dtype, device=g.device), dim, index, g))",
-    .flags = TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART | TD_OP_REFUSES,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART | TD_OP_REFUSES | TD_OP_ANY_BASE,
 };
 TD_OPERATOR(scatter) = {
     .schema = "(Tensor x, dim dim, index Tensor index, Tensor|number src, *, "
@@ -291,7 +291,7 @@ TD_OPERATOR(scatter) = {
         "src: if(reduce == nil or reduce == \"add\", gather_within(g, dim, index, src.shape),"
         "      error(\"multiply has no gradient here: use scatter_reduce\"))",
     .flags = TD_OP_INPLACE | TD_OP_WRITES_SELF | TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART |
-             TD_OP_REFUSES,
+             TD_OP_REFUSES | TD_OP_ANY_BASE,
 };
 /* The gradient of an extreme is shared out among all that reach it; that of a product is written so
  * that one factor of 0 does not hide the product of the others. */
@@ -317,7 +317,7 @@ TD_OPERATOR(scatter_combine) = {
                 "        where(lone, gather(g * others, dim, index),"
                 "              gather(g * out, dim, index) / masked_fill(src, none, 1)),"
                 "        to(src == most, g.dtype) * gather(g / n, dim, index))",
-    .flags = TD_OP_INTERNAL | TD_OP_WRITES_SELF,
+    .flags = TD_OP_INTERNAL | TD_OP_WRITES_SELF | TD_OP_ANY_BASE,
 };
 TD_OPERATOR(scatter_add) = {
     .schema = "(Tensor x, dim dim, index Tensor index, Tensor src) -> Tensor",
@@ -328,13 +328,13 @@ TD_OPERATOR(scatter_add) = {
     .gradient = "x: g; src: gather_within(g, dim, index, src.shape)",
     .autocast = {.cuda = TD_AUTOCAST_PROMOTE},
     .flags = TD_OP_INPLACE | TD_OP_WRITES_SELF | TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART |
-             TD_OP_REFUSES,
+             TD_OP_REFUSES | TD_OP_ANY_BASE,
 };
 TD_OPERATOR(gather_within) = {
     .schema = "(Tensor x, dim dim, index Tensor index, int[] size) -> Tensor",
     .doc = "gather where index has places, zeros in the rest of this size.",
     .run = run_gather_within,
-    .flags = TD_OP_INTERNAL,
+    .flags = TD_OP_INTERNAL | TD_OP_ANY_BASE,
 };
 TD_OPERATOR(one_hot) = {
     .schema = "(class Tensor x, int num_classes=-1) -> Tensor",

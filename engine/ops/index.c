@@ -18,8 +18,15 @@
 
 typedef struct index_list {
     int n;
+    uint16_t from_one;               /* as td_value's */
     td_tensor *tensors[TD_MAX_DIMS]; /* owned; NULL: all of that dim */
 } index_list;
+
+static td_value list_value(const index_list *list) {
+    td_value v = TD_TENSORS(list->n, list->tensors);
+    v.from_one = list->from_one;
+    return v;
+}
 
 static void release_list(index_list *list) {
     for (int k = 0; k < list->n; k++)
@@ -53,7 +60,7 @@ done:
     return status;
 }
 
-static td_status add_index(const td_tensor *x, td_tensor *index, index_list *list) {
+static td_status add_index(const td_tensor *x, td_tensor *index, int from_one, index_list *list) {
     if (index && index->dtype == TD_BOOL)
         return add_mask(x, index, list);
     if (list->n >= x->ndim)
@@ -66,7 +73,8 @@ static td_status add_index(const td_tensor *x, td_tensor *index, index_list *lis
     td_status status = index ? td_contiguous_as(index, TD_I64, place) : TD_OK;
     if (status == TD_OK && index)
         status = td_take_apart(x, place);
-    list->n += status == TD_OK;
+    if (status == TD_OK)
+        list->from_one |= (uint16_t)(from_one << list->n++);
     return status;
 }
 
@@ -138,9 +146,9 @@ done:
 
 static td_status normalize(const td_tensor *x, td_value indices, index_list *list) {
     td_status status = TD_OK;
-    list->n = 0;
+    *list = (index_list){.n = 0};
     for (int k = 0; k < indices.n && status == TD_OK; k++)
-        status = add_index(x, indices.tensors[k], list);
+        status = add_index(x, indices.tensors[k], indices.from_one >> k & 1, list);
     if (status == TD_OK)
         status = broadcast_list(list);
     if (status)
@@ -157,7 +165,7 @@ static td_status run_advanced_index(td_call *call) {
     if (status)
         return status;
     TD_TRY(normalize(o.x, o.indices, &list));
-    TD_TRY(TD_APPLY(&call->out[0], index, TD_T(o.x), TD_TENSORS(list.n, list.tensors)));
+    TD_TRY(TD_APPLY(&call->out[0], index, TD_T(o.x), list_value(&list)));
 done:
     release_list(&list);
     release_opened(&o);
@@ -208,7 +216,7 @@ td_status td_index_put(td_tensor *x, td_value indices, td_tensor *values, bool a
     TD_TRY(normalize(o.x, o.indices, &list));
     if (values->ndim == 0)
         TD_TRY(TD_APPLY(&there, to, TD_T(values), TD_NIL, TD_DEVICE(td_tensor_device(x))));
-    TD_TRY(TD_APPLY_INPLACE(index_write_, TD_T(o.x), TD_TENSORS(list.n, list.tensors),
+    TD_TRY(TD_APPLY_INPLACE(index_write_, TD_T(o.x), list_value(&list),
                             TD_T(there ? there : values), TD_B(accumulate)));
 done:
     td_release(there);
@@ -297,9 +305,16 @@ done:
  * one row, is a new reference. `x` is the first argument, seen with one dim where it has none. */
 typedef struct row_entries {
     int n, dim;
+    uint16_t from_one; /* the index's */
     td_tensor *x;
     td_tensor *entries[TD_MAX_DIMS];
 } row_entries;
+
+static td_value rows_value(const row_entries *rows) {
+    td_value v = TD_TENSORS(rows->n, rows->entries);
+    v.from_one = (uint16_t)(rows->from_one << rows->dim);
+    return v;
+}
 
 static void release_rows(row_entries *rows) {
     td_release(rows->x);
@@ -311,6 +326,7 @@ static td_status read_rows(const td_call *call, td_tensor *x, row_entries *rows)
     int64_t one = 1, flat = -1;
     td_status status = td_wrap_dim(call->args[1].i, x->ndim, &rows->dim);
     rows->x = NULL;
+    rows->from_one = call->args[2].from_one;
     if (status)
         return status;
     if (index->ndim > 1)
@@ -342,7 +358,7 @@ static td_status run_index_select(td_call *call) {
                          (long long)picked);
         goto done;
     }
-    TD_TRY(TD_APPLY(&y, advanced_index, TD_T(rows.x), TD_TENSORS(rows.n, rows.entries)));
+    TD_TRY(TD_APPLY(&y, advanced_index, TD_T(rows.x), rows_value(&rows)));
     if (x->ndim == 0)
         TD_STEP(&y, view, TD_T(y), TD_INTS(0, &picked));
     call->out[0] = td_retain(y);
@@ -373,7 +389,7 @@ static td_status put_rows(td_call *call, td_tensor *x, td_tensor *values, bool a
     td_status status = read_rows(call, x, &rows);
     if (status)
         return status;
-    status = td_index_put(rows.x, TD_TENSORS(rows.n, rows.entries), values, accumulate);
+    status = td_index_put(rows.x, rows_value(&rows), values, accumulate);
     release_rows(&rows);
     return status;
 }
@@ -568,7 +584,7 @@ TD_OPERATOR(advanced_index) = {
     .schema = "(Tensor x, Tensor?[] indices) -> Tensor",
     .doc = "The elements at the places that tensors and masks name, one per dim.",
     .run = run_advanced_index,
-    .flags = TD_OP_INTERNAL,
+    .flags = TD_OP_INTERNAL | TD_OP_ANY_BASE,
 };
 TD_OPERATOR(index) = {
     .schema = "(Tensor x, Tensor?[] indices) -> Tensor",
@@ -578,7 +594,7 @@ TD_OPERATOR(index) = {
     .dtypes = TD_DTYPES_ALL,
     .backward = grad_index,
     .saves = "indices",
-    .flags = TD_OP_INTERNAL,
+    .flags = TD_OP_INTERNAL | TD_OP_ANY_BASE,
 };
 TD_OPERATOR(index_write_) = {
     .schema = "(Tensor x, Tensor?[] indices, Tensor values, bool accumulate=false) "
@@ -589,39 +605,39 @@ TD_OPERATOR(index_write_) = {
     .dtypes = TD_DTYPES_ALL,
     .backward = grad_index_write,
     .saves = "indices",
-    .flags = TD_OP_INTERNAL | TD_OP_INPLACE_ONLY | TD_OP_WRITES_SELF,
+    .flags = TD_OP_INTERNAL | TD_OP_INPLACE_ONLY | TD_OP_WRITES_SELF | TD_OP_ANY_BASE,
 };
 TD_OPERATOR(index_select) = {
     .schema = "(Tensor x, dim dim, index Tensor index) -> Tensor",
     .doc = "The places along a dim that index names.",
     .run = run_index_select,
-    .flags = TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART | TD_OP_ANY_BASE,
 };
 TD_OPERATOR(index_add) = {
     .schema = "(Tensor x, dim dim, index Tensor index, Tensor source, *, "
               "number alpha=1) -> Tensor",
     .doc = "Add alpha * source to the places along a dim that index names.",
     .run = run_index_add,
-    .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART,
+    .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART | TD_OP_ANY_BASE,
 };
 TD_OPERATOR(index_copy) = {
     .schema = "(Tensor x, dim dim, index Tensor index, Tensor source) -> Tensor",
     .doc = "Write source to the places along a dim that index names.",
     .run = run_index_copy,
     .autocast = {.cpu = TD_AUTOCAST_PROMOTE},
-    .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART,
+    .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART | TD_OP_ANY_BASE,
 };
 TD_OPERATOR(index_fill) = {
     .schema = "(Tensor x, dim dim, index Tensor index, Tensor|number value) -> Tensor",
     .doc = "Write one value to the places along a dim that index names.",
     .run = run_index_fill,
-    .flags = TD_OP_INPLACE,
+    .flags = TD_OP_INPLACE | TD_OP_ANY_BASE,
 };
 TD_OPERATOR(take) = {
     .schema = "(Tensor x, index Tensor index) -> Tensor",
     .doc = "Elements by their places in row-major order.",
     .formula = "advanced_index(reshape(x, -1), {index})",
-    .flags = TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART,
+    .flags = TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART | TD_OP_ANY_BASE,
 };
 TD_OPERATOR(masked_fill) = {
     .schema = "(Tensor x, Tensor mask, Tensor|number value) -> Tensor",

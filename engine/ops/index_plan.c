@@ -25,6 +25,7 @@ td_status td_index_plan_make(const td_tensor *x, td_value indices, td_index_plan
         if (!indices.tensors[d])
             continue;
         p->index[p->nindexed] = indices.tensors[d];
+        p->from_one |= (uint16_t)((indices.from_one >> d & 1) << p->nindexed);
         p->index_sizes[p->nindexed] = x->sizes[d];
         p->index_strides[p->nindexed] = x->strides[d];
         p->index_dims[p->nindexed++] = d;

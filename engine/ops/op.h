@@ -41,7 +41,8 @@ struct td_generator;
 /* An argument; everything in it is borrowed for the call. */
 typedef struct td_value {
     uint8_t kind;
-    int32_t n; /* length of ints or tensors */
+    uint16_t from_one; /* indices: bit k: the elements of tensor k count from 1, not from 0 */
+    int32_t n;         /* length of ints or tensors */
     union {
         td_tensor *tensor;
         int64_t i;
@@ -65,9 +66,12 @@ typedef struct td_value {
 #define TD_INTS(count, p)    ((td_value){.kind = TD_KIND_INTS, .n = (count), .ints = (p)})
 #define TD_FLOATS(count, p)  ((td_value){.kind = TD_KIND_FLOATS, .n = (count), .floats = (p)})
 #define TD_TENSORS(count, p) ((td_value){.kind = TD_KIND_TENSORS, .n = (count), .tensors = (p)})
-#define TD_DTYPE(x)          ((td_value){.kind = TD_KIND_DTYPE, .dtype = (x)})
-#define TD_DEVICE(x)         ((td_value){.kind = TD_KIND_DEVICE, .device = (x)})
-#define TD_STRING(x)         ((td_value){.kind = TD_KIND_STRING, .string = (x)})
+/* x, whose elements are indices that count as those of `like` do. */
+#define TD_INDEX(x, like)                                                                          \
+    ((td_value){.kind = TD_KIND_TENSOR, .from_one = (like).from_one, .tensor = (x)})
+#define TD_DTYPE(x)  ((td_value){.kind = TD_KIND_DTYPE, .dtype = (x)})
+#define TD_DEVICE(x) ((td_value){.kind = TD_KIND_DEVICE, .device = (x)})
+#define TD_STRING(x) ((td_value){.kind = TD_KIND_STRING, .string = (x)})
 static inline td_value td_tensor_or_nil(td_tensor *x) {
     return x ? TD_T(x) : TD_NIL;
 }
@@ -209,6 +213,8 @@ enum {
                               when it is done */
     TD_OP_OUT_APART = 131072, /* out= must not share memory with an argument (where there is a form
                                 in place: with one besides the first) */
+    TD_OP_ANY_BASE = 262144,  /* reads td_value.from_one on the CPU; what others are given counts
+                                 from 0 when it comes to them */
 };
 
 /* Shape and dtype rule: read call->args, fill out[0 .. nresults), and what it has worked out of the

@@ -132,8 +132,8 @@ static td_status run_index_reduce(td_call *call) {
     TD_STEP(&wide, expand, TD_T(wide), TD_INTS(x->ndim, source->sizes));
     if (call->inplace) /* what gradients read must not be overwritten */
         TD_TRY(TD_APPLY(&kept, clone, TD_T(x)));
-    TD_TRY(TD_APPLY(&call->out[0], scatter_reduce, TD_T(kept ? kept : x), a[1], TD_T(wide), a[3],
-                    a[4], a[5]));
+    TD_TRY(TD_APPLY(&call->out[0], scatter_reduce, TD_T(kept ? kept : x), a[1],
+                    TD_INDEX(wide, a[2]), a[3], a[4], a[5]));
 done:
     td_release(wide);
     td_release(kept);
@@ -174,6 +174,7 @@ static td_status run_put(td_call *call) {
     const td_value *a = call->args;
     td_tensor *x = a[0].tensor, *source = a[2].tensor, *row = NULL, *values = NULL, *places = NULL;
     const int64_t flat = -1;
+    bool itself = call->inplace && x->contiguous; /* seen as a row, which is written */
     td_status status = TD_OK;
     TD_TRY(check_values(x, source, "source"));
     TD_TRY(td_check_index(a[1].tensor));
@@ -182,12 +183,18 @@ static td_status run_put(td_call *call) {
                          (long long)source->numel, (long long)a[1].tensor->numel);
         goto done;
     }
-    TD_TRY(TD_APPLY(&row, clone, TD_T(x), TD_STRING("contiguous")));
-    TD_STEP(&row, reshape, TD_T(row), TD_INTS(1, &flat));
+    TD_TRY(TD_APPLY(&row, reshape, TD_T(x), TD_INTS(1, &flat)));
+    if (!itself)
+        TD_STEP(&row, clone, TD_T(row), TD_STRING("contiguous"));
     TD_TRY(TD_APPLY(&values, reshape, TD_T(source), TD_INTS(1, &flat)));
-    TD_TRY(TD_APPLY(&places, reshape, a[1], TD_INTS(1, &flat)));
-    TD_STEP(&row, index_put, TD_T(row), TD_TENSORS(1, &places), TD_T(values), a[3]);
-    TD_TRY(TD_APPLY(&call->out[0], view, TD_T(row), TD_INTS(x->ndim, x->sizes)));
+    TD_TRY(TD_APPLY(&places, reshape, TD_T(a[1].tensor), TD_INTS(1, &flat)));
+    td_value list = TD_TENSORS(1, &places);
+    list.from_one = a[1].from_one;
+    TD_TRY(td_index_put(row, list, values, a[3].b));
+    if (itself)
+        call->out[0] = td_retain(x);
+    else
+        TD_TRY(TD_APPLY(&call->out[0], view, TD_T(row), TD_INTS(x->ndim, x->sizes)));
 done:
     td_release(row);
     td_release(values);
@@ -267,7 +274,7 @@ static td_status run_take_along_dim(td_call *call) {
         TD_TRY(expand_beside(x, n, sizes, dim, &wide));
         TD_TRY(expand_beside(index, n, sizes, dim, &places));
     }
-    TD_TRY(TD_APPLY(&call->out[0], gather, TD_T(wide), TD_I(dim), TD_T(places)));
+    TD_TRY(TD_APPLY(&call->out[0], gather, TD_T(wide), TD_I(dim), TD_INDEX(places, a[1])));
 done:
     td_release(wide);
     td_release(places);
@@ -283,27 +290,27 @@ TD_OPERATOR(scatter_reduce) = {
               "bool include_self=true) -> Tensor",
     .doc = "x with what src brings to the places that index names along a dim reduced there.",
     .run = run_scatter_reduce,
-    .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_APART | TD_OP_OUT_EXACT,
+    .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_APART | TD_OP_OUT_EXACT | TD_OP_ANY_BASE,
 };
 TD_OPERATOR(index_reduce) = {
     .schema = "(Tensor x, dim dim, index Tensor index, Tensor source, "
               "\"prod\"|\"mean\"|\"amax\"|\"amin\" reduce, *, bool include_self=true) -> Tensor",
     .doc = "x with the rows of source reduced at the places along a dim that index names.",
     .run = run_index_reduce,
-    .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_APART | TD_OP_OUT_EXACT,
+    .flags = TD_OP_INPLACE | TD_OP_OUT | TD_OP_OUT_APART | TD_OP_OUT_EXACT | TD_OP_ANY_BASE,
 };
 TD_OPERATOR(index_put) = {
     .schema = "(Tensor x, index Tensor?[] indices, Tensor values, bool accumulate=false) -> Tensor",
     .doc = "Write values to the places that index tensors and masks name, or add them there.",
     .run = run_index_put,
     .autocast = {.cuda = TD_AUTOCAST_PROMOTE},
-    .flags = TD_OP_INPLACE,
+    .flags = TD_OP_INPLACE | TD_OP_ANY_BASE,
 };
 TD_OPERATOR(put) = {
     .schema = "(Tensor x, index Tensor index, Tensor source, bool accumulate=false) -> Tensor",
     .doc = "Write source to places in row-major order, or add it there.",
     .run = run_put,
-    .flags = TD_OP_INPLACE,
+    .flags = TD_OP_INPLACE | TD_OP_ANY_BASE,
 };
 TD_OPERATOR(masked_scatter) = {
     .schema = "(Tensor x, Tensor mask, Tensor source) -> Tensor",
@@ -315,7 +322,7 @@ TD_OPERATOR(take_along_dim) = {
     .schema = "(Tensor x, index Tensor indices, dim? dim=nil) -> Tensor",
     .doc = "gather with broadcasting; without a dim of the flattened tensors.",
     .run = run_take_along_dim,
-    .flags = TD_OP_OUT | TD_OP_OUT_APART | TD_OP_OUT_EXACT,
+    .flags = TD_OP_OUT | TD_OP_OUT_APART | TD_OP_OUT_EXACT | TD_OP_ANY_BASE,
 };
 TD_OPERATOR(argwhere) = {
     .schema = "(Tensor x) -> index Tensor",

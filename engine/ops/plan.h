@@ -410,12 +410,13 @@ typedef struct td_max_pool_plan {
 
 /* Geometry of x[..., i, :, j, ...] with index tensors of one shape: x's elements that a place b of
  * the index tensors selects lie at before[] + picked(b) + after[]. Index tensors are row-major
- * int64 and count from 0, negative from the end. Reading: out (row-major) = x[index]. Writing: out
- * is the tensor written, x the values, row-major and of out's dtype. EINDEX for a place that is not
- * there. */
+ * int64 and count from 0 or 1, negative from the end. Reading: out (row-major) = x[index]. Writing:
+ * out is the tensor written, x the values, row-major and of out's dtype. EINDEX for a place that is
+ * not there. */
 typedef struct td_index_plan {
     TD_PLAN_HEAD(18, *out, *x, *index[TD_MAX_DIMS]); /* `index`: one for each indexed dim */
     int nindexed;
+    uint16_t from_one;                /* on the CPU: bit k: index[k] counts from 1 */
     bool accumulate;                  /* writing: += */
     int64_t index_sizes[TD_MAX_DIMS]; /* of the dims that they index */
     int64_t index_strides[TD_MAX_DIMS];
@@ -439,11 +440,12 @@ typedef enum td_combine {
 } td_combine;
 
 /* gather: out[..., k, ...] = x[..., index[..., k, ...], ...] along dim. scatter: out[...,
- * index[..., k, ...], ...] is combined with x[..., k, ...], x of out's dtype. int64 indices from 0.
- * EINDEX. */
+ * index[..., k, ...], ...] is combined with x[..., k, ...], x of out's dtype. int64 indices from 0,
+ * or on the CPU from 1. EINDEX. */
 typedef struct td_gather_plan {
     TD_PLAN_HEAD(3, *out, *x, *index);
     int dim;
+    bool from_one;
     td_combine how; /* scatter */
 } td_gather_plan;
 
