@@ -54,17 +54,40 @@ static void put(const td_tensor *x, char *p, int64_t place, double value) {
     td_store_double((td_dtype)x->dtype, p + place * (int64_t)td_tensor_itemsize(x), value);
 }
 
+/* n elements of x, `step` apart, from p. Small matrices take less time in LAPACK than to be asked
+ * for their dtype at every element, so the dtypes that come here most have loops of their own. */
+static void load_line(const td_tensor *x, const char *p, int64_t step, int64_t n, double *to) {
+    if (x->dtype == TD_F32)
+        for (int64_t k = 0; k < n; k++)
+            to[k] = ((const float *)(const void *)p)[k * step];
+    else if (x->dtype == TD_F64)
+        for (int64_t k = 0; k < n; k++)
+            to[k] = ((const double *)(const void *)p)[k * step];
+    else
+        for (int64_t k = 0; k < n; k++)
+            to[k] = get(x, p, k * step);
+}
+
+/* The other way round; without `from` they become zeros. */
+static void store_line(const td_tensor *x, char *p, int64_t step, int64_t n, const double *from) {
+    if (x->dtype == TD_F32)
+        for (int64_t k = 0; k < n; k++)
+            ((float *)(void *)p)[k * step] = from ? (float)from[k] : 0;
+    else if (x->dtype == TD_F64)
+        for (int64_t k = 0; k < n; k++)
+            ((double *)(void *)p)[k * step] = from ? from[k] : 0;
+    else
+        for (int64_t k = 0; k < n; k++)
+            put(x, p, k * step, from ? from[k] : 0);
+}
+
 /* Matrix `at` of x as columns; transposed on the way where wanted. */
 static void load(const td_tensor *x, int64_t at, bool transposed, double *to) {
     const char *p = item(x, 2, at);
-    int rows = x->ndim - 2, columns = x->ndim - 1;
-    if (transposed) {
-        rows = x->ndim - 1;
-        columns = x->ndim - 2;
-    }
-    for (int64_t c = 0; c < x->sizes[columns]; c++)
-        for (int64_t r = 0; r < x->sizes[rows]; r++)
-            *to++ = get(x, p, r * x->strides[rows] + c * x->strides[columns]);
+    int rows = x->ndim - 2 + transposed, columns = x->ndim - 1 - transposed;
+    int64_t by_column = x->strides[columns] * (int64_t)td_tensor_itemsize(x);
+    for (int64_t c = 0; c < x->sizes[columns]; c++, to += x->sizes[rows])
+        load_line(x, p + c * by_column, x->strides[rows], x->sizes[rows], to);
 }
 
 typedef enum part { WHOLE, LOWER, UPPER } part;
@@ -74,19 +97,20 @@ static void store(const td_tensor *x, int64_t at, bool transposed, part which, c
                   int64_t ld) {
     char *p = item(x, 2, at);
     int64_t rows = x->sizes[x->ndim - 2 + transposed], columns = x->sizes[x->ndim - 1 - transposed];
-    int64_t by_row = x->strides[x->ndim - 2 + transposed];
-    int64_t by_column = x->strides[x->ndim - 1 - transposed];
-    for (int64_t c = 0; c < columns; c++)
-        for (int64_t r = 0; r < rows; r++) {
-            bool counts = which == WHOLE || (which == LOWER ? r >= c : r <= c);
-            put(x, p, r * by_row + c * by_column, counts ? from[r + c * ld] : 0);
-        }
+    int64_t size = (int64_t)td_tensor_itemsize(x);
+    int64_t step = x->strides[x->ndim - 2 + transposed];
+    int64_t by_column = x->strides[x->ndim - 1 - transposed] * size;
+    for (int64_t c = 0; c < columns; c++, p += by_column, from += ld) {
+        int64_t begin = which != LOWER ? 0 : c < rows ? c : rows;
+        int64_t end = which != UPPER || c >= rows ? rows : c + 1;
+        store_line(x, p, step, begin, NULL);
+        store_line(x, p + begin * step * size, step, end - begin, from + begin);
+        store_line(x, p + end * step * size, step, rows - end, NULL);
+    }
 }
 
 static void store_vector(const td_tensor *x, int64_t at, const double *from, int64_t n) {
-    char *p = item(x, 1, at);
-    for (int64_t k = 0; k < n; k++)
-        put(x, p, k * x->strides[x->ndim - 1], from[k]);
+    store_line(x, item(x, 1, at), x->strides[x->ndim - 1], n, from);
 }
 
 static void store_number(const td_tensor *x, int64_t at, double value) {

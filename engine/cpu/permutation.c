@@ -10,8 +10,8 @@
 
 #include <string.h>
 
-/* STRETCH: elements between looks at the interrupt. Each of them may be the first that is written in
- * its page, and of 64 K such pages the system takes a second to give. */
+/* STRETCH: elements between looks at the interrupt. Each of them may be the first that is written
+ * in its page, and of 64 K such pages the system takes a second to give. */
 enum { FEW = 2048, MAX_BITS = 12, STRETCH = 16 };
 
 typedef struct order {

@@ -1,6 +1,7 @@
 /* linalg.c: decompositions of matrices and what follows from them, of batches alike: determinants,
  * inverses, solutions, norms. Kernels make one plan (td_factor_plan); public operators are composed
  * of them, so that gradients of gradients come by themselves. float32 and float64. */
+#include "engine/core/modes.h"
 #include "engine/ops/meta.h"
 #include "engine/ops/plan.h"
 
@@ -180,6 +181,28 @@ static td_status rule_eigh(const td_call *call, td_meta *out) {
     return TD_OK;
 }
 
+/* Values alone take a fraction of the time that vectors take: the plan's vectors stay NULL. */
+static td_status rule_singular_values(const td_call *call, td_meta *out) {
+    const td_tensor *a = call->args[0].tensor;
+    td_status status = check_matrices(a, "A", false);
+    if (status)
+        return status;
+    int64_t m = a->sizes[a->ndim - 2], n = a->sizes[a->ndim - 1];
+    plan_of(call, TD_FACTOR_SVD);
+    set_own(&out[0], a, 1, 0, m < n ? m : n);
+    return TD_OK;
+}
+
+static td_status rule_symmetric_values(const td_call *call, td_meta *out) {
+    const td_tensor *a = call->args[0].tensor;
+    td_status status = check_matrices(a, "A", true);
+    if (status)
+        return status;
+    plan_of(call, TD_FACTOR_EIGH)->upper = call->args[1].b;
+    set_own(&out[0], a, 1, 0, a->sizes[a->ndim - 1]);
+    return TD_OK;
+}
+
 /* ---- kernels ---- */
 
 static td_status factor(td_call *call, int nout, bool info) {
@@ -195,6 +218,12 @@ static td_status kernel_one(td_call *call) {
 }
 static td_status kernel_one_info(td_call *call) {
     return factor(call, 1, true);
+}
+/* The plan of singular values holds them between the vectors. */
+static td_status kernel_singular_values(td_call *call) {
+    td_factor_plan *p = TD_PLAN(call, td_factor_plan);
+    p->out[1] = call->out[0];
+    return TD_RUN(td_tensor_device(p->a), factor, p);
 }
 static td_status kernel_two(td_call *call) {
     return factor(call, 2, false);
@@ -314,6 +343,36 @@ static td_status run_eigh(td_call *call) {
     bool upper;
     td_status status = one_of("UPLO", call->args[1], "L", "U", &upper);
     return status ? status : TD_APPLY(call->out, eigh_parts, call->args[0], TD_B(upper));
+}
+
+/* The gradient of values is made of the vectors: who records needs these too. */
+static bool needs_vectors(const td_call *call) {
+    return td_grad_enabled() && call->args[0].tensor->requires_grad;
+}
+
+static td_status run_svdvals(td_call *call) {
+    td_tensor *parts[3] = {NULL};
+    if (!needs_vectors(call))
+        return TD_APPLY(call->out, singular_values, call->args[0]);
+    td_status status = TD_APPLY(parts, svd_parts, call->args[0], TD_B(false));
+    call->out[0] = parts[1];
+    td_release(parts[0]);
+    td_release(parts[2]);
+    return status;
+}
+
+static td_status run_eigvalsh(td_call *call) {
+    td_tensor *parts[2] = {NULL};
+    bool upper;
+    td_status status = one_of("UPLO", call->args[1], "L", "U", &upper);
+    if (status)
+        return status;
+    if (!needs_vectors(call))
+        return TD_APPLY(call->out, symmetric_values, call->args[0], TD_B(upper));
+    status = TD_APPLY(parts, eigh_parts, call->args[0], TD_B(upper));
+    call->out[0] = parts[0];
+    td_release(parts[1]);
+    return status;
 }
 
 /* A tolerance for each matrix as one beside its values. */
@@ -532,6 +591,22 @@ TD_OPERATOR(svd_parts) = {
                                                                        "unsqueeze(g.S, -2), v)",
     .flags = TD_OP_INTERNAL,
 };
+TD_OPERATOR(singular_values) = {
+    .schema = "(Tensor A) -> Tensor",
+    .doc = "Singular values, descending, without the vectors.",
+    .rule = rule_singular_values,
+    .kernel = kernel_singular_values,
+    .dtypes = REAL,
+    .flags = TD_OP_INTERNAL | TD_OP_NONDIFF,
+};
+TD_OPERATOR(symmetric_values) = {
+    .schema = "(Tensor A, bool upper) -> Tensor",
+    .doc = "Ascending eigenvalues of symmetric matrices, without the vectors.",
+    .rule = rule_symmetric_values,
+    .kernel = kernel_one,
+    .dtypes = REAL,
+    .flags = TD_OP_INTERNAL | TD_OP_NONDIFF,
+};
 TD_OPERATOR(eigh_parts) = {
     .schema = "(Tensor A, bool upper) -> (Tensor L, Tensor V)",
     .doc = "Ascending L and orthogonal V with V diag(L) V^T = A, of symmetric matrices.",
@@ -638,7 +713,7 @@ TD_OPERATOR(linalg_svdvals) = {
     .autocast = {.cpu = TD_AUTOCAST_FP32},
     .schema = "(Tensor A) -> Tensor",
     .doc = "Singular values, descending.",
-    .formula = "p = svd_parts(A, false); p.S",
+    .run = run_svdvals,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(linalg_eigh) = {
@@ -653,7 +728,7 @@ TD_OPERATOR(linalg_eigvalsh) = {
     .autocast = {.cpu = TD_AUTOCAST_FP32},
     .schema = "(Tensor A, str UPLO=\"L\") -> Tensor",
     .doc = "Ascending eigenvalues of symmetric matrices; one triangle counts.",
-    .formula = "p = linalg_eigh(A, UPLO); p.L",
+    .run = run_eigvalsh,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(linalg_pinv) = {

@@ -38,6 +38,38 @@ t.test("svd_makes_up_its_matrix", function()
     end
 end)
 
+t.test("matrices_that_lie_in_any_way_are_read_and_written", function()
+    local x = random(2, 6, 8)
+    for _, dtype in ipairs { tide.float32, tide.float64 } do
+        local y = x:to(dtype)
+        for _, view in ipairs { y:transpose(1, 3), y:slice(2, 1, nil, 2), y:slice(3, 2, nil, 3), y:flip(2),
+            y:narrow(1, 1, 1):expand(3, 6, 8) } do
+            local copy = view:contiguous()
+            for _, name in ipairs { "svdvals", "qr", "svd" } do
+                local a, b = { tide.linalg[name](view) }, { tide.linalg[name](copy) }
+                for k = 1, #a do
+                    t.is_true(a[k]:equal(b[k]), name)
+                end
+            end
+        end
+    end
+end)
+
+t.test("values_alone_are_those_beside_vectors", function()
+    local x, s = random(3, 7, 5), positive(6)
+    for _, a in ipairs { x, x:transpose(2, 3), x:unsqueeze(1) } do
+        local _, values = tide.linalg.svd(a, false)
+        near(tide.cat { tide.linalg.svdvals(a):flatten(), tide.zeros(1) },
+            tide.cat { values:flatten(), tide.zeros(1) }, "svd")
+        near(tide.linalg.svdvals(a:clone():requires_grad_()):sum(), values:sum(), "recorded")
+    end
+    for _, side in ipairs { "L", "U" } do
+        near(tide.linalg.eigvalsh(s, side), (tide.linalg.eigh(s, side)), side)
+        near(tide.linalg.eigvalsh(s:clone():requires_grad_(), side), tide.linalg.eigvalsh(s, side), "recorded")
+    end
+    t.error_has(function() tide.linalg.eigvalsh(s, "X") end, "UPLO")
+end)
+
 t.test("qr_makes_up_its_matrix", function()
     for _, mode in ipairs { "reduced", "complete" } do
         for _, sizes in ipairs { { 4, 4 }, { 6, 3 }, { 3, 6 } } do

@@ -109,7 +109,7 @@ TD_VEC_SWAP(vd, VD_N)
         return x[0];                                                                               \
     }                                                                                              \
     static inline T V##_hmax(V x) { /* where there is a NaN, any of the lanes */                   \
-        TD_VEC_FOLD(x, V, lanes, V##_greater)                                                         \
+        TD_VEC_FOLD(x, V, lanes, V##_greater)                                                      \
         return x[0];                                                                               \
     }
 TD_VEC_ACROSS(vf, float, VF_N)
