@@ -32,12 +32,13 @@ static inline bool vd_any(vl mask) {
     return vf_any((vi)mask);
 }
 
-/* Is any lane over the limit, is none outside of [least, below)? NaN is not over, but outside. */
-static inline bool vf_any_over(vf x, float limit) {
+/* Has any lane reached the limit, is none outside of [least, below)? NaN has not, but is outside.
+ */
+static inline bool vf_any_from(vf x, float limit) {
 #if defined(TD_ISA_avx512)
-    return _mm512_cmp_ps_mask((__m512)x, _mm512_set1_ps(limit), _CMP_GT_OQ) != 0;
+    return _mm512_cmp_ps_mask((__m512)x, _mm512_set1_ps(limit), _CMP_GE_OQ) != 0;
 #else
-    return vf_any((vi)(x > limit));
+    return vf_any((vi)(x >= limit));
 #endif
 }
 static inline bool vf_all_within(vf x, float least, float below) {

@@ -144,7 +144,7 @@ static inline vf vf_expm1(vf x) {
 #endif
     vf high = top - 1, lost = vf_select((vi)(top > 1), (top - high) - 1, top - (high + 1));
     vf r = vf_signed_as(high + (rest + lost), x);
-    return __builtin_expect(vf_any_over(x, TD_EXPM1_LIMIT), 0) ? vf_expm1_apart(r, x) : r;
+    return __builtin_expect(vf_any_from(x, TD_EXPM1_LIMIT), 0) ? vf_expm1_apart(r, x) : r;
 }
 #else
 static inline vf vf_expm1(vf x) {
@@ -275,16 +275,17 @@ static inline vf vf_less_far_tail(vf x, vf tail) {
     return vf_less_tail(x, vf_select((vi)(x == -INFINITY), (vf){0} + NAN, tail));
 }
 
-/* Lanes beyond the limit go another way, and so does a vector that has any: `far` is what those
- * get. NaN is not beyond. */
+/* Lanes from the limit on go another way, and so does a vector that has any: `far` is what those
+ * get. NaN is not beyond; the limit itself is, since it may lie halfway to an entry that the table
+ * does not have. */
 #define TD_VEC_BOTH_WAYS(name, limit)                                                              \
     static __attribute__((noinline)) vf vf_##name##_apart(vf x) {                                  \
-        vi beyond = (vi)(vf_abs(x) > (limit));                                                     \
+        vi beyond = (vi)(vf_abs(x) >= (limit));                                                    \
         return vf_select(beyond, vf_##name##_far(x), vf_##name##_near(x));                         \
     }
 #define TD_VEC_NEAR_OR_APART(name, limit)                                                          \
     static inline vf vf_##name(vf x) {                                                             \
-        bool any = vf_any_over(vf_abs(x), limit);                                                  \
+        bool any = vf_any_from(vf_abs(x), limit);                                                  \
         return __builtin_expect(any, 0) ? vf_##name##_apart(x) : vf_##name##_near(x);              \
     }
 #define TD_VEC_NEAR_AND_FAR(name, limit)                                                           \
@@ -304,7 +305,7 @@ static inline vf vf_gelu_power(vf a, vf *power) {
 /* Both ways at once: the polynomials of either lie in one table of 32. Where the exponential has no
  * place it is 1, which leaves the bits as they are. */
 static __attribute__((noinline)) vf vf_gelu_apart(vf x) {
-    vi beyond = (vi)(vf_abs(x) > TD_GELU_NEAR_LIMIT);
+    vi beyond = (vi)(vf_abs(x) >= TD_GELU_NEAR_LIMIT);
     vf a = vf_at_most(vf_abs(x), TD_GELU_FAR_LIMIT), power, y = vf_gelu_power(a, &power);
     vf round = vf_select(beyond, (vf){0} + (TD_GELU_FAR_ROUND + 16), (vf){0} + TD_GELU_NEAR_ROUND);
     vi k = (vi)(a + round);
