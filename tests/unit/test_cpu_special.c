@@ -75,6 +75,8 @@ TEST(functions_are_right_at_both_ends) {
         {"ndtri", TD_F64, NAN, NAN},
         {"erfcx", TD_F32, INFINITY, 0},
         {"erfcx", TD_F32, -10, INFINITY},
+        {"erfinv", TD_F64, -4.9260651380375043e-308, -4.3656115618629933e-308},
+        {"erfinv", TD_F64, 4.4611998440236281e-308, 3.9536354215993834e-308},
         {"erfcx", TD_F64, -26, 7.657724931490568e+293},
         {"erfcx", TD_F64, 1e200, 5.641895835477563e-201},
         {"erfcx", TD_F64, 3.7, 0.1474349975371851},

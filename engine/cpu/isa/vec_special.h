@@ -193,9 +193,11 @@ static __attribute__((noinline)) vd vd_erfinv_of(vd a, vd rest) {
     vd end = vd_select((vl)(rest == 0), (vd){0} + (double)INFINITY, (vd){0} + (double)NAN);
     return vd_select(ends, end, x);
 }
+/* Next to 0 it is straight, and the step's difference of erf would have no digits left. */
 static inline vd vd_erfinv(vd y) {
-    vd a = vd_abs(y);
-    return vd_copysign(vd_erfinv_of(a, 1 - a), y);
+    vd a = vd_abs(y), straight = a - a * 0.1137730745472420;
+    vd x = vd_select((vl)(a < 0x1p-30), straight, vd_erfinv_of(a, 1 - a));
+    return vd_copysign(x, y);
 }
 /* The number below which a standard normal one lies with probability p. */
 static inline vd vd_ndtri(vd p) {
