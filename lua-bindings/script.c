@@ -32,7 +32,7 @@ static _Thread_local tide_home *entered;
 
 static void home_release(void *of) {
     tide_home *home = of;
-    if (atomic_fetch_sub_explicit(&home->refs, 1, memory_order_acq_rel) == 1)
+    if (td_was_last(&home->refs))
         free(home);
 }
 

@@ -24,7 +24,7 @@ struct td_hooks {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 void td_hook_release(td_hook *hook) {
-    if (!hook || atomic_fetch_sub_explicit(&hook->refs, 1, memory_order_acq_rel) != 1)
+    if (!hook || !td_was_last(&hook->refs))
         return;
     hook->hook_class->destroy(hook->payload);
     td_free(hook);

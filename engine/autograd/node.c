@@ -320,7 +320,7 @@ td_node *td_node_retain(td_node *node) {
 }
 
 void td_node_release(td_node *node) {
-    if (!node || atomic_fetch_sub_explicit(&node->refs, 1, memory_order_acq_rel) != 1)
+    if (!node || !td_was_last(&node->refs))
         return;
     node->next_dead = dead_list;
     dead_list = node;

@@ -148,7 +148,7 @@ static td_status stream_get(dnnl_stream_t *out) {
 /* ---- plans ---- */
 
 static void plan_release(plan *p) {
-    if (!p || atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) != 1)
+    if (!p || !td_was_last(&p->refs))
         return;
     for (int k = 0; k < p->nargs; k++)
         if (p->args[k].reorder)

@@ -169,18 +169,6 @@ static td_status rule_svd(const td_call *call, td_meta *out) {
     return TD_OK;
 }
 
-static td_status rule_eigh(const td_call *call, td_meta *out) {
-    const td_tensor *a = call->args[0].tensor;
-    td_status status = check_matrices(a, "A", true);
-    if (status)
-        return status;
-    plan_of(call, TD_FACTOR_EIGH)->upper = call->args[1].b;
-    set_own(&out[0], a, 1, 0, a->sizes[a->ndim - 1]);
-    td_meta_like(&out[1], a, (td_dtype)a->dtype);
-    as_columns(&out[1]);
-    return TD_OK;
-}
-
 /* Values alone take a fraction of the time that vectors take: the plan's vectors stay NULL. */
 static td_status rule_singular_values(const td_call *call, td_meta *out) {
     const td_tensor *a = call->args[0].tensor;
@@ -200,6 +188,16 @@ static td_status rule_symmetric_values(const td_call *call, td_meta *out) {
         return status;
     plan_of(call, TD_FACTOR_EIGH)->upper = call->args[1].b;
     set_own(&out[0], a, 1, 0, a->sizes[a->ndim - 1]);
+    return TD_OK;
+}
+
+static td_status rule_eigh(const td_call *call, td_meta *out) {
+    const td_tensor *a = call->args[0].tensor;
+    td_status status = rule_symmetric_values(call, out);
+    if (status)
+        return status;
+    td_meta_like(&out[1], a, (td_dtype)a->dtype);
+    as_columns(&out[1]);
     return TD_OK;
 }
 
