@@ -4,6 +4,7 @@
 
 #include "engine/core/interrupt.h"
 #include "engine/cpu/isa/isa_symbol.h"
+#include "engine/cpu/isa/vec_across.h"
 #include "engine/cpu/isa/vec_half.h"
 
 #define LOOPS "engine/cpu/isa/norm_loops.h"

@@ -17,39 +17,40 @@ static inline void NAME(give)(T *p, V v, int64_t live) {
 static inline V NAME(factor)(const C *p, int64_t at, int64_t live, C otherwise) {
     return !p ? SPLAT(otherwise) : live >= N ? VEC(load)(p + at) : VEC(load_part)(p + at, live);
 }
-static inline double NAME(total)(V v) {
-    double sum = 0;
-    for (int k = 0; k < N; k++)
-        sum += (double)v[k];
-    return sum;
-}
 
 /* ---- rows ---- */
 
-/* Two sums at once wait less for one another. */
+/* Sums that don't wait for one another. */
+enum { NAME(norm_sums) = 4 };
+
 static double NAME(part_sum)(const T *x, int64_t n) {
-    V a = {0}, b = {0};
+    V sum[NAME(norm_sums)] = {{0}};
     int64_t i = 0;
-    for (; i + 2 * N <= n; i += 2 * N) {
-        a += LOAD(x + i);
-        b += LOAD(x + i + N);
-    }
+    for (; i + NAME(norm_sums) * N <= n; i += NAME(norm_sums) * N)
+        for (int k = 0; k < NAME(norm_sums); k++)
+            sum[k] += LOAD(x + i + k * N);
     for (; i < n; i += N)
-        a += NAME(take)(x + i, n - i);
-    return NAME(total)(a + b);
+        sum[0] += NAME(take)(x + i, n - i);
+    return VEC(total)((sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
 
 /* Sums of the deviations from `mean` and of their squares. */
 static inline void NAME(part_deviations)(const T *x, int64_t n, C mean, double sums[2]) {
-    V plain = {0}, squared = {0}, m = SPLAT(mean);
+    V plain[NAME(norm_sums)] = {{0}}, squared[NAME(norm_sums)] = {{0}}, m = SPLAT(mean);
     int64_t i = 0;
+    for (; i + NAME(norm_sums) * N <= n; i += NAME(norm_sums) * N)
+        for (int k = 0; k < NAME(norm_sums); k++) {
+            V u = LOAD(x + i + k * N) - m;
+            plain[k] += u;
+            squared[k] += u * u;
+        }
     for (; i + N <= n; i += N) {
         V u = LOAD(x + i) - m;
-        plain += u;
-        squared += u * u;
+        plain[0] += u;
+        squared[0] += u * u;
     }
-    sums[0] = NAME(total)(plain);
-    sums[1] = NAME(total)(squared);
+    sums[0] = VEC(total)((plain[0] + plain[1]) + (plain[2] + plain[3]));
+    sums[1] = VEC(total)((squared[0] + squared[1]) + (squared[2] + squared[3]));
     if (i == n)
         return;
     V u = LOAD_PART(x + i, n - i) - m; /* lanes beyond the end hold -mean: left out */
@@ -60,17 +61,25 @@ static inline void NAME(part_deviations)(const T *x, int64_t n, C mean, double s
 }
 
 /* The first sum gives a mean that is near; what is left of it is found with the deviations. */
+static void NAME(part_moments)(const T *x, int64_t n, double *mean, double *squares) {
+    double sums[2], part = 1 / (double)n;
+    C near = (C)(NAME(part_sum)(x, n) * part);
+    NAME(part_deviations)(x, n, near, sums);
+    *mean = (double)near + sums[0] * part;
+    *squares = sums[1] - sums[0] * sums[0] * part;
+}
+
 static void NAME(moments)(const void *from, int64_t n, double *moments) {
     const T *x = from;
-    double mean = n ? 0 : __builtin_nan(""), squares = 0;
-    for (int64_t at = 0; at < n && !td_interrupt_requested(); at += NAME(norm_part)) {
+    double mean = __builtin_nan(""), squares = 0;
+    if (n > 0)
+        NAME(part_moments)(x, n < NAME(norm_part) ? n : NAME(norm_part), &mean, &squares);
+    for (int64_t at = NAME(norm_part); at < n && !td_interrupt_requested(); at += NAME(norm_part)) {
         int64_t len = n - at < NAME(norm_part) ? n - at : NAME(norm_part);
-        C near = (C)(NAME(part_sum)(x + at, len) / (double)len);
-        double sums[2], count = (double)len, before = (double)at;
-        NAME(part_deviations)(x + at, len, near, sums);
-        double apart = (double)near + sums[0] / count - mean;
-        squares += sums[1] - sums[0] * sums[0] / count;
-        squares += apart * apart * (before * count / (before + count));
+        double there, more, count = (double)len, before = (double)at;
+        NAME(part_moments)(x + at, len, &there, &more);
+        double apart = there - mean;
+        squares += more + apart * apart * (before * count / (before + count));
         mean += apart * (count / (before + count));
     }
     moments[0] = mean;
@@ -102,8 +111,8 @@ static void NAME(sums)(const void *gs, const void *xs, const void *ws, int64_t n
             plain += v;
             against += v * u;
         }
-        sums[0] += NAME(total)(plain);
-        sums[1] += NAME(total)(against);
+        sums[0] += VEC(total)(plain);
+        sums[1] += VEC(total)(against);
     }
 }
 
