@@ -22,6 +22,7 @@ enum {
     BLOCK_BYTES = BLOCK * 8,
     PIECE = 64 * 1024, /* elements that are summed together */
     CHAINED = 256,     /* elements from which on making a chain is worth it */
+    NARROW_ROW = 16,   /* inner dims from here on are a call of a loop of 16-bit floats */
     CACHED = 1 << 20,  /* bytes of operands that a core's own cache keeps between calls */
     STACK_BYTES = 24 * BLOCK_BYTES
 };
@@ -182,6 +183,19 @@ static void run_steps(const job *j, int64_t n, td_cell *cells) {
 
 /* ---- blocks ---- */
 
+/* Do the elements of each block lie one after the other? */
+static bool runs_inside(const td_walk *w, const td_side *x) {
+    return x->strides[w->ndim - 1] == (int64_t)td_dtype_size((td_dtype)x->dtype) &&
+           (w->rows || w->ndim == 1);
+}
+
+static char *element_at(const td_walk *w, const td_side *x, const int64_t *index) {
+    char *p = x->data;
+    for (int d = 0; d < w->ndim; d++)
+        p += index[d] * x->strides[d];
+    return p;
+}
+
 /* Only a gathered or converted block is in the worker's memory. */
 static void load_block(const td_walk *w, const td_side *x, int64_t at, int64_t n,
                        const int64_t *index, td_cell *c, unsigned char *buffer,
@@ -200,11 +214,8 @@ static void load_block(const td_walk *w, const td_side *x, int64_t at, int64_t n
         c->scalar = true;
     } else if (x->dtype == x->as) {
         td_walk_gather(w, x, index, n, buffer);
-    } else if (x->strides[last] == (int64_t)td_dtype_size(x->dtype) && (w->rows || w->ndim == 1)) {
-        const char *data = x->data;
-        for (int d = 0; d < w->ndim; d++)
-            data += index[d] * x->strides[d];
-        td_cpu->convert->convert[x->as][x->dtype](n, buffer, data);
+    } else if (runs_inside(w, x)) {
+        td_cpu->convert->convert[x->as][x->dtype](n, buffer, element_at(w, x, index));
     } else {
         td_walk_gather(w, x, index, n, raw);
         td_cpu->convert->convert[x->as][x->dtype](n, buffer, raw);
@@ -213,6 +224,10 @@ static void load_block(const td_walk *w, const td_side *x, int64_t at, int64_t n
 
 static void store_block(const td_walk *w, const td_side *x, int64_t n, const int64_t *index,
                         const unsigned char *made, unsigned char *raw) {
+    if (x->dtype != x->as && runs_inside(w, x)) {
+        td_cpu->convert->convert[x->dtype][x->as](n, element_at(w, x, index), made);
+        return;
+    }
     if (x->dtype != x->as) {
         td_cpu->convert->convert[x->dtype][x->as](n, raw, made);
         made = raw;
@@ -320,10 +335,7 @@ typedef struct row_side {
 } row_side;
 
 static row_side begin_side(const td_walk *w, const td_side *x, const int64_t *index) {
-    row_side side = {x->data, x->strides, x->strides[w->ndim - 1]};
-    for (int d = 0; d < w->ndim; d++)
-        side.p += index[d] * x->strides[d];
-    return side;
+    return (row_side){element_at(w, x, index), x->strides, x->strides[w->ndim - 1]};
 }
 
 /* From the end of a row to the beginning of the next one. */
@@ -376,9 +388,83 @@ static bool run_rows(const job *j, const td_walk *w, int64_t begin, int64_t end)
     return true;
 }
 
+/* ---- 16-bit floats ---- */
+
+/* The loop of a single step whose elements are 16-bit floats of one dtype in memory, as results of
+ * a comparison are bools; NULL: it is not that, or they don't run along the inner dim. */
+static td_pointwise_fn find_narrow(const job *j, const td_walk *w) {
+    const td_program *p = j->program;
+    const td_side *out = &w->outs[0];
+    td_dtype narrow = TD_BOOL;
+    bool run = false;
+    if (p->nsteps != 1 || w->streams || out->scalar || out->apart ||
+        w->sizes[w->ndim - 1] < NARROW_ROW)
+        return NULL;
+    for (int k = 0; k < p->nloads; k++) {
+        const td_side *x = &w->loads[k];
+        if (x->as != TD_F32)
+            return NULL;
+        if (x->scalar)
+            continue;
+        if ((x->dtype != TD_F16 && x->dtype != TD_BF16) || (narrow && narrow != x->dtype))
+            return NULL;
+        narrow = (td_dtype)x->dtype;
+        run |= x->strides[w->ndim - 1] == 2;
+        if (x->strides[w->ndim - 1] != 2 && x->strides[w->ndim - 1] != 0)
+            return NULL;
+    }
+    if (!run || (out->dtype != narrow && (out->dtype != TD_BOOL || out->as != TD_BOOL)) ||
+        (out->dtype == narrow && out->as != TD_F32) ||
+        out->strides[w->ndim - 1] != (int64_t)td_dtype_size(out->dtype))
+        return NULL;
+    return td_cpu->pointwise->narrow[p->steps[0].primitive][narrow == TD_BF16];
+}
+
+/* As run_rows; single elements along a row come as floats. */
+static bool run_narrow(const job *j, const td_walk *w, int64_t begin, int64_t end) {
+    static const int64_t still[TD_MAX_DIMS];
+    const td_step *step = &j->program->steps[0];
+    row_side sides[4] = {{NULL, still, 0}, {NULL, still, 0}, {NULL, still, 0}, {NULL, still, 0}};
+    int64_t index[TD_MAX_DIMS], inner = w->sizes[w->ndim - 1];
+    const void *src[3] = {NULL, NULL, NULL};
+    float single[3];
+    unsigned scalars = 0, turning = 0;
+    td_pointwise_fn loop = find_narrow(j, w);
+    if (!loop)
+        return false;
+    td_walk_place(w, begin, index);
+    sides[0] = begin_side(w, &w->outs[0], index);
+    for (int k = 0; k < step->arity; k++) {
+        int reg = step->src[k];
+        const td_side *x = reg < j->program->nloads ? &w->loads[reg] : NULL;
+        bool alone = !x || x->scalar;
+        src[k] = !x ? (const void *)j->constants[reg - j->program->nloads] : x->value;
+        if (!alone) {
+            sides[k + 1] = begin_side(w, x, index);
+            turning |= (unsigned)(sides[k + 1].item == 0) << k;
+        }
+        scalars |= (unsigned)(alone || sides[k + 1].item == 0) << k;
+    }
+    for (int64_t at = begin, n; at < end; at += n) {
+        int64_t from = index[w->ndim - 1];
+        n = inner - from < end - at ? inner - from : end - at;
+        for (int k = 0; k < step->arity; k++) {
+            if (turning >> k & 1) {
+                single[k] = (float)td_load_double(w->loads[step->src[k]].dtype, sides[k + 1].p);
+                src[k] = &single[k];
+            } else if (!(scalars >> k & 1)) {
+                src[k] = sides[k + 1].p;
+            }
+        }
+        loop(n, sides[0].p, src[0], src[1], src[2], scalars);
+        next_row(w, index, from, sides, step->arity + 1);
+    }
+    return true;
+}
+
 static void run_part(const job *j, const td_walk *w, int64_t begin, int64_t end, worker_memory *m,
                      td_accumulator *sums) {
-    if (run_direct(j, w, begin, end) || run_rows(j, w, begin, end))
+    if (run_direct(j, w, begin, end) || run_rows(j, w, begin, end) || run_narrow(j, w, begin, end))
         return;
     int64_t inner = w->sizes[w->ndim - 1];
     for (int64_t at = begin, n; at < end; at += n) {

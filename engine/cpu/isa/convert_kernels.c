@@ -3,10 +3,8 @@
 #include "engine/cpu/isa/convert_kernels.h"
 
 #include "engine/cpu/isa/isa_symbol.h"
+#include "engine/cpu/isa/vec_half.h"
 
-#ifdef __F16C__
-#include <immintrin.h>
-#endif
 #include <stdbool.h>
 
 /* As td_double_to_i32; the compiler takes vectors for it. */
@@ -30,32 +28,27 @@ static inline int32_t float_to_i32(float v) {
 
 /* ---- 16-bit floats and float32 ---- */
 
-DEFINE(f32, float, bf16, td_bfloat, td_bfloat_to_float(v))
-DEFINE(bf16, td_bfloat, f32, float, td_float_to_bfloat(v))
-#ifdef __F16C__
-static void convert_f32_f16(int64_t n, void *dst, const void *src) {
-    float *d = dst;
-    const td_half *s = src;
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8)
-        _mm256_storeu_ps(d + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(s + i))));
-    for (; i < n; i++)
-        d[i] = td_half_to_float(s[i]);
-}
-static void convert_f16_f32(int64_t n, void *dst, const void *src) {
-    td_half *d = dst;
-    const float *s = src;
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8)
-        _mm_storeu_si128((__m128i *)(d + i),
-                         _mm256_cvtps_ph(_mm256_loadu_ps(s + i), _MM_FROUND_TO_NEAREST_INT));
-    for (; i < n; i++)
-        d[i] = td_float_to_half(s[i]);
-}
-#else
-DEFINE(f32, float, f16, td_half, td_half_to_float(v))
-DEFINE(f16, td_half, f32, float, td_float_to_half(v))
-#endif
+#define DEFINE_HALF(name, type, plural)                                                            \
+    static void convert_f32_##name(int64_t n, void *dst, const void *src) {                        \
+        float *d = dst;                                                                            \
+        const td_##type *s = src;                                                                  \
+        int64_t i = 0;                                                                             \
+        for (; i + VF_N <= n; i += VF_N)                                                           \
+            vf_store(d + i, vf_load_##plural(s + i));                                              \
+        if (i < n)                                                                                 \
+            vf_store_part(d + i, vf_load_##plural##_part(s + i, n - i), n - i);                    \
+    }                                                                                              \
+    static void convert_##name##_f32(int64_t n, void *dst, const void *src) {                      \
+        td_##type *d = dst;                                                                        \
+        const float *s = src;                                                                      \
+        int64_t i = 0;                                                                             \
+        for (; i + VF_N <= n; i += VF_N)                                                           \
+            vf_store_##plural(d + i, vf_load(s + i));                                              \
+        if (i < n)                                                                                 \
+            vf_store_##plural##_part(d + i, vf_load_part(s + i, n - i), n - i);                    \
+    }
+DEFINE_HALF(f16, half, halves)
+DEFINE_HALF(bf16, bfloat, bfloats)
 
 /* ---- all others ---- */
 

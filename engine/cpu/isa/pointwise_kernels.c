@@ -3,6 +3,7 @@
 
 #include "engine/cpu/isa/isa_symbol.h"
 #include "engine/cpu/isa/vec_gamma.h"
+#include "engine/cpu/isa/vec_half.h"
 #include "engine/ops/integers.h"
 
 #if defined(__SSE2__)
@@ -66,6 +67,26 @@ DEFINE_MASKS(vs, vs_bytes, vs, VS_N)
 #define N        VF_N
 #define P        vf
 #define FLOATING 1
+#include "engine/cpu/isa/pointwise_loops.h"
+
+#define T        float
+#define E        td_half
+#define V        vf
+#define M        vi
+#define N        VF_N
+#define P        vf
+#define FLOATING 1
+#define HALVES   halves
+#include "engine/cpu/isa/pointwise_loops.h"
+
+#define T        float
+#define E        td_bfloat
+#define V        vf
+#define M        vi
+#define N        VF_N
+#define P        vf
+#define FLOATING 1
+#define HALVES   bfloats
 #include "engine/cpu/isa/pointwise_loops.h"
 
 #define T        double
@@ -197,4 +218,21 @@ const td_pointwise_kernels TD_ISA_SYMBOL(td_pointwise_kernels) = {
 #define DIVIDE(name, arity, float_formula, lane) [TD_PW_##name] = {FLOATS(name), INTEGERS(name)},
 #include "engine/ops/primitives.def"
         },
+    .narrow =
+        {
+#define HALF(name) [TD_PW_##name] = {loop_halves_##name, loop_bfloats_##name},
+#define COPY(name, arity, formula)
+#define ARITH(name, arity, formula)   HALF(name)
+#define COMPARE(name, arity, formula) HALF(name)
+#define SELECT(name, arity, formula)
+#define LOGIC(name, arity, formula)
+#define FLOAT(name, arity, formula) HALF(name)
+#define MATH(name, arity, formula)
+#define SPECIAL(name, arity, formula)
+#define INTEGER(name, arity, formula)
+#define LANES(name, arity, lane)
+#define EITHER(name, arity, float_formula, integer_formula) HALF(name)
+#define DIVIDE(name, arity, float_formula, lane)
+#include "engine/ops/primitives.def"
+            HALF(sqrt)},
 };

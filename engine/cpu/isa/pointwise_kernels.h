@@ -49,6 +49,9 @@ typedef struct td_pointwise_kernels {
     size_t tile_bytes;
     td_pointwise_fn primitive[TD_PRIMITIVES][TD_DTYPE_COUNT]; /* [dtype of computation];
                                                                     NULL: not for it */
+    /* Of 16-bit floats, [1] of bfloat16, where computing as float costs no more than what turns
+     * them into it; operands of a single element are floats. NULL: not for it. */
+    td_pointwise_fn narrow[TD_PRIMITIVES][2];
     /* dst[k] = src[-k] for k < n, of elements of 1, 2, 4 or 8 bytes that do not overlap. */
     void (*reverse)(void *dst, const void *src, int64_t n, size_t itemsize);
     /* Copies past the caches: for results that are too large to be found there again. */

@@ -2,15 +2,31 @@
  *
  * Included once per type by pointwise_kernels.c, with T (element), V (vector), M (mask vector), N
  * (lanes), P (prefix of the vector header's functions: vf, vd, vi, ...), FLOATING (0 or 1) and, for
- * the bytes that are bool too, BYTES.
- * Whole vectors first, then one part vector, so that every element goes through the same code. */
+ * the bytes that are bool too, BYTES. For the 16-bit floats, which are computed as float, T is
+ * that, E the type in memory and HALVES the end of the names of its loads and stores; operands that
+ * are a single element are floats, and there are loops only for what is about as cheap as a
+ * conversion. Whole vectors first, then one part vector, so that every element goes through the
+ * same code. */
 
 #define NAME2(p, n) loop_##p##_##n
 #define NAME1(p, n) NAME2(p, n)
-#define NAME(n)     NAME1(P, n)
 #define CAT2(p, n)  p##_##n
 #define CAT1(p, n)  CAT2(p, n)
 #define OF(n)       CAT1(P, n)
+#ifdef HALVES
+#define NAME(n)              NAME1(HALVES, n)
+#define LOADED(p)            CAT1(vf_load, HALVES)(p)
+#define LOADED_PART(p, n)    CAT1(CAT1(vf_load, HALVES), part)(p, n)
+#define STORED(p, v)         CAT1(vf_store, HALVES)(p, v)
+#define STORED_PART(p, v, n) CAT1(CAT1(vf_store, HALVES), part)(p, v, n)
+#else
+#define E                    T
+#define NAME(n)              NAME1(P, n)
+#define LOADED(p)            OF(load)(p)
+#define LOADED_PART(p, n)    OF(load_part)(p, n)
+#define STORED(p, v)         OF(store)(p, v)
+#define STORED_PART(p, v, n) OF(store_part)(p, v, n)
+#endif
 
 #define K(x)            ((T)(x))
 #define SPLAT(x)        OF(set)((T)(x))
@@ -72,8 +88,9 @@
 #define FLOOR_MOD(x, y) OF(floor_mod)(x, y)
 #define FLOOR_DIV(x, y) OF(floor_div)(x, y)
 
-#define LOAD_WHOLE(p, s, at)   ((s) ? OF(set)(*(p)) : OF(load)((p) + (at)))
-#define LOAD_PART(p, s, at, n) ((s) ? OF(set)(*(p)) : OF(load_part)((p) + (at), (n)))
+#define FIRST(p)               OF(set)(*(const T *)(const void *)(p))
+#define LOAD_WHOLE(p, s, at)   ((s) ? FIRST(p) : LOADED((p) + (at)))
+#define LOAD_PART(p, s, at, n) ((s) ? FIRST(p) : LOADED_PART((p) + (at), (n)))
 
 /* The scalar pattern is constant in each copy of the loop, so that loads of scalars leave it. */
 #define LOOP1(formula)                                                                             \
@@ -81,12 +98,12 @@
         (void)bp, (void)cp, (void)scalars;                                                         \
         int64_t i = 0;                                                                             \
         for (; i + N <= n; i += N) {                                                               \
-            V a = OF(load)(ap + i);                                                                \
-            OF(store)(op + i, (formula));                                                          \
+            V a = LOADED(ap + i);                                                                  \
+            STORED(op + i, (formula));                                                             \
         }                                                                                          \
         if (i < n) {                                                                               \
-            V a = OF(load_part)(ap + i, n - i);                                                    \
-            OF(store_part)(op + i, (formula), n - i);                                              \
+            V a = LOADED_PART(ap + i, n - i);                                                      \
+            STORED_PART(op + i, (formula), n - i);                                                 \
         }                                                                                          \
     }
 #define PASS2(sa, sb, formula)                                                                     \
@@ -94,11 +111,11 @@
         int64_t i = 0;                                                                             \
         for (; i + N <= n; i += N) {                                                               \
             V a = LOAD_WHOLE(ap, sa, i), b = LOAD_WHOLE(bp, sb, i);                                \
-            OF(store)(op + i, (formula));                                                          \
+            STORED(op + i, (formula));                                                             \
         }                                                                                          \
         if (i < n) {                                                                               \
             V a = LOAD_PART(ap, sa, i, n - i), b = LOAD_PART(bp, sb, i, n - i);                    \
-            OF(store_part)(op + i, (formula), n - i);                                              \
+            STORED_PART(op + i, (formula), n - i);                                                 \
         }                                                                                          \
     }
 #define LOOP2(formula)                                                                             \
@@ -119,19 +136,19 @@
         bool sa = scalars & 1, sb = scalars & 2, sc = scalars & 4;                                 \
         for (; i + N <= n; i += N) {                                                               \
             V a = LOAD_WHOLE(ap, sa, i), b = LOAD_WHOLE(bp, sb, i), c = LOAD_WHOLE(cp, sc, i);     \
-            OF(store)(op + i, (formula));                                                          \
+            STORED(op + i, (formula));                                                             \
         }                                                                                          \
         if (i < n) {                                                                               \
             V a = LOAD_PART(ap, sa, i, n - i), b = LOAD_PART(bp, sb, i, n - i),                    \
               c = LOAD_PART(cp, sc, i, n - i);                                                     \
-            OF(store_part)(op + i, (formula), n - i);                                              \
+            STORED_PART(op + i, (formula), n - i);                                                 \
         }                                                                                          \
     }
 #define DEFINE(name, arity, formula)                                                               \
     static void NAME(name)(int64_t n, void *out, const void *pa, const void *pb, const void *pc,   \
                            unsigned scalars) {                                                     \
-        T *op = out;                                                                               \
-        const T *ap = pa, *bp = pb, *cp = pc;                                                      \
+        E *op = out;                                                                               \
+        const E *ap = pa, *bp = pb, *cp = pc;                                                      \
         LOOP##arity(formula)                                                                       \
     }
 /* The comparison of N elements into N bytes. */
@@ -153,7 +170,7 @@
     static void NAME(name)(int64_t n, void *out, const void *pa, const void *pb, const void *pc,   \
                            unsigned scalars) {                                                     \
         uint8_t *op = out;                                                                         \
-        const T *ap = pa, *bp = pb;                                                                \
+        const E *ap = pa, *bp = pb;                                                                \
         (void)pc;                                                                                  \
         if (!(scalars & 3))                                                                        \
             COMPARE_PASS(0, 0, formula)                                                            \
@@ -168,20 +185,20 @@
 #define DEFINE_SELECT(name, formula)                                                               \
     static void NAME(name)(int64_t n, void *out, const void *pa, const void *pb, const void *pc,   \
                            unsigned scalars) {                                                     \
-        T *op = out;                                                                               \
+        E *op = out;                                                                               \
         const uint8_t *ap = pa;                                                                    \
-        const T *bp = pb, *cp = pc;                                                                \
+        const E *bp = pb, *cp = pc;                                                                \
         bool sa = scalars & 1, sb = scalars & 2, sc = scalars & 4;                                 \
         int64_t i = 0;                                                                             \
         for (; i + N <= n; i += N) {                                                               \
             M a = sa ? OF(set_mask)(*ap) : OF(load_mask)(ap + i, N);                               \
             V b = LOAD_WHOLE(bp, sb, i), c = LOAD_WHOLE(cp, sc, i);                                \
-            OF(store)(op + i, (formula));                                                          \
+            STORED(op + i, (formula));                                                             \
         }                                                                                          \
         if (i < n) {                                                                               \
             M a = sa ? OF(set_mask)(*ap) : OF(load_mask)(ap + i, n - i);                           \
             V b = LOAD_PART(bp, sb, i, n - i), c = LOAD_PART(cp, sc, i, n - i);                    \
-            OF(store_part)(op + i, (formula), n - i);                                              \
+            STORED_PART(op + i, (formula), n - i);                                                 \
         }                                                                                          \
     }
 /* Integer division has no vector form: lane by lane. */
@@ -197,23 +214,34 @@
         }                                                                                          \
     }
 
-#define COPY(name, arity, formula)    DEFINE(name, arity, formula)
 #define ARITH(name, arity, formula)   DEFINE(name, arity, formula)
 #define COMPARE(name, arity, formula) DEFINE_COMPARE(name, formula)
-#define SELECT(name, arity, formula)  DEFINE_SELECT(name, formula)
 #ifdef BYTES
 #define LOGIC(name, arity, formula) DEFINE(name, arity, formula)
 #else
 #define LOGIC(name, arity, formula)
 #endif
+#ifdef HALVES
+#define COPY(name, arity, formula)
+#define SELECT(name, arity, formula)
+#define MATH(name, arity, formula)
+#define SPECIAL(name, arity, formula)
+#define DIVIDE(name, arity, float_formula, lane)
+DEFINE(sqrt, 1, SQRT(a)) /* no dearer than a division */
+#else
+#define COPY(name, arity, formula)   DEFINE(name, arity, formula)
+#define SELECT(name, arity, formula) DEFINE_SELECT(name, formula)
+#endif
 #if FLOATING
-#define FLOAT(name, arity, formula)   DEFINE(name, arity, formula)
-#define MATH(name, arity, formula)    DEFINE(name, arity, formula)
-#define SPECIAL(name, arity, formula) DEFINE(name, arity, formula)
+#define FLOAT(name, arity, formula) DEFINE(name, arity, formula)
 #define INTEGER(name, arity, formula)
 #define LANES(name, arity, lane)
 #define EITHER(name, arity, float_formula, integer_formula) DEFINE(name, arity, float_formula)
-#define DIVIDE(name, arity, float_formula, lane)            DEFINE(name, arity, float_formula)
+#ifndef HALVES
+#define MATH(name, arity, formula)               DEFINE(name, arity, formula)
+#define SPECIAL(name, arity, formula)            DEFINE(name, arity, formula)
+#define DIVIDE(name, arity, float_formula, lane) DEFINE(name, arity, float_formula)
+#endif
 #else
 #define FLOAT(name, arity, formula)
 #define MATH(name, arity, formula)
@@ -225,7 +253,7 @@
 #endif
 #include "engine/ops/primitives.def"
 
-#if FLOATING
+#if FLOATING && !defined(HALVES)
 #include "engine/cpu/isa/chain_loops.h"
 #endif
 
@@ -293,6 +321,11 @@
 #undef FMOD
 #undef FLOOR_MOD
 #undef FLOOR_DIV
+#undef LOADED
+#undef LOADED_PART
+#undef STORED
+#undef STORED_PART
+#undef FIRST
 #undef LOAD_WHOLE
 #undef LOAD_PART
 #undef LOOP1
@@ -306,6 +339,8 @@
 #undef DEFINE
 #undef DEFINE_LANES
 #undef BYTES
+#undef HALVES
+#undef E
 #undef T
 #undef V
 #undef M

@@ -5,7 +5,7 @@
 #include "engine/core/half.h"
 #include "engine/cpu/isa/vec_part.h"
 
-#ifdef __F16C__
+#if defined(__F16C__) || defined(TD_ISA_avx512)
 #include <immintrin.h>
 #endif
 
@@ -15,11 +15,25 @@ typedef uint32_t td_words __attribute__((vector_size(TD_VBYTES)));
 static inline vf vf_of_bfloats(td_halves h) {
     return (vf)(__builtin_convertvector(h, td_words) << 16);
 }
+#if defined(TD_ISA_avx512)
+/* Rounded in place, then every second word. */
+static inline td_halves vf_to_bfloats(vf v) {
+    static const uint16_t upper[32] = {1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31};
+    __m512i bits = (__m512i)v;
+    __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    __m512i rounded = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7FFF)), odd);
+    __mmask16 nan = _mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_UNORD_Q);
+    rounded = _mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x400000));
+    rounded = _mm512_permutexvar_epi16(_mm512_loadu_si512(upper), rounded);
+    return (td_halves)_mm512_castsi512_si256(rounded);
+}
+#else
 static inline td_halves vf_to_bfloats(vf v) {
     td_words bits = (td_words)v, nan = (td_words)(v != v), quiet = bits >> 16 | 0x40;
     td_words rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
     return __builtin_convertvector((nan & quiet) | (~nan & rounded), td_halves);
 }
+#endif
 
 #if defined(TD_ISA_avx512)
 static inline vf vf_of_halves(td_halves h) {
