@@ -64,6 +64,10 @@ static bool is_chain(const td_program *p, td_dtype compute) {
 
 /* ---- making ---- */
 
+static int count_registers(const td_program *p) {
+    return p->nloads + p->nconstants + p->noutputs + p->nbuffers;
+}
+
 static void emit_choice(td_chain *c, int op, int reg, int other, int third) {
     c->code[c->ncode++] =
         (td_chain_op){(uint16_t)op, (uint16_t)reg, (uint16_t)other, (uint16_t)third};
@@ -79,11 +83,62 @@ static bool stays_in_registers(const td_program *p, int s) {
     return step->passed && !(next->primitive == TD_PW_muladd && next->src[0] == step->dst);
 }
 
+/* ---- 16-bit floats ---- */
+
+static bool is_narrow(const td_chain *c, int reg) {
+    return reg < 64 && (c->narrow.registers >> reg & 1);
+}
+
+static bool is_widened(const td_chain *c, int reg) {
+    return c->widened >> reg & 1;
+}
+
+/* An operation on narrow memory, in its form for the dtype. */
+static void emit_narrow(td_chain *c, int op, int reg) {
+    emit_choice(c, op + c->narrow.bfloat, c->registers + reg, reg, 0);
+}
+
+/* What an operation will read from memory stands there as it is computed. */
+static void widen(td_chain *c, int reg) {
+    if (!is_narrow(c, reg) || is_widened(c, reg))
+        return;
+    emit_narrow(c, TD_CHAIN_WIDEN_HALVES, reg);
+    c->widened |= (uint64_t)1 << reg;
+}
+
+static void emit_load(td_chain *c, int reg) {
+    if (is_narrow(c, reg) && !is_widened(c, reg))
+        emit_narrow(c, TD_CHAIN_LOAD_HALVES, reg);
+    else
+        emit(c, TD_CHAIN_LOAD, reg);
+}
+
+/* Steps behind may read an output. */
+static void emit_store(td_chain *c, const td_program *p, int s) {
+    int made = p->steps[s].dst;
+    if (!is_narrow(c, made)) {
+        emit(c, TD_CHAIN_STORE, made);
+        return;
+    }
+    emit_narrow(c, TD_CHAIN_STORE_HALVES, made);
+    c->widened |= (uint64_t)1 << made;
+    for (int t = s + 1; t < p->nsteps; t++)
+        for (int k = 0; k < p->steps[t].arity; k++)
+            if (p->steps[t].src[k] == made) {
+                emit(c, TD_CHAIN_STORE, made);
+                return;
+            }
+}
+
+/* ---- products and sums ---- */
+
 /* a + b * c, of which b or c may be in the registers. */
 static void emit_muladd(td_chain *c, const uint16_t *src, int held) {
     int first = held == src[2] ? 2 : 1;
+    widen(c, src[0]);
+    widen(c, src[3 - first]);
     if (held != src[first])
-        emit(c, TD_CHAIN_LOAD, src[first]);
+        emit_load(c, src[first]);
     emit(c, first == 1 ? TD_PW_mul : TD_CHAIN_SWAPPED + TD_PW_mul, src[3 - first]);
     emit(c, TD_CHAIN_SWAPPED + TD_PW_add, src[0]);
 }
@@ -109,6 +164,10 @@ static int turned(int comparison) {
 static void emit_pick(td_chain *c, const td_step *by, const uint16_t *src, int held) {
     const uint16_t *of = by->src;
     int how = by->primitive;
+    for (int k = 0; k < 2; k++) {
+        widen(c, of[k]);
+        widen(c, src[k + 1]);
+    }
     if (held == of[0]) {
         emit_choice(c, TD_CHAIN_PICK + how, of[1], src[1], src[2]);
     } else if (held == of[1]) {
@@ -118,13 +177,15 @@ static void emit_pick(td_chain *c, const td_step *by, const uint16_t *src, int h
     } else if (held == src[2] && held != src[1]) {
         emit_choice(c, TD_CHAIN_PICK_ELSE + how, of[0], of[1], src[1]);
     } else {
-        emit(c, TD_CHAIN_LOAD, of[0]);
+        emit_load(c, of[0]);
         emit_choice(c, TD_CHAIN_PICK + how, of[1], src[1], src[2]);
     }
 }
 
 /* a where the mask is set, else b, of which one may be in the registers. */
 static void emit_where(td_chain *c, const uint16_t *src, int held) {
+    widen(c, src[1]);
+    widen(c, src[2]);
     if (held == src[1] && held != src[2]) {
         emit_choice(c, TD_CHAIN_THEN, src[0], src[2], 0);
     } else if (held == src[2] && held != src[1]) {
@@ -154,8 +215,10 @@ static void emit_step(td_chain *c, const td_program *p, int s, int held) {
         return;
     }
     bool swapped = step->arity == 2 && held == src[1] && held != src[0];
+    if (step->arity == 2)
+        widen(c, src[!swapped]);
     if (!swapped && held != src[0])
-        emit(c, TD_CHAIN_LOAD, src[0]);
+        emit_load(c, src[0]);
     if (step->primitive == TD_PW_copy && step->from == TD_BOOL)
         emit(c, TD_CHAIN_ONE, src[0]);
     else if (step->primitive != TD_PW_copy)
@@ -163,16 +226,21 @@ static void emit_step(td_chain *c, const td_program *p, int s, int held) {
              step->arity == 1 ? src[0] : src[!swapped]);
 }
 
+/* Each load may be fetched and widened. */
 size_t td_chain_most(const td_program *p) {
-    return (size_t)p->nloads + STEP_MOST * (size_t)p->nsteps + 1;
+    return 2 * (size_t)p->nloads + STEP_MOST * (size_t)p->nsteps + 1;
 }
 
-void td_chain_make(td_chain *c, const td_program *p, td_dtype compute, uint64_t fetched) {
+void td_chain_make(td_chain *c, const td_program *p, td_dtype compute, uint64_t fetched,
+                   td_narrow narrow) {
     c->run = is_chain(p, compute) ? td_cpu->pointwise->chain[compute] : NULL;
     c->itemsize = td_dtype_size(compute);
     c->ncode = 0;
+    c->narrow = narrow;
+    c->widened = 0;
+    c->registers = count_registers(p);
     for (int r = 0; r < p->nloads && r < 64 && c->run; r++)
-        if (fetched >> r & 1)
+        if ((fetched & ~narrow.registers) >> r & 1)
             emit(c, TD_CHAIN_FETCH, r);
     for (int s = 0, held = -1; s < p->nsteps && c->run; s++) {
         if (p->steps[s].waits)
@@ -180,24 +248,25 @@ void td_chain_make(td_chain *c, const td_program *p, td_dtype compute, uint64_t 
         emit_step(c, p, s, held);
         held = p->steps[s].dst;
         if (!stays_in_registers(p, s))
-            emit(c, TD_CHAIN_STORE, held);
+            emit_store(c, p, s);
     }
     emit(c, TD_CHAIN_END, 0);
 }
 
 /* ---- running ---- */
 
-static int count_registers(const td_program *p) {
-    return p->nloads + p->nconstants + p->noutputs + p->nbuffers;
+/* Of registers, then of loads and outputs that are narrow. */
+static int count_places(const td_program *p) {
+    return count_registers(p) + p->nloads + p->nconstants + p->noutputs;
 }
 
 static size_t places_bytes(const td_program *p) {
-    return (sizeof(td_place) * (size_t)count_registers(p) + 63) & ~(size_t)63;
+    return (sizeof(td_place) * (size_t)count_places(p) + 63) & ~(size_t)63;
 }
 
-/* The places of the registers, then a tile for each. */
+/* The places, then a tile for each. */
 size_t td_chain_bytes(const td_program *p) {
-    return places_bytes(p) + (size_t)count_registers(p) * TILE_BYTES;
+    return places_bytes(p) + (size_t)count_places(p) * TILE_BYTES;
 }
 
 void td_chain_begin(const td_program *p, unsigned char *memory) {
@@ -221,6 +290,16 @@ static void fill_tile(td_place *place, unsigned char *tile, const td_chain *c,
     place->full = true;
 }
 
+/* The elements of a register: where they are, or, where they are narrow, in a tile, and they are
+ * behind the registers' places. */
+static void place_elements(const td_chain *c, int reg, unsigned char *at, td_place *places,
+                           unsigned char *tiles) {
+    td_place *memory = &places[is_narrow(c, reg) ? c->registers + reg : reg];
+    if (is_narrow(c, reg))
+        places[reg] = (td_place){.at = tiles + reg * TILE_BYTES};
+    *memory = (td_place){.at = at, .moves = ~(uint64_t)0};
+}
+
 static void find_sources(const td_chain *c, const td_program *p, const td_cell *cells,
                          td_place *places, unsigned char *tiles) {
     int first = p->nloads + p->nconstants, end = first + p->noutputs, n = count_registers(p);
@@ -228,7 +307,7 @@ static void find_sources(const td_chain *c, const td_program *p, const td_cell *
         if (cells[r].scalar)
             fill_tile(&places[r], tiles + r * TILE_BYTES, c, cells[r].p);
         else
-            places[r] = (td_place){.at = cells[r].p, .moves = ~(uint64_t)0};
+            place_elements(c, r, cells[r].p, places, tiles);
     }
     for (int r = end; r < n; r++)
         places[r] = (td_place){.at = tiles + r * TILE_BYTES};
@@ -242,10 +321,10 @@ static void find_registers(const td_chain *c, const td_program *p, const td_cell
     else
         for (; moving; moving &= moving - 1) {
             int r = __builtin_ctzll(moving);
-            places[r] = (td_place){.at = cells[r].p, .moves = ~(uint64_t)0};
+            place_elements(c, r, cells[r].p, places, tiles);
         }
     for (int r = first; r < end; r++)
-        places[r] = (td_place){.at = cells[r].p, .moves = ~(uint64_t)0};
+        place_elements(c, r, cells[r].p, places, tiles);
 }
 
 /* What is left behind the whole tiles: on copies; what stands behind them is of no matter. */
@@ -253,16 +332,19 @@ static void run_rest(const td_chain *c, const td_program *p, size_t done, size_t
                      const td_cell *cells, td_place *places, unsigned char *tiles) {
     int first = p->nloads + p->nconstants, end = first + p->noutputs;
     for (int r = 0; r < end; r++) {
-        unsigned char *tile = tiles + r * TILE_BYTES;
-        if (!places[r].moves)
+        int at = is_narrow(c, r) ? c->registers + r : r;
+        unsigned char *tile = tiles + at * TILE_BYTES;
+        if (!places[at].moves)
             continue;
         if (r < first)
-            memcpy(tile, places[r].at + done, rest);
-        places[r] = (td_place){.at = tile};
+            memcpy(tile, places[at].at + (done >> is_narrow(c, r)), rest >> is_narrow(c, r));
+        places[at] = (td_place){.at = tile};
     }
     c->run(c->code, 1, places);
-    for (int r = first; r < end; r++)
-        memcpy(cells[r].p + done, places[r].at, rest);
+    for (int r = first; r < end; r++) {
+        int at = is_narrow(c, r) ? c->registers + r : r;
+        memcpy(cells[r].p + (done >> is_narrow(c, r)), places[at].at, rest >> is_narrow(c, r));
+    }
 }
 
 void td_chain_run(const td_chain *c, const td_program *p, int64_t n, const td_cell *cells,

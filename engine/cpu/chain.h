@@ -18,19 +18,30 @@ typedef struct td_cell {
     _Alignas(8) unsigned char value[8];
 } td_cell;
 
+/* Loads and outputs of a program that are 16-bit floats in memory, all of one dtype. */
+typedef struct td_narrow {
+    uint64_t registers; /* bit per register */
+    bool bfloat;
+} td_narrow;
+
 typedef struct td_chain {
     td_chain_fn run; /* NULL: the program is none */
     int ncode;
     td_chain_op *code;
     size_t itemsize;
+    td_narrow narrow;
+    uint64_t widened; /* while it is made: what of it stands in its register's tile */
+    int registers;    /* of the program; behind their places are those of what is narrow */
 } td_chain;
 
 /* Operations that a chain has room for. */
 size_t td_chain_most(const td_program *program);
 
 /* Make a program's chain for one dtype in chain->code. `fetched`: bit per load whose elements come
- * from memory rather than from a cache. */
-void td_chain_make(td_chain *chain, const td_program *program, td_dtype compute, uint64_t fetched);
+ * from memory rather than from a cache. `narrow`: whose elements are 16-bit floats, where `compute`
+ * is float32. */
+void td_chain_make(td_chain *chain, const td_program *program, td_dtype compute, uint64_t fetched,
+                   td_narrow narrow);
 
 /* Bytes that running needs, a multiple of 64. */
 size_t td_chain_bytes(const td_program *program);
@@ -38,7 +49,8 @@ size_t td_chain_bytes(const td_program *program);
 /* What runs on one thread keep: td_chain_bytes of memory at a multiple of 64, made ready once. */
 void td_chain_begin(const td_program *program, unsigned char *memory);
 
-/* n elements of a block. `cells` of loads, constants and outputs say where they lie; `moving`: bit
+/* n elements of a block. `cells` of loads, constants and outputs say where they lie, narrow ones as
+ * they are in memory; `moving`: bit
  * per load whose cell may be another than in the run before, where not all are (then all bits). */
 void td_chain_run(const td_chain *chain, const td_program *program, int64_t n, const td_cell *cells,
                   uint64_t moving, unsigned char *memory);

@@ -251,6 +251,22 @@ static bool move_block(const job *j, const td_walk *w, int64_t at, int64_t n,
     return to != NULL;
 }
 
+/* Elements of which some are narrow, all together. */
+static void run_narrow_chain(const job *j, const td_walk *w, int64_t at, int64_t n,
+                             worker_memory *m) {
+    const td_program *p = j->program;
+    td_cell *outs = m->cells + p->nloads + p->nconstants;
+    for (int k = 0; k < p->nloads; k++) {
+        const td_side *x = &w->loads[k];
+        m->cells[k].scalar = x->scalar;
+        m->cells[k].p =
+            (unsigned char *)(x->scalar ? (const char *)x->value : x->data + at * x->strides[0]);
+    }
+    for (int k = 0; k < p->noutputs; k++)
+        outs[k].p = (unsigned char *)w->outs[k].data + at * w->outs[k].strides[0];
+    td_chain_run(&j->chain, p, n, m->cells, ~(uint64_t)0, m->chain);
+}
+
 static void run_block(const job *j, const td_walk *w, int64_t at, int64_t n, worker_memory *m,
                       td_accumulator *sums) {
     const td_program *p = j->program;
@@ -392,7 +408,7 @@ static bool run_rows(const job *j, const td_walk *w, int64_t begin, int64_t end)
 
 /* The loop of a single step whose elements are 16-bit floats of one dtype in memory, as results of
  * a comparison are bools; NULL: it is not that, or they don't run along the inner dim. */
-static td_pointwise_fn find_narrow(const job *j, const td_walk *w) {
+static td_pointwise_fn find_narrow_loop(const job *j, const td_walk *w) {
     const td_program *p = j->program;
     const td_side *out = &w->outs[0];
     td_dtype narrow = TD_BOOL;
@@ -429,7 +445,7 @@ static bool run_narrow(const job *j, const td_walk *w, int64_t begin, int64_t en
     const void *src[3] = {NULL, NULL, NULL};
     float single[3];
     unsigned scalars = 0, turning = 0;
-    td_pointwise_fn loop = find_narrow(j, w);
+    td_pointwise_fn loop = find_narrow_loop(j, w);
     if (!loop)
         return false;
     td_walk_place(w, begin, index);
@@ -466,6 +482,10 @@ static void run_part(const job *j, const td_walk *w, int64_t begin, int64_t end,
                      td_accumulator *sums) {
     if (run_direct(j, w, begin, end) || run_rows(j, w, begin, end) || run_narrow(j, w, begin, end))
         return;
+    if (j->chain.run && j->chain.narrow.registers) {
+        run_narrow_chain(j, w, begin, end - begin, m);
+        return;
+    }
     int64_t inner = w->sizes[w->ndim - 1];
     for (int64_t at = begin, n; at < end; at += n) {
         n = end - at;
@@ -712,6 +732,43 @@ static uint64_t find_fetched(const job *j, int64_t elements) {
     return bytes > CACHED ? tensors : 0;
 }
 
+/* Notes a side of a register. False: it is neither one element for all nor elements one after the
+ * other, as they are computed or 16-bit floats as those noted before. */
+static bool note_narrow(const td_side *x, int reg, td_dtype *dtype, td_narrow *narrow) {
+    if (x->scalar)
+        return true;
+    if (x->apart || x->streamed || x->strides[0] != (int64_t)td_dtype_size((td_dtype)x->dtype))
+        return false;
+    if (x->dtype == x->as)
+        return true;
+    if (x->as != TD_F32 || (x->dtype != TD_F16 && x->dtype != TD_BF16) ||
+        (*dtype != TD_F32 && *dtype != x->dtype) || reg >= 64)
+        return false;
+    *dtype = (td_dtype)x->dtype;
+    narrow->registers |= (uint64_t)1 << reg;
+    return true;
+}
+
+/* The registers whose 16-bit floats a chain takes as they are: of one list whose elements all go
+ * along together; else none. */
+static td_narrow find_narrow(const job *j) {
+    const td_program *p = j->program;
+    const td_walk *w = j->walks;
+    td_narrow none = {0}, narrow = {0};
+    td_dtype dtype = TD_F32;
+    if (j->nlists != 1 || j->compute != TD_F32 || p->reduces || w->ndim != 1)
+        return none;
+    for (int k = 0; k < p->nloads; k++)
+        if (!note_narrow(&w->loads[k], k, &dtype, &narrow))
+            return none;
+    for (int k = 0; k < p->noutputs; k++)
+        if (w->outs[k].scalar ||
+            !note_narrow(&w->outs[k], p->nloads + p->nconstants + k, &dtype, &narrow))
+            return none;
+    narrow.bfloat = dtype == TD_BF16;
+    return narrow;
+}
+
 /* Lay the lists out, or see that they can be, and number their items. */
 static td_status lay_lists(job *j, int64_t *items) {
     const td_program *p = j->program;
@@ -735,7 +792,7 @@ static td_status lay_lists(job *j, int64_t *items) {
         elements += w->numel;
     }
     if (elements >= CHAINED && p->nsteps > 1)
-        td_chain_make(&j->chain, p, j->compute, find_fetched(j, elements));
+        td_chain_make(&j->chain, p, j->compute, find_fetched(j, elements), find_narrow(j));
     j->starts[j->nlists] = *items;
     if (lazy)
         j->walks = NULL;

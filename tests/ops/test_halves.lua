@@ -126,4 +126,42 @@ for _, name in ipairs(HALVES) do
         t.is_true(same(tide.addcmul(x, b:to(dtype), x), tide.addcmul(a, b, a):to(dtype)))
         t.is_true(same(tide.hardshrink(x[":, 3:990"]), tide.hardshrink(a[":, 3:990"]):to(dtype)))
     end)
+
+    t.test("several steps of " .. name .. ", tails and places", function()
+        local ways = {
+            function(u, v) return tide.leaky_relu(u, 0.3) end,
+            function(u, v) return tide.prelu(u, v[":1"]) end,
+            function(u, v) return tide.addcmul(u, v, u, 0.7) end,
+            function(u, v) return tide.addcmul(v, u, u, -2) end,
+            function(u, v) return tide.addcdiv(u, u, v) end,
+            function(u, v) return tide.lerp(u, v, 0.3) end,
+            function(u, v) return tide.clamp(u, -1, 2) end,
+            function(u, v) return tide.nan_to_num(u) end,
+            function(u, v) return tide.softshrink(u) end,
+            function(u, v) return tide.hardswish(u) end,
+            function(u, v) return tide.threshold(u, 0.5, -7) end,
+            function(u, v) return tide.rsub(u, v, 3) end,
+            function(u, v) return tide.sub(u, v, 0.5) end,
+        }
+        for _, n in ipairs { 256, 257, 300, 511, 1023, 4100 } do
+            local a, b = shuffled[":" .. n], shuffled["5001:" .. 5000 + n]
+            local x, y = a:to(dtype), b:to(dtype)
+            for k, way in ipairs(ways) do
+                local want = way(a, b):to(dtype)
+                t.is_true(same(way(x, y), want), k .. " of " .. n)
+                local tail = tide.zeros(n + 3, { dtype = dtype })["4:"] -- which begins anywhere
+                tail:copy_(x)
+                t.is_true(same(way(tail, y), want), k .. " of " .. n .. " further on")
+            end
+            local z, wide = x:clone(), tide.zeros(n)
+            z:addcmul_(y, z, 0.5)
+            t.is_true(same(z, tide.addcmul(a, b, a, 0.5):to(dtype)))
+            tide.addcmul(x, y, x, 0.5, { out = wide })
+            local want = tide.addcmul(a, b, a, 0.5)
+            t.is_true(same(wide, want) or same(wide, want:to(dtype):float()))
+            z = x:clone()
+            z:lerp_(y, 0.25)
+            t.is_true(same(z, tide.lerp(a, b, 0.25):to(dtype)))
+        end
+    end)
 end

@@ -23,6 +23,29 @@ _Static_assert(TD_CHAIN_VECTORS == 8, "as many as ALL names");
 #define IS_ONE(reg)    (!places[reg].moves && places[reg].full)
 #define FETCH(u, none) __builtin_prefetch((char *)x + TD_CHAIN_AHEAD + (u) * sizeof(V));
 
+/* 16-bit floats. */
+#define NARROW_AT(reg)        (void *)(places[reg].at + ((offset >> 1) & places[reg].moves))
+#define LOAD_NARROW(u, name)  acc##u = vf_load_##name(h + (u)*N);
+#define WIDEN(u, name)        vf_store(y + (u)*N, vf_load_##name(h + (u)*N));
+#define STORE_NARROW(u, name) vf_store_##name(h + (u)*N, acc##u);
+#define NARROW(NAMES, name, type)                                                                  \
+    case TD_CHAIN_LOAD_##NAMES: {                                                                  \
+        const type *h = NARROW_AT(c->reg);                                                         \
+        ALL(LOAD_NARROW, name)                                                                     \
+        continue;                                                                                  \
+    }                                                                                              \
+    case TD_CHAIN_WIDEN_##NAMES: {                                                                 \
+        const type *h = NARROW_AT(c->reg);                                                         \
+        T *y = AT(c->other);                                                                       \
+        ALL(WIDEN, name)                                                                           \
+        continue;                                                                                  \
+    }                                                                                              \
+    case TD_CHAIN_STORE_##NAMES: {                                                                 \
+        type *h = NARROW_AT(c->reg);                                                               \
+        ALL(STORE_NARROW, name)                                                                    \
+        continue;                                                                                  \
+    }
+
 static void NAME(chain)(const td_chain_op *code, int64_t tiles, const td_place *places) {
     ALL(ZERO, )
     for (int64_t tile = 0; tile < tiles; tile++) {
@@ -36,6 +59,10 @@ static void NAME(chain)(const td_chain_op *code, int64_t tiles, const td_place *
             case TD_CHAIN_ONE:
                 ALL(ONES, )
                 continue;
+#ifdef NARROWS
+                NARROW(HALVES, halves, td_half)
+                NARROW(BFLOATS, bfloats, td_bfloat)
+#endif
 #define CHOICE(op, how)                                                                            \
     case op: {                                                                                     \
         const T *y = AT(c->other);                                                                 \
@@ -136,6 +163,12 @@ static void NAME(chain)(const td_chain_op *code, int64_t tiles, const td_place *
 }
 
 #undef ZERO
+#undef NARROW_AT
+#undef LOAD_NARROW
+#undef WIDEN
+#undef STORE_NARROW
+#undef NARROW
+#undef NARROWS
 #undef LOAD
 #undef STORE
 #undef FETCH

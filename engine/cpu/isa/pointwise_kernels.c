@@ -67,6 +67,7 @@ DEFINE_MASKS(vs, vs_bytes, vs, VS_N)
 #define N        VF_N
 #define P        vf
 #define FLOATING 1
+#define NARROWS  /* its chains may begin and end in 16-bit floats */
 #include "engine/cpu/isa/pointwise_loops.h"
 
 #define T        float

@@ -25,6 +25,14 @@ enum {
     TD_CHAIN_PICK_ELSE = 4 * TD_PRIMITIVES, /* `reg` and `other`, `third`, else the registers */
     TD_CHAIN_LOAD = 5 * TD_PRIMITIVES,
     TD_CHAIN_STORE,
+    /* Floats from 16-bit floats that go along half as fast, and back: of the registers, or (WIDEN)
+     * into the memory of `other`. */
+    TD_CHAIN_LOAD_HALVES,
+    TD_CHAIN_LOAD_BFLOATS,
+    TD_CHAIN_WIDEN_HALVES,
+    TD_CHAIN_WIDEN_BFLOATS,
+    TD_CHAIN_STORE_HALVES,
+    TD_CHAIN_STORE_BFLOATS,
     TD_CHAIN_FETCH, /* what a tile further on will load; the registers stay as they are */
     TD_CHAIN_ONE,   /* 1 where the mask in the registers is set, else 0 */
     TD_CHAIN_WHERE, /* by the mask in the registers, `reg` or `other` */
