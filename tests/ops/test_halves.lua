@@ -131,8 +131,8 @@ for _, name in ipairs(HALVES) do
         local ways = {
             function(u, v) return tide.leaky_relu(u, 0.3) end,
             function(u, v) return tide.prelu(u, v[":1"]) end,
-            function(u, v) return tide.addcmul(u, v, u, 0.7) end,
-            function(u, v) return tide.addcmul(v, u, u, -2) end,
+            function(u, v) return tide.addcmul(u, v, u, { value = 0.7 }) end,
+            function(u, v) return tide.addcmul(v, u, u, { value = -2 }) end,
             function(u, v) return tide.addcdiv(u, u, v) end,
             function(u, v) return tide.lerp(u, v, 0.3) end,
             function(u, v) return tide.clamp(u, -1, 2) end,
@@ -140,8 +140,8 @@ for _, name in ipairs(HALVES) do
             function(u, v) return tide.softshrink(u) end,
             function(u, v) return tide.hardswish(u) end,
             function(u, v) return tide.threshold(u, 0.5, -7) end,
-            function(u, v) return tide.rsub(u, v, 3) end,
-            function(u, v) return tide.sub(u, v, 0.5) end,
+            function(u, v) return tide.rsub(u, v, { alpha = 3 }) end,
+            function(u, v) return tide.sub(u, v, { alpha = 0.5 }) end,
         }
         for _, n in ipairs { 256, 257, 300, 511, 1023, 4100 } do
             local a, b = shuffled[":" .. n], shuffled["5001:" .. 5000 + n]
@@ -154,10 +154,10 @@ for _, name in ipairs(HALVES) do
                 t.is_true(same(way(tail, y), want), k .. " of " .. n .. " further on")
             end
             local z, wide = x:clone(), tide.zeros(n)
-            z:addcmul_(y, z, 0.5)
-            t.is_true(same(z, tide.addcmul(a, b, a, 0.5):to(dtype)))
-            tide.addcmul(x, y, x, 0.5, { out = wide })
-            local want = tide.addcmul(a, b, a, 0.5)
+            z:addcmul_(y, z, { value = 0.5 })
+            t.is_true(same(z, tide.addcmul(a, b, a, { value = 0.5 }):to(dtype)))
+            tide.addcmul(x, y, x, { value = 0.5, out = wide })
+            local want = tide.addcmul(a, b, a, { value = 0.5 })
             t.is_true(same(wide, want) or same(wide, want:to(dtype):float()))
             z = x:clone()
             z:lerp_(y, 0.25)
