@@ -157,13 +157,14 @@ static td_status fail_bytes(int ndim, const int64_t *sizes, size_t itemsize, td_
 }
 
 /* Elements of a shape, after checking it: its sizes, those of 0 taken for 1, times the size of an
- * element, stay within int64. */
+ * element, stay within int64; where there are no elements, of the largest, so that all dtypes have
+ * the same shapes. */
 static td_status check_shape(int ndim, const int64_t *sizes, size_t itemsize, td_device device,
                              int64_t *numel) {
     char text[TD_SHAPE_TEXT];
     if (ndim > TD_MAX_DIMS)
         return td_fail(TD_ESHAPE, "a tensor has at most %d dims, got %d", TD_MAX_DIMS, ndim);
-    bool fits = true;
+    bool fits = true, none = false;
     int64_t bytes = (int64_t)itemsize;
     uint64_t n = 1;
     for (int d = 0; d < ndim; d++) {
@@ -173,7 +174,10 @@ static td_status check_shape(int ndim, const int64_t *sizes, size_t itemsize, td
                            td_shape_text(ndim, sizes, text, sizeof text));
         fits &= !__builtin_mul_overflow(bytes, sizes[d] ? sizes[d] : 1, &bytes);
         n *= (uint64_t)sizes[d];
+        none |= sizes[d] == 0;
     }
+    if (TD_UNLIKELY(none))
+        fits &= bytes <= INT64_MAX / 8 * (int64_t)itemsize;
     *numel = (int64_t)n;
     return TD_LIKELY(fits) ? TD_OK : fail_bytes(ndim, sizes, itemsize, device);
 }

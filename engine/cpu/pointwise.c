@@ -143,16 +143,6 @@ static void run_step(const job *j, int s, int64_t n, td_cell *dst, const void *c
     loop(n, dst->p, src[0], src[1], src[2], scalars);
 }
 
-/* n copies of the element at dst[0]. */
-static void repeat_first(void *dst, int64_t n, size_t itemsize) {
-    char *d = dst;
-    for (int64_t done = 1; done < n;) {
-        int64_t more = done < n - done ? done : n - done;
-        memcpy(d + done * (int64_t)itemsize, d, (size_t)more * itemsize);
-        done += more;
-    }
-}
-
 static void run_steps(const job *j, int64_t n, td_cell *cells) {
     const td_program *p = j->program;
     int first = p->nloads + p->nconstants, end = first + p->noutputs;
@@ -175,7 +165,7 @@ static void run_steps(const job *j, int64_t n, td_cell *cells) {
         }
         run_step(j, s, 1, dst, src, 0);
         if (step->dst >= first && step->dst < end) {
-            repeat_first(dst->p, n, j->code[s].size);
+            td_cpu->pointwise->repeat(dst->p, dst->p, n, j->code[s].size);
             dst->scalar = false;
         }
     }
@@ -404,6 +394,27 @@ static bool run_rows(const job *j, const td_walk *w, int64_t begin, int64_t end)
     return true;
 }
 
+/* A single step that makes one element for all. False: it is not that. */
+static bool run_fill(const job *j, const td_walk *w, int64_t begin, int64_t end) {
+    const td_program *p = j->program;
+    const step_code *code = &j->code[0];
+    const td_side *out = &w->outs[0];
+    const void *src[3] = {NULL, NULL, NULL};
+    _Alignas(8) unsigned char made[8];
+    if (p->nsteps != 1 || !w->simple || out->scalar || out->apart || out->streamed)
+        return false;
+    for (int k = 0; k < code->arity; k++) {
+        int reg = code->src[k];
+        if (reg < p->nloads && !w->loads[reg].scalar)
+            return false;
+        src[k] = reg < p->nloads ? w->loads[reg].value : j->constants[reg - p->nloads];
+    }
+    run_step(j, 0, 1, &(td_cell){.p = made}, src, 0);
+    td_cpu->pointwise->repeat(out->data + begin * (int64_t)code->size, made, end - begin,
+                              code->size);
+    return true;
+}
+
 /* ---- 16-bit floats ---- */
 
 /* The loop of a single step whose elements are 16-bit floats of one dtype in memory, as results of
@@ -480,7 +491,8 @@ static bool run_narrow(const job *j, const td_walk *w, int64_t begin, int64_t en
 
 static void run_part(const job *j, const td_walk *w, int64_t begin, int64_t end, worker_memory *m,
                      td_accumulator *sums) {
-    if (run_direct(j, w, begin, end) || run_rows(j, w, begin, end) || run_narrow(j, w, begin, end))
+    if (run_direct(j, w, begin, end) || run_rows(j, w, begin, end) ||
+        run_narrow(j, w, begin, end) || run_fill(j, w, begin, end))
         return;
     if (j->chain.run && j->chain.narrow.registers) {
         run_narrow_chain(j, w, begin, end - begin, m);
@@ -927,7 +939,8 @@ static bool run_small(const td_program *program, const td_operand *operands, td_
         return false;
     fn(fill ? 1 : out->numel, out->data, src[0], src[1], src[2], scalars);
     if (fill)
-        repeat_first(out->data, out->numel, td_dtype_size((td_dtype)out->dtype));
+        td_cpu->pointwise->repeat(out->data, out->data, out->numel,
+                                  td_dtype_size((td_dtype)out->dtype));
     return true;
 }
 

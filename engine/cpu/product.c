@@ -190,7 +190,10 @@ static bool dots_pay(td_dtype dtype, const td_product_block *p) {
     static const struct {
         int rows;
         double work;
-    } limits[TD_DTYPE_COUNT] = {[TD_F32] = {3, 0x1p16}, [TD_F64] = {FEW, 0x1.2p19}};
+    } limits[TD_DTYPE_COUNT] = {[TD_F32] = {3, 0x1p16},
+                                [TD_F64] = {FEW, 0x1.2p19},
+                                [TD_F16] = {FEW, 0x1p12},
+                                [TD_BF16] = {FEW, 0x1p12}};
     double outputs = (double)p->rows * (double)p->columns, work = outputs * (double)p->depth;
     return outputs == 1 || (p->rows <= limits[dtype].rows && work > limits[dtype].work);
 }
@@ -200,7 +203,8 @@ static vector_way way_of(td_dtype dtype, const td_product_block *p) {
     bool side_by_side = p->depth == 1 || p->b_row == 1;
     if (p->rows <= FEW && side_by_side && (p->a_column == 1 || p->depth == 1))
         return dots_pay(dtype, p) ? BY_DOTS : NO_WAY;
-    if (p->rows == 1 && p->b_column == 1 && p->c_column == 1 && p->a_column == 1)
+    if (p->rows == 1 && p->b_column == 1 && p->c_column == 1 && p->a_column == 1 &&
+        td_cpu->product->combine[dtype])
         return BY_ROWS;
     return NO_WAY;
 }

@@ -1,5 +1,6 @@
 /* fresh.c: more ways to make tensors: of another's dtype and device, of given strides, powers, and
  * the windows of signal processing. */
+#include "engine/core/modes.h"
 #include "engine/ops/meta.h"
 
 #include <math.h>
@@ -255,10 +256,14 @@ TD_OPERATOR(new_full) = {
     .formula = "full(size, value, " OF_X,
     NEW,
 };
+/* What x holds matters where its gradient, which is 0, is recorded. */
 static td_status run_fill(td_call *call) {
     td_tensor *y = NULL;
     td_status status = TD_OK;
-    TD_TRY(TD_APPLY(&y, clone, call->args[0]));
+    if (td_grad_enabled() && call->args[0].tensor->requires_grad)
+        TD_TRY(TD_APPLY(&y, clone, call->args[0]));
+    else
+        TD_TRY(TD_APPLY(&y, empty_like, call->args[0]));
     TD_TRY(TD_APPLY_INPLACE(fill_, TD_T(y), call->args[1]));
     call->out[0] = td_retain(y);
 done:
@@ -270,6 +275,36 @@ TD_OPERATOR(fill) = {
     .doc = "One value everywhere in x's shape and dtype.",
     .run = run_fill,
     .flags = TD_OP_FUNCTION_ONLY,
+};
+static td_status answer(td_call *call, bool value) {
+    td_value x = call->args[0], of_bools = TD_DTYPE(TD_BOOL);
+    return value ? TD_APPLY(&call->out[0], ones_like, x, of_bools)
+                 : TD_APPLY(&call->out[0], zeros_like, x, of_bools);
+}
+static td_status run_each_element(td_call *call) {
+    return answer(call, true);
+}
+static td_status run_no_element(td_call *call) {
+    return answer(call, false);
+}
+#define ANSWER .flags = TD_OP_OUT | TD_OP_NONDIFF | TD_OP_INTERNAL
+TD_OPERATOR(each_element) = {
+    .schema = "(Tensor x) -> Tensor",
+    .doc = "True for all of x, whatever it holds.",
+    .run = run_each_element,
+    ANSWER,
+};
+TD_OPERATOR(no_element) = {
+    .schema = "(Tensor x) -> Tensor",
+    .doc = "False for all of x, whatever it holds.",
+    .run = run_no_element,
+    ANSWER,
+};
+TD_OPERATOR(below_zero) = {
+    .schema = "(Tensor x) -> Tensor",
+    .doc = "Which of x are less than 0.",
+    .formula = "lt(x, 0)",
+    ANSWER,
 };
 TD_OPERATOR(new_empty_strided) = {
     .schema = "(Tensor x, int[] size, int[] stride, " OPTIONS,

@@ -357,9 +357,9 @@ TD_OPERATOR(equal) = {
     .run = run_equal,
     .flags = TD_OP_NONDIFF,
 };
-FLOAT_TEST(isnan, "Is it not a number?", "ne(x, x)");
-FLOAT_TEST(isinf, "Is it infinite?", "eq(abs(x), inf)");
-FLOAT_TEST(isfinite, "Is it neither infinite nor NaN?", "lt(abs(x), inf)");
+FLOAT_TEST(isnan, "Is it not a number?", "ne(x, x)", no_element);
+FLOAT_TEST(isinf, "Is it infinite?", "eq(abs(x), inf)", no_element);
+FLOAT_TEST(isfinite, "Is it neither infinite nor NaN?", "lt(abs(x), inf)", each_element);
 BITWISE(bitwise_and, "Tensor|number a, Tensor|number b", "Bitwise and of integers or masks.");
 BITWISE(bitwise_or, "Tensor|number a, Tensor|number b", "Bitwise or of integers or masks.");
 BITWISE(bitwise_xor, "Tensor|number a, Tensor|number b", "Bitwise exclusive or.");

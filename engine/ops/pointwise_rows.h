@@ -52,11 +52,18 @@
                          .doc = text,                                                              \
                          .pointwise = PLAN(.type = TD_PW_BITWISE, .primitive = TD_PW_##name),      \
                          .flags = FORMS | TD_OP_NONDIFF}
-#define FLOAT_TEST(name, text, forward)                                                            \
+/* `of_integers` is the operator that answers for integers and bools. */
+#define FLOAT_TEST(name, text, forward, of_integers)                                               \
+    static td_status choose_##name(const td_value *args, const td_op **op) {                       \
+        if (!td_dtype_is_float((td_dtype)args[0].tensor->dtype))                                   \
+            *op = TD_OP(of_integers);                                                              \
+        return TD_OK;                                                                              \
+    }                                                                                              \
     TD_OPERATOR(name) = {.schema = "(Tensor x) -> Tensor",                                         \
                          .doc = text,                                                              \
                          .pointwise =                                                              \
                              PLAN(.type = TD_PW_FLOAT_TEST, .primitive = -1, .formula = forward),  \
+                         .variant = choose_##name,                                                 \
                          .flags = TD_OP_OUT | TD_OP_NONDIFF}
 /* Two operands, one loop, integers only. */
 #define INTEGERS(name, kind, text)                                                                 \

@@ -307,10 +307,15 @@ TD_OPERATOR(float_power) = {
 
 /* ---- tests ---- */
 
-FLOAT_TEST(signbit, "Is it negative, -0 among them?", "lt(copysign(1, x), 0)");
-FLOAT_TEST(isposinf, "Is it positive and infinite?", "eq(x, inf)");
-FLOAT_TEST(isneginf, "Is it negative and infinite?", "eq(x, -inf)");
-FLOAT_TEST(isreal, "Is it a real number? All are.", "logical_or(eq(x, x), ne(x, x))");
+FLOAT_TEST(signbit, "Is it negative, -0 among them?", "lt(copysign(1, x), 0)", below_zero);
+FLOAT_TEST(isposinf, "Is it positive and infinite?", "eq(x, inf)", no_element);
+FLOAT_TEST(isneginf, "Is it negative and infinite?", "eq(x, -inf)", no_element);
+TD_OPERATOR(isreal) = {
+    .schema = "(Tensor x) -> Tensor",
+    .doc = "Is it a real number? All are.",
+    .formula = "each_element(x)",
+    .flags = TD_OP_OUT | TD_OP_NONDIFF,
+};
 TD_OPERATOR(close_floats) = {
     .schema = "(Tensor a, Tensor b, number rtol, number atol, bool equal_nan) -> Tensor",
     .doc = "isclose of floats.",

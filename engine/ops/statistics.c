@@ -127,7 +127,10 @@ static td_status join_ends(const td_call *call, td_tensor **x) {
     parts[n++] = a[0].tensor;
     if (!td_is_nil(a[4]))
         parts[n++] = a[4].tensor;
-    return n > 1 ? TD_APPLY(x, cat, TD_TENSORS(n, parts), a[2]) : TD_APPLY(x, clone, a[0]);
+    if (n > 1)
+        return TD_APPLY(x, cat, TD_TENSORS(n, parts), a[2]);
+    *x = td_retain(a[0].tensor);
+    return TD_OK;
 }
 
 static td_status run_diff(td_call *call) {
@@ -152,6 +155,8 @@ static td_status run_diff(td_call *call) {
         else
             TD_STEP(&x, sub, TD_T(x), TD_T(before));
     }
+    if (x == a[0].tensor) /* there was nothing to subtract */
+        TD_STEP(&x, clone, TD_T(x));
     call->out[0] = td_retain(x);
 done:
     td_release(x);
@@ -376,8 +381,9 @@ TD_OPERATOR(cumulative_trapezoid) = {
 TD_OPERATOR(area) = {
     .schema = "(Tensor y, Tensor? widths, number dx, dim dim) -> Tensor",
     .doc = "trapezoid with widths.",
-    .formula = NEIGHBOURS "if(widths == nil, sum(both * 0.5, dim) * dx, sum(both * widths, dim) * "
-                          "0.5)",
+    .formula = NEIGHBOURS
+    "if(widths == nil, sum(both, dim) * (dx * 0.5), sum(both * widths, dim) * "
+    "0.5)",
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(running_area) = {

@@ -342,12 +342,21 @@ local function read_lambdas(self)
     self.lr_lambda, self.lr_lambdas = nil, list
 end
 
+-- What a group's function says.
+local function factor(self, k)
+    local value = self.lr_lambdas[k](self.last_epoch)
+    if type(value) ~= "number" then
+        fail("%s: lr_lambda must return a number, got %s", self.__name, tide._describe(value))
+    end
+    return value
+end
+
 define {
     schema = "LambdaLR(Optimizer optimizer, any lr_lambda" .. REST,
     doc = "The first rate times lr_lambda(step): one function, or a list of one for each group.",
     init = read_lambdas,
     rates = function(self)
-        return map(self.optimizer, function(_, k) return self.base_lrs[k] * self.lr_lambdas[k](self.last_epoch) end)
+        return map(self.optimizer, function(_, k) return self.base_lrs[k] * factor(self, k) end)
     end,
 }
 
@@ -357,7 +366,7 @@ define {
     init = read_lambdas,
     rates = function(self)
         return map(self.optimizer, function(group, k)
-            return number_of(group.lr) * (self.starting and 1 or self.lr_lambdas[k](self.last_epoch))
+            return number_of(group.lr) * (self.starting and 1 or factor(self, k))
         end)
     end,
 }

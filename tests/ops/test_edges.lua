@@ -272,3 +272,76 @@ t.test("inverses_of_tensors_take_out", function()
     t.is_true(rawequal(tide.linalg.tensorsolve(a, tide.ones(2, 3), { out = out }), out))
     t.eq(out.shape, { 6 })
 end)
+
+t.test("powers_next_to_the_largest_number_are_finite", function()
+    for dtype, case in pairs {
+        float64 = { 0x1.fffffffffffffp1023, 0x1.fffffffffffffp-1, 0x1.ffffffffffd39p1023, 1024 },
+        float32 = { 0x1.fffffep127, 0x1.fffffep-1, 0x1.ffff4cp127, 128 },
+    } do
+        local largest, exponent, want, too_far = table.unpack(case)
+        local x = tide.full({ 37 }, largest, { dtype = tide[dtype] })
+        local y = tide.pow(x, tide.full({ 37 }, exponent, { dtype = tide[dtype] }))
+        t.is_true((y / want - 1):abs():max():item() <= (dtype == "float64" and 0x1p-51 or 0x1p-22), dtype)
+        t.eq(tide.pow(tide.tensor({ 2, -2, largest, 0, 1.5 }, { dtype = tide[dtype] }),
+            tide.tensor({ too_far, too_far + 1, 1.001, -1, 1e6 }, { dtype = tide[dtype] })):tolist(),
+            { math.huge, -math.huge, math.huge, math.huge, math.huge })
+    end
+end)
+
+t.test("bessel_functions_keep_their_digits_at_both_ends", function()
+    for name, cases in pairs {
+        i1 = { { -7.5382305797164791e-06, -3.7691152898850121e-06 } },
+        i1e = { { -0.14244196797015679, -0.061922318313230307 }, { 1.706266858877565e+308, 3.0541234534556095e-155 } },
+    } do
+        for _, case in ipairs(cases) do
+            local y = tide[name](tide.full({ 9 }, case[1], { dtype = tide.float64 }))
+            t.is_true((y / case[2] - 1):abs():max():item() < 5 * 0x1p-53, name .. " of " .. case[1])
+        end
+    end
+end)
+
+t.test("tests_for_floats_answer_for_integers", function()
+    local x = tide.tensor { { -3, 0 }, { 7, math.mininteger } }
+    for name, want in pairs { isfinite = true, isreal = true, isnan = false, isinf = false, isposinf = false, isneginf = false } do
+        local y, out = tide[name](x), tide.empty(0, { dtype = tide.bool })
+        t.eq(y:tolist(), { { want, want }, { want, want } }, name)
+        t.eq(y.dtype, tide.bool)
+        tide[name](x, { out = out })
+        t.eq(out:tolist(), { { want, want }, { want, want } }, name)
+        t.eq(tide[name](tide.tensor { true, false }):tolist(), { want, want }, name)
+    end
+    t.eq(tide.signbit(x):tolist(), { { true, false }, { false, true } })
+    t.eq(tide.signbit(tide.tensor { true, false }):tolist(), { false, false })
+    t.eq(tide.isreal(tide.tensor { 0 / 0, 1.5 }):tolist(), { true, true })
+end)
+
+t.test("shapes_without_elements_are_the_same_for_all_dtypes", function()
+    for _, dtype in ipairs { tide.uint8, tide.int16, tide.float32, tide.float64 } do
+        t.error_has(function() tide.zeros({ 2000000000000000000, 0 }, { dtype = dtype }) end, "has too many elements")
+        t.eq(tide.zeros({ 1000000000000000000, 0 }, { dtype = dtype }):to(tide.float64).shape, { 1000000000000000000, 0 })
+    end
+end)
+
+t.test("filled_whole_and_in_part", function()
+    for _, dtype in ipairs { "bool", "uint8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64" } do
+        for _, n in ipairs { 1, 2, 7, 63, 64, 65, 1000, 70001 } do
+            local x = tide.zeros(n + 2, { dtype = tide[dtype] })
+            x["2:-2"]:fill_(1)
+            t.eq({ x:double():sum():item(), x[1]:item() == x[-1]:item() }, { n + 0.0, true }, dtype .. " " .. n)
+            t.eq(tide.fill(x, 0):double():sum():item(), 0.0)
+            t.eq(tide.full({ n }, 1, { dtype = tide[dtype] }):double():sum():item(), n + 0.0)
+        end
+    end
+    local x = tide.ones(3, 4, { requires_grad = true })
+    tide.fill(x, 2):sum():backward()
+    t.eq(x.grad:sum():item(), 0.0)
+end)
+
+t.test("differences_do_not_share_memory", function()
+    local x = tide.tensor { { 1.0, 4.0, 9.0 } }
+    local y = tide.diff(x)
+    y:zero_()
+    t.eq({ x:tolist(), tide.diff(x, 1, 1).shape }, { { { 1.0, 4.0, 9.0 } }, { 0, 3 } })
+    local none = tide.zeros(2, 0)
+    t.is_true(tide.diff(none).shape[2] == 0 and not rawequal(tide.diff(none), none))
+end)

@@ -189,11 +189,23 @@ static void reverse(void *restrict to, const void *restrict from, int64_t n, siz
     }
 }
 
+static void repeat(void *to, const void *element, int64_t n, size_t itemsize) {
+    vb pattern;
+    char *dst = to;
+    size_t bytes = (size_t)n * itemsize, at = 0;
+    for (size_t k = 0; k < sizeof pattern; k += itemsize)
+        memcpy((char *)&pattern + k, element, itemsize);
+    for (; at + sizeof pattern <= bytes; at += sizeof pattern)
+        memcpy(dst + at, &pattern, sizeof pattern);
+    memcpy(dst + at, &pattern, bytes - at);
+}
+
 extern const td_pointwise_kernels TD_ISA_SYMBOL(td_pointwise_kernels);
 const td_pointwise_kernels TD_ISA_SYMBOL(td_pointwise_kernels) = {
     .chain = {[TD_F32] = loop_vf_chain, [TD_F64] = loop_vd_chain},
     .tile_bytes = TD_CHAIN_VECTORS * TD_VBYTES,
     .reverse = reverse,
+    .repeat = repeat,
     .stream = stream,
     .stream_end = stream_end,
     .primitive =

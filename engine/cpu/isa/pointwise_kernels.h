@@ -62,6 +62,8 @@ typedef struct td_pointwise_kernels {
     td_pointwise_fn narrow[TD_PRIMITIVES][2];
     /* dst[k] = src[-k] for k < n, of elements of 1, 2, 4 or 8 bytes that do not overlap. */
     void (*reverse)(void *dst, const void *src, int64_t n, size_t itemsize);
+    /* dst[k] = element for k < n, of elements of 1, 2, 4 or 8 bytes. */
+    void (*repeat)(void *dst, const void *element, int64_t n, size_t itemsize);
     /* Copies past the caches: for results that are too large to be found there again. */
     void (*stream)(void *dst, const void *src, size_t bytes);
     void (*stream_end)(void); /* before other threads may read what was streamed */

@@ -4,6 +4,7 @@
 #include "engine/core/interrupt.h"
 #include "engine/cpu/isa/isa_symbol.h"
 #include "engine/cpu/isa/vec_across.h"
+#include "engine/cpu/isa/vec_half.h"
 #include "engine/cpu/isa/vec_math.h"
 
 /* A tile: ROWS * VECTORS sums, VECTORS of b and one of a in 32 registers, or in 16. DEPTH: rows of
@@ -161,6 +162,31 @@ static void deliver_bytes(const td_product_block *p, const int32_t *sums, int64_
 #define SUM  sum_d
 #include "engine/cpu/isa/product_vector_loops.h"
 
+/* The 16-bit floats: as floats. */
+#define P       half
+#define T       float
+#define E       td_half
+#define V       vf
+#define N       VF_N
+#define ADD     ADD_F
+#define ADD1    ADD1_F
+#define SUM     sum_f
+#define LOAD(p) vf_load_halves(p)
+#define GET(x)  half_get(x)
+#include "engine/cpu/isa/product_vector_loops.h"
+
+#define P       bfloat
+#define T       float
+#define E       td_bfloat
+#define V       vf
+#define N       VF_N
+#define ADD     ADD_F
+#define ADD1    ADD1_F
+#define SUM     sum_f
+#define LOAD(p) vf_load_bfloats(p)
+#define GET(x)  td_bfloat_to_float(x)
+#include "engine/cpu/isa/product_vector_loops.h"
+
 extern const td_product_kernels TD_ISA_SYMBOL(td_product_kernels);
 const td_product_kernels TD_ISA_SYMBOL(td_product_kernels) = {
     .block = {[TD_U8] = i8_block,
@@ -170,7 +196,7 @@ const td_product_kernels TD_ISA_SYMBOL(td_product_kernels) = {
               [TD_I64] = vl_block,
               [TD_F32] = vf_block,
               [TD_F64] = vd_block},
-    .dots = {[TD_F32] = vf_dots, [TD_F64] = vd_dots},
+    .dots = {[TD_F32] = vf_dots, [TD_F64] = vd_dots, [TD_F16] = half_dots, [TD_BF16] = bfloat_dots},
     .combine = {[TD_F32] = vf_combine, [TD_F64] = vd_combine},
     .pairs = pairs_block,
 #if defined(TD_ISA_avx512)

@@ -5,6 +5,8 @@
  *   V, N     vector of T and its lanes; V is also the prefix of the vector's functions
  *   ADD(a, b, c), ADD1   a + b * c of vectors, of scalars; rounded alike
  *   SUM(x)   of the lanes of a vector
+ *   E        the type in memory where it is another, with LOAD(p), N of its elements as a V, and
+ *            GET(x), one as a T: there are dot products alone
  *
  * Every sum has four vectors, whatever is beside it: the order of its terms follows from its length
  * alone. They go over into a double after some thousand terms.
@@ -14,46 +16,54 @@
 #define NAME(name) CAT1(P, name)
 #define VEC(name)  CAT1(V, name)
 
+#ifndef E
+#define E       T
+#define LOAD(p) VEC(load)(p)
+#define GET(x)  (x)
+#define COMBINES
+#endif
+
 enum { NAME(run) = 4096 };
 
 /* Dot products of x and `count` (a constant) rows, n <= run. */
 static inline __attribute__((always_inline)) void
-NAME(dots_of)(const T *x, const T *w, int64_t stride, int count, int64_t n, double *sums) {
+NAME(dots_of)(const E *x, const E *w, int64_t stride, int count, int64_t n, double *sums) {
     V s[SIDE_BY_SIDE][4] = {{{0}}};
     int64_t k = 0;
     for (; k + 4 * N <= n; k += 4 * N)
         for (int v = 0; v < 4; v++) {
-            V left = VEC(load)(x + k + v * N);
+            V left = LOAD(x + k + v * N);
             for (int r = 0; r < count; r++)
-                s[r][v] = ADD(s[r][v], left, VEC(load)(w + r * stride + k + v * N));
+                s[r][v] = ADD(s[r][v], left, LOAD(w + r * stride + k + v * N));
         }
     for (; k + N <= n; k += N)
         for (int r = 0; r < count; r++)
-            s[r][0] = ADD(s[r][0], VEC(load)(x + k), VEC(load)(w + r * stride + k));
+            s[r][0] = ADD(s[r][0], LOAD(x + k), LOAD(w + r * stride + k));
     for (int r = 0; r < count; r++) {
         T rest = 0;
         for (int64_t l = k; l < n; l++)
-            rest = ADD1(rest, x[l], w[r * stride + l]);
+            rest = ADD1(rest, GET(x[l]), GET(w[r * stride + l]));
         sums[r] += (double)(SUM((s[r][0] + s[r][1]) + (s[r][2] + s[r][3])) + rest);
     }
 }
 
 static void NAME(dots)(const void *x, const void *rows, int64_t stride, int64_t count, int64_t n,
                        double *sums) {
-    const T *w = rows;
+    const E *w = rows;
     for (int64_t r = 0; r < count; r++)
         sums[r] = 0;
     for (; count > 0; count -= SIDE_BY_SIDE, w += SIDE_BY_SIDE * stride, sums += SIDE_BY_SIDE)
         for (int64_t k = 0; k < n; k += NAME(run)) {
             int64_t len = n - k < NAME(run) ? n - k : NAME(run);
             if (count >= SIDE_BY_SIDE)
-                NAME(dots_of)((const T *)x + k, w + k, stride, SIDE_BY_SIDE, len, sums);
+                NAME(dots_of)((const E *)x + k, w + k, stride, SIDE_BY_SIDE, len, sums);
             else
                 for (int64_t r = 0; r < count; r++)
-                    NAME(dots_of)((const T *)x + k, w + r * stride + k, stride, 1, len, sums + r);
+                    NAME(dots_of)((const E *)x + k, w + r * stride + k, stride, 1, len, sums + r);
         }
 }
 
+#ifdef COMBINES
 /* Four rows at a time: the sums are read and written once for them. */
 static void NAME(combine)(void *to, const void *factors, const void *rows, int64_t stride,
                           int64_t count, int64_t n) {
@@ -83,6 +93,7 @@ static void NAME(combine)(void *to, const void *factors, const void *rows, int64
             sums[c] = ADD1(sums[c], x[0], w[c]);
     }
 }
+#endif
 
 #undef CAT2
 #undef CAT1
@@ -95,3 +106,7 @@ static void NAME(combine)(void *to, const void *factors, const void *rows, int64
 #undef ADD
 #undef ADD1
 #undef SUM
+#undef E
+#undef LOAD
+#undef GET
+#undef COMBINES

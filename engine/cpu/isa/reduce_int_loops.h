@@ -42,10 +42,15 @@
     static void NAME(name##_columns)(td_accumulator * acc, const void *data, int64_t rows,         \
                                      int64_t row_stride, int64_t columns, const double *centers) { \
         const T *x = data;                                                                         \
+        A sums[TD_REDUCE_WIDTH];                                                                   \
         (void)centers;                                                                             \
+        for (int64_t c = 0; c < columns; c++)                                                      \
+            sums[c] = (A)acc[c].i;                                                                 \
         for (; rows > 0; rows--, x += row_stride)                                                  \
             for (int64_t c = 0; c < columns; c++)                                                  \
-                acc[c].i = (int64_t)NAME(name##_fold)((A)acc[c].i, x[c]);                          \
+                sums[c] = NAME(name##_fold)(sums[c], x[c]);                                        \
+        for (int64_t c = 0; c < columns; c++)                                                      \
+            acc[c].i = (int64_t)sums[c];                                                           \
     }
 FOLDS(DEFINE_FOLD)
 #undef DEFINE_FOLD

@@ -5,6 +5,7 @@
 #include "engine/cpu/isa/vec_across.h"
 #include "engine/cpu/isa/vec_extremes.h"
 #include "engine/cpu/isa/vec_half.h"
+#include "engine/cpu/isa/vec_math.h"
 
 /* Floats as doubles. The compiler's own way takes the vector to pieces. */
 static inline vd widen_float(const float *x) {
@@ -21,14 +22,28 @@ static inline vd widen_float(const float *x) {
 }
 
 static inline vd widen_halves(const td_half *x) {
+#if defined(TD_ISA_avx512)
+    return (vd)_mm512_cvtps_pd(_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)x)));
+#elif defined(TD_ISA_avx2)
+    return (vd)_mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64((const __m128i *)x)));
+#else
     float lanes[VF_N];
     vf_store(lanes, vf_load_halves_part(x, VD_N));
     return widen_float(lanes);
+#endif
 }
 static inline vd widen_bfloats(const td_bfloat *x) {
+#if defined(TD_ISA_avx512)
+    __m256i words = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)x));
+    return (vd)_mm512_cvtps_pd(_mm256_castsi256_ps(_mm256_slli_epi32(words, 16)));
+#elif defined(TD_ISA_avx2)
+    __m128i words = _mm_cvtepu16_epi32(_mm_loadl_epi64((const __m128i *)x));
+    return (vd)_mm256_cvtps_pd(_mm_castsi128_ps(_mm_slli_epi32(words, 16)));
+#else
     float lanes[VF_N];
     vf_store(lanes, vf_load_bfloats_part(x, VD_N));
     return widen_float(lanes);
+#endif
 }
 
 /* sum and the lanes of a, two by two. */

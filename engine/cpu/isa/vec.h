@@ -196,7 +196,7 @@ static inline vd vd_sqrt(vd x) {
     static inline vd vd_##name(vd x, vd y) {                                                       \
         return (vd)TD_SLEEF_D(sleef, ulp)((td_native_d)x, (td_native_d)y);                         \
     }
-TD_VEC_MATH2(pow, pow, u10)
+TD_VEC_MATH2(pow_most, pow, u10)
 TD_VEC_MATH2(atan2_most, atan2, u10)
 TD_VEC_MATH2(hypot_most, hypot, u05)
 #undef TD_VEC_MATH2

@@ -123,10 +123,20 @@ static inline vd vd_wide_ndtri(vd p) {
 /* ---- modified Bessel functions ---- */
 
 /* exp(-a) I(a) of a >= 0, of order 0 and 1, right to the last places. */
+/* What rounding took from v = 15 c / (a + c), as a part of it; 0 where it can't be told. */
+static inline vd vd_lost_part(vd v, vd a) {
+    const double c = TD_BESSEL_C;
+    vd size = vd_select((vl)(a > 0x1p500), (vd){0} + 0x1p-500, (vd){0} + 1);
+    vd sum = a + c, back = sum - a, less = (a - (sum - back)) + (c - back);
+    vd rest, product = vd_product(v, sum * size, &rest);
+    vd lost = ((15 * c * size - product) - rest - v * (less * size)) / (15 * c * size);
+    return vd_select((vl)(vd_abs(lost) < 0x1p-40), lost, (vd){0});
+}
 static inline vd vd_bessel_of(vd a, int order) {
     vd v, y = order ? TD_EVEN_BY(i1_pieces, TD_BESSEL_C, a, &v)
                     : TD_EVEN_BY(i0_pieces, TD_BESSEL_C, a, &v);
     y *= vd_sqrt(v);
+    y += y * ((order ? 1.5 : 0.5) * vd_lost_part(v, a));
     if (!order)
         return y;
     y *= v * a;
