@@ -92,6 +92,57 @@ t.test("pooling_of_pairs_takes_the_first_of_the_largest_in_rows_of_any_length", 
     end
 end)
 
+t.test("pooling_of_pairs_and_of_long_windows_is_exact_at_any_length", function()
+    for _, dtype in ipairs { tide.float32, tide.float64, tide.bfloat16, tide.float16 } do
+        for width = 1, 40 do
+            local x = tide.randint(-8, 8, { 2, 3, 5, 2 * width + width % 2 }):to(dtype)
+            local even, odd = x[":, :, :, 1:" .. 2 * width .. ":2"], x[":, :, :, 2:" .. 2 * width .. ":2"]
+            local lines = even + odd
+            t.is_true(tide.equal(tide.avg_pool2d(x, 2), (lines[":, :, 1:4:2"] + lines[":, :, 2:4:2"]) / 4), "planes")
+            t.is_true(tide.equal(tide.avg_pool2d(x, { 1, 2 }), lines / 2), "lines of planes")
+            t.is_true(tide.equal(tide.avg_pool1d(x:flatten(1, 2), 2), lines:flatten(1, 2) / 2), "lines")
+            local largest, places = tide.max_pool1d(x:flatten(1, 2), 2, { return_indices = true })
+            t.is_true(tide.equal(largest, tide.maximum(even, odd):flatten(1, 2)), "maxima")
+            t.is_true(tide.equal(places, (tide.arange(1, 2 * width, 2) + (odd:gt(even)):long()):flatten(1, 2)), "places")
+            local long = tide.randint(-8, 8, { 2, 3, 5 * width }):to(dtype)
+            t.is_true(tide.equal(tide.adaptive_avg_pool1d(long, 5),
+                (long:reshape(2, 3, 5, width):double():sum(-1) / width):to(dtype)), "parts")
+        end
+    end
+end)
+
+t.test("max_pooling_of_a_line_gives_the_last_of_several_nan", function()
+    local x = tide.tensor { { { 0 / 0, 1, 0 / 0, 0 / 0, 2, 0 / 0, 3, 3, -math.huge, -math.huge } } }
+    local y, places = tide.max_pool1d(x, 2, { return_indices = true })
+    t.eq(places:tolist(), { { { 1, 4, 6, 7, 9 } } })
+    t.eq(y:isnan():tolist(), { { { true, true, true, false, false } } })
+end)
+
+t.test("interpolation_sees_no_places_but_its_own", function()
+    local x = tide.full({ 1, 1, 4, 5 }, math.huge)
+    x["1, 1, 1:3, 1:4"] = tide.arange(12, { dtype = tide.float32 }):view(3, 4)
+    for _, mode in ipairs { "nearest", "bilinear", "bicubic" } do
+        local reach = ({ nearest = 6, bilinear = 5, bicubic = 3 })[mode]
+        local y = tide.interpolate(x, nil, { 2, 2 }, mode)
+        t.is_true(y["1, 1, 1:" .. reach .. ", 1:" .. reach]:isfinite():all():item(), mode)
+        local last = tide.interpolate(x:flip { 3, 4 }, nil, { 2, 2 }, mode):flip { 3, 4 }
+        t.is_true((last - y)["1, 1, 1:" .. reach .. ", 1:" .. reach]:abs():max():item() < 1e-5, mode .. ", flipped")
+    end
+end)
+
+t.test("repeated_rows_are_the_same_whatever_their_size", function()
+    for _, dtype in ipairs { tide.float32, tide.float64, tide.bfloat16, tide.uint8 } do
+        for _, size in ipairs { { 1, 1 }, { 3, 7 }, { 14, 10 }, { 15, 33 } } do
+            local x = tide.randint(0, 100, { 2, 3, 7, 5 }):to(dtype)
+            local row = tide.arange(size[1]) * 7 // size[1] + 1
+            local column = tide.arange(size[2]) * 5 // size[2] + 1
+            local want = x:index_select(3, row):index_select(4, column)
+            t.is_true(tide.equal(tide.interpolate(x, size), want), tostring(dtype))
+            t.is_true(tide.equal(tide.interpolate((last(x)), size), want), "channels last")
+        end
+    end
+end)
+
 -- ---- dtypes ----
 
 -- Every one that the machine may have a way of its own for: the same as in float64, rounded once.

@@ -12,56 +12,147 @@
 
 /* ---- sums ---- */
 
+/* line = or += weight times a line of x. */
+static inline void NAME(add_line)(A *restrict line, const T *restrict from, A weight, bool first,
+                                  int64_t n) {
+    if (first && weight == 1)
+        for (int64_t c = 0; c < n; c++)
+            line[c] = (A)GET(from[c]);
+    else if (first)
+        for (int64_t c = 0; c < n; c++)
+            line[c] = weight * (A)GET(from[c]);
+    else if (weight == 1)
+        for (int64_t c = 0; c < n; c++)
+            line[c] += (A)GET(from[c]);
+    else
+        for (int64_t c = 0; c < n; c++)
+            line[c] += weight * (A)GET(from[c]);
+}
+
 /* line = the weighted sum of the lines that a row's taps of the first two dims meet. */
 static void NAME(add_lines)(A *restrict line, const T *x, const td_taps *axis, int64_t inner,
                             int64_t i, int64_t j) {
     int64_t n = axis[2].in * inner;
-    for (int64_t c = 0; c < n; c++)
-        line[c] = 0;
+    bool first = true;
     for (int64_t a = axis[0].begin[i]; a < axis[0].end[i]; a += axis[0].step)
         for (int64_t b = axis[1].begin[j]; b < axis[1].end[j]; b += axis[1].step) {
-            const T *restrict from = x + (a * axis[1].in + b) * n;
             A weight = (A)(td_tap_weight(&axis[0], i, a - axis[0].begin[i]) *
                            td_tap_weight(&axis[1], j, b - axis[1].begin[j]));
-            if (weight == 1)
-                for (int64_t c = 0; c < n; c++)
-                    line[c] += (A)GET(from[c]);
-            else
-                for (int64_t c = 0; c < n; c++)
-                    line[c] += weight * (A)GET(from[c]);
+            NAME(add_line)(line, x + (a * axis[1].in + b) * n, weight, first, n);
+            first = false;
         }
+    for (int64_t c = 0; c < n && first; c++)
+        line[c] = 0;
+}
+
+/* The sum of many, by eight sums side by side in every instruction set. */
+static inline A NAME(sum_run)(const A *x, int64_t n) {
+    typedef A lanes __attribute__((vector_size(8 * sizeof(A))));
+    lanes sums = {0}, some;
+    int64_t k = 0;
+    for (; k + 8 <= n; k += 8) {
+        memcpy(&some, x + k, sizeof some);
+        sums += some;
+    }
+    for (; k < n; k++)
+        sums[k % 8] += x[k];
+    return ((sums[0] + sums[4]) + (sums[2] + sums[6])) +
+           ((sums[1] + sums[5]) + (sums[3] + sums[7]));
+}
+
+/* A place of the result from the line with an element at every place. */
+static inline A NAME(sum_place)(const A *line, const td_taps *last, int64_t k) {
+    enum { LONG = 16 };
+    int64_t begin = last->begin[k], end = last->end[k];
+    A sum = 0;
+    if (!last->weight && last->step == 1 && end - begin >= LONG)
+        return NAME(sum_run)(line + begin, end - begin);
+    for (int64_t t = begin; t < end; t += last->step)
+        sum += line[t] * (A)td_tap_weight(last, k, t - begin);
+    return sum;
+}
+
+/* All places that see few of a line, whose end holds a zero for taps that are missing. */
+static void NAME(sum_few)(T *restrict y, A *restrict line, const td_taps *last, A by) {
+    int64_t n = last->out;
+    const int32_t *restrict at = last->near;
+    const double *restrict share = last->share;
+    line[last->in] = 0;
+    if (last->few == 2)
+        for (int64_t k = 0; k < n; k++) {
+            A sum = line[at[k]] * (A)share[k];
+            y[k] = ROUND((sum + line[at[n + k]] * (A)share[n + k]) / by);
+        }
+    else
+        for (int64_t k = 0; k < n; k++) {
+            A sum = line[at[k]] * (A)share[k];
+            sum += line[at[n + k]] * (A)share[n + k];
+            sum += line[at[2 * n + k]] * (A)share[2 * n + k];
+            y[k] = ROUND((sum + line[at[3 * n + k]] * (A)share[3 * n + k]) / by);
+        }
+}
+
+/* Sums of 2 x 2 side by side, or of 2 of a line alone. */
+static void NAME(sum_pairs)(T *restrict y, const T *restrict upper, bool alone, int64_t wide, A by,
+                            int64_t n) {
+    const T *restrict lower = upper + wide;
+    if (alone)
+        for (int64_t k = 0; k < n; k++)
+            y[k] = ROUND(((A)GET(upper[2 * k]) + (A)GET(upper[2 * k + 1])) / by);
+    else
+        for (int64_t k = 0; k < n; k++) {
+            A left = (A)GET(upper[2 * k]) + (A)GET(lower[2 * k]);
+            A right = (A)GET(upper[2 * k + 1]) + (A)GET(lower[2 * k + 1]);
+            y[k] = ROUND((left + right) / by);
+        }
+}
+
+/* A row of y with many elements at every place. */
+static void NAME(sum_wide)(T *y, const A *line, A *sums, const td_taps *last, int64_t inner,
+                           double outer, double divisor) {
+    for (int64_t k = 0; k < last->out; k++, y += inner) {
+        A by = (A)(divisor != 0 ? divisor : outer * td_tap_divisor(last, k));
+        for (int64_t c = 0; c < inner; c++)
+            sums[c] = 0;
+        for (int64_t t = last->begin[k]; t < last->end[k]; t += last->step) {
+            A weight = (A)td_tap_weight(last, k, t - last->begin[k]);
+            const A *restrict at = line + t * inner;
+            for (int64_t c = 0; c < inner; c++)
+                sums[c] += weight * at[c];
+        }
+        for (int64_t c = 0; c < inner; c++)
+            y[c] = ROUND(sums[c] / by);
+    }
 }
 
 static void NAME(sum)(void *to, const void *from, const td_taps *axis, int64_t inner,
                       double divisor, void *room, int64_t begin, int64_t end) {
     const td_taps *last = &axis[2];
-    A *line = room, *sums = line + last->in * inner;
+    A *line = room;
+    bool alone = axis[1].single_place;
+    bool paired = inner == 1 && axis[0].single_place && (alone || axis[1].pairs) && last->pairs;
     for (int64_t row = begin; row < end; row++) {
         int64_t i = row / axis[1].out, j = row % axis[1].out;
         double outer =
             divisor != 0 ? divisor : td_tap_divisor(&axis[0], i) * td_tap_divisor(&axis[1], j);
         T *y = (T *)to + row * last->out * inner;
-        NAME(add_lines)(line, from, axis, inner, i, j);
-        for (int64_t k = 0; k < last->out; k++, y += inner) {
-            A by = (A)(divisor != 0 ? divisor : outer * td_tap_divisor(last, k));
-            if (inner == 1) {
-                A sum = 0;
-                for (int64_t t = last->begin[k]; t < last->end[k]; t += last->step)
-                    sum += line[t] * (A)td_tap_weight(last, k, t - last->begin[k]);
-                *y = ROUND(sum / by);
-                continue;
-            }
-            for (int64_t c = 0; c < inner; c++)
-                sums[c] = 0;
-            for (int64_t t = last->begin[k]; t < last->end[k]; t += last->step) {
-                A weight = (A)td_tap_weight(last, k, t - last->begin[k]);
-                const A *restrict at = line + t * inner;
-                for (int64_t c = 0; c < inner; c++)
-                    sums[c] += weight * at[c];
-            }
-            for (int64_t c = 0; c < inner; c++)
-                y[c] = ROUND(sums[c] / by);
+        if (paired) {
+            int64_t first = axis[0].begin[i] * axis[1].in + axis[1].begin[j];
+            double by = divisor != 0 ? divisor : outer * td_tap_divisor(last, 0);
+            NAME(sum_pairs)
+            (y, (const T *)from + first * last->in, alone, last->in, (A)by, last->out);
+            continue;
         }
+        NAME(add_lines)(line, from, axis, inner, i, j);
+        if (inner > 1)
+            NAME(sum_wide)(y, line, line + last->in * inner, last, inner, outer, divisor);
+        else if (last->few)
+            NAME(sum_few)(y, line, last, (A)outer);
+        else
+            for (int64_t k = 0; k < last->out; k++) {
+                A by = (A)(divisor != 0 ? divisor : outer * td_tap_divisor(last, k));
+                y[k] = ROUND(NAME(sum_place)(line, last, k) / by);
+            }
     }
 }
 
@@ -304,14 +395,16 @@ static void NAME(max_pairs)(T *y, int64_t *places, const T *upper, int64_t corne
 
 static void NAME(max)(void *to, int64_t *places, const void *from, const td_taps *axis,
                       int64_t inner, int64_t begin, int64_t end) {
-    bool paired = inner == 1 && axis[0].single && axis[1].pairs && axis[2].pairs;
+    bool lines = axis[1].pairs, alone = axis[1].single;
+    bool paired = inner == 1 && axis[0].single && (lines || alone) && axis[2].pairs;
+    int64_t wide = lines ? axis[2].in : 0; /* a line alone is above and below */
     for (int64_t row = begin; row < end; row++) {
         int64_t i = row / axis[1].out, j = row % axis[1].out;
         if (paired) {
-            int64_t corner = (axis[0].begin[i] * axis[1].in + 2 * j) * axis[2].in;
+            int64_t corner = (axis[0].begin[i] * axis[1].in + axis[1].begin[j]) * axis[2].in;
             int64_t at = row * axis[2].out;
             NAME(max_pairs)
-            ((T *)to + at, places + at, (const T *)from + corner, corner, axis[2].in, axis[2].out);
+            ((T *)to + at, places + at, (const T *)from + corner, corner, wide, axis[2].out);
             continue;
         }
         if (inner == 1 && axis[2].stride) {
