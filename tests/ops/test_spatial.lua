@@ -143,6 +143,117 @@ t.test("repeated_rows_are_the_same_whatever_their_size", function()
     end
 end)
 
+-- ---- grids ----
+
+local modes, edges = { "bilinear", "nearest", "bicubic" }, { "zeros", "border", "reflection" }
+
+local function each_grid(fn)
+    for _, mode in ipairs(modes) do
+        for _, edge in ipairs(edges) do
+            for _, aligned in ipairs { false, true } do
+                fn(mode, edge, aligned)
+                if mode ~= "bicubic" then
+                    fn(mode, edge, aligned, true)
+                end
+            end
+        end
+    end
+end
+
+t.test("a_place_of_a_grid_is_read_alike_wherever_it_lies", function()
+    each_grid(function(mode, edge, aligned, deep)
+        for _, dtype in ipairs { tide.float32, tide.float64, tide.bfloat16 } do
+            local x = tide.randn(deep and { 2, 3, 4, 5, 6 } or { 2, 3, 5, 7 }):to(dtype)
+            local grid = tide.randn(deep and { 2, 1, 1, 150, 3 } or { 2, 1, 150, 2 }):to(dtype)
+            local d, whole = grid:dim() - 1, tide.grid_sample(x, grid, mode, edge, aligned)
+            local parts, from = {}, 1
+            for _, n in ipairs { 1, 16, 67, 64, 2 } do
+                parts[#parts + 1] = tide.grid_sample(x, grid:narrow(d, from, n), mode, edge, aligned)
+                from = from + n
+            end
+            t.is_true(tide.equal(tide.cat(parts, d + 1), whole), table.concat({ mode, edge, tostring(dtype) }, " "))
+        end
+    end)
+end)
+
+t.test("gradients_of_a_long_grid_are_those_of_its_parts", function()
+    each_grid(function(mode, edge, aligned, deep)
+        local x = tide.randn(deep and { 2, 3, 3, 4, 5 } or { 2, 3, 5, 7 }, { dtype = tide.float64 }):requires_grad_()
+        local grid = tide.randn(deep and { 2, 1, 1, 150, 3 } or { 2, 1, 150, 2 }, { dtype = tide.float64 }):requires_grad_()
+        local d = grid:dim() - 1
+        local y = tide.grid_sample(x, grid, mode, edge, aligned)
+        local g = tide.randn(y.shape, { dtype = tide.float64 })
+        y:backward(g)
+        local sum, parts = tide.zeros_like(x), {}
+        for from = 1, 150, 50 do
+            local lone = x:detach():requires_grad_()
+            local part = grid:detach():narrow(d, from, 50):clone():requires_grad_()
+            tide.grid_sample(lone, part, mode, edge, aligned):backward(g:narrow(d + 1, from, 50))
+            sum = sum + lone.grad
+            parts[#parts + 1] = part.grad
+        end
+        t.is_true((sum - x.grad):abs():max():item() < 1e-12, "input " .. mode .. " " .. edge)
+        t.is_true((tide.cat(parts, d) - grid.grad):abs():max():item() < 1e-12, "grid " .. mode .. " " .. edge)
+    end)
+end)
+
+t.test("a_grid_without_channels_has_a_gradient_of_zeros", function()
+    local grid = tide.rand(2, 3, 4, 2):requires_grad_()
+    tide.grid_sample(tide.zeros(2, 0, 5, 5), grid, { align_corners = false }):sum():backward()
+    t.eq(grid.grad:abs():max():item(), 0)
+end)
+
+t.test("a_grid_leads_to_the_first_place_by_nan_and_far_out_to_some_place", function()
+    local x, nan = tide.tensor { { { { 1.0, 2 }, { 3, 4 } } } }, 0 / 0
+    local grid = tide.tensor { { { { nan, nan }, { nan, 0.5 }, { math.huge, 0.0 } } } }
+    t.eq(tide.grid_sample(x, grid, "bilinear", "border", false):flatten():tolist(), { 1, 3, 3 })
+    t.eq(tide.grid_sample(x, grid, "bilinear", "border", true):flatten():tolist(), { 1, 2.5, 3 })
+    t.eq(tide.grid_sample(x, grid, "nearest", "reflection", false):flatten():tolist(), { 1, 3, 1 })
+    t.eq(tide.grid_sample(x, grid, "nearest", "zeros", false):flatten():tolist(), { 0, 0, 0 })
+    local far = tide.tensor { { { { 1e9, -1e12 }, { 3e20, 1e30 }, { -1e38, 2e38 } } } }
+    for _, mode in ipairs(modes) do
+        local y = tide.grid_sample(x, far, mode, "reflection", true)
+        t.is_true(y:ge(1):logical_and(y:le(4)):all():item(), mode)
+        t.eq(tide.grid_sample(x, far, mode, "zeros", true):flatten():tolist(), { 0, 0, 0 }, mode)
+    end
+end)
+
+t.test("reflection_repeats_itself_after_two_sizes", function()
+    local x = tide.randn(1, 2, 3, 5, { dtype = tide.float64 })
+    local grid = tide.rand(1, 4, 40, 2, { dtype = tide.float64 }) * 1.9 - 0.95
+    local want = tide.grid_sample(x, grid, "bilinear", "reflection", false)
+    for _, far in ipairs { 4, -4, 40, -400 } do
+        local y = tide.grid_sample(x, grid + far, "bilinear", "reflection", false)
+        t.is_true((y - want):abs():max():item() < 1e-11, tostring(far))
+        local turned = tide.grid_sample(x, far + 2 - grid, "bilinear", "reflection", false)
+        t.is_true((turned - want):abs():max():item() < 1e-11, "turned, " .. far)
+    end
+end)
+
+t.test("outside_of_an_image_infinite_elements_are_not_seen", function()
+    local x = tide.full({ 1, 1, 2, 2 }, math.huge)
+    local grid = tide.tensor { { { { -5.0, 0.0 }, { 5, 5 }, { 0, -9 } } } }
+    for _, mode in ipairs(modes) do
+        t.eq(tide.grid_sample(x, grid, mode, "zeros", false):flatten():tolist(), { 0, 0, 0 }, mode)
+    end
+end)
+
+t.test("a_cubic_grid_has_derivatives_of_the_third_order", function()
+    local x = tide.randn(1, 2, 5, 5, { dtype = tide.float64 })
+    local function third(step)
+        local grid = tide.full({ 1, 1, 1, 2 }, 0.23 + step, { dtype = tide.float64 }):requires_grad_()
+        local y = tide.grid_sample(x, grid, "bicubic", "border", false):sum()
+        for _ = 1, 2 do
+            y = tide.autograd.grad(y, { grid }, { create_graph = true })[1]:select(-1, 1):sum()
+        end
+        return y, grid
+    end
+    local y, grid = third(0)
+    local slope = tide.autograd.grad(y, { grid })[1]:sum():item()
+    local high, low = third(1e-4), third(-1e-4)
+    t.is_true(math.abs(slope - (high - low):item() / 2e-4) < 1e-5 * (1 + math.abs(slope)))
+end)
+
 -- ---- dtypes ----
 
 -- Every one that the machine may have a way of its own for: the same as in float64, rounded once.
