@@ -84,8 +84,9 @@ static void sum_rows(const job *j, int64_t volume, int64_t begin, int64_t end, i
 
 static void max_rows(const job *j, int64_t volume, int64_t begin, int64_t end, int worker) {
     (void)worker;
-    j->fn->max(j->to + volume * j->small, j->places + volume * (j->small / (int64_t)j->size),
-               j->from + volume * j->large, j->axis, j->inner, begin, end);
+    int64_t *places = j->places ? j->places + volume * (j->small / (int64_t)j->size) : NULL;
+    j->fn->max(j->to + volume * j->small, places, j->from + volume * j->large, j->axis, j->inner,
+               begin, end);
 }
 
 /* Does a row see the same line as the one before? */
@@ -257,7 +258,7 @@ static td_status by_places(const td_max_pool_plan *p, job *j) {
 }
 
 td_status td_cpu_max_pool(const td_max_pool_plan *p) {
-    job j = {.to = p->out->data, .from = p->x->data, .places = p->places->data};
+    job j = {.to = p->out->data, .from = p->x->data, .places = p->places ? p->places->data : NULL};
     if (p->kind == TD_MAX_SCATTER && is_narrow(p->out)) {
         td_max_pool_plan wide = *p;
         return run_wide(&wide, &wide.x, &wide.out, scatter_again);

@@ -392,7 +392,7 @@ typedef struct td_resample_plan {
 } td_resample_plan;
 
 typedef enum td_max_pool_kind {
-    TD_MAX_POOL,    /* out = maxima of x, places = where */
+    TD_MAX_POOL,    /* out = maxima of x, places (may be NULL) = where */
     TD_MAX_SCATTER, /* out (large, zero at first) += x (small) at places; floats */
     TD_MAX_GATHER   /* out (small) = x (large) at places */
 } td_max_pool_kind;

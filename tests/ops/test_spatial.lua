@@ -118,6 +118,40 @@ t.test("max_pooling_of_a_line_gives_the_last_of_several_nan", function()
     t.eq(y:isnan():tolist(), { { { true, true, true, false, false } } })
 end)
 
+t.test("maxima_are_the_same_whether_places_are_asked_for_or_not", function()
+    local windows = { { 2 }, { 3, 1, 1 }, { 3, 2, 1, 2 }, { { 2, 3 }, { 3, 2 } } }
+    for _, dtype in ipairs { tide.float32, tide.float64, tide.bfloat16, tide.float16, tide.uint8, tide.int32, tide.int64 } do
+        for _, width in ipairs { 6, 9, 18, 41 } do
+            local x = tide.randint(0, 9, { 2, 3, 7, width }):to(dtype)
+            if dtype.is_floating_point then
+                x["1, 2, 1::2, 3"] = 0 / 0
+            end
+            local function check(what, fn, ...)
+                local args = { ... }
+                args[#args + 1] = { return_indices = true }
+                for _, form in ipairs { x, (last(x)) } do
+                    local want = fn(form, table.unpack(args))
+                    local got = fn(form, ...)
+                    t.is_true(tide.equal(got:double():nan_to_num(100), want:double():nan_to_num(100)),
+                        ("%s of %s, %d wide"):format(what, dtype, width))
+                end
+            end
+            for _, window in ipairs(windows) do
+                check("max_pool2d", tide.max_pool2d, table.unpack(window))
+            end
+            check("adaptive_max_pool2d", tide.adaptive_max_pool2d, { 3, 4 })
+        end
+    end
+end)
+
+t.test("views_of_what_requires_grad_pool_with_places", function()
+    local x = tide.tensor({ { { 1.0, 5, 2, 3 } } }):requires_grad_()
+    tide.max_pool1d(x:detach(), 2)
+    tide.max_pool1d(x:view(1, 1, 4), 2):sum():backward()
+    tide.adaptive_max_pool1d(x:narrow(3, 1, 2), 1):sum():backward()
+    t.eq(x.grad:tolist(), { { { 0, 2, 0, 1 } } })
+end)
+
 t.test("interpolation_sees_no_places_but_its_own", function()
     local x = tide.full({ 1, 1, 4, 5 }, math.huge)
     x["1, 1, 1:3, 1:4"] = tide.arange(12, { dtype = tide.float32 }):view(3, 4)

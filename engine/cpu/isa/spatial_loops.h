@@ -231,7 +231,24 @@ static void NAME(max_place)(T *y, int64_t *places, const T *x, const td_taps *ax
             }
         }
     *y = x[place];
-    *places = place;
+    if (places)
+        *places = place;
+}
+
+/* y = the larger of y and x's elements `stride` apart, n of them; the first is at `place`, the next
+ * `next` further. */
+static inline void NAME(max_step)(T *restrict y, int64_t *restrict places, const T *restrict x,
+                                  int64_t place, int64_t stride, int64_t next, int64_t n) {
+    if (!places) {
+        for (int64_t k = 0; k < n; k++)
+            y[k] = NAME(above)(GET(x[k * stride]), GET(y[k])) ? x[k * stride] : y[k];
+        return;
+    }
+    for (int64_t k = 0; k < n; k++) {
+        bool more = NAME(above)(GET(x[k * stride]), GET(y[k]));
+        y[k] = more ? x[k * stride] : y[k];
+        places[k] = more ? place + k * next : places[k];
+    }
 }
 
 /* The same, element by element at every place. */
@@ -239,31 +256,16 @@ static void NAME(max_places)(T *restrict y, int64_t *restrict places, const T *x
                              const td_taps *axis, int64_t inner, int64_t i, int64_t j, int64_t k) {
     int64_t first =
         (axis[0].begin[i] * axis[1].in + axis[1].begin[j]) * axis[2].in + axis[2].begin[k];
-    for (int64_t c = 0; c < inner; c++) {
+    for (int64_t c = 0; c < inner; c++)
         y[c] = x[first * inner + c];
+    for (int64_t c = 0; c < inner && places; c++)
         places[c] = first;
-    }
     for (int64_t a = axis[0].begin[i]; a < axis[0].end[i]; a += axis[0].step)
         for (int64_t b = axis[1].begin[j]; b < axis[1].end[j]; b += axis[1].step)
             for (int64_t t = axis[2].begin[k]; t < axis[2].end[k]; t += axis[2].step) {
                 int64_t place = (a * axis[1].in + b) * axis[2].in + t;
-                const T *restrict from = x + place * inner;
-                for (int64_t c = 0; c < inner; c++) {
-                    bool more = NAME(above)(GET(from[c]), GET(y[c]));
-                    y[c] = more ? from[c] : y[c];
-                    places[c] = more ? place : places[c];
-                }
+                NAME(max_step)(y, places, x + place * inner, place, 1, 0, inner);
             }
-}
-
-/* y = the larger of y and x's elements `stride` apart, n of them; the first is at `place`. */
-static inline void NAME(max_step)(T *restrict y, int64_t *restrict places, const T *restrict x,
-                                  int64_t place, int64_t stride, int64_t n) {
-    for (int64_t k = 0; k < n; k++) {
-        bool more = NAME(above)(GET(x[k * stride]), GET(y[k]));
-        y[k] = more ? x[k * stride] : y[k];
-        places[k] = more ? place + k * stride : places[k];
-    }
 }
 
 /* What a line gives to a row of windows that slide: tap by tap, for the places that have it. */
@@ -273,13 +275,13 @@ static void NAME(max_line)(T *y, int64_t *places, const T *x, int64_t line, cons
         int64_t from = tap * last->step - last->padding, room = last->in - 1 - from;
         int64_t first = from < 0 ? (-from + s - 1) / s : 0;
         int64_t end = room < 0 ? 0 : room / s + 1 < last->out ? room / s + 1 : last->out;
-        int64_t place = line + from + first * s;
+        int64_t place = line + from + first * s, *there = places_from(places, first);
         if (s == 1)
-            NAME(max_step)(y + first, places + first, x + place, place, 1, end - first);
+            NAME(max_step)(y + first, there, x + place, place, 1, 1, end - first);
         else if (s == 2)
-            NAME(max_step)(y + first, places + first, x + place, place, 2, end - first);
+            NAME(max_step)(y + first, there, x + place, place, 2, 2, end - first);
         else
-            NAME(max_step)(y + first, places + first, x + place, place, s, end - first);
+            NAME(max_step)(y + first, there, x + place, place, s, s, end - first);
     }
 }
 
@@ -288,10 +290,10 @@ static void NAME(max_row)(T *y, int64_t *places, const T *x, const td_taps *axis
                           int64_t j) {
     const td_taps *last = &axis[2];
     int64_t line = (axis[0].begin[i] * axis[1].in + axis[1].begin[j]) * last->in;
-    for (int64_t k = 0; k < last->out; k++) {
+    for (int64_t k = 0; k < last->out; k++)
+        y[k] = x[line + last->begin[k]];
+    for (int64_t k = 0; k < last->out && places; k++)
         places[k] = line + last->begin[k];
-        y[k] = x[places[k]];
-    }
     for (int64_t a = axis[0].begin[i]; a < axis[0].end[i]; a += axis[0].step)
         for (int64_t b = axis[1].begin[j]; b < axis[1].end[j]; b += axis[1].step)
             NAME(max_line)(y, places, x, (a * axis[1].in + b) * last->in, last);
@@ -307,7 +309,8 @@ static void NAME(max_block)(T *restrict y, int64_t *restrict places, const T *re
         T first = take_b ? b : a, second = take_d ? d : c;
         bool below = NAME(above)(GET(second), GET(first));
         y[k] = below ? second : first;
-        places[k] = corner + 2 * k + (below ? wide + take_d : take_b);
+        if (places)
+            places[k] = corner + 2 * k + (below ? wide + take_d : take_b);
     }
 }
 
@@ -348,19 +351,21 @@ static void NAME(max_block)(T *restrict y, int64_t *restrict places, const T *re
         typedef uint32_t words __attribute__((vector_size(n * sizeof(uint32_t)), unused));         \
         typedef uint16_t halves __attribute__((vector_size(n * sizeof(uint16_t)), unused));        \
         values a, b, c, d;                                                                         \
-        whole place;                                                                               \
         LOAD_PAIRS(n, upper, a, b);                                                                \
         LOAD_PAIRS(n, upper + wide, c, d);                                                         \
-        for (int k = 0; k < n; k++)                                                                \
-            place[k] = corner + 2 * k;                                                             \
         mask take_b = (b > a) | (b != b), take_d = (d > c) | (d != d);                             \
         values first = (values)((take_b & (mask)b) | (~take_b & (mask)a));                         \
         values second = (values)((take_d & (mask)d) | (~take_d & (mask)c));                        \
         mask below = (second > first) | (second != second);                                        \
         values best = (values)((below & (mask)second) | (~below & (mask)first));                   \
-        whole right = __builtin_convertvector((below & take_d) | (~below & take_b), whole);        \
-        place += (__builtin_convertvector(below, whole) & wide) - right;                           \
-        memcpy(places, &place, sizeof place);                                                      \
+        if (places) {                                                                              \
+            whole place, right;                                                                    \
+            for (int k = 0; k < n; k++)                                                            \
+                place[k] = corner + 2 * k;                                                         \
+            right = __builtin_convertvector((below & take_d) | (~below & take_b), whole);          \
+            place += (__builtin_convertvector(below, whole) & wide) - right;                       \
+            memcpy(places, &place, sizeof place);                                                  \
+        }                                                                                          \
         STORE_VALUES(n, y, best);                                                                  \
     }
 MAX_BLOCK(4)
@@ -379,11 +384,11 @@ static void NAME(max_pairs)(T *y, int64_t *places, const T *upper, int64_t corne
     }
     for (int64_t k = 0; n >= 8 && k < n; k += 8) {
         int64_t at = k + 8 > n ? n - 8 : k;
-        NAME(max_block8)(y + at, places + at, upper + 2 * at, corner + 2 * at, wide);
+        NAME(max_block8)(y + at, places_from(places, at), upper + 2 * at, corner + 2 * at, wide);
     }
     for (int64_t k = 0; n < 8 && k < n; k += 4) {
         int64_t at = k + 4 > n ? n - 4 : k;
-        NAME(max_block4)(y + at, places + at, upper + 2 * at, corner + 2 * at, wide);
+        NAME(max_block4)(y + at, places_from(places, at), upper + 2 * at, corner + 2 * at, wide);
     }
 }
 #else
@@ -404,20 +409,21 @@ static void NAME(max)(void *to, int64_t *places, const void *from, const td_taps
             int64_t corner = (axis[0].begin[i] * axis[1].in + axis[1].begin[j]) * axis[2].in;
             int64_t at = row * axis[2].out;
             NAME(max_pairs)
-            ((T *)to + at, places + at, (const T *)from + corner, corner, wide, axis[2].out);
+            ((T *)to + at, places_from(places, at), (const T *)from + corner, corner, wide,
+             axis[2].out);
             continue;
         }
         if (inner == 1 && axis[2].stride) {
             int64_t at = row * axis[2].out;
-            NAME(max_row)((T *)to + at, places + at, from, axis, i, j);
+            NAME(max_row)((T *)to + at, places_from(places, at), from, axis, i, j);
             continue;
         }
         for (int64_t k = 0; k < axis[2].out; k++) {
             int64_t at = (row * axis[2].out + k) * inner;
             if (inner == 1)
-                NAME(max_place)((T *)to + at, places + at, from, axis, i, j, k);
+                NAME(max_place)((T *)to + at, places_from(places, at), from, axis, i, j, k);
             else
-                NAME(max_places)((T *)to + at, places + at, from, axis, inner, i, j, k);
+                NAME(max_places)((T *)to + at, places_from(places, at), from, axis, inner, i, j, k);
         }
     }
 }
