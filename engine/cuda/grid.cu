@@ -38,8 +38,8 @@ __device__ static inline T td_grid_reflect(const td_cu_grid &g, int d, T at, T *
         far = td_cu_fmod(far, 2 * span);
     T times = td_cu_floor(far / span);
     times = far - times * span < 0 ? times - 1 : times;
-    T rest = far - times * span, half = times / 2;
-    bool odd = half != td_cu_floor(half);
+    T rest = far - times * span, pairs = times / 2;
+    bool odd = pairs != td_cu_floor(pairs);
     if ((x < 0) != odd)
         *turn = -*turn;
     return (odd ? span - rest : rest) + low;
