@@ -37,6 +37,7 @@
  *   convolution     of images, its gradient by the images, by the weights
  *   resample        sums over windows of one to three dims, weighted, and back
  *   max_pool        maxima over such windows, and by their places
+ *   grid            images read at the places of a grid, and the gradients of that
  *   index_read, index_write   x[indices], x[indices] = or += values
  *   gather, scatter           by an index along one dim
  *   nonzero         number of the elements different from zero, or their places
@@ -72,6 +73,7 @@
     X(convolution, td_convolution_plan, 4, 1)                                                      \
     X(resample, td_resample_plan, 2, 1)                                                            \
     X(max_pool, td_max_pool_plan, 3, 2)                                                            \
+    X(grid, td_grid_plan, 4, 1)                                                                    \
     X(index_read, td_index_plan, 18, 1)                                                            \
     X(index_write, td_index_plan, 18, 1)                                                           \
     X(gather, td_gather_plan, 3, 1)                                                                \

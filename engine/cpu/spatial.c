@@ -10,6 +10,8 @@
 #include "engine/ops/copy.h"
 #include "engine/ops/taps.h"
 
+#include <string.h>
+
 typedef struct job {
     const td_spatial_functions *fn; /* NULL: moves alone */
     td_taps axis[TD_SPATIAL];
@@ -82,23 +84,37 @@ static void sum_rows(const job *j, int64_t volume, int64_t begin, int64_t end, i
 
 static void max_rows(const job *j, int64_t volume, int64_t begin, int64_t end, int worker) {
     (void)worker;
-    j->fn->max(j->to + volume * j->small, j->places + volume * (j->small / (int64_t)j->size),
-               j->from + volume * j->large, j->axis, j->inner, begin, end);
+    int64_t *places = j->places ? j->places + volume * (j->small / (int64_t)j->size) : NULL;
+    j->fn->max(j->to + volume * j->small, places, j->from + volume * j->large, j->axis, j->inner,
+               begin, end);
+}
+
+/* Does a row see the same line as the one before? */
+static bool again(const td_taps *a, int64_t row) {
+    int64_t j = row % a[1].out;
+    return j > 0 && a[1].begin[j] == a[1].begin[j - 1];
 }
 
 /* Elements from the one place that each place of the result sees. */
 static void move_rows(const job *j, int64_t volume, int64_t begin, int64_t end, int worker) {
     const td_taps *a = j->axis;
-    int64_t inner = j->inner;
+    int64_t inner = j->inner, n = a[2].out;
+    const int32_t *at = a[2].begin;
     (void)worker;
 #define MOVE(type)                                                                                 \
     for (int64_t row = begin; row < end; row++) {                                                  \
         int64_t i = row / a[1].out, line = a[0].begin[i] * a[1].in + a[1].begin[row % a[1].out];   \
         const type *x = (const type *)(j->from + volume * j->large) + line * a[2].in * inner;      \
-        type *y = (type *)(j->to + volume * j->small) + row * a[2].out * inner;                    \
-        for (int64_t k = 0; k < a[2].out; k++)                                                     \
-            for (int64_t c = 0; c < inner; c++)                                                    \
-                y[k * inner + c] = x[a[2].begin[k] * inner + c];                                   \
+        type *restrict y = (type *)(j->to + volume * j->small) + row * n * inner;                  \
+        if (row > begin && again(a, row))                                                          \
+            memcpy(y, y - n * inner, (size_t)(n * inner) * sizeof *y);                             \
+        else if (inner == 1)                                                                       \
+            for (int64_t k = 0; k < n; k++)                                                        \
+                y[k] = x[at[k]];                                                                   \
+        else                                                                                       \
+            for (int64_t k = 0; k < n; k++)                                                        \
+                for (int64_t c = 0; c < inner; c++)                                                \
+                    y[k * inner + c] = x[at[k] * inner + c];                                       \
     }
     TD_BY_SIZE(j->size, MOVE);
 #undef MOVE
@@ -242,7 +258,7 @@ static td_status by_places(const td_max_pool_plan *p, job *j) {
 }
 
 td_status td_cpu_max_pool(const td_max_pool_plan *p) {
-    job j = {.to = p->out->data, .from = p->x->data, .places = p->places->data};
+    job j = {.to = p->out->data, .from = p->x->data, .places = p->places ? p->places->data : NULL};
     if (p->kind == TD_MAX_SCATTER && is_narrow(p->out)) {
         td_max_pool_plan wide = *p;
         return run_wide(&wide, &wide.x, &wide.out, scatter_again);

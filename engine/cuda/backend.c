@@ -108,6 +108,7 @@ static void set_kernels(void) {
     backend.nonzero = td_cuda_nonzero;
     backend.resample = td_cuda_resample;
     backend.max_pool = td_cuda_max_pool;
+    backend.grid = td_cuda_grid;
     backend.product = td_cuda_product;
     backend.convolution = td_cuda_convolution;
     backend.class_weights = td_cuda_class_weights;

@@ -280,7 +280,7 @@ td_status td_cuda_max_pool(const td_max_pool_plan *p) {
     const td_tensor *small = p->kind == TD_MAX_SCATTER ? p->x : p->out;
     td_cu_max_pool m = {.out = p->out->data,
                         .x = p->x->data,
-                        .places = p->places->data,
+                        .places = p->places ? p->places->data : NULL,
                         .dtype = p->out->dtype,
                         .itemsize = (int)td_tensor_itemsize(p->out),
                         .n = small->numel,

@@ -176,7 +176,8 @@ __global__ void td_max_pool_kernel(const __grid_constant__ td_cu_max_pool p) {
                 }
             }
     ((T *)p.out)[at] = best;
-    p.places[at] = place;
+    if (p.places)
+        p.places[at] = place;
 }
 
 cudaError_t td_cu_max_pool_run(const td_cu_max_pool *p, cudaStream_t stream) {

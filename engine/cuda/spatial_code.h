@@ -48,7 +48,7 @@ typedef struct td_cu_spread {
 typedef struct td_cu_max_pool {
     void *out;
     const void *x;
-    int64_t *places;
+    int64_t *places; /* NULL: maxima alone */
     int dtype, itemsize;
     int64_t n, inner;     /* n: of the small volumes */
     int64_t large, small; /* places of a volume */

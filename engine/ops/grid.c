@@ -1,248 +1,164 @@
-/* grid.c: images and volumes sampled at the places of a grid, and grids of affine maps. Composed of
- * other operators, so that gradients of any order follow. */
+/* grid.c: images and volumes sampled at the places of a grid, and grids of affine maps.
+ *
+ * What is read of an image, what is given back to it and what a step of the grid is worth are three
+ * operators of one plan. Each takes derivatives of any order in the place of what is read
+ * (`orders`, by dim), so that they are one another's gradients. */
 #include "engine/ops/spatial.h"
 
 #include <string.h>
 
 #define TD_FAMILY "grid"
 
-/* ---- grid_sample ---- */
+/* ---- plans ---- */
 
-enum { TAPS = 4 };
-
-typedef struct sampling {
-    int n;                           /* spatial dims */
-    int64_t batch, channels, places; /* places: of the result */
-    int64_t sizes[TD_SPATIAL];       /* of the input */
-    td_tensor *x;                    /* (N, C, all places of the input) */
-    td_tensor *at[TD_SPATIAL];       /* coordinates by dim: (N, 1, places) */
-    td_tensor *low[TD_SPATIAL];      /* the same rounded down, or to the nearest */
-    td_tensor *weight[TD_SPATIAL][TAPS];
-    bool reflects, borders, align;
-    td_tensor *sum;
-} sampling;
-
-static void sampling_clear(sampling *s) {
-    td_release(s->x);
-    td_release(s->sum);
-    for (int d = 0; d < TD_SPATIAL; d++) {
-        td_release(s->at[d]);
-        td_release(s->low[d]);
-        for (int k = 0; k < TAPS; k++)
-            td_release(s->weight[d][k]);
-    }
+/* `how`: mode, padding_mode, align_corners, orders. */
+static td_status make_plan(const td_call *call, td_grid_kind kind, const td_tensor *grid, int ndim,
+                           const int64_t *sizes, const td_value *how) {
+    td_grid_plan *p = TD_PLAN(call, td_grid_plan);
+    int n = ndim - 2;
+    if (n < 2 || n > TD_SPATIAL || how[3].n != n || grid->ndim != ndim)
+        return td_fail(TD_EVALUE, "two or three spatial dims expected, got %d", n);
+    *p = (td_grid_plan){
+        .kind = kind,
+        .mode = !strcmp(how[0].string, "nearest")   ? TD_GRID_NEAREST
+                : !strcmp(how[0].string, "bicubic") ? TD_GRID_CUBIC
+                                                    : TD_GRID_LINEAR,
+        .edge = !strcmp(how[1].string, "border")       ? TD_GRID_BORDER
+                : !strcmp(how[1].string, "reflection") ? TD_GRID_REFLECTION
+                                                       : TD_GRID_ZEROS,
+        .aligned = how[2].b,
+        .n = n,
+        .batch = sizes[0],
+        .channels = sizes[1],
+        .places = td_numel(n, grid->sizes + 1),
+    };
+    memcpy(p->in, sizes + 2, sizeof(int64_t) * (size_t)n);
+    memcpy(p->order, how[3].ints, sizeof(int64_t) * (size_t)n);
+    return TD_OK;
 }
 
-/* From [-1, 1] to places along a dim: the corners are the centres of corner elements, or their
- * outer edges. */
-static td_status unnormalise(const sampling *s, td_tensor *grid, int d, td_tensor **out) {
-    const int64_t shape[3] = {s->batch, 1, s->places};
-    double size = (double)s->sizes[d];
+/* grid_read(input, grid, how...) */
+static td_status rule_grid_read(const td_call *call, td_meta *out) {
+    const td_tensor *x = call->args[0].tensor, *grid = call->args[1].tensor;
+    int64_t shape[TD_SPATIAL + 2] = {x->sizes[0], x->sizes[1]};
+    td_status status = make_plan(call, TD_GRID_READ, grid, x->ndim, x->sizes, call->args + 2);
+    if (status)
+        return status;
+    memcpy(shape + 2, grid->sizes + 1, sizeof(int64_t) * (size_t)(x->ndim - 2));
+    td_meta_set(out, (td_dtype)x->dtype, x->ndim, shape);
+    return td_check_places("a result", x->ndim, shape);
+}
+
+/* grid_give(gradient, grid, input_size, how...) */
+static td_status rule_grid_give(const td_call *call, td_meta *out) {
+    const td_value *a = call->args;
+    td_meta_set(out, (td_dtype)a[0].tensor->dtype, a[2].n, a[2].ints);
+    return make_plan(call, TD_GRID_GIVE, a[1].tensor, a[2].n, a[2].ints, a + 3);
+}
+
+/* grid_slope(input, grid, gradient, how...) */
+static td_status rule_grid_slope(const td_call *call, td_meta *out) {
+    const td_tensor *x = call->args[0].tensor, *grid = call->args[1].tensor;
+    td_meta_set(out, (td_dtype)grid->dtype, grid->ndim, grid->sizes);
+    return make_plan(call, TD_GRID_SLOPE, grid, x->ndim, x->sizes, call->args + 3);
+}
+
+/* Row-major forms of input, grid and gradient, as the plan wants them. */
+static td_status run_plan(td_call *call, td_tensor *x, td_tensor *grid, td_tensor *gradient) {
+    td_grid_plan *p = TD_PLAN(call, td_grid_plan);
+    td_tensor *packed[3] = {NULL}, *given[3] = {grid, x, gradient};
     td_status status = TD_OK;
-    TD_TRY(TD_APPLY(out, select, TD_T(grid), TD_I(-1), TD_I(s->n - 1 - d)));
-    TD_STEP(out, reshape, TD_T(*out), TD_INTS(3, shape));
-    TD_STEP(out, add, TD_T(*out), TD_I(1));
-    TD_STEP(out, mul, TD_T(*out), TD_F((s->align ? size - 1 : size) / 2));
-    if (!s->align)
-        TD_STEP(out, sub, TD_T(*out), TD_F(0.5));
+    p->out = call->out[0];
+    for (int k = 0; k < 3; k++)
+        if (given[k])
+            TD_TRY(td_contiguous(given[k], &packed[k]));
+    p->grid = packed[0];
+    p->x = packed[1];
+    p->gradient = packed[2];
+    if (p->kind == TD_GRID_GIVE)
+        TD_TRY(td_fill_int(p->out, 0));
+    if (p->out->numel && p->grid->numel)
+        status = TD_RUN(td_tensor_device(p->out), grid, p);
 done:
+    for (int k = 0; k < 3; k++)
+        td_release(packed[k]);
     return status;
 }
 
-/* *x reflected at the edges until it lies between them. */
-static td_status reflect(const sampling *s, int d, td_tensor **x) {
-    double low = s->align ? 0 : -0.5, span = (double)s->sizes[d] - (s->align ? 1 : 0);
-    td_tensor *extra = NULL, *odd = NULL, *back = NULL;
-    td_status status = TD_OK;
-    if (span == 0) {
-        TD_STEP(x, mul, TD_T(*x), TD_I(0));
-        goto done;
-    }
-    TD_STEP(x, sub, TD_T(*x), TD_F(low));
-    TD_STEP(x, abs, TD_T(*x));
-    TD_TRY(TD_APPLY(&extra, fmod, TD_T(*x), TD_F(span)));
-    TD_TRY(TD_APPLY(&odd, detach, TD_T(*x)));
-    TD_STEP(&odd, div, TD_T(odd), TD_F(span));
-    TD_STEP(&odd, floor, TD_T(odd));
-    TD_STEP(&odd, fmod, TD_T(odd), TD_I(2));
-    TD_STEP(&odd, ne, TD_T(odd), TD_I(0));
-    TD_TRY(TD_APPLY(&back, neg, TD_T(extra)));
-    TD_STEP(&back, add, TD_T(back), TD_F(span));
-    TD_STEP(x, where, TD_T(odd), TD_T(back), TD_T(extra));
-    TD_STEP(x, add, TD_T(*x), TD_F(low));
-done:
-    td_release(extra);
-    td_release(odd);
-    td_release(back);
-    return status;
+static td_status kernel_grid_read(td_call *call) {
+    return run_plan(call, call->args[0].tensor, call->args[1].tensor, NULL);
+}
+static td_status kernel_grid_give(td_call *call) {
+    return run_plan(call, NULL, call->args[1].tensor, call->args[0].tensor);
+}
+static td_status kernel_grid_slope(td_call *call) {
+    return run_plan(call, call->args[0].tensor, call->args[1].tensor, call->args[2].tensor);
 }
 
-/* *x held between the first and the last place: no gradient beyond, nor at them; NaN is the first.
- */
-static td_status hold(const sampling *s, int d, td_tensor **x) {
-    double last = (double)(s->sizes[d] - 1);
-    td_tensor *inside = NULL;
-    td_status status = TD_OK;
-    TD_TRY(TD_APPLY(&inside, lt, TD_T(*x), TD_F(last)));
-    TD_STEP(x, where, TD_T(inside), TD_T(*x), TD_F(last));
-    TD_STEP(&inside, gt, TD_T(*x), TD_I(0));
-    TD_STEP(x, where, TD_T(inside), TD_T(*x), TD_I(0));
-done:
-    td_release(inside);
-    return status;
-}
+/* ---- the gradient of slopes ---- */
 
-static td_status bring_inside(const sampling *s, int d, td_tensor **x) {
-    td_status status = s->reflects ? reflect(s, d, x) : TD_OK;
-    return status == TD_OK && (s->borders || s->reflects) ? hold(s, d, x) : status;
-}
-
-/* sum += weight * (the elements at these places; those outside are 0). */
-static td_status add_tap(sampling *s, td_tensor *const *places, td_tensor *weight) {
-    td_tensor *flat = NULL, *valid = NULL, *part = NULL, *test = NULL;
-    const int64_t all[3] = {s->batch, s->channels, s->places};
+/* *sum becomes x, or *sum + x. */
+static td_status add_up(td_tensor **sum, td_tensor *x) {
     td_status status = TD_OK;
-    for (int d = 0; d < s->n; d++) {
-        TD_TRY(TD_APPLY(&part, ge, TD_T(places[d]), TD_I(0)));
-        TD_TRY(TD_APPLY(&test, le, TD_T(places[d]), TD_I(s->sizes[d] - 1)));
-        TD_STEP(&part, logical_and, TD_T(part), TD_T(test));
-        if (valid)
-            TD_STEP(&valid, logical_and, TD_T(valid), TD_T(part));
-        else
-            valid = td_retain(part);
-        TD_STEP(&part, where, TD_T(part), TD_T(places[d]), TD_I(0));
-        TD_STEP(&part, to_copy, TD_T(part), TD_DTYPE(TD_I64), TD_NIL);
-        if (flat) {
-            TD_STEP(&flat, mul, TD_T(flat), TD_I(s->sizes[d]));
-            TD_STEP(&flat, add, TD_T(flat), TD_T(part));
-        } else {
-            flat = td_retain(part);
-        }
-        td_release(part);
-        td_release(test);
-        part = test = NULL;
-    }
-    TD_STEP(&flat, expand, TD_T(flat), TD_INTS(3, all));
-    TD_TRY(TD_APPLY(&part, gather, TD_T(s->x), TD_I(2), TD_T(flat)));
-    TD_STEP(&part, where, TD_T(valid), TD_T(part), TD_I(0));
-    if (weight)
-        TD_STEP(&part, mul, TD_T(part), TD_T(weight));
-    if (s->sum)
-        TD_STEP(&s->sum, add, TD_T(s->sum), TD_T(part));
+    if (!*sum)
+        *sum = td_retain(x);
     else
-        s->sum = td_retain(part);
-done:
-    td_release(flat);
-    td_release(valid);
-    td_release(part);
-    td_release(test);
-    return status;
-}
-
-/* Weight of a tap: the product of those of its dims. */
-static td_status tap_weight(const sampling *s, const int *tap, td_tensor **out) {
-    td_status status = TD_OK;
-    *out = td_retain(s->weight[0][tap[0]]);
-    for (int d = 1; d < s->n; d++)
-        TD_STEP(out, mul, TD_T(*out), TD_T(s->weight[d][tap[d]]));
+        TD_STEP(sum, add, TD_T(*sum), TD_T(x));
 done:
     return status;
 }
 
-/* All taps, `count` along each dim, the first at `shift` from the place rounded down; `again`: each
- * place is brought inside by itself. */
-static td_status add_taps(sampling *s, int count, int shift, bool again) {
-    td_tensor *places[TD_SPATIAL] = {NULL}, *weight = NULL;
-    int tap[TD_SPATIAL], total = 1;
+/* What the slopes by dim d, whose gradient is g, give: they are what is read one derivative on,
+ * times the gradient of that. */
+static td_status back_from_dim(td_grad *grad, int d, td_tensor *g) {
+    const td_value *a = grad->args;
+    int64_t orders[TD_SPATIAL];
+    int n = a[6].n, ndim;
+    const int64_t *size = td_grad_shape(grad, 0, &ndim);
+    td_value on = TD_INTS(n, orders);
+    td_tensor *weighted = NULL, *parts[4] = {NULL};
     td_status status = TD_OK;
-    for (int d = 0; d < s->n; d++)
-        total *= count;
-    for (int k = 0; k < total; k++) {
-        for (int d = 0, rest = k; d < s->n; d++, rest /= count) {
-            tap[d] = rest % count;
-            td_release(places[d]);
-            places[d] = NULL;
-            TD_TRY(TD_APPLY(&places[d], add, TD_T(s->low[d]), TD_I(tap[d] + shift)));
-            if (again)
-                TD_TRY(bring_inside(s, d, &places[d]));
-        }
-        td_release(weight);
-        weight = NULL;
-        TD_TRY(tap_weight(s, tap, &weight));
-        TD_TRY(add_tap(s, places, weight));
+    memcpy(orders, a[6].ints, sizeof(int64_t) * (size_t)n);
+    orders[d]++;
+    TD_TRY(TD_APPLY(&weighted, mul, a[2], TD_T(g)));
+    if (td_grad_needs(grad, 0)) {
+        TD_TRY(TD_APPLY(&parts[0], grid_give, TD_T(weighted), a[1], TD_INTS(ndim, size), a[3], a[4],
+                        a[5], on));
+        TD_TRY(add_up(&grad->in[0], parts[0]));
+    }
+    if (td_grad_needs(grad, 1)) {
+        TD_TRY(TD_APPLY(&parts[1], grid_slope, a[0], a[1], TD_T(weighted), a[3], a[4], a[5], on));
+        TD_TRY(add_up(&grad->in[1], parts[1]));
+    }
+    if (td_grad_needs(grad, 2)) {
+        TD_TRY(TD_APPLY(&parts[2], grid_read, a[0], a[1], a[3], a[4], a[5], on));
+        TD_TRY(TD_APPLY(&parts[3], mul, TD_T(parts[2]), TD_T(g)));
+        TD_TRY(add_up(&grad->in[2], parts[3]));
     }
 done:
-    td_release(weight);
-    for (int d = 0; d < s->n; d++)
-        td_release(places[d]);
+    td_release(weighted);
+    for (int k = 0; k < 4; k++)
+        td_release(parts[k]);
     return status;
 }
 
-static td_status fractions(sampling *s, int d, td_tensor **fraction) {
+static td_status grid_slope_backward(td_grad *grad) {
+    int n = grad->args[6].n;
+    td_tensor *g = NULL;
     td_status status = TD_OK;
-    TD_TRY(TD_APPLY(&s->low[d], detach, TD_T(s->at[d])));
-    TD_STEP(&s->low[d], floor, TD_T(s->low[d]));
-    status = TD_APPLY(fraction, sub, TD_T(s->at[d]), TD_T(s->low[d]));
-done:
-    return status;
-}
-
-static td_status sample_linear(sampling *s) {
-    td_status status = TD_OK;
-    for (int d = 0; d < s->n; d++) {
-        TD_TRY(bring_inside(s, d, &s->at[d]));
-        TD_TRY(fractions(s, d, &s->weight[d][1]));
-        TD_TRY(TD_APPLY(&s->weight[d][0], neg, TD_T(s->weight[d][1])));
-        TD_STEP(&s->weight[d][0], add, TD_T(s->weight[d][0]), TD_I(1));
-    }
-    status = add_taps(s, 2, 0, false);
-done:
-    return status;
-}
-
-static td_status sample_nearest(sampling *s) {
-    td_status status = TD_OK;
-    for (int d = 0; d < s->n; d++) {
-        TD_TRY(bring_inside(s, d, &s->at[d]));
-        TD_TRY(TD_APPLY(&s->low[d], detach, TD_T(s->at[d])));
-        TD_STEP(&s->low[d], round, TD_T(s->low[d]));
-    }
-    status = add_tap(s, s->low, NULL);
-done:
-    return status;
-}
-
-/* c[0] x^3 + c[1] x^2 + c[2] x + c[3] */
-static td_status polynomial(td_tensor *x, const double *c, td_tensor **out) {
-    td_status status = TD_OK;
-    TD_TRY(TD_APPLY(out, mul, TD_T(x), TD_F(c[0])));
-    for (int k = 1; k < 4; k++) {
-        TD_STEP(out, add, TD_T(*out), TD_F(c[k]));
-        if (k < 3)
-            TD_STEP(out, mul, TD_T(*out), TD_T(x));
+    for (int d = 0; d < n; d++) {
+        TD_TRY(TD_APPLY(&g, select, TD_T(grad->gout[0]), TD_I(-1), TD_I(n - 1 - d)));
+        TD_STEP(&g, unsqueeze, TD_T(g), TD_I(1));
+        TD_TRY(back_from_dim(grad, d, g));
+        td_release(g);
+        g = NULL;
     }
 done:
+    td_release(g);
     return status;
 }
 
-/* Keys' cubic convolution with a = -3/4, by powers of the fraction. */
-static td_status sample_cubic(sampling *s) {
-    static const double weights[TAPS][4] = {
-        {-0.75, 1.5, -0.75, 0}, {1.25, -2.25, 0, 1}, {-1.25, 1.5, 0.75, 0}, {0.75, -0.75, 0, 0}};
-    td_tensor *fraction = NULL;
-    td_status status = TD_OK;
-    for (int d = 0; d < s->n; d++) {
-        TD_TRY(fractions(s, d, &fraction));
-        for (int k = 0; k < TAPS; k++)
-            TD_TRY(polynomial(fraction, weights[k], &s->weight[d][k]));
-        td_release(fraction);
-        fraction = NULL;
-    }
-    status = add_taps(s, TAPS, -1, true);
-done:
-    td_release(fraction);
-    return status;
-}
+/* ---- grid_sample ---- */
 
 static td_status check_sample(const td_tensor *x, const td_tensor *grid, const char *mode) {
     char shape[TD_SHAPE_TEXT], other[TD_SHAPE_TEXT];
@@ -268,50 +184,27 @@ static td_status check_sample(const td_tensor *x, const td_tensor *grid, const c
     return status ? status : td_check_pair(x, grid);
 }
 
-/* What is the same for all modes, in float32 at least. */
-static td_status begin_sampling(sampling *s, td_tensor *x, td_tensor *grid) {
-    td_dtype wide = td_dtype_wide((td_dtype)x->dtype);
-    td_tensor *wide_grid = NULL;
-    const int64_t flat[3] = {s->batch, s->channels, td_numel(s->n, s->sizes)};
-    td_status status = TD_OK;
-    TD_TRY(TD_APPLY(&s->x, to, TD_T(x), TD_DTYPE(wide)));
-    TD_TRY(TD_APPLY(&wide_grid, to, TD_T(grid), TD_DTYPE(wide)));
-    TD_STEP(&s->x, reshape, TD_T(s->x), TD_INTS(3, flat));
-    for (int d = 0; d < s->n; d++)
-        TD_TRY(unnormalise(s, wide_grid, d, &s->at[d]));
-done:
-    td_release(wide_grid);
-    return status;
-}
-
-/* grid_sample(input, grid, mode, padding_mode, align_corners) */
+/* grid_sample(input, grid, mode, padding_mode, align_corners), in float32 at least */
 static td_status run_grid_sample(td_call *call) {
+    static const int64_t orders[TD_SPATIAL] = {0};
     const td_value *a = call->args;
-    td_tensor *x = a[0].tensor, *grid = a[1].tensor;
-    const char *mode = a[2].string;
-    int64_t shape[TD_SPATIAL + 2];
-    sampling s = {.n = x->ndim - 2,
-                  .reflects = !strcmp(a[3].string, "reflection"),
-                  .borders = !strcmp(a[3].string, "border"),
-                  .align = !td_is_nil(a[4]) && a[4].b};
-    td_status status = check_sample(x, grid, mode);
+    td_tensor *x = a[0].tensor, *wide = NULL, *wide_grid = NULL;
+    td_dtype dtype = (td_dtype)x->dtype;
+    td_value to = TD_DTYPE(td_dtype_wide(dtype)), aligned = TD_B(!td_is_nil(a[4]) && a[4].b);
+    td_status status = check_sample(x, a[1].tensor, a[2].string);
     if (status)
         return status;
-    s.batch = shape[0] = x->sizes[0];
-    s.channels = shape[1] = x->sizes[1];
-    s.places = td_numel(s.n, grid->sizes + 1);
-    for (int d = 0; d < s.n; d++) {
-        s.sizes[d] = x->sizes[d + 2];
-        shape[d + 2] = grid->sizes[d + 1];
-    }
-    TD_TRY(begin_sampling(&s, x, grid));
-    TD_TRY(!strcmp(mode, "nearest")   ? sample_nearest(&s)
-           : !strcmp(mode, "bicubic") ? sample_cubic(&s)
-                                      : sample_linear(&s));
-    TD_STEP(&s.sum, to, TD_T(s.sum), TD_DTYPE((td_dtype)x->dtype));
-    status = TD_APPLY(&call->out[0], reshape, TD_T(s.sum), TD_INTS(x->ndim, shape));
+    if (to.dtype == dtype)
+        return TD_APPLY(&call->out[0], grid_read, a[0], a[1], a[2], a[3], aligned,
+                        TD_INTS(x->ndim - 2, orders));
+    TD_TRY(TD_APPLY(&wide, to, a[0], to));
+    TD_TRY(TD_APPLY(&wide_grid, to, a[1], to));
+    TD_STEP(&wide, grid_read, TD_T(wide), TD_T(wide_grid), a[2], a[3], aligned,
+            TD_INTS(x->ndim - 2, orders));
+    status = TD_APPLY(&call->out[0], to, TD_T(wide), TD_DTYPE(dtype));
 done:
-    sampling_clear(&s);
+    td_release(wide);
+    td_release(wide_grid);
     return status;
 }
 
@@ -382,6 +275,40 @@ done:
 
 /* ---- the table ---- */
 
+#define HOW_TYPES "str mode, str padding_mode, bool align_corners, int[] orders) -> Tensor"
+#define HOW_NAMES "mode, padding_mode, align_corners, orders"
+#define DTYPES    (TD_DTYPE_BIT(F32) | TD_DTYPE_BIT(F64))
+
+TD_OPERATOR(grid_read) = {
+    .schema = "(Tensor input, Tensor grid, " HOW_TYPES,
+    .doc = "grid_sample, or its derivative of an order by each coordinate.",
+    .rule = rule_grid_read,
+    .kernel = kernel_grid_read,
+    .dtypes = DTYPES,
+    .gradient = "input: grid_give(g, grid, input.shape, " HOW_NAMES "); "
+                "grid: grid_slope(input, grid, g, " HOW_NAMES ")",
+    .flags = TD_OP_INTERNAL,
+};
+TD_OPERATOR(grid_give) = {
+    .schema = "(Tensor gradient, Tensor grid, int[] input_size, " HOW_TYPES,
+    .doc = "What grid_read gives to its input.",
+    .rule = rule_grid_give,
+    .kernel = kernel_grid_give,
+    .dtypes = DTYPES,
+    .gradient = "gradient: grid_read(g, grid, " HOW_NAMES "); "
+                "grid: grid_slope(g, grid, gradient, " HOW_NAMES ")",
+    .flags = TD_OP_INTERNAL,
+};
+TD_OPERATOR(grid_slope) = {
+    .schema = "(Tensor input, Tensor grid, Tensor gradient, " HOW_TYPES,
+    .doc = "What grid_read gives to its grid.",
+    .rule = rule_grid_slope,
+    .kernel = kernel_grid_slope,
+    .dtypes = DTYPES,
+    .backward = grid_slope_backward,
+    .saves = "input, grid, gradient",
+    .flags = TD_OP_INTERNAL,
+};
 TD_OPERATOR(grid_sample) = {
     .schema = "(Tensor input, Tensor grid, \"bilinear\"|\"nearest\"|\"bicubic\" mode=\"bilinear\", "
               "\"zeros\"|\"border\"|\"reflection\" padding_mode=\"zeros\", "

@@ -1,4 +1,5 @@
 /* max_pool.c: maxima over windows of one to three dims, where they were found, and the way back. */
+#include "engine/core/modes.h"
 #include "engine/ops/spatial.h"
 
 #include <string.h>
@@ -15,13 +16,13 @@ static td_status begin_plan(const td_call *call, int n, const td_tensor *x) {
                : td_fail(TD_EVALUE, "one to three spatial dims expected, got %d", n);
 }
 
-/* Values and places of a plan whose axes are known. */
+/* Values, and places where they are a result, of a plan whose axes are known. */
 static td_status finish_plan(const td_call *call, int n, const td_tensor *x, td_meta *out) {
     td_max_pool_plan *p = TD_PLAN(call, td_max_pool_plan);
     bool channels_last = td_lies_channels_last(n, x);
     const td_dtype dtypes[2] = {(td_dtype)x->dtype, TD_I64};
     td_volumes(n, x->ndim, x->sizes, channels_last, &p->outer, &p->inner);
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < call->op->nresults; k++) {
         td_meta_axes(&out[k], dtypes[k], n, x->ndim, x->sizes, p->axis);
         td_meta_lay_spatial(&out[k], channels_last);
     }
@@ -92,7 +93,8 @@ static td_status run(td_call *call, td_tensor *places) {
     td_tensor *packed = NULL, *packed_places = NULL;
     td_status status = TD_OK;
     TD_TRY(td_pack_spatial(call->args[0].tensor, p->inner > 1, &packed));
-    TD_TRY(td_pack_spatial(places, p->inner > 1, &packed_places));
+    if (places)
+        TD_TRY(td_pack_spatial(places, p->inner > 1, &packed_places));
     p->out = call->out[0];
     p->x = packed;
     p->places = packed_places;
@@ -107,7 +109,7 @@ done:
 }
 
 static td_status kernel_max_pool(td_call *call) {
-    return run(call, call->out[1]);
+    return run(call, call->op->nresults > 1 ? call->out[1] : NULL);
 }
 
 static td_status kernel_by_places(td_call *call) {
@@ -116,8 +118,14 @@ static td_status kernel_by_places(td_call *call) {
 
 /* ---- with or without places ---- */
 
-/* Values, and their places where they are asked for. */
-static td_status finish_pool(td_call *call, td_status status, bool wants_places) {
+/* Values, with places where these are asked for or the gradient will ask for them. */
+static td_status pool(td_call *call, const td_op *both, const td_op *values, int nargs,
+                      bool wants_places) {
+    const td_tensor *x = call->args[0].tensor;
+    bool recorded = td_is_recording() && (x->requires_grad || (x->base && x->base->requires_grad));
+    if (!wants_places && !recorded)
+        return td_op_apply(values, call->out, nargs, call->args);
+    td_status status = td_op_apply(both, call->out, nargs, call->args);
     if (status == TD_OK && !wants_places) {
         td_release(call->out[1]);
         call->out[1] = NULL;
@@ -141,13 +149,12 @@ static td_status run_max_pool(td_call *call) {
     td_status status = check_pooled(a[0].tensor, a[1].n);
     if (status)
         return status;
-    return finish_pool(call, td_op_apply(TD_OP(max_pool), call->out, 6, a), a[6].b);
+    return pool(call, TD_OP(max_pool), TD_OP(max_values), 6, a[6].b);
 }
 
 /* adaptive_max_poolNd(input, output_size, return_indices) */
 static td_status run_adaptive_max_pool(td_call *call) {
-    const td_value *a = call->args;
-    return finish_pool(call, td_op_apply(TD_OP(adaptive_max_pool), call->out, 2, a), a[2].b);
+    return pool(call, TD_OP(adaptive_max_pool), TD_OP(adaptive_max_values), 2, call->args[2].b);
 }
 
 /* ---- max_unpool ---- */
@@ -246,6 +253,23 @@ TD_OPERATOR(adaptive_max_pool) = {
     .dtypes = TD_DTYPES_NUMBERS,
     .gradient = "input: max_scatter(g.values, indices, input.shape, output_size)",
     .flags = TD_OP_INTERNAL,
+};
+TD_OPERATOR(max_values) = {
+    .schema = "(Tensor input, int[] kernel_size, int[]? stride, int[] padding, int[] dilation, "
+              "bool ceil_mode) -> Tensor",
+    .doc = "max_pool without places, which its gradient would need.",
+    .rule = rule_max_pool,
+    .kernel = kernel_max_pool,
+    .dtypes = TD_DTYPES_NUMBERS,
+    .flags = TD_OP_INTERNAL | TD_OP_NONDIFF,
+};
+TD_OPERATOR(adaptive_max_values) = {
+    .schema = "(Tensor input, int?[] output_size) -> Tensor",
+    .doc = "adaptive_max_pool without places, which its gradient would need.",
+    .rule = rule_adaptive_max_pool,
+    .kernel = kernel_max_pool,
+    .dtypes = TD_DTYPES_NUMBERS,
+    .flags = TD_OP_INTERNAL | TD_OP_NONDIFF,
 };
 TD_OPERATOR(max_scatter) = {
     .schema = "(Tensor values, index Tensor places, int[] size, int?[] like) -> Tensor",

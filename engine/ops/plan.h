@@ -392,7 +392,7 @@ typedef struct td_resample_plan {
 } td_resample_plan;
 
 typedef enum td_max_pool_kind {
-    TD_MAX_POOL,    /* out = maxima of x, places = where */
+    TD_MAX_POOL,    /* out = maxima of x, places (may be NULL) = where */
     TD_MAX_SCATTER, /* out (large, zero at first) += x (small) at places; floats */
     TD_MAX_GATHER   /* out (small) = x (large) at places */
 } td_max_pool_kind;
@@ -405,6 +405,39 @@ typedef struct td_max_pool_plan {
     int64_t outer, inner;
     td_axis axis[TD_SPATIAL];
 } td_max_pool_plan;
+
+/* ---- images read at the places of a grid ---- */
+
+typedef enum td_grid_kind {
+    TD_GRID_READ, /* out = x at the grid's places */
+    TD_GRID_GIVE, /* out (like x, zero at first) += gradient at the grid's places */
+    TD_GRID_SLOPE /* out (like grid) = sums over channels of gradient times READ's derivative */
+} td_grid_kind;
+
+typedef enum td_grid_mode {
+    TD_GRID_NEAREST,
+    TD_GRID_LINEAR,
+    TD_GRID_CUBIC /* two dims only */
+} td_grid_mode;
+
+/* What lies beyond the edges. */
+typedef enum td_grid_edge { TD_GRID_ZEROS, TD_GRID_BORDER, TD_GRID_REFLECTION } td_grid_edge;
+
+/* x is (batch, channels, in...), grid (batch, places, n), whose last dim counts the dims from the
+ * last; gradient and READ's result are (batch, channels, places); all row-major, of one dtype,
+ * float32 or float64. GIVE has no x, READ no gradient. In the place of what is read stands its
+ * derivative, order[d] times by the coordinate along dim d: so all kinds are one another's
+ * gradients. NaN is the first place, but for ZEROS and CUBIC, where what is read is NaN. */
+typedef struct td_grid_plan {
+    TD_PLAN_HEAD(4, *out, *grid, *x, *gradient);
+    td_grid_kind kind;
+    td_grid_mode mode;
+    td_grid_edge edge;
+    bool aligned; /* -1 and 1 are the centres of the corner elements, not their outer edges */
+    int n;        /* spatial dims: 2 or 3 */
+    int64_t batch, channels, places;
+    int64_t in[TD_SPATIAL], order[TD_SPATIAL];
+} td_grid_plan;
 
 /* ---- indices ---- */
 

@@ -375,22 +375,21 @@ TD_OPERATOR(cumulative_trapezoid) = {
     .doc = "The running areas below y along a dim by the trapezoid rule.",
     .run = run_cumulative_trapezoid,
 };
-#define NEIGHBOURS                                                                                 \
+#define LEFT_AND_RIGHT                                                                             \
     "n = if(y.size(dim) > 0, y.size(dim) - 1, 0);"                                                 \
-    "both = narrow(y, dim, 0, n) + narrow(y, dim, y.size(dim) - n, n);"
+    "left = narrow(y, dim, 0, n); right = narrow(y, dim, y.size(dim) - n, n);"
 TD_OPERATOR(area) = {
     .schema = "(Tensor y, Tensor? widths, number dx, dim dim) -> Tensor",
     .doc = "trapezoid with widths.",
-    .formula = NEIGHBOURS
-    "if(widths == nil, sum(both, dim) * (dx * 0.5), sum(both * widths, dim) * "
-    "0.5)",
+    .formula = LEFT_AND_RIGHT "if(widths == nil, (sum(left, dim) + sum(right, dim)) * (dx * 0.5),"
+                              "   sum((left + right) * widths, dim) * 0.5)",
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(running_area) = {
     .schema = "(Tensor y, Tensor? widths, number dx, dim dim) -> Tensor",
     .doc = "cumulative_trapezoid with widths.",
-    .formula = NEIGHBOURS "if(widths == nil, cumsum(both * (dx / 2), dim),"
-                          "   cumsum(both * widths, dim) * 0.5)",
+    .formula = LEFT_AND_RIGHT "if(widths == nil, cumsum((left + right) * (dx / 2), dim),"
+                              "   cumsum((left + right) * widths, dim) * 0.5)",
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(cov) = {

@@ -193,6 +193,16 @@ static void round_weights(td_taps *t) {
         }
 }
 
+/* What places see, one after the other: the firsts of all, the seconds, ... */
+static void list_few(td_taps *t) {
+    for (int64_t k = 0; k < t->out; k++)
+        for (int64_t j = 0; j < t->few; j++) {
+            bool there = j < t->end[k] - t->begin[k];
+            t->near[j * t->out + k] = (int32_t)(there ? t->begin[k] + j : t->in);
+            t->share[j * t->out + k] = there ? t->weight[t->first[k] + j] : 0;
+        }
+}
+
 /* ---- all kinds ---- */
 
 /* How many weights a place has; 0: it needs none. */
@@ -219,8 +229,9 @@ static int64_t weights_of(const td_axis *a) {
 
 static td_status allocate(td_taps *t, const td_axis *a) {
     int64_t weights = weights_of(a), n = a->out + 1, all, words;
+    int64_t few = weights == 2 || weights == 4 ? weights : 0;
     bool divides = a->mean;
-    if (__builtin_mul_overflow(weights, n, &all) ||
+    if (__builtin_mul_overflow(weights + 2 * few, n, &all) ||
         __builtin_add_overflow(all, (weights > 0) * n + divides * n + n, &words) ||
         words > INT64_MAX / 16)
         return td_fail(TD_ENOMEM, "out of memory");
@@ -237,6 +248,11 @@ static td_status allocate(td_taps *t, const td_axis *a) {
     if (weights) {
         t->first = block;
         t->weight = (double *)(block + n);
+    }
+    if (few) {
+        t->few = few;
+        t->share = t->weight + weights * n;
+        t->near = (int32_t *)(t->share + few * n);
     }
     return TD_OK;
 }
@@ -281,9 +297,11 @@ td_status td_taps_init(td_taps *t, const td_axis *a) {
     }
     if (a->pixels && t->weight)
         round_weights(t);
-    t->single = !t->weight && !t->divisor;
-    for (int64_t k = 0; k < a->out && t->single; k++)
-        t->single = t->end[k] - t->begin[k] == 1;
+    list_few(t);
+    t->single_place = !t->weight;
+    for (int64_t k = 0; k < a->out && t->single_place; k++)
+        t->single_place = t->end[k] - t->begin[k] == 1;
+    t->single = t->single_place && !t->divisor;
     return TD_OK;
 }
 

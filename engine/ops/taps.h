@@ -13,7 +13,11 @@ typedef struct td_taps {
     double *weight;                  /* NULL: all 1 */
     int64_t *first;                  /* where in `weight` those of a place begin */
     double *divisor;                 /* `out` of them; NULL: all 1 */
+    int64_t few;                     /* 2 or 4: every place sees at most so many, weighted; or 0 */
+    int32_t *near;                   /* few x out: first, second, ... of every place; `in`: none */
+    double *share;                   /* their weights */
     bool single;                     /* every place sees one, of weight 1 and undivided */
+    bool single_place;               /* every place sees one, of weight 1 */
     bool pairs;                      /* place k sees 2k and 2k + 1 */
 } td_taps;
 

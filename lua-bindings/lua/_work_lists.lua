@@ -46,7 +46,7 @@ factor pointwise reduce: linalg_matrix_rank
 find gather pointwise scan sort: mode
 find pointwise: argmax argmin
 find pointwise reduce: max min
-gather pointwise: grid_sample
+grid: grid_sample
 index_read index_write nonzero pointwise scan scatter search sort: sparse_mask
 index_read index_write nonzero pointwise scan scatter sort: coalesce
 index_read nonzero: masked_select

@@ -92,6 +92,202 @@ t.test("pooling_of_pairs_takes_the_first_of_the_largest_in_rows_of_any_length", 
     end
 end)
 
+t.test("pooling_of_pairs_and_of_long_windows_is_exact_at_any_length", function()
+    for _, dtype in ipairs { tide.float32, tide.float64, tide.bfloat16, tide.float16 } do
+        for width = 1, 40 do
+            local x = tide.randint(-8, 8, { 2, 3, 5, 2 * width + width % 2 }):to(dtype)
+            local even, odd = x[":, :, :, 1:" .. 2 * width .. ":2"], x[":, :, :, 2:" .. 2 * width .. ":2"]
+            local lines = even + odd
+            t.is_true(tide.equal(tide.avg_pool2d(x, 2), (lines[":, :, 1:4:2"] + lines[":, :, 2:4:2"]) / 4), "planes")
+            t.is_true(tide.equal(tide.avg_pool2d(x, { 1, 2 }), lines / 2), "lines of planes")
+            t.is_true(tide.equal(tide.avg_pool1d(x:flatten(1, 2), 2), lines:flatten(1, 2) / 2), "lines")
+            local largest, places = tide.max_pool1d(x:flatten(1, 2), 2, { return_indices = true })
+            t.is_true(tide.equal(largest, tide.maximum(even, odd):flatten(1, 2)), "maxima")
+            t.is_true(tide.equal(places, (tide.arange(1, 2 * width, 2) + (odd:gt(even)):long()):flatten(1, 2)), "places")
+            local long = tide.randint(-8, 8, { 2, 3, 5 * width }):to(dtype)
+            t.is_true(tide.equal(tide.adaptive_avg_pool1d(long, 5),
+                (long:reshape(2, 3, 5, width):double():sum(-1) / width):to(dtype)), "parts")
+        end
+    end
+end)
+
+t.test("max_pooling_of_a_line_gives_the_last_of_several_nan", function()
+    local x = tide.tensor { { { 0 / 0, 1, 0 / 0, 0 / 0, 2, 0 / 0, 3, 3, -math.huge, -math.huge } } }
+    local y, places = tide.max_pool1d(x, 2, { return_indices = true })
+    t.eq(places:tolist(), { { { 1, 4, 6, 7, 9 } } })
+    t.eq(y:isnan():tolist(), { { { true, true, true, false, false } } })
+end)
+
+t.test("maxima_are_the_same_whether_places_are_asked_for_or_not", function()
+    local windows = { { 2 }, { 3, 1, 1 }, { 3, 2, 1, 2 }, { { 2, 3 }, { 3, 2 } } }
+    for _, dtype in ipairs { tide.float32, tide.float64, tide.bfloat16, tide.float16, tide.uint8, tide.int32, tide.int64 } do
+        for _, width in ipairs { 6, 9, 18, 41 } do
+            local x = tide.randint(0, 9, { 2, 3, 7, width }):to(dtype)
+            if dtype.is_floating_point then
+                x["1, 2, 1::2, 3"] = 0 / 0
+            end
+            local function check(what, fn, ...)
+                local args = { ... }
+                args[#args + 1] = { return_indices = true }
+                for _, form in ipairs { x, (last(x)) } do
+                    local want = fn(form, table.unpack(args))
+                    local got = fn(form, ...)
+                    t.is_true(tide.equal(got:double():nan_to_num(100), want:double():nan_to_num(100)),
+                        ("%s of %s, %d wide"):format(what, dtype, width))
+                end
+            end
+            for _, window in ipairs(windows) do
+                check("max_pool2d", tide.max_pool2d, table.unpack(window))
+            end
+            check("adaptive_max_pool2d", tide.adaptive_max_pool2d, { 3, 4 })
+        end
+    end
+end)
+
+t.test("views_of_what_requires_grad_pool_with_places", function()
+    local x = tide.tensor({ { { 1.0, 5, 2, 3 } } }):requires_grad_()
+    tide.max_pool1d(x:detach(), 2)
+    tide.max_pool1d(x:view(1, 1, 4), 2):sum():backward()
+    tide.adaptive_max_pool1d(x:narrow(3, 1, 2), 1):sum():backward()
+    t.eq(x.grad:tolist(), { { { 0, 2, 0, 1 } } })
+end)
+
+t.test("interpolation_sees_no_places_but_its_own", function()
+    local x = tide.full({ 1, 1, 4, 5 }, math.huge)
+    x["1, 1, 1:3, 1:4"] = tide.arange(12, { dtype = tide.float32 }):view(3, 4)
+    for _, mode in ipairs { "nearest", "bilinear", "bicubic" } do
+        local reach = ({ nearest = 6, bilinear = 5, bicubic = 3 })[mode]
+        local y = tide.interpolate(x, nil, { 2, 2 }, mode)
+        t.is_true(y["1, 1, 1:" .. reach .. ", 1:" .. reach]:isfinite():all():item(), mode)
+        local last = tide.interpolate(x:flip { 3, 4 }, nil, { 2, 2 }, mode):flip { 3, 4 }
+        t.is_true((last - y)["1, 1, 1:" .. reach .. ", 1:" .. reach]:abs():max():item() < 1e-5, mode .. ", flipped")
+    end
+end)
+
+t.test("repeated_rows_are_the_same_whatever_their_size", function()
+    for _, dtype in ipairs { tide.float32, tide.float64, tide.bfloat16, tide.uint8 } do
+        for _, size in ipairs { { 1, 1 }, { 3, 7 }, { 14, 10 }, { 15, 33 } } do
+            local x = tide.randint(0, 100, { 2, 3, 7, 5 }):to(dtype)
+            local row = tide.arange(size[1]) * 7 // size[1] + 1
+            local column = tide.arange(size[2]) * 5 // size[2] + 1
+            local want = x:index_select(3, row):index_select(4, column)
+            t.is_true(tide.equal(tide.interpolate(x, size), want), tostring(dtype))
+            t.is_true(tide.equal(tide.interpolate((last(x)), size), want), "channels last")
+        end
+    end
+end)
+
+-- ---- grids ----
+
+local modes, edges = { "bilinear", "nearest", "bicubic" }, { "zeros", "border", "reflection" }
+
+local function each_grid(fn)
+    for _, mode in ipairs(modes) do
+        for _, edge in ipairs(edges) do
+            for _, aligned in ipairs { false, true } do
+                fn(mode, edge, aligned)
+                if mode ~= "bicubic" then
+                    fn(mode, edge, aligned, true)
+                end
+            end
+        end
+    end
+end
+
+t.test("a_place_of_a_grid_is_read_alike_wherever_it_lies", function()
+    each_grid(function(mode, edge, aligned, deep)
+        for _, dtype in ipairs { tide.float32, tide.float64, tide.bfloat16 } do
+            local x = tide.randn(deep and { 2, 3, 4, 5, 6 } or { 2, 3, 5, 7 }):to(dtype)
+            local grid = tide.randn(deep and { 2, 1, 1, 150, 3 } or { 2, 1, 150, 2 }):to(dtype)
+            local d, whole = grid:dim() - 1, tide.grid_sample(x, grid, mode, edge, aligned)
+            local parts, from = {}, 1
+            for _, n in ipairs { 1, 16, 67, 64, 2 } do
+                parts[#parts + 1] = tide.grid_sample(x, grid:narrow(d, from, n), mode, edge, aligned)
+                from = from + n
+            end
+            t.is_true(tide.equal(tide.cat(parts, d + 1), whole), table.concat({ mode, edge, tostring(dtype) }, " "))
+        end
+    end)
+end)
+
+t.test("gradients_of_a_long_grid_are_those_of_its_parts", function()
+    each_grid(function(mode, edge, aligned, deep)
+        local x = tide.randn(deep and { 2, 3, 3, 4, 5 } or { 2, 3, 5, 7 }, { dtype = tide.float64 }):requires_grad_()
+        local grid = tide.randn(deep and { 2, 1, 1, 150, 3 } or { 2, 1, 150, 2 }, { dtype = tide.float64 }):requires_grad_()
+        local d = grid:dim() - 1
+        local y = tide.grid_sample(x, grid, mode, edge, aligned)
+        local g = tide.randn(y.shape, { dtype = tide.float64 })
+        y:backward(g)
+        local sum, parts = tide.zeros_like(x), {}
+        for from = 1, 150, 50 do
+            local lone = x:detach():requires_grad_()
+            local part = grid:detach():narrow(d, from, 50):clone():requires_grad_()
+            tide.grid_sample(lone, part, mode, edge, aligned):backward(g:narrow(d + 1, from, 50))
+            sum = sum + lone.grad
+            parts[#parts + 1] = part.grad
+        end
+        t.is_true((sum - x.grad):abs():max():item() < 1e-12, "input " .. mode .. " " .. edge)
+        t.is_true((tide.cat(parts, d) - grid.grad):abs():max():item() < 1e-12, "grid " .. mode .. " " .. edge)
+    end)
+end)
+
+t.test("a_grid_without_channels_has_a_gradient_of_zeros", function()
+    local grid = tide.rand(2, 3, 4, 2):requires_grad_()
+    tide.grid_sample(tide.zeros(2, 0, 5, 5), grid, { align_corners = false }):sum():backward()
+    t.eq(grid.grad:abs():max():item(), 0)
+end)
+
+t.test("a_grid_leads_to_the_first_place_by_nan_and_far_out_to_some_place", function()
+    local x, nan = tide.tensor { { { { 1.0, 2 }, { 3, 4 } } } }, 0 / 0
+    local grid = tide.tensor { { { { nan, nan }, { nan, 0.5 }, { math.huge, 0.0 } } } }
+    t.eq(tide.grid_sample(x, grid, "bilinear", "border", false):flatten():tolist(), { 1, 3, 3 })
+    t.eq(tide.grid_sample(x, grid, "bilinear", "border", true):flatten():tolist(), { 1, 2.5, 3 })
+    t.eq(tide.grid_sample(x, grid, "nearest", "reflection", false):flatten():tolist(), { 1, 3, 1 })
+    t.eq(tide.grid_sample(x, grid, "nearest", "zeros", false):flatten():tolist(), { 0, 0, 0 })
+    local far = tide.tensor { { { { 1e9, -1e12 }, { 3e20, 1e30 }, { -1e38, 2e38 } } } }
+    for _, mode in ipairs(modes) do
+        local y = tide.grid_sample(x, far, mode, "reflection", true)
+        t.is_true(y:ge(1):logical_and(y:le(4)):all():item(), mode)
+        t.eq(tide.grid_sample(x, far, mode, "zeros", true):flatten():tolist(), { 0, 0, 0 }, mode)
+    end
+end)
+
+t.test("reflection_repeats_itself_after_two_sizes", function()
+    local x = tide.randn(1, 2, 3, 5, { dtype = tide.float64 })
+    local grid = tide.rand(1, 4, 40, 2, { dtype = tide.float64 }) * 1.9 - 0.95
+    local want = tide.grid_sample(x, grid, "bilinear", "reflection", false)
+    for _, far in ipairs { 4, -4, 40, -400 } do
+        local y = tide.grid_sample(x, grid + far, "bilinear", "reflection", false)
+        t.is_true((y - want):abs():max():item() < 1e-11, tostring(far))
+        local turned = tide.grid_sample(x, far + 2 - grid, "bilinear", "reflection", false)
+        t.is_true((turned - want):abs():max():item() < 1e-11, "turned, " .. far)
+    end
+end)
+
+t.test("outside_of_an_image_infinite_elements_are_not_seen", function()
+    local x = tide.full({ 1, 1, 2, 2 }, math.huge)
+    local grid = tide.tensor { { { { -5.0, 0.0 }, { 5, 5 }, { 0, -9 } } } }
+    for _, mode in ipairs(modes) do
+        t.eq(tide.grid_sample(x, grid, mode, "zeros", false):flatten():tolist(), { 0, 0, 0 }, mode)
+    end
+end)
+
+t.test("a_cubic_grid_has_derivatives_of_the_third_order", function()
+    local x = tide.randn(1, 2, 5, 5, { dtype = tide.float64 })
+    local function third(step)
+        local grid = tide.full({ 1, 1, 1, 2 }, 0.23 + step, { dtype = tide.float64 }):requires_grad_()
+        local y = tide.grid_sample(x, grid, "bicubic", "border", false):sum()
+        for _ = 1, 2 do
+            y = tide.autograd.grad(y, { grid }, { create_graph = true })[1]:select(-1, 1):sum()
+        end
+        return y, grid
+    end
+    local y, grid = third(0)
+    local slope = tide.autograd.grad(y, { grid })[1]:sum():item()
+    local high, low = third(1e-4), third(-1e-4)
+    t.is_true(math.abs(slope - (high - low):item() / 2e-4) < 1e-5 * (1 + math.abs(slope)))
+end)
+
 -- ---- dtypes ----
 
 -- Every one that the machine may have a way of its own for: the same as in float64, rounded once.

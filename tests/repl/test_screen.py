@@ -221,7 +221,7 @@ class Window(Scenario):
         shell.send(f"PS1='$ '; clear; {TIDE}\r")
         shell.until(shell.at_prompt, "no prompt")
         shell.send("6 * 7" + ctrl("Z"))
-        shell.until(lambda: "Stopped" in "\n".join(shell.screen.rows()), "not stopped")
+        shell.until(lambda: "[1]+" in "\n".join(shell.screen.rows()), "not stopped")  # in any language
         shell.until(lambda: shell.screen.text(shell.screen.row) == "$", "no shell")
         self.assertFalse(shell.screen.pastes and not shell.screen.text(shell.screen.row))
         shell.send("fg\r")

@@ -8,6 +8,7 @@
 #define TD_CPU_ISA_H
 
 #include "engine/cpu/isa/convert_kernels.h"
+#include "engine/cpu/isa/grid_kernels.h"
 #include "engine/cpu/isa/isa_symbol.h"
 #include "engine/cpu/isa/keys_kernels.h"
 #include "engine/cpu/isa/norm_kernels.h"
@@ -29,6 +30,7 @@ typedef struct td_isa {
     const td_softmax_kernels *softmax;
     const td_norm_kernels *norm;
     const td_spatial_kernels *spatial;
+    const td_grid_kernels *grid;
     const td_random_kernels *random;
     const td_product_kernels *product;
 } td_isa;

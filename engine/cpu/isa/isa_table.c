@@ -9,6 +9,7 @@ extern const td_keys_kernels TD_ISA_SYMBOL(td_keys_kernels);
 extern const td_softmax_kernels TD_ISA_SYMBOL(td_softmax_kernels);
 extern const td_norm_kernels TD_ISA_SYMBOL(td_norm_kernels);
 extern const td_spatial_kernels TD_ISA_SYMBOL(td_spatial_kernels);
+extern const td_grid_kernels TD_ISA_SYMBOL(td_grid_kernels);
 extern const td_random_kernels TD_ISA_SYMBOL(td_random_kernels);
 extern const td_product_kernels TD_ISA_SYMBOL(td_product_kernels);
 
@@ -26,6 +27,7 @@ const td_isa TD_ISA_SYMBOL(td_isa) = {
     .softmax = &TD_ISA_SYMBOL(td_softmax_kernels),
     .norm = &TD_ISA_SYMBOL(td_norm_kernels),
     .spatial = &TD_ISA_SYMBOL(td_spatial_kernels),
+    .grid = &TD_ISA_SYMBOL(td_grid_kernels),
     .random = &TD_ISA_SYMBOL(td_random_kernels),
     .product = &TD_ISA_SYMBOL(td_product_kernels),
 };

@@ -9,6 +9,11 @@
 
 #define SAME(x) (x)
 
+/* Places from `at` on, where they are wanted. */
+static inline int64_t *places_from(int64_t *places, int64_t at) {
+    return places ? places + at : NULL;
+}
+
 #define T      float
 #define C      float
 #define A      double

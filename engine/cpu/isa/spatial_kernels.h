@@ -16,7 +16,7 @@ typedef struct td_spatial_functions {
     /* x += what every place of y gives back. NULL for integers, as scatter. */
     void (*spread)(void *x, const void *y, const td_taps *axis, int64_t inner, double divisor,
                    void *line);
-    /* Rows [begin, end) of y: the largest of their taps, and where it is. */
+    /* Rows [begin, end) of y: the largest of their taps, and where it is unless places is NULL. */
     void (*max)(void *y, int64_t *places, const void *x, const td_taps *axis, int64_t inner,
                 int64_t begin, int64_t end);
     /* x += y at places, n of them. */

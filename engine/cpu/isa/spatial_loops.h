@@ -12,56 +12,147 @@
 
 /* ---- sums ---- */
 
+/* line = or += weight times a line of x. */
+static inline void NAME(add_line)(A *restrict line, const T *restrict from, A weight, bool first,
+                                  int64_t n) {
+    if (first && weight == 1)
+        for (int64_t c = 0; c < n; c++)
+            line[c] = (A)GET(from[c]);
+    else if (first)
+        for (int64_t c = 0; c < n; c++)
+            line[c] = weight * (A)GET(from[c]);
+    else if (weight == 1)
+        for (int64_t c = 0; c < n; c++)
+            line[c] += (A)GET(from[c]);
+    else
+        for (int64_t c = 0; c < n; c++)
+            line[c] += weight * (A)GET(from[c]);
+}
+
 /* line = the weighted sum of the lines that a row's taps of the first two dims meet. */
 static void NAME(add_lines)(A *restrict line, const T *x, const td_taps *axis, int64_t inner,
                             int64_t i, int64_t j) {
     int64_t n = axis[2].in * inner;
-    for (int64_t c = 0; c < n; c++)
-        line[c] = 0;
+    bool first = true;
     for (int64_t a = axis[0].begin[i]; a < axis[0].end[i]; a += axis[0].step)
         for (int64_t b = axis[1].begin[j]; b < axis[1].end[j]; b += axis[1].step) {
-            const T *restrict from = x + (a * axis[1].in + b) * n;
             A weight = (A)(td_tap_weight(&axis[0], i, a - axis[0].begin[i]) *
                            td_tap_weight(&axis[1], j, b - axis[1].begin[j]));
-            if (weight == 1)
-                for (int64_t c = 0; c < n; c++)
-                    line[c] += (A)GET(from[c]);
-            else
-                for (int64_t c = 0; c < n; c++)
-                    line[c] += weight * (A)GET(from[c]);
+            NAME(add_line)(line, x + (a * axis[1].in + b) * n, weight, first, n);
+            first = false;
         }
+    for (int64_t c = 0; c < n && first; c++)
+        line[c] = 0;
+}
+
+/* The sum of many, by eight sums side by side in every instruction set. */
+static inline A NAME(sum_run)(const A *x, int64_t n) {
+    typedef A lanes __attribute__((vector_size(8 * sizeof(A))));
+    lanes sums = {0}, some;
+    int64_t k = 0;
+    for (; k + 8 <= n; k += 8) {
+        memcpy(&some, x + k, sizeof some);
+        sums += some;
+    }
+    for (; k < n; k++)
+        sums[k % 8] += x[k];
+    return ((sums[0] + sums[4]) + (sums[2] + sums[6])) +
+           ((sums[1] + sums[5]) + (sums[3] + sums[7]));
+}
+
+/* A place of the result from the line with an element at every place. */
+static inline A NAME(sum_place)(const A *line, const td_taps *last, int64_t k) {
+    enum { LONG = 16 };
+    int64_t begin = last->begin[k], end = last->end[k];
+    A sum = 0;
+    if (!last->weight && last->step == 1 && end - begin >= LONG)
+        return NAME(sum_run)(line + begin, end - begin);
+    for (int64_t t = begin; t < end; t += last->step)
+        sum += line[t] * (A)td_tap_weight(last, k, t - begin);
+    return sum;
+}
+
+/* All places that see few of a line, whose end holds a zero for taps that are missing. */
+static void NAME(sum_few)(T *restrict y, A *restrict line, const td_taps *last, A by) {
+    int64_t n = last->out;
+    const int32_t *restrict at = last->near;
+    const double *restrict share = last->share;
+    line[last->in] = 0;
+    if (last->few == 2)
+        for (int64_t k = 0; k < n; k++) {
+            A sum = line[at[k]] * (A)share[k];
+            y[k] = ROUND((sum + line[at[n + k]] * (A)share[n + k]) / by);
+        }
+    else
+        for (int64_t k = 0; k < n; k++) {
+            A sum = line[at[k]] * (A)share[k];
+            sum += line[at[n + k]] * (A)share[n + k];
+            sum += line[at[2 * n + k]] * (A)share[2 * n + k];
+            y[k] = ROUND((sum + line[at[3 * n + k]] * (A)share[3 * n + k]) / by);
+        }
+}
+
+/* Sums of 2 x 2 side by side, or of 2 of a line alone. */
+static void NAME(sum_pairs)(T *restrict y, const T *restrict upper, bool alone, int64_t wide, A by,
+                            int64_t n) {
+    const T *restrict lower = upper + wide;
+    if (alone)
+        for (int64_t k = 0; k < n; k++)
+            y[k] = ROUND(((A)GET(upper[2 * k]) + (A)GET(upper[2 * k + 1])) / by);
+    else
+        for (int64_t k = 0; k < n; k++) {
+            A left = (A)GET(upper[2 * k]) + (A)GET(lower[2 * k]);
+            A right = (A)GET(upper[2 * k + 1]) + (A)GET(lower[2 * k + 1]);
+            y[k] = ROUND((left + right) / by);
+        }
+}
+
+/* A row of y with many elements at every place. */
+static void NAME(sum_wide)(T *y, const A *line, A *sums, const td_taps *last, int64_t inner,
+                           double outer, double divisor) {
+    for (int64_t k = 0; k < last->out; k++, y += inner) {
+        A by = (A)(divisor != 0 ? divisor : outer * td_tap_divisor(last, k));
+        for (int64_t c = 0; c < inner; c++)
+            sums[c] = 0;
+        for (int64_t t = last->begin[k]; t < last->end[k]; t += last->step) {
+            A weight = (A)td_tap_weight(last, k, t - last->begin[k]);
+            const A *restrict at = line + t * inner;
+            for (int64_t c = 0; c < inner; c++)
+                sums[c] += weight * at[c];
+        }
+        for (int64_t c = 0; c < inner; c++)
+            y[c] = ROUND(sums[c] / by);
+    }
 }
 
 static void NAME(sum)(void *to, const void *from, const td_taps *axis, int64_t inner,
                       double divisor, void *room, int64_t begin, int64_t end) {
     const td_taps *last = &axis[2];
-    A *line = room, *sums = line + last->in * inner;
+    A *line = room;
+    bool alone = axis[1].single_place;
+    bool paired = inner == 1 && axis[0].single_place && (alone || axis[1].pairs) && last->pairs;
     for (int64_t row = begin; row < end; row++) {
         int64_t i = row / axis[1].out, j = row % axis[1].out;
         double outer =
             divisor != 0 ? divisor : td_tap_divisor(&axis[0], i) * td_tap_divisor(&axis[1], j);
         T *y = (T *)to + row * last->out * inner;
-        NAME(add_lines)(line, from, axis, inner, i, j);
-        for (int64_t k = 0; k < last->out; k++, y += inner) {
-            A by = (A)(divisor != 0 ? divisor : outer * td_tap_divisor(last, k));
-            if (inner == 1) {
-                A sum = 0;
-                for (int64_t t = last->begin[k]; t < last->end[k]; t += last->step)
-                    sum += line[t] * (A)td_tap_weight(last, k, t - last->begin[k]);
-                *y = ROUND(sum / by);
-                continue;
-            }
-            for (int64_t c = 0; c < inner; c++)
-                sums[c] = 0;
-            for (int64_t t = last->begin[k]; t < last->end[k]; t += last->step) {
-                A weight = (A)td_tap_weight(last, k, t - last->begin[k]);
-                const A *restrict at = line + t * inner;
-                for (int64_t c = 0; c < inner; c++)
-                    sums[c] += weight * at[c];
-            }
-            for (int64_t c = 0; c < inner; c++)
-                y[c] = ROUND(sums[c] / by);
+        if (paired) {
+            int64_t first = axis[0].begin[i] * axis[1].in + axis[1].begin[j];
+            double by = divisor != 0 ? divisor : outer * td_tap_divisor(last, 0);
+            NAME(sum_pairs)
+            (y, (const T *)from + first * last->in, alone, last->in, (A)by, last->out);
+            continue;
         }
+        NAME(add_lines)(line, from, axis, inner, i, j);
+        if (inner > 1)
+            NAME(sum_wide)(y, line, line + last->in * inner, last, inner, outer, divisor);
+        else if (last->few)
+            NAME(sum_few)(y, line, last, (A)outer);
+        else
+            for (int64_t k = 0; k < last->out; k++) {
+                A by = (A)(divisor != 0 ? divisor : outer * td_tap_divisor(last, k));
+                y[k] = ROUND(NAME(sum_place)(line, last, k) / by);
+            }
     }
 }
 
@@ -140,7 +231,24 @@ static void NAME(max_place)(T *y, int64_t *places, const T *x, const td_taps *ax
             }
         }
     *y = x[place];
-    *places = place;
+    if (places)
+        *places = place;
+}
+
+/* y = the larger of y and x's elements `stride` apart, n of them; the first is at `place`, the next
+ * `next` further. */
+static inline void NAME(max_step)(T *restrict y, int64_t *restrict places, const T *restrict x,
+                                  int64_t place, int64_t stride, int64_t next, int64_t n) {
+    if (!places) {
+        for (int64_t k = 0; k < n; k++)
+            y[k] = NAME(above)(GET(x[k * stride]), GET(y[k])) ? x[k * stride] : y[k];
+        return;
+    }
+    for (int64_t k = 0; k < n; k++) {
+        bool more = NAME(above)(GET(x[k * stride]), GET(y[k]));
+        y[k] = more ? x[k * stride] : y[k];
+        places[k] = more ? place + k * next : places[k];
+    }
 }
 
 /* The same, element by element at every place. */
@@ -148,31 +256,16 @@ static void NAME(max_places)(T *restrict y, int64_t *restrict places, const T *x
                              const td_taps *axis, int64_t inner, int64_t i, int64_t j, int64_t k) {
     int64_t first =
         (axis[0].begin[i] * axis[1].in + axis[1].begin[j]) * axis[2].in + axis[2].begin[k];
-    for (int64_t c = 0; c < inner; c++) {
+    for (int64_t c = 0; c < inner; c++)
         y[c] = x[first * inner + c];
+    for (int64_t c = 0; c < inner && places; c++)
         places[c] = first;
-    }
     for (int64_t a = axis[0].begin[i]; a < axis[0].end[i]; a += axis[0].step)
         for (int64_t b = axis[1].begin[j]; b < axis[1].end[j]; b += axis[1].step)
             for (int64_t t = axis[2].begin[k]; t < axis[2].end[k]; t += axis[2].step) {
                 int64_t place = (a * axis[1].in + b) * axis[2].in + t;
-                const T *restrict from = x + place * inner;
-                for (int64_t c = 0; c < inner; c++) {
-                    bool more = NAME(above)(GET(from[c]), GET(y[c]));
-                    y[c] = more ? from[c] : y[c];
-                    places[c] = more ? place : places[c];
-                }
+                NAME(max_step)(y, places, x + place * inner, place, 1, 0, inner);
             }
-}
-
-/* y = the larger of y and x's elements `stride` apart, n of them; the first is at `place`. */
-static inline void NAME(max_step)(T *restrict y, int64_t *restrict places, const T *restrict x,
-                                  int64_t place, int64_t stride, int64_t n) {
-    for (int64_t k = 0; k < n; k++) {
-        bool more = NAME(above)(GET(x[k * stride]), GET(y[k]));
-        y[k] = more ? x[k * stride] : y[k];
-        places[k] = more ? place + k * stride : places[k];
-    }
 }
 
 /* What a line gives to a row of windows that slide: tap by tap, for the places that have it. */
@@ -182,13 +275,13 @@ static void NAME(max_line)(T *y, int64_t *places, const T *x, int64_t line, cons
         int64_t from = tap * last->step - last->padding, room = last->in - 1 - from;
         int64_t first = from < 0 ? (-from + s - 1) / s : 0;
         int64_t end = room < 0 ? 0 : room / s + 1 < last->out ? room / s + 1 : last->out;
-        int64_t place = line + from + first * s;
+        int64_t place = line + from + first * s, *there = places_from(places, first);
         if (s == 1)
-            NAME(max_step)(y + first, places + first, x + place, place, 1, end - first);
+            NAME(max_step)(y + first, there, x + place, place, 1, 1, end - first);
         else if (s == 2)
-            NAME(max_step)(y + first, places + first, x + place, place, 2, end - first);
+            NAME(max_step)(y + first, there, x + place, place, 2, 2, end - first);
         else
-            NAME(max_step)(y + first, places + first, x + place, place, s, end - first);
+            NAME(max_step)(y + first, there, x + place, place, s, s, end - first);
     }
 }
 
@@ -197,10 +290,10 @@ static void NAME(max_row)(T *y, int64_t *places, const T *x, const td_taps *axis
                           int64_t j) {
     const td_taps *last = &axis[2];
     int64_t line = (axis[0].begin[i] * axis[1].in + axis[1].begin[j]) * last->in;
-    for (int64_t k = 0; k < last->out; k++) {
+    for (int64_t k = 0; k < last->out; k++)
+        y[k] = x[line + last->begin[k]];
+    for (int64_t k = 0; k < last->out && places; k++)
         places[k] = line + last->begin[k];
-        y[k] = x[places[k]];
-    }
     for (int64_t a = axis[0].begin[i]; a < axis[0].end[i]; a += axis[0].step)
         for (int64_t b = axis[1].begin[j]; b < axis[1].end[j]; b += axis[1].step)
             NAME(max_line)(y, places, x, (a * axis[1].in + b) * last->in, last);
@@ -216,7 +309,8 @@ static void NAME(max_block)(T *restrict y, int64_t *restrict places, const T *re
         T first = take_b ? b : a, second = take_d ? d : c;
         bool below = NAME(above)(GET(second), GET(first));
         y[k] = below ? second : first;
-        places[k] = corner + 2 * k + (below ? wide + take_d : take_b);
+        if (places)
+            places[k] = corner + 2 * k + (below ? wide + take_d : take_b);
     }
 }
 
@@ -257,19 +351,21 @@ static void NAME(max_block)(T *restrict y, int64_t *restrict places, const T *re
         typedef uint32_t words __attribute__((vector_size(n * sizeof(uint32_t)), unused));         \
         typedef uint16_t halves __attribute__((vector_size(n * sizeof(uint16_t)), unused));        \
         values a, b, c, d;                                                                         \
-        whole place;                                                                               \
         LOAD_PAIRS(n, upper, a, b);                                                                \
         LOAD_PAIRS(n, upper + wide, c, d);                                                         \
-        for (int k = 0; k < n; k++)                                                                \
-            place[k] = corner + 2 * k;                                                             \
         mask take_b = (b > a) | (b != b), take_d = (d > c) | (d != d);                             \
         values first = (values)((take_b & (mask)b) | (~take_b & (mask)a));                         \
         values second = (values)((take_d & (mask)d) | (~take_d & (mask)c));                        \
         mask below = (second > first) | (second != second);                                        \
         values best = (values)((below & (mask)second) | (~below & (mask)first));                   \
-        whole right = __builtin_convertvector((below & take_d) | (~below & take_b), whole);        \
-        place += (__builtin_convertvector(below, whole) & wide) - right;                           \
-        memcpy(places, &place, sizeof place);                                                      \
+        if (places) {                                                                              \
+            whole place, right;                                                                    \
+            for (int k = 0; k < n; k++)                                                            \
+                place[k] = corner + 2 * k;                                                         \
+            right = __builtin_convertvector((below & take_d) | (~below & take_b), whole);          \
+            place += (__builtin_convertvector(below, whole) & wide) - right;                       \
+            memcpy(places, &place, sizeof place);                                                  \
+        }                                                                                          \
         STORE_VALUES(n, y, best);                                                                  \
     }
 MAX_BLOCK(4)
@@ -288,11 +384,11 @@ static void NAME(max_pairs)(T *y, int64_t *places, const T *upper, int64_t corne
     }
     for (int64_t k = 0; n >= 8 && k < n; k += 8) {
         int64_t at = k + 8 > n ? n - 8 : k;
-        NAME(max_block8)(y + at, places + at, upper + 2 * at, corner + 2 * at, wide);
+        NAME(max_block8)(y + at, places_from(places, at), upper + 2 * at, corner + 2 * at, wide);
     }
     for (int64_t k = 0; n < 8 && k < n; k += 4) {
         int64_t at = k + 4 > n ? n - 4 : k;
-        NAME(max_block4)(y + at, places + at, upper + 2 * at, corner + 2 * at, wide);
+        NAME(max_block4)(y + at, places_from(places, at), upper + 2 * at, corner + 2 * at, wide);
     }
 }
 #else
@@ -304,27 +400,30 @@ static void NAME(max_pairs)(T *y, int64_t *places, const T *upper, int64_t corne
 
 static void NAME(max)(void *to, int64_t *places, const void *from, const td_taps *axis,
                       int64_t inner, int64_t begin, int64_t end) {
-    bool paired = inner == 1 && axis[0].single && axis[1].pairs && axis[2].pairs;
+    bool lines = axis[1].pairs, alone = axis[1].single;
+    bool paired = inner == 1 && axis[0].single && (lines || alone) && axis[2].pairs;
+    int64_t wide = lines ? axis[2].in : 0; /* a line alone is above and below */
     for (int64_t row = begin; row < end; row++) {
         int64_t i = row / axis[1].out, j = row % axis[1].out;
         if (paired) {
-            int64_t corner = (axis[0].begin[i] * axis[1].in + 2 * j) * axis[2].in;
+            int64_t corner = (axis[0].begin[i] * axis[1].in + axis[1].begin[j]) * axis[2].in;
             int64_t at = row * axis[2].out;
             NAME(max_pairs)
-            ((T *)to + at, places + at, (const T *)from + corner, corner, axis[2].in, axis[2].out);
+            ((T *)to + at, places_from(places, at), (const T *)from + corner, corner, wide,
+             axis[2].out);
             continue;
         }
         if (inner == 1 && axis[2].stride) {
             int64_t at = row * axis[2].out;
-            NAME(max_row)((T *)to + at, places + at, from, axis, i, j);
+            NAME(max_row)((T *)to + at, places_from(places, at), from, axis, i, j);
             continue;
         }
         for (int64_t k = 0; k < axis[2].out; k++) {
             int64_t at = (row * axis[2].out + k) * inner;
             if (inner == 1)
-                NAME(max_place)((T *)to + at, places + at, from, axis, i, j, k);
+                NAME(max_place)((T *)to + at, places_from(places, at), from, axis, i, j, k);
             else
-                NAME(max_places)((T *)to + at, places + at, from, axis, inner, i, j, k);
+                NAME(max_places)((T *)to + at, places_from(places, at), from, axis, inner, i, j, k);
         }
     }
 }

@@ -117,6 +117,47 @@ t.test("nan_is_the_largest", function()
     end
 end)
 
+-- What is read and the gradients by image and grid.
+local function sampled(...)
+    local how = { ... }
+    return function(x, grid)
+        x, grid = x:detach():requires_grad_(), grid:detach():requires_grad_()
+        local y = tide.grid_sample(x, grid, table.unpack(how))
+        local weight = tide.arange(y:numel(), { dtype = tide.float64 }):mul(0.7):cos():to(y.dtype):to(y.device)
+        y:mul(weight:reshape(y.shape)):sum():backward()
+        return y:detach(), x.grad, grid.grad
+    end
+end
+
+t.test("images_at_the_places_of_a_grid", function()
+    both.reset()
+    for _, mode in ipairs { "bilinear", "nearest", "bicubic" } do
+        for _, edge in ipairs { "zeros", "border", "reflection" } do
+            for _, aligned in ipairs { false, true } do
+                for _, dtype in ipairs { "float32", "float64", "bfloat16" } do
+                    both.close(TOLERANCE[dtype], sampled(mode, edge, aligned), images(dtype, 2, 3, 5, 7),
+                        images(dtype, 2, 9, 11, 2))
+                    if mode ~= "bicubic" then
+                        both.close(TOLERANCE[dtype], sampled(mode, edge, aligned), images(dtype, 2, 3, 4, 5, 3),
+                            images(dtype, 2, 3, 4, 5, 3))
+                    end
+                end
+            end
+        end
+    end
+    local far = tide.tensor { { { { 1e9, -1e12 }, { 3e20, 1e30 }, { 0 / 0, 0.3 }, { 1 / 0, 0 } } } }
+    for _, edge in ipairs { "border", "reflection" } do
+        both.same(function(x, grid) return tide.grid_sample(x, grid, "nearest", edge, true) end,
+            images("float32", 1, 2, 3, 5), far)
+    end
+    both.same(function(x, grid) return tide.grid_sample(x, grid, { align_corners = true }) end, tide.zeros(0, 2, 3, 3),
+        tide.zeros(0, 4, 4, 2))
+    if both.launches("") then
+        t.is_true(both.launches("grid_read_kernel") > 0 and both.launches("grid_give_kernel") > 0
+            and both.launches("grid_slope_kernel") > 0, "kernels ran")
+    end
+end)
+
 t.test("limits_of_blocks_and_nothing", function()
     for _, n in ipairs { 1, 31, 32, 33, 255, 256, 257, 1023, 1025 } do
         both.close(1e-6, with_gradient(function(x) return tide.avg_pool1d(x, 1) end), images("float32", 1, n))
