@@ -110,10 +110,20 @@ static void move_row(const walk_job *j, const walk_line *l, int64_t size) {
         wider a = READ(wide[k]), b = READ(narrow[k]);                                              \
         wide[k] = WRITE(result);                                                                   \
     }
+/* The indices have been checked; nearly all count from the base. */
+#define COMBINE_AT(place, READ, WRITE, wider, result)                                              \
+    for (int64_t k = from; k < to; k++, narrow += narrow_step, wide += wide_step) {                \
+        int64_t i = place;                                                                         \
+        wider a = READ(wide[i * stride]), b = READ(*narrow);                                       \
+        wide[i * stride] = WRITE(result);                                                          \
+    }
 #define COMBINE_LINE(READ, WRITE, wider, result)                                                   \
-    for (int64_t k = 0; k < n; k++, narrow += narrow_step, wide += wide_step) {                    \
-        wider a = READ(wide[td_place_of(index[k], counting) * stride]), b = READ(*narrow);         \
-        wide[td_place_of(index[k], counting) * stride] = WRITE(result);                            \
+    for (int64_t from = 0, to; from < n; from = to) {                                              \
+        to = n - from < BLOCK ? n : from + BLOCK;                                                  \
+        if (TD_LIKELY(td_are_plain(index + from, to - from, counting)))                            \
+            COMBINE_AT(index[k] - counting.base, READ, WRITE, wider, result)                       \
+        else                                                                                       \
+            COMBINE_AT(td_place_of(index[k], counting), READ, WRITE, wider, result)                \
     }
 #define COMBINE_HOW(LOOP, READ, WRITE, wider)                                                      \
     {                                                                                              \

@@ -95,29 +95,55 @@ static bool again(const td_taps *a, int64_t row) {
     return j > 0 && a[1].begin[j] == a[1].begin[j - 1];
 }
 
+/* The longest run of places of a line that see places one after the other. */
+static void find_run(const td_taps *a, int64_t *from, int64_t *to) {
+    *from = *to = 0;
+    for (int64_t begin = 0, end; begin < a->out; begin = end) {
+        for (end = begin + 1; end < a->out && a->begin[end] == a->begin[end - 1] + 1;)
+            end++;
+        if (end - begin > *to - *from) {
+            *from = begin;
+            *to = end;
+        }
+    }
+}
+
 /* Elements from the one place that each place of the result sees. */
 static void move_rows(const job *j, int64_t volume, int64_t begin, int64_t end, int worker) {
+    enum { RUN = 8 /* elements that are better copied together */ };
     const td_taps *a = j->axis;
-    int64_t inner = j->inner, n = a[2].out;
+    int64_t inner = j->inner, n = a[2].out, from, to;
     const int32_t *at = a[2].begin;
     (void)worker;
+    find_run(&a[2], &from, &to);
+    if (to - from < RUN)
+        from = to = 0;
+#define MOVE_EACH(type, first, last)                                                               \
+    if (inner == 1)                                                                                \
+        for (int64_t k = first; k < (last); k++)                                                   \
+            y[k] = x[at[k]];                                                                       \
+    else                                                                                           \
+        for (int64_t k = first; k < (last); k++)                                                   \
+            for (int64_t c = 0; c < inner; c++)                                                    \
+                y[k * inner + c] = x[at[k] * inner + c];
 #define MOVE(type)                                                                                 \
     for (int64_t row = begin; row < end; row++) {                                                  \
         int64_t i = row / a[1].out, line = a[0].begin[i] * a[1].in + a[1].begin[row % a[1].out];   \
         const type *x = (const type *)(j->from + volume * j->large) + line * a[2].in * inner;      \
         type *restrict y = (type *)(j->to + volume * j->small) + row * n * inner;                  \
-        if (row > begin && again(a, row))                                                          \
+        if (row > begin && again(a, row)) {                                                        \
             memcpy(y, y - n * inner, (size_t)(n * inner) * sizeof *y);                             \
-        else if (inner == 1)                                                                       \
-            for (int64_t k = 0; k < n; k++)                                                        \
-                y[k] = x[at[k]];                                                                   \
-        else                                                                                       \
-            for (int64_t k = 0; k < n; k++)                                                        \
-                for (int64_t c = 0; c < inner; c++)                                                \
-                    y[k * inner + c] = x[at[k] * inner + c];                                       \
+            continue;                                                                              \
+        }                                                                                          \
+        MOVE_EACH(type, 0, from)                                                                   \
+        if (to > from)                                                                             \
+            memcpy(y + from * inner, x + at[from] * inner,                                         \
+                   (size_t)((to - from) * inner) * sizeof *y);                                     \
+        MOVE_EACH(type, to, n)                                                                     \
     }
     TD_BY_SIZE(j->size, MOVE);
 #undef MOVE
+#undef MOVE_EACH
 }
 
 static void gather_rows(const job *j, int64_t volume, int64_t begin, int64_t end, int worker) {
