@@ -121,27 +121,33 @@ static void NAME(see_nearest)(const td_grid_plan *p, int d, int64_t n, T *restri
 }
 
 /* Weights of two places after so many derivatives. */
-static void NAME(linear)(int64_t order, int64_t n, const T *restrict fraction,
-                         const T *restrict step, T *restrict first, T *restrict second) {
+static void NAME(linear)(int64_t order, T scale, int64_t n, const T *restrict fraction,
+                         const T *restrict turn, T *restrict first, T *restrict second) {
     for (int64_t k = 0; k < n; k++) {
-        first[k] = order == 0 ? -fraction[k] + 1 : order == 1 ? -step[k] : 0;
-        second[k] = order == 0 ? fraction[k] : order == 1 ? step[k] : 0;
+        T step = turn[k] * scale;
+        first[k] = order == 0 ? -fraction[k] + 1 : order == 1 ? -step : 0;
+        second[k] = order == 0 ? fraction[k] : order == 1 ? step : 0;
     }
 }
 
-static void NAME(see_linear)(const td_grid_plan *p, int d, int64_t n, T *restrict at,
-                             T *restrict turn, NAME(axis) * a) {
-    T low[BLOCK], scale = NAME(scale)(p, d);
+/* Places in a whole part and what is above it. */
+static void NAME(part)(int64_t n, const T *restrict at, T *restrict low, T *restrict fraction) {
     for (int64_t k = 0; k < n; k++) {
         low[k] = FLOOR(at[k]);
-        at[k] -= low[k];
-        turn[k] *= scale;
+        fraction[k] = at[k] - low[k];
     }
+}
+
+static void NAME(see_linear)(const td_grid_plan *p, int d, int64_t n, const T *at, const T *turn,
+                             NAME(axis) * a) {
+    T low[BLOCK], fraction[BLOCK], scale = NAME(scale)(p, d);
+    NAME(part)(n, at, low, fraction);
     for (int t = 0; t < 2; t++)
         NAME(put_places)(p, d, n, low, (T)t, a->place[t], a->inside[t]);
-    NAME(linear)(p->order[d], n, at, turn, a->weight[0], a->weight[1]);
+    NAME(linear)(p->order[d], scale, n, fraction, turn, a->weight[0], a->weight[1]);
     if (p->kind == TD_GRID_SLOPE)
-        NAME(linear)(p->order[d] + 1, n, at, turn, a->steeper[0], a->steeper[1]);
+        NAME(linear)
+    (p->order[d] + 1, scale, n, fraction, turn, a->steeper[0], a->steeper[1]);
 }
 
 /* A tap's polynomial after so many derivatives. */
@@ -163,21 +169,18 @@ static void NAME(cubic)(int64_t order, const double *weights, T scale, int64_t n
     }
 }
 
-static void NAME(see_cubic)(const td_grid_plan *p, int d, int64_t n, T *restrict at,
-                            T *restrict turn, NAME(axis) * a) {
-    T low[BLOCK], place[BLOCK], scale = NAME(scale)(p, d);
-    for (int64_t k = 0; k < n; k++) {
-        low[k] = FLOOR(at[k]);
-        at[k] -= low[k];
-    }
+static void NAME(see_cubic)(const td_grid_plan *p, int d, int64_t n, const T *at, T *turn,
+                            NAME(axis) * a) {
+    T low[BLOCK], fraction[BLOCK], place[BLOCK], scale = NAME(scale)(p, d);
+    NAME(part)(n, at, low, fraction);
     for (int t = 0; t < ALONG; t++) {
         for (int64_t k = 0; k < n; k++)
             place[k] = low[k] + (T)(t - 1);
         NAME(bring_inside)(p, d, n, place, turn);
         NAME(put_places)(p, d, n, place, 0, a->place[t], a->inside[t]);
-        NAME(cubic)(p->order[d], cubic_weights[t], scale, n, at, a->weight[t]);
+        NAME(cubic)(p->order[d], cubic_weights[t], scale, n, fraction, a->weight[t]);
         if (p->kind == TD_GRID_SLOPE)
-            NAME(cubic)(p->order[d] + 1, cubic_weights[t], scale, n, at, a->steeper[t]);
+            NAME(cubic)(p->order[d] + 1, cubic_weights[t], scale, n, fraction, a->steeper[t]);
     }
 }
 
