@@ -310,10 +310,17 @@ TD_OPERATOR(float_power) = {
 FLOAT_TEST(signbit, "Is it negative, -0 among them?", "lt(copysign(1, x), 0)", below_zero);
 FLOAT_TEST(isposinf, "Is it positive and infinite?", "eq(x, inf)", no_element);
 FLOAT_TEST(isneginf, "Is it negative and infinite?", "eq(x, -inf)", no_element);
+static td_status choose_isreal(const td_value *args, const td_op **op) {
+    (void)args;
+    *op = TD_OP(each_element);
+    return TD_OK;
+}
 TD_OPERATOR(isreal) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "Is it a real number? All are.",
-    .formula = "each_element(x)",
+    .pointwise = PLAN(.type = TD_PW_FLOAT_TEST, .primitive = -1,
+                      .formula = "logical_or(eq(x, x), ne(x, x))"), /* of lists */
+    .variant = choose_isreal,
     .flags = TD_OP_OUT | TD_OP_NONDIFF,
 };
 TD_OPERATOR(close_floats) = {
