@@ -158,6 +158,11 @@ static td_status read_us(td_json *json, int64_t *ns, bool *given) {
                                         !memchr(at, 'E', (size_t)(json->at - at));
     int64_t value = 0;
     int decimals = -1;
+    *given = true;
+    if (!exact) { /* digits alone may be any number */
+        *ns = (int64_t)(number.d * 1e3);
+        return TD_OK;
+    }
     for (at += negative; at < json->at && decimals < 3; at++) {
         if (*at == '.') {
             decimals = 0;
@@ -168,8 +173,7 @@ static td_status read_us(td_json *json, int64_t *ns, bool *given) {
     }
     for (decimals = decimals < 0 ? 0 : decimals; decimals < 3; decimals++)
         value *= 10;
-    *ns = exact ? (negative ? -value : value) : (int64_t)(number.d * 1e3);
-    *given = true;
+    *ns = negative ? -value : value;
     return TD_OK;
 }
 
