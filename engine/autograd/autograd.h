@@ -50,6 +50,10 @@ int td_node_ninputs(const td_node *node); /* k of td_node_next runs up to this *
 
 /* Has the tensor that this view looks into got another history since the view was made? */
 bool td_view_is_stale(const td_tensor *x);
+/* Where calls are recorded (td_is_recording), is one that reads x? */
+static inline bool td_is_followed(const td_tensor *x) {
+    return x->requires_grad || (TD_UNLIKELY(x->base != NULL) && td_view_is_stale(x));
+}
 
 /* A call on its way into the graph. */
 typedef struct td_record {

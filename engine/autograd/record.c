@@ -3,12 +3,8 @@
 #include "engine/autograd/node.h"
 #include "engine/core/memory.h"
 
-static bool tensor_wants(const td_tensor *x) {
-    return x && (x->requires_grad || (x->base && td_view_is_stale(x)));
-}
-
 td_edge td_edge_of(td_tensor *x) {
-    if (!tensor_wants(x))
+    if (!x || !td_is_followed(x))
         return (td_edge){0};
     if (x->autograd && x->autograd->grad_fn)
         return (td_edge){.node = node_retain(x->autograd->grad_fn), .result = x->autograd->result};

@@ -313,8 +313,12 @@ typedef struct looks {
     const td_tensor *elsewhere; /* one on another device; NULL: none */
 } looks;
 
+bool td_op_records(const td_tensor *x) {
+    return td_is_recording() && td_is_followed(x);
+}
+
 static inline void look_at(const td_tensor *x, looks *l) {
-    l->record |= x->requires_grad || (TD_UNLIKELY(x->base != NULL) && td_view_is_stale(x));
+    l->record |= td_is_followed(x);
     l->other |= x->layout != TD_STRIDED;
     if (!l->first)
         l->first = x;

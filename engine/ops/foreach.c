@@ -49,13 +49,9 @@ static bool lies_like(const td_tensor *x, const td_tensor *model) {
            !memcmp(x->strides, model->strides, sizeof(int64_t) * (size_t)x->ndim);
 }
 
-static bool is_recorded(const td_tensor *x) {
-    return x->requires_grad || (x->base && td_view_is_stale(x));
-}
-
 /* May this tensor take part in a plain call? */
 static bool is_plain(const td_tensor *x, unsigned floats, bool recording) {
-    return x->layout == TD_STRIDED && floats >> x->dtype & 1 && !(recording && is_recorded(x));
+    return x->layout == TD_STRIDED && floats >> x->dtype & 1 && !(recording && td_is_followed(x));
 }
 
 /* Floats of one dtype, shape and layout, numbers, and single elements that change no dtype. */

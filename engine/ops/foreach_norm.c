@@ -17,7 +17,7 @@ typedef struct norms {
 
 /* May this tensor's norm be one of a plan's? */
 static bool is_plain(const td_tensor *x) {
-    bool recorded = td_is_recording() && (x->requires_grad || (x->base && x->base->requires_grad));
+    bool recorded = td_op_records(x);
     return x->layout == TD_STRIDED && !recorded && !td_modes_current.casting &&
            td_backend_of(td_tensor_device(x))->reduce_lists;
 }

@@ -345,7 +345,7 @@ static td_status run_eigh(td_call *call) {
 
 /* The gradient of values is made of the vectors: who records needs these too. */
 static bool needs_vectors(const td_call *call) {
-    return td_grad_enabled() && call->args[0].tensor->requires_grad;
+    return td_op_records(call->args[0].tensor);
 }
 
 static td_status run_svdvals(td_call *call) {

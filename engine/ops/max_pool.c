@@ -122,7 +122,7 @@ static td_status kernel_by_places(td_call *call) {
 static td_status pool(td_call *call, const td_op *both, const td_op *values, int nargs,
                       bool wants_places) {
     const td_tensor *x = call->args[0].tensor;
-    bool recorded = td_is_recording() && (x->requires_grad || (x->base && x->base->requires_grad));
+    bool recorded = td_op_records(x);
     if (!wants_places && !recorded)
         return td_op_apply(values, call->out, nargs, call->args);
     td_status status = td_op_apply(both, call->out, nargs, call->args);

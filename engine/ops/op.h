@@ -326,6 +326,9 @@ td_status td_fit_given(const td_call *call, int k, const td_meta *result) TD_MUS
  * operator's name. On success out[] (or list) hold new references. */
 td_status td_op_call(td_call *call) TD_MUST_CHECK;
 
+/* Will an operator with a gradient that reads x be recorded? */
+bool td_op_records(const td_tensor *x);
+
 /* Would td_op_call refuse this call in place of a pointwise operator or one with a rule? Writes
  * nothing. */
 td_status td_op_check(td_call *call) TD_MUST_CHECK;
