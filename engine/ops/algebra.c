@@ -269,17 +269,41 @@ done:
     return status;
 }
 
+/* In one pass, which reads a column and a row. */
+static td_status add_products(td_call *call) {
+    const td_value *a = call->args;
+    td_tensor *x = NULL, *column = NULL, *row = NULL;
+    td_status status = TD_OK;
+    TD_TRY(TD_APPLY(&column, unsqueeze, a[1], TD_I(1)));
+    TD_TRY(TD_APPLY(&row, unsqueeze, a[2], TD_I(0)));
+    TD_TRY(TD_APPLY(&x, expand, a[0],
+                    TD_INTS(2, ((const int64_t[]){column->sizes[0], row->sizes[1]}))));
+    if (td_arg_double(a[3]) != 1)
+        TD_STEP(&x, mul, TD_T(x), a[3]);
+    TD_TRY(TD_APPLY(&call->out[0], addcmul, TD_T(x), TD_T(column), TD_T(row), a[4]));
+done:
+    td_release(x);
+    td_release(column);
+    td_release(row);
+    return status;
+}
+
 static td_status run_addr(td_call *call) {
     const td_value *a = call->args;
     td_tensor *y = NULL;
     td_status status = TD_OK;
-    TD_TRY(TD_APPLY(&y, outer, a[1], a[2]));
-    td_dtype dtype = td_dtype_promote((td_dtype)a[0].tensor->dtype, (td_dtype)y->dtype);
+    const td_dtype dtypes[3] = {(td_dtype)a[0].tensor->dtype, (td_dtype)a[1].tensor->dtype,
+                                (td_dtype)a[2].tensor->dtype};
+    td_dtype dtype = td_dtype_promote(dtypes[0], td_dtype_promote(dtypes[1], dtypes[2]));
+    TD_TRY(td_check_ndim(a[1].tensor, "vec1", 1));
+    TD_TRY(td_check_ndim(a[2].tensor, "vec2", 1));
     if (!td_dtype_is_float(dtype) && (a[3].kind == TD_KIND_FLOAT || a[4].kind == TD_KIND_FLOAT))
-        status = td_fail(TD_EDTYPE, "beta and alpha must be integers for %s", td_dtype_name(dtype));
-    else
-        status = dtype == TD_BOOL ? run_addr_of_truths(call, y)
-                                  : add_scaled(a[0], y, a[3], a[4], &call->out[0]);
+        TD_TRY(td_fail(TD_EDTYPE, "beta and alpha must be integers for %s", td_dtype_name(dtype)));
+    if (dtype != TD_BOOL && td_arg_double(a[3]) != 0)
+        return add_products(call);
+    TD_TRY(TD_APPLY(&y, outer, a[1], a[2]));
+    status = dtype == TD_BOOL ? run_addr_of_truths(call, y)
+                              : add_scaled(a[0], y, a[3], a[4], &call->out[0]);
 done:
     td_release(y);
     return status;

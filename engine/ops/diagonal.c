@@ -1,5 +1,6 @@
 /* diagonal.c: diagonals and windows as views, tensors written through a view's geometry, places of
  * triangles, and turns of the plane. */
+#include "engine/core/interrupt.h"
 #include "engine/ops/copy.h"
 #include "engine/ops/meta.h"
 #include "engine/ops/plan.h"
@@ -256,12 +257,66 @@ static td_status grad_fill_diagonal_(td_grad *grad) {
 
 /* ---- triangles and turns ---- */
 
+/* Columns [from, to) of a row that lie in a triangle. */
+typedef struct row_part {
+    int64_t from, to;
+} row_part;
+
+static row_part part_of_row(int64_t row, int64_t columns, int64_t offset, bool upper) {
+    __int128 edge = (__int128)row + offset + !upper; /* where the triangle ends or begins */
+    int64_t at = edge < 0 ? 0 : edge > columns ? columns : (int64_t)edge;
+    return upper ? (row_part){at, columns} : (row_part){0, at};
+}
+
+/* Places up to the diagonal that lies `offset` columns to the right, and on it. */
+static __int128 count_lower(int64_t rows, int64_t columns, __int128 offset) {
+    __int128 first = -offset, full = columns - offset - 1; /* rows: with a place, with all */
+    first = first < 0 ? 0 : first > rows ? rows : first;
+    full = full < first ? first : full > rows ? rows : full;
+    return (full - first) * (offset + 1) + (full - first) * (full + first - 1) / 2 +
+           (rows - full) * columns;
+}
+
+/* In the host's memory: rows, then columns. */
+static td_status list_triangle(int64_t rows, int64_t columns, int64_t offset, bool upper,
+                               td_tensor **out) {
+    __int128 n = upper ? (__int128)rows * columns - count_lower(rows, columns, (__int128)offset - 1)
+                       : count_lower(rows, columns, offset);
+    const int64_t sizes[2] = {2, (int64_t)n};
+    if (n > INT64_MAX / 16)
+        return td_fail(TD_ENOMEM, "out of memory for the places of a triangle");
+    td_status status = td_tensor_empty(TD_I64, TD_DEVICE_CPU, 2, sizes, out);
+    if (status || n == 0)
+        return status;
+    int64_t *row = (*out)->data, *column = row + n, *end = column;
+    for (int64_t r = !upper && offset < 0 ? -offset : 0; row < end; r++) {
+        row_part part = part_of_row(r, columns, offset, upper);
+        if (td_interrupt_requested())
+            return td_interrupted();
+        for (int64_t c = part.from; c < part.to; c++) {
+            *row++ = r;
+            *column++ = c;
+        }
+    }
+    return TD_OK;
+}
+
 /* The places of a matrix's triangle, row by row, as (2, n). */
 static td_status triangle_places(td_call *call, const td_op *triangle) {
     const td_value *a = call->args;
     const int64_t sizes[2] = {a[0].i, a[1].i};
     td_tensor *x = NULL;
-    td_status status = TD_OK;
+    td_meta meta = {.device = TD_DEVICE_CPU};
+    td_status status = td_creation_meta(TD_INTS(2, sizes), a[3], a[4], &meta);
+    if (status)
+        return status;
+    if (meta.device.type == TD_CPU) {
+        TD_TRY(list_triangle(sizes[0], sizes[1], a[2].i, triangle == TD_OP(triu), &x));
+        if (!td_is_nil(a[3]))
+            TD_STEP(&x, to, TD_T(x), a[3]);
+        call->out[0] = td_retain(x);
+        goto done;
+    }
     TD_TRY(TD_APPLY(&x, ones, TD_INTS(2, sizes), TD_DTYPE(TD_BOOL), a[4]));
     td_tensor *part = NULL;
     TD_TRY(td_op_apply(triangle, &part, 2, (td_value[]){TD_T(x), a[2]}));

@@ -205,7 +205,8 @@ done:
 
 static td_status run_vander(td_call *call) {
     const td_value *a = call->args;
-    td_tensor *x = a[0].tensor, *powers = NULL, *column = NULL;
+    td_tensor *x = a[0].tensor, *powers = NULL;
+    const int64_t last = 1;
     td_status status = td_check_ndim(x, "x", 1);
     if (status)
         return status;
@@ -213,16 +214,13 @@ static td_status run_vander(td_call *call) {
     if (n < 0)
         return td_fail(TD_EVALUE, "N must not be negative, got %lld", (long long)n);
     td_value dtype = TD_DTYPE(td_dtype_is_float((td_dtype)x->dtype) ? (td_dtype)x->dtype : TD_I64);
-    TD_TRY(a[2].b ? TD_APPLY(&powers, arange, TD_I(n), TD_NIL, TD_I(1), TD_DTYPE(TD_I64),
-                             TD_DEVICE(td_tensor_device(x)))
-                  : TD_APPLY(&powers, arange, TD_I(n - 1), TD_I(-1), TD_I(-1), TD_DTYPE(TD_I64),
-                             TD_DEVICE(td_tensor_device(x))));
-    TD_TRY(TD_APPLY(&column, unsqueeze, TD_T(x), TD_I(-1)));
-    TD_STEP(&column, to, TD_T(column), dtype);
-    TD_TRY(TD_APPLY(&call->out[0], pow, TD_T(column), TD_T(powers)));
+    TD_TRY(TD_APPLY(&powers, to, TD_T(x), dtype));
+    TD_STEP(&powers, powers_of, TD_T(powers), TD_I(n));
+    if (!a[2].b)
+        TD_STEP(&powers, flip, TD_T(powers), TD_INTS(1, &last));
+    call->out[0] = td_retain(powers);
 done:
     td_release(powers);
-    td_release(column);
     return status;
 }
 
@@ -260,7 +258,7 @@ TD_OPERATOR(new_full) = {
 static td_status run_fill(td_call *call) {
     td_tensor *y = NULL;
     td_status status = TD_OK;
-    if (td_grad_enabled() && call->args[0].tensor->requires_grad)
+    if (td_op_records(call->args[0].tensor))
         TD_TRY(TD_APPLY(&y, clone, call->args[0]));
     else
         TD_TRY(TD_APPLY(&y, empty_like, call->args[0]));

@@ -3,6 +3,7 @@
 #include "engine/ops/meta.h"
 
 #include <math.h>
+#include <string.h>
 
 #define TD_FAMILY "matrices"
 
@@ -39,6 +40,8 @@ static td_status run_matrix_exp(td_call *call) {
                        td_tensor_shape_text(a, text));
     if (status || a->numel == 0)
         return status ? status : TD_APPLY(&call->out[0], mul, TD_T(a), TD_F(1));
+    if (a->sizes[a->ndim - 1] == 1)
+        return TD_APPLY(&call->out[0], exp, TD_T(a));
     TD_TRY(count_halvings(a, &halvings));
     if (halvings < 0) {
         TD_TRY(TD_APPLY(&call->out[0], mul, TD_T(a), TD_F(NAN)));
@@ -50,6 +53,27 @@ static td_status run_matrix_exp(td_call *call) {
     for (; halvings > 0; halvings--)
         TD_STEP(&y, matmul, TD_T(y), TD_T(y));
     status = TD_APPLY(&call->out[0], to, TD_T(y), TD_DTYPE((td_dtype)a->dtype));
+done:
+    td_release(y);
+    return status;
+}
+
+/* ---- powers ---- */
+
+/* Each is the one before times x. */
+static td_status run_powers_of(td_call *call) {
+    td_tensor *x = call->args[0].tensor, *y = NULL;
+    int64_t n = call->args[1].i, sizes[TD_MAX_DIMS];
+    const int64_t before[2] = {n > 0, 0};
+    td_status status = TD_OK;
+    if (x->ndim == TD_MAX_DIMS)
+        return td_fail(TD_ESHAPE, "at most %d dims are possible", TD_MAX_DIMS - 1);
+    memcpy(sizes, x->sizes, sizeof *sizes * (size_t)x->ndim);
+    sizes[x->ndim] = n > 1 ? n - 1 : 0;
+    TD_TRY(TD_APPLY(&y, unsqueeze, TD_T(x), TD_I(-1)));
+    TD_STEP(&y, expand, TD_T(y), TD_INTS(x->ndim + 1, sizes));
+    TD_STEP(&y, cumprod, TD_T(y), TD_I(-1));
+    TD_TRY(TD_APPLY(&call->out[0], constant_pad, TD_T(y), TD_INTS(2, before), TD_I(1)));
 done:
     td_release(y);
     return status;
@@ -93,12 +117,18 @@ TD_OPERATOR(linalg_diagonal) = {
     .formula = "diagonal(A, offset, dim1, dim2)",
     .flags = TD_OP_FUNCTION_ONLY,
 };
+TD_OPERATOR(powers_of) = {
+    .schema = "(Tensor x, int n) -> Tensor",
+    .doc = "The powers from 0 below n of each element, as a last dim.",
+    .run = run_powers_of,
+    .flags = TD_OP_INTERNAL,
+};
 TD_OPERATOR(linalg_vander) = {
     .schema = "(Tensor x, *, int? N=nil) -> Tensor",
     .doc = "The powers from 0 below N (by default as many as there are) of each element, as rows.",
     .formula = "n = if(N == nil, if(x.ndim == 0, 1, x.size(x.ndim - 1)), N);"
                "y = if(x.ndim == 0, reshape(x, 1), x);"
-               "if(n > 1, pow(unsqueeze(y, -1), arange(0, n, 1, device=x.device)),"
+               "if(n > 1, powers_of(y, n),"
                "   error(\"needs N beyond 1, got %\", n))",
     .flags = TD_OP_FUNCTION_ONLY,
 };

@@ -225,25 +225,38 @@ static td_status run_column_stack(td_call *call) {
     return join(call, TD_OP(as_columns), 1);
 }
 
-/* A block with zeros on both sides, so that it is as wide as the whole. */
-static td_status widen_block(td_tensor *block, int64_t left, int64_t right, td_tensor **out) {
-    td_tensor *parts[3] = {NULL, td_retain(block), NULL};
-    const int64_t before[2] = {block->sizes[0], left}, after[2] = {block->sizes[0], right};
-    td_value dtype = TD_DTYPE((td_dtype)block->dtype), device = TD_DEVICE(td_tensor_device(block));
+/* The blocks in their places among zeros. */
+static td_status place_blocks(const tensor_list *blocks, int64_t rows, int64_t columns,
+                              td_tensor **out) {
+    td_tensor *y = NULL, *place = NULL;
+    int64_t top = 0, left = 0;
+    td_dtype dtype = (td_dtype)blocks->tensors[0]->dtype;
     td_status status = TD_OK;
-    TD_TRY(TD_APPLY(&parts[0], zeros, TD_INTS(2, before), dtype, device));
-    TD_TRY(TD_APPLY(&parts[2], zeros, TD_INTS(2, after), dtype, device));
-    TD_TRY(TD_APPLY(out, cat, TD_TENSORS(3, parts), TD_I(1)));
+    for (int k = 1; k < blocks->n; k++)
+        dtype = td_dtype_promote(dtype, (td_dtype)blocks->tensors[k]->dtype);
+    TD_TRY(TD_APPLY(&y, zeros, TD_INTS(2, ((const int64_t[]){rows, columns})), TD_DTYPE(dtype),
+                    TD_DEVICE(td_tensor_device(blocks->tensors[0]))));
+    for (int k = 0; k < blocks->n; k++) {
+        td_tensor *block = blocks->tensors[k];
+        TD_TRY(TD_APPLY(&place, narrow, TD_T(y), TD_I(0), TD_I(top), TD_I(block->sizes[0])));
+        TD_STEP(&place, narrow, TD_T(place), TD_I(1), TD_I(left), TD_I(block->sizes[1]));
+        TD_TRY(TD_APPLY_INPLACE(copy_, TD_T(place), TD_T(block)));
+        td_release(place);
+        place = NULL;
+        top += block->sizes[0];
+        left += block->sizes[1];
+    }
+    *out = td_retain(y);
 done:
-    for (int k = 0; k < 3; k++)
-        td_release(parts[k]);
+    td_release(place);
+    td_release(y);
     return status;
 }
 
 static td_status run_block_diag(td_call *call) {
     td_value list = call->args[0];
     tensor_list blocks;
-    int64_t columns = 0, left = 0;
+    int64_t rows = 0, columns = 0;
     char text[TD_SHAPE_TEXT];
     td_status status = TD_OK;
     if (list.n == 0)
@@ -256,20 +269,16 @@ static td_status run_block_diag(td_call *call) {
             goto done;
         }
         TD_TRY(TD_APPLY(&blocks.tensors[k], atleast_2d, TD_T(list.tensors[k])));
-        if (__builtin_add_overflow(columns, blocks.tensors[k]->sizes[1], &columns)) {
-            status = td_fail(TD_ENOMEM, "out of memory: more than 2^63 - 1 columns");
+        const int64_t *sizes = blocks.tensors[k]->sizes;
+        const char *many = __builtin_add_overflow(columns, sizes[1], &columns) ? "columns"
+                           : __builtin_add_overflow(rows, sizes[0], &rows)     ? "rows"
+                                                                               : NULL;
+        if (many) {
+            status = td_fail(TD_ENOMEM, "out of memory: more than 2^63 - 1 %s", many);
             goto done;
         }
     }
-    for (int k = 0; k < list.n; k++) {
-        td_tensor *wide = NULL;
-        int64_t width = blocks.tensors[k]->sizes[1];
-        TD_TRY(widen_block(blocks.tensors[k], left, columns - left - width, &wide));
-        td_release(blocks.tensors[k]);
-        blocks.tensors[k] = wide;
-        left += width;
-    }
-    TD_TRY(TD_APPLY(&call->out[0], cat, TD_TENSORS(blocks.n, blocks.tensors), TD_I(0)));
+    status = place_blocks(&blocks, rows, columns, &call->out[0]);
 done:
     close_list(&blocks);
     return status;

@@ -81,8 +81,7 @@ pointwise product: addmm addmv baddbmm bilinear gru gru_cell inner linalg_matrix
     matrix_power rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell tensordot
 pointwise product progression: affine_grid
 pointwise product reduce: addbmm cdist einsum
-pointwise progression: bartlett_window blackman_window hamming_window hann_window kaiser_window linalg_vander logspace
-    vander
+pointwise progression: bartlett_window blackman_window hamming_window hann_window kaiser_window logspace
 pointwise progression reduce: mvlgamma
 pointwise reduce: allclose binary_cross_entropy_with_logits cosine_embedding_loss cosine_similarity dist equal
     hinge_embedding_loss huber_loss kl_div l1_loss linalg_vecdot logsumexp margin_ranking_loss mse_loss
@@ -90,7 +89,7 @@ pointwise reduce: allclose binary_cross_entropy_with_logits cosine_embedding_los
     soft_margin_loss trapezoid trapz triplet_margin_loss
 pointwise reduce scatter: histc
 pointwise resample: lp_pool1d lp_pool2d lp_pool3d pad
-pointwise scan: cummax cummin cumulative_trapezoid
+pointwise scan: cummax cummin cumulative_trapezoid linalg_vander vander
 pointwise search: bucketize
 pointwise select: kthvalue median nanmedian
 pointwise sort: argsort sort topk
