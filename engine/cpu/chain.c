@@ -7,7 +7,7 @@
 
 enum {
     TILE_BYTES = 512, /* at most */
-    STEP_MOST = 4     /* operations that a step may take */
+    STEP_MOST = 4     /* operations that a step may take, but for the second store of an output */
 };
 
 /* Steps from elements to elements that a chain has: what pointwise_loops.h makes for it. */
@@ -46,7 +46,7 @@ static bool is_link(const td_step *step, td_dtype compute) {
 }
 
 /* What lies in memory is elements alone. */
-static bool is_chain(const td_program *p, td_dtype compute) {
+bool td_chain_takes(const td_program *p, td_dtype compute) {
     for (int s = 0; s < p->nsteps; s++)
         if (!is_link(&p->steps[s], compute))
             return false;
@@ -59,7 +59,30 @@ static bool is_chain(const td_program *p, td_dtype compute) {
     for (int k = 0; k < p->noutputs; k++)
         if (!is_computed(p->outputs[k].dtype, compute))
             return false;
-    return p->nsteps > 1;
+    return p->nsteps > 1 && td_cpu->pointwise->chain[compute];
+}
+
+/* ---- programs that were compiled ---- */
+
+static const td_fused_program *find_fused(uint64_t digest) {
+    const td_fused_kernels *all = td_cpu->fused;
+    size_t low = 0, high = all->n;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (all->programs[middle].digest < digest)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < all->n && all->programs[low].digest == digest ? &all->programs[low] : NULL;
+}
+
+td_fused_fn td_chain_fused(const td_program *p, td_dtype compute, uint64_t numbers,
+                           td_narrow narrow) {
+    const td_fused_program *found = find_fused(p->digest);
+    if (!found || (found->numbers & ~numbers) || (narrow.registers && !narrow.all))
+        return NULL;
+    return found->loops[narrow.registers ? narrow.dtype : compute];
 }
 
 /* ---- making ---- */
@@ -95,7 +118,7 @@ static bool is_widened(const td_chain *c, int reg) {
 
 /* An operation on narrow memory, in its form for the dtype. */
 static void emit_narrow(td_chain *c, int op, int reg) {
-    emit_choice(c, op + c->narrow.bfloat, c->registers + reg, reg, 0);
+    emit_choice(c, op + (c->narrow.dtype == TD_BF16), c->registers + reg, reg, 0);
 }
 
 /* What an operation will read from memory stands there as it is computed. */
@@ -113,21 +136,24 @@ static void emit_load(td_chain *c, int reg) {
         emit(c, TD_CHAIN_LOAD, reg);
 }
 
-/* Steps behind may read an output. */
-static void emit_store(td_chain *c, const td_program *p, int s) {
-    int made = p->steps[s].dst;
-    if (!is_narrow(c, made)) {
-        emit(c, TD_CHAIN_STORE, made);
-        return;
-    }
-    emit_narrow(c, TD_CHAIN_STORE_HALVES, made);
-    c->widened |= (uint64_t)1 << made;
+/* Does a step behind step s read the register? */
+static bool is_read_behind(const td_program *p, int s, int reg) {
     for (int t = s + 1; t < p->nsteps; t++)
         for (int k = 0; k < p->steps[t].arity; k++)
-            if (p->steps[t].src[k] == made) {
-                emit(c, TD_CHAIN_STORE, made);
-                return;
-            }
+            if (p->steps[t].src[k] == reg)
+                return true;
+    return false;
+}
+
+static void emit_store(td_chain *c, const td_program *p, int s) {
+    int made = p->steps[s].dst;
+    bool narrow = is_narrow(c, made);
+    if (narrow) {
+        emit_narrow(c, TD_CHAIN_STORE_HALVES, made);
+        c->widened |= (uint64_t)1 << made;
+    }
+    if (!narrow || is_read_behind(p, s, made))
+        emit(c, TD_CHAIN_STORE, made);
 }
 
 /* ---- products and sums ---- */
@@ -228,17 +254,20 @@ static void emit_step(td_chain *c, const td_program *p, int s, int held) {
 
 /* Each load may be fetched and widened. */
 size_t td_chain_most(const td_program *p) {
-    return 2 * (size_t)p->nloads + STEP_MOST * (size_t)p->nsteps + 1;
+    return 2 * (size_t)p->nloads + STEP_MOST * (size_t)p->nsteps + (size_t)p->noutputs + 1;
 }
 
-void td_chain_make(td_chain *c, const td_program *p, td_dtype compute, uint64_t fetched,
-                   td_narrow narrow) {
-    c->run = is_chain(p, compute) ? td_cpu->pointwise->chain[compute] : NULL;
+void td_chain_make(td_chain *c, const td_program *p, td_dtype compute, uint64_t numbers,
+                   uint64_t fetched, td_narrow narrow) {
+    c->run = td_chain_takes(p, compute) ? td_cpu->pointwise->chain[compute] : NULL;
+    c->fused = c->run ? td_chain_fused(p, compute, numbers, narrow) : NULL;
     c->itemsize = td_dtype_size(compute);
     c->ncode = 0;
     c->narrow = narrow;
     c->widened = 0;
     c->registers = count_registers(p);
+    if (c->fused)
+        return;
     for (int r = 0; r < p->nloads && r < 64 && c->run; r++)
         if ((fetched & ~narrow.registers) >> r & 1)
             emit(c, TD_CHAIN_FETCH, r);
@@ -290,25 +319,34 @@ static void fill_tile(td_place *place, unsigned char *tile, const td_chain *c,
     place->full = true;
 }
 
-/* The elements of a register: where they are, or, where they are narrow, in a tile, and they are
- * behind the registers' places. */
+/* The place of a register's elements in memory: its own or, where they are narrow, one behind those
+ * of the registers. */
+static int memory_of(const td_chain *c, int reg) {
+    return is_narrow(c, reg) ? c->registers + reg : reg;
+}
+
+/* What is narrow is widened into a tile. */
 static void place_elements(const td_chain *c, int reg, unsigned char *at, td_place *places,
                            unsigned char *tiles) {
-    td_place *memory = &places[is_narrow(c, reg) ? c->registers + reg : reg];
-    if (is_narrow(c, reg))
-        places[reg] = (td_place){.at = tiles + reg * TILE_BYTES};
-    *memory = (td_place){.at = at, .moves = ~(uint64_t)0};
+    places[reg] = (td_place){.at = tiles + reg * TILE_BYTES};
+    places[memory_of(c, reg)] = (td_place){.at = at, .moves = ~(uint64_t)0};
+}
+
+static void place_source(const td_chain *c, int reg, const td_cell *cells, td_place *places,
+                         unsigned char *tiles) {
+    if (cells[reg].scalar && c->fused)
+        places[reg] = (td_place){.at = memcpy(tiles + reg * TILE_BYTES, cells[reg].p, c->itemsize)};
+    else if (cells[reg].scalar)
+        fill_tile(&places[reg], tiles + reg * TILE_BYTES, c, cells[reg].p);
+    else
+        place_elements(c, reg, cells[reg].p, places, tiles);
 }
 
 static void find_sources(const td_chain *c, const td_program *p, const td_cell *cells,
                          td_place *places, unsigned char *tiles) {
     int first = p->nloads + p->nconstants, end = first + p->noutputs, n = count_registers(p);
-    for (int r = 0; r < first; r++) {
-        if (cells[r].scalar)
-            fill_tile(&places[r], tiles + r * TILE_BYTES, c, cells[r].p);
-        else
-            place_elements(c, r, cells[r].p, places, tiles);
-    }
+    for (int r = 0; r < first; r++)
+        place_source(c, r, cells, places, tiles);
     for (int r = end; r < n; r++)
         places[r] = (td_place){.at = tiles + r * TILE_BYTES};
 }
@@ -319,10 +357,8 @@ static void find_registers(const td_chain *c, const td_program *p, const td_cell
     if (moving == ~(uint64_t)0)
         find_sources(c, p, cells, places, tiles);
     else
-        for (; moving; moving &= moving - 1) {
-            int r = __builtin_ctzll(moving);
-            place_elements(c, r, cells[r].p, places, tiles);
-        }
+        for (; moving; moving &= moving - 1)
+            place_source(c, __builtin_ctzll(moving), cells, places, tiles);
     for (int r = first; r < end; r++)
         place_elements(c, r, cells[r].p, places, tiles);
 }
@@ -332,18 +368,19 @@ static void run_rest(const td_chain *c, const td_program *p, size_t done, size_t
                      const td_cell *cells, td_place *places, unsigned char *tiles) {
     int first = p->nloads + p->nconstants, end = first + p->noutputs;
     for (int r = 0; r < end; r++) {
-        int at = is_narrow(c, r) ? c->registers + r : r;
-        unsigned char *tile = tiles + at * TILE_BYTES;
-        if (!places[at].moves)
+        bool narrow = is_narrow(c, r);
+        td_place *place = &places[memory_of(c, r)];
+        unsigned char *tile = tiles + memory_of(c, r) * TILE_BYTES;
+        if (!place->moves)
             continue;
         if (r < first)
-            memcpy(tile, places[at].at + (done >> is_narrow(c, r)), rest >> is_narrow(c, r));
-        places[at] = (td_place){.at = tile};
+            memcpy(tile, place->at + (done >> narrow), rest >> narrow);
+        *place = (td_place){.at = tile};
     }
     c->run(c->code, 1, places);
     for (int r = first; r < end; r++) {
-        int at = is_narrow(c, r) ? c->registers + r : r;
-        memcpy(cells[r].p + (done >> is_narrow(c, r)), places[at].at, rest >> is_narrow(c, r));
+        bool narrow = is_narrow(c, r);
+        memcpy(cells[r].p + (done >> narrow), places[memory_of(c, r)].at, rest >> narrow);
     }
 }
 
@@ -352,6 +389,10 @@ void td_chain_run(const td_chain *c, const td_program *p, int64_t n, const td_ce
     td_place *places = (td_place *)memory;
     unsigned char *tiles = memory + places_bytes(p);
     find_registers(c, p, cells, moving, places, tiles);
+    if (c->fused) {
+        c->fused(n, places, c->narrow.registers ? c->registers : 0);
+        return;
+    }
     size_t bytes = (size_t)n * c->itemsize, tile = td_cpu->pointwise->tile_bytes;
     size_t whole = bytes / tile;
     c->run(c->code, (int64_t)whole, places);

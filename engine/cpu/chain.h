@@ -4,12 +4,13 @@
  * A loop for each step reads and writes a block in the first-level cache every time, and waits for
  * the divider or for memory while nothing else is to be done. A chain takes a tile of a few vectors
  * through all steps and then the next one; the processor works on several at once. Results have the
- * same bits: each step is the same formula (primitives.def).
+ * same bits: each step is the same formula (primitives.def). Programs that Tide's own operators
+ * have were compiled with it (isa/fused.def): their loops take the chain's place.
  */
 #ifndef TD_CPU_CHAIN_H
 #define TD_CPU_CHAIN_H
 
-#include "engine/cpu/isa/pointwise_kernels.h"
+#include "engine/cpu/isa/fused_kernels.h"
 
 /* A register in a block: elements, or a single one for all. */
 typedef struct td_cell {
@@ -21,11 +22,13 @@ typedef struct td_cell {
 /* Loads and outputs of a program that are 16-bit floats in memory, all of one dtype. */
 typedef struct td_narrow {
     uint64_t registers; /* bit per register */
-    bool bfloat;
+    td_dtype dtype;
+    bool all; /* what is no single number is one of them */
 } td_narrow;
 
 typedef struct td_chain {
-    td_chain_fn run; /* NULL: the program is none */
+    td_chain_fn run;   /* NULL: the program is none */
+    td_fused_fn fused; /* does the same in one loop; NULL: there is none for it */
     int ncode;
     td_chain_op *code;
     size_t itemsize;
@@ -34,14 +37,22 @@ typedef struct td_chain {
     int registers;    /* of the program; behind their places are those of what is narrow */
 } td_chain;
 
+/* Is a program one for chains where its steps are computed in this dtype? */
+bool td_chain_takes(const td_program *program, td_dtype compute);
+
+/* Its loop in one piece, where that was compiled; NULL: it was not. `numbers`: bit per load that is
+ * a single number. */
+td_fused_fn td_chain_fused(const td_program *program, td_dtype compute, uint64_t numbers,
+                           td_narrow narrow);
+
 /* Operations that a chain has room for. */
 size_t td_chain_most(const td_program *program);
 
-/* Make a program's chain for one dtype in chain->code. `fetched`: bit per load whose elements come
- * from memory rather than from a cache. `narrow`: whose elements are 16-bit floats, where `compute`
- * is float32. */
-void td_chain_make(td_chain *chain, const td_program *program, td_dtype compute, uint64_t fetched,
-                   td_narrow narrow);
+/* Make a program's chain for one dtype in chain->code. `numbers`: bit per load that is a single
+ * number in every list. `fetched`: bit per load whose elements come from memory rather than from a
+ * cache. `narrow`: whose elements are 16-bit floats, where `compute` is float32. */
+void td_chain_make(td_chain *chain, const td_program *program, td_dtype compute, uint64_t numbers,
+                   uint64_t fetched, td_narrow narrow);
 
 /* Bytes that running needs, a multiple of 64. */
 size_t td_chain_bytes(const td_program *program);

@@ -12,7 +12,7 @@
 #include "engine/cpu/chain.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
-#include "engine/cpu/pointwise_walk.h"
+#include "engine/cpu/pointwise_job.h"
 #include "engine/cpu/transpose.h"
 
 #include <string.h>
@@ -22,50 +22,13 @@ enum {
     BLOCK_BYTES = BLOCK * 8,
     PIECE = 64 * 1024, /* elements that are summed together */
     CHAINED = 256,     /* elements from which on making a chain is worth it */
-    NARROW_ROW = 16,   /* inner dims from here on are a call of a loop of 16-bit floats */
     CACHED = 1 << 20,  /* bytes of operands that a core's own cache keeps between calls */
     STACK_BYTES = 24 * BLOCK_BYTES
 };
 
-/* A step in a call. */
-typedef struct step_code {
-    td_pointwise_fn loop; /* or, where that is NULL: */
-    td_convert_fn convert;
-    size_t size; /* of an element that it makes */
-    bool joined; /* the next step does this one's work */
-    uint8_t arity;
-    uint16_t src[3];
-} step_code;
-
-typedef struct job {
-    const td_program *program;
-    td_dtype compute;
-    int nlists;
-    td_walk *walks; /* NULL: laid out by who runs a list, so that they stay in its cache */
-    const td_operand *operands, *shared;
-    int nown;        /* operands that a list has of its own */
-    td_operand *row; /* room for a list's, where some are shared */
-    td_tensor *const *outs;
-    bool *flat;      /* of each list where there are no walks */
-    int64_t *starts; /* of each list's elements (or pieces) in the loop, and of the end */
-    step_code *code;
-    td_chain chain;
-    unsigned char (*constants)[8];
-    td_accumulator *partial; /* [piece][output] */
-    unsigned char *heap;     /* workers' memory where their stacks are too small */
-    size_t worker_bytes;
-    int threads; /* for whom there is memory */
-} job;
-
-/* What a worker needs: cells of all registers, operands of a list, a walk, and buffers: of loads,
- * outputs, steps, one more. */
-typedef struct worker_memory {
-    td_cell *cells;
-    td_operand *row;
-    td_walk walk;
-    bool known; /* the cells of loads that don't move, from the block before */
-    unsigned char *loads, *outs, *buffers, *raw, *chain;
-} worker_memory;
+typedef td_step_code step_code;
+typedef td_pointwise_job job;
+typedef td_worker_memory worker_memory;
 
 /* ---- steps ---- */
 
@@ -130,8 +93,8 @@ static td_status choose_loops(const job *j) {
     return TD_OK;
 }
 
-static void run_step(const job *j, int s, int64_t n, td_cell *dst, const void *const *src,
-                     unsigned scalars) {
+void td_pointwise_step(const job *j, int s, int64_t n, td_cell *dst, const void *const *src,
+                       unsigned scalars) {
     const td_step *step = &j->program->steps[s];
     td_pointwise_fn loop = j->code[s].loop;
     if (!loop) {
@@ -160,10 +123,10 @@ static void run_steps(const job *j, int64_t n, td_cell *cells) {
         td_cell *dst = &cells[step->dst];
         dst->scalar = scalars == all;
         if (!dst->scalar) {
-            run_step(j, s, n, dst, src, scalars);
+            td_pointwise_step(j, s, n, dst, src, scalars);
             continue;
         }
-        run_step(j, s, 1, dst, src, 0);
+        td_pointwise_step(j, s, 1, dst, src, 0);
         if (step->dst >= first && step->dst < end) {
             td_cpu->pointwise->repeat(dst->p, dst->p, n, j->code[s].size);
             dst->scalar = false;
@@ -177,13 +140,6 @@ static void run_steps(const job *j, int64_t n, td_cell *cells) {
 static bool runs_inside(const td_walk *w, const td_side *x) {
     return x->strides[w->ndim - 1] == (int64_t)td_dtype_size((td_dtype)x->dtype) &&
            (w->rows || w->ndim == 1);
-}
-
-static char *element_at(const td_walk *w, const td_side *x, const int64_t *index) {
-    char *p = x->data;
-    for (int d = 0; d < w->ndim; d++)
-        p += index[d] * x->strides[d];
-    return p;
 }
 
 /* Only a gathered or converted block is in the worker's memory. */
@@ -205,7 +161,7 @@ static void load_block(const td_walk *w, const td_side *x, int64_t at, int64_t n
     } else if (x->dtype == x->as) {
         td_walk_gather(w, x, index, n, buffer);
     } else if (runs_inside(w, x)) {
-        td_cpu->convert->convert[x->as][x->dtype](n, buffer, element_at(w, x, index));
+        td_cpu->convert->convert[x->as][x->dtype](n, buffer, td_walk_element(w, x, index));
     } else {
         td_walk_gather(w, x, index, n, raw);
         td_cpu->convert->convert[x->as][x->dtype](n, buffer, raw);
@@ -215,7 +171,7 @@ static void load_block(const td_walk *w, const td_side *x, int64_t at, int64_t n
 static void store_block(const td_walk *w, const td_side *x, int64_t n, const int64_t *index,
                         const unsigned char *made, unsigned char *raw) {
     if (x->dtype != x->as && runs_inside(w, x)) {
-        td_cpu->convert->convert[x->dtype][x->as](n, element_at(w, x, index), made);
+        td_cpu->convert->convert[x->dtype][x->as](n, td_walk_element(w, x, index), made);
         return;
     }
     if (x->dtype != x->as) {
@@ -306,193 +262,9 @@ static void run_block(const job *j, const td_walk *w, int64_t at, int64_t n, wor
     }
 }
 
-/* A single step over what lies in the order of the walk: nothing has to be laid out for it. False:
- * it is more than that, and nothing was done. */
-static bool run_direct(const job *j, const td_walk *w, int64_t begin, int64_t end) {
-    const td_program *p = j->program;
-    const step_code *code = &j->code[0];
-    const void *src[3] = {NULL, NULL, NULL};
-    unsigned scalars = 0;
-    if (!w->direct || !w->simple || !code->loop || p->steps[0].primitive == TD_PW_pow)
-        return false;
-    for (int k = 0; k < code->arity; k++) {
-        int reg = code->src[k];
-        const td_side *x = reg < p->nloads ? &w->loads[reg] : NULL;
-        bool scalar = !x || x->scalar;
-        if (!x)
-            src[k] = j->constants[reg - p->nloads];
-        else
-            src[k] = scalar ? (const char *)x->value
-                            : x->data + begin * (int64_t)td_dtype_size((td_dtype)x->as);
-        scalars |= (unsigned)scalar << k;
-    }
-    if (scalars == (1u << code->arity) - 1)
-        return false;
-    char *out = w->outs[0].data + begin * (int64_t)td_dtype_size((td_dtype)w->outs[0].as);
-    code->loop(end - begin, out, src[0], src[1], src[2], scalars);
-    return true;
-}
-
-/* A side of a single step, and how far it goes for each index of a dim. */
-typedef struct row_side {
-    char *p;
-    const int64_t *strides;
-    int64_t item; /* along a row; 0: a single element */
-} row_side;
-
-static row_side begin_side(const td_walk *w, const td_side *x, const int64_t *index) {
-    return (row_side){element_at(w, x, index), x->strides, x->strides[w->ndim - 1]};
-}
-
-/* From the end of a row to the beginning of the next one. */
-static void next_row(const td_walk *w, int64_t *index, int64_t passed, row_side *sides, int n) {
-    int d = w->ndim - 1;
-    for (int k = 0; k < n; k++)
-        sides[k].p -= passed * sides[k].item;
-    index[d] = 0;
-    for (d--; d >= 0; d--) {
-        index[d]++;
-        bool stays = index[d] < w->sizes[d];
-        for (int k = 0; k < n; k++)
-            sides[k].p += sides[k].strides[d] * (stays ? 1 : 1 - w->sizes[d]);
-        if (stays)
-            return;
-        index[d] = 0;
-    }
-}
-
-/* A single step whose operands are runs or single elements along the inner dim. False: it is not
- * that. */
-static bool run_rows(const job *j, const td_walk *w, int64_t begin, int64_t end) {
-    static const int64_t still[TD_MAX_DIMS];
-    const td_program *p = j->program;
-    const step_code *code = &j->code[0];
-    row_side sides[4] = {{NULL, still, 0}, {NULL, still, 0}, {NULL, still, 0}, {NULL, still, 0}};
-    int64_t index[TD_MAX_DIMS], inner = w->sizes[w->ndim - 1];
-    unsigned scalars = 0;
-    if (!w->direct_rows || !code->loop || p->steps[0].primitive == TD_PW_pow)
-        return false;
-    td_walk_place(w, begin, index);
-    sides[0] = begin_side(w, &w->outs[0], index);
-    for (int k = 0; k < code->arity; k++) {
-        int reg = code->src[k];
-        const td_side *x = reg < p->nloads ? &w->loads[reg] : NULL;
-        if (!x)
-            sides[k + 1].p = (char *)j->constants[reg - p->nloads];
-        else if (x->scalar)
-            sides[k + 1].p = (char *)x->value;
-        else
-            sides[k + 1] = begin_side(w, x, index);
-        scalars |= (unsigned)(sides[k + 1].item == 0) << k;
-    }
-    for (int64_t at = begin, n; at < end; at += n) {
-        int64_t from = index[w->ndim - 1];
-        n = inner - from < end - at ? inner - from : end - at;
-        code->loop(n, sides[0].p, sides[1].p, sides[2].p, sides[3].p, scalars);
-        next_row(w, index, from, sides, code->arity + 1);
-    }
-    return true;
-}
-
-/* A single step that makes one element for all. False: it is not that. */
-static bool run_fill(const job *j, const td_walk *w, int64_t begin, int64_t end) {
-    const td_program *p = j->program;
-    const step_code *code = &j->code[0];
-    const td_side *out = &w->outs[0];
-    const void *src[3] = {NULL, NULL, NULL};
-    _Alignas(8) unsigned char made[8];
-    if (p->nsteps != 1 || !w->simple || out->scalar || out->apart || out->streamed)
-        return false;
-    for (int k = 0; k < code->arity; k++) {
-        int reg = code->src[k];
-        if (reg < p->nloads && !w->loads[reg].scalar)
-            return false;
-        src[k] = reg < p->nloads ? w->loads[reg].value : j->constants[reg - p->nloads];
-    }
-    run_step(j, 0, 1, &(td_cell){.p = made}, src, 0);
-    td_cpu->pointwise->repeat(out->data + begin * (int64_t)code->size, made, end - begin,
-                              code->size);
-    return true;
-}
-
-/* ---- 16-bit floats ---- */
-
-/* The loop of a single step whose elements are 16-bit floats of one dtype in memory, as results of
- * a comparison are bools; NULL: it is not that, or they don't run along the inner dim. */
-static td_pointwise_fn find_narrow_loop(const job *j, const td_walk *w) {
-    const td_program *p = j->program;
-    const td_side *out = &w->outs[0];
-    td_dtype narrow = TD_BOOL;
-    bool run = false;
-    if (p->nsteps != 1 || w->streams || out->scalar || out->apart ||
-        w->sizes[w->ndim - 1] < NARROW_ROW)
-        return NULL;
-    for (int k = 0; k < p->nloads; k++) {
-        const td_side *x = &w->loads[k];
-        if (x->as != TD_F32)
-            return NULL;
-        if (x->scalar)
-            continue;
-        if ((x->dtype != TD_F16 && x->dtype != TD_BF16) || (narrow && narrow != x->dtype))
-            return NULL;
-        narrow = (td_dtype)x->dtype;
-        run |= x->strides[w->ndim - 1] == 2;
-        if (x->strides[w->ndim - 1] != 2 && x->strides[w->ndim - 1] != 0)
-            return NULL;
-    }
-    if (!run || (out->dtype != narrow && (out->dtype != TD_BOOL || out->as != TD_BOOL)) ||
-        (out->dtype == narrow && out->as != TD_F32) ||
-        out->strides[w->ndim - 1] != (int64_t)td_dtype_size(out->dtype))
-        return NULL;
-    return td_cpu->pointwise->narrow[p->steps[0].primitive][narrow == TD_BF16];
-}
-
-/* As run_rows; single elements along a row come as floats. */
-static bool run_narrow(const job *j, const td_walk *w, int64_t begin, int64_t end) {
-    static const int64_t still[TD_MAX_DIMS];
-    const td_step *step = &j->program->steps[0];
-    row_side sides[4] = {{NULL, still, 0}, {NULL, still, 0}, {NULL, still, 0}, {NULL, still, 0}};
-    int64_t index[TD_MAX_DIMS], inner = w->sizes[w->ndim - 1];
-    const void *src[3] = {NULL, NULL, NULL};
-    float single[3];
-    unsigned scalars = 0, turning = 0;
-    td_pointwise_fn loop = find_narrow_loop(j, w);
-    if (!loop)
-        return false;
-    td_walk_place(w, begin, index);
-    sides[0] = begin_side(w, &w->outs[0], index);
-    for (int k = 0; k < step->arity; k++) {
-        int reg = step->src[k];
-        const td_side *x = reg < j->program->nloads ? &w->loads[reg] : NULL;
-        bool alone = !x || x->scalar;
-        src[k] = !x ? (const void *)j->constants[reg - j->program->nloads] : x->value;
-        if (!alone) {
-            sides[k + 1] = begin_side(w, x, index);
-            turning |= (unsigned)(sides[k + 1].item == 0) << k;
-        }
-        scalars |= (unsigned)(alone || sides[k + 1].item == 0) << k;
-    }
-    for (int64_t at = begin, n; at < end; at += n) {
-        int64_t from = index[w->ndim - 1];
-        n = inner - from < end - at ? inner - from : end - at;
-        for (int k = 0; k < step->arity; k++) {
-            if (turning >> k & 1) {
-                single[k] = (float)td_load_double(w->loads[step->src[k]].dtype, sides[k + 1].p);
-                src[k] = &single[k];
-            } else if (!(scalars >> k & 1)) {
-                src[k] = sides[k + 1].p;
-            }
-        }
-        loop(n, sides[0].p, src[0], src[1], src[2], scalars);
-        next_row(w, index, from, sides, step->arity + 1);
-    }
-    return true;
-}
-
 static void run_part(const job *j, const td_walk *w, int64_t begin, int64_t end, worker_memory *m,
                      td_accumulator *sums) {
-    if (run_direct(j, w, begin, end) || run_rows(j, w, begin, end) ||
-        run_narrow(j, w, begin, end) || run_fill(j, w, begin, end))
+    if (td_pointwise_in_place(j, w, begin, end, m))
         return;
     if (j->chain.run && j->chain.narrow.registers) {
         run_narrow_chain(j, w, begin, end - begin, m);
@@ -744,19 +516,34 @@ static uint64_t find_fetched(const job *j, int64_t elements) {
     return bytes > CACHED ? tensors : 0;
 }
 
+/* The loads that are one number in every list. */
+static uint64_t find_numbers(const job *j) {
+    const td_program *p = j->program;
+    const td_operand *operands = operands_of(j, 0, j->row);
+    uint64_t numbers = 0;
+    for (int k = 0; k < p->nloads && k < 64; k++) {
+        int at = p->loads[k].operand;
+        bool single = !operands[at].tensor || operands[at].tensor->numel == 1;
+        numbers |= (uint64_t)(single && (j->nlists == 1 || (j->shared && at >= j->nown))) << k;
+    }
+    return numbers;
+}
+
 /* Notes a side of a register. False: it is neither one element for all nor elements one after the
  * other, as they are computed or 16-bit floats as those noted before. */
-static bool note_narrow(const td_side *x, int reg, td_dtype *dtype, td_narrow *narrow) {
+static bool note_narrow(const td_side *x, int reg, td_narrow *narrow) {
     if (x->scalar)
         return true;
     if (x->apart || x->streamed || x->strides[0] != (int64_t)td_dtype_size((td_dtype)x->dtype))
         return false;
-    if (x->dtype == x->as)
+    if (x->dtype == x->as) {
+        narrow->all = false;
         return true;
-    if (x->as != TD_F32 || (x->dtype != TD_F16 && x->dtype != TD_BF16) ||
-        (*dtype != TD_F32 && *dtype != x->dtype) || reg >= 64)
+    }
+    if (x->as != TD_F32 || !td_is_narrow((td_dtype)x->dtype) || reg >= 64 ||
+        (narrow->registers && narrow->dtype != x->dtype))
         return false;
-    *dtype = (td_dtype)x->dtype;
+    narrow->dtype = (td_dtype)x->dtype;
     narrow->registers |= (uint64_t)1 << reg;
     return true;
 }
@@ -766,18 +553,15 @@ static bool note_narrow(const td_side *x, int reg, td_dtype *dtype, td_narrow *n
 static td_narrow find_narrow(const job *j) {
     const td_program *p = j->program;
     const td_walk *w = j->walks;
-    td_narrow none = {0}, narrow = {0};
-    td_dtype dtype = TD_F32;
+    td_narrow none = {0}, narrow = {.all = true};
     if (j->nlists != 1 || j->compute != TD_F32 || p->reduces || w->ndim != 1)
         return none;
     for (int k = 0; k < p->nloads; k++)
-        if (!note_narrow(&w->loads[k], k, &dtype, &narrow))
+        if (!note_narrow(&w->loads[k], k, &narrow))
             return none;
     for (int k = 0; k < p->noutputs; k++)
-        if (w->outs[k].scalar ||
-            !note_narrow(&w->outs[k], p->nloads + p->nconstants + k, &dtype, &narrow))
+        if (w->outs[k].scalar || !note_narrow(&w->outs[k], p->nloads + p->nconstants + k, &narrow))
             return none;
-    narrow.bfloat = dtype == TD_BF16;
     return narrow;
 }
 
@@ -804,7 +588,8 @@ static td_status lay_lists(job *j, int64_t *items) {
         elements += w->numel;
     }
     if (elements >= CHAINED && p->nsteps > 1)
-        td_chain_make(&j->chain, p, j->compute, find_fetched(j, elements), find_narrow(j));
+        td_chain_make(&j->chain, p, j->compute, find_numbers(j), find_fetched(j, elements),
+                      find_narrow(j));
     j->starts[j->nlists] = *items;
     if (lazy)
         j->walks = NULL;

@@ -58,6 +58,14 @@ bool td_walk_next(td_walk *w, const td_program *program, td_dtype compute,
 /* Where element `at` lies: its index in each dim. */
 void td_walk_place(const td_walk *w, int64_t at, int64_t *index);
 
+/* The address of one element of side x. */
+static inline char *td_walk_element(const td_walk *w, const td_side *x, const int64_t *index) {
+    char *p = x->data;
+    for (int d = 0; d < w->ndim; d++)
+        p += index[d] * x->strides[d];
+    return p;
+}
+
 /* The address of side x's elements from `at` on where they lie one after the other as `as` for the
  * whole block, else NULL. `index`: of `at`. */
 char *td_walk_address(const td_walk *w, const td_side *x, int64_t at, const int64_t *index);

@@ -308,6 +308,26 @@ static td_program *allocate(const td_builder *b) {
     return p;
 }
 
+/* FNV-1a over numbers. */
+static uint64_t digest_of(const td_program *p) {
+    uint64_t digest = 0xcbf29ce484222325u;
+#define TAKE(number) digest = (digest ^ (uint64_t)(number)) * 0x100000001b3u
+    TAKE(p->nloads);
+    TAKE(p->nconstants);
+    TAKE(p->noutputs);
+    for (int s = 0; s < p->nsteps; s++) {
+        const td_step *step = &p->steps[s];
+        TAKE(step->primitive);
+        TAKE(step->from);
+        TAKE(step->to);
+        TAKE(step->dst);
+        for (int k = 0; k < step->arity; k++)
+            TAKE(step->src[k]);
+    }
+#undef TAKE
+    return digest;
+}
+
 static td_status make_program(td_builder *b, td_program **out) {
     td_status status = TD_OK;
     td_program *p = NULL;
@@ -332,6 +352,7 @@ static td_status make_program(td_builder *b, td_program **out) {
             p->reduces |= kind != TD_OUTPUT_ELEMENTS;
         }
         td_program_note_flow(p);
+        p->digest = digest_of(p);
         *out = p;
     }
     td_free(makers);

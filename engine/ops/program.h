@@ -90,10 +90,11 @@ typedef struct td_output {
 typedef struct td_program {
     int refs; /* atomic */
     int noperands, nloads, nconstants, noutputs, nbuffers, nsteps;
-    uint32_t used; /* bit per operand that some step reads; bit 31 stands for all from there on */
-    int cost;      /* of an element, an addition being 1 */
-    int whole;     /* the operand that the only output hands on as it stands, or -1 */
-    bool reduces;  /* some output is a sum or a mean */
+    uint32_t used;   /* bit per operand that some step reads; bit 31 stands for all from there on */
+    int cost;        /* of an element, an addition being 1 */
+    uint64_t digest; /* of its steps and of how many registers there are of each kind */
+    int whole;       /* the operand that the only output hands on as it stands, or -1 */
+    bool reduces;    /* some output is a sum or a mean */
     const td_load *loads;
     const td_constant *constants;
     const td_output *outputs;

@@ -1,52 +1,18 @@
 /* test_ops_chain.c: programs of simple steps give the same bits as chains, which long operands are
  * run as, and step by step, as short ones are. */
+#include "engine/cpu/chain.h"
 #include "engine/ops/pointwise.h"
 #include "engine/td.h"
 
 #include "tests/check.h"
+#include "tests/unit/pieces.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECE = 128 /* too short to be a chain */, LISTS = 4 };
+enum { LISTS = 4 };
 
 static const char *const names[] = {"a", "b", "c", "s"};
-
-static void must(td_status status) {
-    if (status) {
-        fprintf(stderr, "%s\n", td_error_message());
-        exit(1);
-    }
-}
-
-/* Zeros of both signs, inf, NaN and ordinary numbers. */
-static double value(int64_t k) {
-    static const double edges[] = {0.0, -0.0, 1.0 / 0.0, -1.0 / 0.0, 0.0 / 0.0, 1e-40, 3e38};
-    return k % 11 == 5 ? edges[k / 11 % 7] : (double)((k * 37) % 101 - 50) / 8;
-}
-
-static td_tensor *fill(td_dtype dtype, int64_t n, int64_t seed) {
-    td_tensor *x;
-    must(td_tensor_empty(dtype, TD_DEVICE_CPU, 1, &n, &x));
-    for (int64_t k = 0; k < n; k++)
-        td_store_double(dtype, (char *)x->data + k * (int64_t)td_dtype_size(dtype),
-                        value(k + seed));
-    return x;
-}
-
-static td_tensor *piece(td_tensor *x, int64_t from, int64_t n) {
-    td_tensor *view;
-    int64_t stride = 1;
-    must(td_tensor_view(x, 1, &n, &stride, from, &view));
-    return view;
-}
-
-static void run(const td_program *p, td_dtype compute, const td_operand *operands,
-                td_tensor *const *outs) {
-    td_pointwise_plan plan = {
-        .program = p, .operands = operands, .compute = compute, .nlists = 1, .outs = outs};
-    must(TD_RUN(TD_DEVICE_CPU, pointwise, &plan));
-}
 
 /* What the updates `text` make of three tensors of n elements, as a whole or in pieces. */
 static void update(const char *text, td_dtype dtype, int64_t n, bool whole, td_tensor **lists) {
@@ -82,13 +48,7 @@ static bool same_bits(const char *text, td_dtype dtype, int64_t n) {
     update(text, dtype, n, true, x);
     update(text, dtype, n, false, y);
     for (int k = 0; k < LISTS - 1; k++) {
-        for (int64_t i = 0; i < n; i++) {
-            size_t size = td_dtype_size(dtype);
-            const char *a = (const char *)x[k]->data + (size_t)i * size;
-            const char *b = (const char *)y[k]->data + (size_t)i * size;
-            double va = td_load_double(dtype, a), vb = td_load_double(dtype, b);
-            same &= !memcmp(a, b, size) || (va != va && vb != vb);
-        }
+        same &= is_same(x[k], y[k]);
         td_release(x[k]);
         td_release(y[k]);
     }
@@ -187,8 +147,22 @@ TEST(chains_over_more_than_a_cache_equal_their_loops) {
     CHECK(same_bits(adam, TD_F64, 50001));
 }
 
+/* Of 16-bit floats, where each output is written and read again. */
+TEST(chains_have_room_for_all_their_operations) {
+    static const char text[] = "a = muladd(s, s, s); b = muladd(s, s, a); c = muladd(s, s, b)";
+    const td_program *p;
+    uint32_t written;
+    must(td_program_compile_updates(text, LISTS, names, &written, &p));
+    td_chain chain = {.code = calloc(2 * td_chain_most(p), sizeof(td_chain_op))};
+    td_chain_make(&chain, p, TD_F32, 0, 0, (td_narrow){.registers = ~(uint64_t)0, .dtype = TD_BF16});
+    CHECK(chain.run && chain.ncode > 0 && (size_t)chain.ncode <= td_chain_most(p));
+    free(chain.code);
+    td_program_release(p);
+}
+
 int main(void) {
     must(td_init());
+    RUN(chains_have_room_for_all_their_operations);
     RUN(chains_over_more_than_a_cache_equal_their_loops);
     RUN(chains_of_each_simple_step_equal_its_loop);
     RUN(chains_keep_values_that_are_read_again);

@@ -8,6 +8,7 @@
 #define TD_CPU_ISA_H
 
 #include "engine/cpu/isa/convert_kernels.h"
+#include "engine/cpu/isa/fused_kernels.h"
 #include "engine/cpu/isa/grid_kernels.h"
 #include "engine/cpu/isa/isa_symbol.h"
 #include "engine/cpu/isa/keys_kernels.h"
@@ -25,6 +26,7 @@ typedef struct td_isa {
     const td_convert_kernels *convert;
     const td_places_kernels *places;
     const td_pointwise_kernels *pointwise;
+    const td_fused_kernels *fused;
     const td_reduce_kernels *reduce;
     const td_keys_kernels *keys;
     const td_softmax_kernels *softmax;

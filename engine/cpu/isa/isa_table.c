@@ -4,6 +4,7 @@
 extern const td_convert_kernels TD_ISA_SYMBOL(td_convert_kernels);
 extern const td_places_kernels TD_ISA_SYMBOL(td_places_kernels);
 extern const td_pointwise_kernels TD_ISA_SYMBOL(td_pointwise_kernels);
+extern const td_fused_kernels TD_ISA_SYMBOL(td_fused_kernels);
 extern const td_reduce_kernels TD_ISA_SYMBOL(td_reduce_kernels);
 extern const td_keys_kernels TD_ISA_SYMBOL(td_keys_kernels);
 extern const td_softmax_kernels TD_ISA_SYMBOL(td_softmax_kernels);
@@ -22,6 +23,7 @@ const td_isa TD_ISA_SYMBOL(td_isa) = {
     .convert = &TD_ISA_SYMBOL(td_convert_kernels),
     .places = &TD_ISA_SYMBOL(td_places_kernels),
     .pointwise = &TD_ISA_SYMBOL(td_pointwise_kernels),
+    .fused = &TD_ISA_SYMBOL(td_fused_kernels),
     .reduce = &TD_ISA_SYMBOL(td_reduce_kernels),
     .keys = &TD_ISA_SYMBOL(td_keys_kernels),
     .softmax = &TD_ISA_SYMBOL(td_softmax_kernels),

@@ -6,6 +6,8 @@
 #include "engine/cpu/isa/vec_half.h"
 #include "engine/ops/integers.h"
 
+#include "engine/cpu/isa/formula_words.h" /* behind those that have such words of their own */
+
 #if defined(__SSE2__)
 #include <immintrin.h>
 #endif

@@ -1,18 +1,14 @@
 /* pointwise_loops.h: makes the loops of all primitives for one element type.
  *
- * Included once per type by pointwise_kernels.c, with T (element), V (vector), M (mask vector), N
- * (lanes), P (prefix of the vector header's functions: vf, vd, vi, ...), FLOATING (0 or 1) and, for
- * the bytes that are bool too, BYTES. For the 16-bit floats, which are computed as float, T is
- * that, E the type in memory and HALVES the end of the names of its loads and stores; operands that
- * are a single element are floats, and there are loops only for what is about as cheap as a
- * conversion. Whole vectors first, then one part vector, so that every element goes through the
- * same code. */
+ * Included once per type by pointwise_kernels.c, with the words of formula_words.h, FLOATING (0 or
+ * 1) and, for the bytes that are bool too, BYTES. For the 16-bit floats, which are computed as
+ * float, T is that, E the type in memory and HALVES the end of the names of its loads and stores;
+ * operands that are a single element are floats, and there are loops only for what is about as
+ * cheap as a conversion. Whole vectors first, then one part vector, so that every element goes
+ * through the same code. */
 
 #define NAME2(p, n) loop_##p##_##n
 #define NAME1(p, n) NAME2(p, n)
-#define CAT2(p, n)  p##_##n
-#define CAT1(p, n)  CAT2(p, n)
-#define OF(n)       CAT1(P, n)
 #ifdef HALVES
 #define NAME(n)              NAME1(HALVES, n)
 #define LOADED(p)            CAT1(vf_load, HALVES)(p)
@@ -27,66 +23,6 @@
 #define STORED(p, v)         OF(store)(p, v)
 #define STORED_PART(p, v, n) OF(store_part)(p, v, n)
 #endif
-
-#define K(x)            ((T)(x))
-#define SPLAT(x)        OF(set)((T)(x))
-#define SEL(mask, x, y) OF(select)((M)(mask), (x), (y))
-#define ONE(mask)       ((V)((M)SPLAT(1) & (M)(mask)))
-#define ABS(x)          OF(abs)(x)
-#define MAX(x, y)       OF(max)(x, y)
-#define MIN(x, y)       OF(min)(x, y)
-#define SQRT(x)         OF(sqrt)(x)
-#define RSQRT(x)        OF(rsqrt)(x)
-#define FLOOR(x)        OF(floor)(x)
-#define CEIL(x)         OF(ceil)(x)
-#define RINT(x)         OF(rint)(x)
-#define TRUNC(x)        OF(trunc)(x)
-#define EXP(x)          OF(exp)(x)
-#define EXP2(x)         OF(exp2)(x)
-#define EXPM1(x)        OF(expm1)(x)
-#define LOG(x)          OF(log)(x)
-#define LOG2(x)         OF(log2)(x)
-#define LOG10(x)        OF(log10)(x)
-#define LOG1P(x)        OF(log1p)(x)
-#define SIN(x)          OF(sin)(x)
-#define COS(x)          OF(cos)(x)
-#define TAN(x)          OF(tan)(x)
-#define ASIN(x)         OF(asin)(x)
-#define ACOS(x)         OF(acos)(x)
-#define ATAN(x)         OF(atan)(x)
-#define SINH(x)         OF(sinh)(x)
-#define COSH(x)         OF(cosh)(x)
-#define TANH(x)         OF(tanh)(x)
-#define ERF(x)          OF(erf)(x)
-#define ERFC(x)         OF(erfc)(x)
-#define SIGMOID(x)      OF(sigmoid)(x)
-#define SILU(x)         OF(silu)(x)
-#define GELU(x)         OF(gelu)(x)
-#define ASINH(x)        OF(asinh)(x)
-#define ACOSH(x)        OF(acosh)(x)
-#define ATANH(x)        OF(atanh)(x)
-#define LGAMMA(x)       OF(lgamma)(x)
-#define DIGAMMA(x)      OF(digamma)(x)
-#define TRIGAMMA(x)     OF(trigamma)(x)
-#define ZETA(x, y)      OF(zeta)(x, y)
-#define ERFINV(x)       OF(erfinv)(x)
-#define I0(x)           OF(i0)(x)
-#define I1(x)           OF(i1)(x)
-#define I0E(x)          OF(i0e)(x)
-#define I1E(x)          OF(i1e)(x)
-#define ERFCX(x)        OF(erfcx)(x)
-#define NDTRI(x)        OF(ndtri)(x)
-#define IGAMMA(x, y)    OF(igamma)(x, y)
-#define IGAMMAC(x, y)   OF(igammac)(x, y)
-#define HYPOT(x, y)     OF(hypot)(x, y)
-#define COPYSIGN(x, y)  OF(copysign)(x, y)
-#define NEXTAFTER(x, y) OF(nextafter)(x, y)
-#define POW(x, y)       OF(pow)(x, y)
-#define ATAN2(x, y)     OF(atan2)(x, y)
-#define FMOD(x, y)      OF(fmod)(x, y)
-/* Remainder with the divisor's sign, and the quotient rounded down, as Python's. */
-#define FLOOR_MOD(x, y) OF(floor_mod)(x, y)
-#define FLOOR_DIV(x, y) OF(floor_div)(x, y)
 
 #define FIRST(p)               OF(set)(*(const T *)(const void *)(p))
 #define LOAD_WHOLE(p, s, at)   ((s) ? FIRST(p) : LOADED((p) + (at)))
@@ -260,67 +196,6 @@ DEFINE(sqrt, 1, SQRT(a)) /* no dearer than a division */
 #undef NAME2
 #undef NAME1
 #undef NAME
-#undef CAT2
-#undef CAT1
-#undef OF
-#undef K
-#undef SPLAT
-#undef SEL
-#undef ONE
-#undef ABS
-#undef MAX
-#undef MIN
-#undef SQRT
-#undef RSQRT
-#undef FLOOR
-#undef CEIL
-#undef RINT
-#undef TRUNC
-#undef EXP
-#undef EXP2
-#undef EXPM1
-#undef LOG
-#undef LOG2
-#undef LOG10
-#undef LOG1P
-#undef SIN
-#undef COS
-#undef TAN
-#undef ASIN
-#undef ACOS
-#undef ATAN
-#undef SINH
-#undef COSH
-#undef TANH
-#undef ERF
-#undef ERFC
-#undef SIGMOID
-#undef SILU
-#undef GELU
-#undef ASINH
-#undef ACOSH
-#undef ATANH
-#undef LGAMMA
-#undef DIGAMMA
-#undef TRIGAMMA
-#undef ZETA
-#undef ERFINV
-#undef I0
-#undef I1
-#undef I0E
-#undef I1E
-#undef ERFCX
-#undef NDTRI
-#undef IGAMMA
-#undef IGAMMAC
-#undef HYPOT
-#undef COPYSIGN
-#undef NEXTAFTER
-#undef POW
-#undef ATAN2
-#undef FMOD
-#undef FLOOR_MOD
-#undef FLOOR_DIV
 #undef LOADED
 #undef LOADED_PART
 #undef STORED

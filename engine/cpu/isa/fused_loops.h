@@ -1,0 +1,78 @@
+/* fused_loops.h: one loop for each program of fused.def, for one element type.
+ *
+ * Included once per type by fused_kernels.c, with the words of formula_words.h, NAME(n) for the
+ * names of loops, E (the element in memory; T but for 16-bit floats, which are computed as float),
+ * MEMORY(k) (where operand k lies in memory) and LOADED, LOADED_PART, STORED and STORED_PART. Whole
+ * vectors first, then one part vector. */
+
+/* ---- steps ---- */
+
+#define S1(name, to, a)            const V to = OF(step_##name)(a);
+#define S2(name, to, a, b)         const V to = OF(step_##name)(a, b);
+#define S3(name, to, a, b, c)      const V to = OF(step_##name)(a, b, c);
+#define MASK1(name, to, a)         const M to = OF(mask_##name)(a);
+#define MASK2(name, to, a, b)      const M to = OF(mask_##name)(a, b);
+#define PICK(name, to, a, b, x, y) const V to = OF(pick_##name)(a, b, x, y);
+#define CHOOSE(to, mask, x, y)     const V to = SEL(mask, x, y);
+#define ONES(to, mask)             const V to = ONE(mask);
+
+/* ---- loops ---- */
+
+/* A register that is one number for all elements. */
+#define NUMBER(k) const V r##k = OF(set)(*(const T *)(const void *)at[k].at);
+/* One that mostly is elements. Where it is a number, the vector that this stands in is filled with
+ * it, in one store, from which it can be loaded at once. */
+#define BEGIN(k)                                                                                   \
+    if (!MEMORY(k).moves)                                                                          \
+        OF(store)((T *)(void *)at[k].at, OF(set)(*(const T *)(const void *)at[k].at));
+#define LOAD(k)                                                                                    \
+    const E *p##k = (const E *)(const void *)MEMORY(k).at + (i & (int64_t)MEMORY(k).moves);        \
+    const V r##k = ELEMENTS(k, whole ? LOADED(p##k) : LOADED_PART(p##k, count));
+#define OUT(k, value)                                                                              \
+    if (whole)                                                                                     \
+        STORED((E *)(void *)MEMORY(k).at + i, value);                                              \
+    else                                                                                           \
+        STORED_PART((E *)(void *)MEMORY(k).at + i, value, count);
+
+#define PROGRAM(digest, singles, registers, begin, loads, steps, outs)                             \
+    static void NAME(digest)(int64_t n, const td_place *places, int narrow) {                      \
+        td_place at[registers], memory[registers]; /* copies, which no store changes */            \
+        memcpy(at, places, sizeof at);                                                             \
+        memcpy(memory, places + narrow, sizeof memory);                                            \
+        (void)at;                                                                                  \
+        begin int64_t i = 0;                                                                       \
+        for (; i + N <= n; i += N) {                                                               \
+            enum { whole = 1 };                                                                    \
+            const int64_t count = N;                                                               \
+            (void)count;                                                                           \
+            loads steps outs                                                                       \
+        }                                                                                          \
+        if (i < n) {                                                                               \
+            enum { whole = 0 };                                                                    \
+            const int64_t count = n - i;                                                           \
+            loads steps outs                                                                       \
+        }                                                                                          \
+    }
+#include "engine/cpu/isa/fused.def"
+
+#undef S1
+#undef S2
+#undef S3
+#undef MASK1
+#undef MASK2
+#undef PICK
+#undef CHOOSE
+#undef ONES
+#undef NUMBER
+#undef BEGIN
+#undef LOAD
+#undef OUT
+#undef PROGRAM
+#undef NAME
+#undef E
+#undef MEMORY
+#undef ELEMENTS
+#undef LOADED
+#undef LOADED_PART
+#undef STORED
+#undef STORED_PART
