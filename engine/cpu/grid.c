@@ -44,9 +44,7 @@ static td_status for_images(const td_grid_plan *p, images_fn run, int64_t total,
 }
 
 td_status td_cpu_grid(const td_grid_plan *p) {
-    int64_t plane = 1;
-    for (int d = 0; d < p->n; d++)
-        plane *= p->in[d];
+    int64_t plane = td_numel(p->n, p->in);
     const td_grid_functions *const *all = plane > FAR ? td_cpu->grid->far : td_cpu->grid->near;
     const td_grid_functions *fn = all[p->grid->dtype];
     if (!fn)

@@ -51,23 +51,33 @@ typedef struct row_side {
     char *p;
     const int64_t *strides;
     int64_t item; /* along a row; 0: a single element */
+    int64_t next; /* to the row behind, where that has the same index in all dims but one */
 } row_side;
 
 static const int64_t still[TD_MAX_DIMS];
 
 static row_side begin_side(const td_walk *w, const td_side *x, const int64_t *index) {
-    return (row_side){td_walk_element(w, x, index), x->strides, x->strides[w->ndim - 1]};
+    return (row_side){td_walk_element(w, x, index), x->strides, x->strides[w->ndim - 1],
+                      w->ndim > 1 ? x->strides[w->ndim - 2] : 0};
 }
 
-/* From the end of a row to the beginning of the next one. */
+/* From the beginning of a row to that of the next one. */
 static inline void next_row(const td_walk *w, int64_t *index, row_side *sides, int n) {
-    for (int d = w->ndim - 2; d >= 0; d--) {
-        bool stays = ++index[d] < w->sizes[d];
+    int d = w->ndim - 2;
+    if (d >= 0 && TD_LIKELY(++index[d] < w->sizes[d])) {
         for (int k = 0; k < n; k++)
-            sides[k].p += sides[k].strides[d] * (stays ? 1 : 1 - w->sizes[d]);
-        if (stays)
-            return;
+            sides[k].p += sides[k].next;
+        return;
+    }
+    while (d >= 0) { /* back to this dim's beginning, and one further in the dim before it */
+        for (int k = 0; k < n; k++)
+            sides[k].p += sides[k].strides[d] * (1 - w->sizes[d]);
         index[d] = 0;
+        if (--d < 0 || ++index[d] >= w->sizes[d])
+            continue;
+        for (int k = 0; k < n; k++)
+            sides[k].p += sides[k].strides[d];
+        return;
     }
 }
 
@@ -127,7 +137,7 @@ static void begin_step(const job *j, const td_walk *w, const int64_t *index, row
     const td_program *p = j->program;
     sides[0] = begin_side(w, &w->outs[0], index);
     for (int k = 0; k < 3; k++)
-        sides[k + 1] = (row_side){NULL, still, 0};
+        sides[k + 1] = (row_side){.strides = still};
     for (int k = 0; k < s->arity; k++) {
         int reg = j->code[0].src[k];
         const td_side *x = reg < p->nloads ? &w->loads[reg] : NULL;
@@ -281,7 +291,8 @@ static bool run_chain_rows(const job *j, const td_walk *w, int64_t begin, int64_
     td_walk_place(w, begin, index);
     for (int k = 0; k < p->nloads; k++) {
         const td_side *x = &w->loads[k];
-        sides[k] = x->scalar ? (row_side){(char *)x->value, still, 0} : begin_side(w, x, index);
+        sides[k] = x->scalar ? (row_side){.p = (char *)x->value, .strides = still}
+                             : begin_side(w, x, index);
         m->cells[k].scalar = sides[k].item == 0;
         r.each |= (uint64_t)!x->scalar << k;
     }
