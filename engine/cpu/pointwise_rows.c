@@ -197,7 +197,7 @@ static td_pointwise_fn find_narrow_loop(const job *j, const td_walk *w) {
     const td_program *p = j->program;
     const td_side *out = &w->outs[0];
     td_dtype narrow = TD_BOOL;
-    bool run = false;
+    bool run = false, single = p->nconstants > 0;
     if (p->nsteps != 1 || w->streams || out->scalar || out->apart ||
         w->sizes[w->ndim - 1] < NARROW_ROW)
         return NULL;
@@ -205,6 +205,7 @@ static td_pointwise_fn find_narrow_loop(const job *j, const td_walk *w) {
         const td_side *x = &w->loads[k];
         if (x->as != TD_F32)
             return NULL;
+        single |= x->scalar || x->strides[w->ndim - 1] == 0;
         if (x->scalar)
             continue;
         if (!td_is_narrow((td_dtype)x->dtype) || (narrow && narrow != x->dtype))
@@ -218,7 +219,9 @@ static td_pointwise_fn find_narrow_loop(const job *j, const td_walk *w) {
         (out->dtype == narrow && out->as != TD_F32) ||
         out->strides[w->ndim - 1] != (int64_t)td_dtype_size(out->dtype))
         return NULL;
-    return td_cpu->pointwise->narrow[p->steps[0].primitive][narrow == TD_BF16];
+    int primitive = p->steps[0].primitive;
+    td_pointwise_fn signs = single ? NULL : td_cpu->pointwise->signs[primitive];
+    return signs ? signs : td_cpu->pointwise->narrow[primitive][narrow == TD_BF16];
 }
 
 /* As run_rows. */

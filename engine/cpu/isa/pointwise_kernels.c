@@ -141,6 +141,31 @@ DEFINE_MASKS(vs, vs_bytes, vs, VS_N)
 #define BYTES    1
 #include "engine/cpu/isa/pointwise_loops.h"
 
+/* 16-bit floats whose sign alone changes stay as they are. */
+#define SIGNS(name, formula)                                                                       \
+    static void signs_##name(int64_t n, void *out, const void *pa, const void *pb, const void *pc, \
+                             unsigned scalars) {                                                   \
+        const vs sign = vs_set((int16_t)0x8000);                                                   \
+        const int16_t *ap = pa, *bp = pb ? pb : pa;                                                \
+        int16_t *op = out;                                                                         \
+        int64_t i = 0;                                                                             \
+        (void)pc, (void)scalars;                                                                   \
+        for (; i + VS_N <= n; i += VS_N) {                                                         \
+            vs a = vs_load(ap + i), b = vs_load(bp + i);                                           \
+            (void)b;                                                                               \
+            vs_store(op + i, formula);                                                             \
+        }                                                                                          \
+        if (i < n) {                                                                               \
+            vs a = vs_load_part(ap + i, n - i), b = vs_load_part(bp + i, n - i);                   \
+            (void)b;                                                                               \
+            vs_store_part(op + i, formula, n - i);                                                 \
+        }                                                                                          \
+    }
+SIGNS(neg, a ^ sign)
+SIGNS(abs, a & ~sign)
+SIGNS(copysign, (a & ~sign) | (b & sign))
+#undef SIGNS
+
 #if defined(__SSE2__)
 #if defined(TD_ISA_avx512)
 #define STREAM(p, v) _mm512_stream_si512((__m512i *)(p), (__m512i)(v))
@@ -233,6 +258,7 @@ const td_pointwise_kernels TD_ISA_SYMBOL(td_pointwise_kernels) = {
 #define DIVIDE(name, arity, float_formula, lane) [TD_PW_##name] = {FLOATS(name), INTEGERS(name)},
 #include "engine/ops/primitives.def"
         },
+    .signs = {[TD_PW_neg] = signs_neg, [TD_PW_abs] = signs_abs, [TD_PW_copysign] = signs_copysign},
     .narrow =
         {
 #define HALF(name) [TD_PW_##name] = {loop_halves_##name, loop_bfloats_##name},

@@ -60,6 +60,9 @@ typedef struct td_pointwise_kernels {
     /* Of 16-bit floats, [1] of bfloat16, where computing as float costs no more than what turns
      * them into it; operands of a single element are floats. NULL: not for it. */
     td_pointwise_fn narrow[TD_PRIMITIVES][2];
+    /* Of 16-bit floats of either dtype, no operand a single element; NULL: it is none that changes
+     * the sign alone. */
+    td_pointwise_fn signs[TD_PRIMITIVES];
     /* dst[k] = src[-k] for k < n, of elements of 1, 2, 4 or 8 bytes that do not overlap. */
     void (*reverse)(void *dst, const void *src, int64_t n, size_t itemsize);
     /* dst[k] = element for k < n, of elements of 1, 2, 4 or 8 bytes. */
