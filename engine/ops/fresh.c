@@ -2,6 +2,7 @@
  * the windows of signal processing. */
 #include "engine/core/modes.h"
 #include "engine/ops/meta.h"
+#include "engine/ops/pointwise.h"
 
 #include <math.h>
 
@@ -111,12 +112,10 @@ static td_status run_bartlett(td_call *call) {
     TD_TRY(window_dtype(call->args[2], &dtype, &wide));
     TD_TRY(window_places(call, wide, &n, &y));
     if (n > 1) { /* 1 - |2 t / (n - 1) - 1| */
-        TD_STEP(&y, mul, TD_T(y), TD_F(2 / (double)(n - 1)));
-        TD_STEP(&y, sub, TD_T(y), TD_I(1));
-        TD_STEP(&y, abs, TD_T(y));
-        TD_STEP(&y, neg, TD_T(y));
+        TD_STEP(&y, tent, TD_T(y), TD_F(2 / (double)(n - 1)));
+    } else {
+        TD_STEP(&y, add, TD_T(y), TD_I(1));
     }
-    TD_STEP(&y, add, TD_T(y), TD_I(1));
     TD_TRY(TD_APPLY(&call->out[0], to, TD_T(y), TD_DTYPE(dtype)));
 done:
     td_release(y);
@@ -357,6 +356,15 @@ TD_OPERATOR(blackman_window) = {
     .doc = "0.42 - 0.5 cos + 0.08 cos of twice the angle, over one turn.",
     .run = run_blackman,
     CREATION,
+};
+TD_OPERATOR(tent) = {
+    .schema = "(Tensor x, number scale) -> Tensor",
+    .doc = "1 - |scale x - 1|.",
+    .pointwise = &(const td_pointwise){.type = TD_PW_FLOATS,
+                                       .primitive = -1,
+                                       .formula = "1 - abs(x * scale - 1)"},
+    .dtypes = TD_DTYPES_FLOATS,
+    .flags = TD_OP_INTERNAL | TD_OP_NONDIFF,
 };
 TD_OPERATOR(bartlett_window) = {
     .schema = WINDOW(""),
