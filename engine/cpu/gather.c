@@ -32,6 +32,8 @@ typedef struct walk_job {
     bool gather;
     td_combine how;
     atomic_llong bad; /* one more than the place of an index out of range; 0: none */
+    bool checked;     /* all have been looked at */
+    atomic_bool odd;  /* one of them counts from the end */
 } walk_job;
 
 /* Where a line of elements meets the two tensors. */
@@ -46,13 +48,18 @@ typedef struct walk_line {
     const int64_t *index = l->index, stride = j->stride, n = l->n;                                 \
     const int64_t wide_step = l->wide_step, narrow_step = l->narrow_step
 
+/* As td_are_plain; of what has been checked it is known. */
+static bool are_plain(const walk_job *j, const int64_t *index, int64_t n) {
+    return j->checked && !j->odd ? true : td_are_plain(index, n, j->counting);
+}
+
 /* PLACE for each k along the line, whose index leads to i: block by block, without a look at single
  * indices where all count from the base and are in range, as nearly all do. Leaves the function
  * with the place of the first that is out of range. */
 #define FOLLOW_LINE(PLACE)                                                                         \
     for (int64_t from = 0, to; from < n; from = to) {                                              \
         to = n - from < BLOCK ? n : from + BLOCK;                                                  \
-        if (TD_LIKELY(td_are_plain(index + from, to - from, counting)))                            \
+        if (TD_LIKELY(are_plain(j, index + from, to - from)))                                      \
             for (int64_t k = from; k < to; k++) {                                                  \
                 int64_t i = index[k] - counting.base;                                              \
                 PLACE;                                                                             \
@@ -120,7 +127,7 @@ static void move_row(const walk_job *j, const walk_line *l, int64_t size) {
 #define COMBINE_LINE(READ, WRITE, wider, result)                                                   \
     for (int64_t from = 0, to; from < n; from = to) {                                              \
         to = n - from < BLOCK ? n : from + BLOCK;                                                  \
-        if (TD_LIKELY(td_are_plain(index + from, to - from, counting)))                            \
+        if (TD_LIKELY(are_plain(j, index + from, to - from)))                                      \
             COMBINE_AT(index[k] - counting.base, READ, WRITE, wider, result)                       \
         else                                                                                       \
             COMBINE_AT(td_place_of(index[k], counting), READ, WRITE, wider, result)                \
@@ -230,13 +237,14 @@ static void walk_lines(void *ctx, int64_t begin, int64_t end, int worker) {
 
 /* ---- are all indices there? ---- */
 
-/* x + size < 2 * size: neither that sum nor its distance from the last place has the highest bit,
- * which vectors of any set can tell. */
 static void find_bad(void *ctx, int64_t begin, int64_t end, int worker) {
     walk_job *j = ctx;
     const int64_t *index = j->index->data;
-    int64_t good = begin + td_find_bad_index(index + begin, end - begin, j->counting);
     (void)worker;
+    if (td_are_plain(index + begin, end - begin, j->counting))
+        return;
+    int64_t good = begin + td_find_bad_index(index + begin, end - begin, j->counting);
+    atomic_store_explicit(&j->odd, true, memory_order_relaxed);
     if (good < end)
         atomic_store_explicit(&j->bad, good + 1, memory_order_relaxed);
 }
@@ -254,6 +262,7 @@ static td_status run_walk(walk_job *j) {
     td_status status = td_parallel_for(j->index->numel, 4, find_bad, j);
     if (status || j->bad)
         return status;
+    j->checked = true;
     return td_serial_for(j->lines, 4 * j->line, walk_lines, j);
 }
 
