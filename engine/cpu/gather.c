@@ -104,19 +104,17 @@ static int64_t scatter_line(const walk_job *j, const walk_line *l) {
 }
 
 /* A line with one index. */
-static void move_row(const walk_job *j, const walk_line *l, int64_t size) {
+static void move_row(const walk_job *j, const walk_line *l) {
+    const int64_t size = (int64_t)td_dtype_size(j->dtype);
     char *wide = j->wide + l->wide * size, *narrow = j->narrow + l->narrow * size;
     if (j->gather)
         memcpy(narrow, wide, (size_t)(l->n * size));
-    else
+    else if (j->how == TD_COMBINE_PUT)
         memcpy(wide, narrow, (size_t)(l->n * size));
+    else
+        td_cpu->combine->rows[j->how][j->dtype](wide, narrow, l->n);
 }
 
-#define COMBINE_ROW(READ, WRITE, wider, result)                                                    \
-    for (int64_t k = 0; k < n; k++) {                                                              \
-        wider a = READ(wide[k]), b = READ(narrow[k]);                                              \
-        wide[k] = WRITE(result);                                                                   \
-    }
 /* The indices have been checked; nearly all count from the base. */
 #define COMBINE_AT(place, READ, WRITE, wider, result)                                              \
     for (int64_t k = from; k < to; k++, narrow += narrow_step, wide += wide_step) {                \
@@ -148,16 +146,24 @@ static void move_row(const walk_job *j, const walk_line *l, int64_t size) {
         LINE_LOCALS;                                                                               \
         type *wide = (type *)j->wide + l->wide;                                                    \
         const type *narrow = (const type *)j->narrow + l->narrow;                                  \
-        if (j->rows)                                                                               \
-            COMBINE_HOW(COMBINE_ROW, READ, WRITE, wider)                                           \
-        else                                                                                       \
-            COMBINE_HOW(COMBINE_LINE, READ, WRITE, wider)                                          \
+        COMBINE_HOW(COMBINE_LINE, READ, WRITE, wider)                                              \
     }
 TD_ELEMENTS(DEFINE_COMBINE)
 #define ROW(NAME, type, wider, READ, WRITE) [TD_##NAME] = combine_##NAME,
 static void (*const combine_functions[TD_DTYPE_COUNT])(const walk_job *j,
                                                        const walk_line *l) = {TD_ELEMENTS(ROW)};
 #undef ROW
+
+/* Added as they lie, where both lines are dense and all indices count from the base. */
+static bool add_line(const walk_job *j, const walk_line *l) {
+    if (j->how != TD_COMBINE_ADD || j->stride != 1 || l->wide_step != 0 || l->narrow_step != 1 ||
+        !are_plain(j, l->index, l->n))
+        return false;
+    const int64_t size = (int64_t)td_dtype_size(j->dtype);
+    td_cpu->combine->add_at[j->dtype](j->wide + l->wide * size, l->index, j->counting.base,
+                                      j->narrow + l->narrow * size, l->n);
+    return true;
+}
 
 /* The lines of an index one after the other: where each begins in both tensors. */
 typedef struct line_walk {
@@ -199,14 +205,14 @@ static int64_t move_line(const walk_job *j, walk_line *l) {
             return 0;
         l->wide += i * j->stride;
     }
-    if (!j->gather && j->how != TD_COMBINE_PUT)
-        combine_functions[j->dtype](j, l);
-    else if (j->rows)
-        move_row(j, l, (int64_t)td_dtype_size(j->dtype));
+    if (j->rows)
+        move_row(j, l);
     else if (j->gather)
         return gather_line(j, l);
-    else
+    else if (j->how == TD_COMBINE_PUT)
         return scatter_line(j, l);
+    else if (!add_line(j, l))
+        combine_functions[j->dtype](j, l);
     return l->n;
 }
 
@@ -266,16 +272,20 @@ static td_status run_walk(walk_job *j) {
     return td_serial_for(j->lines, 4 * j->line, walk_lines, j);
 }
 
-/* The index in row-major order; of one that is the same along each line, as index_reduce's is, a
- * single column where the lines' elements lie side by side. */
-static td_status pack_index(const td_gather_plan *p, const td_tensor *wide, const td_tensor *narrow,
-                            bool *rows, td_tensor **out) {
+/* Is the index the same along each line, as index_reduce's is, whose elements lie side by side in
+ * `wide`? */
+static bool has_rows(const td_gather_plan *p, const td_tensor *wide) {
+    const td_tensor *index = p->index;
+    int last = index->ndim - 1;
+    return last > 0 && p->dim != last && index->strides[last] == 0 && wide->strides[last] == 1;
+}
+
+/* The index in row-major order; of one that is the same along each line a single column. */
+static td_status pack_index(const td_gather_plan *p, bool rows, td_tensor **out) {
     td_tensor *index = (td_tensor *)p->index, *column = NULL;
     int64_t sizes[TD_MAX_DIMS];
     int last = index->ndim - 1;
-    *rows = last > 0 && p->dim != last && index->strides[last] == 0 && wide->strides[last] == 1 &&
-            narrow->strides[last] == 1;
-    if (!*rows)
+    if (!rows)
         return td_contiguous(index, out);
     memcpy(sizes, index->sizes, sizeof(int64_t) * (size_t)index->ndim);
     sizes[last] = 1;
@@ -292,7 +302,8 @@ static td_status walk(walk_job *j, const td_gather_plan *p, const td_tensor *wid
     td_status status = TD_OK;
     if (p->index->numel == 0)
         return TD_OK;
-    TD_TRY(pack_index(p, wide, narrow, &j->rows, &index));
+    j->rows = has_rows(p, wide) && narrow->strides[narrow->ndim - 1] == 1;
+    TD_TRY(pack_index(p, j->rows, &index));
     j->index = index;
     j->wide = wide->data;
     j->narrow = narrow->data;
@@ -320,9 +331,17 @@ td_status td_cpu_gather(const td_gather_plan *p) {
     return walk(&j, p, p->x, p->out);
 }
 
+/* Rows that lie across are turned round: that is one walk along both, and all else goes by rows. */
 td_status td_cpu_scatter(const td_gather_plan *p) {
     walk_job j = {.how = p->how};
-    return walk(&j, p, p->out, p->x);
+    td_tensor *x = NULL;
+    td_status status = TD_OK;
+    if (p->index->numel && has_rows(p, p->out) && td_tensor_same_shape(p->x, p->index))
+        status = td_contiguous((td_tensor *)p->x, &x);
+    if (status == TD_OK)
+        status = walk(&j, p, p->out, x ? x : p->x);
+    td_release(x);
+    return status;
 }
 
 /* ---- nonzero ---- */
