@@ -14,14 +14,14 @@ typedef struct td_entries {
     size_t size;
     /* Entries of n keys whose places are first, first + 1, ... */
     void (*load)(void *e, const uint64_t *keys, int64_t first, int64_t n);
+    /* Entries of n keys with these places. */
+    void (*join)(void *e, const uint64_t *keys, const int64_t *places, int64_t n);
     void (*unload)(const void *e, int64_t n, uint64_t *keys, int64_t *places);
     /* In order, keys having so many bits: in e or in `room`, which is as large; the result says
      * where. `placed`: they stand in the order of their places. For what one thread sorts. */
     void *(*sort)(void *e, void *room, int64_t n, int bits, bool placed);
     /* The k least to the front, in no order, and e[k] in its place. k < n. */
     void (*part)(void *e, int64_t n, int64_t k);
-    /* Those of n entries that are less than `limit` go to `to`: how many. */
-    int64_t (*pick)(void *to, const void *e, int64_t n, const void *limit);
     /* counts[digit]++, and e to to[at[digit]++], by the TD_DIGIT bits of keys at `shift`. */
     void (*count)(const void *e, int64_t n, int shift, int64_t *counts);
     void (*deal)(const void *e, int64_t n, int shift, int64_t *at, void *to);

@@ -11,6 +11,12 @@ static void NAME(load)(void *to, const uint64_t *keys, int64_t first, int64_t n)
         e[k] = (E)keys[k] << HALF | (E)(first + k);
 }
 
+static void NAME(join)(void *to, const uint64_t *keys, const int64_t *places, int64_t n) {
+    E *e = to;
+    for (int64_t k = 0; k < n; k++)
+        e[k] = (E)keys[k] << HALF | (E)places[k];
+}
+
 static void NAME(unload)(const void *from, int64_t n, uint64_t *keys, int64_t *places) {
     const E *e = from;
     for (int64_t k = 0; k < n; k++) {
@@ -35,7 +41,7 @@ static void *NAME(sort)(void *entries, void *room, int64_t n, int bits, bool pla
     uint32_t counts[2 * HALF / 8][256];
     E *from = entries, *to = room;
     int first = placed ? HALF / 8 : 0, last = (HALF + bits + 7) / 8;
-    if (n <= 2 * bits) {
+    if (n <= 24 || n <= 2 * bits) {
         NAME(insertion_sort)(from, n);
         return from;
     }
@@ -111,17 +117,6 @@ static void NAME(part)(void *entries, int64_t n, int64_t k) {
     NAME(insertion_sort)(e + low, high - low + 1);
 }
 
-static int64_t NAME(pick)(void *to, const void *from, int64_t n, const void *limit) {
-    const E *e = from, least = *(const E *)limit;
-    E *picked = to;
-    int64_t count = 0;
-    for (int64_t k = 0; k < n; k++) {
-        picked[count] = e[k];
-        count += e[k] < least;
-    }
-    return count;
-}
-
 static void NAME(count)(const void *from, int64_t n, int shift, int64_t *counts) {
     const E *e = from;
     for (int64_t k = 0; k < n; k++)
@@ -138,10 +133,10 @@ static void NAME(deal)(const void *from, int64_t n, int shift, int64_t *at, void
 const td_entries NAME(td) = {
     .size = sizeof(E),
     .load = NAME(load),
+    .join = NAME(join),
     .unload = NAME(unload),
     .sort = NAME(sort),
     .part = NAME(part),
-    .pick = NAME(pick),
     .count = NAME(count),
     .deal = NAME(deal),
 };

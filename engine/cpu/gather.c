@@ -32,6 +32,8 @@ typedef struct walk_job {
     bool gather;
     td_combine how;
     atomic_llong bad; /* one more than the place of an index out of range; 0: none */
+    bool checked;     /* all have been looked at */
+    atomic_bool odd;  /* one of them counts from the end */
 } walk_job;
 
 /* Where a line of elements meets the two tensors. */
@@ -46,13 +48,18 @@ typedef struct walk_line {
     const int64_t *index = l->index, stride = j->stride, n = l->n;                                 \
     const int64_t wide_step = l->wide_step, narrow_step = l->narrow_step
 
+/* As td_are_plain; of what has been checked it is known. */
+static bool are_plain(const walk_job *j, const int64_t *index, int64_t n) {
+    return j->checked && !j->odd ? true : td_are_plain(index, n, j->counting);
+}
+
 /* PLACE for each k along the line, whose index leads to i: block by block, without a look at single
  * indices where all count from the base and are in range, as nearly all do. Leaves the function
  * with the place of the first that is out of range. */
 #define FOLLOW_LINE(PLACE)                                                                         \
     for (int64_t from = 0, to; from < n; from = to) {                                              \
         to = n - from < BLOCK ? n : from + BLOCK;                                                  \
-        if (TD_LIKELY(td_are_plain(index + from, to - from, counting)))                            \
+        if (TD_LIKELY(are_plain(j, index + from, to - from)))                                      \
             for (int64_t k = from; k < to; k++) {                                                  \
                 int64_t i = index[k] - counting.base;                                              \
                 PLACE;                                                                             \
@@ -97,19 +104,17 @@ static int64_t scatter_line(const walk_job *j, const walk_line *l) {
 }
 
 /* A line with one index. */
-static void move_row(const walk_job *j, const walk_line *l, int64_t size) {
+static void move_row(const walk_job *j, const walk_line *l) {
+    const int64_t size = (int64_t)td_dtype_size(j->dtype);
     char *wide = j->wide + l->wide * size, *narrow = j->narrow + l->narrow * size;
     if (j->gather)
         memcpy(narrow, wide, (size_t)(l->n * size));
-    else
+    else if (j->how == TD_COMBINE_PUT)
         memcpy(wide, narrow, (size_t)(l->n * size));
+    else
+        td_cpu->combine->rows[j->how][j->dtype](wide, narrow, l->n);
 }
 
-#define COMBINE_ROW(READ, WRITE, wider, result)                                                    \
-    for (int64_t k = 0; k < n; k++) {                                                              \
-        wider a = READ(wide[k]), b = READ(narrow[k]);                                              \
-        wide[k] = WRITE(result);                                                                   \
-    }
 /* The indices have been checked; nearly all count from the base. */
 #define COMBINE_AT(place, READ, WRITE, wider, result)                                              \
     for (int64_t k = from; k < to; k++, narrow += narrow_step, wide += wide_step) {                \
@@ -120,7 +125,7 @@ static void move_row(const walk_job *j, const walk_line *l, int64_t size) {
 #define COMBINE_LINE(READ, WRITE, wider, result)                                                   \
     for (int64_t from = 0, to; from < n; from = to) {                                              \
         to = n - from < BLOCK ? n : from + BLOCK;                                                  \
-        if (TD_LIKELY(td_are_plain(index + from, to - from, counting)))                            \
+        if (TD_LIKELY(are_plain(j, index + from, to - from)))                                      \
             COMBINE_AT(index[k] - counting.base, READ, WRITE, wider, result)                       \
         else                                                                                       \
             COMBINE_AT(td_place_of(index[k], counting), READ, WRITE, wider, result)                \
@@ -141,16 +146,24 @@ static void move_row(const walk_job *j, const walk_line *l, int64_t size) {
         LINE_LOCALS;                                                                               \
         type *wide = (type *)j->wide + l->wide;                                                    \
         const type *narrow = (const type *)j->narrow + l->narrow;                                  \
-        if (j->rows)                                                                               \
-            COMBINE_HOW(COMBINE_ROW, READ, WRITE, wider)                                           \
-        else                                                                                       \
-            COMBINE_HOW(COMBINE_LINE, READ, WRITE, wider)                                          \
+        COMBINE_HOW(COMBINE_LINE, READ, WRITE, wider)                                              \
     }
 TD_ELEMENTS(DEFINE_COMBINE)
 #define ROW(NAME, type, wider, READ, WRITE) [TD_##NAME] = combine_##NAME,
 static void (*const combine_functions[TD_DTYPE_COUNT])(const walk_job *j,
                                                        const walk_line *l) = {TD_ELEMENTS(ROW)};
 #undef ROW
+
+/* Added as they lie, where both lines are dense and all indices count from the base. */
+static bool add_line(const walk_job *j, const walk_line *l) {
+    if (j->how != TD_COMBINE_ADD || j->stride != 1 || l->wide_step != 0 || l->narrow_step != 1 ||
+        !are_plain(j, l->index, l->n))
+        return false;
+    const int64_t size = (int64_t)td_dtype_size(j->dtype);
+    td_cpu->combine->add_at[j->dtype](j->wide + l->wide * size, l->index, j->counting.base,
+                                      j->narrow + l->narrow * size, l->n);
+    return true;
+}
 
 /* The lines of an index one after the other: where each begins in both tensors. */
 typedef struct line_walk {
@@ -192,14 +205,14 @@ static int64_t move_line(const walk_job *j, walk_line *l) {
             return 0;
         l->wide += i * j->stride;
     }
-    if (!j->gather && j->how != TD_COMBINE_PUT)
-        combine_functions[j->dtype](j, l);
-    else if (j->rows)
-        move_row(j, l, (int64_t)td_dtype_size(j->dtype));
+    if (j->rows)
+        move_row(j, l);
     else if (j->gather)
         return gather_line(j, l);
-    else
+    else if (j->how == TD_COMBINE_PUT)
         return scatter_line(j, l);
+    else if (!add_line(j, l))
+        combine_functions[j->dtype](j, l);
     return l->n;
 }
 
@@ -230,13 +243,14 @@ static void walk_lines(void *ctx, int64_t begin, int64_t end, int worker) {
 
 /* ---- are all indices there? ---- */
 
-/* x + size < 2 * size: neither that sum nor its distance from the last place has the highest bit,
- * which vectors of any set can tell. */
 static void find_bad(void *ctx, int64_t begin, int64_t end, int worker) {
     walk_job *j = ctx;
     const int64_t *index = j->index->data;
-    int64_t good = begin + td_find_bad_index(index + begin, end - begin, j->counting);
     (void)worker;
+    if (td_are_plain(index + begin, end - begin, j->counting))
+        return;
+    int64_t good = begin + td_find_bad_index(index + begin, end - begin, j->counting);
+    atomic_store_explicit(&j->odd, true, memory_order_relaxed);
     if (good < end)
         atomic_store_explicit(&j->bad, good + 1, memory_order_relaxed);
 }
@@ -254,19 +268,24 @@ static td_status run_walk(walk_job *j) {
     td_status status = td_parallel_for(j->index->numel, 4, find_bad, j);
     if (status || j->bad)
         return status;
+    j->checked = true;
     return td_serial_for(j->lines, 4 * j->line, walk_lines, j);
 }
 
-/* The index in row-major order; of one that is the same along each line, as index_reduce's is, a
- * single column where the lines' elements lie side by side. */
-static td_status pack_index(const td_gather_plan *p, const td_tensor *wide, const td_tensor *narrow,
-                            bool *rows, td_tensor **out) {
+/* Is the index the same along each line, as index_reduce's is, whose elements lie side by side in
+ * `wide`? */
+static bool has_rows(const td_gather_plan *p, const td_tensor *wide) {
+    const td_tensor *index = p->index;
+    int last = index->ndim - 1;
+    return last > 0 && p->dim != last && index->strides[last] == 0 && wide->strides[last] == 1;
+}
+
+/* The index in row-major order; of one that is the same along each line a single column. */
+static td_status pack_index(const td_gather_plan *p, bool rows, td_tensor **out) {
     td_tensor *index = (td_tensor *)p->index, *column = NULL;
     int64_t sizes[TD_MAX_DIMS];
     int last = index->ndim - 1;
-    *rows = last > 0 && p->dim != last && index->strides[last] == 0 && wide->strides[last] == 1 &&
-            narrow->strides[last] == 1;
-    if (!*rows)
+    if (!rows)
         return td_contiguous(index, out);
     memcpy(sizes, index->sizes, sizeof(int64_t) * (size_t)index->ndim);
     sizes[last] = 1;
@@ -283,7 +302,8 @@ static td_status walk(walk_job *j, const td_gather_plan *p, const td_tensor *wid
     td_status status = TD_OK;
     if (p->index->numel == 0)
         return TD_OK;
-    TD_TRY(pack_index(p, wide, narrow, &j->rows, &index));
+    j->rows = has_rows(p, wide) && narrow->strides[narrow->ndim - 1] == 1;
+    TD_TRY(pack_index(p, j->rows, &index));
     j->index = index;
     j->wide = wide->data;
     j->narrow = narrow->data;
@@ -311,9 +331,17 @@ td_status td_cpu_gather(const td_gather_plan *p) {
     return walk(&j, p, p->x, p->out);
 }
 
+/* Rows that lie across are turned round: that is one walk along both, and all else goes by rows. */
 td_status td_cpu_scatter(const td_gather_plan *p) {
     walk_job j = {.how = p->how};
-    return walk(&j, p, p->out, p->x);
+    td_tensor *x = NULL;
+    td_status status = TD_OK;
+    if (p->index->numel && has_rows(p, p->out) && td_tensor_same_shape(p->x, p->index))
+        status = td_contiguous((td_tensor *)p->x, &x);
+    if (status == TD_OK)
+        status = walk(&j, p, p->out, x ? x : p->x);
+    td_release(x);
+    return status;
 }
 
 /* ---- nonzero ---- */

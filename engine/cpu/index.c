@@ -6,7 +6,6 @@
 #include "engine/cpu/by_size.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/indices.h"
-#include "engine/cpu/sums.h"
 
 #include <string.h>
 
@@ -219,10 +218,14 @@ static td_status read_single(const td_index_plan *p) {
 
 static void read_rows(void *ctx, int64_t begin, int64_t end, int worker) {
     const places *j = ctx;
-    int64_t n = j->plan->places, after = j->plan->after;
+    int64_t n = j->plan->places, after = j->plan->after, before = begin / n, place = begin % n;
     (void)worker;
-    for (int64_t k = begin; k < end; k++) {
-        const char *from = j->x + row_offset(j, k / n, k % n) * (int64_t)j->size;
+    for (int64_t k = begin; k < end; k++, place++) {
+        if (place == n) {
+            place = 0;
+            before++;
+        }
+        const char *from = j->x + row_offset(j, before, place) * (int64_t)j->size;
         char *to = j->values + k * after * (int64_t)j->size;
         if (!j->after) {
             memcpy(to, from, (size_t)after * j->size);
@@ -252,20 +255,6 @@ td_status td_cpu_index_read(const td_index_plan *p) {
 
 /* ---- writing ---- */
 
-#define DEFINE_ADD(NAME, type, SUM)                                                                \
-    static void add_##NAME(void *to, const void *from, offset_block offsets) {                     \
-        const int64_t *at = offsets.at, n = offsets.n, base = offsets.base;                        \
-        type *x = to;                                                                              \
-        const type *v = from;                                                                      \
-        if (at)                                                                                    \
-            for (int64_t k = 0; k < n; k++)                                                        \
-                x[at[k] - base] = SUM(x[at[k] - base], v[k]);                                      \
-        else                                                                                       \
-            for (int64_t k = 0; k < n; k++)                                                        \
-                x[k] = SUM(x[k], v[k]);                                                            \
-    }
-TD_SUMS(DEFINE_ADD)
-
 static void set_elements(void *to, const void *from, offset_block offsets, size_t size) {
     const int64_t *at = offsets.at, n = offsets.n, base = offsets.base;
     if (!at) {
@@ -279,22 +268,19 @@ static void set_elements(void *to, const void *from, offset_block offsets, size_
 #undef MOVE
 }
 
-typedef void (*add_fn)(void *to, const void *from, offset_block offsets);
-
-#define ROW(NAME, type, SUM) [TD_##NAME] = add_##NAME,
-static const add_fn add_functions[TD_DTYPE_COUNT] = {TD_SUMS(ROW)};
-#undef ROW
-
 typedef struct write_job {
     places places;
-    add_fn add; /* NULL: overwrite */
+    td_dtype dtype;
+    bool add; /* or overwrite */
     bool by_columns;
 } write_job;
 
 /* n elements that lie side by side to their places. */
 static void write_elements(const write_job *j, char *to, const char *from, offset_block offsets) {
-    if (j->add)
-        j->add(to, from, offsets);
+    if (j->add && offsets.at)
+        td_cpu->combine->add_at[j->dtype](to, offsets.at, offsets.base, from, offsets.n);
+    else if (j->add)
+        td_cpu->combine->rows[TD_COMBINE_ADD][j->dtype](to, from, offsets.n);
     else
         set_elements(to, from, offsets, j->places.size);
 }
@@ -363,9 +349,9 @@ static void check_places(void *ctx, int64_t begin, int64_t end, int worker) {
 
 /* Single elements that no other dims stand before: all places are checked before one is written,
  * and written a block at a time, in order. */
-static td_status write_single(const td_index_plan *p, add_fn add) {
+static td_status write_single(const td_index_plan *p) {
     offsets_job check = {.plan = p};
-    write_job j = {.add = add};
+    write_job j = {.dtype = (td_dtype)p->out->dtype, .add = p->accumulate};
     const char *from = p->x->data;
     int64_t offsets[BLOCK];
     unsigned mark = td_interrupt_mark();
@@ -384,11 +370,10 @@ static td_status write_single(const td_index_plan *p, add_fn add) {
 }
 
 td_status td_cpu_index_write(const td_index_plan *p) {
-    td_dtype dtype = (td_dtype)p->out->dtype;
     if (is_single(p) && p->before == 1)
-        return write_single(p, p->accumulate ? add_functions[dtype] : NULL);
-    write_job j = {.add = p->accumulate ? add_functions[dtype] : NULL,
-                   .by_columns = p->before == 1};
+        return write_single(p);
+    write_job j = {
+        .dtype = (td_dtype)p->out->dtype, .add = p->accumulate, .by_columns = p->before == 1};
     td_status status = places_make(p->out, p, p->x->data, &j.places);
     if (status)
         return status;

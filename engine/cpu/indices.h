@@ -3,6 +3,7 @@
 #define TD_CPU_INDICES_H
 
 #include "engine/core/status.h"
+#include "engine/cpu/isa/isa.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,15 +23,10 @@ static inline bool td_is_place(int64_t place, td_counting c) {
     return (uint64_t)place < (uint64_t)c.size;
 }
 
-/* Do all of n indices count from the base, and are in range? The sign says of each place whether it
- * is below 0 or above the last: no comparison, so that it takes little more than reading them. */
+/* Do all of n indices count from the base, and are in range? Takes little more than reading them.
+ */
 static inline bool td_are_plain(const int64_t *index, int64_t n, td_counting c) {
-    uint64_t signs = 0;
-    for (int64_t k = 0; k < n; k++) {
-        uint64_t place = (uint64_t)index[k] - (uint64_t)c.base;
-        signs |= place | ((uint64_t)c.size - 1 - place);
-    }
-    return (int64_t)signs >= 0;
+    return td_cpu->places->are_plain(index, n, c.size, c.base);
 }
 
 /* Of n indices the first that is out of range, or n. */

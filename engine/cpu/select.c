@@ -1,12 +1,14 @@
-/* select.c: one element of the order of each line on the CPU: ranks and medians. Short lines are
- * parted (entries.h); of long ones the key is found digit by digit from the highest, by counting,
- * and then its place. */
+/* select.c: one element of the order of each line on the CPU: ranks and medians. Of a line's keys
+ * those between two of a sample are kept until few are left; of long lines the key is found digit
+ * by digit from the highest, by counting. Its place comes last: equal keys go by where they stand.
+ */
 #include "engine/core/interrupt.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/entries.h"
 #include "engine/cpu/keys.h"
 #include "engine/cpu/lines.h"
+#include "engine/cpu/rank.h"
 
 #include <string.h>
 
@@ -24,8 +26,7 @@ typedef struct select_job {
     td_dtype dtype;
     size_t size;
     int64_t n;
-    const td_entries *kind;
-    char *room; /* of each worker, n entries */
+    uint64_t *room; /* of each worker: a line's keys, and those that are left */
 } select_job;
 
 static void put(const select_job *j, int64_t line, int64_t place) {
@@ -50,44 +51,34 @@ static int64_t wanted_rank(const td_select_plan *p, int64_t n, int64_t nans) {
 
 /* ---- short lines ---- */
 
-static int64_t count_key(const uint64_t *keys, int64_t n, uint64_t key) {
-    int64_t count = 0;
-    for (int64_t k = 0; k < n; k++)
-        count += keys[k] == key;
-    return count;
-}
-
-static int64_t place_in_line(const select_job *j, const char *line, char *e) {
-    uint64_t keys[TD_KEYS], nan = td_key_nan(j->dtype), key;
-    int64_t nans = 0, first = -1, place;
-    bool floats = td_dtype_is_float(j->dtype);
-    for (int64_t k = 0; k < j->n; k += TD_KEYS) {
-        int64_t part = j->n - k < TD_KEYS ? j->n - k : TD_KEYS;
-        td_keys_read(j->dtype, line + (size_t)k * j->size, part, false, keys);
-        nans += floats ? count_key(keys, part, nan) : 0;
-        for (int64_t i = 0; nans && first < 0; i++)
-            first = keys[i] == nan ? k + i : -1;
-        j->kind->load(e + (size_t)k * j->kind->size, keys, k, part);
-    }
-    int64_t rank = wanted_rank(j->plan, j->n, nans);
+static int64_t place_in_line(const select_job *j, const char *line, uint64_t *keys) {
+    int64_t n = j->n, nans = 0, less, upto;
+    td_keys_read(j->dtype, line, n, false, keys);
+    if (td_dtype_is_float(j->dtype) && j->plan->selection != TD_SELECT_RANK)
+        nans = td_count_key(keys, n, td_key_nan(j->dtype));
+    int64_t rank = wanted_rank(j->plan, n, nans);
     if (rank < 0)
-        return first;
-    j->kind->part(e, j->n, rank);
-    j->kind->unload(e + (size_t)rank * j->kind->size, 1, &key, &place);
-    return place;
+        return td_place_of_key(keys, n, td_key_nan(j->dtype), 0);
+    if (td_key_bits(j->dtype) <= 32) { /* entries: what is found says where it stands */
+        td_cpu->keys->enter(keys, n, 0, 0, keys);
+        return (int64_t)(td_key_of_rank(keys, n, rank, keys + n) & UINT32_MAX);
+    }
+    uint64_t key = td_key_of_rank(keys, n, rank, keys + n);
+    td_cpu->keys->count(keys, n, key, key, &less, &upto);
+    return td_place_of_key(keys, n, key, rank - less);
 }
 
 static void select_lines(void *ctx, int64_t begin, int64_t end, int worker) {
     const select_job *j = ctx;
-    char *e = j->room + (size_t)(worker * j->n) * j->kind->size;
+    uint64_t *keys = j->room + 2 * worker * j->n;
     for (int64_t line = begin; line < end; line++)
-        put(j, line, place_in_line(j, j->x + (size_t)(line * j->n) * j->size, e));
+        put(j, line, place_in_line(j, j->x + (size_t)(line * j->n) * j->size, keys));
 }
 
 static td_status select_side_by_side(select_job *j, int64_t lines) {
     int threads = td_get_num_threads();
     td_tensor *room = NULL;
-    td_status status = td_room(threads * j->n, j->kind->size, &room);
+    td_status status = td_room(threads * 2 * j->n, sizeof *j->room, &room);
     if (status == TD_OK) {
         j->room = room->data;
         status = td_parallel_for_among(threads, lines, COST * j->n, select_lines, j);
@@ -178,7 +169,7 @@ static void count_equal(void *ctx, int64_t begin, int64_t end, int worker) {
         l->counts[b] = 0;
         for (int64_t k = b * BLOCK; k < end_of(l, b + 1); k += n) {
             n = read_keys(l, k, keys);
-            l->counts[b] += count_key(keys, n, l->key);
+            l->counts[b] += td_count_key(keys, n, l->key);
         }
     }
 }
@@ -335,7 +326,6 @@ td_status td_cpu_select(const td_select_plan *p) {
                     .size = td_tensor_itemsize(x),
                     .n = x->sizes[x->ndim - 1]};
     int64_t lines = values->numel;
-    j.kind = td_entries_for(td_key_bits(j.dtype), j.n);
     if (lines)
         TD_TRY(j.n >= LONG ? select_each(&j, lines) : select_side_by_side(&j, lines));
     TD_TRY(td_lines_put(p->values, p->dim, values));

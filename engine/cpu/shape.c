@@ -10,7 +10,9 @@
 /* ---- triangles ---- */
 
 typedef struct band_job {
-    const td_band_plan *plan;
+    const td_tensor *out;
+    const td_tensor *x; /* NULL: what lies in the band is there already */
+    int64_t first, last;
     int64_t rows, columns, stride; /* of columns, in bytes */
     size_t size;
 } band_job;
@@ -38,32 +40,100 @@ static void clear(const band_job *j, char *row, int64_t from, int64_t to) {
         memset(row + c * j->stride, 0, j->size);
 }
 
-/* Zero what lies outside the band in rows [begin, end) of all matrices. */
-static void clear_rows(void *ctx, int64_t begin, int64_t end, int worker) {
+/* Zero what lies outside the band in rows [begin, end) of all matrices, and put there what lies
+ * within. */
+static void fill_rows(void *ctx, int64_t begin, int64_t end, int worker) {
     const band_job *j = ctx;
-    int64_t first = within(j->plan->first, -j->rows, j->columns);
-    int64_t last = within(j->plan->last, -j->rows, j->columns);
     (void)worker;
     for (int64_t row = begin; row < end; row++) {
-        int64_t r = row % j->rows, from = within(r + first, 0, j->columns);
-        int64_t to = within(r + last + 1, from, j->columns);
-        char *line = row_of(j->plan->out, row);
+        int64_t r = row % j->rows, from = within(r + j->first, 0, j->columns);
+        int64_t to = within(r + j->last + 1, from, j->columns), at = from * (int64_t)j->size;
+        char *line = row_of(j->out, row);
         clear(j, line, 0, from);
+        if (j->x)
+            memcpy(line + at, row_of(j->x, row) + at, (size_t)(to - from) * j->size);
         clear(j, line, to, j->columns);
     }
 }
 
-td_status td_cpu_band(const td_band_plan *plan) {
-    td_tensor *out = plan->out;
-    td_status status = out == plan->x ? TD_OK : td_copy_into(out, plan->x);
-    if (status || out->numel == 0)
-        return status;
-    band_job j = {.plan = plan,
-                  .rows = out->sizes[out->ndim - 2],
-                  .columns = out->sizes[out->ndim - 1],
+/* Rows [r, r + rows) and columns [c, c + columns) of matrices. */
+static td_status box_of(const td_tensor *x, int64_t r, int64_t rows, int64_t c, int64_t columns,
+                        td_tensor **box) {
+    int64_t sizes[TD_MAX_DIMS];
+    int last = x->ndim - 1;
+    memcpy(sizes, x->sizes, sizeof(int64_t) * (size_t)x->ndim);
+    sizes[last - 1] = rows;
+    sizes[last] = columns;
+    return td_tensor_view((td_tensor *)x, x->ndim, sizes, x->strides,
+                          r * x->strides[last - 1] + c * x->strides[last], box);
+}
+
+/* x's elements in the rows and columns that the band crosses. */
+static td_status copy_box(const band_job *j, const td_tensor *x) {
+    int64_t r = within(-j->last, 0, j->rows), r_end = within(j->columns - j->first, r, j->rows);
+    int64_t c = within(j->first, 0, j->columns), c_end = within(j->rows + j->last, c, j->columns);
+    td_tensor *from = NULL, *to = NULL;
+    td_status status = TD_OK;
+    TD_TRY(box_of(x, r, r_end - r, c, c_end - c, &from));
+    TD_TRY(box_of(j->out, r, r_end - r, c, c_end - c, &to));
+    status = td_copy_into(to, from);
+done:
+    td_release(from);
+    td_release(to);
+    return status;
+}
+
+/* x seen with its last two dims in each other's place. */
+static td_status turned(const td_tensor *x, td_tensor **out) {
+    int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS];
+    int last = x->ndim - 1;
+    for (int d = 0; d <= last; d++) {
+        int at = d < last - 1 ? d : 2 * last - 1 - d;
+        sizes[d] = x->sizes[at];
+        strides[d] = x->strides[at];
+    }
+    return td_tensor_view((td_tensor *)x, x->ndim, sizes, strides, 0, out);
+}
+
+static td_status fill_band(const td_tensor *out, const td_tensor *x, int64_t first, int64_t last) {
+    int n = out->ndim;
+    band_job j = {.out = out,
+                  .rows = out->sizes[n - 2],
+                  .columns = out->sizes[n - 1],
                   .size = td_tensor_itemsize(out)};
-    j.stride = out->strides[out->ndim - 1] * (int64_t)j.size;
-    return td_parallel_for(out->numel / j.columns, 4 * j.columns, clear_rows, &j);
+    td_status status = TD_OK;
+    j.stride = out->strides[n - 1] * (int64_t)j.size;
+    j.first = within(first, -j.rows, j.columns);
+    j.last = within(last, -j.rows, j.columns);
+    if (x && out->strides[n - 1] == 1 && x->strides[n - 1] == 1)
+        j.x = x;
+    else if (x)
+        status = copy_box(&j, x);
+    return status ? status : td_parallel_for(out->numel / j.columns, 4 * j.columns, fill_rows, &j);
+}
+
+/* Rows of the result are walked along, or columns where these lie side by side. */
+td_status td_cpu_band(const td_band_plan *plan) {
+    const td_tensor *out = plan->out, *x = out == plan->x ? NULL : plan->x;
+    td_tensor *across = NULL, *from = NULL;
+    td_status status = TD_OK;
+    if (out->numel == 0)
+        return TD_OK;
+    if (x && x->storage == out->storage) { /* what is read may be written before */
+        TD_TRY(td_copy_into(plan->out, plan->x));
+        x = NULL;
+    }
+    if (out->strides[out->ndim - 2] >= out->strides[out->ndim - 1])
+        return fill_band(out, x, plan->first, plan->last);
+    TD_TRY(turned(out, &across));
+    if (x)
+        TD_TRY(turned(x, &from));
+    status = fill_band(across, from, -within(plan->last, -INT64_MAX, INT64_MAX),
+                       -within(plan->first, -INT64_MAX, INT64_MAX));
+done:
+    td_release(across);
+    td_release(from);
+    return status;
 }
 
 /* ---- sums into views ---- */

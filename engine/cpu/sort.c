@@ -1,6 +1,7 @@
 /* sort.c: lines in order on the CPU, all of a line or its first elements. Elements become keys,
  * keys with their places become entries (entries.h); many lines are sorted side by side, each by
- * one thread, a long one by all threads: dealt out by digits, the lowest first. Of the first few
+ * one thread, by the 32 highest bits that its keys differ in and then, where these are equal, by
+ * the rest; a long one by all threads: dealt out by digits, the lowest first. Of the first few
  * elements no more than these are ever kept. */
 #include "engine/core/interrupt.h"
 #include "engine/core/threads.h"
@@ -8,6 +9,7 @@
 #include "engine/cpu/entries.h"
 #include "engine/cpu/keys.h"
 #include "engine/cpu/lines.h"
+#include "engine/cpu/rank.h"
 
 #include <string.h>
 
@@ -31,7 +33,7 @@ typedef struct sort_job {
     int bits;
     const td_entries *kind;
     char *room; /* of each worker */
-    int64_t room_entries;
+    int64_t room_bytes;
 } sort_job;
 
 /* ---- elements and entries ---- */
@@ -70,23 +72,35 @@ static int64_t few_entries(int64_t few) {
     return 2 * few + 2 * TD_KEYS;
 }
 
+/* Those of n <= TD_KEYS elements from `at` on that go before the entry `limit`, as entries: how
+ * many. What stands behind that one goes by its key alone. */
+static int64_t load_before(const sort_job *j, const char *line, int64_t at, int64_t n,
+                           const char *limit, char *e) {
+    uint64_t keys[TD_KEYS], key;
+    int64_t places[TD_KEYS], place;
+    td_keys_read(j->dtype, line + (size_t)at * j->size, n, j->descending, keys);
+    j->kind->unload(limit, 1, &key, &place);
+    int64_t count = td_cpu->keys->below(keys, n, key, at, keys, places);
+    j->kind->join(e, keys, places, count);
+    return count;
+}
+
 /* The least `few` of n entries' worth of a line from `at` on to the front of e, in no order: what
  * is less than the greatest of those that were the least so far is put behind them, and now and
  * then they are parted again. How many there are. */
 static int64_t keep_few(const sort_job *j, const char *line, int64_t at, int64_t n, int64_t few,
                         char *e) {
-    _Alignas(16) char block[TD_KEYS * 16], limit[16];
+    _Alignas(16) char limit[16];
     size_t size = j->kind->size;
     int64_t kept = 0, most = few_entries(few) - TD_KEYS - 1, part;
     bool full = false;
     for (int64_t k = 0; k < n && !td_interrupt_requested(); k += part) {
         part = full || few > SEED ? TD_KEYS : SEED + few;
         part = n - k < part ? n - k : part;
-        load(j, line, at + k, part, block);
         if (full) {
-            kept += j->kind->pick(e + (size_t)kept * size, block, part, limit);
+            kept += load_before(j, line, at + k, part, limit, e + (size_t)kept * size);
         } else {
-            memcpy(e + (size_t)kept * size, block, (size_t)part * size);
+            load(j, line, at + k, part, e + (size_t)kept * size);
             kept += part;
         }
         if (kept > few && (kept > most || !full || k + part >= n)) {
@@ -106,30 +120,139 @@ static void sort_few(const sort_job *j, const char *line, char *e, char *values,
         store(j, line, j->kind->sort(e, room, few, j->bits, false), few, 0, values, index);
 }
 
-/* ---- many lines ---- */
+/* ---- keys of a line ---- */
+
+/* Keys, and their order. */
+typedef struct ordering {
+    const uint64_t *keys;
+    uint64_t least;    /* of them, where they were looked at */
+    const uint64_t *e; /* narrow entries in order, */
+    bool whole;        /* whose keys are these, less by `least`; else their places mean something */
+} ordering;
+
+/* Entries whose keys are alike but for the lowest bits, which they lack, by these. */
+static void sort_alike(const ordering *o, uint64_t *e, uint64_t *room, int64_t n, int bits) {
+    const uint64_t mask = ~(uint64_t)0 >> (64 - bits);
+    for (int64_t k = 0; k < n; k++) {
+        uint64_t place = e[k] & UINT32_MAX;
+        e[k] = ((o->keys[place] - o->least) & mask) << 32 | place;
+    }
+    uint64_t *sorted = td_narrow_entries.sort(e, room, n, bits, true);
+    if (sorted != e)
+        memcpy(e, sorted, (size_t)n * sizeof *e);
+}
+
+/* Entries by the highest 32 of their keys' bits become those that go by the lower ones as well. */
+static void sort_rest(const ordering *o, uint64_t *e, uint64_t *room, int64_t n, int bits) {
+    for (int64_t k = 0, end; k < n; k = end) {
+        for (end = k + 1; end < n && e[end] >> 32 == e[k] >> 32;)
+            end++;
+        if (end - k > 1)
+            sort_alike(o, e + k, room, end - k, bits);
+    }
+}
+
+/* n < 2^32 keys of so many bits, with room for as many entries in e and in `room`. Of more than 32
+ * bits no more are sorted by than they differ in. */
+static ordering sort_keys(const uint64_t *keys, int64_t n, int bits, uint64_t *e, uint64_t *room) {
+    ordering o = {.keys = keys, .whole = true};
+    uint64_t most;
+    int low = 0;
+    if (bits > 32) {
+        td_cpu->keys->extremes(keys, n, &o.least, &most);
+        bits = most > o.least ? 64 - __builtin_clzll(most - o.least) : 0;
+        low = bits > 32 ? bits - 32 : 0;
+    }
+    td_cpu->keys->enter(keys, n, o.least, low, e);
+    uint64_t *sorted = td_narrow_entries.sort(e, room, n, bits - low, true);
+    if (low)
+        sort_rest(&o, sorted, sorted == e ? room : e, n, low);
+    o.whole = low == 0;
+    o.e = sorted;
+    return o;
+}
+
+/* The results of line x: n keys in order. Their elements stand at these places; NULL: 0, 1, 2, ...
+ */
+static void store_keys(const sort_job *j, const char *x, const ordering *o, const int64_t *stand,
+                       char *values, int64_t *index) {
+    uint64_t own[TD_KEYS];
+    int64_t places[TD_KEYS];
+    for (int64_t k = 0; k < j->first; k += TD_KEYS) {
+        int64_t part = j->first - k < TD_KEYS ? j->first - k : TD_KEYS;
+        int64_t *to = index ? index + k : places;
+        for (int64_t i = 0; i < part; i++) {
+            uint64_t place = o->e[k + i] & UINT32_MAX;
+            own[i] = o->whole ? (o->e[k + i] >> 32) + o->least : o->keys[place];
+            to[i] = stand ? stand[place] : (int64_t)place;
+        }
+        if (values)
+            td_keys_write(j->dtype, own, to, part, j->descending, x, values + (size_t)k * j->size);
+    }
+}
+
+static void sort_line(const sort_job *j, const char *x, uint64_t *room, char *values,
+                      int64_t *index) {
+    int64_t n = j->n;
+    td_keys_read(j->dtype, x, n, j->descending, room);
+    ordering o = sort_keys(room, n, j->bits, room + n, room + 2 * n);
+    store_keys(j, x, &o, NULL, values, index);
+}
+
+/* The first few of a line: those whose keys are less than the last one's, then as many as are left
+ * of those that have it. */
+static void sort_by_rank(const sort_job *j, const char *x, uint64_t *room, char *values,
+                         int64_t *index) {
+    int64_t n = j->n, few = j->first, *places = (int64_t *)(void *)(room + 2 * n);
+    uint64_t *keys = room, *kept = room + n, *entries = room + 3 * n;
+    td_keys_read(j->dtype, x, n, j->descending, keys);
+    uint64_t last = td_key_of_rank(keys, n, few - 1, kept);
+    int64_t count = td_cpu->keys->below(keys, n, last, 0, kept, places);
+    for (int64_t k = 0; count < few; k++) {
+        kept[count] = keys[k];
+        places[count] = k;
+        count += keys[k] == last;
+    }
+    ordering o = sort_keys(kept, few, j->bits, entries, entries + few);
+    store_keys(j, x, &o, places, values, index);
+}
+
+/* ---- lines side by side ---- */
+
+enum { SHORT = 4096 }; /* elements of a line that may be looked at more than once */
+
+/* Only the first elements are wanted, which are few. */
+static bool are_few(const sort_job *j) {
+    return j->first <= j->n / 4;
+}
+
+/* Wide entries take long to part. */
+static bool go_by_rank(const sort_job *j) {
+    return j->bits > 32 && j->n <= SHORT;
+}
 
 static void sort_lines(void *ctx, int64_t begin, int64_t end, int worker) {
     const sort_job *j = ctx;
-    char *e = j->room + (size_t)(worker * j->room_entries) * j->kind->size;
-    char *room = e + (size_t)j->n * j->kind->size;
+    char *room = j->room + (size_t)(worker * j->room_bytes);
     for (int64_t line = begin; line < end; line++) {
         const char *x = j->x + (size_t)(line * j->n) * j->size;
         char *values = j->values ? j->values + (size_t)(line * j->first) * j->size : NULL;
         int64_t *index = j->index ? j->index + line * j->first : NULL;
-        if (j->first <= j->n / 4) {
-            sort_few(j, x, e, values, index);
-            continue;
-        }
-        load(j, x, 0, j->n, e);
-        store(j, x, j->kind->sort(e, room, j->n, j->bits, true), j->first, 0, values, index);
+        if (!are_few(j))
+            sort_line(j, x, (uint64_t *)(void *)room, values, index);
+        else if (go_by_rank(j))
+            sort_by_rank(j, x, (uint64_t *)(void *)room, values, index);
+        else
+            sort_few(j, x, room, values, index);
     }
 }
 
 static td_status sort_side_by_side(sort_job *j, int64_t lines) {
     int threads = td_get_num_threads();
     td_tensor *room = NULL;
-    j->room_entries = j->first <= j->n / 4 ? few_entries(j->first) : 2 * j->n;
-    td_status status = td_room(threads * j->room_entries, j->kind->size, &room);
+    j->room_bytes = are_few(j) && !go_by_rank(j) ? few_entries(j->first) * (int64_t)j->kind->size
+                                                 : 4 * j->n * (int64_t)sizeof(uint64_t);
+    td_status status = td_room(threads, (size_t)j->room_bytes, &room);
     if (status == TD_OK) {
         j->room = room->data;
         status = td_parallel_for_among(threads, lines, COST * j->n, sort_lines, j);

@@ -124,19 +124,27 @@ static td_status kernel_unfold_backward(td_call *call) {
 
 /* ---- written through a view ---- */
 
+/* Lies as x does. */
+static td_status rule_part(const td_call *call, td_meta *out) {
+    td_status status = td_rule_same(call, out);
+    return status ? status : td_meta_format(TD_STRING("preserve"), call->args[0].tensor, out);
+}
+
 /* A copy of x with src in the part that `view` makes of it. */
 static td_status scatter_part(td_call *call, td_status (*view)(td_tensor *x, const td_value *args,
                                                                td_tensor **out)) {
     td_tensor *x = call->args[0].tensor, *src = call->args[1].tensor, *part = NULL;
     char have[TD_SHAPE_TEXT], want[TD_SHAPE_TEXT];
     td_status status = TD_OK;
-    TD_TRY(td_copy_into(call->out[0], x));
     TD_TRY(view(call->out[0], call->args + 2, &part));
-    if (!td_tensor_same_shape(part, src))
+    if (!td_tensor_same_shape(part, src)) {
         status = td_fail(TD_ESHAPE, "src of shape %s can't take the place of a part of shape %s",
                          td_tensor_shape_text(src, have), td_tensor_shape_text(part, want));
-    else
-        status = td_copy_into(part, src);
+        goto done;
+    }
+    if (part->numel < x->numel)
+        TD_TRY(td_copy_into(call->out[0], x));
+    status = td_copy_into(part, src);
 done:
     td_release(part);
     return status;
@@ -376,7 +384,7 @@ done:
 /* ---- the table ---- */
 
 /* Kernels that may still refuse the part. */
-#define PART(name) .rule = td_rule_same, .kernel = name, .dtypes = TD_DTYPES_ALL
+#define PART(name) .rule = rule_part, .kernel = name, .dtypes = TD_DTYPES_ALL
 #define BLANK      "zeros(src.shape, dtype=g.dtype, device=g.device)"
 
 TD_OPERATOR(diagonal) = {

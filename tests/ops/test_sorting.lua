@@ -1,5 +1,5 @@
--- test_sorting.lua: lines so long that all threads order them together, every dtype, NaN and equal elements
--- among them; what the golden values, which are short, can't show.
+-- test_sorting.lua: lines so long that all threads order them together, and lines of lengths between, every dtype, NaN
+-- and equal elements among them; what the golden values, which are short, can't show.
 local t = require "harness"
 
 local LONG = 300001
@@ -73,6 +73,74 @@ for _, dtype in ipairs(DTYPES) do
         t.is_true(tide.equal(plain(middle), plain(x[place:item()])))
     end)
 end
+
+-- Sorts, first few, ranks and medians of one line, by what sort says, which is checked.
+local function check_line(x, name)
+    local n = x:numel()
+    for _, descending in ipairs { false, true } do
+        local values, at = x:sort(1, descending)
+        t.eq(at:sum():item(), n * (n + 1) // 2, name .. ": every place is there once")
+        if n > 1 then
+            check(x, values, at, descending)
+        end
+        for _, k in ipairs { 1, (n + 15) // 16, (n + 3) // 4, (n + 1) // 2, n } do
+            local first, places = x:topk(k, 1, descending)
+            t.is_true(tide.equal(places, at:slice(1, 1, k)), name .. ": indices of the first " .. k)
+            t.is_true(tide.equal(plain(first), plain(values:slice(1, 1, k))), name .. ": the first " .. k)
+        end
+    end
+    local values, at = x:sort()
+    for _, k in ipairs { 1, (n + 9) // 10, (n + 1) // 2, n - n // 7, n } do
+        local value, place = x:kthvalue(k)
+        t.eq(place:item(), at[k]:item(), name .. ": place of rank " .. k)
+        t.is_true(tide.equal(plain(value), plain(values[k])), name .. ": rank " .. k)
+    end
+    local nan = x.dtype.is_floating_point and x:isnan() or tide.zeros(n, { dtype = tide.bool })
+    local nans = nan:sum():item()
+    local middle, place = x:median(1)
+    t.eq(place:item(), nans > 0 and nan:nonzero():min():item() or at[(n + 1) // 2]:item(), name .. ": median")
+    t.is_true(tide.equal(plain(middle), plain(x:median())), name .. ": median of all")
+    middle, place = x:nanmedian(1)
+    t.eq(place:item(), at[nans < n and (n - nans - 1) // 2 + 1 or 1]:item(), name .. ": median of what is not NaN")
+    t.is_true(tide.equal(plain(middle), plain(x:nanmedian())), name .. ": nanmedian of all")
+end
+
+for _, dtype in ipairs(DTYPES) do
+    t.test("lines_of_any_length_of_" .. dtype, function()
+        for _, n in ipairs { 1, 2, 8, 17, 24, 25, 100, 129, 257, 1000, 2048, 4096, 4097, 9001 } do
+            check_line(mixed(dtype, math.max(n, 5)):slice(1, 1, n), tostring(n))
+        end
+    end)
+end
+
+t.test("what_differs_in_its_lowest_bits_alone_is_sorted", function()
+    tide.manual_seed(11)
+    for _, n in ipairs { 7, 90, 1000, 5000 } do
+        local low = tide.randint(0, 5 * n, { n })
+        for _, high in ipairs { 1, 3, n // 4, n } do
+            local base = tide.randint(0, high + 1, { n })
+            check_line(base * (1 << 40) + low, "int64 of " .. high .. " upper halves")
+            check_line((base - high // 2) * (1 << 58) + low * 3, "int64 of " .. high .. " that lie far apart")
+            check_line((base - high // 2):double() + low:double() * 2 ^ -45, "float64 of " .. high .. " whole parts")
+        end
+    end
+end)
+
+t.test("ranks_where_one_element_is_most_of_the_line", function()
+    tide.manual_seed(12)
+    for _, n in ipairs { 40, 3000, 50000 } do
+        for _, share in ipairs { 0.5, 0.99 } do
+            local x = tide.where(tide.rand(n):lt(share), 3, tide.randint(0, 7, { n }))
+            check_line(x, "int64")
+            check_line(x:double(), "float64")
+        end
+    end
+    check_line(tide.full({ 3000 }, 5), "all equal")
+    check_line(tide.full({ 3000 }, 0 / 0), "all NaN")
+    check_line(tide.arange(0, 5000), "rising")
+    check_line(tide.arange(5000, 0, -1, { dtype = tide.float64 }), "falling")
+    check_line(tide.tensor { math.mininteger, math.maxinteger, 0, -1, math.mininteger, 1 }:rep(300), "extremes")
+end)
 
 t.test("sorts_do_not_depend_on_the_number_of_threads", function()
     local x, before = mixed("float32", LONG), tide.get_num_threads()

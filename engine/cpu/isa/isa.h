@@ -7,6 +7,7 @@
 #ifndef TD_CPU_ISA_H
 #define TD_CPU_ISA_H
 
+#include "engine/cpu/isa/combine_kernels.h"
 #include "engine/cpu/isa/convert_kernels.h"
 #include "engine/cpu/isa/fused_kernels.h"
 #include "engine/cpu/isa/grid_kernels.h"
@@ -24,6 +25,7 @@
 typedef struct td_isa {
     const char *name;
     const td_convert_kernels *convert;
+    const td_combine_kernels *combine;
     const td_places_kernels *places;
     const td_pointwise_kernels *pointwise;
     const td_fused_kernels *fused;

@@ -2,6 +2,7 @@
 #include "engine/cpu/isa/isa.h"
 
 extern const td_convert_kernels TD_ISA_SYMBOL(td_convert_kernels);
+extern const td_combine_kernels TD_ISA_SYMBOL(td_combine_kernels);
 extern const td_places_kernels TD_ISA_SYMBOL(td_places_kernels);
 extern const td_pointwise_kernels TD_ISA_SYMBOL(td_pointwise_kernels);
 extern const td_fused_kernels TD_ISA_SYMBOL(td_fused_kernels);
@@ -21,6 +22,7 @@ extern const td_isa TD_ISA_SYMBOL(td_isa);
 const td_isa TD_ISA_SYMBOL(td_isa) = {
     .name = TEXT(TD_ISA),
     .convert = &TD_ISA_SYMBOL(td_convert_kernels),
+    .combine = &TD_ISA_SYMBOL(td_combine_kernels),
     .places = &TD_ISA_SYMBOL(td_places_kernels),
     .pointwise = &TD_ISA_SYMBOL(td_pointwise_kernels),
     .fused = &TD_ISA_SYMBOL(td_fused_kernels),

@@ -1,8 +1,12 @@
 /* keys_kernels.c: elements as unsigned numbers in their order, and back, vectorised by the
- * compiler. */
+ * compiler, and what is asked of such keys, without a branch that waits for one. */
 #include "engine/cpu/isa/keys_kernels.h"
 
 #include "engine/cpu/isa/isa_symbol.h"
+
+#if defined(TD_ISA_avx512)
+#include <immintrin.h>
+#endif
 
 #define DEFINE_INTEGERS(NAME, type, SIGN)                                                          \
     static void read_##NAME(const void *data, int64_t n, uint64_t flip, uint64_t *keys) {          \
@@ -63,5 +67,93 @@ DEFINE_FLOATS(F64, uint64_t, 0x8000000000000000u, 0x7FF0000000000000u)
             ROW(form, F32, F32), ROW(form, F64, F64),                                              \
     }
 
+/* ---- keys ---- */
+
+static void find_extremes(const uint64_t *keys, int64_t n, uint64_t *least, uint64_t *most) {
+    uint64_t low = keys[0], high = keys[0];
+    for (int64_t k = 1; k < n; k++) {
+        low = keys[k] < low ? keys[k] : low;
+        high = keys[k] > high ? keys[k] : high;
+    }
+    *least = low;
+    *most = high;
+}
+
+static void enter(const uint64_t *keys, int64_t n, uint64_t least, int shift, uint64_t *e) {
+    for (int64_t k = 0; k < n; k++)
+        e[k] = (keys[k] - least) >> shift << 32 | (uint64_t)k;
+}
+
+static void count_keys(const uint64_t *keys, int64_t n, uint64_t low, uint64_t high, int64_t *less,
+                       int64_t *upto) {
+    int64_t below = 0, above = 0;
+    for (int64_t k = 0; k < n; k++) {
+        below += keys[k] < low;
+        above += keys[k] > high;
+    }
+    *less = below;
+    *upto = n - above;
+}
+
+#if defined(TD_ISA_avx512) || defined(TD_ISA_avx2)
+static int64_t keep(const uint64_t *keys, int64_t n, uint64_t low, uint64_t high, uint64_t *to) {
+    int64_t count = 0, k = 0;
+#if defined(TD_ISA_avx512)
+    const __m512i lows = _mm512_set1_epi64((long long)low);
+    const __m512i highs = _mm512_set1_epi64((long long)high);
+    for (; k + 8 <= n; k += 8) { /* count <= k: what is written over has been read */
+        __m512i key = _mm512_loadu_si512(keys + k);
+        __mmask8 kept =
+            _mm512_mask_cmple_epu64_mask(_mm512_cmpge_epu64_mask(key, lows), key, highs);
+        _mm512_storeu_si512(to + count, _mm512_maskz_compress_epi64(kept, key));
+        count += __builtin_popcount(kept);
+    }
+#endif
+    for (; k < n; k++) {
+        uint64_t key = keys[k];
+        to[count] = key;
+        count += key - low <= high - low;
+    }
+    return count;
+}
+#define KEEP keep
+#else
+#define KEEP NULL /* no comparison of vectors of 64 bits */
+#endif
+
+static int64_t below(const uint64_t *keys, int64_t n, uint64_t limit, int64_t first, uint64_t *to,
+                     int64_t *places) {
+    int64_t count = 0, k = 0;
+#if defined(TD_ISA_avx512)
+    const __m512i limits = _mm512_set1_epi64((long long)limit);
+    const __m512i lanes = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
+    for (; k + 8 <= n; k += 8) {
+        __m512i key = _mm512_loadu_si512(keys + k);
+        __mmask8 less = _mm512_cmplt_epu64_mask(key, limits);
+        if (less == 0) /* as nearly always, once the first few have been found */
+            continue;
+        __m512i place = _mm512_add_epi64(_mm512_set1_epi64(first + k), lanes);
+        _mm512_storeu_si512(to + count, _mm512_maskz_compress_epi64(less, key));
+        _mm512_storeu_si512(places + count, _mm512_maskz_compress_epi64(less, place));
+        count += __builtin_popcount(less);
+    }
+#endif
+    for (; k < n; k++) {
+        uint64_t key = keys[k];
+        to[count] = key;
+        places[count] = first + k;
+        count += key < limit;
+    }
+    return count;
+}
+
 extern const td_keys_kernels TD_ISA_SYMBOL(td_keys_kernels);
-const td_keys_kernels TD_ISA_SYMBOL(td_keys_kernels) = {.read = ROWS(read), .write = ROWS(write)};
+const td_keys_kernels TD_ISA_SYMBOL(td_keys_kernels) = {
+    .read = ROWS(read),
+    .write = ROWS(write),
+    .extremes = find_extremes,
+    .enter = enter,
+    .count = count_keys,
+    .keep = KEEP,
+    .below = below,
+};

@@ -1,4 +1,5 @@
-/* keys_kernels.h: elements as unsigned numbers in their order, and back (cpu/keys.h). */
+/* keys_kernels.h: elements as unsigned numbers in their order, and back (cpu/keys.h), and what is
+ * asked of many such numbers at once. */
 #ifndef TD_CPU_ISA_KEYS_KERNELS_H
 #define TD_CPU_ISA_KEYS_KERNELS_H
 
@@ -9,6 +10,21 @@ typedef struct td_keys_kernels {
     void (*read[TD_DTYPE_COUNT])(const void *x, int64_t n, uint64_t flip, uint64_t *keys);
     void (*write[TD_DTYPE_COUNT])(const uint64_t *keys, const int64_t *index, int64_t n,
                                   uint64_t flip, const void *from, void *x);
+    /* The least and the greatest of n > 0 keys. */
+    void (*extremes)(const uint64_t *keys, int64_t n, uint64_t *least, uint64_t *most);
+    /* Narrow entries (cpu/entries.h) of (keys - least) >> shift, which have 32 bits at most, with
+     * the places 0, 1, 2, ...; e may be `keys`. */
+    void (*enter)(const uint64_t *keys, int64_t n, uint64_t least, int shift, uint64_t *e);
+    /* How many of n keys are less than `low`, and how many are not above `high`. */
+    void (*count)(const uint64_t *keys, int64_t n, uint64_t low, uint64_t high, int64_t *less,
+                  int64_t *upto);
+    /* Those of n keys from `low` to `high`, in their order: how many. `to` has room for n, and may
+     * be `keys`. NULL where that takes longer than parting keys one by one. */
+    int64_t (*keep)(const uint64_t *keys, int64_t n, uint64_t low, uint64_t high, uint64_t *to);
+    /* Those of n keys that are less than `limit`, and their places, which count from `first`: how
+     * many. There is room for n in both. */
+    int64_t (*below)(const uint64_t *keys, int64_t n, uint64_t limit, int64_t first, uint64_t *to,
+                     int64_t *places);
 } td_keys_kernels;
 
 #endif

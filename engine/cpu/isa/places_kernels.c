@@ -1,4 +1,5 @@
-/* places_kernels.c: where elements stand that are not zero, without a branch that waits for one. */
+/* places_kernels.c: where elements stand that are not zero, without a branch that waits for one,
+ * and whether indices are places. */
 #include "engine/cpu/isa/places_kernels.h"
 
 #include "engine/cpu/isa/isa_symbol.h"
@@ -31,5 +32,16 @@ static int64_t find(const uint8_t *x, int64_t n, int64_t first, int64_t *to) {
     return count;
 }
 
+/* The sign says of each place whether it is below 0 or above the last: no comparison, so that it
+ * takes little more than reading them in vectors of any set. */
+static bool are_plain(const int64_t *index, int64_t n, int64_t size, int64_t base) {
+    uint64_t signs = 0;
+    for (int64_t k = 0; k < n; k++) {
+        uint64_t place = (uint64_t)index[k] - (uint64_t)base;
+        signs |= place | ((uint64_t)size - 1 - place);
+    }
+    return (int64_t)signs >= 0;
+}
+
 extern const td_places_kernels TD_ISA_SYMBOL(td_places_kernels);
-const td_places_kernels TD_ISA_SYMBOL(td_places_kernels) = {.find = find};
+const td_places_kernels TD_ISA_SYMBOL(td_places_kernels) = {.find = find, .are_plain = are_plain};

@@ -1,7 +1,8 @@
-/* places_kernels.h: where elements stand that are not zero. */
+/* places_kernels.h: where elements stand that are not zero, and whether indices are places. */
 #ifndef TD_CPU_ISA_PLACES_KERNELS_H
 #define TD_CPU_ISA_PLACES_KERNELS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { TD_PLACES_MORE = 8 }; /* that may be written, and mean nothing, behind those found */
@@ -10,6 +11,8 @@ typedef struct td_places_kernels {
     /* first + k for each k < n with x[k] != 0, side by side: how many. `to` has room for n and
      * TD_PLACES_MORE. */
     int64_t (*find)(const uint8_t *x, int64_t n, int64_t first, int64_t *to);
+    /* Is base <= index < base + size for each of n? */
+    bool (*are_plain)(const int64_t *index, int64_t n, int64_t size, int64_t base);
 } td_places_kernels;
 
 #endif
