@@ -1,7 +1,7 @@
 /* spatial_channel_loops.h: windows over places that hold several elements each, for one element
- * type. Included by spatial_loops.h, with what it has defined. Eight elements of a place, or four
- * times as many, stay in registers while their window is walked; the last eight begin so that they
- * end with the place. In every instruction set an element is summed by itself, tap by tap. */
+ * type. Included by spatial_kernels.c with what spatial_loops.h needs. Eight elements of a place,
+ * or four times as many, stay in registers while their window is walked; the last eight begin so
+ * that they end with the place. In every instruction set an element is summed tap by tap. */
 
 enum { NAME(side) = 8, NAME(sides) = 4 };
 
