@@ -5,6 +5,7 @@ extern const td_convert_kernels TD_ISA_SYMBOL(td_convert_kernels);
 extern const td_places_kernels TD_ISA_SYMBOL(td_places_kernels);
 extern const td_pointwise_kernels TD_ISA_SYMBOL(td_pointwise_kernels);
 extern const td_reduce_kernels TD_ISA_SYMBOL(td_reduce_kernels);
+extern const td_scan_kernels TD_ISA_SYMBOL(td_scan_kernels);
 extern const td_keys_kernels TD_ISA_SYMBOL(td_keys_kernels);
 extern const td_softmax_kernels TD_ISA_SYMBOL(td_softmax_kernels);
 extern const td_norm_kernels TD_ISA_SYMBOL(td_norm_kernels);
@@ -23,6 +24,7 @@ const td_isa TD_ISA_SYMBOL(td_isa) = {
     .places = &TD_ISA_SYMBOL(td_places_kernels),
     .pointwise = &TD_ISA_SYMBOL(td_pointwise_kernels),
     .reduce = &TD_ISA_SYMBOL(td_reduce_kernels),
+    .scan = &TD_ISA_SYMBOL(td_scan_kernels),
     .keys = &TD_ISA_SYMBOL(td_keys_kernels),
     .softmax = &TD_ISA_SYMBOL(td_softmax_kernels),
     .norm = &TD_ISA_SYMBOL(td_norm_kernels),
