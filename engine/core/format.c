@@ -7,10 +7,15 @@
 static const int orders[][5] = {
     [TD_CHANNELS_LAST] = {1, 3, 2, 0},
     [TD_CHANNELS_LAST_3D] = {1, 4, 3, 2, 0},
+    [TD_CHANNELS_LAST_1D] = {1, 2, 0},
 };
 
 int td_format_ndim(td_format format) {
-    return format == TD_CHANNELS_LAST ? 4 : format == TD_CHANNELS_LAST_3D ? 5 : 0;
+    static const int dims[] = {[TD_ROW_MAJOR] = 0,
+                               [TD_CHANNELS_LAST] = 4,
+                               [TD_CHANNELS_LAST_3D] = 5,
+                               [TD_CHANNELS_LAST_1D] = 3};
+    return dims[format];
 }
 
 void td_format_strides(td_format format, int ndim, const int64_t *sizes, int64_t *strides) {
@@ -42,7 +47,7 @@ bool td_tensor_is_in_format(const td_tensor *x, td_format format) {
 }
 
 /* Strides that grow from dim to dim, of shapes where this says more than row-major would. */
-static bool hints_at(td_format format, const int64_t *sizes, const int64_t *strides) {
+bool td_format_is_hinted(td_format format, const int64_t *sizes, const int64_t *strides) {
     int64_t least = 0;
     if (strides[1] == 0)
         return false;
@@ -58,9 +63,9 @@ static bool hints_at(td_format format, const int64_t *sizes, const int64_t *stri
 }
 
 td_format td_format_suggested(int ndim, const int64_t *sizes, const int64_t *strides) {
-    if (ndim == 4 && hints_at(TD_CHANNELS_LAST, sizes, strides))
+    if (ndim == 4 && td_format_is_hinted(TD_CHANNELS_LAST, sizes, strides))
         return TD_CHANNELS_LAST;
-    if (ndim == 5 && hints_at(TD_CHANNELS_LAST_3D, sizes, strides))
+    if (ndim == 5 && td_format_is_hinted(TD_CHANNELS_LAST_3D, sizes, strides))
         return TD_CHANNELS_LAST_3D;
     return TD_ROW_MAJOR;
 }

@@ -1,6 +1,7 @@
 /* channels.c: sums and affine maps by channel on the CPU, for images whose planes lie one after the
  * other and for those whose channels lie closest together. Knows nothing of what they are for. */
 #include "engine/core/threads.h"
+#include "engine/cpu/channel_rows.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
 #include "engine/ops/copy.h"
@@ -15,6 +16,7 @@ typedef struct job {
     int64_t size, wide_size;  /* bytes of an element */
     int64_t n, c, inner;      /* (n, c, inner), or (n, c) with channels side by side */
     int64_t blocks, strips;   /* parts that these are cut into */
+    td_channel_rows side;     /* of channels side by side */
     const char *x, *g, *k[4]; /* k[1] is the mean where sums are taken */
     char *out;
     double *sums; /* two for each channel, of each block */
@@ -31,6 +33,7 @@ static td_status begin_job(job *j, const td_tensor *x, bool *last) {
     for (int d = 2; d < x->ndim; d++)
         j->inner *= x->sizes[d];
     j->wide_size = (int64_t)td_dtype_size(j->wide);
+    j->side = td_channel_rows_of(j->fns, dtype, j->c);
     *last = *last || j->inner == 1;
     if (*last) {
         j->n *= j->inner;
@@ -42,13 +45,6 @@ static td_status begin_job(job *j, const td_tensor *x, bool *last) {
 }
 
 /* ---- sums ---- */
-
-/* Put the moments of `count` more elements together with those of `before`. */
-static void join_moments(double *all, const double *more, double before, double count) {
-    double apart = more[0] - all[0], whole = before + count;
-    all[0] += apart * (count / whole);
-    all[1] += more[1] + apart * apart * (before * count / whole);
-}
 
 static void sum_planes(void *ctx, int64_t begin, int64_t end, int worker) {
     const job *j = ctx;
@@ -64,7 +60,7 @@ static void sum_planes(void *ctx, int64_t begin, int64_t end, int worker) {
                 sums[1] += own[1];
             } else {
                 j->fns->moments(j->x + at, j->inner, own);
-                join_moments(sums, own, (double)(i * j->inner), (double)j->inner);
+                td_join_moments(sums, own, (double)(i * j->inner), (double)j->inner);
             }
         }
     }
@@ -80,10 +76,10 @@ static void sum_strips(void *ctx, int64_t begin, int64_t end, int worker) {
         int64_t at = (block * ROWS * j->c + column) * j->size;
         double *sums = j->sums + 2 * (block * j->c + column);
         if (j->g)
-            j->fns->column_sums(j->g + at, j->x + at, rows, j->c, width,
-                                j->k[1] + column * j->wide_size, sums);
+            td_channel_rows_sums(&j->side, j->g + at, j->x + at, rows, width,
+                                 j->k[1] + column * j->wide_size, sums);
         else
-            j->fns->column_moments(j->x + at, rows, j->c, width, sums);
+            td_channel_rows_moments(&j->side, j->x + at, rows, width, sums);
     }
 }
 
@@ -98,7 +94,7 @@ static void join_blocks(const job *j) {
                 all[0] += more[0];
                 all[1] += more[1];
             } else {
-                join_moments(all, more, (double)(block * ROWS), (double)rows);
+                td_join_moments(all, more, (double)(block * ROWS), (double)rows);
             }
         }
 }
@@ -158,15 +154,13 @@ static void map_planes(void *ctx, int64_t begin, int64_t end, int worker) {
 static void map_rows(void *ctx, int64_t begin, int64_t end, int worker) {
     const job *j = ctx;
     (void)worker;
-    const void *const k[4] = {j->k[0], j->k[1], j->k[2], j->k[3]};
-    for (int64_t row = begin; row < end; row++) {
-        int64_t at = row * j->c * j->size;
-        j->fns->map(j->out + at, j->g ? j->g + at : NULL, j->x ? j->x + at : NULL, j->c, k);
-    }
+    int64_t at = begin * j->c * j->size;
+    td_channel_rows_map(&j->side, j->out + at, j->g ? j->g + at : NULL, j->x ? j->x + at : NULL,
+                        end - begin);
 }
 
 td_status td_cpu_channel_map(const td_channel_map_plan *plan) {
-    td_tensor *own[7] = {NULL};
+    td_tensor *own[7] = {NULL}, *room = NULL;
     td_dtype dtype = (td_dtype)plan->out->dtype;
     bool last = plan->last;
     job j;
@@ -182,11 +176,15 @@ td_status td_cpu_channel_map(const td_channel_map_plan *plan) {
     j.out = own[0]->data;
     j.g = own[1] ? own[1]->data : NULL;
     j.x = own[2] ? own[2]->data : NULL;
-    if (last)
+    if (last) {
+        int64_t bytes = (int64_t)td_channel_rows_room(&j.side);
+        TD_TRY(td_tensor_empty(TD_U8, TD_DEVICE_CPU, 1, &bytes, &room));
+        td_channel_rows_take(&j.side, (const void *const *)j.k, room->data);
         TD_TRY(td_parallel_for(j.n, 4 * j.c, map_rows, &j));
-    else
+    } else
         TD_TRY(td_parallel_for(j.n * j.c, 4 * j.inner + 16, map_planes, &j));
 done:
+    td_release(room);
     for (int i = 0; i < 7; i++)
         td_release(own[i]);
     return status;

@@ -360,14 +360,18 @@ static td_status fill_result(const td_product_plan *plan) {
     return status;
 }
 
-/* The operand as row-major float32 matrices (*out, new). */
+/* The operand as float32 matrices (*out, new), column by column where it lies so: turning it takes
+ * longer than all else. */
 static td_status widen(const td_tensor *x, td_matrices *as, int64_t batch, int64_t rows,
                        int64_t columns, td_tensor **out) {
     td_tensor *seen = NULL;
-    td_status status = as_batch(x, as, batch, rows, columns, &seen);
+    bool turned = as->row_stride == 1 && as->column_stride != 1;
+    td_matrices across = {as->batch_stride, as->column_stride, as->row_stride};
+    td_status status = turned ? as_batch(x, &across, batch, columns, rows, &seen)
+                              : as_batch(x, as, batch, rows, columns, &seen);
     if (status == TD_OK)
         status = td_contiguous_as(seen, TD_F32, out);
-    *as = (td_matrices){rows * columns, columns, 1};
+    *as = (td_matrices){rows * columns, turned ? 1 : columns, turned ? rows : 1};
     td_release(seen);
     return status;
 }
@@ -403,7 +407,9 @@ done:
 /* Has the dtype a way of its own to this product? */
 static bool goes_directly(const product *p) {
     double work = (double)p->m * (double)p->n * (double)p->k;
+    const td_product_block block = block_of(p);
     return !p->by->widens || work * (double)p->batch <= TINY ||
+           (p->batch == 1 && td_product_has_vector(p->dtype, &block)) ||
            (p->by->dnn && work > SMALL && td_dnn_bfloat_gain() > 0);
 }
 

@@ -4,6 +4,7 @@
 #include "engine/core/threads.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/norm_channels.h"
 #include "engine/ops/copy.h"
 
 #include <math.h>
@@ -87,6 +88,8 @@ td_status td_cpu_norm(const td_norm_plan *plan) {
     td_dtype dtype = (td_dtype)out->dtype;
     job j;
     td_status status = TD_OK;
+    if (td_cpu_norm_is_of_channels(plan))
+        return td_cpu_norm_channels(plan);
     TD_TRY(begin_job(&j, &plan->shape, dtype));
     TD_TRY(td_contiguous_as(plan->x, dtype, &x));
     TD_TRY(td_contiguous_or_none(plan->weight, j.wide, &weight));

@@ -4,14 +4,16 @@
 #include "engine/core/threads.h"
 #include "engine/cpu/block.h"
 #include "engine/cpu/cpu.h"
+#include "engine/cpu/isa/isa.h"
 #include "engine/cpu/lines.h"
 #include "engine/cpu/scan.h"
+#include "engine/ops/copy.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { DEPTH = 512, WIDTH = 256 }; /* elements of a line, lines, that are worked on at a time */
-enum { EIGHT = 8 };
+enum { EIGHT = 8, SOME = 64 };
 
 typedef struct line_scan {
     const char *x, *a;
@@ -30,7 +32,8 @@ typedef struct progress {
 } progress;
 
 /* A block of x becomes the results; equal and NaN elements take over. Where each of the next EIGHT
- * is worse, as it mostly is, they are done at once. */
+ * is worse, as it mostly is, they are done at once; behind one that is not there may be many more
+ * of its kind, so the next SOME are not asked. */
 #define DEFINE_EXTREME(NAME, type, field, better, worse, IS_NAN)                                   \
     static bool all_worse_##NAME(const type *x, type best) {                                       \
         typedef type pair __attribute__((vector_size(16)));                                        \
@@ -49,14 +52,15 @@ typedef struct progress {
         if (place < 0)                                                                             \
             best = x[0];                                                                           \
         for (int64_t k = 0; k < n; k = end) {                                                      \
-            end = n - k < EIGHT ? n : k + EIGHT;                                                   \
             if (n - k >= EIGHT && all_worse_##NAME(x + k, best)) {                                 \
+                end = k + EIGHT;                                                                   \
                 for (int j = 0; j < EIGHT; j++)                                                    \
                     x[k + j] = best;                                                               \
                 for (int j = 0; j < EIGHT; j++)                                                    \
                     index[k + j] = place;                                                          \
                 continue;                                                                          \
             }                                                                                      \
+            end = n - k < SOME ? n : k + SOME;                                                     \
             for (int64_t i = k; i < end; i++) {                                                    \
                 bool taken = IS_NAN(x[i]) || (!IS_NAN(best) && x[i] better best);                  \
                 best = taken ? x[i] : best;                                                        \
@@ -75,51 +79,23 @@ DEFINE_EXTREME(min_floats, double, f, <=, >, FLOAT_NAN)
 DEFINE_EXTREME(max_integers, int64_t, i, >=, <, NO_NAN)
 DEFINE_EXTREME(min_integers, int64_t, i, <=, >, NO_NAN)
 
-/* The next element of each of n lines that lie side by side, the same way, without a branch. */
-#define DEFINE_EXTREMES(NAME, type, better, IS_NAN)                                                \
-    static void extremes_##NAME(type *restrict best, int64_t *restrict place, const type *x,       \
-                                int64_t at, int64_t n) {                                           \
-        for (int64_t k = 0; k < n; k++) {                                                          \
-            type v = x[k], b = best[k]; /* nothing is better than NaN */                           \
-            best[k] = v better b ? v : IS_NAN(v) ? v : b;                                          \
-            place[k] = v better b ? at : IS_NAN(v) ? at : place[k];                                \
-        }                                                                                          \
-    }                                                                                              \
-    /* Up to WIDTH lines from x on; their elements lie s->inner apart. */                          \
-    static void lines_##NAME(const line_scan *s, td_dtype dtype, int64_t from, int64_t lines) {    \
-        type best[WIDTH], row[WIDTH];                                                              \
-        int64_t place[WIDTH] = {0}, size = (int64_t)td_dtype_size(s->from);                        \
-        for (int64_t k = 0; k < s->n && !td_interrupt_requested(); k++) {                          \
-            int64_t at = from + k * s->inner;                                                      \
-            td_block_read(dtype, k ? row : best, s->from, s->x + at * size, 1, lines);             \
-            if (k)                                                                                 \
-                extremes_##NAME(best, place, row, k, lines);                                       \
-            td_block_write(s->to, s->out + at * size, 1, dtype, best, lines);                      \
-            memcpy(s->index + at, place, (size_t)lines * sizeof *place);                           \
-        }                                                                                          \
-    }
-DEFINE_EXTREMES(max_floats, double, >=, FLOAT_NAN)
-DEFINE_EXTREMES(min_floats, double, <=, FLOAT_NAN)
-DEFINE_EXTREMES(max_integers, int64_t, >=, NO_NAN)
-DEFINE_EXTREMES(min_integers, int64_t, <=, NO_NAN)
-
-/* Items are lines that lie side by side. */
+/* Items are lines that lie side by side: each row of results comes of the one before. */
 static void scan_side_by_side(void *ctx, int64_t begin, int64_t end, int worker) {
     const line_scan *s = ctx;
-    int64_t each = (s->inner + s->width - 1) / s->width;
-    bool floats = td_dtype_is_float(s->to), most = s->kind == TD_SCAN_MAX;
+    const td_scan_kernels *all = td_cpu->scan;
+    td_extremes_step step = s->kind == TD_SCAN_MAX ? all->largest[s->to] : all->smallest[s->to];
+    int64_t each = (s->inner + s->width - 1) / s->width, size = (int64_t)td_dtype_size(s->to);
     (void)worker;
-    for (int64_t item = begin; item < end && !td_interrupt_requested(); item++) {
+    for (int64_t item = begin; item < end; item++) {
         int64_t first = item % each * s->width, from = item / each * s->n * s->inner + first;
         int64_t lines = s->inner - first < s->width ? s->inner - first : s->width;
-        if (floats && most)
-            lines_max_floats(s, TD_F64, from, lines);
-        else if (floats)
-            lines_min_floats(s, TD_F64, from, lines);
-        else if (most)
-            lines_max_integers(s, TD_I64, from, lines);
-        else
-            lines_min_integers(s, TD_I64, from, lines);
+        memcpy(s->out + from * size, s->x + from * size, (size_t)(lines * size));
+        memset(s->index + from, 0, (size_t)lines * sizeof *s->index);
+        for (int64_t k = 1; k < s->n && !td_interrupt_requested(); k++) {
+            int64_t at = from + k * s->inner, last = at - s->inner;
+            step(s->out + at * size, s->index + at, s->out + last * size, s->index + last,
+                 s->x + at * size, k, lines);
+        }
     }
 }
 
@@ -197,9 +173,9 @@ static int64_t lines_inside(const td_scan_plan *p) {
     return inner;
 }
 
-/* Running extremes of such lines, row-major: nothing need be turned. */
-static td_status scan_where_they_lie(const td_scan_plan *p) {
-    line_scan s = {.x = p->x->data,
+/* Running extremes of such lines, row-major as the results are: these need not be turned. */
+static td_status scan_where_they_lie(const td_scan_plan *p, const td_tensor *x) {
+    line_scan s = {.x = x->data,
                    .out = p->out->data,
                    .index = p->index->data,
                    .from = (td_dtype)p->x->dtype,
@@ -217,15 +193,17 @@ static td_status scan_where_they_lie(const td_scan_plan *p) {
 
 static bool lies_side_by_side(const td_scan_plan *p) {
     return (p->kind == TD_SCAN_MAX || p->kind == TD_SCAN_MIN) && p->x->dtype == p->out->dtype &&
-           p->x->contiguous && p->out->contiguous && p->index->contiguous && p->x->ndim > 1 &&
-           lines_inside(p) >= 8;
+           p->out->contiguous && p->index->contiguous && p->x->ndim > 1 && lines_inside(p) >= 8;
 }
 
 td_status td_scan_lines(const td_scan_plan *p) {
-    if (lies_side_by_side(p))
-        return scan_where_they_lie(p);
     td_tensor *x = NULL, *a = NULL, *out = NULL, *index = NULL;
     td_status status = TD_OK;
+    if (lies_side_by_side(p)) {
+        TD_TRY(td_contiguous((td_tensor *)p->x, &x));
+        status = scan_where_they_lie(p, x);
+        goto done;
+    }
     TD_TRY(td_lines_of(p->x, p->dim, &x));
     if (p->a)
         TD_TRY(td_lines_of(p->a, p->dim, &a));

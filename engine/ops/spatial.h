@@ -25,15 +25,20 @@ td_status td_check_places(const char *what, int n, const int64_t *sizes) TD_MUST
 
 /* ---- layouts ---- */
 
-/* Is x a batch of n spatial dims that lies as (N, H, W, C) or (N, D, H, W, C), and not row-major as
- * well? n of 0: of as many as x's dims say. */
+/* Is x a batch of n spatial dims that lies as (N, L, C), (N, H, W, C) or (N, D, H, W, C), and not
+ * row-major as well? n of 0: of two or three, as x's dims say. */
 static inline bool td_lies_channels_last(int n, const td_tensor *x) {
+    if (n == 1)
+        return x->ndim == 3 && td_format_is_hinted(TD_CHANNELS_LAST_1D, x->sizes, x->strides);
     return (n == 0 || x->ndim == n + 2) && td_tensor_format(x) != TD_ROW_MAJOR;
 }
 
 /* Channels last, or row-major, for so many dims. */
 static inline td_format td_spatial_format(int ndim, bool channels_last) {
-    return !channels_last ? TD_ROW_MAJOR : ndim == 4 ? TD_CHANNELS_LAST : TD_CHANNELS_LAST_3D;
+    return !channels_last ? TD_ROW_MAJOR
+           : ndim == 3    ? TD_CHANNELS_LAST_1D
+           : ndim == 4    ? TD_CHANNELS_LAST
+                          : TD_CHANNELS_LAST_3D;
 }
 static inline void td_meta_lay_spatial(td_meta *out, bool channels_last) {
     td_meta_lay(td_spatial_format(out->ndim, channels_last), out);

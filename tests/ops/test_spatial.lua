@@ -64,6 +64,82 @@ for name, form in pairs(more) do
     end)
 end
 
+-- Channels side by side are walked eight and thirty-two at a time, and what is left over once more.
+local side_by_side = {
+    { "avg_pool1d", { 40 }, 2 },
+    { "avg_pool1d", { 40 }, 5, 1, 2 },
+    { "max_pool1d", { 40 }, 3, 2, 1 },
+    { "adaptive_avg_pool1d", { 40 }, 3 },
+    { "adaptive_max_pool1d", { 67 }, 3 },
+    { "avg_pool2d", { 6, 10 }, 2 },
+    { "avg_pool2d", { 6, 10 }, 3, 1, 1, false, false },
+    { "max_pool2d", { 6, 10 }, 3, 2, 1 },
+    { "adaptive_avg_pool2d", { 6, 10 }, { 2, 4 } },
+    { "adaptive_max_pool2d", { 6, 30 }, { 2, 2 } },
+    { "avg_pool3d", { 4, 4, 6 }, 2 },
+    { "interpolate", { 6, 10 }, { size = { 12, 20 }, mode = "bilinear" } },
+    { "interpolate", { 6, 10 }, { size = { 3, 5 }, mode = "bilinear" } },
+    { "interpolate", { 6, 10 }, { size = { 9, 11 }, mode = "bicubic" } },
+    { "interpolate", { 6, 10 }, { size = { 4, 4 }, mode = "bilinear", antialias = true } },
+}
+local tolerances = { float64 = 1e-14, float32 = 1e-6, bfloat16 = 0, float16 = 0, int32 = 0, uint8 = 0 }
+
+for _, case in ipairs(side_by_side) do
+    local what = case[1] .. "_of_" .. #case[2] .. "_dims_" .. tostring(type(case[3]) == "table" and case[3].mode or #case)
+    t.test(what .. "_gives_the_same_for_any_number_of_channels_side_by_side", function()
+        for name, tolerance in pairs(tolerances) do
+            local takes = tide[name].is_floating_point or case[1]:find "max" or name == "uint8" and case[1] == "interpolate"
+            for _, channels in ipairs(takes and { 1, 3, 7, 8, 9, 16, 31, 32, 45, 72 } or {}) do
+                local x = (tide.randn { 2, channels, table.unpack(case[2]) } * 50):abs():to(tide[name])
+                local want = tide[case[1]](x, table.unpack(case, 3))
+                local got = tide[case[1]](last(x), table.unpack(case, 3))
+                t.is_true(channels == 1 or is_last(got), "the result's layout")
+                local apart = ((got:double() - want:double()):abs() / (want:double():abs() + 1e-3)):max():item()
+                t.is_true(apart <= tolerance, name .. " of " .. channels .. " channels: " .. apart)
+            end
+        end
+    end)
+end
+
+t.test("maxima_of_many_hold_on_to_what_is_no_number", function()
+    for _, dtype in ipairs { tide.float32, tide.float64, tide.bfloat16, tide.float16 } do
+        for _, length in ipairs { 8, 31, 40, 100 } do
+            for place = 1, length, 7 do
+                local x = tide.rand(1, 9, length):to(dtype)
+                x[{ 1, 4, place }] = 0 / 0
+                for _, laid in ipairs { x, (last(x)) } do
+                    local y = tide.adaptive_max_pool1d(laid, 1)
+                    t.is_true(y[{ 1, 4, 1 }]:isnan():item(), tostring(dtype) .. " " .. place)
+                    t.eq(y:isnan():sum():item(), 1)
+                    t.is_true(tide.equal(y[":, 5:"], x[":, 5:"]:amax { 3, keepdim = true }))
+                end
+            end
+        end
+    end
+end)
+
+for _, name in ipairs { "group_norm", "instance_norm", "batch_norm" } do
+    t.test(name .. "_takes_channels_last_as_it_lies_whatever_the_number_of_channels", function()
+        for dtype, tolerance in pairs { float64 = 1e-12, float32 = 2e-6, bfloat16 = 1e-2, float16 = 2e-3 } do
+            for _, shape in ipairs { { 3, 2, 5, 7 }, { 2, 8, 40, 40 }, { 1, 12, 3, 3 }, { 3, 66, 9, 4 }, { 2, 6, 50 }, { 2, 4, 3, 4, 5 } } do
+                local x = (tide.randn(shape, { dtype = tide.float64 }) * 3 + 5):to(tide[dtype])
+                local w, b = tide.rand(shape[2]):to(tide[dtype]), tide.rand(shape[2]):to(tide[dtype])
+                local function run(input)
+                    if name == "group_norm" then
+                        return tide.group_norm(input, 2, w, b)
+                    elseif name == "instance_norm" then
+                        return tide.instance_norm(input, nil, nil, w, b)
+                    end
+                    return tide.batch_norm(input, nil, nil, w, b, true)
+                end
+                local got, want = run((last(x))), run(x)
+                t.is_true(is_last(got), "the result's layout")
+                t.is_true((got:double() - want:double()):abs():max():item() <= tolerance * 4, dtype .. " " .. tostring(x.shape))
+            end
+        end
+    end)
+end
+
 t.test("volumes_without_a_batch_have_no_channels_last", function()
     local x = tide.randn(2, 4, 5, 6)
     for _, name in ipairs { "avg_pool3d", "max_pool3d", "adaptive_avg_pool3d" } do

@@ -19,6 +19,7 @@
 #include "engine/cpu/isa/product_kernels.h"
 #include "engine/cpu/isa/random_kernels.h"
 #include "engine/cpu/isa/reduce_kernels.h"
+#include "engine/cpu/isa/scan_kernels.h"
 #include "engine/cpu/isa/softmax_kernels.h"
 #include "engine/cpu/isa/spatial_kernels.h"
 
@@ -30,6 +31,7 @@ typedef struct td_isa {
     const td_pointwise_kernels *pointwise;
     const td_fused_kernels *fused;
     const td_reduce_kernels *reduce;
+    const td_scan_kernels *scan;
     const td_keys_kernels *keys;
     const td_softmax_kernels *softmax;
     const td_norm_kernels *norm;

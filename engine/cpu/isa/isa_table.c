@@ -7,6 +7,7 @@ extern const td_places_kernels TD_ISA_SYMBOL(td_places_kernels);
 extern const td_pointwise_kernels TD_ISA_SYMBOL(td_pointwise_kernels);
 extern const td_fused_kernels TD_ISA_SYMBOL(td_fused_kernels);
 extern const td_reduce_kernels TD_ISA_SYMBOL(td_reduce_kernels);
+extern const td_scan_kernels TD_ISA_SYMBOL(td_scan_kernels);
 extern const td_keys_kernels TD_ISA_SYMBOL(td_keys_kernels);
 extern const td_softmax_kernels TD_ISA_SYMBOL(td_softmax_kernels);
 extern const td_norm_kernels TD_ISA_SYMBOL(td_norm_kernels);
@@ -27,6 +28,7 @@ const td_isa TD_ISA_SYMBOL(td_isa) = {
     .pointwise = &TD_ISA_SYMBOL(td_pointwise_kernels),
     .fused = &TD_ISA_SYMBOL(td_fused_kernels),
     .reduce = &TD_ISA_SYMBOL(td_reduce_kernels),
+    .scan = &TD_ISA_SYMBOL(td_scan_kernels),
     .keys = &TD_ISA_SYMBOL(td_keys_kernels),
     .softmax = &TD_ISA_SYMBOL(td_softmax_kernels),
     .norm = &TD_ISA_SYMBOL(td_norm_kernels),

@@ -4,10 +4,12 @@
  * Sums run in C over at most DEPTH vectors or rows and go on in double. What stands for a whole
  * line (log-sum-exp, weights, scales) is of type C.
  */
-/* Terms of the sum wait in the result when that is as precise as they are. */
+/* Terms of the sum wait in the result when that is as precise as they are, else in a room of their
+ * own as long as they are few. */
 #define KEEPS_TERMS (sizeof(T) == sizeof(C))
+#define ROOM        (KEEPS_TERMS ? 1 : NAME(softmax_room))
 
-enum { NAME(softmax_depth) = 256 };
+enum { NAME(softmax_depth) = 256, NAME(softmax_room) = 8192 };
 
 /* Elements of a row between two looks for an interrupt, after which the row is left as it is. */
 enum { NAME(softmax_stretch) = 1 << 16 };
@@ -60,8 +62,8 @@ static C NAME(row_max)(const T *x, int64_t n) {
     return m;
 }
 
-/* Sum of exp(x - m); the terms go to `out` unless it is NULL. */
-static inline double NAME(row_exp)(T *out, const T *x, int64_t n, C m) {
+/* Sum of exp(x - m); the terms go to `out` and to `terms` unless these are NULL. */
+static inline double NAME(row_exp)(T *out, C *terms, const T *x, int64_t n, C m) {
     double total = 0;
     int64_t i = 0;
     while (i + N <= n && !td_interrupt_requested()) {
@@ -72,6 +74,8 @@ static inline double NAME(row_exp)(T *out, const T *x, int64_t n, C m) {
             V e = VEC(exp)(LOAD(x + i) - m);
             if (out)
                 STORE(out + i, e);
+            if (terms)
+                VEC(store)(terms + i, e);
             sum += e;
         }
         total += VEC(total)(sum);
@@ -80,6 +84,8 @@ static inline double NAME(row_exp)(T *out, const T *x, int64_t n, C m) {
         V e = VEC(exp)(LOAD_PART(x + i, n - i) - m);
         if (out)
             STORE_PART(out + i, e, n - i);
+        if (terms)
+            VEC(store_part)(terms + i, e, n - i);
         total += VEC(total)(VEC(head_or)(e, n - i, SPLAT(0)));
     }
     return total;
@@ -104,16 +110,21 @@ static inline void NAME(group_scales)(double *sums, int64_t rows, bool log) {
 
 static inline __attribute__((always_inline)) void
 NAME(softmax_group)(T *out, const T *x, int64_t rows, int64_t n, bool log) {
-    bool kept = KEEPS_TERMS && !log;
-    C max[NAME(group)];
+    bool kept = KEEPS_TERMS && !log, apart = !KEEPS_TERMS && !log && rows * n <= ROOM;
+    C max[NAME(group)], room[ROOM], *terms = apart ? room : NULL;
     double sums[NAME(group)] = {1, 1, 1, 1, 1, 1, 1, 1};
     for (int64_t r = 0; r < rows; r++)
         max[r] = NAME(row_max)(x + r * n, n);
     for (int64_t r = 0; r < rows; r++)
-        sums[r] = NAME(row_exp)(kept ? out + r * n : NULL, x + r * n, n, max[r]);
+        sums[r] = NAME(row_exp)(kept ? out + r * n : NULL, apart ? terms + r * n : NULL, x + r * n,
+                                n, max[r]);
     NAME(group_scales)(sums, rows, log);
     for (int64_t r = 0; r < rows; r++, x += n, out += n) {
         V scale = SPLAT(sums[r]);
+        for (int64_t i = 0; i < n && apart; i += N)
+            NAME(store_live)(out + i, NAME(load_line)(terms + r * n + i, n - i) * scale, n - i);
+        if (apart)
+            continue;
         STRETCHES(at, end, n)
         for (int64_t i = at; i < end; i += N) {
             V v = kept ? NAME(load_live)(out + i, n - i) : NAME(load_live)(x + i, n - i) - max[r];
@@ -141,7 +152,7 @@ static void NAME(lse_rows)(void *to, const void *from, int64_t rows, int64_t n) 
     for (int64_t r = 0; r < rows; r++, x += n) {
         C m = NAME(row_max)(x, n);
         C base = m - m == 0 ? m : 0; /* an infinite largest element would give NaN */
-        lse[r] = m != m ? m : base + (C)__builtin_log(NAME(row_exp)(NULL, x, n, base));
+        lse[r] = m != m ? m : base + (C)__builtin_log(NAME(row_exp)(NULL, NULL, x, n, base));
     }
 }
 
@@ -231,8 +242,9 @@ static void NAME(column_max)(NAME(column_state) * s, const T *x, int64_t n, int6
     (s->max + c, VEC(max)(VEC(load)(s->max + c), NAME(load_live)(x + r * stride + c, columns - c)));
 }
 
-/* Sums of exp(x - max) per column; the terms go to `out` unless it is NULL. */
-static inline void NAME(column_exp)(NAME(column_state) * s, T *out, const T *x, int64_t n,
+/* Sums of exp(x - max) per column; the terms go to `out`, or to `terms` row by row, unless these
+ * are NULL. */
+static inline void NAME(column_exp)(NAME(column_state) * s, T *out, C *terms, const T *x, int64_t n,
                                     int64_t stride, int64_t columns) {
     for (int64_t r = 0; r < n && NAME(goes_on)(r); r++) {
         for (int64_t c = 0; c < columns; c += N) {
@@ -240,6 +252,8 @@ static inline void NAME(column_exp)(NAME(column_state) * s, T *out, const T *x, 
                 VEC(exp)(NAME(load_live)(x + r * stride + c, columns - c) - VEC(load)(s->max + c));
             if (out)
                 NAME(store_live)(out + r * stride + c, e, columns - c);
+            if (terms)
+                VEC(store)(terms + r * TD_SOFTMAX_WIDTH + c, e);
             VEC(store)(s->part + c, VEC(load)(s->part + c) + e);
         }
         if (r % NAME(softmax_depth) == NAME(softmax_depth) - 1)
@@ -255,18 +269,20 @@ static void NAME(softmax_columns)(void *to, const void *from, int64_t n, int64_t
     const T *x = from;
     NAME(column_max)(&s, x, n, stride, columns);
     bool kept = KEEPS_TERMS && !log;
-    NAME(column_exp)(&s, kept ? out : NULL, x, n, stride, columns);
+    C room[ROOM], *terms = !KEEPS_TERMS && !log && n * TD_SOFTMAX_WIDTH <= ROOM ? room : NULL;
+    NAME(column_exp)(&s, kept ? out : NULL, terms, x, n, stride, columns);
     for (int64_t c = 0; c < columns; c++)
         s.part[c] = (C)(log ? __builtin_log(s.sum[c]) : 1 / s.sum[c]);
     for (int64_t r = 0; r < n && NAME(goes_on)(r); r++, x += stride, out += stride)
         for (int64_t c = 0; c < columns; c += N) {
             int64_t live = columns - c;
-            V v = kept ? NAME(load_live)(out + c, live)
-                       : NAME(load_live)(x + c, live) - VEC(load)(s.max + c);
+            V v = kept    ? NAME(load_live)(out + c, live)
+                  : terms ? VEC(load)(terms + r * TD_SOFTMAX_WIDTH + c)
+                          : NAME(load_live)(x + c, live) - VEC(load)(s.max + c);
             if (log)
                 v -= VEC(load)(s.part + c);
             else
-                v = (kept ? v : VEC(exp)(v)) * VEC(load)(s.part + c);
+                v = (kept || terms ? v : VEC(exp)(v)) * VEC(load)(s.part + c);
             NAME(store_live)(out + c, v, live);
         }
 }
@@ -279,7 +295,7 @@ static void NAME(lse_columns)(void *to, const void *from, int64_t n, int64_t str
     NAME(column_max)(&s, x, n, stride, columns);
     for (int64_t c = 0; c < columns; c++)
         s.max[c] = s.max[c] - s.max[c] == 0 || s.max[c] != s.max[c] ? s.max[c] : 0;
-    NAME(column_exp)(&s, NULL, x, n, stride, columns);
+    NAME(column_exp)(&s, NULL, NULL, x, n, stride, columns);
     for (int64_t c = 0; c < columns; c++)
         lse[c] = s.max[c] + (C)__builtin_log(s.sum[c]);
 }
@@ -387,3 +403,4 @@ static const td_softmax_functions NAME(softmax_functions) = {
 
 #undef STRETCHES
 #undef KEEPS_TERMS
+#undef ROOM

@@ -21,6 +21,7 @@ static inline int64_t *places_from(int64_t *places, int64_t at) {
 #define PUT    SAME
 #define ROUND  (float)
 #define FLOATS 1
+#define PLAIN  1
 #include "engine/cpu/isa/spatial_loops.h"
 
 #define T      double
@@ -30,6 +31,7 @@ static inline int64_t *places_from(int64_t *places, int64_t at) {
 #define PUT    SAME
 #define ROUND  SAME
 #define FLOATS 1
+#define PLAIN  1
 #include "engine/cpu/isa/spatial_loops.h"
 
 #define T        td_half
@@ -72,6 +74,7 @@ static inline uint8_t pixel(double x) {
 #define PUT    (int8_t)
 #define ROUND  (int8_t)
 #define FLOATS 0
+#define PLAIN  1
 #include "engine/cpu/isa/spatial_loops.h"
 
 #define T      int16_t
@@ -81,6 +84,7 @@ static inline uint8_t pixel(double x) {
 #define PUT    (int16_t)
 #define ROUND  (int16_t)
 #define FLOATS 0
+#define PLAIN  1
 #include "engine/cpu/isa/spatial_loops.h"
 
 #define T      int32_t
@@ -90,6 +94,7 @@ static inline uint8_t pixel(double x) {
 #define PUT    SAME
 #define ROUND  (int32_t)
 #define FLOATS 0
+#define PLAIN  1
 #include "engine/cpu/isa/spatial_loops.h"
 
 #define T      int64_t
@@ -99,6 +104,7 @@ static inline uint8_t pixel(double x) {
 #define PUT    SAME
 #define ROUND  SAME
 #define FLOATS 0
+#define PLAIN  1
 #include "engine/cpu/isa/spatial_loops.h"
 
 extern const td_spatial_kernels TD_ISA_SYMBOL(td_spatial_kernels);

@@ -5,10 +5,13 @@
  *   ROUND     an element of an A
  *   FLOATS    whether gradients are taken (1 or 0)
  *   WORDS     1 where an element is the upper half of its C
+ *   PLAIN     1 where the language's own conversions are the right ones
  */
 #define CAT2(a, b) a##_##b
 #define CAT1(a, b) CAT2(a, b)
 #define NAME(name) CAT1(T, name)
+
+#include "engine/cpu/isa/spatial_channel_loops.h"
 
 /* ---- sums ---- */
 
@@ -107,30 +110,13 @@ static void NAME(sum_pairs)(T *restrict y, const T *restrict upper, bool alone, 
         }
 }
 
-/* A row of y with many elements at every place. */
-static void NAME(sum_wide)(T *y, const A *line, A *sums, const td_taps *last, int64_t inner,
-                           double outer, double divisor) {
-    for (int64_t k = 0; k < last->out; k++, y += inner) {
-        A by = (A)(divisor != 0 ? divisor : outer * td_tap_divisor(last, k));
-        for (int64_t c = 0; c < inner; c++)
-            sums[c] = 0;
-        for (int64_t t = last->begin[k]; t < last->end[k]; t += last->step) {
-            A weight = (A)td_tap_weight(last, k, t - last->begin[k]);
-            const A *restrict at = line + t * inner;
-            for (int64_t c = 0; c < inner; c++)
-                sums[c] += weight * at[c];
-        }
-        for (int64_t c = 0; c < inner; c++)
-            y[c] = ROUND(sums[c] / by);
-    }
-}
-
 static void NAME(sum)(void *to, const void *from, const td_taps *axis, int64_t inner,
                       double divisor, void *room, int64_t begin, int64_t end) {
     const td_taps *last = &axis[2];
     A *line = room;
     bool alone = axis[1].single_place;
     bool paired = inner == 1 && axis[0].single_place && (alone || axis[1].pairs) && last->pairs;
+    bool windows = NAME(sums_windows)(last, inner);
     for (int64_t row = begin; row < end; row++) {
         int64_t i = row / axis[1].out, j = row % axis[1].out;
         double outer =
@@ -143,9 +129,12 @@ static void NAME(sum)(void *to, const void *from, const td_taps *axis, int64_t i
             (y, (const T *)from + first * last->in, alone, last->in, (A)by, last->out);
             continue;
         }
-        NAME(add_lines)(line, from, axis, inner, i, j);
-        if (inner > 1)
-            NAME(sum_wide)(y, line, line + last->in * inner, last, inner, outer, divisor);
+        if (!windows)
+            NAME(add_lines)(line, from, axis, inner, i, j);
+        if (inner >= NAME(side))
+            NAME(sum_wide)(y, windows ? NULL : line, from, axis, inner, i, j, outer, divisor);
+        else if (inner > 1)
+            NAME(sum_narrow)(y, line, line + last->in * inner, last, inner, outer, divisor);
         else if (last->few)
             NAME(sum_few)(y, line, last, (A)outer);
         else
@@ -204,14 +193,6 @@ static void NAME(scatter)(void *to, const int64_t *places, const void *from, int
 #endif
 
 /* ---- maxima ---- */
-
-static inline bool NAME(above)(C v, C best) {
-#if FLOATS
-    return v > best || v != v;
-#else
-    return v > best;
-#endif
-}
 
 /* The largest of one window with an element at every place. */
 static void NAME(max_place)(T *y, int64_t *places, const T *x, const td_taps *axis, int64_t i,
@@ -402,6 +383,7 @@ static void NAME(max)(void *to, int64_t *places, const void *from, const td_taps
                       int64_t inner, int64_t begin, int64_t end) {
     bool lines = axis[1].pairs, alone = axis[1].single;
     bool paired = inner == 1 && axis[0].single && (lines || alone) && axis[2].pairs;
+    bool along = !places && axis[2].step == 1;
     int64_t wide = lines ? axis[2].in : 0; /* a line alone is above and below */
     for (int64_t row = begin; row < end; row++) {
         int64_t i = row / axis[1].out, j = row % axis[1].out;
@@ -420,8 +402,12 @@ static void NAME(max)(void *to, int64_t *places, const void *from, const td_taps
         }
         for (int64_t k = 0; k < axis[2].out; k++) {
             int64_t at = (row * axis[2].out + k) * inner;
-            if (inner == 1)
+            if (inner == 1 && along && axis[2].end[k] - axis[2].begin[k] >= NAME(side))
+                ((T *)to)[at] = PUT(NAME(max_along)(from, axis, i, j, k));
+            else if (inner == 1)
                 NAME(max_place)((T *)to + at, places_from(places, at), from, axis, i, j, k);
+            else if (inner >= NAME(side) && !places)
+                NAME(max_wide)((T *)to + at, from, axis, inner, i, j, k);
             else
                 NAME(max_places)((T *)to + at, places_from(places, at), from, axis, inner, i, j, k);
         }
@@ -448,3 +434,4 @@ static const td_spatial_functions NAME(spatial) = {
 #undef ROUND
 #undef FLOATS
 #undef WORDS
+#undef PLAIN

@@ -1,0 +1,307 @@
+/* spatial_channel_loops.h: windows over places that hold several elements each, for one element
+ * type. Included by spatial_kernels.c with what spatial_loops.h needs. Eight elements of a place,
+ * or four times as many, stay in registers while their window is walked; the last eight begin so
+ * that they end with the place. In every instruction set an element is summed tap by tap. */
+
+enum { NAME(side) = 8, NAME(sides) = 4 };
+
+typedef C NAME(some) __attribute__((vector_size(8 * sizeof(C))));
+typedef A NAME(totals) __attribute__((vector_size(8 * sizeof(A))));
+typedef __typeof__((NAME(some)){0} < (NAME(some)){0}) NAME(choice);
+
+static inline void NAME(load_some)(NAME(some) * v, const T *from) {
+#if PLAIN
+    typedef T elements __attribute__((vector_size(8 * sizeof(T))));
+    elements e;
+    memcpy(&e, from, sizeof e);
+    *v = __builtin_convertvector(e, NAME(some));
+#elif WORDS
+    typedef uint16_t elements __attribute__((vector_size(8 * sizeof(uint16_t))));
+    typedef uint32_t words __attribute__((vector_size(8 * sizeof(uint32_t))));
+    elements e;
+    memcpy(&e, from, sizeof e);
+    *v = (NAME(some))(__builtin_convertvector(e, words) << 16);
+#else
+    NAME(some) each = {0};
+    for (int c = 0; c < 8; c++)
+        each[c] = GET(from[c]);
+    *v = each;
+#endif
+}
+
+/* sums += weight times eight elements. */
+static inline void NAME(add_some)(NAME(totals) * sums, A weight, const T *from) {
+    NAME(some) v;
+    NAME(load_some)(&v, from);
+    *sums += weight * __builtin_convertvector(v, NAME(totals));
+}
+
+/* What sums are divided by. Where it is a power of two its inverse gives the same, much sooner. */
+typedef struct NAME(share_of) {
+    A by, inverse; /* inverse: 0 where they are divided */
+} NAME(share_of);
+
+static inline void NAME(set_share)(NAME(share_of) * s, A by) {
+    if (s->by == by)
+        return;
+    s->by = by;
+    s->inverse = 0;
+#if FLOATS
+    int exponent;
+    if (frexp(by, &exponent) == 0.5)
+        s->inverse = 1 / by;
+#endif
+}
+
+static inline void NAME(store_totals)(T *to, const NAME(totals) * from,
+                                      const NAME(share_of) * share) {
+    NAME(totals) sums = *from;
+    if (share->inverse != 0)
+        sums *= share->inverse;
+    else if (share->by != 1)
+        sums /= share->by;
+#if PLAIN
+    typedef T elements __attribute__((vector_size(8 * sizeof(T))));
+    elements e = __builtin_convertvector(sums, elements);
+    memcpy(to, &e, sizeof e);
+#else
+    for (int c = 0; c < 8; c++)
+        to[c] = ROUND(sums[c]);
+#endif
+}
+
+static inline void NAME(store_some)(T *to, const NAME(some) * v) {
+#if PLAIN
+    typedef T elements __attribute__((vector_size(8 * sizeof(T))));
+    elements e = __builtin_convertvector(*v, elements);
+    memcpy(to, &e, sizeof e);
+#else
+    for (int c = 0; c < 8; c++)
+        to[c] = PUT((*v)[c]);
+#endif
+}
+
+/* Where the block behind `at` begins, and of how many eights it is; there are eight elements. */
+static inline int64_t NAME(next_block)(int64_t at, int64_t inner, int *sides) {
+    *sides = inner - at >= NAME(side) * NAME(sides) ? NAME(sides) : 1;
+    return inner - at < NAME(side) ? inner - NAME(side) : at;
+}
+
+/* ---- sums ---- */
+
+/* A block of one place of y, from sums of every place of the line. */
+static inline void NAME(sum_totals)(T *y, const A *line, const td_taps *last, int64_t inner,
+                                    int64_t k, const NAME(share_of) * share, const int sides) {
+    NAME(totals) sums[NAME(sides)] = {{0}}, v;
+    for (int64_t t = last->begin[k]; t < last->end[k]; t += last->step) {
+        A weight = (A)td_tap_weight(last, k, t - last->begin[k]);
+        for (int s = 0; s < sides; s++) {
+            memcpy(&v, line + t * inner + s * NAME(side), sizeof v);
+            sums[s] += weight * v;
+        }
+    }
+    for (int s = 0; s < sides; s++)
+        NAME(store_totals)(y + s * NAME(side), &sums[s], share);
+}
+
+/* The same where a place sees two at most; behind the line lies a place of zeros. */
+static inline void NAME(sum_two)(T *y, const A *line, const td_taps *last, int64_t inner, int64_t k,
+                                 const NAME(share_of) * share, const int sides) {
+    const A *first = line + last->near[k] * inner;
+    const A *second = line + last->near[last->out + k] * inner;
+    A left = (A)last->share[k], right = (A)last->share[last->out + k];
+    for (int s = 0; s < sides; s++) {
+        NAME(totals) sums, v;
+        memcpy(&sums, first + s * NAME(side), sizeof v);
+        memcpy(&v, second + s * NAME(side), sizeof v);
+        sums = sums * left + v * right;
+        NAME(store_totals)(y + s * NAME(side), &sums, share);
+    }
+}
+
+/* The same of elements of one line without weights. */
+static inline void NAME(sum_run_beside)(T *y, const T *from, int64_t apart, int64_t taps,
+                                        const NAME(share_of) * share, const int sides) {
+    NAME(totals) sums[NAME(sides)] = {{0}};
+    NAME(some) v;
+    for (; taps > 0; taps--, from += apart)
+        for (int s = 0; s < sides; s++) {
+            NAME(load_some)(&v, from + s * NAME(side));
+            sums[s] += __builtin_convertvector(v, NAME(totals));
+        }
+    for (int s = 0; s < sides; s++)
+        NAME(store_totals)(y + s * NAME(side), &sums[s], share);
+}
+
+/* The same from the elements themselves. */
+static inline void NAME(sum_window)(T *y, const T *x, const td_taps *axis, int64_t inner,
+                                    const int64_t place[TD_SPATIAL], const NAME(share_of) * share,
+                                    const int sides) {
+    const td_taps *up = &axis[0], *mid = &axis[1], *last = &axis[2];
+    int64_t i = place[0], j = place[1], k = place[2];
+    if (up->single_place && mid->single_place && !last->weight) {
+        int64_t line = up->begin[i] * mid->in + mid->begin[j], begin = last->begin[k];
+        NAME(sum_run_beside)
+        (y, x + (line * last->in + begin) * inner, last->step * inner,
+         (last->end[k] - begin + last->step - 1) / last->step, share, sides);
+        return;
+    }
+    NAME(totals) sums[NAME(sides)] = {{0}};
+    for (int64_t t = last->begin[k]; t < last->end[k]; t += last->step) {
+        NAME(totals) v[NAME(sides)] = {{0}};
+        for (int64_t a = up->begin[i]; a < up->end[i]; a += up->step)
+            for (int64_t b = mid->begin[j]; b < mid->end[j]; b += mid->step) {
+                const T *from = x + ((a * mid->in + b) * last->in + t) * inner;
+                A weight = (A)(td_tap_weight(up, i, a - up->begin[i]) *
+                               td_tap_weight(mid, j, b - mid->begin[j]));
+                for (int s = 0; s < sides; s++)
+                    NAME(add_some)(&v[s], weight, from + s * NAME(side));
+            }
+        A weight = (A)td_tap_weight(last, k, t - last->begin[k]);
+        for (int s = 0; s < sides; s++)
+            sums[s] += weight * v[s];
+    }
+    for (int s = 0; s < sides; s++)
+        NAME(store_totals)(y + s * NAME(side), &sums[s], share);
+}
+
+/* Is an element of a line seen so seldom that windows are summed one by one? */
+static inline bool NAME(sums_windows)(const td_taps *last, int64_t inner) {
+    int64_t taps = 0;
+    for (int64_t k = 0; k < last->out && inner >= NAME(side); k++)
+        taps += (last->end[k] - last->begin[k] + last->step - 1) / last->step;
+    return inner >= NAME(side) && taps <= 2 * last->in;
+}
+
+/* A row of y, with few elements at every place. */
+static void NAME(sum_narrow)(T *y, const A *line, A *sums, const td_taps *last, int64_t inner,
+                             double outer, double divisor) {
+    for (int64_t k = 0; k < last->out; k++, y += inner) {
+        A by = (A)(divisor != 0 ? divisor : outer * td_tap_divisor(last, k));
+        for (int64_t c = 0; c < inner; c++)
+            sums[c] = 0;
+        for (int64_t t = last->begin[k]; t < last->end[k]; t += last->step) {
+            A weight = (A)td_tap_weight(last, k, t - last->begin[k]);
+            const A *restrict at = line + t * inner;
+            for (int64_t c = 0; c < inner; c++)
+                sums[c] += weight * at[c];
+        }
+        for (int64_t c = 0; c < inner; c++)
+            y[c] = ROUND(sums[c] / by);
+    }
+}
+
+/* A block of a row: from the line, or from x where there is none. */
+static inline void NAME(sum_block)(T *y, const A *line, const T *x, const td_taps *axis,
+                                   int64_t inner, const int64_t place[TD_SPATIAL],
+                                   const NAME(share_of) * share, const int sides) {
+    if (!line)
+        NAME(sum_window)(y, x, axis, inner, place, share, sides);
+    else if (axis[2].few == 2)
+        NAME(sum_two)(y, line, &axis[2], inner, place[2], share, sides);
+    else
+        NAME(sum_totals)(y, line, &axis[2], inner, place[2], share, sides);
+}
+
+/* A row of y with eight elements or more at every place. */
+static void NAME(sum_wide)(T *y, A *line, const T *x, const td_taps *axis, int64_t inner, int64_t i,
+                           int64_t j, double outer, double divisor) {
+    const td_taps *last = &axis[2];
+    NAME(share_of) share = {0, 0};
+    for (int64_t c = 0; c < inner && line; c++)
+        line[last->in * inner + c] = 0;
+    for (int64_t k = 0; k < last->out; k++, y += inner) {
+        const int64_t place[TD_SPATIAL] = {i, j, k};
+        int sides;
+        NAME(set_share)(&share, (A)(divisor != 0 ? divisor : outer * td_tap_divisor(last, k)));
+        for (int64_t next = 0; next < inner; next += sides * NAME(side)) {
+            int64_t at = NAME(next_block)(next, inner, &sides);
+            const A *beside = line ? line + at : NULL;
+            if (sides == 1)
+                NAME(sum_block)(y + at, beside, x + at, axis, inner, place, &share, 1);
+            else
+                NAME(sum_block)(y + at, beside, x + at, axis, inner, place, &share, NAME(sides));
+        }
+    }
+}
+
+/* ---- maxima ---- */
+
+static inline bool NAME(above)(C v, C best) {
+#if FLOATS
+    return v > best || v != v;
+#else
+    return v > best;
+#endif
+}
+
+/* The same of eight: the larger, or the one that is no number. */
+static inline void NAME(keep_larger)(NAME(some) * best, const NAME(some) * v) {
+    NAME(choice) more = *v > *best;
+#if FLOATS
+    more |= *v != *v;
+#endif
+    *best = (NAME(some))((more & (NAME(choice)) * v) | (~more & (NAME(choice)) * best));
+}
+
+/* A block of the largest of one window. */
+static inline void NAME(max_window)(T *y, const T *x, const td_taps *axis, int64_t inner,
+                                    const int64_t place[TD_SPATIAL], const int sides) {
+    const td_taps *up = &axis[0], *mid = &axis[1], *last = &axis[2];
+    int64_t i = place[0], j = place[1], k = place[2];
+    int64_t first = (up->begin[i] * mid->in + mid->begin[j]) * last->in + last->begin[k];
+    NAME(some) best[NAME(sides)], v;
+    for (int s = 0; s < sides; s++)
+        NAME(load_some)(&best[s], x + first * inner + s * NAME(side));
+    for (int64_t a = up->begin[i]; a < up->end[i]; a += up->step)
+        for (int64_t b = mid->begin[j]; b < mid->end[j]; b += mid->step)
+            for (int64_t t = last->begin[k]; t < last->end[k]; t += last->step) {
+                const T *from = x + ((a * mid->in + b) * last->in + t) * inner;
+                for (int s = 0; s < sides; s++) {
+                    NAME(load_some)(&v, from + s * NAME(side));
+                    NAME(keep_larger)(&best[s], &v);
+                }
+            }
+    for (int s = 0; s < sides; s++)
+        NAME(store_some)(y + s * NAME(side), &best[s]);
+}
+
+/* The largest of a window with eight elements or more at every place. */
+static void NAME(max_wide)(T *y, const T *x, const td_taps *axis, int64_t inner, int64_t i,
+                           int64_t j, int64_t k) {
+    const int64_t place[TD_SPATIAL] = {i, j, k};
+    int sides;
+    for (int64_t next = 0; next < inner; next += sides * NAME(side)) {
+        int64_t at = NAME(next_block)(next, inner, &sides);
+        if (sides == 1)
+            NAME(max_window)(y + at, x + at, axis, inner, place, 1);
+        else
+            NAME(max_window)(y + at, x + at, axis, inner, place, NAME(sides));
+    }
+}
+
+/* The largest of a window of eight or more along the last dim, one element at every place. */
+static C NAME(max_along)(const T *x, const td_taps *axis, int64_t i, int64_t j, int64_t k) {
+    const td_taps *up = &axis[0], *mid = &axis[1], *last = &axis[2];
+    int64_t n = last->end[k] - last->begin[k];
+    const T *line = x + (up->begin[i] * mid->in + mid->begin[j]) * last->in + last->begin[k];
+    NAME(some) best[NAME(sides)], v;
+    for (int s = 0; s < NAME(sides); s++)
+        NAME(load_some)(&best[s], line);
+    for (int64_t a = up->begin[i]; a < up->end[i]; a += up->step)
+        for (int64_t b = mid->begin[j]; b < mid->end[j]; b += mid->step) {
+            line = x + (a * mid->in + b) * last->in + last->begin[k];
+            for (int64_t t = 0; t < n; t += NAME(side) * NAME(sides))
+                for (int s = 0; s < NAME(sides); s++) {
+                    int64_t at = t + s * NAME(side);
+                    NAME(load_some)(&v, line + (at > n - NAME(side) ? n - NAME(side) : at));
+                    NAME(keep_larger)(&best[s], &v);
+                }
+        }
+    for (int s = 1; s < NAME(sides); s++)
+        NAME(keep_larger)(&best[0], &best[s]);
+    C most = best[0][0];
+    for (int c = 1; c < NAME(side); c++)
+        most = NAME(above)(best[0][c], most) ? best[0][c] : most;
+    return most;
+}
