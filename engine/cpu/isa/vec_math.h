@@ -209,31 +209,22 @@ static inline vd vd_gelu(vd x) {
 
 /* SLEEF's pow is infinite already where a result is within some hundred ulp of the largest number:
  * where finite numbers give that by little, C's library is asked. */
-static __attribute__((noinline, cold)) vf vf_pow_again(vf x, vf y, vf power, vi asked) {
-    asked &= (vi)(vf_log2(vf_abs(x)) * y < 128.01f);
-    for (int k = 0; k < VF_N; k++)
-        if (asked[k])
-            power[k] = powf(x[k], y[k]);
-    return power;
-}
-static __attribute__((noinline, cold)) vd vd_pow_again(vd x, vd y, vd power, vl asked) {
-    asked &= (vl)(vd_log2(vd_abs(x)) * y < 1024.01);
-    for (int k = 0; k < VD_N; k++)
-        if (asked[k])
-            power[k] = pow(x[k], y[k]);
-    return power;
-}
-static inline vf vf_pow(vf x, vf y) {
-    vf power = vf_pow_most(x, y);
-    vi asked = (vi)(vf_abs(power) == INFINITY) & (vi)(vf_abs(x) < INFINITY) &
-               (vi)(vf_abs(y) < INFINITY) & (vi)(x != 0);
-    return __builtin_expect(vf_any(asked), 0) ? vf_pow_again(x, y, power, asked) : power;
-}
-static inline vd vd_pow(vd x, vd y) {
-    vd power = vd_pow_most(x, y);
-    vl asked = (vl)(vd_abs(power) == (double)INFINITY) & (vl)(vd_abs(x) < (double)INFINITY) &
-               (vl)(vd_abs(y) < (double)INFINITY) & (vl)(x != 0);
-    return __builtin_expect(vd_any(asked), 0) ? vd_pow_again(x, y, power, asked) : power;
-}
+#define TD_VEC_POW(V, T, M, scalar, limit)                                                         \
+    static __attribute__((noinline, cold)) V V##_pow_again(V x, V y, V power, M asked) {           \
+        asked &= (M)(V##_log2(V##_abs(x)) * y < (T)(limit));                                       \
+        for (size_t k = 0; k < sizeof(V) / sizeof(T); k++)                                         \
+            if (asked[k])                                                                          \
+                power[k] = scalar(x[k], y[k]);                                                     \
+        return power;                                                                              \
+    }                                                                                              \
+    static inline V V##_pow(V x, V y) {                                                            \
+        V power = V##_pow_most(x, y);                                                              \
+        M asked = (M)(V##_abs(power) == (T)INFINITY) & (M)(V##_abs(x) < (T)INFINITY) &             \
+                  (M)(V##_abs(y) < (T)INFINITY) & (M)(x != 0);                                     \
+        return __builtin_expect(V##_any(asked), 0) ? V##_pow_again(x, y, power, asked) : power;    \
+    }
+TD_VEC_POW(vf, float, vi, powf, 128.01)
+TD_VEC_POW(vd, double, vl, pow, 1024.01)
+#undef TD_VEC_POW
 
 #endif

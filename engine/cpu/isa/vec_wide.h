@@ -122,7 +122,6 @@ static inline vd vd_wide_ndtri(vd p) {
 
 /* ---- modified Bessel functions ---- */
 
-/* exp(-a) I(a) of a >= 0, of order 0 and 1, right to the last places. */
 /* What rounding took from v = 15 c / (a + c), as a part of it; 0 where it can't be told. */
 static inline vd vd_lost_part(vd v, vd a) {
     const double c = TD_BESSEL_C;
@@ -132,6 +131,7 @@ static inline vd vd_lost_part(vd v, vd a) {
     vd lost = ((15 * c * size - product) - rest - v * (less * size)) / (15 * c * size);
     return vd_select((vl)(vd_abs(lost) < 0x1p-40), lost, (vd){0});
 }
+/* exp(-a) I(a) of a >= 0, of order 0 and 1, right to the last places. */
 static inline vd vd_bessel_of(vd a, int order) {
     vd v, y = order ? TD_EVEN_BY(i1_pieces, TD_BESSEL_C, a, &v)
                     : TD_EVEN_BY(i0_pieces, TD_BESSEL_C, a, &v);
