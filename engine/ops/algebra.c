@@ -2,6 +2,8 @@
  * products and sums. */
 #include "engine/core/memory.h"
 #include "engine/ops/meta.h"
+#include "engine/ops/plan.h"
+#include "engine/ops/pointwise_rows.h"
 
 #include <math.h>
 #include <string.h>
@@ -41,6 +43,84 @@ done:
 }
 
 /* ---- cross ---- */
+
+/* Part k, from 0, of three along a dim. */
+static td_status third_of(const td_tensor *x, int dim, int k, td_tensor **out) {
+    int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS];
+    for (int d = 0; d < x->ndim - 1; d++) {
+        sizes[d] = x->sizes[d + (d >= dim)];
+        strides[d] = x->strides[d + (d >= dim)];
+    }
+    return td_tensor_view((td_tensor *)x, x->ndim - 1, sizes, strides, k * x->strides[dim], out);
+}
+
+/* Three lists of one plan: each part of the result from two of x and two of y. */
+static td_status kernel_cross_of(td_call *call) {
+    td_tensor *x = call->args[0].tensor, *y = call->args[1].tensor, *parts[9] = {NULL};
+    td_operand operands[12] = {{0}};
+    int dim;
+    td_status status = TD_OK;
+    TD_TRY(td_wrap_dim(call->args[2].i, x->ndim, &dim));
+    for (int k = 0; k < 3; k++) {
+        TD_TRY(third_of(call->out[0], dim, k, &parts[k]));
+        TD_TRY(third_of(x, dim, k, &parts[3 + k]));
+        TD_TRY(third_of(y, dim, k, &parts[6 + k]));
+    }
+    for (int k = 0; k < 3; k++) {
+        int next = (k + 1) % 3, last = (k + 2) % 3;
+        operands[4 * k].tensor = parts[3 + next];
+        operands[4 * k + 1].tensor = parts[6 + last];
+        operands[4 * k + 2].tensor = parts[3 + last];
+        operands[4 * k + 3].tensor = parts[6 + next];
+    }
+    td_pointwise_plan plan = {.program = td_pointwise_program(TD_OP(cross_term), NULL),
+                              .operands = operands,
+                              .compute = (td_dtype)x->dtype,
+                              .nlists = 3,
+                              .outs = parts};
+    status = TD_RUN(td_tensor_device(x), pointwise, &plan);
+done:
+    for (int k = 0; k < 9; k++)
+        td_release(parts[k]);
+    return status;
+}
+
+/* As `shape` and `dtype` say. */
+static td_status brought_to(td_tensor *x, int ndim, const int64_t *shape, td_dtype dtype,
+                            td_tensor **out) {
+    td_tensor *y = NULL;
+    td_status status = TD_OK;
+    TD_TRY(TD_APPLY(&y, to, TD_T(x), TD_DTYPE(dtype)));
+    TD_TRY(TD_APPLY(out, expand, TD_T(y), TD_INTS(ndim, shape)));
+done:
+    td_release(y);
+    return status;
+}
+
+static td_status run_linalg_cross(td_call *call) {
+    td_tensor *x = call->args[0].tensor, *y = call->args[1].tensor, *a = NULL, *b = NULL;
+    char have[TD_SHAPE_TEXT], other[TD_SHAPE_TEXT];
+    int64_t sizes[TD_MAX_DIMS];
+    int dim, ndim;
+    td_status status = TD_OK;
+    td_tensor_shape_text(x, have);
+    td_tensor_shape_text(y, other);
+    if (x->ndim != y->ndim)
+        return td_fail(TD_ESHAPE, "shapes %s and %s must have as many dims", have, other);
+    TD_TRY(td_wrap_dim(call->args[2].i, x->ndim, &dim));
+    if (x->ndim == 0 || x->sizes[dim] != 3 || y->sizes[dim] != 3)
+        return td_fail(TD_ESHAPE, "the dim must be of size 3 in both shapes, %s and %s", have,
+                       other);
+    TD_TRY(td_broadcast(x->ndim, x->sizes, y->ndim, y->sizes, &ndim, sizes));
+    td_dtype dtype = td_dtype_promote((td_dtype)x->dtype, (td_dtype)y->dtype);
+    TD_TRY(brought_to(x, ndim, sizes, dtype, &a));
+    TD_TRY(brought_to(y, ndim, sizes, dtype, &b));
+    TD_TRY(TD_APPLY(&call->out[0], cross_of, TD_T(a), TD_T(b), TD_I(dim)));
+done:
+    td_release(a);
+    td_release(b);
+    return status;
+}
 
 static td_status run_cross(td_call *call) {
     td_tensor *x = call->args[0].tensor;
@@ -385,15 +465,26 @@ TD_OPERATOR(kron) = {
     .run = run_kron,
     .flags = TD_OP_OUT,
 };
+TD_OPERATOR(cross_term) = {
+    .schema = "(Tensor a, Tensor b, Tensor c, Tensor d) -> Tensor",
+    .doc = "a b - c d.",
+    .pointwise = PLAN(.type = TD_PW_ARITH, .primitive = -1, .formula = "a * b - c * d"),
+    .dtypes = TD_DTYPES_NUMBERS,
+    .flags = TD_OP_INTERNAL | TD_OP_NONDIFF,
+};
+TD_OPERATOR(cross_of) = {
+    .schema = "(Tensor x, Tensor y, dim dim) -> Tensor",
+    .doc = "Cross products along a dim of tensors of one shape and dtype.",
+    .rule = td_rule_same,
+    .kernel = kernel_cross_of,
+    .dtypes = TD_DTYPES_NUMBERS,
+    .gradient = "x: cross_of(y, g, dim); y: cross_of(g, x, dim)",
+    .flags = TD_OP_INTERNAL,
+};
 TD_OPERATOR(linalg_cross) = {
     .schema = "(Tensor x, Tensor y, *, dim dim=-1) -> Tensor",
     .doc = "Cross products of the vectors of three elements along a dim; other dims broadcast.",
-    .formula =
-        "if(x.ndim ~= y.ndim,"
-        "   error(\"shapes % and % must have as many dims\", x.shape, y.shape),"
-        "   if(x.size(dim) == 3 and y.size(dim) == 3,"
-        "      roll(x, -1, dim) * roll(y, -2, dim) - roll(x, -2, dim) * roll(y, -1, dim),"
-        "      error(\"the dim must be of size 3 in both shapes, % and %\", x.shape, y.shape)))",
+    .run = run_linalg_cross,
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(cross) = {
