@@ -93,6 +93,14 @@ t.test("one_label_for_each_row", function()
         { x[1][3]:item(), x[2][1]:item(), x[3][1]:item(), x[4][2]:item(), x[5][2]:item() })
     local classes = tide.tensor { 1, 3, 3, 1, 1 }
     t.eq(tide.bincount(classes):tolist(), tide.bincount(classes, tide.ones(5)):tolist())
+    local many = tide.randint(1, 38, { 5000 })
+    local counts, want = tide.bincount(many, nil, 40):tolist(), {}
+    for k = 1, 40 do
+        want[k] = many:eq(k):sum():item()
+    end
+    t.eq(counts, want)
+    t.eq(tide.bincount(many:to(tide.uint8)):numel(), many:max():item())
+    t.eq(tide.zeros(3):scatter_add(1, many % 3 + 1, tide.ones(1):expand(5000)):sum():item(), 5000)
 end)
 
 -- Running extremes of a line by a loop: the last of equals, and NaN from the first on, each where it stands.
