@@ -35,20 +35,6 @@ static void NAME(insertion_sort)(E *e, int64_t n) {
     }
 }
 
-/* Where the entries with each byte begin, of how many have it; there are 255 at most. Eight
- * at a time: the product has in each byte the sum of those up to it. */
-static void NAME(begin_few)(uint8_t *counts) {
-    const uint64_t ones = 0x0101010101010101u;
-    uint64_t sum = 0, word;
-    for (int at = 0; at < 256; at += 8) {
-        memcpy(&word, counts + at, sizeof word);
-        word *= ones;
-        uint64_t begins = (word << 8) + sum * ones;
-        sum += word >> 56;
-        memcpy(counts + at, &begins, sizeof begins);
-    }
-}
-
 /* sort for fewer than 256, whose counts are bytes. */
 static void *NAME(sort_few)(void *entries, void *room, int64_t n, int first, int last) {
     uint8_t counts[2 * HALF / 8][256];
@@ -61,7 +47,7 @@ static void *NAME(sort_few)(void *entries, void *room, int64_t n, int first, int
         uint8_t *at = counts[b];
         if (at[(uint8_t)(from[0] >> (8 * b))] == n)
             continue;
-        NAME(begin_few)(at);
+        td_begin_few(at, 256);
         for (int64_t k = 0; k < n; k++)
             to[at[(uint8_t)(from[k] >> (8 * b))]++] = from[k];
         E *other = from;

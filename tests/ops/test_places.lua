@@ -166,7 +166,7 @@ t.test("places_in_sequences_of_any_length", function()
     tide.manual_seed(96)
     for _, n in ipairs { 1, 2, 3, 7, 8, 33, 100 } do
         local sequence = tide.randint(0, 50, { n }):sort(1)
-        local values = tide.randint(-5, 60, { 80 })
+        local values = tide.randint(-5, 60, { 83 })
         local left = tide.searchsorted(sequence, values):tolist()
         local right = tide.searchsorted(sequence, values, { right = true }):tolist()
         local all = sequence:tolist()
@@ -177,6 +177,11 @@ t.test("places_in_sequences_of_any_length", function()
                 atmost = atmost + (s <= v and 1 or 0)
             end
             t.eq({ left[k], right[k] }, { less + 1, atmost + 1 })
+        end
+        for _, dtype in ipairs { tide.float32, tide.float64, tide.bfloat16, tide.float16, tide.int32 } do
+            local s, v = sequence:to(dtype), values:to(dtype)
+            t.eq(tide.searchsorted(s, v, { out_int32 = true }):tolist(), left, tostring(dtype))
+            t.eq(tide.searchsorted(s, v, { right = true }):tolist(), right, tostring(dtype))
         end
     end
 end)
