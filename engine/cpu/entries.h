@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum { TD_DIGIT = 11, TD_DIGITS = 1 << TD_DIGIT }; /* bits of a digit in `count` and `deal` */
 
@@ -32,6 +33,20 @@ extern const td_entries td_narrow_entries, td_wide_entries;
 /* Those for lines of n keys of so many bits. */
 static inline const td_entries *td_entries_for(int bits, int64_t n) {
     return bits <= 32 && n <= UINT32_MAX ? &td_narrow_entries : &td_wide_entries;
+}
+
+/* Counts become sums of those before them, all of which are less than 256. n is a multiple of 8.
+ * Eight at a time: the product has in each byte the sum of those up to it. */
+static inline void td_begin_few(uint8_t *counts, int n) {
+    const uint64_t ones = 0x0101010101010101u;
+    uint64_t sum = 0, word;
+    for (int at = 0; at < n; at += 8) {
+        memcpy(&word, counts + at, sizeof word);
+        word *= ones;
+        uint64_t begins = (word << 8) + sum * ones;
+        sum += word >> 56;
+        memcpy(counts + at, &begins, sizeof begins);
+    }
 }
 
 #endif

@@ -35,16 +35,40 @@ static void NAME(insertion_sort)(E *e, int64_t n) {
     }
 }
 
+/* sort for fewer than 256, whose counts are bytes. */
+static void *NAME(sort_few)(void *entries, void *room, int64_t n, int first, int last) {
+    uint8_t counts[2 * HALF / 8][256];
+    E *from = entries, *to = room;
+    memset(counts[first], 0, sizeof counts[0] * (size_t)(last - first));
+    for (int64_t k = 0; k < n; k++)
+        for (int b = first; b < last; b++)
+            counts[b][(uint8_t)(from[k] >> (8 * b))]++;
+    for (int b = first; b < last; b++) {
+        uint8_t *at = counts[b];
+        if (at[(uint8_t)(from[0] >> (8 * b))] == n)
+            continue;
+        td_begin_few(at, 256);
+        for (int64_t k = 0; k < n; k++)
+            to[at[(uint8_t)(from[k] >> (8 * b))]++] = from[k];
+        E *other = from;
+        from = to;
+        to = other;
+    }
+    return from;
+}
+
 /* By bytes, the lowest first; a byte that all share is left out, as is the place where entries
  * stand in its order. */
 static void *NAME(sort)(void *entries, void *room, int64_t n, int bits, bool placed) {
     uint32_t counts[2 * HALF / 8][256];
     E *from = entries, *to = room;
     int first = placed ? HALF / 8 : 0, last = (HALF + bits + 7) / 8;
-    if (n <= 24 || n <= 2 * bits) {
+    if (n <= 16 + bits / 2) {
         NAME(insertion_sort)(from, n);
         return from;
     }
+    if (n < 256)
+        return NAME(sort_few)(entries, room, n, first, last);
     memset(counts[first], 0, sizeof counts[0] * (size_t)(last - first));
     for (int64_t k = 0; k < n; k++)
         for (int b = first; b < last; b++)

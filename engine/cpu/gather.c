@@ -154,14 +154,25 @@ static void (*const combine_functions[TD_DTYPE_COUNT])(const walk_job *j,
                                                        const walk_line *l) = {TD_ELEMENTS(ROW)};
 #undef ROW
 
-/* Added as they lie, where both lines are dense and all indices count from the base. */
+/* Added as they lie, where the places are dense, and what is added is so too or one number, and all
+ * indices count from the base. */
 static bool add_line(const walk_job *j, const walk_line *l) {
-    if (j->how != TD_COMBINE_ADD || j->stride != 1 || l->wide_step != 0 || l->narrow_step != 1 ||
+    const int64_t size = (int64_t)td_dtype_size(j->dtype), step = l->narrow_step;
+    const char *from = j->narrow + l->narrow * size;
+    char *to = j->wide + l->wide * size;
+    _Alignas(8) char copies[8 * BLOCK];
+    if (j->how != TD_COMBINE_ADD || j->stride != 1 || l->wide_step != 0 || (step & ~1) ||
         !are_plain(j, l->index, l->n))
         return false;
-    const int64_t size = (int64_t)td_dtype_size(j->dtype);
-    td_cpu->combine->add_at[j->dtype](j->wide + l->wide * size, l->index, j->counting.base,
-                                      j->narrow + l->narrow * size, l->n);
+    if (step == 0) {
+        td_cpu->pointwise->repeat(copies, from, l->n < BLOCK ? l->n : BLOCK, (size_t)size);
+        from = copies;
+    }
+    for (int64_t k = 0, n; k < l->n; k += n) {
+        n = l->n - k < BLOCK ? l->n - k : BLOCK;
+        td_cpu->combine->add_at[j->dtype](to, l->index + k, j->counting.base,
+                                          from + step * k * size, n);
+    }
     return true;
 }
 

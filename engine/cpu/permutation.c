@@ -6,6 +6,7 @@
 #include "engine/core/random.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/cpu.h"
+#include "engine/cpu/entries.h"
 #include "engine/cpu/isa/isa.h"
 
 #include <string.h>
@@ -71,7 +72,7 @@ static void insertion_sort(uint64_t *e, int64_t n) {
 }
 
 /* Sort entries, which agree from bit `high` on, into `to`: by digits of which there are about twice
- * as many as entries, so that few share one. */
+ * as many as entries, so that few share one; what does lies side by side and is sorted then. */
 static void sort_run(const uint64_t *from, uint64_t *to, int64_t n, int high) {
     uint32_t start[(1 << MAX_BITS) + 1];
     int bits = bits_for(n) < MAX_BITS ? bits_for(n) + 1 : MAX_BITS, shift = high - bits;
@@ -83,7 +84,20 @@ static void sort_run(const uint64_t *from, uint64_t *to, int64_t n, int high) {
         start[d + 1] += start[d];
     for (int64_t k = 0; k < n; k++)
         to[start[from[k] >> shift & mask]++] = from[k];
-    insertion_sort(to, n); /* what shares those bits lies side by side */
+    insertion_sort(to, n);
+}
+
+/* The same for fewer than 256, whose counts are bytes. */
+static void sort_short_run(const uint64_t *from, uint64_t *to, int64_t n, int high) {
+    enum { BITS = 9, DIGITS = 1 << BITS };
+    uint8_t start[DIGITS] = {0};
+    const int shift = high - BITS;
+    for (int64_t k = 0; k < n; k++)
+        start[from[k] >> shift & (DIGITS - 1)]++;
+    td_begin_few(start, DIGITS);
+    for (int64_t k = 0; k < n; k++)
+        to[start[from[k] >> shift & (DIGITS - 1)]++] = from[k];
+    insertion_sort(to, n);
 }
 
 /* Sorted entries that are alike but for their numbers go by what is left of their keys. */
@@ -118,7 +132,7 @@ static void sort_runs(void *ctx, int64_t begin, int64_t end, int worker) {
     uint64_t *room = o->room + worker * o->longest;
     for (int64_t d = begin; d < end; d++) {
         int64_t first = o->start[d], n = o->start[d + 1] - first;
-        sort_run(o->entries + first, room, n, 64 - o->top);
+        (n < 256 ? sort_short_run : sort_run)(o->entries + first, room, n, 64 - o->top);
         put_numbers(o, room, n, out + first);
     }
 }

@@ -27,8 +27,10 @@ td_status td_cpu_poisson(const td_poisson_plan *p) {
 
 typedef struct choice_job {
     const td_multinomial_plan *plan;
-    double *sums;   /* of each row's weights up to each place; or keys */
-    int64_t *order; /* places by keys, a row for each worker */
+    int64_t first;   /* the row that those below begin with */
+    double *sums;    /* of each row's weights up to each place; or keys */
+    double *weights; /* of each row; NULL: they lie in the plan's x as float64 */
+    int64_t *order;  /* places by keys, a row for each worker */
     int64_t n, draws;
     atomic_int wrong; /* td_wrong of a row */
 } choice_job;
@@ -69,13 +71,25 @@ static bool add_side_by_side(const double *weights, double *sums, int64_t n, int
     return fine;
 }
 
+/* The weights of rows from one of j's on, as float64. */
+static const double *weights_of(const choice_job *j, int64_t row, int64_t rows) {
+    const td_tensor *x = j->plan->x;
+    const char *from =
+        (const char *)x->data + (size_t)((j->first + row) * j->n) * td_tensor_itemsize(x);
+    if (!j->weights)
+        return (const double *)(const void *)from;
+    double *weights = j->weights + row * j->n;
+    td_cpu->convert->convert[TD_F64][x->dtype](rows * j->n, weights, from);
+    return weights;
+}
+
 static void add_up(void *ctx, int64_t begin, int64_t end, int worker) {
     choice_job *j = ctx;
     (void)worker;
     for (int64_t row = begin; row < end; row += SIDE) {
         int64_t rows = end - row < SIDE ? end - row : SIDE;
         double *sums = j->sums + row * j->n;
-        if (!add_side_by_side((const double *)j->plan->x->data + row * j->n, sums, j->n, rows))
+        if (!add_side_by_side(weights_of(j, row, rows), sums, j->n, rows))
             atomic_store_explicit(&j->wrong, NO_WEIGHT, memory_order_relaxed);
         for (int64_t r = 1; r <= rows; r++) {
             int fine = RIGHT;
@@ -100,14 +114,14 @@ static int64_t place_of(const double *sums, int64_t n, double number) {
 
 static void choose(void *ctx, int64_t begin, int64_t end, int worker) {
     const choice_job *j = ctx;
-    int64_t *out = j->plan->out->data;
+    int64_t *out = (int64_t *)j->plan->out->data + j->first * j->draws;
     uint32_t words[4];
     (void)worker;
     for (int64_t k = begin; k < end; k++) {
         int64_t row = k / j->draws, draw = k % j->draws;
         const double *sums = j->sums + row * j->n;
         if (k == begin || draw % 2 == 0)
-            td_philox(j->plan->seed, counter_of(j, row) + (uint64_t)draw / 2, words);
+            td_philox(j->plan->seed, counter_of(j, j->first + row) + (uint64_t)draw / 2, words);
         out[k] = place_of(sums, j->n, td_draw_open(words + 2 * (draw % 2)) * sums[j->n - 1]);
     }
 }
@@ -179,26 +193,51 @@ static td_status check_rows(const choice_job *j) {
     return TD_OK;
 }
 
+/* So many rows at a time that their sums are in the cache when places are drawn by them. */
+static td_status choose_anew(choice_job *j, int threads) {
+    enum { CACHE = 64 * 1024 }; /* weights */
+    const td_tensor *x = j->plan->x;
+    int64_t rows = x->sizes[0],
+            most = CACHE / j->n < SIDE * threads ? SIDE * threads : CACHE / j->n;
+    td_status status = TD_OK;
+    most = rows < most ? rows : most;
+    j->sums = td_malloc(sizeof(double) * (size_t)(most * j->n));
+    if (x->dtype != TD_F64)
+        j->weights = td_malloc(sizeof(double) * (size_t)(most * j->n));
+    if (!j->sums || (x->dtype != TD_F64 && !j->weights))
+        status = td_fail(TD_ENOMEM, "out of memory");
+    for (; j->first < rows && status == TD_OK; j->first += most) {
+        int64_t part = rows - j->first < most ? rows - j->first : most;
+        status = td_parallel_for(part, j->n, add_up, j);
+        if (status == TD_OK)
+            status = check_rows(j);
+        if (status == TD_OK)
+            status = td_parallel_for(part * j->draws, 32, choose, j);
+    }
+    return status;
+}
+
+static td_status choose_all_apart(choice_job *j, int threads) {
+    const td_tensor *x = j->plan->x;
+    int64_t rows = x->sizes[0];
+    td_status status = TD_OK;
+    j->sums = td_malloc(sizeof(double) * (size_t)x->numel);
+    j->order = td_malloc(sizeof(int64_t) * (size_t)j->n * (size_t)threads);
+    if (!j->sums || !j->order)
+        return td_fail(TD_ENOMEM, "out of memory");
+    TD_TRY(td_parallel_for(rows, j->n, add_up, j));
+    TD_TRY(check_rows(j));
+    status = td_parallel_for_among(threads, rows, 64 * j->n, choose_apart, j);
+done:
+    return status;
+}
+
 td_status td_cpu_multinomial(const td_multinomial_plan *p) {
-    int64_t rows = p->x->sizes[0];
     int threads = td_threads_at_most();
     choice_job j = {.plan = p, .n = p->x->sizes[1], .draws = p->out->sizes[1]};
-    td_status status = TD_OK;
-    j.sums = td_malloc(sizeof(double) * (size_t)p->x->numel);
-    if (!p->replacement)
-        j.order = td_malloc(sizeof(int64_t) * (size_t)j.n * (size_t)threads);
-    if (!j.sums || (!p->replacement && !j.order)) {
-        status = td_fail(TD_ENOMEM, "out of memory");
-        goto done;
-    }
-    TD_TRY(td_parallel_for(rows, j.n, add_up, &j));
-    TD_TRY(check_rows(&j));
-    if (p->replacement)
-        TD_TRY(td_parallel_for(p->out->numel, 32, choose, &j));
-    else
-        TD_TRY(td_parallel_for_among(threads, rows, 64 * j.n, choose_apart, &j));
-done:
+    td_status status = p->replacement ? choose_anew(&j, threads) : choose_all_apart(&j, threads);
     td_free(j.sums);
+    td_free(j.weights);
     td_free(j.order);
     return status;
 }

@@ -15,6 +15,20 @@ typedef struct search_job {
     int64_t line; /* values that share one; 0: all of them */
 } search_job;
 
+enum {
+    SIDE = 8,  /* values that are searched for side by side: none waits for another */
+    PART = 256 /* elements of a sequence that are compared before one looks */
+};
+
+/* The answers for n values from one on. */
+static void put_places(td_tensor *out, int64_t k, const int64_t *at, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        if (out->dtype == TD_I32)
+            ((int32_t *)out->data)[k + i] = (int32_t)at[i];
+        else
+            ((int64_t *)out->data)[k + i] = at[i];
+}
+
 #define SAME(x) (x)
 /* Halving leaves `at` at the last place that is known to go before. In a sequence that ascends,
  * with no NaN, the halves may be the same for all values: no branch and no length waits for an
@@ -32,20 +46,27 @@ typedef struct search_job {
         }                                                                                          \
         return at;                                                                                 \
     }                                                                                              \
-    static inline int64_t halve_##NAME(const type *s, int64_t n, type given, bool right) {         \
-        const type *at = s;                                                                        \
+    static inline void halve_##NAME(const type *s, int64_t n, const type *given, bool right,       \
+                                    int64_t *to) {                                                 \
+        const type *at[SIDE] = {s, s, s, s, s, s, s, s};                                           \
         for (uint64_t left = (uint64_t)n, half; left > 0; left -= half) {                          \
             half = (left + 1) / 2;                                                                 \
-            bool behind =                                                                          \
-                right ? GET(at[half - 1]) > GET(given) : GET(at[half - 1]) >= GET(given);          \
-            at += half & ((uint64_t)behind - 1);                                                   \
+            _Pragma("GCC unroll 8") for (int k = 0; k < SIDE; k++) {                               \
+                bool behind = right ? GET(at[k][half - 1]) > GET(given[k])                         \
+                                    : GET(at[k][half - 1]) >= GET(given[k]);                       \
+                at[k] += half & ((uint64_t)behind - 1);                                            \
+            }                                                                                      \
         }                                                                                          \
-        return at - s;                                                                             \
+        for (int k = 0; k < SIDE; k++)                                                             \
+            to[k] = at[k] - s;                                                                     \
     }                                                                                              \
     static bool ascends_##NAME(const type *s, int64_t n) {                                         \
         bool fine = n > 0 && GET(s[0]) == GET(s[0]);                                               \
-        for (int64_t k = 1; fine && k < n; k++)                                                    \
-            fine = GET(s[k - 1]) <= GET(s[k]);                                                     \
+        for (int64_t k = 1, to; fine && k < n; k = to) {                                           \
+            to = n - k < PART ? n : k + PART;                                                      \
+            for (int64_t i = k; i < to; i++)                                                       \
+                fine &= GET(s[i - 1]) <= GET(s[i]);                                                \
+        }                                                                                          \
         return fine;                                                                               \
     }                                                                                              \
     /* The values from `begin` on. */                                                              \
@@ -53,21 +74,24 @@ typedef struct search_job {
         const search_job *j = ctx;                                                                 \
         const td_search_plan *p = j->plan;                                                         \
         const type *values = p->values->data;                                                      \
-        bool narrow = p->out->dtype == TD_I32;                                                     \
         bool plain = !p->sorter && j->line == 0 && j->n <= end - begin &&                          \
                      ascends_##NAME(p->sequence->data, j->n);                                      \
         (void)worker;                                                                              \
-        for (int64_t k = begin; k < end; k++) {                                                    \
-            int64_t from = j->line ? k / j->line * j->n : 0;                                       \
+        for (int64_t k = begin, n; k < end; k += n) {                                              \
+            int64_t from = j->line ? k / j->line * j->n : 0, at[SIDE];                             \
             const int64_t *sorter = p->sorter ? (const int64_t *)p->sorter->data + from : NULL;    \
             const type *s = (const type *)p->sequence->data + from;                                \
-            int64_t at = !plain     ? search_##NAME(s, sorter, j->n, values[k], p->right)          \
-                         : p->right ? halve_##NAME(s, j->n, values[k], true)                       \
-                                    : halve_##NAME(s, j->n, values[k], false);                     \
-            if (narrow)                                                                            \
-                ((int32_t *)p->out->data)[k] = (int32_t)at;                                        \
+            type given[SIDE];                                                                      \
+            n = !plain ? 1 : end - k < SIDE ? end - k : SIDE;                                      \
+            for (int64_t i = 0; plain && i < SIDE; i++)                                            \
+                given[i] = values[i < n ? k + i : k];                                              \
+            if (!plain)                                                                            \
+                at[0] = search_##NAME(s, sorter, j->n, values[k], p->right);                       \
+            else if (p->right)                                                                     \
+                halve_##NAME(s, j->n, given, true, at);                                            \
             else                                                                                   \
-                ((int64_t *)p->out->data)[k] = at;                                                 \
+                halve_##NAME(s, j->n, given, false, at);                                           \
+            put_places(p->out, k, at, n);                                                          \
         }                                                                                          \
     }
 

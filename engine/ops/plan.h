@@ -524,7 +524,8 @@ typedef struct td_poisson_plan {
 /* In each row of out (int64, rows x draws) places in the row of x (floats, rows x n) drawn with
  * probabilities in proportion to x: independently, or no place twice. The draws of row r take the
  * numbers from offset + r * td_multinomial_blocks on. EVALUE for a row that holds what is no
- * weight, or fewer weights above 0 than it needs. All row-major. */
+ * weight, or fewer weights above 0 than it needs. All row-major; x float64, but of any floats where
+ * the CPU draws with replacement. */
 typedef struct td_multinomial_plan {
     TD_PLAN_HEAD(2, *out, *x);
     bool replacement;

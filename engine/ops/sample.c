@@ -126,7 +126,10 @@ static td_status kernel_multinomial(td_call *call) {
     td_tensor *weights = NULL, *x = NULL, *out = NULL;
     td_multinomial_plan plan = {.replacement = call->args[2].b};
     td_status status = TD_OK;
-    TD_TRY(td_contiguous_as(call->args[0].tensor, TD_F64, &weights));
+    if (plan.replacement && td_tensor_device(call->args[0].tensor).type == TD_CPU)
+        TD_TRY(td_contiguous(call->args[0].tensor, &weights)); /* made float64 on the way */
+    else
+        TD_TRY(td_contiguous_as(call->args[0].tensor, TD_F64, &weights));
     TD_TRY(as_rows(weights, &x));
     TD_TRY(as_rows(call->out[0], &out));
     plan.out = out;

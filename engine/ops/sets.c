@@ -211,8 +211,28 @@ static td_status kernel_row_order(td_call *call) {
 
 /* ---- counts ---- */
 
-static td_refusal negative_number = {
-    {"lt(x, 0)", NULL}, TD_EINDEX, "numbers that are counted must not be negative"};
+/* The largest of numbers that are counted, as they count from 0; -1: there are none. */
+static td_status largest_number(td_value numbers, int64_t *largest) {
+    td_tensor *x = numbers.tensor, *least = NULL, *most = NULL;
+    int64_t first = 0;
+    td_status status = TD_OK;
+    *largest = -1;
+    if (x->numel == 0)
+        return TD_OK;
+    TD_TRY(TD_APPLY(&least, amin, TD_T(x)));
+    TD_TRY(TD_APPLY(&most, amax, TD_T(x)));
+    TD_TRY(td_tensor_item_int(least, &first));
+    TD_TRY(td_tensor_item_int(most, largest));
+    *largest -= numbers.from_one;
+    if (first < 0)
+        status = td_fail(TD_EINDEX, "numbers that are counted must not be negative");
+    else if (first < numbers.from_one)
+        status = td_fail(TD_EINDEX, "index 0: indices count from 1 (PyTorch's 0 is 1)");
+done:
+    td_release(least);
+    td_release(most);
+    return status;
+}
 
 static td_status check_weights(const td_tensor *x, const td_tensor *weights) {
     char a[TD_SHAPE_TEXT], b[TD_SHAPE_TEXT];
@@ -231,8 +251,8 @@ static td_dtype sum_dtype(td_dtype weights) {
 
 static td_status run_bincount(td_call *call) {
     td_tensor *x = call->args[0].tensor, *weights = td_arg_tensor(call->args[1]);
-    td_tensor *most = NULL, *bins = NULL, *parts = NULL, *index = NULL;
-    int64_t largest = -1, n = call->args[2].i;
+    td_tensor *bins = NULL, *parts = NULL, *index = NULL;
+    int64_t largest, n = call->args[2].i;
     td_status status = td_check_ndim(x, "x", 1);
     if (status == TD_OK)
         status = td_check_index(x);
@@ -242,11 +262,7 @@ static td_status run_bincount(td_call *call) {
         return status;
     td_dtype dtype = weights && x->numel ? sum_dtype((td_dtype)weights->dtype) : TD_I64;
     td_value device = TD_DEVICE(td_tensor_device(x));
-    TD_TRY(td_refuse(&negative_number, x));
-    if (x->numel) {
-        TD_TRY(TD_APPLY(&most, amax, TD_T(x)));
-        TD_TRY(td_tensor_item_int(most, &largest));
-    }
+    TD_TRY(largest_number(call->args[0], &largest));
     n = largest >= n ? largest + (largest < INT64_MAX) : n; /* the last: no memory has room */
     TD_TRY(TD_APPLY(&bins, zeros, TD_INTS(1, &n), TD_DTYPE(dtype), device));
     TD_TRY(TD_APPLY(&index, to, TD_T(x), TD_DTYPE(TD_I64)));
@@ -256,10 +272,10 @@ static td_status run_bincount(td_call *call) {
         TD_TRY(TD_APPLY(&parts, ones, TD_INTS(1, ((int64_t[]){1})), TD_DTYPE(dtype), device));
         TD_STEP(&parts, expand, TD_T(parts), TD_INTS(1, &x->numel));
     }
-    TD_TRY(TD_APPLY_INPLACE(scatter_add, TD_T(bins), TD_I(0), TD_T(index), TD_T(parts)));
+    TD_TRY(TD_APPLY_INPLACE(scatter_add, TD_T(bins), TD_I(0), TD_INDEX(index, call->args[0]),
+                            TD_T(parts)));
     call->out[0] = td_retain(bins);
 done:
-    td_release(most);
     td_release(bins);
     td_release(parts);
     td_release(index);
@@ -455,7 +471,7 @@ TD_OPERATOR(bincount) = {
     .schema = "(index Tensor x, Tensor? weights=nil, int(0..) minlength=0) -> Tensor",
     .doc = "At place k how many elements are k, or the sum of their weights.",
     .run = run_bincount,
-    .flags = TD_OP_NONDIFF,
+    .flags = TD_OP_NONDIFF | TD_OP_ANY_BASE,
 };
 TD_OPERATOR(histc) = {
     .schema = "(Tensor x, int(1..) bins=100, number min=0, number max=0) -> Tensor",

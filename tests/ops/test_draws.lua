@@ -139,6 +139,27 @@ t.test("multinomial_draws_in_proportion_to_weights", function()
     t.eq(tide.tensor({ 0, 1.0 }):half():multinomial(3, true):tolist(), { 2, 2, 2 })
 end)
 
+t.test("multinomial_of_many_rows_draws_from_each_as_from_few", function()
+    tide.manual_seed(61)
+    local x = tide.rand(700, 300):bfloat16()
+    x:masked_fill_(tide.rand(700, 300):lt(0.9), 0)
+    local function drawn(weights)
+        tide.manual_seed(62)
+        return weights:multinomial(4, true)
+    end
+    local all = drawn(x)
+    t.is_true(x:gather(2, all):gt(0):all():item(), "places whose weight is not 0")
+    t.is_true(tide.equal(all[":3"], drawn(x[":3"])), "rows do not depend on those behind")
+    for _, dtype in ipairs { tide.float32, tide.float64 } do
+        t.is_true(tide.equal(all, drawn(x:to(dtype))), "the dtype of weights is of no matter")
+    end
+    x[650] = 0
+    t.error_has(function() drawn(x) end, "multinomial: the weights of a row must have a sum above 0")
+    x[699][5] = -1
+    x[650][1] = 1
+    t.error_has(function() drawn(x) end, "multinomial: weights must be finite and not negative")
+end)
+
 t.test("multinomial_without_replacement_draws_no_place_twice", function()
     tide.manual_seed(40)
     local rows = 20000

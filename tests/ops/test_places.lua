@@ -93,6 +93,14 @@ t.test("one_label_for_each_row", function()
         { x[1][3]:item(), x[2][1]:item(), x[3][1]:item(), x[4][2]:item(), x[5][2]:item() })
     local classes = tide.tensor { 1, 3, 3, 1, 1 }
     t.eq(tide.bincount(classes):tolist(), tide.bincount(classes, tide.ones(5)):tolist())
+    local many = tide.randint(1, 38, { 5000 })
+    local counts, want = tide.bincount(many, nil, 40):tolist(), {}
+    for k = 1, 40 do
+        want[k] = many:eq(k):sum():item()
+    end
+    t.eq(counts, want)
+    t.eq(tide.bincount(many:to(tide.uint8)):numel(), many:max():item())
+    t.eq(tide.zeros(3):scatter_add(1, many % 3 + 1, tide.ones(1):expand(5000)):sum():item(), 5000)
 end)
 
 -- Running extremes of a line by a loop: the last of equals, and NaN from the first on, each where it stands.
@@ -161,7 +169,7 @@ t.test("places_in_sequences_of_any_length", function()
     tide.manual_seed(96)
     for _, n in ipairs { 1, 2, 3, 7, 8, 33, 100 } do
         local sequence = tide.randint(0, 50, { n }):sort(1)
-        local values = tide.randint(-5, 60, { 80 })
+        local values = tide.randint(-5, 60, { 83 })
         local left = tide.searchsorted(sequence, values):tolist()
         local right = tide.searchsorted(sequence, values, { right = true }):tolist()
         local all = sequence:tolist()
@@ -172,6 +180,11 @@ t.test("places_in_sequences_of_any_length", function()
                 atmost = atmost + (s <= v and 1 or 0)
             end
             t.eq({ left[k], right[k] }, { less + 1, atmost + 1 })
+        end
+        for _, dtype in ipairs { tide.float32, tide.float64, tide.bfloat16, tide.float16, tide.int32 } do
+            local s, v = sequence:to(dtype), values:to(dtype)
+            t.eq(tide.searchsorted(s, v, { out_int32 = true }):tolist(), left, tostring(dtype))
+            t.eq(tide.searchsorted(s, v, { right = true }):tolist(), right, tostring(dtype))
         end
     end
 end)
