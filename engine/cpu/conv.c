@@ -1,5 +1,5 @@
 /* conv.c: convolution on the CPU: float32 by oneDNN, bfloat16 too where the machine multiplies it,
- * the other 16-bit floats by way of float32; float64 by conv_columns.c, integers and thin ones by
+ * the other 16-bit floats by way of float32; float64 and integers by conv_columns.c, thin ones by
  * conv_direct.c, both row-major. Long ones are cut along the batch,
  * with a look at the interrupt flag between. */
 #include "engine/core/interrupt.h"
@@ -256,7 +256,7 @@ td_status td_cpu_convolution(const td_convolution_plan *p) {
     case TD_F32:
         return thin ? convolve_packed(p, TD_F32, td_conv_direct) : convolve_by_library(p);
     case TD_F64:
-        return convolve_packed(p, TD_F64, thin ? td_conv_direct : td_conv_f64);
+        return convolve_packed(p, TD_F64, thin ? td_conv_direct : td_conv_columns);
     case TD_BF16:
         if (td_dnn_bfloat_gain())
             return convolve_bfloat(p);
@@ -268,7 +268,8 @@ td_status td_cpu_convolution(const td_convolution_plan *p) {
     case TD_I16:
     case TD_I32:
     case TD_I64:
-        return convolve_packed(p, TD_I64, td_conv_direct);
+        thin = td_conv_is_thin(&p->geometry) || p->direction == TD_CONV_WEIGHT;
+        return convolve_packed(p, TD_I64, thin ? td_conv_direct : td_conv_columns);
     case TD_BOOL:
     case TD_DTYPE_COUNT:
     case TD_DTYPE_NONE:

@@ -4,7 +4,8 @@
 
 #include "engine/ops/plan.h"
 
-/* Of row-major float64 tensors, in any direction. */
-td_status td_conv_f64(const td_convolution_plan *p) TD_MUST_CHECK;
+/* Of row-major float64 tensors, in any direction, or int64 tensors, which wrap around: not by
+ * weight. */
+td_status td_conv_columns(const td_convolution_plan *p) TD_MUST_CHECK;
 
 #endif

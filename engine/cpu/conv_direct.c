@@ -1,6 +1,5 @@
-/* conv_direct.c: convolution by adding up shifted lines, an element of the kernel at a time: of
- * integers, which no library convolves, and of floats in so few channels that unrolling them for a
- * product takes longer than the product. */
+/* conv_direct.c: convolution by adding up shifted lines, an element of the kernel at a time: in so
+ * few channels that unrolling them for a product takes longer than the product. */
 #include "engine/cpu/conv_direct.h"
 
 #include "engine/core/interrupt.h"

@@ -7,6 +7,7 @@
 #include "engine/cpu/blas.h"
 #include "engine/cpu/block.h"
 #include "engine/cpu/cpu.h"
+#include "engine/cpu/isa/isa.h"
 #include "engine/cpu/onednn.h"
 #include "engine/cpu/product.h"
 #include "engine/cpu/tiles.h"
@@ -151,7 +152,42 @@ static bool blocks_pay(const product *p) {
            4 * p->n >= 3 * full;
 }
 
+/* Dot products of integers: a vector with what lies along it. */
+typedef struct whole_dots {
+    const product *p;
+    const char *x, *rows;
+    int64_t stride, apart; /* elements between rows, and between results */
+} whole_dots;
+
+static void run_whole_dots(void *ctx, int64_t begin, int64_t end, int worker) {
+    const whole_dots *j = ctx;
+    int64_t size = (int64_t)j->p->size, some;
+    (void)worker;
+    for (; begin < end && !td_interrupt_requested(); begin += some) {
+        some = end - begin < 1 + STRIP / j->p->k ? end - begin : 1 + STRIP / j->p->k;
+        td_cpu->product->whole[j->p->dtype](j->p->c.data + begin * j->apart * size, j->apart, j->x,
+                                            j->rows + begin * j->stride * size, j->stride, some,
+                                            j->p->k);
+    }
+}
+
+static bool is_whole_dots(const product *p, whole_dots *j) {
+    bool across = p->n != 1;
+    if (p->by->bytes || p->batch != 1 || p->bias || (p->n != 1 && p->m != 1) ||
+        p->a.column_stride != 1 || p->b.row_stride != 1)
+        return false;
+    *j = (whole_dots){.p = p,
+                      .x = across ? p->a.data : p->b.data,
+                      .rows = across ? p->b.data : p->a.data,
+                      .stride = across ? p->b.column_stride : p->a.row_stride,
+                      .apart = across ? p->c.column_stride : p->c.row_stride};
+    return true;
+}
+
 static td_status multiply_integers(const product *p) {
+    whole_dots j;
+    if (is_whole_dots(p, &j))
+        return td_parallel_for(p->m * p->n, p->k, run_whole_dots, &j);
     double outputs = (double)p->m * (double)p->n;
     if (outputs >= FEW_OUTPUTS && outputs * (double)p->k > TINY)
         return multiply_blocks(p);

@@ -270,3 +270,57 @@ t.test("numbers_that_an_integer_dtype_does_not_hold_are_refused", function()
     t.eq(tide.full({ 2 }, 1e30, { dtype = tide.float16 }):tolist(), { math.huge, math.huge }, "floats hold any")
     t.eq(tide.full({ 1 }, 300, { dtype = tide.bool }):item(), true)
 end)
+
+-- The sums are small enough for float64 to hold them all; what a dtype cuts off is cut off at the end.
+local function same_as_in_doubles(d, got, want)
+    t.is_true(tide.equal(got:long(), want:long():to(d.dtype):long()), tostring(d.dtype) .. " " .. tostring(got.shape))
+end
+
+t.test("a_matrix_times_a_vector_whichever_way_they_lie", function()
+    for _, d in ipairs(dtypes) do
+        for _, shape in ipairs { { 1, 600 }, { 3, 5 }, { 40, 100 }, { 700, 3 }, { 33, 1025 } } do
+            local m, v = tide.randint(0, 90, shape):to(d.dtype), tide.randint(0, 90, { shape[2] }):to(d.dtype)
+            local want = tide.mv(m:double(), v:double())
+            local turned = m:t():contiguous():t()
+            local gaps = tide.stack({ m, m }, 3)[":, :, 1"]
+            for _, x in ipairs { m, turned, gaps } do
+                same_as_in_doubles(d, tide.mv(x, v), want)
+                same_as_in_doubles(d, tide.matmul(v[{ {} }]:reshape(1, -1), x:t()):reshape(-1), want)
+            end
+            same_as_in_doubles(d, tide.mv(m, tide.stack({ v, v }, 2)[":, 1"]), want)
+            same_as_in_doubles(d, tide.zeros(shape[1], { dtype = d.dtype }):addmv(m, v), want)
+        end
+    end
+end)
+
+t.test("convolutions_of_any_number_of_channels", function()
+    local cases = {
+        { 2, 1, 3, 1, { 9, 7 }, {} }, { 2, 8, 8, 1, { 12, 10 }, { padding = 1 } }, { 1, 7, 5, 1, { 6, 9 }, { stride = 2 } },
+        { 3, 8, 12, 4, { 8, 5 }, { padding = 2, dilation = 2 } }, { 2, 6, 6, 6, { 5, 5 }, {} }, { 2, 5, 4, 1, { 30 }, { padding = 1 } },
+        { 1, 4, 3, 1, { 5, 6, 4 }, { padding = 1 } }, { 0, 4, 3, 1, { 5, 6 }, {} },
+    }
+    for _, d in ipairs(dtypes) do
+        for _, case in ipairs(cases) do
+            local n, c, o, groups, places, how = table.unpack(case)
+            local dims, kernel = #places, {}
+            for k = 1, dims do
+                kernel[k] = 3
+            end
+            local options = { stride = how.stride, padding = how.padding, dilation = how.dilation, groups = groups }
+            local x = tide.randint(0, 60, { n, c, table.unpack(places) }):to(d.dtype)
+            local w = tide.randint(0, 60, { o, c // groups, table.unpack(kernel) }):to(d.dtype)
+            local back = tide.randint(0, 60, { c, o // groups, table.unpack(kernel) }):to(d.dtype)
+            local b = tide.randint(0, 60, { o }):to(d.dtype)
+            local conv, transposed = tide["conv" .. dims .. "d"], tide["conv_transpose" .. dims .. "d"]
+            for _, bias in ipairs { false, b } do
+                options.bias = bias or nil
+                local got, turned = conv(x, w, options), d.bits == 64 and transposed(x, back, options)
+                options.bias = bias and bias:double() or nil
+                same_as_in_doubles(d, got, conv(x:double(), w:double(), options))
+                if turned then
+                    same_as_in_doubles(d, turned, transposed(x:double(), back:double(), options))
+                end
+            end
+        end
+    end
+end)

@@ -187,6 +187,25 @@ static void deliver_bytes(const td_product_block *p, const int32_t *sums, int64_
 #define GET(x)  td_bfloat_to_float(x)
 #include "engine/cpu/isa/product_vector_loops.h"
 
+/* Dot products of integers, which wrap around. */
+#define DEFINE_WHOLE(type, sum_type)                                                               \
+    static void whole_##type(void *to, int64_t apart, const void *vector, const void *rows,        \
+                             int64_t stride, int64_t count, int64_t n) {                           \
+        const type *x = vector, *w = rows;                                                         \
+        type *out = to;                                                                            \
+        for (int64_t r = 0; r < count; r++, w += stride, out += apart) {                           \
+            sum_type sum = 0;                                                                      \
+            for (int64_t k = 0; k < n; k++)                                                        \
+                sum += (sum_type)x[k] * (sum_type)w[k];                                            \
+            *out = (type)sum;                                                                      \
+        }                                                                                          \
+    }
+DEFINE_WHOLE(uint8_t, uint32_t)
+DEFINE_WHOLE(int8_t, uint32_t)
+DEFINE_WHOLE(int16_t, uint32_t)
+DEFINE_WHOLE(int32_t, uint32_t)
+DEFINE_WHOLE(int64_t, uint64_t)
+
 extern const td_product_kernels TD_ISA_SYMBOL(td_product_kernels);
 const td_product_kernels TD_ISA_SYMBOL(td_product_kernels) = {
     .block = {[TD_U8] = i8_block,
@@ -197,6 +216,11 @@ const td_product_kernels TD_ISA_SYMBOL(td_product_kernels) = {
               [TD_F32] = vf_block,
               [TD_F64] = vd_block},
     .dots = {[TD_F32] = vf_dots, [TD_F64] = vd_dots, [TD_F16] = half_dots, [TD_BF16] = bfloat_dots},
+    .whole = {[TD_U8] = whole_uint8_t,
+              [TD_I8] = whole_int8_t,
+              [TD_I16] = whole_int16_t,
+              [TD_I32] = whole_int32_t,
+              [TD_I64] = whole_int64_t},
     .combine = {[TD_F32] = vf_combine, [TD_F64] = vd_combine},
     .pairs = pairs_block,
 #if defined(TD_ISA_avx512)

@@ -31,10 +31,16 @@ typedef void (*td_product_combine_fn)(void *sums, const void *x, const void *row
                                       int64_t count, int64_t n);
 
 /* By dtype; NULL: not for this one. */
+/* The dot products of x and `count` rows of integers, n each, to places `apart` in c; of one dtype,
+ * wrapped around. */
+typedef void (*td_product_whole_fn)(void *c, int64_t apart, const void *x, const void *rows,
+                                    int64_t stride, int64_t count, int64_t n);
+
 typedef struct td_product_kernels {
     td_product_block_fn block[TD_DTYPE_COUNT];
     td_product_dots_fn dots[TD_DTYPE_COUNT];
     td_product_combine_fn combine[TD_DTYPE_COUNT];
+    td_product_whole_fn whole[TD_DTYPE_COUNT];
     /* int8 matrices, c and its sums int32, no bias: by pairs of terms, and by fours (NULL: not in
      * this set), which takes AVX512_VNNI (td_cpu_has_vnni). The same bits. */
     td_product_block_fn pairs, quads;
