@@ -168,8 +168,9 @@ static int64_t row_offset(const places *j, int64_t before, int64_t place) {
 static void read_line(char *out, const char *x, offset_block offsets, size_t size) {
     const int64_t *at = offsets.at, n = offsets.n, base = offsets.base;
 #define MOVE(type)                                                                                 \
-    for (int64_t k = 0; k < n; k++)                                                                \
-        ((type *)out)[k] = ((const type *)x)[at[k] - base];
+    type *restrict to = (type *)out;                                                               \
+    const type *from = (const type *)((uintptr_t)x - (uintptr_t)base * sizeof(type));              \
+    _Pragma("GCC unroll 4") for (int64_t k = 0; k < n; k++) to[k] = from[at[k]];
     TD_BY_SIZE(size, MOVE);
 #undef MOVE
 }
@@ -290,6 +291,8 @@ static void write_row(const write_job *j, int64_t before, int64_t place, int64_t
                       int64_t last) {
     const places *p = &j->places;
     int64_t size = (int64_t)p->size, row = before * p->plan->places + place;
+    if (p->plan->one_row)
+        row = 0;
     char *to = p->x + row_offset(p, before, place) * size;
     const char *from = p->values + (row * p->plan->after + first) * size;
     const int64_t *offsets = p->after ? p->after + first : NULL;

@@ -243,8 +243,32 @@ static td_status rule_index_write(const td_call *call, td_meta *out) {
     return td_rule_same(call, out);
 }
 
+/* Do all places get the same row, so that one will do? */
+static bool are_one_row(const td_index_plan *plan, const td_tensor *values) {
+    int lead = values->ndim - plan->nafter;
+    bool one = plan->after > 1 && td_tensor_device(plan->out).type == TD_CPU;
+    for (int d = 0; one && d < lead; d++)
+        one = values->sizes[d] == 1;
+    return one;
+}
+
+/* That row, in the dtype of what is written. */
+static td_status pack_row(const td_index_plan *plan, td_tensor *values, td_tensor **packed) {
+    int lead = values->ndim > plan->nafter ? values->ndim - plan->nafter : 0;
+    td_tensor *row = NULL;
+    td_status status = td_tensor_empty((td_dtype)plan->out->dtype, td_tensor_device(plan->out),
+                                       plan->nafter, plan->after_sizes, packed);
+    if (status == TD_OK)
+        status = td_tensor_view(values, values->ndim - lead, values->sizes + lead,
+                                values->strides + lead, 0, &row);
+    if (status == TD_OK)
+        status = td_copy_into(*packed, row);
+    td_release(row);
+    return status;
+}
+
 /* Values as a device takes them: row-major, of the plan's shape and out's dtype, apart from out. */
-static td_status pack_values(const td_index_plan *plan, td_tensor *values, td_tensor **packed) {
+static td_status pack_values(td_index_plan *plan, td_tensor *values, td_tensor **packed) {
     const td_tensor *out = plan->out;
     if (values->contiguous && values->dtype == out->dtype && values->storage != out->storage &&
         values->ndim == plan->ndim &&
@@ -253,6 +277,9 @@ static td_status pack_values(const td_index_plan *plan, td_tensor *values, td_te
         *packed = td_retain(values);
         return TD_OK;
     }
+    plan->one_row = are_one_row(plan, values);
+    if (plan->one_row)
+        return pack_row(plan, values, packed);
     td_status status = td_tensor_empty((td_dtype)out->dtype, td_tensor_device(out), plan->ndim,
                                        plan->sizes, packed);
     return status ? status : td_copy_into(*packed, values);

@@ -451,6 +451,7 @@ typedef struct td_index_plan {
     int nindexed;
     uint16_t from_one;                /* on the CPU: bit k: index[k] counts from 1 */
     bool accumulate;                  /* writing: += */
+    bool one_row;                     /* writing on the CPU: x is of after_sizes, for all places */
     int64_t index_sizes[TD_MAX_DIMS]; /* of the dims that they index */
     int64_t index_strides[TD_MAX_DIMS];
     int index_dims[TD_MAX_DIMS];

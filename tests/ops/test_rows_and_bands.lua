@@ -72,6 +72,26 @@ for _, dtype in ipairs(DTYPES) do
         end
     end)
 
+    t.test("one_row_of_" .. dtype .. "_for_all_places", function()
+        tide.manual_seed(44)
+        local x = numbers(dtype, { 6, 5, 37 })
+        local index, row, number = tide.tensor { 2, 5, 2, -1 }, numbers(dtype, { 5, 37 }), numbers(dtype, {})
+        local many = row:expand(4, 5, 37)
+        for k, here in ipairs(layouts(x)) do
+            local want = here:contiguous():clone()
+            for _, at in ipairs { 2, 5, 6 } do
+                want[at] = number
+            end
+            local name = dtype .. ", layout " .. k
+            same(here:index_fill(1, index, number), want, "index_fill, " .. name)
+            same(here:index_put({ index }, number), want, "a number, " .. name)
+            same(here:index_put({ index }, row), here:index_copy(1, index, many:clone()), "a row, " .. name)
+            same(here:index_put({ index }, row:unsqueeze(1)), here:index_copy(1, index, many:clone()), "of 3 dims, " .. name)
+            same(here:index_put({ index }, row, true), here:index_add(1, index, many:clone()), "added, " .. name)
+            same(here:transpose(1, 2):index_fill(2, index, number), want:transpose(1, 2), "across, " .. name)
+        end
+    end)
+
     t.test("elements_of_" .. dtype .. "_added_along_a_line", function()
         tide.manual_seed(42)
         local x, source = numbers(dtype, { 3, 50 }), numbers(dtype, { 3, 90 })
