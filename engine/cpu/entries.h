@@ -35,6 +35,17 @@ static inline const td_entries *td_entries_for(int bits, int64_t n) {
     return bits <= 32 && n <= UINT32_MAX ? &td_narrow_entries : &td_wide_entries;
 }
 
+/* A few keys, or many that are nearly in order. */
+static inline void td_sort_keys(uint64_t *keys, int64_t n) {
+    for (int64_t k = 1; k < n; k++) {
+        uint64_t moved = keys[k];
+        int64_t to = k;
+        for (; to > 0 && keys[to - 1] > moved; to--)
+            keys[to] = keys[to - 1];
+        keys[to] = moved;
+    }
+}
+
 /* Counts become sums of those before them, all of which are less than 256. n is a multiple of 8.
  * Eight at a time: the product has in each byte the sum of those up to it. */
 static inline void td_begin_few(uint8_t *counts, int n) {

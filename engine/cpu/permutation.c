@@ -61,16 +61,6 @@ static int bits_for(int64_t n) {
     return bits;
 }
 
-static void insertion_sort(uint64_t *e, int64_t n) {
-    for (int64_t k = 1; k < n; k++) {
-        uint64_t moved = e[k];
-        int64_t to = k;
-        for (; to > 0 && e[to - 1] > moved; to--)
-            e[to] = e[to - 1];
-        e[to] = moved;
-    }
-}
-
 /* Sort entries, which agree from bit `high` on, into `to`: by digits of which there are about twice
  * as many as entries, so that few share one; what does lies side by side and is sorted then. */
 static void sort_run(const uint64_t *from, uint64_t *to, int64_t n, int high) {
@@ -84,7 +74,7 @@ static void sort_run(const uint64_t *from, uint64_t *to, int64_t n, int high) {
         start[d + 1] += start[d];
     for (int64_t k = 0; k < n; k++)
         to[start[from[k] >> shift & mask]++] = from[k];
-    insertion_sort(to, n);
+    td_sort_keys(to, n);
 }
 
 /* The same for fewer than 256, whose counts are bytes. */
@@ -97,7 +87,7 @@ static void sort_short_run(const uint64_t *from, uint64_t *to, int64_t n, int hi
     td_begin_few(start, DIGITS);
     for (int64_t k = 0; k < n; k++)
         to[start[from[k] >> shift & (DIGITS - 1)]++] = from[k];
-    insertion_sort(to, n);
+    td_sort_keys(to, n);
 }
 
 /* Sorted entries that are alike but for their numbers go by what is left of their keys. */

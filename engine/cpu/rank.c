@@ -2,6 +2,7 @@
  * are left. Each step looks at all that are left, but at many at once. */
 #include "engine/cpu/rank.h"
 
+#include "engine/cpu/entries.h"
 #include "engine/cpu/isa/isa.h"
 
 #include <string.h>
@@ -17,16 +18,6 @@ enum {
 typedef struct bounds {
     uint64_t low, high;
 } bounds;
-
-static void insertion_sort(uint64_t *keys, int64_t n) {
-    for (int64_t k = 1; k < n; k++) {
-        uint64_t moved = keys[k];
-        int64_t to = k;
-        for (; to > 0 && keys[to - 1] > moved; to--)
-            keys[to] = keys[to - 1];
-        keys[to] = moved;
-    }
-}
 
 /* A key from a place that no input can foresee to be a bad one. */
 static uint64_t pick(const uint64_t *keys, int64_t n, uint64_t *draw) {
@@ -47,14 +38,14 @@ static bounds bracket(const uint64_t *keys, int64_t n, int64_t rank, uint64_t *d
     uint64_t sample[SAMPLE];
     for (int j = 0; j < SAMPLE; j++)
         sample[j] = pick(keys, n, draw);
-    insertion_sort(sample, SAMPLE);
+    td_sort_keys(sample, SAMPLE);
     int at = (int)((double)rank / (double)n * SAMPLE), beside = SAMPLE / 8;
     return (bounds){at < beside ? 0 : sample[at - beside],
                     at + beside >= SAMPLE ? UINT64_MAX : sample[at + beside]};
 }
 
 static uint64_t rank_few(uint64_t *keys, int64_t n, int64_t rank) {
-    insertion_sort(keys, n);
+    td_sort_keys(keys, n);
     return keys[rank];
 }
 
