@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { BLOCK = 32, SMALLEST = 4096 };
+enum { BLOCK = 32, CHUNK = 32 * BLOCK, SMALLEST = 4096, BYTES = 16 /* of a vector */ };
 
 typedef struct transpose_job {
     const char *x;
@@ -14,8 +14,8 @@ typedef struct transpose_job {
     size_t size;
     int64_t rows, columns; /* of the matrices: x runs along rows, out along columns */
     int64_t x_step, out_step;
-    int64_t strips; /* blocks of rows in a matrix */
-    int nouter;     /* the other dims */
+    int64_t strips, chunks; /* blocks of rows in a matrix, and of CHUNK columns */
+    int nouter;             /* the other dims */
     int64_t outer_sizes[TD_MAX_DIMS], x_outer[TD_MAX_DIMS], out_outer[TD_MAX_DIMS];
 } transpose_job;
 
@@ -35,17 +35,59 @@ bool td_cpu_is_transpose(const td_tensor *out, const td_tensor *x) {
     return d >= 0 && x->sizes[last] > 1 && x->strides[last] > 1;
 }
 
+/* As many lines of x as a vector has elements become as many rows of the buffer: what lies half of
+ * them apart is interleaved, until each has met each. */
+#define DEFINE_SQUARE(type, LOW, HIGH)                                                             \
+    static inline void square_##type(type *to, int64_t to_step, const type *x, int64_t x_step) {   \
+        enum { N = BYTES / sizeof(type) };                                                         \
+        typedef type vector __attribute__((vector_size(BYTES)));                                   \
+        vector v[N], next[N];                                                                      \
+        for (int k = 0; k < N; k++)                                                                \
+            memcpy(&v[k], x + k * x_step, sizeof v[k]);                                            \
+        for (int met = 1; met < N; met *= 2) {                                                     \
+            for (int k = 0; k < N / 2; k++) {                                                      \
+                next[2 * k] = __builtin_shufflevector(v[k], v[k + N / 2], LOW);                    \
+                next[2 * k + 1] = __builtin_shufflevector(v[k], v[k + N / 2], HIGH);               \
+            }                                                                                      \
+            memcpy(v, next, sizeof v);                                                             \
+        }                                                                                          \
+        for (int k = 0; k < N; k++)                                                                \
+            memcpy(to + k * to_step, &v[k], sizeof v[k]);                                          \
+    }
+#define LOW_2   0, 2
+#define HIGH_2  1, 3
+#define LOW_4   0, 4, 1, 5
+#define HIGH_4  2, 6, 3, 7
+#define LOW_8   0, 8, 1, 9, 2, 10, 3, 11
+#define HIGH_8  4, 12, 5, 13, 6, 14, 7, 15
+#define LOW_16  0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define HIGH_16 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+DEFINE_SQUARE(uint8_t, LOW_16, HIGH_16)
+DEFINE_SQUARE(uint16_t, LOW_8, HIGH_8)
+DEFINE_SQUARE(uint32_t, LOW_4, HIGH_4)
+DEFINE_SQUARE(uint64_t, LOW_2, HIGH_2)
+
 /* By way of a buffer: lines a power of two apart would push one another out of the cache if they
  * were written an element at a time. */
 #define DEFINE_BLOCK(type)                                                                         \
     static void block_##type(type *restrict out, const type *restrict x, int64_t rows,             \
                              int64_t columns, int64_t x_step, int64_t out_step) {                  \
-        type buffer[BLOCK][BLOCK + 1];                                                             \
+        enum { N = BYTES / sizeof(type), STEP = BLOCK + N };                                       \
+        type buffer[BLOCK * STEP];                                                                 \
+        for (int64_t r = 0; r < rows && columns < N; r++)                                          \
+            for (int64_t c = 0; c < columns; c++)                                                  \
+                out[r * out_step + c] = x[r + c * x_step];                                         \
+        if (columns < N)                                                                           \
+            return;                                                                                \
+        int64_t whole_rows = rows / N * N, whole = columns / N * N;                                \
+        for (int64_t c = 0; c < whole; c += N)                                                     \
+            for (int64_t r = 0; r < whole_rows; r += N)                                            \
+                square_##type(buffer + r * STEP + c, STEP, x + r + c * x_step, x_step);            \
         for (int64_t c = 0; c < columns; c++)                                                      \
-            for (int64_t r = 0; r < rows; r++)                                                     \
-                buffer[r][c] = x[r + c * x_step];                                                  \
+            for (int64_t r = c < whole ? whole_rows : 0; r < rows; r++)                            \
+                buffer[r * STEP + c] = x[r + c * x_step];                                          \
         for (int64_t r = 0; r < rows; r++)                                                         \
-            memcpy(out + r * out_step, buffer[r], (size_t)columns * sizeof(type));                 \
+            memcpy(out + r * out_step, buffer + r * STEP, (size_t)columns * sizeof(type));         \
     }
 DEFINE_BLOCK(uint8_t)
 DEFINE_BLOCK(uint16_t)
@@ -56,7 +98,9 @@ static void transpose_strips(void *ctx, int64_t begin, int64_t end, int worker) 
     const transpose_job *j = ctx;
     (void)worker;
     for (int64_t item = begin; item < end; item++) {
-        int64_t row = item % j->strips * BLOCK, matrix = item / j->strips;
+        int64_t row = item % j->strips * BLOCK, matrix = item / j->strips / j->chunks;
+        int64_t first = item / j->strips % j->chunks * CHUNK;
+        int64_t end_column = j->columns - first < CHUNK ? j->columns : first + CHUNK;
         int64_t x_at = row, out_at = row * j->out_step;
         for (int d = j->nouter - 1; d >= 0; d--) {
             int64_t k = matrix % j->outer_sizes[d];
@@ -65,8 +109,8 @@ static void transpose_strips(void *ctx, int64_t begin, int64_t end, int worker) 
             out_at += k * j->out_outer[d];
         }
         int64_t rows = j->rows - row < BLOCK ? j->rows - row : BLOCK;
-        for (int64_t column = 0; column < j->columns; column += BLOCK) {
-            int64_t columns = j->columns - column < BLOCK ? j->columns - column : BLOCK;
+        for (int64_t column = first; column < end_column; column += BLOCK) {
+            int64_t columns = end_column - column < BLOCK ? end_column - column : BLOCK;
             const char *x = j->x + (size_t)(x_at + column * j->x_step) * j->size;
             char *out = j->out + (size_t)(out_at + column) * j->size;
 #define MOVE(type)                                                                                 \
@@ -88,6 +132,10 @@ td_status td_cpu_transpose(td_tensor *out, const td_tensor *x) {
                        .x_step = x->strides[last],
                        .out_step = out->strides[fast]};
     int64_t matrices = 1;
+    while (last > 0 && last - 1 != fast && x->strides[last - 1] == j.columns * j.x_step) {
+        last--; /* the next dim goes on where this one ends, as it does in the result */
+        j.columns *= x->sizes[last];
+    }
     for (int d = 0; d < last; d++) {
         if (d == fast)
             continue;
@@ -97,5 +145,7 @@ td_status td_cpu_transpose(td_tensor *out, const td_tensor *x) {
         matrices *= x->sizes[d];
     }
     j.strips = (j.rows + BLOCK - 1) / BLOCK;
-    return td_parallel_for(matrices * j.strips, BLOCK * j.columns, transpose_strips, &j);
+    j.chunks = (j.columns + CHUNK - 1) / CHUNK;
+    int64_t columns = j.columns < CHUNK ? j.columns : CHUNK;
+    return td_parallel_for(matrices * j.strips * j.chunks, BLOCK * columns, transpose_strips, &j);
 }

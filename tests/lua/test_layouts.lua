@@ -271,3 +271,50 @@ t.test("elements_of_short_rows_are_found_where_they_lie", function()
         end
     end
 end)
+
+-- An element of y stands where it did in x, whose dims were put in this order.
+local function check_turned(x, order, name)
+    local n, given = #order, x:flatten():tolist()
+    local shape, strides_of, stride = {}, {}, 1
+    for d = n, 1, -1 do
+        strides_of[d], stride = stride, stride * x.shape[d]
+    end
+    for d = 1, n do
+        shape[d] = x.shape[order[d]]
+    end
+    local want, at = {}, {}
+    for d = 1, n do
+        at[d] = 0
+    end
+    for k = 1, #given do
+        local from, d = 1, n
+        for e = 1, n do
+            from = from + at[e] * strides_of[order[e]]
+        end
+        want[k] = given[from]
+        while d > 0 do
+            at[d] = at[d] + 1
+            if at[d] < shape[d] then
+                break
+            end
+            at[d], d = 0, d - 1
+        end
+    end
+    t.eq(x:permute(order):contiguous():flatten():tolist(), want, name)
+end
+
+t.test("elements_of_every_size_are_turned_to_their_places", function()
+    for _, dtype in ipairs { "uint8", "int16", "float32", "int64" } do
+        for _, case in ipairs {
+            { { 70, 67 }, { 2, 1 } }, { { 1500, 3 }, { 2, 1 } }, { { 3, 1500 }, { 2, 1 } }, { { 5, 34, 33 }, { 1, 3, 2 } },
+            { { 2, 9, 15, 17 }, { 1, 4, 2, 3 } }, { { 2, 5, 40, 11 }, { 1, 3, 4, 2 } }, { { 2, 9, 33, 8 }, { 4, 1, 3, 2 } },
+            { { 1, 50, 45, 2 }, { 1, 2, 4, 3 } }, { { 3, 40, 40 }, { 3, 1, 2 } }, { { 2200, 2 }, { 2, 1 } },
+        } do
+            local n = 1
+            for _, size in ipairs(case[1]) do
+                n = n * size
+            end
+            check_turned((tide.arange(n) % 251):to(tide[dtype]):reshape(case[1]), case[2], dtype .. " " .. table.concat(case[1], " "))
+        end
+    end
+end)
