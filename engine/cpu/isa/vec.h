@@ -1,11 +1,11 @@
 /* vec.h: vectors of the instruction set being built, as GCC vector types.
  *
  * + - * / & | ^ ~ and comparisons (giving masks of 0 / -1 integers) are the compiler's; this header
- * adds loads, stores, selection and SLEEF's functions (at most 1 ulp; those called _most are so for
- * most operands only, and vec_math.h has them for all).
- * Parts of vectors are vec_part.h's, sums across their lanes vec_across.h's.
- * vf is float, vd double, vi the integer vector of a mask of vf, vl that of vd; vb, vc
- * and vs are vectors of uint8, int8 and int16.
+ * adds loads, stores, selection and SLEEF's functions (at most 1 ulp; those called _most are
+ * so for most operands only or not the way of all sets: vec_math.h, vec_double.h and vec_float.h
+ * have them for all). Parts of vectors are vec_part.h's, sums across their lanes vec_across.h's. vf
+ * is float, vd double, vi the integer vector of a mask of vf, vl that of vd; vb, vc and vs are
+ * vectors of uint8, int8 and int16.
  */
 #ifndef TD_CPU_ISA_VEC_H
 #define TD_CPU_ISA_VEC_H
