@@ -132,6 +132,47 @@ TEST(functions_are_right_at_both_ends) {
         {"rsqrt", TD_F64, 5e-324, 4.4989137945431964e+161},
         {"rsqrt", TD_F32, -INFINITY, NAN},
         {"rsqrt", TD_F32, 0, INFINITY},
+        {"exp", TD_F64, 709.78, 1.7928227943945155e+308},
+        {"exp", TD_F64, 710, INFINITY},
+        {"exp", TD_F64, -745, 5e-324},
+        {"exp", TD_F64, -INFINITY, 0},
+        {"exp", TD_F64, NAN, NAN},
+        {"exp2", TD_F64, 1024, INFINITY},
+        {"exp2", TD_F64, -1074, 5e-324},
+        {"exp2", TD_F64, NAN, NAN},
+        {"exp2", TD_F32, 128, INFINITY},
+        {"exp2", TD_F32, -149, 0x1p-149},
+        {"exp2", TD_F32, -INFINITY, 0},
+        {"exp2", TD_F32, NAN, NAN},
+        {"expm1", TD_F64, 709.78, 1.7928227943945155e+308},
+        {"expm1", TD_F64, INFINITY, INFINITY},
+        {"expm1", TD_F64, -INFINITY, -1},
+        {"expm1", TD_F64, -5e-324, -5e-324},
+        {"expm1", TD_F64, NAN, NAN},
+        {"log", TD_F64, 1.7976931348623157e+308, 709.78271289338397},
+        {"log", TD_F64, 5e-324, -744.44007192138127},
+        {"log", TD_F64, 0, -INFINITY},
+        {"log", TD_F64, -1, NAN},
+        {"log", TD_F64, INFINITY, INFINITY},
+        {"log1p", TD_F64, -1, -INFINITY},
+        {"log1p", TD_F64, -2, NAN},
+        {"log1p", TD_F64, 1e-300, 1e-300},
+        {"erf", TD_F64, 6, 1},
+        {"erf", TD_F64, -INFINITY, -1},
+        {"erf", TD_F64, NAN, NAN},
+        {"erfc", TD_F64, 27.2, 1.0189049142703155e-323},
+        {"erfc", TD_F64, INFINITY, 0},
+        {"erfc", TD_F64, -INFINITY, 2},
+        {"erfc", TD_F64, NAN, NAN},
+        {"gelu", TD_F64, -40, -0.0},
+        {"gelu", TD_F64, INFINITY, INFINITY},
+        {"gelu", TD_F64, NAN, NAN},
+        {"erfinv", TD_F64, 1, INFINITY},
+        {"erfinv", TD_F64, 1.5, NAN},
+        {"ndtri", TD_F64, 0, -INFINITY},
+        {"ndtri", TD_F64, 1, INFINITY},
+        {"ndtri", TD_F64, 1e-30, -11.464024688443616},
+        {"ndtri", TD_F64, 1e-300, -37.047096299361199},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
         check_unary(cases[k].name, cases[k].dtype, cases[k].x, cases[k].want);
@@ -203,10 +244,70 @@ TEST(float_functions_are_right_in_every_interval) {
         }
 }
 
+static long double exact_gelul(long double x) {
+    return x * erfcl(-x * sqrtl(0.5L)) / 2;
+}
+/* Through its inverse, which is right to more digits: one Newton step. */
+static long double exact_erfinvl(long double x) {
+    long double y = 0, step;
+    for (int k = 0; k < 100; k++) {
+        long double slope = 1.1283791670955125739L * expl(-y * y);
+        long double error = x < 0.5L ? erfl(y) - x : (1 - x) - erfcl(y);
+        step = error / slope;
+        y -= step / (1 + y * step);
+    }
+    return y;
+}
+
+typedef struct swept_double {
+    const char *name;
+    long double (*exact)(long double x);
+    double limit, least, most; /* in units of the last place; the ends */
+} swept_double;
+
+/* Of n numbers between the ends, as many in each part of an octave. */
+static void check_doubles(const swept_double *f, int64_t n) {
+    td_tensor *x = NULL, *out = NULL;
+    if (!CHECK_INT(td_tensor_empty(TD_F64, TD_DEVICE_CPU, 1, &n, &x), TD_OK))
+        return;
+    for (int64_t k = 0; k < n; k++) {
+        double part = ((double)k + 0.37) / (double)n, from = f->least == 0 ? 1e-9 : f->least;
+        ((double *)x->data)[k] =
+            from > 0 ? from * pow(f->most / from, part) : from + (f->most - from) * part;
+    }
+    if (CHECK_INT(td_op_apply(td_op_find(f->name), &out, 1, (td_value[]){TD_T(x)}), TD_OK))
+        for (int64_t k = 0; k < n; k++) {
+            double at = element(x, k), got = element(out, k);
+            long double want = f->exact(at), one = ldexpl(1, ilogbl(want) - 52);
+            if (!(fabsl((long double)got - want) <= f->limit * one))
+                check_fail(__FILE__, __LINE__, "%s(%.17g) is %.17g, not %.17Lg", f->name, at, got,
+                           want);
+        }
+    td_release(x);
+    td_release(out);
+}
+
+TEST(double_functions_are_right_in_every_interval) {
+    static const swept_double functions[] = {
+        {"exp", expl, 1, -700, 700},      {"exp2", exp2l, 1, -1000, 1000},
+        {"expm1", expm1l, 1.01, -37, 40}, {"expm1", expm1l, 1.01, 0, 1},
+        {"log", logl, 1, 0, 1e6},         {"log", logl, 1, 0.5, 2},
+        {"log1p", log1pl, 1.01, 0, 1e6},  {"log1p", log1pl, 1.01, -0.999, 1},
+        {"erf", erfl, 1, 0, 6},           {"erf", erfl, 1, -6, 6},
+        {"erfc", erfcl, 1.3, -6, 26},     {"gelu", exact_gelul, 2, -20, 10},
+        {"gelu", exact_gelul, 2, 0, 10},  {"erfinv", exact_erfinvl, 1.2, 0, 0.99},
+    };
+    for (size_t k = 0; k < sizeof functions / sizeof *functions; k++)
+        check_doubles(&functions[k], functions[k].exact == exact_erfinvl ? 500 : 20000);
+}
+
 TEST(the_sign_of_zero_passes_through_odd_functions) {
     static const char *const names[] = {"expm1", "log1p", "tanh", "erf", "silu", "gelu"};
-    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
-        td_tensor *x = tensor_of(TD_F32, 2, (double[]){0.0, -0.0}), *out = NULL;
+    enum { NAMES = (int)(sizeof names / sizeof *names) };
+    for (int f = 0; f < 2 * NAMES; f++) {
+        int k = f % NAMES;
+        td_tensor *x = tensor_of(f < NAMES ? TD_F32 : TD_F64, 2, (double[]){0.0, -0.0}),
+                  *out = NULL;
         if (CHECK_INT(td_op_apply(td_op_find(names[k]), &out, 1, (td_value[]){TD_T(x)}), TD_OK)) {
             CHECK(element(out, 0) == 0 && !signbit(element(out, 0)));
             CHECK(element(out, 1) == 0 && signbit(element(out, 1)));
@@ -234,8 +335,8 @@ TEST(remainders_by_the_smallest_numbers_are_numbers) {
 
 /* A whole vector goes another way where one lane is large: by SLEEF, or because ours does. */
 TEST(an_elements_result_does_not_depend_on_its_neighbours) {
-    static const char *const names[] = {"sin", "cos",     "tan",  "gelu",  "erfc",
-                                        "log", "sigmoid", "silu", "expm1", "log1p"};
+    static const char *const names[] = {"sin",  "cos",   "tan",   "gelu", "erfc", "log", "sigmoid",
+                                        "silu", "expm1", "log1p", "exp",  "exp2", "erf"};
     enum { N = 64, NAMES = (int)(sizeof names / sizeof *names) };
     double values[N], mixed[2 * N];
     for (int k = 0; k < N; k++) {
@@ -325,6 +426,7 @@ int main(void) {
     }
     RUN(functions_are_right_at_both_ends);
     RUN(float_functions_are_right_in_every_interval);
+    RUN(double_functions_are_right_in_every_interval);
     RUN(the_sign_of_zero_passes_through_odd_functions);
     RUN(remainders_by_the_smallest_numbers_are_numbers);
     RUN(an_elements_result_does_not_depend_on_its_neighbours);

@@ -145,27 +145,33 @@ def erfinv(w):
 ERFCX_C, BESSEL_C = mpf(2), mpf(4)
 ERFINV_LIMIT, NDTRI_LIMIT = mpf("16.7"), mpf(120)
 
-print("""/* vec_wide_pieces.h: made by fit_wide.py, which says what it holds; not to be edited. */
+
+def main():
+    print("""/* vec_wide_pieces.h: made by fit_wide.py, which says what it holds; not to be edited. */
 #ifndef TD_CPU_ISA_VEC_WIDE_PIECES_H
 #define TD_CPU_ISA_VEC_WIDE_PIECES_H
 
 /* clang-format off */""")
-LAST = mpf(ENTRIES - 1)
-print(f"\n#define TD_ERFCX_C {float(ERFCX_C)}")
-print_table("erfcx", "exp(x^2) erfc(x) of v = 15 C / (C + x)",
-            *even_from_0(lambda v: erfcx(v / LAST, ERFCX_C) * v / LAST, 9))
-print_table("erfc", "the same over v, as near as a float needs",
-            *even(lambda v: erfcx(v / LAST, ERFCX_C) / LAST, 6))
-print(f"\n#define TD_BESSEL_C {float(BESSEL_C)}")
-print_table("i0", "exp(-a) I0(a) / v^(1/2) of v = 15 C / (C + a)",
-            *even(lambda v: bessel(0, v / LAST, BESSEL_C) / mp.sqrt(LAST), 10))
-print_table("i1", "exp(-a) I1(a) / (a v^(3/2)) of the same",
-            *even(lambda v: bessel(1, v / LAST, BESSEL_C) / mp.sqrt(LAST) ** 3, 10))
-print(f"\n#define TD_ERFINV_LIMIT {float(ERFINV_LIMIT)}")
-print_table("erfinv", "erfinv(x) / x of -15 log(1 - x^2) / LIMIT",
-            *even(lambda v: erfinv(v * ERFINV_LIMIT / LAST), 7))
-print(f"\n#define TD_NDTRI_LIMIT {float(NDTRI_LIMIT)}")
-print(f"#define TD_NDTRI_SHIFT {float(NDTRI_LIMIT / LAST)}")
-print_table("ndtri", "the same of -log(1 - x^2), in octaves of that plus SHIFT",
-            *octaves(erfinv, NDTRI_LIMIT, 9))
-print("\n/* clang-format on */\n\n#endif")
+    LAST = mpf(ENTRIES - 1)
+    print(f"\n#define TD_ERFCX_C {float(ERFCX_C)}")
+    print_table("erfcx", "exp(x^2) erfc(x) of v = 15 C / (C + x)",
+                *even_from_0(lambda v: erfcx(v / LAST, ERFCX_C) * v / LAST, 9))
+    print_table("erfc", "the same over v, as near as a float needs",
+                *even(lambda v: erfcx(v / LAST, ERFCX_C) / LAST, 6))
+    print(f"\n#define TD_BESSEL_C {float(BESSEL_C)}")
+    print_table("i0", "exp(-a) I0(a) / v^(1/2) of v = 15 C / (C + a)",
+                *even(lambda v: bessel(0, v / LAST, BESSEL_C) / mp.sqrt(LAST), 10))
+    print_table("i1", "exp(-a) I1(a) / (a v^(3/2)) of the same",
+                *even(lambda v: bessel(1, v / LAST, BESSEL_C) / mp.sqrt(LAST) ** 3, 10))
+    print(f"\n#define TD_ERFINV_LIMIT {float(ERFINV_LIMIT)}")
+    print_table("erfinv", "erfinv(x) / x of -15 log(1 - x^2) / LIMIT",
+                *even(lambda v: erfinv(v * ERFINV_LIMIT / LAST), 7))
+    print(f"\n#define TD_NDTRI_LIMIT {float(NDTRI_LIMIT)}")
+    print(f"#define TD_NDTRI_SHIFT {float(NDTRI_LIMIT / LAST)}")
+    print_table("ndtri", "the same of -log(1 - x^2), in octaves of that plus SHIFT",
+                *octaves(erfinv, NDTRI_LIMIT, 9))
+    print("\n/* clang-format on */\n\n#endif")
+
+
+if __name__ == "__main__":
+    main()

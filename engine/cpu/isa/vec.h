@@ -1,11 +1,11 @@
 /* vec.h: vectors of the instruction set being built, as GCC vector types.
  *
  * + - * / & | ^ ~ and comparisons (giving masks of 0 / -1 integers) are the compiler's; this header
- * adds loads, stores, selection and SLEEF's functions (at most 1 ulp; those called _most are so for
- * most operands only, and vec_math.h has them for all).
- * Parts of vectors are vec_part.h's, sums across their lanes vec_across.h's.
- * vf is float, vd double, vi the integer vector of a mask of vf, vl that of vd; vb, vc
- * and vs are vectors of uint8, int8 and int16.
+ * adds loads, stores, selection and SLEEF's functions (at most 1 ulp; those called _most are
+ * so for most operands only or not the way of all sets: vec_math.h, vec_double.h and vec_float.h
+ * have them for all). Parts of vectors are vec_part.h's, sums across their lanes vec_across.h's. vf
+ * is float, vd double, vi the integer vector of a mask of vf, vl that of vd; vb, vc and vs are
+ * vectors of uint8, int8 and int16.
  */
 #ifndef TD_CPU_ISA_VEC_H
 #define TD_CPU_ISA_VEC_H
@@ -93,6 +93,7 @@ static inline vs vs_select(vs mask, vs a, vs b) {
 #define TD_MIN_F              _mm512_min_ps
 #define TD_MAX_F              _mm512_max_ps
 #define TD_SQRT_D             _mm512_sqrt_pd
+#define TD_MIN_D              _mm512_min_pd
 #define TD_MAX_D              _mm512_max_pd
 typedef __m512 td_native_f;
 typedef __m512d td_native_d;
@@ -105,6 +106,7 @@ typedef __m512d td_native_d;
 #define TD_MIN_F              _mm256_min_ps
 #define TD_MAX_F              _mm256_max_ps
 #define TD_SQRT_D             _mm256_sqrt_pd
+#define TD_MIN_D              _mm256_min_pd
 #define TD_MAX_D              _mm256_max_pd
 typedef __m256 td_native_f;
 typedef __m256d td_native_d;
@@ -117,6 +119,7 @@ typedef __m256d td_native_d;
 #define TD_MIN_F              _mm_min_ps
 #define TD_MAX_F              _mm_max_ps
 #define TD_SQRT_D             _mm_sqrt_pd
+#define TD_MIN_D              _mm_min_pd
 #define TD_MAX_D              _mm_max_pd
 typedef __m128 td_native_f;
 typedef __m128d td_native_d;
@@ -129,6 +132,7 @@ typedef __m128d td_native_d;
 #define TD_MIN_F              vminq_f32
 #define TD_MAX_F              vmaxq_f32
 #define TD_SQRT_D             vsqrtq_f64
+#define TD_MIN_D              vminq_f64
 #define TD_MAX_D              vmaxq_f64
 typedef float32x4_t td_native_f;
 typedef float64x2_t td_native_d;
@@ -143,7 +147,9 @@ typedef float64x2_t td_native_d;
     static inline vd vd_##name(vd x) {                                                             \
         return (vd)TD_SLEEF_D(sleef, ulp)((td_native_d)x);                                         \
     }
-TD_VEC_MATH1(exp2, exp2, u10)
+TD_VEC_MATH1(exp2_most, exp2, u10)
+TD_VEC_MATH1(expm1_most, expm1, u10)
+TD_VEC_MATH1(log_most, log, u10)
 TD_VEC_MATH1(log2, log2, u10)
 TD_VEC_MATH1(log10, log10, u10)
 TD_VEC_MATH1(sin_most, sin, u10)
@@ -165,21 +171,10 @@ TD_VEC_MATH1(lgamma_most, lgamma, u10)
     static inline vd vd_##name(vd x) {                                                             \
         return (vd)TD_SLEEF_D(sleef, ulp)((td_native_d)x);                                         \
     }
-TD_VEC_MATH1(exp, exp, u10)
-TD_VEC_MATH1(expm1, expm1, u10)
-TD_VEC_MATH1(log, log, u10)
+TD_VEC_MATH1(exp_most, exp, u10)
 TD_VEC_MATH1(log1p_most, log1p, u10)
 TD_VEC_MATH1(tanh, tanh, u10)
-TD_VEC_MATH1(erf_most, erf, u10)
-TD_VEC_MATH1(erfc_most, erfc, u15)
 #undef TD_VEC_MATH1
-
-static inline vf vf_expm1_most(vf x) { /* for sets without a table of powers */
-    return (vf)TD_SLEEF_F(expm1, u10)((td_native_f)x);
-}
-static inline vf vf_log_most(vf x) {
-    return (vf)TD_SLEEF_F(log, u10)((td_native_f)x);
-}
 
 /* By the processor, which rounds it correctly; SLEEF's takes ten times as long. */
 static inline vf vf_sqrt(vf x) {

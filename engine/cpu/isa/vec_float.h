@@ -1,5 +1,5 @@
-/* vec_float.h: exp, expm1, log, log1p, tanh, erf, erfc, sigmoid, silu and gelu of vectors of float,
- * at a few instructions per vector.
+/* vec_float.h: exp, exp2, expm1, log, log1p, tanh, erf, erfc, sigmoid, silu and gelu of vectors of
+ * float, at a few instructions per vector.
  *
  * An element has one result wherever it lies and whatever lies beside it. exp goes by a polynomial
  * about the nearest eighth of a power of two; most others by one of 16, each of which serves an
@@ -121,9 +121,18 @@ static inline vf vf_exp(vf x) {
     return vf_times_power(y, power);
 }
 
-/* ---- expm1 ---- */
+/* ---- exp2 and expm1 ---- */
 
 #if TD_EXP_BY_TABLE
+static inline vf vf_exp2(vf x) {
+    vf near = vf_at_least(vf_at_most(x, 129), -151), shifted = near + TD_EXP_ROUND;
+    vf r = (near - (shifted - TD_EXP_ROUND)) * 0.693147181f;
+    vf sum = vf_polynomial(exp_terms, TD_EXP_TERMS, r);
+    vf top = vf_entry_of_8(exp_powers.rows[0], (vi)shifted);
+    vf rest = vf_entry_of_8(exp_powers.rows[1], (vi)shifted);
+    return vf_times_power(top + vf_fma(top, vf_fma(sum, r * r, r), rest), shifted);
+}
+
 /* Where the top may be infinite, and 1 is nothing. */
 #define TD_EXPM1_LIMIT 88
 static __attribute__((noinline, cold)) vf vf_expm1_apart(vf r, vf x) {
@@ -147,6 +156,9 @@ static inline vf vf_expm1(vf x) {
     return __builtin_expect(vf_any_from(x, TD_EXPM1_LIMIT), 0) ? vf_expm1_apart(r, x) : r;
 }
 #else
+static inline vf vf_exp2(vf x) {
+    return vf_exp2_most(x);
+}
 static inline vf vf_expm1(vf x) {
     return vf_expm1_most(x);
 }

@@ -8,6 +8,7 @@
 #ifndef TD_CPU_ISA_VEC_MATH_H
 #define TD_CPU_ISA_VEC_MATH_H
 
+#include "engine/cpu/isa/vec_double.h"
 #include "engine/cpu/isa/vec_float.h"
 
 /* ---- lane by lane, for the few that need it ---- */
@@ -36,8 +37,6 @@ TD_VEC_LANES1(vf, float, double, vi, cosh, cosh(x))
 TD_VEC_LANES1(vd, double, long double, vl, cosh, coshl(x))
 TD_VEC_LANES1(vf, float, double, vi, rsqrt, 1 / sqrt(x))
 TD_VEC_LANES1(vd, double, long double, vl, rsqrt, 1 / sqrtl(x))
-TD_VEC_LANES1(vd, double, long double, vl, erfc, erfcl(x))
-TD_VEC_LANES1(vd, double, long double, vl, gelu, 0.5L * x * erfcl(-x * sqrtl(0.5L)))
 TD_VEC_LANES2(vf, float, double, vi, atan2, atan2(x, y))
 TD_VEC_LANES2(vd, double, long double, vl, atan2, atan2l(x, y))
 TD_VEC_LANES2(vf, float, float, vi, fmod, fmodf(x, y))
@@ -114,35 +113,11 @@ TD_VEC_ENDS(vf, float, vi, 0x1p-120, 87.5, 0x1p-126, 0x1p126)
 TD_VEC_ENDS(vd, double, vl, 0x1p-1010, 709, 0x1p-1022, 0x1p1022)
 #undef TD_VEC_ENDS
 
-static inline vd vd_erfc(vd x) {
-    vd r = vd_erfc_most(x);
-    vl low = (vl)(r < 0x1p-1010) & (vl)(r != 0);
-    return __builtin_expect(vd_any(low), 0) ? vd_erfc_lanes(r, x, low) : r;
-}
-
-static inline vd vd_log1p(vd x) {
-    vd r = vd_log1p_most(x);
-    vl far = (vl)(x > 0x1p100);
-    return __builtin_expect(vd_any(far), 0) ? vd_select(far, vd_log(x), r) : r;
-}
-
-/* erf(x) is 2 x / sqrt(pi) there; x and the rest of it are added so that one rounding counts. */
-static inline vd vd_erf(vd x) {
-    vd r = vd_erf_most(x);
-    vl low = (vl)(vd_abs(x) < 0x1p-1000) & (vl)(x != 0);
-    return __builtin_expect(vd_any(low), 0) ? vd_select(low, x + x * 0.12837916709551257, r) : r;
-}
-
 /* ---- sigmoid and its products ---- */
 
 /* 1 / k! from k = 2. */
 #define TD_TAYLOR_F                                                                                \
     { 0.5f, 1 / 6.0f, 1 / 24.0f, 1 / 120.0f, 1 / 720.0f, 1 / 5040.0f }
-#define TD_TAYLOR_D                                                                                \
-    {                                                                                              \
-        0.5, 1 / 6.0, 1 / 24.0, 1 / 120.0, 1 / 720.0, 1 / 5040.0, 1 / 40320.0, 1 / 362880.0,       \
-            1 / 3628800.0, 1 / 39916800.0, 1 / 479001600.0, 1 / 6227020800.0                       \
-    }
 
 #define P        vf
 #define T        float
@@ -154,20 +129,16 @@ static inline vd vd_erf(vd x) {
 #define LN2_HIGH 0x1.62e4p-1f
 #define LN2_LOW  0x1.7f7d1cf79abc9p-20f
 #define TAYLOR   TD_TAYLOR_F
+#define POWER    vi
 #define LOWEST   -125 /* exp and all its products with a float are 0 below it */
 #include "engine/cpu/isa/vec_sigmoid.h"
 
-#define P        vd
-#define T        double
-#define V        vd
-#define M        vl
-#define I        int64_t
-#define DIGITS   52
-#define BIAS     1023
-#define LN2_HIGH 0x1.62e42fefa38p-1
-#define LN2_LOW  0x1.ef35793c7673p-45
-#define TAYLOR   TD_TAYLOR_D
-#define LOWEST   -765
+#define P      vd
+#define T      double
+#define V      vd
+#define M      vl
+#define POWER  vd_power
+#define LOWEST -765
 #include "engine/cpu/isa/vec_sigmoid.h"
 
 static inline vf vf_sigmoid_far(vf x) {
@@ -180,7 +151,7 @@ static inline vd vd_sigmoid(vd x) {
 
 /* x sigmoid(x), with the sign of x. Far out it is x or 0. */
 static inline vd vd_silu(vd x) {
-    vl n;
+    vd_power n;
     vd near = vd_min(vd_max(x, (vd){0} - 765), (vd){0} + 765);
     vd low, high = vd_sigmoid_parts(near, &low, &n), rest;
     vd product = vd_product(near, high, &rest);
@@ -188,21 +159,6 @@ static inline vd vd_silu(vd x) {
     y += x - x; /* NaN for an infinite one */
     y = (vd)((vl)y | ((vl)x & (vl)((vd){0} * -1.0)));
     return vd_select((vl)(x > 765), x, y);
-}
-
-/* x erfc(-x / sqrt(2)) / 2, within 2 ulp. What rounding takes from the argument of erfc is put back
- * through its derivative, -erfc(z) times about z + sqrt(z^2 + 4 / pi). */
-static inline vd vd_gelu(vd x) {
-    vd near = vd_min(vd_max(x, (vd){0} - 64), (vd){0} + 64), rest;
-    vd z = -vd_product(near, (vd){0} + 0x1.6a09e667f3bcdp-1, &rest),
-       rest_z = -(rest + near * -0x1.bdd3413b26456p-55);
-    vd e = vd_erfc(z), slope = z + vd_sqrt(z * z + 1.2732395447351628);
-    e -= vd_select((vl)(z > 0), e * (rest_z * slope), (vd){0});
-    vd y = x * 0.5 * e;
-    vl low = (vl)(vd_abs(y) < 0x1p-1000) & (vl)(x < -1) & (vl)(x > -64);
-    if (__builtin_expect(vd_any(low), 0))
-        y = vd_gelu_lanes(y, x, low);
-    return vd_select((vl)(x < -64), x * 0, y);
 }
 
 /* ---- powers ---- */

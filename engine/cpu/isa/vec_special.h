@@ -160,14 +160,6 @@ static inline vd vd_zeta(vd s, vd q) {
 
 /* ---- the inverse of erf ---- */
 
-/* A step of Halley's from x towards where erf is a and erfc is `rest`: it triples the digits. The
- * lesser of them is asked. */
-static inline vd vd_erfinv_step(vd x, vd a, vd rest, vl central) {
-    vd error = vd_select(central, vd_erf(x) - a, rest - vd_erfc(x));
-    vd u = error / (1.1283791670955126 * vd_exp(-(x * x)));
-    return x - u / (1 + x * u);
-}
-
 /* Where log erfc is r, far out, where erfc has no digits left: from Winitzki's approximation (2008)
  * by Newton's steps, which go nearly straight. */
 static __attribute__((noinline, cold)) vd vd_erfinv_far(vd r) {
@@ -180,30 +172,36 @@ static __attribute__((noinline, cold)) vd vd_erfinv_far(vd r) {
     return x;
 }
 
-/* Of a >= 0 and 1 - a. */
-static __attribute__((noinline)) vd vd_erfinv_of(vd a, vd rest) {
+/* Of a >= 0 and 1 - a; times sqrt(2) for a `normal` quantile. a is a factor, and so is what
+ * rounding took from a sqrt(2). */
+static inline vd vd_erfinv_of(vd a, vd rest, bool normal) {
     vl central = (vl)(a < 0.5), ends = ~((vl)(rest > 0) & (vl)(a >= 0));
-    vd w = vd_max(-vd_log(vd_select(central, 1 - a * a, rest * (1 + a))), (vd){0});
-    vl far = (vl)(w >= TD_NDTRI_LIMIT);
-    vd x = a * TD_OCTAVES(ndtri_pieces, w, TD_NDTRI_SHIFT);
-    for (int step = 0; step < 2; step++)
-        x = vd_erfinv_step(x, a, rest, central);
+    vd w = vd_at_least(-vd_log(vd_select(central, 1 - a * a, rest * (1 + a))), 0);
+    vl far = (vl)(w >= TD_DINVERSE_LIMIT), k = vd_octave(w, TD_DINVERSE_SHIFT);
+    vd d = w - vd_entry(dinverse_pieces[0], k), times = a, more = {0}, low;
+    if (normal) {
+        times = vd_product(a, (vd){0} + 0x1.6a09e667f3bcdp0, &more);
+        more = vd_fma(a, (vd){0} - 0x1.bdd3413b26456p-54, more);
+    }
+    vd curve = vd_rows(dinverse_pieces + 3, TD_DINVERSE_DEGREE - 1, k, d);
+    curve = vd_fma(curve, d, vd_entry(dinverse_pieces[2], k));
+    vd top = vd_entry(dinverse_pieces[1], k), x = vd_product(times, top, &low);
+    x += vd_fma(times, curve, vd_fma(more, top, low));
     if (__builtin_expect(vd_any(far), 0))
-        x = vd_select(far, vd_erfinv_far(vd_log(rest)), x);
+        x = vd_select(far, vd_erfinv_far(vd_log(rest)) * (normal ? 1.4142135623730951 : 1), x);
     vd end = vd_select((vl)(rest == 0), (vd){0} + (double)INFINITY, (vd){0} + (double)NAN);
     return vd_select(ends, end, x);
 }
-/* Next to 0 it is straight, and the step's difference of erf would have no digits left. */
-static inline vd vd_erfinv(vd y) {
+/* Next to 0 it is straight, and products there have no lower part. */
+static __attribute__((noinline)) vd vd_erfinv(vd y) {
     vd a = vd_abs(y), straight = a - a * 0.1137730745472420;
-    vd x = vd_select((vl)(a < 0x1p-30), straight, vd_erfinv_of(a, 1 - a));
+    vd x = vd_select((vl)(a < 0x1p-30), straight, vd_erfinv_of(a, 1 - a, false));
     return vd_copysign(x, y);
 }
 /* The number below which a standard normal one lies with probability p. */
-static inline vd vd_ndtri(vd p) {
+static __attribute__((noinline)) vd vd_ndtri(vd p) {
     vl upper = (vl)(p > 0.5);
-    vd tail = vd_select(upper, 1 - p, p) * 2;
-    vd x = vd_erfinv_of(1 - tail, tail) * 1.4142135623730951;
+    vd tail = vd_select(upper, 1 - p, p) * 2, x = vd_erfinv_of(1 - tail, tail, true);
     return vd_select(upper, x, 0.0 - x);
 }
 

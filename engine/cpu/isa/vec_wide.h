@@ -11,25 +11,6 @@
 
 /* ---- polynomials by interval ---- */
 
-/* Of 16 doubles those that the lanes of k say, which are from 0 to 15. */
-static inline vd vd_entry(const double *row, vl k) {
-#if defined(TD_ISA_avx512)
-    return (vd)_mm512_permutex2var_pd(_mm512_loadu_pd(row), (__m512i)k, _mm512_loadu_pd(row + 8));
-#else
-    vd r;
-    for (int lane = 0; lane < VD_N; lane++)
-        r[lane] = row[k[lane]];
-    return r;
-#endif
-}
-
-static inline vd vd_rows(const double (*rows)[16], int degree, vl k, vd d) {
-    vd sum = vd_entry(rows[degree], k);
-    for (int row = degree - 1; row >= 0; row--)
-        sum = vd_fma(sum, d, vd_entry(rows[row], k));
-    return sum;
-}
-
 /* An even table at v from 0 to 15. */
 static inline vd vd_even(const double (*rows)[16], int degree, vd v) {
     vd round = (vd){0} + 0x1.8p52, shifted = v + round;
@@ -46,7 +27,7 @@ static inline vd vd_even_by(const double (*rows)[16], int degree, double c, vd a
 }
 /* One of octaves at v >= 0. */
 static inline vd vd_octaves(const double (*rows)[16], int degree, vd v, double shift) {
-    vl k = (((vl)(v + shift) - (vl)((vd){0} + shift)) >> 50) & 15;
+    vl k = vd_octave(v, shift);
     return vd_rows(rows + 1, degree, k, v - vd_entry(rows[0], k));
 }
 #define TD_EVEN(rows, v) vd_even(rows, (int)(sizeof(rows) / sizeof *(rows)) - 1, v)

@@ -1,0 +1,299 @@
+/* vec_double.h: exp, exp2, expm1, log, log1p, erf, erfc and gelu of vectors of double, by tables of
+ * polynomials.
+ *
+ * No lane's result depends on what others hold. What a first step loses by rounding is carried on,
+ * so that the last one is what counts. Those with an exponential table are for the set whose
+ * instructions look 16 doubles up at once; the others' exp and log are SLEEF's. Errors are within
+ * tests/torture/ulp/functions.def.
+ */
+#ifndef TD_CPU_ISA_VEC_DOUBLE_H
+#define TD_CPU_ISA_VEC_DOUBLE_H
+
+#include "engine/cpu/isa/vec_across.h"
+#include "engine/cpu/isa/vec_double_pieces.h"
+#include "engine/cpu/isa/vec_fma.h"
+
+/* ---- polynomials by interval ---- */
+
+/* Of 16 doubles those that the lanes of k say, which are from 0 to 15. (The set that looks all up
+ * at once asks the low four bits.) */
+static inline vd vd_entry(const double *row, vl k) {
+#if defined(TD_ISA_avx512)
+    return (vd)_mm512_permutex2var_pd(_mm512_loadu_pd(row), (__m512i)k, _mm512_loadu_pd(row + 8));
+#else
+    vd r;
+    for (int lane = 0; lane < VD_N; lane++)
+        r[lane] = row[k[lane]];
+    return r;
+#endif
+}
+
+static inline vd vd_rows(const double (*rows)[16], int degree, vl k, vd d) {
+    vd sum = vd_entry(rows[degree], k);
+    for (int row = degree - 1; row >= 0; row--)
+        sum = vd_fma(sum, d, vd_entry(rows[row], k));
+    return sum;
+}
+
+/* Which of 16, four to an octave of v and a shift, serves v >= 0. */
+static inline vl vd_octave(vd v, double shift) {
+    typedef uint64_t bits __attribute__((vector_size(TD_VBYTES)));
+    return (vl)(((bits)(v + shift) - (bits)((vd){0} + shift)) >> 50 & 15);
+}
+
+/* NaN stays NaN. */
+static inline vd vd_at_most(vd x, double limit) {
+    return (vd)TD_MIN_D((td_native_d)((vd){0} + limit), (td_native_d)x);
+}
+static inline vd vd_at_least(vd x, double limit) {
+    return (vd)TD_MAX_D((td_native_d)((vd){0} + limit), (td_native_d)x);
+}
+/* For a function whose sign is that of x; it keeps that of 0. */
+static inline vd vd_signed_as(vd r, vd x) {
+    return (vd)((vl)r | ((vl)x & INT64_MIN));
+}
+
+static inline vd vd_polynomial(const double *terms, int count, vd x) {
+    vd sum = (vd){0} + terms[count - 1];
+    for (int k = count - 2; k >= 0; k--)
+        sum = vd_fma(sum, x, (vd){0} + terms[k]);
+    return sum;
+}
+
+/* ---- exponentials ---- */
+
+/* ln 2 in two parts, the first short enough that multiples of it are exact. */
+#define TD_LN2_HIGH 0x1.62e42fefa38p-1
+#define TD_LN2_LOW  0x1.ef35793c7673p-45
+#define TD_LOG2_E   1.4426950408889634
+
+#if defined(TD_ISA_avx512)
+/* Adding it leaves sixteenths, and the whole ones, in the low bits. */
+#define TD_DEXP_ROUND (0x1.8p52 / 16)
+
+/* exp(r) * 2^(k / 16) = *top + what is returned, for r within ln 2 / 32 of 0 less `lost`. *top is
+ * from 1 to 2, and the rest at most a fortieth of it. */
+static inline vd vd_exp_near(vd r, vd lost, vl k, vd *top) {
+    vd sum = vd_polynomial(dexp_terms, TD_DEXP_TERMS, r);
+    *top = vd_entry(dexp_pieces[0], k);
+    vd low = vd_entry(dexp_pieces[1], k), curve = vd_fma(sum, r * r, -lost);
+    return vd_fma(*top, r, vd_fma(*top, curve, vd_fma(low, r, low)));
+}
+
+/* exp(x) * 2^-n likewise, where *whole is n and sixteenths; x may be less by `less`, which is small
+ * beside its last place. */
+static inline vd vd_exp_rest(vd x, vd less, vd *top, vd *shifted, vd *whole) {
+    vd round = (vd){0} + TD_DEXP_ROUND;
+    *shifted = vd_fma(x, (vd){0} + TD_LOG2_E, round);
+    *whole = *shifted - round;
+    vd high = vd_fma(*whole, (vd){0} - TD_LN2_HIGH, x); /* exact: few digits by few digits */
+    vd low = vd_fma(*whole, (vd){0} + TD_LN2_LOW, less), r = high - low;
+    return vd_exp_near(r, low - (high - r), (vl)*shifted, top);
+}
+
+/* What a result is to be multiplied by: 2^n, given as n and sixteenths, which do not count. It is
+ * rounded once where it is too small for all its digits. */
+typedef vd vd_power;
+static inline vd vd_scaled(vd x, vd_power n) {
+    return (vd)_mm512_scalef_pd((__m512d)x, (__m512d)n);
+}
+static inline vd vd_scaled_beside_1(vd x, vd_power n) {
+    return vd_scaled(x, n);
+}
+
+/* exp(x - less) = (high + *low) * 2^n for x from -1100 to 0, right to some six bits more than a
+ * double has; high is from 1 to 2. */
+static inline vd vd_exp_parts(vd x, vd less, vd *low, vd_power *n) {
+    vd top, shifted, rest = vd_exp_rest(x, less, &top, &shifted, n), high = top + rest;
+    *low = (top - high) + rest;
+    return high;
+}
+
+static inline vd vd_exp(vd x) {
+    vd top, shifted, whole, near = vd_at_least(vd_at_most(x, 710), -746);
+    vd rest = vd_exp_rest(near, (vd){0}, &top, &shifted, &whole);
+    return vd_scaled(top + rest, whole);
+}
+static inline vd vd_exp2(vd x) {
+    vd near = vd_at_least(vd_at_most(x, 1025), -1076), round = (vd){0} + TD_DEXP_ROUND, top;
+    vd shifted = near + round, whole = shifted - round;
+    vd rest = vd_exp_near((near - whole) * 0.6931471805599453, (vd){0}, (vl)shifted, &top);
+    return vd_scaled(top + rest, whole);
+}
+
+/* Where the top may be infinite, and 1 is nothing. */
+#define TD_DEXPM1_LIMIT 709
+static __attribute__((noinline, cold)) vd vd_expm1_apart(vd r, vd x) {
+    return vd_select((vl)(x > TD_DEXPM1_LIMIT), vd_exp(x), r);
+}
+
+/* The top less 1, what rounding takes from that, and the rest. */
+static inline vd vd_expm1(vd x) {
+    vd top, shifted, whole;
+    vd rest = vd_exp_rest(vd_at_least(x, -40), (vd){0}, &top, &shifted, &whole);
+    rest = vd_scaled(rest, whole);
+    top = vd_scaled(top, whole);
+    vd high = top - 1, lost = vd_select((vl)(top > 1), (top - high) - 1, top - (high + 1));
+    vd r = vd_signed_as(high + (rest + lost), x);
+    bool far = vd_any((vl)(x > TD_DEXPM1_LIMIT));
+    return __builtin_expect(far, 0) ? vd_expm1_apart(r, x) : r;
+}
+#else
+static inline vd vd_exp(vd x) {
+    return vd_exp_most(x);
+}
+static inline vd vd_exp2(vd x) {
+    return vd_exp2_most(x);
+}
+static inline vd vd_expm1(vd x) {
+    return vd_expm1_most(x);
+}
+
+/* x * 2^n, where the result may be subnormal in two steps, of which the second alone rounds. */
+typedef vl vd_power;
+static inline vd vd_power_of_two(vl n) {
+    return (vd)((n + 1023) << 52);
+}
+static inline vd vd_scaled(vd x, vd_power n) {
+    vl half = n >> 1;
+    if (__builtin_expect(!vd_any((vl)(n < -971)), 1))
+        return x * vd_power_of_two(n);
+    return x * vd_power_of_two(half) * vd_power_of_two(n - half);
+}
+/* Where x is about 1 and what is far below 1 does not count. */
+static inline vd vd_scaled_beside_1(vd x, vd_power n) {
+    return x * vd_power_of_two(vl_select((vl)(n < -64), (vl){0} - 64, n));
+}
+
+/* The same without a table, where a lane is looked up at a time; high is from 1/sqrt(2) to
+ * sqrt(2). */
+static inline vd vd_exp_parts(vd x, vd less, vd *low, vd_power *n) {
+    static const double taylor[] = {
+        0.5,           1 / 6.0,        1 / 24.0,        1 / 120.0,
+        1 / 720.0,     1 / 5040.0,     1 / 40320.0,     1 / 362880.0,
+        1 / 3628800.0, 1 / 39916800.0, 1 / 479001600.0, 1 / 6227020800.0};
+    vd round = (vd){0} + 0x1.8p52;
+    vd shifted = vd_fma(x, (vd){0} + TD_LOG2_E, round), whole = shifted - round;
+    vd r = x - whole * TD_LN2_HIGH, lower = vd_fma(whole, (vd){0} + TD_LN2_LOW, less);
+    vd near = r - lower, rest = (r - near) - lower;
+    vd sum = vd_polynomial(taylor, (int)(sizeof taylor / sizeof *taylor), near);
+    vd one = near + 1, more = (near - (one - 1)) + vd_fma(sum, near * near, rest),
+       high = one + more;
+    *low = more - (high - one);
+    *n = (vl)shifted - (vl)round;
+    return high;
+}
+#endif
+
+/* ---- logarithms ---- */
+
+#if defined(TD_ISA_avx512)
+/* x = m * 2^n, with m from 1 - 1/64 to 2 - 1/32, and k the sixteenth of m - 1. */
+static inline vl vd_log_power(vd x, vl *k) {
+    vl from = (vl)x - (0x3FF0000000000000 - (1LL << 47));
+    *k = from >> 48;
+    return from >> 52;
+}
+static inline vd vd_log_scaled(vd x, vl n) {
+    return (vd)((vl)x - (n << 52));
+}
+
+/* u = m * 2^n. log(u + lost), by a table of inverses of m: n * ln 2, minus the logarithm of the
+ * inverse, and log(1 + f). `lost` is less than half a last place, times 2^-n. */
+static inline vd vd_log_of(vd u, vl n, vl k, vd lost) {
+    vd inverse = vd_entry(dlog_pieces[0], k), times = __builtin_convertvector(n, vd);
+    vd f = vd_fma(vd_log_scaled(u, n), inverse, (vd){0} - 1);
+    vd tops = vd_fma(times, (vd){0} + TD_LN2_HIGH, vd_entry(dlog_pieces[1], k)); /* exact */
+    vd low = vd_fma(times, (vd){0} + TD_LN2_LOW, vd_entry(dlog_pieces[2], k));
+    vd curve = vd_fma(f, vd_polynomial(dlog_terms, TD_DLOG_TERMS, f), (vd){0} - 0.5);
+    vd sum = tops + f;
+    low += vd_fma(-f, lost * inverse, lost * inverse);
+    return sum + (vd_fma(f * f, curve, low) + (f - (sum - tops)));
+}
+
+/* Lanes outside of the interval go SLEEF's way. */
+static inline vl vd_outside(vd x, double least, double below) {
+    return ~((vl)(x >= least) & (vl)(x < below));
+}
+static __attribute__((noinline, cold)) vd vd_log_apart(vd r, vd x, vl outside) {
+    return vd_select(outside, vd_log_most(x), r);
+}
+static inline vd vd_log(vd x) {
+    vl outside = vd_outside(x, 0x1p-1022, (double)INFINITY);
+    vl k, n = vd_log_power(x, &k);
+    vd r = vd_log_of(x, n, k, (vd){0});
+    return __builtin_expect(vd_any(outside), 0) ? vd_log_apart(r, x, outside) : r;
+}
+/* 1 + x is u and what rounding took. Near x = 0, where n is 0, f is x to the last digit. */
+static inline vd vd_log1p(vd x) {
+    vl outside = vd_outside(x, -0x1.fffffffffffffp-1, 0x1p100);
+    vd u = 1 + x, most = u - 1, lost = (1 - (u - most)) + (x - most);
+    vl k, n = vd_log_power(u, &k);
+    lost *= (vd)((1023 - n) << 52);
+    vd r = vd_signed_as(vd_log_of(u, n, k, lost), x);
+    return __builtin_expect(vd_any(outside), 0) ? vd_log_apart(r, 1 + x, outside) : r;
+}
+#else
+static inline vd vd_log(vd x) {
+    return vd_log_most(x);
+}
+static inline vd vd_log1p(vd x) {
+    vd r = vd_log1p_most(x);
+    vl far = (vl)(x > 0x1p100);
+    return __builtin_expect(vd_any(far), 0) ? vd_select(far, vd_log(x), r) : r;
+}
+#endif
+
+/* ---- the error function ---- */
+
+/* Constant and slope of the polynomial about the nearest multiple of a step are pairs, so that the
+ * last sum alone rounds. From 6 on it is 1. */
+static inline vd vd_erf(vd x) {
+    vd round = (vd){0} + 0x1.8p52, a = vd_at_most(vd_abs(x), 6), rest;
+    vd shifted = vd_fma(a, (vd){0} + 1 / TD_DERF_STEP, round);
+    vl k = (vl)shifted & 15;
+    vd d = a - (shifted - round) * TD_DERF_STEP;
+    vd curve = vd_rows(derf_pieces + 4, TD_DERF_DEGREE - 2, k, d);
+    vd straight = vd_product(d, vd_entry(derf_pieces[2], k), &rest);
+    vd top = vd_entry(derf_pieces[0], k), sum = top + straight;
+    rest += vd_fma(d, vd_fma(d, curve, vd_entry(derf_pieces[3], k)), vd_entry(derf_pieces[1], k));
+    vd r = vd_signed_as(sum + ((straight - (sum - top)) + rest), x);
+    vl low = (vl)(a < 0x1p-900) & (vl)(a != 0); /* where products have no lower part */
+    return __builtin_expect(vd_any(low), 0) ? vd_select(low, x + x * 0.12837916709551257, r) : r;
+}
+
+/* exp(-power - less) times exp(a^2) erfc(a) of a + more, which are from 0 to 30, but for 2^n; that
+ * is erfc(a) where they are the square of a. `more` and `less` are small beside a last place. */
+static inline vd vd_erfc_parts(vd a, vd more, vd power, vd less, vd_power *n) {
+    vl k = vd_octave(a, TD_DERFC_SHIFT);
+    vd d = (a - vd_entry(derfc_pieces[0], k)) + more;
+    vd rest = vd_rows(derfc_pieces + 3, TD_DERFC_DEGREE - 1, k, d);
+    vd top = vd_entry(derfc_pieces[1], k);
+    rest = vd_fma(rest, d, vd_entry(derfc_pieces[2], k));
+    vd f = top + rest, f_low = (top - f) + rest;
+    vd e_low, e = vd_exp_parts(-power, less, &e_low, n), low, high = vd_product(e, f, &low);
+    return high + (low + vd_fma(e, f_low, e_low * f));
+}
+
+static inline vd vd_erfc(vd x) {
+    vd a = vd_at_most(vd_abs(x), 28), less, square = vd_product(a, a, &less);
+    vd_power n;
+    vd y = vd_erfc_parts(a, (vd){0}, square, less, &n);
+    y = vd_scaled(y, n);
+    return vd_select((vl)(x < 0), 2 - y, y);
+}
+
+/* x erfc(-x / sqrt(2)) / 2: the greater of x and 0, less the tail at -|x|. Of minus infinity it is
+ * NaN, as 0 times that is. */
+static inline vd vd_gelu(vd x) {
+    vd a = vd_at_most(vd_abs(x), 39), less, square = vd_product(a, a, &less), more;
+    vd z = vd_product(a, (vd){0} + 0x1.6a09e667f3bcdp-1, &more);
+    vd_power n;
+    more = vd_fma(a, (vd){0} - 0x1.bdd3413b26456p-55, more);
+    vd y = vd_erfc_parts(z, more, square * 0.5, less * 0.5, &n);
+    vd tail = vd_scaled(a * 0.5 * y, n);
+    tail = vd_select((vl)(x == -(double)INFINITY), (vd){0} + (double)NAN, tail);
+    return vd_select((vl)(x < 0), (vd)((vl){0} + INT64_MIN), x) - tail;
+}
+
+#endif
