@@ -274,6 +274,7 @@ typedef struct write_job {
     td_dtype dtype;
     bool add; /* or overwrite */
     bool by_columns;
+    int64_t width; /* columns of a part */
 } write_job;
 
 /* n elements that lie side by side to their places. */
@@ -326,7 +327,7 @@ static void write_part(void *ctx, int64_t begin, int64_t end, int worker) {
     const td_index_plan *p = j->places.plan;
     (void)worker;
     if (j->by_columns) {
-        write_places(j, 0, begin, end);
+        write_places(j, 0, begin * j->width, end * j->width < p->after ? end * j->width : p->after);
         return;
     }
     for (int64_t before = begin; before < end; before++)
@@ -372,6 +373,14 @@ static td_status write_single(const td_index_plan *p) {
     return td_interrupt_since(mark) ? td_interrupted() : TD_OK;
 }
 
+/* Columns that one thread writes in all rows: as many as there are for each, since few of a row are
+ * as many lines of the cache. */
+static int64_t part_width(int64_t columns) {
+    enum { LEAST = 64 };
+    int64_t each = (columns + td_get_num_threads() - 1) / td_get_num_threads();
+    return each < LEAST ? LEAST : each;
+}
+
 td_status td_cpu_index_write(const td_index_plan *p) {
     if (is_single(p) && p->before == 1)
         return write_single(p);
@@ -381,8 +390,10 @@ td_status td_cpu_index_write(const td_index_plan *p) {
     if (status)
         return status;
     if (p->x->numel > 0) {
-        int64_t row = p->places * p->after, column = p->places;
-        status = j.by_columns ? td_parallel_for(p->after, 4 * column, write_part, &j)
+        int64_t row = p->places * p->after;
+        j.width = part_width(p->after);
+        status = j.by_columns ? td_parallel_for((p->after + j.width - 1) / j.width,
+                                                4 * p->places * j.width, write_part, &j)
                               : td_parallel_for(p->before, 4 * row, write_part, &j);
     }
     places_free(&j.places);
