@@ -193,13 +193,13 @@ static inline vd vd_erfinv_of(vd a, vd rest, bool normal) {
     return vd_select(ends, end, x);
 }
 /* Next to 0 it is straight, and products there have no lower part. */
-static __attribute__((noinline)) vd vd_erfinv(vd y) {
+static __attribute__((noinline, unused)) vd vd_erfinv(vd y) {
     vd a = vd_abs(y), straight = a - a * 0.1137730745472420;
     vd x = vd_select((vl)(a < 0x1p-30), straight, vd_erfinv_of(a, 1 - a, false));
     return vd_copysign(x, y);
 }
 /* The number below which a standard normal one lies with probability p. */
-static __attribute__((noinline)) vd vd_ndtri(vd p) {
+static __attribute__((noinline, unused)) vd vd_ndtri(vd p) {
     vl upper = (vl)(p > 0.5);
     vd tail = vd_select(upper, 1 - p, p) * 2, x = vd_erfinv_of(1 - tail, tail, true);
     return vd_select(upper, x, 0.0 - x);
