@@ -2,7 +2,7 @@
 local tide = require "tide"
 
 tide.manual_seed(0)
-local x = tide.randn(20000)
+local x = tide.randn(100000)
 local total = tide.zeros({})
 for k = 1, 200 do
     local mask = x:gt(k / 200)

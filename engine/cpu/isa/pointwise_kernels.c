@@ -34,17 +34,41 @@ static inline vd vd_floor_div(vd x, vd y) {
     return vd_select(y == 0, x / y, q);
 }
 
+/* As many bytes as a vector has lanes, widened to these. (Of conversions between vectors of other
+ * sizes the compiler makes one for each lane.) */
+#if defined(TD_ISA_avx512)
+#define WIDEN_vi(p, bytes) (vi) _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(p)))
+#define WIDEN_vl(p, bytes) (vl) _mm512_cvtepu8_epi64(_mm_loadl_epi64((const __m128i *)(p)))
+#define WIDEN_vs(p, bytes) (vs) _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)(p)))
+#elif defined(TD_ISA_avx2)
+static inline __m128i four_bytes(const uint8_t *p) {
+    int32_t bytes;
+    memcpy(&bytes, p, sizeof bytes);
+    return _mm_cvtsi32_si128(bytes);
+}
+#define WIDEN_vi(p, bytes) (vi) _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(p)))
+#define WIDEN_vl(p, bytes) (vl) _mm256_cvtepu8_epi64(four_bytes(p))
+#define WIDEN_vs(p, bytes) (vs) _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)(p)))
+#else
+#define WIDEN_vi(p, bytes) __builtin_convertvector(*(const bytes *)(const void *)(p), vi)
+#define WIDEN_vl(p, bytes) __builtin_convertvector(*(const bytes *)(const void *)(p), vl)
+#define WIDEN_vs(p, bytes) __builtin_convertvector(*(const bytes *)(const void *)(p), vs)
+#endif
+#define WIDEN_vb(p, bytes) vb_load(p)
+#define WIDEN_vc(p, bytes) (vc) vb_load(p)
+
 /* Masks in memory are bytes of 0 and 1, as many as the vectors have lanes. */
 #define DEFINE_MASKS(v, bytes, mask, lanes)                                                        \
-    typedef int8_t bytes __attribute__((vector_size(lanes)));                                      \
+    typedef int8_t bytes __attribute__((vector_size(lanes), aligned(1), may_alias));               \
     static inline void v##_store_mask(uint8_t *p, mask m, int64_t n) {                             \
         bytes b = __builtin_convertvector(m, bytes) & 1;                                           \
         memcpy(p, &b, (size_t)n);                                                                  \
     }                                                                                              \
     static inline mask v##_load_mask(const uint8_t *p, int64_t n) {                                \
-        bytes b = {0};                                                                             \
-        memcpy(&b, p, (size_t)n);                                                                  \
-        return -__builtin_convertvector(b, mask);                                                  \
+        uint8_t part[lanes] = {0};                                                                 \
+        if (n < lanes)                                                                             \
+            p = memcpy(part, p, (size_t)n);                                                        \
+        return (mask){0} - WIDEN_##mask(p, bytes);                                                 \
     }                                                                                              \
     static inline mask v##_set_mask(uint8_t x) {                                                   \
         __typeof__((mask){0}[0]) one = (__typeof__(one))x;                                         \
