@@ -75,21 +75,22 @@ static bool is_like(const td_program *a, const td_program *b) {
     return same;
 }
 
-/* `numbers`: operands that are numbers, by bits. */
-static void take(const td_program *p, const char *name, uint32_t numbers) {
+/* `numbers`: operands that are numbers, by bits. False: it is not wanted, or known. */
+static bool take(const td_program *p, const char *name, uint32_t numbers) {
     uint64_t loads = 0;
     if (!is_wanted(p))
-        return;
+        return false;
     for (int k = 0; k < p->nloads; k++)
         loads |= (uint64_t)(numbers >> p->loads[k].operand & 1) << k;
     for (int k = 0; k < nprograms; k++)
         if (programs[k].program->digest == p->digest) {
             CHECK(is_like(p, programs[k].program));
             programs[k].numbers &= loads;
-            return;
+            return false;
         }
     CHECK(nprograms < MOST);
     programs[nprograms++] = (found){p, name, loads};
+    return true;
 }
 
 /* "names: updates" */
@@ -139,7 +140,8 @@ static void find_programs(void) {
         uint32_t written;
         const td_program *p = compile_recipe(recipes[k][1], &written);
         CHECK(is_wanted(p));
-        take(p, recipes[k][0], ~(written | TENSORS));
+        if (!take(p, recipes[k][0], ~(written | TENSORS)))
+            td_program_release(p);
     }
     qsort(programs, (size_t)nprograms, sizeof *programs, by_digest);
 }
