@@ -13,6 +13,7 @@
 enum {
     STRETCH = 64 * 1024, /* elements moved without a look at the interrupt flag */
     BLOCK = 1024,        /* whose indices are looked at before they are followed */
+    SHORT = 100,         /* elements of a line that are not worth a call of their own */
 };
 
 /* ---- gather and scatter ---- */
@@ -36,17 +37,27 @@ typedef struct walk_job {
     atomic_bool odd;  /* one of them counts from the end */
 } walk_job;
 
-/* Where a line of elements meets the two tensors. */
+/* Where a line of elements meets the two tensors, or several, whose indices lie side by side and
+ * are known to be plain. */
 typedef struct walk_line {
     const int64_t *index;
     int64_t n, wide, narrow, wide_step, narrow_step; /* elements */
+    int64_t lines, wide_by, narrow_by;               /* from one to the next */
 } walk_line;
 
 /* What a loop over a line reads, as locals: elements that are written might be any of it. */
 #define LINE_LOCALS                                                                                \
     const td_counting counting = j->counting;                                                      \
     const int64_t *index = l->index, stride = j->stride, n = l->n;                                 \
-    const int64_t wide_step = l->wide_step, narrow_step = l->narrow_step
+    const int64_t wide_step = l->wide_step, narrow_step = l->narrow_step;                          \
+    const int64_t lines = l->lines, wide_by = l->wide_by, narrow_by = l->narrow_by
+#define EACH_LINE(LINE)                                                                            \
+    for (int64_t line = 0; line < lines; line++) {                                                 \
+        LINE;                                                                                      \
+        index += n;                                                                                \
+        wide += wide_by;                                                                           \
+        narrow += narrow_by;                                                                       \
+    }
 
 /* As td_are_plain; of what has been checked it is known. */
 static bool are_plain(const walk_job *j, const int64_t *index, int64_t n) {
@@ -56,14 +67,21 @@ static bool are_plain(const walk_job *j, const int64_t *index, int64_t n) {
 /* PLACE for each k along the line, whose index leads to i: block by block, without a look at single
  * indices where all count from the base and are in range, as nearly all do. Leaves the function
  * with the place of the first that is out of range. */
-#define FOLLOW_LINE(PLACE)                                                                         \
+#define PLAIN_LINE(PLACE)                                                                          \
+    _Pragma("GCC unroll 4") for (int64_t k = from; k < to; k++) {                                  \
+        int64_t i = index[k] - counting.base;                                                      \
+        PLACE;                                                                                     \
+    }
+#define FOLLOW_LINES(PLACE)                                                                        \
+    if (lines > 1) {                                                                               \
+        const int64_t from = 0, to = n;                                                            \
+        EACH_LINE(PLAIN_LINE(PLACE))                                                               \
+        return n;                                                                                  \
+    }                                                                                              \
     for (int64_t from = 0, to; from < n; from = to) {                                              \
         to = n - from < BLOCK ? n : from + BLOCK;                                                  \
         if (TD_LIKELY(are_plain(j, index + from, to - from)))                                      \
-            for (int64_t k = from; k < to; k++) {                                                  \
-                int64_t i = index[k] - counting.base;                                              \
-                PLACE;                                                                             \
-            }                                                                                      \
+            PLAIN_LINE(PLACE)                                                                      \
         else                                                                                       \
             for (int64_t k = from; k < to; k++) {                                                  \
                 int64_t i = td_place_of(index[k], counting);                                       \
@@ -79,13 +97,30 @@ static int64_t gather_line(const walk_job *j, const walk_line *l) {
 #define MOVE(type)                                                                                 \
     const type *wide = (const type *)j->wide + l->wide;                                            \
     type *narrow = (type *)j->narrow + l->narrow;                                                  \
-    if (stride == 1 && wide_step == 0 && narrow_step == 1)                                         \
-        FOLLOW_LINE(narrow[k] = wide[i])                                                           \
-    else                                                                                           \
-        FOLLOW_LINE(narrow[k * narrow_step] = wide[k * wide_step + i * stride])
+    FOLLOW_LINES(narrow[k * narrow_step] = wide[k * wide_step + i * stride])
     TD_BY_SIZE(td_dtype_size(j->dtype), MOVE);
 #undef MOVE
     return n;
+}
+
+/* The same of places that lie side by side, into such. */
+static int64_t pick_line(const walk_job *j, const walk_line *l) {
+    const int64_t size = (int64_t)td_dtype_size(j->dtype);
+    walk_line part = *l;
+    for (int64_t from = 0; from < l->n; from += part.n) {
+        part.n = l->n - from < BLOCK ? l->n - from : BLOCK;
+        part.index = l->index + from;
+        part.narrow = l->narrow + from;
+        if (TD_LIKELY(are_plain(j, part.index, part.n))) {
+            td_cpu->places->pick(j->narrow + part.narrow * size, j->wide + part.wide * size,
+                                 part.index, j->counting.base, part.n, (size_t)size);
+            continue;
+        }
+        int64_t good = gather_line(j, &part);
+        if (good < part.n)
+            return from + good;
+    }
+    return l->n;
 }
 
 /* Likewise; the indices have been checked. */
@@ -94,10 +129,11 @@ static int64_t scatter_line(const walk_job *j, const walk_line *l) {
 #define MOVE(type)                                                                                 \
     type *wide = (type *)j->wide + l->wide;                                                        \
     const type *narrow = (const type *)j->narrow + l->narrow;                                      \
-    if (stride == 1 && wide_step == 0 && narrow_step == 1)                                         \
-        FOLLOW_LINE(wide[i] = narrow[k])                                                           \
-    else                                                                                           \
-        FOLLOW_LINE(wide[k * wide_step + i * stride] = narrow[k * narrow_step])
+    if (stride == 1 && wide_step == 0 && narrow_step == 1) {                                       \
+        FOLLOW_LINES(wide[i] = narrow[k])                                                          \
+    } else {                                                                                       \
+        FOLLOW_LINES(wide[k * wide_step + i * stride] = narrow[k * narrow_step])                   \
+    }
     TD_BY_SIZE(td_dtype_size(j->dtype), MOVE);
 #undef MOVE
     return n;
@@ -117,12 +153,16 @@ static void move_row(const walk_job *j, const walk_line *l) {
 
 /* The indices have been checked; nearly all count from the base. */
 #define COMBINE_AT(place, READ, WRITE, wider, result)                                              \
-    for (int64_t k = from; k < to; k++, narrow += narrow_step, wide += wide_step) {                \
-        int64_t i = place;                                                                         \
-        wider a = READ(wide[i * stride]), b = READ(*narrow);                                       \
-        wide[i * stride] = WRITE(result);                                                          \
+    for (int64_t k = from; k < to; k++) {                                                          \
+        int64_t i = k * wide_step + (place)*stride;                                                \
+        wider a = READ(wide[i]), b = READ(narrow[k * narrow_step]);                                \
+        wide[i] = WRITE(result);                                                                   \
     }
-#define COMBINE_LINE(READ, WRITE, wider, result)                                                   \
+#define COMBINE_LINES(READ, WRITE, wider, result)                                                  \
+    if (lines > 1) {                                                                               \
+        const int64_t from = 0, to = n;                                                            \
+        EACH_LINE(COMBINE_AT(index[k] - counting.base, READ, WRITE, wider, result)) return;        \
+    }                                                                                              \
     for (int64_t from = 0, to; from < n; from = to) {                                              \
         to = n - from < BLOCK ? n : from + BLOCK;                                                  \
         if (TD_LIKELY(are_plain(j, index + from, to - from)))                                      \
@@ -131,22 +171,21 @@ static void move_row(const walk_job *j, const walk_line *l) {
             COMBINE_AT(td_place_of(index[k], counting), READ, WRITE, wider, result)                \
     }
 #define COMBINE_HOW(LOOP, READ, WRITE, wider)                                                      \
-    {                                                                                              \
-        if (j->how == TD_COMBINE_ADD)                                                              \
-            LOOP(READ, WRITE, wider, a + b)                                                        \
-        else if (j->how == TD_COMBINE_MUL)                                                         \
-            LOOP(READ, WRITE, wider, a *b)                                                         \
-        else if (j->how == TD_COMBINE_MAX)                                                         \
-            LOOP(READ, WRITE, wider, ((a != a) | (a > b)) ? a : b)                                 \
-        else                                                                                       \
-            LOOP(READ, WRITE, wider, ((a != a) | (a < b)) ? a : b)                                 \
+    if (j->how == TD_COMBINE_ADD) {                                                                \
+        LOOP(READ, WRITE, wider, a + b)                                                            \
+    } else if (j->how == TD_COMBINE_MUL) {                                                         \
+        LOOP(READ, WRITE, wider, a *b)                                                             \
+    } else if (j->how == TD_COMBINE_MAX) {                                                         \
+        LOOP(READ, WRITE, wider, ((a != a) | (a > b)) ? a : b)                                     \
+    } else {                                                                                       \
+        LOOP(READ, WRITE, wider, ((a != a) | (a < b)) ? a : b)                                     \
     }
 #define DEFINE_COMBINE(NAME, type, wider, READ, WRITE)                                             \
     static void combine_##NAME(const walk_job *j, const walk_line *l) {                            \
         LINE_LOCALS;                                                                               \
         type *wide = (type *)j->wide + l->wide;                                                    \
         const type *narrow = (const type *)j->narrow + l->narrow;                                  \
-        COMBINE_HOW(COMBINE_LINE, READ, WRITE, wider)                                              \
+        COMBINE_HOW(COMBINE_LINES, READ, WRITE, wider)                                             \
     }
 TD_ELEMENTS(DEFINE_COMBINE)
 #define ROW(NAME, type, wider, READ, WRITE) [TD_##NAME] = combine_##NAME,
@@ -196,11 +235,13 @@ static line_walk walk_from(const walk_job *j, int64_t line) {
     return w;
 }
 
-static void walk_on(const walk_job *j, line_walk *w) {
-    for (int d = j->ndim - 2; d >= 0; d--) {
-        w->narrow += j->narrow_strides[d];
-        w->wide += wide_stride(j, d);
-        if (++w->at[d] < j->index->sizes[d])
+/* On by n lines, to no more than the end of the dim that they are in. */
+static void walk_on(const walk_job *j, line_walk *w, int64_t n) {
+    for (int d = j->ndim - 2; d >= 0; d--, n = 1) {
+        w->narrow += n * j->narrow_strides[d];
+        w->wide += n * wide_stride(j, d);
+        w->at[d] += n;
+        if (w->at[d] < j->index->sizes[d])
             return;
         w->narrow -= w->at[d] * j->narrow_strides[d];
         w->wide -= w->at[d] * wide_stride(j, d);
@@ -208,22 +249,28 @@ static void walk_on(const walk_job *j, line_walk *w) {
     }
 }
 
-/* The first of the line's indices that is out of range, or n: one where there is one for all. */
-static int64_t move_line(const walk_job *j, walk_line *l) {
-    if (j->rows) {
-        int64_t i = td_place_of(*l->index, j->counting);
-        if (!td_is_place(i, j->counting))
-            return 0;
-        l->wide += i * j->stride;
-    }
-    if (j->rows)
-        move_row(j, l);
-    else if (j->gather)
+/* The first of the lines' indices that is out of range, or n. */
+static int64_t move_elements(const walk_job *j, const walk_line *l) {
+    if (j->gather && l->lines == 1 && j->stride == 1 && l->wide_step == 0 && l->narrow_step == 1)
+        return pick_line(j, l);
+    if (j->gather)
         return gather_line(j, l);
-    else if (j->how == TD_COMBINE_PUT)
+    if (j->how == TD_COMBINE_PUT)
         return scatter_line(j, l);
-    else if (!add_line(j, l))
+    if (l->lines > 1 || !add_line(j, l))
         combine_functions[j->dtype](j, l);
+    return l->n;
+}
+
+/* Likewise of a line with one index for all. */
+static int64_t move_line(const walk_job *j, walk_line *l) {
+    if (!j->rows)
+        return move_elements(j, l);
+    int64_t i = td_place_of(*l->index, j->counting);
+    if (!td_is_place(i, j->counting))
+        return 0;
+    l->wide += i * j->stride;
+    move_row(j, l);
     return l->n;
 }
 
@@ -235,7 +282,7 @@ static void walk_lines(void *ctx, int64_t begin, int64_t end, int worker) {
     int64_t wide_step = j->ndim ? wide_stride(j, last) : 0;
     int64_t narrow_step = j->ndim ? j->narrow_strides[last] : 0;
     (void)worker;
-    for (int64_t line = begin; line < end; line++, walk_on(j, &w))
+    for (int64_t line = begin; line < end; line++, walk_on(j, &w, 1))
         for (int64_t k = 0; k < j->line && !td_interrupt_requested(); k += STRETCH) {
             const int64_t *index = all + (j->rows ? line : line * j->line + k);
             walk_line part = {.index = index,
@@ -243,13 +290,41 @@ static void walk_lines(void *ctx, int64_t begin, int64_t end, int worker) {
                               .wide = w.wide + k * wide_step,
                               .narrow = w.narrow + k * narrow_step,
                               .wide_step = wide_step,
-                              .narrow_step = narrow_step};
+                              .narrow_step = narrow_step,
+                              .lines = 1};
             int64_t good = move_line(j, &part);
             if (good < part.n) {
                 atomic_store_explicit(&j->bad, 1 + (index + good - all), memory_order_relaxed);
                 return;
             }
         }
+}
+
+/* Short lines, several at once. */
+static void walk_short(void *ctx, int64_t begin, int64_t end, int worker) {
+    walk_job *j = ctx;
+    const int last = j->ndim - 1;
+    const int64_t most = BLOCK / j->line, in_dim = j->index->sizes[last - 1];
+    line_walk w = walk_from(j, begin);
+    for (int64_t line = begin, n; line < end && !td_interrupt_requested(); line += n) {
+        n = end - line < most ? end - line : most;
+        if (n > in_dim - w.at[last - 1])
+            n = in_dim - w.at[last - 1];
+        walk_line part = {.index = (const int64_t *)j->index->data + line * j->line,
+                          .n = j->line,
+                          .wide = w.wide,
+                          .narrow = w.narrow,
+                          .wide_step = wide_stride(j, last),
+                          .narrow_step = j->narrow_strides[last],
+                          .lines = n,
+                          .wide_by = wide_stride(j, last - 1),
+                          .narrow_by = j->narrow_strides[last - 1]};
+        if (n > 1 && are_plain(j, part.index, n * j->line))
+            (void)move_elements(j, &part);
+        else
+            walk_lines(ctx, line, line + n, worker);
+        walk_on(j, &w, n);
+    }
 }
 
 /* ---- are all indices there? ---- */
@@ -274,13 +349,14 @@ static td_status fail_range(const walk_job *j) {
 /* Reading checks on the way. Writing checks first, so that nothing is written where it fails, and
  * then goes in order, on one thread: places may be named twice. */
 static td_status run_walk(walk_job *j) {
+    td_range_fn part = j->line <= SHORT && !j->rows && j->ndim > 1 ? walk_short : walk_lines;
     if (j->gather)
-        return td_parallel_for(j->lines, 4 * j->line, walk_lines, j);
+        return td_parallel_for(j->lines, 4 * j->line, part, j);
     td_status status = td_parallel_for(j->index->numel, 4, find_bad, j);
     if (status || j->bad)
         return status;
     j->checked = true;
-    return td_serial_for(j->lines, 4 * j->line, walk_lines, j);
+    return td_serial_for(j->lines, 4 * j->line, part, j);
 }
 
 /* Is the index the same along each line, as index_reduce's is, whose elements lie side by side in

@@ -165,16 +165,6 @@ static int64_t row_offset(const places *j, int64_t before, int64_t place) {
 
 /* ---- reading ---- */
 
-static void read_line(char *out, const char *x, offset_block offsets, size_t size) {
-    const int64_t *at = offsets.at, n = offsets.n, base = offsets.base;
-#define MOVE(type)                                                                                 \
-    type *restrict to = (type *)out;                                                               \
-    const type *from = (const type *)((uintptr_t)x - (uintptr_t)base * sizeof(type));              \
-    _Pragma("GCC unroll 4") for (int64_t k = 0; k < n; k++) to[k] = from[at[k]];
-    TD_BY_SIZE(size, MOVE);
-#undef MOVE
-}
-
 static void read_elements(void *ctx, int64_t begin, int64_t end, int worker) {
     const places *j = ctx;
     int64_t n = j->plan->places, len;
@@ -182,8 +172,8 @@ static void read_elements(void *ctx, int64_t begin, int64_t end, int worker) {
     for (int64_t k = begin; k < end; k += len) {
         int64_t place = k % n, before = k / n, row = j->before ? j->before[before] : before;
         len = n - place < end - k ? n - place : end - k;
-        read_line(j->values + k * (int64_t)j->size, j->x + row * (int64_t)j->size,
-                  (offset_block){j->picked + place, len, 0}, j->size);
+        td_cpu->places->pick(j->values + k * (int64_t)j->size, j->x + row * (int64_t)j->size,
+                             j->picked + place, 0, len, j->size);
     }
 }
 
@@ -198,7 +188,8 @@ static void read_picked(void *ctx, int64_t begin, int64_t end, int worker) {
     for (int64_t k = begin; k < end; k += BLOCK) {
         int64_t len = end - k < BLOCK ? end - k : BLOCK;
         offset_block block = block_of(p, k, len, offsets);
-        read_line((char *)p->out->data + k * (int64_t)size, p->x->data, block, size);
+        td_cpu->places->pick((char *)p->out->data + k * (int64_t)size, p->x->data, block.at,
+                             block.base, block.n, size);
         if (block.n < len) {
             atomic_store_explicit(&j->bad, k + block.n + 1, memory_order_relaxed);
             return;
@@ -228,15 +219,10 @@ static void read_rows(void *ctx, int64_t begin, int64_t end, int worker) {
         }
         const char *from = j->x + row_offset(j, before, place) * (int64_t)j->size;
         char *to = j->values + k * after * (int64_t)j->size;
-        if (!j->after) {
+        if (!j->after)
             memcpy(to, from, (size_t)after * j->size);
-            continue;
-        }
-#define MOVE(type)                                                                                 \
-    for (int64_t i = 0; i < after; i++)                                                            \
-        ((type *)to)[i] = ((const type *)from)[j->after[i]];
-        TD_BY_SIZE(j->size, MOVE);
-#undef MOVE
+        else
+            td_cpu->places->pick(to, from, j->after, 0, after, j->size);
     }
 }
 

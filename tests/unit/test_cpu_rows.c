@@ -1,5 +1,6 @@
 /* test_cpu_rows.c: rows of every length up to a few vectors, in every dtype: steps along broadcast
- * and strided ones, what follows their ends, softmax of them, and their elements in reverse. */
+ * and strided ones, what follows their ends, softmax of them, their elements in reverse and in any
+ * order. */
 #include "engine/td.h"
 
 #include "tests/check.h"
@@ -132,6 +133,120 @@ TEST(a_reversed_row_is_copied_from_its_end) {
         }
 }
 
+/* Element k of n is the one at this place of the row: the first and the last are among them. */
+static int64_t place_in(int64_t n, int64_t k) {
+    return (k * 29 + n - 1) % n;
+}
+
+/* [2, n] gathered along its rows, whose every seventh index counts from the end if `odd`. */
+static void check_gather(td_dtype dtype, int64_t n, bool odd) {
+    td_tensor *x = filled(dtype, 2, (int64_t[]){2, n}, 5), *index, *out = NULL, *taken = NULL;
+    must(td_tensor_empty(TD_I64, TD_DEVICE_CPU, 2, (int64_t[]){2, n}, &index));
+    for (int64_t k = 0; k < 2 * n; k++)
+        put(index, k, (double)(place_in(n, k) - (odd && k % 7 == 0 ? n : 0)));
+    must(TD_APPLY(&out, gather, TD_T(x), TD_I(1), TD_T(index)));
+    must(TD_APPLY(&taken, take, TD_T(x), TD_T(index)));
+    for (int64_t k = 0; k < 2 * n; k++) {
+        int64_t place = place_in(n, k), back = odd && k % 7 == 0 ? n : 0;
+        if (at(out, k) != at(x, k / n * n + place) || at(taken, k) != at(x, place + back)) {
+            check_fail(__FILE__, __LINE__, "%s [2 %d]: element %d is %g and %g",
+                       td_dtype_name(dtype), (int)n, (int)k, at(out, k), at(taken, k));
+            break;
+        }
+    }
+    td_release(x);
+    td_release(index);
+    td_release(out);
+    td_release(taken);
+}
+
+TEST(a_row_is_gathered_in_any_order) {
+    for (int d = 0; d < DTYPES; d++)
+        for (int64_t n = 1; n <= LONGEST; n++) {
+            check_gather(dtypes[d], n, false);
+            check_gather(dtypes[d], n, true);
+        }
+    check_gather(TD_F32, 2500, false); /* blocks */
+    check_gather(TD_F32, 2500, true);
+}
+
+enum { A = 5, B = 40, C = 6, FEWER_A = 4, FEWER_B = 37 };
+
+/* What [5, 40, 6] is reached through along a dim, at fewer places than it has; of more lines than
+ * are looked at together. */
+static td_tensor *places_along(int dim, bool odd) {
+    const int64_t sizes[] = {A, B, C};
+    td_tensor *index;
+    must(td_tensor_empty(TD_I64, TD_DEVICE_CPU, 3, (int64_t[]){FEWER_A, FEWER_B, C}, &index));
+    for (int64_t k = 0; k < index->numel; k++)
+        put(index, k, (double)(place_in(sizes[dim], k) - (odd && k % 97 == 0 ? sizes[dim] : 0)));
+    return index;
+}
+
+/* The element that the index's k-th one leads to, in a tensor with these strides. */
+static int64_t reached(int dim, int64_t k, const int64_t *strides) {
+    const int64_t sizes[] = {A, B, C};
+    int64_t i[] = {k / (FEWER_B * C), k / C % FEWER_B, k % C};
+    i[dim] = place_in(sizes[dim], k);
+    return i[0] * strides[0] + i[1] * strides[1] + i[2] * strides[2];
+}
+
+/* [5, 40, 6], whose outer dims may lie the other way round: its memory and the view of it. */
+static td_tensor *outer_dims(bool turned, td_tensor **view) {
+    td_tensor *x = filled(TD_F32, 3, turned ? (int64_t[]){B, A, C} : (int64_t[]){A, B, C}, 5);
+    *view = NULL;
+    must(TD_APPLY(view, transpose, TD_T(x), TD_I(0), TD_I(turned ? 1 : 0)));
+    return x;
+}
+
+static void check_gather_in(int dim, bool turned, bool odd) {
+    td_tensor *view, *x = outer_dims(turned, &view), *index = places_along(dim, odd), *out = NULL;
+    must(TD_APPLY(&out, gather, TD_T(view), TD_I(dim), TD_T(index)));
+    for (int64_t k = 0; k < out->numel; k++)
+        if (!CHECK_INT((int64_t)at(out, k), (int64_t)at(x, reached(dim, k, view->strides))))
+            break;
+    td_release(x);
+    td_release(view);
+    td_release(index);
+    td_release(out);
+}
+
+TEST(short_lines_are_gathered_along_any_dim) {
+    for (int k = 0; k < 12; k++)
+        check_gather_in(k % 3, k / 3 % 2, k / 6);
+}
+
+/* The last of several elements for one place stays; all of them are added. */
+static void check_scatter_in(int dim, bool turned, bool add) {
+    td_tensor *view, *x = outer_dims(turned, &view), *index = places_along(dim, turned);
+    td_tensor *from = filled(TD_F32, 3, (int64_t[]){FEWER_A, FEWER_B, C}, 11), *want = NULL;
+    must(TD_APPLY(&want, clone, TD_T(x)));
+    for (int64_t k = 0; k < from->numel; k++) {
+        int64_t to = reached(dim, k, view->strides);
+        put(want, to, at(from, k) + (add ? at(want, to) : 0));
+    }
+    const td_op *op = add ? TD_OP(scatter_add) : TD_OP(scatter);
+    td_tensor *out = NULL;
+    must(td_op_apply(op, &out, 4, (td_value[]){TD_T(view), TD_I(dim), TD_T(index), TD_T(from)}));
+    for (int64_t k = 0; k < x->numel; k++) {
+        const int64_t i[] = {k / (B * C), k / C % B, k % C}, *l = out->strides, *r = view->strides;
+        if (!CHECK_INT((int64_t)at(out, i[0] * l[0] + i[1] * l[1] + i[2] * l[2]),
+                       (int64_t)at(want, i[0] * r[0] + i[1] * r[1] + i[2] * r[2])))
+            break;
+    }
+    td_release(x);
+    td_release(view);
+    td_release(index);
+    td_release(from);
+    td_release(want);
+    td_release(out);
+}
+
+TEST(short_lines_are_scattered_along_any_dim) {
+    for (int k = 0; k < 12; k++)
+        check_scatter_in(k % 3, k / 3 % 2, k / 6);
+}
+
 /* ---- softmax ---- */
 
 enum { ROWS = 4 };
@@ -217,6 +332,9 @@ int main(void) {
     RUN(a_choice_along_rows_takes_three_operands);
     RUN(a_step_along_rows_ends_where_they_do);
     RUN(a_reversed_row_is_copied_from_its_end);
+    RUN(a_row_is_gathered_in_any_order);
+    RUN(short_lines_are_gathered_along_any_dim);
+    RUN(short_lines_are_scattered_along_any_dim);
     RUN(softmax_is_right_for_rows_of_every_length);
     RUN(gradients_of_softmax_are_right_for_rows_of_every_length);
     return check_finish();

@@ -1,10 +1,11 @@
 /* places_kernels.c: where elements stand that are not zero, without a branch that waits for one,
- * and whether indices are places. */
+ * whether indices are places, and what stands there. */
 #include "engine/cpu/isa/places_kernels.h"
 
+#include "engine/cpu/by_size.h"
 #include "engine/cpu/isa/isa_symbol.h"
 
-#if defined(TD_ISA_avx512)
+#if defined(TD_ISA_avx512) || defined(TD_ISA_avx2)
 #include <immintrin.h>
 #endif
 
@@ -43,5 +44,63 @@ static bool are_plain(const int64_t *index, int64_t n, int64_t size, int64_t bas
     return (int64_t)signs >= 0;
 }
 
+/* ---- elements at their places ---- */
+
+/* How many of n elements, from the first on, were taken by instructions that load several places
+ * at once. More of those that wait for memory are under way than by one load for each, whose
+ * instructions fill the core's window: of 1e6 places in 8 MB two thirds of the time. */
+static int64_t pick_words(uint32_t *to, const uint32_t *from, const int64_t *index, int64_t n) {
+    int64_t k = 0;
+    (void)to, (void)from, (void)index, (void)n;
+#if defined(TD_ISA_avx512)
+    for (; k + 8 <= n; k += 8) {
+        __m256i x = _mm512_i64gather_epi32(_mm512_loadu_si512(index + k), from, 4);
+        _mm256_storeu_si256((__m256i *)(void *)(to + k), x);
+    }
+#elif defined(TD_ISA_avx2)
+    for (; k + 4 <= n; k += 4) {
+        __m256i places = _mm256_loadu_si256((const __m256i *)(const void *)(index + k));
+        __m128i x = _mm256_i64gather_epi32((const int *)(const void *)from, places, 4);
+        _mm_storeu_si128((__m128i *)(void *)(to + k), x);
+    }
+#endif
+    return k;
+}
+
+static int64_t pick_doubles(uint64_t *to, const uint64_t *from, const int64_t *index, int64_t n) {
+    int64_t k = 0;
+    (void)to, (void)from, (void)index, (void)n;
+#if defined(TD_ISA_avx512)
+    for (; k + 8 <= n; k += 8) {
+        __m512i x = _mm512_i64gather_epi64(_mm512_loadu_si512(index + k), from, 8);
+        _mm512_storeu_si512(to + k, x);
+    }
+#elif defined(TD_ISA_avx2)
+    for (; k + 4 <= n; k += 4) {
+        __m256i places = _mm256_loadu_si256((const __m256i *)(const void *)(index + k));
+        __m256i x = _mm256_i64gather_epi64((const long long *)(const void *)from, places, 8);
+        _mm256_storeu_si256((__m256i *)(void *)(to + k), x);
+    }
+#endif
+    return k;
+}
+
+static void pick(void *to, const void *x, const int64_t *index, int64_t base, int64_t n,
+                 size_t size) {
+    const char *from = (const char *)((uintptr_t)x - (uintptr_t)base * size);
+    int64_t done = 0;
+    if (size == 4)
+        done = pick_words(to, (const uint32_t *)(const void *)from, index, n);
+    if (size == 8)
+        done = pick_doubles(to, (const uint64_t *)(const void *)from, index, n);
+#define MOVE(type)                                                                                 \
+    type *restrict out = to;                                                                       \
+    const type *in = (const type *)(const void *)from;                                             \
+    _Pragma("GCC unroll 4") for (int64_t k = done; k < n; k++) out[k] = in[index[k]];
+    TD_BY_SIZE(size, MOVE);
+#undef MOVE
+}
+
 extern const td_places_kernels TD_ISA_SYMBOL(td_places_kernels);
-const td_places_kernels TD_ISA_SYMBOL(td_places_kernels) = {.find = find, .are_plain = are_plain};
+const td_places_kernels TD_ISA_SYMBOL(td_places_kernels) = {
+    .find = find, .are_plain = are_plain, .pick = pick};
