@@ -1,6 +1,7 @@
-/* scan.c: running sums and products on the CPU: floats in double, integers in int64, whatever the
- * dtypes of input and result, which are converted block by block. Lines that lie side by side are
- * walked together. Other scans are scan_lines.c's. */
+/* scan.c: running sums and products on the CPU: floats in double, integers in int64. Lines of the
+ * common dtypes are read and written as they are, four at a time; of others they are converted
+ * block by block. Lines that lie side by side are walked together. Other scans are
+ * scan_lines.c's. */
 #include "engine/cpu/scan.h"
 #include "engine/core/interrupt.h"
 #include "engine/core/threads.h"
@@ -12,15 +13,61 @@
 #include <string.h>
 
 enum { WIDTH = 256, FOUR = 4, DEPTH = 256 };
+enum { NARROW = 32, STRETCH = 4096 }; /* lines; elements between looks at the interrupt flag */
 
-typedef struct scan {
+/* Scan `lines` lines, that begin `stride` elements apart in x and `apart` in the result. */
+typedef struct scan scan;
+typedef void (*direct_scan)(const scan *s, const char *x, char *out, int64_t lines, int64_t stride,
+                            int64_t apart);
+
+struct scan {
     td_reduction plan; /* kept dims: the lines */
     const char *x;
     char *out;
     td_dtype from, to;
     int64_t n, stride, out_stride;
-    int64_t step; /* lines that an item stands for */
-} scan;
+    int64_t step;       /* lines that an item stands for */
+    direct_scan direct; /* or NULL: dtypes that are converted */
+};
+
+/* Four sums do not wait for one another; of short lines the next four begin while these end. */
+#define DEFINE_DIRECT(NAME, T, R, type, FIRST, OP)                                                 \
+    static void NAME(const scan *s, const char *from, char *to, int64_t lines, int64_t stride,     \
+                     int64_t apart) {                                                              \
+        const T *x = (const T *)(const void *)from;                                                \
+        R *out = (R *)(void *)to;                                                                  \
+        const int64_t step = s->stride, out_step = s->out_stride, n = s->n;                        \
+        for (; lines >= FOUR; lines -= FOUR, x += FOUR * stride, out += FOUR * apart) {            \
+            type a = FIRST, b = FIRST, c = FIRST, d = FIRST;                                       \
+            for (int64_t k = 0, end; k < n && !td_interrupt_requested(); k = end) {                \
+                end = n - k < STRETCH ? n : k + STRETCH;                                           \
+                for (int64_t i = k; i < end; i++) {                                                \
+                    const T *at = x + i * step;                                                    \
+                    R *put = out + i * out_step;                                                   \
+                    put[0] = (R)(a OP(type) at[0]);                                                \
+                    put[apart] = (R)(b OP(type) at[stride]);                                       \
+                    put[2 * apart] = (R)(c OP(type) at[2 * stride]);                               \
+                    put[3 * apart] = (R)(d OP(type) at[3 * stride]);                               \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+        for (; lines > 0; lines--, x += stride, out += apart) {                                    \
+            type a = FIRST;                                                                        \
+            for (int64_t k = 0, end; k < n && !td_interrupt_requested(); k = end) {                \
+                end = n - k < STRETCH ? n : k + STRETCH;                                           \
+                for (int64_t i = k; i < end; i++)                                                  \
+                    out[i * out_step] = (R)(a OP(type) x[i * step]);                               \
+            }                                                                                      \
+        }                                                                                          \
+    }
+#define DEFINE_DIRECTS(NAME, T, R, type)                                                           \
+    DEFINE_DIRECT(NAME##_sums, T, R, type, 0, +=)                                                  \
+    DEFINE_DIRECT(NAME##_products, T, R, type, 1, *=)
+DEFINE_DIRECTS(float, float, float, double)
+DEFINE_DIRECTS(double, double, double, double)
+DEFINE_DIRECTS(int64, int64_t, int64_t, int64_t)
+DEFINE_DIRECTS(int32, int32_t, int64_t, int64_t)
+DEFINE_DIRECTS(byte, uint8_t, int64_t, int64_t)
 
 #define DEFINE_SCAN(NAME, type, dtype, FIRST, OP)                                                  \
     /* Up to FOUR lines, whose sums do not wait for one another. */                                \
@@ -69,7 +116,9 @@ typedef struct scan {
             char *out = s->out + lines.out_offset * out_size;                                      \
             if (s->step == WIDTH)                                                                  \
                 lines_##NAME(s, x, out, lines.len, apart);                                         \
-            for (int64_t k = 0; s->step == FOUR && k < lines.len; k += FOUR) {                     \
+            else if (s->direct)                                                                    \
+                s->direct(s, x, out, lines.len, stride, apart);                                    \
+            for (int64_t k = 0; s->step == FOUR && !s->direct && k < lines.len; k += FOUR) {       \
                 const char *xs[FOUR];                                                              \
                 char *outs[FOUR];                                                                  \
                 int64_t few = lines.len - k < FOUR ? lines.len - k : FOUR;                         \
@@ -93,6 +142,23 @@ static td_range_fn scanner(td_scan_kind kind, td_dtype to) {
     return td_dtype_is_float(to) ? scan_sum_floats : scan_sum_integers;
 }
 
+/* The loop for these dtypes, or NULL. */
+static direct_scan direct_for(td_scan_kind kind, td_dtype from, td_dtype to) {
+    static const struct {
+        td_dtype from, to;
+        direct_scan sums, products;
+    } all[] = {{TD_F32, TD_F32, float_sums, float_products},
+               {TD_F64, TD_F64, double_sums, double_products},
+               {TD_I64, TD_I64, int64_sums, int64_products},
+               {TD_I32, TD_I64, int32_sums, int32_products},
+               {TD_U8, TD_I64, byte_sums, byte_products},
+               {TD_BOOL, TD_I64, byte_sums, byte_products}};
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+        if (all[k].from == from && all[k].to == to)
+            return kind == TD_SCAN_PROD ? all[k].products : all[k].sums;
+    return NULL;
+}
+
 /* An input that runs along the dim while the result does not is turned first, in a way that
  * caches like, unless that was done (`again`). */
 static td_status scan_along(const td_scan_plan *plan, const td_tensor *x, bool again) {
@@ -112,6 +178,7 @@ static td_status scan_along(const td_scan_plan *plan, const td_tensor *x, bool a
     }
     td_reduction_plan(x, mask, out, &s.plan);
     int last = s.plan.nkept - 1;
+    s.direct = direct_for(plan->kind, s.from, s.to);
     if (!again && s.stride == 1 && s.out_stride != 1 && s.plan.outputs > 1) {
         td_tensor *turned;
         td_status status = td_contiguous((td_tensor *)x, &turned);
@@ -120,7 +187,8 @@ static td_status scan_along(const td_scan_plan *plan, const td_tensor *x, bool a
         td_release(turned);
         return status;
     }
-    if (s.plan.kept_strides[last] == 1 && s.stride != 1)
+    if (s.plan.kept_strides[last] == 1 && s.stride != 1 &&
+        (!s.direct || s.plan.kept_sizes[last] >= NARROW))
         s.step = WIDTH;
     int64_t items = (s.plan.outputs + s.step - 1) / s.step, work = s.n * s.step;
     return td_parallel_for(items, 4 * work, scanner(plan->kind, s.to), &s);

@@ -8,6 +8,7 @@
 #include "engine/cpu/lines.h"
 #include "engine/cpu/scan.h"
 #include "engine/ops/copy.h"
+#include "engine/ops/program.h"
 
 #include <math.h>
 #include <string.h>
@@ -109,6 +110,43 @@ static double log_add_exp(double a, double b) {
 static void log_sum_exp(progress *p, double *x, int64_t n) {
     for (int64_t k = 0; k < n; k++)
         x[k] = p->f = log_add_exp(x[k], p->f);
+}
+
+/* total = log(exp(total) + exp(x)) of lines that lie side by side. */
+static void add_exps(double *total, const double *x, int64_t n) {
+    td_pointwise_fn exps = td_cpu->pointwise->primitive[TD_PW_exp][TD_F64];
+    td_pointwise_fn log1ps = td_cpu->pointwise->primitive[TD_PW_log1p][TD_F64];
+    double high[WIDTH], part[WIDTH];
+    for (int64_t k = 0; k < n; k++) {
+        double a = x[k], b = total[k], low = a < b ? a : b; /* NaN: one of them is, or both */
+        high[k] = a < b ? b : a;
+        part[k] = low == high[k] ? 0 : low - high[k]; /* infinities have no difference */
+    }
+    exps(n, part, part, NULL, NULL, 0);
+    log1ps(n, part, part, NULL, NULL, 0);
+    for (int64_t k = 0; k < n; k++) {
+        bool infinite = x[k] == total[k] && isinf(x[k]);
+        total[k] = infinite ? x[k] : high[k] + part[k];
+    }
+}
+
+static void sum_exps_side_by_side(void *ctx, int64_t begin, int64_t end, int worker) {
+    const line_scan *s = ctx;
+    int64_t size = (int64_t)td_dtype_size(s->from), out_size = (int64_t)td_dtype_size(s->to);
+    double x[WIDTH], total[WIDTH];
+    (void)worker;
+    for (int64_t first = begin * WIDTH; first < s->inner && first < end * WIDTH; first += WIDTH) {
+        int64_t lines = s->inner - first < WIDTH ? s->inner - first : WIDTH;
+        for (int64_t k = 0; k < s->n && !td_interrupt_requested(); k++) {
+            int64_t at = first * s->n + k;
+            td_block_read(TD_F64, x, s->from, s->x + at * size, s->n, lines);
+            if (k == 0)
+                memcpy(total, x, sizeof x[0] * (size_t)lines);
+            else
+                add_exps(total, x, lines);
+            td_block_write(s->to, s->out + at * out_size, s->n, TD_F64, total, lines);
+        }
+    }
 }
 
 static void linear(progress *p, double *x, const double *a, int64_t n) {
@@ -218,7 +256,12 @@ td_status td_scan_lines(const td_scan_plan *p) {
                    .kind = p->kind,
                    .n = x->sizes[x->ndim - 1]};
     int64_t cost = s.n * (p->kind == TD_SCAN_LOG_SUM_EXP ? 64 : 8);
-    TD_TRY(td_parallel_for(x->numel / s.n, cost, scan_range, &s));
+    s.inner = x->numel / s.n;
+    if (p->kind == TD_SCAN_LOG_SUM_EXP && s.inner >= EIGHT)
+        TD_TRY(td_parallel_for((s.inner + WIDTH - 1) / WIDTH, s.n * WIDTH * 8,
+                               sum_exps_side_by_side, &s));
+    else
+        TD_TRY(td_parallel_for(s.inner, cost, scan_range, &s));
     TD_TRY(td_interrupt_check()); /* a line may have been left early */
     TD_TRY(td_lines_put(p->out, p->dim, out));
     TD_TRY(td_lines_put(p->index, p->dim, index));

@@ -1,6 +1,6 @@
 /* test_cpu_rows.c: rows of every length up to a few vectors, in every dtype: steps along broadcast
  * and strided ones, what follows their ends, softmax of them, their elements in reverse and in any
- * order. */
+ * order, running sums, products and log-sum-exps of them. */
 #include "engine/td.h"
 
 #include "tests/check.h"
@@ -326,6 +326,64 @@ TEST(gradients_of_softmax_are_right_for_rows_of_every_length) {
         }
 }
 
+/* Running sums or products of `lines` lines of n, that lie side by side or one behind the other. */
+static void check_scan(td_dtype dtype, int64_t lines, int64_t n, bool beside, bool product) {
+    td_tensor *x = filled(dtype, 2, beside ? (int64_t[]){n, lines} : (int64_t[]){lines, n}, 7);
+    td_tensor *out = NULL;
+    const int64_t step = beside ? lines : 1, apart = beside ? 1 : n;
+    for (int64_t k = 0; k < x->numel; k++)
+        put(x, k, product ? 1 + (value(k) < 12) : value(k) / 2);
+    if (product)
+        must(TD_APPLY(&out, cumprod, TD_T(x), TD_I(beside ? 0 : 1)));
+    else
+        must(TD_APPLY(&out, cumsum, TD_T(x), TD_I(beside ? 0 : 1)));
+    for (int64_t line = 0; line < lines; line++) {
+        double want = product ? 1 : 0;
+        for (int64_t k = 0; k < n; k++) {
+            int64_t i = line * apart + k * step;
+            want = product ? want * at(x, i) : want + at(x, i);
+            if (!CHECK_CLOSE(at(out, i), want, unit((td_dtype)out->dtype, want)))
+                return;
+        }
+    }
+    td_release(x);
+    td_release(out);
+}
+
+TEST(scans_are_right_for_lines_of_every_length) {
+    static const int64_t many[] = {1, 2, 3, 4, 5, 9, 40};
+    for (int d = 0; d < DTYPES; d++)
+        for (size_t m = 0; m < sizeof many / sizeof *many; m++)
+            for (int64_t n = 1; n <= LONGEST; n += n < 9 ? 1 : 11)
+                for (int k = 0; k < 4; k++)
+                    if (k < 2 || dtypes[d] != TD_F16) /* products that it doesn't have */
+                        check_scan(dtypes[d], many[m], n, k % 2, k > 1);
+    check_scan(TD_F32, 3, 10000, true, false);
+    check_scan(TD_F64, 5, 10000, false, false);
+}
+
+TEST(log_sum_exps_run_along_lines_side_by_side) {
+    enum { LINES = 11, N = 7 };
+    td_tensor *x = filled(TD_F64, 2, (int64_t[]){LINES, N}, 7), *out = NULL;
+    const double odd[] = {INFINITY, -INFINITY, NAN};
+    for (int64_t k = 0; k < x->numel; k++)
+        put(x, k, k % 9 < 6 ? (double)(k % 13) - 20 : odd[k / 9 % 3]);
+    put(x, 0, -INFINITY);
+    must(TD_APPLY(&out, logcumsumexp, TD_T(x), TD_I(1)));
+    for (int64_t line = 0; line < LINES; line++) {
+        double sum = 0;
+        for (int64_t k = 0; k < N; k++) {
+            double want = log(sum += exp(at(x, line * N + k))), got = at(out, line * N + k);
+            if (isfinite(want))
+                CHECK_CLOSE(got, want, 1e-14 * (1 + fabs(want)));
+            else
+                CHECK(isnan(want) ? isnan(got) : got == want);
+        }
+    }
+    td_release(x);
+    td_release(out);
+}
+
 int main(void) {
     must(td_init());
     RUN(a_step_along_rows_takes_single_elements_of_the_other_operand);
@@ -337,5 +395,7 @@ int main(void) {
     RUN(short_lines_are_scattered_along_any_dim);
     RUN(softmax_is_right_for_rows_of_every_length);
     RUN(gradients_of_softmax_are_right_for_rows_of_every_length);
+    RUN(scans_are_right_for_lines_of_every_length);
+    RUN(log_sum_exps_run_along_lines_side_by_side);
     return check_finish();
 }
