@@ -184,6 +184,10 @@ static void clear(td_accumulator *acc, int64_t n) {
     memset(acc, 0, sizeof *acc * (size_t)n);
 }
 
+static void begin_all(const job *j, td_accumulator *acc, int64_t n) {
+    td_cpu->pointwise->repeat(acc, &j->start, n, sizeof *acc);
+}
+
 /* Means of outputs [at, at + n) over [begin, end), taken from the distances to each one's first
  * element: where the elements lie close together for their size, a plain sum would lose what
  * distinguishes them. */
@@ -229,37 +233,50 @@ static void fold_moments(const job *j, int64_t at, int64_t n, int64_t begin, int
     }
 }
 
-/* `count`: elements behind each. */
-static void finish_values(td_finish finish, double param, bool floating, int64_t count,
-                          td_accumulator *acc, int64_t n) {
-    if (finish == TD_FINISH_PLAIN)
+/* A double by its reciprocal is off by a unit or two, which no result of less digits shows. */
+static void divide(td_dtype dtype, double by, td_accumulator *acc, int64_t n) {
+    if (dtype == TD_F64) {
+        for (int64_t k = 0; k < n; k++)
+            acc[k].f /= by;
         return;
-    for (int64_t k = 0; k < n; k++) {
-        switch (finish) {
-        case TD_FINISH_PLAIN:
-            break;
-        case TD_FINISH_DIVIDE:
-            acc[k].f /= param;
-            break;
-        case TD_FINISH_POWER:
+    }
+    const double times = 1 / by;
+    for (int64_t k = 0; k < n; k++)
+        acc[k].f *= times;
+}
+
+/* `dtype`: of the results; `count`: elements behind each. */
+static void finish_values(td_finish finish, double param, bool floating, td_dtype dtype,
+                          int64_t count, td_accumulator *acc, int64_t n) {
+    switch (finish) {
+    case TD_FINISH_PLAIN:
+        break;
+    case TD_FINISH_DIVIDE:
+        divide(dtype, param, acc, n);
+        break;
+    case TD_FINISH_POWER:
+        for (int64_t k = 0; k < n; k++)
             acc[k].f = param == 0.5 ? sqrt(acc[k].f) : pow(acc[k].f, param);
-            break;
-        case TD_FINISH_ALL:
+        break;
+    case TD_FINISH_ALL:
+        for (int64_t k = 0; k < n; k++)
             if (floating)
                 acc[k].f = acc[k].f == (double)count;
             else
                 acc[k].i = acc[k].i == count;
-            break;
-        case TD_FINISH_ANY:
+        break;
+    case TD_FINISH_ANY:
+        for (int64_t k = 0; k < n; k++)
             if (floating)
                 acc[k].f = acc[k].f != 0;
             else
                 acc[k].i = acc[k].i != 0;
-            break;
-        case TD_FINISH_STD:
-            acc[k].f = sqrt(acc[k].f / param);
-            break;
-        }
+        break;
+    case TD_FINISH_STD:
+        divide(dtype, param, acc, n);
+        for (int64_t k = 0; k < n; k++)
+            acc[k].f = sqrt(acc[k].f);
+        break;
     }
 }
 
@@ -301,7 +318,7 @@ static void deliver(const job *j, int64_t at, int64_t n, td_accumulator *acc) {
     if (j->norm)
         finish_norms(j, at, n, acc);
     else
-        finish_values(j->finish, j->param, j->floating, p->count, acc, n);
+        finish_values(j->finish, j->param, j->floating, dtype, p->count, acc, n);
     for (int64_t o = at; o < at + n;) {
         td_segment kept = td_reduction_kept(p, o, at + n);
         char *out = (char *)j->out->data + kept.out_offset * (int64_t)td_dtype_size(dtype);
@@ -329,8 +346,7 @@ static void reduce_outputs(void *ctx, int64_t begin, int64_t end, int worker) {
         if (j->moments) {
             fold_moments(j, at, n, 0, j->plan.count, mean, acc);
         } else {
-            for (int64_t k = 0; k < n; k++)
-                acc[k] = j->start;
+            begin_all(j, acc, n);
             fold(j, j->reducer, at, n, 0, j->plan.count, acc, NULL);
         }
         deliver(j, at, n, acc);
@@ -352,8 +368,7 @@ static void reduce_pieces(void *ctx, int64_t begin, int64_t end, int worker) {
                 fold_moments(j, at, n, from, to, j->partial_mean + piece * outputs + at, acc);
                 continue;
             }
-            for (int64_t k = 0; k < n; k++)
-                acc[k] = j->start;
+            begin_all(j, acc, n);
             fold(j, j->reducer, at, n, from, to, acc, NULL);
         }
     }
@@ -430,7 +445,7 @@ static bool reduce_at_once(const td_reduce_plan *plan) {
     rows(&acc, x->data, 1, 0, x->numel, 1, NULL);
     if (is_norm(plan) && needs_scale(dtype, x->numel, acc.f))
         return false;
-    finish_values(plan->finish, plan->param, floating, x->numel, &acc, 1);
+    finish_values(plan->finish, plan->param, floating, (td_dtype)out->dtype, x->numel, &acc, 1);
     td_block_write((td_dtype)out->dtype, out->data, 1, floating ? TD_F64 : TD_I64, &acc, 1);
     return true;
 }

@@ -5,6 +5,7 @@
  *   V, N         vector of C and its lanes; V is also the prefix of the vector's functions
  *   I            an integer of C's size
  *   LOAD(p)      N elements at p as a V
+ *   LOAD_PART(p, n)  the first n of them, the rest 0
  *   GET(x)       an element as a C
  *   WIDEN(p)     VD_N elements at p as doubles
  *
@@ -18,7 +19,9 @@
 #define VEC(name)  CAT1(V, name)
 #define SPLAT(x)   ((V){0} + (C)(x))
 
-enum { NAME(depth) = 16, NAME(column_depth) = 64 };
+/* `scalars`: so many elements behind the last vector are added one by one; more are part of one,
+ * where the machine can load it. */
+enum { NAME(depth) = 16, NAME(column_depth) = 64, NAME(scalars) = TD_VBYTES > 16 ? 4 : N };
 
 /* What a sum adds for an element: as a vector v with center c, and as a scalar. */
 #define SUMS(X)                                                                                    \
@@ -47,7 +50,7 @@ SUMS(DEFINE_TERM)
     static double NAME(name##_run)(const T *x, int64_t n, C center) {                              \
         double total = 0;                                                                          \
         V c = SPLAT(center);                                                                       \
-        if (n >= N) {                                                                              \
+        if (n >= N || n > NAME(scalars)) {                                                         \
             vd sum = {0};                                                                          \
             while (n >= 4 * N) {                                                                   \
                 int64_t steps = n / (4 * N) < NAME(depth) ? n / (4 * N) : NAME(depth);             \
@@ -64,6 +67,10 @@ SUMS(DEFINE_TERM)
             V a = {0};                                                                             \
             for (; n >= N; n -= N, x += N)                                                         \
                 a += NAME(name##_term)(LOAD(x), c);                                                \
+            if (n > NAME(scalars)) {                                                               \
+                a += VEC(head_or)(NAME(name##_term)(LOAD_PART(x, n), c), n, SPLAT(0));             \
+                n = 0;                                                                             \
+            }                                                                                      \
             total = vd_hsum(VEC(widen_add)(sum, a));                                               \
         }                                                                                          \
         for (; n > 0; n--, x++)                                                                    \
@@ -260,9 +267,13 @@ EXTREMES(DEFINE_QUICK_EXTREME)
                 part[c] = better1(part[c], better1(better1(map1(GET(x[c])), map1(GET(x1[c]))),     \
                                                    better1(map1(GET(x2[c])), map1(GET(x3[c])))));  \
         }                                                                                          \
-        for (; rows > 0; rows--, x += row_stride)                                                  \
-            for (int64_t c = 0; c < columns; c++)                                                  \
+        for (; rows > 0; rows--, x += row_stride) {                                                \
+            int64_t c = 0;                                                                         \
+            for (; c + N <= columns; c += N)                                                       \
+                VEC(store)(part + c, better(VEC(load)(part + c), map(LOAD(x + c))));               \
+            for (; c < columns; c++)                                                               \
                 part[c] = better1(part[c], map1(GET(x[c])));                                       \
+        }                                                                                          \
         for (int64_t c = 0; c < columns; c++)                                                      \
             acc[c].f = (double)part[c];                                                            \
     }
@@ -416,5 +427,6 @@ static void NAME(prod_columns)(td_accumulator *acc, const void *data, int64_t ro
 #undef N
 #undef I
 #undef LOAD
+#undef LOAD_PART
 #undef GET
 #undef WIDEN

@@ -84,48 +84,52 @@ static inline vd vd_widen_add(vd sum, vd a) {
         return true;                                                                               \
     }
 
-#define P        vf
-#define T        float
-#define C        float
-#define V        vf
-#define N        VF_N
-#define I        int32_t
-#define LOAD(p)  vf_load(p)
-#define GET(x)   (x)
-#define WIDEN(p) widen_float(p)
+#define P               vf
+#define T               float
+#define C               float
+#define V               vf
+#define N               VF_N
+#define I               int32_t
+#define LOAD(p)         vf_load(p)
+#define LOAD_PART(p, n) vf_load_part(p, n)
+#define GET(x)          (x)
+#define WIDEN(p)        widen_float(p)
 #include "engine/cpu/isa/reduce_float_loops.h"
 
-#define P        vd
-#define T        double
-#define C        double
-#define V        vd
-#define N        VD_N
-#define I        int64_t
-#define LOAD(p)  vd_load(p)
-#define GET(x)   (x)
-#define WIDEN(p) vd_load(p)
+#define P               vd
+#define T               double
+#define C               double
+#define V               vd
+#define N               VD_N
+#define I               int64_t
+#define LOAD(p)         vd_load(p)
+#define LOAD_PART(p, n) vd_load_part(p, n)
+#define GET(x)          (x)
+#define WIDEN(p)        vd_load(p)
 #include "engine/cpu/isa/reduce_float_loops.h"
 
-#define P        half
-#define T        td_half
-#define C        float
-#define V        vf
-#define N        VF_N
-#define I        int32_t
-#define LOAD(p)  vf_load_halves(p)
-#define GET(x)   half_get(x)
-#define WIDEN(p) widen_halves(p)
+#define P               half
+#define T               td_half
+#define C               float
+#define V               vf
+#define N               VF_N
+#define I               int32_t
+#define LOAD(p)         vf_load_halves(p)
+#define LOAD_PART(p, n) vf_load_halves_part(p, n)
+#define GET(x)          half_get(x)
+#define WIDEN(p)        widen_halves(p)
 #include "engine/cpu/isa/reduce_float_loops.h"
 
-#define P        bfloat
-#define T        td_bfloat
-#define C        float
-#define V        vf
-#define N        VF_N
-#define I        int32_t
-#define LOAD(p)  vf_load_bfloats(p)
-#define GET(x)   td_bfloat_to_float(x)
-#define WIDEN(p) widen_bfloats(p)
+#define P               bfloat
+#define T               td_bfloat
+#define C               float
+#define V               vf
+#define N               VF_N
+#define I               int32_t
+#define LOAD(p)         vf_load_bfloats(p)
+#define LOAD_PART(p, n) vf_load_bfloats_part(p, n)
+#define GET(x)          td_bfloat_to_float(x)
+#define WIDEN(p)        widen_bfloats(p)
 #include "engine/cpu/isa/reduce_float_loops.h"
 
 #define T int32_t
