@@ -4,16 +4,21 @@
 #include "engine/core/memory.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/block.h"
+#include "engine/cpu/by_size.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/transpose.h"
 #include "engine/ops/copy.h"
 #include "engine/ops/reduction.h"
 
 #include <string.h>
 
 enum {
-    PIECE = 64 * 1024,    /* elements of a piece of one long row */
-    STRETCH = 4096 * 1024 /* elements looked at without a look at the interrupt flag */
+    PIECE = 64 * 1024,     /* elements of a piece of one long row */
+    STRETCH = 4096 * 1024, /* elements looked at without a look at the interrupt flag */
+    SHORT = 64,            /* elements of a row that is looked at beside others... */
+    SIDE_BY_SIDE = 16,     /* where there are so many at least... */
+    TILE = 16 * 1024       /* bytes of them together */
 };
 
 typedef struct find_job {
@@ -66,6 +71,32 @@ static int64_t find_row(const find_job *j, const char *row) {
     return best;
 }
 
+/* Of so many short rows, which are turned for that. */
+static void find_short(const find_job *j, const char *x, int64_t row_stride, int64_t rows,
+                       int64_t *index) {
+    _Alignas(64) char tile[TILE];
+    int64_t count = j->plan.count, size = (int64_t)j->itemsize, most = TILE / (count * size);
+    for (int64_t k = 0; k < rows; k += most) {
+        int64_t n = rows - k < most ? rows - k : most;
+        td_cpu_turn(tile, n, x + k * row_stride * size, row_stride, count, n, j->itemsize);
+        (j->least ? td_cpu->reduce->find_min_columns
+                  : td_cpu->reduce->find_max_columns)[j->dtype](index + k, tile, count, n, n);
+    }
+}
+
+/* The elements at the places that were found, of n rows. */
+static void put_values(const find_job *j, char *out, int64_t out_stride, const char *x,
+                       int64_t row_stride, const int64_t *index, int64_t n) {
+    int64_t stride = j->plan.reduced_strides[0];
+#define MOVE(type)                                                                                 \
+    type *to = (type *)(void *)out;                                                                \
+    const type *from = (const type *)(const void *)x;                                              \
+    for (int64_t k = 0; k < n; k++)                                                                \
+        to[k * out_stride] = from[k * row_stride + index[k] * stride];
+    TD_BY_SIZE(j->itemsize, MOVE);
+#undef MOVE
+}
+
 static void find_outputs(void *ctx, int64_t begin, int64_t end, int worker) {
     const find_job *j = ctx;
     const td_reduction *p = &j->plan;
@@ -80,14 +111,16 @@ static void find_outputs(void *ctx, int64_t begin, int64_t end, int worker) {
         int64_t *out = (int64_t *)j->index->data + kept.out_offset;
         if (j->by_columns)
             find_columns(j, x, kept.len, index);
-        for (int64_t k = 0; k < kept.len; k++) {
-            const char *row = x + k * row_stride * size;
-            int64_t found = j->by_columns ? index[k] : find_row(j, row);
-            out[k * out_stride] = found;
-            if (j->values)
-                memcpy((char *)j->values->data + (kept.out_offset + k * out_stride) * size,
-                       row + found * stride * size, j->itemsize);
-        }
+        else if (stride == 1 && p->count <= SHORT && kept.len >= SIDE_BY_SIDE)
+            find_short(j, x, row_stride, kept.len, index);
+        else
+            for (int64_t k = 0; k < kept.len; k++)
+                index[k] = find_row(j, x + k * row_stride * size);
+        for (int64_t k = 0; k < kept.len; k++)
+            out[k * out_stride] = index[k];
+        if (j->values)
+            put_values(j, (char *)j->values->data + kept.out_offset * size, out_stride, x,
+                       row_stride, index, kept.len);
         begin += kept.len;
     }
 }

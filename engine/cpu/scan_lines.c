@@ -7,6 +7,7 @@
 #include "engine/cpu/isa/isa.h"
 #include "engine/cpu/lines.h"
 #include "engine/cpu/scan.h"
+#include "engine/cpu/transpose.h"
 #include "engine/ops/copy.h"
 #include "engine/ops/program.h"
 
@@ -15,6 +16,7 @@
 
 enum { DEPTH = 512, WIDTH = 256 }; /* elements of a line, lines, that are worked on at a time */
 enum { EIGHT = 8, SOME = 64 };
+enum { SHORT = 64, TILE = 2048 }; /* elements of a line that is turned, of lines turned together */
 
 typedef struct line_scan {
     const char *x, *a;
@@ -97,6 +99,30 @@ static void scan_side_by_side(void *ctx, int64_t begin, int64_t end, int worker)
             step(s->out + at * size, s->index + at, s->out + last * size, s->index + last,
                  s->x + at * size, k, lines);
         }
+    }
+}
+
+/* Short lines: as many as a tile has room for are turned, so that they lie side by side, and what
+ * comes of them is turned back. */
+static void scan_turned(void *ctx, int64_t begin, int64_t end, int worker) {
+    const line_scan *s = ctx;
+    const td_scan_kernels *all = td_cpu->scan;
+    td_extremes_step step = s->kind == TD_SCAN_MAX ? all->largest[s->to] : all->smallest[s->to];
+    const int64_t size = (int64_t)td_dtype_size(s->to), n = s->n;
+    _Alignas(64) char x[TILE * 8], out[TILE * 8];
+    int64_t index[TILE];
+    (void)worker;
+    for (int64_t first = begin * s->width; first < end * s->width && first < s->inner;
+         first += s->width) {
+        int64_t lines = s->inner - first < s->width ? s->inner - first : s->width;
+        td_cpu_turn(x, lines, s->x + first * n * size, n, n, lines, (size_t)size);
+        memcpy(out, x, (size_t)(lines * size));
+        memset(index, 0, (size_t)lines * sizeof *index);
+        for (int64_t k = 1; k < n; k++)
+            step(out + k * lines * size, index + k * lines, out + (k - 1) * lines * size,
+                 index + (k - 1) * lines, x + k * lines * size, k, lines);
+        td_cpu_turn(s->out + first * n * size, n, out, lines, lines, n, (size_t)size);
+        td_cpu_turn(s->index + first * n, n, index, lines, lines, n, sizeof *index);
     }
 }
 
@@ -234,6 +260,23 @@ static bool lies_side_by_side(const td_scan_plan *p) {
            p->out->contiguous && p->index->contiguous && p->x->ndim > 1 && lines_inside(p) >= 8;
 }
 
+/* Lines one behind the other, in the way that suits their kind, length and number. */
+static td_status scan_all(line_scan *s) {
+    bool extremes = s->kind == TD_SCAN_MAX || s->kind == TD_SCAN_MIN;
+    td_range_fn some = scan_range;
+    int64_t cost = 8;
+    s->width = 1;
+    if (extremes && s->from == s->to && s->n <= SHORT && s->inner >= 2 * EIGHT) {
+        s->width = TILE / s->n;
+        some = scan_turned;
+    } else if (s->kind == TD_SCAN_LOG_SUM_EXP) {
+        s->width = s->inner >= EIGHT ? WIDTH : 1;
+        some = s->inner >= EIGHT ? sum_exps_side_by_side : scan_range;
+        cost = s->inner >= EIGHT ? 16 : 64;
+    }
+    return td_parallel_for((s->inner + s->width - 1) / s->width, cost * s->n * s->width, some, s);
+}
+
 td_status td_scan_lines(const td_scan_plan *p) {
     td_tensor *x = NULL, *a = NULL, *out = NULL, *index = NULL;
     td_status status = TD_OK;
@@ -255,13 +298,8 @@ td_status td_scan_lines(const td_scan_plan *p) {
                    .to = (td_dtype)out->dtype,
                    .kind = p->kind,
                    .n = x->sizes[x->ndim - 1]};
-    int64_t cost = s.n * (p->kind == TD_SCAN_LOG_SUM_EXP ? 64 : 8);
     s.inner = x->numel / s.n;
-    if (p->kind == TD_SCAN_LOG_SUM_EXP && s.inner >= EIGHT)
-        TD_TRY(td_parallel_for((s.inner + WIDTH - 1) / WIDTH, s.n * WIDTH * 8,
-                               sum_exps_side_by_side, &s));
-    else
-        TD_TRY(td_parallel_for(s.inner, cost, scan_range, &s));
+    TD_TRY(scan_all(&s));
     TD_TRY(td_interrupt_check()); /* a line may have been left early */
     TD_TRY(td_lines_put(p->out, p->dim, out));
     TD_TRY(td_lines_put(p->index, p->dim, index));

@@ -94,6 +94,34 @@ DEFINE_BLOCK(uint16_t)
 DEFINE_BLOCK(uint32_t)
 DEFINE_BLOCK(uint64_t)
 
+/* Lines that are not so many that they would push one another out: without the buffer. */
+#define DEFINE_TURN(type)                                                                          \
+    static void turn_##type(type *restrict out, int64_t out_step, const type *restrict x,          \
+                            int64_t x_step, int64_t rows, int64_t columns) {                       \
+        enum { N = BYTES / sizeof(type) };                                                         \
+        int64_t whole_rows = rows / N * N, whole = columns / N * N;                                \
+        for (int64_t r = 0; r < whole_rows; r += N)                                                \
+            for (int64_t c = 0; c < whole; c += N)                                                 \
+                square_##type(out + r * out_step + c, out_step, x + r + c * x_step, x_step);       \
+        for (int64_t r = whole_rows; r < rows; r++)                                                \
+            for (int64_t c = 0; c < columns; c++)                                                  \
+                out[r * out_step + c] = x[r + c * x_step];                                         \
+        for (int64_t r = 0; r < whole_rows; r++)                                                   \
+            for (int64_t c = whole; c < columns; c++)                                              \
+                out[r * out_step + c] = x[r + c * x_step];                                         \
+    }
+DEFINE_TURN(uint8_t)
+DEFINE_TURN(uint16_t)
+DEFINE_TURN(uint32_t)
+DEFINE_TURN(uint64_t)
+
+void td_cpu_turn(void *out, int64_t out_step, const void *x, int64_t x_step, int64_t rows,
+                 int64_t columns, size_t size) {
+#define MOVE(type) turn_##type(out, out_step, x, x_step, rows, columns);
+    TD_BY_SIZE(size, MOVE);
+#undef MOVE
+}
+
 static void transpose_strips(void *ctx, int64_t begin, int64_t end, int worker) {
     const transpose_job *j = ctx;
     (void)worker;

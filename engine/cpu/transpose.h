@@ -9,4 +9,9 @@
 bool td_cpu_is_transpose(const td_tensor *out, const td_tensor *x);
 td_status td_cpu_transpose(td_tensor *out, const td_tensor *x) TD_MUST_CHECK;
 
+/* out[r * out_step + c] = x[r + c * x_step] of a matrix that stays in a cache, elements of size
+ * bytes (1, 2, 4, 8): lines of x that are to be worked on side by side. */
+void td_cpu_turn(void *out, int64_t out_step, const void *x, int64_t x_step, int64_t rows,
+                 int64_t columns, size_t size);
+
 #endif
