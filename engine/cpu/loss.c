@@ -90,6 +90,14 @@ static void lse_items(void *ctx, int64_t begin, int64_t end, int worker) {
     const td_class_layout *l = &j->layout;
     int64_t size = j->itemsize, wide = j->wide;
     (void)worker;
+    for (int64_t item = begin; item < end && td_class_is_short(l); item++) {
+        _Alignas(64) char tile[TD_CLASS_TILE];
+        td_class_turn(l, item, tile, j->x, (size_t)size);
+        j->fns->lse_columns(j->out + item * TD_SOFTMAX_WIDTH * wide, tile, l->n, TD_SOFTMAX_WIDTH,
+                            td_class_rows(l, item));
+    }
+    if (td_class_is_short(l))
+        return;
     if (l->inner == 1) {
         j->fns->lse_rows(j->out + begin * wide, j->x + begin * l->n * size, end - begin, l->n);
         return;
@@ -131,6 +139,16 @@ static void gradient_items(void *ctx, int64_t begin, int64_t end, int worker) {
     const td_class_layout *l = &j->layout;
     int64_t size = j->itemsize, wide = j->wide;
     (void)worker;
+    for (int64_t item = begin; item < end && td_class_is_short(l); item++) {
+        _Alignas(64) char tile[TD_CLASS_TILE];
+        int64_t line = item * TD_SOFTMAX_WIDTH * wide;
+        td_class_turn(l, item, tile, j->x, (size_t)size);
+        j->fns->scaled_columns(tile, tile, j->lse + line, j->scale + line, l->n, TD_SOFTMAX_WIDTH,
+                               td_class_rows(l, item));
+        td_class_turn_back(l, item, j->out, tile, (size_t)size);
+    }
+    if (td_class_is_short(l))
+        return;
     if (l->inner == 1) {
         int64_t at = begin * l->n * size;
         j->fns->scaled_rows(j->out + at, j->x + at, j->lse + begin * wide, j->scale + begin * wide,

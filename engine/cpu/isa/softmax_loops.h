@@ -147,12 +147,20 @@ static void NAME(softmax_rows)(void *to, const void *from, int64_t rows, int64_t
 }
 
 static void NAME(lse_rows)(void *to, const void *from, int64_t rows, int64_t n) {
-    C *lse = to;
+    C *lse = to, max[NAME(group)];
     const T *x = from;
-    for (int64_t r = 0; r < rows; r++, x += n) {
-        C m = NAME(row_max)(x, n);
-        C base = m - m == 0 ? m : 0; /* an infinite largest element would give NaN */
-        lse[r] = m != m ? m : base + (C)__builtin_log(NAME(row_exp)(NULL, NULL, x, n, base));
+    for (int64_t some; rows > 0; rows -= some, lse += some) {
+        double sums[NAME(group)] = {1, 1, 1, 1, 1, 1, 1, 1};
+        some = NAME(rows_at_once)(rows, n);
+        for (int64_t r = 0; r < some; r++, x += n) {
+            max[r] = NAME(row_max)(x, n);
+            C base = max[r] - max[r] == 0 ? max[r] : 0; /* an infinite one would give NaN */
+            sums[r] = NAME(row_exp)(NULL, NULL, x, n, base);
+            max[r] = max[r] != max[r] ? max[r] : base;
+        }
+        NAME(group_scales)(sums, some, true);
+        for (int64_t r = 0; r < some; r++)
+            lse[r] = max[r] + (C)sums[r];
     }
 }
 
@@ -271,8 +279,9 @@ static void NAME(softmax_columns)(void *to, const void *from, int64_t n, int64_t
     bool kept = KEEPS_TERMS && !log;
     C room[ROOM], *terms = !KEEPS_TERMS && !log && n * TD_SOFTMAX_WIDTH <= ROOM ? room : NULL;
     NAME(column_exp)(&s, kept ? out : NULL, terms, x, n, stride, columns);
+    NAME(group_scales)(s.sum, columns, log);
     for (int64_t c = 0; c < columns; c++)
-        s.part[c] = (C)(log ? __builtin_log(s.sum[c]) : 1 / s.sum[c]);
+        s.part[c] = (C)s.sum[c];
     for (int64_t r = 0; r < n && NAME(goes_on)(r); r++, x += stride, out += stride)
         for (int64_t c = 0; c < columns; c += N) {
             int64_t live = columns - c;
@@ -296,8 +305,9 @@ static void NAME(lse_columns)(void *to, const void *from, int64_t n, int64_t str
     for (int64_t c = 0; c < columns; c++)
         s.max[c] = s.max[c] - s.max[c] == 0 || s.max[c] != s.max[c] ? s.max[c] : 0;
     NAME(column_exp)(&s, NULL, NULL, x, n, stride, columns);
+    NAME(group_scales)(s.sum, columns, true);
     for (int64_t c = 0; c < columns; c++)
-        lse[c] = s.max[c] + (C)__builtin_log(s.sum[c]);
+        lse[c] = s.max[c] + (C)s.sum[c];
 }
 
 static void NAME(scaled_columns)(void *to, const void *from, const void *lses, const void *scales,
