@@ -136,18 +136,35 @@ static void run_dots(void *ctx, int64_t begin, int64_t end, int worker) {
     }
 }
 
-/* The pieces' sums in order, and the bias (elements `step` apart for the rows of w). */
+/* Adds the bias (elements `step` apart) to sums. */
+static void add_bias(td_dtype dtype, double *sums, int64_t n, const char *bias, int64_t step) {
+    double some[FEW_SUMS];
+    for (int64_t r = 0; r < n; r += FEW_SUMS) {
+        int64_t m = step ? at_most(n - r, FEW_SUMS) : 1;
+        td_cpu->convert->convert[TD_F64][dtype](m, some,
+                                                bias + r * step * (int64_t)td_dtype_size(dtype));
+        for (int64_t k = 0; k < at_most(n - r, FEW_SUMS); k++)
+            sums[r + k] += some[step ? k : 0];
+    }
+}
+
+/* The pieces' sums in order, and the bias (elements `step` apart, 0 or 1, for the rows of w). */
 static void deliver_dots(const dots_job *j, td_dtype dtype, const char *bias, int64_t step,
                          const td_product_block *p) {
-    for (int64_t i = 0; i < j->nx; i++)
-        for (int64_t r = 0; r < j->nw; r++) {
-            double sum = 0;
-            for (int64_t k = 0; k < j->pieces; k++)
-                sum += j->sums[(k * j->nx + i) * j->nw + r];
-            if (bias)
-                sum += td_load_double(dtype, bias + r * step * j->size);
-            td_store_double(dtype, p->c + (i * p->c_row + r * p->c_column) * j->size, sum);
-        }
+    for (int64_t i = 0; i < j->nx; i++) {
+        double *sums = j->sums + i * j->nw;
+        char *c = p->c + i * p->c_row * j->size;
+        for (int64_t k = 1; k < j->pieces; k++)
+            for (int64_t r = 0; r < j->nw; r++)
+                sums[r] += sums[k * j->nx * j->nw + r];
+        if (bias)
+            add_bias(dtype, sums, j->nw, bias, step);
+        if (p->c_column == 1)
+            td_cpu->convert->convert[dtype][TD_F64](j->nw, c, sums);
+        else
+            for (int64_t r = 0; r < j->nw; r++)
+                td_store_double(dtype, c + r * p->c_column * j->size, sums[r]);
+    }
 }
 
 /* ---- sums of rows ---- */
