@@ -51,7 +51,6 @@ DEFINE_HALF(f16, half, halves)
 DEFINE_HALF(bf16, bfloat, bfloats)
 
 /* To double vector by vector: what is eight bytes long would not stay near for a second pass. */
-typedef float vf_half __attribute__((vector_size(TD_VBYTES / 2)));
 #define DEFINE_DOUBLE(name, type, plural)                                                          \
     static void convert_f64_##name(int64_t n, void *dst, const void *src) {                        \
         double *d = dst;                                                                           \
@@ -62,8 +61,8 @@ typedef float vf_half __attribute__((vector_size(TD_VBYTES / 2)));
             vf v = vf_load_##plural(s + i);                                                        \
             vf_half half[2];                                                                       \
             memcpy(half, &v, sizeof v);                                                            \
-            vd_store(d + i, __builtin_convertvector(half[0], vd));                                 \
-            vd_store(d + i + VD_N, __builtin_convertvector(half[1], vd));                          \
+            vd_store(d + i, vd_of_floats(half[0]));                                                \
+            vd_store(d + i + VD_N, vd_of_floats(half[1]));                                         \
         }                                                                                          \
         vf_store(rest, vf_load_##plural##_part(s + i, n - i));                                     \
         for (int64_t k = 0; i + k < n; k++)                                                        \

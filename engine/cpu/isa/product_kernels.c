@@ -189,7 +189,7 @@ static void deliver_bytes(const td_product_block *p, const int32_t *sums, int64_
 #define SUMS sums_f
 #endif
 #define LOAD(p)        vf_load_halves(p)
-#define LOAD2(p, a, b) ((a) = vf_load_halves(p), (b) = vf_load_halves((p) + VF_N))
+#define LOAD2(p, a, b) ((a) = vf_load_one_halves(p), (b) = vf_load_other_halves(p))
 #define GET(x)         half_get(x)
 #include "engine/cpu/isa/product_vector_loops.h"
 
@@ -205,7 +205,7 @@ static void deliver_bytes(const td_product_block *p, const int32_t *sums, int64_
 #define SUMS sums_f
 #endif
 #define LOAD(p)        vf_load_bfloats(p)
-#define LOAD2(p, a, b) ((a) = vf_load_even_bfloats(p), (b) = vf_load_odd_bfloats(p))
+#define LOAD2(p, a, b) ((a) = vf_load_one_bfloats(p), (b) = vf_load_other_bfloats(p))
 #define GET(x)         td_bfloat_to_float(x)
 #include "engine/cpu/isa/product_vector_loops.h"
 
