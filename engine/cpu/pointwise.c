@@ -181,20 +181,27 @@ static void store_block(const td_walk *w, const td_side *x, int64_t n, const int
     td_walk_scatter(w, x, index, n, made);
 }
 
-/* A copy of what does not lie as the walk goes, straight to where it does. False: it is not that.
- */
+static bool is_copy(const job *j) {
+    return j->program->nloads == 1 && j->program->nsteps == 1 &&
+           j->program->steps[0].primitive == TD_PW_copy && j->code[0].loop;
+}
+
+/* A copy of what does not lie as the walk goes, or is of another dtype, straight to where it does.
+ * False: it is not that. */
 static bool move_block(const job *j, const td_walk *w, int64_t at, int64_t n,
                        const int64_t *index) {
     const td_side *x = &w->loads[0], *out = &w->outs[0];
-    if (w->simple || j->program->nloads != 1 || j->program->nsteps != 1 ||
-        j->program->steps[0].primitive != TD_PW_copy || !j->code[0].loop || x->scalar ||
-        x->dtype != x->as || x->strides[w->ndim - 1] == 0 || out->scalar || out->apart ||
-        out->streamed || td_walk_address(w, x, at, index))
+    if (w->simple || !is_copy(j) || x->scalar || x->strides[w->ndim - 1] == 0 || out->scalar ||
+        out->apart || out->streamed || td_walk_address(w, x, at, index))
         return false;
     char *to = td_walk_address(w, out, at, index);
-    if (to)
+    if (!to || (x->dtype != x->as && !runs_inside(w, x)))
+        return false;
+    if (x->dtype == x->as)
         td_walk_gather(w, x, index, n, to);
-    return to != NULL;
+    else
+        td_cpu->convert->convert[x->as][x->dtype](n, to, td_walk_element(w, x, index));
+    return true;
 }
 
 /* Elements of which some are narrow, all together. */

@@ -17,6 +17,7 @@ enum {
     NARROW = 8,         /* columns that leave most of a vector empty */
     PIECE = 32 * 1024,  /* terms of a sum, for one thread */
     DOTS = 4,           /* sums that grow together */
+    DOT_TERMS = 8192,   /* of one call, where rows are short */
     COLUMNS = 512,      /* sums that stay in the first-level cache */
     TERMS = 4 * 1024,   /* which they take in without a look at the interrupt flag */
     FEW_SUMS = 64,      /* on the stack */
@@ -120,34 +121,52 @@ typedef struct dots_job {
     const char *x, *w;
     int64_t size, x_row, w_row; /* an element's; rows' strides */
     int64_t nx, nw, depth, pieces;
+    int64_t rows; /* of w, for one item */
     double *sums; /* [pieces][nx][nw] */
 } dots_job;
 
 static void run_dots(void *ctx, int64_t begin, int64_t end, int worker) {
     const dots_job *j = ctx;
-    int64_t groups = parts(j->nw, DOTS);
+    int64_t groups = parts(j->nw, j->rows);
     (void)worker;
     for (int64_t k = begin; k < end; k++) {
-        int64_t piece = k / groups, row = k % groups * DOTS, from = piece * PIECE;
+        int64_t piece = k / groups, row = k % groups * j->rows, from = piece * PIECE;
         for (int64_t i = 0; i < j->nx; i++)
             j->fn(j->x + (i * j->x_row + from) * j->size, j->w + (row * j->w_row + from) * j->size,
-                  j->w_row, at_most(j->nw - row, DOTS), at_most(j->depth - from, PIECE),
+                  j->w_row, at_most(j->nw - row, j->rows), at_most(j->depth - from, PIECE),
                   j->sums + (piece * j->nx + i) * j->nw + row);
     }
 }
 
-/* The pieces' sums in order, and the bias (elements `step` apart for the rows of w). */
+/* Adds the bias (elements `step` apart) to sums. */
+static void add_bias(td_dtype dtype, double *sums, int64_t n, const char *bias, int64_t step) {
+    double some[FEW_SUMS];
+    for (int64_t r = 0; r < n; r += FEW_SUMS) {
+        int64_t m = step ? at_most(n - r, FEW_SUMS) : 1;
+        td_cpu->convert->convert[TD_F64][dtype](m, some,
+                                                bias + r * step * (int64_t)td_dtype_size(dtype));
+        for (int64_t k = 0; k < at_most(n - r, FEW_SUMS); k++)
+            sums[r + k] += some[step ? k : 0];
+    }
+}
+
+/* The pieces' sums in order, and the bias (elements `step` apart, 0 or 1, for the rows of w). */
 static void deliver_dots(const dots_job *j, td_dtype dtype, const char *bias, int64_t step,
                          const td_product_block *p) {
-    for (int64_t i = 0; i < j->nx; i++)
-        for (int64_t r = 0; r < j->nw; r++) {
-            double sum = 0;
-            for (int64_t k = 0; k < j->pieces; k++)
-                sum += j->sums[(k * j->nx + i) * j->nw + r];
-            if (bias)
-                sum += td_load_double(dtype, bias + r * step * j->size);
-            td_store_double(dtype, p->c + (i * p->c_row + r * p->c_column) * j->size, sum);
-        }
+    for (int64_t i = 0; i < j->nx; i++) {
+        double *sums = j->sums + i * j->nw;
+        char *c = p->c + i * p->c_row * j->size;
+        for (int64_t k = 1; k < j->pieces; k++)
+            for (int64_t r = 0; r < j->nw; r++)
+                sums[r] += sums[k * j->nx * j->nw + r];
+        if (bias)
+            add_bias(dtype, sums, j->nw, bias, step);
+        if (p->c_column == 1)
+            td_cpu->convert->convert[dtype][TD_F64](j->nw, c, sums);
+        else
+            for (int64_t r = 0; r < j->nw; r++)
+                td_store_double(dtype, c + r * p->c_column * j->size, sums[r]);
+    }
 }
 
 /* ---- sums of rows ---- */
@@ -242,14 +261,15 @@ static td_status multiply_by_dots(td_dtype dtype, const td_product_block *p, con
                   .nw = p->columns,
                   .depth = p->depth,
                   .pieces = parts(p->depth, PIECE),
+                  .rows = DOTS * (1 + DOT_TERMS / (DOTS * (p->depth + 1))),
                   .sums = few};
     int64_t sums = j.pieces * j.nx * j.nw;
     if (sums > FEW_SUMS)
         j.sums = many = td_malloc((size_t)sums * sizeof *many);
     if (!j.sums)
         return td_fail(TD_ENOMEM, "out of memory for a product");
-    int64_t cost = at_most(j.nw, DOTS) * at_most(j.depth, PIECE) * (1 + j.nx) / 2;
-    td_status status = td_parallel_for(j.pieces * parts(j.nw, DOTS), cost, run_dots, &j);
+    int64_t cost = at_most(j.nw, j.rows) * at_most(j.depth, PIECE) * (1 + j.nx) / 2;
+    td_status status = td_parallel_for(j.pieces * parts(j.nw, j.rows), cost, run_dots, &j);
     if (status == TD_OK)
         deliver_dots(&j, dtype, bias, turned ? 0 : 1, p);
     td_free(many);

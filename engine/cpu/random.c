@@ -17,7 +17,8 @@ typedef struct draw_job {
     td_dtype dtype;
     char *out;
     int64_t n;
-    int words; /* that one number takes */
+    int64_t first; /* chunk, whose numbers begin at out */
+    int words;     /* that one number takes */
 } draw_job;
 
 /* n numbers from words, in the dtype's own or (td_dtype_compute) in float32. */
@@ -155,7 +156,7 @@ static void draw_numbers(const draw_job *j, char *out, const uint32_t *words, in
     }
 }
 
-/* One item is a chunk of TD_RANDOM_BLOCKS counters. */
+/* One item is a chunk of TD_RANDOM_BLOCKS counters, numbered from the first. */
 static void draw_chunks(void *ctx, int64_t begin, int64_t end, int worker) {
     const draw_job *j = ctx;
     uint32_t words[TD_RANDOM_WORDS];
@@ -163,11 +164,11 @@ static void draw_chunks(void *ctx, int64_t begin, int64_t end, int worker) {
     int per_chunk = TD_RANDOM_WORDS / j->words;
     size_t size = td_dtype_size(j->dtype);
     (void)worker;
-    for (int64_t chunk = begin; chunk < end; chunk++) {
-        int64_t at = chunk * per_chunk;
+    for (int64_t item = begin; item < end; item++) {
+        int64_t chunk = j->first + item, at = chunk * per_chunk;
         int n = (int)(j->n - at < per_chunk ? j->n - at : per_chunk);
         int blocks = (n * j->words + 3) / 4;
-        char *out = j->out + (size_t)at * size;
+        char *out = j->out + (size_t)(item * per_chunk) * size;
         td_cpu->random->words(words, j->plan->seed,
                               j->plan->offset + (uint64_t)chunk * TD_RANDOM_BLOCKS, blocks);
         if (n & 1) {
@@ -187,22 +188,53 @@ static td_status check_dtype(const td_draw_plan *p, td_dtype dtype) {
     return drawn ? TD_OK : td_cpu_lacks(dtype);
 }
 
+static td_status draw_range(draw_job *j, char *out, int64_t begin, int64_t end) {
+    j->out = out;
+    j->first = begin;
+    return td_parallel_for(end - begin, TD_GRAIN / 16, draw_chunks, j);
+}
+
+/* What does not lie in order is drawn some rows at a time, which are put in place while they are
+ * near: chunks that two parts share are drawn for both. */
+enum { PART = 128 * 1024 };
+
+static td_status draw_parts(draw_job *j, td_tensor *x) {
+    td_tensor *room = NULL, *from = NULL, *to = NULL;
+    int64_t per_chunk = TD_RANDOM_WORDS / j->words, sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS];
+    int64_t row = x->numel / x->sizes[0], rows = row < PART ? PART / row : 1;
+    int64_t most = (rows < x->sizes[0] ? rows : x->sizes[0]) * row + 2 * per_chunk;
+    td_status status = TD_OK;
+    TD_TRY(td_tensor_empty(j->dtype, TD_DEVICE_CPU, 1, &most, &room));
+    memcpy(sizes, x->sizes, sizeof *sizes * (size_t)x->ndim);
+    strides[x->ndim - 1] = 1;
+    for (int d = x->ndim - 1; d > 0; d--)
+        strides[d - 1] = strides[d] * sizes[d];
+    for (int64_t at = 0; at < x->sizes[0]; at += rows) {
+        sizes[0] = x->sizes[0] - at < rows ? x->sizes[0] - at : rows;
+        int64_t begin = at * row / per_chunk, end = (at + sizes[0]) * row;
+        TD_TRY(draw_range(j, room->data, begin, (end + per_chunk - 1) / per_chunk));
+        TD_TRY(td_tensor_view(room, x->ndim, sizes, strides, at * row - begin * per_chunk, &from));
+        TD_TRY(td_tensor_view(x, x->ndim, sizes, x->strides, at * x->strides[0], &to));
+        TD_TRY(td_copy_into(to, from));
+        td_release(from);
+        td_release(to);
+        from = to = NULL;
+    }
+done:
+    td_release(room);
+    td_release(from);
+    td_release(to);
+    return status;
+}
+
 td_status td_cpu_draw(const td_draw_plan *p) {
-    td_tensor *x = p->out, *packed = NULL;
+    td_tensor *x = p->out;
     draw_job j = {.plan = p, .dtype = (td_dtype)x->dtype, .n = x->numel, .words = td_draw_words(p)};
     td_status status = check_dtype(p, j.dtype);
+    int64_t per_chunk = TD_RANDOM_WORDS / j.words;
     if (status || x->numel == 0)
         return status;
     if (x->contiguous)
-        packed = td_retain(x);
-    else
-        TD_TRY(td_tensor_empty(j.dtype, TD_DEVICE_CPU, x->ndim, x->sizes, &packed));
-    j.out = packed->data;
-    int64_t per_chunk = TD_RANDOM_WORDS / j.words;
-    TD_TRY(td_parallel_for((j.n + per_chunk - 1) / per_chunk, TD_GRAIN / 16, draw_chunks, &j));
-    if (packed != x)
-        TD_TRY(td_copy_into(x, packed));
-done:
-    td_release(packed);
-    return status;
+        return draw_range(&j, x->data, 0, (j.n + per_chunk - 1) / per_chunk);
+    return draw_parts(&j, x);
 }

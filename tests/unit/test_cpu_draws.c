@@ -194,6 +194,42 @@ TEST(choices_with_weights_are_those_of_single_ones) {
                 check_choices(rows, n, draws);
 }
 
+/* `name` of as many numbers as are drawn in several parts, in order and turned round. */
+static void check_turned(const char *name, td_dtype dtype, int nargs, const td_value *more) {
+    const int64_t sizes[] = {701, 403}, turned[] = {1, 701}, count = 701 * 403;
+    td_tensor *x = empty(dtype, count), *room = empty(dtype, count), *y = NULL;
+    td_generator g = td_get_default_generator();
+    td_value args[3];
+    for (int k = 0; k < nargs; k++)
+        args[k + 1] = more[k];
+    args[0] = TD_T(x);
+    CHECK_INT(td_op_apply_inplace(td_op_find(name), nargs + 1, args), TD_OK);
+    td_set_default_generator(g);
+    if (CHECK_INT(td_tensor_view(room, 2, sizes, turned, 0, &y), TD_OK)) {
+        args[0] = TD_T(y);
+        CHECK_INT(td_op_apply_inplace(td_op_find(name), nargs + 1, args), TD_OK);
+        int64_t wrong = 0;
+        size_t size = td_dtype_size(dtype);
+        for (int64_t k = 0; k < count; k++)
+            wrong += memcmp((char *)room->data + (size_t)(k / 403 + k % 403 * 701) * size,
+                            (char *)x->data + (size_t)k * size, size) != 0;
+        CHECK_INT(wrong, 0);
+    }
+    td_release(x);
+    td_release(room);
+    td_release(y);
+}
+
+TEST(how_a_tensor_lies_does_not_show_in_its_numbers) {
+    const td_value wide[] = {TD_I(0), TD_I(1ll << 40)}, few[] = {TD_I(0), TD_I(10)};
+    check_turned("uniform_", TD_F32, 0, NULL);
+    check_turned("normal_", TD_F32, 0, NULL);
+    check_turned("normal_", TD_F64, 0, NULL);
+    check_turned("exponential_", TD_BF16, 0, NULL);
+    check_turned("random_", TD_I64, 2, wide);
+    check_turned("random_", TD_U8, 2, few);
+}
+
 int main(void) {
     if (td_init()) {
         fprintf(stderr, "%s\n", td_error_message());
@@ -203,6 +239,7 @@ int main(void) {
     RUN(shapes_are_those_of_single_numbers);
     RUN(log_normal_numbers_are_exponentials_of_normal_ones);
     RUN(integers_are_those_of_single_numbers);
+    RUN(how_a_tensor_lies_does_not_show_in_its_numbers);
     RUN(poisson_numbers_are_those_of_single_ones);
     RUN(choices_with_weights_are_those_of_single_ones);
     return check_finish();

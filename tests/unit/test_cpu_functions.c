@@ -64,6 +64,16 @@ static const struct {
     {"sigmoid", TD_F32, -INFINITY, 0},
     {"sigmoid", TD_F32, INFINITY, 1},
     {"sigmoid", TD_F64, NAN, NAN},
+    {"sigmoid", TD_F64, -699.5, 1.6255858439919858e-304}, /* where two ways meet */
+    {"sigmoid", TD_F64, -700.5, 5.980196118639791e-305},
+    {"sigmoid", TD_F64, 36.5, 0.9999999999999999},
+    {"sigmoid", TD_F64, INFINITY, 1},
+    {"sigmoid", TD_F64, -INFINITY, 0},
+    {"silu", TD_F64, -699.5, -1.137097297872394e-301},
+    {"silu", TD_F64, -700.5, -4.189127381107174e-302},
+    {"silu", TD_F64, 1e300, 1e300},
+    {"silu", TD_F64, INFINITY, INFINITY},
+    {"silu", TD_F64, -INFINITY, NAN},
     {"silu", TD_F32, -90, -7.374611361591464e-38},
     {"silu", TD_F32, -INFINITY, NAN},
     {"gelu", TD_F32, -6, -5.9195258702261885e-09},
@@ -344,7 +354,7 @@ TEST(an_elements_result_does_not_depend_on_its_neighbours) {
     for (int k = 0; k < N; k++) {
         values[k] = 0.37 * k - 11;
         mixed[2 * k] = values[k];
-        mixed[2 * k + 1] = k % 3 == 0 ? 1e20 : k % 3 == 1 ? 300.5 : NAN;
+        mixed[2 * k + 1] = k % 4 == 0 ? 1e20 : k % 4 == 1 ? 300.5 : k % 4 == 2 ? -720 : NAN;
     }
     for (int d = 0; d < 2; d++)
         for (int f = 0; f < NAMES; f++) {

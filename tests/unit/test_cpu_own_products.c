@@ -309,9 +309,37 @@ TEST(a_column_of_biases_is_added_once) {
 DEFINE_SAME(float, TD_F32)
 DEFINE_SAME(double, TD_F64)
 
+/* Each term once, of rows that end anywhere in a vector. */
+static void check_halves(td_dtype dtype) {
+    enum { ROWS = 9, LONG = 211 };
+    td_product_dots_fn dots = td_cpu->product->dots[dtype];
+    td_tensor *x = make(dtype, 1, (int64_t[]){LONG});
+    td_tensor *w = make(dtype, 2, (int64_t[]){ROWS, LONG});
+    double all[ROWS], one;
+    for (int64_t n = 1; n <= LONG; n++) {
+        dots(x->data, w->data, LONG, ROWS, n, all);
+        for (int64_t r = 0; r < ROWS; r++) {
+            double sum = 0, size = 0;
+            for (int64_t k = 0; k < n; k++) {
+                double term = td_load_double(dtype, (char *)x->data + k * 2) *
+                              td_load_double(dtype, (char *)w->data + (r * LONG + k) * 2);
+                sum += term;
+                size += fabs(term);
+            }
+            dots(x->data, (char *)w->data + r * LONG * 2, LONG, 1, n, &one);
+            CHECK(one == all[r]);
+            CHECK(fabs(one - sum) <= 1e-6 * size);
+        }
+    }
+    td_release(x);
+    td_release(w);
+}
+
 TEST(a_sum_is_the_same_whatever_is_beside_it) {
     check_same_float();
     check_same_double();
+    check_halves(TD_F16);
+    check_halves(TD_BF16);
 }
 
 /* ---- interrupts ---- */

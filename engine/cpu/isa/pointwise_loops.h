@@ -4,8 +4,8 @@
  * 1) and, for the bytes that are bool too, BYTES. For the 16-bit floats, which are computed as
  * float, T is that, E the type in memory and HALVES the end of the names of its loads and stores;
  * operands that are a single element are floats, and there are loops only for what is about as
- * cheap as a conversion. Whole vectors first, then one part vector, so that every element goes
- * through the same code. */
+ * cheap as a conversion. Two vectors at a time where they are read by pairs, whole vectors next,
+ * then one part vector, so that every element goes through the same code. */
 
 #define NAME2(p, n) loop_##p##_##n
 #define NAME1(p, n) NAME2(p, n)
@@ -15,7 +15,37 @@
 #define LOADED_PART(p, n)    CAT1(CAT1(vf_load, HALVES), part)(p, n)
 #define STORED(p, v)         CAT1(vf_store, HALVES)(p, v)
 #define STORED_PART(p, v, n) CAT1(CAT1(vf_store, HALVES), part)(p, v, n)
+#define LOAD_ONE(p, s, at)   ((s) ? FIRST(p) : CAT1(vf_load_one, HALVES)((p) + (at)))
+#define LOAD_OTHER(p, s, at) ((s) ? FIRST(p) : CAT1(vf_load_other, HALVES)((p) + (at)))
+#define BY_TWO1(formula)                                                                           \
+    for (; i + 2 * N <= n; i += 2 * N) {                                                           \
+        V one, other;                                                                              \
+        {                                                                                          \
+            V a = LOAD_ONE(ap, 0, i);                                                              \
+            one = (formula);                                                                       \
+        }                                                                                          \
+        {                                                                                          \
+            V a = LOAD_OTHER(ap, 0, i);                                                            \
+            other = (formula);                                                                     \
+        }                                                                                          \
+        CAT1(vf_store_both, HALVES)(op + i, one, other);                                           \
+    }
+#define BY_TWO2(sa, sb, formula)                                                                   \
+    for (; i + 2 * N <= n; i += 2 * N) {                                                           \
+        V one, other;                                                                              \
+        {                                                                                          \
+            V a = LOAD_ONE(ap, sa, i), b = LOAD_ONE(bp, sb, i);                                    \
+            one = (formula);                                                                       \
+        }                                                                                          \
+        {                                                                                          \
+            V a = LOAD_OTHER(ap, sa, i), b = LOAD_OTHER(bp, sb, i);                                \
+            other = (formula);                                                                     \
+        }                                                                                          \
+        CAT1(vf_store_both, HALVES)(op + i, one, other);                                           \
+    }
 #else
+#define BY_TWO1(formula)
+#define BY_TWO2(sa, sb, formula)
 #define E                    T
 #define NAME(n)              NAME1(P, n)
 #define LOADED(p)            OF(load)(p)
@@ -33,6 +63,7 @@
     {                                                                                              \
         (void)bp, (void)cp, (void)scalars;                                                         \
         int64_t i = 0;                                                                             \
+        BY_TWO1(formula)                                                                           \
         for (; i + N <= n; i += N) {                                                               \
             V a = LOADED(ap + i);                                                                  \
             STORED(op + i, (formula));                                                             \
@@ -45,6 +76,7 @@
 #define PASS2(sa, sb, formula)                                                                     \
     {                                                                                              \
         int64_t i = 0;                                                                             \
+        BY_TWO2(sa, sb, formula)                                                                   \
         for (; i + N <= n; i += N) {                                                               \
             V a = LOAD_WHOLE(ap, sa, i), b = LOAD_WHOLE(bp, sb, i);                                \
             STORED(op + i, (formula));                                                             \
@@ -164,6 +196,7 @@
 #define SPECIAL(name, arity, formula)
 #define DIVIDE(name, arity, float_formula, lane)
 DEFINE(sqrt, 1, SQRT(a)) /* no dearer than a division */
+DEFINE(rsqrt, 1, vf_rsqrt_for_halves(a))
 #else
 #define COPY(name, arity, formula)   DEFINE(name, arity, formula)
 #define SELECT(name, arity, formula) DEFINE_SELECT(name, formula)
@@ -193,6 +226,12 @@ DEFINE(sqrt, 1, SQRT(a)) /* no dearer than a division */
 #include "engine/cpu/isa/chain_loops.h"
 #endif
 
+#ifdef HALVES
+#undef LOAD_ONE
+#undef LOAD_OTHER
+#endif
+#undef BY_TWO1
+#undef BY_TWO2
 #undef NAME2
 #undef NAME1
 #undef NAME

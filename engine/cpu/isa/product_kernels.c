@@ -34,6 +34,17 @@ static inline float sum_f(vf x) {
 static inline double sum_d(vd x) {
     return _mm512_reduce_add_pd((__m512d)x);
 }
+/* Of four, halves with halves as well. */
+static inline void sums_f(const vf *s, float *to) {
+    __m512 a = (__m512)s[0], b = (__m512)s[1], c = (__m512)s[2], d = (__m512)s[3];
+    a = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xEE));
+    c = _mm512_add_ps(_mm512_shuffle_f32x4(c, d, 0x44), _mm512_shuffle_f32x4(c, d, 0xEE));
+    a = _mm512_add_ps(_mm512_shuffle_f32x4(a, c, 0x88), _mm512_shuffle_f32x4(a, c, 0xDD));
+    a = _mm512_add_ps(a, _mm512_permute_ps(a, 0x4E));
+    a = _mm512_add_ps(a, _mm512_permute_ps(a, 0xB1));
+    for (int k = 0; k < 4; k++)
+        to[k] = ((vf)a)[4 * k];
+}
 #elif defined(TD_ISA_avx2)
 static inline float sum_f(vf x) {
     __m128 s = _mm_add_ps(_mm256_castps256_ps128((__m256)x), _mm256_extractf128_ps((__m256)x, 1));
@@ -151,6 +162,9 @@ static void deliver_bytes(const td_product_block *p, const int32_t *sums, int64_
 #define ADD  ADD_F
 #define ADD1 ADD1_F
 #define SUM  sum_f
+#if defined(TD_ISA_avx512)
+#define SUMS sums_f
+#endif
 #include "engine/cpu/isa/product_vector_loops.h"
 
 #define P    vd
@@ -163,28 +177,36 @@ static void deliver_bytes(const td_product_block *p, const int32_t *sums, int64_
 #include "engine/cpu/isa/product_vector_loops.h"
 
 /* The 16-bit floats: as floats. */
-#define P       half
-#define T       float
-#define E       td_half
-#define V       vf
-#define N       VF_N
-#define ADD     ADD_F
-#define ADD1    ADD1_F
-#define SUM     sum_f
-#define LOAD(p) vf_load_halves(p)
-#define GET(x)  half_get(x)
+#define P    half
+#define T    float
+#define E    td_half
+#define V    vf
+#define N    VF_N
+#define ADD  ADD_F
+#define ADD1 ADD1_F
+#define SUM  sum_f
+#if defined(TD_ISA_avx512)
+#define SUMS sums_f
+#endif
+#define LOAD(p)        vf_load_halves(p)
+#define LOAD2(p, a, b) ((a) = vf_load_one_halves(p), (b) = vf_load_other_halves(p))
+#define GET(x)         half_get(x)
 #include "engine/cpu/isa/product_vector_loops.h"
 
-#define P       bfloat
-#define T       float
-#define E       td_bfloat
-#define V       vf
-#define N       VF_N
-#define ADD     ADD_F
-#define ADD1    ADD1_F
-#define SUM     sum_f
-#define LOAD(p) vf_load_bfloats(p)
-#define GET(x)  td_bfloat_to_float(x)
+#define P    bfloat
+#define T    float
+#define E    td_bfloat
+#define V    vf
+#define N    VF_N
+#define ADD  ADD_F
+#define ADD1 ADD1_F
+#define SUM  sum_f
+#if defined(TD_ISA_avx512)
+#define SUMS sums_f
+#endif
+#define LOAD(p)        vf_load_bfloats(p)
+#define LOAD2(p, a, b) ((a) = vf_load_one_bfloats(p), (b) = vf_load_other_bfloats(p))
+#define GET(x)         td_bfloat_to_float(x)
 #include "engine/cpu/isa/product_vector_loops.h"
 
 /* Dot products of integers, which wrap around. */

@@ -5,8 +5,10 @@
  *   V, N     vector of T and its lanes; V is also the prefix of the vector's functions
  *   ADD(a, b, c), ADD1   a + b * c of vectors, of scalars; rounded alike
  *   SUM(x)   of the lanes of a vector
- *   E        the type in memory where it is another, with LOAD(p), N of its elements as a V, and
- *            GET(x), one as a T: there are dot products alone
+ *   SUMS(s, to)   where the set can: the sums of the lanes of SIDE_BY_SIDE vectors at once, as SUM
+ *   E        the type in memory where it is another, with LOAD(p), N of its elements as a V,
+ *            LOAD2(p, a, b), 2 * N of them in any order that is always the same, and GET(x), one as
+ *            a T: there are dot products alone
  *
  * Every sum has four vectors, whatever is beside it: the order of its terms follows from its length
  * alone. They go over into a double after some thousand terms.
@@ -16,35 +18,52 @@
 #define NAME(name) CAT1(P, name)
 #define VEC(name)  CAT1(V, name)
 
+#ifndef SUMS
+#define SUMS(s, to)                                                                                \
+    for (int at = 0; at < SIDE_BY_SIDE; at++)                                                      \
+    (to)[at] = SUM((s)[at])
+#endif
 #ifndef E
-#define E       T
-#define LOAD(p) VEC(load)(p)
-#define GET(x)  (x)
+#define E              T
+#define LOAD(p)        VEC(load)(p)
+#define LOAD2(p, a, b) ((a) = VEC(load)(p), (b) = VEC(load)((p) + N))
+#define GET(x)         (x)
 #define COMBINES
 #endif
 
 enum { NAME(run) = 4096 };
 
-/* Dot products of x and `count` (a constant) rows, n <= run. */
+/* Dot products of x and `count` (a constant, 1 or SIDE_BY_SIDE) rows, n <= run. */
 static inline __attribute__((always_inline)) void
 NAME(dots_of)(const E *x, const E *w, int64_t stride, int count, int64_t n, double *sums) {
-    V s[SIDE_BY_SIDE][4] = {{{0}}};
+    V s[SIDE_BY_SIDE][4] = {{{0}}}, total[SIDE_BY_SIDE];
+    T all[SIDE_BY_SIDE], rest[SIDE_BY_SIDE] = {0};
     int64_t k = 0;
     for (; k + 4 * N <= n; k += 4 * N)
-        for (int v = 0; v < 4; v++) {
-            V left = LOAD(x + k + v * N);
-            for (int r = 0; r < count; r++)
-                s[r][v] = ADD(s[r][v], left, LOAD(w + r * stride + k + v * N));
+        for (int v = 0; v < 4; v += 2) {
+            V left, left2, right, right2;
+            LOAD2(x + k + v * N, left, left2);
+            for (int r = 0; r < count; r++) {
+                LOAD2(w + r * stride + k + v * N, right, right2);
+                s[r][v] = ADD(s[r][v], left, right);
+                s[r][v + 1] = ADD(s[r][v + 1], left2, right2);
+            }
         }
     for (; k + N <= n; k += N)
         for (int r = 0; r < count; r++)
             s[r][0] = ADD(s[r][0], LOAD(x + k), LOAD(w + r * stride + k));
-    for (int r = 0; r < count; r++) {
-        T rest = 0;
-        for (int64_t l = k; l < n; l++)
-            rest = ADD1(rest, GET(x[l]), GET(w[r * stride + l]));
-        sums[r] += (double)(SUM((s[r][0] + s[r][1]) + (s[r][2] + s[r][3])) + rest);
-    }
+    for (int r = 0; r < count; r++)
+        total[r] = (s[r][0] + s[r][1]) + (s[r][2] + s[r][3]);
+    for (; k < n; k++)
+        for (int r = 0; r < count; r++)
+            rest[r] = ADD1(rest[r], GET(x[k]), GET(w[r * stride + k]));
+    if (count == SIDE_BY_SIDE)
+        SUMS(total, all);
+    else
+        all[0] = SUM(total[0]);
+#pragma GCC unroll 4
+    for (int r = 0; r < count; r++)
+        sums[r] += (double)(all[r] + rest[r]);
 }
 
 static void NAME(dots)(const void *x, const void *rows, int64_t stride, int64_t count, int64_t n,
@@ -106,7 +125,9 @@ static void NAME(combine)(void *to, const void *factors, const void *rows, int64
 #undef ADD
 #undef ADD1
 #undef SUM
+#undef SUMS
 #undef E
 #undef LOAD
+#undef LOAD2
 #undef GET
 #undef COMBINES

@@ -7,18 +7,10 @@
 #include "engine/cpu/isa/vec_half.h"
 #include "engine/cpu/isa/vec_math.h"
 
-/* Floats as doubles. The compiler's own way takes the vector to pieces. */
 static inline vd widen_float(const float *x) {
-#if defined(TD_ISA_avx512)
-    return (vd)_mm512_cvtps_pd(_mm256_loadu_ps(x));
-#elif defined(TD_ISA_avx2)
-    return (vd)_mm256_cvtps_pd(_mm_loadu_ps(x));
-#else
-    typedef float half_vf __attribute__((vector_size(TD_VBYTES / 2)));
-    half_vf v;
+    vf_half v;
     memcpy(&v, x, sizeof v);
-    return __builtin_convertvector(v, vd);
-#endif
+    return vd_of_floats(v);
 }
 
 static inline vd widen_halves(const td_half *x) {

@@ -7,6 +7,7 @@
 #define TD_CPU_ISA_VEC_ACROSS_H
 
 #include "engine/cpu/isa/vec_extremes.h"
+#include "engine/cpu/isa/vec_width.h"
 
 #include <stdbool.h>
 
@@ -126,7 +127,7 @@ static inline double vd_total(vd x) {
 static inline double vf_total(vf x) {
     vf_half half[2];
     memcpy(half, &x, sizeof x);
-    return vd_hsum(__builtin_convertvector(half[0], vd) + __builtin_convertvector(half[1], vd));
+    return vd_hsum(vd_of_floats(half[0]) + vd_of_floats(half[1]));
 }
 
 #endif

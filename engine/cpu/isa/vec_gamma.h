@@ -108,9 +108,8 @@ static inline vf vf_incomplete_gamma(vf a, vf x, bool upper) {
     memcpy(order, &a, sizeof a);
     memcpy(at, &x, sizeof x);
     for (int k = 0; k < 2; k++) {
-        vd y = vd_incomplete_gamma(__builtin_convertvector(order[k], vd),
-                                   __builtin_convertvector(at[k], vd), upper, 0x1p-37);
-        order[k] = __builtin_convertvector(y, vf_half);
+        vd y = vd_incomplete_gamma(vd_of_floats(order[k]), vd_of_floats(at[k]), upper, 0x1p-37);
+        order[k] = vd_to_floats(y);
     }
     memcpy(&a, order, sizeof a);
     return a;

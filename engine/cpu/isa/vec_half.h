@@ -4,34 +4,37 @@
 
 #include "engine/core/half.h"
 #include "engine/cpu/isa/vec_part.h"
+#include "engine/cpu/isa/vec_width.h"
 
 #if defined(__F16C__) || defined(TD_ISA_avx512)
 #include <immintrin.h>
 #endif
 
-typedef uint16_t td_halves __attribute__((vector_size(TD_VBYTES / 2)));
-typedef uint32_t td_words __attribute__((vector_size(TD_VBYTES)));
-
 static inline vf vf_of_bfloats(td_halves h) {
-    return (vf)(__builtin_convertvector(h, td_words) << 16);
+    return (vf)(td_words_of(h) << 16);
 }
+/* Words whose upper halves are what v rounds to. */
 #if defined(TD_ISA_avx512)
-/* Rounded in place, then every second word. */
+static inline td_words vf_rounded_to_bfloats(vf v) {
+    __m512i bits = (__m512i)v, rounded = _mm512_add_epi32(bits, _mm512_set1_epi32(0x7FFF));
+    __mmask16 odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000));
+    __mmask16 nan = _mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_UNORD_Q);
+    rounded = _mm512_mask_add_epi32(rounded, odd, rounded, _mm512_set1_epi32(1));
+    return (td_words)_mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x400000));
+}
 static inline td_halves vf_to_bfloats(vf v) {
     static const uint16_t upper[32] = {1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31};
-    __m512i bits = (__m512i)v;
-    __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-    __m512i rounded = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7FFF)), odd);
-    __mmask16 nan = _mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_UNORD_Q);
-    rounded = _mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x400000));
+    __m512i rounded = (__m512i)vf_rounded_to_bfloats(v);
     rounded = _mm512_permutexvar_epi16(_mm512_loadu_si512(upper), rounded);
     return (td_halves)_mm512_castsi512_si256(rounded);
 }
 #else
+static inline td_words vf_rounded_to_bfloats(vf v) {
+    td_words bits = (td_words)v, nan = (td_words)(v != v);
+    return (nan & (bits | 0x400000)) | (~nan & (bits + 0x7FFF + (bits >> 16 & 1)));
+}
 static inline td_halves vf_to_bfloats(vf v) {
-    td_words bits = (td_words)v, nan = (td_words)(v != v), quiet = bits >> 16 | 0x40;
-    td_words rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
-    return __builtin_convertvector((nan & quiet) | (~nan & rounded), td_halves);
+    return td_halves_of(vf_rounded_to_bfloats(v) >> 16);
 }
 #endif
 
@@ -51,7 +54,7 @@ static inline td_halves vf_to_halves(vf v) {
 }
 #else
 static inline vf vf_of_halves(td_halves h) {
-    td_words word = __builtin_convertvector(h, td_words);
+    td_words word = td_words_of(h);
     td_words magnitude = (word & 0x7FFF) << 13, sign = (word & 0x8000) << 16;
     td_words large = (td_words)(magnitude >= 0x0F800000); /* infinite or NaN */
     td_words moved = (td_words)((vf)magnitude * 0x1p112f);
@@ -96,5 +99,47 @@ static inline float half_get(td_half h) {
 TD_VEC_HALF_MEMORY(halves, half)
 TD_VEC_HALF_MEMORY(bfloats, bfloat)
 #undef TD_VEC_HALF_MEMORY
+
+/* Two vectors' worth of elements as one vector and the other. bfloat16 in pairs: every second one
+ * and those between, which is cheaper than the first ones and the rest. */
+static inline vf vf_load_one_bfloats(const td_bfloat *p) {
+    td_words pairs;
+    memcpy(&pairs, p, sizeof pairs);
+    return (vf)(pairs << 16);
+}
+static inline vf vf_load_other_bfloats(const td_bfloat *p) {
+    td_words pairs;
+    memcpy(&pairs, p, sizeof pairs);
+    return (vf)(pairs & 0xFFFF0000);
+}
+static inline void vf_store_both_bfloats(td_bfloat *p, vf one, vf other) {
+    td_words low = vf_rounded_to_bfloats(one) >> 16, high = vf_rounded_to_bfloats(other);
+    low |= high & 0xFFFF0000;
+    memcpy(p, &low, sizeof low);
+}
+static inline vf vf_load_one_halves(const td_half *p) {
+    return vf_load_halves(p);
+}
+static inline vf vf_load_other_halves(const td_half *p) {
+    return vf_load_halves(p + VF_N);
+}
+static inline void vf_store_both_halves(td_half *p, vf one, vf other) {
+    vf_store_halves(p, one);
+    vf_store_halves(p + VF_N, other);
+}
+
+/* 1 / sqrt(x) of a 16-bit float, right to twice the digits that these have. */
+static inline vf vf_rsqrt_for_halves(vf x) {
+#if defined(TD_ISA_avx512)
+    enum { ZEROS_AND_INFINITIES = 0x1E };
+    __m512 first = _mm512_rsqrt14_ps((__m512)x), one = _mm512_set1_ps(1);
+    __mmask16 known = _mm512_fpclass_ps_mask((__m512)x, ZEROS_AND_INFINITIES);
+    __m512 off = _mm512_fnmadd_ps(_mm512_mul_ps((__m512)x, first), first, one);
+    __m512 r = _mm512_fmadd_ps(_mm512_mul_ps(first, _mm512_set1_ps(0.5f)), off, first);
+    return (vf)_mm512_mask_mov_ps(r, known, first);
+#else
+    return 1 / vf_sqrt(x);
+#endif
+}
 
 #endif

@@ -145,12 +145,8 @@ static inline vf vf_sigmoid_far(vf x) {
     return vf_sigmoid_of(x);
 }
 TD_VEC_NEAR_AND_FAR(sigmoid, TD_SIGMOID_NEAR_LIMIT)
-static inline vd vd_sigmoid(vd x) {
-    return vd_sigmoid_of(x);
-}
-
 /* x sigmoid(x), with the sign of x. Far out it is x or 0. */
-static inline vd vd_silu(vd x) {
+static inline vd vd_silu_of(vd x) {
     vd_power n;
     vd near = vd_min(vd_max(x, (vd){0} - 765), (vd){0} + 765);
     vd low, high = vd_sigmoid_parts(near, &low, &n), rest;
@@ -160,6 +156,46 @@ static inline vd vd_silu(vd x) {
     y = (vd)((vl)y | ((vl)x & (vl)((vd){0} * -1.0)));
     return vd_select((vl)(x > 765), x, y);
 }
+
+#if defined(TD_ISA_avx512)
+/* Below it exp(-x) may be infinite and results have fewer digits. */
+#define TD_SIGMOID_LEAST -700
+static __attribute__((noinline, cold)) vd vd_sigmoid_apart(vd r, vd x) {
+    return vd_select((vl)(x < TD_SIGMOID_LEAST), vd_sigmoid_of(x), r);
+}
+static __attribute__((noinline, cold)) vd vd_silu_apart(vd r, vd x, vl outside) {
+    return vd_select(outside, vd_silu_of(x), r);
+}
+
+/* 1 / (1 + exp(-x)) = y + y * *more. The sum of 1 and exp(-x) is as good as two numbers, of which
+ * the second and what the division leaves are made up for by the first term of a series. */
+static inline vd vd_sigmoid_near(vd x, vd *more) {
+    vd whole, top, rest = vd_exp_near_to(-vd_at_most(x, 765), &top, &whole), high = top + rest;
+    vd e = vd_scaled(high, whole), e_low = vd_scaled((top - high) + rest, whole);
+    vd sum = 1 + e, other = sum - 1, lost = (1 - (sum - other)) + (e - other);
+    vd y = 1 / sum, one = (vd){0} + 1;
+    *more = vd_fma(-(lost + e_low), y, vd_fma(-sum, y, one));
+    return y;
+}
+static inline vd vd_sigmoid(vd x) {
+    vd more, y = vd_sigmoid_near(x, &more), r = vd_fma(y, more, y);
+    bool far = vd_any((vl)(x < TD_SIGMOID_LEAST));
+    return __builtin_expect(far, 0) ? vd_sigmoid_apart(r, x) : r;
+}
+static inline vd vd_silu(vd x) {
+    vd more, rest, y = vd_sigmoid_near(x, &more), product = vd_product(x, y, &rest);
+    vd r = vd_signed_as(product + vd_fma(product, more, rest), x);
+    vl outside = vd_outside(x, TD_SIGMOID_LEAST, (double)INFINITY);
+    return __builtin_expect(vd_any(outside), 0) ? vd_silu_apart(r, x, outside) : r;
+}
+#else
+static inline vd vd_sigmoid(vd x) {
+    return vd_sigmoid_of(x);
+}
+static inline vd vd_silu(vd x) {
+    return vd_silu_of(x);
+}
+#endif
 
 /* ---- powers ---- */
 

@@ -262,8 +262,8 @@ static inline vf vf_hypot(vf x, vf y) {
     memcpy(a, &x, sizeof x);
     memcpy(b, &y, sizeof y);
     for (int k = 0; k < 2; k++) {
-        vd p = __builtin_convertvector(a[k], vd), q = __builtin_convertvector(b[k], vd);
-        a[k] = __builtin_convertvector(vd_sqrt(p * p + q * q), vf_half);
+        vd p = vd_of_floats(a[k]), q = vd_of_floats(b[k]);
+        a[k] = vd_to_floats(vd_sqrt(p * p + q * q));
     }
     vf r;
     memcpy(&r, a, sizeof r);

@@ -126,16 +126,14 @@ static inline vd vd_bessel_of(vd a, int order) {
 
 /* ---- vectors of float ---- */
 
-typedef float vf_half __attribute__((vector_size(TD_VBYTES / 2)));
-
 /* vf_`name` by way of vd_`of`. */
 #define TD_VEC_IN_HALVES(name, of)                                                                 \
     static inline vf vf_##name(vf x) {                                                             \
         vf_half half[2];                                                                           \
         memcpy(half, &x, sizeof x);                                                                \
         for (int k = 0; k < 2; k++) {                                                              \
-            vd r = vd_##of(__builtin_convertvector(half[k], vd));                                  \
-            half[k] = __builtin_convertvector(r, vf_half);                                         \
+            vd r = vd_##of(vd_of_floats(half[k]));                                                 \
+            half[k] = vd_to_floats(r);                                                             \
         }                                                                                          \
         memcpy(&x, half, sizeof x);                                                                \
         return x;                                                                                  \

@@ -1,0 +1,54 @@
+/* vec_width.h: vectors of as many lanes that are wider or narrower. The compiler's own conversions
+ * take a vector to pieces and put it together again. */
+#ifndef TD_CPU_ISA_VEC_WIDTH_H
+#define TD_CPU_ISA_VEC_WIDTH_H
+
+#include "engine/cpu/isa/vec.h"
+
+#if defined(TD_ISA_avx512) || defined(TD_ISA_avx2)
+#include <immintrin.h>
+#endif
+
+typedef uint16_t td_halves __attribute__((vector_size(TD_VBYTES / 2)));
+typedef uint32_t td_words __attribute__((vector_size(TD_VBYTES)));
+
+static inline vd vd_of_floats(vf_half x) {
+#if defined(TD_ISA_avx512)
+    return (vd)_mm512_cvtps_pd((__m256)x);
+#elif defined(TD_ISA_avx2)
+    return (vd)_mm256_cvtps_pd((__m128)x);
+#else
+    return __builtin_convertvector(x, vd);
+#endif
+}
+static inline vf_half vd_to_floats(vd x) {
+#if defined(TD_ISA_avx512)
+    return (vf_half)_mm512_cvtpd_ps((__m512d)x);
+#elif defined(TD_ISA_avx2)
+    return (vf_half)_mm256_cvtpd_ps((__m256d)x);
+#else
+    return __builtin_convertvector(x, vf_half);
+#endif
+}
+static inline td_words td_words_of(td_halves x) {
+#if defined(TD_ISA_avx512)
+    return (td_words)_mm512_cvtepu16_epi32((__m256i)x);
+#elif defined(TD_ISA_avx2)
+    return (td_words)_mm256_cvtepu16_epi32((__m128i)x);
+#else
+    return __builtin_convertvector(x, td_words);
+#endif
+}
+/* Of words below 2^16. */
+static inline td_halves td_halves_of(td_words x) {
+#if defined(TD_ISA_avx512)
+    return (td_halves)_mm512_cvtepi32_epi16((__m512i)x);
+#elif defined(TD_ISA_avx2)
+    __m256i packed = _mm256_packus_epi32((__m256i)x, (__m256i)x);
+    return (td_halves)_mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0x88));
+#else
+    return __builtin_convertvector(x, td_halves);
+#endif
+}
+
+#endif
