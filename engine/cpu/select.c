@@ -9,12 +9,15 @@
 #include "engine/cpu/keys.h"
 #include "engine/cpu/lines.h"
 #include "engine/cpu/rank.h"
+#include "engine/cpu/sort_short.h"
 
+#include <math.h>
 #include <string.h>
 
 enum {
     LONG = 128 * 1024, /* elements of a line that all threads look through together */
     BLOCK = 64 * 1024, /* and of what one of them takes at a time */
+    TURN = 4096,       /* lines that are sorted before what is wanted of them is taken */
     COST = 8           /* of an element */
 };
 
@@ -312,6 +315,42 @@ static td_status select_each(select_job *j, int64_t lines) {
     return status;
 }
 
+/* ---- very short lines, all sorted ---- */
+
+/* Where in a sorted line the wanted element is: NaN are at its end. */
+static int64_t sorted_place(const select_job *j, int64_t line, const int64_t *order) {
+    const char *x = j->x + (size_t)(line * j->n) * j->size;
+    int64_t nans = 0;
+    if (td_dtype_is_float(j->dtype) && j->plan->selection != TD_SELECT_RANK)
+        while (nans < j->n &&
+               isnan(td_load_double(j->dtype, x + (size_t)order[j->n - 1 - nans] * j->size)))
+            nans++;
+    int64_t rank = wanted_rank(j->plan, j->n, nans);
+    return order[rank < 0 ? j->n - nans : rank];
+}
+
+static td_status select_sorted(select_job *j, td_short_lines *s, int64_t lines) {
+    td_tensor *room = NULL;
+    td_status status = td_room((lines < TURN ? lines : TURN) * j->n, sizeof *s->index, &room);
+    for (int64_t line = 0; line < lines && status == TD_OK; line += TURN) {
+        s->x = j->x + (size_t)(line * j->n) * j->size;
+        s->index = room->data;
+        s->lines = lines - line < TURN ? lines - line : TURN;
+        status = td_sort_short(s);
+        for (int64_t k = 0; k < s->lines && status == TD_OK; k++)
+            put(j, line + k, sorted_place(j, line + k, s->index + k * j->n));
+    }
+    td_release(room);
+    return status;
+}
+
+static td_status select_all(select_job *j, int64_t lines) {
+    td_short_lines all = {.dtype = j->dtype, .lines = lines, .n = j->n, .first = j->n};
+    if (td_are_short_lines(&all))
+        return select_sorted(j, &all, lines);
+    return j->n >= LONG ? select_each(j, lines) : select_side_by_side(j, lines);
+}
+
 td_status td_cpu_select(const td_select_plan *p) {
     td_tensor *x = NULL, *values = NULL, *index = NULL;
     td_status status = TD_OK;
@@ -327,7 +366,7 @@ td_status td_cpu_select(const td_select_plan *p) {
                     .n = x->sizes[x->ndim - 1]};
     int64_t lines = values->numel;
     if (lines)
-        TD_TRY(j.n >= LONG ? select_each(&j, lines) : select_side_by_side(&j, lines));
+        TD_TRY(select_all(&j, lines));
     TD_TRY(td_lines_put(p->values, p->dim, values));
     TD_TRY(td_lines_put(p->index, p->dim, index));
 done:

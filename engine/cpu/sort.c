@@ -1,8 +1,8 @@
 /* sort.c: lines in order on the CPU, all of a line or its first elements. Elements become keys,
- * keys with their places become entries (entries.h); many lines are sorted side by side, each by
- * one thread, by the 32 highest bits that its keys differ in and then, where these are equal, by
- * the rest; a long one by all threads: dealt out by digits, the lowest first. Of the first few
- * elements no more than these are ever kept. */
+ * keys with their places become entries (entries.h); many short lines are sort_short.c's; others
+ * are sorted side by side, each by one thread, by the 32 highest bits that its keys differ in and
+ * then, where these are equal, by the rest; a long one by all threads: dealt out by digits, the
+ * lowest first. Of the first few elements no more than these are ever kept. */
 #include "engine/core/interrupt.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/cpu.h"
@@ -10,6 +10,7 @@
 #include "engine/cpu/keys.h"
 #include "engine/cpu/lines.h"
 #include "engine/cpu/rank.h"
+#include "engine/cpu/sort_short.h"
 
 #include <string.h>
 
@@ -492,7 +493,11 @@ static td_status sort_all(sort_job *j, const td_tensor *x) {
     int64_t lines = j->n ? x->numel / j->n : 0;
     if (lines == 0 || j->first == 0)
         return TD_OK;
-    td_status status = j->n >= LONG ? sort_each(j, lines) : sort_side_by_side(j, lines);
+    td_short_lines all = {j->x,          j->values, j->index, j->dtype,
+                          j->descending, lines,     j->n,     j->first};
+    td_status status = td_are_short_lines(&all) ? td_sort_short(&all)
+                       : j->n >= LONG           ? sort_each(j, lines)
+                                                : sort_side_by_side(j, lines);
     return status ? status : td_interrupt_check(); /* a single line may have been left early */
 }
 

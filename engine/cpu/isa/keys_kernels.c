@@ -147,6 +147,56 @@ static int64_t below(const uint64_t *keys, int64_t n, uint64_t limit, int64_t fi
     return count;
 }
 
+/* ---- short lines ---- */
+
+#if defined(TD_ISA_avx512) || defined(TD_ISA_avx2)
+/* EXCHANGE(low, high) for the pairs of n rows that Batcher's network compares, in its order. */
+#define ODD_EVEN_MERGES(n, EXCHANGE)                                                               \
+    for (int64_t p = 1; p < (n); p *= 2)                                                           \
+        for (int64_t k = p; k > 0; k /= 2)                                                         \
+            for (int64_t j = k % p; j + k < (n); j += 2 * k)                                       \
+                for (int64_t i = j; i < j + k && i + k < (n); i++)                                 \
+                    if (i / (2 * p) == (i + k) / (2 * p))                                          \
+                        EXCHANGE(i, i + k);
+
+static inline void exchange(int64_t *restrict low, int64_t *restrict high, int64_t width) {
+    for (int64_t c = 0; c < width; c++) {
+        int64_t a = low[c], b = high[c];
+        low[c] = a < b ? a : b;
+        high[c] = a < b ? b : a;
+    }
+}
+
+static void order(int64_t *e, int64_t n, int64_t width) {
+#define EXCHANGE(i, k) exchange(e + (i)*width, e + (k)*width, width)
+    ODD_EVEN_MERGES(n, EXCHANGE)
+#undef EXCHANGE
+}
+
+static inline void exchange_wide(int64_t *restrict low, int64_t *restrict low_place,
+                                 int64_t *restrict high, int64_t *restrict high_place,
+                                 int64_t width) {
+    for (int64_t c = 0; c < width; c++) {
+        int64_t a = low[c], b = high[c], p = low_place[c], q = high_place[c];
+        bool stays = (a < b) | ((a == b) & (p < q));
+        low[c] = stays ? a : b;
+        high[c] = stays ? b : a;
+        low_place[c] = stays ? p : q;
+        high_place[c] = stays ? q : p;
+    }
+}
+
+static void order_wide(int64_t *keys, int64_t *places, int64_t n, int64_t width) {
+#define EXCHANGE(i, k)                                                                             \
+    exchange_wide(keys + (i)*width, places + (i)*width, keys + (k)*width, places + (k)*width, width)
+    ODD_EVEN_MERGES(n, EXCHANGE)
+#undef EXCHANGE
+}
+#define ORDER order, .order_wide = order_wide
+#else
+#define ORDER NULL
+#endif
+
 extern const td_keys_kernels TD_ISA_SYMBOL(td_keys_kernels);
 const td_keys_kernels TD_ISA_SYMBOL(td_keys_kernels) = {
     .read = ROWS(read),
@@ -156,4 +206,5 @@ const td_keys_kernels TD_ISA_SYMBOL(td_keys_kernels) = {
     .count = count_keys,
     .keep = KEEP,
     .below = below,
+    .order = ORDER,
 };

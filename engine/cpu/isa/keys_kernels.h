@@ -25,6 +25,10 @@ typedef struct td_keys_kernels {
      * many. There is room for n in both. */
     int64_t (*below)(const uint64_t *keys, int64_t n, uint64_t limit, int64_t first, uint64_t *to,
                      int64_t *places);
+    /* Each column of n rows of `width` numbers in ascending order. `order_wide`: of keys, equal
+     * ones by their places, which lie likewise. NULL where vectors of 64 bits are not compared. */
+    void (*order)(int64_t *e, int64_t n, int64_t width);
+    void (*order_wide)(int64_t *keys, int64_t *places, int64_t n, int64_t width);
 } td_keys_kernels;
 
 #endif
