@@ -20,6 +20,7 @@ static td_counting counting_of(const td_index_plan *p, int k) {
 
 enum {
     BLOCK = 1024,        /* offsets on the stack */
+    FEW = 64,            /* places of a row that are not worth a call of their own */
     STRETCH = 64 * 1024, /* elements written without a look at the interrupt flag */
 };
 
@@ -119,9 +120,11 @@ static td_status enumerate(int ndim, const int64_t *sizes, const int64_t *stride
     int64_t *to = td_malloc((size_t)n * sizeof *to);
     if (!to)
         return fail_memory();
-    for (int64_t k = 0; k < n; k++) {
-        to[k] = offset;
-        for (int d = ndim - 1; d >= 0; d--) {
+    const int64_t line = sizes[ndim - 1], step = strides[ndim - 1];
+    for (int64_t k = 0; k < n; k += line) {
+        for (int64_t i = 0; i < line; i++)
+            to[k + i] = offset + i * step;
+        for (int d = ndim - 2; d >= 0; d--) {
             offset += strides[d];
             if (++at[d] < sizes[d])
                 break;
@@ -165,12 +168,31 @@ static int64_t row_offset(const places *j, int64_t before, int64_t place) {
 
 /* ---- reading ---- */
 
+/* Of whole rows whose places are few: `rows` of them from one on. */
+static void read_rows_of_few(const places *j, int64_t row, int64_t rows) {
+    const int64_t n = j->plan->places, *picked = j->picked, *before = j->before;
+#define MOVE(type)                                                                                 \
+    type *to = (type *)(void *)j->values + row * n;                                                \
+    for (int64_t r = row; r < row + rows; r++, to += n) {                                          \
+        const type *from = (const type *)(const void *)j->x + (before ? before[r] : r);            \
+        for (int64_t k = 0; k < n; k++)                                                            \
+            to[k] = from[picked[k]];                                                               \
+    }
+    TD_BY_SIZE(j->size, MOVE);
+#undef MOVE
+}
+
 static void read_elements(void *ctx, int64_t begin, int64_t end, int worker) {
     const places *j = ctx;
     int64_t n = j->plan->places, len;
     (void)worker;
     for (int64_t k = begin; k < end; k += len) {
         int64_t place = k % n, before = k / n, row = j->before ? j->before[before] : before;
+        if (n <= FEW && place == 0 && end - k >= n) {
+            len = (end - k) / n * n;
+            read_rows_of_few(j, before, len / n);
+            continue;
+        }
         len = n - place < end - k ? n - place : end - k;
         td_cpu->places->pick(j->values + k * (int64_t)j->size, j->x + row * (int64_t)j->size,
                              j->picked + place, 0, len, j->size);
