@@ -3,6 +3,7 @@
 #include "engine/core/interrupt.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/cpu.h"
+#include "engine/cpu/indices.h"
 #include "engine/cpu/isa/isa.h"
 #include "engine/cpu/softmax.h"
 #include "engine/ops/copy.h"
@@ -32,32 +33,65 @@ static td_status wrong_class(const td_tensor *target, int64_t at, int64_t value,
                    position_text(target, at, position, sizeof position), (long long)classes);
 }
 
-td_status td_cpu_class_weights(const td_class_weights_plan *plan) {
-    td_tensor *target = NULL, *weight = NULL, *weights = plan->weights;
-    td_dtype dtype = (td_dtype)weights->dtype;
-    size_t size = td_dtype_size(dtype);
-    int64_t *class = plan->classes->data;
+/* What the weights of a target's classes are made of. */
+typedef struct weighing {
+    const td_class_weights_plan *plan;
+    const td_tensor *target; /* row-major int64 */
+    const char *weight;      /* of each class; NULL: 1 */
     unsigned char one[8], zero[8];
+    size_t size; /* of a weight */
+} weighing;
+
+/* n classes from one on, all of them there and none ignored. */
+static void weigh_plain(const weighing *w, int64_t at, int64_t n) {
+    const int64_t *value = (const int64_t *)w->target->data + at;
+    char *to = (char *)w->plan->weights->data + (size_t)at * w->size;
+    memcpy((int64_t *)w->plan->classes->data + at, value, (size_t)n * sizeof *value);
+    if (w->weight)
+        td_cpu->places->pick(to, w->weight, value, 0, n, w->size);
+    else
+        td_cpu->pointwise->repeat(to, w->one, n, w->size);
+}
+
+static td_status weigh(const weighing *w, int64_t at, int64_t n) {
+    const int64_t *value = w->target->data, classes = w->plan->nclasses;
+    int64_t *class = w->plan->classes->data;
+    for (int64_t k = at; k < at + n; k++) {
+        bool ignored = value[k] == w->plan->ignored;
+        if (!ignored && (value[k] < 0 || value[k] >= classes))
+            return wrong_class(w->target, k, value[k], classes);
+        class[k] = ignored ? 0 : value[k];
+        const void *own = w->weight ? w->weight + (size_t) class[k] * w->size : (void *)w->one;
+        memcpy((char *)w->plan->weights->data + (size_t)k * w->size, ignored ? w->zero : own,
+               w->size);
+    }
+    return TD_OK;
+}
+
+td_status td_cpu_class_weights(const td_class_weights_plan *plan) {
+    enum { BLOCK = 4096 };
+    td_tensor *target = NULL, *weight = NULL;
+    td_dtype dtype = (td_dtype)plan->weights->dtype;
+    const td_counting counting = {plan->nclasses, 0};
+    weighing w = {.plan = plan, .size = td_dtype_size(dtype)};
     td_status status = TD_OK;
     /* A device that works late reads them before anybody has looked at what this returns. */
-    memset(class, 0, sizeof *class * (size_t)plan->classes->numel);
-    td_store_double(dtype, one, 1);
-    td_store_double(dtype, zero, 0);
+    memset(plan->classes->data, 0, sizeof(int64_t) * (size_t)plan->classes->numel);
+    td_store_double(dtype, w.one, 1);
+    td_store_double(dtype, w.zero, 0);
     TD_TRY(td_contiguous_as(plan->target, TD_I64, &target));
     if (plan->weight)
         TD_TRY(td_contiguous_as(plan->weight, dtype, &weight));
-    const int64_t *value = target->data;
-    for (int64_t k = 0; k < target->numel; k++) {
-        if (k % 4096 == 0)
-            TD_TRY(td_interrupt_check());
-        bool ignored = value[k] == plan->ignored;
-        if (!ignored && (value[k] < 0 || value[k] >= plan->nclasses)) {
-            status = wrong_class(target, k, value[k], plan->nclasses);
-            goto done;
-        }
-        class[k] = ignored ? 0 : value[k];
-        const void *own = weight ? (char *)weight->data + (size_t) class[k] * size : (void *)one;
-        memcpy((char *)weights->data + (size_t)k * size, ignored ? zero : own, size);
+    w.target = target;
+    w.weight = weight ? weight->data : NULL;
+    for (int64_t at = 0; at < target->numel; at += BLOCK) {
+        int64_t n = target->numel - at < BLOCK ? target->numel - at : BLOCK;
+        TD_TRY(td_interrupt_check());
+        if (!td_is_place(plan->ignored, counting) &&
+            td_are_plain((const int64_t *)target->data + at, n, counting))
+            weigh_plain(&w, at, n);
+        else
+            TD_TRY(weigh(&w, at, n));
     }
 done:
     td_release(target);
