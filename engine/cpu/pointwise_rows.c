@@ -154,6 +154,40 @@ static void begin_step(const job *j, const td_walk *w, const int64_t *index, row
     }
 }
 
+/* Rows that are copied as they are, several by a call: [begin, end) from where the sides stand. */
+static void copy_rows(const td_walk *w, int64_t begin, int64_t end, int64_t *index,
+                      row_side *sides) {
+    const int last = w->ndim - 1;
+    const int64_t inner = w->sizes[last], bytes = inner * sides[0].item;
+    for (int64_t at = begin, n; at < end; at += n) {
+        int64_t rows = last > 0 ? w->sizes[last - 1] - index[last - 1] : 1;
+        int64_t from = at == begin ? index[last] : 0;
+        if (from > 0 || end - at < inner) { /* part of one */
+            n = inner - from < end - at ? inner - from : end - at;
+            memcpy(sides[0].p, sides[1].p, (size_t)(n * sides[0].item));
+            sides[0].p -= from * sides[0].item;
+            sides[1].p -= from * sides[1].item;
+            next_row(w, index, sides, 2);
+            continue;
+        }
+        rows = rows < (end - at) / inner ? rows : (end - at) / inner;
+        td_cpu->pointwise->copy_rows(sides[0].p, sides[0].next, sides[1].p, sides[1].next, bytes,
+                                     rows);
+        n = rows * inner;
+        for (int k = 0; k < 2; k++)
+            sides[k].p += (rows - 1) * sides[k].next;
+        if (last > 0)
+            index[last - 1] += rows - 1;
+        next_row(w, index, sides, 2);
+    }
+}
+
+static bool are_copied(const job *j, const td_walk *w, const row_side *sides) {
+    return j->program->steps[0].primitive == TD_PW_copy && sides[0].item == sides[1].item &&
+           sides[0].item == (int64_t)j->code[0].size &&
+           w->sizes[w->ndim - 1] * sides[0].item <= TD_SHORT_ROW;
+}
+
 /* A single step whose operands are runs or single elements along the inner dim. False: it is not
  * that. */
 static bool run_rows(const job *j, const td_walk *w, int64_t begin, int64_t end) {
@@ -164,7 +198,10 @@ static bool run_rows(const job *j, const td_walk *w, int64_t begin, int64_t end)
         return false;
     td_walk_place(w, begin, index);
     begin_step(j, w, index, &s, sides);
-    for_rows(w, begin, end, index, sides, s.arity + 1, step_along_row, &s);
+    if (are_copied(j, w, sides))
+        copy_rows(w, begin, end, index, sides);
+    else
+        for_rows(w, begin, end, index, sides, s.arity + 1, step_along_row, &s);
     return true;
 }
 

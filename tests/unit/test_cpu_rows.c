@@ -326,6 +326,31 @@ TEST(gradients_of_softmax_are_right_for_rows_of_every_length) {
         }
 }
 
+/* [rows, n] beside [rows, m]: rows that are copied to where others lie between them. */
+static void check_joined(td_dtype dtype, int64_t rows, int64_t n, int64_t m) {
+    td_tensor *x = filled(dtype, 2, (int64_t[]){rows, n}, 3), *out = NULL;
+    td_tensor *y = filled(dtype, 2, (int64_t[]){rows, m}, 17);
+    td_tensor *both[] = {x, y};
+    must(TD_APPLY(&out, cat, TD_TENSORS(2, both), TD_I(1)));
+    for (int64_t k = 0; k < out->numel; k++) {
+        int64_t r = k / (n + m), c = k % (n + m);
+        if (!CHECK_INT((int64_t)at(out, k),
+                       (int64_t)(c < n ? at(x, r * n + c) : at(y, r * m + c - n))))
+            break;
+    }
+    td_release(x);
+    td_release(y);
+    td_release(out);
+}
+
+TEST(rows_of_every_length_are_copied_side_by_side) {
+    static const td_dtype sizes[] = {TD_U8, TD_F16, TD_F32, TD_F64};
+    for (int d = 0; d < 4; d++)
+        for (int64_t n = 1; n <= 270; n += n < 35 ? 1 : 13)
+            check_joined(sizes[d], 5, n, n % 7 + 1);
+    check_joined(TD_F32, 9000, 37, 2); /* parts that end within a row */
+}
+
 /* Running sums or products of `lines` lines of n, that lie side by side or one behind the other. */
 static void check_scan(td_dtype dtype, int64_t lines, int64_t n, bool beside, bool product) {
     td_tensor *x = filled(dtype, 2, beside ? (int64_t[]){n, lines} : (int64_t[]){lines, n}, 7);
@@ -395,6 +420,7 @@ int main(void) {
     RUN(short_lines_are_scattered_along_any_dim);
     RUN(softmax_is_right_for_rows_of_every_length);
     RUN(gradients_of_softmax_are_right_for_rows_of_every_length);
+    RUN(rows_of_every_length_are_copied_side_by_side);
     RUN(scans_are_right_for_lines_of_every_length);
     RUN(log_sum_exps_run_along_lines_side_by_side);
     return check_finish();

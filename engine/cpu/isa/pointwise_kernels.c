@@ -217,6 +217,56 @@ static void stream(void *dst, const void *src, size_t bytes) {
 static void stream_end(void) {}
 #endif
 
+/* Rows of up to twice a size, and no less than it: their first bytes and their last. Larger ones:
+ * two sizes from either end. */
+#define DEFINE_ENDS(size)                                                                          \
+    typedef unsigned char ends_##size __attribute__((vector_size(size)));                          \
+    static inline void copy_ends_##size(char *to, const char *from, int64_t bytes) {               \
+        ends_##size a, b;                                                                          \
+        memcpy(&a, from, size);                                                                    \
+        memcpy(&b, from + bytes - (size), size);                                                   \
+        memcpy(to, &a, size);                                                                      \
+        memcpy(to + bytes - (size), &b, size);                                                     \
+    }
+DEFINE_ENDS(1)
+DEFINE_ENDS(2)
+DEFINE_ENDS(4)
+DEFINE_ENDS(8)
+DEFINE_ENDS(16)
+DEFINE_ENDS(32)
+DEFINE_ENDS(64)
+
+static inline void copy_middle(char *to, const char *from, int64_t bytes) {
+    copy_ends_64(to, from, bytes);
+    copy_ends_64(to + 64, from + 64, bytes - 128);
+}
+
+static void copy_rows(void *dst, int64_t dst_step, const void *src, int64_t src_step, int64_t bytes,
+                      int64_t rows) {
+    char *to = dst;
+    const char *from = src;
+#define EACH_ROW(how)                                                                              \
+    for (int64_t r = 0; r < rows; r++, to += dst_step, from += src_step)                           \
+    how(to, from, bytes)
+    if (bytes > 128)
+        EACH_ROW(copy_middle);
+    else if (bytes >= 64)
+        EACH_ROW(copy_ends_64);
+    else if (bytes >= 32)
+        EACH_ROW(copy_ends_32);
+    else if (bytes >= 16)
+        EACH_ROW(copy_ends_16);
+    else if (bytes >= 8)
+        EACH_ROW(copy_ends_8);
+    else if (bytes >= 4)
+        EACH_ROW(copy_ends_4);
+    else if (bytes >= 2)
+        EACH_ROW(copy_ends_2);
+    else
+        EACH_ROW(copy_ends_1);
+#undef EACH_ROW
+}
+
 /* The compiler turns vectors round. */
 #define REVERSED_COPY(type)                                                                        \
     for (int64_t i = 0; i < n; i++)                                                                \
@@ -256,6 +306,7 @@ const td_pointwise_kernels TD_ISA_SYMBOL(td_pointwise_kernels) = {
     .chain = {[TD_F32] = loop_vf_chain, [TD_F64] = loop_vd_chain},
     .tile_bytes = TD_CHAIN_VECTORS * TD_VBYTES,
     .reverse = reverse,
+    .copy_rows = copy_rows,
     .repeat = repeat,
     .stream = stream,
     .stream_end = stream_end,

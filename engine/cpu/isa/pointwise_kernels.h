@@ -52,6 +52,8 @@ typedef struct td_place {
 /* Runs the operations, up to an END, over so many tiles. */
 typedef void (*td_chain_fn)(const td_chain_op *code, int64_t tiles, const td_place *places);
 
+enum { TD_SHORT_ROW = 256 }; /* bytes */
+
 typedef struct td_pointwise_kernels {
     td_chain_fn chain[TD_DTYPE_COUNT]; /* NULL: not for it */
     size_t tile_bytes;
@@ -65,6 +67,10 @@ typedef struct td_pointwise_kernels {
     td_pointwise_fn signs[TD_PRIMITIVES];
     /* dst[k] = src[-k] for k < n, of elements of 1, 2, 4 or 8 bytes that do not overlap. */
     void (*reverse)(void *dst, const void *src, int64_t n, size_t itemsize);
+    /* Copies `rows` rows of so many bytes, TD_SHORT_ROW at most, that begin a step of bytes apart.
+     */
+    void (*copy_rows)(void *dst, int64_t dst_step, const void *src, int64_t src_step, int64_t bytes,
+                      int64_t rows);
     /* dst[k] = element for k < n, of elements of 1, 2, 4 or 8 bytes. */
     void (*repeat)(void *dst, const void *element, int64_t n, size_t itemsize);
     /* Copies past the caches: for results that are too large to be found there again. */
