@@ -104,6 +104,7 @@ static inline __attribute__((always_inline)) void for_rows(const td_walk *w, int
  */
 typedef struct row_step {
     td_pointwise_fn loop;
+    td_rows_fn rows; /* or NULL */
     int arity;
     unsigned scalars; /* operands that are single elements along a row, */
     unsigned turning; /* those of them that are another in each row, and narrow */
@@ -154,38 +155,72 @@ static void begin_step(const job *j, const td_walk *w, const int64_t *index, row
     }
 }
 
-/* Rows that are copied as they are, several by a call: [begin, end) from where the sides stand. */
-static void copy_rows(const td_walk *w, int64_t begin, int64_t end, int64_t *index,
-                      row_side *sides) {
-    const int last = w->ndim - 1;
-    const int64_t inner = w->sizes[last], bytes = inner * sides[0].item;
+/* What is done with `rows` whole rows of n elements, each a side's `next` behind the one before. */
+typedef void (*rows_fn)(void *ctx, int64_t rows, int64_t n, const row_side *sides);
+
+/* Elements [begin, end) as for_rows, but for whole rows by as many as lie in the dim before. */
+static inline __attribute__((always_inline)) void
+for_many_rows(const td_walk *w, int64_t begin, int64_t end, int64_t *index, row_side *sides,
+              int nsides, row_fn each, rows_fn many, void *ctx) {
+    const int before = w->ndim - 2;
+    const int64_t inner = w->sizes[w->ndim - 1];
     for (int64_t at = begin, n; at < end; at += n) {
-        int64_t rows = last > 0 ? w->sizes[last - 1] - index[last - 1] : 1;
-        int64_t from = at == begin ? index[last] : 0;
-        if (from > 0 || end - at < inner) { /* part of one */
+        int64_t from = at == begin ? index[w->ndim - 1] : 0, rows = (end - at) / inner;
+        if (from > 0 || rows == 0) { /* part of one */
             n = inner - from < end - at ? inner - from : end - at;
-            memcpy(sides[0].p, sides[1].p, (size_t)(n * sides[0].item));
-            sides[0].p -= from * sides[0].item;
-            sides[1].p -= from * sides[1].item;
-            next_row(w, index, sides, 2);
+            each(ctx, n, sides);
+            for (int k = 0; k < nsides; k++)
+                sides[k].p -= from * sides[k].item;
+            next_row(w, index, sides, nsides);
             continue;
         }
-        rows = rows < (end - at) / inner ? rows : (end - at) / inner;
-        td_cpu->pointwise->copy_rows(sides[0].p, sides[0].next, sides[1].p, sides[1].next, bytes,
-                                     rows);
+        if (rows > w->sizes[before] - index[before])
+            rows = w->sizes[before] - index[before];
+        many(ctx, rows, inner, sides);
         n = rows * inner;
-        for (int k = 0; k < 2; k++)
+        for (int k = 0; k < nsides; k++)
             sides[k].p += (rows - 1) * sides[k].next;
-        if (last > 0)
-            index[last - 1] += rows - 1;
-        next_row(w, index, sides, 2);
+        index[before] += rows - 1;
+        next_row(w, index, sides, nsides);
     }
 }
 
-static bool are_copied(const job *j, const td_walk *w, const row_side *sides) {
+static void step_along_rows(void *ctx, int64_t rows, int64_t n, const row_side *sides) {
+    const row_step *s = ctx;
+    const td_rows all = {.rows = rows,
+                         .n = n,
+                         .out = sides[0].p,
+                         .a = sides[1].p,
+                         .b = sides[2].p,
+                         .out_step = sides[0].next,
+                         .a_step = sides[1].next,
+                         .b_step = sides[2].next,
+                         .scalars = s->scalars};
+    s->rows(&all);
+}
+
+static void copy_along_rows(void *ctx, int64_t rows, int64_t n, const row_side *sides) {
+    (void)ctx;
+    td_cpu->pointwise->copy_rows(sides[0].p, sides[0].next, sides[1].p, sides[1].next,
+                                 n * sides[0].item, rows);
+}
+
+static bool are_short(const td_walk *w, const row_side *sides) {
+    return w->ndim > 1 && w->sizes[w->ndim - 1] * sides[0].item <= TD_SHORT_ROW;
+}
+
+static bool are_copied(const job *j, const row_side *sides) {
     return j->program->steps[0].primitive == TD_PW_copy && sides[0].item == sides[1].item &&
-           sides[0].item == (int64_t)j->code[0].size &&
-           w->sizes[w->ndim - 1] * sides[0].item <= TD_SHORT_ROW;
+           sides[0].item == (int64_t)j->code[0].size;
+}
+
+/* The loop over many rows of two operands, of which one at most stands still along them; or NULL.
+ */
+static td_rows_fn loop_over_rows(const job *j, const row_step *s) {
+    const td_dtype dtype = j->compute;
+    if (s->arity != 2 || s->scalars == 3 || (dtype != TD_F32 && dtype != TD_F64))
+        return NULL;
+    return td_cpu->pointwise->rows[j->program->steps[0].primitive][dtype == TD_F64];
 }
 
 /* A single step whose operands are runs or single elements along the inner dim. False: it is not
@@ -198,8 +233,11 @@ static bool run_rows(const job *j, const td_walk *w, int64_t begin, int64_t end)
         return false;
     td_walk_place(w, begin, index);
     begin_step(j, w, index, &s, sides);
-    if (are_copied(j, w, sides))
-        copy_rows(w, begin, end, index, sides);
+    s.rows = are_short(w, sides) ? loop_over_rows(j, &s) : NULL;
+    if (s.rows)
+        for_many_rows(w, begin, end, index, sides, 3, step_along_row, step_along_rows, &s);
+    else if (are_short(w, sides) && are_copied(j, sides))
+        for_many_rows(w, begin, end, index, sides, 2, step_along_row, copy_along_rows, &s);
     else
         for_rows(w, begin, end, index, sides, s.arity + 1, step_along_row, &s);
     return true;

@@ -31,15 +31,15 @@ typedef struct line_scan {
 /* What a line is at: the result so far, and where it stands. */
 typedef struct progress {
     double f, a; /* a: the factor of the next result */
-    int64_t i, place;
+    int64_t place;
 } progress;
 
 /* A block of x becomes the results; equal and NaN elements take over. Where each of the next EIGHT
  * is worse, as it mostly is, they are done at once; behind one that is not there may be many more
  * of its kind, so the next SOME are not asked. */
-#define DEFINE_EXTREME(NAME, type, field, better, worse, IS_NAN)                                   \
-    static bool all_worse_##NAME(const type *x, type best) {                                       \
-        typedef type pair __attribute__((vector_size(16)));                                        \
+#define DEFINE_EXTREME(NAME, better, worse)                                                        \
+    static bool all_worse_##NAME(const double *x, double best) {                                   \
+        typedef double pair __attribute__((vector_size(16)));                                      \
         typedef int64_t mask __attribute__((vector_size(16)));                                     \
         pair v, b = {best, best};                                                                  \
         mask all = {-1, -1};                                                                       \
@@ -49,8 +49,8 @@ typedef struct progress {
         }                                                                                          \
         return (all[0] & all[1]) != 0;                                                             \
     }                                                                                              \
-    static void extreme_##NAME(progress *p, type *x, int64_t *index, int64_t at, int64_t n) {      \
-        type best = p->field;                                                                      \
+    static void extreme_##NAME(progress *p, double *x, int64_t *index, int64_t at, int64_t n) {    \
+        double best = p->f;                                                                        \
         int64_t place = p->place, end;                                                             \
         if (place < 0)                                                                             \
             best = x[0];                                                                           \
@@ -65,22 +65,18 @@ typedef struct progress {
             }                                                                                      \
             end = n - k < SOME ? n : k + SOME;                                                     \
             for (int64_t i = k; i < end; i++) {                                                    \
-                bool taken = IS_NAN(x[i]) || (!IS_NAN(best) && x[i] better best);                  \
+                bool taken = x[i] != x[i] || (best == best && x[i] better best);                   \
                 best = taken ? x[i] : best;                                                        \
                 place = taken ? at + i : place;                                                    \
                 x[i] = best;                                                                       \
                 index[i] = place;                                                                  \
             }                                                                                      \
         }                                                                                          \
-        p->field = best;                                                                           \
+        p->f = best;                                                                               \
         p->place = place;                                                                          \
     }
-#define FLOAT_NAN(v) ((v) != (v))
-#define NO_NAN(v)    ((void)(v), false)
-DEFINE_EXTREME(max_floats, double, f, >=, <, FLOAT_NAN)
-DEFINE_EXTREME(min_floats, double, f, <=, >, FLOAT_NAN)
-DEFINE_EXTREME(max_integers, int64_t, i, >=, <, NO_NAN)
-DEFINE_EXTREME(min_integers, int64_t, i, <=, >, NO_NAN)
+DEFINE_EXTREME(max_floats, >=, <)
+DEFINE_EXTREME(min_floats, <=, >)
 
 /* Items are lines that lie side by side: each row of results comes of the one before. */
 static void scan_side_by_side(void *ctx, int64_t begin, int64_t end, int worker) {
@@ -206,16 +202,22 @@ static void scan_floats(const line_scan *s, int64_t line) {
 }
 
 static void scan_integers(const line_scan *s, int64_t line) {
-    int64_t x[DEPTH], from = line * s->n, size = (int64_t)td_dtype_size(s->from);
-    progress p = {.place = -1};
+    const td_scan_kernels *k = td_cpu->scan;
+    td_extremes_line run = s->kind == TD_SCAN_MAX ? k->largest_line : k->smallest_line;
+    int64_t room[DEPTH], from = line * s->n, size = (int64_t)td_dtype_size(s->from), best = 0;
+    int64_t place = -1;
     for (int64_t at = 0; at < s->n && !td_interrupt_requested(); at += DEPTH) {
-        int64_t n = s->n - at < DEPTH ? s->n - at : DEPTH;
-        td_block_read(TD_I64, x, s->from, s->x + (from + at) * size, 1, n);
-        if (s->kind == TD_SCAN_MAX)
-            extreme_max_integers(&p, x, s->index + from + at, at, n);
-        else
-            extreme_min_integers(&p, x, s->index + from + at, at, n);
-        td_block_write(s->to, s->out + (from + at) * size, 1, TD_I64, x, n);
+        int64_t n = s->n - at < DEPTH ? s->n - at : DEPTH, begin = from + at;
+        bool wide = s->from == TD_I64;
+        int64_t *x = wide ? (int64_t *)(void *)s->x + begin : room;
+        int64_t *out = wide ? (int64_t *)(void *)s->out + begin : room;
+        if (!wide)
+            td_block_read(TD_I64, x, s->from, s->x + begin * size, 1, n);
+        if (place < 0)
+            best = x[0];
+        run(out, s->index + begin, x, at, n, &best, &place);
+        if (!wide)
+            td_block_write(s->to, s->out + begin * size, 1, TD_I64, out, n);
     }
 }
 

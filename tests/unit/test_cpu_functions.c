@@ -67,6 +67,9 @@ static const struct {
     {"sigmoid", TD_F64, -699.5, 1.6255858439919858e-304}, /* where two ways meet */
     {"sigmoid", TD_F64, -700.5, 5.980196118639791e-305},
     {"sigmoid", TD_F64, 36.5, 0.9999999999999999},
+    {"sigmoid", TD_F32, -86.5, 2.7134843e-38},
+    {"sigmoid", TD_F32, -87.5, 9.9823509e-39},
+    {"sigmoid", TD_F32, 88, 1},
     {"sigmoid", TD_F64, INFINITY, 1},
     {"sigmoid", TD_F64, -INFINITY, 0},
     {"silu", TD_F64, -699.5, -1.137097297872394e-301},

@@ -267,6 +267,46 @@ static void copy_rows(void *dst, int64_t dst_step, const void *src, int64_t src_
 #undef EACH_ROW
 }
 
+/* Many short rows by a call; what is known of their operands is known of all. */
+#define DEFINE_ROWS_OF(V, T, N, name, op)                                                          \
+    static inline __attribute__((always_inline)) void rows_of_##V##_##name(                        \
+        const td_rows *p, bool a_single, bool b_single) {                                          \
+        char *out = p->out;                                                                        \
+        const char *a = p->a, *b = p->b;                                                           \
+        for (int64_t r = 0; r < p->rows; r++) {                                                    \
+            const T *x = (const T *)(const void *)a, *y = (const T *)(const void *)b;              \
+            T *to = (T *)(void *)out;                                                              \
+            const V all_x = V##_set(*x), all_y = V##_set(*y);                                      \
+            int64_t i = 0;                                                                         \
+            for (; i + N <= p->n; i += N)                                                          \
+                V##_store(to + i, (a_single ? all_x : V##_load(x + i))                             \
+                                      op(b_single ? all_y : V##_load(y + i)));                     \
+            if (i < p->n) {                                                                        \
+                V left = a_single ? all_x : V##_load_part(x + i, p->n - i);                        \
+                V right = b_single ? all_y : V##_load_part(y + i, p->n - i);                       \
+                V##_store_part(to + i, left op right, p->n - i);                                   \
+            }                                                                                      \
+            out += p->out_step;                                                                    \
+            a += p->a_step;                                                                        \
+            b += p->b_step;                                                                        \
+        }                                                                                          \
+    }                                                                                              \
+    static void rows_##V##_##name(const td_rows *p) {                                              \
+        if (p->scalars == 0)                                                                       \
+            rows_of_##V##_##name(p, false, false);                                                 \
+        else if (p->scalars == 1)                                                                  \
+            rows_of_##V##_##name(p, true, false);                                                  \
+        else                                                                                       \
+            rows_of_##V##_##name(p, false, true);                                                  \
+    }
+#define DEFINE_ROWS(name, op)                                                                      \
+    DEFINE_ROWS_OF(vf, float, VF_N, name, op)                                                      \
+    DEFINE_ROWS_OF(vd, double, VD_N, name, op)
+DEFINE_ROWS(add, +)
+DEFINE_ROWS(sub, -)
+DEFINE_ROWS(mul, *)
+DEFINE_ROWS(div, /)
+
 /* The compiler turns vectors round. */
 #define REVERSED_COPY(type)                                                                        \
     for (int64_t i = 0; i < n; i++)                                                                \
@@ -306,6 +346,12 @@ const td_pointwise_kernels TD_ISA_SYMBOL(td_pointwise_kernels) = {
     .chain = {[TD_F32] = loop_vf_chain, [TD_F64] = loop_vd_chain},
     .tile_bytes = TD_CHAIN_VECTORS * TD_VBYTES,
     .reverse = reverse,
+    .rows =
+        {
+#define ROWS(name) [TD_PW_##name] = {rows_vf_##name, rows_vd_##name}
+            ROWS(add), ROWS(sub), ROWS(mul), ROWS(div)
+#undef ROWS
+        },
     .copy_rows = copy_rows,
     .repeat = repeat,
     .stream = stream,

@@ -11,6 +11,17 @@
 typedef void (*td_pointwise_fn)(int64_t n, void *out, const void *a, const void *b, const void *c,
                                 unsigned scalars);
 
+/* Rows of n elements, and where the next ones begin, in bytes: out = f(a, b), where bit k of
+ * `scalars` says that operand k is a single element in each row. */
+typedef struct td_rows {
+    int64_t rows, n;
+    char *out;
+    const char *a, *b;
+    int64_t out_step, a_step, b_step;
+    unsigned scalars;
+} td_rows;
+typedef void (*td_rows_fn)(const td_rows *rows);
+
 /* An operation of a chain (engine/cpu/chain.h) on the value in the registers and another one: a
  * primitive (behind TD_CHAIN_SWAPPED the other value comes first), or one of these. Masks are
  * values of all bits or none. `other`, `third`: the further values that a choice reads. */
@@ -67,6 +78,8 @@ typedef struct td_pointwise_kernels {
     td_pointwise_fn signs[TD_PRIMITIVES];
     /* dst[k] = src[-k] for k < n, of elements of 1, 2, 4 or 8 bytes that do not overlap. */
     void (*reverse)(void *dst, const void *src, int64_t n, size_t itemsize);
+    /* Of float32 and float64, the same results as `primitive`; NULL: row by row. */
+    td_rows_fn rows[TD_PRIMITIVES][2];
     /* Copies `rows` rows of so many bytes, TD_SHORT_ROW at most, that begin a step of bytes apart.
      */
     void (*copy_rows)(void *dst, int64_t dst_step, const void *src, int64_t src_step, int64_t bytes,

@@ -91,17 +91,6 @@ static inline vd vd_exp_rest(vd x, vd less, vd *top, vd *shifted, vd *whole) {
     return vd_exp_near(r, low - (high - r), (vl)*shifted, top);
 }
 
-/* exp(x) * 2^-n, likewise, where all digits and four more will do. */
-static inline vd vd_exp_near_to(vd x, vd *top, vd *whole) {
-    vd round = (vd){0} + TD_DEXP_ROUND, shifted = vd_fma(x, (vd){0} + TD_LOG2_E, round);
-    *whole = shifted - round;
-    vd high = vd_fma(*whole, (vd){0} - TD_LN2_HIGH, x); /* exact: few digits by few digits */
-    vd r = vd_fma(*whole, (vd){0} - TD_LN2_LOW, high);
-    vd sum = vd_polynomial(dexp_terms, TD_DEXP_TERMS, r);
-    *top = vd_entry(dexp_pieces[0], (vl)shifted);
-    return vd_fma(*top, vd_fma(sum, r * r, r), vd_entry(dexp_pieces[1], (vl)shifted));
-}
-
 /* What a result is to be multiplied by: 2^n, given as n and sixteenths, which do not count. It is
  * rounded once where it is too small for all its digits. */
 typedef vd vd_power;
@@ -118,6 +107,20 @@ static inline vd vd_exp_parts(vd x, vd less, vd *low, vd_power *n) {
     vd top, shifted, rest = vd_exp_rest(x, less, &top, &shifted, n), high = top + rest;
     *low = (top - high) + rest;
     return high;
+}
+
+/* exp(x) as two numbers, right to all digits and four more, for x from -765 to 700. */
+static inline vd vd_exp_two(vd x, vd *low) {
+    vd round = (vd){0} + TD_DEXP_ROUND, shifted = vd_fma(x, (vd){0} + TD_LOG2_E, round);
+    vd whole = shifted - round;
+    vd near = vd_fma(whole, (vd){0} - TD_LN2_HIGH, x); /* exact: few digits by few digits */
+    vd r = vd_fma(whole, (vd){0} - TD_LN2_LOW, near);
+    vd sum = vd_polynomial(dexp_terms, TD_DEXP_TERMS, r),
+       top = vd_entry(dexp_pieces[0], (vl)shifted);
+    vd rest = vd_fma(top, vd_fma(sum, r * r, r), vd_entry(dexp_pieces[1], (vl)shifted));
+    vd high = top + rest;
+    *low = vd_scaled((top - high) + rest, whole);
+    return vd_scaled(high, whole);
 }
 
 static inline vd vd_exp(vd x) {

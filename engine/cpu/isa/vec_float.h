@@ -116,6 +116,15 @@ static inline vf vf_times_power(vf x, vf power) {
 #endif
 }
 
+#if TD_EXP_BY_TABLE
+/* exp(x) as two numbers, right to all digits and four more, for x from -87 to 87. */
+static inline vf vf_exp_two(vf x, vf *low) {
+    vf top, power, rest = vf_exp_rest(x, false, &top, &power), high = top + rest;
+    *low = vf_times_power((top - high) + rest, power);
+    return vf_times_power(high, power);
+}
+#endif
+
 static inline vf vf_exp(vf x) {
     vf power, y = vf_exp_scaled(vf_at_least(vf_at_most(x, 89), -104), &power);
     return vf_times_power(y, power);

@@ -131,6 +131,9 @@ TD_VEC_ENDS(vd, double, vl, 0x1p-1010, 709, 0x1p-1022, 0x1p1022)
 #define TAYLOR   TD_TAYLOR_F
 #define POWER    vi
 #define LOWEST   -125 /* exp and all its products with a float are 0 below it */
+#if TD_EXP_BY_TABLE
+#define LEAST -87
+#endif
 #include "engine/cpu/isa/vec_sigmoid.h"
 
 #define P      vd
@@ -139,12 +142,23 @@ TD_VEC_ENDS(vd, double, vl, 0x1p-1010, 709, 0x1p-1022, 0x1p1022)
 #define M      vl
 #define POWER  vd_power
 #define LOWEST -765
+#if defined(TD_ISA_avx512)
+#define TD_SIGMOID_LEAST -700
+#define LEAST            TD_SIGMOID_LEAST
+#endif
 #include "engine/cpu/isa/vec_sigmoid.h"
 
+#if TD_EXP_BY_TABLE
+static inline vf vf_sigmoid_far(vf x) {
+    return vf_sigmoid_wide(x);
+}
+#else
 static inline vf vf_sigmoid_far(vf x) {
     return vf_sigmoid_of(x);
 }
+#endif
 TD_VEC_NEAR_AND_FAR(sigmoid, TD_SIGMOID_NEAR_LIMIT)
+
 /* x sigmoid(x), with the sign of x. Far out it is x or 0. */
 static inline vd vd_silu_of(vd x) {
     vd_power n;
@@ -158,35 +172,17 @@ static inline vd vd_silu_of(vd x) {
 }
 
 #if defined(TD_ISA_avx512)
-/* Below it exp(-x) may be infinite and results have fewer digits. */
-#define TD_SIGMOID_LEAST -700
-static __attribute__((noinline, cold)) vd vd_sigmoid_apart(vd r, vd x) {
-    return vd_select((vl)(x < TD_SIGMOID_LEAST), vd_sigmoid_of(x), r);
+static inline vd vd_sigmoid(vd x) {
+    return vd_sigmoid_wide(x);
 }
-static __attribute__((noinline, cold)) vd vd_silu_apart(vd r, vd x, vl outside) {
+static __attribute__((noinline, cold)) vd vd_silu_ends(vd r, vd x, vl outside) {
     return vd_select(outside, vd_silu_of(x), r);
 }
-
-/* 1 / (1 + exp(-x)) = y + y * *more. The sum of 1 and exp(-x) is as good as two numbers, of which
- * the second and what the division leaves are made up for by the first term of a series. */
-static inline vd vd_sigmoid_near(vd x, vd *more) {
-    vd whole, top, rest = vd_exp_near_to(-vd_at_most(x, 765), &top, &whole), high = top + rest;
-    vd e = vd_scaled(high, whole), e_low = vd_scaled((top - high) + rest, whole);
-    vd sum = 1 + e, other = sum - 1, lost = (1 - (sum - other)) + (e - other);
-    vd y = 1 / sum, one = (vd){0} + 1;
-    *more = vd_fma(-(lost + e_low), y, vd_fma(-sum, y, one));
-    return y;
-}
-static inline vd vd_sigmoid(vd x) {
-    vd more, y = vd_sigmoid_near(x, &more), r = vd_fma(y, more, y);
-    bool far = vd_any((vl)(x < TD_SIGMOID_LEAST));
-    return __builtin_expect(far, 0) ? vd_sigmoid_apart(r, x) : r;
-}
 static inline vd vd_silu(vd x) {
-    vd more, rest, y = vd_sigmoid_near(x, &more), product = vd_product(x, y, &rest);
+    vd more, rest, y = vd_sigmoid_and_more(x, &more), product = vd_product(x, y, &rest);
     vd r = vd_signed_as(product + vd_fma(product, more, rest), x);
     vl outside = vd_outside(x, TD_SIGMOID_LEAST, (double)INFINITY);
-    return __builtin_expect(vd_any(outside), 0) ? vd_silu_apart(r, x, outside) : r;
+    return __builtin_expect(vd_any(outside), 0) ? vd_silu_ends(r, x, outside) : r;
 }
 #else
 static inline vd vd_sigmoid(vd x) {

@@ -7,6 +7,7 @@
  *   BIAS   what stands for 0 in its exponent
  *   POWER   of a result's exponent: its type
  *   LOWEST   exp(x) times any x is 0 below it
+ *   LEAST   where there is exp_two: down to it exp(-x) is finite and results have all their digits
  */
 #define CAT2(a, b) a##_##b
 #define CAT1(a, b) CAT2(a, b)
@@ -71,6 +72,29 @@ static inline V OF(sigmoid_of)(V x) {
     return OF(scaled)(high + low, n);
 }
 
+#ifdef LEAST
+/* 1 / (1 + exp(-x)) = y + y * *more for x from LEAST on. The sum of 1 and exp(-x) is as good as two
+ * numbers, of which the second, and what the division leaves, are made up for by the first term of
+ * a series. */
+static inline V OF(sigmoid_and_more)(V x, V *more) {
+    V e_low, e = OF(exp_two)(-OF(at_most)(x, (T) - (LEAST)), &e_low);
+    V sum = 1 + e, other = sum - 1, lost = (1 - (sum - other)) + (e - other);
+    V y = 1 / sum;
+    *more = OF(fma)(-(lost + e_low), y, OF(fma)(-sum, y, (V){0} + 1));
+    return y;
+}
+
+/* Below that, 1 is nothing. */
+static __attribute__((noinline, cold)) V OF(sigmoid_ends)(V r, V x) {
+    return OF(select)((M)(x < (T)LEAST), OF(exp)(x), r);
+}
+static inline V OF(sigmoid_wide)(V x) {
+    V more, y = OF(sigmoid_and_more)(x, &more), r = OF(fma)(y, more, y);
+    bool far = OF(any)((M)(x < (T)LEAST));
+    return __builtin_expect(far, 0) ? OF(sigmoid_ends)(r, x) : r;
+}
+#endif
+
 #undef CAT2
 #undef CAT1
 #undef OF
@@ -85,4 +109,5 @@ static inline V OF(sigmoid_of)(V x) {
 #undef LN2_LOW
 #undef TAYLOR
 #undef LOWEST
+#undef LEAST
 #undef POWER
