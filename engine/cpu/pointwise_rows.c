@@ -167,10 +167,10 @@ for_many_rows(const td_walk *w, int64_t begin, int64_t end, int64_t *index, row_
     for (int64_t at = begin, n; at < end; at += n) {
         int64_t from = at == begin ? index[w->ndim - 1] : 0, rows = (end - at) / inner;
         if (from > 0 || rows == 0) { /* part of one */
-            n = inner - from < end - at ? inner - from : end - at;
+            n = end - at < inner - from ? end - at : inner - from;
             each(ctx, n, sides);
             for (int k = 0; k < nsides; k++)
-                sides[k].p -= from * sides[k].item;
+                sides[k].p -= sides[k].item * from;
             next_row(w, index, sides, nsides);
             continue;
         }

@@ -326,6 +326,36 @@ TEST(gradients_of_softmax_are_right_for_rows_of_every_length) {
         }
 }
 
+/* The four operations of [outer, middle, n] and [outer, middle, 1] or [outer, 1, n]. */
+static void check_operations(td_dtype dtype, int64_t n, bool column, bool swap) {
+    enum { OUTER = 3, MIDDLE = 5 };
+    td_tensor *x = filled(dtype, 3, (int64_t[]){OUTER, MIDDLE, n}, 3);
+    td_tensor *y = column ? filled(dtype, 3, (int64_t[]){OUTER, MIDDLE, 1}, 11)
+                          : filled(dtype, 3, (int64_t[]){OUTER, 1, n}, 11);
+    const td_op *ops[] = {TD_OP(add), TD_OP(sub), TD_OP(mul), TD_OP(div)};
+    for (int o = 0; o < 4; o++) {
+        td_tensor *out = NULL;
+        must(td_op_apply(ops[o], &out, 2, (td_value[]){TD_T(swap ? y : x), TD_T(swap ? x : y)}));
+        for (int64_t k = 0; k < out->numel; k++) {
+            double a = at(x, k), b = at(y, column ? k / n : k / n / MIDDLE * n + k % n);
+            double l = swap ? b : a, r = swap ? a : b;
+            double want = o == 0 ? l + r : o == 1 ? l - r : o == 2 ? l * r : l / r;
+            if (!(isnan(want) && isnan(at(out, k))) &&
+                !CHECK(at(out, k) == (dtype == TD_F32 ? (double)(float)want : want)))
+                break;
+        }
+        td_release(out);
+    }
+    td_release(x);
+    td_release(y);
+}
+
+TEST(short_rows_are_combined_many_at_once) {
+    for (int64_t n = 2; n <= LONGEST; n++)
+        for (int k = 0; k < 8; k++)
+            check_operations(k / 4 ? TD_F64 : TD_F32, n, k & 1, k & 2);
+}
+
 /* [rows, n] beside [rows, m]: rows that are copied to where others lie between them. */
 static void check_joined(td_dtype dtype, int64_t rows, int64_t n, int64_t m) {
     td_tensor *x = filled(dtype, 2, (int64_t[]){rows, n}, 3), *out = NULL;
@@ -420,6 +450,7 @@ int main(void) {
     RUN(short_lines_are_scattered_along_any_dim);
     RUN(softmax_is_right_for_rows_of_every_length);
     RUN(gradients_of_softmax_are_right_for_rows_of_every_length);
+    RUN(short_rows_are_combined_many_at_once);
     RUN(rows_of_every_length_are_copied_side_by_side);
     RUN(scans_are_right_for_lines_of_every_length);
     RUN(log_sum_exps_run_along_lines_side_by_side);
