@@ -13,7 +13,11 @@
 #include <string.h>
 
 enum { WIDTH = 256, FOUR = 4, DEPTH = 256 };
-enum { NARROW = 32, STRETCH = 4096 }; /* lines; elements between looks at the interrupt flag */
+enum {
+    NARROW = 32, /* lines that are too few to be converted a row at a time */
+    BESIDE = 16, /* of these, lines that one thread takes: others write into the same cache lines */
+    STRETCH = 4096 /* elements between looks at the interrupt flag */
+};
 
 /* Scan `lines` lines, that begin `stride` elements apart in x and `apart` in the result. */
 typedef struct scan scan;
@@ -187,9 +191,8 @@ static td_status scan_along(const td_scan_plan *plan, const td_tensor *x, bool a
         td_release(turned);
         return status;
     }
-    if (s.plan.kept_strides[last] == 1 && s.stride != 1 &&
-        (!s.direct || s.plan.kept_sizes[last] >= NARROW))
-        s.step = WIDTH;
+    if (s.plan.kept_strides[last] == 1 && s.stride != 1)
+        s.step = !s.direct || s.plan.kept_sizes[last] >= NARROW ? WIDTH : BESIDE;
     int64_t items = (s.plan.outputs + s.step - 1) / s.step, work = s.n * s.step;
     return td_parallel_for(items, 4 * work, scanner(plan->kind, s.to), &s);
 }
