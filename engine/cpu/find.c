@@ -16,6 +16,7 @@
 enum {
     PIECE = 64 * 1024,     /* elements of a piece of one long row */
     STRETCH = 4096 * 1024, /* elements looked at without a look at the interrupt flag */
+    COLUMNS = 64,          /* that one thread takes together */
     SHORT = 64,            /* elements of a row that is looked at beside others... */
     SIDE_BY_SIDE = 16,     /* where there are so many at least... */
     TILE = 16 * 1024       /* bytes of them together */
@@ -125,6 +126,13 @@ static void find_outputs(void *ctx, int64_t begin, int64_t end, int worker) {
     }
 }
 
+/* Neighbouring columns are an item. */
+static void find_in_columns(void *ctx, int64_t begin, int64_t end, int worker) {
+    const find_job *j = ctx;
+    int64_t last = end * COLUMNS < j->plan.outputs ? end * COLUMNS : j->plan.outputs;
+    find_outputs(ctx, begin * COLUMNS, last, worker);
+}
+
 static void find_pieces(void *ctx, int64_t begin, int64_t end, int worker) {
     const find_job *j = ctx;
     int64_t stride = j->plan.reduced_strides[0];
@@ -183,6 +191,9 @@ td_status td_cpu_find(const td_find_plan *plan) {
     j.by_columns = j.plan.kept_strides[j.plan.nkept - 1] == 1 && stride != 1 && count <= INT32_MAX;
     if (j.plan.outputs == 1 && count >= 2 * PIECE)
         status = find_in_row(&j);
+    else if (j.by_columns)
+        status = td_parallel_for((j.plan.outputs + COLUMNS - 1) / COLUMNS, 2 * count * COLUMNS,
+                                 find_in_columns, &j);
     else
         status = td_parallel_for(j.plan.outputs, 2 * count, find_outputs, &j);
     if (status == TD_OK)

@@ -24,6 +24,7 @@ enum {
     MAX_PIECES = 256,
     FEW_ROWS = 64, /* fewer outputs than this may be cut into pieces; by columns: */
     FEW_COLUMNS = 1024,
+    COLUMNS = 64,           /* that one thread takes together */
     MOMENT_ROWS = 4096,     /* elements whose mean and deviations are taken together */
     MOMENT_COLUMNS = 64,    /* the same by columns: rows of them */
     MOMENT_TILE = 32 * 1024 /* elements of such a tile, which must stay in a cache */
@@ -353,6 +354,13 @@ static void reduce_outputs(void *ctx, int64_t begin, int64_t end, int worker) {
     }
 }
 
+/* Neighbouring columns are an item: alone they would read all of each cache line for little. */
+static void reduce_columns(void *ctx, int64_t begin, int64_t end, int worker) {
+    const job *j = ctx;
+    int64_t last = end * COLUMNS < j->plan.outputs ? end * COLUMNS : j->plan.outputs;
+    reduce_outputs(ctx, begin * COLUMNS, last, worker);
+}
+
 static void reduce_pieces(void *ctx, int64_t begin, int64_t end, int worker) {
     const job *j = ctx;
     int64_t outputs = j->plan.outputs, width = chunk_width(j);
@@ -495,6 +503,9 @@ td_status td_cpu_reduce(const td_reduce_plan *plan) {
     lay_out(&j, plan);
     if (j.pieces > 1)
         return run_pieces(&j);
+    if (j.by_columns)
+        return td_parallel_for((j.plan.outputs + COLUMNS - 1) / COLUMNS, 2 * j.plan.count * COLUMNS,
+                               reduce_columns, &j);
     return td_parallel_for(j.plan.outputs, 2 * j.plan.count, reduce_outputs, &j);
 }
 

@@ -4,7 +4,8 @@
 --
 --     tide tests/bench/sweep.lua [--quick] [--tiny] [--list] [OPERATOR...]
 --
--- 1e7 elements are called in float32 and bfloat16 alone, which take the time of all the rest as it is.
+-- 1e7 elements are called in float32 and bfloat16 alone, which take the time of all the rest as it is. The layout
+-- short_rows is of matrices with six columns, which lie one row behind the other.
 -- --quick: float32 at 1e3 and 1e5 alone. --tiny: little of everything. --list: the calls as JSON instead, for
 -- sweep.py. A case is OPERATOR[:NUMBER OF ITS CALL]/SIZE/DTYPE/LAYOUT; what refuses a call says
 -- {"refused": CASE, "why": TEXT}.
@@ -36,7 +37,7 @@ tide.set_num_threads(1)
 local LARGE = 10000000
 local SIZES = TINY and { 1, 24 } or QUICK and { 1000, 100000 } or { 1, 1000, 100000, LARGE }
 local DTYPES = QUICK and { "float32" } or { "float32", "float64", "bfloat16", "int64" }
-local LAYOUTS = QUICK and { "contiguous" } or { "contiguous", "transposed", "channels_last" }
+local LAYOUTS = QUICK and { "contiguous" } or { "contiguous", "transposed", "channels_last", "short_rows" }
 -- Families whose operators should take as long as their bytes take to be moved.
 local MOVING = {}
 for family in ([[pointwise activation reduce copy create fresh join index place norm loss margin pad diagonal pieces statistics
@@ -51,13 +52,14 @@ local IMAGES = { [1] = { 1, 1, 1, 1 }, [24] = { 1, 4, 4, 4 }, [1000] = { 1, 8, 1
 local VOLUMES = { [1] = { 1, 1, 1, 1, 1 }, [24] = { 1, 2, 4, 4, 4 }, [1000] = { 1, 4, 4, 8, 8 }, [100000] = { 2, 8, 10, 25, 25 },
     [10000000] = { 8, 16, 20, 62, 62 } }
 local COLUMNS = { [1] = 1, [24] = 6, [1000] = 100, [100000] = 1000, [10000000] = 1000 }
+local SHORT_ROW = 6
 local FIXED = { mask = "bool", index = "int64" } -- dtypes that fillings have whatever the case's is
 
 local Operands = {}
 Operands.__index = Operands
 
 local function operands(n, dtype, layout)
-    local columns = COLUMNS[n]
+    local columns = layout == "short_rows" and SHORT_ROW or COLUMNS[n]
     return setmetatable({ n = n, dtype = dtype, layout = layout, c = columns, r = n // columns, channels = IMAGES[n][2], slots = 0,
         laid = layout == "contiguous" }, Operands)
 end
@@ -75,7 +77,10 @@ function Operands:of(shape, fill, high)
     return { kind = "tensor", shape = shape, fill = fill or "even", dtype = dtype, layout = laid and self.layout or "contiguous",
         slot = self.slots, high = high or 0 }
 end
-function Operands:m(fill) return self:of({ self.r, self.c }, fill) end
+function Operands:m(fill)
+    self.laid = self.laid or self.layout == "short_rows"
+    return self:of({ self.r, self.c }, fill)
+end
 function Operands:vector(fill) return self:of({ self.n }, fill) end
 function Operands:image(fill) return self:of(IMAGES[self.n], fill) end
 function Operands:volume() return self:of(VOLUMES[self.n]) end
@@ -221,7 +226,7 @@ local function cases_of(op)
                 for _, n in ipairs(SIZES) do
                     local o = operands(n, dtype, layout)
                     local args = call(o)
-                    local asked = n < LARGE or dtype == dtypes[1] or dtype == "bfloat16"
+                    local asked = n < LARGE or layout ~= "short_rows" and (dtype == dtypes[1] or dtype == "bfloat16")
                     if o.laid and asked and (layout == "contiguous" or n > 1) then
                         local name = ("%s%s/%s/%s/%s"):format(op.name, #calls > 1 and ":" .. number or "", size_name(n), dtype, layout)
                         cases[#cases + 1] = { name = name, op = op, args = args }

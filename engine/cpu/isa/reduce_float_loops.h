@@ -6,6 +6,7 @@
  *   I            an integer of C's size
  *   LOAD(p)      N elements at p as a V
  *   LOAD_PART(p, n)  the first n of them, the rest 0
+ *   APARTS       whether there is a quick APART(p, step): N elements at p, p + step, ... as a V
  *   GET(x)       an element as a C
  *   WIDEN(p)     VD_N elements at p as doubles
  *
@@ -22,6 +23,11 @@
 /* `scalars`: so many elements behind the last vector are added one by one; more are part of one,
  * where the machine can load it. */
 enum { NAME(depth) = 16, NAME(column_depth) = 64, NAME(scalars) = TD_VBYTES > 16 ? 4 : N };
+enum {
+    NAME(narrow) = 8,
+    NAME(few) = 24,
+    NAME(near) = 1 << 20
+}; /* columns; elements of rows that go side by side, and how far apart */
 
 /* What a sum adds for an element: as a vector v with center c, and as a scalar. */
 #define SUMS(X)                                                                                    \
@@ -82,10 +88,28 @@ SUMS(DEFINE_TERM)
     static void NAME(name##_rows)(td_accumulator * acc, const void *data, int64_t rows,            \
                                   int64_t row_stride, int64_t n, int64_t stride,                   \
                                   const double *centers) {                                         \
+        const T *from = data;                                                                      \
         if (!centers && stride == 1 && row_stride == n && NAME(name##_short)(acc, data, rows, n))  \
             return;                                                                                \
+        if (APARTS && !centers && stride == 1 && n > NAME(scalars) && n <= NAME(few)) {            \
+            for (; rows >= N && row_stride <= NAME(near); rows -= N, from += N * row_stride) {     \
+                V a = {0};                                                                         \
+                C lanes[N];                                                                        \
+                for (int64_t k = 0; k < n; k++)                                                    \
+                    a += NAME(name##_term)(APART(from + k, row_stride), SPLAT(0));                 \
+                VEC(store)(lanes, a);                                                              \
+                for (int l = 0; l < N; l++, acc++)                                                 \
+                    acc->f += (double)lanes[l];                                                    \
+            }                                                                                      \
+            for (; rows > 0; rows--, from += row_stride, acc++) { /* in the same order */          \
+                C a = 0;                                                                           \
+                for (int64_t k = 0; k < n; k++)                                                    \
+                    a += NAME(name##_term1)(GET(from[k]), 0);                                      \
+                acc->f += (double)a;                                                               \
+            }                                                                                      \
+        }                                                                                          \
         for (int64_t r = 0; r < rows; r++) {                                                       \
-            const T *x = (const T *)data + r * row_stride;                                         \
+            const T *x = from + r * row_stride;                                                    \
             C center = centers ? (C)centers[r] : 0;                                                \
             if (stride == 1) {                                                                     \
                 acc[r].f += NAME(name##_run)(x, n, center);                                        \
@@ -106,6 +130,10 @@ SUMS(DEFINE_SUM_ROWS)
                                      int64_t row_stride, int64_t columns, const double *centers) { \
         const T *x = data;                                                                         \
         C part[TD_REDUCE_WIDTH], center[TD_REDUCE_WIDTH];                                          \
+        if (!centers && columns <= NAME(narrow) && row_stride == columns && rows >= N) {           \
+            NAME(name##_narrow)(acc, x, rows, columns);                                            \
+            return;                                                                                \
+        }                                                                                          \
         for (int64_t c = 0; c < columns; c++)                                                      \
             center[c] = centers ? (C)centers[c] : 0;                                               \
         while (rows > 0) {                                                                         \
@@ -121,6 +149,30 @@ SUMS(DEFINE_SUM_ROWS)
                 acc[c].f += (double)part[c];                                                       \
         }                                                                                          \
     }
+/* Few columns whose rows lie one behind the other: N rows are as many vectors as there are columns,
+ * in which each lane is of one column. */
+#define DEFINE_SUM_NARROW(name, vector, scalar)                                                    \
+    static void NAME(name##_narrow)(td_accumulator * acc, const T *x, int64_t rows,                \
+                                    int64_t columns) {                                             \
+        for (int64_t steps; rows >= N; rows -= steps * N) {                                        \
+            V sums[NAME(narrow)];                                                                  \
+            C lanes[NAME(narrow) * N];                                                             \
+            memset(sums, 0, (size_t)columns * sizeof *sums);                                       \
+            steps = rows / N < NAME(column_depth) ? rows / N : NAME(column_depth);                 \
+            for (int64_t k = 0; k < steps; k++, x += columns * N)                                  \
+                for (int64_t v = 0; v < columns; v++)                                              \
+                    sums[v] += NAME(name##_term)(LOAD(x + v * N), SPLAT(0));                       \
+            memcpy(lanes, sums, (size_t)columns * sizeof *sums);                                   \
+            for (int64_t k = 0; k < N; k++)                                                        \
+                for (int64_t c = 0; c < columns; c++)                                              \
+                    acc[c].f += (double)lanes[k * columns + c];                                    \
+        }                                                                                          \
+        for (; rows > 0; rows--, x += columns)                                                     \
+            for (int64_t c = 0; c < columns; c++)                                                  \
+                acc[c].f += (double)NAME(name##_term1)(GET(x[c]), 0);                              \
+    }
+SUMS(DEFINE_SUM_NARROW)
+#undef DEFINE_SUM_NARROW
 #define DEFINE_SUM_FOUR(name, vector, scalar)                                                      \
     static inline void NAME(name##_four)(C * part, const T *x, int64_t stride, int64_t columns,    \
                                          const C *center) {                                        \
@@ -234,10 +286,21 @@ EXTREMES(DEFINE_QUICK_EXTREME)
                                   int64_t row_stride, int64_t n, int64_t stride,                   \
                                   const double *centers) {                                         \
         (void)centers;                                                                             \
+        const T *from = data;                                                                      \
         if (stride == 1 && row_stride == n && NAME(name##_short)(acc, data, rows, n))              \
             return;                                                                                \
+        bool beside = APARTS && stride == 1 && n <= NAME(few) && row_stride <= NAME(near);         \
+        for (; beside && rows >= N; rows -= N, from += N * row_stride, acc += N) {                 \
+            V best = map(APART(from, row_stride));                                                 \
+            C lanes[N];                                                                            \
+            for (int64_t k = 1; k < n; k++)                                                        \
+                best = better(best, map(APART(from + k, row_stride)));                             \
+            VEC(store)(lanes, best);                                                               \
+            for (int l = 0; l < N; l++)                                                            \
+                acc[l].f = (double)better1((C)acc[l].f, lanes[l]);                                 \
+        }                                                                                          \
         for (int64_t r = 0; r < rows; r++) {                                                       \
-            const T *x = (const T *)data + r * row_stride;                                         \
+            const T *x = from + r * row_stride;                                                    \
             C best = (C)acc[r].f;                                                                  \
             if (stride == 1) {                                                                     \
                 best = better1(best, NAME(name##_run)(x, n));                                      \
@@ -255,6 +318,19 @@ EXTREMES(DEFINE_QUICK_EXTREME)
         (void)centers;                                                                             \
         for (int64_t c = 0; c < columns; c++)                                                      \
             part[c] = (C)acc[c].f;                                                                 \
+        if (columns <= NAME(narrow) && row_stride == columns && rows >= N) {                       \
+            V best[NAME(narrow)];                                                                  \
+            C lanes[NAME(narrow) * N];                                                             \
+            for (int64_t v = 0; v < columns; v++)                                                  \
+                best[v] = map(LOAD(x + v * N));                                                    \
+            for (x += columns * N, rows -= N; rows >= N; x += columns * N, rows -= N)              \
+                for (int64_t v = 0; v < columns; v++)                                              \
+                    best[v] = better(best[v], map(LOAD(x + v * N)));                               \
+            memcpy(lanes, best, (size_t)columns * sizeof *best);                                   \
+            for (int64_t k = 0; k < N; k++)                                                        \
+                for (int64_t c = 0; c < columns; c++)                                              \
+                    part[c] = better1(part[c], lanes[k * columns + c]);                            \
+        }                                                                                          \
         for (; rows >= 4; rows -= 4, x += 4 * row_stride) {                                        \
             const T *x1 = x + row_stride, *x2 = x1 + row_stride, *x3 = x2 + row_stride;            \
             int64_t c = 0;                                                                         \
@@ -428,5 +504,7 @@ static void NAME(prod_columns)(td_accumulator *acc, const void *data, int64_t ro
 #undef I
 #undef LOAD
 #undef LOAD_PART
+#undef APART
+#undef APARTS
 #undef GET
 #undef WIDEN

@@ -38,6 +38,36 @@ static inline vd widen_bfloats(const td_bfloat *x) {
 #endif
 }
 
+/* Elements `step` apart, by the processor's instruction. */
+#if defined(TD_ISA_avx512)
+enum { GATHERS = 1 };
+static inline vf vf_apart(const float *x, int64_t step) {
+    const __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    __m512i at = _mm512_mullo_epi32(lanes, _mm512_set1_epi32((int)step));
+    return (vf)_mm512_i32gather_ps(at, x, 4);
+}
+static inline vd vd_apart(const double *x, int64_t step) {
+    const __m256i lanes = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
+    __m256i at = _mm256_mullo_epi32(lanes, _mm256_set1_epi32((int)step));
+    return (vd)_mm512_i32gather_pd(at, x, 8);
+}
+#elif defined(TD_ISA_avx2)
+enum { GATHERS = 1 };
+static inline vf vf_apart(const float *x, int64_t step) {
+    const __m256i lanes = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
+    __m256i at = _mm256_mullo_epi32(lanes, _mm256_set1_epi32((int)step));
+    return (vf)_mm256_i32gather_ps(x, at, 4);
+}
+static inline vd vd_apart(const double *x, int64_t step) {
+    __m128i at = _mm_mullo_epi32(_mm_set_epi32(3, 2, 1, 0), _mm_set1_epi32((int)step));
+    return (vd)_mm256_i32gather_pd(x, at, 8);
+}
+#else
+enum { GATHERS = 0 };
+#define vf_apart(x, step) ((vf){0})
+#define vd_apart(x, step) ((vd){0})
+#endif
+
 /* sum and the lanes of a, two by two. */
 static inline vd vf_widen_add(vd sum, vf a) {
     float lanes[VF_N];
@@ -84,6 +114,8 @@ static inline vd vd_widen_add(vd sum, vd a) {
 #define I               int32_t
 #define LOAD(p)         vf_load(p)
 #define LOAD_PART(p, n) vf_load_part(p, n)
+#define APARTS          GATHERS
+#define APART(p, step)  vf_apart(p, step)
 #define GET(x)          (x)
 #define WIDEN(p)        widen_float(p)
 #include "engine/cpu/isa/reduce_float_loops.h"
@@ -96,6 +128,8 @@ static inline vd vd_widen_add(vd sum, vd a) {
 #define I               int64_t
 #define LOAD(p)         vd_load(p)
 #define LOAD_PART(p, n) vd_load_part(p, n)
+#define APARTS          GATHERS
+#define APART(p, step)  vd_apart(p, step)
 #define GET(x)          (x)
 #define WIDEN(p)        vd_load(p)
 #include "engine/cpu/isa/reduce_float_loops.h"
@@ -108,6 +142,8 @@ static inline vd vd_widen_add(vd sum, vd a) {
 #define I               int32_t
 #define LOAD(p)         vf_load_halves(p)
 #define LOAD_PART(p, n) vf_load_halves_part(p, n)
+#define APARTS          0
+#define APART(p, step)  LOAD(p)
 #define GET(x)          half_get(x)
 #define WIDEN(p)        widen_halves(p)
 #include "engine/cpu/isa/reduce_float_loops.h"
@@ -120,6 +156,8 @@ static inline vd vd_widen_add(vd sum, vd a) {
 #define I               int32_t
 #define LOAD(p)         vf_load_bfloats(p)
 #define LOAD_PART(p, n) vf_load_bfloats_part(p, n)
+#define APARTS          0
+#define APART(p, step)  LOAD(p)
 #define GET(x)          td_bfloat_to_float(x)
 #define WIDEN(p)        widen_bfloats(p)
 #include "engine/cpu/isa/reduce_float_loops.h"

@@ -29,7 +29,8 @@ typedef void (*td_reduce_rows_fn)(td_accumulator *acc, const void *x, int64_t ro
                                   const double *center);
 
 /* acc[c] takes in x[r * row_stride + c] for r < rows; c < columns <= TD_REDUCE_WIDTH. What a
- * column gives does not depend on the columns beside it. */
+ * column gives does not depend on the columns beside it, but on whether there are more than a few
+ * between which nothing lies. */
 typedef void (*td_reduce_columns_fn)(td_accumulator *acc, const void *x, int64_t rows,
                                      int64_t row_stride, int64_t columns, const double *center);
 
