@@ -7,6 +7,7 @@
  *   LOAD(p)      N elements at p as a V
  *   LOAD_PART(p, n)  the first n of them, the rest 0
  *   APARTS       whether there is a quick APART(p, step): N elements at p, p + step, ... as a V
+ *   DOUBLES(p)   VD_N of C as doubles
  *   GET(x)       an element as a C
  *   WIDEN(p)     VD_N elements at p as doubles
  *
@@ -91,21 +92,23 @@ SUMS(DEFINE_TERM)
         const T *from = data;                                                                      \
         if (!centers && stride == 1 && row_stride == n && NAME(name##_short)(acc, data, rows, n))  \
             return;                                                                                \
-        if (APARTS && !centers && stride == 1 && n > NAME(scalars) && n <= NAME(few)) {            \
+        if (APARTS && !centers && stride == 1 && n > NAME(scalars) && n < N) {                     \
             for (; rows >= N && row_stride <= NAME(near); rows -= N, from += N * row_stride) {     \
-                V a = {0};                                                                         \
+                vd sums[N / VD_N] = {{0}};                                                         \
                 C lanes[N];                                                                        \
-                for (int64_t k = 0; k < n; k++)                                                    \
-                    a += NAME(name##_term)(APART(from + k, row_stride), SPLAT(0));                 \
-                VEC(store)(lanes, a);                                                              \
+                for (int64_t k = 0; k < n; k++) {                                                  \
+                    VEC(store)(lanes, NAME(name##_term)(APART(from + k, row_stride), SPLAT(0)));   \
+                    for (int v = 0; v < N / VD_N; v++)                                             \
+                        sums[v] += DOUBLES(lanes + v * VD_N);                                      \
+                }                                                                                  \
                 for (int l = 0; l < N; l++, acc++)                                                 \
-                    acc->f += (double)lanes[l];                                                    \
+                    acc->f += sums[l / VD_N][l % VD_N];                                            \
             }                                                                                      \
             for (; rows > 0; rows--, from += row_stride, acc++) { /* in the same order */          \
-                C a = 0;                                                                           \
+                double total = 0;                                                                  \
                 for (int64_t k = 0; k < n; k++)                                                    \
-                    a += NAME(name##_term1)(GET(from[k]), 0);                                      \
-                acc->f += (double)a;                                                               \
+                    total += (double)NAME(name##_term1)(GET(from[k]), 0);                          \
+                acc->f += total;                                                                   \
             }                                                                                      \
         }                                                                                          \
         for (int64_t r = 0; r < rows; r++) {                                                       \
@@ -506,5 +509,6 @@ static void NAME(prod_columns)(td_accumulator *acc, const void *data, int64_t ro
 #undef LOAD_PART
 #undef APART
 #undef APARTS
+#undef DOUBLES
 #undef GET
 #undef WIDEN

@@ -116,6 +116,7 @@ static inline vd vd_widen_add(vd sum, vd a) {
 #define LOAD_PART(p, n) vf_load_part(p, n)
 #define APARTS          GATHERS
 #define APART(p, step)  vf_apart(p, step)
+#define DOUBLES(p)      widen_float(p)
 #define GET(x)          (x)
 #define WIDEN(p)        widen_float(p)
 #include "engine/cpu/isa/reduce_float_loops.h"
@@ -130,6 +131,7 @@ static inline vd vd_widen_add(vd sum, vd a) {
 #define LOAD_PART(p, n) vd_load_part(p, n)
 #define APARTS          GATHERS
 #define APART(p, step)  vd_apart(p, step)
+#define DOUBLES(p)      vd_load(p)
 #define GET(x)          (x)
 #define WIDEN(p)        vd_load(p)
 #include "engine/cpu/isa/reduce_float_loops.h"
@@ -144,6 +146,7 @@ static inline vd vd_widen_add(vd sum, vd a) {
 #define LOAD_PART(p, n) vf_load_halves_part(p, n)
 #define APARTS          0
 #define APART(p, step)  LOAD(p)
+#define DOUBLES(p)      widen_float(p)
 #define GET(x)          half_get(x)
 #define WIDEN(p)        widen_halves(p)
 #include "engine/cpu/isa/reduce_float_loops.h"
@@ -158,6 +161,7 @@ static inline vd vd_widen_add(vd sum, vd a) {
 #define LOAD_PART(p, n) vf_load_bfloats_part(p, n)
 #define APARTS          0
 #define APART(p, step)  LOAD(p)
+#define DOUBLES(p)      widen_float(p)
 #define GET(x)          td_bfloat_to_float(x)
 #define WIDEN(p)        widen_bfloats(p)
 #include "engine/cpu/isa/reduce_float_loops.h"
