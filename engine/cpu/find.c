@@ -19,7 +19,10 @@ enum {
     COLUMNS = 64,          /* that one thread takes together */
     SHORT = 64,            /* elements of a row that is looked at beside others... */
     SIDE_BY_SIDE = 16,     /* where there are so many at least... */
-    TILE = 16 * 1024       /* bytes of them together */
+    TILE = 16 * 1024,      /* bytes of them together */
+    NARROW = 32,           /* columns that are few for a vector... */
+    FOLDED = 4096,         /* where they have so many elements at least, */
+    WIDE = 128             /* and that are looked at together then */
 };
 
 typedef struct find_job {
@@ -44,16 +47,46 @@ static bool is_better(const find_job *j, const char *later, const char *best) {
     return finder(j)(pair, 2, 1) == 1;
 }
 
+/* The best of each of n rows that lie side by side, of at most STRETCH elements. */
+static void find_together(const find_job *j, const char *x, int64_t count, int64_t n,
+                          int64_t *index) {
+    (j->least ? td_cpu->reduce->find_min_columns : td_cpu->reduce->find_max_columns)[j->dtype](
+        index, x, count, j->plan.reduced_strides[0], n);
+}
+
+/* The same of few rows without a gap between one element's and the next's: these are looked at as
+ * `folds` times as many, and the best of each is the best of its folds'. */
+static void find_folded(const find_job *j, const char *x, int64_t count, int64_t n,
+                        int64_t *index) {
+    int64_t folds = WIDE / n, each = count / folds, part[WIDE];
+    int64_t size = (int64_t)j->itemsize;
+    (j->least ? td_cpu->reduce->find_min_columns : td_cpu->reduce->find_max_columns)[j->dtype](
+        part, x, each, n * folds, n * folds);
+    for (int64_t k = 0; k < n; k++) {
+        int64_t best = part[k] * folds;
+        for (int64_t f = 1; f < folds; f++) {
+            int64_t at = part[f * n + k] * folds + f;
+            int64_t first = at < best ? at : best, later = at < best ? best : at;
+            best = is_better(j, x + (later * n + k) * size, x + (first * n + k) * size) ? later
+                                                                                        : first;
+        }
+        for (int64_t at = each * folds; at < count; at++)
+            if (is_better(j, x + (at * n + k) * size, x + (best * n + k) * size))
+                best = at;
+        index[k] = best;
+    }
+}
+
 /* The best of each of n rows that lie side by side. */
 static void find_columns(const find_job *j, const char *x, int64_t n, int64_t *index) {
     int64_t count = j->plan.count, stride = j->plan.reduced_strides[0], part[TD_REDUCE_WIDTH];
     int64_t size = (int64_t)j->itemsize, most = 1 + STRETCH / n;
-    td_reduce_find_columns_fn columns = j->least ? td_cpu->reduce->find_min_columns[j->dtype]
-                                                 : td_cpu->reduce->find_max_columns[j->dtype];
-    columns(index, x, count < most ? count : most, stride, n);
-    for (int64_t at = most; at < count && !td_interrupt_requested(); at += most) {
-        columns(part, x + at * stride * size, count - at < most ? count - at : most, stride, n);
-        for (int64_t k = 0; k < n; k++)
+    bool folded = stride == n && n <= NARROW && count * n >= FOLDED;
+    for (int64_t at = 0; at < count && !(at && td_interrupt_requested()); at += most) {
+        int64_t len = count - at < most ? count - at : most;
+        (folded && len * n >= FOLDED ? find_folded : find_together)(j, x + at * stride * size, len,
+                                                                    n, at ? part : index);
+        for (int64_t k = 0; k < n && at; k++)
             if (is_better(j, x + ((at + part[k]) * stride + k) * size,
                           x + (index[k] * stride + k) * size))
                 index[k] = at + part[k];

@@ -233,6 +233,7 @@ static td_status read_single(const td_index_plan *p) {
 static void read_rows(void *ctx, int64_t begin, int64_t end, int worker) {
     const places *j = ctx;
     int64_t n = j->plan->places, after = j->plan->after, before = begin / n, place = begin % n;
+    const int64_t bytes = after * (int64_t)j->size;
     (void)worker;
     for (int64_t k = begin; k < end; k++, place++) {
         if (place == n) {
@@ -240,9 +241,11 @@ static void read_rows(void *ctx, int64_t begin, int64_t end, int worker) {
             before++;
         }
         const char *from = j->x + row_offset(j, before, place) * (int64_t)j->size;
-        char *to = j->values + k * after * (int64_t)j->size;
-        if (!j->after)
-            memcpy(to, from, (size_t)after * j->size);
+        char *to = j->values + k * bytes;
+        if (!j->after && bytes <= TD_BY_ENDS)
+            td_move_short(to, from, bytes);
+        else if (!j->after)
+            memcpy(to, from, (size_t)bytes);
         else
             td_cpu->places->pick(to, from, j->after, 0, after, j->size);
     }
@@ -310,11 +313,29 @@ static void write_row(const write_job *j, int64_t before, int64_t place, int64_t
     write_elements(j, to, from, (offset_block){offsets, last - first, 0});
 }
 
+/* The rows at places [k, end), which are short and lie without gaps, are set. */
+static void set_short_rows(const write_job *j, int64_t before, int64_t k, int64_t end) {
+    const places *p = &j->places;
+    int64_t size = (int64_t)p->size, bytes = p->plan->after * size;
+    int64_t step = p->plan->one_row ? 0 : bytes;
+    char *to = p->x + (p->before ? p->before[before] : before) * size;
+    const char *from = p->values + (before * p->plan->places + k) * step;
+    for (; k < end; k++, from += step)
+        td_move_short(to + p->picked[k] * size, from, bytes);
+}
+
 static void write_places(const write_job *j, int64_t before, int64_t first, int64_t last) {
     int64_t n = j->places.plan->places, stretch = 1 + STRETCH / (last - first);
-    for (int64_t k = 0; k < n && !td_interrupt_requested();)
-        for (int64_t end = n - k < stretch ? n : k + stretch; k < end; k++)
-            write_row(j, before, k, first, last);
+    bool is_short = !j->add && !j->places.after && last - first == j->places.plan->after &&
+                    (last - first) * (int64_t)j->places.size <= TD_BY_ENDS;
+    for (int64_t k = 0, end; k < n && !td_interrupt_requested(); k = end) {
+        end = n - k < stretch ? n : k + stretch;
+        if (is_short)
+            set_short_rows(j, before, k, end);
+        else
+            for (int64_t at = k; at < end; at++)
+                write_row(j, before, at, first, last);
+    }
 }
 
 /* The same of places that stand for one element each. */

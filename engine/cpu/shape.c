@@ -15,6 +15,7 @@ typedef struct band_job {
     int64_t first, last;
     int64_t rows, columns, stride; /* of columns, in bytes */
     size_t size;
+    bool dense; /* rows lie one behind the other, in x as well */
 } band_job;
 
 static int64_t within(int64_t v, int64_t low, int64_t high) {
@@ -40,20 +41,103 @@ static void clear(const band_job *j, char *row, int64_t from, int64_t to) {
         memset(row + c * j->stride, 0, j->size);
 }
 
+static void fill_row(const band_job *j, int64_t row, int64_t r) {
+    int64_t from = within(r + j->first, 0, j->columns);
+    int64_t to = within(r + j->last + 1, from, j->columns), at = from * (int64_t)j->size;
+    char *line = row_of(j->out, row);
+    clear(j, line, 0, from);
+    if (j->x)
+        memcpy(line + at, row_of(j->x, row) + at, (size_t)(to - from) * j->size);
+    clear(j, line, to, j->columns);
+}
+
+/* Rows that follow this one, of a matrix whose rows lie one behind the other, and of which all or
+ * nothing is in the band as of this one: 1 where the band ends within it. */
+static int64_t fill_alike(const band_job *j, int64_t row, int64_t r, int64_t most) {
+    int64_t end, bytes = j->columns * (int64_t)j->size;
+    bool whole = r + j->first <= 0 && r + j->last + 1 >= j->columns;
+    if (whole)
+        end = 1 - j->first;
+    else if (r + j->last < 0)
+        end = -j->last;
+    else if (r + j->first >= j->columns)
+        end = j->rows;
+    else
+        return fill_row(j, row, r), 1;
+    int64_t n = end - r < most ? end - r : most;
+    if (!whole)
+        memset(row_of(j->out, row), 0, (size_t)(n * bytes));
+    else if (j->x)
+        memcpy(row_of(j->out, row), row_of(j->x, row), (size_t)(n * bytes));
+    return n;
+}
+
 /* Zero what lies outside the band in rows [begin, end) of all matrices, and put there what lies
  * within. */
 static void fill_rows(void *ctx, int64_t begin, int64_t end, int worker) {
     const band_job *j = ctx;
     (void)worker;
-    for (int64_t row = begin; row < end; row++) {
-        int64_t r = row % j->rows, from = within(r + j->first, 0, j->columns);
-        int64_t to = within(r + j->last + 1, from, j->columns), at = from * (int64_t)j->size;
-        char *line = row_of(j->out, row);
-        clear(j, line, 0, from);
-        if (j->x)
-            memcpy(line + at, row_of(j->x, row) + at, (size_t)(to - from) * j->size);
-        clear(j, line, to, j->columns);
+    for (int64_t row = begin; row < end;) {
+        int64_t r = row % j->rows, left = j->rows - r < end - row ? j->rows - r : end - row;
+        if (j->dense)
+            row += fill_alike(j, row, r, left);
+        else
+            fill_row(j, row++, r);
     }
+}
+
+/* ---- small matrices, one behind the other ---- */
+
+/* Bytes of the matrices that are masked together. */
+enum { MASK = 4096 };
+
+/* Words of 8 bytes: the last one may be part of one. */
+static void mask_bytes(char *out, const char *x, const char *mask, size_t bytes) {
+    size_t at = 0;
+    for (; at + 8 <= bytes; at += 8) {
+        uint64_t a, b;
+        memcpy(&a, x + at, 8);
+        memcpy(&b, mask + at, 8);
+        a &= b;
+        memcpy(out + at, &a, 8);
+    }
+    for (; at < bytes; at++)
+        out[at] = (char)(x[at] & mask[at]);
+}
+
+typedef struct mask_job {
+    char *out;
+    const char *x, *mask;
+    size_t bytes, all; /* of the mask, and of the tensor */
+} mask_job;
+
+static void mask_items(void *ctx, int64_t begin, int64_t end, int worker) {
+    const mask_job *j = ctx;
+    (void)worker;
+    for (int64_t item = begin; item < end; item++) {
+        size_t at = (size_t)item * j->bytes, left = j->all - at;
+        mask_bytes(j->out + at, j->x + at, j->mask, left < j->bytes ? left : j->bytes);
+    }
+}
+
+static td_status mask_matrices(const band_job *j, const td_tensor *x) {
+    _Alignas(64) char mask[MASK];
+    size_t row = (size_t)j->columns * j->size, one = row * (size_t)j->rows;
+    mask_job job = {.out = j->out->data,
+                    .x = x->data,
+                    .mask = mask,
+                    .bytes = MASK / one * one,
+                    .all = (size_t)j->out->numel * j->size};
+    memset(mask, 0, job.bytes);
+    for (int64_t r = 0; r < j->rows; r++) {
+        int64_t from = within(r + j->first, 0, j->columns);
+        int64_t to = within(r + j->last + 1, from, j->columns);
+        memset(mask + (size_t)r * row + (size_t)from * j->size, 0xff, (size_t)(to - from) * j->size);
+    }
+    for (size_t at = one; at < job.bytes; at += one)
+        memcpy(mask + at, mask, one);
+    return td_parallel_for((int64_t)((job.all + job.bytes - 1) / job.bytes),
+                           (int64_t)(job.bytes / 8), mask_items, &job);
 }
 
 /* Rows [r, r + rows) and columns [c, c + columns) of matrices. */
@@ -109,7 +193,12 @@ static td_status fill_band(const td_tensor *out, const td_tensor *x, int64_t fir
         j.x = x;
     else if (x)
         status = copy_box(&j, x);
-    return status ? status : td_parallel_for(out->numel / j.columns, 4 * j.columns, fill_rows, &j);
+    if (status)
+        return status;
+    j.dense = out->contiguous && (!j.x || x->contiguous);
+    if (j.dense && out->ndim > 2 && j.rows * j.columns * (int64_t)j.size <= MASK / 2)
+        return mask_matrices(&j, j.x ? x : out);
+    return td_parallel_for(out->numel / j.columns, 4 * j.columns, fill_rows, &j);
 }
 
 /* Rows of the result are walked along, or columns where these lie side by side. */

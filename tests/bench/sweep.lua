@@ -2,7 +2,7 @@
 -- {"case", "min_s", "bytes", "kinds"}: the least time of a call, the bytes of its operands and results (0 where it makes
 -- nothing or is no matter of memory), dtypes and shapes of results. `tests/bench/compare sweep` runs it beside PyTorch and judges.
 --
---     tide tests/bench/sweep.lua [--quick] [--tiny] [--list] [OPERATOR...]
+--     tide tests/bench/sweep.lua [--quick] [--tiny] [--list] [OPERATOR or CASE...]
 --
 -- 1e7 elements are called in float32 and bfloat16 alone, which take the time of all the rest as it is. The layout
 -- short_rows is of matrices with six columns, which lie one row behind the other.
@@ -11,10 +11,15 @@
 -- {"refused": CASE, "why": TEXT}.
 local here = debug.getinfo(1, "S").source:match("^@(.*/)") or "./"
 
-local flags, wanted = {}, {}
+local flags, wanted, wanted_cases = {}, {}, {}
 for _, word in ipairs(arg) do
     if word:find "^%-%-" then
         flags[word] = true
+    elseif word:find "/" then
+        local operator = word:match "^[^:/]*"
+        wanted[operator], wanted[1] = true, operator
+        wanted_cases[operator] = wanted_cases[operator] or {}
+        wanted_cases[operator][word] = true
     else
         wanted[word], wanted[1] = true, word
     end
@@ -229,7 +234,9 @@ local function cases_of(op)
                     local asked = n < LARGE or layout ~= "short_rows" and (dtype == dtypes[1] or dtype == "bfloat16")
                     if o.laid and asked and (layout == "contiguous" or n > 1) then
                         local name = ("%s%s/%s/%s/%s"):format(op.name, #calls > 1 and ":" .. number or "", size_name(n), dtype, layout)
-                        cases[#cases + 1] = { name = name, op = op, args = args }
+                        if not wanted_cases[op.name] or wanted_cases[op.name][name] then
+                            cases[#cases + 1] = { name = name, op = op, args = args }
+                        end
                     end
                 end
             end

@@ -47,6 +47,16 @@ def findings(lines, bandwidth):
     return sorted(slower, key=lambda row: row[:2]), sorted(wasteful, key=lambda row: row[:2])
 
 
+def lesser(lines, more):
+    """Lines, of which some were measured again: the lesser time of each side."""
+    again = {case: (ours, theirs) for case, ours, theirs in more}
+
+    def side(line, other):
+        return other if line and other and other["min_s"] < line["min_s"] else line
+
+    return [(case, *map(side, (ours, theirs), again.get(case, (None, None)))) for case, ours, theirs in lines]
+
+
 def counts(lines, bandwidth):
     """The last line: how many cases of how many operators are slower, how many under the limit."""
     slower, wasteful = findings(lines, bandwidth)

@@ -67,6 +67,12 @@ class Words(unittest.TestCase):
         self.assertTrue(sweep_table.is_clear(line("a", 1e-3), line("a", 2e-3)))
         self.assertTrue(sweep_table.is_clear(line("a", 1), None))
 
+    def test_the_lesser_of_two_times_counts_on_each_side(self):
+        lines = [("a", line("a", 4), line("a", 2)), ("b", line("b", 1), line("b", 2)), ("c", line("c", 3), line("c", 1))]
+        more = [("a", line("a", 3), line("a", 5)), ("c", None, line("c", 0.5))]
+        self.assertEqual([(case, ours["min_s"], theirs["min_s"]) for case, ours, theirs in sweep_table.lesser(lines, more)],
+                         [("a", 3, 2), ("b", 1, 2), ("c", 3, 0.5)])
+
     def test_wrong_calls_are_found(self):
         lines = [both("exp/1/float32/contiguous", 1, 1)]
         self.assertEqual(sweep_table.never_taken(lines, {"exp/1/int64/contiguous": "no", "cat/1/int64/contiguous": "why"}),
@@ -92,6 +98,10 @@ class Calls(unittest.TestCase):
         listed = [text["case"] for text in sweep("--list") if "case" in text]
         self.assertEqual(listed, [text.get("case") or text["refused"] for text in self.lines if "uncalled" not in text])
         self.assertEqual(len(listed), len(set(listed)))
+
+    def test_a_case_is_named_alone(self):
+        names = [text["case"] for text in sweep("exp/24/float32/transposed", "cat:2/1/int64/contiguous", "--list")]
+        self.assertEqual(sorted(names), ["cat:2/1/int64/contiguous", "exp/24/float32/transposed"])
 
     def test_layouts_and_dtypes_are_varied(self):
         names = {text["case"].partition("/")[2] for text in self.lines if text.get("case", "").startswith("exp/")}
