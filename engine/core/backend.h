@@ -30,6 +30,7 @@
  *   softmax         softmax, its logarithm, and the gradients of both along a dim
  *   class_weights   checks labels; the weight of each
  *   cross_entropy, cross_entropy_backward   of scores with labels, and the gradient
+ *   nll, nll_backward           of logarithms of probabilities, likewise
  *   norm, norm_backward         of rows to mean 0 and variance 1, and the gradients
  *   channel_sums, channel_map   moments and sums by channel, and an affine map for each
  *   product         batches of matrix products, plus a row of biases
@@ -62,6 +63,8 @@
     X(class_weights, td_class_weights_plan, 4, 2)                                                  \
     X(cross_entropy, td_cross_entropy_plan, 6, 3)                                                  \
     X(cross_entropy_backward, td_cross_entropy_backward_plan, 7, 1)                                \
+    X(nll, td_nll_plan, 5, 2)                                                                      \
+    X(nll_backward, td_nll_backward_plan, 5, 1)                                                    \
     X(norm, td_norm_plan, 6, 3)                                                                    \
     X(norm_backward, td_norm_backward_plan, 8, 3)                                                  \
     X(channel_sums, td_channel_sums_plan, 5, 2)                                                    \

@@ -26,11 +26,14 @@ static const char *position_text(const td_tensor *target, int64_t at, char *buff
     return buffer;
 }
 
-static td_status wrong_class(const td_tensor *target, int64_t at, int64_t value, int64_t classes) {
+static td_status wrong_class(const td_tensor *target, int64_t at, int64_t value,
+                             td_counting counting) {
     char position[TD_SHAPE_TEXT];
+    if (value == 0 && counting.base)
+        return td_fail_index(value, counting, 0);
     return td_fail(TD_EINDEX, "target %lld at position %s is not a class from 1 to %lld",
-                   (long long)(value < 0 ? value : value + 1),
-                   position_text(target, at, position, sizeof position), (long long)classes);
+                   (long long)(value < 0 ? value : value + 1 - counting.base),
+                   position_text(target, at, position, sizeof position), (long long)counting.size);
 }
 
 /* What the weights of a target's classes are made of. */
@@ -40,27 +43,31 @@ typedef struct weighing {
     const char *weight;      /* of each class; NULL: 1 */
     unsigned char one[8], zero[8];
     size_t size; /* of a weight */
+    td_counting counting;
 } weighing;
 
 /* n classes from one on, all of them there and none ignored. */
 static void weigh_plain(const weighing *w, int64_t at, int64_t n) {
     const int64_t *value = (const int64_t *)w->target->data + at;
+    int64_t *class = (int64_t *)w->plan->classes->data + at;
     char *to = (char *)w->plan->weights->data + (size_t)at * w->size;
-    memcpy((int64_t *)w->plan->classes->data + at, value, (size_t)n * sizeof *value);
+    for (int64_t k = 0; k < n; k++)
+        class[k] = value[k] - w->counting.base;
     if (w->weight)
-        td_cpu->places->pick(to, w->weight, value, 0, n, w->size);
+        td_cpu->places->pick(to, w->weight, class, 0, n, w->size);
     else
         td_cpu->pointwise->repeat(to, w->one, n, w->size);
 }
 
 static td_status weigh(const weighing *w, int64_t at, int64_t n) {
-    const int64_t *value = w->target->data, classes = w->plan->nclasses;
+    const int64_t *value = w->target->data, base = w->counting.base;
     int64_t *class = w->plan->classes->data;
     for (int64_t k = at; k < at + n; k++) {
-        bool ignored = value[k] == w->plan->ignored;
-        if (!ignored && (value[k] < 0 || value[k] >= classes))
-            return wrong_class(w->target, k, value[k], classes);
-        class[k] = ignored ? 0 : value[k];
+        int64_t place = value[k] > 0 ? value[k] - base : value[k];
+        bool ignored = place == w->plan->ignored && (value[k] != 0 || !base);
+        if (!ignored && (value[k] < base || place >= w->counting.size))
+            return wrong_class(w->target, k, value[k], w->counting);
+        class[k] = ignored ? 0 : place;
         const void *own = w->weight ? w->weight + (size_t) class[k] * w->size : (void *)w->one;
         memcpy((char *)w->plan->weights->data + (size_t)k * w->size, ignored ? w->zero : own,
                w->size);
@@ -72,8 +79,9 @@ td_status td_cpu_class_weights(const td_class_weights_plan *plan) {
     enum { BLOCK = 4096 };
     td_tensor *target = NULL, *weight = NULL;
     td_dtype dtype = (td_dtype)plan->weights->dtype;
-    const td_counting counting = {plan->nclasses, 0};
-    weighing w = {.plan = plan, .size = td_dtype_size(dtype)};
+    weighing w = {.plan = plan,
+                  .size = td_dtype_size(dtype),
+                  .counting = {plan->nclasses, plan->from_one}};
     td_status status = TD_OK;
     /* A device that works late reads them before anybody has looked at what this returns. */
     memset(plan->classes->data, 0, sizeof(int64_t) * (size_t)plan->classes->numel);
@@ -87,8 +95,8 @@ td_status td_cpu_class_weights(const td_class_weights_plan *plan) {
     for (int64_t at = 0; at < target->numel; at += BLOCK) {
         int64_t n = target->numel - at < BLOCK ? target->numel - at : BLOCK;
         TD_TRY(td_interrupt_check());
-        if (!td_is_place(plan->ignored, counting) &&
-            td_are_plain((const int64_t *)target->data + at, n, counting))
+        if (!td_is_place(plan->ignored, w.counting) &&
+            td_are_plain((const int64_t *)target->data + at, n, w.counting))
             weigh_plain(&w, at, n);
         else
             TD_TRY(weigh(&w, at, n));
@@ -143,6 +151,14 @@ static void lse_items(void *ctx, int64_t begin, int64_t end, int worker) {
     }
 }
 
+static void put_sums(td_tensor *loss, td_tensor *all, td_loss_reduction reduction, double sum,
+                     double total) {
+    if (reduction != TD_LOSS_NONE)
+        td_store_double((td_dtype)loss->dtype, loss->data,
+                        reduction == TD_LOSS_SUM ? sum : sum / total);
+    td_store_double((td_dtype)all->dtype, all->data, total);
+}
+
 td_status td_cpu_cross_entropy(const td_cross_entropy_plan *plan) {
     td_tensor *x = NULL, *loss = plan->loss, *lse = plan->lse;
     bool each = plan->reduction == TD_LOSS_NONE;
@@ -155,12 +171,38 @@ td_status td_cpu_cross_entropy(const td_cross_entropy_plan *plan) {
     if (x->numel > 0)
         TD_TRY(td_parallel_for(td_class_items(l), td_class_cost(l), lse_items, &j));
     sum = j.fns->pick(each ? loss->data : NULL, &total, x->data, lse->data, plan->weights->data,
-                      plan->classes->data, l->outer, l->n, l->inner);
+                      plan->classes->data,
+                      &(td_class_lines){l->outer, l->inner, l->n * l->inner, l->inner});
     TD_TRY(td_interrupt_check());
-    if (!each)
-        td_store_double((td_dtype)loss->dtype, loss->data,
-                        plan->reduction == TD_LOSS_SUM ? sum : sum / total);
-    td_store_double((td_dtype)plan->total->dtype, plan->total->data, total);
+    put_sums(loss, plan->total, plan->reduction, sum, total);
+done:
+    td_release(x);
+    return status;
+}
+
+/* A matrix is read as it lies. */
+td_status td_cpu_nll(const td_nll_plan *plan) {
+    const td_softmax_functions *fns;
+    td_tensor *x = NULL, *loss = plan->loss;
+    bool each = plan->reduction == TD_LOSS_NONE;
+    double sum, total;
+    td_status status = td_softmax_functions_of((td_dtype)plan->x->dtype, &fns);
+    if (status)
+        return status;
+    if (plan->x->ndim <= 2)
+        x = td_retain((td_tensor *)plan->x);
+    else
+        TD_TRY(td_contiguous(plan->x, &x));
+    td_class_layout l = td_class_layout_of(x, plan->dim);
+    td_class_lines lines = {l.outer, l.inner, l.n * l.inner, l.inner};
+    if (x->ndim <= 2) {
+        lines.class_step = x->strides[plan->dim];
+        lines.outer_step = plan->dim > 0 ? x->strides[0] : 0;
+    }
+    sum = fns->pick(each ? loss->data : NULL, &total, x->data, NULL, plan->weights->data,
+                    plan->classes->data, &lines);
+    TD_TRY(td_interrupt_check());
+    put_sums(loss, plan->total, plan->reduction, sum, total);
 done:
     td_release(x);
     return status;
@@ -227,6 +269,35 @@ done:
     td_release(x);
     td_release(g);
     td_release(lse);
+    td_release(weights);
+    td_release(class);
+    td_release(scale);
+    return status;
+}
+
+td_status td_cpu_nll_backward(const td_nll_backward_plan *plan) {
+    const td_softmax_functions *fns;
+    td_tensor *g = NULL, *weights = NULL, *class = NULL, *out = plan->out, *scale = NULL;
+    td_dtype dtype = (td_dtype)out->dtype, wide = td_dtype_wide(dtype);
+    double divisor = 1;
+    td_status status = TD_OK;
+    TD_TRY(td_softmax_functions_of(dtype, &fns));
+    TD_TRY(td_fill_int(out, 0));
+    TD_TRY(td_contiguous_as(plan->g, dtype, &g));
+    TD_TRY(td_contiguous(plan->classes, &class));
+    TD_TRY(td_contiguous(plan->weights, &weights));
+    TD_TRY(td_tensor_empty(wide, TD_DEVICE_CPU, weights->ndim, weights->sizes, &scale));
+    if (plan->reduction == TD_LOSS_MEAN)
+        divisor = td_load_double((td_dtype)plan->total->dtype, plan->total->data);
+    fns->scales(scale->data, weights->data, g->data, weights->numel,
+                plan->reduction == TD_LOSS_NONE, divisor);
+    if (out->numel > 0) {
+        td_class_layout l = td_class_layout_of(out, plan->dim);
+        fns->subtract(out->data, scale->data, class->data, l.outer, l.n, l.inner);
+    }
+    status = td_interrupt_check();
+done:
+    td_release(g);
     td_release(weights);
     td_release(class);
     td_release(scale);

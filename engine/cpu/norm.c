@@ -5,6 +5,7 @@
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
 #include "engine/cpu/norm_channels.h"
+#include "engine/cpu/transpose.h"
 #include "engine/ops/copy.h"
 
 #include <math.h>
@@ -83,6 +84,36 @@ static void run_rows(void *ctx, int64_t begin, int64_t end, int worker) {
         run_row(ctx, row);
 }
 
+/* Short rows are turned, so that a vector holds elements of as many rows. One is too: its result
+ * does not depend on how many there are. */
+static bool is_short(const td_norm_shape *s) {
+    return s->inner == 1 && s->groups == 1 && s->per > 0 && s->per <= TD_NORM_SHORT;
+}
+
+static void run_tiles(void *ctx, int64_t begin, int64_t end, int worker) {
+    const job *j = ctx;
+    const td_norm_tile t = {.n = j->n,
+                            .eps = j->shape.eps,
+                            .centered = j->shape.centered,
+                            .weight = j->weight,
+                            .bias = j->bias};
+    _Alignas(64) char tile[TD_NORM_SHORT * TD_NORM_WIDTH * 8];
+    _Alignas(64) char mean[TD_NORM_WIDTH * 8], rstd[TD_NORM_WIDTH * 8];
+    const size_t size = (size_t)j->size, wide = (size_t)j->wide_size;
+    (void)worker;
+    for (int64_t item = begin; item < end; item++) {
+        int64_t row = item * TD_NORM_WIDTH, left = j->rows - row, at = row * j->n * j->size;
+        int64_t rows = left < TD_NORM_WIDTH ? left : TD_NORM_WIDTH;
+        if (rows < TD_NORM_WIDTH)
+            memset(tile, 0, (size_t)j->n * TD_NORM_WIDTH * size);
+        td_cpu_turn(tile, TD_NORM_WIDTH, j->x + at, j->n, j->n, rows, size);
+        j->fns->tile(tile, &t, mean, rstd);
+        td_cpu_turn(j->out + at, j->n, tile, TD_NORM_WIDTH, rows, j->n, size);
+        memcpy(j->mean + (size_t)row * wide, mean, (size_t)rows * wide);
+        memcpy(j->rstd + (size_t)row * wide, rstd, (size_t)rows * wide);
+    }
+}
+
 td_status td_cpu_norm(const td_norm_plan *plan) {
     td_tensor *out = plan->out, *x = NULL, *weight = NULL, *bias = NULL, *result = NULL;
     td_dtype dtype = (td_dtype)out->dtype;
@@ -104,7 +135,11 @@ td_status td_cpu_norm(const td_norm_plan *plan) {
     j.out = result->data;
     j.mean = plan->mean->data;
     j.rstd = plan->rstd->data;
-    TD_TRY(td_parallel_for(j.rows, 4 * j.n + 16, run_rows, &j));
+    if (is_short(&j.shape))
+        TD_TRY(td_parallel_for((j.rows + TD_NORM_WIDTH - 1) / TD_NORM_WIDTH,
+                               4 * j.n * TD_NORM_WIDTH, run_tiles, &j));
+    else
+        TD_TRY(td_parallel_for(j.rows, 4 * j.n + 16, run_rows, &j));
     if (result != out)
         TD_TRY(td_copy_into(out, result));
 done:

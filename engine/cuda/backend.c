@@ -114,6 +114,8 @@ static void set_kernels(void) {
     backend.class_weights = td_cuda_class_weights;
     backend.cross_entropy = td_cuda_cross_entropy;
     backend.cross_entropy_backward = td_cuda_cross_entropy_backward;
+    backend.nll = td_cuda_nll;
+    backend.nll_backward = td_cuda_nll_backward;
     backend.norm = td_cuda_norm;
     backend.norm_backward = td_cuda_norm_backward;
     backend.channel_sums = td_cuda_channel_sums;

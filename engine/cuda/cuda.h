@@ -124,6 +124,8 @@ td_status td_cuda_convolution(const td_convolution_plan *plan) TD_MUST_CHECK;
 td_status td_cuda_class_weights(const td_class_weights_plan *plan) TD_MUST_CHECK;
 td_status td_cuda_cross_entropy(const td_cross_entropy_plan *plan) TD_MUST_CHECK;
 td_status td_cuda_cross_entropy_backward(const td_cross_entropy_backward_plan *plan) TD_MUST_CHECK;
+td_status td_cuda_nll(const td_nll_plan *plan) TD_MUST_CHECK;
+td_status td_cuda_nll_backward(const td_nll_backward_plan *plan) TD_MUST_CHECK;
 td_status td_cuda_norm(const td_norm_plan *plan) TD_MUST_CHECK;
 td_status td_cuda_norm_backward(const td_norm_backward_plan *plan) TD_MUST_CHECK;
 td_status td_cuda_channel_sums(const td_channel_sums_plan *plan) TD_MUST_CHECK;

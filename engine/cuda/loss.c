@@ -108,6 +108,32 @@ done:
     return status;
 }
 
+td_status td_cuda_nll(const td_nll_plan *p) {
+    td_tensor *x = NULL;
+    td_cuda_scratch partial = {.data = NULL};
+    td_cu_lines lines = td_cuda_lines_of(p->x, p->dim);
+    td_cu_reduction s = over_lines(lines.outer * lines.inner);
+    cudaStream_t stream;
+    td_status status;
+    TD_TRY(td_cuda_begin(p->stream, 5, p->tensors, &stream));
+    TD_TRY(td_contiguous(p->x, &x));
+    td_cu_cross_entropy c = {.lines = lines,
+                             .dtype = x->dtype,
+                             .x = x->data,
+                             .classes = p->classes->data,
+                             .weights = p->weights->data,
+                             .loss = p->loss->data,
+                             .total = p->total->data,
+                             .each = p->reduction == TD_LOSS_NONE,
+                             .mean = p->reduction == TD_LOSS_MEAN};
+    TD_TRY(td_cuda_reduction_room(&s, p->stream, &partial));
+    TD_TRY(td_cuda_status(td_cu_run_pick(&s, &c, partial.data, stream), "nll_loss"));
+done:
+    td_release(x);
+    td_cuda_scratch_drop(&partial);
+    return status;
+}
+
 td_status td_cuda_cross_entropy_backward(const td_cross_entropy_backward_plan *p) {
     td_tensor *own[5] = {NULL}, *out = p->out;
     td_tensor *const given[5] = {p->g, p->x, p->classes, p->weights, p->lse};
@@ -134,6 +160,34 @@ td_status td_cuda_cross_entropy_backward(const td_cross_entropy_backward_plan *p
                           "going back through cross entropy"));
 done:
     for (int k = 0; k < 5; k++)
+        td_release(own[k]);
+    return status;
+}
+
+td_status td_cuda_nll_backward(const td_nll_backward_plan *p) {
+    td_tensor *own[3] = {NULL}, *out = p->out;
+    td_tensor *const given[3] = {p->g, p->classes, p->weights};
+    td_dtype dtype = (td_dtype)out->dtype;
+    cudaStream_t stream;
+    td_status status;
+    if (out->numel == 0)
+        return TD_OK;
+    TD_TRY(td_cuda_begin(p->stream, 5, p->tensors, &stream));
+    for (int k = 0; k < 3; k++)
+        TD_TRY(td_contiguous_as(given[k], k == 0 ? dtype : (td_dtype)given[k]->dtype, &own[k]));
+    td_cu_cross_entropy_backward c = {.lines = td_cuda_lines_of(out, p->dim),
+                                      .dtype = dtype,
+                                      .g = own[0]->data,
+                                      .classes = own[1]->data,
+                                      .weights = own[2]->data,
+                                      .out = out->data,
+                                      .each = p->reduction == TD_LOSS_NONE};
+    if (p->reduction == TD_LOSS_MEAN)
+        c.total = p->total->data;
+    TD_TRY(td_cuda_status(td_cu_run_cross_entropy_backward(&c, stream),
+                          "going back through nll_loss"));
+done:
+    for (int k = 0; k < 3; k++)
         td_release(own[k]);
     return status;
 }

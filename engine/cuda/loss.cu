@@ -26,7 +26,8 @@ template <typename E> struct td_pick_fold : td_cu_cross_entropy {
             return V{0, 0};
         long long outer = lines.inner == 1 ? line : td_divide(line, lines.inner);
         long long at = (outer * lines.n + classes[line]) * lines.inner + line - outer * lines.inner;
-        return V{weight * (((const W *)lse)[line] - td_widen(((const E *)x)[at])), weight};
+        W score = td_widen(((const E *)x)[at]);
+        return V{weight * (lse ? ((const W *)lse)[line] - score : -score), weight};
     }
     __device__ void take(A &acc, C, V v, long long line) const {
         if (each)

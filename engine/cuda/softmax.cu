@@ -219,9 +219,11 @@ td_cross_entropy_back_kernel(const __grid_constant__ td_cu_cross_entropy_backwar
         if (weight != 0) {
             double g = (double)td_widen(((const T *)s.g)[s.each ? line : 0]);
             W scale = (W)((double)weight * g / divisor);
-            if (scale != 0)
+            if (scale != 0 && s.x)
                 result = td_cu_exp(td_widen(((const T *)s.x)[at]) - ((const W *)s.lse)[line]) *
-                             scale - (c == s.classes[line] ? scale : (W)0);
+                         scale;
+            if (scale != 0 && c == s.classes[line])
+                result -= scale;
         }
         ((T *)s.out)[at] = td_narrow<T>::of(result);
     }

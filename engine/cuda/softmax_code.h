@@ -23,7 +23,7 @@ typedef struct td_cu_cross_entropy {
     td_cu_lines lines;
     int dtype;
     const void *x;
-    void *lse;
+    void *lse; /* NULL: 0 */
     const int64_t *classes;
     const void *weights;
     void *loss, *total;
@@ -33,7 +33,8 @@ typedef struct td_cu_cross_entropy {
 typedef struct td_cu_cross_entropy_backward {
     td_cu_lines lines;
     int dtype;
-    const void *x, *g, *lse, *weights, *total; /* total: NULL where nothing is divided */
+    /* x and lse: NULL where nothing of softmax is wanted; total: where nothing is divided. */
+    const void *x, *g, *lse, *weights, *total;
     const int64_t *classes;
     void *out;
     bool each; /* a g for each line */

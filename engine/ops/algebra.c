@@ -28,10 +28,13 @@ static td_status run_kron(td_call *call) {
     td_status status = TD_OK;
     if (2 * n > TD_MAX_DIMS)
         return td_fail(TD_ESHAPE, "at most %d dims are possible, got %d", TD_MAX_DIMS / 2, n);
+    /* Row-major, so that the products lie in the order in which the dims are joined. */
+    TD_TRY(TD_APPLY(&x, contiguous, TD_T(a)));
+    TD_TRY(TD_APPLY(&y, contiguous, TD_T(b)));
     interleave(a, n, 0, sizes);
-    TD_TRY(TD_APPLY(&x, reshape, TD_T(a), TD_INTS(2 * n, sizes)));
+    TD_STEP(&x, reshape, TD_T(x), TD_INTS(2 * n, sizes));
     interleave(b, n, 1, sizes);
-    TD_TRY(TD_APPLY(&y, reshape, TD_T(b), TD_INTS(2 * n, sizes)));
+    TD_STEP(&y, reshape, TD_T(y), TD_INTS(2 * n, sizes));
     TD_STEP(&x, mul, TD_T(x), TD_T(y));
     for (int d = 0; d < n; d++)
         joined[d] = x->sizes[2 * d] * x->sizes[2 * d + 1];

@@ -11,13 +11,13 @@
                          .doc = text,                                                              \
                          .formula = expression,                                                    \
                          .autocast = {TD_AUTOCAST_FP32, TD_AUTOCAST_FP32},                         \
-                         .flags = TD_OP_FUNCTION_ONLY}
+                         .flags = TD_OP_FUNCTION_ONLY | TD_OP_ANY_BASE}
 /* A step of one. */
 #define PART(name, parameters, text, expression)                                                   \
     TD_OPERATOR(name) = {.schema = parameters " -> Tensor",                                        \
                          .doc = text,                                                              \
                          .formula = expression,                                                    \
-                         .flags = TD_OP_INTERNAL}
+                         .flags = TD_OP_INTERNAL | TD_OP_ANY_BASE}
 /* A step element by element, in one pass over memory. */
 #define ELEMENTS(name, parameters, text, forward, grad)                                            \
     TD_OPERATOR(name) = {                                                                          \

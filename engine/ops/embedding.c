@@ -35,14 +35,14 @@ static td_status read_padding(td_value padding, const td_tensor *weight, int64_t
 }
 
 /* Make the rows that are named no longer than max_norm, in place and unrecorded. */
-static td_status shorten(td_tensor *weight, td_tensor *index, td_value max_norm, td_value type) {
+static td_status shorten(td_tensor *weight, td_value index, td_value max_norm, td_value type) {
     td_tensor *table = NULL, *flat = NULL, *rows = NULL, *length = NULL;
     const int64_t all = -1;
     td_status status = TD_OK;
-    if (td_is_nil(max_norm) || index->numel == 0)
+    if (td_is_nil(max_norm) || index.tensor->numel == 0)
         return TD_OK;
     TD_TRY(td_tensor_alias(weight, &table));
-    TD_TRY(TD_APPLY(&flat, reshape, TD_T(index), TD_INTS(1, &all)));
+    TD_TRY(TD_APPLY(&flat, reshape, index, TD_INTS(1, &all)));
     TD_TRY(TD_APPLY(&rows, index_select, TD_T(table), TD_I(0), TD_T(flat)));
     TD_TRY(TD_APPLY(&length, shortening, TD_T(rows), max_norm, type));
     TD_STEP(&rows, mul, TD_T(rows), TD_T(length));
@@ -64,7 +64,7 @@ static td_status run_embedding(td_call *call) {
     if (status == TD_OK)
         status = read_padding(a[2], a[0].tensor, &padding);
     if (status == TD_OK)
-        status = shorten(a[0].tensor, a[1].tensor, a[5], a[6]);
+        status = shorten(a[0].tensor, a[1], a[5], a[6]);
     return status ? status
                   : TD_APPLY(&call->out[0], embedding_rows, a[0], a[1], TD_I(padding), a[3], a[4]);
 }
@@ -161,7 +161,7 @@ static td_status run_embedding_bag(td_call *call) {
     TD_TRY(td_check_float((td_dtype)a[WEIGHT].tensor->dtype));
     TD_TRY(check_bags(a));
     TD_TRY(read_padding(a[PADDING], a[WEIGHT].tensor, &padding));
-    TD_TRY(shorten(a[WEIGHT].tensor, a[INDEX].tensor, a[MAX_NORM], a[TYPE]));
+    TD_TRY(shorten(a[WEIGHT].tensor, a[INDEX], a[MAX_NORM], a[TYPE]));
     TD_TRY(number_bags(a, n, &bag, &bags));
     TD_TRY(TD_APPLY(&flat, reshape, a[INDEX], TD_INTS(1, &n)));
     if (!td_is_nil(a[SAMPLES]))
@@ -193,6 +193,7 @@ TD_OPERATOR(embedding) = {
               "float norm_type=2) -> Tensor",
     .doc = "The rows of a table that index names, made no longer than max_norm.",
     .run = run_embedding,
+    .flags = TD_OP_ANY_BASE,
 };
 TD_OPERATOR(embedding_bag) = {
     .schema = "(Tensor weight, index Tensor index, index Tensor? offsets=nil, *, "
@@ -214,7 +215,7 @@ TD_OPERATOR(embedding_rows) = {
                 "                                     padding)),"
                 "           embedding_slope(g, index, weight.size(0), weight.size(1), padding,"
                 "                           by_freq))",
-    .flags = TD_OP_INTERNAL,
+    .flags = TD_OP_INTERNAL | TD_OP_ANY_BASE,
 };
 PART(embedding_slope,
      "(Tensor gy, index Tensor index, int rows, int width, int padding, bool by_freq)",

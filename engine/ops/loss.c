@@ -79,7 +79,8 @@ static td_status rule_class_weights(const td_call *call, td_meta *out) {
     const td_tensor *target = a[0].tensor, *weight = td_arg_tensor(a[1]), *x = a[2].tensor;
     td_class_weights_plan *p = TD_PLAN(call, td_class_weights_plan);
     *p = (td_class_weights_plan){.nclasses = x->ndim ? x->sizes[class_dim(x)] : 0,
-                                 .ignored = td_is_nil(a[3]) ? INT64_MIN : a[3].i};
+                                 .ignored = td_is_nil(a[3]) ? INT64_MIN : a[3].i,
+                                 .from_one = a[0].from_one};
     td_status status = td_check_float((td_dtype)x->dtype);
     if (status == TD_OK)
         status = check_classes(x, target);
@@ -112,6 +113,27 @@ static td_status rule_cross_entropy_backward(const td_call *call, td_meta *out) 
     return read_reduction(call->args[6].string, &p->reduction);
 }
 
+static td_status rule_nll_classes(const td_call *call, td_meta *out) {
+    const td_tensor *x = call->args[0].tensor, *classes = call->args[1].tensor;
+    td_nll_plan *p = TD_PLAN(call, td_nll_plan);
+    *p = (td_nll_plan){.dim = class_dim(x)};
+    td_meta_like(&out[0], classes, (td_dtype)x->dtype);
+    out[1].dtype = td_dtype_wide((td_dtype)x->dtype);
+    out[1].ndim = 0;
+    td_status status = read_reduction(call->args[3].string, &p->reduction);
+    if (p->reduction != TD_LOSS_NONE)
+        out[0].ndim = 0;
+    return status;
+}
+
+static td_status rule_nll_backward(const td_call *call, td_meta *out) {
+    const td_value *a = call->args;
+    td_nll_backward_plan *p = TD_PLAN(call, td_nll_backward_plan);
+    *p = (td_nll_backward_plan){.dim = a[5].n > 1};
+    td_meta_set(out, (td_dtype)a[0].tensor->dtype, a[5].n, a[5].ints);
+    return read_reduction(a[4].string, &p->reduction);
+}
+
 /* ---- kernels ---- */
 
 TD_KERNEL(kernel_softmax, softmax, td_softmax_plan, 1, 2)
@@ -119,6 +141,9 @@ TD_KERNEL(kernel_class_weights, class_weights, td_class_weights_plan, 2, 2)
 TD_KERNEL(kernel_cross_entropy, cross_entropy, td_cross_entropy_plan, 3, 3)
 TD_KERNEL(kernel_cross_entropy_backward, cross_entropy_backward, td_cross_entropy_backward_plan, 1,
           6)
+
+TD_KERNEL(kernel_nll, nll, td_nll_plan, 2, 3)
+TD_KERNEL(kernel_nll_backward, nll_backward, td_nll_backward_plan, 1, 4)
 
 /* ---- parts of losses ---- */
 
@@ -242,7 +267,7 @@ LOSS(nll_loss,
      "index ignore_index=-100, str reduction=\"mean\")",
      "Negative log likelihood: minus the log probabilities x (N, C, ...) of the target classes.",
      "c = class_weights(target, weight, x, ignore_index);"
-     "to(weighted(picked(x, c.classes, c.weights), c.weights, reduction), x.dtype)");
+     "nll_classes(x, c.classes, c.weights, reduction).loss");
 PART(picked, "(Tensor x, index Tensor classes, Tensor weights)",
      "Minus weight times log probability x of each line's class, and not 0 * inf.",
      CLASS_DIM "lost(squeeze(gather(x, dim, unsqueeze(classes, dim)), dim), weights)");
@@ -287,7 +312,7 @@ TD_OPERATOR(class_weights) = {
     .rule = rule_class_weights,
     .kernel = kernel_class_weights,
     .dtypes = TD_DTYPES_ALL,
-    .flags = TD_OP_INTERNAL | TD_OP_NONDIFF,
+    .flags = TD_OP_INTERNAL | TD_OP_NONDIFF | TD_OP_ANY_BASE,
 };
 TD_OPERATOR(cross_entropy_classes) = {
     .schema = "(Tensor x, class Tensor classes, Tensor weights, "
@@ -313,6 +338,27 @@ TD_OPERATOR(cross_entropy_backward) = {
     "gy: sum(g * cross_entropy_backward(unit, x, classes, weights, lse, total, reduction),"
     "        if(reduction == \"none\", dim, nil));"
     "x: softmax_backward(softmax(x, dim), g * unsqueeze(scale, dim), dim)",
+    .flags = TD_OP_INTERNAL,
+};
+
+TD_OPERATOR(nll_classes) = {
+    .schema = "(Tensor x, class Tensor classes, Tensor weights, "
+              "str reduction) -> (Tensor loss, Tensor total)",
+    .doc = "Negative log likelihood with what class_weights gives; total weight for backward.",
+    .rule = rule_nll_classes,
+    .kernel = kernel_nll,
+    .dtypes = TD_DTYPES_FLOATS,
+    .gradient = "x: nll_backward(g.loss, classes, weights, total, reduction, x.shape)",
+    .flags = TD_OP_INTERNAL,
+};
+TD_OPERATOR(nll_backward) = {
+    .schema = "(Tensor gy, class Tensor classes, Tensor weights, Tensor total, str reduction, "
+              "int[] size) -> Tensor",
+    .doc = "Gradient of nll_classes by x of this size.",
+    .rule = rule_nll_backward,
+    .kernel = kernel_nll_backward,
+    .dtypes = TD_DTYPES_FLOATS,
+    .gradient = "gy: nll_classes(g, classes, weights, reduction).loss",
     .flags = TD_OP_INTERNAL,
 };
 

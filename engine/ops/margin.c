@@ -136,7 +136,7 @@ PART(multi_margin, "(Tensor x, class Tensor target, int p, float margin, Tensor?
      "c = class_weights(if(x.ndim == 1, squeeze(target, 0), target), weight, x, nil).weights;"
      "at = if(x.ndim == 1, target, unsqueeze(target, 1));"
      "z = beyond_margin(x, gather(x, -1, at), margin);"
-     "others = scatter(z, -1, at, zeros_like(at, dtype=x.dtype));"
+     "others = scatter(z, -1, at, 0.0);"
      "to(c, x.dtype) * sum(if(p == 1, others, square(others)), -1) / x.size(x.ndim - 1)");
 ELEMENTS(beyond_margin, "(Tensor x, Tensor own, number margin)",
          "What each score lacks of lying the margin below that of the target.",

@@ -199,7 +199,8 @@ typedef struct td_softmax_plan {
  * int64 (0 where ignored or refused). EINDEX for a target beyond [0, nclasses). All row-major. */
 typedef struct td_class_weights_plan {
     TD_PLAN_HEAD(4, *weights, *classes, *target, *weight);
-    int64_t nclasses, ignored;
+    int64_t nclasses, ignored; /* which counts from 0 */
+    bool from_one;             /* on the CPU: the target counts from 1 */
 } td_class_weights_plan;
 
 typedef enum td_loss_reduction {
@@ -222,6 +223,20 @@ typedef struct td_cross_entropy_backward_plan {
     int dim;
     td_loss_reduction reduction;
 } td_cross_entropy_backward_plan;
+
+/* The same of x that are logarithms of probabilities already. */
+typedef struct td_nll_plan {
+    TD_PLAN_HEAD(5, *loss, *total, *x, *classes, *weights);
+    int dim;
+    td_loss_reduction reduction;
+} td_nll_plan;
+
+/* out (row-major) = -onehot(classes) * weights * g, over `total` for the mean. */
+typedef struct td_nll_backward_plan {
+    TD_PLAN_HEAD(5, *out, *g, *classes, *weights, *total);
+    int dim;
+    td_loss_reduction reduction;
+} td_nll_backward_plan;
 
 /* ---- normalisations ---- */
 

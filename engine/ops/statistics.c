@@ -381,8 +381,12 @@ TD_OPERATOR(cumulative_trapezoid) = {
 TD_OPERATOR(area) = {
     .schema = "(Tensor y, Tensor? widths, number dx, dim dim) -> Tensor",
     .doc = "trapezoid with widths.",
-    .formula = LEFT_AND_RIGHT "if(widths == nil, (sum(left, dim) + sum(right, dim)) * (dx * 0.5),"
-                              "   sum((left + right) * widths, dim) * 0.5)",
+    .formula = LEFT_AND_RIGHT /* all but two points are left and right */
+    "if(widths == nil,"
+    "   if(n > 0, (sum(narrow(y, dim, 1, n - 1), dim) * 2 + select(y, dim, 0) +"
+    "              select(y, dim, n)) * (dx * 0.5),"
+    "      sum(left, dim) * (dx * 0.5)),"
+    "   sum((left + right) * widths, dim) * 0.5)",
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(running_area) = {

@@ -14,8 +14,8 @@ band pointwise product reduce softmax: scaled_dot_product_attention
 channel_map channel_sums pointwise: batch_norm
 channel_map norm pointwise: instance_norm
 check class_weights cross_entropy gather pointwise reduce softmax: cross_entropy
-check class_weights gather pointwise reduce: nll_loss
 check class_weights gather pointwise reduce scatter: multi_margin_loss
+check class_weights nll pointwise: nll_loss
 check ctc pointwise reduce: ctc_loss
 check draw pointwise: bernoulli normal
 check find index_read index_write pointwise reduce scan: embedding_bag

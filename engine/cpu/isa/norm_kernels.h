@@ -8,6 +8,16 @@
 /* Columns that one call of a columns function may have. */
 enum { TD_NORM_WIDTH = 64 };
 
+/* Of short rows that lie as columns of a tile, TD_NORM_WIDTH elements from one element of a row to
+ * the next. */
+enum { TD_NORM_SHORT = 32 }; /* elements of a row at most */
+typedef struct td_norm_tile {
+    int64_t n; /* elements of a row */
+    double eps;
+    bool centered;
+    const void *weight, *bias; /* n of C each, or NULL */
+} td_norm_tile;
+
 /* The functions of one element type T. What stands for a row or a column (weights, biases, means,
  * factors) is of the wide type C (td_dtype_wide). Rows are contiguous. Sums are taken in C over a
  * part that stays in the cache and go on in double; the moments of parts are taken from their own
@@ -30,6 +40,9 @@ typedef struct td_norm_functions {
     /* out = (x - mean) * factor * w + b; w and b may be NULL. */
     void (*scale)(void *out, const void *x, const void *w, const void *b, int64_t n, double mean,
                   double factor);
+    /* All TD_NORM_WIDTH rows of a tile normalised where they are: x = (x - mean) * rstd * w + b, and
+     * as many means (0 unless `centered`) and rstd, of C. */
+    void (*tile)(void *x, const td_norm_tile *tile, void *mean, void *rstd);
     /* out = g w k0 + (x - k1) k2 + k3; w may be NULL (1), and g or x, which then adds nothing. */
     void (*back)(void *out, const void *g, const void *x, const void *w, int64_t n,
                  const double k[4]);

@@ -133,6 +133,41 @@ static void NAME(scale)(void *to, const void *from, const void *ws, const void *
     }
 }
 
+/* ---- short rows, as columns ---- */
+
+static void NAME(tile_moments)(const T *x, const td_norm_tile *t, V *mean, V *squares) {
+    V near = {0}, rest = {0}, sum = {0}, part = SPLAT(1.0 / (double)t->n);
+    for (int64_t c = 0; c < t->n && t->centered; c++)
+        near += LOAD(x + c * TD_NORM_WIDTH);
+    near = near * part;
+    for (int64_t c = 0; c < t->n; c++) {
+        V u = LOAD(x + c * TD_NORM_WIDTH) - near;
+        rest += u;
+        sum += u * u;
+    }
+    V spread = sum - rest * rest * part; /* rounding may leave less than nothing */
+    *mean = t->centered ? near + rest * part : near;
+    *squares = t->centered ? VEC(select)(spread < 0, SPLAT(0), spread) : sum;
+}
+
+static void NAME(tile)(void *tile, const td_norm_tile *t, void *means, void *rstds) {
+    const C *w = t->weight, *b = t->bias;
+    C *to_mean = means, *to_rstd = rstds;
+    T *x = tile;
+    for (int64_t r = 0; r < TD_NORM_WIDTH; r += N, x += N) {
+        V mean, squares;
+        NAME(tile_moments)(x, t, &mean, &squares);
+        V rstd = SPLAT(1) / VEC(sqrt)(squares * SPLAT(1.0 / (double)t->n) + SPLAT(t->eps));
+        VEC(store)(to_mean + r, mean);
+        VEC(store)(to_rstd + r, rstd);
+        for (int64_t c = 0; c < t->n; c++) {
+            V y = (LOAD(x + c * TD_NORM_WIDTH) - mean) * rstd;
+            y = w ? y * SPLAT(w[c]) : y;
+            STORE(x + c * TD_NORM_WIDTH, b ? y + SPLAT(b[c]) : y);
+        }
+    }
+}
+
 static void NAME(back)(void *to, const void *gs, const void *xs, const void *ws, int64_t n,
                        const double *k) {
     const T *g = gs, *x = xs;
@@ -280,6 +315,7 @@ static const td_norm_functions NAME(norm_functions) = {
     .column_sums = NAME(column_sums),
     .column_moments = NAME(column_moments),
     .scale = NAME(scale),
+    .tile = NAME(tile),
     .back = NAME(back),
     .gather = NAME(gather),
     .map = NAME(map),

@@ -7,6 +7,12 @@
 /* Columns that one call of a columns function may have. */
 enum { TD_SOFTMAX_WIDTH = 64 };
 
+/* Lines of scores: outer x inner of them; those of an outer one lie side by side. Steps are
+ * elements from one outer one to the next, and from one class to the next. */
+typedef struct td_class_lines {
+    int64_t outer, inner, outer_step, class_step;
+} td_class_lines;
+
 /* The functions of one element type. What stands for a line (lse, weights, scales) is of the wide
  * type (td_dtype_wide). Rows are contiguous and follow one another; columns lie side by side and
  * `stride` elements separate the n elements of one. `log` asks for the logarithm. Results may be
@@ -31,11 +37,11 @@ typedef struct td_softmax_functions {
     void (*scaled_columns)(void *out, const void *x, const void *lse, const void *scale, int64_t n,
                            int64_t stride, int64_t columns);
 
-    /* Of outer x n x inner elements, with a class, a weight and an lse for each line: returns the
-     * sum of weight * (lse - x at the class), and of the weights in *total; the terms go to
-     * `losses` unless it is NULL. */
+    /* Of lines, with a class, a weight and an lse (NULL: 0) for each: returns the sum of weight *
+     * (lse - x at the class), and of the weights in *total; the terms go to `losses` unless it is
+     * NULL. */
     double (*pick)(void *losses, double *total, const void *x, const void *lse, const void *weights,
-                   const int64_t *classes, int64_t outer, int64_t n, int64_t inner);
+                   const int64_t *classes, const td_class_lines *lines);
     /* scale = weight * g / divisor per line, with one g for all or for each; 0 where weight is. */
     void (*scales)(void *scale, const void *weights, const void *g, int64_t lines, bool each,
                    double divisor);

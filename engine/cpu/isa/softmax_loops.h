@@ -355,23 +355,52 @@ static void NAME(softmax_backward_columns)(void *to, const void *gs, const void 
 
 /* ---- one class of each line ---- */
 
-static double NAME(pick)(void *losses, double *total, const void *from, const void *lses,
-                         const void *weights, const int64_t *class, int64_t outer, int64_t n,
-                         int64_t inner) {
-    T *each = losses;
-    const T *x = from;
-    const C *lse = lses, *weight = weights;
-    double sum = 0;
-    *total = 0;
-    for (int64_t o = 0, line = 0; o < outer; o++, x += n * inner)
-        for (int64_t i = 0; i < inner && NAME(goes_on)(line); i++, line++) {
-            C w = weight[line], score = GET(x[class[line] * inner + i]);
-            C loss = w == 0 ? 0 : w * (lse[line] - score);
-            if (each)
-                each[line] = PUT(loss);
-            sum += (double)loss;
-            *total += (double)w;
+/* Lines that are picked before they are summed. */
+enum { NAME(picked) = 128 };
+
+/* weight * (lse - x at the class) of n lines from one on. */
+static void NAME(pick_some)(C *term, const T *from, const C *lse, const C *weight,
+                            const int64_t *class, const td_class_lines *lines, int64_t line,
+                            int64_t n) {
+    int64_t o = line / lines->inner, i = line % lines->inner;
+    const T *x = from + o * lines->outer_step;
+    for (int64_t k = 0; k < n; k++) {
+        C w = weight[line + k], score = GET(x[class[line + k] * lines->class_step + i]);
+        term[k] = w == 0 ? 0 : w * (lse ? lse[line + k] - score : -score);
+        if (++i == lines->inner) {
+            i = 0;
+            x += lines->outer_step;
         }
+    }
+}
+
+static double NAME(sum_in_double)(const C *x, int64_t n) {
+    double sum[4] = {0};
+    int64_t k = 0;
+    for (; k + 4 <= n; k += 4)
+        for (int w = 0; w < 4; w++)
+            sum[w] += (double)x[k + w];
+    for (; k < n; k++)
+        sum[0] += (double)x[k];
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+static double NAME(pick)(void *losses, double *total, const void *x, const void *lse,
+                         const void *weights, const int64_t *class, const td_class_lines *lines) {
+    T *each = losses;
+    const C *weight = weights;
+    C term[NAME(picked)];
+    double sum = 0;
+    int64_t all = lines->outer * lines->inner;
+    *total = 0;
+    for (int64_t line = 0; line < all && NAME(goes_on)(line); line += NAME(picked)) {
+        int64_t n = all - line < NAME(picked) ? all - line : NAME(picked);
+        NAME(pick_some)(term, x, lse, weight, class, lines, line, n);
+        for (int64_t k = 0; k < n && each; k++)
+            each[line + k] = PUT(term[k]);
+        sum += NAME(sum_in_double)(term, n);
+        *total += NAME(sum_in_double)(weight + line, n);
+    }
     return sum;
 }
 
