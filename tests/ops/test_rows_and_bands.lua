@@ -112,7 +112,7 @@ for _, dtype in ipairs(DTYPES) do
 
     t.test("bands_of_" .. dtype, function()
         tide.manual_seed(43)
-        for _, shape in ipairs { { 1, 1 }, { 4, 9 }, { 9, 4 }, { 3, 5, 6 }, { 2, 2, 7, 3 } } do
+        for _, shape in ipairs { { 1, 1 }, { 4, 9 }, { 9, 4 }, { 3, 5, 6 }, { 2, 2, 7, 3 }, { 40, 3 }, { 150, 3, 5 } } do
             local x = numbers(dtype, shape)
             local rows, columns = shape[#shape - 1], shape[#shape]
             local distance = tide.arange(0, columns):unsqueeze(1) - tide.arange(0, rows):unsqueeze(2)
@@ -133,6 +133,72 @@ for _, dtype in ipairs(DTYPES) do
             same(x:triu(math.maxinteger), zero)
             same(x:tril(math.mininteger), zero)
         end
+    end)
+end
+
+-- Rows of so many elements that all ways of moving them are met.
+for _, dtype in ipairs { "int8", "bfloat16", "float32", "float64" } do
+    t.test("short_rows_of_" .. dtype .. "_are_read_and_set", function()
+        tide.manual_seed(45)
+        for _, width in ipairs { 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 20, 31, 33, 65 } do
+            local x, index = numbers(dtype, { 30, width }), tide.randint(1, 31, { 50 })
+            local rows, set = {}, x:clone()
+            for k = 1, 50 do
+                local at = index[k]:item()
+                rows[k] = x[at]
+                set[at] = 3
+            end
+            local name = dtype .. ", " .. width
+            same(x:index_select(1, index), tide.stack(rows), "index_select, " .. name)
+            same(x:index_fill(1, index, 3), set, "index_fill, " .. name)
+            local copied = tide.zeros_like(x):index_copy(1, index, tide.stack(rows))
+            same(copied:index_select(1, index), tide.stack(rows), "index_copy, " .. name)
+            same(tide.stack { x, x }:index_fill(2, index, 3), tide.stack { set, set }, "index_fill of two, " .. name)
+        end
+    end)
+
+    t.test("extremes_of_few_columns_of_" .. dtype, function()
+        tide.manual_seed(46)
+        for _, columns in ipairs { 1, 2, 3, 6, 31, 32, 33 } do
+            for _, rows in ipairs { 100, 1001, 5003 } do
+                local x = tide.randint(0, 100, { rows, columns }):to(tide[dtype])
+                if x.dtype.is_floating_point then
+                    x[rows // 2][1], x[rows - 1][columns] = 0 / 0, 0 / 0
+                end
+                local lines = x:t():contiguous()
+                for _, how in ipairs { "max", "min" } do
+                    local values, places = x[how](x, 1)
+                    local want, at = lines[how](lines, 2)
+                    local name = ("%s, %d x %d"):format(how, rows, columns)
+                    same(values, want, name)
+                    t.is_true(tide.equal(places, at), name)
+                end
+            end
+        end
+    end)
+end
+
+for dtype, limit in pairs { float32 = 1e-5, float64 = 1e-13, float16 = 2e-3, bfloat16 = 2e-2 } do
+    t.test("short_rows_of_" .. dtype .. "_are_normalised", function()
+        tide.manual_seed(47)
+        for _, n in ipairs { 1, 2, 3, 6, 16, 17, 32, 33 } do
+            for _, rows in ipairs { 1, 63, 64, 65, 200 } do
+                local x = (tide.randn(rows, n) + 2):to(tide[dtype])
+                local w, b = (tide.rand(n) + 0.5):to(x.dtype), tide.rand(n):to(x.dtype)
+                local wide = x:double()
+                local mean = wide:mean(2, { keepdim = true })
+                local var = (wide - mean):square():mean(2, { keepdim = true })
+                local y = tide.layer_norm(x, { n }, w, b, 0.1)
+                local name = ("%s of %d x %d"):format(dtype, rows, n)
+                local want = (wide - mean) / (var + 0.1):sqrt() * w:double() + b:double()
+                t.is_true(tide.allclose(y:double(), want, { rtol = limit, atol = 4 * limit }), "layer_norm, " .. name)
+                want = wide / (wide:square():mean(2, { keepdim = true }) + 0.1):sqrt()
+                t.is_true(tide.allclose(tide.rms_norm(x, { n }, nil, 0.1):double(), want, { rtol = limit, atol = limit }), name)
+                same(tide.layer_norm(x[rows], { n }, w, b, 0.1), y[rows], "one row alone, " .. name)
+            end
+        end
+        local same_all = tide.full({ 70, 5 }, 0.1):to(tide[dtype])
+        t.is_true(tide.equal(tide.layer_norm(same_all, { 5 }), tide.zeros_like(same_all)), "rows of one number")
     end)
 end
 
