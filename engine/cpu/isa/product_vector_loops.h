@@ -66,9 +66,35 @@ NAME(dots_of)(const E *x, const E *w, int64_t stride, int count, int64_t n, doub
         sums[r] += (double)(all[r] + rest[r]);
 }
 
+/* The same of rows that fill no vector, which are nothing but rests: four at a time. */
+static void NAME(short_dots)(const E *x, const E *w, int64_t stride, int64_t count, int64_t n,
+                             double *sums) {
+    for (; count >= 4; count -= 4, w += 4 * stride, sums += 4) {
+        T rest[4] = {0};
+        for (int64_t k = 0; k < n; k++) {
+            T left = GET(x[k]);
+#pragma GCC unroll 4
+            for (int r = 0; r < 4; r++)
+                rest[r] = ADD1(rest[r], left, GET(w[r * stride + k]));
+        }
+        for (int r = 0; r < 4; r++)
+            sums[r] = (double)(0 + rest[r]);
+    }
+    for (; count > 0; count--, w += stride, sums++) {
+        T rest = 0;
+        for (int64_t k = 0; k < n; k++)
+            rest = ADD1(rest, GET(x[k]), GET(w[k]));
+        *sums = (double)(0 + rest);
+    }
+}
+
 static void NAME(dots)(const void *x, const void *rows, int64_t stride, int64_t count, int64_t n,
                        double *sums) {
     const E *w = rows;
+    if (n < N) {
+        NAME(short_dots)(x, w, stride, count, n, sums);
+        return;
+    }
     for (int64_t r = 0; r < count; r++)
         sums[r] = 0;
     for (; count > 0; count -= SIDE_BY_SIDE, w += SIDE_BY_SIDE * stride, sums += SIDE_BY_SIDE)
