@@ -60,8 +60,8 @@ static void find_folded(const find_job *j, const char *x, int64_t count, int64_t
                         int64_t *index) {
     int64_t folds = WIDE / n, each = count / folds, part[WIDE];
     int64_t size = (int64_t)j->itemsize;
-    (j->least ? td_cpu->reduce->find_min_columns : td_cpu->reduce->find_max_columns)[j->dtype](
-        part, x, each, n * folds, n * folds);
+    (j->least ? td_cpu->reduce->find_min_columns
+              : td_cpu->reduce->find_max_columns)[j->dtype](part, x, each, n * folds, n * folds);
     for (int64_t k = 0; k < n; k++) {
         int64_t best = part[k] * folds;
         for (int64_t f = 1; f < folds; f++) {

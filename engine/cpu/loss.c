@@ -79,9 +79,8 @@ td_status td_cpu_class_weights(const td_class_weights_plan *plan) {
     enum { BLOCK = 4096 };
     td_tensor *target = NULL, *weight = NULL;
     td_dtype dtype = (td_dtype)plan->weights->dtype;
-    weighing w = {.plan = plan,
-                  .size = td_dtype_size(dtype),
-                  .counting = {plan->nclasses, plan->from_one}};
+    weighing w = {
+        .plan = plan, .size = td_dtype_size(dtype), .counting = {plan->nclasses, plan->from_one}};
     td_status status = TD_OK;
     /* A device that works late reads them before anybody has looked at what this returns. */
     memset(plan->classes->data, 0, sizeof(int64_t) * (size_t)plan->classes->numel);

@@ -16,6 +16,7 @@
 
 enum { DEPTH = 512, WIDTH = 256 }; /* elements of a line, lines, that are worked on at a time */
 enum { EIGHT = 8, SOME = 64 };
+enum { FEW_ROWS = 8 * 1024 };     /* between two looks at the interrupt flag */
 enum { SHORT = 64, TILE = 2048 }; /* elements of a line that is turned, of lines turned together */
 
 typedef struct line_scan {
@@ -96,6 +97,22 @@ static void scan_side_by_side(void *ctx, int64_t begin, int64_t end, int worker)
                  s->x + at * size, k, lines);
         }
     }
+}
+
+/* Few lines side by side: an item is all of them. */
+static void scan_few(void *ctx, int64_t begin, int64_t end, int worker) {
+    const line_scan *s = ctx;
+    const td_scan_kernels *all = td_cpu->scan;
+    td_extremes_few few =
+        s->kind == TD_SCAN_MAX ? all->largest_few[s->to] : all->smallest_few[s->to];
+    int64_t size = (int64_t)td_dtype_size(s->to);
+    (void)worker;
+    for (int64_t item = begin; item < end; item++)
+        for (int64_t k = 0; k < s->n && !td_interrupt_requested(); k += FEW_ROWS) {
+            int64_t at = (item * s->n + k) * s->inner;
+            few(s->out + at * size, s->index + at, s->x + at * size, k,
+                s->n - k < FEW_ROWS ? s->n - k : FEW_ROWS, s->inner);
+        }
 }
 
 /* Short lines: as many as a tile has room for are turned, so that they lie side by side, and what
@@ -250,6 +267,10 @@ static td_status scan_where_they_lie(const td_scan_plan *p, const td_tensor *x) 
                    .n = p->x->sizes[p->dim],
                    .inner = lines_inside(p)};
     int64_t outer = p->x->numel / (s.n * s.inner), threads = td_get_num_threads();
+    if (s.inner <= TD_SCAN_FEW) {
+        td_status status = td_parallel_for(outer, 8 * s.n * s.inner, scan_few, &s);
+        return status ? status : td_interrupt_check();
+    }
     s.width = outer < threads ? (s.inner / threads + 15) / 16 * 16 : WIDTH;
     s.width = s.width < 16 ? 16 : s.width < WIDTH ? s.width : WIDTH;
     int64_t items = outer * ((s.inner + s.width - 1) / s.width);
@@ -259,7 +280,7 @@ static td_status scan_where_they_lie(const td_scan_plan *p, const td_tensor *x) 
 
 static bool lies_side_by_side(const td_scan_plan *p) {
     return (p->kind == TD_SCAN_MAX || p->kind == TD_SCAN_MIN) && p->x->dtype == p->out->dtype &&
-           p->out->contiguous && p->index->contiguous && p->x->ndim > 1 && lines_inside(p) >= 8;
+           p->out->contiguous && p->index->contiguous && lines_inside(p) > 1;
 }
 
 /* Lines one behind the other, in the way that suits their kind, length and number. */

@@ -132,7 +132,8 @@ static td_status mask_matrices(const band_job *j, const td_tensor *x) {
     for (int64_t r = 0; r < j->rows; r++) {
         int64_t from = within(r + j->first, 0, j->columns);
         int64_t to = within(r + j->last + 1, from, j->columns);
-        memset(mask + (size_t)r * row + (size_t)from * j->size, 0xff, (size_t)(to - from) * j->size);
+        memset(mask + (size_t)r * row + (size_t)from * j->size, 0xff,
+               (size_t)(to - from) * j->size);
     }
     for (size_t at = one; at < job.bytes; at += one)
         memcpy(mask + at, mask, one);

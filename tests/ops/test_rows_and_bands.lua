@@ -178,6 +178,23 @@ for _, dtype in ipairs { "int8", "bfloat16", "float32", "float64" } do
     end)
 end
 
+for _, dtype in ipairs(DTYPES) do
+    t.test("running_extremes_of_few_columns_of_" .. dtype, function()
+        tide.manual_seed(48)
+        for _, shape in ipairs { { 1, 2 }, { 9000, 3 }, { 513, 8 }, { 3, 70, 7 }, { 5, 40, 9 } } do
+            local x = numbers(dtype, shape)
+            local lines = x:transpose(-1, -2):contiguous()
+            for _, how in ipairs { "cummax", "cummin" } do
+                local values, places = x[how](x, #shape - 1)
+                local want, at = lines[how](lines, #shape)
+                local name = how .. " of " .. tostring(x.shape)
+                same(values, want:transpose(-1, -2), name)
+                t.is_true(tide.equal(places, at:transpose(-1, -2)), name)
+            end
+        end
+    end)
+end
+
 for dtype, limit in pairs { float32 = 1e-5, float64 = 1e-13, float16 = 2e-3, bfloat16 = 2e-2 } do
     t.test("short_rows_of_" .. dtype .. "_are_normalised", function()
         tide.manual_seed(47)

@@ -19,9 +19,30 @@
             index[k] = taken ? at : place[k];                                                      \
         }                                                                                          \
     }
+#define DEFINE_FEW(name, type, better, GET)                                                        \
+    static void name(void *restrict to, int64_t *restrict index, const void *restrict from,        \
+                     int64_t at, int64_t rows, int64_t lines) {                                    \
+        const type *restrict x = from;                                                             \
+        type *restrict out = to, best[TD_SCAN_FEW];                                                \
+        int64_t place[TD_SCAN_FEW];                                                                \
+        for (int64_t k = 0; k < lines; k++) {                                                      \
+            best[k] = at ? out[k - lines] : x[k];                                                  \
+            place[k] = at ? index[k - lines] : 0;                                                  \
+        }                                                                                          \
+        for (; rows > 0; rows--, at++, x += lines, out += lines, index += lines)                   \
+            for (int64_t k = 0; k < lines; k++) {                                                  \
+                bool taken = GET(x[k]) better GET(best[k]) || GET(x[k]) != GET(x[k]);              \
+                best[k] = taken ? x[k] : best[k];                                                  \
+                place[k] = taken ? at : place[k];                                                  \
+                out[k] = best[k];                                                                  \
+                index[k] = place[k];                                                               \
+            }                                                                                      \
+    }
 #define DEFINE_STEPS(type, GET)                                                                    \
     DEFINE_STEP(type##_largest, type, >=, GET)                                                     \
-    DEFINE_STEP(type##_smallest, type, <=, GET)
+    DEFINE_STEP(type##_smallest, type, <=, GET)                                                    \
+    DEFINE_FEW(type##_largest_few, type, >=, GET)                                                  \
+    DEFINE_FEW(type##_smallest_few, type, <=, GET)
 DEFINE_STEPS(uint8_t, SAME)
 DEFINE_STEPS(int8_t, SAME)
 DEFINE_STEPS(int16_t, SAME)
@@ -111,6 +132,8 @@ extern const td_scan_kernels TD_ISA_SYMBOL(td_scan_kernels);
 const td_scan_kernels TD_ISA_SYMBOL(td_scan_kernels) = {
     .largest = BY_DTYPE(largest),
     .smallest = BY_DTYPE(smallest),
+    .largest_few = BY_DTYPE(largest_few),
+    .smallest_few = BY_DTYPE(smallest_few),
     .largest_line = largest_line,
     .smallest_line = smallest_line,
 };

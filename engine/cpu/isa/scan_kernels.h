@@ -15,8 +15,16 @@ typedef void (*td_extremes_step)(void *out, int64_t *index, const void *last, co
 typedef void (*td_extremes_line)(int64_t *out, int64_t *index, const int64_t *x, int64_t at,
                                  int64_t n, int64_t *best, int64_t *place);
 
+/* The steps of so many rows, from place `at` on, of at most TD_SCAN_FEW lines side by side: rows
+ * lie one behind the other, and the results of the one before, unless `at` is 0, in front of
+ * theirs. */
+enum { TD_SCAN_FEW = 8 };
+typedef void (*td_extremes_few)(void *out, int64_t *index, const void *x, int64_t at, int64_t rows,
+                                int64_t lines);
+
 typedef struct td_scan_kernels {
     td_extremes_step largest[TD_DTYPE_COUNT], smallest[TD_DTYPE_COUNT];
+    td_extremes_few largest_few[TD_DTYPE_COUNT], smallest_few[TD_DTYPE_COUNT];
     td_extremes_line largest_line, smallest_line;
 } td_scan_kernels;
 

@@ -365,7 +365,7 @@ static void NAME(pick_some)(C *term, const T *from, const C *lse, const C *weigh
     int64_t o = line / lines->inner, i = line % lines->inner;
     const T *x = from + o * lines->outer_step;
     for (int64_t k = 0; k < n; k++) {
-        C w = weight[line + k], score = GET(x[class[line + k] * lines->class_step + i]);
+        C w = weight[line + k], score = GET(x[class[line + k] * lines -> class_step + i]);
         term[k] = w == 0 ? 0 : w * (lse ? lse[line + k] - score : -score);
         if (++i == lines->inner) {
             i = 0;
