@@ -2,10 +2,11 @@
 -- {"case", "min_s", "bytes", "kinds"}: the least time of a call, the bytes of its operands and results (0 where it makes
 -- nothing or is no matter of memory), dtypes and shapes of results. `tests/bench/compare sweep` runs it beside PyTorch and judges.
 --
---     tide tests/bench/sweep.lua [--quick] [--tiny] [--list] [OPERATOR or CASE...]
+--     tide tests/bench/sweep.lua [--quick] [--gradients] [--tiny] [--list] [OPERATOR or CASE...]
 --
 -- 1e7 elements are called in float32 and bfloat16 alone, which take the time of all the rest as it is. The layout
 -- short_rows is of matrices with six columns, which lie one row behind the other.
+-- --gradients: a call and the gradients of all its float operands, float32 at 1e3 and 1e5 in every layout.
 -- --quick: float32 at 1e3 and 1e5 alone. --tiny: little of everything. --list: the calls as JSON instead, for
 -- sweep.py. A case is OPERATOR[:NUMBER OF ITS CALL]/SIZE/DTYPE/LAYOUT; what refuses a call says
 -- {"refused": CASE, "why": TEXT}.
@@ -25,7 +26,7 @@ for _, word in ipairs(arg) do
     end
 end
 for flag in pairs(flags) do
-    if flag ~= "--quick" and flag ~= "--tiny" and flag ~= "--list" then
+    if not ({ ["--quick"] = true, ["--gradients"] = true, ["--tiny"] = true, ["--list"] = true })[flag] then
         io.stderr:write("sweep.lua: unknown option '", flag, "'\n")
         os.exit(1)
     end
@@ -33,15 +34,15 @@ end
 
 local bench = dofile(here .. "bench.lua")
 local table_of = dofile(here .. "sweep_calls.lua")
-local TINY, QUICK = flags["--tiny"] or bench.tiny, flags["--quick"]
+local TINY, QUICK, GRADIENTS = flags["--tiny"] or bench.tiny, flags["--quick"], flags["--gradients"]
 local BATCH, BATCHES, LONG, VERY_LONG = TINY and 0 or 1e-3, TINY and 1 or 3, 0.02, 0.3
 tide.set_num_threads(1)
 
 -- ---- which cases ----
 
 local LARGE = 10000000
-local SIZES = TINY and { 1, 24 } or QUICK and { 1000, 100000 } or { 1, 1000, 100000, LARGE }
-local DTYPES = QUICK and { "float32" } or { "float32", "float64", "bfloat16", "int64" }
+local SIZES = TINY and { 1, 24 } or (QUICK or GRADIENTS) and { 1000, 100000 } or { 1, 1000, 100000, LARGE }
+local DTYPES = (QUICK or GRADIENTS) and { "float32" } or { "float32", "float64", "bfloat16", "int64" }
 local LAYOUTS = QUICK and { "contiguous" } or { "contiguous", "transposed", "channels_last", "short_rows" }
 -- Families whose operators should take as long as their bytes take to be moved.
 local MOVING = {}
@@ -283,12 +284,63 @@ end
 
 -- ---- measuring ----
 
+-- Float tensors among arguments, and in lists of them, become leaves, which are put into `leaves`.
+local function as_leaves(x, leaves)
+    if tide.is_tensor(x) and x.dtype.is_floating_point then
+        leaves[#leaves + 1] = x:detach():requires_grad_()
+        return leaves[#leaves]
+    elseif type(x) == "table" and #x > 0 then
+        local list = {}
+        for k, item in ipairs(x) do
+            list[k] = as_leaves(item, leaves)
+        end
+        return list
+    end
+    return x
+end
+
+-- The first result that is recorded; nil: none.
+local function recorded(x)
+    if tide.is_tensor(x) then
+        return x.requires_grad and x or nil
+    elseif type(x) == "table" then
+        for _, item in ipairs(x) do
+            local found = recorded(item)
+            if found then
+                return found
+            end
+        end
+    end
+end
+
+-- A call, and the gradients of its leaves by its first result that has some.
+local function with_gradients(fn, args, op)
+    local leaves, held = {}, { n = args.n }
+    if op.inplace_only then
+        error("it writes its operand", 0)
+    end
+    for k = 1, args.n do
+        held[k] = as_leaves(args[k], leaves)
+    end
+    local y = recorded { fn(table.unpack(held, 1, held.n)) }
+    if not y then
+        error("it has no gradient", 0)
+    end
+    local options = { grad_outputs = { tide.ones_like(y) }, allow_unused = true }
+    return function()
+        return tide.autograd.grad(recorded { fn(table.unpack(held, 1, held.n)) }, leaves, options)
+    end
+end
+
 local function prepared(case)
     local args = { n = #case.args }
     for k = 1, args.n do
         args[k] = value(case.args[k])
     end
     local op = case.op
+    if GRADIENTS then
+        return with_gradients(op.method_only and args[1][op.name] or tide[op.name], args, op), args
+    end
     local fn = (op.method_only or op.inplace_only) and args[1][op.name] or tide[op.name]
     return function() return fn(table.unpack(args, 1, args.n)) end, args
 end
@@ -355,7 +407,7 @@ local function run(case)
         return
     end
     local bytes = 0
-    if MOVING[case.op.family] and not case.op.view then
+    if MOVING[case.op.family] and not case.op.view and not GRADIENTS then
         bytes = bytes_in(args, {}) + bytes_in({ table.unpack(results, 2, results.n) }, {})
     end
     local made_of = table.concat(kinds({ table.unpack(results, 2, results.n) }, {}), ", ")

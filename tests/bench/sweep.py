@@ -1,5 +1,5 @@
 """sweep.py: the calls of sweep.lua in PyTorch, measured and printed the same way. It reads them from the file that it is
-given, a line of JSON each, as `sweep.lua --list` writes them."""
+given, a line of JSON each, as `sweep.lua --list` writes them. --gradients: with the gradients of their operands."""
 import json
 import math
 import sys
@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 import bench
 
+GRADIENTS = "--gradients" in sys.argv
 BATCH, BATCHES, LONG, VERY_LONG = 0 if bench.TINY else 1e-3, 1 if bench.TINY else 3, 0.02, 0.3
 
 # ---- operands ----
@@ -97,6 +98,33 @@ def find(name):
     return method(name) if hasattr(torch.Tensor, name) else None
 
 
+def as_leaves(x, leaves):
+    """Float tensors among arguments, and in lists of them, become leaves, which are put into `leaves`."""
+    if isinstance(x, torch.Tensor) and x.is_floating_point():
+        leaves.append(x.detach().requires_grad_())
+        return leaves[-1]
+    return type(x)(as_leaves(item, leaves) for item in x) if isinstance(x, (tuple, list)) else x
+
+
+def recorded(x):
+    """The first result that is recorded; None: none."""
+    if isinstance(x, torch.Tensor):
+        return x if x.requires_grad else None
+    found = (recorded(item) for item in x) if isinstance(x, (tuple, list)) else ()
+    return next((y for y in found if y is not None), None)
+
+
+def with_gradients(function, args, options):
+    """A call, and the gradients of its leaves by its first result that has some."""
+    leaves = []
+    args = [as_leaves(x, leaves) for x in args]
+    y = recorded(function(*args, **options))
+    if y is None:
+        raise ValueError("it has no gradient")
+    ones = torch.ones_like(y)
+    return lambda: torch.autograd.grad(recorded(function(*args, **options)), leaves, ones, allow_unused=True)
+
+
 def prepared(call):
     function, args, options = find(call["op"]), [], {}
     for d in call.get("args", ()):
@@ -104,7 +132,7 @@ def prepared(call):
             options = {key: value(item) for key, item in d["names"].items()}
         else:
             args.append(value(d))
-    return lambda: function(*args, **options)
+    return with_gradients(function, args, options) if GRADIENTS else lambda: function(*args, **options)
 
 
 def time_of(function, loops):
