@@ -23,6 +23,8 @@ static int run_backward(lua_State *L, int n, td_tensor *const *outputs, td_tenso
                                                             (td_tensor **)inputs.tensors, options);
     tide_script_leave(before);
     TIDE_CHECK(L, status);
+    if (n > 0) /* gradients are where outputs are, which may be small */
+        tide_pressure_note(&TIDE_STATE(L)->pressure, td_tensor_device(outputs[0]));
     return 0;
 }
 
@@ -89,6 +91,7 @@ static void put_gradients(lua_State *L, int n, td_tensor **results, tide_handle 
         if (results[k]) {
             td_release(handles[k]->tensor);
             handles[k]->tensor = results[k];
+            tide_check_pressure(L, TIDE_STATE(L), results[k]);
         } else if (!handles[k]->tensor) {
             lua_pushboolean(L, 0);
             lua_rawseti(L, -2, k + 1);

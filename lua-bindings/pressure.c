@@ -12,7 +12,10 @@
 enum {
     LEAST_ROOM = 32 << 20,  /* of a soft maximum above what is alive */
     DEVICE_PACE = 16 << 20, /* of devices whose kernels don't wait for memory */
-    MOST_STRETCH = 7,       /* 512 KB become 64 MB */
+    MOST_STRETCH = 6,       /* 1 MB become 64 MB */
+    MOST_SPREAD = 3,        /* 1 MB become 8 MB */
+    OLD = 4,                /* this part of what was made has grown old: more room for the young */
+    CALM = 8,               /* full collections without that, and there is less again */
     SHRINK_STRETCH = 3,     /* this dear: look whether a stack has been deep */
     DEAR = 16,              /* a young collection may take this part of the time since the last */
     CHEAP = 64,             /* and below this part the pace shrinks again */
@@ -38,15 +41,18 @@ static int64_t read_cache_size(void) {
     return size > 0 ? size : 1 << 20;
 }
 
-/* A quarter: as much again is in use by the operands, and the first block beyond the pace is made
- * before it is seen. */
+/* All of it: with less, three results of a tenth of it that a script holds at a time would see two
+ * collections, and grow old. */
 static void find_cache_pace(void) {
-    int64_t pace = read_cache_size() / 4;
-    cache_pace = pace < 128 << 10 ? 128 << 10 : pace > 1 << 20 ? 1 << 20 : pace;
+    int64_t pace = read_cache_size();
+    cache_pace = pace < 512 << 10 ? 512 << 10 : pace > 2 << 20 ? 2 << 20 : pace;
 }
 
 static int64_t pace_of(const tide_pressure *pressure, td_device device) {
-    return (device.type == TD_CPU ? cache_pace : DEVICE_PACE) << pressure->stretch;
+    int more = pressure->stretch;
+    if (device.type != TD_CPU)
+        return (int64_t)DEVICE_PACE << more;
+    return cache_pace << (more > pressure->spread ? more : pressure->spread);
 }
 
 static int64_t nanoseconds(void) {
@@ -68,6 +74,19 @@ static int stretch_after(int stretch, int64_t worked, int64_t spent, int64_t fre
     return stretch;
 }
 
+/* A script that holds more at a time than the pace has results that see two young collections: they
+ * grow old, and what they leave piles up to the maximum. Bytes that a full collection freed say so,
+ * beside those that were made since the last. */
+static void spread_after(tide_pressure *pressure, int64_t made, int64_t freed) {
+    if (freed * OLD > made) {
+        pressure->spread += pressure->spread < MOST_SPREAD;
+        pressure->calm = 0;
+    } else if (pressure->spread > 0 && ++pressure->calm >= CALM) {
+        pressure->spread--;
+        pressure->calm = 0;
+    }
+}
+
 /* ---- gauges ---- */
 
 static void set_mark(const tide_pressure *pressure, tide_gauge *gauge, int64_t used) {
@@ -82,7 +101,7 @@ static void reset(const tide_pressure *pressure, tide_gauge *gauge) {
     int64_t room = used / 2 > LEAST_ROOM ? used / 2 : LEAST_ROOM;
     room = room > 3 * heap ? room : 3 * heap;
     gauge->maximum = used + room;
-    gauge->left = 8 * room > 256 * heap ? 8 * room : 256 * heap;
+    gauge->room = gauge->left = 8 * room > 256 * heap ? 8 * room : 256 * heap;
     set_mark(pressure, gauge, used);
 }
 
@@ -176,10 +195,14 @@ void tide_pressure_relieve(lua_State *L, tide_pressure *pressure, const size_t *
     gauge->left -= fresh;
     bool shrink = collect_young(L, pressure, handles, fresh);
     int64_t used = td_memory_allocated(gauge->device);
-    if (shrink)
+    if (shrink) {
         shrink_stacks(L, pressure);
-    else if (used > gauge->maximum || gauge->left < 0 || heap_has_grown(L, pressure))
+    } else if (used > gauge->maximum || gauge->left < 0 || heap_has_grown(L, pressure)) {
+        int64_t made = gauge->room - gauge->left;
         tide_pressure_collect(L, pressure);
-    else
+        if (gauge->device.type == TD_CPU)
+            spread_after(pressure, made, used - td_memory_allocated(gauge->device));
+    } else {
         set_mark(pressure, gauge, used);
+    }
 }

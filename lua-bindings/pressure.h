@@ -2,7 +2,7 @@
  *
  * Lua sees a few dozen bytes of a tensor, so its own pacing would let results pile up for a long
  * time: first out of the caches, then out of memory. Here each device has a gauge. When the tensors
- * there have grown by a pace (a part of the second-level cache), the next new handle is preceded by
+ * there have grown by a pace (the second-level cache's size), the next new handle is preceded by
  * a young collection: in Lua's generational mode that costs less than a microsecond, looks only at
  * what was made since the last two, and hands the new result a block that is still warm. Tensors
  * that lived longer are old to Lua, and only a full collection finds them dead; one is made when a
@@ -30,13 +30,16 @@ typedef struct tide_gauge {
     int64_t mark;    /* after the last collection, or less where less was seen since */
     int64_t limit;   /* beyond: collect before the next handle is made */
     int64_t maximum; /* beyond, after a young collection: collect everything */
-    int64_t left;    /* what may still be made before everything is collected all the same */
+    int64_t left;    /* what may still be made before everything is collected all the same, */
+    int64_t room;    /* and how much that was after the last time */
 } tide_gauge;
 
 typedef struct tide_pressure {
     tide_gauge gauges[TD_DEVICE_TYPES][TIDE_GAUGES];
     tide_gauge *risen; /* beyond its limit; NULL: none is */
-    int stretch;       /* paces are doubled so many times where young collections are dear */
+    int stretch;       /* paces are doubled so many times where young collections are dear, */
+    int spread;        /* or, of the CPU, where much of what is made grows old; */
+    int calm;          /* full collections that found little of that */
     int64_t dear;      /* young collections since they became so dear that stacks are looked at */
     int64_t next_shrink;
     int64_t ended;  /* nanoseconds: when the last young collection did */

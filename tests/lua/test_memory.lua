@@ -52,6 +52,36 @@ t.test("medium_temporaries_stay_near_the_caches", function()
     t.is_true(peak < most, "peak in a coroutine " .. peak)
 end)
 
+t.test("several_results_held_at_a_time_dont_grow_old", function()
+    local a, b = tide.ones(100000), tide.ones(100000)
+    local function steps()
+        for _ = 1, 200 do
+            local x, y = a + b, a - b
+            local z = x * y
+        end
+    end
+    peak_of(steps) -- the pace is found meanwhile
+    t.is_true(peak_of(steps) < (SANITIZER and 64e6 or 24e6))
+end)
+
+t.test("gradients_are_collected_as_results_are", function()
+    local x = tide.ones(100000):requires_grad_()
+    local ones, most = tide.ones(100000), SANITIZER and 64e6 or 24e6
+    local by_call = peak_of(function()
+        for _ = 1, 200 do
+            tide.autograd.grad(tide.dot(x, ones), x)
+        end
+    end)
+    local by_field = peak_of(function()
+        for _ = 1, 200 do
+            tide.dot(x, ones):backward()
+            local _ = x.grad
+            x.grad = nil
+        end
+    end)
+    t.is_true(by_call < most and by_field < most, ("%d by grad, %d by backward"):format(by_call, by_field))
+end)
+
 t.test("two_large_results_are_there_at_once_and_not_more", function()
     local mb = 1 << 20
     local peak = peak_of(function() add_ones(8 * mb, 10) end) -- 32 MB each, operands too
