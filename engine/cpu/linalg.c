@@ -256,28 +256,62 @@ static double orientation(const job *j, const desk *d, double *a) {
     return sign;
 }
 
-/* u diag(product of the other s) vh, by the signs of u and vh. */
-static int one_cofactor(const job *j, const desk *d, int64_t at) {
+/* Of a matrix, in a, whose pivots say that it is far from singular: determinant times the
+ * transposed inverse. False: it isn't. */
+static bool cofactor_by_inverse(const job *j, const desk *d) {
+    const double far = 0x1p-20;
     size_t n = (size_t)j->n;
-    load(j->plan->a, at, false, d->a);
+    double det = 1, least = INFINITY, most = 0;
+    memcpy(d->c, d->a, n * n * sizeof *d->c);
+    if (n == 0 || d->lapack->getrf(j->n, j->n, d->c, j->n, d->places))
+        return false;
+    for (size_t k = 0; k < n; k++) {
+        double pivot = d->c[k * (n + 1)], size = fabs(pivot);
+        det *= d->places[k] == (int)k + 1 ? pivot : -pivot;
+        least = size < least ? size : least;
+        most = size > most ? size : most;
+    }
+    if (!(least >= far * most) || !isnormal(det))
+        return false;
+    fill_unit(d->b, j->n);
+    d->lapack->getrs(j->n, j->n, d->c, j->n, d->places, d->b, j->n);
+    for (size_t row = 0; row < n; row++)
+        for (size_t column = 0; column < n; column++)
+            d->a[row + column * n] = det * d->b[column + row * n];
+    return true;
+}
+
+/* u diag(product of the other s) vh, by the signs of u and vh. */
+static int cofactor_by_values(const job *j, const desk *d) {
+    size_t n = (size_t)j->n;
     int info = decompose(j, d, 'A');
     if (info)
         return info;
+    double *others = d->work, sign = 1; /* LAPACK is done with it */
+    for (size_t k = 0; k < n; k++) {
+        others[k] = 1;
+        for (size_t l = 0; l < n; l++)
+            others[k] *= l == k ? 1 : d->values[l];
+    }
     for (size_t row = 0; row < n; row++)
         for (size_t column = 0; column < n; column++) {
             double sum = 0;
-            for (size_t k = 0; k < n; k++) {
-                double others = 1;
-                for (size_t l = 0; l < n; l++)
-                    others *= l == k ? 1 : d->values[l];
-                sum += d->b[row + k * n] * others * d->c[k + column * n];
-            }
+            for (size_t k = 0; k < n; k++)
+                sum += d->b[row + k * n] * others[k] * d->c[k + column * n];
             d->a[row + column * n] = sum;
         }
-    double sign = n > 0 ? orientation(j, d, d->b) * orientation(j, d, d->c) : 1;
+    if (n > 0)
+        sign = orientation(j, d, d->b) * orientation(j, d, d->c);
     for (size_t k = 0; k < n * n; k++)
         d->a[k] *= sign;
-    store(j->plan->out[0], at, false, WHOLE, d->a, j->n);
+    return 0;
+}
+
+static int one_cofactor(const job *j, const desk *d, int64_t at) {
+    load(j->plan->a, at, false, d->a);
+    int info = cofactor_by_inverse(j, d) ? 0 : cofactor_by_values(j, d);
+    if (info == 0)
+        store(j->plan->out[0], at, false, WHOLE, d->a, j->n);
     return info;
 }
 
