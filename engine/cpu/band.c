@@ -1,13 +1,9 @@
-/* shape.c: triangles, and sums into overlapping views, on the CPU. */
-#include "engine/core/interrupt.h"
+/* band.c: triangles of matrices on the CPU. */
 #include "engine/core/threads.h"
 #include "engine/cpu/cpu.h"
-#include "engine/cpu/sums.h"
 #include "engine/ops/copy.h"
 
 #include <string.h>
-
-/* ---- triangles ---- */
 
 typedef struct band_job {
     const td_tensor *out;
@@ -224,49 +220,4 @@ done:
     td_release(across);
     td_release(from);
     return status;
-}
-
-/* ---- sums into views ---- */
-
-enum { STRETCH = 64 * 1024 }; /* elements added without a look at the interrupt flag */
-
-#define DEFINE_ADD(NAME, type, SUM)                                                                \
-    static void add_##NAME(void *to, const void *from, int64_t offset, const td_tensor *g,         \
-                           const int64_t *strides) {                                               \
-        int64_t at[TD_MAX_DIMS] = {0}, end = 0;                                                    \
-        type *x = (type *)to + offset;                                                             \
-        const type *v = from;                                                                      \
-        for (int64_t k = 0; k < g->numel; k++) {                                                   \
-            if (k == end) {                                                                        \
-                if (td_interrupt_requested())                                                      \
-                    return;                                                                        \
-                end += STRETCH;                                                                    \
-            }                                                                                      \
-            *x = SUM(*x, v[k]);                                                                    \
-            for (int d = g->ndim - 1; d >= 0; d--) {                                               \
-                x += strides[d];                                                                   \
-                if (++at[d] < g->sizes[d])                                                         \
-                    break;                                                                         \
-                x -= strides[d] * g->sizes[d];                                                     \
-                at[d] = 0;                                                                         \
-            }                                                                                      \
-        }                                                                                          \
-    }
-TD_SUMS(DEFINE_ADD)
-
-typedef void (*add_fn)(void *to, const void *from, int64_t offset, const td_tensor *g,
-                       const int64_t *strides);
-
-#define ROW(NAME, type, SUM) [TD_##NAME] = add_##NAME,
-static const add_fn add_functions[TD_DTYPE_COUNT] = {TD_SUMS(ROW)};
-#undef ROW
-
-td_status td_cpu_add_strided(const td_add_strided_plan *plan) {
-    td_tensor *out = plan->out, *packed = NULL;
-    td_status status = td_contiguous_as(plan->x, (td_dtype)out->dtype, &packed);
-    if (status)
-        return status;
-    add_functions[out->dtype](out->data, packed->data, plan->offset, packed, plan->strides);
-    td_release(packed);
-    return td_interrupt_check();
 }
