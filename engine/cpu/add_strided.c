@@ -102,6 +102,15 @@ static void take_dims(job *j, const td_tensor *x, const int64_t *strides) {
         j->dims[at] = dim;
         j->ndim++;
     }
+    for (int d = j->ndim - 2; d >= 0; d--) { /* what runs through two of them is one */
+        side_dim *outer = &j->dims[d], *inner = outer + 1;
+        if (outer->to != inner->to * inner->size || outer->from != inner->from * inner->size)
+            continue;
+        *outer = (side_dim){outer->size * inner->size, inner->to, inner->from};
+        j->ndim--;
+        for (int k = d + 1; k < j->ndim; k++)
+            j->dims[k] = j->dims[k + 1];
+    }
     if (j->ndim == 0)
         j->dims[j->ndim++] = (side_dim){1, 1, 1};
 }

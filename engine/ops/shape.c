@@ -262,7 +262,7 @@ TD_OPERATOR(unsqueeze) = {
 TD_OPERATOR(expand) = {
     .schema = "(Tensor x, int[] size) -> Tensor",
     .doc = "Dims of size 1 repeated without a copy; -1 keeps a size.",
-    VIEW(td_run_expand, "x: sum_to(g, x.shape)"),
+    VIEW(td_run_expand, "x: if(g.numel == x.numel, reshape(g, x.shape), sum_to(g, x.shape))"),
 };
 TD_OPERATOR(expand_as) = {
     .schema = "(Tensor x, Tensor other) -> Tensor",
