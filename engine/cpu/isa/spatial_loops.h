@@ -146,13 +146,92 @@ static void NAME(sum)(void *to, const void *from, const td_taps *axis, int64_t i
 }
 
 #if FLOATS
+/* How places that see one of a line follow one another. */
+typedef struct NAME(steps) {
+    int64_t each;     /* so many see the first, as many the second, and so on to the last; 0: no */
+    int64_t from, to; /* the longest run of places that see one after the other */
+} NAME(steps);
+
+static NAME(steps) NAME(steps_of)(const td_taps *last) {
+    NAME(steps) s = {.each = last->in ? last->out / last->in : 0};
+    const int32_t *at = last->begin;
+    if (!last->single_place)
+        return s;
+    for (int64_t k = 0; k < last->out && s.each; k++)
+        if (last->out % last->in || at[k] != k / s.each)
+            s.each = 0;
+    for (int64_t begin = 0, end; begin < last->out; begin = end) {
+        for (end = begin + 1; end < last->out && at[end] == at[end - 1] + 1;)
+            end++;
+        if (end - begin > s.to - s.from) {
+            s.from = begin;
+            s.to = end;
+        }
+    }
+    return s;
+}
+
+/* What elements of y side by side give to the places that each sees one of, undivided or divided
+ * alike. */
+static void NAME(give_single)(A *restrict line, const T *restrict y, const td_taps *last,
+                              const NAME(steps) * s, A weight) {
+    const int32_t *at = last->begin;
+    int64_t each = s->each;
+    A *restrict run = line + at[s->from];
+    if (each == 2) {
+        for (int64_t t = 0; t < last->in; t++)
+            line[t] = weight * (A)GET(y[2 * t]) + weight * (A)GET(y[2 * t + 1]);
+        return;
+    }
+    for (int64_t t = 0; t < last->in && each > 0; t++, y += each) {
+        A sum = 0;
+        for (int64_t k = 0; k < each; k++)
+            sum += weight * (A)GET(y[k]);
+        line[t] = sum;
+    }
+    if (each > 0)
+        return;
+    for (int64_t k = 0; k < s->from; k++)
+        line[at[k]] += weight * (A)GET(y[k]);
+    for (int64_t k = s->from; k < s->to; k++)
+        run[k - s->from] += weight * (A)GET(y[k]);
+    for (int64_t k = s->to; k < last->out; k++)
+        line[at[k]] += weight * (A)GET(y[k]);
+}
+
+/* To the few that they see, weighted; the line has a place more for those that are missing. */
+static void NAME(give_few)(A *line, const T *y, const td_taps *last, A by) {
+    int64_t n = last->out;
+    line[last->in] = 0;
+    for (int64_t k = 0; k < n; k++) {
+        A v = (A)GET(y[k]);
+        for (int64_t f = 0; f < last->few; f++)
+            line[last->near[f * n + k]] += (A)last->share[f * n + k] / by * v;
+    }
+}
+
 /* line = what a row of y gives to the places of the last dim. */
-static void NAME(give_line)(A *line, const T *y, const td_taps *last, int64_t inner, double outer,
-                            double divisor) {
+static void NAME(give_line)(A *line, const T *y, const td_taps *last, const NAME(steps) * steps,
+                            int64_t inner, double outer, double divisor) {
+    bool alike = inner == 1 && !last->weight && last->step == 1;
     for (int64_t c = 0; c < last->in * inner; c++)
         line[c] = 0;
+    if (alike && last->single_place && last->out > 0 && (!last->divisor || divisor != 0)) {
+        NAME(give_single)(line, y, last, steps, 1 / (A)(divisor != 0 ? divisor : outer));
+        return;
+    }
+    if (inner == 1 && last->few && !last->divisor) {
+        NAME(give_few)(line, y, last, (A)(divisor != 0 ? divisor : outer));
+        return;
+    }
     for (int64_t k = 0; k < last->out; k++, y += inner) {
         A by = (A)(divisor != 0 ? divisor : outer * td_tap_divisor(last, k));
+        if (alike) {
+            A v = 1 / by * (A)GET(*y);
+            for (int64_t t = last->begin[k]; t < last->end[k]; t++)
+                line[t] += v;
+            continue;
+        }
         for (int64_t t = last->begin[k]; t < last->end[k]; t += last->step) {
             A weight = (A)td_tap_weight(last, k, t - last->begin[k]) / by;
             for (int64_t c = 0; c < inner; c++)
@@ -164,11 +243,12 @@ static void NAME(give_line)(A *line, const T *y, const td_taps *last, int64_t in
 static void NAME(spread)(void *to, const void *from, const td_taps *axis, int64_t inner,
                          double divisor, void *room) {
     int64_t n = axis[2].in * inner;
+    const NAME(steps) steps = NAME(steps_of)(&axis[2]);
     A *line = room;
     for (int64_t row = 0; row < axis[0].out * axis[1].out; row++) {
         int64_t i = row / axis[1].out, j = row % axis[1].out;
         NAME(give_line)
-        (line, (const T *)from + row * axis[2].out * inner, &axis[2], inner,
+        (line, (const T *)from + row * axis[2].out * inner, &axis[2], &steps, inner,
          td_tap_divisor(&axis[0], i) * td_tap_divisor(&axis[1], j), divisor);
         for (int64_t a = axis[0].begin[i]; a < axis[0].end[i]; a += axis[0].step)
             for (int64_t b = axis[1].begin[j]; b < axis[1].end[j]; b += axis[1].step) {
