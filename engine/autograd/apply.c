@@ -280,22 +280,39 @@ static td_status apply_watched(td_node *node, td_tensor *const *gout, td_tensor 
     return td_modes_current.unchecked ? TD_OK : check_nan(node, in);
 }
 
-/* What runs in here works for the line of the forward call. */
-static td_status apply_observed(td_node *node, td_tensor *const *gout, td_tensor **in,
-                                td_observer *o) {
+static td_event event_of(const td_node *node) {
+    return (td_event){.kind = TD_EVENT_BACKWARD,
+                      .name = td_node_name(node),
+                      .sequence = node->sequence,
+                      .origin = td_origin_known()};
+}
+
+/* What runs between these works for the line of the forward call. Returns what stood there. */
+static const td_origin *begin_observed(const td_node *node, td_observer *o) {
     static const td_origin unknown;
     const td_origin *before = td_origin_in_force;
     if (o->origin)
         td_origin_in_force = node->notes ? &node->notes->origin : &unknown;
-    td_event event = {.kind = TD_EVENT_BACKWARD,
-                      .name = td_node_name(node),
-                      .sequence = node->sequence,
-                      .origin = td_origin_known()};
+    td_event event = event_of(node);
     o->begin(o->ctx, &event);
-    event.status = td_modes_current.anomaly ? apply_watched(node, gout, in) : apply(node, gout, in);
+    return before;
+}
+
+static void end_observed(const td_node *node, td_observer *o, const td_origin *before,
+                         td_status status) {
+    td_event event = event_of(node);
+    event.status = status;
     o->end(o->ctx, &event);
     td_origin_in_force = before;
-    return event.status;
+}
+
+static td_status apply_observed(td_node *node, td_tensor *const *gout, td_tensor **in,
+                                td_observer *o) {
+    const td_origin *before = begin_observed(node, o);
+    td_status status =
+        td_modes_current.anomaly ? apply_watched(node, gout, in) : apply(node, gout, in);
+    end_observed(node, o, before, status);
+    return status;
 }
 
 td_status td_node_apply(td_node *node, td_tensor *const *gout, td_tensor **in) {
@@ -318,5 +335,39 @@ td_status td_node_apply(td_node *node, td_tensor *const *gout, td_tensor **in) {
             td_release(in[k]);
             in[k] = NULL;
         }
+    return status;
+}
+
+/* ---- parts ---- */
+
+/* The same part of another tensor. */
+static td_status part_of(const td_node *node, td_tensor *x, td_tensor **part) {
+    td_value args[TD_MAX_PARAMS];
+    td_tensor *out[TD_MAX_RESULTS] = {NULL};
+    memcpy(args, node->args, sizeof *args * node->nparams);
+    args[0] = TD_T(x);
+    td_status status = td_op_apply(node->op, out, node->nparams, args);
+    *part = out[0];
+    return status;
+}
+
+static td_status add_part(const td_node *node, td_tensor *g, td_tensor *sum) {
+    td_tensor *part = NULL;
+    td_status status = check_saved(node);
+    if (status == TD_OK)
+        status = part_of(node, sum, &part);
+    if (status == TD_OK)
+        status = TD_APPLY_INPLACE(add, TD_T(part), TD_T(g));
+    td_release(part);
+    return status;
+}
+
+td_status td_node_add_part(td_node *node, td_tensor *g, td_tensor *sum) {
+    td_observer *o = td_observer_get(TD_EVENT_BACKWARD);
+    if (TD_LIKELY(!o))
+        return add_part(node, g, sum);
+    const td_origin *before = begin_observed(node, o);
+    td_status status = add_part(node, g, sum);
+    end_observed(node, o, before, status);
     return status;
 }

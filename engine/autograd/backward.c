@@ -457,6 +457,28 @@ static td_status apply_hooked(entry *e, td_tensor **in) {
     return status;
 }
 
+/* Where the gradient of what a part was taken of gathers, if the part's may be added in its place
+ * there; NULL: it has to become a tensor of zeros with the part in it. */
+static td_tensor *sum_around(const run *r, const entry *e) {
+    const td_node *node = e->node;
+    if (!node->op || !(node->op->flags & TD_OP_PART) || td_grad_enabled() || has_hooks(node) ||
+        td_modes_current.anomaly)
+        return NULL;
+    const td_slot *slot = &node->slots[0];
+    const entry *behind = find(r, &slot->edge);
+    td_tensor *sum = behind ? behind->gradients[behind->node ? slot->edge.result : 0] : NULL;
+    const td_tensor *g = e->single;
+    bool fits = sum && sum->layout == TD_STRIDED && g->layout == TD_STRIDED && is_ours(sum) &&
+                sum->dtype == g->dtype && sum->dtype == slot->dtype && sum->ndim == slot->ndim &&
+                !memcmp(sum->sizes, slot->sizes, sizeof(int64_t) * slot->ndim);
+    return fits ? sum : NULL;
+}
+
+static td_status run_needed(const run *r, entry *e, td_tensor **in) {
+    td_tensor *sum = sum_around(r, e);
+    return sum ? td_node_add_part(e->node, e->single, sum) : apply_hooked(e, in);
+}
+
 static td_status run_node(run *r, entry *e) {
     td_node *node = e->node;
     td_tensor *few[16], **in = few;
@@ -474,7 +496,7 @@ static td_status run_node(run *r, entry *e) {
         return no_memory();
     memset(in, 0, node->nslots * sizeof *in);
     if (any && e->needed)
-        status = apply_hooked(e, in);
+        status = run_needed(r, e, in);
     entry_drop_gradients(e);
     if (!r->options.retain_graph && e->needed && status == TD_OK)
         td_node_release_saved(node);

@@ -132,5 +132,8 @@ void td_view_abandon(td_write *write);
 
 /* Run one node: gout[nresults] -> in[nslots] (new references). Hooks are the caller's to run. */
 td_status td_node_apply(td_node *node, td_tensor *const *gout, td_tensor **in) TD_MUST_CHECK;
+/* The backward of a part (TD_OP_PART): g is added to the part of `sum` that it is the gradient of.
+ * Nothing is recorded. */
+td_status td_node_add_part(td_node *node, td_tensor *g, td_tensor *sum) TD_MUST_CHECK;
 
 #endif

@@ -213,8 +213,10 @@ enum {
                               when it is done */
     TD_OP_OUT_APART = 131072, /* out= must not share memory with an argument (where there is a form
                                 in place: with one besides the first) */
-    TD_OP_ANY_BASE = 262144,  /* reads td_value.from_one on the CPU; what others are given counts
-                                 from 0 when it comes to them */
+    TD_OP_PART = 524288,     /* a view of some of x's elements, none of them twice, and x's gradient
+                                  is zero elsewhere */
+    TD_OP_ANY_BASE = 262144, /* reads td_value.from_one on the CPU; what others are given counts
+                                from 0 when it comes to them */
 };
 
 /* Shape and dtype rule: read call->args, fill out[0 .. nresults), and what it has worked out of the

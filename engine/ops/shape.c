@@ -279,12 +279,13 @@ TD_OPERATOR(select) = {
     .schema = "(Tensor x, dim dim, index index) -> Tensor",
     .doc = "One place along a dim, which is left out.",
     VIEW(td_run_select, "x: slice_backward(unsqueeze(g, dim), x.shape, dim, index,"
-                        "                  if(index < 0, index, index + 1), 1)"),
+                        "                  if(index < 0, index, index + 1), 1)") |
+        TD_OP_PART,
 };
 TD_OPERATOR(slice) = {
     .schema = "(Tensor x, dim dim=0, index? start=nil, int? stop=nil, int step=1) -> Tensor",
     .doc = "The places from start to stop, both included, along a dim.",
-    VIEW(td_run_slice, "x: slice_backward(g, x.shape, dim, start, stop, step)"),
+    VIEW(td_run_slice, "x: slice_backward(g, x.shape, dim, start, stop, step)") | TD_OP_PART,
 };
 TD_OPERATOR(narrow) = {
     .schema = "(Tensor x, dim dim, index start, int length) -> Tensor",

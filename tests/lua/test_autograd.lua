@@ -298,3 +298,33 @@ t.test("nodes_that_save_nothing_are_gone_through_again", function()
     two:backward()
     t.eq(x.grad:tolist(), { 5, 5 })
 end)
+
+t.test("gradients_of_parts_meet_in_one_tensor", function()
+    local x = tide.rand(40, 3, 200):double():requires_grad_()
+    local function of_parts(v)
+        local sum = tide.zeros(3, 200):double()
+        for k = 1, 40 do
+            sum = sum + v[k] * v[k] * k
+        end
+        return sum:sum() + v:narrow(2, 2, 2):exp():sum() + v:slice(3, 1, -1, 3):sum() + v:select(3, -1):square():sum()
+    end
+    local function whole(v)
+        local n = tide.arange(1, 41):double():view(40, 1, 1)
+        local first, third, last = tide.zeros(3, 1):double(), tide.zeros(200):double(), tide.zeros(200):double()
+        first["2:3"], third["1:200:3"], last[200] = 1, 1, 1
+        return (v * v * n + v:exp() * first + v * third + v:square() * last):sum()
+    end
+    local by_parts, by_whole = tide.autograd.grad(of_parts(x), x)[1], tide.autograd.grad(whole(x), x)[1]
+    t.is_true(tide.allclose(by_parts, by_whole, { rtol = 1e-14, atol = 1e-14 }))
+
+    -- One tensor of zeros for all parts, to which the others are added.
+    local rows = {}
+    for k = 1, 40 do
+        rows[k] = x[k]
+    end
+    local y = tide.stack(rows)
+    local ones = tide.ones_like(y)
+    local recorded = tide.profiler.profile(function() tide.autograd.grad(y, x, { grad_outputs = ones }) end)
+    local zeros = tostring(recorded):match "\nslice_backward +kernel[^\n]- (%d+) +[%d.]+ [^\n]+\n"
+    t.eq(tonumber(zeros), 1)
+end)
