@@ -6,6 +6,7 @@
 #include "engine/cpu/by_size.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/indices.h"
+#include "engine/cpu/sums.h"
 
 #include <string.h>
 
@@ -324,14 +325,40 @@ static void set_short_rows(const write_job *j, int64_t before, int64_t k, int64_
         td_move_short(to + p->picked[k] * size, from, bytes);
 }
 
+/* Rows of n elements, `step` apart, are added at places. */
+typedef void (*add_rows_fn)(void *to, const void *from, const int64_t *at, int64_t rows, int64_t n,
+                            int64_t step);
+#define DEFINE_ADD(NAME, type, SUM)                                                                \
+    static void add_rows_##NAME(void *to, const void *from, const int64_t *at, int64_t rows,       \
+                                int64_t n, int64_t step) {                                         \
+        const type *v = from;                                                                      \
+        for (int64_t k = 0; k < rows; k++, v += step) {                                            \
+            type *x = (type *)to + at[k];                                                          \
+            for (int64_t c = 0; c < n; c++)                                                        \
+                x[c] = SUM(x[c], v[c]);                                                            \
+        }                                                                                          \
+    }
+TD_SUMS(DEFINE_ADD)
+#define ROW(NAME, type, SUM) [TD_##NAME] = add_rows_##NAME,
+static const add_rows_fn add_rows[TD_DTYPE_COUNT] = {TD_SUMS(ROW)};
+#undef ROW
+
+static void add_short_rows(const write_job *j, int64_t before, int64_t k, int64_t end) {
+    const places *p = &j->places;
+    int64_t size = (int64_t)p->size, step = p->plan->one_row ? 0 : p->plan->after;
+    char *to = p->x + (p->before ? p->before[before] : before) * size;
+    const char *from = p->values + (before * p->plan->places + k) * step * size;
+    add_rows[j->dtype](to, from, p->picked + k, end - k, p->plan->after, step);
+}
+
 static void write_places(const write_job *j, int64_t before, int64_t first, int64_t last) {
     int64_t n = j->places.plan->places, stretch = 1 + STRETCH / (last - first);
-    bool is_short = !j->add && !j->places.after && last - first == j->places.plan->after &&
+    bool is_short = !j->places.after && last - first == j->places.plan->after &&
                     (last - first) * (int64_t)j->places.size <= TD_BY_ENDS;
     for (int64_t k = 0, end; k < n && !td_interrupt_requested(); k = end) {
         end = n - k < stretch ? n : k + stretch;
         if (is_short)
-            set_short_rows(j, before, k, end);
+            (j->add ? add_short_rows : set_short_rows)(j, before, k, end);
         else
             for (int64_t at = k; at < end; at++)
                 write_row(j, before, at, first, last);
