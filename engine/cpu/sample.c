@@ -2,10 +2,10 @@
  * depends on the elements, from counters that don't. */
 #include "engine/core/draw_math.h"
 #include "engine/core/interrupt.h"
-#include "engine/core/memory.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/lines.h"
 
 enum { SIDE = 4 }; /* rows whose weights are added up side by side */
 
@@ -32,7 +32,8 @@ typedef struct choice_job {
     double *weights; /* of each row; NULL: they lie in the plan's x as float64 */
     int64_t *order;  /* places by keys, a row for each worker */
     int64_t n, draws;
-    atomic_int wrong; /* td_wrong of a row */
+    atomic_int wrong;   /* td_wrong of a row */
+    td_tensor *room[3]; /* what sums, weights and order lie in; owned */
 } choice_job;
 
 enum { RIGHT, NO_WEIGHT, NO_SUM };
@@ -201,11 +202,12 @@ static td_status choose_anew(choice_job *j, int threads) {
             most = CACHE / j->n < SIDE * threads ? SIDE * threads : CACHE / j->n;
     td_status status = TD_OK;
     most = rows < most ? rows : most;
-    j->sums = td_malloc(sizeof(double) * (size_t)(most * j->n));
-    if (x->dtype != TD_F64)
-        j->weights = td_malloc(sizeof(double) * (size_t)(most * j->n));
-    if (!j->sums || (x->dtype != TD_F64 && !j->weights))
-        status = td_fail(TD_ENOMEM, "out of memory");
+    TD_TRY(td_room(most * j->n, sizeof(double), &j->room[0]));
+    j->sums = j->room[0]->data;
+    if (x->dtype != TD_F64) {
+        TD_TRY(td_room(most * j->n, sizeof(double), &j->room[1]));
+        j->weights = j->room[1]->data;
+    }
     for (; j->first < rows && status == TD_OK; j->first += most) {
         int64_t part = rows - j->first < most ? rows - j->first : most;
         status = td_parallel_for(part, j->n, add_up, j);
@@ -214,6 +216,7 @@ static td_status choose_anew(choice_job *j, int threads) {
         if (status == TD_OK)
             status = td_parallel_for(part * j->draws, 32, choose, j);
     }
+done:
     return status;
 }
 
@@ -221,10 +224,10 @@ static td_status choose_all_apart(choice_job *j, int threads) {
     const td_tensor *x = j->plan->x;
     int64_t rows = x->sizes[0];
     td_status status = TD_OK;
-    j->sums = td_malloc(sizeof(double) * (size_t)x->numel);
-    j->order = td_malloc(sizeof(int64_t) * (size_t)j->n * (size_t)threads);
-    if (!j->sums || !j->order)
-        return td_fail(TD_ENOMEM, "out of memory");
+    TD_TRY(td_room(x->numel, sizeof(double), &j->room[0]));
+    TD_TRY(td_room(j->n * threads, sizeof(int64_t), &j->room[2]));
+    j->sums = j->room[0]->data;
+    j->order = j->room[2]->data;
     TD_TRY(td_parallel_for(rows, j->n, add_up, j));
     TD_TRY(check_rows(j));
     status = td_parallel_for_among(threads, rows, 64 * j->n, choose_apart, j);
@@ -236,8 +239,7 @@ td_status td_cpu_multinomial(const td_multinomial_plan *p) {
     int threads = td_threads_at_most();
     choice_job j = {.plan = p, .n = p->x->sizes[1], .draws = p->out->sizes[1]};
     td_status status = p->replacement ? choose_anew(&j, threads) : choose_all_apart(&j, threads);
-    td_free(j.sums);
-    td_free(j.weights);
-    td_free(j.order);
+    for (int k = 0; k < 3; k++)
+        td_release(j.room[k]);
     return status;
 }
