@@ -12,8 +12,8 @@
 enum {
     LEAST_ROOM = 32 << 20,  /* of a soft maximum above what is alive */
     DEVICE_PACE = 16 << 20, /* of devices whose kernels don't wait for memory */
-    MOST_STRETCH = 6,       /* 1 MB become 64 MB */
-    MOST_SPREAD = 3,        /* 1 MB become 8 MB */
+    MOST_STRETCH = 7,       /* 512 KB become 64 MB */
+    MOST_SPREAD = 5,        /* 256 KB become 8 MB */
     OLD = 4,                /* this part of what was made has grown old: more room for the young */
     CALM = 8,               /* full collections without that, and there is less again */
     SHRINK_STRETCH = 3,     /* this dear: look whether a stack has been deep */
@@ -41,11 +41,11 @@ static int64_t read_cache_size(void) {
     return size > 0 ? size : 1 << 20;
 }
 
-/* All of it: with less, three results of a tenth of it that a script holds at a time would see two
- * collections, and grow old. */
+/* A quarter: as much again is in use by the operands, and the first block beyond the pace is made
+ * before it is seen. */
 static void find_cache_pace(void) {
-    int64_t pace = read_cache_size();
-    cache_pace = pace < 512 << 10 ? 512 << 10 : pace > 2 << 20 ? 2 << 20 : pace;
+    int64_t pace = read_cache_size() / 4;
+    cache_pace = pace < 128 << 10 ? 128 << 10 : pace > 1 << 20 ? 1 << 20 : pace;
 }
 
 static int64_t pace_of(const tide_pressure *pressure, td_device device) {

@@ -2,7 +2,7 @@
  *
  * Lua sees a few dozen bytes of a tensor, so its own pacing would let results pile up for a long
  * time: first out of the caches, then out of memory. Here each device has a gauge. When the tensors
- * there have grown by a pace (the second-level cache's size), the next new handle is preceded by
+ * there have grown by a pace (a part of the second-level cache), the next new handle is preceded by
  * a young collection: in Lua's generational mode that costs less than a microsecond, looks only at
  * what was made since the last two, and hands the new result a block that is still warm. Tensors
  * that lived longer are old to Lua, and only a full collection finds them dead; one is made when a
