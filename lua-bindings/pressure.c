@@ -15,7 +15,7 @@ enum {
     MOST_STRETCH = 7,       /* 512 KB become 64 MB */
     MOST_SPREAD = 5,        /* 256 KB become 8 MB */
     OLD = 4,                /* this part of what was made has grown old: more room for the young */
-    CALM = 8,               /* full collections without that, and there is less again */
+    MOST_PATIENCE = 8,      /* full collections without that, before there is less again */
     SHRINK_STRETCH = 3,     /* this dear: look whether a stack has been deep */
     DEAR = 16,              /* a young collection may take this part of the time since the last */
     CHEAP = 64,             /* and below this part the pace shrinks again */
@@ -79,10 +79,16 @@ static int stretch_after(int stretch, int64_t worked, int64_t spent, int64_t fre
  * beside those that were made since the last. */
 static void spread_after(tide_pressure *pressure, int64_t made, int64_t freed) {
     if (freed * OLD > made) {
+        if (pressure->lowered && pressure->patience < MOST_PATIENCE) /* that was too early */
+            pressure->patience *= 2;
         pressure->spread += pressure->spread < MOST_SPREAD;
+        pressure->lowered = false;
         pressure->calm = 0;
-    } else if (pressure->spread > 0 && ++pressure->calm >= CALM) {
+    } else if (pressure->spread > 0 && ++pressure->calm >= pressure->patience) {
+        if (pressure->lowered)
+            pressure->patience = 1;
         pressure->spread--;
+        pressure->lowered = true;
         pressure->calm = 0;
     }
 }
@@ -114,7 +120,7 @@ static void reset_all(lua_State *L, tide_pressure *pressure) {
 
 void tide_pressure_open(lua_State *L, tide_pressure *pressure) {
     pthread_once(&cache_once, find_cache_pace);
-    *pressure = (tide_pressure){0};
+    *pressure = (tide_pressure){.patience = 4};
     for (int type = 0; type < TD_DEVICE_TYPES; type++)
         for (int index = 0; index < TIDE_GAUGES; index++)
             pressure->gauges[type][index].device = (td_device){(uint8_t)type, (uint8_t)index};

@@ -39,7 +39,9 @@ typedef struct tide_pressure {
     tide_gauge *risen; /* beyond its limit; NULL: none is */
     int stretch;       /* paces are doubled so many times where young collections are dear, */
     int spread;        /* or, of the CPU, where much of what is made grows old; */
-    int calm;          /* full collections that found little of that */
+    int calm;          /* full collections that found little of that, */
+    int patience;      /* and how many of them are waited for before the pace is lowered; */
+    bool lowered;      /* it was since it last rose */
     int64_t dear;      /* young collections since they became so dear that stacks are looked at */
     int64_t next_shrink;
     int64_t ended;  /* nanoseconds: when the last young collection did */
