@@ -60,8 +60,7 @@ TEST(losses_of_many_lines_stop_when_interrupted) {
     int64_t *classes = td_calloc(ELEMENTS, sizeof *classes);
     double total;
     td_interrupt_request();
-    fns->pick(losses, &total, x, x, x, classes,
-              &(td_class_lines){1, ELEMENTS, ELEMENTS, ELEMENTS});
+    fns->pick(losses, &total, x, x, x, classes, &(td_class_lines){1, ELEMENTS, ELEMENTS, ELEMENTS});
     td_interrupt_clear();
     CHECK(losses[ELEMENTS - 1] == -7);
     td_free(x);

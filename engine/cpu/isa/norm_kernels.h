@@ -40,8 +40,8 @@ typedef struct td_norm_functions {
     /* out = (x - mean) * factor * w + b; w and b may be NULL. */
     void (*scale)(void *out, const void *x, const void *w, const void *b, int64_t n, double mean,
                   double factor);
-    /* All TD_NORM_WIDTH rows of a tile normalised where they are: x = (x - mean) * rstd * w + b, and
-     * as many means (0 unless `centered`) and rstd, of C. */
+    /* All TD_NORM_WIDTH rows of a tile normalised where they are: x = (x - mean) * rstd * w + b,
+     * and as many means (0 unless `centered`) and rstd, of C. */
     void (*tile)(void *x, const td_norm_tile *tile, void *mean, void *rstd);
     /* out = g w k0 + (x - k1) k2 + k3; w may be NULL (1), and g or x, which then adds nothing. */
     void (*back)(void *out, const void *g, const void *x, const void *w, int64_t n,
