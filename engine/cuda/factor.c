@@ -1,7 +1,7 @@
 /* factor.c: decompositions of batches of matrices by cuSOLVER, one matrix after the other, in
- * float64 whatever the dtype, as the CPU does it. What can't be done is told at the next wait; the
- * library itself may wait for the device within singular values and eigenvalues. Triangles are
- * ours. Without the library, and for matrices without elements, the CPU does it. */
+ * float64 whatever the dtype. What can't be done is told at the next wait; the library itself may
+ * wait for the device within singular values and eigenvalues. Triangles are ours. Without the
+ * library, and for matrices without elements, the CPU does it. */
 #include "engine/cuda/factor.h"
 
 enum {

@@ -6,6 +6,29 @@
 
 #include <stdbool.h>
 
+/* LAPACK of one type, matrices column-major; what is returned is its `info`. work has room for what
+ * LAPACK's documentation asks for. */
+#define TD_LATE_LAPACK(R)                                                                          \
+    int (*getrf)(int m, int n, R *a, int lda, int *pivots);                                        \
+    int (*getrs)(int n, int columns, const R *a, int lda, const int *pivots, R *b, int ldb);       \
+    int (*potrf)(int n, R *a, int lda); /* the lower triangle */                                   \
+    int (*geqrf)(int m, int n, R *a, int lda, R *tau, R *work, int nwork);                         \
+    int (*orgqr)(int m, int n, int k, R *a, int lda, const R *tau, R *work, int nwork);            \
+    int (*gesdd)(char job, int m, int n, R *a, int lda, R *s, R *u, int ldu, R *vt, int ldvt,      \
+                 R *work, int nwork, int *iwork);                                                  \
+    int (*syevd)(bool vectors, int n, R *a, int lda, R *w, R *work, int nwork, int *iwork,         \
+                 int niwork); /* the lower triangle */                                             \
+    /* b (m x n) = the inverse of a triangular a times b */                                        \
+    void (*trsm)(bool upper, bool unit, int m, int n, const R *a, int lda, R *b, int ldb);
+
+typedef struct td_late_lapack_float {
+    TD_LATE_LAPACK(float)
+} td_late_lapack_float;
+
+typedef struct td_late_lapack_double {
+    TD_LATE_LAPACK(double)
+} td_late_lapack_double;
+
 /* OpenBLAS: `lda`, `ldb`, `ldc` as in cblas_?gemm with row-major order. */
 typedef struct td_late_openblas {
     void (*sgemm)(bool ta, bool tb, int m, int n, int k, const void *a, int lda, const void *b,
@@ -14,21 +37,8 @@ typedef struct td_late_openblas {
                   int ldb, double beta, void *c, int ldc);
     const char *(*config)(void); /* begins with name and version; static */
 
-    /* LAPACK of float64, matrices column-major; what is returned is its `info`. work has room for
-     * what LAPACK's documentation asks for. */
-    int (*getrf)(int m, int n, double *a, int lda, int *pivots);
-    int (*getrs)(int n, int columns, const double *a, int lda, const int *pivots, double *b,
-                 int ldb);
-    int (*potrf)(int n, double *a, int lda); /* the lower triangle */
-    int (*geqrf)(int m, int n, double *a, int lda, double *tau, double *work, int nwork);
-    int (*orgqr)(int m, int n, int k, double *a, int lda, const double *tau, double *work,
-                 int nwork);
-    int (*gesdd)(char job, int m, int n, double *a, int lda, double *s, double *u, int ldu,
-                 double *vt, int ldvt, double *work, int nwork, int *iwork);
-    int (*syevd)(bool vectors, int n, double *a, int lda, double *w, double *work, int nwork,
-                 int *iwork, int niwork); /* the lower triangle */
-    /* b (m x n) = the inverse of a triangular a times b */
-    void (*trsm)(bool upper, bool unit, int m, int n, const double *a, int lda, double *b, int ldb);
+    td_late_lapack_float of_float;
+    td_late_lapack_double of_double;
 } td_late_openblas;
 
 /* Names of the tables; oneDNN's is in late/onednn.h, which alone needs its header. */
