@@ -93,7 +93,7 @@ static void list_submodules(lua_State *L) {
 int luaopen_tide(lua_State *L) {
     luaL_checkversion(L);
     if (td_init())
-        return tide_error(L, "tide: %s", td_error_message());
+        return tide_error(L, "%s", td_error_message());
     tide_state_open(L);
     lua_createtable(L, 0, 512);
     tide_open_functions(L);

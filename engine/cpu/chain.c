@@ -334,9 +334,7 @@ static void place_elements(const td_chain *c, int reg, unsigned char *at, td_pla
 
 static void place_source(const td_chain *c, int reg, const td_cell *cells, td_place *places,
                          unsigned char *tiles) {
-    if (cells[reg].scalar && c->fused)
-        places[reg] = (td_place){.at = memcpy(tiles + reg * TILE_BYTES, cells[reg].p, c->itemsize)};
-    else if (cells[reg].scalar)
+    if (cells[reg].scalar)
         fill_tile(&places[reg], tiles + reg * TILE_BYTES, c, cells[reg].p);
     else
         place_elements(c, reg, cells[reg].p, places, tiles);
@@ -384,18 +382,45 @@ static void run_rest(const td_chain *c, const td_program *p, size_t done, size_t
     }
 }
 
+/* By the program's own loop. Runs lie where other chains have places. */
+static void run_fused(const td_chain *c, const td_program *p, int64_t rows, int64_t n,
+                      const td_cell *cells, unsigned char *memory) {
+    td_run *runs = (td_run *)memory;
+    const int first = p->nloads + p->nconstants, end = first + p->noutputs;
+    for (int r = 0; r < end; r++) {
+        const bool moves = r >= first || !cells[r].scalar; /* which outputs don't say */
+        runs[r] = (td_run){cells[r].p, moves ? ~(uint64_t)0 : 0, rows > 1 ? cells[r].next : 0};
+    }
+    c->fused(rows, n, runs);
+}
+
 void td_chain_run(const td_chain *c, const td_program *p, int64_t n, const td_cell *cells,
                   uint64_t moving, unsigned char *memory) {
     td_place *places = (td_place *)memory;
     unsigned char *tiles = memory + places_bytes(p);
-    find_registers(c, p, cells, moving, places, tiles);
     if (c->fused) {
-        c->fused(n, places, c->narrow.registers ? c->registers : 0);
+        run_fused(c, p, 1, n, cells, memory);
         return;
     }
+    find_registers(c, p, cells, moving, places, tiles);
     size_t bytes = (size_t)n * c->itemsize, tile = td_cpu->pointwise->tile_bytes;
     size_t whole = bytes / tile;
     c->run(c->code, (int64_t)whole, places);
     if (bytes > whole * tile)
         run_rest(c, p, whole * tile, bytes - whole * tile, cells, places, tiles);
+}
+
+void td_chain_run_rows(const td_chain *c, const td_program *p, int64_t rows, int64_t n,
+                       td_cell *cells, uint64_t moving, uint64_t each, unsigned char *memory) {
+    const int first = p->nloads + p->nconstants, end = first + p->noutputs;
+    if (c->fused) {
+        run_fused(c, p, rows, n, cells, memory);
+        return;
+    }
+    for (int64_t row = 0; row < rows; row++, moving = each) {
+        td_chain_run(c, p, n, cells, moving, memory);
+        for (int r = 0; r < end; r++)
+            if (r < p->nloads || r >= first)
+                cells[r].p += cells[r].next;
+    }
 }

@@ -15,6 +15,7 @@
 /* A register in a block: elements, or a single one for all. */
 typedef struct td_cell {
     unsigned char *p;
+    int64_t next; /* td_chain_run_rows: bytes to the row behind */
     bool scalar;
     _Alignas(8) unsigned char value[8];
 } td_cell;
@@ -61,9 +62,14 @@ size_t td_chain_bytes(const td_program *program);
 void td_chain_begin(const td_program *program, unsigned char *memory);
 
 /* n elements of a block. `cells` of loads, constants and outputs say where they lie, narrow ones as
- * they are in memory; `moving`: bit
- * per load whose cell may be another than in the run before, where not all are (then all bits). */
+ * they are in memory; `moving`: bit per load whose cell may be another than in the run before,
+ * where not all are (then all bits). */
 void td_chain_run(const td_chain *chain, const td_program *program, int64_t n, const td_cell *cells,
                   uint64_t moving, unsigned char *memory);
+
+/* `rows` rows of n elements, of which `cells` say where the first lies and where the next one does;
+ * `each`: bit per load that `next` may move. Cells of loads and outputs end behind the last row. */
+void td_chain_run_rows(const td_chain *chain, const td_program *program, int64_t rows, int64_t n,
+                       td_cell *cells, uint64_t moving, uint64_t each, unsigned char *memory);
 
 #endif

@@ -197,20 +197,47 @@ static td_status by_weight(const job *j, int64_t n, int64_t group) {
                           (double *)p->out->data + group * u->outputs * u->rows);
 }
 
-td_status td_conv_columns(const td_convolution_plan *p) {
+/* ---- all of them ---- */
+
+enum { LARGE = 1 << 22 }; /* elements of an unrolled image */
+
+typedef struct batch {
+    const td_convolution_plan *plan;
+    int64_t items, parts; /* images times groups; runs of them that share one matrix */
+} batch;
+
+static td_status run_items(const void *ctx, int64_t part) {
     static td_status (*const ways[])(const job *j, int64_t n, int64_t group) = {
         [TD_CONV_FORWARD] = forward, [TD_CONV_INPUT] = by_input, [TD_CONV_WEIGHT] = by_weight};
-    const td_conv_geometry *g = &p->geometry;
-    job j = {.plan = p};
-    td_status status = unrolled_make(g, p->out->dtype == TD_I64, &j.u);
-    if (p->direction != TD_CONV_FORWARD)
-        memset(p->out->data, 0, (size_t)p->out->numel * sizeof(double));
-    for (int64_t n = 0; n < g->n && status == TD_OK; n++) {
-        for (int64_t group = 0; group < g->groups && status == TD_OK; group++)
-            status = ways[p->direction](&j, n, group);
+    const batch *b = ctx;
+    const td_conv_geometry *g = &b->plan->geometry;
+    job j = {.plan = b->plan};
+    td_status status = unrolled_make(g, b->plan->out->dtype == TD_I64, &j.u);
+    int64_t end = (part + 1) * b->items / b->parts;
+    for (int64_t k = part * b->items / b->parts; k < end && status == TD_OK; k++) {
+        status = ways[b->plan->direction](&j, k / g->groups, k % g->groups);
         if (status == TD_OK)
             status = td_interrupt_check();
     }
     td_free(j.u.matrix);
     return status;
+}
+
+/* Images share nothing but what their gradients by the weight are added to. One by one, each
+ * product is shared out, which costs a batch of small ones more than it gives; of large ones each
+ * thread would have a large matrix. */
+td_status td_conv_columns(const td_convolution_plan *p) {
+    const td_conv_geometry *g = &p->geometry;
+    double work = (double)g->o * (double)(g->c / g->groups) * (double)td_conv_places(g->kernel) *
+                  (double)td_conv_places(g->out);
+    batch b = {.plan = p, .items = g->n * g->groups, .parts = 1};
+    if (p->direction != TD_CONV_FORWARD)
+        memset(p->out->data, 0, (size_t)p->out->numel * sizeof(double));
+    int64_t parts = td_parts_of(work * (double)g->n);
+    double rows = (double)(g->c / g->groups) * (double)td_conv_places(g->kernel);
+    bool large = rows * (double)td_conv_places(g->out) > LARGE;
+    if (p->direction == TD_CONV_WEIGHT || parts > b.items || parts == 1 || large)
+        return run_items(&b, 0);
+    b.parts = parts;
+    return td_run_parts(parts, TD_GRAIN, run_items, &b);
 }

@@ -222,7 +222,9 @@ td_status td_cpu_find(const td_find_plan *plan) {
     td_reduction_plan(x, plan->mask, plan->index, &j.plan);
     int64_t stride = j.plan.reduced_strides[0], count = j.plan.count;
     j.by_columns = j.plan.kept_strides[j.plan.nkept - 1] == 1 && stride != 1 && count <= INT32_MAX;
-    if (j.plan.outputs == 1 && count >= 2 * PIECE)
+    if (count == 1 && j.index->contiguous && !j.values)
+        memset(j.index->data, 0, (size_t)j.index->numel * sizeof(int64_t));
+    else if (j.plan.outputs == 1 && count >= 2 * PIECE)
         status = find_in_row(&j);
     else if (j.by_columns)
         status = td_parallel_for((j.plan.outputs + COLUMNS - 1) / COLUMNS, 2 * count * COLUMNS,

@@ -14,6 +14,7 @@ enum {
     STRETCH = 64 * 1024, /* elements moved without a look at the interrupt flag */
     BLOCK = 1024,        /* whose indices are looked at before they are followed */
     SHORT = 100,         /* elements of a line that are not worth a call of their own */
+    COLUMNS = 128,       /* of lines that one thread writes */
 };
 
 /* ---- gather and scatter ---- */
@@ -29,6 +30,8 @@ typedef struct walk_job {
     int64_t stride;       /* of wide along it */
     int64_t line, lines;  /* the index's last dim, and the number of those */
     bool rows;            /* one index for each line, which lies side by side in both tensors */
+    td_range_fn part;     /* what goes along lines */
+    int64_t blocks;       /* of lines that write apart from each other */
     td_dtype dtype;
     bool gather;
     td_combine how;
@@ -274,19 +277,18 @@ static int64_t move_line(const walk_job *j, walk_line *l) {
     return l->n;
 }
 
-static void walk_lines(void *ctx, int64_t begin, int64_t end, int worker) {
-    walk_job *j = ctx;
+/* Elements [from, to) of the lines [begin, end). */
+static void walk_part(walk_job *j, int64_t begin, int64_t end, int64_t from, int64_t to) {
     const int64_t *all = j->index->data;
     int last = j->ndim - 1;
     line_walk w = walk_from(j, begin);
     int64_t wide_step = j->ndim ? wide_stride(j, last) : 0;
     int64_t narrow_step = j->ndim ? j->narrow_strides[last] : 0;
-    (void)worker;
     for (int64_t line = begin; line < end; line++, walk_on(j, &w, 1))
-        for (int64_t k = 0; k < j->line && !td_interrupt_requested(); k += STRETCH) {
+        for (int64_t k = from; k < to && !td_interrupt_requested(); k += STRETCH) {
             const int64_t *index = all + (j->rows ? line : line * j->line + k);
             walk_line part = {.index = index,
-                              .n = j->line - k < STRETCH ? j->line - k : STRETCH,
+                              .n = to - k < STRETCH ? to - k : STRETCH,
                               .wide = w.wide + k * wide_step,
                               .narrow = w.narrow + k * narrow_step,
                               .wide_step = wide_step,
@@ -298,6 +300,20 @@ static void walk_lines(void *ctx, int64_t begin, int64_t end, int worker) {
                 return;
             }
         }
+}
+
+static void walk_lines(void *ctx, int64_t begin, int64_t end, int worker) {
+    walk_job *j = ctx;
+    (void)worker;
+    walk_part(j, begin, end, 0, j->line);
+}
+
+/* Strips of COLUMNS elements of all lines. */
+static void walk_strips(void *ctx, int64_t begin, int64_t end, int worker) {
+    walk_job *j = ctx;
+    int64_t to = end * COLUMNS < j->line ? end * COLUMNS : j->line;
+    (void)worker;
+    walk_part(j, 0, j->lines, begin * COLUMNS, to);
 }
 
 /* Short lines, several at once. */
@@ -346,17 +362,40 @@ static td_status fail_range(const walk_job *j) {
     return td_fail_index(i, j->counting, j->dim);
 }
 
-/* Reading checks on the way. Writing checks first, so that nothing is written where it fails, and
- * then goes in order, on one thread: places may be named twice. */
+/* Blocks of lines, each block with what no other writes to: those with one place each in the dims
+ * before the index's. */
+static void walk_blocks(void *ctx, int64_t begin, int64_t end, int worker) {
+    walk_job *j = ctx;
+    int64_t each = j->lines / j->blocks;
+    j->part(j, begin * each, end * each, worker);
+}
+
+/* Where places may be named twice those of one block, or of one column, are written in order. */
+static td_status write_apart(walk_job *j) {
+    const int64_t cost = j->how == TD_COMBINE_PUT ? 4 : 8;
+    int last = j->ndim - 1;
+    j->blocks = 1;
+    for (int d = 0; d < (j->dim < last ? j->dim : last); d++)
+        j->blocks *= j->index->sizes[d];
+    bool strips = j->dim < last && j->line > COLUMNS;
+    if (j->blocks >= td_get_num_threads() || (j->blocks > 1 && !strips))
+        return td_parallel_for(j->blocks, cost * j->line * (j->lines / j->blocks), walk_blocks, j);
+    if (strips)
+        return td_parallel_for((j->line + COLUMNS - 1) / COLUMNS, cost * COLUMNS * j->lines,
+                               walk_strips, j);
+    return td_serial_for(j->lines, cost * j->line, j->part, j);
+}
+
+/* Reading checks on the way. Writing checks first, so that nothing is written where it fails. */
 static td_status run_walk(walk_job *j) {
-    td_range_fn part = j->line <= SHORT && !j->rows && j->ndim > 1 ? walk_short : walk_lines;
+    j->part = j->line <= SHORT && !j->rows && j->ndim > 1 ? walk_short : walk_lines;
     if (j->gather)
-        return td_parallel_for(j->lines, 4 * j->line, part, j);
+        return td_parallel_for(j->lines, 4 * j->line, j->part, j);
     td_status status = td_parallel_for(j->index->numel, 4, find_bad, j);
     if (status || j->bad)
         return status;
     j->checked = true;
-    return td_serial_for(j->lines, 4 * j->line, part, j);
+    return write_apart(j);
 }
 
 /* Is the index the same along each line, as index_reduce's is, whose elements lie side by side in

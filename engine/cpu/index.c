@@ -285,8 +285,9 @@ typedef struct write_job {
     places places;
     td_dtype dtype;
     bool add; /* or overwrite */
-    bool by_columns;
-    int64_t width; /* columns of a part */
+    bool by_columns, by_rows;
+    int64_t width;         /* columns of a part */
+    int64_t extent, parts; /* by rows: of the places picked, which is cut into so many */
 } write_job;
 
 /* n elements that lie side by side to their places. */
@@ -351,10 +352,14 @@ static void add_short_rows(const write_job *j, int64_t before, int64_t k, int64_
     add_rows[j->dtype](to, from, p->picked + k, end - k, p->plan->after, step);
 }
 
+static bool are_short_rows(const write_job *j, int64_t first, int64_t last) {
+    return !j->places.after && last - first == j->places.plan->after &&
+           (last - first) * (int64_t)j->places.size <= TD_BY_ENDS;
+}
+
 static void write_places(const write_job *j, int64_t before, int64_t first, int64_t last) {
     int64_t n = j->places.plan->places, stretch = 1 + STRETCH / (last - first);
-    bool is_short = !j->places.after && last - first == j->places.plan->after &&
-                    (last - first) * (int64_t)j->places.size <= TD_BY_ENDS;
+    bool is_short = are_short_rows(j, first, last);
     for (int64_t k = 0, end; k < n && !td_interrupt_requested(); k = end) {
         end = n - k < stretch ? n : k + stretch;
         if (is_short)
@@ -362,6 +367,24 @@ static void write_places(const write_job *j, int64_t before, int64_t first, int6
         else
             for (int64_t at = k; at < end; at++)
                 write_row(j, before, at, first, last);
+    }
+}
+
+/* Those of the places that lie in a part of the tensor written: its thread has them in its cache,
+ * and each of them is written by one thread, in order. */
+static void write_range(const write_job *j, int64_t part) {
+    const int64_t *picked = j->places.picked, n = j->places.plan->places;
+    int64_t low = part * j->extent / j->parts, high = (part + 1) * j->extent / j->parts;
+    bool is_short = are_short_rows(j, 0, j->places.plan->after);
+    for (int64_t k = 0, end; k < n && !td_interrupt_requested(); k = end) {
+        while (k < n && (picked[k] < low || picked[k] >= high))
+            k++;
+        for (end = k; end < n && end < k + STRETCH && picked[end] >= low && picked[end] < high;)
+            end++;
+        if (is_short && end > k)
+            (j->add ? add_short_rows : set_short_rows)(j, 0, k, end);
+        for (int64_t at = k; at < end && !is_short; at++)
+            write_row(j, 0, at, 0, j->places.plan->after);
     }
 }
 
@@ -382,6 +405,11 @@ static void write_part(void *ctx, int64_t begin, int64_t end, int worker) {
     const write_job *j = ctx;
     const td_index_plan *p = j->places.plan;
     (void)worker;
+    if (j->by_rows) {
+        for (int64_t part = begin; part < end; part++)
+            write_range(j, part);
+        return;
+    }
     if (j->by_columns) {
         write_places(j, 0, begin * j->width, end * j->width < p->after ? end * j->width : p->after);
         return;
@@ -437,6 +465,21 @@ static int64_t part_width(int64_t columns) {
     return each < LEAST ? LEAST : each;
 }
 
+/* Of the places that index tensors can pick, from the first to behind the last. */
+static int64_t extent_of(const td_index_plan *p) {
+    int64_t extent = 1;
+    for (int k = 0; k < p->nindexed; k++)
+        extent += (p->index_sizes[k] - 1) * p->index_strides[k];
+    return extent;
+}
+
+/* Are there rows enough, each long for a look at its place, that threads may have their own? */
+static bool rows_pay(const td_index_plan *p) {
+    enum { LEAST = 32 };
+    return p->before == 1 && p->after >= LEAST && p->places >= LEAST &&
+           p->index_sizes[0] >= (int64_t)LEAST * td_get_num_threads();
+}
+
 td_status td_cpu_index_write(const td_index_plan *p) {
     if (is_single(p) && p->before == 1)
         return write_single(p);
@@ -448,9 +491,13 @@ td_status td_cpu_index_write(const td_index_plan *p) {
     if (p->x->numel > 0) {
         int64_t row = p->places * p->after;
         j.width = part_width(p->after);
-        status = j.by_columns ? td_parallel_for((p->after + j.width - 1) / j.width,
-                                                4 * p->places * j.width, write_part, &j)
-                              : td_parallel_for(p->before, 4 * row, write_part, &j);
+        j.by_rows = rows_pay(p);
+        j.extent = extent_of(p);
+        j.parts = td_get_num_threads();
+        status = j.by_rows      ? td_parallel_for(j.parts, 4 * row / j.parts, write_part, &j)
+                 : j.by_columns ? td_parallel_for((p->after + j.width - 1) / j.width,
+                                                  4 * p->places * j.width, write_part, &j)
+                                : td_parallel_for(p->before, 4 * row, write_part, &j);
     }
     places_free(&j.places);
     return status;

@@ -344,16 +344,32 @@ static bool chains_along_rows(const job *j, const td_walk *w) {
     return true;
 }
 
-/* Sides: of loads, then of outputs. */
-static inline void chain_along_row(void *ctx, int64_t n, const row_side *sides) {
-    row_chain *r = ctx;
+/* The cells of a row. Sides: of loads, then of outputs. */
+static inline void set_cells(const row_chain *r, const row_side *sides) {
     const td_program *p = r->job->program;
     td_cell *cells = r->memory->cells, *outs = cells + p->nloads + p->nconstants;
-    for (int k = 0; k < p->nloads; k++)
+    for (int k = 0; k < p->nloads; k++) {
         cells[k].p = (unsigned char *)sides[k].p;
-    for (int k = 0; k < p->noutputs; k++)
+        cells[k].next = sides[k].next;
+    }
+    for (int k = 0; k < p->noutputs; k++) {
         outs[k].p = (unsigned char *)sides[p->nloads + k].p;
-    td_chain_run(&r->job->chain, p, n, cells, r->moving, r->memory->chain);
+        outs[k].next = sides[p->nloads + k].next;
+    }
+}
+
+static inline void chain_along_row(void *ctx, int64_t n, const row_side *sides) {
+    row_chain *r = ctx;
+    set_cells(r, sides);
+    td_chain_run(&r->job->chain, r->job->program, n, r->memory->cells, r->moving, r->memory->chain);
+    r->moving = r->each;
+}
+
+static void chain_along_rows(void *ctx, int64_t rows, int64_t n, const row_side *sides) {
+    row_chain *r = ctx;
+    set_cells(r, sides);
+    td_chain_run_rows(&r->job->chain, r->job->program, rows, n, r->memory->cells, r->moving,
+                      r->each, r->memory->chain);
     r->moving = r->each;
 }
 
@@ -376,7 +392,8 @@ static bool run_chain_rows(const job *j, const td_walk *w, int64_t begin, int64_
     }
     for (int k = 0; k < p->noutputs; k++)
         sides[p->nloads + k] = begin_side(w, &w->outs[k], index);
-    for_rows(w, begin, end, index, sides, p->nloads + p->noutputs, chain_along_row, &r);
+    for_many_rows(w, begin, end, index, sides, p->nloads + p->noutputs, chain_along_row,
+                  chain_along_rows, &r);
     m->known = false;
     return true;
 }

@@ -7,7 +7,8 @@
 
 enum {
     LONG_ROW = 256,         /* inner dims from here on are walked row by row */
-    DIRECT_ROW = 6,         /* inner dims from here on may be a call of a single step's loop */
+    DIRECT_ROW = 6,         /* inner dims from here on may be a call of a single step's loop... */
+    COPIED_ROW = 2,         /* and from here on where it is a copy of bytes */
     SHORT_ROW = 8,          /* inner dims up to here are moved column by column */
     STREAM_BYTES = 64 << 20 /* results from here on are not found in a cache again */
 };
@@ -130,6 +131,14 @@ static void choose_streams(td_walk *w, const td_program *program) {
     w->in_place &= !w->streams;
 }
 
+static bool copies_bytes(const td_walk *w, const td_program *program) {
+    const td_side *x = &w->loads[0], *out = &w->outs[0];
+    const int64_t size = (int64_t)td_dtype_size(out->dtype);
+    return program->steps[0].primitive == TD_PW_copy && program->nloads == 1 && !x->scalar &&
+           x->dtype == out->dtype && x->strides[w->ndim - 1] == size &&
+           out->strides[w->ndim - 1] == size;
+}
+
 static void note_density(td_walk *w, const td_program *program) {
     bool buffered = false;
     w->simple = true;
@@ -147,8 +156,10 @@ static void note_density(td_walk *w, const td_program *program) {
     w->rows = w->ndim > 1 && w->sizes[w->ndim - 1] >= LONG_ROW;
     w->direct = program->nsteps == 1 && !w->outs[0].scalar &&
                 (w->simple || (w->rows && runs_along_rows(w, program->nloads)));
-    w->direct_rows = program->nsteps == 1 && w->ndim > 1 && !w->simple && !w->outs[0].scalar &&
-                     w->sizes[w->ndim - 1] >= DIRECT_ROW && steps_along_rows(w, program->nloads);
+    w->direct_rows =
+        program->nsteps == 1 && w->ndim > 1 && !w->simple && !w->outs[0].scalar &&
+        w->sizes[w->ndim - 1] >= (copies_bytes(w, program) ? COPIED_ROW : DIRECT_ROW) &&
+        steps_along_rows(w, program->nloads);
     choose_streams(w, program);
 }
 
@@ -312,8 +323,8 @@ bool td_walk_next(td_walk *w, const td_program *program, td_dtype compute,
 /* ---- moving elements between strided memory and buffers ---- */
 
 #define STRIDED_COPY(type)                                                                         \
-    for (int64_t i = 0; i < n; i++, dst += dst_stride, src += src_stride)                          \
-        memcpy(dst, src, sizeof(type));
+    _Pragma("GCC unroll 4") for (int64_t i = 0; i < n; i++)                                        \
+        memcpy(dst + i * dst_stride, src + i * src_stride, sizeof(type));
 
 static void copy_run(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n,
                      size_t itemsize) {
@@ -323,6 +334,10 @@ static void copy_run(char *dst, int64_t dst_stride, const char *src, int64_t src
     }
     if (dst_stride == (int64_t)itemsize && src_stride == -(int64_t)itemsize) {
         td_cpu->pointwise->reverse(dst, src, n, itemsize);
+        return;
+    }
+    if (dst_stride == (int64_t)itemsize && src_stride > 0) {
+        td_cpu->pointwise->every(dst, src, src_stride / dst_stride, n, itemsize);
         return;
     }
     switch (itemsize) {

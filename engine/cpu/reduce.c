@@ -5,7 +5,8 @@
  * whichever runs along memory. Few outputs with much behind each are cut into pieces along the
  * reduced dims, combined in order. Chunks and pieces follow from the shape alone, so results do not
  * depend on the number of threads. Elements that must be converted, or raised to a power, are read
- * a tile at a time.
+ * a tile at a time. Short rows are turned into columns; few elements of the result's own dtype
+ * behind each output are taken together as pointwise operators take tensors.
  */
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
@@ -13,8 +14,10 @@
 #include "engine/cpu/block.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/transpose.h"
 #include "engine/ops/reduction.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -25,6 +28,9 @@ enum {
     FEW_ROWS = 64, /* fewer outputs than this may be cut into pieces; by columns: */
     FEW_COLUMNS = 1024,
     COLUMNS = 64,           /* that one thread takes together */
+    SHORT = 16,             /* elements of rows that are turned into columns */
+    TURNED = 128,           /* rows that are turned together */
+    DIRECT = 1024,          /* outputs that are taken together as pointwise operators would */
     MOMENT_ROWS = 4096,     /* elements whose mean and deviations are taken together */
     MOMENT_COLUMNS = 64,    /* the same by columns: rows of them */
     MOMENT_TILE = 32 * 1024 /* elements of such a tile, which must stay in a cache */
@@ -36,6 +42,7 @@ typedef struct job {
     td_tensor *out;
     td_dtype stored, dtype; /* of x's elements; what they are converted to */
     bool floating, by_columns, moments, tiled, norm;
+    bool turned;           /* short rows are turned into columns */
     td_abs_pow_fn abs_pow; /* of each element first; NULL: as it is */
     td_reducer reducer;
     td_accumulator start;
@@ -147,6 +154,31 @@ static void fold_tiles(const job *j, const loops *l, td_accumulator *acc, const 
         }
 }
 
+/* Columns of a tile from rows of a few elements: tile[k * TURNED + r] = x[r * row_stride + k]. */
+static void turn_rows(const job *j, void *tile, const char *x, int64_t rows, int64_t row_stride,
+                      int64_t n) {
+    const size_t size = td_dtype_size(j->stored);
+    if (row_stride > 4) {
+        td_cpu_turn(tile, TURNED, x, row_stride, n, rows, size);
+        return;
+    }
+    for (int64_t k = 0; k < n; k++)
+        td_cpu->pointwise->every((char *)tile + (size_t)(k * TURNED) * size, x + (size_t)k * size,
+                                 row_stride, rows, size);
+}
+
+/* Like rows of the loops, for rows of at most SHORT elements that lie one after the other. */
+static void fold_turned(const job *j, const loops *l, td_accumulator *acc, const char *x,
+                        int64_t rows, int64_t row_stride, int64_t n) {
+    _Alignas(64) unsigned char tile[SHORT * TURNED * 8];
+    const int64_t size = (int64_t)td_dtype_size(j->stored);
+    for (int64_t r = 0, m; r < rows; r += m) {
+        m = rows - r < TURNED ? rows - r : TURNED;
+        turn_rows(j, tile, x + r * row_stride * size, m, row_stride, n);
+        l->columns(acc + r, tile, n, TURNED, m, NULL);
+    }
+}
+
 /* Take the reduced positions [begin, end) of outputs [at, at + n) into acc. */
 static void fold(const job *j, int reducer, int64_t at, int64_t n, int64_t begin, int64_t end,
                  td_accumulator *acc, const double *centers) {
@@ -166,6 +198,8 @@ static void fold(const job *j, int reducer, int64_t at, int64_t n, int64_t begin
                 fold_tiles(j, &l, acc + (o - at), x, kept.len, reduced.len, c);
             else if (j->by_columns)
                 l.columns(acc + (o - at), x, reduced.len, stride, kept.len, c);
+            else if (j->turned && reduced.len <= SHORT)
+                fold_turned(j, &l, acc + (o - at), x, kept.len, row_stride, reduced.len);
             else
                 l.rows(acc + (o - at), x, kept.len, row_stride, reduced.len, stride, c);
             r += reduced.len;
@@ -246,6 +280,10 @@ static void divide(td_dtype dtype, double by, td_accumulator *acc, int64_t n) {
         acc[k].f *= times;
 }
 
+static void take_roots(td_accumulator *acc, int64_t n) {
+    td_cpu->pointwise->primitive[TD_PW_sqrt][TD_F64](n, acc, acc, NULL, NULL, 0);
+}
+
 /* `dtype`: of the results; `count`: elements behind each. */
 static void finish_values(td_finish finish, double param, bool floating, td_dtype dtype,
                           int64_t count, td_accumulator *acc, int64_t n) {
@@ -256,8 +294,11 @@ static void finish_values(td_finish finish, double param, bool floating, td_dtyp
         divide(dtype, param, acc, n);
         break;
     case TD_FINISH_POWER:
-        for (int64_t k = 0; k < n; k++)
-            acc[k].f = param == 0.5 ? sqrt(acc[k].f) : pow(acc[k].f, param);
+        if (param == 0.5)
+            take_roots(acc, n);
+        else
+            for (int64_t k = 0; k < n; k++)
+                acc[k].f = pow(acc[k].f, param);
         break;
     case TD_FINISH_ALL:
         for (int64_t k = 0; k < n; k++)
@@ -275,8 +316,7 @@ static void finish_values(td_finish finish, double param, bool floating, td_dtyp
         break;
     case TD_FINISH_STD:
         divide(dtype, param, acc, n);
-        for (int64_t k = 0; k < n; k++)
-            acc[k].f = sqrt(acc[k].f);
+        take_roots(acc, n);
         break;
     }
 }
@@ -298,19 +338,29 @@ static double scaled_norm(const job *j, int64_t at) {
     return sqrt(acc.f) / scale;
 }
 
-/* Is this sum of `count` squares too large, or so small that it may have lost some on the way? */
-static bool needs_scale(td_dtype dtype, int64_t count, double sum) {
+/* Below this a sum of squares may have lost some on the way. */
+static double least_squares(td_dtype dtype, int64_t count) {
     static const double least[TD_DTYPE_COUNT] = {
         [TD_F16] = 0x1p-90, [TD_BF16] = 0x1p-90, [TD_F32] = 0x1p-90, [TD_F64] = 0x1p-960};
-    return sum < (double)count * least[dtype] || isinf(sum);
+    return (double)count * least[dtype];
+}
+
+/* Is this sum of squares too large or too small? */
+static bool needs_scale(double least, double sum) {
+    return (sum < least) | (sum > DBL_MAX);
 }
 
 static void finish_norms(const job *j, int64_t at, int64_t n, td_accumulator *acc) {
+    const double least = least_squares(j->dtype, j->plan.count);
+    int64_t scaled = 0;
     for (int64_t k = 0; k < n; k++)
-        if (needs_scale(j->dtype, j->plan.count, acc[k].f))
-            acc[k].f = scaled_norm(j, at + k);
-        else
-            acc[k].f = sqrt(acc[k].f);
+        scaled |= needs_scale(least, acc[k].f);
+    if (!scaled) {
+        take_roots(acc, n);
+        return;
+    }
+    for (int64_t k = 0; k < n; k++)
+        acc[k].f = needs_scale(least, acc[k].f) ? scaled_norm(j, at + k) : sqrt(acc[k].f);
 }
 
 static void deliver(const job *j, int64_t at, int64_t n, td_accumulator *acc) {
@@ -359,6 +409,93 @@ static void reduce_columns(void *ctx, int64_t begin, int64_t end, int worker) {
     const job *j = ctx;
     int64_t last = end * COLUMNS < j->plan.outputs ? end * COLUMNS : j->plan.outputs;
     reduce_outputs(ctx, begin * COLUMNS, last, worker);
+}
+
+/* ---- few elements behind each output ---- */
+
+/* The operator that takes two elements of a reduction together in the result's dtype: rounding
+ * as that does; -1: none. */
+static int primitive_of(const job *j) {
+    const bool one = j->plan.count == 1, narrow = j->dtype == TD_F16 || j->dtype == TD_BF16;
+    const td_reducer reducer = j->reducer;
+    if (reducer == TD_REDUCE_MAX || reducer == TD_REDUCE_MIN)
+        return reducer == TD_REDUCE_MAX ? TD_PW_maximum : TD_PW_minimum;
+    if (reducer == TD_REDUCE_SUM) /* floats in rows are added in double */
+        return one || !j->floating || (j->by_columns && !narrow) ? TD_PW_add : -1;
+    if (reducer == TD_REDUCE_PROD) /* of floats in double, which is the same of two */
+        return j->plan.count <= 2 || j->dtype == TD_F64 || !j->floating ? TD_PW_mul : -1;
+    if (j->norm)
+        return one ? TD_PW_abs : -1;
+    if (reducer == TD_REDUCE_NONZERO) /* any and all alone have truths as results */
+        return one ? TD_PW_ne : -1;
+    return -1;
+}
+
+/* Its loop; NULL: the reduction is none of these. */
+static td_pointwise_fn direct_loop(const job *j) {
+    const td_reduction *p = &j->plan;
+    const td_dtype made = (td_dtype)j->out->dtype;
+    const int primitive = p->count > 0 && p->count <= SHORT ? primitive_of(j) : -1;
+    const bool rows = p->nreduced == 1 && p->reduced_strides[0] == 1;
+    const bool divides = j->finish == TD_FINISH_DIVIDE;
+    if (primitive < 0 || j->tiled || made != (primitive == TD_PW_ne ? TD_BOOL : j->dtype) ||
+        p->out_strides[p->nkept - 1] != 1 || !(j->by_columns || rows) || p->outputs < TURNED)
+        return NULL;
+    if (primitive != TD_PW_ne && primitive != TD_PW_abs && j->finish != TD_FINISH_PLAIN &&
+        !(divides && (j->dtype == TD_F32 || j->dtype == TD_F64)))
+        return NULL;
+    if (j->dtype == TD_F16 || j->dtype == TD_BF16)
+        return td_cpu->pointwise->narrow[primitive][j->dtype == TD_BF16];
+    return td_cpu->pointwise->primitive[primitive][j->dtype];
+}
+
+/* out[o] for o < n from the reduced positions, of which the k-th lie at x[k]. */
+static void combine_directly(const job *j, td_pointwise_fn loop, int64_t n, char *out,
+                             const char *const *x) {
+    static const _Alignas(8) unsigned char zero[8];
+    const int64_t count = j->plan.count;
+    int64_t k = 1;
+    if (j->reducer == TD_REDUCE_SUM || j->reducer == TD_REDUCE_NONZERO)
+        loop(n, out, x[0], zero, NULL, 2); /* -0 is added to 0 */
+    else if (j->norm)
+        loop(n, out, x[0], NULL, NULL, 0);
+    else if (count == 1)
+        memcpy(out, x[0], (size_t)n * td_dtype_size(j->dtype));
+    else
+        loop(n, out, x[0], x[k++], NULL, 0);
+    for (; k < count; k++)
+        loop(n, out, out, x[k], NULL, 0);
+    if (j->finish == TD_FINISH_DIVIDE && j->reducer == TD_REDUCE_SUM) {
+        _Alignas(8) unsigned char by[8];
+        td_store_double(j->dtype, by, j->param);
+        td_cpu->pointwise->primitive[TD_PW_div][j->dtype](n, out, out, by, NULL, 2);
+    }
+}
+
+static void reduce_directly(void *ctx, int64_t begin, int64_t end, int worker) {
+    const job *j = ctx;
+    const td_reduction *p = &j->plan;
+    const td_pointwise_fn loop = direct_loop(j);
+    const size_t size = td_dtype_size(j->dtype), made = td_dtype_size((td_dtype)j->out->dtype);
+    const int64_t last = end * DIRECT < p->outputs ? end * DIRECT : p->outputs;
+    _Alignas(64) unsigned char tile[SHORT * TURNED * 8];
+    int64_t offsets[SHORT];
+    const char *x[SHORT];
+    (void)worker;
+    for (int64_t k = 0; k < p->count; k++)
+        offsets[k] = td_reduction_reduced(p, k, k + 1).offset;
+    for (int64_t o = begin * DIRECT, m; o < last && !td_interrupt_requested(); o += m) {
+        td_segment kept = td_reduction_kept(p, o, last);
+        const int64_t most = j->by_columns ? DIRECT : TURNED;
+        m = kept.len < most ? kept.len : most;
+        const char *from = j->x + (size_t)kept.offset * size;
+        for (int64_t k = 0; k < p->count; k++)
+            x[k] = j->by_columns ? from + (size_t)offsets[k] * size
+                                 : (const char *)tile + (size_t)(k * TURNED) * size;
+        if (!j->by_columns)
+            turn_rows(j, tile, from, m, p->kept_strides[p->nkept - 1], p->count);
+        combine_directly(j, loop, m, (char *)j->out->data + (size_t)kept.out_offset * made, x);
+    }
 }
 
 static void reduce_pieces(void *ctx, int64_t begin, int64_t end, int worker) {
@@ -451,7 +588,7 @@ static bool reduce_at_once(const td_reduce_plan *plan) {
         return false;
     td_accumulator acc = start_of(plan->reducer, floating);
     rows(&acc, x->data, 1, 0, x->numel, 1, NULL);
-    if (is_norm(plan) && needs_scale(dtype, x->numel, acc.f))
+    if (is_norm(plan) && needs_scale(least_squares(dtype, x->numel), acc.f))
         return false;
     finish_values(plan->finish, plan->param, floating, (td_dtype)out->dtype, x->numel, &acc, 1);
     td_block_write((td_dtype)out->dtype, out->data, 1, floating ? TD_F64 : TD_I64, &acc, 1);
@@ -483,6 +620,8 @@ static void lay_out(job *j, const td_reduce_plan *plan) {
     td_reduction_plan(plan->x, plan->mask, plan->out, p);
     int64_t stride = p->reduced_strides[p->nreduced - 1];
     j->by_columns = p->kept_strides[p->nkept - 1] == 1 && (stride != 1 || p->count == 1);
+    j->turned = !j->by_columns && !j->tiled && !j->moments && stride == 1 &&
+                (j->reducer != TD_REDUCE_SUM || j->dtype == TD_F16 || j->dtype == TD_BF16);
     choose_pieces(j);
 }
 
@@ -503,6 +642,9 @@ td_status td_cpu_reduce(const td_reduce_plan *plan) {
     lay_out(&j, plan);
     if (j.pieces > 1)
         return run_pieces(&j);
+    if (direct_loop(&j))
+        return td_parallel_for((j.plan.outputs + DIRECT - 1) / DIRECT, j.plan.count * DIRECT,
+                               reduce_directly, &j);
     if (j.by_columns)
         return td_parallel_for((j.plan.outputs + COLUMNS - 1) / COLUMNS, 2 * j.plan.count * COLUMNS,
                                reduce_columns, &j);

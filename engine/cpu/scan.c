@@ -1,7 +1,7 @@
 /* scan.c: running sums and products on the CPU: floats in double, integers in int64. Lines of the
  * common dtypes are read and written as they are, four at a time; of others they are converted
- * block by block. Lines that lie side by side are walked together. Other scans are
- * scan_lines.c's. */
+ * block by block, short ones several together. Lines that lie side by side are walked together.
+ * Other scans are scan_lines.c's. */
 #include "engine/cpu/scan.h"
 #include "engine/core/interrupt.h"
 #include "engine/core/threads.h"
@@ -14,7 +14,8 @@
 
 enum { WIDTH = 256, FOUR = 4, DEPTH = 256 };
 enum {
-    NARROW = 32, /* lines that are too few to be converted a row at a time */
+    NARROW = 32,    /* lines that are too few to be taken a row at a time */
+    CONVERTED = 16, /* the same where rows are converted */
     BESIDE = 16, /* of these, lines that one thread takes: others write into the same cache lines */
     STRETCH = 4096 /* elements between looks at the interrupt flag */
 };
@@ -31,6 +32,8 @@ struct scan {
     td_dtype from, to;
     int64_t n, stride, out_stride;
     int64_t step;       /* lines that an item stands for */
+    bool by_rows;       /* one element of each of many lines after the other */
+    bool joined;        /* short lines, one behind the other, which are converted together */
     direct_scan direct; /* or NULL: dtypes that are converted */
 };
 
@@ -93,6 +96,21 @@ DEFINE_DIRECTS(byte, uint8_t, int64_t, int64_t)
                                dtype, block[c], len);                                              \
         }                                                                                          \
     }                                                                                              \
+    static void joined_##NAME(const scan *s, const char *x, char *out, int64_t lines) {            \
+        type block[FOUR * DEPTH];                                                                  \
+        const int64_t size = (int64_t)td_dtype_size(s->from), n = s->n, most = FOUR * DEPTH / n;   \
+        const int64_t out_size = (int64_t)td_dtype_size(s->to);                                    \
+        for (int64_t from = 0, m; from < lines; from += m) {                                       \
+            m = lines - from < most ? lines - from : most;                                         \
+            td_block_read(dtype, block, s->from, x + from * n * size, 1, m * n);                   \
+            for (int64_t c = 0; c < m; c++) {                                                      \
+                type total = FIRST;                                                                \
+                for (int64_t k = 0; k < n; k++)                                                    \
+                    block[c * n + k] = total OP block[c * n + k];                                  \
+            }                                                                                      \
+            td_block_write(s->to, out + from * n * out_size, 1, dtype, block, m * n);              \
+        }                                                                                          \
+    }                                                                                              \
     /* `lines` lines whose inputs lie side by side, results `apart`. */                            \
     static void lines_##NAME(const scan *s, const char *x, char *out, int64_t lines,               \
                              int64_t apart) {                                                      \
@@ -118,11 +136,14 @@ DEFINE_DIRECTS(byte, uint8_t, int64_t, int64_t)
             td_segment lines = td_reduction_kept(p, at, last - at < WIDTH ? last : at + WIDTH);    \
             const char *x = s->x + lines.offset * size;                                            \
             char *out = s->out + lines.out_offset * out_size;                                      \
-            if (s->step == WIDTH)                                                                  \
+            if (s->by_rows)                                                                        \
                 lines_##NAME(s, x, out, lines.len, apart);                                         \
             else if (s->direct)                                                                    \
                 s->direct(s, x, out, lines.len, stride, apart);                                    \
-            for (int64_t k = 0; s->step == FOUR && !s->direct && k < lines.len; k += FOUR) {       \
+            else if (s->joined)                                                                    \
+                joined_##NAME(s, x, out, lines.len);                                               \
+            for (int64_t k = 0; !s->by_rows && !s->direct && !s->joined && k < lines.len;          \
+                 k += FOUR) {                                                                      \
                 const char *xs[FOUR];                                                              \
                 char *outs[FOUR];                                                                  \
                 int64_t few = lines.len - k < FOUR ? lines.len - k : FOUR;                         \
@@ -163,6 +184,13 @@ static direct_scan direct_for(td_scan_kind kind, td_dtype from, td_dtype to) {
     return NULL;
 }
 
+/* Lines that one thread takes of so many, where their elements lie side by side. */
+static int64_t width_for(int64_t lines) {
+    int64_t threads = (int64_t)td_get_num_threads() * BESIDE;
+    int64_t each = (lines + threads - 1) / threads * BESIDE;
+    return each < WIDTH ? each : WIDTH;
+}
+
 /* An input that runs along the dim while the result does not is turned first, in a way that
  * caches like, unless that was done (`again`). */
 static td_status scan_along(const td_scan_plan *plan, const td_tensor *x, bool again) {
@@ -191,8 +219,13 @@ static td_status scan_along(const td_scan_plan *plan, const td_tensor *x, bool a
         td_release(turned);
         return status;
     }
-    if (s.plan.kept_strides[last] == 1 && s.stride != 1)
-        s.step = !s.direct || s.plan.kept_sizes[last] >= NARROW ? WIDTH : BESIDE;
+    if (s.plan.kept_strides[last] == 1 && s.stride != 1) {
+        s.by_rows = s.plan.kept_sizes[last] >= (s.direct ? NARROW : CONVERTED);
+        s.step = s.by_rows ? width_for(s.plan.outputs) : BESIDE;
+    }
+    s.joined = !s.by_rows && !s.direct && s.n > 0 && s.n <= DEPTH && s.stride == 1 &&
+               s.out_stride == 1 && s.plan.kept_strides[last] == s.n &&
+               s.plan.out_strides[last] == s.n;
     int64_t items = (s.plan.outputs + s.step - 1) / s.step, work = s.n * s.step;
     return td_parallel_for(items, 4 * work, scanner(plan->kind, s.to), &s);
 }

@@ -38,3 +38,21 @@ for _, s in ipairs(sizes) do
         end
     end)
 end
+
+t.test("images_of_a_batch_are_convolved_each_by_itself_on_any_number_of_threads", function()
+    local before = tide.get_num_threads()
+    for _, dtype in ipairs { "float64", "int64" } do
+        local x = tide.randint(-9, 10, { 7, 6, 20, 20 }):to(tide[dtype])
+        local w = tide.randint(-9, 10, { 16, 3, 3, 3 }):to(tide[dtype])
+        for threads = 1, 3 do
+            tide.set_num_threads(threads)
+            local y = tide.conv2d(x, w, nil, 1, 0, 1, 2)
+            local up = tide.conv_transpose2d(y, w, nil, 1, 0, 0, 2)
+            for k = 1, 7 do
+                t.is_true(tide.equal(y[k], tide.conv2d(x[k], w, nil, 1, 0, 1, 2)), dtype .. ", image " .. k)
+                t.is_true(tide.equal(up[k], tide.conv_transpose2d(y[k], w, nil, 1, 0, 0, 2)), dtype .. ", back, image " .. k)
+            end
+        end
+    end
+    tide.set_num_threads(before)
+end)

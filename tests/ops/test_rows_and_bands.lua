@@ -236,3 +236,134 @@ t.test("a_part_is_written_into_a_copy_that_lies_as_the_tensor_does", function()
     t.is_true(tide.equal(x:slice_scatter(source), source))
     t.is_true(tide.equal(x:slice_scatter(source[":, 1:2"], 2, 1, 2), tide.cat({ source[":, 1:2"], x[":, 3:5"] }, 2)))
 end)
+
+-- ---- elements some steps apart ----
+
+t.test("elements_some_steps_apart_are_picked_and_put", function()
+    for _, dtype in ipairs { "uint8", "bfloat16", "float32", "float64" } do
+        for step = 2, 9 do
+            for _, n in ipairs { 1, 2, 7, 16, 33, 64, 130 } do
+                local x = tide.arange(n * step):remainder(251):to(tide[dtype]):reshape(n, step)
+                for _, column in ipairs { 1, step } do
+                    local want = {}
+                    for k = 0, n - 1 do
+                        want[k + 1] = (k * step + column - 1) % 251
+                    end
+                    local part = x:select(2, column)
+                    t.eq(part:contiguous():tolist(), want, ("%s, %d of step %d"):format(dtype, n, step))
+                    local to = tide.zeros(n, step):to(tide[dtype])
+                    to:select(2, column):copy_(part:contiguous())
+                    t.eq(to:select(2, column):tolist(), want)
+                    t.eq(to:double():sum():item(), part:double():sum():item(), "nothing beside them is written")
+                end
+            end
+        end
+    end
+end)
+
+-- ---- few elements behind each result ----
+
+-- What reductions make of a list of numbers, one number after the other.
+local function reduce_list(list)
+    local first = tonumber(list[1]) or 0 -- bools are no extremes
+    local r = { sum = 0, prod = 1, amax = first, amin = first, any = false, all = true, count_nonzero = 0, norm = 0 }
+    for _, v in ipairs(list) do
+        v = v == true and 1 or v or 0
+        r.sum, r.prod, r.norm = r.sum + v, r.prod * v, r.norm + v * v
+        r.amax = (v ~= v or v > r.amax) and v or r.amax
+        r.amin = (v ~= v or v < r.amin) and v or r.amin
+        r.any, r.all = r.any or v ~= 0, r.all and v ~= 0
+        r.count_nonzero = r.count_nonzero + (v ~= 0 and 1 or 0)
+    end
+    r.mean, r.norm = r.sum / #list, math.sqrt(r.norm)
+    return r
+end
+
+for _, dtype in ipairs(DTYPES) do
+    t.test("reductions_of_short_rows_of_" .. dtype, function()
+        tide.manual_seed(49)
+        local floating = tide[dtype].is_floating_point
+        local names = { "sum", "prod", "any", "all", "count_nonzero" }
+        if dtype ~= "bool" then
+            table.move({ "amax", "amin" }, 1, 2, #names + 1, names)
+        end
+        if floating then
+            table.move({ "mean", "norm" }, 1, 2, #names + 1, names)
+        end
+        for _, n in ipairs { 1, 2, 3, 4, 5, 8, 16, 17, 33, 70 } do
+            local x = numbers(dtype, { 7, 20, n })
+            local want = {}
+            for k, list in ipairs(x:reshape(140, n):tolist()) do
+                for name, value in pairs(reduce_list(list)) do
+                    want[name] = want[name] or {}
+                    want[name][k] = value
+                end
+            end
+            local running = {}
+            for k, list in ipairs(x:reshape(140, n):tolist()) do
+                local sum = 0
+                for at, v in ipairs(list) do
+                    sum = sum + (v == true and 1 or v or 0)
+                    list[at] = sum
+                end
+                running[k] = list
+            end
+            local near = { rtol = dtype == "bfloat16" and 1e-2 or dtype == "float16" and 2e-3 or 1e-5, equal_nan = true }
+            local all = layouts(x)
+            all[#all + 1] = x:transpose(1, 2):contiguous():transpose(1, 2)
+            all[#all + 1] = x:flip(3):contiguous():flip(3)
+            for at, y in ipairs(all) do
+                local sums = tide.tensor(running, { dtype = tide.float64 }):reshape(7, 20, n)
+                local what = ("cumsum of %s, rows of %d, layout %d"):format(dtype, n, at)
+                t.is_true(tide.allclose(y:cumsum(3):double(), sums, near), what)
+                for _, name in ipairs(names) do
+                    local got = name == "norm" and y:norm(2, 3) or y[name](y, 3)
+                    local expected = tide.tensor(want[name]):reshape(7, 20):to(got.dtype)
+                    local what = ("%s of %s, rows of %d, layout %d"):format(name, dtype, n, at)
+                    if not got.dtype.is_floating_point or name == "amax" or name == "amin" then
+                        t.is_true(tide.equal(got:isnan(), expected:isnan()), what)
+                        t.is_true(tide.equal(got:nan_to_num(77), expected:nan_to_num(77)), what)
+                    else
+                        t.is_true(tide.allclose(got:double(), expected:double(), near), what)
+                    end
+                    t.is_true(name ~= "sum" or not tide.any(got:eq(0) & got:signbit()):item(), what .. ": 0 is +0")
+                end
+            end
+        end
+    end)
+end
+
+-- ---- writes on several threads ----
+
+t.test("places_named_twice_come_out_the_same_on_any_number_of_threads", function()
+    local function writes()
+        tide.manual_seed(7)
+        local got = {}
+        for _, how in ipairs { { { 60, 700 }, 1 }, { { 60, 700 }, 2 }, { { 5, 9, 1100 }, 2 }, { { 5, 3000, 3 }, 2 }, { { 40, 30, 40 }, 3 } } do
+            local shape, dim = how[1], how[2]
+            local x, source = tide.randn(shape), tide.randn(shape)
+            local index = tide.randint(1, math.min(shape[dim], 6) + 1, shape)
+            got[#got + 1] = x:scatter_add(dim, index, source)
+            got[#got + 1] = x:scatter(dim, index, source)
+            got[#got + 1] = x:scatter_reduce(dim, index, source, "amax")
+        end
+        local x, source = tide.randn(300, 70), tide.randn(2000, 70)
+        local index = tide.randint(1, 301, { 2000 })
+        got[#got + 1] = x:index_add(1, index, source)
+        got[#got + 1] = x:index_copy(1, index, source)
+        got[#got + 1] = x:t():contiguous():t():index_add(1, index, source)
+        got[#got + 1] = x:index_fill(1, index, 3)
+        got[#got + 1] = x:index_add(1, index, source:bfloat16():to(tide.float32), { alpha = 2 })
+        return got
+    end
+    local before = tide.get_num_threads()
+    tide.set_num_threads(1)
+    local want = writes()
+    for _, threads in ipairs { 2, 3, 8 } do
+        tide.set_num_threads(threads)
+        for k, x in ipairs(writes()) do
+            t.is_true(tide.equal(x, want[k]), ("write %d on %d threads"):format(k, threads))
+        end
+    end
+    tide.set_num_threads(before)
+end)

@@ -20,8 +20,8 @@ class Program(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
 
-    def tide(self, *arguments, stdin=""):
-        environment = dict(os.environ, HOME=self.folder.name, NO_COLOR="1")
+    def tide(self, *arguments, stdin="", **more):
+        environment = dict(os.environ, HOME=self.folder.name, NO_COLOR="1", **more)
         environment.pop("XDG_STATE_HOME", None)
         environment.pop("XDG_CONFIG_HOME", None)
         return subprocess.run([TIDE, *arguments], input=stdin, text=True, capture_output=True,
@@ -83,6 +83,10 @@ class Program(unittest.TestCase):
         self.check(result, 2, "", "unknown option '--nonsense'")
         self.assertEqual(result.stderr.count("\n"), 1)
         self.check(self.tide("-e"), 2, "", "'-e'")
+
+    def test_an_instruction_set_that_there_is_not_is_one_line(self):
+        result = self.tide("-e", "1", TIDE_CPU="foo")
+        self.assertEqual((result.returncode, result.stderr), (1, "tide: TIDE_CPU=foo: expected baseline, avx2 or avx512\n"))
 
     def test_missing_script_is_1_in_one_line(self):
         result = self.tide("nosuch.lua")

@@ -147,6 +147,65 @@ TEST(chains_over_more_than_a_cache_equal_their_loops) {
     CHECK(same_bits(adam, TD_F64, 50001));
 }
 
+/* Three tensors of 3 x ROWS x n elements: one that lies densely, one that is a single number along
+ * each row, and one that is the same in all rows; then with all elements in memory. */
+enum { ROWS = 400 };
+
+static void run_rows(const char *text, td_dtype dtype, int64_t n, bool dense, td_tensor **x) {
+    static const bool moves[LISTS - 1][3] = {
+        {true, true, true}, {true, true, false}, {false, false, true}};
+    const td_program *p;
+    const int64_t sizes[3] = {3, ROWS, n};
+    uint32_t written;
+    td_operand operands[LISTS] = {{0}};
+    td_tensor *views[LISTS - 1];
+    must(td_program_compile_updates(text, LISTS, names, &written, &p));
+    CHECK(written == 1); /* the tensor that lies densely */
+    for (int k = 0; k < LISTS - 1; k++) {
+        int64_t strides[3], step = 1;
+        for (int d = 2; d >= 0; d--) {
+            strides[d] = dense || moves[k][d] ? step : 0;
+            step *= dense || moves[k][d] ? sizes[d] : 1;
+        }
+        must(td_tensor_view(x[k], 3, sizes, strides, 0, &views[k]));
+        operands[k].tensor = views[k];
+    }
+    operands[LISTS - 1].f = 0.7;
+    run(p, dtype, operands, views);
+    for (int k = 0; k < LISTS - 1; k++)
+        td_release(views[k]);
+    td_program_release(p);
+}
+
+static bool rows_equal_copies(const char *text, td_dtype dtype, int64_t n) {
+    const int64_t numel = 3 * ROWS * n, size = (int64_t)td_dtype_size(dtype);
+    td_tensor *x[3] = {fill(dtype, numel, 0), fill(dtype, 3 * ROWS, 17), fill(dtype, n, 34)};
+    td_tensor *y[3] = {fill(dtype, numel, 0), fill(dtype, numel, 0), fill(dtype, numel, 0)};
+    for (int64_t i = 0; i < numel; i++) {
+        memcpy((char *)y[1]->data + i * size, (char *)x[1]->data + i / n * size, (size_t)size);
+        memcpy((char *)y[2]->data + i * size, (char *)x[2]->data + i % n * size, (size_t)size);
+    }
+    run_rows(text, dtype, n, false, x);
+    run_rows(text, dtype, n, true, y);
+    bool same = is_same(x[0], y[0]);
+    for (int k = 0; k < 3; k++) {
+        td_release(x[k]);
+        td_release(y[k]);
+    }
+    return same;
+}
+
+TEST(chains_along_rows_equal_those_over_copies) {
+    static const char *const texts[] = {"a = a * b + c * s", "a = where(lt(b, c), a, s) * c - b"};
+    static const int64_t lengths[] = {7, 8, 20, 64, 100, 200};
+    for (int t = 0; t < 2; t++)
+        for (int k = 0; k < 6; k++)
+            for (int d = 0; d < 2; d++)
+                if (!rows_equal_copies(texts[t], d ? TD_F64 : TD_F32, lengths[k]))
+                    check_fail(__FILE__, __LINE__, "%s: %s, rows of %d elements differ", texts[t],
+                               d ? "float64" : "float32", (int)lengths[k]);
+}
+
 /* Of 16-bit floats, where each output is written and read again. */
 TEST(chains_have_room_for_all_their_operations) {
     static const char text[] = "a = muladd(s, s, s); b = muladd(s, s, a); c = muladd(s, s, b)";
@@ -163,6 +222,7 @@ TEST(chains_have_room_for_all_their_operations) {
 
 int main(void) {
     must(td_init());
+    RUN(chains_along_rows_equal_those_over_copies);
     RUN(chains_have_room_for_all_their_operations);
     RUN(chains_over_more_than_a_cache_equal_their_loops);
     RUN(chains_of_each_simple_step_equal_its_loop);

@@ -188,8 +188,8 @@ static void write_program(FILE *file, const found *f) {
     const td_program *p = f->program;
     names n;
     int first = p->nloads + p->nconstants;
-    fprintf(file, "/* %s */\nPROGRAM(%016llx, 0x%llx, %d,", f->name, (unsigned long long)p->digest,
-            (unsigned long long)f->numbers, first + p->noutputs);
+    fprintf(file, "/* %s */\nPROGRAM(%016llx, 0x%llx,", f->name, (unsigned long long)p->digest,
+            (unsigned long long)f->numbers);
     for (int r = 0; r < first; r++)
         snprintf(n.of[r], sizeof n.of[r], "r%d", r);
     for (int r = 0; r < first; r++)

@@ -17,7 +17,6 @@
 
 #define NAME(n)              float_##n
 #define E                    float
-#define MEMORY(k)            at[k]
 #define ELEMENTS(k, loaded)  loaded
 #define LOADED(p)            vf_load(p)
 #define LOADED_PART(p, n)    vf_load_part(p, n)
@@ -31,13 +30,12 @@
 #else
 #define NARROW(digest)         [TD_F16] = halves_##digest, [TD_BF16] = bfloats_##digest
 
-/* Single numbers are floats and stand where they would if nothing were narrow. */
-#define ONE_OR_MORE(k, loaded) memory[k].moves ? loaded : vf_load((const float *)(void *)at[k].at)
+/* Single numbers are floats. */
+#define ONE_OR_MORE(k, loaded) runs[k].moves ? loaded : vf_load((const float *)from##k)
 
 #define NAME(n)              halves_##n
 #define E                    td_half
-#define MEMORY(k)            memory[k]
-#define ELEMENTS(k, loaded)  ONE_OR_MORE(k, (loaded))
+#define ELEMENTS(k, loaded)  ONE_OR_MORE(k, loaded)
 #define LOADED(p)            vf_load_halves(p)
 #define LOADED_PART(p, n)    vf_load_halves_part(p, n)
 #define STORED(p, v)         vf_store_halves(p, v)
@@ -46,8 +44,7 @@
 
 #define NAME(n)              bfloats_##n
 #define E                    td_bfloat
-#define MEMORY(k)            memory[k]
-#define ELEMENTS(k, loaded)  ONE_OR_MORE(k, (loaded))
+#define ELEMENTS(k, loaded)  ONE_OR_MORE(k, loaded)
 #define LOADED(p)            vf_load_bfloats(p)
 #define LOADED_PART(p, n)    vf_load_bfloats_part(p, n)
 #define STORED(p, v)         vf_store_bfloats(p, v)
@@ -69,7 +66,6 @@
 
 #define NAME(n)              double_##n
 #define E                    double
-#define MEMORY(k)            at[k]
 #define ELEMENTS(k, loaded)  loaded
 #define LOADED(p)            vd_load(p)
 #define LOADED_PART(p, n)    vd_load_part(p, n)
@@ -78,7 +74,7 @@
 #include "engine/cpu/isa/fused_loops.h"
 
 /* In the order of their digests, as in the file. */
-#define PROGRAM(digest, singles, registers, begin, loads, steps, outs)                             \
+#define PROGRAM(digest, singles, begin, loads, steps, outs)                                        \
     {0x##digest##u,                                                                                \
      singles,                                                                                      \
      {[TD_F32] = float_##digest, [TD_F64] = double_##digest, NARROW(digest)}},

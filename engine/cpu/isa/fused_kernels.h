@@ -6,11 +6,17 @@
 
 #include <stddef.h>
 
-/* Runs n elements. `places`: of the program's loads, constants and outputs; those of a single
- * number hold it at the beginning of a vector, which is filled, and don't move. Where elements in
- * memory are 16-bit floats, their places are `narrow` behind the registers' own; else that is 0.
- * Outputs may be loads. */
-typedef void (*td_fused_fn)(int64_t n, const td_place *places, int narrow);
+/* Where the elements of a load, a constant or an output lie. */
+typedef struct td_run {
+    unsigned char *at; /* a row's first; or one number for all of the row, a float where elements
+                          are 16-bit floats */
+    uint64_t moves;    /* all bits, or none for such a number */
+    int64_t next;      /* bytes to the row behind */
+} td_run;
+
+/* Runs `rows` rows of n elements; what is a number in each list is the same in each row. Outputs
+ * may be loads. */
+typedef void (*td_fused_fn)(int64_t rows, int64_t n, const td_run *restrict runs);
 
 typedef struct td_fused_program {
     uint64_t digest;  /* of the program (td_program) */

@@ -2,8 +2,8 @@
  *
  * Included once per type by fused_kernels.c, with the words of formula_words.h, NAME(n) for the
  * names of loops, E (the element in memory; T but for 16-bit floats, which are computed as float),
- * MEMORY(k) (where operand k lies in memory) and LOADED, LOADED_PART, STORED and STORED_PART. Whole
- * vectors first, then one part vector. */
+ * ELEMENTS and LOADED, LOADED_PART, STORED and STORED_PART. Of each row whole vectors first, then
+ * one part vector. */
 
 /* ---- steps ---- */
 
@@ -19,38 +19,40 @@
 /* ---- loops ---- */
 
 /* A register that is one number for all elements. */
-#define NUMBER(k) const V r##k = OF(set)(*(const T *)(const void *)at[k].at);
-/* One that mostly is elements. Where it is a number, the vector that this stands in is filled with
- * it, in one store, from which it can be loaded at once. */
+#define NUMBER(k) const V r##k = OF(set)(*(const T *)(const void *)runs[k].at);
+/* One that mostly is elements. Where it is a number for a row, a vector is filled with that, from
+ * which it can be loaded at once. */
 #define BEGIN(k)                                                                                   \
-    if (!MEMORY(k).moves)                                                                          \
-        OF(store)((T *)(void *)at[k].at, OF(set)(*(const T *)(const void *)at[k].at));
+    _Alignas(64) T number##k[N];                                                                   \
+    const void *from##k = runs[k].at + row * runs[k].next;                                         \
+    if (!runs[k].moves) {                                                                          \
+        OF(store)(number##k, OF(set)(*(const T *)from##k));                                        \
+        from##k = number##k;                                                                       \
+    }
 #define LOAD(k)                                                                                    \
-    const E *p##k = (const E *)(const void *)MEMORY(k).at + (i & (int64_t)MEMORY(k).moves);        \
-    const V r##k = ELEMENTS(k, whole ? LOADED(p##k) : LOADED_PART(p##k, count));
+    const E *p##k = (const E *)from##k + (i & (int64_t)runs[k].moves);                             \
+    const V r##k = ELEMENTS(k, (whole ? LOADED(p##k) : LOADED_PART(p##k, count)));
 #define OUT(k, value)                                                                              \
     if (whole)                                                                                     \
-        STORED((E *)(void *)MEMORY(k).at + i, value);                                              \
+        STORED((E *)(void *)(runs[k].at + row * runs[k].next) + i, value);                         \
     else                                                                                           \
-        STORED_PART((E *)(void *)MEMORY(k).at + i, value, count);
+        STORED_PART((E *)(void *)(runs[k].at + row * runs[k].next) + i, value, count);
 
-#define PROGRAM(digest, singles, registers, begin, loads, steps, outs)                             \
-    static void NAME(digest)(int64_t n, const td_place *places, int narrow) {                      \
-        td_place at[registers], memory[registers]; /* copies, which no store changes */            \
-        memcpy(at, places, sizeof at);                                                             \
-        memcpy(memory, places + narrow, sizeof memory);                                            \
-        (void)at;                                                                                  \
-        begin int64_t i = 0;                                                                       \
-        for (; i + N <= n; i += N) {                                                               \
-            enum { whole = 1 };                                                                    \
-            const int64_t count = N;                                                               \
-            (void)count;                                                                           \
-            loads steps outs                                                                       \
-        }                                                                                          \
-        if (i < n) {                                                                               \
-            enum { whole = 0 };                                                                    \
-            const int64_t count = n - i;                                                           \
-            loads steps outs                                                                       \
+#define PROGRAM(digest, singles, begin, loads, steps, outs)                                        \
+    static void NAME(digest)(int64_t rows, int64_t n, const td_run *restrict runs) {               \
+        for (int64_t row = 0; row < rows; row++) {                                                 \
+            begin int64_t i = 0;                                                                   \
+            for (; i + N <= n; i += N) {                                                           \
+                enum { whole = 1 };                                                                \
+                const int64_t count = N;                                                           \
+                (void)count;                                                                       \
+                loads steps outs                                                                   \
+            }                                                                                      \
+            if (i < n) {                                                                           \
+                enum { whole = 0 };                                                                \
+                const int64_t count = n - i;                                                       \
+                loads steps outs                                                                   \
+            }                                                                                      \
         }                                                                                          \
     }
 #include "engine/cpu/isa/fused.def"
@@ -70,7 +72,6 @@
 #undef PROGRAM
 #undef NAME
 #undef E
-#undef MEMORY
 #undef ELEMENTS
 #undef LOADED
 #undef LOADED_PART

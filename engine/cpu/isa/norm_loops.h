@@ -49,15 +49,13 @@ static inline void NAME(part_deviations)(const T *x, int64_t n, C mean, double s
         plain[0] += u;
         squared[0] += u * u;
     }
+    if (i < n) { /* lanes beyond the end hold -mean: left out */
+        V u = VEC(head_or)(LOAD_PART(x + i, n - i) - m, n - i, SPLAT(0));
+        plain[1] += u;
+        squared[1] += u * u;
+    }
     sums[0] = VEC(total)((plain[0] + plain[1]) + (plain[2] + plain[3]));
     sums[1] = VEC(total)((squared[0] + squared[1]) + (squared[2] + squared[3]));
-    if (i == n)
-        return;
-    V u = LOAD_PART(x + i, n - i) - m; /* lanes beyond the end hold -mean: left out */
-    for (int64_t k = 0; k < n - i; k++) {
-        sums[0] += (double)u[k];
-        sums[1] += (double)u[k] * (double)u[k];
-    }
 }
 
 /* The first sum gives a mean that is near; what is left of it is found with the deviations. */

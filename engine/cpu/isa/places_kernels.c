@@ -25,6 +25,22 @@ static int64_t find(const uint8_t *x, int64_t n, int64_t first, int64_t *to) {
             places = _mm512_add_epi64(places, eight);
         }
     }
+#elif defined(TD_ISA_avx2)
+    /* Which of four are meant, a byte each. */
+    static const uint32_t kept[16] = {0,      0,        1,        0x0100,    2,      0x0200,
+                                      0x0201, 0x020100, 3,        0x0300,    0x0301, 0x030100,
+                                      0x0302, 0x030200, 0x030201, 0x03020100};
+    for (; k + 32 <= n; k += 32) {
+        __m256i bytes = _mm256_loadu_si256((const __m256i *)(const void *)(x + k));
+        __m256i none = _mm256_cmpeq_epi8(bytes, _mm256_setzero_si256());
+        uint32_t marks = ~(uint32_t)_mm256_movemask_epi8(none);
+        for (int part = 0; part < 32; part += 4, marks >>= 4) {
+            __m256i at = _mm256_cvtepu8_epi64(_mm_cvtsi32_si128((int)kept[marks & 15]));
+            at = _mm256_add_epi64(at, _mm256_set1_epi64x(first + k + part));
+            _mm256_storeu_si256((__m256i *)(void *)(to + count), at);
+            count += __builtin_popcount(marks & 15);
+        }
+    }
 #endif
     for (; k < n; k++) {
         to[count] = first + k;

@@ -57,11 +57,42 @@ static inline __m128i four_bytes(const uint8_t *p) {
 #define WIDEN_vb(p, bytes) vb_load(p)
 #define WIDEN_vc(p, bytes) (vc) vb_load(p)
 
+/* The other way, of lanes that are 0 or -1, into as many bytes of 0 and 1. */
+#if defined(TD_ISA_avx512) || !defined(__SSE2__)
+#define NARROW_vi(m, bytes) (__builtin_convertvector(m, bytes) & 1)
+#define NARROW_vl(m, bytes) (__builtin_convertvector(m, bytes) & 1)
+#define NARROW_vs(m, bytes) (__builtin_convertvector(m, bytes) & 1)
+#else
+#if defined(TD_ISA_avx2)
+#define LOW_HALF(m)  _mm256_castsi256_si128((__m256i)(m))
+#define HIGH_HALF(m) _mm256_extracti128_si256((__m256i)(m), 1)
+#else
+#define LOW_HALF(m)  ((__m128i)(m))
+#define HIGH_HALF(m) ((__m128i)(m))
+#endif
+static inline __m128i ones_of_words(__m128i low, __m128i high) {
+    return _mm_and_si128(_mm_packs_epi16(low, high), _mm_set1_epi8(1));
+}
+static inline __m128i ones_of_ints(__m128i low, __m128i high) {
+    __m128i words = _mm_packs_epi32(low, high);
+    return ones_of_words(words, words);
+}
+static inline __m128i ones_of_longs(__m128i low, __m128i high) {
+    __m128 ints = _mm_shuffle_ps(_mm_castsi128_ps(low), _mm_castsi128_ps(high), 0x88);
+    return ones_of_ints(_mm_castps_si128(ints), _mm_castps_si128(ints));
+}
+#define NARROW_vi(m, bytes) ones_of_ints(LOW_HALF(m), HIGH_HALF(m))
+#define NARROW_vl(m, bytes) ones_of_longs(LOW_HALF(m), HIGH_HALF(m))
+#define NARROW_vs(m, bytes) ones_of_words(LOW_HALF(m), HIGH_HALF(m))
+#endif
+#define NARROW_vb(m, bytes) ((m)&1)
+#define NARROW_vc(m, bytes) ((m)&1)
+
 /* Masks in memory are bytes of 0 and 1, as many as the vectors have lanes. */
 #define DEFINE_MASKS(v, bytes, mask, lanes)                                                        \
     typedef int8_t bytes __attribute__((vector_size(lanes), aligned(1), may_alias));               \
     static inline void v##_store_mask(uint8_t *p, mask m, int64_t n) {                             \
-        bytes b = __builtin_convertvector(m, bytes) & 1;                                           \
+        __typeof__(NARROW_##mask(m, bytes)) b = NARROW_##mask(m, bytes);                           \
         memcpy(p, &b, (size_t)n);                                                                  \
     }                                                                                              \
     static inline mask v##_load_mask(const uint8_t *p, int64_t n) {                                \
@@ -217,8 +248,7 @@ static void stream(void *dst, const void *src, size_t bytes) {
 static void stream_end(void) {}
 #endif
 
-/* Rows of up to twice a size, and no less than it: their first bytes and their last. Larger ones:
- * two sizes from either end. */
+/* Rows of up to twice a size, and no less than it: their first bytes and their last. */
 #define DEFINE_ENDS(size)                                                                          \
     typedef unsigned char ends_##size __attribute__((vector_size(size)));                          \
     static inline void copy_ends_##size(char *to, const char *from, int64_t bytes) {               \
@@ -236,9 +266,15 @@ DEFINE_ENDS(16)
 DEFINE_ENDS(32)
 DEFINE_ENDS(64)
 
-static inline void copy_middle(char *to, const char *from, int64_t bytes) {
-    copy_ends_64(to, from, bytes);
-    copy_ends_64(to + 64, from + 64, bytes - 128);
+/* Larger ones, in vectors. */
+static inline void copy_vectors(char *to, const char *from, int64_t bytes) {
+    uint8_t *out = (uint8_t *)to;
+    const uint8_t *x = (const uint8_t *)from;
+    vb last = vb_load(x + bytes - TD_VBYTES);
+#pragma GCC unroll 1
+    for (int64_t at = 0; at + TD_VBYTES < bytes; at += TD_VBYTES)
+        vb_store(out + at, vb_load(x + at));
+    vb_store(out + bytes - TD_VBYTES, last);
 }
 
 static void copy_rows(void *dst, int64_t dst_step, const void *src, int64_t src_step, int64_t bytes,
@@ -248,8 +284,8 @@ static void copy_rows(void *dst, int64_t dst_step, const void *src, int64_t src_
 #define EACH_ROW(how)                                                                              \
     for (int64_t r = 0; r < rows; r++, to += dst_step, from += src_step)                           \
     how(to, from, bytes)
-    if (bytes > 128)
-        EACH_ROW(copy_middle);
+    if (bytes > 2 * TD_VBYTES)
+        EACH_ROW(copy_vectors);
     else if (bytes >= 64)
         EACH_ROW(copy_ends_64);
     else if (bytes >= 32)
@@ -330,14 +366,53 @@ static void reverse(void *restrict to, const void *restrict from, int64_t n, siz
     }
 }
 
+/* The compiler picks them out of vectors where the step is a small number that it knows. */
+#define PICKED_COPY(type, step)                                                                    \
+    for (int64_t i = 0; i < n; i++)                                                                \
+        memcpy(dst + i * (int64_t)sizeof(type), src + i * (step) * (int64_t)sizeof(type),          \
+               sizeof(type));
+#define PICKED_BY_STEP(type)                                                                       \
+    if (step == 2) {                                                                               \
+        PICKED_COPY(type, 2)                                                                       \
+    } else if (step == 3) {                                                                        \
+        PICKED_COPY(type, 3)                                                                       \
+    } else if (step == 4) {                                                                        \
+        PICKED_COPY(type, 4)                                                                       \
+    } else {                                                                                       \
+        _Pragma("GCC unroll 4") PICKED_COPY(type, step)                                            \
+    }
+
+static void every(void *restrict to, const void *restrict from, int64_t step, int64_t n,
+                  size_t itemsize) {
+    char *dst = to;
+    const char *src = from;
+    switch (itemsize) {
+    case 1:
+        PICKED_BY_STEP(uint8_t)
+        break;
+    case 2:
+        PICKED_BY_STEP(uint16_t)
+        break;
+    case 4:
+        PICKED_BY_STEP(uint32_t)
+        break;
+    default:
+        PICKED_BY_STEP(uint64_t)
+    }
+}
+
 static void repeat(void *to, const void *element, int64_t n, size_t itemsize) {
     vb pattern;
     char *dst = to;
     size_t bytes = (size_t)n * itemsize, at = 0;
     for (size_t k = 0; k < sizeof pattern; k += itemsize)
         memcpy((char *)&pattern + k, element, itemsize);
-    for (; at + sizeof pattern <= bytes; at += sizeof pattern)
-        memcpy(dst + at, &pattern, sizeof pattern);
+    const vb whole = pattern;
+    for (; at + 4 * sizeof whole <= bytes; at += 4 * sizeof whole)
+        for (size_t k = 0; k < 4; k++)
+            memcpy(dst + at + k * sizeof whole, &whole, sizeof whole);
+    for (; at + sizeof whole <= bytes; at += sizeof whole)
+        memcpy(dst + at, &whole, sizeof whole);
     memcpy(dst + at, &pattern, bytes - at);
 }
 
@@ -346,6 +421,7 @@ const td_pointwise_kernels TD_ISA_SYMBOL(td_pointwise_kernels) = {
     .chain = {[TD_F32] = loop_vf_chain, [TD_F64] = loop_vd_chain},
     .tile_bytes = TD_CHAIN_VECTORS * TD_VBYTES,
     .reverse = reverse,
+    .every = every,
     .rows =
         {
 #define ROWS(name) [TD_PW_##name] = {rows_vf_##name, rows_vd_##name}

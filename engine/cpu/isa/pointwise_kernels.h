@@ -78,6 +78,8 @@ typedef struct td_pointwise_kernels {
     td_pointwise_fn signs[TD_PRIMITIVES];
     /* dst[k] = src[-k] for k < n, of elements of 1, 2, 4 or 8 bytes that do not overlap. */
     void (*reverse)(void *dst, const void *src, int64_t n, size_t itemsize);
+    /* dst[k] = src[k * step] for k < n, likewise. */
+    void (*every)(void *dst, const void *src, int64_t step, int64_t n, size_t itemsize);
     /* Of float32 and float64, the same results as `primitive`; NULL: row by row. */
     td_rows_fn rows[TD_PRIMITIVES][2];
     /* Copies `rows` rows of so many bytes, TD_SHORT_ROW at most, that begin a step of bytes apart.

@@ -24,11 +24,8 @@
 /* `scalars`: so many elements behind the last vector are added one by one; more are part of one,
  * where the machine can load it. */
 enum { NAME(depth) = 16, NAME(column_depth) = 64, NAME(scalars) = TD_VBYTES > 16 ? 4 : N };
-enum {
-    NAME(narrow) = 8,
-    NAME(few) = 24,
-    NAME(near) = 1 << 20
-}; /* columns; elements of rows that go side by side, and how far apart */
+enum { NAME(narrow) = 8 };     /* columns that are few */
+enum { NAME(near) = 1 << 20 }; /* elements between rows that go side by side */
 
 /* What a sum adds for an element: as a vector v with center c, and as a scalar. */
 #define SUMS(X)                                                                                    \
@@ -214,94 +211,54 @@ static inline C NAME(abs1)(C a) {
 }
 
 #define EXTREMES(X)                                                                                \
-    X(max, VEC(max), NAME(max1), , , VEC(greater))                                                 \
-    X(min, VEC(min), NAME(min1), , , VEC(lesser))                                                  \
-    X(abs_max, VEC(max), NAME(max1), VEC(abs), NAME(abs1), VEC(greater))                           \
-    X(abs_min, VEC(min), NAME(min1), VEC(abs), NAME(abs1), VEC(lesser))
+    X(max, VEC(max), NAME(max1), , , VEC(greater), VEC(hmax))                                      \
+    X(min, VEC(min), NAME(min1), , , VEC(lesser), VEC(hmin))                                       \
+    X(abs_max, VEC(max), NAME(max1), VEC(abs), NAME(abs1), VEC(greater), VEC(hmax))                \
+    X(abs_min, VEC(min), NAME(min1), VEC(abs), NAME(abs1), VEC(lesser), VEC(hmin))
 
-/* The extreme of 8 N elements or more into *best, unless one of them is NaN. */
-#define DEFINE_QUICK_EXTREME(name, better, better1, map, map1, quick)                              \
-    static bool NAME(name##_quick)(const T *x, int64_t n, C *best) {                               \
-        V a[4], v[4], end = map(LOAD(x + n - N));                                                  \
-        for (int k = 0; k < 4; k++)                                                                \
-            a[k] = map(LOAD(x + k * N));                                                           \
-        VEC(marks) nan = VEC(unordered)(a[0], a[1]) | VEC(unordered)(a[2], a[3]);                  \
-        for (x += 4 * N, n -= 4 * N; n >= 4 * N; x += 4 * N, n -= 4 * N) {                         \
-            for (int k = 0; k < 4; k++) {                                                          \
-                v[k] = map(LOAD(x + k * N));                                                       \
-                a[k] = quick(v[k], a[k]);                                                          \
+/* The extreme of N elements or more into *best, unless one of them is NaN. */
+#define DEFINE_QUICK_EXTREME(name, better, better1, map, map1, quick, across)                      \
+    static inline bool NAME(name##_quick)(const T *x, int64_t n, C *best) {                        \
+        V last = map(LOAD(x + n - N)), a[4], v[4]; /* some of it once more */                      \
+        VEC(marks) nan = VEC(unordered)(last, last);                                               \
+        if (n >= 8 * N) {                                                                          \
+            for (int k = 0; k < 4; k++)                                                            \
+                a[k] = last;                                                                       \
+            for (; n >= 4 * N; x += 4 * N, n -= 4 * N) {                                           \
+                for (int k = 0; k < 4; k++) {                                                      \
+                    v[k] = map(LOAD(x + k * N));                                                   \
+                    a[k] = quick(v[k], a[k]);                                                      \
+                }                                                                                  \
+                nan |= VEC(unordered)(v[0], v[1]) | VEC(unordered)(v[2], v[3]);                    \
             }                                                                                      \
-            nan |= VEC(unordered)(v[0], v[1]) | VEC(unordered)(v[2], v[3]);                        \
+            last = quick(quick(a[0], a[1]), quick(a[2], a[3]));                                    \
         }                                                                                          \
         for (; n >= N; x += N, n -= N) {                                                           \
             v[0] = map(LOAD(x));                                                                   \
-            a[0] = quick(v[0], a[0]);                                                              \
+            last = quick(v[0], last);                                                              \
             nan |= VEC(unordered)(v[0], v[0]);                                                     \
         }                                                                                          \
-        a[1] = quick(end, a[1]); /* some of it once more */                                        \
-        nan |= VEC(unordered)(end, end);                                                           \
-        C lanes[N];                                                                                \
-        VEC(store)(lanes, quick(quick(a[0], a[1]), quick(a[2], a[3])));                            \
-        for (int w = N / 2; w; w /= 2)                                                             \
-            for (int k = 0; k < w; k++)                                                            \
-                lanes[k] = better1(lanes[k], lanes[k + w]);                                        \
-        *best = lanes[0];                                                                          \
+        *best = across(last);                                                                      \
         return !VEC(marked)(nan);                                                                  \
     }
 EXTREMES(DEFINE_QUICK_EXTREME)
 #undef DEFINE_QUICK_EXTREME
 
-#define DEFINE_EXTREME(name, better, better1, map, map1, quick)                                    \
+#define DEFINE_EXTREME(name, better, better1, map, map1, quick, across)                            \
     static C NAME(name##_run)(const T *x, int64_t n) {                                             \
         C found;                                                                                   \
-        if (n >= 8 * N && NAME(name##_quick)(x, n, &found))                                        \
+        if (n >= N && NAME(name##_quick)(x, n, &found))                                            \
             return found;                                                                          \
-        C best = map1(GET(x[0]));                                                                  \
-        if (n >= 2 * N) {                                                                          \
-            V a0 = map(LOAD(x));                                                                   \
-            x += N, n -= N;                                                                        \
-            if (n >= 3 * N) {                                                                      \
-                V a1 = map(LOAD(x)), a2 = map(LOAD(x + N)), a3 = map(LOAD(x + 2 * N));             \
-                for (x += 3 * N, n -= 3 * N; n >= 4 * N; x += 4 * N, n -= 4 * N) {                 \
-                    a0 = better(a0, map(LOAD(x)));                                                 \
-                    a1 = better(a1, map(LOAD(x + N)));                                             \
-                    a2 = better(a2, map(LOAD(x + 2 * N)));                                         \
-                    a3 = better(a3, map(LOAD(x + 3 * N)));                                         \
-                }                                                                                  \
-                a0 = better(better(a0, a1), better(a2, a3));                                       \
-            }                                                                                      \
-            for (; n >= N; n -= N, x += N)                                                         \
-                a0 = better(a0, map(LOAD(x)));                                                     \
-            C lanes[N];                                                                            \
-            VEC(store)(lanes, a0);                                                                 \
-            for (int w = N / 2; w; w /= 2)                                                         \
-                for (int k = 0; k < w; k++)                                                        \
-                    lanes[k] = better1(lanes[k], lanes[k + w]);                                    \
-            best = better1(best, lanes[0]);                                                        \
-        }                                                                                          \
-        for (; n > 0; n--, x++)                                                                    \
-            best = better1(best, map1(GET(*x)));                                                   \
+        C best = map1(GET(x[0])); /* few elements, or up to the first NaN */                       \
+        for (int64_t k = 1; k < n && best == best; k++)                                            \
+            best = better1(best, map1(GET(x[k])));                                                 \
         return best;                                                                               \
     }                                                                                              \
-    TD_SHORT_ROWS(NAME(name##_short), T, C, f, (C)acc[r].f, map1(GET(v)), better1(a, b),           \
-                  (double)a)                                                                       \
     static void NAME(name##_rows)(td_accumulator * acc, const void *data, int64_t rows,            \
                                   int64_t row_stride, int64_t n, int64_t stride,                   \
                                   const double *centers) {                                         \
-        (void)centers;                                                                             \
         const T *from = data;                                                                      \
-        if (stride == 1 && row_stride == n && NAME(name##_short)(acc, data, rows, n))              \
-            return;                                                                                \
-        bool beside = APARTS && stride == 1 && n <= NAME(few) && row_stride <= NAME(near);         \
-        for (; beside && rows >= N; rows -= N, from += N * row_stride, acc += N) {                 \
-            V best = map(APART(from, row_stride));                                                 \
-            C lanes[N];                                                                            \
-            for (int64_t k = 1; k < n; k++)                                                        \
-                best = better(best, map(APART(from + k, row_stride)));                             \
-            VEC(store)(lanes, best);                                                               \
-            for (int l = 0; l < N; l++)                                                            \
-                acc[l].f = (double)better1((C)acc[l].f, lanes[l]);                                 \
-        }                                                                                          \
+        (void)centers;                                                                             \
         for (int64_t r = 0; r < rows; r++) {                                                       \
             const T *x = from + r * row_stride;                                                    \
             C best = (C)acc[r].f;                                                                  \

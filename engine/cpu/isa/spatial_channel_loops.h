@@ -1,38 +1,56 @@
 /* spatial_channel_loops.h: windows over places that hold several elements each, for one element
- * type. Included by spatial_kernels.c with what spatial_loops.h needs. Eight elements of a place,
- * or four times as many, stay in registers while their window is walked; the last eight begin so
- * that they end with the place. In every instruction set an element is summed tap by tap. */
+ * type. Included by spatial_kernels.c with what spatial_loops.h needs. As many elements of a place
+ * as a vector of the set has sums, or four times as many, stay in registers while their window is
+ * walked; the last of them begin so that they end with the place. (Vectors that the set has not the
+ * compiler takes to pieces.) In every instruction set an element is summed tap by tap. */
 
-enum { NAME(side) = 8, NAME(sides) = 4 };
+/* A block's number of vectors must be known where it is walked. */
+#define ALWAYS inline __attribute__((always_inline))
 
-typedef C NAME(some) __attribute__((vector_size(8 * sizeof(C))));
-typedef A NAME(totals) __attribute__((vector_size(8 * sizeof(A))));
+enum {
+    NAME(side) = TD_VBYTES / sizeof(A), /* sums */
+    NAME(sides) = 4,
+    NAME(most) = TD_VBYTES / sizeof(C) < 8 ? TD_VBYTES / sizeof(C) : 8 /* maxima */
+};
+
+typedef C NAME(addends) __attribute__((vector_size(NAME(side) * sizeof(C))));
+typedef A NAME(totals) __attribute__((vector_size(NAME(side) * sizeof(A))));
+typedef C NAME(some) __attribute__((vector_size(NAME(most) * sizeof(C))));
 typedef __typeof__((NAME(some)){0} < (NAME(some)){0}) NAME(choice);
 
-static inline void NAME(load_some)(NAME(some) * v, const T *from) {
 #if PLAIN
-    typedef T elements __attribute__((vector_size(8 * sizeof(T))));
-    elements e;
-    memcpy(&e, from, sizeof e);
-    *v = __builtin_convertvector(e, NAME(some));
+#define LOAD_ELEMENTS(n, type)                                                                     \
+    typedef T elements __attribute__((vector_size(n * sizeof(T))));                                \
+    elements e;                                                                                    \
+    memcpy(&e, from, sizeof e);                                                                    \
+    *v = __builtin_convertvector(e, type);
 #elif WORDS
-    typedef uint16_t elements __attribute__((vector_size(8 * sizeof(uint16_t))));
-    typedef uint32_t words __attribute__((vector_size(8 * sizeof(uint32_t))));
-    elements e;
-    memcpy(&e, from, sizeof e);
-    *v = (NAME(some))(__builtin_convertvector(e, words) << 16);
+#define LOAD_ELEMENTS(n, type)                                                                     \
+    typedef uint16_t elements __attribute__((vector_size(n * sizeof(uint16_t))));                  \
+    typedef uint32_t words __attribute__((vector_size(n * sizeof(uint32_t))));                     \
+    elements e;                                                                                    \
+    memcpy(&e, from, sizeof e);                                                                    \
+    *v = (type)(__builtin_convertvector(e, words) << 16);
 #else
-    NAME(some) each = {0};
-    for (int c = 0; c < 8; c++)
-        each[c] = GET(from[c]);
+#define LOAD_ELEMENTS(n, type)                                                                     \
+    type each = {0};                                                                               \
+    for (int c = 0; c < n; c++)                                                                    \
+        each[c] = GET(from[c]);                                                                    \
     *v = each;
 #endif
-}
 
-/* sums += weight times eight elements. */
+static inline void NAME(load_addends)(NAME(addends) * v, const T *from) {
+    LOAD_ELEMENTS(NAME(side), NAME(addends))
+}
+static inline void NAME(load_some)(NAME(some) * v, const T *from) {
+    LOAD_ELEMENTS(NAME(most), NAME(some))
+}
+#undef LOAD_ELEMENTS
+
+/* sums += weight times elements. */
 static inline void NAME(add_some)(NAME(totals) * sums, A weight, const T *from) {
-    NAME(some) v;
-    NAME(load_some)(&v, from);
+    NAME(addends) v;
+    NAME(load_addends)(&v, from);
     *sums += weight * __builtin_convertvector(v, NAME(totals));
 }
 
@@ -61,36 +79,38 @@ static inline void NAME(store_totals)(T *to, const NAME(totals) * from,
     else if (share->by != 1)
         sums /= share->by;
 #if PLAIN
-    typedef T elements __attribute__((vector_size(8 * sizeof(T))));
+    typedef T elements __attribute__((vector_size(NAME(side) * sizeof(T))));
     elements e = __builtin_convertvector(sums, elements);
     memcpy(to, &e, sizeof e);
 #else
-    for (int c = 0; c < 8; c++)
+    for (int c = 0; c < NAME(side); c++)
         to[c] = ROUND(sums[c]);
 #endif
 }
 
 static inline void NAME(store_some)(T *to, const NAME(some) * v) {
 #if PLAIN
-    typedef T elements __attribute__((vector_size(8 * sizeof(T))));
+    typedef T elements __attribute__((vector_size(NAME(most) * sizeof(T))));
     elements e = __builtin_convertvector(*v, elements);
     memcpy(to, &e, sizeof e);
 #else
-    for (int c = 0; c < 8; c++)
+    for (int c = 0; c < NAME(most); c++)
         to[c] = PUT((*v)[c]);
 #endif
 }
 
-/* Where the block behind `at` begins, and of how many eights it is; there are eight elements. */
-static inline int64_t NAME(next_block)(int64_t at, int64_t inner, int *sides) {
-    *sides = inner - at >= NAME(side) * NAME(sides) ? NAME(sides) : 1;
-    return inner - at < NAME(side) ? inner - NAME(side) : at;
+/* Where the block behind `at` begins, and of how many vectors of `side` it is; there are elements
+ * for one. */
+static inline int64_t NAME(next_block)(int64_t at, int64_t inner, int64_t side, int *sides) {
+    int64_t left = inner - at;
+    *sides = left >= side * NAME(sides) ? NAME(sides) : left >= 2 * side ? 2 : 1;
+    return inner - at < side ? inner - side : at;
 }
 
 /* ---- sums ---- */
 
 /* A block of one place of y, from sums of every place of the line. */
-static inline void NAME(sum_totals)(T *y, const A *line, const td_taps *last, int64_t inner,
+static ALWAYS void NAME(sum_totals)(T *y, const A *line, const td_taps *last, int64_t inner,
                                     int64_t k, const NAME(share_of) * share, const int sides) {
     NAME(totals) sums[NAME(sides)] = {{0}}, v;
     for (int64_t t = last->begin[k]; t < last->end[k]; t += last->step) {
@@ -105,7 +125,7 @@ static inline void NAME(sum_totals)(T *y, const A *line, const td_taps *last, in
 }
 
 /* The same where a place sees two at most; behind the line lies a place of zeros. */
-static inline void NAME(sum_two)(T *y, const A *line, const td_taps *last, int64_t inner, int64_t k,
+static ALWAYS void NAME(sum_two)(T *y, const A *line, const td_taps *last, int64_t inner, int64_t k,
                                  const NAME(share_of) * share, const int sides) {
     const A *first = line + last->near[k] * inner;
     const A *second = line + last->near[last->out + k] * inner;
@@ -120,13 +140,13 @@ static inline void NAME(sum_two)(T *y, const A *line, const td_taps *last, int64
 }
 
 /* The same of elements of one line without weights. */
-static inline void NAME(sum_run_beside)(T *y, const T *from, int64_t apart, int64_t taps,
+static ALWAYS void NAME(sum_run_beside)(T *y, const T *from, int64_t apart, int64_t taps,
                                         const NAME(share_of) * share, const int sides) {
     NAME(totals) sums[NAME(sides)] = {{0}};
-    NAME(some) v;
+    NAME(addends) v;
     for (; taps > 0; taps--, from += apart)
         for (int s = 0; s < sides; s++) {
-            NAME(load_some)(&v, from + s * NAME(side));
+            NAME(load_addends)(&v, from + s * NAME(side));
             sums[s] += __builtin_convertvector(v, NAME(totals));
         }
     for (int s = 0; s < sides; s++)
@@ -134,7 +154,7 @@ static inline void NAME(sum_run_beside)(T *y, const T *from, int64_t apart, int6
 }
 
 /* The same from the elements themselves. */
-static inline void NAME(sum_window)(T *y, const T *x, const td_taps *axis, int64_t inner,
+static ALWAYS void NAME(sum_window)(T *y, const T *x, const td_taps *axis, int64_t inner,
                                     const int64_t place[TD_SPATIAL], const NAME(share_of) * share,
                                     const int sides) {
     const td_taps *up = &axis[0], *mid = &axis[1], *last = &axis[2];
@@ -192,33 +212,48 @@ static void NAME(sum_narrow)(T *y, const A *line, A *sums, const td_taps *last, 
 }
 
 /* A block of a row: from the line, or from x where there is none. */
-static inline void NAME(sum_block)(T *y, const A *line, const T *x, const td_taps *axis,
+static ALWAYS void NAME(sum_block)(T *y, const A *line, const T *x, const td_taps *axis,
                                    int64_t inner, const int64_t place[TD_SPATIAL],
                                    const NAME(share_of) * share, const int sides) {
     if (!line)
         NAME(sum_window)(y, x, axis, inner, place, share, sides);
-    else if (axis[2].few == 2)
-        NAME(sum_two)(y, line, &axis[2], inner, place[2], share, sides);
     else
         NAME(sum_totals)(y, line, &axis[2], inner, place[2], share, sides);
 }
 
-/* A row of y with eight elements or more at every place. */
+/* A row of y from a line of which every place sees two at most. */
+static void NAME(sum_pairs_wide)(T *y, const A *line, const td_taps *last, int64_t inner, A by) {
+    NAME(share_of) share = {0, 0};
+    NAME(set_share)(&share, by);
+    for (int64_t k = 0; k < last->out; k++, y += inner)
+        for (int64_t next = 0; next < inner; next += NAME(side)) {
+            int64_t at = next + NAME(side) > inner ? inner - NAME(side) : next;
+            NAME(sum_two)(y + at, line + at, last, inner, k, &share, 1);
+        }
+}
+
+/* A row of y with so many elements or more at every place. */
 static void NAME(sum_wide)(T *y, A *line, const T *x, const td_taps *axis, int64_t inner, int64_t i,
                            int64_t j, double outer, double divisor) {
     const td_taps *last = &axis[2];
     NAME(share_of) share = {0, 0};
     for (int64_t c = 0; c < inner && line; c++)
         line[last->in * inner + c] = 0;
+    if (line && last->few == 2 && !last->divisor) {
+        NAME(sum_pairs_wide)(y, line, last, inner, (A)(divisor != 0 ? divisor : outer));
+        return;
+    }
     for (int64_t k = 0; k < last->out; k++, y += inner) {
         const int64_t place[TD_SPATIAL] = {i, j, k};
         int sides;
         NAME(set_share)(&share, (A)(divisor != 0 ? divisor : outer * td_tap_divisor(last, k)));
         for (int64_t next = 0; next < inner; next += sides * NAME(side)) {
-            int64_t at = NAME(next_block)(next, inner, &sides);
+            int64_t at = NAME(next_block)(next, inner, NAME(side), &sides);
             const A *beside = line ? line + at : NULL;
             if (sides == 1)
                 NAME(sum_block)(y + at, beside, x + at, axis, inner, place, &share, 1);
+            else if (sides == 2)
+                NAME(sum_block)(y + at, beside, x + at, axis, inner, place, &share, 2);
             else
                 NAME(sum_block)(y + at, beside, x + at, axis, inner, place, &share, NAME(sides));
         }
@@ -235,7 +270,7 @@ static inline bool NAME(above)(C v, C best) {
 #endif
 }
 
-/* The same of eight: the larger, or the one that is no number. */
+/* The same of several: the larger, or the one that is no number. */
 static inline void NAME(keep_larger)(NAME(some) * best, const NAME(some) * v) {
     NAME(choice) more = *v > *best;
 #if FLOATS
@@ -245,42 +280,44 @@ static inline void NAME(keep_larger)(NAME(some) * best, const NAME(some) * v) {
 }
 
 /* A block of the largest of one window. */
-static inline void NAME(max_window)(T *y, const T *x, const td_taps *axis, int64_t inner,
+static ALWAYS void NAME(max_window)(T *y, const T *x, const td_taps *axis, int64_t inner,
                                     const int64_t place[TD_SPATIAL], const int sides) {
     const td_taps *up = &axis[0], *mid = &axis[1], *last = &axis[2];
     int64_t i = place[0], j = place[1], k = place[2];
     int64_t first = (up->begin[i] * mid->in + mid->begin[j]) * last->in + last->begin[k];
     NAME(some) best[NAME(sides)], v;
     for (int s = 0; s < sides; s++)
-        NAME(load_some)(&best[s], x + first * inner + s * NAME(side));
+        NAME(load_some)(&best[s], x + first * inner + s * NAME(most));
     for (int64_t a = up->begin[i]; a < up->end[i]; a += up->step)
         for (int64_t b = mid->begin[j]; b < mid->end[j]; b += mid->step)
             for (int64_t t = last->begin[k]; t < last->end[k]; t += last->step) {
                 const T *from = x + ((a * mid->in + b) * last->in + t) * inner;
                 for (int s = 0; s < sides; s++) {
-                    NAME(load_some)(&v, from + s * NAME(side));
+                    NAME(load_some)(&v, from + s * NAME(most));
                     NAME(keep_larger)(&best[s], &v);
                 }
             }
     for (int s = 0; s < sides; s++)
-        NAME(store_some)(y + s * NAME(side), &best[s]);
+        NAME(store_some)(y + s * NAME(most), &best[s]);
 }
 
-/* The largest of a window with eight elements or more at every place. */
+/* The largest of a window with so many elements or more at every place. */
 static void NAME(max_wide)(T *y, const T *x, const td_taps *axis, int64_t inner, int64_t i,
                            int64_t j, int64_t k) {
     const int64_t place[TD_SPATIAL] = {i, j, k};
     int sides;
-    for (int64_t next = 0; next < inner; next += sides * NAME(side)) {
-        int64_t at = NAME(next_block)(next, inner, &sides);
+    for (int64_t next = 0; next < inner; next += sides * NAME(most)) {
+        int64_t at = NAME(next_block)(next, inner, NAME(most), &sides);
         if (sides == 1)
             NAME(max_window)(y + at, x + at, axis, inner, place, 1);
+        else if (sides == 2)
+            NAME(max_window)(y + at, x + at, axis, inner, place, 2);
         else
             NAME(max_window)(y + at, x + at, axis, inner, place, NAME(sides));
     }
 }
 
-/* The largest of a window of eight or more along the last dim, one element at every place. */
+/* The largest of a window of so many or more along the last dim, one element at every place. */
 static C NAME(max_along)(const T *x, const td_taps *axis, int64_t i, int64_t j, int64_t k) {
     const td_taps *up = &axis[0], *mid = &axis[1], *last = &axis[2];
     int64_t n = last->end[k] - last->begin[k];
@@ -291,17 +328,18 @@ static C NAME(max_along)(const T *x, const td_taps *axis, int64_t i, int64_t j, 
     for (int64_t a = up->begin[i]; a < up->end[i]; a += up->step)
         for (int64_t b = mid->begin[j]; b < mid->end[j]; b += mid->step) {
             line = x + (a * mid->in + b) * last->in + last->begin[k];
-            for (int64_t t = 0; t < n; t += NAME(side) * NAME(sides))
+            for (int64_t t = 0; t < n; t += NAME(most) * NAME(sides))
                 for (int s = 0; s < NAME(sides); s++) {
-                    int64_t at = t + s * NAME(side);
-                    NAME(load_some)(&v, line + (at > n - NAME(side) ? n - NAME(side) : at));
+                    int64_t at = t + s * NAME(most);
+                    NAME(load_some)(&v, line + (at > n - NAME(most) ? n - NAME(most) : at));
                     NAME(keep_larger)(&best[s], &v);
                 }
         }
     for (int s = 1; s < NAME(sides); s++)
         NAME(keep_larger)(&best[0], &best[s]);
     C most = best[0][0];
-    for (int c = 1; c < NAME(side); c++)
+    for (int c = 1; c < NAME(most); c++)
         most = NAME(above)(best[0][c], most) ? best[0][c] : most;
     return most;
 }
+#undef ALWAYS

@@ -48,15 +48,21 @@ static void NAME(add_lines)(A *restrict line, const T *x, const td_taps *axis, i
         line[c] = 0;
 }
 
-/* The sum of many, by eight sums side by side in every instruction set. */
+/* The sum of many, by eight sums side by side in every instruction set, in vectors that AVX2 has
+ * as well: the compiler takes larger ones apart. */
 static inline A NAME(sum_run)(const A *x, int64_t n) {
-    typedef A lanes __attribute__((vector_size(8 * sizeof(A))));
-    lanes sums = {0}, some;
+    typedef A lanes __attribute__((vector_size(4 * sizeof(A))));
+    lanes low = {0}, high = {0}, some, more;
+    A sums[8];
     int64_t k = 0;
     for (; k + 8 <= n; k += 8) {
         memcpy(&some, x + k, sizeof some);
-        sums += some;
+        memcpy(&more, x + k + 4, sizeof more);
+        low += some;
+        high += more;
     }
+    memcpy(sums, &low, sizeof low);
+    memcpy(sums + 4, &high, sizeof high);
     for (; k < n; k++)
         sums[k % 8] += x[k];
     return ((sums[0] + sums[4]) + (sums[2] + sums[6])) +
@@ -329,35 +335,119 @@ static void NAME(max_places)(T *restrict y, int64_t *restrict places, const T *x
             }
 }
 
-/* What a line gives to a row of windows that slide: tap by tap, for the places that have it. */
-static void NAME(max_line)(T *y, int64_t *places, const T *x, int64_t line, const td_taps *last) {
+/* The same into values as they are compared. */
+static inline void NAME(max_values)(C *restrict most, int64_t *restrict places, const T *restrict x,
+                                    int64_t place, int64_t stride, int64_t next, int64_t n) {
+    if (!places) {
+        for (int64_t k = 0; k < n; k++) {
+            C v = GET(x[k * stride]);
+            most[k] = NAME(above)(v, most[k]) ? v : most[k];
+        }
+        return;
+    }
+    for (int64_t k = 0; k < n; k++) {
+        C v = GET(x[k * stride]);
+        bool more = NAME(above)(v, most[k]);
+        most[k] = more ? v : most[k];
+        places[k] = more ? place + k * next : places[k];
+    }
+}
+
+/* What a line gives to windows [begin, end) that slide: tap by tap, for the places that have it. */
+static void NAME(max_line)(C *most, int64_t *places, const T *x, int64_t line, const td_taps *last,
+                           int64_t begin, int64_t end) {
     int64_t s = last->stride;
     for (int64_t tap = 0; tap < last->kernel; tap++) {
         int64_t from = tap * last->step - last->padding, room = last->in - 1 - from;
         int64_t first = from < 0 ? (-from + s - 1) / s : 0;
-        int64_t end = room < 0 ? 0 : room / s + 1 < last->out ? room / s + 1 : last->out;
-        int64_t place = line + from + first * s, *there = places_from(places, first);
+        int64_t stop = room < 0 ? 0 : room / s + 1 < end ? room / s + 1 : end;
+        first = first < begin ? begin : first;
+        int64_t place = line + from + first * s, *there = places_from(places, first - begin);
         if (s == 1)
-            NAME(max_step)(y + first, there, x + place, place, 1, 1, end - first);
+            NAME(max_values)(most + first - begin, there, x + place, place, 1, 1, stop - first);
         else if (s == 2)
-            NAME(max_step)(y + first, there, x + place, place, 2, 2, end - first);
+            NAME(max_values)(most + first - begin, there, x + place, place, 2, 2, stop - first);
         else
-            NAME(max_step)(y + first, there, x + place, place, s, s, end - first);
+            NAME(max_values)(most + first - begin, there, x + place, place, s, s, stop - first);
     }
 }
 
 /* A row of windows that slide with an element at every place. */
 static void NAME(max_row)(T *y, int64_t *places, const T *x, const td_taps *axis, int64_t i,
                           int64_t j) {
+    enum { BESIDE = 256 };
+    C most[BESIDE];
     const td_taps *last = &axis[2];
     int64_t line = (axis[0].begin[i] * axis[1].in + axis[1].begin[j]) * last->in;
-    for (int64_t k = 0; k < last->out; k++)
-        y[k] = x[line + last->begin[k]];
-    for (int64_t k = 0; k < last->out && places; k++)
-        places[k] = line + last->begin[k];
-    for (int64_t a = axis[0].begin[i]; a < axis[0].end[i]; a += axis[0].step)
-        for (int64_t b = axis[1].begin[j]; b < axis[1].end[j]; b += axis[1].step)
-            NAME(max_line)(y, places, x, (a * axis[1].in + b) * last->in, last);
+    for (int64_t from = 0; from < last->out; from += BESIDE) {
+        int64_t to = last->out - from < BESIDE ? last->out : from + BESIDE;
+        int64_t *there = places_from(places, from);
+        for (int64_t k = from; k < to; k++)
+            most[k - from] = GET(x[line + last->begin[k]]);
+        for (int64_t k = from; k < to && places; k++)
+            places[k] = line + last->begin[k];
+        for (int64_t a = axis[0].begin[i]; a < axis[0].end[i]; a += axis[0].step)
+            for (int64_t b = axis[1].begin[j]; b < axis[1].end[j]; b += axis[1].step)
+                NAME(max_line)(most, there, x, (a * axis[1].in + b) * last->in, last, from, to);
+        for (int64_t k = from; k < to; k++)
+            y[k] = PUT(most[k - from]);
+    }
+}
+
+/* Does v at `place` stand for a window that has best at `other`? The first of equals does, and the
+ * last of those that are no number, as where a window is walked line by line. */
+static inline bool NAME(stands)(C v, C best, int64_t place, int64_t other) {
+#if FLOATS
+    if (v != v || best != best)
+        return v != v && (best == best || place > other);
+#endif
+    return v > best || (v == best && place < other);
+}
+
+/* A row of windows, an element at every place, that are several lines high: the lines' maxima side
+ * by side, then those that each window is wide. */
+static void NAME(max_folded)(T *y, int64_t *places, const T *x, const td_taps *axis, int64_t i,
+                             int64_t j) {
+    enum { FOLDED = 256 }; /* columns at a time */
+    C most[FOLDED];
+    int64_t where[FOLDED];
+    const td_taps *last = &axis[2];
+    for (int64_t k = 0, next; k < last->out; k = next) {
+        int64_t from = last->begin[k], n = last->end[k] - from;
+        for (next = k + 1; next < last->out && last->end[next] - from <= FOLDED; next++)
+            n = last->end[next] - from;
+        int64_t line = (axis[0].begin[i] * axis[1].in + axis[1].begin[j]) * last->in + from;
+        for (int64_t c = 0; c < n; c++)
+            most[c] = GET(x[line + c]);
+        for (int64_t c = 0; c < n && places; c++)
+            where[c] = line + c;
+        for (int64_t a = axis[0].begin[i]; a < axis[0].end[i]; a++)
+            for (int64_t b = axis[1].begin[j]; b < axis[1].end[j]; b++) {
+                line = (a * axis[1].in + b) * last->in + from;
+                NAME(max_values)(most, places ? where : NULL, x + line, line, 1, 1, n);
+            }
+        for (; k < next; k++) {
+            int64_t best = last->begin[k] - from;
+            for (int64_t c = best + 1; c < last->end[k] - from; c++) {
+                C v = most[c], w = most[best];
+                if (places ? NAME(stands)(v, w, where[c], where[best]) : NAME(above)(v, w))
+                    best = c;
+            }
+            y[k] = PUT(most[best]);
+            if (places)
+                places[k] = where[best];
+        }
+    }
+}
+
+/* Are a row's windows several lines high, each without gaps, and not too wide to be folded? */
+static bool NAME(folds)(const td_taps *axis, int64_t i, int64_t j) {
+    int64_t lines = (axis[0].end[i] - axis[0].begin[i]) * (axis[1].end[j] - axis[1].begin[j]);
+    bool whole = axis[0].step == 1 && axis[1].step == 1 && axis[2].step == 1;
+    for (int64_t k = 0; k < axis[2].out; k++)
+        if (axis[2].end[k] - axis[2].begin[k] > 64)
+            return false;
+    return whole && lines > 1;
 }
 
 /* The largest of 2 x 2 side by side, `n` times: four loads and three comparisons, no branches. */
@@ -439,15 +529,17 @@ MAX_BLOCK(8)
  * is left over would take longer than all before. */
 static void NAME(max_pairs)(T *y, int64_t *places, const T *upper, int64_t corner, int64_t wide,
                             int64_t n) {
+    /* Of eight that the set has vectors for: the compiler takes larger ones to pieces. */
+    bool eight = n >= 8 && 8 * (places ? sizeof *places : sizeof(C)) <= TD_VBYTES;
     if (n < 4) {
         NAME(max_block)(y, places, upper, corner, wide, n);
         return;
     }
-    for (int64_t k = 0; n >= 8 && k < n; k += 8) {
+    for (int64_t k = 0; eight && k < n; k += 8) {
         int64_t at = k + 8 > n ? n - 8 : k;
         NAME(max_block8)(y + at, places_from(places, at), upper + 2 * at, corner + 2 * at, wide);
     }
-    for (int64_t k = 0; n < 8 && k < n; k += 4) {
+    for (int64_t k = 0; !eight && k < n; k += 4) {
         int64_t at = k + 4 > n ? n - 4 : k;
         NAME(max_block4)(y + at, places_from(places, at), upper + 2 * at, corner + 2 * at, wide);
     }
@@ -480,13 +572,18 @@ static void NAME(max)(void *to, int64_t *places, const void *from, const td_taps
             NAME(max_row)((T *)to + at, places_from(places, at), from, axis, i, j);
             continue;
         }
+        if (inner == 1 && NAME(folds)(axis, i, j)) {
+            int64_t at = row * axis[2].out;
+            NAME(max_folded)((T *)to + at, places_from(places, at), from, axis, i, j);
+            continue;
+        }
         for (int64_t k = 0; k < axis[2].out; k++) {
             int64_t at = (row * axis[2].out + k) * inner;
-            if (inner == 1 && along && axis[2].end[k] - axis[2].begin[k] >= NAME(side))
+            if (inner == 1 && along && axis[2].end[k] - axis[2].begin[k] >= NAME(most))
                 ((T *)to)[at] = PUT(NAME(max_along)(from, axis, i, j, k));
             else if (inner == 1)
                 NAME(max_place)((T *)to + at, places_from(places, at), from, axis, i, j, k);
-            else if (inner >= NAME(side) && !places)
+            else if (inner >= NAME(most) && !places)
                 NAME(max_wide)((T *)to + at, from, axis, inner, i, j, k);
             else
                 NAME(max_places)((T *)to + at, places_from(places, at), from, axis, inner, i, j, k);

@@ -1,4 +1,5 @@
-/* vec_across.h: one thing of all the lanes of a vector: whether any is set, sums and the largest.
+/* vec_across.h: one thing of all the lanes of a vector: whether any is set, sums, the largest and
+ * the smallest.
  *
  * In sums each half goes with the other one, then each quarter, and so on, in every instruction
  * set.
@@ -112,6 +113,10 @@ TD_VEC_SWAP(vd, VD_N)
     }                                                                                              \
     static inline T V##_hmax(V x) { /* where there is a NaN, any of the lanes */                   \
         TD_VEC_FOLD(x, V, lanes, V##_greater)                                                      \
+        return x[0];                                                                               \
+    }                                                                                              \
+    static inline T V##_hmin(V x) {                                                                \
+        TD_VEC_FOLD(x, V, lanes, V##_lesser)                                                       \
         return x[0];                                                                               \
     }
 TD_VEC_ACROSS(vf, float, VF_N)

@@ -76,7 +76,26 @@ static inline float half_get(td_half h) {
 #endif
 }
 
-/* The first n elements; the rest of the vector is zero, the rest of memory untouched. */
+/* The first n < VF_N words; the rest of the vector is zero, the rest of memory untouched. */
+#if defined(TD_ISA_avx512)
+static inline td_halves td_halves_load_part(const void *p, int64_t n) {
+    return (td_halves)_mm256_maskz_loadu_epi16((__mmask16)_bzhi_u32(~0u, (unsigned)n), p);
+}
+static inline void td_halves_store_part(void *p, td_halves h, int64_t n) {
+    _mm256_mask_storeu_epi16(p, (__mmask16)_bzhi_u32(~0u, (unsigned)n), (__m256i)h);
+}
+#else
+static inline td_halves td_halves_load_part(const void *p, int64_t n) {
+    td_halves h = {0};
+    memcpy(&h, p, (size_t)n * 2);
+    return h;
+}
+static inline void td_halves_store_part(void *p, td_halves h, int64_t n) {
+    memcpy(p, &h, (size_t)n * 2);
+}
+#endif
+
+/* The same of a part of a vector. */
 #define TD_VEC_HALF_MEMORY(name, type)                                                             \
     static inline vf vf_load_##name(const td_##type *p) {                                          \
         td_halves h;                                                                               \
@@ -84,17 +103,14 @@ static inline float half_get(td_half h) {
         return vf_of_##name(h);                                                                    \
     }                                                                                              \
     static inline vf vf_load_##name##_part(const td_##type *p, int64_t n) {                        \
-        td_halves h = {0};                                                                         \
-        memcpy(&h, p, (size_t)n * sizeof *p);                                                      \
-        return vf_of_##name(h);                                                                    \
+        return vf_of_##name(td_halves_load_part(p, n));                                            \
     }                                                                                              \
     static inline void vf_store_##name(td_##type *p, vf v) {                                       \
         td_halves h = vf_to_##name(v);                                                             \
         memcpy(p, &h, sizeof h);                                                                   \
     }                                                                                              \
     static inline void vf_store_##name##_part(td_##type *p, vf v, int64_t n) {                     \
-        td_halves h = vf_to_##name(v);                                                             \
-        memcpy(p, &h, (size_t)n * sizeof *p);                                                      \
+        td_halves_store_part(p, vf_to_##name(v), n);                                               \
     }
 TD_VEC_HALF_MEMORY(halves, half)
 TD_VEC_HALF_MEMORY(bfloats, bfloat)
