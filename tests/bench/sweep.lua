@@ -1,15 +1,16 @@
--- sweep.lua: every operator of the table over sizes, dtypes and layouts, one thread: a line of JSON for each case,
+-- sweep.lua: every operator of the table over sizes, dtypes and layouts: a line of JSON for each case,
 -- {"case", "min_s", "bytes", "kinds"}: the least time of a call, the bytes of its operands and results (0 where it makes
 -- nothing or is no matter of memory), dtypes and shapes of results. `tests/bench/compare sweep` runs it beside PyTorch and judges.
 --
 --     tide tests/bench/sweep.lua [--quick] [--gradients] [--tiny] [--list] [OPERATOR or CASE...]
 --
--- 1e7 elements are called in float32 and bfloat16 alone, which take the time of all the rest as it is. The layout
--- short_rows is of matrices with six columns, which lie one row behind the other.
+-- 1e7 elements are called in float32 and bfloat16 alone, which take the time of all the rest as it is. The layouts
+-- short_rows, rows_of_3 (of bfloat16 too) and rows_of_37 are of matrices with 6, 3 and 37 columns, which lie one row
+-- behind the other.
 -- --gradients: a call and the gradients of all its float operands, float32 at 1e3 and 1e5 in every layout.
 -- --quick: float32 at 1e3 and 1e5 alone. --tiny: little of everything. --list: the calls as JSON instead, for
 -- sweep.py. A case is OPERATOR[:NUMBER OF ITS CALL]/SIZE/DTYPE/LAYOUT; what refuses a call says
--- {"refused": CASE, "why": TEXT}.
+-- {"refused": CASE, "why": TEXT}. TIDE_BENCH_THREADS in the environment: threads, otherwise one.
 local here = debug.getinfo(1, "S").source:match("^@(.*/)") or "./"
 
 local flags, wanted, wanted_cases = {}, {}, {}
@@ -36,14 +37,14 @@ local bench = dofile(here .. "bench.lua")
 local table_of = dofile(here .. "sweep_calls.lua")
 local TINY, QUICK, GRADIENTS = flags["--tiny"] or bench.tiny, flags["--quick"], flags["--gradients"]
 local BATCH, BATCHES, LONG, VERY_LONG = TINY and 0 or 1e-3, TINY and 1 or 3, 0.02, 0.3
-tide.set_num_threads(1)
+tide.set_num_threads(tonumber(os.getenv("TIDE_BENCH_THREADS")) or 1)
 
 -- ---- which cases ----
 
 local LARGE = 10000000
 local SIZES = TINY and { 1, 24 } or (QUICK or GRADIENTS) and { 1000, 100000 } or { 1, 1000, 100000, LARGE }
 local DTYPES = (QUICK or GRADIENTS) and { "float32" } or { "float32", "float64", "bfloat16", "int64" }
-local LAYOUTS = QUICK and { "contiguous" } or { "contiguous", "transposed", "channels_last", "short_rows" }
+local LAYOUTS = QUICK and { "contiguous" } or { "contiguous", "transposed", "channels_last", "short_rows", "rows_of_3", "rows_of_37" }
 -- Families whose operators should take as long as their bytes take to be moved.
 local MOVING = {}
 for family in ([[pointwise activation reduce copy create fresh join index place norm loss margin pad diagonal pieces statistics
@@ -58,14 +59,14 @@ local IMAGES = { [1] = { 1, 1, 1, 1 }, [24] = { 1, 4, 4, 4 }, [1000] = { 1, 8, 1
 local VOLUMES = { [1] = { 1, 1, 1, 1, 1 }, [24] = { 1, 2, 4, 4, 4 }, [1000] = { 1, 4, 4, 8, 8 }, [100000] = { 2, 8, 10, 25, 25 },
     [10000000] = { 8, 16, 20, 62, 62 } }
 local COLUMNS = { [1] = 1, [24] = 6, [1000] = 100, [100000] = 1000, [10000000] = 1000 }
-local SHORT_ROW = 6
+local SHORT_ROWS = { short_rows = 6, rows_of_3 = 3, rows_of_37 = 37 } -- columns by layout
 local FIXED = { mask = "bool", index = "int64" } -- dtypes that fillings have whatever the case's is
 
 local Operands = {}
 Operands.__index = Operands
 
 local function operands(n, dtype, layout)
-    local columns = layout == "short_rows" and SHORT_ROW or COLUMNS[n]
+    local columns = math.min(SHORT_ROWS[layout] or COLUMNS[n], n)
     return setmetatable({ n = n, dtype = dtype, layout = layout, c = columns, r = n // columns, channels = IMAGES[n][2], slots = 0,
         laid = layout == "contiguous" }, Operands)
 end
@@ -84,7 +85,7 @@ function Operands:of(shape, fill, high)
         slot = self.slots, high = high or 0 }
 end
 function Operands:m(fill)
-    self.laid = self.laid or self.layout == "short_rows"
+    self.laid = self.laid or SHORT_ROWS[self.layout] ~= nil
     return self:of({ self.r, self.c }, fill)
 end
 function Operands:vector(fill) return self:of({ self.n }, fill) end
@@ -228,11 +229,12 @@ local function cases_of(op)
     local dtypes = table_of.fills[op.name] == "whole" and { "int64" } or DTYPES
     for number, call in ipairs(calls) do
         for _, dtype in ipairs(dtypes) do
-            for _, layout in ipairs(dtype == dtypes[1] and LAYOUTS or { "contiguous" }) do
+            local layouts = dtype == dtypes[1] and LAYOUTS or dtype == "bfloat16" and { "contiguous", "rows_of_3" } or { "contiguous" }
+            for _, layout in ipairs(layouts) do
                 for _, n in ipairs(SIZES) do
                     local o = operands(n, dtype, layout)
                     local args = call(o)
-                    local asked = n < LARGE or layout ~= "short_rows" and (dtype == dtypes[1] or dtype == "bfloat16")
+                    local asked = n < LARGE or not SHORT_ROWS[layout] and (dtype == dtypes[1] or dtype == "bfloat16")
                     if o.laid and asked and (layout == "contiguous" or n > 1) then
                         local name = ("%s%s/%s/%s/%s"):format(op.name, #calls > 1 and ":" .. number or "", size_name(n), dtype, layout)
                         if not wanted_cases[op.name] or wanted_cases[op.name][name] then

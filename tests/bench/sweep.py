@@ -2,6 +2,7 @@
 given, a line of JSON each, as `sweep.lua --list` writes them. --gradients: with the gradients of their operands."""
 import json
 import math
+import os
 import sys
 import time
 import warnings
@@ -176,7 +177,7 @@ def run(call):
 
 def main():
     warnings.filterwarnings("ignore")
-    torch.set_num_threads(1)
+    torch.set_num_threads(int(os.environ.get("TIDE_BENCH_THREADS", "1")))
     with open(sys.argv[1], encoding="utf-8") as file:
         for call in map(json.loads, file):
             if "case" in call:

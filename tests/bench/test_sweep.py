@@ -153,6 +153,16 @@ class Report(unittest.TestCase):
         self.assertEqual((lines, told), ([both("exp/1/float32/contiguous", 1, 2)], [{}]))
         self.assertEqual(shown.getvalue(), "# Interrupted after 1 of 7 cases.\n")
 
+    def test_both_sides_take_the_threads_that_are_named(self):
+        most = os.cpu_count()
+        result = compare("--tiny", f"--threads={most}", "exp/1/float32/contiguous", PYTHON="/bin/false")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertIn("One thread" if most == 1 else f"# {most} threads", result.stdout)
+        for word in ("0", "-1", "two", "", str(most + 1)):
+            result = compare("--tiny", f"--threads={word}", PYTHON="/bin/false")
+            self.assertEqual((result.returncode, result.stdout), (1, ""))
+            self.assertIn(f"a number from 1 to {most} is wanted", result.stderr)
+
     def test_unknown_words_are_refused(self):
         for arguments, words in ((["--small"], "unknown option '--small'"), (["--tiny", "nonsense"], "no operator 'nonsense'")):
             result = compare(*arguments, PYTHON="/bin/false")
