@@ -10,6 +10,7 @@
 --
 -- With TIDE_BENCH_TINY set sizes are tiny and batches few, to see that everything runs. With TIDE_BENCH_TURNS
 -- set a case says {"ready": NAME} and measures once for each line "go" that it is given, until another comes.
+warn("@off") -- what autocast gains on a machine is what a table shows
 local bench = { tiny = os.getenv "TIDE_BENCH_TINY" ~= nil }
 
 local TURNS = os.getenv "TIDE_BENCH_TURNS" ~= nil

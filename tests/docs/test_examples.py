@@ -16,8 +16,9 @@ local names = {}
 for name in pairs(tide._examples.all()) do names[#names + 1] = name end
 table.sort(names)
 for _, name in ipairs(names) do io.write("## ", name, "\\n", tide._examples.all()[name], "\\n") end"""
-# Names that an example made are gone before the next, which draws the same random numbers wherever it stands.
-KEEP = "KEPT = {KEPT = true} for k in pairs(_G) do KEPT[k] = true end"
+# Names that an example made are gone before the next, which draws the same random numbers wherever it stands. What
+# autocast says once, where a processor gains nothing from it, is said before the first.
+KEEP = "tide.autocast(function() end) KEPT = {KEPT = true} for k in pairs(_G) do KEPT[k] = true end"
 FORGET = 'for k in pairs(_G) do if not KEPT[k] then _G[k] = nil end end tide.manual_seed(0) print("\\2{}")'
 # What needs somebody who answers, or a notebook, is not typed here.
 ALONE = {"input", "set_next_input"}
