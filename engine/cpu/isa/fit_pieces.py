@@ -161,9 +161,9 @@ def exp_terms(parts, count):
     return terms(lambda r: (mp.expm1(r) - r) / r**2, -half, half, count)
 
 
-def log_terms():
-    """(log(1 + f) - f + f^2 / 2) / f^3 from -1/4 to 1/2."""
-    return terms(lambda f: (mp.log1p(f) - f + f * f / 2) / f**3, -mpf(1) / 4, mpf(1) / 2, LOG_TERMS)
+def log_terms(low, high):
+    """(log(1 + f) - f + f^2 / 2) / f^3."""
+    return terms(lambda f: (mp.log1p(f) - f + f * f / 2) / f**3, mpf(low), mpf(high), LOG_TERMS)
 
 
 def exp_powers():
@@ -198,7 +198,10 @@ static const float exp_long_terms[TD_EXP_LONG_TERMS] = {{
 /* (log(1 + f) - f + f^2 / 2) / f^3 from -1/4 to 1/2. */
 enum {{ TD_LOG_TERMS = {LOG_TERMS} }};
 static const float log_terms[TD_LOG_TERMS] = {{
-    {log_terms()}}};
+    {log_terms(-0.25, 0.5)}}};
+/* From sqrt(1/2) - 1 to sqrt(2) - 1. */
+static const float log2_terms[TD_LOG_TERMS] = {{
+    {log_terms(mp.sqrt(0.5) - 1, mp.sqrt(2) - 1)}}};
 
 /* 2^(k / {EXP_PARTS}) in two parts, once and again. */
 static const td_powers exp_powers = {{{{""")

@@ -1,5 +1,5 @@
-/* vec_float.h: exp, exp2, expm1, log, log1p, tanh, erf, erfc, sigmoid, silu and gelu of vectors of
- * float, at a few instructions per vector.
+/* vec_float.h: exp, exp2, expm1, log, log1p, log2, tanh, erf, erfc, sigmoid, silu and gelu of
+ * vectors of float, at a few instructions per vector.
  *
  * An element has one result wherever it lies and whatever lies beside it. exp goes by a polynomial
  * about the nearest eighth of a power of two; most others by one of 16, each of which serves an
@@ -117,11 +117,25 @@ static inline vf vf_times_power(vf x, vf power) {
 }
 
 #if TD_EXP_BY_TABLE
+/* x and y times 2^n, normal numbers both before and behind. */
+static inline void vf_both_times_power(vf *x, vf *y, vf power) {
+#if defined(TD_ISA_avx512)
+    *x = vf_times_power(*x, power);
+    *y = vf_times_power(*y, power);
+#else
+    const int32_t eighths = (1 << TD_EXP_FRACTION) - 1;
+    vf scale = (vf)((((vi)power & ~eighths) << (23 - TD_EXP_FRACTION)) + (127 << 23));
+    *x *= scale;
+    *y *= scale;
+#endif
+}
+
 /* exp(x) as two numbers, right to all digits and four more, for x from -87 to 87. */
 static inline vf vf_exp_two(vf x, vf *low) {
     vf top, power, rest = vf_exp_rest(x, false, &top, &power), high = top + rest;
-    *low = vf_times_power((top - high) + rest, power);
-    return vf_times_power(high, power);
+    *low = (top - high) + rest;
+    vf_both_times_power(&high, low, power);
+    return high;
 }
 #endif
 
@@ -192,6 +206,19 @@ static inline vf vf_log_sum(vi n, vf f) {
     return sum + (rest + (f - (sum - tops)));
 }
 
+/* n + log2(1 + f). The interval is another: 1.5 would leave a difference of half the size. */
+static inline vi vf_log2_power(vf x) {
+    return ((vi)x - 0x3F3504F3) >> 23; /* sqrt(1/2) */
+}
+static inline vf vf_log2_sum(vi n, vf f) {
+    const float log2_e = 0x1.715476p+0f, more = 0x1.4ae0cp-26f; /* behind its digits */
+    vf times = __builtin_convertvector(n, vf), lost, tops = vf_product(f, (vf){0} + log2_e, &lost);
+    vf curve = vf_fma(f, f * vf_polynomial(log2_terms, TD_LOG_TERMS, f), f * -0.5f);
+    vf sum = times + tops;
+    lost += tops - (sum - times);
+    return sum + vf_fma(tops, curve, vf_fma(f, (vf){0} + more, lost));
+}
+
 /* Lanes outside of the interval, where r is wrong. */
 #define TD_LOG_LEAST   0x1p-126f
 #define TD_LOG1P_LEAST -0x1.fffffep-1f
@@ -202,6 +229,9 @@ static inline vi vf_outside(vf x, float least, float below) {
 static __attribute__((noinline, cold)) vf vf_log_apart(vf r, vf x) {
     return vf_select(vf_outside(x, TD_LOG_LEAST, INFINITY), vf_log_most(x), r);
 }
+static __attribute__((noinline, cold)) vf vf_log2_apart(vf r, vf x) {
+    return vf_select(vf_outside(x, TD_LOG_LEAST, INFINITY), vf_log2_most(x), r);
+}
 static __attribute__((noinline, cold)) vf vf_log1p_apart(vf r, vf x) {
     return vf_select(vf_outside(x, TD_LOG1P_LEAST, TD_LOG1P_BELOW), vf_log_most(1 + x), r);
 }
@@ -211,6 +241,13 @@ static inline vf vf_log(vf x) {
     vf r = vf_log_sum(n, vf_log_scaled(x, n) - 1);
     bool all = vf_all_within(x, TD_LOG_LEAST, INFINITY);
     return __builtin_expect(all, 1) ? r : vf_log_apart(r, x);
+}
+
+static inline vf vf_log2(vf x) {
+    vi n = vf_log2_power(x);
+    vf r = vf_log2_sum(n, vf_log_scaled(x, n) - 1);
+    bool all = vf_all_within(x, TD_LOG_LEAST, INFINITY);
+    return __builtin_expect(all, 1) ? r : vf_log2_apart(r, x);
 }
 
 /* 1 + x is u and what rounding took. Near x = 0, where n is 0, f is x to the last digit. */
@@ -359,7 +396,6 @@ static inline vf vf_silu_far(vf x) {
     f = vf_select((vi)(a > TD_SILU_LIMIT), a, f);
     return vf_less_far_tail(x, vf_times_power(f * y, power));
 }
-TD_VEC_NEAR_AND_FAR(silu, TD_SILU_NEAR_LIMIT)
 
 static inline vf vf_sigmoid_near(vf x) {
     vf tail =

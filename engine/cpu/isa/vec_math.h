@@ -132,7 +132,8 @@ TD_VEC_ENDS(vd, double, vl, 0x1p-1010, 709, 0x1p-1022, 0x1p1022)
 #define POWER    vi
 #define LOWEST   -125 /* exp and all its products with a float are 0 below it */
 #if TD_EXP_BY_TABLE
-#define LEAST -87
+#define TD_SIGMOID_LEAST_F -87
+#define LEAST              TD_SIGMOID_LEAST_F
 #endif
 #include "engine/cpu/isa/vec_sigmoid.h"
 
@@ -148,6 +149,21 @@ TD_VEC_ENDS(vd, double, vl, 0x1p-1010, 709, 0x1p-1022, 0x1p1022)
 #endif
 #include "engine/cpu/isa/vec_sigmoid.h"
 
+#if defined(TD_ISA_avx2)
+/* A polynomial by interval takes half as long again: entries of 16 are looked up in two halves. */
+static inline vf vf_sigmoid(vf x) {
+    return vf_sigmoid_wide(x);
+}
+/* Below that the logistic function has not all its digits. */
+static __attribute__((noinline, cold)) vf vf_silu_ends(vf r, vf x) {
+    return vf_select((vi)(x < TD_SIGMOID_LEAST_F), vf_silu_far(x), r);
+}
+static inline vf vf_silu(vf x) {
+    vf more, y = vf_sigmoid_and_more(x, &more), r = x * vf_fma(y, more, y);
+    bool far = vf_any((vi)(x < TD_SIGMOID_LEAST_F));
+    return __builtin_expect(far, 0) ? vf_silu_ends(r, x) : r;
+}
+#else
 #if TD_EXP_BY_TABLE
 static inline vf vf_sigmoid_far(vf x) {
     return vf_sigmoid_wide(x);
@@ -158,6 +174,8 @@ static inline vf vf_sigmoid_far(vf x) {
 }
 #endif
 TD_VEC_NEAR_AND_FAR(sigmoid, TD_SIGMOID_NEAR_LIMIT)
+TD_VEC_NEAR_AND_FAR(silu, TD_SILU_NEAR_LIMIT)
+#endif
 
 /* x sigmoid(x), with the sign of x. Far out it is x or 0. */
 static inline vd vd_silu_of(vd x) {

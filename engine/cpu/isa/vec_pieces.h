@@ -26,6 +26,10 @@ enum { TD_LOG_TERMS = 9 };
 static const float log_terms[TD_LOG_TERMS] = {
     0.33333334f, -0.2500006f, 0.20000164f, -0.16660619f, 0.14267015f, -0.12640533f, 0.1169773f,
     -0.09590647f, 0.043004442f};
+/* From sqrt(1/2) - 1 to sqrt(2) - 1. */
+static const float log2_terms[TD_LOG_TERMS] = {
+    0.3333333f, -0.24999996f, 0.20000754f, -0.16667996f, 0.14247803f, -0.124196954f, 0.116922416f,
+    -0.115302466f, 0.07019126f};
 
 /* 2^(k / 8) in two parts, once and again. */
 static const td_powers exp_powers = {{
