@@ -4,6 +4,7 @@
 
 #include "engine/core/dtype.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* c (rows x columns) = a (rows x depth) b (depth x columns), plus `bias` (columns elements; NULL:
@@ -44,6 +45,8 @@ typedef struct td_product_kernels {
     /* int8 matrices, c and its sums int32, no bias: by pairs of terms, and by fours (NULL: not in
      * this set), which takes AVX512_VNNI (td_cpu_has_vnni). The same bits. */
     td_product_block_fn pairs, quads;
+    /* Has OpenBLAS loops for small matrices on processors of which this set is the best? */
+    bool library_has_small;
 } td_product_kernels;
 
 #endif
