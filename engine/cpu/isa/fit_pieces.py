@@ -85,10 +85,11 @@ def columns(f, shift, limit, degree, slope):
     return result
 
 
-def even_columns(f, step, degree, first):
-    """About the multiples of a step; f begins with the terms `first`, which are floats."""
+def even_columns(f, step, degree, first, entries):
+    """About the multiples of a step; f begins with the terms `first`, which are floats. Fewer entries are there
+    again and again."""
     result = []
-    for k in range(ENTRIES):
+    for k in range(entries):
         low, high = (max(k - mpf(1) / 2, 0) * step, (k + mpf(1) / 2) * step)
         if k == 0:
             centre, n = mpf(0), len(first)
@@ -98,7 +99,7 @@ def even_columns(f, step, degree, first):
             centre = best_centre(f, low, high)
             p = interpolate(f, low, high, centre, degree)
         result.append([centre] + [to_float(c) for c in p])
-    return result
+    return result * (ENTRIES // entries)
 
 
 def literal(x):
@@ -132,13 +133,13 @@ def table(name, what, f, shift, limit, degree, slope):
     print_rows(zip(*columns(f, shift, limit, degree, slope)))
 
 
-def even_table(name, what, f, step, limit, degree, first):
+def even_table(name, what, f, step, limit, degree, first, entries=ENTRIES):
     print(f"\n/* {what}, about the multiples of {float(step):g}; used up to the limit */")
     print(f"enum {{ TD_{name.upper()}_DEGREE = {degree} }};")
     print(f"#define TD_{name.upper()}_ROUND {literal(mpf(step) * 3 * 2**22)}")
     print(f"#define TD_{name.upper()}_LIMIT {literal(to_float(limit))}")
     print(f"static const td_pieces {name} = {{{{")
-    print_rows(zip(*even_columns(f, mpf(step), degree, [mpf(c) for c in first])))
+    print_rows(zip(*even_columns(f, mpf(step), degree, [mpf(c) for c in first], entries)))
 
 
 def a_erfcx(a):
@@ -213,6 +214,7 @@ table("silu", "a / (1 + exp(-a)), without a / 2 in the first; a from the limit o
 even_table("gelu_far", "a exp(a^2 / 2) erfc(a / sqrt(2)) / 2", a_erfcx, 1, 14.5, 6, [0, 0.5])
 even_table("gelu_near", "a erfc(a / sqrt(2)) / 2", lambda a: a * mp.erfc(a / mp.sqrt(2)) / 2,
            0.25, 3.625, 5, [0, 0.5])
+even_table("gelu_eight", "The same", lambda a: a * mp.erfc(a / mp.sqrt(2)) / 2, 0.5, 3.625, 7, [0, 0.5], 8)
 even_table("silu_near", "a / (1 + exp(a))", lambda a: a / (1 + mp.exp(a)), 1, 15.5, 7, [0, 0.5])
 even_table("erfc_near", "erfc(a)", mp.erfc, 0.125, 1.9375, 5, [1])
 even_table("sigmoid_near", "1 / (1 + exp(a))", lambda a: 1 / (1 + mp.exp(a)), 0.5, 7.75, 6, [0.5])
