@@ -81,8 +81,15 @@ static inline float half_get(td_half h) {
 static inline td_halves td_halves_load_part(const void *p, int64_t n) {
     return (td_halves)_mm256_maskz_loadu_epi16((__mmask16)_bzhi_u32(~0u, (unsigned)n), p);
 }
-static inline void td_halves_store_part(void *p, td_halves h, int64_t n) {
+TD_IN_PLACE void td_halves_store_part(void *p, td_halves h, int64_t n) {
     _mm256_mask_storeu_epi16(p, (__mmask16)_bzhi_u32(~0u, (unsigned)n), (__m256i)h);
+}
+#elif defined(TD_ISA_avx2)
+static inline td_halves td_halves_load_part(const void *p, int64_t n) {
+    return (td_halves)td_load_head(p, n * 2);
+}
+TD_IN_PLACE void td_halves_store_part(void *p, td_halves h, int64_t n) {
+    td_store_head(p, (__m128i)h, n * 2);
 }
 #else
 static inline td_halves td_halves_load_part(const void *p, int64_t n) {
@@ -90,7 +97,7 @@ static inline td_halves td_halves_load_part(const void *p, int64_t n) {
     memcpy(&h, p, (size_t)n * 2);
     return h;
 }
-static inline void td_halves_store_part(void *p, td_halves h, int64_t n) {
+TD_IN_PLACE void td_halves_store_part(void *p, td_halves h, int64_t n) {
     memcpy(p, &h, (size_t)n * 2);
 }
 #endif
@@ -109,7 +116,7 @@ static inline void td_halves_store_part(void *p, td_halves h, int64_t n) {
         td_halves h = vf_to_##name(v);                                                             \
         memcpy(p, &h, sizeof h);                                                                   \
     }                                                                                              \
-    static inline void vf_store_##name##_part(td_##type *p, vf v, int64_t n) {                     \
+    TD_IN_PLACE void vf_store_##name##_part(td_##type *p, vf v, int64_t n) {                       \
         td_halves_store_part(p, vf_to_##name(v), n);                                               \
     }
 TD_VEC_HALF_MEMORY(halves, half)
