@@ -20,6 +20,7 @@
 enum { CHUNKS_PER_THREAD = 16, CHUNK_COST = 64 * TD_GRAIN, MOST_SHARES = 64 };
 
 static atomic_int num_threads;                 /* 0: not asked yet */
+static atomic_int first_threads;               /* what the environment says they are at first */
 static atomic_int thread_limit = TD_POOL_MOST; /* what the environment bounds them to */
 
 /* ---- numbers ---- */
@@ -44,7 +45,9 @@ static void read_environment(void) {
     int n = from_environment("OMP_NUM_THREADS", processors);
     td_pool_set_processors(processors);
     atomic_store(&thread_limit, from_environment("OMP_THREAD_LIMIT", TD_POOL_MOST));
-    atomic_compare_exchange_strong(&num_threads, &none, n < TD_POOL_MOST ? n : TD_POOL_MOST);
+    n = n < TD_POOL_MOST ? n : TD_POOL_MOST;
+    atomic_store(&first_threads, n);
+    atomic_compare_exchange_strong(&num_threads, &none, n);
 }
 
 static void know_environment(void) {
@@ -64,6 +67,11 @@ int td_get_num_threads(void) {
 int td_threads_at_most(void) {
     int n = td_get_num_threads(), limit = atomic_load_explicit(&thread_limit, memory_order_relaxed);
     return n < limit ? n : limit;
+}
+
+int td_threads_at_first(void) {
+    know_environment();
+    return atomic_load_explicit(&first_threads, memory_order_relaxed);
 }
 
 td_status td_set_num_threads(int n) {

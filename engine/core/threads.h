@@ -11,6 +11,9 @@ td_status td_set_num_threads(int n) TD_MUST_CHECK;
 int td_get_num_threads(void);
 /* The same, within OMP_THREAD_LIMIT. */
 int td_threads_at_most(void);
+/* What the environment says at first, whatever was set since and OMP_THREAD_LIMIT is: libraries
+ * read it when they are loaded. */
+int td_threads_at_first(void);
 
 /* Part [begin, end) of a loop. `worker` is in [0, threads). Where a single item takes long it may
  * leave early when an interrupt is requested. */

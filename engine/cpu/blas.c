@@ -38,8 +38,11 @@ static void in_child(void) {
     pthread_mutex_unlock(&lock);
 }
 
+/* It takes buffers for as many threads as it reads of in the environment, and may be asked for
+ * more. */
 static td_status load(void) {
-    int threads = td_threads_at_most();
+    int first = td_threads_at_first(), now = td_threads_at_most();
+    int threads = first > now ? first : now;
     td_library library = {.name = "OpenBLAS",
                           .file = "libtide-openblas.so",
                           .table = TD_LATE_OPENBLAS,
