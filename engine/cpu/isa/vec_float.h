@@ -117,7 +117,7 @@ static inline vf vf_times_power(vf x, vf power) {
 }
 
 #if TD_EXP_BY_TABLE
-/* x and y times 2^n, normal numbers both before and behind. */
+/* x and y times 2^n, which is a normal number, as the first product is. */
 static inline void vf_both_times_power(vf *x, vf *y, vf power) {
 #if defined(TD_ISA_avx512)
     *x = vf_times_power(*x, power);
@@ -299,13 +299,18 @@ static inline vf vf_piece(const td_pieces *p, vi k, vf a, vf first) {
 }
 
 /* The polynomial of the nearest multiple of a step; adding `round` leaves its number in the low
- * bits. */
-static inline vf vf_even_piece(const td_pieces *p, int degree, vf a, float round) {
+ * bits, by which `entry` looks up each term. */
+static inline __attribute__((always_inline)) vf vf_even_piece_by(vf (*entry)(const float *, vi),
+                                                                 const td_pieces *p, int degree,
+                                                                 vf a, float round) {
     vi k = (vi)(a + round);
-    vf d = a - vf_entry(p->rows[0], k), sum = vf_entry(p->rows[degree + 1], k);
+    vf d = a - entry(p->rows[0], k), sum = entry(p->rows[degree + 1], k);
     for (int row = degree; row > 0; row--)
-        sum = vf_fma(sum, d, vf_entry(p->rows[row], k));
+        sum = vf_fma(sum, d, entry(p->rows[row], k));
     return sum;
+}
+static inline vf vf_even_piece(const td_pieces *p, int degree, vf a, float round) {
+    return vf_even_piece_by(vf_entry, p, degree, a, round);
 }
 
 /* An odd function, which is constant from `limit` on. */
@@ -353,14 +358,8 @@ static inline vf vf_less_far_tail(vf x, vf tail) {
 #if defined(TD_ISA_avx2)
 /* By half as many polynomials, which one permutation each looks up, of two degrees more. */
 static inline vf vf_gelu_near(vf x) {
-    const td_pieces *p = &gelu_eight;
-    vf a = vf_abs(x);
-    vi k = (vi)(a + TD_GELU_EIGHT_ROUND);
-    vf d = a - vf_entry_of_8(p->rows[0], k);
-    vf sum = vf_entry_of_8(p->rows[TD_GELU_EIGHT_DEGREE + 1], k);
-    for (int row = TD_GELU_EIGHT_DEGREE; row > 0; row--)
-        sum = vf_fma(sum, d, vf_entry_of_8(p->rows[row], k));
-    return vf_less_tail(x, sum);
+    return vf_less_tail(x, vf_even_piece_by(vf_entry_of_8, &gelu_eight, TD_GELU_EIGHT_DEGREE,
+                                            vf_abs(x), TD_GELU_EIGHT_ROUND));
 }
 #else
 static inline vf vf_gelu_near(vf x) {

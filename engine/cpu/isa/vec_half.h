@@ -76,7 +76,7 @@ static inline float half_get(td_half h) {
 #endif
 }
 
-/* The first n < VF_N words; the rest of the vector is zero, the rest of memory untouched. */
+/* The first n words; the rest of the vector is zero, the rest of memory untouched. */
 #if defined(TD_ISA_avx512)
 static inline td_halves td_halves_load_part(const void *p, int64_t n) {
     return (td_halves)_mm256_maskz_loadu_epi16((__mmask16)_bzhi_u32(~0u, (unsigned)n), p);

@@ -17,10 +17,14 @@
 #if defined(__SSE2__)
 #include <immintrin.h>
 
-/* The low four bits of `bytes` say how many at a vector's head, which go in moves of 8, 4, 2 and 1.
- * (AVX2 can store under a mask, for which AMD's processors take 12 cycles or more.) */
+/* The first `bytes` of a vector of 16, in moves of 8, 4, 2 and 1. (AVX2 can store under a mask, for
+ * which AMD's processors take 12 cycles or more.) */
 TD_IN_PLACE void td_store_head(void *p, __m128i x, int64_t bytes) {
     char *to = p;
+    if (bytes & 16) {
+        _mm_storeu_si128((__m128i *)p, x);
+        return;
+    }
     if (bytes & 8) {
         _mm_storel_epi64((__m128i *)p, x);
         to += 8;
@@ -45,6 +49,8 @@ TD_IN_PLACE __m128i td_load_head(const void *p, int64_t bytes) {
     uint64_t rest = 0, eight;
     uint32_t four;
     uint16_t two;
+    if (bytes & 16)
+        return _mm_loadu_si128((const __m128i *)p);
     if (bytes & 1)
         rest = (unsigned char)from[bytes & 14];
     if (bytes & 2) {
@@ -107,27 +113,20 @@ TD_IN_PLACE void td_store_part(void *p, td_part x, int64_t bytes) {
         _mm_storeu_si128((__m128i *)p, half);
         half = _mm256_extracti128_si256(x, 1);
     }
-    td_store_head((char *)p + (bytes & 16), half, bytes);
+    td_store_head((char *)p + (bytes & 16), half, bytes & 15);
 }
 TD_IN_PLACE td_part td_load_part(const void *p, int64_t bytes) {
     if (bytes & 32)
         return _mm256_loadu_si256((const td_part *)p);
-    __m128i head = td_load_head((const char *)p + (bytes & 16), bytes);
+    __m128i head = td_load_head((const char *)p + (bytes & 16), bytes & 15);
     if (!(bytes & 16))
         return _mm256_zextsi128_si256(head);
     return _mm256_set_m128i(head, _mm_loadu_si128((const __m128i *)p));
 }
 #elif defined(__SSE2__)
 typedef __m128i td_part;
-TD_IN_PLACE void td_store_part(void *p, td_part x, int64_t bytes) {
-    if (bytes & 16)
-        _mm_storeu_si128((td_part *)p, x);
-    else
-        td_store_head(p, x, bytes);
-}
-TD_IN_PLACE td_part td_load_part(const void *p, int64_t bytes) {
-    return bytes & 16 ? _mm_loadu_si128((const td_part *)p) : td_load_head(p, bytes);
-}
+#define td_store_part td_store_head
+#define td_load_part  td_load_head
 #else
 typedef vb td_part;
 TD_IN_PLACE void td_store_part(void *p, td_part x, int64_t bytes) {
