@@ -38,6 +38,13 @@ static void in_child(void) {
     pthread_mutex_unlock(&lock);
 }
 
+/* A call takes a buffer when it begins, and the library keeps it for the next one. The first is made
+ * here, while there is room: later, tensors or a thread's heap could have taken that. */
+static void take_buffer(void) {
+    float one = 1;
+    (void)blas->of_float.potrf(1, &one, 1);
+}
+
 /* It takes buffers for as many threads as it reads of in the environment, and may be asked for
  * more. */
 static td_status load(void) {
@@ -52,6 +59,7 @@ static td_status load(void) {
     if (status)
         return status;
     blas = table;
+    take_buffer();
     calls_most = 1;
     threads_most = threads;
     pthread_atfork(before_fork, in_parent, in_child);
