@@ -38,8 +38,8 @@ static void in_child(void) {
     pthread_mutex_unlock(&lock);
 }
 
-/* A call takes a buffer when it begins, and the library keeps it for the next one. The first is made
- * here, while there is room: later, tensors or a thread's heap could have taken that. */
+/* A call takes a buffer when it begins, and the library keeps it for the next one. The first is
+ * made here, while there is room: later, tensors or a thread's heap could have taken that. */
 static void take_buffer(void) {
     float one = 1;
     (void)blas->of_float.potrf(1, &one, 1);
@@ -100,20 +100,28 @@ static void end_call(const td_blas_call *c) {
     pthread_mutex_unlock(&lock);
 }
 
-void td_blas_sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda,
-                   const void *b, int64_t ldb, double beta, void *c, int64_t ldc) {
+static void run_gemm(td_late_gemm fn, const td_gemm *g, int64_t size) {
     td_blas_call call;
     begin_call(&call);
-    blas->sgemm(ta, tb, (int)m, (int)n, (int)k, a, (int)lda, b, (int)ldb, beta, c, (int)ldc);
+    for (int64_t i = 0; i < g->batch; i++)
+        fn(g->ta, g->tb, (int)g->m, (int)g->n, (int)g->k, g->a + i * g->a_step * size, (int)g->lda,
+           g->b + i * g->b_step * size, (int)g->ldb, g->beta, g->c + i * g->c_step * size,
+           (int)g->ldc);
     end_call(&call);
 }
 
-void td_blas_dgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda,
-                   const void *b, int64_t ldb, double beta, void *c, int64_t ldc) {
-    td_blas_call call;
-    begin_call(&call);
-    blas->dgemm(ta, tb, (int)m, (int)n, (int)k, a, (int)lda, b, (int)ldb, beta, c, (int)ldc);
-    end_call(&call);
+td_status td_blas_sgemm(const td_gemm *g) {
+    td_status status = td_blas_ready();
+    if (status == TD_OK)
+        run_gemm(blas->sgemm, g, sizeof(float));
+    return status;
+}
+
+td_status td_blas_dgemm(const td_gemm *g) {
+    td_status status = td_blas_ready();
+    if (status == TD_OK)
+        run_gemm(blas->dgemm, g, sizeof(double));
+    return status;
 }
 
 const td_late_openblas *td_blas_begin(td_blas_call *call) {

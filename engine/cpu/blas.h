@@ -4,21 +4,13 @@
 #define TD_CPU_BLAS_H
 
 #include "engine/core/signals.h"
-#include "engine/core/status.h"
+#include "engine/cpu/gemm.h"
 
 /* Load OpenBLAS. Comes before the products; ENOMEM where there is no room for it. */
 td_status td_blas_ready(void) TD_MUST_CHECK;
 
-/* Row-major c (m x n, row stride ldc) = a b + beta c. A transposed operand lies in memory as its
- * transpose, rows of ld elements. Sizes fit an int. */
-typedef void (*td_gemm_fn)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const void *a,
-                           int64_t lda, const void *b, int64_t ldb, double beta, void *c,
-                           int64_t ldc);
-
-void td_blas_sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda,
-                   const void *b, int64_t ldb, double beta, void *c, int64_t ldc); /* float32 */
-void td_blas_dgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda,
-                   const void *b, int64_t ldb, double beta, void *c, int64_t ldc); /* float64 */
+td_status td_blas_sgemm(const td_gemm *g) TD_MUST_CHECK; /* float32 */
+td_status td_blas_dgemm(const td_gemm *g) TD_MUST_CHECK; /* float64 */
 
 /* A call under way. OpenMP's threads take the signal mask of who makes them, and oneDNN, which
  * signals would harm (onednn.c), may use them later. */

@@ -32,7 +32,7 @@ static td_status unrolled_make(const td_conv_geometry *g, bool whole, unrolled *
     u->matrix = td_malloc((size_t)(u->rows * u->columns + 1) * sizeof *u->matrix);
     if (!u->matrix)
         return td_fail(TD_ENOMEM, "out of memory");
-    return whole ? TD_OK : td_blas_ready();
+    return TD_OK;
 }
 
 /* ---- rolling ---- */
@@ -142,8 +142,18 @@ static td_status multiply(const unrolled *u, bool turned, int64_t m, int64_t n, 
                                     .c_column = 1};
     if (u->whole)
         return td_product_by_blocks(TD_I64, &block, &one);
-    return td_dgemm_tiles(turned, false, m, n, k, (const double *)(const void *)a,
-                          (const double *)(const void *)b, adds, (double *)(void *)c);
+    return td_dgemm_tiles(&(td_gemm){.ta = turned,
+                                     .batch = 1,
+                                     .m = m,
+                                     .n = n,
+                                     .k = k,
+                                     .a = block.a,
+                                     .lda = turned ? m : k,
+                                     .b = block.b,
+                                     .ldb = n,
+                                     .beta = adds,
+                                     .c = block.c,
+                                     .ldc = n});
 }
 
 /* Every output channel's bias, or 0, which the product is added to; integers take it afterwards. */
@@ -191,10 +201,19 @@ static td_status by_weight(const job *j, int64_t n, int64_t group) {
     td_status status = roll(u, image_of(u, p->a->data, n, group), false);
     if (status)
         return status;
-    return td_dgemm_tiles(false, true, u->outputs, u->rows, u->columns,
-                          (double *)(void *)output_of(u, p->b->data, n, group),
-                          (double *)(void *)u->matrix, 1,
-                          (double *)p->out->data + group * u->outputs * u->rows);
+    return td_dgemm_tiles(
+        &(td_gemm){.tb = true,
+                   .batch = 1,
+                   .m = u->outputs,
+                   .n = u->rows,
+                   .k = u->columns,
+                   .a = (const char *)output_of(u, p->b->data, n, group),
+                   .lda = u->columns,
+                   .b = (const char *)u->matrix,
+                   .ldb = u->columns,
+                   .beta = 1,
+                   .c = (char *)((double *)p->out->data + group * u->outputs * u->rows),
+                   .ldc = u->rows});
 }
 
 /* ---- all of them ---- */

@@ -23,6 +23,7 @@
 #include <string.h>
 
 enum { PACKED_ROWS = 256, PACKED = 64 }; /* least sizes of products whose right side is packed */
+enum { ON_STACK = 252 };                 /* depth of a plain product (stays_on_stack) */
 enum { MAX_ARGS = 4, CACHE_SIZE = 512, BUCKETS = 256, KEY_WORDS = 32 };
 enum {
     LOAD_ROOM =
@@ -511,6 +512,41 @@ td_status td_dnn_matmul(td_dtype dtype, int64_t batch, int64_t m, int64_t n, int
                      c.column_stride, bias != NULL}};
     void *data[MAX_ARGS] = {a.data, b.data, c.data, (void *)bias};
     return run(&key, make_matmul, &s, data);
+}
+
+static td_status run_sgemm(const td_gemm *g) {
+    const int64_t size = sizeof(float);
+    dnnl_status_t code = dnnl_success;
+    if (!has_heap())
+        return td_fail(TD_ENOMEM, "out of memory");
+    for (int64_t i = 0; i < g->batch && code == dnnl_success; i++)
+        code = dnn->sgemm(g->ta ? 'T' : 'N', g->tb ? 'T' : 'N', g->m, g->n, g->k, 1,
+                          (const float *)(const void *)(g->a + i * g->a_step * size), g->lda,
+                          (const float *)(const void *)(g->b + i * g->b_step * size), g->ldb,
+                          (float)g->beta, (float *)(void *)(g->c + i * g->c_step * size), g->ldc);
+    return code == dnnl_success ? TD_OK : fail_dnn("a product", code);
+}
+
+/* Does the stack pointer stay on the stack? Without AVX-512 oneDNN 2.6 keeps an operand of so
+ * shallow a product there, and a deeper one's on the heap, by the stack pointer. */
+static bool stays_on_stack(const td_gemm *g) {
+    const dnnl_version_t *v = dnn->version();
+    return g->k <= ON_STACK && v->major == 2 && v->minor == 6 && !has(dnnl_cpu_isa_avx512_core);
+}
+
+td_status td_dnn_sgemm(const td_gemm *g) {
+    td_status status = start();
+    sigset_t before;
+    if (status)
+        return status;
+    /* a team's threads take the mask of who makes them, and are kept for other products */
+    bool held = td_team_enter(INT_MAX) > 1 || !stays_on_stack(g);
+    if (held)
+        td_signals_hold(&before);
+    status = run_sgemm(g);
+    if (held)
+        td_signals_release(&before);
+    return status;
 }
 
 /* ---- convolutions ---- */

@@ -5,6 +5,7 @@
 #ifndef TD_CPU_ONEDNN_H
 #define TD_CPU_ONEDNN_H
 
+#include "engine/cpu/gemm.h"
 #include "engine/ops/plan.h"
 
 /* A batch of matrices; strides count elements. */
@@ -23,6 +24,10 @@ int td_dnn_bfloat_gain(void);
 td_status td_dnn_matmul(td_dtype dtype, int64_t batch, int64_t m, int64_t n, int64_t k,
                         td_dnn_matrices a, td_dnn_matrices b, const void *bias,
                         td_dnn_matrices c) TD_MUST_CHECK;
+
+/* The same of float32, without a bias, by the function that oneDNN has beside its primitives:
+ * quicker called, and slower with AVX-512 than what they choose there. */
+td_status td_dnn_sgemm(const td_gemm *g) TD_MUST_CHECK;
 
 /* A convolution or one of its gradients, of tensors that lie as the shape says, of one dtype:
  * float32, or bfloat16 where td_dnn_bfloat_gain; a weight's gradient is float32 for both, so that

@@ -223,7 +223,7 @@ static const dots_limits alone[TD_DTYPE_COUNT] = {[TD_F32] = {0x1p8, 0x1p9, 0x1p
                                                   [TD_BF16] = {0x1p12, 0x1p12, 0x1p12, 0x1p12}};
 
 static bool dots_pay(td_dtype dtype, const td_product_block *p) {
-    const dots_limits *limits = td_cpu->product->library_has_small ? beside_small_loops : alone;
+    const dots_limits *limits = td_cpu->product->libraries_at_best ? beside_small_loops : alone;
     double outputs = (double)p->rows * (double)p->columns;
     return outputs == 1 || (p->rows > 0 && outputs * (double)p->depth > limits[dtype][p->rows - 1]);
 }

@@ -8,6 +8,7 @@
 #include "engine/core/modes.h"
 #include "engine/core/team.h"
 #include "engine/core/threads.h"
+#include "engine/cpu/blas.h"
 
 #include <stdatomic.h>
 
@@ -146,23 +147,17 @@ td_status td_run_tiles(int64_t batch, int64_t m, int64_t n, int64_t k, td_tile_f
 
 /* ---- float64 ---- */
 
-typedef struct dgemm {
-    bool ta, tb;
-    int64_t m, n, k;
-    const double *a, *b;
-    double beta, *c;
-} dgemm;
-
 static td_status dgemm_tile(const void *ctx, const td_tile *t) {
-    const dgemm *g = ctx;
-    td_blas_dgemm(g->ta, g->tb, t->rows, t->columns, g->k, g->a + (g->ta ? t->row : t->row * g->k),
-                  g->ta ? g->m : g->k, g->b + (g->tb ? t->column * g->k : t->column),
-                  g->tb ? g->k : g->n, g->beta, g->c + t->row * g->n + t->column, g->n);
-    return TD_OK;
+    td_gemm g = *(const td_gemm *)ctx;
+    int64_t size = sizeof(double);
+    g.m = t->rows;
+    g.n = t->columns;
+    g.a += (g.ta ? t->row : t->row * g.lda) * size;
+    g.b += (g.tb ? t->column * g.ldb : t->column) * size;
+    g.c += (t->row * g.ldc + t->column) * size;
+    return td_blas_dgemm(&g);
 }
 
-td_status td_dgemm_tiles(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const double *a,
-                         const double *b, double beta, double *c) {
-    const dgemm g = {ta, tb, m, n, k, a, b, beta, c};
-    return td_run_tiles(1, m, n, k, dgemm_tile, &g);
+td_status td_dgemm_tiles(const td_gemm *g) {
+    return td_run_tiles(1, g->m, g->n, g->k, dgemm_tile, g);
 }

@@ -3,8 +3,7 @@
 #ifndef TD_CPU_TILES_H
 #define TD_CPU_TILES_H
 
-#include "engine/core/status.h"
-#include "engine/cpu/blas.h"
+#include "engine/cpu/gemm.h"
 
 /* Part of a batch of products: some of its matrices, of each the same rows and columns. */
 typedef struct td_tile {
@@ -20,10 +19,8 @@ typedef td_status (*td_tile_fn)(const void *ctx, const td_tile *tile);
 td_status td_run_tiles(int64_t batch, int64_t m, int64_t n, int64_t k, td_tile_fn fn,
                        const void *ctx) TD_MUST_CHECK;
 
-/* Float64: c = a b + beta c, row-major and packed, a (m x k) and b (k x n) lying transposed where
- * ta and tb say so. */
-td_status td_dgemm_tiles(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const double *a,
-                         const double *b, double beta, double *c) TD_MUST_CHECK;
+/* One product of float64 matrices by OpenBLAS. */
+td_status td_dgemm_tiles(const td_gemm *g) TD_MUST_CHECK;
 
 /* Into how many parts so many multiplications are cut. */
 int64_t td_parts_of(double work);

@@ -104,36 +104,36 @@ TEST(a_product_with_itself_as_result_is_right) {
     td_release(a);
 }
 
+/* A convolution of 8 channels to 8 with kernels of 3 x 3, by oneDNN on every processor. */
+static void convolve(int64_t rows) {
+    td_tensor *x = make(TD_F32, 4, (int64_t[]){1, 8, rows, 12}), *y = NULL;
+    td_tensor *weight = make(TD_F32, 4, (int64_t[]){8, 8, 3, 3});
+    CHECK_INT(TD_APPLY(&y, conv2d, TD_T(x), TD_T(weight)), TD_OK);
+    td_release(x);
+    td_release(weight);
+    td_release(y);
+}
+
 TEST(primitives_are_made_once_per_shape) {
-    td_tensor *a = make(TD_F32, 2, (int64_t[]){90, 80}), *b = make(TD_F32, 2, (int64_t[]){80, 70});
-    td_tensor *c = NULL;
-    CHECK_INT(TD_APPLY(&c, mm, TD_T(a), TD_T(b)), TD_OK);
-    td_release(c);
+    int64_t before = td_dnn_primitives_made();
+    convolve(9);
     int64_t made = td_dnn_primitives_made();
-    for (int k = 0; k < 5; k++) {
-        CHECK_INT(TD_APPLY(&c, mm, TD_T(a), TD_T(b)), TD_OK);
-        td_release(c);
-    }
+    CHECK(made > before);
+    for (int k = 0; k < 5; k++)
+        convolve(9);
     CHECK_INT(td_dnn_primitives_made(), made);
-    td_release(a);
-    td_release(b);
 }
 
 TEST(the_cache_of_primitives_is_bounded) {
-    td_tensor *b = make(TD_F32, 2, (int64_t[]){300, 300}), *a, *c = NULL;
-    for (int64_t m = 1; m <= 600; m++) { /* more shapes than it holds */
-        a = make(TD_F32, 2, (int64_t[]){m, 300});
-        CHECK_INT(TD_APPLY(&c, mm, TD_T(a), TD_T(b)), TD_OK);
-        td_release(c);
-        td_release(a);
-    }
+    int64_t before = td_dnn_primitives_made();
+    for (int64_t rows = 3; rows <= 602; rows++) /* more shapes than it holds */
+        convolve(rows);
     int64_t made = td_dnn_primitives_made();
-    a = make(TD_F32, 2, (int64_t[]){600, 300});
-    CHECK_INT(TD_APPLY(&c, mm, TD_T(a), TD_T(b)), TD_OK); /* the newest are kept */
+    CHECK(made >= before + 599);
+    convolve(602); /* the newest are kept */
     CHECK_INT(td_dnn_primitives_made(), made);
-    td_release(c);
-    td_release(a);
-    td_release(b);
+    convolve(3); /* the oldest are not */
+    CHECK_INT(td_dnn_primitives_made(), made + 1);
 }
 
 typedef struct conv_case {
@@ -285,6 +285,23 @@ static void look_at_stack(int number) {
         astray = astray + 1;
 }
 
+static void multiply_meanwhile(int64_t m, int64_t n, int64_t k, int times) {
+    td_tensor *a = make(TD_F32, 2, (int64_t[]){m, k}), *half = NULL, *want = NULL;
+    td_tensor *b = make(TD_F32, 2, (int64_t[]){k, 2 * n});
+    CHECK_INT(td_tensor_view(b, 2, (int64_t[]){k, n}, (int64_t[]){2 * n, 1}, 0, &half), TD_OK);
+    CHECK_INT(TD_APPLY(&want, mm, TD_T(a), TD_T(half)), TD_OK);
+    for (int i = 0; i < times; i++) {
+        td_tensor *c = NULL;
+        CHECK_INT(TD_APPLY(&c, mm, TD_T(a), TD_T(half)), TD_OK);
+        CHECK(memcmp(c->data, want->data, (size_t)c->numel * sizeof(float)) == 0);
+        td_release(c);
+    }
+    td_release(a);
+    td_release(b);
+    td_release(half);
+    td_release(want);
+}
+
 TEST(signals_meanwhile_harm_nothing) {
     struct sigaction act = {.sa_handler = look_at_stack, .sa_flags = SA_RESTART};
     struct itimerval often = {{0, 300}, {0, 300}}, never = {{0, 0}, {0, 0}};
@@ -292,26 +309,16 @@ TEST(signals_meanwhile_harm_nothing) {
     char here = 0;
     stack = &here;
     CHECK_INT(td_set_num_threads(1), TD_OK); /* the pool's threads take no signals */
-    td_tensor *a = make(TD_F32, 2, (int64_t[]){256, 3000});
-    td_tensor *b = make(TD_F32, 2, (int64_t[]){3000, 3000}), *half = NULL, *want = NULL;
-    CHECK_INT(td_tensor_view(b, 2, (int64_t[]){3000, 1504}, (int64_t[]){3000, 1}, 0, &half), TD_OK);
-    CHECK_INT(TD_APPLY(&want, mm, TD_T(a), TD_T(half)), TD_OK);
     sigaction(SIGALRM, &act, NULL);
     setitimer(ITIMER_REAL, &often, NULL);
-    for (int k = 0; k < 10; k++) {
-        td_tensor *c = NULL;
-        CHECK_INT(TD_APPLY(&c, mm, TD_T(a), TD_T(half)), TD_OK);
-        CHECK(memcmp(c->data, want->data, (size_t)c->numel * sizeof(float)) == 0);
-        td_release(c);
-    }
+    multiply_meanwhile(256, 1504, 3000, 10); /* of sizes for which operands are copied, */
+    multiply_meanwhile(40, 90, 700, 300);    /* and not, deep ones */
+    multiply_meanwhile(400, 90, 250, 2000);  /* and shallow ones, */
+    multiply_meanwhile(40, 256, 700, 100);   /* and with rows that lie 2 KB apart */
     setitimer(ITIMER_REAL, &never, NULL);
     CHECK(signals > 0);
     CHECK_INT(astray, 0);
     CHECK_INT(td_set_num_threads(threads), TD_OK);
-    td_release(a);
-    td_release(b);
-    td_release(half);
-    td_release(want);
 }
 
 int main(void) {

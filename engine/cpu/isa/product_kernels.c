@@ -247,6 +247,6 @@ const td_product_kernels TD_ISA_SYMBOL(td_product_kernels) = {
     .pairs = pairs_block,
 #if defined(TD_ISA_avx512)
     .quads = quads_block,
-    .library_has_small = true,
+    .libraries_at_best = true,
 #endif
 };

@@ -45,8 +45,9 @@ typedef struct td_product_kernels {
     /* int8 matrices, c and its sums int32, no bias: by pairs of terms, and by fours (NULL: not in
      * this set), which takes AVX512_VNNI (td_cpu_has_vnni). The same bits. */
     td_product_block_fn pairs, quads;
-    /* Has OpenBLAS loops for small matrices on processors of which this set is the best? */
-    bool library_has_small;
+    /* Have the libraries float32 loops for this set that they lack below it: OpenBLAS for small
+     * matrices, oneDNN for blocks? */
+    bool libraries_at_best;
 } td_product_kernels;
 
 #endif

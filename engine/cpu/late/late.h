@@ -29,12 +29,13 @@ typedef struct td_late_lapack_double {
     TD_LATE_LAPACK(double)
 } td_late_lapack_double;
 
-/* OpenBLAS: `lda`, `ldb`, `ldc` as in cblas_?gemm with row-major order. */
+/* `lda`, `ldb`, `ldc` as in cblas_?gemm with row-major order. */
+typedef void (*td_late_gemm)(bool ta, bool tb, int m, int n, int k, const void *a, int lda,
+                             const void *b, int ldb, double beta, void *c, int ldc);
+
+/* OpenBLAS. */
 typedef struct td_late_openblas {
-    void (*sgemm)(bool ta, bool tb, int m, int n, int k, const void *a, int lda, const void *b,
-                  int ldb, double beta, void *c, int ldc);
-    void (*dgemm)(bool ta, bool tb, int m, int n, int k, const void *a, int lda, const void *b,
-                  int ldb, double beta, void *c, int ldc);
+    td_late_gemm sgemm, dgemm;
     const char *(*config)(void); /* begins with name and version; static */
 
     td_late_lapack_float of_float;

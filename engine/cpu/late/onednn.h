@@ -19,7 +19,7 @@
     CALL(primitive_create) CALL(primitive_destroy) CALL(primitive_execute)                         \
     CALL(memory_create) CALL(memory_destroy) CALL(memory_desc_equal)                               \
     CALL(memory_desc_get_size) CALL(memory_desc_init_by_strides) CALL(memory_desc_init_by_tag)     \
-    CALL(matmul_desc_init) CALL(dilated_convolution_forward_desc_init)                             \
+    CALL(matmul_desc_init) CALL(sgemm) CALL(dilated_convolution_forward_desc_init)                             \
     CALL(dilated_convolution_backward_data_desc_init)                                              \
     CALL(dilated_convolution_backward_weights_desc_init)
 /* clang-format on */
