@@ -4,6 +4,9 @@ import json
 import os
 import subprocess
 import sys
+import time
+
+SETTLED = 0.1  # seconds at most
 
 
 class Side:
@@ -36,9 +39,30 @@ class Side:
         line = self.read("ready")
         self.ready = line and line["ready"]
 
+    def sleeps(self):
+        """Is none of the program's threads on a processor?"""
+        folder = f"/proc/{self.process.pid}/task"
+        try:
+            for thread in os.listdir(folder):
+                with open(f"{folder}/{thread}/stat") as stat:
+                    if stat.read().rpartition(")")[2].split()[0] == "R":
+                        return False
+        except OSError:  # it has ended, or the system is another
+            pass
+        return True
+
+    def settle(self):
+        """Wait until the program sleeps: OpenMP's threads wait awake for a while for the next loop, and the other
+        program would share the processors with them."""
+        end = time.monotonic() + SETTLED
+        while not self.sleeps() and time.monotonic() < end:
+            time.sleep(0.0005)
+
     def go(self):
         self.tell("go")
-        return self.read("case")
+        line = self.read("case")
+        self.settle()
+        return line
 
     def leave(self):
         self.tell("next")
