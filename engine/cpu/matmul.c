@@ -17,11 +17,12 @@
 #include <string.h>
 
 enum {
-    TINY = 512,           /* multiplications that a plain loop does soonest */
-    FEW_OUTPUTS = 16,     /* sums that a plain loop of integers does soonest */
-    SMALL = 64 * 1024,    /* and OpenBLAS, whose calls cost less than oneDNN's */
-    BLOCKED = 256 * 1024, /* and our own blocks (blocks_pay) */
-    STRIP = 1024 * 1024   /* multiplications of a plain loop without a look at the interrupt flag */
+    TINY = 512,              /* multiplications that a plain loop does soonest */
+    FEW_OUTPUTS = 16,        /* sums that a plain loop of integers does soonest */
+    SMALL = 64 * 1024,       /* and OpenBLAS, whose calls cost less than oneDNN's */
+    BLOCKED = 256 * 1024,    /* and our own blocks (blocks_pay) */
+    SMALL_PLAIN = 32 * 1024, /* and both where the libraries lack loops (libraries_at_best) */
+    STRIP = 1024 * 1024 /* multiplications of a plain loop without a look at the interrupt flag */
 };
 /* Multiplications of float32 done without a look at the interrupt flag, some 50 ms; of small
  * matrices, which take longer. */
@@ -145,11 +146,30 @@ static td_status multiply_blocks(const product *p) {
  * its own for and what oneDNN's call is worth. Measured on a Zen 4 core, theirs and ours: 32^3 1.0
  * and 1.9 us, 48^3 4.5 and 3.4, 64^3 7.2 and 5.6, 80^3 (of 128 columns) 11.5 and 16.6, 96^3 18 and
  * 22. */
+static bool blocks_pay_beside_small_loops(const product *p, double work) {
+    int64_t full = (p->n + 63) / 64 * 64;
+    return p->dtype == TD_F32 && work > SMALL && work <= BLOCKED && p->m >= 16 &&
+           4 * p->n >= 3 * full;
+}
+
+/* Where OpenBLAS has none: as long as tiles are half full, or depth is next to nothing; a right
+ * side that lies by columns is turned, which takes some rows to pay. Measured on a Zen 3 core, in a
+ * batch of 100, theirs and ours: float32 3^3 79 and 52 ns, 10^3 204 and 128, 16^3 341 and 170, its
+ * right side by columns 375 and 249, 32^3 1160 and 1040, 64 x 64 x 4 2208 and 1442, 16 x 8 x 64 544
+ * and 688; float64 8^3 131 and 81, 16^3 446 and 349, 32^3 2509 and 2078. */
+static bool blocks_pay_alone(const product *p, double work) {
+    const td_product_block block = block_of(p);
+    bool by_rows = p->b.column_stride == 1 || p->n == 1;
+    bool shallow = p->k <= 8;
+    return (p->dtype == TD_F32 || p->dtype == TD_F64) && work < SMALL_PLAIN &&
+           (by_rows || shallow || (p->m >= 10 && work < SMALL_PLAIN / 2)) &&
+           (shallow || td_product_filled(p->dtype, &block) >= 0.5);
+}
+
 static bool blocks_pay(const product *p) {
     double work = (double)p->m * (double)p->n * (double)p->k;
-    int64_t full = (p->n + 63) / 64 * 64;
-    return p->dtype == TD_F32 && td_cpu->product->libraries_at_best && work > SMALL &&
-           work <= BLOCKED && p->m >= 16 && 4 * p->n >= 3 * full;
+    return td_cpu->product->libraries_at_best ? blocks_pay_beside_small_loops(p, work)
+                                              : blocks_pay_alone(p, work);
 }
 
 /* Dot products of integers: a vector with what lies along it. */
@@ -246,15 +266,9 @@ static product product_of(const product *p, const td_tile *t) {
     return one;
 }
 
-/* Multiplications; elements between lines; the depth of sums, and rows and columns, from which on
- * such lines are met often enough. */
-enum {
-    SMALL_PLAIN = 32 * 1024,
-    CLASH = 512,
-    CLASH_DEEP = 64,
-    CLASH_DEEPER = 192,
-    CLASH_WIDE = 128
-};
+/* Elements between lines; the depth of sums, and rows and columns, from which on such lines are met
+ * often enough. */
+enum { CLASH = 512, CLASH_DEEP = 64, CLASH_DEEPER = 192, CLASH_WIDE = 128 };
 
 /* Without the vectors that its primitives are written for, oneDNN's plain function is the quickest
  * from SMALL_PLAIN multiplications on, but where its loops meet lines that lie a multiple of 2 KB
@@ -325,8 +339,12 @@ static td_status multiply_panel(const product *whole, int64_t row, int64_t end) 
             p.by->plain(&p, batch, 0, p.m);
         return TD_OK;
     }
-    if (!gemm_of(&p, work))
+    td_gemm_fn gemm = gemm_of(&p, work);
+    if (!gemm)
         return td_run_tiles(p.batch, p.m, p.n, p.k, dnn_tile, &p);
+    td_status status = gemm == td_dnn_sgemm ? td_dnn_sgemm_ready() : td_blas_ready();
+    if (status)
+        return status;
     if (!fits_int(&p.a) || !fits_int(&p.b) || !fits_int(&p.c))
         return td_fail(TD_ESHAPE, "matrices of more than 2^31 - 1 rows or columns");
     if (p.bias)

@@ -10,6 +10,7 @@
 #include "engine/core/load.h"
 #include "engine/core/map.h"
 #include "engine/core/memory.h"
+#include "engine/core/pool.h"
 #include "engine/core/signals.h"
 #include "engine/core/team.h"
 #include "engine/core/tensor.h"
@@ -28,8 +29,9 @@ enum { MAX_ARGS = 4, CACHE_SIZE = 512, BUCKETS = 256, KEY_WORDS = 32 };
 enum {
     LOAD_ROOM =
         96 << 20, /* the library is half of it; a failing constructor would end the process */
-    PLAN_ROOM = 8 << 20, /* what oneDNN may ask for without a look at the answer */
-    RUN_ROOM = 64 << 10  /* the same, of this thread's heap, while a plan is run */
+    PLAN_ROOM = 8 << 20,  /* what oneDNN may ask for without a look at the answer */
+    HEAP_ROOM = 64 << 20, /* a thread's heap */
+    RUN_ROOM = 64 << 10   /* the same, of this thread's heap, while a plan is run */
 };
 
 typedef enum plan_kind { MATMUL = 1, CONV, CONV_INPUT, CONV_WEIGHT } plan_kind;
@@ -203,8 +205,21 @@ static void cache_keep(plan *p) {
     pthread_mutex_unlock(&lock);
 }
 
+/* Has the heap a block that running may cut its small ones from? */
+static bool has_heap(void) {
+    void *block = td_malloc(RUN_ROOM);
+    td_free(block);
+    return block != NULL;
+}
+
+/* Another thread than the first has a heap of its own, made at a request for a block: at which one
+ * can't be told where addresses are short, since it must lie at a multiple of its size. */
+static bool has_room_to_plan(void) {
+    return has_heap() && td_memory_has_room(PLAN_ROOM + (td_pool_within() ? (size_t)HEAP_ROOM : 0));
+}
+
 static td_status plan_new(const plan_key *key, plan **out) {
-    *out = td_memory_has_room(PLAN_ROOM) ? td_calloc(1, sizeof **out) : NULL;
+    *out = has_room_to_plan() ? td_calloc(1, sizeof **out) : NULL;
     if (!*out)
         return td_fail(TD_ENOMEM, "out of memory");
     (*out)->key = *key;
@@ -324,13 +339,6 @@ static td_status reorder(dnnl_stream_t stream, dnnl_primitive_t primitive, dnnl_
     const dnnl_exec_arg_t args[2] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
     dnnl_status_t code = dnn->primitive_execute(primitive, stream, 2, args);
     return code == dnnl_success ? TD_OK : fail_dnn("reordering", code);
-}
-
-/* Has the heap a block that running may cut its small ones from? */
-static bool has_heap(void) {
-    void *block = td_malloc(RUN_ROOM);
-    td_free(block);
-    return block != NULL;
 }
 
 /* Run a plan on data in our layouts, in the order of its arguments. */
@@ -527,6 +535,29 @@ static td_status run_sgemm(const td_gemm *g) {
     return code == dnnl_success ? TD_OK : fail_dnn("a product", code);
 }
 
+/* The first plain product writes the loops of all, some megabytes, without a look at whether there
+ * is room for them. It is a small one, made while nobody else waits for the same. */
+static td_status make_sgemm_loops(void) {
+    static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+    static atomic_bool there;
+    static const float zeros[16];
+    float c[16];
+    td_status status = TD_OK;
+    if (TD_LIKELY(atomic_load_explicit(&there, memory_order_acquire)))
+        return TD_OK;
+    pthread_mutex_lock(&making);
+    if (!atomic_load_explicit(&there, memory_order_relaxed)) {
+        if (!has_room_to_plan())
+            status = td_fail(TD_ENOMEM, "out of memory");
+        else
+            DNN_TRY("a product", dnn->sgemm('N', 'N', 4, 4, 4, 1, zeros, 4, zeros, 4, 0, c, 4));
+    }
+    atomic_store_explicit(&there, status == TD_OK, memory_order_release);
+done:
+    pthread_mutex_unlock(&making);
+    return status;
+}
+
 /* Does the stack pointer stay on the stack? Without AVX-512 oneDNN 2.6 keeps an operand of so
  * shallow a product there, and a deeper one's on the heap, by the stack pointer. */
 static bool stays_on_stack(const td_gemm *g) {
@@ -534,8 +565,13 @@ static bool stays_on_stack(const td_gemm *g) {
     return g->k <= ON_STACK && v->major == 2 && v->minor == 6 && !has(dnnl_cpu_isa_avx512_core);
 }
 
-td_status td_dnn_sgemm(const td_gemm *g) {
+td_status td_dnn_sgemm_ready(void) {
     td_status status = start();
+    return status ? status : make_sgemm_loops();
+}
+
+td_status td_dnn_sgemm(const td_gemm *g) {
+    td_status status = td_dnn_sgemm_ready();
     sigset_t before;
     if (status)
         return status;

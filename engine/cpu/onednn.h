@@ -28,6 +28,9 @@ td_status td_dnn_matmul(td_dtype dtype, int64_t batch, int64_t m, int64_t n, int
 /* The same of float32, without a bias, by the function that oneDNN has beside its primitives:
  * quicker called, and slower with AVX-512 than what they choose there. */
 td_status td_dnn_sgemm(const td_gemm *g) TD_MUST_CHECK;
+/* What the first one does besides. A pool's thread needs more room for it than who calls the pool.
+ */
+td_status td_dnn_sgemm_ready(void) TD_MUST_CHECK;
 
 /* A convolution or one of its gradients, of tensors that lie as the shape says, of one dtype:
  * float32, or bfloat16 where td_dnn_bfloat_gain; a weight's gradient is float32 for both, so that

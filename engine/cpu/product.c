@@ -14,6 +14,7 @@
 enum {
     BLOCK_ROWS = 96,    /* of c, for one thread: a panel of b is packed once for them */
     BLOCK_BYTES = 256,  /* of their columns */
+    BLOCK_COST = 256,   /* of a block, beside its multiplications, as reading so many elements */
     BYTE_COLUMNS = 128, /* of products of bytes: the rows of a are packed once for them */
     NARROW = 8,         /* columns that leave most of a vector empty */
     PIECE = 32 * 1024,  /* terms of a sum, for one thread */
@@ -77,13 +78,28 @@ static void run_blocks(void *ctx, int64_t begin, int64_t end, int worker) {
     }
 }
 
+/* Do vectors lie along the columns rather than along the rows? */
+static bool goes_down(const td_product_block *p) {
+    return p->columns < NARROW && p->rows > p->columns && !p->bias;
+}
+
+double td_product_filled(td_dtype dtype, const td_product_block *p) {
+    const td_product_kernels *k = td_cpu->product;
+    int64_t down = k->tile_rows, across = k->tile_bytes / (int64_t)td_dtype_size(dtype);
+    int64_t rows = goes_down(p) ? p->columns : p->rows;
+    int64_t columns = goes_down(p) ? p->rows : p->columns;
+    return (double)rows * (double)columns /
+           ((double)parts(rows, down) * (double)down * (double)parts(columns, across) *
+            (double)across);
+}
+
 /* `j` tells the function and the sizes, of elements and of a block. */
 static td_status run_job(block_job j, const td_product_block *first,
                          const td_product_batch *batch) {
     td_product_block turned = turn(first);
     td_product_batch across = {batch->n, batch->b, batch->a, batch->c};
-    if (first->columns < NARROW && first->rows > first->columns && !first->bias) {
-        first = &turned; /* vectors lie along the columns */
+    if (goes_down(first)) {
+        first = &turned;
         batch = &across;
     }
     j.first = first;
@@ -91,7 +107,7 @@ static td_status run_job(block_job j, const td_product_block *first,
     j.down = parts(first->rows, BLOCK_ROWS);
     j.across = parts(first->columns, j.columns);
     int64_t outputs = at_most(first->rows, BLOCK_ROWS) * at_most(first->columns, j.columns);
-    int64_t cost = 1 + outputs * at_most(first->depth, TD_GRAIN) / 8;
+    int64_t cost = BLOCK_COST + outputs * (1 + at_most(first->depth, TD_GRAIN) / 8);
     return td_parallel_for(batch->n * j.down * j.across, cost, run_blocks, &j);
 }
 

@@ -20,6 +20,9 @@ td_status td_product_by_blocks(td_dtype dtype, const td_product_block *first,
 td_status td_product_of_bytes(const td_product_block *first,
                               const td_product_batch *batch) TD_MUST_CHECK;
 
+/* The share of the tiles in which td_product_by_blocks computes that c fills. */
+double td_product_filled(td_dtype dtype, const td_product_block *whole);
+
 /* Float32 or float64 with a vector on one side, or a few rows on the left and columns of b that
  * lie side by side in memory: is it one that td_product_by_vectors does? */
 bool td_product_has_vector(td_dtype dtype, const td_product_block *whole);

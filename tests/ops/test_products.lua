@@ -60,7 +60,7 @@ end)
 -- Sizes for each way that float32 goes, on processors with AVX-512 and without: of few multiplications, of many, and
 -- with lines that lie a multiple of a kilobyte apart.
 local floats = {
-    { 31, 32, 32 }, { 32, 32, 33 }, { 5, 20, 400 }, { 90, 80, 70 }, { 512, 40, 64 }, { 256, 30, 192 }, { 40, 512, 100 },
+    { 3, 3, 3 }, { 16, 17, 16 }, { 100, 3, 4 }, { 31, 32, 32 }, { 32, 32, 33 }, { 5, 20, 400 }, { 90, 80, 70 }, { 512, 40, 64 }, { 256, 30, 192 }, { 40, 512, 100 },
     { 130, 129, 512 }, { 600, 50, 16 },
 }
 

@@ -245,6 +245,8 @@ const td_product_kernels TD_ISA_SYMBOL(td_product_kernels) = {
               [TD_I64] = whole_int64_t},
     .combine = {[TD_F32] = vf_combine, [TD_F64] = vd_combine},
     .pairs = pairs_block,
+    .tile_rows = ROWS,
+    .tile_bytes = VECTORS * TD_VBYTES,
 #if defined(TD_ISA_avx512)
     .quads = quads_block,
     .libraries_at_best = true,

@@ -45,6 +45,7 @@ typedef struct td_product_kernels {
     /* int8 matrices, c and its sums int32, no bias: by pairs of terms, and by fours (NULL: not in
      * this set), which takes AVX512_VNNI (td_cpu_has_vnni). The same bits. */
     td_product_block_fn pairs, quads;
+    int tile_rows, tile_bytes; /* of c, which a block's loop keeps in registers */
     /* Have the libraries float32 loops for this set that they lack below it: OpenBLAS for small
      * matrices, oneDNN for blocks? */
     bool libraries_at_best;
