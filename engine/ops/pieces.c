@@ -225,38 +225,66 @@ static td_status run_column_stack(td_call *call) {
     return join(call, TD_OP(as_columns), 1);
 }
 
-/* The blocks in their places among zeros. */
-static td_status place_blocks(const tensor_list *blocks, int64_t rows, int64_t columns,
-                              td_tensor **out) {
-    td_tensor *y = NULL, *place = NULL;
-    int64_t top = 0, left = 0;
-    td_dtype dtype = (td_dtype)blocks->tensors[0]->dtype;
-    td_status status = TD_OK;
-    for (int k = 1; k < blocks->n; k++)
-        dtype = td_dtype_promote(dtype, (td_dtype)blocks->tensors[k]->dtype);
-    TD_TRY(TD_APPLY(&y, zeros, TD_INTS(2, ((const int64_t[]){rows, columns})), TD_DTYPE(dtype),
-                    TD_DEVICE(td_tensor_device(blocks->tensors[0]))));
-    for (int k = 0; k < blocks->n; k++) {
-        td_tensor *block = blocks->tensors[k];
-        TD_TRY(TD_APPLY(&place, narrow, TD_T(y), TD_I(0), TD_I(top), TD_I(block->sizes[0])));
-        TD_STEP(&place, narrow, TD_T(place), TD_I(1), TD_I(left), TD_I(block->sizes[1]));
-        TD_TRY(TD_APPLY_INPLACE(copy_, TD_T(place), TD_T(block)));
-        td_release(place);
-        place = NULL;
-        top += block->sizes[0];
-        left += block->sizes[1];
+static td_status rule_place_blocks(const td_call *call, td_meta *out) {
+    td_value blocks = call->args[0];
+    out->dtype = (td_dtype)blocks.tensors[0]->dtype;
+    out->ndim = 2;
+    out->sizes[0] = out->sizes[1] = 0;
+    for (int k = 0; k < blocks.n; k++) {
+        const td_tensor *x = blocks.tensors[k];
+        out->dtype = td_dtype_promote(out->dtype, (td_dtype)x->dtype);
+        const char *many =
+            __builtin_add_overflow(out->sizes[1], x->sizes[1], &out->sizes[1])   ? "columns"
+            : __builtin_add_overflow(out->sizes[0], x->sizes[0], &out->sizes[0]) ? "rows"
+                                                                                 : NULL;
+        if (many)
+            return td_fail(TD_ENOMEM, "out of memory: more than 2^63 - 1 %s", many);
     }
-    *out = td_retain(y);
-done:
-    td_release(place);
-    td_release(y);
+    td_meta_lay(TD_ROW_MAJOR, out);
+    return TD_OK;
+}
+
+static td_status kernel_place_blocks(td_call *call) {
+    td_value blocks = call->args[0];
+    td_tensor *out = call->out[0];
+    int64_t offset = 0;
+    td_status status = td_fill_int(out, 0);
+    for (int k = 0; k < blocks.n && status == TD_OK; k++) {
+        const td_tensor *x = blocks.tensors[k];
+        td_tensor *place = NULL;
+        if (x->numel > 0)
+            status = td_tensor_view(out, 2, x->sizes, out->strides, offset, &place);
+        if (place && status == TD_OK)
+            status = td_copy_into(place, x);
+        td_release(place);
+        offset += x->sizes[0] * out->strides[0] + x->sizes[1] * out->strides[1];
+    }
+    return status;
+}
+
+static td_status grad_place_blocks(td_grad *grad) {
+    td_tensor *g = grad->gout[0];
+    int64_t top = 0, left = 0;
+    td_status status = TD_OK;
+    for (int k = 0; k < grad->args[0].n && status == TD_OK; k++) {
+        int ndim, slot = td_grad_slot(grad, 0, k);
+        const int64_t *sizes = td_grad_shape(grad, slot, &ndim);
+        td_tensor *rows = NULL;
+        if (td_grad_needs(grad, slot))
+            status = TD_APPLY(&rows, slice, TD_T(g), TD_I(0), TD_I(top), TD_I(top + sizes[0]));
+        if (rows && status == TD_OK)
+            status = TD_APPLY(&grad->in[slot], slice, TD_T(rows), TD_I(1), TD_I(left),
+                              TD_I(left + sizes[1]));
+        td_release(rows);
+        top += sizes[0];
+        left += sizes[1];
+    }
     return status;
 }
 
 static td_status run_block_diag(td_call *call) {
     td_value list = call->args[0];
     tensor_list blocks;
-    int64_t rows = 0, columns = 0;
     char text[TD_SHAPE_TEXT];
     td_status status = TD_OK;
     if (list.n == 0)
@@ -269,16 +297,8 @@ static td_status run_block_diag(td_call *call) {
             goto done;
         }
         TD_TRY(TD_APPLY(&blocks.tensors[k], atleast_2d, TD_T(list.tensors[k])));
-        const int64_t *sizes = blocks.tensors[k]->sizes;
-        const char *many = __builtin_add_overflow(columns, sizes[1], &columns) ? "columns"
-                           : __builtin_add_overflow(rows, sizes[0], &rows)     ? "rows"
-                                                                               : NULL;
-        if (many) {
-            status = td_fail(TD_ENOMEM, "out of memory: more than 2^63 - 1 %s", many);
-            goto done;
-        }
     }
-    status = place_blocks(&blocks, rows, columns, &call->out[0]);
+    status = TD_APPLY(&call->out[0], place_blocks, TD_TENSORS(blocks.n, blocks.tensors));
 done:
     close_list(&blocks);
     return status;
@@ -428,6 +448,15 @@ TD_OPERATOR(column_stack) = {
     .doc = "Vectors as the columns of a matrix; matrices side by side.",
     JOIN(run_column_stack),
     .flags = TD_OP_OUT | TD_OP_OUT_APART,
+};
+TD_OPERATOR(place_blocks) = {
+    .schema = "(Tensor[] blocks) -> Tensor",
+    .doc = "Matrices as the blocks along the diagonal of one, zeros elsewhere.",
+    .rule = rule_place_blocks,
+    .kernel = kernel_place_blocks,
+    .dtypes = TD_DTYPES_ALL,
+    .backward = grad_place_blocks,
+    .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(block_diag) = {
     .schema = "(Tensor... tensors) -> Tensor",
