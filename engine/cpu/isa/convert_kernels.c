@@ -59,10 +59,8 @@ DEFINE_HALF(bf16, bfloat, bfloats)
         int64_t i = 0;                                                                             \
         for (; i + VF_N <= n; i += VF_N) {                                                         \
             vf v = vf_load_##plural(s + i);                                                        \
-            vf_half half[2];                                                                       \
-            memcpy(half, &v, sizeof v);                                                            \
-            vd_store(d + i, vd_of_floats(half[0]));                                                \
-            vd_store(d + i + VD_N, vd_of_floats(half[1]));                                         \
+            vd_store(d + i, vd_of_low(v));                                                         \
+            vd_store(d + i + VD_N, vd_of_high(v));                                                 \
         }                                                                                          \
         vf_store(rest, vf_load_##plural##_part(s + i, n - i));                                     \
         for (int64_t k = 0; i + k < n; k++)                                                        \

@@ -163,13 +163,17 @@ def main():
                 *even(lambda v: bessel(0, v / LAST, BESSEL_C) / mp.sqrt(LAST), 10))
     print_table("i1", "exp(-a) I1(a) / (a v^(3/2)) of the same",
                 *even(lambda v: bessel(1, v / LAST, BESSEL_C) / mp.sqrt(LAST) ** 3, 10))
+    print_table("i0_short", "I0's, as near as a float needs",
+                *even(lambda v: bessel(0, v / LAST, BESSEL_C) / mp.sqrt(LAST), 6))
+    print_table("i1_short", "I1's",
+                *even(lambda v: bessel(1, v / LAST, BESSEL_C) / mp.sqrt(LAST) ** 3, 6))
     print(f"\n#define TD_ERFINV_LIMIT {float(ERFINV_LIMIT)}")
     print_table("erfinv", "erfinv(x) / x of -15 log(1 - x^2) / LIMIT",
-                *even(lambda v: erfinv(v * ERFINV_LIMIT / LAST), 7))
+                *even(lambda v: erfinv(v * ERFINV_LIMIT / LAST), 6))
     print(f"\n#define TD_NDTRI_LIMIT {float(NDTRI_LIMIT)}")
     print(f"#define TD_NDTRI_SHIFT {float(NDTRI_LIMIT / LAST)}")
     print_table("ndtri", "the same of -log(1 - x^2), in octaves of that plus SHIFT",
-                *octaves(erfinv, NDTRI_LIMIT, 9))
+                *octaves(erfinv, NDTRI_LIMIT, 8))
     print("\n/* clang-format on */\n\n#endif")
 
 

@@ -130,9 +130,7 @@ static inline double vd_total(vd x) {
     return vd_hsum(x);
 }
 static inline double vf_total(vf x) {
-    vf_half half[2];
-    memcpy(half, &x, sizeof x);
-    return vd_hsum(vd_of_floats(half[0]) + vd_of_floats(half[1]));
+    return vd_hsum(vd_of_low(x) + vd_of_high(x));
 }
 
 #endif

@@ -104,15 +104,11 @@ static __attribute__((noinline)) vd vd_incomplete_gamma(vd a, vd x, bool upper, 
 }
 
 static inline vf vf_incomplete_gamma(vf a, vf x, bool upper) {
-    vf_half order[2], at[2];
-    memcpy(order, &a, sizeof a);
-    memcpy(at, &x, sizeof x);
-    for (int k = 0; k < 2; k++) {
-        vd y = vd_incomplete_gamma(vd_of_floats(order[k]), vd_of_floats(at[k]), upper, 0x1p-37);
-        order[k] = vd_to_floats(y);
-    }
-    memcpy(&a, order, sizeof a);
-    return a;
+    vd y[2];
+    for (int k = 0; k < 2; k++)
+        y[k] = vd_incomplete_gamma(k ? vd_of_high(a) : vd_of_low(a),
+                                   k ? vd_of_high(x) : vd_of_low(x), upper, 0x1p-37);
+    return vf_of_doubles(y[0], y[1]);
 }
 static inline vf vf_igamma(vf a, vf x) {
     return vf_incomplete_gamma(a, x, false);

@@ -244,10 +244,6 @@ static inline vd vd_i1(vd x) {
 
 TD_VEC_IN_HALVES(digamma, digamma)
 TD_VEC_IN_HALVES(trigamma, trigamma)
-TD_VEC_IN_HALVES(i0, i0)
-TD_VEC_IN_HALVES(i1, i1)
-TD_VEC_IN_HALVES(i0e, i0e)
-TD_VEC_IN_HALVES(i1e, i1e)
 TD_VEC_IN_HALVES(erfcx, erfcx)
 #undef TD_VEC_IN_HALVES
 
@@ -258,15 +254,8 @@ static inline vd vd_hypot(vd x, vd y) {
 }
 /* In double nothing overflows. */
 static inline vf vf_hypot(vf x, vf y) {
-    vf_half a[2], b[2];
-    memcpy(a, &x, sizeof x);
-    memcpy(b, &y, sizeof y);
-    for (int k = 0; k < 2; k++) {
-        vd p = vd_of_floats(a[k]), q = vd_of_floats(b[k]);
-        a[k] = vd_to_floats(vd_sqrt(p * p + q * q));
-    }
-    vf r;
-    memcpy(&r, a, sizeof r);
+    vd p = vd_of_low(x), q = vd_of_low(y), p2 = vd_of_high(x), q2 = vd_of_high(y);
+    vf r = vf_of_doubles(vd_sqrt(p * p + q * q), vd_sqrt(p2 * p2 + q2 * q2));
     vi infinite = (vi)(vf_abs(x) == INFINITY) | (vi)(vf_abs(y) == INFINITY);
     return vf_select(infinite, (vf){0} + INFINITY, r);
 }

@@ -30,6 +30,42 @@ static inline vf_half vd_to_floats(vd x) {
     return __builtin_convertvector(x, vf_half);
 #endif
 }
+/* The lower and the upper lanes of a vector as doubles, and both as one of floats. */
+static inline vd vd_of_low(vf x) {
+#if defined(TD_ISA_avx512)
+    return vd_of_floats((vf_half)_mm512_castps512_ps256((__m512)x));
+#elif defined(TD_ISA_avx2)
+    return vd_of_floats((vf_half)_mm256_castps256_ps128((__m256)x));
+#else
+    vf_half half[2];
+    memcpy(half, &x, sizeof x);
+    return vd_of_floats(half[0]);
+#endif
+}
+static inline vd vd_of_high(vf x) {
+#if defined(TD_ISA_avx512)
+    return vd_of_floats((vf_half)_mm512_extractf32x8_ps((__m512)x, 1));
+#elif defined(TD_ISA_avx2)
+    return vd_of_floats((vf_half)_mm256_extractf128_ps((__m256)x, 1));
+#else
+    vf_half half[2];
+    memcpy(half, &x, sizeof x);
+    return vd_of_floats(half[1]);
+#endif
+}
+static inline vf vf_of_doubles(vd low, vd high) {
+    vf_half a = vd_to_floats(low), b = vd_to_floats(high);
+#if defined(TD_ISA_avx512)
+    return (vf)_mm512_insertf32x8(_mm512_castps256_ps512((__m256)a), (__m256)b, 1);
+#elif defined(TD_ISA_avx2)
+    return (vf)_mm256_insertf128_ps(_mm256_castps128_ps256((__m128)a), (__m128)b, 1);
+#else
+    vf_half half[2] = {a, b};
+    vf x;
+    memcpy(&x, half, sizeof x);
+    return x;
+#endif
+}
 static inline td_words td_words_of(td_halves x) {
 #if defined(TD_ISA_avx512)
     return (td_words)_mm512_cvtepu16_epi32((__m256i)x);
