@@ -399,6 +399,37 @@ static void write_line(const write_job *j, int64_t before) {
                        (offset_block){p->picked + k, n - k < STRETCH ? n - k : STRETCH, 0});
 }
 
+/* Lines of n places that stand for one element each, one line after the other. */
+typedef void (*add_lines_fn)(void *to, const int64_t *before, int64_t lines, const void *from,
+                             const int64_t *at, int64_t n);
+#define DEFINE_LINES(NAME, type, SUM)                                                              \
+    static void add_lines_##NAME(void *to, const int64_t *before, int64_t lines, const void *from, \
+                                 const int64_t *at, int64_t n) {                                   \
+        const type *v = from;                                                                      \
+        for (int64_t l = 0; l < lines; l++, v += n) {                                              \
+            type *x = (type *)to + before[l];                                                      \
+            for (int64_t k = 0; k < n; k++)                                                        \
+                x[at[k]] = SUM(x[at[k]], v[k]);                                                    \
+        }                                                                                          \
+    }
+TD_SUMS(DEFINE_LINES)
+#define ROW(NAME, type, SUM) [TD_##NAME] = add_lines_##NAME,
+static const add_lines_fn add_lines[TD_DTYPE_COUNT] = {TD_SUMS(ROW)};
+#undef ROW
+
+static bool adds_short_lines(const write_job *j) {
+    const td_index_plan *p = j->places.plan;
+    return j->add && is_single(p) && j->places.before && p->places <= FEW;
+}
+
+static void add_short_lines(const write_job *j, int64_t begin, int64_t end) {
+    const places *p = &j->places;
+    int64_t n = p->plan->places, size = (int64_t)p->size, stretch = STRETCH / FEW;
+    for (int64_t at = begin; at < end && !td_interrupt_requested(); at += stretch)
+        add_lines[j->dtype](p->x, p->before + at, end - at < stretch ? end - at : stretch,
+                            p->values + at * n * size, p->picked, n);
+}
+
 /* One thread writes all places of its part in order, so that a place named twice comes out the
  * same every time. */
 static void write_part(void *ctx, int64_t begin, int64_t end, int worker) {
@@ -412,6 +443,10 @@ static void write_part(void *ctx, int64_t begin, int64_t end, int worker) {
     }
     if (j->by_columns) {
         write_places(j, 0, begin * j->width, end * j->width < p->after ? end * j->width : p->after);
+        return;
+    }
+    if (adds_short_lines(j)) {
+        add_short_lines(j, begin, end);
         return;
     }
     for (int64_t before = begin; before < end; before++)

@@ -538,14 +538,13 @@ static td_status run_sgemm(const td_gemm *g) {
 /* The first plain product writes the loops of all, some megabytes, without a look at whether there
  * is room for them. It is a small one, made while nobody else waits for the same. */
 static td_status make_sgemm_loops(void) {
-    static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
     static atomic_bool there;
     static const float zeros[16];
     float c[16];
     td_status status = TD_OK;
     if (TD_LIKELY(atomic_load_explicit(&there, memory_order_acquire)))
         return TD_OK;
-    pthread_mutex_lock(&making);
+    pthread_mutex_lock(&lock);
     if (!atomic_load_explicit(&there, memory_order_relaxed)) {
         if (!has_room_to_plan())
             status = td_fail(TD_ENOMEM, "out of memory");
@@ -554,7 +553,7 @@ static td_status make_sgemm_loops(void) {
     }
     atomic_store_explicit(&there, status == TD_OK, memory_order_release);
 done:
-    pthread_mutex_unlock(&making);
+    pthread_mutex_unlock(&lock);
     return status;
 }
 

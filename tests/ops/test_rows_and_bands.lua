@@ -110,6 +110,22 @@ for _, dtype in ipairs(DTYPES) do
         end
     end)
 
+    t.test("elements_of_" .. dtype .. "_added_along_short_lines", function()
+        tide.manual_seed(45)
+        for _, places in ipairs { 1, 5, 64, 65 } do
+            local x, source = numbers(dtype, { 40, 3 }), numbers(dtype, { 40, places })
+            local index = tide.randint(1, 4, { places })
+            local want = one_by_one(x:t(), index, source:t(), "sum"):t()
+            for a, here in ipairs(layouts(x)) do
+                for b, from in ipairs(layouts(source)) do
+                    local name = ("%d places of %s, layouts %d and %d"):format(places, dtype, a, b)
+                    same(here:index_add(2, index, from), want, name)
+                    same(here:index_put({ tide.arange(1, 41):unsqueeze(-1), index }, from, true), want, "put, " .. name)
+                end
+            end
+        end
+    end)
+
     t.test("bands_of_" .. dtype, function()
         tide.manual_seed(43)
         for _, shape in ipairs { { 1, 1 }, { 4, 9 }, { 9, 4 }, { 3, 5, 6 }, { 2, 2, 7, 3 }, { 40, 3 }, { 150, 3, 5 } } do
