@@ -65,6 +65,11 @@ static inline td_operand td_operand_of(td_value v) {
  * EDEVICE for others. */
 td_status td_operand_on(td_device device, td_value v, td_operand *out) TD_MUST_CHECK;
 
+/* The operand whose strides the result takes: the first of the result's shape, if it is dense in
+ * another order than row-major (channels_last, transposed); one that an expansion repeats says
+ * nothing. NULL: row-major. */
+const td_tensor *td_layout_model(int n, const td_value *args, int ndim, const int64_t *sizes);
+
 /* The formulas of an operator, compiled at registration. */
 typedef struct td_formula {
     const td_program *forward;                 /* NULL where there is no formula */

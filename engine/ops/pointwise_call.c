@@ -156,14 +156,24 @@ static td_status check_divisor(td_device device, td_dtype compute, td_operand b)
 
 /* ---- shape and layout of the result ---- */
 
-/* Strides of the result: those of the first operand of the result's shape that is dense in another
- * order (channels_last, transposed), else row-major. */
-static const td_tensor *layout_model(int n, const td_value *args, int ndim, const int64_t *sizes) {
+static bool repeats(const td_tensor *x) {
+    for (int d = 0; d < x->ndim; d++)
+        if (x->strides[d] == 0 && x->sizes[d] > 1)
+            return true;
+    return false;
+}
+
+const td_tensor *td_layout_model(int n, const td_value *args, int ndim, const int64_t *sizes) {
     for (int k = 0; k < n; k++) {
         const td_tensor *x = td_arg_tensor(args[k]);
         if (!x || x->ndim != ndim || memcmp(x->sizes, sizes, sizeof(int64_t) * (size_t)ndim))
             continue;
-        return !x->contiguous && td_tensor_is_dense(x) ? x : NULL;
+        if (x->contiguous)
+            return NULL;
+        if (td_tensor_is_dense(x))
+            return x;
+        if (!repeats(x))
+            return NULL;
     }
     return NULL;
 }
@@ -212,7 +222,7 @@ static td_status make_result(const td_call *call, int n, td_dtype dtype, td_tens
         return status;
     if (TD_LIKELY(!call->ngiven)) {
         status = td_tensor_empty(dtype, result_device(n, call->args), ndim, sizes, out);
-        const td_tensor *model = layout_model(n, call->args, ndim, sizes);
+        const td_tensor *model = td_layout_model(n, call->args, ndim, sizes);
         if (TD_UNLIKELY(model && status == TD_OK))
             status = td_tensor_set_shape(*out, ndim, sizes, model->strides);
         return status;

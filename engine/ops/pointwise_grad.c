@@ -234,7 +234,8 @@ done:
 
 /* ---- fused ---- */
 
-/* In one pass over memory: results of g's shape and layout, of a dtype. */
+/* In one pass over memory: results of g's shape and layout (of an operand's where g is expanded),
+ * of a dtype. */
 static td_status run_fused(const td_program *p, const td_value *values, td_tensor *g,
                            td_dtype dtype, td_tensor **outs) {
     td_operand operands[TD_MAX_PARAMS + 2];
@@ -247,9 +248,16 @@ static td_status run_fused(const td_program *p, const td_value *values, td_tenso
             TD_TRY(td_operand_on(meta.device, values[k], &operands[k]));
     }
     memcpy(meta.sizes, g->sizes, sizeof(int64_t) * (size_t)g->ndim);
-    if (!g->contiguous && td_tensor_is_dense(g)) {
-        meta.strided = true;
-        memcpy(meta.strides, g->strides, sizeof(int64_t) * (size_t)g->ndim);
+    if (!g->contiguous) {
+        td_value all[TD_MAX_PARAMS + 3] = {TD_T(g)};
+        int n = 1;
+        for (int k = 0; k < p->noperands; k++)
+            if (p->used >> k & 1)
+                all[n++] = values[k];
+        const td_tensor *model = td_layout_model(n, all, g->ndim, g->sizes);
+        meta.strided = model != NULL;
+        if (model)
+            memcpy(meta.strides, model->strides, sizeof(int64_t) * (size_t)g->ndim);
     }
     for (int k = 0; k < p->noutputs; k++)
         TD_TRY(td_tensor_from_meta(&meta, &outs[k]));

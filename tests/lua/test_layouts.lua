@@ -318,3 +318,22 @@ t.test("elements_of_every_size_are_turned_to_their_places", function()
         end
     end
 end)
+
+-- As PyTorch's: a dim along which an operand repeats says nothing of the order; the next operand does.
+t.test("an_expanded_operand_leaves_the_layout_to_the_next", function()
+    local x, g = tide.randn(4, 5):t(), tide.randn(5):unsqueeze(-1):expand(5, 4)
+    t.eq(strides(g * x), "(1, 5)")
+    t.eq(strides(x * g), "(1, 5)")
+    local a, b = tide.randn(3, 1, 5):expand(3, 4, 5), tide.randn(4, 3, 5):transpose(1, 2)
+    t.eq(strides(a + b), "(5, 15, 1)")
+    t.eq(strides(tide.where(b:gt(0), a, b)), "(5, 15, 1)")
+    local c, d = tide.randn(1, 4, 1):expand(3, 4, 5), tide.randn(5, 4, 3):permute(3, 2, 1)
+    t.eq(strides(c - d), "(1, 3, 12)")
+    t.eq(strides(tide.randn(3, 4, 5) - d), "(20, 5, 1)")
+    t.eq(strides(c * c), "(20, 5, 1)")
+    -- gradients of a sum, which is expanded, lie as the operands do
+    local p, q = tide.randn(4, 5):t():requires_grad_(), tide.randn(4, 5):t():requires_grad_()
+    local grads = tide.autograd.grad((p * q):sum(2), { p, q }, { grad_outputs = tide.ones(5) })
+    t.eq(strides(grads[1]), "(1, 5)")
+    t.eq(strides(grads[2]), "(1, 5)")
+end)
