@@ -6,7 +6,7 @@
 #include "engine/core/signals.h"
 #include "engine/cpu/gemm.h"
 
-/* Load OpenBLAS. Comes before the products; ENOMEM where there is no room for it. */
+/* Load OpenBLAS, as the first product does; ENOMEM where there is no room for it. */
 td_status td_blas_ready(void) TD_MUST_CHECK;
 
 td_status td_blas_sgemm(const td_gemm *g) TD_MUST_CHECK; /* float32 */
