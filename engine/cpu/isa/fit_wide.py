@@ -7,7 +7,8 @@ Each function is cut into 16 intervals, in each of which it is the interpolation
 Even tables are of a variable from 0 to 15, cut half-way between whole numbers: the polynomial is in powers
 of the distance from the nearest. The intervals of others are four to an octave of their variable plus a
 shift, a power of two; the first row has the middles. How far each polynomial is from its function, beside its largest
-value there, is said on standard error as a power of two.
+value there, is said on standard error as a power of two. Tables of lines have the coefficients of an interval
+side by side, six of the eight in a line of the cache: eight to an octave of their variable, from a power of two to 1, whose bits say which, and 1 itself.
 """
 import sys
 
@@ -89,6 +90,25 @@ def print_table(name, what, rows, worst):
     print("};")
 
 
+def lines(f, octaves, degree):
+    """The coefficients of each interval."""
+    half = lambda k: mpf(2) ** (k // 8 - octaves) / 16
+    middle = lambda k: half(k) * (16 + 2 * (k % 8) + 1)
+    cuts = [(middle(k) - half(k), middle(k) + half(k), middle(k)) for k in range(8 * octaves)]
+    rows, worst = rows_of(f, cuts, degree)
+    at_1 = [f(mpf(1))] + [mpf(0)] * degree
+    return list(zip(*rows)) + [at_1], worst
+
+
+def print_lines(name, what, table, worst):
+    print(f"{name}: 2^{float(mp.log(worst, 2)):.1f}", file=sys.stderr)
+    print(f"\n/* {what} */")
+    print(f"static const double {name}_lines[{len(table)}][8] = {{")
+    for k, line in enumerate(table):
+        words = ", ".join(repr(float(c)) for c in line)
+        print("    {" + words + ("}," if k < len(table) - 1 else "}};"))
+
+
 def series(ratio, start):
     """start times 1 + ratio(1) (1 + ratio(2) (1 + ...)), as far as it is good."""
     total = term = mpf(1)
@@ -144,6 +164,7 @@ def erfinv(w):
 
 ERFCX_C, BESSEL_C = mpf(2), mpf(4)
 ERFINV_LIMIT, NDTRI_LIMIT = mpf("16.7"), mpf(120)
+ERFINV_OCTAVES = 24
 
 
 def main():
@@ -170,6 +191,9 @@ def main():
     print(f"\n#define TD_ERFINV_LIMIT {float(ERFINV_LIMIT)}")
     print_table("erfinv", "erfinv(x) / x of -15 log(1 - x^2) / LIMIT",
                 *even(lambda v: erfinv(v * ERFINV_LIMIT / LAST), 6))
+    print(f"\n#define TD_ERFINV_OCTAVES {ERFINV_OCTAVES}")
+    print_lines("erfinv", "erfinv(x) / x of 1 - x^2, which of a float is at least 2^-OCTAVES",
+                *lines(lambda u: erfinv(-mp.log(u)), ERFINV_OCTAVES, 5))
     print(f"\n#define TD_NDTRI_LIMIT {float(NDTRI_LIMIT)}")
     print(f"#define TD_NDTRI_SHIFT {float(NDTRI_LIMIT / LAST)}")
     print_table("ndtri", "the same of -log(1 - x^2), in octaves of that plus SHIFT",

@@ -31,6 +31,45 @@ static inline vd vd_octaves(const double (*rows)[16], int degree, vd v, double s
     vl k = vd_octave(v, shift);
     return vd_rows(rows + 1, degree, k, v - vd_entry(rows[0], k));
 }
+#if !defined(TD_ISA_avx512)
+enum { LINE = 64 };
+/* Coefficients j and j + 1 of the lines that lie `at` bytes behind the table's first. */
+static inline vd vd_two_of_lines(const double (*lines)[8], vl at, int j, vd *second) {
+    const double *line[VD_N];
+    vd first;
+    for (int lane = 0; lane < VD_N; lane++)
+        line[lane] = (const double *)(const void *)((const char *)lines + at[lane]) + j;
+#if defined(TD_ISA_avx2)
+    __m256d even = _mm256_castpd128_pd256(_mm_loadu_pd(line[0]));
+    __m256d odd = _mm256_castpd128_pd256(_mm_loadu_pd(line[1]));
+    even = _mm256_insertf128_pd(even, _mm_loadu_pd(line[2]), 1);
+    odd = _mm256_insertf128_pd(odd, _mm_loadu_pd(line[3]), 1);
+    first = (vd)_mm256_unpacklo_pd(even, odd);
+    *second = (vd)_mm256_unpackhi_pd(even, odd);
+#else
+    vd next;
+    for (int lane = 0; lane < VD_N; lane++) {
+        first[lane] = line[lane][0];
+        next[lane] = line[lane][1];
+    }
+    *second = next;
+#endif
+    return first;
+}
+/* A table of lines at v from 2^-octaves to 1: a polynomial of degree 5. */
+static inline vd vd_lines(const double (*lines)[8], int octaves, vd v) {
+    typedef uint64_t bits __attribute__((vector_size(TD_VBYTES)));
+    bits part = (bits)v >> 49, first = (bits){0} + ((uint64_t)(1023 - octaves) << 3);
+    vl at = (vl)((part - first) * LINE);
+    vd d = v - (vd)((part << 49) | 1ull << 48), c0, c1, c2, c3, c4, c5;
+    c0 = vd_two_of_lines(lines, at, 0, &c1);
+    c2 = vd_two_of_lines(lines, at, 2, &c3);
+    c4 = vd_two_of_lines(lines, at, 4, &c5);
+    vd sum = vd_fma(c5, d, c4);
+    sum = vd_fma(vd_fma(sum, d, c3), d, c2);
+    return vd_fma(vd_fma(sum, d, c1), d, c0);
+}
+#endif
 #define TD_EVEN(rows, v) vd_even(rows, (int)(sizeof(rows) / sizeof *(rows)) - 1, v)
 #define TD_EVEN_BY(rows, c, a, v)                                                                  \
     vd_even_by(rows, (int)(sizeof(rows) / sizeof *(rows)) - 1, c, a, v)
@@ -83,12 +122,16 @@ static inline vd vd_wide_erfc(vd x) {
     return vd_select((vl)(x < 0), 2 - y, y);
 }
 
-/* Of a float. */
+/* Of a float between -1 and 1. */
 static inline vd vd_wide_erfinv(vd x) {
-    vd w = -vd_wide_log(1 - x * x), a = vd_abs(x);
-    vd r = x * TD_EVEN(erfinv_pieces, w * (15 / TD_ERFINV_LIMIT));
-    vd end = vd_select((vl)(a == 1), x * (double)INFINITY, (vd){0} + (double)NAN);
-    return vd_select((vl)(a < 1), r, end);
+    vd u = vd_fma(-x, x, (vd){0} + 1);
+#if defined(TD_ISA_avx512)
+    return x * TD_EVEN(erfinv_pieces, vd_wide_log(u) * (-15 / TD_ERFINV_LIMIT));
+#else
+    vd least = (vd){0} + 1.0 / (1 << TD_ERFINV_OCTAVES);
+    u = vd_select((vl)(u > least), u, least); /* of what is not between as well */
+    return x * vd_lines(erfinv_lines, TD_ERFINV_OCTAVES, u);
+#endif
 }
 
 /* Of a float: -sqrt(2) erfinv(1 - 2 p). */
@@ -164,7 +207,12 @@ TD_VEC_NEAR_AND_FAR(erfc, TD_ERFC_NEAR_LIMIT)
 #undef TD_VEC_NEAR_AND_FAR
 #undef TD_VEC_NEAR_OR_APART
 #undef TD_VEC_BOTH_WAYS
-TD_VEC_IN_HALVES(erfinv, wide_erfinv)
+TD_VEC_IN_HALVES(erfinv_within, wide_erfinv)
+static inline vf vf_erfinv(vf x) {
+    vf a = vf_abs(x);
+    vf end = vf_select((vi)(a == 1), x * INFINITY, (vf){0} + NAN);
+    return vf_select((vi)(a < 1), vf_erfinv_within(x), end);
+}
 TD_VEC_IN_HALVES(ndtri, wide_ndtri)
 TD_VEC_IN_HALVES(i0, wide_i0)
 TD_VEC_IN_HALVES(i1, wide_i1)
