@@ -249,8 +249,22 @@ TD_VEC_IN_HALVES(erfcx, erfcx)
 
 /* ---- hypotenuses ---- */
 
+/* Of small numbers, whose squares SLEEF's loses: of what is 2^700 times as large. Where the result
+ * lies half-way between two numbers that are as small, what the root has lost says which. */
+static __attribute__((noinline, cold)) vd vd_hypot_small(vd x, vd y) {
+    vd a = vd_abs(x) * 0x1p700, b = vd_abs(y) * 0x1p700, s = vd_hypot_most(a, b);
+    vd p_low, q_low, t_low, p = vd_product(a, a, &p_low), q = vd_product(b, b, &q_low);
+    vd t = vd_product(s, s, &t_low), sum = p + q, back = sum - p;
+    vd more = (sum - t) + (((p - (sum - back)) + (q - back)) + (p_low + q_low - t_low));
+    vd r = s * 0x1p-700, left = s - r * 0x1p700;
+    vl up = (vl)(left == 0x1p-375) & (vl)(more > 0),
+       down = (vl)(left == -0x1p-375) & (vl)(more < 0);
+    return (vd)((vl)r - up + down);
+}
 static inline vd vd_hypot(vd x, vd y) {
-    return vd_hypot_most(x, y);
+    vl small = (vl)(vd_abs(x) < 0x1p-900) & (vl)(vd_abs(y) < 0x1p-900);
+    vd r = vd_hypot_most(x, y);
+    return __builtin_expect(vd_any(small), 0) ? vd_select(small, vd_hypot_small(x, y), r) : r;
 }
 /* In double nothing overflows. */
 static inline vf vf_hypot(vf x, vf y) {
