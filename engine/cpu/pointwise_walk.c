@@ -10,6 +10,7 @@ enum {
     DIRECT_ROW = 6,         /* inner dims from here on may be a call of a single step's loop... */
     COPIED_ROW = 2,         /* and from here on where it is a copy of bytes */
     SHORT_ROW = 8,          /* inner dims up to here are moved column by column */
+    LARGE_BOX = 64,         /* elements of several short dims, moved place by place */
     STREAM_BYTES = 64 << 20 /* results from here on are not found in a cache again */
 };
 
@@ -413,26 +414,57 @@ static void move_run(char *data, int64_t stride, char *buffer, int64_t buffer_st
         copy_run(data, stride, buffer, buffer_stride, n, itemsize);
 }
 
-/* As many whole rows of the innermost dim as may be moved at once, or 0. */
-static int64_t count_rows(const course *c, int64_t n, bool gather) {
-    if (c->ndim < 2 || c->index[0] != 0 || n < 2 * c->sizes[0] ||
-        (c->sizes[0] > SHORT_ROW && (c->strides[1] != 0 || !gather)))
-        return 0;
-    int64_t rows = n / c->sizes[0], left = c->sizes[1] - c->index[1];
-    return rows < left ? rows : left;
+/* Short rows lie in boxes: all places of the dims within `along`, so many times along that. */
+typedef struct boxes {
+    int along;          /* 0: a row is moved as it is */
+    int64_t count, box; /* of them; elements of each */
+} boxes;
+
+static bool is_repeated(const course *c, bool gather) {
+    return gather && c->ndim > 1 && c->strides[1] == 0;
 }
 
-/* One that is the same each time is repeated; of others, which are short, one column goes after the
- * other. */
-static void move_rows(const course *c, char *data, char *buffer, int64_t rows, size_t itemsize,
-                      bool gather) {
-    int64_t item = (int64_t)itemsize, row = c->sizes[0] * item;
-    if (c->strides[1] != 0 || !gather) {
-        for (int64_t k = 0; k < c->sizes[0]; k++)
-            move_run(data + k * c->strides[0], c->strides[1], buffer + k * item, row, rows,
-                     itemsize, gather);
-        return;
+/* Those of the next n elements that make runs at least twice as long as smaller ones do. */
+static boxes find_boxes(const course *c, int64_t n, bool gather) {
+    boxes best = {0};
+    if (c->sizes[0] > SHORT_ROW && !is_repeated(c, gather))
+        return best;
+    int64_t box = 1;
+    for (int d = 1; d < c->ndim; d++) {
+        box *= c->sizes[d - 1];
+        if (c->index[d - 1] != 0 || n < 2 * box || (d > 1 && box > LARGE_BOX))
+            break;
+        int64_t left = c->sizes[d] - c->index[d], count = n / box < left ? n / box : left;
+        if (count >= 2 * best.count)
+            best = (boxes){d, count, box};
+        if (is_repeated(c, gather))
+            break;
     }
+    return best;
+}
+
+/* One place of a box goes after the other. */
+static void move_boxes(const course *c, const boxes *b, char *data, char *buffer, size_t itemsize,
+                       bool gather) {
+    int64_t item = (int64_t)itemsize, index[TD_MAX_DIMS];
+    memset(index, 0, (size_t)b->along * sizeof *index);
+    for (int64_t place = 0; place < b->box; place++) {
+        move_run(data, c->strides[b->along], buffer + place * item, b->box * item, b->count,
+                 itemsize, gather);
+        data += c->strides[0];
+        index[0]++;
+        for (int d = 0; d + 1 < b->along && index[d] == c->sizes[d]; d++) {
+            data += c->strides[d + 1] - index[d] * c->strides[d];
+            index[d] = 0;
+            index[d + 1]++;
+        }
+    }
+}
+
+/* A row that is the same each time. */
+static void repeat_row(const course *c, int64_t rows, const char *data, char *buffer,
+                       size_t itemsize) {
+    int64_t item = (int64_t)itemsize, row = c->sizes[0] * item;
     copy_run(buffer, item, data, c->strides[0], c->sizes[0], itemsize);
     for (int64_t done = 1; done < rows;) {
         int64_t more = done < rows - done ? done : rows - done;
@@ -448,17 +480,21 @@ static void move_block(const td_walk *w, const td_side *x, const int64_t *from, 
     course c;
     find_course(&c, w, x, from);
     while (n > 0) {
-        int64_t rows = count_rows(&c, n, gather), left = c.sizes[0] - c.index[0];
-        int64_t moved = rows ? rows * c.sizes[0] : left < n ? left : n;
-        if (rows)
-            move_rows(&c, data, buffer, rows, itemsize, gather);
-        else
-            move_run(data, c.strides[0], buffer, (int64_t)itemsize, moved, itemsize, gather);
-        int d = rows > 0;
-        c.index[d] += rows ? rows : moved;
-        data += (rows ? rows : moved) * c.strides[d];
-        buffer += moved * (int64_t)itemsize;
-        n -= moved;
+        boxes b = find_boxes(&c, n, gather);
+        if (!b.along) {
+            int64_t left = c.sizes[0] - c.index[0];
+            b = (boxes){0, left < n ? left : n, 1};
+            move_run(data, c.strides[0], buffer, (int64_t)itemsize, b.count, itemsize, gather);
+        } else if (is_repeated(&c, gather)) {
+            repeat_row(&c, b.count, data, buffer, itemsize);
+        } else {
+            move_boxes(&c, &b, data, buffer, itemsize, gather);
+        }
+        int d = b.along;
+        c.index[d] += b.count;
+        data += b.count * c.strides[d];
+        buffer += b.count * b.box * (int64_t)itemsize;
+        n -= b.count * b.box;
         for (; d + 1 < c.ndim && c.index[d] == c.sizes[d]; d++) {
             data += c.strides[d + 1] - c.index[d] * c.strides[d];
             c.index[d] = 0;

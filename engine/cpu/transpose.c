@@ -3,10 +3,12 @@
 
 #include "engine/core/threads.h"
 #include "engine/cpu/by_size.h"
+#include "engine/cpu/isa/isa.h"
 
 #include <string.h>
 
 enum { BLOCK = 32, CHUNK = 32 * BLOCK, SMALLEST = 4096, BYTES = 16 /* of a vector */ };
+enum { NEAR = 4 }; /* elements that lie as far apart are found by vectors at once */
 
 typedef struct transpose_job {
     const char *x;
@@ -122,6 +124,17 @@ void td_cpu_turn(void *out, int64_t out_step, const void *x, int64_t x_step, int
 #undef MOVE
 }
 
+/* Lines that lie among each other: the columns of one after the other, which are in the first-level
+ * cache from the first on. */
+static void transpose_near(const transpose_job *j, int64_t x_at, int64_t out_at, int64_t rows,
+                           int64_t column, int64_t end) {
+    const char *x = j->x + (size_t)(x_at + column * j->x_step) * j->size;
+    char *out = j->out + (size_t)(out_at + column) * j->size;
+    for (int64_t r = 0; r < rows; r++)
+        td_cpu->pointwise->every(out + (size_t)(r * j->out_step) * j->size, x + (size_t)r * j->size,
+                                 j->x_step, end - column, j->size);
+}
+
 static void transpose_strips(void *ctx, int64_t begin, int64_t end, int worker) {
     const transpose_job *j = ctx;
     (void)worker;
@@ -137,6 +150,10 @@ static void transpose_strips(void *ctx, int64_t begin, int64_t end, int worker) 
             out_at += k * j->out_outer[d];
         }
         int64_t rows = j->rows - row < BLOCK ? j->rows - row : BLOCK;
+        if (j->x_step <= NEAR) {
+            transpose_near(j, x_at, out_at, rows, first, end_column);
+            continue;
+        }
         for (int64_t column = first; column < end_column; column += BLOCK) {
             int64_t columns = end_column - column < BLOCK ? end_column - column : BLOCK;
             const char *x = j->x + (size_t)(x_at + column * j->x_step) * j->size;

@@ -300,7 +300,11 @@ local function check_turned(x, order, name)
             at[d], d = 0, d - 1
         end
     end
-    t.eq(x:permute(order):contiguous():flatten():tolist(), want, name)
+    local turned = x:permute(order):contiguous()
+    t.eq(turned:flatten():tolist(), want, name)
+    local back = tide.zeros_like(x)
+    back:permute(order):copy_(turned)
+    t.eq(back:flatten():tolist(), given, name .. ", back")
 end
 
 t.test("elements_of_every_size_are_turned_to_their_places", function()
@@ -309,6 +313,9 @@ t.test("elements_of_every_size_are_turned_to_their_places", function()
             { { 70, 67 }, { 2, 1 } }, { { 1500, 3 }, { 2, 1 } }, { { 3, 1500 }, { 2, 1 } }, { { 5, 34, 33 }, { 1, 3, 2 } },
             { { 2, 9, 15, 17 }, { 1, 4, 2, 3 } }, { { 2, 5, 40, 11 }, { 1, 3, 4, 2 } }, { { 2, 9, 33, 8 }, { 4, 1, 3, 2 } },
             { { 1, 50, 45, 2 }, { 1, 2, 4, 3 } }, { { 3, 40, 40 }, { 3, 1, 2 } }, { { 2200, 2 }, { 2, 1 } },
+            { { 1100, 4 }, { 2, 1 } }, { { 3, 400, 5 }, { 1, 3, 2 } }, { { 4, 3, 90, 2, 3 }, { 1, 2, 5, 4, 3 } },
+            { { 2, 11, 2, 20, 2, 8 }, { 1, 2, 4, 6, 3, 5 } }, { { 9, 2, 50, 3, 5 }, { 1, 3, 5, 2, 4 } },
+            { { 3, 3, 3, 3, 3, 3, 2 }, { 7, 2, 4, 1, 6, 3, 5 } }, { { 2, 2, 700, 2 }, { 3, 1, 4, 2 } },
         } do
             local n = 1
             for _, size in ipairs(case[1]) do
