@@ -417,17 +417,34 @@ TD_SUMS(DEFINE_LINES)
 static const add_lines_fn add_lines[TD_DTYPE_COUNT] = {TD_SUMS(ROW)};
 #undef ROW
 
-static bool adds_short_lines(const write_job *j) {
-    const td_index_plan *p = j->places.plan;
-    return j->add && is_single(p) && j->places.before && p->places <= FEW;
+static void set_lines(void *to, const int64_t *before, int64_t lines, const void *from,
+                      const int64_t *at, int64_t n, size_t size) {
+#define MOVE(type)                                                                                 \
+    const type *v = from;                                                                          \
+    for (int64_t l = 0; l < lines; l++, v += n)                                                    \
+        for (int64_t k = 0; k < n; k++)                                                            \
+            ((type *)to)[before[l] + at[k]] = v[k];
+    TD_BY_SIZE(size, MOVE);
+#undef MOVE
 }
 
-static void add_short_lines(const write_job *j, int64_t begin, int64_t end) {
+static bool are_short_lines(const write_job *j) {
+    const td_index_plan *p = j->places.plan;
+    return is_single(p) && j->places.before && p->places <= FEW;
+}
+
+static void write_short_lines(const write_job *j, int64_t begin, int64_t end) {
     const places *p = &j->places;
-    int64_t n = p->plan->places, size = (int64_t)p->size, stretch = STRETCH / FEW;
-    for (int64_t at = begin; at < end && !td_interrupt_requested(); at += stretch)
-        add_lines[j->dtype](p->x, p->before + at, end - at < stretch ? end - at : stretch,
-                            p->values + at * n * size, p->picked, n);
+    int64_t n = p->plan->places, size = (int64_t)p->size, lines;
+    for (int64_t line = begin; line < end && !td_interrupt_requested(); line += lines) {
+        const int64_t *before = p->before + line;
+        const char *from = p->values + line * n * size;
+        lines = end - line < STRETCH / FEW ? end - line : STRETCH / FEW;
+        if (j->add)
+            add_lines[j->dtype](p->x, before, lines, from, p->picked, n);
+        else
+            set_lines(p->x, before, lines, from, p->picked, n, p->size);
+    }
 }
 
 /* One thread writes all places of its part in order, so that a place named twice comes out the
@@ -445,8 +462,8 @@ static void write_part(void *ctx, int64_t begin, int64_t end, int worker) {
         write_places(j, 0, begin * j->width, end * j->width < p->after ? end * j->width : p->after);
         return;
     }
-    if (adds_short_lines(j)) {
-        add_short_lines(j, begin, end);
+    if (are_short_lines(j)) {
+        write_short_lines(j, begin, end);
         return;
     }
     for (int64_t before = begin; before < end; before++)

@@ -348,6 +348,21 @@ t.test("outside_of_an_image_infinite_elements_are_not_seen", function()
     end
 end)
 
+-- Behind the last place of a row the next row begins: half a step beyond it half of 2 and nothing is seen.
+t.test("many_places_at_an_edge_do_not_see_the_next_row", function()
+    for _, dtype in ipairs { "float32", "float64" } do
+        local x = tide.tensor({ { { { math.huge, 2.0, 2 }, { math.huge, 2, 2 } } } }, { dtype = tide[dtype] })
+        local beyond = tide.tensor({ 1.25, 0.0 }, { dtype = tide[dtype] }):expand(1, 1, 40, 2):clone()
+        local y = tide.grid_sample(x, beyond, "bilinear", "zeros", true)
+        t.eq(y:unique():tolist(), { 1.5 }, dtype)
+        beyond[{ {}, {}, 5, 1 }] = 0.5
+        t.eq(tide.grid_sample(x, beyond, "bilinear", "zeros", true)[{ 1, 1, 1, 5 }]:item(), 2, dtype)
+        local volume = x:view(1, 1, 1, 2, 3)
+        local places = tide.tensor({ 1.25, 0.0, 0.0 }, { dtype = tide[dtype] }):expand(1, 1, 1, 40, 3)
+        t.eq(tide.grid_sample(volume, places, "bilinear", "zeros", true):unique():tolist(), { 1.5 }, dtype .. ", volume")
+    end
+end)
+
 t.test("a_cubic_grid_has_derivatives_of_the_third_order", function()
     local x = tide.randn(1, 2, 5, 5, { dtype = tide.float64 })
     local function third(step)

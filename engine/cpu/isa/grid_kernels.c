@@ -41,6 +41,10 @@ static inline int64_t stride_of(const td_grid_plan *p, int d) {
     return stride;
 }
 
+/* Of what takes elements one by one. */
+#define NOTHING(type, a, b, c) ((void)(a), (void)(b), (void)(c), (type){0})
+#define NOT(a, b)              ((void)(a), (void)(b), false)
+
 /* Elements x[at], or 0 where not `inside`, by the processor's instruction. */
 #if defined(TD_ISA_avx512)
 static inline vf gather_floats(const float *x, const int32_t *at, const int32_t *inside) {
@@ -63,52 +67,118 @@ static inline vd gather_doubles(const double *x, const int64_t *at, const int64_
 #endif
 #if defined(TD_ISA_avx512) || defined(TD_ISA_avx2)
 enum { GATHERS = 1 };
+
+/* Elements x[at] and those behind them, two by one load: sooner than by the instruction above. */
+static inline __m256 pairs_of_8(const float *x, const int32_t *at, __m256 *second) {
+    __m128 two[4];
+    for (int k = 0; k < 4; k++) {
+        two[k] = _mm_castpd_ps(_mm_load_sd((const double *)(const void *)(x + at[2 * k])));
+        two[k] = _mm_loadh_pi(two[k], (const __m64 *)(const void *)(x + at[2 * k + 1]));
+    }
+    __m256 even = _mm256_insertf128_ps(_mm256_castps128_ps256(two[0]), two[2], 1);
+    __m256 odd = _mm256_insertf128_ps(_mm256_castps128_ps256(two[1]), two[3], 1);
+    *second = _mm256_shuffle_ps(even, odd, 0xDD);
+    return _mm256_shuffle_ps(even, odd, 0x88);
+}
+static inline __m256d pairs_of_4(const double *x, const int64_t *at, __m256d *second) {
+    __m256d even = _mm256_castpd128_pd256(_mm_loadu_pd(x + at[0]));
+    __m256d odd = _mm256_castpd128_pd256(_mm_loadu_pd(x + at[1]));
+    even = _mm256_insertf128_pd(even, _mm_loadu_pd(x + at[2]), 1);
+    odd = _mm256_insertf128_pd(odd, _mm_loadu_pd(x + at[3]), 1);
+    *second = _mm256_unpackhi_pd(even, odd);
+    return _mm256_unpacklo_pd(even, odd);
+}
 #else
 enum { GATHERS = 0 };
-#define gather_floats(x, at, inside)  ((vf){0})
-#define gather_doubles(x, at, inside) ((vd){0})
+#define gather_floats(x, at, inside)  NOTHING(vf, x, at, inside)
+#define gather_doubles(x, at, inside) NOTHING(vd, x, at, inside)
+#define pair_floats(x, at, second)    NOTHING(vf, x, at, second)
+#define pair_doubles(x, at, second)   NOTHING(vd, x, at, second)
+#define all_floats(inside, as_well)   NOT(inside, as_well)
+#define all_doubles(inside, as_well)  NOT(inside, as_well)
+#endif
+#if defined(TD_ISA_avx512)
+static inline vf pair_floats(const float *x, const int32_t *at, vf *second) {
+    __m256 low, high, first = pairs_of_8(x, at, &low), next = pairs_of_8(x, at + 8, &high);
+    *second = (vf)_mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
+    return (vf)_mm512_insertf32x8(_mm512_castps256_ps512(first), next, 1);
+}
+static inline vd pair_doubles(const double *x, const int64_t *at, vd *second) {
+    __m256d low, high, first = pairs_of_4(x, at, &low), next = pairs_of_4(x, at + 4, &high);
+    *second = (vd)_mm512_insertf64x4(_mm512_castpd256_pd512(low), high, 1);
+    return (vd)_mm512_insertf64x4(_mm512_castpd256_pd512(first), next, 1);
+}
+static inline bool all_floats(const int32_t *inside, const int32_t *as_well) {
+    return _mm512_movepi32_mask((__m512i)(vi_load(inside) & vi_load(as_well))) == 0xFFFF;
+}
+static inline bool all_doubles(const int64_t *inside, const int64_t *as_well) {
+    return _mm512_movepi64_mask((__m512i)(vl_load(inside) & vl_load(as_well))) == 0xFF;
+}
+#elif defined(TD_ISA_avx2)
+static inline vf pair_floats(const float *x, const int32_t *at, vf *second) {
+    __m256 next, first = pairs_of_8(x, at, &next);
+    *second = (vf)next;
+    return (vf)first;
+}
+static inline vd pair_doubles(const double *x, const int64_t *at, vd *second) {
+    __m256d next, first = pairs_of_4(x, at, &next);
+    *second = (vd)next;
+    return (vd)first;
+}
+static inline bool all_floats(const int32_t *inside, const int32_t *as_well) {
+    return _mm256_movemask_ps((__m256)(vi_load(inside) & vi_load(as_well))) == 0xFF;
+}
+static inline bool all_doubles(const int64_t *inside, const int64_t *as_well) {
+    return _mm256_movemask_pd((__m256d)(vl_load(inside) & vl_load(as_well))) == 0xF;
+}
 #endif
 
-#define T         float
-#define I         int32_t
-#define P         int32_t
-#define NAME(f)   near_float_##f
-#define FLOOR     floorf
-#define RINT      rintf
-#define ABS       fabsf
-#define FMOD      fmodf
-#define ALL_WHOLE 0x1p23f
-#define V         vf
-#define LANES     (GATHERS ? VF_N : 0)
-#define GATHER    gather_floats
+#define T          float
+#define I          int32_t
+#define P          int32_t
+#define NAME(f)    near_float_##f
+#define FLOOR      floorf
+#define RINT       rintf
+#define ABS        fabsf
+#define FMOD       fmodf
+#define ALL_WHOLE  0x1p23f
+#define V          vf
+#define LANES      (GATHERS ? VF_N : 0)
+#define GATHER     gather_floats
+#define PAIRS      pair_floats
+#define ALL_INSIDE all_floats
 #include "engine/cpu/isa/grid_loops.h"
 
-#define T                     float
-#define I                     int32_t
-#define P                     int64_t
-#define NAME(f)               far_float_##f
-#define FLOOR                 floorf
-#define RINT                  rintf
-#define ABS                   fabsf
-#define FMOD                  fmodf
-#define ALL_WHOLE             0x1p23f
-#define V                     vf
-#define LANES                 0
-#define GATHER(x, at, inside) ((vf){0})
+#define T                          float
+#define I                          int32_t
+#define P                          int64_t
+#define NAME(f)                    far_float_##f
+#define FLOOR                      floorf
+#define RINT                       rintf
+#define ABS                        fabsf
+#define FMOD                       fmodf
+#define ALL_WHOLE                  0x1p23f
+#define V                          vf
+#define LANES                      0
+#define GATHER(x, at, inside)      NOTHING(vf, x, at, inside)
+#define PAIRS(x, at, second)       NOTHING(vf, x, at, second)
+#define ALL_INSIDE(inside, behind) NOT(inside, behind)
 #include "engine/cpu/isa/grid_loops.h"
 
-#define T         double
-#define I         int64_t
-#define P         int64_t
-#define NAME(f)   double_##f
-#define FLOOR     floor
-#define RINT      rint
-#define ABS       fabs
-#define FMOD      fmod
-#define ALL_WHOLE 0x1p52
-#define V         vd
-#define LANES     (GATHERS ? VD_N : 0)
-#define GATHER    gather_doubles
+#define T          double
+#define I          int64_t
+#define P          int64_t
+#define NAME(f)    double_##f
+#define FLOOR      floor
+#define RINT       rint
+#define ABS        fabs
+#define FMOD       fmod
+#define ALL_WHOLE  0x1p52
+#define V          vd
+#define LANES      (GATHERS ? VD_N : 0)
+#define GATHER     gather_doubles
+#define PAIRS      pair_doubles
+#define ALL_INSIDE all_doubles
 #include "engine/cpu/isa/grid_loops.h"
 
 extern const td_grid_kernels TD_ISA_SYMBOL(td_grid_kernels);

@@ -6,6 +6,8 @@
  *   FLOOR, RINT, ABS, FMOD   of T
  *   ALL_WHOLE  from here on every T is a whole number
  *   V, LANES, GATHER   a vector of T, how many it takes, and how; LANES of 0: one by one
+ *   PAIRS, ALL_INSIDE  elements and those behind them, and whether all of two vectors' lanes are
+ *              inside
  */
 
 /* Along each dim. */
@@ -275,15 +277,47 @@ static inline V NAME(load)(const T *p) {
     return v;
 }
 
-/* y = the sum of all taps, vector by vector, then tap by tap. */
-static void NAME(read_taps)(const NAME(block) * b, const T *restrict x, int64_t n, T *restrict y) {
+/* All taps of LANES places from k on, of which the second half may lie behind the first: such
+ * neighbours come together, where both are inside. */
+static inline __attribute__((always_inline)) void
+NAME(see_taps)(const NAME(block) * b, const T *x, int64_t k, int taps, bool pairs, V *value) {
+    int alone = pairs ? 0 : taps, half = pairs ? taps / 2 : 0;
+    for (int t = 0; t < alone; t++)
+        value[t] = GATHER(x, b->at[t] + k, b->inside[t] + k);
+    for (int t = 0; t < half; t++) {
+        const I *inside = b->inside[t] + k, *behind = b->inside[t + half] + k;
+        if (ALL_INSIDE(inside, behind)) {
+            value[t] = PAIRS(x, b->at[t] + k, &value[t + half]);
+        } else {
+            value[t] = GATHER(x, b->at[t] + k, inside);
+            value[t + half] = GATHER(x, b->at[t + half] + k, behind);
+        }
+    }
+}
+
+/* The sums of all taps of LANES places at a time: how many places. */
+static inline __attribute__((always_inline)) int64_t NAME(read_vectors)(const NAME(block) * b,
+                                                                        const T *restrict x,
+                                                                        int64_t n, int taps,
+                                                                        bool pairs, T *restrict y) {
     int64_t from = 0;
     for (; LANES && from + LANES <= n; from += LANES) {
-        V sum = GATHER(x, b->at[0] + from, b->inside[0] + from) * NAME(load)(b->share[0] + from);
-        for (int t = 1; t < b->taps; t++)
-            sum += GATHER(x, b->at[t] + from, b->inside[t] + from) * NAME(load)(b->share[t] + from);
+        V value[TAPS];
+        NAME(see_taps)(b, x, from, taps, pairs, value);
+        V sum = value[0] * NAME(load)(b->share[0] + from);
+        for (int t = 1; t < taps; t++)
+            sum += value[t] * NAME(load)(b->share[t] + from);
         memcpy(y + from, &sum, sizeof sum);
     }
+    return from;
+}
+
+/* y = the sum of all taps, vector by vector, then tap by tap. */
+static void NAME(read_taps)(const NAME(block) * b, const T *restrict x, int64_t n, T *restrict y) {
+    int64_t from = b->taps == 4   ? NAME(read_vectors)(b, x, n, 4, true, y)
+                   : b->taps == 8 ? NAME(read_vectors)(b, x, n, 8, true, y)
+                   : b->taps == 1 ? NAME(read_vectors)(b, x, n, 1, false, y)
+                                  : NAME(read_vectors)(b, x, n, TAPS, false, y);
     for (int t = 0; t < b->taps && from < n; t++) {
         const T *restrict share = b->share[t];
         if (t == 0)
@@ -332,15 +366,16 @@ static void NAME(give)(const td_grid_plan *p, int64_t image, int64_t begin, int6
 static void NAME(add_slopes)(const NAME(block) * b, int dims, const T *restrict x,
                              const T *restrict y, int64_t n, double (*restrict sums)[BLOCK]) {
     T value[TAPS][BLOCK];
-    for (int t = 0; t < b->taps; t++) {
-        int64_t k = 0;
-        for (; LANES && k + LANES <= n; k += LANES) {
-            V v = GATHER(x, b->at[t] + k, b->inside[t] + k);
-            memcpy(value[t] + k, &v, sizeof v);
-        }
-        for (; k < n; k++)
-            value[t][k] = NAME(element)(x, b->at[t], b->inside[t], k);
+    int64_t from = 0;
+    for (; LANES && from + LANES <= n; from += LANES) {
+        V v[TAPS];
+        NAME(see_taps)(b, x, from, b->taps, b->taps == 4 || b->taps == 8, v);
+        for (int t = 0; t < b->taps; t++)
+            memcpy(value[t] + from, &v[t], sizeof v[t]);
     }
+    for (int t = 0; t < b->taps; t++)
+        for (int64_t k = from; k < n; k++)
+            value[t][k] = NAME(element)(x, b->at[t], b->inside[t], k);
     for (int d = 0; d < dims; d++) {
         const T(*restrict share)[BLOCK] = b->share + d * b->taps;
         T slope[BLOCK];
@@ -390,3 +425,5 @@ static const td_grid_functions NAME(functions) = {
 #undef V
 #undef LANES
 #undef GATHER
+#undef PAIRS
+#undef ALL_INSIDE
