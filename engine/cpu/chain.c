@@ -11,16 +11,18 @@ enum {
 };
 
 /* Steps from elements to elements that a chain has: what pointwise_loops.h makes for it. */
-static bool is_simple(int primitive) {
-    static const bool simple[TD_PRIMITIVES] = {
-#define ARITH(name, arity, formula)                         [TD_PW_##name] = true,
-#define FLOAT(name, arity, formula)                         [TD_PW_##name] = true,
-#define EITHER(name, arity, float_formula, integer_formula) [TD_PW_##name] = true,
+static bool is_simple(int primitive, td_dtype compute) {
+    enum { FLOATS = 1, WHOLE = 2, BOTH = FLOATS | WHOLE };
+    static const uint8_t simple[TD_PRIMITIVES] = {
+#define ARITH(name, arity, formula)                         [TD_PW_##name] = BOTH,
+#define EITHER(name, arity, float_formula, integer_formula) [TD_PW_##name] = BOTH,
+#define FLOAT(name, arity, formula)                         [TD_PW_##name] = FLOATS,
+#define INTEGER(name, arity, formula)                       [TD_PW_##name] = WHOLE,
 #define PRIMITIVE(name, ...)
 #include "engine/ops/primitives.def"
 #undef PRIMITIVE
-        [TD_PW_copy] = true, [TD_PW_sqrt] = true};
-    return simple[primitive];
+        [TD_PW_copy] = BOTH, [TD_PW_sqrt] = FLOATS};
+    return simple[primitive] & (td_dtype_is_float(compute) ? FLOATS : WHOLE);
 }
 
 static bool is_computed(uint8_t dtype, td_dtype compute) {
@@ -42,7 +44,7 @@ static bool is_link(const td_step *step, td_dtype compute) {
     }
     if (step->primitive == TD_PW_copy && step->from == TD_BOOL)
         return to;
-    return is_simple(step->primitive) && from && to;
+    return is_simple(step->primitive, compute) && from && to;
 }
 
 /* What lies in memory is elements alone. */

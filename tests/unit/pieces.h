@@ -24,12 +24,22 @@ static inline double value(int64_t k) {
     return k % 11 == 5 ? edges[k / 11 % 7] : (double)((k * 37) % 101 - 50) / 8;
 }
 
+/* The same of whole numbers: the least and the greatest, and ordinary ones. */
+static inline int64_t whole_value(int64_t k) {
+    static const int64_t edges[] = {0, INT64_MIN, INT64_MAX, -1, INT64_MIN + 1, 1};
+    return k % 11 == 5 ? edges[k / 11 % 6] : (k * 37) % 101 - 50;
+}
+
 static inline td_tensor *fill(td_dtype dtype, int64_t n, int64_t seed) {
     td_tensor *x;
     must(td_tensor_empty(dtype, TD_DEVICE_CPU, 1, &n, &x));
-    for (int64_t k = 0; k < n; k++)
-        td_store_double(dtype, (char *)x->data + k * (int64_t)td_dtype_size(dtype),
-                        value(k + seed));
+    for (int64_t k = 0; k < n; k++) {
+        char *to = (char *)x->data + k * (int64_t)td_dtype_size(dtype);
+        if (td_dtype_is_float(dtype))
+            td_store_double(dtype, to, value(k + seed));
+        else
+            td_store_int(dtype, to, whole_value(k + seed));
+    }
     return x;
 }
 

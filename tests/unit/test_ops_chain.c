@@ -55,14 +55,29 @@ static bool same_bits(const char *text, td_dtype dtype, int64_t n) {
     return same;
 }
 
+static void check_in(const char *text, td_dtype dtype) {
+    static const int64_t lengths[] = {256, 257, 300, 1000, 1024, 1111, 5000};
+    for (int k = 0; k < 7; k++)
+        if (!same_bits(text, dtype, lengths[k]))
+            check_fail(__FILE__, __LINE__, "%s: %s of %d elements differs", text,
+                       td_dtype_name(dtype), (int)lengths[k]);
+}
+
 static void check(const char *text) {
     static const td_dtype dtypes[] = {TD_F32, TD_F64, TD_F16, TD_BF16};
-    static const int64_t lengths[] = {256, 257, 300, 1000, 1024, 1111, 5000};
     for (int d = 0; d < 4; d++)
-        for (int k = 0; k < 7; k++)
-            if (!same_bits(text, dtypes[d], lengths[k]))
-                check_fail(__FILE__, __LINE__, "%s: %s of %d elements differs", text,
-                           td_dtype_name(dtypes[d]), (int)lengths[k]);
+        check_in(text, dtypes[d]);
+}
+
+/* Of whole numbers; that it is a chain is not taken for granted. */
+static void check_whole(const char *text) {
+    const td_program *p;
+    uint32_t written;
+    must(td_program_compile_updates(text, LISTS, names, &written, &p));
+    if (!td_chain_takes(p, TD_I64))
+        check_fail(__FILE__, __LINE__, "%s: no chain of int64", text);
+    td_program_release(p);
+    check_in(text, TD_I64);
 }
 
 TEST(chains_of_each_simple_step_equal_its_loop) {
@@ -113,6 +128,34 @@ TEST(chains_choose_by_masks) {
     check("m = gt(a, 0); w = lt(b, c); a = where(logical_and(m, w), a, b);"
           "b = where(logical_or(w, m), s, b); c = where(logical_xor(m, w), c, a) + logical_not(m)");
     check("a = where(a, where(gt(b, 0), b, c), where(gt(c, 0), c, b)); c = maximum(a, c)");
+}
+
+TEST(chains_of_whole_numbers_equal_their_loops) {
+    static const char *const binary[] = {"add",     "sub",  "mul",  "bitwise_and", "bitwise_or",
+                                         "maximum", "fmin", "fmax", "bitwise_xor", "minimum"};
+    static const char *const unary[] = {"neg", "abs", "sign", "square", "relu", "bitwise_not"};
+    static const char *const compare[] = {"eq", "ne", "lt", "le", "gt", "ge"};
+    char text[200];
+    for (size_t k = 0; k < sizeof binary / sizeof *binary; k++) {
+        snprintf(text, sizeof text, "a = %s(a, b) + s; b = %s(c * b, %s(b, c))", binary[k],
+                 binary[k], binary[k]);
+        check_whole(text);
+    }
+    for (size_t k = 0; k < sizeof unary / sizeof *unary; k++) {
+        snprintf(text, sizeof text, "a = %s(a + b); c = b - %s(%s(c))", unary[k], unary[k],
+                 unary[k]);
+        check_whole(text);
+    }
+    for (size_t k = 0; k < sizeof compare / sizeof *compare; k++) {
+        const char *op = compare[k];
+        snprintf(text, sizeof text,
+                 "t = a * 3; a = where(%s(t, b), t, c); b = where(%s(b, 7), 2, t)", op, op);
+        check_whole(text);
+        snprintf(text, sizeof text,
+                 "m = %s(a, b); c = where(m, a, c) + m; a = where(%s(c, 1), s, a)", op, op);
+        check_whole(text);
+    }
+    CHECK(same_bits("a = maximum(minimum(a, 6), 0)", TD_I64, 100001));
 }
 
 /* A choice makes the comparison itself where nothing else reads the mask. */
@@ -228,6 +271,7 @@ int main(void) {
     RUN(chains_of_each_simple_step_equal_its_loop);
     RUN(chains_keep_values_that_are_read_again);
     RUN(chains_choose_by_masks);
+    RUN(chains_of_whole_numbers_equal_their_loops);
     RUN(chains_compare_as_they_choose);
     RUN(chains_read_what_was_there_before_they_write_it);
     return check_finish();

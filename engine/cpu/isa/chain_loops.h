@@ -139,19 +139,27 @@ static void NAME(chain)(const td_chain_op *code, int64_t tiles, const td_place *
 #define COMPARE(name, arity, formula)                                                              \
     STEP##arity(name, MASK(formula)) PICKED(PICK, name, x, c->reg)                                 \
         PICKED(PICK_THEN, name, y, c->other) PICKED(PICK_ELSE, name, y, c->other)
-#define ARITH(name, arity, formula)                         STEP##arity(name, formula)
-#define FLOAT(name, arity, formula)                         STEP##arity(name, formula)
+#define ARITH(name, arity, formula) STEP##arity(name, formula)
+#if FLOATING
+#define FLOAT(name, arity, formula) STEP##arity(name, formula)
+#define INTEGER(name, arity, formula)
 #define EITHER(name, arity, float_formula, integer_formula) STEP##arity(name, float_formula)
+#else
+#define FLOAT(name, arity, formula)
+#define INTEGER(name, arity, formula)                       STEP##arity(name, formula)
+#define EITHER(name, arity, float_formula, integer_formula) STEP##arity(name, integer_formula)
+#endif
 #define COPY(name, arity, formula)
 #define LOGIC(name, arity, formula)
 #define SELECT(name, arity, formula)
 #define MATH(name, arity, formula)
 #define SPECIAL(name, arity, formula)
-#define INTEGER(name, arity, formula)
 #define LANES(name, arity, lane)
 #define DIVIDE(name, arity, float_formula, lane)
 #include "engine/ops/primitives.def"
+#if FLOATING
                 STEP1(sqrt, SQRT(a)) /* as dear as a division, no more */
+#endif
                 STEP2(logical_and, (V)((M)a & (M)b))
                 STEP2(logical_or, (V)((M)a | (M)b))
                 STEP2(logical_xor, (V)((M)a ^ (M)b))

@@ -124,7 +124,8 @@ DEFINE_MASKS(vs, vs_bytes, vs, VS_N)
 #define N        VF_N
 #define P        vf
 #define FLOATING 1
-#define NARROWS  /* its chains may begin and end in 16-bit floats */
+#define CHAINS
+#define NARROWS /* which may begin and end in 16-bit floats */
 #include "engine/cpu/isa/pointwise_loops.h"
 
 #define T        float
@@ -153,6 +154,7 @@ DEFINE_MASKS(vs, vs_bytes, vs, VS_N)
 #define N        VD_N
 #define P        vd
 #define FLOATING 1
+#define CHAINS
 #include "engine/cpu/isa/pointwise_loops.h"
 
 #define T        int32_t
@@ -169,6 +171,7 @@ DEFINE_MASKS(vs, vs_bytes, vs, VS_N)
 #define N        VL_N
 #define P        vl
 #define FLOATING 0
+#define CHAINS
 #include "engine/cpu/isa/pointwise_loops.h"
 
 #define T        int8_t
@@ -418,7 +421,7 @@ static void repeat(void *to, const void *element, int64_t n, size_t itemsize) {
 
 extern const td_pointwise_kernels TD_ISA_SYMBOL(td_pointwise_kernels);
 const td_pointwise_kernels TD_ISA_SYMBOL(td_pointwise_kernels) = {
-    .chain = {[TD_F32] = loop_vf_chain, [TD_F64] = loop_vd_chain},
+    .chain = {[TD_F32] = loop_vf_chain, [TD_F64] = loop_vd_chain, [TD_I64] = loop_vl_chain},
     .tile_bytes = TD_CHAIN_VECTORS * TD_VBYTES,
     .reverse = reverse,
     .every = every,

@@ -1,11 +1,12 @@
 /* pointwise_loops.h: makes the loops of all primitives for one element type.
  *
  * Included once per type by pointwise_kernels.c, with the words of formula_words.h, FLOATING (0 or
- * 1) and, for the bytes that are bool too, BYTES. For the 16-bit floats, which are computed as
- * float, T is that, E the type in memory and HALVES the end of the names of its loads and stores;
- * operands that are a single element are floats, and there are loops only for what is about as
- * cheap as a conversion. Two vectors at a time where they are read by pairs, whole vectors next,
- * then one part vector, so that every element goes through the same code. */
+ * 1), CHAINS where it has chains, and, for the bytes that are bool too, BYTES. For the 16-bit
+ * floats, which are computed as float, T is that, E the type in memory and HALVES the end of the
+ * names of its loads and stores; operands that are a single element are floats, and there are loops
+ * only for what is about as cheap as a conversion. Two vectors at a time where they are read by
+ * pairs, whole vectors next, then one part vector, so that every element goes through the same
+ * code. */
 
 #define NAME2(p, n) loop_##p##_##n
 #define NAME1(p, n) NAME2(p, n)
@@ -222,7 +223,7 @@ DEFINE(rsqrt, 1, vf_rsqrt_for_halves(a))
 #endif
 #include "engine/ops/primitives.def"
 
-#if FLOATING && !defined(HALVES)
+#ifdef CHAINS
 #include "engine/cpu/isa/chain_loops.h"
 #endif
 
@@ -261,3 +262,4 @@ DEFINE(rsqrt, 1, vf_rsqrt_for_halves(a))
 #undef N
 #undef P
 #undef FLOATING
+#undef CHAINS

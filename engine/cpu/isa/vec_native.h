@@ -87,6 +87,9 @@ static inline vd vd_min(vd a, vd b) {
     }                                                                                              \
     static inline vd vd_pick_##name(vd a, vd b, vd x, vd y) {                                      \
         return TD_PICK(vd, pd, td_native_d, vl, how, test);                                        \
+    }                                                                                              \
+    static inline vl vl_pick_##name(vl a, vl b, vl x, vl y) {                                      \
+        return vl_select((vl)(test), x, y);                                                        \
     }
 TD_VEC_PICK(eq, _CMP_EQ_OQ, a == b)
 TD_VEC_PICK(ne, _CMP_NEQ_UQ, a != b)
