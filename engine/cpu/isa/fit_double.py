@@ -117,7 +117,7 @@ def main():
 
 /* clang-format off */""")
     narrow, sixteenth = mp.log(2) / (2 * ENTRIES), mpf(1) / ENTRIES
-    print("\n#if defined(TD_ISA_avx512)")
+    print("\n#if TD_EXP_BY_TABLE_D")
     print_table("dexp", "2^(k / 16), and what rounding took from it", *exp_powers())
     print_terms("dexp", "(exp(r) - 1 - r) / r^2 within ln 2 / 32 of 0",
                 terms(lambda r: (mp.expm1(r) - r) / r**2, -narrow, narrow, 6))

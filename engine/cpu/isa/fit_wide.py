@@ -74,20 +74,29 @@ def octaves(f, limit, degree):
     return [[c for _, _, c in cuts]] + rows, worst
 
 
-def print_table(name, what, rows, worst):
-    print(f"{name}: 2^{float(mp.log(worst, 2)):.1f}", file=sys.stderr)
-    print(f"\n/* {what} */")
-    print(f"static const double {name}_pieces[{len(rows)}][{ENTRIES}] = {{")
+def print_rows(rows):
     for row in rows:
         line = "    {"
         for k, c in enumerate(row):
-            word = repr(float(c)) + (", " if k < ENTRIES - 1 else "},")
+            word = repr(float(c)) + (", " if k < len(row) - 1 else "},")
             if len(line) + len(word) > 98:
                 print(line.rstrip())
                 line = "     "
             line += word
         print(line)
     print("};")
+
+
+def print_table(name, what, rows, worst):
+    """Rows of one coefficient for all intervals, or lines of an interval's, filled up to pairs."""
+    print(f"{name}: 2^{float(mp.log(worst, 2)):.1f}", file=sys.stderr)
+    lines = [list(line) + [0] * (len(rows) % 2) for line in zip(*rows)]
+    print(f"\n/* {what} */\nenum {{ {name}_rows = {len(rows)} }};\n#if TD_TABLES_BY_ROWS")
+    print(f"static const double {name}_pieces[{len(rows)}][{ENTRIES}] = {{")
+    print_rows(rows)
+    print(f"#else\nstatic const double {name}_pieces[{ENTRIES}][{len(lines[0])}] = {{")
+    print_rows(lines)
+    print("#endif")
 
 
 def lines(f, octaves, degree):
@@ -104,9 +113,7 @@ def print_lines(name, what, table, worst):
     print(f"{name}: 2^{float(mp.log(worst, 2)):.1f}", file=sys.stderr)
     print(f"\n/* {what} */")
     print(f"static const double {name}_lines[{len(table)}][8] = {{")
-    for k, line in enumerate(table):
-        words = ", ".join(repr(float(c)) for c in line)
-        print("    {" + words + ("}," if k < len(table) - 1 else "}};"))
+    print_rows(table)
 
 
 def series(ratio, start):

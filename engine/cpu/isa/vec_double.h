@@ -2,36 +2,85 @@
  * polynomials.
  *
  * No lane's result depends on what others hold. What a first step loses by rounding is carried on,
- * so that the last one is what counts. Those with an exponential table are for the set whose
- * instructions look 16 doubles up at once; the others' exp and log are SLEEF's. Errors are within
+ * so that the last one is what counts. Those with an exponential table are for sets that look
+ * entries up sooner than a lane at a time; the others' exp and log are SLEEF's. Errors are within
  * tests/torture/ulp/functions.def.
  */
 #ifndef TD_CPU_ISA_VEC_DOUBLE_H
 #define TD_CPU_ISA_VEC_DOUBLE_H
 
 #include "engine/cpu/isa/vec_across.h"
+
+/* TD_TABLES_BY_ROWS: 16 numbers are looked up at once. TD_SCALES: an instruction multiplies by
+ * powers of two. */
+#if defined(TD_ISA_avx512)
+#define TD_TABLES_BY_ROWS 1
+#define TD_SCALES         1
+#define TD_EXP_BY_TABLE_D 1
+#else
+#define TD_TABLES_BY_ROWS 0
+#define TD_SCALES         0
+#if defined(TD_ISA_avx2)
+#define TD_EXP_BY_TABLE_D 1
+#else
+#define TD_EXP_BY_TABLE_D 0
+#endif
+#endif
+
 #include "engine/cpu/isa/vec_double_pieces.h"
 #include "engine/cpu/isa/vec_fma.h"
 
 /* ---- polynomials by interval ---- */
 
-/* Of 16 doubles those that the lanes of k say, which are from 0 to 15. (The set that looks all up
- * at once asks the low four bits.) */
-static inline vd vd_entry(const double *row, vl k) {
-#if defined(TD_ISA_avx512)
-    return (vd)_mm512_permutex2var_pd(_mm512_loadu_pd(row), (__m512i)k, _mm512_loadu_pd(row + 8));
+/* Of 16 intervals: rows[row][k], or where no instruction looks 16 numbers up at once,
+ * lines[k][row]. `step` numbers lie between one row or line and the next. */
+typedef struct td_table {
+    const double *at;
+    int step;
+} td_table;
+#define TD_TABLE(name)                                                                             \
+    ((td_table){&name##_pieces[0][0], (int)(sizeof *name##_pieces / sizeof **name##_pieces)})
+
+/* What a row has for the intervals that the lanes of k say, from 0 to 15. */
+static inline vd vd_entry(td_table t, int row, vl k) {
+#if TD_TABLES_BY_ROWS
+    const double *all = t.at + row * t.step;
+    return (vd)_mm512_permutex2var_pd(_mm512_loadu_pd(all), (__m512i)k, _mm512_loadu_pd(all + 8));
 #else
     vd r;
     for (int lane = 0; lane < VD_N; lane++)
-        r[lane] = row[k[lane]];
+        r[lane] = t.at[k[lane] * t.step + row];
     return r;
 #endif
 }
 
-static inline vd vd_rows(const double (*rows)[16], int degree, vl k, vd d) {
-    vd sum = vd_entry(rows[degree], k);
-    for (int row = degree - 1; row >= 0; row--)
-        sum = vd_fma(sum, d, vd_entry(rows[row], k));
+/* What it has and what the next one has, two numbers by one load. */
+static inline vd vd_two_entries(td_table t, int row, vl k, vd *next) {
+#if defined(TD_ISA_avx2)
+    const double *from[VD_N];
+    for (int lane = 0; lane < VD_N; lane++)
+        from[lane] = t.at + k[lane] * t.step + row;
+    __m256d even = _mm256_castpd128_pd256(_mm_loadu_pd(from[0]));
+    __m256d odd = _mm256_castpd128_pd256(_mm_loadu_pd(from[1]));
+    even = _mm256_insertf128_pd(even, _mm_loadu_pd(from[2]), 1);
+    odd = _mm256_insertf128_pd(odd, _mm_loadu_pd(from[3]), 1);
+    *next = (vd)_mm256_unpackhi_pd(even, odd);
+    return (vd)_mm256_unpacklo_pd(even, odd);
+#else
+    *next = vd_entry(t, row + 1, k);
+    return vd_entry(t, row, k);
+#endif
+}
+
+/* The polynomial in d whose coefficients are the rows from `first` on. */
+static inline vd vd_rows(td_table t, int first, int degree, vl k, vd d) {
+    int left = degree % 2 ? degree + 1 : degree;
+    vd sum = degree % 2 ? (vd){0} : vd_entry(t, first + degree, k);
+    for (int row = left - 2; row >= 0; row -= 2) {
+        vd upper, lower = vd_two_entries(t, first + row, k, &upper);
+        sum = degree % 2 && row == left - 2 ? upper : vd_fma(sum, d, upper);
+        sum = vd_fma(sum, d, lower);
+    }
     return sum;
 }
 
@@ -67,16 +116,16 @@ static inline vd vd_polynomial(const double *terms, int count, vd x) {
 #define TD_LN2_LOW  0x1.ef35793c7673p-45
 #define TD_LOG2_E   1.4426950408889634
 
-#if defined(TD_ISA_avx512)
+#if TD_EXP_BY_TABLE_D
 /* Adding it leaves sixteenths, and the whole ones, in the low bits. */
 #define TD_DEXP_ROUND (0x1.8p52 / 16)
 
 /* exp(r) * 2^(k / 16) = *top + what is returned, for r within ln 2 / 32 of 0 less `lost`. *top is
- * from 1 to 2, and the rest at most a fortieth of it. */
+ * from 1 to 2, and the rest at most a fortieth of it. The low four bits of k count. */
 static inline vd vd_exp_near(vd r, vd lost, vl k, vd *top) {
     vd sum = vd_polynomial(dexp_terms, TD_DEXP_TERMS, r);
-    *top = vd_entry(dexp_pieces[0], k);
-    vd low = vd_entry(dexp_pieces[1], k), curve = vd_fma(sum, r * r, -lost);
+    vd low, curve = vd_fma(sum, r * r, -lost);
+    *top = vd_two_entries(TD_TABLE(dexp), 0, k & 15, &low);
     return vd_fma(*top, r, vd_fma(*top, curve, vd_fma(low, r, low)));
 }
 
@@ -91,6 +140,29 @@ static inline vd vd_exp_rest(vd x, vd less, vd *top, vd *shifted, vd *whole) {
     return vd_exp_near(r, low - (high - r), (vl)*shifted, top);
 }
 
+/* exp(x) as two numbers that are to be multiplied by 2^n, right to all digits and four more. */
+static inline vd vd_exp_two_of(vd x, vd *low, vd *shifted, vd *whole) {
+    vd round = (vd){0} + TD_DEXP_ROUND, next;
+    *shifted = vd_fma(x, (vd){0} + TD_LOG2_E, round);
+    *whole = *shifted - round;
+    vd near = vd_fma(*whole, (vd){0} - TD_LN2_HIGH, x); /* exact: few digits by few digits */
+    vd r = vd_fma(*whole, (vd){0} - TD_LN2_LOW, near);
+    vd sum = vd_polynomial(dexp_terms, TD_DEXP_TERMS, r);
+    vd top = vd_two_entries(TD_TABLE(dexp), 0, (vl)*shifted & 15, &next);
+    vd rest = vd_fma(top, vd_fma(sum, r * r, r), next), high = top + rest;
+    *low = (top - high) + rest;
+    return high;
+}
+
+static inline vd vd_exp2_rest(vd x, vd *top, vd *shifted, vd *whole) {
+    vd round = (vd){0} + TD_DEXP_ROUND;
+    *shifted = x + round;
+    *whole = *shifted - round;
+    return vd_exp_near((x - *whole) * 0.6931471805599453, (vd){0}, (vl)*shifted, top);
+}
+#endif
+
+#if TD_SCALES
 /* What a result is to be multiplied by: 2^n, given as n and sixteenths, which do not count. It is
  * rounded once where it is too small for all its digits. */
 typedef vd vd_power;
@@ -111,15 +183,8 @@ static inline vd vd_exp_parts(vd x, vd less, vd *low, vd_power *n) {
 
 /* exp(x) as two numbers, right to all digits and four more, for x from -765 to 700. */
 static inline vd vd_exp_two(vd x, vd *low) {
-    vd round = (vd){0} + TD_DEXP_ROUND, shifted = vd_fma(x, (vd){0} + TD_LOG2_E, round);
-    vd whole = shifted - round;
-    vd near = vd_fma(whole, (vd){0} - TD_LN2_HIGH, x); /* exact: few digits by few digits */
-    vd r = vd_fma(whole, (vd){0} - TD_LN2_LOW, near);
-    vd sum = vd_polynomial(dexp_terms, TD_DEXP_TERMS, r),
-       top = vd_entry(dexp_pieces[0], (vl)shifted);
-    vd rest = vd_fma(top, vd_fma(sum, r * r, r), vd_entry(dexp_pieces[1], (vl)shifted));
-    vd high = top + rest;
-    *low = vd_scaled((top - high) + rest, whole);
+    vd shifted, whole, high = vd_exp_two_of(x, low, &shifted, &whole);
+    *low = vd_scaled(*low, whole);
     return vd_scaled(high, whole);
 }
 
@@ -129,40 +194,11 @@ static inline vd vd_exp(vd x) {
     return vd_scaled(top + rest, whole);
 }
 static inline vd vd_exp2(vd x) {
-    vd near = vd_at_least(vd_at_most(x, 1025), -1076), round = (vd){0} + TD_DEXP_ROUND, top;
-    vd shifted = near + round, whole = shifted - round;
-    vd rest = vd_exp_near((near - whole) * 0.6931471805599453, (vd){0}, (vl)shifted, &top);
+    vd top, shifted, whole, near = vd_at_least(vd_at_most(x, 1025), -1076);
+    vd rest = vd_exp2_rest(near, &top, &shifted, &whole);
     return vd_scaled(top + rest, whole);
 }
-
-/* Where the top may be infinite, and 1 is nothing. */
-#define TD_DEXPM1_LIMIT 709
-static __attribute__((noinline, cold)) vd vd_expm1_apart(vd r, vd x) {
-    return vd_select((vl)(x > TD_DEXPM1_LIMIT), vd_exp(x), r);
-}
-
-/* The top less 1, what rounding takes from that, and the rest. */
-static inline vd vd_expm1(vd x) {
-    vd top, shifted, whole;
-    vd rest = vd_exp_rest(vd_at_least(x, -40), (vd){0}, &top, &shifted, &whole);
-    rest = vd_scaled(rest, whole);
-    top = vd_scaled(top, whole);
-    vd high = top - 1, lost = vd_select((vl)(top > 1), (top - high) - 1, top - (high + 1));
-    vd r = vd_signed_as(high + (rest + lost), x);
-    bool far = vd_any((vl)(x > TD_DEXPM1_LIMIT));
-    return __builtin_expect(far, 0) ? vd_expm1_apart(r, x) : r;
-}
 #else
-static inline vd vd_exp(vd x) {
-    return vd_exp_most(x);
-}
-static inline vd vd_exp2(vd x) {
-    return vd_exp2_most(x);
-}
-static inline vd vd_expm1(vd x) {
-    return vd_expm1_most(x);
-}
-
 /* x * 2^n, where the result may be subnormal in two steps, of which the second alone rounds. */
 typedef vl vd_power;
 static inline vd vd_power_of_two(vl n) {
@@ -179,8 +215,7 @@ static inline vd vd_scaled_beside_1(vd x, vd_power n) {
     return x * vd_power_of_two(vl_select((vl)(n < -64), (vl){0} - 64, n));
 }
 
-/* The same without a table, where a lane is looked up at a time; high is from 1/sqrt(2) to
- * sqrt(2). */
+/* The same without a table; high is from 1/sqrt(2) to sqrt(2). */
 static inline vd vd_exp_parts(vd x, vd less, vd *low, vd_power *n) {
     static const double taylor[] = {
         0.5,           1 / 6.0,        1 / 24.0,        1 / 120.0,
@@ -199,36 +234,112 @@ static inline vd vd_exp_parts(vd x, vd less, vd *low, vd_power *n) {
 }
 #endif
 
+/* Lanes outside of an interval go SLEEF's way. */
+static inline vl vd_outside(vd x, double least, double below) {
+    return ~((vl)(x >= least) & (vl)(x < below));
+}
+
+#if TD_EXP_BY_TABLE_D && !TD_SCALES
+/* 2^n of what was shifted, which has n and sixteenths in its low bits; n is from -1022 to 1023. */
+static inline vd vd_power_by(vd shifted) {
+    vl bits = ((vl)shifted << 48) & -(1LL << 52);
+    return (vd)(bits + (1023LL << 52));
+}
+
+/* For x from -708 to 709. */
+static inline vd vd_exp_two(vd x, vd *low) {
+    vd shifted, whole, high = vd_exp_two_of(x, low, &shifted, &whole), power = vd_power_by(shifted);
+    *low *= power;
+    return high * power;
+}
+
+static __attribute__((noinline, cold)) vd vd_exp_apart(vd r, vd x, vl outside) {
+    return vd_select(outside, vd_exp_most(x), r);
+}
+static inline vd vd_exp(vd x) {
+    vl outside = vd_outside(x, -708, 709);
+    vd top, shifted, whole, rest = vd_exp_rest(x, (vd){0}, &top, &shifted, &whole);
+    vd r = (top + rest) * vd_power_by(shifted);
+    return __builtin_expect(vd_any(outside), 0) ? vd_exp_apart(r, x, outside) : r;
+}
+static __attribute__((noinline, cold)) vd vd_exp2_apart(vd r, vd x, vl outside) {
+    return vd_select(outside, vd_exp2_most(x), r);
+}
+static inline vd vd_exp2(vd x) {
+    vl outside = vd_outside(x, -1021, 1023);
+    vd top, shifted, whole, rest = vd_exp2_rest(x, &top, &shifted, &whole);
+    vd r = (top + rest) * vd_power_by(shifted);
+    return __builtin_expect(vd_any(outside), 0) ? vd_exp2_apart(r, x, outside) : r;
+}
+#endif
+
+#if TD_EXP_BY_TABLE_D
+/* Where the top may be infinite, and 1 is nothing. */
+#define TD_DEXPM1_LIMIT 709
+static __attribute__((noinline, cold)) vd vd_expm1_apart(vd r, vd x) {
+    return vd_select((vl)(x > TD_DEXPM1_LIMIT), vd_exp(x), r);
+}
+
+/* The top less 1, what rounding takes from that, and the rest. */
+static inline vd vd_expm1(vd x) {
+    vd top, shifted, whole;
+    vd rest = vd_exp_rest(vd_at_least(x, -40), (vd){0}, &top, &shifted, &whole);
+#if TD_SCALES
+    rest = vd_scaled(rest, whole);
+    top = vd_scaled(top, whole);
+#else
+    vd power = vd_power_by(shifted);
+    rest *= power;
+    top *= power;
+#endif
+    vd high = top - 1, lost = vd_select((vl)(top > 1), (top - high) - 1, top - (high + 1));
+    vd r = vd_signed_as(high + (rest + lost), x);
+    bool far = vd_any((vl)(x > TD_DEXPM1_LIMIT));
+    return __builtin_expect(far, 0) ? vd_expm1_apart(r, x) : r;
+}
+#else
+static inline vd vd_exp(vd x) {
+    return vd_exp_most(x);
+}
+static inline vd vd_exp2(vd x) {
+    return vd_exp2_most(x);
+}
+static inline vd vd_expm1(vd x) {
+    return vd_expm1_most(x);
+}
+#endif
+
 /* ---- logarithms ---- */
 
-#if defined(TD_ISA_avx512)
+#if TD_EXP_BY_TABLE_D
 /* x = m * 2^n, with m from 1 - 1/64 to 2 - 1/32, and k the sixteenth of m - 1. */
 static inline vl vd_log_power(vd x, vl *k) {
-    vl from = (vl)x - (0x3FF0000000000000 - (1LL << 47));
-    *k = from >> 48;
-    return from >> 52;
+    typedef uint64_t bits __attribute__((vector_size(TD_VBYTES)));
+    *k = (vl)(((bits)x + (1ULL << 47)) >> 48) & 15;
+    return (vl)(((bits)x + (1ULL << 47)) >> 52) - 1023;
 }
 static inline vd vd_log_scaled(vd x, vl n) {
     return (vd)((vl)x - (n << 52));
+}
+/* An exponent as a number. */
+static inline vd vd_of_power(vl n) {
+    vd round = (vd){0} + 0x1.8p52;
+    return (vd)(n + (vl)round) - round;
 }
 
 /* u = m * 2^n. log(u + lost), by a table of inverses of m: n * ln 2, minus the logarithm of the
  * inverse, and log(1 + f). `lost` is less than half a last place, times 2^-n. */
 static inline vd vd_log_of(vd u, vl n, vl k, vd lost) {
-    vd inverse = vd_entry(dlog_pieces[0], k), times = __builtin_convertvector(n, vd);
+    vd top, inverse = vd_two_entries(TD_TABLE(dlog), 0, k, &top), times = vd_of_power(n);
     vd f = vd_fma(vd_log_scaled(u, n), inverse, (vd){0} - 1);
-    vd tops = vd_fma(times, (vd){0} + TD_LN2_HIGH, vd_entry(dlog_pieces[1], k)); /* exact */
-    vd low = vd_fma(times, (vd){0} + TD_LN2_LOW, vd_entry(dlog_pieces[2], k));
+    vd tops = vd_fma(times, (vd){0} + TD_LN2_HIGH, top); /* exact */
+    vd low = vd_fma(times, (vd){0} + TD_LN2_LOW, vd_entry(TD_TABLE(dlog), 2, k));
     vd curve = vd_fma(f, vd_polynomial(dlog_terms, TD_DLOG_TERMS, f), (vd){0} - 0.5);
     vd sum = tops + f;
     low += vd_fma(-f, lost * inverse, lost * inverse);
     return sum + (vd_fma(f * f, curve, low) + (f - (sum - tops)));
 }
 
-/* Lanes outside of the interval go SLEEF's way. */
-static inline vl vd_outside(vd x, double least, double below) {
-    return ~((vl)(x >= least) & (vl)(x < below));
-}
 static __attribute__((noinline, cold)) vd vd_log_apart(vd r, vd x, vl outside) {
     return vd_select(outside, vd_log_most(x), r);
 }
@@ -267,10 +378,11 @@ static inline vd vd_erf(vd x) {
     vd shifted = vd_fma(a, (vd){0} + 1 / TD_DERF_STEP, round);
     vl k = (vl)shifted & 15;
     vd d = a - (shifted - round) * TD_DERF_STEP;
-    vd curve = vd_rows(derf_pieces + 4, TD_DERF_DEGREE - 2, k, d);
-    vd straight = vd_product(d, vd_entry(derf_pieces[2], k), &rest);
-    vd top = vd_entry(derf_pieces[0], k), sum = top + straight;
-    rest += vd_fma(d, vd_fma(d, curve, vd_entry(derf_pieces[3], k)), vd_entry(derf_pieces[1], k));
+    vd top_low, slope_low, top = vd_two_entries(TD_TABLE(derf), 0, k, &top_low);
+    vd slope = vd_two_entries(TD_TABLE(derf), 2, k, &slope_low);
+    vd curve = vd_rows(TD_TABLE(derf), 4, TD_DERF_DEGREE - 2, k, d);
+    vd straight = vd_product(d, slope, &rest), sum = top + straight;
+    rest += vd_fma(d, vd_fma(d, curve, slope_low), top_low);
     vd r = vd_signed_as(sum + ((straight - (sum - top)) + rest), x);
     vl low = (vl)(a < 0x1p-900) & (vl)(a != 0); /* where products have no lower part */
     return __builtin_expect(vd_any(low), 0) ? vd_select(low, x + x * 0.12837916709551257, r) : r;
@@ -280,10 +392,8 @@ static inline vd vd_erf(vd x) {
  * is erfc(a) where they are the square of a. `more` and `less` are small beside a last place. */
 static inline vd vd_erfc_parts(vd a, vd more, vd power, vd less, vd_power *n) {
     vl k = vd_octave(a, TD_DERFC_SHIFT);
-    vd d = (a - vd_entry(derfc_pieces[0], k)) + more;
-    vd rest = vd_rows(derfc_pieces + 3, TD_DERFC_DEGREE - 1, k, d);
-    vd top = vd_entry(derfc_pieces[1], k);
-    rest = vd_fma(rest, d, vd_entry(derfc_pieces[2], k));
+    vd top, middle = vd_two_entries(TD_TABLE(derfc), 0, k, &top), d = (a - middle) + more;
+    vd rest = vd_rows(TD_TABLE(derfc), 2, TD_DERFC_DEGREE, k, d);
     vd f = top + rest, f_low = (top - f) + rest;
     vd e_low, e = vd_exp_parts(-power, less, &e_low, n), low, high = vd_product(e, f, &low);
     return high + (low + vd_fma(e, f_low, e_low * f));

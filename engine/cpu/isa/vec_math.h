@@ -143,7 +143,7 @@ TD_VEC_ENDS(vd, double, vl, 0x1p-1010, 709, 0x1p-1022, 0x1p1022)
 #define M      vl
 #define POWER  vd_power
 #define LOWEST -765
-#if defined(TD_ISA_avx512)
+#if TD_EXP_BY_TABLE_D
 #define TD_SIGMOID_LEAST -700
 #define LEAST            TD_SIGMOID_LEAST
 #endif
@@ -189,7 +189,7 @@ static inline vd vd_silu_of(vd x) {
     return vd_select((vl)(x > 765), x, y);
 }
 
-#if defined(TD_ISA_avx512)
+#if TD_EXP_BY_TABLE_D
 static inline vd vd_sigmoid(vd x) {
     return vd_sigmoid_wide(x);
 }

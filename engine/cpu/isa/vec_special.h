@@ -178,14 +178,14 @@ static inline vd vd_erfinv_of(vd a, vd rest, bool normal) {
     vl central = (vl)(a < 0.5), ends = ~((vl)(rest > 0) & (vl)(a >= 0));
     vd w = vd_at_least(-vd_log(vd_select(central, 1 - a * a, rest * (1 + a))), 0);
     vl far = (vl)(w >= TD_DINVERSE_LIMIT), k = vd_octave(w, TD_DINVERSE_SHIFT);
-    vd d = w - vd_entry(dinverse_pieces[0], k), times = a, more = {0}, low;
+    vd top, middle = vd_two_entries(TD_TABLE(dinverse), 0, k, &top);
+    vd d = w - middle, times = a, more = {0}, low;
     if (normal) {
         times = vd_product(a, (vd){0} + 0x1.6a09e667f3bcdp0, &more);
         more = vd_fma(a, (vd){0} - 0x1.bdd3413b26456p-54, more);
     }
-    vd curve = vd_rows(dinverse_pieces + 3, TD_DINVERSE_DEGREE - 1, k, d);
-    curve = vd_fma(curve, d, vd_entry(dinverse_pieces[2], k));
-    vd top = vd_entry(dinverse_pieces[1], k), x = vd_product(times, top, &low);
+    vd curve = vd_rows(TD_TABLE(dinverse), 2, TD_DINVERSE_DEGREE, k, d);
+    vd x = vd_product(times, top, &low);
     x += vd_fma(times, curve, vd_fma(more, top, low));
     if (__builtin_expect(vd_any(far), 0))
         x = vd_select(far, vd_erfinv_far(vd_log(rest)) * (normal ? 1.4142135623730951 : 1), x);

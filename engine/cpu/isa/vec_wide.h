@@ -13,68 +13,37 @@
 /* ---- polynomials by interval ---- */
 
 /* An even table at v from 0 to 15. */
-static inline vd vd_even(const double (*rows)[16], int degree, vd v) {
+static inline vd vd_even(td_table t, int degree, vd v) {
     vd round = (vd){0} + 0x1.8p52, shifted = v + round;
-    return vd_rows(rows, degree, (vl)shifted & 15, v - (shifted - round));
+    return vd_rows(t, 0, degree, (vl)shifted & 15, v - (shifted - round));
 }
 /* One at v = 15 c / (a + c). To the last places: how far v is from the middle is worked out anew
  * from a, since what rounding took from v would count several times where it changes much. */
-static inline vd vd_even_by(const double (*rows)[16], int degree, double c, vd a, vd *v) {
+static inline vd vd_even_by(td_table t, int degree, double c, vd a, vd *v) {
     vd round = (vd){0} + 0x1.8p52, inverse = 1 / (a + c);
     *v = inverse * (15 * c);
     vd shifted = *v + round, k = shifted - round;
     vd d = vd_fma(-k, a, (15 - k) * c) * inverse;
-    return vd_rows(rows, degree, (vl)shifted & 15, vd_select((vl)(k == 0), *v, d));
+    return vd_rows(t, 0, degree, (vl)shifted & 15, vd_select((vl)(k == 0), *v, d));
 }
 /* One of octaves at v >= 0. */
-static inline vd vd_octaves(const double (*rows)[16], int degree, vd v, double shift) {
+static inline vd vd_octaves(td_table t, int degree, vd v, double shift) {
     vl k = vd_octave(v, shift);
-    return vd_rows(rows + 1, degree, k, v - vd_entry(rows[0], k));
+    return vd_rows(t, 1, degree, k, v - vd_entry(t, 0, k));
 }
-#if !defined(TD_ISA_avx512)
-enum { LINE = 64 };
-/* Coefficients j and j + 1 of the lines that lie `at` bytes behind the table's first. */
-static inline vd vd_two_of_lines(const double (*lines)[8], vl at, int j, vd *second) {
-    const double *line[VD_N];
-    vd first;
-    for (int lane = 0; lane < VD_N; lane++)
-        line[lane] = (const double *)(const void *)((const char *)lines + at[lane]) + j;
-#if defined(TD_ISA_avx2)
-    __m256d even = _mm256_castpd128_pd256(_mm_loadu_pd(line[0]));
-    __m256d odd = _mm256_castpd128_pd256(_mm_loadu_pd(line[1]));
-    even = _mm256_insertf128_pd(even, _mm_loadu_pd(line[2]), 1);
-    odd = _mm256_insertf128_pd(odd, _mm_loadu_pd(line[3]), 1);
-    first = (vd)_mm256_unpacklo_pd(even, odd);
-    *second = (vd)_mm256_unpackhi_pd(even, odd);
-#else
-    vd next;
-    for (int lane = 0; lane < VD_N; lane++) {
-        first[lane] = line[lane][0];
-        next[lane] = line[lane][1];
-    }
-    *second = next;
-#endif
-    return first;
-}
-/* A table of lines at v from 2^-octaves to 1: a polynomial of degree 5. */
+#define TD_EVEN(name, v)           vd_even(TD_TABLE(name), name##_rows - 1, v)
+#define TD_EVEN_BY(name, c, a, v)  vd_even_by(TD_TABLE(name), name##_rows - 1, c, a, v)
+#define TD_OCTAVES(name, v, shift) vd_octaves(TD_TABLE(name), name##_rows - 2, v, shift)
+
+#if !TD_TABLES_BY_ROWS
+/* A table of lines at v from 2^-octaves to 1: polynomials of degree 5. */
 static inline vd vd_lines(const double (*lines)[8], int octaves, vd v) {
     typedef uint64_t bits __attribute__((vector_size(TD_VBYTES)));
     bits part = (bits)v >> 49, first = (bits){0} + ((uint64_t)(1023 - octaves) << 3);
-    vl at = (vl)((part - first) * LINE);
-    vd d = v - (vd)((part << 49) | 1ull << 48), c0, c1, c2, c3, c4, c5;
-    c0 = vd_two_of_lines(lines, at, 0, &c1);
-    c2 = vd_two_of_lines(lines, at, 2, &c3);
-    c4 = vd_two_of_lines(lines, at, 4, &c5);
-    vd sum = vd_fma(c5, d, c4);
-    sum = vd_fma(vd_fma(sum, d, c3), d, c2);
-    return vd_fma(vd_fma(sum, d, c1), d, c0);
+    vd d = v - (vd)((part << 49) | 1ull << 48);
+    return vd_rows((td_table){lines[0], 8}, 0, 5, (vl)(part - first), d);
 }
 #endif
-#define TD_EVEN(rows, v) vd_even(rows, (int)(sizeof(rows) / sizeof *(rows)) - 1, v)
-#define TD_EVEN_BY(rows, c, a, v)                                                                  \
-    vd_even_by(rows, (int)(sizeof(rows) / sizeof *(rows)) - 1, c, a, v)
-#define TD_OCTAVES(rows, v, shift)                                                                 \
-    vd_octaves(rows, (int)(sizeof(rows) / sizeof *(rows)) - 2, v, shift)
 
 /* ---- exp and log ---- */
 
@@ -111,22 +80,22 @@ static inline vd vd_wide_log(vd x) {
 /* exp(a^2) erfc(a) of a >= 0, right to the last places. */
 static inline vd vd_erfcx_of(vd a) {
     vd v;
-    return TD_EVEN_BY(erfcx_pieces, TD_ERFCX_C, a, &v);
+    return TD_EVEN_BY(erfcx, TD_ERFCX_C, a, &v);
 }
 /* Of a float; beyond 12 it is 0 or 2. */
 static inline vd vd_wide_erfc(vd x) {
     vd a = vd_abs(x);
     a = vd_select((vl)(a > 12), (vd){0} + 12, a);
     vd v = 15 * TD_ERFCX_C / (a + TD_ERFCX_C);
-    vd y = v * vd_wide_exp(-(a * a)) * TD_EVEN(erfc_pieces, v);
+    vd y = v * vd_wide_exp(-(a * a)) * TD_EVEN(erfc, v);
     return vd_select((vl)(x < 0), 2 - y, y);
 }
 
 /* Of a float between -1 and 1. */
 static inline vd vd_wide_erfinv(vd x) {
     vd u = vd_fma(-x, x, (vd){0} + 1);
-#if defined(TD_ISA_avx512)
-    return x * TD_EVEN(erfinv_pieces, vd_wide_log(u) * (-15 / TD_ERFINV_LIMIT));
+#if TD_TABLES_BY_ROWS
+    return x * TD_EVEN(erfinv, vd_wide_log(u) * (-15 / TD_ERFINV_LIMIT));
 #else
     vd least = (vd){0} + 1.0 / (1 << TD_ERFINV_OCTAVES);
     u = vd_select((vl)(u > least), u, least); /* of what is not between as well */
@@ -139,7 +108,7 @@ static inline vd vd_wide_ndtri(vd p) {
     vl upper = (vl)(p > 0.5), within = (vl)(p > 0) & (vl)(p < 1);
     vd tail = vd_select(upper, 1 - p, p);
     vd w = vd_max(-vd_wide_log(4 * tail * (1 - tail)), (vd){0});
-    vd r = (1 - 2 * tail) * 1.4142135623730951 * TD_OCTAVES(ndtri_pieces, w, TD_NDTRI_SHIFT);
+    vd r = (1 - 2 * tail) * 1.4142135623730951 * TD_OCTAVES(ndtri, w, TD_NDTRI_SHIFT);
     vd end = vd_select((vl)(tail == 0), (vd){0} + (double)INFINITY, (vd){0} + (double)NAN);
     r = vd_select(within, r, end);
     return vd_select(upper, r, 0.0 - r);
@@ -158,8 +127,7 @@ static inline vd vd_lost_part(vd v, vd a) {
 }
 /* exp(-a) I(a) of a >= 0, of order 0 and 1, right to the last places. */
 static inline vd vd_bessel_of(vd a, int order) {
-    vd v, y = order ? TD_EVEN_BY(i1_pieces, TD_BESSEL_C, a, &v)
-                    : TD_EVEN_BY(i0_pieces, TD_BESSEL_C, a, &v);
+    vd v, y = order ? TD_EVEN_BY(i1, TD_BESSEL_C, a, &v) : TD_EVEN_BY(i0, TD_BESSEL_C, a, &v);
     y *= vd_sqrt(v);
     y += y * ((order ? 1.5 : 0.5) * vd_lost_part(v, a));
     if (!order)
@@ -172,8 +140,8 @@ static inline vd vd_bessel_of(vd a, int order) {
 static inline vd vd_wide_bessel_of(vd a, int order) {
     vd v = 15 * TD_BESSEL_C / (a + TD_BESSEL_C), root = vd_sqrt(v);
     if (!order)
-        return TD_EVEN(i0_short_pieces, v) * root;
-    vd y = TD_EVEN(i1_short_pieces, v) * root * (v * a);
+        return TD_EVEN(i0_short, v) * root;
+    vd y = TD_EVEN(i1_short, v) * root * (v * a);
     return vd_select((vl)(a == (double)INFINITY), (vd){0}, y);
 }
 static inline vd vd_wide_i0e(vd x) {
