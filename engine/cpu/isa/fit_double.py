@@ -94,15 +94,19 @@ def exp_powers():
     return list(zip(*[rounded([p], 1) for p in powers])), mp.eps
 
 
-def log_entries():
+def short(x):
+    """As short as what is added to its multiples is: x and what is left of it."""
+    high = mp.nint(x * mpf(2) ** LN2_DIGITS) / mpf(2) ** LN2_DIGITS
+    return high, x - high
+
+
+def log_entries(base=mp.e):
     """Of m about 1 + k / 16: a short number near 1 / m, and minus the logarithm of that in two parts, the
-    first one as short as the multiples of ln 2 that it is added to."""
+    first one as short as the multiples of log 2 that it is added to."""
     columns = []
     for k in range(ENTRIES):
         inverse = mp.nint(mpf(256) / (1 + mpf(k) / ENTRIES)) / 256
-        value = -mp.log(inverse)
-        high = mp.nint(value * mpf(2) ** LN2_DIGITS) / mpf(2) ** LN2_DIGITS
-        columns.append([inverse, high, value - high])
+        columns.append([inverse, *short(-mp.log(inverse) / mp.log(base))])
     return list(zip(*columns)), mp.eps
 
 
@@ -125,6 +129,12 @@ def main():
                 *log_entries())
     print_terms("dlog", "(log(1 + f) - f + f^2 / 2) / f^3 within 0.034 of 0",
                 terms(lambda f: (mp.log1p(f) - f + f * f / 2) / f**3, -mpf("0.034"), mpf("0.034"), 8))
+    for base in 2, 10:
+        two, e = short(mp.log(2) / mp.log(base)), rounded([1 / mp.log(base)], 1)
+        print(f"\n/* logarithms of 2 and of e to the base of {base}, each in two parts */")
+        print(f"static const double dlog{base}_of_2[] = {{{float(two[0])!r}, {float(two[1])!r}}};")
+        print(f"static const double dlog{base}_of_e[] = {{{float(e[0])!r}, {float(e[1])!r}}};")
+        print_table(f"dlog{base}", "as dlog_pieces to that base", *log_entries(base))
     print("#endif")
     step, limit = mpf(25) / 64, mpf(30)
     print(f"\n#define TD_DERF_STEP {float(step)}")

@@ -151,7 +151,7 @@ TD_VEC_MATH1(exp2_most, exp2, u10)
 TD_VEC_MATH1(expm1_most, expm1, u10)
 TD_VEC_MATH1(log_most, log, u10)
 TD_VEC_MATH1(log2_most, log2, u10)
-TD_VEC_MATH1(log10, log10, u10)
+TD_VEC_MATH1(log10_most, log10, u10)
 TD_VEC_MATH1(sin_most, sin, u10)
 TD_VEC_MATH1(cos_most, cos, u10)
 TD_VEC_MATH1(tan_most, tan, u10)
@@ -173,7 +173,6 @@ TD_VEC_MATH1(lgamma_most, lgamma, u10)
     }
 TD_VEC_MATH1(exp_most, exp, u10)
 TD_VEC_MATH1(log1p_most, log1p, u10)
-TD_VEC_MATH1(log2, log2, u10)
 TD_VEC_MATH1(tanh, tanh, u10)
 #undef TD_VEC_MATH1
 

@@ -1,5 +1,5 @@
-/* vec_double.h: exp, exp2, expm1, log, log1p, erf, erfc and gelu of vectors of double, by tables of
- * polynomials.
+/* vec_double.h: exp, exp2, expm1, log, log2, log10, log1p, erf, erfc and gelu of vectors of double,
+ * by tables of polynomials.
  *
  * No lane's result depends on what others hold. What a first step loses by rounding is carried on,
  * so that the last one is what counts. Those with an exponential table are for sets that look
@@ -358,9 +358,40 @@ static inline vd vd_log1p(vd x) {
     vd r = vd_signed_as(vd_log_of(u, n, k, lost), x);
     return __builtin_expect(vd_any(outside), 0) ? vd_log_apart(r, 1 + x, outside) : r;
 }
+
+/* To another base: that of 2 and that of e in two parts. */
+static inline vd vd_log_by(vd x, td_table t, const double *of_2, const double *of_e) {
+    vl k, n = vd_log_power(x, &k);
+    vd top, inverse = vd_two_entries(t, 0, k, &top), times = vd_of_power(n), lost;
+    vd f = vd_fma(vd_log_scaled(x, n), inverse, (vd){0} - 1), e = (vd){0} + of_e[0];
+    vd tops = vd_fma(times, (vd){0} + of_2[0], top); /* exact */
+    vd straight = vd_product(f, e, &lost), sum = tops + straight;
+    vd low = vd_fma(times, (vd){0} + of_2[1], vd_entry(t, 2, k));
+    vd curve = vd_fma(f, vd_polynomial(dlog_terms, TD_DLOG_TERMS, f), (vd){0} - 0.5);
+    low += vd_fma(f, (vd){0} + of_e[1], lost);
+    return sum + (vd_fma(f * f * e, curve, low) + (straight - (sum - tops)));
+}
+#define TD_VEC_LOG_BY(base)                                                                        \
+    static __attribute__((noinline, cold)) vd vd_log##base##_apart(vd r, vd x, vl outside) {       \
+        return vd_select(outside, vd_log##base##_most(x), r);                                      \
+    }                                                                                              \
+    static inline vd vd_log##base(vd x) {                                                          \
+        vl outside = vd_outside(x, 0x1p-1022, (double)INFINITY);                                   \
+        vd r = vd_log_by(x, TD_TABLE(dlog##base), dlog##base##_of_2, dlog##base##_of_e);           \
+        return __builtin_expect(vd_any(outside), 0) ? vd_log##base##_apart(r, x, outside) : r;     \
+    }
+TD_VEC_LOG_BY(2)
+TD_VEC_LOG_BY(10)
+#undef TD_VEC_LOG_BY
 #else
 static inline vd vd_log(vd x) {
     return vd_log_most(x);
+}
+static inline vd vd_log2(vd x) {
+    return vd_log2_most(x);
+}
+static inline vd vd_log10(vd x) {
+    return vd_log10_most(x);
 }
 static inline vd vd_log1p(vd x) {
     vd r = vd_log1p_most(x);

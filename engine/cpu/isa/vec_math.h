@@ -113,6 +113,10 @@ TD_VEC_ENDS(vf, float, vi, 0x1p-120, 87.5, 0x1p-126, 0x1p126)
 TD_VEC_ENDS(vd, double, vl, 0x1p-1010, 709, 0x1p-1022, 0x1p1022)
 #undef TD_VEC_ENDS
 
+static inline vf vf_log10(vf x) {
+    return vf_log10_most(x);
+}
+
 /* ---- sigmoid and its products ---- */
 
 /* 1 / k! from k = 2. */

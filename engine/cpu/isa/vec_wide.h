@@ -103,14 +103,17 @@ static inline vd vd_wide_erfinv(vd x) {
 #endif
 }
 
-/* Of a float: -sqrt(2) erfinv(1 - 2 p). */
+/* Of a float: -sqrt(2) erfinv(1 - 2 p). Whole numbers, which are asked for by the thousand where
+ * integers are, have none within. */
 static inline vd vd_wide_ndtri(vd p) {
     vl upper = (vl)(p > 0.5), within = (vl)(p > 0) & (vl)(p < 1);
     vd tail = vd_select(upper, 1 - p, p);
-    vd w = vd_max(-vd_wide_log(4 * tail * (1 - tail)), (vd){0});
-    vd r = (1 - 2 * tail) * 1.4142135623730951 * TD_OCTAVES(ndtri, w, TD_NDTRI_SHIFT);
-    vd end = vd_select((vl)(tail == 0), (vd){0} + (double)INFINITY, (vd){0} + (double)NAN);
-    r = vd_select(within, r, end);
+    vd r = vd_select((vl)(tail == 0), (vd){0} + (double)INFINITY, (vd){0} + (double)NAN);
+    if (vd_any(within)) {
+        vd w = vd_max(-vd_wide_log(4 * tail * (1 - tail)), (vd){0});
+        vd found = TD_OCTAVES(ndtri, w, TD_NDTRI_SHIFT);
+        r = vd_select(within, (1 - 2 * tail) * 1.4142135623730951 * found, r);
+    }
     return vd_select(upper, r, 0.0 - r);
 }
 
