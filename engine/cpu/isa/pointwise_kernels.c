@@ -475,5 +475,5 @@ const td_pointwise_kernels TD_ISA_SYMBOL(td_pointwise_kernels) = {
 #define EITHER(name, arity, float_formula, integer_formula) HALF(name)
 #define DIVIDE(name, arity, float_formula, lane)
 #include "engine/ops/primitives.def"
-            HALF(sqrt) HALF(rsqrt)},
+            HALF(sqrt) HALF(rsqrt) HALF(sin) HALF(cos) HALF(tan)},
 };

@@ -198,6 +198,9 @@
 #define DIVIDE(name, arity, float_formula, lane)
 DEFINE(sqrt, 1, SQRT(a)) /* no dearer than a division */
 DEFINE(rsqrt, 1, vf_rsqrt_for_halves(a))
+DEFINE(sin, 1, vf_sin_for_halves(a))
+DEFINE(cos, 1, vf_cos_for_halves(a))
+DEFINE(tan, 1, vf_tan_for_halves(a))
 #else
 #define COPY(name, arity, formula)   DEFINE(name, arity, formula)
 #define SELECT(name, arity, formula) DEFINE_SELECT(name, formula)

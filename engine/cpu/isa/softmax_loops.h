@@ -98,14 +98,20 @@ static inline int64_t NAME(rows_at_once)(int64_t rows, int64_t n) {
     return rows < most ? rows : most;
 }
 
-/* From the sums of a group to what is taken from its rows, or what they are multiplied by. */
+/* From the sums of a group to what is taken from its rows, or what `over` takes. */
 static inline void NAME(group_scales)(double *sums, int64_t rows, bool log) {
     if (log && sizeof(C) < sizeof(double)) /* in groups of every size the same */
         for (int64_t r = 0; r < rows; r += VD_N)
             vd_store(sums + r, vd_log(vd_load(sums + r)));
     else
         for (int64_t r = 0; r < rows; r++)
-            sums[r] = log ? __builtin_log(sums[r]) : 1 / sums[r];
+            sums[r] = log                          ? __builtin_log(sums[r])
+                      : sizeof(C) < sizeof(double) ? 1 / sums[r]
+                                                   : sums[r];
+}
+/* v over a sum of a group. Of doubles a product with an inverse would be rounded twice. */
+static inline V NAME(over)(V v, V scale) {
+    return sizeof(C) < sizeof(double) ? v * scale : v / scale;
 }
 
 static inline __attribute__((always_inline)) void
@@ -122,13 +128,14 @@ NAME(softmax_group)(T *out, const T *x, int64_t rows, int64_t n, bool log) {
     for (int64_t r = 0; r < rows; r++, x += n, out += n) {
         V scale = SPLAT(sums[r]);
         for (int64_t i = 0; i < n && apart; i += N)
-            NAME(store_live)(out + i, NAME(load_line)(terms + r * n + i, n - i) * scale, n - i);
+            NAME(store_live)
+        (out + i, NAME(over)(NAME(load_line)(terms + r * n + i, n - i), scale), n - i);
         if (apart)
             continue;
         STRETCHES(at, end, n)
         for (int64_t i = at; i < end; i += N) {
             V v = kept ? NAME(load_live)(out + i, n - i) : NAME(load_live)(x + i, n - i) - max[r];
-            v = log ? v - scale : (kept ? v : VEC(exp)(v)) * scale;
+            v = log ? v - scale : NAME(over)(kept ? v : VEC(exp)(v), scale);
             NAME(store_live)(out + i, v, n - i);
         }
     }
@@ -291,7 +298,7 @@ static void NAME(softmax_columns)(void *to, const void *from, int64_t n, int64_t
             if (log)
                 v -= VEC(load)(s.part + c);
             else
-                v = (kept || terms ? v : VEC(exp)(v)) * VEC(load)(s.part + c);
+                v = NAME(over)(kept || terms ? v : VEC(exp)(v), VEC(load)(s.part + c));
             NAME(store_live)(out + c, v, live);
         }
 }

@@ -75,6 +75,19 @@ TD_VEC_ANGLE(vd, double, vl, cos, 15, 1e14)
 TD_VEC_ANGLE(vd, double, vl, tan, 15, 1e14)
 #undef TD_VEC_ANGLE
 
+/* Angles within 3.5 ulp, of which 16-bit floats see nothing. Far ones go the way of floats; no lane
+ * goes another way for its neighbours' sake. */
+#define TD_VEC_ANGLE(name)                                                                         \
+    static inline vf vf_##name##_for_halves(vf x) {                                                \
+        vi near = (vi)(vf_abs(x) < 125);                                                           \
+        vf r = (vf)TD_SLEEF_F(name, u35)((td_native_f)vf_select(near, x, (vf){0}));                \
+        return __builtin_expect(vf_any(~near), 0) ? vf_select(near, r, vf_##name##_apart(x)) : r;  \
+    }
+TD_VEC_ANGLE(sin)
+TD_VEC_ANGLE(cos)
+TD_VEC_ANGLE(tan)
+#undef TD_VEC_ANGLE
+
 /* ---- the ends of domains ---- */
 
 /* V, mask and any; results below `tiny` are too small for SLEEF's way of keeping low parts, and
