@@ -47,11 +47,20 @@ static inline void NAME(load_some)(NAME(some) * v, const T *from) {
 }
 #undef LOAD_ELEMENTS
 
+/* (The compiler widens floats by halves of a vector.) */
+#if SINGLE
+#define WIDENED(v)     (NAME(totals)) vd_of_floats((vf_half)(v))
+#define NARROWED(v, t) (t) vd_to_floats((vd)(v))
+#else
+#define WIDENED(v)     __builtin_convertvector(v, NAME(totals))
+#define NARROWED(v, t) __builtin_convertvector(v, t)
+#endif
+
 /* sums += weight times elements. */
 static inline void NAME(add_some)(NAME(totals) * sums, A weight, const T *from) {
     NAME(addends) v;
     NAME(load_addends)(&v, from);
-    *sums += weight * __builtin_convertvector(v, NAME(totals));
+    *sums += weight * WIDENED(v);
 }
 
 /* What sums are divided by. Where it is a power of two its inverse gives the same, much sooner. */
@@ -80,7 +89,7 @@ static inline void NAME(store_totals)(T *to, const NAME(totals) * from,
         sums /= share->by;
 #if PLAIN
     typedef T elements __attribute__((vector_size(NAME(side) * sizeof(T))));
-    elements e = __builtin_convertvector(sums, elements);
+    elements e = NARROWED(sums, elements);
     memcpy(to, &e, sizeof e);
 #else
     for (int c = 0; c < NAME(side); c++)
@@ -147,8 +156,37 @@ static ALWAYS void NAME(sum_run_beside)(T *y, const T *from, int64_t apart, int6
     for (; taps > 0; taps--, from += apart)
         for (int s = 0; s < sides; s++) {
             NAME(load_addends)(&v, from + s * NAME(side));
-            sums[s] += __builtin_convertvector(v, NAME(totals));
+            sums[s] += WIDENED(v);
         }
+    for (int s = 0; s < sides; s++)
+        NAME(store_totals)(y + s * NAME(side), &sums[s], share);
+}
+
+/* The same of a window without weights. */
+static ALWAYS void NAME(sum_plain)(T *y, const T *x, const td_taps *axis, int64_t inner,
+                                   const int64_t place[TD_SPATIAL], const NAME(share_of) * share,
+                                   const int sides) {
+    const td_taps *up = &axis[0], *mid = &axis[1], *last = &axis[2];
+    int64_t i = place[0], j = place[1], k = place[2], line = last->in * inner;
+    int64_t down = mid->step * line, back = up->step * mid->in * line;
+    int64_t rows = (mid->end[j] - mid->begin[j] + mid->step - 1) / mid->step;
+    NAME(totals) sums[NAME(sides)] = {{0}};
+    NAME(addends) e;
+    x += (up->begin[i] * mid->in + mid->begin[j]) * line;
+    for (int64_t t = last->begin[k]; t < last->end[k]; t += last->step) {
+        NAME(totals) v[NAME(sides)] = {{0}};
+        const T *plane = x + t * inner;
+        for (int64_t a = up->begin[i]; a < up->end[i]; a += up->step, plane += back) {
+            const T *from = plane;
+            for (int64_t b = 0; b < rows; b++, from += down)
+                for (int s = 0; s < sides; s++) {
+                    NAME(load_addends)(&e, from + s * NAME(side));
+                    v[s] += WIDENED(e);
+                }
+        }
+        for (int s = 0; s < sides; s++)
+            sums[s] += v[s];
+    }
     for (int s = 0; s < sides; s++)
         NAME(store_totals)(y + s * NAME(side), &sums[s], share);
 }
@@ -164,6 +202,10 @@ static ALWAYS void NAME(sum_window)(T *y, const T *x, const td_taps *axis, int64
         NAME(sum_run_beside)
         (y, x + (line * last->in + begin) * inner, last->step * inner,
          (last->end[k] - begin + last->step - 1) / last->step, share, sides);
+        return;
+    }
+    if (!up->weight && !mid->weight && !last->weight) {
+        NAME(sum_plain)(y, x, axis, inner, place, share, sides);
         return;
     }
     NAME(totals) sums[NAME(sides)] = {{0}};

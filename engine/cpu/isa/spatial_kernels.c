@@ -17,6 +17,7 @@ static inline int64_t *places_from(int64_t *places, int64_t at) {
 #define T      float
 #define C      float
 #define A      double
+#define SINGLE 1 /* floats, summed as doubles */
 #define GET    SAME
 #define PUT    SAME
 #define ROUND  (float)
@@ -37,6 +38,7 @@ static inline int64_t *places_from(int64_t *places, int64_t at) {
 #define T        td_half
 #define C        float
 #define A        double
+#define SINGLE   1
 #define GET(x)   half_get(x)
 #define PUT(x)   td_float_to_half(x)
 #define ROUND(x) td_float_to_half((float)(x))
@@ -46,6 +48,7 @@ static inline int64_t *places_from(int64_t *places, int64_t at) {
 #define T        td_bfloat
 #define C        float
 #define A        double
+#define SINGLE   1
 #define GET(x)   td_bfloat_to_float(x)
 #define PUT(x)   td_float_to_bfloat(x)
 #define ROUND(x) td_float_to_bfloat((float)(x))

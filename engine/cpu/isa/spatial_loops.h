@@ -612,3 +612,6 @@ static const td_spatial_functions NAME(spatial) = {
 #undef FLOATS
 #undef WORDS
 #undef PLAIN
+#undef SINGLE
+#undef WIDENED
+#undef NARROWED
