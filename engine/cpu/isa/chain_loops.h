@@ -46,6 +46,17 @@ _Static_assert(TD_CHAIN_VECTORS == 8, "as many as ALL names");
         continue;                                                                                  \
     }
 
+/* Which steps the type has. */
+#if FLOATING
+#define FLOAT(name, arity, formula) STEP##arity(name, formula)
+#define INTEGER(name, arity, formula)
+#define EITHER(name, arity, float_formula, integer_formula) STEP##arity(name, float_formula)
+#else
+#define FLOAT(name, arity, formula)
+#define INTEGER(name, arity, formula)                       STEP##arity(name, formula)
+#define EITHER(name, arity, float_formula, integer_formula) STEP##arity(name, integer_formula)
+#endif
+
 static void NAME(chain)(const td_chain_op *code, int64_t tiles, const td_place *places) {
     ALL(ZERO, )
     for (int64_t tile = 0; tile < tiles; tile++) {
@@ -140,15 +151,6 @@ static void NAME(chain)(const td_chain_op *code, int64_t tiles, const td_place *
     STEP##arity(name, MASK(formula)) PICKED(PICK, name, x, c->reg)                                 \
         PICKED(PICK_THEN, name, y, c->other) PICKED(PICK_ELSE, name, y, c->other)
 #define ARITH(name, arity, formula) STEP##arity(name, formula)
-#if FLOATING
-#define FLOAT(name, arity, formula) STEP##arity(name, formula)
-#define INTEGER(name, arity, formula)
-#define EITHER(name, arity, float_formula, integer_formula) STEP##arity(name, float_formula)
-#else
-#define FLOAT(name, arity, formula)
-#define INTEGER(name, arity, formula)                       STEP##arity(name, formula)
-#define EITHER(name, arity, float_formula, integer_formula) STEP##arity(name, integer_formula)
-#endif
 #define COPY(name, arity, formula)
 #define LOGIC(name, arity, formula)
 #define SELECT(name, arity, formula)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Makes vec_wide_pieces.h, the polynomials of vec_wide.h. Needs mpmath:
+"""Makes vec_wide_pieces.h, the polynomials of vec_wide.h, and vec_erfinv_lines.h, a longer table. Needs mpmath:
 
     python3 engine/cpu/isa/fit_wide.py > engine/cpu/isa/vec_wide_pieces.h
+    python3 engine/cpu/isa/fit_wide.py erfinv > engine/cpu/isa/vec_erfinv_lines.h
 
 Each function is cut into 16 intervals, in each of which it is the interpolation at the nodes of Chebyshev.
 Even tables are of a variable from 0 to 15, cut half-way between whole numbers: the polynomial is in powers
@@ -174,7 +175,22 @@ ERFINV_LIMIT, NDTRI_LIMIT = mpf("16.7"), mpf(120)
 ERFINV_OCTAVES = 24
 
 
+def print_erfinv_lines():
+    print("""/* vec_erfinv_lines.h: made by fit_wide.py, which says what it holds; not to be edited. */
+#ifndef TD_CPU_ISA_VEC_ERFINV_LINES_H
+#define TD_CPU_ISA_VEC_ERFINV_LINES_H
+
+/* clang-format off */""")
+    print(f"\n#define TD_ERFINV_OCTAVES {ERFINV_OCTAVES}")
+    print_lines("erfinv", "erfinv(x) / x of 1 - x^2, which of a float is at least 2^-OCTAVES",
+                *lines(lambda u: erfinv(-mp.log(u)), ERFINV_OCTAVES, 5))
+    print("\n/* clang-format on */\n\n#endif")
+
+
 def main():
+    if sys.argv[1:] == ["erfinv"]:
+        print_erfinv_lines()
+        return
     print("""/* vec_wide_pieces.h: made by fit_wide.py, which says what it holds; not to be edited. */
 #ifndef TD_CPU_ISA_VEC_WIDE_PIECES_H
 #define TD_CPU_ISA_VEC_WIDE_PIECES_H
@@ -198,9 +214,6 @@ def main():
     print(f"\n#define TD_ERFINV_LIMIT {float(ERFINV_LIMIT)}")
     print_table("erfinv", "erfinv(x) / x of -15 log(1 - x^2) / LIMIT",
                 *even(lambda v: erfinv(v * ERFINV_LIMIT / LAST), 6))
-    print(f"\n#define TD_ERFINV_OCTAVES {ERFINV_OCTAVES}")
-    print_lines("erfinv", "erfinv(x) / x of 1 - x^2, which of a float is at least 2^-OCTAVES",
-                *lines(lambda u: erfinv(-mp.log(u)), ERFINV_OCTAVES, 5))
     print(f"\n#define TD_NDTRI_LIMIT {float(NDTRI_LIMIT)}")
     print(f"#define TD_NDTRI_SHIFT {float(NDTRI_LIMIT / LAST)}")
     print_table("ndtri", "the same of -log(1 - x^2), in octaves of that plus SHIFT",

@@ -9,6 +9,9 @@
 
 #include "engine/cpu/isa/vec_math.h"
 #include "engine/cpu/isa/vec_wide_pieces.h"
+#if !TD_TABLES_BY_ROWS
+#include "engine/cpu/isa/vec_erfinv_lines.h"
+#endif
 
 /* ---- polynomials by interval ---- */
 
