@@ -72,8 +72,10 @@ enum { GATHERS = 1 };
 static inline __m256 pairs_of_8(const float *x, const int32_t *at, __m256 *second) {
     __m128 two[4];
     for (int k = 0; k < 4; k++) {
-        two[k] = _mm_castpd_ps(_mm_load_sd((const double *)(const void *)(x + at[2 * k])));
-        two[k] = _mm_loadh_pi(two[k], (const __m64 *)(const void *)(x + at[2 * k + 1]));
+        double low, high; /* two floats each, anywhere */
+        memcpy(&low, x + at[2 * k], sizeof low);
+        memcpy(&high, x + at[2 * k + 1], sizeof high);
+        two[k] = _mm_castpd_ps(_mm_set_pd(high, low));
     }
     __m256 even = _mm256_insertf128_ps(_mm256_castps128_ps256(two[0]), two[2], 1);
     __m256 odd = _mm256_insertf128_ps(_mm256_castps128_ps256(two[1]), two[3], 1);
