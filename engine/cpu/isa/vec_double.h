@@ -238,6 +238,10 @@ static inline vd vd_exp_parts(vd x, vd less, vd *low, vd_power *n) {
 static inline vl vd_outside(vd x, double least, double below) {
     return ~((vl)(x >= least) & (vl)(x < below));
 }
+#define TD_VEC_APART(name)                                                                         \
+    static __attribute__((noinline, cold)) vd vd_##name##_apart(vd r, vd x, vl outside) {          \
+        return vd_select(outside, vd_##name##_most(x), r);                                         \
+    }
 
 #if TD_EXP_BY_TABLE_D && !TD_SCALES
 /* 2^n of what was shifted, which has n and sixteenths in its low bits; n is from -1022 to 1023. */
@@ -253,18 +257,14 @@ static inline vd vd_exp_two(vd x, vd *low) {
     return high * power;
 }
 
-static __attribute__((noinline, cold)) vd vd_exp_apart(vd r, vd x, vl outside) {
-    return vd_select(outside, vd_exp_most(x), r);
-}
+TD_VEC_APART(exp)
 static inline vd vd_exp(vd x) {
     vl outside = vd_outside(x, -708, 709);
     vd top, shifted, whole, rest = vd_exp_rest(x, (vd){0}, &top, &shifted, &whole);
     vd r = (top + rest) * vd_power_by(shifted);
     return __builtin_expect(vd_any(outside), 0) ? vd_exp_apart(r, x, outside) : r;
 }
-static __attribute__((noinline, cold)) vd vd_exp2_apart(vd r, vd x, vl outside) {
-    return vd_select(outside, vd_exp2_most(x), r);
-}
+TD_VEC_APART(exp2)
 static inline vd vd_exp2(vd x) {
     vl outside = vd_outside(x, -1021, 1023);
     vd top, shifted, whole, rest = vd_exp2_rest(x, &top, &shifted, &whole);
@@ -340,9 +340,7 @@ static inline vd vd_log_of(vd u, vl n, vl k, vd lost) {
     return sum + (vd_fma(f * f, curve, low) + (f - (sum - tops)));
 }
 
-static __attribute__((noinline, cold)) vd vd_log_apart(vd r, vd x, vl outside) {
-    return vd_select(outside, vd_log_most(x), r);
-}
+TD_VEC_APART(log)
 static inline vd vd_log(vd x) {
     vl outside = vd_outside(x, 0x1p-1022, (double)INFINITY);
     vl k, n = vd_log_power(x, &k);
@@ -372,9 +370,7 @@ static inline vd vd_log_by(vd x, td_table t, const double *of_2, const double *o
     return sum + (vd_fma(f * f * e, curve, low) + (straight - (sum - tops)));
 }
 #define TD_VEC_LOG_BY(base)                                                                        \
-    static __attribute__((noinline, cold)) vd vd_log##base##_apart(vd r, vd x, vl outside) {       \
-        return vd_select(outside, vd_log##base##_most(x), r);                                      \
-    }                                                                                              \
+    TD_VEC_APART(log##base)                                                                        \
     static inline vd vd_log##base(vd x) {                                                          \
         vl outside = vd_outside(x, 0x1p-1022, (double)INFINITY);                                   \
         vd r = vd_log_by(x, TD_TABLE(dlog##base), dlog##base##_of_2, dlog##base##_of_e);           \
@@ -399,6 +395,8 @@ static inline vd vd_log1p(vd x) {
     return __builtin_expect(vd_any(far), 0) ? vd_select(far, vd_log(x), r) : r;
 }
 #endif
+
+#undef TD_VEC_APART
 
 /* ---- the error function ---- */
 
