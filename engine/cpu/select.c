@@ -8,6 +8,7 @@
 #include "engine/cpu/entries.h"
 #include "engine/cpu/keys.h"
 #include "engine/cpu/lines.h"
+#include "engine/cpu/mode.h"
 #include "engine/cpu/rank.h"
 #include "engine/cpu/sort_short.h"
 
@@ -47,6 +48,7 @@ static int64_t wanted_rank(const td_select_plan *p, int64_t n, int64_t nans) {
     case TD_SELECT_MEDIAN:
         return nans ? -1 : (n - 1) / 2;
     case TD_SELECT_NANMEDIAN:
+    case TD_SELECT_MODE: /* which has no rank */
         break;
     }
     return nans < n ? (n - nans - 1) / 2 : 0;
@@ -366,7 +368,8 @@ td_status td_cpu_select(const td_select_plan *p) {
                     .n = x->sizes[x->ndim - 1]};
     int64_t lines = values->numel;
     if (lines)
-        TD_TRY(select_all(&j, lines));
+        TD_TRY(p->selection == TD_SELECT_MODE ? td_modes(x, j.values, j.index)
+                                              : select_all(&j, lines));
     TD_TRY(td_lines_put(p->values, p->dim, values));
     TD_TRY(td_lines_put(p->index, p->dim, index));
 done:

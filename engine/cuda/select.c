@@ -1,4 +1,5 @@
-/* select.c: one element of the order of each line, and places in sequences that are in order. */
+/* select.c: one element of the order of each line, their most frequent ones, and places in
+ * sequences that are in order. */
 #include "engine/cuda/lines.h"
 #include "engine/cuda/sort.h"
 #include "engine/ops/copy.h"
@@ -41,12 +42,35 @@ static td_status select_long(td_cu_select *select, td_stream stream, cudaStream_
     return status;
 }
 
+/* Lines are sorted into room of their own; what is equal then lies side by side. */
+static td_status select_modes(const td_cu_sort *select, td_stream stream, cudaStream_t s) {
+    const td_cu_lines *l = &select->lines;
+    size_t count = (size_t)(l->outer * l->n * l->inner);
+    td_cu_sort sort = *select;
+    td_cuda_scratch room;
+    td_status status =
+        td_cuda_scratch_take(&room, stream, count * (sizeof(int64_t) + (size_t)sort.keys.size));
+    if (status != TD_OK)
+        return status;
+    sort.first = l->n;
+    sort.index = room.data;
+    sort.values = sort.index + count;
+    status = td_cuda_sort_lines(&sort, stream, s);
+    if (status == TD_OK)
+        status =
+            td_cuda_status(td_cu_take_modes(&sort, select->values, select->index, s), "selecting");
+    td_cuda_scratch_drop(&room);
+    return status;
+}
+
 td_status td_cuda_select(const td_select_plan *p) {
     td_cu_lines lines = td_cuda_lines_of(p->x, p->dim);
     td_tensor *x = NULL, *values = NULL, *index = NULL;
     cudaStream_t s;
     td_status status;
-    if (lines.n > UINT32_MAX || lines.outer * lines.inner > TD_CUDA_SELECT_LINES)
+    bool mode = p->selection == TD_SELECT_MODE;
+    if (lines.n > UINT32_MAX || (mode && !td_cuda_can_sort(lines.n)) ||
+        lines.outer * lines.inner > TD_CUDA_SELECT_LINES)
         return td_cuda_fall_back("select", p, sizeof *p, select_on_cpu, 3, 2);
     if (p->values->numel == 0)
         return TD_OK;
@@ -62,7 +86,9 @@ td_status td_cuda_select(const td_select_plan *p) {
                                   .index = index ? index->data : NULL},
                            .selection = (int)p->selection,
                            .rank = p->rank};
-    if (lines.n <= TD_CU_SORT_SHORT)
+    if (mode)
+        TD_TRY(select_modes(&select.of, p->stream, s));
+    else if (lines.n <= TD_CU_SORT_SHORT)
         TD_TRY(td_cuda_status(td_cu_select_short(&select, s), "selecting"));
     else
         TD_TRY(select_long(&select, p->stream, s));

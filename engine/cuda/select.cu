@@ -1,7 +1,7 @@
 /* select.cu: one element of the order of each long line, or all that are not behind it: its key is
  * found digit by digit from the highest, by counting those that have what is known of it; then
  * places, equal ones being in the order in which they stand. Counts are sums of integers, which any
- * order of adding gives. */
+ * order of adding gives. Of lines that are sorted the longest run. */
 #include "engine/cuda/keys.cuh"
 
 #include "engine/cuda/launch.cuh"
@@ -193,7 +193,71 @@ __global__ void td_select_gather_kernel(const __grid_constant__ td_cu_select s, 
     }
 }
 
+/* ---- modes ---- */
+
+/* Where the key at k of a sorted line stands last: from there on by steps that double, then by
+ * halves. NaN stand alone. */
+__device__ static long long td_end_of_run(const td_cu_sort &s, long long base, long long k,
+                                          td_wide_key key) {
+    const td_cu_lines &l = s.lines;
+    long long step = 1, low = k, high;
+    if (s.keys.infinity && key == s.keys.all)
+        return k;
+    while (low + step < l.n &&
+           td_load_key<td_wide_key>(s.keys, s.values, base + (low + step) * l.inner) == key) {
+        low += step;
+        step *= 2;
+    }
+    for (high = low + step < l.n ? low + step : l.n; high - low > 1;) {
+        long long middle = low + (high - low) / 2;
+        if (td_load_key<td_wide_key>(s.keys, s.values, base + middle * l.inner) == key)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The longest run of a sorted line by one block, the first of several: its length above how far
+ * from the end it begins. */
+__global__ void td_take_modes_kernel(const __grid_constant__ td_cu_sort s, void *values,
+                                     int64_t *index) {
+    __shared__ unsigned long long longest[TD_GROUP_BLOCK];
+    const td_cu_lines &l = s.lines;
+    long long line = blockIdx.x, outer = l.inner == 1 ? line : td_divide(line, l.inner);
+    long long base = outer * l.n * l.inner + line - outer * l.inner;
+    unsigned long long best = 0;
+    for (long long k = threadIdx.x; k < l.n; k += TD_GROUP_BLOCK) {
+        td_wide_key key = td_load_key<td_wide_key>(s.keys, s.values, base + k * l.inner);
+        if (k && td_load_key<td_wide_key>(s.keys, s.values, base + (k - 1) * l.inner) == key)
+            continue;
+        unsigned long long length = (unsigned long long)(td_end_of_run(s, base, k, key) - k + 1);
+        unsigned long long run = length << 32 | (unsigned int)(l.n - k);
+        best = run > best ? run : best;
+    }
+    longest[threadIdx.x] = best;
+    for (unsigned int half = TD_GROUP_BLOCK / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half && longest[threadIdx.x + half] > longest[threadIdx.x])
+            longest[threadIdx.x] = longest[threadIdx.x + half];
+    }
+    if (threadIdx.x == 0) {
+        long long length = (long long)(longest[0] >> 32);
+        long long at = base + (l.n - (long long)(longest[0] & 0xffffffffu) + length - 1) * l.inner;
+        td_store_bits(s.keys.size, values, line, td_load_bits(s.keys.size, s.values, at));
+        if (index)
+            index[line] = s.index[at];
+    }
+}
+
 /* ---- launches ---- */
+
+cudaError_t td_cu_take_modes(const td_cu_sort *s, void *values, int64_t *index,
+                             cudaStream_t stream) {
+    return TD_LAUNCH_TOGETHER(td_take_modes_kernel,
+                              (unsigned int)(s->lines.outer * s->lines.inner), TD_GROUP_BLOCK,
+                              stream, *s, values, index);
+}
 
 static cudaError_t td_find_medians(const td_cu_select *s, unsigned int lines, unsigned int blocks,
                                    cudaStream_t stream) {

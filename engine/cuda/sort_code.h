@@ -32,7 +32,7 @@ typedef struct td_cu_sort {
     int64_t *index;
 } td_cu_sort;
 
-/* In the order of td_selection (ops/plan.h). */
+/* In the order of td_selection (ops/plan.h), whose last, modes, sorts first. */
 enum { TD_CU_SELECT_RANK, TD_CU_SELECT_MEDIAN, TD_CU_SELECT_NANMEDIAN };
 
 /* One of the order of each line; index may be NULL. */
@@ -121,6 +121,11 @@ cudaError_t td_cu_select_first(const td_cu_select *s, void *elements, uint32_t *
 /* The results from which of these, `order`, come first, second, ... */
 cudaError_t td_cu_sort_store_first(const td_cu_sort *s, const uint32_t *places,
                                    const int64_t *order, cudaStream_t stream);
+
+/* The most frequent element of each line from `s`, whose results are all of the line in order: into
+ * values and index (or NULL), an element a line. */
+cudaError_t td_cu_take_modes(const td_cu_sort *s, void *values, int64_t *index,
+                             cudaStream_t stream);
 
 cudaError_t td_cu_run_search(const td_cu_search *s, cudaStream_t stream);
 #ifdef __cplusplus

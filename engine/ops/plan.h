@@ -158,6 +158,7 @@ typedef enum td_selection {
     TD_SELECT_RANK,      /* the one that `rank` others go before */
     TD_SELECT_MEDIAN,    /* the lower of two; the first NaN where there is one */
     TD_SELECT_NANMEDIAN, /* of what is not NaN */
+    TD_SELECT_MODE,      /* the most frequent, the least of several; where it stands last */
 } td_selection;
 
 /* values and index (or NULL): of each line of x along dim, which has elements, one of the ascending

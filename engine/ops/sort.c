@@ -101,11 +101,12 @@ static td_status rule_kthvalue(const td_call *call, td_meta *out) {
     return TD_OK;
 }
 
-static td_status plan_median(const td_call *call, td_meta *out, td_selection selection) {
+static td_status plan_along(const td_call *call, td_meta *out, td_selection selection) {
     return plan_selection(call, 1, selection, out);
 }
-TD_RULE(rule_median, plan_median, TD_SELECT_MEDIAN)
-TD_RULE(rule_nanmedian, plan_median, TD_SELECT_NANMEDIAN)
+TD_RULE(rule_median, plan_along, TD_SELECT_MEDIAN)
+TD_RULE(rule_nanmedian, plan_along, TD_SELECT_NANMEDIAN)
+TD_RULE(rule_mode, plan_along, TD_SELECT_MODE)
 
 /* A result as a plan takes it: with one element along the dim. */
 static td_status with_dim(td_tensor *x, int ndim, int dim, td_tensor **out) {
@@ -281,22 +282,13 @@ TD_OPERATOR(median_all) = {
                 "x: where(hits, g / sum(hits), 0)",
     .flags = TD_OP_INTERNAL,
 };
-/* In the sorted line each element's place less that where its equals begin; the first greatest is
- * the last of the longest run. */
 TD_OPERATOR(mode) = {
     .schema = "(Tensor x, dim dim=-1, bool keepdim=false) -> "
               "(Tensor values, index Tensor indices)",
     .doc = "The most frequent element along a dim, the smallest of several, and where its last is.",
-    .formula = "n = x.size(dim);"
-               "s = sort(if(x.ndim > 0 and n == 0, error(\"dim of shape % is empty\", x.shape),"
-               "            if(x.ndim == 0, reshape(x, 1), x)), dim);"
-               "place = cumsum(ones_like(s.indices), dim); later = narrow(place, dim, 1, n - 1);"
-               "begins = narrow(s.values, dim, 1, n - 1) ~= narrow(s.values, dim, 0, n - 1);"
-               "starts = cat({narrow(place, dim, 0, 1), where(begins, later, 0)}, dim);"
-               "best = argmax(place - cummax(starts, dim).values, dim, keepdim=true);"
-               "values: if(keepdim and x.ndim > 0, gather(s.values, dim, best),"
-               "           squeeze(gather(s.values, dim, best), dim));"
-               "indices: if(keepdim and x.ndim > 0, gather(s.indices, dim, best),"
-               "            squeeze(gather(s.indices, dim, best), dim))",
+    .rule = rule_mode,
+    .kernel = kernel_select,
+    .dtypes = TD_DTYPES_ALL,
+    .gradient = TO_THE_PLACE,
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART,
 };

@@ -43,7 +43,6 @@ factor pointwise: linalg_solve_triangular logdet
 factor pointwise product: cholesky_inverse
 factor pointwise product reduce: linalg_matrix_exp linalg_pinv matrix_exp pinverse
 factor pointwise reduce: linalg_matrix_rank
-find gather pointwise scan sort: mode
 find pointwise: argmax argmin
 find pointwise reduce: max min
 grid: grid_sample
@@ -91,7 +90,7 @@ pointwise reduce scatter: histc
 pointwise resample: lp_pool1d lp_pool2d lp_pool3d pad
 pointwise scan: cummax cummin cumulative_trapezoid linalg_vander vander
 pointwise search: bucketize
-pointwise select: kthvalue median nanmedian
+pointwise select: kthvalue median mode nanmedian
 pointwise sort: argsort sort topk
 product: bmm chain_matmul dot int_mm linalg_multi_dot linear mm mv vdot
 progression: arange linspace

@@ -208,6 +208,61 @@ t.test("the_median_of_nothing_is_nan_or_the_least_number", function()
     t.eq(tide.zeros(0, { dtype = tide.uint8 }):median():item(), 0)
 end)
 
+-- What a table of Lua counts; each NaN is met once.
+local function counted_mode(list)
+    local counts, best, place = {}, nil, nil
+    for k, v in ipairs(list) do
+        local n = v == v and (counts[v] or 0) + 1 or 1
+        if v == v then counts[v] = n end
+        local lead = best and counts[best] or best and 1 or 0
+        if not best or n > lead or n == lead and (best ~= best and v == v or v <= best) then
+            best, place = v, k
+        end
+    end
+    return best, place
+end
+
+t.test("modes_are_what_is_met_most_often", function()
+    tide.manual_seed(3)
+    for _, n in ipairs { 1, 2, 3, 7, 37, 1000, 4096, 4097, 9000 } do
+        for _, dtype in ipairs { "int64", "float64", "float32", "float16", "uint8" } do
+            local kinds = dtype == "uint8" and 256 or n < 40 and 9 or n // 3
+            local x = (tide.rand(3, n) * kinds):floor()
+            if dtype ~= "uint8" then x = x - kinds // 2 end
+            x = x:to(dtype)
+            if x:is_floating_point() and n > 3 then x["2, :3"] = 0 / 0 end
+            local values, places = x:mode()
+            for line = 1, 3 do
+                local best, place = counted_mode(x[line]:tolist())
+                t.eq(values[line]:item(), best, dtype .. " " .. n)
+                t.eq(places[line]:item(), place, dtype .. " " .. n)
+            end
+        end
+    end
+end)
+
+t.test("modes_of_lines_of_nan_and_zeros_are_pytorchs", function()
+    local nan = 0 / 0
+    for _, n in ipairs { 2, 5000 } do
+        local values, places = tide.full({ n }, nan):mode()
+        t.is_true(values:isnan():item())
+        t.eq(places:item(), 1)
+        local zeros = tide.zeros(n)
+        zeros[n] = -0.0
+        values, places = zeros:mode()
+        t.eq(1 / values:item(), -math.huge, "the last one that stands there")
+        t.eq(places:item(), n)
+    end
+end)
+
+t.test("the_gradient_of_modes_goes_to_where_they_stand", function()
+    local x = tide.tensor({ { 1., 2., 2. }, { 3., 3., 1. } }):requires_grad_()
+    local values, places = x:mode(2, true)
+    t.eq(places:tolist(), { { 3 }, { 2 } })
+    values:sum():backward()
+    t.eq(x.grad:tolist(), { { 0, 0, 1 }, { 0, 1, 0 } })
+end)
+
 t.test("a_result_that_was_not_asked_for_is_nil_before_one_that_was", function()
     local values, inverse, counts = tide.tensor({ 2, 1, 2 }):unique { return_counts = true }
     t.eq(values:tolist(), { 1, 2 })
@@ -220,7 +275,7 @@ t.test("wrong_calls_say_what_is_wrong", function()
     t.error_has(function() x:topk(5) end, "topk: k must be from 0 to the size of dim 2, 4; got 5")
     t.error_has(function() x:kthvalue(0) end, "kthvalue: k must be from 1 to the size of dim 2, 4; got 0")
     t.error_has(function() tide.zeros(2, 0):median(2) end, "median: dim 2 of shape (2, 0) is empty")
-    t.error_has(function() tide.zeros(2, 0):mode() end, "mode: dim of shape (2, 0) is empty")
+    t.error_has(function() tide.zeros(2, 0):mode() end, "mode: dim 2 of shape (2, 0) is empty")
     t.error_has(function() x:quantile(1.5) end, "quantile: q must lie between 0 and 1")
     t.error_has(function() x:quantile(0.5, { interpolation = "cubic" }) end, "got 'cubic'")
     t.error_has(function() tide.zeros(0):quantile(0.5) end, "quantile: x must not be empty")

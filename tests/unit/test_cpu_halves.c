@@ -85,6 +85,35 @@ TEST(functions_of_every_number_are_rounded_once) {
     }
 }
 
+/* Right to more digits than 16 bits have, however far the angle. */
+TEST(angles_of_every_number_are_right) {
+    static const struct {
+        const char *name;
+        double (*f)(double);
+    } angles[] = {{"sin", sin}, {"cos", cos}, {"tan", tan}};
+    for (int d = 0; d < 2; d++) {
+        td_tensor *x = every(dtypes[d]);
+        for (int f = 0; f < 3; f++) {
+            td_tensor *y = NULL;
+            td_value in = TD_T(x);
+            if (!CHECK_INT(td_op_apply(td_op_find(angles[f].name), &y, 1, &in), TD_OK))
+                continue;
+            for (int64_t k = 0; k < x->numel; k++) {
+                double at = element(x, k), want = angles[f].f(at), got = element(y, k);
+                double less = rounded(dtypes[d], want * (1 - 5e-7));
+                double more = rounded(dtypes[d], want * (1 + 5e-7));
+                if (!same(got, less) && !same(got, more)) {
+                    check_fail(__FILE__, __LINE__, "%s(%.9g) in %s is %.9g, not %.9g",
+                               angles[f].name, at, td_dtype_name(dtypes[d]), got, want);
+                    break;
+                }
+            }
+            td_release(y);
+        }
+        td_release(x);
+    }
+}
+
 /* Lengths around those of one vector and of two. */
 TEST(an_element_is_the_same_at_every_place) {
     for (int d = 0; d < 2; d++)
@@ -130,6 +159,7 @@ int main(void) {
         return 1;
     }
     RUN(functions_of_every_number_are_rounded_once);
+    RUN(angles_of_every_number_are_right);
     RUN(an_element_is_the_same_at_every_place);
     RUN(every_number_goes_to_wider_floats_and_back);
     return check_finish();
