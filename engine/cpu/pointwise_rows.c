@@ -5,6 +5,7 @@
 #include <string.h>
 
 enum {
+    TURNED_ROW = 16, /* inner dims from here on are a call where they are turned round */
     NARROW_ROW = 16, /* inner dims from here on are a call of a loop of 16-bit floats */
     CHAINED_ROW = 8  /* inner dims from here on are a call of a chain */
 };
@@ -205,6 +206,12 @@ static void copy_along_rows(void *ctx, int64_t rows, int64_t n, const row_side *
                                  n * sides[0].item, rows);
 }
 
+/* The C library stores to whole lines of the cache, wherever a row begins. */
+static void copy_along_row(void *ctx, int64_t n, const row_side *sides) {
+    (void)ctx;
+    memmove(sides[0].p, sides[1].p, (size_t)(n * sides[0].item));
+}
+
 static bool are_short(const td_walk *w, const row_side *sides) {
     return w->ndim > 1 && w->sizes[w->ndim - 1] * sides[0].item <= TD_SHORT_ROW;
 }
@@ -238,8 +245,41 @@ static bool run_rows(const job *j, const td_walk *w, int64_t begin, int64_t end)
         for_many_rows(w, begin, end, index, sides, 3, step_along_row, step_along_rows, &s);
     else if (are_short(w, sides) && are_copied(j, sides))
         for_many_rows(w, begin, end, index, sides, 2, step_along_row, copy_along_rows, &s);
+    else if (are_copied(j, sides))
+        for_rows(w, begin, end, index, sides, 2, copy_along_row, NULL);
     else
         for_rows(w, begin, end, index, sides, s.arity + 1, step_along_row, &s);
+    return true;
+}
+
+static void turn_along_row(void *ctx, int64_t n, const row_side *sides) {
+    (void)ctx;
+    td_cpu->pointwise->reverse(sides[0].p, sides[1].p, n, (size_t)sides[0].item);
+}
+
+static void turn_along_rows(void *ctx, int64_t rows, int64_t n, const row_side *sides) {
+    for (int64_t k = 0; k < rows; k++)
+        turn_along_row(ctx, n,
+                       (row_side[]){{.p = sides[0].p + k * sides[0].next, .item = sides[0].item},
+                                    {.p = sides[1].p + k * sides[1].next}});
+}
+
+/* A copy that turns inner dims round. False: it is not that. */
+static bool run_turned(const job *j, const td_walk *w, int64_t begin, int64_t end) {
+    const td_program *p = j->program;
+    row_step s = {.arity = 1};
+    row_side sides[4];
+    int64_t index[TD_MAX_DIMS], size = (int64_t)j->code[0].size;
+    if (p->nsteps != 1 || p->steps[0].primitive != TD_PW_copy || p->nloads != 1 || w->ndim < 2 ||
+        w->streams || w->loads[0].scalar || w->outs[0].scalar || w->outs[0].apart ||
+        w->loads[0].dtype != w->loads[0].as || w->outs[0].dtype != w->outs[0].as ||
+        w->sizes[w->ndim - 1] < TURNED_ROW)
+        return false;
+    td_walk_place(w, begin, index);
+    begin_step(j, w, index, &s, sides);
+    if (sides[0].item != size || sides[1].item != -size)
+        return false;
+    for_many_rows(w, begin, end, index, sides, 2, turn_along_row, turn_along_rows, NULL);
     return true;
 }
 
@@ -401,6 +441,6 @@ static bool run_chain_rows(const job *j, const td_walk *w, int64_t begin, int64_
 bool td_pointwise_in_place(const job *j, const td_walk *w, int64_t begin, int64_t end,
                            worker_memory *m) {
     return run_direct(j, w, begin, end) || run_rows(j, w, begin, end) ||
-           run_narrow(j, w, begin, end) || run_fill(j, w, begin, end) ||
-           run_chain_rows(j, w, begin, end, m);
+           run_turned(j, w, begin, end) || run_narrow(j, w, begin, end) ||
+           run_fill(j, w, begin, end) || run_chain_rows(j, w, begin, end, m);
 }

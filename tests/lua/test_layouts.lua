@@ -344,3 +344,19 @@ t.test("an_expanded_operand_leaves_the_layout_to_the_next", function()
     t.eq(strides(grads[1]), "(1, 5)")
     t.eq(strides(grads[2]), "(1, 5)")
 end)
+
+t.test("rows_that_are_turned_round_are_what_an_index_picks", function()
+    tide.manual_seed(4)
+    for _, n in ipairs { 2, 15, 16, 17, 37, 100, 1000 } do
+        local back = tide.arange(n, 0, -1)
+        for _, dtype in ipairs { "uint8", "bfloat16", "float32", "float64" } do
+            for _, x in ipairs { tide.rand(7, n), tide.rand(3, 90, n), tide.rand(3, 5, n):transpose(1, 2) } do
+                x = (x * 200):to(dtype)
+                local last = x:dim()
+                t.is_true(tide.equal(x:flip(last), x:index_select(last, back)), dtype .. " of " .. n)
+                local both = x:index_select(last, back):index_select(1, tide.arange(x:size(1), 0, -1))
+                t.is_true(tide.equal(x:flip(last, 1), both), "both ways, " .. dtype .. " of " .. n)
+            end
+        end
+    end
+end)
