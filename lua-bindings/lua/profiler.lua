@@ -116,7 +116,7 @@ function profiler._begin(path)
     local file, message = io.open(draft, "w")
     if not file then
         local name = #path > 200 and path:sub(1, 197) .. "..." or path
-        error(("%s: %s"):format(name, message:match("[^:]*$"):gsub("^ ", "")), 0)
+        error(("%s: %s"):format(name, message:match(".*: ?(.*)") or message), 0)
     end
     file:close()
     os.remove(draft)
