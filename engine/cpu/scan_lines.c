@@ -1,5 +1,5 @@
 /* scan_lines.c: running extremes with their places, log-sum-exps and linear recurrences on the CPU,
- * line by line: floats in double, integers in int64, converted block by block. */
+ * line by line: extremes as what they are, the others in double, converted block by block. */
 #include "engine/core/interrupt.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/block.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 
 enum { DEPTH = 512, WIDTH = 256 }; /* elements of a line, lines, that are worked on at a time */
-enum { EIGHT = 8, SOME = 64 };
+enum { EIGHT = 8 };
 enum { FEW_ROWS = 8 * 1024 };     /* between two looks at the interrupt flag */
 enum { SHORT = 64, TILE = 2048 }; /* elements of a line that is turned, of lines turned together */
 
@@ -29,55 +29,11 @@ typedef struct line_scan {
     int64_t width;    /* of these, how many are an item: at most WIDTH */
 } line_scan;
 
-/* What a line is at: the result so far, and where it stands. */
+/* What a line is at: the result so far, if there is one, and the factor of the next. */
 typedef struct progress {
-    double f, a; /* a: the factor of the next result */
-    int64_t place;
+    double f, a;
+    bool begun;
 } progress;
-
-/* A block of x becomes the results; equal and NaN elements take over. Where each of the next EIGHT
- * is worse, as it mostly is, they are done at once; behind one that is not there may be many more
- * of its kind, so the next SOME are not asked. */
-#define DEFINE_EXTREME(NAME, better, worse)                                                        \
-    static bool all_worse_##NAME(const double *x, double best) {                                   \
-        typedef double pair __attribute__((vector_size(16)));                                      \
-        typedef int64_t mask __attribute__((vector_size(16)));                                     \
-        pair v, b = {best, best};                                                                  \
-        mask all = {-1, -1};                                                                       \
-        for (int k = 0; k < EIGHT; k += 2) {                                                       \
-            memcpy(&v, x + k, sizeof v);                                                           \
-            all &= (mask)(v worse b);                                                              \
-        }                                                                                          \
-        return (all[0] & all[1]) != 0;                                                             \
-    }                                                                                              \
-    static void extreme_##NAME(progress *p, double *x, int64_t *index, int64_t at, int64_t n) {    \
-        double best = p->f;                                                                        \
-        int64_t place = p->place, end;                                                             \
-        if (place < 0)                                                                             \
-            best = x[0];                                                                           \
-        for (int64_t k = 0; k < n; k = end) {                                                      \
-            if (n - k >= EIGHT && all_worse_##NAME(x + k, best)) {                                 \
-                end = k + EIGHT;                                                                   \
-                for (int j = 0; j < EIGHT; j++)                                                    \
-                    x[k + j] = best;                                                               \
-                for (int j = 0; j < EIGHT; j++)                                                    \
-                    index[k + j] = place;                                                          \
-                continue;                                                                          \
-            }                                                                                      \
-            end = n - k < SOME ? n : k + SOME;                                                     \
-            for (int64_t i = k; i < end; i++) {                                                    \
-                bool taken = x[i] != x[i] || (best == best && x[i] better best);                   \
-                best = taken ? x[i] : best;                                                        \
-                place = taken ? at + i : place;                                                    \
-                x[i] = best;                                                                       \
-                index[i] = place;                                                                  \
-            }                                                                                      \
-        }                                                                                          \
-        p->f = best;                                                                               \
-        p->place = place;                                                                          \
-    }
-DEFINE_EXTREME(max_floats, >=, <)
-DEFINE_EXTREME(min_floats, <=, >)
 
 /* Items are lines that lie side by side: each row of results comes of the one before. */
 static void scan_side_by_side(void *ctx, int64_t begin, int64_t end, int worker) {
@@ -99,7 +55,7 @@ static void scan_side_by_side(void *ctx, int64_t begin, int64_t end, int worker)
     }
 }
 
-/* Few lines side by side: an item is all of them. */
+/* A line, or few that lie side by side: an item is all of them. */
 static void scan_few(void *ctx, int64_t begin, int64_t end, int worker) {
     const line_scan *s = ctx;
     const td_scan_kernels *all = td_cpu->scan;
@@ -109,9 +65,9 @@ static void scan_few(void *ctx, int64_t begin, int64_t end, int worker) {
     (void)worker;
     for (int64_t item = begin; item < end; item++)
         for (int64_t k = 0; k < s->n && !td_interrupt_requested(); k += FEW_ROWS) {
-            int64_t at = (item * s->n + k) * s->inner;
+            int64_t at = (item * s->n + k) * s->width;
             few(s->out + at * size, s->index + at, s->x + at * size, k,
-                s->n - k < FEW_ROWS ? s->n - k : FEW_ROWS, s->inner);
+                s->n - k < FEW_ROWS ? s->n - k : FEW_ROWS, s->width);
         }
 }
 
@@ -190,9 +146,9 @@ static void sum_exps_side_by_side(void *ctx, int64_t begin, int64_t end, int wor
 
 static void linear(progress *p, double *x, const double *a, int64_t n) {
     for (int64_t k = 0; k < n; k++) {
-        x[k] = p->f = p->place < 0 ? x[k] : x[k] + p->a * p->f;
+        x[k] = p->f = p->begun ? x[k] + p->a * p->f : x[k];
         p->a = a[k];
-        p->place = 0;
+        p->begun = true;
     }
 }
 
@@ -200,17 +156,13 @@ static void scan_floats(const line_scan *s, int64_t line) {
     double x[DEPTH], a[DEPTH];
     int64_t from = line * s->n, size = (int64_t)td_dtype_size(s->from);
     int64_t out_size = (int64_t)td_dtype_size(s->to);
-    progress p = {.f = s->kind == TD_SCAN_LOG_SUM_EXP ? -INFINITY : 0, .place = -1};
+    progress p = {.f = s->kind == TD_SCAN_LOG_SUM_EXP ? -INFINITY : 0};
     for (int64_t at = 0; at < s->n && !td_interrupt_requested(); at += DEPTH) {
         int64_t n = s->n - at < DEPTH ? s->n - at : DEPTH;
         td_block_read(TD_F64, x, s->from, s->x + (from + at) * size, 1, n);
-        if (s->kind == TD_SCAN_MAX)
-            extreme_max_floats(&p, x, s->index + from + at, at, n);
-        else if (s->kind == TD_SCAN_MIN)
-            extreme_min_floats(&p, x, s->index + from + at, at, n);
-        else if (s->kind == TD_SCAN_LOG_SUM_EXP)
+        if (s->kind == TD_SCAN_LOG_SUM_EXP) {
             log_sum_exp(&p, x, n);
-        else {
+        } else {
             td_block_read(TD_F64, a, s->to, s->a + (from + at) * out_size, 1, n);
             linear(&p, x, a, n);
         }
@@ -218,34 +170,11 @@ static void scan_floats(const line_scan *s, int64_t line) {
     }
 }
 
-static void scan_integers(const line_scan *s, int64_t line) {
-    const td_scan_kernels *k = td_cpu->scan;
-    td_extremes_line run = s->kind == TD_SCAN_MAX ? k->largest_line : k->smallest_line;
-    int64_t room[DEPTH], from = line * s->n, size = (int64_t)td_dtype_size(s->from), best = 0;
-    int64_t place = -1;
-    for (int64_t at = 0; at < s->n && !td_interrupt_requested(); at += DEPTH) {
-        int64_t n = s->n - at < DEPTH ? s->n - at : DEPTH, begin = from + at;
-        bool wide = s->from == TD_I64;
-        int64_t *x = wide ? (int64_t *)(void *)s->x + begin : room;
-        int64_t *out = wide ? (int64_t *)(void *)s->out + begin : room;
-        if (!wide)
-            td_block_read(TD_I64, x, s->from, s->x + begin * size, 1, n);
-        if (place < 0)
-            best = x[0];
-        run(out, s->index + begin, x, at, n, &best, &place);
-        if (!wide)
-            td_block_write(s->to, s->out + begin * size, 1, TD_I64, out, n);
-    }
-}
-
 static void scan_range(void *ctx, int64_t begin, int64_t end, int worker) {
     const line_scan *s = ctx;
     (void)worker;
     for (int64_t line = begin; line < end && !td_interrupt_requested(); line++)
-        if (td_dtype_is_float(s->to))
-            scan_floats(s, line);
-        else
-            scan_integers(s, line);
+        scan_floats(s, line);
 }
 
 /* Elements behind the dim: so many lines lie side by side. */
@@ -268,6 +197,7 @@ static td_status scan_where_they_lie(const td_scan_plan *p, const td_tensor *x) 
                    .inner = lines_inside(p)};
     int64_t outer = p->x->numel / (s.n * s.inner), threads = td_get_num_threads();
     if (s.inner <= TD_SCAN_FEW) {
+        s.width = s.inner;
         td_status status = td_parallel_for(outer, 8 * s.n * s.inner, scan_few, &s);
         return status ? status : td_interrupt_check();
     }
@@ -279,8 +209,8 @@ static td_status scan_where_they_lie(const td_scan_plan *p, const td_tensor *x) 
 }
 
 static bool lies_side_by_side(const td_scan_plan *p) {
-    return (p->kind == TD_SCAN_MAX || p->kind == TD_SCAN_MIN) && p->x->dtype == p->out->dtype &&
-           p->out->contiguous && p->index->contiguous && lines_inside(p) > 1;
+    return (p->kind == TD_SCAN_MAX || p->kind == TD_SCAN_MIN) && p->out->contiguous &&
+           p->index->contiguous && lines_inside(p) > 1;
 }
 
 /* Lines one behind the other, in the way that suits their kind, length and number. */
@@ -289,9 +219,11 @@ static td_status scan_all(line_scan *s) {
     td_range_fn some = scan_range;
     int64_t cost = 8;
     s->width = 1;
-    if (extremes && s->from == s->to && s->n <= SHORT && s->inner >= 2 * EIGHT) {
+    if (extremes && s->n <= SHORT && s->inner >= 2 * EIGHT) {
         s->width = TILE / s->n;
         some = scan_turned;
+    } else if (extremes) {
+        some = scan_few;
     } else if (s->kind == TD_SCAN_LOG_SUM_EXP) {
         s->width = s->inner >= EIGHT ? WIDTH : 1;
         some = s->inner >= EIGHT ? sum_exps_side_by_side : scan_range;

@@ -1,4 +1,4 @@
-/* scan_kernels.h: running extremes: a step of many lines side by side, and a line of integers. */
+/* scan_kernels.h: running extremes: a step of many lines side by side, and steps of a few. */
 #ifndef TD_CPU_ISA_SCAN_KERNELS_H
 #define TD_CPU_ISA_SCAN_KERNELS_H
 
@@ -8,12 +8,6 @@
  * elements there (x): equal elements and NaN take over, nothing takes over from NaN. */
 typedef void (*td_extremes_step)(void *out, int64_t *index, const void *last, const int64_t *place,
                                  const void *x, int64_t at, int64_t n);
-
-/* The results (out, index) of n integers, the first of which stands at place `at`, from those
- * before
- * (*best, *place), which become the last ones. An equal one takes over. */
-typedef void (*td_extremes_line)(int64_t *out, int64_t *index, const int64_t *x, int64_t at,
-                                 int64_t n, int64_t *best, int64_t *place);
 
 /* The steps of so many rows, from place `at` on, of at most TD_SCAN_FEW lines side by side: rows
  * lie one behind the other, and the results of the one before, unless `at` is 0, in front of
@@ -25,7 +19,6 @@ typedef void (*td_extremes_few)(void *out, int64_t *index, const void *x, int64_
 typedef struct td_scan_kernels {
     td_extremes_step largest[TD_DTYPE_COUNT], smallest[TD_DTYPE_COUNT];
     td_extremes_few largest_few[TD_DTYPE_COUNT], smallest_few[TD_DTYPE_COUNT];
-    td_extremes_line largest_line, smallest_line;
 } td_scan_kernels;
 
 #endif
