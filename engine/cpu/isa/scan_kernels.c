@@ -20,26 +20,31 @@
             index[k] = taken ? at : place[k];                                                      \
         }                                                                                          \
     }
-/* A line. As a rule nothing takes over in a whole vector, which one comparison tells: the others
- * are done element by element. */
-#define DEFINE_LINE(name, type, better, GET, V, LOAD)                                              \
+/* A line of floats. As a rule nothing takes over in a whole vector, which one comparison tells;
+ * where that was not so three times, the next SOME elements are not asked. */
+enum { SOME = 32 };
+#define DEFINE_FLOAT_LINE(name, type, better, GET, V, LOAD)                                        \
     static void name(type *restrict out, int64_t *restrict index, const type *restrict x,          \
                      int64_t at, int64_t n) {                                                      \
         enum { N = sizeof(V) / sizeof((V){0}[0]) };                                                \
         type best = at ? out[-1] : x[0];                                                           \
         int64_t place = at ? index[-1] : 0;                                                        \
+        int hits = 0;                                                                              \
         for (int64_t k = 0, end; k < n; k = end) {                                                 \
-            end = n - k < N ? n : k + N;                                                           \
-            if (end == k + N) {                                                                    \
+            int64_t some = hits < 3 ? N : SOME;                                                    \
+            end = n - k < some ? n : k + some;                                                     \
+            if (hits < 3 && end == k + N) {                                                        \
                 V v = LOAD(x + k), b = V##_set(GET(best));                                         \
                 if (!vd_any(((vl)(v better b) | (vl)(v != v)) != 0)) {                             \
                     for (int64_t i = k; i < k + N; i++)                                            \
                         out[i] = best;                                                             \
                     for (int64_t i = k; i < k + N; i++)                                            \
                         index[i] = place;                                                          \
+                    hits = 0;                                                                      \
                     continue;                                                                      \
                 }                                                                                  \
             }                                                                                      \
+            hits += hits < 3 ? 1 : -1;                                                             \
             for (int64_t i = k; i < end; i++) {                                                    \
                 bool taken = GET(x[i]) better GET(best) || GET(x[i]) != GET(x[i]);                 \
                 best = taken ? x[i] : best;                                                        \
@@ -49,6 +54,32 @@
             }                                                                                      \
         }                                                                                          \
     }
+
+/* A line of integers, among which many may be equal: nobody can foretell which of them take over,
+ * and the compiler would branch. */
+#if defined(__x86_64__)
+#define TAKE_OVER(cc, better, best, place, v, at)                                                  \
+    __asm__("cmp %2, %0\n\tcmov" cc " %2, %0\n\tcmov" cc " %3, %1"                                 \
+            : "+r"(best), "+r"(place)                                                              \
+            : "r"(v), "r"(at)                                                                      \
+            : "cc")
+#else
+#define TAKE_OVER(cc, better, best, place, v, at)                                                  \
+    place = (v)better(best) ? (at) : place;                                                        \
+    best = (v)better(best) ? (v) : best
+#endif
+#define DEFINE_INTEGER_LINE(name, type, better, cc)                                                \
+    static void name(type *restrict out, int64_t *restrict index, const type *restrict x,          \
+                     int64_t at, int64_t n) {                                                      \
+        int64_t best = at ? out[-1] : x[0], place = at ? index[-1] : 0;                            \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            int64_t v = x[i], here = at + i;                                                       \
+            TAKE_OVER(cc, better, best, place, v, here);                                           \
+            out[i] = (type)best;                                                                   \
+            index[i] = place;                                                                      \
+        }                                                                                          \
+    }
+
 #define DEFINE_FEW(name, type, better, GET)                                                        \
     static void name(void *restrict to, int64_t *restrict index, const void *restrict from,        \
                      int64_t at, int64_t rows, int64_t lines) {                                    \
@@ -72,22 +103,28 @@
                 index[k] = place[k];                                                               \
             }                                                                                      \
     }
-#define DEFINE_STEPS(type, GET, V, LOAD)                                                           \
+#define DEFINE_STEPS(type, GET)                                                                    \
     DEFINE_STEP(type##_largest, type, >=, GET)                                                     \
     DEFINE_STEP(type##_smallest, type, <=, GET)                                                    \
-    DEFINE_LINE(type##_largest_few_line, type, >=, GET, V, LOAD)                                   \
-    DEFINE_LINE(type##_smallest_few_line, type, <=, GET, V, LOAD)                                  \
     DEFINE_FEW(type##_largest_few, type, >=, GET)                                                  \
     DEFINE_FEW(type##_smallest_few, type, <=, GET)
-DEFINE_STEPS(uint8_t, SAME, vb, vb_load)
-DEFINE_STEPS(int8_t, SAME, vc, vc_load)
-DEFINE_STEPS(int16_t, SAME, vs, vs_load)
-DEFINE_STEPS(int32_t, SAME, vi, vi_load)
-DEFINE_STEPS(int64_t, SAME, vl, vl_load)
-DEFINE_STEPS(td_half, half_get, vf, vf_load_halves)
-DEFINE_STEPS(td_bfloat, td_bfloat_to_float, vf, vf_load_bfloats)
-DEFINE_STEPS(float, SAME, vf, vf_load)
-DEFINE_STEPS(double, SAME, vd, vd_load)
+#define DEFINE_INTEGERS(type)                                                                      \
+    DEFINE_INTEGER_LINE(type##_largest_few_line, type, >=, "le")                                   \
+    DEFINE_INTEGER_LINE(type##_smallest_few_line, type, <=, "ge")                                  \
+    DEFINE_STEPS(type, SAME)
+#define DEFINE_FLOATS(type, GET, V, LOAD)                                                          \
+    DEFINE_FLOAT_LINE(type##_largest_few_line, type, >=, GET, V, LOAD)                             \
+    DEFINE_FLOAT_LINE(type##_smallest_few_line, type, <=, GET, V, LOAD)                            \
+    DEFINE_STEPS(type, GET)
+DEFINE_INTEGERS(uint8_t)
+DEFINE_INTEGERS(int8_t)
+DEFINE_INTEGERS(int16_t)
+DEFINE_INTEGERS(int32_t)
+DEFINE_INTEGERS(int64_t)
+DEFINE_FLOATS(td_half, half_get, vf, vf_load_halves)
+DEFINE_FLOATS(td_bfloat, td_bfloat_to_float, vf, vf_load_bfloats)
+DEFINE_FLOATS(float, SAME, vf, vf_load)
+DEFINE_FLOATS(double, SAME, vd, vd_load)
 
 #define BY_DTYPE(name)                                                                             \
     {                                                                                              \
