@@ -8,6 +8,9 @@
 
 #include "engine/cpu/isa/formula_words.h" /* behind those that have such words of their own */
 
+/* Registers of a program, at most. */
+enum { REGISTERS = 16 };
+
 #define T float
 #define V vf
 #define M vi
@@ -49,6 +52,9 @@
 #define LOADED_PART(p, n)    vf_load_bfloats_part(p, n)
 #define STORED(p, v)         vf_store_bfloats(p, v)
 #define STORED_PART(p, v, n) vf_store_bfloats_part(p, v, n)
+#define LOADED_ONE(p)        vf_load_one_bfloats(p)
+#define LOADED_OTHER(p)      vf_load_other_bfloats(p)
+#define STORED_BOTH(p, v, w) vf_store_both_bfloats(p, v, w)
 #include "engine/cpu/isa/fused_loops.h"
 #endif
 

@@ -3,7 +3,8 @@
  * Included once per type by fused_kernels.c, with the words of formula_words.h, NAME(n) for the
  * names of loops, E (the element in memory; T but for 16-bit floats, which are computed as float),
  * ELEMENTS and LOADED, LOADED_PART, STORED and STORED_PART. Of each row whole vectors first, then
- * one part vector. */
+ * one part vector. Where LOADED_ONE, LOADED_OTHER and STORED_BOTH are defined, elements go two
+ * vectors at a time before. */
 
 /* ---- steps ---- */
 
@@ -18,6 +19,31 @@
 
 /* ---- loops ---- */
 
+/* What a passage through a program's steps is for. */
+#define A_VECTOR     0
+#define PART         1
+#define ONE_OF_TWO   2
+#define OTHER_OF_TWO 3
+#ifdef LOADED_ONE
+#define BY_TWO(loads, steps, outs)                                                                 \
+    for (; i + 2 * N <= n; i += 2 * N) {                                                           \
+        V one[REGISTERS];                                                                          \
+        {                                                                                          \
+            enum { passage = ONE_OF_TWO, count = N };                                              \
+            loads steps outs                                                                       \
+        }                                                                                          \
+        {                                                                                          \
+            enum { passage = OTHER_OF_TWO, count = N };                                            \
+            loads steps outs                                                                       \
+        }                                                                                          \
+    }
+#else
+#define BY_TWO(loads, steps, outs)
+#define LOADED_ONE(p)              LOADED(p)
+#define LOADED_OTHER(p)            LOADED(p)
+#define STORED_BOTH(p, one, other) STORED(p, one)
+#endif
+
 /* A register that is one number for all elements. */
 #define NUMBER(k) const V r##k = OF(set)(*(const T *)(const void *)runs[k].at);
 /* One that mostly is elements. Where it is a number for a row, a vector is filled with that, from
@@ -31,26 +57,39 @@
     }
 #define LOAD(k)                                                                                    \
     const E *p##k = (const E *)from##k + (i & (int64_t)runs[k].moves);                             \
-    const V r##k = ELEMENTS(k, (whole ? LOADED(p##k) : LOADED_PART(p##k, count)));
+    const V r##k = ELEMENTS(k, (passage == A_VECTOR     ? LOADED(p##k)                             \
+                                : passage == PART       ? LOADED_PART(p##k, count)                 \
+                                : passage == ONE_OF_TWO ? LOADED_ONE(p##k)                         \
+                                                        : LOADED_OTHER(p##k)));
 #define OUT(k, value)                                                                              \
-    if (whole)                                                                                     \
-        STORED((E *)(void *)(runs[k].at + row * runs[k].next) + i, value);                         \
-    else                                                                                           \
-        STORED_PART((E *)(void *)(runs[k].at + row * runs[k].next) + i, value, count);
+    {                                                                                              \
+        E *to = (E *)(void *)(runs[k].at + row * runs[k].next) + i;                                \
+        if (passage == A_VECTOR)                                                                   \
+            STORED(to, value);                                                                     \
+        else if (passage == PART)                                                                  \
+            STORED_PART(to, value, count);                                                         \
+        else if (passage == ONE_OF_TWO)                                                            \
+            one[k] = value;                                                                        \
+        else                                                                                       \
+            STORED_BOTH(to, one[k], value);                                                        \
+    }
 
 #define PROGRAM(digest, singles, begin, loads, steps, outs)                                        \
     static void NAME(digest)(int64_t rows, int64_t n, const td_run *restrict runs) {               \
         for (int64_t row = 0; row < rows; row++) {                                                 \
             begin int64_t i = 0;                                                                   \
+            BY_TWO(loads, steps, outs)                                                             \
             for (; i + N <= n; i += N) {                                                           \
-                enum { whole = 1 };                                                                \
-                const int64_t count = N;                                                           \
-                (void)count;                                                                       \
+                V one[REGISTERS];                                                                  \
+                enum { passage = A_VECTOR, count = N };                                            \
+                (void)one;                                                                         \
                 loads steps outs                                                                   \
             }                                                                                      \
             if (i < n) {                                                                           \
-                enum { whole = 0 };                                                                \
+                V one[REGISTERS];                                                                  \
+                enum { passage = PART };                                                           \
                 const int64_t count = n - i;                                                       \
+                (void)one;                                                                         \
                 loads steps outs                                                                   \
             }                                                                                      \
         }                                                                                          \
@@ -68,6 +107,11 @@
 #undef NUMBER
 #undef BEGIN
 #undef LOAD
+#undef A_VECTOR
+#undef PART
+#undef ONE_OF_TWO
+#undef OTHER_OF_TWO
+#undef BY_TWO
 #undef OUT
 #undef PROGRAM
 #undef NAME
@@ -77,3 +121,6 @@
 #undef LOADED_PART
 #undef STORED
 #undef STORED_PART
+#undef LOADED_ONE
+#undef LOADED_OTHER
+#undef STORED_BOTH

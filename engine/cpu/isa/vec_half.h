@@ -30,8 +30,8 @@ static inline td_halves vf_to_bfloats(vf v) {
 }
 #else
 static inline td_words vf_rounded_to_bfloats(vf v) {
-    td_words bits = (td_words)v, nan = (td_words)(v != v);
-    return (nan & (bits | 0x400000)) | (~nan & (bits + 0x7FFF + (bits >> 16 & 1)));
+    td_words bits = (td_words)v, rounded = bits + 0x7FFF + (bits >> 16 & 1);
+    return (td_words)vi_select((vi)(v != v), (vi)(bits | 0x400000), (vi)rounded);
 }
 static inline td_halves vf_to_bfloats(vf v) {
     return td_halves_of(vf_rounded_to_bfloats(v) >> 16);
