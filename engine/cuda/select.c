@@ -69,8 +69,8 @@ td_status td_cuda_select(const td_select_plan *p) {
     cudaStream_t s;
     td_status status;
     bool mode = p->selection == TD_SELECT_MODE;
-    if (lines.n > UINT32_MAX || (mode && !td_cuda_can_sort(lines.n)) ||
-        lines.outer * lines.inner > TD_CUDA_SELECT_LINES)
+    if (mode ? !td_cuda_can_sort(lines.n) || lines.outer * lines.inner > INT32_MAX
+             : lines.n > UINT32_MAX || lines.outer * lines.inner > TD_CUDA_SELECT_LINES)
         return td_cuda_fall_back("select", p, sizeof *p, select_on_cpu, 3, 2);
     if (p->values->numel == 0)
         return TD_OK;
