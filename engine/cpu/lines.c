@@ -60,3 +60,16 @@ td_status td_room(int64_t n, size_t size, td_tensor **room) {
         return td_fail(TD_ENOMEM, "out of memory");
     return td_tensor_empty(TD_U8, TD_DEVICE_CPU, 1, &bytes, room);
 }
+
+td_status td_for_lines(int64_t lines, int64_t cost, int64_t bytes, char **room, td_range_fn fn,
+                       void *ctx) {
+    int threads = td_get_num_threads(); /* others may set it while this runs */
+    td_tensor *own = NULL;
+    td_status status = td_room(threads, (size_t)bytes, &own);
+    if (status == TD_OK) {
+        *room = own->data;
+        status = td_parallel_for_among(threads, lines, cost, fn, ctx);
+    }
+    td_release(own);
+    return status;
+}

@@ -2,10 +2,8 @@
  * table by their keys; long lines are sorted, so that equal ones lie side by side. */
 #include "engine/cpu/mode.h"
 
-#include "engine/core/threads.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/keys.h"
-#include "engine/cpu/lines.h"
 
 #include <string.h>
 
@@ -20,15 +18,10 @@ typedef struct counted {
 } counted;
 
 typedef struct mode_job {
-    const char *x;
-    char *values;
-    int64_t *index; /* or NULL */
-    td_dtype dtype;
-    size_t size;
-    int64_t n;
-    int bits; /* a table has 1 << bits entries */
-    char *room;
-    int64_t room_bytes; /* of each worker: keys and a table */
+    td_picked_lines lines;
+    int bits;   /* a table has 1 << bits entries */
+    char *room; /* of each worker, a table and keys: */
+    int64_t room_bytes;
     const char *sorted; /* lines in order, and where their elements stood */
     const int64_t *stood;
 } mode_job;
@@ -45,14 +38,7 @@ static inline void meet(best_key *best, uint64_t key, uint64_t count, int64_t pl
 }
 
 static bool is_nan(const mode_job *j, uint64_t key) {
-    return key == td_key_nan(j->dtype) && td_dtype_is_float(j->dtype);
-}
-
-static void put(const mode_job *j, int64_t line, int64_t place) {
-    const char *x = j->x + (size_t)(line * j->n) * j->size;
-    memcpy(j->values + (size_t)line * j->size, x + (size_t)place * j->size, j->size);
-    if (j->index)
-        j->index[line] = place;
+    return key == td_key_nan(j->lines.dtype) && td_dtype_is_float(j->lines.dtype);
 }
 
 /* ---- by counting ---- */
@@ -69,7 +55,7 @@ static inline counted *entry_of(const mode_job *j, counted *table, uint64_t key)
 static int64_t count_line(const mode_job *j, const uint64_t *keys, counted *table) {
     best_key best = {0};
     memset(table, 0, sizeof *table << j->bits);
-    for (int64_t k = 0; k < j->n; k++) {
+    for (int64_t k = 0; k < j->lines.n; k++) {
         counted *c = entry_of(j, table, keys[k]);
         if (c->count && is_nan(j, keys[k]))
             continue;
@@ -82,42 +68,36 @@ static int64_t count_line(const mode_job *j, const uint64_t *keys, counted *tabl
 /* Keys of as many lines as fit are made by one call. */
 static void count_lines(void *ctx, int64_t begin, int64_t end, int worker) {
     const mode_job *j = ctx;
+    const td_picked_lines *l = &j->lines;
     char *room = j->room + (size_t)(worker * j->room_bytes);
     counted *table = (counted *)(void *)room;
     uint64_t *keys = (uint64_t *)(void *)(room + (sizeof *table << j->bits));
-    int64_t lines = j->n < TD_KEYS ? TD_KEYS / j->n : 1;
+    int64_t lines = l->n < TD_KEYS ? TD_KEYS / l->n : 1;
     for (int64_t line = begin; line < end; line += lines) {
         int64_t some = end - line < lines ? end - line : lines;
-        td_keys_read(j->dtype, j->x + (size_t)(line * j->n) * j->size, some * j->n, false, keys);
+        td_keys_read(l->dtype, l->x + (size_t)(line * l->n) * l->size, some * l->n, false, keys);
         for (int64_t k = 0; k < some; k++)
-            put(j, line + k, count_line(j, keys + k * j->n, table));
+            td_pick(l, line + k, count_line(j, keys + k * l->n, table));
     }
 }
 
 static td_status by_counting(mode_job *j, int64_t lines) {
-    int threads = td_get_num_threads();
-    td_tensor *room = NULL;
-    for (j->bits = 1; 2 << j->bits < 3 * j->n;)
+    int64_t n = j->lines.n, keys = n < TD_KEYS ? TD_KEYS : n;
+    for (j->bits = 1; 2 << j->bits < 3 * n;)
         j->bits++;
-    int64_t keys = j->n < TD_KEYS ? TD_KEYS : j->n;
     j->room_bytes = (int64_t)(sizeof(counted) << j->bits) + keys * (int64_t)sizeof(uint64_t);
-    td_status status = td_room(threads, (size_t)j->room_bytes, &room);
-    if (status == TD_OK) {
-        j->room = room->data;
-        status = td_parallel_for_among(threads, lines, COST * j->n, count_lines, j);
-    }
-    td_release(room);
-    return status;
+    return td_for_lines(lines, COST * n, j->room_bytes, &j->room, count_lines, j);
 }
 
 /* ---- by sorting ---- */
 
 static int64_t longest_run(const mode_job *j, int64_t line) {
+    const td_picked_lines *l = &j->lines;
     uint64_t keys[TD_KEYS], last = 0, count = 0;
     best_key best = {0};
-    for (int64_t k = 0; k < j->n; k += TD_KEYS) {
-        int64_t part = j->n - k < TD_KEYS ? j->n - k : TD_KEYS;
-        td_keys_read(j->dtype, j->sorted + (size_t)(line * j->n + k) * j->size, part, false, keys);
+    for (int64_t k = 0; k < l->n; k += TD_KEYS) {
+        int64_t part = l->n - k < TD_KEYS ? l->n - k : TD_KEYS;
+        td_keys_read(l->dtype, j->sorted + (size_t)(line * l->n + k) * l->size, part, false, keys);
         for (int64_t i = 0; i < part; i++) {
             if (keys[i] != last)
                 count = 0;
@@ -126,39 +106,34 @@ static int64_t longest_run(const mode_job *j, int64_t line) {
                 meet(&best, last, ++count, k + i);
         }
     }
-    return j->stood[line * j->n + best.place];
+    return j->stood[line * l->n + best.place];
 }
 
 static void take_runs(void *ctx, int64_t begin, int64_t end, int worker) {
     const mode_job *j = ctx;
     (void)worker;
     for (int64_t line = begin; line < end; line++)
-        put(j, line, longest_run(j, line));
+        td_pick(&j->lines, line, longest_run(j, line));
 }
 
 static td_status by_sorting(mode_job *j, td_tensor *x, int64_t lines) {
     td_tensor *values = NULL, *index = NULL;
     td_status status = TD_OK;
-    TD_TRY(td_tensor_empty(j->dtype, TD_DEVICE_CPU, x->ndim, x->sizes, &values));
+    TD_TRY(td_tensor_empty(j->lines.dtype, TD_DEVICE_CPU, x->ndim, x->sizes, &values));
     TD_TRY(td_tensor_empty(TD_I64, TD_DEVICE_CPU, x->ndim, x->sizes, &index));
     td_sort_plan sort = {.values = values, .index = index, .x = x, .dim = x->ndim - 1};
     TD_TRY(td_cpu_sort(&sort));
     j->sorted = values->data;
     j->stood = index->data;
-    status = td_parallel_for(lines, j->n, take_runs, j);
+    status = td_parallel_for(lines, j->lines.n, take_runs, j);
 done:
     td_release(values);
     td_release(index);
     return status;
 }
 
-td_status td_modes(td_tensor *x, char *values, int64_t *index) {
-    mode_job j = {.x = x->data,
-                  .values = values,
-                  .index = index,
-                  .dtype = (td_dtype)x->dtype,
-                  .size = td_tensor_itemsize(x),
-                  .n = x->sizes[x->ndim - 1]};
-    int64_t lines = x->numel / j.n;
-    return j.n <= COUNTED ? by_counting(&j, lines) : by_sorting(&j, x, lines);
+td_status td_modes(td_tensor *x, const td_picked_lines *lines) {
+    mode_job j = {.lines = *lines};
+    int64_t count = x->numel / j.lines.n;
+    return j.lines.n <= COUNTED ? by_counting(&j, count) : by_sorting(&j, x, count);
 }

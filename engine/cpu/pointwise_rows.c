@@ -258,10 +258,10 @@ static void turn_along_row(void *ctx, int64_t n, const row_side *sides) {
 }
 
 static void turn_along_rows(void *ctx, int64_t rows, int64_t n, const row_side *sides) {
+    (void)ctx;
     for (int64_t k = 0; k < rows; k++)
-        turn_along_row(ctx, n,
-                       (row_side[]){{.p = sides[0].p + k * sides[0].next, .item = sides[0].item},
-                                    {.p = sides[1].p + k * sides[1].next}});
+        td_cpu->pointwise->reverse(sides[0].p + k * sides[0].next, sides[1].p + k * sides[1].next,
+                                   n, (size_t)sides[0].item);
 }
 
 /* A copy that turns inner dims round. False: it is not that. */

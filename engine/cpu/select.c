@@ -24,21 +24,9 @@ enum {
 
 typedef struct select_job {
     const td_select_plan *plan;
-    const char *x;
-    char *values;
-    int64_t *index; /* or NULL */
-    td_dtype dtype;
-    size_t size;
-    int64_t n;
-    uint64_t *room; /* of each worker: a line's keys, and those that are left */
+    td_picked_lines lines;
+    char *room; /* of each worker: a line's keys, and those that are left */
 } select_job;
-
-static void put(const select_job *j, int64_t line, int64_t place) {
-    const char *x = j->x + (size_t)(line * j->n) * j->size;
-    memcpy(j->values + (size_t)line * j->size, x + (size_t)place * j->size, j->size);
-    if (j->index)
-        j->index[line] = place;
-}
 
 /* Which element of the order, of n with so many NaN; -1: the first NaN. */
 static int64_t wanted_rank(const td_select_plan *p, int64_t n, int64_t nans) {
@@ -57,14 +45,14 @@ static int64_t wanted_rank(const td_select_plan *p, int64_t n, int64_t nans) {
 /* ---- short lines ---- */
 
 static int64_t place_in_line(const select_job *j, const char *line, uint64_t *keys) {
-    int64_t n = j->n, nans = 0, less, upto;
-    td_keys_read(j->dtype, line, n, false, keys);
-    if (td_dtype_is_float(j->dtype) && j->plan->selection != TD_SELECT_RANK)
-        nans = td_count_key(keys, n, td_key_nan(j->dtype));
+    int64_t n = j->lines.n, nans = 0, less, upto;
+    td_keys_read(j->lines.dtype, line, n, false, keys);
+    if (td_dtype_is_float(j->lines.dtype) && j->plan->selection != TD_SELECT_RANK)
+        nans = td_count_key(keys, n, td_key_nan(j->lines.dtype));
     int64_t rank = wanted_rank(j->plan, n, nans);
     if (rank < 0)
-        return td_place_of_key(keys, n, td_key_nan(j->dtype), 0);
-    if (td_key_bits(j->dtype) <= 32) { /* entries: what is found says where it stands */
+        return td_place_of_key(keys, n, td_key_nan(j->lines.dtype), 0);
+    if (td_key_bits(j->lines.dtype) <= 32) { /* entries: what is found says where it stands */
         td_cpu->keys->enter(keys, n, 0, 0, keys);
         return (int64_t)(td_key_of_rank(keys, n, rank, keys + n) & UINT32_MAX);
     }
@@ -75,21 +63,16 @@ static int64_t place_in_line(const select_job *j, const char *line, uint64_t *ke
 
 static void select_lines(void *ctx, int64_t begin, int64_t end, int worker) {
     const select_job *j = ctx;
-    uint64_t *keys = j->room + 2 * worker * j->n;
+    uint64_t *keys = (uint64_t *)(void *)j->room + 2 * worker * j->lines.n;
     for (int64_t line = begin; line < end; line++)
-        put(j, line, place_in_line(j, j->x + (size_t)(line * j->n) * j->size, keys));
+        td_pick(&j->lines, line,
+                place_in_line(j, j->lines.x + (size_t)(line * j->lines.n) * j->lines.size, keys));
 }
 
 static td_status select_side_by_side(select_job *j, int64_t lines) {
-    int threads = td_get_num_threads();
-    td_tensor *room = NULL;
-    td_status status = td_room(threads * 2 * j->n, sizeof *j->room, &room);
-    if (status == TD_OK) {
-        j->room = room->data;
-        status = td_parallel_for_among(threads, lines, COST * j->n, select_lines, j);
-    }
-    td_release(room);
-    return status;
+    int64_t n = j->lines.n;
+    return td_for_lines(lines, COST * n, 2 * n * (int64_t)sizeof(uint64_t), &j->room, select_lines,
+                        j);
 }
 
 /* ---- a long line ---- */
@@ -110,15 +93,15 @@ typedef struct long_line {
 /* The keys of elements k, k + 1, ...: how many. */
 static int64_t read_keys(const long_line *l, int64_t k, uint64_t *keys) {
     const select_job *j = l->job;
-    int64_t n = j->n - k < TD_KEYS ? j->n - k : TD_KEYS;
-    td_keys_read(j->dtype, l->x + (size_t)k * j->size, n, false, keys);
+    int64_t n = j->lines.n - k < TD_KEYS ? j->lines.n - k : TD_KEYS;
+    td_keys_read(j->lines.dtype, l->x + (size_t)k * j->lines.size, n, false, keys);
     for (int64_t i = 0; l->least && i < n; i++)
         keys[i] -= l->least;
     return n;
 }
 
 static int64_t end_of(const long_line *l, int64_t blocks) {
-    return blocks * BLOCK < l->job->n ? blocks * BLOCK : l->job->n;
+    return blocks * BLOCK < l->job->lines.n ? blocks * BLOCK : l->job->lines.n;
 }
 
 static void survey_blocks(void *ctx, int64_t begin, int64_t end, int worker) {
@@ -235,7 +218,8 @@ static td_status find_place(long_line *l, int64_t n, int64_t *place, int64_t *to
         int64_t before = *total;
         *total += l->counts[b];
         for (int64_t k = b * BLOCK; n >= before && n < *total; k++) {
-            td_keys_read(l->job->dtype, l->x + (size_t)k * l->job->size, 1, false, &key);
+            td_keys_read(l->job->lines.dtype, l->x + (size_t)k * l->job->lines.size, 1, false,
+                         &key);
             if (key - l->least == l->key && before++ == n) {
                 *place = k;
                 return TD_OK;
@@ -273,45 +257,46 @@ static td_status find_among_few(long_line *l, int64_t few, int64_t rank, int64_t
 }
 
 static td_status find_rank(long_line *l, int64_t rank, int64_t *place) {
-    int64_t same = l->job->n;
+    int64_t same = l->job->lines.n;
     int high = 0;
     td_status status = survey(l, &high);
-    while (high > 0 && same > l->job->n / 64 && status == TD_OK) {
+    while (high > 0 && same > l->job->lines.n / 64 && status == TD_OK) {
         status = find_digit(l, high, &rank, &same);
         high -= high < TD_DIGIT ? high : TD_DIGIT;
     }
     if (status)
         return status;
-    return high > 0 && same <= l->job->n / 64 ? find_among_few(l, same, rank, place)
-                                              : find_place(l, rank, place, &same);
+    return high > 0 && same <= l->job->lines.n / 64 ? find_among_few(l, same, rank, place)
+                                                    : find_place(l, rank, place, &same);
 }
 
 static td_status place_in_long(long_line *l, int64_t *place) {
     const select_job *j = l->job;
     int64_t nans = 0;
     td_status status = TD_OK;
-    if (j->plan->selection != TD_SELECT_RANK && td_dtype_is_float(j->dtype)) {
-        l->key = td_key_nan(j->dtype);
+    if (j->plan->selection != TD_SELECT_RANK && td_dtype_is_float(j->lines.dtype)) {
+        l->key = td_key_nan(j->lines.dtype);
         status = find_place(l, j->plan->selection == TD_SELECT_MEDIAN ? 0 : -1, place, &nans);
     }
-    int64_t rank = wanted_rank(j->plan, j->n, nans);
+    int64_t rank = wanted_rank(j->plan, j->lines.n, nans);
     return status || rank < 0 ? status : find_rank(l, rank, place);
 }
 
 static td_status select_each(select_job *j, int64_t lines) {
     int threads = td_get_num_threads();
-    int64_t blocks = (j->n + BLOCK - 1) / BLOCK, most = threads * (int64_t)TD_DIGITS, place = 0;
+    int64_t blocks = (j->lines.n + BLOCK - 1) / BLOCK, most = threads * (int64_t)TD_DIGITS,
+            place = 0;
     td_tensor *counts = NULL;
     td_status status = td_room(blocks > most ? blocks : most, sizeof(int64_t), &counts);
     for (int64_t line = 0; line < lines && status == TD_OK; line++) {
         long_line l = {.job = j,
-                       .x = j->x + (size_t)(line * j->n) * j->size,
+                       .x = j->lines.x + (size_t)(line * j->lines.n) * j->lines.size,
                        .threads = threads,
                        .blocks = blocks,
                        .counts = counts->data};
         status = place_in_long(&l, &place);
         if (status == TD_OK)
-            put(j, line, place);
+            td_pick(&j->lines, line, place);
     }
     td_release(counts);
     return status;
@@ -321,36 +306,38 @@ static td_status select_each(select_job *j, int64_t lines) {
 
 /* Where in a sorted line the wanted element is: NaN are at its end. */
 static int64_t sorted_place(const select_job *j, int64_t line, const int64_t *order) {
-    const char *x = j->x + (size_t)(line * j->n) * j->size;
+    const char *x = j->lines.x + (size_t)(line * j->lines.n) * j->lines.size;
     int64_t nans = 0;
-    if (td_dtype_is_float(j->dtype) && j->plan->selection != TD_SELECT_RANK)
-        while (nans < j->n &&
-               isnan(td_load_double(j->dtype, x + (size_t)order[j->n - 1 - nans] * j->size)))
+    if (td_dtype_is_float(j->lines.dtype) && j->plan->selection != TD_SELECT_RANK)
+        while (nans < j->lines.n &&
+               isnan(td_load_double(j->lines.dtype,
+                                    x + (size_t)order[j->lines.n - 1 - nans] * j->lines.size)))
             nans++;
-    int64_t rank = wanted_rank(j->plan, j->n, nans);
-    return order[rank < 0 ? j->n - nans : rank];
+    int64_t rank = wanted_rank(j->plan, j->lines.n, nans);
+    return order[rank < 0 ? j->lines.n - nans : rank];
 }
 
 static td_status select_sorted(select_job *j, td_short_lines *s, int64_t lines) {
     td_tensor *room = NULL;
-    td_status status = td_room((lines < TURN ? lines : TURN) * j->n, sizeof *s->index, &room);
+    td_status status = td_room((lines < TURN ? lines : TURN) * j->lines.n, sizeof *s->index, &room);
     for (int64_t line = 0; line < lines && status == TD_OK; line += TURN) {
-        s->x = j->x + (size_t)(line * j->n) * j->size;
+        s->x = j->lines.x + (size_t)(line * j->lines.n) * j->lines.size;
         s->index = room->data;
         s->lines = lines - line < TURN ? lines - line : TURN;
         status = td_sort_short(s);
         for (int64_t k = 0; k < s->lines && status == TD_OK; k++)
-            put(j, line + k, sorted_place(j, line + k, s->index + k * j->n));
+            td_pick(&j->lines, line + k, sorted_place(j, line + k, s->index + k * j->lines.n));
     }
     td_release(room);
     return status;
 }
 
 static td_status select_all(select_job *j, int64_t lines) {
-    td_short_lines all = {.dtype = j->dtype, .lines = lines, .n = j->n, .first = j->n};
+    td_short_lines all = {
+        .dtype = j->lines.dtype, .lines = lines, .n = j->lines.n, .first = j->lines.n};
     if (td_are_short_lines(&all))
         return select_sorted(j, &all, lines);
-    return j->n >= LONG ? select_each(j, lines) : select_side_by_side(j, lines);
+    return j->lines.n >= LONG ? select_each(j, lines) : select_side_by_side(j, lines);
 }
 
 td_status td_cpu_select(const td_select_plan *p) {
@@ -360,16 +347,15 @@ td_status td_cpu_select(const td_select_plan *p) {
     TD_TRY(td_lines_for(p->values, p->dim, &values));
     TD_TRY(td_lines_for(p->index, p->dim, &index));
     select_job j = {.plan = p,
-                    .x = x->data,
-                    .values = values->data,
-                    .index = index ? index->data : NULL,
-                    .dtype = (td_dtype)x->dtype,
-                    .size = td_tensor_itemsize(x),
-                    .n = x->sizes[x->ndim - 1]};
+                    .lines = {.x = x->data,
+                              .values = values->data,
+                              .index = index ? index->data : NULL,
+                              .dtype = (td_dtype)x->dtype,
+                              .size = td_tensor_itemsize(x),
+                              .n = x->sizes[x->ndim - 1]}};
     int64_t lines = values->numel;
     if (lines)
-        TD_TRY(p->selection == TD_SELECT_MODE ? td_modes(x, j.values, j.index)
-                                              : select_all(&j, lines));
+        TD_TRY(p->selection == TD_SELECT_MODE ? td_modes(x, &j.lines) : select_all(&j, lines));
     TD_TRY(td_lines_put(p->values, p->dim, values));
     TD_TRY(td_lines_put(p->index, p->dim, index));
 done:

@@ -249,17 +249,9 @@ static void sort_lines(void *ctx, int64_t begin, int64_t end, int worker) {
 }
 
 static td_status sort_side_by_side(sort_job *j, int64_t lines) {
-    int threads = td_get_num_threads();
-    td_tensor *room = NULL;
     j->room_bytes = are_few(j) && !go_by_rank(j) ? few_entries(j->first) * (int64_t)j->kind->size
                                                  : 4 * j->n * (int64_t)sizeof(uint64_t);
-    td_status status = td_room(threads, (size_t)j->room_bytes, &room);
-    if (status == TD_OK) {
-        j->room = room->data;
-        status = td_parallel_for_among(threads, lines, COST * j->n, sort_lines, j);
-    }
-    td_release(room);
-    return status;
+    return td_for_lines(lines, COST * j->n, j->room_bytes, &j->room, sort_lines, j);
 }
 
 /* ---- a long line ---- */

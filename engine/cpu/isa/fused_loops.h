@@ -27,7 +27,6 @@
 #ifdef LOADED_ONE
 #define BY_TWO(loads, steps, outs)                                                                 \
     for (; i + 2 * N <= n; i += 2 * N) {                                                           \
-        V one[REGISTERS];                                                                          \
         {                                                                                          \
             enum { passage = ONE_OF_TWO, count = N };                                              \
             loads steps outs                                                                       \
@@ -77,19 +76,16 @@
 #define PROGRAM(digest, singles, begin, loads, steps, outs)                                        \
     static void NAME(digest)(int64_t rows, int64_t n, const td_run *restrict runs) {               \
         for (int64_t row = 0; row < rows; row++) {                                                 \
-            begin int64_t i = 0;                                                                   \
+            begin V one[REGISTERS];                                                                \
+            int64_t i = 0;                                                                         \
             BY_TWO(loads, steps, outs)                                                             \
             for (; i + N <= n; i += N) {                                                           \
-                V one[REGISTERS];                                                                  \
                 enum { passage = A_VECTOR, count = N };                                            \
-                (void)one;                                                                         \
                 loads steps outs                                                                   \
             }                                                                                      \
             if (i < n) {                                                                           \
-                V one[REGISTERS];                                                                  \
                 enum { passage = PART };                                                           \
                 const int64_t count = n - i;                                                       \
-                (void)one;                                                                         \
                 loads steps outs                                                                   \
             }                                                                                      \
         }                                                                                          \

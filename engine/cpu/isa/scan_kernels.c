@@ -20,6 +20,7 @@
             index[k] = taken ? at : place[k];                                                      \
         }                                                                                          \
     }
+
 /* A line of floats. As a rule nothing takes over in a whole vector, which one comparison tells;
  * where that was not so three times, the next SOME elements are not asked. */
 enum { SOME = 32 };
