@@ -2,6 +2,7 @@
 #include "engine/cpu/cpu.h"
 
 #include "engine/core/allocator.h"
+#include "engine/cpu/blas.h"
 #include "engine/cpu/isa/isa.h"
 
 #include <string.h>
@@ -9,6 +10,11 @@
 static td_backend_facts describe(int index) {
     (void)index;
     return (td_backend_facts){td_cpu->name, td_cpu_libraries(), td_cpu_quick()};
+}
+
+static td_status start(void) {
+    td_blas_prepare();
+    return td_cpu_choose();
 }
 
 static int count(void) {
@@ -49,7 +55,7 @@ static td_status synchronize(td_stream stream) {
 }
 
 const td_backend td_cpu_backend = {.name = "cpu",
-                                   .start = td_cpu_choose,
+                                   .start = start,
                                    .describe = describe,
                                    .count = count,
                                    .allocate = allocate,

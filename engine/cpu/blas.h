@@ -6,6 +6,11 @@
 #include "engine/core/signals.h"
 #include "engine/cpu/gemm.h"
 
+/* Have OpenBLAS take the loops that this processor's instructions allow: it goes by a list of
+ * models, and takes loops of 2004 for those that are newer than itself. Where the user has set
+ * OPENBLAS_CORETYPE, that holds. It reads the environment when it is loaded: call before. */
+void td_blas_prepare(void);
+
 /* Load OpenBLAS, as the first product does; ENOMEM where there is no room for it. */
 td_status td_blas_ready(void) TD_MUST_CHECK;
 
@@ -23,7 +28,7 @@ typedef struct td_blas_call {
 const struct td_late_openblas *td_blas_begin(td_blas_call *call);
 void td_blas_end(const td_blas_call *call);
 
-/* "OpenBLAS 0.3.21"; valid until this thread asks again. Loads it. */
+/* "OpenBLAS 0.3.21 for SkylakeX"; valid until this thread asks again. Loads it. */
 const char *td_blas_version(void);
 
 #endif

@@ -37,6 +37,7 @@ typedef void (*td_late_gemm)(bool ta, bool tb, int m, int n, int k, const void *
 typedef struct td_late_openblas {
     td_late_gemm sgemm, dgemm;
     const char *(*config)(void); /* begins with name and version; static */
+    const char *(*core)(void);   /* whose loops run, "SkylakeX"; static */
 
     td_late_lapack_float of_float;
     td_late_lapack_double of_double;

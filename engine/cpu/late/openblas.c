@@ -21,6 +21,10 @@ static const char *config(void) {
     return openblas_get_config();
 }
 
+static const char *core(void) {
+    return openblas_get_corename();
+}
+
 #define R       float
 #define SUFFIX  float
 #define F(name) s##name##_
@@ -40,5 +44,5 @@ static const char *config(void) {
     }
 
 extern const td_late_openblas td_late_openblas_calls;
-const td_late_openblas td_late_openblas_calls = {sgemm, dgemm, config, .of_float = LAPACK(float),
-                                                 .of_double = LAPACK(double)};
+const td_late_openblas td_late_openblas_calls = {
+    sgemm, dgemm, config, core, .of_float = LAPACK(float), .of_double = LAPACK(double)};
