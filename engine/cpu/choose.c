@@ -1,8 +1,14 @@
 /* choose.c: which instruction set's kernels run, decided once when the engine starts. */
 #include "engine/cpu/isa/isa.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 extern const td_isa td_isa_baseline;
 #if defined(__x86_64__)
@@ -16,11 +22,57 @@ typedef struct choice {
     bool there;
 } choice;
 
-/* AMX comes with AVX-512 BF16 always. */
+#if defined(__x86_64__)
+enum { ROUNDS = 8 };
+
+static double seconds_of(void (*trial)(void)) {
+    struct timespec begin, end;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    trial();
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    return (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
+}
+
+/* The least of some rounds: a processor may need a few to get up to speed. */
+static void measure_pairs(bool *quick) {
+    const td_product_kernels *k = td_isa_avx512.product;
+    double least[2] = {1, 1};
+    for (int r = 0; r < ROUNDS; r++)
+        for (int pairs = 0; pairs < 2; pairs++) {
+            double s = seconds_of(pairs ? k->try_pairs : k->try_floats);
+            if (s < least[pairs])
+                least[pairs] = s;
+        }
+    *quick = least[1] < 1.5 * least[0]; /* an instruction of pairs is two */
+}
+
+static bool has_amx(void) {
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & 1u << 22);
+}
+#endif
+
+bool td_cpu_pairs_bfloats(void) {
+#if defined(__x86_64__)
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static bool known, quick;
+    if (!__builtin_cpu_supports("avx512bf16"))
+        return false;
+    pthread_mutex_lock(&lock);
+    if (!known)
+        measure_pairs(&quick);
+    known = true;
+    pthread_mutex_unlock(&lock);
+    return quick;
+#else
+    return false;
+#endif
+}
+
 uint16_t td_cpu_quick(void) {
 #if defined(__x86_64__)
-    return td_cpu == &td_isa_avx512 && __builtin_cpu_supports("avx512bf16") ? TD_DTYPE_BIT(BF16)
-                                                                            : 0;
+    return td_cpu == &td_isa_avx512 && (has_amx() || td_cpu_pairs_bfloats()) ? TD_DTYPE_BIT(BF16)
+                                                                             : 0;
 #else
     return 0;
 #endif

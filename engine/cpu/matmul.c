@@ -1,5 +1,5 @@
 /* matmul.c: products on the CPU: a tiny loop, our own (product.h), OpenBLAS or oneDNN by size and
- * dtype; the 16-bit floats by oneDNN's bfloat16 where the machine has it, else in float32.
+ * dtype; the 16-bit floats by oneDNN's bfloat16 where the machine is quick at it, else in float32.
  * Long products are cut into panels of rows between which an interrupt is noticed, panels into
  * tiles that follow from the shape alone, so results do not depend on the number of threads. */
 #include "engine/core/interrupt.h"
@@ -17,17 +17,22 @@
 #include <string.h>
 
 enum {
-    TINY = 512,              /* multiplications that a plain loop does soonest */
-    FEW_OUTPUTS = 16,        /* sums that a plain loop of integers does soonest */
-    SMALL = 64 * 1024,       /* and OpenBLAS, whose calls cost less than oneDNN's */
-    BLOCKED = 256 * 1024,    /* and our own blocks (blocks_pay) */
-    SMALL_PLAIN = 32 * 1024, /* and both where the libraries lack loops (libraries_at_best) */
+    TINY = 512,                  /* multiplications that a plain loop does soonest */
+    FEW_OUTPUTS = 16,            /* sums that a plain loop of integers does soonest */
+    SMALL = 64 * 1024,           /* and OpenBLAS, whose calls cost less than oneDNN's */
+    BLOCKED = 256 * 1024,        /* and our own blocks (blocks_pay) */
+    SMALL_PLAIN = 32 * 1024,     /* and both where the libraries lack loops (libraries_at_best) */
+    SMALL_DOUBLES = 1000 * 1000, /* of float64, that OpenBLAS does soonest (doubles_pack) */
+    TURNED_DOUBLES = 4 * 1024,   /* if the right side lies by columns; */
+    TALL_DOUBLES = 48,           /* rows that pay for packing, */
+    PACKED_DOUBLES = 128 * 1024, /* or elements on the right that hardly cost it */
     STRIP = 1024 * 1024 /* multiplications of a plain loop without a look at the interrupt flag */
 };
 /* Multiplications of float32 done without a look at the interrupt flag, some 50 ms; of small
  * matrices, which take longer. */
 #define PANEL       2e9
 #define SMALL_PANEL 2.5e8
+#define LARGE       0x1p30 /* multiplications of float32 that pay for our own packing */
 
 /* A batch of matrices; strides in elements. */
 typedef struct matrices {
@@ -53,6 +58,7 @@ typedef struct methods {
     td_gemm_fn gemm;
     bool dnn;
     bool widens; /* by way of float32 where oneDNN has no way of its own */
+    bool (*packs)(const product *p, double work); /* is so much done soonest by our panels? */
 } methods;
 
 /* ---- plain loops ---- */
@@ -87,16 +93,20 @@ DEFINE_PLAIN(int8_t, uint32_t, SAME, (int8_t))
 DEFINE_PLAIN(uint8_t, uint32_t, SAME, (uint8_t))
 DEFINE_PLAIN_AS(plain_bytes, int8_t, int32_t, uint32_t, SAME, (int32_t))
 
+static bool floats_pack(const product *p, double work);
+static bool doubles_pack(const product *p, double work);
+static bool halves_pack(const product *p, double work);
+
 static const methods methods_by_dtype[TD_DTYPE_COUNT] = {
     [TD_U8] = {.plain = plain_uint8_t},
     [TD_I8] = {.plain = plain_int8_t},
     [TD_I16] = {.plain = plain_int16_t},
     [TD_I32] = {.plain = plain_int32_t},
     [TD_I64] = {.plain = plain_int64_t},
-    [TD_F16] = {.plain = plain_td_half, .widens = true},
-    [TD_BF16] = {.plain = plain_td_bfloat, .widens = true, .dnn = true},
-    [TD_F32] = {.plain = plain_float, .gemm = td_blas_sgemm, .dnn = true},
-    [TD_F64] = {.plain = plain_double, .gemm = td_blas_dgemm},
+    [TD_F16] = {.plain = plain_td_half, .widens = true, .packs = halves_pack},
+    [TD_BF16] = {.plain = plain_td_bfloat, .widens = true, .dnn = true, .packs = halves_pack},
+    [TD_F32] = {.plain = plain_float, .gemm = td_blas_sgemm, .dnn = true, .packs = floats_pack},
+    [TD_F64] = {.plain = plain_double, .gemm = td_blas_dgemm, .packs = doubles_pack},
 };
 static const methods methods_of_bytes = {.plain = plain_bytes, .bytes = true};
 
@@ -170,6 +180,46 @@ static bool blocks_pay(const product *p) {
     double work = (double)p->m * (double)p->n * (double)p->k;
     return td_cpu->product->libraries_at_best ? blocks_pay_beside_small_loops(p, work)
                                               : blocks_pay_alone(p, work);
+}
+
+static td_status multiply_panels(const product *p) {
+    const td_product_block block = block_of(p);
+    const td_product_batch batch = {p->batch, p->a.batch_stride, p->b.batch_stride,
+                                    p->c.batch_stride};
+    return td_product_by_panels(p->dtype, &block, &batch);
+}
+
+/* Are the panels worth packing? Measured on a core of an Emerald Rapids, theirs and ours: float32
+ * (oneDNN) 1024^3 13.4 and 13.2 ms, 2048^3 113 and 109. */
+static bool floats_pack(const product *p, double work) {
+    (void)p;
+    return td_cpu->product->libraries_at_best && work >= LARGE;
+}
+
+/* float64 (OpenBLAS), its right side by rows: 64^3 6.7 and 8.4 us, 100^3 23 and 29, 128^3 70 and
+ * 54, 256^3 495 and 436, 16 x 1024 x 1024 975 and 1124; by columns, where OpenBLAS has no small
+ * loops: 24^3 1.3 and 1.0, 64^3 10.5 and 9.2, 100^3 38 and 30. */
+static bool doubles_pack(const product *p, double work) {
+    bool by_rows = p->b.column_stride == 1 || p->n == 1;
+    double right = (double)p->k * (double)p->n;
+    return td_cpu->product->libraries_at_best &&
+           work > (by_rows ? SMALL_DOUBLES : TURNED_DOUBLES) &&
+           (p->m >= TALL_DOUBLES || right <= PACKED_DOUBLES);
+}
+
+/* 16-bit floats, which the libraries multiply as float32 unless oneDNN has a way of its own, from
+ * some size on: float16 16^3 1.4 and 0.8 us, 48^3 4.2 and 2.8, 1000 x 1000 x 100 1.65 and 1.39 ms,
+ * 1024^3 14.9 and 12.5. */
+static bool halves_pack(const product *p, double work) {
+    if (p->by->dnn && work > SMALL && td_dnn_bfloat_gain() > 0)
+        return false;
+    return td_cpu->product->libraries_at_best || work <= SMALL_PLAIN;
+}
+
+static bool panels_pay(const product *p) {
+    const td_product_block block = block_of(p);
+    return p->by->packs && td_product_has_panels(p->dtype, &block) &&
+           p->by->packs(p, (double)p->m * (double)p->n * (double)p->k);
 }
 
 /* Dot products of integers: a vector with what lies along it. */
@@ -361,6 +411,8 @@ static td_status multiply_floats(const product *p) {
     const td_product_block block = block_of(p);
     if (p->batch == 1 && work > TINY && td_product_has_vector(p->dtype, &block))
         return td_product_by_vectors(p->dtype, &block);
+    if (panels_pay(p))
+        return multiply_panels(p);
     if (blocks_pay(p))
         return multiply_blocks(p);
     if (work * (double)p->batch <= most)
@@ -502,7 +554,7 @@ done:
 static bool goes_directly(const product *p) {
     double work = (double)p->m * (double)p->n * (double)p->k;
     const td_product_block block = block_of(p);
-    return !p->by->widens || work * (double)p->batch <= TINY ||
+    return !p->by->widens || panels_pay(p) || work * (double)p->batch <= TINY ||
            (p->batch == 1 && td_product_has_vector(p->dtype, &block)) ||
            (p->by->dnn && work > SMALL && td_dnn_bfloat_gain() > 0);
 }

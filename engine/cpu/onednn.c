@@ -14,6 +14,7 @@
 #include "engine/core/signals.h"
 #include "engine/core/team.h"
 #include "engine/core/tensor.h"
+#include "engine/cpu/isa/isa.h"
 #include "engine/cpu/late/late.h"
 #include "engine/cpu/late/onednn.h"
 #include "engine/cpu/pairs.h"
@@ -508,7 +509,9 @@ static bool has(dnnl_cpu_isa_t set) {
 int td_dnn_bfloat_gain(void) {
     if (start())
         return 0;
-    return has(dnnl_cpu_isa_avx512_core_amx) ? 8 : has(dnnl_cpu_isa_avx512_core_bf16) ? 2 : 0;
+    if (has(dnnl_cpu_isa_avx512_core_amx))
+        return 8;
+    return has(dnnl_cpu_isa_avx512_core_bf16) && td_cpu_pairs_bfloats() ? 2 : 0;
 }
 
 td_status td_dnn_matmul(td_dtype dtype, int64_t batch, int64_t m, int64_t n, int64_t k,

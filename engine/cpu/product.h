@@ -20,6 +20,12 @@ td_status td_product_by_blocks(td_dtype dtype, const td_product_block *first,
 td_status td_product_of_bytes(const td_product_block *first,
                               const td_product_batch *batch) TD_MUST_CHECK;
 
+/* The same of large matrices of floats, 16-bit ones too: one side of each lies side by side in
+ * memory, and c's columns do. Does that hold, and are 16-bit floats not too deep? */
+bool td_product_has_panels(td_dtype dtype, const td_product_block *whole);
+td_status td_product_by_panels(td_dtype dtype, const td_product_block *whole,
+                               const td_product_batch *batch) TD_MUST_CHECK;
+
 /* The share of the tiles in which td_product_by_blocks computes that c fills. */
 double td_product_filled(td_dtype dtype, const td_product_block *whole);
 

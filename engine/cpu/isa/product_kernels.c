@@ -112,6 +112,23 @@ static inline double sum_d(vd x) {
 #define ADD ADD_I
 #include "engine/cpu/isa/product_block_loops.h"
 
+/* Steps along depth before which a row of b is asked for. */
+enum { AHEAD = 8 };
+
+#define P   tile_f
+#define T   float
+#define V   vf
+#define N   VF_N
+#define ADD ADD_F
+#include "engine/cpu/isa/product_tile_loops.h"
+
+#define P   tile_d
+#define T   double
+#define V   vd
+#define N   VD_N
+#define ADD ADD_D
+#include "engine/cpu/isa/product_tile_loops.h"
+
 /* Bytes with sums of 32 bits. A block's packed rows, 48 KB, stay in the second-level cache. */
 enum { WORDS = 128, BYTE_ROWS = 96, BYTE_COLUMNS = VECTORS * VI_N };
 
@@ -153,6 +170,28 @@ static void deliver_bytes(const td_product_block *p, const int32_t *sums, int64_
 #define SHIFTED 1
 #define TARGET  __attribute__((target("avx512vnni")))
 #include "engine/cpu/isa/product_byte_loops.h"
+#endif
+
+#if defined(TD_ISA_avx512)
+/* Chains side by side, as many as hide how long each step takes. */
+enum { CHAINS = 12, LINKS = 128 };
+#define DEFINE_TRIAL(name, target, STEP)                                                           \
+    target static void name(void) {                                                                \
+        __m512 sum[CHAINS];                                                                        \
+        __m512i x = _mm512_setzero_si512();                                                        \
+        __asm__ volatile("" : "+v"(x)); /* not known to be zero */                                 \
+        for (int c = 0; c < CHAINS; c++)                                                           \
+            sum[c] = _mm512_castsi512_ps(x);                                                       \
+        for (int k = 0; k < LINKS; k++)                                                            \
+            for (int c = 0; c < CHAINS; c++)                                                       \
+                sum[c] = STEP(sum[c], x);                                                          \
+        for (int c = 0; c < CHAINS; c++)                                                           \
+            __asm__ volatile("" : : "v"(sum[c]));                                                  \
+    }
+#define STEP_FLOATS(sum, x) _mm512_fmadd_ps(_mm512_castsi512_ps(x), _mm512_castsi512_ps(x), sum)
+#define STEP_PAIRS(sum, x)  _mm512_dpbf16_ps(sum, (__m512bh)(x), (__m512bh)(x))
+DEFINE_TRIAL(try_floats, , STEP_FLOATS)
+DEFINE_TRIAL(try_pairs, __attribute__((target("avx512bf16"))), STEP_PAIRS)
 #endif
 
 #define P    vf
@@ -237,6 +276,7 @@ const td_product_kernels TD_ISA_SYMBOL(td_product_kernels) = {
               [TD_I64] = vl_block,
               [TD_F32] = vf_block,
               [TD_F64] = vd_block},
+    .tile = {[TD_F32] = tile_f_tile, [TD_F64] = tile_d_tile},
     .dots = {[TD_F32] = vf_dots, [TD_F64] = vd_dots, [TD_F16] = half_dots, [TD_BF16] = bfloat_dots},
     .whole = {[TD_U8] = whole_uint8_t,
               [TD_I8] = whole_int8_t,
@@ -249,6 +289,8 @@ const td_product_kernels TD_ISA_SYMBOL(td_product_kernels) = {
     .tile_bytes = VECTORS * TD_VBYTES,
 #if defined(TD_ISA_avx512)
     .quads = quads_block,
+    .try_floats = try_floats,
+    .try_pairs = try_pairs,
     .libraries_at_best = true,
 #endif
 };

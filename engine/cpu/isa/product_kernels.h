@@ -21,6 +21,16 @@ typedef struct td_product_block {
  * interrupt is requested. */
 typedef void (*td_product_block_fn)(const td_product_block *block);
 
+/* c (rows x columns, at most tile_rows and as many columns as tile_bytes hold) = `base` (NULL:
+ * zero) plus a times b; of b each row is tile_bytes long, whatever the columns. Strides in
+ * elements, of lines whose elements lie side by side but for a's, which lie a_step apart. */
+typedef struct td_product_tile {
+    const void *a, *b, *base;
+    void *c;
+    int64_t rows, columns, depth, a_row, a_step, base_row, c_row;
+} td_product_tile;
+typedef void (*td_product_tile_fn)(const td_product_tile *tile);
+
 /* sums[r] = sum over k < n of x[k] * rows[r * stride + k], r < count; the terms of each in the same
  * order, however many rows there are. */
 typedef void (*td_product_dots_fn)(const void *x, const void *rows, int64_t stride, int64_t count,
@@ -39,12 +49,16 @@ typedef void (*td_product_whole_fn)(void *c, int64_t apart, const void *x, const
 
 typedef struct td_product_kernels {
     td_product_block_fn block[TD_DTYPE_COUNT];
+    td_product_tile_fn tile[TD_DTYPE_COUNT];
     td_product_dots_fn dots[TD_DTYPE_COUNT];
     td_product_combine_fn combine[TD_DTYPE_COUNT];
     td_product_whole_fn whole[TD_DTYPE_COUNT];
     /* int8 matrices, c and its sums int32, no bias: by pairs of terms, and by fours (NULL: not in
      * this set), which takes AVX512_VNNI (td_cpu_has_vnni). The same bits. */
     td_product_block_fn pairs, quads;
+    /* As many multiplications of vectors, of float32 and of pairs of bfloat16; AVX-512's alone, the
+     * second where the machine has AVX512_BF16. */
+    void (*try_floats)(void), (*try_pairs)(void);
     int tile_rows, tile_bytes; /* of c, which a block's loop keeps in registers */
     /* Have the libraries float32 loops for this set that they lack below it: OpenBLAS for small
      * matrices, oneDNN for blocks? */
