@@ -89,10 +89,8 @@ static inline vs vs_select(vs mask, vs a, vs b) {
 #define TD_SLEEF_D(name, ulp) Sleef_##name##d8_##ulp##avx512f
 #define TD_SLEEF_F0(name)     Sleef_##name##f16_avx512f
 #define TD_SLEEF_D0(name)     Sleef_##name##d8_avx512f
-#define TD_SQRT_F             _mm512_sqrt_ps
 #define TD_MIN_F              _mm512_min_ps
 #define TD_MAX_F              _mm512_max_ps
-#define TD_SQRT_D             _mm512_sqrt_pd
 #define TD_MIN_D              _mm512_min_pd
 #define TD_MAX_D              _mm512_max_pd
 typedef __m512 td_native_f;
@@ -176,14 +174,6 @@ TD_VEC_MATH1(log1p_most, log1p, u10)
 TD_VEC_MATH1(tanh, tanh, u10)
 #undef TD_VEC_MATH1
 
-/* By the processor, which rounds it correctly; SLEEF's takes ten times as long. */
-static inline vf vf_sqrt(vf x) {
-    return (vf)TD_SQRT_F((td_native_f)x);
-}
-static inline vd vd_sqrt(vd x) {
-    return (vd)TD_SQRT_D((td_native_d)x);
-}
-
 #define TD_VEC_MATH2(name, sleef, ulp)                                                             \
     static inline vf vf_##name(vf x, vf y) {                                                       \
         return (vf)TD_SLEEF_F(sleef, ulp)((td_native_f)x, (td_native_f)y);                         \
@@ -204,6 +194,7 @@ static inline vd vd_fmod_most(vd x, vd y) {
 }
 
 #include "engine/cpu/isa/vec_native.h"
+#include "engine/cpu/isa/vec_root.h"
 
 static inline vf vf_abs(vf x) {
     return (vf)((vi)x & INT32_MAX);
