@@ -1,14 +1,18 @@
-/* linalg.c: decompositions of matrices by LAPACK, which OpenBLAS brings along. It works on copies
+/* linalg.c: decompositions of matrices by LAPACK, which OpenBLAS brings along; triangles are solved
+ * by our own tiles (isa/product_kernels.h). It works on copies
  * of the matrices, in its own order and in their dtype; determinants, whose product of pivots soon
  * leaves float32, in float64. Matrices of a batch are done in parallel, and between them an
  * interrupt is noticed. */
+#include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
 #include "engine/core/team.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/blas.h"
 #include "engine/cpu/cpu.h"
+#include "engine/cpu/isa/isa.h"
 #include "engine/cpu/late/late.h"
+#include "engine/cpu/transpose.h"
 #include "engine/ops/plan.h"
 
 #include <math.h>
@@ -16,11 +20,13 @@
 #include <string.h>
 
 enum { NO_MEMORY = -1000000, NOT_FINITE };
+enum { PARTS = 6 };   /* of a desk's numbers */
+enum { WIDEST = 64 }; /* columns of a tile, at most */
 
 typedef struct job {
     const td_factor_plan *plan;
     int m, n, k, least, most; /* a is m x n, b n x k; the smaller and the larger of m and n */
-    size_t counts[5];         /* of the desk's numbers, in its order */
+    size_t counts[PARTS];     /* of the desk's numbers, in its order */
     size_t nplaces;
     int *info; /* of every matrix */
 } job;
@@ -45,10 +51,12 @@ static char *item(const td_tensor *x, int inner, int64_t at) {
 
 #define R      float
 #define SUFFIX float
+#define DTYPE  TD_F32
 #include "engine/cpu/factor_loops.h"
 
 #define R      double
 #define SUFFIX double
+#define DTYPE  TD_F64
 #include "engine/cpu/factor_loops.h"
 
 /* ---- determinants ---- */
@@ -99,8 +107,7 @@ static bool cofactor_by_inverse(const job *j, const desk_double *d) {
     }
     if (!(least >= far * most) || !isnormal(det))
         return false;
-    fill_unit_double(d->b, j->n);
-    d->lapack->getrs(j->n, j->n, d->c, j->n, d->places, d->b, j->n);
+    solve_factored_double(j, d, d->c, (lines_double){0}, j->n, (lines_double){d->b, 1, j->n});
     for (size_t row = 0; row < n; row++)
         for (size_t column = 0; column < n; column++)
             d->a[row + column * n] = det * d->b[column + row * n];
@@ -173,14 +180,14 @@ static bool in_float(const td_factor_plan *p) {
  * steps where threads that wait sleep. Measured on two threads of a Zen 4 (ms by one, by two): eigh
  * of 46 x 46 0.19 and 1.4, of 400 x 400 21 and 47, qr of 700 x 700 28 and 71; cholesky of 200 x 200
  * 0.19 and 1.7, of 700 x 700 5.0 and 5.1; inverse of 200 x 200 1.6 and 2.7, of 400 x 400 11.4 and
- * 8.9; triangular solve of 46 x 46 16 and 68 us, of 100 x 100 132 and 97. */
+ * 8.9. */
 static bool team_pays(const job *j) {
-    double n = j->n, right = n * n * j->k;
+    double n = j->n;
     switch (j->plan->kind) {
-    case TD_FACTOR_TRIANGLE:
-        return right >= 0x1p20;
+    case TD_FACTOR_TRIANGLE: /* is ours */
+        return false;
     case TD_FACTOR_SOLVE:
-        return right >= 0x1p25;
+        return n * n * n >= 0x1p25;
     case TD_FACTOR_DET:
     case TD_FACTOR_CHOLESKY:
         return n * n * n >= 0x1p29;
@@ -249,6 +256,7 @@ static void measure(job *j) {
                    : p->kind == TD_FACTOR_EIGH ? 1 + 6 * n + 2 * n * n
                    : singular                  ? 4 * least * least + 7 * least + 65 * most
                                                : 0;
+    j->counts[5] = n * (((p->kind == TD_FACTOR_COFACTOR ? n : k) + WIDEST - 1) / WIDEST * WIDEST);
     j->nplaces = p->kind == TD_FACTOR_EIGH ? 3 + 5 * n : singular ? 8 * most : most;
 }
 

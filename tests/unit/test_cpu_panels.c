@@ -1,6 +1,7 @@
-/* test_cpu_panels.c: products of large matrices by our own packing (cpu/product.h), called
- * directly, so that they run whatever library a machine prefers: against sums in double, over
- * every row and column that a tile can end at, over layouts, batches and depths. */
+/* test_cpu_panels.c: products of large matrices by our own packing (cpu/product.h), and triangles
+ * solved by the same tiles, called directly, so that they run whatever library a machine prefers:
+ * against sums in double, over every row and column that a tile can end at, over layouts, batches
+ * and depths. */
 #include "engine/cpu/blas.h"
 #include "engine/cpu/isa/isa.h"
 #include "engine/cpu/product.h"
@@ -234,6 +235,61 @@ TEST(a_long_product_is_interrupted) {
     td_release(x);
 }
 
+/* ---- triangles ---- */
+
+/* Of a (n x n, far from singular, NaN where it is not to be read) and x (n rows of a tile): how
+ * far a times the solution is from x, beside the sizes of the terms. */
+static double solve_once(td_dtype dtype, int64_t n, int64_t columns, bool turned, bool upper,
+                         bool unit) {
+    int64_t size = (int64_t)td_dtype_size(dtype), width = td_cpu->product->tile_bytes / size;
+    td_product_triangle t = {.a = left,
+                             .x = right,
+                             .n = n,
+                             .columns = columns,
+                             .a_row = turned ? 1 : n + GAP,
+                             .a_column = turned ? n + GAP : 1,
+                             .upper = upper,
+                             .unit = unit};
+    double worst = 0;
+    fill(dtype, left, (n + GAP) * (n + GAP));
+    fill(dtype, right, n * width);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++) {
+            char *at = left + (i * t.a_row + j * t.a_column) * size;
+            if (i == j ? unit : (j > i) != upper)
+                td_store_double(dtype, at, NAN);
+            else
+                td_store_double(dtype, at,
+                                i == j ? 2 + of(dtype, at, 0) : of(dtype, at, 0) / (double)n);
+        }
+    memcpy(again, right, (size_t)(n * width * size));
+    td_cpu->product->solve[dtype](&t);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t c = 0; c < columns; c++) {
+            double want = of(dtype, again, i * width + c), sum = -want, terms = fabs(want) + 1e-300;
+            for (int64_t j = upper ? i : 0; j < (upper ? n : i + 1); j++) {
+                double a = i == j && unit ? 1 : of(dtype, left, i * t.a_row + j * t.a_column);
+                sum += a * of(dtype, right, j * width + c);
+                terms += fabs(a * of(dtype, right, j * width + c));
+            }
+            double off = fabs(sum) / terms;
+            worst = off <= worst ? worst : off; /* NaN is worse than all */
+        }
+    return worst;
+}
+
+TEST(triangles_of_all_sizes_are_solved) {
+    static const int64_t sizes[] = {1, 2, 5, 6, 7, 11, 12, 13, 29, 64, 130};
+    for (int d = 0; d < 2; d++)
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+            for (int way = 0; way < 8; way++) {
+                int64_t width = td_cpu->product->tile_bytes / (int64_t)td_dtype_size(dtypes[d]);
+                for (int64_t columns = 1; columns <= width; columns += 1 + columns / 3)
+                    CHECK(solve_once(dtypes[d], sizes[s], columns, way & 1, way & 2, way & 4) <=
+                          (double)(8 + sizes[s]) * (d ? 0x1p-53 : 0x1p-24));
+            }
+}
+
 /* OpenBLAS goes by a list of models, on which a processor newer than itself is not. */
 TEST(openblas_takes_the_loops_that_the_processor_has) {
     const char *name = td_blas_version();
@@ -269,6 +325,7 @@ int main(void) {
     RUN(an_element_is_the_same_wherever_it_lies);
     RUN(what_is_beyond_a_matrix_reaches_nothing);
     RUN(a_long_product_is_interrupted);
+    RUN(triangles_of_all_sizes_are_solved);
     RUN(openblas_takes_the_loops_that_the_processor_has);
     RUN(pairs_of_bfloat16_are_quick_or_not_for_good);
     return check_finish();

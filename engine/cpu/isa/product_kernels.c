@@ -277,6 +277,7 @@ const td_product_kernels TD_ISA_SYMBOL(td_product_kernels) = {
               [TD_F32] = vf_block,
               [TD_F64] = vd_block},
     .tile = {[TD_F32] = tile_f_tile, [TD_F64] = tile_d_tile},
+    .solve = {[TD_F32] = tile_f_solve, [TD_F64] = tile_d_solve},
     .dots = {[TD_F32] = vf_dots, [TD_F64] = vd_dots, [TD_F16] = half_dots, [TD_BF16] = bfloat_dots},
     .whole = {[TD_U8] = whole_uint8_t,
               [TD_I8] = whole_int8_t,

@@ -31,6 +31,17 @@ typedef struct td_product_tile {
 } td_product_tile;
 typedef void (*td_product_tile_fn)(const td_product_tile *tile);
 
+/* x, whose rows lie as those of a tile's b, becomes a^-1 x for a triangular a (n x n, of which the
+ * other triangle isn't read, nor the diagonal where it is `unit`). What a column gives does not
+ * depend on the columns beside it. */
+typedef struct td_product_triangle {
+    const void *a;
+    void *x;
+    int64_t n, columns, a_row, a_column;
+    bool upper, unit;
+} td_product_triangle;
+typedef void (*td_product_solve_fn)(const td_product_triangle *triangle);
+
 /* sums[r] = sum over k < n of x[k] * rows[r * stride + k], r < count; the terms of each in the same
  * order, however many rows there are. */
 typedef void (*td_product_dots_fn)(const void *x, const void *rows, int64_t stride, int64_t count,
@@ -50,6 +61,7 @@ typedef void (*td_product_whole_fn)(void *c, int64_t apart, const void *x, const
 typedef struct td_product_kernels {
     td_product_block_fn block[TD_DTYPE_COUNT];
     td_product_tile_fn tile[TD_DTYPE_COUNT];
+    td_product_solve_fn solve[TD_DTYPE_COUNT];
     td_product_dots_fn dots[TD_DTYPE_COUNT];
     td_product_combine_fn combine[TD_DTYPE_COUNT];
     td_product_whole_fn whole[TD_DTYPE_COUNT];

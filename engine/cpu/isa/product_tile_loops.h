@@ -118,6 +118,56 @@ static void NAME(tile)(const td_product_tile *t) {
     of[(t->columns - 1) / N][t->rows - 1](t);
 }
 
+/* ---- triangles ---- */
+
+/* The rows of a tile, whose sums with all other rows are in x: those before each, in the order of
+ * solving, are solved and negated. */
+static void NAME(solve_rows)(const td_product_triangle *t, int64_t first, int64_t rows) {
+    for (int64_t k = 0; k < rows; k++) {
+        int64_t r = t->upper ? rows - 1 - k : k;
+        const T *a = (const T *)t->a + (first + r) * t->a_row + first * t->a_column;
+        T *x = (T *)t->x + first * NAME(tile_width), *row = x + r * NAME(tile_width);
+        T scale = t->unit ? -1 : -1 / a[r * t->a_column];
+        for (int64_t c = 0; c < t->columns; c += N) {
+            V sum = VEC(load)(row + c);
+            for (int64_t l = 0; l < k; l++) {
+                int64_t q = t->upper ? rows - 1 - l : l;
+                sum =
+                    ADD(sum, VEC(set)(a[q * t->a_column]), VEC(load)(x + q * NAME(tile_width) + c));
+            }
+            VEC(store)(row + c, sum * VEC(set)(scale));
+        }
+    }
+}
+
+/* Tile after tile; what has been solved is kept negated, so that all else adds. */
+static void NAME(solve)(const td_product_triangle *t) {
+    T *x = t->x;
+    int64_t tiles = (t->n + ROWS - 1) / ROWS;
+    for (int64_t k = 0; k < tiles && !td_interrupt_requested(); k++) {
+        int64_t first = (t->upper ? tiles - 1 - k : k) * ROWS;
+        int64_t rows = t->n - first < ROWS ? t->n - first : ROWS;
+        int64_t from = t->upper ? first + rows : 0, depth = t->upper ? t->n - from : first;
+        td_product_tile tile = {.a = (const T *)t->a + first * t->a_row + from * t->a_column,
+                                .b = x + from * NAME(tile_width),
+                                .base = x + first * NAME(tile_width),
+                                .c = x + first * NAME(tile_width),
+                                .rows = rows,
+                                .columns = t->columns,
+                                .depth = depth,
+                                .a_row = t->a_row,
+                                .a_step = t->a_column,
+                                .base_row = NAME(tile_width),
+                                .c_row = NAME(tile_width)};
+        if (depth > 0)
+            NAME(tile)(&tile);
+        NAME(solve_rows)(t, first, rows);
+    }
+    for (int64_t r = 0; r < t->n; r++)
+        for (int64_t c = 0; c < t->columns; c++)
+            x[r * NAME(tile_width) + c] = -x[r * NAME(tile_width) + c];
+}
+
 #undef OF
 #undef OF_ROWS
 #undef ALL_ROWS

@@ -1,13 +1,11 @@
 /* lapack_calls.h: LAPACK's calls for one type. Included once for each by openblas.c with R (the
- * type), SUFFIX (its name), F (the Fortran name of a call) and TRSM (CBLAS's) defined; undefines
- * them. Fortran's texts are followed by their lengths. */
+ * type), SUFFIX (its name) and F (the Fortran name of a call) defined; undefines them. Fortran's
+ * texts are followed by their lengths. */
 #define CAT2(a, b) a##_##b
 #define CAT1(a, b) CAT2(a, b)
 #define NAME(a)    CAT1(a, SUFFIX)
 
 void F(getrf)(const int *m, const int *n, R *a, const int *lda, int *pivots, int *info);
-void F(getrs)(const char *trans, const int *n, const int *columns, const R *a, const int *lda,
-              const int *pivots, R *b, const int *ldb, int *info, size_t);
 void F(potrf)(const char *uplo, const int *n, R *a, const int *lda, int *info, size_t);
 void F(geqrf)(const int *m, const int *n, R *a, const int *lda, R *tau, R *work, const int *nwork,
               int *info);
@@ -22,12 +20,6 @@ void F(syevd)(const char *job, const char *uplo, const int *n, R *a, const int *
 static int NAME(getrf)(int m, int n, R *a, int lda, int *pivots) {
     int info = 0;
     F(getrf)(&m, &n, a, &lda, pivots, &info);
-    return info;
-}
-
-static int NAME(getrs)(int n, int columns, const R *a, int lda, const int *pivots, R *b, int ldb) {
-    int info = 0;
-    F(getrs)("N", &n, &columns, a, &lda, pivots, b, &ldb, &info, 1);
     return info;
 }
 
@@ -63,15 +55,9 @@ static int NAME(syevd)(bool vectors, int n, R *a, int lda, R *w, R *work, int nw
     return info;
 }
 
-static void NAME(trsm)(bool upper, bool unit, int m, int n, const R *a, int lda, R *b, int ldb) {
-    TRSM(CblasColMajor, CblasLeft, upper ? CblasUpper : CblasLower, CblasNoTrans,
-         unit ? CblasUnit : CblasNonUnit, m, n, 1, a, lda, b, ldb);
-}
-
 #undef R
 #undef SUFFIX
 #undef F
-#undef TRSM
 #undef NAME
 #undef CAT1
 #undef CAT2

@@ -10,16 +10,13 @@
  * LAPACK's documentation asks for. */
 #define TD_LATE_LAPACK(R)                                                                          \
     int (*getrf)(int m, int n, R *a, int lda, int *pivots);                                        \
-    int (*getrs)(int n, int columns, const R *a, int lda, const int *pivots, R *b, int ldb);       \
     int (*potrf)(int n, R *a, int lda); /* the lower triangle */                                   \
     int (*geqrf)(int m, int n, R *a, int lda, R *tau, R *work, int nwork);                         \
     int (*orgqr)(int m, int n, int k, R *a, int lda, const R *tau, R *work, int nwork);            \
     int (*gesdd)(char job, int m, int n, R *a, int lda, R *s, R *u, int ldu, R *vt, int ldvt,      \
                  R *work, int nwork, int *iwork);                                                  \
     int (*syevd)(bool vectors, int n, R *a, int lda, R *w, R *work, int nwork, int *iwork,         \
-                 int niwork); /* the lower triangle */                                             \
-    /* b (m x n) = the inverse of a triangular a times b */                                        \
-    void (*trsm)(bool upper, bool unit, int m, int n, const R *a, int lda, R *b, int ldb);
+                 int niwork); /* the lower triangle */
 
 typedef struct td_late_lapack_float {
     TD_LATE_LAPACK(float)

@@ -28,20 +28,15 @@ static const char *core(void) {
 #define R       float
 #define SUFFIX  float
 #define F(name) s##name##_
-#define TRSM    cblas_strsm
 #include "engine/cpu/late/lapack_calls.h"
 
 #define R       double
 #define SUFFIX  double
 #define F(name) d##name##_
-#define TRSM    cblas_dtrsm
 #include "engine/cpu/late/lapack_calls.h"
 
 #define LAPACK(type)                                                                               \
-    {                                                                                              \
-        getrf_##type, getrs_##type, potrf_##type, geqrf_##type, orgqr_##type, gesdd_##type,        \
-            syevd_##type, trsm_##type                                                              \
-    }
+    { getrf_##type, potrf_##type, geqrf_##type, orgqr_##type, gesdd_##type, syevd_##type }
 
 extern const td_late_openblas td_late_openblas_calls;
 const td_late_openblas td_late_openblas_calls = {
