@@ -147,7 +147,7 @@ def a_erfcx(a):
     return a * mp.exp(z * z) * mp.erfc(z) / 2
 
 
-DEGREE, EXP_TERMS, EXP_PARTS, EXP_LONG_TERMS, LOG_TERMS = 6, 3, 8, 5, 9
+DEGREE, EXP_TERMS, EXP_PARTS, EXP_SHORT_TERMS, EXP_LONG_TERMS, LOG_TERMS = 6, 3, 8, 2, 5, 9
 
 
 def terms(f, low, high, count):
@@ -167,8 +167,8 @@ def log_terms(low, high):
     return terms(lambda f: (mp.log1p(f) - f + f * f / 2) / f**3, mpf(low), mpf(high), LOG_TERMS)
 
 
-def exp_powers():
-    powers = [mpf(2) ** (mpf(k % EXP_PARTS) / EXP_PARTS) for k in range(ENTRIES)]
+def exp_powers(parts):
+    powers = [mpf(2) ** (mpf(k % parts) / parts) for k in range(ENTRIES)]
     tops = [to_float(x) for x in powers]
     return [tops, [to_float(x - top) for x, top in zip(powers, tops)]]
 
@@ -190,9 +190,16 @@ typedef struct td_powers {{
     float rows[2][{ENTRIES}];
 }} td_powers;
 
-/* (exp(r) - 1 - r) / r^2 within ln 2 / {2 * EXP_PARTS} of 0, and within ln 2 / 2. */
-enum {{ TD_EXP_TERMS = {EXP_TERMS}, TD_EXP_LONG_TERMS = {EXP_LONG_TERMS} }};
+/* (exp(r) - 1 - r) / r^2 within ln 2 / {2 * EXP_PARTS} of 0, within half of that, and within
+ * ln 2 / 2. */
+enum {{
+    TD_EXP_TERMS = {EXP_TERMS},
+    TD_EXP_SHORT_TERMS = {EXP_SHORT_TERMS},
+    TD_EXP_LONG_TERMS = {EXP_LONG_TERMS}
+}};
 static const float exp_terms[TD_EXP_TERMS] = {{{exp_terms(EXP_PARTS, EXP_TERMS)}}};
+static const float exp_short_terms[TD_EXP_SHORT_TERMS] = {{
+    {exp_terms(2 * EXP_PARTS, EXP_SHORT_TERMS)}}};
 static const float exp_long_terms[TD_EXP_LONG_TERMS] = {{
     {exp_terms(1, EXP_LONG_TERMS)}}};
 
@@ -204,9 +211,11 @@ static const float log_terms[TD_LOG_TERMS] = {{
 static const float log2_terms[TD_LOG_TERMS] = {{
     {log_terms(mp.sqrt(0.5) - 1, mp.sqrt(2) - 1)}}};
 
-/* 2^(k / {EXP_PARTS}) in two parts, once and again. */
-static const td_powers exp_powers = {{{{""")
-print_rows(exp_powers())
+/* 2^(k / {EXP_PARTS}) in two parts, once and again; and 2^(k / {2 * EXP_PARTS}). */
+static const td_powers exp_eighths = {{{{""")
+print_rows(exp_powers(EXP_PARTS))
+print("static const td_powers exp_sixteenths = {{")
+print_rows(exp_powers(2 * EXP_PARTS))
 table("tanh", "tanh(a), without a in the first; 1 from the limit on", mp.tanh, 0.625, 9.3, DEGREE, 1)
 table("erf", "erf(a), without a in the first; 1 from the limit on", mp.erf, 0.265, 3.95, DEGREE, 1)
 table("silu", "a / (1 + exp(-a)), without a / 2 in the first; a from the limit on",

@@ -2,10 +2,11 @@
  * vectors of float, at a few instructions per vector.
  *
  * An element has one result wherever it lies and whatever lies beside it. exp goes by a polynomial
- * about the nearest eighth of a power of two; most others by one of 16, each of which serves an
- * interval (vec_pieces.h). Those that die away are an exponential times something that hardly
- * changes far out, so that their tails are as precise as what is near 0; where no lane of a vector
- * lies so far, that is not asked for. Errors are within tests/torture/ulp/functions.def.
+ * about the nearest power of two by an eighth or, with AVX-512, a sixteenth; most others by one of
+ * 16, each of which serves an interval (vec_pieces.h). Those that die away are an exponential times
+ * something that hardly changes far out, so that their tails are as precise as what is near 0;
+ * where no lane of a vector lies so far, that is not asked for. Errors are within
+ * tests/torture/ulp/functions.def.
  */
 #ifndef TD_CPU_ISA_VEC_FLOAT_H
 #define TD_CPU_ISA_VEC_FLOAT_H
@@ -35,18 +36,23 @@ static inline vf vf_polynomial(const float *terms, int count, vf x) {
 
 /* ---- exp ---- */
 
-#if defined(TD_ISA_avx512) || defined(TD_ISA_avx2)
+#if defined(TD_ISA_avx512)
 #define TD_EXP_BY_TABLE 1
-#define TD_EXP_FRACTION 3 /* bits of an exponent beyond the point: eighths */
+#define TD_EXP_FRACTION 4 /* bits of an exponent beyond the point: sixteenths */
+#elif defined(TD_ISA_avx2)
+#define TD_EXP_BY_TABLE 1
+#define TD_EXP_FRACTION 3
 #else
 #define TD_EXP_BY_TABLE 0
 #define TD_EXP_FRACTION 0
 #endif
 /* Adding it leaves them, and the whole ones, in the low bits. */
-#define TD_EXP_ROUND (0x1.8p23f / (1 << TD_EXP_FRACTION))
+#define TD_EXP_ROUND   (0x1.8p23f / (1 << TD_EXP_FRACTION))
+#define TD_EXP_ROUND_8 (0x1.8p23f / 8)
 
 #if TD_EXP_BY_TABLE
-/* Of 8 floats, which are there twice, those that the low three bits of the lanes of k say. */
+/* Of 8 floats, which are there twice, those that the low three bits of the lanes of k say; with
+ * AVX-512 it may be 16. */
 static inline vf vf_entry_of_8(const float *row, vi k) {
 #if defined(TD_ISA_avx512)
     return (vf)_mm512_permutexvar_ps((__m512i)k, _mm512_loadu_ps(row));
@@ -54,22 +60,33 @@ static inline vf vf_entry_of_8(const float *row, vi k) {
     return (vf)_mm256_permutevar8x32_ps(_mm256_loadu_ps(row), (__m256i)k);
 #endif
 }
+#if defined(TD_ISA_avx512)
+#define TD_EXP_POWERS exp_sixteenths
+#else
+#define TD_EXP_POWERS exp_eighths
+#endif
+
+/* How many digits of exp(x) are right, counted as those of a float: all, four more, or yet more and
+ * of exp(x) - 1 as well: by eighths, so that the top is 1 where that is small. */
+typedef enum td_exp_digits { TD_EXP_FLOAT, TD_EXP_MORE, TD_EXP_MOST } td_exp_digits;
 
 /* exp(x) = (*top + what is returned) * 2^n; vf_times_power knows n from *power. *top is from 1 to 2
- * and the rest at most a twentieth of it; `all` of its digits are right, or one
- * of them less. For x from -126 to 89. */
-static inline vf vf_exp_rest(vf x, bool all, vf *top, vf *power) {
-    vf round = (vf){0} + TD_EXP_ROUND;
-    vf shifted = vf_fma(x, (vf){0} + 1.44269504f, round), eighths = shifted - round;
-    vf high = vf_fma(eighths, (vf){0} - 0x1.63p-1f, x); /* exact: few digits by few digits */
-    vf r = vf_fma(eighths, (vf){0} + 0x1.bd0106p-13f, high);
-    vf sum = vf_polynomial(exp_terms, TD_EXP_TERMS, r);
-    vf low = vf_entry_of_8(exp_powers.rows[1], (vi)shifted);
-    *top = vf_entry_of_8(exp_powers.rows[0], (vi)shifted);
-    *power = shifted;
-    if (!all)
+ * and the rest at most a twentieth of it. For x from -126 to 89. */
+static inline vf vf_exp_rest(vf x, td_exp_digits digits, vf *top, vf *power) {
+    bool most = digits == TD_EXP_MOST, few = TD_EXP_FRACTION == 4 && digits == TD_EXP_FLOAT;
+    const td_powers *powers = most ? &exp_eighths : &TD_EXP_POWERS;
+    vf round = (vf){0} + (most ? TD_EXP_ROUND_8 : TD_EXP_ROUND);
+    vf shifted = vf_fma(x, (vf){0} + 1.44269504f, round), parts = shifted - round;
+    vf high = vf_fma(parts, (vf){0} - 0x1.63p-1f, x); /* exact: few digits by few digits */
+    vf r = vf_fma(parts, (vf){0} + 0x1.bd0106p-13f, high);
+    vf sum = few ? vf_polynomial(exp_short_terms, TD_EXP_SHORT_TERMS, r)
+                 : vf_polynomial(exp_terms, TD_EXP_TERMS, r);
+    vf low = vf_entry_of_8(powers->rows[1], (vi)shifted);
+    *top = vf_entry_of_8(powers->rows[0], (vi)shifted);
+    *power = TD_EXP_ROUND == TD_EXP_ROUND_8 || !most ? shifted : parts + TD_EXP_ROUND;
+    if (!most)
         return vf_fma(*top, vf_fma(sum, r * r, r), low);
-    low += vf_fma(eighths, (vf){0} + 0x1.bd0106p-13f, high - r);
+    low += vf_fma(parts, (vf){0} + 0x1.bd0106p-13f, high - r);
     return vf_fma(*top, r, vf_fma(*top, sum * (r * r), low));
 }
 
@@ -77,17 +94,17 @@ static inline vf vf_exp_rest(vf x, bool all, vf *top, vf *power) {
  * place of x. */
 static inline vf vf_exp_parts_of(vf x, vf less, vf *power) {
     vf round = (vf){0} + TD_EXP_ROUND;
-    vf shifted = vf_fma(x, (vf){0} + 1.44269504f, round), eighths = shifted - round;
-    vf high = vf_fma(eighths, (vf){0} - 0x1.63p-1f, x);
-    vf r = high - vf_fma(eighths, (vf){0} - 0x1.bd0106p-13f, less);
+    vf shifted = vf_fma(x, (vf){0} + 1.44269504f, round), parts = shifted - round;
+    vf high = vf_fma(parts, (vf){0} - 0x1.63p-1f, x);
+    vf r = high - vf_fma(parts, (vf){0} - 0x1.bd0106p-13f, less);
     vf sum = vf_polynomial(exp_terms, TD_EXP_TERMS, r);
-    vf top = vf_entry_of_8(exp_powers.rows[0], (vi)shifted);
-    vf rest = vf_entry_of_8(exp_powers.rows[1], (vi)shifted);
+    vf top = vf_entry_of_8(TD_EXP_POWERS.rows[0], (vi)shifted);
+    vf rest = vf_entry_of_8(TD_EXP_POWERS.rows[1], (vi)shifted);
     *power = shifted;
     return top + vf_fma(top, vf_fma(sum, r * r, r), rest);
 }
 static inline vf vf_exp_scaled(vf x, vf *power) {
-    vf top, rest = vf_exp_rest(x, false, &top, power);
+    vf top, rest = vf_exp_rest(x, TD_EXP_FLOAT, &top, power);
     return top + rest;
 }
 #else
@@ -123,8 +140,8 @@ static inline void vf_both_times_power(vf *x, vf *y, vf power) {
     *x = vf_times_power(*x, power);
     *y = vf_times_power(*y, power);
 #else
-    const int32_t eighths = (1 << TD_EXP_FRACTION) - 1;
-    vf scale = (vf)((((vi)power & ~eighths) << (23 - TD_EXP_FRACTION)) + (127 << 23));
+    const int32_t parts = (1 << TD_EXP_FRACTION) - 1;
+    vf scale = (vf)((((vi)power & ~parts) << (23 - TD_EXP_FRACTION)) + (127 << 23));
     *x *= scale;
     *y *= scale;
 #endif
@@ -132,7 +149,7 @@ static inline void vf_both_times_power(vf *x, vf *y, vf power) {
 
 /* exp(x) as two numbers, right to all digits and four more, for x from -87 to 87. */
 static inline vf vf_exp_two(vf x, vf *low) {
-    vf top, power, rest = vf_exp_rest(x, false, &top, &power), high = top + rest;
+    vf top, power, rest = vf_exp_rest(x, TD_EXP_MORE, &top, &power), high = top + rest;
     *low = (top - high) + rest;
     vf_both_times_power(&high, low, power);
     return high;
@@ -151,8 +168,8 @@ static inline vf vf_exp2(vf x) {
     vf near = vf_at_least(vf_at_most(x, 129), -151), shifted = near + TD_EXP_ROUND;
     vf r = (near - (shifted - TD_EXP_ROUND)) * 0.693147181f;
     vf sum = vf_polynomial(exp_terms, TD_EXP_TERMS, r);
-    vf top = vf_entry_of_8(exp_powers.rows[0], (vi)shifted);
-    vf rest = vf_entry_of_8(exp_powers.rows[1], (vi)shifted);
+    vf top = vf_entry_of_8(TD_EXP_POWERS.rows[0], (vi)shifted);
+    vf rest = vf_entry_of_8(TD_EXP_POWERS.rows[1], (vi)shifted);
     return vf_times_power(top + vf_fma(top, vf_fma(sum, r * r, r), rest), shifted);
 }
 
@@ -164,7 +181,7 @@ static __attribute__((noinline, cold)) vf vf_expm1_apart(vf r, vf x) {
 
 /* The top less 1, what rounding takes from that, and the rest. */
 static inline vf vf_expm1(vf x) {
-    vf top, power, rest = vf_exp_rest(vf_at_least(x, -18), true, &top, &power);
+    vf top, power, rest = vf_exp_rest(vf_at_least(x, -18), TD_EXP_MOST, &top, &power);
 #if defined(TD_ISA_avx512)
     top = vf_times_power(top, power);
     rest = vf_times_power(rest, power);

@@ -15,9 +15,16 @@ typedef struct td_powers {
     float rows[2][16];
 } td_powers;
 
-/* (exp(r) - 1 - r) / r^2 within ln 2 / 16 of 0, and within ln 2 / 2. */
-enum { TD_EXP_TERMS = 3, TD_EXP_LONG_TERMS = 5 };
+/* (exp(r) - 1 - r) / r^2 within ln 2 / 16 of 0, within half of that, and within
+ * ln 2 / 2. */
+enum {
+    TD_EXP_TERMS = 3,
+    TD_EXP_SHORT_TERMS = 2,
+    TD_EXP_LONG_TERMS = 5
+};
 static const float exp_terms[TD_EXP_TERMS] = {0.5f, 0.16667858f, 0.041665945f};
+static const float exp_short_terms[TD_EXP_SHORT_TERMS] = {
+    0.5000099f, 0.16666414f};
 static const float exp_long_terms[TD_EXP_LONG_TERMS] = {
     0.5f, 0.16666575f, 0.04166663f, 0.008363615f, 0.001391812f};
 
@@ -31,13 +38,21 @@ static const float log2_terms[TD_LOG_TERMS] = {
     0.3333333f, -0.24999996f, 0.20000754f, -0.16667996f, 0.14247803f, -0.124196954f, 0.116922416f,
     -0.115302466f, 0.07019126f};
 
-/* 2^(k / 8) in two parts, once and again. */
-static const td_powers exp_powers = {{
+/* 2^(k / 8) in two parts, once and again; and 2^(k / 16). */
+static const td_powers exp_eighths = {{
     {1.0f, 1.0905077f, 1.1892071f, 1.2968396f, 1.4142135f, 1.5422108f, 1.6817929f, 1.8340081f,
      1.0f, 1.0905077f, 1.1892071f, 1.2968396f, 1.4142135f, 1.5422108f, 1.6817929f, 1.8340081f},
     {0.0f, -1.307754e-08f, 3.7976353e-08f, -4.0189995e-08f, 2.4203235e-08f, 8.070905e-09f,
      -2.4755327e-08f, -1.1239278e-08f, 0.0f, -1.307754e-08f, 3.7976353e-08f, -4.0189995e-08f,
      2.4203235e-08f, 8.070905e-09f, -2.4755327e-08f, -1.1239278e-08f},
+}};
+static const td_powers exp_sixteenths = {{
+    {1.0f, 1.0442737f, 1.0905077f, 1.1387886f, 1.1892071f, 1.2418578f, 1.2968396f, 1.3542556f,
+     1.4142135f, 1.4768262f, 1.5422108f, 1.6104903f, 1.6817929f, 1.7562522f, 1.8340081f,
+     1.9152066f},
+    {0.0f, 4.83347e-08f, -1.307754e-08f, 5.3862223e-08f, 3.7976353e-08f, 4.496838e-08f,
+     -4.0189995e-08f, -1.0123349e-08f, 2.4203235e-08f, -4.500899e-08f, 8.070905e-09f,
+     9.836217e-09f, -2.4755327e-08f, -9.23577e-09f, -1.1239278e-08f, 9.845328e-09f},
 }};
 
 /* tanh(a), without a in the first; 1 from the limit on */
