@@ -125,6 +125,8 @@ def main():
     print_table("dexp", "2^(k / 16), and what rounding took from it", *exp_powers())
     print_terms("dexp", "(exp(r) - 1 - r) / r^2 within ln 2 / 32 of 0",
                 terms(lambda r: (mp.expm1(r) - r) / r**2, -narrow, narrow, 6))
+    print_terms("dtanh", "(tanh(x) - x) / x^3 in x^2, for x to a quarter",
+                terms(lambda t: (mp.tanh(mp.sqrt(t)) / mp.sqrt(t) - 1) / t, mpf(0), mpf(1) / 16, 10))
     print_table("dlog", "of m about 1 + k / 16 nearly 1 / m, and the logarithm of 1 over that in two parts",
                 *log_entries())
     print_terms("dlog", "(log(1 + f) - f + f^2 / 2) / f^3 within 0.034 of 0",

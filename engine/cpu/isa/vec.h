@@ -171,7 +171,7 @@ TD_VEC_MATH1(lgamma_most, lgamma, u10)
     }
 TD_VEC_MATH1(exp_most, exp, u10)
 TD_VEC_MATH1(log1p_most, log1p, u10)
-TD_VEC_MATH1(tanh, tanh, u10)
+TD_VEC_MATH1(tanh_most, tanh, u10)
 #undef TD_VEC_MATH1
 
 #define TD_VEC_MATH2(name, sleef, ulp)                                                             \

@@ -449,4 +449,36 @@ static inline vd vd_gelu(vd x) {
     return vd_select((vl)(x < 0), (vd)((vl){0} + INT64_MIN), x) - tail;
 }
 
+/* ---- tanh ---- */
+
+#if TD_EXP_BY_TABLE_D
+/* 1 / x of a number that is neither very large nor very small, to the last place or two. */
+static inline vd vd_inverse_near(vd x) {
+#if defined(TD_ISA_avx512)
+    vd y = (vd)_mm512_rcp14_pd((__m512d)x), one = (vd){0} + 1;
+    y = vd_fma(y, vd_fma(-x, y, one), y);
+    return vd_fma(y, vd_fma(-x, y, one), y);
+#else
+    return 1 / x;
+#endif
+}
+
+/* 1 - 2 / (exp(2 a) + 1), whose sum is as good as two numbers; from 22 on that is 1. Up to a
+ * quarter, where that would lose digits, a polynomial in the square. */
+static inline vd vd_tanh(vd x) {
+    vd a = vd_abs(x), square = a * a;
+    vd e_low, e = vd_exp_two(2 * vd_at_most(a, 22), &e_low), sum = e + 1;
+    vd lost = (e - (sum - 1)) + e_low, half = vd_inverse_near(sum);
+    vd more = vd_fma(-lost, half, vd_fma(-sum, half, (vd){0} + 1));
+    vd high = vd_fma(half, (vd){0} - 2, (vd){0} + 1), rest = vd_fma(half, (vd){0} - 2, 1 - high);
+    vd far = high + vd_fma(half * more, (vd){0} - 2, rest);
+    vd near = vd_fma(a * square, vd_polynomial(dtanh_terms, TD_DTANH_TERMS, square), a);
+    return vd_signed_as(vd_pick_lt(a, (vd){0} + 0.25, near, far), x);
+}
+#else
+static inline vd vd_tanh(vd x) {
+    return vd_tanh_most(x);
+}
+#endif
+
 #endif

@@ -51,6 +51,20 @@ static const double dexp_terms[] = {
     0.0013889063440655327,
     0.0001984146378747018};
 
+/* (tanh(x) - x) / x^3 in x^2, for x to a quarter */
+enum { TD_DTANH_TERMS = 10 };
+static const double dtanh_terms[] = {
+    -0.3333333333333333,
+    0.13333333333333333,
+    -0.05396825396825387,
+    0.021869488536134365,
+    -0.008863235527730825,
+    0.0035921279064936957,
+    -0.001455829636195592,
+    0.0005899197816047852,
+    -0.00023764750063180886,
+    8.548775370045155e-05};
+
 /* of m about 1 + k / 16 nearly 1 / m, and the logarithm of 1 over that in two parts */
 enum { dlog_rows = 3 };
 #if TD_TABLES_BY_ROWS
