@@ -1,5 +1,6 @@
 /* test_reduce.c: the reductions against naive sums in double, over dtypes, layouts and dims; edge
  * cases, precision, errors, and gradients where they are special. */
+#include "engine/core/denormals.h"
 #include "engine/ops/plan.h"
 #include "engine/td.h"
 
@@ -832,6 +833,35 @@ static void check_curvature(int64_t n, const double *v) {
     td_release(x);
 }
 
+/* They are made 0 in one of the processor's modes, which must end with them and spare operands. */
+TEST(products_below_all_floats_are_0_and_spare_denormals) {
+    static const td_dtype dtypes[] = {TD_F32, TD_BF16, TD_F64};
+    const int64_t sizes[] = {5000, 40}, rows = 0, columns = 1;
+    for (int k = 0; k < 3; k++) {
+        td_tensor *x = NULL, *y = NULL;
+        REQUIRE(OK(td_tensor_empty(dtypes[k], TD_DEVICE_CPU, 2, sizes, &x)));
+        for (int64_t e = 0; e < x->numel; e++)
+            td_store_double(dtypes[k], (char *)x->data + e * (int64_t)td_tensor_itemsize(x), 0.5);
+        REQUIRE(OK(TD_APPLY(&y, prod, TD_T(x))));
+        CHECK_CLOSE(element(y, 0), 0, 0);
+        td_release(y);
+        REQUIRE(OK(TD_APPLY(&y, prod, TD_T(x), TD_INTS(1, &rows))));
+        CHECK_CLOSE(element(y, 39), 0, 0);
+        td_release(y);
+        REQUIRE(OK(TD_APPLY(&y, prod, TD_T(x), TD_INTS(1, &columns))));
+        CHECK_CLOSE(element(y, 4999), 0x1p-40, 0);
+        td_release(y);
+        td_release(x);
+        CHECK(!td_flush_denormal());
+    }
+    td_tensor *x = VECTOR(TD_F32, 0x1p-140, 0x1p100, 0x1p30);
+    CHECK_CLOSE(full("prod", x), 0x1p-10, 0);
+    td_release(x);
+    x = VECTOR(TD_F64, 0x1p-1050, 0.5, 2);
+    CHECK_CLOSE(full("prod", x), 0x1p-1050, 0);
+    td_release(x);
+}
+
 TEST(products_have_second_derivatives_at_zeros) {
     check_curvature(4, (double[]){2, 3, -4, 5});
     check_curvature(4, (double[]){2, 0, -4, 5});
@@ -898,6 +928,7 @@ int main(void) {
     RUN(gradients_at_special_points);
     RUN(max_along_a_dim_gives_its_gradient_to_what_it_took);
     RUN(products_over_dims_with_zeros_have_gradients);
+    RUN(products_below_all_floats_are_0_and_spare_denormals);
     RUN(products_have_second_derivatives_at_zeros);
     RUN(the_product_of_a_single_zero_has_gradient_1);
     RUN(cumsum_has_the_running_sum_from_the_end_as_gradient);

@@ -381,7 +381,11 @@ DEFINE_FIND(min, <)
 
 /* ---- products ----
  *
- * They grow in double: no overflow on the way to a result that fits. */
+ * They grow in double: no overflow on the way to a result that fits. Many elements below 1 soon
+ * have a product in the range of denormals, with which processors take a hundred times as long;
+ * where results are less than double, such a product is 0 to them, and is made 0 at once. */
+
+enum { NAME(flushes) = sizeof(C) < sizeof(double) };
 
 static double NAME(prod_run)(const T *x, int64_t n) {
     double total = 1;
@@ -408,6 +412,7 @@ static double NAME(prod_run)(const T *x, int64_t n) {
 }
 static void NAME(prod_rows)(td_accumulator *acc, const void *data, int64_t rows, int64_t row_stride,
                             int64_t n, int64_t stride, const double *centers) {
+    const unsigned was = flush_tiny(NAME(flushes));
     (void)centers;
     for (int64_t r = 0; r < rows; r++) {
         const T *x = (const T *)data + r * row_stride;
@@ -418,10 +423,12 @@ static void NAME(prod_rows)(td_accumulator *acc, const void *data, int64_t rows,
                 acc[r].f *= (double)GET(x[k * stride]);
         }
     }
+    unflush_tiny(NAME(flushes), was);
 }
 static void NAME(prod_columns)(td_accumulator *acc, const void *data, int64_t rows,
                                int64_t row_stride, int64_t columns, const double *centers) {
     const T *x = data;
+    const unsigned was = flush_tiny(NAME(flushes));
     (void)centers;
     double part[TD_REDUCE_WIDTH];
     for (int64_t c = 0; c < columns; c++)
@@ -447,6 +454,7 @@ static void NAME(prod_columns)(td_accumulator *acc, const void *data, int64_t ro
     }
     for (int64_t c = 0; c < columns; c++)
         acc[c].f = part[c];
+    unflush_tiny(NAME(flushes), was);
 }
 
 #undef SUMS

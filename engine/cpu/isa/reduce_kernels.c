@@ -38,6 +38,33 @@ static inline vd widen_bfloats(const td_bfloat *x) {
 #endif
 }
 
+/* From here on results that would be denormal are 0; operands that are count as they are. What to
+ * give back to unflush_tiny. The compiler moves no access to memory past either. */
+static inline unsigned flush_tiny(bool wanted) {
+#if defined(__SSE2__)
+    unsigned was = _mm_getcsr();
+    if (wanted && !(was & _MM_FLUSH_ZERO_ON)) {
+        _mm_setcsr(was | _MM_FLUSH_ZERO_ON);
+        __asm__ volatile("" : : : "memory");
+    }
+    return was;
+#else
+    (void)wanted;
+    return 0;
+#endif
+}
+static inline void unflush_tiny(bool wanted, unsigned was) {
+#if defined(__SSE2__)
+    if (wanted && !(was & _MM_FLUSH_ZERO_ON)) {
+        __asm__ volatile("" : : : "memory");
+        _mm_setcsr(was);
+    }
+#else
+    (void)wanted;
+    (void)was;
+#endif
+}
+
 /* Elements `step` apart, by the processor's instruction. */
 #if defined(TD_ISA_avx512)
 enum { GATHERS = 1 };
