@@ -306,15 +306,43 @@ done:
     return status;
 }
 
+/* Elements that are counted together: on the CPU so few that their places stay in a cache, unless
+ * there are more bins, which each time are looked at. */
+static int64_t counted_together(const td_tensor *x, int64_t bins) {
+    enum { CACHED = 32 * 1024 };
+    if (td_tensor_device(x).type != TD_CPU || bins > x->numel)
+        return x->numel;
+    return bins > CACHED ? bins : CACHED;
+}
+
 static td_status run_histc(td_call *call) {
     const td_tensor *x = call->args[0].tensor;
     double low = td_arg_double(call->args[2]), high = td_arg_double(call->args[3]);
-    td_status status = td_check_float((td_dtype)x->dtype);
-    if (status == TD_OK)
-        status = histogram_ends(x, &low, &high);
-    return status ? status
-                  : TD_APPLY(call->out, bin_counts, call->args[0], call->args[1], TD_F(low),
-                             TD_F(high), TD_DTYPE(TD_I64));
+    int64_t bins = call->args[1].i, all = -1, most = counted_together(x, bins);
+    td_tensor *flat = NULL, *part = NULL, *counts = NULL, *sums = NULL;
+    td_status status = TD_OK;
+    TD_TRY(td_check_float((td_dtype)x->dtype));
+    TD_TRY(histogram_ends(x, &low, &high));
+    TD_TRY(TD_APPLY(&flat, reshape, call->args[0], TD_INTS(1, &all)));
+    TD_TRY(TD_APPLY(&sums, zeros, TD_INTS(1, &bins), TD_DTYPE(TD_I64),
+                    TD_DEVICE(td_tensor_device(x))));
+    for (int64_t at = 0, n; at < x->numel; at += n) {
+        n = x->numel - at < most ? x->numel - at : most;
+        TD_TRY(TD_APPLY(&part, narrow, TD_T(flat), TD_I(0), TD_I(at), TD_I(n)));
+        TD_TRY(TD_APPLY(&counts, bin_counts, TD_T(part), TD_I(bins), TD_F(low), TD_F(high),
+                        TD_DTYPE(TD_I64)));
+        TD_TRY(TD_APPLY_INPLACE(add, TD_T(sums), TD_T(counts)));
+        td_release(part);
+        td_release(counts);
+        part = counts = NULL;
+    }
+    status = TD_APPLY(call->out, to, TD_T(sums), TD_DTYPE((td_dtype)x->dtype));
+done:
+    td_release(flat);
+    td_release(part);
+    td_release(counts);
+    td_release(sums);
+    return status;
 }
 
 /* ---- searches ---- */
@@ -481,12 +509,12 @@ TD_OPERATOR(histc) = {
 };
 TD_OPERATOR(bin_counts) = {
     .schema = "(Tensor x, int bins, float low, float high, dtype whole) -> Tensor",
-    .doc = "How many elements lie in each of equal parts from low to high.",
-    .formula = "y = reshape(x, -1); inside = logical_and(ge(y, low), le(y, high));"
-               "part = where(inside, (y - low) * bins / (high - low), 0);"
+    .doc = "How many elements of x, of one dim, lie in each of equal parts from low to high.",
+    .formula = "inside = logical_and(ge(x, low), le(x, high));"
+               "part = where(inside, (x - low) * bins / (high - low), 0);"
                "place = clamp_max(to(part, whole), bins - 1);"
                "counts = zeros(bins, dtype=whole, device=x.device);"
-               "to(scatter_add(counts, 0, place, to(inside, whole)), x.dtype)",
+               "scatter_add(counts, 0, place, to(inside, whole))",
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(searchsorted) = {

@@ -270,6 +270,21 @@ t.test("a_result_that_was_not_asked_for_is_nil_before_one_that_was", function()
     t.eq(counts:tolist(), { 1, 2 })
 end)
 
+-- Long ones are counted piece by piece.
+t.test("histograms_of_many_elements_or_of_many_bins_miss_none", function()
+    local n = 70001
+    local x = tide.arange(0, n):to(tide.float64):reshape(1, n)
+    local function same(bins, low, high, want)
+        t.eq(x:histc(bins, low, high):tolist(), want)
+        t.eq(tide.cat({ x, x }):t():histc(bins, low, high):tolist(), (tide.tensor(want) * 2):tolist())
+    end
+    same(7, 0, 70000, { 10000, 10000, 10000, 10000, 10000, 10000, 10001 })
+    same(2, 32767, 32769, { 1, 2 })
+    same(1, 70001, 70002, { 0 })
+    t.is_true(x:histc(n):eq(1):all():item(), "as many bins as elements")
+    t.eq(x:histc(100000, 0, 100000):sum():item(), n)
+end)
+
 t.test("wrong_calls_say_what_is_wrong", function()
     local x = tide.randn(3, 4)
     t.error_has(function() x:topk(5) end, "topk: k must be from 0 to the size of dim 2, 4; got 5")
