@@ -11,9 +11,11 @@
 
 #include <string.h>
 
-/* STRETCH: elements between looks at the interrupt. Each of them may be the first that is written
- * in its page, and of 64 K such pages the system takes a second to give. */
-enum { FEW = 2048, MAX_BITS = 12, STRETCH = 16 };
+/* RUN_BITS: of the elements of a run, which lie in the nearest cache with their digits' counts;
+ * runs are few then, which many would take a page each to write to. STRETCH: elements between looks
+ * at the interrupt. Each of them may be the first that is written in its page, and of 64 K such
+ * pages the system takes a second to give. */
+enum { FEW = 2048, RUN_BITS = 11, MAX_BITS = 12, STRETCH = 16 };
 
 typedef struct order {
     const td_permutation_plan *plan;
@@ -61,33 +63,40 @@ static int bits_for(int64_t n) {
     return bits;
 }
 
-/* Sort entries, which agree from bit `high` on, into `to`: by digits of which there are about twice
- * as many as entries, so that few share one; what does lies side by side and is sorted then. */
-static void sort_run(const uint64_t *from, uint64_t *to, int64_t n, int high) {
-    uint32_t start[(1 << MAX_BITS) + 1];
-    int bits = bits_for(n) < MAX_BITS ? bits_for(n) + 1 : MAX_BITS, shift = high - bits;
-    uint64_t mask = ((uint64_t)1 << bits) - 1;
-    memset(start, 0, ((size_t)mask + 2) * sizeof *start);
-    for (int64_t k = 0; k < n; k++)
-        start[(from[k] >> shift & mask) + 1]++;
-    for (uint64_t d = 0; d < mask; d++)
-        start[d + 1] += start[d];
-    for (int64_t k = 0; k < n; k++)
-        to[start[from[k] >> shift & mask]++] = from[k];
-    td_sort_keys(to, n);
+/* Counts become sums of those before them, all of which are less than 64 K, four at a time. n is a
+ * multiple of 4. */
+static void begin(uint16_t *counts, int64_t n) {
+    const uint64_t ones = 0x0001000100010001u;
+    uint64_t sum = 0, word;
+    for (int64_t at = 0; at < n; at += 4) {
+        memcpy(&word, counts + at, sizeof word);
+        word *= ones;
+        uint64_t begins = (word << 16) + sum * ones;
+        sum += word >> 48;
+        memcpy(counts + at, &begins, sizeof begins);
+    }
 }
 
-/* The same for fewer than 256, whose counts are bytes. */
-static void sort_short_run(const uint64_t *from, uint64_t *to, int64_t n, int high) {
-    enum { BITS = 9, DIGITS = 1 << BITS };
-    uint8_t start[DIGITS] = {0};
-    const int shift = high - BITS;
+/* Sort entries, which agree from bit `high` on, into `to`: by digits of which there are about as
+ * many as entries, so that few share one; what does lies side by side and is sorted then, by
+ * exchanging neighbours so often that it hardly ever is too seldom, or one by one, which likes more
+ * digits. */
+static void sort_run(const uint64_t *from, uint64_t *to, int64_t n, int high) {
+    enum { ROUNDS = 8 };
+    uint16_t start[1 << MAX_BITS];
+    const int wanted = bits_for(n) + (td_cpu->keys->settle ? 0 : 1);
+    const int bits = wanted < 2 ? 2 : wanted < MAX_BITS ? wanted : MAX_BITS, shift = high - bits;
+    const uint64_t mask = ((uint64_t)1 << bits) - 1;
+    memset(start, 0, (size_t)(mask + 1) * sizeof *start);
     for (int64_t k = 0; k < n; k++)
-        start[from[k] >> shift & (DIGITS - 1)]++;
-    td_begin_few(start, DIGITS);
+        start[from[k] >> shift & mask]++;
+    begin(start, (int64_t)mask + 1);
     for (int64_t k = 0; k < n; k++)
-        to[start[from[k] >> shift & (DIGITS - 1)]++] = from[k];
-    td_sort_keys(to, n);
+        to[start[from[k] >> shift & mask]++] = from[k];
+    if (td_cpu->keys->settle)
+        td_cpu->keys->settle(to, n, ROUNDS);
+    else
+        td_sort_keys(to, n);
 }
 
 /* Sorted entries that are alike but for their numbers go by what is left of their keys. */
@@ -104,25 +113,22 @@ static void sort_alike(const order *o, uint64_t *e, int64_t n) {
     }
 }
 
-/* The numbers of sorted entries. */
+/* The numbers of entries that are sorted, but for few of them. */
 static void put_numbers(const order *o, uint64_t *e, int64_t n, int64_t *out) {
-    uint64_t mask = ~(~(uint64_t)0 << o->low);
-    bool alike = false;
-    for (int64_t k = 1; k < n; k++)
-        alike |= (e[k] ^ e[k - 1]) <= mask;
-    if (alike)
-        sort_alike(o, e, n);
-    for (int64_t k = 0; k < n; k++)
-        out[k] = (int64_t)(e[k] & mask);
+    if (td_cpu->keys->split(e, n, o->low, out))
+        return;
+    td_sort_keys(e, n);
+    sort_alike(o, e, n);
+    (void)td_cpu->keys->split(e, n, o->low, out);
 }
 
 static void sort_runs(void *ctx, int64_t begin, int64_t end, int worker) {
     const order *o = ctx;
     int64_t *out = o->plan->out->data;
-    uint64_t *room = o->room + worker * o->longest;
+    uint64_t *room = o->room + worker * (o->longest + TD_SETTLE_MORE);
     for (int64_t d = begin; d < end; d++) {
         int64_t first = o->start[d], n = o->start[d + 1] - first;
-        (n < 256 ? sort_short_run : sort_run)(o->entries + first, room, n, 64 - o->top);
+        sort_run(o->entries + first, room, n, 64 - o->top);
         put_numbers(o, room, n, out + first);
     }
 }
@@ -162,7 +168,7 @@ static td_status permute(order *o) {
     TD_TRY(td_parallel_for((o->n + per_chunk - 1) / per_chunk, TD_GRAIN / 16, make_entries, o));
     distribute(o);
     TD_TRY(td_interrupt_check()); /* for one it leaves early */
-    TD_TRY(make_room(o->longest * threads, sizeof *o->room, &room));
+    TD_TRY(make_room((o->longest + TD_SETTLE_MORE) * threads, sizeof *o->room, &room));
     o->room = room->data;
     status = td_parallel_for_among(threads, runs, 4 * o->n / runs, sort_runs, o);
 done:
@@ -171,7 +177,7 @@ done:
 }
 
 static void permute_few(order *o) {
-    uint64_t entries[FEW], sorted[FEW];
+    uint64_t entries[FEW], sorted[FEW + TD_SETTLE_MORE];
     o->made = entries;
     make_entries(o, 0, (o->n + 2 * TD_RANDOM_BLOCKS - 1) / (2 * TD_RANDOM_BLOCKS), 0);
     sort_run(entries, sorted, o->n, 64);
@@ -186,7 +192,7 @@ td_status td_cpu_permutation(const td_permutation_plan *p) {
         permute_few(&o);
         return TD_OK;
     }
-    int inner = o.low / 2 < MAX_BITS ? o.low / 2 : MAX_BITS;
+    int inner = o.low > RUN_BITS ? RUN_BITS : o.low - 1;
     o.top = o.low - inner;
     TD_TRY(make_room(o.n, sizeof *o.made, &made));
     TD_TRY(make_room(o.n, sizeof *o.entries, &entries));

@@ -58,6 +58,12 @@ TEST(a_random_order_is_that_of_the_generators_keys) {
     CHECK_INT(td_set_num_threads(threads), TD_OK);
 }
 
+/* What shares a digit is exchanged with its neighbours, vector by vector. */
+TEST(short_random_orders_of_every_length_are_those_of_the_keys) {
+    for (int64_t n = 0; n < 700; n++)
+        check_order((uint64_t)n, n);
+}
+
 /* The keys of 159222 and 680039 agree in their highest 44 bits, and are not in their order. */
 TEST(keys_that_are_nearly_alike_go_by_their_last_bits) {
     check_order(118, 1000003);
@@ -126,6 +132,7 @@ int main(void) {
         return 1;
     }
     RUN(a_random_order_is_that_of_the_generators_keys);
+    RUN(short_random_orders_of_every_length_are_those_of_the_keys);
     RUN(keys_that_are_nearly_alike_go_by_their_last_bits);
     RUN(a_seed_gives_the_same_numbers_for_ever);
     RUN(draws_into_strided_tensors_leave_the_gaps_alone);

@@ -4,6 +4,8 @@
 
 #include "engine/cpu/isa/isa_symbol.h"
 
+#include <string.h>
+
 #if defined(TD_ISA_avx512)
 #include <immintrin.h>
 #endif
@@ -192,10 +194,51 @@ static void order_wide(int64_t *keys, int64_t *places, int64_t n, int64_t width)
     ODD_EVEN_MERGES(n, EXCHANGE)
 #undef EXCHANGE
 }
-#define ORDER order, .order_wide = order_wide
+
+#if defined(TD_ISA_avx512)
+enum { LANES = 8 };
+static inline void exchange_beside(uint64_t *e) {
+    __m512i own = _mm512_loadu_si512(e), other = _mm512_permutex_epi64(own, 0xB1);
+    __m512i low = _mm512_min_epu64(own, other);
+    _mm512_storeu_si512(e, _mm512_mask_max_epu64(low, 0xAA, own, other));
+}
+#else
+enum { LANES = 4 };
+static inline void exchange_beside(uint64_t *e) {
+    typedef uint64_t lanes __attribute__((vector_size(32)));
+    const lanes odd = {0, ~0ull, 0, ~0ull}, beside = {1, 0, 3, 2};
+    lanes own, other;
+    memcpy(&own, e, sizeof own);
+    other = __builtin_shuffle(own, beside);
+    const lanes moves = (lanes)(own > other) ^ odd;
+    own = (own & ~moves) | (other & moves);
+    memcpy(e, &own, sizeof own);
+}
+#endif
+
+/* Neighbours are exchanged, now those at even places with the ones behind them, now those at odd
+ * ones: what is near its place gets there without a branch that waits for a number. */
+static void settle(uint64_t *e, int64_t n, int rounds) {
+    for (int k = 0; k < TD_SETTLE_MORE; k++)
+        e[n + k] = ~(uint64_t)0;
+    for (int round = 0; round < rounds; round++)
+        for (int64_t k = round % 2; k < n; k += LANES)
+            exchange_beside(e + k);
+}
+#define ORDER order, .order_wide = order_wide, .settle = settle
 #else
 #define ORDER NULL
 #endif
+
+static bool split(const uint64_t *e, int64_t n, int low, int64_t *out) {
+    const uint64_t mask = ((uint64_t)1 << low) - 1;
+    int64_t rises = n > 0 ? -1 : 0;
+    for (int64_t k = 1; k < n; k++)
+        rises &= (int64_t)(e[k - 1] >> low) - (int64_t)(e[k] >> low);
+    for (int64_t k = 0; k < n; k++)
+        out[k] = (int64_t)(e[k] & mask);
+    return rises < 0 || n == 0;
+}
 
 extern const td_keys_kernels TD_ISA_SYMBOL(td_keys_kernels);
 const td_keys_kernels TD_ISA_SYMBOL(td_keys_kernels) = {
@@ -207,4 +250,5 @@ const td_keys_kernels TD_ISA_SYMBOL(td_keys_kernels) = {
     .keep = KEEP,
     .below = below,
     .order = ORDER,
+    .split = split,
 };

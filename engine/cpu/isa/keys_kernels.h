@@ -5,6 +5,8 @@
 
 #include "engine/core/dtype.h"
 
+enum { TD_SETTLE_MORE = 9 };
+
 /* By dtype. `flip` has all bits of a key set where the order is the other way round, else none. */
 typedef struct td_keys_kernels {
     void (*read[TD_DTYPE_COUNT])(const void *x, int64_t n, uint64_t flip, uint64_t *keys);
@@ -25,6 +27,12 @@ typedef struct td_keys_kernels {
      * many. There is room for n in both. */
     int64_t (*below)(const uint64_t *keys, int64_t n, uint64_t limit, int64_t first, uint64_t *to,
                      int64_t *places);
+    /* n numbers, all different, in order, if each is less than `rounds` places from its own among
+     * those; TD_SETTLE_MORE numbers behind them are written as well. NULL where vectors of 64 bits
+     * are not compared. */
+    void (*settle)(uint64_t *e, int64_t n, int rounds);
+    /* What n numbers have in their `low` lowest bits. Returns whether the higher ones only rise. */
+    bool (*split)(const uint64_t *e, int64_t n, int low, int64_t *out);
     /* Each column of n rows of `width` numbers in ascending order. `order_wide`: of keys, equal
      * ones by their places, which lie likewise. NULL where vectors of 64 bits are not compared. */
     void (*order)(int64_t *e, int64_t n, int64_t width);
