@@ -22,6 +22,7 @@
 #include "engine/cpu/isa/scan_kernels.h"
 #include "engine/cpu/isa/softmax_kernels.h"
 #include "engine/cpu/isa/spatial_kernels.h"
+#include "engine/cpu/isa/turn_kernels.h"
 
 typedef struct td_isa {
     const char *name;
@@ -39,6 +40,7 @@ typedef struct td_isa {
     const td_grid_kernels *grid;
     const td_random_kernels *random;
     const td_product_kernels *product;
+    const td_turn_kernels *turn;
 } td_isa;
 
 /* The chosen set; valid when the backend has started. */
