@@ -201,11 +201,49 @@ static const struct {
     {"ndtri", TD_F64, 1, INFINITY},
     {"ndtri", TD_F64, 1e-30, -11.464024688443616},
     {"ndtri", TD_F64, 1e-300, -37.047096299361199},
+    {"sin", TD_F32, INFINITY, NAN},
+    {"sin", TD_F32, 32767, 0.18750655394138943}, /* where two ways meet */
+    {"sin", TD_F32, 32768, 0.9278563334139247},
+    {"sin", TD_F32, 0x1p127, 0.6233855129558702},
+    {"cos", TD_F32, -INFINITY, NAN},
+    {"cos", TD_F32, NAN, NAN},
+    {"cos", TD_F32, 1e-42, 1},
+    {"tan", TD_F32, NAN, NAN},
+    {"tan", TD_F32, 0x1.921fb6p0, -22877332.42885646},
+    {"tan", TD_F32, 1e-42, 1e-42},
+    {"asin", TD_F32, -1, -1.5707963267948966},
+    {"asin", TD_F32, 1.0000001, NAN},
+    {"asin", TD_F32, -INFINITY, NAN},
+    {"asin", TD_F32, NAN, NAN},
+    {"acos", TD_F32, 1, 0},
+    {"acos", TD_F32, -1, 3.1415926535897931},
+    {"acos", TD_F32, -1.0000001, NAN},
+    {"acos", TD_F32, INFINITY, NAN},
+    {"atan", TD_F32, -INFINITY, -1.5707963267948966},
+    {"atan", TD_F32, NAN, NAN},
+    {"atan", TD_F32, 1e-42, 1e-42},
+    {"log10", TD_F32, 0, -INFINITY},
+    {"log10", TD_F32, -1, NAN},
+    {"log10", TD_F32, INFINITY, INFINITY},
+    {"log10", TD_F32, 0x1p-149, -44.8534693539332},
+    {"log10", TD_F32, 1e6, 6},
 };
 
 TEST(functions_are_right_at_both_ends) {
     for (size_t k = 0; k < sizeof ends / sizeof *ends; k++)
         check_unary(ends[k].name, ends[k].dtype, ends[k].x, ends[k].want);
+}
+
+TEST(angles_keep_the_sign_of_zero) {
+    const char *names[] = {"sin", "tan", "asin", "atan"};
+    const double zeros[] = {-0.0, 0.0};
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        td_tensor *in = tensor_of(TD_F32, 2, zeros), *out = NULL;
+        if (CHECK_INT(td_op_apply(td_op_find(names[k]), &out, 1, (td_value[]){TD_T(in)}), TD_OK))
+            CHECK_INT(memcmp(out->data, in->data, 2 * sizeof(float)), 0);
+        td_release(in);
+        td_release(out);
+    }
 }
 
 static double exact_silu(double x) {
@@ -256,12 +294,23 @@ static void check_floats(const swept *f, uint32_t first, uint32_t stride, int64_
 
 /* A polynomial for each interval, of which a wrong digit shows in that one alone. */
 TEST(float_functions_are_right_in_every_interval) {
-    static const swept functions[] = {
-        {"exp", exp, 0.8, 88.7f, -256},       {"expm1", expm1, 1, 88.7f, -256},
-        {"log1p", log1p, 0.9, 256, -0.999f},  {"log", log, 0.9, 256, 0},
-        {"erfc", erfc, 1.1, 9, -256},         {"tanh", tanh, 1, 256, -256},
-        {"erf", erf, 0.9, 256, -256},         {"sigmoid", exact_sigmoid, 1, 256, -100},
-        {"silu", exact_silu, 2.5, 256, -256}, {"gelu", exact_gelu, 2.1, 256, -256}};
+    static const swept functions[] = {{"exp", exp, 0.8, 88.7f, -256},
+                                      {"expm1", expm1, 1, 88.7f, -256},
+                                      {"log1p", log1p, 0.9, 256, -0.999f},
+                                      {"log", log, 0.9, 256, 0},
+                                      {"erfc", erfc, 1.1, 9, -256},
+                                      {"tanh", tanh, 1, 256, -256},
+                                      {"erf", erf, 0.9, 256, -256},
+                                      {"sigmoid", exact_sigmoid, 1, 256, -100},
+                                      {"silu", exact_silu, 2.5, 256, -256},
+                                      {"gelu", exact_gelu, 2.1, 256, -256},
+                                      {"sin", sin, 1, 1e6f, -1e6f},
+                                      {"cos", cos, 1, 1e6f, -1e6f},
+                                      {"tan", tan, 1, 1e6f, -1e6f},
+                                      {"asin", asin, 1, 1, -1},
+                                      {"acos", acos, 1, 1, -1},
+                                      {"atan", atan, 1, 1e9f, -1e9f},
+                                      {"log10", log10, 1, 1e38f, 0}};
     enum { STRIDE = 997 };
     const uint32_t first[] = {0x33800000, 0xB3800000}; /* 2^-24 and its negative */
     for (size_t k = 0; k < sizeof functions / sizeof *functions; k++)
@@ -455,6 +504,7 @@ int main(void) {
         return 1;
     }
     RUN(functions_are_right_at_both_ends);
+    RUN(angles_keep_the_sign_of_zero);
     RUN(float_functions_are_right_in_every_interval);
     RUN(double_functions_are_right_in_every_interval);
     RUN(the_sign_of_zero_passes_through_odd_functions);

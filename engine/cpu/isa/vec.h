@@ -153,9 +153,6 @@ TD_VEC_MATH1(log10_most, log10, u10)
 TD_VEC_MATH1(sin_most, sin, u10)
 TD_VEC_MATH1(cos_most, cos, u10)
 TD_VEC_MATH1(tan_most, tan, u10)
-TD_VEC_MATH1(asin, asin, u10)
-TD_VEC_MATH1(acos, acos, u10)
-TD_VEC_MATH1(atan, atan, u10)
 TD_VEC_MATH1(sinh_most, sinh, u10)
 TD_VEC_MATH1(cosh_most, cosh, u10)
 TD_VEC_MATH1(asinh_most, asinh, u10)
@@ -164,7 +161,7 @@ TD_VEC_MATH1(atanh_most, atanh, u10)
 TD_VEC_MATH1(lgamma_most, lgamma, u10)
 #undef TD_VEC_MATH1
 
-/* vec_float.h has them for float. */
+/* vec_float.h and vec_angle.h have them for float. */
 #define TD_VEC_MATH1(name, sleef, ulp)                                                             \
     static inline vd vd_##name(vd x) {                                                             \
         return (vd)TD_SLEEF_D(sleef, ulp)((td_native_d)x);                                         \
@@ -172,6 +169,9 @@ TD_VEC_MATH1(lgamma_most, lgamma, u10)
 TD_VEC_MATH1(exp_most, exp, u10)
 TD_VEC_MATH1(log1p_most, log1p, u10)
 TD_VEC_MATH1(tanh_most, tanh, u10)
+TD_VEC_MATH1(asin, asin, u10)
+TD_VEC_MATH1(acos, acos, u10)
+TD_VEC_MATH1(atan, atan, u10)
 #undef TD_VEC_MATH1
 
 #define TD_VEC_MATH2(name, sleef, ulp)                                                             \

@@ -8,6 +8,7 @@
 #ifndef TD_CPU_ISA_VEC_MATH_H
 #define TD_CPU_ISA_VEC_MATH_H
 
+#include "engine/cpu/isa/vec_angle.h"
 #include "engine/cpu/isa/vec_double.h"
 #include "engine/cpu/isa/vec_float.h"
 
@@ -48,7 +49,8 @@ TD_VEC_LANES2(vd, double, double, vl, fmod, fmod(x, y))
  *
  * SLEEF takes a quick way where all lanes lie near 0 and slower ones for the whole vector where one
  * does not; their last bits differ. An element's result must not depend on its neighbours, nor on
- * how threads cut a tensor: lanes that go different ways are done apart. */
+ * how threads cut a tensor: lanes that go different ways are done apart. Floats have their own ways
+ * (vec_angle.h) where the set has fused products. */
 
 #define TD_VEC_ANGLE(V, T, M, name, near, far)                                                     \
     static __attribute__((noinline)) V V##_##name##_apart(V x) {                                   \
@@ -67,14 +69,17 @@ TD_VEC_LANES2(vd, double, double, vl, fmod, fmod(x, y))
         return __builtin_expect(V##_any(~quick), 0) ? V##_##name##_apart(x)                        \
                                                     : V##_##name##_most(x);                        \
     }
-TD_VEC_ANGLE(vf, float, vi, sin, 125, 125)
-TD_VEC_ANGLE(vf, float, vi, cos, 125, 125)
-TD_VEC_ANGLE(vf, float, vi, tan, 125, 125)
 TD_VEC_ANGLE(vd, double, vl, sin, 15, 1e14)
 TD_VEC_ANGLE(vd, double, vl, cos, 15, 1e14)
 TD_VEC_ANGLE(vd, double, vl, tan, 15, 1e14)
+#if !TD_ANGLES_OURS
+TD_VEC_ANGLE(vf, float, vi, sin, 125, 125)
+TD_VEC_ANGLE(vf, float, vi, cos, 125, 125)
+TD_VEC_ANGLE(vf, float, vi, tan, 125, 125)
+#endif
 #undef TD_VEC_ANGLE
 
+#if !TD_ANGLES_OURS
 /* Angles within 3.5 ulp, of which 16-bit floats see nothing. Far ones go the way of floats; no lane
  * goes another way for its neighbours' sake. */
 #define TD_VEC_ANGLE(name)                                                                         \
@@ -87,6 +92,20 @@ TD_VEC_ANGLE(sin)
 TD_VEC_ANGLE(cos)
 TD_VEC_ANGLE(tan)
 #undef TD_VEC_ANGLE
+
+#define TD_VEC_ARC(name)                                                                           \
+    static inline vf vf_##name(vf x) {                                                             \
+        return (vf)TD_SLEEF_F(name, u10)((td_native_f)x);                                          \
+    }
+TD_VEC_ARC(asin)
+TD_VEC_ARC(acos)
+TD_VEC_ARC(atan)
+#undef TD_VEC_ARC
+
+static inline vf vf_log10(vf x) {
+    return vf_log10_most(x);
+}
+#endif
 
 /* ---- the ends of domains ---- */
 
@@ -125,10 +144,6 @@ TD_VEC_ANGLE(tan)
 TD_VEC_ENDS(vf, float, vi, 0x1p-120, 87.5, 0x1p-126, 0x1p126)
 TD_VEC_ENDS(vd, double, vl, 0x1p-1010, 709, 0x1p-1022, 0x1p1022)
 #undef TD_VEC_ENDS
-
-static inline vf vf_log10(vf x) {
-    return vf_log10_most(x);
-}
 
 /* ---- sigmoid and its products ---- */
 
