@@ -7,6 +7,7 @@
 #include "engine/core/threads.h"
 #include "engine/cpu/block.h"
 #include "engine/cpu/cpu.h"
+#include "engine/cpu/isa/isa.h"
 #include "engine/ops/copy.h"
 #include "engine/ops/reduction.h"
 
@@ -75,6 +76,22 @@ DEFINE_DIRECTS(double, double, double, double)
 DEFINE_DIRECTS(int64, int64_t, int64_t, int64_t)
 DEFINE_DIRECTS(int32, int32_t, int64_t, int64_t)
 DEFINE_DIRECTS(byte, uint8_t, int64_t, int64_t)
+
+/* Of integers in whatever order they are added: vectors at a time, where they lie side by side. */
+static void int64_running(const scan *s, const char *from, char *to, int64_t lines, int64_t stride,
+                          int64_t apart) {
+    if (s->stride != 1 || s->out_stride != 1) {
+        int64_sums(s, from, to, lines, stride, apart);
+        return;
+    }
+    const int64_t *x = (const int64_t *)(const void *)from;
+    int64_t *out = (int64_t *)(void *)to;
+    for (; lines > 0; lines--, x += stride, out += apart) {
+        int64_t sum = 0;
+        for (int64_t k = 0; k < s->n && !td_interrupt_requested(); k += STRETCH)
+            sum = td_cpu->scan->sums(out + k, x + k, s->n - k < STRETCH ? s->n - k : STRETCH, sum);
+    }
+}
 
 #define DEFINE_SCAN(NAME, type, dtype, FIRST, OP)                                                  \
     /* Up to FOUR lines, whose sums do not wait for one another. */                                \
@@ -174,7 +191,7 @@ static direct_scan direct_for(td_scan_kind kind, td_dtype from, td_dtype to) {
         direct_scan sums, products;
     } all[] = {{TD_F32, TD_F32, float_sums, float_products},
                {TD_F64, TD_F64, double_sums, double_products},
-               {TD_I64, TD_I64, int64_sums, int64_products},
+               {TD_I64, TD_I64, int64_running, int64_products},
                {TD_I32, TD_I64, int32_sums, int32_products},
                {TD_U8, TD_I64, byte_sums, byte_products},
                {TD_BOOL, TD_I64, byte_sums, byte_products}};
@@ -191,8 +208,8 @@ static int64_t width_for(int64_t lines) {
     return each < WIDTH ? each : WIDTH;
 }
 
-/* An input that runs along the dim while the result does not is turned first, in a way that
- * caches like, unless that was done (`again`). */
+/* An input that runs along the dim while the result does not, or the other way round, is turned
+ * first, in a way that caches like, unless that was done (`again`). */
 static td_status scan_along(const td_scan_plan *plan, const td_tensor *x, bool again) {
     const td_tensor *out = plan->out;
     int dim = plan->dim;
@@ -211,7 +228,9 @@ static td_status scan_along(const td_scan_plan *plan, const td_tensor *x, bool a
     td_reduction_plan(x, mask, out, &s.plan);
     int last = s.plan.nkept - 1;
     s.direct = direct_for(plan->kind, s.from, s.to);
-    if (!again && s.stride == 1 && s.out_stride != 1 && s.plan.outputs > 1) {
+    const bool across = s.plan.kept_strides[last] == 1 && s.plan.kept_sizes[last] >= BESIDE;
+    if (!again && s.plan.outputs > 1 &&
+        ((s.stride == 1 && s.out_stride != 1) || (across && s.stride != 1 && s.out_stride == 1))) {
         td_tensor *turned;
         td_status status = td_contiguous((td_tensor *)x, &turned);
         if (status == TD_OK)

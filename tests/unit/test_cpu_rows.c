@@ -415,6 +415,37 @@ TEST(scans_are_right_for_lines_of_every_length) {
                         check_scan(dtypes[d], many[m], n, k % 2, k > 1);
     check_scan(TD_F32, 3, 10000, true, false);
     check_scan(TD_F64, 5, 10000, false, false);
+    check_scan(TD_I64, 3, 10001, false, false);
+}
+
+/* A transposed x is turned round first: what comes of it is what comes of a copy. */
+static void check_across(td_dtype dtype, int64_t lines, int64_t n) {
+    td_tensor *base = filled(dtype, 2, (int64_t[]){n, lines}, 7), *x = NULL, *copy = NULL;
+    must(TD_APPLY(&x, transpose, TD_T(base), TD_I(0), TD_I(1)));
+    must(TD_APPLY(&copy, contiguous, TD_T(x)));
+    for (int64_t dim = 0; dim < 2; dim++) {
+        td_tensor *out = NULL, *want = NULL;
+        int64_t wrong = 0;
+        must(TD_APPLY(&out, cumsum, TD_T(x), TD_I(dim)));
+        must(TD_APPLY(&want, cumsum, TD_T(copy), TD_I(dim)));
+        CHECK(out->contiguous);
+        for (int64_t k = 0; k < out->numel; k++)
+            wrong += !(at(out, k) == at(want, k) || isnan(at(want, k)));
+        CHECK_INT(wrong, 0);
+        td_release(out);
+        td_release(want);
+    }
+    td_release(base);
+    td_release(x);
+    td_release(copy);
+}
+
+TEST(scans_across_what_lies_transposed_are_those_of_a_copy) {
+    static const int64_t sides[] = {1, 3, 15, 16, 17, 70, 300};
+    for (int d = 0; d < DTYPES; d++)
+        for (int a = 0; a < 7; a++)
+            for (int b = 0; b < 7; b++)
+                check_across(dtypes[d], sides[a], sides[b]);
 }
 
 TEST(log_sum_exps_run_along_lines_side_by_side) {
@@ -453,6 +484,7 @@ int main(void) {
     RUN(short_rows_are_combined_many_at_once);
     RUN(rows_of_every_length_are_copied_side_by_side);
     RUN(scans_are_right_for_lines_of_every_length);
+    RUN(scans_across_what_lies_transposed_are_those_of_a_copy);
     RUN(log_sum_exps_run_along_lines_side_by_side);
     return check_finish();
 }

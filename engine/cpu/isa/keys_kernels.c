@@ -206,10 +206,10 @@ static inline void exchange_beside(uint64_t *e) {
 enum { LANES = 4 };
 static inline void exchange_beside(uint64_t *e) {
     typedef uint64_t lanes __attribute__((vector_size(32)));
-    const lanes odd = {0, ~0ull, 0, ~0ull}, beside = {1, 0, 3, 2};
+    const lanes odd = {0, ~0ull, 0, ~0ull};
     lanes own, other;
     memcpy(&own, e, sizeof own);
-    other = __builtin_shuffle(own, beside);
+    other = __builtin_shufflevector(own, own, 1, 0, 3, 2);
     const lanes moves = (lanes)(own > other) ^ odd;
     own = (own & ~moves) | (other & moves);
     memcpy(e, &own, sizeof own);

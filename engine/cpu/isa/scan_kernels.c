@@ -127,6 +127,45 @@ DEFINE_FLOATS(td_bfloat, td_bfloat_to_float, vf, vf_load_bfloats)
 DEFINE_FLOATS(float, SAME, vf, vf_load)
 DEFINE_FLOATS(double, SAME, vd, vd_load)
 
+/* Each lane and those before it, by steps of 1, 2, 4 lanes; and the last lane in all. */
+#if defined(TD_ISA_avx512)
+static inline vl sums_within(vl v) {
+    v += __builtin_shufflevector(v, (vl){0}, 8, 0, 1, 2, 3, 4, 5, 6);
+    v += __builtin_shufflevector(v, (vl){0}, 8, 8, 0, 1, 2, 3, 4, 5);
+    return v + __builtin_shufflevector(v, (vl){0}, 8, 8, 8, 8, 0, 1, 2, 3);
+}
+static inline vl last_in_all(vl v) {
+    return __builtin_shufflevector(v, v, 7, 7, 7, 7, 7, 7, 7, 7);
+}
+#elif defined(TD_ISA_avx2)
+static inline vl sums_within(vl v) {
+    v += __builtin_shufflevector(v, (vl){0}, 4, 0, 6, 2);
+    return v + __builtin_shufflevector(v, (vl){0}, 4, 4, 1, 1);
+}
+static inline vl last_in_all(vl v) {
+    return __builtin_shufflevector(v, v, 3, 3, 3, 3);
+}
+#else
+static inline vl sums_within(vl v) {
+    return v + __builtin_shufflevector(v, (vl){0}, 2, 0);
+}
+static inline vl last_in_all(vl v) {
+    return __builtin_shufflevector(v, v, 1, 1);
+}
+#endif
+static int64_t sums(int64_t *restrict out, const int64_t *restrict x, int64_t n, int64_t before) {
+    vl all = vl_set(before);
+    int64_t k = 0;
+    for (; k + VL_N <= n; k += VL_N) {
+        const vl v = sums_within(vl_load(x + k));
+        vl_store(out + k, v + all);
+        all += last_in_all(v);
+    }
+    for (before = all[0]; k < n; k++)
+        out[k] = before += x[k];
+    return before;
+}
+
 #define BY_DTYPE(name)                                                                             \
     {                                                                                              \
         [TD_BOOL] = uint8_t_##name, [TD_U8] = uint8_t_##name, [TD_I8] = int8_t_##name,             \
@@ -139,6 +178,7 @@ extern const td_scan_kernels TD_ISA_SYMBOL(td_scan_kernels);
 const td_scan_kernels TD_ISA_SYMBOL(td_scan_kernels) = {
     .largest = BY_DTYPE(largest),
     .smallest = BY_DTYPE(smallest),
+    .sums = sums,
     .largest_few = BY_DTYPE(largest_few),
     .smallest_few = BY_DTYPE(smallest_few),
 };

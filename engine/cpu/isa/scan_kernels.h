@@ -1,4 +1,5 @@
-/* scan_kernels.h: running extremes: a step of many lines side by side, and steps of a few. */
+/* scan_kernels.h: running extremes: a step of many lines side by side, and steps of a few; running
+ * sums of integers. */
 #ifndef TD_CPU_ISA_SCAN_KERNELS_H
 #define TD_CPU_ISA_SCAN_KERNELS_H
 
@@ -18,6 +19,8 @@ typedef void (*td_extremes_few)(void *out, int64_t *index, const void *x, int64_
 
 typedef struct td_scan_kernels {
     td_extremes_step largest[TD_DTYPE_COUNT], smallest[TD_DTYPE_COUNT];
+    /* out[k] = before + x[0] + ... + x[k] for each k < n: returns the last, or `before`. */
+    int64_t (*sums)(int64_t *restrict out, const int64_t *restrict x, int64_t n, int64_t before);
     td_extremes_few largest_few[TD_DTYPE_COUNT], smallest_few[TD_DTYPE_COUNT];
 } td_scan_kernels;
 
