@@ -301,10 +301,13 @@ static td_status list_triangle(int64_t rows, int64_t columns, int64_t offset, bo
         row_part part = part_of_row(r, columns, offset, upper);
         if (td_interrupt_requested())
             return td_interrupted();
-        for (int64_t c = part.from; c < part.to; c++) {
-            *row++ = r;
-            *column++ = c;
-        }
+        const int64_t len = part.to > part.from ? part.to - part.from : 0;
+        for (int64_t k = 0; k < len; k++)
+            row[k] = r;
+        for (int64_t k = 0; k < len; k++)
+            column[k] = part.from + k;
+        row += len;
+        column += len;
     }
     return TD_OK;
 }
