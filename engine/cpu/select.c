@@ -18,6 +18,7 @@
 enum {
     LONG = 128 * 1024, /* elements of a line that all threads look through together */
     BLOCK = 64 * 1024, /* and of what one of them takes at a time */
+    SHORT = 32,        /* elements of a line that is sorted, among many */
     TURN = 4096,       /* lines that are sorted before what is wanted of them is taken */
     COST = 8           /* of an element */
 };
@@ -335,7 +336,7 @@ static td_status select_sorted(select_job *j, td_short_lines *s, int64_t lines) 
 static td_status select_all(select_job *j, int64_t lines) {
     td_short_lines all = {
         .dtype = j->lines.dtype, .lines = lines, .n = j->lines.n, .first = j->lines.n};
-    if (td_are_short_lines(&all))
+    if (j->lines.n <= SHORT && td_are_short_lines(&all))
         return select_sorted(j, &all, lines);
     return j->lines.n >= LONG ? select_each(j, lines) : select_side_by_side(j, lines);
 }

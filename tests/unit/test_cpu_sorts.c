@@ -10,7 +10,7 @@
 
 static const td_dtype dtypes[] = {TD_F32, TD_F64, TD_F16, TD_BF16, TD_I64,
                                   TD_I32, TD_I16, TD_I8,  TD_U8,   TD_BOOL};
-enum { DTYPES = (int)(sizeof dtypes / sizeof *dtypes), LONGEST = 34 };
+enum { DTYPES = (int)(sizeof dtypes / sizeof *dtypes), LONGEST = 50 };
 
 static void must(td_status status) {
     if (status) {

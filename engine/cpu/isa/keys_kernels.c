@@ -158,7 +158,7 @@ static int64_t below(const uint64_t *keys, int64_t n, uint64_t limit, int64_t fi
         for (int64_t k = p; k > 0; k /= 2)                                                         \
             for (int64_t j = k % p; j + k < (n); j += 2 * k)                                       \
                 for (int64_t i = j; i < j + k && i + k < (n); i++)                                 \
-                    if (i / (2 * p) == (i + k) / (2 * p))                                          \
+                    if (((i ^ (i + k)) & -(2 * p)) == 0)                                           \
                         EXCHANGE(i, i + k);
 
 static inline void exchange(int64_t *restrict low, int64_t *restrict high, int64_t width) {
