@@ -17,7 +17,7 @@ enum {
     PIECE = 64 * 1024,     /* elements of a piece of one long row */
     STRETCH = 4096 * 1024, /* elements looked at without a look at the interrupt flag */
     COLUMNS = 64,          /* that one thread takes together */
-    SHORT = 64,            /* elements of a row that is looked at beside others... */
+    SHORT = 128,           /* elements of a row that is looked at beside others... */
     SIDE_BY_SIDE = 16,     /* where there are so many at least... */
     TILE = 16 * 1024,      /* bytes of them together */
     NARROW = 32,           /* columns that are few for a vector... */

@@ -383,3 +383,41 @@ t.test("places_named_twice_come_out_the_same_on_any_number_of_threads", function
     end
     tide.set_num_threads(before)
 end)
+
+-- ---- where extremes are ----
+
+-- The first of the largest (the smallest), or of what is not a number.
+local function place_of(list, smallest)
+    local best = 1
+    for k = 2, #list do
+        local v, b = list[k], list[best]
+        if b == b and (v ~= v or (smallest and v < b) or (not smallest and v > b)) then
+            best = k
+        end
+    end
+    return best
+end
+
+for _, dtype in ipairs { "float16", "bfloat16", "float32", "float64", "int64" } do
+    t.test("places_of_extremes_of_rows_of_" .. dtype, function()
+        tide.manual_seed(50)
+        for _, n in ipairs { 2, 31, 33, 64, 65, 100, 128, 129, 140, 300 } do
+            local x = (tide.randn(21, n, { dtype = tide.float64 }) * 9):to(tide[dtype]) -- many are equal
+            if x.dtype.is_floating_point then
+                x:slice(1, 3, 21, 5):slice(2, 1 + n // 3, n, 7):fill_(0 / 0)
+                x:slice(1, 4, 21, 5):trunc_()
+                x:slice(1, 5, 21, 5):fill_(-math.huge)
+            end
+            local largest, smallest = {}, {}
+            for k, list in ipairs(x:tolist()) do
+                largest[k], smallest[k] = place_of(list), place_of(list, true)
+            end
+            for _, way in ipairs { x, x:t():contiguous():t() } do
+                local values, places = way:max(2)
+                t.eq(places:tolist(), largest, dtype .. " max of " .. n)
+                t.is_true(tide.allclose(values, x:gather(2, places:unsqueeze(2)):squeeze(2), { equal_nan = true }))
+                t.eq(way:argmin(2):tolist(), smallest, dtype .. " argmin of " .. n)
+            end
+        end
+    end)
+end

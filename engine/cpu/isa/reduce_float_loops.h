@@ -318,11 +318,13 @@ EXTREMES(DEFINE_EXTREME)
 
 /* ---- where they are ---- */
 
+typedef I NAME(places) __attribute__((vector_size(sizeof(V))));
+
 /* The best of a block is found by vectors; the place only in the block that won. */
 #define DEFINE_FIND(name, better)                                                                  \
     static int64_t NAME(find_##name)(const void *data, int64_t n, int64_t stride) {                \
         const T *x = data;                                                                         \
-        if (stride != 1 || n < 8 * N) {                                                            \
+        if (stride != 1 || n < 2 * N) {                                                            \
             C best = GET(x[0]);                                                                    \
             int64_t at = 0;                                                                        \
             for (int64_t k = 1; k < n && best == best; k++) {                                      \
@@ -365,7 +367,16 @@ EXTREMES(DEFINE_EXTREME)
         }                                                                                          \
         for (int64_t r = 1; r < rows; r++) {                                                       \
             x += row_stride;                                                                       \
-            for (int64_t c = 0; c < columns; c++) {                                                \
+            int64_t c = 0;                                                                         \
+            for (; c + N <= columns; c += N) {                                                     \
+                const V v = LOAD(x + c), b = VEC(load)(best + c);                                  \
+                NAME(places) was, take = (v better b) | ((v != v) & (b == b));                     \
+                memcpy(&was, at + c, sizeof was);                                                  \
+                was = (take & (I)r) | (~take & was);                                               \
+                memcpy(at + c, &was, sizeof was);                                                  \
+                VEC(store)(best + c, VEC(select)(take, v, b));                                     \
+            }                                                                                      \
+            for (; c < columns; c++) {                                                             \
                 C v = GET(x[c]), b = best[c];                                                      \
                 I take = (v better b) | ((v != v) & (b == b));                                     \
                 at[c] = take ? (I)r : at[c];                                                       \
