@@ -121,8 +121,8 @@ static const struct {
     {"log2", TD_F32, 0x1p-126, -126},
     {"log2", TD_F32, 0x1p100, 100},
     {"log2", TD_F32, 0x1.fffffep127, 127.99999991400867},
-    {"log2", TD_F32, 0x1.6a09e6p-1, -0.50000002469067417}, /* on either side of a power's end */
-    {"log2", TD_F32, 0x1.6a09e8p-1, -0.49999990308057851},
+    {"log2", TD_F32, 0x1.58adaap-1, -0.5708930218382848}, /* on either side of a power's end */
+    {"log2", TD_F32, 0x1.58adacp-1, -0.570892894103098},
     {"log2", TD_F32, 0x1.000002p0, 1.7198264061184464e-07},
     {"log2", TD_F32, 0x1.fffffep-1, -8.5991327994145617e-08},
     {"erfc", TD_F32, -INFINITY, 2},
@@ -310,7 +310,8 @@ TEST(float_functions_are_right_in_every_interval) {
                                       {"asin", asin, 1, 1, -1},
                                       {"acos", acos, 1, 1, -1},
                                       {"atan", atan, 1, 1e9f, -1e9f},
-                                      {"log10", log10, 1, 1e38f, 0}};
+                                      {"log10", log10, 1, 1e38f, 0},
+                                      {"log2", log2, 1.03, 1e38f, 0}};
     enum { STRIDE = 997 };
     const uint32_t first[] = {0x33800000, 0xB3800000}; /* 2^-24 and its negative */
     for (size_t k = 0; k < sizeof functions / sizeof *functions; k++)

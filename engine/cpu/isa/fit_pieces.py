@@ -167,6 +167,11 @@ def log_terms(low, high):
     return terms(lambda f: (mp.log1p(f) - f + f * f / 2) / f**3, mpf(low), mpf(high), LOG_TERMS)
 
 
+def log2_terms(low, high):
+    """(log2(1 + f) - f / log(2)) / f^2."""
+    return terms(lambda f: (mp.log1p(f) - f) / (f**2 * mp.log(2)), mpf(low), mpf(high), LOG_TERMS)
+
+
 def exp_powers(parts):
     powers = [mpf(2) ** (mpf(k % parts) / parts) for k in range(ENTRIES)]
     tops = [to_float(x) for x in powers]
@@ -207,9 +212,11 @@ static const float exp_long_terms[TD_EXP_LONG_TERMS] = {{
 enum {{ TD_LOG_TERMS = {LOG_TERMS} }};
 static const float log_terms[TD_LOG_TERMS] = {{
     {log_terms(-0.25, 0.5)}}};
-/* From sqrt(1/2) - 1 to sqrt(2) - 1. */
+/* The same from -0.3268 to 0.3464, and (log2(1 + f) - f / log(2)) / f^2. */
 static const float log2_terms[TD_LOG_TERMS] = {{
-    {log_terms(mp.sqrt(0.5) - 1, mp.sqrt(2) - 1)}}};
+    {log_terms(-0.3268, 0.3464)}}};
+static const float log2_fused_terms[TD_LOG_TERMS] = {{
+    {log2_terms(-0.3268, 0.3464)}}};
 
 /* 2^(k / {EXP_PARTS}) in two parts, once and again; and 2^(k / {2 * EXP_PARTS}). */
 static const td_powers exp_eighths = {{{{""")

@@ -3,7 +3,7 @@
  *
  * An element has one result wherever it lies and whatever lies beside it. What rounding takes on
  * the way is carried along where it would be seen: of all floats no result is off by as much as one
- * last place, those of asin and acos by 0.61 at most. Without fused products (baseline) they are
+ * last place, those of asin and acos by 0.63 at most. Without fused products (baseline) they are
  * SLEEF's, as they are of angles that are far out. fit_angles.py makes the polynomials.
  */
 #ifndef TD_CPU_ISA_VEC_ANGLE_H

@@ -223,10 +223,19 @@ static inline vf vf_log_sum(vi n, vf f) {
     return sum + (rest + (f - (sum - tops)));
 }
 
-/* n + log2(1 + f). The interval is another: 1.5 would leave a difference of half the size. */
+/* n + log2(1 + f). The interval is another: f / log(2) is half of 1 at most, so that a sum with 1
+ * cancels little, and what rounding takes from it is found exactly. */
 static inline vi vf_log2_power(vf x) {
-    return ((vi)x - 0x3F3504F3) >> 23; /* sqrt(1/2) */
+    return ((vi)x - 0x3F2C56D6) >> 23; /* 0.6732 */
 }
+#if TD_EXP_BY_TABLE
+static inline vf vf_log2_sum(vi n, vf f) {
+    vf times = __builtin_convertvector(n, vf), slope = (vf){0} + 0x1.715476p+0f;
+    vf sum = vf_fma(f, slope, times), lost = vf_fma(f, slope, times - sum);
+    lost = vf_fma(f, (vf){0} + 0x1.4ae0cp-26f, lost); /* behind the digits of log2(e) */
+    return sum + vf_fma(f * f, vf_polynomial(log2_fused_terms, TD_LOG_TERMS, f), lost);
+}
+#else
 static inline vf vf_log2_sum(vi n, vf f) {
     const float log2_e = 0x1.715476p+0f, more = 0x1.4ae0cp-26f; /* behind its digits */
     vf times = __builtin_convertvector(n, vf), lost, tops = vf_product(f, (vf){0} + log2_e, &lost);
@@ -235,6 +244,7 @@ static inline vf vf_log2_sum(vi n, vf f) {
     lost += tops - (sum - times);
     return sum + vf_fma(tops, curve, vf_fma(f, (vf){0} + more, lost));
 }
+#endif
 
 /* Lanes outside of the interval, where r is wrong. */
 #define TD_LOG_LEAST   0x1p-126f

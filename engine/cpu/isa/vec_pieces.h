@@ -33,10 +33,13 @@ enum { TD_LOG_TERMS = 9 };
 static const float log_terms[TD_LOG_TERMS] = {
     0.33333334f, -0.2500006f, 0.20000164f, -0.16660619f, 0.14267015f, -0.12640533f, 0.1169773f,
     -0.09590647f, 0.043004442f};
-/* From sqrt(1/2) - 1 to sqrt(2) - 1. */
+/* The same from -0.3268 to 0.3464, and (log2(1 + f) - f / log(2)) / f^2. */
 static const float log2_terms[TD_LOG_TERMS] = {
-    0.3333333f, -0.24999996f, 0.20000754f, -0.16667996f, 0.14247803f, -0.124196954f, 0.116922416f,
-    -0.115302466f, 0.07019126f};
+    0.3333333f, -0.24999942f, 0.20000131f, -0.16673529f, 0.14282349f, -0.12284683f, 0.1107009f,
+    -0.12443255f, 0.10561061f};
+static const float log2_fused_terms[TD_LOG_TERMS] = {
+    -0.7213475f, 0.48089743f, -0.36067584f, 0.28864673f, -0.24039565f, 0.20271847f, -0.17971338f,
+    0.1986805f, -0.16713287f};
 
 /* 2^(k / 8) in two parts, once and again; and 2^(k / 16). */
 static const td_powers exp_eighths = {{
