@@ -748,6 +748,8 @@ td_status td_cpu_pointwise(const td_pointwise_plan *plan) {
             program == td_primitive_program(TD_PW_copy) ? operands[0].tensor : NULL;
         if (source && source->storage != out->storage && td_cpu_is_transpose(out, source))
             return td_cpu_transpose(out, source);
+        if (source && source->storage != out->storage && td_cpu_turns_first(out, source))
+            return td_cpu_turn_first(out, source);
     }
     job j = {.program = program,
              .compute = compute,

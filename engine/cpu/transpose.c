@@ -3,6 +3,7 @@
 
 #include "engine/core/threads.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/ops/copy.h"
 
 /* Blocks are so many bytes of lines of x, and of rows of the result. */
 enum { BLOCK_ROWS = 256, BLOCK_COLUMNS = 128, CHUNK = 1024 /* columns */, SMALLEST = 4096 };
@@ -28,11 +29,10 @@ static int fast_dim(const td_tensor *x) {
 }
 
 bool td_cpu_is_transpose(const td_tensor *out, const td_tensor *x) {
-    if (x->ndim < 2 || x->numel < SMALLEST || x->dtype != out->dtype || !out->contiguous ||
-        !td_tensor_same_shape(out, x))
+    const int last = x->ndim - 1, d = fast_dim(x);
+    if (d < 0 || x->numel < SMALLEST || x->dtype != out->dtype || !td_tensor_same_shape(out, x))
         return false;
-    int last = x->ndim - 1, d = fast_dim(x);
-    return d >= 0 && x->sizes[last] > 1 && x->strides[last] > 1;
+    return out->strides[last] == 1 && x->sizes[last] > 1 && x->strides[last] > 1;
 }
 
 void td_cpu_turn(void *out, int64_t out_step, const void *x, int64_t x_step, int64_t rows,
@@ -90,7 +90,8 @@ td_status td_cpu_transpose(td_tensor *out, const td_tensor *x) {
                        .x_step = x->strides[last],
                        .out_step = out->strides[fast]};
     int64_t matrices = 1;
-    while (last > 0 && last - 1 != fast && x->strides[last - 1] == j.columns * j.x_step) {
+    while (last > 0 && last - 1 != fast && x->strides[last - 1] == j.columns * j.x_step &&
+           out->strides[last - 1] == j.columns) {
         last--; /* the next dim goes on where this one ends, as it does in the result */
         j.columns *= x->sizes[last];
     }
@@ -107,4 +108,53 @@ td_status td_cpu_transpose(td_tensor *out, const td_tensor *x) {
     j.chunks = (j.columns + CHUNK - 1) / CHUNK;
     int64_t columns = j.columns < CHUNK ? j.columns : CHUNK;
     return td_parallel_for(matrices * j.strips * j.chunks, most * columns, transpose_strips, &j);
+}
+
+/* ---- by way of a row-major copy ---- */
+
+bool td_cpu_turns_first(const td_tensor *out, const td_tensor *x) {
+    int64_t inner = 0; /* stride of out in the dim behind */
+    bool along = false, first = true;
+    if (x->ndim < 2 || x->numel < SMALLEST || x->dtype != out->dtype ||
+        !td_tensor_same_shape(out, x))
+        return false;
+    for (int d = x->ndim - 1; d >= 0; d--) {
+        if (x->sizes[d] == 1)
+            continue;
+        if (out->strides[d] <= inner || (first && x->strides[d] <= 1))
+            return false;
+        along |= x->strides[d] == 1;
+        inner = out->strides[d];
+        first = false;
+    }
+    return along;
+}
+
+static td_status without_ones(const td_tensor *x, td_tensor **view) {
+    int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS];
+    int ndim = 0;
+    for (int d = 0; d < x->ndim; d++)
+        if (x->sizes[d] != 1) {
+            sizes[ndim] = x->sizes[d];
+            strides[ndim++] = x->strides[d];
+        }
+    return td_tensor_view((td_tensor *)x, ndim, sizes, strides, 0, view);
+}
+
+td_status td_cpu_turn_first(td_tensor *out, const td_tensor *x) {
+    td_tensor *to = NULL, *from = NULL, *turned = NULL;
+    td_status status = TD_OK;
+    TD_TRY(without_ones(out, &to));
+    TD_TRY(without_ones(x, &from));
+    if (td_cpu_is_transpose(to, from)) {
+        status = td_cpu_transpose(to, from);
+        goto done;
+    }
+    TD_TRY(td_contiguous(from, &turned));
+    status = td_copy_into(to, turned);
+done:
+    td_release(to);
+    td_release(from);
+    td_release(turned);
+    return status;
 }
