@@ -57,11 +57,18 @@ static void run(lua_State *L, tide_frame *frame, td_call *call) {
         tide_fail_operator(L, frame->op, frame->name);
 }
 
-/* Index results count from 1 here; a new tensor, since autograd may have saved the one from 0, but
- * for what out= gave. */
+/* Does nobody else know of x or its memory? */
+static bool is_own(const td_tensor *x) {
+    return x->layout == TD_STRIDED && !x->autograd &&
+           atomic_load_explicit(&x->refs, memory_order_acquire) == 1 &&
+           atomic_load_explicit(&x->storage->refs, memory_order_acquire) == 1;
+}
+
+/* Index results count from 1 here; a new tensor where autograd has saved the one from 0, but for
+ * what out= gave. */
 static void to_one_based(lua_State *L, tide_handle *handle, bool given) {
     td_tensor *shifted;
-    if (given) {
+    if (given || is_own(handle->tensor)) {
         TIDE_CHECK(L, TD_APPLY_INPLACE(add, TD_T(handle->tensor), TD_I(1)));
         return;
     }
