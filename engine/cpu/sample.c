@@ -6,6 +6,7 @@
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
 #include "engine/cpu/lines.h"
+#include "engine/ops/copy.h"
 
 enum { SIDE = 4 }; /* rows whose weights are added up side by side */
 
@@ -27,10 +28,12 @@ td_status td_cpu_poisson(const td_poisson_plan *p) {
 
 typedef struct choice_job {
     const td_multinomial_plan *plan;
-    int64_t first;   /* the row that those below begin with */
-    double *sums;    /* of each row's weights up to each place; or keys */
-    double *weights; /* of each row; NULL: they lie in the plan's x as float64 */
-    int64_t *order;  /* places by keys, a row for each worker */
+    int64_t first;      /* the row that those below begin with */
+    double *sums;       /* of each row's weights up to each place; or keys */
+    const td_tensor *x; /* weights, row-major */
+    int64_t x_first;    /* the row that it begins with */
+    double *weights;    /* of each row; NULL: they lie in x as float64 */
+    int64_t *order;     /* places by keys, a row for each worker */
     int64_t n, draws;
     atomic_int wrong;   /* td_wrong of a row */
     td_tensor *room[3]; /* what sums, weights and order lie in; owned */
@@ -74,9 +77,9 @@ static bool add_side_by_side(const double *weights, double *sums, int64_t n, int
 
 /* The weights of rows from one of j's on, as float64. */
 static const double *weights_of(const choice_job *j, int64_t row, int64_t rows) {
-    const td_tensor *x = j->plan->x;
-    const char *from =
-        (const char *)x->data + (size_t)((j->first + row) * j->n) * td_tensor_itemsize(x);
+    const td_tensor *x = j->x;
+    const int64_t at = (j->first - j->x_first + row) * j->n;
+    const char *from = (const char *)x->data + (size_t)at * td_tensor_itemsize(x);
     if (!j->weights)
         return (const double *)(const void *)from;
     double *weights = j->weights + row * j->n;
@@ -194,6 +197,25 @@ static td_status check_rows(const choice_job *j) {
     return TD_OK;
 }
 
+/* Rows from j's first on. */
+static td_status choose_part(choice_job *j, int64_t rows) {
+    const td_tensor *x = j->plan->x;
+    td_tensor *part = NULL, *dense = NULL;
+    td_status status = TD_OK;
+    TD_TRY(td_tensor_view((td_tensor *)x, 2, (int64_t[]){rows, j->n}, x->strides,
+                          j->first * x->strides[0], &part));
+    TD_TRY(td_contiguous(part, &dense));
+    j->x = dense;
+    j->x_first = j->first;
+    TD_TRY(td_parallel_for(rows, j->n, add_up, j));
+    TD_TRY(check_rows(j));
+    status = td_parallel_for(rows * j->draws, 32, choose, j);
+done:
+    td_release(part);
+    td_release(dense);
+    return status;
+}
+
 /* So many rows at a time that their sums are in the cache when places are drawn by them. */
 static td_status choose_anew(choice_job *j, int threads) {
     enum { CACHE = 64 * 1024 }; /* weights */
@@ -208,14 +230,8 @@ static td_status choose_anew(choice_job *j, int threads) {
         TD_TRY(td_room(most * j->n, sizeof(double), &j->room[1]));
         j->weights = j->room[1]->data;
     }
-    for (; j->first < rows && status == TD_OK; j->first += most) {
-        int64_t part = rows - j->first < most ? rows - j->first : most;
-        status = td_parallel_for(part, j->n, add_up, j);
-        if (status == TD_OK)
-            status = check_rows(j);
-        if (status == TD_OK)
-            status = td_parallel_for(part * j->draws, 32, choose, j);
-    }
+    for (; j->first < rows && status == TD_OK; j->first += most)
+        status = choose_part(j, rows - j->first < most ? rows - j->first : most);
 done:
     return status;
 }
@@ -237,7 +253,7 @@ done:
 
 td_status td_cpu_multinomial(const td_multinomial_plan *p) {
     int threads = td_threads_at_most();
-    choice_job j = {.plan = p, .n = p->x->sizes[1], .draws = p->out->sizes[1]};
+    choice_job j = {.plan = p, .x = p->x, .n = p->x->sizes[1], .draws = p->out->sizes[1]};
     td_status status = p->replacement ? choose_anew(&j, threads) : choose_all_apart(&j, threads);
     for (int k = 0; k < 3; k++)
         td_release(j.room[k]);

@@ -118,7 +118,7 @@ static td_status rule_multinomial(const td_call *call, td_meta *out) {
 /* A row as the one row of a matrix. */
 static td_status as_rows(td_tensor *x, td_tensor **out) {
     const int64_t sizes[2] = {x->ndim == 2 ? x->sizes[0] : 1, x->sizes[x->ndim - 1]};
-    const int64_t strides[2] = {sizes[1], 1};
+    const int64_t strides[2] = {x->ndim == 2 ? x->strides[0] : sizes[1], x->strides[x->ndim - 1]};
     return td_tensor_view(x, 2, sizes, strides, 0, out);
 }
 
@@ -127,7 +127,7 @@ static td_status kernel_multinomial(td_call *call) {
     td_multinomial_plan plan = {.replacement = call->args[2].b};
     td_status status = TD_OK;
     if (plan.replacement && td_tensor_device(call->args[0].tensor).type == TD_CPU)
-        TD_TRY(td_contiguous(call->args[0].tensor, &weights)); /* made float64 on the way */
+        weights = td_retain(call->args[0].tensor); /* made dense and float64 on the way */
     else
         TD_TRY(td_contiguous_as(call->args[0].tensor, TD_F64, &weights));
     TD_TRY(as_rows(weights, &x));

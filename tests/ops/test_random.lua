@@ -198,6 +198,18 @@ t.test("randperm_moves_everything_anywhere", function()
     t.is_true(((sums / rounds) - 4.5):abs():max():item() < 0.16, tostring(sums / rounds))
 end)
 
+t.test("choices_do_not_depend_on_how_weights_lie", function()
+    local x = tide.rand(300, 700) -- more than are copied together
+    local function drawn(weights)
+        tide.manual_seed(20)
+        return weights:multinomial(5, true)
+    end
+    local want = drawn(x)
+    t.is_true(tide.equal(drawn(x:t():contiguous():t()), want), "transposed")
+    t.is_true(tide.equal(drawn(tide.cat({ x, x }, 2):narrow(2, 1, 700)), want), "with gaps between rows")
+    t.is_true(tide.equal(drawn(x[1]:unsqueeze(2):expand(700, 2):t()[1]), drawn(x[1])), "with gaps between elements")
+end)
+
 t.test("numbers_do_not_depend_on_how_many_are_drawn_at_once", function()
     tide.manual_seed(19)
     local many = tide.rand(1000)
