@@ -1,7 +1,7 @@
 /* choose.c: which instruction set's kernels run, decided once when the engine starts. */
 #include "engine/cpu/isa/isa.h"
 
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -34,7 +34,7 @@ static double seconds_of(void (*trial)(void)) {
 }
 
 /* The least of some rounds: a processor may need a few to get up to speed. */
-static void measure_pairs(bool *quick) {
+static bool measure_pairs(void) {
     const td_product_kernels *k = td_isa_avx512.product;
     double least[2] = {1, 1};
     for (int r = 0; r < ROUNDS; r++)
@@ -43,7 +43,7 @@ static void measure_pairs(bool *quick) {
             if (s < least[pairs])
                 least[pairs] = s;
         }
-    *quick = least[1] < 1.5 * least[0]; /* an instruction of pairs is two */
+    return least[1] < 1.5 * least[0]; /* an instruction of pairs is two */
 }
 
 static bool has_amx(void) {
@@ -54,16 +54,14 @@ static bool has_amx(void) {
 
 bool td_cpu_pairs_bfloats(void) {
 #if defined(__x86_64__)
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static bool known, quick;
+    enum { UNKNOWN, SLOW, QUICK };
+    static atomic_int pairs;
+    int unknown = UNKNOWN;
     if (!__builtin_cpu_supports("avx512bf16"))
         return false;
-    pthread_mutex_lock(&lock);
-    if (!known)
-        measure_pairs(&quick);
-    known = true;
-    pthread_mutex_unlock(&lock);
-    return quick;
+    if (atomic_load(&pairs) == UNKNOWN) /* who is first tells all others */
+        atomic_compare_exchange_strong(&pairs, &unknown, measure_pairs() ? QUICK : SLOW);
+    return atomic_load(&pairs) == QUICK;
 #else
     return false;
 #endif

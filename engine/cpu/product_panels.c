@@ -21,7 +21,7 @@ enum {
     PACKED = 4 << 20,  /* bytes, but for one panel */
     SLAB = 16 * 1024,  /* terms of a panel */
     TURNED = 32,       /* terms of columns that are turned at a time */
-    WIDEST = 1024      /* bytes of a tile's row, at most */
+    WIDEST = 256       /* bytes of a tile's row, at most */
 };
 
 typedef struct job {
