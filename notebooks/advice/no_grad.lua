@@ -7,6 +7,6 @@ local model = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 10))
 local right = 0
 for _ = 1, 500 do
     local x = tide.randn(8, 32)
-    right = right + model(x):argmax(2):eq(1):sum():item()
+    right = right + model(x):argmax(2):eq(1):sum()
 end
-print(right)
+print(right:item())

@@ -9,7 +9,7 @@ do
     local _ <close> = tide.no_grad()
     for _ = 1, 500 do
         local x = tide.randn(8, 32)
-        right = right + model(x):argmax(2):eq(1):sum():item()
+        right = right + model(x):argmax(2):eq(1):sum()
     end
 end
-print(right)
+print(right:item())
