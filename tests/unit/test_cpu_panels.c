@@ -9,6 +9,7 @@
 
 #include "tests/check.h"
 
+#include <dlfcn.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -290,10 +291,13 @@ TEST(triangles_of_all_sizes_are_solved) {
             }
 }
 
-/* OpenBLAS goes by a list of models, on which a processor newer than itself is not. */
+/* OpenBLAS goes by a list of models, on which a processor newer than itself is not. In a program
+ * that has it from the start, as those with a sanitizer do, it has chosen before it can be told. */
 TEST(openblas_takes_the_loops_that_the_processor_has) {
     const char *name = td_blas_version();
     CHECK(strstr(name, " for "));
+    if (dlsym(RTLD_DEFAULT, "openblas_get_corename"))
+        return;
 #if defined(__x86_64__)
     bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
