@@ -248,8 +248,9 @@ static void measure(job *j) {
     size_t m = (size_t)j->m, n = (size_t)j->n, k = (size_t)j->k;
     size_t least = (size_t)j->least, most = (size_t)j->most;
     bool singular = p->kind == TD_FACTOR_SVD || p->kind == TD_FACTOR_COFACTOR;
-    j->counts[0] = m * (p->kind == TD_FACTOR_QR ? most : n);
-    j->counts[1] = singular ? m * m : n * k;
+    bool copies = p->kind != TD_FACTOR_TRIANGLE; /* which is solved where it lies */
+    j->counts[0] = copies ? m * (p->kind == TD_FACTOR_QR ? most : n) : 0;
+    j->counts[1] = singular ? m * m : copies ? n * k : 0;
     j->counts[2] = singular ? n * n : 0;
     j->counts[3] = least;
     j->counts[4] = p->kind == TD_FACTOR_QR     ? 64 * (most + 1)

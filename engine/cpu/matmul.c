@@ -144,10 +144,13 @@ static td_product_block block_of(const product *p) {
                               .c_column = p->c.column_stride};
 }
 
+static td_product_batch batch_of(const product *p) {
+    return (td_product_batch){p->batch, p->a.batch_stride, p->b.batch_stride, p->c.batch_stride};
+}
+
 static td_status multiply_blocks(const product *p) {
     const td_product_block block = block_of(p);
-    const td_product_batch batch = {p->batch, p->a.batch_stride, p->b.batch_stride,
-                                    p->c.batch_stride};
+    const td_product_batch batch = batch_of(p);
     return p->by->bytes ? td_product_of_bytes(&block, &batch)
                         : td_product_by_blocks(p->dtype, &block, &batch);
 }
@@ -184,8 +187,7 @@ static bool blocks_pay(const product *p) {
 
 static td_status multiply_panels(const product *p) {
     const td_product_block block = block_of(p);
-    const td_product_batch batch = {p->batch, p->a.batch_stride, p->b.batch_stride,
-                                    p->c.batch_stride};
+    const td_product_batch batch = batch_of(p);
     return td_product_by_panels(p->dtype, &block, &batch);
 }
 
