@@ -46,18 +46,23 @@ static inline void td_sort_keys(uint64_t *keys, int64_t n) {
     }
 }
 
-/* Counts become sums of those before them, all of which are less than 256. n is a multiple of 8.
- * Eight at a time: the product has in each byte the sum of those up to it. */
-static inline void td_begin_few(uint8_t *counts, int n) {
-    const uint64_t ones = 0x0101010101010101u;
-    uint64_t sum = 0, word;
-    for (int at = 0; at < n; at += 8) {
-        memcpy(&word, counts + at, sizeof word);
-        word *= ones;
-        uint64_t begins = (word << 8) + sum * ones;
-        sum += word >> 56;
-        memcpy(counts + at, &begins, sizeof begins);
+/* Counts become sums of those before them, all of which fit one. n is a multiple of as many as a
+ * word has, which are done together: the product has in each the sum of those up to it. */
+#define TD_DEFINE_BEGIN(name, type)                                                                \
+    static inline void name(type *counts, int64_t n) {                                             \
+        enum { BITS = 8 * sizeof(type), TOGETHER = 64 / BITS };                                    \
+        const uint64_t ones = ~(uint64_t)0 / (type) ~(type)0;                                      \
+        uint64_t sum = 0, word;                                                                    \
+        for (int64_t at = 0; at < n; at += TOGETHER) {                                             \
+            memcpy(&word, counts + at, sizeof word);                                               \
+            word *= ones;                                                                          \
+            uint64_t begins = (word << BITS) + sum * ones;                                         \
+            sum += word >> (64 - BITS);                                                            \
+            memcpy(counts + at, &begins, sizeof begins);                                           \
+        }                                                                                          \
     }
-}
+TD_DEFINE_BEGIN(td_begin_bytes, uint8_t)
+TD_DEFINE_BEGIN(td_begin_shorts, uint16_t)
+#undef TD_DEFINE_BEGIN
 
 #endif

@@ -47,7 +47,7 @@ static void *NAME(sort_few)(void *entries, void *room, int64_t n, int first, int
         uint8_t *at = counts[b];
         if (at[(uint8_t)(from[0] >> (8 * b))] == n)
             continue;
-        td_begin_few(at, 256);
+        td_begin_bytes(at, 256);
         for (int64_t k = 0; k < n; k++)
             to[at[(uint8_t)(from[k] >> (8 * b))]++] = from[k];
         E *other = from;

@@ -63,20 +63,6 @@ static int bits_for(int64_t n) {
     return bits;
 }
 
-/* Counts become sums of those before them, all of which are less than 64 K, four at a time. n is a
- * multiple of 4. */
-static void begin(uint16_t *counts, int64_t n) {
-    const uint64_t ones = 0x0001000100010001u;
-    uint64_t sum = 0, word;
-    for (int64_t at = 0; at < n; at += 4) {
-        memcpy(&word, counts + at, sizeof word);
-        word *= ones;
-        uint64_t begins = (word << 16) + sum * ones;
-        sum += word >> 48;
-        memcpy(counts + at, &begins, sizeof begins);
-    }
-}
-
 /* Sort entries, which agree from bit `high` on, into `to`: by digits of which there are about as
  * many as entries, so that few share one; what does lies side by side and is sorted then, by
  * exchanging neighbours so often that it hardly ever is too seldom, or one by one, which likes more
@@ -90,7 +76,7 @@ static void sort_run(const uint64_t *from, uint64_t *to, int64_t n, int high) {
     memset(start, 0, (size_t)(mask + 1) * sizeof *start);
     for (int64_t k = 0; k < n; k++)
         start[from[k] >> shift & mask]++;
-    begin(start, (int64_t)mask + 1);
+    td_begin_shorts(start, (int64_t)mask + 1);
     for (int64_t k = 0; k < n; k++)
         to[start[from[k] >> shift & mask]++] = from[k];
     if (td_cpu->keys->settle)
