@@ -7,7 +7,8 @@
 /* What one matrix is done with: memory from one block, and the library. */
 typedef struct NAME(desk) {
     const CAT1(td_late_lapack, SUFFIX) * lapack;
-    R *a, *b, *c, *values, *work, *panels;
+    R *a, *b, *c, *values, *work;
+    char *room; /* of our own decompositions */
     int *places;
     int nwork, nplaces;
 } NAME(desk);
@@ -34,23 +35,38 @@ static void NAME(store_line)(const td_tensor *x, char *p, int64_t step, int64_t 
             ((double *)(void *)p)[k * step] = from ? from[k] : 0;
 }
 
-/* Matrix `at` of x as columns; transposed on the way where wanted. */
+/* Matrix `at` of x, or its transpose, as columns. */
 static void NAME(load)(const td_tensor *x, int64_t at, bool transposed, R *to) {
+    int down = x->ndim - 2 + transposed, across = x->ndim - 1 - transposed;
+    int64_t rows = x->sizes[down], columns = x->sizes[across],
+            size = (int64_t)td_tensor_itemsize(x);
+    int64_t step = x->strides[down], by_column = x->strides[across];
     const char *p = item(x, 2, at);
-    int rows = x->ndim - 2 + transposed, columns = x->ndim - 1 - transposed;
-    int64_t by_column = x->strides[columns] * (int64_t)td_tensor_itemsize(x);
-    for (int64_t c = 0; c < x->sizes[columns]; c++, to += x->sizes[rows])
-        NAME(load_line)(x, p + c * by_column, x->strides[rows], x->sizes[rows], to);
+    if (x->dtype == DTYPE && by_column == 1 && step != 1)
+        turn_blocks((char *)to, rows, p, step, columns, rows, WHOLE, size);
+    else
+        for (int64_t c = 0; c < columns; c++, to += rows)
+            NAME(load_line)(x, p + c * by_column * size, step, rows, to);
 }
 
 /* Columns of `ld` elements into matrix `at` of x: all, or a triangle with zeros beside it. */
 static void NAME(store)(const td_tensor *x, int64_t at, bool transposed, part which, const R *from,
                         int64_t ld) {
+    int down = x->ndim - 2 + transposed, across = x->ndim - 1 - transposed;
+    int64_t rows = x->sizes[down], columns = x->sizes[across],
+            size = (int64_t)td_tensor_itemsize(x);
+    int64_t step = x->strides[down], by_column = x->strides[across] * size;
     char *p = item(x, 2, at);
-    int64_t rows = x->sizes[x->ndim - 2 + transposed], columns = x->sizes[x->ndim - 1 - transposed];
-    int64_t size = (int64_t)td_tensor_itemsize(x);
-    int64_t step = x->strides[x->ndim - 2 + transposed];
-    int64_t by_column = x->strides[x->ndim - 1 - transposed] * size;
+    if (x->dtype == DTYPE && x->strides[across] == 1 && step != 1) {
+        turn_blocks(p, step, (const char *)from, ld, rows, columns, which, size);
+        for (int64_t r = 0; r < rows && which != WHOLE; r++) {
+            int64_t end = r < columns ? r : columns, begin = r < columns ? r + 1 : columns;
+            char *row = p + r * step * size;
+            memset(which == UPPER ? row : row + begin * size, 0,
+                   (size_t)((which == UPPER ? end : columns - begin) * size));
+        }
+        return;
+    }
     for (int64_t c = 0; c < columns; c++, p += by_column, from += ld) {
         int64_t begin = which != LOWER ? 0 : c < rows ? c : rows;
         int64_t end = which != UPPER || c >= rows ? rows : c + 1;
@@ -64,18 +80,11 @@ static void NAME(store_vector)(const td_tensor *x, int64_t at, const R *from, in
     NAME(store_line)(x, item(x, 1, at), x->strides[x->ndim - 1], n, from);
 }
 
-/* A matrix where it lies; steps in elements. */
-typedef struct NAME(lines) {
-    R *p;
-    int64_t row, column;
-} NAME(lines);
-
 /* Matrix `at` of x, whose elements are R; of no tensor: NULL. */
-static NAME(lines) NAME(lines_of)(const td_tensor *x, int64_t at) {
+static td_factor_lines NAME(lines_of)(const td_tensor *x, int64_t at) {
     if (!x)
-        return (NAME(lines)){0};
-    return (NAME(lines)){(R *)(void *)item(x, 2, at), x->strides[x->ndim - 2],
-                         x->strides[x->ndim - 1]};
+        return (td_factor_lines){0};
+    return (td_factor_lines){item(x, 2, at), x->strides[x->ndim - 2], x->strides[x->ndim - 1]};
 }
 
 static void NAME(fill_unit)(R *to, int64_t n) {
@@ -84,150 +93,81 @@ static void NAME(fill_unit)(R *to, int64_t n) {
         to[k * (n + 1)] = 1;
 }
 
-/* ---- triangles ---- */
-
-/* out = a^-1 b for triangular factors of a, one or two; all n rows. */
-typedef struct NAME(triangles) {
-    td_product_triangle factors[2];
-    const int *places; /* of rows that change places first; or NULL */
-    int count;
-    int64_t n, k;
-    NAME(lines) b, out; /* b: NULL for a unit matrix */
-    R *panels;
-} NAME(triangles);
-
-/* Columns [first, first + count) of a matrix and a panel's rows, `width` apart. */
-static void NAME(pack)(const NAME(triangles) * t, int64_t first, int64_t count, int64_t width,
-                       R *x) {
-    const NAME(lines) *b = &t->b;
-    const R *from = b->p ? b->p + first * b->column : NULL;
-    if (!from || count < width)
-        memset(x, 0, (size_t)(t->n * width) * sizeof *x);
-    if (!from)
-        for (int64_t c = 0; c < count; c++)
-            x[(first + c) * width + c] = 1;
-    else if (b->row == 1)
-        td_cpu_turn(x, width, from, b->column, t->n, count, sizeof *x);
-    else
-        for (int64_t r = 0; r < t->n; r++)
-            for (int64_t c = 0; c < count; c++)
-                x[r * width + c] = from[r * b->row + c * b->column];
-}
-
-static void NAME(unpack)(const NAME(triangles) * t, int64_t first, int64_t count, int64_t width,
-                         const R *x) {
-    const NAME(lines) *out = &t->out;
-    R *to = out->p + first * out->column;
-    if (out->row == 1)
-        td_cpu_turn(to, out->column, x, width, count, t->n, sizeof *x);
-    else
-        for (int64_t r = 0; r < t->n; r++)
-            for (int64_t c = 0; c < count; c++)
-                to[r * out->row + c * out->column] = x[r * width + c];
-}
-
-static void NAME(swap_rows)(const NAME(triangles) * t, int64_t count, int64_t width, R *x) {
-    for (int64_t r = 0; r < t->n; r++) {
-        R *one = x + r * width, *other = x + (t->places[r] - 1) * width;
-        for (int64_t c = 0; one != other && c < count; c++) {
-            R kept = one[c];
-            one[c] = other[c];
-            other[c] = kept;
-        }
-    }
-}
-
-static void NAME(solve_panels)(void *ctx, int64_t begin, int64_t end, int worker) {
-    const NAME(triangles) *t = ctx;
-    int64_t width = td_cpu->product->tile_bytes / (int64_t)sizeof(R);
-    (void)worker;
-    for (int64_t p = begin; p < end && !td_interrupt_requested(); p++) {
-        int64_t first = p * width, count = t->k - first < width ? t->k - first : width;
-        R *x = t->panels + first * t->n;
-        NAME(pack)(t, first, count, width, x);
-        if (t->places)
-            NAME(swap_rows)(t, count, width, x);
-        for (int f = 0; f < t->count; f++) {
-            td_product_triangle one = t->factors[f];
-            one.n = t->n;
-            one.x = x;
-            one.columns = count;
-            td_cpu->product->solve[DTYPE](&one);
-        }
-        NAME(unpack)(t, first, count, width, x);
-    }
-}
-
-/* An interrupt leaves columns undone, which td_cpu_factor's own loop tells. */
-static void NAME(solve_triangles)(NAME(triangles) * t) {
-    int64_t width = td_cpu->product->tile_bytes / (int64_t)sizeof(R);
-    td_status status = td_parallel_for((t->k + width - 1) / width, t->n * t->n * width / 16,
-                                       NAME(solve_panels), t);
-    (void)status;
-}
-
 /* ---- one matrix ---- */
 
-/* a^-1 b of factors that getrf made. */
-static void NAME(solve_factored)(const job *j, const NAME(desk) * d, const R *a, NAME(lines) b,
-                                 int64_t k, NAME(lines) out) {
-    NAME(triangles)
-    t = {.factors = {{.a = a, .a_row = 1, .a_column = j->n, .unit = true},
-                     {.a = a, .a_row = 1, .a_column = j->n, .upper = true}},
-         .places = d->places,
-         .count = 2,
-         .n = j->n,
-         .k = k,
-         .b = b,
-         .out = out,
-         .panels = d->panels};
-    NAME(solve_triangles)(&t);
+/* Row-major a becomes its factors. */
+static int NAME(lu)(const job *j, const NAME(desk) * d, R *a) {
+    return td_factor_lu(DTYPE, j->n, a, d->places, d->room);
+}
+
+/* a^-1 b of such factors; b itself where there are none. */
+static void NAME(solve_factored)(const job *j, const NAME(desk) * d, const R *a, td_factor_lines b,
+                                 int64_t k, td_factor_lines out) {
+    td_factor_system s = {.dtype = DTYPE,
+                          .n = j->n,
+                          .k = k,
+                          .factors = {{.a = a, .a_row = j->n, .a_column = 1, .unit = true},
+                                      {.a = a, .a_row = j->n, .a_column = 1, .upper = true}},
+                          .count = a ? 2 : 0,
+                          .places = a ? d->places : NULL,
+                          .b = b,
+                          .out = out,
+                          .room = d->room};
+    td_factor_solve(&s);
 }
 
 /* Of a singular matrix the result is b, as LAPACK leaves it. */
 static int NAME(one_solve)(const job *j, const NAME(desk) * d, int64_t at) {
-    td_tensor *out = j->plan->out[0];
-    NAME(load)(j->plan->a, at, false, d->a);
-    if (j->n == 0 || j->k == 0)
-        return 0;
-    int info = d->lapack->getrf(j->n, j->n, d->a, j->n, d->places);
-    if (info == 0) {
-        NAME(solve_factored)
-        (j, d, d->a, NAME(lines_of)(j->plan->b, at), j->k, NAME(lines_of)(out, at));
-        return 0;
-    }
-    if (j->plan->b)
-        NAME(load)(j->plan->b, at, false, d->b);
-    else
-        NAME(fill_unit)(d->b, j->n);
-    NAME(store)(out, at, false, WHOLE, d->b, j->n);
+    NAME(load)(j->plan->a, at, true, d->a);
+    int info = NAME(lu)(j, d, d->a);
+    NAME(solve_factored)
+    (j, d, info ? NULL : d->a, NAME(lines_of)(j->plan->b, at), j->k,
+     NAME(lines_of)(j->plan->out[0], at));
     return info;
 }
 
 static int NAME(one_triangle)(const job *j, const NAME(desk) * d, int64_t at) {
-    NAME(lines) a = NAME(lines_of)(j->plan->a, at);
-    NAME(triangles)
-    t = {.factors = {{.a = a.p,
-                      .a_row = a.row,
-                      .a_column = a.column,
-                      .upper = j->plan->upper,
-                      .unit = j->plan->unit}},
-         .count = 1,
-         .n = j->n,
-         .k = j->k,
-         .b = NAME(lines_of)(j->plan->b, at),
-         .out = NAME(lines_of)(j->plan->out[0], at),
-         .panels = d->panels};
-    if (j->n > 0 && j->k > 0)
-        NAME(solve_triangles)(&t);
+    td_factor_lines a = NAME(lines_of)(j->plan->a, at);
+    td_factor_system s = {.dtype = DTYPE,
+                          .n = j->n,
+                          .k = j->k,
+                          .factors = {{.a = a.p,
+                                       .a_row = a.row,
+                                       .a_column = a.column,
+                                       .upper = j->plan->upper,
+                                       .unit = j->plan->unit}},
+                          .count = 1,
+                          .b = NAME(lines_of)(j->plan->b, at),
+                          .out = NAME(lines_of)(j->plan->out[0], at),
+                          .room = d->room};
+    td_factor_solve(&s);
     return 0;
 }
 
+/* The upper factor in rows is the lower one in columns. */
 static int NAME(one_cholesky)(const job *j, const NAME(desk) * d, int64_t at) {
     NAME(load)(j->plan->a, at, j->plan->upper, d->a);
-    int info = j->n > 0 ? d->lapack->potrf(j->n, d->a, j->n) : 0;
+    int info = td_factor_cholesky(DTYPE, j->n, d->a, d->room);
     NAME(store)(j->plan->out[0], at, j->plan->upper, LOWER, d->a, j->n);
     return info;
+}
+
+/* A singular matrix has a determinant. */
+static int NAME(one_det)(const job *j, const NAME(desk) * d, int64_t at) {
+    double det = 1, sign = 1, logarithm = 0;
+    NAME(load)(j->plan->a, at, true, d->a);
+    NAME(lu)(j, d, d->a);
+    for (int k = 0; k < j->n; k++) {
+        double pivot = (double)d->a[(size_t)k * (size_t)(j->n + 1)];
+        pivot = d->places[k] != k ? -pivot : pivot;
+        det *= pivot;
+        sign *= pivot > 0 ? 1 : pivot < 0 ? -1 : pivot;
+        logarithm += log(fabs(pivot));
+    }
+    const double numbers[] = {det, sign, logarithm};
+    for (int k = 0; k < 3; k++)
+        store_number(j->plan->out[k], item(j->plan->out[k], 0, at), numbers[k]);
+    return 0;
 }
 
 static int NAME(one_qr)(const job *j, const NAME(desk) * d, int64_t at) {
@@ -302,11 +242,13 @@ static int NAME(one_eigh)(const job *j, const NAME(desk) * d, int64_t at) {
 }
 
 static void NAME(lay)(NAME(desk) * d, const job *j, R *block) {
-    R **parts[PARTS] = {&d->a, &d->b, &d->c, &d->values, &d->work, &d->panels};
+    R **parts[PARTS] = {&d->a, &d->b, &d->c, &d->values, &d->work};
     for (int k = 0; k < PARTS; k++) {
         *parts[k] = block;
         block += j->counts[k];
     }
+    d->room = (char *)block;
+    block += j->room / sizeof(R);
     d->places = (int *)block;
     d->nwork = (int)j->counts[4];
     d->nplaces = (int)j->nplaces;
@@ -318,22 +260,25 @@ static void NAME(do_part)(const stretch *p, NAME(doing) one) {
     const job *j = p->job;
     NAME(desk) d;
     td_blas_call blas;
-    size_t reals = 1 + (j->nplaces * sizeof(int) + sizeof(R) - 1) / sizeof(R);
+    size_t reals = 1 + j->room / sizeof(R) + (j->nplaces * sizeof(int) + sizeof(R) - 1) / sizeof(R);
     for (int k = 0; k < PARTS; k++)
         reals += j->counts[k];
-    R *block = td_malloc(reals * sizeof *block);
-    if (block)
-        NAME(lay)(&d, j, block);
+    td_tensor *block = NULL;
+    td_status status = td_room((int64_t)reals, sizeof(R), &block);
+    if (status == TD_OK)
+        NAME(lay)(&d, j, block->data);
     for (int64_t at = p->begin; at < p->end; at++) {
-        if (block) {
+        if (status) {
+            j->info[at] = NO_MEMORY;
+        } else if (is_ours(j->plan->kind)) {
+            j->info[at] = one(j, &d, at);
+        } else {
             d.lapack = &td_blas_begin(&blas)->CAT1(of, SUFFIX);
             j->info[at] = one(j, &d, at);
             td_blas_end(&blas);
-        } else {
-            j->info[at] = NO_MEMORY;
         }
     }
-    td_free(block);
+    td_release(block);
 }
 
 #undef R

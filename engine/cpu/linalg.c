@@ -1,8 +1,8 @@
-/* linalg.c: decompositions of matrices by LAPACK, which OpenBLAS brings along; triangles are solved
- * by our own tiles (isa/product_kernels.h). It works on copies
- * of the matrices, in its own order and in their dtype; determinants, whose product of pivots soon
- * leaves float32, in float64. Matrices of a batch are done in parallel, and between them an
- * interrupt is noticed. */
+/* linalg.c: decompositions of matrices: LU, Cholesky's and triangles by our own blocks
+ * (factor_blocks.h), others by LAPACK, which OpenBLAS brings along. They work on copies of the
+ * matrices, in their own order and in their dtype, but for determinants: pivots of small matrices
+ * are float64, and so is every product of them, which soon leaves float32. Matrices of a batch are
+ * done in parallel, and between them an interrupt is noticed. */
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
@@ -10,8 +10,10 @@
 #include "engine/core/threads.h"
 #include "engine/cpu/blas.h"
 #include "engine/cpu/cpu.h"
+#include "engine/cpu/factor_blocks.h"
 #include "engine/cpu/isa/isa.h"
 #include "engine/cpu/late/late.h"
+#include "engine/cpu/lines.h"
 #include "engine/cpu/transpose.h"
 #include "engine/ops/plan.h"
 
@@ -20,15 +22,15 @@
 #include <string.h>
 
 enum { NO_MEMORY = -1000000, NOT_FINITE };
-enum { PARTS = 6 };   /* of a desk's numbers */
-enum { WIDEST = 64 }; /* columns of a tile, at most */
+enum { PARTS = 5 };       /* of a desk's numbers */
+enum { SMALL_DET = 128 }; /* rows of a matrix whose pivots are float64 for a determinant */
 
 typedef struct job {
     const td_factor_plan *plan;
     int m, n, k, least, most; /* a is m x n, b n x k; the smaller and the larger of m and n */
     size_t counts[PARTS];     /* of the desk's numbers, in its order */
-    size_t nplaces;
-    int *info; /* of every matrix */
+    size_t nplaces, room;     /* room: bytes, of our own decompositions */
+    int *info;                /* of every matrix */
 } job;
 
 /* Matrices of a batch that one thread does. */
@@ -49,6 +51,32 @@ static char *item(const td_tensor *x, int inner, int64_t at) {
     return (char *)x->data + offset * (int64_t)td_tensor_itemsize(x);
 }
 
+/* Which of them take no library? */
+static bool is_ours(td_factoring kind) {
+    return kind == TD_FACTOR_SOLVE || kind == TD_FACTOR_TRIANGLE || kind == TD_FACTOR_CHOLESKY ||
+           kind == TD_FACTOR_DET;
+}
+
+static void store_number(const td_tensor *x, char *p, double number) {
+    if (x->dtype == TD_F32)
+        *(float *)(void *)p = (float)number;
+    else
+        *(double *)(void *)p = number;
+}
+
+/* out[r * out_step + c] = x[r + c * x_step], block by block: those that reach into a part of out.
+ */
+static void turn_blocks(char *out, int64_t out_step, const char *x, int64_t x_step, int64_t rows,
+                        int64_t columns, part which, int64_t size) {
+    enum { SIDE = 32 };
+    for (int64_t c = 0; c < columns; c += SIDE)
+        for (int64_t r = which == LOWER ? c : 0; r < (which == UPPER ? c + 1 : rows); r += SIDE)
+            if (r < rows)
+                td_cpu_turn(out + (r * out_step + c) * size, out_step, x + (r + c * x_step) * size,
+                            x_step, rows - r < SIDE ? rows - r : SIDE,
+                            columns - c < SIDE ? columns - c : SIDE, (size_t)size);
+}
+
 #define R      float
 #define SUFFIX float
 #define DTYPE  TD_F32
@@ -59,58 +87,41 @@ static char *item(const td_tensor *x, int inner, int64_t at) {
 #define DTYPE  TD_F64
 #include "engine/cpu/factor_loops.h"
 
-/* ---- determinants ---- */
-
-/* A singular matrix has a determinant, so LAPACK's answer is none. */
-static int one_det(const job *j, const desk_double *d, int64_t at) {
-    double det = 1, sign = 1, logarithm = 0;
-    load_double(j->plan->a, at, false, d->a);
-    if (j->n > 0)
-        d->lapack->getrf(j->n, j->n, d->a, j->n, d->places);
-    for (int k = 0; k < j->n; k++) {
-        double pivot = d->places[k] != k + 1 ? -d->a[(size_t)k * (size_t)(j->n + 1)]
-                                             : d->a[(size_t)k * (size_t)(j->n + 1)];
-        det *= pivot;
-        sign *= pivot > 0 ? 1 : pivot < 0 ? -1 : pivot;
-        logarithm += log(fabs(pivot));
-    }
-    const double numbers[] = {det, sign, logarithm};
-    for (int k = 0; k < 3; k++)
-        store_line_double(j->plan->out[k], item(j->plan->out[k], 0, at), 0, 1, &numbers[k]);
-    return 0;
-}
+/* ---- cofactors ---- */
 
 /* The sign of an orthogonal matrix's determinant; overwrites it. */
 static double orientation(const job *j, const desk_double *d, double *a) {
     double sign = 1;
-    d->lapack->getrf(j->n, j->n, a, j->n, d->places);
+    if (lu_double(j, d, a))
+        return 0;
     for (int k = 0; k < j->n; k++)
-        if ((a[(size_t)k * (size_t)(j->n + 1)] < 0) != (d->places[k] != k + 1))
+        if ((a[(size_t)k * (size_t)(j->n + 1)] < 0) != (d->places[k] != k))
             sign = -sign;
     return sign;
 }
 
 /* Of a matrix, in a, whose pivots say that it is far from singular: determinant times the
- * transposed inverse. False: it isn't. */
+ * transposed inverse. False: it isn't. Columns are taken for rows, which turns the matrix and what
+ * comes of it. */
 static bool cofactor_by_inverse(const job *j, const desk_double *d) {
     const double far = 0x1p-20;
     size_t n = (size_t)j->n;
     double det = 1, least = INFINITY, most = 0;
     memcpy(d->c, d->a, n * n * sizeof *d->c);
-    if (n == 0 || d->lapack->getrf(j->n, j->n, d->c, j->n, d->places))
+    if (n == 0 || lu_double(j, d, d->c))
         return false;
     for (size_t k = 0; k < n; k++) {
         double pivot = d->c[k * (n + 1)], size = fabs(pivot);
-        det *= d->places[k] == (int)k + 1 ? pivot : -pivot;
+        det *= d->places[k] == (int)k ? pivot : -pivot;
         least = size < least ? size : least;
         most = size > most ? size : most;
     }
     if (!(least >= far * most) || !isnormal(det))
         return false;
-    solve_factored_double(j, d, d->c, (lines_double){0}, j->n, (lines_double){d->b, 1, j->n});
-    for (size_t row = 0; row < n; row++)
-        for (size_t column = 0; column < n; column++)
-            d->a[row + column * n] = det * d->b[column + row * n];
+    solve_factored_double(j, d, d->c, (td_factor_lines){0}, j->n,
+                          (td_factor_lines){(char *)d->b, 1, j->n});
+    for (size_t k = 0; k < n * n; k++)
+        d->a[k] = det * d->b[k];
     return true;
 }
 
@@ -151,61 +162,44 @@ static int one_cofactor(const job *j, const desk_double *d, int64_t at) {
 /* ---- batches ---- */
 
 static void part_float(void *ctx) {
-    static const doing_float ones[TD_FACTORINGS] = {
-        [TD_FACTOR_SOLVE] = one_solve_float,       [TD_FACTOR_TRIANGLE] = one_triangle_float,
-        [TD_FACTOR_CHOLESKY] = one_cholesky_float, [TD_FACTOR_QR] = one_qr_float,
-        [TD_FACTOR_SVD] = one_svd_float,           [TD_FACTOR_EIGH] = one_eigh_float};
+    static const doing_float ones[TD_FACTORINGS] = {[TD_FACTOR_DET] = one_det_float,
+                                                    [TD_FACTOR_SOLVE] = one_solve_float,
+                                                    [TD_FACTOR_TRIANGLE] = one_triangle_float,
+                                                    [TD_FACTOR_CHOLESKY] = one_cholesky_float,
+                                                    [TD_FACTOR_QR] = one_qr_float,
+                                                    [TD_FACTOR_SVD] = one_svd_float,
+                                                    [TD_FACTOR_EIGH] = one_eigh_float};
     const stretch *p = ctx;
     do_part_float(p, ones[p->job->plan->kind]);
 }
 
 static void part_double(void *ctx) {
-    static const doing_double ones[TD_FACTORINGS] = {[TD_FACTOR_DET] = one_det,
-                                                     [TD_FACTOR_COFACTOR] = one_cofactor,
-                                                     [TD_FACTOR_SOLVE] = one_solve_double,
-                                                     [TD_FACTOR_TRIANGLE] = one_triangle_double,
-                                                     [TD_FACTOR_CHOLESKY] = one_cholesky_double,
-                                                     [TD_FACTOR_QR] = one_qr_double,
-                                                     [TD_FACTOR_SVD] = one_svd_double,
-                                                     [TD_FACTOR_EIGH] = one_eigh_double};
+    static const doing_double ones[TD_FACTORINGS] = {
+        [TD_FACTOR_DET] = one_det_double,           [TD_FACTOR_COFACTOR] = one_cofactor,
+        [TD_FACTOR_SOLVE] = one_solve_double,       [TD_FACTOR_TRIANGLE] = one_triangle_double,
+        [TD_FACTOR_CHOLESKY] = one_cholesky_double, [TD_FACTOR_QR] = one_qr_double,
+        [TD_FACTOR_SVD] = one_svd_double,           [TD_FACTOR_EIGH] = one_eigh_double};
     const stretch *p = ctx;
     do_part_double(p, ones[p->job->plan->kind]);
 }
 
-static bool in_float(const td_factor_plan *p) {
-    return p->a->dtype == TD_F32 && p->kind != TD_FACTOR_DET && p->kind != TD_FACTOR_COFACTOR;
+static bool in_float(const job *j) {
+    return j->plan->a->dtype == TD_F32 && j->plan->kind != TD_FACTOR_COFACTOR &&
+           (j->plan->kind != TD_FACTOR_DET || j->n > SMALL_DET);
 }
 
 /* OpenBLAS calls its team for every step of a decomposition, and each call costs as much as many
  * steps where threads that wait sleep. Measured on two threads of a Zen 4 (ms by one, by two): eigh
- * of 46 x 46 0.19 and 1.4, of 400 x 400 21 and 47, qr of 700 x 700 28 and 71; cholesky of 200 x 200
- * 0.19 and 1.7, of 700 x 700 5.0 and 5.1; inverse of 200 x 200 1.6 and 2.7, of 400 x 400 11.4 and
- * 8.9. */
+ * of 46 x 46 0.19 and 1.4, of 400 x 400 21 and 47, qr of 700 x 700 28 and 71. */
 static bool team_pays(const job *j) {
-    double n = j->n;
-    switch (j->plan->kind) {
-    case TD_FACTOR_TRIANGLE: /* is ours */
-        return false;
-    case TD_FACTOR_SOLVE:
-        return n * n * n >= 0x1p25;
-    case TD_FACTOR_DET:
-    case TD_FACTOR_CHOLESKY:
-        return n * n * n >= 0x1p29;
-    case TD_FACTOR_COFACTOR:
-    case TD_FACTOR_QR:
-    case TD_FACTOR_SVD:
-    case TD_FACTOR_EIGH:
-    case TD_FACTORINGS:
-        break;
-    }
-    return n * j->m >= 0x1p22;
+    return !is_ours(j->plan->kind) && (double)j->n * j->m >= 0x1p22;
 }
 
 /* LAPACK's results depend on the size of its team. */
 static void some(void *ctx, int64_t begin, int64_t end, int worker) {
     const job *j = ctx;
     stretch p = {j, begin, end};
-    void (*do_part)(void *) = in_float(j->plan) ? part_float : part_double;
+    void (*do_part)(void *) = in_float(j) ? part_float : part_double;
     (void)worker;
     if (td_deterministic() || !team_pays(j))
         td_run_alone(do_part, &p);
@@ -245,19 +239,25 @@ static td_status answer(const job *j, int64_t batch) {
 /* Room for what LAPACK wants. */
 static void measure(job *j) {
     const td_factor_plan *p = j->plan;
-    size_t m = (size_t)j->m, n = (size_t)j->n, k = (size_t)j->k;
+    size_t m = (size_t)j->m, n = (size_t)j->n;
     size_t least = (size_t)j->least, most = (size_t)j->most;
     bool singular = p->kind == TD_FACTOR_SVD || p->kind == TD_FACTOR_COFACTOR;
     bool copies = p->kind != TD_FACTOR_TRIANGLE; /* which is solved where it lies */
+    bool cofactor = p->kind == TD_FACTOR_COFACTOR;
+    td_dtype dtype = in_float(j) ? TD_F32 : TD_F64;
     j->counts[0] = copies ? m * (p->kind == TD_FACTOR_QR ? most : n) : 0;
-    j->counts[1] = singular ? m * m : copies ? n * k : 0;
+    j->counts[1] = singular ? m * m : 0;
     j->counts[2] = singular ? n * n : 0;
     j->counts[3] = least;
     j->counts[4] = p->kind == TD_FACTOR_QR     ? 64 * (most + 1)
                    : p->kind == TD_FACTOR_EIGH ? 1 + 6 * n + 2 * n * n
                    : singular                  ? 4 * least * least + 7 * least + 65 * most
                                                : 0;
-    j->counts[5] = n * (((p->kind == TD_FACTOR_COFACTOR ? n : k) + WIDEST - 1) / WIDEST * WIDEST);
+    if (is_ours(p->kind) || cofactor) {
+        size_t solving = td_factor_system_room(dtype, j->n, cofactor ? j->n : j->k);
+        size_t factoring = td_factor_room(dtype, j->n);
+        j->room = solving > factoring ? solving : factoring;
+    }
     j->nplaces = p->kind == TD_FACTOR_EIGH ? 3 + 5 * n : singular ? 8 * most : most;
 }
 
@@ -279,7 +279,7 @@ td_status td_cpu_factor(const td_factor_plan *plan) {
     j.least = j.m < j.n ? j.m : j.n;
     j.most = j.m < j.n ? j.n : j.m;
     measure(&j);
-    td_status status = batch > 0 ? td_blas_ready() : TD_OK;
+    td_status status = batch > 0 && !is_ours(plan->kind) ? td_blas_ready() : TD_OK;
     if (status || batch == 0)
         return status;
     j.info = td_calloc((size_t)batch, sizeof *j.info);

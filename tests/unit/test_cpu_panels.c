@@ -239,7 +239,7 @@ TEST(a_long_product_is_interrupted) {
 /* ---- triangles ---- */
 
 /* Of a (n x n, far from singular, NaN where it is not to be read) and x (n rows of a tile): how
- * far a times the solution is from x, beside the sizes of the terms. */
+ * far a times the solution, which comes negated, is from x, beside the sizes of the terms. */
 static double solve_once(td_dtype dtype, int64_t n, int64_t columns, bool turned, bool upper,
                          bool unit) {
     int64_t size = (int64_t)td_dtype_size(dtype), width = td_cpu->product->tile_bytes / size;
@@ -267,7 +267,7 @@ static double solve_once(td_dtype dtype, int64_t n, int64_t columns, bool turned
     td_cpu->product->solve[dtype](&t);
     for (int64_t i = 0; i < n; i++)
         for (int64_t c = 0; c < columns; c++) {
-            double want = of(dtype, again, i * width + c), sum = -want, terms = fabs(want) + 1e-300;
+            double want = of(dtype, again, i * width + c), sum = want, terms = fabs(want) + 1e-300;
             for (int64_t j = upper ? i : 0; j < (upper ? n : i + 1); j++) {
                 double a = i == j && unit ? 1 : of(dtype, left, i * t.a_row + j * t.a_column);
                 sum += a * of(dtype, right, j * width + c);

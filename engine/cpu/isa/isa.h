@@ -9,6 +9,7 @@
 
 #include "engine/cpu/isa/combine_kernels.h"
 #include "engine/cpu/isa/convert_kernels.h"
+#include "engine/cpu/isa/factor_kernels.h"
 #include "engine/cpu/isa/fused_kernels.h"
 #include "engine/cpu/isa/grid_kernels.h"
 #include "engine/cpu/isa/isa_symbol.h"
@@ -40,6 +41,7 @@ typedef struct td_isa {
     const td_grid_kernels *grid;
     const td_random_kernels *random;
     const td_product_kernels *product;
+    const td_factor_kernels *factor;
     const td_turn_kernels *turn;
 } td_isa;
 

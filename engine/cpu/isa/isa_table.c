@@ -15,6 +15,7 @@ extern const td_spatial_kernels TD_ISA_SYMBOL(td_spatial_kernels);
 extern const td_grid_kernels TD_ISA_SYMBOL(td_grid_kernels);
 extern const td_random_kernels TD_ISA_SYMBOL(td_random_kernels);
 extern const td_product_kernels TD_ISA_SYMBOL(td_product_kernels);
+extern const td_factor_kernels TD_ISA_SYMBOL(td_factor_kernels);
 extern const td_turn_kernels TD_ISA_SYMBOL(td_turn_kernels);
 
 #define TEXT2(x) #x
@@ -37,5 +38,6 @@ const td_isa TD_ISA_SYMBOL(td_isa) = {
     .grid = &TD_ISA_SYMBOL(td_grid_kernels),
     .random = &TD_ISA_SYMBOL(td_random_kernels),
     .product = &TD_ISA_SYMBOL(td_product_kernels),
+    .factor = &TD_ISA_SYMBOL(td_factor_kernels),
     .turn = &TD_ISA_SYMBOL(td_turn_kernels),
 };

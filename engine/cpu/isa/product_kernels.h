@@ -31,9 +31,9 @@ typedef struct td_product_tile {
 } td_product_tile;
 typedef void (*td_product_tile_fn)(const td_product_tile *tile);
 
-/* x, whose rows lie as those of a tile's b, becomes a^-1 x for a triangular a (n x n, of which the
- * other triangle isn't read, nor the diagonal where it is `unit`). What a column gives does not
- * depend on the columns beside it. */
+/* x, whose rows lie as those of a tile's b, becomes minus a^-1 x, which a tile adds to what is
+ * left, for a triangular a (n x n, of which the other triangle isn't read, nor the diagonal where
+ * it is `unit`). What a column gives does not depend on the columns beside it. */
 typedef struct td_product_triangle {
     const void *a;
     void *x;

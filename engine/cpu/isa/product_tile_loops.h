@@ -140,7 +140,7 @@ static void NAME(solve_rows)(const td_product_triangle *t, int64_t first, int64_
     }
 }
 
-/* Tile after tile; what has been solved is kept negated, so that all else adds. */
+/* Tile after tile; what has been solved is negated, so that all else adds. */
 static void NAME(solve)(const td_product_triangle *t) {
     T *x = t->x;
     int64_t tiles = (t->n + ROWS - 1) / ROWS;
@@ -163,9 +163,6 @@ static void NAME(solve)(const td_product_triangle *t) {
             NAME(tile)(&tile);
         NAME(solve_rows)(t, first, rows);
     }
-    for (int64_t r = 0; r < t->n; r++)
-        for (int64_t c = 0; c < t->columns; c++)
-            x[r * NAME(tile_width) + c] = -x[r * NAME(tile_width) + c];
 }
 
 #undef OF

@@ -5,7 +5,6 @@
 #define CAT1(a, b) CAT2(a, b)
 #define NAME(a)    CAT1(a, SUFFIX)
 
-void F(getrf)(const int *m, const int *n, R *a, const int *lda, int *pivots, int *info);
 void F(potrf)(const char *uplo, const int *n, R *a, const int *lda, int *info, size_t);
 void F(geqrf)(const int *m, const int *n, R *a, const int *lda, R *tau, R *work, const int *nwork,
               int *info);
@@ -16,12 +15,6 @@ void F(gesdd)(const char *job, const int *m, const int *n, R *a, const int *lda,
               int *info, size_t);
 void F(syevd)(const char *job, const char *uplo, const int *n, R *a, const int *lda, R *w, R *work,
               const int *nwork, int *iwork, const int *niwork, int *info, size_t, size_t);
-
-static int NAME(getrf)(int m, int n, R *a, int lda, int *pivots) {
-    int info = 0;
-    F(getrf)(&m, &n, a, &lda, pivots, &info);
-    return info;
-}
 
 static int NAME(potrf)(int n, R *a, int lda) {
     int info = 0;

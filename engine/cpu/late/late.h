@@ -9,8 +9,7 @@
 /* LAPACK of one type, matrices column-major; what is returned is its `info`. work has room for what
  * LAPACK's documentation asks for. */
 #define TD_LATE_LAPACK(R)                                                                          \
-    int (*getrf)(int m, int n, R *a, int lda, int *pivots);                                        \
-    int (*potrf)(int n, R *a, int lda); /* the lower triangle */                                   \
+    int (*potrf)(int n, R *a, int lda); /* which takes a buffer, however small a is */             \
     int (*geqrf)(int m, int n, R *a, int lda, R *tau, R *work, int nwork);                         \
     int (*orgqr)(int m, int n, int k, R *a, int lda, const R *tau, R *work, int nwork);            \
     int (*gesdd)(char job, int m, int n, R *a, int lda, R *s, R *u, int ldu, R *vt, int ldvt,      \

@@ -36,7 +36,7 @@ static const char *core(void) {
 #include "engine/cpu/late/lapack_calls.h"
 
 #define LAPACK(type)                                                                               \
-    { getrf_##type, potrf_##type, geqrf_##type, orgqr_##type, gesdd_##type, syevd_##type }
+    { potrf_##type, geqrf_##type, orgqr_##type, gesdd_##type, syevd_##type }
 
 extern const td_late_openblas td_late_openblas_calls;
 const td_late_openblas td_late_openblas_calls = {
