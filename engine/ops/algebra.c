@@ -524,12 +524,21 @@ TD_OPERATOR(linalg_matrix_power) = {
     .formula = "matrix_power(x, n)",
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
+TD_OPERATOR(root_from_zero) = {
+    .schema = "(Tensor x) -> Tensor",
+    .doc = "The square root, of numbers below 0 0.",
+    .pointwise = &(const td_pointwise){.type = TD_PW_FLOATS,
+                                       .primitive = -1,
+                                       .formula = "sqrt(relu(x))"},
+    .dtypes = TD_DTYPES_FLOATS,
+    .flags = TD_OP_INTERNAL | TD_OP_NONDIFF,
+};
 TD_OPERATOR(euclidean_dist) = {
     .schema = "(Tensor x1, Tensor x2) -> Tensor",
     .doc = "cdist for p = 2 by one product of matrices.",
-    .formula = "sqrt(clamp_min(sum(x1 * x1, -1, keepdim=true)"
-               "               + transpose(sum(x2 * x2, -1, keepdim=true), -2, -1)"
-               "               - 2 * matmul(x1, transpose(x2, -2, -1)), 0))",
+    .formula = "s1 = sum(x1 * x1, -1, keepdim=true); s2 = sum(x2 * x2, -1, keepdim=true);"
+               "root_from_zero(matmul(cat({x1 * -2, s1, ones_like(s1)}, -1),"
+               "                      transpose(cat({x2, ones_like(s2), s2}, -1), -2, -1)))",
     .gradient = "r = g / masked_fill(out, out == 0, inf);"
                 "x1: x1 * sum(r, -1, keepdim=true) - matmul(r, x2);"
                 "x2: x2 * unsqueeze(sum(r, -2), -1) - matmul(transpose(r, -2, -1), x1)",

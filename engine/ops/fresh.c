@@ -1,6 +1,7 @@
 /* fresh.c: more ways to make tensors: of another's dtype and device, of given strides, powers, and
  * the windows of signal processing. */
 #include "engine/core/modes.h"
+#include "engine/ops/copy.h"
 #include "engine/ops/meta.h"
 #include "engine/ops/pointwise.h"
 
@@ -48,78 +49,98 @@ static td_status run_empty_strided(td_call *call) {
 
 /* ---- windows ---- */
 
-/* The dtype that a window is asked for, and the one it is computed in. */
-static td_status window_dtype(td_value wanted, td_dtype *dtype, td_dtype *wide) {
-    *dtype = td_is_nil(wanted) ? td_default_dtype() : wanted.dtype;
-    *wide = td_dtype_compute(*dtype);
-    return td_check_float(*dtype);
-}
+/* Weights of places 0, 1, ..., n - 1, and what they are made of. */
+typedef struct window {
+    td_status (*weigh)(const struct window *w, td_tensor **places); /* n > 1 */
+    bool in_double;
+    double numbers[3];
+    int64_t n;
+} window;
 
-/* n places of a window: 0, 1, ...; a periodic one is a symmetric one without its last place. */
-static td_status window_places(const td_call *call, td_dtype wide, int64_t *n, td_tensor **out) {
-    const td_value *a = call->args;
-    int last = call->op->nparams - 1;
-    int64_t length = a[0].i;
-    if (length < 0)
-        return td_fail(TD_EVALUE, "window_length must not be negative, got %lld",
-                       (long long)length);
+/* The weights of places [begin, end). */
+static td_status weights_of(const window *w, int64_t begin, int64_t end, td_dtype dtype,
+                            td_device device, td_tensor **out) {
+    td_dtype wide = w->in_double ? TD_F64 : td_dtype_compute(dtype);
     td_status status =
-        TD_APPLY(out, arange, TD_I(length), TD_NIL, TD_I(1), TD_DTYPE(wide), a[last]);
-    if (status == TD_OK) /* so that it is not the last number that there is */
-        *n = a[1].b && length > 1 ? length + 1 : length;
+        TD_APPLY(out, arange, TD_I(begin), TD_I(end), TD_I(1), TD_DTYPE(wide), TD_DEVICE(device));
+    if (status)
+        return status;
+    if (w->n > 1)
+        return w->weigh(w, out);
+    TD_STEP(out, add, TD_T(*out), TD_I(1));
+done:
     return status;
 }
 
-/* Sum of weights[k] cos(2 pi k t / (n - 1)) over k: one term is the rectangle. */
-static td_status cosine_window(td_call *call, int terms, const double *weights) {
-    td_tensor *t = NULL, *y = NULL, *term = NULL;
-    td_dtype dtype, wide;
-    int64_t n;
-    td_status status = TD_OK;
-    TD_TRY(window_dtype(call->args[call->op->nparams - 2], &dtype, &wide));
-    TD_TRY(window_places(call, wide, &n, &t));
-    TD_TRY(TD_APPLY(&y, full_like, TD_T(t), TD_F(n > 1 ? weights[0] : 1)));
-    for (int k = 1; k < terms && n > 1; k++) {
-        TD_TRY(TD_APPLY(&term, mul, TD_T(t), TD_F(6.283185307179586 * k / (double)(n - 1))));
-        TD_STEP(&term, cos, TD_T(term));
-        TD_TRY(TD_APPLY_INPLACE(add, TD_T(y), TD_T(term), TD_F(weights[k])));
-        td_release(term);
-        term = NULL;
+/* Piece by piece, which stay in a cache; on other devices at once. */
+static td_status make_window(td_call *call, window *w) {
+    enum { PIECE = 32 * 1024 };
+    const td_value *a = call->args, *wanted = &a[call->op->nparams - 2];
+    td_dtype dtype = td_is_nil(*wanted) ? td_default_dtype() : wanted->dtype;
+    int64_t length = a[0].i, each = call->device.type == TD_CPU ? PIECE : length;
+    td_tensor *piece = NULL, *place = NULL;
+    td_status status = td_check_float(dtype);
+    if (status)
+        return status;
+    if (length < 0)
+        return td_fail(TD_EVALUE, "window_length must not be negative, got %lld",
+                       (long long)length);
+    /* A periodic one is a symmetric one without its last place, unless that is the last number
+     * that there is. */
+    w->n = a[1].b && length > 1 ? length + 1 : length;
+    TD_TRY(td_tensor_empty(dtype, call->device, 1, &length, &call->out[0]));
+    for (int64_t k = 0; k < length; k += each) {
+        int64_t end = length - k < each ? length : k + each;
+        TD_TRY(weights_of(w, k, end, dtype, call->device, &piece));
+        TD_TRY(TD_APPLY(&place, narrow, TD_T(call->out[0]), TD_I(0), TD_I(k), TD_I(end - k)));
+        TD_TRY(td_copy_into(place, piece));
+        td_release(piece);
+        td_release(place);
+        piece = place = NULL;
     }
-    TD_TRY(TD_APPLY(&call->out[0], to, TD_T(y), TD_DTYPE(dtype)));
 done:
-    td_release(t);
-    td_release(y);
+    td_release(piece);
+    td_release(place);
+    return status;
+}
+
+/* The sum of numbers[k] cos(2 pi k t / (n - 1)). */
+static td_status weigh_cosines(const window *w, td_tensor **places) {
+    double turn = 6.283185307179586 / (double)(w->n - 1);
+    td_tensor *t = *places, *term = NULL;
+    td_status status = TD_APPLY(places, cosine_term, TD_T(t), TD_F(w->numbers[0]),
+                                TD_F(w->numbers[1]), TD_F(turn));
+    if (status == TD_OK && w->numbers[2] != 0) {
+        status =
+            TD_APPLY(&term, cosine_term, TD_T(t), TD_F(0), TD_F(w->numbers[2]), TD_F(2 * turn));
+        if (status == TD_OK)
+            status = TD_APPLY_INPLACE(add, TD_T(*places), TD_T(term));
+    }
     td_release(term);
+    td_release(t);
     return status;
 }
 
 static td_status run_hann(td_call *call) {
-    return cosine_window(call, 2, (const double[]){0.5, -0.5});
+    return make_window(call, &(window){.weigh = weigh_cosines, .numbers = {0.5, -0.5}});
 }
 static td_status run_hamming(td_call *call) {
-    return cosine_window(call, 2, (const double[]){call->args[2].f, -call->args[3].f});
+    const td_value *a = call->args;
+    return make_window(call, &(window){.weigh = weigh_cosines, .numbers = {a[2].f, -a[3].f}});
 }
 static td_status run_blackman(td_call *call) {
-    return cosine_window(call, 3, (const double[]){0.42, -0.5, 0.08});
+    return make_window(call, &(window){.weigh = weigh_cosines, .numbers = {0.42, -0.5, 0.08}});
 }
 
-static td_status run_bartlett(td_call *call) {
-    td_tensor *y = NULL;
-    td_dtype dtype, wide;
-    int64_t n;
+/* 1 - |2 t / (n - 1) - 1| */
+static td_status weigh_tent(const window *w, td_tensor **places) {
     td_status status = TD_OK;
-    TD_TRY(window_dtype(call->args[2], &dtype, &wide));
-    TD_TRY(window_places(call, wide, &n, &y));
-    if (n > 1) { /* 1 - |2 t / (n - 1) - 1| */
-        TD_STEP(&y, tent, TD_T(y), TD_F(2 / (double)(n - 1)));
-    } else {
-        TD_STEP(&y, add, TD_T(y), TD_I(1));
-    }
-    TD_TRY(TD_APPLY(&call->out[0], to, TD_T(y), TD_DTYPE(dtype)));
+    TD_STEP(places, tent, TD_T(*places), TD_F(2 / (double)(w->n - 1)));
 done:
-    td_release(y);
     return status;
+}
+static td_status run_bartlett(td_call *call) {
+    return make_window(call, &(window){.weigh = weigh_tent});
 }
 
 /* *x becomes exp(-shift) I0(x). */
@@ -136,39 +157,34 @@ done:
 }
 
 /* I0(beta sqrt(1 - u^2)) / I0(beta), u from -1 to 1; both scaled, so that neither overflows. */
-static td_status run_kaiser(td_call *call) {
-    td_tensor *y = NULL, *whole = NULL;
-    double beta = fabs(call->args[2].f);
-    td_dtype dtype, wide;
-    int64_t n;
+static td_status weigh_bessel(const window *w, td_tensor **places) {
+    double beta = w->numbers[0];
+    td_tensor *whole = NULL;
     td_status status = TD_OK;
+    TD_STEP(places, mul, TD_T(*places), TD_F(2 / (double)(w->n - 1)));
+    TD_STEP(places, sub, TD_T(*places), TD_I(1));
+    TD_STEP(places, square, TD_T(*places));
+    TD_STEP(places, neg, TD_T(*places));
+    TD_STEP(places, add, TD_T(*places), TD_I(1));
+    TD_STEP(places, relu, TD_T(*places)); /* rounding may leave less than 0 at the end */
+    TD_STEP(places, sqrt, TD_T(*places));
+    TD_STEP(places, mul, TD_T(*places), TD_F(beta));
+    TD_TRY(scaled_bessel(places, beta));
+    TD_TRY(TD_APPLY(&whole, full, TD_INTS(1, (int64_t[]){1}), TD_F(beta), TD_DTYPE(TD_F64),
+                    TD_DEVICE(td_tensor_device(*places))));
+    TD_TRY(scaled_bessel(&whole, beta));
+    TD_STEP(places, div, TD_T(*places), TD_T(whole));
+done:
+    td_release(whole);
+    return status;
+}
+static td_status run_kaiser(td_call *call) {
+    double beta = fabs(call->args[2].f);
     if (!(beta <= 1e4))
         return td_fail(TD_EVALUE, "beta must lie between -10000 and 10000, got %g",
                        call->args[2].f);
-    TD_TRY(window_dtype(call->args[3], &dtype, &wide));
-    TD_TRY(window_places(call, TD_F64, &n, &y));
-    if (n > 1) {
-        TD_STEP(&y, mul, TD_T(y), TD_F(2 / (double)(n - 1)));
-        TD_STEP(&y, sub, TD_T(y), TD_I(1));
-        TD_STEP(&y, square, TD_T(y));
-        TD_STEP(&y, neg, TD_T(y));
-        TD_STEP(&y, add, TD_T(y), TD_I(1));
-        TD_STEP(&y, relu, TD_T(y)); /* rounding may leave less than 0 at the end */
-        TD_STEP(&y, sqrt, TD_T(y));
-        TD_STEP(&y, mul, TD_T(y), TD_F(beta));
-        TD_TRY(scaled_bessel(&y, beta));
-        TD_TRY(TD_APPLY(&whole, full, TD_INTS(1, (int64_t[]){1}), TD_F(beta), TD_DTYPE(TD_F64),
-                        TD_DEVICE(td_tensor_device(y))));
-        TD_TRY(scaled_bessel(&whole, beta));
-        TD_STEP(&y, div, TD_T(y), TD_T(whole));
-    } else {
-        TD_STEP(&y, add, TD_T(y), TD_I(1));
-    }
-    TD_TRY(TD_APPLY(&call->out[0], to, TD_T(y), TD_DTYPE(dtype)));
-done:
-    td_release(y);
-    td_release(whole);
-    return status;
+    return make_window(call,
+                       &(window){.weigh = weigh_bessel, .in_double = true, .numbers = {beta}});
 }
 
 /* ---- powers ---- */
@@ -356,6 +372,15 @@ TD_OPERATOR(blackman_window) = {
     .doc = "0.42 - 0.5 cos + 0.08 cos of twice the angle, over one turn.",
     .run = run_blackman,
     CREATION,
+};
+TD_OPERATOR(cosine_term) = {
+    .schema = "(Tensor x, number base, number weight, number scale) -> Tensor",
+    .doc = "base + weight cos(scale x).",
+    .pointwise = &(const td_pointwise){.type = TD_PW_FLOATS,
+                                       .primitive = -1,
+                                       .formula = "cos(x * scale) * weight + base"},
+    .dtypes = TD_DTYPES_FLOATS,
+    .flags = TD_OP_INTERNAL | TD_OP_NONDIFF,
 };
 TD_OPERATOR(tent) = {
     .schema = "(Tensor x, number scale) -> Tensor",

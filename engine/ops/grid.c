@@ -210,18 +210,33 @@ done:
 
 /* ---- affine_grid ---- */
 
-/* Places along dim d of n in [-1, 1], as a tensor that broadcasts over the others. */
-static td_status steps(int n, int d, int64_t size, bool align, const td_tensor *like,
-                       const int64_t *all, td_tensor **out) {
-    double end = size > 1 ? align ? 1 : (double)(size - 1) / (double)size : 0;
-    int64_t shape[TD_SPATIAL] = {1, 1, 1};
+/* Column `at` of theta as the last of n + 2 dims, of which the ones between are 1. */
+static td_status column_of(td_tensor *theta, int n, int at, td_tensor **out) {
+    int64_t shape[TD_SPATIAL + 2] = {theta->sizes[0], 1, 1, 1, 1};
     td_status status = TD_OK;
-    shape[d] = size;
-    TD_TRY(TD_APPLY(out, linspace, TD_F(-end), TD_F(end), TD_I(size),
-                    TD_DTYPE((td_dtype)like->dtype), TD_DEVICE(td_tensor_device(like))));
-    TD_STEP(out, view, TD_T(*out), TD_INTS(n, shape));
-    TD_STEP(out, expand, TD_T(*out), TD_INTS(n, all));
+    shape[n + 1] = n;
+    TD_TRY(TD_APPLY(out, select, TD_T(theta), TD_I(2), TD_I(at)));
+    TD_STEP(out, reshape, TD_T(*out), TD_INTS(n + 2, shape));
 done:
+    return status;
+}
+
+/* Places along dim d of n in [-1, 1], rounded to theta's own dtype, times what theta has for them.
+ */
+static td_status along(td_tensor *theta, td_dtype dtype, int n, int d, int64_t size, bool align,
+                       td_tensor **out) {
+    double end = size > 1 ? align ? 1 : (double)(size - 1) / (double)size : 0;
+    int64_t shape[TD_SPATIAL + 2] = {1, 1, 1, 1, 1};
+    td_tensor *column = NULL;
+    td_status status = TD_OK;
+    shape[d + 1] = size;
+    TD_TRY(column_of(theta, n, n - 1 - d, &column));
+    TD_TRY(TD_APPLY(out, linspace, TD_F(-end), TD_F(end), TD_I(size), TD_DTYPE(dtype),
+                    TD_DEVICE(td_tensor_device(theta))));
+    TD_STEP(out, view, TD_T(*out), TD_INTS(n + 2, shape));
+    TD_STEP(out, mul, TD_T(*out), TD_T(column));
+done:
+    td_release(column);
     return status;
 }
 
@@ -242,34 +257,29 @@ static td_status check_affine(const td_tensor *theta, td_value size) {
     return td_check_float((td_dtype)theta->dtype);
 }
 
-/* affine_grid(theta, size, align_corners) */
+/* affine_grid(theta, size, align_corners): a product is a sum of one part for each dim, which are
+ * small but for the last sum. 16-bit floats are added in float32. */
 static td_status run_affine_grid(td_call *call) {
     const td_value *a = call->args;
-    td_tensor *theta = a[0].tensor, *parts[TD_SPATIAL + 1] = {NULL}, *grid = NULL, *turned = NULL;
+    td_dtype dtype = (td_dtype)a[0].tensor->dtype;
+    bool align = !td_is_nil(a[2]) && a[2].b;
+    td_tensor *theta = NULL, *part = NULL, *grid = NULL;
     int n = a[1].n - 2;
-    int64_t shape[TD_SPATIAL + 2], flat[2];
-    td_status status = check_affine(theta, a[1]);
-    if (status)
-        return status;
-    const int64_t *sizes = a[1].ints + 2;
-    for (int d = 0; d < n; d++)
-        TD_TRY(steps(n, d, sizes[d], !td_is_nil(a[2]) && a[2].b, theta, sizes, &parts[n - 1 - d]));
-    TD_TRY(TD_APPLY(&parts[n], ones_like, TD_T(parts[0])));
-    TD_TRY(TD_APPLY(&grid, stack, TD_TENSORS(n + 1, parts), TD_I(n)));
-    flat[0] = td_numel(n, sizes);
-    flat[1] = n + 1;
-    TD_STEP(&grid, reshape, TD_T(grid), TD_INTS(2, flat));
-    TD_TRY(TD_APPLY(&turned, transpose, TD_T(theta), TD_I(1), TD_I(2)));
-    TD_STEP(&grid, matmul, TD_T(grid), TD_T(turned));
-    shape[0] = theta->sizes[0];
-    memcpy(shape + 1, sizes, sizeof(int64_t) * (size_t)n);
-    shape[n + 1] = n;
-    status = TD_APPLY(&call->out[0], reshape, TD_T(grid), TD_INTS(n + 2, shape));
+    td_status status = TD_OK;
+    TD_TRY(check_affine(a[0].tensor, a[1]));
+    TD_TRY(TD_APPLY(&theta, to, a[0], TD_DTYPE(td_dtype_compute(dtype))));
+    TD_TRY(column_of(theta, n, n, &grid));
+    for (int d = 0; d < n; d++) {
+        TD_TRY(along(theta, dtype, n, d, a[1].ints[d + 2], align, &part));
+        TD_STEP(&grid, add, TD_T(grid), TD_T(part));
+        td_release(part);
+        part = NULL;
+    }
+    status = TD_APPLY(&call->out[0], to, TD_T(grid), TD_DTYPE(dtype));
 done:
-    for (int k = 0; k <= TD_SPATIAL; k++)
-        td_release(parts[k]);
+    td_release(theta);
+    td_release(part);
     td_release(grid);
-    td_release(turned);
     return status;
 }
 

@@ -78,9 +78,8 @@ pointwise: _indices abs acos acosh add addcdiv addcmul addr asin asinh atan atan
     zeros_like zeta
 pointwise product: addmm addmv baddbmm bilinear gru gru_cell inner linalg_matrix_power lstm lstm_cell matmul
     matrix_power rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell tensordot
-pointwise product progression: affine_grid
 pointwise product reduce: addbmm cdist einsum
-pointwise progression: bartlett_window blackman_window hamming_window hann_window kaiser_window logspace
+pointwise progression: affine_grid bartlett_window blackman_window hamming_window hann_window kaiser_window logspace
 pointwise progression reduce: mvlgamma
 pointwise reduce: allclose binary_cross_entropy_with_logits cosine_embedding_loss cosine_similarity dist equal
     hinge_embedding_loss huber_loss kl_div l1_loss linalg_vecdot logsumexp margin_ranking_loss mse_loss
