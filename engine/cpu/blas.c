@@ -11,6 +11,7 @@
 #include "engine/core/memory.h"
 #include "engine/core/team.h"
 #include "engine/core/threads.h"
+#include "engine/cpu/isa/isa.h"
 #include "engine/cpu/late/late.h"
 
 #include <pthread.h>
@@ -34,12 +35,9 @@ static int threads_most;             /* the same of threads */
  * ms. */
 void td_blas_prepare(void) {
 #if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
+    if (td_cpu_has_set("avx512"))
         setenv("OPENBLAS_CORETYPE", "SkylakeX", 0);
-    else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-             !__builtin_cpu_is("amd"))
+    else if (td_cpu_has_set("avx2") && !__builtin_cpu_is("amd"))
         setenv("OPENBLAS_CORETYPE", "Haswell", 0);
 #endif
 }

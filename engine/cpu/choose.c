@@ -17,11 +17,6 @@ extern const td_isa td_isa_avx2, td_isa_avx512;
 
 const td_isa *td_cpu = &td_isa_baseline;
 
-typedef struct choice {
-    const td_isa *isa;
-    bool there;
-} choice;
-
 #if defined(__x86_64__)
 enum { ROUNDS = 8 };
 
@@ -84,27 +79,44 @@ bool td_cpu_has_vnni(void) {
 #endif
 }
 
-td_status td_cpu_choose(void) {
+/* The sets that are built, the best first. */
+static const td_isa *const sets[] = {
+#if defined(__x86_64__)
+    &td_isa_avx512,
+    &td_isa_avx2,
+#endif
+    &td_isa_baseline,
+};
+enum { SETS = sizeof sets / sizeof *sets };
+
+bool td_cpu_has_set(const char *name) {
+    bool there = true;
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+    if (strcmp(name, "baseline") != 0)
+        there = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
                 __builtin_cpu_supports("bmi2");
-    bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                  __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-    const choice choices[] = {
-        {&td_isa_avx512, avx512}, {&td_isa_avx2, avx2}, {&td_isa_baseline, true}};
-#else
-    const choice choices[] = {{&td_isa_baseline, true}};
+    if (strcmp(name, "avx512") == 0)
+        there &= __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                 __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
 #endif
+    for (int k = 0; k < SETS; k++)
+        if (strcmp(sets[k]->name, name) == 0)
+            return there;
+    return false;
+}
+
+td_status td_cpu_choose(void) {
     const char *wanted = getenv("TIDE_CPU");
     if (wanted && !*wanted)
         wanted = NULL;
-    for (size_t k = 0; k < sizeof choices / sizeof *choices; k++) {
-        if (wanted ? strcmp(wanted, choices[k].isa->name) != 0 : !choices[k].there)
+    for (int k = 0; k < SETS; k++) {
+        bool there = td_cpu_has_set(sets[k]->name);
+        if (wanted ? strcmp(wanted, sets[k]->name) != 0 : !there)
             continue;
-        if (!choices[k].there)
+        if (!there)
             return td_fail(TD_EVALUE, "TIDE_CPU=%s: this machine does not have it", wanted);
-        td_cpu = choices[k].isa;
+        td_cpu = sets[k];
         return TD_OK;
     }
     return td_fail(TD_EVALUE, "TIDE_CPU=%s: expected baseline, avx2 or avx512", wanted);

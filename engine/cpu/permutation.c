@@ -8,6 +8,7 @@
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/entries.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/lines.h"
 
 #include <string.h>
 
@@ -138,14 +139,6 @@ static void distribute(order *o) {
     start[0] = 0;
 }
 
-/* Room for things; a tensor, because its pages are kept warm. */
-static td_status make_room(int64_t n, size_t size, td_tensor **room) {
-    int64_t bytes;
-    if (__builtin_mul_overflow(n, (int64_t)size, &bytes))
-        return td_fail(TD_ENOMEM, "out of memory");
-    return td_tensor_empty(TD_U8, TD_DEVICE_CPU, 1, &bytes, room);
-}
-
 static td_status permute(order *o) {
     int64_t per_chunk = 2 * TD_RANDOM_BLOCKS, runs = (int64_t)1 << o->top;
     int threads = td_get_num_threads();
@@ -154,7 +147,7 @@ static td_status permute(order *o) {
     TD_TRY(td_parallel_for((o->n + per_chunk - 1) / per_chunk, TD_GRAIN / 16, make_entries, o));
     distribute(o);
     TD_TRY(td_interrupt_check()); /* for one it leaves early */
-    TD_TRY(make_room((o->longest + TD_SETTLE_MORE) * threads, sizeof *o->room, &room));
+    TD_TRY(td_room((o->longest + TD_SETTLE_MORE) * threads, sizeof *o->room, &room));
     o->room = room->data;
     status = td_parallel_for_among(threads, runs, 4 * o->n / runs, sort_runs, o);
 done:
@@ -180,9 +173,9 @@ td_status td_cpu_permutation(const td_permutation_plan *p) {
     }
     int inner = o.low > RUN_BITS ? RUN_BITS : o.low - 1;
     o.top = o.low - inner;
-    TD_TRY(make_room(o.n, sizeof *o.made, &made));
-    TD_TRY(make_room(o.n, sizeof *o.entries, &entries));
-    TD_TRY(make_room(((int64_t)1 << o.top) + 1, sizeof *o.start, &start));
+    TD_TRY(td_room(o.n, sizeof *o.made, &made));
+    TD_TRY(td_room(o.n, sizeof *o.entries, &entries));
+    TD_TRY(td_room(((int64_t)1 << o.top) + 1, sizeof *o.start, &start));
     o.made = made->data;
     o.entries = entries->data;
     o.start = start->data;

@@ -50,6 +50,8 @@ extern const td_isa *td_cpu;
 
 /* Choose by TIDE_CPU or by what the machine has. EVALUE names what the machine lacks. */
 td_status td_cpu_choose(void) TD_MUST_CHECK;
+/* Is there a set of this name ("avx512"), and does the machine have the instructions it takes? */
+bool td_cpu_has_set(const char *name);
 /* Bits of the low dtypes whose products are quicker than float32's. */
 uint16_t td_cpu_quick(void);
 /* Does the machine multiply pairs of bfloat16 (AVX512_BF16) at least as quickly as it would as
