@@ -152,14 +152,11 @@ static int NAME(one_cholesky)(const job *j, const NAME(desk) * d, int64_t at) {
     return info;
 }
 
-/* A singular matrix has a determinant. */
-static int NAME(one_det)(const job *j, const NAME(desk) * d, int64_t at) {
+/* By the pivots, `apart` elements from each other, whose signs say that rows changed places. */
+static void NAME(store_det)(const job *j, int64_t at, const R *pivots, int64_t apart) {
     double det = 1, sign = 1, logarithm = 0;
-    NAME(load)(j->plan->a, at, true, d->a);
-    NAME(lu)(j, d, d->a);
-    for (int k = 0; k < j->n; k++) {
-        double pivot = (double)d->a[(size_t)k * (size_t)(j->n + 1)];
-        pivot = d->places[k] != k ? -pivot : pivot;
+    for (int64_t k = 0; k < j->n; k++) {
+        double pivot = (double)pivots[k * apart];
         det *= pivot;
         sign *= pivot > 0 ? 1 : pivot < 0 ? -1 : pivot;
         logarithm += log(fabs(pivot));
@@ -167,6 +164,16 @@ static int NAME(one_det)(const job *j, const NAME(desk) * d, int64_t at) {
     const double numbers[] = {det, sign, logarithm};
     for (int k = 0; k < 3; k++)
         store_number(j->plan->out[k], item(j->plan->out[k], 0, at), numbers[k]);
+}
+
+/* A singular matrix has a determinant. */
+static int NAME(one_det)(const job *j, const NAME(desk) * d, int64_t at) {
+    NAME(load)(j->plan->a, at, true, d->a);
+    NAME(lu)(j, d, d->a);
+    for (int64_t k = 0; k < j->n; k++)
+        if (d->places[k] != k)
+            d->a[k * (j->n + 1)] *= -1;
+    NAME(store_det)(j, at, d->a, j->n + 1);
     return 0;
 }
 
@@ -241,6 +248,70 @@ static int NAME(one_eigh)(const job *j, const NAME(desk) * d, int64_t at) {
     return info;
 }
 
+/* ---- few rows ---- */
+
+enum { NAME(few_elements) = TD_FACTOR_FEW * TD_FACTOR_FEW * TD_FACTOR_LANES };
+
+/* Matrices [at, at + count) of x as rows, one behind the other; of no tensor: unit matrices. */
+static void NAME(gather)(const job *j, const td_tensor *x, int64_t at, int64_t count, bool upright,
+                         R *rows) {
+    int64_t each = x ? x->sizes[x->ndim - 2] * x->sizes[x->ndim - 1] : (int64_t)j->n * j->n;
+    for (int64_t i = 0; i < count; i++)
+        if (x)
+            NAME(load)(x, at + i, upright, rows + i * each);
+        else
+            NAME(fill_unit)(rows + i * each, j->n);
+    memset(rows + count * each, 0,
+           (size_t)((td_cpu->factor->lanes[DTYPE] - count) * each) * sizeof *rows);
+}
+
+/* `each` elements of every matrix to lanes and back. */
+static void NAME(to_lanes)(R *lanes, const R *rows, int64_t each) {
+    int64_t n = td_cpu->factor->lanes[DTYPE];
+    td_cpu_turn(lanes, n, rows, each, each, n, sizeof *rows);
+}
+static void NAME(from_lanes)(R *rows, const R *lanes, int64_t each) {
+    int64_t n = td_cpu->factor->lanes[DTYPE];
+    td_cpu_turn(rows, each, lanes, n, n, each, sizeof *rows);
+}
+
+/* Matrices [at, at + count), as many as there are lanes. */
+static void NAME(do_few)(const job *j, int64_t at, int64_t count) {
+    const td_factor_plan *p = j->plan;
+    int64_t n = j->n, k = j->k, lanes = td_cpu->factor->lanes[DTYPE];
+    R rows[NAME(few_elements)], a[NAME(few_elements)], b[NAME(few_elements)];
+    bool cholesky = p->kind == TD_FACTOR_CHOLESKY;
+    int first[TD_FACTOR_LANES];
+    NAME(gather)(j, p->a, at, count, cholesky ? p->upper : true, rows);
+    NAME(to_lanes)(a, rows, n * n);
+    if (cholesky) {
+        td_cpu->factor->cholesky_few[DTYPE](a, n, first);
+        NAME(from_lanes)(rows, a, n * n);
+    } else {
+        if (p->kind == TD_FACTOR_SOLVE) {
+            NAME(gather)(j, p->b, at, count, true, rows);
+            NAME(to_lanes)(b, rows, n * k);
+        }
+        td_cpu->factor->solve_few[DTYPE](a, b, n, k, first);
+    }
+    for (int64_t i = 0; i < count && p->kind == TD_FACTOR_DET; i++)
+        NAME(store_det)(j, at + i, a + i, (n + 1) * lanes);
+    if (p->kind == TD_FACTOR_SOLVE) { /* of singular matrices the result is b */
+        for (int64_t i = 0; i < lanes; i++)
+            for (int64_t e = 0; first[i] && e < n * k; e++)
+                b[e * lanes + i] = rows[i * n * k + e];
+        NAME(from_lanes)(rows, b, n * k);
+    }
+    for (int64_t i = 0; i < count && p->kind != TD_FACTOR_DET; i++)
+        NAME(store)
+    (p->out[0], at + i, cholesky ? p->upper : true, cholesky ? LOWER : WHOLE,
+     rows + i * n * (cholesky ? n : k), cholesky ? n : k);
+    for (int64_t i = 0; i < count; i++)
+        j->info[at + i] = p->kind == TD_FACTOR_DET ? 0 : first[i];
+}
+
+/* ---- parts of a batch ---- */
+
 static void NAME(lay)(NAME(desk) * d, const job *j, R *block) {
     R **parts[PARTS] = {&d->a, &d->b, &d->c, &d->values, &d->work};
     for (int k = 0; k < PARTS; k++) {
@@ -258,6 +329,11 @@ typedef int (*NAME(doing))(const job *j, const NAME(desk) * d, int64_t at);
 
 static void NAME(do_part)(const stretch *p, NAME(doing) one) {
     const job *j = p->job;
+    for (int64_t at = p->begin, n = td_cpu->factor->lanes[DTYPE]; is_small(j) && at < p->end;
+         at += n)
+        NAME(do_few)(j, at, p->end - at < n ? p->end - at : n);
+    if (is_small(j))
+        return;
     NAME(desk) d;
     td_blas_call blas;
     size_t reals = 1 + j->room / sizeof(R) + (j->nplaces * sizeof(int) + sizeof(R) - 1) / sizeof(R);

@@ -1,8 +1,9 @@
 /* linalg.c: decompositions of matrices: LU, Cholesky's and triangles by our own blocks
- * (factor_blocks.h), others by LAPACK, which OpenBLAS brings along. They work on copies of the
- * matrices, in their own order and in their dtype, but for determinants: pivots of small matrices
- * are float64, and so is every product of them, which soon leaves float32. Matrices of a batch are
- * done in parallel, and between them an interrupt is noticed. */
+ * (factor_blocks.h), of few rows several matrices at once (isa/factor_kernels.h), others by LAPACK,
+ * which OpenBLAS brings along. They work on copies of the matrices, in their own order and in their
+ * dtype, but for determinants: pivots of small matrices are float64, and so is every product of
+ * them, which soon leaves float32. Matrices of a batch are done in parallel, and between them an
+ * interrupt is noticed. */
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
@@ -55,6 +56,13 @@ static char *item(const td_tensor *x, int inner, int64_t at) {
 static bool is_ours(td_factoring kind) {
     return kind == TD_FACTOR_SOLVE || kind == TD_FACTOR_TRIANGLE || kind == TD_FACTOR_CHOLESKY ||
            kind == TD_FACTOR_DET;
+}
+
+/* Are they done side by side? */
+static bool is_small(const job *j) {
+    td_factoring kind = j->plan->kind;
+    return is_ours(kind) && kind != TD_FACTOR_TRIANGLE && j->n > 0 && j->n <= TD_FACTOR_FEW &&
+           (kind != TD_FACTOR_SOLVE || (j->k > 0 && j->k <= TD_FACTOR_FEW));
 }
 
 static void store_number(const td_tensor *x, char *p, double number) {

@@ -91,6 +91,40 @@ t.test("eigh_and_cholesky_make_up_their_matrix", function()
     near(upper, c:transpose(-2, -1), "the upper one is its transpose")
 end)
 
+-- Matrices of up to eight rows are done side by side, larger ones by blocks: the same matrix as a corner of one
+-- with nine rows more, whose diagonal is 1.
+local function corner(a, n)
+    local large = tide.eye(n + 9, { dtype = a.dtype }):expand({ a:size(1), n + 9, n + 9 }):contiguous()
+    large:narrow(2, 1, n):narrow(3, 1, n):copy_(a)
+    return large
+end
+
+t.test("few_rows_in_batches_are_as_they_are_in_larger_matrices", function()
+    for n = 1, 8 do
+        for _, batch in ipairs { 1, 3, 8, 21 } do
+            local a = random(batch, n, n)
+            local s = a:matmul(a:transpose(-2, -1)) + tide.eye(n, { dtype = tide.float64 })
+            local b = random(batch, 2, n):transpose(-2, -1)
+            local large = corner(a, n)
+            a = n % 2 == 0 and a:transpose(-2, -1):contiguous():transpose(-2, -1) or a
+            near(tide.linalg.det(a) / tide.linalg.det(large), tide.ones(batch, { dtype = tide.float64 }), "det")
+            local c = tide.linalg.inv(large):narrow(2, 1, n):narrow(3, 1, n)
+            local most = c:abs():amax():item()
+            near(tide.linalg.inv(a) / most, c / most, "inv")
+            near(tide.linalg.solve(a, b) / most, c:matmul(b) / most, "solve")
+            local l = tide.linalg.cholesky(corner(s, n)):narrow(2, 1, n):narrow(3, 1, n)
+            near(tide.linalg.cholesky(s), l, "cholesky")
+            near(tide.linalg.cholesky(s:triu(), { upper = true }), l:transpose(-2, -1), "its transpose")
+        end
+    end
+    local singular = tide.stack { tide.eye(3), tide.zeros(3, 3), 2 * tide.eye(3) }
+    local x, info = tide.linalg.inv_ex(singular)
+    t.eq(info, tide.tensor({ 0, 1, 0 }, { dtype = tide.int32 }))
+    t.eq(x, tide.stack { tide.eye(3), tide.eye(3), 0.5 * tide.eye(3) })
+    t.eq(tide.linalg.det(singular), tide.tensor { 1.0, 0, 8 })
+    t.error_has(function() tide.linalg.inv(singular) end, "matrix 2 of the batch is singular: its pivot 1 is 0")
+end)
+
 t.test("one_triangle_of_a_symmetric_matrix_counts", function()
     local a = positive(4)
     near(tide.linalg.eigvalsh(a:tril()), tide.linalg.eigvalsh(a), "the lower")

@@ -339,6 +339,116 @@ TEST(no_factors_leave_what_is_given) {
             CHECK(at(TD_F32, &s.out, i, c) == at(TD_F32, &s.b, i, c));
 }
 
+/* ---- few rows, side by side ---- */
+
+/* How far a times x is from b in lane i, whose diagonal is far from the largest of its columns. */
+static double few_off(td_dtype dtype, int64_t n, int64_t k, int64_t lanes, int64_t i) {
+    double worst = 0;
+    for (int64_t r = 0; r < n; r++)
+        for (int64_t c = 0; c < k; c++) {
+            double sum = -of(dtype, again, (r * k + c) * lanes + i);
+            for (int64_t l = 0; l < n; l++)
+                sum += of(dtype, kept, (r * n + l) * lanes + i) *
+                       of(dtype, b, (l * k + c) * lanes + i);
+            worst = fabs(sum) <= worst ? worst : fabs(sum);
+        }
+    return worst;
+}
+
+static void fill_few(td_dtype dtype, int64_t n, int64_t k, int64_t lanes) {
+    fill(dtype, a, n * n * lanes);
+    fill(dtype, b, n * k * lanes);
+    for (int64_t i = 0; i < lanes; i++) /* each has its large elements elsewhere */
+        for (int64_t r = 0; r < n; r++)
+            put(dtype, a, (r * n + (r + i) % n) * lanes + i, (i % 2 ? -2 : 2) * (double)n);
+    memcpy(kept, a, (size_t)(n * n * lanes) * td_dtype_size(dtype));
+    memcpy(again, b, (size_t)(n * k * lanes) * td_dtype_size(dtype));
+}
+
+/* The determinant of the matrix that was in lane i, by the blocks that larger ones take. */
+static double det_of(td_dtype dtype, int64_t n, int64_t lanes, int64_t i) {
+    double det = 1;
+    for (int64_t e = 0; e < n * n; e++)
+        put(dtype, a, e, of(dtype, kept, e * lanes + i));
+    td_factor_lu(dtype, n, a, places, room);
+    for (int64_t r = 0; r < n; r++)
+        det *= of(dtype, a, r * (n + 1)) * (places[r] == r ? 1 : -1);
+    return det;
+}
+
+TEST(few_rows_are_solved_side_by_side) {
+    for (int d = 0; d < 2; d++)
+        for (int64_t n = 1; n <= TD_FACTOR_FEW; n++)
+            for (int64_t k = 0; k <= TD_FACTOR_FEW; k++) {
+                int64_t lanes = td_cpu->factor->lanes[dtypes[d]];
+                double dets[TD_FACTOR_LANES];
+                int first[TD_FACTOR_LANES];
+                fill_few(dtypes[d], n, k, lanes);
+                td_cpu->factor->solve_few[dtypes[d]](a, b, n, k, first);
+                for (int64_t i = 0; i < lanes; i++) {
+                    CHECK_INT(first[i], 0);
+                    CHECK(few_off(dtypes[d], n, k, lanes, i) <= (double)(8 * n) * eps_of[d]);
+                    dets[i] = 1;
+                    for (int64_t r = 0; r < n; r++)
+                        dets[i] *= of(dtypes[d], a, r * (n + 1) * lanes + i);
+                }
+                for (int64_t i = 0; k == 0 && i < lanes; i++)
+                    CHECK_CLOSE(dets[i] / det_of(dtypes[d], n, lanes, i), 1, 64 * eps_of[d]);
+            }
+}
+
+/* Singular in one lane, NaN in another one: the rest is what it is without them. */
+TEST(few_rows_know_nothing_of_those_beside_them) {
+    enum { N = 5, K = 3 };
+    for (int d = 0; d < 2; d++) {
+        int64_t lanes = td_cpu->factor->lanes[dtypes[d]];
+        int first[TD_FACTOR_LANES];
+        size_t size = td_dtype_size(dtypes[d]);
+        fill_few(dtypes[d], N, K, lanes);
+        td_cpu->factor->solve_few[dtypes[d]](a, b, N, K, first);
+        memcpy(x, b, (size_t)(N * K * lanes) * size);
+        memcpy(a, kept, (size_t)(N * N * lanes) * size);
+        memcpy(b, again, (size_t)(N * K * lanes) * size);
+        for (int64_t r = 0; r < N; r++)
+            put(dtypes[d], a, (r * N + 2) * lanes, 0);
+        put(dtypes[d], a, (2 * N + 1) * lanes + 1, NAN);
+        td_cpu->factor->solve_few[dtypes[d]](a, b, N, K, first);
+        CHECK_INT(first[0], 3);
+        CHECK(isnan(of(dtypes[d], b, 1)));
+        for (int64_t e = 0; e < N * K; e++)
+            for (int64_t i = 2; i < lanes; i++)
+                CHECK(of(dtypes[d], b, e * lanes + i) == of(dtypes[d], x, e * lanes + i));
+        for (int64_t i = 1; i < lanes; i++)
+            CHECK_INT(first[i], 0);
+    }
+}
+
+TEST(few_rows_have_their_cholesky) {
+    for (int d = 0; d < 2; d++)
+        for (int64_t n = 1; n <= TD_FACTOR_FEW; n++) {
+            int64_t lanes = td_cpu->factor->lanes[dtypes[d]];
+            int first[TD_FACTOR_LANES];
+            fill(dtypes[d], a, n * n * lanes);
+            for (int64_t r = 0; r < n; r++)
+                for (int64_t i = 0; i < lanes; i++) /* the second is not positive at its end */
+                    put(dtypes[d], a, r * (n + 1) * lanes + i,
+                        i == 1 && r == n - 1 ? -1 : 2 * (double)n);
+            memcpy(kept, a, (size_t)(n * n * lanes) * td_dtype_size(dtypes[d]));
+            td_cpu->factor->cholesky_few[dtypes[d]](a, n, first);
+            for (int64_t i = 0; i < lanes; i++)
+                CHECK_INT(first[i], i == 1 ? n : 0);
+            for (int64_t i = 0; i < lanes; i++)
+                for (int64_t r = 0; r < n && i != 1; r++)
+                    for (int64_t c = r; c < n; c++) {
+                        double sum = -of(dtypes[d], kept, (r * n + c) * lanes + i);
+                        for (int64_t l = 0; l <= r; l++)
+                            sum += of(dtypes[d], a, (l * n + r) * lanes + i) *
+                                   of(dtypes[d], a, (l * n + c) * lanes + i);
+                        CHECK(fabs(sum) <= (double)(16 * n) * eps_of[d]);
+                    }
+        }
+}
+
 /* ---- threads and interrupts ---- */
 
 TEST(threads_change_nothing) {
@@ -394,6 +504,9 @@ int main(void) {
     RUN(systems_of_factors_are_solved);
     RUN(triangles_of_several_blocks_are_solved);
     RUN(no_factors_leave_what_is_given);
+    RUN(few_rows_are_solved_side_by_side);
+    RUN(few_rows_know_nothing_of_those_beside_them);
+    RUN(few_rows_have_their_cholesky);
     RUN(threads_change_nothing);
     RUN(an_interrupt_leaves_rows_within);
     return check_finish();

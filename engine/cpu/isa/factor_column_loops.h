@@ -4,6 +4,7 @@
  *   T             the type
  *   V, M, N       vector of T, of its masks, and its lanes; V is also the prefix of functions
  *   ROOT          the square root of a T
+ *   ADD1(a, b, c) a + b * c of a T, as the vectors' fma does it
  *   LEAST_NORMAL  of T
  */
 #define CAT2(a, b) a##_##b
@@ -11,20 +12,32 @@
 #define NAME(name) CAT1(P, name)
 #define VEC(name)  CAT1(V, name)
 
+enum { NAME(few) = 6 }; /* elements that are quicker one by one */
+
 /* The lanes of a vector at `at` that lie within [from, to). */
 static inline M NAME(lanes)(int64_t at, int64_t from, int64_t to) {
-    M lane;
-    int64_t last = to - at < N ? to - at : N;
-    for (int k = 0; k < N; k++)
-        lane[k] = k >= from - at && k < last ? -1 : 0;
-    return lane;
+    static const __typeof__((M){0}[0]) window[3 * N] = {[N... 2 * N - 1] = -1};
+    int64_t begin = from > at ? from - at : 0, end = to - at < N ? to - at : N;
+    M first, last;
+    memcpy(&first, window + N - begin, sizeof first);
+    memcpy(&last, window + 2 * N - end, sizeof last);
+    return first & last;
+}
+
+static inline T NAME(size)(T x) {
+    return x < 0 ? -x : x;
 }
 
 /* The first of the largest of column[from .. m), whatever their signs; NaN is none of them. */
-static int64_t NAME(largest)(const T *column, int64_t from, int64_t m) {
-    int64_t begin = from / N * N;
+static inline int64_t NAME(largest)(const T *column, int64_t from, int64_t m) {
+    int64_t begin = from / N * N, first = from;
     V best = VEC(set)(-1);
     T most = -1;
+    for (int64_t k = from; m - from <= NAME(few) && k < m; k++)
+        if (NAME(size)(column[k]) > most)
+            most = NAME(size)(column[first = k]);
+    if (m - from <= NAME(few))
+        return first;
     for (int64_t at = begin; at < m; at += N) {
         V x = VEC(abs)(VEC(load)(column + at));
         M larger = x > best;
@@ -32,12 +45,11 @@ static int64_t NAME(largest)(const T *column, int64_t from, int64_t m) {
             larger &= NAME(lanes)(at, from, m);
         best = VEC(select)(larger, x, best);
     }
-    for (int k = 0; k < N; k++)
-        most = best[k] > most ? best[k] : most;
+    most = VEC(hmax)(best);
     for (int64_t at = begin; at < m; at += N)
         if (VEC(any)((M)(VEC(abs)(VEC(load)(column + at)) == VEC(set)(most))))
             for (int64_t k = at < from ? from : at; k < at + N && k < m; k++)
-                if ((column[k] < 0 ? -column[k] : column[k]) == most)
+                if (NAME(size)(column[k]) == most)
                     return k;
     return from;
 }
@@ -46,6 +58,11 @@ static int64_t NAME(largest)(const T *column, int64_t from, int64_t m) {
 static inline void NAME(add_line)(T *to, const T *line, T factor, int64_t from, int64_t m) {
     int64_t at = from / N * N;
     V f = VEC(set)(factor);
+    if (m - from <= NAME(few)) {
+        for (int64_t k = from; k < m; k++)
+            to[k] = ADD1(to[k], factor, line[k]);
+        return;
+    }
     if (at < from) {
         V x = VEC(load)(to + at);
         V sum = VEC(fma)(f, VEC(load)(line + at), x);
@@ -57,17 +74,19 @@ static inline void NAME(add_line)(T *to, const T *line, T factor, int64_t from, 
 }
 
 /* The column below its pivot, divided by it: by its reciprocal, unless that is infinite. */
-static void NAME(scale)(T *column, int64_t pivot, int64_t m) {
-    T by = column[pivot];
+static inline void NAME(scale)(T *column, int64_t pivot, int64_t m) {
+    T by = column[pivot], factor = 1 / by;
+    int64_t from = pivot + 1, whole = m - from <= NAME(few) ? m : (from + N - 1) / N * N;
     bool tiny = by < LEAST_NORMAL && by > -LEAST_NORMAL;
-    int64_t from = pivot + 1, whole = (from + N - 1) / N * N;
-    for (int64_t k = from; k < whole && k < m; k++)
-        column[k] = tiny ? column[k] / by : column[k] * (1 / by);
-    V divisor = VEC(set)(by), factor = VEC(set)(tiny ? 0 : 1 / by);
-    for (int64_t at = whole; at < m; at += N) {
-        V x = VEC(load)(column + at);
-        VEC(store)(column + at, tiny ? x / divisor : x * factor);
+    if (tiny) {
+        for (int64_t k = from; k < m; k++)
+            column[k] /= by;
+        return;
     }
+    for (int64_t k = from; k < whole && k < m; k++)
+        column[k] *= factor;
+    for (int64_t at = whole; at < m; at += N)
+        VEC(store)(column + at, VEC(load)(column + at) * VEC(set)(factor));
 }
 
 static int NAME(lu)(void *a, int64_t m, int64_t count, int64_t apart, int *places) {
@@ -137,6 +156,7 @@ static void NAME(negate)(void *to, int64_t to_row, const void *from, int64_t fro
 #undef M
 #undef N
 #undef ROOT
+#undef ADD1
 #undef LEAST_NORMAL
 #undef NAME
 #undef VEC

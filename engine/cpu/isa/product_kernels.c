@@ -6,6 +6,7 @@
 #include "engine/cpu/isa/vec_across.h"
 #include "engine/cpu/isa/vec_half.h"
 #include "engine/cpu/isa/vec_math.h"
+#include "engine/cpu/isa/vec_single.h"
 
 /* A tile: ROWS * VECTORS sums, VECTORS of b and one of a in 32 registers, or in 16. DEPTH: rows of
  * a panel, which stays in the second-level cache; FEW_ROWS: of a, for which packing does not pay.
@@ -19,13 +20,6 @@ enum { DEPTH = 256, FEW_ROWS = 32 };
 
 #define ADD_F(a, b, c) vf_fma(b, c, a)
 #define ADD_D(a, b, c) vd_fma(b, c, a)
-#if defined(TD_ISA_avx512) || defined(TD_ISA_avx2)
-#define ADD1_F(a, b, c) __builtin_fmaf(b, c, a)
-#define ADD1_D(a, b, c) __builtin_fma(b, c, a)
-#else
-#define ADD1_F(a, b, c) ((a) + (b) * (c))
-#define ADD1_D(a, b, c) ((a) + (b) * (c))
-#endif
 /* The sum of the lanes, by halves. */
 #if defined(TD_ISA_avx512)
 static inline float sum_f(vf x) {
@@ -199,7 +193,7 @@ DEFINE_TRIAL(try_pairs, __attribute__((target("avx512bf16"))), STEP_PAIRS)
 #define V    vf
 #define N    VF_N
 #define ADD  ADD_F
-#define ADD1 ADD1_F
+#define ADD1 TD_ADD1_F
 #define SUM  sum_f
 #if defined(TD_ISA_avx512)
 #define SUMS sums_f
@@ -211,7 +205,7 @@ DEFINE_TRIAL(try_pairs, __attribute__((target("avx512bf16"))), STEP_PAIRS)
 #define V    vd
 #define N    VD_N
 #define ADD  ADD_D
-#define ADD1 ADD1_D
+#define ADD1 TD_ADD1_D
 #define SUM  sum_d
 #include "engine/cpu/isa/product_vector_loops.h"
 
@@ -222,7 +216,7 @@ DEFINE_TRIAL(try_pairs, __attribute__((target("avx512bf16"))), STEP_PAIRS)
 #define V    vf
 #define N    VF_N
 #define ADD  ADD_F
-#define ADD1 ADD1_F
+#define ADD1 TD_ADD1_F
 #define SUM  sum_f
 #if defined(TD_ISA_avx512)
 #define SUMS sums_f
@@ -238,7 +232,7 @@ DEFINE_TRIAL(try_pairs, __attribute__((target("avx512bf16"))), STEP_PAIRS)
 #define V    vf
 #define N    VF_N
 #define ADD  ADD_F
-#define ADD1 ADD1_F
+#define ADD1 TD_ADD1_F
 #define SUM  sum_f
 #if defined(TD_ISA_avx512)
 #define SUMS sums_f
