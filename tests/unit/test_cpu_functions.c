@@ -227,6 +227,41 @@ static const struct {
     {"log10", TD_F32, INFINITY, INFINITY},
     {"log10", TD_F32, 0x1p-149, -44.8534693539332},
     {"log10", TD_F32, 1e6, 6},
+    {"sin", TD_F64, 45.553093477052, 1}, /* next to a multiple of pi / 2 */
+    {"sin", TD_F64, 91.106186954104, -1.2379612731767154e-18},
+    {"cos", TD_F64, 45.553093477052, -6.189806365883577e-19},
+    {"cos", TD_F64, 1.5707963267948966, 6.123233995736766e-17},
+    {"tan", TD_F64, 45.553093477052, -1.6155594228467482e+18},
+    {"tan", TD_F64, 1.5707963267948966, 1.633123935319537e+16},
+    {"sin", TD_F64, 8191.5, -0.9794975520550289}, /* where two ways meet */
+    {"sin", TD_F64, 8192, -0.9561731528431463},
+    {"cos", TD_F64, -8191.5, -0.20145606349327386},
+    {"cos", TD_F64, 8192, 0.2928018131467037},
+    {"tan", TD_F64, -8191.5, -4.862090200068523},
+    {"tan", TD_F64, 8192, -3.265598469378572},
+    {"sin", TD_F64, 1e300, -0.8178819121159085},
+    {"cos", TD_F64, 1e14, -0.9778282879685325},
+    {"tan", TD_F64, -1e300, -1.4214488238747245},
+    {"sin", TD_F64, INFINITY, NAN},
+    {"cos", TD_F64, NAN, NAN},
+    {"tan", TD_F64, -INFINITY, NAN},
+    {"sin", TD_F64, -5e-324, -5e-324},
+    {"tan", TD_F64, 1e-310, 1e-310},
+    {"asin", TD_F64, 1, 1.5707963267948966},
+    {"asin", TD_F64, -1.0000000000000002, NAN},
+    {"asin", TD_F64, -5e-324, -5e-324},
+    {"asin", TD_F64, NAN, NAN},
+    {"acos", TD_F64, 1, 0},
+    {"acos", TD_F64, -1, 3.141592653589793},
+    {"acos", TD_F64, 0.9999999999999999, 1.4901161193847656e-08},
+    {"acos", TD_F64, -0.0, 1.5707963267948966},
+    {"acos", TD_F64, 1.0000000000000002, NAN},
+    {"acos", TD_F64, -INFINITY, NAN},
+    {"atan", TD_F64, INFINITY, 1.5707963267948966},
+    {"atan", TD_F64, -1e308, -1.5707963267948966},
+    {"atan", TD_F64, 1e16, 1.5707963267948966},
+    {"atan", TD_F64, -5e-324, -5e-324},
+    {"atan", TD_F64, NAN, NAN},
 };
 
 TEST(functions_are_right_at_both_ends) {
@@ -237,10 +272,12 @@ TEST(functions_are_right_at_both_ends) {
 TEST(angles_keep_the_sign_of_zero) {
     const char *names[] = {"sin", "tan", "asin", "atan"};
     const double zeros[] = {-0.0, 0.0};
-    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
-        td_tensor *in = tensor_of(TD_F32, 2, zeros), *out = NULL;
-        if (CHECK_INT(td_op_apply(td_op_find(names[k]), &out, 1, (td_value[]){TD_T(in)}), TD_OK))
-            CHECK_INT(memcmp(out->data, in->data, 2 * sizeof(float)), 0);
+    for (size_t k = 0; k < 2 * sizeof names / sizeof *names; k++) {
+        td_dtype dtype = k % 2 ? TD_F64 : TD_F32;
+        td_tensor *in = tensor_of(dtype, 2, zeros), *out = NULL;
+        const td_op *op = td_op_find(names[k / 2]);
+        if (CHECK_INT(td_op_apply(op, &out, 1, (td_value[]){TD_T(in)}), TD_OK))
+            CHECK_INT(memcmp(out->data, in->data, 2 * td_dtype_size(dtype)), 0);
         td_release(in);
         td_release(out);
     }
@@ -376,6 +413,12 @@ TEST(double_functions_are_right_in_every_interval) {
         {"erf", erfl, 1, 0, 6},           {"erf", erfl, 1, -6, 6},
         {"erfc", erfcl, 1.3, -6, 26},     {"gelu", exact_gelul, 2, -20, 10},
         {"gelu", exact_gelul, 2, 0, 10},  {"erfinv", exact_erfinvl, 1.2, 0, 0.99},
+        {"sin", sinl, 1, -9000, 9000},    {"sin", sinl, 1, 0, 4},
+        {"cos", cosl, 1, -9000, 9000},    {"cos", cosl, 1, 0, 4},
+        {"tan", tanl, 1, -9000, 9000},    {"tan", tanl, 1, 0, 4},
+        {"asin", asinl, 1, -1, 1},        {"asin", asinl, 1, 0, 1},
+        {"acos", acosl, 1, -1, 1},        {"acos", acosl, 1, 0.9, 1},
+        {"atan", atanl, 1, -40, 40},      {"atan", atanl, 1, 0, 1e20},
     };
     for (size_t k = 0; k < sizeof functions / sizeof *functions; k++)
         check_doubles(&functions[k], functions[k].exact == exact_erfinvl ? 500 : 20000);
@@ -416,7 +459,7 @@ TEST(remainders_by_the_smallest_numbers_are_numbers) {
 /* A whole vector goes another way where one lane is large: by SLEEF, or because ours does. */
 TEST(an_elements_result_does_not_depend_on_its_neighbours) {
     static const char *const names[] = {"sin",  "cos",   "tan",   "gelu", "erfc", "log", "sigmoid",
-                                        "silu", "expm1", "log1p", "exp",  "exp2", "erf"};
+                                        "silu", "expm1", "log1p", "exp",  "exp2", "erf", "atan"};
     enum { N = 64, NAMES = (int)(sizeof names / sizeof *names) };
     double values[N], mixed[2 * N];
     for (int k = 0; k < N; k++) {

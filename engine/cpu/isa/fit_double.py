@@ -15,11 +15,9 @@ LN2_DIGITS = 42  # behind the point: of it and of logarithms that are added to i
 DERF_DEGREE, DERFC_DEGREE, DINVERSE_DEGREE = 13, 14, 13
 
 
-def interpolate(f, low, high, centre, degree):
-    """Coefficients in powers of (x - centre), at the nodes of Chebyshev."""
-    n = degree + 1
-    middle, half = (low + high) / 2, (high - low) / 2
-    xs = [middle + half * mp.cos(mp.pi * (2 * k + 1) / (2 * n)) for k in range(n)]
+def through(xs, f, centre):
+    """The polynomial that is f at xs, in powers of (x - centre), by Newton's differences."""
+    n = len(xs)
     d = [f(x) for x in xs]
     for j in range(1, n):
         for k in range(n - 1, j - 1, -1):
@@ -30,6 +28,13 @@ def interpolate(f, low, high, centre, degree):
         p = [(p[i - 1] if i else 0) - at * p[i] for i in range(n)]
         p[0] += d[k]
     return p
+
+
+def interpolate(f, low, high, centre, degree):
+    """Coefficients in powers of (x - centre), at the nodes of Chebyshev."""
+    n = degree + 1
+    middle, half = (low + high) / 2, (high - low) / 2
+    return through([middle + half * mp.cos(mp.pi * (2 * k + 1) / (2 * n)) for k in range(n)], f, centre)
 
 
 def rounded(p, pairs):
@@ -82,6 +87,12 @@ def terms(f, low, high, count):
     return [mpf(float(c)) for c in interpolate(f, low, high, mpf(0), count - 1)]
 
 
+def short_exp_terms(limit):
+    """The share of what a term is off by grows with the square, so that the outer nodes lie far out."""
+    nodes = [limit * mpf(x) for x in ("-0.967", "-0.72", "1e-6", "0.72", "0.967")]
+    return [mpf(float(c)) for c in through(nodes, lambda r: (mp.expm1(r) - r) / r**2, mpf(0))]
+
+
 def print_terms(name, what, values):
     print(f"\n/* {what} */\nenum {{ TD_{name.upper()}_TERMS = {len(values)} }};")
     print(f"static const double {name}_terms[] = {{")
@@ -125,6 +136,7 @@ def main():
     print_table("dexp", "2^(k / 16), and what rounding took from it", *exp_powers())
     print_terms("dexp", "(exp(r) - 1 - r) / r^2 within ln 2 / 32 of 0",
                 terms(lambda r: (mp.expm1(r) - r) / r**2, -narrow, narrow, 6))
+    print_terms("dexp_short", "the same of fewer terms, to the last place", short_exp_terms(narrow))
     print_terms("dtanh", "(tanh(x) - x) / x^3 in x^2, for x to a quarter",
                 terms(lambda t: (mp.tanh(mp.sqrt(t)) / mp.sqrt(t) - 1) / t, mpf(0), mpf(1) / 16, 10))
     print_table("dlog", "of m about 1 + k / 16 nearly 1 / m, and the logarithm of 1 over that in two parts",

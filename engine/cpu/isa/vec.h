@@ -161,7 +161,8 @@ TD_VEC_MATH1(atanh_most, atanh, u10)
 TD_VEC_MATH1(lgamma_most, lgamma, u10)
 #undef TD_VEC_MATH1
 
-/* vec_float.h and vec_angle.h have them for float. */
+/* vec_float.h and vec_angle.h have them for float, vec_double.h and vec_double_angle.h for double
+ * where they can. */
 #define TD_VEC_MATH1(name, sleef, ulp)                                                             \
     static inline vd vd_##name(vd x) {                                                             \
         return (vd)TD_SLEEF_D(sleef, ulp)((td_native_d)x);                                         \
@@ -169,9 +170,9 @@ TD_VEC_MATH1(lgamma_most, lgamma, u10)
 TD_VEC_MATH1(exp_most, exp, u10)
 TD_VEC_MATH1(log1p_most, log1p, u10)
 TD_VEC_MATH1(tanh_most, tanh, u10)
-TD_VEC_MATH1(asin, asin, u10)
-TD_VEC_MATH1(acos, acos, u10)
-TD_VEC_MATH1(atan, atan, u10)
+TD_VEC_MATH1(asin_most, asin, u10)
+TD_VEC_MATH1(acos_most, acos, u10)
+TD_VEC_MATH1(atan_most, atan, u10)
 #undef TD_VEC_MATH1
 
 #define TD_VEC_MATH2(name, sleef, ulp)                                                             \

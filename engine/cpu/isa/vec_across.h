@@ -51,6 +51,14 @@ static inline bool vf_all_within(vf x, float least, float below) {
     return !vf_any(~((vi)(x >= least) & (vi)(x < below)));
 #endif
 }
+/* NaN is not below. */
+static inline bool vd_all_below(vd x, double limit) {
+#if defined(TD_ISA_avx512)
+    return _mm512_cmp_pd_mask((__m512d)x, _mm512_set1_pd(limit), _CMP_LT_OQ) == 0xFF;
+#else
+    return !vd_any(~(vl)(x < limit));
+#endif
+}
 
 /* Lanes k and k ^ w change places, for a w that is a power of two and known to the compiler. */
 #if defined(TD_ISA_avx512)

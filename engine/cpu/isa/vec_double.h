@@ -84,10 +84,19 @@ static inline vd vd_rows(td_table t, int first, int degree, vl k, vd d) {
     return sum;
 }
 
+/* The low four bits of each lane, and what else its instruction does not ask for. */
+static inline vl vl_of_16(vl k) {
+#if TD_TABLES_BY_ROWS
+    return k;
+#else
+    return k & 15;
+#endif
+}
+
 /* Which of 16, four to an octave of v and a shift, serves v >= 0. */
 static inline vl vd_octave(vd v, double shift) {
     typedef uint64_t bits __attribute__((vector_size(TD_VBYTES)));
-    return (vl)(((bits)(v + shift) - (bits)((vd){0} + shift)) >> 50 & 15);
+    return vl_of_16((vl)(((bits)(v + shift) - (bits)((vd){0} + shift)) >> 50));
 }
 
 /* NaN stays NaN. */
@@ -125,7 +134,7 @@ static inline vd vd_polynomial(const double *terms, int count, vd x) {
 static inline vd vd_exp_near(vd r, vd lost, vl k, vd *top) {
     vd sum = vd_polynomial(dexp_terms, TD_DEXP_TERMS, r);
     vd low, curve = vd_fma(sum, r * r, -lost);
-    *top = vd_two_entries(TD_TABLE(dexp), 0, k & 15, &low);
+    *top = vd_two_entries(TD_TABLE(dexp), 0, vl_of_16(k), &low);
     return vd_fma(*top, r, vd_fma(*top, curve, vd_fma(low, r, low)));
 }
 
@@ -148,10 +157,21 @@ static inline vd vd_exp_two_of(vd x, vd *low, vd *shifted, vd *whole) {
     vd near = vd_fma(*whole, (vd){0} - TD_LN2_HIGH, x); /* exact: few digits by few digits */
     vd r = vd_fma(*whole, (vd){0} - TD_LN2_LOW, near);
     vd sum = vd_polynomial(dexp_terms, TD_DEXP_TERMS, r);
-    vd top = vd_two_entries(TD_TABLE(dexp), 0, (vl)*shifted & 15, &next);
+    vd top = vd_two_entries(TD_TABLE(dexp), 0, vl_of_16((vl)*shifted), &next);
     vd rest = vd_fma(top, vd_fma(sum, r * r, r), next), high = top + rest;
     *low = (top - high) + rest;
     return high;
+}
+
+/* The same for what is to be right to the last place or so: rounding takes some 2^-58 from r. */
+static inline vd vd_exp_rest_near(vd x, vd *top, vd *shifted, vd *whole) {
+    vd round = (vd){0} + TD_DEXP_ROUND, low;
+    *shifted = vd_fma(x, (vd){0} + TD_LOG2_E, round);
+    *whole = *shifted - round;
+    vd r = vd_less(*whole, (vd){0} + TD_LN2_LOW, vd_less(*whole, (vd){0} + TD_LN2_HIGH, x));
+    vd sum = vd_polynomial(dexp_short_terms, TD_DEXP_SHORT_TERMS, r);
+    *top = vd_two_entries(TD_TABLE(dexp), 0, vl_of_16((vl)*shifted), &low);
+    return vd_fma(*top, vd_fma(sum, r * r, r), low);
 }
 
 static inline vd vd_exp2_rest(vd x, vd *top, vd *shifted, vd *whole) {
@@ -190,7 +210,7 @@ static inline vd vd_exp_two(vd x, vd *low) {
 
 static inline vd vd_exp(vd x) {
     vd top, shifted, whole, near = vd_at_least(vd_at_most(x, 710), -746);
-    vd rest = vd_exp_rest(near, (vd){0}, &top, &shifted, &whole);
+    vd rest = vd_exp_rest_near(near, &top, &shifted, &whole);
     return vd_scaled(top + rest, whole);
 }
 static inline vd vd_exp2(vd x) {
@@ -260,7 +280,7 @@ static inline vd vd_exp_two(vd x, vd *low) {
 TD_VEC_APART(exp)
 static inline vd vd_exp(vd x) {
     vl outside = vd_outside(x, -708, 709);
-    vd top, shifted, whole, rest = vd_exp_rest(x, (vd){0}, &top, &shifted, &whole);
+    vd top, shifted, whole, rest = vd_exp_rest_near(x, &top, &shifted, &whole);
     vd r = (top + rest) * vd_power_by(shifted);
     return __builtin_expect(vd_any(outside), 0) ? vd_exp_apart(r, x, outside) : r;
 }
@@ -315,7 +335,7 @@ static inline vd vd_expm1(vd x) {
 /* x = m * 2^n, with m from 1 - 1/64 to 2 - 1/32, and k the sixteenth of m - 1. */
 static inline vl vd_log_power(vd x, vl *k) {
     typedef uint64_t bits __attribute__((vector_size(TD_VBYTES)));
-    *k = (vl)(((bits)x + (1ULL << 47)) >> 48) & 15;
+    *k = vl_of_16((vl)(((bits)x + (1ULL << 47)) >> 48));
     return (vl)(((bits)x + (1ULL << 47)) >> 52) - 1023;
 }
 static inline vd vd_log_scaled(vd x, vl n) {
@@ -405,7 +425,7 @@ static inline vd vd_log1p(vd x) {
 static inline vd vd_erf(vd x) {
     vd round = (vd){0} + 0x1.8p52, a = vd_at_most(vd_abs(x), 6), rest;
     vd shifted = vd_fma(a, (vd){0} + 1 / TD_DERF_STEP, round);
-    vl k = (vl)shifted & 15;
+    vl k = vl_of_16((vl)shifted);
     vd d = a - (shifted - round) * TD_DERF_STEP;
     vd top_low, slope_low, top = vd_two_entries(TD_TABLE(derf), 0, k, &top_low);
     vd slope = vd_two_entries(TD_TABLE(derf), 2, k, &slope_low);
@@ -452,12 +472,29 @@ static inline vd vd_gelu(vd x) {
 /* ---- tanh ---- */
 
 #if TD_EXP_BY_TABLE_D
+/* 1 / x to 14 bits or more. */
+static inline vd vd_inverse_about(vd x) {
+#if defined(TD_ISA_avx512)
+    return (vd)_mm512_rcp14_pd((__m512d)x);
+#else
+    return 1 / x;
+#endif
+}
+/* To 27 bits. */
+static inline vd vd_inverse_by_a_step(vd x) {
+    vd y = vd_inverse_about(x);
+#if defined(TD_ISA_avx512)
+    return vd_fma(y, vd_less(x, y, (vd){0} + 1), y);
+#else
+    return y;
+#endif
+}
 /* 1 / x of a number that is neither very large nor very small, to the last place or two. */
 static inline vd vd_inverse_near(vd x) {
 #if defined(TD_ISA_avx512)
     vd y = (vd)_mm512_rcp14_pd((__m512d)x), one = (vd){0} + 1;
-    y = vd_fma(y, vd_fma(-x, y, one), y);
-    return vd_fma(y, vd_fma(-x, y, one), y);
+    y = vd_fma(y, vd_less(x, y, one), y);
+    return vd_fma(y, vd_less(x, y, one), y);
 #else
     return 1 / x;
 #endif

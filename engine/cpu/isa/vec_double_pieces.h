@@ -51,6 +51,15 @@ static const double dexp_terms[] = {
     0.0013889063440655327,
     0.0001984146378747018};
 
+/* the same of fewer terms, to the last place */
+enum { TD_DEXP_SHORT_TERMS = 5 };
+static const double dexp_short_terms[] = {
+    0.5,
+    0.16666666664549312,
+    0.04166666666401705,
+    0.00833346864503261,
+    0.0013889058071244378};
+
 /* (tanh(x) - x) / x^3 in x^2, for x to a quarter */
 enum { TD_DTANH_TERMS = 10 };
 static const double dtanh_terms[] = {

@@ -8,12 +8,15 @@
 #include <immintrin.h>
 #endif
 
-/* a * b + c, rounded once where the set can; and the exact product a * b: its value and, in *low,
- * what rounding took from it. */
+/* a * b + c and c - a * b, rounded once where the set can; and the exact product a * b: its value
+ * and, in *low, what rounding took from it. */
 #if defined(TD_ISA_avx512) || defined(TD_ISA_avx2)
-#define TD_VEC_FMA(V, type, fmadd, fmsub)                                                          \
+#define TD_VEC_FMA(V, type, fmadd, fmsub, fnmadd)                                                  \
     static inline V V##_fma(V a, V b, V c) {                                                       \
         return (V)fmadd((type)a, (type)b, (type)c);                                                \
+    }                                                                                              \
+    static inline V V##_less(V a, V b, V c) {                                                      \
+        return (V)fnmadd((type)a, (type)b, (type)c);                                               \
     }                                                                                              \
     static inline V V##_product(V a, V b, V *low) {                                                \
         V high = a * b;                                                                            \
@@ -21,11 +24,11 @@
         return high;                                                                               \
     }
 #if defined(TD_ISA_avx512)
-TD_VEC_FMA(vf, __m512, _mm512_fmadd_ps, _mm512_fmsub_ps)
-TD_VEC_FMA(vd, __m512d, _mm512_fmadd_pd, _mm512_fmsub_pd)
+TD_VEC_FMA(vf, __m512, _mm512_fmadd_ps, _mm512_fmsub_ps, _mm512_fnmadd_ps)
+TD_VEC_FMA(vd, __m512d, _mm512_fmadd_pd, _mm512_fmsub_pd, _mm512_fnmadd_pd)
 #else
-TD_VEC_FMA(vf, __m256, _mm256_fmadd_ps, _mm256_fmsub_ps)
-TD_VEC_FMA(vd, __m256d, _mm256_fmadd_pd, _mm256_fmsub_pd)
+TD_VEC_FMA(vf, __m256, _mm256_fmadd_ps, _mm256_fmsub_ps, _mm256_fnmadd_ps)
+TD_VEC_FMA(vd, __m256d, _mm256_fmadd_pd, _mm256_fmsub_pd, _mm256_fnmadd_pd)
 #endif
 #undef TD_VEC_FMA
 #else
@@ -34,6 +37,12 @@ static inline vf vf_fma(vf a, vf b, vf c) {
 }
 static inline vd vd_fma(vd a, vd b, vd c) {
     return a * b + c;
+}
+static inline vf vf_less(vf a, vf b, vf c) {
+    return c - a * b;
+}
+static inline vd vd_less(vd a, vd b, vd c) {
+    return c - a * b;
 }
 /* Dekker's way (1971): factors of half the digits, by Veltkamp's splitting. */
 #define TD_VEC_PRODUCT(V, T, splitter)                                                             \

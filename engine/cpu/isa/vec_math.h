@@ -9,7 +9,7 @@
 #define TD_CPU_ISA_VEC_MATH_H
 
 #include "engine/cpu/isa/vec_angle.h"
-#include "engine/cpu/isa/vec_double.h"
+#include "engine/cpu/isa/vec_double_angle.h"
 #include "engine/cpu/isa/vec_float.h"
 
 /* ---- lane by lane, for the few that need it ---- */
@@ -49,8 +49,8 @@ TD_VEC_LANES2(vd, double, double, vl, fmod, fmod(x, y))
  *
  * SLEEF takes a quick way where all lanes lie near 0 and slower ones for the whole vector where one
  * does not; their last bits differ. An element's result must not depend on its neighbours, nor on
- * how threads cut a tensor: lanes that go different ways are done apart. Floats have their own ways
- * (vec_angle.h) where the set has fused products. */
+ * how threads cut a tensor: lanes that go different ways are done apart. Where the set has fused
+ * products there are own ways (vec_angle.h, vec_double_angle.h). */
 
 #define TD_VEC_ANGLE(V, T, M, name, near, far)                                                     \
     static __attribute__((noinline)) V V##_##name##_apart(V x) {                                   \
@@ -69,9 +69,11 @@ TD_VEC_LANES2(vd, double, double, vl, fmod, fmod(x, y))
         return __builtin_expect(V##_any(~quick), 0) ? V##_##name##_apart(x)                        \
                                                     : V##_##name##_most(x);                        \
     }
+#if !TD_DOUBLE_ANGLES_OURS
 TD_VEC_ANGLE(vd, double, vl, sin, 15, 1e14)
 TD_VEC_ANGLE(vd, double, vl, cos, 15, 1e14)
 TD_VEC_ANGLE(vd, double, vl, tan, 15, 1e14)
+#endif
 #if !TD_ANGLES_OURS
 TD_VEC_ANGLE(vf, float, vi, sin, 125, 125)
 TD_VEC_ANGLE(vf, float, vi, cos, 125, 125)
@@ -105,6 +107,17 @@ TD_VEC_ARC(atan)
 static inline vf vf_log10(vf x) {
     return vf_log10_most(x);
 }
+#endif
+
+#if !TD_DOUBLE_ANGLES_OURS
+#define TD_VEC_ARC(name)                                                                           \
+    static inline vd vd_##name(vd x) {                                                             \
+        return vd_##name##_most(x);                                                                \
+    }
+TD_VEC_ARC(asin)
+TD_VEC_ARC(acos)
+TD_VEC_ARC(atan)
+#undef TD_VEC_ARC
 #endif
 
 /* ---- the ends of domains ---- */
