@@ -262,6 +262,30 @@ static const struct {
     {"atan", TD_F64, 1e16, 1.5707963267948966},
     {"atan", TD_F64, -5e-324, -5e-324},
     {"atan", TD_F64, NAN, NAN},
+    {"tanh", TD_F64, 20, 1},
+    {"tanh", TD_F64, -INFINITY, -1},
+    {"tanh", TD_F64, NAN, NAN},
+    {"tanh", TD_F64, 1e-310, 1e-310},
+    {"erf", TD_F64, 1e-310, 1.1283791670955e-310},
+    {"erfinv", TD_F64, 1e-310, 8.862269254527e-311},
+    {"erfinv", TD_F64, 0.99609375, 2.0404520146056093}, /* where two ways meet */
+    {"erfinv", TD_F64, -0.99609374999999989, -2.0404520146056027},
+    {"erfinv", TD_F64, 0.999, 2.326753765513525},
+    {"erfinv", TD_F64, NAN, NAN},
+    {"erfinv", TD_F32, 0.99609375, 2.0404520146056093},
+    {"erfinv", TD_F32, -0.9960937, -2.0404486},
+    {"erfinv", TD_F32, 1, INFINITY},
+    {"erfinv", TD_F32, -1.5, NAN},
+    {"erfinv", TD_F32, NAN, NAN},
+    {"log2", TD_F64, 5e-324, -1074},
+    {"log2", TD_F64, 0, -INFINITY},
+    {"log2", TD_F64, -0.0, -INFINITY},
+    {"log2", TD_F64, -1, NAN},
+    {"log2", TD_F64, NAN, NAN},
+    {"log2", TD_F64, INFINITY, INFINITY},
+    {"log10", TD_F64, 5e-324, -323.3062153431158},
+    {"log10", TD_F64, 1e300, 300},
+    {"log10", TD_F64, -INFINITY, NAN},
 };
 
 TEST(functions_are_right_at_both_ends) {
@@ -419,6 +443,10 @@ TEST(double_functions_are_right_in_every_interval) {
         {"asin", asinl, 1, -1, 1},        {"asin", asinl, 1, 0, 1},
         {"acos", acosl, 1, -1, 1},        {"acos", acosl, 1, 0.9, 1},
         {"atan", atanl, 1, -40, 40},      {"atan", atanl, 1, 0, 1e20},
+        {"tanh", tanhl, 1, 0, 30},        {"tanh", tanhl, 1, -3, 3},
+        {"log2", log2l, 1, 0, 1e290},     {"log2", log2l, 1, 0.9, 1.1},
+        {"log10", log10l, 1, 0, 1e290},   {"log10", log10l, 1, 0.9, 1.1},
+        {"log", logl, 1, 0.9, 1.1},       {"erfinv", exact_erfinvl, 1.2, 0.9, 0.9999},
     };
     for (size_t k = 0; k < sizeof functions / sizeof *functions; k++)
         check_doubles(&functions[k], functions[k].exact == exact_erfinvl ? 500 : 20000);

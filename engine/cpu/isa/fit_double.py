@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
-"""Makes vec_double_pieces.h, the tables of vec_double.h. Needs mpmath:
+"""Makes vec_double_pieces.h and vec_double_octaves.h, the tables of vec_double.h. Needs mpmath:
 
     python3 engine/cpu/isa/fit_double.py > engine/cpu/isa/vec_double_pieces.h
+    python3 engine/cpu/isa/fit_double.py octaves > engine/cpu/isa/vec_double_octaves.h
 
 Tables of polynomials are as those of fit_wide.py, to a double's last places: what the constant term loses
 by rounding is a row of its own, behind the constant, and so is that of the next one where that is as large.
 How far each polynomial is from its function is said on standard error.
 """
+import sys
+
 from mpmath import mp, mpf
 
-from fit_wide import ENTRIES, erfinv, print_table
+from fit_wide import ENTRIES, by_rests, erfinv, print_table
 
+LOG_INVERSES, LOG_TERMS = 32, 10
 LN2_DIGITS = 42  # behind the point: of it and of logarithms that are added to its multiples
-DERF_DEGREE, DERFC_DEGREE, DINVERSE_DEGREE = 13, 14, 13
+DERF_DEGREE, DERFC_DEGREE, DINVERSE_DEGREE, DERFINV_DEGREE, DTANH_DEGREE = 13, 14, 13, 15, 14
 
 
 def through(xs, f, centre):
@@ -52,35 +56,31 @@ def off(f, p, pairs, low, high, centre):
     return max(abs(mp.polyval(exact[::-1], x - centre) / f(x) - 1) for x in xs)
 
 
-def octaves(f, limit, degree):
-    """Four to an octave of the variable and a shift, as in fit_wide.py."""
-    shift = mpf(limit) / (ENTRIES - 1)
-    cut = lambda k: shift * mpf(2) ** (k // 4) * (1 + mpf(k % 4) / 4) - shift
+def of_intervals(f, cuts, degree):
+    """Centres, the constant terms in two parts, the other terms."""
     columns, worst = [], 0
-    for k in range(ENTRIES):
-        low, high = cut(k), cut(k + 1)
-        centre = (low + high) / 2
+    for low, high, middle in cuts:
+        centre = mpf(float(middle))
         p = interpolate(f, low, high, centre, degree)
         worst = max(worst, off(f, p, 1, low, high, centre))
         columns.append([centre] + rounded(p, 1))
     return list(zip(*columns)), worst
 
 
-def even_odd(f, step, degree):
-    """About the multiples of a step, of a function that is 0 at 0 and straight there."""
-    half, columns, worst = step / 2, [], 0
-    for k in range(ENTRIES):
-        if k:
-            low, high = k * step - half, k * step + half
-            p = interpolate(f, low, high, k * step, degree)
-            worst = max(worst, off(f, p, 2, low, high, k * step))
-        else:
-            slope = lambda x: f(x) / x
-            p = interpolate(slope, mpf(0), half, mpf(0), degree - 1)
-            worst = max(worst, off(slope, p, 1, mpf(0), half, mpf(0)))
-            p = [mpf(0)] + p
-        columns.append(rounded(p, 2))
-    return list(zip(*columns)), worst
+def octaves(f, limit, degree):
+    """Four to an octave of the variable and a shift, as in fit_wide.py."""
+    shift = mpf(limit) / (ENTRIES - 1)
+    cut = lambda k: shift * mpf(2) ** (k // 4) * (1 + mpf(k % 4) / 4) - shift
+    return of_intervals(f, [(cut(k), cut(k + 1), (cut(k) + cut(k + 1)) / 2) for k in range(ENTRIES)], degree)
+
+
+def by_units(f, unit, degree, first):
+    """Four to an octave of a variable and a unit, up to 15 units; in the first octaves f over the variable."""
+    cut = lambda k: unit * (mpf(2) ** (k // 4) * (1 + mpf(k % 4) / 4) - 1)
+    cuts = [(cut(k), cut(k + 1), (cut(k) + cut(k + 1)) / 2) for k in range(ENTRIES)]
+    near, off_near = of_intervals(lambda x: f(x) / x, cuts[: 4 * first], degree)
+    far, off_far = of_intervals(f, cuts[4 * first :], degree)
+    return [tuple(x) + tuple(y) for x, y in zip(near, far)], max(off_near, off_far)
 
 
 def terms(f, low, high, count):
@@ -95,9 +95,21 @@ def short_exp_terms(limit):
 
 def print_terms(name, what, values):
     print(f"\n/* {what} */\nenum {{ TD_{name.upper()}_TERMS = {len(values)} }};")
-    print(f"static const double {name}_terms[] = {{")
+    print_list(f"{name}_terms", values)
+
+
+def print_list(name, values):
+    print(f"static const double {name}[] = {{")
     for k, c in enumerate(values):
         print(f"    {float(c)!r}{',' if k < len(values) - 1 else '};'}")
+
+
+def print_units(name, f, unit, degree, first):
+    unit = mpf(float(unit))
+    print(f"\n#define TD_{name.upper()}_UNIT {float(unit)!r}")
+    print(f"enum {{ TD_{name.upper()}_DEGREE = {degree}, TD_{name.upper()}_OCTAVES = {first} }};")
+    what = f"{name[1:]}(a) in octaves of a plus UNIT, in the first ones over a"
+    print_table(name, what, *by_units(f, unit, degree, first))
 
 
 def exp_powers():
@@ -112,26 +124,65 @@ def short(x):
 
 
 def log_entries(base=mp.e):
-    """Of m about 1 + k / 16: a short number near 1 / m, and minus the logarithm of that in two parts, the
-    first one as short as the multiples of log 2 that it is added to."""
+    """Of m from 1 + k / 16 on: a number of five digits near 1 / m, and minus the logarithm of that in two parts,
+    the first one as short as the multiples of log 2 that it is added to. First and last are 1 and 1 / 2: their
+    logarithms are nothing and that of 2."""
     columns = []
     for k in range(ENTRIES):
-        inverse = mp.nint(mpf(256) / (1 + mpf(k) / ENTRIES)) / 256
+        inverse = mp.nint(mpf(LOG_INVERSES) / (1 + (k + mpf(1) / 2) / ENTRIES)) / LOG_INVERSES
+        inverse = {0: mpf(1), ENTRIES - 1: mpf(1) / 2}.get(k, inverse)
         columns.append([inverse, *short(-mp.log(inverse) / mp.log(base))])
     return list(zip(*columns)), mp.eps
+
+
+def log_rests():
+    """Between which f lies."""
+    inverses = log_entries()[0][0]
+    ends = [inverse * (1 + mpf(k + j) / ENTRIES) - 1 for k, inverse in enumerate(inverses) for j in (0, 1)]
+    return min(ends), max(ends)
+
+
+def log_terms(base=mp.e):
+    """The share of a term grows as f does, beside the first one: the nodes lie far out. The first term is to be
+    the same double as if it were alone."""
+    low, high = log_rests()
+    nodes = [(low + high) / 2 + (high - low) / 2 * mp.cos(mp.pi * (2 * k + 1) / (2 * LOG_TERMS)) for k in range(LOG_TERMS)]
+    f = lambda x: (mp.log1p(x) - x) / x**2 / mp.log(base)
+    p = [mpf(float(c)) for c in through(nodes, f, mpf(0))]
+    xs = [low + (high - low) * (k + mpf(1) / 97) / 60 for k in range(60)]
+    worst = max(abs((mp.polyval(p[::-1], x) - f(x)) * x * x / mp.log1p(x) * mp.log(base)) for x in xs)
+    print(f"log: 2^{float(mp.log(worst, 2)):.1f}, f from {float(low)} to {float(high)}", file=sys.stderr)
+    return p
 
 
 def erfcx(x):
     return mp.exp(x * x) * mp.erfc(x)
 
 
+def print_octaves():
+    print("""/* vec_double_octaves.h: made by fit_double.py, which says what it holds; not to be edited. */
+#ifndef TD_CPU_ISA_VEC_DOUBLE_OCTAVES_H
+#define TD_CPU_ISA_VEC_DOUBLE_OCTAVES_H
+
+/* clang-format off */""")
+    print_units("dtanh", mp.tanh, mpf("20.02") / 15, DTANH_DEGREE, 1)
+    print_units("derf", mp.erf, mpf("0.408"), DERF_DEGREE, 2)
+    print(f"\nenum {{ TD_DERFINV_DEGREE = {DERFINV_DEGREE} }};")
+    print_table("derfinv", "erfinv(x) / x by 1 - x, two to an octave", *of_intervals(
+        lambda x: mp.erfinv(x) / x, by_rests(), DERFINV_DEGREE))
+    print("\n/* clang-format on */\n\n#endif")
+
+
 def main():
+    if sys.argv[1:] == ["octaves"]:
+        print_octaves()
+        return
     print("""/* vec_double_pieces.h: made by fit_double.py, which says what it holds; not to be edited. */
 #ifndef TD_CPU_ISA_VEC_DOUBLE_PIECES_H
 #define TD_CPU_ISA_VEC_DOUBLE_PIECES_H
 
 /* clang-format off */""")
-    narrow, sixteenth = mp.log(2) / (2 * ENTRIES), mpf(1) / ENTRIES
+    narrow = mp.log(2) / (2 * ENTRIES)
     print("\n#if TD_EXP_BY_TABLE_D")
     print_table("dexp", "2^(k / 16), and what rounding took from it", *exp_powers())
     print_terms("dexp", "(exp(r) - 1 - r) / r^2 within ln 2 / 32 of 0",
@@ -139,21 +190,18 @@ def main():
     print_terms("dexp_short", "the same of fewer terms, to the last place", short_exp_terms(narrow))
     print_terms("dtanh", "(tanh(x) - x) / x^3 in x^2, for x to a quarter",
                 terms(lambda t: (mp.tanh(mp.sqrt(t)) / mp.sqrt(t) - 1) / t, mpf(0), mpf(1) / 16, 10))
-    print_table("dlog", "of m about 1 + k / 16 nearly 1 / m, and the logarithm of 1 over that in two parts",
+    print_table("dlog", "of m from 1 + k / 16 on nearly 1 / m, and the logarithm of 1 over that in two parts",
                 *log_entries())
-    print_terms("dlog", "(log(1 + f) - f + f^2 / 2) / f^3 within 0.034 of 0",
-                terms(lambda f: (mp.log1p(f) - f + f * f / 2) / f**3, -mpf("0.034"), mpf("0.034"), 8))
+    print_terms("dlog", "(log(1 + f) - f) / f^2", log_terms())
     for base in 2, 10:
         two, e = short(mp.log(2) / mp.log(base)), rounded([1 / mp.log(base)], 1)
         print(f"\n/* logarithms of 2 and of e to the base of {base}, each in two parts */")
         print(f"static const double dlog{base}_of_2[] = {{{float(two[0])!r}, {float(two[1])!r}}};")
         print(f"static const double dlog{base}_of_e[] = {{{float(e[0])!r}, {float(e[1])!r}}};")
         print_table(f"dlog{base}", "as dlog_pieces to that base", *log_entries(base))
+        print_list(f"dlog{base}_terms", log_terms(base))
     print("#endif")
-    step, limit = mpf(25) / 64, mpf(30)
-    print(f"\n#define TD_DERF_STEP {float(step)}")
-    print(f"enum {{ TD_DERF_DEGREE = {DERF_DEGREE} }};")
-    print_table("derf", "erf(a) about the multiples of STEP", *even_odd(mp.erf, step, DERF_DEGREE))
+    limit = mpf(30)
     print(f"\n#define TD_DERFC_LIMIT {float(limit)}\n#define TD_DERFC_SHIFT {float(limit / 15)}")
     print(f"enum {{ TD_DERFC_DEGREE = {DERFC_DEGREE} }};")
     print_table("derfc", "exp(a^2) erfc(a), in octaves of a plus SHIFT", *octaves(erfcx, limit, DERFC_DEGREE))

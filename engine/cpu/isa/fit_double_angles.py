@@ -74,7 +74,8 @@ def print_parts(name, what, values):
 
 def main():
     eighth, sixteenth = mp.pi / 8, mp.pi / 16
-    print("""/* vec_double_angle_pieces.h: made by fit_double_angles.py, which says what it holds; not to be edited. */
+    print("""/* vec_double_angle_pieces.h: made by fit_double_angles.py, which says what it holds; not to be
+ * edited. */
 #ifndef TD_CPU_ISA_VEC_DOUBLE_ANGLE_PIECES_H
 #define TD_CPU_ISA_VEC_DOUBLE_ANGLE_PIECES_H
 

@@ -7,7 +7,7 @@
 Each function is cut into 16 intervals, in each of which it is the interpolation at the nodes of Chebyshev.
 Even tables are of a variable from 0 to 15, cut half-way between whole numbers: the polynomial is in powers
 of the distance from the nearest. The intervals of others are four to an octave of their variable plus a
-shift, a power of two; the first row has the middles. How far each polynomial is from its function, beside its largest
+shift, a power of two, or two to an octave of what they lack of 1; the first row has the middles. How far each polynomial is from its function, beside its largest
 value there, is said on standard error as a power of two. Tables of lines have the coefficients of an interval
 side by side, six of the eight in a line of the cache: eight to an octave of their variable, from a power of two to 1, whose bits say which, and 1 itself.
 """
@@ -73,6 +73,17 @@ def octaves(f, limit, degree):
     cuts = [(cut(k), cut(k + 1), mpf(float((cut(k) + cut(k + 1)) / 2))) for k in range(ENTRIES)]
     rows, worst = rows_of(f, cuts, degree)
     return [[c for _, _, c in cuts]] + rows, worst
+
+
+def by_rests():
+    """Of x from 0 on: two to an octave of 1 - x, down to a power of two; the last three bits of its exponent and
+    the first one of its digits say which."""
+    cuts = []
+    for k in range(ENTRIES):
+        power = mpf(2) ** (-8 if k // 2 == 7 else k // 2 - 7)
+        high, low = [1 - power * (2 + k % 2 + j) / 2 for j in (0, 1)]
+        cuts.append((low, high, (low + high) / 2))
+    return cuts
 
 
 def print_rows(rows):
@@ -214,6 +225,9 @@ def main():
     print(f"\n#define TD_ERFINV_LIMIT {float(ERFINV_LIMIT)}")
     print_table("erfinv", "erfinv(x) / x of -15 log(1 - x^2) / LIMIT",
                 *even(lambda v: erfinv(v * ERFINV_LIMIT / LAST), 6))
+    rows, worst = rows_of(lambda x: mp.erfinv(x) / x, by_rests(), 8)
+    print_table("erfinv_near", "erfinv(x) / x by 1 - x, two to an octave: centres and terms",
+                [[c for _, _, c in by_rests()]] + rows, worst)
     print(f"\n#define TD_NDTRI_LIMIT {float(NDTRI_LIMIT)}")
     print(f"#define TD_NDTRI_SHIFT {float(NDTRI_LIMIT / LAST)}")
     print_table("ndtri", "the same of -log(1 - x^2), in octaves of that plus SHIFT",

@@ -51,6 +51,14 @@ static inline bool vf_all_within(vf x, float least, float below) {
     return !vf_any(~((vi)(x >= least) & (vi)(x < below)));
 #endif
 }
+static inline bool vd_all_within(vd x, double least, double below) {
+#if defined(TD_ISA_avx512)
+    __mmask8 in = _mm512_cmp_pd_mask((__m512d)x, _mm512_set1_pd(least), _CMP_GE_OQ);
+    return _mm512_mask_cmp_pd_mask(in, (__m512d)x, _mm512_set1_pd(below), _CMP_LT_OQ) == 0xFF;
+#else
+    return !vf_any(~((vi)(x >= least) & (vi)(x < below)));
+#endif
+}
 /* NaN is not below. */
 static inline bool vd_all_below(vd x, double limit) {
 #if defined(TD_ISA_avx512)

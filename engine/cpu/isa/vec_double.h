@@ -1,5 +1,5 @@
-/* vec_double.h: exp, exp2, expm1, log, log2, log10, log1p, erf, erfc and gelu of vectors of double,
- * by tables of polynomials.
+/* vec_double.h: exp, exp2, expm1, log, log2, log10, log1p, erf, erfc, gelu and tanh of vectors of
+ * double, by tables of polynomials.
  *
  * No lane's result depends on what others hold. What a first step loses by rounding is carried on,
  * so that the last one is what counts. Those with an exponential table are for sets that look
@@ -27,6 +27,7 @@
 #endif
 #endif
 
+#include "engine/cpu/isa/vec_double_octaves.h"
 #include "engine/cpu/isa/vec_double_pieces.h"
 #include "engine/cpu/isa/vec_fma.h"
 
@@ -96,7 +97,36 @@ static inline vl vl_of_16(vl k) {
 /* Which of 16, four to an octave of v and a shift, serves v >= 0. */
 static inline vl vd_octave(vd v, double shift) {
     typedef uint64_t bits __attribute__((vector_size(TD_VBYTES)));
-    return vl_of_16((vl)(((bits)(v + shift) - (bits)((vd){0} + shift)) >> 50));
+    bits from = (bits)((vd){0} + (shift == 2 ? 0 : shift)); /* of 2 those bits are 0 */
+    return vl_of_16((vl)(((bits)(v + shift) - from) >> 50));
+}
+
+/* Which of 16, two to an octave of 1 - a, serves a from 0 to TD_RESTS_LIMIT. That of 0 is not 1,
+ * whose octave would be another one. */
+#define TD_RESTS_LIMIT (1 - 0x1p-8)
+static inline vl vd_half_octave_of_rest(vd a) {
+    return vl_of_16((vl)(0x1.fffffffffffffp-1 - a) >> 51);
+}
+
+/* `times` times the polynomial of an interval of a, of which the constant term and what that lacks
+ * are apart, so that the last sum is what counts. About 0 it is `slope` times a. */
+static inline vd vd_times_rows(vd a, vd times, td_table t, int degree, vl k, double slope) {
+    vd top, middle = vd_two_entries(t, 0, k, &top), low, x = vd_product(times, top, &low);
+    x += vd_fma(times, vd_rows(t, 2, degree, k, a - middle), low);
+#if TD_FUSED
+    (void)slope;
+    return x;
+#else
+    return vd_select((vl)(a < 0x1p-900), a * slope, x); /* where products have no lower part */
+#endif
+}
+/* Where a is from 0 to 15 units, in intervals four to an octave of it and one unit. After the first
+ * ones, of `octaves` octaves, the polynomial is the function itself. */
+static inline vd vd_times_octaves(vd a, td_table t, int degree, double unit, int octaves,
+                                  double slope) {
+    vd v = vd_fma(a, (vd){0} + 2 / unit, (vd){0} + 2); /* of 2 to 32 the bits count so */
+    vd times = vd_pick_lt(v, (vd){0} + (2 << octaves), a, (vd){0} + 1);
+    return vd_times_rows(a, times, t, degree, vl_of_16((vl)v >> 50), slope);
 }
 
 /* NaN stays NaN. */
@@ -163,12 +193,12 @@ static inline vd vd_exp_two_of(vd x, vd *low, vd *shifted, vd *whole) {
     return high;
 }
 
-/* The same for what is to be right to the last place or so: rounding takes some 2^-58 from r. */
-static inline vd vd_exp_rest_near(vd x, vd *top, vd *shifted, vd *whole) {
+/* The same to some 2^-57, of which rounding takes the half from r. */
+static inline vd vd_exp_rest_near(vd x, vd less, vd *top, vd *shifted, vd *whole) {
     vd round = (vd){0} + TD_DEXP_ROUND, low;
     *shifted = vd_fma(x, (vd){0} + TD_LOG2_E, round);
     *whole = *shifted - round;
-    vd r = vd_less(*whole, (vd){0} + TD_LN2_LOW, vd_less(*whole, (vd){0} + TD_LN2_HIGH, x));
+    vd r = vd_less(*whole, (vd){0} + TD_LN2_LOW, vd_less(*whole, (vd){0} + TD_LN2_HIGH, x)) - less;
     vd sum = vd_polynomial(dexp_short_terms, TD_DEXP_SHORT_TERMS, r);
     *top = vd_two_entries(TD_TABLE(dexp), 0, vl_of_16((vl)*shifted), &low);
     return vd_fma(*top, vd_fma(sum, r * r, r), low);
@@ -193,10 +223,16 @@ static inline vd vd_scaled_beside_1(vd x, vd_power n) {
     return vd_scaled(x, n);
 }
 
-/* exp(x - less) = (high + *low) * 2^n for x from -1100 to 0, right to some six bits more than a
- * double has; high is from 1 to 2. */
+/* exp(x - less) = (high + *rest) * 2^n for x from -1100 to 0, right to some four bits more than a
+ * double has; high is from 1 to 2 and the rest at most a fortieth of it. */
+static inline vd vd_exp_halves(vd x, vd less, vd *rest, vd_power *n) {
+    vd high, shifted;
+    *rest = vd_exp_rest_near(x, less, &high, &shifted, n);
+    return high;
+}
+/* The rest is less than a last place. */
 static inline vd vd_exp_parts(vd x, vd less, vd *low, vd_power *n) {
-    vd top, shifted, rest = vd_exp_rest(x, less, &top, &shifted, n), high = top + rest;
+    vd rest, top = vd_exp_halves(x, less, &rest, n), high = top + rest;
     *low = (top - high) + rest;
     return high;
 }
@@ -210,7 +246,7 @@ static inline vd vd_exp_two(vd x, vd *low) {
 
 static inline vd vd_exp(vd x) {
     vd top, shifted, whole, near = vd_at_least(vd_at_most(x, 710), -746);
-    vd rest = vd_exp_rest_near(near, &top, &shifted, &whole);
+    vd rest = vd_exp_rest_near(near, (vd){0}, &top, &shifted, &whole);
     return vd_scaled(top + rest, whole);
 }
 static inline vd vd_exp2(vd x) {
@@ -252,6 +288,9 @@ static inline vd vd_exp_parts(vd x, vd less, vd *low, vd_power *n) {
     *n = (vl)shifted - (vl)round;
     return high;
 }
+static inline vd vd_exp_halves(vd x, vd less, vd *rest, vd_power *n) {
+    return vd_exp_parts(x, less, rest, n);
+}
 #endif
 
 /* Lanes outside of an interval go SLEEF's way. */
@@ -280,7 +319,7 @@ static inline vd vd_exp_two(vd x, vd *low) {
 TD_VEC_APART(exp)
 static inline vd vd_exp(vd x) {
     vl outside = vd_outside(x, -708, 709);
-    vd top, shifted, whole, rest = vd_exp_rest_near(x, &top, &shifted, &whole);
+    vd top, shifted, whole, rest = vd_exp_rest_near(x, (vd){0}, &top, &shifted, &whole);
     vd r = (top + rest) * vd_power_by(shifted);
     return __builtin_expect(vd_any(outside), 0) ? vd_exp_apart(r, x, outside) : r;
 }
@@ -332,73 +371,101 @@ static inline vd vd_expm1(vd x) {
 /* ---- logarithms ---- */
 
 #if TD_EXP_BY_TABLE_D
-/* x = m * 2^n, with m from 1 - 1/64 to 2 - 1/32, and k the sixteenth of m - 1. */
-static inline vl vd_log_power(vd x, vl *k) {
-    typedef uint64_t bits __attribute__((vector_size(TD_VBYTES)));
-    *k = vl_of_16((vl)(((bits)x + (1ULL << 47)) >> 48));
-    return (vl)(((bits)x + (1ULL << 47)) >> 52) - 1023;
-}
-static inline vd vd_log_scaled(vd x, vl n) {
-    return (vd)((vl)x - (n << 52));
-}
-/* An exponent as a number. */
-static inline vd vd_of_power(vl n) {
+/* x = m * 2^n with m from 1 to 2: m, and n as a number; the low bits of k have the sixteenth of
+ * m - 1. */
+static inline vd vd_log_parts(vd x, vl *k, vd *n) {
+#if defined(TD_ISA_avx512)
+    vd m = (vd)_mm512_getmant_pd((__m512d)x, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_src);
+    *n = (vd)_mm512_getexp_pd((__m512d)x);
+    *k = (vl)m >> 48;
+    return m;
+#else
+    const int64_t digits = (1LL << 52) - 1;
     vd round = (vd){0} + 0x1.8p52;
-    return (vd)(n + (vl)round) - round;
+    *k = ((vl)x >> 48) & 15;
+    *n = (vd)(((vl)x >> 52) + (vl)(round - 1023)) - round;
+    return (vd)(((vl)x & digits) | (vl)((vd){0} + 1));
+#endif
+}
+/* Are there parts of all? NaN may be one of them. */
+static inline bool vd_log_all(vd x) {
+#if defined(TD_ISA_avx512)
+    return _mm512_fpclass_pd_mask((__m512d)x, 0x5E) == 0; /* 0, infinite, negative */
+#else
+    return !vd_any(vd_outside(x, 0x1p-1022, (double)INFINITY));
+#endif
 }
 
-/* u = m * 2^n. log(u + lost), by a table of inverses of m: n * ln 2, minus the logarithm of the
- * inverse, and log(1 + f). `lost` is less than half a last place, times 2^-n. */
-static inline vd vd_log_of(vd u, vl n, vl k, vd lost) {
-    vd top, inverse = vd_two_entries(TD_TABLE(dlog), 0, k, &top), times = vd_of_power(n);
-    vd f = vd_fma(vd_log_scaled(u, n), inverse, (vd){0} - 1);
-    vd tops = vd_fma(times, (vd){0} + TD_LN2_HIGH, top); /* exact */
-    vd low = vd_fma(times, (vd){0} + TD_LN2_LOW, vd_entry(TD_TABLE(dlog), 2, k));
-    vd curve = vd_fma(f, vd_polynomial(dlog_terms, TD_DLOG_TERMS, f), (vd){0} - 0.5);
-    vd sum = tops + f;
-    low += vd_fma(-f, lost * inverse, lost * inverse);
-    return sum + (vd_fma(f * f, curve, low) + (f - (sum - tops)));
+/* log(m * 2^n) = sum + *low by a table of inverses of m: n * ln 2, minus the logarithm of the
+ * inverse, and log(1 + f). The inverses have five digits, so that f is exact. On both sides of 1
+ * nothing but f is left. */
+static inline vd vd_log_sum(vd m, vd n, vd inverse, vd top, vl k, vd *low) {
+    vd f = vd_fma(m, inverse, (vd){0} - 1);
+    vd tops = vd_fma(n, (vd){0} + TD_LN2_HIGH, top), sum = tops + f; /* the first is exact */
+    *low = vd_fma(n, (vd){0} + TD_LN2_LOW, vd_entry(TD_TABLE(dlog), 2, k));
+    *low = vd_fma(f * f, vd_polynomial(dlog_terms, TD_DLOG_TERMS, f), *low) + (f - (sum - tops));
+    return sum;
 }
 
-TD_VEC_APART(log)
+/* Lanes of which there are no parts go SLEEF's way. */
+#define TD_VEC_LOG_APART(name)                                                                     \
+    static __attribute__((noinline, cold)) vd vd_##name##_apart(vd r, vd x) {                      \
+        return vd_select(vd_outside(x, 0x1p-1022, (double)INFINITY), vd_##name##_most(x), r);      \
+    }
+
+TD_VEC_LOG_APART(log)
 static inline vd vd_log(vd x) {
-    vl outside = vd_outside(x, 0x1p-1022, (double)INFINITY);
-    vl k, n = vd_log_power(x, &k);
-    vd r = vd_log_of(x, n, k, (vd){0});
-    return __builtin_expect(vd_any(outside), 0) ? vd_log_apart(r, x, outside) : r;
-}
-/* 1 + x is u and what rounding took. Near x = 0, where n is 0, f is x to the last digit. */
-static inline vd vd_log1p(vd x) {
-    vl outside = vd_outside(x, -0x1.fffffffffffffp-1, 0x1p100);
-    vd u = 1 + x, most = u - 1, lost = (1 - (u - most)) + (x - most);
-    vl k, n = vd_log_power(u, &k);
-    lost *= (vd)((1023 - n) << 52);
-    vd r = vd_signed_as(vd_log_of(u, n, k, lost), x);
-    return __builtin_expect(vd_any(outside), 0) ? vd_log_apart(r, 1 + x, outside) : r;
+    vl k;
+    vd n, m = vd_log_parts(x, &k, &n), top, inverse = vd_two_entries(TD_TABLE(dlog), 0, k, &top);
+    vd low, r = vd_log_sum(m, n, inverse, top, k, &low) + low;
+    return __builtin_expect(vd_log_all(x), 1) ? r : vd_log_apart(r, x);
 }
 
-/* To another base: that of 2 and that of e in two parts. */
-static inline vd vd_log_by(vd x, td_table t, const double *of_2, const double *of_e) {
-    vl k, n = vd_log_power(x, &k);
-    vd top, inverse = vd_two_entries(t, 0, k, &top), times = vd_of_power(n), lost;
-    vd f = vd_fma(vd_log_scaled(x, n), inverse, (vd){0} - 1), e = (vd){0} + of_e[0];
-    vd tops = vd_fma(times, (vd){0} + of_2[0], top); /* exact */
-    vd straight = vd_product(f, e, &lost), sum = tops + straight;
-    vd low = vd_fma(times, (vd){0} + of_2[1], vd_entry(t, 2, k));
-    vd curve = vd_fma(f, vd_polynomial(dlog_terms, TD_DLOG_TERMS, f), (vd){0} - 0.5);
-    low += vd_fma(f, (vd){0} + of_e[1], lost);
-    return sum + (vd_fma(f * f * e, curve, low) + (straight - (sum - tops)));
+/* 1 + x is u and what rounding took, which is less than half a last place. */
+static __attribute__((noinline, cold)) vd vd_log1p_apart(vd r, vd x) {
+    return vd_select(vd_outside(x, -0x1.fffffffffffffp-1, 0x1p100), vd_log(1 + x), r);
+}
+static inline vd vd_log1p(vd x) {
+    vd u = 1 + x, most = u - 1, lost = (1 - (u - most)) + (x - most);
+    vl k;
+    vd n, m = vd_log_parts(u, &k, &n), top, inverse = vd_two_entries(TD_TABLE(dlog), 0, k, &top);
+#if TD_SCALES
+    lost = (vd)_mm512_scalef_pd((__m512d)lost, (__m512d)(-n));
+#else
+    lost *= (vd)((1023LL << 52) + (1023LL << 52) - (((vl)u >> 52) << 52));
+#endif
+    lost *= inverse;
+    vd f = vd_fma(m, inverse, (vd){0} - 1);
+    vd low, sum = vd_log_sum(m, n, inverse, top, k, &low);
+    vd r = vd_signed_as(sum + (low + vd_less(f, lost, lost)), x);
+    bool all = vd_all_within(x, -0x1.fffffffffffffp-1, 0x1p100);
+    return __builtin_expect(all, 1) ? r : vd_log1p_apart(r, x);
+}
+
+/* To another base: that of 2 and that of e in two parts, by terms that are so many times as large.
+ */
+static inline vd vd_log_by(vd x, td_table t, const double *terms, const double *of_2,
+                           const double *of_e) {
+    vl k;
+    vd n, m = vd_log_parts(x, &k, &n), top, inverse = vd_two_entries(t, 0, k, &top), lost;
+    vd f = vd_fma(m, inverse, (vd){0} - 1), straight = vd_product(f, (vd){0} + of_e[0], &lost);
+    vd tops = vd_fma(n, (vd){0} + of_2[0], top), sum = tops + straight; /* the first is exact */
+    vd low = vd_fma(n, (vd){0} + of_2[1], vd_entry(t, 2, k));
+    low = vd_fma(f * f, vd_polynomial(terms, TD_DLOG_TERMS, f), low);
+    lost = vd_fma(f, (vd){0} + of_e[1], lost);
+    return sum + ((low + lost) + (straight - (sum - tops)));
 }
 #define TD_VEC_LOG_BY(base)                                                                        \
-    TD_VEC_APART(log##base)                                                                        \
+    TD_VEC_LOG_APART(log##base)                                                                    \
     static inline vd vd_log##base(vd x) {                                                          \
-        vl outside = vd_outside(x, 0x1p-1022, (double)INFINITY);                                   \
-        vd r = vd_log_by(x, TD_TABLE(dlog##base), dlog##base##_of_2, dlog##base##_of_e);           \
-        return __builtin_expect(vd_any(outside), 0) ? vd_log##base##_apart(r, x, outside) : r;     \
+        vd r = vd_log_by(x, TD_TABLE(dlog##base), dlog##base##_terms, dlog##base##_of_2,           \
+                         dlog##base##_of_e);                                                       \
+        return __builtin_expect(vd_log_all(x), 1) ? r : vd_log##base##_apart(r, x);                \
     }
 TD_VEC_LOG_BY(2)
 TD_VEC_LOG_BY(10)
 #undef TD_VEC_LOG_BY
+#undef TD_VEC_LOG_APART
 #else
 static inline vd vd_log(vd x) {
     return vd_log_most(x);
@@ -420,40 +487,31 @@ static inline vd vd_log1p(vd x) {
 
 /* ---- the error function ---- */
 
-/* Constant and slope of the polynomial about the nearest multiple of a step are pairs, so that the
- * last sum alone rounds. From 6 on it is 1. */
+/* From 6 on it is 1. */
 static inline vd vd_erf(vd x) {
-    vd round = (vd){0} + 0x1.8p52, a = vd_at_most(vd_abs(x), 6), rest;
-    vd shifted = vd_fma(a, (vd){0} + 1 / TD_DERF_STEP, round);
-    vl k = vl_of_16((vl)shifted);
-    vd d = a - (shifted - round) * TD_DERF_STEP;
-    vd top_low, slope_low, top = vd_two_entries(TD_TABLE(derf), 0, k, &top_low);
-    vd slope = vd_two_entries(TD_TABLE(derf), 2, k, &slope_low);
-    vd curve = vd_rows(TD_TABLE(derf), 4, TD_DERF_DEGREE - 2, k, d);
-    vd straight = vd_product(d, slope, &rest), sum = top + straight;
-    rest += vd_fma(d, vd_fma(d, curve, slope_low), top_low);
-    vd r = vd_signed_as(sum + ((straight - (sum - top)) + rest), x);
-    vl low = (vl)(a < 0x1p-900) & (vl)(a != 0); /* where products have no lower part */
-    return __builtin_expect(vd_any(low), 0) ? vd_select(low, x + x * 0.12837916709551257, r) : r;
+    vd a = vd_at_most(vd_abs(x), 6);
+    vd r = vd_times_octaves(a, TD_TABLE(derf), TD_DERF_DEGREE, TD_DERF_UNIT, TD_DERF_OCTAVES,
+                            1.1283791670955126);
+    return vd_signed_as(r, x);
 }
 
-/* exp(-power - less) times exp(a^2) erfc(a) of a + more, which are from 0 to 30, but for 2^n; that
- * is erfc(a) where they are the square of a. `more` and `less` are small beside a last place. */
-static inline vd vd_erfc_parts(vd a, vd more, vd power, vd less, vd_power *n) {
+/* exp(-power - less) times exp(a^2) erfc(a) of a + *more, which are from 0 to 30, but for 2^n; that
+ * is erfc(a) where they are the square of a. *more and `less` are small beside a last place. */
+static inline vd vd_erfc_parts(vd a, const vd *more, vd power, vd less, vd_power *n) {
     vl k = vd_octave(a, TD_DERFC_SHIFT);
-    vd top, middle = vd_two_entries(TD_TABLE(derfc), 0, k, &top), d = (a - middle) + more;
-    vd rest = vd_rows(TD_TABLE(derfc), 2, TD_DERFC_DEGREE, k, d);
+    vd top, middle = vd_two_entries(TD_TABLE(derfc), 0, k, &top), d = a - middle;
+    vd rest = vd_rows(TD_TABLE(derfc), 2, TD_DERFC_DEGREE, k, more ? d + *more : d);
     vd f = top + rest, f_low = (top - f) + rest;
-    vd e_low, e = vd_exp_parts(-power, less, &e_low, n), low, high = vd_product(e, f, &low);
-    return high + (low + vd_fma(e, f_low, e_low * f));
+    vd e_rest, e = vd_exp_halves(-power, less, &e_rest, n), low, high = vd_product(e, f, &low);
+    return high + vd_fma(e_rest, f, vd_fma(e, f_low, low));
 }
 
 static inline vd vd_erfc(vd x) {
     vd a = vd_at_most(vd_abs(x), 28), less, square = vd_product(a, a, &less);
     vd_power n;
-    vd y = vd_erfc_parts(a, (vd){0}, square, less, &n);
+    vd y = vd_erfc_parts(a, NULL, square, less, &n);
     y = vd_scaled(y, n);
-    return vd_select((vl)(x < 0), 2 - y, y);
+    return vd_pick_lt(x, (vd){0}, 2 - y, y);
 }
 
 /* x erfc(-x / sqrt(2)) / 2: the greater of x and 0, less the tail at -|x|. Of minus infinity it is
@@ -463,7 +521,7 @@ static inline vd vd_gelu(vd x) {
     vd z = vd_product(a, (vd){0} + 0x1.6a09e667f3bcdp-1, &more);
     vd_power n;
     more = vd_fma(a, (vd){0} - 0x1.bdd3413b26456p-55, more);
-    vd y = vd_erfc_parts(z, more, square * 0.5, less * 0.5, &n);
+    vd y = vd_erfc_parts(z, &more, square * 0.5, less * 0.5, &n);
     vd tail = vd_scaled(a * 0.5 * y, n);
     tail = vd_select((vl)(x == -(double)INFINITY), (vd){0} + (double)NAN, tail);
     return vd_select((vl)(x < 0), (vd)((vl){0} + INT64_MIN), x) - tail;
@@ -500,6 +558,15 @@ static inline vd vd_inverse_near(vd x) {
 #endif
 }
 
+#if TD_TABLES_BY_ROWS
+/* From 20 on it is 1. */
+static inline vd vd_tanh(vd x) {
+    vd a = vd_at_most(vd_abs(x), 20);
+    vd r =
+        vd_times_octaves(a, TD_TABLE(dtanh), TD_DTANH_DEGREE, TD_DTANH_UNIT, TD_DTANH_OCTAVES, 1);
+    return vd_signed_as(r, x);
+}
+#else
 /* 1 - 2 / (exp(2 a) + 1), whose sum is as good as two numbers; from 22 on that is 1. Up to a
  * quarter, where that would lose digits, a polynomial in the square. */
 static inline vd vd_tanh(vd x) {
@@ -512,6 +579,7 @@ static inline vd vd_tanh(vd x) {
     vd near = vd_fma(a * square, vd_polynomial(dtanh_terms, TD_DTANH_TERMS, square), a);
     return vd_signed_as(vd_pick_lt(a, (vd){0} + 0.25, near, far), x);
 }
+#endif
 #else
 static inline vd vd_tanh(vd x) {
     return vd_tanh_most(x);

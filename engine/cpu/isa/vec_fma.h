@@ -8,9 +8,16 @@
 #include <immintrin.h>
 #endif
 
+/* TD_FUSED: the set has such products. */
+#if defined(TD_ISA_avx512) || defined(TD_ISA_avx2)
+#define TD_FUSED 1
+#else
+#define TD_FUSED 0
+#endif
+
 /* a * b + c and c - a * b, rounded once where the set can; and the exact product a * b: its value
  * and, in *low, what rounding took from it. */
-#if defined(TD_ISA_avx512) || defined(TD_ISA_avx2)
+#if TD_FUSED
 #define TD_VEC_FMA(V, type, fmadd, fmsub, fnmadd)                                                  \
     static inline V V##_fma(V a, V b, V c) {                                                       \
         return (V)fmadd((type)a, (type)b, (type)c);                                                \

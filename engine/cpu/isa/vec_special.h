@@ -192,11 +192,17 @@ static inline vd vd_erfinv_of(vd a, vd rest, bool normal) {
     vd end = vd_select((vl)(rest == 0), (vd){0} + (double)INFINITY, (vd){0} + (double)NAN);
     return vd_select(ends, end, x);
 }
-/* Next to 0 it is straight, and products there have no lower part. */
-static __attribute__((noinline, unused)) vd vd_erfinv(vd y) {
-    vd a = vd_abs(y), straight = a - a * 0.1137730745472420;
-    vd x = vd_select((vl)(a < 0x1p-30), straight, vd_erfinv_of(a, 1 - a, false));
-    return vd_copysign(x, y);
+static __attribute__((noinline, cold)) vd vd_erfinv_apart(vd r, vd a) {
+    vl far = ~(vl)(a < TD_RESTS_LIMIT);
+    return vd_select(far, vd_erfinv_of(a, 1 - a, false), r);
+}
+/* Up to there by the polynomial of an interval, times a. */
+static inline vd vd_erfinv(vd y) {
+    vd a = vd_abs(y);
+    vl k = vd_half_octave_of_rest(a);
+    vd x = vd_times_rows(a, a, TD_TABLE(derfinv), TD_DERFINV_DEGREE, k, 0.886226925452758);
+    bool all = vd_all_below(a, TD_RESTS_LIMIT);
+    return vd_signed_as(__builtin_expect(all, 1) ? x : vd_erfinv_apart(x, a), y);
 }
 /* The number below which a standard normal one lies with probability p. */
 static __attribute__((noinline, unused)) vd vd_ndtri(vd p) {

@@ -182,11 +182,33 @@ TD_VEC_NEAR_AND_FAR(erfc, TD_ERFC_NEAR_LIMIT)
 #undef TD_VEC_NEAR_OR_APART
 #undef TD_VEC_BOTH_WAYS
 TD_VEC_IN_HALVES(erfinv_within, wide_erfinv)
-static inline vf vf_erfinv(vf x) {
+static inline vf vf_erfinv_all(vf x) {
     vf a = vf_abs(x);
     vf end = vf_select((vi)(a == 1), x * INFINITY, (vf){0} + NAN);
     return vf_select((vi)(a < 1), vf_erfinv_within(x), end);
 }
+#if TD_TABLES_BY_ROWS
+static __attribute__((noinline, cold)) vf vf_erfinv_apart(vf r, vf x) {
+    return vf_select((vi)(vf_abs(x) < (float)TD_RESTS_LIMIT), r, vf_erfinv_all(x));
+}
+/* Next to 1 alone by way of a logarithm. */
+static inline vd vd_wide_erfinv_near(vd x) {
+    vd a = vd_abs(x);
+    vl k = vd_half_octave_of_rest(a);
+    vd d = a - vd_entry(TD_TABLE(erfinv_near), 0, k);
+    return x * vd_rows(TD_TABLE(erfinv_near), 1, erfinv_near_rows - 2, k, d);
+}
+TD_VEC_IN_HALVES(erfinv_near, wide_erfinv_near)
+static inline vf vf_erfinv(vf x) {
+    vf r = vf_erfinv_near(x), a = vf_abs(x);
+    bool far = !vf_all_within(a, 0, (float)TD_RESTS_LIMIT);
+    return __builtin_expect(far, 0) ? vf_erfinv_apart(r, x) : r;
+}
+#else
+static inline vf vf_erfinv(vf x) {
+    return vf_erfinv_all(x);
+}
+#endif
 TD_VEC_IN_HALVES(ndtri, wide_ndtri)
 TD_VEC_IN_HALVES(i0, wide_i0)
 TD_VEC_IN_HALVES(i1, wide_i1)
