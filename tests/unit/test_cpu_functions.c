@@ -512,6 +512,32 @@ TEST(an_elements_result_does_not_depend_on_its_neighbours) {
         }
 }
 
+/* SLEEF, to which zeros go, has others of these and of few numbers more. */
+TEST(logarithms_of_the_smallest_numbers_do_not_depend_on_zeros) {
+    static const char *const names[] = {"log", "log2", "log10"};
+    static const double small[] = {0x3b4377p-1074, 0xba0fbd4dp-1074, 0x2eab75fb05304p-1074};
+    enum { N = 64, NAMES = (int)(sizeof names / sizeof *names) }; /* whole vectors */
+    double values[N], mixed[2 * N];
+    for (int k = 0; k < N; k++) {
+        values[k] = small[k % 3];
+        mixed[2 * k] = values[k];
+        mixed[2 * k + 1] = k % 2 ? 0 : INFINITY;
+    }
+    for (int f = 0; f < NAMES; f++) {
+        td_tensor *x = tensor_of(TD_F64, N, values), *one = NULL, *other = NULL;
+        td_tensor *y = tensor_of(TD_F64, 2 * N, mixed);
+        const td_op *op = td_op_find(names[f]);
+        if (CHECK_INT(td_op_apply(op, &one, 1, (td_value[]){TD_T(x)}), TD_OK) &&
+            CHECK_INT(td_op_apply(op, &other, 1, (td_value[]){TD_T(y)}), TD_OK))
+            for (int k = 0; k < N; k++)
+                CHECK_CLOSE(element(other, 2 * k), element(one, k), 0);
+        td_release(x);
+        td_release(y);
+        td_release(one);
+        td_release(other);
+    }
+}
+
 static double norm_of(td_dtype dtype, int n, const double *values) {
     td_tensor *x = tensor_of(dtype, n, values), *out = NULL;
     double norm = NAN;
@@ -582,6 +608,7 @@ int main(void) {
     RUN(the_sign_of_zero_passes_through_odd_functions);
     RUN(remainders_by_the_smallest_numbers_are_numbers);
     RUN(an_elements_result_does_not_depend_on_its_neighbours);
+    RUN(logarithms_of_the_smallest_numbers_do_not_depend_on_zeros);
     RUN(norms_neither_overflow_nor_vanish_on_the_way);
     RUN(norms_over_a_dim_are_scaled_one_by_one);
     RUN(a_variance_of_close_numbers_is_theirs);

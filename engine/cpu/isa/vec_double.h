@@ -387,14 +387,26 @@ static inline vd vd_log_parts(vd x, vl *k, vd *n) {
     return (vd)(((vl)x & digits) | (vl)((vd){0} + 1));
 #endif
 }
-/* Are there parts of all? NaN may be one of them. */
-static inline bool vd_log_all(vd x) {
+/* Of which there are no such parts: with AVX-512 0, infinity and what is less than 0, without it
+ * numbers that have not all digits and NaN too. */
 #if defined(TD_ISA_avx512)
-    return _mm512_fpclass_pd_mask((__m512d)x, 0x5E) == 0; /* 0, infinite, negative */
-#else
-    return !vd_any(vd_outside(x, 0x1p-1022, (double)INFINITY));
-#endif
+static inline __mmask8 vd_log_lanes(vd x) {
+    return _mm512_fpclass_pd_mask((__m512d)x, 0x5E);
 }
+static inline bool vd_log_all(vd x) {
+    return vd_log_lanes(x) == 0;
+}
+static inline vl vd_log_outside(vd x) {
+    return (vl)_mm512_movm_epi64(vd_log_lanes(x));
+}
+#else
+static inline vl vd_log_outside(vd x) {
+    return vd_outside(x, 0x1p-1022, (double)INFINITY);
+}
+static inline bool vd_log_all(vd x) {
+    return !vd_any(vd_log_outside(x));
+}
+#endif
 
 /* log(m * 2^n) = sum + *low by a table of inverses of m: n * ln 2, minus the logarithm of the
  * inverse, and log(1 + f). The inverses have five digits, so that f is exact. On both sides of 1
@@ -407,10 +419,10 @@ static inline vd vd_log_sum(vd m, vd n, vd inverse, vd top, vl k, vd *low) {
     return sum;
 }
 
-/* Lanes of which there are no parts go SLEEF's way. */
+/* They go SLEEF's way. */
 #define TD_VEC_LOG_APART(name)                                                                     \
     static __attribute__((noinline, cold)) vd vd_##name##_apart(vd r, vd x) {                      \
-        return vd_select(vd_outside(x, 0x1p-1022, (double)INFINITY), vd_##name##_most(x), r);      \
+        return vd_select(vd_log_outside(x), vd_##name##_most(x), r);                               \
     }
 
 TD_VEC_LOG_APART(log)
