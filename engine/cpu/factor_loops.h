@@ -310,6 +310,12 @@ static void NAME(do_few)(const job *j, int64_t at, int64_t count) {
         j->info[at + i] = p->kind == TD_FACTOR_DET ? 0 : first[i];
 }
 
+static void NAME(do_small)(const stretch *p) {
+    int64_t lanes = td_cpu->factor->lanes[DTYPE];
+    for (int64_t at = p->begin; at < p->end; at += lanes)
+        NAME(do_few)(p->job, at, p->end - at < lanes ? p->end - at : lanes);
+}
+
 /* ---- parts of a batch ---- */
 
 static void NAME(lay)(NAME(desk) * d, const job *j, R *block) {
@@ -329,11 +335,10 @@ typedef int (*NAME(doing))(const job *j, const NAME(desk) * d, int64_t at);
 
 static void NAME(do_part)(const stretch *p, NAME(doing) one) {
     const job *j = p->job;
-    for (int64_t at = p->begin, n = td_cpu->factor->lanes[DTYPE]; is_small(j) && at < p->end;
-         at += n)
-        NAME(do_few)(j, at, p->end - at < n ? p->end - at : n);
-    if (is_small(j))
+    if (is_small(j)) {
+        NAME(do_small)(p);
         return;
+    }
     NAME(desk) d;
     td_blas_call blas;
     size_t reals = 1 + j->room / sizeof(R) + (j->nplaces * sizeof(int) + sizeof(R) - 1) / sizeof(R);
