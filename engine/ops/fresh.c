@@ -85,10 +85,10 @@ static td_status make_window(td_call *call, window *w) {
     if (length < 0)
         return td_fail(TD_EVALUE, "window_length must not be negative, got %lld",
                        (long long)length);
-    /* A periodic one is a symmetric one without its last place, unless that is the last number
-     * that there is. */
-    w->n = a[1].b && length > 1 ? length + 1 : length;
     TD_TRY(td_tensor_empty(dtype, call->device, 1, &length, &call->out[0]));
+    /* A periodic one is a symmetric one without its last place; what there is room for is not the
+     * last number that there is. */
+    w->n = a[1].b && length > 1 ? length + 1 : length;
     for (int64_t k = 0; k < length; k += each) {
         int64_t end = length - k < each ? length : k + each;
         TD_TRY(weights_of(w, k, end, dtype, call->device, &piece));

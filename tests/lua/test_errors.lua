@@ -70,6 +70,7 @@ local cases = {
     { function() return tide.ones(3):gather(1, tide.tensor { math.mininteger }) end, "out of range" },
     { function() return tide.ones(3)[tide.tensor { math.maxinteger }] end, "out of range" },
     { function() return tide.eye(1 << 33) end, "out of memory" },
+    { function() return tide.hamming_window(math.maxinteger) end, "out of memory" },
     { function() return tide.randperm(-1) end, "negative" },
     { function() return tide.randint(5, 5, { 2 }) end, "low must be less than high" },
     { function() return tide.ones(2):as_strided({ 3 }, { big }) end, "elements lie outside the storage of 2 elements" },

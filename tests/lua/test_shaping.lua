@@ -389,3 +389,21 @@ t.test("draws_refuse_what_is_no_parameter", function()
     t.error_has(function() x:bernoulli_(tide.ones(2)) end, "bernoulli_: ")
     t.error_has(function() x:bernoulli(1.5) end, "p must lie between 0 and 1")
 end)
+
+-- Made piece by piece: around the ends of pieces, and in the last one.
+t.test("long_windows_are_whole", function()
+    for _, n in ipairs { 32768, 32769, 100003 } do
+        for _, periodic in ipairs { true, false } do
+            local turn = tide.arange(n, { dtype = tide.float64 }) * (2 * math.pi / (periodic and n or n - 1))
+            local function near(window, exact)
+                t.is_true((window - exact):abs():amax():item() < 1e-12)
+            end
+            local options = { dtype = tide.float64 }
+            near(tide.hann_window(n, periodic, options), 0.5 - 0.5 * turn:cos())
+            near(tide.blackman_window(n, periodic, options), 0.42 - 0.5 * turn:cos() + 0.08 * (2 * turn):cos())
+            near(tide.bartlett_window(n, periodic, options), 1 - (turn / math.pi - 1):abs())
+            local half = tide.kaiser_window(n, periodic, { dtype = tide.float16 })
+            near(half:double(), tide.kaiser_window(n, periodic, options):half():double())
+        end
+    end
+end)
