@@ -304,22 +304,3 @@ t.test("polygamma_of_a_huge_order_ends", function()
         t.eq(y.shape, { 3 })
     end
 end)
-
--- Rounded once, from 300 bits: what lies half-way between two of the smallest numbers goes to the nearer.
-t.test("hypot_of_the_smallest_numbers_is_rounded_once", function()
-    for _, case in ipairs {
-        { 2.06132868464808e-309, -8.030630616513e-312, 2.06134432766122e-309 },
-        { 6.033833e-317, 7.1110997e-317, 9.3260325e-317 },
-        { -8.542052240761321e-308, -3.242299235161226e-309, 8.548203409325188e-308 },
-        { 1.4587187487142104e-308, 4.417320492759784e-309, 1.524135030503501e-308 },
-        { -1.5505090266810203e-308, 5.975992e-317, 1.5505090266810203e-308 },
-        { 1.5719842619725465e-308, -2.225073858507201e-308, 2.7243509677905844e-308 },
-        { 5e-324, 5e-324, 5e-324 },
-        { 1.5e-323, 2e-323, 2.5e-323 },
-        { -1.7439269758951227e-308, 1.583281082736317e-309, 1.751099393844968e-308 },
-        { 3.169637504788198e-308, 2.6618824080419563e-308, 4.1391085834999785e-308 },
-    } do
-        local x, y = tide.full({ 9 }, case[1], { dtype = tide.float64 }), tide.tensor(case[2], { dtype = tide.float64 })
-        t.eq(x:hypot(y):unique():tolist(), { case[3] }, case[1] .. " and " .. case[2])
-    end
-end)

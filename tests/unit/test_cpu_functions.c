@@ -485,6 +485,38 @@ TEST(remainders_by_the_smallest_numbers_are_numbers) {
 }
 
 /* A whole vector goes another way where one lane is large: by SLEEF, or because ours does. */
+/* Rounded once, from 300 bits: what lies half-way between two numbers goes to the nearer. */
+TEST(hypotenuses_of_the_smallest_numbers_are_rounded_once) {
+    static const double cases[][3] = {
+        {2.06132868464808e-309, -8.030630616513e-312, 2.06134432766122e-309},
+        {6.033833e-317, 7.1110997e-317, 9.3260325e-317},
+        {-8.542052240761321e-308, -3.242299235161226e-309, 8.548203409325188e-308},
+        {1.4587187487142104e-308, 4.417320492759784e-309, 1.524135030503501e-308},
+        {-1.5505090266810203e-308, 5.975992e-317, 1.5505090266810203e-308},
+        {1.5719842619725465e-308, -2.225073858507201e-308, 2.7243509677905844e-308},
+        {5e-324, 5e-324, 5e-324},
+        {1.5e-323, 2e-323, 2.5e-323},
+        {-1.7439269758951227e-308, 1.583281082736317e-309, 1.751099393844968e-308},
+        {3.169637504788198e-308, 2.6618824080419563e-308, 4.1391085834999785e-308}};
+    enum { CASES = (int)(sizeof cases / sizeof *cases) };
+    for (int c = 0; c < CASES; c++)
+        for (int turned = 0; turned < 2; turned++) {
+            double pair[2][9];
+            for (int k = 0; k < 9; k++)
+                for (int a = 0; a < 2; a++)
+                    pair[a][k] = cases[c][a ^ turned];
+            td_tensor *x = tensor_of(TD_F64, 9, pair[0]), *y = tensor_of(TD_F64, 9, pair[1]);
+            td_tensor *out = NULL;
+            const td_op *op = td_op_find("hypot");
+            if (CHECK_INT(td_op_apply(op, &out, 2, (td_value[]){TD_T(x), TD_T(y)}), TD_OK))
+                for (int k = 0; k < 9; k++)
+                    CHECK_CLOSE(element(out, k), cases[c][2], 0);
+            td_release(x);
+            td_release(y);
+            td_release(out);
+        }
+}
+
 TEST(an_elements_result_does_not_depend_on_its_neighbours) {
     static const char *const names[] = {"sin",  "cos",   "tan",   "gelu", "erfc", "log", "sigmoid",
                                         "silu", "expm1", "log1p", "exp",  "exp2", "erf", "atan"};
@@ -607,6 +639,7 @@ int main(void) {
     RUN(double_functions_are_right_in_every_interval);
     RUN(the_sign_of_zero_passes_through_odd_functions);
     RUN(remainders_by_the_smallest_numbers_are_numbers);
+    RUN(hypotenuses_of_the_smallest_numbers_are_rounded_once);
     RUN(an_elements_result_does_not_depend_on_its_neighbours);
     RUN(logarithms_of_the_smallest_numbers_do_not_depend_on_zeros);
     RUN(norms_neither_overflow_nor_vanish_on_the_way);

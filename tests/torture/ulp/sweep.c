@@ -18,6 +18,7 @@
 #include <time.h>
 
 enum { CHUNK = 8192, SHOWN = 3 };
+enum { LANES = 16 }; /* of a vector, at most */
 
 enum {
 #define FUNCTION(name, arity, float32, float64, narrow, kind) F_##name,
@@ -187,7 +188,10 @@ static double float_of(uint32_t bits) {
 static double any_double(void) {
     uint64_t bits = draw();
     double x;
-    if (draw() % 4)
+    uint64_t kind = draw() % 16;
+    if (kind == 0)
+        bits &= 0x800FFFFFFFFFFFFFu; /* a denormal */
+    else if (kind < 12)
         bits = (bits & 0x800FFFFFFFFFFFFFu) | (1023 - 30 + draw() % 42) << 52;
     memcpy(&x, &bits, sizeof x);
     return x;
@@ -323,22 +327,30 @@ static double one_apart(void) {
     return apart[draw() % (sizeof apart / sizeof *apart)];
 }
 
-/* Does the operator say the same of every second element when those between are others? */
+/* x with all rows but those of a phase replaced, by what few functions do apart or many. */
+static td_tensor *lonely(const format *f, const td_tensor *x, int64_t phase, bool plain) {
+    int64_t n = x->sizes[0], row = x->numel / n;
+    td_tensor *to = empty(f->dtype, n, row);
+    size_t size = td_tensor_itemsize(x);
+    memcpy(to->data, x->data, size * (size_t)x->numel);
+    for (int64_t k = 0; k < x->numel; k++)
+        if (k / row % LANES != phase)
+            td_store_double(f->dtype, (char *)to->data + (size_t)k * size,
+                            plain ? 0.5 : one_apart());
+    return to;
+}
+
+/* Does the operator say the same of elements when each has other neighbours, as far as a vector
+ * reaches? */
 static void judge_neighbours(const format *f, int which, td_tensor *const *x, const td_tensor *out,
                              int64_t step, tally *t) {
-    int64_t n = x[0]->sizes[0], again;
+    int64_t n = x[0]->sizes[0], phase = (int64_t)(draw() % LANES), again;
     size_t size = td_tensor_itemsize(out);
-    for (int64_t odd = 0; odd < 2; odd++) {
-        td_tensor *mixed[2] = {NULL, NULL};
-        for (int a = 0; a < 2 && x[a]; a++) {
-            int64_t row = x[a]->numel / n;
-            mixed[a] = empty(f->dtype, n, row);
-            memcpy(mixed[a]->data, x[a]->data, td_tensor_itemsize(x[a]) * (size_t)x[a]->numel);
-            for (int64_t k = odd * row; k < n * row; k += k % row == row - 1 ? row + 1 : 1)
-                td_store_double(f->dtype, (char *)mixed[a]->data + (size_t)k * size, one_apart());
-        }
-        td_tensor *other = call(which, mixed, &again);
-        for (int64_t k = 1 - odd; k < n; k += 2) {
+    for (int plain = 0; plain < 2; plain++) {
+        td_tensor *with[2] = {lonely(f, x[0], phase, plain),
+                              x[1] ? lonely(f, x[1], phase, plain) : NULL};
+        td_tensor *other = call(which, with, &again);
+        for (int64_t k = phase; k < n; k += LANES) {
             const char *p = (char *)out->data + (size_t)(k * step) * size;
             const char *q = (char *)other->data + (size_t)(k * again) * size;
             double one = td_load_double(f->dtype, p), two = td_load_double(f->dtype, q);
@@ -351,8 +363,8 @@ static void judge_neighbours(const format *f, int which, td_tensor *const *x, co
                        f->name, functions[which].name, (long long)k, one, two);
         }
         td_release(other);
-        td_release(mixed[0]);
-        td_release(mixed[1]);
+        td_release(with[0]);
+        td_release(with[1]);
     }
 }
 
