@@ -19,7 +19,7 @@ enum {
     LEAF = TD_FACTOR_COLUMNS,
     LINE = 16,     /* elements: whole vectors, of which columns of a leaf are an odd number apart */
     FEW = 2,       /* panels, for which a left side isn't copied */
-    PER_COST = 16, /* multiplications that cost as much as an addition in memory */
+    PER_COST = 128, /* multiplications that cost as much as an addition in memory */
 };
 
 static int64_t at_most(int64_t left, int64_t each) {
@@ -318,11 +318,11 @@ static void multiply_rest(void *ctx, int64_t begin, int64_t end, int worker) {
 
 static void do_rest(const matrix *m, int64_t first, int64_t count, int64_t column, int64_t end) {
     rest r = {m, first, count, column, end};
-    int64_t panels = panels_of(m->dtype, end - column), each = panel_width(m->dtype) / PER_COST + 1;
+    int64_t panels = panels_of(m->dtype, end - column), width = panel_width(m->dtype);
     if (panels <= 0)
         return;
-    side_by_side(panels, count * count * each, solve_block, &r);
-    side_by_side(panels, (m->n - first - count) * count * each, multiply_rest, &r);
+    side_by_side(panels, count * count * width / PER_COST, solve_block, &r);
+    side_by_side(panels, (m->n - first - count) * count * width / PER_COST, multiply_rest, &r);
 }
 
 static int64_t lines_apart(int64_t n) {
