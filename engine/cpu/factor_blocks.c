@@ -17,8 +17,8 @@ enum {
     DEEP = 192, /* rows or columns of a block */
     TALL = 96,  /* rows of a product whose left side stays in a near cache: whole tiles */
     LEAF = TD_FACTOR_COLUMNS,
-    LINE = 16,     /* elements: whole vectors, of which columns of a leaf are an odd number apart */
-    FEW = 2,       /* panels, for which a left side isn't copied */
+    LINE = 16, /* elements: whole vectors, of which columns of a leaf are an odd number apart */
+    FEW = 2,   /* panels, for which a left side isn't copied */
     PER_COST = 128, /* multiplications that cost as much as an addition in memory */
 };
 
