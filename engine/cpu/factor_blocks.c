@@ -107,33 +107,29 @@ static void side_by_side(int64_t n, int64_t cost, td_range_fn fn, void *ctx) {
 
 /* ---- panels ---- */
 
-/* Columns [first, first + count) of a matrix and a panel's rows. */
-static void pack(const td_factor_system *s, int64_t first, int64_t count, char *x) {
-    int64_t size = (int64_t)td_dtype_size(s->dtype), width = panel_width(s->dtype);
-    const td_factor_lines *b = &s->b;
+/* Columns [first, first + count) of b, which has so many rows, to a panel's rows. */
+static void pack(td_dtype dtype, const td_factor_lines *b, int64_t rows, int64_t first,
+                 int64_t count, char *x) {
+    int64_t size = (int64_t)td_dtype_size(dtype), width = panel_width(dtype);
     const char *from = b->p ? b->p + first * b->column * size : NULL;
     if (!from || count < width)
-        memset(x, 0, (size_t)(s->n * width * size));
+        memset(x, 0, (size_t)(rows * width * size));
     if (!from)
-        for (int64_t c = 0; c < count; c++) {
-            char *one = x + ((first + c) * width + c) * size;
-            if (size == sizeof(float))
-                *(float *)(void *)one = 1;
-            else
-                *(double *)(void *)one = 1;
-        }
+        for (int64_t c = 0; c < count; c++)
+            td_store_double(dtype, x + ((first + c) * width + c) * size, 1);
     else if (b->row == 1)
-        td_cpu_turn(x, width, from, b->column, s->n, count, (size_t)size);
+        td_cpu_turn(x, width, from, b->column, rows, count, (size_t)size);
     else if (b->column == 1)
-        for (int64_t r = 0; r < s->n; r++)
+        for (int64_t r = 0; r < rows; r++)
             memcpy(x + r * width * size, from + r * b->row * size, (size_t)(count * size));
     else
-        for (int64_t r = 0; r < s->n; r++)
+        for (int64_t r = 0; r < rows; r++)
             for (int64_t c = 0; c < count; c++)
                 memcpy(x + (r * width + c) * size, from + (r * b->row + c * b->column) * size,
                        (size_t)size);
 }
 
+/* The other way round. */
 static void unpack(const td_factor_system *s, int64_t first, int64_t count, const char *x) {
     int64_t size = (int64_t)td_dtype_size(s->dtype), width = panel_width(s->dtype);
     const td_factor_lines *out = &s->out;
@@ -209,7 +205,7 @@ static void solve_panels(void *ctx, int64_t begin, int64_t end, int worker) {
     (void)worker;
     for (int64_t p = begin; p < end; p++) {
         char *x = s->room + p * width * s->n * size;
-        pack(s, p * width, at_most(s->k - p * width, width), x);
+        pack(s->dtype, &s->b, s->n, p * width, at_most(s->k - p * width, width), x);
         if (s->places)
             exchange(s->places, 0, s->n, x, width * size, width * size);
     }
@@ -273,6 +269,7 @@ static void solve_block(void *ctx, int64_t begin, int64_t end, int worker) {
                              .a_row = turned_row(m),
                              .a_column = turned_column(m),
                              .unit = m->places};
+    td_factor_lines block = {element(m, r->first, r->column), m->n, 1};
     (void)worker;
     for (int64_t p = begin; p < end && !td_interrupt_requested(); p++) {
         int64_t column = r->column + p * width;
@@ -281,11 +278,7 @@ static void solve_block(void *ctx, int64_t begin, int64_t end, int worker) {
         if (m->places)
             exchange(m->places, r->first, r->count, element(m, 0, column), m->n * m->size,
                      t.columns * m->size);
-        if (t.columns < width)
-            memset(t.x, 0, (size_t)(r->count * width * m->size));
-        for (int64_t k = 0; k < r->count; k++)
-            memcpy((char *)t.x + k * width * m->size, element(m, r->first + k, column),
-                   (size_t)(t.columns * m->size));
+        pack(m->dtype, &block, r->count, p * width, t.columns, t.x);
         td_cpu->product->solve[m->dtype](&t);
         td_cpu->factor->negate[m->dtype](element(m, r->first, column), m->n, t.x, width, r->count,
                                          t.columns);

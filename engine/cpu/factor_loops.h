@@ -100,6 +100,12 @@ static int NAME(lu)(const job *j, const NAME(desk) * d, R *a) {
     return td_factor_lu(DTYPE, j->n, a, d->places, d->room);
 }
 
+/* Pivot k of such factors; its sign says whether rows changed places for it. */
+static R NAME(pivot)(const job *j, const NAME(desk) * d, const R *a, int64_t k) {
+    R pivot = a[k * (j->n + 1)];
+    return d->places[k] == k ? pivot : -pivot;
+}
+
 /* a^-1 b of such factors; b itself where there are none. */
 static void NAME(solve_factored)(const job *j, const NAME(desk) * d, const R *a, td_factor_lines b,
                                  int64_t k, td_factor_lines out) {
@@ -163,7 +169,7 @@ static void NAME(store_det)(const job *j, int64_t at, const R *pivots, int64_t a
     }
     const double numbers[] = {det, sign, logarithm};
     for (int k = 0; k < 3; k++)
-        store_number(j->plan->out[k], item(j->plan->out[k], 0, at), numbers[k]);
+        td_store_double((td_dtype)j->plan->out[k]->dtype, item(j->plan->out[k], 0, at), numbers[k]);
 }
 
 /* A singular matrix has a determinant. */
@@ -171,8 +177,7 @@ static int NAME(one_det)(const job *j, const NAME(desk) * d, int64_t at) {
     NAME(load)(j->plan->a, at, true, d->a);
     NAME(lu)(j, d, d->a);
     for (int64_t k = 0; k < j->n; k++)
-        if (d->places[k] != k)
-            d->a[k * (j->n + 1)] *= -1;
+        d->a[k * (j->n + 1)] = NAME(pivot)(j, d, d->a, k);
     NAME(store_det)(j, at, d->a, j->n + 1);
     return 0;
 }

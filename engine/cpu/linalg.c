@@ -65,13 +65,6 @@ static bool is_small(const job *j) {
            (kind != TD_FACTOR_SOLVE || (j->k > 0 && j->k <= TD_FACTOR_FEW));
 }
 
-static void store_number(const td_tensor *x, char *p, double number) {
-    if (x->dtype == TD_F32)
-        *(float *)(void *)p = (float)number;
-    else
-        *(double *)(void *)p = number;
-}
-
 /* out[r * out_step + c] = x[r + c * x_step], block by block: those that reach into a part of out.
  */
 static void turn_blocks(char *out, int64_t out_step, const char *x, int64_t x_step, int64_t rows,
@@ -103,7 +96,7 @@ static double orientation(const job *j, const desk_double *d, double *a) {
     if (lu_double(j, d, a))
         return 0;
     for (int k = 0; k < j->n; k++)
-        if ((a[(size_t)k * (size_t)(j->n + 1)] < 0) != (d->places[k] != k))
+        if (pivot_double(j, d, a, k) < 0)
             sign = -sign;
     return sign;
 }
@@ -118,9 +111,9 @@ static bool cofactor_by_inverse(const job *j, const desk_double *d) {
     memcpy(d->c, d->a, n * n * sizeof *d->c);
     if (n == 0 || lu_double(j, d, d->c))
         return false;
-    for (size_t k = 0; k < n; k++) {
-        double pivot = d->c[k * (n + 1)], size = fabs(pivot);
-        det *= d->places[k] == (int)k ? pivot : -pivot;
+    for (int k = 0; k < j->n; k++) {
+        double pivot = pivot_double(j, d, d->c, k), size = fabs(pivot);
+        det *= pivot;
         least = size < least ? size : least;
         most = size > most ? size : most;
     }

@@ -522,6 +522,22 @@ TEST(hypotenuses_of_the_smallest_numbers_are_rounded_once) {
         }
 }
 
+/* Are results of n values those that every second one of `mixed` has? */
+static void check_neighbours(const char *name, td_dtype dtype, int n, const double *values,
+                             const double *mixed) {
+    td_tensor *x = tensor_of(dtype, n, values), *one = NULL, *other = NULL;
+    td_tensor *y = tensor_of(dtype, 2 * n, mixed);
+    const td_op *op = td_op_find(name);
+    if (CHECK_INT(td_op_apply(op, &one, 1, (td_value[]){TD_T(x)}), TD_OK) &&
+        CHECK_INT(td_op_apply(op, &other, 1, (td_value[]){TD_T(y)}), TD_OK))
+        for (int k = 0; k < n; k++)
+            CHECK_CLOSE(element(other, 2 * k), element(one, k), 0);
+    td_release(x);
+    td_release(y);
+    td_release(one);
+    td_release(other);
+}
+
 TEST(an_elements_result_does_not_depend_on_its_neighbours) {
     static const char *const names[] = {"sin",  "cos",   "tan",   "gelu", "erfc", "log", "sigmoid",
                                         "silu", "expm1", "log1p", "exp",  "exp2", "erf", "atan"};
@@ -533,20 +549,8 @@ TEST(an_elements_result_does_not_depend_on_its_neighbours) {
         mixed[2 * k + 1] = k % 4 == 0 ? 1e20 : k % 4 == 1 ? 300.5 : k % 4 == 2 ? -720 : NAN;
     }
     for (int d = 0; d < 2; d++)
-        for (int f = 0; f < NAMES; f++) {
-            td_dtype dtype = d ? TD_F64 : TD_F32;
-            td_tensor *x = tensor_of(dtype, N, values), *one = NULL, *other = NULL;
-            td_tensor *y = tensor_of(dtype, 2 * N, mixed);
-            const td_op *op = td_op_find(names[f]);
-            if (CHECK_INT(td_op_apply(op, &one, 1, (td_value[]){TD_T(x)}), TD_OK) &&
-                CHECK_INT(td_op_apply(op, &other, 1, (td_value[]){TD_T(y)}), TD_OK))
-                for (int k = 0; k < N; k++)
-                    CHECK_CLOSE(element(other, 2 * k), element(one, k), 0);
-            td_release(x);
-            td_release(y);
-            td_release(one);
-            td_release(other);
-        }
+        for (int f = 0; f < NAMES; f++)
+            check_neighbours(names[f], d ? TD_F64 : TD_F32, N, values, mixed);
 }
 
 /* SLEEF, to which zeros go, has others of these and of few numbers more. */
@@ -560,19 +564,8 @@ TEST(logarithms_of_the_smallest_numbers_do_not_depend_on_zeros) {
         mixed[2 * k] = values[k];
         mixed[2 * k + 1] = k % 2 ? 0 : INFINITY;
     }
-    for (int f = 0; f < NAMES; f++) {
-        td_tensor *x = tensor_of(TD_F64, N, values), *one = NULL, *other = NULL;
-        td_tensor *y = tensor_of(TD_F64, 2 * N, mixed);
-        const td_op *op = td_op_find(names[f]);
-        if (CHECK_INT(td_op_apply(op, &one, 1, (td_value[]){TD_T(x)}), TD_OK) &&
-            CHECK_INT(td_op_apply(op, &other, 1, (td_value[]){TD_T(y)}), TD_OK))
-            for (int k = 0; k < N; k++)
-                CHECK_CLOSE(element(other, 2 * k), element(one, k), 0);
-        td_release(x);
-        td_release(y);
-        td_release(one);
-        td_release(other);
-    }
+    for (int f = 0; f < NAMES; f++)
+        check_neighbours(names[f], TD_F64, N, values, mixed);
 }
 
 static double norm_of(td_dtype dtype, int n, const double *values) {
