@@ -45,7 +45,7 @@ typedef struct plan_key {
 typedef struct plan_arg {
     int id; /* DNNL_ARG_... */
     bool output;
-    dnnl_memory_desc_t ours, theirs;
+    td_dnn_layout *ours, *theirs;
     dnnl_primitive_t reorder; /* NULL where the layouts are the same, */
     td_pairs pairs;           /* or where we pack: deep > 0 then */
 } plan_arg;
@@ -54,7 +54,7 @@ typedef struct plan {
     atomic_int refs;
     plan_key key;
     dnnl_primitive_t primitive;
-    dnnl_memory_desc_t scratch;
+    td_dnn_layout *scratch;
     int nargs;
     plan_arg args[MAX_ARGS];
     uint64_t last_use;
@@ -69,6 +69,7 @@ static atomic_llong made;
 
 static const td_late_onednn *dnn; /* NULL: not loaded yet */
 static dnnl_engine_t engine;
+static dnnl_primitive_attr_t attributes; /* of all primitives: scratch memory comes from us */
 static atomic_bool started;
 static pthread_key_t stream_key;
 
@@ -117,6 +118,9 @@ static td_status start_locked(void) {
     /* our cache is enough, and a primitive whose making threw would stay in theirs */
     DNN_TRY("setting the cache", dnn->set_primitive_cache_capacity(0));
     DNN_TRY("making the engine", dnn->engine_create(&engine, dnnl_cpu, 0));
+    DNN_TRY("making attributes", dnn->primitive_attr_create(&attributes));
+    DNN_TRY("setting attributes",
+            dnn->primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user));
     pthread_atfork(before_fork, after_fork, after_fork);
     atomic_store_explicit(&started, true, memory_order_release);
 done:
@@ -154,11 +158,15 @@ static td_status stream_get(dnnl_stream_t *out) {
 static void plan_release(plan *p) {
     if (!p || !td_was_last(&p->refs))
         return;
-    for (int k = 0; k < p->nargs; k++)
+    for (int k = 0; k < p->nargs; k++) {
         if (p->args[k].reorder)
             dnn->primitive_destroy(p->args[k].reorder);
+        dnn->layout_destroy(p->args[k].ours);
+        dnn->layout_destroy(p->args[k].theirs);
+    }
     if (p->primitive)
         dnn->primitive_destroy(p->primitive);
+    dnn->layout_destroy(p->scratch);
     td_free(p);
 }
 
@@ -228,8 +236,10 @@ static td_status plan_new(const plan_key *key, plan **out) {
     return TD_OK;
 }
 
-static void add_arg(plan *p, int id, bool output, const dnnl_memory_desc_t *ours) {
+/* An argument in the layout `ours`, which the plan takes over. */
+static void add_arg(plan *p, int id, bool output, td_dnn_layout **ours) {
     p->args[p->nargs++] = (plan_arg){.id = id, .output = output, .ours = *ours};
+    *ours = NULL;
 }
 
 static dnnl_query_t query_of(int id) {
@@ -250,65 +260,56 @@ static dnnl_query_t query_of(int id) {
 }
 
 /* Is theirs the layout of pairs.h? How to pack ours then. */
-static bool wants_pairs(const dnnl_memory_desc_t *ours, const dnnl_memory_desc_t *theirs,
-                        td_pairs *pairs) {
-    const dnnl_blocking_desc_t *b = &theirs->format_desc.blocking;
-    const dnnl_dim_t *step = ours->format_desc.blocking.strides;
-    if (theirs->data_type != dnnl_bf16 || theirs->ndims != 2 || b->inner_nblks != 3 ||
-        b->inner_idxs[0] != 0 || b->inner_idxs[1] != 1 || b->inner_idxs[2] != 0 ||
-        b->inner_blks[0] > TD_PAIRS_DEEP || b->inner_blks[1] > TD_PAIRS_WIDE ||
-        b->inner_blks[2] != 2 || theirs->extra.flags || theirs->offset0)
+static bool wants_pairs(const td_dnn_layout *ours, const td_dnn_layout *theirs, td_pairs *pairs) {
+    td_dnn_blocks from, to;
+    if (!dnn->layout_blocks(ours, &from) || !dnn->layout_blocks(theirs, &to) ||
+        to.type != dnnl_bf16 || to.ndims != 2 || to.nblocks != 3 || to.block_dims[0] != 0 ||
+        to.block_dims[1] != 1 || to.block_dims[2] != 0 || to.blocks[0] > TD_PAIRS_DEEP ||
+        to.blocks[1] > TD_PAIRS_WIDE || to.blocks[2] != 2 || !to.plain)
         return false;
-    *pairs = (td_pairs){.rows = ours->dims[0],
-                        .columns = ours->dims[1],
-                        .row_stride = step[0],
-                        .column_stride = step[1],
-                        .deep = b->inner_blks[0],
-                        .wide = b->inner_blks[1],
-                        .down = b->strides[0],
-                        .across = b->strides[1]};
-    return step[0] == 1 || step[1] == 1;
+    *pairs = (td_pairs){.rows = from.dims[0],
+                        .columns = from.dims[1],
+                        .row_stride = from.strides[0],
+                        .column_stride = from.strides[1],
+                        .deep = to.blocks[0],
+                        .wide = to.blocks[1],
+                        .down = to.strides[0],
+                        .across = to.strides[1]};
+    return from.strides[0] == 1 || from.strides[1] == 1;
+}
+
+static void destroy_desc(dnnl_primitive_desc_t pd) {
+    if (pd)
+        dnn->primitive_desc_destroy(pd);
 }
 
 static td_status add_reorder(plan_arg *a) {
-    const dnnl_memory_desc_t *from = a->output ? &a->theirs : &a->ours;
-    const dnnl_memory_desc_t *to = a->output ? &a->ours : &a->theirs;
     dnnl_primitive_desc_t pd = NULL;
     td_status status = TD_OK;
-    DNN_TRY("planning a reorder",
-            dnn->reorder_primitive_desc_create(&pd, from, engine, to, engine, NULL));
+    DNN_TRY("planning a reorder", dnn->plan_reorder(&pd, engine, a->output ? a->theirs : a->ours,
+                                                    a->output ? a->ours : a->theirs));
     DNN_TRY("making a reorder", dnn->primitive_create(&a->reorder, pd));
 done:
-    if (pd)
-        dnn->primitive_desc_destroy(pd);
+    destroy_desc(pd);
     return status;
 }
 
-/* Make the primitive of a filled descriptor and the reorders that its layouts ask for. */
-static td_status plan_finish(plan *p, const void *descriptor, const_dnnl_primitive_desc_t hint) {
-    dnnl_primitive_desc_t pd = NULL;
-    dnnl_primitive_attr_t attr = NULL;
+/* Make the planned primitive and the reorders that its layouts ask for. */
+static td_status plan_finish(plan *p, const_dnnl_primitive_desc_t pd) {
     td_status status = TD_OK;
-    DNN_TRY("making attributes", dnn->primitive_attr_create(&attr));
-    DNN_TRY("setting attributes",
-            dnn->primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user));
-    DNN_TRY("planning", dnn->primitive_desc_create(&pd, descriptor, attr, engine, hint));
     DNN_TRY("making a primitive", dnn->primitive_create(&p->primitive, pd));
-    p->scratch = *dnn->primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
+    DNN_TRY("asking for scratch memory",
+            dnn->layout_wanted(&p->scratch, pd, dnnl_query_scratchpad_md, 0));
     for (int k = 0; k < p->nargs; k++) {
         plan_arg *a = &p->args[k];
         int which = a->id == DNNL_ARG_BIAS ? 1 : 0;
-        a->theirs = *dnn->primitive_desc_query_md(pd, query_of(a->id), which);
-        bool same = dnn->memory_desc_equal(&a->ours, &a->theirs);
-        if (!same && (a->output || !wants_pairs(&a->ours, &a->theirs, &a->pairs)))
+        DNN_TRY("asking for a layout", dnn->layout_wanted(&a->theirs, pd, query_of(a->id), which));
+        bool same = dnn->layout_equal(a->ours, a->theirs);
+        if (!same && (a->output || !wants_pairs(a->ours, a->theirs, &a->pairs)))
             TD_TRY(add_reorder(a));
     }
     atomic_fetch_add_explicit(&made, 1, memory_order_relaxed);
 done:
-    if (pd)
-        dnn->primitive_desc_destroy(pd);
-    if (attr)
-        dnn->primitive_attr_destroy(attr);
     return status;
 }
 
@@ -320,8 +321,8 @@ typedef struct run_state {
     int nmemory, nroom;
 } run_state;
 
-static td_status wrap(run_state *r, const dnnl_memory_desc_t *md, void *data, dnnl_memory_t *out) {
-    dnnl_status_t code = dnn->memory_create(out, md, engine, data);
+static td_status wrap(run_state *r, const td_dnn_layout *layout, void *data, dnnl_memory_t *out) {
+    dnnl_status_t code = dnn->memory_create(out, layout, engine, data);
     if (code != dnnl_success)
         return fail_dnn("wrapping memory", code);
     r->memory[r->nmemory++] = *out;
@@ -329,10 +330,10 @@ static td_status wrap(run_state *r, const dnnl_memory_desc_t *md, void *data, dn
 }
 
 /* Memory of our allocator in a layout of theirs. */
-static td_status make_room(run_state *r, const dnnl_memory_desc_t *md, dnnl_memory_t *out) {
-    int64_t bytes = (int64_t)dnn->memory_desc_get_size(md);
+static td_status make_room(run_state *r, const td_dnn_layout *layout, dnnl_memory_t *out) {
+    int64_t bytes = (int64_t)dnn->layout_bytes(layout);
     td_status status = td_tensor_empty(TD_U8, TD_DEVICE_CPU, 1, &bytes, &r->room[r->nroom]);
-    return status ? status : wrap(r, md, r->room[r->nroom++]->data, out);
+    return status ? status : wrap(r, layout, r->room[r->nroom++]->data, out);
 }
 
 static td_status reorder(dnnl_stream_t stream, dnnl_primitive_t primitive, dnnl_memory_t from,
@@ -356,19 +357,19 @@ static td_status run_held(const plan *p, void *const *data) {
     for (int k = 0; k < n; k++) {
         const plan_arg *a = &p->args[k];
         args[k].arg = a->id;
-        TD_TRY(wrap(&r, &a->ours, data[k], &ours[k]));
+        TD_TRY(wrap(&r, a->ours, data[k], &ours[k]));
         args[k].memory = ours[k];
         if (!a->reorder && !a->pairs.deep)
             continue;
-        TD_TRY(make_room(&r, &a->theirs, &args[k].memory));
+        TD_TRY(make_room(&r, a->theirs, &args[k].memory));
         if (a->pairs.deep)
             td_pack_pairs(&a->pairs, data[k], r.room[r.nroom - 1]->data);
         else if (!a->output)
             TD_TRY(reorder(stream, a->reorder, ours[k], args[k].memory));
     }
-    if (dnn->memory_desc_get_size(&p->scratch) > 0) {
+    if (dnn->layout_bytes(p->scratch) > 0) {
         args[n].arg = DNNL_ARG_SCRATCHPAD;
-        TD_TRY(make_room(&r, &p->scratch, &args[n].memory));
+        TD_TRY(make_room(&r, p->scratch, &args[n].memory));
         n++;
     }
     DNN_TRY("running", dnn->primitive_execute(p->primitive, stream, n, args));
@@ -425,13 +426,6 @@ static td_status run(plan_key *key, plan_maker make, const void *what, void *con
 
 static const dnnl_data_type_t types[TD_DTYPE_COUNT] = {[TD_BF16] = dnnl_bf16, [TD_F32] = dnnl_f32};
 
-/* Of the same sizes as ours, laid out as oneDNN likes it best. */
-static td_status choose_layout(const dnnl_memory_desc_t *ours, dnnl_memory_desc_t *any) {
-    dnnl_status_t code = dnn->memory_desc_init_by_tag(any, ours->ndims, ours->dims, ours->data_type,
-                                                      dnnl_format_tag_any);
-    return code == dnnl_success ? TD_OK : fail_dnn("describing a tensor", code);
-}
-
 /* ---- products ---- */
 
 typedef struct matmul_shape {
@@ -442,7 +436,7 @@ typedef struct matmul_shape {
 } matmul_shape;
 
 static td_status describe(dnnl_data_type_t type, const td_dnn_matrices *x, int64_t batch,
-                          int64_t rows, int64_t columns, dnnl_memory_desc_t *md) {
+                          int64_t rows, int64_t columns, td_dnn_layout **out) {
     const int64_t sizes[3] = {batch, rows, columns};
     const int64_t steps[3] = {x->batch_stride, x->row_stride, x->column_stride};
     dnnl_dims_t dims, strides;
@@ -451,54 +445,66 @@ static td_status describe(dnnl_data_type_t type, const td_dnn_matrices *x, int64
         dims[n] = sizes[d];
         strides[n++] = steps[d];
     }
-    dnnl_status_t code = dnn->memory_desc_init_by_strides(md, n, dims, type, strides);
+    dnnl_status_t code = dnn->layout_create(out, n, dims, type, strides);
     return code == dnnl_success ? TD_OK : fail_dnn("describing a matrix", code);
 }
 
-/* The right side as oneDNN wants it where it is worth packing, which we do sooner than oneDNN does
- * on its own way to the product; else as it lies. */
-static td_status choose_right(const matmul_shape *s, const dnnl_memory_desc_t *a,
-                              const dnnl_memory_desc_t *b, const dnnl_memory_desc_t *c,
-                              dnnl_memory_desc_t *right) {
-    dnnl_matmul_desc_t d;
+/* Is the right side worth packing as oneDNN wants it? We pack it sooner than oneDNN does on its own
+ * way to the product. */
+static bool is_worth_packing(const matmul_shape *s) {
+    return s->type == dnnl_bf16 && s->batch == 1 && s->m >= PACKED_ROWS && s->n >= PACKED &&
+           s->k >= PACKED;
+}
+
+/* Plan a product whose right side has the layout that oneDNN likes best, if we can pack that; *out
+ * stays NULL where we can't. */
+static td_status plan_packed(const td_dnn_layout *a, const td_dnn_layout *b,
+                             const td_dnn_layout *bias, const td_dnn_layout *c,
+                             dnnl_primitive_desc_t *out) {
     dnnl_primitive_desc_t pd = NULL;
+    td_dnn_layout *any = NULL, *wanted = NULL;
     td_pairs pairs;
     td_status status = TD_OK;
-    *right = *b;
-    if (s->type != dnnl_bf16 || s->batch != 1 || s->m < PACKED_ROWS || s->n < PACKED ||
-        s->k < PACKED)
-        return TD_OK;
-    TD_TRY(choose_layout(b, right));
-    DNN_TRY("describing a product", dnn->matmul_desc_init(&d, a, right, NULL, c));
-    DNN_TRY("planning", dnn->primitive_desc_create(&pd, &d, NULL, engine, NULL));
-    if (!wants_pairs(b, dnn->primitive_desc_query_md(pd, dnnl_query_weights_md, 0), &pairs))
-        *right = *b;
+    DNN_TRY("describing a matrix", dnn->layout_any(&any, b));
+    DNN_TRY("planning", dnn->plan_matmul(&pd, engine, attributes, a, any, bias, c));
+    DNN_TRY("asking for a layout", dnn->layout_wanted(&wanted, pd, dnnl_query_weights_md, 0));
+    if (wants_pairs(b, wanted, &pairs)) {
+        *out = pd;
+        pd = NULL;
+    }
 done:
-    if (pd)
-        dnn->primitive_desc_destroy(pd);
+    destroy_desc(pd);
+    dnn->layout_destroy(any);
+    dnn->layout_destroy(wanted);
     return status;
 }
 
 static td_status make_matmul(const void *what, plan *p) {
     const matmul_shape *s = what;
-    dnnl_memory_desc_t a, b, c, bias, right;
-    dnnl_matmul_desc_t d;
+    td_dnn_layout *a = NULL, *b = NULL, *c = NULL, *bias = NULL;
+    dnnl_primitive_desc_t pd = NULL;
     td_status status = TD_OK;
     TD_TRY(describe(s->type, &s->a, s->batch, s->m, s->k, &a));
     TD_TRY(describe(s->type, &s->b, s->batch, s->k, s->n, &b));
     TD_TRY(describe(s->type, &s->c, s->batch, s->m, s->n, &c));
     if (s->bias)
         TD_TRY(describe(s->type, &(td_dnn_matrices){NULL, s->n, s->n, 1}, 1, 1, s->n, &bias));
-    TD_TRY(choose_right(s, &a, &b, &c, &right));
-    DNN_TRY("describing a product",
-            dnn->matmul_desc_init(&d, &a, &right, s->bias ? &bias : NULL, &c));
+    if (is_worth_packing(s))
+        TD_TRY(plan_packed(a, b, bias, c, &pd));
+    if (!pd)
+        DNN_TRY("planning", dnn->plan_matmul(&pd, engine, attributes, a, b, bias, c));
     add_arg(p, DNNL_ARG_SRC, false, &a);
     add_arg(p, DNNL_ARG_WEIGHTS, false, &b);
     add_arg(p, DNNL_ARG_DST, true, &c);
     if (s->bias)
         add_arg(p, DNNL_ARG_BIAS, false, &bias);
-    status = plan_finish(p, &d, NULL);
+    status = plan_finish(p, pd);
 done:
+    destroy_desc(pd);
+    dnn->layout_destroy(a);
+    dnn->layout_destroy(b);
+    dnn->layout_destroy(c);
+    dnn->layout_destroy(bias);
     return status;
 }
 
@@ -604,16 +610,22 @@ static plan_key conv_key(plan_kind kind, dnnl_data_type_t type, const td_conv_ge
     return key;
 }
 
-typedef struct conv_descs {
-    dnnl_data_type_t type, weight_type;
-    dnnl_memory_desc_t x, w, y, bias;       /* ours */
-    dnnl_memory_desc_t any_x, any_w, any_y; /* theirs to choose */
-    dnnl_dims_t stride, dilation, padding, padding_end;
-} conv_descs;
+/* A convolution's layouts: ours, and those that oneDNN is to choose. */
+typedef struct conv_layouts {
+    td_dnn_layout *x, *w, *y, *bias;
+    td_dnn_layout *any_x, *any_w, *any_y;
+} conv_layouts;
+
+static void conv_clear(conv_layouts *l) {
+    td_dnn_layout *const all[] = {l->x, l->w, l->y, l->bias, l->any_x, l->any_w, l->any_y};
+    for (size_t k = 0; k < sizeof all / sizeof all[0]; k++)
+        dnn->layout_destroy(all[k]);
+    *l = (conv_layouts){0};
+}
 
 /* Row-major, or with the dim of channels, that before the spatial ones, innermost. */
 static td_status describe_plain(dnnl_data_type_t type, int ndims, const int64_t *sizes, int spatial,
-                                bool last, dnnl_memory_desc_t *md) {
+                                bool last, td_dnn_layout **out) {
     dnnl_dims_t dims, strides;
     int channels = ndims - spatial - 1;
     int64_t stride = last ? sizes[channels] : 1;
@@ -625,13 +637,15 @@ static td_status describe_plain(dnnl_data_type_t type, int ndims, const int64_t 
         else
             stride *= sizes[d];
     }
-    dnnl_status_t code = dnn->memory_desc_init_by_strides(md, ndims, dims, type, strides);
+    dnnl_status_t code = dnn->layout_create(out, ndims, dims, type, strides);
     return code == dnnl_success ? TD_OK : fail_dnn("describing a tensor", code);
 }
 
 /* Images with channels last are taken as they lie where `native`; all else is laid out by oneDNN.
  */
-static td_status conv_describe(const td_conv_geometry *s, bool native, conv_descs *d) {
+static td_status conv_describe(const td_conv_geometry *s, bool native, dnnl_data_type_t type,
+                               dnnl_data_type_t weight_type, bool bias, conv_layouts *l,
+                               td_dnn_conv_plan *out) {
     int n = s->spatial == TD_SPATIAL ? TD_SPATIAL : 2,
         first = TD_SPATIAL - n; /* lines are images */
     int64_t x[5] = {s->n, s->c}, y[5] = {s->n, s->o};
@@ -641,146 +655,130 @@ static td_status conv_describe(const td_conv_geometry *s, bool native, conv_desc
     memcpy(x + 2, s->in + first, sizeof(int64_t) * (size_t)n);
     memcpy(y + 2, s->out + first, sizeof(int64_t) * (size_t)n);
     memcpy(w + 3, s->kernel + first, sizeof(int64_t) * (size_t)n);
-    TD_TRY(describe_plain(d->type, n + 2, x, n, s->channels_last, &d->x));
-    TD_TRY(describe_plain(d->type, n + 2, y, n, s->channels_last, &d->y));
-    TD_TRY(describe_plain(d->weight_type, n + 3 - skip, w + skip, n, s->weight_last, &d->w));
-    TD_TRY(describe_plain(d->type, 1, &s->o, 0, false, &d->bias));
-    d->any_x = d->x;
-    d->any_y = d->y;
-    TD_TRY(choose_layout(&d->w, &d->any_w));
+    TD_TRY(describe_plain(type, n + 2, x, n, s->channels_last, &l->x));
+    TD_TRY(describe_plain(type, n + 2, y, n, s->channels_last, &l->y));
+    TD_TRY(describe_plain(weight_type, n + 3 - skip, w + skip, n, s->weight_last, &l->w));
+    if (bias)
+        TD_TRY(describe_plain(type, 1, &s->o, 0, false, &l->bias));
+    DNN_TRY("describing a tensor", dnn->layout_any(&l->any_w, l->w));
     if (!native) {
-        TD_TRY(choose_layout(&d->x, &d->any_x));
-        TD_TRY(choose_layout(&d->y, &d->any_y));
+        DNN_TRY("describing a tensor", dnn->layout_any(&l->any_x, l->x));
+        DNN_TRY("describing a tensor", dnn->layout_any(&l->any_y, l->y));
     }
+    *out = (td_dnn_conv_plan){.x = native ? l->x : l->any_x,
+                              .y = native ? l->y : l->any_y,
+                              .w = l->any_w,
+                              .bias = l->bias};
     for (int k = 0; k < n; k++) {
         int from = first + k;
-        d->stride[k] = s->stride[from];
-        d->dilation[k] = s->dilation[from] - 1;
-        d->padding[k] = s->padding[from];
-        d->padding_end[k] = (s->out[from] - 1) * s->stride[from] +
-                            s->dilation[from] * (s->kernel[from] - 1) + 1 - s->in[from] -
-                            s->padding[from];
+        out->stride[k] = s->stride[from];
+        out->dilation[k] = s->dilation[from] - 1;
+        out->padding[k] = s->padding[from];
+        out->padding_end[k] = (s->out[from] - 1) * s->stride[from] +
+                              s->dilation[from] * (s->kernel[from] - 1) + 1 - s->in[from] -
+                              s->padding[from];
     }
 done:
     return status;
 }
 
-/* Has oneDNN a kernel for this, and not just its reference? */
-static bool is_fast(const void *descriptor, const_dnnl_primitive_desc_t hint) {
-    dnnl_primitive_desc_t pd = NULL;
+/* Has oneDNN a kernel for what was planned, and not just its reference? */
+static bool is_fast(const_dnnl_primitive_desc_t pd) {
     const char *kernel = NULL;
-    if (dnn->primitive_desc_create(&pd, descriptor, NULL, engine, hint) != dnnl_success)
-        return false;
     dnn->primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &kernel);
-    bool fast = kernel && strncmp(kernel, "ref", 3) != 0;
-    dnn->primitive_desc_destroy(pd);
-    return fast;
+    return kernel && strncmp(kernel, "ref", 3) != 0;
 }
 
-/* The forward primitive descriptor, which the backward ones take as a hint. */
-static td_status conv_forward_desc(const conv_descs *d, dnnl_prop_kind_t kind, bool bias,
-                                   dnnl_convolution_desc_t *out) {
-    dnnl_status_t code = dnn->dilated_convolution_forward_desc_init(
-        out, kind, dnnl_convolution_direct, &d->any_x, &d->any_w, bias ? &d->bias : NULL, &d->any_y,
-        d->stride, d->dilation, d->padding, d->padding_end);
-    return code == dnnl_success ? TD_OK : fail_dnn("describing a convolution", code);
+/* A planned convolution or gradient; `hint` is the forward plan, which gradients need. */
+typedef struct conv_plan {
+    conv_layouts layouts;
+    dnnl_primitive_desc_t pd, hint;
+} conv_plan;
+
+static void conv_plan_clear(conv_plan *c) {
+    destroy_desc(c->pd);
+    destroy_desc(c->hint);
+    c->pd = c->hint = NULL;
+    conv_clear(&c->layouts);
 }
 
-static td_status describe_forward(const td_conv_geometry *s, bool native, bool bias, conv_descs *d,
-                                  dnnl_convolution_desc_t *forward) {
-    td_status status = conv_describe(s, native, d);
-    return status ? status : conv_forward_desc(d, dnnl_forward_training, bias, forward);
+static td_status plan_forward(const td_conv_geometry *s, bool native, dnnl_data_type_t type,
+                              bool bias, conv_layouts *l, dnnl_primitive_desc_t *out) {
+    td_dnn_conv_plan described;
+    td_status status = TD_OK;
+    TD_TRY(conv_describe(s, native, type, type, bias, l, &described));
+    DNN_TRY("planning", dnn->plan_conv(out, engine, attributes, &described));
+done:
+    return status;
+}
+
+/* A weight's gradient is float32, whatever the dtype of the images. */
+static td_status plan_gradient(const td_conv_geometry *s, bool native, dnnl_data_type_t type,
+                               bool weight, conv_plan *c) {
+    td_dnn_conv_plan described;
+    td_status status = TD_OK;
+    TD_TRY(plan_forward(s, native, type, false, &c->layouts, &c->hint));
+    conv_clear(&c->layouts);
+    TD_TRY(
+        conv_describe(s, native, type, weight ? dnnl_f32 : type, false, &c->layouts, &described));
+    if (weight)
+        DNN_TRY("planning", dnn->plan_conv_weight(&c->pd, engine, attributes, &described, c->hint));
+    else
+        DNN_TRY("planning", dnn->plan_conv_input(&c->pd, engine, attributes, &described, c->hint));
+done:
+    return status;
+}
+
+static td_status plan_way(const td_conv_geometry *s, plan_kind kind, bool native,
+                          dnnl_data_type_t type, bool bias, conv_plan *c) {
+    return kind == CONV ? plan_forward(s, native, type, bias, &c->layouts, &c->pd)
+                        : plan_gradient(s, native, type, kind == CONV_WEIGHT, c);
 }
 
 static td_status make_conv(const void *what, plan *p) {
     const td_conv_geometry *s = what;
+    plan_kind kind = (plan_kind)p->key.word[0];
     bool bias = p->key.word[CONV_BIAS];
     dnnl_data_type_t type = (dnnl_data_type_t)p->key.word[CONV_TYPE];
-    conv_descs d = {.type = type, .weight_type = type};
-    dnnl_convolution_desc_t forward;
-    td_status status = describe_forward(s, s->channels_last, bias, &d, &forward);
-    if (status == TD_OK && s->channels_last && !is_fast(&forward, NULL))
-        status = describe_forward(s, false, bias, &d, &forward);
-    if (status)
-        return status;
-    add_arg(p, DNNL_ARG_SRC, false, &d.x);
-    add_arg(p, DNNL_ARG_WEIGHTS, false, &d.w);
-    add_arg(p, DNNL_ARG_DST, true, &d.y);
-    if (bias)
-        add_arg(p, DNNL_ARG_BIAS, false, &d.bias);
-    return plan_finish(p, &forward, NULL);
-}
-
-/* A gradient's descriptor and the hint that it needs, which is the caller's to destroy. */
-static td_status describe_backward(const td_conv_geometry *s, bool native, bool weight,
-                                   conv_descs *d, dnnl_convolution_desc_t *backward,
-                                   dnnl_primitive_desc_t *hint) {
-    dnnl_convolution_desc_t forward;
-    td_status status = TD_OK;
-    d->weight_type = d->type;
-    TD_TRY(describe_forward(s, native, false, d, &forward));
-    DNN_TRY("planning", dnn->primitive_desc_create(hint, &forward, NULL, engine, NULL));
-    d->weight_type = weight ? dnnl_f32 : d->type;
-    if (weight)
-        TD_TRY(conv_describe(s, native, d));
-    if (weight)
-        DNN_TRY("describing a convolution",
-                dnn->dilated_convolution_backward_weights_desc_init(
-                    backward, dnnl_convolution_direct, &d->any_x, &d->any_w, NULL, &d->any_y,
-                    d->stride, d->dilation, d->padding, d->padding_end));
-    else
-        DNN_TRY("describing a convolution",
-                dnn->dilated_convolution_backward_data_desc_init(
-                    backward, dnnl_convolution_direct, &d->any_x, &d->any_w, &d->any_y, d->stride,
-                    d->dilation, d->padding, d->padding_end));
-done:
-    return status;
-}
-
-static td_status make_conv_backward(const td_conv_geometry *s, plan *p, bool weight) {
-    conv_descs d = {.type = (dnnl_data_type_t)p->key.word[CONV_TYPE]};
-    dnnl_convolution_desc_t backward;
-    dnnl_primitive_desc_t hint = NULL;
-    td_status status = TD_OK;
-    TD_TRY(describe_backward(s, s->channels_last, weight, &d, &backward, &hint));
-    if (s->channels_last && !is_fast(&backward, hint)) {
-        dnn->primitive_desc_destroy(hint);
-        hint = NULL;
-        TD_TRY(describe_backward(s, false, weight, &d, &backward, &hint));
+    conv_plan c = {0};
+    td_status status = plan_way(s, kind, s->channels_last, type, bias, &c);
+    if (s->channels_last && status != TD_ENOMEM && (status || !is_fast(c.pd))) {
+        conv_plan_clear(&c);
+        status = plan_way(s, kind, false, type, bias, &c);
     }
-    add_arg(p, DNNL_ARG_DIFF_DST, false, &d.y);
-    add_arg(p, weight ? DNNL_ARG_SRC : DNNL_ARG_WEIGHTS, false, weight ? &d.x : &d.w);
-    add_arg(p, weight ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_DIFF_SRC, true, weight ? &d.w : &d.x);
-    status = plan_finish(p, &backward, hint);
+    if (status)
+        goto done;
+    conv_layouts *l = &c.layouts;
+    if (kind == CONV) {
+        add_arg(p, DNNL_ARG_SRC, false, &l->x);
+        add_arg(p, DNNL_ARG_WEIGHTS, false, &l->w);
+        add_arg(p, DNNL_ARG_DST, true, &l->y);
+        if (bias)
+            add_arg(p, DNNL_ARG_BIAS, false, &l->bias);
+    } else if (kind == CONV_INPUT) {
+        add_arg(p, DNNL_ARG_DIFF_DST, false, &l->y);
+        add_arg(p, DNNL_ARG_WEIGHTS, false, &l->w);
+        add_arg(p, DNNL_ARG_DIFF_SRC, true, &l->x);
+    } else {
+        add_arg(p, DNNL_ARG_DIFF_DST, false, &l->y);
+        add_arg(p, DNNL_ARG_SRC, false, &l->x);
+        add_arg(p, DNNL_ARG_DIFF_WEIGHTS, true, &l->w);
+    }
+    status = plan_finish(p, c.pd);
 done:
-    if (hint)
-        dnn->primitive_desc_destroy(hint);
+    conv_plan_clear(&c);
     return status;
 }
 
-static td_status make_conv_input(const void *what, plan *p) {
-    return make_conv_backward(what, p, false);
-}
-
-static td_status make_conv_weight(const void *what, plan *p) {
-    return make_conv_backward(what, p, true);
-}
-
-static const struct {
-    plan_kind kind;
-    plan_maker make;
-} conv_ways[] = {
-    [TD_CONV_FORWARD] = {CONV, make_conv},
-    [TD_CONV_INPUT] = {CONV_INPUT, make_conv_input},
-    [TD_CONV_WEIGHT] = {CONV_WEIGHT, make_conv_weight},
-};
+static const plan_kind conv_kinds[] = {
+    [TD_CONV_FORWARD] = CONV, [TD_CONV_INPUT] = CONV_INPUT, [TD_CONV_WEIGHT] = CONV_WEIGHT};
 
 td_status td_dnn_conv(td_conv_direction direction, td_dtype dtype, const td_conv_geometry *s,
                       const void *a, const void *b, const void *bias, void *out) {
     bool swap = direction == TD_CONV_WEIGHT; /* oneDNN's order: gradient first */
-    plan_key key = conv_key(conv_ways[direction].kind, types[dtype], s, bias != NULL);
+    plan_key key = conv_key(conv_kinds[direction], types[dtype], s, bias != NULL);
     void *data[MAX_ARGS] = {(void *)(swap ? b : a), (void *)(swap ? a : b), out, (void *)bias};
-    return run(&key, conv_ways[direction].make, s, data);
+    return run(&key, make_conv, s, data);
 }
 
 /* ---- what it is ---- */

@@ -386,23 +386,22 @@ typedef struct course {
     int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS], index[TD_MAX_DIMS];
 } course;
 
-static void find_course(course *c, const td_walk *w, const td_side *x, const int64_t *from) {
-    int k = 0;
-    c->sizes[0] = w->sizes[w->ndim - 1];
-    c->strides[0] = x->strides[w->ndim - 1];
-    c->index[0] = from[w->ndim - 1];
+static course find_course(const td_walk *w, const td_side *x, const int64_t *from) {
+    int k = 0, inner = w->ndim - 1;
+    course c = {.sizes = {w->sizes[inner]}, .strides = {x->strides[inner]}, .index = {from[inner]}};
     for (int d = w->ndim - 2; d >= 0; d--) {
-        if (x->strides[d] == c->strides[k] * c->sizes[k]) {
-            c->index[k] += from[d] * c->sizes[k];
-            c->sizes[k] *= w->sizes[d];
+        if (x->strides[d] == c.strides[k] * c.sizes[k]) {
+            c.index[k] += from[d] * c.sizes[k];
+            c.sizes[k] *= w->sizes[d];
             continue;
         }
         k++;
-        c->sizes[k] = w->sizes[d];
-        c->strides[k] = x->strides[d];
-        c->index[k] = from[d];
+        c.sizes[k] = w->sizes[d];
+        c.strides[k] = x->strides[d];
+        c.index[k] = from[d];
     }
-    c->ndim = k + 1;
+    c.ndim = k + 1;
+    return c;
 }
 
 /* From data into the buffer or back. */
@@ -477,8 +476,7 @@ static void move_block(const td_walk *w, const td_side *x, const int64_t *from, 
                        char *buffer, bool gather) {
     size_t itemsize = td_dtype_size(x->dtype);
     char *data = address(w, x, from);
-    course c;
-    find_course(&c, w, x, from);
+    course c = find_course(w, x, from);
     while (n > 0) {
         boxes b = find_boxes(&c, n, gather);
         if (!b.along) {

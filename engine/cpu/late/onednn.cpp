@@ -11,7 +11,7 @@
 namespace {
 
 template <class R> R failure(bool) {
-    return R{};
+    return R();
 }
 template <> dnnl_status_t failure<dnnl_status_t>(bool memory) {
     return memory ? dnnl_out_of_memory : dnnl_runtime_error;
@@ -36,7 +36,10 @@ extern "C" {
 extern const td_late_onednn td_late_onednn_calls;
 const td_late_onednn td_late_onednn_calls = {
 #define TD_DNN_WALL(name) wall<dnnl_##name>::call,
-    TD_DNN_CALLS(TD_DNN_WALL)
+    TD_DNN_SAME(TD_DNN_WALL)
+#undef TD_DNN_WALL
+#define TD_DNN_WALL(name) wall<td_dnn_##name>::call,
+        TD_DNN_OWN(TD_DNN_WALL)
 #undef TD_DNN_WALL
 };
 }
