@@ -7,11 +7,14 @@ tide_build_packages="gcc g++ libc6-dev cmake ninja-build pkgconf|pkg-config libl
     libsodium-dev zlib1g-dev libpng-dev"
 tide_test_packages="lua5.4 python3 python3-jupyter-client python3-nbclient python3-nbconvert
     python3-jupyter-kernel-test python3-numpy time"
-tide_ci_packages="ccache git clang libclang-rt-14-dev|libclang-rt-dev clang-format"
+tide_ci_packages="ccache git clang libclang-rt-14-dev|libclang-rt-dev clang-format debootstrap"
 
-# The same for a person on another system.
+# How the tests are built: kernels for all instruction sets, and a warning is an error.
+tide_test_options="-DTIDE_ISA=all -DTIDE_WERROR=ON -DTIDE_TESTS=ON"
+
+# What the packages are, for a person on another system.
 tide_needs="a C and C++ compiler (gcc or clang), CMake 3.22, Ninja, pkg-config, and the development files of\
- Lua 5.4, oneDNN, OpenBLAS, SLEEF, ZeroMQ, Jansson, libsodium, libpng and zlib"
+ Lua 5.4, oneDNN 2 or 3, OpenBLAS, SLEEF, ZeroMQ, Jansson, libsodium, libpng and zlib"
 
 tide_say() {
     printf 'tide: %s\n' "$*" >&2
@@ -72,35 +75,72 @@ tide_install() {
     fi
 }
 
-# tide_progress LOG: copies ninja's lines into the log and says how far it is and how long it will take:
-# on a terminal on a line that changes, elsewhere every half minute.
+# tide_weight STEP: about how long the step of a build takes, in tenths of a second of one processor (gcc 12,
+# a Zen 3); only the proportions count.
+tide_weight() {
+    case $1 in
+    *isa*fused_kernels*) echo 370 ;;
+    *isa*pointwise_kernels* | *isa*spatial_kernels* | *isa*reduce_kernels*) echo 230 ;;
+    *isa*softmax_kernels* | *isa*product_kernels* | *isa*grid_kernels*) echo 60 ;;
+    *isa*_kernels*) echo 20 ;;
+    *.cu.o) echo 150 ;;
+    *.cu.o*) echo 40 ;;
+    *"Building C"*) echo 3 ;;
+    *) echo 1 ;;
+    esac
+}
+
+# tide_progress LOG [WEIGHT]: copies ninja's lines into the log and says how far it is and how long it will take:
+# on a terminal on a line that changes, elsewhere every half minute. WEIGHT is the sum of the weights of all
+# steps; without it all steps count the same.
 tide_progress() {
-    local line done_steps all left now began=$SECONDS said=$SECONDS shown=
+    local line log=$1 weight=${2:-0} steps all left now done_weight=0 began=$SECONDS said=$SECONDS shown=
     while IFS= read -r line; do
         printf '%s\n' "$line"
         [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] || continue
-        done_steps=${BASH_REMATCH[1]} all=${BASH_REMATCH[2]} now=$SECONDS
+        steps=${BASH_REMATCH[1]} all=${BASH_REMATCH[2]} now=$SECONDS
+        if ((weight > 0)); then
+            done_weight=$((done_weight + $(tide_weight "$line")))
+        else
+            done_weight=$steps
+        fi
         [[ -t 2 ]] || ((now - said >= 30)) || continue
         left=
-        if ((now - began >= 3 && done_steps < all)); then
-            left=$(((now - began) * (all - done_steps) / done_steps))
+        if ((now - began >= 3 && steps < all)); then
+            left=$((weight > 0 ? weight : all))
+            left=$(((now - began) * (left > done_weight ? left - done_weight : 0) / done_weight))
             ((left < 90)) && left=", about $left s left" || left=", about $(((left + 30) / 60)) min left"
         fi
         if [[ -t 2 ]]; then
-            printf '\r\033[Ktide: %d of %d%s' "$done_steps" "$all" "$left" >&2
+            printf '\r\033[Ktide: %d of %d%s' "$steps" "$all" "$left" >&2
             shown=1
         else
-            tide_say "$done_steps of $all$left"
+            tide_say "$steps of $all$left"
         fi
         said=$now
-    done >"$1"
+    done >"$log"
     [[ ! $shown ]] || printf '\r\033[K' >&2
 }
 
-# tide_build PRESET [TARGETS...]: configures where that hasn't been done, and builds.
+# tide_configured DIR OPTION...: whether the build folder was configured with these options (-DNAME=VALUE).
+tide_configured() {
+    local dir=$1 option
+    [[ -f $dir/build.ninja ]] || return 1
+    for option in "${@:2}"; do
+        option=${option#-D}
+        grep -q "^${option%%=*}:[A-Z]*=${option#*=}$" "$dir/CMakeCache.txt" || return 1
+    done
+}
+
+# tide_build PRESET [-DNAME=VALUE...] [TARGETS...]: configures where that hasn't been done or was done with other
+# options, and builds.
 tide_build() {
-    local preset=$1 dir="$root/build/$1" log="$root/build/$1.log"
+    local preset=$1 dir="$root/build/$1" log="$root/build/$1.log" options=() weight=0 step
     shift
+    while [[ ${1-} == -D* ]]; do
+        options+=("$1")
+        shift
+    done
     mkdir -p "$root/build"
     # A build folder that was copied from elsewhere knows the wrong sources.
     if [[ -f $dir/CMakeCache.txt ]] &&
@@ -111,9 +151,9 @@ tide_build() {
         tide_say "what Tide needs: $tide_needs"
         return 1
     fi
-    if [[ ! -f $dir/build.ninja ]]; then
+    if ! tide_configured "$dir" "${options[@]}"; then
         tide_say "configuring build/$preset"
-        if ! (cd "$root" && cmake --preset "$preset") >"$log" 2>&1 </dev/null; then
+        if ! (cd "$root" && cmake --preset "$preset" "${options[@]}") >"$log" 2>&1 </dev/null; then
             grep -q 'CMake Error' "$log" && sed -n '/CMake Error/,$p' "$log" >&2 || cat "$log" >&2
             command -v apt-get >/dev/null || tide_say "what Tide needs: $tide_needs"
             tide_say "configuring failed (log: build/$preset.log)"
@@ -121,7 +161,10 @@ tide_build() {
         fi
     fi
     tide_say "building build/$preset"
-    cmake --build "$dir" ${@:+--target "$@"} 2>&1 </dev/null | tide_progress "$log"
+    while IFS= read -r step; do
+        weight=$((weight + $(tide_weight "$step")))
+    done < <(ninja -C "$dir" -n "$@" 2>/dev/null | grep '^\[')
+    cmake --build "$dir" ${@:+--target "$@"} 2>&1 </dev/null | tide_progress "$log" "$weight"
     if [[ ${PIPESTATUS[0]} != 0 ]]; then
         # The first error is what counts; ninja prints successes as well.
         grep -vE '^\[[0-9]+/[0-9]+\]' "$log" | head -n 60 >&2

@@ -10,14 +10,11 @@
 #include <cpuid.h>
 #endif
 
-extern const td_isa td_isa_baseline;
-#if defined(__x86_64__)
-extern const td_isa td_isa_avx2, td_isa_avx512;
-#endif
+extern const td_isa td_isa_baseline, td_isa_avx2, td_isa_avx512;
 
 const td_isa *td_cpu = &td_isa_baseline;
 
-#if defined(__x86_64__)
+#ifdef TD_HAS_avx512
 enum { ROUNDS = 8 };
 
 static double seconds_of(void (*trial)(void)) {
@@ -48,7 +45,7 @@ static bool has_amx(void) {
 #endif
 
 bool td_cpu_pairs_bfloats(void) {
-#if defined(__x86_64__)
+#ifdef TD_HAS_avx512
     enum { UNKNOWN, SLOW, QUICK };
     static atomic_int pairs;
     int unknown = UNKNOWN;
@@ -63,7 +60,7 @@ bool td_cpu_pairs_bfloats(void) {
 }
 
 uint16_t td_cpu_quick(void) {
-#if defined(__x86_64__)
+#ifdef TD_HAS_avx512
     return td_cpu == &td_isa_avx512 && (has_amx() || td_cpu_pairs_bfloats()) ? TD_DTYPE_BIT(BF16)
                                                                              : 0;
 #else
@@ -79,10 +76,12 @@ bool td_cpu_has_vnni(void) {
 #endif
 }
 
-/* The sets that are built, the best first. */
+/* The sets that are built (TIDE_ISA), the best first. */
 static const td_isa *const sets[] = {
-#if defined(__x86_64__)
+#ifdef TD_HAS_avx512
     &td_isa_avx512,
+#endif
+#ifdef TD_HAS_avx2
     &td_isa_avx2,
 #endif
     &td_isa_baseline,
@@ -119,5 +118,8 @@ td_status td_cpu_choose(void) {
         td_cpu = sets[k];
         return TD_OK;
     }
+    if (strcmp(wanted, "avx2") == 0 || strcmp(wanted, "avx512") == 0)
+        return td_fail(TD_EVALUE, "TIDE_CPU=%s: Tide was built without it (-DTIDE_ISA=all has it)",
+                       wanted);
     return td_fail(TD_EVALUE, "TIDE_CPU=%s: expected baseline, avx2 or avx512", wanted);
 }

@@ -1,4 +1,4 @@
-"""The first build shows how far it is and how long it will take.
+"""The first build shows how far it is and how long it will take, and is made for the instruction sets that are asked for.
 
 usage: TIDE_SOURCE=repository test_build.py
 """
@@ -9,7 +9,8 @@ import subprocess
 import tempfile
 import unittest
 
-PACKAGES = os.path.join(os.environ["TIDE_SOURCE"], "cmake/packages.sh")
+SOURCE = os.environ["TIDE_SOURCE"]
+PACKAGES = os.path.join(SOURCE, "cmake/packages.sh")
 LINES = r"""printf '[1/4] first\n'; sleep 5; printf 'a warning\n[2/4] second\n[4/4] last\n'"""
 
 
@@ -43,6 +44,70 @@ class Build(unittest.TestCase):
         done = subprocess.run(self.command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
         self.assertEqual((done.stdout, done.stderr), ("", ""))
         self.check_log()
+
+
+    def test_steps_count_by_what_they_take(self):
+        heavy, light = "Building C object x_isa_avx2.dir/cpu/isa/fused_kernels.c.o", "Building C object ops/add.c.o"
+        script = f"""LOG={self.log}; . {PACKAGES}; all=$(($(tide_weight "{heavy}") + 3 * $(tide_weight "{light}")))
+            {{ printf '[1/4] {light}\\n'; sleep 4; printf '[2/4] {light}\\n[3/4] {light}\\n[4/4] {heavy}\\n'; }} |
+            tide_progress $LOG $all"""
+        ours, theirs = pty.openpty()
+        subprocess.run(["bash", "-c", script], stdin=subprocess.DEVNULL, stderr=theirs, check=True)
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError), open(ours, "rb", buffering=0) as terminal:
+            while piece := terminal.read(4096):
+                shown += piece
+        steps = [text.replace("\x1b[K", "") for text in shown.decode().split("\r")]
+        self.assertRegex(steps[2], r"^tide: 2 of 4, about [0-9]+ min left$")  # half of the steps, a hundredth of the work
+
+    def test_a_folder_is_configured_again_for_other_options_only(self):
+        folder = os.path.dirname(self.log)
+        script = f". {PACKAGES}; tide_configured {folder}"
+
+        def configured(*options):
+            return subprocess.run(["bash", "-c", f"{script} {' '.join(options)}"], check=False).returncode == 0
+
+        self.assertFalse(configured())
+        for name, text in (("build.ninja", ""), ("CMakeCache.txt", "TIDE_ISA:STRING=native\nTIDE_WERROR:BOOL=OFF\n")):
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                file.write(text)
+        self.assertTrue(configured())
+        self.assertTrue(configured("-DTIDE_ISA=native", "-DTIDE_WERROR=OFF"))
+        self.assertFalse(configured("-DTIDE_ISA=all"))
+        self.assertFalse(configured("-DTIDE_ISA=nati"))
+        self.assertFalse(configured("-DTIDE_ISA=native", "-DTIDE_TESTS=ON"))
+
+
+class InstructionSets(unittest.TestCase):
+    def sets(self, isa, processor="x86_64"):
+        with tempfile.TemporaryDirectory() as folder:
+            script = os.path.join(folder, "show.cmake")
+            with open(script, "w", encoding="utf-8") as file:
+                file.write('cmake_minimum_required(VERSION 3.22)\n'
+                           f'include({SOURCE}/cmake/isa.cmake)\nmessage("sets: ${{tide_isas}} of ${{tide_machine_has}}")\n')
+            done = subprocess.run(["cmake", f"-DTIDE_ISA={isa}", f"-DCMAKE_SYSTEM_PROCESSOR={processor}", "-P", script],
+                                  capture_output=True, text=True, check=False)
+        return done.stdout + done.stderr
+
+    def test_all_and_lists(self):
+        self.assertIn("sets: baseline;avx2;avx512 of", self.sets("all"))
+        self.assertIn("sets: baseline;avx2 of", self.sets("avx2"))
+        self.assertIn("sets: baseline;avx512 of", self.sets("baseline;avx512"))
+        self.assertIn("sets: baseline of", self.sets("baseline"))
+
+    def test_native_is_the_baseline_and_the_best_that_the_machine_has(self):
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            flags = next((line for line in file if line.startswith("flags")), "").split()
+        best = ["avx512"] if "avx512dq" in flags else ["avx2"] if {"avx2", "fma", "f16c", "bmi2"} <= set(flags) else []
+        self.assertIn(f"sets: {';'.join(['baseline'] + best)} of", self.sets("native"))
+
+    def test_another_processor_has_the_baseline_alone(self):
+        self.assertIn("sets: baseline of", self.sets("native", "aarch64"))
+        self.assertIn("sets: baseline of", self.sets("all", "aarch64"))
+
+    def test_an_unknown_set_is_refused(self):
+        self.assertRegex(self.sets("sse9"), r"TIDE_ISA=sse9: 'sse9' is\s+none of native, all, baseline, avx2, avx512")
 
 
 if __name__ == "__main__":
