@@ -1,0 +1,57 @@
+# `cmake --install`: programs, library with its modules, headers, pkg-config file, module for a plain Lua,
+# kernelspec, man pages, completion. Component `cuda` is CUDA's module alone. Everything finds the library by its
+# own place, so that the prefix may be moved; only the kernelspec names an absolute path, as Jupyter wants it.
+include(GNUInstallDirs)
+set(lua_folder ${CMAKE_INSTALL_LIBDIR}/lua/5.4)
+file(RELATIVE_PATH bin_to_lib /prefix/${CMAKE_INSTALL_BINDIR} /prefix/${CMAKE_INSTALL_LIBDIR})
+file(RELATIVE_PATH lua_to_lib /prefix/${lua_folder} /prefix/${CMAKE_INSTALL_LIBDIR})
+set_target_properties(tide tide-kernel PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
+set_target_properties(tide_module PROPERTIES INSTALL_RPATH "$ORIGIN/${lua_to_lib}")
+get_property(modules GLOBAL PROPERTY TIDE_LATE_MODULES)
+set_target_properties(tide_engine ${modules} PROPERTIES INSTALL_RPATH "$ORIGIN")
+
+install(TARGETS tide tide-kernel RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tide)
+install(TARGETS tide_engine ${modules} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT tide)
+install(TARGETS tide_module LIBRARY DESTINATION ${lua_folder} COMPONENT tide)
+if(TARGET tide_cuda)
+    get_property(cuda_modules GLOBAL PROPERTY TIDE_CUDA_LATE_MODULES)
+    set_target_properties(tide_cuda ${cuda_modules} PROPERTIES INSTALL_RPATH "$ORIGIN")
+    install(TARGETS tide_cuda ${cuda_modules} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cuda
+        OPTIONAL)
+endif()
+
+# Headers include each other as "engine/core/tensor.h".
+install(DIRECTORY engine DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tide COMPONENT tide
+    FILES_MATCHING PATTERN "*.h" PATTERN cpu EXCLUDE PATTERN cuda EXCLUDE)
+configure_file(engine/libtide.pc.in ${CMAKE_BINARY_DIR}/libtide.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/libtide.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT tide)
+
+install(FILES repl/install/tide.1 jupyter-kernel/install/tide-kernel.1
+    DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT tide)
+install(FILES repl/install/tide.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
+    RENAME tide COMPONENT tide)
+install(FILES repl/install/tide.zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions
+    RENAME _tide COMPONENT tide)
+install(FILES repl/install/tide.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d
+    COMPONENT tide)
+install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tide)
+
+# The kernel writes its own spec; below DESTDIR that would name where it lies now and not where it will run.
+install(CODE "
+    set(root \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\")
+    execute_process(COMMAND \"\${root}/${CMAKE_INSTALL_BINDIR}/tide-kernel\" --install --prefix \"\${root}\"
+        RESULT_VARIABLE code OUTPUT_QUIET)
+    if(NOT code EQUAL 0)
+        message(FATAL_ERROR \"the kernelspec could not be written\")
+    endif()
+    set(folder share/jupyter/kernels/tide)
+    file(READ \"\${root}/\${folder}/kernel.json\" spec)
+    string(REPLACE \"\${root}/\" \"\${CMAKE_INSTALL_PREFIX}/\" spec \"\${spec}\")
+    file(WRITE \"\${root}/\${folder}/kernel.json\" \"\${spec}\")
+    foreach(file kernel.json logo-32x32.png logo-64x64.png logo-svg.svg)
+        list(APPEND CMAKE_INSTALL_MANIFEST_FILES \"\${CMAKE_INSTALL_PREFIX}/\${folder}/\${file}\")
+    endforeach()" COMPONENT tide)
+
+# What the last `cmake --install` put in place, taken away again.
+add_custom_target(uninstall COMMAND ${CMAKE_COMMAND} -DMANIFEST=${CMAKE_BINARY_DIR}/install_manifest.txt
+    -P ${CMAKE_CURRENT_LIST_DIR}/uninstall.cmake VERBATIM)

@@ -1,0 +1,19 @@
+# Completion of tide and tide-kernel for bash.
+_tide() {
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
+    case $before in
+    --profile | -f) COMPREPLY=($(compgen -f -- "$word")) && return ;;
+    --prefix) COMPREPLY=($(compgen -d -- "$word")) && return ;;
+    --device) COMPREPLY=($(compgen -W "cpu cuda" -- "$word")) && return ;;
+    -e | -l) return ;;
+    esac
+    if [[ ${1##*/} == tide-kernel ]]; then
+        COMPREPLY=($(compgen -W "-f --install --uninstall --user --prefix --sys-prefix --version --help" -- "$word"))
+    elif [[ $word == -* ]]; then
+        COMPREPLY=($(compgen -W "-e -l -i - -- --no-init --profile --bottleneck --advise --json --info --ops --device
+            --peak --version --help" -- "$word"))
+    else
+        COMPREPLY=($(compgen -f -X '!*.lua' -- "$word") $(compgen -d -- "$word"))
+    fi
+}
+complete -o filenames -F _tide tide tide-kernel

@@ -1,0 +1,31 @@
+#compdef tide tide-kernel
+# Completion of tide and tide-kernel for zsh.
+if [[ $service == tide-kernel ]]; then
+    _arguments \
+        '-f[run the kernel of a connection file]:file:_files' \
+        '--install[make Jupyter see the kernel]' \
+        '--uninstall[undo that]' \
+        '--user[for you alone]' \
+        '--prefix[below a folder]:folder:_files -/' \
+        '--sys-prefix[in the environment in use]' \
+        '--version[print the version]' \
+        '--help[print a summary]'
+else
+    _arguments \
+        '*-e[run code and show its value]:code:' \
+        '*-l[require a module into a global]:name:' \
+        '-i[open the prompt afterwards]' \
+        '--no-init[without init.lua]' \
+        '--profile[record a Chrome trace]:file:_files' \
+        '--bottleneck[say what to change first]' \
+        '--advise[say line by line what could be better]' \
+        '--json[advice as JSON]' \
+        '--info[what this build finds on this machine]' \
+        '--ops[all operators]' \
+        '--device[where operators run]:device:(cpu cuda)' \
+        '--peak[measure what this machine can do]' \
+        '--version[print the version]' \
+        '--help[print a summary]' \
+        '1:script:_files -g "*.lua"' \
+        '*:argument:_files'
+fi
