@@ -4,6 +4,7 @@
  */
 #include "runtime.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <numeric>

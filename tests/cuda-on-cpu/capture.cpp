@@ -31,7 +31,7 @@ cudaError_t record(stream *s, item what) {
     node n;
     n.what = std::move(what);
     n.after = s->tail;
-    s->tail = {(int)c.nodes.size()};
+    s->tail.assign(1, (int)c.nodes.size());
     c.nodes.push_back(std::move(n));
     return cudaSuccess;
 }

@@ -433,7 +433,7 @@ TEST(few_rows_have_their_cholesky) {
                 for (int64_t i = 0; i < lanes; i++) /* the second is not positive at its end */
                     put(dtypes[d], a, r * (n + 1) * lanes + i,
                         i == 1 && r == n - 1 ? -1 : 2 * (double)n);
-            memcpy(kept, a, (size_t)(n * n * lanes) * td_dtype_size(dtypes[d]));
+            memcpy(kept, a, sizeof kept);
             td_cpu->factor->cholesky_few[dtypes[d]](a, n, first);
             for (int64_t i = 0; i < lanes; i++)
                 CHECK_INT(first[i], i == 1 ? n : 0);

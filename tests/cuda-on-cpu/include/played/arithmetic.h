@@ -195,6 +195,14 @@ TD_PLAYED_FN float __saturatef(float x) {
 
 /* ---- functions; the float ones round the double ones ---- */
 
+/* glibc has functions of these names from 2.41 (rsqrt 2.42) on, which round otherwise than CUDA's. */
+#define sinpi  td_played_sinpi
+#define sinpif td_played_sinpif
+#define cospi  td_played_cospi
+#define cospif td_played_cospif
+#define rsqrt  td_played_rsqrt
+#define rsqrtf td_played_rsqrtf
+
 TD_PLAYED_FN double rsqrt(double x) {
     return 1.0 / sqrt(x);
 }

@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <cstring>
-#include <memory> /* before __noinline__, which it spells as an attribute */
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -20,7 +19,6 @@
 #define __constant__    __attribute__((unused))
 #define __shared__      static thread_local
 #define __forceinline__ __inline__ __attribute__((always_inline))
-#define __noinline__    __attribute__((noinline))
 #define __launch_bounds__(...)
 #define __grid_constant__
 #define __align__(n) __attribute__((aligned(n)))
