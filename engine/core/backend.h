@@ -97,9 +97,9 @@ struct td_reduce_lists_plan;
 
 /* A device in words, for people; valid for ever. */
 typedef struct td_backend_facts {
-    const char *kernels;   /* which of its kernels run: "avx2" */
-    const char *libraries; /* names and versions of what it stands on, with commas between them */
-    uint16_t quick;        /* bits of the low dtypes whose products are quicker than float32's */
+    const char *kernels; /* which of its kernels run: "avx2" */
+    char libraries[160]; /* names and versions of what it stands on, with commas between them */
+    uint16_t quick;      /* bits of the low dtypes whose products are quicker than float32's */
 } td_backend_facts;
 
 typedef struct td_backend {

@@ -13,6 +13,7 @@
 enum { MAX_DEVICES = 16 };
 
 const td_backend *td_backends[TD_DEVICE_TYPES];
+static char names[TD_DEVICE_TYPES][MAX_DEVICES][32]; /* written once, when a kind is registered */
 
 /* ---- kinds ---- */
 
@@ -29,9 +30,12 @@ td_status td_backend_register(const td_backend *backend) {
     if (type < 0)
         return td_fail(TD_EVALUE, "no room for another kind of device beside %d", TD_DEVICE_TYPES);
     td_status status = backend->start ? backend->start() : TD_OK;
-    if (status == TD_OK)
-        td_backends[type] = backend;
-    return status;
+    if (status)
+        return status;
+    for (int k = 0; k < MAX_DEVICES; k++)
+        snprintf(names[type][k], sizeof names[type][k], "%s:%d", backend->name, k);
+    td_backends[type] = backend;
+    return TD_OK;
 }
 
 td_status td_backend_lacks(td_device device, const char *function) {
@@ -100,14 +104,7 @@ td_status td_device_parse(const char *text, td_device *device) {
 }
 
 const char *td_device_name(td_device device) {
-    static _Thread_local char text[4][40];
-    static _Thread_local int turn;
-    if (device.type == TD_CPU)
-        return "cpu";
-    char *to = text[turn++ & 3];
-    const td_backend *backend = td_backend_of(device);
-    snprintf(to, sizeof text[0], "%s:%d", backend ? backend->name : "cuda", device.index);
-    return to;
+    return device.type == TD_CPU ? "cpu" : names[device.type][device.index];
 }
 
 /* ---- streams ---- */

@@ -21,9 +21,11 @@ static int own_folder(const char **folder) {
 static td_status fail_load(const td_library *library) {
     const char *why = dlerror();
     why = why ? why : "no reason given";
-    /* the loader's words for a request that failed */
-    if (strstr(why, "memory") || strstr(why, "failed to map") || strstr(why, "out of"))
-        return td_fail(TD_ENOMEM, "out of memory");
+    /* The loader's words for a request that failed; the room for thread-local storage is another
+     * matter, which giving memory back doesn't mend. */
+    bool memory = strstr(why, "memory") || strstr(why, "failed to map") || strstr(why, "out of");
+    if (memory && !strstr(why, "static TLS"))
+        return td_fail(TD_ENOMEM, "out of memory: %s can't be loaded: %s", library->name, why);
     return td_fail(TD_EINTERNAL, "%s can't be loaded: %s", library->name, why);
 }
 

@@ -86,13 +86,10 @@ typedef struct free_object {
     struct free_object *next;
 } free_object;
 
-typedef struct free_list {
-    free_object *head;
-    int room; /* for more objects: 0 until the thread has said what happens at its end, and after */
-} free_list;
-
 typedef struct thread_lists {
-    free_list lists[CLASSES];
+    free_object *head[CLASSES];
+    /* for more objects: 0 until the thread has said what happens at its end, and after */
+    uint16_t room[CLASSES];
     bool gone; /* this thread's lists were emptied for good: it is exiting */
     bool registered;
 } thread_lists;
@@ -105,9 +102,9 @@ static void empty_lists(void *unused) {
     (void)unused;
     local.gone = true;
     for (int c = 0; c < CLASSES; c++) {
-        free_object *o = local.lists[c].head;
-        local.lists[c].head = NULL;
-        local.lists[c].room = 0;
+        free_object *o = local.head[c];
+        local.head[c] = NULL;
+        local.room[c] = 0;
         while (o) {
             free_object *next = o->next;
             free(o);
@@ -125,11 +122,10 @@ void *td_object_alloc(size_t bytes) {
         return NULL;
     size_t c = (bytes + CLASS_BYTES - 1) / CLASS_BYTES - 1;
     if (KEEP_FREE_LISTS && TD_LIKELY(bytes - 1 < TD_OBJECT_MAX)) {
-        free_list *list = &local.lists[c];
-        if (TD_LIKELY(list->head != NULL)) {
-            free_object *o = list->head;
-            list->head = o->next;
-            list->room++;
+        free_object *o = local.head[c];
+        if (TD_LIKELY(o != NULL)) {
+            local.head[c] = o->next;
+            local.room[c]++;
             return o;
         }
         return malloc((c + 1) * CLASS_BYTES);
@@ -147,17 +143,17 @@ static __attribute__((noinline)) void free_slowly(void *object, size_t bytes) {
         return;
     local.registered = true;
     for (int c = 0; c < CLASSES; c++)
-        local.lists[c].room = LIST_MAX;
+        local.room[c] = LIST_MAX;
 }
 
 void td_object_free(void *object, size_t bytes) {
     if (KEEP_FREE_LISTS && TD_LIKELY(object && bytes - 1 < TD_OBJECT_MAX)) {
-        free_list *list = &local.lists[(bytes + CLASS_BYTES - 1) / CLASS_BYTES - 1];
-        if (TD_LIKELY(list->room > 0)) {
+        size_t c = (bytes + CLASS_BYTES - 1) / CLASS_BYTES - 1;
+        if (TD_LIKELY(local.room[c] > 0)) {
             free_object *o = object;
-            o->next = list->head;
-            list->head = o;
-            list->room--;
+            o->next = local.head[c];
+            local.head[c] = o;
+            local.room[c]--;
             return;
         }
     }

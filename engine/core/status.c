@@ -1,58 +1,95 @@
 /* status.c: the thread's last error. */
 #include "engine/core/number.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-typedef struct error_state {
-    td_status code;
+/* On the heap, for threads that ever failed: what a library keeps for each thread in its own
+ * storage is taken from a small room that all libraries of a process share (modes.h). */
+typedef struct error_text {
     int prefix; /* length of the prefix that the message begins with */
     char message[768];
-} error_state;
+} error_text;
 
-static _Thread_local error_state error;
+static _Thread_local td_status error_code;
+static _Thread_local error_text
+    *error; /* NULL: nothing failed yet, or there is no room for a message */
+static pthread_key_t exit_key;
+static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
+static bool keyed;
+
+static void drop_error(void *unused) {
+    (void)unused;
+    free(error);
+    error = NULL;
+}
+
+static void make_exit_key(void) {
+    keyed = pthread_key_create(&exit_key, drop_error) == 0;
+}
+
+/* malloc itself: a failure that a test asked for is another request's. */
+static bool has_text(void) {
+    if (error)
+        return true;
+    pthread_once(&exit_once, make_exit_key);
+    error_text *made = keyed ? malloc(sizeof *made) : NULL;
+    if (made && pthread_setspecific(exit_key, made)) {
+        free(made);
+        made = NULL;
+    }
+    error = made;
+    return made != NULL;
+}
 
 td_status td_fail(td_status code, const char *format, ...) {
+    if (TD_UNLIKELY(!has_text()))
+        return error_code = TD_ENOMEM;
     va_list args;
     va_start(args, format);
-    td_number_vprint(error.message, sizeof error.message, format, args);
+    td_number_vprint(error->message, sizeof error->message, format, args);
     va_end(args);
     /* One line, whatever names and texts are in it. */
-    for (char *at = error.message; *at; at++)
+    for (char *at = error->message; *at; at++)
         if ((unsigned char)*at < ' ' || *at == 127)
             *at = '?';
-    error.code = code;
-    error.prefix = 0;
-    return code;
+    error->prefix = 0;
+    return error_code = code;
 }
 
 td_status td_error_code(void) {
-    return error.code;
+    return error_code;
 }
 
 const char *td_error_message(void) {
-    return error.message;
+    if (error)
+        return error->message;
+    return error_code ? td_status_text(error_code) : "";
 }
 
 static void put_prefix(const char *prefix, const char *message) {
-    char whole[sizeof error.message];
+    char whole[sizeof error->message];
     int n = snprintf(whole, sizeof whole / 2, "%s: ", prefix);
     if (n >= (int)sizeof whole / 2)
         n = (int)sizeof whole / 2 - 1;
     snprintf(whole + n, sizeof whole - (size_t)n, "%s", message);
-    memcpy(error.message, whole, sizeof whole);
-    error.prefix = n;
+    memcpy(error->message, whole, sizeof whole);
+    error->prefix = n;
 }
 
 void td_error_prefix(const char *prefix) {
-    if (!error.prefix)
-        put_prefix(prefix, error.message);
+    if (error && !error->prefix)
+        put_prefix(prefix, error->message);
 }
 
 void td_error_rename(const char *prefix) {
-    char rest[sizeof error.message];
-    snprintf(rest, sizeof rest, "%s", error.message + error.prefix);
+    char rest[sizeof error->message];
+    if (!error)
+        return;
+    snprintf(rest, sizeof rest, "%s", error->message + error->prefix);
     put_prefix(prefix, rest);
 }
 

@@ -9,7 +9,9 @@
 
 static td_backend_facts describe(int index) {
     (void)index;
-    return (td_backend_facts){td_cpu->name, td_cpu_libraries(), td_cpu_quick()};
+    td_backend_facts facts = {.kernels = td_cpu->name, .quick = td_cpu_quick()};
+    td_cpu_libraries(facts.libraries, sizeof facts.libraries);
+    return facts;
 }
 
 static td_status start(void) {

@@ -151,12 +151,12 @@ void td_blas_end(const td_blas_call *call) {
 /* ---- what it is ---- */
 
 /* The configuration begins with name and version. */
-const char *td_blas_version(void) {
-    static _Thread_local char text[80];
+void td_blas_version(char *text, size_t size) {
     char name[24] = "OpenBLAS", version[24] = "";
-    if (td_blas_ready())
-        return "OpenBLAS (not loaded)";
+    if (td_blas_ready()) {
+        snprintf(text, size, "OpenBLAS (not loaded)");
+        return;
+    }
     sscanf(blas->config(), "%23s %23s", name, version);
-    snprintf(text, sizeof text, "%s %s for %.24s", name, version, blas->core());
-    return text;
+    snprintf(text, size, "%s %s for %.24s", name, version, blas->core());
 }

@@ -28,7 +28,7 @@ typedef struct td_blas_call {
 const struct td_late_openblas *td_blas_begin(td_blas_call *call);
 void td_blas_end(const td_blas_call *call);
 
-/* "OpenBLAS 0.3.21 for SkylakeX"; valid until this thread asks again. Loads it. */
-const char *td_blas_version(void);
+/* "OpenBLAS 0.3.21 for SkylakeX", less than 80 bytes. Loads it. */
+void td_blas_version(char *text, size_t size);
 
 #endif

@@ -11,8 +11,8 @@ TD_BACKEND_WORK(TD_CPU_DECLARE)
 #undef TD_CPU_DECLARE
 td_status td_cpu_reduce_lists(const td_reduce_lists_plan *plan) TD_MUST_CHECK;
 
-/* "oneDNN 2.6.3, OpenBLAS 0.3.21, SLEEF 3.5.1"; static. */
-const char *td_cpu_libraries(void);
+/* "oneDNN 2.6.3, OpenBLAS 0.3.21, SLEEF 3.5.1" */
+void td_cpu_libraries(char *text, size_t size);
 
 extern const td_backend td_cpu_backend;
 

@@ -6,9 +6,10 @@
 #include <sleef.h>
 #include <stdio.h>
 
-const char *td_cpu_libraries(void) {
-    static _Thread_local char versions[160];
-    snprintf(versions, sizeof versions, "%s, %s, SLEEF %d.%d.%d", td_dnn_version(),
-             td_blas_version(), SLEEF_VERSION_MAJOR, SLEEF_VERSION_MINOR, SLEEF_VERSION_PATCHLEVEL);
-    return versions;
+void td_cpu_libraries(char *text, size_t size) {
+    char dnn[48], blas[80];
+    td_dnn_version(dnn, sizeof dnn);
+    td_blas_version(blas, sizeof blas);
+    snprintf(text, size, "%s, %s, SLEEF %d.%d.%d", dnn, blas, SLEEF_VERSION_MAJOR,
+             SLEEF_VERSION_MINOR, SLEEF_VERSION_PATCHLEVEL);
 }

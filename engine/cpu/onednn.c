@@ -783,13 +783,12 @@ td_status td_dnn_conv(td_conv_direction direction, td_dtype dtype, const td_conv
 
 /* ---- what it is ---- */
 
-const char *td_dnn_version(void) {
-    static _Thread_local char text[48];
-    if (start())
-        return "oneDNN (not loaded)";
-    const dnnl_version_t *v = dnn->version();
-    snprintf(text, sizeof text, "oneDNN %d.%d.%d", v->major, v->minor, v->patch);
-    return text;
+void td_dnn_version(char *text, size_t size) {
+    const dnnl_version_t *v = start() ? NULL : dnn->version();
+    if (v)
+        snprintf(text, size, "oneDNN %d.%d.%d", v->major, v->minor, v->patch);
+    else
+        snprintf(text, size, "oneDNN (not loaded)");
 }
 
 int64_t td_dnn_primitives_made(void) {

@@ -39,8 +39,8 @@ td_status td_dnn_sgemm_ready(void) TD_MUST_CHECK;
 td_status td_dnn_conv(td_conv_direction direction, td_dtype dtype, const td_conv_geometry *shape,
                       const void *a, const void *b, const void *bias, void *out) TD_MUST_CHECK;
 
-/* "oneDNN 2.6.3"; valid until this thread asks again. Loads it. */
-const char *td_dnn_version(void);
+/* "oneDNN 2.6.3", some 30 bytes. Loads it. */
+void td_dnn_version(char *text, size_t size);
 
 /* Number of primitives made since the start: what a cache hit does not add to (for tests). */
 int64_t td_dnn_primitives_made(void);
