@@ -43,15 +43,12 @@ static double bfloat_value(td_bfloat b) {
 static double same(double v) {
     return v;
 }
-static td_half to_half(double v) {
-    return td_float_to_half((float)v);
-}
-static td_bfloat to_bfloat(double v) {
-    return td_float_to_bfloat((float)v);
-}
 #define VALUE(v) _Generic((v), td_half : half_value, td_bfloat : bfloat_value, default : same)(v)
 #define FROM(type, v)                                                                              \
-    _Generic((type){0}, td_half : to_half, td_bfloat : to_bfloat, default : same)(v)
+    _Generic((type){0}, td_half                                                                    \
+             : td_double_to_half, td_bfloat                                                        \
+             : td_double_to_bfloat, default                                                        \
+             : same)(v)
 
 double td_load_double(td_dtype d, const void *p) {
     switch (d) {
@@ -146,7 +143,11 @@ void td_store_int(td_dtype d, void *p, int64_t value) {
 #undef CASE
     case TD_F16:
     case TD_BF16:
+        td_store_double(d, p, (double)td_odd_float_of_int(value));
+        return;
     case TD_F32:
+        memcpy(p, &(float){(float)value}, sizeof(float));
+        return;
     case TD_F64:
         td_store_double(d, p, (double)value);
         return;

@@ -62,4 +62,25 @@ static inline td_half td_float_to_half(float f) {
     return (td_half){(uint16_t)(sign | h)};
 }
 
+/* A float that rounds to fewer digits as the double or integer does: what it can't hold is cut off
+ * and leaves its last bit set (rounding to odd), so that nothing is rounded twice. */
+static inline float td_odd_float(double v) {
+    float f = (float)v;
+    double back = (double)f;
+    uint32_t bits = td_bits_of_float(f), lost = back != v;
+    bits -= (back < 0 ? back < v : back > v);
+    return td_float_of_bits(bits | lost);
+}
+static inline float td_odd_float_of_int(int64_t v) {
+    /* of large numbers the last 16 bits are far below what is kept */
+    int64_t low = v & 0xFFFF, cut = v - low + (low ? 0x8000 : 0);
+    return td_odd_float((double)(v > -(1ll << 40) && v < 1ll << 40 ? v : cut));
+}
+static inline td_half td_double_to_half(double v) {
+    return td_float_to_half(td_odd_float(v));
+}
+static inline td_bfloat td_double_to_bfloat(double v) {
+    return td_float_to_bfloat(td_odd_float(v));
+}
+
 #endif

@@ -1,5 +1,5 @@
 /* convert_kernels.c: conversions between dtypes, vectorised by the compiler. The 16-bit floats go
- * by way of float32, a block at a time. */
+ * by way of float32, a block at a time, of which the last bit says what it can't hold. */
 #include "engine/cpu/isa/convert_kernels.h"
 
 #include "engine/cpu/isa/isa_symbol.h"
@@ -103,6 +103,23 @@ FROM_FLOAT(f64, double)
 
 enum { BLOCK = 512 };
 
+#define DEFINE_ODD(from, ft, expression)                                                           \
+    static void odd_f32_##from(int64_t n, float *d, const ft *s) {                                 \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            d[i] = expression(s[i]);                                                               \
+    }
+DEFINE_ODD(i32, int32_t, td_odd_float)
+DEFINE_ODD(i64, int64_t, td_odd_float_of_int)
+DEFINE_ODD(f64, double, td_odd_float)
+#define DEFINE_BY_ODD(to, tt, from, ft)                                                            \
+    static void convert_##to##_##from(int64_t n, void *dst, const void *src) {                     \
+        float block[BLOCK];                                                                        \
+        for (int64_t i = 0; i < n; i += BLOCK) {                                                   \
+            int64_t m = n - i < BLOCK ? n - i : BLOCK;                                             \
+            odd_f32_##from(m, block, (const ft *)src + i);                                         \
+            convert_##to##_f32(m, (tt *)dst + i, block);                                           \
+        }                                                                                          \
+    }
 #define DEFINE_BY_WAY(to, tt, from, ft)                                                            \
     static void convert_##to##_##from(int64_t n, void *dst, const void *src) {                     \
         float block[BLOCK];                                                                        \
@@ -124,9 +141,9 @@ enum { BLOCK = 512 };
     DEFINE_BY_WAY(to, tt, u8, uint8_t)                                                             \
     DEFINE_BY_WAY(to, tt, i8, int8_t)                                                              \
     DEFINE_BY_WAY(to, tt, i16, int16_t)                                                            \
-    DEFINE_BY_WAY(to, tt, i32, int32_t)                                                            \
-    DEFINE_BY_WAY(to, tt, i64, int64_t)                                                            \
-    DEFINE_BY_WAY(to, tt, f64, double)
+    DEFINE_BY_ODD(to, tt, i32, int32_t)                                                            \
+    DEFINE_BY_ODD(to, tt, i64, int64_t)                                                            \
+    DEFINE_BY_ODD(to, tt, f64, double)
 TO_ANY(f16, td_half)
 TO_ANY(bf16, td_bfloat)
 OF_ANY(f16, td_half)

@@ -41,7 +41,7 @@ static inline int64_t *places_from(int64_t *places, int64_t at) {
 #define SINGLE   1
 #define GET(x)   half_get(x)
 #define PUT(x)   td_float_to_half(x)
-#define ROUND(x) td_float_to_half((float)(x))
+#define ROUND(x) td_double_to_half((double)(x))
 #define FLOATS   1
 #include "engine/cpu/isa/spatial_loops.h"
 
@@ -51,7 +51,7 @@ static inline int64_t *places_from(int64_t *places, int64_t at) {
 #define SINGLE   1
 #define GET(x)   td_bfloat_to_float(x)
 #define PUT(x)   td_float_to_bfloat(x)
-#define ROUND(x) td_float_to_bfloat((float)(x))
+#define ROUND(x) td_double_to_bfloat((double)(x))
 #define FLOATS   1
 #define WORDS    1
 #include "engine/cpu/isa/spatial_loops.h"
