@@ -39,6 +39,23 @@ static void uniform_f32(const td_draw_plan *d, char *out, const uint32_t *words,
 static void uniform_f64(const td_draw_plan *d, char *out, const uint32_t *words, int n) {
     td_cpu->random->uniform_f64((double *)out, words, n, d->a, d->b - d->a);
 }
+
+/* Numbers of [0, 1) never reach 1 before they are moved and stretched. */
+static bool is_unit(const td_draw_plan *d) {
+    return d->a == 0 && d->b == 1;
+}
+#define DEFINE_KEEP(name, type)                                                                    \
+    static void name(const td_draw_plan *d, type *out, int n) {                                    \
+        const type least = (type)d->least, most = (type)d->most;                                   \
+        for (int k = 0; k < n; k++) {                                                              \
+            type v = out[k] < most ? out[k] : most;                                                \
+            out[k] = v > least ? v : least;                                                        \
+        }                                                                                          \
+    }
+DEFINE_KEEP(keep_f32, float)
+DEFINE_KEEP(keep_f64, double)
+DEFINE_KEEP(keep_integers, int64_t)
+#undef DEFINE_KEEP
 static void normal_f32(const td_draw_plan *d, char *out, const uint32_t *words, int n) {
     td_cpu->random->normal_f32((float *)out, words, n, (float)d->a, (float)d->b);
 }
@@ -115,6 +132,8 @@ static void draw_integers(const draw_job *j, char *out, const uint32_t *words, i
         td_cpu->random->integers(numbers, words, n, d->low, d->count);
     else
         td_cpu->random->wide_integers(numbers, words, n, d->low, d->count);
+    if (td_dtype_is_float(j->dtype))
+        keep_integers(d, numbers, n);
     if (numbers == room)
         td_cpu->convert->convert[j->dtype][TD_I64](n, out, numbers);
 }
@@ -122,11 +141,16 @@ static void draw_integers(const draw_job *j, char *out, const uint32_t *words, i
 /* The 16-bit floats are drawn in float32 and rounded. */
 static void draw_floats(const draw_job *j, number_fn fn, char *out, const uint32_t *words, int n) {
     float wide[TD_RANDOM_WORDS];
-    if (td_dtype_compute(j->dtype) == j->dtype) {
-        fn(j->plan, out, words, n);
+    const bool own = td_dtype_compute(j->dtype) == j->dtype;
+    const bool keep = j->plan->distribution == TD_UNIFORM && !is_unit(j->plan);
+    char *to = own ? out : (char *)wide;
+    fn(j->plan, to, words, n);
+    if (keep && j->dtype == TD_F64)
+        keep_f64(j->plan, (double *)(void *)to, n);
+    else if (keep)
+        keep_f32(j->plan, (float *)(void *)to, n);
+    if (own)
         return;
-    }
-    fn(j->plan, (char *)wide, words, n);
     td_cpu->convert->convert[j->dtype][TD_F32](n, out, wide);
 }
 

@@ -64,7 +64,9 @@ td_status td_cuda_draw(const td_draw_plan *p) {
                     .low = p->low,
                     .count = p->count,
                     .seed = p->seed,
-                    .offset = p->offset};
+                    .offset = p->offset,
+                    .least = p->least,
+                    .most = p->most};
     TD_TRY(td_cuda_status(td_cu_run_draw(&d, stream), "drawing"));
     TD_TRY(td_cuda_hand_over(p->out, out));
 done:

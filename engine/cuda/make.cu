@@ -155,7 +155,9 @@ __device__ static void td_normal_draws(const td_cu_draw &d, const uint32_t *w, i
 template <typename T> __device__ static inline T td_uniform_draw(const td_cu_draw &d,
                                                                  const uint32_t *w) {
     uint32_t kept[2] = {w[0] & d.mask, d.words == 2 ? w[1] : 0};
-    return (T)d.a + (T)(d.b - d.a) * td_uniform_of(kept, (T)0);
+    T v = (T)d.a + (T)(d.b - d.a) * td_uniform_of(kept, (T)0);
+    v = v < (T)d.most ? v : (T)d.most;
+    return v > (T)d.least ? v : (T)d.least;
 }
 
 __device__ static inline long long td_integer_draw(const td_cu_draw &d, const uint32_t *w) {
@@ -189,7 +191,15 @@ __device__ static void td_draw_one(const td_cu_draw &d, const uint32_t *w, long 
     case TD_CU_BERNOULLI:
         td_put(d.dtype, d.out, at, w[0] < (uint64_t)(d.a * 0x1p32) ? yes : 0.0);
         return;
-    case TD_CU_RANDINT: td_put(d.dtype, d.out, at, td_integer_draw(d, w)); return;
+    case TD_CU_RANDINT: {
+        long long v = td_integer_draw(d, w);
+        if (d.dtype >= TD_F16) {
+            v = v < (long long)d.most ? v : (long long)d.most;
+            v = v > (long long)d.least ? v : (long long)d.least;
+        }
+        td_put(d.dtype, d.out, at, v);
+        return;
+    }
     }
     td_put(d.dtype, d.out, at, td_shaped_draw(d, w));
 }

@@ -47,6 +47,7 @@ typedef struct td_cu_draw {
     double a, b;
     int64_t low;
     uint64_t count, seed, offset;
+    double least, most; /* of a range, in floats */
 } td_cu_draw;
 
 #ifdef __cplusplus

@@ -528,6 +528,9 @@ typedef struct td_draw_plan {
     int64_t low;
     uint64_t count;
     uint64_t seed, offset;
+    /* The numbers of out's dtype in which a range that is drawn from, uniform or of integers,
+     * begins and ends: what rounding brings beyond them is brought back. */
+    double least, most;
 } td_draw_plan;
 
 /* out = Poisson numbers with the means that x, of out's dtype, holds. Element i in row-major order

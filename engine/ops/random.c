@@ -11,11 +11,55 @@
 
 #define TD_FAMILY "random"
 
+/* The next number of a floating dtype from one of it on, up or down. */
+static double next_number(td_dtype dtype, double number, bool up) {
+    unsigned char there[8];
+    const unsigned bits = 8 * (unsigned)td_dtype_size(dtype);
+    uint64_t pattern = 0, sign = 1ull << (bits - 1);
+    td_store_double(dtype, there, number);
+    memcpy(&pattern, there, bits / 8);
+    if (!(pattern & ~sign))
+        pattern = up ? 1 : sign | 1;
+    else
+        pattern += up == !(pattern & sign) ? 1 : ~0ull;
+    memcpy(there, &pattern, bits / 8);
+    return td_load_double(dtype, there);
+}
+
+static double rounded(td_dtype dtype, double number) {
+    unsigned char there[8];
+    td_store_double(dtype, there, number);
+    return td_load_double(dtype, there);
+}
+
+/* Which numbers of the dtype lie in [from, to): what is drawn is rounded, and must stay there.
+ * Where there is none it is what `from` is rounded to. */
+static void bound(td_draw_plan *p, td_dtype dtype, double from, double to) {
+    p->least = rounded(dtype, from);
+    p->most = rounded(dtype, to);
+    if (p->least < from)
+        p->least = next_number(dtype, p->least, true);
+    if (p->most >= to)
+        p->most = next_number(dtype, p->most, false);
+    if (!(p->least <= p->most))
+        p->least = p->most = rounded(dtype, from);
+}
+
+static void bound_range(td_draw_plan *p, td_dtype dtype) {
+    if (!td_dtype_is_float(dtype))
+        return;
+    if (p->distribution == TD_UNIFORM)
+        bound(p, dtype, p->a, p->b);
+    if (p->distribution == TD_RANDINT)
+        bound(p, dtype, (double)p->low, (double)(int64_t)((uint64_t)p->low + p->count));
+}
+
 /* Fill x by a plan whose distribution and parameters are given. */
 static td_status draw(td_tensor *x, td_value generator, td_draw_plan *p) {
     p->out = x;
     if (x->numel == 0)
         return TD_OK;
+    bound_range(p, (td_dtype)x->dtype);
     uint64_t words = (uint64_t)x->numel * (uint64_t)td_draw_words(p);
     td_generator_reserve(td_is_nil(generator) ? NULL : generator.generator, (words + 3) / 4,
                          &p->seed, &p->offset);
