@@ -78,7 +78,8 @@ void td_autograd_drop(td_record *record);
 void td_autograd_forget(td_tensor *x);
 
 /* x has become what `view`, a view of x, is: it takes over the view's history, if that has one. The
- * version has been bumped. */
+ * version has been bumped. Before that td_autograd_expect_turn, which may run out of memory. */
+td_status td_autograd_expect_turn(const td_tensor *x, const td_tensor *view) TD_MUST_CHECK;
 void td_autograd_turn(td_tensor *x, const td_tensor *view);
 
 /* ---- backward ---- */

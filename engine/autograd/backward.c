@@ -350,6 +350,8 @@ static td_status fill_captures(const run *r, const entry *e) {
         } else if (g && !is_retained(e, c)) {
             td_autograd *a = td_autograd_get(c->x);
             status = a ? accumulate(a, td_retain(g)) : TD_ENOMEM;
+            if (status == TD_OK && TD_UNLIKELY(a->hooks != NULL))
+                status = td_hooks_run(a->hooks, NULL, TD_HOOK_ACCUMULATED, 0, 0, NULL, 1, &c->x);
         }
     }
     return status;

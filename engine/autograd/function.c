@@ -366,7 +366,9 @@ static td_status prepare_writes(const td_function *f, int n, td_tensor *const *o
     td_status status = TD_OK;
     for (int k = 0; k < n && status == TD_OK; k++) {
         td_tensor *x = outputs[k];
-        if (is_differentiable(f, x) && is_dirty(f, x) && x->base)
+        if (x)
+            status = td_autograd_expect(x, f->node);
+        if (status == TD_OK && is_differentiable(f, x) && is_dirty(f, x) && x->base)
             status = td_view_prepare(x, f->node, (uint32_t)k,
                                      (uint32_t)find(f->inputs, f->ninputs, x), &writes[k]);
     }

@@ -109,7 +109,11 @@ void td_edge_release(td_edge *edge);
 
 /* x's autograd part, made when missing; NULL: out of memory (message set). */
 td_autograd *td_autograd_get(td_tensor *x);
-/* Make x, which has its autograd part, result `result` of a node (its own reference is taken). */
+/* Make room for x's mark of retain_grad on the node that it will be a result of. */
+td_status td_autograd_expect(const td_tensor *x, td_node *node) TD_MUST_CHECK;
+/* Make x, which has its autograd part, result `result` of a node (its own reference is taken). A
+ * mark of retain_grad moves along where the node has room for it; hooks stay with the history that
+ * they were registered for. */
 void td_autograd_attach(td_tensor *x, td_node *node, uint32_t result);
 
 /* To be called when a->grad was set: is it one that may lead back to its tensor? */

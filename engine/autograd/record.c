@@ -85,6 +85,9 @@ static td_status make_room(td_call *call, td_record *record) {
         td_tensor *x = result_of(call, k);
         if (x && !td_autograd_get(x))
             return TD_ENOMEM;
+        td_status status = x ? td_autograd_expect(x, record->node) : TD_OK;
+        if (status)
+            return status;
     }
     bool views = false;
     for (int k = 0; k < call->ngiven; k++)

@@ -28,11 +28,29 @@ void td_autograd_free(td_autograd *a) {
     td_object_free(a, sizeof *a);
 }
 
+static td_status make_retained(td_node *node) {
+    if (!node->retained)
+        node->retained = td_calloc(node->nresults, sizeof(td_autograd *));
+    return node->retained ? TD_OK : td_fail(TD_ENOMEM, "out of memory");
+}
+
+td_status td_autograd_expect(const td_tensor *x, td_node *node) {
+    return x->autograd && x->autograd->retains_grad ? make_retained(node) : TD_OK;
+}
+
+td_status td_autograd_expect_turn(const td_tensor *x, const td_tensor *view) {
+    td_node *node = view->autograd ? view->autograd->grad_fn : NULL;
+    return node ? td_autograd_expect(x, node) : TD_OK;
+}
+
 void td_autograd_attach(td_tensor *x, td_node *node, uint32_t result) {
     td_autograd *a = x->autograd;
     if (a->retains_grad && a->grad_fn && a->grad_fn->retained)
         a->grad_fn->retained[a->result] = NULL;
-    a->retains_grad = false;
+    if (a->retains_grad && node->retained)
+        node->retained[result] = a;
+    else
+        a->retains_grad = false;
     node_retain(node);
     td_node_release(a->grad_fn);
     a->grad_fn = node;
@@ -90,11 +108,9 @@ td_status td_retain_grad(td_tensor *x) {
             return status;
     }
     td_autograd *a = x->autograd;
-    if (!a->grad_fn->retained) {
-        a->grad_fn->retained = td_calloc(a->grad_fn->nresults, sizeof(td_autograd *));
-        if (!a->grad_fn->retained)
-            return td_fail(TD_ENOMEM, "out of memory");
-    }
+    td_status status = make_retained(a->grad_fn);
+    if (status)
+        return status;
     a->grad_fn->retained[a->result] = a;
     a->retains_grad = true;
     return TD_OK;

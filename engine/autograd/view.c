@@ -98,9 +98,11 @@ td_status td_view_refresh(td_tensor *x) {
     td_node *node = seen_through(x, td_edge_of(x->base), &status);
     if (!node)
         return status;
-    td_autograd_attach(x, node, 0);
+    status = td_autograd_expect(x, node);
+    if (status == TD_OK)
+        td_autograd_attach(x, node, 0);
     td_node_release(node);
-    return TD_OK;
+    return status;
 }
 
 /* ---- the node that wraps a write ---- */
@@ -221,7 +223,9 @@ td_status td_view_prepare(td_tensor *x, td_node *node, uint32_t result, uint32_t
         return status;
     td_edge history = {.node = node_retain(write->outer)};
     write->refreshed = seen_through(x, history, &status);
-    return status;
+    if (status == TD_OK)
+        status = td_autograd_expect(x->base, write->outer);
+    return status ? status : td_autograd_expect(x, write->refreshed);
 }
 
 void td_view_publish(td_tensor *x, td_write *write) {

@@ -270,6 +270,8 @@ static td_status turn(td_call *call) {
     td_status status = td_op_call(&fresh);
     td_set_grad_enabled(before);
     if (status == TD_OK)
+        status = td_autograd_expect_turn(x, fresh.out[0]);
+    if (status == TD_OK)
         status = td_tensor_turn(x, fresh.out[0]);
     if (status == TD_OK) {
         td_tensor_bump_version(x);
@@ -407,8 +409,12 @@ static td_status become(td_call *call, td_tensor *x) {
     td_status status = td_check_given(call, 1, &meta);
     if (status == TD_OK)
         status = TD_APPLY(&fresh, to, TD_T(result), TD_DTYPE((td_dtype)x->dtype));
-    if (status)
+    if (status == TD_OK)
+        status = td_autograd_expect_turn(x, fresh);
+    if (status) {
+        td_release(fresh);
         return status;
+    }
     td_sparse_become(x, fresh);
     td_tensor_bump_version(x);
     if (fresh->requires_grad)

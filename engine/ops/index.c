@@ -288,19 +288,31 @@ static td_status pack_values(td_index_plan *plan, td_tensor *values, td_tensor *
 static td_status kernel_index_write(td_call *call) {
     td_index_plan *plan = TD_PLAN(call, td_index_plan);
     const td_tensor *x = call->args[0].tensor;
-    td_tensor *packed = NULL, *out = call->out[0];
+    td_tensor *packed = NULL, *out = call->out[0], *written = td_retain(out);
+    const bool add = call->args[3].b;
     td_status status = TD_OK;
-    if (out != x) { /* what is not written is x's; the geometry is that of the result */
+    td_dtype dtype = (td_dtype)out->dtype;
+    if (add)
+        dtype = td_meeting_dtype(out, plan->places, plan->before * plan->places * plan->after);
+    if (dtype != (td_dtype)out->dtype) {
+        td_release(written);
+        written = NULL;
+        TD_TRY(td_contiguous_as((td_tensor *)x, dtype, &written));
+    } else if (out != x) { /* what is not written is x's */
         TD_TRY(td_copy_into(out, x));
-        TD_TRY(td_index_plan_make(out, call->args[1], plan));
     }
-    plan->out = out;
+    if (written != x) /* the geometry is that of what is written */
+        TD_TRY(td_index_plan_make(written, call->args[1], plan));
+    plan->out = written;
     TD_TRY(pack_values(plan, call->args[2].tensor, &packed));
     plan->x = packed;
-    plan->accumulate = call->args[3].b;
-    status = TD_RUN(td_tensor_device(out), index_write, plan);
+    plan->accumulate = add;
+    TD_TRY(TD_RUN(td_tensor_device(out), index_write, plan));
+    if (written != out)
+        status = td_copy_into(out, written);
 done:
     td_release(packed);
+    td_release(written);
     return status;
 }
 
