@@ -110,25 +110,50 @@ static td_status spread(td_value v, const td_tensor *x, const td_tensor *index, 
     return status;
 }
 
+/* In a copy of x in another dtype, which then becomes the result. */
+static td_status scatter_wider(td_gather_plan *p, td_dtype dtype, td_tensor *x, td_tensor *index,
+                               td_tensor *src) {
+    td_tensor *out = p->out, *sums = NULL, *wide = NULL;
+    td_status status = TD_OK;
+    TD_TRY(td_contiguous_as(x, dtype, &sums));
+    TD_TRY(td_contiguous_as(src, dtype, &wide));
+    p->out = sums;
+    p->x = wide;
+    p->index = index;
+    TD_TRY(TD_RUN(td_tensor_device(out), scatter, p));
+    status = td_copy_into(out, sums);
+done:
+    td_release(sums);
+    td_release(wide);
+    return status;
+}
+
 static td_status kernel_scatter(td_call *call) {
     const td_value *a = call->args;
     td_gather_plan *p = TD_PLAN(call, td_gather_plan);
-    td_tensor *index = NULL, *src = NULL;
+    td_tensor *index = NULL, *src = NULL, *out = call->out[0];
     td_status status = TD_OK;
-    p->out = call->out[0];
+    p->out = out;
     TD_TRY(read_index(a[2].tensor, &index));
     if (a[3].kind == TD_KIND_TENSOR)
         src = td_retain(a[3].tensor);
     else
-        TD_TRY(spread(a[3], p->out, index, &src));
-    TD_TRY(td_take_apart(p->out, &index));
-    TD_TRY(td_take_apart(p->out, &src));
-    if (p->out != a[0].tensor)
-        TD_TRY(td_copy_into(p->out, a[0].tensor));
+        TD_TRY(spread(a[3], out, index, &src));
+    td_dtype dtype = (td_dtype)out->dtype;
+    if (index->numel && (p->how == TD_COMBINE_ADD || p->how == TD_COMBINE_MUL))
+        dtype = td_meeting_dtype(out, index->ndim ? index->sizes[p->dim] : 1, index->numel);
+    if (dtype != (td_dtype)out->dtype) {
+        status = scatter_wider(p, dtype, a[0].tensor, index, src);
+        goto done;
+    }
+    TD_TRY(td_take_apart(out, &index));
+    TD_TRY(td_take_apart(out, &src));
+    if (out != a[0].tensor)
+        TD_TRY(td_copy_into(out, a[0].tensor));
     p->x = src;
     p->index = index;
     if (index->numel)
-        status = TD_RUN(td_tensor_device(p->out), scatter, p);
+        status = TD_RUN(td_tensor_device(out), scatter, p);
 done:
     td_release(index);
     td_release(src);
@@ -296,14 +321,18 @@ TD_OPERATOR(scatter) = {
 /* The gradient of an extreme is shared out among all that reach it; that of a product is written so
  * that one factor of 0 does not hide the product of the others. */
 TD_OPERATOR(scatter_combine) = {
-    .schema = "(Tensor x, dim dim, index Tensor index, Tensor src, str how) -> Tensor",
+    .schema = "(Tensor x, dim dim, index Tensor index, Tensor src, str how, bool alone=false) -> "
+              "Tensor",
     .doc =
-        "x combined with src (prod, amax, amin), of index's shape, at the places that index names.",
+        "x combined with src (prod, amax, amin), of index's shape, at the places that index names; "
+        "`alone`: x is neutral there and takes no share of the gradient.",
     .rule = rule_scatter,
     .kernel = kernel_scatter,
     .dtypes = TD_DTYPES_ALL,
     .gradient = "most = gather(out, dim, index);"
-                "n = scatter_add(to(out == x, g.dtype), dim, index, to(src == most, g.dtype));"
+                "own = if(alone, scatter(to(out == x, g.dtype), dim, index, 0),"
+                "         to(out == x, g.dtype));"
+                "n = scatter_add(own, dim, index, to(src == most, g.dtype));"
                 "bare = masked_fill(x, x == 0, 1);"
                 "none = src == 0;"
                 "holes = gather(scatter_add(zeros(x.shape, dtype=g.dtype, device=g.device), dim,"

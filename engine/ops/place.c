@@ -96,7 +96,7 @@ static td_status run_scatter_reduce(td_call *call) {
     if (adds)
         TD_STEP(&y, scatter_add, TD_T(y), a[1], a[2], TD_T(src));
     else
-        TD_STEP(&y, scatter_combine, TD_T(y), a[1], a[2], TD_T(src), a[4]);
+        TD_STEP(&y, scatter_combine, TD_T(y), a[1], a[2], TD_T(src), a[4], TD_B(!a[5].b));
     if (!strcmp(reduce, "mean"))
         TD_TRY(divide(call, src, &y));
     call->out[0] = td_retain(y);
