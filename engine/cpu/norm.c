@@ -2,6 +2,7 @@
  * way and from the cache after that. Knows rows and weights; what they are called is the
  * operators' business. */
 #include "engine/core/threads.h"
+#include "engine/cpu/block.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
 #include "engine/cpu/norm_channels.h"
@@ -18,7 +19,7 @@ enum { BLOCK = 128, STRIP = 256 };
 typedef struct job {
     td_norm_shape shape;
     const td_norm_functions *fns;
-    td_dtype wide;
+    td_dtype dtype, wide;
     int64_t rows, n, size, wide_size; /* size: bytes of an element */
     int64_t weights;                  /* groups x per */
     const char *x, *g, *weight, *bias;
@@ -29,6 +30,7 @@ typedef struct job {
 static td_status begin_job(job *j, const td_norm_shape *shape, td_dtype dtype) {
     j->shape = *shape;
     j->fns = td_cpu->norm->of[dtype];
+    j->dtype = dtype;
     j->wide = td_dtype_wide(dtype);
     j->rows = shape->batch * shape->groups;
     j->n = shape->per * shape->inner;
@@ -54,6 +56,70 @@ static const char *of_row(const job *j, const char *list, int64_t row) {
 
 /* ---- forward ---- */
 
+/* ---- rows whose squares leave the dtype ---- */
+
+static double squares_of(const job *j, const char *x, double scale, double mean) {
+    double block[TD_BLOCK], sum = 0;
+    for (int64_t at = 0, n; at < j->n; at += n) {
+        n = j->n - at < TD_BLOCK ? j->n - at : TD_BLOCK;
+        td_block_read(TD_F64, block, j->dtype, x + at * j->size, 1, n);
+        for (int64_t k = 0; k < n; k++)
+            sum += (block[k] * scale - mean) * (block[k] * scale - mean);
+    }
+    return sum;
+}
+
+/* The largest |x|, or NaN; and the sum of x * scale. */
+static double largest_of(const job *j, const char *x, double scale, double *sum) {
+    double block[TD_BLOCK], most = 0;
+    *sum = 0;
+    for (int64_t at = 0, n; at < j->n; at += n) {
+        n = j->n - at < TD_BLOCK ? j->n - at : TD_BLOCK;
+        td_block_read(TD_F64, block, j->dtype, x + at * j->size, 1, n);
+        for (int64_t k = 0; k < n; k++) {
+            most = fabs(block[k]) > most || block[k] != block[k] ? fabs(block[k]) : most;
+            *sum += block[k] * scale;
+        }
+    }
+    return most;
+}
+
+/* What is above the largest square of the dtype is inf in a sum of them, or NaN; what is small
+ * counts where eps is smaller still. */
+static bool is_odd(const job *j, double squares) {
+    const double least = j->wide == TD_F64 ? 0x1p-960 : 0x1p-90;
+    return !isfinite(squares) || (squares < (double)j->n * least && j->shape.eps < least);
+}
+
+/* The row in double, scaled by the power of two that brings its largest element to 1. Returns
+ * false where that is 0 or no number: the row stays as it is. */
+static bool run_odd_row(const job *j, int64_t row) {
+    const char *x = j->x + row * j->n * j->size;
+    const char *w = of_row(j, j->weight, row), *b = of_row(j, j->bias, row);
+    double block[TD_BLOCK], sum, most = largest_of(j, x, 1, &sum);
+    if (most == 0 || !isfinite(most))
+        return false;
+    const int exponent = ilogb(most);
+    const double scale = ldexp(1, exponent < -1023 ? 1023 : -exponent);
+    largest_of(j, x, scale, &sum);
+    const double mean = j->shape.centered ? sum / (double)j->n : 0;
+    const double mean_square = squares_of(j, x, scale, mean) / (double)j->n;
+    const double factor = 1 / sqrt(mean_square + j->shape.eps * scale * scale);
+    td_store_double(j->wide, j->mean + row * j->wide_size, mean / scale);
+    td_store_double(j->wide, j->rstd + row * j->wide_size, factor * scale);
+    for (int64_t at = 0, n; at < j->n; at += n) {
+        n = j->n - at < TD_BLOCK ? j->n - at : TD_BLOCK;
+        td_block_read(TD_F64, block, j->dtype, x + at * j->size, 1, n);
+        for (int64_t k = 0; k < n; k++) {
+            const int64_t c = (at + k) / j->shape.inner;
+            block[k] =
+                (block[k] * scale - mean) * factor * number_at(j, w, c, 1) + number_at(j, b, c, 0);
+        }
+        td_block_write(j->dtype, j->out + (row * j->n + at) * j->size, 1, TD_F64, block, n);
+    }
+    return true;
+}
+
 static void run_row(const job *j, int64_t row) {
     const td_norm_shape *s = &j->shape;
     const char *x = j->x + row * j->n * j->size;
@@ -64,6 +130,8 @@ static void run_row(const job *j, int64_t row) {
         j->fns->moments(x, j->n, moments);
     else
         moments[1] = j->fns->squares(x, j->n);
+    if (TD_UNLIKELY(is_odd(j, moments[1])) && run_odd_row(j, row))
+        return;
     double mean = moments[0], factor = 1 / sqrt(moments[1] / (double)j->n + s->eps);
     td_store_double(j->wide, j->mean + row * j->wide_size, mean);
     td_store_double(j->wide, j->rstd + row * j->wide_size, factor);
@@ -111,6 +179,11 @@ static void run_tiles(void *ctx, int64_t begin, int64_t end, int worker) {
         td_cpu_turn(j->out + at, j->n, tile, TD_NORM_WIDTH, rows, j->n, size);
         memcpy(j->mean + (size_t)row * wide, mean, (size_t)rows * wide);
         memcpy(j->rstd + (size_t)row * wide, rstd, (size_t)rows * wide);
+        for (int64_t r = 0; r < rows; r++) {
+            const double factor = number_at(j, rstd, r, 0);
+            if (TD_UNLIKELY(is_odd(j, (double)j->n / (factor * factor) - (double)j->n * t.eps)))
+                (void)run_odd_row(j, row + r);
+        }
     }
 }
 

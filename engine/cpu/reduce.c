@@ -41,13 +41,15 @@ typedef struct job {
     const char *x;
     td_tensor *out;
     td_dtype stored, dtype; /* of x's elements; what they are converted to */
-    bool floating, by_columns, moments, tiled, norm;
+    bool floating, by_columns, moments, tiled;
+    bool norm;             /* of squares or another power */
     bool turned;           /* short rows are turned into columns */
     td_abs_pow_fn abs_pow; /* of each element first; NULL: as it is */
     td_reducer reducer;
     td_accumulator start;
     td_finish finish;
     double param, power;
+    double scale; /* float64 tiles are multiplied by it; 0: they are not */
     /* pieces: partial results [piece][output], and the means that go with sums of squares */
     int64_t pieces, piece_len;
     td_accumulator *partial;
@@ -120,6 +122,8 @@ static void read_tile(const job *j, void *tile, const char *x, int64_t rows, int
     for (int64_t r = 0; r < rows; r++)
         td_block_read(j->dtype, (char *)tile + r * n * step, j->stored, x + r * row_stride * size,
                       stride, n);
+    for (int64_t k = 0; j->scale != 0 && k < rows * n; k++)
+        ((double *)tile)[k] *= j->scale;
     if (j->abs_pow)
         j->abs_pow(tile, rows * n, j->power);
 }
@@ -321,23 +325,6 @@ static void finish_values(td_finish finish, double param, bool floating, td_dtyp
     }
 }
 
-/* The 2-norm of output `at`, whose squares are too large or too small to be added as they are: as
- * doubles, scaled by the power of two that brings the largest to 1. */
-static double scaled_norm(const job *j, int64_t at) {
-    job wide = *j;
-    td_accumulator acc = {.f = 0};
-    wide.dtype = TD_F64;
-    wide.tiled = true;
-    fold(&wide, TD_REDUCE_ABS_MAX, at, 1, 0, j->plan.count, &acc, NULL);
-    if (acc.f == 0 || !isfinite(acc.f))
-        return fabs(acc.f); /* of -0 too */
-    int exponent = ilogb(acc.f);
-    double scale = ldexp(1, exponent < -1023 ? 1023 : -exponent);
-    acc.f = 0;
-    fold(&wide, TD_FOLD_SCALED_SQUARE, at, 1, 0, j->plan.count, &acc, &scale);
-    return sqrt(acc.f) / scale;
-}
-
 /* Below this a sum of squares may have lost some on the way. */
 static double least_squares(td_dtype dtype, int64_t count) {
     static const double least[TD_DTYPE_COUNT] = {
@@ -350,24 +337,51 @@ static bool needs_scale(double least, double sum) {
     return (sum < least) | (sum > DBL_MAX);
 }
 
-static void finish_norms(const job *j, int64_t at, int64_t n, td_accumulator *acc) {
+/* What output `at` of a norm or of squared deviations is where these are too large or too small to
+ * be added as they are, `plain`: worked out in double, of elements scaled by the power of two that
+ * brings the largest (of a negative power's the smallest) to 1. */
+static double scaled(const job *j, int64_t at, double plain) {
+    job wide = *j;
+    const td_reducer size = j->power < 0 ? TD_REDUCE_ABS_MIN : TD_REDUCE_ABS_MAX;
+    td_accumulator acc = start_of(size, true);
+    double mean;
+    wide.dtype = TD_F64;
+    wide.tiled = true;
+    wide.abs_pow = NULL;
+    fold(&wide, size, at, 1, 0, j->plan.count, &acc, NULL);
+    if (acc.f == 0 || !isfinite(acc.f))
+        return j->moments ? plain : fabs(acc.f); /* of -0 too */
+    int exponent = ilogb(acc.f);
+    wide.scale = ldexp(1, exponent < -1023 ? 1023 : -exponent);
+    if (j->abs_pow)
+        wide.abs_pow = td_cpu->reduce->abs_pow[TD_F64];
+    acc.f = 0;
+    if (j->moments)
+        fold_moments(&wide, at, 1, 0, j->plan.count, &mean, &acc);
+    else
+        fold(&wide, j->reducer, at, 1, 0, j->plan.count, &acc, NULL);
+    finish_values(j->finish, j->param, true, TD_F64, j->plan.count, &acc, 1);
+    return j->finish == TD_FINISH_DIVIDE ? acc.f / wide.scale / wide.scale : acc.f / wide.scale;
+}
+
+/* Sums of squares, or of other powers. */
+static void finish_powers(const job *j, int64_t at, int64_t n, td_accumulator *acc) {
     const double least = least_squares(j->dtype, j->plan.count);
-    int64_t scaled = 0;
+    bool odd[TD_REDUCE_WIDTH];
+    int64_t any = 0;
     for (int64_t k = 0; k < n; k++)
-        scaled |= needs_scale(least, acc[k].f);
-    if (!scaled) {
-        take_roots(acc, n);
-        return;
-    }
-    for (int64_t k = 0; k < n; k++)
-        acc[k].f = needs_scale(least, acc[k].f) ? scaled_norm(j, at + k) : sqrt(acc[k].f);
+        any |= odd[k] = needs_scale(least, acc[k].f) | (j->moments & isnan(acc[k].f));
+    finish_values(j->finish, j->param, true, (td_dtype)j->out->dtype, j->plan.count, acc, n);
+    for (int64_t k = 0; any && k < n; k++)
+        if (odd[k])
+            acc[k].f = scaled(j, at + k, acc[k].f);
 }
 
 static void deliver(const job *j, int64_t at, int64_t n, td_accumulator *acc) {
     const td_reduction *p = &j->plan;
     td_dtype dtype = (td_dtype)j->out->dtype, grown = j->floating ? TD_F64 : TD_I64;
-    if (j->norm)
-        finish_norms(j, at, n, acc);
+    if (j->norm || j->moments)
+        finish_powers(j, at, n, acc);
     else
         finish_values(j->finish, j->param, j->floating, dtype, p->count, acc, n);
     for (int64_t o = at; o < at + n;) {
@@ -570,7 +584,7 @@ static void choose_pieces(job *j) {
 }
 
 static bool is_norm(const td_reduce_plan *plan) {
-    return plan->reducer == TD_REDUCE_SQUARE_SUM && plan->finish == TD_FINISH_POWER;
+    return plan->finish == TD_FINISH_POWER;
 }
 
 /* The call that a prompt makes most: all elements of a row-major tensor that is one piece, by the

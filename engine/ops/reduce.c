@@ -45,12 +45,12 @@ static td_status plan_over(const td_call *call, td_value dims, bool keepdim, td_
     return TD_OK;
 }
 
-/* Divide by the count less `correction`; by NaN where nothing is left and `strict`. */
+/* Divide by the count less `correction`; by 0 where nothing is left and `strict`. */
 static void plan_division(const td_call *call, td_finish finish, double correction, bool strict) {
     td_reduce_plan *p = TD_PLAN(call, td_reduce_plan);
     double divisor = (double)td_reduce_count(call->args[0].tensor, p->mask) - correction;
     p->finish = finish;
-    p->param = strict && !(divisor > 0) ? NAN : divisor;
+    p->param = strict && !(divisor > 0) ? 0 : divisor;
 }
 
 /* Sums of truths are whether any holds, their products whether all do. */
@@ -319,22 +319,26 @@ done:
 /* What comes in for the variance, times 2 / divisor times the deviations from the mean. */
 #define SPREAD(incoming)                                                                           \
     "divisor = x.numel / g.numel - if(unbiased == nil, correction, if(unbiased == true, 1, 0));"   \
-    "x: expand_back(" incoming " * if(divisor > 0, 2 / divisor, nan), x.shape, dim, keepdim) *"    \
-    "   (x - mean(x, dim, keepdim=true))"
+    "x: expand_back(" incoming " * if(divisor > 0, 2 / divisor, 1), x.shape, dim, keepdim) *"      \
+    "   if(divisor > 0, x - mean(x, dim, keepdim=true),"                                           \
+    "      where(x == mean(x, dim, keepdim=true), nan, inf))"
 #define TO_THE_PLACE                                                                               \
     "x: scatter(expand_back(zeros_like(g.values), x.shape, dim, keepdim), dim,"                    \
     "           if(keepdim, indices, unsqueeze(indices, dim)),"                                    \
     "           if(keepdim, g.values, unsqueeze(g.values, dim)))"
-/* p = 2: y / |y|; else sign(y) |y|^(p - 1) / norm^(p - 1), without 0 * inf; 0 where the norm is. */
+/* p = 2: y / |y|; else sign(y) |y|^(p - 1) / norm^(p - 1), without 0 * inf, as quotients,
+ * whose powers neither overflow nor vanish; 0 where the norm is. */
 #define NORM_SLOPE                                                                                 \
     "y = to(x, g.dtype); real = where(out == 0, 1, out);"                                          \
-    "x: if(p == 2, expand_back(g / real, x.shape, dim, keepdim) * y,"                              \
+    "long = expand_back(real, x.shape, dim, keepdim);"                                             \
+    "x: if(p == 2, expand_back(g, x.shape, dim, keepdim) * (y / long),"                            \
     "   if(p == 1, expand_back(g, x.shape, dim, keepdim) * sign(y),"                               \
     "   if(p == 0, zeros_like(y),"                                                                 \
     "   if(p == inf or p == -inf, sign(y) * " SHARED(                                              \
         "abs(y)") ","                                                                              \
-                  "   expand_back(g / real ^ (p - 1), x.shape, dim, keepdim) * sign(y) *"          \
-                  "   if(p < 1, where(y == 0, 0, abs(y) ^ (p - 1)), abs(y) ^ (p - 1))))))"
+                  "   expand_back(g, x.shape, dim, keepdim) * sign(y) *"                           \
+                  "   if(p < 1, where(y == 0, 0, (abs(y) / long) ^ (p - 1)),"                      \
+                  "      (abs(y) / long) ^ (p - 1))))))"
 
 TD_OPERATOR(sum) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false, dtype? dtype=nil) -> Tensor",

@@ -35,7 +35,6 @@ enum { NAME(near) = 1 << 20 }; /* elements between rows that go side by side */
     X(square_sum, v *v, v *v)                                                                      \
     X(centered, (v - c) * (v - c), (v - c) * (v - c))                                              \
     X(shifted, v - c, v - c)                                                                       \
-    X(scaled, (v * c) * (v * c), (v * c) * (v * c))                                                \
     X(nonzero, VEC(select)(v != 0, SPLAT(1), SPLAT(0)), v != 0 ? 1 : 0)
 
 #define DEFINE_TERM(name, vector, scalar)                                                          \

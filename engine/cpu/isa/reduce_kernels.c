@@ -276,7 +276,6 @@ DEFINE_ABS_POW(vd, double, VD_N)
         [TD_REDUCE_SQUARE_SUM] = {FLOATS(square_sum, form)},                                       \
         [TD_REDUCE_CENTERED] = {FLOATS(centered, form)},                                           \
         [TD_FOLD_SHIFTED] = {FLOATS(shifted, form)},                                               \
-        [TD_FOLD_SCALED_SQUARE] = {FLOATS(scaled, form)},                                          \
         [TD_REDUCE_NONZERO] = {BYTES_AND(count, count, nonzero, form), FLOATS(nonzero, form)},     \
         [TD_REDUCE_PROD] = {INTEGERS(prod, form), FLOATS(prod, form)},                             \
         [TD_REDUCE_MAX] = {INTEGERS(max, form), FLOATS(max, form)},                                \

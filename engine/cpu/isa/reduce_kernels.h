@@ -14,7 +14,6 @@ typedef union td_accumulator {
 /* Folds that no operator asks for, beside the reducers. */
 enum {
     TD_FOLD_SHIFTED = TD_REDUCERS, /* sum of x - center */
-    TD_FOLD_SCALED_SQUARE,         /* sum of (x * center)^2 */
     TD_FOLDS
 };
 
