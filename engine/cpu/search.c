@@ -30,6 +30,8 @@ static void put_places(td_tensor *out, int64_t k, const int64_t *at, int64_t n) 
 }
 
 #define SAME(x) (x)
+/* In the order of `sort`, where NaN comes last. */
+#define BELOW(a, b) ((a) < (b) || ((b) != (b) && (a) == (a)))
 /* Halving leaves `at` at the last place that is known to go before. In a sequence that ascends,
  * with no NaN, the halves may be the same for all values: no branch and no length waits for an
  * element. In others the answer depends on which elements are looked at. */
@@ -40,7 +42,7 @@ static void put_places(td_tensor *out, int64_t k, const int64_t *at, int64_t n) 
         for (int64_t len = n; len > 0;) {                                                          \
             int64_t half = len / 2, k = at + half;                                                 \
             type e = s[sorter ? sorter[k] : k];                                                    \
-            bool before = right ? !(GET(e) > GET(given)) : !(GET(e) >= GET(given));                \
+            bool before = right ? !BELOW(GET(given), GET(e)) : BELOW(GET(e), GET(given));          \
             at = before ? k + 1 : at;                                                              \
             len = before ? len - half - 1 : half;                                                  \
         }                                                                                          \

@@ -98,7 +98,9 @@ template <typename T> __device__ static inline T td_cu_floor_mod(T x, T y) {
     return m != 0 && (y < 0) != (m < 0) ? m + y : m;
 }
 template <typename T> __device__ static inline T td_cu_floor_div(T x, T y) {
-    T q = td_cu_rint((x - td_cu_floor_mod(x, y)) / y);
+    T m = td_cu_fmod(x, y), q = td_cu_rint((x - m) / y);
+    if (m != 0 && (y < 0) != (m < 0))
+        q -= 1;
     if (q == 0)
         q = td_cu_copysign(q, x / y);
     return y == 0 ? x / y : q;

@@ -1,5 +1,5 @@
 /* search.cu: places of values in ascending sequences, by halving, as engine/cpu/search.c does it
- * step by step: a sequence that is not ascending, or holds NaN, gives the same places. */
+ * step by step: a sequence that is not ascending gives the same places. */
 #include "engine/cuda/sort_code.h"
 
 #include "engine/cuda/elements.cuh"
@@ -15,6 +15,11 @@ __global__ void td_search_sorter_kernel(const __grid_constant__ td_cu_search s) 
     }
 }
 
+/* In the order of sorting, where NaN comes last. */
+template <typename N> __device__ static inline bool td_below(N a, N b) {
+    return a < b || (b != b && a == a);
+}
+
 template <typename T> __global__ void td_search_kernel(const __grid_constant__ td_cu_search s) {
     long long k = (long long)blockIdx.x * TD_GROUP_BLOCK + threadIdx.x;
     for (; k < s.count; k += (long long)gridDim.x * TD_GROUP_BLOCK) {
@@ -27,7 +32,7 @@ template <typename T> __global__ void td_search_kernel(const __grid_constant__ t
             if (place < 0 || place >= s.n) /* refused by now */
                 place = 0;
             td_wide<T> e = td_widen(sequence[place]);
-            bool before = s.right ? !(e > wanted) : !(e >= wanted);
+            bool before = s.right ? !td_below(wanted, e) : td_below(e, wanted);
             at = before ? at + middle + 1 : at;
             left = before ? left - middle - 1 : middle;
         }

@@ -129,7 +129,7 @@ static double floor_mod(double x, double y) {
 }
 
 static double floor_div(double x, double y) {
-    double q = rint((x - floor_mod(x, y)) / y);
+    double m = fmod(x, y), q = rint((x - m) / y) - (m != 0 && (y < 0) != (m < 0));
     return y == 0 ? x / y : q == 0 ? copysign(q, x / y) : q;
 }
 

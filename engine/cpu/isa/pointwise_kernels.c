@@ -21,15 +21,17 @@ static inline vd vd_floor_mod(vd x, vd y) {
     vd m = vd_fmod(x, y);
     return vd_select((m != 0) & ((y < 0) ^ (m < 0)), m + y, m);
 }
-/* floor(x / y) from the exact remainder, so that it agrees with it; x / 0 is as division says, and
- * a 0 has the quotient's sign. */
+/* floor(x / y) from the exact remainder, so that it agrees with it, also where y is infinite; x / 0
+ * is as division says, and a 0 has the quotient's sign. */
 static inline vf vf_floor_div(vf x, vf y) {
-    vf q = vf_rint((x - vf_floor_mod(x, y)) / y);
+    vf m = vf_fmod(x, y), q = vf_rint((x - m) / y);
+    q = vf_select((m != 0) & ((y < 0) ^ (m < 0)), q - 1, q);
     q = vf_select(q == 0, vf_copysign(q, x / y), q);
     return vf_select(y == 0, x / y, q);
 }
 static inline vd vd_floor_div(vd x, vd y) {
-    vd q = vd_rint((x - vd_floor_mod(x, y)) / y);
+    vd m = vd_fmod(x, y), q = vd_rint((x - m) / y);
+    q = vd_select((m != 0) & ((y < 0) ^ (m < 0)), q - 1, q);
     q = vd_select(q == 0, vd_copysign(q, x / y), q);
     return vd_select(y == 0, x / y, q);
 }
