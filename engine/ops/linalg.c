@@ -431,9 +431,53 @@ TD_OPERATOR(cofactors) = {
     .rule = rule_cofactors,
     .kernel = kernel_one,
     .dtypes = REAL,
-    .gradient = "t = " T(
-        "linalg_inv(A)") ";"
-                         "A: sum(g * out, {-2, -1}, true) * t - matmul(matmul(out, " T("g") "), t)",
+    .gradient = "A: cofactor_slope(A, g)",
+    .flags = TD_OP_INTERNAL,
+};
+/* What cofactors(A + t G) grows by with t, which is also the gradient of sum(G * cofactors(A)), by
+ * singular values, since A may have no inverse: with A = U S V and H = U' G V', the cofactors of S
+ * grow by sum_k H_kk P_ik on the diagonal and by -H_ji P_ij elsewhere, where P_ij is the product of
+ * all singular values but the i-th and the j-th. Its own gradient takes the inverse. */
+TD_OPERATOR(cofactor_slope) = {
+    .schema = "(Tensor A, Tensor G) -> Tensor",
+    .doc = "The derivative of the cofactors of A in the direction of G.",
+    .formula =
+        "d = svd_parts(A, false); p = products_but_two(d.S);"
+        "H = matmul(matmul(" T("d.U") ", G), " T(
+            "d.Vh") ");"
+                    "D = diag_embed(sum(p * unsqueeze(diagonal(H, 0, -2, -1), -2), {-1})) - p * " T(
+                        "H") ";"
+                             "u = determinants(d.U); v = determinants(d.Vh);"
+                             "if(A.numel == 0, zeros_like(A),"
+                             "   unsqueeze(unsqueeze(u.sign * v.sign, -1), -1) * "
+                             "matmul(matmul(d.U, D), d.Vh))",
+    .gradient = "c = cofactors(A); t = " T(
+        "linalg_inv(A)") "; s = sum(G * c, {-2, -1}, true);"
+                         "w = sum(g * t, {-2, -1}, true); gt = matmul(g, " T(
+                             "t") ");"
+                                  "A: cofactor_slope(A, w * G - matmul(gt, G));"
+                                  "A: matmul(matmul(t, " T("g") "), matmul(matmul(c, " T(
+                                      "G") "), t) - s * t);"
+                                           "G: w * c - matmul(matmul(t, " T("g") "), c)",
+    .flags = TD_OP_INTERNAL,
+};
+TD_OPERATOR(products_but_two) = {
+    .schema = "(Tensor s) -> Tensor",
+    .doc = "For each pair the product of all elements of a row but these two; 0 on the diagonal.",
+    .formula = "n = s.size(-1); k = arange(0, n, 1, device=s.device);"
+               "above = unsqueeze(k, 0) > unsqueeze(k, 1);"
+               "between = exclusive_products(where(above, unsqueeze(s, -2), 1.0));"
+               "before = exclusive_products(s);"
+               "behind = flip(exclusive_products(flip(s, {-1})), {-1});"
+               "p = where(above, unsqueeze(before, -1) * between * unsqueeze(behind, -2), 0.0);"
+               "p + " T("p"),
+    .flags = TD_OP_INTERNAL,
+};
+TD_OPERATOR(exclusive_products) = {
+    .schema = "(Tensor s) -> Tensor",
+    .doc = "Products of the elements before each one along the last dim.",
+    .formula = "n = s.size(-1); one = ones_like(narrow(s, -1, 0, 1));"
+               "cat({one, narrow(cumprod(s, -1), -1, 0, n - 1)}, -1)",
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(linalg_inv_ex) = {
