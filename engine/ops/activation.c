@@ -127,8 +127,8 @@ FORMULA(selu, "(Tensor x) -> Tensor", TD_PW_FLOATS,
         .dtypes = TD_DTYPES_FLOATS);
 FORMULA(mish, "(Tensor x) -> Tensor", TD_PW_FLOATS, "x * tanh(softplus(x)).",
         "x * tanh(log1p(exp(x)))",
-        "x: g * (tanh(log1p(exp(x))) + x * sigmoid(x) *"
-        "        (1 - tanh(log1p(exp(x))) * tanh(log1p(exp(x)))))",
+        "x: g * (tanh(log1p(exp(" BOUNDED "))) + " BOUNDED " * sigmoid(" BOUNDED ") *"
+        "        (1 - tanh(log1p(exp(" BOUNDED "))) * tanh(log1p(exp(" BOUNDED ")))))",
         .dtypes = TD_DTYPES_FLOATS);
 FORMULA(softsign, "(Tensor x) -> Tensor", TD_PW_FLOATS, "x / (1 + |x|).", "x / (1 + abs(x))",
         "x: g / ((1 + abs(x)) * (1 + abs(x)))", .dtypes = TD_DTYPES_NUMBERS);
@@ -146,16 +146,17 @@ FORMULA(tanhshrink, "(Tensor x) -> Tensor", TD_PW_FLOATS, "x - tanh(x).", "x - t
         "x: g * tanh(x) * tanh(x)", .dtypes = TD_DTYPES_NUMBERS);
 FORMULA(logsigmoid, "(Tensor x) -> Tensor", TD_PW_FLOATS, "Logarithm of sigmoid(x).",
         "minimum(x, 0) - log1p(exp(-abs(x)))", "x: g * sigmoid(-x)", .dtypes = TD_DTYPES_FLOATS);
+#define TANH                                                                                       \
+    "tanh(0.7978845608028654 * (" BOUNDED " + 0.044715 * " BOUNDED " * " BOUNDED " * " BOUNDED ")" \
+                                                                                               ")"
 TD_OPERATOR(gelu_tanh) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "gelu with an approximation of the normal distribution by tanh.",
     .pointwise = PLAN(.type = TD_PW_FLOATS, .primitive = -1,
                       .formula = "0.5 * x * (1 + tanh(0.7978845608028654 * "
                                  "(x + 0.044715 * x * x * x)))"),
-    .gradient = "x: g * (0.5 * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))) +"
-                "  0.5 * x * (1 - tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)) *"
-                "                 tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))) *"
-                "  0.7978845608028654 * (1 + 0.134145 * x * x))",
+    .gradient = "x: g * (0.5 * (1 + " TANH ") + 0.5 * " BOUNDED " * (1 - " TANH " * " TANH ") *"
+                "  0.7978845608028654 * (1 + 0.134145 * " BOUNDED " * " BOUNDED "))",
     .dtypes = TD_DTYPES_FLOATS,
     .flags = TD_OP_INTERNAL | TD_OP_OUT_EXACT,
 };

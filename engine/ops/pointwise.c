@@ -121,7 +121,7 @@ TD_OPERATOR(div) = {
     .pointwise = PLAN(.type = TD_PW_FLOATS, .numbers = true, .primitive = TD_PW_div),
     .variant = choose_quotient,
     .sparse = td_sparse_div,
-    .gradient = "a: g / b; b: -(g * a) / (b * b)",
+    .gradient = "a: g / b; b: -(g * (a / b / b))",
     .flags = FORMS,
 };
 FORMULA(rsub, "(Tensor|number a, Tensor|number b, *, number alpha=1) -> Tensor", TD_PW_ARITH,
@@ -138,18 +138,20 @@ TD_OPERATOR(pow) = {
     .doc = "a to the power b.",
     .pointwise = PLAN(.type = TD_PW_ARITH, .primitive = TD_PW_pow),
     .variant = check_power,
-    .gradient = "a: g * where(eq(b, 0), 0, b * pow(a, b - 1));"
-                "b: g * where(logical_and(eq(a, 0), ge(b, 0)), 0, out * log(a))",
+    .gradient = POWER_SLOPES,
     .autocast = {.cuda = TD_AUTOCAST_FP32},
     .dtypes = TD_DTYPES_NUMBERS,
     .flags = FORMS,
 };
+/* Where neither is less than the other, one of them NaN, both are passed on to. */
 BINARY(maximum, TD_PW_ARITH, "Larger of a and b; NaN wins.",
-       "a: g * (gt(a, b) + 0.5 * eq(a, b)); b: g * (lt(a, b) + 0.5 * eq(a, b))");
+       "a: g * (1 - lt(a, b) - 0.5 * eq(a, b)); b: g * (1 - gt(a, b) - 0.5 * eq(a, b))");
 BINARY(minimum, TD_PW_ARITH, "Smaller of a and b; NaN wins.",
-       "a: g * (lt(a, b) + 0.5 * eq(a, b)); b: g * (gt(a, b) + 0.5 * eq(a, b))");
+       "a: g * (1 - gt(a, b) - 0.5 * eq(a, b)); b: g * (1 - lt(a, b) - 0.5 * eq(a, b))");
+/* Squares would vanish or overflow where the distance doesn't; at the origin the gradient is 0. */
+#define DISTANCE "where(eq(hypot(a, b), 0), 1, hypot(a, b))"
 BINARY(atan2, TD_PW_FLOATS, "Angle of the point (b, a) in radians.",
-       "a: g * b / (a * a + b * b); b: -(g * a) / (a * a + b * b)",
+       "a: g * (b / " DISTANCE " / " DISTANCE "); b: -(g * (a / " DISTANCE " / " DISTANCE "))",
        .autocast = {.cuda = TD_AUTOCAST_PROMOTE});
 FORMULA(lerp, "(Tensor x, Tensor target, Tensor|number weight) -> Tensor", TD_PW_FLOATS,
         "x + weight * (target - x), target itself where weight is 1.",
@@ -173,7 +175,7 @@ FORMULA(addcmul, "(Tensor x, Tensor a, Tensor b, *, number value=1) -> Tensor", 
         .dtypes = TD_DTYPES_NUMBERS, .autocast = {.cuda = TD_AUTOCAST_PROMOTE});
 FORMULA(addcdiv, "(Tensor x, Tensor a, Tensor b, *, number value=1) -> Tensor", TD_PW_FLOATS,
         "x + value * a / b.", "x + value * a / b",
-        "x: g; a: g * value / b; b: -(g * value * a) / (b * b)", .dtypes = TD_DTYPES_FLOATS,
+        "x: g; a: g * value / b; b: -(g * value * (a / b / b))", .dtypes = TD_DTYPES_FLOATS,
         .autocast = {.cuda = TD_AUTOCAST_PROMOTE});
 TD_OPERATOR(neg) = {
     .schema = "(Tensor x) -> Tensor",
@@ -211,8 +213,9 @@ UNARY_FP32(log1p, "log(1 + x), exact near zero.", "x: g / (x + 1)");
 UNARY(sin, TD_PW_FLOATS, "Sine of x in radians.", "x: g * cos(x)");
 UNARY(cos, TD_PW_FLOATS, "Cosine of x in radians.", "x: -(g * sin(x))");
 UNARY_FP32(tan, "Tangent of x in radians.", "x: g * (1 + out * out)");
-UNARY_FP32(asin, "Arc sine in radians.", "x: g * rsqrt(1 - x * x)");
-UNARY_FP32(acos, "Arc cosine in radians.", "x: -(g * rsqrt(1 - x * x))");
+/* Of 1 - x * x too little would be left near 1. */
+UNARY_FP32(asin, "Arc sine in radians.", "x: g * rsqrt((1 - x) * (1 + x))");
+UNARY_FP32(acos, "Arc cosine in radians.", "x: -(g * rsqrt((1 - x) * (1 + x)))");
 UNARY(atan, TD_PW_FLOATS, "Arc tangent in radians.", "x: g / (1 + x * x)");
 UNARY_FP32(sinh, "Hyperbolic sine.", "x: g * cosh(x)");
 UNARY_FP32(cosh, "Hyperbolic cosine.", "x: g * sinh(x)");
@@ -247,11 +250,12 @@ FORMULA(frac, "(Tensor x) -> Tensor", TD_PW_FLOATS, "Fractional part, with the s
         "x - trunc(x)", "x: g", .dtypes = TD_DTYPES_FLOATS);
 
 /* activations and special functions */
-UNARY(relu, TD_PW_ARITH, "max(x, 0).", "x: where(gt(out, 0), g, 0)", .dtypes = TD_DTYPES_NUMBERS);
+UNARY(relu, TD_PW_ARITH, "max(x, 0).", "x: where(le(out, 0), 0, g)", .dtypes = TD_DTYPES_NUMBERS);
 UNARY(sigmoid, TD_PW_FLOATS, "1 / (1 + exp(-x)).", "x: g * out * (1 - out)");
 UNARY(erf, TD_PW_FLOATS, "Error function.", "x: g * 1.1283791670955126 * exp(-(x * x))");
 UNARY(erfc, TD_PW_FLOATS, "1 - erf(x).", "x: -(g * 1.1283791670955126 * exp(-(x * x)))");
-UNARY(silu, TD_PW_FLOATS, "x * sigmoid(x).", "x: g * sigmoid(x) * (1 + x * (1 - sigmoid(x)))",
+UNARY(silu, TD_PW_FLOATS, "x * sigmoid(x).",
+      "x: g * sigmoid(" BOUNDED ") * (1 + " BOUNDED " * (1 - sigmoid(" BOUNDED ")))",
       .dtypes = TD_DTYPES_FLOATS);
 TD_OPERATOR(gelu) = {
     .schema = "(Tensor x, *, \"none\"|\"tanh\" approximate=\"none\") -> Tensor",
@@ -259,7 +263,7 @@ TD_OPERATOR(gelu) = {
     .pointwise = PLAN(.type = TD_PW_FLOATS, .primitive = TD_PW_gelu),
     .variant = choose_gelu,
     .gradient = "x: g * (0.5 * erfc(x * -0.7071067811865476) +"
-                "        x * 0.3989422804014327 * exp(-0.5 * x * x))",
+                "        " BOUNDED " * 0.3989422804014327 * exp(-0.5 * " BOUNDED " * " BOUNDED "))",
     .dtypes = TD_DTYPES_FLOATS,
     .flags = FORMS | TD_OP_OUT_EXACT,
 };
@@ -273,11 +277,11 @@ FORMULA(leaky_relu, "(Tensor x, number negative_slope=0.01) -> Tensor", TD_PW_FL
         "x: where(gt(x, 0), g, g * negative_slope)", .dtypes = TD_DTYPES_FLOATS);
 FORMULA(softshrink, "(Tensor x, number(0..) lambd=0.5) -> Tensor", TD_PW_FLOATS,
         "x drawn towards zero by lambd; 0 where it is nearer.",
-        "x - maximum(minimum(x, lambd), -lambd)", "x: where(gt(abs(out), 0), g, 0)",
+        "x - maximum(minimum(x, lambd), -lambd)", "x: where(eq(out, 0), 0, g)",
         .dtypes = TD_DTYPES_FLOATS);
 FORMULA(elu, "(Tensor x, number alpha=1) -> Tensor", TD_PW_FLOATS,
         "x where positive, else alpha * (exp(x) - 1).", "where(gt(x, 0), x, alpha * expm1(x))",
-        "x: g * where(gt(x, 0), 1, alpha * exp(minimum(x, 0)))", .dtypes = TD_DTYPES_FLOATS);
+        "x: g * where(le(x, 0), alpha * exp(minimum(x, 0)), 1)", .dtypes = TD_DTYPES_FLOATS);
 /* A number is no bound to move: there the gradient is 0 on it. With a tensor it is shared. */
 #define CLAMP_NUMBER(name, numbers, text, inside)                                                  \
     TD_OPERATOR(name) = {                                                                          \

@@ -52,6 +52,13 @@
                          .doc = text,                                                              \
                          .pointwise = PLAN(.type = TD_PW_BITWISE, .primitive = TD_PW_##name),      \
                          .flags = FORMS | TD_OP_NONDIFF}
+/* x, but where exponentials of it have vanished or are infinite no further out: what is multiplied
+ * by them must not be infinite. */
+#define BOUNDED "minimum(maximum(x, -1000), 1000)"
+/* Of a to the power b. What has vanished stays 0, whatever its logarithm is. */
+#define POWER_SLOPES                                                                               \
+    "a: g * where(eq(b, 0), 0, b * pow(a, b - 1));"                                                \
+    "b: g * where(logical_or(eq(out, 0), logical_and(eq(a, 0), ge(b, 0))), 0, out * log(a))"
 /* `of_integers` is the operator that answers for integers and bools. */
 #define FLOAT_TEST(name, text, forward, of_integers)                                               \
     static td_status choose_##name(const td_value *args, const td_op **op) {                       \

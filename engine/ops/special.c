@@ -115,9 +115,9 @@ static td_status run_positive(td_call *call) {
 
 /* ---- one operand ---- */
 
-UNARY(asinh, TD_PW_FLOATS, "Inverse hyperbolic sine.", "x: g * rsqrt(x * x + 1)");
-UNARY(acosh, TD_PW_FLOATS, "Inverse hyperbolic cosine.", "x: g * rsqrt(x * x - 1)");
-UNARY(atanh, TD_PW_FLOATS, "Inverse hyperbolic tangent.", "x: g / (1 - x * x)");
+UNARY(asinh, TD_PW_FLOATS, "Inverse hyperbolic sine.", "x: g / hypot(x, 1)");
+UNARY(acosh, TD_PW_FLOATS, "Inverse hyperbolic cosine.", "x: g * rsqrt(x - 1) * rsqrt(x + 1)");
+UNARY(atanh, TD_PW_FLOATS, "Inverse hyperbolic tangent.", "x: g / ((1 - x) * (1 + x))");
 UNARY(lgamma, TD_PW_FLOATS, "Logarithm of the gamma function's absolute value.",
       "x: g * digamma(x)");
 UNARY(digamma, TD_PW_FLOATS, "Derivative of lgamma.", "x: g * trigamma(x)");
@@ -164,27 +164,56 @@ TD_OPERATOR(logit) = {
     .gradient = "x: where(logical_or(lt(x, 0), gt(x, 1)), nan, g / (x * (1 - x)))",
     .flags = FORMS,
 };
+/* Of bounds that have changed places the lower holds first. */
+#define WITHIN "where(lt(x, eps), eps, where(gt(x, 1 - eps), 1 - eps, x))"
 TD_OPERATOR(logit_within) = {
     .schema = "(Tensor x, number eps) -> Tensor",
     .doc = "logit of x between eps and 1 - eps.",
     .pointwise = PLAN(.type = TD_PW_FLOATS, .primitive = -1,
-                      .formula = "log(minimum(maximum(x, eps), 1 - eps) /"
-                                 "    (1 - minimum(maximum(x, eps), 1 - eps)))"),
+                      .formula = "log(" WITHIN " / (1 - " WITHIN "))"),
     .gradient = "x: where(logical_or(lt(x, eps), gt(x, 1 - eps)), 0, g / (x * (1 - x)))",
     .flags = TD_OP_INTERNAL,
 };
+/* Near 0 the gradient is a difference of what is nearly equal, and taken from its series instead;
+ * the numbers of the branch that isn't taken stay harmless, since derivatives go through both. */
+#define NEAR "(where(lt(abs(x), 0.3), x, 0) * 3.141592653589793)"
+#define FAR  "(where(lt(abs(x), 0.3), 1, x) * 3.141592653589793)"
 FORMULA(sinc, "(Tensor x) -> Tensor", TD_PW_FLOATS, "sin(pi x) / (pi x), 1 at 0.",
         "where(eq(x, 0), 1, sin(x * 3.141592653589793) / (x * 3.141592653589793))",
-        "x: where(eq(x, 0), 0, g * ((cos(x * 3.141592653589793) * (x * 3.141592653589793) -"
-        "     sin(x * 3.141592653589793)) / (x * 3.141592653589793) / x))");
+        "x: g * 3.141592653589793 * where(lt(abs(x), 0.3), " NEAR " * (-0.3333333333333333 + " NEAR
+        "   * " NEAR " * (0.03333333333333333 + " NEAR " * " NEAR
+        " * (-0.0011904761904761906 + " NEAR "   * " NEAR " * (2.2045855379188714e-05 + " NEAR
+        " * " NEAR " * (-2.505210838544172e-07 +"
+        "   " NEAR " * " NEAR " * (1.9270852604185938e-09 + " NEAR " * " NEAR " *"
+        "   (-1.0706029224547743e-11 + " NEAR " * " NEAR " * (4.498331606952833e-14 +"
+        "   " NEAR " * " NEAR " * -1.4797143443923792e-16)))))))),"
+        "   (cos(" FAR ") - sin(" FAR ") / " FAR ") / " FAR ")");
 UNARY(i0, TD_PW_FLOATS, "Modified Bessel function of the first kind, of order 0.", "x: g * i1(x)");
 UNARY(i1, TD_PW_FLOATS, "Modified Bessel function of the first kind, of order 1.",
       "x: g * where(eq(x, 0), 0.5, i0(x) - i1(x) / where(eq(x, 0), 1, x))");
-UNARY(i0e, TD_PW_FLOATS, "i0 times exp(-|x|).", "x: g * (i1e(x) - sign(x) * i0e(x))");
+/* 1 - i1(x) / i0(x) for x from 100 on, in powers of 1 / x: the two are nearly equal there. */
+#define OUTER "(1 / maximum(abs(x), 100))"
+#define APART                                                                                      \
+    "(" OUTER " * (0.5 + " OUTER " * (0.125 + " OUTER " * (0.125 + " OUTER " * (0.1953125 +"       \
+    " " OUTER " * (0.40625 + " OUTER " * (1.0478515625 + " OUTER " * (3.21875 +"                   \
+    " " OUTER " * 11.466461181640625))))))))"
+UNARY(i0e, TD_PW_FLOATS, "i0 times exp(-|x|).",
+      "x: g * where(lt(abs(x), 100), i1e(x) - sign(x) * i0e(x), -sign(x) * i0e(x) * " APART ")");
 UNARY(i1e, TD_PW_FLOATS, "i1 times exp(-|x|).",
-      "x: g * where(eq(x, 0), 0.5, i0e(x) - i1e(x) * (sign(x) + 1 / where(eq(x, 0), 1, x)))");
+      "x: g * where(eq(x, 0), 0.5, where(lt(abs(x), 100),"
+      "   i0e(x) - i1e(x) * (sign(x) + 1 / where(eq(x, 0), 1, x)),"
+      "   i0e(x) * (" APART " - (1 - " APART ") * " OUTER ")))");
+/* From 10 on in powers of 1 / x^2. */
+#define INNER   "minimum(x, 10)"
+#define BEYOND  "maximum(x, 10)"
+#define INVERSE "(1 / " BEYOND " / " BEYOND ")"
 UNARY(erfcx, TD_PW_FLOATS, "exp(x^2) erfc(x), which does not vanish far out.",
-      "x: g * (2 * x * out - 1.1283791670955126)");
+      "x: g * where(gt(x, 10), -0.5641895835477563 * " INVERSE " * (1 + " INVERSE " * (-1.5 +"
+      "   " INVERSE " * (3.75 + " INVERSE " * (-13.125 + " INVERSE " * (59.0625 + " INVERSE " *"
+      "   (-324.84375 + " INVERSE " * (2111.484375 + " INVERSE " * (-15836.1328125 +"
+      "   " INVERSE " * (134607.12890625 + " INVERSE " * (-1278767.724609375 +"
+      "   " INVERSE " * 13427061.1083984375)))))))))),"
+      "   2 * " INNER " * out - 1.1283791670955126)");
 UNARY(ndtri, TD_PW_FLOATS, "The quantile of the standard normal distribution: ndtr's inverse.",
       "x: g * exp(out * out * 0.5) * 2.5066282746310002");
 FORMULA(ndtr, "(Tensor x) -> Tensor", TD_PW_FLOATS,
@@ -194,7 +223,8 @@ FORMULA(log_ndtr, "(Tensor x) -> Tensor", TD_PW_FLOATS,
         "Logarithm of ndtr, also where that vanishes.",
         "where(lt(x, -1), log(erfcx(x * -0.7071067811865476) * 0.5) - x * x * 0.5,"
         "      log1p(erfc(x * 0.7071067811865476) * -0.5))",
-        "x: g * 0.7978845608028654 / erfcx(x * -0.7071067811865476)");
+        "x: g * where(lt(x, -1), 0.7978845608028654 / erfcx(minimum(x, 0) * -0.7071067811865476),"
+        "   0.3989422804014327 * exp(maximum(x, -1) * maximum(x, -1) * -0.5 - out))");
 FORMULA(entr, "(Tensor x) -> Tensor", TD_PW_FLOATS, "-x log(x), 0 at 0, -inf below.",
         "where(eq(x, 0), 0, where(lt(x, 0), -inf, -x * log(x)))", "x: g * (-log(x) - 1)");
 FORMULA(deg2rad, "(Tensor x) -> Tensor", TD_PW_FLOATS, "Degrees in radians.",
@@ -239,29 +269,46 @@ BINARY(fmin, TD_PW_ARITH, "Smaller of a and b; of a number and NaN the number.",
        "a: g * where(ne(b, b), 1, lt(a, b) + 0.5 * eq(a, b));"
        "b: g * where(ne(b, b), 0, where(ne(a, a), 1, gt(a, b) + 0.5 * eq(a, b)))");
 BINARY(hypot, TD_PW_FLOATS, "sqrt(a^2 + b^2), which neither overflows nor vanishes on the way.",
-       "a: g * (a / out); b: g * (b / out)", .dtypes = TD_DTYPES_FLOATS);
+       "a: g * (a / where(eq(out, 0), 1, out)); b: g * (b / where(eq(out, 0), 1, out))",
+       .dtypes = TD_DTYPES_FLOATS);
+/* a - b; of one infinite number and itself 0. */
+#define LEAD "where(logical_and(eq(a, b), eq(abs(a), inf)), 0, a - b)"
 BINARY_FORMULA(logaddexp, TD_PW_FLOATS, "log(exp(a) + exp(b)).",
                "where(eq(a, b), a + 0.6931471805599453,"
                "      maximum(a, b) + log1p(exp(-abs(a - b))))",
-               "a: g / (1 + exp(b - a)); b: g / (1 + exp(a - b))", .dtypes = TD_DTYPES_FLOATS);
+               "a: g / (1 + exp(-" LEAD ")); b: g / (1 + exp(" LEAD "))",
+               .dtypes = TD_DTYPES_FLOATS);
 BINARY_FORMULA(logaddexp2, TD_PW_FLOATS, "log2(2^a + 2^b).",
                "where(eq(a, b), a + 1,"
                "      maximum(a, b) + log1p(exp2(-abs(a - b))) * 1.4426950408889634)",
-               "a: g / (1 + exp2(b - a)); b: g / (1 + exp2(a - b))", .dtypes = TD_DTYPES_FLOATS);
+               "a: g / (1 + exp2(-" LEAD ")); b: g / (1 + exp2(" LEAD "))",
+               .dtypes = TD_DTYPES_FLOATS);
 BINARY_FORMULA(xlogy, TD_PW_FLOATS, "a * log(b), 0 where a is 0.",
                "where(ne(b, b), b, where(eq(a, 0), 0, a * log(b)))",
-               "a: where(logical_and(eq(a, 0), le(b, 0)), 0, g * log(b)); b: g * a / b");
+               "a: where(logical_and(eq(a, 0), le(b, 0)), 0, g * log(b));"
+               "b: where(logical_and(eq(a, 0), eq(b, 0)), 0, g * a / b)");
 BINARY_FORMULA(xlog1py, TD_PW_FLOATS, "a * log(1 + b), 0 where a is 0.",
                "where(ne(b, b), b, where(eq(a, 0), 0, a * log1p(b)))",
-               "a: where(logical_and(eq(a, 0), le(b, -1)), 0, g * log1p(b)); b: g * a / (b + 1)");
+               "a: where(logical_and(eq(a, 0), le(b, -1)), 0, g * log1p(b));"
+               "b: where(logical_and(eq(a, 0), eq(b, -1)), 0, g * a / (b + 1))");
+/* b^(a - 1) exp(-b) / gamma(a); for large a by Stirling's series, since the terms of the exponent
+ * are large and nearly cancel. */
+#define LARGE "maximum(a, 30)"
+#define SHARE "((b - " LARGE ") / " LARGE ")"
+#define GAMMA_DENSITY                                                                              \
+    "where(le(a, 30), exp(where(eq(a, 1), 0, (a - 1) * log(b)) - b - lgamma(a)),"                  \
+    "   where(eq(b, 0), 0, sqrt(" LARGE " * 0.15915494309189535) / b *"                            \
+    "      exp(-" LARGE " * (" SHARE " - log1p(" SHARE ")) -"                                      \
+    "          (0.08333333333333333 - (0.002777777777777778 - 0.0007936507936507937 /"             \
+    "           " LARGE " / " LARGE ") / " LARGE " / " LARGE ") / " LARGE ")))"
 BINARY(igamma, TD_PW_FLOATS,
        "Regularised lower incomplete gamma function of order a at b; its gradient by a is NaN.",
-       "a: g * nan; b: g * exp((a - 1) * log(b) - b - lgamma(a))", .dtypes = TD_DTYPES_FLOATS);
+       "a: g * nan; b: g * " GAMMA_DENSITY, .dtypes = TD_DTYPES_FLOATS);
 BINARY(igammac, TD_PW_FLOATS,
        "Regularised upper incomplete gamma function of order a at b; its gradient by a is NaN.",
-       "a: g * nan; b: -(g * exp((a - 1) * log(b) - b - lgamma(a)))", .dtypes = TD_DTYPES_FLOATS);
+       "a: g * nan; b: -(g * " GAMMA_DENSITY ")", .dtypes = TD_DTYPES_FLOATS);
 BINARY(copysign, TD_PW_FLOATS, "The size of a with the sign of b.",
-       "a: where(eq(a, 0), 0, g * (out / a)); b: 0");
+       "a: where(eq(a, 0), 0, g * copysign(1, a) * copysign(1, b)); b: 0");
 #define NEXTAFTER_SLOPE "a: where(eq(a, b), 0, g); b: 0"
 BINARY(nextafter, TD_PW_ARITH, "The next number after a in the direction of b.", NEXTAFTER_SLOPE,
        .dtypes = TD_DTYPES_FLOATS, .variant = choose_nextafter);
@@ -299,8 +346,7 @@ TD_OPERATOR(float_power) = {
     .schema = "(Tensor|number a, Tensor|number b) -> Tensor",
     .doc = "a to the power b, in float64.",
     .pointwise = PLAN(.type = TD_PW_DOUBLES, .primitive = TD_PW_pow),
-    .gradient = "a: g * where(eq(b, 0), 0, b * pow(a, b - 1));"
-                "b: g * where(logical_and(eq(a, 0), ge(b, 0)), 0, out * log(a))",
+    .gradient = POWER_SLOPES,
     .autocast = {.cuda = TD_AUTOCAST_FP32},
     .flags = FORMS | TD_OP_OUT_EXACT,
 };
