@@ -120,8 +120,20 @@ return function(nn)
     end
     for _, name in ipairs { "leaky_relu", "elu", "celu", "softplus", "hardtanh", "threshold", "hardshrink",
         "softshrink", "glu", "relu6", "selu", "mish", "softsign", "hardsigmoid", "hardswish", "tanhshrink",
-        "logsigmoid", "rrelu", "prelu", "alpha_dropout", "feature_alpha_dropout" } do
+        "logsigmoid", "rrelu", "prelu" } do
         nn.functional[name] = tide[name]
+    end
+    for _, name in ipairs { "alpha_dropout", "feature_alpha_dropout" } do
+        nn.functional[name] = tide._function(name .. "(Tensor input, number p=0.5, bool training=false, "
+            .. "bool inplace=false, *, generator? generator=nil) -> Tensor",
+            ("tide.%s, which here is off unless it is asked for."):format(name),
+            function(x, p, training, inplace, generator)
+                local options = { generator = generator }
+                if inplace then
+                    return x[name .. "_"](x, p, training, options)
+                end
+                return tide[name](x, p, training, options)
+            end)
     end
     for n = 1, 3 do
         feature_dropout(nn, n)

@@ -13,10 +13,14 @@ end
 
 -- Of whatever dtype and device they are, one number.
 local function total_norm(fname, tensors, norm_type, error_if_nonfinite)
-    if #tensors == 0 then
+    local full = {} -- no element has no largest
+    for _, x in ipairs(tensors) do
+        full[#full + 1] = x:numel() > 0 and x or nil
+    end
+    if #full == 0 then
         return tide.tensor(0.0)
     end
-    local norms = tide.foreach.norm(tensors, norm_type)
+    local norms = tide.foreach.norm(full, norm_type)
     for k, norm in ipairs(norms) do
         norms[k] = norm:to(norms[1].dtype, norms[1].device)
     end

@@ -53,7 +53,7 @@ return function(nn)
         end)
 
     F.ctc_loss = declare("ctc_loss(Tensor log_probs, Tensor targets, any input_lengths, any target_lengths, "
-        .. 'index blank=1, "mean"|"sum"|"none" reduction="mean", bool zero_infinity=false) -> Tensor',
+        .. 'index blank=0, "mean"|"sum"|"none" reduction="mean", bool zero_infinity=false) -> Tensor',
         "tide.ctc_loss, which takes lengths as lists too.",
         function(log_probs, targets, inputs, lengths, blank, reduction, zero_infinity)
             return tide.ctc_loss(log_probs, targets, lengths_of(inputs), lengths_of(lengths), blank,

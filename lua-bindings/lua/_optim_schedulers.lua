@@ -389,8 +389,12 @@ define {
                 return number_of(group.lr) + (self.base_lrs[k] - low) * (1 - math.cos(math.pi / whole)) / 2
             end)
         end
-        return map(self.optimizer, function(group)
-            return half_wave(n / whole) / half_wave((n - 1) / whole) * (number_of(group.lr) - low) + low
+        return map(self.optimizer, function(group, k)
+            local rate = number_of(group.lr)
+            if rate == low and self._last_lr[k] == low then -- nothing of the wave is left in it to go on from
+                return low + (self.base_lrs[k] - low) * half_wave(n / whole) / 2
+            end
+            return half_wave(n / whole) / half_wave((n - 1) / whole) * (rate - low) + low
         end)
     end,
     closed = function(self)

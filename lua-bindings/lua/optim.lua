@@ -295,25 +295,36 @@ local function options_of(group)
     return options
 end
 
+-- A value that steps to come don't reach.
+local function kept(value)
+    if tide.is_tensor(value) then
+        return value:detach():clone()
+    elseif type(value) ~= "table" or getmetatable(value) then
+        return value
+    end
+    local list = {}
+    for k, v in pairs(value) do
+        list[k] = kept(v)
+    end
+    return list
+end
+
 local function state_dict(self)
     local dict, number = { param_groups = {}, state = {} }, 0
     for g, group in ipairs(self.param_groups) do
-        dict.param_groups[g] = options_of(group)
+        dict.param_groups[g] = kept(options_of(group))
         dict.param_groups[g].params = {}
         for k, p in ipairs(group.params) do
             number = number + 1
             dict.param_groups[g].params[k] = number
-            local copy = {}
-            for name, value in pairs(self.state[p] or {}) do
-                copy[name] = value
-            end
-            dict.state[number] = copy
+            dict.state[number] = kept(self.state[p] or {})
         end
     end
     return dict
 end
 method("state_dict", ") -> table",
-    "Options and states by the parameters' numbers, for load_state_dict of an optimizer of the same shape.", state_dict)
+    "Options and states by the parameters' numbers, as they are now, for load_state_dict of an optimizer of the same "
+    .. "shape.", state_dict)
 
 -- The options that a class knows are read as those of a constructor; others are what schedulers noted.
 local function read_options(self, g, group, given)
