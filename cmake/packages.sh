@@ -5,7 +5,7 @@
 tide_build_packages="gcc g++ libc6-dev cmake ninja-build pkgconf|pkg-config liblua5.4-dev
     libdnnl-dev libopenblas-openmp-dev libsleef-dev libzmq3-dev libjansson-dev
     libsodium-dev zlib1g-dev libpng-dev"
-tide_test_packages="lua5.4 python3 python3-jupyter-client python3-nbclient python3-nbconvert
+tide_test_packages="lua5.4 luajit python3 python3-jupyter-client python3-nbclient python3-nbconvert
     python3-jupyter-kernel-test python3-numpy time"
 tide_ci_packages="ccache git clang libclang-rt-14-dev|libclang-rt-dev clang-format debootstrap"
 

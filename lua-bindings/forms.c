@@ -34,6 +34,8 @@ static void push_column(lua_State *L, int places, int d) {
 /* nonzero(x, {as_tuple = true}): a list of the places along each dim. */
 static int call_nonzero(lua_State *L) {
     bool apart = asks_for(L, "as_tuple");
+    if (apart && asks_for(L, "out"))
+        tide_error(L, "nonzero: as_tuple gives a list: it takes no out");
     int n = tide_call_operator(L);
     if (!apart)
         return n;

@@ -127,8 +127,8 @@ FORMULA(selu, "(Tensor x) -> Tensor", TD_PW_FLOATS,
         .dtypes = TD_DTYPES_FLOATS);
 FORMULA(mish, "(Tensor x) -> Tensor", TD_PW_FLOATS, "x * tanh(softplus(x)).",
         "x * tanh(log1p(exp(x)))",
-        "x: g * (tanh(log1p(exp(" BOUNDED "))) + " BOUNDED " * sigmoid(" BOUNDED ") *"
-        "        (1 - tanh(log1p(exp(" BOUNDED "))) * tanh(log1p(exp(" BOUNDED ")))))",
+        "x: g * (tanh(log1p(exp(minimum(x, 40)))) + " BOUNDED " * sigmoid(" BOUNDED ") *"
+        "        (1 - tanh(log1p(exp(minimum(x, 40)))) * tanh(log1p(exp(minimum(x, 40))))))",
         .dtypes = TD_DTYPES_FLOATS);
 FORMULA(softsign, "(Tensor x) -> Tensor", TD_PW_FLOATS, "x / (1 + |x|).", "x / (1 + abs(x))",
         "x: g / ((1 + abs(x)) * (1 + abs(x)))", .dtypes = TD_DTYPES_NUMBERS);
@@ -148,7 +148,7 @@ FORMULA(logsigmoid, "(Tensor x) -> Tensor", TD_PW_FLOATS, "Logarithm of sigmoid(
         "minimum(x, 0) - log1p(exp(-abs(x)))", "x: g * sigmoid(-x)", .dtypes = TD_DTYPES_FLOATS);
 #define TANH                                                                                       \
     "tanh(0.7978845608028654 * (" BOUNDED " + 0.044715 * " BOUNDED " * " BOUNDED " * " BOUNDED ")" \
-                                                                                               ")"
+    ")"
 TD_OPERATOR(gelu_tanh) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "gelu with an approximation of the normal distribution by tanh.",

@@ -171,7 +171,8 @@ static td_status run_embedding_bag(td_call *call) {
     else
         status = TD_APPLY(&call->out[0], bag_sums, a[WEIGHT], TD_T(flat), TD_T(bag),
                           td_tensor_or_nil(samples), TD_I(bags), TD_I(padding), a[BY_FREQ],
-                          a[SPARSE], TD_B(!strcmp(a[MODE].string, "mean")));
+                          a[SPARSE], TD_B(!strcmp(a[MODE].string, "mean")),
+                          TD_DTYPE(td_dtype_wide((td_dtype)a[WEIGHT].tensor->dtype)));
 done:
     td_release(flat);
     td_release(bag);
@@ -244,15 +245,15 @@ PART(bag_begins, "(index Tensor bag, Tensor all)", "Where each bag begins, by it
      "cumsum(sizes, 0) - sizes");
 PART(bag_sums,
      "(Tensor weight, index Tensor flat, index Tensor bag, Tensor? samples, int bags, "
-     "int padding, bool by_freq, bool sparse, bool mean)",
-     "Sums or means of the bags' rows.",
-     "rows = embedding_rows(weight, flat, padding, by_freq, sparse);"
+     "int padding, bool by_freq, bool sparse, bool mean, dtype wide)",
+     "Sums or means of the bags' rows, made in a dtype that they fit into.",
+     "rows = to(embedding_rows(weight, flat, padding, by_freq, sparse), wide);"
      "heavy = if(samples == nil, rows, rows * unsqueeze(samples, 1));"
      "kept = if(padding < 0, heavy, where(unsqueeze(flat == padding, 1), 0.0, heavy));"
-     "total = index_add(zeros({bags, weight.size(1)}, dtype=weight.dtype, device=weight.device),"
-     "                  0, bag, kept);"
-     "if(mean, total / unsqueeze(clamp_min(bag_counts(weight, flat, bag, bags, padding), 1), 1),"
-     "   total)");
+     "total = index_add(zeros({bags, weight.size(1)}, dtype=wide, device=weight.device), 0, bag,"
+     "                  kept);"
+     "to(if(mean, total / unsqueeze(clamp_min(bag_counts(total, flat, bag, bags, padding), 1), 1),"
+     "      total), weight.dtype)");
 PART(bag_counts, "(Tensor weight, index Tensor flat, index Tensor bag, int bags, int padding)",
      "Indices of each bag that are no padding.",
      "index_add(zeros({bags}, dtype=weight.dtype, device=weight.device), 0, bag,"

@@ -141,7 +141,8 @@ static td_status kernel_scatter(td_call *call) {
         TD_TRY(spread(a[3], out, index, &src));
     td_dtype dtype = (td_dtype)out->dtype;
     if (index->numel && (p->how == TD_COMBINE_ADD || p->how == TD_COMBINE_MUL))
-        dtype = td_meeting_dtype(out, index->ndim ? index->sizes[p->dim] : 1, index->numel);
+        dtype = td_meeting_dtype(dtype, index->ndim ? index->sizes[p->dim] : 1, index->numel,
+                                 out->numel);
     if (dtype != (td_dtype)out->dtype) {
         status = scatter_wider(p, dtype, a[0].tensor, index, src);
         goto done;

@@ -293,7 +293,8 @@ static td_status kernel_index_write(td_call *call) {
     td_status status = TD_OK;
     td_dtype dtype = (td_dtype)out->dtype;
     if (add)
-        dtype = td_meeting_dtype(out, plan->places, plan->before * plan->places * plan->after);
+        dtype = td_meeting_dtype(dtype, plan->places, plan->before * plan->places * plan->after,
+                                 out->numel);
     if (dtype != (td_dtype)out->dtype) {
         td_release(written);
         written = NULL;

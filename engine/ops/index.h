@@ -15,11 +15,11 @@ td_status td_index_plan_make(const td_tensor *x, td_value indices,
 td_status td_index_put(td_tensor *x, td_value indices, td_tensor *values,
                        bool accumulate) TD_MUST_CHECK;
 
-/* The dtype in which what is written by names is added up, or multiplied, where `times` elements
- * may meet at one place: in out's own bfloat16 a sum of ones stops at 256, in float16 at 2048, in
- * float32 at 2^24. Few elements for a tensor so large that a wider copy of it would take longer
- * than all else stay in its dtype. */
-td_dtype td_meeting_dtype(const td_tensor *out, int64_t times, int64_t written);
+/* The dtype in which `written` elements, of which `times` may meet at one place, are added up in a
+ * tensor of `all`, or multiplied: in bfloat16 itself a sum of ones stops at 256, in float16 at
+ * 2048, in float32 at 2^24. Few elements for a tensor so large that a wider copy of it would take
+ * longer than all else stay in its dtype. */
+td_dtype td_meeting_dtype(td_dtype dtype, int64_t times, int64_t written, int64_t all);
 
 /* Put a copy into the place of *x where it shares memory with a tensor to be written: what is read
  * stays as it was. The old reference is stolen. */

@@ -54,12 +54,11 @@ td_status td_index_plan_make(const td_tensor *x, td_value indices, td_index_plan
     return TD_OK;
 }
 
-td_dtype td_meeting_dtype(const td_tensor *out, int64_t times, int64_t written) {
+td_dtype td_meeting_dtype(td_dtype dtype, int64_t times, int64_t written, int64_t all) {
     enum { FEW = 32, LARGER = 16, MANY = 1 << 20 };
-    td_dtype dtype = (td_dtype)out->dtype;
     if (dtype == TD_F32)
         return times > MANY ? TD_F64 : TD_F32;
-    bool narrow = times < 2 || (times <= FEW && out->numel / LARGER > written);
+    bool narrow = times < 2 || (times <= FEW && all / LARGER > written);
     return (dtype == TD_F16 || dtype == TD_BF16) && !narrow ? TD_F32 : dtype;
 }
 

@@ -91,6 +91,11 @@ static td_status run_scatter_reduce(td_call *call) {
     TD_TRY(cut_like(a[3].tensor, a[2].tensor, &src));
     if (call->inplace) /* what gradients read must not be overwritten */
         TD_STEP(&y, clone, TD_T(y));
+    if (!strcmp(reduce, "mean") && td_dtype_wide((td_dtype)y->dtype) != (td_dtype)y->dtype) {
+        /* the sums, and how many there are, don't fit into 16 bits */
+        TD_STEP(&y, to, TD_T(y), TD_DTYPE(TD_F32));
+        TD_STEP(&src, to, TD_T(src), TD_DTYPE(TD_F32));
+    }
     if (!a[5].b)
         TD_STEP(&y, scatter, TD_T(y), a[1], a[2], neutral(reduce, (td_dtype)y->dtype));
     if (adds)
@@ -99,6 +104,8 @@ static td_status run_scatter_reduce(td_call *call) {
         TD_STEP(&y, scatter_combine, TD_T(y), a[1], a[2], TD_T(src), a[4], TD_B(!a[5].b));
     if (!strcmp(reduce, "mean"))
         TD_TRY(divide(call, src, &y));
+    if (y->dtype != a[0].tensor->dtype)
+        TD_STEP(&y, to, TD_T(y), TD_DTYPE((td_dtype)a[0].tensor->dtype));
     call->out[0] = td_retain(y);
 done:
     td_release(y);

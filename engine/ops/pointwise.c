@@ -121,7 +121,7 @@ TD_OPERATOR(div) = {
     .pointwise = PLAN(.type = TD_PW_FLOATS, .numbers = true, .primitive = TD_PW_div),
     .variant = choose_quotient,
     .sparse = td_sparse_div,
-    .gradient = "a: g / b; b: -(g * (a / b / b))",
+    .gradient = "a: g / b; b: -(g / b * (a / b))",
     .flags = FORMS,
 };
 FORMULA(rsub, "(Tensor|number a, Tensor|number b, *, number alpha=1) -> Tensor", TD_PW_ARITH,
@@ -175,7 +175,7 @@ FORMULA(addcmul, "(Tensor x, Tensor a, Tensor b, *, number value=1) -> Tensor", 
         .dtypes = TD_DTYPES_NUMBERS, .autocast = {.cuda = TD_AUTOCAST_PROMOTE});
 FORMULA(addcdiv, "(Tensor x, Tensor a, Tensor b, *, number value=1) -> Tensor", TD_PW_FLOATS,
         "x + value * a / b.", "x + value * a / b",
-        "x: g; a: g * value / b; b: -(g * value * (a / b / b))", .dtypes = TD_DTYPES_FLOATS,
+        "x: g; a: g * value / b; b: -(g * value / b * (a / b))", .dtypes = TD_DTYPES_FLOATS,
         .autocast = {.cuda = TD_AUTOCAST_PROMOTE});
 TD_OPERATOR(neg) = {
     .schema = "(Tensor x) -> Tensor",

@@ -2,6 +2,7 @@
  * anew; its gradient goes through a stretch of memory that both x and what was seen are laid over.
  */
 #include "engine/ops/copy.h"
+#include "engine/ops/index.h"
 #include "engine/ops/meta.h"
 #include "engine/ops/plan.h"
 #include "engine/ops/shape.h"
@@ -45,19 +46,52 @@ static td_status rule_restride(const td_call *call, td_meta *out) {
     return TD_OK;
 }
 
+/* May several elements lie at one place? Where each dim's step is beyond all that the smaller ones
+ * reach they do not. */
+static bool meets_itself(int ndim, const int64_t *sizes, const int64_t *strides) {
+    int64_t within = 0, reached = -1;
+    for (int k = 0; k < ndim; k++) { /* dims by their strides, from the smallest on */
+        int64_t least = INT64_MAX, more = 0;
+        int equals = 0;
+        for (int d = 0; d < ndim; d++)
+            if (sizes[d] > 1 && strides[d] > reached && strides[d] < least)
+                least = strides[d];
+        for (int d = 0; d < ndim; d++)
+            if (sizes[d] > 1 && strides[d] == least) {
+                more = (sizes[d] - 1) * least;
+                equals++;
+            }
+        if (equals > 1 || (equals && least <= within))
+            return true;
+        within += more;
+        reached = least;
+    }
+    return false;
+}
+
 static td_status kernel_restride(td_call *call) {
     const td_value *a = call->args;
-    td_tensor *part = a[0].tensor;
-    td_tensor *out = call->out[0], *memory = NULL, *seen = NULL;
+    td_tensor *part = td_retain(a[0].tensor);
+    td_tensor *out = call->out[0], *memory = NULL, *seen = NULL, *wide = NULL;
     int64_t low = a[2].i < a[5].i ? a[2].i : a[5].i;
     int64_t high = reach(a[2].i, part->ndim, part->sizes, a[1].ints);
     int64_t far = reach(a[5].i, out->ndim, out->sizes, a[4].ints);
     int64_t length = (high > far ? high : far) - low + 1;
     td_status status = TD_OK;
-    if (part->numel == 0 || out->numel == 0)
-        return td_fill_int(out, 0);
-    TD_TRY(td_tensor_empty((td_dtype)out->dtype, td_tensor_device(out), 1, &length, &memory));
+    td_dtype dtype = (td_dtype)out->dtype;
+    if (part->numel == 0 || out->numel == 0) {
+        status = td_fill_int(out, 0);
+        goto done;
+    }
+    if (meets_itself(part->ndim, part->sizes, a[1].ints))
+        dtype = td_meeting_dtype(dtype, part->numel, part->numel, length);
+    TD_TRY(td_tensor_empty(dtype, td_tensor_device(out), 1, &length, &memory));
     TD_TRY(td_fill_int(memory, 0));
+    if (dtype != (td_dtype)part->dtype) {
+        TD_TRY(td_contiguous_as(part, dtype, &wide));
+        td_release(part);
+        part = wide;
+    }
     td_add_strided_plan plan = {.out = memory, .x = part, .offset = a[2].i - low};
     for (int d = 0; d < part->ndim; d++)
         plan.strides[d] = a[1].ints[d];
@@ -65,6 +99,7 @@ static td_status kernel_restride(td_call *call) {
     TD_TRY(td_tensor_view(memory, out->ndim, out->sizes, a[4].ints, a[5].i - low, &seen));
     status = td_copy_into(out, seen);
 done:
+    td_release(part);
     td_release(memory);
     td_release(seen);
     return status;

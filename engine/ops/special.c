@@ -192,7 +192,7 @@ UNARY(i0, TD_PW_FLOATS, "Modified Bessel function of the first kind, of order 0.
 UNARY(i1, TD_PW_FLOATS, "Modified Bessel function of the first kind, of order 1.",
       "x: g * where(eq(x, 0), 0.5, i0(x) - i1(x) / where(eq(x, 0), 1, x))");
 /* 1 - i1(x) / i0(x) for x from 100 on, in powers of 1 / x: the two are nearly equal there. */
-#define OUTER "(1 / maximum(abs(x), 100))"
+#define OUTER "(1 / maximum(abs(x), 99))"
 #define APART                                                                                      \
     "(" OUTER " * (0.5 + " OUTER " * (0.125 + " OUTER " * (0.125 + " OUTER " * (0.1953125 +"       \
     " " OUTER " * (0.40625 + " OUTER " * (1.0478515625 + " OUTER " * (3.21875 +"                   \
@@ -203,16 +203,16 @@ UNARY(i1e, TD_PW_FLOATS, "i1 times exp(-|x|).",
       "x: g * where(eq(x, 0), 0.5, where(lt(abs(x), 100),"
       "   i0e(x) - i1e(x) * (sign(x) + 1 / where(eq(x, 0), 1, x)),"
       "   i0e(x) * (" APART " - (1 - " APART ") * " OUTER ")))");
-/* From 10 on in powers of 1 / x^2. */
-#define INNER   "minimum(x, 10)"
-#define BEYOND  "maximum(x, 10)"
-#define INVERSE "(1 / " BEYOND " / " BEYOND ")"
+/* From 10 on in powers of (10 / x)^2; the bounds lie beyond, where they are no corner. */
+#define INNER  "minimum(x, 11)"
+#define BEYOND "maximum(x, 9)"
+#define SQUARE "(10 / " BEYOND " * 10 / " BEYOND ")"
 UNARY(erfcx, TD_PW_FLOATS, "exp(x^2) erfc(x), which does not vanish far out.",
-      "x: g * where(gt(x, 10), -0.5641895835477563 * " INVERSE " * (1 + " INVERSE " * (-1.5 +"
-      "   " INVERSE " * (3.75 + " INVERSE " * (-13.125 + " INVERSE " * (59.0625 + " INVERSE " *"
-      "   (-324.84375 + " INVERSE " * (2111.484375 + " INVERSE " * (-15836.1328125 +"
-      "   " INVERSE " * (134607.12890625 + " INVERSE " * (-1278767.724609375 +"
-      "   " INVERSE " * 13427061.1083984375)))))))))),"
+      "x: g * where(gt(x, 10), -0.005641895835477563 * " SQUARE " * (1 + " SQUARE " * (-0.015 +"
+      "   " SQUARE " * (0.000375 + " SQUARE " * (-1.3125e-05 + " SQUARE " * (5.90625e-07 +"
+      "   " SQUARE " * (-3.2484375e-08 + " SQUARE " * (2.111484375e-09 + " SQUARE " *"
+      "   (-1.58361328125e-10 + " SQUARE " * (1.3460712890625e-11 + " SQUARE " *"
+      "   (-1.278767724609375e-12 + " SQUARE " * 1.3427061108398437e-13)))))))))),"
       "   2 * " INNER " * out - 1.1283791670955126)");
 UNARY(ndtri, TD_PW_FLOATS, "The quantile of the standard normal distribution: ndtr's inverse.",
       "x: g * exp(out * out * 0.5) * 2.5066282746310002");
@@ -224,7 +224,7 @@ FORMULA(log_ndtr, "(Tensor x) -> Tensor", TD_PW_FLOATS,
         "where(lt(x, -1), log(erfcx(x * -0.7071067811865476) * 0.5) - x * x * 0.5,"
         "      log1p(erfc(x * 0.7071067811865476) * -0.5))",
         "x: g * where(lt(x, -1), 0.7978845608028654 / erfcx(minimum(x, 0) * -0.7071067811865476),"
-        "   0.3989422804014327 * exp(maximum(x, -1) * maximum(x, -1) * -0.5 - out))");
+        "   0.3989422804014327 * exp(maximum(x, -2) * maximum(x, -2) * -0.5 - maximum(out, -2)))");
 FORMULA(entr, "(Tensor x) -> Tensor", TD_PW_FLOATS, "-x log(x), 0 at 0, -inf below.",
         "where(eq(x, 0), 0, where(lt(x, 0), -inf, -x * log(x)))", "x: g * (-log(x) - 1)");
 FORMULA(deg2rad, "(Tensor x) -> Tensor", TD_PW_FLOATS, "Degrees in radians.",

@@ -52,7 +52,7 @@ end
 
 local by_values = {
     nuc = function(s) return s:sum(-1) end,
-    [2] = function(s) return s:amax(-1) end,
+    [2] = function(s) return s:size(-1) == 0 and s:sum(-1) or s:amax(-1) end,
     [-2] = function(s) return s:amin(-1) end,
 }
 -- The sums of magnitudes over one dim, of which the largest or the smallest counts.
@@ -62,7 +62,11 @@ local by_sums = {
 
 local function norm_of_matrices(fname, A, ord, dim, keepdim)
     local rows, columns = two_places(fname, A, dim or { -2, -1 })
-    if ord == "fro" then
+    local empty = A:size(ord == 1 and columns or rows) == 0
+    if ord == -2 and (empty or A:size(columns) == 0) or ord == -1 and A:size(columns) == 0
+        or ord == -math.huge and A:size(rows) == 0 then
+        fail("%s: a matrix of shape %s has no least of ord %s", fname, tostring(A.shape), tide._number(ord))
+    elseif ord == "fro" then
         return A:norm(2, { rows, columns }, { keepdim = keepdim })
     elseif by_values[ord] then
         local y = by_values[ord](values_of(A, rows, columns))
@@ -74,7 +78,7 @@ local function norm_of_matrices(fname, A, ord, dim, keepdim)
             first, second = rows, columns
         end
         local y = A:abs():sum(first, { keepdim = true })
-        y = y[extreme](y, second, { keepdim = true })
+        y = y[empty and "sum" or extreme](y, second, { keepdim = true }) -- the largest of nothing is 0
         return keepdim and y or y:squeeze { rows, columns }
     end
     fail('%s: ord must be "fro", "nuc", 1, 2, math.huge or one of these with a minus, got %s', fname, tide._describe(ord))

@@ -79,13 +79,50 @@ static inline vd vd_gamma_of_small(vd a, vd x, vd power, int terms) {
     return -vd_expm1(power) - vd_exp(power) * a * sum;
 }
 
+/* Of large a the upper one where x >= a, else the lower, by Temme's expansion (SIAM J. Math. Anal.
+ * 10, 1979): half erfc(sqrt(y)) and a correction in powers of eta and 1 / a, where y = a eta^2 / 2
+ * and eta^2 / 2 = m - log(1 + m) with m = x / a - 1. Series and fraction would take some sqrt(a)
+ * terms. */
+enum { TD_GAMMA_LARGE = 1000000 };
+
+static inline vd vd_powers(const double *c, int n, vd x) {
+    vd sum = (vd){0} + c[n - 1];
+    for (int k = n - 2; k >= 0; k--)
+        sum = sum * x + c[k];
+    return sum;
+}
+
+static __attribute__((noinline)) vd vd_gamma_of_large(vd a, vd x) {
+    static const double zeroth[] = {-0.33333333333333333,     0.083333333333333333,
+                                    -0.014814814814814815,    0.0011574074074074074,
+                                    0.0003527336860670194,    -0.00017875514403292181,
+                                    0.39192631785224378e-4,   -0.21854485106799922e-5,
+                                    -0.185406221071515996e-5, 0.829671134095308601e-6};
+    static const double first[] = {-0.0018518518518518519, -0.0034722222222222222,
+                                   0.0026455026455026455, -0.00099022633744855967,
+                                   0.00020576131687242798};
+    static const double second[] = {0.0041335978835978836, -0.0026813271604938272};
+    const double most = 0.05; /* where nothing is left of the smaller function */
+    vd m = (x - a) / a, sum = (vd){0} + 1.0 / 14;
+    m = vd_select((vl)(m > most), (vd){0} + most, vd_select((vl)(m < -most), (vd){0} - most, m));
+    for (int k = 13; k >= 2; k--)
+        sum = 1.0 / k - m * sum;
+    vd half = m * m * sum, y = a * half, inverse = 1 / a;
+    vd eta = vd_copysign(vd_sqrt(2 * half), m);
+    vd more = vd_powers(zeroth, 10, eta) +
+              inverse * (vd_powers(first, 5, eta) + inverse * vd_powers(second, 2, eta));
+    more *= vd_exp(-y) * 0.3989422804014327 * vd_sqrt(inverse);
+    return 0.5 * vd_erfc(vd_sqrt(y)) + vd_select((vl)(m < 0), -more, more);
+}
+
 static __attribute__((noinline)) vd vd_incomplete_gamma(vd a, vd x, bool upper, double tolerance) {
     vl valid = (vl)(a >= 0) & (vl)(x >= 0) & (vl)(a + x > 0);
     vl most = (vl)(a == 0) | (vl)(x == (double)INFINITY);
     vl least = (vl)(x == 0) | (vl)(a == (double)INFINITY), ends = ~valid | most | least;
     vd one = (vd){0} + 1, order = vd_select(ends, one, a), at = vd_select(ends, one, x);
     vl small = (upper ? (vl)(at <= 1.1) & (vl)(order < 0.5) : (vl){0});
-    vl series = (vl)(at < order + 1) & ~small, fraction = ~series & ~small;
+    vl huge = (vl)(order >= TD_GAMMA_LARGE), below = (vl)(at < order + 1) & ~small;
+    vl series = below & ~huge, fraction = ~below & ~small & ~huge;
     vl large = (vl)(order >= 20);
     vd power = vd_gamma_power(vd_select(large, one, order), at);
     vd y = vd_gamma_weight(order, at, power), r = {0};
@@ -96,6 +133,11 @@ static __attribute__((noinline)) vd vd_incomplete_gamma(vd a, vd x, bool upper, 
     if (vd_any(fraction)) {
         vd above = y * order * vd_gamma_fraction(order, at, fraction, tolerance);
         r = vd_select(fraction, upper ? above : 1 - above, r);
+    }
+    if (vd_any(huge)) {
+        vd less = vd_gamma_of_large(vd_select(huge, order, one), vd_select(huge, at, one));
+        vl same = upper ? (vl)(at >= order) : (vl)(at < order);
+        r = vd_select(huge, vd_select(same, less, 1 - less), r);
     }
     if (vd_any(small))
         r = vd_select(small, vd_gamma_of_small(order, at, power, tolerance > 0x1p-45 ? 18 : 60), r);
