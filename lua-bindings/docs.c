@@ -15,11 +15,11 @@ static void add_int(luaL_Buffer *b, int64_t value) {
     luaL_addstring(b, text);
 }
 
-static void add_ints(luaL_Buffer *b, const td_value *v) {
+static void add_ints(luaL_Buffer *b, const td_value *v, bool counted) {
     luaL_addchar(b, '{');
     for (int k = 0; k < v->n; k++) {
         luaL_addstring(b, k ? ", " : "");
-        add_int(b, v->ints[k]);
+        add_int(b, v->ints[k] + (counted && v->ints[k] >= 0));
     }
     luaL_addchar(b, '}');
 }
@@ -50,7 +50,7 @@ static void add_default(luaL_Buffer *b, const td_param *p) {
         luaL_addchar(b, '"');
         break;
     case TD_KIND_INTS:
-        add_ints(b, v);
+        add_ints(b, v, counted);
         break;
     case TD_KIND_TENSOR: /* no schema writes these as defaults */
     case TD_KIND_TENSORS:

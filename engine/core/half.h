@@ -68,7 +68,7 @@ static inline float td_odd_float(double v) {
     float f = (float)v;
     double back = (double)f;
     uint32_t bits = td_bits_of_float(f), lost = back != v;
-    bits -= (back < 0 ? back < v : back > v);
+    bits -= (v < 0 ? back < v : back > v);
     return td_float_of_bits(bits | lost);
 }
 static inline float td_odd_float_of_int(int64_t v) {

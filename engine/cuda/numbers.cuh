@@ -102,26 +102,26 @@ template <> struct td_narrow<double> {
 };
 
 /* A float that rounds to fewer digits as the wider number does: core/half.h. */
-__device__ static inline float td_odd_float(float v) { return v; }
-__device__ static inline float td_odd_float(double v) {
+__device__ static inline float td_cu_odd_float(float v) { return v; }
+__device__ static inline float td_cu_odd_float(double v) {
     float f = (float)v;
     double back = (double)f;
     unsigned int bits = __float_as_uint(f);
-    bits -= (back < 0 ? back < v : back > v) ? 1 : 0;
+    bits -= (v < 0 ? back < v : back > v) ? 1 : 0;
     return __uint_as_float(back != v ? bits | 1 : bits);
 }
-__device__ static inline float td_odd_float(long long v) {
+__device__ static inline float td_cu_odd_float(long long v) {
     long long low = v & 0xFFFF, cut = v - low + (low ? 0x8000 : 0);
-    return td_odd_float((double)(v > -(1LL << 40) && v < 1LL << 40 ? v : cut));
+    return td_cu_odd_float((double)(v > -(1LL << 40) && v < 1LL << 40 ? v : cut));
 }
 template <> struct td_narrow<__half> {
     template <typename V> __device__ static __half of(V v) {
-        return __float2half_rn(td_odd_float(v));
+        return __float2half_rn(td_cu_odd_float(v));
     }
 };
 template <> struct td_narrow<__nv_bfloat16> {
     template <typename V> __device__ static __nv_bfloat16 of(V v) {
-        return __float2bfloat16_rn(td_odd_float(v));
+        return __float2bfloat16_rn(td_cu_odd_float(v));
     }
 };
 

@@ -363,3 +363,75 @@ t.test("hooks_keep_nothing_alive_once_their_graph_is_gone", function()
     y = nil
     t.eq(alive(), 0)
 end)
+
+-- ---- marks and hooks on what is written ----
+
+-- The gradient that retain_grad keeps is that of the tensor as it is when backward runs, however it got there.
+t.test("marks_of_retain_grad_move_on_with_the_history", function()
+    local function marked(write, through)
+        local x = tide.ones(2, 3, { requires_grad = true })
+        local y = x * 3
+        y:retain_grad()
+        y = write(y, x) or y
+        ;((through and through(y) or y) * 5):sum():backward()
+        return y.grad
+    end
+    local fives = { { 5.0, 5.0, 5.0 }, { 5.0, 5.0, 5.0 } }
+    for what, write in pairs {
+        mul_ = function(y) y:mul_(2) end,
+        twice = function(y) y:mul_(2):add_(1) end,
+        copy_ = function(y, x) y:copy_(x * 2) end,
+        zero_ = function(y) y:zero_() end,
+        assigned = function(y) y[1] = 7 end,
+        masked = function(y) y[y:gt(0)] = 1 end,
+        through_a_view = function(y) y:t():mul_(2) end,
+        through_a_part = function(y) y[1]:mul_(2) end,
+        scattered = function(y) y:index_add_(1, tide.tensor { 1 }, tide.ones(1, 3)) end,
+        of_a_list = function(y) tide.foreach.mul_({ y }, 2) end,
+    } do
+        t.eq(marked(write):tolist(), fives, what)
+    end
+    t.eq(marked(function(y) y:t_() end):tolist(), { { 5.0, 5.0 }, { 5.0, 5.0 }, { 5.0, 5.0 } }, "turned")
+    t.eq(marked(function(y) y:unsqueeze_(1) end).shape, tide.ones(1, 2, 3).shape, "another shape")
+end)
+
+t.test("a_view_that_its_base_left_behind_keeps_its_mark", function()
+    local x = tide.ones(2, { requires_grad = true })
+    local y = x * 3
+    local v = y["1:1"]
+    v:retain_grad()
+    y:mul_(2)
+    ;(v:sum() * 5):backward()
+    t.eq(v.grad:tolist(), { 5.0 })
+    t.eq(x.grad:tolist(), { 30.0, 0.0 })
+end)
+
+-- A hook belongs to the values that it was registered for, as PyTorch's documentation has it.
+t.test("hooks_stay_with_the_history_that_they_were_registered_for", function()
+    local x = tide.ones(2, { requires_grad = true })
+    local y, seen = x * 3, {}
+    y:register_hook(function(g) seen[#seen + 1] = g:tolist() end)
+    y:mul_(2)
+    y:register_hook(function(g) seen[#seen + 1] = g:tolist() end)
+    y:sum():backward()
+    t.eq(seen, { { 1.0, 1.0 }, { 2.0, 2.0 } })
+end)
+
+t.test("hooks_after_accumulation_hear_of_chosen_inputs", function()
+    local x, z = tide.ones(2, { requires_grad = true }), tide.ones(2, { requires_grad = true })
+    local heard = {}
+    x:register_post_accumulate_grad_hook(function(p) heard[#heard + 1] = p.grad:tolist() end)
+    z:register_post_accumulate_grad_hook(function() heard[#heard + 1] = "z" end)
+    ;(x * 3 + z):sum():backward { inputs = { x } }
+    t.eq(heard, { { 3.0, 3.0 } })
+    t.eq(z.grad, nil)
+    tide.autograd.grad((x * 2):sum(), { x }) -- nothing is accumulated
+    t.eq(#heard, 1)
+    local y = x * 2
+    y:retain_grad()
+    y:mul_(2)
+    y:sum():backward { inputs = { x, y } }
+    t.eq(y.grad:tolist(), { 1.0, 1.0 })
+    t.eq(x.grad:tolist(), { 7.0, 7.0 })
+    t.eq(#heard, 2)
+end)

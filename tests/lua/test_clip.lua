@@ -54,3 +54,15 @@ t.test("gradients_are_kept_between_two_values", function()
     t.eq(params[3].grad[3]:item(), 3.5)
     t.error_has(function() utils.clip_grad_value_(params) end, "clip_value")
 end)
+
+t.test("gradients_without_elements_count_nothing", function()
+    for _, p in ipairs { math.huge, 2, 1, -math.huge } do
+        local a, b = tide.zeros(2, { requires_grad = true }), tide.zeros(0, { requires_grad = true })
+        a.grad, b.grad = tide.tensor { 3.0, -4.0 }, tide.zeros(0)
+        local want = tide.linalg.vector_norm(a.grad, p):item()
+        t.eq(utils.clip_grad_norm_({ b, a }, 100, p):item(), want)
+        t.eq(utils.get_total_norm({ b, a.grad }, p):item(), want)
+        a.grad = nil
+        t.eq(utils.clip_grad_norm_({ b, a }, 100, p):item(), 0.0)
+    end
+end)

@@ -451,3 +451,44 @@ t.test("what_is_no_rate_and_no_pair_is_named", function()
     local sgd = tide.optim.SGD({ w }, { lr = 1 })
     t.error_has(function() tide.optim.LBFGS.step(sgd, function() end) end, "LBFGS.step: argument 1 (self): expected an LBFGS")
 end)
+
+-- ---- states that are kept ----
+
+-- What a state_dict holds stays what it was, whatever the optimizer does next; going back to it gives the same way again.
+t.test("a_state_dict_in_memory_does_not_move_on", function()
+    local optim = tide.optim
+    local makers = {
+        SGD = function(p) return optim.SGD(p, { lr = 0.1, momentum = 0.9 }) end,
+        Adam = function(p) return optim.Adam(p, { lr = 0.1, amsgrad = true }) end,
+        AdamW = function(p) return optim.AdamW(p, { lr = 0.1 }) end,
+        RMSprop = function(p) return optim.RMSprop(p, { lr = 0.1, momentum = 0.5, centered = true }) end,
+        Adagrad = function(p) return optim.Adagrad(p, { lr = 0.1 }) end,
+        Adadelta = function(p) return optim.Adadelta(p) end,
+        NAdam = function(p) return optim.NAdam(p) end,
+        LBFGS = function(p) return optim.LBFGS(p, { max_iter = 3 }) end,
+    }
+    for name, make in pairs(makers) do
+        local x = tide.tensor({ 3.0, -2, 1 }, { requires_grad = true })
+        local opt = make({ x })
+        local function steps(n)
+            for _ = 1, n do
+                opt:step(function()
+                    opt:zero_grad()
+                    local loss = (x * x):sum()
+                    loss:backward()
+                    return loss
+                end)
+            end
+            return x:detach():clone()
+        end
+        steps(3)
+        local dict, there = opt:state_dict(), x:detach():clone()
+        local first = steps(3)
+        tide.no_grad(function() x:copy_(there) end)
+        opt:load_state_dict(dict)
+        t.is_true(tide.equal(steps(3), first), name)
+        tide.no_grad(function() x:copy_(there) end)
+        opt:load_state_dict(dict) -- and once more: neither loading nor stepping has touched it
+        t.is_true(tide.equal(steps(3), first), name .. " again")
+    end
+end)

@@ -113,3 +113,24 @@ t.test("the_plateau_takes_a_loss_as_it_comes", function()
     t.eq(o.param_groups[1].lr, 0.5)
     t.error_has(function() scheduler:step() end, "metrics")
 end)
+
+t.test("a_second_cosine_begins_again_where_the_first_ended", function()
+    for _, low in ipairs { 0, 0.01 } do
+        local o = tide.optim.SGD({ tide.zeros(1, { requires_grad = true }) }, { lr = 0.1 })
+        local function run(n)
+            local scheduler, rates = schedulers.CosineAnnealingLR(o, 4, low), {}
+            for k = 1, n do
+                o:step()
+                scheduler:step()
+                rates[k] = o.param_groups[1].lr
+            end
+            return rates
+        end
+        local first, second = run(4), run(4)
+        t.close(first[4], low, 1e-15)
+        for k = 1, 4 do
+            t.close(first[k], low + (0.1 - low) * (1 + math.cos(math.pi * k / 4)) / 2, 1e-12)
+            t.close(second[k], first[k], 1e-12, "the second")
+        end
+    end
+end)

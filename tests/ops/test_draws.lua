@@ -223,3 +223,37 @@ t.test("a_seed_gives_the_same_bits_everywhere", function()
         end
     end
 end)
+
+-- ---- ranges that end before their upper bound ----
+
+-- What is drawn is rounded to the dtype, and stays below `to` and at `from` or above it, also where the dtype holds
+-- neither.
+for _, dtype in ipairs { tide.float64, tide.float32, tide.float16, tide.bfloat16 } do
+    local name = tostring(dtype):gsub("tide.", "")
+    t.test("half_open_ranges_in_" .. name, function()
+        tide.manual_seed(35)
+        local function check(x, from, to, what)
+            local wide = x:double()
+            t.is_true(wide:min():item() >= from, what .. ": the least")
+            t.is_true(wide:max():item() < to, what .. ": the largest")
+        end
+        for _, r in ipairs { { 3, 4 }, { -4, -3 }, { 0, 1 }, { -1, 1 }, { 1, 1.003 }, { 1000, 1001.5 }, { 2.999, 3.999 },
+            { -3.999, -2.999 }, { 1e-7, 1.5e-7 } } do
+            local x = tide.empty(400000, { dtype = dtype }):uniform_(r[1], r[2])
+            local ends = tide.tensor(r, { dtype = tide.float64 }):to(dtype):double():tolist()
+            if ends[1] < ends[2] and not (name == "bfloat16" and r[1] == 1000) then
+                check(x, r[1], r[2], ("uniform_(%g, %g)"):format(r[1], r[2]))
+            end
+            x = tide.empty(1001, 3, { dtype = dtype }):t():uniform_(r[1], r[2])
+            t.is_true(x:double():max():item() <= math.max(r[2], ends[1]))
+        end
+        check(tide.rand(400000, { dtype = dtype }), 0, 1, "rand")
+        check(tide.rand_like(tide.empty(400000, { dtype = dtype })), 0, 1, "rand_like")
+        for _, r in ipairs { { 0, 1000 }, { -1000, -1 }, { 255, 300 }, { -2049, 2050 }, { 5, 6 } } do
+            check(tide.randint(r[1], r[2], { 100000 }, { dtype = dtype }), r[1], r[2], ("randint(%d, %d)"):format(r[1], r[2]))
+            check(tide.empty(100000, { dtype = dtype }):random_(r[1], r[2]), r[1], r[2], ("random_(%d, %d)"):format(r[1], r[2]))
+        end
+        -- a range in which the dtype has no number is what `from` is rounded to
+        t.eq(tide.empty(3, { dtype = dtype }):uniform_(2, 2):tolist(), { 2.0, 2.0, 2.0 })
+    end)
+end

@@ -310,3 +310,21 @@ end)
 t.test("a_hundred_million_ones_are_summed_exactly", function()
     t.eq(tide.ones(1):expand(100000000):sum():item(), 1e8)
 end)
+
+-- NaN is sorted last, and found there.
+t.test("searches_know_where_sorting_puts_nan", function()
+    local nan, inf = 0 / 0, math.huge
+    for _, name in ipairs { "float64", "float32", "float16", "bfloat16" } do
+        local dtype = { dtype = tide[name] }
+        local s = tide.tensor({ 3, nan, 1, 2, nan }, dtype):sort()
+        local v = tide.tensor({ 0, 1, 1.5, 3, 4, inf, -inf, nan }, dtype)
+        local left, right = { 1, 1, 2, 3, 4, 4, 1, 4 }, { 1, 2, 2, 4, 4, 4, 1, 6 } -- NumPy's, from 1
+        t.eq(tide.searchsorted(s, v):tolist(), left, name)
+        t.eq(tide.searchsorted(s, v, { right = true }):tolist(), right, name)
+        t.eq(tide.searchsorted(s:expand(2, 5), v:expand(2, 8)):tolist(), { left, left }, name .. " in lines")
+        t.eq(tide.bucketize(v, s, { right = true }):tolist(), right, name .. " in buckets")
+        local given, order = tide.tensor({ 3, nan, 1, 2, nan }, dtype):sort()
+        t.is_true(given:size(1) == 5)
+        t.eq(tide.searchsorted(tide.tensor({ 3, nan, 1, 2, nan }, dtype), v, { sorter = order }):tolist(), left, name .. " by a sorter")
+    end
+end)

@@ -123,6 +123,71 @@ TEST(numbers_round_to_the_nearest_and_ties_to_even) {
     }
 }
 
+/* Of float64 and integers what float32 can't hold counts too. */
+static int count_wrong_doubles(const format *f, int n, const double *v) {
+    uint16_t rounded[64], single;
+    int wrong = 0;
+    td_cpu->convert->convert[f->dtype][TD_F64](n, rounded, v);
+    for (int k = 0; k < n; k++) {
+        td_store_double(f->dtype, &single, v[k]);
+        wrong += !same(td_load_double(f->dtype, &rounded[k]), nearest(f, v[k]));
+        wrong += !same(td_load_double(f->dtype, &single), nearest(f, v[k]));
+    }
+    return wrong;
+}
+
+static int count_wrong_integers(const format *f, int n, const int64_t *v) {
+    uint16_t rounded[64], single;
+    int wrong = 0;
+    td_cpu->convert->convert[f->dtype][TD_I64](n, rounded, v);
+    for (int k = 0; k < n; k++) {
+        double want = nearest(f, (double)v[k]); /* exact: see below */
+        td_store_int(f->dtype, &single, v[k]);
+        wrong += !same(td_load_double(f->dtype, &rounded[k]), want);
+        wrong += !same(td_load_double(f->dtype, &single), want);
+        if (v[k] == (int32_t)v[k]) {
+            int32_t narrow = (int32_t)v[k];
+            td_cpu->convert->convert[f->dtype][TD_I32](1, &single, &narrow);
+            wrong += !same(td_load_double(f->dtype, &single), want);
+        }
+    }
+    return wrong;
+}
+
+TEST(doubles_and_integers_are_rounded_once) {
+    for (int f = 0; f < 2; f++) {
+        int wrong = 0;
+        for (unsigned k = 0; k < 0x7FFF; k++) {
+            double low = value_of(&formats[f], k), high = value_of(&formats[f], k + 1);
+            if (!(low < INFINITY))
+                break;
+            if (isinf(high))
+                high = ldexp(1, 2 - formats[f].least);
+            double tie = (low + high) / 2;
+            double v[6] = {tie, nextafter(tie, 0), nextafter(tie, INFINITY)};
+            for (int j = 0; j < 3; j++)
+                v[3 + j] = -v[j];
+            wrong += count_wrong_doubles(&formats[f], 6, v);
+            if (tie > 0x1p26 && tie < 0x1p52) { /* numbers beside the tie are doubles too */
+                int64_t i = (int64_t)tie, whole[6] = {i, i - 1, i + 1, -i, 1 - i, -1 - i};
+                wrong += count_wrong_integers(&formats[f], 6, whole);
+            }
+        }
+        CHECK_INT(wrong, 0);
+    }
+    const double ends[] = {65519.99999, 65520,  0x1p-1074, -0x1p-1074, 0x1p-150,
+                           1e300,       -1e300, NAN,       INFINITY};
+    for (int f = 0; f < 2; f++)
+        CHECK_INT(count_wrong_doubles(&formats[f], sizeof ends / sizeof *ends, ends), 0);
+    /* beyond 2^53, where a double rounds as well: 2^62 and half a unit of bfloat16, and one more */
+    uint16_t up, even;
+    const int64_t tie = (1ll << 62) + (1ll << 54), above = tie + 1;
+    td_cpu->convert->convert[TD_BF16][TD_I64](1, &even, &tie);
+    td_cpu->convert->convert[TD_BF16][TD_I64](1, &up, &above);
+    CHECK(td_load_double(TD_BF16, &even) == 0x1p62);
+    CHECK(td_load_double(TD_BF16, &up) == 0x1p62 + 0x1p55);
+}
+
 TEST(what_is_not_finite_or_too_small_is_kept_or_rounded) {
     const float v[] = {INFINITY,   -INFINITY,       NAN,        -NAN,     0x1p-149f,
                        -0x1p-149f, 0x1p-25f,        0x1.8p-25f, 0x1p-24f, 65519.99f,
@@ -168,6 +233,7 @@ int main(void) {
     RUN(all_16_bit_floats_become_their_value);
     RUN(all_16_bit_floats_come_back);
     RUN(numbers_round_to_the_nearest_and_ties_to_even);
+    RUN(doubles_and_integers_are_rounded_once);
     RUN(what_is_not_finite_or_too_small_is_kept_or_rounded);
     RUN(every_pair_of_dtypes_converts_as_single_elements_do);
     return check_finish();
