@@ -5,6 +5,16 @@ return [==[
 > tide.nn.functional.ctc_loss(log_probs, tide.tensor{{1, 2}}, tide.tensor{10}, tide.tensor{2}, 4)
 3.829193  float32 () cpu
 
+## nn.functional.alpha_dropout
+> tide.nn.functional.alpha_dropout(tide.ones(3))
+[1., 1., 1.]
+float32 (3) cpu
+
+## nn.functional.feature_alpha_dropout
+> tide.nn.functional.feature_alpha_dropout(tide.ones(1, 2))
+[[1., 1.]]
+float32 (1, 2) cpu
+
 ## nn.functional.dropout1d
 > tide.nn.functional.dropout1d(tide.ones(1, 3, 2), 0.5, false).shape
 (1, 3, 2)

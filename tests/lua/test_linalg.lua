@@ -240,3 +240,21 @@ t.test("names_are_those_of_pytorch", function()
         t.eq(tide.linalg[name], tide["linalg_" .. name])
     end
 end)
+
+t.test("norms_of_matrices_without_elements", function()
+    for _, size in ipairs { { 0, 3 }, { 3, 0 }, { 0, 0 }, { 2, 0, 3 } } do
+        for _, ord in ipairs { 1, 2, math.huge, "fro", "nuc" } do
+            local y = tide.linalg.matrix_norm(tide.zeros(size), ord)
+            t.eq(y:sum():item(), 0.0, tostring(ord))
+            t.eq(y.ndim, #size - 2)
+            t.eq(tide.linalg.matrix_norm(tide.zeros(size), ord, { keepdim = true }).ndim, #size)
+        end
+        t.error_has(function() tide.linalg.matrix_norm(tide.zeros(size), -2) end, "matrix_norm: a matrix of shape")
+    end
+    for _, ord in ipairs { 1, 2, math.huge } do
+        t.eq(tide.linalg.norm(tide.zeros(0, 3), ord):item(), 0.0)
+    end
+    t.error_has(function() tide.linalg.norm(tide.zeros(0, 3), -math.huge) end, "norm: a matrix of shape (0, 3) has no least")
+    t.eq(tide.linalg.norm(tide.zeros(0, 3), -1):item(), 0.0)
+    t.error_has(function() tide.linalg.norm(tide.zeros(3, 0), -1) end, "norm: a matrix of shape (3, 0) has no least")
+end)

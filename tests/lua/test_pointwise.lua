@@ -304,3 +304,64 @@ t.test("polygamma_of_a_huge_order_ends", function()
         t.eq(y.shape, { 3 })
     end
 end)
+
+-- ---- ends of special functions ----
+
+-- Beside a the incomplete gamma functions go from 0 to 1 over some sqrt(a), however large a is: mpmath's values of
+-- gammainc(a, a + z sqrt(a)), where that is a number of the dtype, and of the upper one.
+t.test("incomplete_gamma_functions_of_large_orders", function()
+    for _, row in ipairs {
+        { 1000000.0, 994000.0, 9.178900262302024e-10, 0.99999999908211 },
+        { 1000000.0, 999000.0, 0.15865521357430365, 0.8413447864256963 },
+        { 1000000.0, 1000000.0, 0.5001329807608725, 0.4998670192391274 },
+        { 1000000.0, 1001000.0, 0.8413447863683403, 0.15865521363165971 },
+        { 1000000.0, 1006000.0, 0.9999999989402603, 1.0597397352843812e-09 },
+        { 1000000.0, 1020000.0, 1.0, 3.8098103227133604e-88 },
+        { 2500000.0, 2490513.167019495, 9.426366311256572e-10, 0.9999999990573634 },
+        { 2500000.0, 2498418.8611699156, 0.15865523779279186, 0.8413447622072081 },
+        { 2500000.0, 2500000.0, 0.5000841044175875, 0.49991589558241245 },
+        { 2500000.0, 2501581.1388300844, 0.841344762192698, 0.15865523780730195 },
+        { 2500000.0, 2509486.832980505, 0.9999999989676798, 1.0323202436891517e-09 },
+        { 2500000.0, 2531622.776601684, 1.0, 1.4637619124602088e-88 },
+        { 500000000.0, 499865835.92135, 9.834220081368015e-10, 0.999999999016578 },
+        { 500000000.0, 499977639.320225, 0.15865525385077894, 0.8413447461492211 },
+        { 500000000.0, 500000000.0, 0.5000059470803873, 0.49999405291961274 },
+        { 500000000.0, 500022360.679775, 0.841344746149216, 0.15865525385078408 },
+        { 500000000.0, 500134164.07865, 0.9999999990102378, 9.897621891806364e-10 },
+        { 500000000.0, 500447213.59549993, 1.0, 3.102141585932725e-89 },
+        { 1000000000000.0, 999994000000.0, 9.86516761964555e-10, 0.9999999990134832 },
+        { 1000000000000.0, 999999000000.0, 0.15865525393141672, 0.8413447460685832 },
+        { 1000000000000.0, 1000000000000.0, 0.5000001329807602, 0.4999998670192399 },
+        { 1000000000000.0, 1000001000000.0, 0.8413447460685832, 0.15865525393141672 },
+        { 1000000000000.0, 1000006000000.0, 0.9999999990133415, 9.866585325644634e-10 },
+        { 1000000000000.0, 1000020000000.0, 1.0, 2.760976668498511e-89 },
+    } do
+        local a, x = tide.tensor({ row[1] }, { dtype = tide.float64 }), tide.tensor({ row[2] }, { dtype = tide.float64 })
+        local what = ("of %g at %.17g"):format(row[1], row[2])
+        t.close(tide.special.gammainc(a, x):item(), row[3], 1e-11 * row[3], "the lower one " .. what)
+        t.close(tide.special.gammaincc(a, x):item(), row[4], 1e-11 * row[4], "the upper one " .. what)
+    end
+    for _, a in ipairs { 1e6, 5e8, 1e9, 1e12, 1e20, 1e30 } do
+        local x = tide.tensor { a }
+        t.close(tide.special.gammainc(x, x):item(), 0.5, 2e-4)
+        t.close(tide.special.gammaincc(x, x):item(), 0.5, 2e-4)
+        t.eq(tide.special.gammainc(x, x * 2):item(), 1.0)
+        t.eq(tide.special.gammaincc(x, x / 2):item(), 1.0)
+        t.eq(tide.special.gammainc(x, x / 2):item(), 0.0)
+    end
+end)
+
+t.test("logit_between_bounds_that_have_changed_places", function()
+    local x = tide.tensor({ 0.2, 0.5, 0.8, 0 / 0 }, { requires_grad = true })
+    local y = x:logit(0.7)
+    for k, want in ipairs { 0.7, 0.7, 0.3 } do -- PyTorch looks at the lower bound first
+        t.close(y[k]:item(), math.log(want / (1 - want)), 1e-6)
+    end
+    t.is_true(tide.isnan(y[4]):item())
+    y[{ { 1, 3 } }]:sum():backward()
+    t.eq(x.grad[{ { 1, 3 } }]:tolist(), { 0.0, 0.0, 0.0 })
+    local z = tide.tensor { 0.0, 0.3, 1 }:logit(0.1)
+    for k, want in ipairs { 0.1, 0.3, 0.9 } do
+        t.close(z[k]:item(), math.log(want / (1 - want)), 1e-6)
+    end
+end)
