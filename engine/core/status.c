@@ -8,15 +8,15 @@
 #include <string.h>
 
 /* On the heap, for threads that ever failed: what a library keeps for each thread in its own
- * storage is taken from a small room that all libraries of a process share (modes.h). */
+ * storage is taken from a small room that all libraries of a process share. */
 typedef struct error_text {
     int prefix; /* length of the prefix that the message begins with */
     char message[768];
 } error_text;
 
 static _Thread_local td_status error_code;
-static _Thread_local error_text
-    *error; /* NULL: nothing failed yet, or there is no room for a message */
+/* NULL: nothing failed yet, or there is no room for a message. */
+static _Thread_local error_text *error;
 static pthread_key_t exit_key;
 static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
 static bool keyed;

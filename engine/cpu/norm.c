@@ -87,7 +87,8 @@ static double largest_of(const job *j, const char *x, double scale, double *sum)
 /* What is above the largest square of the dtype is inf in a sum of them, or NaN; what is small
  * counts where eps is smaller still. */
 static bool is_odd(const job *j, double squares) {
-    const double least = j->wide == TD_F64 ? 0x1p-960 : 0x1p-90;
+    static const double numbers[TD_DTYPE_COUNT] = {[TD_F32] = 0x1p-90, [TD_F64] = 0x1p-960};
+    const double least = numbers[j->wide];
     return !isfinite(squares) || (squares < (double)j->n * least && j->shape.eps < least);
 }
 

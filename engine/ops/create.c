@@ -267,8 +267,9 @@ TD_OPERATOR(arange) = {
 };
 TD_OPERATOR(linspace) = {
     .schema = "(number start, number end, int steps, " OPTIONS,
-    .doc = "So many numbers evenly spaced from start to end, both included; of an integer dtype their "
-           "whole parts.",
+    .doc =
+        "So many numbers evenly spaced from start to end, both included; of an integer dtype their "
+        "whole parts.",
     .rule = rule_linspace,
     .kernel = kernel_progression,
     .dtypes = TD_DTYPES_ALL,
