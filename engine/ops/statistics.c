@@ -423,10 +423,19 @@ TD_OPERATOR(covariance) = {
         "if(x.ndim < 2, reshape(c, {}), if(x.size(0) == 1, reshape(c, {}), c))",
     .flags = TD_OP_INTERNAL,
 };
+TD_OPERATOR(row_sizes) = {
+    .schema = "(Tensor x) -> Tensor",
+    .doc = "The largest magnitude of each row, 1 where it is 0: what no correlation depends on, "
+           "and keeps "
+           "squares within the dtype.",
+    .formula = "m = amax(abs(detach(x)), {-1}, keepdim=true); masked_fill(m, m == 0, 1)",
+    .flags = TD_OP_INTERNAL,
+};
 TD_OPERATOR(corrcoef) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "Correlations of variables (rows) over observations (columns).",
-    .formula = "c = cov(x); n = if(x.ndim < 2, 1, x.size(0));"
+    .formula = "c = cov(if(x.numel == 0 or x.ndim == 0, x, x / row_sizes(x)));"
+               "n = if(x.ndim < 2, 1, x.size(0));"
                "d = sqrt(take(c, arange(0, n * n, n + 1, device=c.device)));"
                "if(n == 1, c / c, clamp(c / reshape(d, {n, 1}) / reshape(d, {1, n}), -1, 1))",
 };

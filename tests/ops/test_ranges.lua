@@ -34,6 +34,7 @@ local operators = {
         local w = tide.arange(1, x:size(2) + 1):to(x.dtype)
         return F.layer_norm(x, { x:size(2) }, w, w, 0)
     end, 0 },
+    corrcoef = { function(x) return tide.corrcoef(x) end, 0 },
     rms_norm = { function(x) return F.rms_norm(x, { x:size(2) }, { eps = 0 }) end, 0 },
     group_norm = { function(x) return F.group_norm(x:reshape(2, 3, 4), 3, { eps = 0 }) end, 0 },
     group_norm_of_two = { function(x) return F.group_norm(x:reshape(1, 4, 6), 2, { eps = 0 }) end, 0 },
