@@ -51,17 +51,28 @@ static void push_tensor(lua_State *L, td_safetensors *archive, int64_t k, const 
     tide_check_pressure(L, TIDE_STATE(L), handle->tensor);
 }
 
-/* _archive_read(path, map): {name = tensor}, {key = note}. */
+/* Into the tables of tensors and of those that are left out, which lie on top. */
+static void add_entry(lua_State *L, td_safetensors *archive, int64_t k, const char *path) {
+    const td_entry *e = &archive->entries[k];
+    bool known = e->dtype != TD_DTYPE_NONE;
+    lua_pushlstring(L, e->name.at, e->name.len);
+    if (known)
+        push_tensor(L, archive, k, path);
+    else
+        lua_pushlstring(L, e->dtype_name.at, e->dtype_name.len);
+    lua_rawset(L, known ? -4 : -3);
+}
+
+/* _archive_read(path, map): {name = tensor}, {name = dtype} of those whose dtype Tide has not,
+ * {key = note}. */
 static int read_archive(lua_State *L) {
     const char *path = luaL_checkstring(L, 1);
     td_safetensors **archive = push_archive(L, path, lua_toboolean(L, 2));
     lua_newtable(L);
+    lua_newtable(L);
     for (int64_t k = 0; k < (*archive)->nentries; k++) {
-        td_text name = (*archive)->entries[k].name;
         tide_poll(L, k);
-        lua_pushlstring(L, name.at, name.len);
-        push_tensor(L, *archive, k, path);
-        lua_rawset(L, -3);
+        add_entry(L, *archive, k, path);
     }
     lua_newtable(L);
     for (int64_t k = 0; k < (*archive)->nnotes; k++) {
@@ -72,7 +83,7 @@ static int read_archive(lua_State *L) {
     }
     td_safetensors_close(*archive);
     *archive = NULL;
-    return 2;
+    return 3;
 }
 
 /* ---- JSON ---- */

@@ -10,17 +10,22 @@ static int fail(lua_State *L, const char *fname, const char *path, td_status sta
     return tide_error(L, "%s: '%s': %s", fname, path, td_error_message());
 }
 
-/* _npy_read(path, fname): the array as a tensor. */
+/* _npy_read(path, fname): the arrays as tensors. */
 static int read_npy(lua_State *L) {
     const char *path = luaL_checkstring(L, 1), *fname = luaL_checkstring(L, 2);
     size_t held;
     tide_read_bytes(L, path, fname, &held);
     td_tensor *bytes = tide_check_tensor(L, -1, fname);
-    tide_handle *handle = tide_push_handle(L);
-    td_status status = td_npy_read(bytes, held, &handle->tensor);
-    if (status)
-        return fail(L, fname, path, status);
-    return 1;
+    int first = lua_gettop(L);
+    size_t at = 0;
+    do {
+        luaL_checkstack(L, 8, fname);
+        tide_handle *handle = tide_push_handle(L);
+        td_status status = td_npy_read(bytes, held, &at, &handle->tensor);
+        if (status)
+            return fail(L, fname, path, status);
+    } while (at < held);
+    return lua_gettop(L) - first;
 }
 
 /* _npy_write(path, x, fname): x lies row by row on the CPU. */

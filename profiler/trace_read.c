@@ -82,43 +82,6 @@ static td_status out_of_memory(void) {
 
 /* ---- values ---- */
 
-static td_status skip(td_json *json);
-
-static td_status skip_list(td_json *json, td_json_kind kind) {
-    const char *key;
-    size_t len;
-    bool more;
-    td_status status = td_json_open(json, kind);
-    while (status == TD_OK && (status = td_json_next(json, kind, &more)) == TD_OK && more) {
-        if (kind == TD_JSON_OBJECT)
-            status = td_json_read_key(json, &key, &len);
-        if (status == TD_OK)
-            status = skip(json);
-    }
-    return status;
-}
-
-static td_status skip(td_json *json) {
-    td_json_number number;
-    text t;
-    td_json_kind kind = td_json_peek(json);
-    switch (kind) {
-    case TD_JSON_OBJECT:
-    case TD_JSON_ARRAY:
-        return skip_list(json, kind);
-    case TD_JSON_STRING:
-        return td_json_read_string(json, &t.at, &t.len);
-    case TD_JSON_NUMBER:
-        return td_json_read_number(json, &number);
-    case TD_JSON_TRUE:
-    case TD_JSON_FALSE:
-    case TD_JSON_NULL:
-    case TD_JSON_NONE:
-        return td_json_read_word(json);
-    }
-    return TD_OK;
-}
-
 /* A string or a number as text; of anything else nothing. */
 static td_status read_text(td_json *json, text *t) {
     td_json_number number;
@@ -126,7 +89,7 @@ static td_status read_text(td_json *json, text *t) {
     if (kind == TD_JSON_STRING)
         return td_json_read_string(json, &t->at, &t->len);
     if (kind != TD_JSON_NUMBER)
-        return skip(json);
+        return td_json_skip(json);
     t->at = json->at;
     td_status status = td_json_read_number(json, &number);
     t->len = (size_t)(json->at - t->at);
@@ -136,7 +99,7 @@ static td_status read_text(td_json *json, text *t) {
 static td_status read_int(td_json *json, int64_t *value) {
     td_json_number number;
     if (td_json_peek(json) != TD_JSON_NUMBER)
-        return skip(json);
+        return td_json_skip(json);
     td_status status = td_json_read_number(json, &number);
     if (status == TD_OK && number.is_int)
         *value = number.i;
@@ -147,7 +110,7 @@ static td_status read_int(td_json *json, int64_t *value) {
 static td_status read_us(td_json *json, int64_t *ns, bool *given) {
     td_json_number number;
     if (td_json_peek(json) != TD_JSON_NUMBER)
-        return skip(json);
+        return td_json_skip(json);
     const char *at = json->at;
     td_status status = td_json_read_number(json, &number);
     if (status)
@@ -237,7 +200,7 @@ static td_status read_argument(td_json *json, slice *s, text key) {
     if (is(key, "Total Allocated"))
         return read_int(json, &s->total);
     if (!is(key, "Sequence number"))
-        return skip(json);
+        return td_json_skip(json);
     status = read_int(json, &number);
     s->sequence = number > 0 ? (uint64_t)number : 0;
     return status;
@@ -259,7 +222,8 @@ static td_status read_object(td_json *json, slice *s, field_reader read) {
 }
 
 static td_status read_arguments(td_json *json, slice *s) {
-    return td_json_peek(json) == TD_JSON_OBJECT ? read_object(json, s, read_argument) : skip(json);
+    return td_json_peek(json) == TD_JSON_OBJECT ? read_object(json, s, read_argument)
+                                                : td_json_skip(json);
 }
 
 static td_status read_field(td_json *json, slice *s, text key) {
@@ -283,7 +247,7 @@ static td_status read_field(td_json *json, slice *s, text key) {
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
         if (is(key, texts[k].key))
             return read_text(json, texts[k].to);
-    return skip(json);
+    return td_json_skip(json);
 }
 
 static td_status read_slice(td_json *json, slice *s) {
@@ -608,7 +572,7 @@ static td_status read_trace(reader *r) {
             found = true;
             status = read_events(r);
         } else if (status == TD_OK) {
-            status = skip(&r->json);
+            status = td_json_skip(&r->json);
         }
     }
     if (status == TD_OK)

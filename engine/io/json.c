@@ -266,6 +266,36 @@ td_status td_json_read_word(td_json *json) {
     return TD_OK;
 }
 
+static td_status skip_list(td_json *json, td_json_kind kind) {
+    const char *key;
+    size_t len;
+    bool more;
+    td_status status = TD_OK;
+    TD_TRY(td_json_open(json, kind));
+    for (;;) {
+        TD_TRY(td_json_next(json, kind, &more));
+        if (!more)
+            break;
+        if (kind == TD_JSON_OBJECT)
+            TD_TRY(td_json_read_key(json, &key, &len));
+        TD_TRY(td_json_skip(json));
+    }
+done:
+    return status;
+}
+
+td_status td_json_skip(td_json *json) {
+    td_json_kind kind = td_json_peek(json);
+    td_json_number number;
+    const char *text;
+    size_t len;
+    if (kind == TD_JSON_OBJECT || kind == TD_JSON_ARRAY)
+        return skip_list(json, kind);
+    if (kind == TD_JSON_STRING)
+        return td_json_read_string(json, &text, &len);
+    return kind == TD_JSON_NUMBER ? td_json_read_number(json, &number) : td_json_read_word(json);
+}
+
 td_status td_json_finish(td_json *json) {
     skip_space(json);
     return json->at == json->end ? TD_OK : fail_at(json, "something behind the end");

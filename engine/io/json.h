@@ -49,6 +49,8 @@ td_status td_json_read_key(td_json *json, const char **text, size_t *len) TD_MUS
 td_status td_json_read_string(td_json *json, const char **text, size_t *len) TD_MUST_CHECK;
 /* A number; an integer that int64 does not hold is refused. */
 td_status td_json_read_number(td_json *json, td_json_number *number) TD_MUST_CHECK;
+/* A value of any kind, passed over. */
+td_status td_json_skip(td_json *json) TD_MUST_CHECK;
 /* true, false or null, whichever td_json_peek said. */
 td_status td_json_read_word(td_json *json) TD_MUST_CHECK;
 /* Nothing but white space follows. */

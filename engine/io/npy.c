@@ -1,4 +1,4 @@
-/* npy.c: NumPy's files of one array; see npy.h. The header is read by a small grammar of its own:
+/* npy.c: NumPy's files of arrays; see npy.h. The header is read by a small grammar of its own:
  * strings, True, False and tuples of integers are all that a plain array's has. */
 #include "engine/io/npy.h"
 
@@ -17,6 +17,19 @@ static const char magic[] = "\x93NUMPY";
 static const char *const dtype_codes[TD_DTYPE_COUNT] = {
     [TD_BOOL] = "b1", [TD_U8] = "u1",  [TD_I8] = "i1",  [TD_I16] = "i2", [TD_I32] = "i4",
     [TD_I64] = "i8",  [TD_F16] = "f2", [TD_F32] = "f4", [TD_F64] = "f8",
+};
+
+/* Other spellings that numpy.dtype takes, behind a mark of the order of bytes or without one. */
+static const char *const dtype_spellings[TD_DTYPE_COUNT] = {
+    [TD_BOOL] = " ? bool bool_ ",
+    [TD_U8] = " B uint8 ubyte ",
+    [TD_I8] = " b int8 byte ",
+    [TD_I16] = " h int16 short ",
+    [TD_I32] = " i int32 intc ",
+    [TD_I64] = " l q int64 int_ int long longlong ",
+    [TD_F16] = " e float16 half ",
+    [TD_F32] = " f float32 single ",
+    [TD_F64] = " d float64 float double ",
 };
 
 /* ---- the header ---- */
@@ -74,6 +87,19 @@ static td_status fail_dtype(const char *at, size_t len) {
                    shown);
 }
 
+static bool find_dtype(const char *at, size_t len, td_dtype *dtype) {
+    char word[SHOWN + 3];
+    int n = snprintf(word, sizeof word, " %.*s ", (int)(len < SHOWN ? len : SHOWN), at);
+    bool plain = len > 0 && len < SHOWN && (size_t)n == len + 2 && !memchr(at, ' ', len);
+    for (int d = 0; plain && d < TD_DTYPE_COUNT; d++)
+        if (dtype_codes[d] &&
+            ((len == 2 && !memcmp(at, dtype_codes[d], 2)) || strstr(dtype_spellings[d], word))) {
+            *dtype = (td_dtype)d;
+            return true;
+        }
+    return false;
+}
+
 static td_status read_dtype(header *h) {
     const char *at;
     size_t len;
@@ -83,15 +109,11 @@ static td_status read_dtype(header *h) {
     td_status status = read_string(h, &at, &len);
     if (status)
         return status;
-    char order = len == 3 ? *at : 0;
-    if (order && strchr("<>=|", order))
-        for (int d = 0; d < TD_DTYPE_COUNT; d++)
-            if (dtype_codes[d] && !memcmp(at + 1, dtype_codes[d], 2)) {
-                h->dtype = (td_dtype)d;
-                h->swapped = order == '>' && td_dtype_size(h->dtype) > 1;
-                return TD_OK;
-            }
-    return fail_dtype(at, len);
+    bool ordered = len > 0 && memchr("<>=|", *at, 4);
+    if (!find_dtype(at + ordered, len - ordered, &h->dtype))
+        return fail_dtype(at, len);
+    h->swapped = *at == '>' && td_dtype_size(h->dtype) > 1;
+    return TD_OK;
 }
 
 static td_status read_order(header *h) {
@@ -199,13 +221,16 @@ static void release_bytes(void *owner, void *data) {
     td_release(owner);
 }
 
-static td_status check_length(const header *h, size_t have) {
+/* Is there what the shape wants, and behind it nothing, or another array? */
+static td_status check_length(const header *h, const char *data, size_t have, size_t *wanted) {
     char shape[TD_SHAPE_TEXT];
     int64_t bytes = td_numel(h->ndim, h->sizes);
     td_shape_text(h->ndim, h->sizes, shape, sizeof shape);
     if (bytes < 0 || __builtin_mul_overflow(bytes, (int64_t)td_dtype_size(h->dtype), &bytes))
         return td_fail(TD_EVALUE, "its shape %s has more elements than can be counted", shape);
-    if ((size_t)bytes != have)
+    *wanted = (size_t)bytes;
+    bool more = have >= *wanted + MAGIC && !memcmp(data + bytes, magic, MAGIC);
+    if (*wanted != have && !more)
         return td_fail(TD_EVALUE, "%s of %s takes %lld bytes, the file has %zu", shape,
                        td_dtype_name(h->dtype), (long long)bytes, have);
     return TD_OK;
@@ -268,20 +293,21 @@ static td_status lay_columns(const header *h, td_tensor *x) {
     return td_tensor_set_shape(x, h->ndim, h->sizes, strides);
 }
 
-td_status td_npy_read(td_tensor *bytes, size_t held, td_tensor **out) {
+td_status td_npy_read(td_tensor *bytes, size_t held, size_t *at, td_tensor **out) {
     header h = {.ndim = 0};
-    char *first = bytes->data;
+    char *first = (char *)bytes->data + *at;
+    size_t have = 0;
     td_status status = TD_OK;
     *out = NULL;
-    TD_TRY(find_header(bytes->data, held, &h));
+    TD_TRY(find_header((const unsigned char *)first, held - *at, &h));
     char *data = first + (h.end - first);
-    size_t have = held - (size_t)(data - first);
     TD_TRY(read_header(&h));
-    TD_TRY(check_length(&h, have));
+    TD_TRY(check_length(&h, data, held - (size_t)(data - (char *)bytes->data), &have));
     TD_TRY(check_bools(&h, data, have));
     TD_TRY(turn_bytes(&h, data, have));
     TD_TRY(take_elements(&h, bytes, data, have, out));
     TD_TRY(lay_columns(&h, *out));
+    *at = (size_t)(data - (char *)bytes->data) + have;
 done:
     if (status) {
         td_release(*out);

@@ -19,7 +19,8 @@ typedef struct td_note {
 
 typedef struct td_entry {
     td_text name;
-    td_dtype dtype;
+    td_dtype dtype;     /* TD_DTYPE_NONE: one that Tide has not; such an entry makes no tensor */
+    td_text dtype_name; /* as the file calls it */
     int ndim;
     int64_t sizes[TD_MAX_DIMS];
     int64_t begin, end; /* bytes behind the header */
@@ -33,11 +34,13 @@ typedef struct td_safetensors {
     struct td_safetensors_file *file;
 } td_safetensors;
 
-/* Open a file and check all of its header. With `map` its pages are mapped, private to this process
- * and copied when written; they stay as long as a tensor made of them. EIO, EVALUE (a file that is
- * wrong: the message says what), ENOMEM, EINTR. */
+/* Open a file and check all of its header; fields that the format does not know are passed over.
+ * With `map` its pages are mapped, private to this process and copied when written; they stay as
+ * long as a tensor made of them. EIO, EVALUE (a file that is wrong: the message says what), ENOMEM,
+ * EINTR. */
 td_status td_safetensors_open(const char *path, bool map, td_safetensors **out) TD_MUST_CHECK;
-/* New CPU tensor of an entry: of the mapped pages, or with elements read from the file. */
+/* New CPU tensor of an entry that has a dtype: of the mapped pages, or with elements read from the
+ * file. */
 td_status td_safetensors_get(td_safetensors *file, int64_t k, td_tensor **out) TD_MUST_CHECK;
 /* Frees all but the tensors. NULL is fine. */
 void td_safetensors_close(td_safetensors *file);

@@ -90,18 +90,12 @@ static td_status make_room(void **table, int64_t count, int64_t *room, size_t si
 /* ---- the header ---- */
 
 static td_status read_dtype(td_json *json, td_entry *e) {
-    char what[NAME_SHOWN + 64], name[NAME_SHOWN + 8];
-    td_text text;
-    td_status status = td_json_read_string(json, &text.at, &text.len);
-    if (status)
-        return status;
-    for (int d = 0; d < TD_DTYPE_COUNT; d++)
-        if (is_text(text, dtype_names[d])) {
+    td_status status = td_json_read_string(json, &e->dtype_name.at, &e->dtype_name.len);
+    e->dtype = TD_DTYPE_NONE;
+    for (int d = 0; status == TD_OK && d < TD_DTYPE_COUNT; d++)
+        if (is_text(e->dtype_name, dtype_names[d]))
             e->dtype = (td_dtype)d;
-            return TD_OK;
-        }
-    snprintf(what, sizeof what, "dtype '%s' is not one that Tide has", show(text, name));
-    return fail_entry(e, what);
+    return status;
 }
 
 /* A list of at most `most` integers from 0 on. */
@@ -153,7 +147,7 @@ static td_status read_field(td_json *json, td_entry *e, int *seen) {
                 : is_text(key, "data_offsets") ? HAS_OFFSETS
                                                : 0;
     if (field == 0)
-        return fail_entry(e, "a field that is neither dtype, shape nor data_offsets");
+        return td_json_skip(json);
     if (*seen & field)
         return fail_entry(e, "a field stands there twice");
     *seen |= field;
@@ -165,8 +159,10 @@ static td_status read_field(td_json *json, td_entry *e, int *seen) {
 /* Do dtype, shape and place agree with one another and with the file? */
 static td_status check_entry(const td_entry *e, int64_t data_bytes) {
     char what[160];
-    int64_t bytes = td_numel(e->ndim, e->sizes);
-    if (bytes < 0 || __builtin_mul_overflow(bytes, (int64_t)td_dtype_size(e->dtype), &bytes))
+    bool known = e->dtype != TD_DTYPE_NONE;
+    int64_t bytes = td_numel(e->ndim, e->sizes),
+            size = known ? (int64_t)td_dtype_size(e->dtype) : 1;
+    if (bytes < 0 || __builtin_mul_overflow(bytes, size, &bytes))
         return fail_entry(e, "its shape has more elements than can be counted");
     snprintf(what, sizeof what, "data_offsets [%lld, %lld] in a file with %lld bytes of data",
              (long long)e->begin, (long long)e->end, (long long)data_bytes);
@@ -175,7 +171,7 @@ static td_status check_entry(const td_entry *e, int64_t data_bytes) {
     snprintf(what, sizeof what, "its shape takes %lld bytes, data_offsets [%lld, %lld] are %lld",
              (long long)bytes, (long long)e->begin, (long long)e->end,
              (long long)(e->end - e->begin));
-    return e->end - e->begin == bytes ? TD_OK : fail_entry(e, what);
+    return !known || e->end - e->begin == bytes ? TD_OK : fail_entry(e, what);
 }
 
 static td_status read_entry(td_safetensors *s, td_json *json, td_text name) {
@@ -207,6 +203,8 @@ done:
 static td_status read_notes(td_safetensors *s, td_json *json) {
     bool more;
     td_status status = TD_OK;
+    if (td_json_peek(json) == TD_JSON_NULL)
+        return td_json_read_word(json);
     TD_TRY(td_json_open(json, TD_JSON_OBJECT));
     for (;;) {
         TD_TRY(td_json_next(json, TD_JSON_OBJECT, &more));
@@ -319,6 +317,46 @@ static td_status read_bytes(int fd, char *to, int64_t n, int64_t at) {
     return TD_OK;
 }
 
+/* What files begin with that are often taken for such a file, and what may be done. */
+static const struct kind {
+    const char *magic, *says;
+} kinds[] = {
+    {"\x93NUMPY", "an array of NumPy: tide.io.load_npy reads it under any name"},
+    {"PK\3\4", "a zip archive"}, /* what it holds says more: find_archive */
+    {"\x80", "a pickle of Python: safetensors.torch.save_file writes what can be read"},
+    {"\x89HDF\r\n", "an HDF5 file: safetensors.numpy.save_file writes what can be read"},
+    {"GGUF", "a GGUF file of quantized weights"},
+    {"\x1F\x8B", "compressed by gzip: gunzip it first"},
+    {"version ", "a pointer of Git LFS: 'git lfs pull' fetches the file"},
+    {"<!", "a page of HTML: the download went wrong"},
+    {"<html", "a page of HTML: the download went wrong"},
+    {"{", "a text of JSON; where it is an index of weights, load the files that it names"},
+};
+
+/* An archive's kind, by the names in its first bytes. */
+static const char *find_archive(int fd, const char *says) {
+    char first[1024];
+    ssize_t held = pread(fd, first, sizeof first, 0);
+    if (held > 0 && memmem(first, (size_t)held, ".npy", 4))
+        return "an archive of NumPy's arrays (.npz): numpy.save writes one to a file, which can be "
+               "read";
+    if (held > 0 && memmem(first, (size_t)held, ".pkl", 4))
+        return "a file of torch.save: safetensors.torch.save_file writes what can be read";
+    return says;
+}
+
+/* A single letter tells nothing where it may be the length of a header that was cut off. */
+static td_status check_kind(int fd, const unsigned char bytes[LENGTH_BYTES]) {
+    bool small = !memcmp(bytes + LENGTH_BYTES / 2, "\0\0\0\0", LENGTH_BYTES / 2);
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        if (!memcmp(bytes, kinds[k].magic, strlen(kinds[k].magic)) &&
+            !(small && strlen(kinds[k].magic) == 1)) {
+            const char *says = *bytes == 'P' ? find_archive(fd, kinds[k].says) : kinds[k].says;
+            return td_fail(TD_EVALUE, "no safetensors file, but %s", says);
+        }
+    return TD_OK;
+}
+
 /* Its length, checked, and the header's bytes. */
 static td_status load_header(struct td_safetensors_file *f) {
     struct stat info;
@@ -337,10 +375,14 @@ static td_status load_header(struct td_safetensors_file *f) {
         return status;
     for (int k = LENGTH_BYTES; k-- > 0;)
         length = length << 8 | bytes[k];
-    if (length > (uint64_t)info.st_size - LENGTH_BYTES)
-        return td_fail(TD_EVALUE,
-                       "no safetensors file, or cut off: a header of %llu bytes in a file of %lld",
-                       (unsigned long long)length, (long long)info.st_size);
+    if (length > (uint64_t)info.st_size - LENGTH_BYTES) {
+        status = check_kind(f->fd, bytes);
+        return status ? status
+                      : td_fail(TD_EVALUE,
+                                "no safetensors file, or cut off: a header of %llu bytes in a file "
+                                "of %lld",
+                                (unsigned long long)length, (long long)info.st_size);
+    }
     f->header_bytes = (int64_t)length;
     f->data_at = LENGTH_BYTES + f->header_bytes;
     f->data_bytes = info.st_size - f->data_at;

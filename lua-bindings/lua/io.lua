@@ -255,10 +255,19 @@ io.write_csv = declare(
 
 -- ---- NumPy's arrays ----
 
+-- All arrays of a file, each a result.
+function tide._load_arrays(path, device, fname)
+    local arrays = table.pack(tide._npy_read(path, fname))
+    for k = 1, device and arrays.n or 0 do
+        arrays[k] = arrays[k]:to(device)
+    end
+    return table.unpack(arrays, 1, arrays.n)
+end
+
 io.load_npy = declare("load_npy(str path, *, device? device=nil) -> Tensor",
-    "A file that numpy.save wrote; tide.load reads files that end in .npy so.", function(path, device)
-        local x = tide._npy_read(path, "load_npy")
-        return device and x:to(device) or x
+    "A file that numpy.save wrote; where it wrote several arrays to one file, each is a result. tide.load reads files "
+    .. "that end in .npy so.", function(path, device)
+        return tide._load_arrays(path, device, "load_npy")
     end)
 
 io.save_npy = declare("save_npy(Tensor x, str path)",

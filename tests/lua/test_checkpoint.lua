@@ -279,11 +279,16 @@ local HOSTILE = {
     { '{' .. entry("F32", "1", "0,4,4") .. '}', four, "more than 2" },
     { '{' .. entry("F32", "1", "0") .. '}', four, "not two numbers" },
     { '{' .. entry("F32", "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1", "0,4") .. '}', four, "more than 16" },
-    { '{' .. entry("F8_E4M3", "4", "0,4") .. '}', four, "dtype 'F8_E4M3' is not one that Tide has" },
-    { '{' .. entry("f32", "1", "0,4") .. '}', four, "dtype 'f32'" },
+    { '{' .. entry("F8_E4M3", "4", "0,5") .. '}', four, "data_offsets [0, 5] in a file with 4 bytes" },
+    { '{' .. entry("F8_E4M3", "4", "0,3") .. '}', four, "1 bytes at the end belong to no tensor" },
+    { '{' .. entry("F8_E4M3", "9223372036854775807,3", "0,4") .. '}', four, "more elements than can be counted" },
     { '{' .. entry("BOOL", "4", "0,4") .. '}', "\0\1\2\0", "neither 0 nor 1" },
     { '{"a":{"dtype":"F32","shape":[1]}}', four, "missing" },
-    { '{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"x":1}}', four, "a field that is neither" },
+    { '{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"x":[1,}}', four, "a value expected" },
+    { '{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"x":{"y":tru}}}', four, "a value expected" },
+    { '{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"x":' .. ("["):rep(300) .. '}}', four, "nested too deeply" },
+    { '{"__metadata__":nul}', "", "a value expected" },
+    { '{"__metadata__":true}', "", "'{' expected" },
     { '{"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}}', four, "a field stands there twice" },
     { '{"a":{"dtype":4,"shape":[1],"data_offsets":[0,4]}}', four, "a string expected" },
     { '{"a":{"dtype":"F32","shape":1,"data_offsets":[0,4]}}', four, "'[' expected" },
@@ -310,6 +315,57 @@ local HOSTILE = {
     { '{"__metadata__":[]}', "", "'{' expected" },
     { "  ", "", "'{' expected" },
 }
+
+t.test("tensors_of_other_dtypes_are_left_out_and_named", function()
+    local others = { "F8_E4M3", "F8_E5M2", "F8_E8M0", "F4", "U16", "U32", "U64", "C64", "f32", "" }
+    local header, at = {}, 0
+    for k, dtype in ipairs(others) do
+        header[k] = ('"x%d":{"dtype":"%s","shape":[%d],"data_offsets":[%d,%d]}'):format(k, dtype, k, at, at + k)
+        at = at + k
+    end
+    header[#header + 1] = ('"w":{"dtype":"F32","shape":[2],"data_offsets":[%d,%d]}'):format(at, at + 8)
+    write_raw("{" .. table.concat(header, ",") .. "}", ("\1"):rep(at) .. string.pack("<ff", 1.5, -2))
+    for _, map in ipairs { true, false } do
+        local tensors, notes, left = tide.load(path, { map = map })
+        t.eq(tensors.w:tolist(), { 1.5, -2 })
+        t.eq({ next(tensors, "w"), next(notes) }, {})
+        for k, dtype in ipairs(others) do
+            t.eq({ tensors["x" .. k], left["x" .. k] }, { nil, dtype })
+        end
+    end
+    write_raw("{" .. entry("F32", "1", "0,4") .. "}", four)
+    t.eq({ select(2, tide.load(path)) }, { {}, {} })
+end)
+
+t.test("metadata_of_null_and_fields_of_later_versions_are_passed_over", function()
+    for _, more in ipairs { '"x":1', '"x":null', '"x":{"y":[1,{"z":"\\u00e9"},true,-1e3],"w":{}}', '"stride":[1,[]],"quant":"none"' } do
+        write_raw('{"__metadata__":null,"a":{' .. more .. ',"dtype":"F32","shape":[1],"data_offsets":[0,4]}}', string.pack("<f", 3))
+        local tensors, notes = tide.load(path)
+        t.eq({ tensors.a:tolist(), notes }, { { 3 }, {} })
+        write_raw('{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],' .. more .. '}}', string.pack("<f", 4))
+        t.eq(tide.load(path).a:tolist(), { 4 })
+    end
+end)
+
+t.test("files_of_another_kind_are_called_by_their_names", function()
+    local function zip(name)
+        return "PK\3\4\20\0\0\0\0\0" .. ("\0"):rep(16) .. string.pack("<I2I2", #name, 0) .. name .. ("x"):rep(40)
+    end
+    for _, case in ipairs {
+        { zip "arr_0.npy", "an archive of NumPy's arrays (.npz)" }, { zip "model/data.pkl", "a file of torch.save" },
+        { zip "README", "a zip archive" }, { "\x80\2\x8a\nl\xfc\x9cF\xf9 j", "a pickle of Python" },
+        { "\x89HDF\r\n\x1a\n" .. ("\0"):rep(40), "an HDF5 file" }, { "GGUF\3\0\0\0" .. ("\0"):rep(16), "a GGUF file" },
+        { "\x1f\x8b\8\0\0\0\0\0\0\3", "compressed by gzip" }, { '{\n  "metadata": {}\n}', "a text of JSON" },
+        { "version https://git-lfs.github.com/spec/v1\n", "git lfs pull" }, { "<!doctype html><html></html>", "a page of HTML" },
+        { "\x93NUMPY\1\0v\0{}", "tide.io.load_npy reads it" },
+    } do
+        write_file(case[1])
+        local message = t.error_has(function() tide.load(path) end, "load: '" .. path .. "': no safetensors file, but ")
+        t.is_true(message:find(case[2], 1, true) and not message:find("header of", 1, true), message)
+    end
+    write_file("{\0\0\0\0\0\0\0{}") -- 123 bytes of header are wanted
+    t.error_has(function() tide.load(path) end, "or cut off: a header of 123 bytes in a file of 10")
+end)
 
 t.test("wrong_files_are_refused_in_one_line", function()
     for _, case in ipairs(HOSTILE) do

@@ -91,6 +91,49 @@ t.test("all_versions_and_any_spelling_of_the_header_are_read", function()
     t.eq(tide.load(path):tolist(), { 1, 2 })
 end)
 
+t.test("several_arrays_in_a_file_are_several_results", function()
+    local first, second = npy(of("<f4", "False", "(2,)"), string.pack("<ff", 1, 2)), npy(of(">i2", "True", "(1, 2)"), "\0\3\0\4")
+    put(first .. second .. npy(of("|b1", "False", "(3,)"), "\1\0\1") .. first)
+    for _, load_it in ipairs { tide.io.load_npy, tide.load } do
+        local all = table.pack(load_it(path))
+        t.eq(all.n, 4)
+        t.eq({ all[1]:tolist(), all[2]:tolist(), all[3]:tolist(), all[4]:tolist() },
+            { { 1, 2 }, { { 3, 4 } }, { true, false, true }, { 1, 2 } })
+        all[1]:mul_(2) -- the bytes they share are parted
+        t.eq({ all[1]:tolist(), all[4]:tolist() }, { { 2, 4 }, { 1, 2 } })
+        t.eq(select("#", load_it(path, { device = "cpu" })), 4)
+    end
+    put(npy(of("<f4", "False", "(0,)")):rep(300))
+    t.eq(select("#", tide.io.load_npy(path)), 300)
+    for _, rest in ipairs { "\x93NUMP", "\x93NUMPY", second:sub(1, -2), second .. "x", ("\0"):rep(6) } do
+        put(first .. rest)
+        t.is_true(not pcall(tide.io.load_npy, path), rest)
+    end
+end)
+
+t.test("dtypes_may_be_spelt_in_any_way_that_numpy_takes", function()
+    for dtype, row in pairs {
+        [tide.bool] = { "?", "bool", "b1", "bool_", pack = "B" }, [tide.uint8] = { "B", "uint8", "u1", "ubyte", pack = "B" },
+        [tide.int8] = { "b", "int8", "i1", "byte", pack = "b" }, [tide.int16] = { "h", "int16", "i2", "short", pack = "i2" },
+        [tide.int32] = { "i", "int32", "i4", "intc", pack = "i4" },
+        [tide.int64] = { "q", "l", "int64", "i8", "int", "longlong", pack = "i8" },
+        [tide.float32] = { "f", "float32", "f4", "single", pack = "f" }, [tide.float64] = { "d", "float64", "f8", "double", "float", pack = "d" },
+    } do
+        for _, word in ipairs(row) do
+            for _, mark in ipairs { "", "<", "=", "|", ">" } do
+                local x = load(npy(of(mark .. word, "False", "(2,)"), string.pack((mark == ">" and ">" or "<") .. row.pack:rep(2), 1, 0)))
+                t.eq({ x.dtype, x:to(tide.int64):tolist() }, { dtype, { 1, 0 } }, mark .. word)
+            end
+        end
+    end
+    t.eq(load(npy(of("e", "False", "(1,)"), "\0\x3c")):tolist(), { 1 })
+    t.eq(load(npy(of("half", "False", "(1,)"), "\0\x3c")).dtype, tide.float16)
+    for _, word in ipairs { "", "<", "f3", "float3", "float", "oat32", "f4 ", " f4", "f4 i4", "O", "u2", "uint16", "c8", "V2", "S4", "<<f4", "F" } do
+        put(npy(of(word, "False", "(1,)"), "\0\0\0\0"))
+        t.is_true(not pcall(tide.io.load_npy, path), word)
+    end
+end)
+
 t.test("a_file_that_is_wrong_is_refused_in_a_line", function()
     local eight = string.pack("<d", 1)
     for bytes, part in pairs {
