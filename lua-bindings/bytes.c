@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 enum { POLL_MS = 50, FIRST_BYTES = 1 << 16, READ_BYTES = 1 << 20 };
 
@@ -88,6 +89,67 @@ static td_status read_open(source *s) {
     return status;
 }
 
+/* ---- gzip ---- */
+
+/* One piece more of what `z` unpacks, into room that is made; *end: a member of the file ends. */
+static td_status unpack_piece(source *to, z_stream *z, bool *end) {
+    td_status status = make_room(to);
+    if (status == TD_OK)
+        status = td_interrupt_check();
+    if (status)
+        return status;
+    size_t room = (size_t)to->handle->tensor->numel - to->held - 1;
+    z->next_out = (unsigned char *)to->handle->tensor->data + to->held;
+    z->avail_out = room < READ_BYTES ? (unsigned)room : READ_BYTES;
+    unsigned before = z->avail_out;
+    int found = inflate(z, Z_NO_FLUSH);
+    to->held += before - z->avail_out;
+    *end = found == Z_STREAM_END;
+    if (found == Z_MEM_ERROR)
+        return td_fail(TD_ENOMEM, "out of memory");
+    return found == Z_OK || *end ? TD_OK
+                                 : td_fail(TD_EIO, "the packed file is cut short or damaged");
+}
+
+/* The bytes of all members, of which each begins as the first does. */
+static td_status unpack_all(const source *from, source *to, z_stream *z) {
+    unsigned char *at = from->handle->tensor->data, *stop = at + from->held;
+    bool end = true;
+    td_status status = TD_OK;
+    while (status == TD_OK && !(end && at == stop)) {
+        if (end && inflateReset(z) != Z_OK)
+            return td_fail(TD_EIO, "the packed file is damaged");
+        z->next_in = at;
+        z->avail_in = stop - at < READ_BYTES ? (unsigned)(stop - at) : READ_BYTES;
+        status = unpack_piece(to, z, &end);
+        at = z->next_in;
+    }
+    return status;
+}
+
+static bool is_packed(const source *s) {
+    return s->held > 2 && !memcmp(s->handle->tensor->data, "\x1F\x8B\x08", 3);
+}
+
+/* Put what gzip packed in the place of what was read. */
+static td_status unpack(source *s) {
+    enum { GZIP_ALONE = 16 + MAX_WBITS };
+    z_stream z = {0};
+    source to = {.L = s->L, .handle = tide_push_handle(s->L)};
+    if (inflateInit2(&z, GZIP_ALONE) != Z_OK)
+        return td_fail(TD_ENOMEM, "out of memory");
+    td_status status = grow(&to, (int64_t)s->held < FIRST_BYTES ? FIRST_BYTES : (int64_t)s->held);
+    if (status == TD_OK)
+        status = unpack_all(s, &to, &z);
+    inflateEnd(&z);
+    td_release(s->handle->tensor);
+    s->handle->tensor = to.handle->tensor;
+    to.handle->tensor = NULL;
+    s->held = to.held;
+    lua_pop(s->L, 1);
+    return status;
+}
+
 static td_status read_path(source *s, const char *path) {
     s->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (s->fd < 0)
@@ -100,6 +162,8 @@ static td_status read_path(source *s, const char *path) {
 char *tide_read_bytes(lua_State *L, const char *path, const char *fname, size_t *held) {
     source s = {.L = L, .handle = tide_push_handle(L)};
     td_status status = read_path(&s, path);
+    if (status == TD_OK && is_packed(&s))
+        status = unpack(&s);
     if (status == TD_EINTR)
         tide_raise(L);
     if (status)

@@ -5,7 +5,8 @@
 
 #include "lua-bindings/state.h"
 
-/* Push the handle of a uint8 tensor that holds them, `*held` and a NUL behind; borrowed from it.
+/* Push the handle of a uint8 tensor that holds them, unpacked where gzip packed them, `*held` and a
+ * NUL behind; borrowed from it.
  * Raises where the file can't be read; the message begins with `fname`. */
 char *tide_read_bytes(lua_State *L, const char *path, const char *fname, size_t *held);
 

@@ -1,8 +1,9 @@
 /* csv.c: the reader of tables in text (lua/io.lua is its face): one pass over the lines to count
  * them, one to convert. A cell becomes what it says or an error that names its line. Cells may
- * stand in quotes, and none holds the end of a line.
+ * stand in quotes, and hold ends of lines there; lines end as any system ends them.
  */
 #include "engine/core/interrupt.h"
+#include "engine/io/json.h"
 #include "lua-bindings/args.h"
 #include "lua-bindings/bytes.h"
 #include "lua-bindings/csv_number.h"
@@ -10,14 +11,16 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 /* A file that is being read: a userdata whose user values are the handle of the bytes, the path and
  * the list of the columns' names. */
 typedef struct csv {
     char *text, *end; /* NUL behind it */
-    char delimiter;
-    bool quotes; /* a quote may begin a cell */
-    bool named;  /* by a header */
+    char delimiter; /* a blank: any run of blanks and tabs, and those around a line part nothing */
+    char decimal;   /* in front of a number's fraction */
+    bool quotes;    /* a quote may begin a cell */
+    bool named;     /* by a header */
     bool missing_given;
     double missing; /* what stands for a cell that is empty */
     td_dtype dtype;
@@ -40,22 +43,15 @@ static const char *path_of(lua_State *L) {
 typedef struct line {
     char *at, *end; /* without what ends it */
     char *next;
+    int64_t breaks; /* as an editor counts its lines: the ends of lines in it, its own among them */
 } line;
-
-static line find_line(const csv *c, char *at) {
-    char *end = memchr(at, '\n', (size_t)(c->end - at));
-    line l = {.at = at, .end = end ? end : c->end, .next = end ? end + 1 : c->end};
-    if (l.end > l.at && l.end[-1] == '\r')
-        l.end--;
-    return l;
-}
 
 static bool is_blank(char letter) {
     return letter == ' ' || letter == '\t';
 }
 
 static char *skip_blanks(const csv *c, char *at, const char *end) {
-    while (at < end && is_blank(*at) && *at != c->delimiter)
+    while (at < end && is_blank(*at) && (*at != c->delimiter || *at == ' '))
         at++;
     return at;
 }
@@ -78,20 +74,69 @@ static char *skip_quoted(char *at, const char *end) {
     return NULL;
 }
 
+/* Where a line ends that `at` is on. */
+static char *find_break(char *at, char *end) {
+    char *feed = memchr(at, '\n', (size_t)(end - at)), *stop = feed ? feed : end;
+    char *back = memchr(at, '\r', (size_t)(stop - at));
+    return back ? back : stop;
+}
+
+/* Behind what ends a line there. */
+static char *skip_break(char *at, const char *end) {
+    if (at < end)
+        at += at + 1 < end && at[0] == '\r' && at[1] == '\n' ? 2 : 1;
+    return at;
+}
+
+static char *find_delimiter(const csv *c, char *at, char *end) {
+    if (c->delimiter != ' ')
+        return memchr(at, c->delimiter, (size_t)(end - at));
+    while (at < end && !is_blank(*at))
+        at++;
+    return at < end ? at : NULL;
+}
+
+/* The end of a line with quotes: of the file's lines the first that ends outside of them. A quote
+ * that nothing closes reaches to the end of its line, and next_cell refuses it. */
+static char *find_end(const csv *c, line *l) {
+    char *end = find_break(l->at, c->end);
+    for (char *at = l->at, *next; at; at = next ? next + 1 : NULL) {
+        char *first = skip_blanks(c, at, end), *stop = first;
+        if (first < end && *first == '"' && !(stop = skip_quoted(first, c->end)))
+            return end;
+        while (stop > end) {
+            end = find_break(skip_break(end, c->end), c->end);
+            l->breaks++;
+        }
+        next = find_delimiter(c, stop, end);
+    }
+    return end;
+}
+
+static line find_line(const csv *c, char *at) {
+    line l = {.at = at, .end = find_break(at, c->end), .breaks = 1};
+    if (c->quotes && memchr(at, '"', (size_t)(l.end - at)))
+        l.end = find_end(c, &l);
+    l.next = skip_break(l.end, c->end);
+    return l;
+}
+
 /* The line's next cell, without the blanks around it, with its quotes; moves l->at behind it,
  * to NULL behind the last. False where a quote isn't closed, or something follows the one that
  * closes. */
 static bool next_cell(const csv *c, line *l, line *cell) {
-    char *first = c->quotes ? skip_blanks(c, l->at, l->end) : l->at, *stop = first;
+    char *first = skip_blanks(c, l->at, l->end), *stop = first;
     bool quoted = c->quotes && first < l->end && *first == '"';
     if (quoted) {
         stop = skip_quoted(first, l->end);
         if (!stop)
             return false;
     }
-    char *end = memchr(stop, c->delimiter, (size_t)(l->end - stop));
+    char *end = find_delimiter(c, stop, l->end);
     *cell = (line){.at = first, .end = end ? end : l->end};
     l->at = end ? end + 1 : NULL;
+    if (end && c->delimiter == ' ' && (l->at = skip_blanks(c, end, l->end)) == l->end)
+        l->at = NULL;
     while (cell->at < cell->end && is_blank(*cell->at))
         cell->at++;
     while (cell->end > cell->at && is_blank(cell->end[-1]))
@@ -119,12 +164,11 @@ static void check_interrupt(lua_State *L) {
 static int fail_quotes(lua_State *L, int64_t number, int64_t column) {
     return tide_error(
         L,
-        "read_csv: '%s', line %I, column %I: a quoted cell ends at a quote on its own "
-        "line, with nothing behind it",
+        "read_csv: '%s', line %I, column %I: a quoted cell ends at a quote, with nothing behind it",
         path_of(L), (LUAI_UACINT)number, (LUAI_UACINT)column);
 }
 
-static int64_t count_quoted(lua_State *L, const csv *c, line l, int64_t number) {
+static int64_t count_cells(lua_State *L, const csv *c, line l, int64_t number) {
     line cell;
     int64_t n = 0;
     while (l.at) {
@@ -138,8 +182,8 @@ static int64_t count_quoted(lua_State *L, const csv *c, line l, int64_t number) 
 
 static int64_t count_columns(lua_State *L, const csv *c, line l, int64_t number) {
     int64_t n = 1;
-    if (c->quotes && memchr(l.at, '"', (size_t)(l.end - l.at)))
-        return count_quoted(L, c, l, number);
+    if (c->delimiter == ' ' || (c->quotes && memchr(l.at, '"', (size_t)(l.end - l.at))))
+        return count_cells(L, c, l, number);
     for (char *at = l.at; (at = memchr(at, c->delimiter, (size_t)(l.end - at))); at++) {
         check_interrupt(L);
         n++;
@@ -148,10 +192,11 @@ static int64_t count_columns(lua_State *L, const csv *c, line l, int64_t number)
 }
 
 static void measure(lua_State *L, csv *c) {
-    int64_t number = c->first_line;
-    for (char *at = c->text; at < c->end; number++) {
-        line l = find_line(c, at);
-        at = l.next;
+    line l = {.breaks = c->first_line};
+    int64_t number = 0;
+    for (char *at = c->text; at < c->end; at = l.next) {
+        number += l.breaks;
+        l = find_line(c, at);
         check_interrupt(L);
         if (all_blank(&l))
             continue;
@@ -172,11 +217,58 @@ static void measure(lua_State *L, csv *c) {
 
 /* Editors of other systems put a mark in front of UTF-8; UTF-16 is full of NUL. */
 static void skip_mark(lua_State *L, csv *c) {
+    static const struct {
+        const char *magic, *says;
+    } others[] = {{"\xFF\xFE", "is UTF-16, UTF-8 expected"},
+                  {"\xFE\xFF", "is UTF-16, UTF-8 expected"},
+                  {"PK\3\4", "is a zip archive or a spreadsheet: the text in it is expected"},
+                  {"PAR1", "is a Parquet file, a table in text expected"},
+                  {"BZh", "is packed by bzip2: gzip is what can be unpacked here"},
+                  {"\xFD"
+                   "7zXZ",
+                   "is packed by xz: gzip is what can be unpacked here"},
+                  {"\x28\xB5\x2F\xFD", "is packed by zstd: gzip is what can be unpacked here"}};
     size_t held = (size_t)(c->end - c->text);
     if (held >= 3 && !memcmp(c->text, "\xEF\xBB\xBF", 3))
         c->text += 3;
-    if (held >= 2 && (!memcmp(c->text, "\xFF\xFE", 2) || !memcmp(c->text, "\xFE\xFF", 2)))
-        tide_error(L, "read_csv: '%s' is UTF-16, UTF-8 expected", path_of(L));
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++)
+        if (held >= strlen(others[k].magic) &&
+            !memcmp(c->text, others[k].magic, strlen(others[k].magic)))
+            tide_error(L, "read_csv: '%s' %s", path_of(L), others[k].says);
+}
+
+static bool is_utf8(line cell) {
+    while (cell.at < cell.end && (unsigned char)*cell.at < 0x80)
+        cell.at++;
+    for (size_t n; cell.at < cell.end; cell.at += n)
+        if (!(n = td_utf8_length(cell.at, cell.end)))
+            return false;
+    return true;
+}
+
+/* Push a name or a class as UTF-8. What is none is taken for Windows-1252, which is Latin-1 and
+ * letters in place of its second range of controls. */
+static void push_text(lua_State *L, line cell) {
+    static const uint16_t others[32] = {
+        0x20AC, 0x81,   0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021, 0x02C6, 0x2030, 0x0160,
+        0x2039, 0x0152, 0x8D,   0x017D, 0x8F,   0x90,   0x2018, 0x2019, 0x201C, 0x201D, 0x2022,
+        0x2013, 0x2014, 0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0x9D,   0x017E, 0x0178};
+    if (is_utf8(cell)) {
+        lua_pushlstring(L, cell.at, (size_t)(cell.end - cell.at));
+        return;
+    }
+    luaL_Buffer b;
+    luaL_buffinit(L, &b);
+    for (; cell.at < cell.end; cell.at++) {
+        unsigned code = (unsigned char)*cell.at;
+        code = code >= 0x80 && code < 0xA0 ? others[code - 0x80] : code;
+        if (code >= 0x800)
+            luaL_addchar(&b, (char)(0xE0 | code >> 12));
+        if (code >= 0x80)
+            luaL_addchar(&b, (char)(code >= 0x800 ? 0x80 | (code >> 6 & 0x3F) : 0xC0 | code >> 6));
+        luaL_addchar(&b, (char)(code >= 0x80 ? 0x80 | (code & 0x3F) : code));
+    }
+    luaL_pushresult(&b);
 }
 
 /* Push the names in the first line that is not blank. */
@@ -186,26 +278,28 @@ static void push_header(lua_State *L, csv *c) {
     do {
         l = find_line(c, c->text);
         c->text = l.next;
-        c->first_line++;
+        c->first_line += l.breaks;
     } while (c->text < c->end && all_blank(&l));
-    c->columns = count_columns(L, c, l, c->first_line - 1);
+    int64_t number = c->first_line - l.breaks;
+    c->columns = count_columns(L, c, l, number);
     for (int64_t k = 1; k <= c->columns; k++) {
         if (!next_cell(c, &l, &cell))
-            fail_quotes(L, c->first_line - 1, k);
+            fail_quotes(L, number, k);
         unquote(c, &cell);
-        lua_pushlstring(L, cell.at, (size_t)(cell.end - cell.at));
+        push_text(L, cell);
         lua_rawseti(L, -2, k);
     }
 }
 
-/* _csv_open(path, delimiter, header): the file, how many columns, and their names if it has a
- * header. */
+/* _csv_open(path, delimiter, header, decimal): the file, how many columns, and their names if it
+ * has a header. */
 static int open_csv(lua_State *L) {
     const char *path = luaL_checkstring(L, 1);
-    char delimiter = *luaL_checkstring(L, 2);
+    char delimiter = *luaL_checkstring(L, 2), decimal = *luaL_checkstring(L, 4);
     bool header = lua_toboolean(L, 3);
     csv *c = lua_newuserdatauv(L, sizeof *c, 3);
-    *c = (csv){.delimiter = delimiter, .quotes = delimiter != '"', .first_line = 1};
+    *c = (csv){
+        .delimiter = delimiter, .decimal = decimal, .quotes = delimiter != '"', .first_line = 1};
     luaL_setmetatable(L, csv_name);
     lua_insert(L, AT_CSV);
     lua_pushvalue(L, 2);
@@ -236,10 +330,11 @@ static const char *cell_text(line cell, char text[static 200]) {
     const char *at = cell.at;
     for (; at < cell.end && (at - cell.at < SHOWN || ((unsigned char)*at & 0xC0) == 0x80); at++) {
         unsigned char byte = (unsigned char)*at;
+        bool inside = (byte & 0xC0) == 0x80 && to > text && to[-1] & 0x80;
+        bool plain = inside || (byte >= ' ' && byte != 127 && td_utf8_length(at, cell.end));
         if (to - text > 4 * SHOWN)
             break;
-        to += byte < ' ' || byte == 127 ? snprintf(to, 5, "\\x%02X", byte)
-                                        : snprintf(to, 2, "%c", byte);
+        to += plain ? snprintf(to, 2, "%c", byte) : snprintf(to, 5, "\\x%02X", byte);
     }
     snprintf(to, 4, "%s", at < cell.end ? "..." : "");
     return text;
@@ -247,12 +342,27 @@ static const char *cell_text(line cell, char text[static 200]) {
 
 /* Does a cell say that there is no value? */
 static bool is_missing(line cell) {
-    static const char *const words[] = {"", "NA", "N/A", "n/a", "null", "NULL", "None", "?"};
+    static const char *const words[] = {"",         "NA",     "N/A",     "#NA",     "#N/A",
+                                        "#N/A N/A", "<NA>",   "NaN",     "-NaN",    "null",
+                                        "None",     "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN",
+                                        "?",        "-",      "--",      "."};
     size_t len = (size_t)(cell.end - cell.at);
     for (size_t k = 0; k < sizeof words / sizeof *words; k++)
-        if (len == strlen(words[k]) && !memcmp(cell.at, words[k], len))
+        if (len == strlen(words[k]) && !strncasecmp(cell.at, words[k], len))
             return true;
     return false;
+}
+
+/* Is a cell a number whose fraction stands behind a comma? */
+static bool has_comma(line cell) {
+    char *comma = memchr(cell.at, ',', (size_t)(cell.end - cell.at));
+    double ignored;
+    if (!comma)
+        return false;
+    *comma = '.';
+    bool is = tide_csv_store(TD_F64, cell.at, cell.end, &ignored) == TIDE_CSV_OK;
+    *comma = ',';
+    return is;
 }
 
 /* Push what may be done about a cell that is no number. */
@@ -260,6 +370,8 @@ static void push_advice(lua_State *L, const csv *c, int64_t number, int64_t colu
     if (is_missing(cell))
         lua_pushfstring(L, "; {missing = %s} reads such cells",
                         td_dtype_is_float(c->dtype) ? "0/0" : "0");
+    else if (c->decimal == '.' && has_comma(cell))
+        lua_pushliteral(L, "; {decimal = \",\"} reads such numbers");
     else if (!c->named && number == 1)
         lua_pushliteral(L, "; {header = true} takes the first line as names");
     else if (lua_getiuservalue(L, AT_CSV, NAMES) == LUA_TTABLE) {
@@ -315,7 +427,7 @@ static int fail_class(lua_State *L, int64_t number, int64_t k, line cell) {
 static int64_t find_class(lua_State *L, int64_t number, int64_t k, line cell) {
     int top = lua_gettop(L);
     lua_rawgeti(L, AT_CLASSES, k);
-    lua_pushlstring(L, cell.at, (size_t)(cell.end - cell.at));
+    push_text(L, cell);
     lua_pushvalue(L, -1);
     if (lua_rawget(L, top + 1) == LUA_TNIL) {
         if (lua_rawgeti(L, AT_OPEN, k) != LUA_TTABLE || cell.at == cell.end)
@@ -335,10 +447,19 @@ static int64_t find_class(lua_State *L, int64_t number, int64_t k, line cell) {
 
 static void store_number(lua_State *L, const csv *c, line cell, int64_t number, int64_t k,
                          char *to) {
-    tide_csv_problem problem = tide_csv_store(c->dtype, cell.at, cell.end, to);
+    tide_csv_problem problem = TIDE_CSV_NO_NUMBER;
+    size_t len = (size_t)(cell.end - cell.at);
+    char *mark = c->decimal == '.' ? NULL : memchr(cell.at, c->decimal, len);
+    if (c->decimal == '.' || !memchr(cell.at, '.', len)) {
+        if (mark)
+            *mark = '.';
+        problem = tide_csv_store(c->dtype, cell.at, cell.end, to);
+        if (mark)
+            *mark = c->decimal;
+    }
     if (problem == TIDE_CSV_OK)
         return;
-    if (problem != TIDE_CSV_NO_NUMBER || !c->missing_given || !is_missing(cell))
+    if (problem == TIDE_CSV_BEYOND || !c->missing_given || !is_missing(cell))
         fail_cell(L, c, number, k, cell, problem);
     td_store_double(c->dtype, to, c->missing);
 }
@@ -362,11 +483,11 @@ static void convert_line(lua_State *L, const csv *c, line l, int64_t number, con
 }
 
 static void convert(lua_State *L, const csv *c, const column *columns, td_tensor *matrix) {
-    int64_t number = c->first_line, row = 0;
-    int64_t row_bytes = matrix->sizes[1] * (int64_t)td_dtype_size(c->dtype);
-    for (char *at = c->text; at < c->end; number++) {
-        line l = find_line(c, at);
-        at = l.next;
+    line l = {.breaks = c->first_line};
+    int64_t number = 0, row = 0, row_bytes = matrix->sizes[1] * (int64_t)td_dtype_size(c->dtype);
+    for (char *at = c->text; at < c->end; at = l.next) {
+        number += l.breaks;
+        l = find_line(c, at);
         if (all_blank(&l))
             continue;
         convert_line(L, c, l, number, columns, row, (char *)matrix->data + row * row_bytes);

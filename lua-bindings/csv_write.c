@@ -59,7 +59,7 @@ static td_status put(writer *w, const char *at, size_t n) {
 
 static bool needs_quotes(const writer *w, text t) {
     if (t.len == 0 || memchr(t.at, w->delimiter, t.len) || memchr(t.at, '"', t.len) ||
-        memchr(t.at, '\r', t.len))
+        memchr(t.at, '\r', t.len) || memchr(t.at, '\n', t.len) || memchr(t.at, '\t', t.len))
         return true;
     char first = t.at[0], last = t.at[t.len - 1];
     if (strchr("\xEF\xFF\xFE", first)) /* at a file's beginning it would be a mark */

@@ -75,7 +75,7 @@ end)
 t.test("what_is_no_number_is_shown_on_one_line", function()
     for cell, shown in pairs {
         ["1_000"] = "1_000", ["1\0002"] = "1\\x002", ["nan(1)"] = "nan(1)", ["--1"] = "--1",
-        ["0x"] = "0x", ["."] = ".", ["e5"] = "e5", ["1\r2"] = "1\\x0D2", [("7"):rep(50) .. "x"] = ("7"):rep(40) .. "...",
+        ["0x"] = "0x", ["."] = ".", ["e5"] = "e5", ["1\xFF2"] = "1\\xFF2", ["1\xC3\xA92"] = "1é2", [("7"):rep(50) .. "x"] = ("7"):rep(40) .. "...",
     } do
         refuses("1\n" .. cell .. "\n", nil, "line 2, column 1: '" .. shown .. "' is not a number")
         refuses("1\n" .. cell .. "\n", tide.int64, "line 2, column 1: '" .. shown .. "' is not a number")
@@ -89,6 +89,85 @@ t.test("blanks_and_line_ends_of_all_systems_are_passed_over", function()
     refuses("x\n", nil, "line 1")
     t.error_has(function() read("x,y", { header = true }) end, "no rows")
     t.error_has(function() read("\xEF\xBB\xBF\n") end, "no rows")
+end)
+
+t.test("a_carriage_return_alone_ends_a_line", function()
+    t.eq(read("1,2\r3,4\r5,6"):tolist(), { { 1, 2 }, { 3, 4 }, { 5, 6 } })
+    t.eq(read("1,2\n3,4\r5,6\r\n\r7,8\r\r\n"):tolist(), { { 1, 2 }, { 3, 4 }, { 5, 6 }, { 7, 8 } })
+    local x, info = read("a,b\r1,2\r", { header = true })
+    t.eq({ info.names, x:tolist() }, { { "a", "b" }, { { 1, 2 } } })
+    refuses("1\r2\r\nx\r", nil, "line 3, column 1")
+    refuses("\r\n\n\rx", nil, "line 4, column 1")
+end)
+
+t.test("runs_of_blanks_part_columns_where_a_blank_does", function()
+    for _, text in ipairs { "1 2 3\n4 5 6\n", "  1   2\t3  \n\t4 5\t \t6\t\n   \n", "1  2 3\r4 5  6", ' "1" "2"  3\n4 "5" 6 ' } do
+        t.eq(read(text, { delimiter = " " }):tolist(), { { 1, 2, 3 }, { 4, 5, 6 } }, text)
+    end
+    local x, info = read('mpg "car name"\tyear\n18.0 "chevrolet  malibu" 70\n', { delimiter = " ", header = true, classes = 2 })
+    t.eq({ info.names, info.classes["car name"], x:tolist() }, { { "mpg", "car name", "year" }, { "chevrolet  malibu" }, { { 18, 1, 70 } } })
+    t.eq(read("1\t\t3\n", { delimiter = "\t", missing = 2 }):tolist(), { { 1, 2, 3 } }) -- a tab alone parts cells
+    t.error_has(function() read("1 2\n3 4 5\n", { delimiter = " " }) end, "line 2: 3 columns, the first row has 2")
+    t.error_has(function() read('1 "2"3\n', { delimiter = " " }) end, "line 1, column 2: a quoted cell ends")
+    tide.io.write_csv(tide.tensor { { 1, 2 } }, path, { delimiter = " ", header = { "a b", "c\td" }, classes = { [2] = { "x", "" } } })
+    x, info = tide.io.read_csv(path, { delimiter = " ", header = true, classes = { ["c\td"] = { "x", "" } } })
+    t.eq({ info.names, x:tolist() }, { { "a b", "c\td" }, { { 1, 2 } } })
+end)
+
+t.test("fractions_may_stand_behind_a_comma", function()
+    local text = "1,5;-2,25;3\n+,5;1,e3;\"7,0\"\n"
+    for _, dtype in ipairs { tide.float64, tide.float32, tide.float16 } do
+        t.eq(read(text, { delimiter = ";", decimal = ",", dtype = dtype }):tolist(), { { 1.5, -2.25, 3 }, { 0.5, 1000, 7 } })
+    end
+    t.eq(read("1,0;2", { delimiter = ";", decimal = ",", dtype = tide.int64 }):tolist(), { { 1, 2 } })
+    t.eq(read("0,1;-;1e400", { delimiter = ";", decimal = ",", missing = -1, columns = { 1, 2 }, dtype = tide.float64 }):tolist(), { { 0.1, -1 } })
+    for cell, why in pairs { ["1.5"] = "not a number", ["1,5,0"] = "not a number", ["1.000,5"] = "not a number", [","] = "not a number",
+        ["1,5x"] = "not a number", ["1,0e99"] = "beyond the range" } do
+        t.error_has(function() read("1\n" .. cell .. "\n", { delimiter = ";", decimal = "," }) end, "'" .. cell .. "' is " .. why)
+    end
+    t.error_has(function() read("1,5;2\n", { delimiter = ";" }) end, "'1,5' is not a number; {decimal = \",\"} reads such numbers")
+    t.error_has(function() read("1,5", { decimal = "," }) end, 'option decimal: "," parts the columns already')
+    t.error_has(function() read("1", { decimal = "'" }) end, 'option decimal: "." or "," expected')
+end)
+
+t.test("what_gzip_packed_is_unpacked", function()
+    local function put(bytes)
+        local file = assert(io.open(path, "wb"))
+        file:write(bytes)
+        file:close()
+    end
+    local function pack(text)
+        put(text)
+        assert(os.execute(("gzip -c %s > %s"):format(path, path .. ".gz")))
+        return path .. ".gz"
+    end
+    local packed = pack("a,b\n1,2\n3,4\n")
+    t.eq(tide.io.read_csv(packed, { header = true }):tolist(), { { 1, 2 }, { 3, 4 } })
+    os.rename(packed, path) -- whatever it is called
+    t.eq(tide.io.read_csv(path, { header = true }):tolist(), { { 1, 2 }, { 3, 4 } })
+    local rows = {}
+    for k = 1, 300000 do
+        rows[k] = k .. "," .. k * k
+    end
+    local x = tide.io.read_csv(pack(table.concat(rows, "\n")), { dtype = tide.int64 })
+    t.eq({ x.shape[1], x[{ 300000, 2 }]:item() }, { 300000, 90000000000 })
+    pack("1,2\n")
+    assert(os.execute(("gzip -c %s >> %s"):format(path, path .. ".gz"))) -- two members
+    t.eq(tide.io.read_csv(path .. ".gz"):tolist(), { { 1, 2 }, { 1, 2 } })
+    local file = io.open(pack(("1\n"):rep(1000)), "rb")
+    local bytes = file:read("a")
+    file:close()
+    for _, n in ipairs { 3, 9, 12, #bytes - 9, #bytes - 1 } do
+        put(bytes:sub(1, n))
+        t.error_has(function() tide.io.read_csv(path) end, "the packed file is cut short or damaged")
+    end
+    put(bytes:sub(1, -9) .. "xxxxxxxx")
+    t.error_has(function() tide.io.read_csv(path) end, "cut short or damaged")
+    os.remove(path .. ".gz")
+    for bytes, what in pairs { ["PK\3\4"] = "zip archive or a spreadsheet", BZh9 = "bzip2", ["\xFD7zXZ\0"] = "xz", PAR1 = "Parquet",
+        ["\x28\xB5\x2F\xFD"] = "zstd" } do
+        t.error_has(function() read(bytes .. "\0\0\1") end, what)
+    end
 end)
 
 t.test("a_cell_ends_where_the_delimiter_stands", function()
