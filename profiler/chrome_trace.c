@@ -17,7 +17,7 @@ static const char *const categories[TIDE_EVENT_KINDS] = {
     [TD_EVENT_RANGE] = "user_annotation",
     [TD_EVENT_ALLOC] = "cpu_instant_event",
     [TD_EVENT_ACTIVITY] = "kernel",
-    [TIDE_EVENT_STEP] = "step",
+    [TIDE_EVENT_STEP] = "user_annotation",
     [TIDE_EVENT_FUNCTION] = "lua_function",
     [TIDE_EVENT_OPTIMIZER] = "optimizer",
     [TIDE_EVENT_DATA] = "data",
@@ -69,16 +69,50 @@ static void write_memory(FILE *f, const tide_event *e, int pid) {
     fprintf(f, ",\"args\":{\"bytes\":%lld}}", (long long)e->total);
 }
 
+/* What joins it with who asked for it: the trace's own number, or the asker's. */
+static int64_t correlation_of(const tide_event *e) {
+    return e->correlation ? e->correlation : e->launcher;
+}
+
 /* Who asked for it goes by its number ("External id", as in PyTorch's traces), which it bears too.
  */
-static void write_device(FILE *f, const tide_event *e) {
+static void write_device(FILE *f, const tide_recording *r, const tide_event *e) {
+    const tide_track *track = r->tracks ? &r->tracks[e->thread - 1] : NULL;
+    fprintf(f, ",\"device\":%lld,\"stream\":%lld", track ? (long long)track->process : 0,
+            track ? (long long)track->thread : 0);
+    if (correlation_of(e))
+        fprintf(f, ",\"correlation\":%lld", (long long)correlation_of(e));
     if (e->launcher)
         fprintf(f, ",\"External id\":%lld", (long long)e->launcher);
     if (e->bytes)
         fprintf(f, ",\"bytes\":%lld", (long long)e->bytes);
 }
 
-static void write_event(FILE *f, const tide_event *e, int64_t number, int pid) {
+/* Who asked devices for something. */
+typedef struct askers {
+    bool *asked;  /* by event; NULL: nobody */
+    bool runtime; /* calls of a device's library were recorded, and say what they launched */
+} askers;
+
+static td_status find_askers(const tide_recording *r, askers *list) {
+    *list = (askers){NULL, false};
+    for (int64_t k = 0; k < r->count; k++) {
+        const tide_event *e = &r->events[k];
+        list->runtime = list->runtime || (e->kind == TIDE_EVENT_RUNTIME && e->correlation);
+        if (!tide_is_device_kind(e->kind) || !e->launcher)
+            continue;
+        if (!list->asked && !(list->asked = td_calloc((size_t)r->count, sizeof *list->asked)))
+            return td_fail(TD_ENOMEM, "out of memory");
+        list->asked[e->launcher - 1] = true;
+    }
+    return TD_OK;
+}
+
+/* Where no call of a library says what it launched, who asked for it does. */
+static void write_event(FILE *f, const tide_recording *r, const askers *list, int64_t k, int pid) {
+    const tide_event *e = &r->events[k];
+    bool asked = list->asked && list->asked[k];
+    int64_t correlation = asked && !list->runtime ? k + 1 : 0;
     if (e->kind == TD_EVENT_ALLOC) {
         write_memory(f, e, pid);
         return;
@@ -92,7 +126,9 @@ static void write_event(FILE *f, const tide_event *e, int64_t number, int pid) {
     fprintf(f, ",\"args\":{\"Self us\":");
     write_us(f, e->self_ns);
     if (tide_is_device_kind(e->kind))
-        write_device(f, e);
+        write_device(f, r, e);
+    else if (e->kind == TIDE_EVENT_RUNTIME)
+        correlation = e->correlation;
     else if (e->sequence && e->kind != TD_EVENT_KERNEL)
         fprintf(f, ",\"Sequence number\":%llu", (unsigned long long)e->sequence);
     if (e->line) {
@@ -101,8 +137,10 @@ static void write_event(FILE *f, const tide_event *e, int64_t number, int pid) {
     }
     if (e->step)
         fprintf(f, ",\"step\":%d", e->step);
-    if (number)
-        fprintf(f, ",\"External id\":%lld", (long long)number);
+    if (asked)
+        fprintf(f, ",\"External id\":%lld", (long long)k + 1);
+    if (correlation)
+        fprintf(f, ",\"correlation\":%lld", (long long)correlation);
     if (e->ninputs)
         write_inputs(f, e);
     fprintf(f, "}}");
@@ -146,20 +184,6 @@ static const tide_event *forward_of(const forward_list *list, const tide_event *
     }
     const tide_event *found = low > 0 ? list->ops[low - 1] : NULL;
     return found && found->sequence == backward->sequence ? found : NULL;
-}
-
-/* Which events asked devices for something; NULL where none did. */
-static td_status find_launchers(const tide_recording *r, bool **launchers) {
-    *launchers = NULL;
-    for (int64_t k = 0; k < r->count; k++) {
-        const tide_event *e = &r->events[k];
-        if (!tide_is_device_kind(e->kind) || !e->launcher)
-            continue;
-        if (!*launchers && !(*launchers = td_calloc((size_t)r->count, sizeof **launchers)))
-            return td_fail(TD_ENOMEM, "out of memory");
-        (*launchers)[e->launcher - 1] = true;
-    }
-    return TD_OK;
 }
 
 static void write_arrow_end(FILE *f, const char *phase, const char *kind, const tide_event *e,
@@ -210,12 +234,12 @@ static void write_names(FILE *f, const tide_recording *r, int pid) {
 }
 
 static void write_trace(FILE *f, const tide_recording *r, const forward_list *forward,
-                        const bool *launchers) {
+                        const askers *list) {
     int pid = (int)getpid();
     fprintf(f, "{\"schemaVersion\":1,\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
     write_names(f, r, pid);
     for (int64_t k = 0; k < r->count && !td_interrupt_requested(); k++)
-        write_event(f, &r->events[k], launchers && launchers[k] ? k + 1 : 0, pid);
+        write_event(f, r, list, k, pid);
     write_arrows(f, r, forward, pid);
     fprintf(f, "\n]}\n");
 }
@@ -223,12 +247,12 @@ static void write_trace(FILE *f, const tide_recording *r, const forward_list *fo
 typedef struct trace {
     const tide_recording *recording;
     const forward_list *forward;
-    const bool *launchers;
+    const askers *askers;
 } trace;
 
 static void write_it(FILE *f, const void *ctx) {
     const trace *t = ctx;
-    write_trace(f, t->recording, t->forward, t->launchers);
+    write_trace(f, t->recording, t->forward, t->askers);
 }
 
 td_status tide_write_chrome_trace(const tide_recording *r, const char *path) {
@@ -236,11 +260,11 @@ td_status tide_write_chrome_trace(const tide_recording *r, const char *path) {
     td_status status = find_forward(r, &forward);
     if (status)
         return status;
-    bool *launchers = NULL;
-    status = find_launchers(r, &launchers);
+    askers list;
+    status = find_askers(r, &list);
     if (status == TD_OK)
-        status = tide_write_whole(path, write_it, &(trace){r, &forward, launchers});
-    td_free(launchers);
+        status = tide_write_whole(path, write_it, &(trace){r, &forward, &list});
+    td_free(list.asked);
     td_free(forward.ops);
     return status;
 }

@@ -141,6 +141,10 @@ static bool name_tracks(const rows *r) {
             snprintf(text, sizeof text, "thread %d", k + 1);
         else
             name_row(r, row, text, sizeof text);
+        if (row >= 0) {
+            tracks[k].process = r->of[row].device.index;
+            tracks[k].thread = r->of[row].id;
+        }
         tracks[k].name = tide_words_text(&r->out->words, text, strlen(text));
         if (!tracks[k].name)
             return false;

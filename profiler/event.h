@@ -38,7 +38,11 @@ typedef struct tide_event {
         int64_t total;         /* of memory: bytes in use behind it */
         int64_t launcher;      /* of devices: who asked for it, its index + 1; 0: not known */
     };
-    const int64_t *results; /* the tensors it gave, likewise; NULL: not recorded */
+    union {
+        const int64_t *results; /* the tensors it gave, likewise; NULL: not recorded */
+        int64_t correlation;    /* of devices and of calls of their libraries: what a trace joins
+                                   them by; 0: nothing */
+    };
     union {
         uint64_t sequence; /* autograd's number: the same in forward and backward; 0: none */
         int64_t bytes;     /* of memory: taken, or (negative) given back; of devices: copied */
@@ -91,7 +95,7 @@ const int64_t *tide_event_arguments(const tide_event *event, int64_t *count);
 /* A thread, or a stream of a device, and the row that its events have. */
 typedef struct tide_track {
     const char *name;
-    int64_t process, thread; /* as they are called in a trace */
+    int64_t process, thread; /* as they are called in a trace; of devices: which, and its stream */
 } tide_track;
 
 /* A finished recording. */
@@ -106,7 +110,7 @@ typedef struct tide_recording {
     int64_t wall_ns;
     tide_track *tracks; /* by thread - 1; NULL: they have no names */
     int ntracks;
-    const char *note;         /* what is wrong with the devices' times; static, NULL: nothing */
+    const char *note;         /* what is wrong with the times; static, NULL: nothing */
     struct tide_words *words; /* where names of ranges and inputs lie */
 } tide_recording;
 

@@ -529,7 +529,7 @@ td_status tide_recorder_step(tide_recorder *r) {
         return td_fail(TD_ENOMEM, "out of memory");
     }
     end_step(r, l);
-    snprintf(name, sizeof name, "step %d", r->nsteps + 1);
+    snprintf(name, sizeof name, "ProfilerStep#%d", r->nsteps + 1);
     r->step.generation = atomic_load_explicit(&l->generation, memory_order_relaxed);
     r->step.serial = begin_range(r, l, TIDE_EVENT_STEP, name);
     r->steps[r->nsteps++] = l->last_ticks;

@@ -47,8 +47,8 @@ tide_recorder *tide_recorder_start(const tide_record_options *options);
  * though after the stop it may be another recording's. */
 td_observer *tide_recorder_observer(tide_recorder *recorder);
 
-/* A step begins here, on the thread that started the recording: the next range "step N", unless
- * ranges are open that began in the last one (then that has no range). ENOMEM: not noted. */
+/* A step begins here, on the thread that started the recording: the next range "ProfilerStep#N",
+ * unless ranges are open that began in the last one (then that has no range). ENOMEM: not noted. */
 td_status tide_recorder_step(tide_recorder *recorder) TD_MUST_CHECK;
 
 /* What was recorded, as it was recorded; making a recording of it takes time. */

@@ -4,9 +4,11 @@
 #include "engine/core/interrupt.h"
 #include "engine/core/map.h"
 #include "engine/core/memory.h"
+#include "engine/io/json.h"
 #include "profiler/whole.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { DEEPEST = 512 }; /* frames of a line; what lies deeper counts for these */
 
@@ -82,10 +84,20 @@ static bool add_events(tree *t, const tide_recording *r, int *nodes) {
     return true;
 }
 
-/* Semicolons part frames, and a line ends a stack. */
+/* Semicolons part frames, a line ends a stack, and readers take the text for UTF-8. */
 static void write_frame(FILE *f, const char *name) {
-    for (; *name; name++)
-        fputc(*name == ';' || *name == '\n' || *name == '\r' ? ' ' : *name, f);
+    if (!*name)
+        fputs("(no name)", f);
+    for (size_t n; *name; name += n) {
+        n = td_utf8_length(name, name + strnlen(name, 4));
+        if (n == 0)
+            fputs("\xEF\xBF\xBD", f);
+        else if (*name == ';' || (unsigned char)*name < ' ' || *name == 127)
+            fputc(' ', f);
+        else
+            fwrite(name, 1, n, f);
+        n += n == 0;
+    }
 }
 
 static void write_stacks(FILE *f, const void *ctx) {

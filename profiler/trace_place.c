@@ -126,19 +126,36 @@ static void find_parents(tide_recording *r) {
 
 /* Who bears a link's number. */
 typedef struct asker {
-    int32_t number;
+    int64_t number;
     int32_t event; /* index */
 } asker;
+
+typedef struct askers {
+    asker *list;
+    int64_t n;
+} askers;
 
 static int by_link(const void *a, const void *b) {
     const asker *x = a, *y = b;
     return x->number != y->number ? compare(x->number, y->number) : compare(x->event, y->event);
 }
 
+static td_status askers_init(const tide_recording *r, askers *a,
+                             int64_t (*number_of)(const tide_event *)) {
+    *a = (askers){.list = td_malloc((size_t)(r->count + 1) * sizeof *a->list)};
+    if (!a->list)
+        return td_fail(TD_ENOMEM, "out of memory");
+    for (int64_t k = 0; k < r->count; k++)
+        if (!tide_is_device_kind(r->events[k].kind) && number_of(&r->events[k]))
+            a->list[a->n++] = (asker){number_of(&r->events[k]), (int32_t)k};
+    qsort(a->list, (size_t)a->n, sizeof *a->list, by_link);
+    return TD_OK;
+}
+
 /* The first operator that bears it, or what else does. */
-static const asker *find_asker(const tide_recording *r, const asker *list, int64_t n,
-                               int32_t number) {
-    int64_t low = 0, high = n;
+static const asker *find_asker(const tide_recording *r, const askers *a, int64_t number) {
+    const asker *list = a->list;
+    int64_t n = number ? a->n : 0, low = 0, high = n;
     while (low < high) {
         int64_t mid = (low + high) / 2;
         if (list[mid].number < number)
@@ -153,25 +170,36 @@ static const asker *find_asker(const tide_recording *r, const asker *list, int64
 }
 
 /* The reader left the links' numbers in the events' steps. */
+static int64_t link_of(const tide_event *e) {
+    return e->step;
+}
+
+static int64_t call_of(const tide_event *e) {
+    return e->kind == TIDE_EVENT_RUNTIME ? e->correlation : 0;
+}
+
+/* By the link, or by the call of the device's library and the operator that made it. */
 static td_status link_devices(tide_recording *r) {
-    asker *list = td_malloc((size_t)(r->count + 1) * sizeof *list);
-    int64_t n = 0;
-    if (!list)
-        return td_fail(TD_ENOMEM, "out of memory");
-    for (int64_t k = 0; k < r->count; k++)
-        if (r->events[k].step && !tide_is_device_kind(r->events[k].kind))
-            list[n++] = (asker){r->events[k].step, (int32_t)k};
-    if (n)
-        qsort(list, (size_t)n, sizeof *list, by_link);
-    for (int64_t k = 0; k < r->count; k++) {
+    askers links = {0}, calls = {0};
+    td_status status = askers_init(r, &links, link_of);
+    if (status == TD_OK)
+        status = askers_init(r, &calls, call_of);
+    for (int64_t k = 0; k < r->count && status == TD_OK; k++) {
         tide_event *e = &r->events[k];
         if (!tide_is_device_kind(e->kind))
             continue;
-        const asker *found = e->step ? find_asker(r, list, n, e->step) : NULL;
-        e->launcher = found ? found->event + 1 : 0;
+        const asker *link = find_asker(r, &links, e->step), *call = NULL;
+        if (!link && (call = find_asker(r, &calls, e->correlation))) {
+            int32_t outer = r->events[call->event].parent;
+            bool op = outer >= 0 && r->events[outer].kind == TD_EVENT_OP;
+            e->launcher = (op ? outer : call->event) + 1;
+        } else {
+            e->launcher = link ? link->event + 1 : 0;
+        }
     }
-    td_free(list);
-    return TD_OK;
+    td_free(links.list);
+    td_free(calls.list);
+    return status;
 }
 
 static int by_number(const void *a, const void *b) {

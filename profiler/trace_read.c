@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
@@ -32,7 +33,9 @@ typedef struct slice {
     int64_t ts, dur, bytes, total;
     bool has_ts, has_dur;
     uint64_t sequence;
-    int64_t external; /* joins what devices did to who asked for it; 0: nothing */
+    int64_t device, stream; /* below 0: not said */
+    int64_t correlation;    /* 0: none */
+    int64_t external;       /* joins what devices did to who asked for it; 0: nothing */
     int ninputs;
     int ndims[TENSORS], argument[TENSORS]; /* of which argument it is, from 0 */
     int64_t sizes[TENSORS][TD_MAX_DIMS];
@@ -40,12 +43,14 @@ typedef struct slice {
     text types[TENSORS];
 } slice;
 
-/* A slice that began and has not ended: of a thread (B), or asynchronous (b). */
-typedef struct begun {
-    struct begun *next;
-    tide_event event;
+/* Where a slice begins (B) or ends (E): of a thread, or asynchronous (b, e). */
+typedef struct edge {
+    tide_event event; /* its start is the moment */
     text id;
-} begun;
+    int64_t number; /* of the event in the file */
+    int64_t outer;  /* the index of what was open around it; -1: nothing */
+    bool begins, async;
+} edge;
 
 typedef struct reader {
     td_json json;
@@ -56,7 +61,8 @@ typedef struct reader {
     text *keys;     /* what each track goes by */
     td_map tracks;  /* their numbers, from 1 */
     td_map names;   /* texts that events have */
-    begun *open;
+    edge *edges;
+    int64_t nedges, edge_room;
     slice s;
 } reader;
 
@@ -96,12 +102,37 @@ static td_status read_text(td_json *json, text *t) {
     return status;
 }
 
+/* A number, which may stand in a string; `at` and `end`: its text. False for what is none. */
+static td_status read_number(td_json *json, td_json_number *number, text *t, bool *is) {
+    td_json_kind kind = td_json_peek(json);
+    td_json inner;
+    td_status status;
+    *is = kind == TD_JSON_NUMBER;
+    t->at = json->at;
+    if (*is) {
+        status = td_json_read_number(json, number);
+        t->len = (size_t)(json->at - t->at);
+        return status;
+    }
+    if (kind != TD_JSON_STRING)
+        return td_json_skip(json);
+    status = td_json_read_string(json, &t->at, &t->len);
+    if (status)
+        return status;
+    char *copy = json->start + (t->at - json->start);
+    copy[t->len] = '\0'; /* where the string's quote was, or what an escape left over */
+    td_json_begin(&inner, copy, t->len);
+    *is = td_json_peek(&inner) == TD_JSON_NUMBER && td_json_read_number(&inner, number) == TD_OK &&
+          td_json_finish(&inner) == TD_OK;
+    return TD_OK;
+}
+
 static td_status read_int(td_json *json, int64_t *value) {
     td_json_number number;
-    if (td_json_peek(json) != TD_JSON_NUMBER)
-        return td_json_skip(json);
-    td_status status = td_json_read_number(json, &number);
-    if (status == TD_OK && number.is_int)
+    text t;
+    bool is;
+    td_status status = read_number(json, &number, &t, &is);
+    if (status == TD_OK && is && number.is_int)
         *value = number.i;
     return status;
 }
@@ -109,16 +140,20 @@ static td_status read_int(td_json *json, int64_t *value) {
 /* Microseconds as nanoseconds: digit by digit, since times since 1970 are longer than a double. */
 static td_status read_us(td_json *json, int64_t *ns, bool *given) {
     td_json_number number;
-    if (td_json_peek(json) != TD_JSON_NUMBER)
-        return td_json_skip(json);
-    const char *at = json->at;
-    td_status status = td_json_read_number(json, &number);
-    if (status)
+    text t;
+    bool is;
+    td_status status = read_number(json, &number, &t, &is);
+    if (status || !is)
         return status;
+    const char *at = t.at, *end = t.at + t.len;
+    while (*at != '-' && !(*at >= '0' && *at <= '9')) /* blanks of a string */
+        at++;
+    while (end > at && !(end[-1] >= '0' && end[-1] <= '9'))
+        end--;
     if (!(number.d >= -4e15 && number.d <= 4e15))
         return td_fail(TD_EVALUE, "a time of %.6g µs", number.d);
-    bool negative = *at == '-', exact = !memchr(at, 'e', (size_t)(json->at - at)) &&
-                                        !memchr(at, 'E', (size_t)(json->at - at));
+    bool negative = *at == '-',
+         exact = !memchr(at, 'e', (size_t)(end - at)) && !memchr(at, 'E', (size_t)(end - at));
     int64_t value = 0;
     int decimals = -1;
     *given = true;
@@ -126,7 +161,7 @@ static td_status read_us(td_json *json, int64_t *ns, bool *given) {
         *ns = (int64_t)(number.d * 1e3);
         return TD_OK;
     }
-    for (at += negative; at < json->at && decimals < 3; at++) {
+    for (at += negative; at < end && decimals < 3; at++) {
         if (*at == '.') {
             decimals = 0;
             continue;
@@ -195,6 +230,12 @@ static td_status read_argument(td_json *json, slice *s, text key) {
         return read_text(json, &s->label);
     if (is(key, "External id"))
         return read_int(json, &s->external);
+    if (is(key, "device"))
+        return read_int(json, &s->device);
+    if (is(key, "stream"))
+        return read_int(json, &s->stream);
+    if (is(key, "correlation"))
+        return read_int(json, &s->correlation);
     if (is(key, "Bytes") || is(key, "bytes"))
         return read_int(json, &s->bytes);
     if (is(key, "Total Allocated"))
@@ -257,7 +298,8 @@ static td_status read_slice(td_json *json, slice *s) {
     s->ts = s->dur = s->bytes = s->total = 0;
     s->has_ts = s->has_dur = false;
     s->sequence = 0;
-    s->external = 0;
+    s->external = s->correlation = 0;
+    s->device = s->stream = -1;
     s->ninputs = s->ntypes = 0;
     return read_object(json, s, read_field);
 }
@@ -347,6 +389,7 @@ static int kind_of(const slice *s) {
         int kind;
     } others[] = {{"cuda_driver", TIDE_EVENT_RUNTIME},
                   {"python_function", TIDE_EVENT_FUNCTION},
+                  {"step", TIDE_EVENT_STEP},
                   {"gpu_user_annotation", TD_EVENT_RANGE}};
     if (begins(s->name, "autograd::engine::evaluate_function"))
         return TD_EVENT_BACKWARD;
@@ -442,26 +485,34 @@ static td_status make(reader *r, text track_kind, tide_event *e) {
                      .start_ns = s->ts};
     if (tide_is_device_kind(e->kind))
         e->bytes = s->bytes;
+    if (tide_is_device_kind(e->kind) || e->kind == TIDE_EVENT_RUNTIME)
+        e->correlation = s->correlation > 0 ? s->correlation : 0;
     if (s->line.len && !(e->line = intern(r, s->line)))
         return out_of_memory();
     td_status status = e->name ? find_track(r, track_kind, &track) : out_of_memory();
     if (status)
         return status;
     e->thread = (int16_t)track;
+    if (tide_is_device_kind(e->kind) && s->device >= 0)
+        r->out->tracks[track - 1].process = s->device;
+    if (tide_is_device_kind(e->kind) && s->stream >= 0)
+        r->out->tracks[track - 1].thread = s->stream;
     return tide_is_device_kind(e->kind) ? TD_OK : keep_inputs(r, e);
 }
+
+static const char incomplete[] = "the file has slices without a time, which are left out, or "
+                                 "without a duration, which count for 1 ns";
 
 static td_status add_complete(reader *r) {
     tide_event e;
     if (is(r->s.cat, "Trace")) /* Kineto's slice of the whole recording */
         return TD_OK;
     if (!r->s.has_ts || !r->s.has_dur || r->s.dur < 0)
-        return td_fail(TD_EVALUE, "a slice without %s",
-                       !r->s.has_ts    ? "a time (ts)"
-                       : !r->s.has_dur ? "a duration (dur)"
-                                       : "a length: dur is negative");
+        r->out->note = incomplete;
+    if (!r->s.has_ts)
+        return TD_OK;
     td_status status = make(r, (text){"", 0}, &e);
-    e.end_ns = e.start_ns + (r->s.dur ? r->s.dur : 1);
+    e.end_ns = e.start_ns + (r->s.has_dur && r->s.dur > 0 ? r->s.dur : 1);
     return status ? status : add(r, &e);
 }
 
@@ -477,37 +528,86 @@ static td_status add_memory(reader *r) {
     return status ? status : add(r, &e);
 }
 
-static td_status open_slice(reader *r, bool async) {
-    begun *b = r->s.has_ts ? td_malloc(sizeof *b) : NULL;
-    if (!b)
-        return r->s.has_ts ? out_of_memory() : td_fail(TD_EVALUE, "a slice without a time (ts)");
-    td_status status = make(r, async ? r->s.cat : (text){"", 0}, &b->event);
-    b->id = async ? r->s.id : (text){"", 0};
-    b->next = r->open;
-    r->open = b;
-    return status;
+static td_status add_edge(reader *r, bool begins, bool async) {
+    if (!r->s.has_ts) {
+        r->out->note = incomplete;
+        return TD_OK;
+    }
+    if (r->nedges == r->edge_room) {
+        int64_t room = r->edge_room ? 2 * r->edge_room : 256;
+        edge *edges = td_realloc(r->edges, (size_t)room * sizeof *edges);
+        if (!edges)
+            return out_of_memory();
+        r->edges = edges;
+        r->edge_room = room;
+    }
+    edge *to = &r->edges[r->nedges++];
+    *to = (edge){.id = async ? r->s.id : (text){"", 0},
+                 .number = r->number,
+                 .begins = begins,
+                 .async = async};
+    return make(r, async ? r->s.cat : (text){"", 0}, &to->event);
 }
 
-/* The last that began on the thread, or, of asynchronous ones, under the same id and name. Ends
+/* By track, then by time: a file may hold them in any order. */
+static int by_moment(const void *a, const void *b) {
+    const edge *x = a, *y = b;
+    if (x->event.thread != y->event.thread)
+        return x->event.thread < y->event.thread ? -1 : 1;
+    if (x->event.start_ns != y->event.start_ns)
+        return x->event.start_ns < y->event.start_ns ? -1 : 1;
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+static bool belongs(const edge *begin, const edge *end) {
+    text a = begin->id, b = end->id;
+    return !begin->async || (a.len == b.len && !memcmp(a.at, b.at, a.len) &&
+                             !strcmp(begin->event.name, end->event.name));
+}
+
+/* The slice that begins there, until `end_ns` or for a moment. */
+static td_status add_slice(reader *r, edge *begin, int64_t end_ns) {
+    begin->event.end_ns = end_ns > begin->event.start_ns ? end_ns : begin->event.start_ns + 1;
+    return add(r, &begin->event);
+}
+
+/* End the last that began on the track, or, of asynchronous ones, under the same id and name. Ends
  * without a beginning are of slices that began before the trace. */
-static td_status close_slice(reader *r, bool async) {
-    int track;
-    td_status status = find_track(r, async ? r->s.cat : (text){"", 0}, &track);
-    if (status)
-        return status;
-    for (begun **at = &r->open; *at; at = &(*at)->next) {
-        begun *b = *at;
-        if (b->event.thread != track ||
-            (async && (b->id.len != r->s.id.len || memcmp(b->id.at, r->s.id.at, b->id.len) ||
-                       !same_text(b->event.name, &r->s.name))))
+static td_status end_slice(reader *r, int64_t *open, const edge *end) {
+    for (int64_t *at = open; *at >= 0; at = &r->edges[*at].outer) {
+        edge *begin = &r->edges[*at];
+        if (!belongs(begin, end))
             continue;
-        b->event.end_ns = r->s.ts > b->event.start_ns ? r->s.ts : b->event.start_ns + 1;
-        *at = b->next;
-        status = add(r, &b->event);
-        td_free(b);
-        return status;
+        *at = begin->outer;
+        return add_slice(r, begin, end->event.start_ns);
     }
     return TD_OK;
+}
+
+/* Slices of which the file holds begin and end apart; what has no end lasts as long as the trace.
+ */
+static td_status join_edges(reader *r) {
+    int64_t open = -1, last = INT64_MIN;
+    td_status status = TD_OK;
+    for (int64_t k = 0; k < r->out->count; k++)
+        last = r->out->events[k].end_ns > last ? r->out->events[k].end_ns : last;
+    for (int64_t k = 0; k < r->nedges; k++)
+        last = r->edges[k].event.start_ns > last ? r->edges[k].event.start_ns : last;
+    if (r->nedges)
+        qsort(r->edges, (size_t)r->nedges, sizeof *r->edges, by_moment);
+    for (int64_t k = 0; k < r->nedges && status == TD_OK; k++) {
+        edge *e = &r->edges[k];
+        if (e->begins) {
+            e->outer = open;
+            open = k;
+        } else {
+            status = end_slice(r, &open, e);
+        }
+        bool ends = k + 1 == r->nedges || r->edges[k + 1].event.thread != e->event.thread;
+        for (; ends && open >= 0 && status == TD_OK; open = r->edges[open].outer)
+            status = add_slice(r, &r->edges[open], last);
+    }
+    return status;
 }
 
 static td_status name_track(reader *r) {
@@ -528,10 +628,10 @@ static td_status take(reader *r) {
         return add_complete(r);
     case 'B':
     case 'b':
-        return open_slice(r, r->s.ph == 'b');
+        return add_edge(r, true, r->s.ph == 'b');
     case 'E':
     case 'e':
-        return close_slice(r, r->s.ph == 'e');
+        return add_edge(r, false, r->s.ph == 'e');
     case 'i':
     case 'I':
         return add_memory(r);
@@ -610,11 +710,7 @@ static td_status read_file(gzFile gz, char **bytes, size_t *len) {
 }
 
 static void reader_clear(reader *r) {
-    while (r->open) {
-        begun *next = r->open->next;
-        td_free(r->open);
-        r->open = next;
-    }
+    td_free(r->edges);
     td_map_clear(&r->tracks);
     td_map_clear(&r->names);
     td_free(r->keys);
@@ -627,6 +723,8 @@ static td_status read_text_of(char *bytes, size_t len, tide_recording *out) {
     r->out = out;
     td_json_begin(&r->json, bytes, len);
     td_status status = read_trace(r);
+    if (status == TD_OK)
+        status = join_edges(r);
     if (status == TD_EVALUE && r->number) {
         char why[256];
         snprintf(why, sizeof why, "%s", td_error_message());

@@ -53,7 +53,7 @@ t.test("active_steps_are_recorded_and_handed_over_cycle_by_cycle", function()
         run(p, x)
     end
     t.eq(seen, { "cos tanh", "abs log" })
-    t.eq(ranges, { "step 1", "step 2", "step 1", "step 2" })
+    t.eq(ranges, { "ProfilerStep#1", "ProfilerStep#2", "ProfilerStep#1", "ProfilerStep#2" })
 end)
 
 t.test("what_is_cut_short_is_handed_over_and_warming_up_is_not", function()
@@ -90,7 +90,7 @@ t.test("a_step_marks_the_recording_without_a_schedule_too", function()
     for _, e in ipairs(profile:events()) do
         found[#found + 1] = e.kind == "step" and e.name or e.kind == "operator" and "in " .. e.step or nil
     end
-    t.eq(table.concat(found, ", "), "step 1, in 1, step 2, in 2, step 3, in 3")
+    t.eq(table.concat(found, ", "), "ProfilerStep#1, in 1, ProfilerStep#2, in 2, ProfilerStep#3, in 3")
     t.error_has(function() profile:step() end, "step: the profile has ended")
 end)
 
@@ -115,7 +115,7 @@ t.test("old_steps_make_room_and_the_table_says_how_many", function()
     t.is_true(#profile < 3200)
     local lost = profile:table():match("the oldest (%d+) of 100 steps made room")
     t.is_true(tonumber(lost) > 50, profile:table())
-    t.eq(profile:events()[1].name, ("step %d"):format(lost + 1))
+    t.eq(profile:events()[1].name, ("ProfilerStep#%d"):format(lost + 1))
 end)
 
 t.test("optimizers_and_the_collector_have_ranges", function()

@@ -292,7 +292,7 @@ TEST(when_it_is_full_the_oldest_steps_go_whole) {
     for (int k = 1; k <= STEPS; k++)
         CHECK_INT(calls[k], k <= r.steps_lost ? 0 : CALLS);
     CHECK_INT(count_of(&r, TIDE_EVENT_STEP, "step 50"), 1);
-    CHECK_INT(count_of(&r, TIDE_EVENT_STEP, "step 1"), 0);
+    CHECK_INT(count_of(&r, TIDE_EVENT_STEP, "ProfilerStep#1"), 0);
     tide_recording_free(&r);
 }
 
@@ -333,8 +333,9 @@ TEST(a_step_ends_within_what_went_on_around_it) {
     tide_range_end(epoch);
     REQUIRE(stop(recorder, &r));
     check_nesting(&r);
-    CHECK_INT(count_of(&r, TIDE_EVENT_STEP, "step 1"), 0); /* it would cut through the epoch */
-    const tide_event *second = find(&r, TIDE_EVENT_STEP, "step 2");
+    CHECK_INT(count_of(&r, TIDE_EVENT_STEP, "ProfilerStep#1"),
+              0); /* it would cut through the epoch */
+    const tide_event *second = find(&r, TIDE_EVENT_STEP, "ProfilerStep#2");
     REQUIRE(second && second->parent == 0);
     CHECK_STR(r.events[0].name, "epoch");
     CHECK_INT(r.steps, 4);
