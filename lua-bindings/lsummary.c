@@ -6,6 +6,7 @@
 #include "lua-bindings/profile.h"
 
 #include "engine/core/memory.h"
+#include "profiler/loads.h"
 #include "profiler/places.h"
 #include "profiler/table.h"
 #include "profiler/whole.h"
@@ -83,8 +84,13 @@ static int profile_totals(lua_State *L) {
     tide_read_call(L, &f);
     const tide_recording *r = &tide_check_profile(L)->recording;
     tide_peak peak = tide_find_peak(r);
-    lua_createtable(L, 0, 6);
-    set_integer(L, "wall_ns", r->wall_ns);
+    tide_loads loads;
+    TIDE_CHECK(L, tide_loads_find(r, &loads));
+    int64_t loading = loads.total_ns;
+    tide_loads_clear(&loads);
+    lua_createtable(L, 0, 7);
+    set_integer(L, "wall_ns", r->wall_ns - loading);
+    set_integer(L, "loading_ns", loading);
     set_integer(L, "events", r->count);
     set_integer(L, "evicted", r->evicted);
     set_integer(L, "peak_bytes", peak.bytes);

@@ -19,13 +19,35 @@ static const tide_embedded *find_embedded(const char *name) {
 }
 
 /* Run an embedded Lua module: its chunk gets the tide table and returns the module. */
-static void load_embedded(lua_State *L, const tide_embedded *e, int tide) {
+static int run_embedded(lua_State *L) {
+    const tide_embedded *e = lua_touserdata(L, 2);
     lua_pushfstring(L, "=tide.%s", e->name);
     if (luaL_loadbuffer(L, e->bytes, e->len, lua_tostring(L, -1)))
         lua_error(L);
-    lua_pushvalue(L, tide);
+    lua_pushvalue(L, 1);
     lua_call(L, 1, 1);
-    lua_remove(L, -2);
+    return 1;
+}
+
+static void load_embedded(lua_State *L, const tide_embedded *e, int tide) {
+    tide_state *state = TIDE_STATE(L);
+    bool outermost = !state->loading;
+    td_loading loading;
+    lua_pushcfunction(L, run_embedded);
+    lua_pushvalue(L, tide);
+    lua_pushlightuserdata(L, (void *)(uintptr_t)e);
+    if (outermost) {
+        tide_enter_engine(state);
+        td_loading_begin(&loading, e->name);
+    }
+    state->loading = true;
+    int code = lua_pcall(L, 2, 1, 0);
+    if (outermost) {
+        state->loading = false;
+        td_loading_end(&loading);
+    }
+    if (code)
+        lua_error(L);
 }
 
 /* A name that is nowhere. */

@@ -25,6 +25,7 @@ typedef struct tide_state {
     int depth;                     /* calls of the script by the engine, within one another */
     struct tide_home *home;        /* script.c's part */
     bool whole;                    /* all its parts are there */
+    bool loading;                  /* a module of Lua is, and those that it needs are part of it */
     lua_CFunction ipairs_iterator; /* NULL where ipairs is not Lua's own */
 } tide_state;
 

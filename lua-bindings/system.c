@@ -2,6 +2,7 @@
 #include "lua-bindings/function.h"
 #include "lua-bindings/modules.h"
 
+#include "engine/core/observer.h"
 #include "engine/core/warn.h"
 
 #include <stdio.h>
@@ -55,6 +56,13 @@ static int are_deterministic(lua_State *L) {
     tide_frame f;
     tide_read_call(L, &f);
     lua_pushboolean(L, td_deterministic());
+    return 1;
+}
+
+static int loading_time(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    lua_pushnumber(L, 1e-9 * (double)td_loading_ns());
     return 1;
 }
 
@@ -176,6 +184,7 @@ void tide_open_system(lua_State *L) {
          use_deterministic},
         {"are_deterministic_algorithms_enabled() -> bool",
          "Has use_deterministic_algorithms been turned on?", are_deterministic},
+        {"_loading_seconds() -> float", "Seconds that the process spent on loading.", loading_time},
         {"time() -> float", "Seconds on a clock that never goes back.", wall_time},
         {"sleep(float(0..) seconds)", "Wait; Ctrl-C ends it.", sleep_seconds},
         {"memory_allocated(device? device=nil) -> int", "Bytes in use by tensors.",

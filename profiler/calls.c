@@ -4,6 +4,7 @@
 #include "engine/core/interrupt.h"
 #include "engine/core/map.h"
 #include "engine/core/memory.h"
+#include "profiler/loads.h"
 
 #include <string.h>
 
@@ -22,7 +23,13 @@ typedef struct finder {
     int32_t *maker; /* by sequence - least: the call whose node it is, from 1 */
     uint64_t least, most;
     bool in_pass; /* what came last is of a backward pass */
+    tide_loads loads;
 } finder;
+
+/* All times are told on a clock that stands still while the process loads something. */
+static int64_t moment(const finder *f, const tide_event *e, int64_t ns) {
+    return tide_loads_moment(&f->loads, e->thread, ns);
+}
 
 /* ---- what is alike ---- */
 
@@ -118,9 +125,9 @@ static bool add_call(finder *f, const tide_event *e, int32_t span) {
     tide_calls *out = f->out;
     int64_t n;
     const int64_t *arguments = tide_event_arguments(e, &n);
-    tide_call call = {.start_ns = e->start_ns,
-                      .end_ns = e->end_ns,
-                      .cost_ns = e->end_ns - e->start_ns,
+    tide_call call = {.start_ns = moment(f, e, e->start_ns),
+                      .end_ns = moment(f, e, e->end_ns),
+                      .cost_ns = tide_loads_duration(&f->loads, e),
                       .first = out->nseen,
                       .site = share_site(f, e),
                       .outer = span,
@@ -180,7 +187,7 @@ static void add_backward(finder *f, const tide_event *e, int64_t k, int32_t arou
     if (maker) {
         maker->used = true;
         if (around == NOWHERE)
-            maker->backward_ns += e->end_ns - e->start_ns;
+            maker->backward_ns += tide_loads_duration(&f->loads, e);
     }
     if (around != NOWHERE)
         return;
@@ -204,7 +211,8 @@ static bool add_event(finder *f, int64_t k) {
         add_backward(f, e, k, around);
         return true;
     }
-    if (e->kind == TD_EVENT_ALLOC || tide_is_device_kind(e->kind) || around != NOWHERE)
+    if (e->kind == TD_EVENT_ALLOC || e->kind == TD_EVENT_LOAD || tide_is_device_kind(e->kind) ||
+        around != NOWHERE)
         return true;
     if (!add_span(f, e, f->span[k]))
         return false;
@@ -219,14 +227,14 @@ static void add_pauses(finder *f) {
     int64_t last = -1, end = 0;
     for (int64_t k = 0; k < r->count; k++) {
         const tide_event *e = &r->events[k];
-        if (e->kind == TD_EVENT_ALLOC || tide_is_device_kind(e->kind) ||
+        if (e->kind == TD_EVENT_ALLOC || e->kind == TD_EVENT_LOAD || tide_is_device_kind(e->kind) ||
             (e->parent >= 0 && f->place[e->parent] != NOWHERE))
             continue;
-        int64_t pause = e->start_ns - end;
+        int64_t pause = moment(f, e, e->start_ns) - end;
         if (last >= 0 && pause > 0 && r->events[k - 1].thread == e->thread)
             f->out->calls[last].cost_ns += pause < PAUSE_NS ? pause : PAUSE_NS;
         last = e->kind == TD_EVENT_OP && f->place[k] >= 0 ? f->place[k] : -1;
-        end = e->end_ns;
+        end = moment(f, e, e->end_ns);
     }
 }
 
@@ -253,6 +261,10 @@ static bool make_tables(finder *f) {
 
 static td_status find_all(finder *f) {
     const tide_recording *r = f->recording;
+    td_status status = tide_loads_find(r, &f->loads);
+    if (status)
+        return status;
+    f->out->wall_ns -= f->loads.total_ns;
     if (!make_tables(f))
         return td_fail(TD_ENOMEM, "out of memory");
     for (int64_t k = 0; k < r->count; k++) {
@@ -272,6 +284,7 @@ td_status tide_calls_find(const tide_recording *recording, tide_calls *out) {
     td_map_clear(&f.sites);
     td_map_clear(&f.arguments);
     td_map_clear(&f.layouts);
+    tide_loads_clear(&f.loads);
     td_free(f.place);
     td_free(f.span);
     td_free(f.maker);

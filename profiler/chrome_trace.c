@@ -17,6 +17,7 @@ static const char *const categories[TIDE_EVENT_KINDS] = {
     [TD_EVENT_RANGE] = "user_annotation",
     [TD_EVENT_ALLOC] = "cpu_instant_event",
     [TD_EVENT_ACTIVITY] = "kernel",
+    [TD_EVENT_LOAD] = "loading",
     [TIDE_EVENT_STEP] = "user_annotation",
     [TIDE_EVENT_FUNCTION] = "lua_function",
     [TIDE_EVENT_OPTIMIZER] = "optimizer",

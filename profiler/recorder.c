@@ -546,7 +546,7 @@ static tide_recorder *recorder_new(void) {
     tide_recorder *r = td_calloc(1, sizeof *r);
     if (!r)
         return NULL;
-    uint32_t kinds = 1u << TD_EVENT_OP | 1u << TD_EVENT_BACKWARD;
+    uint32_t kinds = 1u << TD_EVENT_OP | 1u << TD_EVENT_BACKWARD | 1u << TD_EVENT_LOAD;
     for (int k = 0; k < 8; k++)
         r->observers[k] =
             (td_observer){.ctx = r,

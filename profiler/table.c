@@ -4,6 +4,7 @@
 #include "engine/core/map.h"
 #include "engine/core/memory.h"
 #include "engine/core/number.h"
+#include "profiler/loads.h"
 #include "profiler/timing.h"
 #include "profiler/work.h"
 
@@ -65,6 +66,7 @@ typedef struct row_set {
     tide_row *rows;
     int n, room;
     td_map places;
+    tide_loads loads;
     bool by_shape;
 } row_set;
 
@@ -147,14 +149,14 @@ static bool add(row_set *set, const tide_recording *r, const tide_event *e) {
     row->memory += e->kind == TD_EVENT_ALLOC ? e->bytes : 0;
     row->flops += tide_work_of(e).flops;
     if (!within_itself(r, e))
-        row->total_ns += e->end_ns - e->start_ns;
+        row->total_ns += tide_loads_duration(&set->loads, e);
     if (for_outer && !(around = row_of(set, outer)))
         return false;
     if (around && e->kind == TD_EVENT_ALLOC) {
         around->memory += e->bytes;
     } else if (around && outer->kind == TD_EVENT_OP) {
         around->bytes += tide_work_of(outer).bytes;
-        around->moved_ns += outer->end_ns - outer->start_ns;
+        around->moved_ns += tide_loads_duration(&set->loads, outer);
     }
     return true;
 }
@@ -208,12 +210,13 @@ tide_row *tide_rows(const tide_recording *r, const tide_table_options *options, 
     static int (*const orders[])(const void *, const void *) = {
         by_self, by_total, by_calls, by_name, by_memory, by_flops, by_device};
     row_set set = {.by_shape = options->by_shape};
-    bool ok = grow(&set);
+    bool ok = grow(&set) && tide_loads_find(r, &set.loads) == TD_OK;
     *count = 0;
     for (int64_t k = 0; k < r->count && ok; k++)
         ok = add(&set, r, &r->events[k]);
     ok = ok && add_devices(&set, r);
     td_map_clear(&set.places);
+    tide_loads_clear(&set.loads);
     if (!ok) {
         td_free(set.rows);
         td_fail(TD_ENOMEM, "out of memory");
@@ -260,6 +263,7 @@ typedef struct columns {
     bool device, memory, flops, shapes;
     int name, shape;
     int64_t all_ns, device_ns; /* what shares are of: the host's time, and devices' */
+    int64_t load_ns;           /* of neither */
     const tide_table_options *options;
 } columns;
 
@@ -341,14 +345,15 @@ static void write_extras(FILE *out, const tide_row *row, const columns *c) {
 
 static void write_row(FILE *out, const tide_row *row, const columns *c) {
     char self[32], total[32], mean[32], share[16], name[WIDEST_NAME * 4 + 8];
+    bool load = row->kind == TD_EVENT_LOAD;
     int64_t all_ns = tide_is_device_kind(row->kind) ? c->device_ns : c->all_ns;
     write_time(row->self_ns, self, sizeof self);
     write_time(row->total_ns, total, sizeof total);
     write_time(row->total_ns / row->calls, mean, sizeof mean);
-    td_number_print(share, sizeof share, "%5.1f",
+    td_number_print(share, sizeof share, load ? "      -" : "%5.1f %%",
                     all_ns ? 100.0 * (double)row->self_ns / (double)all_ns : 0);
     fit(row->name, WIDEST_NAME, name, sizeof name);
-    fprintf(out, "%-*s  %-9s  %*s  %s %%  %*s  %8lld  %*s", bytes_for(name, c->name), name,
+    fprintf(out, "%-*s  %-9s  %*s  %s  %*s  %8lld  %*s", bytes_for(name, c->name), name,
             tide_event_kind_name(row->kind), bytes_for(self, 8), self, share, bytes_for(total, 8),
             total, (long long)row->calls, bytes_for(mean, 8), mean);
     write_extras(out, row, c);
@@ -422,7 +427,9 @@ static columns find_columns(const tide_row *rows, int n, int shown,
     columns c = {.name = 4, .shapes = options->by_shape, .options = options};
     for (int k = 0; k < n; k++) {
         bool device = tide_is_device_kind(rows[k].kind);
-        c.all_ns += device ? 0 : rows[k].self_ns;
+        bool load = rows[k].kind == TD_EVENT_LOAD;
+        c.all_ns += device || load ? 0 : rows[k].self_ns;
+        c.load_ns += load ? rows[k].self_ns : 0;
         c.device_ns += device ? rows[k].self_ns : 0;
         c.device |= !device && rows[k].device_total_ns > 0;
         c.memory |= rows[k].kind == TD_EVENT_ALLOC;
@@ -453,6 +460,11 @@ static void write_table(FILE *out, const tide_recording *r, const tide_row *rows
     write_time(r->wall_ns, wall, sizeof wall);
     write_time(operators, self, sizeof self);
     fprintf(out, "%lld events, %s of %s in operators", (long long)r->count, self, wall);
+    if (c.load_ns) {
+        write_time(c.load_ns, self, sizeof self);
+        fprintf(out, "; loading, once in a process, took %s more: shares and times are without it",
+                self);
+    }
     if (r->dropped)
         fprintf(out, "; %lld events lost for want of memory", (long long)r->dropped);
     write_losses(out, r);

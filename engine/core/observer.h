@@ -13,6 +13,7 @@ typedef enum td_event_kind {
     TD_EVENT_RANGE,    /* named by the user */
     TD_EVENT_ALLOC,    /* instant: bytes > 0 allocated, < 0 released; total after it */
     TD_EVENT_ACTIVITY, /* complete: what a device did by itself, with its own times */
+    TD_EVENT_LOAD,     /* what a process does once: a library is loaded, a kernel made ready */
     TD_EVENT_KINDS
 } td_event_kind;
 
@@ -75,6 +76,18 @@ static inline td_observer *td_observer_get(td_event_kind kind) {
 }
 /* Returns this thread's former one. */
 td_observer *td_observer_set(td_observer *observer);
+
+/* What a process does once, and a profile must not take for the work of who came first. */
+typedef struct td_loading {
+    td_observer *observer;
+    td_event event;
+    int64_t began_ns, before_ns;
+} td_loading;
+/* Bracket it; the name outlives the observer. Nests. */
+void td_loading_begin(td_loading *loading, const char *name);
+void td_loading_end(td_loading *loading);
+/* Nanoseconds that the process has spent so. */
+int64_t td_loading_ns(void);
 
 /* What this thread works for, while an observer wants to know: set around the outermost operator
  * and around each backward node. NULL: nobody asked. */

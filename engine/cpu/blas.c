@@ -9,6 +9,7 @@
 
 #include "engine/core/load.h"
 #include "engine/core/memory.h"
+#include "engine/core/observer.h"
 #include "engine/core/team.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/isa/isa.h"
@@ -83,7 +84,13 @@ static td_status load(void) {
 
 td_status td_blas_ready(void) {
     pthread_mutex_lock(&lock);
-    td_status status = blas ? TD_OK : load();
+    td_status status = TD_OK;
+    if (!blas) {
+        td_loading loading;
+        td_loading_begin(&loading, "OpenBLAS");
+        status = load();
+        td_loading_end(&loading);
+    }
     pthread_mutex_unlock(&lock);
     return status;
 }

@@ -10,6 +10,7 @@
 #include "engine/core/load.h"
 #include "engine/core/map.h"
 #include "engine/core/memory.h"
+#include "engine/core/observer.h"
 #include "engine/core/pool.h"
 #include "engine/core/signals.h"
 #include "engine/core/team.h"
@@ -134,8 +135,12 @@ static td_status start(void) {
     if (TD_LIKELY(atomic_load_explicit(&started, memory_order_acquire)))
         return TD_OK;
     pthread_mutex_lock(&starting);
-    if (!atomic_load_explicit(&started, memory_order_relaxed))
+    if (!atomic_load_explicit(&started, memory_order_relaxed)) {
+        td_loading loading;
+        td_loading_begin(&loading, "oneDNN");
         status = start_locked();
+        td_loading_end(&loading);
+    }
     pthread_mutex_unlock(&starting);
     return status;
 }
@@ -405,7 +410,10 @@ static td_status run_planned(const plan_key *key, plan_maker make, const void *w
         status = plan_new(key, &p);
         if (status)
             return status;
+        td_loading loading;
+        td_loading_begin(&loading, "oneDNN's kernels");
         status = make(what, p);
+        td_loading_end(&loading);
         if (status == TD_OK)
             cache_keep(p);
     }
@@ -550,10 +558,12 @@ static td_status make_sgemm_loops(void) {
     static atomic_bool there;
     static const float zeros[16];
     float c[16];
+    td_loading loading;
     td_status status = TD_OK;
     if (TD_LIKELY(atomic_load_explicit(&there, memory_order_acquire)))
         return TD_OK;
     pthread_mutex_lock(&lock);
+    td_loading_begin(&loading, "oneDNN's kernels");
     if (!atomic_load_explicit(&there, memory_order_relaxed)) {
         if (!has_room_to_plan())
             status = td_fail(TD_ENOMEM, "out of memory");
@@ -562,6 +572,7 @@ static td_status make_sgemm_loops(void) {
     }
     atomic_store_explicit(&there, status == TD_OK, memory_order_release);
 done:
+    td_loading_end(&loading);
     pthread_mutex_unlock(&lock);
     return status;
 }

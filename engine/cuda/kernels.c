@@ -201,7 +201,11 @@ static int build(const char *text, int capability, void **built) {
         texts[n] = given->bytes;
         ways[n] = names[n];
     }
-    return compiler->compile(text, n, texts, ways, capability, built);
+    td_loading loading;
+    td_loading_begin(&loading, "NVRTC's kernel");
+    int status = compiler->compile(text, n, texts, ways, capability, built);
+    td_loading_end(&loading);
+    return status;
 }
 
 /* Into `made`, whose library and kernel are NULL where that fails. Reads nothing that the lock

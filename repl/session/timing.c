@@ -9,6 +9,7 @@
 #include "repl/session/syntax.h"
 
 #include "engine/core/number.h"
+#include "engine/core/observer.h"
 #include "profiler/timing.h"
 
 #include <lauxlib.h>
@@ -114,9 +115,11 @@ static void push_loop(lua_State *L, const char *setup, size_t setup_len, const c
     lua_remove(L, -2);
 }
 
-/* Seconds that the loop function at idx takes for so many loops. */
-static double run_loop(lua_State *L, int idx, long loops) {
+/* Seconds that the loop function at idx takes for so many loops, without what is loaded once in a
+ * process, which is added to *loading. */
+static double run_loop(lua_State *L, int idx, long loops, double *loading) {
     static const char mark;
+    int64_t before = td_loading_ns();
     lua_gc(L, LUA_GCCOLLECT); /* each run begins with the same heap */
     lua_pushvalue(L, idx);
     lua_pushinteger(L, loops);
@@ -125,9 +128,10 @@ static double run_loop(lua_State *L, int idx, long loops) {
     lua_call(L, 3, 2);
     if (lua_touserdata(L, -2) != &mark)
         luaL_error(L, "%%timeit: the statement must not return");
-    double seconds = lua_tonumber(L, -1);
+    double seconds = lua_tonumber(L, -1), loaded = (double)(td_loading_ns() - before) * 1e-9;
     lua_pop(L, 2);
-    return seconds;
+    *loading += loaded;
+    return seconds > loaded ? seconds - loaded : 0;
 }
 
 static int result_tostring(lua_State *L) {
@@ -189,14 +193,16 @@ static int run_timeit(lua_State *L, const magic_call *call, const char *chunknam
         return luaL_error(L, "%%timeit: nothing to time");
     push_loop(L, setup, setup_len, body, body_len);
     int loop = lua_gettop(L);
+    double loading = 0;
     if (o.loops == 0) {
         o.loops = 1;
-        for (long next; (next = tide_autorange_next(o.loops, run_loop(L, loop, o.loops))) != 0;)
+        for (long next;
+             (next = tide_autorange_next(o.loops, run_loop(L, loop, o.loops, &loading))) != 0;)
             o.loops = next;
     }
     double *times = lua_newuserdatauv(L, (size_t)o.runs * sizeof *times, 0);
     for (int i = 0; i < o.runs; i++)
-        times[i] = run_loop(L, loop, o.loops) / (double)o.loops;
+        times[i] = run_loop(L, loop, o.loops, &loading) / (double)o.loops;
     tide_summary sum = tide_summarize(times, o.runs);
     char text[256];
     if (!o.quiet && tide_summary_spread(&sum)) {
@@ -205,6 +211,12 @@ static int run_timeit(lua_State *L, const magic_call *call, const char *chunknam
             "The slowest run took %.2f times longer than the fastest. Something was cached, "
             "or the machine was busy.",
             sum.worst / sum.best);
+        output_line(s, text);
+    }
+    if (!o.quiet && loading >= 1e-3) {
+        char took[64];
+        snprintf(text, sizeof text, "Loading, once in a process, took %s, which is left out.",
+                 tide_format_time(loading, o.digits, took, sizeof took));
         output_line(s, text);
     }
     tide_format_summary(&sum, o.loops, o.digits, text, sizeof text);

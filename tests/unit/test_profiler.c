@@ -291,7 +291,7 @@ TEST(when_it_is_full_the_oldest_steps_go_whole) {
             r.events[k].kind == TD_EVENT_OP && strcmp(r.events[k].name, "exp") == 0;
     for (int k = 1; k <= STEPS; k++)
         CHECK_INT(calls[k], k <= r.steps_lost ? 0 : CALLS);
-    CHECK_INT(count_of(&r, TIDE_EVENT_STEP, "step 50"), 1);
+    CHECK_INT(count_of(&r, TIDE_EVENT_STEP, "ProfilerStep#50"), 1);
     CHECK_INT(count_of(&r, TIDE_EVENT_STEP, "ProfilerStep#1"), 0);
     tide_recording_free(&r);
 }

@@ -3,6 +3,7 @@
  */
 #include "engine/core/interrupt.h"
 #include "profiler/calls.h"
+#include "profiler/loads.h"
 #include "tests/unit/profiler_work.h"
 
 enum { MOST = 32 };
@@ -98,6 +99,48 @@ TEST(what_is_alike_is_told_once) {
     tide_calls_free(&c);
 }
 
+TEST(what_is_loaded_once_in_a_process_is_no_calls_cost) {
+    made m = {0};
+    tide_calls c;
+    tide_loads loads;
+    m.recording.wall_ns = 20000;
+    add(&m, TD_EVENT_LOAD, "nn", -1, 0, 1000);
+    add(&m, TD_EVENT_OP, "linear", -1, 1500, 10000)->sequence = 3; /* 8500, of which 7000 */
+    add(&m, TD_EVENT_KERNEL, "linear", 1, 1600, 9800)->self_ns = 1200;
+    add(&m, TD_EVENT_LOAD, "oneDNN", 2, 2000, 6000);
+    add(&m, TD_EVENT_LOAD, "inner", 3, 3000, 5000); /* is counted once */
+    add(&m, TD_EVENT_LOAD, "kernels", 2, 6000, 9000);
+    add(&m, TD_EVENT_LOAD, "between", -1, 10000, 10400);
+    add(&m, TD_EVENT_OP, "exp", -1, 10500, 11000);
+    tide_event *beside = add(&m, TD_EVENT_OP, "far", -1, 2000, 6000);
+    beside->thread = 2; /* another thread's clock goes on */
+    REQUIRE(tide_calls_find(&m.recording, &c) == TD_OK);
+    REQUIRE(c.ncalls == 3 && c.nspans == 0);
+    CHECK_INT(c.calls[0].start_ns, 500);
+    CHECK_INT(c.calls[0].end_ns, 2000);
+    CHECK_INT(c.calls[0].cost_ns,
+              1600); /* and the pause behind it, without what was loaded there */
+    CHECK_INT(c.calls[0].kernel_ns, 1200);
+    CHECK_INT(c.calls[1].start_ns, 2100);
+    CHECK_INT(c.calls[1].cost_ns, 500);
+    CHECK_INT(c.calls[2].start_ns, 2000);
+    CHECK_INT(c.calls[2].cost_ns, 4000);
+    CHECK_INT(c.wall_ns, 20000 - 8400);
+    tide_calls_free(&c);
+    REQUIRE(tide_loads_find(&m.recording, &loads) == TD_OK);
+    CHECK_INT(loads.n, 4);
+    CHECK_INT(loads.total_ns, 8400);
+    CHECK_INT(tide_loads_moment(&loads, 1, 0), 0);
+    CHECK_INT(tide_loads_moment(&loads, 1, 500), 0);
+    CHECK_INT(tide_loads_moment(&loads, 1, 1000), 0);
+    CHECK_INT(tide_loads_moment(&loads, 1, 1001), 1);
+    CHECK_INT(tide_loads_moment(&loads, 1, 9000), 1000);
+    CHECK_INT(tide_loads_moment(&loads, 2, 9000), 9000);
+    CHECK_INT(tide_loads_moment(&loads, 0, 77), 77);
+    CHECK_INT(tide_loads_duration(&loads, &m.events[3]), 4000);
+    tide_loads_clear(&loads);
+}
+
 TEST(ranges_and_steps_are_spans_and_what_devices_did_is_none) {
     made m = {0};
     tide_calls c;
@@ -188,6 +231,7 @@ int main(void) {
     RUN(a_short_pause_behind_a_call_is_its_cost_and_of_a_long_one_the_beginning);
     RUN(a_pause_is_not_counted_from_one_thread_to_the_next);
     RUN(what_is_alike_is_told_once);
+    RUN(what_is_loaded_once_in_a_process_is_no_calls_cost);
     RUN(ranges_and_steps_are_spans_and_what_devices_did_is_none);
     RUN(a_call_is_used_where_backward_goes_through_any_operator_inside);
     RUN(identities_and_arguments_come_from_a_recorder);

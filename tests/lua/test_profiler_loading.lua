@@ -1,0 +1,85 @@
+-- What a process does once (libraries and modules loaded, kernels made ready) is apart from the work of who came first:
+-- in tables, advice and %timeit. Each case is the first of a process of its own.
+local t = require "harness"
+
+local folder = os.tmpname()
+os.remove(folder)
+assert(os.execute("mkdir " .. folder))
+
+local function output_of(command)
+    local pipe = assert(io.popen(command .. " 2>&1"))
+    local text = pipe:read("a")
+    pipe:close()
+    return text
+end
+
+local function timeit(statement)
+    return output_of(("'%s' -e '%%timeit -n 1 -r 1 %s'"):format(os.getenv("TIDE"), statement))
+end
+
+local function run(code)
+    local script = folder .. "/script.lua"
+    local file = assert(io.open(script, "w"))
+    file:write(code)
+    file:close()
+    return output_of(("'%s' '%s'"):format(os.getenv("TIDE"), script))
+end
+
+local first = {
+    linear = "local x, m = tide.randn(64, 64), tide.nn.Linear(64, 64)", conv = "local x, w = tide.randn(2, 3, 16, 16), tide.randn(4, 3, 3, 3)",
+    svd = "local x = tide.randn(8, 8)", bmm = "local x = tide.randn(4, 40, 40)", none = "local x = tide.randn(100)",
+}
+local calls = { linear = "m(x)", conv = "tide.conv2d(x, w)", svd = "tide.linalg.svd(x)", bmm = "x:bmm(x)", none = "x:exp()" }
+
+t.test("the_first_call_is_not_charged_with_what_it_loads", function()
+    for name, setup in pairs(first) do
+        local text = run(setup .. [[
+
+            local p = tide.profiler.profile(function() for _ = 1, 3 do ]] .. calls[name] .. [[ end end)
+            local loads, longest, total = {}, 0, 0
+            local events = p:events()
+            for k, e in ipairs(events) do
+                if e.kind == "loading" and not (e.parent and events[e.parent] and events[e.parent].kind == "loading") then
+                    loads[#loads + 1] = e.name
+                    total = total + e.duration_us
+                end
+            end
+            for _, row in ipairs(p:_rows(100)) do
+                assert(row.kind == "loading" or row.total_ns <= p:_totals().wall_ns, row.name)
+            end
+            local said = p:table():find("loading, once in a process, took", 1, true)
+            print(#loads > 0, said ~= nil, math.abs(p:_totals().loading_ns / 1e3 - total) < 1)]])
+        local any = name ~= "none"
+        t.eq(text, ("%s\t%s\ttrue\n"):format(any, any), name)
+    end
+end)
+
+t.test("shares_are_without_loading", function()
+    local text = run [[
+        local x, m = tide.randn(64, 64), tide.nn.Linear(64, 64)
+        print(tide.profiler.profile(function() for _ = 1, 3 do m(x) end end))]]
+    local sum = 0
+    for row in text:gmatch("[^\n]+") do
+        local share = row:match("(%d+%.%d) %%")
+        sum = sum + (share and tonumber(share) or 0)
+        t.is_true(not row:find(" loading ") or row:find("  %- "), row)
+    end
+    t.is_true(sum > 99 and sum < 101, text)
+end)
+
+t.test("timeit_and_timers_leave_loading_out_and_say_so", function()
+    local text = timeit "tide.ones(80, 80):matmul(tide.ones(80, 80))"
+    t.is_true(text:find("Loading, once in a process, took .- left out%."), text)
+    local function ns(text)
+        local value, unit = text:match("([%d.]+) (%S+) ±")
+        return value * ({ ns = 1, ["µs"] = 1e3, ms = 1e6, s = 1e9 })[unit]
+    end
+    local took, unit = text:match("took ([%d.]+) (%S+),")
+    t.is_true(ns(text) < took * ({ ["µs"] = 1e3, ms = 1e6, s = 1e9 })[unit], text)
+    t.is_true(not timeit("tide.ones(80) + 1"):find("Loading"))
+    t.eq(run [[
+        local first = tide.benchmark.Timer { stmt = "tide.ones(80, 80):matmul(tide.ones(80, 80))" }:timeit(1).median
+        print(tide._loading_seconds() > 1e-4, first < tide._loading_seconds())]], "true\ttrue\n")
+end)
+
+os.execute("rm -r " .. folder)
