@@ -88,8 +88,9 @@ static int profile_totals(lua_State *L) {
     TIDE_CHECK(L, tide_loads_find(r, &loads));
     int64_t loading = loads.total_ns;
     tide_loads_clear(&loads);
-    lua_createtable(L, 0, 7);
-    set_integer(L, "wall_ns", r->wall_ns - loading);
+    lua_createtable(L, 0, 8);
+    set_integer(L, "wall_ns", r->wall_ns - r->kept_from_ns - loading);
+    set_integer(L, "all_ns", r->wall_ns);
     set_integer(L, "loading_ns", loading);
     set_integer(L, "events", r->count);
     set_integer(L, "evicted", r->evicted);

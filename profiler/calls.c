@@ -264,7 +264,7 @@ static td_status find_all(finder *f) {
     td_status status = tide_loads_find(r, &f->loads);
     if (status)
         return status;
-    f->out->wall_ns -= f->loads.total_ns;
+    f->out->wall_ns -= f->loads.total_ns + r->kept_from_ns;
     if (!make_tables(f))
         return td_fail(TD_ENOMEM, "out of memory");
     for (int64_t k = 0; k < r->count; k++) {

@@ -108,7 +108,8 @@ typedef struct tide_recording {
     int32_t steps;      /* that were marked */
     int32_t steps_lost; /* of these, with the old events */
     int64_t wall_ns;
-    tide_track *tracks; /* by thread - 1; NULL: they have no names */
+    int64_t kept_from_ns; /* when what was kept begins; 0: nothing old was let go */
+    tide_track *tracks;   /* by thread - 1; NULL: they have no names */
     int ntracks;
     const char *note;         /* what is wrong with the times; static, NULL: nothing */
     struct tide_words *words; /* where names of ranges and inputs lie */

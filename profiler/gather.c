@@ -3,6 +3,7 @@
 
 #include "engine/core/memory.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 struct tide_raw {
@@ -11,11 +12,12 @@ struct tide_raw {
     int nsteps, nlanes;
     tide_lane *lanes; /* what they hold */
     tide_device_log *log;
+    int64_t most;   /* events that are kept, the newest */
     uint64_t cut;   /* what ended before goes; 0: nothing */
     double tick_ns; /* the length of a tick */
 };
 
-tide_raw *tide_raw_new(uint64_t origin, uint64_t end, uint64_t *steps, int nsteps,
+tide_raw *tide_raw_new(uint64_t origin, uint64_t end, uint64_t *steps, int nsteps, int64_t most,
                        tide_device_log *log) {
     tide_raw *raw = td_calloc(1, sizeof *raw);
     if (!raw) {
@@ -27,6 +29,7 @@ tide_raw *tide_raw_new(uint64_t origin, uint64_t end, uint64_t *steps, int nstep
     raw->end = end;
     raw->steps = steps;
     raw->nsteps = nsteps;
+    raw->most = most;
     raw->log = log;
     return raw;
 }
@@ -76,6 +79,41 @@ static int64_t to_ns(const tide_raw *g, uint64_t ticks) {
     return ticks > g->origin ? (int64_t)((double)(ticks - g->origin) * g->tick_ns) : 0;
 }
 
+static int by_ticks(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int64_t add_ends(const tide_record *records, int n, uint64_t *ends) {
+    int64_t count = 0;
+    for (int k = 0; k < n; k++)
+        if (records[k].kind != TIDE_RECORD_GONE && records[k].end)
+            ends[count++] = records[k].end;
+    return count;
+}
+
+/* Lanes let chunks go, which hold more than one event: move the cut to where no more than the most
+ * are left. `count`: at most so many are there. */
+static td_status cut_to_most(tide_raw *g, int64_t count) {
+    int64_t n = 0;
+    if (count <= g->most)
+        return TD_OK;
+    uint64_t *ends = td_malloc((size_t)count * sizeof *ends);
+    if (!ends)
+        return td_fail(TD_ENOMEM, "out of memory");
+    for (int k = 0; k < g->nlanes; k++) {
+        const tide_lane *l = &g->lanes[k];
+        n += add_ends(l->kept, l->nkept, ends + n);
+        for (const tide_chunk *c = l->first; c; c = c->next)
+            n += add_ends(c->records, c->n, ends + n);
+    }
+    qsort(ends, (size_t)n, sizeof *ends, by_ticks);
+    if (n > g->most && ends[n - g->most - 1] > g->cut)
+        g->cut = ends[n - g->most - 1];
+    td_free(ends);
+    return TD_OK;
+}
+
 /* Without the steps that have lost events. */
 static void find_cut(tide_raw *g, tide_recording *out) {
     for (int k = 0; k < g->nlanes; k++)
@@ -103,7 +141,8 @@ static tide_event event_of(const tide_raw *g, const tide_lane *l, const tide_rec
     uint64_t end = r->end                   ? r->end
                    : g->end > l->last_ticks ? g->end
                                             : l->last_ticks + TIDE_TICKS_APART;
-    e.start_ns = to_ns(g, r->start);
+    e.start_ns =
+        to_ns(g, r->start > g->cut ? r->start : g->cut); /* what was open has a part there */
     e.end_ns = to_ns(g, end);
     if (e.end_ns == e.start_ns && e.kind != TD_EVENT_ALLOC)
         e.end_ns++;
@@ -195,9 +234,14 @@ td_status tide_raw_gather(tide_raw *g, tide_recording *out) {
     int64_t count = g->log ? tide_device_log_count(g->log) : 0;
     *out = (tide_recording){0};
     g->tick_ns = tide_ticks_length();
-    find_cut(g, out);
     for (int k = 0; k < g->nlanes; k++)
         count += tide_lane_count(&g->lanes[k]);
+    if (cut_to_most(g, count)) {
+        tide_raw_free(g);
+        return TD_ENOMEM;
+    }
+    find_cut(g, out);
+    out->kept_from_ns = g->cut ? to_ns(g, g->cut) : 0;
     out->events = count < INT32_MAX ? td_malloc((size_t)(count + 1) * sizeof *out->events) : NULL;
     out->wall_ns = to_ns(g, g->end);
     for (int k = 0; k < g->nlanes && out->events; k++)

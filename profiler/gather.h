@@ -13,7 +13,7 @@ enum { TIDE_RECORD_GONE = UINT8_MAX };
 
 /* Of a recording from `origin` to `end` (ticks), the ticks at which its steps began and what
  * devices did (both stolen). NULL: memory is out. */
-tide_raw *tide_raw_new(uint64_t origin, uint64_t end, uint64_t *steps, int nsteps,
+tide_raw *tide_raw_new(uint64_t origin, uint64_t end, uint64_t *steps, int nsteps, int64_t most,
                        tide_device_log *log);
 /* Take over what a lane holds, which is left empty. Memory that is out frees all, and *raw is NULL.
  */

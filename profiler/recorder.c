@@ -650,7 +650,8 @@ tide_raw *tide_recorder_halt(tide_recorder *r) {
     if (now && now->ctx == r && now->begin == on_begin)
         td_observer_set(r->before);
     uint64_t end = tide_device_log_close(r->log);
-    tide_raw *raw = tide_raw_new(r->origin, end, r->steps, r->nsteps, r->log);
+    tide_raw *raw =
+        tide_raw_new(r->origin, end, r->steps, r->nsteps, most_events(&r->options), r->log);
     r->log = NULL;
     r->steps = NULL;
     r->steps_room = 0;

@@ -457,7 +457,7 @@ static void write_table(FILE *out, const tide_recording *r, const tide_row *rows
         if (rows[k].kind == TD_EVENT_OP || rows[k].kind == TD_EVENT_KERNEL ||
             rows[k].kind == TD_EVENT_BACKWARD)
             operators += rows[k].self_ns;
-    write_time(r->wall_ns, wall, sizeof wall);
+    write_time(r->wall_ns - r->kept_from_ns, wall, sizeof wall);
     write_time(operators, self, sizeof self);
     fprintf(out, "%lld events, %s of %s in operators", (long long)r->count, self, wall);
     if (c.load_ns) {

@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define PROFILE_EVENTS "--profile-events"
+
 static const char usage[] =
     "usage: tide [options] [script [arguments]]\n"
     "  -e CODE     run CODE and show its value (may be given several times)\n"
@@ -22,6 +24,7 @@ static const char usage[] =
     "  --          end of options\n"
     "  --no-init   open the prompt without running ~/.config/tide/init.lua\n"
     "  --profile FILE   record what runs, lines and memory too, as a Chrome trace\n"
+    "  --profile-events N   of which it keeps the last N events (400000)\n"
     "  --bottleneck     run the script three times, recorded, and say what to change first\n"
     "  --advise [--json]   record what the script does, and say line by line what could be better\n"
     "  --info      what this build finds on this machine, a fact a line\n"
@@ -43,6 +46,7 @@ typedef struct options {
     bool has_code;                /* -e or -l */
     const char *device;           /* of --ops; NULL: none */
     const char *profile;          /* where the trace goes; NULL: nothing is recorded */
+    long long profile_events;     /* that it keeps at most; 0: as many as if nothing is said */
     int script;                   /* index of the script's path in argv, 0: none */
     bool left;                    /* what ran called os.exit: no prompt follows, -i or not */
     bool interrupted;             /* what ran last */
@@ -83,6 +87,11 @@ static int parse_options(int argc, char **argv, options *o) {
             if (++i == argc)
                 return usage_error("something is missing after", arg);
             o->profile = argv[i];
+        } else if (strcmp(arg, PROFILE_EVENTS) == 0) {
+            char *end = NULL;
+            o->profile_events = ++i < argc ? strtoll(argv[i], &end, 10) : 0;
+            if (o->profile_events < 1 || *end)
+                return usage_error("a number of events is missing after", arg);
         } else if (strcmp(arg, "--bottleneck") == 0) {
             o->bottleneck = true;
         } else if (strcmp(arg, BOTTLENECK_PART) == 0 && i + 2 < argc) {
@@ -171,7 +180,8 @@ static int run_options(tide_session *s, int argc, char **argv, options *o) {
         char kind = argv[i][0] == '-' ? argv[i][1] : '\0';
         if (strcmp(argv[i], BOTTLENECK_PART) == 0)
             i += 2;
-        i += strcmp(argv[i], "--profile") == 0; /* its value is no option */
+        i +=
+            strcmp(argv[i], "--profile") == 0 || strcmp(argv[i], PROFILE_EVENTS) == 0; /* a value */
         if (kind != 'e' && kind != 'l')
             continue;
         const char *value = argv[i][2] ? argv[i] + 2 : argv[++i];
@@ -286,25 +296,31 @@ static int run_prompt(tide_session *s, options *o) {
     return terminal_run(s);
 }
 
-/* (name, path): a function of tide.profiler that begins or ends the recording of --profile. */
+/* (name, path, events): a function of tide.profiler that begins or ends the recording of --profile.
+ */
 static int call_profiler(lua_State *L) {
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE); /* the script may have lost its own */
     lua_getfield(L, -1, "tide");
     lua_getfield(L, -1, "profiler");
     lua_getfield(L, -1, lua_tostring(L, 1));
     lua_pushvalue(L, 2);
-    lua_call(L, 1, 0);
+    lua_pushvalue(L, 3);
+    lua_call(L, 2, 0);
     return 0;
 }
 
 /* False, with a line on stderr that begins with the option, where that fails. */
-static bool ask_profiler(tide_session *s, const char *function, const char *value,
+static bool ask_profiler(tide_session *s, const char *function, const char *value, long long events,
                          const char *option) {
     lua_State *L = tide_session_lua(s);
     lua_pushcfunction(L, call_profiler);
     lua_pushstring(L, function);
     lua_pushstring(L, value);
-    bool ok = lua_pcall(L, 2, 0, 0) == LUA_OK;
+    if (events)
+        lua_pushinteger(L, events);
+    else
+        lua_pushnil(L);
+    bool ok = lua_pcall(L, 3, 0, 0) == LUA_OK;
     if (!ok)
         fprintf(stderr, "tide: %s: %s\n", option, luaL_tolstring(L, -1, NULL));
     lua_settop(L, 0);
@@ -312,7 +328,7 @@ static bool ask_profiler(tide_session *s, const char *function, const char *valu
 }
 
 static bool profile(tide_session *s, const char *function, const options *o) {
-    return !o->profile || ask_profiler(s, function, o->profile, "--profile");
+    return !o->profile || ask_profiler(s, function, o->profile, o->profile_events, "--profile");
 }
 
 static int run(tide_session *s, int argc, char **argv, options *o);
@@ -327,11 +343,11 @@ static int run_part(tide_session *s, int argc, char **argv, options *o) {
 
 /* Everything that runs, and behind it what could be better in it, whatever became of it. */
 static int run_advised(tide_session *s, int argc, char **argv, options *o) {
-    if (!ask_profiler(s, "_begin_advice", "", "--advise"))
+    if (!ask_profiler(s, "_begin_advice", "", 0, "--advise"))
         return 1;
     int code = run(s, argc, argv, o);
     fflush(stdout);
-    bool told = ask_profiler(s, "_finish_advice", o->json ? "json" : "text", "--advise");
+    bool told = ask_profiler(s, "_finish_advice", o->json ? "json" : "text", 0, "--advise");
     return told || code ? code : 1;
 }
 
@@ -341,6 +357,8 @@ static int check_together(const options *o) {
         return usage_error("--ops is missing beside", "--device");
     if (o->json && !o->advise)
         return usage_error("--advise is missing beside", "--json");
+    if (o->profile_events && !o->profile)
+        return usage_error("--profile is missing beside", PROFILE_EVENTS);
     if (o->advise && o->profile)
         return usage_error("one recording at a time: --advise does not go with", "--profile");
     if (o->advise && !o->script && !o->has_code)

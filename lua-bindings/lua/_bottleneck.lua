@@ -237,6 +237,12 @@ local function read_part(path)
     return ok and type(seen) == "table" and seen or nil
 end
 
+-- What a line says of a part that was too long to be kept whole; nil: it was not.
+local function loss_of(part, totals)
+    return totals.evicted > 0 and ("with %s recorded, the last %d of %d events are kept, of the last %s: calls, times and shares are theirs")
+        :format(part, totals.events, totals.events + totals.evicted, time_text(totals.wall_ns + totals.loading_ns))
+end
+
 -- The page; nil where nothing was recorded. `codes` are the runs' exit codes, `paths` their files.
 function bottleneck.page(script, paths, codes)
     local seen, out, walls = {}, {}, {}
@@ -245,12 +251,19 @@ function bottleneck.page(script, paths, codes)
         if not seen[part] then
             return nil
         end
-        walls[#walls + 1] = ("%s with %s recorded"):format(time_text(seen[part].totals.wall_ns), part)
+        walls[#walls + 1] = ("%s with %s recorded"):format(time_text(seen[part].totals.all_ns), part)
     end
     if codes.operators ~= 0 and seen.operators.totals.events + seen.functions.totals.events == 0 then
         return nil
     end
     out[1] = ("---- %s: %s"):format(script, table.concat(walls, ", "))
+    for _, part in ipairs { "operators", "functions", "memory" } do
+        out[#out + 1] = loss_of(part, seen[part].totals) or nil
+    end
+    if seen.operators.totals.loading_ns > 1e6 then
+        out[#out + 1] = ("loading of libraries and modules, once in a process, took %s more, which is left out"):format(
+            time_text(seen.operators.totals.loading_ns))
+    end
     for _, part in ipairs { "operators", "functions", "memory" } do
         if codes[part] ~= codes.operators then
             out[#out + 1] = ("the run with %s recorded ended with code %d, the first with %d"):format(part, codes[part], codes.operators)

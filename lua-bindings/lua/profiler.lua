@@ -108,10 +108,12 @@ Profile.advice = tide._function("advice(Profile p) -> list",
     .. "It wants a recording with lines and shapes, profile{fn, with_stack = true}; ?advice.KIND tells about a kind.",
     function(p) return tide._advice.advise(p) end)
 
--- What `tide --profile FILE` calls around everything that runs. A file that can't be written is refused before.
+-- What `tide --profile FILE` calls around everything that runs. A file that can't be written is refused before; it is of
+-- bounded length, for viewers too.
 local running
+local MOST_PROFILED = 400000
 
-function profiler._begin(path)
+function profiler._begin(path, most)
     local draft = path .. ".part"
     local file, message = io.open(draft, "w")
     if not file then
@@ -120,7 +122,7 @@ function profiler._begin(path)
     end
     file:close()
     os.remove(draft)
-    running = profiler.profile { with_stack = true, profile_memory = true, identities = false }
+    running = profiler.profile { with_stack = true, profile_memory = true, identities = false, max_events = most or MOST_PROFILED }
 end
 
 function profiler._finish(path)
@@ -128,6 +130,11 @@ function profiler._finish(path)
     running = nil
     profile:stop()
     profile:export_chrome_trace(path)
+    local totals = profile:_totals()
+    if totals.evicted > 0 then
+        io.stderr:write(("tide: --profile: the trace holds the last %d of %d events; --profile-events %d keeps them all\n"):format(
+            totals.events, totals.events + totals.evicted, totals.events + totals.evicted))
+    end
 end
 
 -- What `tide --advise` calls around everything that runs.

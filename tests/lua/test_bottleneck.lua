@@ -6,7 +6,11 @@ local function page_of(operators, functions, memory, codes)
     local paths = {}
     for name, seen in pairs { operators = operators, functions = functions, memory = memory } do
         seen.rows, seen.places = tide._json.list(seen.rows or {}), tide._json.list(seen.places or {})
-        seen.totals = seen.totals or { wall_ns = 1000000, events = 10, evicted = 0, peak_bytes = 0 }
+        local totals = { wall_ns = 1000000, all_ns = 1000000, loading_ns = 0, events = 10, evicted = 0, peak_bytes = 0 }
+        for key, value in pairs(seen.totals or {}) do
+            totals[key] = value
+        end
+        seen.totals = totals
         paths[name] = os.tmpname()
         local file = assert(io.open(paths[name], "w"))
         file:write(tide._json.encode(seen))
@@ -39,6 +43,35 @@ t.test("the_greatest_shares_come_first_and_memory_has_the_third_place", function
     t.is_true(list[1]:find("^60 %% of the time: f %(x.lua:1%): 600 µs in Lua itself"), list[1])
     t.is_true(list[2]:find("^40 %% of the time: x.lua:5: 200 × add_, 2 µs each: calls so small"), list[2])
     t.eq(list[3], "memory is at its peak of 3.0 MiB at x.lua:9 (cat): what is alive there?")
+end)
+
+t.test("what_was_let_go_or_left_out_is_said", function()
+    local page = page_of({ totals = { all_ns = 9000000, wall_ns = 2000000, loading_ns = 1500000, events = 1000, evicted = 4000 },
+        places = { { name = "mm", line = "x.lua:3", calls = 2, ns = 1000000, bytes = 0 } } }, {}, {})
+    t.is_true(page:find("---- x.lua: 9 ms with operators recorded, 1 ms with functions recorded", 1, true), page)
+    t.is_true(page:find("with operators recorded, the last 1000 of 5000 events are kept, of the last 3.5 ms: calls, times and shares are theirs", 1, true), page)
+    t.is_true(page:find("once in a process, took 1.5 ms more, which is left out", 1, true), page)
+    t.is_true(page:find("1. 50 % of the time: x.lua:3: 2 × mm", 1, true), page)
+    page = page_of({}, {}, {})
+    t.is_true(not page:find("are kept", 1, true) and not page:find("left out", 1, true), page)
+end)
+
+t.test("a_recording_that_lets_events_go_has_shares_of_what_it_keeps", function()
+    local p = tide.profiler.profile { function()
+        local x = tide.ones(3)
+        for _ = 1, 20000 do
+            x:exp()
+        end
+    end, max_events = 1000, functions = true }
+    local totals = p:_totals()
+    t.eq({ totals.events, #p:events() }, { 1000, 1000 })
+    t.is_true(totals.evicted > 19000 and totals.wall_ns < totals.all_ns / 4, totals.wall_ns / totals.all_ns)
+    local own = 0
+    for _, row in ipairs(p:_rows(100)) do
+        own = own + row.self_ns
+        t.is_true(row.total_ns <= totals.wall_ns, row.name)
+    end
+    t.is_true(own > 0.9 * totals.wall_ns and own <= totals.wall_ns, own / totals.wall_ns)
 end)
 
 t.test("the_advisers_lines_come_before_what_was_found_here", function()

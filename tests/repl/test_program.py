@@ -222,6 +222,28 @@ class Program(unittest.TestCase):
             self.assertEqual(os.listdir(folder), ["trace.json"])
         self.check(self.tide("--profile"), 2, "", "missing after '--profile'")
 
+    def test_a_trace_is_bounded_and_says_what_it_left_out(self):
+        with tempfile.TemporaryDirectory() as folder:
+            trace = os.path.join(folder, "trace.json")
+            code = "x = tide.ones(3) for k = 1, 3000 do x:exp() end"
+            result = self.tide("--profile", trace, "--profile-events", "500", "-e", code)
+            self.assertEqual((result.returncode, result.stdout), (0, ""))
+            said = re.fullmatch(r"tide: --profile: the trace holds the last 500 of (\d+) events; --profile-events \1 keeps them all\n",
+                                result.stderr)
+            self.assertTrue(said, result.stderr)
+            with open(trace, encoding="utf-8") as file:
+                events = [e for e in json.load(file)["traceEvents"] if e["ph"] in "Xi"]
+            self.assertEqual(len(events), 500)
+            result = self.tide("--profile", trace, "--profile-events", said.group(1), "-e", code)
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            with open(trace, encoding="utf-8") as file:
+                self.assertEqual(len([e for e in json.load(file)["traceEvents"] if e.get("name") == "exp" and e.get("cat") == "cpu_op"]),
+                                 3000)
+        for value in ("0", "-1", "x", "5x", ""):
+            self.check(self.tide("--profile", "t", "--profile-events", value, "-e", "1"), 2, "", "a number of events is missing")
+        self.check(self.tide("--profile", "t", "--profile-events"), 2, "", "a number of events is missing")
+        self.check(self.tide("--profile-events", "5", "-e", "1"), 2, "", "--profile is missing beside")
+
     def test_tables_show_shares_of_the_peaks_that_are_remembered(self):
         code = """local p = tide.profiler.profile{function() return tide.mm(tide.ones(64, 64), tide.ones(64, 64)) end,
             with_flops = true} print(p:table()) print(tide.profiler.peak().flops)"""

@@ -46,7 +46,7 @@ CHECK_HELPER void check_nesting(const tide_recording *r) {
             continue;
         const tide_event *outer = &r->events[e->parent];
         CHECK_INT(outer->thread, e->thread);
-        CHECK(outer->start_ns < e->start_ns && e->end_ns <= outer->end_ns);
+        CHECK(outer->start_ns <= e->start_ns && e->end_ns <= outer->end_ns);
         CHECK(last_end[e->parent] <= e->start_ns);
         last_end[e->parent] = e->end_ns;
         inside[e->parent] += e->end_ns - e->start_ns;
