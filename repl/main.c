@@ -2,6 +2,7 @@
  * ran; 2: a call it does not understand); or its death by SIGINT, where that stopped what it ran.
  */
 #include "repl/bottleneck.h"
+#include "repl/session/eval.h"
 #include "repl/session/session.h"
 #include "repl/terminal.h"
 
@@ -296,39 +297,41 @@ static int run_prompt(tide_session *s, options *o) {
     return terminal_run(s);
 }
 
-/* (name, path, events): a function of tide.profiler that begins or ends the recording of --profile.
- */
+/* A function of tide.profiler that begins or ends the recording of --profile or --advise. */
+typedef struct profiler_call {
+    const char *function, *value;
+    long long events; /* 0: not said */
+} profiler_call;
+
 static int call_profiler(lua_State *L) {
+    const profiler_call *c = lua_touserdata(L, 1);
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE); /* the script may have lost its own */
     lua_getfield(L, -1, "tide");
     lua_getfield(L, -1, "profiler");
-    lua_getfield(L, -1, lua_tostring(L, 1));
-    lua_pushvalue(L, 2);
-    lua_pushvalue(L, 3);
-    lua_call(L, 2, 0);
+    lua_getfield(L, -1, c->function);
+    lua_pushstring(L, c->value);
+    if (c->events)
+        lua_pushinteger(L, c->events);
+    lua_call(L, c->events ? 2 : 1, 0);
     return 0;
 }
 
-/* False, with a line on stderr that begins with the option, where that fails. */
-static bool ask_profiler(tide_session *s, const char *function, const char *value, long long events,
-                         const char *option) {
-    lua_State *L = tide_session_lua(s);
-    lua_pushcfunction(L, call_profiler);
-    lua_pushstring(L, function);
-    lua_pushstring(L, value);
-    if (events)
-        lua_pushinteger(L, events);
-    else
-        lua_pushnil(L);
-    bool ok = lua_pcall(L, 3, 0, 0) == LUA_OK;
-    if (!ok)
-        fprintf(stderr, "tide: %s: %s\n", option, luaL_tolstring(L, -1, NULL));
-    lua_settop(L, 0);
+/* False, with a line on stderr that begins with the option, where that fails. An interrupt ends it.
+ */
+static bool ask_profiler(tide_session *s, profiler_call call, const char *option, options *o) {
+    tide_result r;
+    eval_call(s, call_profiler, &call, &r);
+    bool ok = r.outcome == TIDE_OK;
+    o->interrupted = o->interrupted || r.outcome == TIDE_INTERRUPTED;
+    if (!ok && r.outcome != TIDE_INTERRUPTED)
+        fprintf(stderr, "tide: %s: %s\n", option, r.evalue ? r.evalue : "failed");
+    tide_result_clear(&r);
     return ok;
 }
 
-static bool profile(tide_session *s, const char *function, const options *o) {
-    return !o->profile || ask_profiler(s, function, o->profile, o->profile_events, "--profile");
+static bool profile(tide_session *s, const char *function, options *o) {
+    return !o->profile || ask_profiler(s, (profiler_call){function, o->profile, o->profile_events},
+                                       "--profile", o);
 }
 
 static int run(tide_session *s, int argc, char **argv, options *o);
@@ -343,11 +346,12 @@ static int run_part(tide_session *s, int argc, char **argv, options *o) {
 
 /* Everything that runs, and behind it what could be better in it, whatever became of it. */
 static int run_advised(tide_session *s, int argc, char **argv, options *o) {
-    if (!ask_profiler(s, "_begin_advice", "", 0, "--advise"))
+    if (!ask_profiler(s, (profiler_call){"_begin_advice", "", 0}, "--advise", o))
         return 1;
     int code = run(s, argc, argv, o);
     fflush(stdout);
-    bool told = ask_profiler(s, "_finish_advice", o->json ? "json" : "text", 0, "--advise");
+    bool told = ask_profiler(s, (profiler_call){"_finish_advice", o->json ? "json" : "text", 0},
+                             "--advise", o);
     return told || code ? code : 1;
 }
 

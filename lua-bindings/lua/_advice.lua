@@ -8,6 +8,7 @@ local tide = ...
 local KINDS = { "foreach", "batch", "elementwise_loop", "sync", "layout", "cast", "fuse", "no_grad", "hoist", "grow", "allocate",
     "small_batch", "chain_order", "precision", "threads", "data", "gc", "scalar", "optimizer" }
 local LEAST_SHARE, LEAST_GAIN, MOST_GAIN = 0.05, 1.15, 1000
+local PATIENCE = 1.5 -- seconds, and as long as what was recorded took, for replays; what is left then is estimated
 
 local Advice = { __name = "Advice" }
 tide._class("Advice", Advice)
@@ -16,10 +17,13 @@ tide._class("Advice", Advice)
 
 local function number_text(x) return x >= 9.95 and ("%.0f"):format(x) or ("%.1f"):format(x) end
 
+-- How much faster the whole is when a share of it is that much faster.
+local function whole_gain(item) return 1 / (1 - item.share * (1 - 1 / item.gain)) end
+
 local function line_of(item)
     local place = item.file and ("%s:%d: "):format(item.file, item.line) or ""
-    return ("%s%s: %s — %s× (%s)"):format(place, item.text, item.fix, number_text(item.gain),
-        item.measured and "measured" or "estimated")
+    return ("%s%s: %s — in all %s×, there %s× (%s)"):format(place, item.text, item.fix, number_text(whole_gain(item)),
+        number_text(item.gain), item.measured and "measured" or "estimated")
 end
 
 local Item = { __name = "AdviceItem", __tostring = line_of }
@@ -106,6 +110,7 @@ local function advise(profile)
     local view = tide._advice_view(profile)
     local list = setmetatable({}, Advice)
     local add = adder(view, list)
+    tide._advice_replay.deadline = tide.time() + PATIENCE + view.wall * 1e-9
     for _, kind in ipairs(KINDS) do
         tide["_advice_" .. kind](view, add, tide._advice_replay)
     end

@@ -13,6 +13,14 @@ local function tensors_are_single(view, i)
     return true
 end
 
+-- Where a chain of looks begins.
+local function first_look(view, i)
+    while view:goes_on(i) do
+        i = i - 1
+    end
+    return i
+end
+
 -- What looking at elements costs, whether some are written, and the site that costs most; nil: no elements are taken.
 local function study(view, loop)
     local taken, cost, writes, reads, best, most, base = false, 0, false, false, nil, -1, nil
@@ -22,14 +30,14 @@ local function study(view, loop)
         local kind = view.sites[loop.body[position]].kind
         local varies = view:is_view(i) and view:varies(loop, position)
         local element = single and varies
-        if varies and not single then
+        if varies and not single and not view:goes_on(i + 1) then
             return nil -- rows: another kind's matter
         end
         if element and view:layout(view:input(i, 1)).numel < 2 then
             element = false
         end
         if element then
-            taken, base = true, base or view:layout(view:input(i, 1))
+            taken, base = true, base or view:layout(view:input(first_look(view, i), 1))
         end
         if view:is_view(i) or tensors_are_single(view, i) then
             local c = view:position_cost(loop, position)
@@ -79,7 +87,8 @@ local function fix_of(view, loop, found, copies)
     elseif found.writes then
         return ("fill a table in Lua, then %s = tide.tensor(table); or one operator over all of it"):format(x)
     elseif copies then
-        return ("local list = %s:tolist(), and list[k] in the loop; or one operator over all of it"):format(x)
+        return ("local list = %s:tolist(), and list%s in the loop; or one operator over all of it"):format(x,
+            #found.base.shape == 1 and "[k]" or ("[i][j][k][l]"):sub(1, 3 * #found.base.shape))
     end
     return ("one operator over all of %s instead of one for each element"):format(x)
 end

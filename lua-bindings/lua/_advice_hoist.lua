@@ -14,8 +14,13 @@ local function mix(a, b)
     return h ~ (h >> 32)
 end
 
-local function tensor_key(view, t)
-    return mix(mix(mix(view.obj[t], view.ver[t]), view.off[t]), view.lay[t])
+-- By tensor: which it is, in which version, and which part of it.
+local function keys_of(view)
+    local keys, obj, ver, off, lay = {}, view.obj, view.ver, view.off, view.lay
+    for t = 1, #obj do
+        keys[t] = mix(mix(mix(obj[t], ver[t]), off[t]), lay[t])
+    end
+    return keys
 end
 
 -- Storages that a call writes in place.
@@ -30,20 +35,20 @@ local function written(view)
 end
 
 -- By call: the number of what it computes, where that can come again; and how often each number comes.
-local function number_calls(view)
+local function number_calls(view, keys)
     local values, numbers, counts = {}, {}, {}
     for i = 1, view.n do
         local site = view.sites[view.site[i]]
         if not site.kind.inplace and not site.kind.random and view.nout[i] > 0 and view.args[i] > 0 then
             local number = mix(view.site[i], view.args[i])
             for k = 1, view.nin[i] do
-                local key = tensor_key(view, view:input(i, k))
+                local key = keys[view.first[i] + k]
                 number = mix(number, values[key] or key)
             end
             numbers[i] = number
             counts[number] = (counts[number] or 0) + 1
             for k = 1, view.nout[i] do
-                values[tensor_key(view, view:result(i, k))] = mix(number, k)
+                values[keys[view:result(i, k)]] = mix(number, k)
             end
         end
     end
@@ -52,14 +57,14 @@ end
 
 -- Numbers whose tensors go into something that is new each time, if by way of others that come again. Backwards, so that
 -- readers come before what they read.
-local function reaches_new(view, numbers, counts)
+local function reaches_new(view, keys, numbers, counts)
     local useful, wanted, copies = {}, {}, view:copies()
     for i = view.n, 1, -1 do
         local number = numbers[i]
         local again = number and counts[number] >= LEAST
         if again then
             for k = 1, view.nout[i] do
-                useful[number] = useful[number] or wanted[tensor_key(view, view:result(i, k))]
+                useful[number] = useful[number] or wanted[keys[view:result(i, k)]]
             end
             local next_number = numbers[i + 1]
             if copies[i] and i < view.n and not view:is_view(i + 1) and not (next_number and counts[next_number] >= LEAST) then
@@ -68,33 +73,42 @@ local function reaches_new(view, numbers, counts)
         end
         if not again or useful[number] then
             for k = 1, view.nin[i] do
-                wanted[tensor_key(view, view:input(i, k))] = true
+                wanted[keys[view.first[i] + k]] = true
             end
         end
     end
     return useful
 end
 
--- Of what is made from nothing each one may be wanted: does it end before the next one comes?
-local function is_short_lived(view, i, numbers, last)
-    local stop = last[view.obj[view:result(i)]]
-    for j = i + 1, stop or 0 do
-        if numbers[j] == numbers[i] then
-            return false
+-- By call: the next one of the same number.
+local function next_of(view, numbers)
+    local nxt, seen = {}, {}
+    for i = view.n, 1, -1 do
+        local number = numbers[i]
+        if number then
+            nxt[i], seen[number] = seen[number], i
         end
     end
-    return stop ~= nil
+    return nxt
+end
+
+-- Of what is made from nothing each one may be wanted: does it end before the next one comes?
+local function is_short_lived(view, i, nxt, last)
+    local stop = last[view.obj[view:result(i)]]
+    return stop ~= nil and (nxt[i] == nil or nxt[i] > stop)
 end
 
 local function study(view)
-    local numbers, counts = number_calls(view)
+    local keys = keys_of(view)
+    local numbers, counts = number_calls(view, keys)
     local _, last = view:lives()
-    local useful, wrote, found, order = reaches_new(view, numbers, counts), written(view), {}, {}
+    local nxt = next_of(view, numbers)
+    local useful, wrote, found, order = reaches_new(view, keys, numbers, counts), written(view), {}, {}
     for i = 1, view.n do
         local number, site = numbers[i], view.sites[view.site[i]]
         if number and useful[number] and view.recorded[i] == 0 and not left_out[site.kind.base] and not view:is_view(i)
             and not wrote[view.obj[view:result(i)]]
-            and (view.nin[i] > 0 or is_short_lived(view, i, numbers, last)) then
+            and (view.nin[i] > 0 or is_short_lived(view, i, nxt, last)) then
             local f = found[site]
             if not f then
                 f = { site = site, count = 0, cost = 0, values = 0, seen = {}, example = i }

@@ -229,9 +229,26 @@ local function race_apart(slow, fast)
     return a, best_of(fast, SECONDS / 2)
 end
 
+-- What the function that build() returns takes, once: seconds; nil: it can't be told.
+function replay.seconds(build)
+    budget, generator = BYTES, tide.Generator()
+    local ok, seconds = pcall(function()
+        local _ <close> = tide.no_grad()
+        return best_of(build(), SECONDS / 8)
+    end)
+    generator = nil
+    if not ok and tostring(seconds):find("interrupt", 1, true) then
+        error(seconds, 0)
+    end
+    return ok and seconds or nil
+end
+
 -- build() makes the tensors and returns what was recorded and what could stand there, two functions. How much faster
 -- the second is; nil: it can't be told. `apart`: first one, then the other.
 function replay.gain(build, apart)
+    if replay.deadline and tide.time() > replay.deadline then
+        return nil
+    end
     budget, generator = BYTES, tide.Generator()
     local ok, gain = pcall(function()
         local _ <close> = tide.no_grad()

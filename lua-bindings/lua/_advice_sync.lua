@@ -48,28 +48,46 @@ local function test_cost(view, i)
     return 0
 end
 
-local function copies(view, add)
+-- What one look costs on the CPU, where nothing is waited for, without what recording it adds: ns. nil: a device may be
+-- waited for, or it can't be told.
+local function look_cost(view, span, replay)
+    local source = span.name == "item" and view.known and span.before > 0 and view.nout[span.before] > 0
+        and view:layout(view:result(span.before))
+    if not source or source.numel ~= 1 or tide.cuda.is_available() then
+        return nil
+    end
+    local seconds = replay.seconds(function()
+        local x = replay.fresh(source)
+        return replay.compile("for k = 1, 1000 do local a = x:item() end", { x = x })
+    end)
+    return seconds and seconds * 1e6
+end
+
+local function copies(view, add, replay)
     local told, groups, list = of_elements(view), {}, {}
     for _, span in ipairs(view.spans) do
         if span.kind == "copy" and not told[span.before] then
             local key = (span.line or "") .. span.name
             local group = groups[key]
             if not group then
-                group = { line = span.line, name = span.name, count = 0, cost = 0, work = 0, last = -1 }
+                group = { line = span.line, name = span.name, count = 0, cost = 0, test = 0, work = 0, last = -1, first = span }
                 groups[key], list[#list + 1] = group, group
             end
             local test = span.name == "item" and view.known and test_cost(view, span.before) or 0
-            group.count, group.cost = group.count + 1, group.cost + span.stop - span.start + test
+            group.count, group.cost, group.test = group.count + 1, group.cost + span.stop - span.start, group.test + test
             group.work = group.work + (span.before > group.last and 1 or 0)
             group.last = span.before
         end
     end
     for _, group in ipairs(list) do
-        if group.work >= LEAST then
-            add { kind = "sync", line = group.line, count = group.count, cost = group.cost,
-                text = ("%s × %s in the loop, %.1f µs each: the script waits for the elements"):format(view.count_text(group.count),
-                    words[group.name] or group.name, group.cost / group.count / 1e3),
-                fix = "keep tensors in the loop, and look at them behind it or every 100th time", gain = 20, measured = false }
+        if group.work >= LEAST and group.cost + group.test > 0.05 * view.wall then
+            local look = look_cost(view, group.first, replay)
+            local cost = math.min(group.cost, look and look * group.count or math.huge) + group.test
+            add { kind = "sync", line = group.line, count = group.count, cost = cost,
+                text = ("%s × %s in the loop, %.1f µs each%s"):format(view.count_text(group.count), words[group.name] or group.name,
+                    cost / group.count / 1e3, look and group.test > 0 and ", with what is computed for it alone"
+                        or look and "" or ": the script waits for the elements"),
+                fix = "keep tensors in the loop, and look at them behind it or every 100th time", gain = 20, measured = look ~= nil }
         end
     end
 end
@@ -121,7 +139,7 @@ local function masks(view, add, replay)
 end
 
 return function(view, add, replay)
-    copies(view, add)
+    copies(view, add, replay)
     if view.known then
         masks(view, add, replay)
     end

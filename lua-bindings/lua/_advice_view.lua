@@ -205,34 +205,43 @@ end
 
 local MOST_PERIOD, CANDIDATES, LEAST_REPS, LONG = 600, 8, 3, 16
 
-local function next_of_site(self)
+local function next_of_site(self, steps)
     local nxt, last = {}, {}
     for i = self.n, 1, -1 do
-        local s = self.site[i]
+        local s = steps[i]
         nxt[i] = last[s] or 0
         last[s] = i
     end
     return nxt
 end
 
--- How far sites repeat with this period from i on: the first call that differs.
-local function stretch(site, n, i, period)
-    local e = i + period
+-- How far sites repeat with this period from i on: the first call that differs. It is the same for all within reach of
+-- the last answer for the period, which is kept in `runs`.
+local function stretch(site, n, i, period, runs)
+    local run, e = runs[period], i + period
+    if run and run.from <= i and e <= run.stop then
+        return run.stop
+    end
     while e <= n and site[e] == site[e - period] do
         e = e + 1
+    end
+    if run then
+        run.from, run.stop = i, e
+    else
+        runs[period] = { from = i, stop = e }
     end
     return e
 end
 
 -- The best period at i: the shortest that comes often, or else the one that reaches farthest.
-local function period_at(site, nxt, n, i)
+local function period_at(site, nxt, n, i, runs)
     local best, best_end, j = nil, 0, nxt[i]
     for _ = 1, CANDIDATES do
         if j == 0 or j - i > MOST_PERIOD then
             break
         end
         local period = j - i
-        local e = stretch(site, n, i, period)
+        local e = stretch(site, n, i, period, runs)
         local reps = (e - i) // period
         if reps >= LEAST_REPS and (e > best_end) then
             best, best_end = period, e
@@ -246,10 +255,10 @@ local function period_at(site, nxt, n, i)
 end
 
 -- Is most of what stands at i..i+period-1 a shorter loop?
-local function holds_loop(site, nxt, n, i, period)
+local function holds_loop(site, nxt, n, i, period, runs)
     local k, inside = i, 0
     while k < i + period do
-        local p, e = period_at(site, nxt, n, k)
+        local p, e = period_at(site, nxt, n, k, runs)
         if p and p <= period // 8 and (e - k) // p >= 8 then
             inside, k = inside + e - k, e
         else
@@ -274,8 +283,11 @@ local function canonical(site, from, period)
     return best - from, key
 end
 
-local function add_segment(self, loops, from, period, stop)
-    local shift, body = canonical(self.site, from, period)
+local function add_segment(self, loops, steps, from, period, stop)
+    local shift, body = canonical(steps, from, period)
+    for k, step in ipairs(body) do
+        body[k] = (step - 1) % #self.sites + 1
+    end
     from = from + shift
     local reps = (stop - from) // period
     local key = table.concat(body, ",")
@@ -294,20 +306,38 @@ local function add_segment(self, loops, from, period, stop)
     end
 end
 
+-- Does this call look into what the call before it, at the same place, looked up (a[i][j], a[{i, j}])?
+function View:goes_on(i)
+    return i > 1 and self.site[i] == self.site[i - 1] and self.nin[i] > 0 and self:is_view(i) and self:is_view(i - 1)
+        and self.obj[self:input(i, 1)] == self.obj[self:result(i - 1)] and self.off[self:input(i, 1)] == self.off[self:result(i - 1)]
+        and self.lay[self:input(i, 1)] == self.lay[self:result(i - 1)]
+end
+
+-- The sites, those of a chain of looks told apart by their place in it: a loop holds the whole chain.
+local function steps_of(self)
+    local steps, many = {}, #self.sites
+    for i = 1, self.n do
+        local on = self.known and self:goes_on(i)
+        steps[i] = on and steps[i - 1] <= 4 * many and steps[i - 1] + many or self.site[i]
+    end
+    return steps
+end
+
 -- Innermost loops: {body = sites, period, segments = {{from, reps}}, reps, cost, kernel}.
 function View:loops()
     if self.loop_list then
         return self.loop_list
     end
-    local loops, site, n, nxt, i = {}, self.site, self.n, next_of_site(self), 1
-    local refused = {} -- period by site where a longer loop holds a shorter one
+    local site = steps_of(self)
+    local loops, n, nxt, i = {}, self.n, next_of_site(self, site), 1
+    local refused, runs = {}, {} -- period by site where a longer loop holds a shorter one
     while i <= n do
-        local period, stop = period_at(site, nxt, n, i)
-        if period and period >= LONG and (refused[site[i]] == period or holds_loop(site, nxt, n, i, period)) then
+        local period, stop = period_at(site, nxt, n, i, runs)
+        if period and period >= LONG and (refused[site[i]] == period or holds_loop(site, nxt, n, i, period, runs)) then
             refused[site[i]], period = period, nil
         end
         if period then
-            add_segment(self, loops, i, period, stop)
+            add_segment(self, loops, site, i, period, stop)
             i = stop
         else
             i = i + 1

@@ -138,16 +138,22 @@ function profiler._finish(path)
 end
 
 -- What `tide --advise` calls around everything that runs.
+local MOST_ADVISED = 150000 -- the newest are looked at: it takes as long as a second's script runs
+
 function profiler._begin_advice()
-    running = profiler.profile { with_stack = true }
+    running = profiler.profile { with_stack = true, max_events = MOST_ADVISED }
 end
 
 function profiler._finish_advice(form)
     local profile = running
     running = nil
     profile:stop()
-    local advice = profile:advice()
+    local advice, totals = profile:advice(), profile:_totals()
     io.stdout:write(form == "json" and tide._advice.to_json(advice) or tostring(advice), "\n")
+    if totals.evicted > 0 and form ~= "json" then
+        io.stdout:write(("(looked at: the last %d of %d events, the last %.3g s)\n"):format(totals.events,
+            totals.events + totals.evicted, totals.wall_ns * 1e-9))
+    end
 end
 
 tide._document(profiler, "profiler", "tide.profiler",

@@ -4,8 +4,11 @@ usage: TIDE=path/to/tide test_advise.py
 """
 import json
 import os
+import resource
+import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 TIDE = os.environ["TIDE"]
@@ -75,6 +78,35 @@ class Advise(unittest.TestCase):
     def test_code_can_be_advised_on(self):
         done = run("--advise", "--json", "-e", "for k = 1, 20 do collectgarbage() end")
         self.assertIn("gc", [item["kind"] for item in json.loads(done.stdout.splitlines()[-1])])
+
+    def test_nested_loops_are_advised_on_soon_and_an_interrupt_ends_it(self):
+        code = """local n = tonumber(arg[1])
+local img, s = tide.rand(n, n), 0
+for i = 2, n - 1 do
+    for j = 2, n - 1 do
+        for d = -1, 1 do s = s + img[{i + d, j}] * img[{i, j + d}] end
+    end
+end
+io.write("done\\n") io.flush()
+"""
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = run("--advise", "SCRIPT", "150", code=code)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("one element of 150 × 150 float32", done.stdout)
+        self.assertRegex(done.stdout, r"\(looked at: the last \d+ of \d+ events, the last .* s\)\n$")
+        self.assertLess(after.ru_utime - before.ru_utime, 30, "of the processor")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "nested.lua")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(code)
+            process = subprocess.Popen([TIDE, "--advise", path, "150"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            self.assertEqual(process.stdout.readline(), "done\n")
+            while process.poll() is None:  # the first may still be the script's
+                process.send_signal(signal.SIGINT)
+                time.sleep(0.2)
+            out, _ = process.communicate(timeout=100)
+        self.assertEqual((process.returncode, out), (-signal.SIGINT, ""))
 
     def test_calls_that_make_no_sense_are_refused(self):
         for arguments, message in [(["--advise"], "a script is missing after '--advise'"),
