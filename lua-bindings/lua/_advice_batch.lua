@@ -197,6 +197,9 @@ local function fix_of(view, loop, calls, replay)
 end
 
 return function(view, add, replay)
+    if view.known then
+        tide._advice_stack(view, add, replay)
+    end
     for _, loop in ipairs(view.known and view:loops() or {}) do
         local big = loop.reps >= LEAST_REPS and loop.reps >= 4 * #loop.segments and loop.cost > 0.05 * view.wall
         local calls, kernel

@@ -3,6 +3,7 @@ local tide = ...
 local program, names = tide._advice_program, tide._advice_names
 
 local LEAST_REPS = 16
+local MOST_KERNEL = 0.9 -- of the time: dispatch that is less is worth nothing
 
 -- The positions whose calls work on an entry of a list each, and what it is that they cost; nil: the loop is no such.
 local function pick(view, loop)
@@ -21,7 +22,7 @@ local function pick(view, loop)
             cost, kernel, entries = cost + c, kernel + k, entries + lists
         end
     end)
-    if entries == 0 or cost < 0.6 * loop.cost or kernel > 0.7 * cost then
+    if entries == 0 or cost < 0.6 * loop.cost or kernel > MOST_KERNEL * cost then
         return nil
     end
     return picked, cost, kernel

@@ -4,6 +4,7 @@ local tide = ...
 local names = tide._advice_names
 
 local LEAST = 4
+local MOST_INPUTS = 16 -- so many are kept of a call: whether more were the same is not known
 -- Casts and copies of layout are other kinds' matter.
 local left_out = { to = true, float = true, double = true, half = true, bfloat16 = true, long = true, int = true, contiguous = true,
     clone = true, empty = true, empty_like = true, detach = true, new_empty = true, to_copy = true }
@@ -39,7 +40,7 @@ local function number_calls(view, keys)
     local values, numbers, counts = {}, {}, {}
     for i = 1, view.n do
         local site = view.sites[view.site[i]]
-        if not site.kind.inplace and not site.kind.random and view.nout[i] > 0 and view.args[i] > 0 then
+        if not site.kind.inplace and not site.kind.random and view.nout[i] > 0 and view.args[i] > 0 and view.nin[i] < MOST_INPUTS then
             local number = mix(view.site[i], view.args[i])
             for k = 1, view.nin[i] do
                 local key = keys[view.first[i] + k]

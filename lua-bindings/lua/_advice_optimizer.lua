@@ -9,7 +9,7 @@ local LEAST_STEPS, LEAST_PARAMS = 4, 2
 local function makers(view, i, list)
     local born, readers = view:lives(), view:readers()
     list[#list + 1] = i
-    for k = 2, view.nin[i] do
+    for k = #list == 1 and 2 or 1, view.nin[i] do -- the first of the update is the parameter
         local obj = view.obj[view:input(i, k)]
         local made = born[obj]
         if made and made > 0 and i - made < 16 and view.recorded[made] == 0 and #(readers[obj] or {}) == 1 and #list < 12 then

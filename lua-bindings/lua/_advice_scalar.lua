@@ -31,12 +31,19 @@ local function is_scalar_call(view, i, big)
     return true
 end
 
--- Calls that go on with what such a call made; by site.
+-- Calls that go on with what such a call made; by site. A site that works on larger tensors too is a loop over tensors of
+-- which some happen to be small.
 local function study(view)
-    local big, scalar, found, order = larger(view), {}, {}, {}
+    local big, scalar, found, order, singles = larger(view), {}, {}, {}, {}
     local count, cost = 0, 0
     for i = 1, view.n do
         if is_scalar_call(view, i, big) then
+            singles[view.site[i]] = (singles[view.site[i]] or 0) + 1
+        end
+    end
+    for i = 1, view.n do
+        local single = (singles[view.site[i]] or 0) >= 0.9 * view.sites[view.site[i]].count
+        if single and is_scalar_call(view, i, big) then
             local chained = false
             for k = 1, view.nin[i] do
                 chained = chained or scalar[view.obj[view:input(i, k)]]

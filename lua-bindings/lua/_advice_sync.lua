@@ -25,22 +25,32 @@ local words = { item = "item()", tolist = "tolist()", tostring = "a tensor print
 
 local MOST_CHAIN = 4
 
+-- Does a call of another place than these read it?
+local function is_read_elsewhere(view, list, chain)
+    for _, j in ipairs(list) do
+        if not chain[view.site[j]] then
+            return true
+        end
+    end
+    return false
+end
+
 -- What was computed for an item alone, from a tensor that the loop goes on with: the test of a loop that converges.
 local function test_cost(view, i)
     if i < 1 or view.nout[i] == 0 or view.recorded[i] == 1 or view:layout(view:result(i)).numel ~= 1 then
         return 0
     end
-    local born, readers, cost = view:lives(), view:readers(), 0
+    local born, readers, cost, chain = view:lives(), view:readers(), 0, {}
     for _ = 1, MOST_CHAIN do
         if view.nin[i] == 0 or view:is_view(i) or view.recorded[i] == 1 then
             return 0
         end
-        cost = cost + view.cost[i]
+        cost, chain[view.site[i]] = cost + view.cost[i], true
         local obj = view.obj[view:input(i, 1)]
         local made, list = born[obj], readers[obj] or {}
         if not made or made == 0 then
             return 0
-        elseif #list > 1 then
+        elseif is_read_elsewhere(view, list, chain) then
             return view.recorded[made] == 0 and cost or 0
         end
         i = made

@@ -382,10 +382,13 @@ local function note_writes(self, writes, i, rep, position)
     end
 end
 
--- One tensor in one repetition: its class, and the write that it is from.
+-- One tensor in one repetition: its class, and the write that it is from. A list that the loop goes through again and
+-- again stays one where its entries are written in place.
 local function class_of(self, writes, before, t, rep)
     local w = writer(self, writes, t)
-    if w then
+    if w and before and w.rep < rep - 1 and self.obj[before] ~= self.obj[t] then
+        return "list"
+    elseif w then
         return w.rep == rep and "body" or "carry", w
     elseif not before then
         return nil
