@@ -11,7 +11,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 /* A file that is being read: a userdata whose user values are the handle of the bytes, the path and
  * the list of the columns' names. */
@@ -340,15 +339,25 @@ static const char *cell_text(line cell, char text[static 200]) {
     return text;
 }
 
+/* A word in letters of either case. */
+static bool is_word(line cell, const char *word) {
+    for (; cell.at < cell.end && *word; cell.at++, word++) {
+        char letter = *cell.at;
+        bool capital = letter >= 'A' && letter <= 'Z';
+        if (letter != *word && !(capital && letter + ('a' - 'A') == *word))
+            return false;
+    }
+    return cell.at == cell.end && !*word;
+}
+
 /* Does a cell say that there is no value? */
 static bool is_missing(line cell) {
-    static const char *const words[] = {"",         "NA",     "N/A",     "#NA",     "#N/A",
-                                        "#N/A N/A", "<NA>",   "NaN",     "-NaN",    "null",
-                                        "None",     "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN",
+    static const char *const words[] = {"",         "na",     "n/a",     "#na",     "#n/a",
+                                        "#n/a n/a", "<na>",   "nan",     "-nan",    "null",
+                                        "none",     "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan",
                                         "?",        "-",      "--",      "."};
-    size_t len = (size_t)(cell.end - cell.at);
     for (size_t k = 0; k < sizeof words / sizeof *words; k++)
-        if (len == strlen(words[k]) && !strncasecmp(cell.at, words[k], len))
+        if (is_word(cell, words[k]))
             return true;
     return false;
 }
