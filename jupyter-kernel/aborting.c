@@ -107,45 +107,65 @@ static tk_abort_entry *entry_of(tk_aborting *a, const json_t *header) {
     return &a->entries[i];
 }
 
-void tk_aborting_hear(tk_aborting *a, const json_t *header, int64_t now_us) {
+void tk_aborting_hear(tk_aborting *a, const json_t *header, tk_moment now) {
     tk_abort_entry *entry = entry_of(a, header);
     int64_t date;
     if (!header_date(header, &date))
         return;
-    if (!entry->has_offset || now_us - date < entry->offset_us)
-        entry->offset_us = now_us - date;
+    if (!entry->has_offset || now.wall_us - date < entry->offset_us)
+        entry->offset_us = now.wall_us - date;
     entry->has_offset = true;
 }
 
-void tk_aborting_begin(tk_aborting *a, const json_t *header, int64_t now_us) {
-    tk_abort_entry *entry = entry_of(a, header);
-    entry->failed = true;
-    entry->failed_us = now_us;
-    entry->until_us = now_us + TK_ABORT_MS * 1000;
+void tk_aborting_begin(tk_aborting *a, const json_t *header) {
+    entry_of(a, header)->failed = true;
 }
 
-void tk_aborting_rest(tk_aborting *a, int64_t now_us) {
-    a->rested_us = now_us;
+static bool has_our_clock(const tk_abort_entry *entry) {
+    return entry->has_offset && entry->offset_us >= 0 &&
+           entry->offset_us < INT64_C(1000) * TK_ABORT_SAME_MS;
 }
 
-bool tk_aborting_covers(tk_aborting *a, const json_t *header, int64_t now_us) {
+void tk_aborting_answered(tk_aborting *a, const json_t *header, tk_moment now) {
     int i = find(a, header_session(header));
     tk_abort_entry *entry = i < 0 ? NULL : &a->entries[i];
-    if (!entry || !entry->failed)
+    if (!entry)
+        return;
+    if (entry->failed) {
+        entry->covers = true;
+        entry->left_us = now.steady_us;
+        entry->until_us = now.wall_us;
+    } else if (entry->aborts && has_our_clock(entry) &&
+               now.steady_us < entry->left_us + INT64_C(1000) * TK_ABORT_TRUST_MS) {
+        entry->until_us = now.wall_us + TK_ABORT_REACTION_US; /* a row does not go on for ever */
+    }
+    entry->failed = entry->aborts = false;
+}
+
+void tk_aborting_rest(tk_aborting *a, tk_moment now) {
+    a->rested_us = now.steady_us;
+}
+
+/* Was the request of this header on its way when the failed cell was answered? */
+static bool was_on_its_way(const tk_aborting *a, const tk_abort_entry *entry, const json_t *header,
+                           tk_moment now) {
+    const int64_t doubt = INT64_C(1000) * TK_ABORT_FIRST_MS;
+    int64_t date;
+    if (!entry->has_offset || !header_date(header, &date)) /* it may have waited in the socket */
+        return a->rested_us < entry->left_us || now.steady_us < entry->left_us + doubt;
+    if (!has_our_clock(entry))
+        return date + entry->offset_us < entry->until_us + doubt;
+    return date < entry->until_us;
+}
+
+bool tk_aborting_covers(tk_aborting *a, const json_t *header, tk_moment now) {
+    int i = find(a, header_session(header));
+    tk_abort_entry *entry = i < 0 ? NULL : &a->entries[i];
+    if (!entry || !entry->covers)
         return false;
-    int64_t arrived = now_us, date;
-    if (a->rested_us > entry->failed_us + TK_ABORT_TRUST_MS * 1000)
-        ; /* what came in so long a wait is new, whatever a clock that was set may say */
-    else if (entry->has_offset && header_date(header, &date))
-        arrived = date + entry->offset_us < now_us ? date + entry->offset_us : now_us;
-    else if (a->rested_us < entry->failed_us)
-        arrived = entry->failed_us; /* it may have waited in the socket since then */
-    if (arrived >= entry->until_us)
+    /* What came in so long a wait is new, whatever a clock that was set may say. */
+    if (a->rested_us > entry->left_us + INT64_C(1000) * TK_ABORT_TRUST_MS)
         return false;
-    /* The next of a row may take as long; not for ever, since a program may send without a rest. */
-    int64_t until = arrived + TK_ABORT_ROW_MS * 1000;
-    int64_t last = entry->failed_us + TK_ABORT_TRUST_MS * 1000;
-    if (until > entry->until_us)
-        entry->until_us = until < last ? until : last;
-    return true;
+    entry->aborts = was_on_its_way(a, entry, header, now);
+    return entry->aborts;
 }

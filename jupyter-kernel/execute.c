@@ -108,7 +108,7 @@ static json_t *run(tk_kernel *kernel, const tk_request *request, const tk_cell *
             publish_error(kernel, request, &result);
         content = tk_json_error(&result);
         if (cell->stop_on_error)
-            tk_aborting_begin(&kernel->aborting, request->message->header, tk_kernel_now_us());
+            tk_aborting_begin(&kernel->aborting, request->message->header);
     } else {
         if (!cell->silent && result.value.n > 0)
             publish_value(kernel, request, cell, &result);
@@ -131,7 +131,7 @@ static json_t *aborted(void) {
 json_t *tk_handle_execute(tk_kernel *kernel, const tk_request *request) {
     const json_t *content = request->message->content;
     tk_cell cell = {.count = tide_session_count(kernel->session)};
-    if (tk_aborting_covers(&kernel->aborting, request->message->header, tk_kernel_now_us()))
+    if (tk_aborting_covers(&kernel->aborting, request->message->header, tk_kernel_now()))
         return aborted();
     cell.code = tk_field_string(content, "code", &cell.len);
     if (!cell.code)

@@ -110,8 +110,16 @@ void tk_kernel_forget_signals(void) {
     signalled = NULL;
 }
 
-int64_t tk_kernel_now_us(void) {
+static int64_t clock_us(clockid_t clock) {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+int64_t tk_kernel_now_us(void) {
+    return clock_us(CLOCK_MONOTONIC);
+}
+
+tk_moment tk_kernel_now(void) {
+    return (tk_moment){clock_us(CLOCK_MONOTONIC), clock_us(CLOCK_REALTIME)};
 }

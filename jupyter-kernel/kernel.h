@@ -59,8 +59,9 @@ void tk_kernel_forget_signals(void);
 void tk_kernel_begin(tk_kernel *kernel);
 void tk_kernel_end(tk_kernel *kernel);
 
-/* Microseconds of a clock that only runs forward. */
+/* Microseconds of a clock that only runs forward; the same with the time of day. */
 int64_t tk_kernel_now_us(void);
+tk_moment tk_kernel_now(void);
 
 /* Stops the running cell, if one runs, and the child processes it waits for. Any thread. A cell
  * that has not ended at the third time, since nothing can stop what it runs, ends the kernel. */

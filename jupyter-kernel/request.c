@@ -52,6 +52,8 @@ static void answer(tk_kernel *kernel, tk_channel channel, const tk_handler_entry
             reply(kernel, channel, request, entry->reply, started, content);
         else
             json_decref(content);
+        if (channel == TK_SHELL)
+            tk_aborting_answered(&kernel->aborting, request->message->header, tk_kernel_now());
     } else {
         tk_log("ignored a message of unknown type %s on the %s channel", type,
                tk_channel_name(channel));
@@ -69,7 +71,7 @@ void tk_request_serve(tk_kernel *kernel, tk_channel channel, const tk_handler_en
         return;
     }
     if (channel == TK_SHELL)
-        tk_aborting_hear(&kernel->aborting, message.header, tk_kernel_now_us());
+        tk_aborting_hear(&kernel->aborting, message.header, tk_kernel_now());
     char *parent = json_dumps(message.header, JSON_COMPACT);
     if (!tk_replays_add(kernel->replays, message.signature))
         tk_log("dropped a message on the %s channel: it came before", tk_channel_name(channel));

@@ -73,7 +73,7 @@ static void serve_shell(tk_kernel *kernel) {
             tk_log("cannot wait for requests: %s", zmq_strerror(errno));
             tk_kernel_stop(kernel, 1);
         }
-        tk_aborting_rest(&kernel->aborting, tk_kernel_now_us());
+        tk_aborting_rest(&kernel->aborting, tk_kernel_now());
     }
 }
 

@@ -13,6 +13,7 @@
 #include "repl/session/scope.h"
 #include "repl/session/source.h"
 #include "repl/session/state.h"
+#include "repl/session/transcript.h"
 
 #include "cmake/embedded.h"
 #include "lua-bindings/function.h"
@@ -313,6 +314,7 @@ tide_completeness tide_session_is_complete(tide_session *s, const char *code, si
     magic_call call;
     size_t start, end;
     int detail;
+    char *plain = transcript_plain(&code, &len);
     question q = {.code = code, .len = len, .completeness = TIDE_COMPLETE};
     bool question_mark = magic_parse_question(code, len, &start, &end, &detail);
     bool is_magic = !question_mark && magic_parse(code, len, &call);
@@ -328,5 +330,6 @@ tide_completeness tide_session_is_complete(tide_session *s, const char *code, si
         memset(indent, ' ', n);
         indent[n] = '\0';
     }
+    free(plain);
     return q.completeness;
 }

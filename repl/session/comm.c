@@ -3,6 +3,7 @@
  */
 #include "repl/session/comm.h"
 #include "repl/session/eval.h"
+#include "repl/session/modules.h"
 #include "repl/session/state.h"
 
 #include <lauxlib.h>
@@ -13,12 +14,11 @@
 
 /* Pushes tide.comm[name]. */
 static void push_comm_function(lua_State *L, const char *name) {
-    lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
-    lua_getfield(L, -1, "tide");
+    module_push_tide(L);
     lua_getfield(L, -1, "comm");
     lua_getfield(L, -1, name);
-    lua_replace(L, -4);
-    lua_pop(L, 2);
+    lua_replace(L, -3);
+    lua_pop(L, 1);
 }
 
 static int receive_body(lua_State *L) {
@@ -47,8 +47,7 @@ typedef struct listing {
 /* Nothing, where nobody has used comms. */
 static int list_body(lua_State *L) {
     listing *l = lua_touserdata(L, 1);
-    lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
-    lua_getfield(L, -1, "tide");
+    module_push_tide(L);
     lua_pushliteral(L, "comm");
     if (lua_rawget(L, -2) != LUA_TTABLE)
         return 0;

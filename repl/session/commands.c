@@ -1,7 +1,11 @@
 /* commands.c: see commands.h. The magics themselves are in lua/magics.lua. */
 #include "repl/session/commands.h"
-#include "lua-bindings/function.h"
+#include "repl/session/capture.h"
 #include "repl/session/compile.h"
+#include "repl/session/control.h"
+#include "repl/session/display.h"
+#include "repl/session/errors.h"
+#include "repl/session/magic.h"
 #include "repl/session/modules.h"
 #include "repl/session/output.h"
 #include "repl/session/scope.h"
@@ -13,6 +17,7 @@
 #include <errno.h>
 #include <lauxlib.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -24,12 +29,16 @@ static int write_text(lua_State *L) {
     return 0;
 }
 
+/* working_directory(): its path, or nil and what is wrong. */
 static int working_directory(lua_State *L) {
     char path[PATH_MAX];
-    if (!getcwd(path, sizeof path))
-        return luaL_error(L, "the working directory is not known: %s", strerror(errno));
-    lua_pushstring(L, path);
-    return 1;
+    if (getcwd(path, sizeof path)) {
+        lua_pushstring(L, path);
+        return 1;
+    }
+    lua_pushnil(L);
+    lua_pushfstring(L, "the working directory is not known: %s", strerror(errno));
+    return 2;
 }
 
 /* change_directory(path): nothing, or what is wrong. */
@@ -41,16 +50,49 @@ static int change_directory(lua_State *L) {
     return 1;
 }
 
+/* set_environment(name, value): nothing, or what is wrong. */
+static int set_environment(lua_State *L) {
+    if (setenv(luaL_checkstring(L, 1), luaL_checkstring(L, 2), 1) == 0)
+        return 0;
+    lua_pushstring(L, strerror(errno));
+    return 1;
+}
+
+/* apart(function, ...): calls it; the code of os.exit, where that ended it. */
+static int run_apart(lua_State *L) {
+    int code;
+    lua_pushcfunction(L, error_handler);
+    lua_insert(L, 1);
+    if (lua_pcall(L, lua_gettop(L) - 2, 0, 1) == LUA_OK)
+        return 0;
+    if (!control_catch_exit(session_of(L), &code))
+        return error_pass(L);
+    lua_pushinteger(L, code);
+    return 1;
+}
+
+/* without_magics(code): the code with its magics as comments, or nil where all of it is one. */
+static int without_magics(lua_State *L) {
+    size_t len;
+    const char *code = luaL_checklstring(L, 1, &len);
+    magic_push_script(L, code, len);
+    return 1;
+}
+
 static int forget_locals(lua_State *L) {
     scope_clear(L);
     return 0;
 }
 
-/* compile(code): a function, whose top-level locals stay in sight; raises syntax errors. */
+/* compile(code, chunkname): a function, whose top-level locals stay in sight; raises syntax errors.
+ */
 static int compile_code(lua_State *L) {
     size_t len;
     const char *code = luaL_checklstring(L, 1, &len), *prefix;
-    int status = compile_input(L, code, len, "=(magic)", true, &prefix);
+    const char *chunkname = luaL_checkstring(L, 2);
+    if (magic_push_rewritten(L, code, len))
+        code = lua_tolstring(L, -1, &len);
+    int status = compile_input(L, code, len, chunkname, true, &prefix);
     if (status == LUA_ERRSYNTAX)
         return syntax_raise(L, code, len, prefix);
     return status == LUA_OK ? 1 : lua_error(L);
@@ -66,6 +108,11 @@ void commands_install(lua_State *L) {
     static const luaL_Reg functions[] = {{"write", write_text},
                                          {"working_directory", working_directory},
                                          {"change_directory", change_directory},
+                                         {"set_environment", set_environment},
+                                         {"apart", run_apart},
+                                         {"without_magics", without_magics},
+                                         {"begin_capture", capture_begin},
+                                         {"show", display_show},
                                          {"forget_locals", forget_locals},
                                          {"compile", compile_code},
                                          {"is_input", is_input},

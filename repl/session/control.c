@@ -87,7 +87,7 @@ static void arm(tide_session *s, lua_State *L) {
         mask |= LUA_MASKRET;
         atomic_store(&s->settling, true);
     }
-    if (L == s->L && lua_gethook(L) != stop_hook) {
+    if (L == s->L && lua_gethook(L) != stop_hook && atomic_load(&s->hook_given)) {
         s->hook = lua_gethook(L);
         s->hook_mask = lua_gethookmask(L);
         s->hook_count = lua_gethookcount(L);
@@ -220,7 +220,7 @@ void control_begin(tide_session *s) {
     atomic_store(&s->asked, 0);
     atomic_store(&s->to_say, false);
     s->refusals = 0;
-    s->hook = NULL;
+    s->hook_failed = s->traced = false;
     td_interrupt_clear();
     (void)td_fail(TD_OK, "%s", ""); /* so that an old EINTR is not taken for a new one */
     s->thread = pthread_self();
@@ -240,8 +240,60 @@ void control_end(tide_session *s) {
     atomic_store(&s->evaluating, false);
     active = s->outer;
     if (atomic_exchange(&s->stop, STOP_NONE) != STOP_NONE && lua_gethook(s->L) == stop_hook)
-        lua_sethook(s->L, s->hook, s->hook_mask, s->hook_count);
+        lua_sethook(s->L, NULL, 0, 0);
     td_interrupt_clear();
+}
+
+/* ---- the user's hook ---- */
+
+static void set_hook(tide_session *s, lua_Hook hook) {
+    lua_sethook(s->L, hook, hook ? s->hook_mask : 0, hook ? s->hook_count : 0);
+    if (stopping()) /* it came meanwhile */
+        arm(s, atomic_load(&s->running));
+}
+
+static void give_hook(tide_session *s) {
+    lua_Hook hook = s->hook;
+    atomic_store(&s->hook_given, true);
+    set_hook(s, hook);
+}
+
+static void hold_hook(tide_session *s) {
+    lua_Hook hook = lua_gethook(s->L);
+    if (hook != stop_hook) { /* else it has been kept */
+        s->hook = hook;
+        s->hook_mask = lua_gethookmask(s->L);
+        s->hook_count = lua_gethookcount(s->L);
+    }
+    atomic_store(&s->hook_given, false);
+    set_hook(s, NULL);
+}
+
+int control_call(lua_State *L, int nargs, int handler) {
+    tide_session *s = session_of(L);
+    bool given = atomic_load(&s->hook_given);
+    if (!given)
+        give_hook(s);
+    int status = lua_pcall(L, nargs, LUA_MULTRET, handler);
+    if (!given)
+        hold_hook(s);
+    return status;
+}
+
+void control_drop_failed_hook(lua_State *L) {
+    enum { DEEPEST = 50 };
+    tide_session *s = session_of(L);
+    lua_Debug ar;
+    for (int level = 1; level < DEEPEST && lua_getstack(L, level, &ar); level++) {
+        if (!lua_getinfo(L, "n", &ar) || strcmp(ar.namewhat, "hook") != 0)
+            continue;
+        s->hook_failed = control_stopping(s) == STOP_NONE;
+        if (s->hook_failed) {
+            s->hook = NULL;
+            lua_sethook(L, NULL, 0, 0);
+        }
+        return;
+    }
 }
 
 /* The number of this interrupt, 0: it comes too soon to count. */
@@ -301,6 +353,7 @@ static int finish_pcall(lua_State *L, int status, lua_KContext skip) {
         return lua_gettop(L) - (int)skip;
     if (stopping())
         return lua_error(L);
+    session_of(L)->traced = false; /* it is caught */
     lua_pushboolean(L, 0);
     lua_insert(L, -2);
     return 2;
@@ -332,6 +385,7 @@ static int run_coroutine(lua_State *L, lua_State *co, lua_CFunction original) {
     run_here(L);
     if (stopping() && n > 0 && !lua_toboolean(L, -n))
         return luaL_error(L, "interrupted");
+    session_of(L)->traced = false;
     return n;
 }
 
@@ -378,7 +432,7 @@ static int stoppable_sethook(lua_State *L) {
 /* os.exit([code [, close]]): ends the evaluation with TIDE_EXIT; the process goes on. Without
  * `close` the hook stays at every instruction, so that no __close function written in Lua gets to
  * run; those in C (tide's contexts) still restore what they must. */
-static int session_exit(lua_State *L) {
+int control_exit(lua_State *L) {
     if (!active)
         return original_exit(L);
     int code = lua_isboolean(L, 1) ? (lua_toboolean(L, 1) ? EXIT_SUCCESS : EXIT_FAILURE)
@@ -389,6 +443,18 @@ static int session_exit(lua_State *L) {
     atomic_store(&active->stop, STOP_EXIT);
     arm(active, L);
     return luaL_error(L, "os.exit");
+}
+
+bool control_catch_exit(tide_session *s, int *code) {
+    if (control_stopping(s) != STOP_EXIT)
+        return false;
+    *code = s->exit_code;
+    atomic_store(&s->stop, STOP_NONE);
+    atomic_store(&s->raised, false);
+    s->traced = false;
+    if (lua_gethook(s->L) == stop_hook)
+        lua_sethook(s->L, s->hook, s->hook_mask, s->hook_count);
+    return true;
 }
 
 /* Replaces field `name` of the table on top, and returns what was there. */
@@ -414,7 +480,7 @@ void control_install(tide_session *s) {
     original_close = replace(L, "close", stoppable_close);
     lua_pop(L, 1);
     lua_getfield(L, -1, "os");
-    original_exit = replace(L, "exit", session_exit);
+    original_exit = replace(L, "exit", control_exit);
     lua_pop(L, 1);
     lua_getfield(L, -1, "debug");
     original_sethook = replace(L, "sethook", stoppable_sethook);

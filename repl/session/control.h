@@ -5,6 +5,7 @@
 #include "repl/session/session.h"
 
 #include <lua.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Why the evaluation is being unwound. */
@@ -16,6 +17,17 @@ void control_install(tide_session *s);
 void control_begin(tide_session *s);
 void control_end(tide_session *s);
 stop_reason control_stopping(const tide_session *s);
+/* lua_pcall, for all values, of what is the user's: meanwhile the hook of debug.sethook is in its
+ * place, which is no business of what the session runs in Lua itself. */
+int control_call(lua_State *L, int nargs, int handler);
+/* In a message handler: a hook that raised the error is taken away, for it would raise again in
+ * every input, that which takes it away included. */
+void control_drop_failed_hook(lua_State *L);
+/* os.exit([code [, close]]) */
+int control_exit(lua_State *L);
+/* For who has caught an error: was it os.exit's? Then the evaluation goes on, with its code in
+ * *code. */
+bool control_catch_exit(tide_session *s, int *code);
 /* For who has caught the error on top: raises it again where it is the stop's. */
 void control_let_stops_pass(lua_State *L);
 /* Time since some fixed point, in nanoseconds: of signals' and polls' moments. Safe in a signal

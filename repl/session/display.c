@@ -4,6 +4,7 @@
  * never end: errors become part of the text, interrupts and os.exit pass.
  */
 #include "repl/session/display.h"
+#include "repl/session/capture.h"
 #include "repl/session/control.h"
 #include "repl/session/modules.h"
 #include "repl/session/output.h"
@@ -79,9 +80,8 @@ static bool push_display_table(lua_State *L, int idx, tide_bundle *bundle) {
 /* Pushes tide[module][name]; false: nothing is pushed. */
 static bool push_helper(lua_State *L, const char *module, const char *name) {
     int top = lua_gettop(L);
-    bool found = lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE) == LUA_TTABLE &&
-                 lua_getfield(L, -1, "tide") == LUA_TTABLE &&
-                 lua_getfield(L, -1, module) == LUA_TTABLE && lua_getfield(L, -1, name);
+    bool found = module_push_tide(L) && lua_getfield(L, -1, module) == LUA_TTABLE &&
+                 lua_getfield(L, -1, name);
     if (found)
         lua_replace(L, top + 1);
     lua_settop(L, top + (found ? 1 : 0));
@@ -184,12 +184,9 @@ void display_bundle(lua_State *L, int first, int n, tide_bundle *bundle) {
 
 /* ---- tide.display and its kin ---- */
 
-/* tide.display(x [, {id = "name", update = true}]): shows a value as an input's value is shown.
- * With `update` the display of that id is replaced (where the front end can). It is what the table
- * tide.display does when it is called. */
-static int tide_display(lua_State *L) {
+/* (value [, {id = "name", update = true}]): see display.h. */
+int display_show(lua_State *L) {
     tide_session *s = session_of(L);
-    lua_remove(L, 1);
     luaL_checkany(L, 1);
     const char *id = NULL;
     bool update = false;
@@ -206,6 +203,10 @@ static int tide_display(lua_State *L) {
     }
     tide_bundle bundle = {0};
     display_bundle(L, 1, 1, &bundle);
+    if (capture_take_display(L, &bundle)) {
+        tide_bundle_clear(&bundle);
+        return 0;
+    }
     if (s->frontend.display) {
         s->frontend.display(s->frontend.ctx, &bundle, id, update);
     } else if (bundle.n > 0) {
@@ -214,6 +215,12 @@ static int tide_display(lua_State *L) {
     }
     tide_bundle_clear(&bundle);
     return 0;
+}
+
+/* What the table tide.display does when it is called. */
+static int tide_display(lua_State *L) {
+    lua_remove(L, 1);
+    return display_show(L);
 }
 
 /* tide.clear_output([wait]): empties the output of the cell; nothing in a terminal. */

@@ -10,6 +10,9 @@
 void display_push_plain(lua_State *L, int idx);
 /* The bundle of n values from stack index `first` on. Raises as display_push_plain does. */
 void display_bundle(lua_State *L, int first, int n, tide_bundle *bundle);
+/* (value [, {id = "name", update = true}]): shows a value as an input's value is shown. With
+ * `update` the display of that id is replaced (where the front end can). */
+int display_show(lua_State *L);
 /* tide.display and its kin; the tide table is on top. */
 void display_install(lua_State *L);
 

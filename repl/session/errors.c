@@ -10,6 +10,7 @@
 #include "repl/session/frames.h"
 #include "repl/session/modules.h"
 #include "repl/session/result.h"
+#include "repl/session/scope.h"
 #include "repl/session/state.h"
 #include "repl/session/syntax.h"
 
@@ -19,6 +20,9 @@
 #include <string.h>
 
 static const char traceback_key, hint_key;
+
+static const char HOOK_FAILED[] =
+    "This was raised by the hook of debug.sethook, which has been taken away.";
 
 /* ---- where it arose ---- */
 
@@ -64,7 +68,14 @@ static bool user_frame(lua_State *L, lua_Debug *ar) {
 }
 
 int error_trace(lua_State *L) {
+    tide_session *s = session_of(L);
     lua_settop(L, 1);
+    if (s->traced) { /* raised again by who caught it */
+        s->traced = false;
+        return 1;
+    }
+    control_drop_failed_hook(L);
+    session_mend_registry(L);
     lua_pushnil(L);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &hint_key);
     lua_pushcfunction(L, frames_traceback);
@@ -97,14 +108,20 @@ static int keep_frames(lua_State *L) {
 }
 
 int error_handler(lua_State *L) {
+    bool again = session_of(L)->traced;
     error_trace(L);
-    if (control_stopping(session_of(L)) == STOP_NONE && !syntax_is_error(L, 1)) {
+    if (!again && control_stopping(session_of(L)) == STOP_NONE && !syntax_is_error(L, 1)) {
         lua_pushcfunction(L, keep_frames);
         lua_pushvalue(L, 1);
         (void)lua_pcall(L, 1, 0, 0); /* no look back, then */
         lua_settop(L, 1);
     }
     return 1;
+}
+
+int error_pass(lua_State *L) {
+    session_of(L)->traced = true;
+    return lua_error(L);
 }
 
 /* ---- as text ---- */
@@ -172,9 +189,12 @@ static void push_user_frames(lua_State *L, const char *text) {
         own_above = own;
         own = is_own_frame(text);
         bool before_own = is_own_frame(text + len);
-        static const char private[] = "\n\t[C]: in function 'tide._";
-        bool raises = (before_own && line_is(text, "\n\t[C]: in function 'error'")) ||
-                      strncmp(text, private, sizeof private - 1) == 0;
+        static const char private[] = "\n\t[C]: in function 'tide._",
+                          helper[] = "\n\t[C]: in global '",
+                          magic[] = "\n\t[C]: in upvalue '" SCOPE_MAGIC "'";
+        bool raises = (before_own && (line_is(text, "\n\t[C]: in function 'error'") ||
+                                      strncmp(text, helper, sizeof helper - 1) == 0)) ||
+                      strncmp(text, private, sizeof private - 1) == 0 || line_is(text, magic);
         bool note = (own_above || before_own) && line_is(text, "\n\t(...tail calls...)");
         if (!own && !raises && !note)
             luaL_addlstring(&kept, text, len);
@@ -299,6 +319,8 @@ void error_fill(tide_session *s, tide_result *r) {
         r->evalue = copy_visible(lua_tostring(L, -1), lua_rawlen(L, -1));
         add_message(s, r);
         add_frames(s, r);
+        if (s->hook_failed)
+            result_add_lines(r, HOOK_FAILED, sizeof HOOK_FAILED - 1);
     }
     lua_settop(L, object - 1);
 }

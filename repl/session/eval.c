@@ -19,6 +19,7 @@
 #include "repl/session/source.h"
 #include "repl/session/state.h"
 #include "repl/session/syntax.h"
+#include "repl/session/transcript.h"
 
 #include "lua-bindings/print_options.h"
 #include "profiler/timing.h"
@@ -38,6 +39,7 @@ typedef struct job {
     bool keep;  /* the value goes to `_` */
     int argc;
     char *const *argv;
+    lua_CFunction body; /* what does it, with the job as its argument */
     lua_CFunction call; /* eval_call's */
     void *ctx;
 } job;
@@ -52,19 +54,12 @@ static bool is_silenced(const char *code, size_t len) {
 
 /* Is the value at idx one of the standard files, which io.write returns? */
 static bool is_standard_file(lua_State *L, int idx) {
-    static const char *const names[] = {"stdout", "stderr", "stdin"};
+    const tide_session *s = session_of(L);
     const luaL_Stream *file = luaL_testudata(L, idx, LUA_FILEHANDLE);
+    FILE *const standard[] = {stdin, stdout, stderr, s->in, s->out, s->err};
     bool is = false;
-    if (!file || lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE) != LUA_TTABLE ||
-        lua_getfield(L, -1, LUA_IOLIBNAME) != LUA_TTABLE)
-        return false;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        lua_pushstring(L, names[i]);
-        lua_rawget(L, -2);
-        is = is || lua_rawequal(L, -1, idx);
-        lua_pop(L, 1);
-    }
-    lua_pop(L, 2);
+    for (size_t i = 0; file && i < sizeof standard / sizeof *standard; i++)
+        is = is || (standard[i] && file->f == standard[i]);
     return is;
 }
 
@@ -146,11 +141,13 @@ static void answer_question(lua_State *L, const job *j, size_t start, size_t end
     tide_bundle bundle = {0};
     lua_pushlstring(L, j->code + start, end - start);
     int name = lua_gettop(L);
-    if (end == start) {
-        push_answer(L, "help", "introduction", name);
+    bool wild = memchr(j->code + start, '*', end - start) != NULL;
+    if (end == start || wild)
+        push_answer(L, "help", wild ? "matching" : "introduction", name);
+    if (lua_gettop(L) > name && lua_isstring(L, -1)) {
         j->r->pager = copy_visible(lua_tostring(L, -1), lua_rawlen(L, -1));
-    } else if (tide_session_inspect(j->s, j->code + start, end - start, end - start, detail,
-                                    &bundle)) {
+    } else if (!wild && tide_session_inspect(j->s, j->code + start, end - start, end - start,
+                                             detail, &bundle)) {
         j->r->pager = copy_visible(bundle.entries[0].data, bundle.entries[0].len);
     } else {
         push_answer(L, "suggest", "unknown", name);
@@ -177,49 +174,53 @@ static bool is_farewell(lua_State *L, const job *j) {
     return is;
 }
 
+/* As os.exit(true, true). */
 static int leave(lua_State *L) {
-    lua_getglobal(L, "os");
-    lua_getfield(L, -1, "exit");
     lua_pushboolean(L, 1);
     lua_pushboolean(L, 1);
-    lua_call(L, 2, 0);
-    return 0;
+    return control_exit(L);
+}
+
+/* Runs the input, or the magic or question that all of it is, above the handler at index 1. */
+static void run_input(lua_State *L, const job *j, const char *chunkname) {
+    size_t start, end;
+    int detail, nargs = 2;
+    magic_call call;
+    if (magic_parse_question(j->code, j->len, &start, &end, &detail)) {
+        answer_question(L, j, start, end, detail);
+        return;
+    }
+    if (magic_parse(j->code, j->len, &call)) {
+        lua_pushcfunction(L, run_magic);
+        lua_pushlightuserdata(L, &call);
+        lua_pushlightuserdata(L, (void *)chunkname);
+    } else {
+        nargs = push_input(L, j, chunkname);
+        if (lua_type(L, 2) == LUA_TSTRING) /* the rewritten code */
+            lua_remove(L, 2);
+    }
+    if (control_call(L, nargs, 1) == LUA_OK)
+        take_values(L, j);
+    else
+        error_fill(j->s, j->r);
 }
 
 static int eval_body(lua_State *L) {
     const job *j = lua_touserdata(L, 1);
+    char chunkname[32];
     lua_settop(L, 0);
     if (j->number) {
         remember_input(L, j->number, j->code, j->len);
         advise_globals(L);
         advise_conditions(L, j->code, j->len);
     }
-    if (is_farewell(L, j))
+    if (is_farewell(L, j)) {
+        lua_settop(L, 0);
         return leave(L);
-    size_t start, end;
-    int detail;
-    if (magic_parse_question(j->code, j->len, &start, &end, &detail)) {
-        answer_question(L, j, start, end, detail);
-        return 0;
     }
-    char chunkname[32];
     source_name(j->number, chunkname, sizeof chunkname);
     lua_pushcfunction(L, error_handler);
-    magic_call call;
-    int nargs = 2;
-    if (magic_parse(j->code, j->len, &call)) {
-        lua_pushcfunction(L, run_magic);
-        lua_pushlightuserdata(L, &call);
-        lua_pushlightuserdata(L, chunkname);
-    } else {
-        nargs = push_input(L, j, chunkname);
-        if (lua_type(L, 2) == LUA_TSTRING) /* the rewritten code */
-            lua_remove(L, 2);
-    }
-    if (lua_pcall(L, nargs, LUA_MULTRET, 1) == LUA_OK)
-        take_values(L, j);
-    else
-        error_fill(j->s, j->r);
+    run_input(L, j, chunkname);
     return 0;
 }
 
@@ -237,8 +238,7 @@ static int expression_body(lua_State *L) {
         lua_pushlightuserdata(L, (void *)prefix);
         nargs = 3;
     }
-    if ((status == LUA_OK || status == LUA_ERRSYNTAX) &&
-        lua_pcall(L, nargs, LUA_MULTRET, 1) == LUA_OK)
+    if ((status == LUA_OK || status == LUA_ERRSYNTAX) && control_call(L, nargs, 1) == LUA_OK)
         display_bundle(L, 2, lua_gettop(L) - 1, &j->r->value);
     else
         error_fill(j->s, j->r);
@@ -309,39 +309,36 @@ static int script_body(lua_State *L) {
         return 0;
     }
     int n = push_arguments(L, j);
-    if (lua_pcall(L, n, 0, 1) != LUA_OK)
+    if (control_call(L, n, 1) != LUA_OK)
         error_fill(j->s, j->r);
     return 0;
 }
 
-/* A whole text as a script; where it is an expression, or none but ends in one, as an input, whose
- * values are shown. */
+/* A whole text as a script; where it is an expression, or none but an input, as that, whose values
+ * are shown. */
 static int text_body(lua_State *L) {
     const job *j = lua_touserdata(L, 1);
     const char *code = j->code, *prefix;
-    size_t len = j->len;
-    bool shows = true;
+    size_t len = j->len, start, end;
+    int detail;
+    bool asks = magic_parse_question(code, len, &start, &end, &detail);
     lua_settop(L, 0);
     lua_pushcfunction(L, error_handler);
-    if (compile_expression(L, code, len, "=stdin", &prefix) != LUA_OK) {
+    bool shows = !asks && compile_expression(L, code, len, "=stdin", &prefix) == LUA_OK;
+    if (!shows && !asks) {
         lua_settop(L, 1);
         const char *newline = len > 0 && code[0] == '#' ? memchr(code, '\n', len) : NULL;
         size_t skip = newline ? (size_t)(newline - code) : 0;
-        shows = luaL_loadbufferx(L, code + skip, len - skip, "=stdin", NULL) != LUA_OK;
+        luaL_loadbufferx(L, code + skip, len - skip, "=stdin", NULL);
     }
-    int nargs = 0;
-    if (lua_type(L, 2) == LUA_TFUNCTION) {
-        nargs = push_arguments(L, j);
-    } else {
+    if (lua_type(L, 2) != LUA_TFUNCTION) {
         lua_settop(L, 1);
-        nargs = push_input(L, j, "=stdin");
-        if (lua_type(L, 2) == LUA_TSTRING) /* the rewritten code */
-            lua_remove(L, 2);
-    }
-    if (lua_pcall(L, nargs, LUA_MULTRET, 1) != LUA_OK)
+        run_input(L, j, "=stdin");
+    } else if (control_call(L, push_arguments(L, j), 1) != LUA_OK) {
         error_fill(j->s, j->r);
-    else if (shows)
+    } else if (shows) {
         take_values(L, j);
+    }
     return 0;
 }
 
@@ -352,16 +349,23 @@ static int call_body(lua_State *L) {
     lua_pushcfunction(L, error_handler);
     lua_pushcfunction(L, j->call);
     lua_pushlightuserdata(L, j->ctx);
-    if (lua_pcall(L, 1, 0, 1) != LUA_OK)
+    if (control_call(L, 1, 1) != LUA_OK)
         error_fill(j->s, j->r);
     return 0;
 }
 
 /* ---- the outer protection ---- */
 
+static int job_body(lua_State *L) {
+    const job *j = lua_touserdata(L, 1);
+    session_mend_registry(L);
+    return j->body(L);
+}
+
 /* Runs a body of work; whatever it raises itself (memory, a late interrupt) becomes the result. */
 static void run_job(job *j, lua_CFunction body) {
     tide_session *s = j->s;
+    j->body = body;
     lua_State *L = s->L;
     int top = lua_gettop(L);
     double began = tide_clock_wall();
@@ -371,7 +375,7 @@ static void run_job(job *j, lua_CFunction body) {
     if (s->depth == 0)
         output_forget_input(s);
     control_begin(s);
-    lua_pushcfunction(L, body);
+    lua_pushcfunction(L, job_body);
     lua_pushlightuserdata(L, j);
     if (lua_pcall(L, 1, 0, 0) != LUA_OK) {
         stop_reason stop = control_stopping(s);
@@ -397,8 +401,11 @@ static bool is_blank(const char *code, size_t len) {
 
 void tide_session_eval(tide_session *s, const char *code, size_t len, bool silent, tide_result *r) {
     *r = (tide_result){0};
-    if (is_blank(code, len))
+    char *plain = transcript_plain(&code, &len);
+    if (is_blank(code, len)) {
+        free(plain);
         return;
+    }
     job j = {.s = s, .r = r, .code = code, .len = len, .keep = !silent};
     const char *outer = s->input; /* an evaluation may run inside another */
     size_t outer_len = s->input_len;
@@ -413,6 +420,7 @@ void tide_session_eval(tide_session *s, const char *code, size_t len, bool silen
         history_add_output(s, j.number, r->value.entries[0].data, r->value.entries[0].len);
     s->input = outer;
     s->input_len = outer_len;
+    free(plain);
 }
 
 void tide_session_run_file(tide_session *s, const char *path, int argc, char *const *argv,
@@ -439,8 +447,10 @@ bool tide_session_run_init(tide_session *s, tide_result *r) {
 
 void tide_session_run_text(tide_session *s, const char *code, size_t len, tide_result *r) {
     *r = (tide_result){0};
+    char *plain = transcript_plain(&code, &len);
     job j = {.s = s, .r = r, .code = code, .len = len};
     run_job(&j, text_body);
+    free(plain);
 }
 
 void tide_session_expression(tide_session *s, const char *code, size_t len, tide_result *r) {

@@ -44,10 +44,10 @@ static void push_title(lua_State *L, lua_Debug *ar) {
     if (push_library_name(L)) {
         lua_pushfstring(L, "function '%s'", lua_tostring(L, -1));
         lua_remove(L, -2);
-    } else if (*ar->namewhat != '\0') {
-        lua_pushfstring(L, "%s '%s'", ar->namewhat, ar->name);
     } else if (*ar->what == 'm' || scope_is_input(L, -1)) {
         lua_pushliteral(L, "main chunk");
+    } else if (*ar->namewhat != '\0') {
+        lua_pushfstring(L, "%s '%s'", ar->namewhat, ar->name);
     } else if (*ar->what != 'C') {
         lua_pushfstring(L, "function <%s:%d>", ar->short_src, ar->linedefined);
     } else {

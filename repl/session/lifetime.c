@@ -43,12 +43,13 @@ static int prepare(lua_State *L) {
     if (lua_istable(L, -1)) {
         display_install(L);
         ask_install(L);
-        magic_install(L);
         commands_install_tide(L);
         comm_install(L);
+        modules_set_tide(L);
     }
     lua_setglobal(L, "tide");
-    return 0;
+    session_keep_registry(L);
+    return 1; /* stays on the stack */
 }
 
 tide_session *tide_session_new(const tide_frontend *frontend) {
@@ -60,13 +61,14 @@ tide_session *tide_session_new(const tide_frontend *frontend) {
     s->frontend = *frontend;
     s->count = 1;
     s->magics = magics;
+    s->magic_line = magic_call_line;
     s->history = history_new();
     s->L = tide_lua_new();
     const char *failure = s->L && s->history ? NULL : "out of memory";
     if (!failure) {
         lua_pushcfunction(s->L, prepare);
         lua_pushlightuserdata(s->L, s);
-        if (lua_pcall(s->L, 1, 0, 0) != LUA_OK) {
+        if (lua_pcall(s->L, 1, 1, 0) != LUA_OK) {
             failure = lua_tostring(s->L, -1);
             failure = failure ? failure : "the session could not start";
         }

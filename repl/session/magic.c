@@ -5,6 +5,7 @@
 #include "repl/session/lex.h"
 #include "repl/session/modules.h"
 #include "repl/session/output.h"
+#include "repl/session/scope.h"
 #include "repl/session/state.h"
 
 #include <lauxlib.h>
@@ -44,9 +45,16 @@ static bool parse_line(const char *text, size_t len, magic_call *call) {
 }
 
 bool magic_parse(const char *code, size_t len, magic_call *call) {
-    magic_trim(&code, &len);
-    if (!parse_line(code, len, call))
+    const char *text = code, *end = code + len;
+    size_t rest = len;
+    magic_trim(&text, &rest);
+    if (!parse_line(text, rest, call))
         return false;
+    call->line = 1;
+    for (const char *c = code; c < text; c++)
+        call->line += *c == '\n';
+    if (call->cell && call->body < text + rest)
+        call->body_len = (size_t)(end - call->body); /* its last line ends as it was written */
     return call->cell || call->body_len == 0;
 }
 
@@ -83,12 +91,14 @@ bool magic_parse_question(const char *code, size_t len, size_t *start, size_t *e
     const char *name = code;
     size_t name_len = len;
     magic_trim(&name, &name_len);
-    size_t marks = strip_help(&name, &name_len) ? 1 : strip_marks(&name, &name_len);
+    bool by_word = strip_help(&name, &name_len);
+    size_t marks = by_word ? 1 : strip_marks(&name, &name_len);
     if (marks == 0 || marks > 2)
         return false;
     magic_trim(&name, &name_len);
     for (size_t i = 0; i < name_len; i++)
-        if (!is_name_byte(name[i]) && name[i] != '.' && name[i] != ':' && name[i] != '%')
+        if (!is_name_byte(name[i]) && (!name[i] || !strchr(".:%", name[i])) &&
+            !(name[i] == '*' && !by_word))
             return false;
     *start = (size_t)(name - code);
     *end = *start + name_len;
@@ -131,7 +141,7 @@ static void add_call(luaL_Buffer *out, const magic_call *call) {
         memset(close + 1, '=', level);
         memcpy(close + 1 + level, "]", 2);
     } while (memmem(call->args, call->args_len, close, level + 2) && ++level < sizeof close - 4);
-    luaL_addstring(out, "package.loaded.tide._magic('");
+    luaL_addstring(out, SCOPE_MAGIC "('");
     luaL_addlstring(out, call->name, call->name_len);
     luaL_addstring(out, "', [");
     luaL_addlstring(out, close + 1, level);
@@ -143,14 +153,14 @@ static void add_call(luaL_Buffer *out, const magic_call *call) {
     luaL_addstring(out, ");");
 }
 
+/* Is the token at `at` what a lone equals sign in the same line assigns? */
+static bool is_assigned(const char *code, size_t at, lex_token before) {
+    return before.kind == LEX_OP && before.end - before.start == 1 && code[before.start] == '=' &&
+           !memchr(code + before.end, '\n', at - before.end);
+}
+
 /* "!command" at the beginning of a line, or behind an equals sign: the rest of the line. */
-static bool parse_command(const char *code, size_t len, size_t at, lex_token before,
-                          magic_call *call) {
-    bool first = first_on_line(code, at);
-    bool assigned = !first && before.kind == LEX_OP && before.end - before.start == 1 &&
-                    code[before.start] == '=' && !memchr(code + before.end, '\n', at - before.end);
-    if (!first && !assigned)
-        return false;
+static bool parse_command(const char *code, size_t len, size_t at, bool first, magic_call *call) {
     const char *newline = memchr(code + at, '\n', len - at);
     *call = (magic_call){.name = first ? "bash" : "lines_of", .args = code + at + 1};
     call->name_len = strlen(call->name);
@@ -160,46 +170,155 @@ static bool parse_command(const char *code, size_t len, size_t at, lex_token bef
     return call->args_len > 0;
 }
 
-/* Is the line at token t a magic? */
-static bool parse_any(lua_State *L, const char *code, size_t len, lex_token t, lex_token before,
-                      magic_call *call) {
-    if (code[t.start] == '!')
-        return parse_command(code, len, t.start, before, call);
-    return code[t.start] == '%' && first_on_line(code, t.start) &&
-           parse_line(code + t.start, len - t.start, call) && !call->cell && is_known(L, call);
+/* A line of text that code holds. */
+typedef struct text_line {
+    size_t start, end; /* bytes, without its newline */
+} text_line;
+
+static text_line line_at(const char *code, size_t len, size_t at) {
+    const char *newline = memchr(code + at, '\n', len - at);
+    text_line line = {at, newline ? (size_t)(newline - code) : len};
+    while (line.start > 0 && code[line.start - 1] != '\n')
+        line.start--;
+    return line;
 }
 
-bool magic_push_rewritten(lua_State *L, const char *code, size_t len) {
-    if (!memchr(code, '%', len) && !memchr(code, '!', len))
+/* A line "?name" or "name?". */
+static bool parse_asking(const char *code, size_t len, text_line line, magic_call *call) {
+    size_t start, end;
+    int detail;
+    if (!magic_parse_question(code + line.start, line.end - line.start, &start, &end, &detail) ||
+        start == end)
         return false;
+    *call = (magic_call){.name = detail ? "pinfo2" : "pinfo", .args = code + line.start + start};
+    call->name_len = strlen(call->name);
+    call->args_len = end - start;
+    call->body = line.end < len ? code + line.end + 1 : code + len;
+    return true;
+}
+
+/* Is the line at token t a magic, a command or a question? *start is where it begins. */
+static bool parse_any(lua_State *L, const char *code, size_t len, lex_token t, lex_token before,
+                      magic_call *call, size_t *start) {
+    bool first = first_on_line(code, t.start);
+    text_line line = line_at(code, len, t.start);
+    *start = t.start;
+    if (code[t.start] == '?') {
+        *start = line.start;
+        return parse_asking(code, len, line, call);
+    }
+    if (!first && !is_assigned(code, t.start, before))
+        return false;
+    if (code[t.start] == '!')
+        return parse_command(code, len, t.start, first, call);
+    return code[t.start] == '%' && parse_line(code + t.start, line.end - t.start, call) &&
+           !call->cell && is_known(L, call);
+}
+
+enum { DEEPEST = 512 };
+
+/* What is open at a place of code: blocks, in which statements stand, and brackets in blocks, in
+ * which none do. Beyond DEEPEST all is taken for brackets. */
+typedef struct nesting {
+    int depth;
+    bool bracket[DEEPEST];
+} nesting;
+
+static void nesting_open(nesting *n, bool bracket) {
+    if (n->depth < DEEPEST)
+        n->bracket[n->depth] = bracket;
+    n->depth++;
+}
+
+static void nesting_close(nesting *n, bool bracket) {
+    if (n->depth > DEEPEST || (n->depth > 0 && n->bracket[n->depth - 1] == bracket))
+        n->depth--;
+}
+
+static bool nesting_takes_statements(const nesting *n) {
+    return n->depth == 0 || (n->depth <= DEEPEST && !n->bracket[n->depth - 1]);
+}
+
+static bool is_any(const lexer *lx, lex_token t, const char *const *words) {
+    while (*words && !lex_is(lx, t, *words))
+        words++;
+    return *words != NULL;
+}
+
+static void nesting_see(nesting *n, const lexer *lx, lex_token t) {
+    static const char *const opening[] = {"(", "{", "[", NULL},
+                             *const closing[] = {")", "}", "]", NULL},
+                             *const begins[] = {"function", "do", "if", "repeat", NULL},
+                             *const ends[] = {"end", "until", NULL};
+    bool word = t.kind == LEX_KEYWORD;
+    if (is_any(lx, t, word ? begins : opening))
+        nesting_open(n, !word);
+    else if (is_any(lx, t, word ? ends : closing))
+        nesting_close(n, !word);
+}
+
+/* Adds the line of a magic as a comment; copied: what of code was added before. */
+static void add_comment(luaL_Buffer *out, const char *code, size_t len, size_t at, size_t copied) {
+    text_line line = line_at(code, len, at);
+    if (line.start > copied)
+        luaL_addlstring(out, code + copied, line.start - copied);
+    luaL_addstring(out, "-- ");
+    copied = line.start > copied ? line.start : copied;
+    luaL_addlstring(out, code + copied, line.end - copied);
+}
+
+/* Pushes code with its magics as calls or as comments; how many there were. */
+static int push_changed(lua_State *L, const char *code, size_t len, bool comments) {
     lexer lx = {code, len, 0};
-    size_t copied = 0;
-    int depth = 0;
+    size_t copied = 0, start;
+    int found = 0;
+    nesting open = {0};
     luaL_Buffer out;
     luaL_buffinit(L, &out);
     lex_token before = {.kind = LEX_END};
     for (lex_token t = lex_next(&lx); t.kind != LEX_END; before = t, t = lex_next(&lx)) {
-        depth += lex_is(&lx, t, "(") || lex_is(&lx, t, "{") || lex_is(&lx, t, "[");
-        depth -= lex_is(&lx, t, ")") || lex_is(&lx, t, "}") || lex_is(&lx, t, "]");
         magic_call call;
-        if (depth > 0 || t.kind != LEX_OP || !parse_any(L, code, len, t, before, &call))
+        nesting_see(&open, &lx, t);
+        if (!nesting_takes_statements(&open) || t.kind != LEX_OP || !strchr("%!?", code[t.start]) ||
+            !parse_any(L, code, len, t, before, &call, &start) || start < copied)
             continue;
-        luaL_addlstring(&out, code + copied, t.start - copied);
-        add_call(&out, &call);
+        if (comments) {
+            add_comment(&out, code, len, start, copied);
+        } else {
+            luaL_addlstring(&out, code + copied, start - copied);
+            add_call(&out, &call);
+        }
         lx.at = copied = (size_t)(call.body - code) - (call.body[-1] == '\n');
+        found++;
     }
-    bool rewritten = copied > 0;
     luaL_addlstring(&out, code + copied, len - copied);
     luaL_pushresult(&out);
-    if (!rewritten)
-        lua_pop(L, 1);
-    return rewritten;
+    return found;
+}
+
+bool magic_push_rewritten(lua_State *L, const char *code, size_t len) {
+    if (!memchr(code, '%', len) && !memchr(code, '!', len) && !memchr(code, '?', len))
+        return false;
+    if (push_changed(L, code, len, false) > 0)
+        return true;
+    lua_pop(L, 1);
+    return false;
+}
+
+void magic_push_script(lua_State *L, const char *code, size_t len) {
+    magic_call call;
+    size_t start, end;
+    int detail;
+    if (magic_parse(code, len, &call) || magic_parse_question(code, len, &start, &end, &detail))
+        lua_pushnil(L);
+    else
+        push_changed(L, code, len, true);
 }
 
 /* ---- running them ---- */
 
 /* Runs one that is written in Lua; the number of its values. */
-static int run_in_lua(lua_State *L, const magic_call *call) {
+static int run_in_lua(lua_State *L, const magic_call *call, const char *chunkname) {
     int top = lua_gettop(L);
     luaL_checkstack(L, 8, NULL);
     module_push_function(L, "magics", "run");
@@ -209,7 +328,9 @@ static int run_in_lua(lua_State *L, const magic_call *call) {
         lua_pushlstring(L, call->body, call->body_len);
     else
         lua_pushnil(L);
-    lua_call(L, 3, LUA_MULTRET);
+    lua_pushstring(L, chunkname);
+    lua_pushinteger(L, call->line);
+    lua_call(L, 5, LUA_MULTRET);
     if (!lua_toboolean(L, top + 1)) {
         lua_pushlstring(L, call->name, call->name_len);
         return luaL_error(L, "no magic %s%s (%%lsmagic lists them)", call->cell ? "%%" : "%",
@@ -220,7 +341,7 @@ static int run_in_lua(lua_State *L, const magic_call *call) {
 
 int magic_run(lua_State *L, const magic_call *call, const char *chunkname) {
     const magic *found = find(L, call);
-    return found ? found->run(L, call, chunkname) : run_in_lua(L, call);
+    return found ? found->run(L, call, chunkname) : run_in_lua(L, call, chunkname);
 }
 
 static int run_lsmagic(lua_State *L, const magic_call *call, const char *chunkname) {
@@ -242,17 +363,14 @@ static int run_lsmagic(lua_State *L, const magic_call *call, const char *chunkna
 
 const magic magic_lsmagic = {"lsmagic", "%lsmagic: the magics and what they do", run_lsmagic};
 
-/* tide._magic(name, arguments): what a line "%name arguments" among other lines becomes. */
-static int tide_magic(lua_State *L) {
-    magic_call call = {0};
+int magic_call_line(lua_State *L) {
+    lua_Debug ar;
+    magic_call call = {.body = "", .line = 1};
     call.name = luaL_checklstring(L, 1, &call.name_len);
     call.args = luaL_checklstring(L, 2, &call.args_len);
-    call.body = "";
-    return magic_run(L, &call, "=%magic");
-}
-
-void magic_install(lua_State *L) {
-    lua_pushliteral(L, "_magic");
-    lua_pushcfunction(L, tide_magic);
-    lua_rawset(L, -3);
+    if (!lua_getstack(L, 1, &ar) || !lua_getinfo(L, "Sl", &ar) || ar.currentline < 1)
+        return magic_run(L, &call, "=(magic)");
+    call.line = ar.currentline;
+    lua_pushstring(L, ar.source);
+    return magic_run(L, &call, lua_tostring(L, -1));
 }

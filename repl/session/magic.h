@@ -16,6 +16,7 @@ typedef struct magic_call {
     size_t args_len;
     const char *body; /* following lines, for %% */
     size_t body_len;
+    int line; /* of the input, in which the magic stands, from 1 */
     bool cell;
 } magic_call;
 
@@ -30,14 +31,17 @@ extern const magic magic_lsmagic;
 
 /* Is the whole input one magic? */
 bool magic_parse(const char *code, size_t len, magic_call *call);
-/* Is the input "?name", "name?", with one question mark or two? */
+/* Is the input "?name", "name?", with one question mark or two? The name may hold wildcards. */
 bool magic_parse_question(const char *code, size_t len, size_t *start, size_t *end, int *detail);
-/* Pushes code in which the lines that are magics became calls; false: there are none. */
+/* Pushes code in which the lines that are magics became calls of MAGIC_CALL; false: there are none.
+ */
 bool magic_push_rewritten(lua_State *L, const char *code, size_t len);
+/* Pushes code in which they became comments, or nil where all of it is a magic or a question. */
+void magic_push_script(lua_State *L, const char *code, size_t len);
 /* Runs the magic of that name, as its `run` does; raises an error where there is none. */
 int magic_run(lua_State *L, const magic_call *call, const char *chunkname);
-/* What rewritten lines call; the tide table is on top. */
-void magic_install(lua_State *L);
+/* (name, arguments): what rewritten lines call, under the name SCOPE_MAGIC. */
+int magic_call_line(lua_State *L);
 
 /* Cuts blanks and newlines off both ends of a text. */
 void magic_trim(const char **text, size_t *len);

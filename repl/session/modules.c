@@ -2,13 +2,15 @@
  *
  * The modules (repl/session/lua) are compiled at their first use, in an environment of their own:
  * a copy of the standard library taken before any user code ran, so that `string = nil` at the
- * prompt breaks the user's code and not the display of its error.
+ * prompt breaks the user's code and not the display of its error. They write string.find(s, p), not
+ * s:find(p), since what a string has for methods is the user's table.
  */
 #include "repl/session/modules.h"
 
 #include "cmake/embedded.h"
 
 #include <lauxlib.h>
+#include <lualib.h>
 #include <string.h>
 
 extern const tide_embedded tide_embedded_tide_session[];
@@ -69,28 +71,47 @@ static void set_standard_names(lua_State *L, int env) {
     lua_setfield(L, env, "standard");
 }
 
-/* One level deep: the library tables are copied, their functions shared. */
+/* Replaces the table on top by a copy of it, one level deep. */
+static void copy_table(lua_State *L) {
+    int from = lua_gettop(L);
+    lua_newtable(L);
+    for (lua_pushnil(L); lua_next(L, from);) {
+        lua_pushvalue(L, -2);
+        lua_insert(L, -2);
+        lua_rawset(L, -4);
+    }
+    lua_remove(L, from);
+}
+
+/* streams: the methods of files. loader: the table that require looks into. */
+static void set_held_tables(lua_State *L, int env) {
+    if (luaL_getmetatable(L, LUA_FILEHANDLE) == LUA_TTABLE &&
+        lua_getfield(L, -1, "__index") == LUA_TTABLE) {
+        copy_table(L);
+        lua_setfield(L, env, "streams");
+    }
+    lua_settop(L, env);
+    lua_getglobal(L, LUA_LOADLIBNAME);
+    lua_setfield(L, env, "loader");
+}
+
 void modules_install(lua_State *L) {
     lua_newtable(L);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &modules_key);
-    lua_newtable(L);
-    int env = lua_gettop(L);
     lua_pushglobaltable(L);
-    for (lua_pushnil(L); lua_next(L, env + 1);) {
-        if (lua_istable(L, -1) && !lua_rawequal(L, -1, env + 1)) {
-            lua_newtable(L);
-            for (lua_pushnil(L); lua_next(L, -3);) {
-                lua_pushvalue(L, -2);
-                lua_insert(L, -2);
-                lua_rawset(L, -4);
-            }
-            lua_remove(L, -2);
+    copy_table(L);
+    int env = lua_gettop(L);
+    for (lua_pushnil(L); lua_next(L, env);) {
+        if (lua_istable(L, -1)) {
+            lua_pushvalue(L, -2);
+            lua_insert(L, -2);
+            copy_table(L);
+            lua_rawset(L, env);
+        } else {
+            lua_pop(L, 1);
         }
-        lua_pushvalue(L, -2);
-        lua_insert(L, -2);
-        lua_rawset(L, env);
     }
-    lua_pop(L, 1);
+    set_held_tables(L, env);
     set_standard_names(L, env);
     lua_pushglobaltable(L);
     lua_setfield(L, env, "user"); /* the user's globals, as they are at any time */
@@ -98,4 +119,26 @@ void modules_install(lua_State *L) {
     lua_setfield(L, env, "import");
     lua_pushvalue(L, env);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &environment_key);
+}
+
+void modules_set_tide(lua_State *L) {
+    int tide = lua_gettop(L);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &environment_key);
+    lua_pushvalue(L, tide);
+    lua_setfield(L, -2, "tide");
+    lua_pushvalue(L, tide);
+    copy_table(L);
+    lua_createtable(L, 0, 1);
+    lua_pushvalue(L, tide);
+    lua_setfield(L, -2, "__index"); /* parts that are loaded later */
+    lua_setmetatable(L, -2);
+    lua_setfield(L, -2, "held_tide");
+    lua_settop(L, tide);
+}
+
+bool module_push_tide(lua_State *L) {
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &environment_key);
+    bool found = lua_getfield(L, -1, "tide") == LUA_TTABLE;
+    lua_replace(L, -2);
+    return found;
 }

@@ -16,10 +16,15 @@
 void output_write(tide_session *s, tide_stream stream, const char *bytes, size_t len) {
     if (len == 0)
         return;
-    if (s->frontend.write)
+    FILE *own = stream == TIDE_STDERR ? stderr : stdout;
+    if (s->captured[stream]) {
+        fwrite(bytes, 1, len, own);
+        fflush(own);
+    } else if (s->frontend.write) {
         s->frontend.write(s->frontend.ctx, stream, bytes, len);
-    else
-        fwrite(bytes, 1, len, stream == TIDE_STDERR ? stderr : stdout);
+    } else {
+        fwrite(bytes, 1, len, own);
+    }
 }
 
 void output_line(tide_session *s, const char *text) {

@@ -9,6 +9,7 @@
  */
 #include "repl/session/scope.h"
 #include "repl/session/lex.h"
+#include "repl/session/state.h"
 #include "repl/session/statements.h"
 
 #include <lauxlib.h>
@@ -20,7 +21,7 @@ static const char kept_key, inputs_key;
 #define KEEP "__tide_keep"
 
 /* Lua's limit for the locals of one function, less ours. */
-enum { MOST_USED = 198, MOST_DECLARED = 200 };
+enum { MOST_USED = 197, MOST_DECLARED = 200 };
 
 /* ---- what is kept ---- */
 
@@ -142,9 +143,9 @@ static int push_used(lua_State *L, const scope_input *input) {
     return n;
 }
 
-/* "local keep, x, y <const> = ... return function(...) " */
+/* "local keep, magic, x, y <const> = ... return function(...) " */
 static void add_head(lua_State *L, luaL_Buffer *out, int used, int n) {
-    luaL_addstring(out, "local " KEEP);
+    luaL_addstring(out, "local " KEEP ", " SCOPE_MAGIC);
     for (int i = 1; i <= n; i++) {
         lua_rawgeti(L, used, i);
         const char *name = lua_tostring(L, -1);
@@ -262,10 +263,12 @@ static void join(lua_State *L, int used, int n) {
     lua_pop(L, 1);
 }
 
-/* Calls the outer function on top with keep and the constants, and joins what it returns. */
+/* Calls the outer function on top with keep, the magics' function and the constants, and joins what
+ * it returns. */
 static void unwrap(lua_State *L, int used, int n) {
     luaL_checkstack(L, n + 8, NULL);
     lua_pushcfunction(L, keep);
+    lua_pushcfunction(L, session_of(L)->magic_line);
     for (int i = 1; i <= n; i++) {
         lua_rawgetp(L, LUA_REGISTRYINDEX, &kept_key);
         lua_rawgeti(L, used, i);
@@ -276,7 +279,7 @@ static void unwrap(lua_State *L, int used, int n) {
         lua_replace(L, -3);
         lua_pop(L, 1);
     }
-    lua_call(L, n + 1, 1);
+    lua_call(L, n + 2, 1);
     join(L, used, n);
     lua_rawgetp(L, LUA_REGISTRYINDEX, &inputs_key);
     lua_pushvalue(L, -2);
@@ -293,19 +296,36 @@ static bool push_text(lua_State *L, const scope_input *input, int used, int n) {
     bool keeps = add_body(&text, input);
     luaL_addstring(&text, "\nend");
     luaL_pushresult(&text);
-    return keeps || n > 0;
+    return keeps || n > 0 || memmem(input->code, input->len, SCOPE_MAGIC, sizeof SCOPE_MAGIC - 1);
+}
+
+/* Pushes the function, or the compiler's message, with a status; LUA_ERRSYNTAX without a message
+ * where there is nothing to put in: then nil is pushed. */
+static int load_within(lua_State *L, const scope_input *input, const char *chunkname, int used,
+                       int n) {
+    if (!push_text(L, input, used, n)) {
+        lua_pop(L, 1);
+        lua_pushnil(L);
+        return LUA_ERRSYNTAX;
+    }
+    int status = load_text(L, chunkname);
+    if (status == LUA_OK)
+        unwrap(L, used, n);
+    return status;
 }
 
 int scope_load(lua_State *L, const scope_input *input, const char *chunkname) {
     luaL_checkstack(L, 12, NULL);
     int n = push_used(L, input), used = lua_gettop(L);
-    int status = LUA_ERRSYNTAX;
-    if (push_text(L, input, used, n)) {
-        status = load_text(L, chunkname);
-        if (status == LUA_OK)
-            unwrap(L, used, n);
-        else if (status == LUA_ERRSYNTAX && strstr(lua_tostring(L, -1), "to const variable"))
-            status = LUA_ERRRUN; /* and no other reading is better */
+    int status = load_within(L, input, chunkname, used, n);
+    if (status == LUA_ERRSYNTAX && lua_isstring(L, -1) &&
+        strstr(lua_tostring(L, -1), "to const variable"))
+        status = LUA_ERRRUN;       /* and no other reading is better */
+    if (status == LUA_ERRSYNTAX) { /* too much for one function: without the locals, then */
+        scope_input bare = *input;
+        bare.keeps = false;
+        lua_pop(L, 1);
+        status = load_within(L, &bare, chunkname, used, 0);
     }
     if (status == LUA_ERRSYNTAX) {
         lua_pop(L, 1);

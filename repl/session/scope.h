@@ -12,6 +12,9 @@
  * errors and tracebacks still know this line. */
 #define SCOPE_AS_VALUE "local _call <close> = nil return "
 
+/* The name under which every input sees what tide_session.magic_line is. */
+#define SCOPE_MAGIC "__tide_magic"
+
 typedef struct scope_input {
     const char *code;
     size_t len;

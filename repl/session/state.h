@@ -19,10 +19,12 @@ struct magic;
 
 struct tide_session {
     lua_State *L;
+    lua_State *vault; /* a coroutine, whose stack holds what the registry held at first */
     tide_frontend frontend;
     int count; /* number of the next input */
     struct history *history;
     const struct magic *const *magics; /* NULL-terminated; magic.c calls back through it */
+    lua_CFunction magic_line;          /* what the lines of an input that are magics call */
     const char *input;                 /* what is being evaluated; borrowed, NULL: nothing */
     size_t input_len;
 
@@ -44,15 +46,19 @@ struct tide_session {
     lua_Alloc alloc;          /* behind the one that refuses */
     void *alloc_ud;
     int refusals;           /* in a row */
-    _Atomic(lua_Hook) hook; /* what the user set, while ours stands in its place */
+    _Atomic(lua_Hook) hook; /* what the user set, while it is not in its place */
     atomic_int hook_mask, hook_count;
+    atomic_bool hook_given; /* it is, or ours is: the user's code runs */
+    bool hook_failed;       /* it raised the error of this evaluation, and was taken away */
     pthread_t thread;
     int depth; /* evaluations begun and not ended */
     int exit_code;
     bool exit_quietly; /* os.exit without `close`: pending __close functions are not run */
+    bool traced;       /* errors.c: the error on its way was seen by a handler */
 
     /* output.c */
     FILE *out, *err, *in; /* streams that lead to the front end; NULL: the process's own */
+    int captured[2];      /* how often capture.c has taken standard output and error */
     char *line;           /* what read_line gave and the program has not read yet */
     size_t line_len, line_at;
     char *answer;  /* ask.c: a line on its way to Lua */
@@ -61,9 +67,14 @@ struct tide_session {
     bool warning_continues, warning_shown;
 };
 
-/* Makes the state the session's, once, before session_of. May raise (memory). */
+/* Makes the state the session's, once, before session_of and before there are coroutines. */
 void session_bind(lua_State *L, tide_session *s);
 /* The session a state belongs to. */
 tide_session *session_of(lua_State *L);
+/* Keeps what the registry holds now, for a script can empty it by debug.getregistry, and pushes
+ * what must stay on the state's stack. May raise (memory). */
+void session_keep_registry(lua_State *L);
+/* Gives an emptied registry back what was kept. May raise (memory). */
+void session_mend_registry(lua_State *L);
 
 #endif

@@ -239,13 +239,15 @@ const magic magic_timeit = {
 
 static int run_time(lua_State *L, const magic_call *call, const char *chunkname) {
     tide_session *s = session_of(L);
-    if (call->cell) {
-        lua_pushliteral(L, "\n"); /* so that lines count as in the cell */
-        lua_pushlstring(L, call->body, call->body_len);
-        lua_concat(L, 2);
-    } else {
-        lua_pushlstring(L, call->args, call->args_len);
-    }
+    luaL_Buffer text;
+    luaL_buffinit(L, &text);
+    for (int line = call->cell ? 0 : 1; line < call->line; line++)
+        luaL_addchar(&text, '\n'); /* so that lines count as in the input */
+    luaL_addlstring(&text, call->cell ? call->body : call->args,
+                    call->cell ? call->body_len : call->args_len);
+    luaL_pushresult(&text);
+    if (magic_push_rewritten(L, lua_tostring(L, -1), lua_rawlen(L, -1)))
+        lua_remove(L, -2);
     compile(L, lua_tostring(L, -1), lua_rawlen(L, -1), chunkname, true);
     int base = lua_gettop(L) - 1;
     tide_cpu_times cpu = tide_clock_cpu();

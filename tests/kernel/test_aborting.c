@@ -9,28 +9,47 @@ static json_t *header(const char *session, const char *date) {
     return json_pack("{s:s, s:s*}", "session", session, "date", date);
 }
 
-/* "2026-01-01T00:00:SS.mmm" */
-static const char *date_of(int ms) {
+/* "2026-01-01THH:MM:SS.mmmmmm" */
+static const char *date_of(double ms) {
     static char text[64];
-    snprintf(text, sizeof text, "2026-01-01T00:%02d:%02d.%03dZ", ms / 60000, ms / 1000 % 60,
-             ms % 1000);
+    long us = (long)(ms * MS), s = us / 1000000;
+    snprintf(text, sizeof text, "2026-01-01T%02ld:%02ld:%02ld.%06ldZ", s / 3600, s / 60 % 60,
+             s % 60, us % 1000000);
     return text;
 }
 
-/* Is a cell that was sent and received at these times (ms; sent < 0: no date) aborted? */
-static bool aborted(tk_aborting *a, const char *session, int sent, int received) {
+/* The moment `ms` after the test's beginning, in the middle of a day; the clock that only runs
+ * forward counts from elsewhere. */
+static tk_moment at(double ms) {
+    int64_t us = (int64_t)(ms * MS), midnight = 0;
+    tk_aborting_date("2026-01-01T00:00:00Z", &midnight);
+    return (tk_moment){7000 * MS + us, midnight + us};
+}
+
+/* Is a cell that was sent and received at these times (ms; sent < 0: no date) aborted? It is
+ * answered at once. */
+static bool aborted(tk_aborting *a, const char *session, double sent, double received) {
     json_t *h = header(session, sent < 0 ? NULL : date_of(sent));
-    tk_aborting_hear(a, h, received * MS);
-    bool covers = tk_aborting_covers(a, h, received * MS);
+    tk_aborting_hear(a, h, at(received));
+    bool covers = tk_aborting_covers(a, h, at(received));
+    tk_aborting_answered(a, h, at(received));
     json_decref(h);
     return covers;
 }
 
-static void fail(tk_aborting *a, const char *session, int at) {
-    json_t *h = header(session, date_of(at));
-    tk_aborting_hear(a, h, at * MS);
-    tk_aborting_begin(a, h, at * MS);
+/* A cell that was sent at this time by its own clock arrives a tenth of a millisecond later by ours
+ * (`off` ms ahead of it), fails, and is answered at `answered`. */
+static void fail_off(tk_aborting *a, const char *session, double sent, double off,
+                     double answered) {
+    json_t *h = header(session, date_of(sent));
+    tk_aborting_hear(a, h, at(sent + off + 0.1));
+    tk_aborting_begin(a, h);
+    tk_aborting_answered(a, h, at(answered));
     json_decref(h);
+}
+
+static void fail(tk_aborting *a, const char *session, double sent, double answered) {
+    fail_off(a, session, sent, 0, answered);
 }
 
 TEST(dates_in_the_forms_that_front_ends_write) {
@@ -63,63 +82,79 @@ TEST(nothing_is_aborted_before_a_failure) {
     CHECK(!aborted(&a, "s", -1, 5));
 }
 
-TEST(for_a_tenth_of_a_second) {
+TEST(what_is_dated_before_the_answer_left_and_nothing_after_it) {
     tk_aborting a = {0};
-    fail(&a, "s", 1000);
-    CHECK(aborted(&a, "s", 1001, 1001));
-    CHECK(aborted(&a, "s", 1099, 1099));
-    CHECK(!aborted(&a, "s", 1351, 1351));
-    CHECK(!aborted(&a, "other", 1001, 1001));
-    CHECK(!aborted(&a, "s", 2000, 2000));
+    fail(&a, "s", 1000, 1050);
+    CHECK(!aborted(&a, "s", 1050.001, 1050.2));
+    CHECK(!aborted(&a, "s", 1051, 1051.2));
+    CHECK(aborted(&a, "s", 1049.9, 1051.3));
+    CHECK(!aborted(&a, "other", 1001, 1051.4));
+    CHECK(!aborted(&a, "s", 2000, 2000.1));
 }
 
-TEST(a_row_of_cells_to_its_end_but_not_for_ever) {
-    tk_aborting a = {0};
-    fail(&a, "s", 1000);
-    int at = 1090;
-    for (; aborted(&a, "s", at, at); at += 240)
-        CHECK(at < 6000);
-    CHECK(at > 5700);
-    fail(&a, "s", 10000);
-    CHECK(aborted(&a, "s", 10090, 10090) && aborted(&a, "s", 10180, 10180));
-    CHECK(!aborted(&a, "s", 10440, 10440));
+TEST(a_client_that_waits_for_every_answer_loses_nothing) {
+    for (double reaction = 0.01; reaction < 100; reaction *= 3) {
+        tk_aborting a = {0};
+        fail(&a, "s", 1000, 1001);
+        for (double now = 1001 + reaction; now < 1000 + 24 * reaction; now += reaction)
+            CHECK(!aborted(&a, "s", now, now + reaction / 2));
+    }
 }
 
-TEST(what_was_sent_before_and_comes_late) {
+TEST(what_was_on_its_way_and_comes_late) {
     tk_aborting a = {0};
-    fail(&a, "s", 1000);
-    CHECK(aborted(&a, "s", 999, 3000));
-    CHECK(!aborted(&a, "s", 2900, 3000));
+    fail(&a, "s", 1000, 1001);
+    CHECK(aborted(&a, "s", 1000.5, 3000));
+    CHECK(!aborted(&a, "s", 3001, 3001.1));
+}
+
+/* Each is sent while the one before it is on its way. */
+TEST(a_row_to_its_end_but_not_for_ever) {
+    tk_aborting a = {0};
+    fail(&a, "s", 1000, 1006);
+    double sent = 1001;
+    for (; aborted(&a, "s", sent, sent + 5); sent += 4)
+        CHECK(sent < 7000);
+    CHECK(sent > 5900);
+    CHECK(!aborted(&a, "s", sent + 1, sent + 1.1));
+    fail(&a, "s", 10000, 10001);
+    CHECK(aborted(&a, "s", 10000.5, 10002));
+    CHECK(!aborted(&a, "s", 10003, 10003.1)); /* it has had all answers */
 }
 
 TEST(by_a_clock_that_is_wrong) {
-    for (int off = -500; off <= 50000; off += 50500) {
+    static const double offs[] = {-7200000, -3000, -20, -1, 12, 3000, 7200000};
+    for (size_t i = 0; i < sizeof offs / sizeof *offs; i++) {
+        const double off = offs[i], sent = 8000000 - off; /* by its own clock */
         tk_aborting a = {0};
-        json_t *h = header("s", date_of(1000 + off));
-        tk_aborting_hear(&a, h, 1000 * MS);
-        tk_aborting_begin(&a, h, 1001 * MS);
-        json_decref(h);
-        CHECK(aborted(&a, "s", 1000 + off, 1300));
-        CHECK(!aborted(&a, "s", 1250 + off, 1300));
+        fail_off(&a, "s", sent, off, 8000050);
+        CHECK(aborted(&a, "s", sent + 1, 8000051));
+        CHECK(aborted(&a, "s", sent + 49, 8000052));
+        for (double now = 56; now < 100; now += 1.5) /* it waits for all answers */
+            CHECK(!aborted(&a, "s", sent + now, 8000000 + now + 1));
     }
 }
 
 TEST(a_clock_that_is_set_back_aborts_nothing_for_long) {
     tk_aborting a = {0};
-    fail(&a, "s", 100000);
-    tk_aborting_rest(&a, 104000 * MS);
+    fail(&a, "s", 100000, 100001);
+    tk_aborting_rest(&a, at(104000));
     CHECK(aborted(&a, "s", 0, 104000));
-    tk_aborting_rest(&a, 106000 * MS);
+    tk_aborting_rest(&a, at(106000));
     CHECK(!aborted(&a, "s", 0, 106000));
 }
 
 TEST(without_dates_what_waited_in_the_socket) {
     tk_aborting a = {0};
-    fail(&a, "s", 1000);
-    CHECK(aborted(&a, "s", -1, 1050));
+    fail(&a, "s", 1000, 1001);
+    CHECK(!aborted(&a, "t", -1, 1050));
     CHECK(aborted(&a, "s", -1, 3000)); /* served since then without a rest */
-    tk_aborting_rest(&a, 3001 * MS);
+    tk_aborting_rest(&a, at(3001));
     CHECK(!aborted(&a, "s", -1, 3001));
+    fail(&a, "s", 4000, 4001);
+    tk_aborting_rest(&a, at(4002));
+    CHECK(aborted(&a, "s", -1, 4004)); /* in doubt */
+    CHECK(!aborted(&a, "s", -1, 4010));
 }
 
 TEST(as_many_front_ends_as_are_remembered) {
@@ -127,18 +162,19 @@ TEST(as_many_front_ends_as_are_remembered) {
     char name[32];
     for (int i = 0; i < 100; i++) {
         snprintf(name, sizeof name, "s%d", i);
-        fail(&a, name, 1000);
+        fail(&a, name, 1000, 1010);
     }
-    CHECK(aborted(&a, "s99", 1001, 1001) && aborted(&a, "s90", 1001, 1001));
-    CHECK(!aborted(&a, "s0", 1001, 1001));
+    CHECK(aborted(&a, "s99", 1001, 1011) && aborted(&a, "s90", 1001, 1011));
+    CHECK(!aborted(&a, "s0", 1001, 1011));
 }
 
 int main(void) {
     RUN(dates_in_the_forms_that_front_ends_write);
     RUN(nothing_is_aborted_before_a_failure);
-    RUN(for_a_tenth_of_a_second);
-    RUN(a_row_of_cells_to_its_end_but_not_for_ever);
-    RUN(what_was_sent_before_and_comes_late);
+    RUN(what_is_dated_before_the_answer_left_and_nothing_after_it);
+    RUN(a_client_that_waits_for_every_answer_loses_nothing);
+    RUN(what_was_on_its_way_and_comes_late);
+    RUN(a_row_to_its_end_but_not_for_ever);
     RUN(by_a_clock_that_is_wrong);
     RUN(a_clock_that_is_set_back_aborts_nothing_for_long);
     RUN(without_dates_what_waited_in_the_socket);

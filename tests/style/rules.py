@@ -30,7 +30,7 @@ FLOORS = {
 # call what is below them, so that no circle arises. session.h alone is the face, which has no file;
 # what has no floor here stands on the ground.
 FILE_FLOORS = {
-    "repl/session/": ("session", "lex", "statements", "result", "state", "held", "library", "control", "programs", "output", "history", "source", "modules", "advise",
+    "repl/session/": ("session", "lex", "statements", "transcript", "result", "state", "held", "library", "control", "programs", "output", "capture", "history", "source", "modules", "advise",
                       "display", "remember", "scope", "syntax", "compile", "frames", "errors", "magic", "commands", "timing", "ask", "assist", "eval", "comm", "lifetime"),
 }
 # Files that name all floors of the engine: where the operators meet their kernels and derivatives,

@@ -36,13 +36,13 @@ end
 -- Names that begin with an underscore show only when asked for.
 local function collector(partial)
     local types = {}
-    local private = partial:sub(1, 1) == "_"
+    local private = string.sub(partial, 1, 1) == "_"
     local count = 0
     return types, function(name, kind, value)
         if type(name) == "string" and count < MOST and types[name] == nil
-            and name:sub(1, #partial) == partial
-            and (private or name:sub(1, 1) ~= "_")
-            and name:find("^[A-Za-z_][A-Za-z0-9_]*$")
+            and string.sub(name, 1, #partial) == partial
+            and (private or string.sub(name, 1, 1) ~= "_")
+            and string.find(name, "^[A-Za-z_][A-Za-z0-9_]*$")
             and (kind == "keyword" or not reserved[name]) then -- x.repeat is no Lua
             types[name] = type(kind) == "function" and kind(value) or kind
             count = count + 1
@@ -94,9 +94,9 @@ local function open_bracket(tokens, last)
     local depth = 0
     for i = last, 1, -1 do
         local text = tokens[i].kind == "op" and tokens[i].text or ""
-        if text:find("^[)}%]]$") then
+        if string.find(text, "^[)}%]]$") then
             depth = depth + 1
-        elseif text:find("^[({[]$") then
+        elseif string.find(text, "^[({[]$") then
             if depth == 0 then
                 return i
             end
@@ -152,15 +152,15 @@ end
 
 -- Files whose name goes on from what stands between the quote and the cursor.
 local function paths(text, start)
-    local folder, partial = text:match("^(.*/)([^/]*)$")
+    local folder, partial = string.match(text, "^(.*/)([^/]*)$")
     folder, partial = folder or "", partial or text
     local place = folder
-    if place:sub(1, 2) == "~/" then
-        place = (os.getenv("HOME") or "~") .. place:sub(2)
+    if string.sub(place, 1, 2) == "~/" then
+        place = (os.getenv("HOME") or "~") .. string.sub(place, 2)
     end
     local matches, kinds = {}, {}
     for _, name in ipairs(files(place == "" and "." or place)) do
-        if name:sub(1, #partial) == partial and (partial ~= "" or name:sub(1, 1) ~= ".") then
+        if string.sub(name, 1, #partial) == partial and (partial ~= "" or string.sub(name, 1, 1) ~= ".") then
             matches[#matches + 1] = folder .. name
         end
     end
@@ -172,12 +172,12 @@ local function paths(text, start)
 end
 
 local function magic_names(head, start)
-    local percent, partial = head:match("^(%%%%?)(.*)$")
+    local percent, partial = string.match(head, "^(%%%%?)(.*)$")
     local matches, kinds = {}, {}
     local known = table.move(import("magics").list(), 1, 1000, #magics + 1, {table.unpack(magics)})
     table.sort(known, before)
     for _, name in ipairs(known) do
-        if name:sub(1, #partial) == partial then
+        if string.sub(name, 1, #partial) == partial then
             matches[#matches + 1] = percent .. name
             kinds[#kinds + 1] = "magic"
         end
@@ -188,22 +188,22 @@ end
 -- complete(code, cursor): cursor counts the bytes before it. Returns the first byte (from 1) of what
 -- the matches replace (up to the cursor), the matches in order and their types.
 function complete.complete(code, cursor)
-    local head = code:sub(1, cursor)
-    local line = head:match("[^\n]*$")
-    local magic = line:match("^%s*(%%%%?[A-Za-z0-9_]*)$")
+    local head = string.sub(code, 1, cursor)
+    local line = string.match(head, "[^\n]*$")
+    local magic = string.match(line, "^%s*(%%%%?[A-Za-z0-9_]*)$")
     if magic then
         return magic_names(magic, cursor - #magic + 1)
     end
-    local percent = line:match("^%s*%%%%?[A-Za-z0-9_]+%s")
+    local percent = string.match(line, "^%s*%%%%?[A-Za-z0-9_]+%s")
     local offset = percent and cursor - #line + #percent or 0
-    local flat = lex(head:sub(offset + 1))
+    local flat = lex(string.sub(head, offset + 1))
     if flat[#flat - 2] == "comment" and flat[#flat] == #head - offset then
         return cursor + 1, {}, {}
     end
-    local tokens = names.tokens(head:sub(offset + 1))
+    local tokens = names.tokens(string.sub(head, offset + 1))
     local last = tokens[#tokens]
     if last and last.kind == "open" then
-        local text = last.text:gsub("^%[=*%[", ""):gsub("^[\"']", "")
+        local text = string.gsub(string.gsub(last.text, "^%[=*%[", ""), "^[\"']", "")
         return paths(text, cursor - #text + 1)
     end
     local partial, start, count = "", cursor + 1, #tokens

@@ -30,7 +30,7 @@ end
 local function variables_of(level, f)
     local list, values, setters = {}, {}, {}
     local function add(name, value, set)
-        if name:find("^[A-Za-z_][A-Za-z0-9_]*$") and name ~= "_ENV" and name:sub(1, 2) ~= "__" then
+        if string.find(name, "^[A-Za-z_][A-Za-z0-9_]*$") and name ~= "_ENV" and string.sub(name, 1, 2) ~= "__" then
             if not setters[name] then
                 list[#list + 1] = name
             end
@@ -63,7 +63,7 @@ local function frames_from(level)
         if not info then
             return frames
         end
-        if info.what ~= "C" and info.source:sub(1, 6) ~= "=tide." then
+        if info.what ~= "C" and string.sub(info.source, 1, 6) ~= "=tide." then
             local list, values, setters = variables_of(level, info.func)
             frames[#frames + 1] = {title = title_of(info), place = info.short_src .. ":" .. info.currentline,
                 source = info.source, line = info.currentline, list = list, values = values, setters = setters}
@@ -75,10 +75,10 @@ end
 
 local function line_of(frame)
     local n = 0
-    for line in ((source(frame.source) or "") .. "\n"):gmatch("(.-)\n") do
+    for line in string.gmatch((source(frame.source) or "") .. "\n", "(.-)\n") do
         n = n + 1
         if n == frame.line then
-            return line:match("^%s*(.-)%s*$")
+            return string.match(line, "^%s*(.-)%s*$")
         end
     end
 end
@@ -94,11 +94,11 @@ end
 
 local function show_variables(frame)
     for _, name in ipairs(frame.list) do
-        local text = display.describe(frame.values[name], 60, true):gsub("%s*\n%s*", " ")
+        local text = string.gsub(display.describe(frame.values[name], 60, true), "%s*\n%s*", " ")
         if names.is_tensor(frame.values[name]) then
             text = plain(frame.values[name])
         end
-        say("  " .. name .. " = " .. text:gsub("\n", "\n    "))
+        say("  " .. name .. " = " .. string.gsub(text, "\n", "\n    "))
     end
     if #frame.list == 0 then
         say("  no locals")
@@ -182,7 +182,7 @@ function commands.bt(frames, at)
 end
 
 function commands.h(frames, at)
-    say(HELP:format(frames.ended and "leaves, too " or "ends the input"))
+    say(string.format(HELP, frames.ended and "leaves, too " or "ends the input"))
     return at
 end
 
@@ -197,7 +197,7 @@ local function converse(frames)
         write("debug> ")
         io.stdout:flush()
         local line = io.read("l")
-        line = line and line:match("^%s*(.-)%s*$")
+        line = line and string.match(line, "^%s*(.-)%s*$")
         local command = line and (ALIASES[line] or line)
         if not line or command == "c" then
             return false

@@ -15,7 +15,7 @@ local escapes = {["\\"] = "\\\\", ["\n"] = "\\n", ["\t"] = "\\t", ["\r"] = "\\r"
                  ["\b"] = "\\b", ["\f"] = "\\f", ["\v"] = "\\v", ["\0"] = "\\0"}
 
 local function escape_byte(c)
-    return escapes[c] or string.format("\\x%02X", c:byte())
+    return escapes[c] or string.format("\\x%02X", string.byte(c))
 end
 
 -- Bytes that are no UTF-8 as \xNN.
@@ -24,20 +24,41 @@ local function escape_invalid(s)
     while at <= #s do
         local ok, bad = utf8.len(s, at)
         if ok then
-            out[#out + 1] = s:sub(at)
+            out[#out + 1] = string.sub(s, at)
             break
         end
-        out[#out + 1] = s:sub(at, bad - 1)
-        out[#out + 1] = string.format("\\x%02X", s:byte(bad))
+        out[#out + 1] = string.sub(s, at, bad - 1)
+        out[#out + 1] = string.format("\\x%02X", string.byte(s, bad))
         at = bad + 1
     end
     return table.concat(out)
 end
 
+-- What a terminal obeys or draws in another order than it is written: U+0080 to U+009F, marks and overrides of
+-- direction, separators of lines, the byte order mark.
+local function is_unseen(code)
+    return code >= 0x80 and code <= 0x9F or code == 0x61C or code == 0x200E or code == 0x200F
+        or code >= 0x2028 and code <= 0x202E or code >= 0x2066 and code <= 0x2069 or code == 0xFEFF
+end
+
+local UNSEEN = "[\xC2\xD8\xE2\xEF][\x80-\xBF]+" -- how all of these begin
+
+-- UTF-8 with those as \u{NN}.
+local function escape_unseen(s)
+    return (string.gsub(s, UNSEEN, function(c)
+        local ok, code = pcall(utf8.codepoint, c)
+        return ok and is_unseen(code) and string.format("\\u{%X}", code) or nil
+    end))
+end
+
+-- Bytes without controls as what may be shown.
+local function shown_text(s)
+    return escape_unseen(utf8.len(s) and s or escape_invalid(s))
+end
+
 -- Any bytes as text on one line.
 local function one_line_text(s)
-    local text = string.gsub(s, "[\0-\31\127]", escape_byte)
-    return utf8.len(text) and text or escape_invalid(text)
+    return shown_text((string.gsub(s, "[\0-\31\127]", escape_byte)))
 end
 
 -- A string as it may be written in Lua.
@@ -46,9 +67,7 @@ function display.quote(s)
         -- \0 before a digit would read as another byte
         return (c == "\0" and digit ~= "" and "\\x00" or escape_byte(c)) .. digit
     end)
-    if not utf8.len(quoted) then
-        quoted = escape_invalid(quoted)
-    end
+    quoted = shown_text(quoted)
     if string.find(quoted, '"', 1, true) then
         if not string.find(quoted, "'", 1, true) then
             return "'" .. quoted .. "'"
@@ -91,7 +110,7 @@ end
 local function function_text(f, nested)
     local doc = names.doc(f)
     if doc and doc.signature then
-        return nested and "<function " .. doc.signature:match("^[^%(%s]*") .. ">" or doc.signature
+        return nested and "<function " .. string.match(doc.signature, "^[^%(%s]*") .. ">" or doc.signature
     end
     local place = place_of(f)
     local name = names.global_name(f)
@@ -136,12 +155,12 @@ end
 local function reads_before(a, b)
     local at = 1
     while true do
-        local text_a, digits_a, next_a = a:match("^(%D*)(%d*)()", at)
-        local text_b, digits_b = b:match("^(%D*)(%d*)", at)
+        local text_a, digits_a, next_a = string.match(a, "^(%D*)(%d*)()", at)
+        local text_b, digits_b = string.match(b, "^(%D*)(%d*)", at)
         if text_a ~= text_b or digits_a == digits_b and digits_a == "" then
             return before(a, b)
         elseif digits_a ~= digits_b then
-            local short_a, short_b = digits_a:gsub("^0+", ""), digits_b:gsub("^0+", "")
+            local short_a, short_b = string.gsub(digits_a, "^0+", ""), string.gsub(digits_b, "^0+", "")
             if #short_a ~= #short_b then
                 return #short_a < #short_b
             end
@@ -263,7 +282,7 @@ local function table_text(t, state, indent, depth)
     name = name and rawget(name, "__name")
     name = type(name) == "string" and one_line_text(name) .. " " or ""
     local flat = name .. "{" .. table.concat(texts, ", ") .. "}"
-    if utf8.len(flat) and utf8.len(flat) + indent <= state.width and not flat:find("\n", 1, true) then
+    if utf8.len(flat) and utf8.len(flat) + indent <= state.width and not string.find(flat, "\n", 1, true) then
         return flat
     end
     local pad = string.rep(" ", indent + 2)
@@ -281,7 +300,7 @@ function format(value, state, indent, depth)
     if kind == "string" then
         if depth > 0 and #value > STRING then
             local cut = utf8.offset(value, 0, STRING) or STRING
-            return display.quote(value:sub(1, cut - 1)) .. "…"
+            return display.quote(string.sub(value, 1, cut - 1)) .. "…"
         end
         return display.quote(value)
     elseif kind == "function" then

@@ -52,14 +52,14 @@ end
 -- Tokens of the line of code in which byte `at` stands, and the index of the one there.
 local function tokens_at(code, at)
     local first = 1
-    for newline in code:gmatch("()\n") do
+    for newline in string.gmatch(code, "()\n") do
         if newline >= at then
             break
         end
         first = newline + 1
     end
-    local last = code:find("\n", at, true) or #code + 1
-    local tokens, here = names.tokens(code:sub(first, last - 1))
+    local last = string.find(code, "\n", at, true) or #code + 1
+    local tokens, here = names.tokens(string.sub(code, first, last - 1))
     for i, token in ipairs(tokens) do
         if token.first + first - 1 <= at then
             here = i
@@ -78,11 +78,11 @@ local function operator_hint(tokens, i)
         end
     end
     local before, token, after = tokens[i - 1], tokens[i], tokens[i + 1]
-    local arithmetic = before and before.text:find("^[-+*/%%^]/?$")
+    local arithmetic = before and string.find(before.text, "^[-+*/%%^]/?$")
     if arithmetic and token.text == "=" and joined(before, token) then
         local name = tokens[i - 2] and tokens[i - 2].text or "x"
-        return ("to change a variable: %s = %s %s 1 (a tensor in place: %s:add_(1))")
-            :format(name, name, before.text, name)
+        return string.format("to change a variable: %s = %s %s 1 (a tensor in place: %s:add_(1))", name, name,
+            before.text, name)
     elseif token.text == "+" and joined(before, token) and before.text == "+"
         or after and token.text == "+" and after.text == "+" and joined(token, after) then
         return "to count: i = i + 1"
@@ -115,7 +115,7 @@ local function bracket_hint(tokens, i)
     local open, owner = open_bracket(tokens, i)
     if open == "(" and token.text == "=" and is_value(owner) then
         local name = tokens[i - 1].text
-        return ("options go into a table: f(x, {%s = ...})%s"):format(name,
+        return string.format("options go into a table: f(x, {%s = ...})%s", name,
             (name == "dim" or name == "axis") and "; dims count from 1, -1 is the last" or "")
     elseif open == "[" and token.text == ":" then
         return 'ranges: x["1:2"] or x[{{1, 2}}], both ends counted from 1'
@@ -146,9 +146,9 @@ end
 
 -- Does code that the compiler finds unfinished go on for no longer than a person would type Python?
 function habits.is_python(code)
-    local line = code:match("([^\n]*)%s*$")
+    local line = string.match(code, "([^\n]*)%s*$")
     local tokens = names.tokens(line)
-    return is_head(tokens) or (is_lambda(tokens) and code:find(":") ~= nil)
+    return is_head(tokens) or (is_lambda(tokens) and string.find(code, ":") ~= nil)
 end
 
 -- The line for a complaint of the compiler about byte `at` (from 1), or nil.
@@ -195,19 +195,19 @@ end
 
 -- What to append to the message of an error that arose on a line of code, or nil.
 function habits.call(message, line)
-    if message:find("got tide.Tensor", 1, true) then
+    if string.find(message, "got tide.Tensor", 1, true) then
         return ": x:item() is the number of a tensor that has one element"
-    elseif message:find("length of a nil", 1, true) and line and line:find("^%s*#%s") then
+    elseif string.find(message, "length of a nil", 1, true) and line and string.find(line, "^%s*#%s") then
         return ": " .. COMMENT
-    elseif message:find("global 'f'", 1, true) and line and line:find("f[\"']") then
+    elseif string.find(message, "global 'f'", 1, true) and line and string.find(line, "f[\"']") then
         return ": texts with values in them: (\"loss %.4f\"):format(loss:item())"
     end
-    if message:find("global 'help'", 1, true) then
+    if string.find(message, "global 'help'", 1, true) then
         return ": help is the prompt's: tide -e 'help(name)', or ?name there"
-    elseif message:find("call a table value (for iterator", 1, true) then
+    elseif string.find(message, "call a table value (for iterator", 1, true) then
         return ": for k, value in ipairs(list) do, or in pairs(t)"
     end
-    local method = message:match("([%w_]+): argument %d+ %([%w_]+%): expected an? ")
+    local method = string.match(message, "([%w_]+): argument %d+ %([%w_]+%): expected an? ")
     if method and line then
         local tokens = names.tokens(line)
         for i = 3, #tokens do
@@ -238,7 +238,7 @@ local function gives_tensor(tokens, last)
     end
     local open = names.opening(tokens, last)
     local doc = open and names.doc(tokens[open - 1].text)
-    return doc ~= nil and doc.signature ~= nil and doc.signature:find("-> Tensor", 1, true) ~= nil
+    return doc ~= nil and doc.signature ~= nil and string.find(doc.signature, "-> Tensor", 1, true) ~= nil
 end
 
 -- Is it one operand, a name with what follows it, from token `first` to `last`?
@@ -283,7 +283,7 @@ local function operand_start(tokens, last)
                 return at
             end
             at = at - 1
-        elseif tokens[at - 1] and tokens[at - 1].text:find("^[.:]$") then
+        elseif tokens[at - 1] and string.find(tokens[at - 1].text, "^[.:]$") then
             at = at - 2
         else
             return at
@@ -292,7 +292,7 @@ local function operand_start(tokens, last)
 end
 
 local ARITHMETIC = {}
-for text in ("+ - * / // % ^ .. #"):gmatch("%S+") do
+for text in string.gmatch("+ - * / // % ^ .. #", "%S+") do
     ARITHMETIC[text] = true
 end
 
@@ -311,11 +311,11 @@ local function comparison_warning(tokens, i)
     local before, after = tokens[i - 1], tokens[i + 1]
     if after and after.kind == "number" and is_alone(tokens, i + 1) and before
         and not is_length(tokens, i - 1) and gives_tensor(tokens, i - 1) then
-        return TENSOR_EQUALS:format(after.text, after.text)
+        return string.format(TENSOR_EQUALS, after.text, after.text)
     elseif before and before.kind == "number" and is_alone(tokens, i - 1) and after and after.kind == "name"
-        and not (tokens[i + 2] and tokens[i + 2].text:find("^[.:%[(]$"))
+        and not (tokens[i + 2] and string.find(tokens[i + 2].text, "^[.:%[(]$"))
         and gives_tensor(tokens, i + 1) then
-        return TENSOR_EQUALS:format(before.text, before.text)
+        return string.format(TENSOR_EQUALS, before.text, before.text)
     end
 end
 

@@ -28,7 +28,7 @@ end
 local function sorted_names(t)
     local list = {}
     for name in next, t do
-        if type(name) == "string" and name:sub(1, 1) ~= "_" then
+        if type(name) == "string" and string.sub(name, 1, 1) ~= "_" then
             list[#list + 1] = name
         end
     end
@@ -69,7 +69,7 @@ function help.tide(tide, width)
         local doc = names.doc(rawget(tide, name))
         local text = doc and doc.doc or ""
         if utf8.len(text) and utf8.len(text) > width - 16 then
-            text = text:sub(1, utf8.offset(text, width - 18) - 1) .. " …"
+            text = string.sub(text, 1, utf8.offset(text, width - 18) - 1) .. " …"
         end
         out[#out + 1] = string.format("  %-12s %s", name, text)
     end
@@ -103,6 +103,37 @@ function help.members(value, width)
         end
     end
     return #out > 0 and table.concat(out, "\n") or nil
+end
+
+-- matching("tide.*2d"): the names that fit a pattern, a line each, capitals or not; nil: there are none. Names
+-- that begin with an underscore are found by patterns that do.
+function help.matching(wanted)
+    local owner_text, pattern = string.match(wanted, "^(.-[.:]?)([^.:]*)$")
+    local owner = user
+    if owner_text ~= "" then
+        local tokens = names.tokens(string.sub(owner_text, 1, -2))
+        owner = names.value_at(tokens, #tokens)
+    end
+    local layers = names.layers(owner)
+    if owner_text == "" then
+        layers[#layers + 1] = (locals())
+    end
+    pattern = "^" .. string.gsub(string.gsub(string.lower(pattern), "%W", "%%%0"), "%%%*", ".*") .. "$"
+    local found = {}
+    for _, layer in ipairs(layers) do
+        for name in next, layer do
+            if type(name) == "string" and string.find(string.lower(name), pattern)
+                and (string.sub(name, 1, 1) ~= "_" or string.sub(pattern, 2, 3) == "%_") then
+                found[owner_text .. name] = true
+            end
+        end
+    end
+    local list = {}
+    for name in next, found do
+        list[#list + 1] = name
+    end
+    table.sort(list, before)
+    return #list > 0 and table.concat(list, "\n") or nil
 end
 
 -- Is it one of tide's modules: a table without a class, reached as a part of tide?

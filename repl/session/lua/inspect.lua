@@ -38,7 +38,7 @@ end
 
 local function lines_of(text)
     local lines = {}
-    for line in (text .. "\n"):gmatch("(.-)\r?\n") do
+    for line in string.gmatch(text .. "\n", "(.-)\r?\n") do
         lines[#lines + 1] = line
     end
     return lines
@@ -47,12 +47,12 @@ end
 -- The comment lines just above line n, without their dashes; nil when there are none.
 local function comment_above(lines, n)
     local first = n
-    while first > 1 and lines[first - 1]:find("^%s*%-%-") do
+    while first > 1 and string.find(lines[first - 1], "^%s*%-%-") do
         first = first - 1
     end
     local doc = {}
     for i = first, n - 1 do
-        doc[#doc + 1] = lines[i]:gsub("^%s*%-%-+ ?", "")
+        doc[#doc + 1] = string.gsub(lines[i], "^%s*%-%-+ ?", "")
     end
     return #doc > 0 and table.concat(doc, "\n") or nil
 end
@@ -77,12 +77,12 @@ local function origin(f)
 end
 
 local function indented(text)
-    return "  " .. text:gsub("\n", "\n  ")
+    return "  " .. string.gsub(text, "\n", "\n  ")
 end
 
 local function add(out, label, text)
     if text and text ~= "" then
-        if text:find("\n", 1, true) then
+        if string.find(text, "\n", 1, true) then
             out[#out + 1] = label .. ":\n" .. indented(text)
         else
             out[#out + 1] = string.format("%-10s %s", label .. ":", text)
@@ -107,7 +107,7 @@ local function value_text(value)
     if not ok then
         return nil
     end
-    return #text > CUT and text:sub(1, (utf8.offset(text, 0, CUT) or CUT) - 1) .. "…" or text
+    return #text > CUT and string.sub(text, 1, (utf8.offset(text, 0, CUT) or CUT) - 1) .. "…" or text
 end
 
 -- The Lua function behind one that tide declared by a schema.
@@ -128,7 +128,7 @@ local function class_source(class)
     for name, member in next, class do
         local f = type(member) == "function" and type(name) == "string" and lua_function(member)
         local info = f and debug.getinfo(f, "S")
-        if info and info.what ~= "C" and name:sub(1, 2) ~= "__" and not seen[f] then
+        if info and info.what ~= "C" and string.sub(name, 1, 2) ~= "__" and not seen[f] then
             seen[f] = true
             local _, _, text = origin(f)
             if text then
@@ -153,7 +153,7 @@ end
 local function object_text(value, class, detail)
     local out, doc, init = {}, names.doc(class), rawget(class, "init")
     local own = tostring(rawget(class, "__name") or "a class")
-        .. (type(init) == "function" and names.parameters(init):gsub("^%(self,? ?", "(") or "")
+        .. (type(init) == "function" and string.gsub(names.parameters(init), "^%(self,? ?", "(") or "")
     add(out, "Object of", doc and doc.signature or own)
     add(out, "Doc", doc and doc.doc)
     add(out, "Value", plain(value))
@@ -233,7 +233,7 @@ local function describe(name, value, detail)
 end
 
 local function magic_text(code)
-    local name = code:match("^%s*%%+([A-Za-z0-9_]+)")
+    local name = string.match(code, "^%s*%%+([A-Za-z0-9_]+)")
     for i, known in ipairs(magics) do
         if known == name then
             return magic_docs[i]
@@ -244,10 +244,10 @@ end
 
 -- inspect(code, cursor, detail): text, or nil when nothing is known.
 function inspect.inspect(code, cursor, detail)
-    local line_head = code:sub(1, cursor):match("[^\n]*$")
-    if line_head:find("^%s*%%+[A-Za-z0-9_]*$") then
+    local line_head = string.match(string.sub(code, 1, cursor), "[^\n]*$")
+    if string.find(line_head, "^%s*%%+[A-Za-z0-9_]*$") then
         local line_first = cursor - #line_head + 1
-        return magic_text(code:sub(line_first))
+        return magic_text(string.sub(code, line_first))
     end
     local tokens = names.tokens(code)
     local at = name_at(tokens, cursor) or callee_at(tokens, cursor)
@@ -257,11 +257,11 @@ function inspect.inspect(code, cursor, detail)
     local value = names.value_at(tokens, at)
     local name = tokens[at].text
     local first = at
-    while first > 2 and tokens[first - 1].text:find("^[.:]$") and tokens[first - 2].kind == "name" do
+    while first > 2 and string.find(tokens[first - 1].text, "^[.:]$") and tokens[first - 2].kind == "name" do
         first = first - 2
         name = tokens[first].text .. tokens[first + 1].text .. name
     end
-    if value == nil and name:find("^advice%.") and names.tide() then -- its pages, without the room in front
+    if value == nil and string.find(name, "^advice%.") and names.tide() then -- its pages, without the room in front
         value = rawget(names.tide().advice, tokens[at].text)
     end
     if value == nil then
@@ -290,13 +290,13 @@ end
 -- note(code, cursor): a line about the name that ends at the cursor: the first sentence of its doc, or its
 -- signature, or its value; or nil.
 function inspect.note(code, cursor)
-    local tokens = names.tokens(code:sub(1, cursor))
+    local tokens = names.tokens(string.sub(code, 1, cursor))
     local last = tokens[#tokens]
     if not last then
         return magic_text(code)
     end
     if last.kind ~= "name" or tokens[#tokens - 1] and tokens[#tokens - 1].text == "%" then
-        return magic_text(code:sub(1, cursor):match("[^\n]*$"))
+        return magic_text(string.match(string.sub(code, 1, cursor), "[^\n]*$"))
     end
     local value = names.value_at(tokens, #tokens)
     if value == nil then
@@ -304,8 +304,8 @@ function inspect.note(code, cursor)
         return doc and doc.doc or nil
     end
     local signature, doc = brief(last.text, value)
-    doc = doc and doc:match("^[^\n]*")
-    return doc and (doc:match("^(.-%.)%s") or doc) or signature
+    doc = doc and string.match(doc, "^[^\n]*")
+    return doc and (string.match(doc, "^(.-%.)%s") or doc) or signature
         or type(value) ~= "function" and value_text(value) or nil
 end
 
@@ -315,9 +315,9 @@ local function argument_at(tokens, first)
     local depth, at, option = 0, 1, nil
     for i = first + 1, #tokens do
         local text = tokens[i].kind == "op" and tokens[i].text or ""
-        if text:find("^[({[]$") then
+        if string.find(text, "^[({[]$") then
             depth = depth + 1
-        elseif text:find("^[)}%]]$") then
+        elseif string.find(text, "^[)}%]]$") then
             depth = depth - 1
             option = depth > 0 and option or nil
         elseif text == "," and depth == 0 then
@@ -335,17 +335,17 @@ end
 local function parameters_of(signature)
     local list, depth, quoted, first = {}, 0, false, nil
     for i = 1, #signature do
-        local c = signature:sub(i, i)
+        local c = string.sub(signature, i, i)
         quoted = quoted ~= (c == '"')
-        if not quoted and c:find("[({[]") then
+        if not quoted and string.find(c, "[({[]") then
             depth = depth + 1
             first = first or (depth == 1 and i + 1)
-        elseif not quoted and c:find("[)}%]]") then
+        elseif not quoted and string.find(c, "[)}%]]") then
             depth = depth - 1
         end
         if first and (depth == 0 or depth == 1 and c == "," and not quoted) then
             list[#list + 1] = {first, i - 1}
-            first = signature:find("[^ ]", i + 1)
+            first = string.find(signature, "[^ ]", i + 1)
             if depth == 0 then
                 return list
             end
@@ -358,21 +358,21 @@ end
 local function marked(signature, at, option)
     local list = parameters_of(signature)
     local last = list[#list]
-    local place = list[at] or (last and signature:sub(last[1], last[2]):find("...", 1, true) and last)
+    local place = list[at] or (last and string.find(string.sub(signature, last[1], last[2]), "...", 1, true) and last)
     if place and option then
-        local first, stop = signature:find("%f[%w_]" .. option .. "%f[=,}]", place[1])
+        local first, stop = string.find(signature, "%f[%w_]" .. option .. "%f[=,}]", place[1])
         place = first and {first, stop}
     end
     if not place or place[2] < place[1] then
         return signature
     end
-    return signature:sub(1, place[1] - 1) .. "\2" .. signature:sub(place[1], place[2]) .. "\3" .. signature:sub(place[2] + 1)
+    return string.sub(signature, 1, place[1] - 1) .. "\2" .. string.sub(signature, place[1], place[2]) .. "\3" .. string.sub(signature, place[2] + 1)
 end
 
 -- signature(code, cursor): that of the innermost call which is open at the cursor, with marks around the parameter that
 -- is being written, or nil.
 function inspect.signature(code, cursor)
-    local tokens = names.tokens(code:sub(1, cursor))
+    local tokens = names.tokens(string.sub(code, 1, cursor))
     local at = callee_at(tokens, cursor)
     local value = at and names.value_at(tokens, at)
     local signature = value ~= nil and (brief(tokens[at].text, value)) or nil

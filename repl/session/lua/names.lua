@@ -9,8 +9,7 @@ local getmetatable = debug.getmetatable
 
 -- The tide module, or nil.
 function names.tide()
-    local tide = package.loaded.tide
-    return type(tide) == "table" and tide or nil
+    return tide
 end
 
 -- The metatable of a value; only true tables count.
@@ -108,9 +107,9 @@ function names.tokens(code)
     for i = 1, #flat, 3 do
         if flat[i] ~= "comment" then
             local before = list[#list]
-            local member = before and before.text:find("^[.:]$") and flat[i] == "keyword"
+            local member = before and string.find(before.text, "^[.:]$") and flat[i] == "keyword"
             list[#list + 1] = {kind = member and "name" or flat[i], -- asked about, as in tide.repeat
-                               text = code:sub(flat[i + 1], flat[i + 2]),
+                               text = string.sub(code, flat[i + 1], flat[i + 2]),
                                first = flat[i + 1], last = flat[i + 2]}
         end
     end
@@ -122,7 +121,7 @@ local function literal(token)
     if token.kind == "number" then
         return tonumber(token.text)
     elseif token.kind == "string" then
-        return token.text:match("^[\"']([^\\\"']*)[\"']$")
+        return string.match(token.text, "^[\"']([^\\\"']*)[\"']$")
     end
 end
 

@@ -19,9 +19,9 @@ local function distance(a, b, limit)
         before, row = row, {[0] = i}
         local least = i
         for j = 1, #b do
-            local same = a:byte(i) == b:byte(j)
+            local same = string.byte(a, i) == string.byte(b, j)
             local cost = math.min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (same and 0 or 1))
-            if i > 1 and j > 1 and a:byte(i) == b:byte(j - 1) and a:byte(i - 1) == b:byte(j) then
+            if i > 1 and j > 1 and string.byte(a, i) == string.byte(b, j - 1) and string.byte(a, i - 1) == string.byte(b, j) then
                 cost = math.min(cost, two[j - 2] + 1)
             end
             row[j] = cost
@@ -35,7 +35,7 @@ local function distance(a, b, limit)
 end
 
 local function plain(name)
-    return (name:lower():gsub("_", ""))
+    return (string.gsub(string.lower(name), "_", ""))
 end
 
 -- The candidate nearest to a name, or nil: one slip away, in a long name two. Case and underscores
@@ -61,7 +61,7 @@ end
 -- The text of a line of a chunk, or nil.
 local function source_line(chunkname, line)
     local text, n = source(chunkname), 0
-    for found in ((text or "") .. "\n"):gmatch("(.-)\n") do
+    for found in string.gmatch((text or "") .. "\n", "(.-)\n") do
         n = n + 1
         if n == line then
             return found
@@ -86,7 +86,7 @@ end
 -- The full name under which tide has a global that is not there ("tide.nn.Linear"), or nil.
 local function in_tide(name)
     local tide = names.tide()
-    if not tide or type(name) ~= "string" or #name < 3 or name:sub(1, 1) == "_" then
+    if not tide or type(name) ~= "string" or #name < 3 or string.sub(name, 1, 1) == "_" then
         return nil
     elseif rawget(tide, name) ~= nil then
         return "tide." .. name
@@ -117,7 +117,7 @@ function suggest.hint(message, chunkname, line, visible)
     if found then
         return found
     end
-    local kind, name = message:match("a nil value %(([a-z]+) '([A-Za-z_][A-Za-z0-9_]*)'%)")
+    local kind, name = string.match(message, "a nil value %(([a-z]+) '([A-Za-z_][A-Za-z0-9_]*)'%)")
     local layers
     if kind == "global" then
         layers = {visible, (locals()), table.unpack(names.layers(user))}
