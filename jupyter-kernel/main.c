@@ -11,12 +11,14 @@
 #include <unistd.h>
 
 static const char usage_text[] =
-    "usage: tide-kernel -f FILE                                 run the kernel of a connection "
+    "usage: tide-kernel -f FILE [...]                           run the kernel of a connection "
     "file\n"
     "       tide-kernel --install [--user | --prefix DIR | --sys-prefix]\n"
     "       tide-kernel --uninstall [--user | --prefix DIR | --sys-prefix]\n"
     "       tide-kernel --version | --help\n"
     "\n"
+    "--f=FILE does as well; what else stands beside it is a front end's business, as with\n"
+    "jupyter run and jupyter console, and is passed over.\n"
     "--install makes Jupyter see the kernel as \"tide\": for everyone (below /usr/local), for you\n"
     "(--user), below DIR (--prefix), or in the environment in use (--sys-prefix: $VIRTUAL_ENV or\n"
     "$CONDA_PREFIX).\n";
@@ -29,6 +31,7 @@ typedef struct tk_options {
     const char *connection_file;
     tk_place place;
     const char *prefix;
+    const char *unknown; /* the first argument that is none of ours; NULL: there is none */
 } tk_options;
 
 static int usage(const char *problem, const char *what) {
@@ -55,14 +58,14 @@ static int parse(int argc, char **argv, tk_options *o) {
     for (int i = 1; i < argc; i++) {
         const char *arg = argv[i];
         bool once = true, takes_value = false;
-        if (strcmp(arg, "-f") == 0 || strcmp(arg, "--prefix") == 0) {
+        if (strcmp(arg, "-f") == 0 || strcmp(arg, "--f") == 0 || strcmp(arg, "--prefix") == 0) {
             takes_value = true;
             if (i + 1 == argc)
                 return usage("a value is missing after", arg);
         }
-        if (strcmp(arg, "-f") == 0) {
+        if (strcmp(arg, "-f") == 0 || strcmp(arg, "--f") == 0 || strncmp(arg, "--f=", 4) == 0) {
             once = set_command(o, RUN);
-            o->connection_file = argv[i + 1];
+            o->connection_file = takes_value ? argv[i + 1] : arg + 4;
         } else if (strcmp(arg, "--prefix") == 0)
             once = set_place(o, TK_PREFIX, argv[i + 1]);
         else if (strcmp(arg, "--user") == 0)
@@ -77,12 +80,14 @@ static int parse(int argc, char **argv, tk_options *o) {
             once = set_command(o, PRINT_VERSION);
         else if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0)
             once = set_command(o, PRINT_HELP);
-        else
-            return usage("unknown argument", arg);
+        else if (!o->unknown)
+            o->unknown = arg;
         if (!once)
             return usage("too many commands or places at", arg);
         i += takes_value;
     }
+    if (o->unknown && (!o->has_command || o->command != RUN))
+        return usage("unknown argument", o->unknown);
     if (!o->has_command)
         return usage("no connection file and no command", NULL);
     if (o->place != TK_SYSTEM && o->command != INSTALL && o->command != UNINSTALL)

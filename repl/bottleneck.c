@@ -2,10 +2,10 @@
  * (lua-bindings/lua/_bottleneck.lua); here are the processes.
  */
 #include "repl/bottleneck.h"
+#include "repl/protected.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <lauxlib.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -29,27 +29,22 @@ typedef struct run {
 
 /* (name, ...): a function of tide._bottleneck. */
 static int call_bottleneck(lua_State *L) {
-    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE); /* the script may have lost its own */
-    lua_getfield(L, -1, "tide");
+    tide_session_push_tide(L);
     lua_getfield(L, -1, "_bottleneck");
     lua_getfield(L, -1, lua_tostring(L, 1));
     lua_replace(L, 1);
-    lua_pop(L, 3);
+    lua_pop(L, 2);
     lua_call(L, lua_gettop(L) - 1, 1);
     return 1;
 }
 
 static bool call(tide_session *s, const char *name, const char *part, const char *path) {
     lua_State *L = tide_session_lua(s);
-    lua_pushcfunction(L, call_bottleneck);
-    lua_pushstring(L, name);
-    lua_pushstring(L, part);
-    lua_pushstring(L, path);
-    bool ok = lua_pcall(L, 3, 0, 0) == LUA_OK;
-    if (!ok)
-        fprintf(stderr, "tide: --bottleneck: %s\n", luaL_tolstring(L, -1, NULL));
-    lua_settop(L, 0);
-    return ok;
+    const char *problem = protected_call(L, call_bottleneck, 3, (const char *[]){name, part, path});
+    if (problem)
+        fprintf(stderr, "tide: --bottleneck: %s\n", problem);
+    lua_pop(L, 1);
+    return !problem;
 }
 
 bool bottleneck_begin(tide_session *s, const char *part) {
@@ -60,18 +55,17 @@ bool bottleneck_finish(tide_session *s, const char *part, const char *path) {
     return call(s, "finish", part, path);
 }
 
-/* (script, runs): the page, or nil. */
+/* (script, path, code, path, code, ...): the page, or nil. */
 static int make_page(lua_State *L) {
-    const run *runs = lua_touserdata(L, 2);
     lua_pushcfunction(L, call_bottleneck);
     lua_pushliteral(L, "page");
     lua_pushvalue(L, 1);
     lua_createtable(L, 0, PARTS);
     lua_createtable(L, 0, PARTS);
     for (int k = 0; k < PARTS; k++) {
-        lua_pushstring(L, runs[k].path);
+        lua_pushvalue(L, 2 + 2 * k);
         lua_setfield(L, -3, parts[k]);
-        lua_pushinteger(L, runs[k].code);
+        lua_pushinteger(L, lua_tointeger(L, 3 + 2 * k));
         lua_setfield(L, -2, parts[k]);
     }
     lua_call(L, 4, 1);
@@ -80,16 +74,21 @@ static int make_page(lua_State *L) {
 
 static void print_page(tide_session *s, const char *script, run *runs) {
     lua_State *L = tide_session_lua(s);
-    lua_pushcfunction(L, make_page);
-    lua_pushstring(L, script);
-    lua_pushlightuserdata(L, runs);
-    if (lua_pcall(L, 2, 1, 0) != LUA_OK)
-        fprintf(stderr, "tide: --bottleneck: %s\n", luaL_tolstring(L, -1, NULL));
+    const char *texts[1 + 2 * PARTS] = {script};
+    char codes[PARTS][16];
+    for (int k = 0; k < PARTS; k++) {
+        snprintf(codes[k], sizeof codes[k], "%d", runs[k].code);
+        texts[1 + 2 * k] = runs[k].path;
+        texts[2 + 2 * k] = codes[k];
+    }
+    const char *problem = protected_call(L, make_page, 1 + 2 * PARTS, texts);
+    if (problem)
+        fprintf(stderr, "tide: --bottleneck: %s\n", problem);
     else if (lua_isstring(L, -1))
         fputs(lua_tostring(L, -1), stdout);
     else
         fputs("tide: --bottleneck: the script left nothing to look at\n", stderr);
-    lua_settop(L, 0);
+    lua_pop(L, 1);
 }
 
 /* ---- processes ---- */

@@ -2,12 +2,14 @@
  * ran; 2: a call it does not understand); or its death by SIGINT, where that stopped what it ran.
  */
 #include "repl/bottleneck.h"
+#include "repl/protected.h"
 #include "repl/session/eval.h"
 #include "repl/session/session.h"
 #include "repl/terminal.h"
 
 #include <lauxlib.h>
 #include <lua.h>
+#include <lualib.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -193,36 +195,30 @@ static int run_options(tide_session *s, int argc, char **argv, options *o) {
     return -1;
 }
 
-/* (folder): modules are looked for there first. */
-static int look_in(lua_State *L) {
-    const char *folder = lua_tostring(L, 1), *path;
-    lua_getglobal(L, "package");
-    if (!lua_istable(L, -1) || lua_getfield(L, -1, "path") != LUA_TSTRING)
-        return 0;
-    path = lua_tostring(L, -1);
-    lua_pushfstring(L, "%s/?.lua;%s/?/init.lua;%s", folder, folder, path);
-    lua_setfield(L, -3, "path");
-    return 0;
-}
-
-/* A script finds the modules that lie beside it. In a path of Lua's a ; or ? means something else,
- * so no such folder can stand there. */
-static bool look_beside(lua_State *L, const char *script) {
-    const char *slash = strrchr(script, '/');
+/* (script): modules are looked for beside it first. In a path of Lua's a ; or ? means something
+ * else, so no such folder can stand there. */
+static int look_beside(lua_State *L) {
+    const char *script = lua_tostring(L, 1), *slash = strrchr(script, '/');
     size_t len = slash ? (size_t)(slash - script) : 0;
     if (!slash || strcspn(script, ";?") < len)
-        return true;
-    lua_pushcfunction(L, look_in);
-    lua_pushlstring(L, script, len);
-    if (lua_pcall(L, 1, 0, 0) == LUA_OK)
-        return true;
-    fputs("tide: out of memory\n", stderr);
-    return false;
+        return 0;
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    if (lua_getfield(L, -1, LUA_LOADLIBNAME) != LUA_TTABLE ||
+        lua_getfield(L, -1, "path") != LUA_TSTRING)
+        return 0;
+    const char *folder = lua_pushlstring(L, script, len), *path = lua_tostring(L, -2);
+    lua_pushfstring(L, "%s/?.lua;%s/?/init.lua;%s", folder, folder, path);
+    lua_setfield(L, -4, "path");
+    return 0;
 }
 
 static int run_script(tide_session *s, const char *path, options *o) {
     tide_result r;
-    if (!look_beside(tide_session_lua(s), path))
+    const char *problem = protected_call(tide_session_lua(s), look_beside, 1, &path);
+    if (problem)
+        fprintf(stderr, "tide: %s\n", problem);
+    lua_pop(tide_session_lua(s), 1);
+    if (problem)
         return 1;
     tide_session_run_file(s, path, 0, NULL, &r);
     return finish(&r, o);
@@ -252,11 +248,11 @@ static int run_input(tide_session *s, options *o) {
 
 /* (name, argument): the table of lines that the tide table's function of that name gives. */
 static int push_lines(lua_State *L) {
-    lua_getglobal(L, "tide");
-    if (!lua_istable(L, -1) || lua_getfield(L, -1, lua_tostring(L, 1)) != LUA_TFUNCTION)
+    if (!tide_session_push_tide(L) || lua_getfield(L, -1, lua_tostring(L, 1)) != LUA_TFUNCTION)
         return luaL_error(L, "the bindings tell nothing");
     lua_pushvalue(L, 2);
     lua_call(L, 1, 1);
+    luaL_checktype(L, -1, LUA_TTABLE);
     return 1;
 }
 
@@ -264,19 +260,18 @@ static int push_lines(lua_State *L) {
 static int print_lines(tide_session *s, const char *function, const char *argument,
                        const char *heading) {
     lua_State *L = tide_session_lua(s);
-    lua_pushcfunction(L, push_lines);
-    lua_pushstring(L, function);
-    lua_pushstring(L, argument); /* nil for NULL */
-    if (lua_pcall(L, 2, 1, 0) != LUA_OK) {
-        fprintf(stderr, "tide: %s\n", luaL_tolstring(L, -1, NULL));
+    const char *problem = protected_call(L, push_lines, 2, (const char *[]){function, argument});
+    if (problem) {
+        fprintf(stderr, "tide: %s\n", problem);
+        lua_pop(L, 1);
         return 1;
     }
     fputs(heading, stdout);
-    for (lua_Integer i = 1; lua_istable(L, -1) && lua_rawgeti(L, -1, i) == LUA_TSTRING; i++) {
+    for (lua_Integer i = 1; lua_rawgeti(L, -1, i) == LUA_TSTRING; i++) {
         puts(lua_tostring(L, -1));
         lua_pop(L, 1);
     }
-    lua_settop(L, 0);
+    lua_pop(L, 2);
     return 0;
 }
 
@@ -305,8 +300,7 @@ typedef struct profiler_call {
 
 static int call_profiler(lua_State *L) {
     const profiler_call *c = lua_touserdata(L, 1);
-    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE); /* the script may have lost its own */
-    lua_getfield(L, -1, "tide");
+    tide_session_push_tide(L);
     lua_getfield(L, -1, "profiler");
     lua_getfield(L, -1, c->function);
     lua_pushstring(L, c->value);

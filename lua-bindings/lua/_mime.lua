@@ -96,14 +96,31 @@ local function metadata_text(metadata)
     return text, problem and "metadata: " .. problem
 end
 
+-- A text with U+FFFD for each byte that is no UTF-8.
+local function mended(text)
+    local parts, at = {}, 1
+    local length, bad = utf8.len(text)
+    while not length do
+        parts[#parts + 1] = text:sub(at, bad - 1)
+        parts[#parts + 1] = "\u{FFFD}"
+        at = bad + 1
+        length, bad = utf8.len(text, at)
+    end
+    return table.concat(parts) .. text:sub(at)
+end
+
 --- read(bundle): a list {type, data, type, data, ...} without text/plain, the metadata as JSON or nil, and a line
---- for each thing that was wrong and left out, or nil.
+--- for each thing that was wrong and mended or left out, or nil.
 function mime.read(bundle)
     local list, problems = {}, {}
     for _, type_name in ipairs(types_of(bundle)) do
-        local data, problem
+        local value, data, problem = rawget(bundle, type_name), nil, nil
+        if type_name ~= "text/plain" and type(value) == "string" and is_text(type_name) and not utf8.len(value) then
+            value = mended(value)
+            problems[#problems + 1] = ("display: %s has bytes that are no UTF-8: shown as \u{FFFD}"):format(type_name)
+        end
         if type_name ~= "text/plain" then
-            data, problem = mime.data(type_name, rawget(bundle, type_name))
+            data, problem = mime.data(type_name, value)
         end
         if data then
             list[#list + 1] = type_name

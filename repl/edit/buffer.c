@@ -68,10 +68,15 @@ static void settle_cursor(buffer *b) {
     b->cursor = at;
 }
 
+static void touch(buffer *b, size_t at) {
+    b->same = at < b->same ? at : b->same;
+}
+
 static void apply(buffer *b, size_t at, size_t removed, const bytes *inserted, size_t cursor) {
     if (!bytes_insert(&b->text, at + removed, inserted->at, inserted->len))
         return;
     bytes_remove(&b->text, at, removed);
+    touch(b, at);
     b->cursor = cursor;
 }
 
@@ -89,6 +94,7 @@ bool buffer_replace(buffer *b, size_t start, size_t end, const char *text, size_
         return false;
     }
     bytes_remove(&b->text, start, end - start);
+    touch(b, start);
     b->cursor = start + n;
     settle_cursor(b);
     return true;
@@ -130,7 +136,7 @@ bool buffer_redo(buffer *b) {
 void buffer_reset(buffer *b) {
     b->done = 0;
     forget_undone(b);
-    b->text.len = b->cursor = 0;
+    b->text.len = b->cursor = b->same = 0;
 }
 
 void buffer_clear(buffer *b) {

@@ -15,6 +15,7 @@ typedef struct buffer {
     change *changes;
     size_t n_changes, room_changes, done; /* those from `done` on were undone */
     long step;                            /* changes of one step are undone together */
+    size_t same; /* bytes at the front that no change has touched since this was last set */
 } buffer;
 
 /* Puts the n bytes of text in the place of those from `start` to `end`; the cursor goes behind

@@ -28,13 +28,17 @@ static void insert_blanks(editor *e, size_t n) {
 
 /* What a line behind the n bytes of text begins with. A cell's magic has lines of its own kind, and
  * in a string each blank counts. */
-static size_t indent_behind(const editor *e, size_t n) {
+static size_t indent_behind(editor *e, size_t n) {
     const char *text = e->buf.text.at;
     if (n == 0 || (n >= 2 && text[0] == '%' && text[1] == '%'))
         return 0;
-    lex_token last = lex_last(text, n);
+    if (e->blocks.at >= e->buf.same || e->blocks.at > n) /* its last token may go on */
+        e->blocks = (lex_blocks){0};
+    lex_token last;
+    int open = lex_blocks_read(&e->blocks, text, n, &last);
+    e->buf.same = e->buf.text.len;
     bool in_string = last.kind == LEX_STRING && last.unfinished;
-    return in_string ? 0 : (size_t)EDIT_INDENT * (size_t)lex_open_blocks(text, n);
+    return in_string ? 0 : (size_t)EDIT_INDENT * (size_t)open;
 }
 
 /* Takes n blanks off the front of a line; the cursor stays with its letter. */

@@ -13,6 +13,7 @@
 #include "repl/edit/menu.h"
 #include "repl/edit/past.h"
 #include "repl/edit/ring.h"
+#include "repl/session/lex.h"
 
 enum { EDIT_INDENT = 4 };
 
@@ -53,14 +54,15 @@ typedef struct editor {
     edit_search search;
     edit_host host;
     edit_deed did, before;
-    size_t column; /* DID_VERTICAL: where the move began */
-    bytes prefix;  /* DID_RECALL: what the inputs it stops at begin with */
-    size_t yanked; /* DID_YANK: where the text that was put in begins */
-    bool dedented; /* the line was moved left because of what it begins with */
-    bool quoted;   /* the next key is put in as it is */
-    bool more;     /* more keys have come already: set by who reads them */
-    bool suggests; /* grey suggestions can be shown */
-    size_t top;    /* the first row that view.c shows of a text taller than the window */
+    size_t column;     /* DID_VERTICAL: where the move began */
+    bytes prefix;      /* DID_RECALL: what the inputs it stops at begin with */
+    lex_blocks blocks; /* of the front of the text, up to where it was read last */
+    size_t yanked;     /* DID_YANK: where the text that was put in begins */
+    bool dedented;     /* the line was moved left because of what it begins with */
+    bool quoted;       /* the next key is put in as it is */
+    bool more;         /* more keys have come already: set by who reads them */
+    bool suggests;     /* grey suggestions can be shown */
+    size_t top;        /* the first row that view.c shows of a text taller than the window */
 } editor;
 
 typedef edit_outcome (*edit_action)(editor *e, const key *k);

@@ -67,6 +67,7 @@ static int find_missing(lua_State *L) {
 static int missing_global(lua_State *L) {
     lua_Debug ar;
     lua_settop(L, 2);
+    session_mend_registry(L);
     if (lua_type(L, 2) != LUA_TSTRING || !lua_getstack(L, 1, &ar) || !lua_getinfo(L, "Sl", &ar) ||
         strncmp(ar.source, "=In[", 4) != 0)
         return 0;

@@ -156,6 +156,7 @@ typedef struct question {
     char *hint;
     const char *chunkname;
     tide_completeness completeness;
+    lua_CFunction body; /* what answers it, with the question as its argument */
 } question;
 
 /* Copies the lists of matches and types at the stack indices into the result. */
@@ -192,9 +193,16 @@ static int complete_body(lua_State *L) {
 }
 
 /* Runs a body protected; its errors are ours and leave the answer empty. */
+static int ask_body(lua_State *L) {
+    const question *q = lua_touserdata(L, 1);
+    session_mend_registry(L);
+    return q->body(L);
+}
+
 static bool ask(tide_session *s, question *q, lua_CFunction body) {
     int top = lua_gettop(s->L);
-    lua_pushcfunction(s->L, body);
+    q->body = body;
+    lua_pushcfunction(s->L, ask_body);
     lua_pushlightuserdata(s->L, q);
     bool ok = lua_pcall(s->L, 1, 0, 0) == LUA_OK;
     lua_settop(s->L, top);
@@ -285,6 +293,83 @@ static bool is_python(lua_State *L, const char *code, size_t len) {
     return lua_toboolean(L, -1);
 }
 
+/* ---- lines that are added to what is unfinished ---- */
+
+/* An input that grows line by line is not compiled anew each time: where its end stands within a
+ * table or a block, lines that make whole items or statements leave it so. */
+
+static bool ends_item(const char *code, size_t len, bool before) {
+    lexer lx = {code, len, 0};
+    lex_token last = lex_last(code, len);
+    return last.kind == LEX_END ? before : lex_is(&lx, last, ",") || lex_is(&lx, last, ";");
+}
+
+static void forget_unfinished(tide_session *s) {
+    free(s->unfinished.text);
+    memset(&s->unfinished, 0, sizeof s->unfinished);
+}
+
+/* Keeps the text, of which what was kept may be the beginning. */
+static void keep_unfinished(tide_session *s, const char *code, size_t len) {
+    size_t kept = s->unfinished.len;
+    if (len > s->unfinished.room) {
+        char *grown = realloc(s->unfinished.text, 2 * len);
+        if (!grown) {
+            forget_unfinished(s);
+            return;
+        }
+        s->unfinished.text = grown;
+        s->unfinished.room = 2 * len;
+    }
+    memcpy(s->unfinished.text + kept, code + kept, len - kept);
+    s->unfinished.len = len;
+}
+
+static void note_unfinished(tide_session *s, const char *code, size_t len) {
+    lexer lx = {code, len, 0};
+    lex_token last = lex_last(code, len);
+    s->unfinished.len = 0;
+    s->unfinished.open = last.unfinished ? 0 : lex_innermost(code, len);
+    s->unfinished.item = lex_is(&lx, last, "{") || ends_item(code, len, false);
+    keep_unfinished(s, code, len);
+}
+
+/* Pushes the chunk that the added lines are by themselves, or a message; a status. */
+static int load_added(lua_State *L, const char *code, size_t len, bool in_table) {
+    lua_pushstring(L, in_table ? "return {" : "");
+    lua_pushlstring(L, code, len);
+    lua_pushstring(L, in_table ? "\n}" : "");
+    lua_concat(L, 3);
+    return luaL_loadbufferx(L, lua_tostring(L, -1), lua_rawlen(L, -1), "=", "t");
+}
+
+static int added_body(lua_State *L) {
+    question *q = lua_touserdata(L, 1);
+    tide_session *s = session_of(L);
+    size_t kept = s->unfinished.len;
+    const char *added = q->code + kept;
+    bool in_table = s->unfinished.open == '{';
+    bool whole = !in_table || (s->unfinished.item && ends_item(added, q->len - kept, true));
+    if (whole && load_added(L, added, q->len - kept, in_table) == LUA_OK)
+        q->completeness = TIDE_INCOMPLETE;
+    return 0;
+}
+
+/* Is the code what is unfinished, with lines behind it that leave it so? */
+static bool stays_unfinished(tide_session *s, question *q) {
+    size_t kept = s->unfinished.len;
+    bool may = s->unfinished.text && (s->unfinished.open == '{' || s->unfinished.open == 'b') &&
+               q->len > kept && q->code[kept] == '\n' &&
+               memcmp(q->code, s->unfinished.text, kept) == 0;
+    q->completeness = TIDE_COMPLETE;
+    if (!may || !ask(s, q, added_body) || q->completeness != TIDE_INCOMPLETE)
+        return false;
+    keep_unfinished(s, q->code, q->len);
+    return true;
+}
+
+/* ---- whole or not ---- */
+
 static int completeness_body(lua_State *L) {
     question *q = lua_touserdata(L, 1);
     const char *code = q->code, *prefix;
@@ -320,8 +405,14 @@ tide_completeness tide_session_is_complete(tide_session *s, const char *code, si
     bool is_magic = !question_mark && magic_parse(code, len, &call);
     if (is_magic && call.cell)
         q.completeness = cell_completeness(&call, code, len);
-    else if (!is_magic && !question_mark && !ask(s, &q, completeness_body))
-        q.completeness = TIDE_INVALID;
+    else if (!is_magic && !question_mark && !stays_unfinished(s, &q)) {
+        if (!ask(s, &q, completeness_body))
+            q.completeness = TIDE_INVALID;
+        if (q.completeness == TIDE_INCOMPLETE)
+            note_unfinished(s, code, len);
+        else
+            forget_unfinished(s);
+    }
     if (indent && size > 0) {
         size_t n = 0;
         if (q.completeness == TIDE_INCOMPLETE && !is_magic)
@@ -332,4 +423,8 @@ tide_completeness tide_session_is_complete(tide_session *s, const char *code, si
     }
     free(plain);
     return q.completeness;
+}
+
+void assist_free(tide_session *s) {
+    forget_unfinished(s);
 }

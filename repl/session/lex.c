@@ -109,21 +109,23 @@ static void skip_number(lexer *lx) {
 }
 
 static void skip_operator(lexer *lx) {
-    static const char *const longer[] = {
-        "...", "..", "==", "~=", "<=", ">=", "//", "::", "<<", ">>"};
-    for (size_t i = 0; i < sizeof longer / sizeof *longer; i++) {
-        size_t n = strlen(longer[i]);
-        if (lx->len - lx->at >= n && memcmp(lx->code + lx->at, longer[i], n) == 0) {
-            lx->at += n;
-            return;
-        }
-    }
-    lx->at++;
+    int first = peek(lx, 0), second = peek(lx, 1);
+    bool same = first == second && strchr("./:<>", first) && first;
+    bool compared = second == '=' && strchr("=~<>", first) && first;
+    lx->at += same || compared ? 2 : 1;
+    if (same && first == '.' && peek(lx, 0) == '.')
+        lx->at++;
+}
+
+/* Is the text of len bytes the word, which ends in NUL? Most texts differ in the first byte. */
+static bool is_word(const char *text, size_t len, const char *word) {
+    return len > 0 && text[0] == word[0] && strncmp(text, word, len) == 0 && word[len] == '\0';
 }
 
 static lex_kind name_kind(const char *name, size_t len) {
-    for (int i = 0; lex_keywords[i]; i++)
-        if (strlen(lex_keywords[i]) == len && memcmp(lex_keywords[i], name, len) == 0)
+    enum { SHORTEST = 2, LONGEST = 8 };
+    for (int i = 0; len >= SHORTEST && len <= LONGEST && lex_keywords[i]; i++)
+        if (is_word(name, len, lex_keywords[i]))
             return LEX_KEYWORD;
     return LEX_NAME;
 }
@@ -181,9 +183,8 @@ lex_token lex_next(lexer *lx) {
 }
 
 bool lex_is(const lexer *lx, lex_token t, const char *text) {
-    size_t n = strlen(text);
-    return t.kind != LEX_STRING && t.kind != LEX_COMMENT && t.end - t.start == n &&
-           memcmp(lx->code + t.start, text, n) == 0;
+    return t.kind != LEX_STRING && t.kind != LEX_COMMENT &&
+           is_word(lx->code + t.start, t.end - t.start, text);
 }
 
 /* +1: t opens a block or bracket; -1: closes one; 0: neither. */
@@ -201,27 +202,60 @@ static int nesting(const lexer *lx, lex_token t) {
     return 0;
 }
 
-int lex_open_blocks(const char *code, size_t len) {
-    enum { DEEPEST = 64 };
-    size_t lines[DEEPEST]; /* the line on which each open block began */
-    int depth = 0;
-    size_t line = 1, counted = 0;
-    lexer lx = {code, len, 0};
-    for (lex_token t = lex_next(&lx); t.kind != LEX_END; t = lex_next(&lx)) {
-        for (; counted < t.start; counted++)
-            line += code[counted] == '\n';
-        if (lex_is(&lx, t, "else") && depth > 0)
-            depth--;
-        int change = nesting(&lx, t);
-        if (change > 0 && depth < DEEPEST)
-            lines[depth++] = line;
-        else if (change < 0 && depth > 0)
-            depth--;
+static void take_token(lex_blocks *b, const lexer *lx, lex_token t) {
+    for (size_t at = b->at; at < t.start; at++)
+        b->line += lx->code[at] == '\n';
+    int change = nesting(lx, t);
+    if (lex_is(lx, t, "else") && b->depth > 0)
+        b->depth--;
+    if (change > 0 && b->depth < LEX_DEEPEST)
+        b->lines[b->depth++] = b->line;
+    else if (change < 0 && b->depth > 0)
+        b->depth--;
+    for (size_t at = t.start; at < t.end; at++)
+        b->line += lx->code[at] == '\n';
+    b->at = t.end;
+    if (t.kind != LEX_COMMENT)
+        b->last = t;
+}
+
+int lex_blocks_read(lex_blocks *b, const char *code, size_t len, lex_token *last) {
+    lexer lx = {code, len, b->at};
+    lex_blocks now = *b;
+    for (lex_token t = lex_next(&lx), next; t.kind != LEX_END; t = next) {
+        take_token(&now, &lx, t);
+        next = lex_next(&lx);
+        if (next.kind != LEX_END) /* t has ended */
+            *b = now;
     }
     int open = 0;
-    for (int i = 0; i < depth; i++)
-        open += i == 0 || lines[i] != lines[i - 1];
+    for (int i = 0; i < now.depth; i++)
+        open += i == 0 || now.lines[i] != now.lines[i - 1];
+    *last = now.last;
     return open;
+}
+
+int lex_open_blocks(const char *code, size_t len) {
+    lex_blocks b = {0};
+    lex_token last;
+    return lex_blocks_read(&b, code, len, &last);
+}
+
+char lex_innermost(const char *code, size_t len) {
+    char open[LEX_DEEPEST];
+    int depth = 0;
+    lexer lx = {code, len, 0};
+    for (lex_token t = lex_next(&lx); t.kind != LEX_END; t = lex_next(&lx)) {
+        bool again = lex_is(&lx, t, "else");
+        int change = nesting(&lx, t);
+        if ((again || change < 0) && depth > 0)
+            depth--;
+        if (change > 0 && depth == LEX_DEEPEST)
+            return 0;
+        if (change > 0)
+            open[depth++] = t.kind == LEX_OP ? code[t.start] : 'b';
+    }
+    return depth > 0 ? open[depth - 1] : 0;
 }
 
 lex_token lex_last(const char *code, size_t len) {

@@ -41,6 +41,23 @@ bool lex_string_goes_on(const lexer *lx, lex_token t);
 /* Blocks and brackets that code leaves open, those opened on one line counted once. */
 int lex_open_blocks(const char *code, size_t len);
 
+/* What is open at the front of a text that grows; zeroed it is the beginning of one. */
+enum { LEX_DEEPEST = 64 };
+typedef struct lex_blocks {
+    size_t at; /* bytes that were read */
+    int depth;
+    size_t line, lines[LEX_DEEPEST]; /* at `at`, and on which each open block began; from 0 */
+    lex_token last;
+} lex_blocks;
+
+/* lex_open_blocks and lex_last of code, whose front was read before. *b moves on to the end of what
+ * a longer code begins with as well: its last token may go on. */
+int lex_blocks_read(lex_blocks *b, const char *code, size_t len, lex_token *last);
+
+/* What the end of code stands in: '{', '(' or '[', a bracket; 'b', a block; 0: nothing that is
+ * open, or more than is followed. */
+char lex_innermost(const char *code, size_t len);
+
 /* Start of the last token that is no comment, LEX_END when there is none. */
 lex_token lex_last(const char *code, size_t len);
 

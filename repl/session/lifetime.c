@@ -87,6 +87,7 @@ void tide_session_free(tide_session *s) {
     if (s->L)
         tide_lua_close(s->L);
     output_free(s);
+    assist_free(s);
     history_free(s->history);
     free(s);
 }
@@ -97,6 +98,10 @@ lua_State *tide_session_lua(tide_session *s) {
 
 tide_frontend *tide_session_frontend(tide_session *s) {
     return &s->frontend;
+}
+
+bool tide_session_push_tide(lua_State *L) {
+    return module_push_tide(L);
 }
 
 int tide_session_count(const tide_session *s) {

@@ -6,6 +6,7 @@
  * s:find(p), since what a string has for methods is the user's table.
  */
 #include "repl/session/modules.h"
+#include "repl/session/state.h"
 
 #include "cmake/embedded.h"
 
@@ -36,6 +37,7 @@ static int load_module(lua_State *L, const char *name) {
 /* Pushes the table of a module. */
 static void push_module(lua_State *L, const char *name) {
     luaL_checkstack(L, 8, NULL);
+    session_mend_registry(L);
     lua_rawgetp(L, LUA_REGISTRYINDEX, &modules_key);
     if (lua_getfield(L, -1, name) == LUA_TNIL) {
         lua_pop(L, 1);

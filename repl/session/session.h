@@ -83,6 +83,10 @@ void tide_session_free(tide_session *s);
 struct lua_State *tide_session_lua(tide_session *s);   /* borrowed */
 tide_frontend *tide_session_frontend(tide_session *s); /* borrowed, may be changed (width) */
 
+/* Pushes the tide table, whatever a script made of its own `tide` and `package`; false: another
+ * value. May raise (memory). */
+bool tide_session_push_tide(struct lua_State *L);
+
 typedef enum tide_outcome {
     TIDE_OK,
     TIDE_ERROR,       /* Lua error: ename, evalue, traceback are set */

@@ -61,7 +61,13 @@ struct tide_session {
     int captured[2];      /* how often capture.c has taken standard output and error */
     char *line;           /* what read_line gave and the program has not read yet */
     size_t line_len, line_at;
-    char *answer;  /* ask.c: a line on its way to Lua */
+    char *answer; /* ask.c: a line on its way to Lua */
+    struct {
+        char *text; /* assist.c: what was found unfinished last; NULL: nothing */
+        size_t len, room;
+        char open; /* what its end stands in, as lex_innermost says */
+        bool item; /* the items of that table are whole */
+    } unfinished;
     bool warnings; /* warn("@on") */
     bool silenced; /* warn("@off"): Tide's own too */
     bool warning_continues, warning_shown;

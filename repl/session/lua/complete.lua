@@ -189,7 +189,7 @@ end
 -- the matches replace (up to the cursor), the matches in order and their types.
 function complete.complete(code, cursor)
     local head = string.sub(code, 1, cursor)
-    local line = string.match(head, "[^\n]*$")
+    local line = names.last_line(head)
     local magic = string.match(line, "^%s*(%%%%?[A-Za-z0-9_]*)$")
     if magic then
         return magic_names(magic, cursor - #magic + 1)

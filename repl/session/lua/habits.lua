@@ -146,7 +146,7 @@ end
 
 -- Does code that the compiler finds unfinished go on for no longer than a person would type Python?
 function habits.is_python(code)
-    local line = string.match(code, "([^\n]*)%s*$")
+    local line = names.last_line(string.match(code, "^.*%S") or "")
     local tokens = names.tokens(line)
     return is_head(tokens) or (is_lambda(tokens) and string.find(code, ":") ~= nil)
 end

@@ -244,7 +244,7 @@ end
 
 -- inspect(code, cursor, detail): text, or nil when nothing is known.
 function inspect.inspect(code, cursor, detail)
-    local line_head = string.match(string.sub(code, 1, cursor), "[^\n]*$")
+    local line_head = names.last_line(string.sub(code, 1, cursor))
     if string.find(line_head, "^%s*%%+[A-Za-z0-9_]*$") then
         local line_first = cursor - #line_head + 1
         return magic_text(string.sub(code, line_first))
@@ -296,7 +296,7 @@ function inspect.note(code, cursor)
         return magic_text(code)
     end
     if last.kind ~= "name" or tokens[#tokens - 1] and tokens[#tokens - 1].text == "%" then
-        return magic_text(string.match(string.sub(code, 1, cursor), "[^\n]*$"))
+        return magic_text(names.last_line(string.sub(code, 1, cursor)))
     end
     local value = names.value_at(tokens, #tokens)
     if value == nil then

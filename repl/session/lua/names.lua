@@ -101,6 +101,11 @@ function names.field(value, key)
     end
 end
 
+-- The last line of a text, in one step over it: "[^\n]*$" would be tried from every place.
+function names.last_line(text)
+    return string.match(text, "^.*\n(.*)$") or text
+end
+
 -- Tokens of code as a list of {kind, text, first, last}, comments left out.
 function names.tokens(code)
     local flat, list = lex(code), {}

@@ -23,7 +23,7 @@ static void check_text(tide_session *s, const char *expression, bool quoted) {
         HOLDS(luaL_dostring(L, lua_tostring(L, -1)) == LUA_OK);
         lua_getglobal(L, "S");
         HOLDS(lua_rawequal(L, -1, -2));
-        lua_settop(L, 0);
+        lua_pop(L, 3);
     }
     tide_result_clear(&r);
 }
