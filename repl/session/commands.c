@@ -8,6 +8,7 @@
 #include "repl/session/magic.h"
 #include "repl/session/modules.h"
 #include "repl/session/output.h"
+#include "repl/session/remember.h"
 #include "repl/session/scope.h"
 #include "repl/session/state.h"
 #include "repl/session/syntax.h"
@@ -113,6 +114,8 @@ void commands_install(lua_State *L) {
                                          {"without_magics", without_magics},
                                          {"begin_capture", capture_begin},
                                          {"show", display_show},
+                                         {"show_text", display_show_text},
+                                         {"remembered", remember_tables},
                                          {"forget_locals", forget_locals},
                                          {"compile", compile_code},
                                          {"is_input", is_input},

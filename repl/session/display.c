@@ -184,9 +184,32 @@ void display_bundle(lua_State *L, int first, int n, tide_bundle *bundle) {
 
 /* ---- tide.display and its kin ---- */
 
+/* Hands a bundle out, and clears it. */
+static void show_bundle(lua_State *L, tide_bundle *bundle, const char *id, bool update) {
+    tide_session *s = session_of(L);
+    if (capture_take_display(L, bundle))
+        ;
+    else if (s->frontend.display)
+        s->frontend.display(s->frontend.ctx, bundle, id, update);
+    else if (bundle->n > 0) {
+        output_write(s, TIDE_STDOUT, bundle->entries[0].data, bundle->entries[0].len);
+        output_write(s, TIDE_STDOUT, "\n", 1);
+    }
+    tide_bundle_clear(bundle);
+}
+
+int display_show_text(lua_State *L) {
+    size_t len;
+    const char *type = luaL_checkstring(L, 1), *text = luaL_checklstring(L, 2, &len);
+    tide_bundle bundle = {0};
+    bundle_add(&bundle, "text/plain", text, len > 0 && text[len - 1] == '\n' ? len - 1 : len);
+    bundle_add(&bundle, type, text, len);
+    show_bundle(L, &bundle, NULL, false);
+    return 0;
+}
+
 /* (value [, {id = "name", update = true}]): see display.h. */
 int display_show(lua_State *L) {
-    tide_session *s = session_of(L);
     luaL_checkany(L, 1);
     const char *id = NULL;
     bool update = false;
@@ -203,17 +226,7 @@ int display_show(lua_State *L) {
     }
     tide_bundle bundle = {0};
     display_bundle(L, 1, 1, &bundle);
-    if (capture_take_display(L, &bundle)) {
-        tide_bundle_clear(&bundle);
-        return 0;
-    }
-    if (s->frontend.display) {
-        s->frontend.display(s->frontend.ctx, &bundle, id, update);
-    } else if (bundle.n > 0) {
-        output_write(s, TIDE_STDOUT, bundle.entries[0].data, bundle.entries[0].len);
-        output_write(s, TIDE_STDOUT, "\n", 1);
-    }
-    tide_bundle_clear(&bundle);
+    show_bundle(L, &bundle, id, update);
     return 0;
 }
 

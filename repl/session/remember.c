@@ -23,6 +23,12 @@ static void push_table(lua_State *L, const void *key, const char *name) {
     lua_pop(L, 2);
 }
 
+int remember_tables(lua_State *L) {
+    push_table(L, &inputs_key, "In");
+    push_table(L, &values_key, "Out");
+    return 2;
+}
+
 void remember_input(lua_State *L, int number, const char *code, size_t len) {
     push_table(L, &values_key, "Out");
     lua_pushnil(L);

@@ -13,4 +13,7 @@ void remember_input(lua_State *L, int number, const char *code, size_t len);
 /* Out[number] = _ = the value on top, __ what _ was. Pops it. */
 void remember_value(lua_State *L, int number);
 
+/* (): the session's own tables of inputs and of values, whatever In and Out are now. */
+int remember_tables(lua_State *L);
+
 #endif

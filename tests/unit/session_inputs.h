@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static char caught[4096];
+static char caught[16384];
 
 static void catch_output(void *ctx, tide_stream stream, const char *bytes, size_t len) {
     size_t used = strlen(caught);

@@ -174,8 +174,9 @@ define("reset", "%reset: forgets all variables, values and inputs' locals", func
     for _, name in ipairs((user_names())) do
         rawset(user, name, nil)
     end
-    for name in next, rawget(user, "Out") or {} do
-        user.Out[name] = nil
+    local _, values = remembered()
+    for number in next, values do
+        values[number] = nil
     end
     rawset(user, "_", nil)
     rawset(user, "__", nil)
@@ -188,10 +189,7 @@ end)
 
 -- "3", "2-5": inputs by number; nothing: all.
 local function chosen(ranges, name)
-    local inputs, list = rawget(user, "In"), {}
-    if type(inputs) ~= "table" then
-        usage("%s: In is not the session's table any more", name)
-    end
+    local inputs, list = remembered(), {}
     for _, range in ipairs(#ranges > 0 and ranges or {"1-" .. #inputs}) do
         local first, last = string.match(range, "^(%d+)%-?(%d*)$")
         if not first then
@@ -387,8 +385,7 @@ for name, mime in next, {html = "text/html", javascript = "application/javascrip
         if not body then
             usage("%%%%%s stands above the lines that it displays", name)
         end
-        local bundle = {["text/plain"] = (string.gsub(body, "\n$", "")), [mime] = body}
-        show(setmetatable({}, {__display = function() return bundle end}))
+        show_text(mime, body)
     end)
 end
 
@@ -431,6 +428,10 @@ end
 
 function captured:__tostring()
     return self.stdout
+end
+
+function captured:__display()
+    return {["text/plain"] = display.quote(self.stdout)}
 end
 
 function captured:__len()
