@@ -81,7 +81,7 @@ static int missing_global(lua_State *L) {
     lua_pushcfunction(L, find_missing);
     lua_pushvalue(L, 2);
     lua_pushlightuserdata(L, &ar);
-    if (lua_pcall(L, 2, 0, 0) != LUA_OK)
+    if (control_call_own(L, 2, 0) != LUA_OK)
         control_let_stops_pass(L);
     return 0;
 }

@@ -277,6 +277,23 @@ int control_call(lua_State *L, int nargs, int handler) {
     int status = lua_pcall(L, nargs, LUA_MULTRET, handler);
     if (!given)
         hold_hook(s);
+    session_mend_registry(L);
+    return status;
+}
+
+int control_call_own(lua_State *L, int nargs, int nresults) {
+    lua_Hook hook = lua_gethook(L);
+    int mask = lua_gethookmask(L), count = lua_gethookcount(L);
+    if (!hook || hook == stop_hook)
+        return lua_pcall(L, nargs, nresults, 0);
+    lua_sethook(L, NULL, 0, 0);
+    if (stopping())
+        arm(active, L);
+    int status = lua_pcall(L, nargs, nresults, 0);
+    if (lua_gethook(L) == NULL)
+        lua_sethook(L, hook, mask, count);
+    if (stopping())
+        arm(active, L);
     return status;
 }
 

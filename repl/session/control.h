@@ -18,8 +18,11 @@ void control_begin(tide_session *s);
 void control_end(tide_session *s);
 stop_reason control_stopping(const tide_session *s);
 /* lua_pcall, for all values, of what is the user's: meanwhile the hook of debug.sethook is in its
- * place, which is no business of what the session runs in Lua itself. */
+ * place, which is no business of what the session runs in Lua itself; and a registry that was
+ * emptied is whole again behind it. May raise (memory). */
 int control_call(lua_State *L, int nargs, int handler);
+/* lua_pcall, without a handler, of what is the session's own where the user's code runs. */
+int control_call_own(lua_State *L, int nargs, int nresults);
 /* In a message handler: a hook that raised the error is taken away, for it would raise again in
  * every input, that which takes it away included. */
 void control_drop_failed_hook(lua_State *L);

@@ -93,7 +93,7 @@ int error_trace(lua_State *L) {
         lua_pushcfunction(L, find_hint);
         lua_pushvalue(L, 1);
         lua_pushlightuserdata(L, &ar);
-        (void)lua_pcall(L, 2, 0, 0); /* no hint, then */
+        (void)control_call_own(L, 2, 0); /* no hint, then */
     }
     lua_settop(L, 1);
     return 1;
@@ -113,7 +113,7 @@ int error_handler(lua_State *L) {
     if (!again && control_stopping(session_of(L)) == STOP_NONE && !syntax_is_error(L, 1)) {
         lua_pushcfunction(L, keep_frames);
         lua_pushvalue(L, 1);
-        (void)lua_pcall(L, 1, 0, 0); /* no look back, then */
+        (void)control_call_own(L, 1, 0); /* no look back, then */
         lua_settop(L, 1);
     }
     return 1;

@@ -162,6 +162,16 @@ class Usage(unittest.TestCase):
                 self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
                 self.assertIn("--help", result.stderr)
 
+    def test_what_is_a_front_end_s_business_is_passed_over(self):
+        """jupyter run and jupyter console hand their own arguments on."""
+        for more in (["file.lua"], ["--debug"], ["--Session.key=x", "a", "b"], ["--log-level=10", "-y"]):
+            for file in (["-f", "none.json"], ["--f=none.json"], ["--f", "none.json"]):
+                for arguments in ([*file, *more], [*more, *file]):
+                    with self.subTest(arguments=arguments):
+                        result = run(*arguments)
+                        self.assertEqual(result.returncode, 1)
+                        self.assertIn("none.json: No such file", result.stderr)
+
     def test_version(self):
         result = run("--version")
         self.assertEqual(result.returncode, 0)

@@ -227,5 +227,28 @@ class Exit(unittest.TestCase):
             self.assertEqual(manager.provisioner.process.wait(TIMEOUT), 0)
 
 
+class Texts(KernelCase):
+    def test_html_with_a_byte_that_is_no_utf_8_is_shown(self):
+        code = (
+            "tide.display(setmetatable({}, {__display = function() return {['text/html'] = '<b>\\xFF</b>', "
+            "['text/plain'] = 'p\\xFE'} end}))"
+        )
+        answer = self.execute(code)
+        data = answer.contents("display_data")[0]["data"]
+        self.assertEqual((data["text/html"], data["text/plain"]), ("<b>\ufffd</b>", "p\ufffd"))
+        self.assertIn("text/html has bytes that are no UTF-8", answer.text())
+
+    def test_a_failing_cell_of_a_shell_stops_a_notebook(self):
+        self.assertEqual(self.execute("%%bash\nexit 3").reply["status"], "error")
+        self.assertEqual(self.execute("%%bash\nexit 0").reply["status"], "ok")
+
+    def test_a_captured_cell_sends_nothing(self):
+        answer = self.execute("%%capture kept\nprint(1)\nos.execute('echo 2')\nio.stderr:write('3')\ntide.display(4)\n5")
+        self.assertEqual(answer.types, ["execute_input"])
+        answer = self.execute("kept()")
+        self.assertEqual((answer.text(), answer.text("stderr")), ("1\n2\n", "3"))
+        self.assertEqual([c["data"]["text/plain"] for c in answer.contents("display_data")], ["4", "5"])
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -7,6 +7,7 @@ import os
 import resource
 import subprocess
 import sys
+import tempfile
 
 SCRIPT = os.path.join(os.environ["TIDE_SOURCE"], "tests", "torture", "faults", "limited.lua")
 
@@ -23,31 +24,41 @@ def values(process):
     return dict(line.split("\t", 1) for line in process.stdout.splitlines())
 
 
-def start(refused, say=False):
+# What the program does at its start: each asks Lua for memory on its way.
+STARTS = (["-e", "print(tide.ones(3):sum():item())"], ["{script}"], ["--ops"], ["--profile", "{trace}", "{script}"],
+          ["--advise", "{script}"])
+
+
+def start(arguments, refused, say=False):
     """A small program whose requests for memory fail from that one on."""
     environment = {**os.environ, "LD_PRELOAD": os.environ["TIDE_NTH"], "FAULTS": f"from:{refused}"}
     if say:
         environment["FAULTS_SAY"] = "1"
-    return subprocess.run([os.environ["TIDE"], "-e", "print(tide.ones(3):sum():item())"], env=environment,
-                          capture_output=True, text=True, timeout=100)
+    return subprocess.run([os.environ["TIDE"], *arguments], env=environment, capture_output=True, text=True, timeout=100)
 
 
-def requests():
+def requests(arguments):
     """How many requests the program makes."""
     low, high = 1, 1 << 17
     while low < high:
         middle = (low + high) // 2
-        low, high = (middle + 1, high) if "faults: reached" in start(middle, True).stderr else (low, middle)
+        low, high = (middle + 1, high) if "faults: reached" in start(arguments, middle, True).stderr else (low, middle)
     return low
 
 
 def starts():
     """The last requests are those for the words of the refusal, when little is left for them."""
-    last = requests()
-    for refused in range(last - 100, last):
-        process = start(refused)
-        if process.returncode not in (0, 1) or process.returncode == 1 and "memory" not in process.stderr:
-            yield f"start: exit status {process.returncode} without a word of memory: {process.stderr!r}"
+    with tempfile.TemporaryDirectory() as folder:
+        files = {"script": os.path.join(folder, "script.lua"), "trace": os.path.join(folder, "trace.json")}
+        with open(files["script"], "w") as file:
+            file.write("print(1)")
+        for shape in STARTS:
+            arguments = [argument.format(**files) for argument in shape]
+            last = requests(arguments)
+            for refused in [*range(last - 100, last), *range(1, last - 100, last // 25)]:
+                process = start(arguments, refused)
+                if process.returncode not in (0, 1) or process.returncode == 1 and "memory" not in process.stderr:
+                    yield f"{shape}: exit status {process.returncode} without a word of memory: {process.stderr!r}"
 
 
 PRODUCTS = """

@@ -56,6 +56,38 @@ class Program(unittest.TestCase):
         self.check(self.tide(stdin="x = = 1"), 1, "", "    x = = 1\n        ^\n")
         self.check(self.tide(stdin="\n\nerror('third')"), 1, "", "stdin:3: third")
 
+    def test_standard_input_may_be_a_question_a_magic_or_a_transcript(self):
+        self.check(self.tide(stdin="?string.rep\n"), 0)
+        self.assertIn("Signature: string.rep(...)", self.tide(stdin="string.rep?").stdout)
+        self.assertIn("Signature: conv2d(", self.tide(stdin="?tide.conv2d\n").stdout)
+        self.check(self.tide(stdin="?no_such\n"), 1, "", "nothing is known of 'no_such'")
+        self.check(self.tide(stdin="%%bash\necho 1\n"), 0, "1\n")
+        self.check(self.tide(stdin="x = 2\n!echo two\nx\n"), 0, "two\n2\n")
+        self.check(self.tide(stdin="tide> x = 3\ntide> x + 1\n4\n"), 0, "4\n")
+
+    def test_a_byte_order_mark_on_standard_input_is_no_part_of_it(self):
+        for code, out in (("1 + 1", "2\n"), ("print(3)\nprint(4)", "3\n4\n"), ("?print", None), ("#!x\nprint(5)", "5\n")):
+            self.check(self.tide(stdin="\ufeff" + code), 0, out)
+
+    def test_a_captured_cell_leaves_the_streams_as_they_were(self):
+        code = "%%capture kept\nprint('a') io.stdout:write('b\\n') io.stderr:write('c\\n') os.execute('echo d; echo e >&2')\ntide.display(5)"
+        shown = "print(kept.stdout, kept.stderr, #kept.outputs, kept.outputs[1]['text/plain'])"
+        result = self.tide("-e", code, "-e", shown, "-e", "io.stderr:write('seen\\n')")
+        self.assertEqual(sorted(result.stdout.split()), sorted("a b d c e 1 5".split()))
+        self.assertEqual((result.returncode, result.stderr), (0, "seen\n"))
+        self.check(self.tide("-e", "%%capture kept\nprint('a')\nos.exit(3)"), 3, "")
+        self.check(self.tide("-e", "%%capture kept\nprint('a')\nos.exit(3, true)"), 3, "")
+
+    def test_a_run_script_that_leaves_does_not_end_the_session(self):
+        for ends in ("os.exit()", "os.exit(true, true)", "pcall(os.exit, 0)", "coroutine.wrap(os.exit)(0)"):
+            self.script(f"print('before') {ends} print('never')", "leaves.lua")
+            self.check(self.tide("-e", "%run leaves.lua", "-e", "print('on')", "-e", "while x do end"), 0, "before\non\n")
+        self.script("local c <close> = setmetatable({}, {__close = function() print('closed') end}) os.exit(3, true)", "three.lua")
+        self.check(self.tide("-e", "%run three.lua"), 1, "closed\n", "three.lua: exit status 3")
+        self.script("%run three.lua", "no.lua")
+        self.check(self.tide("-e", "function f()\n%run three.lua\nend", "-e", "print(pcall(f))"), 0,
+                   "closed\nfalse\tthree.lua: exit status 3\n")
+
     def test_a_script_finds_modules_beside_it(self):
         os.makedirs(os.path.join(self.folder.name, "sub", "pack"))
         self.script("return {answer = 42}", "sub/beside.lua")
