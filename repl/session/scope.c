@@ -21,7 +21,7 @@ static const char kept_key, inputs_key;
 #define KEEP "__tide_keep"
 
 /* Lua's limit for the locals of one function, less ours. */
-enum { MOST_USED = 197, MOST_DECLARED = 200 };
+enum { MOST_USED = 198, MOST_DECLARED = 200 };
 
 /* ---- what is kept ---- */
 
