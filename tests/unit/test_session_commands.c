@@ -41,6 +41,11 @@ TEST(inputs_are_listed_saved_and_run) {
     CHECK_STR(value("first, script, arg == nil"), "\"a b\"\n\"with_arguments.lua\"\ntrue");
     value("%%file failing.lua\nlocal x = nil\nx.y = 1\n");
     CHECK_CONTAINS(value("%run failing.lua"), "failing.lua:2: attempt to index a nil value");
+    value("%%file failing.lua\nleft = ...\nos.exit(tonumber(left))\nleft = nil");
+    CHECK_STR(value("%run failing.lua 0"), "");
+    CHECK_INT(r.outcome, TIDE_OK);
+    CHECK_STR(value("%run failing.lua 3"), "failing.lua: exit status 3");
+    CHECK_STR(value("left"), "\"3\"");
 }
 
 TEST(commands_of_the_shell_run) {

@@ -58,6 +58,12 @@ TEST(objects_and_dtypes_say_what_they_are) {
     CHECK_CONTAINS(answer("?own"), "Object of: Own(n)");
     CHECK(!strstr(answer("?own"), "_names"));
     CHECK_CONTAINS(answer("??own"), "self.fc = tide.nn.Linear(n, 1)");
+    value(
+        "function Own:forward(x) return self.fc(x) end\nfunction Own:again(x) return self(x) end");
+    const char *text = answer("??own"), *init = strstr(text, "function Own:init");
+    const char *forward = strstr(text, "function Own:forward"),
+               *again = strstr(text, "function Own:again");
+    CHECK(init && forward && again && init < forward && forward < again);
     CHECK_CONTAINS(answer("?tide.float32"), "32 bits");
     CHECK_CONTAINS(answer("?tide.int8"), "-128 to 127");
 }

@@ -53,7 +53,7 @@ typedef struct row {
 
 /* In this order, in one session: inputs 1, 2, ... */
 static const row rows[] = {
-    {"reset", "before = 1; local near = 2", ""},
+    {"reset", "before = 1; local near = 2\n42", "42"},
     {"reset", "%reset", ""},
     {"reset", "before == nil and near == nil and _ == nil", "true"},
     {"who", "%who", "no variables\n"},
@@ -140,7 +140,10 @@ static const row rows[] = {
     {"capture", "kept", "\"out\\nchild\\n\""},
     {"capture", "kept.stderr, #kept.outputs", "\"\"\n2"},
     {"capture", "kept:show()", "out\nchild\n"},
-    {"capture", "%%capture --no-stdout kept\nprint('seen')", "seen\n"},
+    {"capture", "%%capture --no-stdout kept\nprint('seen')\n!echo seen too", "seen\nseen too\n"},
+    {"capture", "%%capture --no-stdout kept\nwarn('@on') warn('kept')", ""},
+    {"capture", "kept.stderr", "\"Lua warning: kept\\n\""},
+    {"capture", "%%capture --no-stderr kept\nwarn('seen')", "Lua warning: seen\n"},
     {"capture", "%%capture kept\nprint('before')\nlocal o = {}\no.x.y = 1",
      "*:4: attempt to index a nil value (field 'x')"},
     {"capture", "kept.stdout", "\"before\\n\""},
@@ -158,6 +161,9 @@ static const row rows[] = {
     {"pinfo", "y?\ny = 7\ny?", "*Value:     6\n*Value:     7\n"},
     {"pinfo", "tide.CONV*2d?", "tide.conv2d\ntide.conv_transpose2d"},
     {"pinfo", "fi*t?", "first"},
+    {"pinfo", "a_print, _print = 1, 2", ""},
+    {"pinfo", "pri*t?", "print"},
+    {"pinfo", "_pri*?", "_print"},
     {"pinfo", "no*where?", "nothing is known of 'no*where'"},
     {"pinfo", "%pinfo nosuch", "nothing is known of 'nosuch'"},
     {"pinfo2", "-- Two of it.\nfunction twice(x)\n  return 2 * x\nend", ""},
