@@ -34,6 +34,32 @@ static bool creates(const td_op *op) {
            (op->flags & TD_OP_FUNCTION_ONLY && op->flags & TD_OP_NONDIFF);
 }
 
+/* The place of the function among the positional parameters of one that takes a function and what
+ * it is called with, as record(name, fn, ...); -1: it is not of that kind. */
+static int function_place(const td_op *op) {
+    if (op->flags & TD_SCHEMA_REST)
+        for (int k = 0; k < op->npositional; k++)
+            if (op->params[k].type == TD_PARAM_FUNCTION)
+                return k;
+    return -1;
+}
+
+/* An option that a call of a function has not: most likely the table is meant for that function. */
+static int fail_function_option(lua_State *L, const tide_frame *f, const char *name) {
+    const td_op *op = f->op;
+    if (op->nparams == op->npositional)
+        return tide_error(L, "%s: no option '%s': %s(fn, ...) calls fn with what stands behind it",
+                          f->name, name, f->name);
+    const char *option = op->params[op->npositional].name;
+    bool named = function_place(op) > 0 && !op->params[0].has_default;
+    const char *before = named ? op->params[0].name : "", *comma = named ? ", " : "";
+    return tide_error(
+        L,
+        "%s: no option '%s': options are given as %s(%s%sfn, {%s = ...}), and a table "
+        "that fn itself takes behind fn in %s(%s%s{}, fn, {...})",
+        f->name, name, f->name, before, comma, option, f->name, before, comma);
+}
+
 static int fail_option(lua_State *L, const tide_frame *f, const char *name) {
     const char *names[TD_MAX_PARAMS + 2];
     int n = 0;
@@ -44,8 +70,10 @@ static int fail_option(lua_State *L, const tide_frame *f, const char *name) {
     if (creates(f->op))
         names[n++] = "requires_grad";
     const char *near = tide_nearest(name, names, n);
-    return near ? tide_error(L, "%s: no option '%s': did you mean '%s'?", f->name, name, near)
-                : tide_error(L, "%s: no option '%s'", f->name, name);
+    if (near)
+        return tide_error(L, "%s: no option '%s': did you mean '%s'?", f->name, name, near);
+    return function_place(f->op) >= 0 ? fail_function_option(L, f, name)
+                                      : tide_error(L, "%s: no option '%s'", f->name, name);
 }
 
 /* Options that belong to no parameter; false when the name is none of them. */
@@ -206,17 +234,102 @@ static void take_default(lua_State *L, tide_frame *f, int k) {
         tide_fail_missing(L, f, k);
 }
 
+/* ---- calls of functions that take a function and what it is called with ---- */
+
+static bool is_plain_table(lua_State *L, int index) {
+    if (!lua_istable(L, index))
+        return false;
+    bool object = lua_getmetatable(L, index);
+    if (object)
+        lua_pop(L, 1);
+    return !object;
+}
+
+static bool is_empty_table(lua_State *L, int index) {
+    lua_pushnil(L);
+    bool empty = !lua_next(L, index);
+    lua_pop(L, empty ? 0 : 2);
+    return empty;
+}
+
+/* Are these the options, behind what the function is called with? Where the row has options any
+ * table of names is; where it has none, but parameters may be named, one that names them. An empty
+ * one behind the function is the function's. */
+static bool is_options_behind(lua_State *L, const td_op *op, int n) {
+    if (!is_plain_table(L, n))
+        return false;
+    if (is_empty_table(L, n))
+        return n <= op->npositional;
+    if (lua_rawlen(L, n))
+        return false;
+    return op->nparams > op->npositional || names_options(L, op, n);
+}
+
+/* name({options}, fn, ...), or with what comes first before them: they go behind the rest. */
+static bool turn_options(lua_State *L, const td_op *op, int place, int n) {
+    for (int at = op->params[0].has_default ? 1 : place + 1; at <= place + 1 && at < n; at++)
+        if (is_plain_table(L, at) && !lua_rawlen(L, at) && lua_isfunction(L, at + 1)) {
+            lua_rotate(L, at, -1);
+            return true;
+        }
+    return false;
+}
+
+/* Find the options of such a call: in front, behind, or with all in one table, as
+ * name{fn, option = value}. Returns the number of positional arguments. */
+static int find_function_options(lua_State *L, tide_frame *f, int place, int n) {
+    if (n == 1 && is_plain_table(L, 1))
+        return read_last_table(L, f, n);
+    bool in_front = turn_options(L, f->op, place, n);
+    if (in_front || (n > 1 && is_options_behind(L, f->op, n)))
+        f->options = n--;
+    return n;
+}
+
+/* A function where a parameter with a default is due that comes before one, as in autocast(fn), is
+ * that one: what stands before it is left out. */
+static int skip_default(lua_State *L, tide_frame *f, int n) {
+    const td_param *params = f->op->params;
+    if (!n || f->op->npositional != 2 || params[1].type != TD_PARAM_FUNCTION ||
+        params[0].type == TD_PARAM_FUNCTION || !params[0].has_default || !lua_isfunction(L, 1))
+        return n;
+    lua_pushnil(L);
+    lua_insert(L, 1);
+    f->options += f->options != 0;
+    return n + 1;
+}
+
+/* Positional parameters that were given by name take their places on the stack, where the function
+ * and its arguments are looked for. */
+static void place_named(lua_State *L, tide_frame *f, int place) {
+    for (int k = f->last; k <= place && f->at[place] > f->last; k++) {
+        if (f->at[k])
+            lua_pushvalue(L, f->at[k]);
+        else
+            lua_pushnil(L);
+        lua_insert(L, k + 1);
+        for (int other = 0; other < f->op->nparams; other++)
+            f->at[other] += f->at[other] > k;
+        f->options++;
+        f->at[k] = f->at[k] ? k + 1 : 0;
+        f->last = k + 1;
+    }
+}
+
 void tide_read_args(lua_State *L, tide_frame *f) {
     const td_op *op = f->op;
     int n = lua_gettop(L), npositional = op->npositional;
     bool rest = op->flags & TD_SCHEMA_REST;
+    int place = TD_UNLIKELY(rest) ? function_place(op) : -1;
     f->nints = f->out_at = f->nout = f->nbeside = f->options = f->list = 0;
     f->requires_grad = false;
-    while (n > npositional && lua_isnil(L, n)) /* f(x, options) of options that are not there */
+    while (n > npositional && !rest && lua_isnil(L, n)) /* f(x, options) of options that are not */
         n--;
-    bool options = !rest || (n == 1 && op->nparams > npositional); /* f{fn, option = value} */
-    if (n && lua_type(L, n) == LUA_TTABLE && options)
+    if (place >= 0)
+        n = find_function_options(L, f, place, n);
+    else if (n && lua_type(L, n) == LUA_TTABLE && !rest)
         n = read_last_table(L, f, n);
+    n = skip_default(L, f, n);
     for (int k = 0; k < op->nparams; k++)
         f->at[k] = k < n && k < npositional && !lua_isnil(L, k + 1) ? k + 1 : 0;
     if (TD_UNLIKELY(n > npositional && !rest && !(npositional && takes_rest(op, npositional - 1))))
@@ -225,6 +338,8 @@ void tide_read_args(lua_State *L, tide_frame *f) {
     f->last = n;
     if (TD_UNLIKELY(f->options))
         gather_options(L, f);
+    if (TD_UNLIKELY(place >= 0))
+        place_named(L, f, place);
     for (int k = 0; k < op->nparams; k++)
         if (!f->at[k] && TD_LIKELY(op->params[k].has_default))
             f->args[k] = op->params[k].preset;

@@ -4,6 +4,9 @@
  * One rule for every call: a table's list part is data, its named part options. The table that
  * comes last may hold both; where no list is due, the list part of a call's only table is its
  * positional arguments. What is neither (holes, other keys) is refused.
+ *
+ * Where a function is called with what stands behind it ("..."), a table of names behind all or
+ * just before the function is options, never the function's.
  */
 #ifndef TIDE_LUA_ARGS_H
 #define TIDE_LUA_ARGS_H

@@ -271,12 +271,14 @@ static void apply_grad(td_modes *modes, int enabled) {
 static int no_grad(lua_State *L) {
     tide_frame f;
     tide_read_call(L, &f);
+    lua_settop(L, f.last);
     return enter(L, 1, apply_grad, false);
 }
 
 static int enable_grad(lua_State *L) {
     tide_frame f;
     tide_read_call(L, &f);
+    lua_settop(L, f.last);
     return enter(L, 1, apply_grad, true);
 }
 
@@ -292,6 +294,7 @@ static int enter_or_set(lua_State *L, int index, void (*apply)(td_modes *, int),
 static int set_grad_enabled(lua_State *L) {
     tide_frame f;
     tide_read_call(L, &f);
+    lua_settop(L, f.last);
     return enter_or_set(L, 2, apply_grad, f.args[0].b);
 }
 
@@ -304,10 +307,6 @@ static void apply_inference(td_modes *modes, int on) {
 /* inference_mode([mode] [, fn, ...]) */
 static int inference_mode(lua_State *L) {
     tide_frame f;
-    if (lua_isnoneornil(L, 1) || lua_isfunction(L, 1)) {
-        lua_pushboolean(L, 1);
-        lua_insert(L, 1);
-    }
     tide_read_call(L, &f);
     lua_settop(L, f.last);
     return enter(L, 2, apply_inference, f.args[0].b);
@@ -381,26 +380,9 @@ static void push_autocast(lua_State *L, int value) {
     td_set_modes(g->stack->now);
 }
 
-/* autocast({options}, fn, ...): under the guard that autocast({options}) is. */
-static int run_with_options(lua_State *L) {
-    lua_Debug self;
-    lua_getstack(L, 0, &self);
-    lua_getinfo(L, "f", &self);
-    lua_pushvalue(L, 1);
-    lua_call(L, 1, 1);
-    lua_remove(L, 1);
-    return run_under(L, 1, lua_gettop(L) - 2);
-}
-
 /* autocast([device] [, fn, ...]) */
 static int autocast(lua_State *L) {
     tide_frame f;
-    if (lua_istable(L, 1) && lua_isfunction(L, 2))
-        return run_with_options(L);
-    if (lua_isnoneornil(L, 1) || lua_isfunction(L, 1)) {
-        lua_pushliteral(L, "cpu");
-        lua_insert(L, 1);
-    }
     tide_read_call(L, &f);
     td_device device = read_autocast_device(L, "autocast", f.args[0].string);
     td_dtype dtype = read_low_dtype(L, device, f.args[2]);
@@ -490,6 +472,7 @@ static void apply_keeper(td_modes *modes, int number) {
 static int saved_tensors_hooks(lua_State *L) {
     tide_frame f;
     tide_read_call(L, &f);
+    lua_settop(L, f.last);
     int number = tide_keeper_new(L);
     lua_remove(L, 1);
     lua_remove(L, 1);
@@ -532,8 +515,9 @@ void tide_open_modes(lua_State *L) {
          "bool cache=true) -> any",
          "Run what gains by it (products, convolutions) in bfloat16 or float16 and what needs it "
          "in "
-         "float32: tide.autocast({device = \"cpu\"}, fn, ...), or `local _ <close> = "
-         "tide.autocast{device = \"cpu\"}`.",
+         "float32: tide.autocast(\"cpu\", fn, {dtype = tide.float16}), tide.autocast{fn, dtype = "
+         "...}, or "
+         "`local _ <close> = tide.autocast{device = \"cpu\"}`.",
          autocast},
         {"is_autocast_enabled(str device=\"cpu\") -> bool", "Does autocast hold for a device?",
          is_autocast_enabled},

@@ -98,6 +98,12 @@ local function as_list(fname, what, v)
     elseif type(v) ~= "table" then
         fail("%s: %s: a tensor or a list of tensors expected, got %s", fname, what, tide._describe(v))
     end
+    for key in next, v do
+        if math.type(key) ~= "integer" then
+            fail("%s: %s: a tensor or a list of tensors expected, got '%s' in it (options: {create_graph = true, "
+                .. "strict = true})", fname, what, tostring(key))
+        end
+    end
     for k, x in ipairs(v) do
         if not tide.is_tensor(x) then
             fail("%s: %s %d: a tensor expected, got %s", fname, what, k, tide._describe(x))

@@ -305,7 +305,7 @@ timers.collect_callgrind = tide._function("collect_callgrind(Timer t, *, int(1..
         return tide._benchmark_process.collect_callgrind(timer.label, timer.setup, body_of(timer.stmt), timer.num_threads, number, program)
     end)
 
-benchmark.Timer = tide._function("Timer(*, str? stmt=nil, function? fn=nil, str setup=\"\", table? globals=nil, "
+benchmark.Timer = tide._function("Timer(str? stmt=nil, function? fn=nil, *, str setup=\"\", table? globals=nil, "
     .. "str? label=nil, str? sub_label=nil, str? description=nil, str? env=nil, int(1..1024) num_threads=1, number(0..)? flops=nil, "
     .. "number(0..)? bytes=nil, bool rates=false) -> Timer",
     "Measures a statement, with locals of `setup` and names of `globals`, or a function: t:timeit(n), t:blocked_autorange(), "
