@@ -8,6 +8,7 @@
 #include "engine/autograd/saved.h"
 #include "engine/core/activity.h"
 #include "engine/core/backend.h"
+#include "engine/core/default_dtype.h"
 #include "engine/core/denormals.h"
 #include "engine/core/device.h"
 #include "engine/core/draft.h"

@@ -2,6 +2,7 @@
  * last, options by name, defaults. What a value must be is values.c's business. */
 #include "lua-bindings/args.h"
 
+#include "lua-bindings/strict.h"
 #include "lua-bindings/values.h"
 
 #include "engine/ops/schema.h"
@@ -60,6 +61,22 @@ static int fail_function_option(lua_State *L, const tide_frame *f, const char *n
         f->name, name, f->name, before, comma, option, f->name, before, comma);
 }
 
+/* Pushes what an option of PyTorch's is in this call: the name of one that it has, or a sentence.
+ */
+static bool push_pytorch_option(lua_State *L, const td_op *op, const char *name) {
+    if (!tide_push_pytorch(L, name, TIDE_PYTORCH_OPTION))
+        return false;
+    const char *found = lua_tostring(L, -1);
+    if (strchr(found, ' '))
+        return true;
+    bool here = param_named(op, found) >= 0;
+    lua_pushfstring(L, "'%s'", found);
+    lua_replace(L, -2);
+    if (!here)
+        lua_pop(L, 1);
+    return here;
+}
+
 static int fail_option(lua_State *L, const tide_frame *f, const char *name) {
     const char *names[TD_MAX_PARAMS + 2];
     int n = 0;
@@ -72,6 +89,9 @@ static int fail_option(lua_State *L, const tide_frame *f, const char *name) {
     const char *near = tide_nearest(name, names, n);
     if (near)
         return tide_error(L, "%s: no option '%s': did you mean '%s'?", f->name, name, near);
+    if (push_pytorch_option(L, f->op, name))
+        return tide_error(L, "%s: no option '%s': PyTorch's is %s", f->name, name,
+                          lua_tostring(L, -1));
     return function_place(f->op) >= 0 ? fail_function_option(L, f, name)
                                       : tide_error(L, "%s: no option '%s'", f->name, name);
 }

@@ -166,6 +166,14 @@ static int dtype_default(lua_State *L) {
     return 1;
 }
 
+static int set_dtype_default(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    if (td_set_default_dtype(f.args[0].dtype))
+        return tide_error(L, "set_default_dtype: %s", td_error_message());
+    return 0;
+}
+
 /* ---- the module ---- */
 
 static void declare_functions(lua_State *L) {
@@ -192,6 +200,10 @@ static void declare_functions(lua_State *L) {
          dtype_of_tensor_is_float},
         {"get_default_dtype() -> dtype", "The dtype of floating tensors where none is given.",
          dtype_default},
+        {"set_default_dtype(dtype dtype)",
+         "From here on floating tensors are of this dtype where none is given: numbers with a "
+         "point, zeros, rand, parameters of layers, quotients of integers; float32 at first.",
+         set_dtype_default},
         {NULL, NULL, NULL},
     };
     tide_declare(L, functions);

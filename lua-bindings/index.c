@@ -143,6 +143,17 @@ static const char *skip_space(const char *s) {
     return s;
 }
 
+/* Behind a word that stands for a new axis; NULL: there is none. */
+static const char *skip_new_axis(const char *at) {
+    static const char *const words[] = {"nil", "None", "newaxis"};
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++) {
+        const char *end = at + strlen(words[k]);
+        if (!strncmp(at, words[k], strlen(words[k])) && !td_is_word(*end))
+            return end;
+    }
+    return NULL;
+}
+
 static const char *read_number(const char *at, bool *has, lua_Integer *value) {
     const char *end;
     at = skip_space(at);
@@ -159,11 +170,11 @@ static const char *read_element(cursor *c, const char *text, const char *at) {
         step_ellipsis(c);
         return skip_space(at + 3);
     }
-    if (!strncmp(at, "nil", 3)) {
+    const char *from = at, *behind = skip_new_axis(at);
+    if (behind) {
         step_new_axis(c);
-        return skip_space(at + 3);
+        return skip_space(behind);
     }
-    const char *from = at;
     at = read_number(at, &r.has_first, &r.first);
     if (*at != ':') {
         if (!r.has_first)
@@ -187,7 +198,7 @@ static int count_text(const char *text) {
     int n = 0;
     for (const char *at = text; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
         at = skip_space(at);
-        n += strncmp(at, "...", 3) && strncmp(at, "nil", 3);
+        n += strncmp(at, "...", 3) && !skip_new_axis(at);
     }
     return n;
 }
@@ -209,7 +220,7 @@ static void read_text(cursor *c, const char *text, size_t len) {
 bool tide_is_index_text(const char *text) {
     text = skip_space(text);
     return *text == ':' || *text == '-' || *text == '.' || td_is_digit(*text) ||
-           !strncmp(text, "nil", 3);
+           skip_new_axis(text);
 }
 
 /* ---- tables ---- */
@@ -297,8 +308,21 @@ static void read_table_element(cursor *c, int at) {
     step_tensor(c, at);
 }
 
+static void check_holes(lua_State *L, int table) {
+    int n = (int)lua_rawlen(L, table);
+    for (int k = 1; k <= n; k++) {
+        if (lua_rawgeti(L, table, k) == LUA_TNIL)
+            tide_error(L,
+                       "index: the list has a hole, its element %d is nil: a new axis is "
+                       "tide.newaxis, or nil in a string, x[\":, nil, :\"]",
+                       k);
+        lua_pop(L, 1);
+    }
+}
+
 static void read_table(cursor *c, int table) {
     lua_State *L = c->L;
+    check_holes(L, table);
     int n = (int)tide_list_length(L, table, "index");
     for (int k = 1; k <= n; k++) {
         lua_rawgeti(L, table, k);

@@ -61,6 +61,20 @@ static void push_tide(lua_State *L) {
     lua_remove(L, -2);
 }
 
+bool tide_push_pytorch(lua_State *L, const char *path, tide_pytorch_words words) {
+    static const char *const names[] = {"named", "absent", "elsewhere", "option"};
+    int top = lua_gettop(L);
+    luaL_checkstack(L, 8, NULL);
+    push_tide(L);
+    lua_getfield(L, -1, "_pytorch");
+    lua_getfield(L, -1, names[words]);
+    lua_pushstring(L, path);
+    lua_call(L, 1, 1);
+    lua_replace(L, top + 1);
+    lua_settop(L, lua_isstring(L, top + 1) ? top + 1 : top);
+    return lua_gettop(L) > top;
+}
+
 int tide_fail_name(lua_State *L, const char *module, const char *const *more, int n) {
     const char *names[2 * MOST_NAMES], *name = lua_tostring(L, 2);
     char quoted[TIDE_QUOTED];
@@ -69,12 +83,19 @@ int tide_fail_name(lua_State *L, const char *module, const char *const *more, in
     for (int k = 0; k < n; k++)
         names[k] = more[k];
     n = add_names(L, 1, names, n);
+    const char *path = lua_pushfstring(L, "%s.%s", module, name) + strlen("tide.");
+    if (tide_push_pytorch(L, path, TIDE_PYTORCH_NAMED))
+        return tide_error(L, "%s has no '%s': %s", module, name, lua_tostring(L, -1));
     push_tide(L);
     if (push_elsewhere(L, name))
         return tide_error(L, "%s has no '%s': there is %s", module, name, lua_tostring(L, -1));
+    if (tide_push_pytorch(L, path, TIDE_PYTORCH_ABSENT))
+        return tide_error(L, "%s has no '%s': %s", module, name, lua_tostring(L, -1));
     const char *near = tide_nearest(name, names, n);
     if (near)
         return tide_error(L, "%s has no '%s': did you mean '%s'?", module, name, near);
+    if (tide_push_pytorch(L, path, TIDE_PYTORCH_ELSEWHERE))
+        return tide_error(L, "%s has no '%s': %s", module, name, lua_tostring(L, -1));
     return tide_error(L, "%s has no '%s'", module, name);
 }
 
@@ -106,10 +127,8 @@ static int add_member(lua_State *L) {
 /* __newindex of the tide table: what it computes can't be given. */
 static int add_to_tide(lua_State *L) {
     if (lua_type(L, 2) == LUA_TSTRING && strcmp(lua_tostring(L, 2), "default_dtype") == 0)
-        return tide_error(L,
-                          "tide.default_dtype can't be assigned: it is always %s; pass "
-                          "{dtype = ...} or convert with x:to(dtype)",
-                          td_dtype_name(td_default_dtype()));
+        return tide_error(L, "tide.default_dtype can't be assigned: tide.set_default_dtype(dtype) "
+                             "sets it, {dtype = ...} and x:to(dtype) choose another for one");
     return add_member(L);
 }
 

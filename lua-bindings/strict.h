@@ -3,6 +3,7 @@
 #define TIDE_LUA_STRICT_H
 
 #include <lua.h>
+#include <stdbool.h>
 
 /* The module tide.NAME at idx, and the modules in it, refuse to be read or set by names that they
  * have not. Functions, tables and userdata may be added. */
@@ -12,5 +13,19 @@ void tide_set_newindex(lua_State *L);
 /* Raises for the name at index 2 that the table at index 1 has not; n more names that it might be
  * (at most 1024). */
 int tide_fail_name(lua_State *L, const char *module, const char *const *more, int n);
+
+/* What is said of names of PyTorch's (lua/_pytorch.lua): of those that Tide calls otherwise; of
+ * those that it has not; of any other one in a room of PyTorch's of which it has but some; of an
+ * option. */
+typedef enum tide_pytorch_words {
+    TIDE_PYTORCH_NAMED,
+    TIDE_PYTORCH_ABSENT,
+    TIDE_PYTORCH_ELSEWHERE,
+    TIDE_PYTORCH_OPTION
+} tide_pytorch_words;
+
+/* Pushes that of a path such as "utils.benchmark" or "Tensor.numpy"; false, and nothing pushed,
+ * where there is nothing to say. */
+bool tide_push_pytorch(lua_State *L, const char *path, tide_pytorch_words words);
 
 #endif

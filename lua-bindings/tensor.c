@@ -6,6 +6,7 @@
 #include "lua-bindings/index.h"
 #include "lua-bindings/modules.h"
 #include "lua-bindings/profile.h"
+#include "lua-bindings/strict.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -195,6 +196,10 @@ static int fail_field(lua_State *L, const char *name) {
                           "a tensor has no field or method '%s': %s got it as self: a method is "
                           "called with a colon, x:%s()",
                           name, method, method);
+    const char *path = lua_pushfstring(L, "Tensor.%s", name);
+    if (tide_push_pytorch(L, path, TIDE_PYTORCH_NAMED) ||
+        tide_push_pytorch(L, path, TIDE_PYTORCH_ABSENT))
+        return tide_error(L, "a tensor has no field or method '%s': %s", name, lua_tostring(L, -1));
     const char *near = tide_nearest(name, names, n);
     return near ? tide_error(L, "a tensor has no field or method '%s': did you mean '%s'?", name,
                              near)

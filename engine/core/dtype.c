@@ -1,6 +1,9 @@
 /* dtype.c: the table of dtypes, promotion, and conversion of single elements. */
 #include "engine/core/dtype.h"
 
+#include "engine/core/default_dtype.h"
+
+#include <stdatomic.h>
 #include <string.h>
 
 const td_dtype_info td_dtypes[TD_DTYPE_COUNT] = {
@@ -28,8 +31,18 @@ td_dtype td_dtype_find(const char *name) {
     return TD_DTYPE_NONE;
 }
 
+static atomic_uchar default_dtype = TD_F32;
+
 td_dtype td_default_dtype(void) {
-    return TD_F32;
+    return (td_dtype)atomic_load_explicit(&default_dtype, memory_order_relaxed);
+}
+
+td_status td_set_default_dtype(td_dtype dtype) {
+    if (!td_dtype_is_float(dtype))
+        return td_fail(TD_EVALUE, "the default dtype is a floating one, got %s",
+                       td_dtype_name(dtype));
+    atomic_store_explicit(&default_dtype, (unsigned char)dtype, memory_order_relaxed);
+    return TD_OK;
 }
 
 /* ---- single elements ---- */

@@ -88,7 +88,7 @@ static inline td_dtype td_dtype_wide(td_dtype d) {
 /* By printed name or alias ("float32", "float"); TD_DTYPE_NONE when unknown. */
 td_dtype td_dtype_find(const char *name);
 
-/* The dtype of floating results made from nothing or from integers (float32). */
+/* The dtype of floating results made from nothing or from integers (see core/default_dtype.h). */
 td_dtype td_default_dtype(void);
 
 /* From floats to integers as x86 converts, on every machine: towards zero, and what an int64 (or an

@@ -202,6 +202,10 @@ tide.bfloat16
 > tide.get_default_dtype()
 tide.float32
 
+## get_float32_matmul_precision
+> tide.get_float32_matmul_precision()
+"highest"
+
 ## get_num_threads
 > tide.get_num_threads() >= 1
 true
@@ -414,6 +418,19 @@ tide.float32
 ## seed
 > tide.seed() >= 0
 true
+
+## set_default_dtype
+> tide.set_default_dtype(tide.float64)
+> tide.tensor{0.5}
+[0.5000]
+float64 (1) cpu
+> tide.set_default_dtype(tide.float32)
+
+## set_float32_matmul_precision
+> tide.set_float32_matmul_precision("high")
+> tide.backends.cuda.matmul.allow_tf32
+true
+> tide.set_float32_matmul_precision("highest")
 
 ## set_flush_denormal
 > x = tide.tensor{1e-40, 1}

@@ -9,14 +9,14 @@
 
 enum { MOST_MATCHES = 2000 };
 
-/* Shows the input at a place. Where `back`, the cursor stands at the end of its first line, so that
- * the next key up goes further back; otherwise at its end. */
-static void show(editor *e, size_t place, bool back) {
+/* Shows the input at a place, with the cursor at its end: keys up go through its lines, and from
+ * the first one further back. */
+static void show(editor *e, size_t place) {
     buffer *b = &e->buf;
     const bytes *text = past_go(&e->past, place, &b->text);
     if (text == &b->text || !buffer_replace(b, 0, b->text.len, text->at, text->len))
         return;
-    b->cursor = back ? buffer_line_end(b, 0) : b->text.len;
+    b->cursor = b->text.len;
     e->top = 0;
 }
 
@@ -30,33 +30,33 @@ void edit_recall(editor *e, bool back) {
         return;
     size_t place = past_find_prefix(p, p->at, back, e->prefix.at, e->prefix.len, &e->buf.text);
     if (place <= p->n)
-        show(e, place, back);
+        show(e, place);
 }
 
 edit_outcome edit_older(editor *e, const key *k) {
     (void)k;
     if (e->past.at > 0)
-        show(e, e->past.at - 1, true);
+        show(e, e->past.at - 1);
     return EDIT_ON;
 }
 
 edit_outcome edit_newer(editor *e, const key *k) {
     (void)k;
     if (e->past.at < e->past.n)
-        show(e, e->past.at + 1, false);
+        show(e, e->past.at + 1);
     return EDIT_ON;
 }
 
 edit_outcome edit_oldest(editor *e, const key *k) {
     (void)k;
     if (e->past.n > 0)
-        show(e, 0, true);
+        show(e, 0);
     return EDIT_ON;
 }
 
 edit_outcome edit_newest(editor *e, const key *k) {
     (void)k;
-    show(e, e->past.n, false);
+    show(e, e->past.n);
     return EDIT_ON;
 }
 
@@ -117,7 +117,7 @@ static void take_match(editor *e) {
     if (!found)
         return;
     buffer_begin_step(&e->buf);
-    show(e, place, false);
+    show(e, place);
     e->buf.cursor = buffer_next(&e->buf, buffer_before(&e->buf, at));
     if (at == 0)
         e->buf.cursor = 0;

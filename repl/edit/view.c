@@ -227,9 +227,9 @@ static const char *note_of(editor *e, edit_choice *c) {
     return c->note ? c->note : "";
 }
 
-static int widest(const menu *m, int rows, bool kind) {
+static int widest(const menu *m, int from, int to, bool kind) {
     int wide = 0;
-    for (int i = m->top; i < m->top + rows && i < m->choices.n; i++) {
+    for (int i = from; i < to && i < m->choices.n; i++) {
         const char *text = kind ? m->choices.items[i].kind : m->choices.items[i].text;
         int width = (int)glyph_columns(text, strlen(text));
         wide = width > wide ? width : wide;
@@ -276,15 +276,40 @@ static void show_foot(editor *e, frame *f, int row, int shown, bool counted) {
     bytes_clear(&line);
 }
 
+/* Choices side by side, names alone, where they are more than there are rows: column by column. */
+static void show_columns(editor *e, frame *f, int lines, int columns, int wide) {
+    menu *m = &e->menu;
+    int first = f->rows;
+    for (int i = 0; i < lines * columns && m->top + i < m->choices.n; i++) {
+        int row = first + i % lines, at = m->top + i;
+        style s = at == m->chosen ? STYLE_CHOSEN : STYLE_PLAIN;
+        pad_to(f, row, i / lines * wide, STYLE_PLAIN);
+        put_cut(f, row, at == m->chosen ? "> " : "  ", s);
+        put_cut(f, row, m->choices.items[at].text, s);
+    }
+}
+
 static void show_menu(editor *e, frame *f, int rows) {
     menu *m = &e->menu;
-    bool counted = m->choices.n > rows - 1;
-    int shown = rows > 1 ? rows - 1 : rows, first = f->rows;
+    int lines = rows > 1 ? rows - 1 : rows, first = f->rows, columns = 1, wide = 0;
+    if (m->choices.n > lines) {
+        wide = widest(m, 0, m->choices.n, false) + 4;
+        columns = f->width / wide > 1 ? f->width / wide : 1;
+        int needed = (m->choices.n + columns - 1) / columns;
+        lines = needed < lines ? needed : lines;
+    }
+    int shown = lines * columns;
+    bool counted = m->choices.n > shown;
     menu_scroll(m, shown);
-    int name_width = widest(m, shown, false), kind_width = widest(m, shown, true);
-    name_width = name_width < f->width / 2 ? name_width : f->width / 2;
-    for (int i = 0; i < shown && m->top + i < m->choices.n; i++)
-        show_choice(e, f, first + i, m->top + i, name_width, kind_width);
+    if (columns > 1) {
+        show_columns(e, f, lines, columns, wide);
+    } else {
+        int name_width = widest(m, m->top, m->top + shown, false);
+        int kind_width = widest(m, m->top, m->top + shown, true);
+        name_width = name_width < f->width / 2 ? name_width : f->width / 2;
+        for (int i = 0; i < shown && m->top + i < m->choices.n; i++)
+            show_choice(e, f, first + i, m->top + i, name_width, kind_width);
+    }
     if (rows > 1 && (counted || m->chosen >= 0))
         show_foot(e, f, f->rows, shown, counted);
 }
@@ -317,12 +342,22 @@ static void show_search(editor *e, frame *f, int rows) {
     }
 }
 
-/* How many rows below the text are wanted. */
-static int rows_below(const editor *e, const char *hint) {
+static int menu_rows(const view *v, const editor *e) {
+    const bytes *text = &e->buf.text;
+    int left = v->height - 1; /* one below the choices */
+    for (size_t i = 0; i <= text->len && left > MENU_ROWS; i++)
+        left -= i == text->len || text->at[i] == '\n';
+    int most = left > MENU_ROWS ? left : MENU_ROWS;
+    return 1 + (e->menu.choices.n < most ? e->menu.choices.n : most);
+}
+
+/* How many rows below the text are wanted; a menu takes what the text's lines leave of the screen.
+ */
+static int rows_below(const view *v, const editor *e, const char *hint) {
     if (e->search.on)
         return 1 + (e->search.n < MATCH_ROWS ? e->search.n : MATCH_ROWS);
     if (menu_is_open(&e->menu))
-        return 1 + (e->menu.choices.n < MENU_ROWS ? e->menu.choices.n : MENU_ROWS);
+        return menu_rows(v, e);
     return hint ? 1 : 0;
 }
 
@@ -350,7 +385,7 @@ void view_frame(const view *v, editor *e, frame *f) {
         if (found)
             memset(styles.at + found_at, STYLE_FOUND, e->search.query.len);
         char *hint = find_hint(v, e);
-        int below = v->done ? 0 : rows_below(e, hint);
+        int below = v->done ? 0 : rows_below(v, e, hint);
         below = below < v->height ? below : v->height - 1;
         show_input(v, e, f, &t, (size_t)(v->height - below));
         if (below > 0 && e->search.on)

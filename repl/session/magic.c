@@ -87,16 +87,22 @@ static size_t strip_marks(const char **text, size_t *len) {
     return marks;
 }
 
+/* "/words", which no Lua begins with. */
+static bool is_search(const char *text, size_t len) {
+    return len > 1 && *text == '/' && !memchr(text, '\n', len);
+}
+
 bool magic_parse_question(const char *code, size_t len, size_t *start, size_t *end, int *detail) {
     const char *name = code;
     size_t name_len = len;
     magic_trim(&name, &name_len);
-    bool by_word = strip_help(&name, &name_len);
-    size_t marks = by_word ? 1 : strip_marks(&name, &name_len);
+    bool searched = is_search(name, name_len), by_word = !searched && strip_help(&name, &name_len);
+    size_t marks = searched || by_word ? 1 : strip_marks(&name, &name_len);
     if (marks == 0 || marks > 2)
         return false;
     magic_trim(&name, &name_len);
-    for (size_t i = 0; i < name_len; i++)
+    searched = searched || is_search(name, name_len);
+    for (size_t i = 0; i < name_len && !searched; i++)
         if (!is_name_byte(name[i]) && (!name[i] || !strchr(".:%", name[i])) &&
             !(name[i] == '*' && !by_word))
             return false;

@@ -94,6 +94,25 @@ class Examples(unittest.TestCase):
             self.assertRegex(shown, r"Example:\n  > ", name)
         self.assertIn("  > tide.tensor{{1, 2}, {3, 4}}:sum()\n  10  int64 () cpu", self.tide("-i", typed="?tide.sum\n"))
 
+    def test_pages_show_what_stands_there(self):
+        text = self.tide("-e", 'for name, page in pairs(tide._pages) do io.write("\\1", name, "\\n", page, "\\n\\2\\n") end')
+        pages = dict(part.split("\2")[0].split("\n", 1) for part in text.split("\1")[1:])
+        self.assertLessEqual({"nn.Module", "indexing", "newaxis", "options", "dtype", "loops", "pytorch"}, set(pages))
+        for name, page in pages.items():
+            with self.subTest(name):
+                lines = []
+                for block in page.split("\n\n"):
+                    if block.startswith("> "):
+                        lines += read("## x\n" + block + "\n")["x"]
+                typed = ["tide.manual_seed(0)"] + [code for code, _ in lines]
+                answers = self.tide("-i", "--no-init", typed="\n".join(typed) + "\n").split(PROMPT)[2:]
+                self.assertGreaterEqual(len(answers), len(lines))
+                for (code, shown), answer in zip(lines, answers):
+                    said, _, answer = answer.partition("\n")
+                    self.assertEqual(said, code)
+                    self.assertTrue(same(shown, answer.strip("\n")), f"{code}\n{answer}\ninstead of\n{shown}")
+                self.assertIn(page.strip(), self.tide("-i", "--no-init", typed=f"?{name}\n"))
+
 
 if __name__ == "__main__":
     unittest.main()

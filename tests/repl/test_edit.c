@@ -207,6 +207,10 @@ TEST(up_and_down_move_within_an_input_before_they_leave_it) {
     remember(&r, inputs);
     rig_send(&r, "\x1b[A\x1b[A\x1b[A");
     CHECK_STR(rig_text(&r), inputs[2]);
+    CHECK_INT(r.t->row, 2); /* at the end of the last line */
+    CHECK_INT(r.t->col, 6 + 3);
+    rig_send(&r, "\x1b[A\x1b[A");
+    CHECK_STR(rig_text(&r), inputs[2]);
     CHECK_INT(r.t->row, 0);
     rig_send(&r, "\x1b[B\x1b[B");
     CHECK_INT(r.t->row, 2);

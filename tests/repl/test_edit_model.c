@@ -227,7 +227,7 @@ static const char *past_at(const model *m, size_t place) {
     return m->drafts[place] ? m->drafts[place] : place < m->n_past ? m->past[place] : "";
 }
 
-static void model_show(model *m, size_t place, bool back) {
+static void model_show(model *m, size_t place) {
     text *t = &m->now;
     t->at[t->len] = '\0';
     if (strcmp(past_at(m, m->place), t->at) != 0) {
@@ -238,7 +238,7 @@ static void model_show(model *m, size_t place, bool back) {
     char copy[MOST];
     snprintf(copy, sizeof copy, "%s", past_at(m, place));
     model_replace(m, 0, t->len, copy, strlen(copy));
-    t->cursor = back ? line_end(t, 0) : t->len;
+    t->cursor = t->len;
 }
 
 static void model_recall(model *m, edit_deed before, bool back) {
@@ -253,7 +253,7 @@ static void model_recall(model *m, edit_deed before, bool back) {
         const char *item = past_at(m, i);
         if (i == m->n_past ||
             (strncmp(item, m->prefix, strlen(m->prefix)) == 0 && strcmp(item, t->at) != 0)) {
-            model_show(m, i, back);
+            model_show(m, i);
             return;
         }
     }

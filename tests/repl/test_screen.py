@@ -62,6 +62,14 @@ SCENARIOS = {
     "a wide letter at the edge": ["x" * 53 + "日", ["tide> " + "x" * 53, "日^"], BACKSPACE, ["tide> " + "x" * 53 + "^"]],
     "a full row": ["x" * 54, ["tide> " + "x" * 54, "^"], "y", ["tide> " + "x" * 54, "y^"],
                    BACKSPACE + BACKSPACE, ["tide> " + "x" * 53 + "^"]],
+    # ---- choices
+    "more choices than rows stand side by side": [
+        "for i = 1, 40 do _G['qq' .. i] = i end\r", ctrl("L"), "qq\t",
+        ["tide> qq^", "  qq1     qq15    qq20    qq26    qq31    qq37    qq6", "  qq10    qq16    qq21    qq27    qq32    qq38    qq7",
+         *(rest := ["  qq11    qq17    qq22    qq28    qq33    qq39    qq8", "  qq12    qq18    qq23    qq29    qq34    qq4     qq9",
+                    "  qq13    qq19    qq24    qq3     qq35    qq40", "  qq14    qq2     qq25    qq30    qq36    qq5"])],
+        "\t\t", ["tide> qq10^", "  qq1     qq15    qq20    qq26    qq31    qq37    qq6",
+                 "> qq10    qq16    qq21    qq27    qq32    qq38    qq7", *rest]],
     # ---- several lines
     "a loop": [*LOOP, "end\r", ["tide> for i = 1, 2 do", "....>     print(i)", "....> end", "1", "2", "tide> ^"]],
     "end moves left as it is typed": [*LOOP, "en", [*LOOP[3][:2], "....>     en^"], "d", [*LOOP[3][:2], "....> end^"]],
@@ -77,7 +85,7 @@ SCENARIOS = {
     "up and down within an input": [*LOOP, UP + UP, ["tide> for ^i = 1, 2 do", *LOOP[3][1:2], "....>"], DOWN, DOWN,
                                     [*LOOP[3][:2], "....>     ^"]],
     "a line in the middle is mended": ["function f()\r", "return 4 +\r", "end\r", ["tide> function f()", "....>     return 4 +", "....> end", "SyntaxError: In[1]:3: unexpected symbol near 'end'", "    end", "    ^", "tide> ^"],
-                                       UP + DOWN + END + " 1\r", "f()\r",
+                                       UP + UP + END + " 1\r", "f()\r",
                                        ["tide> function f()", "....>     return 4 +", "....> end", "SyntaxError: In[1]:3: unexpected symbol near 'end'", "    end", "    ^",
                                         "tide> function f()", "....>     return 4 + 1", "....> end", "tide> f()", "5", "tide> ^"]],
     "enter runs wherever the cursor is": ["x = {1,", "\r", "2}", UP, "\r", "#x\r", ["tide> x = {1,", "....>     2}", "tide> #x", "2", "tide> ^"]],
@@ -100,7 +108,8 @@ SCENARIOS = {
                     ["tide> 1", "1", "tide> 22", "22", "tide> 1^"], DOWN + DOWN, ["tide> 1", "1", "tide> 22", "22", "tide> ^"]],
     "up finds what begins so": ["aa = 1\r", "bb = 2\r", "a" + UP, ["tide> aa = 1", "tide> bb = 2", "tide> aa = 1^"],
                                 DOWN, ["tide> aa = 1", "tide> bb = 2", "tide> aa = 1"]],
-    "an input comes back whole": ["do\r", "x = 1\r", "end\r", UP, ["tide> do", "....>     x = 1", "....> end", "tide> do^", "....>     x = 1", "....> end"],
+    "an input comes back whole": ["do\r", "x = 1\r", "end\r", UP, ["tide> do", "....>     x = 1", "....> end", "tide> do", "....>     x = 1", "....> end^"],
+                                  UP + UP, ["tide> do", "....>     x = 1", "....> end", "tide> do^", "....>     x = 1", "....> end"],
                                   "\r", "x\r", ["tide> do", "....>     x = 1", "....> end"] * 2 + ["tide> x", "1", "tide> ^"]],
     "what was begun is kept": ["1\r", "unfinished" + "\x1b[5~", ["tide> 1", "1", "tide> 1^"], DOWN, ["tide> 1", "1", "tide> unfinished^"]],
     "a suggestion": ["print(12)\r", "pr", ["tide> print(12)", "12", "tide> pr^int(12)"], RIGHT, ["tide> print(12)", "12", "tide> print(12)^", "print(...)"][:3]],

@@ -5,6 +5,7 @@
 local names = import "names"
 local display = import "display"
 local help = import "help"
+local search = import "search"
 
 local inspect = {}
 
@@ -242,8 +243,36 @@ local function magic_text(code)
     return import("magics").doc(name or "")
 end
 
+-- The page of help under a name, or about a value that is none of its own (tide.newaxis, the class of modules); or nil.
+local function page_of(name, value)
+    local tide = names.tide()
+    local pages = tide and names.field(tide, "_pages")
+    if type(pages) ~= "table" then
+        return nil
+    elseif value == nil then
+        return pages[name]
+    end
+    local nn = rawget(tide, "nn")
+    return rawequal(value, tide.newaxis) and pages.newaxis
+        or type(nn) == "table" and rawequal(value, nn.Module) and pages["nn.Module"] or nil
+end
+
+-- Is it names by a pattern, or things by words, that are asked for; and what is found, or nil.
+local function search_for(code)
+    local words = code:match("^%s*/%s*(.-)%s*$")
+    if words then
+        return true, search.by_words(words, 78)
+    elseif code:find("*", 1, true) and code:find("^%s*[%w_.:*]+%s*$") then
+        return true, search.by_pattern(code:match("%S+"), 78)
+    end
+end
+
 -- inspect(code, cursor, detail): text, or nil when nothing is known.
 function inspect.inspect(code, cursor, detail)
+    local searched, found = search_for(code)
+    if searched then
+        return found
+    end
     local line_head = names.last_line(string.sub(code, 1, cursor))
     if string.find(line_head, "^%s*%%+[A-Za-z0-9_]*$") then
         local line_first = cursor - #line_head + 1
@@ -260,6 +289,13 @@ function inspect.inspect(code, cursor, detail)
     while first > 2 and string.find(tokens[first - 1].text, "^[.:]$") and tokens[first - 2].kind == "name" do
         first = first - 2
         name = tokens[first].text .. tokens[first + 1].text .. name
+    end
+    if value == nil and string.find(name, "^torch%.") and names.field(user, "torch") == nil then -- as PyTorch's users write it
+        return inspect.inspect((string.gsub(name, "^torch", "tide")), #name - 1, detail)
+    end
+    local page = page_of(name, value)
+    if page then
+        return page
     end
     if value == nil and string.find(name, "^advice%.") and names.tide() then -- its pages, without the room in front
         value = rawget(names.tide().advice, tokens[at].text)

@@ -77,10 +77,24 @@ local function owner_layers(name, line, visible)
         if tokens[i].text == name and (separator == "." or separator == ":") then
             local owner = names.value_at(tokens, i - 2, visible)
             if owner ~= nil then
-                return names.layers(owner)
+                return names.layers(owner), owner
             end
         end
     end
+end
+
+-- What classes of objects are called in PyTorch.
+local CLASSES = {["tide.Profile"] = "profiler.profile", GradScaler = "amp.GradScaler", Timer = "utils.benchmark.Timer"}
+
+-- What is said of a name of PyTorch's that `owner` (a value, or nil for none) has not, or nil.
+local function in_pytorch(name, owner)
+    local tide = names.tide()
+    local mt = names.meta(owner)
+    local class = mt and rawget(mt, "__name")
+    local room = CLASSES[class] or tide and type(owner) == "table" and tide.nn.is_module(owner) and "nn.Module"
+        or class and mt == debug.getregistry()["tide.class.Optimizer"] and "optim.Optimizer"
+    local ok, text = pcall(function() return tide._pytorch.text(room and room .. "." .. name or name) end)
+    return ok and text or nil
 end
 
 -- The full name under which tide has a global that is not there ("tide.nn.Linear"), or nil.
@@ -118,13 +132,18 @@ function suggest.hint(message, chunkname, line, visible)
         return found
     end
     local kind, name = string.match(message, "a nil value %(([a-z]+) '([A-Za-z_][A-Za-z0-9_]*)'%)")
-    local layers
+    local layers, owner
     if kind == "global" then
         layers = {visible, (locals()), table.unpack(names.layers(user))}
     elseif kind == "field" or kind == "method" then
-        layers = owner_layers(name, text, visible)
+        layers, owner = owner_layers(name, text, visible)
     end
-    return layers and means(kind == "global" and name, suggest.nearest(name, layers))
+    local told = layers and means(kind == "global" and name, suggest.nearest(name, layers))
+    if not told and owner ~= nil then
+        local found = in_pytorch(name, owner)
+        told = found and ": " .. found
+    end
+    return told
 end
 
 -- undefined(name): the complaint about a name by itself that nothing has, or nil.
@@ -139,6 +158,9 @@ end
 
 -- unknown(path): what to say of a name such as "tide.nn.Linaer" of which nothing is known.
 function suggest.unknown(path)
+    if path:find("[*/]") then
+        return "nothing matches '" .. path .. "'"
+    end
     local tokens = names.tokens(path)
     local last = tokens[#tokens]
     if #tokens == 1 then
@@ -153,6 +175,10 @@ function suggest.unknown(path)
     local owner
     if last and last.kind == "name" and #tokens > 2 then
         owner = names.value_at(tokens, #tokens - 2)
+    end
+    local pytorch = in_pytorch(path:gsub("^tide%.", ""):gsub("^x[.:]", "Tensor."):gsub(":", "."))
+    if pytorch then
+        return pytorch:find("^PyTorch") and pytorch or path .. ": " .. pytorch
     end
     local found = owner ~= nil and suggest.nearest(last.text, names.layers(owner))
     return "nothing is known of '" .. path .. "'" .. (found and ": did you mean '" .. found .. "'?" or "")

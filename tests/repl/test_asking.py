@@ -1,0 +1,80 @@
+"""What the prompt answers to questions: pages, names by patterns, searches by words, PyTorch's names.
+
+usage: TIDE=path/to/tide test_asking.py
+"""
+import os
+import subprocess
+import tempfile
+import unittest
+
+TIDE = os.path.abspath(os.environ["TIDE"])
+PROMPT = "tide> "
+
+
+def ask(*inputs):
+    """What is shown behind each input at a prompt of its own."""
+    with tempfile.TemporaryDirectory() as home:
+        done = subprocess.run([TIDE, "-i", "--no-init"], input="\n".join(inputs) + "\n", text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, env=dict(os.environ, HOME=home, NO_COLOR="1"), cwd=home, timeout=120)
+    return [part.partition("\n")[2] for part in done.stdout.split(PROMPT)[1:-1]]
+
+
+class Asking(unittest.TestCase):
+    def test_pages_are_found_by_their_names(self):
+        for question, words in (("?nn.Module", "nn.class"), ("?tide.nn.Module", "nn.class"), ("indexing?", "Ranges"),
+                                ("?newaxis", "tide.newaxis"), ("?tide.newaxis", "tide.newaxis"), ("?options", "keepdim"),
+                                ("?dtype", "set_default_dtype"), ("?loops", "randperm"), ("help(pytorch)", "Deliberately absent")):
+            with self.subTest(question):
+                self.assertIn(words, ask(question)[0])
+
+    def test_a_variable_comes_before_a_page(self):
+        self.assertIn("number (integer)", ask("options = 5", "?options")[1])
+
+    def test_patterns_find_names_in_rooms_and_below(self):
+        shown = ask("?tide.*conv*")[0].splitlines()
+        names = [line.split()[0] for line in shown]
+        self.assertLess(names.index("tide.conv2d"), names.index("tide.nn.Conv2d"))
+        self.assertTrue(all("conv" in name.lower() for name in names))
+        self.assertRegex(shown[names.index("tide.conv2d")], r"tide\.conv2d +Cross-correlation")
+        self.assertTrue(all(len(line) <= 78 for line in shown))
+
+    def test_patterns_by_themselves_find_globals_and_all_of_tide(self):
+        names = [line.split()[0] for line in ask("my_integer = 5", "*int*?")[1].splitlines()]
+        self.assertLessEqual({"print", "my_integer", "tide.randint", "tide.int64"}, set(names))
+
+    def test_patterns_look_into_tensors_tables_and_as_pytorch_writes_them(self):
+        for inputs, name in ((("x = tide.ones(1)", "?x:*scatter*"), "x:scatter_add"), (("?x:*scatter*",), "x:scatter"),
+                             (("t = {alpha = 1, beta = 2}", "?t.*l*"), "t.alpha"), (("?math.*sin",), "math.asin"),
+                             (("?torch.*conv1*",), "torch.conv1d"), (("tide.optim.*?",), "tide.optim.Adam")):
+            with self.subTest(inputs):
+                self.assertIn(name, [line.split()[0] for line in ask(*inputs)[-1].splitlines()])
+
+    def test_words_find_names_docs_pages_and_magics(self):
+        for question, name in (("/scaled attention", "tide.scaled_dot_product_attention"), ("?/chrome trace", "%trace"),
+                               ("/newaxis", "?newaxis"), ("/MeDiAn", "tide.median")):
+            with self.subTest(question):
+                names = [line.split()[0] for line in ask(question)[0].splitlines()]
+                self.assertIn(name, names)
+        self.assertEqual(ask("/median")[0].split()[0], "tide.median", "a name that is the word comes first")
+
+    def test_what_matches_nothing_says_so(self):
+        self.assertEqual(ask("?zzzz*")[0].strip(), "nothing matches 'zzzz*'")
+        self.assertEqual(ask("/zzzz yyyy")[0].strip(), "nothing matches '/zzzz yyyy'")
+
+    def test_pytorch_s_names_are_answered(self):
+        self.assertIn("Linear(int(0..) in_features", ask("?torch.nn.Linear")[0])
+        for question, words in (("?torch.utils.benchmark", "tide.benchmark"), ("?torch.fft.rfft", "not in Tide"),
+                                ("?tide.from_numpy", 'tide.load("x.npy")'), ("?x:numpy", "x:tolist()")):
+            with self.subTest(question):
+                self.assertIn(words, ask(question)[0])
+
+    def test_missing_methods_of_objects_are_answered(self):
+        for inputs, words in ((("p = tide.profiler.profile(function() end)", "p:key_averages()"), "p:table()"),
+                              (("tide._foreach_mul_({}, 2)",), "tide.foreach.mul_"),
+                              (("m = tide.nn.Linear(1, 1)", "m:register_backward_hook(print)"), "register_full_backward_hook")):
+            with self.subTest(inputs):
+                self.assertIn(words, ask(*inputs)[-1])
+
+
+if __name__ == "__main__":
+    unittest.main()
