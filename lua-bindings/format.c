@@ -18,6 +18,9 @@
 #include <string.h>
 
 enum { THRESHOLD = 1000, EDGE = 3, LINE_WIDTH = 80, PRECISION = 4, NUMBER_TEXT = 512 };
+enum { MOST_FAINT = 20 }; /* one of so many */
+
+static const double FAINT = 1e-4;
 
 typedef enum style { STYLE_INTEGER, STYLE_BOOL, STYLE_WHOLE, STYLE_FIXED, STYLE_SCIENTIFIC } style;
 
@@ -37,9 +40,10 @@ typedef struct printer {
     bool summarize;
     style style;
     int width;
-    /* what the shown elements are like */
+    /* what the shown elements are like: finite ones, and of those that are not 0 */
     bool all_whole;
     double largest, smallest;
+    int64_t nonzero, faint; /* how many, and how many that four digits hardly show */
 } printer;
 
 static bool is_gap(const printer *p, int64_t size, int64_t k) {
@@ -94,6 +98,8 @@ static void survey(printer *p, int dim, const char *at, bool measure) {
             p->largest = v;
         if (v != 0 && v < p->smallest)
             p->smallest = v;
+        p->nonzero += v != 0;
+        p->faint += v != 0 && v < FAINT;
         return;
     }
     int64_t step = x->strides[dim] * (int64_t)td_tensor_itemsize(x);
@@ -108,6 +114,16 @@ static void survey(printer *p, int dim, const char *at, bool measure) {
 /* Whole numbers beyond that are shown by their first digits. */
 static const double whole_limit = 1e8;
 
+/* PyTorch's rule, but for numbers of which the largest is near 1, as rand and randn draw them: some
+ * of many are always small beside it, and no reason to show all of them by powers of ten. */
+static bool is_scientific(const printer *p) {
+    double largest = p->largest, smallest = p->smallest;
+    bool wide =
+        largest > 0 && (largest / smallest > 1000 || largest > whole_limit || smallest < FAINT);
+    bool near_one = largest >= 0.1 && largest < 10;
+    return wide && !(near_one && p->faint * MOST_FAINT <= p->nonzero);
+}
+
 static void choose_style(printer *p) {
     td_dtype dtype = (td_dtype)p->x->dtype;
     p->all_whole = true;
@@ -118,13 +134,10 @@ static void choose_style(printer *p) {
         p->style = STYLE_INTEGER;
     } else {
         survey(p, 0, p->x->data, false);
-        bool large = p->largest > whole_limit;
-        bool wide =
-            p->largest > 0 && (p->largest / p->smallest > 1000 || large || p->smallest < 1e-4);
         if (p->all_whole)
-            p->style = large ? STYLE_SCIENTIFIC : STYLE_WHOLE;
+            p->style = p->largest > whole_limit ? STYLE_SCIENTIFIC : STYLE_WHOLE;
         else
-            p->style = wide ? STYLE_SCIENTIFIC : STYLE_FIXED;
+            p->style = is_scientific(p) ? STYLE_SCIENTIFIC : STYLE_FIXED;
     }
     survey(p, 0, p->x->data, true);
 }
@@ -300,6 +313,22 @@ void tide_push_tensor_text(lua_State *L, td_tensor *given) {
     lua_settop(L, index);
 }
 
+/* tide._print_format(x): the format in which the elements of a float tensor on the host print. */
+static int print_format(lua_State *L) {
+    const td_tensor *x = hold(L, tide_check_tensor(L, 1, "_print_format"), ELEMENTS);
+    static const char *const formats[] = {
+        [STYLE_INTEGER] = "%d", [STYLE_BOOL] = "%s", [STYLE_WHOLE] = "%.0f."};
+    luaL_Buffer b;
+    printer p = {.buffer = &b, .options = tide_print_options_of(L), .x = x};
+    luaL_buffinit(L, &b);
+    choose_style(&p);
+    if (p.style == STYLE_FIXED || p.style == STYLE_SCIENTIFIC)
+        lua_pushfstring(L, "%%.%d%s", p.options->precision, p.style == STYLE_FIXED ? "f" : "e");
+    else
+        lua_pushstring(L, formats[p.style]);
+    return 1;
+}
+
 /* ---- options ---- */
 
 static void set_defaults(tide_print_options *options) {
@@ -341,9 +370,11 @@ void tide_open_printing(lua_State *L) {
          set_printoptions},
         {NULL, NULL, NULL},
     };
+    static const luaL_Reg plain[] = {{"_print_format", print_format}, {NULL, NULL}};
     tide_print_options *options = lua_newuserdatauv(L, sizeof *options, 0);
     options->terminal = 0;
     set_defaults(options);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &options_key);
     tide_declare(L, functions);
+    tide_set_functions(L, plain);
 }

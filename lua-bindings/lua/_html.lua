@@ -27,22 +27,6 @@ end
 
 -- ---- numbers, as tensors are printed ----
 
-local function choose_format(numbers)
-    local whole, largest, smallest = true, 0, math.huge
-    for _, v in ipairs(numbers) do
-        local a = math.abs(v)
-        if a == a and a < math.huge then
-            whole = whole and a == math.floor(a)
-            largest = math.max(largest, a)
-            smallest = a > 0 and math.min(smallest, a) or smallest
-        end
-    end
-    if whole then
-        return largest > 1e8 and "%.4e" or "%.0f."
-    end
-    return (largest / smallest > 1000 or largest > 1e8 or smallest < 1e-4) and "%.4e" or "%.4f"
-end
-
 local function number_text(v, format)
     if type(v) ~= "number" or math.type(v) == "integer" then
         return tostring(v)
@@ -68,7 +52,7 @@ local function shown_places(n, most)
     return places
 end
 
--- The shown rows and columns of a tensor of two dims, as lists; nothing else leaves its device.
+-- The shown rows and columns of a tensor of two dims, on the host; nothing else leaves its device.
 local function read_rows(x, rows, columns)
     for dim, most in ipairs { rows, columns } do
         local n, half = x.shape[dim], most // 2
@@ -76,7 +60,7 @@ local function read_rows(x, rows, columns)
             x = tide.cat({ x:narrow(dim, 1, half), x:narrow(dim, n - (most - half) + 1, most - half) }, dim)
         end
     end
-    return x:cpu():tolist()
+    return x:cpu()
 end
 
 -- A cell's background: blue below zero and red above where there are both, else from nothing to blue.
@@ -98,15 +82,16 @@ local function shade_of(v, low, high)
     return ("background:rgba(%s,%s)"):format(colour, fixed("%.2f", 0.75 * strength))
 end
 
+-- JupyterLab lets cells of tables break, whatever the table says: each of them says it.
 local function row_html(label, places, row, paint, format)
     local cells, at = { ("<tr><th>%s</th>"):format(label) }, 0
     for k, place in ipairs(places) do
         local style = ""
         if place then
             at = at + 1
-            style = paint and (" style=\"%s\""):format(paint(row[at])) or ""
+            style = paint and ";" .. paint(row[at]) or ""
         end
-        cells[k + 1] = ("<td%s>%s</td>"):format(style, place and number_text(row[at], format) or "⋯")
+        cells[k + 1] = ("<td style=\"white-space:nowrap%s\">%s</td>"):format(style, place and number_text(row[at], format) or "⋯")
     end
     return table.concat(cells) .. "</tr>"
 end
@@ -148,9 +133,9 @@ local TABLE = "border-collapse:collapse;text-align:right;white-space:nowrap;font
 local function grid(x, options)
     local line = x:dim() == 1
     local y = line and x:unsqueeze(1) or x
-    local rows = read_rows(y, ROWS, COLUMNS)
+    local shown = read_rows(y, ROWS, COLUMNS)
+    local rows, format = shown:tolist(), tide._print_format(shown)
     local numbers = numbers_of(rows)
-    local format = choose_format(numbers)
     local low, high = range_of(numbers)
     local paint = options.heatmap and low <= high and function(v) return shade_of(v, low, high) end or nil
     local down, across = shown_places(y.shape[1], ROWS), shown_places(y.shape[2], COLUMNS)

@@ -21,6 +21,33 @@ t.test("wide_ranges_are_scientific", function()
     text(tide.tensor { 1e-5, 1, 3 }, { "[1.0000e-05, 1.0000e+00, 3.0000e+00]", "float32 (3) cpu" })
 end)
 
+-- Whether a tensor's elements print by powers of ten.
+local function is_scientific(x) return tostring(x):find("%de[-+]%d") ~= nil end
+
+t.test("numbers_near_one_are_fixed_though_some_of_many_are_small", function()
+    for seed = 1, 40 do
+        tide.manual_seed(seed)
+        for _, dtype in ipairs { tide.float32, tide.float64, tide.bfloat16, tide.float16 } do
+            for _, name in ipairs { "rand", "randn" } do
+                local x = tide[name](25, 40, { dtype = dtype })
+                t.is_true(not is_scientific(x), name .. " of seed " .. seed)
+                t.is_true(not is_scientific(tide[name](1000, 1000, { dtype = dtype })), name .. " by its edges")
+            end
+        end
+    end
+    text(tide.tensor { 0.0005, 0.9, -3 }, { "[ 0.0005,  0.9000, -3.0000]", "float32 (3) cpu" })
+end)
+
+t.test("where_the_largest_is_not_near_one_or_much_is_small_pytorch_s_rule_holds", function()
+    for _, x in ipairs { tide.tensor { 1e-5, 1, 0.5 }, tide.tensor { 10.5, 0.01 }, tide.tensor { 2000, 1.5 }, tide.tensor { 1e9, 0.5 },
+        tide.rand(100) * 1e-5, tide.rand(100):pow(20) } do
+        t.is_true(is_scientific(x), tostring(x))
+    end
+    for _, x in ipairs { tide.tensor { 999, 1.5 }, tide.tensor { 0.05, 0.001 }, tide.tensor { 1000, 1.5 }, tide.tensor { 12.5, 0.02 } } do
+        t.is_true(not is_scientific(x), tostring(x))
+    end
+end)
+
 t.test("numbers_that_are_none", function()
     text(tide.tensor { 0 / 0 * -1, math.huge, 1.5 }, { "[   nan,    inf, 1.5000]", "float32 (3) cpu" })
 end)
