@@ -419,6 +419,10 @@ tide.float32
 > tide.seed() >= 0
 true
 
+## print
+> tide.print({1, 2, name = "x"}, tide.int8)
+{1, 2, name = "x"}	tide.int8
+
 ## set_default_dtype
 > tide.set_default_dtype(tide.float64)
 > tide.tensor{0.5}

@@ -182,5 +182,5 @@ return function(nn, base)
 
     base.method("summary", ", ...) -> str", "A table of all modules with the shapes that they give for these arguments, "
         .. "how many parameters they have, and memory: print(model:summary(x)).",
-        function(self, ...) return summary(base, self, ...) end)
+        function(self, ...) return tide._text.note(summary(base, self, ...)) end)
 end

@@ -91,8 +91,8 @@ Profile.table = tide._function("table(Profile p, *, \"self\"|\"total\"|\"calls\"
     .. "sort, top and limit mean the same.",
     function(p, sort_by, sort, group_by_shape, top, limit)
         local peak = remembered_peak() or {}
-        return print_table(p, { sort = sort_by or sort, group_by_shape = group_by_shape, limit = top or limit,
-            peak_flops = peak.flops, peak_bytes = peak.bytes })
+        return tide._text.note(print_table(p, { sort = sort_by or sort, group_by_shape = group_by_shape, limit = top or limit,
+            peak_flops = peak.flops, peak_bytes = peak.bytes }))
     end)
 
 Profile.timeline = tide._function("timeline(Profile p, *, number? from=nil, number? to=nil, int(10..1000)? width=nil) -> Timeline",

@@ -182,6 +182,50 @@ void display_bundle(lua_State *L, int first, int n, tide_bundle *bundle) {
     }
 }
 
+/* ---- print ---- */
+
+/* A table that says nothing of itself. */
+static bool is_silent_table(lua_State *L, int index) {
+    bool silent = lua_istable(L, index) && luaL_getmetafield(L, index, "__tostring") == LUA_TNIL;
+    if (lua_istable(L, index) && !silent)
+        lua_pop(L, 1);
+    return silent;
+}
+
+/* Where `whole`, tables are shown by what they hold. */
+static int print_values(lua_State *L, bool whole) {
+    tide_session *s = session_of(L);
+    int n = lua_gettop(L);
+    luaL_Buffer text;
+    luaL_buffinit(L, &text);
+    for (int i = 1; i <= n; i++) {
+        if (i > 1)
+            luaL_addchar(&text, '\t');
+        if (whole && is_silent_table(L, i))
+            display_push_plain(L, i);
+        else
+            luaL_tolstring(L, i, NULL);
+        luaL_addvalue(&text);
+    }
+    luaL_addchar(&text, '\n');
+    luaL_pushresult(&text);
+    size_t len;
+    const char *bytes = lua_tolstring(L, -1, &len);
+    output_write(s, TIDE_STDOUT, bytes, len);
+    return 0;
+}
+
+/* In inputs of a person print shows tables; scripts' print is Lua's. */
+static int session_print(lua_State *L) {
+    const tide_session *s = session_of(L);
+    return print_values(L, s->input || s->frontend.notebook);
+}
+
+/* tide._print(...): behind tide.print. */
+static int whole_print(lua_State *L) {
+    return print_values(L, true);
+}
+
 /* ---- tide.display and its kin ---- */
 
 /* Hands a bundle out, and clears it. */
@@ -263,6 +307,7 @@ void display_install(lua_State *L) {
     static const luaL_Reg functions[] = {{"_show_value", tide_display},
                                          {"clear_output", tide_clear_output},
                                          {"_frontend", tide_frontend_table},
+                                         {"_print", whole_print},
                                          {NULL, NULL}};
     for (const luaL_Reg *f = functions; f->name; f++) {
         lua_pushcfunction(L, f->func);
@@ -270,4 +315,6 @@ void display_install(lua_State *L) {
         lua_insert(L, -2);
         lua_rawset(L, -3);
     }
+    lua_pushcfunction(L, session_print);
+    lua_setglobal(L, "print");
 }

@@ -1,4 +1,4 @@
-/* output.c: print, io and warn of a session whose front end catches them.
+/* output.c: io and warn of a session whose front end catches them.
  *
  * The standard streams become C streams of our own (fopencookie) behind ordinary Lua files, so
  * every method and format of the io library works on them as on any file. Without a front end's
@@ -98,25 +98,6 @@ static void set_file(lua_State *L, FILE *file, const char *name, const char *set
     lua_pop(L, 2);
 }
 
-static int session_print(lua_State *L) {
-    tide_session *s = session_of(L);
-    int n = lua_gettop(L);
-    luaL_Buffer text;
-    luaL_buffinit(L, &text);
-    for (int i = 1; i <= n; i++) {
-        if (i > 1)
-            luaL_addchar(&text, '\t');
-        luaL_tolstring(L, i, NULL);
-        luaL_addvalue(&text);
-    }
-    luaL_addchar(&text, '\n');
-    luaL_pushresult(&text);
-    size_t len;
-    const char *bytes = lua_tolstring(L, -1, &len);
-    output_write(s, TIDE_STDOUT, bytes, len);
-    return 0;
-}
-
 static const char OWN[] = "tide: "; /* what Tide's own warnings begin with */
 
 /* Off until warn("@on"), as in lua5.4; Tide's own are on until warn("@off"). */
@@ -162,8 +143,6 @@ int output_install(tide_session *s) {
             return -1;
         set_file(L, s->out, "stdout", "output");
         set_file(L, s->err, "stderr", NULL);
-        lua_pushcfunction(L, session_print);
-        lua_setglobal(L, "print");
     }
     if (s->frontend.read_line) {
         s->in = open_cookie(s, "r", (cookie_io_functions_t){.read = read_in});

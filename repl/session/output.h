@@ -4,7 +4,7 @@
 
 #include "repl/session/session.h"
 
-/* print, io and warn of the session's state; 0, or -1 when memory is out. May raise (memory). */
+/* io and warn of the session's state; 0, or -1 when memory is out. May raise (memory). */
 int output_install(tide_session *s);
 void output_free(tide_session *s);
 /* To the front end, or to the process's own stream. */

@@ -76,5 +76,43 @@ class Asking(unittest.TestCase):
                 self.assertIn(words, ask(*inputs)[-1])
 
 
+NET = ('Net = tide.nn.class("Net")', "net = Net()", "net.first = tide.nn.ReLU()", "model = tide.nn.Sequential(net, tide.nn.Linear(1, 2))",
+       "opt = tide.optim.SGD(model:parameters(), {lr = 0.5})", "rates = tide.optim.lr_scheduler.StepLR(opt, 1)")
+
+
+class Showing(unittest.TestCase):
+    def test_print_shows_what_tables_hold(self):
+        for code, shown in (("print({0.9})", "{0.9}\n"), ("print({a = {1, 2}}, 5, 'x', nil)", "{a = {1, 2}}\t5\tx\tnil\n"), ("print('a', 1.0)", "a\t1.0\n"),
+                            ("print(setmetatable({}, {__tostring = function() return 'own' end}))", "own\n"),
+                            ("for i = 1, 2 do print({i}) end", "{1}\n{2}\n")):
+            with self.subTest(code):
+                self.assertEqual(ask(code)[0], shown)
+        self.assertEqual(ask(*NET, "print(rates:get_last_lr())")[-1], "{0.5}\n")
+
+    def test_scripts_print_as_lua_and_ask_for_more(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
+            script.write("print({0.9}) tide.print({0.9}, {x = 1}, 'y')")
+            script.flush()
+            said = subprocess.run([TIDE, script.name], text=True, stdout=subprocess.PIPE, check=True, timeout=60).stdout.splitlines()
+        self.assertRegex(said[0], "^table: 0x")
+        self.assertEqual(said[1], "{0.9}\t{x = 1}\ty")
+
+    def test_whos_shows_objects_by_their_first_line(self):
+        rows = {line.split()[0]: line.split()[1:] for line in ask(*NET, "%whos")[-1].splitlines()}
+        self.assertEqual(rows["net"], ["Net", "Net(…)"])
+        self.assertEqual(rows["model"], ["Sequential", "Sequential(…)"])
+        self.assertEqual(rows["opt"][:2], ["SGD", "SGD"])
+        self.assertEqual(rows["Net"], ["class", "class", "Net"])
+
+    def test_texts_for_people_are_shown_as_they_are_and_others_quoted(self):
+        said = ask("model = tide.nn.Sequential(tide.nn.Linear(1, 2))", "model:summary(tide.ones(1))",
+                   "p = tide.profiler.profile(function() return tide.ones(2) end)", "p:table()", "_ == p:table()", '"a\\nb"',
+                   "{model:summary(tide.ones(1))}")
+        self.assertTrue(said[1].startswith("Module "), said[1])
+        self.assertTrue(said[3].startswith("name "), said[3])
+        self.assertEqual(said[4:6], ["true\n", '"a\\nb"\n'])
+        self.assertTrue(said[6].lstrip("{ \n").startswith('"Module '), said[6])
+
+
 if __name__ == "__main__":
     unittest.main()

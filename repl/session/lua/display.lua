@@ -208,7 +208,7 @@ local function other_keys(t, n, module)
     return keys, left
 end
 
-local format
+local format, is_text
 
 local function key_text(key, state)
     if type(key) == "string" then
@@ -298,7 +298,9 @@ end
 function format(value, state, indent, depth)
     local kind = type(value)
     if kind == "string" then
-        if depth > 0 and #value > STRING then
+        if depth == 0 and not state.raw and is_text(value) then
+            return value
+        elseif depth > 0 and #value > STRING then
             local cut = utf8.offset(value, 0, STRING) or STRING
             return display.quote(string.sub(value, 1, cut - 1)) .. "…"
         end
@@ -314,6 +316,13 @@ function format(value, state, indent, depth)
         return depth > 0 and one_line(value) or safe_tostring(value)
     end
     return safe_tostring(value)
+end
+
+-- Is the string a text that tide made for a person to read?
+function is_text(value)
+    local tide = names.tide()
+    local texts = tide and rawget(tide, "_text")
+    return type(texts) == "table" and texts.is(value)
 end
 
 -- Text of a value within so many columns. `raw`: no user code (__tostring) is run.

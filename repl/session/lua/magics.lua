@@ -131,6 +131,15 @@ local function bytes_text(n)
     end
 end
 
+-- The first line of what a module or another object of tide's classes prints: "Net(…)"; nil for anything else.
+local function object_line(value, mt)
+    local ours = type(value) == "table" and mt and rawget(mt, "__tostring")
+        and (names.doc(mt) or rawget(mt, "is_module_class") or rawget(value, "is_module_class"))
+    local ok, text = pcall(tostring, ours and value or nil)
+    local line = ours and ok and text:match("^[^\n]*")
+    return line and (line:find("[({]$") and line .. "…" .. (line:sub(-1) == "(" and ")" or "}") or line) or nil
+end
+
 local function row_of(name, item)
     local value = item.value
     if names.is_tensor(value) then
@@ -143,7 +152,7 @@ local function row_of(name, item)
     end
     local mt = names.meta(value)
     local class = mt and rawget(mt, "__name")
-    local text = string.gsub(display.describe(value, 60, true), "%s*\n%s*", " ")
+    local text = object_line(value, mt) or string.gsub(display.describe(value, 60, true), "%s*\n%s*", " ")
     if utf8.len(text) and utf8.len(text) > 50 then
         text = string.sub(text, 1, utf8.offset(text, 50) - 1) .. "…"
     end
