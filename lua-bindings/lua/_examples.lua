@@ -6,7 +6,7 @@
 local tide = ...
 
 local ROOMS = { "pointwise_a", "pointwise_i", "shapes", "create", "reduce", "index", "linalg", "neural", "sparse", "base",
-    "tensor", "nn_a", "nn_m", "nn_parts", "optim", "objects", "foreach", "nn_utils", "cuda" }
+    "tensor", "nn_a", "nn_m", "nn_parts", "optim", "objects", "foreach", "nn_utils", "cuda", "more" }
 
 local examples = {}
 local texts -- by name, read when somebody asks

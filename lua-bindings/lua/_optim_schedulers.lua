@@ -37,7 +37,7 @@ local function rates_now(optimizer) return map(optimizer, function(group) return
 
 -- Every rate times a factor.
 local function scaled(self, factor) return map(self.optimizer, function(group) return number_of(group.lr) * factor end) end
-local function from_base(self, f) return map(self.optimizer, function(_, k) return f(self.base_lrs[k]) end) end
+local function from_base(self, f) return map(self.optimizer, function(_, k) return f(self.base_lrs[k], k) end) end
 
 -- One value for each group, from one for all or a list of them.
 local function one_each(self, name, value)
@@ -403,6 +403,31 @@ define {
     end,
 }
 
+-- How far SWALR has come to its rate after so many steps, from 0 to 1.
+local function annealed(self, n)
+    local done = math.min(math.max(n / math.max(1, self.anneal_epochs), 0), 1)
+    return self.anneal_strategy == "cos" and (1 - math.cos(math.pi * done)) / 2 or done
+end
+
+define {
+    schema = "SWALR(Optimizer optimizer, number[] swa_lr, int(0..) anneal_epochs=10, \"cos\"|\"linear\" anneal_strategy=\"cos\"" .. REST,
+    doc = "From the rate to swa_lr, a number or one for each group, within anneal_epochs steps, where it stays: for "
+        .. "optim.swa_utils.AveragedModel.",
+    rates = function(self)
+        local n = self.anneal_epochs == 0 and math.max(1, self.last_epoch) or self.last_epoch
+        local before, now = annealed(self, n - 1), annealed(self, n)
+        local goals = one_each(self, "swa_lr", self.swa_lr)
+        return map(self.optimizer, function(group, k)
+            local base = before == 1 and goals[k] or (number_of(group.lr) - before * goals[k]) / (1 - before)
+            return goals[k] * now + base * (1 - now)
+        end)
+    end,
+    closed = function(self)
+        local goals, now = one_each(self, "swa_lr", self.swa_lr), annealed(self, self.last_epoch)
+        return from_base(self, function(base, k) return goals[k] * now + base * (1 - now) end)
+    end,
+}
+
 local Restarts = define {
     schema = "CosineAnnealingWarmRestarts(Optimizer optimizer, int(1..) T_0, int(1..) T_mult=1, number eta_min=0" .. REST,
     doc = "The rate goes down to eta_min along a cosine and begins anew: after T_0 steps, then after T_mult times as many.",
@@ -693,7 +718,7 @@ end
 
 tide._document(schedulers, "lr_scheduler", "tide.optim.lr_scheduler",
     "Learning rates that change: StepLR, MultiStepLR, ConstantLR, LinearLR, ExponentialLR, PolynomialLR, LambdaLR, "
-    .. "MultiplicativeLR, CosineAnnealingLR, CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR, ReduceLROnPlateau, "
+    .. "MultiplicativeLR, CosineAnnealingLR, CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR, SWALR, ReduceLROnPlateau, "
     .. "SequentialLR, ChainedScheduler.")
 
 return schedulers

@@ -484,8 +484,10 @@ tide._optim_steps(class)
 tide._optim_lbfgs(class)
 tide._optim_sparse.define(class, read_rate)
 optim.lr_scheduler = tide._optim_schedulers
+optim.swa_utils = tide._optim_swa
+optim.swa_utils.SWALR = optim.lr_scheduler.SWALR
 
 tide._document(optim, "optim", "tide.optim", "Optimizers: SGD, Adam, AdamW, Adamax, NAdam, RAdam, RMSprop, Rprop, Adagrad, "
-    .. "Adadelta, LBFGS; lr_scheduler has what changes their learning rates.")
+    .. "Adadelta, LBFGS; lr_scheduler has what changes their learning rates, swa_utils averages of models.")
 
 return optim

@@ -1,4 +1,4 @@
--- utils.lua: tide.utils: checkpoint.
+-- utils.lua: tide.utils: checkpoint, and tensorboard, which has a file of its own.
 local tide = ...
 local fail = tide._fail
 local utils = {}
@@ -76,6 +76,8 @@ utils.checkpoint = tide._function("checkpoint(function fn, ..., *, bool preserve
             function(place) return part:unpack(place) end, fn, ...)
     end)
 
-tide._document(utils, "utils", "tide.utils", "checkpoint.")
+utils.tensorboard = tide._tensorboard
+
+tide._document(utils, "utils", "tide.utils", "checkpoint; tensorboard.SummaryWriter.")
 
 return utils
