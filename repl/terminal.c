@@ -147,6 +147,15 @@ int terminal_show(const tide_result *r, const char *prefix) {
 
 /* ---- inputs ---- */
 
+/* Where an input has failed and %pdb is on, the debugger looks at it. */
+static void look_at_failure(void) {
+    static const char look[] = "%pdb failed";
+    tide_result r;
+    tide_session_eval(session, look, sizeof look - 1, true, &r);
+    terminal_show(&r, "");
+    tide_result_clear(&r);
+}
+
 /* Evaluates an input; true when it asked to leave, with the code. */
 static bool evaluate(const bytes *input, int *code) {
     tide_result r;
@@ -154,9 +163,17 @@ static bool evaluate(const bytes *input, int *code) {
     tide_session_eval(session, input->at, input->len, false, &r);
     terminal_block_writes();
     *code = terminal_show(&r, "");
-    bool leave = r.outcome == TIDE_EXIT;
+    bool leave = r.outcome == TIDE_EXIT, failed = r.outcome == TIDE_ERROR;
     tide_result_clear(&r);
+    if (failed)
+        look_at_failure();
     return leave;
+}
+
+/* tide.set_next_input(): ctx is the prompt. What replaces an input here follows it. */
+static void offer_input(void *ctx, const char *text, size_t len, bool replace) {
+    (void)replace;
+    prompt_offer(ctx, text, len);
 }
 
 /* What a person entered, without the lines at its end that are blank; false: nothing at all. */
@@ -235,6 +252,10 @@ int terminal_run(tide_session *s) {
     edit_host host = answers_host(s);
     prompt *p = prompt_new(&host, tide_session_frontend(s)->color, &interrupted);
     bytes input = {0};
+    if (p && prompt_offer(p, "", 0)) {
+        tide_session_frontend(s)->next_input = offer_input;
+        tide_session_frontend(s)->ctx = p;
+    }
     if (p)
         prompt_when_idle(p, load_history);
     else

@@ -26,6 +26,7 @@ struct prompt {
     frame next;
     view view;
     bytes out;
+    bytes offered; /* what the next input begins with */
     const volatile sig_atomic_t *interrupted;
     sigset_t mask; /* while it waits */
     bool edits;    /* a terminal that can be edited on */
@@ -50,6 +51,7 @@ void prompt_free(prompt *p) {
     if (!p)
         return;
     editor_clear(&p->editor);
+    bytes_clear(&p->offered);
     keys_clear(&p->keys);
     screen_clear(&p->screen);
     frame_clear(&p->next);
@@ -204,6 +206,9 @@ static prompt_event read_keys(prompt *p) {
 
 static prompt_event edit(prompt *p, bytes *text) {
     editor_reset(&p->editor);
+    if (p->offered.len > 0)
+        buffer_replace(&p->editor.buf, 0, 0, p->offered.at, p->offered.len);
+    bytes_clear(&p->offered);
     begin_screen(p);
     if (p->used)
         begin_row(p);
@@ -285,6 +290,10 @@ static prompt_event read_lines(prompt *p, bytes *text) {
         fflush(stdout);
         return event;
     }
+}
+
+bool prompt_offer(prompt *p, const char *text, size_t len) {
+    return p->edits && bytes_set(&p->offered, text, len);
 }
 
 prompt_event prompt_read(prompt *p, bytes *text) {

@@ -28,6 +28,9 @@ void prompt_remember(prompt *p, const char *text, size_t n);
  * takes time at the start is done there. */
 void prompt_when_idle(prompt *p, void (*on_idle)(void *ctx, prompt *p));
 
+/* The next reading begins with this text, where there is an editor; false: there is none. */
+bool prompt_offer(prompt *p, const char *text, size_t len);
+
 /* Reads an input into `text`, without the newline at its end. */
 prompt_event prompt_read(prompt *p, bytes *text);
 

@@ -88,7 +88,8 @@ void ask_install(lua_State *L) {
          "ended. A password is not shown while it is typed.",
          tide_input},
         {"set_next_input(str text, *, bool replace=false)",
-         "Put a text into the notebook's next cell, or, with replace, in place of this one's.",
+         "Put a text into the next input: of the prompt, or the notebook's next cell; with "
+         "replace, in place of this one's.",
          tide_set_next_input},
         {0}};
     tide_declare(L, functions);

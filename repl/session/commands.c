@@ -85,8 +85,8 @@ static int forget_locals(lua_State *L) {
     return 0;
 }
 
-/* compile(code, chunkname): a function, whose top-level locals stay in sight; raises syntax errors.
- */
+/* compile(code, chunkname): a function, whose lines may be magics and whose top-level locals stay
+ * in sight; raises syntax errors. */
 static int compile_code(lua_State *L) {
     size_t len;
     const char *code = luaL_checklstring(L, 1, &len), *prefix;

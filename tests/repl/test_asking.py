@@ -114,5 +114,73 @@ class Showing(unittest.TestCase):
         self.assertTrue(said[6].lstrip("{ \n").startswith('"Module '), said[6])
 
 
+class Fingers(unittest.TestCase):
+    def test_inputs_run_again(self):
+        said = ask("a = 5", "a + 1", "%rerun", "%rerun 1-2", "_", "%rerun 99", "%rerun x", "%who", "%rerun 8")
+        self.assertEqual(said[8], "%who\na\n")
+        self.assertEqual(said[2:5], ["a + 1\n6\n", "a = 5\na + 1\n6\n", "6\n"])
+        self.assertIn("%rerun: there is no such input", said[5])
+        self.assertIn("a number or a range", said[6])
+
+    def test_hist_is_history_and_recall_shows_where_no_input_can_be_set(self):
+        said = ask("a = 5", "%hist 1", "%history 1", "%recall 1", "%rep 1")
+        self.assertEqual(said[1], said[2])
+        self.assertEqual(said[3:5], ["a = 5\n"] * 2)
+
+    def test_edit_runs_what_the_editor_leaves(self):
+        with tempfile.TemporaryDirectory() as folder:
+            editor, own, seen = (os.path.join(folder, name) for name in ("editor", "it's own.lua", "seen"))
+            with open(editor, "w") as file:
+                file.write(f'#!/bin/sh\ncp "$1" "{seen}"\necho "x = 42; x + 1" > "$1"\n')
+            os.chmod(editor, 0o755)
+            environment, before = dict(EDITOR=editor, VISUAL=editor), dict(os.environ)
+            os.environ.update(environment)
+            try:
+                for line, begins, runs in (("%edit", "", True), ("%edit 1", "function f(y) return y * 2 end", True),
+                                           ("%edit f", "function f(y) return y * 2 end", True), ("%edit " + own, "", True), ("%edit -x", "", False)):
+                    with self.subTest(line):
+                        open(own, "w").close()
+                        said = ask("function f(y) return y * 2 end", line, "x")
+                        with open(seen) as file:
+                            self.assertEqual(file.read().strip(), begins)
+                        self.assertEqual(said[1], "43\n" if runs else "")
+                        self.assertIn("42" if runs else "not defined", said[2])
+                with open(own) as file:
+                    self.assertEqual(file.read(), "")
+                self.assertIn("there is no source of print", ask("%edit print")[0])
+            finally:
+                os.environ.clear()
+                os.environ.update(before)
+
+    def test_pdb_looks_at_failures_at_once(self):
+        said = ask("error('before')", "%pdb on", "local z = 7; error('boom')", "l", "c", "1 + 1", "x = = 1", "%pdb", "error('after')", "%pdb maybe")
+        self.assertIn("automatic %debug is on", said[1])
+        self.assertRegex(said[2], r"(?s)boom.*post mortem.*debug> *z = 7\n.*debug> ")
+        self.assertEqual(said[3], "2\n")
+        self.assertNotIn("post mortem", said[4] + said[6])
+        self.assertIn("automatic %debug is off", said[5])
+        self.assertIn("on or off expected, got maybe", said[7])
+
+    def test_what_is_not_needed_says_so(self):
+        for name in ("matplotlib", "pylab", "load_ext", "reload_ext", "autoreload", "tensorboard", "config", "colors"):
+            with self.subTest(name):
+                said = ask(f"%{name} inline")[0]
+                self.assertRegex(said, rf"^%{name} is not (needed|there|here): ")
+                self.assertIn(f"%{name}: ", ask(f"?%{name}")[0])
+
+    def test_paste_runs_the_clipboard_or_says_why_not(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "wl-paste")
+            with open(program, "w") as file:
+                file.write("#!/bin/sh\nprintf 'y = 3\\ny * 2\\n'\n")
+            os.chmod(program, 0o755)
+            path = os.environ["PATH"]
+            os.environ["PATH"] = folder + ":" + path
+            try:
+                self.assertEqual(ask("%paste")[0], "y = 3\ny * 2\n\n6\n")
+            finally:
+                os.environ["PATH"] = path
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -62,6 +62,11 @@ SCENARIOS = {
     "a wide letter at the edge": ["x" * 53 + "日", ["tide> " + "x" * 53, "日^"], BACKSPACE, ["tide> " + "x" * 53 + "^"]],
     "a full row": ["x" * 54, ["tide> " + "x" * 54, "^"], "y", ["tide> " + "x" * 54, "y^"],
                    BACKSPACE + BACKSPACE, ["tide> " + "x" * 53 + "^"]],
+    "recall puts an input up to be changed": [
+        "a = 5\r", "do\r", "a = 6\r", "end\r", ctrl("L"), "%recall 2\r", ["tide> %recall 2", "tide> do", "....>     a = 6", "....> end^"],
+        ctrl("C"), ["tide> %recall 2", "tide> do", "....>     a = 6", "....> end^C", "tide> ^"], "%recall 1\r",
+        ["tide> %recall 2", "tide> do", "....>     a = 6", "....> end^C", "tide> %recall 1", "tide> a = 5^"], "0\r", "a\r",
+        ["tide> %recall 2", "tide> do", "....>     a = 6", "....> end^C", "tide> %recall 1", "tide> a = 50", "tide> a", "50", "tide> ^"]],
     # ---- choices
     "more choices than rows stand side by side": [
         "for i = 1, 40 do _G['qq' .. i] = i end\r", ctrl("L"), "qq\t",

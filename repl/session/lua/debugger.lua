@@ -248,4 +248,23 @@ function debugger.post_mortem()
     return true
 end
 
+local automatic, seen -- %pdb; the failure that was looked at last
+
+function debugger.is_automatic()
+    return automatic or false
+end
+
+-- set_automatic(on): failures from now on are looked into at once, by who shows them.
+function debugger.set_automatic(on)
+    automatic, seen = on, failed
+end
+
+-- look_at_once(): what %debug does, of a failure that was not looked at yet, where that is wanted.
+function debugger.look_at_once()
+    if automatic and failed and failed ~= seen then
+        seen = failed
+        debugger.post_mortem()
+    end
+end
+
 return debugger

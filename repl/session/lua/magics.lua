@@ -527,6 +527,11 @@ define("debug", "%debug: a look into the functions that were running when the la
     end
 end)
 
+-- ---- those that fingers know ----
+
+import("fingers").install(define, {chosen = chosen, usage = usage, say = say, read_file = read_file, write_file = write_file, at_end = at_end,
+    compile = compile, run = function(name, line) return registered[name].run(line) end})
+
 -- ---- the table of them ----
 
 -- run(name, arguments, body, chunk, line): runs a magic; false: there is none of that name.

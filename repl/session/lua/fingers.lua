@@ -1,0 +1,175 @@
+-- fingers: magics that people know from IPython: inputs edited, run or put up again, a look where an input fails, and
+-- those that need nothing here, which say so. magics.lua calls it with what it has.
+
+local debugger = import "debugger"
+
+local fingers = {}
+
+-- ---- inputs ----
+
+-- Runs a text as an input would run; its values are those of the magic.
+local function run_text(text, tools)
+    return tools.compile("\n" .. text)()
+end
+
+local function joined(items)
+    local texts = {}
+    for i, item in ipairs(items) do
+        texts[i] = item[2]
+    end
+    return table.concat(texts, "\n")
+end
+
+-- Inputs by number, or the last one before this.
+local function chosen_or_last(line, name, tools)
+    local items = line ~= "" and tools.chosen(line, name) or {}
+    local inputs = rawget(user, "In")
+    if line == "" and type(inputs) == "table" and inputs[#inputs - 1] then
+        items = {{#inputs - 1, inputs[#inputs - 1]}}
+    end
+    if #items == 0 then
+        tools.usage("%s: there is no such input", name)
+    end
+    return items
+end
+
+local function offer(text, tools)
+    local ok = pcall(package.loaded.tide.set_next_input, text)
+    if not ok then -- a front end whose next input can't be set
+        tools.say(text)
+    end
+end
+
+-- The source of a Lua function, or nil.
+local function source_of(value)
+    local info = type(value) == "function" and debug.getinfo(value, "S")
+    local text = info and info.what ~= "C" and source(info.source)
+    local lines, n = {}, 0
+    for line in ((text or "") .. "\n"):gmatch("(.-)\n") do
+        n = n + 1
+        if n >= (info and info.linedefined or 1) and n <= (info and info.lastlinedefined or 0) then
+            lines[#lines + 1] = line
+        end
+    end
+    return #lines > 0 and table.concat(lines, "\n") or nil
+end
+
+local function quoted(path)
+    return "'" .. path:gsub("'", "'\\''") .. "'"
+end
+
+local function edit_file(path, tools)
+    local editor = os.getenv("VISUAL") or os.getenv("EDITOR") or "vi"
+    local ok, _, code = os.execute(editor .. " " .. quoted(path))
+    if not ok then
+        tools.usage("%%edit: %s ended with %s", editor, tostring(code))
+    end
+    return tools.read_file(path, "%edit")
+end
+
+-- What a line of %edit asks for: a text to begin with, and the file where it stays, if it is one's own.
+local function edited_text(line, tools)
+    local value = line:find("^[%a_][%w_]*$") and (rawget((locals()), line) or rawget(user, line))
+    if line == "" then
+        return ""
+    elseif line:find("^%d") then
+        return joined(tools.chosen(line, "%edit"))
+    elseif value ~= nil then
+        return source_of(value) or tools.usage("%%edit: there is no source of %s", line)
+    end
+    return nil, line
+end
+
+-- ---- the table of them ----
+
+function fingers.install(define, tools)
+    define("rerun", "%rerun [2-5 7]: runs inputs again, the last one without a number", function(line)
+        local text = joined(chosen_or_last(line, "%rerun", tools))
+        tools.say(text)
+        return run_text(text, tools)
+    end)
+    define("recall", "%recall [3]: puts an input up again, to be changed; the last one without a number", function(line)
+        offer(joined(chosen_or_last(line, "%recall", tools)), tools)
+    end)
+    define("rep", "%rep [3]: as %recall", function(line)
+        offer(joined(chosen_or_last(line, "%rep", tools)), tools)
+    end)
+    define("hist", "%hist [2-5 7]: as %history", function(line) tools.run("history", line) end)
+
+    define("edit", "%edit [3, a function or file.lua]: opens $EDITOR, and runs what it leaves; -x: without running it", function(line)
+        local keep, rest = line:match("^(%-x)%s*(.*)$")
+        line = rest or line
+        if package.loaded.tide._frontend().notebook then
+            tools.usage("%%edit needs a terminal: %%recall puts an input into the next cell")
+        end
+        local text, path = edited_text(line, tools)
+        local temporary = not path
+        if temporary then
+            path = os.tmpname()
+            os.rename(path, path .. ".lua")
+            path = path .. ".lua"
+            tools.write_file(path, text, "%edit")
+        end
+        local _ <close> = tools.at_end(function()
+            if temporary then
+                os.remove(path)
+            end
+        end)
+        local left = edit_file(path, tools)
+        if not keep then
+            return run_text(left, tools)
+        end
+    end)
+
+    define("paste", "%paste: runs what the clipboard holds", function(line)
+        if line ~= "" then
+            tools.usage("%%paste takes no arguments")
+        end
+        for _, command in ipairs {"wl-paste -n", "xclip -selection clipboard -o", "xsel -b", "pbpaste"} do
+            local pipe = io.popen(command .. " 2>/dev/null")
+            local text = pipe and pipe:read("a") or ""
+            if pipe and pipe:close() and text ~= "" then
+                tools.say(text)
+                return run_text(text, tools)
+            end
+        end
+        tools.usage("%%paste: no clipboard can be read (wl-paste, xclip, xsel and pbpaste are asked); pasting by the terminal's own "
+            .. "key works with lines of any number")
+    end)
+
+    -- ---- where an input fails ----
+
+    define("pdb", "%pdb [on|off]: whether an input that fails is looked into at once, as by %debug, in a terminal", function(line)
+        if line == "failed" then -- asked by the terminal behind an input that failed
+            debugger.look_at_once()
+        elseif line == "on" or line == "1" then
+            debugger.set_automatic(true)
+        elseif line == "off" or line == "0" then
+            debugger.set_automatic(false)
+        elseif line == "" then
+            debugger.set_automatic(not debugger.is_automatic())
+        else
+            tools.usage("%%pdb: on or off expected, got %s", line)
+        end
+        if line ~= "failed" then
+            tools.say("automatic %debug is " .. (debugger.is_automatic() and "on" or "off"))
+        end
+    end)
+
+    -- ---- not needed ----
+
+    for name, why in pairs {
+        matplotlib = "not needed: tide.plot draws in terminals and notebooks (?tide.plot)",
+        pylab = "not needed: everything is in tide, and tide.plot draws",
+        load_ext = "not needed: require loads modules, tide.magic.register adds magics; %time, %prof, %mem are there",
+        reload_ext = "not needed: package.loaded[name] = nil lets require read a module anew",
+        autoreload = "not there: package.loaded[name] = nil lets require read a module anew",
+        tensorboard = "not here: tensorboard --logdir runs, in a shell, shows what tide.utils.tensorboard.SummaryWriter wrote",
+        config = "not there: options are tide.set_printoptions, %precision, and what init.lua in ~/.config/tide sets",
+        colors = "not there: NO_COLOR=1 in the environment switches colours off",
+    } do
+        define(name, "%" .. name .. ": " .. why, function() tools.say("%" .. name .. " is " .. why) end)
+    end
+end
+
+return fingers
