@@ -10,6 +10,7 @@
 
 #include "cmake/embedded.h"
 #include "engine/core/memory.h"
+#include "engine/core/observer.h"
 #include "engine/cuda/cuda.h"
 #include "engine/cuda/late.h"
 #include "engine/cuda/late/nvrtc.h"
@@ -201,11 +202,7 @@ static int build(const char *text, int capability, void **built) {
         texts[n] = given->bytes;
         ways[n] = names[n];
     }
-    td_loading loading;
-    td_loading_begin(&loading, "NVRTC's kernel");
-    int status = compiler->compile(text, n, texts, ways, capability, built);
-    td_loading_end(&loading);
-    return status;
+    return compiler->compile(text, n, texts, ways, capability, built);
 }
 
 /* Into `made`, whose library and kernel are NULL where that fails. Reads nothing that the lock
@@ -330,7 +327,10 @@ static void begin_to_compile(program *p, const td_cu_code *code, const td_cuda_f
     kept++;
     if (p->text && now) {
         program made = {.library = NULL};
+        td_loading loading; /* the worker's compiling keeps nobody waiting */
+        td_loading_begin(&loading, "NVRTC's kernel");
         compile(p->text, p->device, &made);
+        td_loading_end(&loading);
         take_result(p, &made);
     } else if (p->text) {
         *last = p;

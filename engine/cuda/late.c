@@ -1,6 +1,8 @@
 /* late.c: loads modules beside this one. */
 #include "engine/cuda/late.h"
 
+#include "engine/core/observer.h"
+
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
