@@ -8,6 +8,24 @@ local function to_list(x)
     return x:to(tide.float64):tolist()
 end
 
+t.test("the_default_dtype_is_that_of_all_that_is_made_without_one", function()
+    local _ <close> = setmetatable({}, { __close = function() tide.set_default_dtype(tide.float32) end })
+    for _, dtype in ipairs { tide.float64, tide.float16, tide.bfloat16, tide.float32 } do
+        tide.set_default_dtype(dtype)
+        t.eq(tide.get_default_dtype(), dtype)
+        t.eq(tide.default_dtype, dtype)
+        for name, x in pairs { tensor = tide.tensor { 0.5 }, zeros = tide.zeros(1), rand = tide.rand(1), randn = tide.randn(1), eye = tide.eye(1),
+            linspace = tide.linspace(0, 1, 2), arange = tide.arange(0.5, 2), quotient = tide.tensor { 1 } / 2, root = tide.tensor { 4 }:sqrt(),
+            weight = tide.nn.Linear(1, 1).weight, full = tide.full({ 1 }, 0.5), window = tide.hann_window(3) } do
+            t.eq(x.dtype, dtype, name)
+        end
+        t.eq(tide.tensor { 1 }.dtype, tide.int64)
+        t.eq(tide.tensor { 0.5 }:float().dtype, tide.float32)
+    end
+    t.error_has(function() tide.set_default_dtype(tide.int64) end, "the default dtype is a floating one, got int64")
+    t.error_has(function() tide.default_dtype = tide.float64 end, "tide.set_default_dtype(dtype) sets it")
+end)
+
 t.test("values_round_to_the_nearest_of_the_dtype", function()
     t.eq(tide.tensor({ 1.1, 300, 65519 }, { dtype = tide.float16 }):tolist(), { 1.099609375, 300.0, 65504.0 })
     t.eq(tide.tensor({ 1.1, 301 }, { dtype = tide.bfloat16 }):tolist(), { 1.1015625, 300.0 })

@@ -8,6 +8,20 @@ local function same(x, values)
     t.eq(x == tide.tensor(values), true, tostring(x))
 end
 
+t.test("new_axes_in_strings_and_what_a_hole_is", function()
+    local x = tide.ones(2, 3)
+    for key, shape in pairs { ["nil, :"] = { 1, 2, 3 }, ["None, :"] = { 1, 2, 3 }, [":, newaxis"] = { 2, 1, 3 }, ["..., None"] = { 2, 3, 1 },
+        ["None"] = { 1, 2, 3 }, ["None, 1, nil"] = { 1, 1, 3 } } do
+        t.eq({ table.unpack(x[key].shape) }, shape, key)
+    end
+    t.eq({ table.unpack(x[{ {}, "None", 1 }].shape) }, { 2, 1 })
+    for _, key in ipairs { "Nonesuch", "nilly", "newaxis_" } do
+        t.error_has(function() return x[key] end, "a tensor has no field or method '" .. key .. "'")
+    end
+    t.error_has(function() return x[{ {}, nil, {} }] end, "index: the list has a hole, its element 2 is nil: a new axis is tide.newaxis")
+    t.error_has(function() x[{ {}, nil, {} }] = 5 end, "tide.newaxis")
+end)
+
 t.test("numbers_count_from_1_and_from_the_end", function()
     local x = matrix()
     same(x[1], { 0, 1, 2, 3 })
