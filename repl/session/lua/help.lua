@@ -107,37 +107,6 @@ function help.members(value, width)
     return #out > 0 and table.concat(out, "\n") or nil
 end
 
--- matching("tide.*2d"): the names that fit a pattern, a line each, capitals or not; nil: there are none. Names
--- that begin with an underscore are found by patterns that do.
-function help.matching(wanted)
-    local owner_text, pattern = string.match(wanted, "^(.-[.:]?)([^.:]*)$")
-    local owner = user
-    if owner_text ~= "" then
-        local tokens = names.tokens(string.sub(owner_text, 1, -2))
-        owner = names.value_at(tokens, #tokens)
-    end
-    local layers = names.layers(owner)
-    if owner_text == "" then
-        layers[#layers + 1] = (locals())
-    end
-    pattern = "^" .. string.gsub(string.gsub(string.lower(pattern), "%W", "%%%0"), "%%%*", ".*") .. "$"
-    local found = {}
-    for _, layer in ipairs(layers) do
-        for name in next, layer do
-            if type(name) == "string" and string.find(string.lower(name), pattern)
-                and (string.sub(name, 1, 1) ~= "_" or string.sub(pattern, 2, 3) == "%_") then
-                found[owner_text .. name] = true
-            end
-        end
-    end
-    local list = {}
-    for name in next, found do
-        list[#list + 1] = name
-    end
-    table.sort(list, before)
-    return #list > 0 and table.concat(list, "\n") or nil
-end
-
 -- Is it one of tide's modules: a table without a class, reached as a part of tide?
 function help.is_module(value)
     local mt = type(value) == "table" and names.meta(value)

@@ -259,11 +259,11 @@ end
 
 -- Is it names by a pattern, or things by words, that are asked for; and what is found, or nil.
 local function search_for(code)
-    local words = code:match("^%s*/%s*(.-)%s*$")
+    local words = string.match(code, "^%s*/%s*(.-)%s*$")
     if words then
         return true, search.by_words(words, 78)
-    elseif code:find("*", 1, true) and code:find("^%s*[%w_.:*]+%s*$") then
-        return true, search.by_pattern(code:match("%S+"), 78)
+    elseif string.find(code, "*", 1, true) and string.find(code, "^%s*[%w_.:*]+%s*$") then
+        return true, search.by_pattern(string.match(code, "%S+"), 78)
     end
 end
 

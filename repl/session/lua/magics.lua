@@ -136,8 +136,8 @@ local function object_line(value, mt)
     local ours = type(value) == "table" and mt and rawget(mt, "__tostring")
         and (names.doc(mt) or rawget(mt, "is_module_class") or rawget(value, "is_module_class"))
     local ok, text = pcall(tostring, ours and value or nil)
-    local line = ours and ok and text:match("^[^\n]*")
-    return line and (line:find("[({]$") and line .. "…" .. (line:sub(-1) == "(" and ")" or "}") or line) or nil
+    local line = ours and ok and string.match(text, "^[^\n]*")
+    return line and (string.find(line, "[({]$") and line .. "…" .. (string.sub(line, -1) == "(" and ")" or "}") or line) or nil
 end
 
 local function row_of(name, item)
@@ -527,9 +527,9 @@ define("debug", "%debug: a look into the functions that were running when the la
     end
 end)
 
--- ---- those that fingers know ----
+-- ---- those that people know from IPython ----
 
-import("fingers").install(define, {chosen = chosen, usage = usage, say = say, read_file = read_file, write_file = write_file, at_end = at_end,
+import("ipython").install(define, {chosen = chosen, usage = usage, say = say, read_file = read_file, write_file = write_file, at_end = at_end,
     compile = compile, run = function(name, line) return registered[name].run(line) end})
 
 -- ---- the table of them ----

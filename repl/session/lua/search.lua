@@ -9,15 +9,15 @@ local search = {}
 local MOST = 60 -- lines of an answer
 
 local function first_sentence(doc)
-    local line = (doc or ""):match("^[^\n]*")
-    return line:match("^(.-%.)%s") or line
+    local line = string.match(doc or "", "^[^\n]*")
+    return string.match(line, "^(.-%.)%s") or line
 end
 
 local function cut(text, width)
     if (utf8.len(text) or #text) <= width then
         return text
     end
-    return text:sub(1, (utf8.offset(text, width) or width + 1) - 1) .. "…"
+    return string.sub(text, 1, (utf8.offset(text, width) or width + 1) - 1) .. "…"
 end
 
 -- Calls visit(path, value) for the names of a module and of the modules and classes in it.
@@ -31,7 +31,7 @@ local function walk(path, module, visit, seen)
         names.field(tide, name) -- loads it
     end
     for name, value in next, module do
-        if type(name) == "string" and name:sub(1, 1) ~= "_" then
+        if type(name) == "string" and string.sub(name, 1, 1) ~= "_" then
             visit(path .. "." .. name, name, value)
             local room = type(value) == "table" and rawget(value, "__index") == nil
             if room and (names.doc(value) or names.meta(value) == nil) then
@@ -47,7 +47,7 @@ local function everything(visit)
     if tide then
         walk("tide", tide, visit, {})
         for name, value in next, names.tide_methods() or {} do
-            if rawget(tide, name) == nil and name:sub(1, 1) ~= "_" then
+            if rawget(tide, name) == nil and string.sub(name, 1, 1) ~= "_" then
                 visit("x:" .. name, name, value)
             end
         end
@@ -93,8 +93,8 @@ local function show(rows, width)
     wide = math.min(wide, width // 2)
     for i = 1, math.min(#rows, MOST) do
         local row = rows[i]
-        local line = row.path .. (" "):rep(wide - #row.path) .. "  " .. first_sentence(row.doc)
-        out[i] = cut((line:gsub("%s+$", "")), width)
+        local line = row.path .. string.rep(" ", wide - #row.path) .. "  " .. first_sentence(row.doc)
+        out[i] = cut((string.gsub(line, "%s+$", "")), width)
     end
     if #rows > MOST then
         out[#out + 1] = string.format("… %d more", #rows - MOST)
@@ -109,35 +109,37 @@ end
 
 -- "*int*" as a pattern of Lua's, letters of either case.
 local function pattern_of(glob)
-    return "^" .. glob:lower():gsub("[%p]", "%%%0"):gsub("%%%*", ".*") .. "$"
+    return "^" .. string.gsub(string.gsub(string.lower(glob), "[%p]", "%%%0"), "%%%*", ".*") .. "$"
 end
 
 -- The table of names that stands before the last dot or colon, with its path; nil: it is nothing.
 local function owner_of(path)
     local tokens = names.tokens(path)
     local value = names.value_at(tokens, #tokens)
-    if value == nil and path:find("^torch") then
-        return owner_of((path:gsub("^torch", "tide")))
+    if value == nil and string.find(path, "^torch") then
+        return owner_of((string.gsub(path, "^torch", "tide")))
     elseif value == nil and path == "x" then -- as help writes tensors
         return names.tensor_like
     end
     return value
 end
 
--- by_pattern(text, width): the names that match, below what stands before the last dot; or nil.
+-- by_pattern(text, width): the names that match, below what stands before the last dot; or nil. Names that begin with
+-- an underscore are found by patterns that do.
 function search.by_pattern(text, width)
-    local path, separator, glob = text:match("^(.-)([.:]?)([^.:]*)$")
+    local path, separator, glob = string.match(text, "^(.-)([.:]?)([^.:]*)$")
     local pattern, rows = pattern_of(glob), {}
+    local hidden = string.sub(glob, 1, 1) == "_"
     local function visit(full, name, value, doc)
-        if name:lower():find(pattern) then
-            rows[#rows + 1] = {path = full, value = value, doc = doc or doc_of(value), rank = select(2, full:gsub("[.:]", ""))}
+        if string.find(string.lower(name), pattern) then
+            rows[#rows + 1] = {path = full, value = value, doc = doc or doc_of(value), rank = select(2, string.gsub(full, "[.:]", ""))}
         end
     end
     if path == "" then
         local seen = {}
         for _, layer in ipairs {(locals()), table.unpack(names.layers(user))} do
             for name, value in next, layer do
-                if type(name) == "string" and name:sub(1, 1) ~= "_" and not seen[name] then
+                if type(name) == "string" and (hidden or string.sub(name, 1, 1) ~= "_") and not seen[name] then
                     seen[name] = true
                     visit(name, name, value)
                 end
@@ -154,7 +156,7 @@ function search.by_pattern(text, width)
     end
     for _, layer in ipairs(rawequal(owner, names.tensor_like) and {names.tide_methods()} or names.layers(owner)) do
         for name, value in next, layer do
-            if type(name) == "string" and name:sub(1, 1) ~= "_" then
+            if type(name) == "string" and (hidden or string.sub(name, 1, 1) ~= "_") then
                 visit(path .. separator .. name, name, value)
             end
         end
@@ -165,7 +167,7 @@ end
 -- by_words(text, width): what has all the words in its name or its doc, names first; or nil.
 function search.by_words(text, width)
     local words, rows = {}, {}
-    for word in text:lower():gmatch("%S+") do
+    for word in string.gmatch(string.lower(text), "%S+") do
         words[#words + 1] = word
     end
     if #words == 0 then
@@ -173,11 +175,11 @@ function search.by_words(text, width)
     end
     everything(function(path, name, value, doc)
         doc = doc or doc_of(value) or ""
-        local lower, rank = doc:lower(), 0
-        name = name:lower()
+        local lower, rank = string.lower(doc), 0
+        name = string.lower(name)
         for _, word in ipairs(words) do
-            local named = name:find(word, 1, true)
-            if not named and not lower:find(word, 1, true) then
+            local named = string.find(name, word, 1, true)
+            if not named and not string.find(lower, word, 1, true) then
                 return
             end
             rank = rank + (name == word and 0 or named and 1 or 2)

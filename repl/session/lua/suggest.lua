@@ -158,7 +158,7 @@ end
 
 -- unknown(path): what to say of a name such as "tide.nn.Linaer" of which nothing is known.
 function suggest.unknown(path)
-    if path:find("[*/]") then
+    if string.find(path, "[*/]") then
         return "nothing matches '" .. path .. "'"
     end
     local tokens = names.tokens(path)
@@ -176,9 +176,9 @@ function suggest.unknown(path)
     if last and last.kind == "name" and #tokens > 2 then
         owner = names.value_at(tokens, #tokens - 2)
     end
-    local pytorch = in_pytorch(path:gsub("^tide%.", ""):gsub("^x[.:]", "Tensor."):gsub(":", "."))
+    local pytorch = in_pytorch(string.gsub(string.gsub(string.gsub(path, "^tide%.", ""), "^x[.:]", "Tensor."), ":", "."))
     if pytorch then
-        return pytorch:find("^PyTorch") and pytorch or path .. ": " .. pytorch
+        return string.find(pytorch, "^PyTorch") and pytorch or path .. ": " .. pytorch
     end
     local found = owner ~= nil and suggest.nearest(last.text, names.layers(owner))
     return "nothing is known of '" .. path .. "'" .. (found and ": did you mean '" .. found .. "'?" or "")

@@ -1,15 +1,15 @@
--- fingers: magics that people know from IPython: inputs edited, run or put up again, a look where an input fails, and
+-- ipython: magics that people know from IPython: inputs edited, run or put up again, a look where an input fails, and
 -- those that need nothing here, which say so. magics.lua calls it with what it has.
 
 local debugger = import "debugger"
 
-local fingers = {}
+local ipython = {}
 
 -- ---- inputs ----
 
 -- Runs a text as an input would run; its values are those of the magic.
 local function run_text(text, tools)
-    return tools.compile("\n" .. text)()
+    return tools.compile("\n" .. text, "=(magic)")()
 end
 
 local function joined(items)
@@ -45,7 +45,7 @@ local function source_of(value)
     local info = type(value) == "function" and debug.getinfo(value, "S")
     local text = info and info.what ~= "C" and source(info.source)
     local lines, n = {}, 0
-    for line in ((text or "") .. "\n"):gmatch("(.-)\n") do
+    for line in string.gmatch((text or "") .. "\n", "(.-)\n") do
         n = n + 1
         if n >= (info and info.linedefined or 1) and n <= (info and info.lastlinedefined or 0) then
             lines[#lines + 1] = line
@@ -55,7 +55,7 @@ local function source_of(value)
 end
 
 local function quoted(path)
-    return "'" .. path:gsub("'", "'\\''") .. "'"
+    return "'" .. string.gsub(path, "'", "'\\''") .. "'"
 end
 
 local function edit_file(path, tools)
@@ -69,10 +69,10 @@ end
 
 -- What a line of %edit asks for: a text to begin with, and the file where it stays, if it is one's own.
 local function edited_text(line, tools)
-    local value = line:find("^[%a_][%w_]*$") and (rawget((locals()), line) or rawget(user, line))
+    local value = string.find(line, "^[%a_][%w_]*$") and (rawget((locals()), line) or rawget(user, line))
     if line == "" then
         return ""
-    elseif line:find("^%d") then
+    elseif string.find(line, "^%d") then
         return joined(tools.chosen(line, "%edit"))
     elseif value ~= nil then
         return source_of(value) or tools.usage("%%edit: there is no source of %s", line)
@@ -82,7 +82,7 @@ end
 
 -- ---- the table of them ----
 
-function fingers.install(define, tools)
+function ipython.install(define, tools)
     define("rerun", "%rerun [2-5 7]: runs inputs again, the last one without a number", function(line)
         local text = joined(chosen_or_last(line, "%rerun", tools))
         tools.say(text)
@@ -97,7 +97,7 @@ function fingers.install(define, tools)
     define("hist", "%hist [2-5 7]: as %history", function(line) tools.run("history", line) end)
 
     define("edit", "%edit [3, a function or file.lua]: opens $EDITOR, and runs what it leaves; -x: without running it", function(line)
-        local keep, rest = line:match("^(%-x)%s*(.*)$")
+        local keep, rest = string.match(line, "^(%-x)%s*(.*)$")
         line = rest or line
         if package.loaded.tide._frontend().notebook then
             tools.usage("%%edit needs a terminal: %%recall puts an input into the next cell")
@@ -172,4 +172,4 @@ function fingers.install(define, tools)
     end
 end
 
-return fingers
+return ipython
