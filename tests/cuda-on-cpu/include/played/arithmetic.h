@@ -195,7 +195,8 @@ TD_PLAYED_FN float __saturatef(float x) {
 
 /* ---- functions; the float ones round the double ones ---- */
 
-/* glibc has functions of these names from 2.41 (rsqrt 2.42) on, which round otherwise than CUDA's. */
+/* glibc has functions of these names from 2.41 (rsqrt 2.42) on, which round otherwise than those of
+ * CUDA. */
 #define sinpi  td_played_sinpi
 #define sinpif td_played_sinpif
 #define cospi  td_played_cospi
