@@ -55,6 +55,8 @@ MAGICS = [
     ("%run written.lua", ""), ("print(from_file)", "5"), ("%load written.lua", "from_file = 5"), ("%save saved.lua 1", "saved.lua"),
     ("%%bash\necho from bash", "from bash"), ("!echo once", "once"), ("files = !echo a; echo b", ""), ("print(#files)", "2"),
     ("%cd .", ""), ("%lsmagic", "%debug"), ("%reset", ""), ("%who", "no variables"), ("%flood off", ""), ("%flood on", ""), ("%debug", "post mortem"),
+    ("%%html\n<b>x</b>", ""), ("%%javascript\n1", ""), ("%%js\n1", ""), ("%%markdown\nx", ""), ("%%latex\nx", ""), ("%%svg\n<svg/>", ""),
+    ("%%writefile written.lua\nx = 1", "6 bytes"), ("%pinfo print", "print"), ("%pinfo2 print", "print"),
 ]
 
 

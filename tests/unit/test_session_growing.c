@@ -13,6 +13,8 @@ static const char *const texts[] = {
     "3;\n}\nt",
     "t = {\n  1,\n  2\n  ,3,\n}",
     "t = {\n  1,\n  2 3\n}",
+    "t = {\n  1\n  2\n}",
+    "t = {\n  1,\n  2\n  3,\n}",
     "t = {\n  f(1,\n  2),\n  function()\n    return 1\n  end,\n}",
     "t = {\n}, {\n  1,\n}",
     "f {\n  1,\n} {\n  2,\n}",
