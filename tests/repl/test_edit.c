@@ -234,6 +234,24 @@ TEST(what_was_changed_in_the_history_is_still_there) {
     rig_close(&r);
 }
 
+TEST(an_input_that_was_repeated_is_one_step_back) {
+    static const char *const repeated[] = {"one()", "two()", "two()", "two()", "one()", NULL};
+    static const char *const wanted[] = {"one()", "two()", "one()"};
+    rig r;
+    rig_open(&r, 40, 10);
+    remember(&r, repeated);
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        rig_send(&r, "\x1b[A");
+        CHECK_STR(rig_text(&r), wanted[i]);
+    }
+    rig_send(&r, "\x12"
+                 "()");
+    CHECK_STR(rig_row(&r, 2), "> one()");
+    CHECK_STR(rig_row(&r, 3), "  two()");
+    CHECK_STR(rig_row(&r, 4), ""); /* each once */
+    rig_close(&r);
+}
+
 TEST(the_search_shows_what_it_finds) {
     rig r;
     rig_open(&r, 40, 10);
@@ -571,6 +589,7 @@ int main(void) {
     RUN(up_finds_what_begins_as_what_is_written);
     RUN(up_and_down_move_within_an_input_before_they_leave_it);
     RUN(what_was_changed_in_the_history_is_still_there);
+    RUN(an_input_that_was_repeated_is_one_step_back);
     RUN(the_search_shows_what_it_finds);
     RUN(a_suggestion_is_taken_as_a_whole_or_word_by_word);
     RUN(tab_completes_as_far_as_it_can_and_lists_the_rest);
