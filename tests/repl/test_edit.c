@@ -241,7 +241,7 @@ TEST(an_input_that_was_repeated_is_one_step_back) {
     rig_open(&r, 40, 10);
     remember(&r, repeated);
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-        rig_send(&r, "\x1b[A");
+        rig_send(&r, "\x1b[5~");
         CHECK_STR(rig_text(&r), wanted[i]);
     }
     rig_send(&r, "\x12"
