@@ -246,7 +246,10 @@ void control_end(tide_session *s) {
 
 /* ---- the user's hook ---- */
 
+/* Ours stays: it is about to raise, at the place where it was to. */
 static void set_hook(tide_session *s, lua_Hook hook) {
+    if (lua_gethook(s->L) == stop_hook)
+        return;
     lua_sethook(s->L, hook, hook ? s->hook_mask : 0, hook ? s->hook_count : 0);
     if (stopping()) /* it came meanwhile */
         arm(s, atomic_load(&s->running));
