@@ -55,7 +55,7 @@ static int fail_name(lua_State *L, const char *name) {
     enum { MOST = 128 };
     const char *modules[MOST];
     int n = 0;
-    if (name[0] == '_')
+    if (tide_is_private(name))
         return 0;
     for (const tide_embedded *e = tide_embedded_tide_lua; e->name && n < MOST - 2; e++)
         if (e->name[0] != '_')

@@ -70,10 +70,33 @@ static void free_anchor(tide_anchor *anchor) {
     home_release(home);
 }
 
+/* The table of anchored values stands in a slot, a table of one value, that the registry holds:
+ * circles.c takes it out for a collection, and whoever keeps what the registry holds must not keep
+ * the values. Pushes the value of the slot, nil where there is none. */
+void tide_script_push_table(lua_State *L) {
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &table_key) != LUA_TTABLE)
+        return;
+    lua_rawgeti(L, -1, 1);
+    lua_remove(L, -2);
+}
+
+void tide_script_set_table(lua_State *L) {
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &table_key) != LUA_TTABLE) {
+        lua_pop(L, 1);
+        lua_createtable(L, 1, 0);
+        lua_pushvalue(L, -1);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, &table_key);
+    }
+    lua_insert(L, -2);
+    lua_rawseti(L, -2, 1);
+    lua_pop(L, 1);
+}
+
 /* Push the table of anchored values. False (nothing pushed): circles.c has it, and a finalizer that
  * runs before its own wants it. */
 static bool push_table(lua_State *L) {
-    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &table_key) == LUA_TTABLE)
+    tide_script_push_table(L);
+    if (lua_istable(L, -1))
         return true;
     lua_pop(L, 1);
     return false;
@@ -104,14 +127,6 @@ void tide_anchor_held_by(tide_anchor *anchor, const void *holder) {
 
 int tide_script_anchors(const tide_state *state) {
     return state->home->count;
-}
-
-void tide_script_push_table(lua_State *L) {
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &table_key);
-}
-
-void tide_script_set_table(lua_State *L) {
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &table_key);
 }
 
 const tide_anchor *tide_anchor_next(const tide_state *state, const tide_anchor *anchor) {
@@ -316,7 +331,7 @@ void tide_open_script(lua_State *L, tide_state *state) {
     if (!state->home)
         state->home = make_home(L, state);
     lua_newtable(L);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &table_key);
+    tide_script_set_table(L);
     lua_createtable(L, 1, 0);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &error_key);
     tide_push_function(L, trampoline, 0);

@@ -99,15 +99,13 @@ int tide_fail_name(lua_State *L, const char *module, const char *const *more, in
     return tide_error(L, "%s has no '%s'", module, name);
 }
 
-/* A module's own affairs may be asked for, whether they are there or not; what PyTorch calls so is
- * answered. */
-static bool is_private(const char *name) {
+bool tide_is_private(const char *name) {
     return *name == '_' && strncmp(name, "_foreach_", strlen("_foreach_")) != 0;
 }
 
 /* __index of a module. */
 static int fail_member(lua_State *L) {
-    if (lua_type(L, 2) != LUA_TSTRING || is_private(lua_tostring(L, 2)))
+    if (lua_type(L, 2) != LUA_TSTRING || tide_is_private(lua_tostring(L, 2)))
         return 0;
     return tide_fail_name(L, lua_tostring(L, lua_upvalueindex(UP_MODULE)), NULL, 0);
 }
