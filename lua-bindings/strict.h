@@ -10,8 +10,8 @@
 void tide_seal_module(lua_State *L, int idx, const char *name);
 /* Sets __newindex of the tide table's metatable, which is on top. */
 void tide_set_newindex(lua_State *L);
-/* Is it a name of Tide's own affairs, which may be asked for and be nil? Of names that begin with an
- * underscore those of PyTorch's lists of operators are not. */
+/* Is it a name of Tide's own affairs, which may be asked for and be nil? Of names that begin with
+ * an underscore those of PyTorch's lists of operators are not. */
 bool tide_is_private(const char *name);
 /* Raises for the name at index 2 that the table at index 1 has not; n more names that it might be
  * (at most 1024). */
