@@ -5,12 +5,12 @@ _tide() {
     --profile | -f) COMPREPLY=($(compgen -f -- "$word")) && return ;;
     --prefix) COMPREPLY=($(compgen -d -- "$word")) && return ;;
     --device) COMPREPLY=($(compgen -W "cpu cuda" -- "$word")) && return ;;
-    -e | -l) return ;;
+    -e | -l | --profile-events) return ;;
     esac
     if [[ ${1##*/} == tide-kernel ]]; then
-        COMPREPLY=($(compgen -W "-f --install --uninstall --user --prefix --sys-prefix --version --help" -- "$word"))
+        COMPREPLY=($(compgen -W "-f --f --install --uninstall --user --prefix --sys-prefix --version --help" -- "$word"))
     elif [[ $word == -* ]]; then
-        COMPREPLY=($(compgen -W "-e -l -i - -- --no-init --profile --bottleneck --advise --json --info --ops --device
+        COMPREPLY=($(compgen -W "-e -l -i - -- --no-init --profile --profile-events --bottleneck --advise --json --info --ops --device
             --peak --version --help" -- "$word"))
     else
         COMPREPLY=($(compgen -f -X '!*.lua' -- "$word") $(compgen -d -- "$word"))

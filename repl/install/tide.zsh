@@ -3,6 +3,7 @@
 if [[ $service == tide-kernel ]]; then
     _arguments \
         '-f[run the kernel of a connection file]:file:_files' \
+        '--f=[run the kernel of a connection file]:file:_files' \
         '--install[make Jupyter see the kernel]' \
         '--uninstall[undo that]' \
         '--user[for you alone]' \
@@ -17,6 +18,7 @@ else
         '-i[open the prompt afterwards]' \
         '--no-init[without init.lua]' \
         '--profile[record a Chrome trace]:file:_files' \
+        '--profile-events[how many events a trace keeps]:number:' \
         '--bottleneck[say what to change first]' \
         '--advise[say line by line what could be better]' \
         '--json[advice as JSON]' \

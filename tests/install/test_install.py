@@ -143,10 +143,10 @@ class Options(unittest.TestCase):
         for option in options:
             word = re.compile(rf"(?<![\w-]){re.escape(option)}(?![\w-])")
             with self.subTest(option=option):
-                self.assertRegex(page, word)
-                self.assertRegex(bash, word)
-                self.assertRegex(zsh, word)
-                self.assertRegex(fish, rf"-c {program} -{'l' if option.startswith('--') else 's'} {option.lstrip('-')}\b")
+                in_fish = rf"-c {program} -{'l' if option.startswith('--') else 's'} {option.lstrip('-')}\b"
+                for name, text, pattern in (("man page", page, word), ("bash", bash, word), ("zsh", zsh, word),
+                                            ("fish", fish, in_fish)):
+                    self.assertTrue(re.search(pattern, text), f"{name} lacks it")
 
     def test_tide(self):
         self.check("tide", "repl")
