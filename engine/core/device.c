@@ -104,7 +104,13 @@ td_status td_device_parse(const char *text, td_device *device) {
 }
 
 const char *td_device_name(td_device device) {
-    return device.type == TD_CPU ? "cpu" : names[device.type][device.index];
+    /* CUDA's, where its module isn't loaded: a trace from elsewhere may name them */
+    static const char *const cuda[MAX_DEVICES] = {
+        "cuda:0", "cuda:1", "cuda:2",  "cuda:3",  "cuda:4",  "cuda:5",  "cuda:6",  "cuda:7",
+        "cuda:8", "cuda:9", "cuda:10", "cuda:11", "cuda:12", "cuda:13", "cuda:14", "cuda:15"};
+    if (device.type == TD_CPU)
+        return "cpu";
+    return td_backends[device.type] ? names[device.type][device.index] : cuda[device.index];
 }
 
 /* ---- streams ---- */
