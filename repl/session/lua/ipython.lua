@@ -22,11 +22,9 @@ end
 
 -- Inputs by number, or the last one before this.
 local function chosen_or_last(line, name, tools)
-    local items = line ~= "" and tools.chosen(line, name) or {}
-    local inputs = rawget(user, "In")
-    if line == "" and type(inputs) == "table" and inputs[#inputs - 1] then
-        items = {{#inputs - 1, inputs[#inputs - 1]}}
-    end
+    local inputs = tools.remembered()
+    local last = #inputs - 1
+    local items = line ~= "" and tools.chosen(tools.words(line), name) or {line == "" and inputs[last] and {last, inputs[last]}}
     if #items == 0 then
         tools.usage("%s: there is no such input", name)
     end
@@ -34,7 +32,7 @@ local function chosen_or_last(line, name, tools)
 end
 
 local function offer(text, tools)
-    local ok = pcall(package.loaded.tide.set_next_input, text)
+    local ok = pcall(tide.set_next_input, text)
     if not ok then -- a front end whose next input can't be set
         tools.say(text)
     end
@@ -73,7 +71,7 @@ local function edited_text(line, tools)
     if line == "" then
         return ""
     elseif string.find(line, "^%d") then
-        return joined(tools.chosen(line, "%edit"))
+        return joined(tools.chosen(tools.words(line), "%edit"))
     elseif value ~= nil then
         return source_of(value) or tools.usage("%%edit: there is no source of %s", line)
     end
@@ -99,7 +97,7 @@ function ipython.install(define, tools)
     define("edit", "%edit [3, a function or file.lua]: opens $EDITOR, and runs what it leaves; -x: without running it", function(line)
         local keep, rest = string.match(line, "^(%-x)%s*(.*)$")
         line = rest or line
-        if package.loaded.tide._frontend().notebook then
+        if tide._frontend().notebook then
             tools.usage("%%edit needs a terminal: %%recall puts an input into the next cell")
         end
         local text, path = edited_text(line, tools)

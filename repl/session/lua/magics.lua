@@ -529,7 +529,7 @@ end)
 
 -- ---- those that people know from IPython ----
 
-import("ipython").install(define, {chosen = chosen, usage = usage, say = say, read_file = read_file, write_file = write_file, at_end = at_end,
+import("ipython").install(define, {chosen = chosen, words = words, remembered = remembered, usage = usage, say = say, read_file = read_file, write_file = write_file, at_end = at_end,
     compile = compile, run = function(name, line) return registered[name].run(line) end})
 
 -- ---- the table of them ----
