@@ -3,6 +3,7 @@
  */
 #include "repl/bottleneck.h"
 #include "repl/protected.h"
+#include "repl/session/eval.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +28,7 @@ typedef struct run {
 
 /* ---- Lua's side ---- */
 
-/* (name, ...): a function of tide._bottleneck. */
+/* (name, ...): a function of tide._bottleneck. Returns its value. */
 static int call_bottleneck(lua_State *L) {
     tide_session_push_tide(L);
     lua_getfield(L, -1, "_bottleneck");
@@ -38,21 +39,38 @@ static int call_bottleneck(lua_State *L) {
     return 1;
 }
 
-static bool call(tide_session *s, const char *name, const char *part, const char *path) {
-    lua_State *L = tide_session_lua(s);
-    const char *problem = protected_call(L, call_bottleneck, 3, (const char *[]){name, part, path});
-    if (problem)
-        fprintf(stderr, "tide: --bottleneck: %s\n", problem);
-    lua_pop(L, 1);
-    return !problem;
+typedef struct part_call {
+    const char *name, *part, *path;
+} part_call;
+
+static int call_part(lua_State *L) {
+    const part_call *c = lua_touserdata(L, 1);
+    lua_settop(L, 0);
+    lua_pushcfunction(L, call_bottleneck);
+    lua_pushstring(L, c->name);
+    lua_pushstring(L, c->part);
+    lua_pushstring(L, c->path);
+    lua_call(L, 3, 0);
+    return 0;
+}
+
+/* As an input: a hook that it sets or takes away is the script's. */
+static bool call(tide_session *s, part_call c) {
+    tide_result r;
+    eval_call(s, call_part, &c, &r);
+    bool ok = r.outcome == TIDE_OK;
+    if (!ok)
+        fprintf(stderr, "tide: --bottleneck: %s\n", r.evalue ? r.evalue : "failed");
+    tide_result_clear(&r);
+    return ok;
 }
 
 bool bottleneck_begin(tide_session *s, const char *part) {
-    return call(s, "begin", part, NULL);
+    return call(s, (part_call){"begin", part, NULL});
 }
 
 bool bottleneck_finish(tide_session *s, const char *part, const char *path) {
-    return call(s, "finish", part, path);
+    return call(s, (part_call){"finish", part, path});
 }
 
 /* (script, path, code, path, code, ...): the page, or nil. */

@@ -141,13 +141,12 @@ static void answer_question(lua_State *L, const job *j, size_t start, size_t end
     tide_bundle bundle = {0};
     lua_pushlstring(L, j->code + start, end - start);
     int name = lua_gettop(L);
-    bool wild = memchr(j->code + start, '*', end - start) != NULL;
-    if (end == start || wild)
-        push_answer(L, "help", wild ? "matching" : "introduction", name);
+    if (end == start)
+        push_answer(L, "help", "introduction", name);
     if (lua_gettop(L) > name && lua_isstring(L, -1)) {
         j->r->pager = copy_visible(lua_tostring(L, -1), lua_rawlen(L, -1));
-    } else if (!wild && tide_session_inspect(j->s, j->code + start, end - start, end - start,
-                                             detail, &bundle)) {
+    } else if (tide_session_inspect(j->s, j->code + start, end - start, end - start, detail,
+                                    &bundle)) {
         j->r->pager = copy_visible(bundle.entries[0].data, bundle.entries[0].len);
     } else {
         push_answer(L, "suggest", "unknown", name);

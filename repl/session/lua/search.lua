@@ -51,7 +51,7 @@ local function everything(visit)
                 visit("x:" .. name, name, value)
             end
         end
-        for name, text in next, tide._pages do
+        for name, text in next, names.field(tide, "_pages") or {} do
             visit("?" .. name, name, nil, text)
         end
     end
@@ -137,7 +137,9 @@ function search.by_pattern(text, width)
     end
     if path == "" then
         local seen = {}
-        for _, layer in ipairs {(locals()), table.unpack(names.layers(user))} do
+        local layers = names.layers(user)
+        layers[#layers + 1] = (locals()) -- nil: there are none
+        for _, layer in ipairs(layers) do
             for name, value in next, layer do
                 if type(name) == "string" and (hidden or string.sub(name, 1, 1) ~= "_") and not seen[name] then
                     seen[name] = true
