@@ -140,6 +140,7 @@ int luaopen_tide(lua_State *L) {
     tide_open_image(L);
     tide_open_watched(L);
     tide_open_cuda(L);
+    tide_open_doctor(L);
     list_submodules(L);
     tide_push_newaxis(L);
     lua_setfield(L, -2, "newaxis");

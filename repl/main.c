@@ -31,6 +31,8 @@ static const char usage[] =
     "  --bottleneck     run the script three times, recorded, and say what to change first\n"
     "  --advise [--json]   record what the script does, and say line by line what could be better\n"
     "  --info      what this build finds on this machine, a fact a line\n"
+    "  --doctor [--json]   what is missing or slow on this machine, and what mends it\n"
+    "  --doctor [--json] FILE...   what files are, what they hold, and what is wrong with them\n"
     "  --ops       all operators by family: signature and what it does, a line each\n"
     "  --ops --device NAME   where each runs: on the device (\"cuda\"), or what the CPU does for "
     "it\n"
@@ -43,13 +45,14 @@ static const char usage[] =
     "inputs are like one chunk: locals at the top of one stay in sight.\n";
 
 typedef struct options {
-    bool interactive, info, ops, peak, no_init;
+    bool interactive, info, ops, peak, no_init, doctor;
     bool advise, json, bottleneck;
     const char *part, *part_path; /* of --bottleneck, which this is a run of; NULL: none */
     bool has_code;                /* -e or -l */
     const char *device;           /* of --ops; NULL: none */
     const char *profile;          /* where the trace goes; NULL: nothing is recorded */
     long long profile_events;     /* that it keeps at most; 0: as many as if nothing is said */
+    const char *cpu;              /* what TIDE_CPU named in vain; NULL: nothing */
     int script;                   /* index of the script's path in argv, 0: none */
     bool left;                    /* what ran called os.exit: no prompt follows, -i or not */
     bool interrupted;             /* what ran last */
@@ -104,6 +107,8 @@ static int parse_options(int argc, char **argv, options *o) {
             o->advise = true;
         } else if (strcmp(arg, "--json") == 0) {
             o->json = true;
+        } else if (strcmp(arg, "--doctor") == 0) {
+            o->doctor = true;
         } else if (strcmp(arg, "--ops") == 0) {
             o->ops = true;
         } else if (strcmp(arg, "--device") == 0) {
@@ -275,6 +280,49 @@ static int print_lines(tide_session *s, const char *function, const char *argume
     return 0;
 }
 
+/* What --doctor looks at: the form of what it prints, TIDE_CPU where it names nothing that runs,
+ * and paths. */
+typedef struct doctor_call {
+    const char *form, *cpu;
+    char **paths;
+    int npaths, code;
+} doctor_call;
+
+static int call_doctor(lua_State *L) {
+    doctor_call *c = lua_touserdata(L, 1);
+    luaL_checkstack(L, c->npaths + 4, "too many files");
+    tide_session_push_tide(L);
+    lua_getfield(L, -1, "_doctor");
+    lua_pushstring(L, c->form);
+    lua_pushstring(L, c->cpu);
+    for (int k = 0; k < c->npaths; k++)
+        lua_pushstring(L, c->paths[k]);
+    lua_call(L, 2 + c->npaths, 1);
+    for (lua_Integer i = 1; lua_rawgeti(L, -1, i) == LUA_TSTRING; i++) {
+        puts(lua_tostring(L, -1));
+        lua_pop(L, 1);
+    }
+    lua_getfield(L, -2, "code");
+    c->code = (int)lua_tointeger(L, -1);
+    return 0;
+}
+
+/* The exit code: 1 where there is a problem. */
+static int run_doctor(tide_session *s, int argc, char **argv, options *o) {
+    tide_result r;
+    doctor_call call = {.form = o->json ? "json" : NULL,
+                        .cpu = o->cpu,
+                        .paths = argv + o->script,
+                        .npaths = o->script ? argc - o->script : 0};
+    eval_call(s, call_doctor, &call, &r);
+    o->interrupted = r.outcome == TIDE_INTERRUPTED;
+    if (r.outcome != TIDE_OK && !o->interrupted)
+        fprintf(stderr, "tide: --doctor: %s\n", r.evalue ? r.evalue : "failed");
+    int code = r.outcome == TIDE_OK ? call.code : 1;
+    tide_result_clear(&r);
+    return code;
+}
+
 static int run_prompt(tide_session *s, options *o) {
     o->interrupted = false;
     if (isatty(STDIN_FILENO)) /* what a program types is nobody's history */
@@ -349,12 +397,25 @@ static int run_advised(tide_session *s, int argc, char **argv, options *o) {
     return told || code ? code : 1;
 }
 
+/* Behind --doctor's files --json is an option too; the number of arguments without it. */
+static int take_json(int argc, char **argv, options *o) {
+    int kept = o->script;
+    for (int i = o->script; i < argc; i++)
+        if (strcmp(argv[i], "--json") == 0)
+            o->json = true;
+        else
+            argv[kept++] = argv[i];
+    return kept;
+}
+
 /* What does not go together: the exit code; -1: nothing. */
 static int check_together(const options *o) {
     if (o->device && !o->ops)
         return usage_error("--ops is missing beside", "--device");
-    if (o->json && !o->advise)
-        return usage_error("--advise is missing beside", "--json");
+    if (o->json && !o->advise && !o->doctor)
+        return usage_error("--advise or --doctor is missing beside", "--json");
+    if (o->doctor && (o->has_code || o->interactive || o->profile || o->advise || o->bottleneck))
+        return usage_error("-e, -l, -i and recordings don't go with", "--doctor");
     if (o->profile_events && !o->profile)
         return usage_error("--profile is missing beside", PROFILE_EVENTS);
     if (o->advise && o->profile)
@@ -382,6 +443,8 @@ static int run_profiled(tide_session *s, int argc, char **argv, options *o) {
 static int run(tide_session *s, int argc, char **argv, options *o) {
     if (!give_arg(tide_session_lua(s), argc, argv, o->script))
         return 1;
+    if (o->doctor)
+        return run_doctor(s, argc, argv, o);
     if (o->info)
         return print_lines(s, "_info", NULL, "tide " TIDE_VERSION "\n");
     if (o->ops)
@@ -405,6 +468,8 @@ static int run(tide_session *s, int argc, char **argv, options *o) {
 int main(int argc, char **argv) {
     options o = {0};
     int code = parse_options(argc, argv, &o);
+    if (o.doctor && o.script)
+        argc = take_json(argc, argv, &o);
     if (code < 0)
         code = check_together(&o);
     if (code >= 0)
@@ -419,6 +484,11 @@ int main(int argc, char **argv) {
     tide_frontend frontend = {.interactive = isatty(STDOUT_FILENO),
                               .color = terminal_has_color(STDERR_FILENO)};
     tide_session *s = tide_session_new(&frontend);
+    if (!s && o.doctor && getenv("TIDE_CPU")) { /* which the doctor is to say */
+        o.cpu = getenv("TIDE_CPU");
+        setenv("TIDE_CPU", "baseline", 1);
+        s = tide_session_new(&frontend);
+    }
     if (!s)
         return 1;
     terminal_catch_interrupts(s);

@@ -21,8 +21,9 @@ else
         '--profile-events[how many events a trace keeps]:number:' \
         '--bottleneck[say what to change first]' \
         '--advise[say line by line what could be better]' \
-        '--json[advice as JSON]' \
+        '--json[advice or findings as JSON]' \
         '--info[what this build finds on this machine]' \
+        '--doctor[what is wrong with this machine, or with files]' \
         '--ops[all operators]' \
         '--device[where operators run]:device:(cpu cuda)' \
         '--peak[measure what this machine can do]' \
