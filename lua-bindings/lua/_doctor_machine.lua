@@ -210,7 +210,8 @@ local function tell_terminal(out, machine)
     elseif not term or term == "dumb" then
         out.mended("terminal", ("TERM=%s: no editing of lines in place, no colours"):format(term or ""), "export TERM=xterm-256color")
     else
-        out.ok("terminal", "%s, %d × %d", term, machine.columns or 0, machine.rows or 0)
+        local known = (machine.columns or 0) > 0 and (" of %d columns, %d rows"):format(machine.columns, machine.rows) or ""
+        out.ok("terminal", "%s%s", term, known)
     end
     if machine.terminal_out and (machine.columns or 80) > 0 and (machine.columns or 80) < 40 then
         out.mended("terminal", ("%d columns: tensors and tables are wider"):format(machine.columns), "stty columns 80")

@@ -10,7 +10,7 @@ _tide() {
     if [[ ${1##*/} == tide-kernel ]]; then
         COMPREPLY=($(compgen -W "-f --f --install --uninstall --user --prefix --sys-prefix --version --help" -- "$word"))
     elif [[ $word == -* ]]; then
-        COMPREPLY=($(compgen -W "-e -l -i - -- --no-init --profile --profile-events --bottleneck --advise --json --info --ops --device
+        COMPREPLY=($(compgen -W "-e -l -i - -- --no-init --profile --profile-events --bottleneck --advise --json --info --doctor --ops --device
             --peak --version --help" -- "$word"))
     else
         COMPREPLY=($(compgen -f -X '!*.lua' -- "$word") $(compgen -d -- "$word"))

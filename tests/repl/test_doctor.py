@@ -3,17 +3,21 @@ cut off and hostile, all made here.
 
 usage: TIDE=path/to/tide test_doctor.py
 """
+import fcntl
 import gzip
 import io
 import json
 import os
 import pickle
+import pty
 import resource
+import shutil
 import stat
 import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import types
 import unittest
 import zipfile
@@ -82,6 +86,48 @@ class Machine(Doctor):
             with self.subTest(variables=variables):
                 self.has(self.findings(**variables), word, topic, text)
 
+    def test_the_terminal(self):
+        for variables, columns, word, text in (({"TERM": "dumb"}, 80, "note", "mend: export TERM="), ({"TERM": None}, 80, "note", "TERM=:"),
+                                               ({"TERM": "xterm"}, 20, "note", "mend: stty columns 80"),
+                                               ({"TERM": "xterm", "NO_COLOR": "1"}, 80, "note", "mend: unset NO_COLOR"),
+                                               ({"TERM": "xterm"}, 80, "ok", "xterm of 80 columns, 24 rows")):
+            with self.subTest(variables=variables, columns=columns):
+                master, slave = pty.openpty()
+                fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+                environment = {**os.environ, "HOME": self.home, **variables}
+                environment = {name: value for name, value in environment.items() if value is not None
+                               and (name != "NO_COLOR" or name in variables)}
+                process = subprocess.Popen([TIDE, "--doctor"], stdin=slave, stdout=slave, stderr=slave, env=environment, cwd=self.folder)
+                os.close(slave)
+                shown = b""
+                while True:
+                    try:
+                        piece = os.read(master, 65536)
+                    except OSError:  # the other side is closed
+                        break
+                    if not piece:
+                        break
+                    shown += piece
+                process.wait()
+                os.close(master)
+                lines = [line for line in shown.decode().splitlines() if line[9:21].strip() == "terminal"]
+                self.assertTrue(any(line.startswith(word) and text in line for line in lines), lines)
+
+    def test_half_an_install(self):
+        """The program and libtide.so without the modules and the kernel that belong beside them."""
+        half = os.path.join(self.folder, "half")
+        os.mkdir(half)
+        program = os.path.realpath(TIDE)
+        loaded = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+        library = next(line.split()[2] for line in loaded.splitlines() if "libtide.so" in line)
+        for path in (program, library):
+            shutil.copy(path, os.path.join(half, os.path.basename(path)))
+        done = subprocess.run([os.path.join(half, "tide"), "--doctor"], capture_output=True, text=True, check=False, cwd=self.folder,
+                              env={**os.environ, "HOME": self.home, "LD_LIBRARY_PATH": half})
+        self.assertEqual(done.returncode, 1, done)
+        for text in ("oneDNN (not loaded); mend: sudo apt-get install libdnnl-dev", "OpenBLAS (not loaded); mend: ", "no tide-kernel beside"):
+            self.assertIn(text, done.stdout)
+
     def test_limits(self):
         def few_addresses(): resource.setrlimit(resource.RLIMIT_AS, (800 << 20, 800 << 20))
         def few_files(): resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
@@ -123,7 +169,6 @@ class Machine(Doctor):
         with open(draft, "w", encoding="utf-8"):
             pass
         self.has(self.findings(), "note", "leftovers", "mend: rm ./.weights.draft")
-        import fcntl
         with open(draft, encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             self.has(self.findings(), "note", "leftovers", "being written by another process")
