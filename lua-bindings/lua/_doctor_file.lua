@@ -239,13 +239,15 @@ end
 
 -- ---- which is it? ----
 
--- Eight bytes with a length, and JSON behind them.
+-- Eight bytes with a length, which letters would make longer than any file, and JSON behind them.
 local function is_safetensors(file, head)
-    return #head >= 10 and head:sub(9, 9) == "{" and head:find('^%s*["}]', 10) ~= nil
+    return #head >= 10 and not head:find("^[\t\n\r -~][\t\n\r -~][\t\n\r -~][\t\n\r -~][\t\n\r -~]") and head:sub(9, 9) == "{" and head:find('^%s*["}]', 10) ~= nil
         or file.path:find("%.safetensors$") and #head >= 8 and not is_text(head)
 end
 
-local function is_json(head) return head:find("^[%s]*[{%[]%s*[%[{\"%d%-%]}tfn]") ~= nil or head:find("^\xEF\xBB\xBF%s*[{%[]") ~= nil end
+local function is_json(file, head)
+    return file.path:find("%.json$") or file.path:find("%.ipynb$") or head:find("^[%s]*[{%[]%s*[%[{\"%d%-%]}tfn]") ~= nil or head:find("^\xEF\xBB\xBF%s*[{%[]") ~= nil
+end
 
 local function tell_kind(file, head, out)
     if head:sub(1, 6) == "\x93NUMPY" then
@@ -274,7 +276,7 @@ local function tell_kind(file, head, out)
         tide._doctor_torch.pickle(file, out)
     elseif tide._doctor_onnx.is_model(file) then
         tide._doctor_onnx.tell(file, out)
-    elseif is_json(head) then
+    elseif is_json(file, head) then
         local long = file.size > MAX_JSON
         tide._doctor_json.tell(file.pieces(0, math.min(file.size, MAX_JSON)), out, function() return long end)
         if long then

@@ -6,13 +6,14 @@ local MAX_DEPTH, MAX_KEY, MAX_NUMBER, MAX_KINDS = 256, 200, 400, 200
 local byte = string.byte
 local WINDOW <const> = 1 << 12 -- a token but a string lies in so many bytes
 
--- Where a scan stands: `text` from `at` on is not read yet; `lines` before it end at `line_start` bytes of the file.
+-- Where a scan stands: `text` from `at` on is not read yet; `lines` before it end at `line_start` bytes
+-- of the file; of the bytes of its line that are behind it `wide` begin no character.
 local Scanner = {}
 Scanner.__index = Scanner
 
 -- read(): the next piece of the file, nil at its end.
 local function new_scanner(read)
-    return setmetatable({ read = read, text = "", at = 1, before = 0, lines = 0, line_start = 0, kinds = {}, keys = {},
+    return setmetatable({ read = read, text = "", at = 1, before = 0, lines = 0, line_start = 0, wide = 0, kinds = {}, keys = {},
         counts = {}, depth = 0 }, Scanner)
 end
 
@@ -24,8 +25,10 @@ function Scanner:forget()
         if not found or found >= self.at then
             break
         end
-        self.lines, self.line_start, from = self.lines + 1, self.before + found, found + 1
+        self.lines, self.line_start, self.wide, from = self.lines + 1, self.before + found, 0, found + 1
     end
+    local _, wide = text:sub(from, self.at - 1):gsub("[\x80-\xBF]", "")
+    self.wide = self.wide + wide
     self.before = self.before + self.at - 1
     self.text, self.at = text:sub(self.at), 1
 end
@@ -44,7 +47,7 @@ end
 
 function Scanner:fail(what)
     self:forget()
-    local column = self.before - self.line_start + 1
+    local column = self.before - self.line_start - self.wide + 1
     local cut = self.done and self.text == ""
     error({ json = ("%s at line %d, column %d"):format(cut and "the text ends early: " .. what or what,
         self.lines + 1, column) }, 0)
@@ -328,7 +331,7 @@ local function tell_text(s, out)
     if s.kind == "object" then
         out.ok("object", "%d entries%s", s.ntop, #names > 0 and ": " .. table.concat(names, ", ", 1, math.min(#names, 12))
             .. (s.ntop > #names and ", …" or "") or "")
-    else
+    elseif s.kind then
         out.ok(s.kind, "%s", s.kind == "array" and s.ntop .. " entries" or "a single value")
     end
     if s.top.weight_map == "object" then

@@ -270,7 +270,8 @@ local function gather(value, name, into, depth)
         tide._doctor_arrays.add(into.list, name == "" and "tensor" or name, found.dtype, found.sizes)
         into.storages[found.key] = found
         if not has[found.dtype] then
-            into.foreign[#into.foreign + 1] = ("'%s' is %s"):format(name, found.dtype)
+            into.foreign[#into.foreign + 1] = ("'%s' is %s, which Tide has not: in Python, x.to(torch.float32) or another")
+                :format(name == "" and "tensor" or name, found.dtype)
         end
         return
     elseif type(value) ~= "table" or into.seen[value] or depth > MAX_DEPTH then
@@ -286,7 +287,11 @@ local function gather(value, name, into, depth)
     for k, item in ipairs(value.list or {}) do
         gather(item, front .. k, into, depth + 1)
     end
-    if value.call and value.call ~= "collections.OrderedDict" then
+    local other = (value.call or ""):match("^torch%._utils%._rebuild_(%w+)")
+    if other then -- quantized, sparse, nested, of a subclass
+        into.foreign[#into.foreign + 1] = ("'%s' is of another kind (%s): in Python, x.to_dense() or x.dequantize()")
+            :format(name == "" and "tensor" or name, other)
+    elseif value.call and value.call ~= "collections.OrderedDict" then
         into.objects[value.call] = true
         if type(value.state) == "table" then
             gather(value.state, name, into, depth + 1)
@@ -299,7 +304,8 @@ local function new_gathering()
 end
 
 local harmless = { ["collections.OrderedDict"] = true, ["_codecs.encode"] = true, ["builtins.set"] = true,
-    ["__builtin__.set"] = true, ["builtins.bytearray"] = true, ["torch.device"] = true, ["torch.Size"] = true }
+    ["__builtin__.set"] = true, ["builtins.bytearray"] = true, ["torch.device"] = true, ["torch.Size"] = true,
+    ["torch.serialization._get_layout"] = true }
 
 -- Names that torch's own loader would not call with weights_only.
 local function tell_globals(globals, out)
@@ -323,7 +329,7 @@ local function tell_contents(into, out)
         out.ok("besides", "%d values that are no tensors", into.others)
     end
     for k = 1, math.min(#into.foreign, 12) do
-        out.problem("dtype", into.foreign[k] .. ", which Tide has not: in Python, x.to(torch.float32) or another")
+        out.problem("dtype", into.foreign[k])
     end
 end
 

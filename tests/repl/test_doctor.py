@@ -10,6 +10,7 @@ import json
 import os
 import pickle
 import pty
+import random
 import resource
 import shutil
 import stat
@@ -345,6 +346,7 @@ WHOLE = {
     "notebook": (NOTEBOOK, "notebook", [("ok", "cells", "1 code, 1 markdown; 1 outputs"), ("ok", "kernel", "tide"), ("ok", "format", "4.5")]),
     "notebook of another kernel": (NOTEBOOK.replace(b'"tide"', b'"python3"'), "notebook", [("note", "kernel", "python3")]),
     "json": (b'{"a": [1, 2.5e3, "\\u00e9"], "b": null}\n', "JSON", [("ok", "object", "2 entries: a, b")]),
+    "json like safetensors": (b'{"abcd":{"x": 1}}', "JSON", [("ok", "object", "1 entries: abcd")]),
     "csv": (b"a,b\n1,2\n\"x, y\nz\",4\n", "CSV", [("ok", "table", "3 rows (the first names them) of 2 columns, parted by commas")]),
     "csv tabs": (b"1\t2\t3\n4\t5\t6\n", "CSV", [("ok", "table", "2 rows (no names) of 3 columns, parted by tabs")]),
     "lua": (b"#!/usr/bin/env tide\nlocal x = tide.ones(2)\nprint(x)\n", "script of Lua", [("ok", "script", "3 lines")]),
@@ -394,6 +396,8 @@ BROKEN = {
     "json zero": (b'[01]', "JSON", "at line 1, column"),
     "json two": (b'[1] [2]', "JSON", "more behind the value at line 1, column 5"),
     "json escape": (b'["a\\x"]', "JSON", "escape that JSON has not at line 1, column 4"),
+    "json columns": ('{"é": oops}'.encode(), "JSON", "a value expected at line 1, column 7"),
+    "json first": (b'{"a"', "JSON", "':' expected at line 1, column 5"),
     "json deep": (b"[" * 100000, "JSON", "nested more than 256 deep"),
     "csv uneven": (b"a,b,c\n1,2,3\n4,5,6\n7,8\n", "rows", "line 4 has 2 columns, the first row 3"),
     "csv quote": (b'a,b\n1,2\n"x,3\n4,5\n', "rows", "from line 3"),
@@ -454,6 +458,28 @@ class Files(Doctor):
                 self.assertIn(done.returncode, (0, 1))
                 self.assertEqual(done.stderr, "")
                 self.assertGreaterEqual(len(done.stdout.splitlines()), len(paths))
+
+    def test_json_is_broken_where_python_says_so(self):
+        draw, pieces = random.Random(3), ['"', ",", ":", "}", "]", "0", "-", "e", ".", "\\", "n", "\x01", "  ", "1.", "NaN"]
+        paths, broken = [], []
+        for k in range(300):
+            text = json.dumps({"k": [1, -0.5, 2e-7, "é\"\\\n", None, True, {"a": [], "b": {}}, draw.random()]},
+                              indent=draw.choice([None, 1]), ensure_ascii=draw.random() < 0.5)
+            for _ in range(draw.randrange(3)):
+                at = draw.randrange(8, len(text))
+                text = text[:at] + draw.choice(pieces) + text[at + draw.randrange(2):]
+            paths.append(self.write(f"{k}.json", text.encode()))
+            try:
+                json.loads(text, parse_constant=lambda name: int(name))  # which raises ValueError
+                broken.append(False)
+            except ValueError:
+                broken.append(True)
+        found = json.loads(self.doctor("--json", *paths).stdout)
+        for path, wrong, told in zip(paths, broken, found):
+            with open(path, encoding="utf-8") as file:
+                self.assertEqual(any(f["topic"] == "JSON" for f in told["findings"] if f["level"] == "problem"), wrong, file.read())
+        self.assertIn(True, broken)
+        self.assertIn(False, broken)
 
     def test_memory_is_bounded(self):
         """Files whose sizes or claims are huge, in addresses for a gigabyte."""
