@@ -4,6 +4,7 @@
 #include "engine/cuda/blas.h"
 
 #include "engine/core/memory.h"
+#include "engine/core/observer.h"
 #include "engine/core/switches.h"
 #include "engine/cuda/late.h"
 #include "engine/cuda/late/cublaslt.h"
@@ -111,11 +112,14 @@ static td_lt_way *way_for(const td_late_cublaslt *blas, void *handle, const td_l
     if (*place)
         blas->drop(*place);
     td_free(*place);
+    td_loading loading; /* once for a shape, and no work of this call's */
+    td_loading_begin(&loading, "cuBLASLt's algorithm");
     *place = td_calloc(1, blas->way_bytes);
     if (*place && blas->choose(handle, s, WORKSPACE, *place) != 0) {
         td_free(*place);
         *place = NULL;
     }
+    td_loading_end(&loading);
     return *place;
 }
 

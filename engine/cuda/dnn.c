@@ -5,6 +5,7 @@
 
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
+#include "engine/core/observer.h"
 #include "engine/core/switches.h"
 #include "engine/cuda/late.h"
 #include "engine/cuda/late/cudnn.h"
@@ -113,9 +114,12 @@ static const td_dnn_way *way_for(const td_late_cudnn *dnn, void *handle, const t
     void **place = td_cuda_ways_place(&ways, &s, &known);
     if (known)
         return *place;
+    td_loading loading; /* once for a shape, and no work of this call's */
+    td_loading_begin(&loading, "cuDNN's algorithm");
     td_dnn_way *way = choose_way(dnn, handle, &s, place);
     if (way && s.is_measured)
         measure_way(dnn, handle, &s, stream, *call, way);
+    td_loading_end(&loading);
     return way;
 }
 

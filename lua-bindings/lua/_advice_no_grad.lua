@@ -59,19 +59,60 @@ end
 
 -- ---- a graph for nothing ----
 
-local function unused(view, except)
-    local cost, count, best, most, by_site = 0, 0, nil, 0, {}
+-- Lines whose graphs backward goes through at other times: a network that is trained and evaluated.
+local function trained_lines(view)
+    local set = {}
     for i = 1, view.n do
-        if view.recorded[i] == 1 and view.used[i] == 0 and not except[view.sites[view.site[i]]] then
-            local site = view.sites[view.site[i]]
+        if view.recorded[i] == 1 and view.used[i] == 1 then
+            set[view.sites[view.site[i]].line or ""] = true
+        end
+    end
+    return set
+end
+
+-- The line that goes on with what such lines made where nothing is trained: there the mode is to stand.
+local function reader_of(view, trained)
+    local counts, best, born, seen = {}, nil, view:lives(), {}
+    local function count(line, obj)
+        local made = obj and born[obj]
+        if line and not trained[line] and made and made > 0 and view.recorded[made] == 1 and view.used[made] == 0 and not seen[made] then
+            seen[made] = true
+            counts[line] = (counts[line] or 0) + 1
+            best = best and counts[best] >= counts[line] and best or line
+        end
+    end
+    for i = 1, view.n do
+        for k = 1, view.recorded[i] == 0 and view.nin[i] or 0 do
+            count(view.sites[view.site[i]].line, view.obj[view:input(i, k)])
+        end
+    end
+    for _, span in ipairs(view.spans) do
+        local i = span.kind == "copy" and span.before or 0
+        count(i > 0 and span.line or nil, i > 0 and view.nout[i] > 0 and view.obj[view:result(i)])
+    end
+    return best
+end
+
+-- How many, their cost, the site that costs most, and the line that the mode belongs to. Lines of which nothing is ever
+-- trained come first.
+local function unused(view, except)
+    local cost, count, by_site, trained = 0, 0, {}, trained_lines(view)
+    local best, most, apart, apart_most = nil, 0, nil, 0
+    for i = 1, view.n do
+        local site = view.sites[view.site[i]]
+        if view.recorded[i] == 1 and view.used[i] == 0 and not except[site] then
             cost, count = cost + view.cost[i], count + 1
             by_site[site] = (by_site[site] or 0) + view.cost[i]
             if by_site[site] > most then
                 best, most = site, by_site[site]
             end
+            if not trained[site.line or ""] and by_site[site] > apart_most then
+                apart, apart_most = site, by_site[site]
+            end
         end
     end
-    return count, cost, best
+    local line = apart and apart.line or reader_of(view, trained) or best and best.line
+    return count, cost, best, line
 end
 
 local function build(view, site, replay)
@@ -94,10 +135,10 @@ end
 
 return function(view, add, replay)
     local except = view.known and summed(view, add) or {}
-    local count, cost, site = unused(view, except)
+    local count, cost, site, line = unused(view, except)
     if count >= LEAST and cost > 0.05 * view.wall and site.name then
         local gain = view.known and replay.gain(function() return build(view, site, replay) end)
-        add { kind = "no_grad", site = site, count = count, cost = cost,
+        add { kind = "no_grad", line = line, count = count, cost = cost,
             text = ("%s calls record a graph that no backward goes through"):format(view.count_text(count)),
             fix = "local _ <close> = tide.no_grad() in front of them, or tide.no_grad(function() … end)",
             gain = math.max(gain or 1.3, 1.01), measured = gain and true or false, least = 1.0 }

@@ -5,37 +5,50 @@ local LEAST_STEPS, LEAST_PARAMS = 4, 2
 
 -- ---- by hand ----
 
--- What an update in place reads that was made for it alone: calls, innermost last.
-local function makers(view, i, list)
-    local born, readers = view:lives(), view:readers()
-    list[#list + 1] = i
-    for k = #list == 1 and 2 or 1, view.nin[i] do -- the first of the update is the parameter
-        local obj = view.obj[view:input(i, k)]
-        local made = born[obj]
-        if made and made > 0 and i - made < 16 and view.recorded[made] == 0 and #(readers[obj] or {}) == 1 and #list < 12 then
-            makers(view, made, list)
+local MOST_CALLS = 32 -- of an update
+
+-- Do the tensors of a call have the parameter's elements, or one?
+local function is_of(view, i, numel)
+    for t = view.first[i] + 1, view.first[i] + view.nin[i] + view.nout[i] do
+        local n = view:layout(t).numel
+        if n ~= numel and n ~= 1 then
+            return false
         end
     end
-    return list
+    return view.nin[i] > 0
+end
+
+-- The calls in front of an update in place that are for it: the first of them.
+local function begin_of(view, i, previous)
+    local numel, from = view:layout(view:input(i, 1)).numel, i
+    for j = i - 1, math.max(previous + 1, i - MOST_CALLS), -1 do
+        if view.recorded[j] == 1 or view.back[j] > 0 or view:within(j, "optimizer") or not is_of(view, j, numel) then
+            break
+        end
+        from = j
+    end
+    return from
 end
 
 local function by_hand(view)
     local leaves, params, found = view:leaves(), {}, { count = 0, cost = 0, calls = 0, params = {} }
-    local costs = {}
+    local costs, previous = {}, 0
     for i = 1, view.n do
         local site = view.sites[view.site[i]]
         local inplace = site.kind.inplace and (site.kind.pointwise or site.kind.base == "copy")
         local t = inplace and view:input(i, 1)
         if t and leaves[view.obj[t]] and view.recorded[i] == 0 and view.nin[i] > 1 and not view:within(i, "optimizer") then
-            local key = view.obj[t]
-            if not params[key] then
-                params[key] = 0
-                found.params[#found.params + 1] = view:layout(t)
+            local key, from = view.obj[t], begin_of(view, i, previous)
+            local param = params[key]
+            if not param then
+                param = { layout = view:layout(t) }
+                params[key] = param
+                found.params[#found.params + 1] = param
             end
-            params[key] = params[key] + 1
-            found.count = found.count + 1
-            for _, j in ipairs(makers(view, i, {})) do
-                found.cost, found.calls = found.cost + view.cost[j], found.calls + 1
+            param.from, param.to = from, i
+            found.count, found.calls, previous = found.count + 1, found.calls + i - from + 1, i
+            for j = from, i do
+                found.cost = found.cost + view.cost[j]
             end
             costs[site] = (costs[site] or 0) + view.cost[i]
             if not found.site or costs[site] > costs[found.site] then
@@ -55,19 +68,48 @@ local function fresh_params(view, layouts, replay)
     return params
 end
 
--- As many calls for a parameter as there were, against a step of the optimizer that takes about so many.
-local function build_hand(view, found, replay)
-    local params = fresh_params(view, found.params, replay)
-    local each = math.max(1, found.calls // found.count)
-    local body = {}
-    for k = 1, each - 1 do
-        body[k] = "t = tide.mul(t, 0.01)"
+-- The update of a parameter as it was recorded, over tensors kept in the list `v`; nil: it can't be written.
+local function update_text(view, param, v, replay)
+    local lines, made, entries, nth = {}, {}, {}, 0
+    for i = param.from, param.to do
+        local texts = {}
+        for k = 1, view.nin[i] do
+            local t = view:input(i, k)
+            local obj = view.obj[t]
+            if not made[obj] and not entries[obj] then
+                v[#v + 1] = replay.fresh { shape = view:layout(t).shape, numel = view:layout(t).numel, dtype = view:layout(t).dtype }
+                entries[obj] = ("v[%d]"):format(#v)
+            end
+            texts[k] = made[obj] or entries[obj]
+        end
+        local text = replay.call_text(view.sites[view.site[i]].kind, view.arguments[view.args[i]], texts)
+        if not text then
+            return nil
+        end
+        nth = nth + 1
+        lines[nth] = ("local r%d = %s"):format(nth, text)
+        if view.nout[i] > 0 and not entries[view.obj[view:result(i)]] then
+            made[view.obj[view:result(i)]] = "r" .. nth
+        end
     end
-    local slow = "for k = 1, #params do\nlocal p = params[k]\nlocal t = p.grad\n" .. table.concat(body, "\n")
-        .. "\np:sub_(t" .. (each == 1 and ", {alpha = 0.01}" or "") .. ")\nend"
+    return "do\n" .. table.concat(lines, "\n") .. "\nend"
+end
+
+-- A step as it was recorded, against one of the optimizer that takes about so many calls for a parameter.
+local function build_hand(view, found, replay)
+    local layouts, updates, v = {}, {}, {}
+    for k, param in ipairs(found.params) do
+        layouts[k] = param.layout
+        updates[k] = update_text(view, param, v, replay)
+        if not updates[k] then
+            return nil
+        end
+    end
+    local params = fresh_params(view, layouts, replay)
+    local each = math.max(1, found.calls // found.count)
     local optimizer = each <= 2 and tide.optim.SGD(params, { lr = 1e-4 })
         or each <= 4 and tide.optim.SGD(params, { lr = 1e-4, momentum = 0.9 }) or tide.optim.Adam(params, { lr = 1e-4 })
-    return replay.compile(slow, { params = params }), replay.compile("optimizer:step()", { optimizer = optimizer })
+    return replay.compile(table.concat(updates, "\n"), { v = v }), replay.compile("optimizer:step()", { optimizer = optimizer })
 end
 
 local function hand_written(view, add, replay)

@@ -24,43 +24,83 @@ local function parts_of(view, i)
     end
 end
 
--- Calls of the site with one matrix one after the other whose rows don't come from one another: how many, cost, one.
-local function study(view, site)
-    local tainted, count, cost, example, last_matrix = {}, 0, 0, nil, nil
-    local calls, at = {}, 1
+-- ---- what could be done for all rows at once ----
+
+local MOST_MATRICES = 8
+
+-- The calls of a site by matrix (those of one line may be layers of a network), in order of their first call.
+local function by_matrix(view, site)
+    local groups, list = {}, {}
     for _, i in ipairs(site.calls) do
-        calls[i] = true
+        local row, matrix = parts_of(view, i)
+        local key = row and view.obj[matrix] .. ":" .. view.ver[matrix]
+        if key and not groups[key] and #list < MOST_MATRICES then
+            groups[key] = { calls = {} }
+            list[#list + 1] = groups[key]
+        end
+        local calls = key and groups[key] and groups[key].calls
+        if calls then
+            calls[#calls + 1] = i
+        end
     end
-    for i = site.calls[1], site.calls[#site.calls] do
-        local dirty = false
+    return list
+end
+
+-- What made a row for this product alone, and elements that Lua takes behind it.
+local function row_cost(view, i, after)
+    local row, born, readers = parts_of(view, i), view:lives(), view:readers()
+    local cost = 0
+    for j = i - 1, math.max(after + 1, i - 4), -1 do
+        local made = view.nout[j] > 0 and view.obj[view:result(j)] == view.obj[row]
+        if not made or view.recorded[j] == 1 then
+            break
+        elseif view:is_view(j) or born[view.obj[row]] == j and #(readers[view.obj[row]] or {}) == 1 then
+            cost = cost + view.cost[j]
+        end
+    end
+    return cost
+end
+
+-- Products of these calls whose rows don't come from one another: how many, one of them, and what they cost with the
+-- calls that go on with one row's results alone, which are noted in `claimed`.
+local function study(view, calls, claimed)
+    local copies, from = view:copies(), {} -- by storage: of which product it is, 0 where of several
+    local count, cost, example, nth, apart = 0, 0, nil, 0, calls[2] and calls[2] - calls[1] or 1
+    local last = math.min(view.n, calls[#calls] + apart - 1)
+    for i = calls[1], last do
+        local is_product, origin = i == calls[nth + 1], nil
         for k = 1, view.nin[i] do
-            dirty = dirty or tainted[view.obj[view:input(i, k)]]
+            local of = from[view.obj[view:input(i, k)]]
+            origin = of and (origin and origin ~= of and 0 or of) or origin
         end
-        if calls[i] then
-            local row, matrix = parts_of(view, i)
-            local key = row and view.obj[matrix] .. ":" .. view.ver[matrix]
-            if row and key == last_matrix and not tainted[view.obj[row]] then
-                count, cost, example = count + 1, cost + view.cost[i] + view.back[i], i
+        if is_product then
+            nth = nth + 1
+            local row = parts_of(view, i)
+            if not from[view.obj[row]] and not claimed[i] then
+                count, example = count + 1, i
+                cost = cost + view.cost[i] + view.back[i] + (copies[i] or 0) + row_cost(view, i, nth > 1 and calls[nth - 1] or 0)
             end
-            last_matrix, dirty = key, true
+            origin = origin and 0 or nth
+        elseif origin == nth and not view.sites[view.site[i]].kind.inplace then
+            cost = cost + view.cost[i] + view.back[i] + (copies[i] or 0)
+            claimed[i] = true
+        elseif origin then
+            origin = 0
         end
-        for k = 1, dirty and view.nout[i] or 0 do
-            tainted[view.obj[view:result(i, k)]] = true
+        for k = 1, origin and view.nout[i] or 0 do
+            from[view.obj[view:result(i, k)]] = origin
         end
-        at = at + 1
     end
     return count, cost, example
 end
 
-local function distinct_rows(view, site)
+local function distinct_rows(view, calls)
     local seen, n = {}, 0
-    for k = 1, math.min(#site.calls, 64) do
-        local row = parts_of(view, site.calls[k])
-        if row then
-            local key = view.obj[row] .. ":" .. view.off[row] .. ":" .. view.ver[row]
-            n = n + (seen[key] and 0 or 1)
-            seen[key] = true
-        end
+    for k = 1, math.min(#calls, 64) do
+        local row = parts_of(view, calls[k])
+        local key = view.obj[row] .. ":" .. view.off[row] .. ":" .. view.ver[row]
+        n = n + (seen[key] and 0 or 1)
+        seen[key] = true
     end
     return n
 end
@@ -80,21 +120,40 @@ local function build(view, i, count, replay)
         replay.compile("local r = x:mm(" .. (turned and "w:t()" or "w") .. ")", values)
 end
 
-return function(view, add, replay)
+local function groups_of(view)
+    local list = {}
     for _, site in ipairs(view.known and view.sites or {}) do
-        if places[site.kind.base] and site.count >= LEAST and site.cost > 0.05 * view.wall and parts_of(view, site.calls[1]) then
-            local count, cost, example = study(view, site)
-            if count >= LEAST and distinct_rows(view, site) >= LEAST / 2 then
-                local gain = replay.gain(function() return build(view, example, count, replay) end)
-                local _, matrix = parts_of(view, example)
-                local known = names.rows({ site })
-                add { kind = "small_batch", site = site, count = count, cost = cost,
-                    text = ("%s × %s of one row with the same %s matrix"):format(view.count_text(count), site.name,
-                        view.shape_text(view:layout(matrix))),
-                    fix = ("all rows at once: %s"):format(site.kind.base == "linear" and "linear(rows, w), rows of shape (n, k)"
-                        or (known[1] or "rows") .. (site.kind.base == "mm" and ":mm(w)" or ":matmul(w:t())")),
-                    gain = gain or 4, measured = gain ~= nil }
+        if places[site.kind.base] and site.count >= LEAST then
+            for _, group in ipairs(by_matrix(view, site)) do
+                if #group.calls >= LEAST then
+                    group.site = site
+                    list[#list + 1] = group
+                end
             end
+        end
+    end
+    table.sort(list, function(a, b) return a.calls[1] < b.calls[1] end)
+    return list
+end
+
+return function(view, add, replay)
+    local claimed = {}
+    for _, group in ipairs(groups_of(view)) do
+        local site = group.site
+        local count, cost, example = 0, 0, nil
+        if not claimed[group.calls[1]] or not claimed[group.calls[#group.calls]] then
+            count, cost, example = study(view, group.calls, claimed)
+        end
+        if count >= LEAST and cost > 0.05 * view.wall and distinct_rows(view, group.calls) >= LEAST / 2 then
+            local gain = replay.gain(function() return build(view, example, count, replay) end)
+            local _, matrix = parts_of(view, example)
+            local known = names.rows({ site })
+            add { kind = "small_batch", site = site, count = count, cost = cost,
+                text = ("%s × %s of one row with the same %s matrix"):format(view.count_text(count), site.name,
+                    view.shape_text(view:layout(matrix))),
+                fix = ("all rows at once: %s"):format(site.kind.base == "linear" and "linear(rows, w), rows of shape (n, k)"
+                    or (known[1] or "rows") .. (site.kind.base == "mm" and ":mm(w)" or ":matmul(w:t())")),
+                gain = gain or 4, measured = gain ~= nil }
         end
     end
 end
