@@ -46,17 +46,14 @@ local function by_matrix(view, site)
     return list
 end
 
--- What made a row for this product alone, and elements that Lua takes behind it.
+-- Looks in front of a product that are for its row alone.
 local function row_cost(view, i, after)
-    local row, born, readers = parts_of(view, i), view:lives(), view:readers()
-    local cost = 0
+    local obj, cost = view.obj[parts_of(view, i)], 0
     for j = i - 1, math.max(after + 1, i - 4), -1 do
-        local made = view.nout[j] > 0 and view.obj[view:result(j)] == view.obj[row]
-        if not made or view.recorded[j] == 1 then
+        if view.nout[j] == 0 or view.obj[view:result(j)] ~= obj or not view:is_view(j) then
             break
-        elseif view:is_view(j) or born[view.obj[row]] == j and #(readers[view.obj[row]] or {}) == 1 then
-            cost = cost + view.cost[j]
         end
+        cost = cost + view.cost[j]
     end
     return cost
 end
@@ -105,7 +102,7 @@ local function distinct_rows(view, calls)
     return n
 end
 
-local function build(view, i, count, replay)
+local function build(view, i, count, apart, replay)
     local row, matrix = parts_of(view, i)
     local width = view:layout(row).numel
     local each = math.max(view.cost[i], 500)
@@ -114,10 +111,15 @@ local function build(view, i, count, replay)
         dtype = view:layout(row).dtype } }
     local m = view:layout(matrix).shape
     local base = view.sites[view.site[i]].kind.base
+    if apart then -- tensors of their own are put together first
+        values.list = replay.fresh_list(view:layout(row), n)
+    end
     local turned = base == "mv" or base == "addmv" or base == "linear" or m[1] ~= width
-    local one = turned and "w:mv(x[k])" or "x[{{k, k}}]:mm(w)"
+    local one = turned and ("w:mv(%s)"):format(apart and "list[k]:view{-1}" or "x[k]")
+        or ("%s:mm(w)"):format(apart and "list[k]:view{1, -1}" or "x[{{k, k}}]")
+    local all = apart and "tide.stack(list):view{n, -1}" or "x"
     return replay.compile("for k = 1, n do local r = " .. one .. " end", values),
-        replay.compile("local r = x:mm(" .. (turned and "w:t()" or "w") .. ")", values)
+        replay.compile("local r = " .. all .. ":mm(" .. (turned and "w:t()" or "w") .. ")", values)
 end
 
 local function groups_of(view)
@@ -145,7 +147,9 @@ return function(view, add, replay)
             count, cost, example = study(view, group.calls, claimed)
         end
         if count >= LEAST and cost > 0.05 * view.wall and distinct_rows(view, group.calls) >= LEAST / 2 then
-            local gain = replay.gain(function() return build(view, example, count, replay) end)
+            local row, other = parts_of(view, group.calls[1]), parts_of(view, group.calls[2])
+            local apart = view.obj[row] ~= view.obj[other]
+            local gain = replay.gain(function() return build(view, example, count, apart, replay) end)
             local _, matrix = parts_of(view, example)
             local known = names.rows({ site })
             add { kind = "small_batch", site = site, count = count, cost = cost,
