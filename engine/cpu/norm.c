@@ -84,12 +84,8 @@ static double largest_of(const job *j, const char *x, double scale, double *sum)
     return most;
 }
 
-/* What is above the largest square of the dtype is inf in a sum of them, or NaN; what is small
- * counts where eps is smaller still. */
 static bool is_odd(const job *j, double squares) {
-    static const double numbers[TD_DTYPE_COUNT] = {[TD_F32] = 0x1p-90, [TD_F64] = 0x1p-960};
-    const double least = numbers[j->wide];
-    return !isfinite(squares) || (squares < (double)j->n * least && j->shape.eps < least);
+    return td_cpu_norm_is_odd(j->wide, squares, (double)j->n, j->shape.eps);
 }
 
 /* The row in double, scaled by the power of two that brings its largest element to 1. Returns
@@ -193,8 +189,12 @@ td_status td_cpu_norm(const td_norm_plan *plan) {
     td_dtype dtype = (td_dtype)out->dtype;
     job j;
     td_status status = TD_OK;
-    if (td_cpu_norm_is_of_channels(plan))
-        return td_cpu_norm_channels(plan);
+    if (td_cpu_norm_is_of_channels(plan)) {
+        bool odd = false;
+        status = td_cpu_norm_channels(plan, &odd);
+        if (status || !odd)
+            return status;
+    }
     TD_TRY(begin_job(&j, &plan->shape, dtype));
     TD_TRY(td_contiguous_as(plan->x, dtype, &x));
     TD_TRY(td_contiguous_or_none(plan->weight, j.wide, &weight));
@@ -259,10 +259,53 @@ static void back_runs(const job *j, int64_t row, int64_t block, double mean, dou
     }
 }
 
+/* Does the third power of the factor, or what it is multiplied by, leave the dtype? */
+static bool leaves(const job *j, double factor) {
+    static const double numbers[TD_DTYPE_COUNT] = {[TD_F32] = 0x1p40, [TD_F64] = 0x1p320};
+    const double most = numbers[j->wide];
+    return isfinite(factor) && factor > 0 && (factor > most || factor < 1 / most);
+}
+
+/* The gradient in double, of the row scaled by the power of two that brings its factor to 1. */
+static void back_odd_row(const job *j, int64_t row, int64_t block, double mean, double factor) {
+    const td_norm_shape *s = &j->shape;
+    const char *w = of_row(j, j->weight, row);
+    const double scale = ldexp(1, ilogb(factor)), r = factor / scale;
+    double x[TD_BLOCK], g[TD_BLOCK], sums[2] = {0, 0};
+    for (int pass = 0; pass < 2; pass++)
+        for (int64_t at = 0, n; at < j->n; at += n) {
+            n = j->n - at < TD_BLOCK ? j->n - at : TD_BLOCK;
+            td_block_read(TD_F64, x, j->dtype, j->x + (row * j->n + at) * j->size, 1, n);
+            td_block_read(TD_F64, g, j->dtype, j->g + (row * j->n + at) * j->size, 1, n);
+            for (int64_t k = 0; k < n; k++) {
+                const int64_t c = (at + k) / s->inner;
+                const double own = g[k] * number_at(j, w, c, 1), y = (x[k] * scale - mean * scale) * r;
+                if (pass) {
+                    const double less = s->centered ? sums[0] : 0;
+                    g[k] = factor * (own - (y * sums[1] + less) / (double)j->n);
+                    continue;
+                }
+                sums[0] += own;
+                sums[1] += own * y;
+                if (j->dweight) {
+                    const int64_t of = block * j->weights + row % s->groups * s->per + c;
+                    add_number(j, j->dweight + of * j->wide_size, g[k] * y);
+                    add_number(j, j->dbias + of * j->wide_size, g[k]);
+                }
+            }
+            if (pass)
+                td_block_write(j->dtype, j->out + (row * j->n + at) * j->size, 1, TD_F64, g, n);
+        }
+}
+
 static void back_row(const job *j, int64_t row, int64_t block) {
     const td_norm_shape *s = &j->shape;
     const char *w = of_row(j, j->weight, row);
     double mean = number_at(j, j->mean, row, 0), factor = number_at(j, j->rstd, row, 1), sums[2];
+    if (TD_UNLIKELY(leaves(j, factor))) {
+        back_odd_row(j, row, block, mean, factor);
+        return;
+    }
     (s->inner == 1 ? back_elements : back_runs)(j, row, block, mean, factor, sums);
     double along = -factor * factor * factor * sums[1] / (double)j->n;
     double shift = s->centered ? -factor * sums[0] / (double)j->n : 0;

@@ -12,6 +12,7 @@
 #include "engine/ops/copy.h"
 
 #include <math.h>
+#include <stdatomic.h>
 
 enum { ROWS = 1024 }; /* of a sample, summed as one item */
 
@@ -23,6 +24,7 @@ typedef struct job {
     int64_t blocks, strips; /* parts that its sums are cut into */
     const char *x, *weight, *bias;
     char *out, *mean, *rstd, *room;
+    atomic_bool *odd; /* squares left the dtype */
 } job;
 
 /* A sample under way. */
@@ -45,6 +47,12 @@ bool td_cpu_norm_is_of_channels(const td_norm_plan *plan) {
            !out->contiguous && td_tensor_is_in_format(x, format) &&
            td_tensor_is_in_format(out, format) && s->batch == x->sizes[0] &&
            s->groups * s->per == x->sizes[1];
+}
+
+bool td_cpu_norm_is_odd(td_dtype wide, double squares, double n, double eps) {
+    static const double numbers[TD_DTYPE_COUNT] = {[TD_F32] = 0x1p-90, [TD_F64] = 0x1p-960};
+    const double least = numbers[wide];
+    return !isfinite(squares) || (squares < n * least && eps < least);
 }
 
 static void sum_parts(void *ctx, int64_t begin, int64_t end, int worker) {
@@ -86,6 +94,8 @@ static void set_factors(const sample *s, int64_t n) {
         double moments[2], count = (double)(j->shape.per * j->rows);
         int64_t row = n * j->shape.groups + group;
         join_group(s, group, moments);
+        if (TD_UNLIKELY(td_cpu_norm_is_odd(j->wide, moments[1], count, j->shape.eps)))
+            atomic_store(j->odd, true);
         double factor = 1 / sqrt(moments[1] / count + j->shape.eps);
         td_store_double(j->wide, j->mean + row * wide, moments[0]);
         td_store_double(j->wide, j->rstd + row * wide, factor);
@@ -150,7 +160,8 @@ static td_status run_all(job *j) {
     return status;
 }
 
-td_status td_cpu_norm_channels(const td_norm_plan *plan) {
+td_status td_cpu_norm_channels(const td_norm_plan *plan, bool *odd) {
+    atomic_bool left = false;
     td_tensor *weight = NULL, *bias = NULL;
     td_dtype dtype = (td_dtype)plan->x->dtype;
     const td_norm_functions *fns = td_cpu->norm->of[dtype];
@@ -166,13 +177,15 @@ td_status td_cpu_norm_channels(const td_norm_plan *plan) {
              .x = plan->x->data,
              .out = plan->out->data,
              .mean = plan->mean->data,
-             .rstd = plan->rstd->data};
+             .rstd = plan->rstd->data,
+             .odd = &left};
     j.side = td_channel_rows_of(fns, dtype, j.c);
     TD_TRY(td_contiguous_or_none(plan->weight, j.wide, &weight));
     TD_TRY(td_contiguous_or_none(plan->bias, j.wide, &bias));
     j.weight = weight ? weight->data : NULL;
     j.bias = bias ? bias->data : NULL;
     status = run_all(&j);
+    *odd = atomic_load(&left);
 done:
     td_release(weight);
     td_release(bias);
