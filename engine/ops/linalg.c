@@ -7,6 +7,7 @@
 
 #include <float.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #define TD_FAMILY "linalg"
@@ -415,14 +416,31 @@ done:
 
 /* ---- parts: what kernels give ---- */
 
+static td_status run_inverse_for(td_call *call) {
+    char name[64];
+    td_status status = TD_APPLY(&call->out[0], linalg_inv, call->args[0]);
+    if (status) {
+        snprintf(name, sizeof name, "%s's gradient", call->args[1].string);
+        td_error_rename(name);
+    }
+    return status;
+}
+
 TD_OPERATOR(determinants) = {
-    .schema = "(Tensor A) -> (Tensor det, Tensor sign, Tensor logabsdet)",
-    .doc = "Determinants of square matrices, their signs and the logarithms of their sizes.",
+    .schema = "(Tensor A, str of) -> (Tensor det, Tensor sign, Tensor logabsdet)",
+    .doc = "Determinants of square matrices, their signs and the logarithms of their sizes; `of` "
+           "is who asks.",
     .rule = rule_determinants,
     .kernel = kernel_three,
     .dtypes = REAL,
     .gradient = "A: unsqueeze(unsqueeze(g.det, -1), -1) * cofactors(A);"
-                "A: unsqueeze(unsqueeze(g.logabsdet, -1), -1) * " T("linalg_inv(A)"),
+                "A: unsqueeze(unsqueeze(g.logabsdet, -1), -1) * " T("inverse_for(A, of)"),
+    .flags = TD_OP_INTERNAL,
+};
+TD_OPERATOR(inverse_for) = {
+    .schema = "(Tensor A, str of) -> Tensor",
+    .doc = "The inverse that the gradient of `of` takes, which a singular matrix has not.",
+    .run = run_inverse_for,
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(cofactors) = {
@@ -447,12 +465,12 @@ TD_OPERATOR(cofactor_slope) = {
             "d.Vh") ");"
                     "D = diag_embed(sum(p * unsqueeze(diagonal(H, 0, -2, -1), -2), {-1})) - p * " T(
                         "H") ";"
-                             "u = determinants(d.U); v = determinants(d.Vh);"
+                             "u = determinants(d.U, \"det\"); v = determinants(d.Vh, \"det\");"
                              "if(A.numel == 0, zeros_like(A),"
                              "   unsqueeze(unsqueeze(u.sign * v.sign, -1), -1) * "
                              "matmul(matmul(d.U, D), d.Vh))",
     .gradient = "c = cofactors(A); t = " T(
-        "linalg_inv(A)") "; s = sum(G * c, {-2, -1}, true);"
+        "inverse_for(A, \"det\")") "; s = sum(G * c, {-2, -1}, true);"
                          "w = sum(g * t, {-2, -1}, true); gt = matmul(g, " T(
                              "t") ");"
                                   "A: cofactor_slope(A, w * G - matmul(gt, G));"
@@ -669,7 +687,7 @@ TD_OPERATOR(eigh_parts) = {
 TD_OPERATOR(linalg_det) = {
     .schema = "(Tensor A) -> Tensor",
     .doc = "Determinant of square matrices.",
-    .formula = "d = determinants(A); d.det",
+    .formula = "d = determinants(A, \"det\"); d.det",
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(det) = {
@@ -680,18 +698,18 @@ TD_OPERATOR(det) = {
 TD_OPERATOR(linalg_slogdet) = {
     .schema = "(Tensor A) -> (Tensor sign, Tensor logabsdet)",
     .doc = "Sign of the determinant and logarithm of its absolute value.",
-    .formula = "d = determinants(A); sign: d.sign; logabsdet: d.logabsdet",
+    .formula = "d = determinants(A, \"linalg_slogdet\"); sign: d.sign; logabsdet: d.logabsdet",
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
 TD_OPERATOR(slogdet) = {
     .schema = "(Tensor A) -> (Tensor sign, Tensor logabsdet)",
     .doc = "Sign of the determinant and logarithm of its absolute value: linalg_slogdet.",
-    .formula = "d = determinants(A); sign: d.sign; logabsdet: d.logabsdet",
+    .formula = "d = determinants(A, \"slogdet\"); sign: d.sign; logabsdet: d.logabsdet",
 };
 TD_OPERATOR(logdet) = {
     .schema = "(Tensor A) -> Tensor",
     .doc = "Logarithm of the determinant; NaN where that is negative.",
-    .formula = "d = determinants(A); d.logabsdet + where(lt(d.sign, 0), nan, 0.0)",
+    .formula = "d = determinants(A, \"logdet\"); d.logabsdet + where(lt(d.sign, 0), nan, 0.0)",
 };
 TD_OPERATOR(inverse) = {
     .autocast = {.cpu = TD_AUTOCAST_FP32},

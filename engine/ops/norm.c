@@ -309,6 +309,49 @@ done:
     return status;
 }
 
+/* Are factors of channels on the CPU such that squares left the dtype? What is small counts where
+ * eps is smaller still. (Elsewhere the factors are not at hand.) */
+static bool squares_left(const td_tensor *factors, double eps) {
+    const double most = factors->dtype == TD_F64 ? 0x1p480 : 0x1p45;
+    bool left = false;
+    for (int64_t c = 0; td_tensor_device(factors).type == TD_CPU && c < factors->numel; c++) {
+        double r = td_load_double((td_dtype)factors->dtype,
+                                  (const char *)factors->data +
+                                      c * (int64_t)td_dtype_size((td_dtype)factors->dtype));
+        left |= !(r >= 1 / most) || (r > most && eps < 1 / most / most);
+    }
+    return left;
+}
+
+/* batch_norm_own by way of rows, for which the size of the elements is no matter: the channels of
+ * all samples are the groups of one. */
+static td_status by_rows(td_call *call, int64_t count, td_tensor **out) {
+    const td_value *a = call->args;
+    td_tensor *x = a[0].tensor, *turned = NULL, *var = NULL, *rows[3] = {NULL};
+    td_status status = TD_OK;
+    TD_TRY(TD_APPLY(&turned, transpose, a[0], TD_I(0), TD_I(1)));
+    TD_TRY(td_op_apply(TD_OP(norm_rows), rows, 9,
+                       (td_value[]){TD_T(turned), a[3], a[4], TD_I(1), TD_I(x->sizes[1]), TD_I(1),
+                                    TD_I(count), TD_F(a[7].f), TD_B(true)}));
+    TD_STEP(&rows[0], transpose, TD_T(rows[0]), TD_I(0), TD_I(1));
+    TD_TRY(TD_APPLY(&var, detach, TD_T(turned)));
+    TD_STEP(&var, flatten, TD_T(var), TD_I(1), TD_I(-1));
+    TD_STEP(&var, to, TD_T(var), TD_DTYPE((td_dtype)rows[1]->dtype));
+    TD_STEP(&var, var, TD_T(var), TD_INTS(1, ((int64_t[]){1})), TD_F(0), TD_B(false));
+    for (int k = 0; k < 3; k++)
+        td_release(out[k]);
+    out[0] = td_retain(rows[0]);
+    out[1] = td_retain(rows[1]);
+    out[2] = td_retain(var);
+    TD_STEP(&out[1], flatten, TD_T(out[1]), TD_I(0), TD_I(-1));
+done:
+    td_release(turned);
+    td_release(var);
+    for (int k = 0; k < 3; k++)
+        td_release(rows[k]);
+    return status;
+}
+
 static td_status run_batch_norm(td_call *call) {
     const td_value *a = call->args;
     const td_tensor *x = a[0].tensor;
@@ -323,6 +366,8 @@ static td_status run_batch_norm(td_call *call) {
     TD_TRY(check_several(x, count, "channel"));
     TD_TRY(check_followers(call));
     TD_TRY(td_op_apply(TD_OP(batch_norm_own), out, 4, (td_value[]){a[0], a[3], a[4], a[7]}));
+    if (x->numel && TD_UNLIKELY(squares_left(out[3], a[7].f)))
+        TD_TRY(by_rows(call, count, out));
     if (x->numel) /* statistics of nothing are not followed */
         TD_TRY(follow_both(a + 1, out[1], out[2], (double)count, a[6].f));
     call->out[0] = td_retain(out[0]);
