@@ -5,6 +5,7 @@
 #include "engine/ops/plan.h"
 #include "engine/ops/pointwise_rows.h"
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -524,6 +525,56 @@ TD_OPERATOR(linalg_matrix_power) = {
     .formula = "matrix_power(x, n)",
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
+/* Does the largest |x| of a tensor on the CPU have an exponent beyond which squares, or what is near
+ * them, are no numbers of the dtype? */
+static td_status exponent_of(td_tensor *x, int *exponent, bool *odd) {
+    static const int most[TD_DTYPE_COUNT] = {
+        [TD_F16] = 4, [TD_BF16] = 50, [TD_F32] = 50, [TD_F64] = 450};
+    td_tensor *size = NULL;
+    td_status status = TD_OK;
+    *odd = false;
+    if (td_tensor_device(x).type != TD_CPU || x->numel == 0 || most[x->dtype] == 0)
+        return TD_OK;
+    TD_TRY(TD_APPLY(&size, detach, TD_T(x)));
+    TD_STEP(&size, abs, TD_T(size));
+    TD_STEP(&size, amax, TD_T(size));
+    const double largest = td_load_double((td_dtype)size->dtype, size->data);
+    if (largest > 0 && isfinite(largest)) {
+        *exponent = ilogb(largest);
+        *odd = *exponent > most[x->dtype] || *exponent < -most[x->dtype];
+    }
+done:
+    td_release(size);
+    return status;
+}
+
+/* Squares that leave float64 are kept in it by a power of two, all others by float64. */
+static td_status run_euclidean_dist(td_call *call) {
+    td_tensor *x[2] = {call->args[0].tensor, call->args[1].tensor}, *own[2] = {NULL}, *y = NULL;
+    const td_dtype dtype = td_promote_operands(2, call->args);
+    int exponent[2] = {INT_MIN, INT_MIN}, largest;
+    bool odd[2];
+    td_status status = TD_OK;
+    for (int k = 0; k < 2; k++)
+        TD_TRY(exponent_of(x[k], &exponent[k], &odd[k]));
+    if (TD_LIKELY(!odd[0] && !odd[1]))
+        return TD_APPLY(&call->out[0], euclidean_dist, TD_T(x[0]), TD_T(x[1]));
+    largest = exponent[0] > exponent[1] ? exponent[0] : exponent[1];
+    const double scale = dtype == TD_F64 ? ldexp(1, largest < -1022 ? -1022 : largest) : 1;
+    for (int k = 0; k < 2; k++) {
+        TD_TRY(TD_APPLY(&own[k], to, TD_T(x[k]), TD_DTYPE(TD_F64)));
+        TD_STEP(&own[k], div, TD_T(own[k]), TD_F(scale));
+    }
+    TD_TRY(TD_APPLY(&y, euclidean_dist, TD_T(own[0]), TD_T(own[1])));
+    TD_STEP(&y, mul, TD_T(y), TD_F(scale));
+    status = TD_APPLY(&call->out[0], to, TD_T(y), TD_DTYPE(dtype));
+done:
+    td_release(own[0]);
+    td_release(own[1]);
+    td_release(y);
+    return status;
+}
+
 TD_OPERATOR(root_from_zero) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "The square root, of numbers below 0 0.",
@@ -544,6 +595,12 @@ TD_OPERATOR(euclidean_dist) = {
                 "x2: x2 * unsqueeze(sum(r, -2), -1) - matmul(transpose(r, -2, -1), x1)",
     .flags = TD_OP_INTERNAL,
 };
+TD_OPERATOR(euclidean_dist_of_any) = {
+    .schema = "(Tensor x1, Tensor x2) -> Tensor",
+    .doc = "euclidean_dist, on the CPU of elements whose squares leave the dtype too.",
+    .run = run_euclidean_dist,
+    .flags = TD_OP_INTERNAL,
+};
 TD_OPERATOR(cdist) = {
     .schema =
         "(Tensor x1, Tensor x2, float(0..) p=2, "
@@ -557,7 +614,7 @@ TD_OPERATOR(cdist) = {
                "      if(p == 2 and (compute_mode == \"use_mm_for_euclid_dist\" or"
                "                     compute_mode == \"use_mm_for_euclid_dist_if_necessary\" and"
                "                     (x1.size(-2) > 25 or x2.size(-2) > 25)),"
-               "         euclidean_dist(x1, x2),"
+               "         euclidean_dist_of_any(x1, x2),"
                "         norm(unsqueeze(x1, -2) - unsqueeze(x2, -3), p, -1))))",
     .autocast = {TD_AUTOCAST_FP32, TD_AUTOCAST_FP32},
     .flags = TD_OP_FUNCTION_ONLY,

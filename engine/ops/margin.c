@@ -103,8 +103,9 @@ LOSS(cosine_embedding_loss,
      "   error(\"inputs must have one dim more than target, got shapes %, % and %\", input1.shape,"
      "         input2.shape, target.shape)))");
 PART(cosine, "(Tensor x1, Tensor x2)", "Cosine over the last dim.",
-     "sum(x1 * x2, -1) /"
-     "sqrt((sum(square(x1), -1) + 1e-12) * (sum(square(x2), -1) + 1e-12))");
+     "sum(x1 / longer(x1) * (x2 / longer(x2)), -1)");
+PART(longer, "(Tensor x)", "The root of 1e-12 more than the sum of squares over the last dim.",
+     "hypot(norm(x, 2, -1, keepdim=true), 1e-6)");
 PART(by_sign, "(Tensor target, Tensor cosine, float margin)",
      "1 - cosine for 1, max(0, cosine - margin) for -1, else 0.",
      "where(target == 1, 1 - cosine, 0.0) +"

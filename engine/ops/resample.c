@@ -100,28 +100,59 @@ static td_status rule_adaptive_avg_pool_backward(const td_call *call, td_meta *o
     return rule_transposed(call, out, call->args[2].n, read_parts);
 }
 
+/* The largest magnitude of each window, or with p = -inf the smallest. */
+static td_status pool_ends(td_call *call, double p) {
+    const td_value *a = call->args;
+    const int64_t none[TD_SPATIAL] = {0}, one[TD_SPATIAL] = {1, 1, 1};
+    const td_op *const pools[] = {TD_OP(max_pool1d), TD_OP(max_pool2d), TD_OP(max_pool3d)};
+    const int n = a[2].n;
+    td_tensor *x = NULL;
+    td_status status = TD_OK;
+    TD_TRY(TD_APPLY(&x, abs, a[0]));
+    if (p < 0)
+        TD_STEP(&x, neg, TD_T(x));
+    TD_TRY(td_op_apply(
+        pools[n - 1], call->out, 7,
+        (td_value[]){TD_T(x), a[2], a[3], TD_INTS(n, none), TD_INTS(n, one), a[4], TD_B(false)}));
+    if (p < 0)
+        TD_STEP(&call->out[0], neg, TD_T(call->out[0]));
+done:
+    td_release(x);
+    return status;
+}
+
 /* lp_poolNd(input, norm_type, kernel_size, stride, ceil_mode): the p-th root of the sum of p-th
- * powers, by way of their mean. */
+ * powers, by way of their mean, in double and divided by what keeps the powers in it. */
 static td_status run_lp_pool(td_call *call) {
     const td_value *a = call->args;
     const int64_t none[TD_SPATIAL] = {0};
-    td_tensor *y = NULL, *size = NULL;
+    td_tensor *y = NULL, *size = NULL, *whole = NULL;
     double p = td_arg_double(a[1]), count = 1;
     td_status status = TD_OK;
     for (int d = 0; d < a[2].n; d++)
         count *= (double)a[2].ints[d];
     TD_TRY(td_check_spatial(a[2].n, a[0].tensor->ndim, a[0].tensor->sizes));
-    TD_TRY(TD_APPLY(&y, pow, a[0], a[1]));
+    if (p == 0)
+        return td_fail(TD_EVALUE, "norm_type must not be 0");
+    if (isinf(p))
+        return pool_ends(call, p);
+    TD_TRY(TD_APPLY(&y, to, a[0], TD_DTYPE(TD_F64)));
+    TD_TRY(TD_APPLY(&whole, size_of_powers, TD_T(y), TD_F(p)));
+    TD_STEP(&y, div, TD_T(y), TD_T(whole));
+    TD_STEP(&y, pow, TD_T(y), a[1]);
     TD_STEP(&y, avg_pool, TD_T(y), a[2], a[3], TD_INTS(a[2].n, none), a[4], TD_B(true), TD_NIL);
     TD_TRY(TD_APPLY(&size, abs, TD_T(y)));
     TD_STEP(&size, relu, TD_T(size));
     TD_STEP(&y, sign, TD_T(y));
     TD_STEP(&y, mul, TD_T(y), TD_T(size));
     TD_STEP(&y, mul, TD_T(y), TD_F(count));
-    status = TD_APPLY(&call->out[0], pow, TD_T(y), TD_F(1 / p));
+    TD_STEP(&y, pow, TD_T(y), TD_F(1 / p));
+    TD_STEP(&y, mul, TD_T(y), TD_T(whole));
+    status = TD_APPLY(&call->out[0], to, TD_T(y), TD_DTYPE((td_dtype)a[0].tensor->dtype));
 done:
     td_release(y);
     td_release(size);
+    td_release(whole);
     return status;
 }
 
@@ -367,6 +398,15 @@ TD_OPERATOR(avg_pool3d) = {
     .doc = "Mean of each window of volumes (N, C, D, H, W) or (C, D, H, W).",
     .formula = "avg_pool(input, " AVG_POOL ")",
     .flags = TD_OP_OUT | TD_OP_OUT_EXACT,
+};
+TD_OPERATOR(size_of_powers) = {
+    .schema = "(Tensor x, float p) -> Tensor",
+    .doc = "The power of two below the largest |x|, a float64, where p-th powers of that leave the "
+           "dtype; else 1.",
+    .formula = "e = if(x.numel == 0, zeros({}, dtype=x.dtype, device=x.device),"
+               "       floor(log2(amax(abs(detach(x))))));"
+               "exp2(where(abs(e * p) > 900, where(isfinite(e), e, 0.0), 0.0))",
+    .flags = TD_OP_INTERNAL | TD_OP_NONDIFF,
 };
 #define LP_POOL(n)                                                                                 \
     "(Tensor input, number norm_type, int[" #n "] kernel_size, int[" #n "]? stride=nil, "          \

@@ -125,7 +125,9 @@ local function cond_of(A, p)
         local large, small = s:select(-1, 1), s:select(-1, -1)
         return p == -2 and small / large or large / small
     end
-    return norm_of_matrices("cond", A, p, nil, false) * norm_of_matrices("cond", linalg.inv(A), p, nil, false)
+    local inverse, info = linalg.inv_ex(A)
+    local y = norm_of_matrices("cond", A, p, nil, false) * norm_of_matrices("cond", inverse, p, nil, false)
+    return y:masked_fill(info:ne(0), math.huge)
 end
 
 linalg.cond = declare("cond(Tensor A, number|\"fro\"|\"nuc\"? p=nil, *, Tensor? out=nil) -> Tensor",
