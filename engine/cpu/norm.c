@@ -279,7 +279,8 @@ static void back_odd_row(const job *j, int64_t row, int64_t block, double mean, 
             td_block_read(TD_F64, g, j->dtype, j->g + (row * j->n + at) * j->size, 1, n);
             for (int64_t k = 0; k < n; k++) {
                 const int64_t c = (at + k) / s->inner;
-                const double own = g[k] * number_at(j, w, c, 1), y = (x[k] * scale - mean * scale) * r;
+                const double own = g[k] * number_at(j, w, c, 1),
+                             y = (x[k] * scale - mean * scale) * r;
                 if (pass) {
                     const double less = s->centered ? sums[0] : 0;
                     g[k] = factor * (own - (y * sums[1] + less) / (double)j->n);

@@ -525,8 +525,8 @@ TD_OPERATOR(linalg_matrix_power) = {
     .formula = "matrix_power(x, n)",
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
-/* Does the largest |x| of a tensor on the CPU have an exponent beyond which squares, or what is near
- * them, are no numbers of the dtype? */
+/* Does the largest |x| of a tensor on the CPU have an exponent beyond which squares, or what is
+ * near them, are no numbers of the dtype? */
 static td_status exponent_of(td_tensor *x, int *exponent, bool *odd) {
     static const int most[TD_DTYPE_COUNT] = {
         [TD_F16] = 4, [TD_BF16] = 50, [TD_F32] = 50, [TD_F64] = 450};

@@ -471,12 +471,12 @@ TD_OPERATOR(cofactor_slope) = {
                              "matmul(matmul(d.U, D), d.Vh))",
     .gradient = "c = cofactors(A); t = " T(
         "inverse_for(A, \"det\")") "; s = sum(G * c, {-2, -1}, true);"
-                         "w = sum(g * t, {-2, -1}, true); gt = matmul(g, " T(
-                             "t") ");"
-                                  "A: cofactor_slope(A, w * G - matmul(gt, G));"
-                                  "A: matmul(matmul(t, " T("g") "), matmul(matmul(c, " T(
-                                      "G") "), t) - s * t);"
-                                           "G: w * c - matmul(matmul(t, " T("g") "), c)",
+                                   "w = sum(g * t, {-2, -1}, true); gt = matmul(g, " T(
+                                       "t") ");"
+                                            "A: cofactor_slope(A, w * G - matmul(gt, G));"
+                                            "A: matmul(matmul(t, " T("g") "), matmul(matmul(c, " T(
+                                                "G") "), t) - s * t);"
+                                                     "G: w * c - matmul(matmul(t, " T("g") "), c)",
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(products_but_two) = {

@@ -427,11 +427,14 @@ static td_status run_instance_norm(td_call *call) {
     return status;
 }
 
-/* Means over `size` neighbouring channels, with zeros around them. */
-static td_status run_channel_windows(td_call *call) {
-    td_tensor *x = call->args[0].tensor, *sum = NULL, *from = NULL, *to = NULL;
-    int64_t size = call->args[1].i, channels = x->sizes[1];
+/* Of `size` neighbouring channels, with zeros around them, the means, or the roots of the sums of
+ * squares. */
+static td_status over_channels(td_call *call, bool lengths) {
+    td_tensor *x = NULL, *sum = NULL, *from = NULL, *to = NULL;
+    int64_t size = call->args[1].i, channels = call->args[0].tensor->sizes[1];
+    td_dtype dtype = (td_dtype)call->args[0].tensor->dtype;
     td_status status = TD_OK;
+    TD_TRY(TD_APPLY(&x, to, call->args[0], TD_DTYPE(lengths ? td_dtype_wide(dtype) : dtype)));
     TD_TRY(TD_APPLY(&sum, zeros_like, TD_T(x)));
     for (int64_t by = -(size / 2); by <= (size - 1) / 2; by++) {
         int64_t apart = by < 0 ? -by : by, left = channels - apart;
@@ -448,15 +451,27 @@ static td_status run_channel_windows(td_call *call) {
             TD_STEP(&to, cat, TD_TENSORS(2, ((td_tensor *[]){from, to})), TD_I(1));
         else
             TD_STEP(&to, cat, TD_TENSORS(2, ((td_tensor *[]){to, from})), TD_I(1));
-        TD_STEP(&sum, add, TD_T(sum), TD_T(to));
+        if (lengths)
+            TD_STEP(&sum, hypot, TD_T(sum), TD_T(to));
+        else
+            TD_STEP(&sum, add, TD_T(sum), TD_T(to));
     }
-    TD_STEP(&sum, div, TD_T(sum), TD_F((double)size));
+    if (!lengths)
+        TD_STEP(&sum, div, TD_T(sum), TD_F((double)size));
     call->out[0] = td_retain(sum);
 done:
+    td_release(x);
     td_release(sum);
     td_release(from);
     td_release(to);
     return status;
+}
+
+static td_status run_channel_windows(td_call *call) {
+    return over_channels(call, false);
+}
+static td_status run_channel_lengths(td_call *call) {
+    return over_channels(call, true);
 }
 
 /* ---- the table ---- */
@@ -505,13 +520,28 @@ TD_OPERATOR(local_response_norm) = {
         "                         input.shape),"
         "if(size < 1, error(\"size must be positive, got %\", size),"
         "if(input.numel == 0, clone(input),"
-        "   input / (channel_windows(square(float_operand(input)), size) * alpha + k) ^ beta)))",
+        "if(alpha >= 0 and k >= 0,"
+        "   over_twice(float_operand(input), hypot(channel_lengths(float_operand(input), size) *"
+        "                           (alpha / size) ^ 0.5, k ^ 0.5) ^ beta),"
+        "   input / (channel_windows(square(float_operand(input)), size) * alpha + k) ^ beta))))",
     .flags = TD_OP_FUNCTION_ONLY,
 };
 TD_OPERATOR(channel_windows) = {
     .schema = "(Tensor x, int size) -> Tensor",
     .doc = "Means over windows of neighbouring channels, zeros counted beyond the ends.",
     .run = run_channel_windows,
+    .flags = TD_OP_INTERNAL,
+};
+TD_OPERATOR(over_twice) = {
+    .schema = "(Tensor x, Tensor y) -> Tensor",
+    .doc = "x over the square of y, which may leave the dtype.",
+    .formula = "to(x / y / y, x.dtype)",
+    .flags = TD_OP_INTERNAL,
+};
+TD_OPERATOR(channel_lengths) = {
+    .schema = "(Tensor x, int size) -> Tensor",
+    .doc = "Roots of sums of squares over windows of neighbouring channels, in the wide dtype.",
+    .run = run_channel_lengths,
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(normalize) = {

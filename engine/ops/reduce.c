@@ -337,8 +337,10 @@ done:
     "   if(p == inf or p == -inf, sign(y) * " SHARED(                                              \
         "abs(y)") ","                                                                              \
                   "   expand_back(g, x.shape, dim, keepdim) * sign(y) *"                           \
+                  "   if(p < 0, where(y == 0, 0, (abs(y) /"                                        \
+                  "                expand_back(out, x.shape, dim, keepdim)) ^ (p - 1)),"           \
                   "   if(p < 1, where(y == 0, 0, (abs(y) / long) ^ (p - 1)),"                      \
-                  "      (abs(y) / long) ^ (p - 1))))))"
+                  "      (abs(y) / long) ^ (p - 1)))))))"
 
 TD_OPERATOR(sum) = {
     .schema = "(Tensor x, dim[]? dim=nil, *, bool keepdim=false, dtype? dtype=nil) -> Tensor",

@@ -7,6 +7,8 @@ local SCALES = { float32 = { 2 ^ 100, 2 ^ -100 }, bfloat16 = { 2 ^ 100, 2 ^ -100
     float16 = { 2 ^ 7, 2 ^ -10 } }
 local EPS = { float64 = 2 ^ -48, float32 = 2 ^ -20, float16 = 2 ^ -9, bfloat16 = 2 ^ -6 }
 
+local function channels_last(x) return x:contiguous { memory_format = tide.channels_last } end
+
 -- Each with the power of s that comes out: 1 of lengths, 0 of directions.
 local operators = {
     std = { function(x) return x:std() end, 1 },
@@ -24,6 +26,16 @@ local operators = {
     dist = { function(x) return tide.dist(x, -x, 3) end, 1 },
     pairwise_distance = { function(x) return F.pairwise_distance(x, -x, 2, 0) end, 1 },
     cdist = { function(x) return tide.cdist(x, -x) end, 1 },
+    cdist_3 = { function(x) return tide.cdist(x, -x, 3) end, 1 },
+    cdist_by_product = { function(x) return tide.cdist(x, -x, 2, "use_mm_for_euclid_dist") end, 1 },
+    cdist_of_many = { function(x) return tide.cdist(x:repeat_interleave(10, 1), -x) end, 1 },
+    pdist = { function(x) return F.pdist(x) end, 1 },
+    pairwise_distance_3 = { function(x) return F.pairwise_distance(x, x:flip { 2 }, 3, 0) end, 1 },
+    linalg_norm = { function(x) return tide.linalg.norm(x, "fro") end, 1 },
+    lp_pool1d = { function(x) return F.lp_pool1d(x:reshape(1, 4, 6), 2, 2) end, 1 },
+    lp_pool1d_inf = { function(x) return F.lp_pool1d(x:reshape(1, 4, 6), math.huge, 3) end, 1 },
+    lp_pool2d = { function(x) return F.lp_pool2d(x:abs():reshape(1, 1, 4, 6), 3, 2) end, 1 },
+    lp_pool3d = { function(x) return F.lp_pool3d(x:reshape(1, 2, 2, 6), 4, { 2, 2, 3 }) end, 1 },
     hypot = { function(x) return tide.hypot(x, x * 2) end, 1 },
     normalize = { function(x) return F.normalize(x, 2, 2, 0) end, 0 },
     normalize_3 = { function(x) return F.normalize(x, 3, 2, 0) end, 0 },
@@ -37,6 +49,25 @@ local operators = {
     corrcoef = { function(x) return tide.corrcoef(x) end, 0 },
     rms_norm = { function(x) return F.rms_norm(x, { x:size(2) }, { eps = 0 }) end, 0 },
     group_norm = { function(x) return F.group_norm(x:reshape(2, 3, 4), 3, { eps = 0 }) end, 0 },
+    group_norm_of_channels_last = { function(x)
+        local w = tide.arange(1, 5):to(x.dtype)
+        return F.group_norm(channels_last(x:reshape(1, 4, 2, 3)), 2, w, w, 0)
+    end, 0 },
+    instance_norm = { function(x) return F.instance_norm(x:reshape(2, 3, 4), { eps = 0 }) end, 0 },
+    instance_norm_of_channels_last = { function(x)
+        return F.instance_norm(channels_last(x:reshape(1, 4, 2, 3)), { eps = 0 })
+    end, 0 },
+    batch_norm = { function(x) return F.batch_norm(x, nil, nil, { training = true, eps = 0 }) end, 0 },
+    batch_norm_with_weights = { function(x)
+        local w = tide.arange(1, 4):to(x.dtype)
+        return F.batch_norm(x:reshape(2, 3, 4), nil, nil, w, w, { training = true, eps = 0 })
+    end, 0 },
+    batch_norm_of_channels_last = { function(x)
+        return F.batch_norm(channels_last(x:reshape(2, 3, 2, 2)), nil, nil, { training = true, eps = 0 })
+    end, 0 },
+    local_response_norm = { function(x)
+        return F.local_response_norm(x:reshape(1, 6, 4), 3, { alpha = 1, beta = 0.5, k = 0 })
+    end, 0 },
     group_norm_of_two = { function(x) return F.group_norm(x:reshape(1, 4, 6), 2, { eps = 0 }) end, 0 },
 }
 
@@ -58,6 +89,89 @@ for name, op in pairs(operators) do
         end)
     end
 end
+
+-- Of lengths gradients don't depend on s, those of directions go with 1 / s.
+local function gradient(f)
+    return function(x)
+        x = x:detach():requires_grad_(true)
+        local y = f(x)
+        return tide.autograd.grad({ (y * (tide.arange(1, y:numel() + 1):reshape(y.shape) % 7):to(y.dtype)):sum() }, { x })[1]
+    end
+end
+
+-- Where the result is the norm of what cancels, or 16-bit floats are multiplied, last digits are no measure.
+local ROUGH = { cdist_by_product = true, cdist_of_many = true, layer_norm_long = true }
+for name, op in pairs(operators) do
+    for _, dtype in ipairs { "float32", "float64" } do
+        t.test(("gradient_of_%s_in_%s"):format(name, dtype), function()
+            local f, power = gradient(op[1]), op[2]
+            local eps = EPS[dtype] * (ROUGH[name] and 64 or 4)
+            local plain = f(values(tide[dtype])):double()
+            local most = plain:abs():max():item()
+            for _, s in ipairs(SCALES[dtype]) do
+                local got = f(values(tide[dtype]) * s):double() * s ^ (1 - power)
+                local off = ((got - plain):abs() / (plain:abs() + most)):max():item()
+                t.is_true(off <= eps, ("scaled by %g: off by %g"):format(s, off))
+            end
+        end)
+    end
+end
+
+t.test("statistics_that_follow_huge_elements", function()
+    local mean, var = tide.zeros(2), tide.ones(2)
+    local y = F.batch_norm(tide.tensor { { 1e15, 1.0 }, { 3e15, 3 } } * 1e15, mean, var, { training = true })
+    t.eq(y:tolist(), { { -1.0, -1.0 }, { 1.0, 1.0 } })
+    t.close(mean[2]:item() / 2e14, 1, 1e-6)
+    t.eq(var[1]:item(), math.huge) -- which is what it is
+end)
+
+-- A huge row beside small ones: each pair keeps its own digits (by float64's root of the sum of squares).
+t.test("distances_of_rows_of_unlike_size", function()
+    local x = tide.tensor { { 1e25, 0 }, { 1, 0 }, { 0, 2 } }
+    local d = tide.cdist(x:repeat_interleave(10, 1), x)
+    t.is_true(tide.allclose(d[21], tide.tensor { 1e25, 5 ^ 0.5, 0 }))
+    t.is_true(tide.allclose(d[1], tide.tensor { 0, 1e25, 1e25 }))
+end)
+
+-- mpmath: x / (2 + 0.5 / 3 * (sum of three squares)) ^ 0.75 with elements that differ by 1e20 and more.
+t.test("local_response_norm_of_unlike_sizes", function()
+    local function row(dtype, ...)
+        local x = tide.tensor({ ... }, { dtype = dtype }):reshape(1, -1, 1)
+        return F.local_response_norm(x, 3, { alpha = 0.5, beta = 0.75, k = 2 }):flatten():double():tolist()
+    end
+    for _, case in ipairs {
+        { tide.float32, { 1e25, 1, 1, 2, 1e-30 }, { 1.21230930281e-12, 1.21230930281e-37, 0.438691337651, 0.915812870009, 4.79207328185e-31 } },
+        { tide.float64, { 1e200, 1, 1, 2, 1e-300 }, { 3.83365862548e-100, 3.83365862548e-300, 0.438691337651, 0.915812870009, 4.79207328185e-301 } },
+    } do
+        local got = row(case[1], table.unpack(case[2]))
+        for k, want in ipairs(case[3]) do
+            t.is_true(math.abs(got[k] - want) <= 1e-6 * math.abs(want), ("%d: %g, not %g"):format(k, got[k], want))
+        end
+    end
+end)
+
+-- PyTorch 2: p = inf is the largest magnitude, -inf the smallest; a window with NaN is NaN and its gradient passes.
+t.test("lp_pool_of_windows_with_nan_and_of_infinite_p", function()
+    local nan, inf = 0 / 0, math.huge
+    local function same(got, want)
+        t.is_true(tide.allclose(got, tide.tensor { { want } }, { equal_nan = true, rtol = 1e-5 }), tostring(got))
+    end
+    for _, case in ipairs {
+        { 1, { nan, 7.0, 0.0 }, { 0.0, 0.0, 1.0, 1.0, 0.0, 0.0 } },
+        { 2, { nan, 5.0, 0.0 }, { nan, nan, 0.6, 0.8, 0.0, 0.0 } },
+        { 3, { nan, 4.4979415, 0.0 }, { nan, nan, 0.4448513, 0.7908468, 0.0, 0.0 } },
+        { 0.5, { nan, 13.9282036, 0.0 }, { nan, nan, 2.1547005, 1.8660254, nan, nan } },
+        { inf, { nan, 4.0, 0.0 }, { 0.0, 0.0, 0.0, 1.0, 0.0, 0.0 } },
+        { -inf, { nan, 3.0, 0.0 }, { 0.0, 0.0, 1.0, 0.0, 0.0, 0.0 } },
+    } do
+        local x = tide.tensor { { { 1, nan, 3, 4, 0, 0 } } }:requires_grad_(true)
+        local y = F.lp_pool1d(x, case[1], 2)
+        y:sum():backward()
+        same(y, case[2])
+        same(x.grad, case[3])
+    end
+    t.error_has(function() return F.lp_pool1d(tide.ones(1, 1, 4), 0, 2) end, "norm_type must not be 0")
+end)
 
 t.test("ends_stay_what_they_are", function()
     local inf, nan = math.huge, 0 / 0
