@@ -155,6 +155,46 @@ t.test("the_gradient_of_a_singular_determinant_is_there", function()
     near(a.grad, tide.tensor({ { 4, -2 }, { -2, 1 } }, { dtype = tide.float64 }), "the cofactors")
 end)
 
+-- Logarithms of determinants have no gradient where these are 0, as in PyTorch, and say so in their own name; of det
+-- what needs the inverse is its third derivative. Beside a singular matrix none of the batch has one.
+t.test("gradients_of_singular_matrices_are_refused_by_name", function()
+    local function matrix(rows) return tide.tensor(rows, { dtype = tide.float64 }) end
+    local singular = matrix { { 1, 2 }, { 2, 4 } }
+    local functions = {
+        logdet = function(a) return a:logdet() end,
+        slogdet = function(a) return (select(2, a:slogdet())) end,
+        linalg_slogdet = function(a) return (select(2, tide.linalg.slogdet(a))) end,
+    }
+    for name, f in pairs(functions) do
+        for order = 1, 2 do
+            local a = singular:clone():requires_grad_(true)
+            t.error_has(function()
+                local y = f(a)
+                for _ = 1, order do y = tide.autograd.grad({ y:sum() }, { a }, { create_graph = true })[1] end
+            end, name .. "'s gradient: the matrix is singular: its pivot 2 is 0")
+        end
+        local batch = tide.stack { matrix { { 1, 0 }, { 0, 1 } }, singular }:requires_grad_(true)
+        t.error_has(function() f(batch):sum():backward() end,
+            name .. "'s gradient: matrix 2 of the batch is singular: its pivot 2 is 0")
+        local whole = matrix { { 1.0, 2 }, { 3, 4 } }:requires_grad_(true)
+        f(whole):backward()
+        near(whole.grad, matrix { { -2, 1.5 }, { 1, -0.5 } }, name)
+    end
+    local a = singular:clone():requires_grad_(true)
+    local y = tide.linalg.det(a)
+    for _ = 1, 2 do y = tide.autograd.grad({ y:sum() }, { a }, { create_graph = true })[1] end
+    near(y, matrix { { 1.0, -1 }, { -1, 1 } }, "the second derivative of det")
+end)
+
+-- PyTorch: inf, by whichever norm.
+t.test("condition_numbers_of_singular_matrices", function()
+    local a = tide.stack { tide.tensor { { 1.0, 2 }, { 2, 4 } }, tide.eye(2) }
+    for _, p in ipairs { 1, -1, math.huge, -math.huge, "fro" } do
+        t.close(tide.linalg.cond(a, p)[1]:item(), math.huge, 0)
+        t.close(tide.linalg.cond(a, p)[2]:item(), p == "fro" and 2 or 1, 1e-6)
+    end
+end)
+
 t.test("matrices_without_elements", function()
     local empty = tide.zeros(2, 0, 0, { dtype = tide.float64 })
     near(tide.linalg.det(empty), tide.ones(2, { dtype = tide.float64 }), "the empty product")
