@@ -128,14 +128,15 @@ __global__ void td_norm_back_kernel(const __grid_constant__ td_cu_norm s, int la
     if (!r.there)
         return;
     double factor = (double)rstd, count = (double)n;
-    W along = (W)(-factor * factor * factor * sums.b / count);
+    W along = (W)(-factor * (factor * sums.b / count)); /* of normalised x: powers leave the dtype */
     W shift = s.centered ? (W)(-factor * sums.a / count) : (W)0;
     for (long long i = (long long)r.lane * N; i < n; i += (long long)lanes * N) {
         pack vx = *(const pack *)(const void *)(x + r.base + i);
         pack vg = *(const pack *)(const void *)(g + r.base + i);
         for (int e = 0; e < N; e++) {
             W own = td_widen(vg.e[e]) * td_weight_at<W>(s, s.weight, r, i + e, 1);
-            vx.e[e] = td_narrow<T>::of(shift + (td_widen(vx.e[e]) - mean) * along + own * rstd);
+            W y = (td_widen(vx.e[e]) - mean) * rstd;
+            vx.e[e] = td_narrow<T>::of(shift + y * along + own * rstd);
         }
         *(pack *)(void *)((T *)s.out + r.base + i) = vx;
     }

@@ -552,6 +552,7 @@ done:
 static td_status run_euclidean_dist(td_call *call) {
     td_tensor *x[2] = {call->args[0].tensor, call->args[1].tensor}, *own[2] = {NULL}, *y = NULL;
     const td_dtype dtype = td_promote_operands(2, call->args);
+    static const int lowest[TD_DTYPE_COUNT] = {[TD_F64] = -1022}; /* of what float64 can't widen */
     int exponent[2] = {INT_MIN, INT_MIN}, largest;
     bool odd[2];
     td_status status = TD_OK;
@@ -560,7 +561,8 @@ static td_status run_euclidean_dist(td_call *call) {
     if (TD_LIKELY(!odd[0] && !odd[1]))
         return TD_APPLY(&call->out[0], euclidean_dist, TD_T(x[0]), TD_T(x[1]));
     largest = exponent[0] > exponent[1] ? exponent[0] : exponent[1];
-    const double scale = dtype == TD_F64 ? ldexp(1, largest < -1022 ? -1022 : largest) : 1;
+    const int exponent_kept = largest < lowest[dtype] ? lowest[dtype] : largest;
+    const double scale = lowest[dtype] ? ldexp(1, exponent_kept) : 1;
     for (int k = 0; k < 2; k++) {
         TD_TRY(TD_APPLY(&own[k], to, TD_T(x[k]), TD_DTYPE(TD_F64)));
         TD_STEP(&own[k], div, TD_T(own[k]), TD_F(scale));

@@ -105,7 +105,7 @@ LOSS(cosine_embedding_loss,
 PART(cosine, "(Tensor x1, Tensor x2)", "Cosine over the last dim.",
      "sum(x1 / longer(x1) * (x2 / longer(x2)), -1)");
 PART(longer, "(Tensor x)", "The root of 1e-12 more than the sum of squares over the last dim.",
-     "hypot(norm(x, 2, -1, keepdim=true), 1e-6)");
+     "hypot(norm(x * 1.0, 2, -1, keepdim=true), 1e-6)");
 PART(by_sign, "(Tensor target, Tensor cosine, float margin)",
      "1 - cosine for 1, max(0, cosine - margin) for -1, else 0.",
      "where(target == 1, 1 - cosine, 0.0) +"

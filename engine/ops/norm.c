@@ -312,7 +312,8 @@ done:
 /* Are factors of channels on the CPU such that squares left the dtype? What is small counts where
  * eps is smaller still. (Elsewhere the factors are not at hand.) */
 static bool squares_left(const td_tensor *factors, double eps) {
-    const double most = factors->dtype == TD_F64 ? 0x1p480 : 0x1p45;
+    static const double bounds[TD_DTYPE_COUNT] = {[TD_F32] = 0x1p45, [TD_F64] = 0x1p480};
+    const double most = bounds[factors->dtype];
     bool left = false;
     for (int64_t c = 0; td_tensor_device(factors).type == TD_CPU && c < factors->numel; c++) {
         double r = td_load_double((td_dtype)factors->dtype,

@@ -122,11 +122,12 @@ done:
 }
 
 /* lp_poolNd(input, norm_type, kernel_size, stride, ceil_mode): the p-th root of the sum of p-th
- * powers, by way of their mean, in double and divided by what keeps the powers in it. */
+ * powers, by way of their mean; of floats in double and divided by what keeps the powers in it. */
 static td_status run_lp_pool(td_call *call) {
     const td_value *a = call->args;
     const int64_t none[TD_SPATIAL] = {0};
     td_tensor *y = NULL, *size = NULL, *whole = NULL;
+    const bool floats = td_dtype_is_float((td_dtype)a[0].tensor->dtype);
     double p = td_arg_double(a[1]), count = 1;
     td_status status = TD_OK;
     for (int d = 0; d < a[2].n; d++)
@@ -136,10 +137,14 @@ static td_status run_lp_pool(td_call *call) {
         return td_fail(TD_EVALUE, "norm_type must not be 0");
     if (isinf(p))
         return pool_ends(call, p);
-    TD_TRY(TD_APPLY(&y, to, a[0], TD_DTYPE(TD_F64)));
-    TD_TRY(TD_APPLY(&whole, size_of_powers, TD_T(y), TD_F(p)));
-    TD_STEP(&y, div, TD_T(y), TD_T(whole));
-    TD_STEP(&y, pow, TD_T(y), a[1]);
+    if (floats) {
+        TD_TRY(TD_APPLY(&y, to, a[0], TD_DTYPE(TD_F64)));
+        TD_TRY(TD_APPLY(&whole, size_of_powers, TD_T(y), TD_F(p)));
+        TD_STEP(&y, div, TD_T(y), TD_T(whole));
+        TD_STEP(&y, pow, TD_T(y), a[1]);
+    } else {
+        TD_TRY(TD_APPLY(&y, pow, a[0], a[1]));
+    }
     TD_STEP(&y, avg_pool, TD_T(y), a[2], a[3], TD_INTS(a[2].n, none), a[4], TD_B(true), TD_NIL);
     TD_TRY(TD_APPLY(&size, abs, TD_T(y)));
     TD_STEP(&size, relu, TD_T(size));
@@ -147,8 +152,11 @@ static td_status run_lp_pool(td_call *call) {
     TD_STEP(&y, mul, TD_T(y), TD_T(size));
     TD_STEP(&y, mul, TD_T(y), TD_F(count));
     TD_STEP(&y, pow, TD_T(y), TD_F(1 / p));
-    TD_STEP(&y, mul, TD_T(y), TD_T(whole));
-    status = TD_APPLY(&call->out[0], to, TD_T(y), TD_DTYPE((td_dtype)a[0].tensor->dtype));
+    if (floats) {
+        TD_STEP(&y, mul, TD_T(y), TD_T(whole));
+        TD_STEP(&y, to, TD_T(y), TD_DTYPE((td_dtype)a[0].tensor->dtype));
+    }
+    call->out[0] = td_retain(y);
 done:
     td_release(y);
     td_release(size);
