@@ -75,40 +75,42 @@ tide_install() {
     fi
 }
 
-# tide_weight STEP: about how long the step of a build takes, in tenths of a second of one processor (gcc 12,
-# a Zen 3); only the proportions count.
-tide_weight() {
+# tide_weigh STEP: sets `weight` to about how long a step of a build takes, told by its command or by what ninja
+# says of it, in tenths of a second of one processor (gcc 12, a Zen 3); only the proportions count.
+tide_weigh() {
     case $1 in
-    *isa*fused_kernels*) echo 370 ;;
-    *isa*pointwise_kernels* | *isa*spatial_kernels* | *isa*reduce_kernels*) echo 230 ;;
-    *isa*softmax_kernels* | *isa*product_kernels* | *isa*grid_kernels*) echo 60 ;;
-    *isa*_kernels*) echo 20 ;;
-    *.cu.o) echo 150 ;;
-    *.cu.o*) echo 40 ;;
-    *"Building C"*) echo 3 ;;
-    *) echo 1 ;;
+    *isa*fused_kernels*) weight=370 ;;
+    *isa*pointwise_kernels* | *isa*spatial_kernels* | *isa*reduce_kernels*) weight=230 ;;
+    *isa*softmax_kernels* | *isa*product_kernels* | *isa*grid_kernels*) weight=60 ;;
+    *isa*_kernels*) weight=20 ;;
+    *"Building CUDA"* | */nvcc*) weight=150 ;;
+    *.cu.o*) weight=40 ;;
+    *"Building C"* | *" -c "*) weight=3 ;;
+    *) weight=1 ;;
     esac
 }
 
-# tide_progress LOG [WEIGHT]: copies ninja's lines into the log and says how far it is and how long it will take:
-# on a terminal on a line that changes, elsewhere every half minute. WEIGHT is the sum of the weights of all
-# steps; without it all steps count the same.
+# tide_progress LOG [WEIGHT STEPS]: copies ninja's lines into the log and says how far it is and how long it will take:
+# on a terminal on a line that changes, elsewhere every half minute. WEIGHT is the sum of the weights of the
+# STEPS that there are to a whole build; where ninja has fewer to do all count the same.
 tide_progress() {
-    local line log=$1 weight=${2:-0} steps all left now done_weight=0 began=$SECONDS said=$SECONDS shown=
+    local line log=$1 sum=${2:-0} whole=${3:-0} weight steps all left now past=0 began=$SECONDS said=$SECONDS shown=
     while IFS= read -r line; do
         printf '%s\n' "$line"
         [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] || continue
         steps=${BASH_REMATCH[1]} all=${BASH_REMATCH[2]} now=$SECONDS
-        if ((weight > 0)); then
-            done_weight=$((done_weight + $(tide_weight "$line")))
+        ((10 * all >= 9 * whole)) || sum=0
+        if ((sum > 0)); then
+            tide_weigh "$line"
+            past=$((past + weight))
         else
-            done_weight=$steps
+            past=$steps
         fi
         [[ -t 2 ]] || ((now - said >= 30)) || continue
         left=
         if ((now - began >= 3 && steps < all)); then
-            left=$((weight > 0 ? weight : all))
-            left=$(((now - began) * (left > done_weight ? left - done_weight : 0) / done_weight))
+            left=$((sum > 0 ? sum : all))
+            left=$(((now - began) * (left > past ? left - past : 1) / past))
             ((left < 90)) && left=", about $left s left" || left=", about $(((left + 30) / 60)) min left"
         fi
         if [[ -t 2 ]]; then
@@ -135,7 +137,7 @@ tide_configured() {
 # tide_build PRESET [-DNAME=VALUE...] [TARGETS...]: configures where that hasn't been done or was done with other
 # options, and builds.
 tide_build() {
-    local preset=$1 dir="$root/build/$1" log="$root/build/$1.log" options=() weight=0 step
+    local preset=$1 dir="$root/build/$1" log="$root/build/$1.log" options=() weight sum=0 steps=0 step
     shift
     while [[ ${1-} == -D* ]]; do
         options+=("$1")
@@ -162,9 +164,10 @@ tide_build() {
     fi
     tide_say "building build/$preset"
     while IFS= read -r step; do
-        weight=$((weight + $(tide_weight "$step")))
-    done < <(ninja -C "$dir" -n "$@" 2>/dev/null | grep '^\[')
-    cmake --build "$dir" ${@:+--target "$@"} 2>&1 </dev/null | tide_progress "$log" "$weight"
+        tide_weigh "$step"
+        sum=$((sum + weight)) steps=$((steps + 1))
+    done < <(ninja -C "$dir" -t commands "$@" 2>/dev/null)
+    cmake --build "$dir" ${@:+--target "$@"} 2>&1 </dev/null | tide_progress "$log" "$sum" "$steps"
     if [[ ${PIPESTATUS[0]} != 0 ]]; then
         # The first error is what counts; ninja prints successes as well.
         grep -vE '^\[[0-9]+/[0-9]+\]' "$log" | head -n 60 >&2
