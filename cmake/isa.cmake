@@ -38,7 +38,7 @@ elseif(TIDE_ISA STREQUAL "native")
     if(tide_isas)
         list(GET tide_isas -1 tide_isas) # known sets stand in the order of their worth
         # A set that better ones replace on this machine is compiled to be there, not to be fast.
-        set(tide_isa_quick_baseline -O1 -Wno-array-bounds) # gcc 12 at -O1: a false one
+        set(tide_isa_quick_baseline -O1 -Wno-array-bounds -Wno-stringop-overflow) # false ones of gcc 12 at -O1
     endif()
 else()
     set(tide_isas ${TIDE_ISA})
