@@ -28,6 +28,11 @@ TIDE = os.environ["TIDE"]
 WORDS = ("ok", "note", "problem")
 
 
+# Does the program start with addresses for a gigabyte? Sanitizers don't.
+HAS_ADDRESSES = subprocess.run([TIDE, "--version"], stdin=subprocess.DEVNULL, capture_output=True, check=False, preexec_fn=lambda:
+                               resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))).returncode == 0
+
+
 class Doctor(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="tide doctor ")  # a name with a space in it
@@ -129,6 +134,7 @@ class Machine(Doctor):
         for text in ("oneDNN (not loaded); mend: sudo apt-get install libdnnl-dev", "OpenBLAS (not loaded); mend: ", "no tide-kernel beside"):
             self.assertIn(text, done.stdout)
 
+    @unittest.skipUnless(HAS_ADDRESSES, "sanitizers need all addresses")
     def test_limits(self):
         def few_addresses(): resource.setrlimit(resource.RLIMIT_AS, (800 << 20, 800 << 20))
         def few_files(): resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
@@ -481,6 +487,7 @@ class Files(Doctor):
         self.assertIn(True, broken)
         self.assertIn(False, broken)
 
+    @unittest.skipUnless(HAS_ADDRESSES, "sanitizers need all addresses")
     def test_memory_is_bounded(self):
         """Files whose sizes or claims are huge, in addresses for a gigabyte."""
         def limit(): resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
