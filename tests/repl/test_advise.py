@@ -110,7 +110,7 @@ io.write("done\\n") io.flush()
 
     def test_calls_that_make_no_sense_are_refused(self):
         for arguments, message in [(["--advise"], "a script is missing after '--advise'"),
-                                   (["--json", "x.lua"], "--advise is missing beside '--json'"),
+                                   (["--json", "x.lua"], "--advise or --doctor is missing beside '--json'"),
                                    (["--advise", "--profile", "t.json", "x.lua"], "one recording at a time")]:
             done = run(*arguments)
             self.assertEqual((done.returncode, done.stdout), (2, ""))
