@@ -64,7 +64,11 @@ end
 
 AveragedModel.update_parameters = declare("update_parameters(Module self, Module model)", "Take a model's parameters into the average.",
     function(self, model)
-        local o, n = self._average, self.n_averaged:item()
+        local o, count = rawget(self, "_average"), self.n_averaged
+        if type(o) ~= "table" or not tide.is_tensor(count) then
+            fail("update_parameters: an AveragedModel expected, got %s", getmetatable(self).__name)
+        end
+        local n = count:item()
         local ours, our_buffers = parts_of(self.module, o.use_buffers)
         local theirs, their_buffers = parts_of(model, o.use_buffers)
         if #ours ~= #theirs then
@@ -93,7 +97,7 @@ AveragedModel.update_parameters = declare("update_parameters(Module self, Module
             for k, x in ipairs(their_buffers) do
                 our_buffers[k]:copy_(x)
             end
-            self.n_averaged:add_(1)
+            count:add_(1)
         end)
     end)
 
