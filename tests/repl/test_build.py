@@ -14,6 +14,18 @@ PACKAGES = os.path.join(SOURCE, "cmake/packages.sh")
 LINES = r"""printf '[1/4] first\n'; sleep 5; printf 'a warning\n[2/4] second\n[4/4] last\n'"""
 
 
+def steps_on_a_terminal(command):
+    """What a command writes on standard error, a terminal, between its returns to the line's beginning."""
+    ours, theirs = pty.openpty()
+    subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs, check=True)
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError), open(ours, "rb", buffering=0) as terminal:
+        while piece := terminal.read(4096):  # it ends with an error when nobody writes any more
+            shown += piece
+    return [text.replace("\x1b[K", "") for text in shown.decode().split("\r")]
+
+
 class Build(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -26,15 +38,7 @@ class Build(unittest.TestCase):
             self.assertEqual(file.read(), "[1/4] first\na warning\n[2/4] second\n[4/4] last\n")
 
     def test_progress_on_a_terminal(self):
-        ours, theirs = pty.openpty()
-        subprocess.run(self.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs, check=True)
-        os.close(theirs)
-        shown = b""
-        with contextlib.suppress(OSError), open(ours, "rb", buffering=0) as terminal:
-            while piece := terminal.read(4096):  # it ends with an error when nobody writes any more
-                shown += piece
-        shown = shown.decode()
-        steps = [text.replace("\x1b[K", "") for text in shown.split("\r")]
+        steps = steps_on_a_terminal(self.command)
         self.assertEqual(steps[1], "tide: 1 of 4")
         self.assertRegex(steps[2], r"^tide: 2 of 4, about [0-9]+ s left$")
         self.assertEqual(steps[3:], ["tide: 4 of 4", ""])
@@ -51,14 +55,7 @@ class Build(unittest.TestCase):
         script = f"""LOG={self.log}; . {PACKAGES}; tide_weigh "{heavy}"; all=$weight; tide_weigh "{light}"; all=$((all + 3 * weight))
             {{ printf '[1/4] {light}\\n'; sleep 4; printf '[2/4] {light}\\n[3/4] {light}\\n[4/4] {heavy}\\n'; }} |
             tide_progress $LOG $all 4"""
-        ours, theirs = pty.openpty()
-        subprocess.run(["bash", "-c", script], stdin=subprocess.DEVNULL, stderr=theirs, check=True)
-        os.close(theirs)
-        shown = b""
-        with contextlib.suppress(OSError), open(ours, "rb", buffering=0) as terminal:
-            while piece := terminal.read(4096):
-                shown += piece
-        steps = [text.replace("\x1b[K", "") for text in shown.decode().split("\r")]
+        steps = steps_on_a_terminal(["bash", "-c", script])
         self.assertRegex(steps[2], r"^tide: 2 of 4, about [0-9]+ min left$")  # half of the steps, a hundredth of the work
 
     def test_a_folder_is_configured_again_for_other_options_only(self):
