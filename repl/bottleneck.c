@@ -60,7 +60,7 @@ static bool call(tide_session *s, part_call c) {
     eval_call(s, call_part, &c, &r);
     bool ok = r.outcome == TIDE_OK;
     if (!ok)
-        fprintf(stderr, "tide: --bottleneck: %s\n", r.evalue ? r.evalue : "failed");
+        fprintf(stderr, "tide: --bottleneck: %s\n", tide_result_message(&r));
     tide_result_clear(&r);
     return ok;
 }

@@ -317,7 +317,7 @@ static int run_doctor(tide_session *s, int argc, char **argv, options *o) {
     eval_call(s, call_doctor, &call, &r);
     o->interrupted = r.outcome == TIDE_INTERRUPTED;
     if (r.outcome != TIDE_OK && !o->interrupted)
-        fprintf(stderr, "tide: --doctor: %s\n", r.evalue ? r.evalue : "failed");
+        fprintf(stderr, "tide: --doctor: %s\n", tide_result_message(&r));
     int code = r.outcome == TIDE_OK ? call.code : 1;
     tide_result_clear(&r);
     return code;
@@ -366,7 +366,7 @@ static bool ask_profiler(tide_session *s, profiler_call call, const char *option
     bool ok = r.outcome == TIDE_OK;
     o->interrupted = o->interrupted || r.outcome == TIDE_INTERRUPTED;
     if (!ok && r.outcome != TIDE_INTERRUPTED)
-        fprintf(stderr, "tide: %s: %s\n", option, r.evalue ? r.evalue : "failed");
+        fprintf(stderr, "tide: %s: %s\n", option, tide_result_message(&r));
     tide_result_clear(&r);
     return ok;
 }

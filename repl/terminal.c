@@ -139,7 +139,7 @@ int terminal_show(const tide_result *r, const char *prefix) {
     if (r->outcome == TIDE_OK)
         return 0;
     if (!r->n_traceback) /* there was no memory for what would stand here */
-        fprintf(stderr, "%s%s\n", prefix, r->evalue ? r->evalue : "out of memory");
+        fprintf(stderr, "%s%s\n", prefix, tide_result_message(r));
     for (int i = 0; i < r->n_traceback; i++)
         fprintf(stderr, "%s%s\n", i == 0 ? prefix : "", r->traceback[i]);
     return 1;

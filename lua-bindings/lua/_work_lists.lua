@@ -85,8 +85,9 @@ pointwise reduce: allclose binary_cross_entropy_with_logits cosine_embedding_los
     hinge_embedding_loss huber_loss kl_div l1_loss linalg_vecdot logsumexp margin_ranking_loss mse_loss
     multilabel_soft_margin_loss nanmean normalize pairwise_distance poisson_nll_loss renorm smooth_l1_loss
     soft_margin_loss trapezoid trapz triplet_margin_loss
+pointwise reduce resample: lp_pool1d lp_pool2d lp_pool3d
 pointwise reduce scatter: histc
-pointwise resample: lp_pool1d lp_pool2d lp_pool3d pad
+pointwise resample: pad
 pointwise scan: cummax cummin cumulative_trapezoid linalg_vander vander
 pointwise search: bucketize
 pointwise select: kthvalue median mode nanmedian

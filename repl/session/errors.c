@@ -149,10 +149,9 @@ static void add_coloured(tide_session *s, tide_result *r, const char *colour, co
 
 /* The message, with the name of the error before it where that says more than "Error". */
 static void add_message(tide_session *s, tide_result *r) {
-    const char *evalue = r->evalue ? r->evalue : "out of memory";
     bool plain = !r->ename || strcmp(r->ename, "Error") == 0 || strcmp(r->ename, "Interrupt") == 0;
     lua_pushfstring(s->L, "%s%s", plain ? "" : r->ename, plain ? "" : ": ");
-    lua_pushstring(s->L, evalue);
+    lua_pushstring(s->L, tide_result_message(r));
     lua_concat(s->L, 2);
     add_coloured(s, r, "\033[31m", lua_tostring(s->L, -1), lua_rawlen(s->L, -1));
     lua_pop(s->L, 1);

@@ -91,6 +91,10 @@ void tide_result_clear(tide_result *r) {
     *r = (tide_result){0};
 }
 
+const char *tide_result_message(const tide_result *r) {
+    return r->evalue ? r->evalue : "out of memory";
+}
+
 void tide_completions_clear(tide_completions *c) {
     for (int i = 0; i < c->n; i++) {
         free(c->matches[i]);

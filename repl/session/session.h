@@ -98,7 +98,7 @@ typedef struct tide_result {
     tide_outcome outcome;
     tide_bundle value; /* display of the values of an expression; n = 0: nothing to show */
     char *ename;       /* "SyntaxError", "Error", "Interrupt", or the __name of an error object */
-    char *evalue;      /* one line or more, without traceback */
+    char *evalue;      /* one line or more, without traceback; NULL: tide_result_message */
     char **traceback;  /* lines ready to print (ANSI-coloured if frontend.color), the message among
                           them */
     int n_traceback;
@@ -118,6 +118,8 @@ void tide_session_run_file(tide_session *s, const char *path, int argc, char *co
  * whole input, leaves its values in the result. */
 void tide_session_run_text(tide_session *s, const char *code, size_t len, tide_result *r);
 void tide_result_clear(tide_result *r);
+/* evalue of an error, or "out of memory": evalue is NULL where there was no memory to keep it. */
+const char *tide_result_message(const tide_result *r);
 
 /* Runs $XDG_CONFIG_HOME/tide/init.lua (~/.config by default) as a script; false, and *r is empty,
  * where there is none. */
