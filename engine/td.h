@@ -35,6 +35,7 @@
 #include "engine/ops/autocast.h"
 #include "engine/ops/foreach.h"
 #include "engine/ops/index.h"
+#include "engine/ops/infer.h"
 #include "engine/ops/op.h"
 #include "engine/ops/schema.h"
 

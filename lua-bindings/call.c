@@ -3,6 +3,8 @@
 #include "lua-bindings/args.h"
 #include "lua-bindings/forms.h"
 
+#include "engine/core/modes.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -31,6 +33,20 @@ int tide_fail_operator(lua_State *L, const td_op *op, const char *called) {
     return tide_error(L, "%s", message);
 }
 
+/* Operators that make tensors of nothing make them on the default device. */
+static void fill_device(tide_frame *frame) {
+    const td_op *op = frame->op;
+    int device = -1;
+    for (int k = 0; k < op->nparams; k++) {
+        if (frame->args[k].kind == TD_KIND_TENSOR || frame->args[k].kind == TD_KIND_TENSORS)
+            return;
+        if (op->params[k].type == TD_PARAM_DEVICE && td_is_nil(frame->args[k]))
+            device = k;
+    }
+    if (device >= 0 && !frame->nout)
+        frame->args[device] = TD_DEVICE(td_modes_current.device);
+}
+
 /* What the call reads and writes, from where the values stand on the stack. */
 static void load(lua_State *L, tide_frame *frame, td_call *call) {
     tide_load_tensors(L, frame);
@@ -46,6 +62,8 @@ static void load(lua_State *L, tide_frame *frame, td_call *call) {
 /* Run the call of a frame that is read. Out of memory may be garbage that Lua has not collected
  * yet: collect, and try once more. */
 static void run(lua_State *L, tide_frame *frame, td_call *call) {
+    if (TD_UNLIKELY(!td_device_same(td_modes_current.device, TD_DEVICE_CPU)))
+        fill_device(frame);
     load(L, frame, call);
     td_status status = td_op_call(call);
     if (TD_UNLIKELY(status == TD_ENOMEM)) {

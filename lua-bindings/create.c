@@ -123,9 +123,10 @@ static void read_numbers(lua_State *L, tide_handle *handle, int values, const td
     td_dtype d = td_is_nil(*dtype) ? dtype_of(&s) : dtype->dtype;
     TIDE_CHECK(L, td_tensor_empty(d, TD_DEVICE_CPU, s.ndim, s.sizes, &handle->tensor));
     fill(L, values, d, handle->tensor->data);
-    if (td_is_nil(*device) || device->device.type == TD_CPU)
+    td_device where = td_is_nil(*device) ? td_modes_current.device : device->device;
+    if (where.type == TD_CPU)
         return;
-    TIDE_CHECK(L, TD_APPLY(&moved, to, TD_T(handle->tensor), TD_NIL, *device));
+    TIDE_CHECK(L, TD_APPLY(&moved, to, TD_T(handle->tensor), TD_NIL, TD_DEVICE(where)));
     td_release(handle->tensor);
     handle->tensor = moved;
 }
@@ -171,7 +172,7 @@ int tide_new_tensor(lua_State *L) {
 }
 
 void tide_make_tensor_at(lua_State *L, int index, td_value dtype) {
-    const td_value options[] = {dtype, TD_NIL, TD_B(false)};
+    const td_value options[] = {dtype, TD_DEVICE(TD_DEVICE_CPU), TD_B(false)};
     make_tensor(L, index, options);
     lua_replace(L, index);
 }

@@ -171,6 +171,7 @@ static void push_operator_doc(lua_State *L, const td_op *op) {
         return;
     set_string(L, "family", op->family);
     set_autocast(L, &op->autocast);
+    set_flag(L, "by_elements", op->flags & TD_OP_BY_ELEMENTS);
     set_flag(L, "differentiable",
              op->backward != NULL || (op->run && !(op->flags & (TD_OP_NONDIFF | TD_OP_INTERNAL))));
     set_flag(L, "inplace", op->inplace_name != NULL);

@@ -298,6 +298,13 @@ void tide_push_tensor_text(lua_State *L, td_tensor *given) {
     luaL_Buffer b;
     int index = lua_gettop(L) + 1;
     bool sparse = given->layout == TD_SPARSE_COO;
+    if (!td_has_elements(given)) {
+        luaL_buffinit(L, &b);
+        luaL_addstring(&b, given->ndim ? "..." : "... ");
+        print_facts(&b, given);
+        luaL_pushresult(&b);
+        return;
+    }
     const td_tensor *x = hold(L, given, sparse ? VALUES : ELEMENTS);
     const td_tensor *indices = sparse ? hold(L, given, INDICES) : NULL;
     luaL_buffinit(L, &b);

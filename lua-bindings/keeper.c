@@ -38,7 +38,7 @@ int tide_keeper_new(lua_State *L) {
     return number;
 }
 
-void tide_keeper_end(lua_State *L, int number) {
+void tide_keeper_end(lua_State *L, int64_t number) {
     luaL_checkstack(L, 4, NULL);
     push_pairs(L);
     lua_pushnil(L);

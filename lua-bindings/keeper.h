@@ -12,6 +12,6 @@ extern const td_keeper tide_keeper;
 /* Number the functions pack and unpack at stack indices 1 and 2. */
 int tide_keeper_new(lua_State *L);
 /* They are asked to pack no more; what they packed they will be asked for. */
-void tide_keeper_end(lua_State *L, int number);
+void tide_keeper_end(lua_State *L, int64_t number);
 
 #endif

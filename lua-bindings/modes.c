@@ -4,7 +4,7 @@
  * Each coroutine has a stack of the guards that it opened, in a table with weak keys. A guard
  * changes the modes of its own coroutine alone, whoever closes or collects it, and may be closed
  * out of order: those above it are applied anew to what was below it. coroutines.c switches between
- * stacks. What set_grad_enabled and set_detect_anomaly ask for lasts when their guard is collected
+ * stacks. What set_grad_enabled and its like ask for lasts when their guard is collected
  * and not closed, since they are called as statements too.
  */
 #include "lua-bindings/modes.h"
@@ -28,19 +28,19 @@ typedef struct tide_mode_stack mode_stack;
 
 /* What is asked of the modes. */
 typedef struct ask {
-    void (*apply)(td_modes *modes, int value); /* NULL: nothing */
-    int value;
+    void (*apply)(td_modes *modes, int64_t value); /* NULL: nothing */
+    int64_t value;
 } ask;
 
-enum { LASTING_KINDS = 2 }; /* grad mode and anomaly mode */
+enum { LASTING_KINDS = 3 }; /* grad mode, anomaly mode, default device */
 
 typedef struct guard {
     struct guard *below, *above;
     mode_stack *stack; /* the guard's user value keeps it */
     td_modes before;   /* modes below this guard */
     ask own;
-    ask later[LASTING_KINDS];             /* of guards that stood above it, lasted and are gone */
-    void (*end)(lua_State *L, int value); /* when it is closed; NULL: nothing is to be done */
+    ask later[LASTING_KINDS]; /* of guards that stood above it, lasted and are gone */
+    void (*end)(lua_State *L, int64_t value); /* when it is closed; NULL: nothing is to be done */
     bool open;
     bool lasts; /* when it is collected, what it asked for holds on */
 } guard;
@@ -153,7 +153,7 @@ static void leave_ask(guard *g, ask a) {
         }
 }
 
-static guard *push_guard(lua_State *L, void (*apply)(td_modes *, int), int value) {
+static guard *push_guard(lua_State *L, void (*apply)(td_modes *, int64_t), int64_t value) {
     mode_stack *stack = push_own_stack(L);
     guard *g = lua_newuserdatauv(L, sizeof *g, 1);
     *g = (guard){.stack = stack, .own = {apply, value}};
@@ -254,7 +254,7 @@ static int run_under(lua_State *L, int index, int nargs) {
 
 /* Run the function at `index` with the arguments above it under a mode, or return the guard where
  * there is none. The guard is closed on the way out, by an error too; the function may yield. */
-static int enter(lua_State *L, int index, void (*apply)(td_modes *, int), int value) {
+static int enter(lua_State *L, int index, void (*apply)(td_modes *, int64_t), int64_t value) {
     if (lua_isnoneornil(L, index)) {
         push_guard(L, apply, value);
         return 1;
@@ -264,7 +264,7 @@ static int enter(lua_State *L, int index, void (*apply)(td_modes *, int), int va
     return run_under(L, index, nargs);
 }
 
-static void apply_grad(td_modes *modes, int enabled) {
+static void apply_grad(td_modes *modes, int64_t enabled) {
     modes->grad_disabled = !enabled;
 }
 
@@ -283,7 +283,8 @@ static int enable_grad(lua_State *L) {
 }
 
 /* As `enter`; called without a function it may be a statement. */
-static int enter_or_set(lua_State *L, int index, void (*apply)(td_modes *, int), int value) {
+static int enter_or_set(lua_State *L, int index, void (*apply)(td_modes *, int64_t),
+                        int64_t value) {
     bool alone = lua_isnoneornil(L, index);
     int n = enter(L, index, apply, value);
     if (alone)
@@ -299,7 +300,7 @@ static int set_grad_enabled(lua_State *L) {
 }
 
 /* Under inference nothing is recorded, so grad mode is off in it as well. */
-static void apply_inference(td_modes *modes, int on) {
+static void apply_inference(td_modes *modes, int64_t on) {
     modes->inference = on;
     modes->grad_disabled = on;
 }
@@ -322,18 +323,20 @@ static int is_inference_mode(lua_State *L) {
 /* ---- autocast ---- */
 
 /* All of it in the value of a guard. */
-enum { CAST_SLOT = 0, CAST_DTYPE = 1, CAST_UNCACHED = 5, CAST_REGION = 6 };
+enum { CAST_SLOT = 0, CAST_DTYPE = 8, CAST_UNCACHED = 16, CAST_REGION = 17 };
 
-static void apply_autocast(td_modes *modes, int value) {
-    modes->cast[value >> CAST_SLOT & 1] = value >> CAST_DTYPE & 15;
-    modes->casting = modes->cast[0] || modes->cast[1];
+static void apply_autocast(td_modes *modes, int64_t value) {
+    modes->cast[value >> CAST_SLOT & 0xFF] = value >> CAST_DTYPE & 0xFF;
+    modes->casting = false;
+    for (int slot = 0; slot < TD_DEVICE_TYPES; slot++)
+        modes->casting |= modes->cast[slot] != 0;
     modes->uncached = value >> CAST_UNCACHED & 1;
-    modes->region = (uint32_t)value >> CAST_REGION;
+    modes->region = (uint32_t)(value >> CAST_REGION);
 }
 
-static void end_region(lua_State *L, int value) {
+static void end_region(lua_State *L, int64_t value) {
     (void)L;
-    td_autocast_region_end((uint32_t)value >> CAST_REGION);
+    td_autocast_region_end((uint32_t)(value >> CAST_REGION));
 }
 
 static td_device read_autocast_device(lua_State *L, const char *fname, const char *text) {
@@ -367,15 +370,15 @@ static void warn_of_no_gain(lua_State *L, td_device device, td_dtype dtype) {
 }
 
 /* The guard of an autocast; the outermost one keeps casts of weights until it is closed. */
-static void push_autocast(lua_State *L, int value) {
+static void push_autocast(lua_State *L, int64_t value) {
     td_modes now = td_get_modes();
     bool outermost = !td_autocast_region_holds(now.region);
     uint32_t number = outermost ? 0 : now.region;
-    guard *g = push_guard(L, apply_autocast, value | (int)(number << CAST_REGION));
+    guard *g = push_guard(L, apply_autocast, value | (int64_t)number << CAST_REGION);
     if (!outermost)
         return;
     g->end = end_region;
-    g->own.value |= (int)(td_autocast_region_begin() << CAST_REGION);
+    g->own.value |= (int64_t)td_autocast_region_begin() << CAST_REGION;
     apply_autocast(&g->stack->now, g->own.value);
     td_set_modes(g->stack->now);
 }
@@ -425,7 +428,7 @@ static int is_autocast_cache_enabled(lua_State *L) {
 
 enum { ANOMALY_ON = 1, ANOMALY_UNCHECKED = 2 };
 
-static void apply_anomaly(td_modes *modes, int value) {
+static void apply_anomaly(td_modes *modes, int64_t value) {
     modes->anomaly = value & ANOMALY_ON;
     modes->unchecked = value & ANOMALY_UNCHECKED;
 }
@@ -461,9 +464,31 @@ static int is_anomaly_enabled(lua_State *L) {
     return 1;
 }
 
+/* ---- where new tensors are made ---- */
+
+static void apply_device(td_modes *modes, int64_t value) {
+    modes->device = (td_device){(uint8_t)(value >> 8), (uint8_t)value};
+}
+
+/* set_default_device(device [, fn, ...]) */
+static int set_default_device(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    td_device device = f.args[0].device;
+    lua_settop(L, f.last);
+    return enter_or_set(L, 2, apply_device, device.type << 8 | device.index);
+}
+
+static int get_default_device(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    lua_pushstring(L, td_device_name(td_modes_current.device));
+    return 1;
+}
+
 /* ---- keepers of saved tensors ---- */
 
-static void apply_keeper(td_modes *modes, int number) {
+static void apply_keeper(td_modes *modes, int64_t number) {
     modes->keeping = (uint32_t)number;
     modes->keeper = &tide_keeper;
 }
@@ -503,6 +528,12 @@ void tide_open_modes(lua_State *L) {
          enable_grad},
         {"set_grad_enabled(bool enabled, function? fn=nil, ...) -> any",
          "no_grad or enable_grad, as the flag says.", set_grad_enabled},
+        {"set_default_device(device device, function? fn=nil, ...) -> any",
+         "Where tensors and layers are made from here on when no device is named: for good as a "
+         "statement, while fn runs, or to the end of the block with `local _ <close> =`.",
+         set_default_device},
+        {"get_default_device() -> str", "Where new tensors are made when no device is named.",
+         get_default_device},
         {"is_grad_enabled() -> bool", "Are operators recorded for backward?", is_grad_enabled},
         {"inference_mode(bool mode=true, function? fn=nil, ...) -> any",
          "no_grad whose tensors carry nothing for autograd, neither now nor later: run fn, or "

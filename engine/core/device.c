@@ -10,10 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_DEVICES = 16 };
-
 const td_backend *td_backends[TD_DEVICE_TYPES];
-static char names[TD_DEVICE_TYPES][MAX_DEVICES][32]; /* written once, when a kind is registered */
+static char names[TD_DEVICE_TYPES][TD_MAX_DEVICES]
+                 [32]; /* written once, when a kind is registered */
+/* Kinds that have a type of their own. */
+static const char *const known[] = {[TD_CPU] = "cpu", [TD_CUDA] = "cuda", [TD_META] = "meta"};
+enum { KNOWN = sizeof known / sizeof *known };
 
 /* ---- kinds ---- */
 
@@ -22,9 +24,10 @@ td_status td_backend_register(const td_backend *backend) {
     for (int t = 0; t < TD_DEVICE_TYPES; t++)
         if (td_backends[t] && !strcmp(td_backends[t]->name, backend->name))
             return td_fail(TD_EVALUE, "a device '%s' is registered already", backend->name);
-    if (!strcmp(backend->name, "cpu") || !strcmp(backend->name, "cuda"))
-        type = strcmp(backend->name, "cpu") ? TD_CUDA : TD_CPU;
-    for (int t = TD_CUDA + 1; t < TD_DEVICE_TYPES && type < 0; t++)
+    for (int t = 0; t < KNOWN; t++)
+        if (!strcmp(backend->name, known[t]))
+            type = t;
+    for (int t = KNOWN; t < TD_DEVICE_TYPES && type < 0; t++)
         if (!td_backends[t])
             type = t;
     if (type < 0)
@@ -32,7 +35,7 @@ td_status td_backend_register(const td_backend *backend) {
     td_status status = backend->start ? backend->start() : TD_OK;
     if (status)
         return status;
-    for (int k = 0; k < MAX_DEVICES; k++)
+    for (int k = 0; k < TD_MAX_DEVICES; k++)
         snprintf(names[type][k], sizeof names[type][k], "%s:%d", backend->name, k);
     td_backends[type] = backend;
     return TD_OK;
@@ -95,21 +98,23 @@ td_status td_device_parse(const char *text, td_device *device) {
             break;
         if (!backend && !td_cuda_reason())
             backend = td_backends[t];
-        if (!backend || index >= backend->count() || index >= MAX_DEVICES)
+        if (!backend || index >= backend->count() || index >= TD_MAX_DEVICES)
             return no_such_device(text, backend);
         *device = (td_device){(uint8_t)t, (uint8_t)index};
         return TD_OK;
     }
-    return td_fail(TD_EVALUE, "'%s' is no device: expected \"cpu\", \"cuda\" or \"cuda:N\"", text);
+    return td_fail(TD_EVALUE,
+                   "'%s' is no device: expected \"cpu\", \"cuda\", \"cuda:N\" or \"meta\"", text);
 }
 
 const char *td_device_name(td_device device) {
     /* CUDA's, where its module isn't loaded: a trace from elsewhere may name them */
-    static const char *const cuda[MAX_DEVICES] = {
+    static const char *const cuda[TD_MAX_DEVICES] = {
         "cuda:0", "cuda:1", "cuda:2",  "cuda:3",  "cuda:4",  "cuda:5",  "cuda:6",  "cuda:7",
         "cuda:8", "cuda:9", "cuda:10", "cuda:11", "cuda:12", "cuda:13", "cuda:14", "cuda:15"};
-    if (device.type == TD_CPU)
-        return "cpu";
+    device = td_device_real(device);
+    if (device.type == TD_CPU || device.type == TD_META)
+        return known[device.type];
     return td_backends[device.type] ? names[device.type][device.index] : cuda[device.index];
 }
 
@@ -128,10 +133,10 @@ typedef struct device_counters {
     atomic_llong allocated, peak, allocations;
 } device_counters;
 
-static device_counters counters[TD_DEVICE_TYPES][MAX_DEVICES];
+static device_counters counters[TD_DEVICE_TYPES][TD_MAX_DEVICES];
 
 static device_counters *counters_of(td_device device) {
-    return &counters[device.type][device.index % MAX_DEVICES];
+    return &counters[device.type][device.index % TD_MAX_DEVICES];
 }
 
 void *td_device_allocate(td_stream stream, size_t bytes, size_t *granted) {

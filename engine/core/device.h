@@ -4,12 +4,13 @@
 
 #include "engine/core/status.h"
 
-/* The CPU, CUDA, and room for kinds that register themselves (core/backend.h). */
-typedef enum td_device_type { TD_CPU, TD_CUDA, TD_DEVICE_TYPES = 6 } td_device_type;
+/* The CPU, CUDA, meta, whose tensors have no elements, and room for kinds that register themselves
+ * (core/backend.h). */
+typedef enum td_device_type { TD_CPU, TD_CUDA, TD_META, TD_DEVICE_TYPES = 6 } td_device_type;
 
 typedef struct td_device {
     uint8_t type;  /* td_device_type */
-    uint8_t index; /* 0 on the CPU */
+    uint8_t index; /* 0 on the CPU; on meta 0, or that of a stand-in */
 } td_device;
 
 #define TD_DEVICE_CPU ((td_device){TD_CPU, 0})
@@ -18,14 +19,30 @@ static inline bool td_device_same(td_device a, td_device b) {
     return a.type == b.type && a.index == b.index;
 }
 
+/* A device of meta beside the first stands for another: what a call on that one would make lies
+ * there (meta/meta.h). These are the one for a device, and the device that another stands for;
+ * those that stand for none are themselves. */
+enum { TD_MAX_DEVICES = 16 }; /* of a kind */
+static inline td_device td_device_stand_in(td_device d) {
+    if (d.type == TD_META)
+        return d;
+    return (td_device){TD_META, (uint8_t)(1 + d.type * TD_MAX_DEVICES + d.index)};
+}
+static inline td_device td_device_real(td_device d) {
+    if (d.type != TD_META || d.index == 0)
+        return d;
+    int place = d.index - 1;
+    return (td_device){(uint8_t)(place / TD_MAX_DEVICES), (uint8_t)(place % TD_MAX_DEVICES)};
+}
+
 /* Why there is no CUDA device, one line, static; NULL where there is one. Loads the module. */
 const char *td_cuda_reason(void);
 
-/* "cpu", "cuda" (the current one), "cuda:1"; EVALUE for another text, EDEVICE where no such device
- * is there. */
+/* "cpu", "cuda" (the current one), "cuda:1", "meta"; EVALUE for another text, EDEVICE where no such
+ * device is there. */
 td_status td_device_parse(const char *text, td_device *device) TD_MUST_CHECK;
 
-/* Printed form, static storage ("cpu", "cuda:0", ...). */
+/* Printed form, static storage ("cpu", "cuda:0", "meta", ...); of a stand-in what it stands for. */
 const char *td_device_name(td_device device);
 
 /* A queue of work on a device; work of one stream is done in order. 0 is there from the start. */

@@ -2,13 +2,13 @@
 #ifndef TD_CORE_MODES_H
 #define TD_CORE_MODES_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "engine/core/device.h"
 
 /* Read in every call, also from a module that was loaded late: no call to find it. */
 #define TD_THREAD_STATE _Thread_local __attribute__((tls_model("initial-exec")))
 
 struct td_keeper;
+struct td_dispatcher;
 
 /* All modes of a thread: saved and restored as one value. Zero is what a new thread has. */
 typedef struct td_modes {
@@ -18,10 +18,12 @@ typedef struct td_modes {
     bool unchecked;     /* ... or, with anomaly, does not look */
     bool casting;       /* autocast holds for some device: */
     bool uncached;      /* weights are cast anew by every call */
-    uint8_t cast[2];    /* the low dtype of the CPU, of other devices; 0: nothing is cast there */
-    uint32_t region;    /* of ops/autocast.h, whose casts of weights are kept */
-    uint32_t keeping;   /* which of its own, for the keeper: its business */
+    uint8_t cast[TD_DEVICE_TYPES];  /* the low dtype by type of device; 0: nothing is cast there */
+    td_device device;               /* where front ends make new tensors when none is named */
+    uint32_t region;                /* of ops/autocast.h, whose casts of weights are kept */
+    uint32_t keeping;               /* which of its own, for the keeper: its business */
     const struct td_keeper *keeper; /* autograd/saved.h: of what nodes save; NULL: themselves */
+    const struct td_dispatcher *dispatcher; /* ops/op.h: takes calls of operators; NULL: they run */
 } td_modes;
 
 extern TD_THREAD_STATE td_modes td_modes_current;

@@ -82,7 +82,7 @@ uint64_t td_storage_serial(td_storage *s) {
     return atomic_compare_exchange_strong(&s->serial, &known, mine) ? mine : known;
 }
 
-static void storage_release(td_storage *s) {
+void td_storage_release(td_storage *s) {
     if (!td_was_last(&s->refs))
         return;
     if (s->on_release) {
@@ -137,7 +137,7 @@ void td_tensor_destroy(td_tensor *x) {
         td_autograd_destroy_hook(x->autograd);
     if (x->extra)
         extra_release(x->extra);
-    storage_release(x->storage);
+    td_storage_release(x->storage);
     td_release(x->base);
     header_free(x);
 }
@@ -366,6 +366,26 @@ td_status td_tensor_alias(td_tensor *x, td_tensor **out) {
     return TD_OK;
 }
 
+td_status td_tensor_over(const td_tensor *x, td_storage *storage, td_tensor **out) {
+    td_tensor *y = *out = header_new(x->ndim);
+    if (!y)
+        return fail_memory(sizeof *y, TD_DEVICE_CPU);
+    atomic_fetch_add_explicit(&storage->refs, 1, memory_order_relaxed);
+    y->storage = storage;
+    y->dtype = x->dtype;
+    y->numel = x->numel;
+    y->contiguous = x->contiguous;
+    y->data = (char *)storage->data + ((char *)x->data - (char *)x->storage->data);
+    memcpy(y->sizes, x->sizes, sizeof(int64_t) * x->ndim);
+    memcpy(y->strides, x->strides, sizeof(int64_t) * x->ndim);
+    return TD_OK;
+}
+
+td_status td_storage_empty(td_device device, size_t bytes, td_storage **out) {
+    *out = storage_new(device, bytes);
+    return *out ? TD_OK : fail_memory((double)bytes, device);
+}
+
 td_status td_tensor_from_extra(td_dtype dtype, td_device device, td_layout layout, int ndim,
                                const int64_t *sizes, td_extra *extra, td_tensor **out) {
     int64_t n;
@@ -508,7 +528,7 @@ td_status td_tensor_resize(td_tensor *x, int ndim, const int64_t *sizes) {
         if (!s)
             return fail_memory((double)bytes, td_tensor_device(x));
         s->inference = x->storage->inference;
-        storage_release(x->storage);
+        td_storage_release(x->storage);
         x->storage = s;
         x->data = s->data;
     }

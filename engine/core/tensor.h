@@ -101,6 +101,14 @@ td_status td_tensor_from_memory(td_dtype dtype, int ndim, const int64_t *sizes, 
                                 void (*on_release)(void *owner, void *data), void *owner,
                                 td_tensor **out) TD_MUST_CHECK;
 
+/* New strided tensor of x's dtype, shape, strides and place in its storage, whose elements are
+ * those of another storage, as large as x's. */
+td_status td_tensor_over(const td_tensor *x, td_storage *storage, td_tensor **out) TD_MUST_CHECK;
+
+/* New storage on a device; uninitialised. ENOMEM. For td_tensor_over. */
+td_status td_storage_empty(td_device device, size_t bytes, td_storage **out) TD_MUST_CHECK;
+void td_storage_release(td_storage *storage);
+
 /* New tensor of another layout, whose elements are all in `extra` (stolen); its own storage holds
  * nothing but device and version. ESHAPE unless the sizes can be counted. */
 td_status td_tensor_from_extra(td_dtype dtype, td_device device, td_layout layout, int ndim,
@@ -133,6 +141,12 @@ static inline void td_release(td_tensor *x) {                          /* NULL i
 
 static inline td_device td_tensor_device(const td_tensor *x) {
     return x->storage->device;
+}
+/* False on meta: whoever would look at elements to choose a way takes the one that is right for
+ * all.
+ */
+static inline bool td_has_elements(const td_tensor *x) {
+    return x->storage->device.type != TD_META;
 }
 static inline size_t td_tensor_itemsize(const td_tensor *x) {
     return td_dtype_size(x->dtype);

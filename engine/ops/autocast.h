@@ -11,9 +11,9 @@
 
 #include "engine/ops/op.h"
 
-/* The entry of td_modes.cast that speaks of a device. */
+/* The entry of td_modes.cast that speaks of a device: its type. */
 static inline int td_autocast_slot(td_device device) {
-    return device.type == TD_CPU ? 0 : 1;
+    return td_device_real(device).type;
 }
 
 /* The low dtype of a device where autocast holds for it now; TD_DTYPE_NONE: it does not. */

@@ -76,7 +76,7 @@ static td_status longest(const td_tensor *lengths, int64_t *width) {
     td_tensor *most = NULL;
     td_status status = TD_OK;
     *width = 0;
-    if (lengths->numel == 0)
+    if (lengths->numel == 0 || !td_has_elements(lengths))
         return TD_OK;
     status = TD_APPLY(&most, amax, TD_T((td_tensor *)lengths));
     if (status == TD_OK)

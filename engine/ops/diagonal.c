@@ -285,17 +285,24 @@ static __int128 count_lower(int64_t rows, int64_t columns, __int128 offset) {
            (rows - full) * columns;
 }
 
-/* In the host's memory: rows, then columns. */
-static td_status list_triangle(int64_t rows, int64_t columns, int64_t offset, bool upper,
-                               td_tensor **out) {
+/* Room for the places of a triangle on a device: rows, then columns. */
+static td_status empty_triangle(int64_t rows, int64_t columns, int64_t offset, bool upper,
+                                td_device device, td_tensor **out) {
     __int128 n = upper ? (__int128)rows * columns - count_lower(rows, columns, (__int128)offset - 1)
                        : count_lower(rows, columns, offset);
     const int64_t sizes[2] = {2, (int64_t)n};
     if (n > INT64_MAX / 16)
         return td_fail(TD_ENOMEM, "out of memory for the places of a triangle");
-    td_status status = td_tensor_empty(TD_I64, TD_DEVICE_CPU, 2, sizes, out);
-    if (status || n == 0)
+    return td_tensor_empty(TD_I64, device, 2, sizes, out);
+}
+
+/* In the host's memory. */
+static td_status list_triangle(int64_t rows, int64_t columns, int64_t offset, bool upper,
+                               td_tensor **out) {
+    td_status status = empty_triangle(rows, columns, offset, upper, TD_DEVICE_CPU, out);
+    if (status)
         return status;
+    const int64_t n = (*out)->sizes[1];
     int64_t *row = (*out)->data, *column = row + n, *end = column;
     for (int64_t r = !upper && offset < 0 ? -offset : 0; row < end; r++) {
         row_part part = part_of_row(r, columns, offset, upper);
@@ -321,8 +328,12 @@ static td_status triangle_places(td_call *call, const td_op *triangle) {
     td_status status = td_creation_meta(TD_INTS(2, sizes), a[3], a[4], &meta);
     if (status)
         return status;
-    if (meta.device.type == TD_CPU) {
-        TD_TRY(list_triangle(sizes[0], sizes[1], a[2].i, triangle == TD_OP(triu), &x));
+    if (meta.device.type == TD_CPU || meta.device.type == TD_META) {
+        const bool upper = triangle == TD_OP(triu);
+        if (meta.device.type == TD_CPU)
+            TD_TRY(list_triangle(sizes[0], sizes[1], a[2].i, upper, &x));
+        else
+            TD_TRY(empty_triangle(sizes[0], sizes[1], a[2].i, upper, meta.device, &x));
         if (!td_is_nil(a[3]))
             TD_STEP(&x, to, TD_T(x), a[3]);
         call->out[0] = td_retain(x);

@@ -54,15 +54,11 @@ static td_status observed(td_call *call, td_status (*run)(td_call *call)) {
 
 /* ---- recording ---- */
 
-/* In the place of a record: the call ends where it would be made, and was not refused. */
-static td_record only_checks;
-
 td_status td_call_record(td_call *call) {
-    if (TD_UNLIKELY(call->record == &only_checks)) {
-        call->record = NULL;
-        return TD_EINTERNAL;
-    }
-    return td_autograd_prepare(call, call->record);
+    if (call->mode == TD_CALL_RECORD)
+        return td_autograd_prepare(call, call->record);
+    call->mode = TD_CALL_CHECKED;
+    return TD_EINTERNAL;
 }
 
 /* A view knows the tensor it looks into, so that writes through it reach that tensor's history. A
@@ -475,6 +471,7 @@ static td_status run_looked(td_call *call, const looks *l, uint64_t *sequence) {
         return run_steps(call);
     td_record record = {0};
     call->record = &record;
+    call->mode = TD_CALL_RECORD;
     td_status status = run_steps(call);
     if (record.node) {
         *sequence = td_autograd_sequence(&record);
@@ -483,6 +480,7 @@ static td_status run_looked(td_call *call, const looks *l, uint64_t *sequence) {
     }
     td_autograd_drop(&record);
     call->record = NULL;
+    call->mode = TD_CALL_RUN;
     return status;
 }
 
@@ -586,7 +584,7 @@ static td_status call_itself(td_call *call) {
     return TD_UNLIKELY(o != NULL) ? run_observed(call, &l, o) : run_call(call, &l, &sequence);
 }
 
-td_status td_op_call(td_call *call) {
+td_status td_op_run(td_call *call) {
     const td_op *op = call->op;
     td_status status = TD_OK;
     if (TD_UNLIKELY(op->variant != NULL))
@@ -601,6 +599,18 @@ td_status td_op_call(td_call *call) {
     return status;
 }
 
+static td_status dispatch(td_call *call, const td_dispatcher *d) {
+    td_status status = d->call(d, call);
+    if (status)
+        drop_results(call);
+    return status;
+}
+
+td_status td_op_call(td_call *call) {
+    const td_dispatcher *d = td_modes_current.dispatcher;
+    return TD_LIKELY(!d) ? td_op_run(call) : dispatch(call, d);
+}
+
 /* Up to the point where the node would be made, behind which nothing is refused. */
 static td_status check_itself(td_call *call) {
     const td_op *op = call->op;
@@ -613,9 +623,9 @@ static td_status check_itself(td_call *call) {
     td_status status = td_check_writes(call);
     if (status || other)
         return status;
-    call->record = &only_checks;
+    call->mode = TD_CALL_CHECK;
     status = op->pointwise ? td_pointwise_call(call) : run_kernel(call);
-    return call->record ? status : TD_OK;
+    return call->mode == TD_CALL_CHECKED ? TD_OK : status;
 }
 
 td_status td_op_check(td_call *call) {

@@ -102,6 +102,8 @@ static td_status check_offsets(const td_tensor *offsets, int64_t n) {
     td_status status = TD_OK;
     if (offsets->numel == 0)
         return n ? td_fail(TD_EVALUE, "offsets are empty, but there are indices") : TD_OK;
+    if (!td_has_elements(offsets))
+        return TD_OK;
     TD_TRY(TD_APPLY(&one, select, TD_T((td_tensor *)offsets), TD_I(0), TD_I(0)));
     TD_TRY(td_tensor_item_int(one, &first));
     td_release(one);
@@ -139,11 +141,12 @@ done:
 static td_status largest(const td_value *a, td_tensor *flat, td_tensor *bag, int64_t bags,
                          int64_t padding, td_tensor **out) {
     td_tensor *place = NULL, *most = NULL;
-    int64_t longest;
+    int64_t longest = 0;
     td_status status = TD_OK;
     TD_TRY(TD_APPLY(&place, places_in_bags, TD_T(bag)));
     TD_TRY(TD_APPLY(&most, amax, TD_T(place)));
-    TD_TRY(td_tensor_item_int(most, &longest));
+    if (td_has_elements(most))
+        TD_TRY(td_tensor_item_int(most, &longest));
     status = TD_APPLY(out, bag_largest, a[WEIGHT], TD_T(flat), TD_T(bag), TD_T(place), TD_I(bags),
                       TD_I(longest + 1), TD_I(padding), a[BY_FREQ]);
 done:

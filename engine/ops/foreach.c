@@ -24,7 +24,7 @@ typedef struct work {
     plain *calls;
     td_operand *operands; /* of a group */
     td_tensor **outs;
-    bool apart; /* the order matters */
+    bool apart; /* one call after the other */
 } work;
 
 bool td_foreach_takes(const td_op *op, bool inplace) {
@@ -299,6 +299,7 @@ static td_status run_ordinary(td_foreach *f, int k) {
 static td_status run_all(work *w) {
     td_foreach *f = w->f;
     td_status status = TD_OK;
+    w->apart |= td_modes_current.dispatcher != NULL; /* which sees every call */
     for (int k = 0; k < f->n && status == TD_OK; k++) {
         if (w->calls[k].done)
             continue;

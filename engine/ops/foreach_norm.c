@@ -19,7 +19,7 @@ typedef struct norms {
 static bool is_plain(const td_tensor *x) {
     bool recorded = td_op_records(x);
     return x->layout == TD_STRIDED && !recorded && !td_modes_current.casting &&
-           td_backend_of(td_tensor_device(x))->reduce_lists;
+           !td_modes_current.dispatcher && td_backend_of(td_tensor_device(x))->reduce_lists;
 }
 
 static td_status run_ordinary(norms *w, int k) {

@@ -370,7 +370,7 @@ TD_OPERATOR(one_hot) = {
     .schema = "(class Tensor x, int num_classes=-1) -> Tensor",
     .doc = "A row for each class label: 1 at the label, 0 elsewhere.",
     .run = run_one_hot,
-    .flags = TD_OP_NONDIFF,
+    .flags = TD_OP_BY_ELEMENTS | TD_OP_NONDIFF,
 };
 TD_OPERATOR(from_one_based) = {
     .schema = "(Tensor x) -> Tensor",

@@ -206,6 +206,13 @@ static td_status grad_index(td_grad *grad) {
     return TD_OK;
 }
 
+static bool names_masks(td_value indices) {
+    for (int k = 0; k < indices.n; k++)
+        if (indices.tensors[k] && indices.tensors[k]->dtype == TD_BOOL)
+            return true;
+    return false;
+}
+
 td_status td_index_put(td_tensor *x, td_value indices, td_tensor *values, bool accumulate) {
     index_list list = {.n = 0};
     opened o;
@@ -213,6 +220,8 @@ td_status td_index_put(td_tensor *x, td_value indices, td_tensor *values, bool a
     td_status status = open_masks(x, indices, &o);
     if (status)
         return status;
+    if (!td_has_elements(x) && names_masks(indices)) /* how many places they name is unknown */
+        goto done;
     TD_TRY(normalize(o.x, o.indices, &list));
     if (values->ndim == 0)
         TD_TRY(TD_APPLY(&there, to, TD_T(values), TD_NIL, TD_DEVICE(td_tensor_device(x))));
@@ -624,7 +633,7 @@ TD_OPERATOR(advanced_index) = {
     .schema = "(Tensor x, Tensor?[] indices) -> Tensor",
     .doc = "The elements at the places that tensors and masks name, one per dim.",
     .run = run_advanced_index,
-    .flags = TD_OP_INTERNAL | TD_OP_ANY_BASE,
+    .flags = TD_OP_BY_ELEMENTS | TD_OP_INTERNAL | TD_OP_ANY_BASE,
 };
 TD_OPERATOR(index) = {
     .schema = "(Tensor x, Tensor?[] indices) -> Tensor",
@@ -634,7 +643,7 @@ TD_OPERATOR(index) = {
     .dtypes = TD_DTYPES_ALL,
     .backward = grad_index,
     .saves = "indices",
-    .flags = TD_OP_INTERNAL | TD_OP_ANY_BASE,
+    .flags = TD_OP_BY_ELEMENTS | TD_OP_INTERNAL | TD_OP_ANY_BASE,
 };
 TD_OPERATOR(index_write_) = {
     .schema = "(Tensor x, Tensor?[] indices, Tensor values, bool accumulate=false) "
@@ -689,7 +698,7 @@ TD_OPERATOR(masked_select) = {
     .schema = "(Tensor x, Tensor mask) -> Tensor",
     .doc = "The elements where the mask is true, as one row.",
     .run = run_masked_select,
-    .flags = TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART,
+    .flags = TD_OP_BY_ELEMENTS | TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART,
 };
 TD_OPERATOR(nonzero) = {
     .schema = "(Tensor x, *, bool as_tuple=false) -> index Tensor",
@@ -697,5 +706,5 @@ TD_OPERATOR(nonzero) = {
         "Places of the elements different from zero, one row of indices each; as_tuple: a list of "
         "the indices along each dim.",
     .run = run_nonzero,
-    .flags = TD_OP_NONDIFF | TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART,
+    .flags = TD_OP_BY_ELEMENTS | TD_OP_NONDIFF | TD_OP_OUT | TD_OP_OUT_EXACT | TD_OP_OUT_APART,
 };

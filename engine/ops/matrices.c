@@ -16,6 +16,9 @@ static td_status count_halvings(td_tensor *a, int *count) {
     td_tensor *norm = NULL;
     double most = 0;
     td_status status = TD_OK;
+    *count = 0;
+    if (!td_has_elements(a))
+        return TD_OK;
     TD_TRY(TD_APPLY(&norm, detach, TD_T(a)));
     TD_STEP(&norm, abs, TD_T(norm));
     TD_STEP(&norm, sum, TD_T(norm), TD_INTS(1, &rows));
@@ -44,7 +47,8 @@ static td_status run_matrix_exp(td_call *call) {
         return TD_APPLY(&call->out[0], exp, TD_T(a));
     TD_TRY(count_halvings(a, &halvings));
     if (halvings < 0) {
-        TD_TRY(TD_APPLY(&call->out[0], mul, TD_T(a), TD_F(NAN)));
+        TD_TRY(TD_APPLY(&y, mul, TD_T(a), TD_F(NAN)));
+        status = TD_APPLY(&call->out[0], contiguous, TD_T(y));
         goto done;
     }
     TD_TRY(TD_APPLY(&y, to, TD_T(a), TD_DTYPE(TD_F64))); /* as decompositions are */
@@ -52,6 +56,7 @@ static td_status run_matrix_exp(td_call *call) {
     TD_STEP(&y, exp_of_small, TD_T(y));
     for (; halvings > 0; halvings--)
         TD_STEP(&y, matmul, TD_T(y), TD_T(y));
+    TD_STEP(&y, contiguous, TD_T(y)); /* row-major, whatever the elements are */
     status = TD_APPLY(&call->out[0], to, TD_T(y), TD_DTYPE((td_dtype)a->dtype));
 done:
     td_release(y);

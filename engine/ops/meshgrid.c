@@ -92,11 +92,30 @@ static td_status run_cartesian_prod(td_call *call) {
     return grid_rows(list, &call->out[0]);
 }
 
+/* How many such rows there are: n over r, of n + r - 1 where places may stay. */
+static td_status count_rising(int64_t n, int r, bool stay, int64_t *count) {
+    __int128 rows = 1;
+    n = stay && n > 0 ? n + r - 1 : n;
+    for (int k = 1; k <= r; k++) {
+        rows = rows * (n - r + k) / k;
+        if (rows > INT64_MAX / 16)
+            return td_fail(TD_ENOMEM, "out of memory for so many rows");
+    }
+    *count = n < r ? 0 : (int64_t)rows;
+    return TD_OK;
+}
+
 /* The rows of places 0 .. n-1, r of them in each, that rise from column to column (or stay). */
 static td_status rising_places(int64_t n, int r, bool stay, td_device device, td_tensor **out) {
     td_tensor *line = NULL, *lines[TD_MAX_DIMS], *rows = NULL, *parts[3] = {NULL, NULL, NULL};
     td_status status = TD_OK;
     TD_TRY(TD_APPLY(&line, arange, TD_I(n), TD_NIL, TD_I(1), TD_NIL, TD_DEVICE(device)));
+    if (!td_has_elements(line)) {
+        int64_t sizes[2] = {0, r};
+        TD_TRY(count_rising(n, r, stay, &sizes[0]));
+        TD_TRY(td_tensor_empty(TD_I64, device, 2, sizes, out));
+        goto done;
+    }
     for (int k = 0; k < r; k++)
         lines[k] = line;
     TD_TRY(grid_rows(TD_TENSORS(r, lines), &rows));

@@ -2,6 +2,7 @@
 #include "engine/ops/meta.h"
 
 #include "engine/core/memory.h"
+#include "engine/core/random.h"
 
 #include <math.h>
 #include <string.h>
@@ -178,4 +179,10 @@ td_status td_read_pair(const char *name, td_value v, int64_t least, int64_t *pai
                            (long long)least, (long long)v.ints[0], (long long)v.ints[1]);
     }
     return TD_OK;
+}
+
+void td_reserve_numbers(td_device device, td_value generator, uint64_t blocks, uint64_t *seed,
+                        uint64_t *offset) {
+    td_generator_reserve(td_is_nil(generator) ? NULL : generator.generator,
+                         device.type == TD_META ? 0 : blocks, seed, offset);
 }

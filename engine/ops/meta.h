@@ -86,6 +86,13 @@ td_status td_check_images(int ndim, const int64_t *sizes) TD_MUST_CHECK;
  * keeps sums of products of them in 64 bits. */
 td_status td_read_pair(const char *name, td_value v, int64_t least, int64_t *pair) TD_MUST_CHECK;
 
+/* ---- draws ---- */
+
+/* Reserve `blocks` counters of a generator, an argument, for numbers that are drawn on a device:
+ * the seed and the first counter. What has no elements takes none. */
+void td_reserve_numbers(td_device device, td_value generator, uint64_t blocks, uint64_t *seed,
+                        uint64_t *offset);
+
 /* ---- short forms ---- */
 
 /* Replace *x, which is owned, by an operator's result, or go to `done`:

@@ -213,6 +213,8 @@ enum {
                               when it is done */
     TD_OP_OUT_APART = 131072, /* out= must not share memory with an argument (where there is a form
                                 in place: with one besides the first) */
+    TD_OP_BY_ELEMENTS = 1048576, /* what its results are depends on elements: td_op_infer refuses
+                                    such calls, and so does the device meta */
     TD_OP_PART = 524288,     /* a view of some of x's elements, none of them twice, and x's gradient
                                   is zero elsewhere */
     TD_OP_ANY_BASE = 262144, /* reads td_value.from_one on the CPU; what others are given counts
@@ -280,6 +282,14 @@ struct td_op {
 
 /* ---- calls ---- */
 
+/* How far a call goes. */
+typedef enum td_call_mode {
+    TD_CALL_RUN,    /* to its end, and is not recorded */
+    TD_CALL_RECORD, /* to its end, with a node for backward: `record` */
+    TD_CALL_CHECK,  /* to where nothing refuses it any more: td_op_check */
+    TD_CALL_CHECKED /* it came there */
+} td_call_mode;
+
 struct td_call {
     const td_op *op;
     const td_value *args; /* op->nparams of them, in the schema's order, defaults filled in */
@@ -294,16 +304,18 @@ struct td_call {
     int ngiven;
     bool inplace;
     uint8_t nbeside;
+    uint8_t mode;             /* td_call_mode */
     td_device device;         /* of its first tensor, else of its device option, else the CPU */
     void *plan;               /* room for the plan of an operator with a rule; see TD_PLAN */
-    struct td_record *record; /* the node that this call will be; NULL: it is not recorded */
+    struct td_record *record; /* the node that this call will be, with TD_CALL_RECORD */
 };
 
-/* Between the allocation of a call's results and its kernel: make the node, save what backward
- * reads. For those who run kernels. */
+/* Between the allocation of a call's results and its kernel, for those who run kernels: make the
+ * node, save what backward reads. A call that is only checked ends here: a failure that its caller
+ * understands. */
 td_status td_call_record(td_call *call) TD_MUST_CHECK;
 static inline td_status td_call_ready(td_call *call) {
-    return TD_LIKELY(!call->record) ? TD_OK : td_call_record(call);
+    return TD_LIKELY(call->mode == TD_CALL_RUN) ? TD_OK : td_call_record(call);
 }
 /* The given tensor of a result; NULL when it is made afresh. */
 static inline td_tensor *td_call_given(const td_call *call, int result) {
@@ -324,9 +336,27 @@ td_status td_fit_given(const td_call *call, int k, const td_meta *result) TD_MUS
         (type *)(call)->plan;                                                                      \
     }))
 
-/* Run a prepared call. On failure nothing is left in out or list and the message begins with the
- * operator's name. On success out[] (or list) hold new references. */
+/* Make a prepared call. On failure nothing is left in out or list and the message begins with the
+ * operator's name. On success out[] (or list) hold new references.
+ *
+ * The one door for calls of operators: front ends, composites, lists, optimizers, backward. While
+ * the thread's modes hold a dispatcher (td_modes.dispatcher) that gets every call, and decides what
+ * becomes of it. */
 td_status td_op_call(td_call *call) TD_MUST_CHECK;
+
+/* Takes calls in hand, as a tracer, a graph that is run later or other forms of operators do. Its
+ * `call` has td_op_call's contract. It may run the call, unchanged or another one, by td_op_run,
+ * under which the calls that a composite makes come to it in turn; set td_modes.dispatcher to
+ * `below` for what it doesn't want to see; or fill out[] without running anything. Embedded in a
+ * struct of its owner, which lives as long as the modes name it. */
+typedef struct td_dispatcher td_dispatcher;
+struct td_dispatcher {
+    td_status (*call)(const td_dispatcher *self, td_call *call);
+    const td_dispatcher *below; /* the one that was in force before; NULL: none */
+};
+
+/* Make a call as if no dispatcher had been there for it. */
+td_status td_op_run(td_call *call) TD_MUST_CHECK;
 
 /* Will an operator with a gradient that reads x be recorded? */
 bool td_op_records(const td_tensor *x);

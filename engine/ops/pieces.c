@@ -394,6 +394,7 @@ TD_OPERATOR(repeat_interleave) = {
     .doc =
         "Each place along a dim (of the flattened x) so many times; of counts alone, the places.",
     .run = run_repeat_interleave,
+    .flags = TD_OP_BY_ELEMENTS,
 };
 TD_OPERATOR(atleast_1d) = {
     .schema = "(Tensor x) -> Tensor",

@@ -224,6 +224,11 @@ static td_status run_masked_scatter(td_call *call) {
     TD_TRY(TD_APPLY(&wide, expand, TD_T(mask), TD_INTS(ndim, sizes)));
     TD_TRY(TD_APPLY(&y, expand, TD_T(x), TD_INTS(ndim, sizes)));
     TD_TRY(TD_APPLY(&count, count_nonzero, TD_T(wide)));
+    if (!td_has_elements(x)) {
+        call->out[0] = td_retain(y);
+        TD_STEP(&call->out[0], clone, TD_T(y));
+        goto done;
+    }
     TD_TRY(td_tensor_item_int(count, &n));
     if (n > a[2].tensor->numel) {
         status = td_fail(TD_ESHAPE, "the mask names %lld places, source has %lld elements",
@@ -335,5 +340,5 @@ TD_OPERATOR(argwhere) = {
     .schema = "(Tensor x) -> index Tensor",
     .doc = "Places of the elements different from zero, one row of indices each.",
     .formula = "nonzero(x)",
-    .flags = TD_OP_NONDIFF,
+    .flags = TD_OP_BY_ELEMENTS | TD_OP_NONDIFF,
 };

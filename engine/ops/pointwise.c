@@ -359,7 +359,7 @@ TD_OPERATOR(equal) = {
     .schema = "(Tensor a, Tensor b) -> bool",
     .doc = "Have a and b the same shape and the same elements?",
     .run = run_equal,
-    .flags = TD_OP_NONDIFF,
+    .flags = TD_OP_BY_ELEMENTS | TD_OP_NONDIFF,
 };
 FLOAT_TEST(isnan, "Is it not a number?", "ne(x, x)", no_element);
 FLOAT_TEST(isinf, "Is it infinite?", "eq(abs(x), inf)", no_element);

@@ -401,7 +401,7 @@ td_status td_pointwise_backward(td_grad *grad) {
         td_status status = TD_OK;
         if (whole >= 0)
             grad->in[k] = td_retain(operands[whole].tensor);
-        else if (td_grad_enabled())
+        else if (td_grad_enabled() || td_modes_current.dispatcher)
             status = run_recorded(p, operands, g, &grad->in[k]);
         else
             wanted |= 1u << f->place[k];

@@ -61,8 +61,7 @@ static td_status draw(td_tensor *x, td_value generator, td_draw_plan *p) {
         return TD_OK;
     bound_range(p, (td_dtype)x->dtype);
     uint64_t words = (uint64_t)x->numel * (uint64_t)td_draw_words(p);
-    td_generator_reserve(td_is_nil(generator) ? NULL : generator.generator, (words + 3) / 4,
-                         &p->seed, &p->offset);
+    td_reserve_numbers(td_tensor_device(x), generator, (words + 3) / 4, &p->seed, &p->offset);
     return TD_RUN(td_tensor_device(x), draw, p);
 }
 
@@ -139,8 +138,8 @@ static td_status kernel_randperm(td_call *call) {
     td_value generator = call->args[2];
     if (plan.out->numel == 0)
         return TD_OK;
-    td_generator_reserve(td_is_nil(generator) ? NULL : generator.generator,
-                         ((uint64_t)plan.out->numel + 1) / 2, &plan.seed, &plan.offset);
+    td_reserve_numbers(td_tensor_device(plan.out), generator, ((uint64_t)plan.out->numel + 1) / 2,
+                       &plan.seed, &plan.offset);
     return TD_RUN(td_tensor_device(plan.out), permutation, &plan);
 }
 

@@ -268,7 +268,7 @@ static td_status divide_prod(const td_value *a, td_tensor **out) {
     td_tensor *whole = NULL;
     double none = 0;
     td_status status = TD_APPLY(&whole, all, a[2]);
-    if (status == TD_OK)
+    if (status == TD_OK && td_has_elements(whole))
         status = td_tensor_item(whole, &none);
     td_release(whole);
     return status      ? status

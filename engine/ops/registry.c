@@ -1,15 +1,10 @@
-/* registry.c: the table of all operators, and the engine's start. */
-#include "engine/autograd/autograd.h"
-#include "engine/core/backend.h"
+/* registry.c: the table of all operators. */
 #include "engine/core/map.h"
 #include "engine/core/memory.h"
-#include "engine/core/openmp.h"
-#include "engine/cpu/cpu.h"
 #include "engine/ops/expression.h"
 #include "engine/ops/pointwise.h"
 #include "engine/ops/schema.h"
 
-#include <pthread.h>
 #include <string.h>
 
 enum { MAX_OPS = 1024 };
@@ -59,6 +54,8 @@ static td_status finish_op(td_op *op) {
 /* The bounds of the section that TD_OPERATOR fills; the linker makes these symbols. */
 extern const td_operator_entry *const __start_td_operators[], *const __stop_td_operators[];
 
+static td_status check_aliases(void);
+
 td_status td_op_register_all(void) {
     static int finished; /* where an attempt ran out of memory the next goes on */
     td_status status = TD_OK;
@@ -68,7 +65,7 @@ td_status td_op_register_all(void) {
         status = finish_op((td_op *)ops[finished]);
         finished += status == TD_OK;
     }
-    return status;
+    return status ? status : check_aliases();
 }
 
 const td_op *td_op_find(const char *name) {
@@ -111,28 +108,4 @@ static td_status check_aliases(void) {
             return td_fail(TD_EINTERNAL, "the alias '%s' stands twice, or is an operator",
                            td_alias_get(k)->name);
     return TD_OK;
-}
-
-/* ---- start ---- */
-
-static td_status init(void) {
-    td_status status = TD_OK;
-    td_openmp_prepare();
-    td_autograd_destroy_hook = td_autograd_free;
-    if (!td_backends[TD_CPU])
-        TD_TRY(td_backend_register(&td_cpu_backend));
-    TD_TRY(td_op_register_all());
-    TD_TRY(check_aliases());
-done:
-    return status;
-}
-
-td_status td_init(void) {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static bool done;
-    pthread_mutex_lock(&lock);
-    td_status status = done ? TD_OK : init();
-    done = status == TD_OK;
-    pthread_mutex_unlock(&lock);
-    return status;
 }

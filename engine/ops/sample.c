@@ -7,10 +7,6 @@
 
 #define TD_FAMILY "sample"
 
-static void reserve(td_value generator, uint64_t blocks, uint64_t *seed, uint64_t *offset) {
-    td_generator_reserve(td_is_nil(generator) ? NULL : generator.generator, blocks, seed, offset);
-}
-
 /* ---- normal ---- */
 
 static td_refusal negative_std = {
@@ -81,7 +77,8 @@ static td_status kernel_poisson(td_call *call) {
     TD_TRY(td_refuse(&no_rate, x));
     TD_TRY(td_contiguous_as(x, TD_F64, &rates));
     TD_TRY(td_tensor_empty(TD_F64, td_tensor_device(x), x->ndim, x->sizes, &counts));
-    reserve(call->args[1], (uint64_t)x->numel * TD_POISSON_BLOCKS, &plan.seed, &plan.offset);
+    td_reserve_numbers(td_tensor_device(x), call->args[1], (uint64_t)x->numel * TD_POISSON_BLOCKS,
+                       &plan.seed, &plan.offset);
     plan.out = counts;
     plan.x = rates;
     TD_TRY(TD_RUN(td_tensor_device(x), poisson, &plan));
@@ -135,8 +132,9 @@ static td_status kernel_multinomial(td_call *call) {
     plan.out = out;
     plan.x = x;
     if (out->numel) {
-        reserve(call->args[3], (uint64_t)x->sizes[0] * td_multinomial_blocks(&plan), &plan.seed,
-                &plan.offset);
+        td_reserve_numbers(td_tensor_device(x), call->args[3],
+                           (uint64_t)x->sizes[0] * td_multinomial_blocks(&plan), &plan.seed,
+                           &plan.offset);
         status = TD_RUN(td_tensor_device(x), multinomial, &plan);
     }
 done:

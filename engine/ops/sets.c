@@ -286,7 +286,7 @@ done:
 static td_status histogram_ends(const td_tensor *x, double *low, double *high) {
     td_tensor *least = NULL, *most = NULL;
     td_status status = TD_OK;
-    if (*low == *high && x->numel) {
+    if (*low == *high && x->numel && td_has_elements(x)) {
         TD_TRY(TD_APPLY(&least, amin, TD_T((td_tensor *)x)));
         TD_TRY(TD_APPLY(&most, amax, TD_T((td_tensor *)x)));
         TD_TRY(td_tensor_item(least, low));
@@ -478,14 +478,14 @@ TD_OPERATOR(unique) = {
     .doc = "The different elements, or slices along a dim, in order; of each element the number of "
            "its own, and how many there are, where asked for.",
     .run = run_unique,
-    .flags = TD_OP_NONDIFF,
+    .flags = TD_OP_BY_ELEMENTS | TD_OP_NONDIFF,
 };
 TD_OPERATOR(unique_consecutive) = {
     .schema = "(Tensor x, bool return_inverse=false, bool return_counts=false, dim? dim=nil) -> "
               "(Tensor values, index Tensor inverse_indices, Tensor counts)",
     .doc = "Elements, or slices along a dim, without those that equal the one before.",
     .run = run_unique_consecutive,
-    .flags = TD_OP_NONDIFF,
+    .flags = TD_OP_BY_ELEMENTS | TD_OP_NONDIFF,
 };
 TD_OPERATOR(row_order) = {
     .schema = "(Tensor x) -> Tensor",
@@ -499,7 +499,7 @@ TD_OPERATOR(bincount) = {
     .schema = "(index Tensor x, Tensor? weights=nil, int(0..) minlength=0) -> Tensor",
     .doc = "At place k how many elements are k, or the sum of their weights.",
     .run = run_bincount,
-    .flags = TD_OP_NONDIFF | TD_OP_ANY_BASE,
+    .flags = TD_OP_BY_ELEMENTS | TD_OP_NONDIFF | TD_OP_ANY_BASE,
 };
 TD_OPERATOR(histc) = {
     .schema = "(Tensor x, int(1..) bins=100, number min=0, number max=0) -> Tensor",

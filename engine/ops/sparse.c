@@ -466,13 +466,13 @@ TD_OPERATOR(coalesce) = {
     .schema = "(Tensor x) -> Tensor",
     .doc = "A sparse tensor whose places stand once each, in order; x itself where it is so.",
     .run = run_coalesce,
-    .flags = TD_OP_METHOD_ONLY | TD_OP_ANY_LAYOUT,
+    .flags = TD_OP_BY_ELEMENTS | TD_OP_METHOD_ONLY | TD_OP_ANY_LAYOUT,
 };
 TD_OPERATOR(sparse_mask) = {
     .schema = "(Tensor x, Tensor mask) -> Tensor",
     .doc = "The elements of x at the places that a sparse tensor has, as a sparse tensor.",
     .run = run_sparse_mask,
-    .flags = TD_OP_METHOD_ONLY | TD_OP_ANY_LAYOUT,
+    .flags = TD_OP_BY_ELEMENTS | TD_OP_METHOD_ONLY | TD_OP_ANY_LAYOUT,
 };
 TD_OPERATOR(values) = {
     .schema = "(Tensor x) -> Tensor",
@@ -548,5 +548,5 @@ TD_OPERATOR(embedding_slope_sparse) = {
         "if(padding < 0, sparse_of(unsqueeze(flat, 0), each, {rows, width}, false),"
         "   sparse_of(unsqueeze(index_select(flat, 0, kept), 0), index_select(each, 0, kept),"
         "             {rows, width}, false))",
-    .flags = TD_OP_INTERNAL,
+    .flags = TD_OP_BY_ELEMENTS | TD_OP_INTERNAL,
 };

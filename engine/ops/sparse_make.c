@@ -232,11 +232,11 @@ TD_OPERATOR(sparse_coo_tensor) = {
     .doc =
         "A sparse tensor with values at the places that the columns of indices name, 0 elsewhere.",
     .run = run_sparse_coo_tensor,
-    .flags = TD_OP_FUNCTION_ONLY | TD_OP_CREATES,
+    .flags = TD_OP_BY_ELEMENTS | TD_OP_FUNCTION_ONLY | TD_OP_CREATES,
 };
 TD_OPERATOR(to_sparse) = {
     .schema = "(Tensor x, int? sparse_dim=nil) -> Tensor",
     .doc = "The elements that are not 0, sparse in all dims or in the first ones.",
     .run = run_to_sparse,
-    .flags = TD_OP_METHOD_ONLY | TD_OP_ANY_LAYOUT,
+    .flags = TD_OP_BY_ELEMENTS | TD_OP_METHOD_ONLY | TD_OP_ANY_LAYOUT,
 };

@@ -391,5 +391,5 @@ TD_OPERATOR(allclose) = {
               "bool equal_nan=false) -> bool",
     .doc = "Are all elements close, as isclose says?",
     .run = run_allclose,
-    .flags = TD_OP_NONDIFF,
+    .flags = TD_OP_BY_ELEMENTS | TD_OP_NONDIFF,
 };

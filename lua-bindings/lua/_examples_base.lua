@@ -198,6 +198,10 @@ int64 (5) cpu
 > tide.get_autocast_dtype("cpu")
 tide.bfloat16
 
+## get_default_device
+> tide.get_default_device()
+"cpu"
+
 ## get_default_dtype
 > tide.get_default_dtype()
 tide.float32
@@ -422,6 +426,11 @@ true
 ## print
 > tide.print({1, 2, name = "x"}, tide.int8)
 {1, 2, name = "x"}	tide.int8
+
+## set_default_device
+> tide.set_default_device("meta", function() return tide.nn.Linear(1000, 1000).weight end)
+...
+float32 (1000, 1000) meta requires_grad
 
 ## set_default_dtype
 > tide.set_default_dtype(tide.float64)

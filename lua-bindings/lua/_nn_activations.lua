@@ -52,12 +52,16 @@ local function feature_dropout(nn, n)
 end
 
 local function prelu(nn)
-    local read = tide._function("PReLU(int(1..) num_parameters=1, number init=0.25)", tide._doc("prelu").doc)
+    local layers = tide._nn_layer
+    local read = tide._function(layers.with_factory("PReLU(int(1..) num_parameters=1, number init=0.25)"),
+        tide._doc("prelu").doc)
     local c = nn.class("PReLU")
     function c:init(...)
         local options = read(...)
         rawset(self, "num_parameters", options.num_parameters)
-        self.weight = tide.full({ options.num_parameters }, options.init):float():requires_grad_(true)
+        layers.made_as(self, function()
+            self.weight = tide.full({ options.num_parameters }, options.init):float():requires_grad_(true)
+        end, options.dtype, options.device)
     end
     function c:forward(x) return tide.prelu(x, self.weight) end
     function c:extra_repr() return "num_parameters=" .. self.num_parameters end

@@ -110,7 +110,7 @@ local function define(nn, n)
         function(...) return run(fname, ...) end)
     layers.layer(nn, ("%s(%s)"):format(class, arguments),
         "Largest elements of windows at places drawn at random; output_size or output_ratio says how many there are.", {
-        make = function(self)
+        derive = function(self)
             if (self.output_size == nil) == (self.output_ratio == nil) then
                 fail("%s: give either output_size or output_ratio", class)
             end

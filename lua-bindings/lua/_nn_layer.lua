@@ -4,20 +4,49 @@ local tide = ...
 local init = tide._nn_init
 local layers = {}
 
+local factory = "dtype? dtype=nil, device? device=nil"
+
+-- "Name(PARAMETERS)" with the options that say what a layer's parameters are.
+function layers.with_factory(schema)
+    local head, parameters = schema:match("^(%w+)%((.*)%)$")
+    local separator = parameters == "" and "*, " or parameters:find("*", 1, true) and ", " or ", *, "
+    return ("%s(%s%s%s)"):format(head, parameters, separator, factory)
+end
+
+-- Run make(self) so that what it makes is of a dtype and on a device, where they are given.
+function layers.made_as(self, make, dtype, device)
+    if device then
+        tide.set_default_device(device, make, self)
+    else
+        make(self)
+    end
+    if dtype then
+        self:to(dtype)
+    end
+end
+
 -- A class whose arguments, read by the schema "Name(PARAMETERS)", become fields of the same names. `class` has
--- forward, extra_repr and, where there is more to make of the arguments, make.
+-- forward, extra_repr and, where there is more to do, derive(self), which works out other fields, and make(self),
+-- which makes parameters and buffers; layers that have these take the options dtype and device.
 function layers.layer(nn, schema, doc, class)
+    schema = class.make and layers.with_factory(schema) or schema
     local name, read = schema:match("^%w+"), tide._function(schema, doc)
     local c = nn.class(name)
     for key, value in pairs(class) do
         c[key] = value
     end
     function c:init(...)
-        for field, value in pairs(read(...)) do
+        local arguments = read(...)
+        local dtype, device = arguments.dtype, arguments.device
+        arguments.dtype, arguments.device = nil, nil
+        for field, value in pairs(arguments) do
             rawset(self, field, value)
         end
+        if class.derive then
+            class.derive(self)
+        end
         if class.make then
-            class.make(self)
+            layers.made_as(self, class.make, dtype, device)
         end
     end
     nn[name] = c

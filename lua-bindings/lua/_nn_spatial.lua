@@ -143,7 +143,7 @@ local function pools(nn, n)
     layer(nn, for_dims("MaxPoolNd(int(1..)[N] kernel_size, int(1..)[N]? stride=nil, int(0..)[N] padding={0}, "
         .. "int(1..)[N] dilation={1}, bool return_indices=false, bool ceil_mode=false)", n),
         "Largest element of each window of " .. INPUTS[n] .. "; the stride is the window's size where none is given.", {
-        make = default_stride,
+        derive = default_stride,
         forward = function(self, x)
             return max(x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices)
         end,
@@ -154,7 +154,7 @@ local function pools(nn, n)
     layer(nn, for_dims("AvgPoolNd(int(1..)[N] kernel_size, int(1..)[N]? stride=nil, int(0..)[N] padding={0}, "
         .. "bool ceil_mode=false, bool count_include_pad=true" .. (n > 1 and ", int? divisor_override=nil" or "") .. ")", n),
         "Mean of each window of " .. INPUTS[n] .. "; the stride is the window's size where none is given.", {
-        make = default_stride,
+        derive = default_stride,
         forward = function(self, x)
             return avg(x, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
                 self.divisor_override)
@@ -166,14 +166,14 @@ local function pools(nn, n)
     local power = tide[("lp_pool%dd"):format(n)]
     layer(nn, for_dims("LPPoolNd(number norm_type, int(1..)[N] kernel_size, int(1..)[N]? stride=nil, bool ceil_mode=false)", n),
         "Root of the sum of powers over each window of " .. INPUTS[n] .. ".", {
-        make = default_stride,
+        derive = default_stride,
         forward = function(self, x) return power(x, self.norm_type, self.kernel_size, self.stride, self.ceil_mode) end,
         extra_repr = function(self) return fields_text(self, "norm_type kernel_size stride ceil_mode", short_text) end,
     })
     local unpool = tide[("max_unpool%dd"):format(n)]
     layer(nn, for_dims("MaxUnpoolNd(int(1..)[N] kernel_size, int(1..)[N]? stride=nil, int(0..)[N] padding={0})", n),
         "Elements of " .. INPUTS[n] .. " at the places that MaxPool" .. n .. "d found, zeros elsewhere.", {
-        make = default_stride,
+        derive = default_stride,
         forward = function(self, x, indices, output_size)
             return unpool(x, indices, self.kernel_size, self.stride, self.padding, output_size)
         end,
@@ -213,7 +213,7 @@ end
 local function pad(nn, name, n, parameters, doc, mode)
     local function make(self) read_padding(self, n) end
     layer(nn, ("%s%dd(int[] padding%s)"):format(name, n, parameters), doc .. " around " .. INPUTS[n] .. ".", {
-        make = make,
+        derive = make,
         forward = function(self, x) return tide.pad(x, self.padding, mode, self.value) end,
         extra_repr = function(self)
             return self.value and ("padding=%s, value=%s"):format(list_text(self.padding), tide._number(self.value, 6))

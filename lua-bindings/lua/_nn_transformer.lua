@@ -7,12 +7,17 @@ local WIDTHS = "number(0..1) dropout=0.1, any activation=nil"
 local FORMS = "number(0..) layer_norm_eps=1e-05, bool batch_first=false, bool norm_first=false, bool bias=true"
 local LAYER = "(int(1..) d_model, int(1..) nhead, int(1..) dim_feedforward=2048, " .. WIDTHS .. ", " .. FORMS .. ")"
 
--- A class whose constructor's and call's arguments are read by schemas.
+-- A class whose constructor's and call's arguments are read by schemas; those that make fresh parameters take dtype
+-- and device.
 local function class(nn, schema, doc, call, methods)
-    local name = schema:match("^%w+")
+    local name, layers = schema:match("^%w+"), tide._nn_layer
+    schema = methods.fresh and layers.with_factory(schema) or schema
     local read, read_call = declare(schema, doc), declare(name .. call, doc)
     local c = nn.class(name)
-    function c:init(...) methods.make(self, read(...)) end
+    function c:init(...)
+        local options = read(...)
+        layers.made_as(self, function() methods.make(self, options) end, options.dtype, options.device)
+    end
     function c:forward(...) return methods.forward(self, read_call(...)) end
     nn[name] = c
     tide._document(c, read)
@@ -75,6 +80,7 @@ local function encoder_layer(nn)
     class(nn, "TransformerEncoderLayer" .. LAYER, "Attention of a sequence to itself and two linear layers, each with "
         .. "dropout, a sum and a norm.",
         "(Tensor src, Tensor? src_mask=nil, Tensor? src_key_padding_mask=nil, bool is_causal=false)", {
+            fresh = true,
             make = function(self, options)
                 self.self_attn = attention(options)
                 add_feedforward(self, options, 2)
@@ -93,6 +99,7 @@ local function decoder_layer(nn)
         .. "layers, each with dropout, a sum and a norm.",
         "(Tensor tgt, Tensor memory, Tensor? tgt_mask=nil, Tensor? memory_mask=nil, Tensor? tgt_key_padding_mask=nil, "
         .. "Tensor? memory_key_padding_mask=nil, bool tgt_is_causal=false, bool memory_is_causal=false)", {
+            fresh = true,
             make = function(self, options)
                 self.self_attn = attention(options)
                 self.multihead_attn = attention(options)
@@ -230,7 +237,7 @@ local function transformer(nn)
         "(Tensor src, Tensor tgt, Tensor? src_mask=nil, Tensor? tgt_mask=nil, Tensor? memory_mask=nil, "
         .. "Tensor? src_key_padding_mask=nil, Tensor? tgt_key_padding_mask=nil, Tensor? memory_key_padding_mask=nil, "
         .. "bool? src_is_causal=nil, bool? tgt_is_causal=nil, bool memory_is_causal=false)",
-        { make = make_transformer, forward = transform })
+        { fresh = true, make = make_transformer, forward = transform })
     c.generate_square_subsequent_mask = declare(
         "generate_square_subsequent_mask(int(0..) sz, *, dtype? dtype=nil, device? device=nil) -> Tensor",
         "The mask that hides what comes later: -inf above the diagonal, 0 elsewhere.",

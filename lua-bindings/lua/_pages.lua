@@ -239,6 +239,7 @@ one what it is here. What differs:
   torch.utils.checkpoint.checkpoint       tide.utils.checkpoint
   SummaryWriter                           tide.utils.tensorboard.SummaryWriter
   torch.set_default_dtype                 tide.set_default_dtype
+  with torch.device("meta"):              tide.set_default_device("meta", fn)
   print(x.shape), len(x)                  x.shape, #x
   cross_entropy's classes from 0          classes from 1
 

@@ -12,6 +12,12 @@ end
 arg[0] = file
 package.path = (file:match("^(.*)/") or ".") .. "/?.lua;" .. package.path
 
+-- With TIDE_INFERRED_CALLS (tests/seam) every call of an operator is compared with what td_op_infer says of it.
+local compared = os.getenv "TIDE_INFERRED_CALLS"
+if compared then
+    assert(package.loadlib(compared, "compare_inferred_calls"))()
+end
+
 local chunk, message = loadfile(file)
 if not chunk then
     io.stderr:write(message, "\n")
@@ -21,5 +27,12 @@ local ok, trace = xpcall(chunk, function(err) return debug.traceback(tostring(er
 if not ok then
     io.stderr:write(trace, "\n")
     harness.test("runs to its end", function() error("the file stopped with an error") end)
+end
+if compared then
+    local count, differences = assert(package.loadlib(compared, "inferred_calls_report"))()
+    harness.test("calls are what was inferred of them", function()
+        harness.eq(differences, "")
+        harness.is_true(count > 0, "calls")
+    end)
 end
 harness.finish()

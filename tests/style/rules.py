@@ -15,6 +15,7 @@ FLOORS = {
     "engine/cpu/": ENGINE_LOWER,
     "engine/cuda/": ENGINE_LOWER + ("cmake/embedded.h",),
     "engine/autograd/": ENGINE_LOWER,
+    "engine/meta/": ("engine/core/",),
     "engine/io/": ("engine/core/",),
     "engine/": ENGINE_LOWER + ("engine/autograd/",),
     "profiler/": ("engine/",),
@@ -35,7 +36,7 @@ FILE_FLOORS = {
 }
 # Files that name all floors of the engine: where the operators meet their kernels and derivatives,
 # and the header of everything.
-WHOLE_ENGINE = ("engine/ops/autocast.c", "engine/ops/dispatch.c", "engine/ops/foreach.c", "engine/ops/registry.c", "engine/ops/write.c", "engine/td.h")
+WHOLE_ENGINE = ("engine/ops/autocast.c", "engine/ops/dispatch.c", "engine/ops/foreach.c", "engine/ops/write.c", "engine/start.c", "engine/td.h")
 
 # Libraries that are some floors' own business, by how their headers begin.
 LIBRARIES = {

@@ -27,8 +27,9 @@ def declared(root):
 
 
 def room(path):
-    """core, ops, cpu or autograd, of an object file."""
-    return re.search(r"\.dir/(?:\./)?(\w+)/", path).group(1)
+    """core, ops, cpu, ..., of an object file; None of one that is in no room (engine/start.c)."""
+    found = re.search(r"\.dir/(?:\./)?(\w+)/", path)
+    return found and found.group(1)
 
 
 def crossing(objects):

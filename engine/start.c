@@ -1,0 +1,30 @@
+/* start.c: the engine's start, which knows every room of it: devices, operators, autograd. */
+#include "engine/autograd/autograd.h"
+#include "engine/core/openmp.h"
+#include "engine/cpu/cpu.h"
+#include "engine/meta/meta.h"
+
+#include <pthread.h>
+
+static td_status init(void) {
+    td_status status = TD_OK;
+    td_openmp_prepare();
+    td_autograd_destroy_hook = td_autograd_free;
+    if (!td_backends[TD_CPU])
+        TD_TRY(td_backend_register(&td_cpu_backend));
+    if (!td_backends[TD_META])
+        TD_TRY(td_backend_register(&td_meta_backend));
+    TD_TRY(td_op_register_all());
+done:
+    return status;
+}
+
+td_status td_init(void) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static bool done;
+    pthread_mutex_lock(&lock);
+    td_status status = done ? TD_OK : init();
+    done = status == TD_OK;
+    pthread_mutex_unlock(&lock);
+    return status;
+}
