@@ -38,7 +38,7 @@ static bool creates(const td_op *op) {
 /* The place of the function among the positional parameters of one that takes a function and what
  * it is called with, as record(name, fn, ...); -1: it is not of that kind. */
 static int function_place(const td_op *op) {
-    if (op->flags & TD_SCHEMA_REST)
+    if (op->flags & TD_OP_REST)
         for (int k = 0; k < op->npositional; k++)
             if (op->params[k].type == TD_PARAM_FUNCTION)
                 return k;
@@ -339,7 +339,7 @@ static void place_named(lua_State *L, tide_frame *f, int place) {
 void tide_read_args(lua_State *L, tide_frame *f) {
     const td_op *op = f->op;
     int n = lua_gettop(L), npositional = op->npositional;
-    bool rest = op->flags & TD_SCHEMA_REST;
+    bool rest = op->flags & TD_OP_REST;
     int place = TD_UNLIKELY(rest) ? function_place(op) : -1;
     f->nints = f->out_at = f->nout = f->nbeside = f->options = f->list = 0;
     f->requires_grad = false;

@@ -109,7 +109,7 @@ void tide_push_signature(lua_State *L, const td_op *op, const char *name) {
     luaL_addchar(&b, '(');
     for (int k = 0; k < op->npositional; k++)
         add_param(&b, &op->params[k], k > 0);
-    if (op->flags & TD_SCHEMA_REST)
+    if (op->flags & TD_OP_REST)
         luaL_addstring(&b, op->nparams ? ", ..." : "...");
     bool out = op->flags & TD_OP_OUT;
     bool leaf = op->family && (op->flags & TD_OP_CREATES ||

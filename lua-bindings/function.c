@@ -149,7 +149,7 @@ static int call_declared(lua_State *L) {
     lua_pushvalue(L, lua_upvalueindex(TIDE_UP_FIRST + 1));
     for (int k = 0; k < n; k++)
         push_argument(L, &f, k);
-    for (int k = f.op->npositional + 1; k <= f.last && f.op->flags & TD_SCHEMA_REST; k++, n++)
+    for (int k = f.op->npositional + 1; k <= f.last && f.op->flags & TD_OP_REST; k++, n++)
         lua_pushvalue(L, k);
     lua_callk(L, n, LUA_MULTRET, base, finish_declared);
     return finish_declared(L, LUA_OK, base);

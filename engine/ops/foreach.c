@@ -50,13 +50,13 @@ static bool lies_like(const td_tensor *x, const td_tensor *model) {
 }
 
 /* May this tensor take part in a plain call? */
-static bool is_plain(const td_tensor *x, unsigned floats, bool recording) {
+static bool is_plain(const td_tensor *x, uint64_t floats, bool recording) {
     return x->layout == TD_STRIDED && floats >> x->dtype & 1 && !(recording && td_is_followed(x));
 }
 
 /* Floats of one dtype, shape and layout, numbers, and single elements that change no dtype. */
 static td_tensor *find_model(const td_op *op, int n, const td_value *args, bool inplace) {
-    unsigned floats = op->dtypes & TD_DTYPES_FLOATS;
+    uint64_t floats = op->dtypes & TD_DTYPES_FLOATS;
     bool recording = op->backward && td_is_recording();
     td_tensor *model = inplace ? args[0].tensor : NULL;
     for (int k = 0; k < n && !inplace; k++) {

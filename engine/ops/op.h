@@ -193,32 +193,38 @@ typedef struct td_autocast {
     uint8_t cpu, cuda;
 } td_autocast;
 
+/* What else a row says of its operator, a bit each: TD_OP_VIEW and so on. */
+/* clang-format off */
+#define TD_OP_FLAGS(X)                                                                             \
+    X(VIEW)          /* its result shares storage with the first argument */                       \
+    X(INPLACE)       /* a form `name_` exists, which writes the first argument */                  \
+    X(INPLACE_ONLY)  /* that form alone exists; the name ends in _ */                              \
+    X(OUT)           /* takes the option out= */                                                   \
+    X(OUT_EXACT)     /* out= must have the dtype of the result */                                  \
+    X(OUT_APART)     /* out= may not share memory with an argument (in place: but the first) */    \
+    X(FUNCTION_ONLY) /* not a method (creation) */                                                 \
+    X(METHOD_ONLY)   /* not a function */                                                          \
+    X(INTERNAL)      /* for backward functions and bindings: not shown to Lua */                   \
+    X(NONDIFF)       /* its results never require grad */                                          \
+    X(RANDOM)        /* reads the generator: never the same twice */                               \
+    X(CREATES)       /* makes a new leaf: takes requires_grad as creation does */                  \
+    X(ANY_LAYOUT)    /* `run` takes tensors that are not strided as it takes others */             \
+    X(ANY_DEVICE)    /* takes tensors of several devices */                                        \
+    X(ANY_BASE)      /* reads td_value.from_one on the CPU; others are given what counts from 0 */ \
+    X(WRITES_SELF)   /* the kernel may be given its first argument as its result */                \
+    X(TURNS)         /* a view; in place the tensor itself becomes that view */                    \
+    X(PART)          /* a view of elements of x, none twice; the gradient is zero elsewhere */     \
+    X(REFUSES)       /* the kernel may refuse elements: out= is written when it is done */         \
+    X(BY_ELEMENTS)   /* what its results are may depend on elements (ops/infer.h) */               \
+    X(REST)          /* takes more arguments than its schema names, which sets it (schema.h) */
+/* clang-format on */
 enum {
-    TD_OP_VIEW = 1,           /* result shares storage with the first argument */
-    TD_OP_INPLACE = 2,        /* a form `name_` exists: first argument is written */
-    TD_OP_INPLACE_ONLY = 4,   /* only `name_` exists; the schema's name ends in _ */
-    TD_OP_OUT = 8,            /* takes the option out= */
-    TD_OP_FUNCTION_ONLY = 16, /* not a method (creation) */
-    TD_OP_METHOD_ONLY = 32,   /* not a function */
-    TD_OP_NONDIFF = 64,       /* results never require grad */
-    TD_OP_RANDOM = 128,       /* reads the generator: never the same twice */
-    TD_OP_INTERNAL = 256,     /* for backward functions and bindings: not shown to Lua */
-    TD_OP_CREATES = 512,      /* makes a new leaf: takes requires_grad as creation does */
-    TD_OP_ANY_LAYOUT = 2048,  /* `run` takes tensors that are not strided as it takes others */
-    TD_OP_ANY_DEVICE = 4096,  /* takes tensors of several devices */
-    TD_OP_WRITES_SELF = 1024, /* the kernel may be given its first argument as its result */
-    TD_OP_OUT_EXACT = 8192,   /* out= must have the dtype of the result */
-    TD_OP_TURNS = 16384,      /* a view; in place the tensor itself becomes that view */
-    TD_OP_REFUSES = 65536, /* (32768 is schema.h's) the kernel may refuse elements: out= is written
-                              when it is done */
-    TD_OP_OUT_APART = 131072, /* out= must not share memory with an argument (where there is a form
-                                in place: with one besides the first) */
-    TD_OP_BY_ELEMENTS = 1048576, /* what its results are depends on elements: td_op_infer refuses
-                                    such calls, and so does the device meta */
-    TD_OP_PART = 524288,     /* a view of some of x's elements, none of them twice, and x's gradient
-                                  is zero elsewhere */
-    TD_OP_ANY_BASE = 262144, /* reads td_value.from_one on the CPU; what others are given counts
-                                from 0 when it comes to them */
+#define TD_OP_FLAG_NUMBER(name) TD_OP_NUMBER_##name,
+    TD_OP_FLAGS(TD_OP_FLAG_NUMBER)
+#undef TD_OP_FLAG_NUMBER
+#define TD_OP_FLAG_BIT(name) TD_OP_##name = 1 << TD_OP_NUMBER_##name,
+        TD_OP_FLAGS(TD_OP_FLAG_BIT)
+#undef TD_OP_FLAG_BIT
 };
 
 /* Shape and dtype rule: read call->args, fill out[0 .. nresults), and what it has worked out of the
@@ -258,8 +264,8 @@ struct td_op {
                                              first target, where that is strided, may be the
                                              result). NULL: such arguments are refused */
     td_autocast autocast;
-    uint32_t flags;
-    uint16_t dtypes; /* with `kernel`: what its tensors may be (TD_DTYPES_ALL, ...), but for those
+    uint32_t flags;  /* TD_OP_FLAGS */
+    uint64_t dtypes; /* with `kernel`: what its tensors may be (TD_DTYPES_ALL, ...), but for those
                         that the schema calls index or class; with `pointwise`: what they may be
                         promoted to, 0 standing for all */
 

@@ -283,7 +283,7 @@ const td_program *td_pointwise_program(const td_op *op, const td_value *args) {
 static const td_tensor *plain_model(const td_call *call, int n) {
     const td_pointwise *pw = call->op->pointwise;
     const td_tensor *model = NULL;
-    unsigned floats = call->op->dtypes & TD_DTYPES_FLOATS;
+    uint64_t floats = call->op->dtypes & TD_DTYPES_FLOATS;
     if ((call->ngiven && !(call->inplace && call->given[0] == td_arg_tensor(call->args[0]))) ||
         (pw->type != TD_PW_ARITH && pw->type != TD_PW_FLOATS))
         return NULL;

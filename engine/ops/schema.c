@@ -329,7 +329,7 @@ static td_status parse_list(parser *p, td_op *op, td_param *params, int *n) {
             continue;
         }
         if (accept(p, "...")) {
-            op->flags |= TD_SCHEMA_REST;
+            op->flags |= TD_OP_REST;
             continue;
         }
         if (*n == TD_MAX_PARAMS)

@@ -13,9 +13,6 @@ td_status td_schema_parse_function(td_op *function) TD_MUST_CHECK;
 /* Free what td_schema_parse_function made. */
 void td_schema_clear(td_op *function);
 
-/* Flag of a function whose last parameter is `...`. */
-enum { TD_SCHEMA_REST = 1 << 15 };
-
 /* May strings be among its values, as in int[2]|"same"? */
 bool td_param_has_words(const td_param *param);
 
