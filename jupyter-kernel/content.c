@@ -53,8 +53,8 @@ json_t *tk_json_error(const tide_result *result) {
     for (int i = 0; i < result->n_traceback; i++)
         json_array_append_new(traceback, tk_json_string(result->traceback[i]));
     return json_pack("{s:s, s:o, s:o, s:o}", "status", "error", "ename",
-                     tk_json_string(result->ename), "evalue", tk_json_string(tide_result_message(result)),
-                     "traceback", traceback);
+                     tk_json_string(result->ename), "evalue",
+                     tk_json_string(tide_result_message(result)), "traceback", traceback);
 }
 
 json_t *tk_json_bad_request(const char *format, ...) {

@@ -133,6 +133,7 @@ int luaopen_tide(lua_State *L) {
     tide_open_csv(L);
     tide_open_csv_write(L);
     tide_open_npy(L);
+    tide_open_npz(L);
     tide_open_checkpoint(L);
     tide_open_foreach(L);
     tide_open_optim(L);

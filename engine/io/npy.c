@@ -83,7 +83,7 @@ static td_status fail_dtype(const char *at, size_t len) {
     for (size_t k = 0; k < n; k++)
         shown[k] = (char)(at[k] > ' ' && at[k] < 127 ? at[k] : '?');
     shown[n] = 0;
-    return td_fail(TD_EVALUE, "its dtype '%s' is not one that Tide has: astype() to one in NumPy",
+    return td_fail(TD_EDTYPE, "its dtype '%s' is not one that Tide has: astype() to one in NumPy",
                    shown);
 }
 
@@ -105,7 +105,7 @@ static td_status read_dtype(header *h) {
     size_t len;
     skip_spaces(h);
     if (h->at < h->end && *h->at == '[')
-        return td_fail(TD_EVALUE, "it holds records with fields, not an array of numbers");
+        return td_fail(TD_EDTYPE, "it holds records with fields, not an array of numbers");
     td_status status = read_string(h, &at, &len);
     if (status)
         return status;
@@ -196,7 +196,7 @@ static td_status find_header(const unsigned char *bytes, size_t held, header *h)
     if (held < MAGIC + 4 || memcmp(bytes, magic, MAGIC) != 0)
         return td_fail(TD_EVALUE, "no NumPy file%s",
                        held > 1 && bytes[0] == 'P' && bytes[1] == 'K'
-                           ? ", but an archive of some (.npz): numpy.save writes one array"
+                           ? ", but an archive of some (.npz): tide.io.load_npz reads it"
                            : "");
     int version = bytes[MAGIC];
     size_t wide = version == 1 ? 2 : 4, length = 0, first = MAGIC + 2 + wide;
@@ -318,10 +318,14 @@ done:
 
 /* ---- writing ---- */
 
-/* The first bytes of a file: magic word, version 1, length, dictionary, blanks up to the alignment;
- * their number. At most 16 dims of 20 digits are far below the 65,535 that version 1 holds. */
-static size_t write_header(const td_tensor *x, char *to, size_t room) {
-    size_t at = MAGIC + 4;
+bool td_npy_holds(const td_tensor *x) {
+    return dtype_codes[x->dtype] && x->layout == TD_STRIDED && x->contiguous &&
+           td_tensor_device(x).type == TD_CPU;
+}
+
+/* At most 16 dims of 20 digits are far below the 65,535 that version 1 holds. */
+size_t td_npy_header(const td_tensor *x, char to[static TD_NPY_HEADER]) {
+    size_t at = MAGIC + 4, room = TD_NPY_HEADER;
     bool wide = td_dtype_size(x->dtype) > 1;
     memcpy(to, magic, MAGIC);
     to[MAGIC] = 1;
@@ -342,14 +346,14 @@ static size_t write_header(const td_tensor *x, char *to, size_t room) {
 }
 
 td_status td_npy_write(const char *path, const td_tensor *x) {
-    char first[1024];
+    char first[TD_NPY_HEADER];
     td_draft *draft = NULL;
     td_status status = TD_OK;
     if (!dtype_codes[x->dtype])
         return td_fail(TD_EVALUE, "NumPy has no %s: convert it to float32",
                        td_dtype_name(x->dtype));
     TD_TRY(td_draft_open(path, &draft));
-    TD_TRY(td_draft_write(draft, first, write_header(x, first, sizeof first)));
+    TD_TRY(td_draft_write(draft, first, td_npy_header(x, first)));
     TD_TRY(td_draft_write(draft, x->data, (size_t)x->numel * td_dtype_size(x->dtype)));
     TD_TRY(td_draft_commit(draft));
 done:

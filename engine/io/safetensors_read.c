@@ -338,8 +338,7 @@ static const char *find_archive(int fd, const char *says) {
     char first[1024];
     ssize_t held = pread(fd, first, sizeof first, 0);
     if (held > 0 && memmem(first, (size_t)held, ".npy", 4))
-        return "an archive of NumPy's arrays (.npz): numpy.save writes one to a file, which can be "
-               "read";
+        return "an archive of NumPy's arrays (.npz): tide.io.load_npz reads it under any name";
     if (held > 0 && memmem(first, (size_t)held, ".pkl", 4))
         return "a file of torch.save: safetensors.torch.save_file writes what can be read";
     return says;

@@ -12,13 +12,10 @@ local function open_file(path, size)
     if not handle then
         return nil, (tostring(why):gsub("^.*: ", ""))
     end
-    local file = { path = path, size = size, close = function() handle:close() end }
-    function file.read(at, n)
-        if n <= 0 or at < 0 or at >= size then
-            return ""
-        end
-        handle:seek("set", at)
-        return handle:read(math.min(n, size - at)) or ""
+    local file = tide._zip.file(handle, size)
+    file.path = path
+    function file.close()
+        handle:close()
     end
     function file.pieces(from, to)
         return function()

@@ -251,6 +251,13 @@ interact: controls need a notebook; called once with lr = 0.505
 [1.5000, 2.0000]
 float32 (2) cpu
 
+## io.load_npz
+> path = os.tmpname() .. ".npz"
+> tide.io.save_npz({x = tide.eye(2), y = tide.tensor{1, 2}}, path)
+> tide.io.load_npz(path).y
+[1, 2]
+int64 (2) cpu
+
 ## io.read_csv
 > path = os.tmpname()
 > f = io.open(path, "w") f:write("area,kind\n50,flat\n80,house\n65,flat\n") f:close();
@@ -273,6 +280,13 @@ int64 (3) cpu
 [[1., 0.],
  [0., 1.]]
 float32 (2, 2) cpu
+
+## io.save_npz
+> path = os.tmpname() .. ".npz"
+> tide.io.save_npz({weight = tide.ones(2), steps = tide.tensor(3)}, path)
+> tide.load(path).weight
+[1., 1.]
+float32 (2) cpu
 
 ## io.write_csv
 > path = os.tmpname()

@@ -1,4 +1,4 @@
--- io.lua: tide.io: tables in text (.csv) and NumPy's arrays (.npy), both ways. What a cell is (csv.c) and how an
+-- io.lua: tide.io: tables in text (.csv) and NumPy's arrays (.npy, .npz), both ways. What a cell is (csv.c) and how an
 -- array lies in its file (engine/io/npy.c) is not known here; columns, their names and their classes are.
 local tide = ...
 local fail, declare, describe = tide._fail, tide._function, tide._describe
@@ -260,19 +260,10 @@ io.write_csv = declare(
 
 -- ---- NumPy's arrays ----
 
--- All arrays of a file, each a result.
-function tide._load_arrays(path, device, fname)
-    local arrays = table.pack(tide._npy_read(path, fname))
-    for k = 1, device and arrays.n or 0 do
-        arrays[k] = arrays[k]:to(device)
-    end
-    return table.unpack(arrays, 1, arrays.n)
-end
-
 io.load_npy = declare("load_npy(str path, *, device? device=nil) -> Tensor",
     "A file that numpy.save wrote; where it wrote several arrays to one file, each is a result. tide.load reads files "
     .. "that end in .npy so.", function(path, device)
-        return tide._load_arrays(path, device, "load_npy")
+        return tide._numpy.load(path, device, "load_npy")
     end)
 
 io.save_npy = declare("save_npy(Tensor x, str path)",
@@ -281,6 +272,19 @@ io.save_npy = declare("save_npy(Tensor x, str path)",
         tide._npy_write(path, plain("save_npy", x), "save_npy")
     end)
 
-tide._document(io, "io", "tide.io", "Files of numbers: read_csv, write_csv, load_npy, save_npy.")
+io.load_npz = declare("load_npz(str path, *, device? device=nil) -> table, table",
+    "The arrays of a file that numpy.savez or savez_compressed wrote, by name; and of what else lies in it why it was "
+    .. "left out, by name: arrays of dtypes that Tide has not (texts, complex numbers, objects), and files that are no "
+    .. "arrays. tide.load reads files that end in .npz so.", function(path, device)
+        return tide._numpy.load_archive(path, device, "load_npz")
+    end)
+
+io.save_npz = declare("save_npz(table arrays, str path)",
+    "Write tensors by name for numpy.load, whole or not at all; tide.save writes files that end in .npz so.",
+    function(arrays, path)
+        tide._numpy.save_archive(arrays, path, "save_npz")
+    end)
+
+tide._document(io, "io", "tide.io", "Files of numbers: read_csv, write_csv, load_npy, save_npy, load_npz, save_npz.")
 
 return io

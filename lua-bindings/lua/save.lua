@@ -3,7 +3,8 @@ local tide = ...
 
 return tide._function("save(any object, str path)",
     "Write a nested table of tensors, numbers, strings and booleans (state_dict()s, step counts, Generators) to a "
-    .. "safetensors file, whole or not at all; one tensor for NumPy where the name ends in .npy.", function(object, path)
+    .. "safetensors file, whole or not at all; for NumPy one tensor where the name ends in .npy, and a table of tensors "
+    .. "by name where it ends in .npz.", function(object, path)
         if object == nil then
             tide._fail("save: object: a table or a tensor expected, got nil")
         end
@@ -12,6 +13,11 @@ return tide._function("save(any object, str path)",
                 tide._fail("save: '%s': a file for NumPy holds one tensor, got %s", path, tide._describe(object))
             end
             return tide.io.save_npy(object, path)
+        elseif path:find("%.npz$") then
+            if type(object) ~= "table" then
+                tide._fail("save: '%s': an archive for NumPy holds tensors by name, got %s", path, tide._describe(object))
+            end
+            return tide._numpy.save_archive(object, path, "save")
         end
         tide._archive_write(path, tide._checkpoint.flatten(object))
     end)
