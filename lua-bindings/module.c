@@ -18,12 +18,73 @@ static const tide_embedded *find_embedded(const char *name) {
     return NULL;
 }
 
+/* ---- what embedded modules stand on ---- */
+
+static const char environment_key;
+
+/* print and warn: the script's, as they are at the time, since it may have put its own there to
+ * hear them; Lua's own where the script's is no function. Upvalues: the name, Lua's own. */
+static int call_scripts(lua_State *L) {
+    int n = lua_gettop(L);
+    lua_pushglobaltable(L);
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_rawget(L, -2);
+    if (lua_type(L, -1) != LUA_TFUNCTION)
+        lua_pushvalue(L, lua_upvalueindex(2));
+    lua_insert(L, 1);
+    lua_settop(L, n + 1);
+    lua_call(L, n, 0);
+    return 0;
+}
+
+/* Copy the fields of the table on top into one at `to`; pops it. */
+static void copy_fields(lua_State *L, int to) {
+    for (lua_pushnil(L); lua_next(L, -2);) {
+        lua_pushvalue(L, -2);
+        lua_insert(L, -2);
+        lua_rawset(L, to);
+    }
+    lua_pop(L, 1);
+}
+
+/* Lua's functions and libraries as they are now: a script may take their names, or what is in them,
+ * for something else, and modules are loaded when they are first touched. What scripts call their
+ * own is in _G. Methods of strings and files are the script's still. */
+static void keep_environment(lua_State *L) {
+    static const char *const libraries[] = {LUA_STRLIBNAME,  LUA_TABLIBNAME, LUA_MATHLIBNAME,
+                                            LUA_UTF8LIBNAME, LUA_IOLIBNAME,  LUA_OSLIBNAME,
+                                            LUA_COLIBNAME,   LUA_DBLIBNAME,  LUA_LOADLIBNAME};
+    static const char *const heard[] = {"print", "warn"};
+    lua_newtable(L);
+    int env = lua_gettop(L);
+    lua_pushglobaltable(L);
+    copy_fields(L, env);
+    for (size_t k = 0; k < sizeof libraries / sizeof *libraries; k++) {
+        lua_newtable(L);
+        if (lua_getfield(L, env, libraries[k]) == LUA_TTABLE)
+            copy_fields(L, env + 1);
+        lua_settop(L, env + 1);
+        lua_setfield(L, env, libraries[k]);
+    }
+    for (size_t k = 0; k < sizeof heard / sizeof *heard; k++) {
+        lua_pushstring(L, heard[k]);
+        lua_getfield(L, env, heard[k]);
+        lua_pushcclosure(L, call_scripts, 2);
+        lua_setfield(L, env, heard[k]);
+    }
+    lua_pushglobaltable(L);
+    lua_setfield(L, env, LUA_GNAME);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &environment_key);
+}
+
 /* Run an embedded Lua module: its chunk gets the tide table and returns the module. */
 static int run_embedded(lua_State *L) {
     const tide_embedded *e = lua_touserdata(L, 2);
     lua_pushfstring(L, "=tide.%s", e->name);
     if (luaL_loadbuffer(L, e->bytes, e->len, lua_tostring(L, -1)))
         lua_error(L);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &environment_key);
+    lua_setupvalue(L, -2, 1);
     lua_pushvalue(L, 1);
     lua_call(L, 1, 1);
     return 1;
@@ -117,6 +178,7 @@ int luaopen_tide(lua_State *L) {
     if (td_init())
         return tide_error(L, "%s", td_error_message());
     tide_state_open(L);
+    keep_environment(L);
     lua_createtable(L, 0, 512);
     tide_open_functions(L);
     tide_open_dtypes(L);

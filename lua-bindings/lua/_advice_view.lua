@@ -51,7 +51,8 @@ View.kind_of = kind_of
 function View.place(line)
     local file, number = (line or ""):match("^(.*):(%d+)$")
     local tail = file and file:match("^%.%.%.(.*)$")
-    local script = tail and rawget(_G, "arg") and arg[0]
+    local arguments = tail and rawget(_G, "arg")
+    local script = type(arguments) == "table" and arguments[0]
     if script and #tail > 0 and script:sub(-#tail) == tail then
         file = script
     end

@@ -18,6 +18,10 @@ end
 
 -- ---- over the last dims ----
 
+local function neighbours_text(self)
+    return ("%d, alpha=%s, beta=%s, k=%s"):format(self.size, number(self.alpha), number(self.beta), number(self.k))
+end
+
 local function last_dims(nn)
     layer(nn, "LayerNorm(int[] normalized_shape, number eps=1e-05, bool elementwise_affine=true, bool bias=true)",
         "Deviations from the mean of the last dims over their standard deviation.", {
@@ -158,10 +162,6 @@ local function instance_norm(nn, name, dims, doc)
         end,
         extra_repr = describe,
     })
-end
-
-local function neighbours_text(self)
-    return ("%d, alpha=%s, beta=%s, k=%s"):format(self.size, number(self.alpha), number(self.beta), number(self.k))
 end
 
 return function(nn)

@@ -201,13 +201,24 @@ t.test("modules_and_tables_fold", function()
     t.is_true(tide._html.value(many):find("… 200 more", 1, true))
 end)
 
+-- Lua's library as Tide's modules see it, whatever a script does to its own.
+local function library_of(fn)
+    for k = 1, 255 do
+        local name, value = debug.getupvalue(fn, k)
+        if name == "_ENV" then
+            return value
+        end
+    end
+end
+
 -- What fn gives under a front end of this kind, with the environment of a terminal.
 local function under(frontend, environment, fn)
-    local before, getenv = tide._frontend, os.getenv
+    local before, system = tide._frontend, library_of(tide._pixels.text).os
+    local getenv = system.getenv
     tide._frontend = function() return frontend end
-    os.getenv = function(name) return environment[name] end
+    system.getenv = function(name) return environment[name] end
     local ok, result = pcall(fn)
-    tide._frontend, os.getenv = before, getenv
+    tide._frontend, system.getenv = before, getenv
     return ok and result or error(result, 0)
 end
 

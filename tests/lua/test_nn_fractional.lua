@@ -64,5 +64,7 @@ t.test("channels_are_normalised_by_as_many_before_as_behind", function()
         end
         t.is_true(tide.allclose(nn.CrossMapLRN2d(size, 0.3, 0.6, 1.5)(x), tide.stack(want, 2), { atol = 1e-12 }))
     end
+    t.eq({ tostring(nn.CrossMapLRN2d(3)), tostring(nn.LocalResponseNorm(2, 0.5)) },
+        { "CrossMapLRN2d(3, alpha=0.0001, beta=0.75, k=1)", "LocalResponseNorm(2, alpha=0.5, beta=0.75, k=1)" })
     t.error_has(function() nn.CrossMapLRN2d(3)(x[1]) end, "CrossMapLRN2d: images (N, C, H, W) expected, got shape (7, 2, 3)")
 end)

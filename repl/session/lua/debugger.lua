@@ -195,7 +195,7 @@ local function converse(frames)
     show_frame(frames, at)
     while true do
         write("debug> ")
-        io.stdout:flush()
+        streams.flush(io.stdout)
         local line = io.read("l")
         line = line and string.match(line, "^%s*(.-)%s*$")
         local command = line and (ALIASES[line] or line)

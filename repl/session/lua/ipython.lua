@@ -125,8 +125,8 @@ function ipython.install(define, tools)
         end
         for _, command in ipairs {"wl-paste -n", "xclip -selection clipboard -o", "xsel -b", "pbpaste"} do
             local pipe = io.popen(command .. " 2>/dev/null")
-            local text = pipe and pipe:read("a") or ""
-            if pipe and pipe:close() and text ~= "" then
+            local text = pipe and streams.read(pipe, "a") or ""
+            if pipe and streams.close(pipe) and text ~= "" then
                 tools.say(text)
                 return run_text(text, tools)
             end
