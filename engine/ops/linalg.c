@@ -621,34 +621,33 @@ TD_OPERATOR(qr_parts) = {
     .flags = TD_OP_INTERNAL,
 };
 
-/* S_j^2 - S_i^2, and ones on the diagonal. */
-#define GAPS                                                                                       \
-    "(unsqueeze(S * S, -2) - unsqueeze(S * S, -1) + "                                              \
-    "eye(S.size(-1), S.size(-1), dtype=S.dtype, device=S.device))"
-
 TD_OPERATOR(svd_parts) = {
     .schema = "(Tensor A, bool full) -> (Tensor U, Tensor S, Tensor Vh)",
     .doc = "Orthogonal U and Vh and descending S with U diag(S) Vh = A.",
     .rule = rule_svd,
     .kernel = kernel_three,
     .dtypes = REAL,
+    /* S_j^2 - S_i^2 as a product, so that no square leaves the dtype; ones on the diagonals, where
+     * nothing is divided. */
     .gradient = "u = slice(U, -1, 0, S.size(-1), 1); v = slice(Vh, -2, 0, S.size(-1), 1);"
-                "a = slice(g.U, -1, 0, S.size(-1), 1);"
-                "b = slice(g.Vh, -2, 0, S.size(-1), 1);"
-                "A: matmul(matmul(u, (matmul(" T("u") ", a) - " T("matmul(" T(
-                    "u") ", a)") ") / " GAPS "                    * unsqueeze(S, -2)) +"
-                                 "          if(A.size(-2) > A.size(-1),"
-                                 "             a / unsqueeze(S, -2) - matmul(u, matmul(" T(
-                                     "u") ", a / unsqueeze(S, -2))), 0), v);"
-                                          "A: matmul(u, matmul(unsqueeze(S, -1) * "
-                                          "(matmul(v, " T("b") ") - " T("matmul(v, " T(
-                                              "b") ")") ") / " GAPS ", v) +"
-                                                        "          if(A.size(-2) < A.size(-1),"
-                                                        "             b / unsqueeze(S, -1) - "
-                                                        "matmul(matmul(b / unsqueeze(S, "
-                                                        "-1), " T("v") "), v), 0));"
-                                                                       "A: matmul(u * "
-                                                                       "unsqueeze(g.S, -2), v)",
+                "a = slice(g.U, -1, 0, S.size(-1), 1); b = slice(g.Vh, -2, 0, S.size(-1), 1);"
+                "row = unsqueeze(S, -2); column = unsqueeze(S, -1);"
+                "ones = eye(S.size(-1), S.size(-1), dtype=S.dtype, device=S.device);"
+                "gaps = row - column + ones; sums = row + column + ones;"
+                "m = matmul(" T("u") ", a); n = matmul(v, " T(
+                    "b") ");"
+                         "A: matmul(matmul(u, (m - " T(
+                             "m") ") / gaps * (row / sums)) +"
+                                  "          if(A.size(-2) > A.size(-1),"
+                                  "             a / row - matmul(u, matmul(" T(
+                                      "u") ", a / row)), 0), v);"
+                                           "A: matmul(u, matmul((n - " T(
+                                               "n") ") / gaps * (column / sums), v) +"
+                                                    "          if(A.size(-2) < A.size(-1),"
+                                                    "             b / column - matmul(matmul(b / "
+                                                    "column, " T(
+                                                        "v") "), v), 0));"
+                                                             "A: matmul(u * unsqueeze(g.S, -2), v)",
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(singular_values) = {

@@ -597,12 +597,14 @@ TD_OPERATOR(norm_slopes) = {
 TD_OPERATOR(row_slopes) = {
     .schema = "(Tensor gy, Tensor x, Tensor? weight, float eps, bool centered) -> "
               "(Tensor dx, Tensor along)",
-    .doc = "Gradient of normalised rows (the last dim), and gy times what was normalised.",
+    .doc =
+        "Gradient of normalised rows (the last dim), and gy times what was normalised; by lengths "
+        "and quotients, since squares may leave the dtype.",
     .formula = "d = if(centered, x - mean(x, -1, keepdim=true), x);"
-               "r = rsqrt(mean(square(d), -1, keepdim=true) + eps); h = d * r;"
-               "v = if(weight == nil, gy, gy * weight);"
+               "long = hypot(norm(d, 2, -1, keepdim=true) * x.size(-1) ^ -0.5, eps ^ 0.5);"
+               "h = d / long; v = if(weight == nil, gy, gy * weight);"
                "u = if(centered, v - mean(v, -1, keepdim=true), v);"
-               "dx: r * (u - h * mean(v * h, -1, keepdim=true)); along: gy * h",
+               "dx: (u - h * mean(v * h, -1, keepdim=true)) / long; along: gy * h",
     .flags = TD_OP_INTERNAL,
 };
 

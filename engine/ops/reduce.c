@@ -316,12 +316,12 @@ done:
     "where(" y " == expand_back(out, x.shape, dim, keepdim),"                                      \
     "      expand_back(g / sum(" y " == expand_back(out, x.shape, dim, keepdim),"                  \
     "                          dim, keepdim=keepdim), x.shape, dim, keepdim), 0)"
-/* What comes in for the variance, times 2 / divisor times the deviations from the mean. */
-#define SPREAD(incoming)                                                                           \
-    "divisor = x.numel / g.numel - if(unbiased == nil, correction, if(unbiased == true, 1, 0));"   \
-    "x: expand_back(" incoming " * if(divisor > 0, 2 / divisor, 1), x.shape, dim, keepdim) *"      \
-    "   if(divisor > 0, x - mean(x, dim, keepdim=true),"                                           \
-    "      where(x == mean(x, dim, keepdim=true), nan, inf))"
+/* Where the divisor is not positive: what comes in for the variance, times NaN or infinity. */
+#define DIVISOR                                                                                    \
+    "divisor = x.numel / g.numel - if(unbiased == nil, correction, if(unbiased == true, 1, 0));"
+#define NO_SPREAD(incoming)                                                                        \
+    "expand_back(" incoming ", x.shape, dim, keepdim) *"                                           \
+    "   where(x == mean(x, dim, keepdim=true), nan, inf)"
 #define TO_THE_PLACE                                                                               \
     "x: scatter(expand_back(zeros_like(g.values), x.shape, dim, keepdim), dim,"                    \
     "           if(keepdim, indices, unsqueeze(indices, dim)),"                                    \
@@ -421,7 +421,10 @@ TD_OPERATOR(var) = {
     .rule = rule_var,
     .kernel = kernel_reduce,
     .dtypes = TD_DTYPES_FLOATS,
-    .gradient = SPREAD("g"),
+    .gradient = DIVISOR "x: if(divisor > 0,"
+                        "      expand_back(g * (2 / divisor), x.shape, dim, keepdim) * (x - "
+                        "mean(x, dim, keepdim=true)),"
+                        "   " NO_SPREAD("g") ")",
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(std) = {
@@ -431,7 +434,11 @@ TD_OPERATOR(std) = {
     .rule = rule_std,
     .kernel = kernel_reduce,
     .dtypes = TD_DTYPES_FLOATS,
-    .gradient = SPREAD("where(out == 0, 0, g / (2 * out))"),
+    .gradient = DIVISOR /* a quotient near 1: no gradient of it leaves the dtype by a square */
+    "x: if(divisor > 0, expand_back(g * (1 / divisor), x.shape, dim, keepdim) *"
+    "      ((x - mean(x, dim, keepdim=true)) /"
+    "       expand_back(where(out == 0, 1, out), x.shape, dim, keepdim)),"
+    "   " NO_SPREAD("where(out == 0, 0, g / (2 * out))") ")",
     .flags = TD_OP_OUT,
 };
 TD_OPERATOR(amax) = {

@@ -409,11 +409,12 @@ TD_OPERATOR(avg_pool3d) = {
 };
 TD_OPERATOR(size_of_powers) = {
     .schema = "(Tensor x, float p) -> Tensor",
-    .doc = "The power of two below the largest |x|, a float64, where p-th powers of that leave the "
-           "dtype; else 1.",
+    .doc = "The power of two below the largest |x|, a float64, where p-th powers of that, or the "
+           "cubes "
+           "of these that further gradients meet, leave the dtype; else 1.",
     .formula = "e = if(x.numel == 0, zeros({}, dtype=x.dtype, device=x.device),"
                "       floor(log2(amax(abs(detach(x))))));"
-               "exp2(where(abs(e * p) > 900, where(isfinite(e), e, 0.0), 0.0))",
+               "exp2(where(abs(e * p) > 300, where(isfinite(e), e, 0.0), 0.0))",
     .flags = TD_OP_INTERNAL | TD_OP_NONDIFF,
 };
 #define LP_POOL(n)                                                                                 \

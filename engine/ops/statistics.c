@@ -340,9 +340,11 @@ TD_OPERATOR(renorm) = {
 };
 TD_OPERATOR(renormed) = {
     .schema = "(Tensor x, number p, dim[] dims, number maxnorm) -> Tensor",
-    .doc = "renorm by norms over these dims.",
+    .doc = "renorm by norms over these dims; a little below maxnorm, as PyTorch, but for tiny "
+           "norms in "
+           "proportion.",
     .formula = "size = norm(x, p, dims, keepdim=true);"
-               "x * where(size > maxnorm, maxnorm / (size + 1e-7), 1)",
+               "x * where(size > maxnorm, maxnorm / (size + 1e-7 * clamp_max(size, 1)), 1)",
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(dist) = {
