@@ -2,7 +2,7 @@
  *
  * A row's moments are sums of distances to its first element, in double: of float32 that loses
  * nothing, however far that element lies from the others; of float64 the deviations are taken in a
- * second pass. A mean goes in two parts into the elements' arithmetic, which is the wide type's. */
+ * second pass, over a power of two where their squares would leave it. A mean goes in two parts into the elements' arithmetic, which is the wide type's. */
 #include "engine/cuda/norm_code.h"
 
 #include "engine/cuda/elements.cuh"
@@ -46,16 +46,43 @@ __device__ static inline W td_weight_at(const td_cu_norm &s, const void *list, c
 
 /* ---- forward ---- */
 
-/* Sum of the distances to `from`, and of their squares. */
+/* A sum, and the largest of what is not negative; NaN is left to the sum. */
+struct td_summit {
+    __device__ td_cu_pair join(td_cu_pair a, td_cu_pair b) const {
+        return td_cu_pair{a.a + b.a, a.b > b.b ? a.b : b.b};
+    }
+};
+
+/* Sum of the distances to `from`, and the largest of them. */
+template <typename T>
+__device__ static td_cu_pair td_row_reach(const T *x, const td_row &r, long long n, double from,
+                                          int lanes, td_cu_pair *shared) {
+    td_cu_pair reach = {0, 0};
+    for (long long i = r.lane; r.there && i < n; i += lanes) {
+        double d = (double)td_widen(x[r.base + i]) - from;
+        reach = td_summit().join(reach, td_cu_pair{d, fabs(d)});
+    }
+    return td_group_fold(td_summit(), reach, lanes, shared);
+}
+
+/* What makes the power of two below the largest distance 1, where squares of that would leave
+ * float64; else 1. */
+__device__ static inline double td_row_scale(double largest) {
+    int exponent = largest > 0 && largest <= 0x1.fffffffffffffp1023 ? ilogb(largest) : 0;
+    exponent = exponent < -1000 ? -1000 : exponent;
+    return exponent > 450 || exponent < -450 ? ldexp(1, -exponent) : 1;
+}
+
+/* Sum of the distances to `from`, and of their squares, all of them by `scale`. */
 template <typename T, int N>
 __device__ static td_cu_pair td_row_sums(const T *x, const td_row &r, long long n, double from,
-                                         int lanes, td_cu_pair *shared) {
+                                         double scale, int lanes, td_cu_pair *shared) {
     typedef td_pack<T, N> pack;
     td_cu_pair sums = {0, 0};
     for (long long i = (long long)r.lane * N; r.there && i < n; i += (long long)lanes * N) {
         pack v = *(const pack *)(const void *)(x + r.base + i);
         for (int e = 0; e < N; e++) {
-            double d = (double)td_widen(v.e[e]) - from;
+            double d = ((double)td_widen(v.e[e]) - from) * scale;
             sums.a += d;
             sums.b += d * d;
         }
@@ -73,15 +100,21 @@ __global__ void td_norm_kernel(const __grid_constant__ td_cu_norm s, int lanes) 
     long long n = s.per * s.inner;
     bool centered = s.centered && n > 0;
     double count = (double)n, mean = r.there && centered ? (double)td_widen(x[r.base]) : 0;
-    td_cu_pair sums = td_row_sums<T, N>(x, r, n, mean, lanes, shared);
-    if (centered) {
-        mean += sums.a / count;
-        if (sizeof(T) == sizeof(double))
-            sums = td_row_sums<T, N>(x, r, n, mean, lanes, shared);
-        sums.b -= sums.a / count * sums.a;
+    double scale = 1;
+    td_cu_pair sums;
+    if (sizeof(T) == sizeof(double)) {
+        td_cu_pair reach = td_row_reach(x, r, n, mean, lanes, shared);
+        mean += centered ? reach.a / count : 0;
+        scale = td_row_scale(reach.b);
+        sums = td_row_sums<T, N>(x, r, n, mean, scale, lanes, shared);
+    } else {
+        sums = td_row_sums<T, N>(x, r, n, mean, scale, lanes, shared);
+        mean += centered ? sums.a / count : 0;
     }
+    sums.b -= centered ? sums.a / count * sums.a : 0;
     double square = sums.b / count;
-    double rstd = 1 / sqrt((square > 0 || square != square ? square : 0) + s.eps);
+    square = square > 0 || square != square ? square : 0;
+    double rstd = 1 / (scale == 1 ? sqrt(square + s.eps) : hypot(sqrt(square) / scale, sqrt(s.eps)));
     if (!r.there)
         return;
     if (r.lane == 0) {

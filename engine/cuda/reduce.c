@@ -84,6 +84,12 @@ static bool is_wide_norm(const td_reduce_plan *p) {
            p->compute == TD_F64;
 }
 
+/* p-norms of float64: of powers that may be out of range the root is wanted. */
+static bool is_wide_power(const td_reduce_plan *p) {
+    return p->reducer == TD_REDUCE_POWER_SUM && p->finish == TD_FINISH_POWER &&
+           p->compute == TD_F64;
+}
+
 td_status td_cuda_reduce(const td_reduce_plan *p) {
     td_cuda_scratch partial = {.data = NULL}, centers = {.data = NULL};
     td_cu_reduction s;
@@ -104,13 +110,15 @@ td_status td_cuda_reduce(const td_reduce_plan *p) {
                     .param = p->param,
                     .power = p->power};
     TD_TRY(td_cuda_reduction_room(&s, p->stream, &partial));
-    if (p->reducer == TD_REDUCE_CENTERED) {
-        td_cu_fold means = f;
+    if (p->reducer == TD_REDUCE_CENTERED || is_wide_power(p)) {
+        td_cu_fold first = f;
         TD_TRY(td_cuda_scratch_take(&centers, p->stream, sizeof(double) * (size_t)s.outputs));
-        means.fold = TD_CU_MEAN;
-        means.centers = f.centers = centers.data;
+        first.fold = p->reducer == TD_REDUCE_CENTERED ? TD_CU_MEAN : TD_CU_SCALE;
+        first.centers = f.centers = centers.data;
         if (s.count > 0)
-            TD_TRY(td_cuda_status(td_cu_run_fold(&s, &means, partial.data, stream), "averaging"));
+            TD_TRY(td_cuda_status(td_cu_run_fold(&s, &first, partial.data, stream), "averaging"));
+        else
+            f.centers = NULL;
     }
     TD_TRY(td_cuda_status(td_cu_run_fold(&s, &f, partial.data, stream), "reducing"));
 done:

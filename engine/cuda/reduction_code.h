@@ -34,8 +34,9 @@ enum {
     TD_CU_ABS_MAX,
     TD_CU_ABS_MIN,
     TD_CU_POWER_SUM,
-    TD_CU_MEAN, /* taken from the distances to the first element */
-    TD_CU_NORM  /* the root of the sum of squares, which may be out of range */
+    TD_CU_MEAN,  /* taken from the distances to the first element */
+    TD_CU_NORM,  /* the root of the sum of squares, which may be out of range */
+    TD_CU_SCALE, /* what POWER_SUM's elements are multiplied by, so that no power is out of range */
 };
 
 /* In the order of td_finish. */
@@ -48,7 +49,9 @@ typedef struct td_cu_fold {
     bool exact;            /* `compute` holds whatever `from` holds, in the same way */
     int fold, finish;
     double param, power;
-    double *centers; /* a number for each output: CENTERED reads it, MEAN writes it */
+    /* A number for each output: CENTERED reads what MEAN writes; POWER_SUM, unless it is NULL, what
+     * SCALE does. */
+    double *centers;
 } td_cu_fold;
 
 typedef struct td_cu_find {
@@ -59,7 +62,7 @@ typedef struct td_cu_find {
     bool least;
 } td_cu_find;
 
-enum { TD_CU_PARTIAL = 24 }; /* bytes that a partial result has at most */
+enum { TD_CU_PARTIAL = 32 }; /* bytes that a partial result has at most */
 
 #ifdef __cplusplus
 extern "C" {

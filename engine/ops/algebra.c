@@ -525,15 +525,16 @@ TD_OPERATOR(linalg_matrix_power) = {
     .formula = "matrix_power(x, n)",
     .flags = TD_OP_FUNCTION_ONLY | TD_OP_OUT | TD_OP_OUT_EXACT,
 };
-/* Does the largest |x| of a tensor on the CPU have an exponent beyond which squares, or what is
- * near them, are no numbers of the dtype? */
+/* Exponents beyond which squares, or what is near them, are no numbers of the dtype. */
+static const int most_of[TD_DTYPE_COUNT] = {
+    [TD_F16] = 4, [TD_BF16] = 50, [TD_F32] = 50, [TD_F64] = 450};
+
+/* Does the largest |x| of a tensor on the CPU have an exponent beyond those? */
 static td_status exponent_of(td_tensor *x, int *exponent, bool *odd) {
-    static const int most[TD_DTYPE_COUNT] = {
-        [TD_F16] = 4, [TD_BF16] = 50, [TD_F32] = 50, [TD_F64] = 450};
     td_tensor *size = NULL;
     td_status status = TD_OK;
     *odd = false;
-    if (td_tensor_device(x).type != TD_CPU || x->numel == 0 || most[x->dtype] == 0)
+    if (td_tensor_device(x).type != TD_CPU || x->numel == 0 || most_of[x->dtype] == 0)
         return TD_OK;
     TD_TRY(TD_APPLY(&size, detach, TD_T(x)));
     TD_STEP(&size, abs, TD_T(size));
@@ -541,10 +542,29 @@ static td_status exponent_of(td_tensor *x, int *exponent, bool *odd) {
     const double largest = td_load_double((td_dtype)size->dtype, size->data);
     if (largest > 0 && isfinite(largest)) {
         *exponent = ilogb(largest);
-        *odd = *exponent > most[x->dtype] || *exponent < -most[x->dtype];
+        *odd = *exponent > most_of[x->dtype] || *exponent < -most_of[x->dtype];
     }
 done:
     td_release(size);
+    return status;
+}
+
+/* Where the elements are not at hand, the device finds the power of two. */
+static td_status euclidean_dist_elsewhere(td_call *call, td_tensor *const x[2], td_dtype dtype) {
+    td_tensor *own[2] = {NULL}, *scale = NULL, *y = NULL;
+    td_status status = TD_OK;
+    for (int k = 0; k < 2; k++)
+        TD_TRY(TD_APPLY(&own[k], to, TD_T(x[k]), TD_DTYPE(dtype)));
+    TD_TRY(TD_APPLY(&scale, size_of_squares, TD_T(own[0]), TD_T(own[1]), TD_F(most_of[dtype])));
+    for (int k = 0; k < 2; k++)
+        TD_STEP(&own[k], div, TD_T(own[k]), TD_T(scale));
+    TD_TRY(TD_APPLY(&y, euclidean_dist, TD_T(own[0]), TD_T(own[1])));
+    status = TD_APPLY(&call->out[0], mul, TD_T(y), TD_T(scale));
+done:
+    td_release(own[0]);
+    td_release(own[1]);
+    td_release(scale);
+    td_release(y);
     return status;
 }
 
@@ -556,6 +576,8 @@ static td_status run_euclidean_dist(td_call *call) {
     int exponent[2] = {INT_MIN, INT_MIN}, largest;
     bool odd[2];
     td_status status = TD_OK;
+    if (td_tensor_device(x[0]).type != TD_CPU && most_of[dtype] && x[0]->numel && x[1]->numel)
+        return euclidean_dist_elsewhere(call, x, dtype);
     for (int k = 0; k < 2; k++)
         TD_TRY(exponent_of(x[k], &exponent[k], &odd[k]));
     if (TD_LIKELY(!odd[0] && !odd[1]))
@@ -597,9 +619,17 @@ TD_OPERATOR(euclidean_dist) = {
                 "x2: x2 * unsqueeze(sum(r, -2), -1) - matmul(transpose(r, -2, -1), x1)",
     .flags = TD_OP_INTERNAL,
 };
+TD_OPERATOR(size_of_squares) = {
+    .schema = "(Tensor x1, Tensor x2, float most) -> Tensor",
+    .doc = "The power of two below the largest magnitude, where its exponent is beyond `most`; "
+           "else 1.",
+    .formula = "e = floor(log2(maximum(amax(abs(detach(x1))), amax(abs(detach(x2))))));"
+               "exp2(where(abs(e) > most, where(isfinite(e), e, 0.0), 0.0))",
+    .flags = TD_OP_INTERNAL | TD_OP_NONDIFF,
+};
 TD_OPERATOR(euclidean_dist_of_any) = {
     .schema = "(Tensor x1, Tensor x2) -> Tensor",
-    .doc = "euclidean_dist, on the CPU of elements whose squares leave the dtype too.",
+    .doc = "euclidean_dist of elements whose squares may leave the dtype.",
     .run = run_euclidean_dist,
     .flags = TD_OP_INTERNAL,
 };

@@ -522,8 +522,9 @@ TD_OPERATOR(local_response_norm) = {
         "if(size < 1, error(\"size must be positive, got %\", size),"
         "if(input.numel == 0, clone(input),"
         "if(alpha >= 0 and k >= 0,"
-        "   over_twice(float_operand(input), hypot(channel_lengths(float_operand(input), size) *"
-        "                           (alpha / size) ^ 0.5, k ^ 0.5) ^ beta),"
+        "   over_twice(float_operand(input),"
+        "              scaled_power(hypot(channel_lengths(float_operand(input), size) *"
+        "                                 (alpha / size) ^ 0.5, k ^ 0.5), beta)),"
         "   input / (channel_windows(square(float_operand(input)), size) * alpha + k) ^ beta))))",
     .flags = TD_OP_FUNCTION_ONLY,
 };
@@ -537,6 +538,13 @@ TD_OPERATOR(over_twice) = {
     .schema = "(Tensor x, Tensor y) -> Tensor",
     .doc = "x over the square of y, which may leave the dtype.",
     .formula = "to(x / y / y, x.dtype)",
+    .flags = TD_OP_INTERNAL,
+};
+TD_OPERATOR(scaled_power) = {
+    .schema = "(Tensor x, float p) -> Tensor",
+    .doc =
+        "x ^ p by way of x over a power of two, so that powers of further gradients stay near 1.",
+    .formula = "size = size_of_squares(x, x, 20); size ^ p * (x / size) ^ p",
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(channel_lengths) = {

@@ -148,8 +148,9 @@ BINARY(maximum, TD_PW_ARITH, "Larger of a and b; NaN wins.",
        "a: g * (1 - lt(a, b) - 0.5 * eq(a, b)); b: g * (1 - gt(a, b) - 0.5 * eq(a, b))");
 BINARY(minimum, TD_PW_ARITH, "Smaller of a and b; NaN wins.",
        "a: g * (1 - gt(a, b) - 0.5 * eq(a, b)); b: g * (1 - lt(a, b) - 0.5 * eq(a, b))");
-/* Squares would vanish or overflow where the distance doesn't; at the origin the gradient is 0. */
-#define DISTANCE "where(eq(hypot(a, b), 0), 1, hypot(a, b))"
+/* Squares would vanish or overflow where the distance does not; at the origin all gradients are 0.
+ */
+#define DISTANCE "where(eq(hypot(a, b), 0), inf, hypot(a, b))"
 BINARY(atan2, TD_PW_FLOATS, "Angle of the point (b, a) in radians.",
        "a: g * (b / " DISTANCE " / " DISTANCE "); b: -(g * (a / " DISTANCE " / " DISTANCE "))",
        .autocast = {.cuda = TD_AUTOCAST_PROMOTE});

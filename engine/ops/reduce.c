@@ -326,12 +326,14 @@ done:
     "x: scatter(expand_back(zeros_like(g.values), x.shape, dim, keepdim), dim,"                    \
     "           if(keepdim, indices, unsqueeze(indices, dim)),"                                    \
     "           if(keepdim, g.values, unsqueeze(g.values, dim)))"
-/* p = 2: y / |y|; else sign(y) |y|^(p - 1) / norm^(p - 1), without 0 * inf, as quotients,
- * whose powers neither overflow nor vanish; 0 where the norm is. */
+/* p = 2: y / |y|, at 0 with the infinite length that makes it and what follows from it 0; else
+ * sign(y) |y|^(p - 1) / norm^(p - 1), without 0 * inf, as quotients, whose powers neither overflow
+ * nor vanish; 0 where the norm is. */
 #define NORM_SLOPE                                                                                 \
     "y = to(x, g.dtype); real = where(out == 0, 1, out);"                                          \
     "long = expand_back(real, x.shape, dim, keepdim);"                                             \
-    "x: if(p == 2, expand_back(g, x.shape, dim, keepdim) * (y / long),"                            \
+    "x: if(p == 2, expand_back(g, x.shape, dim, keepdim) *"                                        \
+    "         (y / expand_back(where(out == 0, inf, out), x.shape, dim, keepdim)),"                \
     "   if(p == 1, expand_back(g, x.shape, dim, keepdim) * sign(y),"                               \
     "   if(p == 0, zeros_like(y),"                                                                 \
     "   if(p == inf or p == -inf, sign(y) * " SHARED(                                              \
@@ -434,10 +436,10 @@ TD_OPERATOR(std) = {
     .rule = rule_std,
     .kernel = kernel_reduce,
     .dtypes = TD_DTYPES_FLOATS,
-    .gradient = DIVISOR /* a quotient near 1: no gradient of it leaves the dtype by a square */
+    .gradient = DIVISOR /* a quotient near 1, of which no gradient leaves the dtype by a square */
     "x: if(divisor > 0, expand_back(g * (1 / divisor), x.shape, dim, keepdim) *"
     "      ((x - mean(x, dim, keepdim=true)) /"
-    "       expand_back(where(out == 0, 1, out), x.shape, dim, keepdim)),"
+    "       expand_back(where(out == 0, inf, out), x.shape, dim, keepdim)),"
     "   " NO_SPREAD("where(out == 0, 0, g / (2 * out))") ")",
     .flags = TD_OP_OUT,
 };

@@ -269,7 +269,7 @@ BINARY(fmin, TD_PW_ARITH, "Smaller of a and b; of a number and NaN the number.",
        "a: g * where(ne(b, b), 1, lt(a, b) + 0.5 * eq(a, b));"
        "b: g * where(ne(b, b), 0, where(ne(a, a), 1, gt(a, b) + 0.5 * eq(a, b)))");
 BINARY(hypot, TD_PW_FLOATS, "sqrt(a^2 + b^2), which neither overflows nor vanishes on the way.",
-       "a: g * (a / where(eq(out, 0), 1, out)); b: g * (b / where(eq(out, 0), 1, out))",
+       "a: g * (a / where(eq(out, 0), inf, out)); b: g * (b / where(eq(out, 0), inf, out))",
        .dtypes = TD_DTYPES_FLOATS);
 /* a - b; of one infinite number and itself 0. */
 #define LEAD "where(logical_and(eq(a, b), eq(abs(a), inf)), 0, a - b)"

@@ -344,7 +344,8 @@ TD_OPERATOR(renormed) = {
            "norms in "
            "proportion.",
     .formula = "size = norm(x, p, dims, keepdim=true);"
-               "x * where(size > maxnorm, maxnorm / (size + 1e-7 * clamp_max(size, 1)), 1)",
+               "large = where(size > maxnorm, size, 1);"
+               "x * where(size > maxnorm, maxnorm / (large + 1e-7 * clamp_max(large, 1)), 1)",
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(dist) = {

@@ -69,21 +69,20 @@ pointwise: _indices abs acos acosh add addcdiv addcmul addr asin asinh atan atan
     fill_diagonal_ flip fliplr flipud float_power floor floor_divide fmax fmin fmod frac full full_like gcd ge gelu
     glu gt hardshrink hardsigmoid hardswish hardtanh heaviside hstack hypot i0 i0e i1 i1e igamma igammac im2col
     indices isclose isfinite isinf isnan isneginf isposinf isreal kron lcm ldexp le leaky_relu lerp lgamma
-    linalg_cross local_response_norm log log10 log1p log2 log_ndtr logaddexp logaddexp2 logical_and logical_not
-    logical_or logical_xor logit logsigmoid lt masked_fill maximum minimum mish mul nan_to_num ndtr ndtri ne neg
-    new_full new_ones new_zeros nextafter ones ones_like outer pixel_shuffle pixel_unshuffle polygamma pow prelu
-    rad2deg reciprocal relu relu6 remainder rep repeat roll rot90 round row_stack rsqrt rsub scalar_tensor
-    select_scatter selu sigmoid sign signbit silu sin sinc sinh slice_scatter softplus softshrink softsign sqrt square
-    stack sub tan tanh tanhshrink threshold tile to trunc trunc_divide vstack where xlog1py xlogy zero_ zeros
-    zeros_like zeta
+    linalg_cross log log10 log1p log2 log_ndtr logaddexp logaddexp2 logical_and logical_not logical_or logical_xor
+    logit logsigmoid lt masked_fill maximum minimum mish mul nan_to_num ndtr ndtri ne neg new_full new_ones new_zeros
+    nextafter ones ones_like outer pixel_shuffle pixel_unshuffle polygamma pow prelu rad2deg reciprocal relu relu6
+    remainder rep repeat roll rot90 round row_stack rsqrt rsub scalar_tensor select_scatter selu sigmoid sign signbit
+    silu sin sinc sinh slice_scatter softplus softshrink softsign sqrt square stack sub tan tanh tanhshrink threshold
+    tile to trunc trunc_divide vstack where xlog1py xlogy zero_ zeros zeros_like zeta
 pointwise product: addmm addmv baddbmm bilinear gru gru_cell inner linalg_matrix_power lstm lstm_cell matmul
     matrix_power rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell tensordot
 pointwise product reduce: addbmm cdist einsum
 pointwise progression: affine_grid bartlett_window blackman_window hamming_window hann_window kaiser_window logspace
 pointwise progression reduce: mvlgamma
 pointwise reduce: allclose binary_cross_entropy_with_logits cosine_embedding_loss cosine_similarity dist equal
-    hinge_embedding_loss huber_loss kl_div l1_loss linalg_vecdot logsumexp margin_ranking_loss mse_loss
-    multilabel_soft_margin_loss nanmean normalize pairwise_distance poisson_nll_loss renorm smooth_l1_loss
+    hinge_embedding_loss huber_loss kl_div l1_loss linalg_vecdot local_response_norm logsumexp margin_ranking_loss
+    mse_loss multilabel_soft_margin_loss nanmean normalize pairwise_distance poisson_nll_loss renorm smooth_l1_loss
     soft_margin_loss trapezoid trapz triplet_margin_loss
 pointwise reduce resample: lp_pool1d lp_pool2d lp_pool3d
 pointwise reduce scatter: histc
