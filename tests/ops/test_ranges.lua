@@ -241,7 +241,7 @@ t.test("ends_stay_what_they_are", function()
     t.eq(F.rms_norm(tide.zeros(3), { 3 }):tolist(), { 0.0, 0.0, 0.0 })
 end)
 
--- PyTorch 2: nothing goes through a length that is 0, whichever gradient it is.
+-- Nothing goes through a length that is 0, whichever gradient it is.
 t.test("gradients_through_a_length_of_0_are_0", function()
     for name, f in pairs {
         norm = function(x) return x:norm() end, norm_of_rows = function(x) return x:norm(2, 2) end,
