@@ -102,4 +102,8 @@ const char *tide_describe(lua_State *L, int index, char *buffer, size_t size);
 /* The nearest of the names to a word, for "did you mean"; NULL when none is near. */
 const char *tide_nearest(const char *word, const char *const *names, int n);
 
+/* Until the running C function is left, however that goes, times are told (td_loading_watch).
+ * Pushes a value, which must stay where it is. */
+void tide_watch_until_return(lua_State *L);
+
 #endif

@@ -66,6 +66,39 @@ static int loading_time(lua_State *L) {
     return 1;
 }
 
+/* ---- who tells times ---- */
+
+static int end_watch(lua_State *L) {
+    bool *on = lua_touserdata(L, 1);
+    if (*on)
+        td_loading_watch(-1);
+    *on = false;
+    return 0;
+}
+
+static void push_watch(lua_State *L) {
+    static const luaL_Reg events[] = {{"__close", end_watch}, {"__gc", end_watch}, {NULL, NULL}};
+    bool *on = lua_newuserdatauv(L, sizeof *on, 0);
+    *on = false;
+    if (luaL_newmetatable(L, "tide.watch"))
+        luaL_setfuncs(L, events, 0);
+    lua_setmetatable(L, -2);
+    *on = true;
+    td_loading_watch(1);
+}
+
+void tide_watch_until_return(lua_State *L) {
+    push_watch(L);
+    lua_toclose(L, -1);
+}
+
+static int watch_loading(lua_State *L) {
+    tide_frame f;
+    tide_read_call(L, &f);
+    push_watch(L);
+    return 1;
+}
+
 static int wall_time(lua_State *L) {
     struct timespec t;
     tide_frame f;
@@ -185,6 +218,10 @@ void tide_open_system(lua_State *L) {
         {"are_deterministic_algorithms_enabled() -> bool",
          "Has use_deterministic_algorithms been turned on?", are_deterministic},
         {"_loading_seconds() -> float", "Seconds that the process spent on loading.", loading_time},
+        {"_watch_loading() -> any",
+         "Until it is closed, what can be done apart from the work that it is for is: memory is "
+         "touched when the system gives it.",
+         watch_loading},
         {"time() -> float", "Seconds on a clock that never goes back.", wall_time},
         {"sleep(float(0..) seconds)", "Wait; Ctrl-C ends it.", sleep_seconds},
         {"memory_allocated(device? device=nil) -> int", "Bytes in use by tensors.",

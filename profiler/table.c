@@ -462,8 +462,10 @@ static void write_table(FILE *out, const tide_recording *r, const tide_row *rows
     fprintf(out, "%lld events, %s of %s in operators", (long long)r->count, self, wall);
     if (c.load_ns) {
         write_time(c.load_ns, self, sizeof self);
-        fprintf(out, "; loading, once in a process, took %s more: shares and times are without it",
-                self);
+        fprintf(
+            out,
+            "; loading and first touches of memory took %s more: shares and times are without them",
+            self);
     }
     if (r->dropped)
         fprintf(out, "; %lld events lost for want of memory", (long long)r->dropped);

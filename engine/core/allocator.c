@@ -10,7 +10,9 @@
  */
 #include "engine/core/allocator.h"
 
+#include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
+#include "engine/core/observer.h"
 #include "engine/core/poison.h"
 
 #include <pthread.h>
@@ -90,6 +92,27 @@ static block *system_alloc(size_t size) {
     if (size >= HUGE_BLOCK)
         madvise(p, whole, MADV_HUGEPAGE);
     return p;
+}
+
+/* Where times are told, pages that the system has not given yet are asked for here, as an event of
+ * their own: else whoever writes first is charged with them. Of what is larger perhaps but a part
+ * is ever used. */
+static void touch(char *p, size_t size) {
+    enum { PAGE = 4096, LEAST = 16 * PAGE, PART = 64 << 20, MOST = 1 << 30 };
+    td_loading loading;
+    if (size < LEAST || size > MOST || !td_loading_is_watched())
+        return;
+    td_loading_begin(&loading, "first touch of memory");
+    for (size_t at = 0; at < size && !td_interrupt_requested(); at += PART) {
+        size_t part = size - at < PART ? size - at : PART;
+        bool given = false;
+#ifdef MADV_POPULATE_WRITE
+        given = size >= PAGE_BLOCK && madvise(p + at, part, MADV_POPULATE_WRITE) == 0;
+#endif
+        for (size_t k = 0; !given && k < part; k += PAGE)
+            ((volatile char *)p)[at + k] = 0;
+    }
+    td_loading_end(&loading);
 }
 
 static size_t read_limit_file(const char *path) {
@@ -231,6 +254,8 @@ void *td_host_allocate(size_t bytes, size_t *granted) {
         td_host_empty_cache();
         b = system_alloc(size);
     }
+    if (b)
+        touch((char *)b + GUARD, size);
     return b ? hand_out(b, bytes, size) : NULL;
 }
 

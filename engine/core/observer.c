@@ -42,3 +42,14 @@ void td_loading_end(td_loading *l) {
 int64_t td_loading_ns(void) {
     return atomic_load(&loading_ns);
 }
+
+static atomic_int watches;
+
+void td_loading_watch(int by) {
+    atomic_fetch_add(&watches, by);
+}
+
+bool td_loading_is_watched(void) {
+    return td_observer_get(TD_EVENT_LOAD) ||
+           atomic_load_explicit(&watches, memory_order_relaxed) > 0;
+}

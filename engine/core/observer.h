@@ -88,6 +88,11 @@ void td_loading_begin(td_loading *loading, const char *name);
 void td_loading_end(td_loading *loading);
 /* Nanoseconds that the process has spent so. */
 int64_t td_loading_ns(void);
+/* Whoever tells times without a recording adds 1 while it does, and takes it away again. */
+void td_loading_watch(int by);
+/* Does somebody tell times, here or by an observer of loading? What can be done apart from the work
+ * that it is for is then done apart, such as touching memory that came from the system. */
+bool td_loading_is_watched(void);
 
 /* What this thread works for, while an observer wants to know: set around the outermost operator
  * and around each backward node. NULL: nobody asked. */

@@ -8,6 +8,7 @@
 #include "engine/cuda/cuda.h"
 
 #include "engine/core/memory.h"
+#include "engine/core/observer.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -97,8 +98,12 @@ static cudaError_t allocate_relaxed(void **block, size_t bytes) {
 
 static void *from_runtime(device_memory *d, size_t bytes) {
     void *block = NULL;
+    td_loading loading; /* the cache has it from now on: no work of who came first */
     d->requests++;
-    if (allocate_relaxed(&block, bytes) == cudaSuccess)
+    td_loading_begin(&loading, "device memory");
+    cudaError_t error = allocate_relaxed(&block, bytes);
+    td_loading_end(&loading);
+    if (error == cudaSuccess)
         return block;
     (void)cudaGetLastError(); /* it is told by NULL */
     return NULL;

@@ -261,7 +261,7 @@ function bottleneck.page(script, paths, codes)
         out[#out + 1] = loss_of(part, seen[part].totals) or nil
     end
     if seen.operators.totals.loading_ns > 1e6 then
-        out[#out + 1] = ("loading of libraries and modules, once in a process, took %s more, which is left out"):format(
+        out[#out + 1] = ("loading of libraries and modules, and first touches of memory, took %s more, which is left out"):format(
             time_text(seen.operators.totals.loading_ns))
     end
     for _, part in ipairs { "operators", "functions", "memory" } do

@@ -217,9 +217,10 @@ local function make_timer(stmt, fn, setup, globals, label, sub_label, descriptio
         stmt = stmt, setup = setup, has_globals = globals ~= nil }, Timer)
 end
 
--- Seconds that so many runs take, without what is loaded once in a process; each begins with the same heap.
+-- Seconds that so many runs take, without what is loaded and memory touched for the first time; each begins with the same heap.
 local function run(timer, number)
     collectgarbage()
+    local _watch <close> = tide._watch_loading()
     local loaded, start = tide._loading_seconds(), tide.time()
     if timer.loop(number, timer) ~= timer then
         error("Timer: stmt must not return", 0)

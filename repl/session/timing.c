@@ -8,6 +8,8 @@
 #include "repl/session/state.h"
 #include "repl/session/syntax.h"
 
+#include "lua-bindings/state.h"
+
 #include "engine/core/number.h"
 #include "engine/core/observer.h"
 #include "profiler/timing.h"
@@ -64,8 +66,9 @@ static const char *read_options(lua_State *L, const char *text, timeit_options *
     }
 }
 
+/* Stands still while something is loaded. */
 static int clock_seconds(lua_State *L) {
-    lua_pushnumber(L, tide_clock_wall());
+    lua_pushnumber(L, tide_clock_wall() - 1e-9 * (double)td_loading_ns());
     return 1;
 }
 
@@ -115,8 +118,8 @@ static void push_loop(lua_State *L, const char *setup, size_t setup_len, const c
     lua_remove(L, -2);
 }
 
-/* Seconds that the loop function at idx takes for so many loops, without what is loaded once in a
- * process, which is added to *loading. */
+/* Seconds that the loop function at idx takes for so many loops, without what is loaded and the
+ * first touch of memory, which are added to *loading. */
 static double run_loop(lua_State *L, int idx, long loops, double *loading) {
     static const char mark;
     int64_t before = td_loading_ns();
@@ -128,10 +131,10 @@ static double run_loop(lua_State *L, int idx, long loops, double *loading) {
     lua_call(L, 3, 2);
     if (lua_touserdata(L, -2) != &mark)
         luaL_error(L, "%%timeit: the statement must not return");
-    double seconds = lua_tonumber(L, -1), loaded = (double)(td_loading_ns() - before) * 1e-9;
+    double seconds = lua_tonumber(L, -1);
     lua_pop(L, 2);
-    *loading += loaded;
-    return seconds > loaded ? seconds - loaded : 0;
+    *loading += (double)(td_loading_ns() - before) * 1e-9;
+    return seconds;
 }
 
 static int result_tostring(lua_State *L) {
@@ -194,6 +197,7 @@ static int run_timeit(lua_State *L, const magic_call *call, const char *chunknam
     push_loop(L, setup, setup_len, body, body_len);
     int loop = lua_gettop(L);
     double loading = 0;
+    tide_watch_until_return(L);
     if (o.loops == 0) {
         o.loops = 1;
         for (long next;
@@ -215,7 +219,8 @@ static int run_timeit(lua_State *L, const magic_call *call, const char *chunknam
     }
     if (!o.quiet && loading >= 1e-3) {
         char took[64];
-        snprintf(text, sizeof text, "Loading, once in a process, took %s, which is left out.",
+        snprintf(text, sizeof text,
+                 "Loading and first touches of memory took %s, which is left out.",
                  tide_format_time(loading, o.digits, took, sizeof took));
         output_line(s, text);
     }
