@@ -165,12 +165,12 @@ local function kitty(png, columns)
     return table.concat(parts)
 end
 
---- text(x): pixels as lines of text, within what the terminal has.
-function pixels.text(x)
+--- text(x, columns): pixels as lines of text, within what the terminal has; columns: beside others, in so many cells.
+function pixels.text(x, columns)
     local frontend = tide._frontend and tide._frontend() or {}
-    local width = math.max(1, math.min((frontend.width or 80) - 2, 100))
+    local width = columns or math.max(1, math.min((frontend.width or 80) - 2, 100))
     local terminal = frontend.color and not frontend.notebook
-    if terminal and speaks_kitty() then
+    if terminal and not columns and speaks_kitty() then
         return kitty(tide._png(x), math.max(1, math.min(width, math.max(x.shape[2] // 8, 20))))
     end
     local rows = fit(x, width, 60):tolist()

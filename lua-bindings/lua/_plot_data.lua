@@ -97,16 +97,15 @@ local function thin_line(x, y)
     return xs, ys
 end
 
--- Every so manieth point.
-local function thin_points(x, y)
-    local step = math.ceil(y:numel() / POINTS)
-    local places = tide.arange(1, y:numel() + 1, step)
-    return x:index_select(1, places), y:index_select(1, places)
+--- pick(x): every so manieth of a long series, the same places in all series of one length.
+function data.pick(x)
+    local n = x:numel()
+    return n > POINTS and x:index_select(1, tide.arange(1, n + 1, math.ceil(n / POINTS))) or x
 end
 
---- points(name, xs, ys, labels, thin): {label, x, y, all} per series, where x and y are lists of numbers and `all` is
---- how many points there were. xs: one for all, one for each, or nil (1, 2, ...).
-function data.points(name, xs, ys, labels, scattered)
+--- points(name, xs, ys, scattered): {x, y, all} per series, where x and y are lists of numbers and `all` is how many points
+--- there were. xs: one for all, one for each, or nil (1, 2, ...).
+function data.points(name, xs, ys, scattered)
     local list = {}
     if xs and #xs ~= 1 and #xs ~= #ys then
         fail("%s: %d series of x for %d of y", name, #xs, #ys)
@@ -118,9 +117,13 @@ function data.points(name, xs, ys, labels, scattered)
         end
         local all = y:numel()
         if all > POINTS then
-            x, y = (scattered and thin_points or thin_line)(x, y)
+            if scattered then
+                x, y = data.pick(x), data.pick(y)
+            else
+                x, y = thin_line(x, y)
+            end
         end
-        list[k] = { label = labels and labels[k] or #ys > 1 and tostring(k) or nil, x = x:tolist(), y = y:tolist(), all = all }
+        list[k] = { x = x:tolist(), y = y:tolist(), all = all }
     end
     return list
 end

@@ -35,8 +35,12 @@ local function round_step(raw)
     return 10 * unit, power + 1
 end
 
-local function linear_ticks(low, high, wanted)
+-- whole: only whole numbers are shown on the axis.
+local function linear_ticks(low, high, wanted, whole)
     local step, power = round_step(half_of(low, high) / wanted * 2)
+    if whole and power < 0 then
+        step, power = 1.0, 0
+    end
     local ticks = {}
     local first, most = math.ceil(low / step - 1e-9), math.max(math.abs(low), math.abs(high))
     for k = 0, 3 * wanted do
@@ -47,6 +51,9 @@ local function linear_ticks(low, high, wanted)
         v = math.abs(v) < step * 1e-9 and 0.0 or v
         local plain = most < 1e6 and power >= -5
         ticks[#ticks + 1] = { value = v, label = plain and fixed(v, math.max(0, -power)) or tide._number(v, 5) }
+    end
+    if #ticks < 2 and wanted < 12 and not (whole and power == 0) then
+        return linear_ticks(low, high, wanted * 2, whole)
     end
     return ticks
 end
@@ -91,16 +98,17 @@ function Scale:holds(v)
 end
 
 function Scale:ticks(wanted)
-    return (self.log and log_ticks or linear_ticks)(self.low, self.high, wanted or TICKS)
+    return (self.log and log_ticks or linear_ticks)(self.low, self.high, wanted or TICKS, self.whole)
 end
 
 --- new(values, options): a scale over lists of numbers. options: log, limits {low, high}, zero (0 is in it), pad (room
 --- at both ends, a share of the range). nil: no value has a place.
 function scale.new(lists, options)
-    local low, high = math.huge, -math.huge
+    local low, high, whole = math.huge, -math.huge, true
     for _, list in ipairs(lists) do
         for _, v in ipairs(list) do
             if is_finite(v) and (v > 0 or not options.log) then
+                whole = whole and v == math.floor(v)
                 low, high = math.min(low, v), math.max(high, v)
             end
         end
@@ -129,7 +137,7 @@ function scale.new(lists, options)
         end
     end
     low, high = low + 0.0, high + 0.0
-    return setmetatable({ low = low, high = high, log = options.log, empty = empty,
+    return setmetatable({ low = low, high = high, log = options.log, empty = empty, whole = whole and not empty,
         from = options.log and math.log(low, 10), to = options.log and math.log(high, 10) }, Scale)
 end
 

@@ -4,7 +4,20 @@ local tide = ...
 local text = {}
 
 local HEIGHT = 16 -- cells
-local ANSI = { 33, 208, 203, 73, 71, 220, 139, 217, 137, 250 } -- near the colours of the drawing
+local LEVELS = { 0, 95, 135, 175, 215, 255 } -- of a colour in the cube of 256 colours
+
+-- The code of a colour that is near "#rrggbb".
+local function ansi(colour)
+    local code = 16
+    for at, weight in pairs { [2] = 36, [4] = 6, [6] = 1 } do
+        local v, best = tonumber(colour:sub(at, at + 1), 16), 1
+        for k, level in ipairs(LEVELS) do
+            best = math.abs(level - v) < math.abs(LEVELS[best] - v) and k or best
+        end
+        code = code + weight * (best - 1)
+    end
+    return code
+end
 
 -- The bit of a dot: columns from the left, rows from the top.
 local BITS = { { 0x01, 0x02, 0x04, 0x40 }, { 0x08, 0x10, 0x20, 0x80 } }
@@ -99,7 +112,7 @@ function Canvas:lines()
     return lines
 end
 
--- ---- curves, points, histograms ----
+-- ---- marks ----
 
 local function across(fig, canvas, v)
     local p = fig.x:at(v)
@@ -111,11 +124,15 @@ local function up(fig, canvas, v)
     return p and p * (4 * canvas.rows - 1)
 end
 
-local function draw_line(fig, canvas, s, colour, every)
+local function far(v) return math.abs(v) >= 1e7 end
+
+local drawers = {}
+
+function drawers.line(fig, canvas, layer, colour, every)
     local px, py
-    for k, v in ipairs(s.y) do
-        local x, y = across(fig, canvas, s.x[k]), up(fig, canvas, v)
-        if not (x and y and math.abs(x) < 1e7 and math.abs(y) < 1e7) then
+    for k, v in ipairs(layer.y) do
+        local x, y = across(fig, canvas, layer.x[k]), up(fig, canvas, v)
+        if not (x and y) or far(x) or far(y) then
             x, y = nil, nil
         elseif px then
             canvas:segment(px, py, x, y, colour, every)
@@ -126,34 +143,59 @@ local function draw_line(fig, canvas, s, colour, every)
     end
 end
 
-local function draw_points(fig, canvas, s, colour)
-    for k, v in ipairs(s.y) do
-        if fig.x:holds(s.x[k]) and fig.y:holds(v) then
-            canvas:dot(across(fig, canvas, s.x[k]), up(fig, canvas, v), colour)
+function drawers.points(fig, canvas, layer, colour)
+    for k, v in ipairs(layer.y) do
+        if fig.x:holds(layer.x[k]) and fig.y:holds(v) then
+            canvas:dot(across(fig, canvas, layer.x[k]), up(fig, canvas, v), colour)
         end
     end
 end
 
--- Filled from the axis up; a later series is its outline, so that both are seen.
-local function draw_histogram(fig, canvas, s, colour, every, index)
-    local base = fig.y.log and 0 or math.max(0, up(fig, canvas, math.max(fig.y.low, 0)) or 0)
-    for k, v in ipairs(s.y) do
-        local top = v > 0 and up(fig, canvas, v)
-        if top then
-            local left = math.floor(across(fig, canvas, fig.edges[k]) + 0.5)
-            local right = math.max(left, math.floor(across(fig, canvas, fig.edges[k + 1]) - 0.5))
-            for x = left, right do
-                if index == 1 then
-                    canvas:segment(x, base, x, top, colour, 1)
-                else
+function drawers.errors(fig, canvas, layer, colour)
+    for k, v in ipairs(layer.x) do
+        local x, low, high = across(fig, canvas, v), up(fig, canvas, layer.low[k]), up(fig, canvas, layer.high[k])
+        if x and low and high then
+            canvas:segment(x, low, x, high, colour, 1)
+        end
+    end
+end
+
+-- Few dots, so that curves are seen within.
+function drawers.band(fig, canvas, layer, colour)
+    local px, plow, phigh
+    for k, v in ipairs(layer.x) do
+        local x, low, high = across(fig, canvas, v), up(fig, canvas, layer.low[k]), up(fig, canvas, layer.high[k])
+        if x and low and high and not far(x) then
+            local from = px or x
+            for column = math.max(0, math.ceil(math.min(from, x))), math.min(2 * canvas.columns, math.floor(math.max(from, x))) do
+                local share = x == from and 1 or (column - from) / (x - from)
+                local bottom, top = (plow or low) * (1 - share) + low * share, (phigh or high) * (1 - share) + high * share
+                canvas:segment(column, bottom, column, top, colour, 4)
+            end
+            px, plow, phigh = x, low, high
+        else
+            px, plow, phigh = nil, nil, nil
+        end
+    end
+end
+
+-- Filled from the axis on; what lies over other bars is an outline, so that both are seen.
+function drawers.rects(fig, canvas, layer, colour)
+    local base = fig.y.log and 0 or up(fig, canvas, math.max(fig.y.low, math.min(0, fig.y.high))) or 0
+    for k, v in ipairs(layer.y) do
+        local top, from, to = up(fig, canvas, v), across(fig, canvas, layer.left[k]), across(fig, canvas, layer.right[k])
+        if top and from and to and v ~= 0 and not far(from) and not far(to) then
+            local left = math.floor(from + 0.5)
+            for x = left, math.max(left, math.floor(to - 0.5)) do
+                if layer.faint == "outline" then
                     canvas:dot(x, top, colour)
+                else
+                    canvas:segment(x, base, x, top, colour, 1)
                 end
             end
         end
     end
 end
-
-local drawers = { line = draw_line, scatter = draw_points, hist = draw_histogram }
 
 -- The labels of the y axis by line, counted from the top.
 local function y_labels(fig, rows)
@@ -189,10 +231,21 @@ end
 
 local function dots_of(every) return every == 1 and "⠒⠒" or every == 2 and "⠂⠂" or "⠂ " end
 
-local function legend(fig, colours, everies)
-    local parts = {}
-    for k, s in ipairs(fig.series) do
-        parts[k] = paint(colours[k], fig.kind == "line" and dots_of(everies[k]) or "⣿") .. " " .. cut(s.label, 24)
+local KEYS = { points = "⠶", band = "⢕", errors = "⡇", rects = "⣿" }
+
+-- What names the layers, as long as there is room.
+local function legend(fig, columns, color, everies)
+    local parts, used = {}, 0
+    for _, entry in ipairs(fig.legend) do
+        local layer = entry.layers[#entry.layers]
+        local key = KEYS[layer.mark] or dots_of(everies[layer])
+        local label = cut(entry.label, 24)
+        used = used + width_of(key) + width_of(label) + 4
+        if used > columns + 3 and #parts > 0 then
+            parts[#parts + 1] = "…"
+            break
+        end
+        parts[#parts + 1] = paint(color and ansi(layer.colour), key) .. " " .. label
     end
     return table.concat(parts, "   ")
 end
@@ -200,11 +253,11 @@ end
 local function draw_dots(fig, columns, color)
     local labels, widest = y_labels(fig, HEIGHT)
     local canvas = new_canvas(math.max(10, columns - widest - 2), HEIGHT)
-    local colours, everies = {}, {}
-    for k, s in ipairs(fig.series) do
-        colours[k] = color and ANSI[(k - 1) % #ANSI + 1] or nil
-        everies[k] = color and 1 or math.min(k, 3)
-        drawers[fig.kind](fig, canvas, s, colours[k], everies[k], k)
+    local everies, lines_so_far = {}, 0
+    for _, layer in ipairs(fig.layers) do
+        lines_so_far = lines_so_far + (layer.mark == "line" and 1 or 0)
+        everies[layer] = color and 1 or math.min(lines_so_far, 3)
+        drawers[layer.mark](fig, canvas, layer, color and ansi(layer.colour), everies[layer])
     end
     local lines = canvas:lines()
     if fig.empty then
@@ -218,8 +271,8 @@ local function draw_dots(fig, columns, color)
     if fig.xlabel then
         lines[#lines + 1] = (" "):rep(widest + 2) .. centre(fig.xlabel, canvas.columns)
     end
-    if fig.legend then
-        lines[#lines + 1] = (" "):rep(widest + 2) .. legend(fig, colours, everies)
+    if #fig.legend > 0 then
+        lines[#lines + 1] = (" "):rep(widest + 2) .. legend(fig, canvas.columns, color, everies)
     end
     return lines, widest + 2
 end
@@ -254,43 +307,80 @@ end
 
 local function draw_bars(fig, columns, color)
     local widest, values = 0, 0
-    for k, name in ipairs(fig.names) do
+    for k, name in ipairs(fig.x.names) do
         widest = math.max(widest, math.min(width_of(name), 24))
-        for _, s in ipairs(fig.series) do
-            values = math.max(values, #tide._number(s.y[k], 5))
+        for _, layer in ipairs(fig.layers) do
+            values = math.max(values, #tide._number(layer.y[k], 5))
         end
     end
     local room = math.max(5, columns - widest - values - 4)
     local lines = {}
-    for k, name in ipairs(fig.names) do
-        for index, s in ipairs(fig.series) do
-            local bar = horizontal_bar(fig, s.y[k], room)
+    for k, name in ipairs(fig.x.names) do
+        for index, layer in ipairs(fig.layers) do
+            local bar = horizontal_bar(fig, layer.y[k], room)
             lines[#lines + 1] = pad_left(index == 1 and cut(name, 24) or "", widest) .. " │"
-                .. paint(color and ANSI[(index - 1) % #ANSI + 1], bar) .. " " .. tide._number(s.y[k], 5)
+                .. paint(color and ansi(layer.colour), bar) .. " " .. tide._number(layer.y[k], 5)
         end
     end
     if #lines == 0 then
         lines[1] = "no data"
     end
-    if fig.legend then
-        local parts = {}
-        for k, s in ipairs(fig.series) do
-            parts[k] = paint(color and ANSI[(k - 1) % #ANSI + 1], "█") .. " " .. cut(s.label, 24)
-        end
-        lines[#lines + 1] = (" "):rep(widest + 2) .. table.concat(parts, "   ")
+    if #fig.legend > 0 then
+        lines[#lines + 1] = (" "):rep(widest + 2) .. legend(fig, columns - widest - 2, color, {})
     end
     return lines, widest + 2
 end
 
---- draw(fig): the figure as text, within the terminal's width.
-function text.draw(fig)
-    local f = frontend()
-    local color = f.color and not f.notebook
-    local columns = math.max(20, math.min(f.width or 80, 100) - 1)
+local function only_bars(fig)
+    for _, layer in ipairs(fig.layers) do
+        if layer.mark ~= "rects" or not layer.names then
+            return false
+        end
+    end
+    return fig.x.names ~= nil
+end
+
+-- ---- all of it ----
+
+local draw
+
+-- Characters that are seen.
+local function seen_width(line) return width_of((line:gsub("\27%[[%d;]*m", ""))) end
+
+-- Plots side by side, as many as have room.
+local function draw_grid(fig, columns, color)
+    local across_page = math.max(1, math.min(fig.columns, columns // 24))
+    local width = (columns - 2 * (across_page - 1)) // across_page
+    local lines = {}
+    for first = 1, #fig.panels, across_page do
+        local blocks, tallest = {}, 0
+        for k = first, math.min(first + across_page - 1, #fig.panels) do
+            blocks[#blocks + 1] = draw(fig.panels[k], width, color, true)
+            tallest = math.max(tallest, #blocks[#blocks])
+        end
+        for row = 1, tallest do
+            local parts = {}
+            for k, block in ipairs(blocks) do
+                local line = block[row] or ""
+                parts[k] = line .. (k < #blocks and (" "):rep(math.max(0, width + 2 - seen_width(line))) or "")
+            end
+            lines[#lines + 1] = (table.concat(parts):gsub("%s+$", ""))
+        end
+    end
+    return lines, 0
+end
+
+-- The figure as lines within so many columns; inside: beside others.
+function draw(fig, columns, color, inside)
     local lines, left = nil, 0
-    if fig.picture then
-        lines = { fig.picture() }
-    elseif fig.names then
+    if fig.panels then
+        lines, left = draw_grid(fig, columns, color)
+    elseif fig.picture then
+        lines = {}
+        for line in (fig.picture(inside and columns or nil) .. "\n"):gmatch("([^\n]*)\n") do
+            lines[#lines + 1] = line
+        end
+    elseif only_bars(fig) then
         lines, left = draw_bars(fig, columns, color)
     else
         lines, left = draw_dots(fig, columns, color)
@@ -301,10 +391,16 @@ function text.draw(fig)
     if fig.title then
         table.insert(lines, 1, (" "):rep(left) .. centre(cut(fig.title, columns - left), columns - left))
     end
-    for _, note in ipairs(fig.notes) do
+    for _, note in ipairs(fig.notes or {}) do
         lines[#lines + 1] = note
     end
-    return table.concat(lines, "\n")
+    return lines
+end
+
+--- draw(fig): the figure as text, within the terminal's width.
+function text.draw(fig)
+    local f = frontend()
+    return table.concat(draw(fig, math.max(20, math.min(f.width or 80, 100) - 1), f.color and not f.notebook), "\n")
 end
 
 return text

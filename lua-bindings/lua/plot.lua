@@ -1,11 +1,10 @@
--- plot.lua: tide.plot: curves, points, histograms, bars, heat maps and images. A plot is one bundle for all front ends:
--- Vega-Lite where it is drawn, SVG or PNG beside it, Braille in a terminal.
+-- plot.lua: tide.plot: curves, points, bands, histograms, bars, heat maps and images, laid over each other with + and side
+-- by side in a grid. A plot is one bundle for all front ends: Vega-Lite where it is drawn, SVG or PNG beside it, Braille in
+-- a terminal. How it is drawn is not known here.
 local tide = ...
 local fail, declare = tide._fail, tide._function
-local data, scale = tide._plot_data, tide._plot_scale
+local data, scene, matrix = tide._plot_data, tide._plot_scene, tide._plot_matrix
 local plot = {}
-
-local COLOURS = { "#4c78a8", "#f58518", "#e45756", "#54a24b", "#b279a2", "#eeca3b", "#72b7b2", "#ff9da6", "#9d755d", "#bab0ac" }
 
 -- ---- plots as values ----
 
@@ -13,7 +12,18 @@ local Plot = { __name = "Plot" }
 Plot.__index = Plot
 tide._class("Plot", Plot)
 
+local function new(figure) return setmetatable({ figure = figure }, Plot) end
+
+local function is_plot(value) return getmetatable(value) == Plot end
+
 function Plot:__tostring() return tide._plot_text.draw(self.figure) end
+
+function Plot.__add(a, b)
+    if not (is_plot(a) and is_plot(b)) then
+        fail("+: a plot is laid over a plot, not over %s", tide._describe(is_plot(a) and b or a))
+    end
+    return new(scene.add(a.figure, b.figure))
+end
 
 function Plot:__display()
     local figure, bundle = self.figure, { ["text/plain"] = tostring(self) }
@@ -39,148 +49,208 @@ method("show", ", *, str? id=nil, bool update=false)",
     end)
 
 method("svg", ") -> str", "The plot as a drawing in SVG. Example: #tide.plot.line({1, 4, 9}):svg()",
-    function(self)
-        if self.figure.image then
-            fail("svg: an image has no drawing: save it as PNG")
-        end
-        return tide._plot_svg.draw(self.figure)
-    end)
+    function(self) return tide._plot_svg.draw(self.figure) end)
 
-method("vega", ") -> table", "The plot as a specification of Vega-Lite. Example: tide.plot.line({1, 4, 9}):vega().mark.type",
+method("vega", ") -> table", "The plot as a specification of Vega-Lite. Example: tide.plot.line({1, 4, 9}):vega().layer[1].mark.type",
     function(self)
         return tide._plot_vega.spec(self.figure) or fail("vega: an image and a large heat map have no specification")
     end)
 
-local function write(path, bytes)
-    local file, problem = io.open(path, "wb")
-    local ok = file and file:write(bytes)
-    if not (file and file:close() and ok) then
-        fail("save: %s", problem or path .. ": it can't be written")
-    end
-end
+local WRITERS = {
+    svg = function(self) return Plot.svg(self) end,
+    png = function(self) return self.figure.image or tide._png(tide._plot_raster.draw(self.figure)) end,
+    pdf = function(self) return tide._plot_pdf.draw(self.figure) end,
+    json = function(self) return tide._json.encode(Plot.vega(self), "save") end,
+    txt = function(self) return tostring(self) .. "\n" end,
+}
 
-method("save", ", str path)", "Write it to a file: .svg, .png (images alone), .json (Vega-Lite) or .txt. "
-    .. "Example: tide.plot.line({1, 4, 9}):save(os.tmpname() .. '.svg')",
+method("save", ", str path)", "Write it to a file: .svg, .png, .pdf, .json (Vega-Lite) or .txt. "
+    .. "Example: tide.plot.line({1, 4, 9}):save(os.tmpname() .. '.png')",
     function(self, path)
-        local ending = path:match("%.(%w+)$")
-        if ending == "svg" then
-            write(path, Plot.svg(self))
-        elseif ending == "png" and self.figure.image then
-            write(path, self.figure.image)
-        elseif ending == "json" then
-            write(path, tide._json.encode(Plot.vega(self), "save"))
-        elseif ending == "txt" then
-            write(path, tostring(self) .. "\n")
-        else
-            fail("save: '%s': expected a name that ends in .svg, .json or .txt%s", path, self.figure.image and " or .png" or "")
+        local writer = WRITERS[path:match("%.(%w+)$")]
+        if not writer then
+            fail("save: '%s': expected a name that ends in .svg, .png, .pdf, .json or .txt", path)
+        end
+        local bytes = tide.no_grad(writer, self)
+        local file, problem = io.open(path, "wb")
+        local ok = file and file:write(bytes)
+        if not (file and file:close() and ok) then
+            fail("save: %s", problem or path .. ": it can't be written")
         end
     end)
-
-local function new(figure)
-    for k, s in ipairs(figure.series) do
-        s.colour = COLOURS[(k - 1) % #COLOURS + 1]
-    end
-    return setmetatable({ figure = figure }, Plot)
-end
 
 -- ---- options ----
 
-local COMMON = 'list? labels=nil, str? title=nil, str? xlabel=nil, str? ylabel=nil, int(50..4000) width=600, '
-    .. 'int(50..4000) height=300'
-local SCALED = '"linear"|"log" xscale="linear", "linear"|"log" yscale="linear", list? xlim=nil, list? ylim=nil, '
+-- Of any plot; of those with layers; of their axes.
+local COMMON = 'str? title=nil, str? xlabel=nil, str? ylabel=nil, int(50..4000) width=600, int(50..4000) height=300'
+local AXES = '"linear"|"log" xscale="linear", "linear"|"log" yscale="linear", list? xlim=nil, list? ylim=nil, '
+local STYLED = 'str? label=nil, list? labels=nil, str? color=nil, float(0..1)? alpha=nil'
+local MARKED = ', "o"|"s"|"^"|"v"|"d"|"x"|"+"? marker=nil, float(0..100)? markersize=nil, data? yerr=nil'
 
--- A function of tide.plot: fn gets its arguments by name, and gives a figure.
-local function kind(name, parameters, doc, fn)
-    local names
-    plot[name] = declare(("%s(%s) -> Plot"):format(name, parameters), doc, function(...)
-        local o = { name = name }
-        for k, parameter in ipairs(names) do
-            o[parameter] = (select(k, ...))
+local function check_texts(o)
+    for _, option in ipairs { "title", "xlabel", "ylabel", "label" } do
+        if o[option] and not utf8.len(o[option]) then
+            fail("%s: option %s is no UTF-8", o.name, option)
         end
-        for _, option in ipairs { "title", "xlabel", "ylabel" } do
-            if o[option] and not utf8.len(o[option]) then
-                fail("%s: option %s is no UTF-8", name, option)
-            end
-            o[option] = o[option] and o[option]:gsub("%c", " ")
-        end
-        return new(tide.no_grad(fn, o))
-    end)
-    names = tide._doc(plot[name]).params
+        o[option] = o[option] and o[option]:gsub("%c", " ")
+    end
+    return o
 end
 
--- What all figures have; `series` are {label, x, y}.
-local function figure_of(o, series, x, y)
-    local figure = { kind = o.name, title = o.title, xlabel = o.xlabel, ylabel = o.ylabel, width = o.width, height = o.height,
-        series = series, x = x, y = y, grid = true, notes = {}, empty = x.empty or y.empty }
-    figure.legend = #series > 1 or o.labels ~= nil
-    for k, s in ipairs(series) do
-        if s.all and s.all > #s.y then
-            figure.notes[#figure.notes + 1] = ("%s: %d of %d points are drawn"):format(s.label or "series " .. k, #s.y, s.all)
+-- The arguments of a call whose options are read by two readers: those that `figure` knows are taken out of its table.
+local function split_options(is_figures, is_known, read_figure, ...)
+    local arguments = table.pack(...)
+    local last, figure = arguments[arguments.n], {}
+    if type(last) ~= "table" or getmetatable(last) ~= nil then
+        return figure, ...
+    end
+    local rest = {}
+    for key, value in next, last do
+        if is_figures[key] then
+            figure[key] = value
+        else
+            rest[key] = value
         end
     end
-    return figure
-end
-
-local function lists_of(series, field)
-    local lists = {}
-    for k, s in ipairs(series) do
-        lists[k] = s[field]
-    end
-    return lists
-end
-
--- Logarithms have no place for what isn't above 0: it is said, not hidden.
-local function note_dropped(figure, series)
-    local dropped, unreal = 0, 0
-    for _, s in ipairs(series) do
-        for k, v in ipairs(s.y) do
-            local u = s.x and s.x[k] or 1
-            if v ~= v or math.abs(v) == math.huge or u ~= u or math.abs(u) == math.huge then
-                unreal = unreal + 1
-            elseif figure.y.log and v <= 0 or figure.x.log and u <= 0 then
-                dropped = dropped + 1
+    for key, value in next, rest do -- a name that is nearly one of the figure's is told of as such
+        if type(key) == "string" and not is_known[key] then
+            local _, problem = pcall(read_figure, { [key] = value })
+            if problem:find("did you mean", 1, true) then
+                error(problem, 0)
             end
         end
     end
-    if unreal > 0 then
-        figure.notes[#figure.notes + 1] = ("%d not drawn: nan or infinite"):format(unreal)
-    end
-    if dropped > 0 then
-        figure.notes[#figure.notes + 1] = ("%d not drawn: not above 0 on a logarithmic scale"):format(dropped)
-    end
+    local nothing_left = next(figure) ~= nil and next(rest) == nil
+    arguments[arguments.n] = next(figure) ~= nil and rest or last
+    return figure, table.unpack(arguments, 1, nothing_left and arguments.n > 1 and arguments.n - 1 or arguments.n)
 end
 
--- x and y as series of points: y alone has 1, 2, ... for x.
-local function curves(o, scattered)
+-- A function of tide.plot: fn gets its arguments by name, and gives a figure. `figure` are the options that it has beside
+-- those of its data.
+local function kind(name, parameters, figure, doc, fn)
+    local read = declare(("%s(%s)"):format(name, parameters), doc)
+    local read_figure = figure and declare(("%s(*, %s)"):format(name, figure), doc)
+    local names, is_figures, is_known = tide._doc(read).params, {}, {}
+    for _, option in ipairs(names) do
+        is_known[option] = true
+    end
+    for _, option in ipairs(figure and tide._doc(read_figure).params or {}) do
+        is_figures[option] = true
+        names[#names + 1] = option
+    end
+    plot[name] = function(...)
+        local o
+        if figure then
+            local options
+            o = table.pack(split_options(is_figures, is_known, read_figure, ...))
+            options = read_figure(o[1])
+            o = read(table.unpack(o, 2, o.n))
+            for option in pairs(is_figures) do
+                o[option] = options[option]
+            end
+        else
+            o = read(...)
+        end
+        o.name = name
+        return new(tide.no_grad(fn, check_texts(o)))
+    end
+    tide._document(plot[name], name, ("%s(%s%s) -> Plot"):format(name, parameters, figure and ", " .. figure or ""), doc)
+    tide._doc(plot[name]).params = names
+end
+
+-- What the figure says of itself, with the limits that are asked for.
+local function figure_of(o, layers)
+    local options = {}
+    for _, name in ipairs { "title", "xlabel", "ylabel", "width", "height", "xscale", "yscale" } do
+        options[name] = o[name]
+    end
+    options.xlim = data.limits(o.name, "xlim", o.xlim, o.xscale == "log")
+    options.ylim = data.limits(o.name, "ylim", o.ylim, o.yscale == "log")
+    return scene.new(layers, options)
+end
+
+-- The names of n series: those of option labels; option label for the first; numbers for several in colours of their own.
+local function label_of(o, labels, k, n)
+    return labels and labels[k] or k == 1 and o.label or n > 1 and not (o.color or o.label) and tostring(k) or nil
+end
+
+local function styled(o, layer)
+    layer.own = o.color and scene.colour(o.name, o.color)
+    layer.alpha = o.alpha
+    return layer
+end
+
+-- Bars from y - yerr to y + yerr.
+local function errors_of(o, layer)
+    local errors = data.values(o.name, "yerr", o.yerr)
+    if errors:numel() ~= 1 and errors:numel() ~= layer.all then
+        fail("%s: option yerr: %d numbers for %d of y", o.name, errors:numel(), layer.all)
+    end
+    local low, high = {}, {}
+    errors = data.pick(errors):tolist()
+    for k, y in ipairs(layer.y) do
+        local e = errors[k] or errors[1]
+        low[k], high[k] = y - e, y + e
+    end
+    return styled(o, { mark = "errors", x = layer.x, low = low, high = high })
+end
+
+-- x and y as layers of points: y alone has 1, 2, ... for x.
+local function curves(o, mark)
     local ys = data.series(o.name, o.y ~= nil and "y" or "x", o.y == nil and o.x or o.y)
     local xs = o.y ~= nil and data.series(o.name, "x", o.x) or nil
-    local series = data.points(o.name, xs, ys, data.labels(o.name, "labels", o.labels, #ys), scattered)
-    local function axis(field, log, limits, pad)
-        return scale.new(lists_of(series, field), { log = log == "log", pad = pad,
-            limits = data.limits(o.name, field .. "lim", limits, log == "log") })
+    local labels, layers = data.labels(o.name, "labels", o.labels, #ys), {}
+    for k, points in ipairs(data.points(o.name, xs, ys, mark == "points" or o.yerr ~= nil)) do
+        local layer = styled(o, { mark = mark, x = points.x, y = points.y, all = points.all, label = label_of(o, labels, k, #ys),
+            dash = o.linestyle, width = o.linewidth, marker = o.marker, size = o.markersize })
+        layers[#layers + 1] = o.yerr ~= nil and errors_of(o, layer) or nil
+        layers[#layers + 1] = layer
     end
-    local figure = figure_of(o, series, axis("x", o.xscale, o.xlim, scattered and 0.03 or 0), axis("y", o.yscale, o.ylim, 0.05))
-    note_dropped(figure, series)
-    return figure
+    return figure_of(o, layers)
 end
 
-kind("line", "data x, data? y=nil, *, " .. SCALED .. COMMON,
-    "Curves: line(y) or line(x, y); several are a list of tensors or tables, or the columns of a tensor of two dims. "
-    .. "Example: tide.plot.line({{3, 2, 1}, {3, 2.5, 2}}, {labels = {'train', 'test'}, yscale = 'log', title = 'Loss'})",
-    function(o) return curves(o, false) end)
+kind("line", 'data x, data? y=nil, *, ' .. STYLED .. ', "solid"|"dashed"|"dotted" linestyle="solid", float(0..100)? linewidth=nil'
+    .. MARKED, AXES .. COMMON,
+    "Curves: line(y) or line(x, y); several are a list of tensors or tables, or the columns of a tensor of two dims. Plots are "
+    .. "laid over each other with +. Example: tide.plot.line({{3, 2, 1}, {3, 2.5, 2}}, {labels = {'train', 'test'}, yscale = 'log'}) "
+    .. "+ tide.plot.points({3, 2, 1})",
+    function(o) return curves(o, "line") end)
 
-kind("scatter", "data x, data? y=nil, *, " .. SCALED .. COMMON,
-    "Points: scatter(x, y), with several series as in line. Example: tide.plot.scatter(tide.randn(50), tide.randn(50))",
-    function(o) return curves(o, true) end)
+for _, name in ipairs { "points", "scatter" } do
+    kind(name, "data x, data? y=nil, *, " .. STYLED .. MARKED, AXES .. COMMON,
+        ("Points: %s(x, y), with several series as in line; yerr draws error bars. "
+            .. "Example: tide.plot.%s(tide.randn(50), tide.randn(50), {marker = 's'})"):format(name, name),
+        function(o) return curves(o, "points") end)
+end
 
-kind("hist", 'data x, *, int(1..1000)? bins=nil, list? range=nil, bool density=false, "linear"|"log" yscale="linear", ' .. COMMON,
+kind("band", "data x, data low, data? high=nil, *, " .. STYLED, AXES .. COMMON,
+    "The area between two curves: band(x, low, high), or band(low, high) over 1, 2, ... It takes the colour of the curve that it "
+    .. "lies under. Example: tide.plot.band({1, 2, 3}, {0, 1, 2}, {2, 3, 3}, {label = '95 %'}) + tide.plot.line({1, 2, 2.5})",
+    function(o)
+        local low, high = o.high == nil and o.x or o.low, o.high == nil and o.low or o.high
+        low, high = data.values("band", "low", low), data.values("band", "high", high)
+        local x = o.high ~= nil and data.values("band", "x", o.x) or tide.arange(1, low:numel() + 1, { dtype = tide.float64 })
+        if x:numel() ~= low:numel() or low:numel() ~= high:numel() then
+            fail("band: %d values of x, %d of low and %d of high", x:numel(), low:numel(), high:numel())
+        end
+        local labels = data.labels("band", "labels", o.labels, 1)
+        return figure_of(o, { styled(o, { mark = "band", x = data.pick(x):tolist(), low = data.pick(low):tolist(),
+            high = data.pick(high):tolist(), all = x:numel(), label = label_of(o, labels, 1, 1) }) })
+    end)
+
+-- ---- bars ----
+
+kind("hist", 'data x, *, int(1..1000)? bins=nil, list? range=nil, bool density=false, ' .. STYLED, AXES .. COMMON,
     "How often values fall into each of some bins; density makes the area 1. Example: tide.plot.hist(tide.randn(1000), {bins = 20})",
     function(o)
         local x = tide.is_tensor(o.x) and o.x:dim() > 1 and o.x:reshape(-1) or o.x
         local values = data.series("hist", "x", x)
         local labels = data.labels("hist", "labels", o.labels, #values)
         local counts, edges = data.histogram(values, o.bins, data.limits("hist", "range", o.range))
-        local series, left_out, counted = {}, 0, 0
+        local left, right, layers, left_out, counted = {}, {}, {}, 0, 0
+        for k = 1, #edges - 1 do
+            left[k], right[k] = edges[k], edges[k + 1]
+        end
         for k, count in ipairs(counts) do
             local sum = 0
             for _, c in ipairs(count) do
@@ -192,30 +262,27 @@ kind("hist", 'data x, *, int(1..1000)? bins=nil, list? range=nil, bool density=f
                     count[i] = c / sum / (edges[2] - edges[1])
                 end
             end
-            series[k] = { label = labels and labels[k] or #values > 1 and tostring(k) or nil, y = count }
+            layers[k] = styled(o, { mark = "rects", left = left, right = right, y = count, label = label_of(o, labels, k, #values),
+                faint = #counts > 1 and (k > 1 and "outline" or "filled") or nil })
         end
-        local y = scale.new(lists_of(series, "y"), { zero = true, pad = 0.05, log = o.yscale == "log" })
-        local figure = figure_of(o, series, scale.new({ edges }, {}), y)
-        figure.edges = edges
+        layers[1].note = left_out > 0 and ("%d not counted: nan, infinite or out of range"):format(left_out) or nil
+        local figure = figure_of(o, layers)
         figure.empty = counted == 0
-        if left_out > 0 then
-            figure.notes[1] = ("%d not counted: nan, infinite or out of range"):format(left_out)
-        end
         return figure
     end)
 
 local function bar_names(o, n)
-    if not o.names then
-        local names = {}
-        for k = 1, n do
-            names[k] = tostring(k)
-        end
-        return names
+    if o.names then
+        return data.labels("bar", "names", o.names, n)
     end
-    return data.labels("bar", "names", o.names, n)
+    local names = {}
+    for k = 1, n do
+        names[k] = tostring(k)
+    end
+    return names
 end
 
-kind("bar", "data heights, *, list? names=nil, list? ylim=nil, " .. COMMON,
+kind("bar", "data heights, *, list? names=nil, " .. STYLED, '"linear"|"log" yscale="linear", list? ylim=nil, ' .. COMMON,
     "A bar for each number, by name; several series stand side by side. "
     .. "Example: tide.plot.bar({3, 5, 2}, {names = {'add', 'mul', 'mm'}, title = 'Calls'})",
     function(o)
@@ -224,144 +291,109 @@ kind("bar", "data heights, *, list? names=nil, list? ylim=nil, " .. COMMON,
         if n > 1000 then
             fail("bar: %d bars are more than 1000: use hist or line", n)
         end
-        local series = {}
+        local names, layers, band = bar_names(o, n), {}, 0.8 / #values
         for k, v in ipairs(values) do
             if v:numel() ~= n then
                 fail("bar: series %d has %d bars, the first has %d", k, v:numel(), n)
             end
-            series[k] = { label = labels and labels[k] or #values > 1 and tostring(k) or nil, y = v:tolist() }
+            local left, right = {}, {}
+            for i = 1, n do
+                left[i], right[i] = i - 0.4 + (k - 1) * band, i - 0.4 + k * band
+            end
+            layers[k] = styled(o, { mark = "rects", left = left, right = right, y = v:tolist(), names = names,
+                label = label_of(o, labels, k, #values) })
         end
-        local names = bar_names(o, n)
-        local y = scale.new(lists_of(series, "y"), { zero = true, pad = 0.05, limits = data.limits("bar", "ylim", o.ylim) })
-        local figure = figure_of(o, series, scale.names(names), y)
-        figure.names = names
-        figure.empty = n == 0 or y.empty
-        note_dropped(figure, series)
-        return figure
+        return figure_of(o, layers)
     end)
 
 -- ---- matrices and images ----
 
-local VIRIDIS = { { 68, 1, 84 }, { 71, 44, 122 }, { 59, 81, 139 }, { 44, 113, 142 }, { 33, 144, 141 }, { 39, 173, 129 },
-    { 92, 200, 99 }, { 170, 220, 50 }, { 253, 231, 37 } }
-
--- 256 colours between those.
-local function colour_table()
-    local anchors = tide.tensor(VIRIDIS, { dtype = tide.float32 })
-    return tide.nn.functional.interpolate(anchors:t():unsqueeze(1), { size = 256, mode = "linear", align_corners = true })
-        :squeeze(1):t():round():to(tide.uint8)
-end
-
--- A matrix as pixels (rows, columns, 3); what is no number is grey.
-local function coloured(m, low, high)
-    local half = math.max(high / 2 - low / 2, 5e-324)
-    local share = ((m / 2 - low / 2) / half):clamp(0, 1)
-    local index = (tide.nan_to_num(share, 0) * 255 + 0.5):floor():to(tide.int64) + 1
-    local picture = colour_table():index_select(1, index:reshape(-1)):reshape(m.shape[1], m.shape[2], 3)
-    return tide.where(m:isnan():unsqueeze(3), tide.tensor(160, { dtype = tide.uint8 }), picture):contiguous()
-end
-
--- The range of the finite elements, or what was asked for.
-local function range_of(o, m)
-    local finite = m[m:isfinite()]
-    local low = o.vmin or finite:numel() > 0 and finite:min():item() or 0
-    local high = o.vmax or finite:numel() > 0 and finite:max():item() or 1
-    if low > high or low ~= low or high ~= high then
-        fail("%s: expected vmin <= vmax, got %s and %s", o.name, tide._number(low), tide._number(high))
-    end
-    return low, high
-end
-
-local SIDE = 512 -- of a picture within a drawing
-
--- As many pixels as are seen: means of what a pixel stands for.
-local function shrink(m)
-    local h, w = m.shape[1], m.shape[2]
-    if h <= SIDE and w <= SIDE then
-        return m
-    end
-    return tide.nn.functional.adaptive_avg_pool2d(m:unsqueeze(1), { math.min(h, SIDE), math.min(w, SIDE) }):squeeze(1)
-end
-
-local function ordinal(n)
-    local axis = scale.new({ { 0.5, n + 0.5 } }, {})
-    function axis:ticks(wanted)
-        local ticks, step = { { value = 1, label = "1" } }, 1
-        for _, factor in ipairs { 2, 2.5, 2, 2, 2.5, 2, 2, 2.5, 2, 2, 2.5, 2, 2, 2.5, 2 } do -- 1, 2, 5, 10, ...
-            step = n / step > (wanted or 10) and math.floor(step * factor) or step
-        end
-        for k = step == 1 and 2 or step, n, step do
-            ticks[#ticks + 1] = { value = k, label = tostring(k) }
-        end
-        return ticks
-    end
-    return axis
-end
-
--- Rows are counted from the top.
-local function downwards(n)
-    local axis = ordinal(n)
-    local at = axis.at
-    function axis:at(v) return 1 - at(self, v) end
-    return axis
-end
-
-local CELLS = 2500 -- of a heat map that Vega-Lite draws cell by cell
-
-kind("heatmap", "data x, *, float? vmin=nil, float? vmax=nil, " .. COMMON,
-    "A matrix as colours, its first row at the top. Example: tide.plot.heatmap(tide.eye(4), {title = 'Attention'})",
+kind("heatmap", "data x, *, float? vmin=nil, float? vmax=nil, bool numbers=false, bool? square=nil, list? names=nil", COMMON,
+    "A matrix as colours, its first row at the top, with the number of each cell on demand; names are those of its rows and, where "
+    .. "there are as many, columns. Example: tide.plot.heatmap(tide.eye(4), {title = 'Attention', numbers = true})",
     function(o)
         local m = data.matrix("heatmap", o.x)
-        data.labels("heatmap", "labels", o.labels, 0)
-        local rows, columns = m.shape[1], m.shape[2]
-        local figure = figure_of(o, {}, ordinal(math.max(columns, 1)), downwards(math.max(rows, 1)))
-        figure.grid, figure.empty = false, m:numel() == 0
-        figure.low, figure.high = range_of(o, m)
-        if figure.empty then
-            figure.picture, figure.matrix = function() return "no data" end, {}
-            return figure
-        end
-        local pixels = coloured(shrink(m), figure.low, figure.high)
-        local low, high = tide._number(figure.low, 4), tide._number(figure.high, 4)
-        figure.png = tide._png(pixels)
-        figure.bar = { low = low, high = high, colours = colour_table():index_select(1, tide.arange(1, 257, 5)):tolist() }
-        figure.matrix = m:numel() <= CELLS and m:tolist() or nil
-        figure.picture = function()
-            return plot._heatmap_text(m, figure.low, figure.high) .. "\n" .. ("%s (dark) to %s (light)"):format(low, high)
-        end
-        return figure
+        o.ynames = data.labels("heatmap", "names", o.names, m.shape[1])
+        o.xnames = m.shape[1] == m.shape[2] and o.ynames or nil
+        return matrix.heatmap("heatmap", m, o)
     end)
 
---- _heatmap_text(m, low, high): a matrix in a terminal's cells; small ones have cells of two columns.
-function plot._heatmap_text(x, low, high)
+-- Counts of (target, prediction), classes from 1 on.
+local function count_pairs(targets, predictions, classes)
+    local t, p = data.values("confusion", "targets", targets), data.values("confusion", "predictions", predictions)
+    if t:numel() ~= p:numel() then
+        fail("confusion: %d targets and %d predictions", t:numel(), p:numel())
+    end
+    local all = tide.cat { t, p }
+    if not all:eq(all:floor()):all():item() or all:numel() > 0 and all:min():item() < 1 then
+        fail("confusion: expected classes, whole numbers from 1 on")
+    end
+    local n = math.max(classes or 0, all:numel() > 0 and math.tointeger(all:max():item()) or 0)
+    if n > 1000 then
+        fail("confusion: %d classes are more than 1000", n)
+    end
+    local places = ((t - 1) * n + p):to(tide.int64)
+    return tide.zeros(n * n, { dtype = tide.float64 }):index_add(1, places, tide.ones(t:numel(), { dtype = tide.float64 })):reshape(n, n)
+end
+
+kind("confusion", "data targets, data? predictions=nil, *, list? names=nil, str? title=nil, int(50..4000) width=480, int(50..4000) height=420", nil,
+    "How often each class was taken for which: confusion(targets, predictions) counts, confusion(matrix) shows counts (rows are the "
+    .. "targets). Example: tide.plot.confusion({1, 2, 2, 3}, {1, 2, 3, 3}, {names = {'cat', 'dog', 'owl'}})",
+    function(o)
+        local m = o.predictions == nil and data.matrix("confusion", o.targets)
+            or count_pairs(o.targets, o.predictions, o.names and #o.names)
+        if m.shape[1] ~= m.shape[2] then
+            fail("confusion: expected as many rows as columns, got shape %s", tostring(m.shape))
+        end
+        o.ynames = data.labels("confusion", "names", o.names, m.shape[1])
+        o.xnames, o.numbers, o.square, o.vmin, o.xlabel, o.ylabel = o.ynames, m:numel() <= 900, true, 0, "predicted", "target"
+        return matrix.heatmap("confusion", m, o)
+    end)
+
+--- _heatmap_text(x): a matrix in a terminal's cells.
+function plot._heatmap_text(x)
     return tide.no_grad(function()
         local m = data.matrix("heatmap", x)
-        if not low then
-            low, high = range_of({ name = "heatmap" }, m)
-        end
-        local f = tide._frontend and tide._frontend() or {}
-        local picture = f.color and not f.notebook and coloured(shrink(m), low, high)
-            or tide._pixels.of(shrink(m), "heatmap", low, high)
-        if m.shape[2] <= 40 then
-            picture = picture:repeat_interleave(2, 2):repeat_interleave(2, 1)
-        end
-        return tide._pixels.text(picture:contiguous())
+        return matrix.text(m, matrix.range("heatmap", m))
     end)
 end
 
-kind("image", "Tensor x, *, float? vmin=nil, float? vmax=nil, str? title=nil, int(1..4000)? width=nil, int(1..4000)? height=nil",
+kind("image", "Tensor x, *, int(1..1000)? scale=nil, float? vmin=nil, float? vmax=nil, str? title=nil, int(1..4000)? width=nil, "
+    .. "int(1..4000)? height=nil", nil,
     "A tensor as an image: (height, width), (channels, height, width) or a batch of them; bytes, or floats from vmin (0) to "
-    .. "vmax (1). Example: tide.plot.image(tide.rand(3, 16, 16))",
+    .. "vmax (1); each pixel is drawn scale by scale, without smoothing. Example: tide.plot.image(tide.rand(3, 16, 16), {scale = 8})",
+    function(o) return matrix.image(o) end)
+
+-- ---- side by side ----
+
+kind("grid", "list plots, *, int(1..100)? columns=nil, bool sharex=false, bool sharey=false, str? title=nil, int(50..8000)? width=nil, "
+    .. "int(50..8000)? height=nil", nil,
+    "Plots side by side, row by row; sharex and sharey give all of them the same axis. "
+    .. "Example: tide.plot.grid{tide.plot.line({1, 4, 9}), tide.plot.hist(tide.randn(100)), columns = 2}",
     function(o)
-        local pixels = tide._pixels.of(o.x, "image", o.vmin, o.vmax)
-        local h, w = pixels.shape[1], pixels.shape[2]
-        local zoom = math.max(1, math.floor(200 / math.max(h, w))) -- a thumbnail is looked at larger
-        local figure = { kind = "image", title = o.title, series = {}, notes = {}, image = tide._png(tide._pixels.enlarge(pixels, zoom)),
-            scaled = (o.width or o.height) and { width = o.width, height = o.height } or nil }
-        figure.picture = function() return tide._pixels.text(pixels) end
-        return figure
+        local panels, widest, highest = {}, 0, 0
+        for k, p in ipairs(o.plots) do
+            if not is_plot(p) then
+                fail("grid: plots[%d]: expected a plot, got %s", k, tide._describe(p))
+            end
+            panels[k] = p.figure
+            widest, highest = math.max(widest, p.figure.width), math.max(highest, p.figure.height)
+        end
+        if #panels == 0 then
+            fail("grid: there are no plots in the list")
+        end
+        for _, direction in ipairs { "x", "y" } do
+            if o["share" .. direction] then
+                scene.share(panels, direction)
+            end
+        end
+        local columns = math.min(o.columns or math.ceil(math.sqrt(#panels)), #panels)
+        return { panels = panels, columns = columns, title = o.title, notes = {},
+            width = o.width or math.min(widest * columns, math.max(widest, 960)),
+            height = o.height or highest * math.ceil(#panels / columns) + (o.title and 28 or 0) }
     end)
 
-tide._document(plot, "plot", "tide.plot", "Plots: line, scatter, hist, bar, heatmap, image.")
+tide._document(plot, "plot", "tide.plot", "Plots: line, points, band, hist, bar, heatmap, confusion, image; a + b lays one over the "
+    .. "other, grid puts them side by side, p:save('p.pdf') writes SVG, PNG or PDF.")
 
 return plot
