@@ -425,8 +425,8 @@ static int open_profiler(lua_State *L) {
     tide_declare(L, functions);
     luaL_getmetatable(L, TIDE_PROFILE_NAME);
     lua_getfield(L, -1, "__index");
-    lua_remove(L, -2);
-    return 2;
+    lua_insert(L, -2);
+    return 3;
 }
 
 void tide_open_profiler(lua_State *L) {

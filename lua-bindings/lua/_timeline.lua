@@ -5,12 +5,15 @@ local Timeline = { __name = "Timeline" }
 Timeline.__index = Timeline
 tide._class("Timeline", Timeline)
 
--- w and s zoom, a and d move, as in chrome://tracing; / searches. Colours go by name.
+-- w and s zoom, a and d move, as in chrome://tracing; / searches. Colours of slices go by name, but for loading; those of the
+-- page are the front end's, light or dark, and those of the system where there is none.
 local page = [==[
-<div class="tide-timeline" tabindex="0" style="font:12px sans-serif;outline:none;border:1px solid #bbb;background:#fff;color:#111">
-<div style="padding:4px;display:flex;gap:8px;align-items:center"><input type="search" placeholder="search ( / )"
- style="width:14em"><span class="found"></span><span style="flex:1"></span><span class="hint" style="color:#666">w s zoom,
- a d move, wheel, drag, double click: all</span></div>
+<div class="tide-timeline" tabindex="0" style="font:12px sans-serif;outline:none;border:1px solid #8888;color-scheme:light dark;
+ background:var(--jp-layout-color0,var(--vscode-editor-background,Canvas));color:var(--jp-ui-font-color1,var(--vscode-editor-foreground,CanvasText))">
+<div style="padding:4px;display:flex;flex-wrap:wrap;gap:2px 8px;align-items:center"><input type="search" placeholder="search ( / )"
+ style="width:14em;background:transparent;color:inherit;border:1px solid #8888"><span class="found"></span><span style="flex:1"></span><span
+ class="loading" style="display:none"><span style="display:inline-block;width:.8em;height:.8em;background:LOADING"></span> loading, once in a process</span><span
+ class="hint" style="opacity:.7">w s zoom, a d move, wheel, drag, double click: all</span></div>
 <canvas style="width:100%;display:block;cursor:crosshair"></canvas><div class="note" style="padding:4px;min-height:2.6em;white-space:pre-wrap"></div>
 </div>
 <script>(function(){
@@ -24,22 +27,29 @@ var height=y,dpr=window.devicePixelRatio||1;
 function time(ns){var x=Math.abs(ns);return x>=1e9?(ns/1e9).toPrecision(4)+" s":x>=1e6?(ns/1e6).toPrecision(4)+" ms":
  x>=1e3?(ns/1e3).toPrecision(4)+" µs":Math.round(ns)+" ns";}
 function hue(s){var h=0;for(var i=0;i<s.length;i++)h=(h*31+s.charCodeAt(i))%360;return h;}
-var colors=D.names.map(function(s){return"hsl("+hue(s)+",60%,"+(66+hue(s)%3*6)+"%)";}),hits=D.names.map(function(){return true;});
+var colors=D.names.map(function(s){return"hsl("+hue(s)+",60%,"+(66+hue(s)%3*6)+"%)";}),loading=D.kinds.indexOf("loading"),hits=D.names.map(function(){return true;});
 function width(){return canvas.clientWidth||800;}
 function px(t){return(t-a)/(b-a)*width();}
-function draw(){var w=width();canvas.width=w*dpr;canvas.height=height*dpr;canvas.style.height=height+"px";
+function fit(s,w){if(g.measureText(s).width<=w)return s;while(s&&g.measureText(s+"…").width>w)s=s.slice(0,-1);return s?s+"…":"";}
+function round(room){var step=Math.pow(10,Math.floor(Math.log10(room)));return[1,2,5,10].map(function(m){return m*step;}).filter(function(s){
+ return s>=room*.999;})[0];}
+function mark(t,step){var u=step>=1e9?[1e9," s"]:step>=1e6?[1e6," ms"]:step>=1e3?[1e3," µs"]:[1," ns"];
+ return Math.round(t/u[0])+u[1];}
+function draw(){var w=width(),ink=getComputedStyle(box).color;canvas.width=w*dpr;canvas.height=height*dpr;canvas.style.height=height+"px";
  g.setTransform(dpr,0,0,dpr,0,0);g.clearRect(0,0,w,height);g.font="11px sans-serif";g.textBaseline="middle";
- var step=Math.pow(10,Math.floor(Math.log10((b-a)/w*120)));[2,5,10].forEach(function(m){if(step/(b-a)*w<80)step=step/(m==2?1:m==5?2:5)*m;});
- g.strokeStyle="#e4e4e4";g.fillStyle="#555";for(var t=Math.ceil(a/step)*step;t<=b;t+=step){var x=px(t);g.beginPath();g.moveTo(x,0);
-  g.lineTo(x,height);g.stroke();g.fillText(time(D.from+t),x+3,9);}
- D.rows.forEach(function(r,k){g.fillStyle="#222";g.fillText(r.name,4,tops[k]+8);});
+ var step=Math.max(round((b-a)/w*80),1);g.strokeStyle=g.fillStyle=ink;
+ for(var t=Math.ceil((D.from+a)/step)*step-D.from;t<=b;t+=step){var x=px(t),label=mark(D.from+t,step);g.globalAlpha=.15;g.beginPath();
+  g.moveTo(x,0);g.lineTo(x,height);g.stroke();g.globalAlpha=.75;if(x+3+g.measureText(label).width<=w)g.fillText(label,x+3,9);}
+ g.globalAlpha=1;
+ D.rows.forEach(function(r,k){g.fillStyle=ink;g.fillText(r.name,4,tops[k]+8);});
  var edge={};
  for(var i=0;i<N;i++){var o=i*8,s=S[o+2],l=S[o+3];if(s>b||s+l<a)continue;
   var x0=Math.max(px(s),0),x1=Math.min(px(s+l),w),row=S[o],yy=tops[row]+16+S[o+1]*H,key=row*4096+S[o+1],hit=hits[S[o+4]];
   if(x1-x0<.7){if(edge[key]>x0&&(hit||!word))continue;x1=x0+.7;}edge[key]=x1;
-  g.fillStyle=i===hover?"#222":word?(hit?"#d33":"#e2e2e2"):colors[S[o+4]];g.fillRect(x0,yy,x1-x0,H-1);
-  if(x1-x0>24){g.save();g.beginPath();g.rect(x0,yy,x1-x0-2,H);g.clip();g.fillStyle=i===hover?"#fff":"#111";
-   g.fillText(D.names[S[o+4]],x0+3,yy+H/2);g.restore();}}}
+  g.globalAlpha=word&&!hit?.25:1;g.fillStyle=i===hover?ink:word&&hit?"#e45756":S[o+7]===loading?"LOADING":colors[S[o+4]];
+  g.fillRect(x0,yy,x1-x0,H-1);
+  if(x1-x0>24){g.fillStyle=i===hover?getComputedStyle(box).backgroundColor:"#111";
+   g.fillText(fit(D.names[S[o+4]],x1-x0-5),x0+3,yy+H/2);}}g.globalAlpha=1;}
 function at(e){var r=canvas.getBoundingClientRect(),x=e.clientX-r.left,yy=e.clientY-r.top,t=a+x/width()*(b-a),slack=(b-a)/width()*2,best=-1;
  for(var i=0;i<N;i++){var o=i*8,top=tops[S[o]]+16+S[o+1]*H;if(yy>=top&&yy<top+H&&t>=S[o+2]-slack&&t<=S[o+2]+S[o+3]+slack){
   if(best<0||S[o+3]<S[best*8+3])best=i;}}return best;}
@@ -63,17 +73,20 @@ canvas.addEventListener("dblclick",function(){a=0;b=span;draw();});
 input.addEventListener("input",function(){word=input.value.toLowerCase();var n=0,sum=0;
  hits=D.names.map(function(s){return s.toLowerCase().indexOf(word)>=0;});
  for(var i=0;i<N;i++)if(hits[S[i*8+4]]){n++;sum+=S[i*8+3];}found.textContent=word?n+" slices, "+time(sum):"";draw();});
-window.addEventListener("resize",draw);tell(-1);draw();if(window.ResizeObserver)new ResizeObserver(draw).observe(box);
+window.addEventListener("resize",draw);if(loading>=0)box.querySelector(".loading").style.display="";tell(-1);draw();
+new MutationObserver(draw).observe(document.body,{attributes:true});if(window.ResizeObserver)new ResizeObserver(draw).observe(box);
 })();</script>]==]
 
 function Timeline:__tostring()
     return self.profile:_timeline_text(self.from, self.to, { width = self.width, color = self.color })
 end
 
+local LOADING = "#9a9590" -- the colour of what is loaded once in a process
+
 -- A page by itself, for a file or a cell.
 Timeline.html = tide._function("html(Timeline self) -> str", "A page with the timeline, which needs nothing else.", function(self)
     local data = self.profile:_timeline_data(self.from, self.to)
-    local before, after = page:match("^(.-)DATA_OF_THE_PROFILE(.*)$")
+    local before, after = page:gsub("LOADING", LOADING):match("^(.-)DATA_OF_THE_PROFILE(.*)$")
     return before .. data .. after
 end)
 

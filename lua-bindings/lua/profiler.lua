@@ -1,6 +1,6 @@
 -- profiler.lua: tide.profiler: what of it needs no C: schedules.
 local tide = ...
-local profiler, Profile = tide._profiler()
+local profiler, Profile, metatable = tide._profiler()
 
 profiler.schedule = tide._function(
     "schedule(*, int(0..) wait=0, int(0..) warmup=0, int(1..) active, int(0..) repeats=0, int(0..) skip_first=0) -> function",
@@ -94,6 +94,9 @@ Profile.table = tide._function("table(Profile p, *, \"self\"|\"total\"|\"calls\"
         return tide._text.note(print_table(p, { sort = sort_by or sort, group_by_shape = group_by_shape, limit = top or limit,
             peak_flops = peak.flops, peak_bytes = peak.bytes }))
     end)
+
+-- A notebook shows what took longest as a table with bars.
+function metatable:__display() return { ["text/html"] = tide._profile_html.page(self) } end
 
 Profile.timeline = tide._function("timeline(Profile p, *, number? from=nil, number? to=nil, int(10..1000)? width=nil) -> Timeline",
     "The recording as a picture: rows for what Lua, dispatch, kernels and devices do, from and to in µs (all of it where they are missing); in a notebook one that "

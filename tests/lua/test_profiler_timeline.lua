@@ -99,3 +99,43 @@ t.test("what_cannot_be_drawn_is_refused_in_one_line", function()
     t.eq(tostring(load_text("[]"):timeline()), "nothing was recorded")
     t.eq(tostring(profiler.profile(function() end):timeline()), "nothing was recorded")
 end)
+
+-- One after the other: operators, kernels within, backward, a collection and a library's loading.
+local function families()
+    local parts, at = {}, 0
+    local function add(kind, name, length, from)
+        parts[#parts + 1] = ('{"ph":"X","cat":"%s","name":"%s","pid":1,"tid":1,"ts":%d,"dur":%d}'):format(kind, name, from or at, length)
+        at = from and at or at + length
+        return at - length
+    end
+    local start = add("cpu_op", "log_softmax", 40)
+    add("cpu_kernel", "log_softmax", 30, start + 5)
+    start = add("cpu_op", "add_", 10)
+    add("cpu_kernel", "add", 6, start + 2)
+    start = add("autograd", "LogSoftmaxBackward", 20)
+    add("cpu_kernel", "LogSoftmaxBackward", 10, start + 4)
+    add("loading", "a library", 1000)
+    for k = 1, 12 do
+        add("user_annotation", "range <" .. k .. ">", k)
+    end
+    return load_text("[" .. table.concat(parts, ",") .. "]")
+end
+
+t.test("a_notebook_gets_rows_that_unfold", function()
+    local profile = families()
+    local html = debug.getmetatable(profile).__display(profile)["text/html"]
+    local rows = {}
+    for name, share, own in html:gmatch("<code>([^<]*)</code>.-text%-align:right\">([%d.]+) %%</span><span [^>]*>([%d.]+ µs)</span>") do
+        rows[name] = rows[name] or { tonumber(share), own }
+    end
+    local all = 40 + 10 + 20 + 78
+    t.close(rows.log_softmax[1], 100 * 60 / all, 0.06) -- with its backward and both kernels
+    t.eq(rows.log_softmax[2], "60 µs")
+    t.eq(rows.add_[2], "10 µs")
+    t.is_true(html:find("kernel <code>add</code>", 1, true) and html:find("backward <code>LogSoftmaxBackward</code>", 1, true))
+    t.is_true(html:find("range &lt;12&gt;", 1, true))
+    t.is_true(html:find("in no share: a library 1 ms", 1, true))
+    t.is_true(html:find("4 more", 1, true), "ten are shown at once") -- of two families and twelve ranges
+    t.is_false(html:find("<script", 1, true) ~= nil)
+    t.is_true(debug.getmetatable(profile).__display(load_text("[]"))["text/html"]:find("nothing was recorded", 1, true))
+end)
