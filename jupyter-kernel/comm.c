@@ -36,6 +36,7 @@ static void run(tk_kernel *kernel, const tk_request *request, const tide_comm_me
     tk_kernel_end(kernel);
     tk_capture_drain(kernel->capture);
     tk_output_flush(kernel->output, true);
+    tk_output_gather_none(kernel->output);
     if (result.outcome == TIDE_ERROR || result.outcome == TIDE_INTERRUPTED)
         publish_failure(kernel, request, &result);
     else if (result.outcome == TIDE_EXIT)

@@ -4,6 +4,7 @@
 #include "jupyter-kernel/content.h"
 #include "jupyter-kernel/handlers.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* A cell's request, read. */
@@ -103,6 +104,7 @@ static json_t *run(tk_kernel *kernel, const tk_request *request, const tk_cell *
 
     tk_capture_drain(kernel->capture);
     tk_output_flush(kernel->output, true);
+    tk_output_gather_none(kernel->output);
     if (failed) {
         if (!cell->silent)
             publish_error(kernel, request, &result);
@@ -147,6 +149,8 @@ json_t *tk_handle_execute(tk_kernel *kernel, const tk_request *request) {
     if (!cell.silent)
         publish_input(kernel, request, &cell);
     json_t *reply = run(kernel, request, &cell, json_object_get(content, "user_expressions"));
+    free(kernel->output_parent); /* of a comm that the cell called for */
+    kernel->output_parent = NULL;
     kernel->current = NULL;
     return reply;
 }

@@ -75,6 +75,15 @@ static void set_output_parent(void *ctx, const char *parent) {
     tk_output_parent(kernel->output, current_parent(kernel));
 }
 
+static char *gather_output(void *ctx, const char *comm, const char *outputs) {
+    tk_kernel *kernel = ctx;
+    tk_capture_drain(kernel->capture);
+    if (!comm)
+        return tk_output_gathered(kernel->output);
+    tk_output_gather(kernel->output, comm, json_loads(outputs, JSON_ALLOW_NUL, NULL));
+    return NULL;
+}
+
 static void send_comm(void *ctx, const tide_comm_message *message) {
     tk_kernel *kernel = ctx;
     tk_frame buffers[TK_MAX_FRAMES];
@@ -186,6 +195,7 @@ tide_frontend tk_frontend(tk_kernel *kernel) {
                            .send_comm = send_comm,
                            .output_parent = output_parent,
                            .set_output_parent = set_output_parent,
+                           .gather_output = gather_output,
                            .interactive = false,
                            .color = true,
                            .notebook = true,

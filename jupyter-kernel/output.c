@@ -2,6 +2,7 @@
 #include "jupyter-kernel/output.h"
 #include "jupyter-kernel/channels.h"
 #include "jupyter-kernel/flood.h"
+#include "jupyter-kernel/gather.h"
 #include "jupyter-kernel/log.h"
 #include "jupyter-kernel/utf8.h"
 
@@ -33,6 +34,8 @@ struct tk_output {
     tk_buffer text;
     tk_utf8_rest rests[TK_SOURCES];
     tk_flood flood;
+    tk_gather *gather;     /* the widget that output goes into; NULL: none */
+    long gathered;         /* when its front end may be told again, in milliseconds */
     long looked;           /* when the flood was looked at, in milliseconds */
     unsigned long lost;    /* messages that were not sent, since too much waits */
     atomic_size_t stalled; /* bytes that waited when nobody read them any more; 0: they are read */
@@ -102,6 +105,12 @@ static bool lose(tk_output *output, const char *type) {
 }
 
 static void publish_message(tk_output *output, const message *m) {
+    if (output->gather && tk_gather_add(output->gather, m->type, m->content)) {
+        json_decref(m->metadata);
+        json_decref(m->content);
+        pthread_cond_signal(&output->wake);
+        return;
+    }
     if (lose(output, m->type)) {
         json_decref(m->metadata);
         json_decref(m->content);
@@ -147,6 +156,19 @@ static void flush(tk_output *output) {
     text->len = 0;
 }
 
+static bool has_gathered(const tk_output *output) {
+    return output->gather && output->gather->dirty;
+}
+
+/* Tells of all that was gathered, and leaves it at that for ten times as long as it took. */
+static void tell_gathered(tk_output *output) {
+    if (!has_gathered(output))
+        return;
+    long began = now_ms();
+    publish(output, "comm_msg", output->parent, tk_gather_update(output->gather));
+    output->gathered = now_ms() + FLUSH_MS + 10 * (now_ms() - began);
+}
+
 /* Shows the end of a flood. */
 static void show_held(tk_output *output) {
     for (int stream = 0; tk_flood_holds(&output->flood) && stream < 2; stream++) {
@@ -174,6 +196,10 @@ static void turn_to(tk_output *output, tk_source source) {
 static long patience(const tk_output *output) {
     if (output->text.len > 0)
         return FLUSH_MS;
+    if (has_gathered(output)) {
+        long left = output->gathered - now_ms();
+        return left > FLUSH_MS ? left : FLUSH_MS;
+    }
     if (!tk_flood_holds(&output->flood))
         return -1;
     long left = output->looked + LOOK_MS - now_ms();
@@ -182,7 +208,7 @@ static long patience(const tk_output *output) {
 
 /* Waits so long, or until the end, or until there is no flood to look at. */
 static void wait_ms(tk_output *output, long ms) {
-    bool collecting = output->text.len > 0;
+    bool collecting = output->text.len > 0 || has_gathered(output);
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_nsec += ms % 1000 * 1000000;
@@ -206,6 +232,8 @@ static void *flusher(void *arg) {
         wait_ms(output, ms);
         if (collecting)
             flush(output);
+        if (now_ms() >= output->gathered)
+            tell_gathered(output);
         if (tk_flood_holds(&output->flood) && now_ms() - output->looked >= LOOK_MS) {
             output->looked = now_ms();
             if (tk_flood_rests(&output->flood))
@@ -250,6 +278,8 @@ void tk_output_free(tk_output *output) {
     pthread_mutex_destroy(&output->lock);
     tk_flood_clear(&output->flood);
     tk_buffer_clear(&output->text);
+    while (output->gather)
+        output->gather = tk_gather_free(output->gather);
     free(output->parent);
     free(output);
 }
@@ -262,6 +292,41 @@ void tk_output_parent(tk_output *output, const char *parent) {
     tk_flood_reset(&output->flood);
     free(output->parent);
     output->parent = copy;
+    pthread_mutex_unlock(&output->lock);
+}
+
+void tk_output_gather(tk_output *output, const char *comm, json_t *outputs) {
+    pthread_mutex_lock(&output->lock);
+    flush(output);
+    show_held(output);
+    tell_gathered(output);
+    tk_gather *inner = tk_gather_new(comm, outputs, output->gather);
+    if (inner)
+        output->gather = inner;
+    else
+        tk_log("output goes beside its widget: out of memory");
+    pthread_mutex_unlock(&output->lock);
+}
+
+char *tk_output_gathered(tk_output *output) {
+    char *text = NULL;
+    pthread_mutex_lock(&output->lock);
+    flush(output);
+    show_held(output);
+    if (output->gather) {
+        tell_gathered(output);
+        text = json_dumps(output->gather->outputs, JSON_COMPACT);
+        output->gather = tk_gather_free(output->gather);
+    }
+    pthread_mutex_unlock(&output->lock);
+    return text;
+}
+
+void tk_output_gather_none(tk_output *output) {
+    pthread_mutex_lock(&output->lock);
+    tell_gathered(output);
+    while (output->gather)
+        output->gather = tk_gather_free(output->gather);
     pthread_mutex_unlock(&output->lock);
 }
 

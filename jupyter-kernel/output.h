@@ -57,6 +57,18 @@ void tk_output_publish_buffers(tk_output *output, const char *type, const char *
                                json_t *metadata, json_t *content, const tk_frame *buffers,
                                size_t n);
 
+/* From now on output goes into the widget of that comm (gather.h), as its state: some at a time,
+ * and all of it at the end. `outputs` are those that it has (stolen; NULL: none). Widgets may be
+ * within others. */
+void tk_output_gather(tk_output *output, const char *comm, json_t *outputs);
+
+/* Ends that of the innermost one. Gives its outputs as JSON text, malloc'ed; NULL: there is none.
+ */
+char *tk_output_gathered(tk_output *output);
+
+/* Ends all of them: what runs next is none of theirs. */
+void tk_output_gather_none(tk_output *output);
+
 /* Welcomes who has subscribed; messages that are sent do it too. To be called when the descriptor
  * becomes readable, which says that there may be one; -1: there is no descriptor. */
 void tk_output_welcome(tk_output *output);

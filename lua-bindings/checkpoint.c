@@ -93,6 +93,7 @@ typedef struct reader {
     td_json json;
     const char *path; /* for messages */
     int null;         /* where the value stands that null is; 0: it is refused */
+    int arrays;       /* where the table stands whose keys are the arrays; 0: nobody asks */
 } reader;
 
 static void check(const reader *r, td_status status) {
@@ -127,6 +128,11 @@ static void push_object(reader *r) {
 static void push_array(reader *r) {
     bool more;
     lua_newtable(r->L);
+    if (r->arrays) {
+        lua_pushvalue(r->L, -1);
+        lua_pushboolean(r->L, 1);
+        lua_rawset(r->L, r->arrays);
+    }
     check(r, td_json_open(&r->json, TD_JSON_ARRAY));
     for (lua_Integer k = 1;; k++) {
         check(r, td_json_next(&r->json, TD_JSON_ARRAY, &more));
@@ -173,13 +179,15 @@ static void push_value(reader *r) {
         push_scalar(r, kind);
 }
 
-/* _json_read(text, path [, null]): the value that a text in a file is; `null` stands for null. */
+/* _json_read(text, path [, null, arrays]): the value that a text in a file is; `null` stands for
+ * null, and the table `arrays` gets what is one, empty or not, as keys. */
 static int read_json(lua_State *L) {
     size_t len;
     const char *text = luaL_checklstring(L, 1, &len);
     reader r = {.L = L, .path = luaL_checkstring(L, 2)};
-    lua_settop(L, 3);
+    lua_settop(L, 4);
     r.null = lua_isnil(L, 3) ? 0 : 3;
+    r.arrays = lua_istable(L, 4) ? 4 : 0;
     char *copy = lua_newuserdatauv(L, len + 1, 0);
     memcpy(copy, text, len + 1);
     td_json_begin(&r.json, copy, len);

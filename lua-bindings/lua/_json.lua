@@ -162,9 +162,9 @@ function json.encode(value, name, lenient)
     return text or tide._fail("%s: %s", name, problem)
 end
 
---- decode(text): the value, with json.null for null; or nil and what is wrong.
+--- decode(text): the value, with json.null for null, whose arrays are lists for encode; or nil and what is wrong.
 function json.decode(text)
-    local ok, value = pcall(tide._json_read, text, "text", json.null)
+    local ok, value = pcall(tide._json_read, text, "text", json.null, lists)
     if ok then
         return value
     elseif type(value) == "string" and value:find("load: 'text': ", 1, true) then

@@ -302,6 +302,9 @@ local function receive_update(self, data, buffers)
             models[rawget(self, "_comm").id].state[wire] = value
         end
     end
+    if type(state.outputs) == "table" and models[rawget(self, "_comm").id].state.outputs then -- what an Output shows
+        models[rawget(self, "_comm").id].state.outputs = state.outputs
+    end
     table.sort(names)
     for _, name in ipairs(names) do
         notify(self, name, old[name])
@@ -486,6 +489,27 @@ local function trace(problem)
     return (debug.traceback(text, 2):gsub("\n%s*%[C%]: in [^\n]*", ""):gsub("\n%s*tide%.%w+:[^\n]*", ""))
 end
 
+-- While a cell runs its output is gathered and is the widget's state.
+local function gather(self)
+    local link = rawget(self, "_comm")
+    tide._output_gather(link.id, json.encode(models[link.id] and models[link.id].state.outputs or list {}, "capture"))
+    return function()
+        local outputs = tide._output_gather()
+        if outputs and models[link.id] then
+            models[link.id].state.outputs = json.decode(outputs)
+        end
+    end
+end
+
+-- In a callback the page takes what belongs to its own message.
+local function take_message(self, own, before)
+    self.msg_id = json.decode(own).msg_id or ""
+    return function()
+        self.msg_id = ""
+        tide._output_parent(before or false)
+    end
+end
+
 -- fn runs while what is printed and displayed goes into the widget, an error too.
 local function capture(self, fn, ...)
     if not rawget(self, "_comm") then
@@ -494,14 +518,8 @@ local function capture(self, fn, ...)
     local before = tide._output_parent()
     tide._output_parent(false)
     local own = tide._output_parent()
-    local function restore()
-        self.msg_id = ""
-        if before ~= own then
-            tide._output_parent(before or false)
-        end
-    end
+    local restore = own and own ~= before and take_message(self, own, before) or gather(self)
     local guard <close> = setmetatable({}, { __close = restore })
-    self.msg_id = own and json.decode(own).msg_id or ""
     local results = table.pack(xpcall(fn, trace, ...))
     if not results[1] then
         io.stderr:write(tostring(results[2]), "\n")

@@ -113,9 +113,25 @@ static int output_parent(lua_State *L) {
     return 1;
 }
 
+/* _output_gather([comm, outputs]): output goes into that comm's widget from now on, behind what it
+ * has; without one the innermost ends, whose outputs are returned as JSON text, nil where there is
+ * none. */
+static int output_gather(lua_State *L) {
+    const tide_frontend *frontend = &session_of(L)->frontend;
+    const char *comm = luaL_optstring(L, 1, NULL);
+    const char *outputs = luaL_optstring(L, 2, "[]");
+    char *text =
+        frontend->gather_output ? frontend->gather_output(frontend->ctx, comm, outputs) : NULL;
+    lua_pushstring(L, text);
+    free(text);
+    return 1;
+}
+
 void comm_install(lua_State *L) {
-    static const luaL_Reg functions[] = {
-        {"_comm_send", send_comm}, {"_output_parent", output_parent}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"_comm_send", send_comm},
+                                         {"_output_parent", output_parent},
+                                         {"_output_gather", output_gather},
+                                         {NULL, NULL}};
     for (const luaL_Reg *f = functions; f->name; f++) {
         lua_pushstring(L, f->name);
         lua_pushcfunction(L, f->func);

@@ -71,6 +71,10 @@ typedef struct tide_frontend {
     char *(*output_parent)(void *ctx);
     /* Output belongs to that request now, until the one that is served ends; NULL: to that one. */
     void (*set_output_parent)(void *ctx, const char *parent);
+    /* Output goes into the widget of that comm from now on, behind the outputs that it has (JSON
+     * text), which gives NULL; without one the innermost ends and gives its outputs as JSON text
+     * (malloc'ed; NULL: there was none). */
+    char *(*gather_output)(void *ctx, const char *comm, const char *outputs);
     bool interactive; /* a person watches: progress bars may redraw their line */
     bool color;       /* ANSI colours in tracebacks and tables */
     bool notebook;    /* updates of a display work (display_id) */

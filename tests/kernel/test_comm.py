@@ -243,10 +243,57 @@ class Widgets(CommCase):
         self.assertIn("wrong", messages[2]["content"]["text"])
         self.assertEqual(messages[4]["parent_header"]["msg_id"], cell)
 
+    def outputs(self, answer):
+        """What the Output that a cell made has been told to show, at the end."""
+        comm = self.opened(answer, "OutputModel")["comm_id"]
+        states = [c["data"]["state"]["outputs"] for c in answer.contents("comm_msg")
+                  if c["comm_id"] == comm and "outputs" in c["data"].get("state", {})]
+        return states[-1] if states else []
+
+    def test_output_of_a_cell_is_the_state_of_its_widget(self):
+        for code, expected in (
+            ("o:capture(print, 'a') o:capture(print, 'b')", [("stream", "stdout", "a\nb\n")]),
+            ("o:capture(function() io.write('a') io.stderr:write('e') io.write('b') end)",
+             [("stream", "stdout", "a"), ("stream", "stderr", "e"), ("stream", "stdout", "b")]),
+            ("o:capture(function() print('a') tide.display(7) print('b') end)",
+             [("stream", "stdout", "a\n"), ("display_data", None, "7"), ("stream", "stdout", "b\n")]),
+            ("o:capture(function() print('a') tide.clear_output() print('b') end)", [("stream", "stdout", "b\n")]),
+            ("o:capture(function() print('a') tide.clear_output(true) end)", [("stream", "stdout", "a\n")]),
+            ("o:capture(function() print('a') tide.clear_output(true) print('b') end)", [("stream", "stdout", "b\n")]),
+            ("o:capture(function() tide.display(1, {id = 'k'}) tide.display(2, {id = 'k', update = true}) end)", [("display_data", None, "2")]),
+            ("o:capture(error, 'wrong')", [("stream", "stderr", "wrong")]),
+            ("o:capture(print, 'a') o:clear()", []),
+            ("o:capture(os.execute, 'echo child')", [("stream", "stdout", "child\n")]),
+            ("o:capture(function() local p = tide.widgets.Output() tide.display(p) p:capture(print, 'inner') print('outer') end)", None),
+        ):
+            answer = self.run_cell("o = tide.widgets.Output() " + code + " print('beside')")
+            self.assertEqual(answer.text(), "beside\n", code)
+            self.assertFalse(answer.contents("clear_output"), code)
+            if expected is None:
+                continue
+            found = [(o["output_type"], o.get("name"), o.get("text") or o["data"]["text/plain"]) for o in self.outputs(answer)]
+            self.assertEqual([f[:2] for f in found], [e[:2] for e in expected], code)
+            for f, e in zip(found, expected):
+                self.assertTrue(f[2] == e[2] or "wrong" in e[2] and f[2].startswith("wrong"), (code, f, e))
+            messages = [c["data"]["state"] for c in answer.contents("comm_msg")]
+            self.assertFalse([s for s in messages if s.get("msg_id")], "no request is named while the cell runs: " + code)
+
+    def test_output_of_a_long_cell_is_told_of_as_it_comes(self):
+        answer = self.run_cell("o = tide.widgets.Output() o:capture(function() for i = 1, 4 do print(i) tide.sleep(0.25) end end)")
+        comm = self.opened(answer, "OutputModel")["comm_id"]
+        states = [c for c in answer.contents("comm_msg") if c["comm_id"] == comm]
+        self.assertGreater(len(states), 2)
+        self.assertEqual(self.outputs(answer)[0]["text"], "1\n2\n3\n4\n")
+
+    def test_a_capture_that_is_left_ends_with_its_cell(self):
+        self.run_cell("o = tide.widgets.Output() co = coroutine.wrap(function() o:capture(function() print('in') coroutine.yield() print('late') end) end) co()")
+        answer = self.run_cell("print('next')")
+        self.assertEqual(answer.text(), "next\n")
+
     def test_interact_makes_controls_and_runs_anew(self):
         answer = self.run_cell("tide.interact(function(lr, n, kind) print(lr, n, kind) return n end, "
                                "{n = {1, 10}, lr = {0.01, 1}, kind = {'a', 'b'}})")
-        self.assertEqual(answer.text(), "0.505\t5\ta\n")
+        self.assertEqual([o.get("text") or o["data"]["text/plain"] for o in self.outputs(answer)], ["0.505\t5\ta\n", "5"])
         box = self.opened(answer, "VBoxModel")
         order = [self.opened(answer, m)["comm_id"] for m in ("FloatSliderModel", "IntSliderModel", "DropdownModel", "OutputModel")]
         self.assertEqual(box["data"]["state"]["children"], ["IPY_MODEL_" + c for c in order])
@@ -256,6 +303,15 @@ class Widgets(CommCase):
         self.assertEqual([m["msg_type"] for m in messages], ["comm_msg", "clear_output", "stream", "display_data", "comm_msg"])
         self.assertEqual(messages[2]["content"]["text"], "0.505\t7\ta\n")
         self.assertEqual(messages[3]["content"]["data"]["text/plain"], "7")
+
+    def test_a_page_that_comes_later_is_told_of_outputs(self):
+        answer = self.run_cell("o = tide.widgets.Output() o:capture(print, 'kept')")
+        comm = self.opened(answer, "OutputModel")["comm_id"]
+        state = self.say(comm, {"method": "request_state"})[-1]["content"]["data"]["state"]
+        self.assertEqual(state["outputs"], [{"output_type": "stream", "name": "stdout", "text": "kept\n"}])
+        self.update(comm, outputs=[])
+        state = self.say(comm, {"method": "request_state"})[-1]["content"]["data"]["state"]
+        self.assertEqual(state["outputs"], [])
 
 
 class Displays(CommCase):
