@@ -73,7 +73,7 @@ canvas.addEventListener("dblclick",function(){a=0;b=span;draw();});
 input.addEventListener("input",function(){word=input.value.toLowerCase();var n=0,sum=0;
  hits=D.names.map(function(s){return s.toLowerCase().indexOf(word)>=0;});
  for(var i=0;i<N;i++)if(hits[S[i*8+4]]){n++;sum+=S[i*8+3];}found.textContent=word?n+" slices, "+time(sum):"";draw();});
-window.addEventListener("resize",draw);if(loading>=0)box.querySelector(".loading").style.display="";tell(-1);draw();
+window.addEventListener("resize",draw);for(var k=0;k<N;k++)if(S[k*8+7]===loading)box.querySelector(".loading").style.display="";tell(-1);draw();
 new MutationObserver(draw).observe(document.body,{attributes:true});if(window.ResizeObserver)new ResizeObserver(draw).observe(box);
 })();</script>]==]
 
