@@ -18,5 +18,8 @@ if(NOT TIDE_SANITIZE) # sanitizers look themselves; without optimisation the lib
     target_compile_options(tide_flags INTERFACE
         $<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE> $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=2>)
 endif()
-target_compile_definitions(tide_flags INTERFACE _GNU_SOURCE TIDE_VERSION="${PROJECT_VERSION}")
+# Where the tree lies is nothing that a program should carry; a release names no file of it anyway.
+target_compile_options(tide_flags INTERFACE
+    $<$<NOT:$<OR:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CUDA>>>:-ffile-prefix-map=${PROJECT_SOURCE_DIR}=.>)
+target_compile_definitions(tide_flags INTERFACE _GNU_SOURCE)
 target_include_directories(tide_flags INTERFACE ${PROJECT_SOURCE_DIR})

@@ -27,6 +27,7 @@
 #include "engine/core/switches.h"
 #include "engine/core/tensor.h"
 #include "engine/core/threads.h"
+#include "engine/core/version.h"
 #include "engine/core/waits.h"
 #include "engine/core/warn.h"
 #include "engine/io/json.h"

@@ -5,6 +5,7 @@
  * same is told. */
 #include "jupyter-kernel/content.h"
 #include "jupyter-kernel/handlers.h"
+#include "repl/session/session.h"
 
 #include <lua.h>
 
@@ -21,11 +22,12 @@ json_t *tk_handle_kernel_info(tk_kernel *kernel, const tk_request *request) {
     json_t *language = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "name", "lua", "version",
                                  LUA_VERSION_TEXT, "mimetype", "text/x-lua", "file_extension",
                                  ".lua", "pygments_lexer", "lua", "codemirror_mode", "lua");
-    return json_pack("{s:s, s:s, s:s, s:s, s:o, s:s, s:o, s:b, s:[]}", "status", "ok",
+    return json_pack("{s:s, s:s, s:s, s:s, s:o, s:s++, s:o, s:b, s:[]}", "status", "ok",
                      "protocol_version", TK_PROTOCOL_VERSION, "implementation", "tide",
-                     "implementation_version", TIDE_VERSION, "language_info", language, "banner",
-                     "Tide " TIDE_VERSION ", a laboratory for tensors (" LUA_RELEASE ")",
-                     "help_links", help_links(), "debugger", 0, "supported_features");
+                     "implementation_version", tide_session_version(), "language_info", language,
+                     "banner", "Tide ", tide_session_version(),
+                     ", a laboratory for tensors (" LUA_RELEASE ")", "help_links", help_links(),
+                     "debugger", 0, "supported_features");
 }
 
 json_t *tk_handle_connect(tk_kernel *kernel, const tk_request *request) {

@@ -2,6 +2,7 @@
 #include "jupyter-kernel/install.h"
 #include "jupyter-kernel/log.h"
 #include "jupyter-kernel/serve.h"
+#include "repl/session/session.h"
 
 #include <errno.h>
 #include <sodium.h>
@@ -131,7 +132,7 @@ int main(int argc, char **argv) {
         return wrong;
     switch (o.command) {
     case PRINT_VERSION:
-        puts("tide-kernel " TIDE_VERSION);
+        printf("tide-kernel %s\n", tide_session_version());
         return 0;
     case PRINT_HELP:
         fputs(usage_text, stdout);

@@ -3,6 +3,7 @@
 #include "lua-bindings/modules.h"
 
 #include "engine/core/observer.h"
+#include "engine/core/version.h"
 #include "engine/core/warn.h"
 
 #include <stdio.h>
@@ -246,6 +247,6 @@ void tide_open_system(lua_State *L) {
         usual_threads = td_get_num_threads();
     tide_declare(L, functions);
     tide_set_functions(L, inner);
-    lua_pushliteral(L, TIDE_VERSION);
+    lua_pushstring(L, td_version());
     lua_setfield(L, -2, "version");
 }

@@ -80,7 +80,7 @@ static int parse_options(int argc, char **argv, options *o) {
             return 0;
         }
         if (strcmp(arg, "--version") == 0 || strcmp(arg, "-v") == 0) {
-            puts("Tide " TIDE_VERSION " (" LUA_RELEASE ")");
+            printf("Tide %s (%s)\n", tide_session_version(), LUA_RELEASE);
             return 0;
         }
         if (strcmp(arg, "-i") == 0) {
@@ -328,7 +328,7 @@ static int run_prompt(tide_session *s, options *o) {
     if (isatty(STDIN_FILENO)) /* what a program types is nobody's history */
         tide_session_history_open(s, tide_session_history_default_path());
     if (isatty(STDOUT_FILENO)) {
-        puts("Tide " TIDE_VERSION ", a tensor laboratory in " LUA_VERSION);
+        printf("Tide %s, a tensor laboratory in %s\n", tide_session_version(), LUA_VERSION);
         puts("?name explains a name, Tab completes, %lsmagic lists the magics, Ctrl-D leaves");
     }
     tide_result r;
@@ -445,8 +445,11 @@ static int run(tide_session *s, int argc, char **argv, options *o) {
         return 1;
     if (o->doctor)
         return run_doctor(s, argc, argv, o);
-    if (o->info)
-        return print_lines(s, "_info", NULL, "tide " TIDE_VERSION "\n");
+    if (o->info) {
+        char heading[64];
+        snprintf(heading, sizeof heading, "tide %s\n", tide_session_version());
+        return print_lines(s, "_info", NULL, heading);
+    }
     if (o->ops)
         return print_lines(s, o->device ? "_work" : "_reference", o->device, "");
     if (o->peak)

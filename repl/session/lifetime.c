@@ -17,6 +17,8 @@
 
 #include "lua-bindings/tide_lua.h"
 
+#include "engine/core/version.h"
+
 #include <lauxlib.h>
 #include <stdlib.h>
 
@@ -90,6 +92,10 @@ void tide_session_free(tide_session *s) {
     assist_free(s);
     history_free(s->history);
     free(s);
+}
+
+const char *tide_session_version(void) {
+    return td_version();
 }
 
 lua_State *tide_session_lua(tide_session *s) {

@@ -87,6 +87,9 @@ void tide_session_free(tide_session *s);
 struct lua_State *tide_session_lua(tide_session *s);   /* borrowed */
 tide_frontend *tide_session_frontend(tide_session *s); /* borrowed, may be changed (width) */
 
+/* "MAJOR.MINOR.PATCH" of Tide. */
+const char *tide_session_version(void);
+
 /* Pushes the tide table, whatever a script made of its own `tide` and `package`; false: another
  * value. May raise (memory). */
 bool tide_session_push_tide(struct lua_State *L);

@@ -18,7 +18,7 @@ def compile_alone(compiler, directories, header):
     """What the compiler says of the header; an empty text when it is content."""
     language, standard = ("c++", "gnu++17") if header.startswith(CPLUSPLUS) else ("c", "gnu17")
     command = [compiler, f"-std={standard}", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE",
-               "-DTIDE_VERSION=\"\"", "-DTD_ISA=baseline", "-DTD_ISA_baseline=1", "-I" + tree.ROOT]
+               "-DTD_ISA=baseline", "-DTD_ISA_baseline=1", "-I" + tree.ROOT]
     command += [f"-isystem{directory}" for directory in directories if directory not in ("", "/usr/include")]
     result = subprocess.run(command + ["-x", language, "-"], input=f'#include "{header}"\n', text=True,
                             capture_output=True, check=False)
