@@ -3,7 +3,7 @@ find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 pkg_check_modules(SLEEF REQUIRED IMPORTED_TARGET sleef)
 pkg_check_modules(OPENBLAS REQUIRED IMPORTED_TARGET openblas)
-pkg_check_modules(LUA REQUIRED IMPORTED_TARGET lua5.4)
+pkg_search_module(LUA REQUIRED IMPORTED_TARGET lua5.4 lua-5.4 lua54)
 pkg_check_modules(PNG REQUIRED libpng) # its header: the library is opened when a picture is shown
 pkg_check_modules(ZMQ REQUIRED IMPORTED_TARGET libzmq)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
@@ -23,7 +23,7 @@ target_link_libraries(dnnl_external INTERFACE ${DNNL_LIBRARY})
 
 # The interpreter is linked statically and its symbols exported, as lua5.4 itself does, so that C
 # modules find them and calls into it cost no indirection.
-find_library(LUA_STATIC NAMES liblua5.4.a REQUIRED)
+find_library(LUA_STATIC NAMES liblua5.4.a liblua-5.4.a liblua54.a liblua.a HINTS ${LUA_LIBRARY_DIRS} REQUIRED)
 add_library(lua_static INTERFACE)
 target_include_directories(lua_static SYSTEM INTERFACE ${LUA_INCLUDE_DIRS})
 target_link_libraries(lua_static INTERFACE ${LUA_STATIC} m ${CMAKE_DL_LIBS})

@@ -1,30 +1,37 @@
-# `cmake --install`: programs, library with its modules, headers, pkg-config file, module for a plain Lua,
-# kernelspec, man pages, completion. Component `cuda` is CUDA's module alone. Everything finds the library by its
-# own place, so that the prefix may be moved; only the kernelspec names an absolute path, as Jupyter wants it.
+# `cmake --install`: component `tide` is programs, library with its modules, module for a plain Lua, kernelspec, man
+# pages, completion; `dev` headers and pkg-config file; `cuda` CUDA's module; `rock` what LuaRocks takes, in one folder.
+# Everything finds the library by its own place, so that the prefix may be moved; only the kernelspec names an absolute
+# path, as Jupyter wants it.
 include(GNUInstallDirs)
 set(lua_folder ${CMAKE_INSTALL_LIBDIR}/lua/5.4)
 file(RELATIVE_PATH bin_to_lib /prefix/${CMAKE_INSTALL_BINDIR} /prefix/${CMAKE_INSTALL_LIBDIR})
 file(RELATIVE_PATH lua_to_lib /prefix/${lua_folder} /prefix/${CMAKE_INSTALL_LIBDIR})
 set_target_properties(tide tide-kernel PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
-set_target_properties(tide_module PROPERTIES INSTALL_RPATH "$ORIGIN/${lua_to_lib}")
+set_target_properties(tide_module PROPERTIES INSTALL_RPATH "$ORIGIN;$ORIGIN/${lua_to_lib}")
 get_property(modules GLOBAL PROPERTY TIDE_LATE_MODULES)
-set_target_properties(tide_engine ${modules} PROPERTIES INSTALL_RPATH "$ORIGIN")
+set_target_properties(tide_engine PROPERTIES INSTALL_RPATH "$ORIGIN")
+# Libraries that lie in a folder of their own are found where they were when Tide was linked.
+set_target_properties(${modules} PROPERTIES INSTALL_RPATH "$ORIGIN" INSTALL_RPATH_USE_LINK_PATH ON)
 
 install(TARGETS tide tide-kernel RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tide)
 install(TARGETS tide_engine ${modules} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT tide)
 install(TARGETS tide_module LIBRARY DESTINATION ${lua_folder} COMPONENT tide)
+install(TARGETS tide_module tide_engine ${modules} LIBRARY DESTINATION . COMPONENT rock EXCLUDE_FROM_ALL)
 if(TARGET tide_cuda)
     get_property(cuda_modules GLOBAL PROPERTY TIDE_CUDA_LATE_MODULES)
-    set_target_properties(tide_cuda ${cuda_modules} PROPERTIES INSTALL_RPATH "$ORIGIN")
+    set_target_properties(tide_cuda ${cuda_modules} PROPERTIES INSTALL_RPATH "$ORIGIN" INSTALL_RPATH_USE_LINK_PATH ON)
     install(TARGETS tide_cuda ${cuda_modules} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cuda
         OPTIONAL)
+    install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/tide-cuda RENAME copyright COMPONENT cuda)
 endif()
 
 # Headers include each other as "engine/core/tensor.h".
-install(DIRECTORY engine DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tide COMPONENT tide
+install(DIRECTORY engine DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tide COMPONENT dev
     FILES_MATCHING PATTERN "*.h" PATTERN cpu EXCLUDE PATTERN cuda EXCLUDE)
+file(RELATIVE_PATH pkgconfig_to_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 configure_file(engine/libtide.pc.in ${CMAKE_BINARY_DIR}/libtide.pc @ONLY)
-install(FILES ${CMAKE_BINARY_DIR}/libtide.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT tide)
+install(FILES ${CMAKE_BINARY_DIR}/libtide.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libtide-dev RENAME copyright COMPONENT dev)
 
 install(FILES repl/install/tide.1 jupyter-kernel/install/tide-kernel.1
     DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT tide)
@@ -34,7 +41,8 @@ install(FILES repl/install/tide.zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/sit
     RENAME _tide COMPONENT tide)
 install(FILES repl/install/tide.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d
     COMPONENT tide)
-install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tide)
+install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tide)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright COMPONENT tide)
 
 # The kernel writes its own spec; below DESTDIR that would name where it lies now and not where it will run.
 install(CODE "
@@ -49,6 +57,7 @@ install(CODE "
     string(REPLACE \"\${root}/\" \"\${CMAKE_INSTALL_PREFIX}/\" spec \"\${spec}\")
     file(WRITE \"\${root}/\${folder}/kernel.json\" \"\${spec}\")
     foreach(file kernel.json logo-32x32.png logo-64x64.png logo-svg.svg)
+        file(CHMOD \"\${root}/\${folder}/\${file}\" PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
         list(APPEND CMAKE_INSTALL_MANIFEST_FILES \"\${CMAKE_INSTALL_PREFIX}/\${folder}/\${file}\")
     endforeach()" COMPONENT tide)
 

@@ -7,6 +7,7 @@ tide_build_packages="gcc g++ libc6-dev cmake ninja-build pkgconf|pkg-config libl
     libsodium-dev zlib1g-dev libpng-dev"
 tide_test_packages="lua5.4 luajit python3 python3-jupyter-client python3-nbclient python3-nbconvert
     python3-jupyter-kernel-test python3-numpy time"
+tide_pack_packages="python3 patchelf binutils dpkg-dev file git"
 tide_ci_packages="ccache git clang libclang-rt-14-dev|libclang-rt-dev clang-format debootstrap"
 
 # How the tests are built: kernels for all instruction sets, and a warning is an error.
