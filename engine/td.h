@@ -33,10 +33,10 @@
 #include "engine/io/json.h"
 #include "engine/io/npy.h"
 #include "engine/io/safetensors.h"
-#include "engine/ops/autocast.h"
-#include "engine/ops/foreach.h"
+#include "engine/calls/autocast.h"
+#include "engine/calls/foreach.h"
 #include "engine/ops/index.h"
-#include "engine/ops/infer.h"
+#include "engine/calls/infer.h"
 #include "engine/ops/op.h"
 #include "engine/ops/schema.h"
 

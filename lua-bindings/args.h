@@ -71,6 +71,9 @@ int tide_call_operator(lua_State *L);
 /* The same for an operator, under the name that messages give it. */
 int tide_call_as(lua_State *L, const td_op *op, const char *name);
 int tide_call_operator_inplace(lua_State *L);
+/* The name that the running bound function was called by: an alias is the second of its upvalues.
+ */
+const char *tide_called_name(lua_State *L, const char *name);
 /* Raise the engine's error of an operator that was called by a name. */
 int tide_fail_operator(lua_State *L, const td_op *op, const char *called);
 /* The bound function that suits an operator: tide_call_operator, or a shorter way for operators

@@ -12,7 +12,7 @@
  */
 #include "lua-bindings/circles.h"
 
-#include "lua-bindings/script.h"
+#include "lua-bindings/anchors.h"
 
 #include <stdlib.h>
 

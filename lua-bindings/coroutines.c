@@ -5,6 +5,7 @@
  * others may replace them in the same way in turn.
  */
 #include "lua-bindings/calltrace.h"
+#include "lua-bindings/mode_stacks.h"
 #include "lua-bindings/modes.h"
 
 #include <lauxlib.h>

@@ -2,6 +2,7 @@
 #include "lua-bindings/function.h"
 #include "lua-bindings/modules.h"
 #include "lua-bindings/tensor.h"
+#include "lua-bindings/values.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "lua-bindings/modules.h"
 #include "lua-bindings/values.h"
 
-#include "engine/ops/foreach.h"
+#include "engine/calls/foreach.h"
 
 #include <string.h>
 

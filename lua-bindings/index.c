@@ -11,6 +11,7 @@
 #include "engine/ops/index.h"
 #include "lua-bindings/args.h"
 #include "lua-bindings/tensor.h"
+#include "lua-bindings/values.h"
 
 #include <string.h>
 

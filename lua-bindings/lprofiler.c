@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-static const char *const range_name = "tide.range";
-
 enum { SCHEDULE = 1, READY, USER_VALUES = READY };
 
 /* ---- starting and stopping ---- */
@@ -315,14 +313,14 @@ static int profiler_step(lua_State *L) {
 /* ---- ranges ---- */
 
 static int range_close(lua_State *L) {
-    tide_range *range = luaL_checkudata(L, 1, range_name);
+    tide_range *range = luaL_checkudata(L, 1, TIDE_RANGE_NAME);
     tide_range_end(*range);
     return 0;
 }
 
 void tide_record_until_return(lua_State *L, int kind, const char *name) {
     tide_enter_engine(TIDE_STATE(L));
-    if (!td_observer_current || luaL_getmetatable(L, range_name) != LUA_TTABLE)
+    if (!td_observer_current || luaL_getmetatable(L, TIDE_RANGE_NAME) != LUA_TTABLE)
         return;
     tide_range *range = lua_newuserdatauv(L, sizeof *range, 0);
     lua_insert(L, -2);
@@ -350,7 +348,7 @@ static int profiler_record(lua_State *L) {
     lua_settop(L, f.last > 1 ? f.last : 1);
     tide_range *range = lua_newuserdatauv(L, sizeof *range, 0);
     *range = (tide_range){0};
-    luaL_setmetatable(L, range_name);
+    luaL_setmetatable(L, TIDE_RANGE_NAME);
     tide_enter_engine(TIDE_STATE(L));
     *range = tide_range_begin(kind, name);
     if (!f.at[1])
@@ -361,76 +359,39 @@ static int profiler_record(lua_State *L) {
     return lua_gettop(L) - 1;
 }
 
-static void make_metatable(lua_State *L, const char *name, const tide_function *const methods[],
-                           const luaL_Reg *events) {
-    luaL_newmetatable(L, name);
-    luaL_setfuncs(L, events, 0);
-    lua_newtable(L);
-    for (; *methods; methods++)
-        tide_declare(L, *methods);
-    lua_setfield(L, -2, "__index");
-    lua_pushstring(L, name);
-    lua_setfield(L, -2, "__metatable");
-    lua_pop(L, 1);
-}
+/* ---- what the module is made of ---- */
 
-/* () -> the table of functions, the methods of profiles. */
-static int open_profiler(lua_State *L) {
-    static const tide_function methods[] = {
-        {"step(Profile p)", "The next step begins: of the schedule, and in the recording.",
-         profile_step},
-        {"stop(Profile p)", "End the recording.", profile_stop},
-        {NULL, NULL, NULL},
-    };
-    static const luaL_Reg events[] = {
-        {"__close", profile_close},
-        {"__gc", profile_gc},
-        {"__len", profile_len},
-        {"__tostring", tide_profile_tostring},
-        {NULL, NULL},
-    };
-    static const luaL_Reg range_events[] = {{"__close", range_close}, {NULL, NULL}};
-    static const tide_function functions[] = {
-        {"profile(function? fn=nil, ..., *, bool with_stack=false, bool record_shapes=true, "
-         "bool profile_memory=false, bool with_flops=false, bool kernels=false, bool "
-         "functions=false, bool nvtx=false, int(1..) max_events=4000000, function? schedule=nil, "
-         "function? on_trace_ready=nil, bool? identities=nil) -> profile, any",
-         "Record every operator, kernel and backward node while fn runs, or to the end of the "
-         "block with `local p <close> = tide.profiler.profile()`; with the lines that they work "
-         "for: profile{fn, with_stack = true}. kernels = true times the kernels of tiny calls too, "
-         "of which but a sample is timed otherwise, functions = true the script's Lua functions; "
-         "nvtx = true tells operators and ranges to Nsight too (NVTX; needs CUDA); of more than "
-         "max_events the oldest steps go. Which "
-         "tensor is which (identities) is recorded where lines and shapes are: p:advice() needs "
-         "it. "
-         "print(p), p:table({sort, limit}), p:events(), p:export_chrome_trace(path).",
-         profiler_profile},
-        {"record(str name, function? fn=nil, ..., *, \"range\"|\"function\"|\"optimizer\"|\"data\"|"
-         "\"copy\"|\"collector\" kind=\"range\") -> any",
-         "A named range in the recording.", profiler_record},
-        {"load(str path) -> profile",
-         "The recording in a trace file, packed by gzip or not: Tide's, PyTorch's, others' in the "
-         "trace event format.",
-         tide_profile_load},
-        {"step()", "The next step of the profile that records this; nothing where none does.",
-         profiler_step},
-        {NULL, NULL, NULL},
-    };
-    make_metatable(
-        L, TIDE_PROFILE_NAME,
-        (const tide_function *const[]){methods, tide_profile_methods, tide_summary_methods, NULL},
-        events);
-    make_metatable(L, range_name, (const tide_function *const[]){NULL}, range_events);
-    lua_newtable(L);
-    tide_declare(L, functions);
-    luaL_getmetatable(L, TIDE_PROFILE_NAME);
-    lua_getfield(L, -1, "__index");
-    lua_insert(L, -2);
-    return 3;
-}
+const tide_function tide_recording_methods[] = {
+    {"step(Profile p)", "The next step begins: of the schedule, and in the recording.",
+     profile_step},
+    {"stop(Profile p)", "End the recording.", profile_stop},
+    {NULL, NULL, NULL},
+};
 
-void tide_open_profiler(lua_State *L) {
-    static const luaL_Reg functions[] = {
-        {"_profiler", open_profiler}, {"_profiler_write", tide_profiler_write}, {NULL, NULL}};
-    tide_set_functions(L, functions);
-}
+const luaL_Reg tide_profile_events[] = {
+    {"__close", profile_close}, {"__gc", profile_gc}, {"__len", profile_len}, {NULL, NULL}};
+
+const luaL_Reg tide_range_events[] = {{"__close", range_close}, {NULL, NULL}};
+
+const tide_function tide_recording_functions[] = {
+    {"profile(function? fn=nil, ..., *, bool with_stack=false, bool record_shapes=true, "
+     "bool profile_memory=false, bool with_flops=false, bool kernels=false, bool "
+     "functions=false, bool nvtx=false, int(1..) max_events=4000000, function? schedule=nil, "
+     "function? on_trace_ready=nil, bool? identities=nil) -> profile, any",
+     "Record every operator, kernel and backward node while fn runs, or to the end of the "
+     "block with `local p <close> = tide.profiler.profile()`; with the lines that they work "
+     "for: profile{fn, with_stack = true}. kernels = true times the kernels of tiny calls too, "
+     "of which but a sample is timed otherwise, functions = true the script's Lua functions; "
+     "nvtx = true tells operators and ranges to Nsight too (NVTX; needs CUDA); of more than "
+     "max_events the oldest steps go. Which "
+     "tensor is which (identities) is recorded where lines and shapes are: p:advice() needs "
+     "it. "
+     "print(p), p:table({sort, limit}), p:events(), p:export_chrome_trace(path).",
+     profiler_profile},
+    {"record(str name, function? fn=nil, ..., *, \"range\"|\"function\"|\"optimizer\"|\"data\"|"
+     "\"copy\"|\"collector\" kind=\"range\") -> any",
+     "A named range in the recording.", profiler_record},
+    {"step()", "The next step of the profile that records this; nothing where none does.",
+     profiler_step},
+    {NULL, NULL, NULL},
+};

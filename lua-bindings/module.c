@@ -1,12 +1,17 @@
 /* module.c: `require "tide"`: the module table, with its submodules loaded when first touched. */
+#include "lua-bindings/circles.h"
 #include "lua-bindings/function.h"
 #include "lua-bindings/index.h"
+#include "lua-bindings/modes.h"
 #include "lua-bindings/modules.h"
+#include "lua-bindings/script.h"
 #include "lua-bindings/strict.h"
 #include "lua-bindings/tide_lua.h"
 
 #include "cmake/embedded.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 extern const tide_embedded tide_embedded_tide_lua[];
@@ -173,15 +178,27 @@ static void list_submodules(lua_State *L) {
     lua_setfield(L, -2, "_lazy");
 }
 
+/* All parts of a state; what a memory error prevented is made by the next attempt. */
+static void open_state(lua_State *L) {
+    tide_state *state = tide_state_find(L);
+    if (state->whole)
+        return;
+    tide_open_anchors(L, state);
+    tide_open_script(L);
+    tide_open_circles(L, state);
+    state->whole = true;
+}
+
 int luaopen_tide(lua_State *L) {
     luaL_checkversion(L);
     if (td_init())
         return tide_error(L, "%s", td_error_message());
-    tide_state_open(L);
+    open_state(L);
     keep_environment(L);
     lua_createtable(L, 0, 512);
     tide_open_functions(L);
     tide_open_dtypes(L);
+    tide_open_dtype_functions(L);
     tide_open_operators(L);
     tide_open_tensor(L);
     tide_open_creation(L);
@@ -213,4 +230,54 @@ int luaopen_tide(lua_State *L) {
     tide_set_newindex(L);
     lua_setmetatable(L, -2);
     return 1;
+}
+
+/* ---- making states ---- */
+
+static void *plain_alloc(void *ud, void *block, size_t old_size, size_t new_size) {
+    (void)ud;
+    (void)old_size;
+    if (new_size == 0) {
+        free(block);
+        return NULL;
+    }
+    return realloc(block, new_size);
+}
+
+static int on_panic(lua_State *L) {
+    const char *message = lua_tostring(L, -1);
+    fprintf(stderr, "tide: unprotected error: %s\n", message ? message : "(no message)");
+    return 0;
+}
+
+static int open_libraries(lua_State *L) {
+    luaL_openlibs(L);
+    tide_open_coroutines(L);
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+    lua_pushcfunction(L, luaopen_tide);
+    lua_setfield(L, -2, "tide");
+    return 0;
+}
+
+lua_State *tide_lua_new(void) {
+    tide_arena *arena = tide_arena_new(plain_alloc, NULL);
+    lua_State *L = arena ? lua_newstate(tide_arena_alloc, arena) : NULL;
+    if (!L) {
+        if (arena)
+            tide_arena_free(arena);
+        return NULL;
+    }
+    lua_atpanic(L, on_panic);
+    lua_pushcfunction(L, open_libraries);
+    if (lua_pcall(L, 0, 0, 0) == LUA_OK)
+        return L;
+    tide_lua_close(L);
+    return NULL;
+}
+
+void tide_lua_close(lua_State *L) {
+    void *arena;
+    lua_getallocf(L, &arena);
+    lua_close(L);
+    tide_arena_free(arena);
 }

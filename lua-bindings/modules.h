@@ -9,6 +9,7 @@
 /* Fill the tide table at the top of the stack. */
 void tide_open_operators(lua_State *L);
 void tide_open_dtypes(lua_State *L);
+void tide_open_dtype_functions(lua_State *L);
 void tide_open_creation(lua_State *L);
 int tide_new_tensor(lua_State *L); /* the method x:new_tensor */
 /* The numbers, or the tensor, at a stack index are replaced by a new tensor of them. */

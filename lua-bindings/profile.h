@@ -7,6 +7,7 @@
 #include "profiler/recorder.h"
 
 #define TIDE_PROFILE_NAME "tide.Profile"
+#define TIDE_RANGE_NAME   "tide.range"
 
 /* What a schedule says of a step. */
 typedef enum tide_plan {
@@ -42,6 +43,11 @@ tide_profile *tide_check_profile(lua_State *L);
 /* NVTX, or an error that begins with `what`. In cuda.c. */
 const td_annotations *tide_check_annotations(lua_State *L, const char *what);
 
+/* Recording: methods of profiles, functions of tide.profiler, events of profiles and of ranges. */
+extern const tide_function tide_recording_methods[];
+extern const tide_function tide_recording_functions[];
+extern const luaL_Reg tide_profile_events[];
+extern const luaL_Reg tide_range_events[];
 /* What is done with a recording: the methods, and load. */
 extern const tide_function tide_profile_methods[];
 extern const tide_function tide_summary_methods[]; /* in numbers, for summaries */

@@ -9,6 +9,7 @@
 #define TIDE_LUA_STATE_H
 
 #include "lua-bindings/arena.h"
+#include "lua-bindings/errors.h"
 #include "lua-bindings/pressure.h"
 
 #include "engine/core/observer.h"
@@ -39,8 +40,9 @@ static inline void tide_enter_engine(const tide_state *state) {
     td_observer_current = state->observer;
 }
 
-/* Make the bindings' part of a Lua state (once); leaves the tensor metatable in the registry. */
-tide_state *tide_state_open(lua_State *L);
+/* The bindings' part of a Lua state, made where there is none; the tensor metatable is in the
+ * registry then. Whoever opens a state adds the other parts (state->whole). */
+tide_state *tide_state_find(lua_State *L);
 /* Push a C closure whose upvalues are the state, the metatable and the `extra` values on the top of
  * the stack. */
 void tide_push_function(lua_State *L, lua_CFunction fn, int extra);
@@ -62,13 +64,7 @@ td_tensor *tide_to_tensor(lua_State *L, int index);
 /* The same, raising `fname: argument N (pname): tensor expected, got X`. */
 td_tensor *tide_check_tensor(lua_State *L, int index, const char *fname);
 
-/* The Lua code that called the running function, not counting Tide's own (whose chunks are named
- * tide.NAME): source and line in *ar. False where there is none, or more than 60 calls of its own.
- */
-bool tide_find_line(lua_State *L, lua_Debug *ar);
-/* Raise an error at the line of the user's code that led here; formats as lua_pushfstring. */
-int tide_error(lua_State *L, const char *format, ...);
-/* Raise the engine's error (or an interrupt) there. */
+/* Raise the engine's error (or an interrupt) at the line of the user's code. */
 int tide_raise(lua_State *L);
 /* In loops over much data: raises an interrupt that is requested, once in a thousand times. Nothing
  * may be owned. */
@@ -91,16 +87,6 @@ static inline void tide_check_pressure(lua_State *L, tide_state *state, const td
 }
 /* Out of memory: collect everything, empty the caches. The caller tries once more. */
 void tide_free_memory(lua_State *L, tide_state *state);
-
-/* The beginning of a text in quotes and on one line, whatever its bytes are; returns the buffer. */
-enum { TIDE_QUOTED = 72 };
-const char *tide_quote(const char *text, size_t len, char buffer[TIDE_QUOTED]);
-
-/* Type of a value for messages: "tensor", or Lua's name of it with a short form of the value. */
-const char *tide_describe(lua_State *L, int index, char *buffer, size_t size);
-
-/* The nearest of the names to a word, for "did you mean"; NULL when none is near. */
-const char *tide_nearest(const char *word, const char *const *names, int n);
 
 /* Until the running C function is left, however that goes, times are told (td_loading_watch).
  * Pushes a value, which must stay where it is. */

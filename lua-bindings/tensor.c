@@ -28,16 +28,6 @@ void tide_push_element(lua_State *L, td_dtype dtype, const void *p) {
         lua_pushinteger(L, td_load_int(dtype, p));
 }
 
-void tide_check_holds(lua_State *L, const char *what, td_dtype dtype, int index) {
-    char text[80];
-    if (lua_type(L, index) != LUA_TNUMBER ||
-        (lua_isinteger(L, index) ? td_dtype_holds_int(dtype, lua_tointeger(L, index))
-                                 : td_dtype_holds(dtype, lua_tonumber(L, index))))
-        return;
-    tide_error(L, "%s: %s can't hold %s", what, td_dtype_name(dtype),
-               tide_describe(L, index, text, sizeof text));
-}
-
 /* ---- fields ---- */
 
 static void push_transposed(lua_State *L, td_tensor *x) {

@@ -11,10 +11,6 @@ void tide_push_tensor_text(lua_State *L, td_tensor *x);
 /* One element as a Lua value: boolean, integer or float. */
 void tide_push_element(lua_State *L, td_dtype dtype, const void *p);
 
-/* Raise, in the name of `what`, unless a tensor of this dtype can be given the number at a stack
- * index; what is no number passes. */
-void tide_check_holds(lua_State *L, const char *what, td_dtype dtype, int index);
-
 /* Push a size or stride list: a table that prints as "(2, 3)". */
 void tide_push_sizes(lua_State *L, int ndim, const int64_t *sizes);
 

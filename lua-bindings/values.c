@@ -652,3 +652,13 @@ td_value tide_read_value(lua_State *L, tide_frame *f, int param, int index, int 
     fail_type(L, f, param, index);
     return TD_NIL;
 }
+
+void tide_check_holds(lua_State *L, const char *what, td_dtype dtype, int index) {
+    char text[80];
+    if (lua_type(L, index) != LUA_TNUMBER ||
+        (lua_isinteger(L, index) ? td_dtype_holds_int(dtype, lua_tointeger(L, index))
+                                 : td_dtype_holds(dtype, lua_tonumber(L, index))))
+        return;
+    tide_error(L, "%s: %s can't hold %s", what, td_dtype_name(dtype),
+               tide_describe(L, index, text, sizeof text));
+}

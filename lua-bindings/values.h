@@ -14,4 +14,8 @@ int tide_fail_missing(lua_State *L, const tide_frame *frame, int param);
 /* Refuse a table's keys that are neither 1 to n nor names, and holes; has it names? */
 bool tide_scan_keys(lua_State *L, int table, lua_Integer n, const char *what);
 
+/* Raise, in the name of `what`, unless a tensor of this dtype can be given the number at a stack
+ * index; what is no number passes. */
+void tide_check_holds(lua_State *L, const char *what, td_dtype dtype, int index);
+
 #endif

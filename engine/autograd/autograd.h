@@ -20,10 +20,20 @@ typedef struct td_autograd {
 
 /* ---- tensors ---- */
 
+/* Has the tensor that this view looks into got another history since the view was made? */
+static inline bool td_view_is_stale(const td_tensor *x) {
+    const td_tensor *base = x->base;
+    return base && base->autograd && base->autograd->grad_fn &&
+           x->view_version != td_tensor_version(x);
+}
+/* Did no recorded operator make it? */
+static inline bool td_is_leaf(const td_tensor *x) {
+    return !(x->autograd && x->autograd->grad_fn) && !td_view_is_stale(x);
+}
+
 /* EAUTOGRAD for integer tensors, for setting false on a result of an operator, and outside of
  * inference mode for a tensor made in it. */
 td_status td_set_requires_grad(td_tensor *x, bool requires_grad) TD_MUST_CHECK;
-bool td_is_leaf(const td_tensor *x);
 td_status td_retain_grad(td_tensor *x) TD_MUST_CHECK;
 /* x becomes a tensor without history, in place. EAUTOGRAD for views. */
 td_status td_detach(td_tensor *x) TD_MUST_CHECK;
@@ -48,8 +58,6 @@ int td_node_ninputs(const td_node *node); /* k of td_node_next runs up to this *
 
 /* ---- recording: called by the dispatcher ---- */
 
-/* Has the tensor that this view looks into got another history since the view was made? */
-bool td_view_is_stale(const td_tensor *x);
 /* Where calls are recorded (td_is_recording), is one that reads x? */
 static inline bool td_is_followed(const td_tensor *x) {
     return x->requires_grad || (TD_UNLIKELY(x->base != NULL) && td_view_is_stale(x));

@@ -135,11 +135,8 @@ static td_status apply(void *payload, td_tensor *const *gout, td_tensor **in) {
 
 /* ---- a call ---- */
 
-static const td_node_class node_class = {"FunctionBackward", apply, destroy};
-
-bool td_node_is_function(const td_node *node) {
-    return node->node_class == &node_class;
-}
+static const td_node_class node_class = {
+    .name = "FunctionBackward", .apply = apply, .destroy = destroy, .is_function = true};
 
 static td_status hold_inputs(td_function *f, int n, td_tensor *const *inputs) {
     f->inputs = td_calloc((size_t)n + 1, sizeof *f->inputs);

@@ -89,8 +89,6 @@ td_status td_function_saved(td_function *f, int k, td_tensor **out) TD_MUST_CHEC
 
 /* ---- private to autograd ---- */
 
-/* Is this a node of a function? */
-bool td_node_is_function(const td_node *node);
 /* What the function of such a node has saved, k from 0; false: no more. */
 /* (Call these for one that has its payload.) Its data, and */
 const void *td_function_data(const td_node *node);

@@ -40,6 +40,7 @@ typedef struct td_node_class {
     const char *name;
     td_status (*apply)(void *payload, td_tensor *const *gout, td_tensor **in);
     void (*destroy)(void *payload); /* may not call Lua */
+    bool is_function;               /* function.h: nothing but td_function has it */
 } td_node_class;
 
 struct td_node {
@@ -65,6 +66,11 @@ struct td_node {
     size_t bytes;
 };
 
+/* Is this a node of a function (function.h)? */
+static inline bool td_node_is_function(const td_node *node) {
+    return node->node_class && node->node_class->is_function;
+}
+
 /* What backward of a call will read: bits of parameters, and of results. An argument that only the
  * gradient of a constant would read is not kept. */
 typedef struct td_saving {
@@ -82,6 +88,8 @@ td_node *td_node_new_custom(const td_node_class *node_class, void *payload, int 
                             td_tensor *const *inputs, int nresults, td_status *status);
 /* Its notes, made where there are none; NULL: out of memory (message set). */
 td_notes *td_node_notes(td_node *node);
+/* Room for the marks of retain_grad of its results. */
+td_status td_node_make_retained(td_node *node) TD_MUST_CHECK;
 /* td_node_retain, in place. */
 static inline td_node *node_retain(td_node *node) {
     if (node)
@@ -118,6 +126,13 @@ void td_autograd_attach(td_tensor *x, td_node *node, uint32_t result);
 
 /* To be called when a->grad was set: is it one that may lead back to its tensor? */
 void td_autograd_suspect(td_autograd *a);
+/* See each of this thread's; nothing may be added or taken out meanwhile. */
+void td_suspects_walk(void (*see)(void *ctx, const td_autograd *a), void *ctx);
+
+/* A new hook at the end of the list at `place`, which is made where there is none; place NULL: the
+ * thread's error says why there can be none. Two references: the list's and *out. */
+td_status td_hooks_add(td_hooks **place, td_hook_kind kind, uint32_t result,
+                       const td_hook_class *hook_class, void *payload, td_hook **out) TD_MUST_CHECK;
 
 /* The node of the operator that a node of a write through a view wraps; NULL: it is none. */
 td_node *td_view_inner(const td_node *node);

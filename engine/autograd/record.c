@@ -3,14 +3,6 @@
 #include "engine/autograd/node.h"
 #include "engine/core/memory.h"
 
-td_edge td_edge_of(td_tensor *x) {
-    if (!x || !td_is_followed(x))
-        return (td_edge){0};
-    if (x->autograd && x->autograd->grad_fn)
-        return (td_edge){.node = node_retain(x->autograd->grad_fn), .result = x->autograd->result};
-    return (td_edge){.leaf = td_retain(x)};
-}
-
 /* Bring the history of stale views up to date: before the node that will point at it is made, since
  * a node must be younger than those behind it. */
 static td_status refresh(int n, td_tensor *const *tensors) {

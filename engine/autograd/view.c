@@ -53,12 +53,6 @@ static td_status check_within(const td_tensor *x) {
                                  "looks into (by as_strided?); write into a clone() of it");
 }
 
-bool td_view_is_stale(const td_tensor *x) {
-    const td_tensor *base = x->base;
-    return base && base->autograd && base->autograd->grad_fn &&
-           x->view_version != td_tensor_version(x);
-}
-
 /* The node that sees x, a view of base, in what `history` gives of all of base. */
 static td_node *seen_through(td_tensor *x, td_edge history, td_status *status) {
     td_tensor *base = x->base;
@@ -162,7 +156,8 @@ static void destroy_write(void *payload) {
     td_free(p);
 }
 
-static const td_node_class write_class = {"CopySlicesBackward", apply_write, destroy_write};
+static const td_node_class write_class = {
+    .name = "CopySlicesBackward", .apply = apply_write, .destroy = destroy_write};
 
 td_node *td_view_inner(const td_node *node) {
     return node->node_class == &write_class ? ((write_payload *)node->payload)->inner : NULL;

@@ -20,7 +20,7 @@ typedef struct td_modes {
     bool uncached;      /* weights are cast anew by every call */
     uint8_t cast[TD_DEVICE_TYPES];  /* the low dtype by type of device; 0: nothing is cast there */
     td_device device;               /* where front ends make new tensors when none is named */
-    uint32_t region;                /* of ops/autocast.h, whose casts of weights are kept */
+    uint32_t region;                /* of calls/autocast.h, whose casts of weights are kept */
     uint32_t keeping;               /* which of its own, for the keeper: its business */
     const struct td_keeper *keeper; /* autograd/saved.h: of what nodes save; NULL: themselves */
     const struct td_dispatcher *dispatcher; /* ops/op.h: takes calls of operators; NULL: they run */

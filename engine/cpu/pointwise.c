@@ -32,33 +32,12 @@ typedef td_worker_memory worker_memory;
 
 /* ---- steps ---- */
 
-static td_pointwise_fn loop_of(int primitive, td_dtype dtype) {
-    if (dtype == TD_BOOL && primitive == TD_PW_add)
-        primitive = TD_PW_maximum;
-    if (dtype == TD_BOOL && primitive == TD_PW_bitwise_not)
-        primitive = TD_PW_logical_not;
-    return td_cpu->pointwise->primitive[primitive][dtype];
-}
-
-/* Powers that are cheaper as something else. */
-static td_pointwise_fn cheaper_power(td_dtype dtype, const void *exponent, td_pointwise_fn pow) {
-    double e = td_load_double(dtype, exponent);
-    int primitive = e == 2      ? TD_PW_square
-                    : e == 1    ? TD_PW_copy
-                    : e == 0.5  ? TD_PW_sqrt
-                    : e == -0.5 ? TD_PW_rsqrt
-                    : e == -1   ? TD_PW_reciprocal
-                                : -1;
-    td_pointwise_fn fn = primitive < 0 ? NULL : loop_of(primitive, dtype);
-    return fn ? fn : pow;
-}
-
 /* x + y * z as one loop, which rounds the product as well: half of the loads and stores. Not where
  * the sum takes the buffer of a factor, which may be a single element that is read anew for each
  * vector. */
 static void join_product(const job *j, int s) {
     const td_step *product = &j->program->steps[s], *sum = product + 1;
-    td_pointwise_fn loop = loop_of(TD_PW_muladd, td_dtype_in_call(sum->from, j->compute));
+    td_pointwise_fn loop = td_pointwise_loop(TD_PW_muladd, td_dtype_in_call(sum->from, j->compute));
     if (product->primitive != TD_PW_mul || sum->primitive != TD_PW_add ||
         product->from != sum->from || !loop || sum->dst == product->src[0] ||
         sum->dst == product->src[1] || !product->passed)
@@ -84,26 +63,13 @@ static td_status choose_loops(const job *j) {
             code->convert = td_cpu->convert->convert[to][from];
             continue;
         }
-        code->loop = loop_of(step->primitive, from);
+        code->loop = td_pointwise_loop(step->primitive, from);
         if (!code->loop)
             return td_cpu_lacks(from);
     }
     for (int s = 0; s + 1 < j->program->nsteps; s++)
         join_product(j, s);
     return TD_OK;
-}
-
-void td_pointwise_step(const job *j, int s, int64_t n, td_cell *dst, const void *const *src,
-                       unsigned scalars) {
-    const td_step *step = &j->program->steps[s];
-    td_pointwise_fn loop = j->code[s].loop;
-    if (!loop) {
-        j->code[s].convert(n, dst->p, src[0]);
-        return;
-    }
-    if (step->primitive == TD_PW_pow && scalars == 2)
-        loop = cheaper_power(td_dtype_in_call(step->from, j->compute), src[1], loop);
-    loop(n, dst->p, src[0], src[1], src[2], scalars);
 }
 
 static void run_steps(const job *j, int64_t n, td_cell *cells) {
@@ -724,9 +690,9 @@ static bool run_small(const td_program *program, const td_operand *operands, td_
     bool fill = scalars == (1u << step->arity) - 1 && out->numel > 1;
     if (out->numel == 1 || fill)
         scalars = 0;
-    td_pointwise_fn fn = loop_of(step->primitive, from);
+    td_pointwise_fn fn = td_pointwise_loop(step->primitive, from);
     if (fn && step->primitive == TD_PW_pow && scalars == 2)
-        fn = cheaper_power(from, src[1], fn);
+        fn = td_cheaper_power(from, src[1], fn);
     if (!fn)
         return false;
     fn(fill ? 1 : out->numel, out->data, src[0], src[1], src[2], scalars);

@@ -4,7 +4,7 @@
  * do nothing. What has to read an element fails with EDEVICE.
  *
  * Besides the first it has a stand-in for each other device (core/device.h): a tensor on that for
- * "cuda:0" says what a call on "cuda:0" would make (ops/infer.h), bears that device's name, and
+ * "cuda:0" says what a call on "cuda:0" would make (calls/infer.h), bears that device's name, and
  * mixes with tensors on that stand-in alone.
  */
 #ifndef TD_META_META_H

@@ -186,3 +186,19 @@ void td_reserve_numbers(td_device device, td_value generator, uint64_t blocks, u
     td_generator_reserve(td_is_nil(generator) ? NULL : generator.generator,
                          device.type == TD_META ? 0 : blocks, seed, offset);
 }
+
+td_status td_op_refuse_dtype(const td_op *op, td_dtype dtype) {
+    const char *name = td_dtype_name(dtype);
+    switch (op->dtypes) {
+    case TD_DTYPES_FLOATS:
+        return td_fail(TD_EDTYPE, "needs a floating dtype, got %s: convert it first with x:float()",
+                       name);
+    case TD_DTYPES_INTS:
+        return td_fail(TD_EDTYPE, "needs integers, got %s", name);
+    case TD_DTYPES_NUMBERS:
+        return td_fail(TD_EDTYPE, "not for bool: convert with x:float() or x:long()");
+    case TD_DTYPES_INTS | TD_DTYPES_BOOL:
+        return td_fail(TD_EDTYPE, "integers or bool expected, got %s", name);
+    }
+    return td_fail(TD_EDTYPE, "not implemented for %s", name);
+}

@@ -215,7 +215,7 @@ typedef struct td_autocast {
     X(TURNS)         /* a view; in place the tensor itself becomes that view */                    \
     X(PART)          /* a view of elements of x, none twice; the gradient is zero elsewhere */     \
     X(REFUSES)       /* the kernel may refuse elements: out= is written when it is done */         \
-    X(BY_ELEMENTS)   /* what its results are may depend on elements (ops/infer.h) */               \
+    X(BY_ELEMENTS)   /* what its results are may depend on elements (calls/infer.h) */               \
     X(REST)          /* takes more arguments than its schema names, which sets it (schema.h) */
 /* clang-format on */
 enum {
@@ -360,6 +360,9 @@ struct td_dispatcher {
     td_status (*call)(const td_dispatcher *self, td_call *call);
     const td_dispatcher *below; /* the one that was in force before; NULL: none */
 };
+
+/* Let go of what a call has made. */
+void td_call_drop(td_call *call);
 
 /* Make a call as if no dispatcher had been there for it. */
 td_status td_op_run(td_call *call) TD_MUST_CHECK;

@@ -6,7 +6,7 @@
  */
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
-#include "engine/ops/infer.h"
+#include "engine/calls/infer.h"
 
 #include <stdio.h>
 #include <string.h>

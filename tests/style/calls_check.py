@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 """The files of a room call one another in no circle, nor upwards where they stand on floors
-(rules.FILE_FLOORS): calls_check.py room/ library.a. What an object takes from another, functions and
-variables, is read off its symbols."""
+(rules.FILE_FLOORS): calls_check.py room/ library.a, or room/ objects, with ; between them, for a room of
+rooms. What an object takes from another, functions and variables, is read off its symbols; that rows of
+operators name one another (td_operator_*) is no call. rules.RECURSION is the one call that may close a
+circle."""
 import re
 import subprocess
 import sys
@@ -9,12 +11,14 @@ import sys
 import rules
 
 
-def symbols(archive):
+def symbols(library):
     """Of each object: the names that it defines, and those that it takes from elsewhere."""
-    out = subprocess.run(["nm", "-A", "-g", archive], check=True, capture_output=True, text=True).stdout
+    out = subprocess.run(["nm", "-A", "-g", *library.split(";")], check=True, capture_output=True, text=True).stdout
     defined, taken = {}, {}
-    for match in re.finditer(r"^.*:([^:]+?)(?:\.c)?\.o:[0-9a-f ]+ (\w) (\S+)$", out, re.M):
+    for match in re.finditer(r"^(?:.*\.dir/(?:\./)?|.*:)([^:]+?)(?:\.c)?\.o:[0-9a-f ]+ (\w) (\S+)$", out, re.M):
         stem, kind, name = match.groups()
+        if name.startswith("td_operator_"):
+            continue
         if kind in "Uvw":
             taken.setdefault(stem, set()).add(name)
         else:
@@ -28,7 +32,7 @@ def calls(archive):
     found = {stem: {} for stem in set(defined.values()) | set(taken)} if defined else {}
     for stem, names in taken.items():
         for name in names & set(defined):
-            if defined[name] != stem:
+            if defined[name] != stem and (stem, defined[name]) != rules.RECURSION:
                 found[stem].setdefault(defined[name], set()).add(name)
     return found
 

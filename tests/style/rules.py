@@ -15,9 +15,10 @@ FLOORS = {
     "engine/cpu/": ENGINE_LOWER,
     "engine/cuda/": ENGINE_LOWER + ("cmake/embedded.h",),
     "engine/autograd/": ENGINE_LOWER,
+    "engine/calls/": ENGINE_LOWER + ("engine/autograd/",),
     "engine/meta/": ("engine/core/",),
     "engine/io/": ("engine/core/",),
-    "engine/": ENGINE_LOWER + ("engine/autograd/",),
+    "engine/": ENGINE_LOWER + ("engine/autograd/", "engine/calls/"),
     "profiler/": ("engine/",),
     "lua-bindings/": ("engine/", "profiler/", "cmake/embedded.h"),
     "repl/session/": ("engine/", "profiler/", "lua-bindings/", "cmake/embedded.h"),
@@ -34,9 +35,11 @@ FILE_FLOORS = {
     "repl/session/": ("session", "lex", "statements", "transcript", "result", "state", "held", "library", "control", "programs", "output", "capture", "history", "source", "modules", "advise",
                       "display", "remember", "scope", "syntax", "compile", "frames", "errors", "magic", "commands", "timing", "ask", "assist", "eval", "comm", "lifetime"),
 }
-# Files that name all floors of the engine: where the operators meet their kernels and derivatives,
-# and the header of everything.
-WHOLE_ENGINE = ("engine/ops/autocast.c", "engine/ops/dispatch.c", "engine/ops/foreach.c", "engine/ops/write.c", "engine/start.c", "engine/td.h")
+# The one call that closes a circle: running an operator may call operators.
+RECURSION = ("ops/call", "calls/dispatch")
+
+# Files that name all floors of the engine: its start, and the header of everything.
+WHOLE_ENGINE = ("engine/start.c", "engine/td.h")
 
 # Libraries that are some floors' own business, by how their headers begin.
 LIBRARIES = {

@@ -9,7 +9,7 @@ import unittest
 import rules
 import tree
 
-KNOWN = {"engine/td.h", "engine/core/tensor.h", "engine/ops/op.h", "engine/ops/dispatch.c", "engine/cpu/cpu.h",
+KNOWN = {"engine/td.h", "engine/core/tensor.h", "engine/ops/op.h", "engine/calls/dispatch.c", "engine/cpu/cpu.h",
          "engine/autograd/autograd.h", "profiler/profiler.h", "lua-bindings/tide_lua.h", "repl/terminal.h",
          "repl/session/session.h", "jupyter-kernel/wire.h", "cmake/embedded.h", "tests/check.h"}
 REASONLESS = "TO" + "DO"
@@ -47,9 +47,11 @@ class Rules(unittest.TestCase):
                            "autograd": (core, ops, grad), "amp": (core, ops, grad)}.items():
             for target in (core, ops, cpu, grad):
                 self.include(f"engine/{floor}/x.c", target, target in may)
-        self.include("engine/ops/dispatch.c", cpu, True)
-        self.include("engine/ops/dispatch.c", grad, True)
-        self.include("engine/ops/dispatch.c", "profiler/profiler.h", False)
+        self.include("engine/calls/dispatch.c", cpu, False)
+        self.include("engine/calls/dispatch.c", grad, True)
+        self.include("engine/start.c", cpu, True)
+        self.include("engine/calls/dispatch.c", grad, True)
+        self.include("engine/calls/dispatch.c", "profiler/profiler.h", False)
 
     def test_includes_between_the_files_of_the_session(self):
         for path, target, allowed in (("eval.c", "magic", 1), ("eval.c", "eval", 1), ("magic.c", "magic", 1),

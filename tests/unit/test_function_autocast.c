@@ -1,5 +1,5 @@
 /* test_function_autocast.c: functions of one's own in C under autocast: what amp.custom_fwd and
- * amp.custom_bwd do in Lua, by the means of engine/autograd/function.h and engine/ops/autocast.h.
+ * amp.custom_bwd do in Lua, by the means of engine/autograd/function.h and engine/calls/autocast.h.
  */
 #include "engine/td.h"
 

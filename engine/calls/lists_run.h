@@ -1,6 +1,6 @@
 /* lists_run.h: one plan over lists as an operator that an observer is told of. */
-#ifndef TD_OPS_LISTS_RUN_H
-#define TD_OPS_LISTS_RUN_H
+#ifndef TD_CALLS_LISTS_RUN_H
+#define TD_CALLS_LISTS_RUN_H
 
 #include "engine/core/device.h"
 #include "engine/core/tensor.h"

@@ -3,8 +3,8 @@
  * The call runs on the stand-ins for its devices (core/device.h), where operators' rules give
  * results their dtype, shape and strides and no element is read or written.
  */
-#ifndef TD_OPS_INFER_H
-#define TD_OPS_INFER_H
+#ifndef TD_CALLS_INFER_H
+#define TD_CALLS_INFER_H
 
 #include "engine/ops/op.h"
 

@@ -1,5 +1,5 @@
 /* infer.c: calls on stand-ins for their devices. */
-#include "engine/ops/infer.h"
+#include "engine/calls/infer.h"
 
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"

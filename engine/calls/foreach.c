@@ -1,13 +1,13 @@
 /* foreach.c: calls of one operator over lists. Each call is looked at by itself: those that are
  * plain run together, as lists of one plan; others go the ordinary way one by one. */
-#include "engine/ops/foreach.h"
+#include "engine/calls/foreach.h"
 
 #include "engine/autograd/autograd.h"
+#include "engine/calls/lists_run.h"
+#include "engine/calls/write.h"
 #include "engine/core/memory.h"
 #include "engine/ops/lists.h"
-#include "engine/ops/lists_run.h"
 #include "engine/ops/pointwise.h"
-#include "engine/ops/write.h"
 
 #include <stdio.h>
 #include <string.h>

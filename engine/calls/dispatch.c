@@ -4,32 +4,20 @@
  *   look at the arguments -> rule (shapes, plan) -> results -> node, with what backward reads
  *   -> kernel -> publish: versions, views, histories -> end of the event
  *
- * The one file of this floor, with write.c, autocast.c and foreach.c, that sees autograd above it.
  */
 #include "engine/autograd/autograd.h"
+#include "engine/calls/autocast.h"
+#include "engine/calls/write.h"
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "engine/core/observer.h"
 #include "engine/core/sparse.h"
-#include "engine/ops/autocast.h"
 #include "engine/ops/copy.h"
+#include "engine/ops/given.h"
 #include "engine/ops/meta.h"
 #include "engine/ops/pointwise.h"
-#include "engine/ops/write.h"
 
 #include <string.h>
-
-static void drop_results(td_call *call) {
-    for (int k = 0; k < TD_MAX_RESULTS; k++) {
-        td_release(call->out[k]);
-        call->out[k] = NULL;
-    }
-    for (int k = 0; k < call->nlist; k++)
-        td_release(call->list[k]);
-    td_free(call->list);
-    call->list = NULL;
-    call->nlist = 0;
-}
 
 /* The tensor that lies elsewhere than the call's first. */
 static td_status fail_device(const td_call *call, const td_tensor *x) {
@@ -53,13 +41,6 @@ static td_status observed(td_call *call, td_status (*run)(td_call *call)) {
 }
 
 /* ---- recording ---- */
-
-td_status td_call_record(td_call *call) {
-    if (call->mode == TD_CALL_RECORD)
-        return td_autograd_prepare(call, call->record);
-    call->mode = TD_CALL_CHECKED;
-    return TD_EINTERNAL;
-}
 
 /* A view knows the tensor it looks into, so that writes through it reach that tensor's history. A
  * leaf that requires grad is looked into itself, though it may be a view: its history begins there,
@@ -96,22 +77,6 @@ static void spoil(const td_call *call) {
 }
 
 /* ---- dtypes ---- */
-
-td_status td_op_refuse_dtype(const td_op *op, td_dtype dtype) {
-    const char *name = td_dtype_name(dtype);
-    switch (op->dtypes) {
-    case TD_DTYPES_FLOATS:
-        return td_fail(TD_EDTYPE, "needs a floating dtype, got %s: convert it first with x:float()",
-                       name);
-    case TD_DTYPES_INTS:
-        return td_fail(TD_EDTYPE, "needs integers, got %s", name);
-    case TD_DTYPES_NUMBERS:
-        return td_fail(TD_EDTYPE, "not for bool: convert with x:float() or x:long()");
-    case TD_DTYPES_INTS | TD_DTYPES_BOOL:
-        return td_fail(TD_EDTYPE, "integers or bool expected, got %s", name);
-    }
-    return td_fail(TD_EDTYPE, "not implemented for %s", name);
-}
 
 /* The rule has said what it knows better; this is what the row promises of all others. */
 static td_status check_dtypes(const td_call *call) {
@@ -274,7 +239,7 @@ static td_status turn(td_call *call) {
         td_autograd_turn(x, fresh.out[0]);
         call->out[0] = td_retain(x);
     }
-    drop_results(&fresh);
+    td_call_drop(&fresh);
     return status;
 }
 
@@ -310,10 +275,6 @@ typedef struct looks {
     const td_tensor *first;     /* whose device is the call's */
     const td_tensor *elsewhere; /* one on another device; NULL: none */
 } looks;
-
-bool td_op_records(const td_tensor *x) {
-    return td_is_recording() && td_is_followed(x);
-}
 
 static inline void look_at(const td_tensor *x, looks *l) {
     l->record |= td_is_followed(x);
@@ -592,23 +553,11 @@ td_status td_op_run(td_call *call) {
     if (TD_LIKELY(status == TD_OK))
         status = call_itself(call);
     if (TD_UNLIKELY(status)) {
-        drop_results(call);
+        td_call_drop(call);
         if (!(op->flags & TD_OP_INTERNAL)) /* parts of others go by the others' names */
             td_error_rename(call->inplace && op->inplace_name ? op->inplace_name : op->name);
     }
     return status;
-}
-
-static td_status dispatch(td_call *call, const td_dispatcher *d) {
-    td_status status = d->call(d, call);
-    if (status)
-        drop_results(call);
-    return status;
-}
-
-td_status td_op_call(td_call *call) {
-    const td_dispatcher *d = td_modes_current.dispatcher;
-    return TD_LIKELY(!d) ? td_op_run(call) : dispatch(call, d);
 }
 
 /* Up to the point where the node would be made, behind which nothing is refused. */
@@ -633,64 +582,8 @@ td_status td_op_check(td_call *call) {
     td_status status = op->variant ? op->variant(call->args, &call->op) : TD_OK;
     if (status == TD_OK)
         status = check_itself(call);
-    drop_results(call);
+    td_call_drop(call);
     if (status)
         td_error_rename(call->inplace && op->inplace_name ? op->inplace_name : op->name);
-    return status;
-}
-
-/* Arguments in full: those given, then defaults. */
-static td_status fill_args(const td_op *op, int nargs, const td_value *args, td_value *full) {
-    for (int k = 0; k < op->nparams; k++) {
-        if (k < nargs)
-            full[k] = args[k];
-        else if (op->params[k].has_default)
-            full[k] = op->params[k].preset;
-        else
-            return td_fail(TD_EINTERNAL, "argument %d (%s) is missing", k + 1, op->params[k].name);
-    }
-    return TD_OK;
-}
-
-td_status td_op_apply(const td_op *op, td_tensor **out, int nargs, const td_value *args) {
-    td_value full[TD_MAX_PARAMS];
-    td_call call = {.op = op, .args = full};
-    for (int k = 0; k < op->nresults; k++)
-        out[k] = NULL;
-    td_status status = fill_args(op, nargs, args, full);
-    if (status == TD_OK)
-        status = td_op_call(&call);
-    if (status)
-        return status;
-    for (int k = 0; k < op->nresults; k++)
-        out[k] = call.out[k];
-    return TD_OK;
-}
-
-td_status td_call_as(td_call *call, const td_op *op, int nargs) {
-    td_value full[TD_MAX_PARAMS];
-    td_call other = {.op = op,
-                     .args = full,
-                     .given = call->given,
-                     .ngiven = call->ngiven,
-                     .nbeside = call->nbeside,
-                     .inplace = call->inplace};
-    td_status status = fill_args(op, nargs, call->args, full);
-    if (status == TD_OK)
-        status = td_op_call(&other);
-    if (status == TD_OK)
-        memcpy(call->out, other.out, sizeof call->out);
-    return status;
-}
-
-td_status td_op_apply_inplace(const td_op *op, int nargs, const td_value *args) {
-    td_value full[TD_MAX_PARAMS];
-    td_tensor *self = args[0].tensor;
-    td_call call = {.op = op, .args = full, .inplace = true, .given = &self, .ngiven = 1};
-    td_status status = fill_args(op, nargs, args, full);
-    if (status == TD_OK)
-        status = td_op_call(&call);
-    if (status == TD_OK)
-        drop_results(&call);
     return status;
 }

@@ -1,5 +1,5 @@
 /* autocast.c: the arguments of calls under autocast, and the casts of weights that are kept. */
-#include "engine/ops/autocast.h"
+#include "engine/calls/autocast.h"
 
 #include "engine/autograd/autograd.h"
 #include "engine/core/map.h"

@@ -6,8 +6,8 @@
  * (float32 leaves that require grad) are made once and kept for the outermost region, unless they
  * are written in it. Knows nothing of the kernels that run then.
  */
-#ifndef TD_OPS_AUTOCAST_H
-#define TD_OPS_AUTOCAST_H
+#ifndef TD_CALLS_AUTOCAST_H
+#define TD_CALLS_AUTOCAST_H
 
 #include "engine/ops/op.h"
 

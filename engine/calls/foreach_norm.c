@@ -1,9 +1,9 @@
 /* foreach_norm.c: the norm of each tensor of a list: those that are plain are one plan over the
  * list, others go the ordinary way. */
+#include "engine/calls/foreach.h"
+#include "engine/calls/lists_run.h"
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
-#include "engine/ops/foreach.h"
-#include "engine/ops/lists_run.h"
 #include "engine/ops/plan.h"
 
 typedef struct norms {

@@ -1,6 +1,6 @@
 /* lists_run.c: events around a plan over lists: the operator's, whose argument and results are the
  * lists, and within it the kernel's. */
-#include "engine/ops/lists_run.h"
+#include "engine/calls/lists_run.h"
 
 #include "engine/core/observer.h"
 #include "engine/ops/op.h"

@@ -1,6 +1,6 @@
 /* foreach.h: one pointwise operator over lists of tensors, as if called for each of them. */
-#ifndef TD_OPS_FOREACH_H
-#define TD_OPS_FOREACH_H
+#ifndef TD_CALLS_FOREACH_H
+#define TD_CALLS_FOREACH_H
 
 #include "engine/ops/op.h"
 

@@ -1,0 +1,14 @@
+/* ready.c: whether a call is recorded for backward, and the node that it becomes. */
+#include "engine/autograd/autograd.h"
+#include "engine/ops/op.h"
+
+bool td_op_records(const td_tensor *x) {
+    return td_is_recording() && td_is_followed(x);
+}
+
+td_status td_call_record(td_call *call) {
+    if (call->mode == TD_CALL_RECORD)
+        return td_autograd_prepare(call, call->record);
+    call->mode = TD_CALL_CHECKED;
+    return TD_EINTERNAL;
+}

@@ -1,0 +1,11 @@
+/* registry.h: how rows get into the table of operators (op.h says how they are found in it). */
+#ifndef TD_OPS_REGISTRY_H
+#define TD_OPS_REGISTRY_H
+
+#include "engine/ops/op.h"
+
+/* An operator whose parts are all there becomes the next of the table; its id is set. EINTERNAL:
+ * the name is taken, or the table is full; ENOMEM. */
+td_status td_registry_add(td_op *op) TD_MUST_CHECK;
+
+#endif
