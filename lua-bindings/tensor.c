@@ -277,33 +277,55 @@ static int tensor_concat(lua_State *L) {
                          "tostring(x) the text of all");
 }
 
-/* `<` gives Lua a boolean, so it works for single elements only. */
-static double comparable(lua_State *L, int index, const char *operator, const char * method) {
+/* `<` gives Lua a boolean, so it works for single elements only. x > y is y < x in Lua: whichever
+ * of them was written, the method of the tensor that is compared with a number is the same. */
+typedef struct comparison {
+    const char *operators, *method, *turned; /* of the first operand, of the second */
+} comparison;
+
+static int fail_comparison(lua_State *L, int index, const comparison *c, const td_tensor *x) {
+    char text[80];
+    td_tensor_shape_text(x, text);
+    int other = 3 - index;
+    if (lua_type(L, other) == LUA_TNUMBER) {
+        tide_push_number_text(L, other, 6);
+        return tide_error(L,
+                          "%s gives one boolean in Lua: for the elements of a tensor of shape %s "
+                          "use x:%s(%s)",
+                          c->operators, text, index == 1 ? c->method : c->turned,
+                          lua_tostring(L, -1));
+    }
+    return tide_error(L,
+                      "%s gives one boolean in Lua: for the elements of a tensor of shape %s use "
+                      "x:%s(y) or x:%s(y)",
+                      c->operators, text, c->method, c->turned);
+}
+
+static double comparable(lua_State *L, int index, const comparison *c) {
     td_tensor *x = lua_isuserdata(L, index) ? tide_to_tensor(L, index) : NULL;
     double value = 0;
     char text[80];
     if (!x) {
         if (lua_type(L, index) != LUA_TNUMBER)
-            tide_error(L, "%s: a tensor can't be compared with %s", operator,
+            tide_error(L, "%s: a tensor can't be compared with %s", c->operators,
                        tide_describe(L, index, text, sizeof text));
         return lua_tonumber(L, index);
     }
     if (x->numel != 1)
-        tide_error(L,
-                   "%s gives one boolean in Lua: for the elements of a tensor of shape %s use "
-                   "x:%s(y)",
-                   operator, td_tensor_shape_text(x, text), method);
+        fail_comparison(L, index, c, x);
     TIDE_CHECK(L, td_tensor_item(x, &value));
     return value;
 }
 
 static int tensor_lt(lua_State *L) {
-    lua_pushboolean(L, comparable(L, 1, "<", "lt") < comparable(L, 2, "<", "lt"));
+    static const comparison c = {"< or >", "lt", "gt"};
+    lua_pushboolean(L, comparable(L, 1, &c) < comparable(L, 2, &c));
     return 1;
 }
 
 static int tensor_le(lua_State *L) {
-    lua_pushboolean(L, comparable(L, 1, "<=", "le") <= comparable(L, 2, "<=", "le"));
+    static const comparison c = {"<= or >=", "le", "ge"};
+    lua_pushboolean(L, comparable(L, 1, &c) <= comparable(L, 2, &c));
     return 1;
 }
 

@@ -13,6 +13,7 @@ local FONT, TITLE = 11, 13
 local INK, GRID = "#7a7a7a", { stroke = "#888888", opacity = 0.22 }
 local AXIS = { stroke = "#888888" }
 local DASHES = { dashed = { 6, 4 }, dotted = { 1.5, 3 } }
+DASHES["--"], DASHES[":"] = DASHES.dashed, DASHES.dotted
 
 page.ink, page.font, page.title, page.dashes = INK, FONT, TITLE, DASHES
 
@@ -172,7 +173,7 @@ local function placed(shape, x, y, r)
 end
 
 local function draw_marker(pen, layer, x, y, opacity)
-    local r, crosses = layer.size or 3, CROSSES[layer.marker]
+    local r, crosses = layer.size or layer.marker == "." and 1.5 or 3, CROSSES[layer.marker]
     if crosses then
         for _, cross in ipairs(crosses) do
             pen:path(placed(cross, x, y, r), { stroke = layer.colour, width = 1.5, opacity = layer.alpha })

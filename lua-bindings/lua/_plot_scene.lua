@@ -13,6 +13,7 @@ local scene = {}
 local COLOURS = { "#4c78a8", "#f58518", "#e45756", "#54a24b", "#b279a2", "#eeca3b", "#72b7b2", "#ff9da6", "#9d755d", "#9a9590" }
 local NAMES = { blue = 1, orange = 2, red = 3, green = 4, purple = 5, yellow = 6, teal = 7, pink = 8, brown = 9, grey = 10,
     gray = 10 }
+local LETTERS = { b = 1, r = 3, g = 4, y = 6 }
 
 -- Which lists of a layer lie along which axis.
 local ALONG = {
@@ -23,10 +24,15 @@ local ALONG = {
 
 --- colour(name, text): "#rrggbb" of the name of a colour, or of such a text.
 function scene.colour(name, text)
-    if NAMES[text] then
+    local place = tonumber(text:match("^C(%d)$")) -- matplotlib's, from C0 on
+    if place or LETTERS[text] then
+        return COLOURS[place and place + 1 or LETTERS[text]]
+    elseif NAMES[text] then
         return COLOURS[NAMES[text]]
-    elseif text == "black" or text == "white" then
-        return text == "black" and "#000000" or "#ffffff"
+    elseif text == "black" or text == "k" then
+        return "#000000"
+    elseif text == "white" or text == "w" then
+        return "#ffffff"
     elseif text:find("^#%x%x%x%x%x%x$") then
         return text:lower()
     elseif text:find("^#%x%x%x$") then

@@ -7,7 +7,7 @@ local list, null = json.list, json.null
 
 vega.type = "application/vnd.vegalite.v5+json"
 
-local SHAPES = { o = "circle", s = "square", d = "diamond", ["^"] = "triangle-up", v = "triangle-down", ["+"] = "cross",
+local SHAPES = { o = "circle", ["."] = "circle", s = "square", d = "diamond", ["^"] = "triangle-up", v = "triangle-down", ["+"] = "cross",
     x = "M-1,-1L1,1M-1,1L1,-1" }
 
 local function finite(v) return v == v and v ~= math.huge and v ~= -math.huge end
@@ -46,7 +46,7 @@ local function mark_of(layer, kind, more)
 end
 
 local function point_mark(layer)
-    local r, stroked = layer.size or 3, layer.marker == "x" or layer.marker == "+"
+    local r, stroked = layer.size or layer.marker == "." and 1.5 or 3, layer.marker == "x" or layer.marker == "+"
     return { shape = SHAPES[layer.marker or "o"], size = (2 * r) ^ 2 * 0.8, filled = not stroked, strokeWidth = stroked and 1.5 or 0 }
 end
 

@@ -99,7 +99,7 @@ local ELSEWHERE = {
         "tide.nn.functional.scaled_dot_product_attention, which takes the quickest", is_available = "tide --info", ["types"] = "Lua's types: type(x), math.type(x)", Storage = "x:data_ptr()", assert_close = "tide.allclose", assert_allclose = "tide.allclose",
     make_tensor = "tide.rand, tide.randn, tide.randint", testing = "tide.allclose", ["nn.parallel.data_parallel"] = "the model itself", ["Optimizer"] = "what tide.optim.SGD and its kin give", ["masked"] = "x[mask], tide.where, x:masked_fill(mask, value)",
     masked_tensor = "x[mask], tide.where", flop_counter = "tide.profiler.profile{fn, with_flops = true}", ["utils.hooks"] = "x:register_hook, module:register_forward_hook", ["utils.deterministic"] = "tide.use_deterministic_algorithms", FlopCounterMode =
-        "tide.profiler.profile{fn, with_flops = true}", ["library"] = "tide.autograd.Function", custom_op = "tide.autograd.Function", ["cuda.graph"] = "tide.cuda.graph", DataLoader = "a loop over tide.randperm(n):split(size); ?loops shows it", ["utils.data"] =
+        "tide.profiler.profile{fn, with_flops = true}", ["library"] = "tide.autograd.Function", custom_op = "tide.autograd.Function", ["cuda.graph"] = "tide.cuda.graph", DataLoader = "a loop over tide.randperm(n):split(size); ?loops shows it", ["data"] = "a loop over tide.randperm(n):split(size); ?loops shows it", TensorDataset = "tensors of as many rows; ?loops shows batches", ["utils.data"] =
         "a loop over tide.randperm(n):split(size); ?loops shows it", random_split = "tide.randperm(n):split({800, 200})", tqdm = "tide.progress", ["distributions.kl"] = "tide.distributions.kl_divergence", max_pool1d_with_indices =
         "tide.nn.functional.max_pool1d(x, size, {return_indices = true})", is_storage = "tide.is_tensor", narrow_copy = "x:narrow(...):clone()", is_scripting = "false", is_compiling = "false", is_tracing = "false", CallgrindStats = "what timer:collect_callgrind() gives",
     WeightedRandomSampler = "tide.multinomial(weights, n)", Language = "Lua", ["utils.benchmark.timer"] = "tide.time", Measurement = "what timer:timeit() gives", TaskSpec = "the options of tide.benchmark.Timer", autorange = "timer:blocked_autorange()", typed_storage = "x:data_ptr()",
@@ -258,6 +258,9 @@ end
 function pytorch.named(path)
     local name, room
     path, name, room = parts(path)
+    if room == "plot" then
+        return tide._matplotlib.name(name)
+    end
     local found = name and find_elsewhere(path, name, room)
     return found and ("PyTorch's %s is %s"):format(path, found)
 end

@@ -306,12 +306,27 @@ timers.collect_callgrind = tide._function("collect_callgrind(Timer t, *, int(1..
         return tide._benchmark_process.collect_callgrind(timer.label, timer.setup, body_of(timer.stmt), timer.num_threads, number, program)
     end)
 
-benchmark.Timer = tide._function("Timer(str? stmt=nil, function? fn=nil, *, str setup=\"\", table? globals=nil, "
+local read_timer = tide._function("Timer(str? stmt=nil, function? fn=nil, *, str setup=\"\", table? globals=nil, "
     .. "str? label=nil, str? sub_label=nil, str? description=nil, str? env=nil, int(1..1024) num_threads=1, number(0..)? flops=nil, "
     .. "number(0..)? bytes=nil, bool rates=false) -> Timer",
     "Measures a statement, with locals of `setup` and names of `globals`, or a function: t:timeit(n), t:blocked_autorange(), "
     .. "t:adaptive_autorange(). label, sub_label and description are its place in the table that Compare prints. `flops` and `bytes` say what a run "
     .. "computes and moves, rates = true finds out: measurements show FLOP/s and bytes a second.", make_timer)
+
+-- A function that is given as stmt is fn.
+function benchmark.Timer(first, ...)
+    if type(first) == "function" then
+        return read_timer(nil, first, ...)
+    elseif type(first) == "table" and getmetatable(first) == nil and type(first.stmt) == "function" and first.fn == nil then
+        local options = {}
+        for name, value in next, first do
+            options[name == "stmt" and "fn" or name] = value
+        end
+        return read_timer(options, ...)
+    end
+    return read_timer(first, ...)
+end
+tide._document(benchmark.Timer, read_timer)
 
 -- ---- side by side ----
 

@@ -67,12 +67,23 @@ local function call(self, ...)
     return self:forward(...)
 end
 
+-- Names that Python and other libraries for Lua have for what a class is given here.
+local MEANT = { __init = "init", __init__ = "init", _init = "init", initialize = "init", constructor = "init", new = "init",
+    __call__ = "forward", __call = "forward", call = "forward", __repr__ = "describe", extra_repr = "describe" }
+
+local function define(class, name, value)
+    if MEANT[name] and type(value) == "function" and (name ~= "extra_repr" or rawget(Module, "extra_repr") == nil) then
+        fail("class %s: %s would never be called: write function %s:%s(...)", class.__name, name, class.__name, MEANT[name])
+    end
+    rawset(class, name, value)
+end
+
 local function make_class(name, parent)
     local class = { __name = name, is_module_class = true, __newindex = assign }
     class.__index = class
     class.__call = call
     class.__tostring = function(self) return self:describe() end
-    return setmetatable(class, { __index = parent, __call = new, __name = "class",
+    return setmetatable(class, { __index = parent, __call = new, __name = "class", __newindex = define,
         __tostring = function() return "class " .. name end })
 end
 

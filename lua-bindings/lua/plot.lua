@@ -8,7 +8,12 @@ local plot = {}
 
 -- ---- plots as values ----
 
-local Plot = { __name = "Plot" }
+local Plot = setmetatable({ __name = "Plot" }, { __index = function(_, name)
+    local told = tide._matplotlib.name(name)
+    if told then
+        fail("a plot has no '%s': %s", name, told)
+    end
+end })
 Plot.__index = Plot
 tide._class("Plot", Plot)
 
@@ -85,7 +90,7 @@ method("save", ", str path)", "Write it to a file: .svg, .png, .pdf, .json (Vega
 local COMMON = 'str? title=nil, str? xlabel=nil, str? ylabel=nil, int(50..4000) width=600, int(50..4000) height=300'
 local AXES = '"linear"|"log" xscale="linear", "linear"|"log" yscale="linear", list? xlim=nil, list? ylim=nil, '
 local STYLED = 'str? label=nil, list? labels=nil, str? color=nil, float(0..1)? alpha=nil'
-local MARKED = ', "o"|"s"|"^"|"v"|"d"|"x"|"+"? marker=nil, float(0..100)? markersize=nil, data? yerr=nil'
+local MARKED = ', "o"|"."|"s"|"^"|"v"|"d"|"x"|"+"? marker=nil, float(0..100)? markersize=nil, data? yerr=nil'
 
 local function check_texts(o)
     for _, option in ipairs { "title", "xlabel", "ylabel", "label" } do
@@ -98,7 +103,7 @@ local function check_texts(o)
 end
 
 -- The arguments of a call whose options are read by two readers: those that `figure` knows are taken out of its table.
-local function split_options(is_figures, is_known, read_figure, ...)
+local function split_options(name, is_figures, is_known, read_figure, ...)
     local arguments = table.pack(...)
     local last, figure = arguments[arguments.n], {}
     if type(last) ~= "table" or getmetatable(last) ~= nil then
@@ -113,7 +118,10 @@ local function split_options(is_figures, is_known, read_figure, ...)
         end
     end
     for key, value in next, rest do -- a name that is nearly one of the figure's is told of as such
-        if type(key) == "string" and not is_known[key] then
+        local told = type(key) == "string" and not is_known[key] and tide._matplotlib.option(key)
+        if told then
+            fail("%s: no option '%s': %s", name, key, told)
+        elseif type(key) == "string" and not is_known[key] then
             local _, problem = pcall(read_figure, { [key] = value })
             if problem:find("did you mean", 1, true) then
                 error(problem, 0)
@@ -142,7 +150,7 @@ local function kind(name, parameters, figure, doc, fn)
         local o
         if figure then
             local options
-            o = table.pack(split_options(is_figures, is_known, read_figure, ...))
+            o = table.pack(split_options(name, is_figures, is_known, read_figure, ...))
             options = read_figure(o[1])
             o = read(table.unpack(o, 2, o.n))
             for option in pairs(is_figures) do
@@ -209,7 +217,7 @@ local function curves(o, mark)
     return figure_of(o, layers)
 end
 
-kind("line", 'data x, data? y=nil, *, ' .. STYLED .. ', "solid"|"dashed"|"dotted" linestyle="solid", float(0..100)? linewidth=nil'
+kind("line", 'data x, data? y=nil, *, ' .. STYLED .. ', "solid"|"dashed"|"dotted"|"-"|"--"|":" linestyle="solid", float(0..100)? linewidth=nil'
     .. MARKED, AXES .. COMMON,
     "Curves: line(y) or line(x, y); several are a list of tensors or tables, or the columns of a tensor of two dims. Plots are "
     .. "laid over each other with +. Example: tide.plot.line({{3, 2, 1}, {3, 2.5, 2}}, {labels = {'train', 'test'}, yscale = 'log'}) "

@@ -81,9 +81,17 @@ profiler.peak = tide._function("peak(*, bool measure=false) -> table",
         return peak
     end)
 
+-- What PyTorch's table is sorted by.
+local KEYS = { cpu_time = "total", cpu_time_total = "total", self_cpu_time_total = "self", cuda_time = "device", cuda_time_total = "device",
+    self_cuda_time_total = "device", device_time_total = "device", self_device_time_total = "device", count = "calls",
+    cpu_memory_usage = "memory", self_cpu_memory_usage = "memory", cuda_memory_usage = "memory", self_cuda_memory_usage = "memory", key = "name" }
+for _, key in ipairs { "self", "total", "calls", "name", "memory", "flops", "device" } do
+    KEYS[key] = key
+end
+
 local print_table = Profile._table
 Profile._table = nil
-Profile.table = tide._function("table(Profile p, *, \"self\"|\"total\"|\"calls\"|\"name\"|\"memory\"|\"flops\"|\"device\"? sort_by=nil, "
+Profile.table = tide._function("table(Profile p, *, str? sort_by=nil, "
     .. "\"self\"|\"total\"|\"calls\"|\"name\"|\"memory\"|\"flops\"|\"device\" sort=\"self\", bool group_by_shape=false, int(1..)? top=nil, "
     .. "int(1..)? limit=nil) -> str",
     "Time and calls by name, and by shapes with group_by_shape; what devices did for each (`device`, and with what was called inside); memory of a profile with profile_memory; FLOP/s and memory's "
@@ -91,6 +99,11 @@ Profile.table = tide._function("table(Profile p, *, \"self\"|\"total\"|\"calls\"
     .. "sort, top and limit mean the same.",
     function(p, sort_by, sort, group_by_shape, top, limit)
         local peak = remembered_peak() or {}
+        if sort_by and not KEYS[sort_by] then
+            tide._fail('table: option sort_by: expected "self", "total", "calls", "name", "memory", "flops" or "device", or PyTorch\'s '
+                .. '"self_cpu_time_total" and its kin, got "%s"', sort_by)
+        end
+        sort_by = sort_by and KEYS[sort_by]
         return tide._text.note(print_table(p, { sort = sort_by or sort, group_by_shape = group_by_shape, limit = top or limit,
             peak_flops = peak.flops, peak_bytes = peak.bytes }))
     end)

@@ -246,3 +246,13 @@ t.test("instructions_are_of_statements_alone", function()
     t.error_has(function() benchmark.Timer { stmt = "f()", globals = { f = print } }:collect_callgrind() end, "put them into setup")
     t.error_has(function() benchmark.Timer { stmt = "1" }:collect_callgrind { program = "/bin/false" } end, "collect_callgrind: ")
 end)
+
+t.test("stmt_is_code_or_a_function", function()
+    local calls = 0
+    tide.benchmark.Timer { stmt = function() calls = calls + 1 end }:timeit(3)
+    tide.benchmark.Timer(function() calls = calls + 100 end, { label = "b" }):timeit(1)
+    t.is_true(calls >= 103, calls)
+    t.error_has(function() tide.benchmark.Timer { stmt = 3 } end, "argument 1 (stmt): expected a string, got number")
+    t.error_has(function() tide.benchmark.Timer { stmt = print, setup = "x = 1" } end, "setup and globals are for stmt")
+    t.error_has(function() tide.benchmark.Timer { stmt = "x", fn = print } end, "both")
+end)

@@ -18,6 +18,15 @@ local cases = {
     { function() return tide.ones(2) + "a" end, "add" },
     { function() return tide.ones(2) .. "a" end, "concatenate" },
     { function() return tide.ones(2) < tide.ones(2) end, "x:lt(y)" },
+    -- x > 1 is 1 < x in Lua: the method is that of what was written
+    { function() return tide.ones(2) > 1 end, "x:gt(1)" },
+    { function() return 0.5 < tide.ones(2) end, "x:gt(0.5)" },
+    { function() return tide.ones(2) < 1 end, "x:lt(1)" },
+    { function() return 1 > tide.ones(2) end, "x:lt(1)" },
+    { function() return tide.ones(2) >= 1 end, "x:ge(1)" },
+    { function() return 1 <= tide.ones(2) end, "x:ge(1)" },
+    { function() return tide.ones(2) <= 1 end, "x:le(1)" },
+    { function() return tide.ones(2) >= tide.ones(2) end, "x:ge(y)" },
     { function() return tide.ones(2):foo() end, "no field or method 'foo'" },
     { function() return tide.ones(2):summ() end, "did you mean 'sum'?" },
     -- shapes

@@ -464,3 +464,14 @@ t.test("a_summary_shows_shapes_parameters_and_memory", function()
     t.is_true(nn.Linear(1000, 1200):summary(tide.ones(1, 1000)):find("1,201,200 to learn), 4.6 MiB", 1, true))
     t.is_true(nn.LSTM(2, 3):summary(tide.ones(4, 1, 2)):find("(4, 1, 3), (1, 1, 3), (1, 1, 3)", 1, true))
 end)
+
+t.test("methods_that_nothing_calls_are_refused_by_a_class", function()
+    for _, case in ipairs { { "__init", "init" }, { "__init__", "init" }, { "_init", "init" }, { "initialize", "init" }, { "new", "init" },
+        { "__call__", "forward" }, { "call", "forward" }, { "__repr__", "describe" } } do
+        local Net = tide.nn.class("Net")
+        t.error_has(function() Net[case[1]] = function() end end,
+            ("class Net: %s would never be called: write function Net:%s(...)"):format(case[1], case[2]))
+        Net.new_head, Net.called, Net.initial = function() end, 1, {}
+        Net[case[2]] = function() return "x" end
+    end
+end)

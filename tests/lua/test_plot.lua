@@ -436,3 +436,24 @@ t.test("pdfs_are_whole", function()
     local opened, closed = count(bytes, "q "), count(bytes, " Q") + count(bytes, "\nQ")
     t.eq(opened, closed)
 end)
+
+t.test("names_of_matplotlib_are_answered", function()
+    for _, name in ipairs { "plot", "imshow", "errorbar", "fill_between", "subplots", "savefig", "semilogy", "show", "legend", "colorbar" } do
+        local told = t.error_has(function() return plot[name] end, "matplotlib's " .. name .. " is ")
+        t.is_false(told:find("\n", 1, true) ~= nil)
+        for path in told:gmatch("tide%.plot%.(%a+)") do
+            t.is_true(rawget(plot, path), path)
+        end
+    end
+    t.error_has(function() plot.line({ 1 }):savefig("x") end, "a plot has no 'savefig': matplotlib's savefig is p:save")
+    for option, here in pairs { c = "color", lw = "linewidth", ls = "linestyle", ms = "markersize", figsize = "width", cmap = "one scale" } do
+        t.error_has(function() plot.line({ 1, 2 }, { [option] = 1 }) end, "no option '" .. option .. "': matplotlib's " .. option .. " is ")
+        t.error_has(function() plot.line({ 1, 2 }, { [option] = 1 }) end, here)
+    end
+    local function colour(c) return plot.line({ 1 }, { color = c }).figure.layers[1].colour end
+    t.eq({ colour "C0", colour "b", colour "r", colour "k" }, { colour "blue", colour "blue", colour "red", colour "black" })
+    t.eq(colour "C1", colour "orange")
+    for short, long in pairs { ["--"] = "dashed", [":"] = "dotted", ["-"] = "solid" } do
+        t.eq(plot.line({ 1, 2 }, { linestyle = short, title = "t" }):svg(), plot.line({ 1, 2 }, { linestyle = long, title = "t" }):svg())
+    end
+end)

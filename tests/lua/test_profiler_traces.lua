@@ -415,6 +415,10 @@ t.test("shapes_part_rows_and_memory_is_its_operators", function()
     t.is_true(text:find("\nf +operator +30 µs +33%.3 %% +30 µs +1 +30 µs +3 KiB  2x4 float32\n"), text)
     t.is_true(profile:table():find("\nf +operator +90 µs +100%.0 %% +90 µs +3 +30 µs +3 KiB"))
     t.eq(select(2, profile:table { top = 1 }:gsub("\n", "")), 3)
+    for theirs, ours in pairs { self_cpu_time_total = "self", cpu_time_total = "total", count = "calls", self_cpu_memory_usage = "memory",
+        cuda_time_total = "device", key = "name" } do
+        t.eq(profile:table { sort_by = theirs }, profile:table { sort_by = ours }, theirs)
+    end
     t.error_has(function() profile:table { sort_by = "size" } end, 'sort_by: expected "self", "total"')
     t.error_has(function() profile:table { top = -1 } end, "option top: expected an integer from 1 on")
 end)

@@ -105,8 +105,8 @@ local function in_tide(name)
     elseif rawget(tide, name) ~= nil then
         return "tide." .. name
     end
-    for _, room in ipairs {"nn", "optim"} do
-        local module = rawget(tide, room)
+    for _, room in ipairs {"nn", "optim", "benchmark", "profiler", "plot", "distributions", "linalg", "autograd", "widgets"} do
+        local module = names.field(tide, room)
         if type(module) == "table" and rawget(module, name) ~= nil then
             return "tide." .. room .. "." .. name
         end
@@ -170,6 +170,10 @@ function suggest.unknown(path)
                 or "a boolean")
         end
         local found = suggest.nearest(path, {(locals()), table.unpack(names.layers(user))})
+        local pytorch = not habits.name(path) and not in_tide(path) and in_pytorch(path)
+        if pytorch then
+            return string.find(pytorch, "^PyTorch") and pytorch or path .. ": " .. pytorch
+        end
         return "nothing is known of '" .. path .. "'" .. (means(path, found) or "")
     end
     local owner
