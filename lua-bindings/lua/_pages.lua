@@ -212,6 +212,31 @@ scheduler's step comes behind the epoch:
 tide.optim.lr_scheduler.CosineAnnealingLR(opt, 50). Loops over single numbers
 are slow in any language: for i = 1, n do x[i] = ... end is better one
 operator over all, and tide --advise FILE says where.
+## matplotlib
+A plot is a value, shown where it is the last of a cell or an input, or by
+p:show(); tide.plot has line, points (scatter), band (fill_between), hist, bar,
+heatmap (imshow of numbers), confusion, image and grid (subplots). What pyplot
+is told afterwards is an option here: title, xlabel, ylabel, xlim, ylim,
+xscale = "log", yscale = "log", label; legends draw themselves where labels are.
+
+> x = tide.linspace(0, 6, 50)
+> mean, std = x:sin(), 0.3
+> p = tide.plot.band(x, mean - std, mean + std, {label = "std", title = "A wave"})
+> p = p + tide.plot.line(x, mean, {label = "mean", linestyle = "--"})
+> p = p + tide.plot.points({1, 3, 5}, {0.8, 0.1, -0.9}, {color = "red", marker = "s", yerr = 0.2})
+
++ lays plots over each other, a grid puts them side by side, save writes SVG,
+PNG, PDF, Vega-Lite (.json) or text by the ending of the name.
+
+> g = tide.plot.grid{p, tide.plot.hist(tide.randn(1000)), columns = 2, title = "Both"}
+> path = os.tmpname() .. ".pdf"
+> g:save(path)
+> os.remove(path)
+true
+
+Colours are names, "#4c78a8", or C0 to C9; a table of counts is
+tide.plot.confusion(targets, predictions, {names = {...}}). See also
+tide.display, tide.interact, tide.progress.
 ## pytorch
 PyTorch's names hold in Tide with torch. read as tide.; ?torch.name tells of
 one what it is here. What differs:

@@ -162,7 +162,12 @@ local function kind(name, parameters, figure, doc, fn)
         o.name = name
         return new(tide.no_grad(fn, check_texts(o)))
     end
-    tide._document(plot[name], name, ("%s(%s%s) -> Plot"):format(name, parameters, figure and ", " .. figure or ""), doc)
+    local signature = tide._doc(read).signature
+    if figure then -- one table has both
+        local inner = tide._doc(read_figure).signature:match("^[^{]*{(.*)}%)$")
+        signature = signature:gsub("}%)$", ""):gsub("%)$", ", {") .. (signature:find("{", 1, true) and ", " or "") .. inner .. "})"
+    end
+    tide._document(plot[name], name, signature .. " -> Plot", doc)
     tide._doc(plot[name]).params = names
 end
 
