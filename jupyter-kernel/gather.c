@@ -1,7 +1,6 @@
 /* gather.c: see gather.h. */
 #include "jupyter-kernel/gather.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,17 +39,17 @@ static void clear(tk_gather *gather) {
 }
 
 /* `output` is stolen; NULL: memory was out. */
-static void append(tk_gather *gather, json_t *output, const json_t *id) {
+static void append(tk_gather *gather, json_t *output, json_t *id) {
     if (gather->clear_next)
         clear(gather);
     if (output && json_array_append_new(gather->outputs, output) == 0)
-        json_array_append_new(gather->ids, id ? json_copy((json_t *)(uintptr_t)id) : json_null());
+        json_array_append_new(gather->ids, id ? json_copy(id) : json_null());
     gather->dirty = true;
 }
 
 /* A part of the message as an output of that type. */
-static json_t *output_of(const char *type, const json_t *content) {
-    json_t *output = json_copy((json_t *)(uintptr_t)content);
+static json_t *output_of(const char *type, json_t *content) {
+    json_t *output = json_copy(content);
     json_object_del(output, "transient");
     json_object_del(output, "status");
     json_object_set_new(output, "output_type", json_string(type));
@@ -58,7 +57,7 @@ static json_t *output_of(const char *type, const json_t *content) {
 }
 
 /* Goes on with the text of the last output, where that is the same stream; false: it isn't. */
-static bool continue_stream(tk_gather *gather, const json_t *content) {
+static bool continue_stream(tk_gather *gather, json_t *content) {
     size_t n = json_array_size(gather->outputs);
     json_t *last = n ? json_array_get(gather->outputs, n - 1) : NULL;
     const json_t *name = json_object_get(last, "name"), *before = json_object_get(last, "text");
@@ -78,8 +77,8 @@ static bool continue_stream(tk_gather *gather, const json_t *content) {
 }
 
 /* Displays of that id, in this widget and in those around it. */
-static void update_displays(tk_gather *gather, const json_t *content) {
-    const json_t *id = json_object_get(json_object_get(content, "transient"), "display_id");
+static void update_displays(tk_gather *gather, json_t *content) {
+    json_t *id = json_object_get(json_object_get(content, "transient"), "display_id");
     for (; id && gather; gather = gather->outer)
         for (size_t k = 0; k < json_array_size(gather->ids); k++)
             if (json_equal(json_array_get(gather->ids, k), id)) {
@@ -88,7 +87,7 @@ static void update_displays(tk_gather *gather, const json_t *content) {
             }
 }
 
-bool tk_gather_add(tk_gather *gather, const char *type, const json_t *content) {
+bool tk_gather_add(tk_gather *gather, const char *type, json_t *content) {
     if (strcmp(type, "update_display_data") == 0) {
         update_displays(gather, content);
         return false;

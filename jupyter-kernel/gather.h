@@ -25,7 +25,7 @@ tk_gather *tk_gather_free(tk_gather *gather);
 
 /* Takes a message of that type that belongs to output (content borrowed); false: it is none, or
  * others may have a share in it (update_display_data). */
-bool tk_gather_add(tk_gather *gather, const char *type, const json_t *content);
+bool tk_gather_add(tk_gather *gather, const char *type, json_t *content);
 
 /* The content of a comm_msg that makes what there is the widget's state; NULL: memory is out. */
 json_t *tk_gather_update(tk_gather *gather);

@@ -172,8 +172,8 @@ local function placed(shape, x, y, r)
     return points
 end
 
-local function draw_marker(pen, layer, x, y, opacity)
-    local r, crosses = layer.size or layer.marker == "." and 1.5 or 3, CROSSES[layer.marker]
+local function draw_marker(pen, layer, x, y, opacity, most)
+    local r, crosses = math.min(layer.size or layer.marker == "." and 1.5 or 3, most or 100), CROSSES[layer.marker]
     if crosses then
         for _, cross in ipairs(crosses) do
             pen:path(placed(cross, x, y, r), { stroke = layer.colour, width = 1.5, opacity = layer.alpha })
@@ -311,7 +311,7 @@ local function draw_key(pen, layer, x, y)
         pen:rect(x, y - 4, 20, 8, fill_of(layer, layer.mark == "band" and 0.25 or 0.9))
     end
     if layer.mark == "points" or layer.marker then
-        draw_marker(pen, layer, x + 10, y)
+        draw_marker(pen, layer, x + 10, y, nil, 5)
     end
 end
 
