@@ -126,15 +126,17 @@ local function sized(o, type_name)
     return all
 end
 
-method("png", "any data=nil, *, str? path=nil, int(1..)? width=nil, int(1..)? height=nil",
+method("png", "any data=nil, *, str? path=nil, int(1..1000)? scale=nil, int(1..)? width=nil, int(1..)? height=nil",
     "An image: the bytes of a PNG file, a path to one, or a tensor (height, width), (channels, height, width) or a batch "
-    .. "of them, of bytes or of floats from 0 to 1; width and height are pixels on the screen. "
-    .. "Example: tide.display.png(tide.rand(3, 8, 8), {width = 80})",
+    .. "of them, of bytes or of floats from 0 to 1; scale makes each pixel of a tensor so large, without smoothing, width and height "
+    .. "are pixels on the screen. Example: tide.display.png(tide.rand(3, 8, 8), {scale = 10})",
     function(o)
         local data, text = given(o)
         if tide.is_tensor(data) then
-            local picture = pixels.of(data, "png")
+            local picture = pixels.enlarge(pixels.of(data, "png"), o.scale or 1)
             data, text = tide._png(picture), pixels.text(picture)
+        elseif o.scale then
+            fail("png: option scale is for tensors: width and height say how large a file is shown")
         elseif type(data) ~= "string" then
             fail("png: argument 1 (data): expected the bytes of a PNG file or a tensor, got %s", tide._describe(data))
         end

@@ -259,3 +259,16 @@ t.test("values_that_cost_much_to_show_are_shown_in_part", function()
     t.eq(tide._html.value(tide.eye(4):to_sparse()), nil)
     t.is_true(#tide._html.value(tide.zeros(4000, 4000)) < 100000)
 end)
+
+t.test("pixels_of_tensors_are_enlarged_without_smoothing", function()
+    local x = tide.tensor({ { 0, 255 } }, { dtype = tide.uint8 })
+    local shown
+    local show = tide._show_value
+    tide._show_value = function(_, value) shown = value end
+    local ok, problem = pcall(tide.display.png, x, { scale = 3 })
+    tide._show_value = show
+    t.is_true(ok, problem)
+    local large = tide.tensor({ { 0, 0, 0, 255, 255, 255 }, { 0, 0, 0, 255, 255, 255 }, { 0, 0, 0, 255, 255, 255 } }, { dtype = tide.uint8 })
+    t.eq(shown:__display()["image/png"], tide._base64(tide._png(large:unsqueeze(3):contiguous())))
+    t.error_has(function() tide.display.png("\137PNG\r\n\26\n", { scale = 2 }) end, "option scale is for tensors")
+end)
