@@ -272,3 +272,10 @@ t.test("pixels_of_tensors_are_enlarged_without_smoothing", function()
     t.eq(shown:__display()["image/png"], tide._base64(tide._png(large:unsqueeze(3):contiguous())))
     t.error_has(function() tide.display.png("\137PNG\r\n\26\n", { scale = 2 }) end, "option scale is for tensors")
 end)
+
+t.test("json_that_is_read_is_written_as_it_was", function()
+    local json = tide._json
+    for _, text in ipairs { "[]", "{}", '{"a":[],"b":{},"c":[[],{}],"d":null,"e":[1,"x",true]}', "[[[]]]" } do
+        t.eq(json.encode(json.decode(text), "test"), text)
+    end
+end)
