@@ -389,7 +389,14 @@ function draw(fig, columns, color, inside)
         table.insert(lines, 1, cut(fig.ylabel, columns))
     end
     if fig.title then
-        table.insert(lines, 1, (" "):rep(left) .. centre(cut(fig.title, columns - left), columns - left))
+        local width = columns - left
+        if fig.picture then -- which may be narrower
+            width = 0
+            for _, line in ipairs(lines) do
+                width = math.max(width, seen_width(line))
+            end
+        end
+        table.insert(lines, 1, (" "):rep(left) .. centre(cut(fig.title, columns - left), math.min(width, columns - left)))
     end
     for _, note in ipairs(fig.notes or {}) do
         lines[#lines + 1] = note
