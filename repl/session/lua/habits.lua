@@ -113,7 +113,9 @@ end
 local function bracket_hint(tokens, i)
     local token = tokens[i]
     local open, owner = open_bracket(tokens, i)
-    if open == "(" and token.text == "=" and is_value(owner) then
+    if token.text == "(" and tokens[i - 1] and tokens[i - 1].text == "," and (tokens[1].text == "local" or tokens[1].text == "for") then
+        return "several values: local a, b, c = f(); the parts of a table are t[1], t[2]"
+    elseif open == "(" and token.text == "=" and is_value(owner) then
         local name = tokens[i - 1].text
         return string.format("options go into a table: f(x, {%s = ...})%s", name,
             (name == "dim" or name == "axis") and "; dims count from 1, -1 is the last" or "")
