@@ -80,7 +80,9 @@ end
 local function axis(layers, direction, options)
     local names, zero, pad = nil, false, direction == "y" and 0.05 or 0
     for _, layer in ipairs(layers) do
-        names = names or direction == "x" and layer.names or nil
+        if direction == "x" and layer.names and #layer.names > (names and #names or -1) then
+            names = layer.names
+        end
         zero = zero or direction == "y" and layer.mark == "rects"
         pad = math.max(pad, direction == "x" and (layer.mark == "points" or layer.mark == "errors") and 0.03 or 0)
     end

@@ -333,7 +333,7 @@ end
 
 local function only_bars(fig)
     for _, layer in ipairs(fig.layers) do
-        if layer.mark ~= "rects" or not layer.names then
+        if layer.mark ~= "rects" or not layer.names or #layer.y ~= #fig.x.names then
             return false
         end
     end

@@ -326,6 +326,14 @@ t.test("layers_lie_on_the_same_axes", function()
     t.eq((plot.line({ 1 }) + plot.line({ 1 }, { yscale = "log" })).figure.y.log, true)
 end)
 
+t.test("bars_of_other_lengths_lie_over_each_other", function()
+    for _, p in ipairs { plot.bar({ 1, 2, 3 }) + plot.bar({ 4 }), plot.bar({ 4 }) + plot.bar({ 1, 2, 3 }), plot.bar({}) + plot.bar({ 1 }),
+        plot.bar({ 1, 2, 3 }) + plot.line({ 3, 2, 1 }), plot.hist({ 1, 2 }) + plot.bar({ 1, 2, 3 }) } do
+        t.is_true(#tostring(p) > 0 and p:svg():find("</svg>", 1, true) and json.encode(p:vega(), "vega"))
+        t.is_true(#p.figure.x.names >= 1 and p.figure.x.high >= 1.5)
+    end
+end)
+
 t.test("colours_differ_and_bands_take_that_of_their_curve", function()
     local function colours(p)
         local list = {}
