@@ -148,17 +148,18 @@ void tk_aborting_rest(tk_aborting *a, tk_moment now) {
 
 /* Was the request of this header on its way when the failed cell was answered? */
 static bool was_on_its_way(const tk_aborting *a, const tk_abort_entry *entry, const json_t *header,
-                           tk_moment now) {
-    const int64_t doubt = INT64_C(1000) * TK_ABORT_FIRST_MS;
+                           bool notebook, tk_moment now) {
+    const int64_t between = notebook ? INT64_C(1000) * TK_ABORT_ROW_MS : 0;
+    const int64_t doubt = INT64_C(1000) * TK_ABORT_FIRST_MS + between;
     int64_t date;
     if (!entry->has_offset || !header_date(header, &date)) /* it may have waited in the socket */
         return a->rested_us < entry->left_us || now.steady_us < entry->left_us + doubt;
     if (!has_our_clock(entry))
         return date + entry->offset_us < entry->until_us + doubt;
-    return date < entry->until_us;
+    return date < entry->until_us + between;
 }
 
-bool tk_aborting_covers(tk_aborting *a, const json_t *header, tk_moment now) {
+bool tk_aborting_covers(tk_aborting *a, const json_t *header, bool notebook, tk_moment now) {
     int i = find(a, header_session(header));
     tk_abort_entry *entry = i < 0 ? NULL : &a->entries[i];
     if (!entry || !entry->covers)
@@ -166,6 +167,6 @@ bool tk_aborting_covers(tk_aborting *a, const json_t *header, tk_moment now) {
     /* What came in so long a wait is new, whatever a clock that was set may say. */
     if (a->rested_us > entry->left_us + INT64_C(1000) * TK_ABORT_TRUST_MS)
         return false;
-    entry->aborts = was_on_its_way(a, entry, header, now);
+    entry->aborts = was_on_its_way(a, entry, header, notebook, now);
     return entry->aborts;
 }

@@ -4,7 +4,9 @@
  * their way when the answer to the failed one leaves: those that are dated before it left. What is
  * dated after it was sent by who could have known, and runs. Where a request was on its way, those
  * behind it may be dated later than the answer to the failed one and still be of its row: they
- * are, if they are dated before its own answer left.
+ * are, if they are dated before its own answer left. A browser that is busy dates the next cell of
+ * a row some milliseconds after the kernel has answered the one before, of which it doesn't know
+ * yet; its requests name their cells, and nobody presses a button so soon after an error is shown.
  *
  * A header's date is taken by a clock that may not be ours. That it is shows in requests that seem
  * to have travelled for no time and not for long; else how much it differs shows in the fastest of
@@ -19,6 +21,7 @@
 enum {
     TK_ABORT_SAME_MS = 10,      /* who seems to send no longer before has our clock */
     TK_ABORT_FIRST_MS = 5,      /* in doubt, what was sent so soon after the failure is not run */
+    TK_ABORT_ROW_MS = 250,      /* from cell to cell of a row that a notebook sends */
     TK_ABORT_REACTION_US = 250, /* nobody answers an answer as fast */
     TK_ABORT_TRUST_MS = 5000,   /* then a row has ended, and no header's date is asked */
     TK_ABORT_SESSIONS = 16      /* front ends that are remembered */
@@ -59,8 +62,9 @@ void tk_aborting_answered(tk_aborting *a, const json_t *header, tk_moment now);
 /* There was no request, and the wait for one has ended. */
 void tk_aborting_rest(tk_aborting *a, tk_moment now);
 
-/* Is the cell of this header, which was heard, not to be run? */
-bool tk_aborting_covers(tk_aborting *a, const json_t *header, tk_moment now);
+/* Is the cell of this header, which was heard, not to be run? `notebook`: the request names the
+ * cell of a notebook. */
+bool tk_aborting_covers(tk_aborting *a, const json_t *header, bool notebook, tk_moment now);
 
 /* The microseconds of a header's date ("2026-01-31T23:59:59.123456Z"; without a zone it is UTC)
  * since 1970. False when it is none. */

@@ -133,7 +133,8 @@ static json_t *aborted(void) {
 json_t *tk_handle_execute(tk_kernel *kernel, const tk_request *request) {
     const json_t *content = request->message->content;
     tk_cell cell = {.count = tide_session_count(kernel->session)};
-    if (tk_aborting_covers(&kernel->aborting, request->message->header, tk_kernel_now()))
+    bool notebook = json_is_string(json_object_get(request->message->metadata, "cellId"));
+    if (tk_aborting_covers(&kernel->aborting, request->message->header, notebook, tk_kernel_now()))
         return aborted();
     cell.code = tk_field_string(content, "code", &cell.len);
     if (!cell.code)

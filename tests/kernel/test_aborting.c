@@ -28,13 +28,18 @@ static tk_moment at(double ms) {
 
 /* Is a cell that was sent and received at these times (ms; sent < 0: no date) aborted? It is
  * answered at once. */
-static bool aborted(tk_aborting *a, const char *session, double sent, double received) {
+static bool aborted_of(tk_aborting *a, const char *session, bool notebook, double sent,
+                       double received) {
     json_t *h = header(session, sent < 0 ? NULL : date_of(sent));
     tk_aborting_hear(a, h, at(received));
-    bool covers = tk_aborting_covers(a, h, at(received));
+    bool covers = tk_aborting_covers(a, h, notebook, at(received));
     tk_aborting_answered(a, h, at(received));
     json_decref(h);
     return covers;
+}
+
+static bool aborted(tk_aborting *a, const char *session, double sent, double received) {
+    return aborted_of(a, session, false, sent, received);
 }
 
 /* A cell that was sent at this time by its own clock arrives a tenth of a millisecond later by ours
@@ -50,6 +55,18 @@ static void fail_off(tk_aborting *a, const char *session, double sent, double of
 
 static void fail(tk_aborting *a, const char *session, double sent, double answered) {
     fail_off(a, session, sent, 0, answered);
+}
+
+TEST(a_browser_is_slow_from_cell_to_cell_of_a_row) {
+    tk_aborting a = {0};
+    fail(&a, "browser", 1000, 1001);
+    for (int k = 1; k <= 40; k++) /* dated long after the answer to the failed one */
+        CHECK(aborted_of(&a, "browser", true, 1001 + 40 * k, 1001.5 + 40 * k));
+    CHECK(!aborted_of(&a, "browser", true, 1001 + 40 * 40 + 252, 1001 + 40 * 40 + 253));
+    fail(&a, "browser", 9000, 9001);
+    CHECK(!aborted_of(&a, "browser", true, 9252, 9253)); /* a person */
+    fail(&a, "script", 9000, 9001);
+    CHECK(!aborted_of(&a, "script", false, 9001.4, 9001.5)); /* names no cell, and had the answer */
 }
 
 TEST(dates_in_the_forms_that_front_ends_write) {
@@ -175,6 +192,7 @@ int main(void) {
     RUN(a_client_that_waits_for_every_answer_loses_nothing);
     RUN(what_was_on_its_way_and_comes_late);
     RUN(a_row_to_its_end_but_not_for_ever);
+    RUN(a_browser_is_slow_from_cell_to_cell_of_a_row);
     RUN(by_a_clock_that_is_wrong);
     RUN(a_clock_that_is_set_back_aborts_nothing_for_long);
     RUN(without_dates_what_waited_in_the_socket);
