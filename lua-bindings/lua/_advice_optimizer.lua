@@ -31,7 +31,7 @@ local function begin_of(view, i, previous)
 end
 
 local function by_hand(view)
-    local leaves, params, found = view:leaves(), {}, { count = 0, cost = 0, calls = 0, params = {} }
+    local leaves, params, found = view:leaves(), {}, { count = 0, cost = 0, calls = 0, params = {}, made = {} }
     local costs, previous = {}, 0
     for i = 1, view.n do
         local site = view.sites[view.site[i]]
@@ -49,6 +49,9 @@ local function by_hand(view)
             found.count, found.calls, previous = found.count + 1, found.calls + i - from + 1, i
             for j = from, i do
                 found.cost = found.cost + view.cost[j]
+                if view.nout[j] > 0 and not view.sites[view.site[j]].kind.inplace and not view:is_view(j) then
+                    found.made[view.obj[view:result(j)]] = j
+                end
             end
             costs[site] = (costs[site] or 0) + view.cost[i]
             if not found.site or costs[site] > costs[found.site] then
@@ -57,6 +60,89 @@ local function by_hand(view)
         end
     end
     return found
+end
+
+-- ---- which optimizer it is ----
+
+local ROOTS = { sqrt = true, rsqrt = true }
+
+-- Is a number among a call's arguments?
+local function has_number(arguments, number)
+    for _, argument in ipairs(arguments or {}) do
+        if argument[2] == number then
+            return true
+        end
+    end
+    return false
+end
+
+-- What an update does: how many tensors of the parameter's size it keeps from step to step (written in place, or made by
+-- an earlier update), whether these fade, how many roots it takes, what else tells optimizers apart.
+local function traits_of(view, found, param)
+    local own = view.obj[view:input(param.to, 1)]
+    local traits = { states = 0, roots = 0 }
+    local kept, made = {}, {}
+    local function keep(obj)
+        if obj ~= own and not made[obj] and not kept[obj] then
+            kept[obj] = true
+            traits.states = traits.states + 1
+        end
+    end
+    for i = param.from, param.to do
+        local kind = view.sites[view.site[i]].kind
+        local base, arguments = kind.base, view.arguments[view.args[i]]
+        for k = 1, view.nin[i] do
+            local obj = view.obj[view:input(i, k)]
+            if found.made[obj] and found.made[obj] < param.from or k == 1 and kind.inplace then
+                keep(obj)
+            end
+            traits.fades = traits.fades or kept[obj] and (base == "mul" or base == "lerp" or base == "div")
+            traits.ends_in_state = i == param.to and k > 1 and kept[obj]
+        end
+        if view.nout[i] > 0 and not kind.inplace then
+            made[view.obj[view:result(i)]] = true
+        end
+        if ROOTS[base] or base == "pow" and (has_number(arguments, 0.5) or has_number(arguments, -0.5)) then
+            traits.roots = traits.roots + 1
+        end
+        traits.maximum = traits.maximum or base == "maximum" or base == "fmax"
+        traits.sign = traits.sign or base == "sign"
+        traits.decays = traits.decays or i < param.to and kind.inplace and base == "mul" and view.obj[view:input(i, 1)] == own
+    end
+    return traits
+end
+
+-- Its name in tide.optim and the options that make it that; nil where none does the same.
+local function name_of(traits)
+    local states, roots = traits.states, traits.roots
+    if traits.sign then
+        return nil
+    elseif roots == 0 and states == 0 then
+        return "SGD"
+    elseif roots == 0 and states == 1 then
+        return "SGD", "momentum", 0.9
+    elseif roots == 0 then
+        return states == 2 and traits.maximum and "Adamax" or nil
+    elseif states == 0 then
+        return nil
+    elseif states == 1 then
+        return traits.fades and "RMSprop" or "Adagrad"
+    elseif roots > 1 and not traits.maximum then
+        return "Adadelta"
+    elseif traits.ends_in_state then
+        return "RMSprop", "momentum", 0.9
+    elseif states > 2 and traits.maximum then
+        return traits.decays and "AdamW" or "Adam", "amsgrad", true
+    end
+    return traits.decays and "AdamW" or "Adam"
+end
+
+local function fix_of(name, option)
+    if not name then
+        return "tide.foreach over the list of parameters and that of gradients: a call is for all of them"
+    end
+    return ("local optimizer = tide.optim.%s(params, {lr = …%s}), and optimizer:step()"):format(name,
+        option and (", %s = %s"):format(option, option == "amsgrad" and "true" or "…") or "")
 end
 
 local function fresh_params(view, layouts, replay)
@@ -95,8 +181,8 @@ local function update_text(view, param, v, replay)
     return "do\n" .. table.concat(lines, "\n") .. "\nend"
 end
 
--- A step as it was recorded, against one of the optimizer that takes about so many calls for a parameter.
-local function build_hand(view, found, replay)
+-- A step as it was recorded, against one of the optimizer that it is, or of one that takes about so many calls.
+local function build_hand(view, found, replay, name, option, value)
     local layouts, updates, v = {}, {}, {}
     for k, param in ipairs(found.params) do
         layouts[k] = param.layout
@@ -107,8 +193,12 @@ local function build_hand(view, found, replay)
     end
     local params = fresh_params(view, layouts, replay)
     local each = math.max(1, found.calls // found.count)
-    local optimizer = each <= 2 and tide.optim.SGD(params, { lr = 1e-4 })
-        or each <= 4 and tide.optim.SGD(params, { lr = 1e-4, momentum = 0.9 }) or tide.optim.Adam(params, { lr = 1e-4 })
+    name = name or each <= 4 and "SGD" or "Adam"
+    local options = { lr = 1e-4 }
+    if option then
+        options[option] = value
+    end
+    local optimizer = tide.optim[name](params, options)
     return replay.compile(table.concat(updates, "\n"), { v = v }), replay.compile("optimizer:step()", { optimizer = optimizer })
 end
 
@@ -118,10 +208,11 @@ local function hand_written(view, add, replay)
     if n < LEAST_PARAMS or found.count < LEAST_STEPS * n or found.cost < 0.05 * view.wall then
         return
     end
-    local gain = replay.gain(function() return build_hand(view, found, replay) end)
+    local name, option, value = name_of(traits_of(view, found, found.params[1]))
+    local gain = replay.gain(function() return build_hand(view, found, replay, name, option, value) end)
     add { kind = "optimizer", site = found.site, count = found.count, cost = found.cost,
         text = ("%s × %s on %d parameters one at a time: an optimizer by hand"):format(view.count_text(found.count),
-            found.site.name, n), fix = "local optimizer = tide.optim.SGD(params, {lr = …}), and optimizer:step()",
+            found.site.name, n), fix = fix_of(name, option),
         gain = gain or 2, measured = gain ~= nil, least = 1.05 }
 end
 
