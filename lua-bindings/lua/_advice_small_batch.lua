@@ -58,11 +58,11 @@ local function row_cost(view, i, after)
     return cost
 end
 
--- Products of these calls whose rows don't come from one another: how many, one of them, and what they cost with the
--- calls that go on with one row's results alone, which are noted in `claimed`.
+-- Products of these calls whose rows don't come from one another: how many, one of them, what they cost with the calls
+-- that go on with one row's results alone, which are noted in `claimed`, and how many of those there are.
 local function study(view, calls, claimed)
     local copies, from = view:copies(), {} -- by storage: of which product it is, 0 where of several
-    local count, cost, example, nth, apart = 0, 0, nil, 0, calls[2] and calls[2] - calls[1] or 1
+    local count, cost, example, nth, more, apart = 0, 0, nil, 0, 0, calls[2] and calls[2] - calls[1] or 1
     local last = math.min(view.n, calls[#calls] + apart - 1)
     for i = calls[1], last do
         local is_product, origin = i == calls[nth + 1], nil
@@ -80,7 +80,7 @@ local function study(view, calls, claimed)
             origin = origin and 0 or nth
         elseif origin == nth and not view.sites[view.site[i]].kind.inplace then
             cost = cost + view.cost[i] + view.back[i] + (copies[i] or 0)
-            claimed[i] = true
+            claimed[i], more = true, more + 1
         elseif origin then
             origin = 0
         end
@@ -88,7 +88,7 @@ local function study(view, calls, claimed)
             from[view.obj[view:result(i, k)]] = origin
         end
     end
-    return count, cost, example
+    return count, cost, example, more
 end
 
 local function distinct_rows(view, calls)
@@ -102,7 +102,8 @@ local function distinct_rows(view, calls)
     return n
 end
 
-local function build(view, i, count, apart, replay)
+-- A product of each row, and so many calls that go on with it, against all rows at once.
+local function build(view, i, count, more, apart, replay)
     local row, matrix = parts_of(view, i)
     local width = view:layout(row).numel
     local each = math.max(view.cost[i], 500)
@@ -118,8 +119,9 @@ local function build(view, i, count, apart, replay)
     local one = turned and ("w:mv(%s)"):format(apart and "list[k]:view{-1}" or "x[k]")
         or ("%s:mm(w)"):format(apart and "list[k]:view{1, -1}" or "x[{{k, k}}]")
     local all = apart and "tide.stack(list):view{n, -1}" or "x"
-    return replay.compile("for k = 1, n do local r = " .. one .. " end", values),
-        replay.compile("local r = " .. all .. ":mm(" .. (turned and "w:t()" or "w") .. ")", values)
+    local on = (" r = r:relu()"):rep(math.min(more // count, 16))
+    return replay.compile("for k = 1, n do local r = " .. one .. on .. " end", values),
+        replay.compile("local r = " .. all .. ":mm(" .. (turned and "w:t()" or "w") .. ")" .. on, values)
 end
 
 local function groups_of(view)
@@ -142,14 +144,14 @@ return function(view, add, replay)
     local claimed = {}
     for _, group in ipairs(groups_of(view)) do
         local site = group.site
-        local count, cost, example = 0, 0, nil
+        local count, cost, example, more = 0, 0, nil, 0
         if not claimed[group.calls[1]] or not claimed[group.calls[#group.calls]] then
-            count, cost, example = study(view, group.calls, claimed)
+            count, cost, example, more = study(view, group.calls, claimed)
         end
         if count >= LEAST and cost > 0.05 * view.wall and distinct_rows(view, group.calls) >= LEAST / 2 then
             local row, other = parts_of(view, group.calls[1]), parts_of(view, group.calls[2])
             local apart = view.obj[row] ~= view.obj[other]
-            local gain = replay.gain(function() return build(view, example, count, apart, replay) end)
+            local gain = replay.gain(function() return build(view, example, count, more, apart, replay) end)
             local _, matrix = parts_of(view, example)
             local known = names.rows({ site })
             add { kind = "small_batch", site = site, count = count, cost = cost,

@@ -16,8 +16,9 @@ local function pieces_of(view, i)
 end
 
 -- "rows": other places of one tensor; "lists": no recorded call made them, and no call before took them; nil: neither.
+-- What calls over lists make (foreach.norm) is not seen here: tensors of no dims may be theirs.
 local function source_of(view, i, before)
-    local born, same, fresh, taken = view:lives(), true, true, {}
+    local born, same, fresh, taken = view:lives(), true, #view:layout(view:input(i, 1)).shape > 0, {}
     for k = 1, view.nin[before] do
         taken[view.obj[view:input(before, k)]] = true
     end

@@ -416,6 +416,33 @@ end
 twins.adam_decaying = { { "optimizer" }, function() by_hand({ 8, 8, 8, 8, 8, 8 }, 100, decaying) end,
     function() by_hand({ 8, 8, 8, 8, 8, 8 }, 100, decaying, "AdamW", { lr = 0.01, weight_decay = 0.01 }, true) end }
 
+-- ---- norms of gradients ----
+
+local function bounded(mended)
+    local params, last = {}, nil
+    for k = 1, 30 do
+        params[k] = leaf(40, 40)
+        params[k].grad = tide.randn(40, 40)
+    end
+    for _ = 1, 100 do
+        if mended then
+            last = tide.nn.utils.clip_grad_norm_(params, 1.0)
+        else
+            local sum = 0
+            for _, p in ipairs(params) do
+                sum = sum + p.grad:pow(2):sum():item()
+            end
+            for _, p in ipairs(params) do
+                p.grad:mul_(math.min(1, 1 / math.sqrt(sum)))
+            end
+            last = sum
+        end
+    end
+    return last
+end
+-- lists of norms that tide.foreach makes are none of Lua's
+twins.norm_of_gradients = { {}, function() bounded(false) end, function() bounded(true) end, "batch" }
+
 -- ---- two mistakes ----
 
 local function both(one, other) return { { twins[one][1][1], twins[other][1][1] },

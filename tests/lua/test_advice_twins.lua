@@ -24,7 +24,7 @@ for name, twin in pairs(require "advice_twins") do
         end)
         advised.try(function(last)
             local advice = advice_of(mended)
-            local alarm = first(advice, kinds, true)
+            local alarm = first(advice, kinds, true) or forbidden and first(advice, { forbidden }, true)
             t.is_true(not last or not alarm, ("mended: %s: %s"):format(alarm, advice))
             return not alarm
         end)
