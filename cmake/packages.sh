@@ -5,9 +5,12 @@
 tide_build_packages="gcc g++ libc6-dev cmake ninja-build pkgconf|pkg-config liblua5.4-dev
     libdnnl-dev libopenblas-openmp-dev libsleef-dev libzmq3-dev libjansson-dev
     libsodium-dev zlib1g-dev libpng-dev"
-tide_test_packages="lua5.4 luajit python3 python3-jupyter-client python3-nbclient python3-nbconvert
-    python3-jupyter-kernel-test python3-numpy time"
 tide_pack_packages="python3 patchelf binutils dpkg-dev file git"
+tide_test_packages="$tide_pack_packages lua5.4 luajit python3-jupyter-client python3-nbclient python3-nbconvert
+    python3-jupyter-kernel-test python3-numpy time"
+tide_cross_packages="cmake ninja-build pkgconf ccache gcc-aarch64-linux-gnu g++-aarch64-linux-gnu
+    libc6-dev-arm64-cross qemu-user-static liblua5.4-dev:arm64 libdnnl-dev:arm64 libopenblas-openmp-dev:arm64
+    libsleef-dev:arm64 libzmq3-dev:arm64 libjansson-dev:arm64 libsodium-dev:arm64 zlib1g-dev:arm64 libpng-dev:arm64"
 tide_ci_packages="ccache git clang libclang-rt-14-dev|libclang-rt-dev clang-format debootstrap"
 
 # How the tests are built: kernels for all instruction sets, and a warning is an error.
@@ -55,7 +58,7 @@ tide_as_root() {
 # tide_install PACKAGES...: installs those of them that are missing. Where that is impossible, one line
 # names them, and the script ends with 1.
 tide_install() {
-    local missing sudo log="$root/build/packages.log"
+    local missing sudo why log="$root/build/packages.log"
     command -v apt-get >/dev/null && command -v dpkg-query >/dev/null || return 0
     missing=$(tide_missing "$@")
     [[ $missing ]] || return 0
@@ -70,8 +73,8 @@ tide_install() {
     # An update may fail for a source that isn't ours; whether the packages can be had shows next.
     $apt update </dev/null >"$log" 2>&1
     if ! $apt install --no-install-recommends $missing </dev/null >>"$log" 2>&1; then
-        grep -m 3 '^E:' "$log" >&2 || tail -n 5 "$log" >&2
-        tide_say "missing packages, and apt-get could not install them: $missing"
+        why=$(sed -n 's/^E: *//p' "$log" | head -n 1)
+        tide_say "apt-get could not install $missing: ${why:-$(tail -n 1 "$log")} (log: build/packages.log)"
         exit 1
     fi
 }
@@ -136,15 +139,29 @@ tide_configured() {
 }
 
 # tide_build PRESET [-DNAME=VALUE...] [TARGETS...]: configures where that hasn't been done or was done with other
-# options, and builds.
+# options, and builds. Two builds of one folder would write over each other's objects: the second waits.
 tide_build() {
+    mkdir -p "$root/build" || return 1
+    if ! command -v flock >/dev/null; then
+        tide_build_alone "$@"
+        return
+    fi
+    (
+        if ! flock -n 9; then
+            tide_say "build/$1 is being built already: waiting for it"
+            flock 9
+        fi
+        tide_build_alone "$@"
+    ) 9>"$root/build/$1.lock"
+}
+
+tide_build_alone() {
     local preset=$1 dir="$root/build/$1" log="$root/build/$1.log" options=() weight sum=0 steps=0 step
     shift
     while [[ ${1-} == -D* ]]; do
         options+=("$1")
         shift
     done
-    mkdir -p "$root/build"
     # A build folder that was copied from elsewhere knows the wrong sources.
     if [[ -f $dir/CMakeCache.txt ]] &&
         ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$dir/CMakeCache.txt"; then

@@ -5,7 +5,9 @@
 #include "engine/core/openmp.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <limits.h>
+#include <link.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,6 +31,21 @@ static td_status fail_load(const td_library *library) {
     return td_fail(TD_EINTERNAL, "%s can't be loaded: %s", library->name, why);
 }
 
+/* Whether a file ends before its table of sections, which linkers put last, as after half an
+ * install: the loader maps it all the same, and SIGBUS ends whoever touches what is missing. */
+static bool is_cut(const char *path) {
+    ElfW(Ehdr) head;
+    FILE *file = fopen(path, "rbe");
+    bool cut = false;
+    if (file && fread(&head, sizeof head, 1, file) == 1 && !memcmp(head.e_ident, ELFMAG, SELFMAG))
+        cut = fseek(file, 0, SEEK_END) == 0 &&
+              (unsigned long)ftell(file) <
+                  head.e_shoff + (unsigned long)head.e_shnum * head.e_shentsize;
+    if (file)
+        fclose(file);
+    return cut;
+}
+
 td_status td_library_load(const td_library *library, const void **table) {
     char path[PATH_MAX];
     const char *folder;
@@ -38,6 +55,9 @@ td_status td_library_load(const td_library *library, const void **table) {
     snprintf(path, sizeof path, "%.*s%s", len, folder, library->file);
     if (!td_memory_has_room(library->room))
         return td_fail(TD_ENOMEM, "out of memory");
+    if (is_cut(path))
+        return td_fail(TD_EINTERNAL, "%s can't be loaded: %s is cut short: install Tide again",
+                       library->name, path);
     void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (module)
         td_openmp_find(module);

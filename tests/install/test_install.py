@@ -108,6 +108,18 @@ class Install(unittest.TestCase):
         done = run(program, env=os.environ | {"LD_LIBRARY_PATH": library})
         self.assertEqual((done.stdout, done.stderr), (f"{cached('CMAKE_PROJECT_VERSION')} 2 dims\n", ""))
 
+    def test_a_module_that_was_cut_short_is_an_error(self):
+        broken = os.path.join(self.folder.name, "broken")
+        shutil.copytree(self.prefix, broken)
+        module, = glob.glob(os.path.join(glob.escape(broken), "lib*", "**", "libtide-onednn.so"), recursive=True)
+        whole = os.path.getsize(module)
+        for size in (whole - 1, whole // 2, 100, 0):
+            os.truncate(module, size)
+            done = run(os.path.join(broken, "bin", "tide"), "-e", "tide.ones(1, 3, 64, 64):conv2d(tide.ones(20, 3, 3, 3))")
+            with self.subTest(size=size):
+                self.assertEqual(done.returncode, 1)
+                self.assertRegex(done.stderr.splitlines()[0], r"oneDNN can't be loaded: .*(cut short|too short)")
+
     def test_uninstalling_leaves_nothing(self):
         prefix = os.path.join(self.folder.name, "gone")
         build = os.path.join(self.folder.name, "build")  # a manifest of our own

@@ -76,6 +76,58 @@ class Build(unittest.TestCase):
         self.assertFalse(configured("-DTIDE_ISA=native", "-DTIDE_TESTS=ON"))
 
 
+class Troubles(unittest.TestCase):
+    """What is in the way of a build is said in a line, by programs of ours in the place of the system's."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="tïde with spaces ")
+        self.addCleanup(folder.cleanup)
+        self.root, self.bin = folder.name, os.path.join(folder.name, "bin")
+        os.makedirs(self.bin)
+
+    def program(self, name, text):
+        with open(os.path.join(self.bin, name), "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/bash\n{text}\n")
+        os.chmod(file.name, 0o755)
+
+    def start(self, script):
+        return subprocess.Popen(["bash", "-c", f'. "{PACKAGES}"; root="{self.root}"; {script}'], stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                env=os.environ | {"PATH": self.bin + ":" + os.environ["PATH"]})
+
+    def test_two_builds_of_a_folder_come_one_after_the_other(self):
+        log = os.path.join(self.root, "what cmake did")
+        self.program("cmake", f"""[[ $1 != --preset ]] || {{ mkdir -p build/x; : >build/x/build.ninja; exit; }}
+            echo begin >>"{log}"; sleep 1; echo end >>"{log}" """)
+        self.program("ninja", "exit 0")
+        builds = [self.start("tide_build x all") for _ in range(3)]
+        said = [build.communicate()[1] for build in builds]
+        self.assertEqual([build.returncode for build in builds], [0, 0, 0], said)
+        with open(log, encoding="utf-8") as file:
+            self.assertEqual(file.read().split(), ["begin", "end"] * 3)
+        self.assertEqual(sum("build/x is being built already: waiting for it\n" in text for text in said), 2, said)
+
+    def test_a_failed_build_fails(self):
+        self.program("cmake", "[[ $1 != --preset ]] || exit 0; echo 'x.c:1: error: no'; exit 1")
+        self.program("ninja", "exit 0")
+        build = self.start("tide_build x; echo $?")
+        out, said = build.communicate()
+        self.assertEqual(out, "1\n")
+        self.assertIn("x.c:1: error: no\ntide: building failed (log: build/x.log)\n", said)
+
+    def test_without_a_network_one_line_says_why(self):
+        self.program("apt-get", """[[ $* == *update* ]] && exit 0
+            for one in a b c; do echo "E: Failed to fetch http://x/$one  Temporary failure resolving 'x'"; done; exit 100""")
+        self.program("dpkg-query", "exit 1")
+        self.program("id", "echo 0")
+        build = self.start("tide_install gcc 'pkgconf|pkg-config'")
+        out, said = build.communicate()
+        self.assertEqual((build.returncode, out), (1, ""))
+        self.assertEqual(said.splitlines()[1:], [
+            "tide: apt-get could not install gcc pkgconf: Failed to fetch http://x/a  Temporary failure resolving 'x' "
+            "(log: build/packages.log)"])
+
+
 class InstructionSets(unittest.TestCase):
     def sets(self, isa, processor="x86_64"):
         with tempfile.TemporaryDirectory() as folder:
