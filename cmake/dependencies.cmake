@@ -23,7 +23,7 @@ target_link_libraries(dnnl_external INTERFACE ${DNNL_LIBRARY})
 
 # The interpreter is linked statically and its symbols exported, as lua5.4 itself does, so that C
 # modules find them and calls into it cost no indirection.
-find_library(LUA_STATIC NAMES liblua5.4.a liblua-5.4.a liblua54.a liblua.a HINTS ${LUA_LIBRARY_DIRS} REQUIRED)
+find_library(LUA_STATIC NAMES liblua5.4.a liblua-5.4.a liblua54.a liblua.a NAMES_PER_DIR HINTS ${LUA_LIBRARY_DIRS} REQUIRED)
 add_library(lua_static INTERFACE)
 target_include_directories(lua_static SYSTEM INTERFACE ${LUA_INCLUDE_DIRS})
 target_link_libraries(lua_static INTERFACE ${LUA_STATIC} m ${CMAKE_DL_LIBS})

@@ -1,4 +1,4 @@
-# What tests need in their environment, and how much more time, when the build has sanitizers.
+# What tests need in their environment, and how much more time, when the build has sanitizers or is another machine's.
 #
 # TIDE_TEST_ENVIRONMENT: for every test. TIDE_TEST_SLOWDOWN: factor on timeouts. TIDE_TEST_PRELOAD: for
 # programs that aren't ours and load our libraries.
@@ -7,6 +7,9 @@ set(TIDE_TEST_ENVIRONMENT "XDG_STATE_HOME=${PROJECT_BINARY_DIR}/tests/state")
 set(TIDE_TEST_PRELOAD "")
 set(TIDE_TEST_SLOWDOWN 1)
 
+if(CMAKE_CROSSCOMPILING) # the emulator
+    set(TIDE_TEST_SLOWDOWN 20)
+endif()
 if(TIDE_SANITIZE MATCHES "address")
     set(TIDE_TEST_SLOWDOWN 5)
     # A failed allocation is an ordinary error in Tide: the allocator must return NULL as malloc does.

@@ -307,7 +307,7 @@ static td_status run_wanted(td_grad *grad, const td_value *operands, unsigned pl
     const td_formula *f = grad->op->programs;
     const td_program *p = f->joint[places];
     td_tensor *outs[MOST_GRADIENTS];
-    int params[MOST_GRADIENTS], n = 0;
+    int params[MOST_GRADIENTS] = {0}, n = 0;
     for (int place = 0; place < f->ngradients; place++)
         for (int k = 0; places >> place & 1 && k < grad->op->nparams; k++)
             if (f->place[k] == place)
