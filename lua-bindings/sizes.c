@@ -4,6 +4,8 @@
 #include "lua-bindings/modules.h"
 #include "lua-bindings/tensor.h"
 
+#include <string.h>
+
 static const char sizes_key = 0;
 
 /* A number that luaL_Buffer can take: others' values may stand where sizes do. */
@@ -38,6 +40,16 @@ static int sizes_equal(lua_State *L) {
     return 1;
 }
 
+/* x.shape:unpack(): the sizes as so many values. */
+static int sizes_unpack(lua_State *L) {
+    luaL_checktype(L, 1, LUA_TTABLE);
+    int n = (int)lua_rawlen(L, 1);
+    luaL_checkstack(L, n, NULL);
+    for (int k = 1; k <= n; k++)
+        lua_rawgeti(L, 1, k);
+    return n;
+}
+
 /* Keys that no element has: -1 is the last; beyond the last lies nil, where ipairs stops. */
 static int sizes_index(lua_State *L) {
     char text[80];
@@ -45,6 +57,10 @@ static int sizes_index(lua_State *L) {
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_Integer n = (lua_Integer)lua_rawlen(L, 1);
     lua_Integer k = lua_type(L, 2) == LUA_TNUMBER ? lua_tointegerx(L, 2, &ok) : (ok = 0);
+    if (lua_type(L, 2) == LUA_TSTRING && !strcmp(lua_tostring(L, 2), "unpack")) {
+        lua_pushcfunction(L, sizes_unpack);
+        return 1;
+    }
     if (!ok)
         return tide_error(L, "shape: an integer from 1 to %I expected, got %s", (LUAI_UACINT)n,
                           tide_describe(L, 2, text, sizeof text));

@@ -20,7 +20,7 @@ local NAMES = {
     text = "the option title", annotate = "the option label", stackplot = "tide.plot.band of sums",
 }
 
-local OPTIONS = { c = "color", lw = "linewidth", ls = "linestyle", ms = "markersize", figsize = "width and height, in pixels", ec = "color", fc = "color",
+local OPTIONS = { c = "color, of one series; classes are series: points({x1, x2}, {y1, y2}, {labels = {...}})", lw = "linewidth", ls = "linestyle", ms = "markersize", figsize = "width and height, in pixels", ec = "color", fc = "color",
     edgecolor = "color", facecolor = "color", s = "markersize", ncols = "columns", fmt = "color, marker and linestyle", capsize = "yerr",
     xerr = "yerr", tick_label = "names", cmap = "none: heat maps have one scale of colours", annot = "numbers = true", interpolation =
         "none: pixels are never smoothed", dpi = "width and height, in pixels", opacity = "alpha" }

@@ -266,6 +266,9 @@ one what it is here. What differs:
   torch.set_default_dtype                 tide.set_default_dtype
   with torch.device("meta"):              tide.set_default_device("meta", fn)
   print(x.shape), len(x)                  x.shape, #x
+  B, T = x.shape                          B, T = x.shape:unpack()
+  x.max(1).values, a, b = x.split(2)      values, places = x:max(2), a, b = table.unpack(x:split(2))
+  copy.deepcopy(net)                      net:clone()
   cross_entropy's classes from 0          classes from 1
 
 Deliberately absent: complex numbers and torch.fft, torch.jit, torch.compile

@@ -73,6 +73,17 @@ end
 
 Progress.close = tide._function("close(Progress self)", "The bar's last state stays.", close)
 Progress.__close = close
+-- for k in tide.progress(n) do: a step for each turn, and the end behind the last.
+function Progress:__call(_, last)
+    if last then
+        step(self)
+    end
+    local k = (last or 0) + 1
+    if k <= self.n then
+        return k
+    end
+    close(self)
+end
 function Progress:__tostring()
     return line(self)
 end
@@ -94,4 +105,4 @@ local function new(steps, text)
 end
 
 return tide._function("progress(int(0..) n, str? text=nil) -> Progress",
-    "A progress bar over n steps: p:step([message]) after each, p:close() at the end.", new)
+    "A progress bar over n steps: for k in tide.progress(n) do ... end, or p:step([message]) after each and p:close().", new)

@@ -88,7 +88,8 @@ int error_trace(lua_State *L) {
     lua_Debug ar;
     const char *message = lua_type(L, 1) == LUA_TSTRING ? lua_tostring(L, 1) : "";
     bool hints = strstr(message, "a nil value (") || strstr(message, "got tide.Tensor") ||
-                 strstr(message, ": expected a") || strstr(message, "(for iterator");
+                 strstr(message, ": expected a") || strstr(message, "(for iterator") ||
+                 strstr(message, " value (method '");
     if (hints && user_frame(L, &ar)) {
         lua_pushcfunction(L, find_hint);
         lua_pushvalue(L, 1);

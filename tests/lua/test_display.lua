@@ -279,3 +279,21 @@ t.test("json_that_is_read_is_written_as_it_was", function()
         t.eq(json.encode(json.decode(text), "test"), text)
     end
 end)
+
+t.test("a_loop_goes_along_a_bar", function()
+    local seen, printed = {}, {}
+    local before = print
+    print = function(text) printed[#printed + 1] = text end
+    local ok, message = pcall(function()
+        for k in tide.progress(3) do
+            seen[#seen + 1] = k
+        end
+        for _ in tide.progress(0) do
+            error("no step")
+        end
+    end)
+    print = before
+    t.is_true(ok, message)
+    t.eq(seen, { 1, 2, 3 })
+    t.is_true(#printed == 0 or printed[1]:find("3/3", 1, true), printed[1]) -- a terminal has a bar of its own
+end)

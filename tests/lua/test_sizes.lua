@@ -188,3 +188,11 @@ t.test("sizes_and_counts_that_are_no_integers_are_refused", function()
     end
     t.error_has(function() return tide.set_num_threads((1 << 32) + 1) end, "from 1 to 1024")
 end)
+
+t.test("shapes_are_so_many_values", function()
+    local rows, columns = tide.zeros(2, 3).shape:unpack()
+    t.eq({ rows, columns }, { 2, 3 })
+    t.eq(select("#", tide.zeros({}).shape:unpack()), 0)
+    t.eq({ tide.zeros(2, 3):stride():unpack() }, { 3, 1 })
+    t.error_has(function() return tide.zeros(2).shape.pack end, "an integer from 1 to 1 expected")
+end)

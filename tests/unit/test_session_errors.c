@@ -101,6 +101,8 @@ TEST(habits_of_python_bring_what_lua_writes) {
     check_habit("a && b", "a and b");
     check_habit("x = a if b else c", "condition and a or b");
     check_habit("# a comment", "--");
+    check_habit("local n = 1; n += 1", "n = n + 1");
+    check_habit("do n *= 2 end", "n = n * 1");
     value("x = = 1"); /* nobody's habit */
     CHECK(strncmp(r.traceback[r.n_traceback - 1], "Lua: ", 5) != 0);
 }
@@ -110,6 +112,13 @@ TEST(habits_that_lua_can_read_are_told_where_they_fail) {
     CHECK_CONTAINS(value("x.sum()"), "a method is called with a colon, x:sum()");
     CHECK_CONTAINS(value("tide.nn.Linear(2, 3).parameters()"), "x:parameters()");
     CHECK(!strstr(value("tide.sum()"), "colon"));
+    CHECK_CONTAINS(value("do local y = tide.ones(2); y.sum() end"), "with a colon, x:sum()");
+    CHECK_CONTAINS(value("(function(y) return y.mul(2) end)(x)"), "with a colon, x:mul()");
+    CHECK(!strstr(value("do local F = tide.nn.functional; F.softmax() end"), "colon"));
+    CHECK_CONTAINS(value("do local c = x:chunk(2); c:view(1) end"), "this is a list of 2 tensors");
+    CHECK_CONTAINS(value("do local y = x; return y:T() end"), "T is a field: x.T");
+    CHECK_CONTAINS(value("x:shape()"), "shape is a field: x.shape");
+    CHECK_CONTAINS(value("max(1, 2)"), "Lua writes math.max(a, b)");
     CHECK_CONTAINS(value("print(f\"loss\")"), ":format(loss:item())");
     CHECK_CONTAINS(value("len(x)"), "Lua writes #x");
     CHECK_CONTAINS(value("True"), "Lua writes true");

@@ -79,8 +79,10 @@ local function operator_hint(tokens, i)
     end
     local before, token, after = tokens[i - 1], tokens[i], tokens[i + 1]
     local arithmetic = before and string.find(before.text, "^[-+*/%%^]/?$")
-    if arithmetic and token.text == "=" and joined(before, token) then
-        local name = tokens[i - 2] and tokens[i - 2].text or "x"
+    local opens = string.find(token.text, "^[-+*/%%^]/?$") and after and after.text == "=" and joined(token, after)
+    if opens or arithmetic and token.text == "=" and joined(before, token) then
+        local name = tokens[i - (opens and 1 or 2)]
+        name, before = name and name.kind == "name" and name.text or "x", opens and token or before
         return string.format("to change a variable: %s = %s %s 1 (a tensor in place: %s:add_(1))", name, name,
             before.text, name)
     elseif token.text == "+" and joined(before, token) and before.text == "+"
@@ -188,6 +190,8 @@ local NAMES = {
     True = "true", False = "false", None = "nil", null = "nil", NULL = "nil", undefined = "nil",
     len = "#x", range = "for i = 1, n do", str = "tostring(x)", int = "x // 1", dict = "{}", list = "{}",
     torch = "tide", np = "tide", dir = "?name", enumerate = "ipairs(list)", elif = "elseif",
+    max = "math.max(a, b), of tensors x:max()", min = "math.min(a, b), of tensors x:min()", abs = "math.abs(a), of tensors x:abs()",
+    zip = "for i = 1, #a do ... a[i], b[i]", deepcopy = "x:clone(), of modules net:clone()",
     isinstance = "type(x), tide.is_tensor(x)", exit = "os.exit()",
 }
 
@@ -195,14 +199,18 @@ function habits.name(name)
     return NAMES[name]
 end
 
--- What to append to the message of an error that arose on a line of code, or nil.
-function habits.call(message, line)
+-- What to append to the message of an error that arose on a line of code, where `visible` are locals, or nil.
+function habits.call(message, line, visible)
     if string.find(message, "got tide.Tensor", 1, true) then
         return ": x:item() is the number of a tensor that has one element"
     elseif string.find(message, "length of a nil", 1, true) and line and string.find(line, "^%s*#%s") then
         return ": " .. COMMENT
     elseif string.find(message, "global 'f'", 1, true) and line and string.find(line, "f[\"']") then
         return ": texts with values in them: (\"loss %.4f\"):format(loss:item())"
+    end
+    local called, field = string.match(message, "attempt to call a (%S+) value %(method '([%w_]+)'%)")
+    if called and called ~= "nil" then
+        return string.format(": %s is a field: x.%s", field, field)
     end
     if string.find(message, "global 'help'", 1, true) then
         return ": help is the prompt's: tide -e 'help(name)', or ?name there"
@@ -215,7 +223,7 @@ function habits.call(message, line)
         for i = 3, #tokens do
             local called = tokens[i + 1] and tokens[i + 1].text == "("
             if called and tokens[i].text == method and tokens[i - 1].text == "." then
-                local owner = names.value_at(tokens, i - 2)
+                local owner = names.value_at(tokens, i - 2, visible)
                 local library = owner == nil and tokens[i - 2].text ~= ")"
                     or type(owner) == "table" and rawget(owner, method) ~= nil
                 if not library then

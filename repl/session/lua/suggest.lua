@@ -127,7 +127,7 @@ end
 -- `visible` are the locals where it arose.
 function suggest.hint(message, chunkname, line, visible)
     local text = source_line(chunkname, line)
-    local found = habits.call(message, text)
+    local found = habits.call(message, text, visible)
     if found then
         return found
     end
@@ -137,6 +137,9 @@ function suggest.hint(message, chunkname, line, visible)
         layers = {visible, (locals()), table.unpack(names.layers(user))}
     elseif kind == "field" or kind == "method" then
         layers, owner = owner_layers(name, text, visible)
+    end
+    if kind == "method" and type(owner) == "table" and names.meta(owner) == nil and names.is_tensor(rawget(owner, 1)) then
+        return string.format(": this is a list of %d tensors: list[1]:%s(...), or local a, b = table.unpack(list)", #owner, name)
     end
     local told = layers and means(kind == "global" and name, suggest.nearest(name, layers))
     if not told and owner ~= nil then
@@ -179,6 +182,15 @@ function suggest.unknown(path)
     local owner
     if last and last.kind == "name" and #tokens > 2 then
         owner = names.value_at(tokens, #tokens - 2)
+    end
+    local tide = names.tide()
+    local field = string.match(path, "^torch%.Tensor%.([%a_][%w_]*)$")
+    local room, name = string.match(path, "^(%l[%w_]*)%.([%a_][%w_]*)$")
+    local module = tide and room and names.field(tide, room)
+    if tide and field and pcall(function() return tide.empty(1)[field] end) then
+        return path .. ": PyTorch's x." .. field .. " is Tide's x." .. field
+    elseif type(module) == "table" and rawget(module, name) ~= nil then
+        return "nothing is known of '" .. path .. "': did you mean 'tide." .. path .. "'?"
     end
     local pytorch = in_pytorch(string.gsub(string.gsub(string.gsub(path, "^tide%.", ""), "^x[.:]", "Tensor."), ":", "."))
     if pytorch then
