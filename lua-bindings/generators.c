@@ -98,7 +98,9 @@ static void make_metatable(lua_State *L) {
 
 void tide_open_generators(lua_State *L) {
     static const tide_function functions[] = {
-        {"manual_seed(int seed)", "Start the default random generator anew (math.random has its own: math.randomseed).", manual_seed},
+        {"manual_seed(int seed)",
+         "Start the default random generator anew (math.random has its own: math.randomseed).",
+         manual_seed},
         {"initial_seed() -> int", "The default generator's seed.", initial_seed},
         {"seed() -> int", "Start the default generator anew from a seed of the system's.", seed},
         {"get_rng_state() -> Tensor", "What the default generator has come to.", get_state},

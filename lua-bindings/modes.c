@@ -10,8 +10,8 @@
 #include "lua-bindings/origin.h"
 #include "lua-bindings/values.h"
 
-#include "engine/core/backend.h"
 #include "engine/calls/autocast.h"
+#include "engine/core/backend.h"
 
 #include <stdatomic.h>
 #include <string.h>

@@ -28,7 +28,7 @@ static void check_outputs(tk_gather *gather, const char *want) {
     "{\"output_type\":\"stream\",\"name\":\"" name "\",\"text\":\"" text "\"}"
 #define DISPLAY(text)                                                                              \
     "{\"data\":{\"text/plain\":\"" text "\"},\"metadata\":{},\"transient\":{\"display_id\":\"k\"}" \
-                                        "}"
+    "}"
 #define DISPLAYED(text)                                                                            \
     "{\"output_type\":\"display_data\",\"data\":{\"text/plain\":\"" text "\"},\"metadata\":{}}"
 

@@ -4,9 +4,9 @@
  * Lua loads it by package.loadlib: compare_inferred_calls() begins for the running coroutine, and
  * inferred_calls_report() gives the number of calls compared and what differed, a line each.
  */
+#include "engine/calls/infer.h"
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
-#include "engine/calls/infer.h"
 
 #include <stdio.h>
 #include <string.h>
