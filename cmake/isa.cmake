@@ -38,7 +38,8 @@ elseif(TIDE_ISA STREQUAL "native")
     if(tide_isas)
         list(GET tide_isas -1 tide_isas) # known sets stand in the order of their worth
         # A set that better ones replace on this machine is compiled to be there, not to be fast.
-        set(tide_isa_quick_baseline -O1 -Wno-array-bounds -Wno-stringop-overflow) # false ones of gcc 12 at -O1
+        set(tide_isa_quick_baseline -O1 # and without what gcc 12 to 14 say falsely there
+            -Wno-array-bounds -Wno-stringop-overflow -Wno-uninitialized -Wno-maybe-uninitialized)
     endif()
 else()
     set(tide_isas ${TIDE_ISA})
