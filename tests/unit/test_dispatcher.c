@@ -172,7 +172,7 @@ TEST(a_call_is_inferred_without_being_made) {
     td_tensor *x = matrix(true), *half = NULL;
     const unsigned version = td_tensor_version(x);
     CHECK_INT(TD_APPLY(&half, to, TD_T(x), TD_DTYPE(TD_F16)), TD_OK);
-    td_value args[] = {TD_T(half), TD_T(x), TD_I(1)};
+    td_value args[TD_MAX_PARAMS] = {TD_T(half), TD_T(x), TD_I(1)};
     td_call call = {.op = TD_OP(add), .args = args};
     CHECK_INT(td_op_infer(&call), TD_OK);
     td_tensor *y = call.out[0];
@@ -182,11 +182,12 @@ TEST(a_call_is_inferred_without_being_made) {
     CHECK_INT(td_device_real(td_tensor_device(y)).type, TD_CPU);
     CHECK_STR(td_device_name(td_tensor_device(y)), "cpu");
     CHECK(!td_has_elements(y) && !y->requires_grad);
-    td_value more[] = {TD_T(y), TD_T(x)}; /* a result takes part in the next */
+    td_value more[TD_MAX_PARAMS] = {TD_T(y), TD_T(x)}; /* a result takes part in the next */
     td_call next = {.op = TD_OP(matmul), .args = more};
     CHECK_INT(td_op_infer(&next), TD_OK);
     CHECK_INT(next.out[0]->sizes[1], 3);
-    td_call inplace = {.op = TD_OP(add), .args = (td_value[]){TD_T(half), TD_F(1), TD_I(1)}};
+    td_call inplace = {.op = TD_OP(add),
+                       .args = (td_value[TD_MAX_PARAMS]){TD_T(half), TD_F(1), TD_I(1)}};
     inplace.inplace = true;
     inplace.given = &half;
     inplace.ngiven = 1;
@@ -203,14 +204,14 @@ TEST(a_call_is_inferred_without_being_made) {
 
 TEST(what_can_not_be_inferred_says_so) {
     td_tensor *x = matrix(false);
-    td_value args[] = {TD_T(x)};
+    td_value args[TD_MAX_PARAMS] = {TD_T(x), TD_B(false)};
     td_call call = {.op = TD_OP(nonzero), .args = args};
     CHECK_INT(td_op_infer(&call), TD_EDEVICE);
     CHECK(TD_OP(nonzero)->flags & TD_OP_BY_ELEMENTS);
-    td_call wrong = {.op = TD_OP(matmul), .args = (td_value[]){TD_T(x), TD_NIL}};
+    td_call wrong = {.op = TD_OP(matmul), .args = args};
     td_tensor *row = NULL;
     CHECK_INT(TD_APPLY(&row, ones, TD_INTS(1, ((int64_t[]){4}))), TD_OK);
-    wrong.args = (td_value[]){TD_T(x), TD_T(row)};
+    wrong.args = (td_value[TD_MAX_PARAMS]){TD_T(x), TD_T(row)};
     CHECK_INT(td_op_infer(&wrong), TD_ESHAPE);
     td_release(row);
     td_release(x);
