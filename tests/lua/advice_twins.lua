@@ -132,14 +132,14 @@ end, function()
 end }
 
 twins.hoist_mask = { { "hoist" }, function()
-    for _ = 1, 100 do
+    for _ = 1, 400 do
         local x = tide.rand(128, 128)
         local mask = tide.triu(tide.ones(128, 128), 1):bool()
         x:masked_fill(mask, -1e9):amax()
     end
 end, function()
     local mask = tide.triu(tide.ones(128, 128), 1):bool()
-    for _ = 1, 100 do
+    for _ = 1, 400 do
         local x = tide.rand(128, 128)
         x:masked_fill(mask, -1e9):amax()
     end
