@@ -35,6 +35,7 @@
 #include "engine/core/warn.h"
 #include "engine/io/json.h"
 #include "engine/io/npy.h"
+#include "engine/io/read_range.h"
 #include "engine/io/safetensors.h"
 #include "engine/ops/index.h"
 #include "engine/ops/op.h"

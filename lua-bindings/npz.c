@@ -6,6 +6,7 @@
 #include "engine/core/draft.h"
 #include "engine/core/interrupt.h"
 #include "engine/io/npy.h"
+#include "engine/io/read_range.h"
 #include "lua-bindings/modules.h"
 #include "lua-bindings/state.h"
 
@@ -48,30 +49,11 @@ static td_status new_bytes(lua_State *L, int64_t size, tide_handle *out) {
     return td_tensor_empty(TD_U8, TD_DEVICE_CPU, 1, &size, &out->tensor);
 }
 
-static td_status read_range(int fd, char *to, int64_t n, int64_t at) {
-    while (n > 0) {
-        td_status status = td_interrupt_check();
-        if (status)
-            return status;
-        ssize_t done = pread(fd, to, n < PIECE ? (size_t)n : PIECE, at);
-        if (done < 0 && errno != EINTR)
-            return td_fail(TD_EIO, "%s", strerror(errno));
-        if (done == 0)
-            return td_fail(TD_EIO, "the file became shorter while it was read");
-        if (done > 0) {
-            to += done;
-            at += done;
-            n -= done;
-        }
-    }
-    return TD_OK;
-}
-
 static td_status read_packed(const char *path, const entry *e, td_tensor *to) {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (fd < 0)
         return td_fail(TD_EIO, "%s", strerror(errno));
-    td_status status = read_range(fd, to->data, e->packed, e->at);
+    td_status status = td_read_range(fd, to->data, e->packed, e->at);
     close(fd);
     return status;
 }

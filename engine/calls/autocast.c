@@ -4,6 +4,7 @@
 #include "engine/autograd/autograd.h"
 #include "engine/core/map.h"
 #include "engine/core/memory.h"
+#include "engine/ops/given.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -155,52 +156,32 @@ static td_status cast_weight(td_tensor *x, td_dtype to, td_tensor **out) {
     return status;
 }
 
+typedef struct casting {
+    const td_call *call;
+    td_autocast_args *casts;
+    td_dtype to;
+} casting;
+
 /* *x becomes its cast, which `casts` owns. */
-static td_status cast(const td_call *call, td_autocast_args *casts, td_dtype to, td_tensor **x) {
+static td_status cast(void *ctx, td_tensor **x) {
+    const casting *c = ctx;
     td_tensor *y = NULL;
-    if (!is_eligible(*x, call) || (*x)->dtype == to)
+    if (!is_eligible(*x, c->call) || (*x)->dtype == c->to)
         return TD_OK;
-    td_status status =
-        is_weight(*x, to) ? cast_weight(*x, to, &y) : TD_APPLY(&y, to, TD_T(*x), TD_DTYPE(to));
+    td_status status = is_weight(*x, c->to) ? cast_weight(*x, c->to, &y)
+                                            : TD_APPLY(&y, to, TD_T(*x), TD_DTYPE(c->to));
     if (status == TD_OK)
-        *x = casts->casts[casts->n++] = y;
-    return status;
-}
-
-static int count_tensors(const td_call *call) {
-    int n = 0;
-    for (int k = 0; k < call->op->nparams; k++)
-        n += call->args[k].kind == TD_KIND_TENSORS ? call->args[k].n
-                                                   : call->args[k].kind == TD_KIND_TENSOR;
-    return n;
-}
-
-static td_status cast_value(td_call *call, td_autocast_args *casts, td_dtype to, td_value *v,
-                            td_tensor ***room) {
-    td_status status = TD_OK;
-    if (v->kind == TD_KIND_TENSOR)
-        return cast(call, casts, to, &v->tensor);
-    if (v->kind != TD_KIND_TENSORS)
-        return TD_OK;
-    td_tensor **list = *room;
-    memcpy(list, v->tensors, sizeof *list * (size_t)v->n);
-    for (int j = 0; j < v->n && status == TD_OK; j++)
-        status = cast(call, casts, to, &list[j]);
-    *room += v->n;
-    v->tensors = list;
+        *x = c->casts->casts[c->casts->n++] = y;
     return status;
 }
 
 static td_status cast_all(td_call *call, td_autocast_args *casts, td_dtype to) {
-    size_t n = (size_t)count_tensors(call);
-    td_status status = TD_OK;
+    size_t n = (size_t)td_call_count_tensors(call);
+    casting c = {call, casts, to};
     casts->casts = td_malloc((2 * n + 1) * sizeof *casts->casts);
     if (!casts->casts)
         return td_fail(TD_ENOMEM, "out of memory for autocast");
-    td_tensor **room = casts->casts + n;
-    memcpy(casts->args, call->args, sizeof(td_value) * call->op->nparams);
-    for (int k = 0; k < call->op->nparams && status == TD_OK; k++)
-        status = cast_value(call, casts, to, &casts->args[k], &room);
+    td_status status = td_call_map_tensors(call, casts->args, casts->casts + n, cast, &c);
     casts->before = call->args;
     call->args = casts->args;
     return status;

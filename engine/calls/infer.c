@@ -3,6 +3,7 @@
 
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
+#include "engine/ops/given.h"
 
 #include <string.h>
 
@@ -13,20 +14,13 @@ typedef struct twin {
 } twin;
 
 typedef struct inference {
+    const td_call *call;
     td_value args[TD_MAX_PARAMS];
     td_tensor **made;  /* owned: stand-ins of tensors, the given ones first */
     td_tensor **lists; /* arguments that are lists, one behind the other */
     twin *twins;
-    int nmade, nlisted, ntwins;
+    int nmade, ntwins;
 } inference;
-
-/* How many tensors there are among the arguments and in what is given. */
-static int count_tensors(const td_call *call) {
-    int n = call->ngiven + call->nbeside;
-    for (int k = 0; k < call->op->nparams; k++)
-        n += call->args[k].kind == TD_KIND_TENSORS ? call->args[k].n : 1;
-    return n;
-}
 
 static td_status find_twin(inference *f, const td_storage *s, td_storage **out) {
     for (int k = f->ntwins - 1; k >= 0; k--)
@@ -53,46 +47,28 @@ static td_status stand_in(inference *f, const td_tensor *x, td_tensor **out) {
 }
 
 /* An argument that is written in place is the tensor that is given. */
-static td_status stand_in_of(inference *f, const td_call *call, td_tensor *x, td_tensor **out) {
-    for (int k = 0; k < call->ngiven; k++)
-        if (call->given[k] == x) {
-            *out = f->made[k];
+static td_status replace(void *ctx, td_tensor **x) {
+    inference *f = ctx;
+    for (int k = 0; k < f->call->ngiven; k++)
+        if (f->call->given[k] == *x) {
+            *x = f->made[k];
             return TD_OK;
         }
-    return stand_in(f, x, out);
-}
-
-static td_status replace_list(inference *f, const td_call *call, td_value *v) {
-    td_tensor **list = f->lists + f->nlisted;
-    td_status status = TD_OK;
-    f->nlisted += v->n;
-    for (int j = 0; j < v->n && status == TD_OK; j++) {
-        list[j] = NULL;
-        if (v->tensors[j])
-            status = stand_in_of(f, call, v->tensors[j], &list[j]);
-    }
-    v->tensors = list;
-    return status;
+    return stand_in(f, *x, x);
 }
 
 /* Where there is no tensor to say so, a device that is not named is the CPU. */
-static td_status replace_args(inference *f, const td_call *call) {
-    td_status status = TD_OK;
+static void replace_devices(inference *f) {
+    const td_op *op = f->call->op;
     bool any = false;
-    memcpy(f->args, call->args, sizeof *f->args * call->op->nparams);
-    for (int k = 0; k < call->op->nparams && status == TD_OK; k++) {
+    for (int k = 0; k < op->nparams; k++) {
         td_value *v = &f->args[k];
         any |= v->kind == TD_KIND_TENSOR || v->kind == TD_KIND_TENSORS;
-        if (v->kind == TD_KIND_TENSOR)
-            status = stand_in_of(f, call, v->tensor, &v->tensor);
-        else if (v->kind == TD_KIND_TENSORS)
-            status = replace_list(f, call, v);
-        else if (v->kind == TD_KIND_DEVICE)
+        if (v->kind == TD_KIND_DEVICE)
             v->device = td_device_stand_in(v->device);
-        else if (td_is_nil(*v) && call->op->params[k].type == TD_PARAM_DEVICE && !any)
+        else if (td_is_nil(*v) && op->params[k].type == TD_PARAM_DEVICE && !any)
             *v = TD_DEVICE(td_device_stand_in(TD_DEVICE_CPU));
     }
-    return status;
 }
 
 static td_status run(inference *f, td_call *call) {
@@ -118,9 +94,9 @@ static td_status run(inference *f, td_call *call) {
 }
 
 td_status td_op_infer(td_call *call) {
-    inference f = {.nmade = 0};
+    inference f = {.call = call};
     td_status status = TD_OK;
-    size_t n = (size_t)count_tensors(call) + 1;
+    size_t n = (size_t)(call->ngiven + call->nbeside + td_call_count_tensors(call)) + 1;
     f.made = td_calloc(n, sizeof *f.made);
     f.lists = td_calloc(n, sizeof *f.lists);
     f.twins = td_calloc(n, sizeof *f.twins);
@@ -130,7 +106,8 @@ td_status td_op_infer(td_call *call) {
         td_tensor *made;
         TD_TRY(stand_in(&f, call->given[k], &made));
     }
-    TD_TRY(replace_args(&f, call));
+    TD_TRY(td_call_map_tensors(call, f.args, f.lists, replace, &f));
+    replace_devices(&f);
     TD_TRY(run(&f, call));
 done:
     for (int k = 0; k < f.nmade; k++)

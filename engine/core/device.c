@@ -11,8 +11,8 @@
 #include <string.h>
 
 const td_backend *td_backends[TD_DEVICE_TYPES];
-static char names[TD_DEVICE_TYPES][TD_MAX_DEVICES]
-                 [32]; /* written once, when a kind is registered */
+/* Written once, when a kind is registered. */
+static char names[TD_DEVICE_TYPES][TD_MAX_DEVICES][32];
 /* Kinds that have a type of their own. */
 static const char *const known[] = {[TD_CPU] = "cpu", [TD_CUDA] = "cuda", [TD_META] = "meta"};
 enum { KNOWN = sizeof known / sizeof *known };

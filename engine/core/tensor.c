@@ -345,27 +345,6 @@ td_status td_tensor_view(td_tensor *base, int ndim, const int64_t *sizes, const 
     return TD_OK;
 }
 
-td_status td_tensor_alias(td_tensor *x, td_tensor **out) {
-    int ndim = x->ndim;
-    td_tensor *y = *out = header_new(ndim);
-    if (!y)
-        return fail_memory(sizeof *y, TD_DEVICE_CPU);
-    atomic_fetch_add_explicit(&x->storage->refs, 1, memory_order_relaxed);
-    y->storage = x->storage;
-    y->dtype = x->dtype;
-    y->numel = x->numel;
-    y->contiguous = x->contiguous;
-    y->data = x->data;
-    memcpy(y->sizes, x->sizes, sizeof(int64_t) * (size_t)ndim);
-    memcpy(y->strides, x->strides, sizeof(int64_t) * (size_t)ndim);
-    if (TD_UNLIKELY(x->extra != NULL)) {
-        atomic_fetch_add_explicit(&x->extra->refs, 1, memory_order_relaxed);
-        y->extra = x->extra;
-        y->layout = x->layout;
-    }
-    return TD_OK;
-}
-
 td_status td_tensor_over(const td_tensor *x, td_storage *storage, td_tensor **out) {
     td_tensor *y = *out = header_new(x->ndim);
     if (!y)
@@ -379,6 +358,16 @@ td_status td_tensor_over(const td_tensor *x, td_storage *storage, td_tensor **ou
     memcpy(y->sizes, x->sizes, sizeof(int64_t) * x->ndim);
     memcpy(y->strides, x->strides, sizeof(int64_t) * x->ndim);
     return TD_OK;
+}
+
+td_status td_tensor_alias(td_tensor *x, td_tensor **out) {
+    td_status status = td_tensor_over(x, x->storage, out);
+    if (TD_UNLIKELY(status == TD_OK && x->extra)) {
+        atomic_fetch_add_explicit(&x->extra->refs, 1, memory_order_relaxed);
+        (*out)->extra = x->extra;
+        (*out)->layout = x->layout;
+    }
+    return status;
 }
 
 td_status td_storage_empty(td_device device, size_t bytes, td_storage **out) {

@@ -3,6 +3,7 @@
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "engine/io/json.h"
+#include "engine/io/read_range.h"
 #include "engine/io/safetensors.h"
 
 #include <errno.h>
@@ -298,25 +299,6 @@ static td_status check_places(td_safetensors *s) {
 
 /* ---- the file ---- */
 
-static td_status read_bytes(int fd, char *to, int64_t n, int64_t at) {
-    while (n > 0) {
-        td_status status = td_interrupt_check();
-        if (status)
-            return status;
-        ssize_t done = pread(fd, to, n < CHUNK ? (size_t)n : CHUNK, at);
-        if (done < 0 && errno != EINTR)
-            return fail_system();
-        if (done == 0)
-            return td_fail(TD_EIO, "the file became shorter while it was read");
-        if (done > 0) {
-            to += done;
-            at += done;
-            n -= done;
-        }
-    }
-    return TD_OK;
-}
-
 /* What files begin with that are often taken for such a file, and what may be done. */
 static const struct kind {
     const char *magic, *says;
@@ -369,7 +351,7 @@ static td_status load_header(struct td_safetensors_file *f) {
     if (info.st_size < LENGTH_BYTES + 2)
         return td_fail(TD_EVALUE, "no safetensors file: %lld bytes are too few",
                        (long long)info.st_size);
-    td_status status = read_bytes(f->fd, (char *)bytes, LENGTH_BYTES, 0);
+    td_status status = td_read_range(f->fd, (char *)bytes, LENGTH_BYTES, 0);
     if (status)
         return status;
     for (int k = LENGTH_BYTES; k-- > 0;)
@@ -389,7 +371,7 @@ static td_status load_header(struct td_safetensors_file *f) {
     if (!f->header)
         return td_fail(TD_ENOMEM, "out of memory");
     f->header[length] = 0;
-    return read_bytes(f->fd, f->header, f->header_bytes, LENGTH_BYTES);
+    return td_read_range(f->fd, f->header, f->header_bytes, LENGTH_BYTES);
 }
 
 static void pages_drop(void *owner, void *data) {
@@ -494,7 +476,7 @@ static td_status make_tensor(const struct td_safetensors_file *f, const td_entry
         return status;
     }
     td_status status = td_tensor_empty(e->dtype, TD_DEVICE_CPU, e->ndim, e->sizes, out);
-    return status ? status : read_bytes(f->fd, (*out)->data, e->end - e->begin, at);
+    return status ? status : td_read_range(f->fd, (*out)->data, e->end - e->begin, at);
 }
 
 td_status td_safetensors_get(td_safetensors *s, int64_t k, td_tensor **out) {

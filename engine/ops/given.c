@@ -33,6 +33,35 @@ bool td_call_any_read(const td_call *call, int first, td_read_test test, const v
     return false;
 }
 
+int td_call_count_tensors(const td_call *call) {
+    int n = 0;
+    for (int k = 0; k < call->op->nparams; k++)
+        n += call->args[k].kind == TD_KIND_TENSORS ? call->args[k].n
+                                                   : call->args[k].kind == TD_KIND_TENSOR;
+    return n;
+}
+
+td_status td_call_map_tensors(const td_call *call, td_value *args, td_tensor **room,
+                              td_status (*map)(void *ctx, td_tensor **x), void *ctx) {
+    td_status status = TD_OK;
+    memcpy(args, call->args, sizeof *args * call->op->nparams);
+    for (int k = 0; k < call->op->nparams && status == TD_OK; k++) {
+        td_value *v = &args[k];
+        if (v->kind == TD_KIND_TENSOR)
+            status = map(ctx, &v->tensor);
+        if (v->kind != TD_KIND_TENSORS)
+            continue;
+        for (int j = 0; j < v->n && status == TD_OK; j++) {
+            room[j] = v->tensors[j];
+            if (room[j])
+                status = map(ctx, &room[j]);
+        }
+        v->tensors = room;
+        room += v->n;
+    }
+    return status;
+}
+
 /* ---- memory ---- */
 
 /* Where a tensor's elements lie; storage NULL: nowhere that others could, or with gaps, in which

@@ -352,13 +352,12 @@ td_status td_op_call(td_call *call) TD_MUST_CHECK;
 
 /* Takes calls in hand, as a tracer, a graph that is run later or other forms of operators do. Its
  * `call` has td_op_call's contract. It may run the call, unchanged or another one, by td_op_run,
- * under which the calls that a composite makes come to it in turn; set td_modes.dispatcher to
- * `below` for what it doesn't want to see; or fill out[] without running anything. Embedded in a
- * struct of its owner, which lives as long as the modes name it. */
+ * under which the calls that a composite makes come to it in turn; take itself out of
+ * td_modes.dispatcher for what it doesn't want to see; or fill out[] without running anything.
+ * Embedded in a struct of its owner, which lives as long as the modes name it. */
 typedef struct td_dispatcher td_dispatcher;
 struct td_dispatcher {
     td_status (*call)(const td_dispatcher *self, td_call *call);
-    const td_dispatcher *below; /* the one that was in force before; NULL: none */
 };
 
 /* Let go of what a call has made. */
