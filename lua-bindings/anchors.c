@@ -224,13 +224,6 @@ static int close_home(lua_State *L) {
     return 0;
 }
 
-static lua_State *main_thread(lua_State *L) {
-    lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
-    lua_State *found = lua_tothread(L, -1);
-    lua_pop(L, 1);
-    return found;
-}
-
 static void make_metatable(lua_State *L) {
     lua_createtable(L, 0, 2);
     lua_pushcfunction(L, close_home);
@@ -251,7 +244,7 @@ static tide_home *make_home(lua_State *L, tide_state *state) {
         tide_error(L, "not enough memory");
     *place = home;
     atomic_init(&home->refs, 1);
-    home->main = main_thread(L);
+    home->main = tide_main_thread(L);
     home->state = state;
     state->arena->at_end = home_release;
     state->arena->at_end_ctx = home;

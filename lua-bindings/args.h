@@ -71,6 +71,10 @@ int tide_call_operator(lua_State *L);
 /* The same for an operator, under the name that messages give it. */
 int tide_call_as(lua_State *L, const td_op *op, const char *name);
 int tide_call_operator_inplace(lua_State *L);
+/* The operator of the running bound function. */
+static inline const td_op *tide_running_op(lua_State *L) {
+    return lua_touserdata(L, lua_upvalueindex(TIDE_UP_FIRST));
+}
 /* The name that the running bound function was called by: an alias is the second of its upvalues.
  */
 const char *tide_called_name(lua_State *L, const char *name);

@@ -7,10 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const td_op *running_op(lua_State *L) {
-    return lua_touserdata(L, lua_upvalueindex(TIDE_UP_FIRST));
-}
-
 const char *tide_called_name(lua_State *L, const char *name) {
     const char *alias = lua_touserdata(L, lua_upvalueindex(TIDE_UP_FIRST + 1));
     return alias ? alias : name;
@@ -200,13 +196,13 @@ int tide_call_as(lua_State *L, const td_op *op, const char *name) {
 }
 
 int tide_call_operator(lua_State *L) {
-    const td_op *op = running_op(L);
+    const td_op *op = tide_running_op(L);
     return tide_call_as(L, op, tide_called_name(L, op->name));
 }
 
 int tide_call_operator_inplace(lua_State *L) {
     tide_frame frame;
-    const td_op *op = running_op(L);
+    const td_op *op = tide_running_op(L);
     frame.op = op;
     frame.name = tide_called_name(L, op->inplace_name);
     tide_read_args(L, &frame);

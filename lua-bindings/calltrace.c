@@ -89,16 +89,9 @@ static void push(tide_calltrace *t, lua_State *L, lua_Debug *ar) {
 
 /* ---- what the hook is told ---- */
 
-static lua_State *main_thread(lua_State *L) {
-    lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
-    lua_State *found = lua_tothread(L, -1);
-    lua_pop(L, 1);
-    return found;
-}
-
 /* Does it run, or wait for one that does? It may be gone: its address alone is looked at. */
 static bool is_active(lua_State *L, const lua_State *co) {
-    lua_State *at = main_thread(L);
+    lua_State *at = tide_main_thread(L);
     while (at && at != co)
         at = tide_resumed_by(at);
     return at != NULL;
@@ -210,7 +203,7 @@ bool tide_calltrace_begin(lua_State *L, tide_state *state) {
     t->state = state;
     t->n = 0;
     t->on = true;
-    for (lua_State *co = main_thread(L); co; co = tide_resumed_by(co))
+    for (lua_State *co = tide_main_thread(L); co; co = tide_resumed_by(co))
         set_hook(co);
     return true;
 }
@@ -226,7 +219,7 @@ void tide_calltrace_end(lua_State *L) {
         return;
     t->on = false;
     t->n = 0;
-    for (lua_State *co = main_thread(L); co; co = tide_resumed_by(co))
+    for (lua_State *co = tide_main_thread(L); co; co = tide_resumed_by(co))
         unset_hook(co);
 }
 

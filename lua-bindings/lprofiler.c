@@ -12,13 +12,6 @@ enum { SCHEDULE = 1, READY, USER_VALUES = READY };
 
 /* ---- starting and stopping ---- */
 
-static lua_State *main_thread(lua_State *L) {
-    lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
-    lua_State *found = lua_tothread(L, -1);
-    lua_pop(L, 1);
-    return found;
-}
-
 /* End the recording and keep it, or not; false: memory is out. */
 static bool halt(lua_State *L, tide_profile *p, bool keep) {
     tide_recorder *recorder = p->recorder;
@@ -41,7 +34,7 @@ static bool halt(lua_State *L, tide_profile *p, bool keep) {
 
 static void start_recorder(lua_State *L, tide_profile *p) {
     p->options.find_line = tide_find_origin;
-    p->options.script = p->lines ? main_thread(L) : NULL;
+    p->options.script = p->lines ? tide_main_thread(L) : NULL;
     if (p->functions)
         tide_calltrace_prepare(L);
     tide_enter_engine(p->state);

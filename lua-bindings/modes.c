@@ -210,10 +210,8 @@ static void apply_anomaly(td_modes *modes, int64_t value) {
 }
 
 static int anomaly_value(lua_State *L, bool on, bool check) {
-    lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
     if (on)
-        td_origin_finder_current = (td_origin_finder){tide_find_origin, lua_tothread(L, -1)};
-    lua_pop(L, 1);
+        td_origin_finder_current = (td_origin_finder){tide_find_origin, tide_main_thread(L)};
     return (on ? ANOMALY_ON : 0) | (check ? 0 : ANOMALY_UNCHECKED);
 }
 

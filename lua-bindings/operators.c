@@ -5,10 +5,6 @@
 
 #include <string.h>
 
-static const td_op *running_op(lua_State *L) {
-    return lua_touserdata(L, lua_upvalueindex(TIDE_UP_FIRST));
-}
-
 /* ---- the calls that a prompt makes most ---- */
 
 /* A tensor or a number at a stack index; false for anything else. */
@@ -53,7 +49,7 @@ static inline bool fits(const td_param *p, const td_value *v) {
  * way. The handle comes before the operands are read, as tide_load_tensors wants it. */
 static int call_binary(lua_State *L) {
     td_value args[TD_MAX_PARAMS];
-    const td_op *op = running_op(L);
+    const td_op *op = tide_running_op(L);
     if (TD_UNLIKELY(lua_gettop(L) != 2))
         return tide_call_operator(L);
     tide_handle *handle = tide_push_handle(L);
@@ -70,7 +66,7 @@ static int call_unary(lua_State *L) {
         return tide_call_operator(L);
     tide_handle *handle = tide_push_handle(L);
     if (TD_LIKELY(read_operand(L, 1, &args[0]) && args[0].kind == TD_KIND_TENSOR))
-        return call_with_operands(L, running_op(L), 1, args, handle);
+        return call_with_operands(L, tide_running_op(L), 1, args, handle);
     lua_settop(L, 1);
     return tide_call_operator(L);
 }
@@ -79,7 +75,7 @@ static int call_unary(lua_State *L) {
  * runs while the operands are held; what needs more than a call goes the long way. */
 static int call_inplace(lua_State *L, int given) {
     td_value args[TD_MAX_PARAMS];
-    const td_op *op = running_op(L);
+    const td_op *op = tide_running_op(L);
     if (TD_UNLIKELY(
             lua_gettop(L) != given || !read_operand(L, 1, &args[0]) ||
             args[0].kind != TD_KIND_TENSOR ||

@@ -17,9 +17,7 @@ static tide_arena *wrap_allocator(lua_State *L) {
     tide_arena *arena = tide_arena_new(next, ud);
     if (!arena)
         tide_error(L, "tide: out of memory");
-    lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
-    arena->main = lua_tothread(L, -1);
-    lua_pop(L, 1);
+    arena->main = tide_main_thread(L);
     lua_setallocf(L, tide_arena_alloc, arena);
     return arena;
 }

@@ -35,6 +35,14 @@ enum { TIDE_UP_STATE = 1, TIDE_UP_METATABLE = 2, TIDE_UP_FIRST = 3 };
 /* The state of the running bound function. */
 #define TIDE_STATE(L) ((tide_state *)lua_touserdata(L, lua_upvalueindex(TIDE_UP_STATE)))
 
+/* The thread of a Lua state that its coroutines come from. */
+static inline lua_State *tide_main_thread(lua_State *L) {
+    lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
+    lua_State *found = lua_tothread(L, -1);
+    lua_pop(L, 1);
+    return found;
+}
+
 /* What this thread does in the engine is the state's work from here on: its recording sees it. */
 static inline void tide_enter_engine(const tide_state *state) {
     td_observer_current = state->observer;

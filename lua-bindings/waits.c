@@ -143,9 +143,7 @@ static waits *push_waits(lua_State *L) {
     lua_pushcfunction(L, collect);
     lua_setfield(L, -2, "__gc");
     lua_setmetatable(L, -2);
-    lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
-    w->main = lua_tothread(L, -1);
-    lua_pop(L, 1);
+    w->main = tide_main_thread(L);
     lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &key);
     return w;
