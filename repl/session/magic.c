@@ -87,9 +87,9 @@ static size_t strip_marks(const char **text, size_t *len) {
     return marks;
 }
 
-/* "/words", which no Lua begins with. */
+/* "/words", which no Lua begins with. A text with a NUL is none: what answers reads C strings. */
 static bool is_search(const char *text, size_t len) {
-    return len > 1 && *text == '/' && !memchr(text, '\n', len);
+    return len > 1 && *text == '/' && !memchr(text, '\n', len) && !memchr(text, '\0', len);
 }
 
 bool magic_parse_question(const char *code, size_t len, size_t *start, size_t *end, int *detail) {

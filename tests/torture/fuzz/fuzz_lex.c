@@ -32,7 +32,7 @@ static void check_magics(const char *code, size_t size) {
         HOLDS(call.body >= code && call.body + call.body_len <= code + size);
     }
     if (magic_parse_question(code, size, &start, &end, &detail))
-        /* `?` alone asks of nothing */
+        /* `?` alone asks of nothing; names and words of a search are C strings to what answers */
         HOLDS(start <= end && end <= size && !memchr(code + start, '\0', end - start));
 }
 
