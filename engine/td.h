@@ -37,8 +37,8 @@
 #include "engine/io/npy.h"
 #include "engine/io/read_range.h"
 #include "engine/io/safetensors.h"
-#include "engine/ops/index.h"
+#include "engine/ops/index/index.h"
 #include "engine/ops/op.h"
-#include "engine/ops/schema.h"
+#include "engine/ops/language/schema.h"
 
 #endif

@@ -3,10 +3,10 @@
 #ifndef TD_BACKEND_H
 #define TD_BACKEND_H
 
-#include "engine/ops/copy.h"
-#include "engine/ops/frame.h"
-#include "engine/ops/plan.h"
-#include "engine/ops/program.h"
-#include "engine/ops/reduction.h"
+#include "engine/ops/make/copy.h"
+#include "engine/ops/plan/pointwise_geometry.h"
+#include "engine/ops/plan/plan.h"
+#include "engine/ops/language/program.h"
+#include "engine/ops/plan/reduction.h"
 
 #endif

@@ -5,7 +5,7 @@
 #include "lua-bindings/strict.h"
 #include "lua-bindings/values.h"
 
-#include "engine/ops/schema.h"
+#include "engine/ops/language/schema.h"
 
 #include <string.h>
 

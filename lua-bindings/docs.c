@@ -3,7 +3,7 @@
 #include "lua-bindings/modules.h"
 
 #include "engine/core/number.h"
-#include "engine/ops/schema.h"
+#include "engine/ops/language/schema.h"
 
 #include <stdio.h>
 #include <stdlib.h>

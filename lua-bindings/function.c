@@ -2,7 +2,7 @@
 #include "lua-bindings/function.h"
 
 #include "engine/core/number.h"
-#include "engine/ops/schema.h"
+#include "engine/ops/language/schema.h"
 #include "lua-bindings/args.h"
 
 #include <math.h>

@@ -8,7 +8,7 @@
 #include "lua-bindings/index.h"
 
 #include "engine/core/number.h"
-#include "engine/ops/index.h"
+#include "engine/ops/index/index.h"
 #include "lua-bindings/args.h"
 #include "lua-bindings/tensor.h"
 #include "lua-bindings/values.h"

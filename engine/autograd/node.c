@@ -2,8 +2,8 @@
 #include "engine/autograd/node.h"
 
 #include "engine/core/memory.h"
-#include "engine/ops/expression.h"
-#include "engine/ops/pointwise.h"
+#include "engine/ops/language/expression.h"
+#include "engine/ops/pointwise/pointwise.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include "engine/calls/lists_run.h"
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
-#include "engine/ops/plan.h"
+#include "engine/ops/plan/plan.h"
 
 typedef struct norms {
     int n;

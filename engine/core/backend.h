@@ -1,7 +1,7 @@
 /* backend.h: what a device is: one struct of functions, filled by engine/cpu, engine/cuda and the
  * tests' own device.
  *
- * Operators know no device: they make a plan (ops/plan.h) and hand it to the backend of the device
+ * Operators know no device: they make a plan (ops/plan/plan.h) and hand it to the backend of the device
  * that their tensors lie on. A function that a device lacks is NULL, and TD_RUN says so by name.
  * Memory functions take the stream in whose order they happen; a storage remembers its stream.
  *

@@ -5,7 +5,7 @@
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
 #include "engine/cpu/sums.h"
-#include "engine/ops/copy.h"
+#include "engine/ops/make/copy.h"
 
 enum { STRETCH = 64 * 1024 }; /* elements added without a look at the interrupt flag */
 

@@ -1,7 +1,7 @@
 /* band.c: triangles of matrices on the CPU. */
 #include "engine/core/threads.h"
 #include "engine/cpu/cpu.h"
-#include "engine/ops/copy.h"
+#include "engine/ops/make/copy.h"
 
 #include <string.h>
 

@@ -19,7 +19,7 @@ static bool is_simple(int primitive, td_dtype compute) {
 #define FLOAT(name, arity, formula)                         [TD_PW_##name] = FLOATS,
 #define INTEGER(name, arity, formula)                       [TD_PW_##name] = WHOLE,
 #define PRIMITIVE(name, ...)
-#include "engine/ops/primitives.def"
+#include "engine/ops/language/primitives.def"
 #undef PRIMITIVE
         [TD_PW_copy] = BOTH, [TD_PW_sqrt] = FLOATS};
     return simple[primitive] & (td_dtype_is_float(compute) ? FLOATS : WHOLE);

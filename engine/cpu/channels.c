@@ -4,7 +4,7 @@
 #include "engine/cpu/channel_rows.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
-#include "engine/ops/copy.h"
+#include "engine/ops/make/copy.h"
 
 #include <string.h>
 

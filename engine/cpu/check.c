@@ -1,7 +1,7 @@
 /* check.c: conditions that elements must not meet. */
 #include "engine/core/memory.h"
 #include "engine/cpu/cpu.h"
-#include "engine/ops/program.h"
+#include "engine/ops/language/program.h"
 
 #include <string.h>
 

@@ -13,7 +13,7 @@
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/onednn.h"
 #include "engine/cpu/tiles.h"
-#include "engine/ops/copy.h"
+#include "engine/ops/make/copy.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #ifndef TD_CPU_CONV_COLUMNS_H
 #define TD_CPU_CONV_COLUMNS_H
 
-#include "engine/ops/plan.h"
+#include "engine/ops/plan/plan.h"
 
 /* Of row-major float64 tensors, in any direction, or int64 tensors, which wrap around: not by
  * weight. */

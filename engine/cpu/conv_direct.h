@@ -2,7 +2,7 @@
 #ifndef TD_CPU_CONV_DIRECT_H
 #define TD_CPU_CONV_DIRECT_H
 
-#include "engine/ops/plan.h"
+#include "engine/ops/plan/plan.h"
 
 /* Of row-major float32, float64 or int64 tensors, which wrap around. */
 td_status td_conv_direct(const td_convolution_plan *p) TD_MUST_CHECK;

@@ -2,7 +2,7 @@
 #ifndef TD_CPU_CONV_LINES_H
 #define TD_CPU_CONV_LINES_H
 
-#include "engine/ops/plan.h"
+#include "engine/ops/plan/plan.h"
 
 static inline int64_t td_conv_places(const int64_t *sizes) {
     return sizes[0] * sizes[1] * sizes[2];

@@ -3,7 +3,7 @@
 #ifndef TD_CPU_CPU_H
 #define TD_CPU_CPU_H
 
-#include "engine/ops/plan.h"
+#include "engine/ops/plan/plan.h"
 
 #define TD_CPU_DECLARE(function, plan, ntensors, nwritten)                                         \
     td_status td_cpu_##function(const struct plan *plan) TD_MUST_CHECK;

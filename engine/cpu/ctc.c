@@ -4,7 +4,7 @@
 #include "engine/core/interrupt.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/cpu.h"
-#include "engine/ops/copy.h"
+#include "engine/ops/make/copy.h"
 
 #include <math.h>
 

@@ -8,8 +8,8 @@
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
 #include "engine/cpu/transpose.h"
-#include "engine/ops/copy.h"
-#include "engine/ops/reduction.h"
+#include "engine/ops/make/copy.h"
+#include "engine/ops/plan/reduction.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* index.c: indexing with tensors on the CPU: reading and writing whole rows and single elements at
- * the places of a plan (ops/plan.h). Knows nothing of masks and gradients. */
+ * the places of a plan (ops/plan/plan.h). Knows nothing of masks and gradients. */
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "engine/core/threads.h"

@@ -16,7 +16,7 @@
 #include "engine/cpu/late/late.h"
 #include "engine/cpu/lines.h"
 #include "engine/cpu/transpose.h"
-#include "engine/ops/plan.h"
+#include "engine/ops/plan/plan.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* lines.c: lines along a dim brought side by side and back. */
 #include "engine/cpu/lines.h"
 
-#include "engine/ops/copy.h"
+#include "engine/ops/make/copy.h"
 
 /* x seen with `dim` last. */
 static td_status turned(td_tensor *x, int dim, td_tensor **out) {

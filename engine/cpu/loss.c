@@ -6,7 +6,7 @@
 #include "engine/cpu/indices.h"
 #include "engine/cpu/isa/isa.h"
 #include "engine/cpu/softmax.h"
-#include "engine/ops/copy.h"
+#include "engine/ops/make/copy.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 #include "engine/cpu/onednn.h"
 #include "engine/cpu/product.h"
 #include "engine/cpu/tiles.h"
-#include "engine/ops/copy.h"
+#include "engine/ops/make/copy.h"
 
 #include <limits.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include "engine/cpu/isa/isa.h"
 #include "engine/cpu/norm_channels.h"
 #include "engine/cpu/transpose.h"
-#include "engine/ops/copy.h"
+#include "engine/ops/make/copy.h"
 
 #include <math.h>
 #include <string.h>

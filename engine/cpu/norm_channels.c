@@ -9,7 +9,7 @@
 #include "engine/cpu/channel_rows.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
-#include "engine/ops/copy.h"
+#include "engine/ops/make/copy.h"
 
 #include <math.h>
 #include <stdatomic.h>

@@ -2,7 +2,7 @@
 #ifndef TD_CPU_NORM_CHANNELS_H
 #define TD_CPU_NORM_CHANNELS_H
 
-#include "engine/ops/plan.h"
+#include "engine/ops/plan/plan.h"
 
 /* Are the plan's rows groups of channels of x, and do x and the result lie channels last? */
 bool td_cpu_norm_is_of_channels(const td_norm_plan *plan);

@@ -6,7 +6,7 @@
 #define TD_CPU_ONEDNN_H
 
 #include "engine/cpu/gemm.h"
-#include "engine/ops/plan.h"
+#include "engine/ops/plan/plan.h"
 
 /* A batch of matrices; strides count elements. */
 typedef struct td_dnn_matrices {

@@ -9,7 +9,7 @@
 #ifndef TD_CPU_POINTWISE_WALK_H
 #define TD_CPU_POINTWISE_WALK_H
 
-#include "engine/ops/frame.h"
+#include "engine/ops/plan/pointwise_geometry.h"
 
 enum { TD_WALK_BLOCK = 1024 }; /* elements of a buffer of 8 bytes each */
 

@@ -1,6 +1,6 @@
 /* random.c: draws on the CPU: words from the generator's counters, turned into numbers chunk by
  * chunk, the same for any number of threads. */
-#include "engine/ops/random.h"
+#include "engine/ops/make/random.h"
 
 #include "engine/core/draw_math.h"
 #include "engine/core/random.h"
@@ -8,7 +8,7 @@
 #include "engine/cpu/block.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
-#include "engine/ops/copy.h"
+#include "engine/ops/make/copy.h"
 
 #include <string.h>
 

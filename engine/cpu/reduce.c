@@ -1,6 +1,6 @@
 /* reduce.c: reductions on the CPU: sums and their like, variance, norms, extremes.
  *
- * The plan (ops/reduction.h) sees the input as outputs x count. Outputs are walked in chunks, by
+ * The plan (ops/plan/reduction.h) sees the input as outputs x count. Outputs are walked in chunks, by
  * rows (each output's elements in turn) or by columns (neighbouring outputs side by side),
  * whichever runs along memory. Few outputs with much behind each are cut into pieces along the
  * reduced dims, combined in order. Chunks and pieces follow from the shape alone, so results do not
@@ -15,7 +15,7 @@
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
 #include "engine/cpu/transpose.h"
-#include "engine/ops/reduction.h"
+#include "engine/ops/plan/reduction.h"
 
 #include <float.h>
 #include <math.h>

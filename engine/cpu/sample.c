@@ -6,7 +6,7 @@
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
 #include "engine/cpu/lines.h"
-#include "engine/ops/copy.h"
+#include "engine/ops/make/copy.h"
 
 enum { SIDE = 4 }; /* rows whose weights are added up side by side */
 

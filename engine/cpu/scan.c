@@ -8,8 +8,8 @@
 #include "engine/cpu/block.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
-#include "engine/ops/copy.h"
-#include "engine/ops/reduction.h"
+#include "engine/ops/make/copy.h"
+#include "engine/ops/plan/reduction.h"
 
 #include <string.h>
 

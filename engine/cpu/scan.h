@@ -2,7 +2,7 @@
 #ifndef TD_CPU_SCAN_H
 #define TD_CPU_SCAN_H
 
-#include "engine/ops/plan.h"
+#include "engine/ops/plan/plan.h"
 
 /* Scans that are neither sums nor products (scan_lines.c). */
 td_status td_scan_lines(const td_scan_plan *plan) TD_MUST_CHECK;

@@ -8,8 +8,8 @@
 #include "engine/cpu/lines.h"
 #include "engine/cpu/scan.h"
 #include "engine/cpu/transpose.h"
-#include "engine/ops/copy.h"
-#include "engine/ops/program.h"
+#include "engine/ops/make/copy.h"
+#include "engine/ops/language/program.h"
 
 #include <math.h>
 #include <string.h>

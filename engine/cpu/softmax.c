@@ -12,7 +12,7 @@
 #include "engine/cpu/isa/isa.h"
 #include "engine/cpu/lines.h"
 #include "engine/cpu/transpose.h"
-#include "engine/ops/copy.h"
+#include "engine/ops/make/copy.h"
 
 enum { MANY = 16, FEW = 8, LONG = 64 }; /* rows, columns that are turned; elements of one */
 

@@ -7,8 +7,8 @@
 #include "engine/cpu/by_size.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
-#include "engine/ops/copy.h"
-#include "engine/ops/taps.h"
+#include "engine/ops/make/copy.h"
+#include "engine/ops/plan/axis_windows.h"
 
 #include <string.h>
 

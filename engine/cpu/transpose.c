@@ -3,7 +3,7 @@
 
 #include "engine/core/threads.h"
 #include "engine/cpu/isa/isa.h"
-#include "engine/ops/copy.h"
+#include "engine/ops/make/copy.h"
 
 /* Blocks are so many bytes of lines of x, and of rows of the result. */
 enum { BLOCK_ROWS = 256, BLOCK_COLUMNS = 128, CHUNK = 1024 /* columns */, SMALLEST = 4096 };

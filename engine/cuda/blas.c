@@ -9,7 +9,7 @@
 #include "engine/cuda/late.h"
 #include "engine/cuda/late/cublaslt.h"
 #include "engine/cuda/ways.h"
-#include "engine/ops/copy.h"
+#include "engine/ops/make/copy.h"
 
 #include <pthread.h>
 

@@ -2,7 +2,7 @@
  * that the form asks for. Which kernels there are is kernels.c's. */
 #include "engine/cuda/compiled.h"
 
-#include "engine/ops/program.h"
+#include "engine/ops/language/program.h"
 
 #include <string.h>
 

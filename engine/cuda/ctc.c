@@ -1,7 +1,7 @@
 /* ctc.c: the loss over all alignments of a sequence of classes with time, and its gradient. */
 #include "engine/cuda/ctc_code.h"
 #include "engine/cuda/cuda.h"
-#include "engine/ops/copy.h"
+#include "engine/ops/make/copy.h"
 
 /* Row-major forms of log_probs, targets and both lengths. */
 static td_status read_inputs(td_cu_ctc *c, td_tensor *const *inputs, td_tensor **own) {

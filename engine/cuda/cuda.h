@@ -10,7 +10,7 @@
 
 #include "engine/core/tensor.h"
 #include "engine/cuda/report.h"
-#include "engine/ops/plan.h"
+#include "engine/ops/plan/plan.h"
 
 #include <cuda_runtime_api.h>
 

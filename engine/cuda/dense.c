@@ -3,7 +3,7 @@
 #include "engine/cuda/dense.h"
 
 #include "engine/cuda/dense_code.h"
-#include "engine/ops/program.h"
+#include "engine/ops/language/program.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* dense_compare.cu: comparisons of dense elements, and the choice between two by a mask. */
 #include "engine/cuda/dense.cuh"
-#include "engine/ops/program.h"
+#include "engine/ops/language/program.h"
 
 #include "engine/cuda/vocabulary.cuh"
 
@@ -12,7 +12,7 @@
         }                                                                                          \
     };
 #define PRIMITIVE(name, arity)
-#include "engine/ops/primitives.def"
+#include "engine/ops/language/primitives.def"
 #undef PRIMITIVE
 
 struct td_row_where {
@@ -39,7 +39,7 @@ cudaError_t td_cu_dense_compare(const td_cu_dense *d, cudaStream_t stream) {
 #define COMPARE(name, arity, formula)                                                              \
     case TD_PW_##name: return compare<td_row_##name>(d, stream);
 #define PRIMITIVE(name, arity)
-#include "engine/ops/primitives.def"
+#include "engine/ops/language/primitives.def"
 #undef PRIMITIVE
     case TD_PW_where: return choose(d, stream);
     }

@@ -1,8 +1,8 @@
 /* dense_integers.cu: arithmetic on dense integers and bool, in int64; division, powers and shifts
  * are there for the wider ones alone. */
 #include "engine/cuda/dense.cuh"
-#include "engine/ops/integers.h"
-#include "engine/ops/program.h"
+#include "engine/ops/language/integers.h"
+#include "engine/ops/language/program.h"
 
 #include "engine/cuda/vocabulary.cuh"
 
@@ -14,7 +14,7 @@
 #define DIVIDE(name, arity, floats, formula) ROW(name, arity, formula)
 #define PRIMITIVE(name, arity)
 #define ROW(name, arity, formula) TD_DENSE_ROW(name, formula)
-#include "engine/ops/primitives.def"
+#include "engine/ops/language/primitives.def"
 #undef ROW
 
 template <typename Row, int ARITY>
@@ -52,7 +52,7 @@ cudaError_t td_cu_dense_integers(const td_cu_dense *d, cudaStream_t stream) {
 #define LOGIC(name, arity, formula)          ROW(name, arity, run_bool)
 #define LANES(name, arity, formula)          ROW(name, arity, run_wide)
 #define DIVIDE(name, arity, floats, formula) ROW(name, arity, run_wide)
-#include "engine/ops/primitives.def"
+#include "engine/ops/language/primitives.def"
 #undef ROW
 #undef PRIMITIVE
     }

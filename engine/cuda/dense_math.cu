@@ -1,7 +1,7 @@
 /* dense_math.cu: functions of dense floats: the rows of primitives.def that cost more. */
 #include "engine/cuda/dense.cuh"
 #include "engine/cuda/math.cuh"
-#include "engine/ops/program.h"
+#include "engine/ops/language/program.h"
 
 #include "engine/cuda/vocabulary.cuh"
 
@@ -9,7 +9,7 @@
 #define DIVIDE(name, arity, formula, integers) ROW(name, arity, formula)
 #define PRIMITIVE(name, arity)
 #define ROW(name, arity, formula) TD_DENSE_ROW(name, formula)
-#include "engine/ops/primitives.def"
+#include "engine/ops/language/primitives.def"
 #undef ROW
 
 template <typename Row, int ARITY>
@@ -24,7 +24,7 @@ cudaError_t td_cu_dense_math(const td_cu_dense *d, cudaStream_t stream) {
 #define DIVIDE(name, arity, formula, integers) ROW(name, arity)
 #define ROW(name, arity)                                                                           \
     case TD_PW_##name: return run<td_row_##name, arity>(d, stream);
-#include "engine/ops/primitives.def"
+#include "engine/ops/language/primitives.def"
 #undef ROW
 #undef PRIMITIVE
     }

@@ -1,6 +1,6 @@
 /* dense_move.cu: dense elements from one dtype to another, copies, and one number everywhere. */
 #include "engine/cuda/dense.cuh"
-#include "engine/ops/program.h"
+#include "engine/ops/language/program.h"
 
 struct td_row_copy {
     template <typename T> __device__ static inline T of(T a, T, T) {

@@ -10,8 +10,8 @@
 #include "engine/cuda/late.h"
 #include "engine/cuda/late/cudnn.h"
 #include "engine/cuda/ways.h"
-#include "engine/ops/program.h"
-#include "engine/ops/spatial.h"
+#include "engine/ops/language/program.h"
+#include "engine/ops/spatial/spatial.h"
 
 #include <pthread.h>
 

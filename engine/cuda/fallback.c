@@ -4,7 +4,7 @@
 #include "engine/core/warn.h"
 #include "engine/cuda/activity.h"
 #include "engine/cuda/cuda.h"
-#include "engine/ops/program.h"
+#include "engine/ops/language/program.h"
 
 #include <stdatomic.h>
 #include <string.h>

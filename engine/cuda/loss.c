@@ -1,7 +1,7 @@
 /* loss.c: cross entropy with class targets, its gradient, and the weights of the targets. */
 #include "engine/cuda/lines.h"
 #include "engine/cuda/reduction.h"
-#include "engine/ops/copy.h"
+#include "engine/ops/make/copy.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* make.c: progressions, a matrix's part between two diagonals, and draws. */
 #include "engine/cuda/lines.h"
 #include "engine/cuda/make_code.h"
-#include "engine/ops/random.h"
+#include "engine/ops/make/random.h"
 
 td_status td_cuda_progression(const td_progression_plan *p) {
     cudaStream_t stream;

@@ -26,7 +26,7 @@ typedef struct td_cu_band {
     int64_t sizes[TD_CU_BAND_DIMS], out_strides[TD_CU_BAND_DIMS], x_strides[TD_CU_BAND_DIMS];
 } td_cu_band;
 
-/* In the order of td_distribution (ops/plan.h). */
+/* In the order of td_distribution (ops/plan/plan.h). */
 enum {
     TD_CU_UNIFORM,
     TD_CU_NORMAL,

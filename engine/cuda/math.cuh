@@ -1,4 +1,4 @@
-/* math.cuh: the vocabulary of ops/primitives.def for the device: functions of float and double. */
+/* math.cuh: the vocabulary of ops/language/primitives.def for the device: functions of float and double. */
 #ifndef TD_CUDA_MATH_CUH
 #define TD_CUDA_MATH_CUH
 

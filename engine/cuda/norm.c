@@ -2,7 +2,7 @@
 #include "engine/cuda/lines.h"
 #include "engine/cuda/norm_code.h"
 #include "engine/cuda/reduction.h"
-#include "engine/ops/copy.h"
+#include "engine/ops/make/copy.h"
 
 static void *data_of(const td_tensor *x) {
     return x ? x->data : NULL;

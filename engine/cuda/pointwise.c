@@ -8,7 +8,7 @@
 #include "engine/cuda/dense.h"
 #include "engine/cuda/pointwise_code.h"
 #include "engine/cuda/transpose.h"
-#include "engine/ops/frame.h"
+#include "engine/ops/plan/pointwise_geometry.h"
 
 #include <string.h>
 

@@ -7,8 +7,8 @@
 #include "engine/cuda/elements.cuh"
 #include "engine/cuda/launch.cuh"
 #include "engine/cuda/math.cuh"
-#include "engine/ops/integers.h"
-#include "engine/ops/program.h"
+#include "engine/ops/language/integers.h"
+#include "engine/ops/language/program.h"
 
 /* ---- steps ---- */
 
@@ -46,7 +46,7 @@ template <typename T> __device__ static td_slot td_float_step(int primitive, T a
     case TD_PW_##name: return td_answer((formula) ? 1LL : 0LL);
 #define PRIMITIVE(name, arity)                                                                     \
     case TD_PW_##name: break;
-#include "engine/ops/primitives.def"
+#include "engine/ops/language/primitives.def"
 #undef PRIMITIVE
 #undef ROW
     }
@@ -69,7 +69,7 @@ __device__ static long long td_int_step(int primitive, long long a, long long b,
 #define DIVIDE(name, arity, floats, lane)     ROW(name, lane)
 #define PRIMITIVE(name, arity)                                                                     \
     case TD_PW_##name: break;
-#include "engine/ops/primitives.def"
+#include "engine/ops/language/primitives.def"
 #undef PRIMITIVE
 #undef ROW
     }
@@ -427,7 +427,7 @@ int td_cu_has_primitive(int primitive) {
     case TD_PW_##name: return 0;
 #define PRIMITIVE(name, arity)                                                                     \
     case TD_PW_##name: return 1;
-#include "engine/ops/primitives.def"
+#include "engine/ops/language/primitives.def"
 #undef PRIMITIVE
     }
     return 0;

@@ -4,7 +4,7 @@
 
 #include "engine/cuda/cuda.h"
 #include "engine/cuda/reduction_code.h"
-#include "engine/ops/reduction.h"
+#include "engine/ops/plan/reduction.h"
 
 /* How x is folded over the masked dims into `out`. */
 td_cu_reduction td_cuda_reduction_of(const td_tensor *x, uint32_t mask, const td_tensor *out);

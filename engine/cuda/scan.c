@@ -1,7 +1,7 @@
 /* scan.c: running sums and their like along a dim. */
 #include "engine/cuda/lines.h"
 #include "engine/cuda/scan_code.h"
-#include "engine/ops/copy.h"
+#include "engine/ops/make/copy.h"
 
 enum {
     FULL = 1024,  /* blocks that keep a device busy */

@@ -4,7 +4,7 @@
 
 #include "engine/cuda/softmax_code.h"
 
-/* In the order of td_scan_kind (ops/plan.h). */
+/* In the order of td_scan_kind (ops/plan/plan.h). */
 enum {
     TD_CU_SCAN_SUM,
     TD_CU_SCAN_PROD,

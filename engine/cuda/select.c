@@ -2,7 +2,7 @@
  * sequences that are in order. */
 #include "engine/cuda/lines.h"
 #include "engine/cuda/sort.h"
-#include "engine/ops/copy.h"
+#include "engine/ops/make/copy.h"
 
 enum {
     FULL = 1024, /* blocks that keep a device busy */

@@ -1,7 +1,7 @@
 /* softmax.c: softmax and its logarithm along a dim, and their gradients. */
 #include "engine/cuda/cuda.h"
 #include "engine/cuda/lines.h"
-#include "engine/ops/copy.h"
+#include "engine/ops/make/copy.h"
 
 td_cu_lines td_cuda_lines_of(const td_tensor *x, int dim) {
     td_cu_lines l = {.outer = 1, .n = 1, .inner = 1};

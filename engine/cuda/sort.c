@@ -4,7 +4,7 @@
 #include "engine/cuda/sort.h"
 
 #include "engine/cuda/lines.h"
-#include "engine/ops/copy.h"
+#include "engine/ops/make/copy.h"
 
 enum { ALIGNED = 256 };
 

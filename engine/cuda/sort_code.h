@@ -32,7 +32,7 @@ typedef struct td_cu_sort {
     int64_t *index;
 } td_cu_sort;
 
-/* In the order of td_selection (ops/plan.h), whose last, modes, sorts first. */
+/* In the order of td_selection (ops/plan/plan.h), whose last, modes, sorts first. */
 enum { TD_CU_SELECT_RANK, TD_CU_SELECT_MEDIAN, TD_CU_SELECT_NANMEDIAN };
 
 /* One of the order of each line; index may be NULL. */

@@ -5,7 +5,7 @@
 #include "engine/cuda/source.h"
 
 #include "engine/core/memory.h"
-#include "engine/ops/program.h"
+#include "engine/ops/language/program.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
-/* spatial.c: windows over spatial dims: expands axes to places and weights (ops/taps.h), brings
+/* spatial.c: windows over spatial dims: expands axes to places and weights (ops/plan/axis_windows.h), brings
  * them to the device, and runs the kernels. */
 #include "engine/cuda/spatial_code.h"
 
 #include "engine/core/memory.h"
 #include "engine/cuda/combine.h"
 #include "engine/cuda/cuda.h"
-#include "engine/ops/taps.h"
+#include "engine/ops/plan/axis_windows.h"
 
 #include <string.h>
 

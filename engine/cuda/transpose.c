@@ -3,7 +3,7 @@
 
 #include "engine/core/dtype.h"
 #include "engine/cuda/transpose_code.h"
-#include "engine/ops/program.h"
+#include "engine/ops/language/program.h"
 
 enum { LEAST = 8 }; /* elements of either dim: below, most of a tile would be empty */
 

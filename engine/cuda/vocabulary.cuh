@@ -1,4 +1,4 @@
-/* vocabulary.cuh: the words in which rows of ops/primitives.def are written, over scalars of a type
+/* vocabulary.cuh: the words in which rows of ops/language/primitives.def are written, over scalars of a type
  * T that is defined where a row stands. Included last, since the words are short. */
 #ifndef TD_CUDA_VOCABULARY_CUH
 #define TD_CUDA_VOCABULARY_CUH

@@ -3,7 +3,7 @@
 #ifndef TD_OPS_COMPOSITE_ROWS_H
 #define TD_OPS_COMPOSITE_ROWS_H
 
-#include "engine/ops/pointwise.h"
+#include "engine/ops/pointwise/pointwise.h"
 
 /* A loss that users call. */
 #define LOSS(name, parameters, text, expression)                                                   \

@@ -252,12 +252,12 @@ struct td_op {
                                              With `backward` it runs below autograd; without, the
                                              operators it calls record themselves (composite). */
     const char *formula;                  /* instead of run: the same as an expression over
-                                             operators (ops/expression.h) */
+                                             operators (ops/language/expression.h) */
     td_backward_fn backward;              /* NULL: `gradient`, composite or not differentiable */
     const char *gradient;                 /* instead of backward: "a: g * b; b: g * a"; what it
-                                             reads is saved (ops/expression.h) */
+                                             reads is saved (ops/language/expression.h) */
     const char *saves;                    /* what backward reads: "x, out"; others are not kept */
-    const struct td_pointwise *pointwise; /* pointwise operators (ops/pointwise.h) */
+    const struct td_pointwise *pointwise; /* pointwise operators (ops/pointwise/pointwise.h) */
     td_variant_fn variant;                /* NULL: none; div's rounding_mode and such */
     td_kernel_fn sparse;                  /* where an argument is sparse, instead of all else: makes
                                              call->out of operators that record themselves (its
@@ -334,7 +334,7 @@ td_status td_check_given(const td_call *call, int n, const td_meta *results) TD_
 /* After that check: bring what was given for the k-th result into its shape. */
 td_status td_fit_given(const td_call *call, int k, const td_meta *result) TD_MUST_CHECK;
 
-/* The room for the plan of a call as a struct of ops/plan.h; uninitialised in the rule. */
+/* The room for the plan of a call as a struct of ops/plan/plan.h; uninitialised in the rule. */
 #define TD_PLAN_BYTES 1536
 #define TD_PLAN(call, type)                                                                        \
     (__extension__({                                                                               \

@@ -38,7 +38,7 @@ local function kind_of(name)
         known = { base = base, inplace = inplace, doc = doc, view = doc.view or viewing[base] or false,
             pointwise = rawget(tide.foreach, base) ~= nil and base ~= "copy" and base ~= "zero" and base ~= "norm",
             random = doc.random or doc.family == "random" or base:find("dropout", 1, true) ~= nil,
-            creates = doc.creates or doc.family == "create" or doc.family == "fresh" }
+            creates = doc.creates or doc.family == "create" or doc.family == "make_like" }
         kinds[name] = known
     end
     return known

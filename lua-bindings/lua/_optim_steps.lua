@@ -1,5 +1,5 @@
 -- _optim_steps.lua: the optimizers whose step is a recipe: formulas over a parameter, its gradient and its
--- state, which the engine runs over all parameters at once (engine/ops/optim.c). Each formula computes what
+-- state, which the engine runs over all parameters at once (engine/ops/neural/optim.c). Each formula computes what
 -- the loop of operators would, in its order, so that both have the same bits.
 local tide = ...
 local fail = tide._fail

@@ -47,7 +47,7 @@ local DTYPES = (QUICK or GRADIENTS) and { "float32" } or { "float32", "float64",
 local LAYOUTS = QUICK and { "contiguous" } or { "contiguous", "transposed", "channels_last", "short_rows", "rows_of_3", "rows_of_37" }
 -- Families whose operators should take as long as their bytes take to be moved.
 local MOVING = {}
-for family in ([[pointwise activation reduce copy create fresh join index place norm loss margin pad diagonal pieces statistics
+for family in ([[pointwise activation reduce copy create make_like cat_split index scatter_write norm loss margin pad diagonal repeat_split statistics
     resample max_pool shape embedding gather]]):gmatch "%S+" do
     MOVING[family] = true
 end

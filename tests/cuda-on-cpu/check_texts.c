@@ -4,7 +4,7 @@
 #include "engine/core/memory.h"
 #include "engine/cuda/late/nvrtc.h"
 #include "engine/cuda/source.h"
-#include "engine/ops/program.h"
+#include "engine/ops/language/program.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 """Mutations: small wrong changes of the product, each with what a user would see, in list/*.txt.
 
-    [atan_is_tanh] engine/ops/primitives.def
+    [atan_is_tanh] engine/ops/language/primitives.def
     - MATH(atan, 1, ATAN(a))
     + MATH(atan, 1, TANH(a))
     = x:atan() gives other numbers

@@ -2,7 +2,7 @@
 #ifndef TD_TESTS_UNIT_PIECES_H
 #define TD_TESTS_UNIT_PIECES_H
 
-#include "engine/ops/pointwise.h"
+#include "engine/ops/pointwise/pointwise.h"
 #include "engine/td.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* test_allocator.c: blocks are as large as asked for; under the address sanitizer, what lies beside
  * a tensor's memory, and memory that waits in the cache, can't be touched unnoticed. */
 #include "engine/core/poison.h"
-#include "engine/ops/copy.h"
+#include "engine/ops/make/copy.h"
 #include "engine/td.h"
 
 #include "tests/check.h"

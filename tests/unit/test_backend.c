@@ -2,7 +2,7 @@
  * streams that plans and storages carry. Its memory is the host's. */
 #include "engine/td.h"
 
-#include "engine/ops/plan.h"
+#include "engine/ops/plan/plan.h"
 #include "tests/check.h"
 
 #include <stdlib.h>

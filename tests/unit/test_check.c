@@ -1,6 +1,6 @@
 /* test_check.c: checks of elements: a program that is true anywhere among broadcast operands fails
  * with its message, in whatever block it is. */
-#include "engine/ops/pointwise.h"
+#include "engine/ops/pointwise/pointwise.h"
 #include "engine/td.h"
 
 #include "tests/check.h"

@@ -1,6 +1,6 @@
 /* test_cpu_halves.c: the 16-bit floats, all 65,536 of each: what is cheap to compute of them is
  * rounded once, wherever an element lies in a tensor, and conversions are the nearest. */
-#include "engine/ops/copy.h"
+#include "engine/ops/make/copy.h"
 #include "engine/td.h"
 
 #include "tests/check.h"

@@ -1,7 +1,7 @@
 /* test_cpu_turn.c: matrices turned round, of every number of rows and columns around those of
  * vectors, against one element at a time; nothing else is written. */
 #include "engine/cpu/transpose.h"
-#include "engine/ops/copy.h"
+#include "engine/ops/make/copy.h"
 #include "engine/td.h"
 
 #include "tests/check.h"

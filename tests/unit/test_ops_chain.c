@@ -1,7 +1,7 @@
 /* test_ops_chain.c: programs of simple steps give the same bits as chains, which long operands are
  * run as, and step by step, as short ones are. */
 #include "engine/cpu/chain.h"
-#include "engine/ops/pointwise.h"
+#include "engine/ops/pointwise/pointwise.h"
 #include "engine/td.h"
 
 #include "tests/check.h"

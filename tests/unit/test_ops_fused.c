@@ -4,7 +4,7 @@
 #include "engine/cpu/chain.h"
 #include "engine/cpu/isa/isa.h"
 #include "engine/ops/op.h"
-#include "engine/ops/pointwise.h"
+#include "engine/ops/pointwise/pointwise.h"
 #include "engine/td.h"
 
 #include "tests/check.h"

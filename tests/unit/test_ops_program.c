@@ -1,6 +1,6 @@
 /* test_ops_program.c: programs: what is made of formulas and steps, and what the CPU computes of
  * them: dtypes of registers, several outputs, sums, lists, operands that are written, devices. */
-#include "engine/ops/pointwise.h"
+#include "engine/ops/pointwise/pointwise.h"
 #include "engine/td.h"
 
 #include "tests/check.h"

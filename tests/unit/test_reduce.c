@@ -1,7 +1,7 @@
 /* test_reduce.c: the reductions against naive sums in double, over dtypes, layouts and dims; edge
  * cases, precision, errors, and gradients where they are special. */
 #include "engine/core/denormals.h"
-#include "engine/ops/plan.h"
+#include "engine/ops/plan/plan.h"
 #include "engine/td.h"
 
 #include "tests/check.h"

@@ -158,7 +158,7 @@ static void NAME(chain)(const td_chain_op *code, int64_t tiles, const td_place *
 #define SPECIAL(name, arity, formula)
 #define LANES(name, arity, lane)
 #define DIVIDE(name, arity, float_formula, lane)
-#include "engine/ops/primitives.def"
+#include "engine/ops/language/primitives.def"
 #if FLOATING
                 STEP1(sqrt, SQRT(a)) /* as dear as a division, no more */
 #endif

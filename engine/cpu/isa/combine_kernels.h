@@ -4,7 +4,7 @@
 #define TD_CPU_ISA_COMBINE_KERNELS_H
 
 #include "engine/core/dtype.h"
-#include "engine/ops/plan.h"
+#include "engine/ops/plan/plan.h"
 
 typedef struct td_combine_kernels {
     /* x[k] becomes what td_combine says of it and v[k], for k < n; they are apart. There is none

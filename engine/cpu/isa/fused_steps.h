@@ -35,7 +35,7 @@
 #define INTEGER(name, arity, formula)
 #define LANES(name, arity, lane)
 #define DIVIDE(name, arity, float_formula, lane)
-#include "engine/ops/primitives.def"
+#include "engine/ops/language/primitives.def"
 STEP1(V, step_sqrt, SQRT(a)) /* as dear as a division, no more */
 LOGIC2(logical_and, a &b)
 LOGIC2(logical_or, a | b)

@@ -2,7 +2,7 @@
 #ifndef TD_CPU_ISA_GRID_KERNELS_H
 #define TD_CPU_ISA_GRID_KERNELS_H
 
-#include "engine/ops/plan.h"
+#include "engine/ops/plan/plan.h"
 
 /* The functions of one element type, for one image of a plan. */
 typedef struct td_grid_functions {

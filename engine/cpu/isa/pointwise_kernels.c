@@ -4,7 +4,7 @@
 #include "engine/cpu/isa/isa_symbol.h"
 #include "engine/cpu/isa/vec_gamma.h"
 #include "engine/cpu/isa/vec_half.h"
-#include "engine/ops/integers.h"
+#include "engine/ops/language/integers.h"
 
 #include "engine/cpu/isa/formula_words.h" /* behind those that have such words of their own */
 
@@ -458,7 +458,7 @@ const td_pointwise_kernels TD_ISA_SYMBOL(td_pointwise_kernels) = {
 #define EITHER(name, arity, float_formula, integer_formula)                                        \
     [TD_PW_##name] = {FLOATS(name), INTEGERS(name)},
 #define DIVIDE(name, arity, float_formula, lane) [TD_PW_##name] = {FLOATS(name), INTEGERS(name)},
-#include "engine/ops/primitives.def"
+#include "engine/ops/language/primitives.def"
         },
     .signs = {[TD_PW_neg] = signs_neg, [TD_PW_abs] = signs_abs, [TD_PW_copysign] = signs_copysign},
     .narrow =
@@ -476,6 +476,6 @@ const td_pointwise_kernels TD_ISA_SYMBOL(td_pointwise_kernels) = {
 #define LANES(name, arity, lane)
 #define EITHER(name, arity, float_formula, integer_formula) HALF(name)
 #define DIVIDE(name, arity, float_formula, lane)
-#include "engine/ops/primitives.def"
+#include "engine/ops/language/primitives.def"
             HALF(sqrt) HALF(rsqrt) HALF(sin) HALF(cos) HALF(tan)},
 };

@@ -224,7 +224,7 @@ DEFINE(tan, 1, vf_tan_for_halves(a))
 #define EITHER(name, arity, float_formula, integer_formula) DEFINE(name, arity, integer_formula)
 #define DIVIDE(name, arity, float_formula, lane)            DEFINE_LANES(name, arity, lane)
 #endif
-#include "engine/ops/primitives.def"
+#include "engine/ops/language/primitives.def"
 
 #ifdef CHAINS
 #include "engine/cpu/isa/chain_loops.h"

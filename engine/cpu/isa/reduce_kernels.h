@@ -2,7 +2,7 @@
 #ifndef TD_CPU_ISA_REDUCE_KERNELS_H
 #define TD_CPU_ISA_REDUCE_KERNELS_H
 
-#include "engine/ops/plan.h"
+#include "engine/ops/plan/plan.h"
 
 /* What an output is while it grows: f for floating inputs, i for integers and bool. Float32 is
  * summed in float32 over some thousand elements at a time and carried on in f. */

@@ -3,7 +3,7 @@
 #define TD_CPU_ISA_SPATIAL_KERNELS_H
 
 #include "engine/core/dtype.h"
-#include "engine/ops/taps.h"
+#include "engine/ops/plan/axis_windows.h"
 
 /* The functions of one element type, for one part of `outer`: a large volume x of the axes' `in`,
  * a small one y of their `out`, both with `inner` elements at every place, row-major. A row is a

@@ -1,7 +1,7 @@
 /* cudnn.c: the table of cuDNN's calls, in a module of its own. */
 #include "engine/cuda/late/cudnn.h"
 
-#include "engine/ops/plan.h"
+#include "engine/ops/plan/plan.h"
 
 #include <cudnn.h>
 #include <stdbool.h>

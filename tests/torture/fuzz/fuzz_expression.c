@@ -3,8 +3,8 @@
 #include "tests/torture/fuzz/bytes.h"
 
 #include "engine/core/memory.h"
-#include "engine/ops/expression.h"
-#include "engine/ops/schema.h"
+#include "engine/ops/language/expression.h"
+#include "engine/ops/language/schema.h"
 #include "engine/td.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* fuzz_formula.c: formulas over pointwise primitives. */
 #include "tests/torture/fuzz/bytes.h"
 
-#include "engine/ops/program.h"
+#include "engine/ops/language/program.h"
 
 #include <stdlib.h>
 

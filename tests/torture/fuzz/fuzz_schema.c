@@ -2,7 +2,7 @@
 #include "tests/torture/fuzz/bytes.h"
 
 #include "engine/core/memory.h"
-#include "engine/ops/schema.h"
+#include "engine/ops/language/schema.h"
 
 #include <stdlib.h>
 

@@ -1,0 +1,29 @@
+/* element_checks.c: checks of elements: programs whose truth anywhere is an error. */
+#include "engine/ops/element_checks.h"
+
+td_status td_lazy_program_get(td_lazy_program *lazy, const td_program **program) {
+    static const char *const names[] = {"x"};
+    const td_program *there = atomic_load_explicit(&lazy->program, memory_order_acquire), *made;
+    *program = there;
+    if (TD_LIKELY(there != NULL))
+        return TD_OK;
+    td_status status = td_program_compile(lazy->formula, 1, names, &made);
+    if (status)
+        return status;
+    *program = made;
+    if (!atomic_compare_exchange_strong(&lazy->program, &there, made)) {
+        td_program_release(made); /* another thread was sooner */
+        *program = there;
+    }
+    return TD_OK;
+}
+
+td_status td_refuse(td_refusal *refusal, const td_tensor *x) {
+    const td_operand operand = {.tensor = x};
+    td_check_plan plan = {.operands = &operand,
+                          .compute = (td_dtype)x->dtype,
+                          .code = refusal->code,
+                          .message = refusal->message};
+    td_status status = td_lazy_program_get(&refusal->where, &plan.program);
+    return status ? status : TD_RUN(td_tensor_device(x), check, &plan);
+}
