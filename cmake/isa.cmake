@@ -10,7 +10,7 @@ set(tide_isa_flags_avx2 -mavx2 -mfma -mf16c -mbmi2)
 set(tide_isa_flags_avx512 ${tide_isa_flags_avx2} -mavx512f -mavx512bw -mavx512vl -mavx512dq
     -mprefer-vector-width=512)
 
-# What /proc/cpuinfo calls what each set needs; cpu/choose.c asks the processor when Tide starts.
+# What /proc/cpuinfo calls what each set needs; cpu/isa/isa_select.c asks the processor when Tide starts.
 set(tide_isa_needs_avx2 avx2 fma f16c bmi2)
 set(tide_isa_needs_avx512 ${tide_isa_needs_avx2} avx512f avx512bw avx512vl avx512dq)
 

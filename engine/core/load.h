@@ -8,7 +8,7 @@
 typedef struct td_library {
     const char *name;  /* for messages */
     const char *file;  /* beside libtide.so, or a path */
-    const char *table; /* its symbol (late/late.h) */
+    const char *table; /* its symbol (loaded_libraries/loaded_libraries.h) */
     size_t room;       /* of addresses that must be free: loading looks at few answers itself */
 } td_library;
 

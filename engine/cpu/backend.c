@@ -2,7 +2,7 @@
 #include "engine/cpu/cpu.h"
 
 #include "engine/core/allocator.h"
-#include "engine/cpu/blas.h"
+#include "engine/cpu/product/blas.h"
 #include "engine/cpu/isa/isa.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* ctc.cu: connectionist temporal classification: a block for each sequence goes through time, its
- * threads through the states of a step. In double and by logarithms, as engine/cpu/ctc.c has it;
+ * threads through the states of a step. In double and by logarithms, as engine/cpu/reduce/ctc.c has it;
  * sums are taken in one order. */
 #include "engine/cuda/ctc_code.h"
 

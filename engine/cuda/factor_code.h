@@ -9,7 +9,7 @@
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
 
-/* What info holds for a matrix that was not tried, as engine/cpu/linalg.c has it. */
+/* What info holds for a matrix that was not tried, as engine/cpu/factor/linalg.c has it. */
 enum { TD_CU_NOT_FINITE = -999999 };
 
 /* Matrices of float32 or float64; strides in elements. */

@@ -1,5 +1,5 @@
 /* grid.cu: images read at the places of a grid. A thread works out what one place sees, as
- * engine/cpu/isa/grid_loops.h does, to the same places in every case. */
+ * engine/cpu/spatial/grid_loops.h does, to the same places in every case. */
 #include "engine/cuda/grid_code.h"
 
 #include "engine/cuda/dims.h"

@@ -6,7 +6,7 @@
 #include "engine/cuda/groups.cuh"
 #include "engine/cuda/sort_code.h"
 
-/* ---- keys: engine/cpu/keys.h ---- */
+/* ---- keys: engine/cpu/order/keys.h ---- */
 
 __device__ static inline unsigned long long td_load_bits(int size, const void *x, long long at) {
     switch (size) {

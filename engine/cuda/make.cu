@@ -2,7 +2,7 @@
  *
  * A seed gives the same bits on every device: arithmetic here is that of the CPU, operation by
  * operation (this file is compiled so that none are merged), and words of the generator's counters
- * become numbers as engine/cpu/random.c makes them. */
+ * become numbers as engine/cpu/random/random.c makes them. */
 #include "engine/cuda/make_code.h"
 
 #include "engine/core/draw_math.h"
@@ -74,7 +74,7 @@ __device__ static inline double td_uniform_of(const uint32_t *w, double) {
     return (double)((((uint64_t)w[0] << 32) | w[1]) >> 11) * 0x1p-53;
 }
 
-/* ---- normal numbers: cpu/isa/random_normal.h, one lane of it ---- */
+/* ---- normal numbers: cpu/random/random_normal.h, one lane of it ---- */
 
 template <typename T> struct td_normal_terms;
 template <> struct td_normal_terms<float> {

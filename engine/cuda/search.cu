@@ -1,4 +1,4 @@
-/* search.cu: places of values in ascending sequences, by halving, as engine/cpu/search.c does it
+/* search.cu: places of values in ascending sequences, by halving, as engine/cpu/order/search.c does it
  * step by step: a sequence that is not ascending gives the same places. */
 #include "engine/cuda/sort_code.h"
 

@@ -51,7 +51,7 @@ class Build(unittest.TestCase):
 
 
     def test_steps_count_by_what_they_take(self):
-        heavy, light = "Building C object x_isa_avx2.dir/cpu/isa/fused_kernels.c.o", "Building C object ops/add.c.o"
+        heavy, light = "Building C object x_isa_avx2.dir/cpu/pointwise/fused_kernels.c.o", "Building C object ops/add.c.o"
         script = f"""LOG={self.log}; . {PACKAGES}; tide_weigh "{heavy}"; all=$weight; tide_weigh "{light}"; all=$((all + 3 * weight))
             {{ printf '[1/4] {light}\\n'; sleep 4; printf '[2/4] {light}\\n[3/4] {light}\\n[4/4] {heavy}\\n'; }} |
             tide_progress $LOG $all 4"""

@@ -1,9 +1,9 @@
 /* test_cpu_factors.c: LU, Cholesky's decomposition and systems of their factors by blocks
- * (cpu/factor_blocks.h), called directly: multiplied out again in double, over sizes around every
+ * (cpu/factor/factor_blocks.h), called directly: multiplied out again in double, over sizes around every
  * edge of a leaf, a half and a block, over layouts, and with pivots that are missing, tiny or NaN.
  */
 #include "engine/core/interrupt.h"
-#include "engine/cpu/factor_blocks.h"
+#include "engine/cpu/factor/factor_blocks.h"
 #include "engine/cpu/isa/isa.h"
 #include "engine/td.h"
 

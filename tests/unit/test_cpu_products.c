@@ -1,7 +1,7 @@
 /* test_cpu_products.c: products, convolutions and pooling against naive sums in double, over sizes
  * that take each of the ways (plain loop, OpenBLAS, oneDNN), strides, and the cache of primitives.
  */
-#include "engine/cpu/onednn.h"
+#include "engine/cpu/product/onednn.h"
 #include "engine/td.h"
 
 #include "tests/check.h"

@@ -1,6 +1,6 @@
 /* test_cpu_turn.c: matrices turned round, of every number of rows and columns around those of
  * vectors, against one element at a time; nothing else is written. */
-#include "engine/cpu/transpose.h"
+#include "engine/cpu/pointwise/transpose.h"
 #include "engine/ops/make/copy.h"
 #include "engine/td.h"
 

@@ -1,6 +1,6 @@
 /* test_ops_chain.c: programs of simple steps give the same bits as chains, which long operands are
  * run as, and step by step, as short ones are. */
-#include "engine/cpu/chain.h"
+#include "engine/cpu/pointwise/chain.h"
 #include "engine/ops/pointwise/pointwise.h"
 #include "engine/td.h"
 

@@ -1,0 +1,73 @@
+/* formula_words.h: the vocabulary of primitives.def over vectors.
+ *
+ * Its words are about the type that is being made: T (element), V (vector), M (mask vector), N
+ * (lanes) and P (prefix of the vector header's functions: vf, vd, vi, ...), which an including file
+ * defines anew for each. */
+#ifndef TD_CPU_POINTWISE_FORMULA_WORDS_H
+#define TD_CPU_POINTWISE_FORMULA_WORDS_H
+
+#define CAT2(p, n) p##_##n
+#define CAT1(p, n) CAT2(p, n)
+#define OF(n)      CAT1(P, n)
+
+#define K(x)            ((T)(x))
+#define SPLAT(x)        OF(set)((T)(x))
+#define SEL(mask, x, y) OF(select)((M)(mask), (x), (y))
+#define ONE(mask)       ((V)((M)SPLAT(1) & (M)(mask)))
+#define ABS(x)          OF(abs)(x)
+#define MAX(x, y)       OF(max)(x, y)
+#define MIN(x, y)       OF(min)(x, y)
+#define SQRT(x)         OF(sqrt)(x)
+#define RSQRT(x)        OF(rsqrt)(x)
+#define FLOOR(x)        OF(floor)(x)
+#define CEIL(x)         OF(ceil)(x)
+#define RINT(x)         OF(rint)(x)
+#define TRUNC(x)        OF(trunc)(x)
+#define EXP(x)          OF(exp)(x)
+#define EXP2(x)         OF(exp2)(x)
+#define EXPM1(x)        OF(expm1)(x)
+#define LOG(x)          OF(log)(x)
+#define LOG2(x)         OF(log2)(x)
+#define LOG10(x)        OF(log10)(x)
+#define LOG1P(x)        OF(log1p)(x)
+#define SIN(x)          OF(sin)(x)
+#define COS(x)          OF(cos)(x)
+#define TAN(x)          OF(tan)(x)
+#define ASIN(x)         OF(asin)(x)
+#define ACOS(x)         OF(acos)(x)
+#define ATAN(x)         OF(atan)(x)
+#define SINH(x)         OF(sinh)(x)
+#define COSH(x)         OF(cosh)(x)
+#define TANH(x)         OF(tanh)(x)
+#define ERF(x)          OF(erf)(x)
+#define ERFC(x)         OF(erfc)(x)
+#define SIGMOID(x)      OF(sigmoid)(x)
+#define SILU(x)         OF(silu)(x)
+#define GELU(x)         OF(gelu)(x)
+#define ASINH(x)        OF(asinh)(x)
+#define ACOSH(x)        OF(acosh)(x)
+#define ATANH(x)        OF(atanh)(x)
+#define LGAMMA(x)       OF(lgamma)(x)
+#define DIGAMMA(x)      OF(digamma)(x)
+#define TRIGAMMA(x)     OF(trigamma)(x)
+#define ZETA(x, y)      OF(zeta)(x, y)
+#define ERFINV(x)       OF(erfinv)(x)
+#define I0(x)           OF(i0)(x)
+#define I1(x)           OF(i1)(x)
+#define I0E(x)          OF(i0e)(x)
+#define I1E(x)          OF(i1e)(x)
+#define ERFCX(x)        OF(erfcx)(x)
+#define NDTRI(x)        OF(ndtri)(x)
+#define IGAMMA(x, y)    OF(igamma)(x, y)
+#define IGAMMAC(x, y)   OF(igammac)(x, y)
+#define HYPOT(x, y)     OF(hypot)(x, y)
+#define COPYSIGN(x, y)  OF(copysign)(x, y)
+#define NEXTAFTER(x, y) OF(nextafter)(x, y)
+#define POW(x, y)       OF(pow)(x, y)
+#define ATAN2(x, y)     OF(atan2)(x, y)
+#define FMOD(x, y)      OF(fmod)(x, y)
+/* Remainder with the divisor's sign, and the quotient rounded down, as Python's. */
+#define FLOOR_MOD(x, y) OF(floor_mod)(x, y)
+#define FLOOR_DIV(x, y) OF(floor_div)(x, y)
+
+#endif

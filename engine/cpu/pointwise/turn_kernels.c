@@ -1,0 +1,129 @@
+/* turn_kernels.c: matrices turned round, by vectors of several parts of 16 bytes, each of which is
+ * turned by itself: parts come from lines of x that lie as far apart as a part has elements, so
+ * that the parts of what is made lie side by side. */
+#include "engine/cpu/pointwise/turn_kernels.h"
+
+#include "engine/cpu/pointwise/by_size.h"
+#include "engine/cpu/isa/isa_symbol.h"
+
+#include <string.h>
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+enum { PART = 16 }; /* bytes */
+
+typedef uint8_t one __attribute__((vector_size(PART)));
+
+static inline one one_load(const char *x, size_t apart) {
+    one v;
+    (void)apart;
+    memcpy(&v, x, sizeof v);
+    return v;
+}
+
+/* Of the elements of each part the lower and the upper halves, in turns. */
+#if defined(__SSE2__)
+#define ONE_LOW(bits, a, b)  (one) _mm_unpacklo_epi##bits((__m128i)(a), (__m128i)(b))
+#define ONE_HIGH(bits, a, b) (one) _mm_unpackhi_epi##bits((__m128i)(a), (__m128i)(b))
+#else
+#define LOW_64  0, 2
+#define HIGH_64 1, 3
+#define LOW_32  0, 4, 1, 5
+#define HIGH_32 2, 6, 3, 7
+#define LOW_16  0, 8, 1, 9, 2, 10, 3, 11
+#define HIGH_16 4, 12, 5, 13, 6, 14, 7, 15
+#define LOW_8   0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define HIGH_8  8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+typedef uint8_t one_8 __attribute__((vector_size(PART)));
+typedef uint16_t one_16 __attribute__((vector_size(PART)));
+typedef uint32_t one_32 __attribute__((vector_size(PART)));
+typedef uint64_t one_64 __attribute__((vector_size(PART)));
+#define ONE_LOW(bits, a, b)                                                                        \
+    (one) __builtin_shufflevector((one_##bits)(a), (one_##bits)(b), LOW_##bits)
+#define ONE_HIGH(bits, a, b)                                                                       \
+    (one) __builtin_shufflevector((one_##bits)(a), (one_##bits)(b), HIGH_##bits)
+#endif
+
+#if defined(TD_ISA_avx512)
+typedef uint8_t all __attribute__((vector_size(4 * PART)));
+static inline all all_load(const char *x, size_t apart) {
+    __m512i v = _mm512_castsi128_si512((__m128i)one_load(x, 0));
+    v = _mm512_inserti32x4(v, (__m128i)one_load(x + apart, 0), 1);
+    v = _mm512_inserti32x4(v, (__m128i)one_load(x + 2 * apart, 0), 2);
+    return (all)_mm512_inserti32x4(v, (__m128i)one_load(x + 3 * apart, 0), 3);
+}
+#define ALL_LOW(bits, a, b)  (all) _mm512_unpacklo_epi##bits((__m512i)(a), (__m512i)(b))
+#define ALL_HIGH(bits, a, b) (all) _mm512_unpackhi_epi##bits((__m512i)(a), (__m512i)(b))
+#elif defined(TD_ISA_avx2)
+typedef uint8_t all __attribute__((vector_size(2 * PART)));
+static inline all all_load(const char *x, size_t apart) {
+    __m256i v = _mm256_castsi128_si256((__m128i)one_load(x, 0));
+    return (all)_mm256_inserti128_si256(v, (__m128i)one_load(x + apart, 0), 1);
+}
+#define ALL_LOW(bits, a, b)  (all) _mm256_unpacklo_epi##bits((__m256i)(a), (__m256i)(b))
+#define ALL_HIGH(bits, a, b) (all) _mm256_unpackhi_epi##bits((__m256i)(a), (__m256i)(b))
+#else
+typedef one all;
+#define all_load one_load
+#define ALL_LOW  ONE_LOW
+#define ALL_HIGH ONE_HIGH
+#endif
+
+/* N rows of `vector`, and N columns for each part of it: what lies half of the lines apart is
+ * interleaved, until each has met each. */
+#define DEFINE_SQUARE(name, vector, load, LOW, HIGH, type, bits)                                   \
+    static inline void name##_##type(type *to, int64_t to_step, const type *x, int64_t x_step) {   \
+        enum { N = PART / sizeof(type) };                                                          \
+        vector v[N], next[N];                                                                      \
+        for (int k = 0; k < N; k++)                                                                \
+            v[k] = load((const char *)(x + k * x_step), (size_t)(N * x_step) * sizeof(type));      \
+        for (int met = 1; met < N; met *= 2) {                                                     \
+            for (int k = 0; k < N / 2; k++) {                                                      \
+                next[2 * k] = LOW(bits, v[k], v[k + N / 2]);                                       \
+                next[2 * k + 1] = HIGH(bits, v[k], v[k + N / 2]);                                  \
+            }                                                                                      \
+            memcpy(v, next, sizeof v);                                                             \
+        }                                                                                          \
+        for (int k = 0; k < N; k++)                                                                \
+            memcpy(to + k * to_step, &v[k], sizeof v[k]);                                          \
+    }
+
+/* Whole lines of the result's memory are written at once, as far as vectors are such: results whose
+ * rows lie a power of two apart would push one another out of the cache half written. */
+#define DEFINE_TURN(type, bits)                                                                    \
+    DEFINE_SQUARE(ones, one, one_load, ONE_LOW, ONE_HIGH, type, bits)                              \
+    DEFINE_SQUARE(alls, all, all_load, ALL_LOW, ALL_HIGH, type, bits)                              \
+    static void turn_##type(type *restrict out, int64_t out_step, const type *restrict x,          \
+                            int64_t x_step, int64_t rows, int64_t columns) {                       \
+        enum { N = PART / sizeof(type), WIDE = sizeof(all) / sizeof(type) };                       \
+        const int64_t whole_rows = rows / N * N, whole = columns / N * N;                          \
+        for (int64_t r = 0; r < whole_rows; r += N) {                                              \
+            int64_t c = 0;                                                                         \
+            for (; c + WIDE <= columns; c += WIDE)                                                 \
+                alls_##type(out + r * out_step + c, out_step, x + r + c * x_step, x_step);         \
+            for (; c < whole; c += N)                                                              \
+                ones_##type(out + r * out_step + c, out_step, x + r + c * x_step, x_step);         \
+        }                                                                                          \
+        for (int64_t r = whole_rows; r < rows; r++)                                                \
+            for (int64_t c = 0; c < columns; c++)                                                  \
+                out[r * out_step + c] = x[r + c * x_step];                                         \
+        for (int64_t c = whole; c < columns; c++)                                                  \
+            for (int64_t r = 0; r < whole_rows; r++)                                               \
+                out[r * out_step + c] = x[r + c * x_step];                                         \
+    }
+DEFINE_TURN(uint8_t, 8)
+DEFINE_TURN(uint16_t, 16)
+DEFINE_TURN(uint32_t, 32)
+DEFINE_TURN(uint64_t, 64)
+
+static void turn(void *restrict out, int64_t out_step, const void *restrict x, int64_t x_step,
+                 int64_t rows, int64_t columns, size_t size) {
+#define MOVE(type) turn_##type(out, out_step, x, x_step, rows, columns);
+    TD_BY_SIZE(size, MOVE);
+#undef MOVE
+}
+
+extern const td_turn_kernels TD_ISA_SYMBOL(td_turn_kernels);
+const td_turn_kernels TD_ISA_SYMBOL(td_turn_kernels) = {.turn = turn};
