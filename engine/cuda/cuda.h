@@ -9,7 +9,7 @@
 #define TD_CUDA_CUDA_H
 
 #include "engine/core/tensor.h"
-#include "engine/cuda/report.h"
+#include "engine/cuda/runtime/report.h"
 #include "engine/ops/plan/plan.h"
 
 #include <cuda_runtime_api.h>

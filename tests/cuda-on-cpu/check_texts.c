@@ -2,8 +2,8 @@
  * and integers, as dense lists and as walks, for old devices and new ones. Needs no device. */
 #include "cmake/embedded.h"
 #include "engine/core/memory.h"
-#include "engine/cuda/late/nvrtc.h"
-#include "engine/cuda/source.h"
+#include "engine/cuda/loaded_libraries/nvrtc.h"
+#include "engine/cuda/pointwise/source.h"
 #include "engine/ops/language/program.h"
 
 #include <dlfcn.h>

@@ -1,0 +1,26 @@
+/* shape_choices.h: what libraries chose for shapes, kept: a place for each shape by its bytes, where the
+ * last of those that fall there stays. Its user locks it. */
+#ifndef TD_CUDA_RUNTIME_SHAPE_CHOICES_H
+#define TD_CUDA_RUNTIME_SHAPE_CHOICES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { TD_CUDA_WAYS = 512, TD_CUDA_SHAPE_BYTES = 160 };
+
+typedef struct td_cuda_ways {
+    size_t shape_bytes; /* at most TD_CUDA_SHAPE_BYTES */
+    struct td_cuda_kept {
+        bool known;
+        unsigned char shape[TD_CUDA_SHAPE_BYTES];
+        void *way;
+    } kept[TD_CUDA_WAYS];
+} td_cuda_ways;
+
+/* Was a way for the shape chosen? */
+bool td_cuda_ways_known(const td_cuda_ways *ways, const void *shape);
+/* Where a shape's way stands. *known: it was chosen (NULL: none could be); else the place is the
+ * shape's from now on, and holds the way of another, or NULL, to be let go of and replaced. */
+void **td_cuda_ways_place(td_cuda_ways *ways, const void *shape, bool *known);
+
+#endif
