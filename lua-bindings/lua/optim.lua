@@ -234,7 +234,7 @@ local function keep(self, group, bucket, n, carried)
     end
 end
 
--- What is plain, in the engine's own walk over parameters and states (lua-bindings/optim.c), and of it what was
+-- What is plain, in the engine's own walk over parameters and states (lua-bindings/modules/optim.c), and of it what was
 -- stepped equally often at once. Returns the parameters that want another way; nil when none does.
 local function step_plain(self, group, lr)
     local class, names, left = getmetatable(self), self.states(group), group.params

@@ -7,7 +7,7 @@
 #include "repl/session/output.h"
 #include "repl/session/state.h"
 
-#include "lua-bindings/function.h"
+#include "lua-bindings/call/function.h"
 
 #include <lauxlib.h>
 #include <stdlib.h>

@@ -16,7 +16,7 @@
 #include "repl/session/transcript.h"
 
 #include "cmake/embedded.h"
-#include "lua-bindings/function.h"
+#include "lua-bindings/call/function.h"
 
 #include <dirent.h>
 #include <lauxlib.h>

@@ -13,7 +13,7 @@
 #include "repl/session/state.h"
 #include "repl/session/syntax.h"
 
-#include "lua-bindings/function.h"
+#include "lua-bindings/call/function.h"
 
 #include <errno.h>
 #include <lauxlib.h>

@@ -24,7 +24,7 @@
 
 #include "engine/core/interrupt.h"
 #include "engine/core/status.h"
-#include "lua-bindings/arena.h"
+#include "lua-bindings/state/arena.h"
 
 #include <lauxlib.h>
 #include <signal.h>

@@ -11,7 +11,7 @@
 #include "repl/session/result.h"
 #include "repl/session/state.h"
 
-#include "lua-bindings/function.h"
+#include "lua-bindings/call/function.h"
 
 #include <lauxlib.h>
 #include <string.h>

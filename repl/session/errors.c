@@ -14,7 +14,7 @@
 #include "repl/session/state.h"
 #include "repl/session/syntax.h"
 
-#include "lua-bindings/function.h"
+#include "lua-bindings/call/function.h"
 
 #include <lauxlib.h>
 #include <string.h>

@@ -21,7 +21,7 @@
 #include "repl/session/syntax.h"
 #include "repl/session/transcript.h"
 
-#include "lua-bindings/print_options.h"
+#include "lua-bindings/tensor/print_options.h"
 #include "profiler/timing.h"
 
 #include <lauxlib.h>

@@ -8,7 +8,7 @@
 #include "repl/session/state.h"
 #include "repl/session/syntax.h"
 
-#include "lua-bindings/state.h"
+#include "lua-bindings/state/state.h"
 
 #include "engine/core/number.h"
 #include "engine/core/observer.h"

@@ -1,7 +1,7 @@
 /* test_lua_threads.c: tensors in Lua states: several at once, on several threads, closed with
  * tensors alive, made by others, out of memory in the middle of things. */
 #include "engine/td.h"
-#include "lua-bindings/state.h"
+#include "lua-bindings/state/state.h"
 #include "lua-bindings/tide_lua.h"
 
 #include "tests/check.h"

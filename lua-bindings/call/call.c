@@ -1,0 +1,219 @@
+/* call.c: the bound function of an operator: arguments, handles for the results, the call, errors.
+ */
+#include "lua-bindings/call/args.h"
+
+#include "engine/core/modes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *tide_called_name(lua_State *L, const char *name) {
+    const char *alias = lua_touserdata(L, lua_upvalueindex(TIDE_UP_FIRST + 1));
+    return alias ? alias : name;
+}
+
+/* The engine names the operator; the user called it perhaps by its in-place name or by an alias. */
+int tide_fail_operator(lua_State *L, const td_op *op, const char *called) {
+    const char *message = td_error_message(), *names[2] = {op->name, op->inplace_name};
+    if (td_error_code() == TD_ESCRIPT)
+        return tide_raise(L);
+    for (int k = 0; k < 2; k++) {
+        size_t len = names[k] ? strlen(names[k]) : 0;
+        if (len && !strncmp(message, names[k], len) && message[len] == ':')
+            return tide_error(L, "%s%s", called, message + len);
+    }
+    if (op->flags & TD_OP_INTERNAL) /* it has no name of its own in messages */
+        return tide_error(L, "%s: %s", called, message);
+    return tide_error(L, "%s", message);
+}
+
+/* Operators that make tensors of nothing make them on the default device. */
+static void fill_device(tide_frame *frame) {
+    const td_op *op = frame->op;
+    int device = -1;
+    for (int k = 0; k < op->nparams; k++) {
+        if (frame->args[k].kind == TD_KIND_TENSOR || frame->args[k].kind == TD_KIND_TENSORS)
+            return;
+        if (op->params[k].type == TD_PARAM_DEVICE && td_is_nil(frame->args[k]))
+            device = k;
+    }
+    if (device >= 0 && !frame->nout)
+        frame->args[device] = TD_DEVICE(td_modes_current.device);
+}
+
+/* What the call reads and writes, from where the values stand on the stack. */
+static void load(lua_State *L, tide_frame *frame, td_call *call) {
+    tide_load_tensors(L, frame);
+    if (call->inplace) {
+        frame->out[0] = td_arg_tensor(frame->args[0]);
+        frame->nout = 1;
+    }
+    call->given = frame->out;
+    call->ngiven = frame->nout;
+    call->nbeside = (uint8_t)frame->nbeside;
+}
+
+/* Run the call of a frame that is read. Out of memory may be garbage that Lua has not collected
+ * yet: collect, and try once more. */
+static void run(lua_State *L, tide_frame *frame, td_call *call) {
+    if (TD_UNLIKELY(!td_device_same(td_modes_current.device, TD_DEVICE_CPU)))
+        fill_device(frame);
+    load(L, frame, call);
+    td_status status = td_op_call(call);
+    if (TD_UNLIKELY(status == TD_ENOMEM)) {
+        tide_free_memory(L, TIDE_STATE(L));
+        load(L, frame, call);
+        status = td_op_call(call);
+    }
+    if (TD_UNLIKELY(status))
+        tide_fail_operator(L, frame->op, frame->name);
+}
+
+/* Does nobody else know of x or its memory? */
+static bool is_own(const td_tensor *x) {
+    return x->layout == TD_STRIDED && !x->autograd &&
+           atomic_load_explicit(&x->refs, memory_order_acquire) == 1 &&
+           atomic_load_explicit(&x->storage->refs, memory_order_acquire) == 1;
+}
+
+/* Index results count from 1 here; a new tensor where autograd has saved the one from 0, but for
+ * what out= gave. */
+static void to_one_based(lua_State *L, tide_handle *handle, bool given) {
+    td_tensor *shifted;
+    if (given || is_own(handle->tensor)) {
+        TIDE_CHECK(L, TD_APPLY_INPLACE(add, TD_T(handle->tensor), TD_I(1)));
+        return;
+    }
+    TIDE_CHECK(L, TD_APPLY(&shifted, add, TD_T(handle->tensor), TD_I(1)));
+    td_release(handle->tensor);
+    handle->tensor = shifted;
+}
+
+static int push_list(lua_State *L, td_call *call) {
+    lua_createtable(L, call->nlist, 0);
+    for (int k = 0; k < call->nlist; k++) {
+        tide_push_handle(L)->tensor = call->list[k];
+        call->list[k] = NULL;
+        lua_rawseti(L, -2, k + 1);
+    }
+    return 1;
+}
+
+static void release_list(td_call *call) {
+    for (int k = 0; k < call->nlist; k++)
+        td_release(call->list[k]);
+    td_free(call->list);
+}
+
+/* A list's handles can't be made before its length is known: they are made in a protected call, so
+ * that a memory error loses nothing. Its function lies on the stack before there is a list. */
+static int protected_push_list(lua_State *L) {
+    return push_list(L, lua_touserdata(L, 1));
+}
+
+static int return_list(lua_State *L, td_call *call) {
+    lua_pushlightuserdata(L, call);
+    int failed = lua_pcall(L, 1, 1, 0);
+    release_list(call);
+    return failed ? lua_error(L) : 1;
+}
+
+static int return_other(lua_State *L, td_call *call) {
+    switch ((td_result_type)call->op->result_type) {
+    case TD_RESULT_TENSORS:
+        return return_list(L, call);
+    case TD_RESULT_BOOL:
+        lua_pushboolean(L, call->result.b);
+        return 1;
+    case TD_RESULT_NUMBER:
+        if (call->result.kind == TD_KIND_INT)
+            lua_pushinteger(L, call->result.i);
+        else
+            lua_pushnumber(L, call->result.f);
+        return 1;
+    case TD_RESULT_TENSOR: /* in its handle */
+    case TD_RESULT_NOTHING:
+        break;
+    }
+    return 0;
+}
+
+/* What out= was given comes back itself: nothing must say of it that it is another object. */
+static void return_given(lua_State *L, const tide_frame *frame, tide_handle *const *handles,
+                         int results) {
+    for (int k = 0; k < frame->nout; k++) {
+        td_release(handles[k]->tensor);
+        handles[k]->tensor = NULL;
+        lua_pushvalue(L, frame->out_at + k);
+        lua_replace(L, k - results - 1);
+    }
+}
+
+/* nil in the place of a result that was not asked for, before others that were. */
+static void leave_holes(lua_State *L, tide_handle *const *handles, int n, int given) {
+    for (int k = 0; k < given; k++)
+        if (!handles[k]->tensor) {
+            lua_pushnil(L);
+            lua_replace(L, k - n - 1);
+        }
+}
+
+int tide_call_as(lua_State *L, const td_op *op, const char *name) {
+    tide_frame frame;
+    tide_handle *handles[TD_MAX_RESULTS];
+    frame.op = op;
+    frame.name = name;
+    tide_read_args(L, &frame);
+    luaL_checkstack(L, TD_MAX_RESULTS + 4, op->name);
+    td_call call = {.op = op, .args = frame.args};
+    int n = op->nresults;
+    for (int k = 0; k < n; k++)
+        handles[k] = tide_push_handle(L);
+    if (TD_UNLIKELY(op->result_type == TD_RESULT_TENSORS))
+        tide_push_function(L, protected_push_list, 0);
+    run(L, &frame, &call);
+    if (TD_UNLIKELY(op->result_type != TD_RESULT_TENSOR))
+        return return_other(L, &call);
+    int given = 0;
+    for (int k = 0; k < n; k++) {
+        handles[k]->tensor = call.out[k];
+        if (call.out[k])
+            given = k + 1;
+    }
+    for (int k = 0; k < given; k++)
+        if (TD_UNLIKELY(op->result_base[k] && handles[k]->tensor))
+            to_one_based(L, handles[k], k < frame.nout);
+    if (TD_UNLIKELY(frame.requires_grad))
+        TIDE_CHECK(L, td_set_requires_grad(handles[0]->tensor, true));
+    if (given)
+        tide_check_pressure(L, TIDE_STATE(L), handles[0]->tensor);
+    if (TD_UNLIKELY(n > 1))
+        leave_holes(L, handles, n, given);
+    if (TD_UNLIKELY(frame.nout))
+        return_given(L, &frame, handles, n);
+    lua_settop(L, lua_gettop(L) - (n - given));
+    return given;
+}
+
+int tide_call_operator(lua_State *L) {
+    const td_op *op = tide_running_op(L);
+    return tide_call_as(L, op, tide_called_name(L, op->name));
+}
+
+int tide_call_operator_inplace(lua_State *L) {
+    tide_frame frame;
+    const td_op *op = tide_running_op(L);
+    frame.op = op;
+    frame.name = tide_called_name(L, op->inplace_name);
+    tide_read_args(L, &frame);
+    if (frame.nout)
+        tide_error(L, "%s: no option 'out': it writes its first argument", frame.name);
+    if (!td_arg_tensor(frame.args[0]))
+        tide_error(L, "%s: argument 1: a tensor expected", frame.name);
+    td_call call = {.op = op, .args = frame.args, .inplace = true};
+    run(L, &frame, &call);
+    for (int k = 0; k < TD_MAX_RESULTS; k++)
+        td_release(call.out[k]);
+    lua_pushvalue(L, 1);
+    return 1;
+}

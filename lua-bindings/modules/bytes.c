@@ -1,0 +1,174 @@
+/* bytes.c: the bytes of a file or a pipe; see bytes.h. */
+#include "lua-bindings/modules/bytes.h"
+
+#include "engine/core/interrupt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+enum { POLL_MS = 50, FIRST_BYTES = 1 << 16, READ_BYTES = 1 << 20 };
+
+typedef struct source {
+    lua_State *L;
+    tide_handle *handle; /* owns the bytes */
+    size_t held;
+    int fd;
+    bool waits; /* a pipe or a terminal: bytes come when they come */
+} source;
+
+static td_status fail_system(void) {
+    return td_fail(TD_EIO, "%s", strerror(errno));
+}
+
+/* A buffer of `size` bytes with what is held in front. */
+static td_status grow(source *s, int64_t size) {
+    td_tensor *larger = NULL;
+    td_status status = td_tensor_empty(TD_U8, TD_DEVICE_CPU, 1, &size, &larger);
+    if (status == TD_ENOMEM) {
+        tide_free_memory(s->L, TIDE_STATE(s->L));
+        status = td_tensor_empty(TD_U8, TD_DEVICE_CPU, 1, &size, &larger);
+    }
+    if (status)
+        return status;
+    if (s->held)
+        memcpy(larger->data, s->handle->tensor->data, s->held);
+    td_release(s->handle->tensor);
+    s->handle->tensor = larger;
+    return TD_OK;
+}
+
+static td_status make_room(source *s) {
+    int64_t size = s->handle->tensor->numel;
+    return (int64_t)s->held + 1 < size ? TD_OK : grow(s, size + size / 2);
+}
+
+/* A pipe without a writer yet reads as one that has ended; polling tells them apart. */
+static td_status wait_for_bytes(const source *s) {
+    struct pollfd one = {.fd = s->fd, .events = POLLIN};
+    while (s->waits && poll(&one, 1, POLL_MS) <= 0)
+        if (td_interrupt_requested())
+            return td_interrupted();
+    return td_interrupt_check();
+}
+
+/* *n: bytes that came, 0 at the end, below 0 for none yet. */
+static td_status read_some(source *s, ssize_t *n) {
+    td_status status = wait_for_bytes(s);
+    if (status)
+        return status;
+    size_t room = (size_t)s->handle->tensor->numel - s->held - 1;
+    *n = read(s->fd, (char *)s->handle->tensor->data + s->held,
+              room < READ_BYTES ? room : READ_BYTES);
+    return *n < 0 && errno != EINTR && errno != EAGAIN ? fail_system() : TD_OK;
+}
+
+static td_status read_open(source *s) {
+    struct stat info;
+    if (fstat(s->fd, &info))
+        return fail_system();
+    if (S_ISDIR(info.st_mode))
+        return td_fail(TD_EIO, "%s", strerror(EISDIR));
+    bool regular = S_ISREG(info.st_mode);
+    s->waits = !regular;
+    /* Two bytes more: one tells the end of the file, one is the NUL. */
+    td_status status =
+        grow(s, regular && info.st_size < INT64_MAX - 2 && info.st_size > 0 ? info.st_size + 2
+                                                                            : FIRST_BYTES);
+    for (ssize_t n = 1; status == TD_OK && n != 0;) {
+        status = make_room(s);
+        if (status == TD_OK)
+            status = read_some(s, &n);
+        if (status == TD_OK && n > 0)
+            s->held += (size_t)n;
+    }
+    return status;
+}
+
+/* ---- gzip ---- */
+
+/* One piece more of what `z` unpacks, into room that is made; *end: a member of the file ends. */
+static td_status unpack_piece(source *to, z_stream *z, bool *end) {
+    td_status status = make_room(to);
+    if (status == TD_OK)
+        status = td_interrupt_check();
+    if (status)
+        return status;
+    size_t room = (size_t)to->handle->tensor->numel - to->held - 1;
+    z->next_out = (unsigned char *)to->handle->tensor->data + to->held;
+    z->avail_out = room < READ_BYTES ? (unsigned)room : READ_BYTES;
+    unsigned before = z->avail_out;
+    int found = inflate(z, Z_NO_FLUSH);
+    to->held += before - z->avail_out;
+    *end = found == Z_STREAM_END;
+    if (found == Z_MEM_ERROR)
+        return td_fail(TD_ENOMEM, "out of memory");
+    return found == Z_OK || *end ? TD_OK
+                                 : td_fail(TD_EIO, "the packed file is cut short or damaged");
+}
+
+/* The bytes of all members, of which each begins as the first does. */
+static td_status unpack_all(const source *from, source *to, z_stream *z) {
+    unsigned char *at = from->handle->tensor->data, *stop = at + from->held;
+    bool end = true;
+    td_status status = TD_OK;
+    while (status == TD_OK && !(end && at == stop)) {
+        if (end && inflateReset(z) != Z_OK)
+            return td_fail(TD_EIO, "the packed file is damaged");
+        z->next_in = at;
+        z->avail_in = stop - at < READ_BYTES ? (unsigned)(stop - at) : READ_BYTES;
+        status = unpack_piece(to, z, &end);
+        at = z->next_in;
+    }
+    return status;
+}
+
+static bool is_packed(const source *s) {
+    return s->held > 2 && !memcmp(s->handle->tensor->data, "\x1F\x8B\x08", 3);
+}
+
+/* Put what gzip packed in the place of what was read. */
+static td_status unpack(source *s) {
+    enum { GZIP_ALONE = 16 + MAX_WBITS };
+    z_stream z = {0};
+    source to = {.L = s->L, .handle = tide_push_handle(s->L)};
+    if (inflateInit2(&z, GZIP_ALONE) != Z_OK)
+        return td_fail(TD_ENOMEM, "out of memory");
+    td_status status = grow(&to, (int64_t)s->held < FIRST_BYTES ? FIRST_BYTES : (int64_t)s->held);
+    if (status == TD_OK)
+        status = unpack_all(s, &to, &z);
+    inflateEnd(&z);
+    td_release(s->handle->tensor);
+    s->handle->tensor = to.handle->tensor;
+    to.handle->tensor = NULL;
+    s->held = to.held;
+    lua_pop(s->L, 1);
+    return status;
+}
+
+static td_status read_path(source *s, const char *path) {
+    s->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (s->fd < 0)
+        return fail_system();
+    td_status status = read_open(s);
+    close(s->fd);
+    return status;
+}
+
+char *tide_read_bytes(lua_State *L, const char *path, const char *fname, size_t *held) {
+    source s = {.L = L, .handle = tide_push_handle(L)};
+    td_status status = read_path(&s, path);
+    if (status == TD_OK && is_packed(&s))
+        status = unpack(&s);
+    if (status == TD_EINTR)
+        tide_raise(L);
+    if (status)
+        tide_error(L, "%s: cannot read '%s': %s", fname, path, td_error_message());
+    char *text = s.handle->tensor->data;
+    text[ *held = s.held] = 0;
+    return text;
+}

@@ -1,0 +1,283 @@
+/* module.c: `require "tide"`: the module table, with its submodules loaded when first touched. */
+#include "lua-bindings/state/circles.h"
+#include "lua-bindings/call/function.h"
+#include "lua-bindings/tensor/index.h"
+#include "lua-bindings/state/modes.h"
+#include "lua-bindings/modules/modules.h"
+#include "lua-bindings/state/script.h"
+#include "lua-bindings/state/strict.h"
+#include "lua-bindings/tide_lua.h"
+
+#include "cmake/embedded.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const tide_embedded tide_embedded_tide_lua[];
+
+static const tide_embedded *find_embedded(const char *name) {
+    for (const tide_embedded *e = tide_embedded_tide_lua; e->name; e++)
+        if (!strcmp(e->name, name))
+            return e;
+    return NULL;
+}
+
+/* ---- what embedded modules stand on ---- */
+
+static const char environment_key;
+
+/* print and warn: the script's, as they are at the time, since it may have put its own there to
+ * hear them; Lua's own where the script's is no function. Upvalues: the name, Lua's own. */
+static int call_scripts(lua_State *L) {
+    int n = lua_gettop(L);
+    lua_pushglobaltable(L);
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_rawget(L, -2);
+    if (lua_type(L, -1) != LUA_TFUNCTION)
+        lua_pushvalue(L, lua_upvalueindex(2));
+    lua_insert(L, 1);
+    lua_settop(L, n + 1);
+    lua_call(L, n, 0);
+    return 0;
+}
+
+/* Copy the fields of the table on top into one at `to`; pops it. */
+static void copy_fields(lua_State *L, int to) {
+    for (lua_pushnil(L); lua_next(L, -2);) {
+        lua_pushvalue(L, -2);
+        lua_insert(L, -2);
+        lua_rawset(L, to);
+    }
+    lua_pop(L, 1);
+}
+
+/* Lua's functions and libraries as they are now: a script may take their names, or what is in them,
+ * for something else, and modules are loaded when they are first touched. What scripts call their
+ * own is in _G. Methods of strings and files are the script's still. */
+static void keep_environment(lua_State *L) {
+    static const char *const libraries[] = {LUA_STRLIBNAME,  LUA_TABLIBNAME, LUA_MATHLIBNAME,
+                                            LUA_UTF8LIBNAME, LUA_IOLIBNAME,  LUA_OSLIBNAME,
+                                            LUA_COLIBNAME,   LUA_DBLIBNAME,  LUA_LOADLIBNAME};
+    static const char *const heard[] = {"print", "warn"};
+    lua_newtable(L);
+    int env = lua_gettop(L);
+    lua_pushglobaltable(L);
+    copy_fields(L, env);
+    for (size_t k = 0; k < sizeof libraries / sizeof *libraries; k++) {
+        lua_newtable(L);
+        if (lua_getfield(L, env, libraries[k]) == LUA_TTABLE)
+            copy_fields(L, env + 1);
+        lua_settop(L, env + 1);
+        lua_setfield(L, env, libraries[k]);
+    }
+    for (size_t k = 0; k < sizeof heard / sizeof *heard; k++) {
+        lua_pushstring(L, heard[k]);
+        lua_getfield(L, env, heard[k]);
+        lua_pushcclosure(L, call_scripts, 2);
+        lua_setfield(L, env, heard[k]);
+    }
+    lua_pushglobaltable(L);
+    lua_setfield(L, env, LUA_GNAME);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &environment_key);
+}
+
+/* Run an embedded Lua module: its chunk gets the tide table and returns the module. */
+static int run_embedded(lua_State *L) {
+    const tide_embedded *e = lua_touserdata(L, 2);
+    lua_pushfstring(L, "=tide.%s", e->name);
+    if (luaL_loadbuffer(L, e->bytes, e->len, lua_tostring(L, -1)))
+        lua_error(L);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &environment_key);
+    lua_setupvalue(L, -2, 1);
+    lua_pushvalue(L, 1);
+    lua_call(L, 1, 1);
+    return 1;
+}
+
+static void load_embedded(lua_State *L, const tide_embedded *e, int tide) {
+    tide_state *state = TIDE_STATE(L);
+    bool outermost = !state->loading;
+    td_loading loading;
+    lua_pushcfunction(L, run_embedded);
+    lua_pushvalue(L, tide);
+    lua_pushlightuserdata(L, (void *)(uintptr_t)e);
+    if (outermost) {
+        tide_enter_engine(state);
+        td_loading_begin(&loading, e->name);
+    }
+    state->loading = true;
+    int code = lua_pcall(L, 2, 1, 0);
+    if (outermost) {
+        state->loading = false;
+        td_loading_end(&loading);
+    }
+    if (code)
+        lua_error(L);
+}
+
+/* A name that is nowhere. */
+static int fail_name(lua_State *L, const char *name) {
+    enum { MOST = 128 };
+    const char *modules[MOST];
+    int n = 0;
+    if (tide_is_private(name))
+        return 0;
+    for (const tide_embedded *e = tide_embedded_tide_lua; e->name && n < MOST - 2; e++)
+        if (e->name[0] != '_')
+            modules[n++] = e->name;
+    modules[n++] = "profiler";
+    modules[n++] = "default_dtype";
+    return tide_fail_name(L, "tide", modules, n);
+}
+
+/* __index of the tide table. */
+static int load_submodule(lua_State *L) {
+    const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : NULL;
+    if (!name)
+        return 0;
+    if (!strcmp(name, "default_dtype")) {
+        tide_push_dtype(L, td_default_dtype());
+        return 1;
+    }
+    const tide_embedded *e = find_embedded(name);
+    if (!e)
+        return fail_name(L, name);
+    load_embedded(L, e, 1);
+    if (name[0] != '_')
+        tide_seal_module(L, -1, name);
+    lua_pushstring(L, name);
+    lua_pushvalue(L, -2);
+    lua_rawset(L, 1);
+    return 1;
+}
+
+/* `require "tide.nn"` too. */
+static int open_submodule(lua_State *L) {
+    const char *name = luaL_checkstring(L, 1);
+    lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    lua_getfield(L, -1, "tide");
+    lua_getfield(L, -1, strncmp(name, "tide.", 5) ? name : name + 5);
+    return 1;
+}
+
+static void list_submodules(lua_State *L) {
+    int n = 0;
+    lua_newtable(L);
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+    for (const tide_embedded *e = tide_embedded_tide_lua; e->name; e++) {
+        if (e->name[0] == '_') /* parts of others */
+            continue;
+        lua_pushstring(L, e->name);
+        lua_rawseti(L, -3, ++n);
+        lua_pushfstring(L, "tide.%s", e->name);
+        lua_pushcfunction(L, open_submodule);
+        lua_rawset(L, -3);
+    }
+    lua_pop(L, 1);
+    lua_setfield(L, -2, "_lazy");
+}
+
+/* All parts of a state; what a memory error prevented is made by the next attempt. */
+static void open_state(lua_State *L) {
+    tide_state *state = tide_state_find(L);
+    if (state->whole)
+        return;
+    tide_open_anchors(L, state);
+    tide_open_script(L);
+    tide_open_circles(L, state);
+    state->whole = true;
+}
+
+int luaopen_tide(lua_State *L) {
+    luaL_checkversion(L);
+    if (td_init())
+        return tide_error(L, "%s", td_error_message());
+    open_state(L);
+    keep_environment(L);
+    lua_createtable(L, 0, 512);
+    tide_open_functions(L);
+    tide_open_dtypes(L);
+    tide_open_dtype_functions(L);
+    tide_open_operators(L);
+    tide_open_tensor(L);
+    tide_open_creation(L);
+    tide_open_modes(L);
+    tide_open_autograd(L);
+    tide_open_docs(L);
+    tide_open_system(L);
+    tide_open_sizes(L);
+    tide_open_printing(L);
+    tide_open_generators(L);
+    tide_open_csv(L);
+    tide_open_csv_write(L);
+    tide_open_npy(L);
+    tide_open_npz(L);
+    tide_open_checkpoint(L);
+    tide_open_foreach(L);
+    tide_open_optim(L);
+    tide_open_profiler(L);
+    tide_open_image(L);
+    tide_open_watched(L);
+    tide_open_cuda(L);
+    tide_open_doctor(L);
+    list_submodules(L);
+    tide_push_newaxis(L);
+    lua_setfield(L, -2, "newaxis");
+    lua_createtable(L, 0, 2);
+    tide_push_function(L, load_submodule, 0);
+    lua_setfield(L, -2, "__index");
+    tide_set_newindex(L);
+    lua_setmetatable(L, -2);
+    return 1;
+}
+
+/* ---- making states ---- */
+
+static void *plain_alloc(void *ud, void *block, size_t old_size, size_t new_size) {
+    (void)ud;
+    (void)old_size;
+    if (new_size == 0) {
+        free(block);
+        return NULL;
+    }
+    return realloc(block, new_size);
+}
+
+static int on_panic(lua_State *L) {
+    const char *message = lua_tostring(L, -1);
+    fprintf(stderr, "tide: unprotected error: %s\n", message ? message : "(no message)");
+    return 0;
+}
+
+static int open_libraries(lua_State *L) {
+    luaL_openlibs(L);
+    tide_open_coroutines(L);
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+    lua_pushcfunction(L, luaopen_tide);
+    lua_setfield(L, -2, "tide");
+    return 0;
+}
+
+lua_State *tide_lua_new(void) {
+    tide_arena *arena = tide_arena_new(plain_alloc, NULL);
+    lua_State *L = arena ? lua_newstate(tide_arena_alloc, arena) : NULL;
+    if (!L) {
+        if (arena)
+            tide_arena_free(arena);
+        return NULL;
+    }
+    lua_atpanic(L, on_panic);
+    lua_pushcfunction(L, open_libraries);
+    if (lua_pcall(L, 0, 0, 0) == LUA_OK)
+        return L;
+    tide_lua_close(L);
+    return NULL;
+}
+
+void tide_lua_close(lua_State *L) {
+    void *arena;
+    lua_getallocf(L, &arena);
+    lua_close(L);
+    tide_arena_free(arena);
+}
