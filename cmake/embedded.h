@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 typedef struct tide_embedded {
-    const char *name;  /* file name without its ending; NULL ends a table */
+    const char *name;  /* as tide_embed says; NULL ends a table */
     const char *bytes; /* NUL-terminated */
     size_t len;
 } tide_embedded;

@@ -38,7 +38,7 @@
 #include "engine/io/read_range.h"
 #include "engine/io/safetensors.h"
 #include "engine/ops/index/index.h"
-#include "engine/ops/op.h"
 #include "engine/ops/language/schema.h"
+#include "engine/ops/op.h"
 
 #endif

@@ -1,5 +1,5 @@
 /* bottleneck.c: see bottleneck.h. What is recorded and what the page says is Lua
- * (lua-bindings/lua/_bottleneck.lua); here are the processes.
+ * (lua-bindings/lua/profiler/bottleneck.lua); here are the processes.
  */
 #include "repl/bottleneck.h"
 #include "repl/protected.h"
@@ -28,10 +28,12 @@ typedef struct run {
 
 /* ---- Lua's side ---- */
 
-/* (name, ...): a function of tide._bottleneck. Returns its value. */
+/* (name, ...): a function of tide._require("profiler.bottleneck"). Returns its value. */
 static int call_bottleneck(lua_State *L) {
     tide_session_push_tide(L);
-    lua_getfield(L, -1, "_bottleneck");
+    lua_getfield(L, -1, "_require");
+    lua_pushliteral(L, "profiler.bottleneck");
+    lua_call(L, 1, 1);
     lua_getfield(L, -1, lua_tostring(L, 1));
     lua_replace(L, 1);
     lua_pop(L, 2);

@@ -253,8 +253,15 @@ static int run_input(tide_session *s, options *o) {
 
 /* (name, argument): the table of lines that the tide table's function of that name gives. */
 static int push_lines(lua_State *L) {
-    if (!tide_session_push_tide(L) || lua_getfield(L, -1, lua_tostring(L, 1)) != LUA_TFUNCTION)
+    const char *name = lua_tostring(L, 1);
+    if (!tide_session_push_tide(L))
         return luaL_error(L, "the bindings tell nothing");
+    bool part = strchr(name, '.') != NULL;
+    lua_getfield(L, -1, part ? "_require" : name);
+    if (part) {
+        lua_pushvalue(L, 1);
+        lua_call(L, 1, 1);
+    }
     lua_pushvalue(L, 2);
     lua_call(L, 1, 1);
     luaL_checktype(L, -1, LUA_TTABLE);
@@ -292,7 +299,9 @@ static int call_doctor(lua_State *L) {
     doctor_call *c = lua_touserdata(L, 1);
     luaL_checkstack(L, c->npaths + 4, "too many files");
     tide_session_push_tide(L);
-    lua_getfield(L, -1, "_doctor");
+    lua_getfield(L, -1, "_require");
+    lua_pushliteral(L, "doctor.report");
+    lua_call(L, 1, 1);
     lua_pushstring(L, c->form);
     lua_pushstring(L, c->cpu);
     for (int k = 0; k < c->npaths; k++)
@@ -451,9 +460,9 @@ static int run(tide_session *s, int argc, char **argv, options *o) {
         return print_lines(s, "_info", NULL, heading);
     }
     if (o->ops)
-        return print_lines(s, o->device ? "_work" : "_reference", o->device, "");
+        return print_lines(s, o->device ? "devices.work" : "_reference", o->device, "");
     if (o->peak)
-        return print_lines(s, "_peak", NULL, "");
+        return print_lines(s, "devices.peak", NULL, "");
     int code = run_options(s, argc, argv, o);
     if (o->left || (code >= 0 && !o->interactive))
         return code;

@@ -12,10 +12,10 @@
 #include "engine/core/memory.h"
 #include "engine/core/observer.h"
 #include "engine/core/sparse.h"
-#include "engine/ops/make/copy.h"
 #include "engine/ops/given.h"
-#include "engine/ops/rule_helpers.h"
+#include "engine/ops/make/copy.h"
 #include "engine/ops/pointwise/pointwise.h"
+#include "engine/ops/rule_helpers.h"
 
 #include <string.h>
 

@@ -6,8 +6,8 @@
 #include "engine/calls/lists_run.h"
 #include "engine/calls/write.h"
 #include "engine/core/memory.h"
-#include "engine/ops/storage_overlap.h"
 #include "engine/ops/pointwise/pointwise.h"
+#include "engine/ops/storage_overlap.h"
 
 #include <stdio.h>
 #include <string.h>

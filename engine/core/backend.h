@@ -1,9 +1,10 @@
 /* backend.h: what a device is: one struct of functions, filled by engine/cpu, engine/cuda and the
  * tests' own device.
  *
- * Operators know no device: they make a plan (ops/plan/plan.h) and hand it to the backend of the device
- * that their tensors lie on. A function that a device lacks is NULL, and TD_RUN says so by name.
- * Memory functions take the stream in whose order they happen; a storage remembers its stream.
+ * Operators know no device: they make a plan (ops/plan/plan.h) and hand it to the backend of the
+ * device that their tensors lie on. A function that a device lacks is NULL, and TD_RUN says so by
+ * name. Memory functions take the stream in whose order they happen; a storage remembers its
+ * stream.
  *
  * Work may be done later, in the stream's order. What a function can tell at once it returns; what
  * only the elements show (an index out of range, a division by zero) it returns at once or from the

@@ -2,8 +2,8 @@
 #include "engine/cpu/cpu.h"
 
 #include "engine/core/allocator.h"
-#include "engine/cpu/product/blas.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/product/blas.h"
 
 #include <string.h>
 

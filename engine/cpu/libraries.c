@@ -1,6 +1,6 @@
 /* libraries.c: names and versions of what the CPU kernels stand on. */
-#include "engine/cpu/product/blas.h"
 #include "engine/cpu/cpu.h"
+#include "engine/cpu/product/blas.h"
 #include "engine/cpu/product/onednn.h"
 
 #include <sleef.h>

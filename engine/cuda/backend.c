@@ -1,6 +1,6 @@
 /* backend.c: CUDA as a backend: memory, copies, and the functions of this folder. */
-#include "engine/cuda/runtime/activity.h"
 #include "engine/cuda/cuda.h"
+#include "engine/cuda/runtime/activity.h"
 
 #include "engine/core/cuda_module.h"
 #include "engine/core/waits.h"

@@ -1,9 +1,9 @@
 /* register.c: rows become operators: schemas are parsed, formulas compiled, and what a row claims
  * is checked. */
 #include "engine/ops/language/expression.h"
+#include "engine/ops/language/schema.h"
 #include "engine/ops/pointwise/pointwise.h"
 #include "engine/ops/registry.h"
-#include "engine/ops/language/schema.h"
 
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* rule_helpers.h: what the rows and rules of all families are written with: results, checks, short forms.
+/* rule_helpers.h: what the rows and rules of all families are written with: results, checks, short
+ * forms.
  */
 #ifndef TD_OPS_RULE_HELPERS_H
 #define TD_OPS_RULE_HELPERS_H

@@ -1,5 +1,5 @@
-/* storage_overlap.c: which tensors of a call over lists share memory: a table of storages, so that thousands
- * of tensors are looked through once and not each beside each. */
+/* storage_overlap.c: which tensors of a call over lists share memory: a table of storages, so that
+ * thousands of tensors are looked through once and not each beside each. */
 #include "engine/ops/storage_overlap.h"
 
 #include "engine/core/memory.h"

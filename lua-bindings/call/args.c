@@ -2,8 +2,8 @@
  * last, options by name, defaults. What a value must be is values.c's business. */
 #include "lua-bindings/call/args.h"
 
-#include "lua-bindings/state/strict.h"
 #include "lua-bindings/call/values.h"
+#include "lua-bindings/state/strict.h"
 
 #include "engine/ops/language/schema.h"
 

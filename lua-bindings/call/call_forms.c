@@ -1,6 +1,6 @@
-/* call_forms.c: ways of calling operators that a schema can't say: one number where two may stand, a
- * list of two lists, several results where there is one. They bring the arguments into the schema's
- * form, or the result into the one asked for. */
+/* call_forms.c: ways of calling operators that a schema can't say: one number where two may stand,
+ * a list of two lists, several results where there is one. They bring the arguments into the
+ * schema's form, or the result into the one asked for. */
 #include "lua-bindings/call/call_forms.h"
 
 #include "lua-bindings/call/args.h"

@@ -1,8 +1,8 @@
 /* foreach.c: operators over lists: tide.foreach.add(list, ...). Arguments are those of the
  * operator, of which each, an option too, may be a list with one entry per call. */
 #include "lua-bindings/call/function.h"
-#include "lua-bindings/modules/modules.h"
 #include "lua-bindings/call/values.h"
+#include "lua-bindings/modules/modules.h"
 
 #include "engine/calls/foreach.h"
 

@@ -85,7 +85,7 @@ function Page.__tostring(self)
     return ("%s: %s\n\n%s\n\nslow:   %s\nmended: %s"):format(self.kind, self.title, self.text, self.slow, self.mended)
 end
 
-for _, kind in ipairs(tide._advice.kinds) do
+for _, kind in ipairs(tide._require("advice.collect").kinds) do
     local title, text, slow, mended = table.unpack(PAGES[kind])
     advice[kind] = setmetatable({ kind = kind, title = title, text = text, slow = slow, mended = mended }, Page)
     tide._document(advice[kind], kind, "advice." .. kind, tostring(advice[kind]))

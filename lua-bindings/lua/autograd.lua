@@ -11,13 +11,13 @@ local autograd = {
     graph = { saved_tensors_hooks = raw.saved_tensors_hooks },
 }
 
-for name, value in pairs(tide._autograd_function) do
+for name, value in pairs(tide._require "autograd.function") do
     autograd[name] = value
 end
-for name, value in pairs(tide._autograd_check) do
+for name, value in pairs(tide._require "autograd.check") do
     autograd[name] = value
 end
-autograd.functional = tide._autograd_functional
+autograd.functional = tide._require "autograd.functional"
 
 tide._document(autograd.graph, "graph", "tide.autograd.graph", "saved_tensors_hooks.")
 tide._document(autograd, "autograd", "tide.autograd",

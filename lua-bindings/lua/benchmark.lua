@@ -303,7 +303,7 @@ timers.collect_callgrind = tide._function("collect_callgrind(Timer t, *, int(1..
         elseif timer.has_globals then
             tide._fail("collect_callgrind: globals can't be given to another process: put them into setup")
         end
-        return tide._benchmark_process.collect_callgrind(timer.label, timer.setup, body_of(timer.stmt), timer.num_threads, number, program)
+        return tide._require("benchmark.process").collect_callgrind(timer.label, timer.setup, body_of(timer.stmt), timer.num_threads, number, program)
     end)
 
 local read_timer = tide._function("Timer(str? stmt=nil, function? fn=nil, *, str setup=\"\", table? globals=nil, "
@@ -536,10 +536,10 @@ benchmark.compare_versions = tide._function("compare_versions(*, str before, str
     "Two builds of Tide (paths of their programs) run a statement, or a script as a whole, in processes of their own and in turns: "
     .. "c.before and c.after are Measurements, c.ratio is after / before and lies between c.low and c.high (95 %), c.faster says who "
     .. "is; nil where the difference may be chance.", function(...)
-        return tide._benchmark_process.comparer(measurement, body_of)(...)
+        return tide._require("benchmark.process").comparer(measurement, body_of)(...)
     end)
 
-for _, parts in ipairs { tide._benchmark_fuzzer, tide._benchmark_files(measurement) } do
+for _, parts in ipairs { tide._require "benchmark.fuzzer", tide._require("benchmark.files")(measurement) } do
     for name, value in pairs(parts) do
         benchmark[name] = value
     end

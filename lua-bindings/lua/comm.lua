@@ -3,7 +3,7 @@
 -- cell in which its comm was made.
 local tide = ...
 local fail, declare = tide._fail, tide._function
-local json = tide._json
+local json = tide._require "files.json"
 local comm = {}
 
 local targets, open = {}, {} -- functions by name; comms by id

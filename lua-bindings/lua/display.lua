@@ -2,7 +2,7 @@
 -- input's value is shown. A terminal shows the text that goes along with each.
 local tide = ...
 local fail, declare = tide._fail, tide._function
-local mime, html, pixels = tide._mime, tide._html, tide._pixels
+local mime, html, pixels = tide._require "notebook.mime", tide._require "notebook.html", tide._require "plot.pixels"
 
 -- What is shown: its representations by type.
 local Rich = { __name = "tide.display" }

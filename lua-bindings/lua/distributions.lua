@@ -2,7 +2,7 @@
 -- torch.distributions: log_prob, entropy, sample, rsample (through which gradients flow), kl_divergence.
 local tide = ...
 local fail, declare = tide._fail, tide._function
-local gradients = tide._distributions_gradients
+local gradients = tide._require "distributions.gradients"
 local distributions = {}
 
 local Distribution = { __name = "Distribution" }

@@ -263,7 +263,7 @@ io.write_csv = declare(
 io.load_npy = declare("load_npy(str path, *, device? device=nil) -> Tensor",
     "A file that numpy.save wrote; where it wrote several arrays to one file, each is a result. tide.load reads files "
     .. "that end in .npy so.", function(path, device)
-        return tide._numpy.load(path, device, "load_npy")
+        return tide._require("files.numpy").load(path, device, "load_npy")
     end)
 
 io.save_npy = declare("save_npy(Tensor x, str path)",
@@ -276,13 +276,13 @@ io.load_npz = declare("load_npz(str path, *, device? device=nil) -> table, table
     "The arrays of a file that numpy.savez or savez_compressed wrote, by name; and of what else lies in it why it was "
     .. "left out, by name: arrays of dtypes that Tide has not (texts, complex numbers, objects), and files that are no "
     .. "arrays. tide.load reads files that end in .npz so.", function(path, device)
-        return tide._numpy.load_archive(path, device, "load_npz")
+        return tide._require("files.numpy").load_archive(path, device, "load_npz")
     end)
 
 io.save_npz = declare("save_npz(table arrays, str path)",
     "Write tensors by name for numpy.load, whole or not at all; tide.save writes files that end in .npz so.",
     function(arrays, path)
-        tide._numpy.save_archive(arrays, path, "save_npz")
+        tide._require("files.numpy").save_archive(arrays, path, "save_npz")
     end)
 
 tide._document(io, "io", "tide.io", "Files of numbers: read_csv, write_csv, load_npy, save_npy, load_npz, save_npz.")

@@ -22,9 +22,9 @@ return tide._function("load(str path, *, device? device=nil, bool map=true) -> a
     function(path, device, map)
         local _range <close> = tide.profiler.record { "load", kind = "data" }
         if path:find("%.npy$") then
-            return tide._numpy.load(path, device, "load")
+            return tide._require("files.numpy").load(path, device, "load")
         elseif path:find("%.npz$") then
-            local arrays, left = tide._numpy.load_archive(path, device, "load")
+            local arrays, left = tide._require("files.numpy").load_archive(path, device, "load")
             warn_of(left, path, "")
             return arrays, left
         end
@@ -37,7 +37,7 @@ return tide._function("load(str path, *, device? device=nil, bool map=true) -> a
         local text = notes.tide
         notes.tide = nil
         if text then
-            return tide._checkpoint.restore(tensors, text, path), notes
+            return tide._require("files.checkpoint").restore(tensors, text, path), notes
         end
         warn_of(left, path, ", since Tide has not their dtype")
         return tensors, notes, left

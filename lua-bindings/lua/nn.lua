@@ -57,7 +57,7 @@ local function assign(self, name, value)
     rawset(self, name, value)
 end
 
-local run_hooked -- _nn_hooks's
+local run_hooked -- nn/hooks.lua's
 
 local function call(self, ...)
     local hooks = rawget(self, "_hooks")
@@ -381,10 +381,10 @@ method("requires_grad_", ", bool requires_grad=true) -> Module", "Freeze all par
 -- What the other files of modules know of a module's insides.
 local base = { method = method, walk = walk, named = named, each = each, children = children, modules = modules,
     check_tree = check_tree, refresh = refresh, forget = forget }
-tide._nn_state(nn, base)
-tide._nn_print(nn, base)
-run_hooked = tide._nn_hooks(nn, base)
-tide._nn_containers(nn, base)
+tide._require("nn.state")(nn, base)
+tide._require("nn.print")(nn, base)
+run_hooked = tide._require("nn.hooks")(nn, base)
+tide._require("nn.containers")(nn, base)
 
 -- nn.functional: PyTorch's names for what lies in tide itself.
 nn.functional = {}
@@ -400,24 +400,24 @@ for _, name in ipairs { "relu", "gelu", "silu", "tanh", "sigmoid", "softmax", "l
 end
 nn.functional.unfold, nn.functional.fold, nn.functional.upsample = tide.im2col, tide.col2im, tide.interpolate
 
-nn.init = tide._nn_init
-nn.utils = tide._nn_clip
-tide._nn_layers(nn)
-tide._nn_spatial(nn)
-tide._nn_fractional(nn)
-tide._nn_functional(nn)
-tide._nn_losses(nn)
-tide._nn_activations(nn)
-tide._nn_norms(nn)
-tide._nn_tables(nn)
-tide._nn_adaptive(nn)
-tide._nn_attention(nn)
-tide._nn_transformer(nn)
-tide._nn_utils(nn)
-tide._nn_reparam(nn, base)
-tide._nn_parametrize(nn, base)
-tide._nn_parametrizations(nn)
-tide._nn_recurrent(nn)
+nn.init = tide._require "nn.init"
+nn.utils = tide._require "nn.clip"
+tide._require("nn.layers")(nn)
+tide._require("nn.spatial")(nn)
+tide._require("nn.fractional")(nn)
+tide._require("nn.functional")(nn)
+tide._require("nn.losses")(nn)
+tide._require("nn.activations")(nn)
+tide._require("nn.norms")(nn)
+tide._require("nn.tables")(nn)
+tide._require("nn.adaptive")(nn)
+tide._require("nn.attention")(nn)
+tide._require("nn.transformer")(nn)
+tide._require("nn.utils")(nn)
+tide._require("nn.reparam")(nn, base)
+tide._require("nn.parametrize")(nn, base)
+tide._require("nn.parametrizations")(nn)
+tide._require("nn.recurrent")(nn)
 
 -- A class's init writes fields as they are: into modules, and into no other table that it is given.
 local function guard(name, class)

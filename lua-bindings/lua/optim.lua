@@ -1,5 +1,5 @@
 -- optim.lua: optimizers. An optimizer holds groups of parameters with their options and a state per
--- parameter; a class says what one step does to one group, mostly as a recipe (_optim_steps.lua). How a
+-- parameter; a class says what one step does to one group, mostly as a recipe (optim/steps.lua). How a
 -- recipe is run over many parameters at once is the engine's matter.
 local tide = ...
 local fail, declare = tide._fail, tide._function
@@ -183,7 +183,7 @@ local function sort_out(self, group, lr, params)
         check_parameter(self.__name, k, p)
         local grad = p.grad
         if grad and grad.is_sparse then
-            tide._optim_sparse.step(self, group, lr, p, grad)
+            tide._require("optim.sparse").step(self, group, lr, p, grad)
         elseif grad then
             local state, key = all[p], 0
             local fresh = not state or (first and state[first] == nil)
@@ -480,11 +480,11 @@ local function class(c)
     return c
 end
 
-tide._optim_steps(class)
-tide._optim_lbfgs(class)
-tide._optim_sparse.define(class, read_rate)
-optim.lr_scheduler = tide._optim_schedulers
-optim.swa_utils = tide._optim_swa
+tide._require("optim.steps")(class)
+tide._require("optim.lbfgs")(class)
+tide._require("optim.sparse").define(class, read_rate)
+optim.lr_scheduler = tide._require "optim.schedulers"
+optim.swa_utils = tide._require "optim.swa"
 optim.swa_utils.SWALR = optim.lr_scheduler.SWALR
 
 tide._document(optim, "optim", "tide.optim", "Optimizers: SGD, Adam, AdamW, Adamax, NAdam, RAdam, RMSprop, Rprop, Adagrad, "

@@ -3,13 +3,13 @@
 -- a terminal. How it is drawn is not known here.
 local tide = ...
 local fail, declare = tide._fail, tide._function
-local data, scene, matrix = tide._plot_data, tide._plot_scene, tide._plot_matrix
+local data, scene, matrix = tide._require "plot.data", tide._require "plot.scene", tide._require "plot.matrix"
 local plot = {}
 
 -- ---- plots as values ----
 
 local Plot = setmetatable({ __name = "Plot" }, { __index = function(_, name)
-    local told = tide._matplotlib.name(name)
+    local told = tide._require("plot.matplotlib").name(name)
     if told then
         fail("a plot has no '%s': %s", name, told)
     end
@@ -21,7 +21,7 @@ local function new(figure) return setmetatable({ figure = figure }, Plot) end
 
 local function is_plot(value) return getmetatable(value) == Plot end
 
-function Plot:__tostring() return tide._plot_text.draw(self.figure) end
+function Plot:__tostring() return tide._require("plot.text").draw(self.figure) end
 
 function Plot.__add(a, b)
     if not (is_plot(a) and is_plot(b)) then
@@ -36,9 +36,9 @@ function Plot:__display()
         bundle["image/png"] = figure.image
         bundle.metadata = figure.scaled and { ["image/png"] = figure.scaled } or nil
     else
-        bundle["image/svg+xml"] = tide._plot_svg.draw(figure)
+        bundle["image/svg+xml"] = tide._require("plot.svg").draw(figure)
     end
-    bundle[tide._plot_vega.type] = tide._plot_vega.spec(figure)
+    bundle[tide._require("plot.vega").type] = tide._require("plot.vega").spec(figure)
     return bundle
 end
 
@@ -54,18 +54,18 @@ method("show", ", *, str? id=nil, bool update=false)",
     end)
 
 method("svg", ") -> str", "The plot as a drawing in SVG. Example: #tide.plot.line({1, 4, 9}):svg()",
-    function(self) return tide._plot_svg.draw(self.figure) end)
+    function(self) return tide._require("plot.svg").draw(self.figure) end)
 
 method("vega", ") -> table", "The plot as a specification of Vega-Lite. Example: tide.plot.line({1, 4, 9}):vega().layer[1].mark.type",
     function(self)
-        return tide._plot_vega.spec(self.figure) or fail("vega: an image and a large heat map have no specification")
+        return tide._require("plot.vega").spec(self.figure) or fail("vega: an image and a large heat map have no specification")
     end)
 
 local WRITERS = {
     svg = function(self) return Plot.svg(self) end,
-    png = function(self) return self.figure.image or tide._png(tide._plot_raster.draw(self.figure)) end,
-    pdf = function(self) return tide._plot_pdf.draw(self.figure) end,
-    json = function(self) return tide._json.encode(Plot.vega(self), "save") end,
+    png = function(self) return self.figure.image or tide._png(tide._require("plot.raster").draw(self.figure)) end,
+    pdf = function(self) return tide._require("plot.pdf").draw(self.figure) end,
+    json = function(self) return tide._require("files.json").encode(Plot.vega(self), "save") end,
     txt = function(self) return tostring(self) .. "\n" end,
 }
 
@@ -118,7 +118,7 @@ local function split_options(name, is_figures, is_known, read_figure, ...)
         end
     end
     for key, value in next, rest do -- a name that is nearly one of the figure's is told of as such
-        local told = type(key) == "string" and not is_known[key] and tide._matplotlib.option(key)
+        local told = type(key) == "string" and not is_known[key] and tide._require("plot.matplotlib").option(key)
         if told then
             fail("%s: no option '%s': %s", name, key, told)
         elseif type(key) == "string" and not is_known[key] then

@@ -104,17 +104,17 @@ Profile.table = tide._function("table(Profile p, *, str? sort_by=nil, "
                 .. '"self_cpu_time_total" and its kin, got "%s"', sort_by)
         end
         sort_by = sort_by and KEYS[sort_by]
-        return tide._text.note(print_table(p, { sort = sort_by or sort, group_by_shape = group_by_shape, limit = top or limit,
+        return tide._require("notebook.text").note(print_table(p, { sort = sort_by or sort, group_by_shape = group_by_shape, limit = top or limit,
             peak_flops = peak.flops, peak_bytes = peak.bytes }))
     end)
 
 -- A notebook shows what took longest as a table with bars.
-function metatable:__display() return { ["text/html"] = tide._profile_html.page(self) } end
+function metatable:__display() return { ["text/html"] = tide._require("profiler.html").page(self) } end
 
 Profile.timeline = tide._function("timeline(Profile p, *, number? from=nil, number? to=nil, int(10..1000)? width=nil) -> Timeline",
     "The recording as a picture: rows for what Lua, dispatch, kernels and devices do, from and to in µs (all of it where they are missing); in a notebook one that "
     .. "can be zoomed (w a s d), searched and asked. t:html() is that as a page.",
-    function(p, from, to, width) return tide._timeline(p, from, to, width) end)
+    function(p, from, to, width) return tide._require("profiler.timeline")(p, from, to, width) end)
 
 -- ---- advice ----
 
@@ -122,7 +122,7 @@ Profile.advice = tide._function("advice(Profile p) -> list",
     "What could be better, worst first: {kind, file, line, count, share, text, fix, gain, measured} each. share of the wall time that it is "
     .. "about, fix what to write instead, gain the factor for that share, measured where Tide ran both; nothing below 5 % of the time. "
     .. "It wants a recording with lines and shapes, profile{fn, with_stack = true}; ?advice.KIND tells about a kind.",
-    function(p) return tide._advice.advise(p) end)
+    function(p) return tide._require("advice.collect").advise(p) end)
 
 -- What `tide --profile FILE` calls around everything that runs. A file that can't be written is refused before; it is of
 -- bounded length, for viewers too.
@@ -165,7 +165,7 @@ function profiler._finish_advice(form)
     running = nil
     profile:stop()
     local advice, totals = profile:advice(), profile:_totals()
-    io.stdout:write(form == "json" and tide._advice.to_json(advice) or tostring(advice), "\n")
+    io.stdout:write(form == "json" and tide._require("advice.collect").to_json(advice) or tostring(advice), "\n")
     if totals.evicted > 0 and form ~= "json" then
         io.stdout:write(("(looked at: the last %d of %d events, the last %.3g s)\n"):format(totals.events,
             totals.events + totals.evicted, totals.wall_ns * 1e-9))

@@ -17,7 +17,7 @@ return tide._function("save(any object, str path)",
             if type(object) ~= "table" then
                 tide._fail("save: '%s': an archive for NumPy holds tensors by name, got %s", path, tide._describe(object))
             end
-            return tide._numpy.save_archive(object, path, "save")
+            return tide._require("files.numpy").save_archive(object, path, "save")
         end
-        tide._archive_write(path, tide._checkpoint.flatten(object))
+        tide._archive_write(path, tide._require("files.checkpoint").flatten(object))
     end)

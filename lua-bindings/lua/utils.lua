@@ -76,7 +76,7 @@ utils.checkpoint = tide._function("checkpoint(function fn, ..., *, bool preserve
             function(place) return part:unpack(place) end, fn, ...)
     end)
 
-utils.tensorboard = tide._tensorboard
+utils.tensorboard = tide._require "files.tensorboard"
 
 tide._document(utils, "utils", "tide.utils", "checkpoint; tensorboard.SummaryWriter.")
 

@@ -3,7 +3,7 @@
 -- nobody moves.
 local tide = ...
 local fail, declare = tide._fail, tide._function
-local json, comm = tide._json, tide.comm
+local json, comm = tide._require "files.json", tide.comm
 local null, list = json.null, json.list
 local widgets = {}
 
@@ -103,7 +103,7 @@ function checks.str(v) return type(v) == "string" and utf8.len(v) and v or nil, 
 
 function checks.bytes(v)
     if tide.is_tensor(v) then
-        v = tide._png(tide._pixels.of(v, "Image"))
+        v = tide._png(tide._require("plot.pixels").of(v, "Image"))
     end
     return type(v) == "string" and v or nil, "bytes or a tensor"
 end
@@ -479,7 +479,7 @@ for _, name in ipairs { "HBox", "VBox" } do
             :format(name == "HBox" and "side by side" or "below one another", name) })
 end
 
-tide._widgets_choice { define = define, push = push, notify = notify, check = check, description = DESCRIPTION, disabled = DISABLED }
+tide._require("notebook.choice") { define = define, push = push, notify = notify, check = check, description = DESCRIPTION, disabled = DISABLED }
 
 -- ---- output ----
 

@@ -1,4 +1,4 @@
-/* checkpoint.c: what tide.save and tide.load (lua/_checkpoint.lua) stand on: files of named
+/* checkpoint.c: what tide.save and tide.load (lua/files/checkpoint.lua) stand on: files of named
  * tensors, and JSON as Lua values. What a file means is not known here. */
 #include "engine/core/interrupt.h"
 #include "engine/io/json.h"

@@ -1,6 +1,6 @@
 /* doctor.c: what `tide --doctor` asks of the system and Lua's library can't tell: files' kinds and
  * permissions, limits, the terminal, versions of libraries, and packed bytes, unpacked piece by
- * piece. What it means is not known here (lua/_doctor.lua).
+ * piece. What it means is not known here (lua/doctor/report.lua).
  */
 #include "lua-bindings/modules/modules.h"
 #include "lua-bindings/state/state.h"

@@ -1,11 +1,11 @@
 /* module.c: `require "tide"`: the module table, with its submodules loaded when first touched. */
-#include "lua-bindings/state/circles.h"
 #include "lua-bindings/call/function.h"
-#include "lua-bindings/tensor/index.h"
-#include "lua-bindings/state/modes.h"
 #include "lua-bindings/modules/modules.h"
+#include "lua-bindings/state/circles.h"
+#include "lua-bindings/state/modes.h"
 #include "lua-bindings/state/script.h"
 #include "lua-bindings/state/strict.h"
+#include "lua-bindings/tensor/index.h"
 #include "lua-bindings/tide_lua.h"
 
 #include "cmake/embedded.h"
@@ -16,6 +16,8 @@
 
 extern const tide_embedded tide_embedded_tide_lua[];
 
+/* Texts and modules of lua/ are found by their paths: "nn" is public (tide.nn), "nn.layers" a part
+ * that modules of our own take by tide._require, "examples/nn.txt" a text. */
 static const tide_embedded *find_embedded(const char *name) {
     for (const tide_embedded *e = tide_embedded_tide_lua; e->name; e++)
         if (!strcmp(e->name, name))
@@ -116,6 +118,10 @@ static void load_embedded(lua_State *L, const tide_embedded *e, int tide) {
         lua_error(L);
 }
 
+static bool is_public(const tide_embedded *e) {
+    return !strpbrk(e->name, "./");
+}
+
 /* A name that is nowhere. */
 static int fail_name(lua_State *L, const char *name) {
     enum { MOST = 128 };
@@ -124,7 +130,7 @@ static int fail_name(lua_State *L, const char *name) {
     if (tide_is_private(name))
         return 0;
     for (const tide_embedded *e = tide_embedded_tide_lua; e->name && n < MOST - 2; e++)
-        if (e->name[0] != '_')
+        if (is_public(e))
             modules[n++] = e->name;
     modules[n++] = "profiler";
     modules[n++] = "default_dtype";
@@ -141,15 +147,49 @@ static int load_submodule(lua_State *L) {
         return 1;
     }
     const tide_embedded *e = find_embedded(name);
-    if (!e)
+    if (!e || !is_public(e))
         return fail_name(L, name);
     load_embedded(L, e, 1);
-    if (name[0] != '_')
-        tide_seal_module(L, -1, name);
+    tide_seal_module(L, -1, name);
     lua_pushstring(L, name);
     lua_pushvalue(L, -2);
     lua_rawset(L, 1);
     return 1;
+}
+
+enum { WHOLE = TIDE_UP_FIRST, LOADED }; /* upvalues: the tide table, parts by name */
+
+/* tide._require(name): a part of our own modules, loaded once ("nn.layers": lua/nn/layers.lua), or
+ * a text as a string
+ * ("examples/nn.txt"). tide._loaded holds those that are. */
+static int require_part(lua_State *L) {
+    const char *name = luaL_checkstring(L, 1);
+    lua_settop(L, 1);
+    lua_pushvalue(L, 1);
+    if (lua_rawget(L, lua_upvalueindex(LOADED)) != LUA_TNIL)
+        return 1;
+    const tide_embedded *e = find_embedded(name);
+    if (!e)
+        return luaL_error(L, "tide has no part '%s'", name);
+    if (strchr(name, '/')) {
+        lua_pushlstring(L, e->bytes, e->len);
+        return 1;
+    }
+    load_embedded(L, e, lua_upvalueindex(WHOLE));
+    lua_pushvalue(L, 1);
+    lua_pushvalue(L, -2);
+    lua_rawset(L, lua_upvalueindex(LOADED));
+    return 1;
+}
+
+static void open_parts(lua_State *L) {
+    lua_newtable(L);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, -3, "_loaded");
+    lua_pushvalue(L, -2);
+    lua_insert(L, -2);
+    tide_push_function(L, require_part, 2);
+    lua_setfield(L, -2, "_require");
 }
 
 /* `require "tide.nn"` too. */
@@ -166,7 +206,7 @@ static void list_submodules(lua_State *L) {
     lua_newtable(L);
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
     for (const tide_embedded *e = tide_embedded_tide_lua; e->name; e++) {
-        if (e->name[0] == '_') /* parts of others */
+        if (!is_public(e))
             continue;
         lua_pushstring(L, e->name);
         lua_rawseti(L, -3, ++n);
@@ -222,6 +262,7 @@ int luaopen_tide(lua_State *L) {
     tide_open_cuda(L);
     tide_open_doctor(L);
     list_submodules(L);
+    open_parts(L);
     tide_push_newaxis(L);
     lua_setfield(L, -2, "newaxis");
     lua_createtable(L, 0, 2);

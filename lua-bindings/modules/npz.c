@@ -1,7 +1,7 @@
 /* npz.c: arrays in an archive of NumPy's (.npz) as tensors, and tensors as such an archive, for
- * lua/_numpy.lua. Where an array lies, lua/_zip.lua has found; it knows nothing of arrays, and this
- * file reads no directory. What is written is stored as it is, with sizes of 64 bits always, so
- * that archives of all sizes are written in one way.
+ * lua/files/numpy.lua. Where an array lies, lua/files/zip.lua has found; it knows nothing of
+ * arrays, and this file reads no directory. What is written is stored as it is, with sizes of 64
+ * bits always, so that archives of all sizes are written in one way.
  */
 #include "engine/core/draft.h"
 #include "engine/core/interrupt.h"

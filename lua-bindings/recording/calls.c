@@ -1,4 +1,4 @@
-/* calls.c: p:_calls(): the calls of a recording as columns, in which lua/_advice.lua and its
+/* calls.c: p:_calls(): the calls of a recording as columns, in which lua/advice/collect.lua and its
  * recognisers look for what could be better. */
 #include "lua-bindings/recording/profile.h"
 

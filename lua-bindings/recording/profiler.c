@@ -1,8 +1,8 @@
 /* profiler.c: tide.profiler: recording a function, a block or the steps that a schedule names.
  * What is done with a recording is in profile.c.
  */
-#include "lua-bindings/recording/calltrace.h"
 #include "lua-bindings/modules/modules.h"
+#include "lua-bindings/recording/calltrace.h"
 #include "lua-bindings/recording/origin.h"
 #include "lua-bindings/recording/profile.h"
 

@@ -4,11 +4,11 @@
 #include "lua-bindings/state/modes.h"
 
 #include "lua-bindings/call/function.h"
-#include "lua-bindings/state/saved_hooks.h"
-#include "lua-bindings/state/mode_stacks.h"
+#include "lua-bindings/call/values.h"
 #include "lua-bindings/modules/modules.h"
 #include "lua-bindings/recording/origin.h"
-#include "lua-bindings/call/values.h"
+#include "lua-bindings/state/mode_stacks.h"
+#include "lua-bindings/state/saved_hooks.h"
 
 #include "engine/calls/autocast.h"
 #include "engine/core/backend.h"

@@ -1,5 +1,5 @@
-/* saved_hooks.c: calls pack and unpack of a script. A mode that somebody inherited may outlive the guard
- * that set it: under a number that is gone, tensors are simply kept. */
+/* saved_hooks.c: calls pack and unpack of a script. A mode that somebody inherited may outlive the
+ * guard that set it: under a number that is gone, tensors are simply kept. */
 #include "lua-bindings/state/saved_hooks.h"
 
 #include "lua-bindings/state/script.h"

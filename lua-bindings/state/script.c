@@ -1,8 +1,8 @@
 /* script.c: calls from the engine into Lua. */
 #include "lua-bindings/state/script.h"
 
-#include "lua-bindings/state/mode_stacks.h"
 #include "lua-bindings/recording/origin.h"
+#include "lua-bindings/state/mode_stacks.h"
 
 static const char trampoline_key = 0;
 

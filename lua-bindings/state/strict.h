@@ -17,7 +17,7 @@ bool tide_is_private(const char *name);
  * (at most 1024). */
 int tide_fail_name(lua_State *L, const char *module, const char *const *more, int n);
 
-/* What is said of names of PyTorch's (lua/_pytorch.lua): of those that Tide calls otherwise; of
+/* What is said of names of PyTorch's (lua/help/pytorch.lua): of those that Tide calls otherwise; of
  * those that it has not; of any other one in a room of PyTorch's of which it has but some; of an
  * option. */
 typedef enum tide_pytorch_words {

@@ -1,8 +1,8 @@
 /* create.c: tide.tensor: from nested tables and numbers to tensors. */
 #include "lua-bindings/call/function.h"
+#include "lua-bindings/call/values.h"
 #include "lua-bindings/modules/modules.h"
 #include "lua-bindings/tensor/tensor.h"
-#include "lua-bindings/call/values.h"
 
 #include <stdio.h>
 #include <string.h>

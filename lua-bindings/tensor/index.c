@@ -10,8 +10,8 @@
 #include "engine/core/number.h"
 #include "engine/ops/index/index.h"
 #include "lua-bindings/call/args.h"
-#include "lua-bindings/tensor/tensor.h"
 #include "lua-bindings/call/values.h"
+#include "lua-bindings/tensor/tensor.h"
 
 #include <string.h>
 

@@ -3,10 +3,10 @@
 
 #include "lua-bindings/call/function.h"
 #include "lua-bindings/modules/graph.h"
-#include "lua-bindings/tensor/index.h"
 #include "lua-bindings/modules/modules.h"
 #include "lua-bindings/recording/profile.h"
 #include "lua-bindings/state/strict.h"
+#include "lua-bindings/tensor/index.h"
 
 #include <math.h>
 #include <stdio.h>

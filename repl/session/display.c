@@ -77,20 +77,24 @@ static bool push_display_table(lua_State *L, int idx, tide_bundle *bundle) {
     return false;
 }
 
-/* Pushes tide[module][name]; false: nothing is pushed. */
+/* Pushes tide._require(module)[name]; false: nothing is pushed. */
 static bool push_helper(lua_State *L, const char *module, const char *name) {
     int top = lua_gettop(L);
-    bool found = module_push_tide(L) && lua_getfield(L, -1, module) == LUA_TTABLE &&
-                 lua_getfield(L, -1, name);
+    bool found = module_push_tide(L) && lua_getfield(L, -1, "_require") == LUA_TFUNCTION;
+    if (found) {
+        lua_pushstring(L, module);
+        lua_call(L, 1, 1);
+        found = lua_istable(L, -1) && lua_getfield(L, -1, name);
+    }
     if (found)
         lua_replace(L, top + 1);
     lua_settop(L, top + (found ? 1 : 0));
     return found;
 }
 
-/* tide._mime.read(table): what a bundle may hold of it. */
+/* tide._require("notebook.mime").read(table): what a bundle may hold of it. */
 static int read_body(lua_State *L) {
-    if (!push_helper(L, "_mime", "read"))
+    if (!push_helper(L, "notebook.mime", "read"))
         return 0;
     lua_insert(L, 1);
     lua_call(L, 1, 3);
@@ -119,9 +123,9 @@ static void add_mime_entries(lua_State *L, tide_bundle *bundle) {
     lua_settop(L, top);
 }
 
-/* tide._html.value(value): how a notebook shows it; nothing: as text. */
+/* tide._require("notebook.html").value(value): how a notebook shows it; nothing: as text. */
 static int html_body(lua_State *L) {
-    if (!push_helper(L, "_html", "value"))
+    if (!push_helper(L, "notebook.html", "value"))
         return 0;
     lua_insert(L, 1);
     lua_call(L, 1, 1);

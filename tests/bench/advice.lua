@@ -5,7 +5,7 @@
 -- A line for each kind: its share of the wall time, the gain that was promised for that share, what both together say
 -- the whole program gains, and the gain that came: the time of the slow program over that of the mended one.
 local folder = (arg[0]:match("^(.*)/[^/]*$") or ".") .. "/../../notebooks/advice/"
-local wanted = #arg > 0 and { table.unpack(arg) } or tide._advice.kinds
+local wanted = #arg > 0 and { table.unpack(arg) } or tide._require("advice.collect").kinds
 
 local function quietly(path)
     local print_as_it_was, script = print, arg[0]

@@ -9,8 +9,8 @@
  * asked for, tell_late_work says.
  */
 #include "engine/core/memory.h"
-#include "engine/ops/plan/pointwise_geometry.h"
 #include "engine/ops/plan/plan.h"
+#include "engine/ops/plan/pointwise_geometry.h"
 #include "engine/ops/pointwise/pointwise.h"
 
 #include <pthread.h>

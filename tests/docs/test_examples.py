@@ -13,9 +13,9 @@ TIDE = os.environ["TIDE"]
 PROMPT = "tide> "
 LIST = """
 local names = {}
-for name in pairs(tide._examples.all()) do names[#names + 1] = name end
+for name in pairs(tide._require("help.examples").all()) do names[#names + 1] = name end
 table.sort(names)
-for _, name in ipairs(names) do io.write("## ", name, "\\n", tide._examples.all()[name], "\\n") end"""
+for _, name in ipairs(names) do io.write("## ", name, "\\n", tide._require("help.examples").all()[name], "\\n") end"""
 # Names that an example made are gone before the next, which draws the same random numbers wherever it stands. What
 # autocast says once, where a processor gains nothing from it, is said before the first.
 KEEP = "tide.autocast(function() end) KEPT = {KEPT = true} for k in pairs(_G) do KEPT[k] = true end"
@@ -95,7 +95,7 @@ class Examples(unittest.TestCase):
         self.assertIn("  > tide.tensor{{1, 2}, {3, 4}}:sum()\n  10  int64 () cpu", self.tide("-i", typed="?tide.sum\n"))
 
     def test_pages_show_what_stands_there(self):
-        text = self.tide("-e", 'for name, page in pairs(tide._pages) do io.write("\\1", name, "\\n", page, "\\n\\2\\n") end')
+        text = self.tide("-e", 'for name, page in pairs(tide._require "help.pages") do io.write("\\1", name, "\\n", page, "\\n\\2\\n") end')
         pages = dict(part.split("\2")[0].split("\n", 1) for part in text.split("\1")[1:])
         self.assertLessEqual({"nn.Module", "indexing", "newaxis", "options", "dtype", "loops", "pytorch"}, set(pages))
         for name, page in pages.items():

@@ -74,7 +74,7 @@ local function check(kind)
 end
 
 return function(first, last)
-    for k = first, math.min(last, #tide._advice.kinds) do
-        check(tide._advice.kinds[k])
+    for k = first, math.min(last, #tide._require("advice.collect").kinds) do
+        check(tide._require("advice.collect").kinds[k])
     end
 end

@@ -19,7 +19,7 @@ t.test("advice_is_a_list_that_prints_a_line_for_each", function()
     local text = tostring(advice)
     t.is_true(text:find(tostring(item), 1, true), tostring(item))
     t.is_true((text .. "\n"):find(("[^\n]*test_advice.lua:%d: 299 × cat .*: .* — .*× %%(measured%%)\n"):format(item.line)), text)
-    local back = json.read(tide._advice.to_json(advice))
+    local back = json.read(tide._require("advice.collect").to_json(advice))
     t.eq(#back, #advice)
     for k, other in ipairs(back) do
         t.eq({ other.kind, other.line, other.text, other.fix }, { advice[k].kind, advice[k].line, advice[k].text, advice[k].fix })
@@ -126,7 +126,7 @@ t.test("an_empty_recording_draws_nothing", function()
     local profile = profiler.profile { function() end, with_stack = true }
     t.eq(#profile:advice(), 0)
     t.is_true(tostring(profile:advice()):find("no advice", 1, true))
-    t.eq(tide._advice.to_json(profile:advice()), "[]")
+    t.eq(tide._require("advice.collect").to_json(profile:advice()), "[]")
 end)
 
 t.test("a_running_profile_is_stopped_first", function()
@@ -187,7 +187,7 @@ t.test("wrong_arguments_are_refused", function()
 end)
 
 t.test("every_kind_has_a_page", function()
-    for _, kind in ipairs(tide._advice.kinds) do
+    for _, kind in ipairs(tide._require("advice.collect").kinds) do
         local page = tide.advice[kind]
         t.is_true(#page.text > 60 and #page.slow > 5 and #page.mended > 5, kind)
         t.is_true(tide._doc(page).doc:find(page.title, 1, true), kind)

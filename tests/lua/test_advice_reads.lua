@@ -109,7 +109,7 @@ end
 
 -- Instructions of Lua that advice on a profile takes; replays apart, which have a budget of time.
 local function work_of(profile)
-    local replay, thousands = tide._advice_replay, 0
+    local replay, thousands = tide._require "advice.replay", 0
     local gain, seconds = replay.gain, replay.seconds
     replay.gain, replay.seconds = function() end, function() end
     debug.sethook(function() thousands = thousands + 1 end, "", 1000)

@@ -181,7 +181,7 @@ end)
 
 -- ---- two builds ----
 
-local process = tide._benchmark_process
+local process = tide._require "benchmark.process"
 
 t.test("the_interval_of_a_ratio_is_students", function()
     local ratio, low, high = process.ratio_of({ 1, 1, 1, 1 }, { 1, 2, 1, 2 })

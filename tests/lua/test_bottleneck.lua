@@ -5,7 +5,7 @@ local t = require "harness"
 local function page_of(operators, functions, memory, codes)
     local paths = {}
     for name, seen in pairs { operators = operators, functions = functions, memory = memory } do
-        seen.rows, seen.places = tide._json.list(seen.rows or {}), tide._json.list(seen.places or {})
+        seen.rows, seen.places = tide._require("files.json").list(seen.rows or {}), tide._require("files.json").list(seen.places or {})
         local totals = { wall_ns = 1000000, all_ns = 1000000, loading_ns = 0, events = 10, evicted = 0, peak_bytes = 0 }
         for key, value in pairs(seen.totals or {}) do
             totals[key] = value
@@ -13,10 +13,10 @@ local function page_of(operators, functions, memory, codes)
         seen.totals = totals
         paths[name] = os.tmpname()
         local file = assert(io.open(paths[name], "w"))
-        file:write(tide._json.encode(seen))
+        file:write(tide._require("files.json").encode(seen))
         file:close()
     end
-    local page = tide._bottleneck.page("x.lua", paths, codes or { operators = 0, functions = 0, memory = 0 })
+    local page = tide._require("profiler.bottleneck").page("x.lua", paths, codes or { operators = 0, functions = 0, memory = 0 })
     for _, path in pairs(paths) do
         os.remove(path)
     end
@@ -89,14 +89,14 @@ end)
 
 t.test("what_the_adviser_said_reaches_the_page_as_its_lines", function()
     local path = os.tmpname()
-    tide._bottleneck.begin("operators")
+    tide._require("profiler.bottleneck").begin("operators")
     local all = tide.zeros(0, 64)
     for _ = 1, 300 do
         all = tide.cat { all, tide.rand(16, 64) }
     end
-    tide._bottleneck.finish("operators", path)
+    tide._require("profiler.bottleneck").finish("operators", path)
     local file = assert(io.open(path))
-    local seen = tide._json.decode(file:read("a"))
+    local seen = tide._require("files.json").decode(file:read("a"))
     file:close()
     os.remove(path)
     t.is_true(#seen.advice > 0)
@@ -110,7 +110,7 @@ t.test("where_nothing_takes_time_nothing_is_advised", function()
     t.is_true(page:find("Nothing takes enough of the time to be worth a change.", 1, true), page)
     t.eq(page_of({ totals = { wall_ns = 1, events = 0, peak_bytes = 0 } }, { totals = { wall_ns = 1, events = 0, peak_bytes = 0 } }, {},
         { operators = 1, functions = 1, memory = 1 }), nil)
-    t.eq(tide._bottleneck.page("x.lua", { operators = "/no/such", functions = "/no/such", memory = "/no/such" }, {}), nil)
+    t.eq(tide._require("profiler.bottleneck").page("x.lua", { operators = "/no/such", functions = "/no/such", memory = "/no/such" }, {}), nil)
 end)
 
 t.test("calls_are_counted_by_line_and_operator_with_what_they_did_within", function()

@@ -1,7 +1,7 @@
 -- test_display.lua: what tide.display hands to front ends, and what it refuses. The session's way to a front end is
 -- caught, so that what would be shown can be looked at.
 local t = require "harness"
-local json = tide._json
+local json = tide._require "files.json"
 
 -- The bundle that fn shows, its JSON types decoded, and the options.
 local function shown(fn)
@@ -61,7 +61,7 @@ t.test("tensors_of_images_are_png_files_with_their_pixels", function()
 end)
 
 t.test("pixels_follow_the_layout", function()
-    local function pixels(x, ...) return tide._pixels.of(x, "png", ...):tolist() end
+    local function pixels(x, ...) return tide._require("plot.pixels").of(x, "png", ...):tolist() end
     t.eq(pixels(tide.tensor { { 0, 0.5, 1, 2, -1, 0 / 0 } }), { { { 0 }, { 128 }, { 255 }, { 255 }, { 0 }, { 0 } } })
     t.eq(pixels(tide.tensor { { true, false } }), { { { 255 }, { 0 } } })
     local rgb = tide.zeros(3, 2, 1)
@@ -70,8 +70,8 @@ t.test("pixels_follow_the_layout", function()
     t.eq(pixels(rgb:permute(2, 3, 1)), { { { 0, 0, 0 } }, { { 255, 0, 0 } } })
     t.eq(pixels(tide.tensor { { 2, 4 } }, 2, 4), { { { 0 }, { 255 } } })
     -- four images in two rows with gaps of two
-    t.eq(tide._pixels.of(tide.ones(3, 1, 4, 5), "png").shape[1], 4 * 2 + 2)
-    t.eq(tide._pixels.of(tide.ones(3, 1, 4, 5, { requires_grad = true }), "png").shape[2], 5 * 2 + 2)
+    t.eq(tide._require("plot.pixels").of(tide.ones(3, 1, 4, 5), "png").shape[1], 4 * 2 + 2)
+    t.eq(tide._require("plot.pixels").of(tide.ones(3, 1, 4, 5, { requires_grad = true }), "png").shape[2], 5 * 2 + 2)
 end)
 
 t.test("json_is_exact", function()
@@ -126,7 +126,7 @@ t.test("wrong_data_is_refused_in_a_line", function()
 end)
 
 t.test("what_a_hook_gives_is_kept_where_it_can_be", function()
-    local list, metadata, problems = tide._mime.read { ["text/html"] = "<b>x</b>", ["image/png"] = "no", ["text/plain"] = "x",
+    local list, metadata, problems = tide._require("notebook.mime").read { ["text/html"] = "<b>x</b>", ["image/png"] = "no", ["text/plain"] = "x",
         junk = 1, metadata = { a = 1 }, ["application/json"] = { 1 } }
     t.eq(list, { "application/json", "[1]", "text/html", "<b>x</b>" })
     t.eq(metadata, '{"a":1}')
@@ -134,23 +134,23 @@ t.test("what_a_hook_gives_is_kept_where_it_can_be", function()
 end)
 
 t.test("tensors_as_html_are_tables_with_places_from_1", function()
-    local text = tide._html.value(tide.tensor { { 1.5, -2 }, { 0, 0 / 0 } })
+    local text = tide._require("notebook.html").value(tide.tensor { { 1.5, -2 }, { 0, 0 / 0 } })
     local function cells(html) return (html:gsub("<td style=[^>]*>", "<td>")) end
     t.is_true(cells(text):find("<th>2</th><td>0.0000</td><td>nan</td>", 1, true), text)
     t.is_true(text:find("float32 (2, 2) cpu", 1, true))
-    local wide = tide._html.value(tide.arange(100):reshape(1, 100))
+    local wide = tide._require("notebook.html").value(tide.arange(100):reshape(1, 100))
     t.is_true(cells(wide):find("<td>9</td><td>⋯</td><td>90</td>", 1, true), wide)
     for _, html in ipairs { text, wide } do -- pages let the cells of a table break, unless each says no
         t.is_true(not html:find("<td>", 1, true) and not html:gsub("<td style=\"white%-space:nowrap", ""):find("<td", 1, true), html)
     end
-    local deep = tide._html.value(tide.ones(2, 5, 2, 2))
+    local deep = tide._require("notebook.html").value(tide.ones(2, 5, 2, 2))
     t.is_true(deep:find("[2, 1, :, :]", 1, true) and deep:find("… 4 more slices", 1, true), deep)
-    t.eq(tide._html.value(tide.tensor(3)), nil)
-    t.eq(tide._html.value(tide.zeros(0, 3)), nil)
+    t.eq(tide._require("notebook.html").value(tide.tensor(3)), nil)
+    t.eq(tide._require("notebook.html").value(tide.zeros(0, 3)), nil)
 end)
 
 t.test("tensors_as_html_show_numbers_as_the_terminal_does", function()
-    local function numbers(x) return tide._html.value(x):gsub("<thead.-</thead>", ""):gsub("<th>.-</th>", ""):gsub("<[^>]*>", " ") end
+    local function numbers(x) return tide._require("notebook.html").value(x):gsub("<thead.-</thead>", ""):gsub("<th>.-</th>", ""):gsub("<[^>]*>", " ") end
     for seed = 1, 30 do
         tide.manual_seed(seed)
         t.is_true(not numbers(tide.rand(1000, 1000)):find("%de[-+]"), "rand")
@@ -180,25 +180,25 @@ t.test("any_tensor_has_statistics", function()
 end)
 
 t.test("texts_in_html_are_escaped", function()
-    local text = tide._html.value { ["<script>"] = { "</code><script>" }, x = tide.ones(1) }
+    local text = tide._require("notebook.html").value { ["<script>"] = { "</code><script>" }, x = tide.ones(1) }
     t.is_false(text:find("<script>", 1, true), text)
     t.is_true(text:find("&lt;script&gt;", 1, true))
-    t.is_true(utf8.len(tide._html.escape("\xff\0ä")))
+    t.is_true(utf8.len(tide._require("notebook.html").escape("\xff\0ä")))
 end)
 
 t.test("modules_and_tables_fold", function()
     local model = tide.nn.Sequential { tide.nn.Linear(2, 3), tide.nn.Sequential { tide.nn.ReLU() } }
-    local text = tide._html.value(model)
+    local text = tide._require("notebook.html").value(model)
     t.is_true(text:find("<details open", 1, true) and text:find("9 parameters", 1, true), text)
     t.is_true(text:find("Linear(in_features=2", 1, true))
     local t1 = { a = { b = { 1 } } }
     t1.a.me = t1
-    t.is_true(tide._html.value(t1):find("<i>itself</i>", 1, true))
-    t.eq(tide._html.value { 1, 2, 3 }, nil)
-    t.eq(tide._html.value(setmetatable({ { 1 } }, { __tostring = function() return "own" end })), nil)
+    t.is_true(tide._require("notebook.html").value(t1):find("<i>itself</i>", 1, true))
+    t.eq(tide._require("notebook.html").value { 1, 2, 3 }, nil)
+    t.eq(tide._require("notebook.html").value(setmetatable({ { 1 } }, { __tostring = function() return "own" end })), nil)
     local many = {}
     for k = 1, 300 do many[k] = { k } end
-    t.is_true(tide._html.value(many):find("… 200 more", 1, true))
+    t.is_true(tide._require("notebook.html").value(many):find("… 200 more", 1, true))
 end)
 
 -- Lua's library as Tide's modules see it, whatever a script does to its own.
@@ -213,7 +213,7 @@ end
 
 -- What fn gives under a front end of this kind, with the environment of a terminal.
 local function under(frontend, environment, fn)
-    local before, system = tide._frontend, library_of(tide._pixels.text).os
+    local before, system = tide._frontend, library_of(tide._require("plot.pixels").text).os
     local getenv = system.getenv
     tide._frontend = function() return frontend end
     system.getenv = function(name) return environment[name] end
@@ -223,17 +223,17 @@ local function under(frontend, environment, fn)
 end
 
 t.test("a_terminal_gets_pictures_as_it_takes_them", function()
-    local x = tide._pixels.of(tide.tensor { { 1.0, 0.0 }, { 0.0, 1.0 } }, "png")
-    local function text() return tide._pixels.text(x) end
+    local x = tide._require("plot.pixels").of(tide.tensor { { 1.0, 0.0 }, { 0.0, 1.0 } }, "png")
+    local function text() return tide._require("plot.pixels").text(x) end
     t.eq(under({ color = false, width = 80 }, {}, text), "▒▒")
     t.eq(under({ color = true, width = 80, notebook = true }, { TERM = "xterm-kitty" }, text), "▒▒")
     t.eq(under({ color = true, width = 80 }, { TERM = "xterm" }, text),
         "\27[38;2;255;255;255;48;2;0;0;0m▀\27[38;2;0;0;0;48;2;255;255;255m▀\27[0m")
     local kitty = under({ color = true, width = 80 }, { TERM = "xterm-kitty" }, text)
     t.eq(unbase64(kitty:match("^\27_Ga=T,f=100,c=%d+,m=0;(.*)\27\\$")):sub(1, 4), "\137PNG")
-    local large = tide._pixels.of(tide.rand(300, 300), "png")
+    local large = tide._require("plot.pixels").of(tide.rand(300, 300), "png")
     for _, width in ipairs { 20, 80, 300 } do
-        local lines = under({ color = false, width = width }, {}, function() return tide._pixels.text(large) end)
+        local lines = under({ color = false, width = width }, {}, function() return tide._require("plot.pixels").text(large) end)
         for line in lines:gmatch("[^\n]+") do
             t.is_true(utf8.len(line) <= width)
         end
@@ -255,9 +255,9 @@ end)
 t.test("values_that_cost_much_to_show_are_shown_in_part", function()
     local t1 = {}
     for k = 1, 50000 do t1[k] = { k } end
-    t.is_true(tide._html.value(t1):find("… 49900 more", 1, true))
-    t.eq(tide._html.value(tide.eye(4):to_sparse()), nil)
-    t.is_true(#tide._html.value(tide.zeros(4000, 4000)) < 100000)
+    t.is_true(tide._require("notebook.html").value(t1):find("… 49900 more", 1, true))
+    t.eq(tide._require("notebook.html").value(tide.eye(4):to_sparse()), nil)
+    t.is_true(#tide._require("notebook.html").value(tide.zeros(4000, 4000)) < 100000)
 end)
 
 t.test("pixels_of_tensors_are_enlarged_without_smoothing", function()
@@ -274,7 +274,7 @@ t.test("pixels_of_tensors_are_enlarged_without_smoothing", function()
 end)
 
 t.test("json_that_is_read_is_written_as_it_was", function()
-    local json = tide._json
+    local json = tide._require "files.json"
     for _, text in ipairs { "[]", "{}", '{"a":[],"b":{},"c":[[],{}],"d":null,"e":[1,"x",true]}', "[[[]]]" } do
         t.eq(json.encode(json.decode(text), "test"), text)
     end

@@ -44,11 +44,11 @@ end)
 
 t.test("gradients_of_draws_are_those_of_the_distribution_functions", function()
     for _, row in ipairs(golden.gamma) do
-        local got = tide._distributions_gradients.gamma_gradient(tensor(row[1]), tensor(row[2])):item()
+        local got = tide._require("distributions.gradients").gamma_gradient(tensor(row[1]), tensor(row[2])):item()
         t.is_true(math.abs(got / row[3] - 1) < 1e-5, ("gamma %g at %g: %g, not %g"):format(row[1], row[2], got, row[3]))
     end
     for _, row in ipairs(golden.beta) do
-        local got = tide._distributions_gradients.beta_gradient(tensor(row[3]), tensor(row[1]), tensor(row[2])):item()
+        local got = tide._require("distributions.gradients").beta_gradient(tensor(row[3]), tensor(row[1]), tensor(row[2])):item()
         t.is_true(math.abs(got / row[4] - 1) < 1e-6, ("beta %g, %g at %g: %g, not %g"):format(row[1], row[2], row[3], got, row[4]))
     end
 end)

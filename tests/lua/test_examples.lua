@@ -1,7 +1,7 @@
 -- test_examples.lua: every public function has an example that help shows (tests/docs/test_examples.py runs them), and
 -- no example is of something that is not there.
 local t = require "harness"
-local examples = tide._examples
+local examples = tide._require "help.examples"
 
 -- Functions and classes by their names, of tide and its rooms.
 local function public()

@@ -1,7 +1,7 @@
 -- test_plot.lua: tide.plot: what is drawn of which data, in text, SVG and Vega-Lite, and what is refused.
 local t = require "harness"
 local plot = tide.plot
-local json = tide._json
+local json = tide._require "files.json"
 
 local function count(text, what)
     local n, at = 0, 1
@@ -133,7 +133,7 @@ end)
 t.test("ticks_are_round_numbers_within_the_range", function()
     for _, case in ipairs { { 0, 10 }, { -1e-7, 3e-7 }, { 1e300, 1.5e308 }, { -1.7e308, 1.7e308 }, { 5e-324, 1e-323 }, { 1e15, 1e15 + 1 },
         { 0.999999, 1.000001 }, { -3, -2 }, { 7, 7 }, { 0, 0 } } do
-        local scale = tide._plot_scale.new({ case }, { pad = 0.05 })
+        local scale = tide._require("plot.scale").new({ case }, { pad = 0.05 })
         local ticks = scale:ticks()
         t.is_true(#ticks <= 15, tostring(case[1]))
         for _, tick in ipairs(ticks) do
@@ -143,7 +143,7 @@ t.test("ticks_are_round_numbers_within_the_range", function()
         t.is_true(scale:at(case[1]) >= 0 and scale:at(case[2]) <= 1, tostring(case[1]))
     end
     local labels = {}
-    for k, tick in ipairs(tide._plot_scale.new({ { 0, 1 } }, {}):ticks()) do
+    for k, tick in ipairs(tide._require("plot.scale").new({ { 0, 1 } }, {}):ticks()) do
         labels[k] = tick.label
     end
     t.eq(labels, { "0", "1" })
@@ -159,7 +159,7 @@ local function labels_of(scale)
 end
 
 t.test("whole_numbers_have_whole_ticks", function()
-    local new = tide._plot_scale.new
+    local new = tide._require("plot.scale").new
     t.eq(labels_of(new({ { 0, 0.5, 1 } }, {})), { "0.0", "0.2", "0.4", "0.6", "0.8", "1.0" })
     for _, list in ipairs { { 1, 2 }, { 1, 2, 3 }, { 0, 7 }, { -2, 2 }, { 1, 30 }, { 3 }, { 0, 1 }, { 998, 1003 } } do
         for _, label in ipairs(labels_of(new({ list }, { pad = 0.05 }))) do
@@ -318,7 +318,7 @@ t.test("layers_lie_on_the_same_axes", function()
     t.eq(p.figure.title, "T")
     t.is_true(p.figure.y.low <= -7 and p.figure.y.high >= 30)
     t.is_true(p.figure.x.high >= 4)
-    local all = { p:svg(), tide._json.encode(p:vega(), "vega"), tostring(p) }
+    local all = { p:svg(), tide._require("files.json").encode(p:vega(), "vega"), tostring(p) }
     for _, text in ipairs(all) do
         t.is_true(text:find("a", 1, true) and text:find("b", 1, true))
     end
@@ -365,7 +365,7 @@ t.test("error_bars_reach_from_below_to_above", function()
 end)
 
 t.test("legends_are_where_nothing_is_drawn", function()
-    local function place(...) return tide._plot_page.lay_out(plot.line(...).figure, 600, 300).legend end
+    local function place(...) return tide._require("plot.page").lay_out(plot.line(...).figure, 600, 300).legend end
     t.eq(place({ 1, 2, 3, 4 }, { label = "a" }), "top-left")
     t.eq(place({ 4, 3, 2, 1 }, { label = "a" }), "top-right")
     t.eq(place({ { 1, 2, 3, 4 }, { 4, 3, 2, 1 } }), "right")
@@ -394,7 +394,7 @@ end)
 t.test("confusions_are_counted_and_square", function()
     local p = plot.confusion(tide.tensor { 1, 2, 2, 3 }, { 1, 2, 3, 3 }, { names = { "cat", "dog", "owl" } })
     t.eq(p.figure.cells.numbers, { { "1", "0", "0" }, { "0", "1", "1" }, { "0", "0", "1" } })
-    local box = tide._plot_page.lay_out(p.figure, p.figure.width, p.figure.height)
+    local box = tide._require("plot.page").lay_out(p.figure, p.figure.width, p.figure.height)
     t.close(box.right - box.left, box.bottom - box.top, 1e-6)
     t.is_true(tostring(p):find("dog │  0    1    1", 1, true), tostring(p))
     t.eq(#p:vega().layer, 2)
@@ -407,15 +407,15 @@ local function pixel_at(pixels, x, y) return pixels[{ math.floor(2 * y) + 1, mat
 
 t.test("pictures_have_the_colours_that_shapes_cover", function()
     local p = plot.bar({ 1 }, { ylim = { 0, 1 }, color = "#204060", alpha = 1 })
-    local box = tide._plot_page.lay_out(p.figure, 600, 300)
-    local pixels = tide._plot_raster.draw(p.figure)
+    local box = tide._require("plot.page").lay_out(p.figure, 600, 300)
+    local pixels = tide._require("plot.raster").draw(p.figure)
     t.eq(pixels.shape, { 600, 1200, 3 })
     t.eq(pixel_at(pixels, (box.left + box.right) / 2, (box.top + box.bottom) / 2), { 0x20, 0x40, 0x60 })
     t.eq(pixel_at(pixels, 599, 1), { 255, 255, 255 })
-    local half = tide._plot_raster.draw(plot.bar({ 1 }, { ylim = { 0, 1 }, color = "black", alpha = 0.5 }).figure)
+    local half = tide._require("plot.raster").draw(plot.bar({ 1 }, { ylim = { 0, 1 }, color = "black", alpha = 0.5 }).figure)
     t.close(pixel_at(half, (box.left + box.right) / 2, (box.top + box.bottom) / 2)[1], 128, 1)
     local image = plot.image(tide.tensor({ { { 255, 0 } }, { { 0, 255 } }, { { 0, 0 } } }, { dtype = tide.uint8 }), { scale = 20 })
-    local drawn = tide._plot_raster.draw(image.figure)
+    local drawn = tide._require("plot.raster").draw(image.figure)
     t.eq({ pixel_at(drawn, 4 + 19, 14), pixel_at(drawn, 4 + 21, 14) }, { { 255, 0, 0 }, { 0, 255, 0 } })
 end)
 
@@ -429,7 +429,7 @@ end)
 t.test("pdfs_are_whole", function()
     local grid = plot.grid { plot.line({ 1, 2 }, { title = "σ (µ) \\ é — (x", label = "a" }) + plot.points({ 1 }), plot.heatmap(tide.eye(2)),
         plot.image(tide.rand(4, 3, 3)) }
-    local bytes = tide._plot_pdf.draw(grid.figure)
+    local bytes = tide._require("plot.pdf").draw(grid.figure)
     local start = tonumber(bytes:match("startxref\n(%d+)\n%%%%EOF\n$"))
     t.eq(bytes:sub(start + 1, start + 4), "xref")
     local n = 0

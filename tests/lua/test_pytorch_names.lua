@@ -54,7 +54,7 @@ local function told(room, name)
     if room == "Tensor" then
         owner = tide.ones(2, 2)
     elseif objects[room] then
-        return tide._pytorch.text(room .. "." .. name) or ""
+        return tide._require("help.pytorch").text(room .. "." .. name) or ""
     elseif room ~= "torch" then
         for part in room:gmatch("[^.]+") do
             owner = type(owner) == "table" and rawget(owner, part) or nil
@@ -62,7 +62,7 @@ local function told(room, name)
     end
     local path = room == "torch" and name or room .. "." .. name
     if type(owner) ~= "table" and room ~= "Tensor" or not owner or name:find("^_") and not name:find("^_foreach_") or room == "backends.cudnn" then -- which lists its own settings
-        return tide._pytorch.text(path) or ""
+        return tide._require("help.pytorch").text(path) or ""
     end
     local ok, message = pcall(function() return owner[name] end)
     return ok and "" or message
@@ -97,8 +97,8 @@ t.test("names_in_wide_use_are_said_to_be_what_they_are_here", function()
         t.error_has(function() return row[1][row[2]] end, row[3])
     end
     t.eq(tide._of_our_own, nil)
-    t.eq(tide._pytorch.text("utils.benchmark.Compare"), "PyTorch's utils.benchmark.Compare is tide.benchmark.Compare")
-    t.eq(tide._pytorch.text("made_up_by_nobody"), nil)
+    t.eq(tide._require("help.pytorch").text("utils.benchmark.Compare"), "PyTorch's utils.benchmark.Compare is tide.benchmark.Compare")
+    t.eq(tide._require("help.pytorch").text("made_up_by_nobody"), nil)
 end)
 
 t.test("options_of_pytorch_s_are_said_to_be_what_they_are_here", function()

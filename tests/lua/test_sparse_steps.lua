@@ -1,7 +1,7 @@
 -- test_sparse_steps.lua: what optimizers do where a gradient is sparse, against PyTorch's numbers (three steps of
 -- (embedding(index, w)^2 * weights).sum(), float64), and that only the rows used are touched.
 local t = require "harness"
-local F, sparse = tide.nn.functional, tide._optim_sparse
+local F, sparse = tide.nn.functional, tide._require "optim.sparse"
 local f64 = { dtype = tide.float64 }
 local SparseAdam = sparse.define(function(c) return c end, function(_, lr) return lr end)
 

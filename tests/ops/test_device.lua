@@ -190,7 +190,7 @@ for _, op in ipairs(walk.ops) do
 end
 
 if tell_work then
-    -- With TIDE_WORK_WRITE, a file, the list is written there: lua-bindings/lua/_work_lists.lua.
+    -- With TIDE_WORK_WRITE, a file, the list is written there: lua-bindings/lua/devices/work_lists.lua.
     t.test("what_operators_ask_of_a_device_is_listed", function()
         local lists = {}
         for name, functions in pairs(work) do
@@ -205,7 +205,7 @@ if tell_work then
         if path then
             dofile(here .. "/write_work.lua")(lists, path)
         end
-        local listed = tide._work_lists
+        local listed = tide._require "devices.work_lists"
         for name, functions in walk.in_order(lists) do
             t.eq(listed[name], functions, name .. " (TIDE_WORK_WRITE=FILE writes the list anew)")
         end

@@ -1,5 +1,5 @@
 -- write_work.lua: writes which functions of a device operators ask for as the Lua module that Tide ships
--- (lua-bindings/lua/_work_lists.lua): write(lists, path), where lists[operator] = "FUNCTION FUNCTION".
+-- (lua-bindings/lua/devices/work_lists.lua): write(lists, path), where lists[operator] = "FUNCTION FUNCTION".
 return function(lists, path)
     local groups, orders = {}, {}
     for name, functions in pairs(lists) do
@@ -12,7 +12,7 @@ return function(lists, path)
     table.sort(orders)
     local file = assert(io.open(path, "w"))
     file:write([=[
--- _work_lists.lua: which functions of a device (engine/core/backend.h) each operator asks for: a line
+-- devices/work_lists.lua: which functions of a device (engine/core/backend.h) each operator asks for: a line
 -- "FUNCTIONS: OPERATORS" for all that ask for the same. tests/ops/test_device.lua compares it with what operators do,
 -- and writes it anew with TIDE_WORK_WRITE=FILE.
 local text = [[

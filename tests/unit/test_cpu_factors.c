@@ -1,6 +1,7 @@
 /* test_cpu_factors.c: LU, Cholesky's decomposition and systems of their factors by blocks
- * (cpu/factor/factor_blocks.h), called directly: multiplied out again in double, over sizes around every
- * edge of a leaf, a half and a block, over layouts, and with pivots that are missing, tiny or NaN.
+ * (cpu/factor/factor_blocks.h), called directly: multiplied out again in double, over sizes around
+ * every edge of a leaf, a half and a block, over layouts, and with pivots that are missing, tiny or
+ * NaN.
  */
 #include "engine/core/interrupt.h"
 #include "engine/cpu/factor/factor_blocks.h"

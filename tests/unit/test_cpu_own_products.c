@@ -1,5 +1,5 @@
-/* test_cpu_own_products.c: products by our own loops (cpu/product/product.h): of integers, which wrap
- * around, of vectors, and of small matrices, against sums of their own; an element is the same
+/* test_cpu_own_products.c: products by our own loops (cpu/product/product.h): of integers, which
+ * wrap around, of vectors, and of small matrices, against sums of their own; an element is the same
  * wherever it lies in a result. */
 #include "engine/cpu/isa/isa.h"
 #include "engine/cpu/product/product.h"

@@ -1,9 +1,9 @@
-/* test_cpu_panels.c: products of large matrices by our own packing (cpu/product/product.h), and triangles
- * solved by the same tiles, called directly, so that they run whatever library a machine prefers:
- * against sums in double, over every row and column that a tile can end at, over layouts, batches
- * and depths. */
-#include "engine/cpu/product/blas.h"
+/* test_cpu_panels.c: products of large matrices by our own packing (cpu/product/product.h), and
+ * triangles solved by the same tiles, called directly, so that they run whatever library a machine
+ * prefers: against sums in double, over every row and column that a tile can end at, over layouts,
+ * batches and depths. */
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/product/blas.h"
 #include "engine/cpu/product/product.h"
 #include "engine/td.h"
 

@@ -1,10 +1,10 @@
 /* test_expression.c: composites and gradients as expressions: what texts mean, what is refused and
  * how, what a gradient saves, how much is computed. */
-#include "engine/ops/make/copy.h"
 #include "engine/ops/language/expression.h"
-#include "engine/ops/rule_helpers.h"
-#include "engine/ops/plan/plan.h"
 #include "engine/ops/language/schema.h"
+#include "engine/ops/make/copy.h"
+#include "engine/ops/plan/plan.h"
+#include "engine/ops/rule_helpers.h"
 #include "engine/td.h"
 
 #include "tests/check.h"

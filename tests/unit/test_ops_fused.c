@@ -1,8 +1,9 @@
 /* test_ops_fused.c: every program of Tide's operators that may be compiled with it is
- * (engine/cpu/pointwise/fused.def), and no other; with TIDE_FUSED_WRITE=FILE the rows are written anew.
+ * (engine/cpu/pointwise/fused.def), and no other; with TIDE_FUSED_WRITE=FILE the rows are written
+ * anew.
  */
-#include "engine/cpu/pointwise/chain.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/pointwise/chain.h"
 #include "engine/ops/op.h"
 #include "engine/ops/pointwise/pointwise.h"
 #include "engine/td.h"
@@ -21,7 +22,7 @@ typedef struct found {
     uint64_t numbers; /* its loads that never are tensors of elements, by bits */
 } found;
 
-/* The steps of optimizers as lua-bindings/lua/_optim_steps.lua writes them for the options that
+/* The steps of optimizers as lua-bindings/lua/optim/steps.lua writes them for the options that
  * most have. */
 #define GRAD   "g = grad; "
 #define DECAY  GRAD "g = g + decay * param; "
@@ -230,7 +231,8 @@ TEST(all_programs_that_may_be_compiled_are_and_no_others) {
     find_programs();
     for (int k = 0; k < nprograms; k++)
         if (!td_chain_fused(programs[k].program, TD_F32, programs[k].numbers, (td_narrow){0}))
-            check_fail(__FILE__, __LINE__, "a program of %s is not in engine/cpu/pointwise/fused.def",
+            check_fail(__FILE__, __LINE__,
+                       "a program of %s is not in engine/cpu/pointwise/fused.def",
                        programs[k].name);
     CHECK((size_t)nprograms == td_cpu->fused->n);
 }

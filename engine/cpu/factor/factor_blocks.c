@@ -8,8 +8,8 @@
 #include "engine/core/tensor.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/isa/isa.h"
-#include "engine/cpu/reduce/dim_lines.h"
 #include "engine/cpu/pointwise/transpose.h"
+#include "engine/cpu/reduce/dim_lines.h"
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
 #include "engine/cpu/factor/factor_kernels.h"
 
 #include "engine/cpu/isa/isa_symbol.h"
-#include "engine/cpu/vectors/vec_across.h"
 #include "engine/cpu/math/vec_math.h"
+#include "engine/cpu/vectors/vec_across.h"
 #include "engine/cpu/vectors/vec_single.h"
 
 #include <float.h>

@@ -1,21 +1,21 @@
 /* linalg.c: decompositions of matrices: LU, Cholesky's and triangles by our own blocks
- * (factor_blocks.h), of few rows several matrices at once (factor/factor_kernels.h), others by LAPACK,
- * which OpenBLAS brings along. They work on copies of the matrices, in their own order and in their
- * dtype, but for determinants: pivots of small matrices are float64, and so is every product of
- * them, which soon leaves float32. Matrices of a batch are done in parallel, and between them an
- * interrupt is noticed. */
+ * (factor_blocks.h), of few rows several matrices at once (factor/factor_kernels.h), others by
+ * LAPACK, which OpenBLAS brings along. They work on copies of the matrices, in their own order and
+ * in their dtype, but for determinants: pivots of small matrices are float64, and so is every
+ * product of them, which soon leaves float32. Matrices of a batch are done in parallel, and between
+ * them an interrupt is noticed. */
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
 #include "engine/core/team.h"
 #include "engine/core/threads.h"
-#include "engine/cpu/product/blas.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/factor/factor_blocks.h"
 #include "engine/cpu/isa/isa.h"
 #include "engine/cpu/loaded_libraries/loaded_libraries.h"
-#include "engine/cpu/reduce/dim_lines.h"
 #include "engine/cpu/pointwise/transpose.h"
+#include "engine/cpu/product/blas.h"
+#include "engine/cpu/reduce/dim_lines.h"
 #include "engine/ops/plan/plan.h"
 
 #include <math.h>

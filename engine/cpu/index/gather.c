@@ -1,10 +1,10 @@
 /* gather.c: gather, scatter and places of nonzero elements on the CPU. */
 #include "engine/core/interrupt.h"
 #include "engine/core/threads.h"
-#include "engine/cpu/pointwise/by_size.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/index/indices.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/pointwise/by_size.h"
 #include "engine/cpu/reduce/sums.h"
 #include "engine/ops/make/copy.h"
 

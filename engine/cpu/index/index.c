@@ -3,9 +3,9 @@
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "engine/core/threads.h"
-#include "engine/cpu/pointwise/by_size.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/index/indices.h"
+#include "engine/cpu/pointwise/by_size.h"
 #include "engine/cpu/reduce/sums.h"
 
 #include <string.h>

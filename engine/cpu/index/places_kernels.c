@@ -2,8 +2,8 @@
  * whether indices are places, and what stands there. */
 #include "engine/cpu/index/places_kernels.h"
 
-#include "engine/cpu/pointwise/by_size.h"
 #include "engine/cpu/isa/isa_symbol.h"
+#include "engine/cpu/pointwise/by_size.h"
 
 #if defined(TD_ISA_avx512) || defined(TD_ISA_avx2)
 #include <immintrin.h>

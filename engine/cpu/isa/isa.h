@@ -7,23 +7,23 @@
 #ifndef TD_CPU_ISA_H
 #define TD_CPU_ISA_H
 
-#include "engine/cpu/index/combine_kernels.h"
-#include "engine/cpu/pointwise/convert_kernels.h"
 #include "engine/cpu/factor/factor_kernels.h"
-#include "engine/cpu/pointwise/fused_kernels.h"
-#include "engine/cpu/spatial/grid_kernels.h"
+#include "engine/cpu/index/combine_kernels.h"
+#include "engine/cpu/index/places_kernels.h"
 #include "engine/cpu/isa/isa_symbol.h"
 #include "engine/cpu/order/keys_kernels.h"
-#include "engine/cpu/reduce/norm_kernels.h"
-#include "engine/cpu/index/places_kernels.h"
+#include "engine/cpu/pointwise/convert_kernels.h"
+#include "engine/cpu/pointwise/fused_kernels.h"
 #include "engine/cpu/pointwise/pointwise_kernels.h"
+#include "engine/cpu/pointwise/turn_kernels.h"
 #include "engine/cpu/product/product_kernels.h"
 #include "engine/cpu/random/random_kernels.h"
+#include "engine/cpu/reduce/norm_kernels.h"
 #include "engine/cpu/reduce/reduce_kernels.h"
 #include "engine/cpu/reduce/scan_kernels.h"
 #include "engine/cpu/reduce/softmax_kernels.h"
+#include "engine/cpu/spatial/grid_kernels.h"
 #include "engine/cpu/spatial/spatial_kernels.h"
-#include "engine/cpu/pointwise/turn_kernels.h"
 
 typedef struct td_isa {
     const char *name;

@@ -1,5 +1,6 @@
-/* loaded_libraries.h: what the libraries that are loaded at first use offer: tables of calls. Each is a module
- * beside libtide.so, linked to the library it stands for, whose only symbol is its table.
+/* loaded_libraries.h: what the libraries that are loaded at first use offer: tables of calls. Each
+ * is a module beside libtide.so, linked to the library it stands for, whose only symbol is its
+ * table.
  */
 #ifndef TD_CPU_LOADED_LIBRARIES_LOADED_LIBRARIES_H
 #define TD_CPU_LOADED_LIBRARIES_LOADED_LIBRARIES_H

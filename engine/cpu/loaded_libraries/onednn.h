@@ -1,8 +1,8 @@
-/* loaded_libraries/onednn.h: the calls into oneDNN that onednn.c makes, as a table. oneDNN 2 and oneDNN 3 make
- * memory descriptors and primitives differently: what differs is a call of ours, which
- * loaded_libraries/onednn_2.cpp or loaded_libraries/onednn_3.cpp fills in for the version that Tide is built with. Behind
- * each call is a wall: what the library throws comes back as a status, dnnl_out_of_memory for
- * std::bad_alloc, as zero from calls that return none.
+/* loaded_libraries/onednn.h: the calls into oneDNN that onednn.c makes, as a table. oneDNN 2 and
+ * oneDNN 3 make memory descriptors and primitives differently: what differs is a call of ours,
+ * which loaded_libraries/onednn_2.cpp or loaded_libraries/onednn_3.cpp fills in for the version
+ * that Tide is built with. Behind each call is a wall: what the library throws comes back as a
+ * status, dnnl_out_of_memory for std::bad_alloc, as zero from calls that return none.
  */
 #ifndef TD_CPU_LOADED_LIBRARIES_ONEDNN_H
 #define TD_CPU_LOADED_LIBRARIES_ONEDNN_H

@@ -1,5 +1,5 @@
-/* onednn_2.cpp: what oneDNN 2 does in its own way (loaded_libraries/onednn.h). A memory descriptor is a
- * struct of its header, kept on the heap here; a primitive is planned from a descriptor of the
+/* onednn_2.cpp: what oneDNN 2 does in its own way (loaded_libraries/onednn.h). A memory descriptor
+ * is a struct of its header, kept on the heap here; a primitive is planned from a descriptor of the
  * operation.
  */
 #include "engine/cpu/loaded_libraries/onednn.h"

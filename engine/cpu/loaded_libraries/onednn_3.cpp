@@ -1,5 +1,6 @@
-/* onednn_3.cpp: what oneDNN 3 does in its own way (loaded_libraries/onednn.h). A memory descriptor is an
- * object of the library's, which a td_dnn_layout pointer names; a primitive is planned in one call.
+/* onednn_3.cpp: what oneDNN 3 does in its own way (loaded_libraries/onednn.h). A memory descriptor
+ * is an object of the library's, which a td_dnn_layout pointer names; a primitive is planned in one
+ * call.
  */
 #include "engine/cpu/loaded_libraries/onednn.h"
 

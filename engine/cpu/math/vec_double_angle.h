@@ -9,8 +9,8 @@
 #ifndef TD_CPU_MATH_VEC_DOUBLE_ANGLE_H
 #define TD_CPU_MATH_VEC_DOUBLE_ANGLE_H
 
-#include "engine/cpu/math/vec_double.h"
 #include "engine/cpu/math/tables/vec_double_angle_pieces.h"
+#include "engine/cpu/math/vec_double.h"
 
 #define TD_DOUBLE_ANGLES_OURS TD_EXP_BY_TABLE_D
 

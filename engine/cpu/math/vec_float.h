@@ -11,9 +11,9 @@
 #ifndef TD_CPU_MATH_VEC_FLOAT_H
 #define TD_CPU_MATH_VEC_FLOAT_H
 
+#include "engine/cpu/math/tables/vec_pieces.h"
 #include "engine/cpu/vectors/vec_across.h"
 #include "engine/cpu/vectors/vec_fma.h"
-#include "engine/cpu/math/tables/vec_pieces.h"
 
 /* NaN stays NaN. */
 static inline vf vf_at_most(vf x, float limit) {

@@ -7,8 +7,8 @@
 #ifndef TD_CPU_MATH_VEC_WIDE_H
 #define TD_CPU_MATH_VEC_WIDE_H
 
-#include "engine/cpu/math/vec_math.h"
 #include "engine/cpu/math/tables/vec_wide_pieces.h"
+#include "engine/cpu/math/vec_math.h"
 #if !TD_TABLES_BY_ROWS
 #include "engine/cpu/math/tables/vec_erfinv_lines.h"
 #endif

@@ -1,5 +1,5 @@
-/* keyed_places_loops.h: the functions of td_entries for a type of entries. Included once for each by
- * keyed_places.c with E (the type), HALF (its upper bits, which are the key) and SUFFIX (a name)
+/* keyed_places_loops.h: the functions of td_entries for a type of entries. Included once for each
+ * by keyed_places.c with E (the type), HALF (its upper bits, which are the key) and SUFFIX (a name)
  * defined; undefines them. */
 #define CAT2(a, b) a##_##b
 #define CAT1(a, b) CAT2(a, b)

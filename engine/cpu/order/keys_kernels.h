@@ -1,5 +1,5 @@
-/* keys_kernels.h: elements as unsigned numbers in their order, and back (cpu/order/keys.h), and what is
- * asked of many such numbers at once. */
+/* keys_kernels.h: elements as unsigned numbers in their order, and back (cpu/order/keys.h), and
+ * what is asked of many such numbers at once. */
 #ifndef TD_CPU_ORDER_KEYS_KERNELS_H
 #define TD_CPU_ORDER_KEYS_KERNELS_H
 
@@ -14,8 +14,8 @@ typedef struct td_keys_kernels {
                                   uint64_t flip, const void *from, void *x);
     /* The least and the greatest of n > 0 keys. */
     void (*extremes)(const uint64_t *keys, int64_t n, uint64_t *least, uint64_t *most);
-    /* Narrow entries (cpu/order/keyed_places.h) of (keys - least) >> shift, which have 32 bits at most, with
-     * the places 0, 1, 2, ...; e may be `keys`. */
+    /* Narrow entries (cpu/order/keyed_places.h) of (keys - least) >> shift, which have 32 bits at
+     * most, with the places 0, 1, 2, ...; e may be `keys`. */
     void (*enter)(const uint64_t *keys, int64_t n, uint64_t least, int shift, uint64_t *e);
     /* How many of n keys are less than `low`, and how many are not above `high`. */
     void (*count)(const uint64_t *keys, int64_t n, uint64_t low, uint64_t high, int64_t *less,

@@ -1,5 +1,5 @@
-/* most_frequent.c: the most frequent element of each line on the CPU. Those of short lines are counted in a
- * table by their keys; long lines are sorted, so that equal ones lie side by side. */
+/* most_frequent.c: the most frequent element of each line on the CPU. Those of short lines are
+ * counted in a table by their keys; long lines are sorted, so that equal ones lie side by side. */
 #include "engine/cpu/order/most_frequent.h"
 
 #include "engine/cpu/cpu.h"

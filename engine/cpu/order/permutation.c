@@ -6,8 +6,8 @@
 #include "engine/core/random.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/cpu.h"
-#include "engine/cpu/order/keyed_places.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/order/keyed_places.h"
 #include "engine/cpu/reduce/dim_lines.h"
 
 #include <string.h>

@@ -2,8 +2,8 @@
  * are left. Each step looks at all that are left, but at many at once. */
 #include "engine/cpu/order/rank.h"
 
-#include "engine/cpu/order/keyed_places.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/order/keyed_places.h"
 
 #include <string.h>
 

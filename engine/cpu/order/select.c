@@ -7,10 +7,10 @@
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/order/keyed_places.h"
 #include "engine/cpu/order/keys.h"
-#include "engine/cpu/reduce/dim_lines.h"
 #include "engine/cpu/order/most_frequent.h"
 #include "engine/cpu/order/rank.h"
 #include "engine/cpu/order/sort_short.h"
+#include "engine/cpu/reduce/dim_lines.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,16 +1,16 @@
 /* sort.c: lines in order on the CPU, all of a line or its first elements. Elements become keys,
- * keys with their places become entries (keyed_places.h); many short lines are sort_short.c's; others
- * are sorted side by side, each by one thread, by the 32 highest bits that its keys differ in and
- * then, where these are equal, by the rest; a long one by all threads: dealt out by digits, the
- * lowest first. Of the first few elements no more than these are ever kept. */
+ * keys with their places become entries (keyed_places.h); many short lines are sort_short.c's;
+ * others are sorted side by side, each by one thread, by the 32 highest bits that its keys differ
+ * in and then, where these are equal, by the rest; a long one by all threads: dealt out by digits,
+ * the lowest first. Of the first few elements no more than these are ever kept. */
 #include "engine/core/interrupt.h"
 #include "engine/core/threads.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/order/keyed_places.h"
 #include "engine/cpu/order/keys.h"
-#include "engine/cpu/reduce/dim_lines.h"
 #include "engine/cpu/order/rank.h"
 #include "engine/cpu/order/sort_short.h"
+#include "engine/cpu/reduce/dim_lines.h"
 
 #include <string.h>
 

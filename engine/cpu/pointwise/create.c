@@ -1,7 +1,7 @@
 /* create.c: progressions on the CPU. */
 #include "engine/core/threads.h"
-#include "engine/cpu/pointwise/strided_convert.h"
 #include "engine/cpu/cpu.h"
+#include "engine/cpu/pointwise/strided_convert.h"
 
 #include <math.h>
 

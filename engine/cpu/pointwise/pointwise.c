@@ -8,11 +8,11 @@
  */
 #include "engine/core/memory.h"
 #include "engine/core/threads.h"
-#include "engine/cpu/pointwise/strided_convert.h"
-#include "engine/cpu/pointwise/chain.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/pointwise/chain.h"
 #include "engine/cpu/pointwise/pointwise_job.h"
+#include "engine/cpu/pointwise/strided_convert.h"
 #include "engine/cpu/pointwise/transpose.h"
 
 #include <string.h>

@@ -2,8 +2,8 @@
 #ifndef TD_CPU_POINTWISE_POINTWISE_JOB_H
 #define TD_CPU_POINTWISE_POINTWISE_JOB_H
 
-#include "engine/cpu/pointwise/chain.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/pointwise/chain.h"
 #include "engine/cpu/pointwise/pointwise_walk.h"
 
 /* A step in a call. */

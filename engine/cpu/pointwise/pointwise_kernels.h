@@ -22,9 +22,9 @@ typedef struct td_rows {
 } td_rows;
 typedef void (*td_rows_fn)(const td_rows *rows);
 
-/* An operation of a chain (engine/cpu/pointwise/chain.h) on the value in the registers and another one: a
- * primitive (behind TD_CHAIN_SWAPPED the other value comes first), or one of these. Masks are
- * values of all bits or none. `other`, `third`: the further values that a choice reads. */
+/* An operation of a chain (engine/cpu/pointwise/chain.h) on the value in the registers and another
+ * one: a primitive (behind TD_CHAIN_SWAPPED the other value comes first), or one of these. Masks
+ * are values of all bits or none. `other`, `third`: the further values that a choice reads. */
 typedef struct td_chain_op {
     uint16_t op, reg, other, third;
 } td_chain_op;

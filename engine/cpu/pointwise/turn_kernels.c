@@ -3,8 +3,8 @@
  * that the parts of what is made lie side by side. */
 #include "engine/cpu/pointwise/turn_kernels.h"
 
-#include "engine/cpu/pointwise/by_size.h"
 #include "engine/cpu/isa/isa_symbol.h"
+#include "engine/cpu/pointwise/by_size.h"
 
 #include <string.h>
 

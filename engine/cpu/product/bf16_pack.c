@@ -1,4 +1,5 @@
-/* bf16_pack.c: packs matrices of bfloat16 for products, faster than the library that wants them so. */
+/* bf16_pack.c: packs matrices of bfloat16 for products, faster than the library that wants them so.
+ */
 #include "engine/cpu/product/bf16_pack.h"
 
 #include <string.h>

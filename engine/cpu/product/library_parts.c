@@ -1,15 +1,15 @@
-/* library_parts.c: work for libraries, in parts of which each takes one thread of our own pool: a library's
- * team besides would sleep while ours works, and waking it costs more than a small product. The
- * parts follow from the sizes and the number of threads, or from the sizes alone where results must
- * not depend on it. Knows nothing of tensors. */
+/* library_parts.c: work for libraries, in parts of which each takes one thread of our own pool: a
+ * library's team besides would sleep while ours works, and waking it costs more than a small
+ * product. The parts follow from the sizes and the number of threads, or from the sizes alone where
+ * results must not depend on it. Knows nothing of tensors. */
 #include "engine/cpu/product/library_parts.h"
 
 #include "engine/core/interrupt.h"
 #include "engine/core/modes.h"
 #include "engine/core/team.h"
 #include "engine/core/threads.h"
-#include "engine/cpu/product/blas.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/product/blas.h"
 
 #include <stdatomic.h>
 

@@ -1,5 +1,5 @@
-/* library_parts.h: work for libraries shared out among the threads of our own pool; in a way that does not
- * depend on their number where td_deterministic asks for that. */
+/* library_parts.h: work for libraries shared out among the threads of our own pool; in a way that
+ * does not depend on their number where td_deterministic asks for that. */
 #ifndef TD_CPU_PRODUCT_LIBRARY_PARTS_H
 #define TD_CPU_PRODUCT_LIBRARY_PARTS_H
 

@@ -4,13 +4,13 @@
  * tiles that follow from the shape alone, so results do not depend on the number of threads. */
 #include "engine/core/interrupt.h"
 #include "engine/core/threads.h"
-#include "engine/cpu/product/blas.h"
-#include "engine/cpu/pointwise/strided_convert.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/pointwise/strided_convert.h"
+#include "engine/cpu/product/blas.h"
+#include "engine/cpu/product/library_parts.h"
 #include "engine/cpu/product/onednn.h"
 #include "engine/cpu/product/product.h"
-#include "engine/cpu/product/library_parts.h"
 #include "engine/ops/make/copy.h"
 
 #include <limits.h>

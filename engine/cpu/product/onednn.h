@@ -1,6 +1,6 @@
 /* onednn.h: the part of oneDNN that kernels use: float32 and bfloat16 products and
- * convolutions with cached primitives. onednn.c and loaded_libraries/onednn.* alone include oneDNN's header, so
- * that a new version of it is one change.
+ * convolutions with cached primitives. onednn.c and loaded_libraries/onednn.* alone include
+ * oneDNN's header, so that a new version of it is one change.
  */
 #ifndef TD_CPU_PRODUCT_ONEDNN_H
 #define TD_CPU_PRODUCT_ONEDNN_H

@@ -3,9 +3,9 @@
 
 #include "engine/core/interrupt.h"
 #include "engine/cpu/isa/isa_symbol.h"
+#include "engine/cpu/math/vec_math.h"
 #include "engine/cpu/vectors/vec_across.h"
 #include "engine/cpu/vectors/vec_half.h"
-#include "engine/cpu/math/vec_math.h"
 #include "engine/cpu/vectors/vec_single.h"
 
 /* A tile: ROWS * VECTORS sums, VECTORS of b and one of a in 32 registers, or in 16. DEPTH: rows of

@@ -6,10 +6,10 @@
 #include "engine/core/interrupt.h"
 #include "engine/core/tensor.h"
 #include "engine/cpu/isa/isa.h"
-#include "engine/cpu/reduce/dim_lines.h"
-#include "engine/cpu/product/product.h"
-#include "engine/cpu/product/library_parts.h"
 #include "engine/cpu/pointwise/transpose.h"
+#include "engine/cpu/product/library_parts.h"
+#include "engine/cpu/product/product.h"
+#include "engine/cpu/reduce/dim_lines.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
 #include "engine/cpu/random/random_kernels.h"
 
 #include "engine/core/draw_math.h"
-#include "engine/cpu/random/draw_vectors.h"
 #include "engine/cpu/isa/isa_symbol.h"
+#include "engine/cpu/random/draw_vectors.h"
 
 #include "engine/cpu/random/random_poisson.h"
 

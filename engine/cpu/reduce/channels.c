@@ -1,9 +1,9 @@
 /* channels.c: sums and affine maps by channel on the CPU, for images whose planes lie one after the
  * other and for those whose channels lie closest together. Knows nothing of what they are for. */
 #include "engine/core/threads.h"
-#include "engine/cpu/reduce/channel_rows.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/reduce/channel_rows.h"
 #include "engine/ops/make/copy.h"
 
 #include <string.h>

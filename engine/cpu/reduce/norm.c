@@ -2,11 +2,11 @@
  * way and from the cache after that. Knows rows and weights; what they are called is the
  * operators' business. */
 #include "engine/core/threads.h"
-#include "engine/cpu/pointwise/strided_convert.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
-#include "engine/cpu/reduce/norm_channels.h"
+#include "engine/cpu/pointwise/strided_convert.h"
 #include "engine/cpu/pointwise/transpose.h"
+#include "engine/cpu/reduce/norm_channels.h"
 #include "engine/ops/make/copy.h"
 
 #include <math.h>

@@ -6,9 +6,9 @@
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "engine/core/threads.h"
-#include "engine/cpu/reduce/channel_rows.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/reduce/channel_rows.h"
 #include "engine/ops/make/copy.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* reduce.c: reductions on the CPU: sums and their like, variance, norms, extremes.
  *
- * The plan (ops/plan/reduction.h) sees the input as outputs x count. Outputs are walked in chunks, by
- * rows (each output's elements in turn) or by columns (neighbouring outputs side by side),
+ * The plan (ops/plan/reduction.h) sees the input as outputs x count. Outputs are walked in chunks,
+ * by rows (each output's elements in turn) or by columns (neighbouring outputs side by side),
  * whichever runs along memory. Few outputs with much behind each are cut into pieces along the
  * reduced dims, combined in order. Chunks and pieces follow from the shape alone, so results do not
  * depend on the number of threads. Elements that must be converted, or raised to a power, are read
@@ -11,9 +11,9 @@
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "engine/core/threads.h"
-#include "engine/cpu/pointwise/strided_convert.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/pointwise/strided_convert.h"
 #include "engine/cpu/pointwise/transpose.h"
 #include "engine/ops/plan/reduction.h"
 

@@ -2,10 +2,10 @@
 #include "engine/cpu/reduce/reduce_kernels.h"
 
 #include "engine/cpu/isa/isa_symbol.h"
+#include "engine/cpu/math/vec_math.h"
 #include "engine/cpu/vectors/vec_across.h"
 #include "engine/cpu/vectors/vec_extremes.h"
 #include "engine/cpu/vectors/vec_half.h"
-#include "engine/cpu/math/vec_math.h"
 
 static inline vd widen_float(const float *x) {
     vf_half v;

@@ -5,9 +5,9 @@
 #include "engine/cpu/reduce/scan.h"
 #include "engine/core/interrupt.h"
 #include "engine/core/threads.h"
-#include "engine/cpu/pointwise/strided_convert.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/pointwise/strided_convert.h"
 #include "engine/ops/make/copy.h"
 #include "engine/ops/plan/reduction.h"
 

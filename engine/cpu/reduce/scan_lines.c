@@ -2,14 +2,14 @@
  * line by line: extremes as what they are, the others in double, converted block by block. */
 #include "engine/core/interrupt.h"
 #include "engine/core/threads.h"
-#include "engine/cpu/pointwise/strided_convert.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/pointwise/strided_convert.h"
+#include "engine/cpu/pointwise/transpose.h"
 #include "engine/cpu/reduce/dim_lines.h"
 #include "engine/cpu/reduce/scan.h"
-#include "engine/cpu/pointwise/transpose.h"
-#include "engine/ops/make/copy.h"
 #include "engine/ops/language/program.h"
+#include "engine/ops/make/copy.h"
 
 #include <math.h>
 #include <string.h>

@@ -7,11 +7,11 @@
 #include "engine/cpu/reduce/softmax.h"
 
 #include "engine/core/threads.h"
-#include "engine/cpu/pointwise/strided_convert.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
-#include "engine/cpu/reduce/dim_lines.h"
+#include "engine/cpu/pointwise/strided_convert.h"
 #include "engine/cpu/pointwise/transpose.h"
+#include "engine/cpu/reduce/dim_lines.h"
 #include "engine/ops/make/copy.h"
 
 enum { MANY = 16, FEW = 8, LONG = 64 }; /* rows, columns that are turned; elements of one */

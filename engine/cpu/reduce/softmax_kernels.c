@@ -3,10 +3,10 @@
 
 #include "engine/core/interrupt.h"
 #include "engine/cpu/isa/isa_symbol.h"
+#include "engine/cpu/math/vec_math.h"
 #include "engine/cpu/vectors/vec_across.h"
 #include "engine/cpu/vectors/vec_extremes.h"
 #include "engine/cpu/vectors/vec_half.h"
-#include "engine/cpu/math/vec_math.h"
 
 #define LOOPS "engine/cpu/reduce/softmax_loops.h"
 #include "engine/cpu/reduce/by_float.h"

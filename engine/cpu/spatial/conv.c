@@ -6,13 +6,13 @@
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
 #include "engine/core/threads.h"
+#include "engine/cpu/cpu.h"
 #include "engine/cpu/pointwise/strided_convert.h"
+#include "engine/cpu/product/library_parts.h"
+#include "engine/cpu/product/onednn.h"
 #include "engine/cpu/spatial/conv_columns.h"
 #include "engine/cpu/spatial/conv_direct.h"
 #include "engine/cpu/spatial/conv_lines.h"
-#include "engine/cpu/cpu.h"
-#include "engine/cpu/product/onednn.h"
-#include "engine/cpu/product/library_parts.h"
 #include "engine/ops/make/copy.h"
 
 #include <string.h>

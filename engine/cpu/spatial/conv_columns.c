@@ -5,9 +5,9 @@
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "engine/core/threads.h"
-#include "engine/cpu/spatial/conv_lines.h"
-#include "engine/cpu/product/product.h"
 #include "engine/cpu/product/library_parts.h"
+#include "engine/cpu/product/product.h"
+#include "engine/cpu/spatial/conv_lines.h"
 
 #include <string.h>
 
@@ -152,7 +152,7 @@ static td_status multiply(const unrolled *u, bool turned, int64_t m, int64_t n, 
                                      .b = block.b,
                                      .ldb = n,
                                      .beta = adds,
-                                     .c = strided_convert.c,
+                                     .c = block.c,
                                      .ldc = n});
 }
 

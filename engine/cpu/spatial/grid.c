@@ -2,9 +2,9 @@
  * the places of a grid, or where these give to the same elements, the channels. */
 #include "engine/core/interrupt.h"
 #include "engine/core/threads.h"
-#include "engine/cpu/pointwise/strided_convert.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/pointwise/strided_convert.h"
 
 enum { STEP = 64, FAR = 1 << 30 }; /* STEP: places that are worked out at once */
 

@@ -3,10 +3,10 @@
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "engine/core/threads.h"
-#include "engine/cpu/pointwise/strided_convert.h"
-#include "engine/cpu/pointwise/by_size.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/isa/isa.h"
+#include "engine/cpu/pointwise/by_size.h"
+#include "engine/cpu/pointwise/strided_convert.h"
 #include "engine/ops/make/copy.h"
 #include "engine/ops/plan/axis_windows.h"
 

@@ -194,8 +194,8 @@ static inline vd vd_fmod_most(vd x, vd y) {
     return (vd)TD_SLEEF_D0(fmod)((td_native_d)x, (td_native_d)y);
 }
 
-#include "engine/cpu/vectors/vec_native.h"
 #include "engine/cpu/math/vec_root.h"
+#include "engine/cpu/vectors/vec_native.h"
 
 static inline vf vf_abs(vf x) {
     return (vf)((vi)x & INT32_MAX);

@@ -4,8 +4,8 @@
  * Places that are named several times are written in row-major order of what is written, which is
  * the CPU's order, so that results are the same bits in every run: by one thread where few rows, or
  * many lines side by side, allow it; else the rows are put in the order of their places first. */
-#include "engine/cuda/index/combine.h"
 #include "engine/cuda/cuda.h"
+#include "engine/cuda/index/combine.h"
 
 enum {
     FEW = 16,    /* rows that one thread may take */

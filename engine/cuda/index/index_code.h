@@ -3,8 +3,8 @@
 #ifndef TD_CUDA_INDEX_INDEX_CODE_H
 #define TD_CUDA_INDEX_INDEX_CODE_H
 
-#include "engine/cuda/runtime/dims.h"
 #include "engine/cuda/order/order_code.h"
+#include "engine/cuda/runtime/dims.h"
 #include "engine/cuda/runtime/report.h"
 
 /* How several elements become one; as td_combine. */

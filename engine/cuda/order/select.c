@@ -1,7 +1,7 @@
 /* select.c: one element of the order of each line, their most frequent ones, and places in
  * sequences that are in order. */
-#include "engine/cuda/reduce/dim_lines.h"
 #include "engine/cuda/order/sort.h"
+#include "engine/cuda/reduce/dim_lines.h"
 #include "engine/ops/make/copy.h"
 
 enum {

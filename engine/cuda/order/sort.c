@@ -1,6 +1,7 @@
 /* sort.c: orders: of the elements of lines, of rows, of random numbers. What one block can hold is
- * put in order by one; else keys with ranks are made and go to radix_sort.cu, as many lines at once as
- * ranks of 31 bits can count. Of a few of a long line's elements no more than these are ordered. */
+ * put in order by one; else keys with ranks are made and go to radix_sort.cu, as many lines at once
+ * as ranks of 31 bits can count. Of a few of a long line's elements no more than these are ordered.
+ */
 #include "engine/cuda/order/sort.h"
 
 #include "engine/cuda/reduce/dim_lines.h"

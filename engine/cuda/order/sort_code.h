@@ -105,9 +105,9 @@ cudaError_t td_cu_row_keys(const td_cu_rows *r, int64_t column, int count, bool 
                            uint64_t *keys, uint32_t *ranks, cudaStream_t stream);
 cudaError_t td_cu_widen_ranks(const uint32_t *ranks, int64_t n, int64_t *out, cudaStream_t stream);
 
-/* radix_sort.cu: orders n keys (of 64 bits where `wide`, else of 32) with ranks by their lowest `bits`,
- * equal ones as they stand. keys and ranks have two rooms; *at tells in which they are, and then
- * where they end. Without `own` it only says how many bytes it needs there. */
+/* radix_sort.cu: orders n keys (of 64 bits where `wide`, else of 32) with ranks by their lowest
+ * `bits`, equal ones as they stand. keys and ranks have two rooms; *at tells in which they are, and
+ * then where they end. Without `own` it only says how many bytes it needs there. */
 cudaError_t td_cu_sort_pairs(void *own, size_t *bytes, bool wide, void *const keys[2],
                              uint32_t *const ranks[2], int *at, int64_t n, int bits,
                              cudaStream_t stream);

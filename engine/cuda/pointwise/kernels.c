@@ -12,8 +12,8 @@
 #include "engine/core/memory.h"
 #include "engine/core/observer.h"
 #include "engine/cuda/cuda.h"
-#include "engine/cuda/runtime/loaded_libraries.h"
 #include "engine/cuda/loaded_libraries/nvrtc.h"
+#include "engine/cuda/runtime/loaded_libraries.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -3,8 +3,8 @@
  * be. Programs too large for a kernel's parameters, or with a function that the device lacks, are
  * the CPU's. */
 #include "engine/core/memory.h"
-#include "engine/cuda/pointwise/compiled.h"
 #include "engine/cuda/cuda.h"
+#include "engine/cuda/pointwise/compiled.h"
 #include "engine/cuda/pointwise/dense.h"
 #include "engine/cuda/pointwise/pointwise_code.h"
 #include "engine/cuda/pointwise/transpose.h"

@@ -6,8 +6,8 @@
 #include "engine/core/memory.h"
 #include "engine/core/observer.h"
 #include "engine/core/switches.h"
-#include "engine/cuda/runtime/loaded_libraries.h"
 #include "engine/cuda/loaded_libraries/cublaslt.h"
+#include "engine/cuda/runtime/loaded_libraries.h"
 #include "engine/cuda/runtime/shape_choices.h"
 #include "engine/ops/make/copy.h"
 

@@ -1,6 +1,6 @@
 /* make.c: progressions, a matrix's part between two diagonals, and draws. */
-#include "engine/cuda/reduce/dim_lines.h"
 #include "engine/cuda/random/make_code.h"
+#include "engine/cuda/reduce/dim_lines.h"
 #include "engine/ops/make/random.h"
 
 td_status td_cuda_progression(const td_progression_plan *p) {

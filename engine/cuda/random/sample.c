@@ -1,6 +1,6 @@
 /* sample.c: Poisson numbers and weighted choices: the CPU's from the same seed, to the last bit. */
-#include "engine/cuda/random/sample_code.h"
 #include "engine/cuda/order/sort.h"
+#include "engine/cuda/random/sample_code.h"
 
 td_status td_cuda_poisson(const td_poisson_plan *p) {
     cudaStream_t stream;

@@ -1,6 +1,6 @@
 /* ctc.c: the loss over all alignments of a sequence of classes with time, and its gradient. */
-#include "engine/cuda/reduce/ctc_code.h"
 #include "engine/cuda/cuda.h"
+#include "engine/cuda/reduce/ctc_code.h"
 #include "engine/ops/make/copy.h"
 
 /* Row-major forms of log_probs, targets and both lengths. */

@@ -4,8 +4,8 @@
 
 #include "engine/cuda/reduce/reduction_code.h"
 
-/* batch x groups rows of per x inner elements, row-major (td_norm_shape of ops/plan/plan.h). What is
- * said of rows, weights and channels is wide: float, or double of float64. */
+/* batch x groups rows of per x inner elements, row-major (td_norm_shape of ops/plan/plan.h). What
+ * is said of rows, weights and channels is wide: float, or double of float64. */
 typedef struct td_cu_norm {
     int64_t batch, groups, per, inner;
     double eps;

@@ -20,7 +20,8 @@ typedef struct td_cu_reduction {
     int64_t reduced_sizes[TD_CU_REDUCTION_DIMS], reduced_strides[TD_CU_REDUCTION_DIMS];
 } td_cu_reduction;
 
-/* What is gathered up: in the order of td_reducer (ops/plan/plan.h), then what has no name there. */
+/* What is gathered up: in the order of td_reducer (ops/plan/plan.h), then what has no name there.
+ */
 enum {
     TD_CU_SUM,
     TD_CU_NANSUM,

@@ -7,8 +7,8 @@
 #include "engine/core/map.h"
 #include "engine/core/memory.h"
 #include "engine/core/warn.h"
-#include "engine/cuda/runtime/loaded_libraries.h"
 #include "engine/cuda/loaded_libraries/cupti.h"
+#include "engine/cuda/runtime/loaded_libraries.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
  * the host, and what it wrote is brought back. Slow, and said so once for each function. */
 #include "engine/core/memory.h"
 #include "engine/core/warn.h"
-#include "engine/cuda/runtime/activity.h"
 #include "engine/cuda/cuda.h"
+#include "engine/cuda/runtime/activity.h"
 #include "engine/ops/language/program.h"
 
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
-/* loaded_libraries.h: libraries that are loaded when they are first needed, each through a module beside this
- * one that holds a table of its calls. */
+/* loaded_libraries.h: libraries that are loaded when they are first needed, each through a module
+ * beside this one that holds a table of its calls. */
 #ifndef TD_CUDA_RUNTIME_LOADED_LIBRARIES_H
 #define TD_CUDA_RUNTIME_LOADED_LIBRARIES_H
 

@@ -2,8 +2,8 @@
 #include "engine/core/queues.h"
 
 #include "engine/core/memory.h"
-#include "engine/cuda/runtime/activity.h"
 #include "engine/cuda/cuda.h"
+#include "engine/cuda/runtime/activity.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* conv.c: convolution and its gradients by cuDNN (dnn.c), or else by kernels of our own (conv.cu):
  * a product for each group of channels. */
-#include "engine/cuda/spatial/dnn.h"
 #include "engine/cuda/product/product.h"
+#include "engine/cuda/spatial/dnn.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
  * to one element is added in the grid's order. */
 #include "engine/cuda/spatial/grid_code.h"
 
-#include "engine/cuda/index/combine.h"
 #include "engine/cuda/cuda.h"
+#include "engine/cuda/index/combine.h"
 
 static int taps_of(const td_cu_grid *g) {
     int all = 1;

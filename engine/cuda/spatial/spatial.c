@@ -1,10 +1,10 @@
-/* spatial.c: windows over spatial dims: expands axes to places and weights (ops/plan/axis_windows.h), brings
- * them to the device, and runs the kernels. */
+/* spatial.c: windows over spatial dims: expands axes to places and weights
+ * (ops/plan/axis_windows.h), brings them to the device, and runs the kernels. */
 #include "engine/cuda/spatial/spatial_code.h"
 
 #include "engine/core/memory.h"
-#include "engine/cuda/index/combine.h"
 #include "engine/cuda/cuda.h"
+#include "engine/cuda/index/combine.h"
 #include "engine/ops/plan/axis_windows.h"
 
 #include <string.h>

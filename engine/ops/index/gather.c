@@ -1,9 +1,9 @@
 /* gather.c: elements picked and placed along one dim by an index of as many dims: gather, scatter;
  * class labels as rows, and indices that count from 1. */
-#include "engine/ops/make/copy.h"
-#include "engine/ops/index/index.h"
-#include "engine/ops/rule_helpers.h"
 #include "engine/ops/element_checks.h"
+#include "engine/ops/index/index.h"
+#include "engine/ops/make/copy.h"
+#include "engine/ops/rule_helpers.h"
 
 #include <string.h>
 

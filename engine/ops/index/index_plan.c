@@ -1,7 +1,7 @@
 /* index_plan.c: the geometry of indexing with tensors: shapes, strides, and whose memory is whose.
  */
-#include "engine/ops/make/copy.h"
 #include "engine/ops/index/index.h"
+#include "engine/ops/make/copy.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
-/* scatter_write.c: elements put, added and reduced in places that indices and masks name: what is made of
- * scatter, gather and indexing with tensors. */
-#include "engine/ops/make/copy.h"
+/* scatter_write.c: elements put, added and reduced in places that indices and masks name: what is
+ * made of scatter, gather and indexing with tensors. */
 #include "engine/ops/index/index.h"
+#include "engine/ops/make/copy.h"
 #include "engine/ops/rule_helpers.h"
 
 #include <math.h>

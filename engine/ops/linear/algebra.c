@@ -1,9 +1,9 @@
 /* algebra.c: products of vectors, matrices and chains of them, and distances: expressions over
  * products and sums. */
 #include "engine/core/memory.h"
-#include "engine/ops/rule_helpers.h"
 #include "engine/ops/plan/plan.h"
 #include "engine/ops/pointwise/pointwise_rows.h"
+#include "engine/ops/rule_helpers.h"
 
 #include <limits.h>
 #include <math.h>

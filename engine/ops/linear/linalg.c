@@ -2,8 +2,8 @@
  * inverses, solutions, norms. Kernels make one plan (td_factor_plan); public operators are composed
  * of them, so that gradients of gradients come by themselves. float32 and float64. */
 #include "engine/core/modes.h"
-#include "engine/ops/rule_helpers.h"
 #include "engine/ops/plan/plan.h"
+#include "engine/ops/rule_helpers.h"
 
 #include <float.h>
 #include <limits.h>

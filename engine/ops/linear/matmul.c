@@ -1,8 +1,8 @@
 /* matmul.c: products of matrices and vectors. matmul chooses among dot, mv, mm and bmm, which with
  * linear are one plan: batches of matrices. */
 #include "engine/ops/make/copy.h"
-#include "engine/ops/rule_helpers.h"
 #include "engine/ops/plan/plan.h"
+#include "engine/ops/rule_helpers.h"
 #include "engine/ops/shape/shape.h"
 #include "engine/ops/sparse/sparse.h"
 

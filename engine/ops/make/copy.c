@@ -2,8 +2,8 @@
 #include "engine/ops/make/copy.h"
 
 #include "engine/core/memory.h"
-#include "engine/ops/rule_helpers.h"
 #include "engine/ops/pointwise/pointwise.h"
+#include "engine/ops/rule_helpers.h"
 #include "engine/ops/sparse/sparse.h"
 
 #include <string.h>

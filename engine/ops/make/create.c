@@ -1,7 +1,7 @@
 /* create.c: tensors made from a shape: uninitialised, of one value, of a progression. */
 #include "engine/ops/make/copy.h"
-#include "engine/ops/rule_helpers.h"
 #include "engine/ops/plan/plan.h"
+#include "engine/ops/rule_helpers.h"
 #include "engine/ops/sparse/sparse.h"
 
 #include <math.h>

@@ -1,9 +1,9 @@
-/* make_like.c: more ways to make tensors: of another's dtype and device, of given strides, powers, and
- * the windows of signal processing. */
+/* make_like.c: more ways to make tensors: of another's dtype and device, of given strides, powers,
+ * and the windows of signal processing. */
 #include "engine/core/modes.h"
 #include "engine/ops/make/copy.h"
-#include "engine/ops/rule_helpers.h"
 #include "engine/ops/pointwise/pointwise.h"
+#include "engine/ops/rule_helpers.h"
 
 #include <math.h>
 

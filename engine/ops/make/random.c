@@ -3,8 +3,8 @@
 #include "engine/ops/make/random.h"
 
 #include "engine/core/random.h"
-#include "engine/ops/rule_helpers.h"
 #include "engine/ops/element_checks.h"
+#include "engine/ops/rule_helpers.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* sample.c: draws whose parameters are tensors: normal and Poisson numbers, weighted choices. */
 #include "engine/core/random.h"
-#include "engine/ops/make/copy.h"
-#include "engine/ops/rule_helpers.h"
-#include "engine/ops/plan/plan.h"
 #include "engine/ops/element_checks.h"
+#include "engine/ops/make/copy.h"
+#include "engine/ops/plan/plan.h"
+#include "engine/ops/rule_helpers.h"
 
 #define TD_FAMILY "sample"
 

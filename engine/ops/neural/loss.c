@@ -5,9 +5,9 @@
  * the plans that devices carry out.
  */
 #include "engine/ops/composite_rows.h"
-#include "engine/ops/rule_helpers.h"
-#include "engine/ops/plan/plan.h"
 #include "engine/ops/element_checks.h"
+#include "engine/ops/plan/plan.h"
+#include "engine/ops/rule_helpers.h"
 
 #include <string.h>
 

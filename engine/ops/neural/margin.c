@@ -1,9 +1,9 @@
 /* margin.c: distances, and the losses that compare them with margins or with distributions. All are
  * expressions over operators and the parts of loss.c. */
 #include "engine/ops/composite_rows.h"
-#include "engine/ops/rule_helpers.h"
-#include "engine/ops/pointwise/pointwise.h"
 #include "engine/ops/element_checks.h"
+#include "engine/ops/pointwise/pointwise.h"
+#include "engine/ops/rule_helpers.h"
 
 #include <string.h>
 

@@ -5,8 +5,8 @@
  * over operators instead, so gradients of every order come from the same text.
  */
 #include "engine/core/modes.h"
-#include "engine/ops/rule_helpers.h"
 #include "engine/ops/plan/plan.h"
+#include "engine/ops/rule_helpers.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* optim.c: steps of optimizers: what becomes of a parameter and of its state is a text of formulas,
  * compiled to one program that runs over all parameters in one go, so that each of them, its
  * gradient and its state are read and written once. Which formulas an optimizer has is not known
- * here (lua/_optim_steps.lua). */
+ * here (lua/optim/steps.lua). */
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
-#include "engine/ops/storage_overlap.h"
 #include "engine/ops/pointwise/pointwise.h"
+#include "engine/ops/storage_overlap.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
 #include "engine/ops/composite_rows.h"
-#include "engine/ops/rule_helpers.h"
 #include "engine/ops/pointwise/pointwise.h"
+#include "engine/ops/rule_helpers.h"
 
 #define TD_FAMILY "rnn"
 

@@ -2,8 +2,8 @@
  * for inf and NaN in one pass. When they are is not known here (lua/amp.lua). */
 #include "engine/core/memory.h"
 #include "engine/core/modes.h"
-#include "engine/ops/storage_overlap.h"
 #include "engine/ops/pointwise/pointwise.h"
+#include "engine/ops/storage_overlap.h"
 
 #include <pthread.h>
 

@@ -1,5 +1,5 @@
-/* axis_windows.c: expands the axes of spatial plans. The formulas of positions and weights are PyTorch's,
- * so that the same pixels are chosen; nothing here touches elements. */
+/* axis_windows.c: expands the axes of spatial plans. The formulas of positions and weights are
+ * PyTorch's, so that the same pixels are chosen; nothing here touches elements. */
 #include "engine/ops/plan/axis_windows.h"
 
 #include "engine/core/memory.h"

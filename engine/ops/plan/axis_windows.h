@@ -1,5 +1,5 @@
-/* axis_windows.h: which places of the input each place of a result sees along one dim, and with what
- * weights: a td_axis expanded.
+/* axis_windows.h: which places of the input each place of a result sees along one dim, and with
+ * what weights: a td_axis expanded.
  */
 #ifndef TD_OPS_PLAN_AXIS_WINDOWS_H
 #define TD_OPS_PLAN_AXIS_WINDOWS_H

@@ -1,11 +1,11 @@
-/* pointwise_geometry.h: how the tensors of a pointwise plan lie to one another: the shape that is walked and in
- * which order, whether all are one run of memory, what overlaps. For who lays a plan out on a
- * device. */
+/* pointwise_geometry.h: how the tensors of a pointwise plan lie to one another: the shape that is
+ * walked and in which order, whether all are one run of memory, what overlaps. For who lays a plan
+ * out on a device. */
 #ifndef TD_OPS_PLAN_POINTWISE_GEOMETRY_H
 #define TD_OPS_PLAN_POINTWISE_GEOMETRY_H
 
-#include "engine/ops/plan/plan.h"
 #include "engine/ops/language/program.h"
+#include "engine/ops/plan/plan.h"
 
 /* The shape that a list's elements have, and strides, in elements, that say in which order they are
  * best walked. */

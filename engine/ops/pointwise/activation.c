@@ -1,7 +1,7 @@
 /* activation.c: the activations of neural networks beyond the first ones, which are in pointwise.c:
  * each a formula with its gradient; those that ask for more than single elements are composites. */
-#include "engine/ops/rule_helpers.h"
 #include "engine/ops/pointwise/pointwise_rows.h"
+#include "engine/ops/rule_helpers.h"
 
 #define TD_FAMILY "activation"
 

@@ -6,9 +6,9 @@
 #ifndef TD_OPS_POINTWISE_POINTWISE_H
 #define TD_OPS_POINTWISE_POINTWISE_H
 
+#include "engine/ops/language/program.h"
 #include "engine/ops/op.h"
 #include "engine/ops/plan/plan.h"
-#include "engine/ops/language/program.h"
 
 /* How the dtype of computation and of the result follow from the operands'. */
 typedef enum td_pointwise_type {

@@ -1,7 +1,7 @@
 /* pointwise_call.c: calls of pointwise operators: dtype rule, shape rule, layout of the result.
  * Their gradients are in pointwise_grad.c. */
-#include "engine/ops/rule_helpers.h"
 #include "engine/ops/pointwise/pointwise.h"
+#include "engine/ops/rule_helpers.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* special.c: hyperbolic and special functions, what is made of two operands beyond arithmetic, and
  * tests of floats: pointwise rows, and composites of them. */
-#include "engine/ops/rule_helpers.h"
 #include "engine/ops/pointwise/pointwise_rows.h"
+#include "engine/ops/rule_helpers.h"
 
 #include <float.h>
 

@@ -2,10 +2,10 @@
  * dtypes; rules make the plans that devices carry out.
  */
 #include "engine/core/modes.h"
-#include "engine/ops/rule_helpers.h"
 #include "engine/ops/plan/plan.h"
-#include "engine/ops/pointwise/pointwise.h"
 #include "engine/ops/plan/reduction.h"
+#include "engine/ops/pointwise/pointwise.h"
+#include "engine/ops/rule_helpers.h"
 #include "engine/ops/sparse/sparse.h"
 
 #include <math.h>

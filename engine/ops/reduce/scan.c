@@ -1,9 +1,9 @@
 /* scan.c: what gathers along a dim: running sums, products, extremes, log-sum-exps. Knows shapes
  * and dtypes. Gradients that run the other way are linear recurrences, whose gradients are such
  * again. */
-#include "engine/ops/rule_helpers.h"
 #include "engine/ops/plan/plan.h"
 #include "engine/ops/plan/reduction.h"
+#include "engine/ops/rule_helpers.h"
 
 #define TD_FAMILY "scan"
 

@@ -1,9 +1,9 @@
 /* sort.c: elements along a dim in order: sorts, the first few, single ranks, medians, modes. Knows
  * shapes and dtypes; equal elements go by where they stand. */
 #include "engine/ops/make/copy.h"
-#include "engine/ops/rule_helpers.h"
 #include "engine/ops/plan/plan.h"
 #include "engine/ops/plan/reduction.h"
+#include "engine/ops/rule_helpers.h"
 
 #include <math.h>
 

@@ -1,8 +1,8 @@
 /* statistics.c: quantiles, moments together, distances, differences, areas, covariances: what is
  * said with sorts, sums and products. */
-#include "engine/ops/rule_helpers.h"
-#include "engine/ops/plan/plan.h"
 #include "engine/ops/element_checks.h"
+#include "engine/ops/plan/plan.h"
+#include "engine/ops/rule_helpers.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* unique_count.c: which values there are, how often, and where: unique elements and rows, counts,
  * histograms, searches in sorted sequences. Most of it is sorting and comparing with what stands
  * before. */
-#include "engine/ops/make/copy.h"
-#include "engine/ops/rule_helpers.h"
-#include "engine/ops/plan/plan.h"
 #include "engine/ops/element_checks.h"
+#include "engine/ops/make/copy.h"
+#include "engine/ops/plan/plan.h"
+#include "engine/ops/rule_helpers.h"
 
 #include <math.h>
 #include <string.h>

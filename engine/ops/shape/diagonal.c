@@ -2,8 +2,8 @@
  * triangles, and turns of the plane. */
 #include "engine/core/interrupt.h"
 #include "engine/ops/make/copy.h"
-#include "engine/ops/rule_helpers.h"
 #include "engine/ops/plan/plan.h"
+#include "engine/ops/rule_helpers.h"
 #include "engine/ops/shape/shape.h"
 
 #include <string.h>

@@ -1,10 +1,10 @@
-/* repeat_split.c: tensors repeated, joined in rows, columns and blocks, and cut at places: what is made
- * of views, cat and index_select. */
+/* repeat_split.c: tensors repeated, joined in rows, columns and blocks, and cut at places: what is
+ * made of views, cat and index_select. */
 #include "engine/core/interrupt.h"
 #include "engine/core/memory.h"
+#include "engine/ops/element_checks.h"
 #include "engine/ops/make/copy.h"
 #include "engine/ops/rule_helpers.h"
-#include "engine/ops/element_checks.h"
 
 #include <string.h>
 

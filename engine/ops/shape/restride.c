@@ -1,10 +1,10 @@
 /* restride.c: tensors laid over memory with any strides, and back. as_strided sees x's storage
  * anew; its gradient goes through a stretch of memory that both x and what was seen are laid over.
  */
-#include "engine/ops/make/copy.h"
 #include "engine/ops/index/index.h"
-#include "engine/ops/rule_helpers.h"
+#include "engine/ops/make/copy.h"
 #include "engine/ops/plan/plan.h"
+#include "engine/ops/rule_helpers.h"
 #include "engine/ops/shape/shape.h"
 
 #define TD_FAMILY "shape"

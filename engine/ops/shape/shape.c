@@ -2,9 +2,9 @@
 #include "engine/ops/shape/shape.h"
 
 #include "engine/ops/make/copy.h"
-#include "engine/ops/rule_helpers.h"
 #include "engine/ops/plan/plan.h"
 #include "engine/ops/plan/reduction.h"
+#include "engine/ops/rule_helpers.h"
 
 #include <string.h>
 

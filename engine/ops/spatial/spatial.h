@@ -5,8 +5,8 @@
 #define TD_OPS_SPATIAL_SPATIAL_H
 
 #include "engine/ops/make/copy.h"
-#include "engine/ops/rule_helpers.h"
 #include "engine/ops/plan/plan.h"
+#include "engine/ops/rule_helpers.h"
 
 /* ---- arguments ---- */
 

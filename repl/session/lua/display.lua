@@ -321,7 +321,7 @@ end
 -- Is the string a text that tide made for a person to read?
 function is_text(value)
     local tide = names.tide()
-    local texts = tide and rawget(tide, "_text")
+    local texts = tide and tide._loaded["notebook.text"]
     return type(texts) == "table" and texts.is(value)
 end
 

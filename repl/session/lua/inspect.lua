@@ -166,7 +166,7 @@ end
 
 -- How a function or class of tide's is used, or nil.
 local function example_of(value, doc)
-    local examples = names.field(names.tide(), "_examples")
+    local examples = names.part "help.examples"
     local ok, found = pcall(function() return examples.of(value, doc) end)
     return ok and found or nil
 end
@@ -246,7 +246,7 @@ end
 -- The page of help under a name, or about a value that is none of its own (tide.newaxis, the class of modules); or nil.
 local function page_of(name, value)
     local tide = names.tide()
-    local pages = tide and names.field(tide, "_pages")
+    local pages = names.part "help.pages"
     if type(pages) ~= "table" then
         return nil
     elseif value == nil then

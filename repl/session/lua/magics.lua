@@ -467,7 +467,7 @@ function shown_again:__display()
     for name, data in next, self do
         bundle[name] = data
     end
-    bundle.metadata = self.metadata and held_tide._json.decode(self.metadata)
+    bundle.metadata = self.metadata and held_tide._require("files.json").decode(self.metadata)
     return bundle
 end
 

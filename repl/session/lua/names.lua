@@ -12,6 +12,12 @@ function names.tide()
     return tide
 end
 
+-- A part of tide's own modules (tide._require), or nil.
+function names.part(path)
+    local ok, part = pcall(function() return tide._require(path) end)
+    return ok and part or nil
+end
+
 -- The metatable of a value; only true tables count.
 local function meta(value)
     local mt = getmetatable(value)

@@ -51,7 +51,7 @@ local function everything(visit)
                 visit("x:" .. name, name, value)
             end
         end
-        for name, text in next, names.field(tide, "_pages") or {} do
+        for name, text in next, names.part "help.pages" or {} do
             visit("?" .. name, name, nil, text)
         end
     end

@@ -93,7 +93,7 @@ local function in_pytorch(name, owner)
     local class = mt and rawget(mt, "__name")
     local room = CLASSES[class] or tide and type(owner) == "table" and tide.nn.is_module(owner) and "nn.Module"
         or class and mt == debug.getregistry()["tide.class.Optimizer"] and "optim.Optimizer"
-    local ok, text = pcall(function() return tide._pytorch.text(room and room .. "." .. name or name) end)
+    local ok, text = pcall(function() return tide._require("help.pytorch").text(room and room .. "." .. name or name) end)
     return ok and text or nil
 end
 

@@ -20,10 +20,8 @@ local function chance(percent) return random(100) <= percent end
 
 -- These end the program's patience, change what every later line means, or print.
 local left_out = { sleep = true, _class = true, set_num_threads = true, _terminal_width = true, _frontend = true,
-    _document = true, _magic = true, _nn_layers = true, _nn_losses = true, _nn_activations = true, _nn_functional = true,
-    _nn_norms = true, _nn_tables = true, _nn_attention = true, _nn_recurrent = true, _nn_layer = true,
-    reset_peak_memory_stats = true, set_default_dtype = true, _checkpoint = true, display = true, clear_output = true, _ops = true,
-    _reference = true, set_grad_enabled = true,     ["repeat"] = true }
+    _document = true, _magic = true, _require = true, _loaded = true, reset_peak_memory_stats = true, set_default_dtype = true, display = true, clear_output = true, _ops = true,
+    _reference = true, set_grad_enabled = true, ["repeat"] = true }
 
 -- "name(Tensor x, int[2] k={1, 1}, {number alpha=1})" as {type, name, option} by place.
 local function parameters(signature)

@@ -1,0 +1,121 @@
+-- advice/collect.lua: p:advice(): asks each recogniser (advice/KIND.lua) what it finds in a recording's calls, and lists what
+-- is worth a line, worst first.
+--
+-- A recogniser is a function (view, add, replay) that calls add{...} with kind, site (or file and number), count, cost (ns
+-- that it is about), text, fix, gain (`least`: another bound than usual) and measured. It asks for little: `add` leaves out what is not worth a line.
+local tide = ...
+
+local KINDS = { "foreach", "batch", "elementwise_loop", "sync", "layout", "cast", "fuse", "no_grad", "hoist", "grow", "allocate",
+    "small_batch", "chain_order", "precision", "threads", "data", "gc", "scalar", "optimizer" }
+local LEAST_SHARE, LEAST_GAIN, MOST_GAIN = 0.05, 1.15, 1000
+local PATIENCE = 1.5 -- seconds, and as long as what was recorded took, for replays; what is left then is estimated
+
+local Advice = { __name = "Advice" }
+tide._class("Advice", Advice)
+
+-- ---- text and JSON ----
+
+local function number_text(x) return x >= 9.95 and ("%.0f"):format(x) or ("%.1f"):format(x) end
+
+-- How much faster the whole is when a share of it is that much faster.
+local function whole_gain(item) return 1 / (1 - item.share * (1 - 1 / item.gain)) end
+
+local function line_of(item)
+    local place = item.file and ("%s:%d: "):format(item.file, item.line) or ""
+    return ("%s%s: %s — in all %s×, there %s× (%s)"):format(place, item.text, item.fix, number_text(whole_gain(item)),
+        number_text(item.gain), item.measured and "measured" or "estimated")
+end
+
+local Item = { __name = "AdviceItem", __tostring = line_of }
+tide._class("AdviceItem", Item)
+
+function Advice.__tostring(self)
+    if #self == 0 then
+        return "no advice: nothing that could be better takes 5 % of the time"
+    end
+    local lines = {}
+    for k, item in ipairs(self) do
+        lines[k] = line_of(item)
+    end
+    return table.concat(lines, "\n")
+end
+
+local escapes = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\r"] = "\\r", ["\t"] = "\\t" }
+local function quoted(text)
+    text = utf8.len(text) and text or text:gsub("[\128-\255]", "?")
+    return '"' .. text:gsub('[%c"\\\127]', function(c) return escapes[c] or ("\\u%04x"):format(c:byte()) end) .. '"'
+end
+
+local FIELDS = { "kind", "file", "line", "count", "share", "text", "fix", "gain", "measured" }
+local function json_of(item)
+    local parts = {}
+    for _, name in ipairs(FIELDS) do
+        local value = item[name]
+        local text = value == nil and "null" or type(value) == "string" and quoted(value) or type(value) == "boolean"
+            and tostring(value) or math.type(value) == "integer" and ("%d"):format(value)
+            or ("%.4f"):format(value):gsub(",", ".")
+        parts[#parts + 1] = quoted(name) .. ": " .. text
+    end
+    return "{" .. table.concat(parts, ", ") .. "}"
+end
+
+-- One line: a list of objects with the fields of each item.
+local function to_json(advice)
+    local parts = {}
+    for k, item in ipairs(advice) do
+        parts[k] = json_of(item)
+    end
+    return "[" .. table.concat(parts, ", ") .. "]"
+end
+
+-- ---- the list ----
+
+-- Time that the mend would save, as a share of all.
+local function saving(item) return item.share * (1 - 1 / item.gain) end
+
+local function is_worse(a, b)
+    local x, y = saving(a), saving(b)
+    if x ~= y then
+        return x > y
+    elseif a.kind ~= b.kind then
+        return a.kind < b.kind
+    end
+    return (a.line or 0) < (b.line or 0)
+end
+
+local function place_of(view, found)
+    if found.site then
+        return found.site.file, found.site.number
+    end
+    return view.place(found.line)
+end
+
+local function adder(view, list)
+    local seen = {}
+    return function(found)
+        local share = math.min(found.cost / view.wall, 1)
+        local gain = math.min(found.gain or 1, MOST_GAIN)
+        local file, line = place_of(view, found)
+        local key = found.kind .. "\0" .. (file or "") .. "\0" .. (line or 0) .. "\0" .. found.fix
+        if share < LEAST_SHARE or not (gain >= (found.least or LEAST_GAIN)) or seen[key] then
+            return
+        end
+        seen[key] = true
+        list[#list + 1] = setmetatable({ kind = found.kind, file = file, line = line, count = found.count, share = share,
+            text = found.text, fix = found.fix, gain = gain, measured = found.measured or false }, Item)
+    end
+end
+
+local function advise(profile)
+    local view = tide._require("advice.view")(profile)
+    local list = setmetatable({}, Advice)
+    local add = adder(view, list)
+    tide._require("advice.replay").deadline = tide.time() + PATIENCE + view.wall * 1e-9
+    for _, kind in ipairs(KINDS) do
+        tide._require("advice." .. kind)(view, add, tide._require "advice.replay")
+    end
+    table.sort(list, is_worse)
+    return list
+end
+
+return { advise = advise, to_json = to_json, kinds = KINDS }

@@ -1,0 +1,293 @@
+-- files/checkpoint.lua: any nested table of tensors and plain values as named tensors and one text of JSON, and back. The
+-- text says what safetensors can't: the tables, keys that are no strings, integers and floats with all their bits,
+-- what is one and the same object. It knows no files. Tensors that are the same elements (tied weights) are one in
+-- the file; a view of a part of another becomes a tensor of its own.
+--
+-- true, 7, 0.5 and "text" stand for themselves; an integer has no point and a float has one. The rest are objects
+-- with one key:
+--   {"tensor": NAME}, {"leaf": NAME}   a tensor; one that requires grad
+--   {"list": [...]}                    a table with keys 1 to n; numbered with the next in order of beginning
+--   {"table": [KEY, VALUE, ...]}       any other
+--   {"same": N}                        the N-th table again
+--   {"hex": DIGITS}                    a string that is no UTF-8
+--   {"bits": DIGITS}                   a float that JSON can't write
+--   {"generator": DIGITS}              the state of a tide.Generator
+--   {"dtype": NAME}
+local tide = ...
+local checkpoint = {}
+
+local MAX_DEPTH = 100
+
+-- ---- from values to text ----
+
+local function hex(bytes)
+    return (bytes:gsub(".", function(c) return ("%02x"):format(c:byte()) end))
+end
+
+local function quote(text)
+    return '"' .. text:gsub('[%z\1-\31"\\]', function(c) return ("\\u%04x"):format(c:byte()) end) .. '"'
+end
+
+-- A key that is no string, as text.
+local function key_text(key)
+    return type(key) == "number" and tide._number(key) or tostring(key)
+end
+
+-- Where a value stands, for messages: object.model[1].
+local function place(path)
+    local text = "object"
+    for _, key in ipairs(path) do
+        if #text > 200 then
+            return text .. "..."
+        end
+        if type(key) == "string" and #key > 40 then
+            key = key:sub(1, 40) .. "..."
+        end
+        local name = type(key) == "string" and key:match("^[%a_][%w_]*$")
+        text = text .. (name and "." .. name or type(key) == "string" and "[" .. ("%q"):format(key):gsub("\n", "n") .. "]"
+            or "[" .. key_text(key) .. "]")
+    end
+    return text
+end
+
+-- The name of a tensor in the file: its keys with points between them, as state_dict names it.
+local function name_tensor(writer)
+    local parts = {}
+    for k, key in ipairs(writer.path) do
+        parts[k] = type(key) == "string" and key or key_text(key)
+    end
+    local name = #parts > 0 and table.concat(parts, ".") or "tensor"
+    if not utf8.len(name) then
+        name = name:gsub("[\128-\255]", "?")
+    end
+    local unique, n = name, 1
+    while writer.taken[unique] or unique == "__metadata__" do
+        n = n + 1
+        unique = name .. "#" .. n
+    end
+    writer.taken[unique] = true
+    return unique
+end
+
+-- What two tensors have in common when they are the same elements (tied weights).
+local function identify(x)
+    if x:numel() == 0 then
+        return x
+    end
+    return ("%d %s %s %s"):format(x:data_ptr(), tostring(x.dtype), tostring(x.shape), table.concat(x:stride(), " "))
+        .. tostring(x.device)
+end
+
+local function write_tensor(writer, x)
+    if x.layout ~= "strided" then
+        tide._fail("save: %s is a sparse tensor: save its indices() and values(), or to_dense()", place(writer.path))
+    end
+    local form, same = x.requires_grad and "leaf" or "tensor", identify(x)
+    local name = writer.names[same]
+    if not name then
+        name = name_tensor(writer)
+        writer.names[same] = name
+        writer.count = writer.count + 1
+        writer.list[writer.count] = name
+        writer.tensors[writer.count] = x:detach():contiguous()
+    end
+    return ('{"%s":%s}'):format(form, quote(name))
+end
+
+local function write_number(x)
+    if math.type(x) == "integer" then
+        return ("%d"):format(x)
+    elseif x ~= x or x == math.huge or x == -math.huge then
+        return ('{"bits":"%016x"}'):format((string.unpack("<i8", string.pack("<d", x))))
+    end
+    local text = tide._number(x, 17)
+    return text:find("[.e]") and text or text .. ".0"
+end
+
+local RANK = { boolean = 1, number = 2, string = 3 }
+
+local function key_before(a, b)
+    if RANK[type(a)] ~= RANK[type(b)] then
+        return RANK[type(a)] < RANK[type(b)]
+    elseif type(a) == "boolean" then
+        return a and not b
+    elseif type(a) == "number" then
+        return a < b
+    end
+    return tide._before(a, b)
+end
+
+-- A table's keys in order, and whether they are 1 to n.
+local function sort_keys(writer, value)
+    local keys = {}
+    for key in next, value do
+        if not RANK[type(key)] then
+            tide._fail("save: %s has a key that is a %s: strings, numbers and booleans can be saved",
+                place(writer.path), tide._describe(key))
+        end
+        keys[#keys + 1] = key
+    end
+    table.sort(keys, key_before)
+    for k = 1, #keys do
+        if math.type(keys[k]) ~= "integer" or keys[k] ~= k then
+            return keys, false
+        end
+    end
+    return keys, #keys > 0
+end
+
+local write
+
+local function write_table(writer, value)
+    if writer.tables[value] then
+        return ('{"same":%d}'):format(writer.tables[value])
+    elseif #writer.path >= MAX_DEPTH then
+        tide._fail("save: object is nested more than %d tables deep", MAX_DEPTH)
+    end
+    writer.ntables = writer.ntables + 1
+    writer.tables[value] = writer.ntables
+    local keys, is_list = sort_keys(writer, value)
+    local parts, path = {}, writer.path
+    for _, key in ipairs(keys) do
+        path[#path + 1] = key
+        if not is_list then
+            parts[#parts + 1] = write(writer, key)
+        end
+        parts[#parts + 1] = write(writer, rawget(value, key))
+        path[#path] = nil
+    end
+    return ('{"%s":[%s]}'):format(is_list and "list" or "table", table.concat(parts, ","))
+end
+
+-- What has a class of its own is not its fields.
+local function check_plain(writer, value)
+    local class = getmetatable(value)
+    if class == nil or class == "tide.Size" then
+        return
+    end
+    local ok, has = pcall(function() return value.state_dict end)
+    tide._fail("save: %s is an object (%s)%s", place(writer.path), tide._describe(value),
+        ok and has and ": save what its state_dict() gives" or ": plain tables, tensors and values can be saved")
+end
+
+write = function(writer, value)
+    local kind, class = type(value), getmetatable(value)
+    if kind == "boolean" then
+        return tostring(value)
+    elseif kind == "number" then
+        return write_number(value)
+    elseif kind == "string" then
+        return utf8.len(value) and quote(value) or ('{"hex":"%s"}'):format(hex(value))
+    elseif kind == "table" then
+        check_plain(writer, value)
+        return write_table(writer, value)
+    elseif tide.is_tensor(value) then
+        return write_tensor(writer, value)
+    elseif class == "tide.Generator" then
+        return ('{"generator":"%s"}'):format(hex(string.char(table.unpack(value:get_state():tolist()))))
+    elseif class == "tide.dtype" then
+        return ('{"dtype":"%s"}'):format(tostring(value):match("%w+$"))
+    end
+    tide._fail("save: %s is %s: tensors, tables, strings, numbers and booleans can be saved", place(writer.path),
+        tide._describe(value))
+end
+
+--- flatten(object): names, tensors and the text.
+function checkpoint.flatten(object)
+    local writer = { path = {}, taken = {}, names = {}, list = {}, tensors = {}, count = 0, tables = {}, ntables = 0 }
+    local text = write(writer, object)
+    return writer.list, writer.tensors, text
+end
+
+-- ---- and back ----
+
+local function fail(reader, what, ...)
+    tide._fail("load: '%s': its structure is wrong: " .. what, reader.path, ...)
+end
+
+local function unhex(reader, digits, bytes)
+    if type(digits) ~= "string" or digits:find("[^0-9a-f]") or #digits % 2 == 1 or bytes and #digits ~= 2 * bytes then
+        fail(reader, "hexadecimal digits expected")
+    end
+    return (digits:gsub("..", function(pair) return string.char(tonumber(pair, 16)) end))
+end
+
+local function find_tensor(reader, name)
+    return type(name) == "string" and reader.tensors[name] or fail(reader, "it names a tensor that is not there")
+end
+
+local read
+
+local function add_table(reader, content)
+    if type(content) ~= "table" or next(content) ~= nil and content[1] == nil then
+        fail(reader, "an array expected")
+    end
+    local value = {}
+    reader.tables[#reader.tables + 1] = value
+    return value
+end
+
+local FORMS = {
+    tensor = find_tensor,
+    leaf = function(reader, name)
+        local x = find_tensor(reader, name)
+        if not tide.is_floating_point(x) then
+            fail(reader, "a tensor of integers that requires grad")
+        end
+        reader.leaves[name] = reader.leaves[name] or x:detach():requires_grad_(true)
+        return reader.leaves[name]
+    end,
+    list = function(reader, content)
+        local list = add_table(reader, content)
+        for k, node in ipairs(content) do
+            list[k] = read(reader, node)
+        end
+        return list
+    end,
+    table = function(reader, content)
+        local value = add_table(reader, content)
+        if #content % 2 == 1 then
+            fail(reader, "a key without a value")
+        end
+        for k = 1, #content, 2 do
+            local key = read(reader, content[k])
+            if not RANK[type(key)] or key ~= key or value[key] ~= nil then
+                fail(reader, "a key that can't be one, or stands there twice")
+            end
+            value[key] = read(reader, content[k + 1])
+        end
+        return value
+    end,
+    same = function(reader, number)
+        return reader.tables[number] or fail(reader, "it names a table that is not there")
+    end,
+    hex = unhex,
+    bits = function(reader, digits)
+        return (string.unpack(">d", unhex(reader, digits, 8)))
+    end,
+    generator = function(reader, digits)
+        return tide.Generator():set_state(tide.tensor({ unhex(reader, digits, 16):byte(1, -1) }, { dtype = tide.uint8 }))
+    end,
+    dtype = function(reader, name)
+        local dtype = type(name) == "string" and rawget(tide, name)
+        return getmetatable(dtype) == "tide.dtype" and dtype or fail(reader, "it names a dtype that is not there")
+    end,
+}
+
+read = function(reader, node)
+    if type(node) ~= "table" then
+        return node
+    end
+    local form, content = next(node)
+    if not FORMS[form] or next(node, form) ~= nil then
+        fail(reader, "an object that means nothing")
+    end
+    return FORMS[form](reader, content)
+end
+
+--- restore(tensors, text, path): the object; the path is for messages.
+function checkpoint.restore(tensors, text, path)
+    return read({ tensors = tensors, leaves = {}, tables = {}, path = path }, tide._json_read(text, path))
+end
+
+return checkpoint

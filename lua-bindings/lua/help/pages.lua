@@ -1,0 +1,295 @@
+-- help/pages.lua: what help shows of what is no function, by name: a page is text for a person, with inputs (> ...) as one
+-- types them at the prompt, and what these show up to the next blank line; a test types them all.
+local TEXTS = [==[
+## nn.Module
+A network of your own is a class: nn.class(name) makes it, init makes its
+parts, forward computes. Tensors that require grad (nn.Parameter) and modules
+become parameters and children when they are assigned to a field.
+
+> nn = tide.nn
+> Net = nn.class("Net")
+> function Net:init(hidden) self.first = nn.Linear(2, hidden); self.last = nn.Linear(hidden, 1) end
+> function Net:forward(x) return self.last(self.first(x):relu()) end
+> net = Net(8)
+> net
+Net(
+  (first): Linear(in_features=2, out_features=8, bias=true)
+  (last): Linear(in_features=8, out_features=1, bias=true)
+)
+
+A module is called as a function; `model:train()` and `model:eval()` say which
+way dropout and norms work.
+
+> net(tide.zeros(5, 2)).shape
+(5, 1)
+
+A layer with numbers of its own:
+
+> Scale = nn.class("Scale")
+> function Scale:init() self.factor = nn.Parameter(tide.ones(1)) end
+> function Scale:forward(x) return x * self.factor end
+> Scale():state_dict().factor
+[1.]
+float32 (1) cpu
+
+Training, here of y = x1 * x2:
+
+> x = tide.rand(256, 2)
+> y = x[":, 1:1"] * x[":, 2:2"]
+> opt = tide.optim.Adam(net:parameters(), {lr = 0.02})
+> function step() opt:zero_grad(); loss = nn.functional.mse_loss(net(x), y); loss:backward(); opt:step() end
+> for n = 1, 200 do step() end
+> loss:item() < 0.01
+true
+
+Saving and loading: tide.save(net:state_dict(), "net.safetensors");
+net:load_state_dict(tide.load("net.safetensors")). Parts in a list:
+nn.Sequential(a, b), nn.ModuleList{a, b}, nn.ModuleDict{name = a}. What a
+module has: net:parameters(), net:named_parameters(), net:children(),
+net:summary(x), net:to("cuda"), net:apply(fn), net:register_buffer(name,
+tensor), net:register_forward_hook(fn). See also ?loops, ?tide.optim,
+?tide.nn.functional.
+## indexing
+Everything counts from 1; -1 is the last. A key is a number, a range, a list
+of these in a table, or the same as a string.
+
+> x = tide.arange(12):view(3, 4)
+> x[1]
+[0, 1, 2, 3]
+int64 (4) cpu
+
+> x[{2, -1}]:item()
+7
+
+Ranges {first, last, step} have both ends; {} is all:
+
+> x[{{1, 2}, {2, 4, 2}}]
+[[1, 3],
+ [5, 7]]
+int64 (2, 2) cpu
+
+The same as strings, "..." for all dims between:
+
+> x["1:2, 2:4:2"] == x[{{1, 2}, {2, 4, 2}}]
+true
+
+> x["..., -1"]
+[ 3,  7, 11]
+int64 (3) cpu
+
+A mask takes what it marks, an index tensor what it names:
+
+> x[x:gt(8)]
+[ 9, 10, 11]
+int64 (3) cpu
+
+> x[tide.tensor{3, 1}][":, 1"]
+[8, 0]
+int64 (2) cpu
+
+A new axis is tide.newaxis in a list, nil in a string (?newaxis):
+
+> x[":, nil, :"].shape
+(3, 1, 4)
+
+Each stands on the left of = too; a part read before is a view and changes
+along:
+
+> x["1, :"] = 0
+> x[x:gt(8)] = -1
+> x
+[[ 0,  0,  0,  0],
+ [ 4,  5,  6,  7],
+ [ 8, -1, -1, -1]]
+int64 (3, 4) cpu
+
+One number of a tensor is x[{2, 3}]:item(); many are better read at once:
+x:tolist(). By tensors of indices along a dim: x:gather(dim, index),
+x:index_select(dim, index), x:take_along_dim(index, dim),
+x:masked_select(mask), tide.where(mask, x, 0).
+## newaxis
+tide.newaxis in a list of indices is a new dim of one element; in a string it
+is nil (None and newaxis are read too). A nil in a list would be a hole, which
+Lua can't tell from its end.
+
+> x = tide.ones(2, 3)
+> x[{{}, tide.newaxis, {}}].shape
+(2, 1, 3)
+
+> x["nil, ..."].shape
+(1, 2, 3)
+
+> x["..., nil"].shape
+(2, 3, 1)
+
+The same by dim, from 1: x:unsqueeze(2); the other way round x:squeeze(2).
+Differences of all pairs of rows:
+
+> (x[":, nil, :"] - x["nil, :, :"]).shape
+(2, 2, 3)
+## options
+Options go into the last table by name; what is named may stand for what has a
+position.
+
+> tide.zeros(2, 2, {dtype = tide.float64}).dtype
+tide.float64
+
+> tide.ones(2, 3):sum({dim = 1}) == tide.ones(2, 3):sum(1)
+true
+
+A table's list part is data or what has a position, its named part options, so
+that both may share one:
+
+> tide.nn.Conv2d{3, 8, 3, padding = 1}
+Conv2d(3, 8, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1))
+
+> tide.cat{tide.ones(1), tide.zeros(1), dim = 1}
+[1., 0.]
+float32 (2) cpu
+
+Functions that call a function take them behind it, with it in one table, or,
+where the function itself takes what follows, before it: tide.autocast("cpu",
+fn, {dtype = tide.float16}), tide.profiler.profile{fn, with_stack = true},
+tide.utils.checkpoint({preserve_rng_state = false}, fn, x); as a context local
+_ <close> = tide.autocast({dtype = tide.float16}). What a function takes:
+?name shows its options between braces; Tab within the braces offers them.
+NumPy's axis and keepdims stand for dim and keepdim. An option that a function
+has not is an error which names the nearest.
+## dtype
+Dtypes are tide.float32, float64, float16, bfloat16, int64, int32, int16,
+int8, uint8 and bool. Numbers with a point become float32, whole ones int64,
+unless an option says otherwise.
+
+> tide.tensor{1.5, 2}.dtype, tide.tensor{1, 2}.dtype
+tide.float32
+tide.int64
+
+> tide.tensor({1, 2}, {dtype = tide.float64}).dtype
+tide.float64
+
+x:to(dtype), x:double(), x:float(), x:long(), x:type_as(y) convert;
+model:double() converts a module's parameters. Float64 everywhere:
+
+> tide.set_default_dtype(tide.float64)
+> tide.rand(2).dtype, tide.tensor{0.5}.dtype, tide.nn.Linear(1, 1).weight.dtype
+tide.float64
+tide.float64
+tide.float64
+
+> tide.set_default_dtype(tide.float32)
+
+Of two dtypes the wider comes out; of a tensor and a number the tensor's,
+unless the number is of a higher kind:
+
+> (tide.ones(2, {dtype = tide.int64}) + 0.5).dtype
+tide.float32
+
+What a dtype holds: ?tide.float16, tide.finfo(tide.float16).max,
+tide.iinfo(tide.int8).min. Low precision in training: ?tide.autocast,
+?tide.amp.GradScaler.
+## loops
+Batches are rows in a random order: tide.randperm gives it, split cuts it.
+
+> x = tide.randn(100, 3)
+> y = x:sum(2, {keepdim = true})
+> model = tide.nn.Linear(3, 1)
+> opt = tide.optim.SGD(model:parameters(), {lr = 0.1})
+> function epoch() for _, rows in ipairs(tide.randperm(100):split(32)) do step(x[rows], y[rows]) end end
+> mse = tide.nn.functional.mse_loss
+> function step(a, b) opt:zero_grad(); loss = mse(model(a), b); loss:backward(); opt:step() end
+> for n = 1, 50 do epoch() end
+> loss:item() < 0.01
+true
+
+Measuring without gradients:
+
+> tide.no_grad(function() return mse(model(x), y):item() < 0.01 end)
+true
+
+A bar: for i in tide.progress(100) do ... end, a picture:
+tide.plot.line(losses); losses kept in a list as numbers, loss:item(). A
+scheduler's step comes behind the epoch:
+tide.optim.lr_scheduler.CosineAnnealingLR(opt, 50). Loops over single numbers
+are slow in any language: for i = 1, n do x[i] = ... end is better one
+operator over all, and tide --advise FILE says where.
+## matplotlib
+A plot is a value, shown where it is the last of a cell or an input, or by
+p:show(); tide.plot has line, points (scatter), band (fill_between), hist, bar,
+heatmap (imshow of numbers), confusion, image and grid (subplots). What pyplot
+is told afterwards is an option here: title, xlabel, ylabel, xlim, ylim,
+xscale = "log", yscale = "log", label; legends draw themselves where labels are.
+
+> x = tide.linspace(0, 6, 50)
+> mean, std = x:sin(), 0.3
+> p = tide.plot.band(x, mean - std, mean + std, {label = "std", title = "A wave"})
+> p = p + tide.plot.line(x, mean, {label = "mean", linestyle = "--"})
+> p = p + tide.plot.points({1, 3, 5}, {0.8, 0.1, -0.9}, {color = "red", marker = "s", yerr = 0.2})
+
++ lays plots over each other, a grid puts them side by side, save writes SVG,
+PNG, PDF, Vega-Lite (.json) or text by the ending of the name.
+
+> g = tide.plot.grid{p, tide.plot.hist(tide.randn(1000)), columns = 2, title = "Both"}
+> path = os.tmpname() .. ".pdf"
+> g:save(path)
+> os.remove(path)
+true
+
+Colours are names, "#4c78a8", or C0 to C9; a table of counts is
+tide.plot.confusion(targets, predictions, {names = {...}}). See also
+tide.display, tide.interact, tide.progress.
+## pytorch
+PyTorch's names hold in Tide with torch. read as tide.; ?torch.name tells of
+one what it is here. What differs:
+
+  PyTorch                                 Tide
+  x[0], x[:, -1], x[None]                 x[1], x[":, -1"], x["nil"]       counted from 1
+  x[1:3]                                  x["2:3"]                         both ends belong to a range
+  x.sum(dim=0, keepdim=True)              x:sum(1, {keepdim = true})       methods by a colon, options in a table
+  x > 0, x == y                           x:gt(0), x:eq(y)                 Lua compares to one boolean
+  x += 1                                  x:add_(1)
+  x @ y, x ** 2, not x                    x:matmul(y), x ^ 2, x:logical_not()
+  if loss < 1:                            if loss:item() < 1 then
+  with torch.no_grad():                   tide.no_grad(function() ... end), or local _ <close> = tide.no_grad()
+  class Net(nn.Module)                    Net = nn.class("Net")            ?nn.Module
+  for x, y in DataLoader(...)             a loop over tide.randperm(n):split(32)  ?loops
+  torch.from_numpy, x.numpy()             tide.load("x.npy"), tide.save(x, "x.npy")
+  torch.save(m.state_dict(), f)           tide.save(m:state_dict(), f)     safetensors
+  torch.autograd.Function                 tide.autograd.Function
+  torch._foreach_mul_(a, b)               tide.foreach.mul_(a, b)
+  torch.autocast("cuda"), GradScaler      tide.autocast("cuda"), tide.amp.GradScaler
+  torch.profiler.profile(...) as p        p = tide.profiler.profile{fn, with_stack = true}
+  p.key_averages().table(row_limit=10)    p:table({limit = 10})
+  record_function("name")                 tide.profiler.record("name", fn)
+  torch.utils.benchmark.Timer             tide.benchmark.Timer
+  torch.utils.checkpoint.checkpoint       tide.utils.checkpoint
+  SummaryWriter                           tide.utils.tensorboard.SummaryWriter
+  torch.set_default_dtype                 tide.set_default_dtype
+  with torch.device("meta"):              tide.set_default_device("meta", fn)
+  print(x.shape), len(x)                  x.shape, #x
+  B, T = x.shape                          B, T = x.shape:unpack()
+  x.max(1).values, a, b = x.split(2)      values, places = x:max(2), a, b = table.unpack(x:split(2))
+  copy.deepcopy(net)                      net:clone()
+  cross_entropy's classes from 0          classes from 1
+
+Deliberately absent: complex numbers and torch.fft, torch.jit, torch.compile
+and torch.export (nothing is traced), quantized and nested tensors, layouts
+but dense and COO, torch.distributed and worker processes, DataLoader, prune,
+lazy modules, devices but "cpu" and "cuda", float8 and unsigned integers but
+uint8.
+]==]
+
+local pages, lines = {}, nil
+for line in TEXTS:gmatch("([^\n]*)\n") do
+    local name = line:match("^## (%S+)$")
+    if name then
+        lines = {}
+        pages[name] = lines
+    else
+        lines[#lines + 1] = line
+    end
+end
+for name, list in pairs(pages) do
+    pages[name] = table.concat(list, "\n")
+end
+
+return pages

@@ -1,0 +1,177 @@
+-- nn/state.lua: a module's tensors taken elsewhere: into another dtype or place, into a copy of the module, into
+-- a table of names and back.
+local tide = ...
+local fail = tide._fail
+
+-- ---- dtypes and places ----
+
+-- The arguments of x:to without a memory format, and how many dims a tensor has that it is meant for.
+local function without_format(arguments)
+    local options, rest = arguments[arguments.n], table.pack(table.unpack(arguments, 1, arguments.n))
+    if type(options) ~= "table" or not options.memory_format then
+        return arguments, 0
+    end
+    rest[rest.n] = {}
+    for name, value in pairs(options) do
+        if name ~= "memory_format" then
+            rest[rest.n][name] = value
+        end
+    end
+    return rest, options.memory_format == tide.channels_last and 4
+        or options.memory_format == tide.channels_last_3d and 5 or 0
+end
+
+-- Tensors that change are new ones, shared where the old ones were. A memory format is for those that have
+-- its dims.
+local function move_to(walk, self, ...)
+    local given, moved = table.pack(...), {}
+    local plain, dims = without_format(given)
+    local function move(x)
+        local arguments = (dims == 0 or x:dim() == dims) and given or plain
+        local y = x:detach():to(table.unpack(arguments, 1, arguments.n))
+        if not y:is_floating_point() then
+            fail("to: expected a floating dtype, got %s", tostring(y.dtype))
+        elseif y.dtype == x.dtype and tostring(y.device) == tostring(x.device) and y:data_ptr() == x:data_ptr() then
+            return x
+        end
+        y:requires_grad_(x.requires_grad)
+        if x.grad then
+            y.grad = x.grad:detach():to(table.unpack(arguments, 1, arguments.n))
+        end
+        return y
+    end
+    local function convert(_, x, owner, name)
+        if x:is_floating_point() then
+            moved[x] = moved[x] or move(x)
+            rawset(owner, name, moved[x])
+        end
+    end
+    walk(self, "parameter", "", nil, convert)
+    walk(self, "buffer", "", nil, convert)
+    return self
+end
+-- ---- copies ----
+
+local copy
+
+local function copy_tensor(x)
+    local y = x:detach():clone()
+    if x.requires_grad and x.is_leaf then
+        y:requires_grad_(true)
+        y.grad = x.grad and x.grad:detach():clone()
+    end
+    return y
+end
+
+local function copy_fields(value, result, seen)
+    seen[value] = result
+    for k, v in next, value do
+        rawset(result, copy(k, seen), copy(v, seen))
+    end
+    return result
+end
+
+-- Tensors, modules and plain tables are copied; objects of other classes, functions and hooks are shared.
+function copy(value, seen)
+    if seen[value] ~= nil then
+        return seen[value]
+    elseif tide.is_tensor(value) then
+        seen[value] = copy_tensor(value)
+        return seen[value]
+    elseif tide.nn.is_module(value) then
+        return setmetatable(copy_fields(value, {}, seen), getmetatable(value))
+    elseif type(value) == "table" and getmetatable(value) == nil then
+        return copy_fields(value, {}, seen)
+    end
+    return value
+end
+
+-- ---- a table of names ----
+
+local function state_of(walk, self, prefix)
+    local dict = {}
+    for _, kind in ipairs { "parameter", "buffer" } do
+        walk(self, kind, prefix, nil, function(name, x, owner, field)
+            local passing = rawget(owner, "_passing")
+            if not (passing and passing[field]) then
+                dict[name] = x:detach()
+            end
+        end)
+    end
+    return dict
+end
+
+local function sorted(names)
+    table.sort(names, tide._before)
+    return names
+end
+
+-- Names that only one side has, and a text for each tensor of another shape.
+local function compare(own, dict)
+    local missing, unexpected, other = {}, {}, {}
+    for name, x in pairs(own) do
+        if not tide.is_tensor(dict[name]) then
+            missing[#missing + 1] = name
+        elseif dict[name].shape ~= x.shape then
+            other[#other + 1] = ("%s has shape %s, expected %s"):format(name, tostring(dict[name].shape),
+                tostring(x.shape))
+        end
+    end
+    for name in pairs(dict) do
+        if own[name] == nil then
+            unexpected[#unexpected + 1] = tostring(name)
+        end
+    end
+    return sorted(missing), sorted(unexpected), sorted(other)
+end
+
+-- Nothing is changed when names or shapes don't agree.
+local function load(walk, self, dict, strict)
+    local own = state_of(walk, self, "")
+    local missing, unexpected, other = compare(own, dict)
+    local texts = {}
+    if strict and #missing > 0 then
+        texts[1] = "missing " .. table.concat(missing, ", ")
+    end
+    if strict and #unexpected > 0 then
+        texts[#texts + 1] = "unexpected " .. table.concat(unexpected, ", ")
+    end
+    if #other > 0 then
+        texts[#texts + 1] = table.concat(other, ", ")
+    end
+    if #texts > 0 then
+        fail("load_state_dict: %s", table.concat(texts, "; "))
+    end
+    local _ <close> = tide.no_grad()
+    for name, x in pairs(own) do
+        if tide.is_tensor(dict[name]) then
+            x:copy_(dict[name])
+        end
+    end
+    return { missing_keys = missing, unexpected_keys = unexpected }
+end
+
+return function(_, base)
+    local method = base.method
+    method("to", ", ...) -> Module", "Floating parameters and buffers in another dtype, memory format or on another "
+        .. "device, as x:to(...): make the optimizer afterwards.",
+        function(self, ...) return move_to(base.walk, self, ...) end)
+    for name, dtype in pairs { float = "float32", double = "float64", half = "float16", bfloat16 = "bfloat16" } do
+        method(name, ") -> Module", ("Floating parameters and buffers in %s."):format(dtype),
+            function(self) return move_to(base.walk, self, tide[dtype]) end)
+    end
+    method("cpu", ") -> Module", "Parameters and buffers on the CPU.",
+        function(self) return move_to(base.walk, self, "cpu") end)
+    method("cuda", ", int(0..)? device=nil) -> Module", "Parameters and buffers on a GPU.",
+        function(self, k) return move_to(base.walk, self, k and "cuda:" .. k or "cuda") end)
+    method("clone", ") -> Module", "A module of its own with the same parts and values: parameters, buffers and "
+        .. "children are copies, shared where they were.", function(self)
+            return copy(base.check_tree(self), {})
+        end)
+    method("state_dict", ", *, str prefix=\"\") -> table",
+        "Parameters and buffers by full name, under each of their names; they share memory with the module.",
+        function(self, prefix) return state_of(base.walk, self, prefix) end)
+    method("load_state_dict", ", table dict, bool strict=true) -> table", "Copy a state_dict's values in. Names must "
+        .. "agree, unless strict is false, and shapes; gives {missing_keys = ..., unexpected_keys = ...}.",
+        function(self, dict, strict) return load(base.walk, self, dict, strict) end)
+end
