@@ -100,7 +100,7 @@ t.test("modules_read_no_globals_but_lua_s", function()
     if not luac then
         return
     end
-    local pipe <close> = io.popen(("cd '%s/../../lua-bindings/lua' && for f in *.lua; do echo file $f; %s -l -l -p $f; done"):format(here, luac))
+    local pipe <close> = io.popen(("cd '%s/../../lua-bindings/lua' && for f in *.lua */*.lua; do echo file $f; %s -l -l -p $f; done"):format(here, luac))
     local file, files
     for text in pipe:lines() do
         local other = text:match("^file (.*)")
