@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write the records that TensorBoard's own code makes of some events, in hex, to data/tensorboard.lua.
 
-Needs the package tensorboard; tests/lua/test_tensorboard.lua, which reads the data, doesn't.
+Needs the package tensorboard; tests/lua/files/test_tensorboard.lua, which reads the data, doesn't.
 """
 
 import io

@@ -1,5 +1,5 @@
 """Writes data/npz.lua: archives as NumPy itself writes them (stored and deflated), and what is in them, for
-tests/lua/test_npz.lua. Run by a person who has NumPy; the test needs none.
+tests/lua/files/test_npz.lua. Run by a person who has NumPy; the test needs none.
 
     python3 tests/golden/npz_files.py
 """

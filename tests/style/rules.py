@@ -77,6 +77,9 @@ BANNED_EXCEPT = {"engine/core/": "malloc calloc realloc free strdup aligned_allo
 SOURCE = (".c", ".h", ".cpp", ".cu", ".cuh")
 CODE = SOURCE + (".lua", ".py", ".sh", ".cmake", "CMakeLists.txt", "/run")
 MAX_LINES = 1000
+MAX_FILES = 40  # of a folder; a file and its header count as one
+# One file for each family of operators, and inputs of fuzzers.
+FOLDERS_OF_DATA = ("tests/ops/samples", "tests/torture/fuzz/corpus")
 MAX_FUNCTION = 120
 
 
@@ -181,6 +184,17 @@ def lengths(path, text):
         if head and not start and line.rstrip().endswith("{"):
             start = number if "(" in head and "=" not in head else None
             head = head if start else None
+
+
+def crowded(paths):
+    """Folders with more files than one remembers, as (folder, 1, message)."""
+    names = {}
+    for path in paths:
+        folder, name = posixpath.split(path)
+        names.setdefault(folder, set()).add(name.split(".")[0])
+    for folder, found in sorted(names.items()):
+        if len(found) > MAX_FILES and not folder.startswith(FOLDERS_OF_DATA):
+            yield folder, 1, f"{len(found)} files; past {MAX_FILES} a folder needs folders"
 
 
 def first_comment(path, text):

@@ -98,6 +98,13 @@ class Rules(unittest.TestCase):
         self.good(rules.banned_calls, "repl/main.c", "exit(1);\n")
         self.good(rules.banned_calls, "engine/ops/x.c", "td_free(p); x->free(p); snprintf(a, 1, b); /* exit(1) */ \"abort()\";\n")
 
+    def test_crowded_folders(self):
+        def crowd(folder, count, endings=(".c",)):
+            return [f"{folder}/x{k}{ending}" for k in range(count) for ending in endings]
+        self.assertEqual(list(rules.crowded(crowd("engine/ops", 40, (".c", ".h")))), [])
+        self.assertEqual([where for where, _, _ in rules.crowded(crowd("engine/ops", 41) + crowd("engine/cpu", 3))], ["engine/ops"])
+        self.assertEqual(list(rules.crowded(crowd("tests/ops/samples", 99))), [])
+
     def test_lengths(self):
         self.bad(rules.lengths, "engine/x.c", "int x;\n" * 1001)
         self.good(rules.lengths, "engine/x.c", "int x;\n" * 1000)

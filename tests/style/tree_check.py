@@ -12,7 +12,10 @@ ANY_BYTES = "tests/torture/fuzz/corpus/"  # inputs of fuzzers are as they are
 def main():
     paths = tree.files()
     known = set(paths)
-    wrong = seen = 0
+    crowded = [] if sys.argv[1:] else list(rules.crowded(paths))
+    for where, line, message in crowded:
+        print(f"{where}:{line}: {message}")
+    wrong, seen = len(crowded), 0
     for path in sys.argv[1:] or paths:
         with open(os.path.join(tree.ROOT, path), "rb") as file:
             data = file.read()

@@ -6,7 +6,7 @@
  * square of g lacks of x, which a fused step has without an error, is worth as much times h. So the
  * result is off by some 2^-102 before it is rounded (2^-45 of a float): nearer to what lies between
  * two doubles are a few roots alone, which can be told, and all of them come out right
- * (tests/unit/test_cpu_roots.c, and every float). Vectors with lanes for which a step would
+ * (tests/unit/cpu/test_cpu_roots.c, and every float). Vectors with lanes for which a step would
  * underflow, or which have no such root, go to the instruction.
  *
  * Included by vec.h, for which it is a part.

@@ -1,5 +1,5 @@
 -- help/pytorch.lua: what PyTorch calls otherwise than Tide, and what of it Tide has not, for the errors of
--- names that are not there and for help. tests/lua/test_pytorch_names.lua walks all of PyTorch's names.
+-- names that are not there and for help. tests/lua/show/test_pytorch_names.lua walks all of PyTorch's names.
 local tide = ...
 local pytorch = {}
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes what PyTorch's transformers, parametrized weights, fractional pooling and CrossMapLRN2d compute: a case a line of JSON in modules.jsonl
 beside this script, with the expression in Lua that makes the same module, the call, names and shapes of parameters,
-results and the sums of the parameters' gradients. tests/lua/test_nn_modules.lua does the same. Needs PyTorch.
+results and the sums of the parameters' gradients. tests/lua/nn/test_nn_modules.lua does the same. Needs PyTorch.
 
 Parameter k holds sin(0.37 j + k) / 2 in its element j, inputs are cos(0.61 j + o)."""
 import json

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes how PyTorch trains: the way of a few float64 parameters under every optimizer and its options, and the
 learning rates of every scheduler. One case a line of JSON in optimizers.jsonl and schedulers.jsonl beside this
-script; tests/lua/test_training.lua goes the same ways. Needs PyTorch.
+script; tests/lua/nn/test_training.lua goes the same ways. Needs PyTorch.
 
 The loss of parameter k is sum(c * p^2 / 2 + sin(3 p)) with c = 0.5 + k; parameter 2 has no gradient in step 4."""
 import json

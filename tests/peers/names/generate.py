@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write PyTorch's public names by room to names.txt beside this file.
 
-Needs PyTorch; tests/lua/test_pytorch_names.lua, which walks the list, doesn't. A room is a module (or class) that people write out;
+Needs PyTorch; tests/lua/show/test_pytorch_names.lua, which walks the list, doesn't. A room is a module (or class) that people write out;
 its names are those that PyTorch's own code defines and that begin with no underscore, and the functions
 over lists (_foreach_mul_), which do. Modules below a room are names of it and rooms themselves.
 """

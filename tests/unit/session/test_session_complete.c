@@ -1,6 +1,6 @@
 /* test_session_complete.c: a table of what Tab offers: which bytes it replaces, and by what. */
 #include "tests/check.h"
-#include "tests/unit/session_inputs.h"
+#include "tests/unit/session/session_inputs.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /* test_session_scope.c: the value of an input, and what of an input the next ones still see. */
 #include "tests/check.h"
-#include "tests/unit/session_inputs.h"
+#include "tests/unit/session/session_inputs.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
 #include "engine/core/interrupt.h"
 #include "profiler/calls.h"
 #include "profiler/loads.h"
-#include "tests/unit/profiler_work.h"
+#include "tests/unit/profiler/profiler_work.h"
 
 enum { MOST = 32 };
 

@@ -1,6 +1,6 @@
 /* test_session_errors.c: what errors tell: where, what was meant, what Lua writes. */
 #include "tests/check.h"
-#include "tests/unit/session_inputs.h"
+#include "tests/unit/session/session_inputs.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* test_session_magic.c: what of an input is a magic, and what only looks like one. */
 #include "tests/check.h"
-#include "tests/unit/session_inputs.h"
+#include "tests/unit/session/session_inputs.h"
 
 TEST(a_modulo_at_the_start_of_a_line_inside_brackets_is_no_magic) {
     value("time, timeit = 4, 6");

@@ -1,7 +1,7 @@
 -- test_npz.lua: NumPy's archives of arrays, byte by byte as NumPy writes them (tests/golden/npz_files.py), and as Tide does.
 local t = require "harness"
 local here = arg[0]:match("^(.*)/") or "."
-local golden = dofile(here .. "/../golden/data/npz.lua")
+local golden = dofile(here .. "/../../golden/data/npz.lua")
 
 local path = os.tmpname() .. ".npz"
 

@@ -3,7 +3,7 @@
  */
 #include "profiler/chrome_trace.h"
 #include "profiler/table.h"
-#include "tests/unit/profiler_work.h"
+#include "tests/unit/profiler/profiler_work.h"
 
 #include <pthread.h>
 #include <sys/syscall.h>

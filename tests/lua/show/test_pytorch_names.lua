@@ -37,7 +37,7 @@ end
 -- Calls fn(room, name) for each name of the list.
 local function each(fn)
     local room
-    for line in io.lines(here .. "/../peers/names/names.txt") do
+    for line in io.lines(here .. "/../../peers/names/names.txt") do
         if line:find("^%S+:$") then
             room = line:sub(1, -2)
         elseif line:sub(1, 1) ~= "#" then

@@ -4,7 +4,7 @@
 #include "profiler/chrome_trace.h"
 #include "profiler/lane.h"
 #include "profiler/table.h"
-#include "tests/unit/profiler_work.h"
+#include "tests/unit/profiler/profiler_work.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* test_session_help.c: what a question mark answers. */
 #include "tests/check.h"
-#include "tests/unit/session_inputs.h"
+#include "tests/unit/session/session_inputs.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
 #include "engine/td.h"
 
 #include "tests/check.h"
-#include "tests/unit/pieces.h"
+#include "tests/unit/ops/pieces.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* test_profiler_threads.c: several threads in one recording, and recordings that come and go while
  * threads work. */
-#include "tests/unit/profiler_work.h"
+#include "tests/unit/profiler/profiler_work.h"
 
 #include <pthread.h>
 

@@ -1,7 +1,7 @@
 -- test_tensorboard.lua: event files byte by byte as TensorBoard's own code writes them (tests/golden/event_files.py).
 local t = require "harness"
 local here = arg[0]:match("^(.*)/") or "."
-local golden = dofile(here .. "/../golden/data/tensorboard.lua")
+local golden = dofile(here .. "/../../golden/data/tensorboard.lua")
 local SummaryWriter = tide.utils.tensorboard.SummaryWriter
 
 -- A folder that is gone afterwards.

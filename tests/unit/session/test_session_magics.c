@@ -2,7 +2,7 @@
  * library and after one that took all of it away.
  */
 #include "tests/check.h"
-#include "tests/unit/session_inputs.h"
+#include "tests/unit/session/session_inputs.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -2,7 +2,7 @@
  * terminal that it is shown in.
  */
 #include "tests/check.h"
-#include "tests/unit/session_inputs.h"
+#include "tests/unit/session/session_inputs.h"
 
 #include <stdlib.h>
 #include <unistd.h>

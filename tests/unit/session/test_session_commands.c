@@ -1,6 +1,6 @@
 /* test_session_commands.c: the magics that are written in Lua, and those that users register. */
 #include "tests/check.h"
-#include "tests/unit/session_inputs.h"
+#include "tests/unit/session/session_inputs.h"
 
 #include <stdlib.h>
 #include <unistd.h>

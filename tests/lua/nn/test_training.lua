@@ -8,7 +8,7 @@ local optim, lr_scheduler = tide.optim, tide.optim.lr_scheduler
 local function cases(name)
     local here = debug.getinfo(1, "S").source:match("^@(.*/)") or "./"
     local list = {}
-    for line in io.lines(here .. "../golden/training/" .. name .. ".jsonl") do
+    for line in io.lines(here .. "../../golden/training/" .. name .. ".jsonl") do
         list[#list + 1] = json.read(line)
     end
     return table.move(list, 2, #list, 1, {})

@@ -61,7 +61,7 @@ end
 
 t.test("modules_compute_as_pytorch", function()
     local here, count = debug.getinfo(1, "S").source:match("^@(.*/)") or "./", 0
-    for line in io.lines(here .. "../golden/modules/modules.jsonl") do
+    for line in io.lines(here .. "../../golden/modules/modules.jsonl") do
         run_case(json.read(line))
         count = count + 1
     end

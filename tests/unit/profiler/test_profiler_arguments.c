@@ -3,7 +3,7 @@
  */
 #include "engine/ops/op.h"
 #include "profiler/arguments.h"
-#include "tests/unit/profiler_work.h"
+#include "tests/unit/profiler/profiler_work.h"
 
 static size_t write(int n, const td_value *args, int64_t words[TIDE_ARGUMENT_WORDS]) {
     td_event event = {.kind = TD_EVENT_OP, .name = "test", .args = args, .nargs = n};

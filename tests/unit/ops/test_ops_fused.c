@@ -9,7 +9,7 @@
 #include "engine/td.h"
 
 #include "tests/check.h"
-#include "tests/unit/pieces.h"
+#include "tests/unit/ops/pieces.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -220,7 +220,7 @@ TEST(rows_are_written_where_that_is_asked_for) {
         file,
         "/* fused.def: programs of Tide's operators and of their gradients, by digest, as rows "
         "for\n"
-        " * fused_loops.h. Written by tests/unit/test_ops_fused.c (TIDE_FUSED_WRITE=FILE). */\n");
+        " * fused_loops.h. Written by tests/unit/ops/test_ops_fused.c (TIDE_FUSED_WRITE=FILE). */\n");
     for (int k = 0; k < nprograms; k++)
         write_program(file, &programs[k]);
     fprintf(file, "#undef PROGRAM\n");

@@ -3,7 +3,7 @@
  */
 #include "repl/session/transcript.h"
 #include "tests/check.h"
-#include "tests/unit/session_inputs.h"
+#include "tests/unit/session/session_inputs.h"
 
 #include <stdlib.h>
 #include <time.h>
