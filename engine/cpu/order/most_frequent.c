@@ -132,7 +132,7 @@ done:
     return status;
 }
 
-td_status td_modes(td_tensor *x, const td_picked_lines *lines) {
+td_status td_most_frequent(td_tensor *x, const td_picked_lines *lines) {
     mode_job j = {.lines = *lines};
     int64_t count = x->numel / j.lines.n;
     return j.lines.n <= COUNTED ? by_counting(&j, count) : by_sorting(&j, x, count);

@@ -7,6 +7,6 @@
 /* Of each line of x, which has elements and whose memory `lines` is along its last dim, the most
  * frequent element, the least of several, and where it stands last. -0 is 0; each NaN is met once
  * and greater than all. EINTR, ENOMEM. */
-td_status td_modes(td_tensor *x, const td_picked_lines *lines) TD_MUST_CHECK;
+td_status td_most_frequent(td_tensor *x, const td_picked_lines *lines) TD_MUST_CHECK;
 
 #endif

@@ -3,7 +3,7 @@
 #define TD_CPU_POINTWISE_POINTWISE_KERNELS_H
 
 #include "engine/core/dtype.h"
-#include "engine/ops/pointwise/pointwise.h"
+#include "engine/ops/language/program.h"
 
 /* out[i] = f(a[i], b[i], c[i]) for i < n; contiguous, of the dtypes that td_primitive_signature
  * says (bool is 0 or 1). Bit k of `scalars` says that operand k is a single element used for all i.
