@@ -32,6 +32,7 @@
 #include "engine/core/threads.h"
 #include "engine/core/version.h"
 #include "engine/core/waits.h"
+#include "engine/core/worker.h"
 #include "engine/core/warn.h"
 #include "engine/io/json.h"
 #include "engine/io/npy.h"

@@ -1,8 +1,6 @@
 /* device.c: the kinds of devices that there are, their names, and the memory that lives on each. */
 #include "engine/core/allocator.h"
-#include "engine/core/backend.h"
-#include "engine/core/cuda_module.h"
-#include "engine/core/load.h"
+#include "engine/core/backend_module.h"
 #include "engine/core/memory.h"
 
 #include <pthread.h>
@@ -13,30 +11,47 @@
 const td_backend *td_backends[TD_DEVICE_TYPES];
 /* Written once, when a kind is registered. */
 static char names[TD_DEVICE_TYPES][TD_MAX_DEVICES][32];
-/* Kinds that have a type of their own. */
-static const char *const known[] = {[TD_CPU] = "cpu", [TD_CUDA] = "cuda", [TD_META] = "meta"};
-enum { KNOWN = sizeof known / sizeof *known };
+/* Kinds of which there is one device, so that none has a number in its name. */
+static const char *const single[TD_DEVICE_TYPES] = {[TD_CPU] = "cpu", [TD_META] = "meta"};
+
+/* Kinds whose backend is a library that is loaded when somebody asks. */
+static struct {
+    const td_backend_module *module; /* NULL: kinds that are there from the start, or never */
+    pthread_mutex_t lock;
+    bool loaded;
+    char absence[400];
+} modules[TD_DEVICE_TYPES];
 
 /* ---- kinds ---- */
 
+static void name_devices(int type, const char *name) {
+    for (int k = 0; k < TD_MAX_DEVICES; k++)
+        snprintf(names[type][k], sizeof names[type][k], "%s:%d", name, k);
+}
+
+/* The type that is a name's own; -1: none. */
+static int type_of_name(const char *name) {
+    for (int t = 0; t < TD_DEVICE_TYPES; t++)
+        if ((single[t] && !strcmp(name, single[t])) ||
+            (modules[t].module && !strcmp(name, modules[t].module->name)))
+            return t;
+    return -1;
+}
+
 td_status td_backend_register(const td_backend *backend) {
-    int type = -1;
+    int type = type_of_name(backend->name);
     for (int t = 0; t < TD_DEVICE_TYPES; t++)
         if (td_backends[t] && !strcmp(td_backends[t]->name, backend->name))
             return td_fail(TD_EVALUE, "a device '%s' is registered already", backend->name);
-    for (int t = 0; t < KNOWN; t++)
-        if (!strcmp(backend->name, known[t]))
-            type = t;
-    for (int t = KNOWN; t < TD_DEVICE_TYPES && type < 0; t++)
-        if (!td_backends[t])
+    for (int t = 0; t < TD_DEVICE_TYPES && type < 0; t++)
+        if (!td_backends[t] && !single[t] && !modules[t].module)
             type = t;
     if (type < 0)
         return td_fail(TD_EVALUE, "no room for another kind of device beside %d", TD_DEVICE_TYPES);
     td_status status = backend->start ? backend->start() : TD_OK;
     if (status)
         return status;
-    for (int k = 0; k < TD_MAX_DEVICES; k++)
-        snprintf(names[type][k], sizeof names[type][k], "%s:%d", backend->name, k);
+    name_devices(type, backend->name);
     td_backends[type] = backend;
     return TD_OK;
 }
@@ -46,49 +61,60 @@ td_status td_backend_lacks(td_device device, const char *function) {
                    function);
 }
 
-/* ---- CUDA, a module of its own that is loaded when somebody asks ---- */
+/* ---- modules that are loaded when somebody asks ---- */
 
-static char cuda_absence[400];
+void td_backend_module_announce(const td_backend_module *module) {
+    if (modules[module->type].module)
+        return;
+    pthread_mutex_init(&modules[module->type].lock, NULL);
+    modules[module->type].module = module;
+    name_devices(module->type, module->name);
+}
 
-static void load_cuda(void) {
-    td_library library = {
-        .name = "CUDA", .file = "libtide_cuda.so", .table = "td_cuda_module", .room = 64 << 20};
-    const char *file = getenv("TIDE_CUDA_MODULE"), *why = NULL;
+static void load_module(int type) {
+    const td_backend_module *module = modules[type].module;
+    td_library library = module->library;
+    const char *file = getenv(module->variable), *why = NULL;
     const void *entry;
     if (file)
         library.file = file;
     td_status status = td_library_load(&library, &entry);
     if (status == TD_OK) {
-        const td_backend *(*module)(const char **) =
-            (const td_backend *(*)(const char **))(uintptr_t)entry;
-        const td_backend *backend = module(&why);
+        const td_backend *backend = ((td_backend_entry)(uintptr_t)entry)(&why);
         status = backend ? td_backend_register(backend) : TD_OK;
     }
-    snprintf(cuda_absence, sizeof cuda_absence, "%s",
-             status == TD_OK && why ? why
-             : status == TD_OK      ? ""
-                                    : td_error_message());
+    snprintf(modules[type].absence, sizeof modules[type].absence, "%s",
+             status != TD_OK ? td_error_message()
+             : why           ? why
+                             : "");
 }
 
-const char *td_cuda_reason(void) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, load_cuda);
-    return td_backends[TD_CUDA] ? NULL : cuda_absence;
+const char *td_device_absence(td_device_type type) {
+    if (!modules[type].module)
+        return td_backends[type] ? NULL : "no such kind of device";
+    pthread_mutex_lock(&modules[type].lock);
+    if (!modules[type].loaded)
+        load_module((int)type);
+    modules[type].loaded = true;
+    pthread_mutex_unlock(&modules[type].lock);
+    return td_backends[type] ? NULL : modules[type].absence;
 }
 
-static td_status no_such_device(const char *text, const td_backend *backend) {
+static td_status no_such_device(const char *text, int type) {
+    const td_backend *backend = td_backends[type];
     if (!backend)
-        return td_fail(TD_EDEVICE, "device '%s' is not there: this machine has no CUDA device (%s)",
-                       text, td_cuda_reason());
-    int n = backend->count();
+        return td_fail(TD_EDEVICE, "device '%s' is not there: this machine has no %s device (%s)",
+                       text, modules[type].module->library.name, modules[type].absence);
     return td_fail(TD_EDEVICE, "device '%s' is not there: this machine has %d of its kind", text,
-                   n);
+                   backend->count());
 }
 
 td_status td_device_parse(const char *text, td_device *device) {
     for (int t = 0; t < TD_DEVICE_TYPES; t++) {
         const td_backend *backend = td_backends[t];
-        const char *name = backend ? backend->name : t == TD_CUDA ? "cuda" : "";
+        const char *name = backend             ? backend->name
+                           : modules[t].module ? modules[t].module->name
+                                               : "";
         size_t len = strlen(name);
         if (len == 0 || strncmp(text, name, len) || (text[len] && text[len] != ':'))
             continue;
@@ -96,10 +122,9 @@ td_status td_device_parse(const char *text, td_device *device) {
         long index = text[len] ? strtol(text + len + 1, &end, 10) : td_device_currents[t];
         if (*end || (text[len] && end == text + len + 1) || index < 0)
             break;
-        if (!backend && !td_cuda_reason())
-            backend = td_backends[t];
-        if (!backend || index >= backend->count() || index >= TD_MAX_DEVICES)
-            return no_such_device(text, backend);
+        if (td_device_absence((td_device_type)t) || index >= td_backends[t]->count() ||
+            index >= TD_MAX_DEVICES)
+            return no_such_device(text, t);
         *device = (td_device){(uint8_t)t, (uint8_t)index};
         return TD_OK;
     }
@@ -108,14 +133,9 @@ td_status td_device_parse(const char *text, td_device *device) {
 }
 
 const char *td_device_name(td_device device) {
-    /* CUDA's, where its module isn't loaded: a trace from elsewhere may name them */
-    static const char *const cuda[TD_MAX_DEVICES] = {
-        "cuda:0", "cuda:1", "cuda:2",  "cuda:3",  "cuda:4",  "cuda:5",  "cuda:6",  "cuda:7",
-        "cuda:8", "cuda:9", "cuda:10", "cuda:11", "cuda:12", "cuda:13", "cuda:14", "cuda:15"};
     device = td_device_real(device);
-    if (device.type == TD_CPU || device.type == TD_META)
-        return known[device.type];
-    return td_backends[device.type] ? names[device.type][device.index] : cuda[device.index];
+    return single[device.type] ? single[device.type]
+                               : names[device.type][device.index % TD_MAX_DEVICES];
 }
 
 /* ---- streams ---- */

@@ -35,8 +35,9 @@ static inline td_device td_device_real(td_device d) {
     return (td_device){(uint8_t)(place / TD_MAX_DEVICES), (uint8_t)(place % TD_MAX_DEVICES)};
 }
 
-/* Why there is no CUDA device, one line, static; NULL where there is one. Loads the module. */
-const char *td_cuda_reason(void);
+/* Why there is no device of a kind, one line, static; NULL where there is one. Loads the kind's
+ * module where it has one (core/backend_module.h). */
+const char *td_device_absence(td_device_type type);
 
 /* "cpu", "cuda" (the current one), "cuda:1", "meta"; EVALUE for another text, EDEVICE where no such
  * device is there. */

@@ -2,16 +2,22 @@
 #include "engine/core/interrupt.h"
 
 atomic_uint td_interrupt_state;
+TD_THREAD_STATE atomic_uint *td_interrupt_own;
 
-void td_interrupt_request(void) {
-    unsigned state = atomic_load_explicit(&td_interrupt_state, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(&td_interrupt_state, &state, (state + 2) | 1,
-                                                  memory_order_relaxed, memory_order_relaxed))
+void td_interrupt_raise(atomic_uint *state) {
+    unsigned now = atomic_load_explicit(state, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(state, &now, (now + 2) | 1, memory_order_relaxed,
+                                                  memory_order_relaxed))
         ;
 }
 
+void td_interrupt_request(void) {
+    td_interrupt_raise(&td_interrupt_state);
+}
+
 void td_interrupt_clear(void) {
-    atomic_fetch_and_explicit(&td_interrupt_state, ~1u, memory_order_relaxed);
+    atomic_fetch_and_explicit(td_interrupt_own ? td_interrupt_own : &td_interrupt_state, ~1u,
+                              memory_order_relaxed);
 }
 
 td_status td_interrupted(void) {

@@ -4,9 +4,6 @@
 
 #include "engine/core/device.h"
 
-/* Read in every call, also from a module that was loaded late: no call to find it. */
-#define TD_THREAD_STATE _Thread_local __attribute__((tls_model("initial-exec")))
-
 struct td_keeper;
 struct td_dispatcher;
 

@@ -13,7 +13,8 @@ typedef struct td_generator {
     uint64_t offset; /* in blocks of four 32-bit numbers */
 } td_generator;
 
-/* This process's default generator; guarded by the functions below. */
+/* The default generator: this process's, or on a worker's thread (worker.h) its own; guarded by the
+ * functions below. */
 void td_manual_seed(uint64_t seed);
 uint64_t td_initial_seed(void);
 /* All of its state, to come back to. */

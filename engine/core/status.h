@@ -34,6 +34,9 @@ typedef enum td_status {
 
 #define TD_MUST_CHECK   __attribute__((warn_unused_result))
 #define TD_PRINTF(f, a) __attribute__((format(printf, f, a)))
+/* State of a thread that is read in every call, also from a module that was loaded late: no call to
+ * find it. */
+#define TD_THREAD_STATE _Thread_local __attribute__((tls_model("initial-exec")))
 #define TD_LIKELY(x)    __builtin_expect(!!(x), 1)
 #define TD_UNLIKELY(x)  __builtin_expect(!!(x), 0)
 

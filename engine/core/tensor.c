@@ -6,6 +6,7 @@
 #include "engine/core/memory.h"
 #include "engine/core/number.h"
 #include "engine/core/observer.h"
+#include "engine/core/worker.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -69,6 +70,9 @@ static td_storage *storage_new(td_device device, size_t bytes) {
         td_object_free(s, sizeof *s);
         return NULL;
     }
+    s->worker = td_worker_current;
+    if (TD_UNLIKELY(s->worker != NULL))
+        td_worker_hold(s->worker, device, (int64_t)s->granted);
     report_memory(device, (int64_t)s->granted);
     return s;
 }
@@ -88,6 +92,8 @@ void td_storage_release(td_storage *s) {
     if (s->on_release) {
         s->on_release(s->owner, s->data);
     } else if (!s->inline_data) {
+        if (TD_UNLIKELY(s->worker != NULL))
+            td_worker_let_go(s->worker, s->device, (int64_t)s->granted);
         td_device_release((td_stream){s->device, s->stream}, s->data, s->granted);
         report_memory(s->device, -(int64_t)s->granted);
     }

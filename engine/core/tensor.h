@@ -29,7 +29,11 @@ typedef struct td_storage {
     size_t bytes;   /* asked for */
     size_t granted; /* what the allocator gave; 0 for borrowed memory */
     void (*on_release)(void *owner, void *data); /* for memory that is not the allocator's */
-    void *owner;
+    union {
+        void *owner;
+        struct td_worker *worker; /* of the allocator's memory: a reference to who holds it
+                                     (worker.h); NULL: nobody */
+    };
     _Alignas(16) unsigned char small[64];
 } td_storage;
 

@@ -10,6 +10,7 @@
 #include "engine/core/observer.h"
 #include "engine/core/pool.h"
 #include "engine/core/processors.h"
+#include "engine/core/worker.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -56,6 +57,10 @@ static void know_environment(void) {
 }
 
 int td_get_num_threads(void) {
+    const td_worker *worker = td_worker_current;
+    int own = worker ? atomic_load_explicit(&worker->threads, memory_order_relaxed) : 0;
+    if (own > 0)
+        return own;
     int n = atomic_load_explicit(&num_threads, memory_order_relaxed);
     if (TD_UNLIKELY(n == 0)) {
         know_environment();
@@ -78,7 +83,8 @@ td_status td_set_num_threads(int n) {
     if (n < 1 || n > TD_POOL_MOST)
         return td_fail(TD_EVALUE, "number of threads must be from 1 to 1024, got %d", n);
     know_environment();
-    atomic_store_explicit(&num_threads, n, memory_order_relaxed);
+    td_worker *worker = td_worker_current;
+    atomic_store_explicit(worker ? &worker->threads : &num_threads, n, memory_order_relaxed);
     return TD_OK;
 }
 
@@ -95,7 +101,8 @@ typedef struct loop {
     td_range_fn fn;
     void *ctx;
     td_observer *observer;
-    bool flush; /* denormals, as the caller does */
+    td_worker *worker; /* the caller's */
+    bool flush;        /* denormals, as the caller does */
     int nshares;
     share shares[MOST_SHARES];
 } loop;
@@ -124,11 +131,13 @@ static bool run_share(loop *l, share *s, int worker) {
 static void run_shares(void *ctx, int worker) {
     loop *l = ctx;
     td_observer *before = td_observer_set(l->observer);
+    td_worker *own = td_worker_enter(l->worker);
     if (TD_UNLIKELY(td_flush_denormal() != l->flush))
         td_set_flush_denormal(l->flush);
     int k = 0;
     while (k < l->nshares && run_share(l, &l->shares[(worker + k) % l->nshares], worker))
         k++;
+    td_worker_enter(own);
     td_observer_set(before);
 }
 
@@ -139,6 +148,7 @@ static td_status run_loop(int threads, int64_t n, int64_t grain, int64_t cost, t
     l.fn = fn;
     l.ctx = ctx;
     l.observer = td_observer_current;
+    l.worker = td_worker_current;
     l.flush = td_flush_denormal();
     l.nshares = threads < MOST_SHARES ? threads : MOST_SHARES;
     int64_t each = (n + l.nshares - 1) / l.nshares;

@@ -5,8 +5,8 @@
 #include "engine/core/status.h"
 
 /* Threads that kernels may use; at first what OMP_NUM_THREADS says, or the processors that the
- * process may use. OMP_THREAD_LIMIT bounds those that there really are. EVALUE unless
- * 1 <= n <= 1024. */
+ * process may use. OMP_THREAD_LIMIT bounds those that there really are. A worker (worker.h) has a
+ * number of its own. EVALUE unless 1 <= n <= 1024. */
 td_status td_set_num_threads(int n) TD_MUST_CHECK;
 int td_get_num_threads(void);
 /* The same, within OMP_THREAD_LIMIT. */

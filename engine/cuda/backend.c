@@ -2,7 +2,7 @@
 #include "engine/cuda/cuda.h"
 #include "engine/cuda/runtime/activity.h"
 
-#include "engine/core/cuda_module.h"
+#include "engine/core/backend_module.h"
 #include "engine/core/waits.h"
 
 #include <stdio.h>
@@ -145,6 +145,7 @@ bool td_cuda_has_kernel(const char *function) {
     return false;
 }
 
+const td_backend *td_cuda_module(const char **absence); /* a td_backend_entry */
 const td_backend *td_cuda_module(const char **absence) {
     *absence = td_cuda_absence();
     set_kernels();

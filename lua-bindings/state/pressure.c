@@ -103,7 +103,7 @@ static void set_mark(const tide_pressure *pressure, tide_gauge *gauge, int64_t u
 
 /* After a full collection. */
 static void reset(const tide_pressure *pressure, tide_gauge *gauge) {
-    int64_t used = td_memory_allocated(gauge->device), heap = pressure->heap;
+    int64_t used = td_memory_held(gauge->device), heap = pressure->heap;
     int64_t room = used / 2 > LEAST_ROOM ? used / 2 : LEAST_ROOM;
     room = room > 3 * heap ? room : 3 * heap;
     gauge->maximum = used + room;
@@ -132,7 +132,7 @@ void tide_pressure_open(lua_State *L, tide_pressure *pressure) {
 
 void tide_pressure_note(tide_pressure *pressure, td_device device) {
     tide_gauge *gauge = &pressure->gauges[device.type][device.index % TIDE_GAUGES];
-    int64_t used = td_memory_allocated(device);
+    int64_t used = td_memory_held(device);
     if (used > gauge->limit)
         pressure->risen = gauge;
     else if (TD_UNLIKELY(used < gauge->mark))
@@ -197,17 +197,17 @@ void tide_pressure_relieve(lua_State *L, tide_pressure *pressure, const size_t *
     pressure->risen = NULL;
     if (lua_gc(L, LUA_GCISRUNNING) <= 0)
         return;
-    int64_t fresh = td_memory_allocated(gauge->device) - gauge->mark;
+    int64_t fresh = td_memory_held(gauge->device) - gauge->mark;
     gauge->left -= fresh;
     bool shrink = collect_young(L, pressure, handles, fresh);
-    int64_t used = td_memory_allocated(gauge->device);
+    int64_t used = td_memory_held(gauge->device);
     if (shrink) {
         shrink_stacks(L, pressure);
     } else if (used > gauge->maximum || gauge->left < 0 || heap_has_grown(L, pressure)) {
         int64_t made = gauge->room - gauge->left;
         tide_pressure_collect(L, pressure);
         if (gauge->device.type == TD_CPU)
-            spread_after(pressure, made, used - td_memory_allocated(gauge->device));
+            spread_after(pressure, made, used - td_memory_held(gauge->device));
     } else {
         set_mark(pressure, gauge, used);
     }
