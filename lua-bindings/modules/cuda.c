@@ -14,12 +14,12 @@
 /* ---- devices ---- */
 
 static int push_reason(lua_State *L) {
-    lua_pushstring(L, td_cuda_reason()); /* nil where there is a device */
+    lua_pushstring(L, td_device_absence(TD_CUDA)); /* nil where there is a device */
     return 1;
 }
 
 static int push_count(lua_State *L) {
-    lua_pushinteger(L, td_cuda_reason() ? 0 : td_backends[TD_CUDA]->count());
+    lua_pushinteger(L, td_device_absence(TD_CUDA) ? 0 : td_backends[TD_CUDA]->count());
     return 1;
 }
 
@@ -351,7 +351,7 @@ static int device_switch(lua_State *L) {
 /* ---- NVTX ---- */
 
 const td_annotations *tide_check_annotations(lua_State *L, const char *what) {
-    const char *why = td_cuda_reason();
+    const char *why = td_device_absence(TD_CUDA);
     const td_activity_source *source = why ? NULL : td_activity_source_of(TD_CUDA);
     if (why)
         tide_error(

@@ -260,6 +260,7 @@ int luaopen_tide(lua_State *L) {
     tide_open_image(L);
     tide_open_watched(L);
     tide_open_cuda(L);
+    tide_open_workers(L);
     tide_open_doctor(L);
     list_submodules(L);
     open_parts(L);

@@ -179,7 +179,7 @@ static int info(lua_State *L) {
     int n = 0;
     lua_newtable(L);
 #define LINE(...) (lua_pushfstring(L, __VA_ARGS__), lua_rawseti(L, -2, ++n))
-    (void)td_cuda_reason(); /* looks for devices */
+    (void)td_device_absence(TD_CUDA); /* looks for devices */
     LINE("threads: %d", td_get_num_threads());
     for (int t = 0; t < TD_DEVICE_TYPES; t++) {
         const td_backend *backend = td_backends[t];
@@ -188,8 +188,8 @@ static int info(lua_State *L) {
         if (facts.kernels)
             LINE("%s: %s kernels, %s", backend->name, facts.kernels, facts.libraries);
     }
-    if (td_cuda_reason())
-        LINE("cuda: no device (%s)", td_cuda_reason());
+    if (td_device_absence(TD_CUDA))
+        LINE("cuda: no device (%s)", td_device_absence(TD_CUDA));
     LINE("lua: %s", LUA_RELEASE);
     LINE("operators: %d", td_op_count());
 #undef LINE
