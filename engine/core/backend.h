@@ -68,8 +68,8 @@
     X(nll_backward, td_nll_backward_plan, 5, 1)                                                    \
     X(norm, td_norm_plan, 6, 3)                                                                    \
     X(norm_backward, td_norm_backward_plan, 8, 3)                                                  \
-    X(channel_sums, td_channel_sums_plan, 5, 2)                                                    \
-    X(channel_map, td_channel_map_plan, 7, 1)                                                      \
+    X(channel_sums, td_channel_sums_plan, 7, 3)                                                    \
+    X(channel_map, td_channel_map_plan, 8, 1)                                                      \
     X(ctc, td_ctc_plan, 6, 2)                                                                      \
     X(ctc_backward, td_ctc_backward_plan, 8, 1)                                                    \
     X(product, td_product_plan, 4, 1)                                                              \

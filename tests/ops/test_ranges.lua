@@ -97,10 +97,6 @@ end
 local FULL = { nuclear = true, spectral = true, spectral_least = true, svdvals = true, cond = true }
 -- PyTorch leaves a little room below maxnorm, of norms above 1 a constant.
 local COARSE = { renorm = 2 ^ -22, renorm_3 = 2 ^ -22 }
--- A device sums channels in their own dtype.
-for _, name in ipairs(device == "cpu" and {} or { "batch_norm", "batch_norm_with_weights", "batch_norm_of_channels_last" }) do
-    operators[name] = nil
-end
 
 for name, op in pairs(operators) do
     for dtype, scales in pairs(SCALES) do

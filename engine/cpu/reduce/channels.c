@@ -6,6 +6,7 @@
 #include "engine/cpu/reduce/channel_rows.h"
 #include "engine/ops/make/copy.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { ROWS = 1024 }; /* of channels side by side, summed as one item */
@@ -17,7 +18,7 @@ typedef struct job {
     int64_t n, c, inner;      /* (n, c, inner), or (n, c) with channels side by side */
     int64_t blocks, strips;   /* parts that these are cut into */
     td_channel_rows side;     /* of channels side by side */
-    const char *x, *g, *k[4]; /* k[1] is the mean where sums are taken */
+    const char *x, *g, *k[4]; /* k[1], k[2]: mean and rstd where sums are taken */
     char *out;
     double *sums; /* two for each channel, of each block */
 } job;
@@ -100,7 +101,7 @@ static void join_blocks(const job *j) {
 }
 
 td_status td_cpu_channel_sums(const td_channel_sums_plan *plan) {
-    td_tensor *x = NULL, *g = NULL, *mean = NULL, *sums = NULL;
+    td_tensor *x = NULL, *g = NULL, *mean = NULL, *rstd = NULL, *sums = NULL;
     td_dtype dtype = (td_dtype)plan->x->dtype;
     bool last = plan->last;
     job j;
@@ -109,6 +110,7 @@ td_status td_cpu_channel_sums(const td_channel_sums_plan *plan) {
     TD_TRY(td_contiguous_channels(plan->x, plan->last, dtype, &x));
     TD_TRY(td_contiguous_channels(plan->g, plan->last, dtype, &g));
     TD_TRY(td_contiguous_or_none(plan->mean, j.wide, &mean));
+    TD_TRY(td_contiguous_or_none(plan->rstd, j.wide, &rstd));
     int64_t sizes[3] = {j.blocks > 1 ? j.blocks : 1, j.c, 2};
     double count = (double)j.n * (double)j.inner;
     TD_TRY(td_tensor_empty(TD_F64, TD_DEVICE_CPU, 3, sizes, &sums));
@@ -117,21 +119,26 @@ td_status td_cpu_channel_sums(const td_channel_sums_plan *plan) {
     j.x = x->data;
     j.g = g ? g->data : NULL;
     j.k[1] = mean ? mean->data : NULL;
+    j.k[2] = rstd ? rstd->data : NULL;
     if (last)
         TD_TRY(td_parallel_for(j.blocks * j.strips, 2 * ROWS * TD_NORM_WIDTH, sum_strips, &j));
     else
         TD_TRY(td_parallel_for(j.c, 2 * j.n * j.inner, sum_planes, &j));
     join_blocks(&j);
     for (int64_t c = 0; c < j.c; c++) {
-        double second = j.sums[2 * c + 1];
-        td_store_double(j.wide, (char *)plan->first->data + c * j.wide_size, j.sums[2 * c]);
-        td_store_double(j.wide, (char *)plan->second->data + c * j.wide_size,
-                        j.g ? second : second / count);
+        const int64_t at = c * j.wide_size;
+        double second = j.g ? j.sums[2 * c + 1] * td_load_double(j.wide, j.k[2] + at)
+                            : j.sums[2 * c + 1] / count;
+        td_store_double(j.wide, (char *)plan->first->data + at, j.sums[2 * c]);
+        td_store_double(j.wide, (char *)plan->second->data + at, second);
+        if (plan->third)
+            td_store_double(j.wide, (char *)plan->third->data + at, 1 / sqrt(second + plan->eps));
     }
 done:
     td_release(x);
     td_release(g);
     td_release(mean);
+    td_release(rstd);
     td_release(sums);
     return status;
 }
@@ -159,8 +166,20 @@ static void map_rows(void *ctx, int64_t begin, int64_t end, int worker) {
                         end - begin);
 }
 
+/* What takes the place of a factor in two parts. */
+static td_status join_factors(const job *j, const char *first, const char *second,
+                              td_tensor **out) {
+    td_status status = td_tensor_empty(j->wide, TD_DEVICE_CPU, 1, &j->c, out);
+    for (int64_t c = 0; c < j->c && status == TD_OK; c++) {
+        const int64_t at = c * j->wide_size;
+        td_store_double(j->wide, (char *)(*out)->data + at,
+                        td_load_double(j->wide, first + at) * td_load_double(j->wide, second + at));
+    }
+    return status;
+}
+
 td_status td_cpu_channel_map(const td_channel_map_plan *plan) {
-    td_tensor *own[7] = {NULL}, *room = NULL;
+    td_tensor *own[8] = {NULL}, *slope = NULL, *room = NULL;
     td_dtype dtype = (td_dtype)plan->out->dtype;
     bool last = plan->last;
     job j;
@@ -169,9 +188,13 @@ td_status td_cpu_channel_map(const td_channel_map_plan *plan) {
     TD_TRY(td_contiguous_channels(plan->out, plan->last, dtype, &own[0]));
     TD_TRY(td_contiguous_channels(plan->g, plan->last, dtype, &own[1]));
     TD_TRY(td_contiguous_channels(plan->x, plan->last, dtype, &own[2]));
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++)
         TD_TRY(td_contiguous_or_none(plan->k[i], j.wide, &own[3 + i]));
+    for (int i = 0; i < 4; i++)
         j.k[i] = own[3 + i] ? own[3 + i]->data : NULL;
+    if (own[7]) {
+        TD_TRY(join_factors(&j, j.k[2], own[7]->data, &slope));
+        j.k[2] = slope->data;
     }
     j.out = own[0]->data;
     j.g = own[1] ? own[1]->data : NULL;
@@ -184,8 +207,9 @@ td_status td_cpu_channel_map(const td_channel_map_plan *plan) {
     } else
         TD_TRY(td_parallel_for(j.n * j.c, 4 * j.inner + 16, map_planes, &j));
 done:
+    td_release(slope);
     td_release(room);
-    for (int i = 0; i < 7; i++)
+    for (int i = 0; i < 8; i++)
         td_release(own[i]);
     return status;
 }

@@ -116,7 +116,7 @@ static bool same_layout(const td_tensor *a, const td_tensor *b) {
 }
 
 td_status td_cuda_channel_sums(const td_channel_sums_plan *p) {
-    td_tensor *x = NULL, *g = NULL, *mean = NULL;
+    td_tensor *x = NULL, *g = NULL, *mean = NULL, *rstd = NULL;
     td_dtype dtype = (td_dtype)p->x->dtype;
     td_cuda_scratch partial = {.data = NULL};
     td_cu_reduction s;
@@ -124,7 +124,7 @@ td_status td_cuda_channel_sums(const td_channel_sums_plan *p) {
     td_status status;
     if (p->first->numel == 0)
         return TD_OK;
-    TD_TRY(td_cuda_begin(p->stream, 5, p->tensors, &stream));
+    TD_TRY(td_cuda_begin(p->stream, 7, p->tensors, &stream));
     if (!p->g || same_layout(p->x, p->g)) {
         x = td_retain(p->x);
         g = p->g ? td_retain(p->g) : NULL;
@@ -133,14 +133,18 @@ td_status td_cuda_channel_sums(const td_channel_sums_plan *p) {
         TD_TRY(td_contiguous_as(p->g, dtype, &g));
     }
     TD_TRY(td_contiguous_or_none(p->mean, td_dtype_wide(dtype), &mean));
+    TD_TRY(td_contiguous_or_none(p->rstd, td_dtype_wide(dtype), &rstd));
     uint32_t all = ((uint32_t)1 << x->ndim) - 1;
     s = td_cuda_reduction_of(x, all & ~(uint32_t)2, p->first);
     td_cu_channels c = {.dtype = dtype,
+                        .eps = p->eps,
                         .x = x->data,
                         .g = data_of(g),
                         .mean = data_of(mean),
+                        .rstd = data_of(rstd),
                         .first = p->first->data,
-                        .second = p->second->data};
+                        .second = p->second->data,
+                        .third = p->third ? p->third->data : NULL};
     TD_TRY(td_cuda_reduction_room(&s, p->stream, &partial));
     TD_TRY(
         td_cuda_status(td_cu_run_channel_sums(&s, &c, partial.data, stream), "adding up channels"));
@@ -148,23 +152,24 @@ done:
     td_release(x);
     td_release(g);
     td_release(mean);
+    td_release(rstd);
     td_cuda_scratch_drop(&partial);
     return status;
 }
 
 td_status td_cuda_channel_map(const td_channel_map_plan *p) {
-    td_tensor *out = p->out, *own[7] = {NULL};
+    td_tensor *out = p->out, *own[8] = {NULL};
     td_dtype dtype = (td_dtype)out->dtype, wide = td_dtype_wide(dtype);
     cudaStream_t stream;
     td_status status;
     if (out->numel == 0)
         return TD_OK;
     td_cu_channel_map m = {.dtype = dtype, .numel = out->numel, .channels = out->sizes[1]};
-    TD_TRY(td_cuda_begin(p->stream, 7, p->tensors, &stream));
+    TD_TRY(td_cuda_begin(p->stream, 8, p->tensors, &stream));
     TD_TRY(td_contiguous_channels(out, p->last, dtype, &own[0]));
     TD_TRY(td_contiguous_channels(p->g, p->last, dtype, &own[1]));
     TD_TRY(td_contiguous_channels(p->x, p->last, dtype, &own[2]));
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < 5; k++) {
         TD_TRY(td_contiguous_or_none(p->k[k], wide, &own[3 + k]));
         m.k[k] = data_of(own[3 + k]);
     }
@@ -174,7 +179,7 @@ td_status td_cuda_channel_map(const td_channel_map_plan *p) {
     m.out = own[0]->data;
     TD_TRY(td_cuda_status(td_cu_run_channel_map(&m, stream), "mapping channels"));
 done:
-    for (int k = 0; k < 7; k++)
+    for (int k = 0; k < 8; k++)
         td_release(own[k]);
     return status;
 }

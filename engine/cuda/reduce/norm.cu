@@ -7,6 +7,7 @@
 
 #include "engine/cuda/runtime/elements.cuh"
 #include "engine/cuda/reduce/reduction.cuh"
+#include "engine/cuda/runtime/squares.cuh"
 
 static int td_lanes_of(long long n) {
     int lanes = 1;
@@ -73,6 +74,11 @@ __device__ static inline double td_row_scale(double largest) {
     return exponent > 450 || exponent < -450 ? ldexp(1, -exponent) : 1;
 }
 
+/* 1 / sqrt(square / scale / scale + eps). */
+__device__ static inline double td_row_factor(double square, double scale, double eps) {
+    return 1 / (scale == 1 ? sqrt(square + eps) : hypot(sqrt(square) / scale, sqrt(eps)));
+}
+
 /* Sum of the distances to `from`, and of their squares, all of them by `scale`. */
 template <typename T, int N>
 __device__ static td_cu_pair td_row_sums(const T *x, const td_row &r, long long n, double from,
@@ -114,7 +120,7 @@ __global__ void td_norm_kernel(const __grid_constant__ td_cu_norm s, int lanes) 
     sums.b -= centered ? sums.a / count * sums.a : 0;
     double square = sums.b / count;
     square = square > 0 || square != square ? square : 0;
-    double rstd = 1 / (scale == 1 ? sqrt(square + s.eps) : hypot(sqrt(square) / scale, sqrt(s.eps)));
+    double rstd = td_row_factor(square, scale, s.eps);
     if (!r.there)
         return;
     if (r.lane == 0) {
@@ -254,53 +260,80 @@ cudaError_t td_cu_run_norm_weights(const td_cu_reduction *s, const td_cu_norm *n
 
 /* ---- sums by channel ---- */
 
-/* Mean and mean squared deviation, from the distances to the channel's first element. */
+/* The same of narrower elements, whose squares double holds. */
+struct td_cu_narrow_spread {
+    double squares, sum;
+};
+__device__ static inline td_cu_narrow_spread td_shuffle_xor(td_cu_narrow_spread mine, int by) {
+    return td_cu_narrow_spread{td_shuffle_xor(mine.squares, by), td_shuffle_xor(mine.sum, by)};
+}
+__device__ static inline void td_take_distance(td_cu_narrow_spread &acc, double d) {
+    acc.squares += d * d;
+    acc.sum += d;
+}
+__device__ static inline td_cu_narrow_spread td_join_spreads(td_cu_narrow_spread a,
+                                                             td_cu_narrow_spread b) {
+    return td_cu_narrow_spread{a.squares + b.squares, a.sum + b.sum};
+}
+__device__ static inline double td_around_mean(td_cu_narrow_spread acc, long long count,
+                                               double *scale) {
+    return td_around_mean(td_cu_spread{{0, acc.squares, 0}, acc.sum}, count, scale);
+}
+
+template <typename E> struct td_spread_of {
+    typedef td_cu_narrow_spread A;
+};
+template <> struct td_spread_of<double> {
+    typedef td_cu_spread A;
+};
+
+/* Mean, mean squared deviation and 1 over its root, from the distances to the channel's first
+ * element. */
 template <typename E> struct td_moments_fold : td_cu_channels {
     typedef E T;
     typedef td_wide<E> W;
     typedef E V;
-    typedef td_cu_pair A;
+    typedef typename td_spread_of<E>::A A;
     typedef double C;
     enum { VECTOR = 1 };
 
-    __device__ A start() const { return A{0, 0}; }
+    __device__ A start() const { return A{}; }
     __device__ C context(const td_output_place &at) const {
         return (double)td_widen(((const E *)x)[at.offset]);
     }
     __device__ V load(C, long long offset, long long) const { return ((const E *)x)[offset]; }
     __device__ void take(A &acc, C from, V v, long long) const {
-        double d = (double)td_widen(v) - from;
-        acc.a += d;
-        acc.b += d * d;
+        td_take_distance(acc, (double)td_widen(v) - from);
     }
-    __device__ A join(A a, A b) const { return A{a.a + b.a, a.b + b.b}; }
+    __device__ A join(A a, A b) const { return td_join_spreads(a, b); }
     __device__ void finish(const td_cu_reduction &s, const td_output_place &at, A acc) const {
-        double count = (double)s.count, square = (acc.b - acc.a / count * acc.a) / count;
-        double from = s.count > 0 ? context(at) : 0;
-        ((W *)first)[at.number] = (W)(from + (s.count > 0 ? acc.a / count : 0));
-        ((W *)second)[at.number] = (W)(square > 0 || square != square ? square : 0);
+        double count = (double)s.count, from = s.count > 0 ? context(at) : 0, scale;
+        double square = td_around_mean(acc, s.count, &scale) / count;
+        ((W *)first)[at.number] = (W)(from + (s.count > 0 ? acc.sum / count : 0));
+        ((W *)second)[at.number] = (W)(square / scale / scale);
+        ((W *)third)[at.number] = (W)td_row_factor(square, scale, eps);
     }
 };
 
-/* Sums of g and of g (x - mean). */
+/* Sums of g and of g (x - mean) rstd. */
 template <typename E> struct td_products_fold : td_cu_channels {
     typedef E T;
     typedef td_wide<E> W;
     typedef td_both<W> V;
     typedef td_cu_pair A;
-    typedef double C;
+    typedef td_cu_pair C; /* mean and rstd */
     enum { VECTOR = 0 };
 
     __device__ A start() const { return A{0, 0}; }
     __device__ C context(const td_output_place &at) const {
-        return (double)((const W *)mean)[at.number];
+        return C{(double)((const W *)mean)[at.number], (double)((const W *)rstd)[at.number]};
     }
     __device__ V load(C, long long offset, long long) const {
         return V{td_widen(((const E *)g)[offset]), td_widen(((const E *)x)[offset])};
     }
-    __device__ void take(A &acc, C from, V v, long long) const {
+    __device__ void take(A &acc, C of, V v, long long) const {
         acc.a += (double)v.g;
-        acc.b += (double)v.g * ((double)v.x - from);
+        acc.b += (double)v.g * (((double)v.x - of.a) * of.b);
     }
     __device__ A join(A a, A b) const { return A{a.a + b.a, a.b + b.b}; }
     __device__ void finish(const td_cu_reduction &, const td_output_place &at, A acc) const {
@@ -343,7 +376,7 @@ __global__ void td_channel_map_kernel(const __grid_constant__ td_cu_channel_map 
             W y = td_number_at<W>(s.k[3], c);
             if (s.x)
                 y += (td_widen(vx.e[e]) - td_number_at<W>(s.k[1], c)) *
-                     td_number_at<W>(s.k[2], c);
+                     td_number_at<W>(s.k[2], c) * (s.k[4] ? td_number_at<W>(s.k[4], c) : (W)1);
             if (s.g)
                 y += td_widen(vg.e[e]) * td_number_at<W>(s.k[0], c);
             out.e[e] = td_narrow<T>::of(y);

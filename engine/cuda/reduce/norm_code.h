@@ -19,14 +19,15 @@ typedef struct td_cu_norm {
 
 typedef struct td_cu_channels {
     int dtype;
-    const void *x, *g, *mean; /* g, and mean with it: of the sums with g */
-    void *first, *second;
+    double eps;
+    const void *x, *g, *mean, *rstd; /* g, and those behind it: of the sums with g */
+    void *first, *second, *third;    /* third: of the moments */
 } td_cu_channels;
 
 typedef struct td_cu_channel_map {
     int dtype;
     int64_t numel, channels, inner; /* inner: elements of a channel side by side */
-    const void *g, *x, *k[4];
+    const void *g, *x, *k[5];
     void *out;
 } td_cu_channel_map;
 

@@ -7,6 +7,7 @@
 #include "engine/cuda/runtime/elements.cuh"
 #include "engine/cuda/runtime/math.cuh"
 #include "engine/cuda/reduce/reduction.cuh"
+#include "engine/cuda/runtime/squares.cuh"
 
 /* ---- elements ---- */
 
@@ -153,36 +154,7 @@ template <typename L, bool PLAIN_SUM> struct td_number_fold : td_cu_fold {
     }
 };
 
-/* ---- sums of squares of float64 ---- */
-
-/* One more square in three ranges: of large elements, of others, of small ones; scaled. */
-__device__ static inline void td_take_square(td_cu_three &acc, double v) {
-    double size = fabs(v);
-    if (size > 0x1p500)
-        acc.a += (size * 0x1p-600) * (size * 0x1p-600);
-    else if (size < 0x1p-500)
-        acc.c += (size * 0x1p600) * (size * 0x1p600);
-    else
-        acc.b += size * size; /* NaN too */
-}
-
-/* All of them: the sum is the result over the square of `scale`. */
-__device__ static inline double td_join_squares(td_cu_three acc, double *scale) {
-    *scale = acc.a > 0 ? 0x1p-600 : acc.b == 0 ? 0x1p600 : 1;
-    return acc.a > 0    ? acc.a + acc.b * 0x1p-600 * 0x1p-600
-           : acc.b == 0 ? acc.c
-                        : acc.b + acc.c * 0x1p-600 * 0x1p-600;
-}
-
-/* ---- sums of squares around a center, and of the deviations ---- */
-
-struct td_cu_spread {
-    td_cu_three squares;
-    double sum;
-};
-__device__ static inline td_cu_spread td_shuffle_xor(td_cu_spread mine, int by) {
-    return td_cu_spread{td_shuffle_xor(mine.squares, by), td_shuffle_xor(mine.sum, by)};
-}
+/* ---- sums of squares around a center ---- */
 
 /* Of float64, whose squares may be out of range. */
 template <typename L> struct td_wide_centered_fold : td_cu_fold {
@@ -196,17 +168,12 @@ template <typename L> struct td_wide_centered_fold : td_cu_fold {
     __device__ C context(const td_output_place &at) const { return centers[at.number]; }
     __device__ V load(C, long long offset, long long) const { return L::load(*this, offset); }
     __device__ void take(A &acc, C center, V v, long long) const {
-        double d = L::number(*this, v) - center;
-        td_take_square(acc.squares, d);
-        acc.sum += d;
+        td_take_distance(acc, L::number(*this, v) - center);
     }
-    __device__ A join(A a, A b) const {
-        return A{td_adder().join(a.squares, b.squares), a.sum + b.sum};
-    }
+    __device__ A join(A a, A b) const { return td_join_spreads(a, b); }
     __device__ void finish(const td_cu_reduction &s, const td_output_place &at, A acc) const {
-        double scale, sum = td_join_squares(acc.squares, &scale), rest = acc.sum * scale;
-        sum = s.count > 0 ? sum - rest / (double)s.count * rest : 0;
-        sum = td_finish_number(*this, sum > 0 || sum != sum ? sum : 0, s.count) / scale;
+        double scale, sum = td_around_mean(acc, s.count, &scale);
+        sum = td_finish_number(*this, sum, s.count) / scale;
         td_store_number(to, out, at.out_offset, static_cast<const td_cu_fold &>(*this).finish == TD_CU_STD ? sum : sum / scale);
     }
 };

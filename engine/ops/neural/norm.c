@@ -121,14 +121,25 @@ TD_KERNEL(kernel_norm_gradients, norm_backward, td_norm_backward_plan, 3, 5)
 
 /* ---- channels ---- */
 
+/* (x, eps) with three results, or (x, gy, mean, rstd) with two. */
 static td_status rule_channel_sums(const td_call *call, td_meta *out) {
     const td_tensor *x = call->args[0].tensor;
-    *TD_PLAN(call, td_channel_sums_plan) = (td_channel_sums_plan){.last = channels_last(x)};
-    for (int k = 0; k < 2; k++)
+    const bool own = call->op->nresults == 3;
+    *TD_PLAN(call, td_channel_sums_plan) = (td_channel_sums_plan){
+        .last = channels_last(x), .eps = own ? td_arg_double(call->args[1]) : 0};
+    for (int k = 0; k < call->op->nresults; k++)
         td_meta_set(&out[k], td_dtype_wide((td_dtype)x->dtype), 1, &x->sizes[1]);
     return TD_OK;
 }
-TD_KERNEL(kernel_channel_sums, channel_sums, td_channel_sums_plan, 2, 3)
+
+static td_status kernel_channel_sums(td_call *call) {
+    td_channel_sums_plan *p = TD_PLAN(call, td_channel_sums_plan);
+    for (int k = 0; k < call->op->nresults; k++)
+        p->tensors[k] = call->out[k];
+    for (int k = 0; k < (call->op->nresults == 3 ? 1 : 4); k++)
+        p->tensors[3 + k] = td_arg_tensor(call->args[k]);
+    return TD_RUN(td_tensor_device(p->first), channel_sums, p);
+}
 
 static td_status rule_channel_map(const td_call *call, td_meta *out) {
     const td_tensor *g = td_arg_tensor(call->args[0]), *x = td_arg_tensor(call->args[1]);
@@ -138,7 +149,7 @@ static td_status rule_channel_map(const td_call *call, td_meta *out) {
     meta_as(out, x, p->last);
     return TD_OK;
 }
-TD_KERNEL(kernel_channel_map, channel_map, td_channel_map_plan, 1, 6)
+TD_KERNEL(kernel_channel_map, channel_map, td_channel_map_plan, 1, 7)
 
 /* ---- gradients: by kernels, or to be differentiated ---- */
 
@@ -617,17 +628,26 @@ TD_OPERATOR(row_slopes) = {
 };
 
 /* channels */
+TD_OPERATOR(channel_moments) = {
+    .schema = "(Tensor x, float eps) -> (Tensor mean, Tensor variance, Tensor rstd)",
+    .doc = "Mean and variance of each channel, and 1 over the root of the variance plus eps.",
+    .rule = rule_channel_sums,
+    .kernel = kernel_channel_sums,
+    .dtypes = TD_DTYPES_FLOATS,
+    .flags = TD_OP_INTERNAL | TD_OP_NONDIFF,
+};
 TD_OPERATOR(channel_sums) = {
-    .schema = "(Tensor x, Tensor? gy=nil, Tensor? mean=nil) -> (Tensor first, Tensor second)",
-    .doc = "Mean and variance of each channel; with gy the sums of gy and of gy (x - mean).",
+    .schema = "(Tensor x, Tensor gy, Tensor mean, Tensor rstd) -> (Tensor first, Tensor second)",
+    .doc = "Sums of gy and of gy (x - mean) rstd over each channel.",
     .rule = rule_channel_sums,
     .kernel = kernel_channel_sums,
     .dtypes = TD_DTYPES_FLOATS,
     .flags = TD_OP_INTERNAL | TD_OP_NONDIFF,
 };
 TD_OPERATOR(channel_map) = {
-    .schema = "(Tensor? gy, Tensor? x, Tensor? k0, Tensor? k1, Tensor? k2, Tensor? k3) -> Tensor",
-    .doc = "gy k0 + (x - k1) k2 + k3 with numbers for each channel.",
+    .schema = "(Tensor? gy, Tensor? x, Tensor? k0, Tensor? k1, Tensor? k2, Tensor? k3, "
+              "Tensor? k4=nil) -> Tensor",
+    .doc = "gy k0 + (x - k1) k2 k4 + k3 with numbers for each channel.",
     .rule = rule_channel_map,
     .kernel = kernel_channel_map,
     .dtypes = TD_DTYPES_FLOATS,
@@ -637,9 +657,10 @@ TD_OPERATOR(batch_norm_own) = {
     .schema = "(Tensor x, Tensor? weight, Tensor? bias, float eps) -> "
               "(Tensor y, Tensor mean, Tensor variance, Tensor rstd)",
     .doc = "batch_norm by the batch's own statistics.",
-    .formula = "m = channel_sums(x); r = rsqrt(m.second + eps);"
-               "y: channel_map(nil, x, nil, m.first, if(weight == nil, r, r * weight), bias);"
-               "mean: m.first; variance: m.second; rstd: r",
+    .formula = "m = channel_moments(x, eps);"
+               "y: channel_map(nil, x, nil, m.mean, if(weight == nil, m.rstd, m.rstd * weight),"
+               "               bias);"
+               "mean: m.mean; variance: m.variance; rstd: m.rstd",
     .gradient = "d = batch_backward(g.y, x, weight, mean, rstd, eps, true);"
                 "x: d.x; weight: d.weight; bias: d.bias",
     .flags = TD_OP_INTERNAL,
@@ -668,12 +689,12 @@ TD_OPERATOR(batch_gradients) = {
     .schema = "(Tensor gy, Tensor x, Tensor? weight, Tensor mean, Tensor rstd, float eps, "
               "bool own) -> (Tensor dx, Tensor dweight, Tensor dbias)",
     .doc = "The gradients of batch_norm by kernels.",
-    .formula = "s = channel_sums(x, gy, mean); f = if(weight == nil, rstd, rstd * weight);"
+    .formula = "s = channel_sums(x, gy, mean, rstd); f = if(weight == nil, rstd, rstd * weight);"
                "n = x.numel / x.size(1);"
-               "dx: if(own, channel_map(gy, x, f, mean, -(f * rstd * rstd * s.second / n),"
-               "                        -(f * s.first / n)),"
+               "dx: if(own, channel_map(gy, x, f, mean, rstd, -(f * s.first / n),"
+               "                        -(f * s.second / n)),"
                "       channel_map(gy, nil, f, nil, nil, nil));"
-               "dweight: s.second * rstd; dbias: s.first",
+               "dweight: s.second; dbias: s.first",
     .flags = TD_OP_INTERNAL,
 };
 TD_OPERATOR(batch_slopes) = {

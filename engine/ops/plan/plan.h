@@ -263,18 +263,21 @@ typedef struct td_norm_backward_plan {
     td_norm_shape shape;
 } td_norm_backward_plan;
 
-/* Of x (N, C, ...) the mean and the mean squared deviation from it of each channel; with g the sums
- * of g and of g (x - mean). All but g and x have C elements of the wide dtype. `last`: the channels
- * lie closest together in x's memory. */
+/* Of x (N, C, ...) the mean, the mean squared deviation from it and 1 / sqrt(that + eps) of each
+ * channel; with g the sums of g and of g (x - mean) rstd, and no third. All but g and x have C
+ * elements of the wide dtype. `last`: the channels lie closest together in x's memory. The root is
+ * right where squares leave the dtype, except on the CPU, which has norm for such channels. */
 typedef struct td_channel_sums_plan {
-    TD_PLAN_HEAD(5, *first, *second, *x, *g, *mean);
+    TD_PLAN_HEAD(7, *first, *second, *third, *x, *g, *mean, *rstd);
+    double eps;
     bool last;
 } td_channel_sums_plan;
 
-/* out = g k0 + (x - k1) k2 + k3 with numbers for each channel: those of g only, or those of x only,
- * where x or g is NULL; k1 and k3 may be NULL (0). All k have C elements of the wide dtype. */
+/* out = g k0 + (x - k1) k2 k4 + k3 with numbers for each channel: those of g only, or those of x
+ * only, where x or g is NULL; k1 and k3 may be NULL (0), k4 too (1). k2 brings x to the size of g,
+ * where the product of both may leave the dtype. All k have C elements of the wide dtype. */
 typedef struct td_channel_map_plan {
-    TD_PLAN_HEAD(7, *out, *g, *x, *k[4]);
+    TD_PLAN_HEAD(8, *out, *g, *x, *k[5]);
     bool last;
 } td_channel_map_plan;
 
