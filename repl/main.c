@@ -23,7 +23,7 @@ static const char usage[] =
     "  -e CODE     run CODE and show its value (may be given several times)\n"
     "  -l NAME     require NAME into a global of that name\n"
     "  -i          open the prompt after the script or CODE\n"
-    "  -           run standard input as a script\n"
+    "  -           run standard input, with arguments\n"
     "  --          end of options\n"
     "  --no-init   open the prompt without running ~/.config/tide/init.lua\n"
     "  --profile FILE   record what runs, lines and memory too, as a Chrome trace\n"
@@ -40,9 +40,10 @@ static const char usage[] =
     "  --version   version\n"
     "  --help      this page\n"
     "Without a script, -e or -l: the prompt, or standard input where that is no terminal: a\n"
-    "script, or an expression, whose value is shown; it is read whole before it runs, so that\n"
-    "io.read finds its end. Modules are looked for beside a script first. At the prompt all\n"
-    "inputs are like one chunk: locals at the top of one stay in sight.\n";
+    "script, whose last expression is shown, or else inputs as at the prompt (expressions, ?name,\n"
+    "/words, %magics), each shown, up to the first that fails. It is read whole before it runs,\n"
+    "so that io.read finds its end. Modules are looked for beside a script first. At the prompt\n"
+    "all inputs are like one chunk: locals at the top of one stay in sight.\n";
 
 typedef struct options {
     bool interactive, info, ops, peak, no_init, doctor;
@@ -229,7 +230,7 @@ static int run_script(tide_session *s, const char *path, options *o) {
     return finish(&r, o);
 }
 
-/* All of standard input, which is no terminal. */
+/* All of standard input. */
 static int run_input(tide_session *s, options *o) {
     char *text = NULL;
     size_t len = 0, room = 0, n = 1;
@@ -245,10 +246,15 @@ static int run_input(tide_session *s, options *o) {
         }
         len += n = fread(text + len, 1, room - len, stdin);
     }
+    if (!tide_session_set_text(s, text, len)) {
+        fputs("tide: out of memory\n", stderr);
+        return 1;
+    }
     tide_result r;
-    tide_session_run_text(s, text, len, &r);
-    free(text);
-    return finish(&r, o);
+    int code = -1;
+    while (code < 0 && tide_session_run_text(s, &r))
+        code = finish(&r, o);
+    return code;
 }
 
 /* (name, argument): the table of lines that the tide table's function of that name gives. */
@@ -466,7 +472,10 @@ static int run(tide_session *s, int argc, char **argv, options *o) {
     int code = run_options(s, argc, argv, o);
     if (o->left || (code >= 0 && !o->interactive))
         return code;
-    if (o->script && (code < 0 || o->interactive))
+    bool piped = o->script && strcmp(argv[o->script], "-") == 0;
+    if (piped && (code < 0 || o->interactive))
+        code = run_input(s, o);
+    else if (o->script && (code < 0 || o->interactive))
         code = run_script(s, argv[o->script], o);
     else if (!o->has_code && !o->interactive && !isatty(STDIN_FILENO))
         code = run_input(s, o);

@@ -6,6 +6,7 @@
 #include "repl/session/lex.h"
 #include "repl/session/modules.h"
 #include "repl/session/output.h"
+#include "repl/session/source.h"
 #include "repl/session/state.h"
 
 #include <lauxlib.h>
@@ -13,25 +14,28 @@
 
 static const char globals_key, told_key;
 
-/* Says the text on top, and pops it. */
+/* Says the text on top, a warning a line, and pops it. */
 static void warn(lua_State *L) {
     tide_session *s = session_of(L);
+    luaL_gsub(L, lua_tostring(L, -1), "\n", "\nwarning: ");
     lua_pushfstring(L, "warning: %s\n", lua_tostring(L, -1));
     output_write(s, TIDE_STDERR, lua_tostring(L, -1), lua_rawlen(L, -1));
-    lua_pop(L, 2);
+    lua_pop(L, 3);
 }
 
+/* (code), of an input; (code, name), of a script. */
 static int find_warnings(lua_State *L) {
-    module_push_function(L, "habits", "warnings");
+    module_push_function(L, "habits", lua_gettop(L) > 1 ? "script_warnings" : "warnings");
     lua_insert(L, 1);
-    lua_call(L, 1, 1);
+    lua_call(L, lua_gettop(L) - 1, 1);
     if (lua_isstring(L, -1))
         warn(L);
     return 0;
 }
 
 static bool has_conditions(const char *code, size_t len) {
-    static const char *const words[] = {"if", "while", "==", "~="};
+    static const char *const words[] = {"if",  "while",  "until", "and", "or",
+                                        "not", "assert", "==",    "~="};
     lexer lx = {code, len, 0};
     for (lex_token t = lex_next(&lx); t.kind != LEX_END; t = lex_next(&lx))
         for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -47,6 +51,19 @@ void advise_conditions(lua_State *L, const char *code, size_t len) {
     lua_pushcfunction(L, find_warnings);
     lua_pushlstring(L, code, len);
     if (lua_pcall(L, 1, 0, 0) != LUA_OK)
+        control_let_stops_pass(L);
+    lua_settop(L, top);
+}
+
+void advise_script(lua_State *L, const char *chunkname, const char *code, size_t len) {
+    enum { MOST = 1 << 20 }; /* what a person writes is shorter */
+    if (len > MOST || !has_conditions(code, len))
+        return;
+    int top = lua_gettop(L);
+    lua_pushcfunction(L, find_warnings);
+    lua_pushlstring(L, code, len);
+    lua_pushstring(L, chunkname + 1);
+    if (lua_pcall(L, 2, 0, 0) != LUA_OK)
         control_let_stops_pass(L);
     lua_settop(L, top);
 }
@@ -69,7 +86,7 @@ static int missing_global(lua_State *L) {
     lua_settop(L, 2);
     session_mend_registry(L);
     if (lua_type(L, 2) != LUA_TSTRING || !lua_getstack(L, 1, &ar) || !lua_getinfo(L, "Sl", &ar) ||
-        strncmp(ar.source, "=In[", 4) != 0)
+        (strncmp(ar.source, "=In[", 4) != 0 && strcmp(ar.source, SOURCE_STDIN) != 0))
         return 0;
     lua_rawgetp(L, LUA_REGISTRYINDEX, &told_key);
     lua_pushvalue(L, 2);

@@ -19,6 +19,7 @@
 #include "repl/session/source.h"
 #include "repl/session/state.h"
 #include "repl/session/syntax.h"
+#include "repl/session/text.h"
 #include "repl/session/transcript.h"
 
 #include "lua-bindings/tensor/print_options.h"
@@ -28,6 +29,7 @@
 #include <lualib.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 typedef struct job {
@@ -113,16 +115,17 @@ static int raise_syntax(lua_State *L) {
 }
 
 /* Pushes a function and its arguments, which it counts: the input, or what raises its error. */
-static int push_input(lua_State *L, const job *j, const char *chunkname) {
+static int push_input(lua_State *L, const job *j, const char *chunkname, bool keeps) {
     const char *code = j->code, *prefix;
     size_t len = j->len;
     if (magic_push_rewritten(L, code, len))
         code = lua_tolstring(L, -1, &len);
-    int status = compile_input(L, code, len, chunkname, true, &prefix);
+    int status = compile_input(L, code, len, chunkname, keeps, &prefix);
     if (status == LUA_OK)
         return 0;
     if (status != LUA_ERRSYNTAX)
         return lua_error(L);
+    syntax_name_magic(L, j->code, j->len);
     lua_pushcfunction(L, raise_syntax);
     lua_insert(L, -2);
     lua_pushlightuserdata(L, (void *)j);
@@ -194,7 +197,7 @@ static void run_input(lua_State *L, const job *j, const char *chunkname) {
         lua_pushlightuserdata(L, &call);
         lua_pushlightuserdata(L, (void *)chunkname);
     } else {
-        nargs = push_input(L, j, chunkname);
+        nargs = push_input(L, j, chunkname, true);
         if (lua_type(L, 2) == LUA_TSTRING) /* the rewritten code */
             lua_remove(L, 2);
     }
@@ -270,18 +273,16 @@ static int push_arguments(lua_State *L, const job *j) {
 }
 
 /* The compiler refused a script: its message is on top. */
-static void script_refused(lua_State *L, const job *j, int status, const char *path) {
+static void script_refused(lua_State *L, const job *j, int status) {
     if (status != LUA_ERRSYNTAX) {
         error_plain(j->r, "Error", lua_tostring(L, -1));
         return;
     }
     size_t len = 0;
     const char *code = "";
-    if (path) {
-        lua_pushfstring(L, "@%s", path);
-        if (source_push(L, lua_tostring(L, -1)))
-            code = lua_tolstring(L, -1, &len);
-    }
+    lua_pushfstring(L, "@%s", j->code);
+    if (source_push(L, lua_tostring(L, -1)))
+        code = lua_tolstring(L, -1, &len);
     while (len > 0 && code[0] == '#') { /* the compiler skips a first line with # */
         const char *newline = memchr(code, '\n', len);
         len = newline ? len - (size_t)(newline - code) : 0;
@@ -297,47 +298,143 @@ static void script_refused(lua_State *L, const job *j, int status, const char *p
         error_fill(j->s, j->r);
 }
 
+/* Warns of what a script says; of a file alone, since a pipe can't be read again. */
+static void advise_file(lua_State *L, const char *path) {
+    struct stat file;
+    size_t len;
+    if (stat(path, &file) != 0 || !S_ISREG(file.st_mode))
+        return;
+    const char *chunkname = lua_pushfstring(L, "@%s", path);
+    if (source_push(L, chunkname)) {
+        const char *code = lua_tolstring(L, -1, &len);
+        advise_script(L, chunkname, code, len);
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+}
+
 static int script_body(lua_State *L) {
     const job *j = lua_touserdata(L, 1);
     lua_settop(L, 0);
     lua_pushcfunction(L, error_handler);
-    const char *path = strcmp(j->code, "-") == 0 ? NULL : j->code;
-    int status = luaL_loadfilex(L, path, NULL);
+    int status = luaL_loadfilex(L, j->code, NULL);
     if (status != LUA_OK) {
-        script_refused(L, j, status, path);
+        script_refused(L, j, status);
         return 0;
     }
+    advise_file(L, j->code);
     int n = push_arguments(L, j);
     if (control_call(L, n, 1) != LUA_OK)
         error_fill(j->s, j->r);
     return 0;
 }
 
-/* A whole text as a script; where it is an expression, or none but an input, as that, whose values
- * are shown. */
-static int text_body(lua_State *L) {
-    const job *j = lua_touserdata(L, 1);
-    const char *code = j->code, *prefix;
-    size_t len = j->len, start, end;
+/* Pushes the function that the whole text is: an expression, or a script, whose last expression is
+ * its value; false: no chunk of Lua. */
+static bool push_whole(lua_State *L, const char *code, size_t len) {
+    const char *prefix;
+    if (compile_expression(L, code, len, SOURCE_STDIN, &prefix) == LUA_OK)
+        return true;
+    const char *newline = len > 0 && code[0] == '#' ? memchr(code, '\n', len) : NULL;
+    size_t skip = newline ? (size_t)(newline - code) : 0;
+    lua_settop(L, 1);
+    if (luaL_loadbufferx(L, code + skip, len - skip, SOURCE_STDIN, NULL) != LUA_OK) {
+        lua_settop(L, 1);
+        return false;
+    }
+    if (compile_input(L, code + skip, len - skip, SOURCE_STDIN, false, &prefix) == LUA_OK)
+        lua_replace(L, 2);
+    lua_settop(L, 2); /* what is too large with a value is a script without one, as is bytecode */
+    return true;
+}
+
+/* Raises the error of the first input that does not compile, so that nothing of the text runs. */
+static void check_inputs(lua_State *L, job *j) {
+    tide_session *s = j->s;
+    size_t start, end, at = s->text.at, lines = s->text.lines;
     int detail;
-    bool asks = magic_parse_question(code, len, &start, &end, &detail);
+    magic_call call;
+    while ((j->code = text_next(s, &j->len)) != NULL) {
+        if (magic_parse_question(j->code, j->len, &start, &end, &detail) ||
+            magic_parse(j->code, j->len, &call))
+            continue;
+        int nargs = push_input(L, j, SOURCE_STDIN, false);
+        if (nargs)
+            lua_call(L, nargs, 0);
+        lua_settop(L, 1);
+    }
+    s->text.at = at;
+    s->text.lines = lines;
+}
+
+static int check_body(lua_State *L) {
+    check_inputs(L, lua_touserdata(L, 1));
+    return 0;
+}
+
+/* The whole text, where it is one chunk, one question or one cell; else, the first time, checks all
+ * its inputs. False: there is nothing to run. */
+static bool take_text(lua_State *L, job *j) {
+    tide_session *s = j->s;
+    magic_call call;
+    if (s->text.at > 0)
+        return true;
+    if (push_whole(L, s->text.code, s->text.len) ||
+        (magic_parse(s->text.code, s->text.len, &call) && call.cell)) {
+        j->code = text_whole(s, &j->len);
+        return true;
+    }
+    if (s->text.len > 1 && memcmp(s->text.code, "#!", 2) == 0) {
+        const char *newline = memchr(s->text.code, '\n', s->text.len);
+        s->text.lines = newline != NULL;
+        s->text.at = newline ? (size_t)(newline - s->text.code) + 1 : s->text.len;
+    }
+    lua_pushcfunction(L, check_body);
+    lua_pushlightuserdata(L, j);
+    j->code = NULL;
+    if (lua_pcall(L, 1, 0, 1) == LUA_OK)
+        return true;
+    error_fill(s, j->r);
+    text_whole(s, &j->len);
+    return false;
+}
+
+/* Lines of an input without the newlines that stand for what is before it. */
+static void remember_text(lua_State *L, const job *j) {
+    const char *code = j->code;
+    size_t len = j->len;
+    magic_trim(&code, &len);
+    remember_input(L, j->number, code, len);
+}
+
+/* What came by standard input, all at once or the next input of it. */
+static int text_body(lua_State *L) {
+    job *j = lua_touserdata(L, 1);
     lua_settop(L, 0);
     lua_pushcfunction(L, error_handler);
-    bool shows = !asks && compile_expression(L, code, len, "=stdin", &prefix) == LUA_OK;
-    if (!shows && !asks) {
-        lua_settop(L, 1);
-        const char *newline = len > 0 && code[0] == '#' ? memchr(code, '\n', len) : NULL;
-        size_t skip = newline ? (size_t)(newline - code) : 0;
-        luaL_loadbufferx(L, code + skip, len - skip, "=stdin", NULL);
+    if (!take_text(L, j))
+        return 0;
+    if (lua_type(L, 2) == LUA_TFUNCTION) {
+        advise_script(L, SOURCE_STDIN, j->code, j->len);
+        if (control_call(L, push_arguments(L, j), 1) == LUA_OK)
+            take_values(L, j);
+        else
+            error_fill(j->s, j->r);
+        return 0;
     }
-    if (lua_type(L, 2) != LUA_TFUNCTION) {
-        lua_settop(L, 1);
-        run_input(L, j, "=stdin");
-    } else if (control_call(L, push_arguments(L, j), 1) != LUA_OK) {
-        error_fill(j->s, j->r);
-    } else if (shows) {
-        take_values(L, j);
+    if (!j->code && !(j->code = text_next(j->s, &j->len)))
+        return 0;
+    j->number = j->s->count++;
+    j->keep = true;
+    remember_text(L, j);
+    advise_globals(L);
+    advise_conditions(L, j->code, j->len);
+    if (is_farewell(L, j)) {
+        lua_settop(L, 0);
+        return leave(L);
     }
+    lua_settop(L, 1);
+    run_input(L, j, SOURCE_STDIN);
     return 0;
 }
 
@@ -444,12 +541,13 @@ bool tide_session_run_init(tide_session *s, tide_result *r) {
     return true;
 }
 
-void tide_session_run_text(tide_session *s, const char *code, size_t len, tide_result *r) {
+bool tide_session_run_text(tide_session *s, tide_result *r) {
     *r = (tide_result){0};
-    char *plain = transcript_plain(&code, &len);
-    job j = {.s = s, .r = r, .code = code, .len = len};
-    run_job(&j, text_body);
-    free(plain);
+    bool any = s->text.at < s->text.len;
+    job j = {.s = s, .r = r};
+    if (any)
+        run_job(&j, text_body);
+    return any;
 }
 
 void tide_session_expression(tide_session *s, const char *code, size_t len, tide_result *r) {

@@ -13,6 +13,7 @@
 #include "repl/session/programs.h"
 #include "repl/session/scope.h"
 #include "repl/session/state.h"
+#include "repl/session/text.h"
 #include "repl/session/timing.h"
 
 #include "lua-bindings/tide_lua.h"
@@ -90,6 +91,7 @@ void tide_session_free(tide_session *s) {
         tide_lua_close(s->L);
     output_free(s);
     assist_free(s);
+    text_free(s);
     history_free(s->history);
     free(s);
 }

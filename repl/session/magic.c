@@ -189,12 +189,12 @@ static text_line line_at(const char *code, size_t len, size_t at) {
     return line;
 }
 
-/* A line "?name" or "name?". */
+/* A line "?name", "name?", "help" or "help(name)". */
 static bool parse_asking(const char *code, size_t len, text_line line, magic_call *call) {
     size_t start, end;
     int detail;
     if (!magic_parse_question(code + line.start, line.end - line.start, &start, &end, &detail) ||
-        start == end)
+        (start == end && code[line.start + end - 1] == '?'))
         return false;
     *call = (magic_call){.name = detail ? "pinfo2" : "pinfo", .args = code + line.start + start};
     call->name_len = strlen(call->name);
@@ -213,6 +213,8 @@ static bool parse_any(lua_State *L, const char *code, size_t len, lex_token t, l
         *start = line.start;
         return parse_asking(code, len, line, call);
     }
+    if (t.kind == LEX_NAME)
+        return first && parse_asking(code, len, line, call);
     if (!first && !is_assigned(code, t.start, before))
         return false;
     if (code[t.start] == '!')
@@ -285,7 +287,10 @@ static int push_changed(lua_State *L, const char *code, size_t len, bool comment
     for (lex_token t = lex_next(&lx); t.kind != LEX_END; before = t, t = lex_next(&lx)) {
         magic_call call;
         nesting_see(&open, &lx, t);
-        if (!nesting_takes_statements(&open) || t.kind != LEX_OP || !strchr("%!?", code[t.start]) ||
+        lexer here = {code, len, 0};
+        bool may =
+            t.kind == LEX_OP ? strchr("%!?", code[t.start]) != NULL : lex_is(&here, t, "help");
+        if (!may || !nesting_takes_statements(&open) ||
             !parse_any(L, code, len, t, before, &call, &start) || start < copied)
             continue;
         if (comments) {
@@ -303,7 +308,8 @@ static int push_changed(lua_State *L, const char *code, size_t len, bool comment
 }
 
 bool magic_push_rewritten(lua_State *L, const char *code, size_t len) {
-    if (!memchr(code, '%', len) && !memchr(code, '!', len) && !memchr(code, '?', len))
+    if (!memchr(code, '%', len) && !memchr(code, '!', len) && !memchr(code, '?', len) &&
+        !memmem(code, len, "help", 4))
         return false;
     if (push_changed(L, code, len, false) > 0)
         return true;

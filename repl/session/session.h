@@ -118,12 +118,14 @@ typedef struct tide_result {
  * `silent`: no history, value not stored in `_`. Always fills *r; free with _clear. */
 void tide_session_eval(tide_session *s, const char *code, size_t len, bool silent, tide_result *r);
 
-/* Run a script with `arg` set as lua5.4 does (argv[0] is the script's path; "-" is stdin). */
+/* Run a script with `arg` set as lua5.4 does (argv[0] is the script's path). */
 void tide_session_run_file(tide_session *s, const char *path, int argc, char *const *argv,
                            tide_result *r);
-/* Run a text that came by standard input, as a script; an expression, or what is no script but a
- * whole input, leaves its values in the result. */
-void tide_session_run_text(tide_session *s, const char *code, size_t len, tide_result *r);
+/* What came by standard input (malloc'ed, stolen), for tide_session_run_text; false: no memory. */
+bool tide_session_set_text(tide_session *s, char *text, size_t len);
+/* Run it: a text that is one chunk of Lua as a script whose last expression is its value, any other
+ * input by input, as the prompt takes them, one with each call. False: nothing is left to run. */
+bool tide_session_run_text(tide_session *s, tide_result *r);
 void tide_result_clear(tide_result *r);
 /* evalue of an error, or "out of memory": evalue is NULL where there was no memory to keep it. */
 const char *tide_result_message(const tide_result *r);

@@ -1,4 +1,5 @@
-/* source.c: see source.h. Inputs are found in the history of their session, scripts on disk. */
+/* source.c: see source.h. Inputs are found in the history of their session, scripts on disk,
+ * what came by standard input in the session. */
 #include "repl/session/source.h"
 #include "repl/session/history.h"
 #include "repl/session/state.h"
@@ -39,6 +40,10 @@ bool source_push(lua_State *L, const char *chunkname) {
     if (chunkname[0] == '@')
         return push_file(L, chunkname + 1);
     tide_session *s = session_of(L);
+    if (s->text.code && strcmp(chunkname, SOURCE_STDIN) == 0) {
+        lua_pushlstring(L, s->text.code, s->text.len);
+        return true;
+    }
     size_t len = s->input_len;
     const char *input = strcmp(chunkname, UNNUMBERED) == 0 ? s->input : NULL;
     if (strncmp(chunkname, "=In[", 4) == 0)

@@ -6,9 +6,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* Chunk name of what came by standard input. */
+#define SOURCE_STDIN "=stdin"
+
 /* Writes the chunk name of an input by its number: "=In[3]"; 0: it has none. */
 void source_name(int number, char *name, size_t size);
-/* Pushes the text behind "=In[3]" or "@file.lua", or returns false. May raise (memory). */
+/* Pushes the text behind "=In[3]", "=stdin" or "@file.lua", or returns false. May raise (memory).
+ */
 bool source_push(lua_State *L, const char *chunkname);
 /* Pushes a line, indented, and below it a caret under its byte `at`, if that is within it or at its
  * end; of a long line what is around the caret. */

@@ -27,6 +27,11 @@ struct tide_session {
     lua_CFunction magic_line;          /* what the lines of an input that are magics call */
     const char *input;                 /* what is being evaluated; borrowed, NULL: nothing */
     size_t input_len;
+    struct {               /* text.c: what came by standard input; code is NULL: nothing did */
+        char *code, *rest; /* as it came; and the input of now, with newlines before it */
+        size_t len, at;    /* at: where the next input begins */
+        size_t lines;      /* newlines before that */
+    } text;
 
     /* control.c; `running`, `evaluating` and `stop` are read in a signal handler */
     tide_session *outer; /* the session this thread was evaluating when this one began */

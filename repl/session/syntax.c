@@ -3,6 +3,7 @@
  */
 #include "repl/session/syntax.h"
 #include "repl/session/lex.h"
+#include "repl/session/scope.h"
 #include "repl/session/source.h"
 
 #include <lauxlib.h>
@@ -52,6 +53,25 @@ static long parse_complaint(const char *message, const char **near) {
             return line;
     }
     return 0;
+}
+
+void syntax_name_magic(lua_State *L, const char *code, size_t len) {
+    static const char rewritten[] = "'" SCOPE_MAGIC "'";
+    const char *message = lua_tostring(L, -1), *near;
+    long line = strstr(message, rewritten) ? parse_complaint(message, &near) : 0;
+    const char *at = code, *end = code + len;
+    for (; line > 1 && at; line--) {
+        at = memchr(at, '\n', (size_t)(end - at));
+        at = at ? at + 1 : NULL;
+    }
+    while (at && at < end && (*at == ' ' || *at == '\t'))
+        at++;
+    if (line != 1 || !at || at == end)
+        return;
+    lua_pushfstring(L, "'%c'", *at);
+    luaL_gsub(L, message, rewritten, lua_tostring(L, -1));
+    lua_replace(L, -3);
+    lua_pop(L, 1);
 }
 
 /* Does the token read as the message writes it: 'text' or '<\195>'? */

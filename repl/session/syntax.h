@@ -11,6 +11,9 @@
 /* Raises a syntax error: the compiler's message is on top of the stack, `code` is what the user
  * wrote, `prefix` what was put before it when it was compiled. */
 int syntax_raise(lua_State *L, const char *code, size_t len, const char *prefix);
+/* Where the compiler's message on top speaks of what a magic was rewritten to, it says what the
+ * line of `code` begins with instead. */
+void syntax_name_magic(lua_State *L, const char *code, size_t len);
 /* Is the value at idx an error object that syntax_raise made? */
 bool syntax_is_error(lua_State *L, int idx);
 /* Pushes the message of such an object, and the source line with a caret under the place (nil

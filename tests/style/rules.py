@@ -33,7 +33,7 @@ FLOORS = {
 # what has no floor here stands on the ground.
 FILE_FLOORS = {
     "repl/session/": ("session", "lex", "statements", "transcript", "result", "state", "held", "library", "control", "programs", "output", "capture", "history", "source", "modules", "advise",
-                      "display", "remember", "scope", "syntax", "compile", "frames", "errors", "magic", "commands", "timing", "ask", "assist", "eval", "comm", "lifetime"),
+                      "display", "remember", "scope", "syntax", "compile", "frames", "errors", "magic", "commands", "timing", "ask", "assist", "text", "eval", "comm", "lifetime"),
 }
 # The one call that closes a circle: running an operator may call operators.
 RECURSION = ("ops/call", "calls/dispatch")

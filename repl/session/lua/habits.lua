@@ -236,69 +236,94 @@ end
 
 -- ---- conditions ----
 
-local TENSOR_CONDITION = "a tensor is true in Lua whatever it holds: write x:item(), x:any():item() or x:all():item()"
-local TENSOR_EQUALS = "a tensor never equals a number in Lua: write x:eq(%s) for its elements, x:item() == %s for one number"
+local SAID = {
+    condition = "a tensor is true in Lua whatever it holds: write x:item(), x:any():item() or x:all():item()",
+    choice = "a tensor is true in Lua whatever it holds, so `and` and `or` don't ask it: write x:item(), or for each element "
+        .. "tide.where(mask, a, b)",
+    negation = "`not` of a tensor is false in Lua whatever it holds: write not x:item(), or for its elements x:logical_not()",
+    equals = "a tensor never equals a number in Lua: write x:eq(%s) for its elements, x:item() == %s for one number",
+    truth = "a tensor never equals %s in Lua: write x:item() == %s",
+}
 
-local function gives_tensor(tokens, last)
-    local value = names.value_at(tokens, last)
-    if names.is_tensor(value) then
-        return true
-    elseif not rawequal(value, names.tensor_like) then
-        return false
-    end
-    local open = names.opening(tokens, last)
-    local doc = open and names.doc(tokens[open - 1].text)
-    return doc ~= nil and doc.signature ~= nil and string.find(doc.signature, "-> Tensor", 1, true) ~= nil
+-- Methods whose tensors are answers, so that they stand in conditions.
+local ANSWERS = {}
+for name in string.gmatch("eq ne gt ge lt le any all isnan isinf isfinite isclose isin isposinf isneginf signbit greater "
+    .. "greater_equal less less_equal not_equal logical_and logical_or logical_not logical_xor", "%S+") do
+    ANSWERS[name] = true
 end
 
--- Is it one operand, a name with what follows it, from token `first` to `last`?
-local function is_operand(tokens, first, last)
-    local depth = 0
-    for i = first, last do
-        local token = tokens[i]
-        local text = token.kind == "op" and token.text
-        if text == "(" or text == "[" or text == "{" then
-            depth = depth + 1
-        elseif text == ")" or text == "]" or text == "}" then
-            depth = depth - 1
-        elseif depth == 0 and token.kind ~= "name" and text ~= "." and text ~= ":" then
-            return false
-        end
+-- The index of the token with which the operand ends that begins at token `first`: a name with fields, indices
+-- and calls behind it; nil: none begins there.
+local function operand_end(tokens, first)
+    local at = first
+    if not tokens[at] or tokens[at].kind ~= "name" then
+        return nil
     end
-    return tokens[first].kind == "name"
-end
-
-local function condition_warning(tokens, i)
-    local stop = tokens[i].text == "while" and "do" or "then"
-    local j = i + 1
-    while tokens[j] and tokens[j].text ~= stop do
-        j = j + 1
-    end
-    local last = j - 1
-    if tokens[j] and last > i and is_operand(tokens, i + 1, last)
-        and (tokens[last].text == ")" or last == i + 1) and gives_tensor(tokens, last) then
-        return TENSOR_CONDITION
-    end
-end
-
--- The index of the token at which the operand begins that ends with token `last`.
-local function operand_start(tokens, last)
-    local at = last
-    while at do
-        local text = tokens[at].kind == "op" and tokens[at].text
-        if text == ")" or text == "]" then
-            at = names.opening(tokens, at)
-            local owner = at and tokens[at - 1]
-            if not (owner and (owner.kind == "name" or owner.text == ")" or owner.text == "]")) then
-                return at
+    while true do
+        local token, after = tokens[at + 1], tokens[at + 2]
+        local text = token and token.text
+        if token and token.kind == "op" and (text == "." or text == ":") and after and after.kind == "name" then
+            at = at + 2
+        elseif token and token.kind == "string" then
+            at = at + 1
+        elseif token and token.kind == "op" and (text == "(" or text == "[" or text == "{") then
+            local depth = 0
+            repeat
+                at = at + 1
+                text = tokens[at] and (tokens[at].kind == "op" and tokens[at].text or "")
+                depth = depth + (text and string.find(text, "^[%(%[{]$") and 1 or text and string.find(text, "^[%)%]}]$") and -1 or 0)
+            until not text or depth == 0
+            if not text then
+                return nil
             end
-            at = at - 1
-        elseif tokens[at - 1] and string.find(tokens[at - 1].text, "^[.:]$") then
-            at = at - 2
         else
             return at
         end
     end
+end
+
+-- "answer": a tensor of truths, "tensor": another one; nil: something else, or nobody knows.
+local function tensor_kind(tokens, first, last, known)
+    local value = first == last and tokens[first].kind == "name" and (known.tensors[tokens[first].text] or nil)
+    if value then
+        return value
+    elseif tokens[last].text == ")" then
+        local open = names.opening(tokens, last)
+        local name = open and open > first and tokens[open - 1]
+        if name and tokens[open - 2] and tokens[open - 2].text == ":" and ANSWERS[name.text] then
+            return "answer"
+        end
+        local gives = name and rawequal(names.value_at(tokens, last, known.visible), names.tensor_like)
+        local doc = gives and names.doc(name.text)
+        return doc and doc.signature and string.find(doc.signature, "-> Tensor", 1, true) and "tensor" or nil
+    end
+    local found = known.by_value and names.value_at(tokens, last, known.visible)
+    return found ~= nil and names.is_tensor(found) and (found.dtype == names.tide().bool and "answer" or "tensor") or nil
+end
+
+local AFTER = {["and"] = "choice", ["or"] = "choice"}
+local HEADS = {["if"] = "then", ["elseif"] = "then", ["while"] = "do"}
+
+-- What of SAID the operand from `first` to `last` is in, behind token `first` - 1, if it is a tensor.
+local function place_of(tokens, first, last)
+    local before, after = tokens[first - 1].text, tokens[last + 1] and tokens[last + 1].text
+    local outer = tokens[first - 2]
+    if before == "(" and outer and outer.kind == "name" and outer.text == "assert" and (after == ")" or after == ",") then
+        return "condition"
+    elseif before == "(" and after == ")" and outer and HEADS[outer.text] and tokens[last + 2]
+        and tokens[last + 2].text == HEADS[outer.text] then
+        return "condition"
+    elseif before == "not" then
+        return "negation"
+    elseif after == "then" or after == "do" and before ~= "in" and before ~= "," then
+        return (HEADS[before] or AFTER[before]) and "condition" or nil
+    elseif before == "until" then
+        return not (after and string.find(after, "^[-+*/%%^<>=~.]+$")) and "condition" or nil
+    elseif after == "or" and before == "and" then
+        return nil -- the value of a choice
+    end
+    local begins = HEADS[before] or AFTER[before] or string.find(before, "^[=(,{;]$") or before == "return"
+    return begins and AFTER[after] or nil
 end
 
 local ARITHMETIC = {}
@@ -306,51 +331,120 @@ for text in string.gmatch("+ - * / // % ^ .. #", "%S+") do
     ARITHMETIC[text] = true
 end
 
--- Is the number at token i a whole operand of a comparison?
-local function is_alone(tokens, i)
+-- What is said of the comparison at token i, whose one side is a number or a truth.
+local function comparison(tokens, i, first, last, known)
+    local function literal(token)
+        return token and (token.kind == "number" or token.text == "true" or token.text == "false") and token
+    end
     local before, after = tokens[i - 1], tokens[i + 1]
-    return not (before and ARITHMETIC[before.text] or after and ARITHMETIC[after.text])
-end
-
-local function is_length(tokens, last)
-    local start = operand_start(tokens, last)
-    return start and tokens[start - 1] and tokens[start - 1].text == "#"
-end
-
-local function comparison_warning(tokens, i)
-    local before, after = tokens[i - 1], tokens[i + 1]
-    if after and after.kind == "number" and is_alone(tokens, i + 1) and before
-        and not is_length(tokens, i - 1) and gives_tensor(tokens, i - 1) then
-        return string.format(TENSOR_EQUALS, after.text, after.text)
-    elseif before and before.kind == "number" and is_alone(tokens, i - 1) and after and after.kind == "name"
-        and not (tokens[i + 2] and string.find(tokens[i + 2].text, "^[.:%[(]$"))
-        and gives_tensor(tokens, i + 1) then
-        return string.format(TENSOR_EQUALS, before.text, before.text)
+    local number = literal(after) and not (tokens[i + 2] and ARITHMETIC[tokens[i + 2].text]) and after
+    local start, stop = first, last
+    if not number and literal(before) and not (tokens[i - 2] and ARITHMETIC[tokens[i - 2].text]) then
+        number, start, stop = before, i + 1, operand_end(tokens, i + 1)
+        if not stop or tokens[stop + 1] and ARITHMETIC[tokens[stop + 1].text] then
+            return nil
+        end
+    end
+    local sign = start and tokens[start - 1]
+    if number and start and not (start == first and sign and ARITHMETIC[sign.text]) and tensor_kind(tokens, start, stop, known) then
+        return string.format(number.kind == "number" and SAID.equals or SAID.truth, number.text, number.text),
+            number.kind == "number" and "equals" or "truth"
     end
 end
 
--- Warnings about code that is about to run, each kind once in a session.
+-- Names as far as a text is read: `known.tensors` are those that hold tensors wherever it assigns to them.
+local function learn(tokens, i, known)
+    local token, after = tokens[i], tokens[i + 1]
+    local before = tokens[i - 1] and tokens[i - 1].text
+    local single = after and after.text == "=" and before ~= "." and before ~= ":" and before ~= ","
+    if not single then
+        return
+    end
+    local last = operand_end(tokens, i + 2)
+    local stops = last and (not tokens[last + 1] or tokens[last + 1].kind == "name" or tokens[last + 1].kind == "keyword"
+        and not AFTER[tokens[last + 1].text] or tokens[last + 1].text == ";")
+    local kind = stops and last > i + 2 and tensor_kind(tokens, i + 2, last, known)
+    local was = known.tensors[token.text]
+    known.tensors[token.text] = kind and was ~= false and kind or false
+    known.visible[token.text] = known.tensors[token.text] and names.tensor_like or nil
+end
+
+-- Names that parameters and loops declare are anything.
+local function forget(tokens, i, known)
+    local stop = tokens[i].text == "for" and "[=i]n?" or "%)"
+    for k = i + 1, math.min(#tokens, i + 40) do
+        if string.find(tokens[k].text, "^" .. stop .. "$") then
+            return
+        elseif tokens[k].kind == "name" then
+            known.tensors[tokens[k].text] = false
+            known.visible[tokens[k].text] = nil
+        end
+    end
+end
+
+-- Calls say(text, kind, token) for each warning about a text. `by_value`: names outside of functions stand for what
+-- they hold now; else for what the text assigns to them.
+local function walk(code, by_value, say)
+    local tokens = names.tokens(code)
+    local known = {tensors = {}, visible = {}, by_value = by_value}
+    for name, value in next, by_value and (locals()) or {} do
+        known.visible[name] = value
+    end
+    for i, token in ipairs(tokens) do
+        if token.kind == "keyword" and (token.text == "function" or token.text == "for") then
+            forget(tokens, i, known)
+            known.by_value = known.by_value and token.text == "for"
+        elseif token.kind == "name" then
+            learn(tokens, i, known)
+        end
+        local last = i > 1 and tokens[i - 1].text ~= "." and tokens[i - 1].text ~= ":" and operand_end(tokens, i)
+        local place = last and place_of(tokens, i, last)
+        local kind = place and tensor_kind(tokens, i, last, known)
+        local named = place and last == i -- may be asked whether it is there
+        if kind and (kind == "answer" or not named or place == "condition" and known.by_value) then
+            say(SAID[place], place, token)
+        end
+        local sign = last and tokens[last + 1]
+        if sign and (sign.text == "==" or sign.text == "~=") then
+            local text, what = comparison(tokens, last + 1, i, last, known)
+            if text then
+                say(text, what, token)
+            end
+        elseif (token.text == "==" or token.text == "~=") and tokens[i - 1]
+            and (tokens[i - 1].kind == "number" or tokens[i - 1].kind == "keyword") then
+            local text, what = comparison(tokens, i, nil, nil, known)
+            if text then
+                say(text, what, token)
+            end
+        end
+    end
+end
+
+-- Warnings about an input that is about to run, each kind once in a session.
 local warned = {}
 
 function habits.warnings(code)
-    local tokens, list = names.tokens(code), {}
-    local functions = 0 -- whose parameters may have the same names
-    for i, token in ipairs(tokens) do
-        local text, found = token.text, nil
-        functions = functions + (token.kind == "keyword" and text == "function" and 1 or 0)
-        if functions > 0 then
-            break
-        elseif token.kind == "keyword" and (text == "if" or text == "while" or text == "elseif") then
-            found = not warned.condition and condition_warning(tokens, i)
-            warned.condition = warned.condition or found and true
-        elseif token.kind == "op" and (text == "==" or text == "~=") then
-            found = not warned.equals and comparison_warning(tokens, i)
-            warned.equals = warned.equals or found and true
+    local list = {}
+    walk(code, true, function(text, kind)
+        if not warned[kind] then
+            warned[kind] = true
+            list[#list + 1] = text
         end
-        if found then
-            list[#list + 1] = found
+    end)
+    return #list > 0 and table.concat(list, "\n") or nil
+end
+
+-- script_warnings(code, name): those about a script that is about to run, one for a line.
+function habits.script_warnings(code, name)
+    local list, at, line, last = {}, 1, 1, 0
+    walk(code, false, function(text, _, token)
+        local _, newlines = string.gsub(string.sub(code, at, token.first - 1), "\n", "")
+        at, line = token.first, line + newlines
+        if line > last then
+            last = line
+            list[#list + 1] = string.format("%s:%d: %s", name, line, text)
         end
-    end
+    end)
     return #list > 0 and table.concat(list, "\n") or nil
 end
 

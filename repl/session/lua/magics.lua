@@ -272,9 +272,7 @@ end)
 
 local function define_question(name, detail, doc)
     define(name, doc, function(line)
-        local wanted = one_word(line, "%" .. name, "name")
-        local wild = string.find(wanted, "*", 1, true)
-        say((wild and help.matching or inspect.inspect)(wanted, #wanted, detail) or usage("%s", suggest.unknown(wanted)))
+        say(line == "" and help.introduction() or inspect.inspect(line, #line, detail) or usage("%s", suggest.unknown(line)))
     end)
 end
 define_question("pinfo", 0, "%pinfo name: what a name is, as ?name; with * all names that fit")
