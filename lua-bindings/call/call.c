@@ -149,13 +149,14 @@ static void return_given(lua_State *L, const tide_frame *frame, tide_handle *con
     }
 }
 
-/* nil in the place of a result that was not asked for, before others that were. */
-static void leave_holes(lua_State *L, tide_handle *const *handles, int n, int given) {
-    for (int k = 0; k < given; k++)
-        if (!handles[k]->tensor) {
-            lua_pushnil(L);
-            lua_replace(L, k - n - 1);
-        }
+/* Takes the handles of results that were not asked for off the stack, so that those behind come in
+ * their places, as PyTorch gives them; how many are left. */
+static int leave_out(lua_State *L, tide_handle *const *handles, int n) {
+    int first = lua_gettop(L) - n + 1;
+    for (int k = n - 1; k >= 0; k--)
+        if (!handles[k]->tensor)
+            lua_remove(L, first + k);
+    return lua_gettop(L) - first + 1;
 }
 
 int tide_call_as(lua_State *L, const td_op *op, const char *name) {
@@ -177,22 +178,20 @@ int tide_call_as(lua_State *L, const td_op *op, const char *name) {
     int given = 0;
     for (int k = 0; k < n; k++) {
         handles[k]->tensor = call.out[k];
-        if (call.out[k])
-            given = k + 1;
+        given += call.out[k] != NULL;
     }
-    for (int k = 0; k < given; k++)
+    for (int k = 0; k < n; k++)
         if (TD_UNLIKELY(op->result_base[k] && handles[k]->tensor))
             to_one_based(L, handles[k], k < frame.nout);
     if (TD_UNLIKELY(frame.requires_grad))
         TIDE_CHECK(L, td_set_requires_grad(handles[0]->tensor, true));
     if (given)
         tide_check_pressure(L, TIDE_STATE(L), handles[0]->tensor);
-    if (TD_UNLIKELY(n > 1))
-        leave_holes(L, handles, n, given);
-    if (TD_UNLIKELY(frame.nout))
+    if (TD_UNLIKELY(frame.nout)) {
         return_given(L, &frame, handles, n);
-    lua_settop(L, lua_gettop(L) - (n - given));
-    return given;
+        return n;
+    }
+    return given == n ? n : leave_out(L, handles, n);
 }
 
 int tide_call_operator(lua_State *L) {

@@ -30,6 +30,19 @@ local function is_module(value)
 end
 nn.is_module = declare("is_module(any value=nil) -> bool", "Is the value a module?", is_module)
 
+nn.is = declare("is(any value, any class) -> bool", "Is the value a module of a class, or of one made from it: "
+    .. "nn.is(layer, nn.Linear), as isinstance? type(layer) is \"table\", layer.__name the class's name.", function(value, class)
+    if type(class) ~= "table" or not rawget(class, "is_module_class") then
+        fail("is: argument 2 (class): expected a class such as nn.Linear, got %s", tide._describe(class))
+    end
+    local own = is_module(value) and getmetatable(value)
+    while own and own ~= class do
+        own = own ~= Module and getmetatable(own).__index
+        own = type(own) == "table" and own
+    end
+    return own == class
+end)
+
 local function new(class, ...)
     local self = setmetatable({ training = true, _names = {}, _kinds = {} }, class)
     self:init(...)
@@ -99,7 +112,11 @@ nn.class = declare("class(str name, any parent=nil) -> class",
 
 Module.is_module_class = true
 Module.__index = Module
-setmetatable(Module, { __call = new, __name = "class" })
+setmetatable(Module, { __call = new, __name = "class", __index = function(_, key)
+    if math.type(key) and key < 1 then
+        fail("a module has no part %s: parts count from 1, model[1] is the first and model[#model] the last", tide._number(key))
+    end
+end })
 Module.__newindex, Module.__call = assign, call
 Module.__tostring = function(self) return self:describe() end
 
@@ -234,15 +251,31 @@ local function seconds(list)
     return values
 end
 
-local function each(list)
-    local k = 0
-    return function()
-        k = k + 1
-        if list[k] then
-            return list[k][1], list[k][2]
-        end
+-- Names and values, for a loop: `for name, x in named do` and `for name, x in pairs(named) do`.
+local Named = { __name = "names and values" }
+
+function Named:__call()
+    self.at = self.at + 1
+    local pair = self.list[self.at]
+    if pair then
+        return pair[1], pair[2]
     end
 end
+
+function Named:__pairs()
+    local from_start = setmetatable({ list = self.list, at = 0 }, Named)
+    return function() return from_start() end
+end
+
+function Named:__tostring()
+    local names = {}
+    for k, pair in ipairs(self.list) do
+        names[k] = tostring(pair[1])
+    end
+    return ("%d names and values, for name, x in ... do: %s"):format(#names, table.concat(names, ", "))
+end
+
+local function each(list) return setmetatable({ list = list, at = 0 }, Named) end
 
 for kind, doc in pairs { parameter = "parameters", buffer = "buffers" } do
     method(doc, ", bool recurse=true) -> list",

@@ -7,6 +7,25 @@ local optim = {}
 
 local Optimizer = { __name = "Optimizer" }
 Optimizer.__index = Optimizer
+
+-- Options are a group's: an optimizer has none of these names.
+local OPTIONS = {}
+for name in ("lr momentum dampening weight_decay nesterov maximize betas eps amsgrad alpha centered rho lambd lr_decay etas "
+    .. "step_sizes initial_lr"):gmatch("%S+") do
+    OPTIONS[name] = true
+end
+
+local function refuse_option(name)
+    if OPTIONS[name] then
+        fail("an optimizer has no '%s': it is its groups', opt.param_groups[1].%s", name, name)
+    end
+end
+setmetatable(Optimizer, { __index = function(_, name) refuse_option(name) end })
+
+local function assign(self, name, value)
+    refuse_option(name)
+    rawset(self, name, value)
+end
 tide._class("Optimizer", Optimizer)
 
 -- A method of every optimizer: "name(PARAMETERS) -> RESULT" behind self.
@@ -462,7 +481,7 @@ end
 -- A class whose constructor has the schema c.schema; c.check(options) refuses what does not go together.
 local function class(c)
     local name, read = c.schema:match("^%w+"), declare(with_switches(c.schema), c.doc)
-    c.__name, c.__tostring, c.__index, c.apply = name, Optimizer.__tostring, c, c.step
+    c.__name, c.__tostring, c.__index, c.__newindex, c.apply = name, Optimizer.__tostring, c, assign, c.step
     c.step = nil
     c.counts = c.counts == nil or c.counts
     c.shaped = c.shaped == nil or c.shaped

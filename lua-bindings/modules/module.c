@@ -127,7 +127,9 @@ static int fail_name(lua_State *L, const char *name) {
     enum { MOST = 128 };
     const char *modules[MOST];
     int n = 0;
-    if (tide_is_private(name))
+    size_t len = strlen(name);
+    bool python = len > 4 && !strncmp(name, "__", 2) && !strcmp(name + len - 2, "__");
+    if (tide_is_private(name) && !python)
         return 0;
     for (const tide_embedded *e = tide_embedded_tide_lua; e->name && n < MOST - 2; e++)
         if (is_public(e))

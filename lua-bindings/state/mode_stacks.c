@@ -29,6 +29,7 @@ enum { LASTING_KINDS = 3 }; /* grad mode, anomaly mode, default device */
 typedef struct guard {
     struct guard *below, *above;
     mode_stack *stack; /* the guard's user value keeps it */
+    const char *name;  /* of the function that gave it */
     td_modes before;   /* modes below this guard */
     ask own;
     ask later[LASTING_KINDS]; /* of guards that stood above it, lasted and are gone */
@@ -145,11 +146,11 @@ static void leave_ask(guard *g, ask a) {
         }
 }
 
-void tide_push_mode(lua_State *L, tide_mode_apply apply, int64_t value,
+void tide_push_mode(lua_State *L, const char *name, tide_mode_apply apply, int64_t value,
                     void (*end)(lua_State *L, int64_t value)) {
     mode_stack *stack = push_own_stack(L);
     guard *g = lua_newuserdatauv(L, sizeof *g, 1);
-    *g = (guard){.stack = stack, .own = {apply, value}, .end = end};
+    *g = (guard){.stack = stack, .name = name, .own = {apply, value}, .end = end};
     lua_insert(L, -2);
     lua_setiuservalue(L, -2, 1);
     luaL_setmetatable(L, guard_name);
@@ -175,6 +176,26 @@ void tide_change_mode(lua_State *L, int64_t value) {
 
 void tide_mode_lasts(lua_State *L) {
     ((guard *)lua_touserdata(L, -1))->lasts = true;
+}
+
+int tide_modes_held(lua_State *L) {
+    if (!atomic_load_explicit(&guards_open, memory_order_relaxed))
+        return 0;
+    luaL_checkstack(L, 8, NULL);
+    push_stacks(L);
+    lua_pushthread(L);
+    const mode_stack *own = find_stack(L);
+    lua_pop(L, 1);
+    int n = 0;
+    for (const guard *g = own ? own->top : NULL; g; g = g->below)
+        n += !g->lasts;
+    return n;
+}
+
+bool tide_is_mode(lua_State *L, int idx, bool *lasts) {
+    const guard *g = luaL_testudata(L, idx, guard_name);
+    *lasts = g && g->lasts;
+    return g != NULL;
 }
 
 /* Take a guard out of its stack; what those above it asked for is applied to what was below it.
@@ -240,8 +261,16 @@ static int guard_close(lua_State *L) {
     return 0;
 }
 
+static int guard_tostring(lua_State *L) {
+    const guard *g = luaL_checkudata(L, 1, guard_name);
+    lua_pushfstring(L, "tide.%s: %s", g->name, g->open ? "on until closed" : "closed");
+    return 1;
+}
+
 void tide_open_mode_stacks(lua_State *L) {
     luaL_newmetatable(L, guard_name);
+    lua_pushcfunction(L, guard_tostring);
+    lua_setfield(L, -2, "__tostring");
     lua_pushcfunction(L, guard_close);
     lua_setfield(L, -2, "__close");
     lua_pushcfunction(L, guard_gc);

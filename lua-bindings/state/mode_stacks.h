@@ -35,12 +35,16 @@ void tide_open_mode_stacks(lua_State *L);
 
 typedef void (*tide_mode_apply)(td_modes *modes, int64_t value);
 /* Push a guard under which apply(modes, value) holds; `end`, where it is not NULL, is called with
- * the value when it is closed. */
-void tide_push_mode(lua_State *L, tide_mode_apply apply, int64_t value,
+ * the value when it is closed. `name`: a constant, the function that gives it. */
+void tide_push_mode(lua_State *L, const char *name, tide_mode_apply apply, int64_t value,
                     void (*end)(lua_State *L, int64_t value));
 /* Another value for the guard on the top, which was pushed last. */
 void tide_change_mode(lua_State *L, int64_t value);
 /* What the guard on the top asks for holds on when it is collected without being closed. */
 void tide_mode_lasts(lua_State *L);
+/* How many guards of the running coroutine hold until they are closed or collected. */
+int tide_modes_held(lua_State *L);
+/* Is the value at idx a guard? *lasts: it may be a statement, see tide_mode_lasts. */
+bool tide_is_mode(lua_State *L, int idx, bool *lasts);
 
 #endif

@@ -33,13 +33,13 @@ static int run_under(lua_State *L, int index, int nargs) {
 
 /* Run the function at `index` with the arguments above it under a mode, or return the guard where
  * there is none. The guard is closed on the way out, by an error too; the function may yield. */
-static int enter(lua_State *L, int index, tide_mode_apply apply, int64_t value) {
+static int enter(lua_State *L, const char *name, int index, tide_mode_apply apply, int64_t value) {
     if (lua_isnoneornil(L, index)) {
-        tide_push_mode(L, apply, value, NULL);
+        tide_push_mode(L, name, apply, value, NULL);
         return 1;
     }
     int nargs = lua_gettop(L) - index;
-    tide_push_mode(L, apply, value, NULL);
+    tide_push_mode(L, name, apply, value, NULL);
     return run_under(L, index, nargs);
 }
 
@@ -51,21 +51,21 @@ static int no_grad(lua_State *L) {
     tide_frame f;
     tide_read_call(L, &f);
     lua_settop(L, f.last);
-    return enter(L, 1, apply_grad, false);
+    return enter(L, f.name, 1, apply_grad, false);
 }
 
 static int enable_grad(lua_State *L) {
     tide_frame f;
     tide_read_call(L, &f);
     lua_settop(L, f.last);
-    return enter(L, 1, apply_grad, true);
+    return enter(L, f.name, 1, apply_grad, true);
 }
 
 /* As `enter`; called without a function it may be a statement. */
-static int enter_or_set(lua_State *L, int index, void (*apply)(td_modes *, int64_t),
-                        int64_t value) {
+static int enter_or_set(lua_State *L, const char *name, int index,
+                        void (*apply)(td_modes *, int64_t), int64_t value) {
     bool alone = lua_isnoneornil(L, index);
-    int n = enter(L, index, apply, value);
+    int n = enter(L, name, index, apply, value);
     if (alone)
         tide_mode_lasts(L);
     return n;
@@ -75,7 +75,7 @@ static int set_grad_enabled(lua_State *L) {
     tide_frame f;
     tide_read_call(L, &f);
     lua_settop(L, f.last);
-    return enter_or_set(L, 2, apply_grad, f.args[0].b);
+    return enter_or_set(L, f.name, 2, apply_grad, f.args[0].b);
 }
 
 /* Under inference nothing is recorded, so grad mode is off in it as well. */
@@ -89,7 +89,7 @@ static int inference_mode(lua_State *L) {
     tide_frame f;
     tide_read_call(L, &f);
     lua_settop(L, f.last);
-    return enter(L, 2, apply_inference, f.args[0].b);
+    return enter(L, f.name, 2, apply_inference, f.args[0].b);
 }
 
 static int is_inference_mode(lua_State *L) {
@@ -125,9 +125,9 @@ static td_device read_autocast_device(lua_State *L, const char *fname, const cha
     return device;
 }
 
-static td_dtype read_low_dtype(lua_State *L, td_device device, td_value given) {
+static td_dtype read_low_dtype(lua_State *L, td_device device, td_value given, bool enabled) {
     td_dtype dtype = td_is_nil(given) ? device.type == TD_CPU ? TD_BF16 : TD_F16 : given.dtype;
-    if (dtype != TD_BF16 && dtype != TD_F16)
+    if (enabled && dtype != TD_BF16 && dtype != TD_F16)
         tide_error(L, "autocast: dtype: tide.bfloat16 or tide.float16 expected, got %s",
                    td_dtype_name(dtype));
     return dtype;
@@ -153,7 +153,7 @@ static void push_autocast(lua_State *L, int64_t value) {
     td_modes now = td_get_modes();
     bool outermost = !td_autocast_region_holds(now.region);
     uint32_t number = outermost ? 0 : now.region;
-    tide_push_mode(L, apply_autocast, value | (int64_t)number << CAST_REGION,
+    tide_push_mode(L, "autocast", apply_autocast, value | (int64_t)number << CAST_REGION,
                    outermost ? end_region : NULL);
     if (outermost)
         tide_change_mode(L, value | (int64_t)td_autocast_region_begin() << CAST_REGION);
@@ -164,8 +164,8 @@ static int autocast(lua_State *L) {
     tide_frame f;
     tide_read_call(L, &f);
     td_device device = read_autocast_device(L, "autocast", f.args[0].string);
-    td_dtype dtype = read_low_dtype(L, device, f.args[2]);
     bool enabled = f.args[3].b, cached = f.args[4].b;
+    td_dtype dtype = read_low_dtype(L, device, f.args[2], enabled);
     lua_settop(L, f.last);
     if (enabled)
         warn_of_no_gain(L, device, dtype);
@@ -189,7 +189,7 @@ static int get_autocast_dtype(lua_State *L) {
     tide_read_call(L, &f);
     td_device device = read_autocast_device(L, f.name, f.args[0].string);
     td_dtype dtype = td_autocast_dtype(device);
-    tide_push_dtype(L, dtype == TD_DTYPE_NONE ? read_low_dtype(L, device, TD_NIL) : dtype);
+    tide_push_dtype(L, dtype == TD_DTYPE_NONE ? read_low_dtype(L, device, TD_NIL, true) : dtype);
     return 1;
 }
 
@@ -220,7 +220,7 @@ static int set_detect_anomaly(lua_State *L) {
     tide_read_call(L, &f);
     int value = anomaly_value(L, f.args[0].b, f.args[1].b);
     lua_settop(L, 0);
-    return enter_or_set(L, 1, apply_anomaly, value);
+    return enter_or_set(L, f.name, 1, apply_anomaly, value);
 }
 
 static int detect_anomaly(lua_State *L) {
@@ -228,7 +228,7 @@ static int detect_anomaly(lua_State *L) {
     tide_read_call(L, &f);
     lua_settop(L, f.last);
     int value = anomaly_value(L, true, f.args[1].b);
-    return enter(L, 1, apply_anomaly, value);
+    return enter(L, f.name, 1, apply_anomaly, value);
 }
 
 static int is_anomaly_enabled(lua_State *L) {
@@ -250,7 +250,7 @@ static int set_default_device(lua_State *L) {
     tide_read_call(L, &f);
     td_device device = f.args[0].device;
     lua_settop(L, f.last);
-    return enter_or_set(L, 2, apply_device, device.type << 8 | device.index);
+    return enter_or_set(L, f.name, 2, apply_device, device.type << 8 | device.index);
 }
 
 static int get_default_device(lua_State *L) {
@@ -278,7 +278,7 @@ static int saved_tensors_hooks(lua_State *L) {
     bool alone = lua_isnoneornil(L, 1);
     lua_settop(L, alone ? 0 : lua_gettop(L));
     int nargs = lua_gettop(L) - 1;
-    tide_push_mode(L, apply_keeper, number, tide_keeper_end);
+    tide_push_mode(L, "autograd.saved_tensors_hooks", apply_keeper, number, tide_keeper_end);
     if (alone)
         return 1;
     return run_under(L, 1, nargs);

@@ -133,6 +133,25 @@ static void get_version(lua_State *L, td_tensor *x) {
     lua_pushinteger(L, td_tensor_version(x));
 }
 
+/* Methods of sparse tensors; asked of a dense one, what is meant are results of max, sort and their
+ * like, which are no fields of the first. */
+static void push_part(lua_State *L, const td_tensor *x, const char *name) {
+    if (x->layout != TD_SPARSE_COO)
+        tide_error(L,
+                   "%s: needs a sparse tensor, got a strided one: convert with x:to_sparse(); "
+                   "several results come one behind the other: values, indices = x:max(2)",
+                   name);
+    tide_push_operator(L, td_op_find(name), NULL, false);
+}
+
+static void get_values(lua_State *L, td_tensor *x) {
+    push_part(L, x, "values");
+}
+
+static void get_indices(lua_State *L, td_tensor *x) {
+    push_part(L, x, "indices");
+}
+
 typedef struct field {
     const char *name;
     void (*push)(lua_State *L, td_tensor *x);
@@ -157,6 +176,8 @@ static const field fields[] = {
     {"layout", get_layout},
     {"is_sparse", get_is_sparse},
     {"_version", get_version},
+    {"values", get_values},
+    {"indices", get_indices},
 };
 
 /* The name of the function that asks for a field of the tensor at 1, where that is its `self`. */

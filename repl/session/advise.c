@@ -34,8 +34,21 @@ static int find_warnings(lua_State *L) {
 }
 
 static bool has_conditions(const char *code, size_t len) {
-    static const char *const words[] = {"if",  "while",  "until", "and", "or",
-                                        "not", "assert", "==",    "~="};
+    static const char *const words[] = {"if",
+                                        "while",
+                                        "until",
+                                        "and",
+                                        "or",
+                                        "not",
+                                        "assert",
+                                        "==",
+                                        "~=",
+                                        "no_grad",
+                                        "enable_grad",
+                                        "inference_mode",
+                                        "autocast",
+                                        "detect_anomaly",
+                                        "saved_tensors_hooks"};
     lexer lx = {code, len, 0};
     for (lex_token t = lex_next(&lx); t.kind != LEX_END; t = lex_next(&lx))
         for (size_t i = 0; i < sizeof words / sizeof *words; i++)

@@ -22,6 +22,7 @@
 #include "repl/session/text.h"
 #include "repl/session/transcript.h"
 
+#include "lua-bindings/state/mode_stacks.h"
 #include "lua-bindings/tensor/print_options.h"
 #include "profiler/timing.h"
 
@@ -87,13 +88,24 @@ static bool is_undefined(lua_State *L, const job *j) {
     return lua_isstring(L, -1);
 }
 
-/* The values from stack index 2 on: into the result, the first one also into `_` and Out. */
+/* Guards of modes that an input leaves open and nothing holds end with it. */
+static void end_loose_modes(lua_State *L, int held) {
+    lua_settop(L, 0);
+    if (tide_modes_held(L) > held)
+        lua_gc(L, LUA_GCCOLLECT);
+}
+
+/* The values from stack index 2 on: into the result, the first one also into `_` and Out, unless it
+ * is a guard, which these would keep open. */
 static void take_values(lua_State *L, const job *j) {
     int n = lua_gettop(L) - 1;
+    bool lasts, guard = n == 1 && tide_is_mode(L, 2, &lasts);
+    if (guard && lasts)
+        return;
     if ((n == 1 && lua_isnil(L, 2) && is_undefined(L, j)) || says_nothing(L, n) ||
         is_silenced(j->code, j->len))
         return;
-    if (j->keep && !lua_isnil(L, 2)) {
+    if (j->keep && !guard && !lua_isnil(L, 2)) {
         lua_pushvalue(L, 2);
         remember_value(L, j->number);
     }
@@ -193,6 +205,7 @@ static void run_input(lua_State *L, const job *j, const char *chunkname) {
         return;
     }
     if (magic_parse(j->code, j->len, &call)) {
+        call.shown = true;
         lua_pushcfunction(L, run_magic);
         lua_pushlightuserdata(L, &call);
         lua_pushlightuserdata(L, (void *)chunkname);
@@ -222,7 +235,9 @@ static int eval_body(lua_State *L) {
     }
     source_name(j->number, chunkname, sizeof chunkname);
     lua_pushcfunction(L, error_handler);
+    int held = tide_modes_held(L);
     run_input(L, j, chunkname);
+    end_loose_modes(L, held);
     return 0;
 }
 
@@ -434,7 +449,9 @@ static int text_body(lua_State *L) {
         return leave(L);
     }
     lua_settop(L, 1);
+    int held = tide_modes_held(L);
     run_input(L, j, SOURCE_STDIN);
+    end_loose_modes(L, held);
     return 0;
 }
 

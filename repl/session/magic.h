@@ -18,6 +18,7 @@ typedef struct magic_call {
     size_t body_len;
     int line; /* of the input, in which the magic stands, from 1 */
     bool cell;
+    bool shown; /* its value is the input's, which is shown */
 } magic_call;
 
 typedef struct magic {

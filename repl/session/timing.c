@@ -225,7 +225,7 @@ static int run_timeit(lua_State *L, const magic_call *call, const char *chunknam
         output_line(s, text);
     }
     tide_format_summary(&sum, o.loops, o.digits, text, sizeof text);
-    if (!o.quiet)
+    if (!o.quiet && !(o.result && call->shown))
         output_line(s, text);
     if (!o.result)
         return 0;

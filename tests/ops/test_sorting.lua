@@ -263,11 +263,27 @@ t.test("the_gradient_of_modes_goes_to_where_they_stand", function()
     t.eq(x.grad:tolist(), { { 0, 0, 1 }, { 0, 1, 0 } })
 end)
 
-t.test("a_result_that_was_not_asked_for_is_nil_before_one_that_was", function()
-    local values, inverse, counts = tide.tensor({ 2, 1, 2 }):unique { return_counts = true }
-    t.eq(values:tolist(), { 1, 2 })
-    t.eq(inverse, nil)
-    t.eq(counts:tolist(), { 1, 2 })
+t.test("results_are_those_that_were_asked_for_in_order", function()
+    local x, two = tide.tensor { 2, 1, 1, 2 }, { unique = { 1, 2 }, unique_consecutive = { 2, 1, 2 } }
+    local inverse, counts = { unique = { 2, 1, 1, 2 }, unique_consecutive = { 1, 2, 2, 3 } },
+        { unique = { 2, 2 }, unique_consecutive = { 1, 2, 1 } }
+    for name, values in pairs(two) do
+        for _, asked in ipairs { {}, { "return_counts" }, { "return_inverse" }, { "return_inverse", "return_counts" } } do
+            local options, want = {}, { values }
+            for _, option in ipairs(asked) do
+                options[option] = true
+                want[#want + 1] = (option == "return_counts" and counts or inverse)[name]
+            end
+            for _, dim in ipairs { 0, 1 } do
+                options.dim = dim > 0 and dim or nil
+                local got = table.pack(tide[name](x, options))
+                t.eq(got.n, #want, name)
+                for k = 1, got.n do
+                    t.eq(got[k]:tolist(), want[k], name .. " " .. table.concat(asked, " "))
+                end
+            end
+        end
+    end
 end)
 
 -- Long ones are counted piece by piece.

@@ -476,14 +476,15 @@ TD_OPERATOR(unique) = {
     .schema = "(Tensor x, bool sorted=true, bool return_inverse=false, bool return_counts=false, "
               "dim? dim=nil) -> (Tensor values, index Tensor inverse_indices, Tensor counts)",
     .doc = "The different elements, or slices along a dim, in order; of each element the number of "
-           "its own, and how many there are, where asked for.",
+           "its own, and how many there are, where asked for: those that are, in this order.",
     .run = run_unique,
     .flags = TD_OP_BY_ELEMENTS | TD_OP_NONDIFF,
 };
 TD_OPERATOR(unique_consecutive) = {
     .schema = "(Tensor x, bool return_inverse=false, bool return_counts=false, dim? dim=nil) -> "
               "(Tensor values, index Tensor inverse_indices, Tensor counts)",
-    .doc = "Elements, or slices along a dim, without those that equal the one before.",
+    .doc = "Elements, or slices along a dim, without those that equal the one before; of each "
+           "element the number of its own, and how many there are, where asked for.",
     .run = run_unique_consecutive,
     .flags = TD_OP_BY_ELEMENTS | TD_OP_NONDIFF,
 };

@@ -5,6 +5,21 @@ local pytorch = {}
 
 -- PyTorch's name = how Tide says it: by its path without "torch.", or, without a dot, wherever it stands.
 local ELSEWHERE = {
+    __version__ = "tide.version", __doc__ = "?name at the prompt", __file__ = "?name at the prompt", __dict__ = "pairs(tide)", __all__ = "?tide",
+    __name__ = "a string of your own", __class__ = "getmetatable(model), tide.is_tensor(x)", __len__ = "#x", __init__ = "function Net:init()",
+    __path__ = "package.path", __call__ = "x(...)", __getitem__ = "x[k]", __repr__ = "tostring(x)", __str__ = "tostring(x)",
+    ["Tensor.S"] = "a result by itself: U, S, Vh = tide.linalg.svd(x)", ["Tensor.U"] = "a result by itself: U, S, Vh = tide.linalg.svd(x)",
+    ["Tensor.Vh"] = "a result by itself: U, S, Vh = tide.linalg.svd(x)", ["Tensor.V"] = "a result by itself: U, S, Vh = tide.linalg.svd(x)",
+    ["Tensor.Q"] = "a result by itself: Q, R = tide.linalg.qr(x)", ["Tensor.R"] = "a result by itself: Q, R = tide.linalg.qr(x)",
+    ["Tensor.P"] = "a result by itself: P, L, U = tide.linalg.lu(x)", ["Tensor.L"] = "a result by itself: P, L, U = tide.linalg.lu(x)",
+    ["Tensor.eigenvalues"] = "a result by itself: values, vectors = tide.linalg.eigh(x)",
+    ["Tensor.eigenvectors"] = "a result by itself: values, vectors = tide.linalg.eigh(x)",
+    ["Tensor.logabsdet"] = "a result by itself: sign, logabsdet = tide.linalg.slogdet(x)",
+    ["Tensor.LU"] = "a result by itself: LU, pivots = tide.linalg.lu_factor(x)", ["Tensor.pivots"] = "a result by itself: LU, pivots = tide.linalg.lu_factor(x)",
+    ["Tensor.solution"] = "the first result: tide.linalg.lstsq(x, y)", ["Tensor.residuals"] = "a result by itself: solution, residuals = tide.linalg.lstsq(x, y)",
+    ["Tensor.inverse_indices"] = "a result by itself: values, inverse = tide.unique(x, {return_inverse = true})",
+    ["Tensor.counts"] = "a result by itself: values, counts = tide.unique(x, {return_counts = true})",
+    ["Tensor.mantissa"] = "a result by itself: mantissa, exponent = tide.frexp(x)", ["Tensor.exponent"] = "a result by itself: mantissa, exponent = tide.frexp(x)",
     ["utils.benchmark"] = "tide.benchmark", ["utils.bottleneck"] = "tide --bottleneck FILE",
     ["utils.checkpoint.checkpoint"] = "tide.utils.checkpoint", ["utils.collect_env"] = "tide --info",
     checkpoint_sequential = "tide.utils.checkpoint, called for each part",

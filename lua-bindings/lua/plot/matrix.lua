@@ -185,9 +185,11 @@ function matrix.image(o)
         fail("image: option scale: %d x %d pixels are more than 8000 on a side", w * zoom, h * zoom)
     end
     local fig = { layers = {}, legend = {}, notes = {}, title = o.title, bare = true, shape = w / h, cells = { pixels = pixels },
-        width = w * zoom + 20, height = h * zoom + 8 + (o.title and 24 or 0) }
-    fig.image = tide._png(tide._require("plot.pixels").enlarge(pixels, zoom))
-    fig.scaled = (o.width or o.height) and { width = o.width, height = o.height } or nil
+        width = o.title and o.width or w * zoom + 20, height = o.title and o.height or h * zoom + 8 + (o.title and 24 or 0) }
+    if not o.title then -- the pixels themselves
+        fig.image = tide._png(tide._require("plot.pixels").enlarge(pixels, zoom))
+        fig.scaled = (o.width or o.height) and { width = o.width, height = o.height } or nil
+    end
     fig.picture = function(columns)
         return tide._require("plot.pixels").text(o.scale and tide._require("plot.pixels").enlarge(pixels, o.scale) or pixels, columns)
     end

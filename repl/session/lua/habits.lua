@@ -382,6 +382,39 @@ local function forget(tokens, i, known)
     end
 end
 
+local GUARDS = {no_grad = true, enable_grad = true, inference_mode = true, autocast = true, detect_anomaly = true, saved_tensors_hooks = true}
+local GOES_ON = {["return"] = true, ["and"] = true, ["or"] = true, ["not"] = true, ["in"] = true}
+
+-- What is said of a statement that begins with token i, where it makes a guard of a mode and lets go of it.
+local function loose_guard(tokens, i)
+    local before, at = tokens[i - 1], i
+    if tokens[i].text ~= "tide" or before and (before.kind == "op" and not string.find(before.text, "^[%)%]};]$")
+        or GOES_ON[before.text]) then
+        return nil
+    end
+    while tokens[at + 1] and tokens[at + 1].text == "." do
+        at = at + 2
+    end
+    local last = tokens[at] and GUARDS[tokens[at].text] and operand_end(tokens, i)
+    local after = last and tokens[last + 1]
+    if not last or last == at or after and after.kind == "op" and after.text ~= ";" then
+        return nil
+    end
+    for k = at + 1, last do
+        local text = tokens[k].text
+        local option = tokens[k + 1] and tokens[k + 1].text == "=" or tokens[k - 1].text == "." or text == "tide"
+        if text == "function" or tokens[k].kind == "name" and not option then
+            return nil -- it runs under the mode
+        end
+    end
+    local full = ""
+    for k = i, at do
+        full = full .. tokens[k].text
+    end
+    return string.format("nothing holds what %s gives, so it ends by itself: write local _ <close> = %s(...), or "
+        .. "%s(function() ... end)", full, full, full)
+end
+
 -- Calls say(text, kind, token) for each warning about a text. `by_value`: names outside of functions stand for what
 -- they hold now; else for what the text assigns to them.
 local function walk(code, by_value, say)
@@ -396,6 +429,10 @@ local function walk(code, by_value, say)
             known.by_value = known.by_value and token.text == "for"
         elseif token.kind == "name" then
             learn(tokens, i, known)
+        end
+        local loose = token.kind == "name" and loose_guard(tokens, i)
+        if loose then
+            say(loose, "guard", token)
         end
         local last = i > 1 and tokens[i - 1].text ~= "." and tokens[i - 1].text ~= ":" and operand_end(tokens, i)
         local place = last and place_of(tokens, i, last)
