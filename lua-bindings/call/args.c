@@ -18,10 +18,18 @@ static int param_named(const td_op *op, const char *name) {
     return -1;
 }
 
-/* A parameter by its name or by the one that NumPy gives it. */
+/* A parameter by its name or by the one that NumPy or PyTorch gives it, which means the same. */
 static int find_param(const td_op *op, const char *name) {
-    static const char *const others[][2] = {
-        {"axis", "dim"}, {"keepdims", "keepdim"}, {"axis0", "dim0"}, {"axis1", "dim1"}};
+    static const char *const others[][2] = {{"axis", "dim"},
+                                            {"keepdims", "keepdim"},
+                                            {"axis0", "dim0"},
+                                            {"axis1", "dim1"},
+                                            {"row_limit", "limit"},
+                                            {"device_type", "device"},
+                                            {"cache_enabled", "cache"},
+                                            {"map_location", "device"},
+                                            {"group_by_input_shape", "group_by_shape"},
+                                            {"sep", "delimiter"}};
     int k = param_named(op, name);
     for (size_t other = 0; k < 0 && other < sizeof others / sizeof *others; other++)
         if (!strcmp(others[other][0], name))
@@ -108,6 +116,10 @@ static bool read_common_option(lua_State *L, tide_frame *f, const char *name, in
             tide_error(L, "%s: option requires_grad: expected true or false, got %s", f->name,
                        tide_describe(L, index, text, sizeof text));
         f->requires_grad = lua_toboolean(L, index);
+        return true;
+    }
+    if (!strcmp(name, "inplace") && f->op->inplace_name && lua_isboolean(L, index)) {
+        f->inplace = lua_toboolean(L, index);
         return true;
     }
     return false;
@@ -336,13 +348,86 @@ static void place_named(lua_State *L, tide_frame *f, int place) {
     }
 }
 
+/* ---- options that were given by position ---- */
+
+static bool option_fits(lua_State *L, const td_param *p, int index) {
+    switch (lua_type(L, index)) {
+    case LUA_TBOOLEAN:
+        return p->type == TD_PARAM_BOOL;
+    case LUA_TNUMBER:
+        return p->type == TD_PARAM_INT || p->type == TD_PARAM_FLOAT || p->type == TD_PARAM_NUMBER;
+    case LUA_TSTRING:
+        return p->type == TD_PARAM_STRING || p->type == TD_PARAM_DEVICE;
+    default:
+        return p->type == TD_PARAM_DTYPE && tide_to_dtype(L, index) != TD_DTYPE_NONE;
+    }
+}
+
+/* Pushes " (options go in a table: {keepdim = true})" with the options that the arguments from
+ * `first` to n seem to be; whether each of them is one. */
+static bool push_meant(lua_State *L, const tide_frame *f, int first, int n) {
+    const td_op *op = f->op;
+    int k = op->npositional;
+    bool all = first <= n;
+    luaL_Buffer text;
+    luaL_checkstack(L, 8, NULL);
+    luaL_buffinit(L, &text);
+    for (int index = first; all && index <= n; index++, k++) {
+        while (k < op->nparams && !option_fits(L, &op->params[k], index))
+            k++;
+        all = k < op->nparams;
+        if (!all)
+            break;
+        luaL_addstring(&text, index > first ? ", " : "");
+        luaL_addstring(&text, op->params[k].name);
+        luaL_addstring(&text, " = ");
+        if (lua_type(L, index) == LUA_TSTRING) {
+            luaL_addchar(&text, '"');
+            luaL_addstring(&text, lua_tostring(L, index));
+            luaL_addchar(&text, '"');
+        } else {
+            luaL_tolstring(L, index, NULL);
+            luaL_addvalue(&text);
+        }
+    }
+    luaL_pushresult(&text);
+    lua_pushfstring(L, " (options go in a table: {%s})",
+                    all ? lua_tostring(L, -1) : "name = value");
+    return all;
+}
+
+/* Is the running function called with a colon? Then its first argument isn't counted. */
+static int counts_self(lua_State *L) {
+    lua_Debug ar;
+    return lua_getstack(L, 0, &ar) && lua_getinfo(L, "n", &ar) && !strcmp(ar.namewhat, "method");
+}
+
+static void fail_too_many(lua_State *L, const tide_frame *f, int n) {
+    int most = f->op->npositional - counts_self(L), given = n - counts_self(L);
+    bool options = f->op->nparams > f->op->npositional;
+    if (options)
+        push_meant(L, f, f->op->npositional + 1, n);
+    tide_error(L, "%s: at most %d argument%s, got %d%s", f->name, most, most == 1 ? "" : "s", given,
+               options ? lua_tostring(L, -1) : "");
+}
+
+/* A list of numbers that may be written without a table has taken options in. */
+static void check_rest(lua_State *L, const tide_frame *f, int n) {
+    int first = f->op->npositional;
+    while (first <= n && (lua_isnumber(L, first) || lua_istable(L, first) || lua_isnil(L, first)))
+        first++;
+    if (first <= n && push_meant(L, f, first, n))
+        tide_error(L, "%s: argument %d: %s where a number belongs%s", f->name,
+                   first - counts_self(L), luaL_typename(L, first), lua_tostring(L, -1));
+}
+
 void tide_read_args(lua_State *L, tide_frame *f) {
     const td_op *op = f->op;
     int n = lua_gettop(L), npositional = op->npositional;
     bool rest = op->flags & TD_OP_REST;
     int place = TD_UNLIKELY(rest) ? function_place(op) : -1;
     f->nints = f->out_at = f->nout = f->nbeside = f->options = f->list = 0;
-    f->requires_grad = false;
+    f->requires_grad = f->inplace = false;
     while (n > npositional && !rest && lua_isnil(L, n)) /* f(x, options) of options that are not */
         n--;
     if (place >= 0)
@@ -353,8 +438,11 @@ void tide_read_args(lua_State *L, tide_frame *f) {
     for (int k = 0; k < op->nparams; k++)
         f->at[k] = k < n && k < npositional && !lua_isnil(L, k + 1) ? k + 1 : 0;
     if (TD_UNLIKELY(n > npositional && !rest && !(npositional && takes_rest(op, npositional - 1))))
-        tide_error(L, "%s: at most %d arguments, got %d%s", f->name, npositional, n,
-                   op->nparams > npositional ? " (options go in a table: {name = value})" : "");
+        fail_too_many(L, f, n);
+    if (TD_UNLIKELY(npositional && n >= npositional &&
+                    (op->params[npositional - 1].type == TD_PARAM_DIMS ||
+                     op->params[npositional - 1].type == TD_PARAM_INTS)))
+        check_rest(L, f, n);
     f->last = n;
     if (TD_UNLIKELY(f->options))
         gather_options(L, f);

@@ -32,6 +32,7 @@ typedef struct tide_frame {
     int beside_at, nbeside;           /* of index tensors as they were given, where there is out= */
     td_tensor *out[TD_MAX_RESULTS + TIDE_FRAME_BESIDE]; /* both, one behind the other, borrowed */
     bool requires_grad;                                 /* option of creating operators */
+    bool inplace; /* option of those that have a form in place, which is meant then */
 } tide_frame;
 
 /* Read the running function's arguments into frame->args. Raises on a wrong call. What it makes on

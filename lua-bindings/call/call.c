@@ -159,6 +159,20 @@ static int leave_out(lua_State *L, tide_handle *const *handles, int n) {
     return lua_gettop(L) - first + 1;
 }
 
+/* The form in place: the first argument itself is the result. */
+static int call_inplace(lua_State *L, tide_frame *frame) {
+    if (frame->nout)
+        tide_error(L, "%s: no option 'out': it writes its first argument", frame->name);
+    if (!td_arg_tensor(frame->args[0]))
+        tide_error(L, "%s: argument 1: a tensor expected", frame->name);
+    td_call call = {.op = frame->op, .args = frame->args, .inplace = true};
+    run(L, frame, &call);
+    for (int k = 0; k < TD_MAX_RESULTS; k++)
+        td_release(call.out[k]);
+    lua_pushvalue(L, frame->at[0]);
+    return 1;
+}
+
 int tide_call_as(lua_State *L, const td_op *op, const char *name) {
     tide_frame frame;
     tide_handle *handles[TD_MAX_RESULTS];
@@ -166,6 +180,8 @@ int tide_call_as(lua_State *L, const td_op *op, const char *name) {
     frame.name = name;
     tide_read_args(L, &frame);
     luaL_checkstack(L, TD_MAX_RESULTS + 4, op->name);
+    if (TD_UNLIKELY(frame.inplace))
+        return call_inplace(L, &frame);
     td_call call = {.op = op, .args = frame.args};
     int n = op->nresults;
     for (int k = 0; k < n; k++)
@@ -205,14 +221,5 @@ int tide_call_operator_inplace(lua_State *L) {
     frame.op = op;
     frame.name = tide_called_name(L, op->inplace_name);
     tide_read_args(L, &frame);
-    if (frame.nout)
-        tide_error(L, "%s: no option 'out': it writes its first argument", frame.name);
-    if (!td_arg_tensor(frame.args[0]))
-        tide_error(L, "%s: argument 1: a tensor expected", frame.name);
-    td_call call = {.op = op, .args = frame.args, .inplace = true};
-    run(L, &frame, &call);
-    for (int k = 0; k < TD_MAX_RESULTS; k++)
-        td_release(call.out[k]);
-    lua_pushvalue(L, 1);
-    return 1;
+    return call_inplace(L, &frame);
 }

@@ -95,7 +95,7 @@ local function make_class(name, parent)
     local class = { __name = name, is_module_class = true, __newindex = assign }
     class.__index = class
     class.__call = call
-    class.__tostring = function(self) return self:describe() end
+    class.__tostring = Module.__tostring
     return setmetatable(class, { __index = parent, __call = new, __name = "class", __newindex = define,
         __tostring = function() return "class " .. name end })
 end
@@ -118,7 +118,8 @@ setmetatable(Module, { __call = new, __name = "class", __index = function(_, key
     end
 end })
 Module.__newindex, Module.__call = assign, call
-Module.__tostring = function(self) return self:describe() end
+local function describe(self) return rawget(self, "_names") and self:describe() or getmetatable(self).__name .. ", not made: call the class" end
+Module.__tostring = describe
 
 function Module:init() end
 

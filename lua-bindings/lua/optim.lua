@@ -47,7 +47,8 @@ local function is_group(value) return type(value) == "table" and not tide.is_ten
 -- A group's own options, with those of the optimizer where it has none.
 local function read_group(class, k, given, defaults)
     if not is_group(given) then
-        fail("%s: group %d: expected {params = {...}, ...}, got %s", class.__name, k, tide._describe(given))
+        fail("%s: group %d of parameters: expected {params = list, lr = ...}, got %s: %s(model:parameters(), {lr = 0.1}) has one group",
+            class.__name, k, tide._describe(given), class.__name)
     end
     local merged = {}
     for name, value in pairs(defaults) do
@@ -125,6 +126,10 @@ local function new(class, ...)
         self.defaults[name] = value
     end
     self.defaults.params = nil
+    local first_of = group.params[1]
+    if #group.params == 1 and type(first_of) == "table" and not is_group(first_of) and tide.is_tensor(first_of[1]) then
+        group.params = first_of -- Adam{model:parameters(), lr = 0.1}
+    end
     if type(group.params[1]) ~= "table" then
         append_group(self, group)
     end

@@ -117,7 +117,11 @@ const char *tide_describe(lua_State *L, int index, char *buffer, size_t size) {
     return name;
 }
 
-/* Edit distance, swaps of neighbours counting once, up to 31 letters. */
+static char small(char c) {
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* Edit distance, swaps of neighbours counting once and capitals nothing, up to 31 letters. */
 static int distance(const char *a, const char *b) {
     int row[3][33], n = (int)strlen(a), m = (int)strlen(b);
     if (n > 31 || m > 31)
@@ -128,10 +132,11 @@ static int distance(const char *a, const char *b) {
         int *now = row[i % 3], *before = row[(i + 2) % 3], *older = row[(i + 1) % 3];
         now[0] = i;
         for (int j = 1; j <= m; j++) {
-            int best = before[j - 1] + (a[i - 1] != b[j - 1]);
+            int best = before[j - 1] + (small(a[i - 1]) != small(b[j - 1]));
             best = before[j] + 1 < best ? before[j] + 1 : best;
             best = now[j - 1] + 1 < best ? now[j - 1] + 1 : best;
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+            if (i > 1 && j > 1 && small(a[i - 1]) == small(b[j - 2]) &&
+                small(a[i - 2]) == small(b[j - 1]))
                 best = older[j - 2] + 1 < best ? older[j - 2] + 1 : best;
             now[j] = best;
         }

@@ -405,7 +405,7 @@ static td_tensor *value_tensor(lua_State *L, const td_tensor *like) {
         return tide_hold_tensor(L, 3, "index");
     bool number = lua_type(L, 3) == LUA_TNUMBER, flag = lua_type(L, 3) == LUA_TBOOLEAN;
     if (!number && !flag)
-        tide_error(L, "index: a tensor or a number can be assigned, got %s",
+        tide_error(L, "index: a tensor, a number or a list of numbers can be assigned, got %s",
                    tide_describe(L, 3, text, sizeof text));
     tide_handle *handle = tide_push_handle(L);
     td_dtype dtype = (td_dtype)like->dtype;
@@ -432,8 +432,20 @@ static td_tensor *without_leading(lua_State *L, td_tensor *value, int keep) {
     return handle->tensor;
 }
 
+/* A list of numbers stands for the tensor of x's dtype that it makes. */
+static void read_list(lua_State *L) {
+    if (!lua_istable(L, 3) || lua_getmetatable(L, 3))
+        return;
+    lua_getfield(L, 1, "new_tensor");
+    lua_pushvalue(L, 1);
+    lua_pushvalue(L, 3);
+    lua_call(L, 2, 1);
+    lua_replace(L, 3);
+}
+
 int tide_index_write(lua_State *L) {
     cursor c;
+    read_list(L);
     read_key(&c, L);
     luaL_checkstack(L, 8, "index");
     td_tensor *value = without_leading(L, value_tensor(L, c.x), c.advanced ? 0 : c.x->ndim);

@@ -87,10 +87,7 @@ int error_trace(lua_State *L) {
     lua_rawsetp(L, LUA_REGISTRYINDEX, &traceback_key);
     lua_Debug ar;
     const char *message = lua_type(L, 1) == LUA_TSTRING ? lua_tostring(L, 1) : "";
-    bool hints = strstr(message, "a nil value (") || strstr(message, "got tide.Tensor") ||
-                 strstr(message, ": expected a") || strstr(message, "(for iterator") ||
-                 strstr(message, " value (method '");
-    if (hints && user_frame(L, &ar)) {
+    if (*message && user_frame(L, &ar)) {
         lua_pushcfunction(L, find_hint);
         lua_pushvalue(L, 1);
         lua_pushlightuserdata(L, &ar);

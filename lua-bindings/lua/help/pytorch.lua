@@ -3,8 +3,8 @@
 local tide = ...
 local pytorch = {}
 
--- PyTorch's name = how Tide says it: by its path without "torch.", or, without a dot, wherever it stands.
-local ELSEWHERE = {
+-- Names that Python, NumPy or habit give, as Tide writes them.
+local WRITTEN = {
     __version__ = "tide.version", __doc__ = "?name at the prompt", __file__ = "?name at the prompt", __dict__ = "pairs(tide)", __all__ = "?tide",
     __name__ = "a string of your own", __class__ = "getmetatable(model), tide.is_tensor(x)", __len__ = "#x", __init__ = "function Net:init()",
     __path__ = "package.path", __call__ = "x(...)", __getitem__ = "x[k]", __repr__ = "tostring(x)", __str__ = "tostring(x)",
@@ -20,6 +20,19 @@ local ELSEWHERE = {
     ["Tensor.inverse_indices"] = "a result by itself: values, inverse = tide.unique(x, {return_inverse = true})",
     ["Tensor.counts"] = "a result by itself: values, counts = tide.unique(x, {return_counts = true})",
     ["Tensor.mantissa"] = "a result by itself: mantissa, exponent = tide.frexp(x)", ["Tensor.exponent"] = "a result by itself: mantissa, exponent = tide.frexp(x)",
+    ["Tensor.len"] = "#x", ["Tensor.length"] = "#x", ["Tensor.get"] = "x[1], x[{1, 2}]", ["Tensor.set"] = "x[1] = value", ["Tensor.at"] = "x[1]",
+    ["Tensor.copy"] = "x:clone()", ["Tensor.astype"] = "x:to(tide.float64)", ["Tensor.map"] = "operators over all of x, x:exp(); of numbers a loop over x:tolist()",
+    ["Tensor.apply"] = "operators over all of x, x:exp(); of numbers a loop over x:tolist()", ["Tensor.fill"] = "x:fill_(value)", ["Tensor.append"] = "tide.cat{x, y}",
+    ["Tensor.push"] = "tide.cat{x, y}", ["Tensor.value"] = "x:item()", ["Tensor.tonumber"] = "x:item()", ["Tensor.totable"] = "x:tolist()", ["Tensor.print"] = "print(x)",
+    ["Tensor.concat"] = "tide.cat{x, y}", ["Tensor.concatenate"] = "tide.cat{x, y}", ["Tensor.rank"] = "x.ndim", ["Tensor.plot"] = "tide.plot.line(x)",
+    ["Tensor.show"] = "print(x), tide.plot.image(x)", ["Tensor.array"] = "x:tolist()", ["Tensor.values_"] = "x:tolist()", ["Tensor.head"] = 'x["1:5"]',
+    confusion_matrix = "tide.plot.confusion(targets, predictions)", make_grid = "tide.plot.image(batch), which lays a batch out",
+    save_image = "tide.plot.image(x):save(path)", array = "tide.tensor{...}", concatenate = "tide.cat{x, y}", ndarray = "tide.tensor{...}",
+    accuracy = "predictions:eq(targets):float():mean():item()", seed_all = "tide.manual_seed(0)",
+}
+
+-- PyTorch's name = how Tide says it: by its path without "torch.", or, without a dot, wherever it stands.
+local ELSEWHERE = {
     ["utils.benchmark"] = "tide.benchmark", ["utils.bottleneck"] = "tide --bottleneck FILE",
     ["utils.checkpoint.checkpoint"] = "tide.utils.checkpoint", ["utils.collect_env"] = "tide --info",
     checkpoint_sequential = "tide.utils.checkpoint, called for each part",
@@ -131,7 +144,7 @@ local ELSEWHERE = {
 
 -- PyTorch's name of an option = Tide's, where a function has one of that name, or a sentence.
 local OPTIONS = {
-    row_limit = "limit", device_type = "device", cache_enabled = "cache", map_location = "device",
+    learning_rate = "lr", row_limit = "limit", device_type = "device", cache_enabled = "cache", map_location = "device",
     with_modules = "with_stack", group_by_input_shape = "group_by_shape", size_average = "reduction", reduce = "reduction", sep = "delimiter",
     activities = "not needed: the CPU and the device are recorded alike", use_cuda = "not needed: the CPU and the device are recorded alike",
     group_by_stack_n = "with_stack of profile, and p:export_stacks(path)", weights_only = "not needed: a file can't run code",
@@ -275,6 +288,10 @@ function pytorch.named(path)
     path, name, room = parts(path)
     if room == "plot" then
         return tide._require("plot.matplotlib").name(name)
+    end
+    local written = name and (WRITTEN[path] or WRITTEN[name])
+    if written then
+        return "write " .. written
     end
     local found = name and find_elsewhere(path, name, room)
     return found and ("PyTorch's %s is %s"):format(path, found)

@@ -50,12 +50,25 @@ return function(nn, base)
         return self
     end
 
-    -- A class of modules that are its arguments, or a list of them.
+    -- The list {{name, module}, ...}, if that is the only argument.
+    local function named_parts(list, ...)
+        local plain = select("#", ...) == 0 and type(list) == "table" and getmetatable(list) == nil and #list > 0
+        for _, pair in ipairs(plain and list or {}) do
+            plain = plain and type(pair) == "table" and getmetatable(pair) == nil and type(pair[1]) == "string" and is_module(pair[2])
+        end
+        return plain and list or nil
+    end
+
+    -- A class of modules that are its arguments, or a list of them, or of {name, module}.
     local function list_class(name, doc)
         local read, c = declare(name .. "(Module[] modules)", doc), nn.class(name)
         function c:init(...)
-            for k, module in ipairs(select("#", ...) > 0 and read(...).modules or {}) do
+            local pairs_of = named_parts(...)
+            for k, module in ipairs(select("#", ...) > 0 and not pairs_of and read(...).modules or {}) do
                 self:add_module(k, module)
+            end
+            for _, pair in ipairs(pairs_of or {}) do
+                self:add_module(pair[1], pair[2])
             end
         end
         c.append = declare("append(Module self, Module module) -> Module", "Add a module behind the others.",
@@ -80,7 +93,8 @@ return function(nn, base)
         return c
     end
 
-    local Sequential = list_class("Sequential", "Calls its modules one after the other; they count from 1.")
+    local Sequential = list_class("Sequential", "Calls its modules one after the other; they count from 1, "
+        .. "or have names in Sequential{{\"stem\", conv}, {\"head\", fc}}.")
 
     function Sequential:forward(x)
         for _, name in ipairs(self._names) do

@@ -20,6 +20,7 @@ local STARTS = {
     const = "constants: local x <const> = 5",
     elif = "the word is elseif: if a then ... elseif b then ... end",
     del = "to forget a variable: x = nil",
+    super = "a class's own init is Net:init(...); nn.class(name, Parent), and Parent.init(self, ...) calls the parent's (?nn.Module)",
     assert = 'a call: assert(condition, "message")',
     ["for"] = "loops: for i = 1, 3 do ... end, or for i, x in ipairs(list) do ... end",
     ["while"] = "loops: while condition do ... end",
@@ -112,31 +113,134 @@ local function is_value(token)
         or token.text == ")" or token.text == "]")
 end
 
+-- Python's index between the brackets that open at token `open`, as Tide writes it: "1:3, :-1" is "2:3, :-2"; or nil.
+local function index_text(tokens, open)
+    local parts, part, at = {}, {sign = "", colons = 0}, open + 1
+    while tokens[at] and tokens[at].text ~= "]" do
+        local text, kind = tokens[at].text, tokens[at].kind
+        if text == ":" or text == "::" then
+            part.colons = part.colons + #text
+        elseif text == "-" then
+            part.sign = "-"
+        elseif kind == "number" and math.tointeger(tonumber(text)) and not part[part.colons] then
+            part[part.colons], part.sign = math.tointeger(tonumber(part.sign .. text)), ""
+        elseif text == "..." or text == "None" or text == "nil" then
+            part.word = text == "..." and text or "nil"
+        elseif text == "," then
+            parts[#parts + 1], part = part, {sign = "", colons = 0}
+        else
+            return nil
+        end
+        at = at + 1
+    end
+    parts[#parts + 1] = part
+    for k, one in ipairs(parts) do
+        local first, stop, step = one[0], one[1], one[2]
+        first = first and first >= 0 and first + 1 or first
+        stop = stop and stop <= 0 and stop - 1 or stop
+        if step and step < 0 or stop == -1 and one[1] == 0 or one.colons > 2 then
+            return nil
+        end
+        parts[k] = one.word or one.colons == 0 and tostring(first or "")
+            or (first or "") .. ":" .. (stop or "") .. (step and ":" .. step or "")
+    end
+    return tokens[at] and table.concat(parts, ", ") or nil
+end
+
+local PAIR = "several values: local a, b = f(); a pair among them is one table: local out, state = lstm(x), then h, c = state[1], state[2]"
+
 local function bracket_hint(tokens, i)
     local token = tokens[i]
     local open, owner = open_bracket(tokens, i)
-    if token.text == "(" and tokens[i - 1] and tokens[i - 1].text == "," and (tokens[1].text == "local" or tokens[1].text == "for") then
-        return "several values: local a, b, c = f(); the parts of a table are t[1], t[2]"
+    local later = false -- is there an assignment behind it?
+    for k = i + 1, #tokens do
+        later = later or tokens[k].text == "="
+    end
+    if token.text == "(" and tokens[i - 1] and tokens[i - 1].text == "," and (tokens[1].text == "local" or tokens[1].text == "for")
+        or open == "(" and token.text == "," and later and (not owner or owner.text == ",") then
+        return PAIR
     elseif open == "(" and token.text == "=" and is_value(owner) then
         local name = tokens[i - 1].text
         return string.format("options go into a table: f(x, {%s = ...})%s", name,
             (name == "dim" or name == "axis") and "; dims count from 1, -1 is the last" or "")
-    elseif open == "[" and token.text == ":" then
-        return 'ranges: x["1:2"] or x[{{1, 2}}], both ends counted from 1'
-    elseif open == "[" and token.text == "," and is_value(owner) then
+    elseif open == "[" and is_value(owner) and (token.text == ":" or token.text == "::" or token.text == ",") then
+        local first = i
+        while tokens[first - 1] ~= owner do
+            first = first - 1
+        end
+        local text, ranges = index_text(tokens, first), false
+        for k = first, #tokens do
+            ranges = ranges or tokens[k].text == ":" or tokens[k].text == "::"
+        end
+        if text and ranges then
+            return string.format('ranges are texts, counted from 1, and have both ends: %s["%s"] (?indexing)',
+                owner.kind == "name" and owner.text or "x", text)
+        elseif ranges then
+            return 'ranges: x["1:2"] or x[{{1, 2}}], both ends counted from 1'
+        end
         return 'several indices: x[{1, 2}] or x["1, 2"], counted from 1'
     elseif open == "(" and token.text == "," and not is_value(owner) then
         return "lists and tuples are tables: {1, 2}"
     elseif token.text == "[" or open == "[" and not is_value(owner) then
+        for _, one in ipairs(tokens) do
+            if one.text == "for" then
+                return "lists are made by loops: local list = {} for i = 1, 3 do list[i] = i * i end"
+            end
+        end
         return "lists: {1, 2}"
     end
 end
 
--- Does the line read as the head of a block in Python?
+-- Does the line read as the head of a block in Python, alone or with a statement behind it?
 local function is_head(tokens)
     local first, last = tokens[1], tokens[#tokens]
-    return first and last and last.text == ":" and STARTS[first.text] ~= nil
+    if not first or not STARTS[first.text] then
+        return false
+    elseif last.text == ":" then
+        return true
+    end
+    for i = 2, #tokens - 1 do
+        local text = tokens[i].text
+        if text == "do" or text == "then" or text == "=" and first.text ~= "while" then
+            return false
+        elseif text == ":" and joined(tokens[i - 1], tokens[i]) and not joined(tokens[i], tokens[i + 1]) then
+            return true
+        end
+    end
+    return false
 end
+
+-- "for i in range(2, n)" as Lua's loop, or nil.
+local function counted_loop(tokens)
+    if #tokens < 6 or tokens[1].text ~= "for" or tokens[2].kind ~= "name" or tokens[3].text ~= "in" or tokens[4].text ~= "range"
+        or tokens[5].text ~= "(" then
+        return nil
+    end
+    local arguments, depth, text = {}, 0, ""
+    for i = 5, #tokens do
+        local one = tokens[i].text
+        depth = depth + (string.find(one, "^[%(%[{]$") and 1 or string.find(one, "^[%)%]}]$") and -1 or 0)
+        if depth == 0 or depth == 1 and one == "," then
+            arguments[#arguments + 1], text = text, ""
+            if depth == 0 then
+                break
+            end
+        elseif i > 5 then
+            text = text .. one
+        end
+    end
+    local first, stop = arguments[1], arguments[2]
+    if not stop then
+        first, stop = "1", first
+    else
+        stop = math.tointeger(tonumber(stop)) and tostring(math.tointeger(tonumber(stop)) - 1) or stop .. " - 1"
+    end
+    return string.format("loops: for %s = %s, %s%s do ... end", tokens[2].text, first, stop, arguments[3] and ", " .. arguments[3] or "")
+end
+
+-- Words of Lua's that are methods in PyTorch.
+local MEMBERS = {["repeat"] = "x:rep(2, 1)", ["and"] = "x:logical_and(y)", ["or"] = "x:logical_or(y)", ["not"] = "x:logical_not()",
+    ["end"] = 'x["end"]', ["in"] = "x:isin(y)"}
 
 local function is_lambda(tokens)
     for i, token in ipairs(tokens) do
@@ -164,14 +268,21 @@ function habits.syntax(code, at)
     if is_lambda(tokens) then
         return WORDS.lambda
     elseif is_head(tokens) then
-        return STARTS[tokens[1].text]
+        return counted_loop(tokens) or STARTS[tokens[1].text]
     end
     if tokens[1].text == "#" then
         return COMMENT
+    elseif tokens[1].text == "%" then
+        return "magics (%timeit, %run, ...) are for the prompt and notebooks; in a script tide.benchmark.Timer measures"
+    elseif i > 1 and MEMBERS[tokens[i].text] and string.find(tokens[i - 1].text, "^[.:]$") then
+        return tokens[i].text .. " is a word of Lua's: " .. MEMBERS[tokens[i].text]
     end
     local found = operator_hint(tokens, i) or bracket_hint(tokens, i)
     if found then
         return found
+    end
+    if i > 1 and (tokens[i].text == "if" or tokens[i - 1].text == "if") and tokens[1].text ~= "if" then
+        return "a choice: condition and a or b"
     end
     if tokens[i].text == "else" and tokens[i - 1] and tokens[i - 1].text ~= ";" and i > 1 then
         return "a choice: condition and a or b"
@@ -192,30 +303,118 @@ local NAMES = {
     torch = "tide", np = "tide", dir = "?name", enumerate = "ipairs(list)", elif = "elseif",
     max = "math.max(a, b), of tensors x:max()", min = "math.min(a, b), of tensors x:min()", abs = "math.abs(a), of tensors x:abs()",
     zip = "for i = 1, #a do ... a[i], b[i]", deepcopy = "x:clone(), of modules net:clone()",
-    isinstance = "type(x), tide.is_tensor(x)", exit = "os.exit()",
+    isinstance = "type(x), tide.is_tensor(x), of layers tide.nn.is(m, tide.nn.Linear)", exit = "os.exit()",
+    nn = "local nn = tide.nn", F = "local F = tide.nn.functional", optim = "local optim = tide.optim", plt = "tide.plot (?matplotlib)",
+    matplotlib = "tide.plot (?matplotlib)", copy = "x:clone(), of modules net:clone()", collections = "tables: {}, {a = 1}",
+    random = "math.random(), math.random(1, 6); of tensors tide.rand, tide.randint", super = "Parent.init(self, ...) (?nn.Module)",
+    torchvision = "tide.plot.image(batch) for pictures; data sets are files that tide.load reads", numpy = "tide",
+    itertools = "loops: for i = 1, #list do ... end", functools = "functions: function(x) return f(a, x) end", time = "os.clock(), os.time()",
+    sys = "arg, os.exit, io.stderr", json = "tide.save and tide.load", re = "string.match, string.gsub, string.gmatch",
+    pd = "tide.io.read_csv", pandas = "tide.io.read_csv", sum = "a loop, of tensors x:sum()", sorted = "table.sort(list), of tensors x:sort()",
+    map = "a loop: for i, x in ipairs(list) do list[i] = f(x) end", filter = "a loop, of tensors x[mask]", reversed = "for i = #list, 1, -1 do",
+    float = "tonumber(x), of tensors x:float()", bool = "x ~= 0", tuple = "{}", set = "{[x] = true}", round = "math.floor(x + 0.5), of tensors x:round()",
+    open = "io.open(path)", input = "io.read()", repr = "tostring(x)", hasattr = "x.name ~= nil", getattr = "x[name]", setattr = "x[name] = value",
+    callable = 'type(f) == "function"', self = "function Net:forward(x), with a colon, has self", any = "a loop, of tensors x:any():item()",
+    all = "a loop, of tensors x:all():item()", device = '"cpu" or "cuda"', tqdm = "tide.progress", trange = "tide.progress",
+}
+
+-- Methods that are nil in Lua, of tables, strings and Tide's objects, and what it writes instead.
+local METHODS = {
+    keys = "for name, value in pairs(t) do", items = "for name, value in pairs(t) do", values = "for name, value in pairs(t) do",
+    append = "t[#t + 1] = value", update = "for name, value in pairs(other) do t[name] = value end", get = "t[name] or default",
+    get_lr = "scheduler:get_last_lr()", isinstance = "tide.nn.is(m, tide.nn.Linear)", extend = 'nn.class("Net"), of a list table.move',
+    expand = "parameters of that shape: Normal(tide.zeros(2), 1)", split = 'for word in s:gmatch("%S+") do', join = "table.concat(list, s)",
+    strip = 's:match("^%s*(.-)%s*$")', startswith = "s:sub(1, #start) == start", endswith = "s:sub(-#stop) == stop",
+    replace = "s:gsub(old, new)", sort = "table.sort(t)", index = "a loop over ipairs(t)", pop = "table.remove(t)", insert = "table.insert(t, at, value)",
+    remove = "table.remove(t, at)", copy = "table.move(t, 1, #t, 1, {})", numpy = "tide.save(x, path), x:tolist()",
+}
+
+-- Functions of Python's math that Lua's has not.
+local MATH = {
+    pow = "x ^ y", inf = "math.huge", nan = "0/0", e = "math.exp(1)", tau = "2 * math.pi", log2 = "math.log(x, 2)", log10 = "math.log(x, 10)",
+    log1p = "math.log(1 + x)", isnan = "x ~= x", isinf = "math.abs(x) == math.huge", isfinite = "math.abs(x) < math.huge", hypot = "(x * x + y * y) ^ 0.5",
+    trunc = "math.tointeger(x // 1)", atan2 = "math.atan(y, x)", degrees = "math.deg(x)", radians = "math.rad(x)", prod = "a loop",
+    fsum = "a loop", factorial = "a loop", comb = "a loop", gcd = "a loop", copysign = "x < 0 and -math.abs(y) or math.abs(y)",
+    sinh = "tide.sinh(x)", cosh = "tide.cosh(x)", tanh = "tide.tanh(x)", erf = "tide.erf(x)", round = "math.floor(x + 0.5)",
+    isclose = "math.abs(x - y) < 1e-9", dist = "(x - y):norm()",
 }
 
 function habits.name(name)
     return NAMES[name]
 end
 
+function habits.method(name)
+    return METHODS[name]
+end
+
+function habits.math(name)
+    return MATH[name]
+end
+
+local FORMAT = ": texts with values in them: (\"loss %.4f\"):format(loss:item())"
+
+-- What is said of a call of a value that is none, or of a loop over one.
+local function uncallable(message, line)
+    local kind, what, name = string.match(message, "attempt to call a (%S+) value %((%l[%l ]*) '([^']+)'%)")
+    if not kind or kind == "nil" then
+        return nil
+    elseif name == "for iterator" then
+        return kind == "tide.Tensor" and ": for i, row in ipairs(x) do" or ": for k, value in ipairs(list) do, or in pairs(t)"
+    elseif what == "method" or kind == "tide.Tensor" and what == "field" then
+        return string.format(": %s is a field: x.%s", name, name)
+    elseif name == "plot" then
+        return ": tide.plot.line(y), tide.plot.points(x, y), tide.plot.hist(x) draw (?tide.plot)"
+    end
+end
+
+-- Errors about an uncalled function, a loop over an iterator, an index that counts from 0.
+local function misused(message, line)
+    local got = string.match(message, "a function value %(([%a%s]+'[%w_]+')%)") or string.find(message, "got function", 1, true)
+    if string.find(message, "bad argument #1 to 'i?pairs'") or string.find(message, "bad argument #1 to 'for iterator'") then
+        if string.find(message, "got function", 1, true) or string.find(message, "got table", 1, true) then
+            return ": an iterator is called by the loop itself: for name, value in f do"
+        end
+        return string.find(message, "got nil", 1, true) and "" or nil
+    elseif string.find(message, "'integer index'", 1, true) and line and string.find(line, "%[%s*0%s*%]") then
+        return ": lists count from 1: t[1] is the first, t[#t] the last"
+    elseif string.find(message, "nil value (field 'integer index')", 1, true) then
+        return ": nothing stands at that place: t[#t] is the last"
+    elseif string.find(message, "nil value (field 'grad')", 1, true) then
+        return ": x.grad is nil until backward() fills it, and again after zero_grad()"
+    elseif got and type(got) == "string" then
+        return ": a method is called with a colon and parentheses, x:" .. string.match(got, "'([%w_]+)'") .. "()"
+    elseif got and line and string.find(line, "[%w_%]%)]%.[%a_][%w_]*%f[^%w_(]") then
+        return ": a method is called with a colon and parentheses, x:name()"
+    end
+end
+
 -- What to append to the message of an error that arose on a line of code, where `visible` are locals, or nil.
 function habits.call(message, line, visible)
-    if string.find(message, "got tide.Tensor", 1, true) then
+    local function_of_math = string.match(message, "bad argument #%d to '(%l+)' %(number expected, got tide.Tensor%)")
+    local methods = names.tide_methods()
+    if function_of_math and methods and rawget(methods, function_of_math) and rawget(math, function_of_math) then
+        return string.format(": x:%s() for the elements of a tensor, x:item() is the number of one that has one", function_of_math)
+    elseif string.find(message, "got tide.Tensor", 1, true) then
         return ": x:item() is the number of a tensor that has one element"
     elseif string.find(message, "length of a nil", 1, true) and line and string.find(line, "^%s*#%s") then
         return ": " .. COMMENT
     elseif string.find(message, "global 'f'", 1, true) and line and string.find(line, "f[\"']") then
-        return ": texts with values in them: (\"loss %.4f\"):format(loss:item())"
-    end
-    local called, field = string.match(message, "attempt to call a (%S+) value %(method '([%w_]+)'%)")
-    if called and called ~= "nil" then
-        return string.format(": %s is a field: x.%s", field, field)
+        return FORMAT
+    elseif line and string.find(line, "[\"']%s*%%") and (string.find(message, "attempt to mod a 'string'", 1, true)
+        or string.find(message, "arithmetic on a string value", 1, true)) then
+        return FORMAT
     end
     if string.find(message, "global 'help'", 1, true) then
         return ": help is the prompt's: tide -e 'help(name)', or ?name there"
-    elseif string.find(message, "call a table value (for iterator", 1, true) then
-        return ": for k, value in ipairs(list) do, or in pairs(t)"
+    end
+    local class = string.match(message, "(%u%w*): argument %d+ .*got a tensor") or string.match(message, "(%u%w*): at most 0 arguments, got")
+    local made = class and names.tide() and names.field(names.field(names.tide(), "nn"), class)
+    if type(made) == "table" and rawget(made, "is_module_class") then
+        return string.format(": a module is made first and then called: m = tide.nn.%s(...); m(x)", class)
+    end
+    local said = uncallable(message, line) or misused(message, line)
+    if said then
+        return said ~= "" and said or nil
     end
     local method = string.match(message, "([%w_]+): argument %d+ %([%w_]+%): expected an? ")
     if method and line then

@@ -123,6 +123,19 @@ local function means(name, found)
     return found and ": did you mean '" .. found .. "'?" or nil
 end
 
+-- What a module has, for a name that it has not; or nil.
+local function parts_of(name, owner)
+    local tide = names.tide()
+    if not tide or not names.field(names.field(tide, "nn"), "is_module")(owner) then
+        return nil
+    end
+    local list = {}
+    for k, part in ipairs(rawget(owner, "_names") or {}) do
+        list[k] = k <= 8 and tostring(part) or k == 9 and "..." or nil
+    end
+    return string.format(": %s has no '%s'; its parts: %s", names.meta(owner).__name, name, #list > 0 and table.concat(list, ", ") or "none")
+end
+
 -- hint(message, chunk name, line, visible): what to append to the message of an error, or nil.
 -- `visible` are the locals where it arose.
 function suggest.hint(message, chunkname, line, visible)
@@ -141,10 +154,15 @@ function suggest.hint(message, chunkname, line, visible)
     if kind == "method" and type(owner) == "table" and names.meta(owner) == nil and names.is_tensor(rawget(owner, 1)) then
         return string.format(": this is a list of %d tensors: list[1]:%s(...), or local a, b = table.unpack(list)", #owner, name)
     end
+    if kind == "field" and rawequal(owner, math) and habits.math(name) then
+        return ": Lua writes " .. habits.math(name)
+    elseif kind == "method" and habits.method(name) and not names.is_tensor(owner) then
+        return ": Lua writes " .. habits.method(name)
+    end
     local told = layers and means(kind == "global" and name, suggest.nearest(name, layers))
     if not told and owner ~= nil then
         local found = in_pytorch(name, owner)
-        told = found and ": " .. found
+        told = found and ": " .. found or parts_of(name, owner)
     end
     return told
 end
