@@ -89,7 +89,7 @@ method("save", ", str path)", "Write it to a file: .svg, .png, .pdf, .json (Vega
 -- Of any plot; of those with layers; of their axes.
 local COMMON = 'str? title=nil, str? xlabel=nil, str? ylabel=nil, int(50..4000) width=600, int(50..4000) height=300'
 local AXES = '"linear"|"log" xscale="linear", "linear"|"log" yscale="linear", list? xlim=nil, list? ylim=nil, '
-local STYLED = 'str? label=nil, list? labels=nil, str? color=nil, float(0..1)? alpha=nil'
+local STYLED = 'str? label=nil, list? labels=nil, any? color=nil, float(0..1)? alpha=nil'
 local MARKED = ', "o"|"."|"s"|"^"|"v"|"d"|"x"|"+"? marker=nil, float(0..100)? markersize=nil, data? yerr=nil'
 
 local function check_texts(o)
@@ -187,8 +187,17 @@ local function label_of(o, labels, k, n)
     return labels and labels[k] or k == 1 and o.label or n > 1 and not (o.color or o.label) and tostring(k) or nil
 end
 
-local function styled(o, layer)
-    layer.own = o.color and scene.colour(o.name, o.color)
+-- The colour of series k: option color is one for all, or a list of them.
+local function styled(o, layer, k)
+    local color = o.color
+    if type(color) == "table" then
+        color = color[k or 1] or fail("%s: option color: there is none for series %d", o.name, k or 1)
+    end
+    if color ~= nil and type(color) ~= "string" then
+        fail("%s: option color: expected the name of a colour, a list of names, one for each series%s, got %s", o.name,
+            (o.name == "points" or o.name == "scatter") and ", or the class of each point" or "", tide._describe(o.color))
+    end
+    layer.own = color and scene.colour(o.name, color)
     layer.alpha = o.alpha
     return layer
 end
@@ -208,14 +217,51 @@ local function errors_of(o, layer)
     return styled(o, { mark = "errors", x = layer.x, low = low, high = high })
 end
 
+local MOST_CLASSES = 30
+
+-- Points of which option color says the class, a number or a text each, as a series for each class: xs, ys.
+local function by_class(o, xs, ys)
+    local classes = tide.is_tensor(o.color) and o.color:reshape(-1):tolist() or o.color
+    if #ys ~= 1 or xs and #xs ~= 1 or #classes ~= ys[1]:numel() then
+        fail("%s: option color: %d classes for %d points", o.name, #classes, ys[1]:numel())
+    end
+    local rows, order = {}, {}
+    for k, class in ipairs(classes) do
+        if not rows[class] then
+            rows[class], order[#order + 1] = {}, class
+        end
+        table.insert(rows[class], k)
+    end
+    if #order > MOST_CLASSES then
+        fail("%s: option color: %d classes are more than %d: colours stand for classes, not for amounts", o.name, #order, MOST_CLASSES)
+    end
+    table.sort(order, function(a, b)
+        if type(a) == type(b) then
+            return type(a) == "number" and a < b or type(a) == "string" and tide._before(a, b)
+        end
+        return type(a) == "number"
+    end)
+    local x, new_xs, new_ys, names = xs and xs[1] or tide.arange(1, #classes + 1, { dtype = tide.float64 }), {}, {}, {}
+    for k, class in ipairs(order) do
+        local places = tide.tensor(rows[class])
+        new_xs[k], new_ys[k], names[k] = x[places], ys[1][places], type(class) == "number" and tide._number(class) or tostring(class)
+    end
+    o.color, o.labels = nil, o.labels or names
+    return new_xs, new_ys
+end
+
 -- x and y as layers of points: y alone has 1, 2, ... for x.
 local function curves(o, mark)
     local ys = data.series(o.name, o.y ~= nil and "y" or "x", o.y == nil and o.x or o.y)
     local xs = o.y ~= nil and data.series(o.name, "x", o.x) or nil
+    local list = tide.is_tensor(o.color) or type(o.color) == "table" and #o.color ~= #ys
+    if mark == "points" and list then
+        xs, ys = by_class(o, xs, ys)
+    end
     local labels, layers = data.labels(o.name, "labels", o.labels, #ys), {}
     for k, points in ipairs(data.points(o.name, xs, ys, mark == "points" or o.yerr ~= nil)) do
         local layer = styled(o, { mark = mark, x = points.x, y = points.y, all = points.all, label = label_of(o, labels, k, #ys),
-            dash = o.linestyle, width = o.linewidth, marker = o.marker, size = o.markersize })
+            dash = o.linestyle, width = o.linewidth, marker = o.marker, size = o.markersize }, k)
         layers[#layers + 1] = o.yerr ~= nil and errors_of(o, layer) or nil
         layers[#layers + 1] = layer
     end
@@ -231,7 +277,8 @@ kind("line", 'data x, data? y=nil, *, ' .. STYLED .. ', "solid"|"dashed"|"dotted
 
 for _, name in ipairs { "points", "scatter" } do
     kind(name, "data x, data? y=nil, *, " .. STYLED .. MARKED, AXES .. COMMON,
-        ("Points: %s(x, y), with several series as in line; yerr draws error bars. "
+        ("Points: %s(x, y), with several series as in line; color is that of all, a list of one for each series, or the class of each point; yerr draws "
+            .. "error bars. "
             .. "Example: tide.plot.%s(tide.randn(50), tide.randn(50), {marker = 's'})"):format(name, name),
         function(o) return curves(o, "points") end)
 end
@@ -276,7 +323,7 @@ kind("hist", 'data x, *, int(1..1000)? bins=nil, list? range=nil, bool density=f
                 end
             end
             layers[k] = styled(o, { mark = "rects", left = left, right = right, y = count, label = label_of(o, labels, k, #values),
-                faint = #counts > 1 and (k > 1 and "outline" or "filled") or nil })
+                faint = #counts > 1 and (k > 1 and "outline" or "filled") or nil }, k)
         end
         layers[1].note = left_out > 0 and ("%d not counted: nan, infinite or out of range"):format(left_out) or nil
         local figure = figure_of(o, layers)
@@ -314,16 +361,17 @@ kind("bar", "data heights, *, list? names=nil, " .. STYLED, '"linear"|"log" ysca
                 left[i], right[i] = i - 0.4 + (k - 1) * band, i - 0.4 + k * band
             end
             layers[k] = styled(o, { mark = "rects", left = left, right = right, y = v:tolist(), names = names,
-                label = label_of(o, labels, k, #values) })
+                label = label_of(o, labels, k, #values) }, k)
         end
         return figure_of(o, layers)
     end)
 
 -- ---- matrices and images ----
 
-kind("heatmap", "data x, *, float? vmin=nil, float? vmax=nil, bool numbers=false, bool? square=nil, list? names=nil", COMMON,
+kind("heatmap", 'data x, *, float? vmin=nil, float? vmax=nil, bool numbers=false, bool? square=nil, list? names=nil, '
+    .. '"viridis"|"gray"|"grey" cmap="viridis"', COMMON,
     "A matrix as colours, its first row at the top, with the number of each cell on demand; names are those of its rows and, where "
-    .. "there are as many, columns. Example: tide.plot.heatmap(tide.eye(4), {title = 'Attention', numbers = true})",
+    .. "there are as many, columns; square makes cells square. Example: tide.plot.heatmap(tide.eye(4), {title = 'Attention', numbers = true})",
     function(o)
         local m = data.matrix("heatmap", o.x)
         o.ynames = data.labels("heatmap", "names", o.names, m.shape[1])

@@ -17,6 +17,11 @@ Net(
   (last): Linear(in_features=8, out_features=1, bias=true)
 )
 
+Parts are counted in the order in which they are assigned; of several in one
+statement, self.a, self.b = A(), B(), Lua assigns the last one first, so that
+parameters come in another order: a statement each is better. A layer's class is
+asked by tide.nn.is(layer, tide.nn.Linear).
+
 A module is called as a function; `model:train()` and `model:eval()` say which
 way dropout and norms work.
 
@@ -68,6 +73,13 @@ Ranges {first, last, step} have both ends; {} is all:
  [5, 7]]
 int64 (2, 2) cpu
 
+Python's x[:-1], which leaves its end out, is x[":-2"], and x[::2] is
+x["::2"]:
+
+> tide.arange(6)[":-2"]
+[0, 1, 2, 3, 4]
+int64 (5) cpu
+
 The same as strings, "..." for all dims between:
 
 > x["1:2, 2:4:2"] == x[{{1, 2}, {2, 4, 2}}]
@@ -107,6 +119,35 @@ One number of a tensor is x[{2, 3}]:item(); many are better read at once:
 x:tolist(). By tensors of indices along a dim: x:gather(dim, index),
 x:index_select(dim, index), x:take_along_dim(index, dim),
 x:masked_select(mask), tide.where(mask, x, 0).
+## broadcasting
+Operators take shapes that fit: dims are compared from the last, and one of
+size 1, or that one side has not, is repeated for the other.
+
+> (tide.ones(3, 1) + tide.ones(4)).shape
+(3, 4)
+
+> x = tide.tensor{{1.0, 2, 3}, {4, 5, 6}}
+> x - x:mean({dim = 2, keepdim = true})
+[[-1.,  0.,  1.],
+ [-1.,  0.,  1.]]
+float32 (2, 3) cpu
+
+What does not fit is an error that names the dims. A dim of size 1 is made by
+x:unsqueeze(dim), x[":, nil"] or keepdim (?newaxis), a repeated view by
+x:expand(3, 4), tide.broadcast_to and tide.broadcast_tensors.
+## channels_last
+A memory format says how the elements of images (N, C, H, W) lie in memory, not
+what they are: "channels_last" puts the channels of a pixel side by side, which
+convolutions may like better. tide.channels_last is that string.
+
+> x = tide.randn(2, 3, 4, 4):contiguous({memory_format = "channels_last"})
+> x.shape, x:is_contiguous({memory_format = "channels_last"})
+(2, 3, 4, 4)
+true
+
+A model takes it along: model:to({memory_format = "channels_last"}); results of
+operators keep the format of what they are given. The others are
+"contiguous_format", "channels_last_3d" and "preserve_format".
 ## newaxis
 tide.newaxis in a list of indices is a new dim of one element; in a string it
 is nil (None and newaxis are read too). A nil in a list would be a hole, which
@@ -234,7 +275,8 @@ PNG, PDF, Vega-Lite (.json) or text by the ending of the name.
 > os.remove(path)
 true
 
-Colours are names, "#4c78a8", or C0 to C9; a table of counts is
+Classes in colours: tide.plot.points(x, y, {color = labels}), a number or a text
+for each point. Colours are names, "#4c78a8", or C0 to C9; a table of counts is
 tide.plot.confusion(targets, predictions, {names = {...}}). See also
 tide.display, tide.interact, tide.progress.
 ## pytorch
@@ -244,6 +286,8 @@ one what it is here. What differs:
   PyTorch                                 Tide
   x[0], x[:, -1], x[None]                 x[1], x[":, -1"], x["nil"]       counted from 1
   x[1:3]                                  x["2:3"]                         both ends belong to a range
+  x[:-1], x[::2]                          x[":-2"], x["::2"]
+  isinstance(m, nn.Linear)                tide.nn.is(m, tide.nn.Linear)
   x.sum(dim=0, keepdim=True)              x:sum(1, {keepdim = true})       methods by a colon, options in a table
   x > 0, x == y                           x:gt(0), x:eq(y)                 Lua compares to one boolean
   x += 1                                  x:add_(1)
@@ -268,6 +312,7 @@ one what it is here. What differs:
   print(x.shape), len(x)                  x.shape, #x
   B, T = x.shape                          B, T = x.shape:unpack()
   x.max(1).values, a, b = x.split(2)      values, places = x:max(2), a, b = table.unpack(x:split(2))
+  out, (h, c) = lstm(x)                   out, state = lstm(x); h, c = state[1], state[2]
   copy.deepcopy(net)                      net:clone()
   cross_entropy's classes from 0          classes from 1
 

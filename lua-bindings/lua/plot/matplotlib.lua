@@ -20,9 +20,10 @@ local NAMES = {
     text = "the option title", annotate = "the option label", stackplot = "tide.plot.band of sums",
 }
 
-local OPTIONS = { c = "color, of one series; classes are series: points({x1, x2}, {y1, y2}, {labels = {...}})", lw = "linewidth", ls = "linestyle", ms = "markersize", figsize = "width and height, in pixels", ec = "color", fc = "color",
+local OPTIONS = { c = "color: a name, a list of one for each series, or the class of each point", aspect = "square = true", origin = "none: the first row is at the top",
+    ax = "a layer: plots are added with +", density = "density of tide.plot.hist", colors = "color", norm = "vmin and vmax", lw = "linewidth", ls = "linestyle", ms = "markersize", figsize = "width and height, in pixels", ec = "color", fc = "color",
     edgecolor = "color", facecolor = "color", s = "markersize", ncols = "columns", fmt = "color, marker and linestyle", capsize = "yerr",
-    xerr = "yerr", tick_label = "names", cmap = "none: heat maps have one scale of colours", annot = "numbers = true", interpolation =
+    xerr = "yerr", tick_label = "names", cmap = "that of tide.plot.heatmap, \"viridis\" or \"gray\"", annot = "numbers = true", interpolation =
         "none: pixels are never smoothed", dpi = "width and height, in pixels", opacity = "alpha" }
 
 --- name(name), option(name): what to say of it, or nil.

@@ -10,19 +10,21 @@ local CELLS = 2500 -- of a heat map that Vega-Lite draws cell by cell
 local NUMBERS = 900 -- cells with numbers in them
 local LONGEST = 8 -- times as long as wide: a matrix with cells that are squares
 
--- 256 colours between those.
-local function colour_table()
-    local anchors = tide.tensor(VIRIDIS, { dtype = tide.float32 })
+local GRAYS = { { 0, 0, 0 }, { 255, 255, 255 } }
+
+-- 256 colours between those of a scale.
+local function colour_table(cmap)
+    local anchors = tide.tensor(cmap == "viridis" and VIRIDIS or GRAYS, { dtype = tide.float32 })
     return tide.nn.functional.interpolate(anchors:t():unsqueeze(1), { size = 256, mode = "linear", align_corners = true })
         :squeeze(1):t():round():to(tide.uint8)
 end
 
 -- A matrix as pixels (rows, columns, 3); what is no number is grey.
-local function coloured(m, low, high)
+local function coloured(m, low, high, cmap)
     local half = math.max(high / 2 - low / 2, 5e-324)
     local share = ((m / 2 - low / 2) / half):clamp(0, 1)
     local index = (tide.nan_to_num(share, 0) * 255 + 0.5):floor():to(tide.int64) + 1
-    local picture = colour_table():index_select(1, index:reshape(-1)):reshape(m.shape[1], m.shape[2], 3)
+    local picture = colour_table(cmap):index_select(1, index:reshape(-1)):reshape(m.shape[1], m.shape[2], 3)
     return tide.where(m:isnan():unsqueeze(3), tide.tensor(160, { dtype = tide.uint8 }), picture):contiguous()
 end
 
@@ -97,7 +99,8 @@ function matrix.heatmap(name, m, o)
         fail("%s: option numbers: %d cells are more than %d", name, m:numel(), NUMBERS)
     end
     local low, high = matrix.range(name, m, o.vmin, o.vmax)
-    fig.cells = { low = low, high = high, matrix = {} }
+    local cmap = o.cmap or "viridis"
+    fig.cells = { low = low, high = high, matrix = {}, scheme = cmap == "viridis" and cmap or "greys" }
     if fig.empty then
         fig.picture = function() return "no data" end
         return fig
@@ -108,18 +111,18 @@ function matrix.heatmap(name, m, o)
     end
     fig.shape = square and columns / rows or nil
     local cells = fig.cells
-    cells.pixels = coloured(shrink(m), low, high)
+    cells.pixels = coloured(shrink(m), low, high, cmap)
     cells.matrix = m:numel() <= CELLS and m:tolist() or nil
     if o.numbers then
         cells.numbers, cells.light = number_texts(m), light_cells(cells.pixels)
     end
     local low_text, high_text = tide._number(low, 4), tide._number(high, 4)
-    fig.bar = { low = low_text, high = high_text, pixels = colour_table():flip(1):unsqueeze(2):contiguous() }
+    fig.bar = { low = low_text, high = high_text, pixels = colour_table(cmap):flip(1):unsqueeze(2):contiguous() }
     fig.picture = function(columns)
         if cells.numbers then
             return matrix.numbers_text(fig, o.xnames, o.ynames)
         end
-        return matrix.text(m, low, high, columns) .. "\n" .. ("%s (dark) to %s (light)"):format(low_text, high_text)
+        return matrix.text(m, low, high, columns, cmap) .. "\n" .. ("%s (dark) to %s (light)"):format(low_text, high_text)
     end
     return fig
 end
@@ -129,9 +132,9 @@ local function colours_wanted()
     return f.color and not f.notebook
 end
 
---- text(m, low, high, columns): a matrix in a terminal's cells; small ones have cells of two columns.
-function matrix.text(m, low, high, columns)
-    local picture = colours_wanted() and coloured(shrink(m), low, high) or tide._require("plot.pixels").of(shrink(m), "heatmap", low, high)
+--- text(m, low, high, columns, cmap): a matrix in a terminal's cells; small ones have cells of two columns.
+function matrix.text(m, low, high, columns, cmap)
+    local picture = colours_wanted() and coloured(shrink(m), low, high, cmap or "viridis") or tide._require("plot.pixels").of(shrink(m), "heatmap", low, high)
     if m.shape[2] <= 40 then
         picture = picture:repeat_interleave(2, 2):repeat_interleave(2, 1)
     end

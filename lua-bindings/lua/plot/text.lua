@@ -45,7 +45,7 @@ local Canvas = {}
 Canvas.__index = Canvas
 
 local function new_canvas(columns, rows)
-    return setmetatable({ columns = columns, rows = rows, bits = {}, colours = {} }, Canvas)
+    return setmetatable({ columns = columns, rows = rows, bits = {}, colours = {}, signs = {} }, Canvas)
 end
 
 -- A dot at (x, y), counted from 0 at the bottom left.
@@ -58,6 +58,24 @@ function Canvas:dot(x, y, colour)
     local cell = top // 4 * self.columns + x // 2
     self.bits[cell] = (self.bits[cell] or 0) | BITS[x % 2 + 1][top % 4 + 1]
     self.colours[cell] = colour
+end
+
+-- A character in the place of a cell's dots.
+function Canvas:sign(x, y, sign, colour)
+    x, y = math.floor(x + 0.5), math.floor(y + 0.5)
+    if x >= 0 and y >= 0 and x < 2 * self.columns and y < 4 * self.rows then
+        local cell = (4 * self.rows - 1 - y) // 4 * self.columns + x // 2
+        self.signs[cell], self.bits[cell], self.colours[cell] = sign, self.bits[cell] or 0, colour
+    end
+end
+
+-- Dots of what lies behind: in cells alone that have none yet.
+function Canvas:lay_behind(behind)
+    for cell, bits in next, behind.bits do
+        if not self.bits[cell] then
+            self.bits[cell], self.colours[cell] = bits, behind.colours[cell]
+        end
+    end
 end
 
 -- The part of a segment that is on the canvas, as shares of it; nil: none of it is.
@@ -104,7 +122,7 @@ function Canvas:lines()
         for column = 0, self.columns - 1 do
             local cell = row * self.columns + column
             local bits = self.bits[cell]
-            cells[column + 1] = bits and paint(self.colours[cell], utf8.char(0x2800 + bits)) or " "
+            cells[column + 1] = bits and paint(self.colours[cell], self.signs[cell] or utf8.char(0x2800 + bits)) or " "
             last = bits and column + 1 or last
         end
         lines[row + 1] = table.concat(cells, "", 1, last)
@@ -143,10 +161,15 @@ function drawers.line(fig, canvas, layer, colour, every)
     end
 end
 
-function drawers.points(fig, canvas, layer, colour)
+function drawers.points(fig, canvas, layer, colour, _, sign)
     for k, v in ipairs(layer.y) do
         if fig.x:holds(layer.x[k]) and fig.y:holds(v) then
-            canvas:dot(across(fig, canvas, layer.x[k]), up(fig, canvas, v), colour)
+            local x, y = across(fig, canvas, layer.x[k]), up(fig, canvas, v)
+            if sign then
+                canvas:sign(x, y, sign, colour)
+            else
+                canvas:dot(x, y, colour)
+            end
         end
     end
 end
@@ -233,12 +256,45 @@ local function dots_of(every) return every == 1 and "⠒⠒" or every == 2 and "
 
 local KEYS = { points = "⠶", band = "⢕", errors = "⡇", rects = "⣿" }
 
+-- What a marker looks like, and what series have one after the other where there are no colours.
+local MARKERS = { o = "o", ["."] = "·", s = "■", ["^"] = "▲", v = "▼", d = "◆", x = "×", ["+"] = "+" }
+local SIGNS = { "o", "×", "+", "▲", "■", "◆", "*", "#", "%", "@" }
+
+-- Signs by layer: of points that ask for a marker, of all others too where there are several series and no colours.
+local function signs_of(fig, color)
+    local signs, named, n = {}, 0, 0
+    for _, layer in ipairs(fig.layers) do
+        named = named + ((layer.mark == "points" or layer.mark == "line") and 1 or 0)
+    end
+    for _, layer in ipairs(fig.layers) do
+        if layer.mark == "points" or layer.mark == "line" and named > 1 and not color then
+            n = n + 1
+            signs[layer] = MARKERS[layer.marker] or not color and named > 1
+                and (layer.mark == "points" and SIGNS[(n - 1) % #SIGNS + 1] or string.char(97 + (n - 1) % 26)) or nil
+        end
+    end
+    return signs
+end
+
+-- The sign of a curve, at places so far apart that the curve is seen.
+local function sign_curve(fig, canvas, layer, sign, colour, n)
+    local free = 6 * (n % 5)
+    for k, v in ipairs(layer.y) do
+        local x, y = across(fig, canvas, layer.x[k]), up(fig, canvas, v)
+        if x and y and not far(x) and not far(y) and x >= free then
+            canvas:sign(x, y, sign, colour)
+            free = x + 30
+        end
+    end
+end
+
 -- What names the layers, as long as there is room.
-local function legend(fig, columns, color, everies)
+local function legend(fig, columns, color, everies, signs)
     local parts, used = {}, 0
     for _, entry in ipairs(fig.legend) do
         local layer = entry.layers[#entry.layers]
-        local key = KEYS[layer.mark] or dots_of(everies[layer])
+        local sign = signs and signs[layer]
+        local key = sign and (layer.mark == "line" and sign .. dots_of(everies[layer]) or sign) or KEYS[layer.mark] or dots_of(everies[layer])
         local label = cut(entry.label, 24)
         used = used + width_of(key) + width_of(label) + 4
         if used > columns + 3 and #parts > 0 then
@@ -253,12 +309,22 @@ end
 local function draw_dots(fig, columns, color)
     local labels, widest = y_labels(fig, HEIGHT)
     local canvas = new_canvas(math.max(10, columns - widest - 2), HEIGHT)
-    local everies, lines_so_far = {}, 0
-    for _, layer in ipairs(fig.layers) do
-        lines_so_far = lines_so_far + (layer.mark == "line" and 1 or 0)
-        everies[layer] = color and 1 or math.min(lines_so_far, 3)
-        drawers[layer.mark](fig, canvas, layer, color and ansi(layer.colour), everies[layer])
+    local behind = new_canvas(canvas.columns, HEIGHT)
+    local everies, lines_so_far, signs = {}, 0, signs_of(fig, color)
+    for _, mark in ipairs { "others", "points" } do -- which stand out
+        for _, layer in ipairs(fig.layers) do
+            local colour = color and ansi(layer.colour)
+            if (layer.mark == "points") == (mark == "points") then
+                lines_so_far = lines_so_far + (layer.mark == "line" and 1 or 0)
+                everies[layer] = color and 1 or math.min(lines_so_far, 3)
+                drawers[layer.mark](fig, layer.mark == "band" and behind or canvas, layer, colour, everies[layer], signs[layer])
+                if layer.mark == "line" and signs[layer] then
+                    sign_curve(fig, canvas, layer, signs[layer], colour, lines_so_far)
+                end
+            end
+        end
     end
+    canvas:lay_behind(behind)
     local lines = canvas:lines()
     if fig.empty then
         lines[HEIGHT // 2] = centre("no data", canvas.columns)
@@ -272,7 +338,7 @@ local function draw_dots(fig, columns, color)
         lines[#lines + 1] = (" "):rep(widest + 2) .. centre(fig.xlabel, canvas.columns)
     end
     if #fig.legend > 0 then
-        lines[#lines + 1] = (" "):rep(widest + 2) .. legend(fig, canvas.columns, color, everies)
+        lines[#lines + 1] = (" "):rep(widest + 2) .. legend(fig, canvas.columns, color, everies, signs)
     end
     return lines, widest + 2
 end

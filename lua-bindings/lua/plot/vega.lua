@@ -139,7 +139,7 @@ local function matrix_layers(fig, height)
     local layers = { {
         mark = { type = "rect", tooltip = true },
         encoding = { x = x, y = y, color = { field = "v", type = "quantitative", legend = { title = null, gradientLength = height },
-            scale = { scheme = "viridis", domain = list { cells.low, cells.high } } } },
+            scale = { scheme = cells.scheme, reverse = cells.scheme == "greys" or nil, domain = list { cells.low, cells.high } } } },
     } }
     layers[2] = cells.numbers and {
         mark = { type = "text" },

@@ -20,7 +20,7 @@ Tide: tensors, gradients and networks, in Lua 5.4. Everything counts from 1.
 
 ?name     what a name is: ?tide, ?tide.conv2d, ?x; ??name shows its source too
 ?page     ?nn.Module (a layer of one's own), ?indexing, ?newaxis, ?options, ?dtype, ?loops (batches), ?pytorch
-/words    what has these words in its name or doc; ?tide.*conv*, *int*? names by a pattern
+/ words   /conv stride: what has these words in its name or doc; ?tide.*conv*, *int*? names by a pattern
 Tab       what may stand here        %lsmagic  commands of the session (%who, %timeit, ...)
 _, __     the last two values        Out[n], In[n]  the value and the text of an input
 Locals at the top of an input stay in sight of the next ones; a ; at its end shows nothing.

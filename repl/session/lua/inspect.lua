@@ -243,6 +243,38 @@ local function magic_text(code)
     return import("magics").doc(name or "")
 end
 
+-- Other words for pages.
+local PAGES = {slicing = "indexing", slice = "indexing", slices = "indexing", ranges = "indexing", masks = "indexing", broadcast = "broadcasting",
+    memory_format = "channels_last", contiguous_format = "channels_last", batches = "loops", training = "loops", DataLoader = "loops",
+    dtypes = "dtype", keepdim = "options", pyplot = "matplotlib", plotting = "matplotlib", torch = "pytorch"}
+
+-- Rooms in which a name by itself is looked for.
+local ROOMS = {"tide.", "tide.nn.", "tide.nn.functional.", "tide.optim.", "tide.optim.lr_scheduler.", "tide.utils.", "tide.linalg.", "tide.distributions.",
+    "tide.nn.utils.", "tide.nn.init.", "tide.profiler.", "tide.benchmark.", "tide.autograd.", "tide.plot.", "tide.special.", "tide.io."}
+
+-- The full name of what tide has under a name that stands for nothing here, as nn.Linear, F.relu or checkpoint; or nil.
+local function full_name(name)
+    local tide = names.tide()
+    local head = string.match(name, "^[%a_][%w_]*")
+    local _, declared = locals()
+    if not tide or not head or head == "tide" or declared[head] or names.field(user, head) ~= nil then
+        return nil
+    end
+    name = string.gsub(string.gsub(name, "^F%.", "nn.functional."), "^plt%.", "plot.")
+    local field = string.match(name, "^Tensor[.:]([%w_]+)$") or string.match(name, "^x[.:]([%w_]+)$")
+    if field then
+        return rawget(names.tide_methods(), field) ~= nil and "tide._methods." .. field or nil
+    end
+    for _, room in ipairs(string.find(name, "[.:]") and {"tide."} or ROOMS) do
+        local tokens = names.tokens(room .. name)
+        local ok, value = pcall(names.value_at, tokens, #tokens)
+        if ok and value ~= nil then
+            return room .. name
+        end
+    end
+    return names.tide_methods()[name] ~= nil and "tide._methods." .. name or nil
+end
+
 -- The page of help under a name, or about a value that is none of its own (tide.newaxis, the class of modules); or nil.
 local function page_of(name, value)
     local tide = names.tide()
@@ -250,10 +282,11 @@ local function page_of(name, value)
     if type(pages) ~= "table" then
         return nil
     elseif value == nil then
-        return pages[name]
+        return pages[name] or pages[PAGES[name]]
     end
     local nn = rawget(tide, "nn")
     return rawequal(value, tide.newaxis) and pages.newaxis
+        or type(value) == "string" and string.find(name, "^tide%.") and (pages[value] or pages[PAGES[value]])
         or type(nn) == "table" and rawequal(value, nn.Module) and pages["nn.Module"] or nil
 end
 
@@ -296,6 +329,12 @@ function inspect.inspect(code, cursor, detail)
     local page = page_of(name, value)
     if page then
         return page
+    elseif value == nil then
+        local full = full_name(name)
+        local magic = first == at and not full and magic_text("%" .. name)
+        if full or magic then
+            return magic or inspect.inspect(full, #full, detail)
+        end
     end
     if value == nil and string.find(name, "^advice%.") and names.tide() then -- its pages, without the room in front
         value = rawget(names.tide().advice, tokens[at].text)
