@@ -374,6 +374,12 @@ local function number_text(self, grid, m)
 end
 
 -- The best of a column (of a row with rowwise) is green, twice and five times as slow are dim and plain red.
+-- Colours go to who shows them: a terminal, a notebook.
+local function shows_colors()
+    local frontend = tide._frontend and tide._frontend() or {}
+    return frontend.color or frontend.notebook
+end
+
 local function color_of(self, grid, m, threads, row, column)
     local best = math.huge
     for _, other in ipairs(self.rowwise and grid.columns or grid.rows) do
@@ -394,7 +400,7 @@ local function lines_of(self, grid, visit)
                 local m = cell(grid, threads, row, column)
                 any = any or m ~= nil
                 texts[k] = m and number_text(self, grid, m) or ""
-                colors[k] = m and self.colored and color_of(self, grid, m, threads, row, column) or false
+                colors[k] = m and self.colored and shows_colors() and color_of(self, grid, m, threads, row, column) or false
             end
             if any then
                 visit(nil, row, texts, colors)

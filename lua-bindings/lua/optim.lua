@@ -443,6 +443,17 @@ local function load_state_dict(self, dict)
 end
 method("load_state_dict", ", table dict)", "Take over a state_dict's options and states.", load_state_dict)
 
+local function option_text(value)
+    if type(value) ~= "table" or getmetatable(value) ~= nil then
+        return type(value) == "number" and tide._number(value) or tostring(value)
+    end
+    local texts = {}
+    for k, v in ipairs(value) do
+        texts[k] = option_text(v)
+    end
+    return "{" .. table.concat(texts, ", ") .. "}"
+end
+
 function Optimizer:__tostring()
     local lines = { self.__name .. " (" }
     for g, group in ipairs(self.param_groups) do
@@ -454,8 +465,7 @@ function Optimizer:__tostring()
         table.sort(names, tide._before)
         for _, name in ipairs(names) do
             local value = group[name]
-            lines[#lines + 1] = ("    %s: %s"):format(name,
-                type(value) == "number" and tide._number(value) or tostring(value))
+            lines[#lines + 1] = ("    %s: %s"):format(name, option_text(value))
         end
     end
     lines[#lines + 1] = ")"

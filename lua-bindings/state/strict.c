@@ -143,9 +143,31 @@ static void push_named(lua_State *L, lua_CFunction fn, const char *module) {
     tide_push_function(L, fn, 1);
 }
 
+/* __tostring of a module: "<module tide.optim: what it is>". */
+static int module_tostring(lua_State *L) {
+    enum { MOST = 100 };
+    const char *doc = "", *name = lua_tostring(L, lua_upvalueindex(UP_MODULE));
+    lua_settop(L, 1);
+    push_tide(L);
+    lua_getfield(L, -1, "_doc");
+    lua_pushvalue(L, 1);
+    if (lua_pcall(L, 1, 1, 0) == LUA_OK && lua_istable(L, -1) &&
+        lua_getfield(L, -1, "doc") == LUA_TSTRING)
+        doc = lua_tostring(L, -1);
+    size_t len = strcspn(doc, "\n"), cut = len;
+    while (cut > MOST || (cut < len && (doc[cut] & 0xC0) == 0x80))
+        cut--;
+    lua_pushlstring(L, doc, cut);
+    lua_pushfstring(L, "<module %s%s%s%s>", name, cut ? ": " : "", lua_tostring(L, -1),
+                    cut < len ? "..." : "");
+    return 1;
+}
+
 void tide_set_newindex(lua_State *L) {
     push_named(L, add_to_tide, "tide");
     lua_setfield(L, -2, "__newindex");
+    push_named(L, module_tostring, "tide");
+    lua_setfield(L, -2, "__tostring");
 }
 
 /* The table at idx, if it has no metatable of its own, and the modules in it. */
@@ -155,7 +177,9 @@ static void seal(lua_State *L, int idx, const char *module, int depth) {
         return;
     }
     luaL_checkstack(L, 10, NULL);
-    lua_createtable(L, 0, 2);
+    lua_createtable(L, 0, 3);
+    push_named(L, module_tostring, module);
+    lua_setfield(L, -2, "__tostring");
     push_named(L, fail_member, module);
     lua_setfield(L, -2, "__index");
     push_named(L, add_member, module);

@@ -12,6 +12,7 @@
 #include "repl/session/state.h"
 
 #include "lua-bindings/call/function.h"
+#include "lua-bindings/state/state.h"
 
 #include <lauxlib.h>
 #include <string.h>
@@ -196,6 +197,12 @@ static bool is_silent_table(lua_State *L, int index) {
     return silent;
 }
 
+/* Is it a tensor whose rows stand below each other, so that none may have anything before it? */
+static bool has_rows(lua_State *L, int index) {
+    const td_tensor *x = lua_isuserdata(L, index) ? tide_to_tensor(L, index) : NULL;
+    return x && x->ndim > 1 && x->numel > 1;
+}
+
 /* Where `whole`, tables are shown by what they hold. */
 static int print_values(lua_State *L, bool whole) {
     tide_session *s = session_of(L);
@@ -204,7 +211,7 @@ static int print_values(lua_State *L, bool whole) {
     luaL_buffinit(L, &text);
     for (int i = 1; i <= n; i++) {
         if (i > 1)
-            luaL_addchar(&text, '\t');
+            luaL_addchar(&text, has_rows(L, i) ? '\n' : '\t');
         if (whole && is_silent_table(L, i))
             display_push_plain(L, i);
         else
@@ -298,7 +305,7 @@ static int tide_frontend_table(lua_State *L) {
     lua_createtable(L, 0, 4);
     lua_pushboolean(L, f->interactive);
     lua_setfield(L, -2, "interactive");
-    lua_pushboolean(L, f->color);
+    lua_pushboolean(L, f->color && (f->interactive || f->notebook)); /* of standard output */
     lua_setfield(L, -2, "color");
     lua_pushboolean(L, f->notebook);
     lua_setfield(L, -2, "notebook");

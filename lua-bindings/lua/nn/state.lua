@@ -126,6 +126,17 @@ local function compare(own, dict)
 end
 
 -- Nothing is changed when names or shapes don't agree.
+-- What load_state_dict gives: names that were missing, and those that nothing is called.
+local Loaded = { __name = "loaded" }
+
+function Loaded:__tostring()
+    local texts = {}
+    for _, name in ipairs { "missing_keys", "unexpected_keys" } do
+        texts[#texts + 1] = #self[name] > 0 and ("%s: %s"):format(name, table.concat(self[name], ", ")) or nil
+    end
+    return #texts > 0 and table.concat(texts, "; ") or "all keys matched"
+end
+
 local function load(walk, self, dict, strict)
     local own = state_of(walk, self, "")
     local missing, unexpected, other = compare(own, dict)
@@ -148,7 +159,7 @@ local function load(walk, self, dict, strict)
             x:copy_(dict[name])
         end
     end
-    return { missing_keys = missing, unexpected_keys = unexpected }
+    return setmetatable({ missing_keys = missing, unexpected_keys = unexpected }, Loaded)
 end
 
 return function(_, base)

@@ -194,7 +194,29 @@ method("load_state_dict", ", table dict)", "Take over what state_dict said; noth
         take_state(self, dict)
     end)
 
-function Scheduler:__tostring() return self.__name .. "()" end
+local function setting_text(value)
+    if type(value) == "table" and getmetatable(value) == nil then
+        local texts = {}
+        for k, v in ipairs(value) do
+            texts[k] = setting_text(v)
+        end
+        return "{" .. table.concat(texts, ", ") .. "}"
+    end
+    return math.type(value) and tide._number(value) or type(value) == "string" and ('"%s"'):format(value) or tostring(value)
+end
+
+-- Its class with its settings, but for the optimizer and what steps change.
+function Scheduler:__tostring()
+    local texts = {}
+    for _, name in ipairs(self.settings or {}) do
+        local value = rawget(self, name)
+        local shown = math.type(value) or type(value) == "string" or type(value) == "boolean" or type(value) == "table" and math.type(value[1])
+        if name ~= "last_epoch" and shown then
+            texts[#texts + 1] = ("%s=%s"):format(name, setting_text(value))
+        end
+    end
+    return ("%s(%s)"):format(self.__name, table.concat(texts, ", "))
+end
 
 -- ---- classes ----
 
@@ -205,6 +227,7 @@ local schedulers = {}
 local function define(c)
     local name, read = c.schema:match("^%w+"), declare(c.schema, c.doc)
     c.__name, c.__index, c.__tostring = name, c, Scheduler.__tostring
+    c.settings = tide._doc(read).params
     schedulers[name] = setmetatable(c, { __index = Scheduler, __call = function(class, ...)
         local self = setmetatable(read(...), class)
         if class.init then

@@ -167,7 +167,7 @@ function matrix.numbers_text(fig, xnames, ynames)
             end
         end
         local name = ynames and ynames[i] or tostring(i)
-        lines[i] = (" "):rep(left - utf8.len(name)) .. name .. " │" .. table.concat(parts)
+        lines[i] = ((" "):rep(left - utf8.len(name)) .. name .. " │" .. table.concat(parts)):gsub(" +$", "")
     end
     table.insert(lines, 1, (" "):rep(left + 2) .. (table.concat(head):gsub("%s+$", "")))
     if fig.ylabel then

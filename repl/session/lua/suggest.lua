@@ -198,6 +198,11 @@ function suggest.unknown(path)
         return "nothing is known of '" .. path .. "'" .. (means(path, found) or "")
     end
     local owner
+    local head = tokens[1] and tokens[1].text
+    local known = select(2, locals())[head] or names.field(user, head) ~= nil
+    if not known and names.tide() and head ~= "tide" and names.field(names.tide(), head) ~= nil then
+        return (string.gsub(suggest.unknown("tide." .. path), "'tide." .. string.gsub(path, "%p", "%%%0") .. "'", "'" .. path .. "'"))
+    end
     if last and last.kind == "name" and #tokens > 2 then
         owner = names.value_at(tokens, #tokens - 2)
     end
