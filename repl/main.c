@@ -230,8 +230,8 @@ static int run_script(tide_session *s, const char *path, options *o) {
     return finish(&r, o);
 }
 
-/* All of standard input. */
-static int run_input(tide_session *s, options *o) {
+/* All of standard input; `shows`: as at the prompt, the last expression of a script too. */
+static int run_input(tide_session *s, bool shows, options *o) {
     char *text = NULL;
     size_t len = 0, room = 0, n = 1;
     while (n > 0) {
@@ -246,7 +246,7 @@ static int run_input(tide_session *s, options *o) {
         }
         len += n = fread(text + len, 1, room - len, stdin);
     }
-    if (!tide_session_set_text(s, text, len)) {
+    if (!tide_session_set_text(s, text, len, shows)) {
         fputs("tide: out of memory\n", stderr);
         return 1;
     }
@@ -474,11 +474,11 @@ static int run(tide_session *s, int argc, char **argv, options *o) {
         return code;
     bool piped = o->script && strcmp(argv[o->script], "-") == 0;
     if (piped && (code < 0 || o->interactive))
-        code = run_input(s, o);
+        code = run_input(s, false, o);
     else if (o->script && (code < 0 || o->interactive))
         code = run_script(s, argv[o->script], o);
     else if (!o->has_code && !o->interactive && !isatty(STDIN_FILENO))
-        code = run_input(s, o);
+        code = run_input(s, true, o);
     else if (!o->has_code && !o->interactive)
         return run_prompt(s, o);
     if (o->interactive && !o->left)

@@ -29,7 +29,8 @@ static int find_param(const td_op *op, const char *name) {
                                             {"cache_enabled", "cache"},
                                             {"map_location", "device"},
                                             {"group_by_input_shape", "group_by_shape"},
-                                            {"sep", "delimiter"}};
+                                            {"sep", "delimiter"},
+                                            {"repeat", "repeats"}};
     int k = param_named(op, name);
     for (size_t other = 0; k < 0 && other < sizeof others / sizeof *others; other++)
         if (!strcmp(others[other][0], name))

@@ -47,7 +47,7 @@ local function is_group(value) return type(value) == "table" and not tide.is_ten
 -- A group's own options, with those of the optimizer where it has none.
 local function read_group(class, k, given, defaults)
     if not is_group(given) then
-        fail("%s: group %d of parameters: expected {params = list, lr = ...}, got %s: %s(model:parameters(), {lr = 0.1}) has one group",
+        fail("%s: group %d: expected {params = {...}, ...}, got %s (parameters of one group are one list: %s(model:parameters(), {lr = 0.1}))",
             class.__name, k, tide._describe(given), class.__name)
     end
     local merged = {}

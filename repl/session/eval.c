@@ -344,8 +344,8 @@ static int script_body(lua_State *L) {
     return 0;
 }
 
-/* Pushes the function that the whole text is: an expression, or a script, whose last expression is
- * its value; false: no chunk of Lua. */
+/* Pushes the function that the whole text is: an expression, or a script, whose last expression may
+ * be its value; false: no chunk of Lua. */
 static bool push_whole(lua_State *L, const char *code, size_t len) {
     const char *prefix;
     if (compile_expression(L, code, len, SOURCE_STDIN, &prefix) == LUA_OK)
@@ -357,7 +357,8 @@ static bool push_whole(lua_State *L, const char *code, size_t len) {
         lua_settop(L, 1);
         return false;
     }
-    if (compile_input(L, code + skip, len - skip, SOURCE_STDIN, false, &prefix) == LUA_OK)
+    if (session_of(L)->text.shows &&
+        compile_input(L, code + skip, len - skip, SOURCE_STDIN, false, &prefix) == LUA_OK)
         lua_replace(L, 2);
     lua_settop(L, 2); /* what is too large with a value is a script without one, as is bytecode */
     return true;

@@ -121,9 +121,10 @@ void tide_session_eval(tide_session *s, const char *code, size_t len, bool silen
 /* Run a script with `arg` set as lua5.4 does (argv[0] is the script's path). */
 void tide_session_run_file(tide_session *s, const char *path, int argc, char *const *argv,
                            tide_result *r);
-/* What came by standard input (malloc'ed, stolen), for tide_session_run_text; false: no memory. */
-bool tide_session_set_text(tide_session *s, char *text, size_t len);
-/* Run it: a text that is one chunk of Lua as a script whose last expression is its value, any other
+/* What came by standard input (malloc'ed, stolen), for tide_session_run_text; `shows`: the last
+ * expression of a script is its value. False: no memory. */
+bool tide_session_set_text(tide_session *s, char *text, size_t len, bool shows);
+/* Run it: a text that is one chunk of Lua as a script (an expression has its value), any other
  * input by input, as the prompt takes them, one with each call. False: nothing is left to run. */
 bool tide_session_run_text(tide_session *s, tide_result *r);
 void tide_result_clear(tide_result *r);

@@ -30,6 +30,7 @@ struct tide_session {
     struct {               /* text.c: what came by standard input; code is NULL: nothing did */
         char *code, *rest; /* as it came; and the input of now, with newlines before it */
         size_t len, at;    /* at: where the next input begins */
+        bool shows;        /* a script's last expression too */
         size_t lines;      /* newlines before that */
     } text;
 

@@ -10,13 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool tide_session_set_text(tide_session *s, char *text, size_t len) {
+bool tide_session_set_text(tide_session *s, char *text, size_t len, bool shows) {
     const char *code = text;
     text_free(s);
     char *plain = transcript_plain(&code, &len);
     s->text.code = malloc(len + 1);
     s->text.rest = malloc(len + 1);
     s->text.len = len;
+    s->text.shows = shows;
     bool ok = s->text.code && s->text.rest;
     if (ok && len > 0)
         memcpy(s->text.code, code, len);

@@ -6,7 +6,7 @@ local cases = {
     -- types, counts, names
     { function() tide.sin() end, "sin: argument 1 (x): expected a tensor, got nothing" },
     { function() tide.sin("x") end, "got string \"x\"" },
-    { function() tide.ones(2):sin(1) end, "at most 1 arguments, got 2" },
+    { function() tide.ones(2):sin(1) end, "at most 0 arguments, got 1" },
     { function() tide.zeros(2, { dtpye = tide.float32 }) end, "did you mean 'dtype'?" },
     { function() tide.zeros(2, { dtype = "float33" }) end, "dtype" },
     { function() tide.zeros({ 2, "a" }) end, "size" },

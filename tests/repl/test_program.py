@@ -52,7 +52,9 @@ class Program(unittest.TestCase):
         self.check(self.tide(stdin="math.max(1, 7)"), 0, "7\n")
         self.check(self.tide(stdin="x = 20\nx + 1\n"), 0, "21\n")
         self.check(self.tide(stdin="#!/usr/bin/tide\nlocal x = 2\nprint(x)\n"), 0, "2\n")
-        self.check(self.tide("-", stdin="1+1\n"), 1, "", "SyntaxError")
+        self.check(self.tide("-", stdin="1+1\n"), 0, "2\n")
+        self.check(self.tide(stdin="x = 20\nmath.max(x, 1)\n"), 0, "20\n")
+        self.check(self.tide("-", stdin="x = 20\nmath.max(x, 1)\n"), 0, "")
         self.check(self.tide(stdin="x = = 1"), 1, "", "    x = = 1\n        ^\n")
         self.check(self.tide(stdin="\n\nerror('third')"), 1, "", "stdin:3: third")
 

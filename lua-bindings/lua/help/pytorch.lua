@@ -144,8 +144,8 @@ local ELSEWHERE = {
 
 -- PyTorch's name of an option = Tide's, where a function has one of that name, or a sentence.
 local OPTIONS = {
-    learning_rate = "lr", row_limit = "limit", device_type = "device", cache_enabled = "cache", map_location = "device",
-    with_modules = "with_stack", group_by_input_shape = "group_by_shape", size_average = "reduction", reduce = "reduction", sep = "delimiter",
+    learning_rate = "lr", group_by = "group_by_shape = true",
+    with_modules = "with_stack", size_average = "reduction", reduce = "reduction",
     activities = "not needed: the CPU and the device are recorded alike", use_cuda = "not needed: the CPU and the device are recorded alike",
     group_by_stack_n = "with_stack of profile, and p:export_stacks(path)", weights_only = "not needed: a file can't run code",
     non_blocking = "not needed: copies from tide.cuda.pin_memory don't wait", inplace = "not there: the form with _ behind its name writes in place",

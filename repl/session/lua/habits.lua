@@ -147,6 +147,7 @@ local function index_text(tokens, open)
     return tokens[at] and table.concat(parts, ", ") or nil
 end
 
+local RANGES = 'ranges: x["1:2"] or x[{{1, 2}}], both ends counted from 1'
 local PAIR = "several values: local a, b = f(); a pair among them is one table: local out, state = lstm(x), then h, c = state[1], state[2]"
 
 local function bracket_hint(tokens, i)
@@ -163,6 +164,8 @@ local function bracket_hint(tokens, i)
         local name = tokens[i - 1].text
         return string.format("options go into a table: f(x, {%s = ...})%s", name,
             (name == "dim" or name == "axis") and "; dims count from 1, -1 is the last" or "")
+    elseif open == "[" and is_value(owner) and token.text == "]" and i > 2 and tokens[i - 2].text == ":" then -- x[a:b], a call as it seems
+        return RANGES
     elseif open == "[" and is_value(owner) and (token.text == ":" or token.text == "::" or token.text == ",") then
         local first = i
         while tokens[first - 1] ~= owner do
@@ -176,7 +179,7 @@ local function bracket_hint(tokens, i)
             return string.format('ranges are texts, counted from 1, and have both ends: %s["%s"] (?indexing)',
                 owner.kind == "name" and owner.text or "x", text)
         elseif ranges then
-            return 'ranges: x["1:2"] or x[{{1, 2}}], both ends counted from 1'
+            return RANGES
         end
         return 'several indices: x[{1, 2}] or x["1, 2"], counted from 1'
     elseif open == "(" and token.text == "," and not is_value(owner) then
@@ -408,6 +411,7 @@ function habits.call(message, line, visible)
         return ": help is the prompt's: tide -e 'help(name)', or ?name there"
     end
     local class = string.match(message, "(%u%w*): argument %d+ .*got a tensor") or string.match(message, "(%u%w*): at most 0 arguments, got")
+        or string.match(message, "(%u%w*Loss): at most")
     local made = class and names.tide() and names.field(names.field(names.tide(), "nn"), class)
     if type(made) == "table" and rawget(made, "is_module_class") then
         return string.format(": a module is made first and then called: m = tide.nn.%s(...); m(x)", class)

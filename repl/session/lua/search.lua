@@ -176,8 +176,9 @@ function search.by_words(text, width)
         return nil
     end
     everything(function(path, name, value, doc)
+        local known = not doc and names.doc(value) -- whose parameters are words of it too
         doc = doc or doc_of(value) or ""
-        local lower, rank = string.lower(doc), 0
+        local lower, rank = string.lower(doc .. (known and " " .. (known.signature or "") or "")), 0
         name = string.lower(name)
         for _, word in ipairs(words) do
             local named = string.find(name, word, 1, true)

@@ -154,7 +154,7 @@ function suggest.hint(message, chunkname, line, visible)
     if kind == "method" and type(owner) == "table" and names.meta(owner) == nil and names.is_tensor(rawget(owner, 1)) then
         return string.format(": this is a list of %d tensors: list[1]:%s(...), or local a, b = table.unpack(list)", #owner, name)
     end
-    if kind == "field" and rawequal(owner, math) and habits.math(name) then
+    if kind == "field" and type(owner) == "table" and names.global_name(owner) == "math" and habits.math(name) then
         return ": Lua writes " .. habits.math(name)
     elseif kind == "method" and habits.method(name) and not names.is_tensor(owner) then
         return ": Lua writes " .. habits.method(name)

@@ -74,7 +74,13 @@ t.test("compare_merges_what_is_the_same_and_shows_what_is_sure", function()
     t.is_true(tostring(c):find("  |  2\n"), tostring(c))
     local colored = benchmark.Compare(some())
     colored:colorize()
-    t.is_true(tostring(colored):find("\27[32;1m 1.2\27[0m", 1, true), tostring(colored))
+    local frontend = tide._frontend
+    for _, colors in ipairs { false, true } do
+        tide._frontend = function() return { color = colors } end
+        local found = tostring(colored):find("\27[32;1m 1.2\27[0m", 1, true)
+        tide._frontend = frontend
+        t.eq(found ~= nil, colors, "colours go to who shows them")
+    end
 end)
 
 t.test("compare_speaks_csv_and_markdown", function()

@@ -416,7 +416,7 @@ t.test("pictures_have_the_colours_that_shapes_cover", function()
     t.close(pixel_at(half, (box.left + box.right) / 2, (box.top + box.bottom) / 2)[1], 128, 1)
     local image = plot.image(tide.tensor({ { { 255, 0 } }, { { 0, 255 } }, { { 0, 0 } } }, { dtype = tide.uint8 }), { scale = 20 })
     local drawn = tide._require("plot.raster").draw(image.figure)
-    t.eq({ pixel_at(drawn, 4 + 19, 14), pixel_at(drawn, 4 + 21, 14) }, { { 255, 0, 0 }, { 0, 255, 0 } })
+    t.eq({ pixel_at(drawn, 10 + 19, 14), pixel_at(drawn, 10 + 21, 14) }, { { 255, 0, 0 }, { 0, 255, 0 } })
 end)
 
 t.test("images_are_enlarged_by_nearest", function()
@@ -454,7 +454,7 @@ t.test("names_of_matplotlib_are_answered", function()
         end
     end
     t.error_has(function() plot.line({ 1 }):savefig("x") end, "a plot has no 'savefig': matplotlib's savefig is p:save")
-    for option, here in pairs { c = "color", lw = "linewidth", ls = "linestyle", ms = "markersize", figsize = "width", cmap = "one scale" } do
+    for option, here in pairs { c = "color", lw = "linewidth", ls = "linestyle", ms = "markersize", figsize = "width", cmap = "tide.plot.heatmap" } do
         t.error_has(function() plot.line({ 1, 2 }, { [option] = 1 }) end, "no option '" .. option .. "': matplotlib's " .. option .. " is ")
         t.error_has(function() plot.line({ 1, 2 }, { [option] = 1 }) end, here)
     end
