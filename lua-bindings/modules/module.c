@@ -7,6 +7,7 @@
 #include "lua-bindings/state/strict.h"
 #include "lua-bindings/tensor/index.h"
 #include "lua-bindings/tide_lua.h"
+#include "lua-bindings/workers/pool.h"
 
 #include "cmake/embedded.h"
 
@@ -262,6 +263,7 @@ int luaopen_tide(lua_State *L) {
     tide_open_image(L);
     tide_open_watched(L);
     tide_open_cuda(L);
+    tide_pool_use_states(tide_lua_new, tide_lua_close);
     tide_open_workers(L);
     tide_open_doctor(L);
     list_submodules(L);

@@ -2,8 +2,8 @@
  */
 #include "lua-bindings/workers/pool.h"
 
-#include "lua-bindings/tide_lua.h"
-
+#include <lauxlib.h>
+#include <lualib.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -34,6 +34,14 @@ struct tide_pool {
     uint64_t seed;
     atomic_int numbers; /* given to threads so far */
 };
+
+static lua_State *(*make_state)(void);
+static void (*close_state)(lua_State *L);
+
+void tide_pool_use_states(lua_State *(*make)(void), void (*close)(lua_State *L)) {
+    make_state = make;
+    close_state = close;
+}
 
 /* ---- lives ---- */
 
@@ -97,7 +105,7 @@ static int open_worker(lua_State *L) {
 }
 
 static lua_State *new_state(const tide_pool *pool, uint64_t seed) {
-    lua_State *L = tide_lua_new();
+    lua_State *L = make_state();
     if (!L)
         return NULL;
     lua_pushcfunction(L, open_worker);
@@ -106,7 +114,7 @@ static lua_State *new_state(const tide_pool *pool, uint64_t seed) {
     lua_pushinteger(L, (lua_Integer)(seed >> 1));
     if (lua_pcall(L, 3, 0, 0) == LUA_OK)
         return L;
-    tide_lua_close(L);
+    close_state(L);
     return NULL;
 }
 
@@ -210,7 +218,7 @@ static void *work(void *ctx) {
     }
     set_worker(pool, number, NULL);
     if (L)
-        tide_lua_close(L);
+        close_state(L);
     td_worker_enter(NULL);
     if (worker)
         td_worker_release(worker);

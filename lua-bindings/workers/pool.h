@@ -15,6 +15,10 @@
 typedef struct tide_pool tide_pool;
 typedef struct tide_job tide_job;
 
+/* How Lua states with Tide in them are made and closed (tide_lua_new, tide_lua_close); before the
+ * first pool. */
+void tide_pool_use_states(lua_State *(*make)(void), void (*close)(lua_State *L));
+
 /* A pool of so many threads, which load modules along `path` and `cpath` (package.path and cpath);
  * worker k's generators begin at seed + k. Each calls the function in the parcel `init` first,
  * where there is one; the pool takes that over. NULL: out of memory, or the system gives no thread;

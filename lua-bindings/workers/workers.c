@@ -112,9 +112,15 @@ static int job_get(lua_State *L) {
     if (end == TIDE_JOB_STOPPED)
         return tide_error(L, "the job was stopped");
     int n = tide_parcel_unpack(L, tide_job_result(job));
-    if (end == TIDE_JOB_FAILED)
-        return tide_error(L, "in a worker: %s", lua_tostring(L, -1));
-    return n;
+    if (end != TIDE_JOB_FAILED)
+        return n;
+    lua_Debug ar; /* the text has lines, which tide_error would quote */
+    const char *text = lua_tostring(L, -1);
+    if (tide_find_line(L, &ar))
+        lua_pushfstring(L, "%s:%d: in a worker: %s", ar.short_src, ar.currentline, text);
+    else
+        lua_pushfstring(L, "in a worker: %s", text);
+    return lua_error(L);
 }
 
 static int job_stop(lua_State *L) {

@@ -30,7 +30,7 @@ local USES = {
     "say(tide.autograd.gradcheck(function(x) return x * x end, {tide.ones(2, {dtype = tide.float64}):requires_grad_()}))",
     "say(tide.distributions.Normal(0, 1):log_prob(tide.tensor(0.0)):item() < 0)",
     "tide.display.html('<b>x</b>')",
-    "say(#tide._require("notebook.html").value({{1, 2}, {3, 4}}) > 10)",
+    "say(#tide._require('notebook.html').value({{1, 2}, {3, 4}}) > 10)",
     "local m = tide.nn.Linear(2, 1); local s = m:state_dict(); m:load_state_dict(s); say(#m:parameters())",
     "tide.print({1, {2}})",
     "say(#text(tide.benchmark.Timer{stmt = 'x + x', globals = {x = tide.ones(2)}}:timeit(5)) > 20)",

@@ -28,7 +28,7 @@ local WRITTEN = {
     ["Tensor.show"] = "print(x), tide.plot.image(x)", ["Tensor.array"] = "x:tolist()", ["Tensor.values_"] = "x:tolist()", ["Tensor.head"] = 'x["1:5"]',
     confusion_matrix = "tide.plot.confusion(targets, predictions)", make_grid = "tide.plot.image(batch), which lays a batch out",
     save_image = "tide.plot.image(x):save(path)", array = "tide.tensor{...}", concatenate = "tide.cat{x, y}", ndarray = "tide.tensor{...}",
-    accuracy = "predictions:eq(targets):float():mean():item()", seed_all = "tide.manual_seed(0)",
+    accuracy = "predictions:eq(targets):float():mean():item()",
 }
 
 -- PyTorch's name = how Tide says it: by its path without "torch.", or, without a dot, wherever it stands.
