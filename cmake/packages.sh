@@ -85,16 +85,23 @@ tide_install() {
 }
 
 # tide_weigh STEP: sets `weight` to about how long a step of a build takes, told by its command or by what ninja
-# says of it, in tenths of a second of one processor (gcc 12, a Zen 3); only the proportions count.
+# says of it, in tenths of a second of one processor (gcc 12, a Zen 3); only the proportions count. Where `quick` is
+# set, the baseline is compiled as TIDE_ISA=native and quick have it (isa.cmake).
 tide_weigh() {
-    case $1 in
-    *isa*fused_kernels*) weight=370 ;;
-    *isa*pointwise_kernels* | *isa*spatial_kernels* | *isa*reduce_kernels*) weight=230 ;;
-    *isa*softmax_kernels* | *isa*product_kernels* | *isa*grid_kernels*) weight=60 ;;
-    *isa*_kernels*) weight=20 ;;
+    local set=dear
+    [[ ! ${quick-} || $1 != *isa_baseline* ]] || set=quick
+    case $set-$1 in
+    dear-*isa*fused_kernels*) weight=380 ;;
+    dear-*isa*pointwise_kernels* | dear-*isa*spatial_kernels*) weight=280 ;;
+    dear-*isa*reduce_kernels*) weight=190 ;;
+    dear-*isa*product_kernels* | dear-*isa*softmax_kernels*) weight=80 ;;
+    dear-*isa*scan_kernels* | dear-*isa*grid_kernels* | dear-*isa*norm_kernels* | dear-*isa*convert_kernels*) weight=35 ;;
+    quick-*fused_kernels* | quick-*pointwise_kernels* | quick-*spatial_kernels* | quick-*reduce_kernels*) weight=50 ;;
+    *isa*_kernels*) weight=11 ;;
     *"Building CUDA"* | */nvcc*) weight=150 ;;
     *.cu.o*) weight=40 ;;
-    *"Building C"* | *" -c "*) weight=3 ;;
+    *engine_objects*/ops/* | *engine_objects*/cpu/*) weight=5 ;;
+    *"Building C"* | *" -c "*) weight=2 ;;
     *) weight=1 ;;
     esac
 }
@@ -161,7 +168,7 @@ tide_build() {
 }
 
 tide_build_alone() {
-    local preset=$1 dir="$root/build/$1" log="$root/build/$1.log" options=() weight sum=0 steps=0 step
+    local preset=$1 dir="$root/build/$1" log="$root/build/$1.log" options=() quick= weight sum=0 steps=0 step
     shift
     while [[ ${1-} == -D* ]]; do
         options+=("$1")
@@ -186,6 +193,7 @@ tide_build_alone() {
         fi
     fi
     tide_say "building build/$preset"
+    ! grep -qs '^TIDE_ISA:[A-Z]*=\(native\|quick\)$' "$dir/CMakeCache.txt" || quick=1
     while IFS= read -r step; do
         tide_weigh "$step"
         sum=$((sum + weight)) steps=$((steps + 1))

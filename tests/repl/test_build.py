@@ -1,12 +1,15 @@
-"""The first build shows how far it is and how long it will take, and is made for the instruction sets that are asked for.
+"""The first build shows how far it is and how long it will take, is made for the instruction sets that are asked for, and
+ends behind the prompt.
 
 usage: TIDE_SOURCE=repository test_build.py
 """
 import contextlib
 import os
 import pty
+import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 
 SOURCE = os.environ["TIDE_SOURCE"]
@@ -57,6 +60,14 @@ class Build(unittest.TestCase):
             tide_progress $LOG $all 4"""
         steps = steps_on_a_terminal(["bash", "-c", script])
         self.assertRegex(steps[2], r"^tide: 2 of 4, about [0-9]+ min left$")  # half of the steps, a hundredth of the work
+
+    def test_a_quick_baseline_weighs_less(self):
+        step = "Building C object x_isa_baseline.dir/cpu/isa/fused_kernels.c.o"
+        done = subprocess.run(["bash", "-c", f"""set -e; . {PACKAGES}; tide_weigh "{step}"; all=$weight
+            quick=1; tide_weigh "{step}"; echo $((all > 4 * weight))
+            tide_weigh "{step.replace("baseline", "avx2")}"; echo $((all == weight))"""],
+                              capture_output=True, text=True, check=True)
+        self.assertEqual(done.stdout, "1\n1\n")
 
     def test_a_folder_is_configured_again_for_other_options_only(self):
         folder = os.path.dirname(self.log)
@@ -128,6 +139,133 @@ class Troubles(unittest.TestCase):
             "(log: build/packages.log)"])
 
 
+class FirstPrompt(unittest.TestCase):
+    """repl/run in a tree of its own, where a program of ours plays CMake: what it builds is a `tide` that says the set it
+    was built for, and its arguments."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="tïde with spaces ", ignore_cleanup_errors=True)
+        self.addCleanup(folder.cleanup)
+        self.root, self.bin = os.path.join(folder.name, "tree"), os.path.join(folder.name, "bin")
+        self.builds = os.path.join(folder.name, "builds")
+        for name in ("engine", "profiler", "lua-bindings", "jupyter-kernel", "cmake", "repl"):
+            os.makedirs(os.path.join(self.root, name))
+        for name in ("CMakeLists.txt", "CMakePresets.json", "cmake/packages.sh", "repl/run"):
+            shutil.copy(os.path.join(SOURCE, name), os.path.join(self.root, name))
+        os.makedirs(self.bin)
+        self.program("dpkg-query", 'for one in "$@"; do echo "installed:$one"; done')
+        self.program("ninja", "exit 0")
+        self.cmake("")
+
+    def program(self, name, text):
+        path = os.path.join(self.bin, name)
+        with open(path + ".new", "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/bash\n{text}\n")
+        os.chmod(path + ".new", 0o755)
+        os.rename(path + ".new", path)
+
+    def cmake(self, native):
+        """CMake, which does this before it builds for this machine."""
+        self.program("cmake", f"""cache="{self.root}/build/release/CMakeCache.txt"
+            if [[ $1 == --preset ]]; then
+                isa=native tests=$(sed -n 's/^TIDE_TESTS:BOOL=//p' "$cache" 2>/dev/null)
+                for one in "$@"; do
+                    case $one in -DTIDE_ISA=*) isa=${{one#*=}} ;; -DTIDE_TESTS=*) tests=${{one#*=}} ;; esac
+                done
+                mkdir -p build/release; : >build/release/build.ninja
+                printf '%s\\n' "CMAKE_HOME_DIRECTORY:INTERNAL={self.root}" "TIDE_ISA:STRING=$isa" "TIDE_TESTS:BOOL=${{tests:-ON}}" >"$cache"
+                exit
+            fi
+            isa=$(sed -n 's/^TIDE_ISA:STRING=//p' "$cache") tests=$(sed -n 's/^TIDE_TESTS:BOOL=//p' "$cache")
+            [[ $isa != native ]] || {{ :; {native}
+            }}
+            echo "$isa, tests $tests:" "${{@:4}}" >>"{self.builds}"
+            printf '#!/bin/bash\\necho "'$isa' $*"\\n' >"$2/new"; chmod +x "$2/new"; mv "$2/new" "$2/tide" """)
+
+    def run_it(self, *arguments, wait=""):
+        env = os.environ | {"PATH": self.bin + ":" + os.environ["PATH"], "TIDE_WAIT": wait}
+        done = subprocess.run([os.path.join(self.root, "repl/run"), *arguments], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, env=env, check=False, timeout=60)
+        return done.stdout, done.stderr
+
+    def until(self, what):
+        for _ in range(300):
+            if what():
+                return
+            time.sleep(0.1)
+        self.fail("it did not come about in 30 s")
+
+    def mark(self):
+        """What the note of an unfinished build says; None: there is none."""
+        path = os.path.join(self.root, "build/release.rest")
+        try:
+            with open(path, encoding="utf-8") as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+
+    def built(self):
+        with open(self.builds, encoding="utf-8") as file:
+            return file.read().splitlines()
+
+    def test_the_prompt_is_there_before_all_is_built(self):
+        gate = os.path.join(self.root, "go")
+        self.cmake(f'while [[ ! -e "{gate}" ]]; do sleep 0.05; done')
+        out, said = self.run_it("a", "b c")
+        self.assertEqual(out, "quick a b c\n")
+        self.assertIn("tide: slow kernels run until those for this machine are built", said)
+        self.assertEqual(self.mark(), "")
+        self.assertEqual(self.run_it("again"), ("quick again\n", ""))  # nobody waits for what is being built
+        with open(gate, "w", encoding="utf-8"):
+            pass
+        self.until(lambda: self.mark() is None)
+        self.assertEqual(self.built(), ["quick, tests OFF: tide", "native, tests OFF: tide tide_module tide-kernel"])
+        self.assertEqual(self.run_it(), ("native \n", ""))
+        self.assertEqual(len(self.built()), 2)
+
+    def test_what_failed_behind_the_prompt_is_said_and_tried_again(self):
+        self.cmake("echo 'x.c:1: error: no'; exit 1")
+        self.run_it()
+        self.until(lambda: self.mark() == "failed\n")
+        with open(os.path.join(self.root, "build/release.rest.log"), encoding="utf-8") as file:
+            self.assertIn("x.c:1: error: no", file.read())
+        self.cmake("")
+        out, said = self.run_it()
+        self.assertEqual(out, "quick \n")
+        self.assertIn("tide: kernels for this machine could not be built", said)
+        self.until(lambda: self.mark() is None)
+        self.assertEqual(self.run_it(), ("native \n", ""))
+
+    def test_what_was_cut_off_goes_on_at_the_next_start(self):
+        self.cmake("kill $PPID; kill $$")
+        self.run_it()
+        self.until(lambda: subprocess.run(["flock", "-n", os.path.join(self.root, "build/release.lock"), "true"],
+                                          check=False).returncode == 0 and os.path.exists(
+                                              os.path.join(self.root, "build/release.rest.log")))
+        self.cmake("")
+        self.assertEqual(self.run_it()[0], "quick \n")
+        self.until(lambda: self.mark() is None)
+        self.assertEqual(self.run_it(), ("native \n", ""))
+
+    def test_what_somebody_configured_meanwhile_stays(self):
+        self.cmake("exit 1")
+        self.run_it()
+        self.until(lambda: self.mark() == "failed\n")
+        cache = os.path.join(self.root, "build/release/CMakeCache.txt")
+        with open(cache, encoding="utf-8") as file:
+            text = file.read().replace("=native", "=all").replace("TIDE_TESTS:BOOL=OFF", "TIDE_TESTS:BOOL=ON")
+        with open(cache, "w", encoding="utf-8") as file:
+            file.write(text)
+        self.run_it()
+        self.until(lambda: self.mark() is None)
+        self.assertEqual(self.built()[1:], ["all, tests ON: tide tide_module tide-kernel"])
+
+    def test_who_wants_to_waits_for_all(self):
+        self.assertEqual(self.run_it(wait="1")[0], "native \n")
+        self.assertIsNone(self.mark())
+        self.assertEqual(self.built(), ["native, tests OFF: tide tide_module tide-kernel"])
+
+
 class InstructionSets(unittest.TestCase):
     def sets(self, isa, processor="x86_64"):
         with tempfile.TemporaryDirectory() as folder:
@@ -151,12 +289,15 @@ class InstructionSets(unittest.TestCase):
         best = ["avx512"] if "avx512dq" in flags else ["avx2"] if {"avx2", "fma", "f16c", "bmi2"} <= set(flags) else []
         self.assertIn(f"sets: {';'.join(['baseline'] + best)} of", self.sets("native"))
 
+    def test_quick_is_the_baseline_alone(self):
+        self.assertIn("sets: baseline of", self.sets("quick"))
+
     def test_another_processor_has_the_baseline_alone(self):
         self.assertIn("sets: baseline of", self.sets("native", "aarch64"))
         self.assertIn("sets: baseline of", self.sets("all", "aarch64"))
 
     def test_an_unknown_set_is_refused(self):
-        self.assertRegex(self.sets("sse9"), r"TIDE_ISA=sse9: 'sse9' is\s+none of native, all, baseline, avx2, avx512")
+        self.assertRegex(self.sets("sse9"), r"TIDE_ISA=sse9: 'sse9' is\s+none of native, quick, all, baseline,\s+avx2, avx512")
 
 
 if __name__ == "__main__":
