@@ -31,8 +31,11 @@ function(tide_machine_isas out)
 endfunction()
 
 # How a set is compiled to be there, not to be fast: one that better ones replace on this machine, or will soon. It takes
-# half of the time that -O1 takes. The warnings are what gcc 12 to 14 say falsely where they optimise little.
-set(tide_quickly -Og -Wno-array-bounds -Wno-stringop-overflow -Wno-uninitialized -Wno-maybe-uninitialized)
+# two thirds of the time that -O1 takes. The warnings are what gcc 12 to 14 say falsely where they optimise little.
+set(tide_quickly -Og)
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+    list(APPEND tide_quickly -Wno-array-bounds -Wno-stringop-overflow -Wno-uninitialized -Wno-maybe-uninitialized)
+endif()
 
 tide_machine_isas(tide_machine_has)
 if(TIDE_ISA STREQUAL "all")

@@ -91,26 +91,43 @@ tide_weigh() {
     local set=dear
     [[ ! ${quick-} || $1 != *isa_baseline* ]] || set=quick
     case $set-$1 in
+    *" -shared "* | *Linking*) weight=1 ;;
     dear-*isa*fused_kernels*) weight=380 ;;
     dear-*isa*pointwise_kernels* | dear-*isa*spatial_kernels*) weight=280 ;;
     dear-*isa*reduce_kernels*) weight=190 ;;
     dear-*isa*product_kernels* | dear-*isa*softmax_kernels*) weight=80 ;;
     dear-*isa*scan_kernels* | dear-*isa*grid_kernels* | dear-*isa*norm_kernels* | dear-*isa*convert_kernels*) weight=35 ;;
-    quick-*fused_kernels* | quick-*pointwise_kernels* | quick-*spatial_kernels* | quick-*reduce_kernels*) weight=50 ;;
+    quick-*pointwise_kernels*) weight=95 ;;
+    quick-*fused_kernels* | quick-*spatial_kernels* | quick-*reduce_kernels*) weight=50 ;;
     *isa*_kernels*) weight=11 ;;
     *"Building CUDA"* | */nvcc*) weight=150 ;;
     *.cu.o*) weight=40 ;;
-    *engine_objects*/ops/* | *engine_objects*/cpu/*) weight=5 ;;
+    *engine_objects*/cpu/*) weight=5 ;;
+    *engine_objects*/ops/*) weight=3 ;;
     *"Building C"* | *" -c "*) weight=2 ;;
     *) weight=1 ;;
     esac
 }
 
+# tide_at_work: sets `weight` to about what is done of steps that have begun and not ended: half of the heaviest of
+# `counts` (how many of each weight have not ended), but not more than `able`.
+tide_at_work() {
+    local jobs=$((processors + 2)) weights=("${!counts[@]}") k n # as many as ninja runs at once
+    weight=0
+    for ((k = ${#weights[@]} - 1; k >= 0 && jobs > 0; k--)); do
+        n=${counts[weights[k]]}
+        ((n <= jobs)) || n=$jobs
+        weight=$((weight + n * weights[k] / 2)) jobs=$((jobs - n))
+    done
+    ((weight <= able)) || weight=$((able > 0 ? able : 0))
+}
+
 # tide_progress LOG [WEIGHT STEPS]: copies ninja's lines into the log and says how far it is and how long it will take:
 # on a terminal on a line that changes, elsewhere every half minute. WEIGHT is the sum of the weights of the
-# STEPS that there are to a whole build; where ninja has fewer to do all count the same.
+# STEPS that there are to a whole build; where ninja has fewer to do all count the same. `counts` says how many steps
+# there are of each weight: what is at work and hasn't ended counts in part then.
 tide_progress() {
-    local line log=$1 sum=${2:-0} whole=${3:-0} weight steps all left now past=0 began=$SECONDS said=$SECONDS shown=
+    local processors=$(nproc 2>/dev/null || echo 1) done able line log=$1 sum=${2:-0} whole=${3:-0} weight steps all left now past=0 began=$SECONDS said=$SECONDS shown=
     while IFS= read -r line; do
         printf '%s\n' "$line"
         [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] || continue
@@ -119,14 +136,17 @@ tide_progress() {
         if ((sum > 0)); then
             tide_weigh "$line"
             past=$((past + weight))
+            ((${counts[weight]-0} == 0)) || counts[weight]=$((counts[weight] - 1))
         else
             past=$steps
         fi
         [[ -t 2 ]] || ((now - said >= 30)) || continue
         left=
         if ((now - began >= 3 && steps < all)); then
-            left=$((sum > 0 ? sum : all))
-            left=$(((now - began) * (left > past ? left - past : 1) / past))
+            weight=0 able=$((10 * processors * (now - began) - past))
+            ((sum == 0)) || tide_at_work
+            left=$((sum > 0 ? sum : all)) done=$((past + weight))
+            left=$(((now - began) * (left > done ? left - done : 1) / done))
             ((left < 90)) && left=", about $left s left" || left=", about $(((left + 30) / 60)) min left"
         fi
         if [[ -t 2 ]]; then
@@ -168,7 +188,7 @@ tide_build() {
 }
 
 tide_build_alone() {
-    local preset=$1 dir="$root/build/$1" log="$root/build/$1.log" options=() quick= weight sum=0 steps=0 step
+    local preset=$1 dir="$root/build/$1" log="$root/build/$1.log" options=() quick= counts=() weight sum=0 steps=0 step
     shift
     while [[ ${1-} == -D* ]]; do
         options+=("$1")
@@ -196,7 +216,7 @@ tide_build_alone() {
     ! grep -qs '^TIDE_ISA:[A-Z]*=\(native\|quick\)$' "$dir/CMakeCache.txt" || quick=1
     while IFS= read -r step; do
         tide_weigh "$step"
-        sum=$((sum + weight)) steps=$((steps + 1))
+        sum=$((sum + weight)) steps=$((steps + 1)) counts[weight]=$((${counts[weight]-0} + 1))
     done < <(ninja -C "$dir" -t commands "$@" 2>/dev/null)
     cmake --build "$dir" ${@:+--target "$@"} 2>&1 </dev/null | tide_progress "$log" "$sum" "$steps"
     if [[ ${PIPESTATUS[0]} != 0 ]]; then

@@ -61,6 +61,15 @@ class Build(unittest.TestCase):
         steps = steps_on_a_terminal(["bash", "-c", script])
         self.assertRegex(steps[2], r"^tide: 2 of 4, about [0-9]+ min left$")  # half of the steps, a hundredth of the work
 
+    def test_what_is_at_work_counts_in_part(self):
+        heavy, light = "Building C object x_isa_avx2.dir/cpu/isa/fused_kernels.c.o", "Building C object ops/add.c.o"
+        script = f"""nproc() {{ echo 2; }}; . {PACKAGES}; tide_weigh "{heavy}"; dear=$weight; counts[weight]=4
+            tide_weigh "{light}"; counts[weight]=2; all=$((4 * dear + 2 * weight))
+            {{ printf '[1/6] {light}\\n'; sleep 4; printf '[2/6] {light}\\n'; }} | tide_progress {self.log} $all 6"""
+        steps = steps_on_a_terminal(["bash", "-c", script])
+        # Two processors may have done 8 s of 152; without that it would be 4 s for a 400th of all.
+        self.assertRegex(steps[2], r"^tide: 2 of 6, about (6[0-9]|7[0-9]|8[0-9]) s left$")
+
     def test_a_quick_baseline_weighs_less(self):
         step = "Building C object x_isa_baseline.dir/cpu/isa/fused_kernels.c.o"
         done = subprocess.run(["bash", "-c", f"""set -e; . {PACKAGES}; tide_weigh "{step}"; all=$weight
