@@ -62,10 +62,12 @@ local function has_copies(view, loop)
     return false
 end
 
+-- With the little that a script does with each element.
 local function build_read(n, replay, dtype)
     local x = replay.fresh { shape = { n }, numel = n, dtype = dtype, dense = true }
-    return replay.compile("local s = 0\nfor k = 1, n do s = s + x[k]:item() end", { n = n, x = x }),
-        replay.compile("local s, list = 0, x:tolist()\nfor k = 1, n do s = s + list[k] end", { n = n, x = x })
+    local use = " if v > 1 then s = s + v elseif v < s then m = m + 1 end end"
+    return replay.compile("local s, m = 0, 0\nfor k = 1, n do local v = x[k]:item()" .. use, { n = n, x = x }),
+        replay.compile("local s, m = 0, 0\nfor _, v in ipairs(x:tolist()) do" .. use, { n = n, x = x })
 end
 
 local function build_write(n, replay, dtype)

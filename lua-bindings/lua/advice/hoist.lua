@@ -99,6 +99,15 @@ local function is_short_lived(view, i, nxt, last)
     return stop ~= nil and (nxt[i] == nil or nxt[i] > stop)
 end
 
+-- Looks in front of a call that come again with it: they are as needless.
+local function look_cost(view, i, numbers, useful)
+    local cost, j = 0, i - 1
+    while j > 0 and numbers[j] and useful[numbers[j]] and view:is_view(j) do
+        cost, j = cost + view.cost[j], j - 1
+    end
+    return cost
+end
+
 local function study(view)
     local keys = keys_of(view)
     local numbers, counts = number_calls(view, keys)
@@ -115,7 +124,7 @@ local function study(view)
                 f = { site = site, count = 0, cost = 0, values = 0, seen = {}, example = i }
                 found[site], order[#order + 1] = f, f
             end
-            f.count, f.cost = f.count + 1, f.cost + view.cost[i]
+            f.count, f.cost = f.count + 1, f.cost + view.cost[i] + look_cost(view, i, numbers, useful)
             f.values = f.values + (f.seen[number] and 0 or 1)
             f.seen[number] = true
         end

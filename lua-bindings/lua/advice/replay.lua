@@ -185,7 +185,7 @@ function replay.compile(text, values)
     end
     local head = #names > 0 and "local " .. table.concat(names, ", ") .. " = ...\n" or ""
     local chunk = load("local tide = " .. "(...)\nlocal function make(...)\n" .. head
-        .. "return function()\n" .. text .. "\nend\nend\nreturn make(select(2, ...))", "=replay", "t", { select = select, math = math })
+        .. "return function()\n" .. text .. "\nend\nend\nreturn make(select(2, ...))", "=replay", "t", { select = select, math = math, ipairs = ipairs })
     return chunk(tide, table.unpack(list, 1, #names))
 end
 

@@ -58,6 +58,11 @@ local function row_cost(view, i, after)
     return cost
 end
 
+-- Is this call's result in something else than these products made (`from`)?
+local function writes_others(view, i, from)
+    return view.sites[view.site[i]].kind.inplace and (view.nout[i] == 0 or not from[view.obj[view:result(i)]])
+end
+
 -- Products of these calls whose rows don't come from one another: how many, one of them, what they cost with the calls
 -- that go on with one row's results alone, which are noted in `claimed`, and how many of those there are.
 local function study(view, calls, claimed)
@@ -78,7 +83,7 @@ local function study(view, calls, claimed)
                 cost = cost + view.cost[i] + view.back[i] + (copies[i] or 0) + row_cost(view, i, nth > 1 and calls[nth - 1] or 0)
             end
             origin = origin and 0 or nth
-        elseif origin == nth and not view.sites[view.site[i]].kind.inplace then
+        elseif origin == nth and not writes_others(view, i, from) then
             cost = cost + view.cost[i] + view.back[i] + (copies[i] or 0)
             claimed[i], more = true, more + 1
         elseif origin then
@@ -112,13 +117,20 @@ local function build(view, i, count, more, apart, replay)
         dtype = view:layout(row).dtype } }
     local m = view:layout(matrix).shape
     local base = view.sites[view.site[i]].kind.base
-    if apart then -- tensors of their own are put together first
+    local piece, pieces = "list[k]", "tide.stack(list)"
+    if apart then -- tensors of their own are put together first; no call made those of lists of Lua
         values.list = replay.fresh_list(view:layout(row), n)
+        if view:lives()[view.obj[row]] == 0 then
+            for k, x in ipairs(values.list) do
+                values.list[k] = x:tolist()
+            end
+            piece, pieces = "tide.tensor(list[k])", "tide.tensor(list)"
+        end
     end
     local turned = base == "mv" or base == "addmv" or base == "linear" or m[1] ~= width
-    local one = turned and ("w:mv(%s)"):format(apart and "list[k]:view{-1}" or "x[k]")
-        or ("%s:mm(w)"):format(apart and "list[k]:view{1, -1}" or "x[{{k, k}}]")
-    local all = apart and "tide.stack(list):view{n, -1}" or "x"
+    local one = turned and ("w:mv(%s)"):format(apart and piece .. ":view{-1}" or "x[k]")
+        or ("%s:mm(w)"):format(apart and piece .. ":view{1, -1}" or "x[{{k, k}}]")
+    local all = apart and pieces .. ":view{n, -1}" or "x"
     local on = (" r = r:relu()"):rep(math.min(more // count, 16))
     return replay.compile("for k = 1, n do local r = " .. one .. on .. " end", values),
         replay.compile("local r = " .. all .. ":mm(" .. (turned and "w:t()" or "w") .. ")" .. on, values)

@@ -32,6 +32,21 @@ local function source_of(view, i, before)
     return same and parted and "rows" or fresh and "lists" or nil
 end
 
+-- What stacks of a site cost with the looks in front of them, a look for each piece.
+local function cost_of(view, site, n)
+    local cost = site.cost
+    for _, i in ipairs(site.calls) do
+        local obj = view.obj[view:input(i, 1)]
+        for j = i - 1, math.max(i - n, 1), -1 do
+            if not view:is_view(j) or view.obj[view:result(j)] ~= obj then
+                break
+            end
+            cost = cost + view.cost[j]
+        end
+    end
+    return cost
+end
+
 local function build(source, layout, n, replay)
     local values, one, all = { n = n }, nil, nil
     if source == "rows" then
@@ -61,7 +76,7 @@ return function(view, add, replay)
         if seconds then
             local gain = replay.gain(function() return build(source, layout, n, replay) end)
             local target = names.assigned(site) or "batch"
-            add { kind = "batch", site = site, count = site.count, cost = math.max(seconds * 1e9 * site.count, site.cost),
+            add { kind = "batch", site = site, count = site.count, cost = math.max(seconds * 1e9 * site.count, cost_of(view, site, n)),
                 text = ("%s × stack of %s %s of %s"):format(view.count_text(site.count), view.count_text(n),
                     source == "rows" and "rows looked up one by one," or "tensors made of a list each,", layout.dtype),
                 fix = source == "rows" and ("%s = x:index_select(1, tide.tensor(places)), all rows at once"):format(target)
