@@ -8,7 +8,6 @@ local tide = ...
 local KINDS = { "foreach", "batch", "elementwise_loop", "sync", "layout", "cast", "fuse", "no_grad", "hoist", "grow", "allocate",
     "small_batch", "chain_order", "precision", "threads", "data", "gc", "scalar", "optimizer" }
 local LEAST_SHARE, LEAST_GAIN, MOST_GAIN = 0.05, 1.15, 1000
-local PATIENCE = 1.5 -- seconds, and as long as what was recorded took, for replays; what is left then is estimated
 
 local Advice = { __name = "Advice" }
 tide._class("Advice", Advice)
@@ -110,7 +109,7 @@ local function advise(profile)
     local view = tide._require("advice.view")(profile)
     local list = setmetatable({}, Advice)
     local add = adder(view, list)
-    tide._require("advice.replay").deadline = tide.time() + PATIENCE + view.wall * 1e-9
+    tide._require("advice.replay").begin(view.wall * 1e-9)
     for _, kind in ipairs(KINDS) do
         tide._require("advice." .. kind)(view, add, tide._require "advice.replay")
     end

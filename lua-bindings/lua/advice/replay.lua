@@ -5,11 +5,15 @@ local replay = {}
 
 local SECONDS, BYTES, LONGEST = 0.25, 192 << 20, 2.0
 local MOST_STRIDED = 1 << 24
+local PATIENCE = 1.5 -- seconds, and as long as what was recorded took, for all replays; what is left then is estimated
 
 -- ---- tensors ----
 
 local floats = { float32 = true, float64 = true, float16 = true, bfloat16 = true }
-local budget, generator
+local budget, generator, deadline
+
+-- From here on, for advice on what took so many seconds.
+function replay.begin(seconds) deadline = tide.time() + PATIENCE + seconds end
 
 function replay.is_float(layout) return floats[layout.dtype] or false end
 
@@ -197,8 +201,30 @@ local function once(fn)
     return tide.time() - start
 end
 
--- Both in turn until the time is over: the shortest of each.
-local function race(slow, fast)
+-- The shortest time that it takes, of what can be tried in so many seconds. Whoever counts instead of telling time (tests)
+-- puts other functions in the place of this one and of `race`.
+function replay.best_of(fn, seconds)
+    local best, stop, rounds = math.huge, tide.time() + seconds, 0
+    repeat
+        best, rounds = math.min(best, once(fn)), rounds + 1
+    until tide.time() > stop or rounds >= 200
+    return best
+end
+
+-- One after the other, where the first leaves something behind that would hinder the second.
+local function race_apart(slow, fast)
+    slow()
+    local a = replay.best_of(slow, SECONDS / 2)
+    fast()
+    tide.sleep(0.01)
+    return a, replay.best_of(fast, SECONDS / 2)
+end
+
+-- Both in turn until the time is over: the shortest of each, in seconds.
+function replay.race(slow, fast, apart)
+    if apart then
+        return race_apart(slow, fast)
+    end
     local stop, a, b = tide.time() + SECONDS, once(slow), once(fast)
     if a + b > LONGEST then
         return a, b
@@ -212,29 +238,12 @@ local function race(slow, fast)
     return a, b
 end
 
-local function best_of(fn, seconds)
-    local best, stop, rounds = math.huge, tide.time() + seconds, 0
-    repeat
-        best, rounds = math.min(best, once(fn)), rounds + 1
-    until tide.time() > stop or rounds >= 200
-    return best
-end
-
--- One after the other, where the first leaves something behind that would hinder the second.
-local function race_apart(slow, fast)
-    slow()
-    local a = best_of(slow, SECONDS / 2)
-    fast()
-    tide.sleep(0.01)
-    return a, best_of(fast, SECONDS / 2)
-end
-
 -- What the function that build() returns takes, once: seconds; nil: it can't be told.
 function replay.seconds(build)
     budget, generator = BYTES, tide.Generator()
     local ok, seconds = pcall(function()
         local _ <close> = tide.no_grad()
-        return best_of(build(), SECONDS / 8)
+        return replay.best_of(build(), SECONDS / 8)
     end)
     generator = nil
     if not ok and tostring(seconds):find("interrupt", 1, true) then
@@ -246,7 +255,7 @@ end
 -- build() makes the tensors and returns what was recorded and what could stand there, two functions. How much faster
 -- the second is; nil: it can't be told. `apart`: first one, then the other.
 function replay.gain(build, apart)
-    if replay.deadline and tide.time() > replay.deadline then
+    if deadline and tide.time() > deadline then
         return nil
     end
     budget, generator = BYTES, tide.Generator()
@@ -257,9 +266,9 @@ function replay.gain(build, apart)
         if not slow then
             return nil
         end
-        local a, b = (apart and race_apart or race)(slow, fast)
+        local a, b = replay.race(slow, fast, apart)
         if a < 1.5 * b and a + b < LONGEST / 4 then -- near enough for others' work to hide it: once more
-            local c, d = (apart and race_apart or race)(slow, fast)
+            local c, d = replay.race(slow, fast, apart)
             a, b = math.min(a, c), math.min(b, d)
         end
         return b > 0 and a / b or nil

@@ -1,17 +1,18 @@
 -- test_advice_optimizers.lua: of an optimizer written by hand the advice names the one of tide.optim that it is.
 local t = require "harness"
 local advised = require "advised"
+local counted = require "counted"
 
 local PARAMS, STEPS, SIZE = 6, 60, 64
 
--- A profile of steps of an update(p, state, step), which is told its state's tensors m, v and u.
-local function record(update)
+-- The advice on steps of an update(p, state, step), which is told its state's tensors m, v and u.
+local function advice_on(update)
     local params, state = {}, {}
     for k = 1, PARAMS do
         params[k] = tide.randn(SIZE):requires_grad_()
         state[k] = { m = tide.zeros(SIZE), v = tide.zeros(SIZE), u = tide.zeros(SIZE) }
     end
-    return tide.profiler.profile { function()
+    return counted.advice_of(function()
         for step = 1, STEPS do
             for _, p in ipairs(params) do
                 p.grad = tide.rand(SIZE)
@@ -22,7 +23,7 @@ local function record(update)
                 end
             end)
         end
-    end, with_stack = true }
+    end)
 end
 
 local function square(s, p) s.v:mul_(0.999):addcmul_(p.grad, p.grad, { value = 0.001 }) end
@@ -102,8 +103,9 @@ local by_hand = {
 for name, updates in pairs(by_hand) do
     for k, update in ipairs(updates) do
         t.test(("%s_way_%d"):format(name:match("^[%w.]+"), k) .. (name:match(", (%w+) =", 10) or ""), function()
-            local item = advised.found(function() return record(update) end, "optimizer")
-            t.is_true(item.fix:find(name, 1, true), item.fix)
+            local advice = advice_on(update)
+            local item = advised.of_kind(advice, "optimizer")
+            t.is_true(item and item.fix:find(name, 1, true), tostring(advice))
         end)
     end
 end
