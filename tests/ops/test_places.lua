@@ -1,6 +1,7 @@
 -- test_places.lua: places of nonzero elements, picks and puts by labels, running extremes and ranks against loops over
 -- the elements, for shapes whose lines are short, long, and cut into parts.
 local t = require "harness"
+local F = tide.nn.functional
 
 local dtypes = { tide.bool, tide.uint8, tide.int16, tide.float32, tide.bfloat16, tide.int64, tide.float64 }
 
@@ -186,5 +187,23 @@ t.test("places_in_sequences_of_any_length", function()
             t.eq(tide.searchsorted(s, v, { out_int32 = true }):tolist(), left, tostring(dtype))
             t.eq(tide.searchsorted(s, v, { right = true }):tolist(), right, tostring(dtype))
         end
+    end
+end)
+
+-- Windows that overlap put many ones at one place: 256 is where a sum of ones in bfloat16 stops, 2048 that of float16.
+t.test("overlapping_windows_are_added_up_wider_than_16_bits", function()
+    for _, case in ipairs { { tide.bfloat16, 600, 30 }, { tide.float16, 4096, 64 } } do
+        local dtype, n, side = table.unpack(case)
+        local function most(shape, f)
+            local x = tide.ones(shape, { dtype = dtype }):requires_grad_()
+            f(x):sum():backward()
+            return x.grad:double():amax():item()
+        end
+        t.eq(most({ 2 * n }, function(x) return x:unfold(1, n, 1) end), n + 0.0)
+        t.eq(most({ 2, 2 * n }, function(x) return x:t():unfold(1, n, 1) end), n + 0.0)
+        t.eq(most({ 1, 1, 2 * side, 2 * side }, function(x) return F.unfold(x, side) end), side * side + 0.0)
+        t.eq(most({ 2 }, function(x) return x:as_strided({ n }, { 0 }) end), n + 0.0)
+        local columns = tide.ones(1, side * side, (side + 1) ^ 2 // 1 | 0, { dtype = dtype })
+        t.eq(F.fold(columns, 2 * side, side):double():amax():item(), side * side + 0.0)
     end
 end)

@@ -21,6 +21,10 @@ td_status td_index_put(td_tensor *x, td_value indices, td_tensor *values,
  * longer than all else stay in its dtype. */
 td_dtype td_meeting_dtype(td_dtype dtype, int64_t times, int64_t written, int64_t all);
 
+/* plan->out = 0 but for the sums of what meets at each place, `times` elements at most. */
+struct td_add_strided_plan;
+td_status td_add_meeting(struct td_add_strided_plan *plan, int64_t times) TD_MUST_CHECK;
+
 /* Put a copy into the place of *x where it shares memory with a tensor to be written: what is read
  * stays as it was. The old reference is stolen. */
 td_status td_take_apart(const td_tensor *written, td_tensor **x) TD_MUST_CHECK;

@@ -62,6 +62,27 @@ td_dtype td_meeting_dtype(td_dtype dtype, int64_t times, int64_t written, int64_
     return (dtype == TD_F16 || dtype == TD_BF16) && !narrow ? TD_F32 : dtype;
 }
 
+td_status td_add_meeting(td_add_strided_plan *plan, int64_t times) {
+    td_tensor *out = plan->out, *from = plan->x, *written = NULL, *x = NULL;
+    const td_device device = td_tensor_device(out);
+    td_dtype dtype = td_meeting_dtype((td_dtype)out->dtype, times, from->numel, out->numel);
+    td_status status = TD_OK;
+    if (dtype != (td_dtype)out->dtype) {
+        TD_TRY(td_tensor_empty(dtype, device, out->ndim, out->sizes, &written));
+        TD_TRY(td_contiguous_as(from, dtype, &x));
+    }
+    plan->out = written ? written : out;
+    plan->x = x ? x : from;
+    TD_TRY(td_fill_int(plan->out, 0));
+    TD_TRY(TD_RUN(device, add_strided, plan));
+    if (written)
+        status = td_copy_into(out, written);
+done:
+    td_release(written);
+    td_release(x);
+    return status;
+}
+
 td_status td_take_apart(const td_tensor *written, td_tensor **x) {
     td_tensor *old = *x, *copy = NULL;
     if (old->storage != written->storage)

@@ -1,6 +1,7 @@
 /* diagonal.c: diagonals and windows as views, tensors written through a view's geometry, places of
  * triangles, and turns of the plane. */
 #include "engine/core/interrupt.h"
+#include "engine/ops/index/index.h"
 #include "engine/ops/make/copy.h"
 #include "engine/ops/plan/plan.h"
 #include "engine/ops/rule_helpers.h"
@@ -110,8 +111,6 @@ static td_status kernel_unfold_backward(td_call *call) {
     td_add_strided_plan plan = {.out = call->out[0], .x = a[0].tensor};
     int dim, n = plan.out->ndim;
     td_status status = td_wrap_dim(a[2].i, n, &dim);
-    if (status == TD_OK)
-        status = td_fill_int(plan.out, 0);
     if (status)
         return status;
     for (int d = 0; d < n; d++)
@@ -119,7 +118,7 @@ static td_status kernel_unfold_backward(td_call *call) {
     if (n && plan.x->sizes[dim] > 1) /* of one window the step is of no matter, and may be any */
         plan.strides[dim] *= a[4].i;
     plan.strides[n] = n ? plan.out->strides[dim] : 1;
-    return TD_RUN(td_tensor_device(plan.out), add_strided, &plan);
+    return td_add_meeting(&plan, a[4].i > 0 ? 1 + (a[3].i - 1) / a[4].i : a[3].i);
 }
 
 /* ---- written through a view ---- */

@@ -72,30 +72,22 @@ static bool meets_itself(int ndim, const int64_t *sizes, const int64_t *strides)
 static td_status kernel_restride(td_call *call) {
     const td_value *a = call->args;
     td_tensor *part = td_retain(a[0].tensor);
-    td_tensor *out = call->out[0], *memory = NULL, *seen = NULL, *wide = NULL;
+    td_tensor *out = call->out[0], *memory = NULL, *seen = NULL;
     int64_t low = a[2].i < a[5].i ? a[2].i : a[5].i;
     int64_t high = reach(a[2].i, part->ndim, part->sizes, a[1].ints);
     int64_t far = reach(a[5].i, out->ndim, out->sizes, a[4].ints);
     int64_t length = (high > far ? high : far) - low + 1;
     td_status status = TD_OK;
-    td_dtype dtype = (td_dtype)out->dtype;
     if (part->numel == 0 || out->numel == 0) {
         status = td_fill_int(out, 0);
         goto done;
     }
-    if (meets_itself(part->ndim, part->sizes, a[1].ints))
-        dtype = td_meeting_dtype(dtype, part->numel, part->numel, length);
-    TD_TRY(td_tensor_empty(dtype, td_tensor_device(out), 1, &length, &memory));
-    TD_TRY(td_fill_int(memory, 0));
-    if (dtype != (td_dtype)part->dtype) {
-        TD_TRY(td_contiguous_as(part, dtype, &wide));
-        td_release(part);
-        part = wide;
-    }
+    TD_TRY(td_tensor_empty((td_dtype)out->dtype, td_tensor_device(out), 1, &length, &memory));
     td_add_strided_plan plan = {.out = memory, .x = part, .offset = a[2].i - low};
     for (int d = 0; d < part->ndim; d++)
         plan.strides[d] = a[1].ints[d];
-    TD_TRY(TD_RUN(td_tensor_device(out), add_strided, &plan));
+    const bool meets = meets_itself(part->ndim, part->sizes, a[1].ints);
+    TD_TRY(td_add_meeting(&plan, meets ? part->numel : 1));
     TD_TRY(td_tensor_view(memory, out->ndim, out->sizes, a[4].ints, a[5].i - low, &seen));
     status = td_copy_into(out, seen);
 done:

@@ -1,5 +1,6 @@
 /* im2col.c: the windows of images as columns of a matrix, and columns added up to images. Each is
  * the gradient of the other. */
+#include "engine/ops/index/index.h"
 #include "engine/ops/spatial/spatial.h"
 
 #include <string.h>
@@ -194,7 +195,7 @@ static td_status kernel_col2im(td_call *call) {
     plan.out = padded;
     plan.x = columns;
     window_strides(&f, padded, plan.strides);
-    TD_TRY(TD_RUN(td_tensor_device(padded), add_strided, &plan));
+    TD_TRY(td_add_meeting(&plan, f.kernel[0] * f.kernel[1]));
     TD_TRY(batched(call->out[0], x->ndim == 3, &images));
     status = td_copy_into(images, inside);
 done:
