@@ -125,9 +125,20 @@ TEST(prompts_and_what_was_printed_are_no_input) {
         {"tides> 5", "tides> 5"},
         {"x = 1\ntide> y", "x = 1\ntide> y"},
         {"tide>x", "tide>x"},
+        {"tide> x\n1\ntide> y", "do local _ = x end\n\ny"},
+        {"tide> x.y[1] -- z\ntide> 1 + 1, 'a'\ntide> not f()\ntide> y",
+         "do local _ = x.y[1] end -- z\ndo local _ = 1 + 1, 'a' end\ndo local _ = not f() end\ny"},
+        {"tide> f()\ntide> f 'x'\ntide> x:y{1}\ntide> (a * b):sum():c()\ntide> y",
+         "f()\nf 'x'\nx:y{1}\n(a * b):sum():c()\ny"},
+        {"tide> (1)\ntide> {f()}\ntide> a = {1}\ntide> local b\ntide> y",
+         "do local _ = (1) end\ndo local _ = {f()} end\na = {1}\nlocal b\ny"},
+        {"tide> ?x\ntide> x?\ntide> %pwd\ntide> !ls\ntide> y", "?x\nx?\n%pwd\n!ls\ny"},
+        {"tide> f(function() a = 1 end)\ntide> {\n....>   1,\n....> }\n{1}\ntide> y",
+         "f(function() a = 1 end)\ndo local _ = {\n  1,\n} end\n\ny"},
     };
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
         CHECK_STR(plain(pairs[i][0]), pairs[i][1]);
+    CHECK_STR(value("tide> q = 2\ntide> q\n2\ntide> q == 3\nfalse\ntide> q * 2\n4"), "4");
     CHECK_STR(value("tide> kept = 3\ntide> kept + 1\n4"), "4");
     CHECK_STR(value("In[#In - 1]"), "\"kept = 3\\nkept + 1\\n\"");
     CHECK_CONTAINS(value("tide> z = 1\n1\ntide> z.y.x = 2"), ":3: attempt to index a number value");
