@@ -87,7 +87,7 @@ int error_trace(lua_State *L) {
     lua_rawsetp(L, LUA_REGISTRYINDEX, &traceback_key);
     lua_Debug ar;
     const char *message = lua_type(L, 1) == LUA_TSTRING ? lua_tostring(L, 1) : "";
-    if (*message && user_frame(L, &ar)) {
+    if (*message && control_stopping(s) == STOP_NONE && user_frame(L, &ar)) {
         lua_pushcfunction(L, find_hint);
         lua_pushvalue(L, 1);
         lua_pushlightuserdata(L, &ar);

@@ -277,3 +277,18 @@ t.test("rows_are_combined_as_their_elements_are", function()
             "index 6 is out of range for dim 1 of size 5")
     end
 end)
+
+t.test("a_list_of_numbers_is_assigned_as_the_tensor_that_it_makes", function()
+    for _, dtype in ipairs { tide.float32, tide.float64, tide.int64, tide.uint8 } do
+        local x = tide.zeros(3, 4, { dtype = dtype })
+        x[1] = { 1, 2, 3, 4 }
+        x[{ 2, { 1, 2 } }] = { 7, 8 }
+        x["2:3, 3:4"] = { { 1, 2 }, { 3, 4 } }
+        t.eq(x:tolist(), { { 1, 2, 3, 4 }, { 7, 8, 1, 2 }, { 0, 0, 3, 4 } })
+        x[x:gt(3)] = { 9, 9, 9, 9 }
+        t.eq(x[1]:tolist(), { 1, 2, 3, 9 })
+    end
+    t.error_has(function() tide.zeros(3)[{ { 1, 2 } }] = { 1, 2, 3 } end, "3")
+    t.error_has(function() tide.zeros(3)[1] = { "a" } end, "not a number")
+    t.error_has(function() tide.zeros(3)[1] = "a" end, "a list of numbers")
+end)

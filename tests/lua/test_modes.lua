@@ -219,3 +219,18 @@ t.test("coroutines_within_coroutines", function()
         t.eq(on(), true)
     end
 end)
+
+t.test("guards_say_what_they_are", function()
+    for _, name in ipairs { "no_grad", "enable_grad", "inference_mode", "autocast" } do
+        local guard <close> = tide[name]({ enabled = name == "autocast" and false or nil })
+        t.eq(tostring(guard), "tide." .. name .. ": on until closed")
+    end
+    local guard
+    do
+        local inner <close> = tide.no_grad()
+        guard = inner
+    end
+    t.eq(tostring(guard), "tide.no_grad: closed")
+    t.eq(tide.autocast({ dtype = tide.float32, enabled = false }, function() return 5 end), 5)
+    t.error_has(function() tide.autocast({ dtype = tide.float32 }) end, "tide.bfloat16 or tide.float16 expected")
+end)

@@ -365,3 +365,17 @@ t.test("logit_between_bounds_that_have_changed_places", function()
         t.close(z[k]:item(), math.log(want / (1 - want)), 1e-6)
     end
 end)
+
+t.test("option_inplace_is_the_form_in_place", function()
+    for _, name in ipairs { "relu", "elu", "leaky_relu", "hardtanh", "silu", "sigmoid" } do
+        local fn = tide.nn.functional[name]
+        local x = tide.tensor { -1.5, 0.5 }
+        local want = fn(x)
+        local y = fn(x, { inplace = true })
+        t.is_true(tide.equal(x, want) and rawequal(x, y), name)
+        local z = tide.tensor { -1.5, 0.5 }
+        fn(z, { inplace = false })
+        t.eq(z:tolist(), { -1.5, 0.5 }, name)
+    end
+    t.error_has(function() tide.relu(tide.ones(1), { inplace = 1 }) end, "inplace")
+end)

@@ -67,7 +67,7 @@ function page.lay_out(fig, w, h)
         box.left, box.right, box.bottom, box.top = 10, w - 10, h - 4, 4 + (fig.title and 24 or 0)
     else
         box.left, box.bottom = widest_tick(fig) + 16, h - 24 - (fig.xlabel and 18 or 0)
-        box.right = box.right - (fig.bar and math.max(46, 24 + math.max(text_width(fig.bar.low), text_width(fig.bar.high))) or 0)
+        box.right = box.right - (fig.bar and math.max(46, 30 + math.max(text_width(fig.bar.low), text_width(fig.bar.high))) or 0)
     end
     if fig.legend and #fig.legend > 0 then
         local lw, lh = legend_size(fig)

@@ -159,7 +159,7 @@ local function bracket_hint(tokens, i)
     end
     if token.text == "(" and tokens[i - 1] and tokens[i - 1].text == "," and (tokens[1].text == "local" or tokens[1].text == "for")
         or open == "(" and token.text == "," and later and (not owner or owner.text == ",") then
-        return PAIR
+        return tokens[1].text == "for" and "a pair is one table: for i, pair in ipairs(list) do local x, y = pair[1], pair[2] ... end" or PAIR
     elseif open == "(" and token.text == "=" and is_value(owner) then
         local name = tokens[i - 1].text
         return string.format("options go into a table: f(x, {%s = ...})%s", name,

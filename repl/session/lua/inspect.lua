@@ -245,7 +245,7 @@ end
 
 -- Other words for pages.
 local PAGES = {slicing = "indexing", slice = "indexing", slices = "indexing", ranges = "indexing", masks = "indexing", broadcast = "broadcasting",
-    memory_format = "channels_last", contiguous_format = "channels_last", batches = "loops", training = "loops", DataLoader = "loops",
+    memory_format = "channels_last", contiguous_format = "channels_last", batches = "loops", training = "loops",
     dtypes = "dtype", keepdim = "options", pyplot = "matplotlib", plotting = "matplotlib", torch = "pytorch"}
 
 -- Rooms in which a name by itself is looked for.
@@ -333,7 +333,8 @@ function inspect.inspect(code, cursor, detail)
         local full = full_name(name)
         local magic = first == at and not full and magic_text("%" .. name)
         if full or magic then
-            return magic or inspect.inspect(full, #full, detail)
+            local shown = string.gsub(full or "", "^tide%._methods%.", "x:")
+            return magic or "Name:      " .. shown .. "\n" .. inspect.inspect(full, #full, detail)
         end
     end
     if value == nil and string.find(name, "^advice%.") and names.tide() then -- its pages, without the room in front

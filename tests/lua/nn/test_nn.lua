@@ -236,3 +236,57 @@ t.test("what_has_a_locked_metatable_is_no_module", function()
     t.is_false(nn.is_module(setmetatable({}, { __metatable = print })))
     t.error_has(function() tide.optim.SGD(shape, { lr = 1 }) end, "SGD: parameter 1: expected a tensor, got number 2")
 end)
+
+t.test("modules_are_asked_for_their_class", function()
+    local Net = nn.class("Net")
+    local Deep = nn.class("Deep", Net)
+    local rows = { -- value, class, is it one
+        { nn.Linear(1, 1), nn.Linear, true }, { nn.Linear(1, 1), nn.Module, true }, { nn.Linear(1, 1), nn.ReLU, false }, { Deep(), Net, true },
+        { Deep(), Deep, true }, { Net(), Deep, false }, { nn.Sequential(), nn.Module, true }, { 3, nn.Module, false }, { {}, nn.Module, false },
+        { tide.ones(1), nn.Linear, false }, { nn.Linear, nn.Module, false } }
+    for k, row in ipairs(rows) do
+        t.eq(nn.is(row[1], row[2]), row[3], k)
+    end
+    t.error_has(function() nn.is(nn.ReLU(), "ReLU") end, "expected a class")
+end)
+
+t.test("names_and_values_are_walked_with_and_without_pairs", function()
+    local model = nn.Sequential(nn.Linear(1, 1), nn.BatchNorm1d(1))
+    for _, name in ipairs { "named_parameters", "named_buffers", "named_children", "named_modules" } do
+        local plain, paired, again = {}, {}, {}
+        local named = model[name](model)
+        for key, value in pairs(named) do
+            paired[#paired + 1] = tostring(key) .. type(value)
+        end
+        for key, value in pairs(named) do
+            again[#again + 1] = tostring(key) .. type(value)
+        end
+        for key, value in named do
+            plain[#plain + 1] = tostring(key) .. type(value)
+        end
+        t.is_true(#plain > 0)
+        t.eq(plain, paired, name)
+        t.eq(again, paired, name)
+    end
+end)
+
+t.test("parts_have_names_in_a_sequential_of_pairs", function()
+    local model = nn.Sequential { { "stem", nn.Linear(2, 3) }, { "act", nn.ReLU() }, { "head", nn.Linear(3, 1) } }
+    local names = {}
+    for name in model:named_parameters() do
+        names[#names + 1] = name
+    end
+    t.eq(names, { "stem.weight", "stem.bias", "head.weight", "head.bias" })
+    t.eq(model(tide.ones(4, 2)).shape, { 4, 1 })
+    t.error_has(function() nn.Sequential { { "stem", 3 } } end, "expected a Module")
+    for _, key in ipairs { 0, -1 } do
+        t.error_has(function() return model[key] end, "parts count from 1")
+    end
+    t.eq(nn.Linear(1, 1, { bias = false }).bias, nil)
+end)
+
+t.test("a_table_with_a_class_as_its_metatable_can_be_printed", function()
+    for _, class in ipairs { nn.Module, nn.Linear } do
+        t.is_true(tostring(setmetatable({}, class)):find("not made", 1, true))
+    end
+end)

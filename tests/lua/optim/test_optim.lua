@@ -492,3 +492,24 @@ t.test("a_state_dict_in_memory_does_not_move_on", function()
         t.is_true(tide.equal(steps(3), first), name .. " again")
     end
 end)
+
+t.test("options_of_an_optimizer_are_its_groups", function()
+    local x = tide.ones(2, { requires_grad = true })
+    for _, name in ipairs { "SGD", "Adam", "RMSprop", "LBFGS" } do
+        local opt = tide.optim[name]({ x }, { lr = 0.1 })
+        for _, option in ipairs { "lr", "weight_decay", "momentum", "betas" } do
+            t.error_has(function() return opt[option] end, "opt.param_groups[1]." .. option)
+            t.error_has(function() opt[option] = 1 end, "opt.param_groups[1]." .. option)
+        end
+        opt.mine = 3
+        t.eq(opt.mine, 3)
+        t.is_false(tostring(opt):find("table: 0x", 1, true) ~= nil, name)
+    end
+end)
+
+t.test("a_table_of_one_list_of_parameters_is_one_group", function()
+    local model = tide.nn.Linear(2, 2)
+    local opt = tide.optim.Adam { model:parameters(), lr = 0.5 }
+    t.eq({ #opt.param_groups, #opt.param_groups[1].params, opt.param_groups[1].lr }, { 1, 2, 0.5 })
+    t.error_has(function() tide.optim.Adam { { model.weight }, { model.bias }, lr = 1 } end, "parameters of one group are one list")
+end)

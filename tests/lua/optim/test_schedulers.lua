@@ -134,3 +134,13 @@ t.test("a_second_cosine_begins_again_where_the_first_ended", function()
         end
     end
 end)
+
+t.test("a_scheduler_is_shown_with_its_settings", function()
+    local function opt() return tide.optim.SGD({ tide.ones(1, { requires_grad = true }) }, { lr = 0.1 }) end
+    local s = tide.optim.lr_scheduler
+    for text, scheduler in pairs {
+        ["StepLR(step_size=10, gamma=0.5)"] = s.StepLR(opt(), 10, 0.5), ["MultiStepLR(milestones={2, 4}, gamma=0.1)"] = s.MultiStepLR(opt(), { 2, 4 }),
+        ["ExponentialLR(gamma=0.9)"] = s.ExponentialLR(opt(), 0.9) } do
+        t.eq(tostring(scheduler), text)
+    end
+end)

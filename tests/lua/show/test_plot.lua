@@ -465,3 +465,58 @@ t.test("names_of_matplotlib_are_answered", function()
         t.eq(plot.line({ 1, 2 }, { linestyle = short, title = "t" }):svg(), plot.line({ 1, 2 }, { linestyle = long, title = "t" }):svg())
     end
 end)
+
+t.test("points_have_the_colours_of_their_classes", function()
+    local x, y = { 1, 2, 3, 4 }, { 5, 6, 7, 8 }
+    for _, labels in ipairs { { 2, 1, 2, 1 }, tide.tensor { 2, 1, 2, 1 }, { "b", "a", "b", "a" } } do
+        local layers = plot.points(x, y, { color = labels }).figure.layers
+        t.eq({ layers[1].x, layers[1].y, layers[2].x, layers[2].y }, { { 2, 4 }, { 6, 8 }, { 1, 3 }, { 5, 7 } })
+        t.eq({ layers[1].label, layers[2].label }, type(labels) == "table" and labels[1] == "b" and { "a", "b" } or { "1", "2" })
+        t.is_true(layers[1].colour ~= layers[2].colour)
+    end
+    local named = plot.scatter({ 1, 2 }, { { 1, 2 }, { 3, 4 } }, { color = { "red", "blue" } }).figure.layers
+    t.eq({ named[1].colour, named[2].colour }, { plot.line({ 1 }, { color = "red" }).figure.layers[1].colour,
+        plot.line({ 1 }, { color = "blue" }).figure.layers[1].colour })
+    t.eq(plot.points(x, y, { color = { 1, 2, 1, 2 }, labels = { "cat", "dog" } }).figure.layers[2].label, "dog")
+    t.error_has(function() plot.points(x, y, { color = { 1, 2 } }) end, "2 classes for 4 points")
+    t.error_has(function() plot.points(x, y, { color = 3 }) end, "the class of each point")
+    t.error_has(function() plot.line(x, { color = 3 }) end, "a list of names")
+    t.error_has(function() plot.points(tide.rand(50), tide.rand(50), { color = tide.rand(50) }) end, "not for amounts")
+end)
+
+t.test("series_are_told_apart_in_text_without_colours", function()
+    local text = tostring(plot.points({ 1, 2 }, { 1, 5 }, { label = "one" }) + plot.points({ 1, 2 }, { 3, 4 }, { label = "two" })
+        + plot.points({ 1, 2 }, { 2, 2 }, { label = "three", marker = "+" }))
+    for _, key in ipairs { "o one", "× two", "+ three" } do
+        t.is_true(text:find(key, 1, true), text)
+    end
+    local curves = tostring(plot.line({ 1, 2, 3 }, { label = "mean" }) + plot.line({ 3, 2, 1 }, { label = "sample" }))
+    t.is_true(curves:find("a⠒⠒ mean", 1, true) and curves:find("b⠂⠂ sample", 1, true), curves)
+    t.is_true(select(2, curves:gsub("b", "")) > 1, curves)
+    local alone = tostring(plot.points({ 1, 2 }, { 1, 2 }, { marker = "x" }))
+    t.eq(select(2, alone:gsub("×", "")), 2, alone)
+    local band = tostring(plot.band({ 1, 2, 3 }, { 0, 0, 0 }, { 4, 4, 4 }, { label = "b" }) + plot.points({ 2 }, { 2 }, { label = "p" })
+        + plot.line({ 1, 2, 3 }, { 2, 2, 2 }, { label = "m" }))
+    t.is_true(band:find("[^%a]o[^%a]"), band)
+end)
+
+t.test("images_have_their_titles_and_bars_their_numbers_within_the_picture", function()
+    local x = tide.rand(3, 8, 8)
+    local function height(p) return (select(2, string.unpack(">I4I4", tide._png(tide._require("plot.raster").draw(p.figure)), 17))) end
+    t.is_true(height(plot.image(x, { title = "t" })) > height(plot.image(x)))
+    t.eq(plot.image(x, { title = "t" }).figure.image, nil)
+    for _, high in ipairs { 1, 12345.678, -1e-7, 1e20 } do
+        local figure = plot.heatmap(tide.linspace(0, high, 80):view(4, 20)).figure
+        local pixels = tide._require("plot.raster").draw(figure)
+        t.eq(pixels[":, -8:"]:eq(255):all():item(), true, "nothing stands at the right edge: " .. high)
+    end
+end)
+
+t.test("heat_maps_may_be_grey", function()
+    for _, name in ipairs { "gray", "grey" } do
+        local pixels = plot.heatmap({ { 0, 1 } }, { cmap = name }).figure.cells.pixels
+        t.eq(pixels:tolist(), { { { 0, 0, 0 }, { 255, 255, 255 } } })
+    end
+    t.error_has(function() plot.heatmap({ { 0, 1 } }, { cmap = "hot" }) end, "viridis")
+    t.error_has(function() plot.heatmap({ { 0, 1 } }, { aspect = "equal" }) end, "square = true")
+end)

@@ -83,15 +83,15 @@ TEST(two_question_marks_show_lua_source) {
 }
 
 TEST(what_is_not_known_brings_the_nearest) {
-    CHECK_CONTAINS(answer("?nn.ModuleList"), "did you mean 'tide.nn.ModuleList'?");
+    CHECK_CONTAINS(answer("?nn.ModuleList"), "Name:      tide.nn.ModuleList\nSignature: ModuleList(");
     CHECK_CONTAINS(answer("?torch.Tensor.T"), "PyTorch's x.T is Tide's x.T");
     CHECK_CONTAINS(answer("?torch.Tensor.data"), "Tide's x.data");
     CHECK_CONTAINS(answer("?tide.flaot64"),
                    "nothing is known of 'tide.flaot64': did you mean 'float64'?");
     CHECK_CONTAINS(answer("?modle"), "did you mean 'model'?");
     /* a name by itself is found in the rooms that it may be in, and PyTorch's are answered */
-    CHECK_CONTAINS(answer("?Linear"), "did you mean 'tide.nn.Linear'?");
-    CHECK_CONTAINS(answer("?Timer"), "did you mean 'tide.benchmark.Timer'?");
+    CHECK_CONTAINS(answer("?Linear"), "Name:      tide.nn.Linear");
+    CHECK_CONTAINS(answer("?Timer"), "Name:      tide.benchmark.Timer");
     CHECK_CONTAINS(answer("?MultivariateNormal"), "tide.distributions.MultivariateNormal");
     CHECK_CONTAINS(answer("?DataLoader"), "PyTorch's DataLoader is");
     CHECK_CONTAINS(answer("?tide.plot.imshow"), "matplotlib's imshow is");
