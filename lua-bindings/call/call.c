@@ -151,10 +151,10 @@ static void return_given(lua_State *L, const tide_frame *frame, tide_handle *con
 
 /* Takes the handles of results that were not asked for off the stack, so that those behind come in
  * their places, as PyTorch gives them; how many are left. */
-static int leave_out(lua_State *L, tide_handle *const *handles, int n) {
+static int leave_out(lua_State *L, const td_call *call, int n) {
     int first = lua_gettop(L) - n + 1;
     for (int k = n - 1; k >= 0; k--)
-        if (!handles[k]->tensor)
+        if (!call->out[k])
             lua_remove(L, first + k);
     return lua_gettop(L) - first + 1;
 }
@@ -203,11 +203,9 @@ int tide_call_as(lua_State *L, const td_op *op, const char *name) {
         TIDE_CHECK(L, td_set_requires_grad(handles[0]->tensor, true));
     if (given)
         tide_check_pressure(L, TIDE_STATE(L), handles[0]->tensor);
-    if (TD_UNLIKELY(frame.nout)) {
+    if (TD_UNLIKELY(frame.nout))
         return_given(L, &frame, handles, n);
-        return n;
-    }
-    return given == n ? n : leave_out(L, handles, n);
+    return given == n ? n : leave_out(L, &call, n);
 }
 
 int tide_call_operator(lua_State *L) {

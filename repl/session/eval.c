@@ -388,6 +388,19 @@ static int check_body(lua_State *L) {
     return 0;
 }
 
+/* Is help asked for in it, which Lua takes for a call, where it has no help of its own? */
+static bool asks_for_help(lua_State *L, const char *code, size_t len) {
+    static const char *const own[] = {"function help", "help =", "local help"};
+    size_t start, end;
+    int detail;
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (memmem(code, len, own[i], strlen(own[i])))
+            return false;
+    bool asks = magic_push_rewritten(L, code, len);
+    lua_settop(L, 1);
+    return asks || magic_parse_question(code, len, &start, &end, &detail);
+}
+
 /* The whole text, where it is one chunk, one question or one cell; else, the first time, checks all
  * its inputs. False: there is nothing to run. */
 static bool take_text(lua_State *L, job *j) {
@@ -395,8 +408,9 @@ static bool take_text(lua_State *L, job *j) {
     magic_call call;
     if (s->text.at > 0)
         return true;
-    if (push_whole(L, s->text.code, s->text.len) ||
-        (magic_parse(s->text.code, s->text.len, &call) && call.cell)) {
+    bool whole =
+        !asks_for_help(L, s->text.code, s->text.len) && push_whole(L, s->text.code, s->text.len);
+    if (whole || (magic_parse(s->text.code, s->text.len, &call) && call.cell)) {
         j->code = text_whole(s, &j->len);
         return true;
     }

@@ -161,6 +161,8 @@ class Habits(unittest.TestCase):
     def test_questions_and_magics_stand_on_any_line_of_standard_input(self):
         for text, words in (
                 ("help\n?indexing\n", ("Tide: tensors", "Ranges {first, last, step}")), ("x = 1\n/conv stride\nx + 41\n", ("tide.conv2d", "42")),
+                ("help(tide.sum)\n", ("Signature: sum(",)), ("x = 1\nhelp(tide.sum)\n", ("Signature: sum(",)), ("help", ("Tide: tensors",)),
+                ("function help(x) print('own', x) end\nhelp(2)\n", ("own\t2",)),
                 ("?tide.sum\n?tide.*conv2*\n", ("Signature: sum(", "tide.conv2d")), ("x = 3\nhelp(tide.cat)\nx\n", ("Signature: cat(", "3")),
                 ("1 + 1\n%timeit -n 1 -r 1 1 + 1\n", ("2\n", "of 1 run"))):
             with self.subTest(text=text):

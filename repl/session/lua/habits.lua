@@ -329,7 +329,7 @@ local METHODS = {
     expand = "parameters of that shape: Normal(tide.zeros(2), 1)", split = 'for word in s:gmatch("%S+") do', join = "table.concat(list, s)",
     strip = 's:match("^%s*(.-)%s*$")', startswith = "s:sub(1, #start) == start", endswith = "s:sub(-#stop) == stop",
     replace = "s:gsub(old, new)", sort = "table.sort(t)", index = "a loop over ipairs(t)", pop = "table.remove(t)", insert = "table.insert(t, at, value)",
-    remove = "table.remove(t, at)", copy = "table.move(t, 1, #t, 1, {})", numpy = "tide.save(x, path), x:tolist()",
+    remove = "table.remove(t, at)", copy = "model:clone(), of lists table.move(t, 1, #t, 1, {})", numpy = "tide.save(x, path), x:tolist()",
 }
 
 -- Functions of Python's math that Lua's has not.

@@ -100,6 +100,21 @@ local function type_text(value)
     return type(name) == "string" and type(value) .. " (" .. name .. ")" or type(value)
 end
 
+-- Methods of an object that has nothing else to show, with the first line of what each does.
+local function methods_of(value)
+    local mt = names.meta(value)
+    local index = mt and rawget(mt, "__index")
+    local lines = {}
+    for name, method in next, type(index) == "table" and index or {} do
+        local doc = type(name) == "string" and string.sub(name, 1, 1) ~= "_" and names.doc(method)
+        if doc then
+            lines[#lines + 1] = string.format("%-28s %s", ":" .. name, string.match(doc.doc or "", "^[^\n.:;]*"))
+        end
+    end
+    table.sort(lines, before)
+    return #lines > 0 and table.concat(lines, "\n") or nil
+end
+
 local function value_text(value)
     if names.is_tensor(value) then
         return plain(value)
@@ -223,6 +238,11 @@ local function describe(name, value, detail)
             if detail > 0 then
                 add(out, "Source", class_source(value))
             end
+            return table.concat(out, "\n")
+        end
+        local methods = type(value) == "userdata" and not names.is_tensor(value) and methods_of(value)
+        if methods then
+            add(out, "Methods", methods)
             return table.concat(out, "\n")
         end
         add(out, "Value", value_text(value))
