@@ -618,6 +618,51 @@ local function loose_guard(tokens, i)
         .. "%s(function() ... end)", full, full, full)
 end
 
+-- Words of lines that may be warned of, a call of a method or a guard's name beside them.
+local TRIGGERS = {"if ", "if(", "while", "until", "and ", "or ", "not ", "assert", "==", "~="}
+
+local function may_be_wrong(line)
+    if string.find(line, "tide.", 1, true) then
+        for name in string.gmatch(line, "tide%.([%w_]+)") do
+            if GUARDS[name] or name == "autograd" then
+                return true
+            end
+        end
+    end
+    for _, word in ipairs(TRIGGERS) do
+        if string.find(line, word, 1, true) then
+            return true
+        end
+    end
+    return false
+end
+
+-- Lines of a text that are worth a look, as a list of their first and last bytes.
+local function doubtful_lines(code)
+    local list = {}
+    for first, line in string.gmatch(code, "()([^\n]+)") do
+        if may_be_wrong(line) then
+            list[#list + 1] = {first, first + #line - 1}
+        end
+    end
+    return list
+end
+
+-- Does a text have methods that answer, or guards? Most have none, which is found out soon.
+local function has_doubts(code)
+    for name in string.gmatch(code, ":%s*([%l_]+)%s*%(") do
+        if ANSWERS[name] then
+            return true
+        end
+    end
+    for name in string.gmatch(code, "tide%.([%l_]+)") do
+        if GUARDS[name] or name == "autograd" then
+            return true
+        end
+    end
+    return false
+end
+
 -- Calls say(text, kind, token) for each warning about a text. `by_value`: names outside of functions stand for what
 -- they hold now; else for what the text assigns to them.
 local function walk(code, by_value, say)
@@ -626,18 +671,13 @@ local function walk(code, by_value, say)
     for name, value in next, by_value and (locals()) or {} do
         known.visible[name] = value
     end
-    for i, token in ipairs(tokens) do
-        if token.kind == "keyword" and (token.text == "function" or token.text == "for") then
-            forget(tokens, i, known)
-            known.by_value = known.by_value and token.text == "for"
-        elseif token.kind == "name" then
-            learn(tokens, i, known)
-        end
+    local lines, at = doubtful_lines(code), 1
+    local function check(token, i)
         local loose = token.kind == "name" and loose_guard(tokens, i)
         if loose then
             say(loose, "guard", token)
         end
-        local last = i > 1 and tokens[i - 1].text ~= "." and tokens[i - 1].text ~= ":" and operand_end(tokens, i)
+        local last = i > 1 and token.kind == "name" and tokens[i - 1].text ~= "." and tokens[i - 1].text ~= ":" and operand_end(tokens, i)
         local place = last and place_of(tokens, i, last)
         local kind = place and tensor_kind(tokens, i, last, known)
         local named = place and last == i -- may be asked whether it is there
@@ -656,6 +696,20 @@ local function walk(code, by_value, say)
             if text then
                 say(text, what, token)
             end
+        end
+    end
+    for i, token in ipairs(tokens) do
+        if token.kind == "keyword" and (token.text == "function" or token.text == "for") then
+            forget(tokens, i, known)
+            known.by_value = known.by_value and token.text == "for"
+        elseif token.kind == "name" and tokens[i + 1] and tokens[i + 1].text == "=" then
+            learn(tokens, i, known)
+        end
+        while lines[at] and lines[at][2] < token.first do
+            at = at + 1
+        end
+        if lines[at] and lines[at][1] <= token.first then
+            check(token, i)
         end
     end
 end
@@ -677,6 +731,9 @@ end
 -- script_warnings(code, name): those about a script that is about to run, one for a line.
 function habits.script_warnings(code, name)
     local list, at, line, last = {}, 1, 1, 0
+    if not has_doubts(code) then
+        return nil
+    end
     walk(code, false, function(text, _, token)
         local _, newlines = string.gsub(string.sub(code, at, token.first - 1), "\n", "")
         at, line = token.first, line + newlines
