@@ -18,7 +18,12 @@ DASHES["--"], DASHES[":"] = DASHES.dashed, DASHES.dotted
 page.ink, page.font, page.title, page.dashes = INK, FONT, TITLE, DASHES
 
 local function characters(text) return utf8.len(text) or #text end
-local function text_width(text, size) return characters(text) * (size or FONT) * 0.58 end
+-- Signs are wider than digits.
+local function text_width(text, size)
+    local _, minus = text:gsub("−", "")
+    local _, signs = text:gsub("[-+]", "")
+    return (characters(text) + 1.2 * (minus + signs)) * (size or FONT) * 0.58
+end
 
 local function cut(text, width, size)
     local most = math.max(1, math.floor(width / ((size or FONT) * 0.58)))

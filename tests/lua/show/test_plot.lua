@@ -509,6 +509,8 @@ t.test("images_have_their_titles_and_bars_their_numbers_within_the_picture", fun
         local figure = plot.heatmap(tide.linspace(0, high, 80):view(4, 20)).figure
         local pixels = tide._require("plot.raster").draw(figure)
         t.eq(pixels[":, -8:"]:eq(255):all():item(), true, "nothing stands at the right edge: " .. high)
+        local line = tide._require("plot.raster").draw(plot.line { -high, 0, high }.figure)
+        t.eq(line[":, 1:2"]:eq(255):all():item(), true, "nor at the left one: " .. high)
     end
 end)
 
