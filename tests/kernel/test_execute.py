@@ -65,6 +65,28 @@ class Results(KernelCase):
         self.assertEqual(values["b"]["status"], "error")
         self.assertIn("no", values["b"]["evalue"])
 
+    def test_lines_of_a_cell_may_ask_for_help(self):
+        for cell in ("hx = 41\nhelp(tide.sum)\nhx + 1", "hx = 41\n?tide.sum\nhx + 1"):
+            answer = self.execute(cell)
+            self.assertIn("Signature: sum(", answer.text())
+            self.assertEqual(answer.contents("execute_result")[0]["data"]["text/plain"], "42")
+        self.assertIn("Tide: tensors", self.execute("hx = 1\nhelp").text())
+        wrong = self.execute("hx\n?tide.sum").reply
+        self.assertEqual(wrong["ename"], "SyntaxError")
+        self.assertNotIn("__tide", wrong["evalue"])
+
+    def test_a_guard_that_nothing_holds_ends_with_its_cell(self):
+        for name, asked in (("no_grad", "is_grad_enabled"), ("inference_mode", "is_grad_enabled")):
+            before = self.execute("tide." + asked + "()").contents("execute_result")[0]["data"]["text/plain"]
+            shown = self.execute("tide." + name + "()").contents("execute_result")[0]["data"]["text/plain"]
+            self.assertEqual(shown, "tide." + name + ": on until closed")
+            after = self.execute("tide." + asked + "()").contents("execute_result")[0]["data"]["text/plain"]
+            self.assertEqual((before, after), ("true", "true"))
+        self.execute("guard_held = tide.no_grad()")
+        held = self.execute("tide.is_grad_enabled()").contents("execute_result")[0]["data"]["text/plain"]
+        self.execute("guard_held = nil collectgarbage()")
+        self.assertEqual(held, "false")
+
     def test_pager(self):
         payload = self.execute("?print").reply["payload"]
         self.assertEqual([p["source"] for p in payload], ["page"])
